@@ -1,0 +1,24 @@
+# vethguard: `make` builds, `sudo make demo` shows it, `sudo make check` proves it. `make help` lists the rest.
+# How the pieces are put together is in mk/: flags.mk (compiler, libraries), floors.mk (which module may see which),
+# programs.mk (what each program links), tests.mk (units, integration, fuzz, bench), install.mk, deps.mk (packages).
+
+.DEFAULT_GOAL := all
+include mk/flags.mk
+include mk/floors.mk
+include mk/programs.mk
+include mk/tests.mk
+-include mk/deps.mk
+-include mk/install.mk
+-include mk/lint.mk
+
+.PHONY: all help clean
+all: $(PROGRAMS)
+
+help:
+	@awk -F: '/^## / { sub(/^## /, ""); print }' Makefile mk/*.mk
+
+## make                 the programs, in build/bin/
+## make VARIANT=asan    the same under AddressSanitizer and UBSan, in build/asan/bin/
+## make clean           remove build/
+clean:
+	rm -rf build

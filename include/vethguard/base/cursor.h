@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reader and writer: cursors over bytes in network byte order. The first thing that does not fit sets the sticky
+ * error; from then on every read returns zero or an empty slice and every write is dropped, so that a parser checks
+ * once, at its end.
+ */
+#ifndef VETHGUARD_BASE_CURSOR_H
+#define VETHGUARD_BASE_CURSOR_H
+
+#include "vethguard/base/slice.h"
+
+struct reader {
+	const uint8_t *p;
+	size_t left;
+	bool failed;
+};
+
+static inline struct reader reader_over(const void *p, size_t n)
+{
+	return (struct reader){p, n, false};
+}
+
+uint8_t reader_u8(struct reader *r);
+uint16_t reader_u16(struct reader *r);
+uint32_t reader_u24(struct reader *r);
+uint32_t reader_u32(struct reader *r);
+uint64_t reader_u64(struct reader *r);
+/* The next n bytes, borrowed from the input. */
+struct slice reader_bytes(struct reader *r, size_t n);
+/* A vector with a length prefix of 1, 2, 3 or 4 bytes; fails where the length exceeds max. */
+struct slice reader_vector(struct reader *r, unsigned length_bytes, size_t max);
+/* A copy of the next n bytes into out; out is zeroed on failure. */
+void reader_copy(struct reader *r, void *out, size_t n);
+/* True when nothing failed and nothing is left: trailing bytes are an error. */
+bool reader_done(const struct reader *r);
+
+struct writer {
+	uint8_t *p;
+	size_t len;
+	size_t cap;
+	bool failed;
+};
+
+static inline struct writer writer_over(void *p, size_t cap)
+{
+	return (struct writer){p, 0, cap, false};
+}
+
+void writer_u8(struct writer *w, uint8_t v);
+void writer_u16(struct writer *w, uint16_t v);
+void writer_u24(struct writer *w, uint32_t v);
+void writer_u32(struct writer *w, uint32_t v);
+void writer_u64(struct writer *w, uint64_t v);
+void writer_bytes(struct writer *w, const void *p, size_t n);
+/* length_bytes of length, then the bytes; fails where s.n does not fit the prefix. */
+void writer_vector(struct writer *w, unsigned length_bytes, struct slice s);
+
+#endif

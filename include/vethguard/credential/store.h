@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store: a worker's credentials: fetched from the keeper when first needed, kept for their ttl, rendered and compiled
+ * for masking once per value, wiped when they go.
+ */
+#ifndef VETHGUARD_CREDENTIAL_STORE_H
+#define VETHGUARD_CREDENTIAL_STORE_H
+
+#include "vethguard/credential/inject.h"
+#include "vethguard/credential/mask.h"
+#include "vethguard/loop/loop.h"
+
+struct credential_store;
+
+/* One value in use. Reference-counted: a response that is still streaming keeps the mask of the value it was asked
+ * with, whatever the store holds by then. */
+struct credential_value {
+	uint32_t credential;      /* index in the policy */
+	struct secret rendered;   /* what inject_render made */
+	struct mask *mask;
+	unsigned references;
+};
+void credential_value_retain(struct credential_value *v);
+void credential_value_release(struct credential_value *v);
+
+/* Asks the keeper for the credential; the answer comes through credential_store_answer(). 0 or -errno. */
+typedef int (*credential_ask)(void *context, uint32_t credential);
+
+struct credential_store *credential_store_new(struct loop *loop, const struct policy *policy, credential_ask ask,
+	void *context);
+void credential_store_free(struct credential_store *store);
+
+/* A caller that waits. on_value: v (borrowed, retain to keep) or NULL with a sentence why not. Never called from within
+ * credential_store_get(). */
+struct credential_wait {
+	struct credential_wait *prev, *next;
+	void (*on_value)(struct credential_wait *wait, struct credential_value *v, const char *error);
+};
+/* The value at once (borrowed) where it is held and fresh; else NULL, and on_value follows. */
+struct credential_value *credential_store_get(struct credential_store *store, uint32_t credential,
+	struct credential_wait *wait);
+void credential_wait_cancel(struct credential_wait *wait); /* harmless when not waiting (zeroed) */
+/* The keeper's answer; value is copied (the caller wipes its own). error NULL: value is good. */
+void credential_store_answer(struct credential_store *store, uint32_t credential, struct slice value, uint32_t ttl_s,
+	const char *error);
+
+/* Placeholders: which credential a text mentions. Scans p for any placeholder of this sandbox (prefix "vethguard-" or
+ * the SDK forms); returns the credential's index and where it stands, or POLICY_NONE. Set once at start. */
+int credential_store_set_placeholder(struct credential_store *store, uint32_t credential, struct slice placeholder);
+uint32_t credential_store_find_placeholder(const struct credential_store *store, struct slice p, size_t *at, size_t *n);
+
+#endif

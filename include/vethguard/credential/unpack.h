@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unpack: gzip (RFC 1952) to plain bytes while they stream, so that a response can be scanned. */
+#ifndef VETHGUARD_CREDENTIAL_UNPACK_H
+#define VETHGUARD_CREDENTIAL_UNPACK_H
+
+#include "vethguard/base/buf.h"
+
+struct unpack;
+struct unpack *unpack_new(void);
+void unpack_free(struct unpack *u);
+/* Takes input until it is used up or out holds out_limit bytes or more; *used tells how much was taken. Several gzip
+ * members in a row are one stream. 0; -EBADMSG: not gzip or damaged; -errno. */
+int unpack_feed(struct unpack *u, const uint8_t *p, size_t n, size_t *used, struct buf *out, size_t out_limit);
+/* True when the stream ended at a member's end: anything else is a truncated body. */
+bool unpack_complete(const struct unpack *u);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * responder: answers the sandbox's DNS with synthetic addresses and forwards nothing, ever. A connection to a synthetic
+ * address therefore carries its name.
+ */
+#ifndef VETHGUARD_DNS_RESPONDER_H
+#define VETHGUARD_DNS_RESPONDER_H
+
+#include "vethguard/base/hash.h"
+#include "vethguard/loop/loop.h"
+#include "vethguard/policy/policy.h"
+#include "vethguard/wire/dns.h"
+#include "vethguard/wire/event.h"
+
+#define RESPONDER_TTL_S 60
+
+/* --- names and their synthetic addresses --- */
+
+struct names;
+/* Pools; the first 256 addresses of each are left to the link. limit: names kept at a time (each has both addresses).
+ * The least recently asked name goes first, but never one in use (names_hold) or asked within 2 * RESPONDER_TTL_S.
+ * NULL: no memory. */
+struct names *names_new(const struct ip_prefix *pool4, const struct ip_prefix *pool6, uint32_t limit);
+void names_free(struct names *names);
+/* Addresses of a canonical host name, made where needed. 0; -ENOSPC: all are in use; -ENOMEM. now_ms: monotonic. */
+int names_assign(struct names *names, struct slice host, int64_t now_ms, struct ip *v4, struct ip *v6);
+/* The name behind a synthetic address, borrowed until the next names_assign; false: none. */
+bool names_lookup(struct names *names, const struct ip *address, struct slice *host);
+bool names_is_synthetic(const struct names *names, const struct ip *address);
+/* Keeps a name from being given away while a connection uses it. */
+void names_hold(struct names *names, const struct ip *address);
+void names_release(struct names *names, const struct ip *address);
+
+/* --- answering --- */
+
+/* Hears of every query with its answer, filled as far as the responder knows. */
+typedef void (*responder_on_query)(void *context, struct event *event);
+
+struct responder;
+struct responder_config {
+	struct loop *loop;
+	const struct policy *const *policy; /* where the policy in force is */
+	struct names *names;
+	responder_on_query on_query;
+	void *context;
+	uint32_t queries_per_s;             /* beyond: REFUSED, recorded once per second with the count in detail */
+};
+struct responder *responder_new(const struct responder_config *config);
+void responder_free(struct responder *responder);
+/* One query in, one answer out: pure but for names and clock. Size of the answer, 0: stay silent. Used by both
+ * transports. localhost and names under .localhost, .onion (RFC 7686), .invalid: NXDOMAIN. Single-label names: NXDOMAIN
+ * unless a rule mentions them. Reverse names of synthetic addresses: NXDOMAIN. Denied names get an address too (the
+ * explanation comes over HTTP), the event says denied. */
+size_t responder_answer(struct responder *responder, const uint8_t *query, size_t n, const struct ip *client,
+	uint16_t client_port, bool tcp, uint8_t *out, size_t cap);
+/* Serves transparent UDP sockets (answers leave from the address that was asked) and TCP listeners (RFC 7766: length
+ * prefix, pipelining, idle timeout 10 s, at most 32 connections). Takes fd. 0 or -errno. */
+int responder_serve_udp(struct responder *responder, int fd);
+int responder_serve_tcp(struct responder *responder, int fd);
+
+#endif

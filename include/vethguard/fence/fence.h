@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fence: the kernel rules that leave a sandbox one way out: to its worker. Built with libnftnl as one batch per change;
+ * put on one interface of one network namespace. If every process of vethguard dies, the rules stay and nothing passes.
+ *
+ * Two tables: "netdev vethguard" (ingress hook on the interface: ARP and the sandbox's own source addresses pass, all
+ * else is logged and dropped) and "inet vethguard" (one iifname verdict map, one chain per sandbox: TCP to tproxy, DNS
+ * to the responder, the policy's UDP ports to the relay, the rest logged, counted and rejected), with notrack both ways.
+ */
+#ifndef VETHGUARD_FENCE_FENCE_H
+#define VETHGUARD_FENCE_FENCE_H
+
+#include <net/if.h>
+
+#include "vethguard/base/ip.h"
+
+#define FENCE_UDP_PORTS_MAX 64
+#define FENCE_NFLOG_GROUP 7675  /* in the gate's namespace */
+#define FENCE_PREFIX_MAX 32     /* bytes of a log prefix: "vethguard:source", "vethguard:ethertype", "vethguard:other" */
+#define FENCE_SNAP_BYTES 128    /* of each dropped packet copied to the log */
+
+struct fence_spec {
+	char interface[IFNAMSIZ];   /* outer end of the sandbox's link */
+	struct ip sandbox4, sandbox6; /* the only source addresses that pass (and the link-local one for ND) */
+	struct ip gate4, gate6;
+	uint16_t tcp_port;          /* listener of intercepted TCP (and of the explicit proxy) */
+	uint16_t dns_port;          /* responder, UDP and TCP: 53 */
+	uint16_t udp_ports[FENCE_UDP_PORTS_MAX]; /* policy's udp:// ports; relayed on listeners of the same port */
+	size_t udp_port_count;
+	uint16_t nflog_group;
+	bool whole_namespace;       /* a gate of our own: every other interface's packets are dropped as well, nothing is
+	                               forwarded, and only the worker's transparent sockets may send to the sandbox */
+};
+
+/* Sets the fence up, or replaces the one on the same interface, in one batch, in the caller's network namespace.
+ * 0 or -errno. */
+int fence_set(const struct fence_spec *spec);
+/* Changes only the set of UDP ports (a policy reload). */
+int fence_set_udp_ports(const struct fence_spec *spec);
+int fence_remove(const char *interface);
+/* Reads the rules back and compares them with spec. 0: as they should be; -ESTALE: changed or missing. */
+int fence_check(const struct fence_spec *spec);
+/* Packets and bytes the fence rejected or dropped on the interface. */
+struct fence_counters {
+	uint64_t packets, bytes;
+};
+int fence_counters_get(const char *interface, struct fence_counters *out);
+
+/* A transparent listening socket in the caller's namespace (IP_TRANSPARENT, non-blocking, close-on-exec), bound to the
+ * wildcard of family 4 or 6 (IPV6_V6ONLY) on port (0: any; see getsockname). stream: listening TCP with the given
+ * backlog and deferred accept off; else UDP with IP_RECVORIGDSTADDR and packet info. The fd or -errno. */
+int fence_listen(int family, bool stream, uint16_t port, int backlog);
+/* An NFLOG socket bound to group with FENCE_SNAP_BYTES copy range and a large receive buffer, set up so that read()
+ * on it yields nfnetlink_log datagrams (wire/packet.h parses them). The fd or -errno. */
+int fence_nflog_open(uint16_t group);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * spawn: starting the other programs of this build. They are found beside the running executable (build/bin), else in
+ * LIBEXECDIR of the installation; never through PATH.
+ */
+#ifndef VETHGUARD_JAIL_SPAWN_H
+#define VETHGUARD_JAIL_SPAWN_H
+
+#include <sys/types.h>
+
+/* Starts "vethguardd", "vethguard-keeper", ... with argv (argv[0] is set) and an empty environment but for PATH, LANG
+ * and TERM; control becomes descriptor 3, all others but 0, 1, 2 are closed. stdin is /dev/null. The pid, or -errno.
+ * *pidfd: a pidfd of it (close-on-exec). */
+pid_t spawn_program(const char *name, char *const argv[], int control, int *pidfd);
+/* Full path of a program of this build. 0 or -ENOENT. */
+int spawn_find(const char *name, char *out, size_t out_size);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loop: one thread's event loop (libevent), and the only place that knows libevent. Callbacks run on the loop's
+ * thread, never from inside the call that registered them.
+ */
+#ifndef VETHGUARD_LOOP_LOOP_H
+#define VETHGUARD_LOOP_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct loop;
+
+struct loop *loop_new(void); /* NULL: no memory */
+void loop_free(struct loop *loop);
+/* Runs until loop_stop(). 0 or -errno. */
+int loop_run(struct loop *loop);
+void loop_stop(struct loop *loop);
+/* Monotonic milliseconds, read once per turn of the loop. */
+int64_t loop_now_ms(struct loop *loop);
+
+/* Descriptor readiness. Edge-triggered: a callback says that something changed, and the owner reads or writes until
+ * EAGAIN or until it chooses to stop, and remembers which. LOOP_CLOSED: the peer has shut down its sending side. */
+#define LOOP_READ 1u
+#define LOOP_WRITE 2u
+#define LOOP_CLOSED 4u
+
+struct loop_io {
+	struct loop *loop;
+	struct event *event;
+	int fd;
+	void (*on_ready)(struct loop_io *io, unsigned events);
+};
+
+/* Watches fd (edge-triggered) for the events named. The struct belongs to the caller, who gets at its own through
+ * container_of. 0 or -ENOMEM. fd stays the caller's. */
+int loop_io_open(struct loop *loop, struct loop_io *io, int fd, unsigned events,
+	void (*on_ready)(struct loop_io *io, unsigned events));
+/* The same, level-triggered: for listeners and control sockets, where simple beats fast. */
+int loop_io_open_level(struct loop *loop, struct loop_io *io, int fd, unsigned events,
+	void (*on_ready)(struct loop_io *io, unsigned events));
+/* Stops watching; no callback follows, also none that was already due. Harmless on a closed one (zeroed struct). */
+void loop_io_close(struct loop_io *io);
+
+/* One-shot timers, for things that are few. */
+struct loop_timer {
+	struct loop *loop;
+	struct event *event;
+	void (*on_time)(struct loop_timer *timer);
+};
+int loop_timer_open(struct loop *loop, struct loop_timer *timer, void (*on_time)(struct loop_timer *timer));
+void loop_timer_set(struct loop_timer *timer, int64_t delay_ms); /* from now; replaces an earlier setting */
+void loop_timer_cancel(struct loop_timer *timer);
+void loop_timer_close(struct loop_timer *timer);
+
+/* Deadlines, for things that are many: all in one list wait the same time, so setting one is a move to the list's
+ * tail and costs no system call. Precision is a twentieth of the list's delay (at least 10 ms), never early. */
+struct loop_deadline {
+	struct loop_deadline *prev, *next;
+	struct loop_deadlines *list; /* NULL: not set */
+	int64_t at_ms;
+};
+struct loop_deadlines {
+	struct loop *loop;
+	struct loop_timer timer;
+	struct loop_deadline head;
+	int64_t delay_ms;
+	void (*on_time)(struct loop_deadline *deadline);
+};
+int loop_deadlines_open(struct loop *loop, struct loop_deadlines *list, int64_t delay_ms,
+	void (*on_time)(struct loop_deadline *deadline));
+void loop_deadlines_close(struct loop_deadlines *list); /* the deadlines in it are unset */
+/* Due delay_ms from now; moves it from whichever list it was in. */
+void loop_deadline_set(struct loop_deadlines *list, struct loop_deadline *deadline);
+void loop_deadline_clear(struct loop_deadline *deadline);
+
+/* Work to be done once at the end of this turn of the loop, in order of asking: flushing, freeing, going on with a
+ * connection that used up its share. Asking again while asked is harmless. */
+struct loop_task {
+	struct loop_task *next;
+	bool queued;
+	void (*run)(struct loop_task *task);
+};
+void loop_task_queue(struct loop *loop, struct loop_task *task);
+void loop_task_cancel(struct loop *loop, struct loop_task *task);
+
+/* Signals, delivered in the loop. */
+struct loop_signal {
+	struct loop *loop;
+	struct event *event;
+	int signal;
+	void (*on_signal)(struct loop_signal *s);
+};
+int loop_signal_open(struct loop *loop, struct loop_signal *s, int signal, void (*on_signal)(struct loop_signal *s));
+void loop_signal_close(struct loop_signal *s);
+
+/* From a member to the struct around it. */
+#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mint: a worker's leaf certificates, kept per host with an LRU bound; names that no rule mentions are minted under a
+ * rate limit, so that a hostile sandbox cannot spend the host's CPU on signatures.
+ */
+#ifndef VETHGUARD_MINT_MINT_H
+#define VETHGUARD_MINT_MINT_H
+
+#include "vethguard/tls/ca.h"
+
+struct mint;
+
+struct mint_limits {
+	uint32_t leaves;              /* kept at a time, mentioned and blocked names apart: a flood of the latter evicts none
+	                                 of the former */
+	uint32_t blocked_per_minute;  /* fresh leaves for names that no rule mentions; a token bucket of that size */
+};
+
+/* Takes issuer. NULL: no memory. */
+struct mint *mint_new(struct ca *issuer, const struct mint_limits *limits);
+void mint_free(struct mint *mint);
+/* The leaf for a host or address; borrowed, valid until the loop's next turn (retain it to keep it). mentioned: some
+ * policy rule names it. NULL: rate limit reached or failure: the connection is to be reset. now_ms: monotonic. */
+struct tls_identity *mint_get(struct mint *mint, struct slice host, const struct ip *address, bool mentioned,
+	int64_t now_ms);
+
+#endif

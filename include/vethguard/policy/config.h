@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * config: the operator's settings (YAML), with the same quality of errors as policies. Every key has a default; no
+ * file at all is a valid configuration.
+ */
+#ifndef VETHGUARD_POLICY_CONFIG_H
+#define VETHGUARD_POLICY_CONFIG_H
+
+#include <limits.h>
+
+#include "vethguard/base/diag.h"
+#include "vethguard/policy/load.h"
+
+#define CONFIG_SERVERS_MAX 8
+#define CONFIG_HOSTS_MAX 1024
+#define CONFIG_PREFIXES_MAX 64
+#define CONFIG_CA_FILES_MAX 16
+
+struct config_server {
+	struct ip address;
+	uint16_t port; /* 53 by default */
+};
+
+struct config_host {
+	char name[POLICY_HOST_MAX + 1]; /* canonical */
+	struct ip address;              /* one entry per address */
+};
+
+/* Durations in milliseconds, sizes in bytes. Names are those of the YAML keys under limits: and timeouts:. */
+struct config_limits {
+	uint32_t connections;          /* client connections of one sandbox at a time */
+	uint32_t upstream_connections; /* upstream connections of one sandbox */
+	uint32_t upstream_idle;        /* idle ones kept for reuse */
+	uint32_t udp_flows;
+	uint32_t dns_names;            /* synthetic addresses kept per family */
+	uint32_t leaf_certificates;    /* minted leaves kept */
+	uint32_t header_bytes;         /* one HTTP head */
+	uint32_t dns_queries_per_s;    /* answered; beyond: REFUSED */
+	uint32_t blocked_mints_per_min;/* leaves for names that no rule mentions */
+};
+
+struct config_timeouts {
+	uint32_t hello_ms;   /* first bytes, TLS handshake with the sandbox */
+	uint32_t header_ms;  /* request head from its first byte */
+	uint32_t idle_ms;    /* keep-alive connection between requests; tunnel without traffic */
+	uint32_t connect_ms; /* TCP and TLS to one upstream address */
+	uint32_t response_ms;/* upstream silent while a request is under way */
+	uint32_t request_ms; /* one exchange as a whole; 0: no limit */
+	uint32_t resolve_ms; /* one name */
+	uint32_t udp_idle_ms;
+};
+
+struct config {
+	size_t server_count; /* 0: those of /etc/resolv.conf */
+	struct config_server servers[CONFIG_SERVERS_MAX];
+	size_t host_count;
+	struct config_host *hosts; /* owned */
+	size_t ca_file_count;      /* trusted beside the system store, for upstreams */
+	char ca_files[CONFIG_CA_FILES_MAX][PATH_MAX];
+	size_t permit_count;       /* private ranges names may resolve to */
+	struct ip_prefix permit[CONFIG_PREFIXES_MAX];
+	struct ip_prefix pool4;    /* link and synthetic addresses; at least /24 */
+	struct ip_prefix pool6;    /* at least /64 */
+	uint16_t proxy_port;       /* explicit proxy on the gate's address */
+	char audit_file[PATH_MAX]; /* empty: default of the command */
+	struct config_limits limits;
+	struct config_timeouts timeouts;
+};
+
+void config_init(struct config *config); /* the defaults */
+void config_fini(struct config *config);
+/* Reads path over the defaults. 0, -EINVAL with diags, -ENOMEM. */
+int config_load(const struct policy_reader *reader, const char *path, struct config *config, struct diag_list *diags);
+
+#endif

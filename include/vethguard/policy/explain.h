@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * explain: why a decision came out as it did, rule by rule, for `vethguard policy explain` and denial texts. It calls
+ * policy_decide() for the verdict and never decides anything itself.
+ */
+#ifndef VETHGUARD_POLICY_EXPLAIN_H
+#define VETHGUARD_POLICY_EXPLAIN_H
+
+#include "vethguard/policy/policy.h"
+
+enum policy_match { POLICY_MATCHES, POLICY_MISS_HOST, POLICY_MISS_PORT, POLICY_MISS_SCHEME, POLICY_MISS_METHOD,
+	POLICY_MISS_PATH };
+
+struct policy_rule_report {
+	uint32_t rule;
+	bool deny;                /* a deny rule; else allow */
+	enum policy_match match;  /* the first part that did not match */
+	struct slice name;        /* rule name */
+	struct slice to;          /* destination as written */
+	struct slice file;        /* where it was written */
+	unsigned line;
+};
+
+/* Calls each(context, report) for every rule in the order of the files. */
+void policy_explain(const struct policy *policy, const struct policy_request *request,
+	void (*each)(void *context, const struct policy_rule_report *report), void *context);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json: writing JSON (RFC 8259) into a buffer, without a tree. Reading is jansson's. */
+#ifndef VETHGUARD_WIRE_JSON_H
+#define VETHGUARD_WIRE_JSON_H
+
+#include "vethguard/base/buf.h"
+
+/* Commas are kept by the writer. failed: the buffer's bound was reached; the text is then of no use. */
+struct json {
+	struct buf *out;
+	bool comma;
+	bool failed;
+};
+
+void json_begin(struct json *j, struct buf *out);
+/* key: a literal, or NULL inside arrays and at the top. */
+void json_object(struct json *j, const char *key);
+void json_array(struct json *j, const char *key);
+void json_end_object(struct json *j);
+void json_end_array(struct json *j);
+void json_int(struct json *j, const char *key, int64_t v);
+void json_uint(struct json *j, const char *key, uint64_t v);
+void json_bool(struct json *j, const char *key, bool v);
+void json_null(struct json *j, const char *key);
+/* Valid UTF-8 passes; controls, '"' and '\\' are escaped; a byte that is not valid UTF-8 becomes U+FFFD; more than max
+ * bytes are cut at a character and end in "...". max 0: no cut. */
+void json_string(struct json *j, const char *key, struct slice v, size_t max);
+void json_literal(struct json *j, const char *key, const char *v);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * message: what the programs say to each other over SOCK_SEQPACKET pairs, and its encoding. One datagram is one
+ * message: type (u16), id (u64), body. A reply carries the id of its question. Descriptors travel beside
+ * the message (SCM_RIGHTS) in the order that each struct names. Every decode is strict: unknown type, a length out of
+ * bounds or a trailing byte is -EBADMSG, and the peer that sent it is cut off.
+ */
+#ifndef VETHGUARD_WIRE_MESSAGE_H
+#define VETHGUARD_WIRE_MESSAGE_H
+
+#include "vethguard/policy/config.h"
+#include "vethguard/wire/event.h"
+
+#define MESSAGE_BYTES_MAX 131072 /* one message; a credential or a CA fits with room to spare */
+#define MESSAGE_FDS_MAX 32
+#define MESSAGE_TEXT_MAX 2048
+#define MESSAGE_ENV_MAX POLICY_CREDENTIALS_MAX
+
+enum message_type {
+	/* supervisor -> any role, and the answers */
+	MESSAGE_STOP = 1,        /* finish what is under way, flush, answer STOPPED, exit 0 */
+	MESSAGE_STOPPED,
+	MESSAGE_FAILED,          /* any direction: text says why; the sender is about to exit or is unable to go on */
+
+	/* supervisor -> worker */
+	MESSAGE_WORKER_START,    /* struct message_worker_start */
+	MESSAGE_WORKER_READY,    /* worker -> supervisor: it serves */
+	MESSAGE_WORKER_PAUSE,    /* refuse everything, text says why (audit log cannot be written, ...) */
+	MESSAGE_WORKER_RESUME,
+
+	/* worker -> keeper, and back */
+	MESSAGE_CA_GET,          /* no body */
+	MESSAGE_CA,              /* struct message_ca */
+	MESSAGE_CREDENTIAL_GET,  /* struct message_credential_get */
+	MESSAGE_CREDENTIAL,      /* struct message_credential */
+
+	/* supervisor <-> keeper */
+	MESSAGE_KEEPER_START,    /* no body */
+	MESSAGE_KEEPER_READY,
+	MESSAGE_KEEPER_SANDBOX,  /* struct message_keeper_sandbox + fd: the keeper's end of its worker's pair */
+	MESSAGE_KEEPER_ROOT,     /* keeper -> supervisor: answer to SANDBOX: root certificate (PEM) */
+	MESSAGE_SOURCE_OPEN,     /* keeper -> supervisor: struct message_source_open */
+	MESSAGE_SOURCE,          /* supervisor -> keeper: struct message_source + fd to read the value from until its end */
+
+	/* supervisor <-> recorder */
+	MESSAGE_RECORDER_START,  /* struct message_recorder_start + fd: log, open for append */
+	MESSAGE_RECORDER_READY,
+	MESSAGE_RECORDER_SANDBOX,/* struct message_recorder_sandbox + fds: ring memory, its two eventfds, NFLOG socket */
+	MESSAGE_RECORDER_EVENT,  /* supervisor's own event: u64 sandbox, encoded event */
+	MESSAGE_RECORDER_STALLED,/* recorder -> supervisor: the log cannot be written: text */
+	MESSAGE_RECORDER_FLOWING,/* recorder -> supervisor: it can again */
+	MESSAGE_RECORDER_END,    /* u64 sandbox: drain its ring and packets, answer SUMMARY with the same id */
+	MESSAGE_RECORDER_SUMMARY,/* struct message_summary */
+
+	/* vethguard run <-> its supervisor */
+	MESSAGE_SESSION_START,   /* struct message_session_start + fds: network namespace of the sandbox */
+	MESSAGE_SESSION_ENV_GET, /* supervisor -> run: names of variables that env: sources need: struct message_names */
+	MESSAGE_SESSION_ENV,     /* run -> supervisor: struct message_names (those that exist) + one pipe each */
+	MESSAGE_SESSION_READY,   /* struct message_session_ready */
+	MESSAGE_SESSION_END,     /* the command has ended: i32 status */
+	MESSAGE_SESSION_SUMMARY, /* struct message_summary */
+	MESSAGE_TYPE_COUNT
+};
+
+struct message_text {          /* STOPPED, FAILED, PAUSE, STALLED, ... */
+	struct slice text;
+};
+
+/* fds: policy image (sealed memfd), trusted CAs (memfd, PEM), ring memory (memfd), ring data eventfd, ring space
+ * eventfd, keeper's pair, then one per listener in the order of listeners[]. */
+#define MESSAGE_WORKER_FDS_BEFORE_LISTENERS 6
+enum message_listener { MESSAGE_LISTEN_TCP, MESSAGE_LISTEN_DNS_UDP, MESSAGE_LISTEN_DNS_TCP, MESSAGE_LISTEN_UDP };
+#define MESSAGE_LISTENERS_MAX 24
+struct message_worker_start {
+	struct slice sandbox;      /* name */
+	uint64_t sandbox_id;
+	struct ip gate4, gate6;    /* addresses of the gate: DNS, explicit proxy */
+	struct ip_prefix pool4, pool6; /* synthetic addresses are taken from here; the link's own are excluded */
+	uint16_t proxy_port;
+	size_t server_count;       /* resolvers, as found in the configuration or /etc/resolv.conf */
+	struct config_server servers[CONFIG_SERVERS_MAX];
+	size_t host_count;         /* static hosts: configuration and /etc/hosts */
+	struct config_host *hosts; /* decode: malloc'd, message_worker_start_fini frees */
+	size_t permit_count;
+	struct ip_prefix permit[CONFIG_PREFIXES_MAX];
+	struct config_limits limits;
+	struct config_timeouts timeouts;
+	uint8_t log_level;
+	size_t placeholder_count;
+	struct {
+		uint32_t credential;
+		struct slice text;
+	} placeholders[MESSAGE_ENV_MAX];
+	size_t listener_count;
+	struct {
+		enum message_listener kind;
+		uint16_t port;
+	} listeners[MESSAGE_LISTENERS_MAX];
+};
+
+struct message_ca {            /* lengths in DER; key is secret: the receiver wipes the datagram */
+	struct slice root;         /* certificate */
+	struct slice intermediate; /* certificate, signed by root, for this sandbox only */
+	struct slice key;          /* intermediate's private key, PKCS#8 */
+};
+
+struct message_credential_get {
+	uint32_t credential;       /* index in the policy */
+};
+
+struct message_credential {    /* answer; value is secret: the receiver wipes the datagram */
+	uint32_t credential;
+	bool available;
+	uint32_t ttl_s;            /* 0: does not expire */
+	struct slice value;        /* where available */
+	struct slice error;        /* else: one sentence, never with any byte of the value */
+};
+
+struct message_keeper_sandbox {
+	uint64_t sandbox_id;
+	struct slice sandbox;      /* name, for the intermediate's subject */
+	uint32_t credential_count;
+	struct {
+		struct slice name;
+		uint32_t ttl_s;
+		uint32_t timeout_ms;
+	} credentials[POLICY_CREDENTIALS_MAX];
+};
+
+struct message_keeper_root {
+	struct slice root_pem;     /* the CA certificate the sandbox is to trust */
+};
+
+struct message_source_open {
+	uint64_t sandbox_id;
+	uint32_t credential;
+};
+
+struct message_source {
+	bool opened;               /* with it: one fd */
+	struct slice error;
+};
+
+struct message_recorder_start {
+	struct slice path;         /* of the log, for messages */
+	uint8_t log_level;
+};
+
+struct message_recorder_sandbox {
+	uint64_t sandbox_id;
+	struct slice sandbox, policy, fingerprint;
+	struct ip gate4, gate6;
+	bool has_packets;          /* the fourth fd is there */
+};
+
+struct message_summary {
+	uint64_t allowed, denied, dropped, findings, observed;
+	uint64_t lines;            /* written to the log */
+	size_t unusual_count;      /* the most frequent refused destinations */
+	struct {
+		struct slice what;     /* escaped: "POST https://paste.example/" */
+		uint64_t count;
+	} unusual[8];
+};
+
+struct message_session_start {
+	struct slice name;         /* of the sandbox; empty: made up */
+	struct slice policy_path, config_path, audit_path; /* absolute; empty: none */
+	struct slice directory;    /* absolute working directory, for exec: sources */
+	uint32_t user_id, group_id;/* invoking user: runs exec: sources, owns the audit file */
+	bool observe;
+	bool rootless;
+	uint8_t log_level;
+};
+
+struct message_names {
+	size_t count;
+	struct slice names[MESSAGE_ENV_MAX];
+};
+
+struct message_session_ready {
+	struct slice sandbox;      /* its name */
+	struct slice audit_path;
+	struct ip gate4, gate6;
+	uint16_t proxy_port;
+	struct slice root_pem;
+	size_t env_count;
+	struct {
+		struct slice name, value; /* variable and its placeholder */
+	} env[MESSAGE_ENV_MAX];
+};
+
+/* One encoder and one decoder per struct; encoders return the message's size or 0 where it does not fit. */
+struct message_head {
+	enum message_type type;
+	uint64_t id;
+};
+
+/* Reads the head and leaves body on the rest. 0 or -EBADMSG. */
+int message_open(const uint8_t *p, size_t n, struct message_head *head, struct reader *body);
+size_t message_empty(uint8_t *out, size_t cap, enum message_type type, uint64_t id);
+
+#define MESSAGE_CODEC(name)                                                                                   \
+	size_t message_##name##_encode(uint8_t *out, size_t cap, enum message_type type, uint64_t id,             \
+		const struct message_##name *m);                                                                  \
+	int message_##name##_decode(struct reader *body, struct message_##name *m)
+MESSAGE_CODEC(text);
+MESSAGE_CODEC(worker_start);
+MESSAGE_CODEC(ca);
+MESSAGE_CODEC(credential_get);
+MESSAGE_CODEC(credential);
+MESSAGE_CODEC(keeper_sandbox);
+MESSAGE_CODEC(keeper_root);
+MESSAGE_CODEC(source_open);
+MESSAGE_CODEC(source);
+MESSAGE_CODEC(recorder_start);
+MESSAGE_CODEC(recorder_sandbox);
+MESSAGE_CODEC(summary);
+MESSAGE_CODEC(session_start);
+MESSAGE_CODEC(names);
+MESSAGE_CODEC(session_ready);
+#undef MESSAGE_CODEC
+void message_worker_start_fini(struct message_worker_start *m);
+
+#endif

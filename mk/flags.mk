@@ -1,0 +1,48 @@
+# Compiler, warnings and libraries. VARIANT=release (default) or asan; each has its own tree below build/.
+VARIANT ?= release
+CC ?= cc
+PKG_CONFIG ?= pkg-config
+BUILD := $(if $(filter release,$(VARIANT)),build,build/$(VARIANT))
+OBJ := $(BUILD)/obj
+BIN := $(BUILD)/bin
+LIB := $(BUILD)/lib
+
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla \
+	-Wwrite-strings -Wpointer-arith -Wundef -Wformat=2 -Wimplicit-fallthrough -Werror
+CPPFLAGS += -Iinclude -D_GNU_SOURCE
+CFLAGS_release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-clash-protection -fcf-protection
+CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+LDFLAGS_release := -Wl,-z,relro,-z,now,-z,noexecstack -pie
+LDFLAGS_asan := -fsanitize=address,undefined
+LDFLAGS_fuzz := -fsanitize=fuzzer,address,undefined
+CFLAGS := -std=gnu11 -fPIE -fstack-protector-strong -fno-strict-aliasing $(CFLAGS_$(VARIANT)) $(EXTRA_CFLAGS)
+LDFLAGS := $(LDFLAGS_$(VARIANT))
+
+pc = $(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null)
+LIBS_EVENT := $(call pc,libevent)
+LIBS_SSL := $(call pc,openssl)
+LIBS_NFT := $(call pc,libnftnl libmnl)
+LIBS_YAML := $(call pc,yaml-0.1)
+LIBS_SECCOMP := $(call pc,libseccomp)
+LIBS_JANSSON := $(call pc,jansson)
+LIBS_ZLIB := $(call pc,zlib)
+LIBS_CMOCKA := $(call pc,cmocka)
+
+# llhttp: the system library where there is one, else the C sources that Debian's node-llhttp ships.
+LLHTTP_LIBS := $(shell $(PKG_CONFIG) --libs libllhttp 2>/dev/null)
+LLHTTP_SRCDIR ?= /usr/share/llhttp
+LLHTTP_INCDIR ?= /usr/share/include/llhttp
+ifeq ($(LLHTTP_LIBS),)
+LLHTTP_ARCHIVE := $(LIB)/libllhttp.a
+LLHTTP_CPPFLAGS := -isystem $(LLHTTP_INCDIR) -DLLHTTP_STRICT_MODE=1
+LLHTTP_LIBS := $(LLHTTP_ARCHIVE)
+$(OBJ)/llhttp/%.o: $(LLHTTP_SRCDIR)/%.c
+	@mkdir -p $(@D)
+	$(CC) $(LLHTTP_CPPFLAGS) -std=gnu11 -fPIE -O2 -g -c -o $@ $<
+$(LLHTTP_ARCHIVE): $(OBJ)/llhttp/api.o $(OBJ)/llhttp/http.o $(OBJ)/llhttp/llhttp.o
+	@mkdir -p $(@D)
+	rm -f $@ && $(AR) rcs $@ $^
+else
+LLHTTP_CPPFLAGS := $(shell $(PKG_CONFIG) --cflags libllhttp) -DLLHTTP_STRICT_MODE=1
+endif

@@ -1,0 +1,23 @@
+# The floors of the house: a module may include headers of its own floor or lower ones (`make lint` proves it).
+FLOOR_0 := base
+FLOOR_1 := policy wire
+FLOOR_2 := loop tls netlink ipc jail
+FLOOR_3 := proxy dns mint credential fence
+FLOOR_4 := supervisor worker keeper recorder cli
+MODULES := $(FLOOR_0) $(FLOOR_1) $(FLOOR_2) $(FLOOR_3) $(FLOOR_4)
+
+# One archive per module; a program names the archives it may link (programs.mk).
+define module_rules
+SRC_$(1) := $$(filter-out %/main.c %_main.c,$$(wildcard src/$(1)/*.c))
+OBJ_$(1) := $$(SRC_$(1):src/%.c=$$(OBJ)/%.o)
+$$(LIB)/libvg_$(1).a: $$(OBJ_$(1))
+	@mkdir -p $$(@D)
+	rm -f $$@ && $$(AR) rcs $$@ $$^
+endef
+$(foreach m,$(MODULES),$(eval $(call module_rules,$(m))))
+
+$(OBJ)/%.o: src/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(if $(filter proxy,$(firstword $(subst /, ,$*))),$(LLHTTP_CPPFLAGS)) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+-include $(shell find $(OBJ) -name '*.d' 2>/dev/null)

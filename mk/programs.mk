@@ -1,0 +1,36 @@
+# Four programs and the command-line tool. What a program does not link it cannot call: `nm` shows
+# no netlink or nftables symbol in worker, keeper and recorder.
+archives = $(foreach m,$(1),$(LIB)/libvg_$(m).a)
+
+MODS_vethguard := cli jail ipc loop tls policy wire base
+LIBS_vethguard := $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON)
+
+MODS_vethguardd := supervisor fence netlink jail ipc loop tls policy wire base
+LIBS_vethguardd := $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
+
+MODS_vethguard-keeper := keeper tls ipc loop jail wire base
+LIBS_vethguard-keeper := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
+
+MODS_vethguard-worker := worker proxy dns mint credential tls ipc loop jail policy wire base
+LIBS_vethguard-worker := $(LLHTTP_LIBS) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_YAML) $(LIBS_ZLIB)
+
+MODS_vethguard-recorder := recorder ipc loop jail tls wire base
+LIBS_vethguard-recorder := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
+
+MAIN_vethguard := cli
+MAIN_vethguardd := supervisor
+MAIN_vethguard-keeper := keeper
+MAIN_vethguard-worker := worker
+MAIN_vethguard-recorder := recorder
+
+PROGRAM_NAMES := vethguard vethguardd vethguard-keeper vethguard-worker vethguard-recorder
+# A program whose main.c is not there yet is not built.
+PROGRAM_NAMES := $(foreach p,$(PROGRAM_NAMES),$(if $(wildcard src/$(MAIN_$(p))/main.c),$(p)))
+PROGRAMS := $(addprefix $(BIN)/,$(PROGRAM_NAMES))
+
+define program_rules
+$$(BIN)/$(1): $$(OBJ)/$$(MAIN_$(1))/main.o $$(call archives,$$(MODS_$(1))) $$(if $$(findstring worker,$(1)),$$(LLHTTP_ARCHIVE))
+	@mkdir -p $$(@D)
+	$$(CC) $$(LDFLAGS) -o $$@ $$(OBJ)/$$(MAIN_$(1))/main.o -Wl,--start-group $$(call archives,$$(MODS_$(1))) -Wl,--end-group $$(LIBS_$(1))
+endef
+$(foreach p,$(PROGRAM_NAMES),$(eval $(call program_rules,$(p))))
