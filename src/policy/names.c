@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: the words of the policy language for its enums, in one place. */
+#include <assert.h>
+
+#include "vethguard/policy/policy.h"
+
+static const struct {
+	const char *name;
+	uint16_t port;
+} schemes[] = {
+        [POLICY_HTTPS] = {"https", 443},
+        [POLICY_HTTP] = {"http", 80},
+        [POLICY_TCP] = {"tcp", 0},
+        [POLICY_UDP] = {"udp", 0},
+};
+static_assert(sizeof(schemes) / sizeof(schemes[0]) == POLICY_SCHEME_COUNT, "one name per scheme");
+
+static const char *const reasons[] = {
+        [POLICY_REASON_RULE] = "a rule says so",
+        [POLICY_REASON_DEFAULT] = "no rule mentions the destination",
+        [POLICY_REASON_PORT] = "a rule names the host, but not this port or scheme",
+        [POLICY_REASON_METHOD] = "rules match the destination, but none this method",
+        [POLICY_REASON_PATH] = "rules match destination and method, but none this path",
+        [POLICY_REASON_BAD_REQUEST] = "the request cannot be judged",
+};
+static_assert(sizeof(reasons) / sizeof(reasons[0]) == POLICY_REASON_COUNT, "one text per reason");
+
+const char *policy_scheme_name(enum policy_scheme scheme)
+{
+	return (unsigned)scheme < POLICY_SCHEME_COUNT ? schemes[scheme].name : "unknown";
+}
+
+uint16_t policy_scheme_default_port(enum policy_scheme scheme)
+{
+	return (unsigned)scheme < POLICY_SCHEME_COUNT ? schemes[scheme].port : 0;
+}
+
+const char *policy_reason_text(enum policy_reason reason)
+{
+	return (unsigned)reason < POLICY_REASON_COUNT ? reasons[reason] : "unknown";
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: a path is rewritten in one pass. Each input byte (raw or escaped) is decoded
+ * to its value and written in the one form that value may have; each time a segment ends, a dot
+ * segment is taken back. Nothing is ever written that a second pass would write differently.
+ * url_path_is_canonical() reads a path under the same table without writing.
+ */
+#include "url_path.h"
+
+/* How a byte value may stand in a canonical path. */
+enum form {
+	FORM_RAW,     /* unreserved: never escaped */
+	FORM_BOTH,    /* sub-delimiters, ':', '@': raw and escaped mean different things to servers;
+	                 kept as written */
+	FORM_ESCAPED, /* only escaped: delimiters that RFC 3986 keeps out of pchar; bytes beyond
+	                 ASCII come escaped or not at all */
+	FORM_NEVER /* controls, '/', '\\': escaped or odd forms of these are how paths are smuggled
+	            */
+};
+
+static bool is_alnum(unsigned c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+static enum form form_of(unsigned c)
+{
+	if (is_alnum(c) || c == '-' || c == '.' || c == '_' || c == '~')
+		return FORM_RAW;
+	if (c < ' ' || c == 0x7f || c == '/' || c == '\\')
+		return FORM_NEVER;
+	if (c < 0x80 && strchr("!$&'()*+,;=:@", (int)c))
+		return FORM_BOTH;
+	return FORM_ESCAPED;
+}
+
+/* Raw bytes that are written escaped instead of being refused: clients do send them, and their
+ * meaning is not in doubt. */
+static bool is_mended(unsigned c)
+{
+	return c > ' ' && c < 0x7f && strchr("\"<>[]^`{|}", (int)c);
+}
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return -1;
+}
+
+/* The value of the escape at p ("%XX"), or -1. */
+static int escape_value(const char *p, size_t left)
+{
+	int high, low;
+
+	if (left < 3)
+		return -1;
+	high = hex_value(p[1]);
+	low = hex_value(p[2]);
+	return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+struct output {
+	char *p;
+	size_t n, size;
+};
+
+static bool put(struct output *o, char c)
+{
+	if (o->n >= o->size)
+		return false;
+	o->p[o->n++] = c;
+	return true;
+}
+
+static bool put_escaped(struct output *o, unsigned c)
+{
+	static const char digits[] = "0123456789ABCDEF";
+
+	return put(o, '%') && put(o, digits[c >> 4]) && put(o, digits[c & 15]);
+}
+
+/* Writes one byte value that stood raw or escaped. False: it may not stand there. */
+static bool put_value(struct output *o, unsigned c, bool was_escaped)
+{
+	switch (form_of(c)) {
+	case FORM_RAW:
+		return put(o, (char)c);
+	case FORM_BOTH:
+		return was_escaped ? put_escaped(o, c) : put(o, (char)c);
+	case FORM_ESCAPED:
+		return (was_escaped || is_mended(c)) && put_escaped(o, c);
+	case FORM_NEVER:
+		break;
+	}
+	return false;
+}
+
+/* The segment that was just written starts at segment, behind its '/'. Dot segments are removed as
+ * RFC 3986 section 5.2.4 does; one that ends the path leaves its '/'. False: it leaves the root. */
+static bool end_segment(struct output *o, size_t segment)
+{
+	size_t n = o->n - segment;
+	bool one = n == 1 && o->p[segment] == '.';
+	bool two = n == 2 && o->p[segment] == '.' && o->p[segment + 1] == '.';
+
+	if (one)
+		o->n = segment;
+	if (!two)
+		return true;
+	if (segment < 2)
+		return false;
+	o->n = segment - 1; /* at the '/' before ".." */
+	while (o->p[o->n - 1] != '/')
+		o->n--;
+	return true;
+}
+
+/* True where the segment that just ended was a dot segment: what is left ends in '/', which the
+ * next '/' must not double. */
+static bool put_slash(struct output *o, size_t *segment)
+{
+	size_t before = o->n;
+
+	if (!end_segment(o, *segment))
+		return false;
+	if (o->n == before && !put(o, '/'))
+		return false;
+	*segment = o->n;
+	return true;
+}
+
+bool url_canonical_path(struct slice path, char *out, size_t out_size, size_t *n)
+{
+	struct output o = {out, 0, out_size};
+	size_t segment = 1;
+
+	if (path.n == 0 || path.p[0] != '/' || !put(&o, '/'))
+		return false;
+	for (size_t i = 1; i < path.n; i++) {
+		unsigned c = (unsigned char)path.p[i];
+		bool escaped = c == '%';
+
+		if (c == '/') {
+			if (!put_slash(&o, &segment))
+				return false;
+			continue;
+		}
+		if (escaped) {
+			int value = escape_value(path.p + i, path.n - i);
+
+			if (value < 0)
+				return false;
+			c = (unsigned)value;
+			i += 2;
+		}
+		if (!put_value(&o, c, escaped))
+			return false;
+	}
+	if (!end_segment(&o, segment))
+		return false;
+	*n = o.n;
+	return true;
+}
+
+static bool segment_is_dots(const char *p, size_t n)
+{
+	return n >= 1 && n <= 2 && p[0] == '.' && p[n - 1] == '.';
+}
+
+/* How many bytes the unit at p takes (1 raw, 3 escaped), or 0 where it is not in canonical form. */
+static size_t unit_length(const char *p, size_t left)
+{
+	unsigned c = (unsigned char)*p;
+	int value;
+
+	if (c != '%')
+		return form_of(c) <= FORM_BOTH ? 1 : 0;
+	value = escape_value(p, left);
+	if (value < 0 || p[1] > 'F' || p[2] > 'F')
+		return 0;
+	return form_of((unsigned)value) == FORM_BOTH || form_of((unsigned)value) == FORM_ESCAPED
+	               ? 3
+	               : 0;
+}
+
+bool url_path_is_canonical(struct slice path)
+{
+	size_t segment = 1;
+	size_t i = 1;
+
+	if (path.n == 0 || path.n > POLICY_PATH_MAX || path.p[0] != '/')
+		return false;
+	while (i < path.n) {
+		size_t step;
+
+		if (path.p[i] == '/') {
+			if (segment_is_dots(path.p + segment, i - segment))
+				return false;
+			segment = ++i;
+			continue;
+		}
+		step = unit_length(path.p + i, path.n - i);
+		if (step == 0)
+			return false;
+		i += step;
+	}
+	return !segment_is_dots(path.p + segment, path.n - segment);
+}
