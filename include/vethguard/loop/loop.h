@@ -7,6 +7,7 @@
 #define VETHGUARD_LOOP_LOOP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct loop;
@@ -16,7 +17,7 @@ void loop_free(struct loop *loop);
 /* Runs until loop_stop(). 0 or -errno. */
 int loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
-/* Monotonic milliseconds, read once per turn of the loop. */
+/* Monotonic milliseconds. */
 int64_t loop_now_ms(struct loop *loop);
 
 /* Descriptor readiness. Edge-triggered: a callback says that something changed, and the owner reads or writes until
@@ -75,10 +76,9 @@ void loop_deadline_set(struct loop_deadlines *list, struct loop_deadline *deadli
 void loop_deadline_clear(struct loop_deadline *deadline);
 
 /* Work to be done once at the end of this turn of the loop, in order of asking: flushing, freeing, going on with a
- * connection that used up its share. Asking again while asked is harmless. */
+ * connection that used up its share. Asking again while asked is harmless; what a task asks for runs in the next turn. */
 struct loop_task {
-	struct loop_task *next;
-	bool queued;
+	struct loop_task *prev, *next; /* NULL while not queued */
 	void (*run)(struct loop_task *task);
 };
 void loop_task_queue(struct loop *loop, struct loop_task *task);

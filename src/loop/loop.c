@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The event loop over libevent. One epoll_wait a turn; descriptors are edge-triggered so that changing one's mind about
+ * reading or writing costs no system call. Tasks asked for during a turn run at its end: their event joins libevent's
+ * queue of active events behind the descriptors of the turn, in the same pass, without another look at epoll. (That is
+ * why there is one priority only.)
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <event2/event.h>
+
+#include "vethguard/base/clock.h"
+#include "loop/private.h"
+
+struct loop {
+	struct event_base *base;
+	struct event *run_tasks;
+	struct loop_task tasks; /* head of a ring: next is the first, prev the last */
+};
+
+static void task_unlink(struct loop_task *task)
+{
+	task->prev->next = task->next;
+	task->next->prev = task->prev;
+	task->prev = task->next = NULL;
+}
+
+static void task_append(struct loop_task *head, struct loop_task *task)
+{
+	task->prev = head->prev;
+	task->next = head;
+	head->prev->next = task;
+	head->prev = task;
+}
+
+static void run_tasks(evutil_socket_t fd, short what, void *argument)
+{
+	struct loop *loop = argument;
+	struct loop_task round;
+
+	(void)fd, (void)what;
+	if (loop->tasks.next == &loop->tasks)
+		return;
+	/* What these tasks queue waits for the next turn, so that none can starve the descriptors. A task may still cancel
+	 * another of its round: both lists are rings. */
+	round = loop->tasks;
+	round.next->prev = &round;
+	round.prev->next = &round;
+	loop->tasks.prev = loop->tasks.next = &loop->tasks;
+	while (round.next != &round) {
+		struct loop_task *task = round.next;
+
+		task_unlink(task);
+		task->run(task);
+	}
+	if (loop->tasks.next != &loop->tasks)
+		event_active(loop->run_tasks, EV_TIMEOUT, 1);
+}
+
+static struct event_base *base_new(void)
+{
+	struct event_config *config = event_config_new();
+	struct event_base *base = NULL;
+
+	if (!config)
+		return NULL;
+	event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_IGNORE_ENV);
+	base = event_base_new_with_config(config);
+	event_config_free(config);
+	return base;
+}
+
+struct loop *loop_new(void)
+{
+	struct loop *loop = calloc(1, sizeof *loop);
+
+	if (!loop)
+		return NULL;
+	loop->tasks.prev = loop->tasks.next = &loop->tasks;
+	loop->base = base_new();
+	if (loop->base)
+		loop->run_tasks = event_new(loop->base, -1, 0, run_tasks, loop);
+	if (!loop->run_tasks) {
+		loop_free(loop);
+		return NULL;
+	}
+	return loop;
+}
+
+void loop_free(struct loop *loop)
+{
+	if (!loop)
+		return;
+	if (loop->run_tasks)
+		event_free(loop->run_tasks);
+	if (loop->base)
+		event_base_free(loop->base);
+	free(loop);
+}
+
+struct event_base *loop_base(struct loop *loop)
+{
+	return loop->base;
+}
+
+int loop_run(struct loop *loop)
+{
+	return event_base_loop(loop->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0 ? -EIO : 0;
+}
+
+void loop_stop(struct loop *loop)
+{
+	event_base_loopbreak(loop->base);
+}
+
+int64_t loop_now_ms(struct loop *loop)
+{
+	(void)loop;
+	return clock_monotonic_ms();
+}
+
+void loop_task_queue(struct loop *loop, struct loop_task *task)
+{
+	if (task->next)
+		return;
+	if (loop->tasks.next == &loop->tasks)
+		event_active(loop->run_tasks, EV_TIMEOUT, 1);
+	task_append(&loop->tasks, task);
+}
+
+void loop_task_cancel(struct loop *loop, struct loop_task *task)
+{
+	(void)loop;
+	if (task->next)
+		task_unlink(task);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of loop/ know of each other. */
+#ifndef VETHGUARD_SRC_LOOP_PRIVATE_H
+#define VETHGUARD_SRC_LOOP_PRIVATE_H
+
+#include "vethguard/loop/loop.h"
+
+struct event_base *loop_base(struct loop *loop);
+
+#endif

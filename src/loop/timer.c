@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Timers and deadlines. All deadlines of one list wait equally long, so the list is in order of time by itself: the
+ * timer looks at its head only. Setting a deadline leaves the timer alone; it fires at the earliest time that was set
+ * when it was armed, finds who is due, and is armed again for the new head.
+ */
+#include <errno.h>
+#include <event2/event.h>
+
+#include "loop/private.h"
+
+static void on_timer_event(evutil_socket_t fd, short what, void *argument)
+{
+	struct loop_timer *timer = argument;
+
+	(void)fd, (void)what;
+	timer->on_time(timer);
+}
+
+int loop_timer_open(struct loop *loop, struct loop_timer *timer, void (*on_time)(struct loop_timer *timer))
+{
+	timer->loop = loop;
+	timer->on_time = on_time;
+	timer->event = event_new(loop_base(loop), -1, 0, on_timer_event, timer);
+	return timer->event ? 0 : -ENOMEM;
+}
+
+void loop_timer_set(struct loop_timer *timer, int64_t delay_ms)
+{
+	struct timeval delay;
+
+	if (delay_ms < 0)
+		delay_ms = 0;
+	delay.tv_sec = delay_ms / 1000;
+	delay.tv_usec = delay_ms % 1000 * 1000;
+	event_add(timer->event, &delay);
+}
+
+void loop_timer_cancel(struct loop_timer *timer)
+{
+	if (timer->event)
+		event_del(timer->event);
+}
+
+void loop_timer_close(struct loop_timer *timer)
+{
+	if (timer->event)
+		event_free(timer->event);
+	timer->event = NULL;
+}
+
+/* Slack before the timer is armed, so that a list under steady use arms it rarely. */
+static int64_t slack_ms(const struct loop_deadlines *list)
+{
+	int64_t slack = list->delay_ms / 20;
+
+	return slack < 10 ? 10 : slack;
+}
+
+static void deadline_unlink(struct loop_deadline *d)
+{
+	d->prev->next = d->next;
+	d->next->prev = d->prev;
+	d->prev = d->next = NULL;
+	d->list = NULL;
+}
+
+static void arm(struct loop_deadlines *list, int64_t now_ms)
+{
+	int64_t delay = list->head.next->at_ms - now_ms;
+
+	loop_timer_set(&list->timer, (delay < 0 ? 0 : delay) + slack_ms(list));
+}
+
+static void on_deadlines(struct loop_timer *timer)
+{
+	struct loop_deadlines *list = container_of(timer, struct loop_deadlines, timer);
+	int64_t now_ms = loop_now_ms(list->timer.loop);
+
+	while (list->head.next != &list->head && list->head.next->at_ms <= now_ms) {
+		struct loop_deadline *due = list->head.next;
+
+		deadline_unlink(due);
+		list->on_time(due);
+		if (!list->timer.event) /* closed by the callback */
+			return;
+	}
+	if (list->head.next != &list->head)
+		arm(list, now_ms);
+}
+
+int loop_deadlines_open(struct loop *loop, struct loop_deadlines *list, int64_t delay_ms,
+	void (*on_time)(struct loop_deadline *deadline))
+{
+	list->loop = loop;
+	list->delay_ms = delay_ms;
+	list->on_time = on_time;
+	list->head.prev = list->head.next = &list->head;
+	return loop_timer_open(loop, &list->timer, on_deadlines);
+}
+
+void loop_deadlines_close(struct loop_deadlines *list)
+{
+	if (!list->head.next)
+		return;
+	while (list->head.next != &list->head)
+		deadline_unlink(list->head.next);
+	loop_timer_close(&list->timer);
+}
+
+void loop_deadline_set(struct loop_deadlines *list, struct loop_deadline *d)
+{
+	int64_t now_ms = loop_now_ms(list->loop);
+	bool was_empty = list->head.next == &list->head;
+
+	if (d->list)
+		deadline_unlink(d);
+	d->at_ms = now_ms + list->delay_ms;
+	d->list = list;
+	d->prev = list->head.prev;
+	d->next = &list->head;
+	list->head.prev->next = d;
+	list->head.prev = d;
+	/* A list that was emptied keeps its old timer running: an early look costs less than arming anew each time. */
+	if (was_empty && !event_pending(list->timer.event, EV_TIMEOUT, NULL))
+		arm(list, now_ms);
+}
+
+void loop_deadline_clear(struct loop_deadline *d)
+{
+	if (d->list)
+		deadline_unlink(d);
+}
