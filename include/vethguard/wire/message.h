@@ -12,8 +12,16 @@
 #include "vethguard/wire/event.h"
 
 #define MESSAGE_BYTES_MAX 131072 /* one message; a credential or a CA fits with room to spare */
-#define MESSAGE_FDS_MAX 32
-#define MESSAGE_TEXT_MAX 2048
+#define MESSAGE_FDS_MAX 160      /* a worker with every UDP port a policy may name; Linux allows 253 */
+#define MESSAGE_TEXT_MAX 32768   /* every diagnostic of a policy (DIAG_MAX) in one text */
+#define MESSAGE_NAME_MAX 64      /* sandbox, policy and credential names: at least one byte */
+#define MESSAGE_PATH_MAX 4095    /* absolute paths: no NUL in them */
+#define MESSAGE_CERTIFICATE_MAX 4096 /* DER */
+#define MESSAGE_KEY_MAX 1024     /* PKCS#8 */
+#define MESSAGE_PEM_MAX 8192
+#define MESSAGE_VALUE_MAX 65536  /* one credential value */
+#define MESSAGE_VARIABLE_MAX 255 /* name of an environment variable: no '=', no NUL */
+#define MESSAGE_WHAT_MAX 1024    /* one line of a summary */
 #define MESSAGE_ENV_MAX POLICY_CREDENTIALS_MAX
 
 enum message_type {
@@ -46,10 +54,10 @@ enum message_type {
 	MESSAGE_RECORDER_START,  /* struct message_recorder_start + fd: log, open for append */
 	MESSAGE_RECORDER_READY,
 	MESSAGE_RECORDER_SANDBOX,/* struct message_recorder_sandbox + fds: ring memory, its two eventfds, NFLOG socket */
-	MESSAGE_RECORDER_EVENT,  /* supervisor's own event: u64 sandbox, encoded event */
+	MESSAGE_RECORDER_EVENT,  /* supervisor's own event: struct message_recorder_event */
 	MESSAGE_RECORDER_STALLED,/* recorder -> supervisor: the log cannot be written: text */
 	MESSAGE_RECORDER_FLOWING,/* recorder -> supervisor: it can again */
-	MESSAGE_RECORDER_END,    /* u64 sandbox: drain its ring and packets, answer SUMMARY with the same id */
+	MESSAGE_RECORDER_END,    /* struct message_sandbox: drain its ring and packets, answer SUMMARY with the same id */
 	MESSAGE_RECORDER_SUMMARY,/* struct message_summary */
 
 	/* vethguard run <-> its supervisor */
@@ -57,7 +65,7 @@ enum message_type {
 	MESSAGE_SESSION_ENV_GET, /* supervisor -> run: names of variables that env: sources need: struct message_names */
 	MESSAGE_SESSION_ENV,     /* run -> supervisor: struct message_names (those that exist) + one pipe each */
 	MESSAGE_SESSION_READY,   /* struct message_session_ready */
-	MESSAGE_SESSION_END,     /* the command has ended: i32 status */
+	MESSAGE_SESSION_END,     /* the command has ended: struct message_status */
 	MESSAGE_SESSION_SUMMARY, /* struct message_summary */
 	MESSAGE_TYPE_COUNT
 };
@@ -70,7 +78,7 @@ struct message_text {          /* STOPPED, FAILED, PAUSE, STALLED, ... */
  * eventfd, keeper's pair, then one per listener in the order of listeners[]. */
 #define MESSAGE_WORKER_FDS_BEFORE_LISTENERS 6
 enum message_listener { MESSAGE_LISTEN_TCP, MESSAGE_LISTEN_DNS_UDP, MESSAGE_LISTEN_DNS_TCP, MESSAGE_LISTEN_UDP };
-#define MESSAGE_LISTENERS_MAX 24
+#define MESSAGE_LISTENERS_MAX 134 /* both families: TCP, DNS over UDP and TCP, POLICY_UDP_PORTS_MAX */
 struct message_worker_start {
 	struct slice sandbox;      /* name */
 	uint64_t sandbox_id;
@@ -153,6 +161,20 @@ struct message_recorder_sandbox {
 	bool has_packets;          /* the fourth fd is there */
 };
 
+struct message_recorder_event {
+	uint64_t sandbox_id;
+	struct slice event;        /* as event_encode() made it; the rest of the message */
+};
+
+struct message_sandbox {
+	uint64_t sandbox_id;
+};
+
+struct message_status {
+	int32_t status;
+};
+
+#define MESSAGE_UNUSUAL_MAX 8
 struct message_summary {
 	uint64_t allowed, denied, dropped, findings, observed;
 	uint64_t lines;            /* written to the log */
@@ -160,7 +182,7 @@ struct message_summary {
 	struct {
 		struct slice what;     /* escaped: "POST https://paste.example/" */
 		uint64_t count;
-	} unusual[8];
+	} unusual[MESSAGE_UNUSUAL_MAX];
 };
 
 struct message_session_start {
@@ -190,7 +212,8 @@ struct message_session_ready {
 	} env[MESSAGE_ENV_MAX];
 };
 
-/* One encoder and one decoder per struct; encoders return the message's size or 0 where it does not fit. */
+/* One encoder and one decoder per struct; encoders return the message's size, or 0 where it does not fit cap or a field
+ * is out of its bounds. Decoders return 0, -EBADMSG or -ENOMEM and leave *m zeroed on failure; slices borrow the input. */
 struct message_head {
 	enum message_type type;
 	uint64_t id;
@@ -215,6 +238,9 @@ MESSAGE_CODEC(source_open);
 MESSAGE_CODEC(source);
 MESSAGE_CODEC(recorder_start);
 MESSAGE_CODEC(recorder_sandbox);
+MESSAGE_CODEC(recorder_event);
+MESSAGE_CODEC(sandbox);
+MESSAGE_CODEC(status);
 MESSAGE_CODEC(summary);
 MESSAGE_CODEC(session_start);
 MESSAGE_CODEC(names);
