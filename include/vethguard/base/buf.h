@@ -35,7 +35,7 @@ void buf_consume(struct buf *b, size_t n);
 
 static inline uint8_t *buf_bytes(const struct buf *b)
 {
-	return b->mem + b->start;
+	return b->mem ? b->mem + b->start : NULL;
 }
 
 static inline struct slice buf_slice(const struct buf *b)
