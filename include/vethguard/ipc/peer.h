@@ -31,20 +31,27 @@ struct ipc_peer {
 	ipc_on_end on_end;
 	const char *name;                /* for messages: "keeper", "worker of sandbox x" (borrowed) */
 	bool open;
+	bool unread;                     /* the socket may hold more: the task goes on reading */
+	int failure;                     /* why it is being cut off; the task does it */
+	bool *alive;                     /* cleared by ipc_peer_close: on_message may close, or free, the peer */
 };
 #define IPC_QUEUE_MAX (1u << 20)
 
-/* Takes fd (made non-blocking and close-on-exec). 0 or -errno. */
+/* Takes fd (made non-blocking and close-on-exec; closed where this fails). 0 or -errno. */
 int ipc_peer_open(struct loop *loop, struct ipc_peer *peer, int fd, const char *name, ipc_on_message on_message,
 	ipc_on_end on_end);
 void ipc_peer_close(struct ipc_peer *peer); /* no callback follows */
-/* Sends one encoded message (size 0, from a failed encoder, is -EMSGSIZE) with copies of fds. Order is kept. 0 or -errno. */
+/* Sends one encoded message (size 0, from a failed encoder, is -EMSGSIZE) with copies of fds. Order is kept. 0 or
+ * -errno. -EPIPE: the other side has closed; what it sent before is still delivered, then on_end. A size or descriptor
+ * count out of bounds harms nobody; any other error cuts the peer off, on_end follows from the loop. */
 int ipc_send(struct ipc_peer *peer, const uint8_t *message, size_t size, const int *fds, size_t fd_count);
 /* As ipc_send for a message that holds a secret: the bytes are wiped, also where they had to be queued. */
 int ipc_send_secret(struct ipc_peer *peer, uint8_t *message, size_t size);
 
 /* A pair: [0] and [1], close-on-exec, with room for MESSAGE_BYTES_MAX. 0 or -errno. */
 int ipc_pair(int fds[2]);
+/* Datagrams of types that carry secrets (MESSAGE_CA, MESSAGE_CREDENTIAL) are wiped from the receive buffer after
+ * on_message; what the blocking helper received is the caller's to wipe. */
 /* Blocking helpers for a program's first steps, before its loop runs: the whole message is in buf (MESSAGE_BYTES_MAX),
  * message points into it. timeout_ms < 0: wait for ever. 0; -ETIMEDOUT; -EPIPE: closed; -EBADMSG; -errno. */
 int ipc_receive_blocking(int fd, int timeout_ms, uint8_t *buf, struct ipc_message *message);

@@ -27,7 +27,7 @@ struct ring {
 
 /* Makes memory and both eventfds. fds: memory, data, space; the caller owns them. 0 or -errno. */
 int ring_create(int fds[3]);
-/* Maps the ring; takes the fds. The reader may open a ring that already has records. 0 or -errno (-EBADMSG: wrong size). */
+/* Maps the ring; takes the fds (closed where this fails). The reader may open a ring that already has records. 0 or -errno (-EBADMSG: wrong size). */
 int ring_open_writer(struct ring *ring, int memory_fd, int data_fd, int space_fd);
 int ring_open_reader(struct ring *ring, int memory_fd, int data_fd, int space_fd);
 void ring_close(struct ring *ring);
@@ -42,6 +42,9 @@ size_t ring_room(const struct ring *ring);
 int ring_read(struct ring *ring, void *out);
 /* Reader: gives the space of everything read so far back and wakes a waiting writer. */
 void ring_release(struct ring *ring);
+/* Reader: raises or lowers the stop flag. Writer: true while it is raised. */
+void ring_stop(struct ring *ring, bool stop);
+bool ring_stopped(const struct ring *ring);
 /* Reader: about to sleep; true: still empty, data_fd will tell; false: records came meanwhile, go on reading. */
 bool ring_sleep(struct ring *ring);
 

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A peer in the loop. Reading: up to a share of messages per turn, each handed to the owner while
+ * it lies in one buffer that all peers of this single-threaded program share; the rest is left to
+ * the end of the turn. Writing: straight to the socket, or to a bounded queue while the socket is
+ * full.
+ *
+ * The end is told once, from the loop only, never from inside ipc_send(): a send that fails marks
+ * the peer, and the task at the end of the turn closes it and tells the owner. on_message may close
+ * the peer and free the struct around it; the reading function learns of it through `alive`, which
+ * points at its own stack.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "vethguard/base/secret.h"
+#include "ipc/private.h"
+
+#define MESSAGES_PER_TURN 64
+
+struct ipc_queued {
+	struct ipc_queued *next;
+	int fds[MESSAGE_FDS_MAX];
+	size_t fd_count;
+	size_t size;
+	bool secret;
+	uint8_t bytes[];
+};
+
+/* Shared by all peers: a message is handled before the next one is read. */
+static uint8_t receive_buffer[MESSAGE_BYTES_MAX];
+
+static void queued_free(struct ipc_queued *q)
+{
+	for (size_t i = 0; i < q->fd_count; i++)
+		close(q->fds[i]);
+	if (q->secret)
+		secret_wipe(q->bytes, q->size);
+	free(q);
+}
+
+void ipc_peer_close(struct ipc_peer *peer)
+{
+	if (peer->alive)
+		*peer->alive = false;
+	peer->alive = NULL;
+	if (!peer->open)
+		return;
+	peer->open = false;
+	loop_task_cancel(peer->io.loop, &peer->flush);
+	loop_io_close(&peer->io);
+	close(peer->io.fd);
+	while (peer->first) {
+		struct ipc_queued *q = peer->first;
+
+		peer->first = q->next;
+		queued_free(q);
+	}
+	peer->last = NULL;
+	peer->queued_bytes = 0;
+}
+
+static void cut_off(struct ipc_peer *peer, int error)
+{
+	ipc_on_end on_end = peer->on_end;
+
+	if (error)
+		log_debug("%s is cut off: %s", peer->name, strerror(-error));
+	ipc_peer_close(peer);
+	on_end(peer, error);
+}
+
+/* Cuts off at the end of the turn. The first reason stands. */
+static void fail_later(struct ipc_peer *peer, int error)
+{
+	if (!peer->failure)
+		peer->failure = error;
+	loop_task_queue(peer->io.loop, &peer->flush);
+}
+
+static bool carries_secret(enum message_type type)
+{
+	return type == MESSAGE_CA || type == MESSAGE_CREDENTIAL;
+}
+
+/* One message. True: go on; false: nothing more now, or the peer is gone. */
+static bool receive_one(struct ipc_peer *peer)
+{
+	struct ipc_message message;
+	bool alive = true;
+	ssize_t n = ipc_datagram_receive(peer->io.fd, receive_buffer, &message, MSG_DONTWAIT);
+
+	if (n == -EAGAIN)
+		return false;
+	if (n <= 0) {
+		cut_off(peer, (int)n);
+		return false;
+	}
+	peer->alive = &alive;
+	int error = peer->on_message(peer, &message);
+	if (carries_secret(message.head.type))
+		secret_wipe(receive_buffer, (size_t)n);
+	ipc_message_close_fds(&message);
+	if (!alive)
+		return false;
+	peer->alive = NULL;
+	if (error)
+		cut_off(peer, error);
+	return !error;
+}
+
+static void receive_share(struct ipc_peer *peer)
+{
+	peer->unread = false;
+	for (int i = 0; i < MESSAGES_PER_TURN; i++)
+		if (!receive_one(peer))
+			return;
+	peer->unread = true;
+	loop_task_queue(peer->io.loop, &peer->flush);
+}
+
+static void send_queued(struct ipc_peer *peer)
+{
+	while (peer->first) {
+		struct ipc_queued *q = peer->first;
+		int error = ipc_datagram_send(
+		        peer->io.fd, q->bytes, q->size, q->fds, q->fd_count, MSG_DONTWAIT);
+
+		if (error == -EAGAIN)
+			return;
+		peer->first = q->next;
+		if (!peer->first)
+			peer->last = NULL;
+		peer->queued_bytes -= q->size;
+		queued_free(q);
+		/* A closed peer is found at the reading side, after what it still had to say. */
+		if (error && error != -EPIPE)
+			fail_later(peer, error);
+	}
+}
+
+static void on_ready(struct loop_io *io, unsigned events)
+{
+	struct ipc_peer *peer = container_of(io, struct ipc_peer, io);
+
+	if (events & LOOP_WRITE)
+		send_queued(peer);
+	if (events & ~LOOP_WRITE)
+		receive_share(peer);
+}
+
+static void on_task(struct loop_task *task)
+{
+	struct ipc_peer *peer = container_of(task, struct ipc_peer, flush);
+
+	if (peer->failure)
+		cut_off(peer, peer->failure);
+	else if (peer->unread)
+		receive_share(peer);
+}
+
+int ipc_peer_open(struct loop *loop, struct ipc_peer *peer, int fd, const char *name,
+        ipc_on_message on_message, ipc_on_end on_end)
+{
+	*peer = (struct ipc_peer){.name = name, .on_message = on_message, .on_end = on_end};
+	peer->flush.run = on_task;
+	int error = 0;
+	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK | O_RDWR) < 0)
+		error = -errno;
+	if (!error)
+		error = loop_io_open(loop, &peer->io, fd, LOOP_READ | LOOP_WRITE, on_ready);
+	if (error)
+		close(fd);
+	else
+		peer->open = true;
+	return error;
+}
+
+static int queue(struct ipc_peer *peer, const uint8_t *message, size_t size, const int *fds,
+        size_t fd_count, bool secret)
+{
+	if (size > IPC_QUEUE_MAX - peer->queued_bytes)
+		return -ENOBUFS;
+	struct ipc_queued *q = malloc(sizeof *q + size);
+	if (!q)
+		return -ENOMEM;
+	q->next = NULL;
+	q->size = size;
+	q->secret = secret;
+	q->fd_count = 0;
+	memcpy(q->bytes, message, size);
+	for (size_t i = 0; i < fd_count; i++) {
+		int copy = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
+		if (copy < 0) {
+			int error = -errno;
+			queued_free(q);
+			return error;
+		}
+		q->fds[q->fd_count++] = copy;
+	}
+	if (peer->last)
+		peer->last->next = q;
+	else
+		peer->first = q;
+	peer->last = q;
+	peer->queued_bytes += size;
+	return 0;
+}
+
+static int send_or_queue(struct ipc_peer *peer, const uint8_t *message, size_t size, const int *fds,
+        size_t fd_count, bool secret)
+{
+	int error = -EAGAIN;
+
+	if (!peer->open || peer->failure)
+		return -EPIPE;
+	if (size == 0 || size > MESSAGE_BYTES_MAX || fd_count > MESSAGE_FDS_MAX)
+		return -EMSGSIZE;
+	if (!peer->first)
+		error = ipc_datagram_send(peer->io.fd, message, size, fds, fd_count, MSG_DONTWAIT);
+	if (error == -EAGAIN)
+		error = queue(peer, message, size, fds, fd_count, secret);
+	if (error && error != -EPIPE)
+		fail_later(peer, error);
+	return error;
+}
+
+int ipc_send(
+        struct ipc_peer *peer, const uint8_t *message, size_t size, const int *fds, size_t fd_count)
+{
+	return send_or_queue(peer, message, size, fds, fd_count, false);
+}
+
+int ipc_send_secret(struct ipc_peer *peer, uint8_t *message, size_t size)
+{
+	int error = send_or_queue(peer, message, size, NULL, 0, true);
+
+	secret_wipe(message, size);
+	return error;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One page of cursors, then RING_BYTES of records. A record is its length (u32, native order: both
+ * ends are this machine), its bytes, and padding to 8; it may wrap around the end. Cursors count
+ * bytes since the beginning and never wrap; each side advances its own and reads the other's.
+ *
+ * The reader is the more trusted side and the writer may be hostile at any moment, also in the
+ * middle of a copy. So the reader keeps its own cursor in its own memory, reads the writer's cursor
+ * and each length exactly once into a local, checks them, and copies the bytes out before anything
+ * looks at them. The memory's size is sealed, so that the writer cannot make the reader fault.
+ *
+ * Sleeping is agreed on in the manner of Dekker: each side first publishes its flag (or its
+ * cursor), then looks at the other's cursor (or flag), with a full fence between the two. One of
+ * them always sees the other.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vethguard/ipc/ring.h"
+
+#define CURSORS_BYTES 4096
+#define ALIGNMENT 8u
+#define LENGTH_BYTES ((uint32_t)sizeof(uint32_t))
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+struct ring_shared {
+	_Alignas(64) _Atomic uint64_t head; /* written by the writer */
+	_Atomic uint32_t writer_waits;
+	_Alignas(64) _Atomic uint64_t tail; /* written by the reader */
+	_Atomic uint32_t reader_sleeps;
+	_Atomic uint32_t stop;
+	_Alignas(CURSORS_BYTES) uint8_t records[RING_BYTES];
+};
+_Static_assert((RING_BYTES & (RING_BYTES - 1)) == 0, "positions are masked");
+_Static_assert(
+        sizeof(struct ring_shared) == CURSORS_BYTES + RING_BYTES, "the memory's sealed size");
+_Static_assert(
+        RING_RECORD_MAX < RING_BYTES / 4, "a waiting writer's record fits once half is free");
+
+static uint64_t stride(uint32_t n)
+{
+	return ((uint64_t)LENGTH_BYTES + n + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
+}
+
+static int eventfd_new(void)
+{
+	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static void wake(int fd)
+{
+	/* Fails only where the counter is full, and then the other side has been told more than
+	 * often enough. */
+	(void)!eventfd_write(fd, 1);
+}
+
+static void drain(int fd)
+{
+	eventfd_t count;
+
+	(void)!eventfd_read(fd, &count);
+}
+
+static void close_three(const int fds[3])
+{
+	for (int i = 0; i < 3; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+int ring_create(int fds[3])
+{
+	int error = 0;
+
+	fds[0] = memfd_create("vethguard-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fds[0] < 0)
+		return -errno;
+	if (ftruncate(fds[0], sizeof(struct ring_shared)) < 0 ||
+	        fcntl(fds[0], F_ADD_SEALS, SEALS) < 0)
+		error = -errno;
+	fds[1] = eventfd_new();
+	fds[2] = eventfd_new();
+	if (!error && fds[1] < 0)
+		error = fds[1];
+	if (!error && fds[2] < 0)
+		error = fds[2];
+	if (error)
+		close_three(fds);
+	return error;
+}
+
+static int map(struct ring *ring, int memory_fd, int data_fd, int space_fd)
+{
+	struct stat st;
+	int seals = fcntl(memory_fd, F_GET_SEALS);
+
+	*ring = (struct ring){.memory_fd = memory_fd, .data_fd = data_fd, .space_fd = space_fd};
+	int error = -EBADMSG;
+	if (seals >= 0 && (seals & SEALS) == SEALS && fstat(memory_fd, &st) == 0 &&
+	        st.st_size == (off_t)sizeof(struct ring_shared)) {
+		void *memory = mmap(NULL, sizeof(struct ring_shared), PROT_READ | PROT_WRITE,
+		        MAP_SHARED, memory_fd, 0);
+		if (memory != MAP_FAILED) {
+			ring->shared = memory;
+			return 0;
+		}
+		error = -errno;
+	}
+	close_three((const int[]){memory_fd, data_fd, space_fd});
+	ring->memory_fd = ring->data_fd = ring->space_fd = -1;
+	return error;
+}
+
+int ring_open_writer(struct ring *ring, int memory_fd, int data_fd, int space_fd)
+{
+	return map(ring, memory_fd, data_fd, space_fd);
+}
+
+int ring_open_reader(struct ring *ring, int memory_fd, int data_fd, int space_fd)
+{
+	return map(ring, memory_fd, data_fd, space_fd);
+}
+
+void ring_close(struct ring *ring)
+{
+	if (!ring->shared)
+		return;
+	munmap(ring->shared, sizeof(struct ring_shared));
+	close_three((const int[]){ring->memory_fd, ring->data_fd, ring->space_fd});
+	*ring = (struct ring){.memory_fd = -1, .data_fd = -1, .space_fd = -1};
+}
+
+/* Free bytes as the writer sees them; none where the reader's cursor makes no sense. */
+static uint64_t writer_free(const struct ring *ring)
+{
+	uint64_t tail = atomic_load_explicit(&ring->shared->tail, memory_order_acquire);
+	uint64_t used = ring->position - tail;
+
+	return used > RING_BYTES ? 0 : RING_BYTES - used;
+}
+
+size_t ring_room(const struct ring *ring)
+{
+	return (size_t)(writer_free(ring) / stride(RING_RECORD_MAX));
+}
+
+static void copy_in(uint8_t *records, uint64_t position, const void *p, size_t n)
+{
+	size_t at = (size_t)(position & (RING_BYTES - 1));
+	size_t first = n < RING_BYTES - at ? n : RING_BYTES - at;
+
+	memcpy(records + at, p, first);
+	memcpy(records, (const uint8_t *)p + first, n - first);
+}
+
+static void copy_out(const uint8_t *records, uint64_t position, void *out, size_t n)
+{
+	size_t at = (size_t)(position & (RING_BYTES - 1));
+	size_t first = n < RING_BYTES - at ? n : RING_BYTES - at;
+
+	memcpy(out, records + at, first);
+	memcpy((uint8_t *)out + first, records, n - first);
+}
+
+/* Asks to be told of space, and looks once more: the reader may have released it meanwhile. */
+static bool wait_for_room(struct ring *ring, uint64_t need)
+{
+	drain(ring->space_fd);
+	atomic_store_explicit(&ring->shared->writer_waits, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (writer_free(ring) < need)
+		return false;
+	atomic_store_explicit(&ring->shared->writer_waits, 0, memory_order_relaxed);
+	return true;
+}
+
+int ring_write(struct ring *ring, const void *record, size_t n)
+{
+	struct ring_shared *shared = ring->shared;
+
+	if (n == 0 || n > RING_RECORD_MAX)
+		return -EMSGSIZE;
+	uint32_t length = (uint32_t)n;
+	uint64_t need = stride(length);
+	if (writer_free(ring) < need && !wait_for_room(ring, need))
+		return -EAGAIN;
+	copy_in(shared->records, ring->position, &length, sizeof length);
+	copy_in(shared->records, ring->position + sizeof length, record, n);
+	ring->position += need;
+	atomic_store_explicit(&shared->head, ring->position, memory_order_release);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&shared->reader_sleeps, memory_order_relaxed) &&
+	        atomic_exchange(&shared->reader_sleeps, 0))
+		wake(ring->data_fd);
+	return 0;
+}
+
+int ring_read(struct ring *ring, void *out)
+{
+	const struct ring_shared *shared = ring->shared;
+	uint64_t head = atomic_load_explicit(&shared->head, memory_order_acquire);
+	uint64_t there = head - ring->position;
+	uint32_t length;
+
+	if (there == 0)
+		return 0;
+	if (there > RING_BYTES || there % ALIGNMENT)
+		return -EBADMSG;
+	copy_out(shared->records, ring->position, &length, sizeof length);
+	if (length == 0 || length > RING_RECORD_MAX || stride(length) > there)
+		return -EBADMSG;
+	copy_out(shared->records, ring->position + sizeof length, out, length);
+	ring->position += stride(length);
+	return (int)length;
+}
+
+void ring_release(struct ring *ring)
+{
+	struct ring_shared *shared = ring->shared;
+
+	atomic_store_explicit(&shared->tail, ring->position, memory_order_release);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load_explicit(&shared->writer_waits, memory_order_relaxed))
+		return;
+	uint64_t head = atomic_load_explicit(&shared->head, memory_order_relaxed);
+	if (head - ring->position <= RING_BYTES / 2 && atomic_exchange(&shared->writer_waits, 0))
+		wake(ring->space_fd);
+}
+
+void ring_stop(struct ring *ring, bool stop)
+{
+	atomic_store_explicit(&ring->shared->stop, stop, memory_order_release);
+}
+
+bool ring_stopped(const struct ring *ring)
+{
+	return atomic_load_explicit(&ring->shared->stop, memory_order_acquire) != 0;
+}
+
+bool ring_sleep(struct ring *ring)
+{
+	struct ring_shared *shared = ring->shared;
+
+	drain(ring->data_fd);
+	atomic_store_explicit(&shared->reader_sleeps, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&shared->head, memory_order_acquire) == ring->position)
+		return true;
+	atomic_store_explicit(&shared->reader_sleeps, 0, memory_order_relaxed);
+	return false;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The head every message begins with, and the messages of keeper and recorder. Those of the worker
+ * and of a session are in the files beside. How a field is written and checked is in
+ * message_codec.c.
+ */
+#include "wire/message_codec.h"
+
+int message_open(const uint8_t *p, size_t n, struct message_head *head, struct reader *body)
+{
+	*head = (struct message_head){0};
+	*body = reader_over(p, n);
+	if (n > MESSAGE_BYTES_MAX)
+		return -EBADMSG;
+	uint16_t type = reader_u16(body);
+	uint64_t id = reader_u64(body);
+	if (body->failed || type == 0 || type >= MESSAGE_TYPE_COUNT)
+		return -EBADMSG;
+	head->type = (enum message_type)type;
+	head->id = id;
+	return 0;
+}
+
+size_t message_empty(uint8_t *out, size_t cap, enum message_type type, uint64_t id)
+{
+	struct writer w = writer_over(out, cap);
+	struct codec c = codec_encode(&w, type, id);
+
+	return codec_encoded(&c);
+}
+
+static void text_fields(struct codec *c, struct message_text *m)
+{
+	m->text = codec_bytes(c, m->text, 0, MESSAGE_TEXT_MAX);
+}
+CODEC_PAIR(text)
+
+static void ca_fields(struct codec *c, struct message_ca *m)
+{
+	m->root = codec_bytes(c, m->root, 1, MESSAGE_CERTIFICATE_MAX);
+	m->intermediate = codec_bytes(c, m->intermediate, 1, MESSAGE_CERTIFICATE_MAX);
+	m->key = codec_bytes(c, m->key, 1, MESSAGE_KEY_MAX);
+}
+CODEC_PAIR(ca)
+
+static uint32_t credential_index(struct codec *c, uint32_t v)
+{
+	return codec_upto(c, v, POLICY_CREDENTIALS_MAX - 1);
+}
+
+static void credential_get_fields(struct codec *c, struct message_credential_get *m)
+{
+	m->credential = credential_index(c, m->credential);
+}
+CODEC_PAIR(credential_get)
+
+/* A value where it is available, an error where it is not, never both: an error text beside a value
+ * would be a place for the value's bytes to go astray. */
+static void credential_fields(struct codec *c, struct message_credential *m)
+{
+	m->credential = credential_index(c, m->credential);
+	m->available = codec_bool(c, m->available);
+	m->ttl_s = codec_u32(c, m->ttl_s);
+	m->value = codec_bytes(
+	        c, m->value, m->available ? 1 : 0, m->available ? MESSAGE_VALUE_MAX : 0);
+	m->error =
+	        codec_bytes(c, m->error, m->available ? 0 : 1, m->available ? 0 : MESSAGE_TEXT_MAX);
+}
+CODEC_PAIR(credential)
+
+static void keeper_sandbox_fields(struct codec *c, struct message_keeper_sandbox *m)
+{
+	m->sandbox_id = codec_u64(c, m->sandbox_id);
+	m->sandbox = codec_string(c, m->sandbox, 1, MESSAGE_NAME_MAX);
+	m->credential_count = codec_upto(c, m->credential_count, POLICY_CREDENTIALS_MAX);
+	for (uint32_t i = 0; i < m->credential_count; i++) {
+		m->credentials[i].name =
+		        codec_string(c, m->credentials[i].name, 1, MESSAGE_NAME_MAX);
+		m->credentials[i].ttl_s = codec_u32(c, m->credentials[i].ttl_s);
+		m->credentials[i].timeout_ms = codec_u32(c, m->credentials[i].timeout_ms);
+	}
+}
+CODEC_PAIR(keeper_sandbox)
+
+static void keeper_root_fields(struct codec *c, struct message_keeper_root *m)
+{
+	m->root_pem = codec_string(c, m->root_pem, 1, MESSAGE_PEM_MAX);
+}
+CODEC_PAIR(keeper_root)
+
+static void source_open_fields(struct codec *c, struct message_source_open *m)
+{
+	m->sandbox_id = codec_u64(c, m->sandbox_id);
+	m->credential = credential_index(c, m->credential);
+}
+CODEC_PAIR(source_open)
+
+static void source_fields(struct codec *c, struct message_source *m)
+{
+	m->opened = codec_bool(c, m->opened);
+	m->error = codec_bytes(c, m->error, m->opened ? 0 : 1, m->opened ? 0 : MESSAGE_TEXT_MAX);
+}
+CODEC_PAIR(source)
+
+static void recorder_start_fields(struct codec *c, struct message_recorder_start *m)
+{
+	m->path = codec_string(c, m->path, 0, MESSAGE_PATH_MAX);
+	m->log_level = codec_u8(c, m->log_level);
+}
+CODEC_PAIR(recorder_start)
+
+static void recorder_sandbox_fields(struct codec *c, struct message_recorder_sandbox *m)
+{
+	m->sandbox_id = codec_u64(c, m->sandbox_id);
+	m->sandbox = codec_string(c, m->sandbox, 1, MESSAGE_NAME_MAX);
+	m->policy = codec_string(c, m->policy, 0, MESSAGE_NAME_MAX);
+	m->fingerprint = codec_string(c, m->fingerprint, 0, MESSAGE_NAME_MAX);
+	m->gate4 = codec_ip(c, m->gate4);
+	m->gate6 = codec_ip(c, m->gate6);
+	m->has_packets = codec_bool(c, m->has_packets);
+}
+CODEC_PAIR(recorder_sandbox)
+
+/* The event has no length of its own: it is the rest of the message, and event_decode() is strict
+ * about it. */
+static void recorder_event_fields(struct codec *c, struct message_recorder_event *m)
+{
+	m->sandbox_id = codec_u64(c, m->sandbox_id);
+	if (c->error)
+		return;
+	if (c->w)
+		writer_bytes(c->w, m->event.p, m->event.n);
+	else
+		m->event = reader_bytes(c->r, c->r->left);
+	if ((c->w && c->w->failed) || m->event.n == 0 || m->event.n > EVENT_BYTES_MAX)
+		codec_fail(c, -EBADMSG);
+}
+CODEC_PAIR(recorder_event)
+
+static void sandbox_fields(struct codec *c, struct message_sandbox *m)
+{
+	m->sandbox_id = codec_u64(c, m->sandbox_id);
+}
+CODEC_PAIR(sandbox)
+
+static void summary_fields(struct codec *c, struct message_summary *m)
+{
+	m->allowed = codec_u64(c, m->allowed);
+	m->denied = codec_u64(c, m->denied);
+	m->dropped = codec_u64(c, m->dropped);
+	m->findings = codec_u64(c, m->findings);
+	m->observed = codec_u64(c, m->observed);
+	m->lines = codec_u64(c, m->lines);
+	m->unusual_count = codec_upto(c, m->unusual_count, MESSAGE_UNUSUAL_MAX);
+	for (size_t i = 0; i < m->unusual_count; i++) {
+		m->unusual[i].what = codec_bytes(c, m->unusual[i].what, 0, MESSAGE_WHAT_MAX);
+		m->unusual[i].count = codec_u64(c, m->unusual[i].count);
+	}
+}
+CODEC_PAIR(summary)

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The messages between `vethguard run` and its supervisor. */
+#include "wire/message_codec.h"
+
+static void session_start_fields(struct codec *c, struct message_session_start *m)
+{
+	m->name = codec_string(c, m->name, 0, MESSAGE_NAME_MAX);
+	m->policy_path = codec_string(c, m->policy_path, 0, MESSAGE_PATH_MAX);
+	m->config_path = codec_string(c, m->config_path, 0, MESSAGE_PATH_MAX);
+	m->audit_path = codec_string(c, m->audit_path, 0, MESSAGE_PATH_MAX);
+	m->directory = codec_string(c, m->directory, 0, MESSAGE_PATH_MAX);
+	m->user_id = codec_u32(c, m->user_id);
+	m->group_id = codec_u32(c, m->group_id);
+	m->observe = codec_bool(c, m->observe);
+	m->rootless = codec_bool(c, m->rootless);
+	m->log_level = codec_u8(c, m->log_level);
+}
+CODEC_PAIR(session_start)
+
+static void names_fields(struct codec *c, struct message_names *m)
+{
+	m->count = codec_upto(c, m->count, MESSAGE_ENV_MAX);
+	for (size_t i = 0; i < m->count; i++)
+		m->names[i] = codec_variable(c, m->names[i]);
+}
+CODEC_PAIR(names)
+
+static void status_fields(struct codec *c, struct message_status *m)
+{
+	m->status = (int32_t)codec_u32(c, (uint32_t)m->status);
+}
+CODEC_PAIR(status)
+
+static void session_ready_fields(struct codec *c, struct message_session_ready *m)
+{
+	m->sandbox = codec_string(c, m->sandbox, 1, MESSAGE_NAME_MAX);
+	m->audit_path = codec_string(c, m->audit_path, 0, MESSAGE_PATH_MAX);
+	m->gate4 = codec_ip(c, m->gate4);
+	m->gate6 = codec_ip(c, m->gate6);
+	m->proxy_port = codec_u16(c, m->proxy_port);
+	m->root_pem = codec_string(c, m->root_pem, 1, MESSAGE_PEM_MAX);
+	m->env_count = codec_upto(c, m->env_count, MESSAGE_ENV_MAX);
+	for (size_t i = 0; i < m->env_count; i++) {
+		m->env[i].name = codec_variable(c, m->env[i].name);
+		m->env[i].value = codec_string(c, m->env[i].value, 0, MESSAGE_VARIABLE_MAX);
+	}
+}
+CODEC_PAIR(session_ready)

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* WORKER_START: everything a worker is told before it serves, the one message with memory of its
+ * own (static hosts). */
+#include "wire/message_codec.h"
+
+#define HOST_BYTES_MIN 6 /* of one encoded static host: a name of one byte, no address */
+
+static struct config_server server_field(struct codec *c, struct config_server v)
+{
+	v.address = codec_ip(c, v.address);
+	v.port = codec_u16(c, v.port);
+	return v;
+}
+
+static void host_field(struct codec *c, struct config_host *host)
+{
+	struct slice name = slice_of(host->name, c->w ? strnlen(host->name, sizeof host->name) : 0);
+
+	name = codec_string(c, name, 1, POLICY_HOST_MAX);
+	if (!c->w && name.n)
+		memcpy(host->name, name.p, name.n);
+	host->address = codec_ip(c, host->address);
+}
+
+static void hosts_fields(struct codec *c, struct message_worker_start *m)
+{
+	m->host_count = codec_upto(c, m->host_count, CONFIG_HOSTS_MAX);
+	if (!c->w) {
+		if (m->host_count == 0 || !codec_plausible(c, m->host_count, HOST_BYTES_MIN))
+			return;
+		m->hosts = calloc(m->host_count, sizeof *m->hosts);
+		if (!m->hosts) {
+			codec_fail(c, -ENOMEM);
+			return;
+		}
+	}
+	for (size_t i = 0; i < m->host_count; i++)
+		host_field(c, &m->hosts[i]);
+}
+
+static void limits_fields(struct codec *c, struct config_limits *l)
+{
+	l->connections = codec_u32(c, l->connections);
+	l->upstream_connections = codec_u32(c, l->upstream_connections);
+	l->upstream_idle = codec_u32(c, l->upstream_idle);
+	l->udp_flows = codec_u32(c, l->udp_flows);
+	l->dns_names = codec_u32(c, l->dns_names);
+	l->leaf_certificates = codec_u32(c, l->leaf_certificates);
+	l->header_bytes = codec_u32(c, l->header_bytes);
+	l->dns_queries_per_s = codec_u32(c, l->dns_queries_per_s);
+	l->blocked_mints_per_min = codec_u32(c, l->blocked_mints_per_min);
+}
+_Static_assert(sizeof(struct config_limits) == 9 * 4, "a limit was added: encode it too");
+
+static void timeouts_fields(struct codec *c, struct config_timeouts *t)
+{
+	t->hello_ms = codec_u32(c, t->hello_ms);
+	t->header_ms = codec_u32(c, t->header_ms);
+	t->idle_ms = codec_u32(c, t->idle_ms);
+	t->connect_ms = codec_u32(c, t->connect_ms);
+	t->response_ms = codec_u32(c, t->response_ms);
+	t->request_ms = codec_u32(c, t->request_ms);
+	t->resolve_ms = codec_u32(c, t->resolve_ms);
+	t->udp_idle_ms = codec_u32(c, t->udp_idle_ms);
+}
+_Static_assert(sizeof(struct config_timeouts) == 8 * 4, "a timeout was added: encode it too");
+
+static void placeholders_fields(struct codec *c, struct message_worker_start *m)
+{
+	m->placeholder_count = codec_upto(c, m->placeholder_count, MESSAGE_ENV_MAX);
+	for (size_t i = 0; i < m->placeholder_count; i++) {
+		m->placeholders[i].credential =
+		        codec_upto(c, m->placeholders[i].credential, POLICY_CREDENTIALS_MAX - 1);
+		m->placeholders[i].text =
+		        codec_string(c, m->placeholders[i].text, 1, MESSAGE_VARIABLE_MAX);
+	}
+}
+
+static void listeners_fields(struct codec *c, struct message_worker_start *m)
+{
+	m->listener_count = codec_upto(c, m->listener_count, MESSAGE_LISTENERS_MAX);
+	for (size_t i = 0; i < m->listener_count; i++) {
+		m->listeners[i].kind = (enum message_listener)codec_upto(
+		        c, m->listeners[i].kind, MESSAGE_LISTEN_UDP);
+		m->listeners[i].port = codec_u16(c, m->listeners[i].port);
+	}
+}
+
+static void worker_start_fields(struct codec *c, struct message_worker_start *m)
+{
+	m->sandbox = codec_string(c, m->sandbox, 1, MESSAGE_NAME_MAX);
+	m->sandbox_id = codec_u64(c, m->sandbox_id);
+	m->gate4 = codec_ip(c, m->gate4);
+	m->gate6 = codec_ip(c, m->gate6);
+	m->pool4 = codec_prefix(c, m->pool4);
+	m->pool6 = codec_prefix(c, m->pool6);
+	m->proxy_port = codec_u16(c, m->proxy_port);
+	m->server_count = codec_upto(c, m->server_count, CONFIG_SERVERS_MAX);
+	for (size_t i = 0; i < m->server_count; i++)
+		m->servers[i] = server_field(c, m->servers[i]);
+	hosts_fields(c, m);
+	m->permit_count = codec_upto(c, m->permit_count, CONFIG_PREFIXES_MAX);
+	for (size_t i = 0; i < m->permit_count; i++)
+		m->permit[i] = codec_prefix(c, m->permit[i]);
+	limits_fields(c, &m->limits);
+	timeouts_fields(c, &m->timeouts);
+	m->log_level = codec_u8(c, m->log_level);
+	placeholders_fields(c, m);
+	listeners_fields(c, m);
+}
+
+size_t message_worker_start_encode(uint8_t *out, size_t cap, enum message_type type, uint64_t id,
+        const struct message_worker_start *m)
+{
+	struct message_worker_start copy = *m;
+	struct writer w = writer_over(out, cap);
+	struct codec c = codec_encode(&w, type, id);
+
+	worker_start_fields(&c, &copy);
+	return codec_encoded(&c);
+}
+
+int message_worker_start_decode(struct reader *body, struct message_worker_start *m)
+{
+	struct codec c = codec_decode(body);
+
+	memset(m, 0, sizeof *m);
+	worker_start_fields(&c, m);
+	int error = codec_decoded(&c);
+	if (error)
+		message_worker_start_fini(m);
+	return error;
+}
+
+void message_worker_start_fini(struct message_worker_start *m)
+{
+	free(m->hosts);
+	memset(m, 0, sizeof *m);
+}
