@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* digest: SHA-256 (FIPS 180-4), for the audit log's hash chain. */
+#ifndef VETHGUARD_TLS_DIGEST_H
+#define VETHGUARD_TLS_DIGEST_H
+
+#include "vethguard/base/slice.h"
+
+#define DIGEST_SHA256_BYTES 32
+#define DIGEST_SHA256_HEX 64 /* letters, without NUL */
+
+/* A hashing context that is made once and used for one text after another. */
+struct digest {
+	void *context; /* owned */
+	void *method;  /* owned */
+};
+
+/* Loads the algorithm: before the jail closes, since OpenSSL may need files for that. 0, -ENOMEM, or -ENOTSUP where
+ * this OpenSSL gives no SHA-256. */
+int digest_init(struct digest *digest);
+void digest_fini(struct digest *digest);
+/* SHA-256 of the parts one after another. 0 or -EIO (OpenSSL failed; out is zeroed). */
+int digest_sha256(struct digest *digest, const struct slice *parts, size_t count, uint8_t out[DIGEST_SHA256_BYTES]);
+/* The same as 64 lower-case hex digits and a NUL. */
+int digest_sha256_hex(struct digest *digest, const struct slice *parts, size_t count, char out[DIGEST_SHA256_HEX + 1]);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * seal: theory of operation
+ *
+ * The form is fixed byte for byte, so a line is checked without a JSON parser: literals must stand
+ * where they stand. The one search, for the start of the attestation, cannot be fooled by a string
+ * from the sandbox: a quotation mark inside a JSON string always follows a backslash, so
+ * `,"attestation_list":` does not occur inside one.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "vethguard/wire/seal.h"
+
+#define ATTESTATION ",\"attestation_list\":[{\"chain_uid\":\""
+#define PREVIOUS "\",\"prev_event\":{\"fingerprint\":{\"algorithm_id\":3,\"value\":\""
+#define FINGERPRINT                                                                              \
+	",\"fingerprint\":{\"algorithm\":\"SHA-256\",\"algorithm_id\":3,\"serialization_id\":1," \
+	"\"value\":\""
+#define FINGERPRINT_CLOSE "\"}"
+#define TAIL_BYTES                                                                    \
+	(sizeof(FINGERPRINT) - 1 + SEAL_HASH_DIGITS + sizeof(FINGERPRINT_CLOSE) - 1 + \
+	        sizeof(SEAL_CLOSE) - 1)
+#define NUMBER_DIGITS_MAX 19
+
+/* What is left to read; the first thing that does not fit empties it and sticks. */
+struct scan {
+	struct slice left;
+	bool failed;
+};
+
+static void scan_literal(struct scan *s, struct slice literal)
+{
+	if (s->failed || !slice_starts_with(s->left, literal)) {
+		s->failed = true;
+		return;
+	}
+	s->left = slice_of(s->left.p + literal.n, s->left.n - literal.n);
+}
+
+static bool is_hex(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+static void scan_hex(struct scan *s, char *out, size_t digits)
+{
+	out[0] = '\0';
+	if (s->failed || digits > s->left.n) {
+		s->failed = true;
+		return;
+	}
+	for (size_t i = 0; i < digits; i++)
+		s->failed = s->failed || !is_hex(s->left.p[i]);
+	if (s->failed)
+		return;
+	memcpy(out, s->left.p, digits);
+	out[digits] = '\0';
+	s->left = slice_of(s->left.p + digits, s->left.n - digits);
+}
+
+static uint64_t scan_number(struct scan *s)
+{
+	uint64_t v = 0;
+	size_t n = 0;
+
+	while (n < s->left.n && s->left.p[n] >= '0' && s->left.p[n] <= '9')
+		n++;
+	if (s->failed || n > NUMBER_DIGITS_MAX ||
+	        !slice_to_u64(slice_of(s->left.p, n), UINT64_MAX, &v)) {
+		s->failed = true;
+		return 0;
+	}
+	s->left = slice_of(s->left.p + n, s->left.n - n);
+	return v;
+}
+
+static void scan_start(struct scan *s, struct seal_link *own)
+{
+	scan_literal(s, SLICE("{\"time\":"));
+	scan_number(s);
+	scan_literal(s, SLICE(",\"type_uid\":"));
+	own->type_uid = scan_number(s);
+	scan_literal(s, SLICE(",\"metadata\":{\"uid\":\""));
+	scan_hex(s, own->uid, SEAL_UID_DIGITS);
+	scan_literal(s, SLICE("\""));
+}
+
+static void scan_attestation(struct scan *s, struct seal_link *previous)
+{
+	scan_literal(s, SLICE(ATTESTATION));
+	scan_hex(s, previous->chain_uid, SEAL_CHAIN_DIGITS);
+	if (!s->failed && slice_equals(s->left, SLICE("\"")))
+		return;
+	previous->has_previous = true;
+	scan_literal(s, SLICE(PREVIOUS));
+	scan_hex(s, previous->hash, SEAL_HASH_DIGITS);
+	scan_literal(s, SLICE("\"},\"type_uid\":"));
+	previous->type_uid = scan_number(s);
+	scan_literal(s, SLICE(",\"uid\":\""));
+	scan_hex(s, previous->uid, SEAL_UID_DIGITS);
+	scan_literal(s, SLICE("\"}"));
+	s->failed = s->failed || s->left.n != 0;
+}
+
+static void scan_tail(struct scan *s, struct seal_link *own)
+{
+	scan_literal(s, SLICE(FINGERPRINT));
+	scan_hex(s, own->hash, SEAL_HASH_DIGITS);
+	scan_literal(s, SLICE(FINGERPRINT_CLOSE SEAL_CLOSE));
+}
+
+int seal_parse(struct slice line, struct seal *out)
+{
+	struct scan start, middle, tail;
+	const char *attestation;
+
+	memset(out, 0, sizeof(*out));
+	if (line.n < TAIL_BYTES)
+		return -EBADMSG;
+	out->covered = slice_of(line.p, line.n - TAIL_BYTES);
+	attestation = memmem(out->covered.p, out->covered.n, ATTESTATION, sizeof(ATTESTATION) - 1);
+	if (!attestation)
+		return -EBADMSG;
+	start = (struct scan){slice_of(line.p, (size_t)(attestation - line.p)), false};
+	middle = (struct scan){
+	        slice_of(attestation, out->covered.n - (size_t)(attestation - line.p)), false};
+	tail = (struct scan){slice_of(line.p + out->covered.n, TAIL_BYTES), false};
+	scan_start(&start, &out->own);
+	scan_attestation(&middle, &out->previous);
+	scan_tail(&tail, &out->own);
+	out->own.has_previous = true;
+	memcpy(out->own.chain_uid, out->previous.chain_uid, sizeof(out->own.chain_uid));
+	return start.failed || middle.failed || tail.failed ? -EBADMSG : 0;
+}
+
+int seal_append_link(struct buf *out, const struct seal_link *previous)
+{
+	if (!previous->has_previous)
+		return buf_printf(out, ATTESTATION "%s\"", previous->chain_uid);
+	return buf_printf(out,
+	        ATTESTATION "%s" PREVIOUS "%s\"},\"type_uid\":%" PRIu64 ",\"uid\":\"%s\"}",
+	        previous->chain_uid, previous->hash, previous->type_uid, previous->uid);
+}
+
+int seal_append_hash(struct buf *out, const char hash[SEAL_HASH_DIGITS])
+{
+	return buf_printf(out, FINGERPRINT "%.64s" FINGERPRINT_CLOSE SEAL_CLOSE "\n", hash);
+}
