@@ -26,10 +26,15 @@ enum tls_status {
 	TLS_ERROR           /* fatal; tls_error_text() says why; output may hold an alert worth sending */
 };
 
+/* Readies the library, without any configuration file: for a process to call before its jail takes the file system.
+ * Every constructor here does it too. */
+void tls_library_init(void);
+
 /* --- towards the sandbox --- */
 
 /* Asked during the handshake with the client's SNI (canonical lower case, or empty). Returns the identity to use (the
- * callee keeps its own reference) or NULL to refuse the handshake with unrecognized_name. */
+ * callee keeps its own reference) or NULL to refuse the handshake with unrecognized_name. Not asked where a session made
+ * for the same name is resumed: no certificate is shown then. It must not call into any connection. */
 typedef struct tls_identity *(*tls_identity_for)(void *context, struct slice sni);
 
 /* TLS 1.2 and 1.3, session tickets under a key that lives and dies with this struct (rotated hourly), sessions bound
@@ -43,7 +48,7 @@ struct tls *tls_accept_new(struct tls_server *server, struct slice alpn, struct 
 /* --- towards an upstream --- */
 
 /* Verifies against trust with host name (or address), always. Keeps TLS 1.3 tickets per key, each used once (up to 8,
- * the newest first), and TLS 1.2 sessions. NULL: no memory. */
+ * the newest first), and TLS 1.2 sessions. trust must outlive the client. NULL: no memory. */
 struct tls_client *tls_client_new(struct tls_trust *trust);
 void tls_client_free(struct tls_client *client);
 /* host: canonical name to send as SNI and to verify, or empty and address set. session_key: sessions are shared only
@@ -78,10 +83,16 @@ bool tls_error_is_verification(const struct tls *tls);
 
 /* Certificates to trust: PEM text (many certificates, other text between them skipped). Certificates are parsed when
  * first looked up, so that an idle worker pays nothing for a large system store. NULL: no memory. */
-struct tls_trust *tls_trust_new(const uint8_t *pem, size_t n);
+struct tls_trust *tls_trust_new(const uint8_t *pem, size_t n); /* copies pem */
+/* The same without the copy: pem (a mapped file, say) must outlive the trust. */
+struct tls_trust *tls_trust_new_borrowed(const uint8_t *pem, size_t n);
 void tls_trust_free(struct tls_trust *trust);
+/* Reads the whole text if nothing has yet: certificates that can be used, and PEM blocks that could not be read. */
+void tls_trust_count(struct tls_trust *trust, size_t *usable, size_t *unusable);
 
 void tls_identity_release(struct tls_identity *identity);
 void tls_identity_retain(struct tls_identity *identity);
+/* When the leaf ends to be valid, in seconds since the epoch. */
+int64_t tls_identity_expires_s(const struct tls_identity *identity);
 
 #endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: all connections to upstreams share one SSL_CTX that verifies against the
+ * trust's store. Each connection states whom it expects (a DNS name or an address, RFC 9525:
+ * subject alternative names only), and offers a session from the slot of its key. A resumed session
+ * carries the verdict of the handshake that made it, so the slot's key holds the expected peer
+ * besides the owner's key: a session never vouches for another name.
+ */
+#include "internal.h"
+#include "session.h"
+
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+#include <stdlib.h>
+
+#include "vethguard/base/clock.h"
+#include "vethguard/base/cursor.h"
+
+struct tls_client {
+	SSL_CTX *ctx;
+	struct session_cache *sessions;
+};
+
+/* Once per TLS 1.2 session and per TLS 1.3 ticket. */
+static int on_session(SSL *ssl, SSL_SESSION *session)
+{
+	session_slot_put(tls_of_ssl(ssl)->sessions, session);
+	return 0;
+}
+
+static bool context_setup(SSL_CTX *ctx, struct tls_trust *trust)
+{
+	X509_VERIFY_PARAM *param = SSL_CTX_get0_param(ctx);
+
+	SSL_CTX_set1_cert_store(ctx, tls_trust_store(trust));
+	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+	SSL_CTX_sess_set_new_cb(ctx, on_session);
+	/* Whatever the operator listed is an anchor, an intermediate too. */
+	return X509_VERIFY_PARAM_set_flags(param, X509_V_FLAG_PARTIAL_CHAIN) &&
+	       tls_context_setup(ctx) &&
+	       SSL_CTX_set1_groups_list(ctx, "X25519:P-256:P-384:P-521") &&
+	       SSL_CTX_set_cipher_list(ctx, "ECDHE+AESGCM:ECDHE+CHACHA20");
+}
+
+struct tls_client *tls_client_new(struct tls_trust *trust)
+{
+	struct tls_client *client = calloc(1, sizeof(*client));
+
+	if (!client)
+		return NULL;
+	tls_library_init();
+	client->sessions = session_cache_new(SESSION_KEYS);
+	client->ctx = SSL_CTX_new(TLS_client_method());
+	if (!client->sessions || !client->ctx || !context_setup(client->ctx, trust)) {
+		tls_client_free(client);
+		client = NULL;
+	}
+	ERR_clear_error();
+	return client;
+}
+
+void tls_client_free(struct tls_client *client)
+{
+	if (!client)
+		return;
+	SSL_CTX_free(client->ctx);
+	session_cache_free(client->sessions);
+	free(client);
+}
+
+static bool expect_host(SSL *ssl, struct slice host)
+{
+	char name[TLS_SNI_MAX + 1];
+
+	if (host.n > TLS_SNI_MAX || memchr(host.p, 0, host.n))
+		return false;
+	memcpy(name, host.p, host.n);
+	name[host.n] = 0;
+	SSL_set_hostflags(
+	        ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+	return SSL_set1_host(ssl, name) && SSL_set_tlsext_host_name(ssl, name);
+}
+
+static bool expect_address(SSL *ssl, const struct ip *address)
+{
+	size_t n = address->family == 4 ? 4 : address->family == 6 ? 16 : 0;
+
+	return n > 0 && X509_VERIFY_PARAM_set1_ip(SSL_get0_param(ssl), address->bytes, n);
+}
+
+/* The owner's key and the expected peer, each with its length, so that no two pairs look alike. */
+static struct session_slot *slot_for(struct tls_client *client, struct slice host,
+        const struct ip *address, struct slice session_key)
+{
+	uint8_t key[2 + TLS_SESSION_KEY_MAX + 2 + TLS_SNI_MAX + 17];
+	struct writer w = writer_over(key, sizeof(key));
+
+	if (session_key.n > TLS_SESSION_KEY_MAX)
+		return NULL;
+	writer_vector(&w, 2, session_key);
+	writer_vector(&w, 2, host);
+	if (host.n == 0) {
+		writer_u8(&w, address->family);
+		writer_bytes(&w, address->bytes, sizeof(address->bytes));
+	}
+	return w.failed ? NULL : session_slot_get(client->sessions, slice_of(key, w.len));
+}
+
+static bool connection_setup(
+        struct tls *tls, struct slice host, const struct ip *address, struct slice session_key)
+{
+	if (host.n == 0 && !address)
+		return false;
+	if (!(host.n > 0 ? expect_host(tls->ssl, host) : expect_address(tls->ssl, address)))
+		return false;
+	if (tls->alpn.n > 0 && SSL_set_alpn_protos(tls->ssl, (const unsigned char *)tls->alpn.p,
+	                               (unsigned)tls->alpn.n) != 0)
+		return false;
+	tls->sessions = slot_for(tls->client, host, address, session_key);
+	if (!tls->sessions)
+		return false;
+	SSL_SESSION *session = session_slot_take(tls->sessions, clock_real_ms() / 1000);
+	if (session) {
+		SSL_set_session(
+		        tls->ssl, session); /* where that fails the handshake is a full one */
+		SSL_SESSION_free(session);
+	}
+	SSL_set_connect_state(tls->ssl);
+	return true;
+}
+
+struct tls *tls_connect_new(struct tls_client *client, struct slice host, const struct ip *address,
+        struct slice alpn, struct slice session_key, struct buf *out)
+{
+	struct tls *tls = tls_new(client->ctx, alpn, out);
+
+	if (!tls)
+		return NULL;
+	tls->client = client;
+	if (!connection_setup(tls, host, address, session_key)) {
+		tls_free(tls);
+		tls = NULL;
+	}
+	ERR_clear_error();
+	return tls;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* der: reading and writing DER (X.690) element by element, on the sticky cursors of base. */
+#ifndef VETHGUARD_SRC_TLS_DER_H
+#define VETHGUARD_SRC_TLS_DER_H
+
+#include "vethguard/base/cursor.h"
+
+enum {
+	DER_BOOLEAN = 0x01,
+	DER_INTEGER = 0x02,
+	DER_BIT_STRING = 0x03,
+	DER_OCTET_STRING = 0x04,
+	DER_OID = 0x06,
+	DER_UTF8_STRING = 0x0c,
+	DER_UTC_TIME = 0x17,
+	DER_GENERALIZED_TIME = 0x18,
+	DER_SEQUENCE = 0x30,
+	DER_SET = 0x31,
+	DER_CONTEXT = 0x80,            /* | number: primitive */
+	DER_CONTEXT_CONSTRUCTED = 0xa0 /* | number */
+};
+
+/* The content of the next element, which must have this tag, a definite length of at most 65535 in
+ * its shortest form; else r fails. whole, where not NULL, gets the element with its header. */
+struct slice der_read(struct reader *r, uint8_t tag, struct slice *whole);
+/* Tag of the next element without taking it; 0 at the end. */
+uint8_t der_peek(const struct reader *r);
+
+/* One element; content of at most 65535 bytes, else w fails. */
+void der_write(struct writer *w, uint8_t tag, struct slice content);
+/* Header alone, for content that the caller writes next. */
+void der_write_header(struct writer *w, uint8_t tag, size_t content_len);
+/* seconds since the epoch as UTCTime up to 2049 and GeneralizedTime from 2050 on (RFC 5280
+ * section 4.1.2.5). */
+void der_write_time(struct writer *w, int64_t seconds);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the tls module share with each other. */
+#ifndef VETHGUARD_SRC_TLS_INTERNAL_H
+#define VETHGUARD_SRC_TLS_INTERNAL_H
+
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
+#include "vethguard/tls/tls.h"
+
+#define TLS_SNI_MAX 255         /* bytes of a host name in SNI (RFC 6066; OpenSSL's own bound) */
+#define TLS_SESSION_KEY_MAX 320 /* bytes of an owner's session key */
+
+struct session_slot;
+
+struct tls {
+	SSL *ssl;
+	const uint8_t *in; /* borrowed from the owner, see tls_feed */
+	size_t in_left;
+	struct buf *out;           /* borrowed */
+	struct slice alpn;         /* borrowed; wire form */
+	struct tls_server *server; /* one of these two is set */
+	struct tls_client *client;
+	struct session_slot *sessions; /* client side: one reference */
+	const char *error;             /* static text; set with TLS_ERROR */
+	uint64_t sni_hash;             /* server side: name in the first ClientHello */
+	enum tls_status final;         /* TLS_CLOSED or TLS_ERROR once reached, else TLS_OK */
+	int output_error;              /* -errno of the output buffer */
+	bool sni_seen;
+	bool established;
+	bool is_verification;
+};
+
+struct tls_identity {
+	X509 *leaf;
+	EVP_PKEY *key;
+	STACK_OF(X509) * chain; /* without the leaf */
+	int64_t expires_s;      /* since the epoch */
+	unsigned references;
+};
+
+/* bio.c: the only way between OpenSSL and the owner's bytes. */
+BIO *tls_bio_new(struct tls *tls);
+struct tls *tls_of_ssl(const SSL *ssl);
+
+/* tls.c */
+struct tls *tls_new(SSL_CTX *ctx, struct slice alpn, struct buf *out);
+/* Settings that both directions have in common. */
+bool tls_context_setup(SSL_CTX *ctx);
+/* Is name one of the protocols in the wire-form list? */
+bool tls_alpn_contains(struct slice list, struct slice name);
+/* Decides whether a client's finished handshake stands; sets the error if not. */
+enum tls_status tls_fail(struct tls *tls, const char *text);
+
+/* trust.c */
+X509_STORE *tls_trust_store(struct tls_trust *trust); /* borrowed */
+
+/* identity.c: takes one reference of each; NULL leaves them with the caller. */
+struct tls_identity *tls_identity_new(
+        X509 *leaf, EVP_PKEY *key, STACK_OF(X509) * chain, int64_t expires_s);
+
+#endif

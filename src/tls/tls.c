@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: one connection is one SSL object over the memory BIO of bio.c. Every call
+ * into OpenSSL ends in one of four ways (enum tls_status); CLOSED and ERROR are final and
+ * remembered, so that a later call repeats them instead of asking OpenSSL again. The thread's error
+ * queue is emptied before each call that may look at it, and what a failure left there is turned
+ * into one static text at once: no error of one connection shows up in another.
+ */
+#include "internal.h"
+#include "session.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <stdlib.h>
+
+/* The most that one record adds to its plaintext: header, explicit nonce (TLS 1.2 GCM), tag. */
+#define RECORD_OVERHEAD 29
+
+void tls_library_init(void)
+{
+	OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
+}
+
+bool tls_context_setup(SSL_CTX *ctx)
+{
+	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN);
+	SSL_CTX_set_read_ahead(ctx, 0);
+	SSL_CTX_set_security_level(ctx, 2);
+	return SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) &&
+	       SSL_CTX_set_ciphersuites(ctx, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_"
+	                                     "CHACHA20_POLY1305_SHA256");
+}
+
+struct tls *tls_new(SSL_CTX *ctx, struct slice alpn, struct buf *out)
+{
+	struct tls *tls = calloc(1, sizeof(*tls));
+	BIO *bio;
+
+	if (!tls)
+		return NULL;
+	tls->alpn = alpn;
+	tls->out = out;
+	tls->ssl = SSL_new(ctx);
+	bio = tls->ssl ? tls_bio_new(tls) : NULL;
+	if (!bio) {
+		SSL_free(tls->ssl);
+		free(tls);
+		ERR_clear_error();
+		return NULL;
+	}
+	SSL_set_bio(tls->ssl, bio, bio);
+	return tls;
+}
+
+void tls_free(struct tls *tls)
+{
+	if (!tls)
+		return;
+	/* Without this SSL_free would take a connection that ended without close_notify as a reason
+	 * to void its session, which TLS 1.2 and 1.3 do not ask for. */
+	if (tls->established && tls->final != TLS_ERROR)
+		SSL_set_shutdown(tls->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+	SSL_free(tls->ssl);
+	session_slot_release(tls->sessions);
+	free(tls);
+}
+
+void tls_set_output(struct tls *tls, struct buf *out)
+{
+	tls->out = out;
+}
+
+void tls_feed(struct tls *tls, const uint8_t *p, size_t n)
+{
+	tls->in = p;
+	tls->in_left = n;
+}
+
+size_t tls_input_left(const struct tls *tls)
+{
+	return tls->in_left;
+}
+
+static void errors_clear(void)
+{
+	if (ERR_peek_error() != 0)
+		ERR_clear_error();
+}
+
+enum tls_status tls_fail(struct tls *tls, const char *text)
+{
+	tls->final = TLS_ERROR;
+	if (!tls->error)
+		tls->error = text;
+	return TLS_ERROR;
+}
+
+/* OpenSSL's words are kept except where they would mislead. */
+static const char *reason_text(unsigned long error)
+{
+	if (error == 0)
+		return "connection failed";
+	if (ERR_GET_LIB(error) == ERR_LIB_SSL) {
+		switch (ERR_GET_REASON(error)) {
+		case SSL_R_HTTP_REQUEST:
+		case SSL_R_HTTPS_PROXY_REQUEST:
+			return "plain HTTP where TLS was expected";
+		case SSL_R_WRONG_VERSION_NUMBER:
+		case SSL_R_BAD_RECORD_TYPE:
+			return "the peer does not speak TLS";
+		case SSL_R_CALLBACK_FAILED:
+			return "no certificate for this name";
+		default:
+			break;
+		}
+	}
+	const char *text = ERR_reason_error_string(error);
+	return text ? text : "TLS failure";
+}
+
+static enum tls_status take_error(struct tls *tls)
+{
+	unsigned long error = ERR_peek_last_error();
+
+	if (tls->output_error != 0) {
+		tls_fail(tls,
+		        tls->output_error == -ENOBUFS ? "output buffer is full" : "out of memory");
+	} else if (ERR_GET_LIB(error) == ERR_LIB_SSL &&
+	           ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED) {
+		tls->is_verification = true;
+		tls_fail(tls, X509_verify_cert_error_string(SSL_get_verify_result(tls->ssl)));
+	} else {
+		tls_fail(tls, reason_text(error));
+	}
+	ERR_clear_error();
+	return TLS_ERROR;
+}
+
+/* What a call that did not succeed means. */
+static enum tls_status take_status(struct tls *tls, int rc)
+{
+	switch (SSL_get_error(tls->ssl, rc)) {
+	case SSL_ERROR_WANT_READ:
+		return TLS_WANT_READ;
+	case SSL_ERROR_ZERO_RETURN:
+		return tls->final = TLS_CLOSED;
+	default:
+		return take_error(tls);
+	}
+}
+
+bool tls_alpn_contains(struct slice list, struct slice name)
+{
+	while (list.n > 0) {
+		size_t n = (uint8_t)list.p[0];
+		if (n > list.n - 1)
+			return false;
+		if (slice_equals(slice_of(list.p + 1, n), name))
+			return true;
+		list.p += 1 + n;
+		list.n -= 1 + n;
+	}
+	return false;
+}
+
+enum tls_status tls_handshake(struct tls *tls)
+{
+	if (tls->established && tls->final != TLS_ERROR)
+		return TLS_OK;
+	if (tls->final != TLS_OK)
+		return tls->final;
+	errors_clear();
+	int rc = SSL_do_handshake(tls->ssl);
+	if (rc != 1) {
+		enum tls_status status = take_status(tls, rc);
+		return status;
+	}
+	errors_clear();
+	/* OpenSSL's client takes any protocol that the server names; RFC 7301 section 3.1 allows
+	 * only an offered one. */
+	struct slice chosen = tls_alpn(tls);
+	if (chosen.n > 0 && !tls_alpn_contains(tls->alpn, chosen))
+		return tls_fail(
+		        tls, "the server chose an application protocol that was not offered");
+	tls->established = true;
+	return TLS_OK;
+}
+
+/* One SSL_read and what it means. */
+static enum tls_status read_once(struct tls *tls, uint8_t *out, size_t cap, size_t *n)
+{
+	errors_clear();
+	int rc = SSL_read_ex(tls->ssl, out, cap, n);
+	if (rc == 1)
+		return TLS_OK;
+	*n = 0;
+	return take_status(tls, rc);
+}
+
+enum tls_status tls_read(struct tls *tls, uint8_t *out, size_t cap, size_t *n)
+{
+	enum tls_status status = TLS_OK;
+
+	*n = 0;
+	if (tls->final != TLS_OK)
+		return tls->final;
+	if (!tls->established) {
+		status = tls_handshake(tls);
+		if (status != TLS_OK)
+			return status;
+	}
+	/* OpenSSL gives one record at a time; the owner wants all that fits. Where no byte is left
+	 * to look at, asking once more would only cost time. */
+	while (*n < cap) {
+		size_t got;
+		if (tls->in_left == 0 && !SSL_has_pending(tls->ssl)) {
+			status = TLS_WANT_READ;
+			break;
+		}
+		status = read_once(tls, out + *n, cap - *n, &got);
+		if (status != TLS_OK)
+			break;
+		*n += got;
+	}
+	return *n > 0 ? TLS_OK : status;
+}
+
+enum tls_status tls_write(struct tls *tls, const uint8_t *p, size_t n)
+{
+	size_t records = n / SSL3_RT_MAX_PLAIN_LENGTH + 1;
+	size_t written;
+
+	if (tls->final == TLS_ERROR)
+		return TLS_ERROR;
+	if (n == 0)
+		return TLS_OK;
+	/* Room for everything at once, so that the buffer grows at most once. */
+	if (records > 1 && !buf_reserve(tls->out, n + records * RECORD_OVERHEAD))
+		return tls_fail(tls, "output buffer is full");
+	errors_clear();
+	int rc = SSL_write_ex(tls->ssl, p, n, &written);
+	if (rc == 1)
+		return TLS_OK;
+	if (take_status(tls, rc) == TLS_ERROR)
+		return TLS_ERROR;
+	return tls_fail(tls, "write before the handshake was done");
+}
+
+void tls_close(struct tls *tls)
+{
+	if (!tls->established || tls->final == TLS_ERROR)
+		return;
+	errors_clear();
+	SSL_shutdown(tls->ssl);
+	errors_clear();
+}
+
+struct slice tls_alpn(const struct tls *tls)
+{
+	const unsigned char *p;
+	unsigned n;
+
+	SSL_get0_alpn_selected(tls->ssl, &p, &n);
+	return slice_of(p, n);
+}
+
+uint16_t tls_version(const struct tls *tls)
+{
+	return (uint16_t)SSL_version(tls->ssl);
+}
+
+bool tls_resumed(const struct tls *tls)
+{
+	return SSL_session_reused(tls->ssl);
+}
+
+const char *tls_error_text(const struct tls *tls)
+{
+	return tls->error ? tls->error : "";
+}
+
+bool tls_error_is_verification(const struct tls *tls)
+{
+	return tls->is_verification;
+}
