@@ -13,6 +13,8 @@
  * value may not hold (RFC 9110 section 5.5), is shorter than MASK_VALUE_MIN or, for basic without username, has no
  * ':'; -errno. */
 int inject_render(const struct policy_credential *credential, struct slice value, struct secret *out);
+/* "username:value" as basic sends it, or the value alone without a username, in secret memory. 0 or -errno. */
+int inject_pair(struct slice username, struct slice value, struct secret *out);
 /* Name of the field it goes into: "authorization" or the credential's own; empty for query. */
 struct slice inject_field(const struct policy_credential *credential);
 

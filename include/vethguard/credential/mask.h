@@ -1,9 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mask: finds a credential's bytes in a stream and covers them with '*', also where a value lies across two chunks.
- * Looked for: the value itself, its base64 at all three alignments (standard and URL alphabets), its percent-encoding
- * (upper and lower case hex, full and minimal), its JSON string escape; for basic also "user:password" and its base64.
  * The output is exactly as long as the input.
+ *
+ * Base strings, made of each value V:
+ *   - V; where it holds SP, also V with '+' for SP (application/x-www-form-urlencoded);
+ *   - base64 of any text that holds V: for each of the three alignments the characters whose six bits all come from V,
+ *     in the standard and in the URL alphabet (RFC 4648). Padding and the at most one character at either end that V
+ *     shares with its neighbours are not looked at, so it does not matter what stands around V.
+ * An occurrence is a base string that is written, from some place on, in one of these ways:
+ *   - plain: as it is;
+ *   - percent: each byte either as it is or as %XX with digits of either case, in any mixture, but a '%' always as %25:
+ *     so nothing, some, or all of it may be encoded (RFC 3986);
+ *   - JSON: each byte either as it is or as \uXXXX with digits of either case or as the short escape (\" \\ \/ \b \f
+ *     \n \r \t), in any mixture, but a '\' always escaped (RFC 8259). A byte from 0x80 on may be \u00XX (a reader that
+ *     took it for Latin-1); a UTF-8 sequence may be the escape of its code point, a surrogate pair where it needs one.
+ * Every byte of every occurrence is covered, overlapping ones too. Not covered: encodings of encodings beyond those
+ * (JSON inside base64, percent twice), base64 broken over lines, hex, HTML entities, compression, V cut in parts.
+ * A value over MASK_PIECE_MAX bytes is looked for as overlapping pieces of at most that many.
  */
 #ifndef VETHGUARD_CREDENTIAL_MASK_H
 #define VETHGUARD_CREDENTIAL_MASK_H
@@ -13,22 +27,28 @@
 
 #define MASK_VALUE_MIN 6 /* bytes: shorter values cannot be told from ordinary text; the loader of values refuses them */
 
+#define MASK_PIECE_MAX 4096
+#define MASK_VALUES_MAX 4
+
 struct mask; /* the patterns of one credential, in secret memory */
 
-/* Compiles the patterns of n values (a value and, for basic, the pair). NULL: no memory. */
+/* Compiles the patterns of n values (a value and, for basic, the pair), 1 to MASK_VALUES_MAX, each of MASK_VALUE_MIN to
+ * SECRET_MAX bytes. NULL: no memory, or a count or length out of these bounds. */
 struct mask *mask_new(const struct slice *values, size_t n);
 void mask_free(struct mask *mask);
 
 /* One stream under a mask. */
 struct mask_stream {
 	const struct mask *mask;
-	uint64_t found;      /* occurrences covered so far */
-	size_t held;         /* bytes kept back because they may begin a value; at most the longest pattern */
+	uint64_t found;      /* occurrences covered so far; those that overlap an earlier one are not counted */
+	size_t held;         /* bytes kept back because they may begin a value; at most the longest occurrence */
+	size_t covered;      /* of these, how many at the front end an occurrence already found */
 	struct secret tail;  /* those bytes */
 };
 int mask_stream_init(struct mask_stream *s, const struct mask *mask); /* 0 or -errno */
 void mask_stream_fini(struct mask_stream *s);
-/* Appends to out what is certain of p; keeps back only a true prefix of a pattern. 0 or -errno (out's bound). */
+/* Appends to out what is certain of p; keeps back only a true prefix of a pattern. 0; -ENOBUFS: out's bound has no room
+ * for what is held and n more; -errno. On failure nothing was appended and nothing of p was taken. */
 int mask_stream_feed(struct mask_stream *s, const uint8_t *p, size_t n, struct buf *out);
 /* At the stream's end: appends what was kept back (no longer a danger: it never became the whole value). */
 int mask_stream_end(struct mask_stream *s, struct buf *out);

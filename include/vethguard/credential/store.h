@@ -28,6 +28,7 @@ typedef int (*credential_ask)(void *context, uint32_t credential);
 
 struct credential_store *credential_store_new(struct loop *loop, const struct policy *policy, credential_ask ask,
 	void *context);
+/* Callers still waiting are let go without a callback. Not from within a callback of the store. */
 void credential_store_free(struct credential_store *store);
 
 /* A caller that waits. on_value: v (borrowed, retain to keep) or NULL with a sentence why not. Never called from within
@@ -36,16 +37,22 @@ struct credential_wait {
 	struct credential_wait *prev, *next;
 	void (*on_value)(struct credential_wait *wait, struct credential_value *v, const char *error);
 };
-/* The value at once (borrowed) where it is held and fresh; else NULL, and on_value follows. */
+/* The value at once (borrowed) where it is held and fresh; else NULL, and on_value follows. Callers share one question
+ * to the keeper; a credential that was not available is asked for again after a second at the earliest, until then
+ * callers are told the same sentence. */
 struct credential_value *credential_store_get(struct credential_store *store, uint32_t credential,
 	struct credential_wait *wait);
 void credential_wait_cancel(struct credential_wait *wait); /* harmless when not waiting (zeroed) */
-/* The keeper's answer; value is copied (the caller wipes its own). error NULL: value is good. */
+/* The keeper's answer; value is copied (the caller wipes its own). error NULL: value is good. An answer that nobody
+ * asked for is ignored. Waiting callers hear of it at the end of the loop's turn. */
 void credential_store_answer(struct credential_store *store, uint32_t credential, struct slice value, uint32_t ttl_s,
 	const char *error);
+/* The keeper is gone: everybody who waits is told error (copied). Values that are held stay good for their ttl. */
+void credential_store_fail_all(struct credential_store *store, const char *error);
 
 /* Placeholders: which credential a text mentions. Scans p for any placeholder of this sandbox (prefix "vethguard-" or
- * the SDK forms); returns the credential's index and where it stands, or POLICY_NONE. Set once at start. */
+ * the SDK forms); returns the credential's index and where it stands, or POLICY_NONE. Set once at start: 0, -EINVAL (no
+ * such credential, or a text that is no placeholder), -ENOSPC, -ENOMEM. A text without one costs one memmem(). */
 int credential_store_set_placeholder(struct credential_store *store, uint32_t credential, struct slice placeholder);
 uint32_t credential_store_find_placeholder(const struct credential_store *store, struct slice p, size_t *at, size_t *n);
 

@@ -9,7 +9,8 @@ struct unpack;
 struct unpack *unpack_new(void);
 void unpack_free(struct unpack *u);
 /* Takes input until it is used up or out holds out_limit bytes or more; *used tells how much was taken. Several gzip
- * members in a row are one stream. 0; -EBADMSG: not gzip or damaged; -errno. */
+ * members in a row are one stream. 0; -EBADMSG: not gzip or damaged, for good; -errno. A caller calls again, also with
+ * n 0, as long as a call left out at its limit: the decoder may hold more. */
 int unpack_feed(struct unpack *u, const uint8_t *p, size_t n, size_t *used, struct buf *out, size_t out_limit);
 /* True when the stream ended at a member's end: anything else is a truncated body. */
 bool unpack_complete(const struct unpack *u);

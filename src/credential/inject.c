@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: the value is checked as a whole before a byte of it is written anywhere;
+ * then each way of injecting computes its size, takes secret memory for exactly that, and writes
+ * once.
+ */
+#include "vethguard/credential/inject.h"
+
+#include <errno.h>
+
+#include "base64.h"
+#include "vethguard/credential/mask.h"
+
+/* What a field value may hold (RFC 9110 section 5.5): visible characters, obs-text, and between
+ * them SP and HTAB. */
+static bool is_field_text(struct slice s)
+{
+	for (size_t i = 0; i < s.n; i++) {
+		uint8_t c = (uint8_t)s.p[i];
+
+		if ((c < 0x20 && c != '\t') || c == 0x7f)
+			return false;
+	}
+	return slice_trim(s).n == s.n;
+}
+
+static bool is_unreserved(uint8_t c) /* RFC 3986 section 2.3 */
+{
+	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+	       c == '-' || c == '.' || c == '_' || c == '~';
+}
+
+static void put(struct secret *out, const void *p, size_t n)
+{
+	if (n > 0)
+		memcpy(out->p + out->n, p, n);
+	out->n += n;
+}
+
+static int room(struct secret *out, size_t n)
+{
+	return n > SECRET_MAX ? -EMSGSIZE : secret_alloc(out, n);
+}
+
+static int render_prefixed(struct slice prefix, struct slice value, struct secret *out)
+{
+	int rc = room(out, prefix.n + value.n);
+
+	if (rc < 0)
+		return rc;
+	put(out, prefix.p, prefix.n);
+	put(out, value.p, value.n);
+	return 0;
+}
+
+static int render_query(struct slice value, struct secret *out)
+{
+	static const char digits[16] = "0123456789ABCDEF";
+	size_t n = 0;
+	int rc;
+
+	for (size_t i = 0; i < value.n; i++)
+		n += is_unreserved((uint8_t)value.p[i]) ? 1 : 3;
+	rc = room(out, n);
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < value.n; i++) {
+		uint8_t c = (uint8_t)value.p[i];
+		char escape[3] = {'%', digits[c >> 4], digits[c & 15]};
+
+		if (is_unreserved(c))
+			put(out, &c, 1);
+		else
+			put(out, escape, sizeof(escape));
+	}
+	return 0;
+}
+
+/* RFC 7617: the user name holds no colon, the password may. */
+static int render_basic(struct slice username, struct slice value, struct secret *out)
+{
+	struct slice scheme = SLICE("Basic ");
+	struct secret pair;
+	int rc;
+
+	if (username.n > 0 ? slice_find_byte(username, ':') >= 0 : slice_find_byte(value, ':') < 0)
+		return -EINVAL;
+	rc = inject_pair(username, value, &pair);
+	if (rc < 0)
+		return rc;
+	rc = room(out, scheme.n + BASE64_SIZE(pair.n));
+	if (rc == 0) {
+		put(out, scheme.p, scheme.n);
+		out->n += base64_encode(pair.p, pair.n, out->p + out->n);
+	}
+	secret_free(&pair);
+	return rc;
+}
+
+int inject_pair(struct slice username, struct slice value, struct secret *out)
+{
+	int rc = room(out, username.n + 1 + value.n);
+
+	if (rc < 0)
+		return rc;
+	if (username.n > 0) {
+		put(out, username.p, username.n);
+		put(out, ":", 1);
+	}
+	put(out, value.p, value.n);
+	return 0;
+}
+
+int inject_render(
+        const struct policy_credential *credential, struct slice value, struct secret *out)
+{
+	*out = (struct secret){0};
+	if (value.n < MASK_VALUE_MIN || !is_field_text(value))
+		return -EINVAL;
+	switch (credential->inject) {
+	case POLICY_INJECT_BEARER:
+		return render_prefixed(SLICE("Bearer "), value, out);
+	case POLICY_INJECT_BASIC:
+		return render_basic(credential->username, value, out);
+	case POLICY_INJECT_HEADER:
+		return render_prefixed(credential->prefix, value, out);
+	case POLICY_INJECT_QUERY:
+		return render_query(value, out);
+	}
+	return -EINVAL;
+}
+
+struct slice inject_field(const struct policy_credential *credential)
+{
+	switch (credential->inject) {
+	case POLICY_INJECT_BEARER:
+	case POLICY_INJECT_BASIC:
+		return SLICE("authorization");
+	case POLICY_INJECT_HEADER:
+		return credential->field;
+	case POLICY_INJECT_QUERY:
+		break;
+	}
+	return (struct slice){"", 0};
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: compiling. Each value becomes a handful of byte strings (the value; the
+ * value with '+' for SP; the characters of its base64 that it alone determines, three alignments,
+ * two alphabets). Ways of writing a byte (percent, JSON) are not compiled into further strings: the
+ * matcher understands them, so that partial and mixed-case escapes cost nothing here. A long value
+ * is cut into pieces that overlap by two bytes, so that no base64 character at a cut escapes both.
+ * Everything derived from the value lies in a few blocks of secret memory.
+ */
+#include "mask_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base64.h"
+
+#define PIECE_OVERLAP 2
+#define PATTERNS_PER_PIECE 8
+#define ALIGNMENT 16
+
+static size_t aligned(size_t n)
+{
+	return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* n <= SECRET_MAX zeroed bytes of secret memory that live as long as the mask. */
+static void *take(struct mask *mask, size_t n)
+{
+	struct secret *last = mask->block_count ? &mask->blocks[mask->block_count - 1] : NULL;
+	void *p;
+
+	n = aligned(n);
+	if (!last || n > last->cap - mask->block_used)
+		return NULL;
+	p = last->p + mask->block_used;
+	mask->block_used += n;
+	return p;
+}
+
+static bool grow(struct mask *mask, size_t n)
+{
+	struct secret *blocks = realloc(mask->blocks, (mask->block_count + 1) * sizeof(*blocks));
+
+	if (!blocks)
+		return false;
+	mask->blocks = blocks;
+	if (secret_alloc(&blocks[mask->block_count], n) < 0)
+		return false;
+	mask->block_count++;
+	mask->block_used = 0;
+	return true;
+}
+
+static void *take_or_grow(struct mask *mask, size_t n)
+{
+	void *p = take(mask, n);
+
+	return p || !grow(mask, SECRET_MAX) ? p : take(mask, n);
+}
+
+/* Counts the n bytes at p, which lie in secret memory already, as a pattern. */
+static void add_pattern(struct mask *mask, const uint8_t *p, size_t n)
+{
+	struct mask_pattern *pattern = &mask->patterns[mask->count];
+
+	for (size_t i = 0; i < mask->count; i++)
+		if (mask->patterns[i].n == n && memcmp(mask->patterns[i].p, p, n) == 0)
+			return;
+	pattern->p = p;
+	pattern->n = n;
+	for (enum mask_mode mode = MASK_PERCENT; mode < MASK_MODE_COUNT; mode++) {
+		const uint8_t *escape = memchr(p, mask_escape_byte(mode), n);
+
+		pattern->bare[mode] = escape ? (size_t)(escape - p) : n;
+	}
+	mask->count++;
+	if (n > mask->longest)
+		mask->longest = n;
+	if (n < mask->window)
+		mask->window = n;
+}
+
+static bool add_plus_for_space(struct mask *mask, const uint8_t *p, size_t n)
+{
+	uint8_t *copy;
+
+	if (!memchr(p, ' ', n))
+		return true;
+	copy = take_or_grow(mask, n);
+	if (!copy)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		copy[i] = p[i] == ' ' ? '+' : p[i];
+	add_pattern(mask, copy, n);
+	return true;
+}
+
+static bool add_piece(struct mask *mask, const uint8_t *p, size_t n)
+{
+	uint8_t *copy = take_or_grow(mask, n);
+
+	if (!copy)
+		return false;
+	memcpy(copy, p, n);
+	add_pattern(mask, copy, n);
+	if (!add_plus_for_space(mask, p, n))
+		return false;
+	for (unsigned lead = 0; lead < 3; lead++) {
+		for (unsigned url = 0; url < 2; url++) {
+			copy = take_or_grow(mask, BASE64_SIZE(n));
+			if (!copy)
+				return false;
+			add_pattern(mask, copy,
+			        base64_inner(p, n, lead, url ? base64_url : base64_standard, copy));
+		}
+	}
+	return true;
+}
+
+/* Bytes of the next piece of what is left: never so few remain that a piece could be taken for
+ * ordinary text, never a cut inside a UTF-8 sequence (one JSON escape stands for the whole of it).
+ */
+static size_t piece_size(const uint8_t *p, size_t left)
+{
+	size_t n = left;
+
+	if (n > MASK_PIECE_MAX)
+		n = left < 2 * MASK_PIECE_MAX ? left / 2 + PIECE_OVERLAP : MASK_PIECE_MAX;
+	if (n < left)
+		for (unsigned i = 0; i < 3 && (p[n] & 0xc0) == 0x80; i++)
+			n--;
+	return n;
+}
+
+static bool add_value(struct mask *mask, struct slice value)
+{
+	const uint8_t *p = (const uint8_t *)value.p;
+	size_t left = value.n;
+
+	for (;;) {
+		size_t n = piece_size(p, left);
+
+		if (!add_piece(mask, p, n))
+			return false;
+		if (n == left)
+			return true;
+		p += n - PIECE_OVERLAP;
+		left -= n - PIECE_OVERLAP;
+	}
+}
+
+static void fill_tables(struct mask *mask)
+{
+	struct mask_tables *t = mask->tables;
+
+	memset(t->shift, (int)(mask->window - 1), sizeof(t->shift));
+	t->first['%'] = t->first['\\'] = 1;
+	for (size_t k = 0; k < mask->count; k++) {
+		struct mask_pattern *pattern = &mask->patterns[k];
+
+		t->first[pattern->p[0]] = 1;
+		for (size_t i = 0; i < pattern->n; i++)
+			t->member[pattern->p[i]] = 1;
+		for (size_t i = 0; i + 2 <= mask->window; i++) {
+			uint8_t *shift = &t->shift[mask_block(pattern->p + i)];
+			size_t d = mask->window - 2 - i;
+
+			if (d < *shift)
+				*shift = (uint8_t)d;
+		}
+		pattern->block = mask_block(pattern->p + mask->window - 2);
+	}
+}
+
+static size_t pattern_room(const struct slice *values, size_t n)
+{
+	size_t pieces = 0;
+
+	for (size_t i = 0; i < n; i++)
+		pieces += values[i].n / (MASK_PIECE_MAX / 2) + 1;
+	return pieces * PATTERNS_PER_PIECE;
+}
+
+/* Bytes of secret memory that a mask of ordinary values needs, so that one block holds it all. */
+static size_t first_block_bytes(const struct slice *values, size_t n, size_t patterns)
+{
+	size_t bytes = aligned(sizeof(struct mask_tables)) +
+	               aligned(patterns * sizeof(struct mask_pattern));
+
+	for (size_t i = 0; i < n; i++)
+		bytes += PATTERNS_PER_PIECE * aligned(BASE64_SIZE(values[i].n));
+	return bytes < SECRET_MAX ? bytes : SECRET_MAX;
+}
+
+struct mask *mask_new(const struct slice *values, size_t n)
+{
+	struct mask *mask;
+	size_t patterns;
+
+	if (n == 0 || n > MASK_VALUES_MAX)
+		return NULL;
+	for (size_t i = 0; i < n; i++)
+		if (values[i].n < MASK_VALUE_MIN || values[i].n > SECRET_MAX)
+			return NULL;
+	mask = calloc(1, sizeof(*mask));
+	if (!mask)
+		return NULL;
+	patterns = pattern_room(values, n);
+	mask->window = MASK_WINDOW_MAX;
+	if (!grow(mask, first_block_bytes(values, n, patterns)))
+		goto fail;
+	mask->tables = take_or_grow(mask, sizeof(*mask->tables));
+	mask->patterns = take_or_grow(mask, patterns * sizeof(*mask->patterns));
+	if (!mask->tables || !mask->patterns)
+		goto fail;
+	for (size_t i = 0; i < n; i++)
+		if (!add_value(mask, values[i]))
+			goto fail;
+	fill_tables(mask);
+	return mask;
+fail:
+	mask_free(mask);
+	return NULL;
+}
+
+void mask_free(struct mask *mask)
+{
+	if (!mask)
+		return;
+	for (size_t i = 0; i < mask->block_count; i++)
+		secret_free(&mask->blocks[i]);
+	free(mask->blocks);
+	free(mask);
+}

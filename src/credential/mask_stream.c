@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: what was held back and the new bytes are laid one behind the other in the
+ * room reserved at the end of out, searched and covered there, and committed up to where a value
+ * may have begun; that rest goes, uncovered, into secret memory and is wiped from the room. How
+ * much of it is already inside a covered stretch is remembered, so that values that overlap across
+ * chunks are covered as one text would be. Most chunks never come here: the caller asks
+ * mask_stream_clean() first and passes them on.
+ */
+#include <errno.h>
+
+#include "mask_internal.h"
+
+#define TAIL_FIRST_BYTES 256 /* enough for what chunk ends usually hold back */
+
+int mask_stream_init(struct mask_stream *s, const struct mask *mask)
+{
+	*s = (struct mask_stream){.mask = mask};
+	return 0;
+}
+
+void mask_stream_fini(struct mask_stream *s)
+{
+	secret_free(&s->tail);
+	*s = (struct mask_stream){0};
+}
+
+static int hold(struct mask_stream *s, const uint8_t *p, size_t n)
+{
+	if (n > s->tail.cap) {
+		struct secret larger;
+		size_t most = MASK_EXPANSION * s->mask->longest,
+		       cap = n < TAIL_FIRST_BYTES ? TAIL_FIRST_BYTES : most;
+		int rc = secret_alloc(&larger, cap);
+
+		if (rc < 0)
+			return rc;
+		secret_free(&s->tail);
+		s->tail = larger;
+	}
+	if (n < s->tail.n)
+		secret_wipe(s->tail.p + n, s->tail.n - n);
+	if (n > 0)
+		memcpy(s->tail.p, p, n);
+	s->tail.n = n;
+	return 0;
+}
+
+int mask_stream_feed(struct mask_stream *s, const uint8_t *p, size_t n, struct buf *out)
+{
+	size_t total = s->held + n, keep_from, covered = s->covered;
+	uint8_t *room;
+	int rc;
+
+	if (n == 0)
+		return 0;
+	if (total < n || n > out->max)
+		return -ENOBUFS;
+	room = buf_reserve(out, total);
+	if (!room)
+		return total > out->max - out->len ? -ENOBUFS : -ENOMEM;
+	if (s->held > 0)
+		memcpy(room, s->tail.p, s->held);
+	memcpy(room + s->held, p, n);
+	keep_from = mask_scan_prefix(s->mask, room, total);
+	rc = hold(s, room + keep_from, total - keep_from);
+	if (rc < 0) {
+		secret_wipe(room, total);
+		return rc;
+	}
+	s->found += mask_cover(s->mask, room, total, &covered);
+	s->held = total - keep_from;
+	s->covered = covered > keep_from ? covered - keep_from : 0;
+	secret_wipe(room + keep_from, s->held);
+	buf_commit(out, keep_from);
+	return 0;
+}
+
+int mask_stream_end(struct mask_stream *s, struct buf *out)
+{
+	uint8_t *room;
+
+	if (s->held == 0)
+		return 0;
+	room = buf_reserve(out, s->held);
+	if (!room)
+		return s->held > out->max - out->len ? -ENOBUFS : -ENOMEM;
+	memcpy(room, s->tail.p, s->held);
+	memset(room, '*', s->covered);
+	buf_commit(out, s->held);
+	secret_wipe(s->tail.p, s->tail.n);
+	s->tail.n = s->held = s->covered = 0;
+	return 0;
+}
+
+uint64_t mask_in_place(const struct mask *mask, uint8_t *p, size_t n)
+{
+	size_t covered = 0;
+
+	return n > 0 ? mask_cover(mask, p, n, &covered) : 0;
+}
+
+bool mask_stream_clean(struct mask_stream *s, const uint8_t *p, size_t n)
+{
+	if (s->held > 0)
+		return false;
+	return n == 0 || (mask_scan_prefix(s->mask, p, n) == n && mask_scan_nothing(s->mask, p, n));
+}

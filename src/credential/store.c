@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: one slot per credential of the policy. A slot holds at most one value, at
+ * most one open question, the callers who wait for its answer, and after a refusal the sentence and
+ * the time before which nobody is asked again. Waiting callers are told from a task at the end of
+ * the loop's turn, each at most once; the list is taken off the slot first, so that a caller who
+ * asks again from its callback waits for the next turn.
+ */
+#include "vethguard/credential/store.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "vethguard/base/log.h"
+#include "store_placeholders.h"
+
+#define RETRY_MS 1000
+#define ERROR_MAX 256
+
+struct slot {
+	struct credential_value *value; /* the store's own reference, or NULL */
+	int64_t expires_ms;             /* 0: never */
+	bool asked;                     /* the keeper owes an answer */
+	bool due;                       /* the waiting are to be told at the end of this turn */
+	int64_t retry_ms;               /* unavailable until then: error says why */
+	char error[ERROR_MAX];
+	struct credential_wait waiting; /* head of a ring */
+};
+
+struct credential_store {
+	struct loop *loop;
+	const struct policy *policy;
+	credential_ask ask;
+	void *context;
+	struct loop_task tell;
+	struct loop_timer expiry;
+	struct placeholders placeholders;
+	uint32_t count;
+	struct slot slots[];
+};
+
+static void ring_init(struct credential_wait *head)
+{
+	head->prev = head->next = head;
+}
+
+static void ring_add(struct credential_wait *head, struct credential_wait *wait)
+{
+	wait->prev = head->prev;
+	wait->next = head;
+	head->prev->next = wait;
+	head->prev = wait;
+}
+
+void credential_wait_cancel(struct credential_wait *wait)
+{
+	if (!wait->next)
+		return;
+	wait->prev->next = wait->next;
+	wait->next->prev = wait->prev;
+	wait->prev = wait->next = NULL;
+}
+
+/* Moves everybody from one ring to another, empty one. */
+static void ring_move(struct credential_wait *from, struct credential_wait *to)
+{
+	ring_init(to);
+	if (from->next == from)
+		return;
+	*to = *from;
+	to->next->prev = to;
+	to->prev->next = to;
+	ring_init(from);
+}
+
+void credential_value_retain(struct credential_value *v)
+{
+	v->references++;
+}
+
+void credential_value_release(struct credential_value *v)
+{
+	if (!v || --v->references > 0)
+		return;
+	secret_free(&v->rendered);
+	mask_free(v->mask);
+	free(v);
+}
+
+static void drop_value(struct slot *slot)
+{
+	credential_value_release(slot->value);
+	slot->value = NULL;
+}
+
+/* Sets the timer to the first value that expires; without one it is not set. */
+static void plan_expiry(struct credential_store *store)
+{
+	int64_t first = 0;
+
+	for (uint32_t i = 0; i < store->count; i++) {
+		const struct slot *slot = &store->slots[i];
+
+		if (slot->value && slot->expires_ms > 0 && (first == 0 || slot->expires_ms < first))
+			first = slot->expires_ms;
+	}
+	if (first > 0) {
+		int64_t now = loop_now_ms(store->loop);
+
+		loop_timer_set(&store->expiry, first > now ? first - now : 0);
+	} else {
+		loop_timer_cancel(&store->expiry);
+	}
+}
+
+static bool is_fresh(const struct credential_store *store, const struct slot *slot)
+{
+	return slot->value &&
+	       (slot->expires_ms == 0 || loop_now_ms(store->loop) < slot->expires_ms);
+}
+
+static void on_expiry(struct loop_timer *timer)
+{
+	struct credential_store *store = container_of(timer, struct credential_store, expiry);
+
+	for (uint32_t i = 0; i < store->count; i++)
+		if (store->slots[i].value && !store->slots[i].due &&
+		        !is_fresh(store, &store->slots[i]))
+			drop_value(&store->slots[i]);
+	plan_expiry(store);
+}
+
+static void tell_slot(struct slot *slot)
+{
+	struct credential_value *value = slot->value;
+	struct credential_wait ring, *wait;
+	char error[ERROR_MAX];
+
+	slot->due = false;
+	memcpy(error, slot->error, sizeof(error));
+	if (value)
+		credential_value_retain(value);
+	ring_move(&slot->waiting, &ring);
+	while ((wait = ring.next) != &ring) {
+		credential_wait_cancel(wait);
+		wait->on_value(wait, value, value ? NULL : error);
+	}
+	credential_value_release(value);
+}
+
+static void on_tell(struct loop_task *task)
+{
+	struct credential_store *store = container_of(task, struct credential_store, tell);
+
+	for (uint32_t i = 0; i < store->count; i++)
+		if (store->slots[i].due)
+			tell_slot(&store->slots[i]);
+}
+
+static void make_due(struct credential_store *store, struct slot *slot)
+{
+	slot->due = true;
+	loop_task_queue(store->loop, &store->tell);
+}
+
+static void refuse(struct credential_store *store, struct slot *slot, const char *error)
+{
+	drop_value(slot);
+	slot->asked = false;
+	slot->retry_ms = loop_now_ms(store->loop) + RETRY_MS;
+	snprintf(slot->error, sizeof(slot->error), "%s", error);
+	make_due(store, slot);
+}
+
+struct credential_store *credential_store_new(
+        struct loop *loop, const struct policy *policy, credential_ask ask, void *context)
+{
+	uint32_t count = policy_credential_count(policy);
+	struct credential_store *store =
+	        calloc(1, sizeof(*store) + count * sizeof(store->slots[0]));
+
+	if (!store)
+		return NULL;
+	store->loop = loop;
+	store->policy = policy;
+	store->ask = ask;
+	store->context = context;
+	store->tell.run = on_tell;
+	store->count = count;
+	for (uint32_t i = 0; i < count; i++)
+		ring_init(&store->slots[i].waiting);
+	if (loop_timer_open(loop, &store->expiry, on_expiry) < 0) {
+		free(store);
+		return NULL;
+	}
+	return store;
+}
+
+void credential_store_free(struct credential_store *store)
+{
+	if (!store)
+		return;
+	loop_timer_close(&store->expiry);
+	loop_task_cancel(store->loop, &store->tell);
+	for (uint32_t i = 0; i < store->count; i++) {
+		struct slot *slot = &store->slots[i];
+
+		while (slot->waiting.next != &slot->waiting)
+			credential_wait_cancel(slot->waiting.next);
+		drop_value(slot);
+	}
+	placeholders_fini(&store->placeholders);
+	free(store);
+}
+
+struct credential_value *credential_store_get(
+        struct credential_store *store, uint32_t credential, struct credential_wait *wait)
+{
+	struct slot *slot;
+	int rc;
+
+	if (credential >= store->count)
+		return NULL;
+	slot = &store->slots[credential];
+	if (is_fresh(store, slot))
+		return slot->value;
+	credential_wait_cancel(wait);
+	ring_add(&slot->waiting, wait);
+	if (slot->asked || slot->due)
+		return NULL;
+	if (loop_now_ms(store->loop) < slot->retry_ms) {
+		drop_value(slot);
+		make_due(store, slot);
+		return NULL;
+	}
+	slot->asked = true;
+	rc = store->ask(store->context, credential);
+	if (rc < 0)
+		refuse(store, slot, "The keeper of credentials cannot be asked.");
+	return NULL;
+}
+
+static struct mask *compile_mask(const struct policy_credential *credential, struct slice value)
+{
+	struct slice values[3] = {value};
+	ptrdiff_t colon = slice_find_byte(value, ':');
+	struct secret pair = {0};
+	struct mask *mask;
+	size_t n = 1;
+
+	if (credential->inject == POLICY_INJECT_BASIC) {
+		if (credential->username.n > 0) {
+			if (inject_pair(credential->username, value, &pair) < 0)
+				return NULL;
+			values[n++] = secret_slice(&pair);
+		} else if (colon >= 0 && value.n - (size_t)colon - 1 >= MASK_VALUE_MIN) {
+			values[n++] = slice_of(value.p + colon + 1, value.n - (size_t)colon - 1);
+		}
+	}
+	mask = mask_new(values, n);
+	secret_free(&pair);
+	return mask;
+}
+
+static struct credential_value *make_value(const struct credential_store *store, uint32_t index,
+        struct slice bytes, const char **error)
+{
+	struct credential_value *value = calloc(1, sizeof(*value));
+	struct policy_credential credential;
+	int rc;
+
+	*error = "There is no memory for the credential.";
+	if (!value)
+		return NULL;
+	value->credential = index;
+	value->references = 1;
+	policy_credential(store->policy, index, &credential);
+	rc = inject_render(&credential, bytes, &value->rendered);
+	if (rc == -EINVAL)
+		*error = "The credential's value cannot be sent in a request: it is shorter than 6 "
+		         "bytes, holds a "
+		         "control character, begins or ends with a blank, or lacks the ':' that "
+		         "basic needs.";
+	else if (rc == -EMSGSIZE)
+		*error = "The credential's value is too long to be sent in a request.";
+	else if (rc == 0)
+		value->mask = compile_mask(&credential, bytes);
+	if (!value->mask) {
+		credential_value_release(value);
+		return NULL;
+	}
+	return value;
+}
+
+void credential_store_answer(struct credential_store *store, uint32_t credential,
+        struct slice value, uint32_t ttl_s, const char *error)
+{
+	struct credential_value *made = NULL;
+	struct slot *slot;
+
+	if (credential >= store->count || !store->slots[credential].asked) {
+		log_warn("an answer about a credential that was not asked for is ignored");
+		return;
+	}
+	slot = &store->slots[credential];
+	if (!error)
+		made = make_value(store, credential, value, &error);
+	if (!made) {
+		refuse(store, slot, error);
+		return;
+	}
+	drop_value(slot);
+	slot->asked = false;
+	slot->value = made;
+	slot->retry_ms = 0;
+	slot->expires_ms = ttl_s > 0 ? loop_now_ms(store->loop) + (int64_t)ttl_s * 1000 : 0;
+	make_due(store, slot);
+	plan_expiry(store);
+}
+
+void credential_store_fail_all(struct credential_store *store, const char *error)
+{
+	for (uint32_t i = 0; i < store->count; i++)
+		if (store->slots[i].asked)
+			refuse(store, &store->slots[i], error);
+}
+
+int credential_store_set_placeholder(
+        struct credential_store *store, uint32_t credential, struct slice placeholder)
+{
+	if (credential >= store->count)
+		return -EINVAL;
+	return placeholders_add(&store->placeholders, credential, placeholder);
+}
+
+uint32_t credential_store_find_placeholder(
+        const struct credential_store *store, struct slice p, size_t *at, size_t *n)
+{
+	return placeholders_find(&store->placeholders, p, at, n);
+}

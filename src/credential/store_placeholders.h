@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* placeholders: the texts that stand for credentials inside one sandbox, and where one is
+ * mentioned. */
+#ifndef CREDENTIAL_STORE_PLACEHOLDERS_H
+#define CREDENTIAL_STORE_PLACEHOLDERS_H
+
+#include "vethguard/base/slice.h"
+
+struct placeholder {
+	uint32_t credential;
+	char *text; /* owned */
+	size_t n;
+	size_t mark; /* where "vethguard" stands in text */
+};
+
+struct placeholders {
+	struct placeholder *items; /* owned */
+	size_t count;
+};
+
+/* Copies text. 0; -EINVAL: it lacks the mark or exceeds PLACEHOLDER_MAX; -ENOSPC: over
+ * POLICY_CREDENTIALS_MAX; -ENOMEM. */
+int placeholders_add(struct placeholders *set, uint32_t credential, struct slice text);
+void placeholders_fini(struct placeholders *set);
+/* The first placeholder in p (of several that begin at the same mark the longest): its credential,
+ * or POLICY_NONE. */
+uint32_t placeholders_find(const struct placeholders *set, struct slice p, size_t *at, size_t *n);
+
+#endif

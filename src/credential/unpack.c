@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: zlib inflates straight into the room reserved at the end of out, never more
+ * per call than the caller's limit leaves, so a bomb costs only as much memory as the caller
+ * drains. After a member's trailer the next byte must begin another member (RFC 1952 section 2.2):
+ * zlib checks each member's CRC and length.
+ */
+#include "vethguard/credential/unpack.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <zlib.h>
+
+#define WINDOW_GZIP_ONLY (15 + 16) /* inflateInit2: the largest window, gzip header required */
+#define STEP_MAX 16384             /* bytes of room asked of out at a time */
+
+enum unpack_state {
+	UNPACK_FRESH,  /* nothing taken yet */
+	UNPACK_MEMBER, /* inside a member */
+	UNPACK_ENDED,  /* behind a member's trailer */
+	UNPACK_BROKEN
+};
+
+struct unpack {
+	z_stream z;
+	enum unpack_state state;
+};
+
+struct unpack *unpack_new(void)
+{
+	struct unpack *u = calloc(1, sizeof(*u));
+
+	if (u && inflateInit2(&u->z, WINDOW_GZIP_ONLY) != Z_OK) {
+		free(u);
+		u = NULL;
+	}
+	return u;
+}
+
+void unpack_free(struct unpack *u)
+{
+	if (!u)
+		return;
+	inflateEnd(&u->z);
+	free(u);
+}
+
+/* One call of inflate. 0: go on; 1: no progress without more input or room; -errno. */
+static int inflate_step(struct unpack *u, struct buf *out, size_t room_bytes)
+{
+	uint8_t *room = buf_reserve(out, room_bytes);
+	uInt input = u->z.avail_in;
+	size_t made;
+	int rc;
+
+	if (!room)
+		return room_bytes > out->max - out->len ? -ENOBUFS : -ENOMEM;
+	u->z.next_out = room;
+	u->z.avail_out = (uInt)room_bytes;
+	rc = inflate(&u->z, Z_NO_FLUSH);
+	made = room_bytes - u->z.avail_out;
+	buf_commit(out, made);
+	if (u->z.avail_in < input)
+		u->state = UNPACK_MEMBER;
+	if (rc == Z_STREAM_END) {
+		u->state = UNPACK_ENDED;
+		return inflateReset(&u->z) == Z_OK ? 0 : -EBADMSG;
+	}
+	if (rc == Z_MEM_ERROR)
+		return -ENOMEM;
+	if (rc != Z_OK && rc != Z_BUF_ERROR)
+		return -EBADMSG;
+	return made == 0 && u->z.avail_in == input;
+}
+
+/* Room for the next step: what the limit leaves, and what out's own bound leaves. */
+static size_t step_room(const struct buf *out, size_t out_limit)
+{
+	size_t left = out->max - out->len;
+
+	if (out_limit - out->len < left)
+		left = out_limit - out->len;
+	return left < STEP_MAX ? left : STEP_MAX;
+}
+
+int unpack_feed(struct unpack *u, const uint8_t *p, size_t n, size_t *used, struct buf *out,
+        size_t out_limit)
+{
+	uInt take = n < UINT_MAX ? (uInt)n : UINT_MAX;
+	int rc = 0;
+
+	*used = 0;
+	if (u->state == UNPACK_BROKEN)
+		return -EBADMSG;
+	u->z.next_in = (Bytef *)(uintptr_t)p;
+	u->z.avail_in = take;
+	while (rc == 0 && out->len < out_limit && out->len < out->max) {
+		/* Between members zlib has nothing to give: without input there is nothing to do.
+		 */
+		if (u->z.avail_in == 0 && u->state != UNPACK_MEMBER)
+			break;
+		rc = inflate_step(u, out, step_room(out, out_limit));
+	}
+	*used = take - u->z.avail_in;
+	u->z.next_in = NULL;
+	u->z.avail_in = 0;
+	if (rc == -EBADMSG)
+		u->state = UNPACK_BROKEN;
+	return rc < 0 ? rc : 0;
+}
+
+bool unpack_complete(const struct unpack *u)
+{
+	return u->state == UNPACK_ENDED;
+}
