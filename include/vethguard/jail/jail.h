@@ -35,6 +35,8 @@ int jail_drop(struct jail_ids ids);
 /* Landlock: no file system at all; TCP bind to no port, connect only to ports (count SIZE_MAX: any). 0; -EOPNOTSUPP where
  * the kernel has no Landlock (logged, not fatal: the empty root stands); -errno. */
 int jail_landlock(const uint16_t *ports, size_t count);
+/* Version of the kernel's Landlock, 0 where there is none. */
+int landlock_abi(void);
 /* seccomp: the role's own list of system calls, all else kills the process. 0 or -errno. */
 int jail_seccomp(enum jail_role role);
 

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Landlock (landlock(7)): no path of any file system, no TCP port to bind, only listed ports to
+ * connect to, no abstract socket and no signal to a process outside. The system calls are made
+ * directly and the numbers newer than the oldest supported headers are defined here; a kernel that
+ * knows less gets the part it knows.
+ */
+#include <errno.h>
+#include <linux/landlock.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "jail_state.h"
+#include "vethguard/base/log.h"
+
+/* struct landlock_ruleset_attr as of ABI 6; older headers stop after the first member. */
+struct ruleset_attr {
+	uint64_t handled_access_fs;
+	uint64_t handled_access_net;
+	uint64_t scoped;
+};
+
+struct port_attr {
+	uint64_t allowed_access;
+	uint64_t port;
+};
+
+#define RULE_NET_PORT 2
+#define NET_BIND_TCP (1ULL << 0)
+#define NET_CONNECT_TCP (1ULL << 1)
+#define SCOPE_ABSTRACT_UNIX_SOCKET (1ULL << 0)
+#define SCOPE_SIGNAL (1ULL << 1)
+
+/* Bits of handled_access_fs that each ABI knows: 13 in ABI 1, then refer (2), truncate (3), device
+ * ioctl (5). */
+static uint64_t landlock_fs_rights(int abi)
+{
+	unsigned bits = 13;
+
+	if (abi >= 2)
+		bits = 14;
+	if (abi >= 3)
+		bits = 15;
+	if (abi >= 5)
+		bits = 16;
+	return (1ULL << bits) - 1;
+}
+
+int landlock_abi(void)
+{
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+	return abi > 0 ? (int)abi : 0;
+}
+
+static int landlock_allow_ports(int ruleset, const uint16_t *ports, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct port_attr rule = {NET_CONNECT_TCP, ports[i]};
+
+		if (syscall(SYS_landlock_add_rule, ruleset, RULE_NET_PORT, &rule, 0) != 0)
+			return -errno;
+	}
+	return 0;
+}
+
+int jail_landlock(const uint16_t *ports, size_t count)
+{
+	int abi = landlock_abi(), ruleset, rc = 0;
+	bool any_port = count == SIZE_MAX;
+	struct ruleset_attr attr = {.handled_access_fs = landlock_fs_rights(abi)};
+
+	if (abi == 0) {
+		log_info("this kernel has no Landlock; the empty root has to do");
+		return -EOPNOTSUPP;
+	}
+	if (abi >= 4)
+		attr.handled_access_net = NET_BIND_TCP | (any_port ? 0 : NET_CONNECT_TCP);
+	if (abi >= 6)
+		attr.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL;
+	ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+	if (ruleset < 0)
+		return -errno;
+	if (abi >= 4 && !any_port)
+		rc = landlock_allow_ports(ruleset, ports, count);
+	if (rc == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		rc = -errno;
+	if (rc == 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) != 0)
+		rc = -errno;
+	close(ruleset);
+	if (rc == 0) {
+		jail_state.landlock_abi = abi;
+		jail_state.landlock_ports = abi >= 4 && !any_port;
+	}
+	return rc;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The last stage: each role's list of system calls (seccomp(2)). A call outside of the list ends
+ * the process with SIGSYS: it can only come from code that is not ours. Calls whose arguments
+ * matter (socket, mmap, fcntl, ...) are listed with them. Lists are data; one loop loads them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/net.h>
+#include <netinet/in.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "jail_state.h"
+
+#define CALL(name) SCMP_SYS(name)
+#define LIST_END __NR_SCMP_ERROR
+
+/* Memory, time, signals to oneself, messages to the supervisor, an event loop: what every role
+ * does. */
+static const int common_calls[] = {CALL(read), CALL(write), CALL(readv), CALL(writev), CALL(close),
+        CALL(fstat), CALL(newfstatat), CALL(lseek), CALL(recvmsg), CALL(sendmsg), CALL(recvfrom),
+        CALL(sendto), CALL(poll), CALL(ppoll), CALL(epoll_create1), CALL(epoll_ctl),
+        CALL(epoll_wait), CALL(epoll_pwait), CALL(epoll_pwait2), CALL(eventfd2),
+        CALL(timerfd_create), CALL(timerfd_settime), CALL(brk), CALL(munmap), CALL(mremap),
+        CALL(madvise), CALL(mlock), CALL(mlock2), CALL(munlock), CALL(futex), CALL(getrandom),
+        CALL(clock_gettime), CALL(clock_getres), CALL(clock_nanosleep), CALL(nanosleep),
+        CALL(gettimeofday), CALL(time), CALL(getpid), CALL(gettid), CALL(getuid), CALL(geteuid),
+        CALL(getgid), CALL(getegid), CALL(rt_sigaction), CALL(rt_sigprocmask), CALL(rt_sigreturn),
+        CALL(sigaltstack), CALL(restart_syscall), CALL(sched_yield), CALL(exit), CALL(exit_group),
+        LIST_END};
+
+static const int worker_calls[] = {CALL(connect), CALL(accept4), CALL(recvmmsg), CALL(sendmmsg),
+        CALL(splice), CALL(tee), CALL(pipe2), CALL(getsockopt), CALL(getsockname),
+        CALL(getpeername), CALL(shutdown), LIST_END};
+
+static const int recorder_calls[] = {CALL(pwrite64), CALL(pread64), CALL(fdatasync), CALL(fsync),
+        CALL(ftruncate), CALL(fstatfs), CALL(recvmmsg), CALL(getsockopt), LIST_END};
+
+static const int keeper_calls[] = {CALL(getsockopt), LIST_END};
+
+static const int *const role_calls[] = {
+        [JAIL_KEEPER] = keeper_calls,
+        [JAIL_WORKER] = worker_calls,
+        [JAIL_RECORDER] = recorder_calls,
+};
+
+/* What the sanitizers' run-time needs: more memory calls, and files refused instead of fatal, so
+ * that a report of an error is still printed. */
+#ifdef __SANITIZE_ADDRESS__
+static const int sanitizer_calls[] = {
+        CALL(prlimit64), CALL(getrlimit), CALL(pipe), CALL(sched_getaffinity), LIST_END};
+static const int sanitizer_refused[] = {CALL(open), CALL(openat), CALL(readlink), CALL(readlinkat),
+        CALL(stat), CALL(access), CALL(prctl), LIST_END};
+
+/* The leak check at exit stops the program by ptrace from a clone of it: never possible inside the
+ * jail. */
+int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void)
+{
+	return jail_state.calls_allowed != 0;
+}
+#endif
+
+static const int fcntl_commands[] = {F_GETFL, F_SETFL, F_GETFD, F_SETFD, F_DUPFD_CLOEXEC,
+        F_SETPIPE_SZ, F_GETPIPE_SZ, F_GET_SEALS};
+static const unsigned long ioctl_commands[] = {FIONREAD, FIONBIO, TCGETS};
+static const int socket_levels[] = {SOL_SOCKET, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static int allow_all(scmp_filter_ctx filter, uint32_t action, const int *calls)
+{
+	int rc = 0;
+
+	for (; rc == 0 && *calls != LIST_END; calls++) {
+		rc = seccomp_rule_add(filter, action, *calls, 0);
+		/* An architecture without the call (time, open) has nothing to allow. */
+		if (rc == -EDOM || rc == -EINVAL)
+			rc = *calls < 0 ? 0 : rc;
+		jail_state.calls_allowed++;
+	}
+	return rc;
+}
+
+/* Memory is never executable: not from mmap, not by mprotect afterwards. */
+static int allow_memory(scmp_filter_ctx filter)
+{
+	static const int calls[] = {CALL(mmap), CALL(mprotect)};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < COUNT(calls); i++)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 1,
+		        SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	return rc;
+}
+
+static int allow_common_arguments(scmp_filter_ctx filter)
+{
+	int rc = allow_memory(filter);
+
+	for (size_t i = 0; rc == 0 && i < COUNT(fcntl_commands); i++)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(fcntl), 1,
+		        SCMP_A1_32(SCMP_CMP_EQ, (uint32_t)fcntl_commands[i]));
+	for (size_t i = 0; rc == 0 && i < COUNT(ioctl_commands); i++)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(ioctl), 1,
+		        SCMP_A1_32(SCMP_CMP_EQ, (uint32_t)ioctl_commands[i]));
+	/* abort() and raise(): signals to this process only. */
+	if (rc == 0)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(tgkill), 1,
+		        SCMP_A0_32(SCMP_CMP_EQ, (uint32_t)getpid()));
+	return rc;
+}
+
+static int allow_socket(scmp_filter_ctx filter, int family, int type, int protocol)
+{
+	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(socket), 3,
+	        SCMP_A0_32(SCMP_CMP_EQ, (uint32_t)family),
+	        SCMP_A1_32(SCMP_CMP_MASKED_EQ, 0xf, (uint32_t)type),
+	        SCMP_A2_32(SCMP_CMP_EQ, (uint32_t)protocol));
+}
+
+/* TCP and UDP over IPv4 and IPv6, nothing else; options of those layers only. */
+static int allow_network(scmp_filter_ctx filter)
+{
+	static const int families[] = {AF_INET, AF_INET6};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < COUNT(families); i++) {
+		rc = allow_socket(filter, families[i], SOCK_STREAM, 0);
+		if (rc == 0)
+			rc = allow_socket(filter, families[i], SOCK_STREAM, IPPROTO_TCP);
+		if (rc == 0)
+			rc = allow_socket(filter, families[i], SOCK_DGRAM, 0);
+		if (rc == 0)
+			rc = allow_socket(filter, families[i], SOCK_DGRAM, IPPROTO_UDP);
+	}
+	for (size_t i = 0; rc == 0 && i < COUNT(socket_levels); i++)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(setsockopt), 1,
+		        SCMP_A1_32(SCMP_CMP_EQ, (uint32_t)socket_levels[i]));
+	return rc;
+}
+
+static int build(scmp_filter_ctx filter, enum jail_role role)
+{
+	int rc = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+
+	if (rc == 0)
+		rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, 0);
+	/* A binary tree instead of a list: a dozen comparisons per call, whichever call it is. */
+	if (rc == 0)
+		rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	if (rc == 0)
+		rc = allow_all(filter, SCMP_ACT_ALLOW, common_calls);
+	if (rc == 0)
+		rc = allow_all(filter, SCMP_ACT_ALLOW, role_calls[role]);
+	if (rc == 0)
+		rc = allow_common_arguments(filter);
+	if (rc == 0 && role == JAIL_WORKER)
+		rc = allow_network(filter);
+#ifdef __SANITIZE_ADDRESS__
+	if (rc == 0)
+		rc = allow_all(filter, SCMP_ACT_ALLOW, sanitizer_calls);
+	if (rc == 0)
+		rc = allow_all(filter, SCMP_ACT_ERRNO(EACCES), sanitizer_refused);
+#endif
+	return rc;
+}
+
+int jail_seccomp(enum jail_role role)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
+	int rc;
+
+	if (filter == NULL)
+		return -ENOMEM;
+	jail_state.calls_allowed = 0;
+	rc = build(filter, role);
+	if (rc == 0)
+		rc = seccomp_load(filter); /* sets no_new_privs where it is not set yet */
+	seccomp_release(filter);
+	if (rc != 0)
+		jail_state.calls_allowed = 0;
+	return rc;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first stage: what a role can give up without any privilege, before it has read anything. It
+ * also looks at what later stages can no longer see (the id map under /proc, the time zone file),
+ * because the root is empty by then.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "jail_state.h"
+#include "vethguard/base/log.h"
+
+#define JAIL_FAILED 125
+#define JAIL_CONTROL_FD 3
+
+struct jail_state jail_state;
+
+static void jail_read_file(const char *path, char *out, size_t out_size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, out, out_size - 1);
+
+	out[n > 0 ? n : 0] = '\0';
+	if (fd >= 0)
+		close(fd);
+}
+
+void jail_state_read_ids(void)
+{
+	char text[256];
+	unsigned inside, outside, count;
+
+	jail_read_file("/proc/self/uid_map", text, sizeof(text));
+	jail_state.single_id = sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 &&
+	                       count == 1 && strchr(text, '\n') == strrchr(text, '\n');
+	jail_read_file("/proc/self/setgroups", text, sizeof(text));
+	jail_state.groups_fixed = strncmp(text, "deny", 4) == 0;
+}
+
+static void jail_die_with_parent(void)
+{
+	struct pollfd control = {.fd = JAIL_CONTROL_FD, .events = POLLIN};
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+		die(JAIL_FAILED, "cannot tie this process to its parent: %s", strerror(errno));
+	/* A parent that died before the call above sends nothing any more; its end of the control
+	 * pair tells. */
+	if (poll(&control, 1, 0) == 1 && (control.revents & POLLHUP) != 0)
+		_exit(JAIL_FAILED);
+}
+
+static void jail_null_stdin(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || (fd != STDIN_FILENO && dup2(fd, STDIN_FILENO) < 0))
+		die(JAIL_FAILED, "cannot open /dev/null: %s", strerror(errno));
+	if (fd == STDIN_FILENO)
+		fcntl(fd, F_SETFD, 0);
+	else
+		close(fd);
+}
+
+void jail_start(int keep_fds_below)
+{
+	struct rlimit none = {0, 0};
+
+	if (prctl(PR_SET_DUMPABLE, 0) != 0 || setrlimit(RLIMIT_CORE, &none) != 0)
+		die(JAIL_FAILED, "cannot refuse core dumps: %s", strerror(errno));
+	jail_die_with_parent();
+	jail_null_stdin();
+	umask(077);
+	if (close_range((unsigned)keep_fds_below, ~0U, 0) != 0)
+		die(JAIL_FAILED, "cannot close inherited descriptors: %s", strerror(errno));
+	clearenv();
+	tzset(); /* reads the zone file once, while it can be opened */
+	jail_state_read_ids();
+	jail_state.started = true;
+}

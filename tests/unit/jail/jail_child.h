@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs a function in a forked child and tells how the child ended: what a jailed process does to
+ * itself is final. */
+#ifndef TEST_JAIL_CHILD_H
+#define TEST_JAIL_CHILD_H
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The wait status of a child that ran what(context) and left with its result. */
+static inline int in_child(int (*what)(void *context), void *context)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(what(context));
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -1;
+	return status;
+}
+
+static inline int died_by(int status, int signal)
+{
+	return WIFSIGNALED(status) && WTERMSIG(status) == signal;
+}
+
+static inline int left_with(int status, int code)
+{
+	return WIFEXITED(status) && WEXITSTATUS(status) == code;
+}
+
+#endif

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each role's list of system calls, from inside: what is listed works, what is not kills with
+ * SIGSYS. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "jail_child.h"
+#include "vethguard/base/secret.h"
+#include "vethguard/jail/jail.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#define SANITIZED true
+#else
+#define SANITIZED false
+#endif
+
+struct attempt {
+	const char *name;
+	enum jail_role role;
+	int (*what)(void);
+};
+
+static int try_execve(void)
+{
+	return (int)syscall(SYS_execve, "/bin/true", NULL, NULL);
+}
+static int try_execveat(void)
+{
+	return (int)syscall(SYS_execveat, AT_FDCWD, "/bin/true", NULL, NULL, 0);
+}
+static int try_netlink(void)
+{
+	return (int)syscall(SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+}
+static int try_unix(void)
+{
+	return (int)syscall(SYS_socket, AF_UNIX, SOCK_STREAM, 0);
+}
+static int try_packet(void)
+{
+	return (int)syscall(SYS_socket, AF_PACKET, SOCK_RAW, 0);
+}
+static int try_raw(void)
+{
+	return (int)syscall(SYS_socket, AF_INET, SOCK_RAW, IPPROTO_ICMP);
+}
+static int try_ping(void)
+{
+	return (int)syscall(SYS_socket, AF_INET, SOCK_DGRAM, IPPROTO_ICMP);
+}
+static int try_sctp(void)
+{
+	return (int)syscall(SYS_socket, AF_INET6, SOCK_STREAM, IPPROTO_SCTP);
+}
+static int try_vsock(void)
+{
+	return (int)syscall(SYS_socket, AF_VSOCK, SOCK_STREAM, 0);
+}
+static int try_tcp(void)
+{
+	return (int)syscall(SYS_socket, AF_INET, SOCK_STREAM, 0);
+}
+static int try_udp6(void)
+{
+	return (int)syscall(SYS_socket, AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+}
+static int try_open(void)
+{
+	return (int)syscall(SYS_openat, AT_FDCWD, "/etc/passwd", O_RDONLY);
+}
+static int try_ptrace(void)
+{
+	return (int)syscall(SYS_ptrace, PTRACE_TRACEME, 0, 0, 0);
+}
+static int try_fork(void)
+{
+	return (int)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+}
+static int try_clone3(void)
+{
+	return (int)syscall(SYS_clone3, NULL, 0);
+}
+static int try_kill_parent(void)
+{
+	return (int)syscall(SYS_kill, 1, 0);
+}
+static int try_signal_other(void)
+{
+	return (int)syscall(SYS_tgkill, 1, 1, 0);
+}
+static int try_exec_memory(void)
+{
+	return (int)syscall(SYS_mmap, NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+	        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+static int try_exec_protect(void)
+{
+	return (int)syscall(SYS_mprotect, 0, 4096, PROT_READ | PROT_EXEC);
+}
+static int try_bind(void)
+{
+	return (int)syscall(SYS_bind, 1000, NULL, 0);
+}
+static int try_listen(void)
+{
+	return (int)syscall(SYS_listen, 1000, 1);
+}
+static int try_unshare(void)
+{
+	return (int)syscall(SYS_unshare, 0);
+}
+static int try_setns(void)
+{
+	return (int)syscall(SYS_setns, 1000, 0);
+}
+static int try_io_uring(void)
+{
+	return (int)syscall(SYS_io_uring_setup, 1, NULL);
+}
+static int try_memory_of_another(void)
+{
+	return (int)syscall(SYS_process_vm_readv, 1, NULL, 0, NULL, 0, 0);
+}
+static int try_push_input(void)
+{
+	return (int)syscall(SYS_ioctl, 0, TIOCSTI, "x");
+}
+static int try_set_owner(void)
+{
+	return (int)syscall(SYS_fcntl, 0, F_SETOWN, 1);
+}
+static int try_dumpable(void)
+{
+	return (int)syscall(SYS_prctl, PR_SET_PTRACER, 1, 0, 0, 0);
+}
+static int try_firewall_option(void)
+{
+	return (int)syscall(SYS_setsockopt, 1000, IPPROTO_RAW, 64, NULL, 0);
+}
+static int try_connect(void)
+{
+	return (int)syscall(SYS_connect, 1000, NULL, 0);
+}
+static int try_accept(void)
+{
+	return (int)syscall(SYS_accept4, 1000, NULL, NULL, 0);
+}
+static int try_splice(void)
+{
+	return (int)syscall(SYS_splice, 1000, NULL, 1001, NULL, 1, 0);
+}
+static int try_fdatasync(void)
+{
+	return (int)syscall(SYS_fdatasync, 1000);
+}
+static int try_unlink(void)
+{
+	return (int)syscall(SYS_unlinkat, AT_FDCWD, "/nonexistent", 0);
+}
+
+static int jailed(void *context)
+{
+	const struct attempt *a = context;
+
+	if (jail_seccomp(a->role) != 0)
+		return 100;
+	a->what();
+	return 0;
+}
+
+static void everything_unlisted_kills(void **state)
+{
+	static const struct attempt attempts[] = {
+	        {"execve", JAIL_WORKER, try_execve},
+	        {"execve", JAIL_KEEPER, try_execve},
+	        {"execve", JAIL_RECORDER, try_execve},
+	        {"execveat", JAIL_WORKER, try_execveat},
+	        {"netlink", JAIL_WORKER, try_netlink},
+	        {"unix socket", JAIL_WORKER, try_unix},
+	        {"packet socket", JAIL_WORKER, try_packet},
+	        {"raw socket", JAIL_WORKER, try_raw},
+	        {"ping socket", JAIL_WORKER, try_ping},
+	        {"sctp", JAIL_WORKER, try_sctp},
+	        {"vsock", JAIL_WORKER, try_vsock},
+	        {"tcp", JAIL_KEEPER, try_tcp},
+	        {"tcp", JAIL_RECORDER, try_tcp},
+	        {"netlink", JAIL_RECORDER, try_netlink},
+	        {"connect", JAIL_KEEPER, try_connect},
+	        {"accept", JAIL_RECORDER, try_accept},
+	        {"splice", JAIL_KEEPER, try_splice},
+	        {"fdatasync", JAIL_WORKER, try_fdatasync},
+	        {"ptrace", JAIL_WORKER, try_ptrace},
+	        {"ptrace", JAIL_KEEPER, try_ptrace},
+	        {"fork", JAIL_WORKER, try_fork},
+	        {"fork", JAIL_KEEPER, try_fork},
+	        {"clone3", JAIL_WORKER, try_clone3},
+	        {"kill", JAIL_WORKER, try_kill_parent},
+	        {"kill", JAIL_RECORDER, try_kill_parent},
+	        {"signal to another", JAIL_WORKER, try_signal_other},
+	        {"executable mmap", JAIL_WORKER, try_exec_memory},
+	        {"executable mprotect", JAIL_WORKER, try_exec_protect},
+	        {"executable mmap", JAIL_KEEPER, try_exec_memory},
+	        {"bind", JAIL_WORKER, try_bind},
+	        {"listen", JAIL_WORKER, try_listen},
+	        {"unshare", JAIL_WORKER, try_unshare},
+	        {"setns", JAIL_WORKER, try_setns},
+	        {"io_uring", JAIL_WORKER, try_io_uring},
+	        {"process_vm_readv", JAIL_WORKER, try_memory_of_another},
+	        {"TIOCSTI", JAIL_WORKER, try_push_input},
+	        {"F_SETOWN", JAIL_WORKER, try_set_owner},
+	        {"raw socket option", JAIL_WORKER, try_firewall_option},
+	        {"unlink", JAIL_RECORDER, try_unlink},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++) {
+		int status = in_child(jailed, (void *)&attempts[i]);
+
+		if (!died_by(status, SIGSYS))
+			fail_msg("%s in role %d: status %#x", attempts[i].name, attempts[i].role,
+			        status);
+	}
+}
+
+/* The sanitizers' run-time opens files when it reports: there they are refused, everywhere else
+ * they kill. */
+static int open_is_refused(void *context)
+{
+	(void)context;
+	if (jail_seccomp(JAIL_WORKER) != 0)
+		return 100;
+	return try_open() == -1 && errno == EACCES ? 7 : 0;
+}
+
+static void opening_a_file_kills(void **state)
+{
+	struct attempt prctl_attempt = {"prctl", JAIL_WORKER, try_dumpable};
+	struct attempt attempts[] = {{"openat", JAIL_WORKER, try_open},
+	        {"openat", JAIL_KEEPER, try_open}, {"openat", JAIL_RECORDER, try_open}};
+
+	(void)state;
+	if (SANITIZED) {
+		assert_true(left_with(in_child(open_is_refused, NULL), 7));
+		return;
+	}
+	for (size_t i = 0; i < 3; i++)
+		assert_true(died_by(in_child(jailed, &attempts[i]), SIGSYS));
+	assert_true(died_by(in_child(jailed, &prctl_attempt), SIGSYS));
+}
+
+static int worker_works(void *context)
+{
+	int fds[2], n = 0;
+	char *memory;
+	struct secret secret;
+	struct timespec now;
+	struct tm parts;
+	time_t t = 0;
+
+	(void)context;
+	tzset();
+	if (jail_seccomp(JAIL_WORKER) != 0)
+		return 100;
+	n += try_tcp() >= 0;
+	n += try_udp6() >= 0 || errno == EAFNOSUPPORT;
+	n += pipe2(fds, O_CLOEXEC | O_NONBLOCK) == 0 && write(fds[1], "x", 1) == 1;
+	n += epoll_create1(EPOLL_CLOEXEC) >= 0 && eventfd(0, EFD_NONBLOCK) >= 0;
+	n += timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK) >= 0;
+	memory = malloc(1 << 20);
+	n += memory != NULL && (memory = realloc(memory, 8 << 20)) != NULL;
+	free(memory);
+	n += secret_copy(&secret, "value", 5) == 0;
+	secret_free(&secret);
+	n += clock_gettime(CLOCK_REALTIME, &now) == 0 && gmtime_r(&t, &parts) != NULL;
+	n += fcntl(fds[0], F_SETFL, O_NONBLOCK) == 0 && isatty(fds[0]) == 0;
+	n += try_accept() == -1 && errno == EBADF && try_splice() == -1 && errno == EBADF;
+	fprintf(stderr, "%s", "");
+	return n;
+}
+
+static void a_worker_can_do_its_work(void **state)
+{
+	(void)state;
+	assert_true(left_with(in_child(worker_works, NULL), 10));
+}
+
+static int abort_in_jail(void *context)
+{
+	(void)context;
+	if (jail_seccomp(JAIL_KEEPER) != 0)
+		return 100;
+	abort();
+}
+
+static void abort_still_aborts(void **state)
+{
+	(void)state;
+	assert_true(died_by(in_child(abort_in_jail, NULL), SIGABRT));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(everything_unlisted_kills),
+	        cmocka_unit_test(opening_a_file_kills),
+	        cmocka_unit_test(a_worker_can_do_its_work),
+	        cmocka_unit_test(abort_still_aborts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting a program of this build: this test starts itself, as a child that looks at what it was
+ * given. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "vethguard/jail/spawn.h"
+
+extern char **environ;
+
+static const char *self_name(void)
+{
+	static char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	assert_true(n > 0);
+	path[n] = '\0';
+	return strrchr(path, '/') + 1;
+}
+
+/* The started side: its findings as the exit status, 0 when all is as promised. */
+static int child_main(void)
+{
+	char byte;
+
+	if (fcntl(3, F_GETFD) != 0) /* there, and stays over an exec */
+		return 1;
+	for (int fd = 4; fd < 64; fd++)
+		if (fcntl(fd, F_GETFD) != -1)
+			return 2;
+	if (getenv("SPAWN_SECRET") != NULL || getenv("PATH") == NULL)
+		return 3;
+	for (char **e = environ; *e != NULL; e++)
+		if (strncmp(*e, "PATH=", 5) != 0 && strncmp(*e, "LANG=", 5) != 0 &&
+		        strncmp(*e, "TERM=", 5) != 0)
+			return 4;
+	if (read(STDIN_FILENO, &byte, 1) != 0)
+		return 5;
+	if (getsid(0) != getpid())
+		return 6;
+	if (write(3, "hello", 5) != 5)
+		return 7;
+	return 0;
+}
+
+static void a_program_gets_its_control_descriptor_and_nothing_else(void **state)
+{
+	char child[] = "child";
+	char *argv[] = {NULL, child, NULL};
+	char text[8];
+	int pair[2], pidfd = -1, status;
+	char name[NAME_MAX + 1];
+	pid_t pid;
+
+	(void)state;
+	snprintf(name, sizeof(name), "%s", self_name());
+	argv[0] = name;
+	setenv("SPAWN_SECRET", "value", 1);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_true(dup(0) >= 0); /* one that would leak */
+	pid = spawn_program(name, argv, pair[1], &pidfd);
+	assert_true(pid > 0);
+	assert_true(fcntl(pidfd, F_GETFD) & FD_CLOEXEC);
+	assert_int_equal(recv(pair[0], text, sizeof(text), 0), 5);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	close(pair[0]);
+	close(pair[1]);
+	close(pidfd);
+}
+
+static void names_are_never_paths_nor_searched(void **state)
+{
+	char argv0[] = "true";
+	char *argv[] = {argv0, NULL};
+	char path[PATH_MAX], tiny[4];
+	int pidfd = -1;
+
+	(void)state;
+	assert_int_equal(spawn_find("sh", path, sizeof(path)), -ENOENT);
+	assert_int_equal(spawn_find("/bin/sh", path, sizeof(path)), -ENOENT);
+	assert_int_equal(spawn_find("../../../../../../bin/sh", path, sizeof(path)), -ENOENT);
+	assert_int_equal(spawn_find("", path, sizeof(path)), -ENOENT);
+	assert_int_equal(spawn_find(".", path, sizeof(path)), -ENOENT);
+	assert_int_equal(spawn_find(self_name(), tiny, sizeof(tiny)), -ENOENT);
+	assert_int_equal(spawn_find(self_name(), path, sizeof(path)), 0);
+	assert_int_equal(spawn_program("true", argv, 0, &pidfd), -ENOENT);
+	assert_int_equal(pidfd, -1);
+}
+
+static void what_cannot_be_executed_is_an_error_and_no_process(void **state)
+{
+	char path[PATH_MAX], argv0[] = "x";
+	char *argv[] = {argv0, NULL};
+	const char *slash;
+	int fd, pidfd = -1;
+
+	(void)state;
+	assert_int_equal(spawn_find(self_name(), path, sizeof(path)), 0);
+	slash = strrchr(path, '/');
+	snprintf(path + (slash - path), sizeof(path) - (size_t)(slash - path),
+	        "/spawn-not-a-program.%d", (int)getpid());
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0700);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd,
+	                         "\x7f"
+	                         "ELFnot",
+	                         7),
+	        7);
+	close(fd);
+	assert_int_equal(spawn_program(strrchr(path, '/') + 1, argv, 0, &pidfd), -ENOEXEC);
+	unlink(path);
+	assert_int_equal(pidfd, -1);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(a_program_gets_its_control_descriptor_and_nothing_else),
+	        cmocka_unit_test(names_are_never_paths_nor_searched),
+	        cmocka_unit_test(what_cannot_be_executed_is_an_error_and_no_process),
+	};
+
+	if (argc == 2 && strcmp(argv[1], "child") == 0)
+		return child_main();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
