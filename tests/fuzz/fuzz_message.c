@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages between the programs. What a decoder takes, its encoder must write back to the very same
+ * bytes: there is one encoding of every message. A byte of the head picks the decoder, as the
+ * receiving program's table would.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "vethguard/wire/message.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static uint8_t again[MESSAGE_BYTES_MAX];
+
+static void compare(const uint8_t *data, size_t size, size_t n)
+{
+	if (n != size || memcmp(data, again, n) != 0) {
+		fprintf(stderr, "a message of %zu bytes was written back as %zu bytes\n", size, n);
+		abort();
+	}
+}
+
+#define TRY(name)                                                                                 \
+	static void try_##name(const uint8_t *data, size_t size, const struct message_head *head, \
+	        struct reader body)                                                               \
+	{                                                                                         \
+		static struct message_##name m;                                                   \
+		if (message_##name##_decode(&body, &m) != 0)                                      \
+			return;                                                                   \
+		compare(data, size,                                                               \
+		        message_##name##_encode(again, sizeof again, head->type, head->id, &m));  \
+	}
+TRY(text)
+TRY(ca)
+TRY(credential_get)
+TRY(credential)
+TRY(keeper_sandbox)
+TRY(keeper_root)
+TRY(source_open)
+TRY(source)
+TRY(recorder_start)
+TRY(recorder_sandbox)
+TRY(recorder_event)
+TRY(sandbox)
+TRY(status)
+TRY(summary)
+TRY(session_start)
+TRY(names)
+TRY(session_ready)
+
+static void try_worker_start(
+        const uint8_t *data, size_t size, const struct message_head *head, struct reader body)
+{
+	struct message_worker_start m;
+
+	if (message_worker_start_decode(&body, &m) != 0)
+		return;
+	compare(data, size,
+	        message_worker_start_encode(again, sizeof again, head->type, head->id, &m));
+	message_worker_start_fini(&m);
+}
+
+static void (*const tries[])(
+        const uint8_t *, size_t, const struct message_head *, struct reader) = {
+        [MESSAGE_STOPPED] = try_text,
+        [MESSAGE_FAILED] = try_text,
+        [MESSAGE_WORKER_PAUSE] = try_text,
+        [MESSAGE_RECORDER_STALLED] = try_text,
+        [MESSAGE_WORKER_START] = try_worker_start,
+        [MESSAGE_CA] = try_ca,
+        [MESSAGE_CREDENTIAL_GET] = try_credential_get,
+        [MESSAGE_CREDENTIAL] = try_credential,
+        [MESSAGE_KEEPER_SANDBOX] = try_keeper_sandbox,
+        [MESSAGE_KEEPER_ROOT] = try_keeper_root,
+        [MESSAGE_SOURCE_OPEN] = try_source_open,
+        [MESSAGE_SOURCE] = try_source,
+        [MESSAGE_RECORDER_START] = try_recorder_start,
+        [MESSAGE_RECORDER_SANDBOX] = try_recorder_sandbox,
+        [MESSAGE_RECORDER_EVENT] = try_recorder_event,
+        [MESSAGE_RECORDER_END] = try_sandbox,
+        [MESSAGE_RECORDER_SUMMARY] = try_summary,
+        [MESSAGE_SESSION_START] = try_session_start,
+        [MESSAGE_SESSION_ENV_GET] = try_names,
+        [MESSAGE_SESSION_ENV] = try_names,
+        [MESSAGE_SESSION_READY] = try_session_ready,
+        [MESSAGE_SESSION_END] = try_status,
+        [MESSAGE_SESSION_SUMMARY] = try_summary,
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct message_head head;
+	struct reader body;
+
+	if (message_open(data, size, &head, &body) != 0)
+		return 0;
+	if (head.type < sizeof tries / sizeof tries[0] && tries[head.type])
+		tries[head.type](data, size, &head, body);
+	return 0;
+}

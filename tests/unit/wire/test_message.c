@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every message: it comes back as it went out; no shorter prefix and no longer run of bytes is
+ * accepted; it does not fit a buffer one byte too small. Then the bounds of single fields, each one
+ * beyond its limit.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "vethguard/wire/message.h"
+
+#define ID 0x1122334455667788u
+#define HEAD_BYTES 10
+
+static uint8_t wire_bytes[MESSAGE_BYTES_MAX + 1], again[MESSAGE_BYTES_MAX + 1];
+static char long_text[MESSAGE_VALUE_MAX + 2];
+
+static struct ip ip4(uint8_t last)
+{
+	return (struct ip){4, {198, 18, 0, last}};
+}
+
+static struct ip ip6(uint8_t last)
+{
+	return (struct ip){6, {0xfd, 0x76, [15] = last}};
+}
+
+static struct slice longer(size_t n)
+{
+	return slice_of(long_text, n);
+}
+
+static void open_body(size_t n, struct reader *body)
+{
+	struct message_head head;
+
+	assert_int_equal(message_open(wire_bytes, n, &head, body), 0);
+	assert_int_equal(head.type, MESSAGE_STOP);
+	assert_true(head.id == ID);
+}
+
+/* Encodes *m, decodes it, encodes what came out: the same bytes. Then all that must be refused. */
+#define ROUNDTRIP(name, m, fini)                                                              \
+	do {                                                                                  \
+		struct message_##name back;                                                   \
+		struct reader rest;                                                           \
+		size_t size = message_##name##_encode(                                        \
+		        wire_bytes, sizeof wire_bytes, MESSAGE_STOP, ID, m);                  \
+		assert_true(size > HEAD_BYTES);                                               \
+		open_body(size, &rest);                                                       \
+		assert_int_equal(message_##name##_decode(&rest, &back), 0);                   \
+		assert_int_equal(                                                             \
+		        message_##name##_encode(again, size, MESSAGE_STOP, ID, &back), size); \
+		assert_memory_equal(wire_bytes, again, size);                                 \
+		fini(&back);                                                                  \
+		assert_int_equal(                                                             \
+		        message_##name##_encode(again, size - 1, MESSAGE_STOP, ID, m), 0);    \
+		for (size_t cut = HEAD_BYTES; cut < size; cut++) {                            \
+			uint8_t *exact = malloc(cut);                                         \
+			struct message_head head;                                             \
+			assert_non_null(exact);                                               \
+			memcpy(exact, wire_bytes, cut);                                       \
+			assert_int_equal(message_open(exact, cut, &head, &rest), 0);          \
+			assert_int_equal(message_##name##_decode(&rest, &back), -EBADMSG);    \
+			free(exact);                                                          \
+		}                                                                             \
+		wire_bytes[size] = 0;                                                         \
+		open_body(size + 1, &rest);                                                   \
+		assert_int_equal(message_##name##_decode(&rest, &back), -EBADMSG);            \
+	} while (0)
+#define NOTHING(m) (void)(m)
+
+#define REFUSES_TO_ENCODE(name, m) \
+	assert_int_equal(message_##name##_encode(again, sizeof again, MESSAGE_STOP, ID, m), 0)
+
+/* Bytes that the encoder would not make: decode after changing one byte of a good message. */
+#define REFUSES_BYTE(name, m, at, value)                                           \
+	do {                                                                       \
+		struct message_##name back;                                        \
+		struct reader rest;                                                \
+		size_t size = message_##name##_encode(                             \
+		        wire_bytes, sizeof wire_bytes, MESSAGE_STOP, ID, m);       \
+		assert_true(size > (at));                                          \
+		wire_bytes[at] = (value);                                          \
+		open_body(size, &rest);                                            \
+		assert_int_equal(message_##name##_decode(&rest, &back), -EBADMSG); \
+	} while (0)
+
+static void head_is_strict(void **state)
+{
+	struct message_head head;
+	struct reader body;
+	size_t n = message_empty(wire_bytes, sizeof wire_bytes, MESSAGE_KEEPER_READY, ID);
+
+	(void)state;
+	assert_int_equal(n, HEAD_BYTES);
+	assert_int_equal(message_open(wire_bytes, n, &head, &body), 0);
+	assert_int_equal(head.type, MESSAGE_KEEPER_READY);
+	assert_true(reader_done(&body));
+	for (size_t cut = 0; cut < n; cut++)
+		assert_int_equal(message_open(wire_bytes, cut, &head, &body), -EBADMSG);
+	assert_int_equal(message_empty(wire_bytes, n - 1, MESSAGE_KEEPER_READY, ID), 0);
+	assert_int_equal(message_open(wire_bytes, MESSAGE_BYTES_MAX + 1, &head, &body), -EBADMSG);
+	wire_bytes[0] = wire_bytes[1] = 0;
+	assert_int_equal(message_open(wire_bytes, n, &head, &body), -EBADMSG);
+	wire_bytes[1] = MESSAGE_TYPE_COUNT;
+	assert_int_equal(message_open(wire_bytes, n, &head, &body), -EBADMSG);
+	wire_bytes[0] = 0x80;
+	wire_bytes[1] = 1;
+	assert_int_equal(message_open(wire_bytes, n, &head, &body), -EBADMSG);
+}
+
+static void text(void **state)
+{
+	struct message_text m = {SLICE("no\nmore")};
+
+	(void)state;
+	ROUNDTRIP(text, &m, NOTHING);
+	m.text = longer(MESSAGE_TEXT_MAX + 1);
+	REFUSES_TO_ENCODE(text, &m);
+	m.text = longer(300);
+	REFUSES_BYTE(text, &m, HEAD_BYTES, 0x7f);
+}
+
+static void ca_and_credential(void **state)
+{
+	struct message_ca ca = {SLICE("root"), SLICE("intermediate"), SLICE("key")};
+	struct message_credential_get get = {POLICY_CREDENTIALS_MAX - 1};
+	struct message_credential good = {
+	        .credential = 3, .available = true, .ttl_s = 60, .value = SLICE("v\0w")};
+	struct message_credential bad = {.credential = 3, .error = SLICE("no such file")};
+
+	(void)state;
+	ROUNDTRIP(ca, &ca, NOTHING);
+	ca.key = longer(MESSAGE_KEY_MAX + 1);
+	REFUSES_TO_ENCODE(ca, &ca);
+	ca.key = (struct slice){NULL, 0};
+	REFUSES_TO_ENCODE(ca, &ca);
+	ROUNDTRIP(credential_get, &get, NOTHING);
+	REFUSES_BYTE(credential_get, &get, HEAD_BYTES + 3, POLICY_CREDENTIALS_MAX);
+	ROUNDTRIP(credential, &good, NOTHING);
+	REFUSES_BYTE(credential, &good, HEAD_BYTES + 4, 2); /* neither true nor false */
+	REFUSES_BYTE(credential, &good, HEAD_BYTES + 4, 0); /* a value that is not available */
+	ROUNDTRIP(credential, &bad, NOTHING);
+	REFUSES_BYTE(credential, &bad, HEAD_BYTES + 4, 1);
+	good.value = longer(MESSAGE_VALUE_MAX);
+	assert_true(message_credential_encode(again, sizeof again, MESSAGE_STOP, ID, &good) >
+	            MESSAGE_VALUE_MAX);
+	good.value = longer(MESSAGE_VALUE_MAX + 1);
+	REFUSES_TO_ENCODE(credential, &good);
+	good.value = SLICE("both");
+	good.error = SLICE("is too much");
+	REFUSES_TO_ENCODE(credential, &good);
+}
+
+static void keeper(void **state)
+{
+	struct message_keeper_sandbox m = {
+	        .sandbox_id = 7, .sandbox = SLICE("box"), .credential_count = 2};
+	struct message_keeper_root root = {SLICE("-----BEGIN CERTIFICATE-----\n")};
+	struct message_source_open source_open = {7, 1};
+	struct message_source opened = {.opened = true}, refused = {.error = SLICE("a directory")};
+
+	(void)state;
+	m.credentials[0].name = SLICE("github");
+	m.credentials[1].name = SLICE("npm");
+	m.credentials[1].timeout_ms = 5000;
+	ROUNDTRIP(keeper_sandbox, &m, NOTHING);
+	m.credentials[1].name = SLICE("a\0b");
+	REFUSES_TO_ENCODE(keeper_sandbox, &m);
+	m.credentials[1].name = longer(MESSAGE_NAME_MAX + 1);
+	REFUSES_TO_ENCODE(keeper_sandbox, &m);
+	m.credentials[1].name = SLICE("npm");
+	m.credential_count = POLICY_CREDENTIALS_MAX + 1;
+	REFUSES_TO_ENCODE(keeper_sandbox, &m);
+	ROUNDTRIP(keeper_root, &root, NOTHING);
+	ROUNDTRIP(source_open, &source_open, NOTHING);
+	ROUNDTRIP(source, &opened, NOTHING);
+	ROUNDTRIP(source, &refused, NOTHING);
+	REFUSES_BYTE(source, &refused, HEAD_BYTES, 1);
+	REFUSES_BYTE(source, &opened, HEAD_BYTES, 0);
+}
+
+static void recorder(void **state)
+{
+	struct message_recorder_start start = {SLICE("/var/log/x"), 2};
+	struct message_recorder_sandbox m = {.sandbox_id = 1,
+	        .sandbox = SLICE("box"),
+	        .policy = SLICE("p"),
+	        .fingerprint = SLICE("0123456789abcdef"),
+	        .gate4 = ip4(1),
+	        .gate6 = ip6(1),
+	        .has_packets = true};
+	struct message_sandbox id = {9};
+	struct message_summary summary = {.allowed = 1, .lines = UINT64_MAX, .unusual_count = 2};
+
+	(void)state;
+	summary.unusual[0].what = SLICE("POST https://paste.example/");
+	summary.unusual[0].count = 4;
+	ROUNDTRIP(recorder_start, &start, NOTHING);
+	ROUNDTRIP(recorder_sandbox, &m, NOTHING);
+	m.gate6.family = 5;
+	REFUSES_TO_ENCODE(recorder_sandbox, &m);
+	ROUNDTRIP(sandbox, &id, NOTHING);
+	ROUNDTRIP(summary, &summary, NOTHING);
+	summary.unusual_count = MESSAGE_UNUSUAL_MAX + 1;
+	REFUSES_TO_ENCODE(summary, &summary);
+	summary.unusual_count = ((size_t)1 << 32) + 1; /* not cut to 1 on its way */
+	REFUSES_TO_ENCODE(summary, &summary);
+}
+
+static void recorder_event(void **state)
+{
+	struct message_recorder_event m = {5, SLICE("event bytes")}, out;
+	struct reader body;
+	size_t n =
+	        message_recorder_event_encode(wire_bytes, sizeof wire_bytes, MESSAGE_STOP, ID, &m);
+
+	(void)state;
+	assert_int_equal(n, HEAD_BYTES + 8 + m.event.n);
+	open_body(n, &body);
+	assert_int_equal(message_recorder_event_decode(&body, &out), 0);
+	assert_true(out.sandbox_id == 5 && slice_equals(out.event, m.event));
+	open_body(HEAD_BYTES + 8, &body);
+	assert_int_equal(message_recorder_event_decode(&body, &out), -EBADMSG);
+	open_body(HEAD_BYTES + 7, &body);
+	assert_int_equal(message_recorder_event_decode(&body, &out), -EBADMSG);
+	open_body(HEAD_BYTES + 8 + EVENT_BYTES_MAX + 1, &body);
+	assert_int_equal(message_recorder_event_decode(&body, &out), -EBADMSG);
+	m.event.n = 0;
+	REFUSES_TO_ENCODE(recorder_event, &m);
+}
+
+static void session(void **state)
+{
+	struct message_session_start start = {.name = SLICE("n"),
+	        .policy_path = SLICE("/p"),
+	        .directory = SLICE("/"),
+	        .user_id = 1000,
+	        .group_id = 1000,
+	        .observe = true,
+	        .log_level = 1};
+	struct message_names names = {2, {SLICE("GITHUB_TOKEN"), SLICE("B")}};
+	struct message_session_ready ready = {.sandbox = SLICE("n"),
+	        .gate4 = ip4(1),
+	        .gate6 = ip6(1),
+	        .proxy_port = 3128,
+	        .root_pem = SLICE("pem"),
+	        .env_count = 1};
+	struct message_status status = {-9}, out;
+	struct reader body;
+
+	(void)state;
+	ROUNDTRIP(session_start, &start, NOTHING);
+	start.policy_path = SLICE("/p\0/etc/shadow");
+	REFUSES_TO_ENCODE(session_start, &start);
+	start.policy_path = longer(MESSAGE_PATH_MAX + 1);
+	REFUSES_TO_ENCODE(session_start, &start);
+	ROUNDTRIP(names, &names, NOTHING);
+	names.names[1] = SLICE("A=B");
+	REFUSES_TO_ENCODE(names, &names);
+	names.names[1] = SLICE("");
+	REFUSES_TO_ENCODE(names, &names);
+	names.count = MESSAGE_ENV_MAX + 1;
+	REFUSES_TO_ENCODE(names, &names);
+	ready.env[0].name = SLICE("GITHUB_TOKEN");
+	ready.env[0].value = SLICE("ghp_vethguard");
+	ROUNDTRIP(session_ready, &ready, NOTHING);
+	ready.sandbox = SLICE("");
+	REFUSES_TO_ENCODE(session_ready, &ready);
+	ROUNDTRIP(status, &status, NOTHING);
+	open_body(message_status_encode(wire_bytes, sizeof wire_bytes, MESSAGE_STOP, ID, &status),
+	        &body);
+	assert_int_equal(message_status_decode(&body, &out), 0);
+	assert_int_equal(out.status, -9);
+}
+
+static void fill_start(struct message_worker_start *m, struct config_host *hosts, size_t host_count)
+{
+	*m = (struct message_worker_start){.sandbox = SLICE("box"),
+	        .sandbox_id = 3,
+	        .gate4 = ip4(1),
+	        .gate6 = ip6(1),
+	        .pool4 = {{4, {198, 18, 0, 0}}, 15},
+	        .pool6 = {{6, {0xfd, 0x76}}, 48},
+	        .proxy_port = 3128,
+	        .server_count = 1,
+	        .host_count = host_count,
+	        .hosts = hosts,
+	        .permit_count = 1,
+	        .log_level = 3,
+	        .placeholder_count = 1,
+	        .listener_count = 2};
+	m->servers[0] = (struct config_server){ip4(9), 53};
+	m->permit[0] = (struct ip_prefix){{4, {10}}, 8};
+	m->limits.connections = 77;
+	m->limits.blocked_mints_per_min = 78;
+	m->timeouts.hello_ms = 79;
+	m->timeouts.udp_idle_ms = 80;
+	m->placeholders[0].text = SLICE("vethguard-x-00");
+	m->listeners[1].kind = MESSAGE_LISTEN_UDP;
+	m->listeners[1].port = 123;
+}
+
+static void worker_start(void **state)
+{
+	struct config_host hosts[2] = {{"api.example", {4, {192, 0, 2, 1}}}, {"b.example", {0}}};
+	struct message_worker_start m, out;
+	struct reader body;
+
+	(void)state;
+	fill_start(&m, hosts, 2);
+	hosts[1].address = ip6(9);
+	ROUNDTRIP(worker_start, &m, message_worker_start_fini);
+	open_body(message_worker_start_encode(wire_bytes, sizeof wire_bytes, MESSAGE_STOP, ID, &m),
+	        &body);
+	assert_int_equal(message_worker_start_decode(&body, &out), 0);
+	assert_string_equal(out.hosts[0].name, "api.example");
+	assert_int_equal(out.limits.connections, 77);
+	assert_int_equal(out.limits.blocked_mints_per_min, 78);
+	assert_int_equal(out.timeouts.udp_idle_ms, 80);
+	assert_int_equal(out.listeners[1].kind, MESSAGE_LISTEN_UDP);
+	message_worker_start_fini(&out);
+	assert_null(out.hosts);
+	message_worker_start_fini(&out);
+}
+
+static void worker_start_refuses(void **state)
+{
+	struct config_host hosts[1] = {{"api.example", {4, {192, 0, 2, 1}}}};
+	struct message_worker_start m;
+
+	(void)state;
+	fill_start(&m, hosts, 1);
+	m.listeners[1].kind = (enum message_listener)(MESSAGE_LISTEN_UDP + 1);
+	REFUSES_TO_ENCODE(worker_start, &m);
+	fill_start(&m, hosts, 1);
+	m.listener_count = MESSAGE_LISTENERS_MAX + 1;
+	REFUSES_TO_ENCODE(worker_start, &m);
+	fill_start(&m, hosts, 1);
+	m.permit[0].bits = 33;
+	REFUSES_TO_ENCODE(worker_start, &m);
+	m.permit[0].bits = 4; /* 10.0.0.0/4 has host bits */
+	REFUSES_TO_ENCODE(worker_start, &m);
+	fill_start(&m, hosts, 1);
+	m.placeholders[0].credential = POLICY_CREDENTIALS_MAX;
+	REFUSES_TO_ENCODE(worker_start, &m);
+	fill_start(&m, hosts, 1);
+	hosts[0].name[0] = 0;
+	REFUSES_TO_ENCODE(worker_start, &m);
+}
+
+/* A count that the bytes cannot hold takes no memory and is refused. */
+static void worker_start_host_count_beyond_bytes(void **state)
+{
+	struct config_host hosts[1] = {{"h", {0}}};
+	struct message_worker_start m, out;
+	struct reader body;
+	size_t n;
+
+	(void)state;
+	fill_start(&m, hosts, 1);
+	n = message_worker_start_encode(wire_bytes, sizeof wire_bytes, MESSAGE_STOP, ID, &m);
+	size_t at = HEAD_BYTES + 4 + 3 + 8 + 5 + 17 + 6 + 18 + 2 + 4 + 7;
+	assert_int_equal(wire_bytes[at + 3], 1);
+	assert_int_equal(wire_bytes[at + 8], 'h');
+	wire_bytes[at + 2] = 0x04; /* 1024 */
+	wire_bytes[at + 3] = 0;
+	open_body(n, &body);
+	assert_int_equal(message_worker_start_decode(&body, &out), -EBADMSG);
+	assert_null(out.hosts);
+	wire_bytes[at + 3] = 1; /* 1025 */
+	open_body(n, &body);
+	assert_int_equal(message_worker_start_decode(&body, &out), -EBADMSG);
+	assert_null(out.hosts);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(head_is_strict),
+	        cmocka_unit_test(text),
+	        cmocka_unit_test(ca_and_credential),
+	        cmocka_unit_test(keeper),
+	        cmocka_unit_test(recorder),
+	        cmocka_unit_test(recorder_event),
+	        cmocka_unit_test(session),
+	        cmocka_unit_test(worker_start),
+	        cmocka_unit_test(worker_start_refuses),
+	        cmocka_unit_test(worker_start_host_count_beyond_bytes),
+	};
+
+	memset(long_text, 'x', sizeof long_text);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
