@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: two tables from name to leaf, one for names that the policy mentions and one
+ * for the others, each in order of last use with the same bound. A flood of invented names turns
+ * over the second table only, and a token bucket bounds the signatures that it costs. A leaf that
+ * is about to expire is made anew when asked for. The leaf returned last is held once more, so that
+ * evicting it cannot pull it from under the caller.
+ */
+#include "vethguard/mint/mint.h"
+
+#include <stdlib.h>
+
+#include "vethguard/base/clock.h"
+#include "vethguard/base/hash.h"
+
+#define HASH_NONFATAL_OOM 1
+#define uthash_nonfatal_oom(leaf) ((leaf)->lost = true)
+#include <uthash.h>
+
+#define RENEW_BEFORE_S (24 * 3600)
+#define HOST_MAX 253
+#define KEY_MAX (1 + HOST_MAX)
+#define MINUTE_MS 60000
+
+struct leaf {
+	UT_hash_handle hh;
+	struct tls_identity *identity; /* one reference */
+	bool lost;                     /* the table had no memory for it */
+	size_t key_len;
+	uint8_t key[]; /* 0 and a host, or 4 or 6 and an address */
+};
+
+struct mint {
+	struct ca *issuer;
+	struct ca_leaf_key *key;
+	struct mint_limits limits;
+	struct leaf *tables[2]; /* blocked, mentioned; least recently used first */
+	struct hash_key hash_key;
+	struct tls_identity *last; /* one reference */
+	int64_t tokens;            /* of 1/MINUTE_MS leaf each */
+	int64_t filled_ms;
+	bool filled;
+};
+
+struct mint *mint_new(struct ca *issuer, const struct mint_limits *limits)
+{
+	struct mint *mint = calloc(1, sizeof(*mint));
+
+	if (mint)
+		mint->key = ca_leaf_key_new();
+	if (!mint || !mint->key) {
+		free(mint);
+		ca_free(issuer);
+		return NULL;
+	}
+	mint->issuer = issuer;
+	mint->limits = *limits;
+	mint->hash_key = hash_random_key();
+	return mint;
+}
+
+static void leaf_free(struct leaf *leaf)
+{
+	tls_identity_release(leaf->identity);
+	free(leaf);
+}
+
+static void drop(struct leaf **table, struct leaf *leaf)
+{
+	HASH_DELETE(hh, *table, leaf);
+	leaf_free(leaf);
+}
+
+void mint_free(struct mint *mint)
+{
+	if (!mint)
+		return;
+	for (size_t i = 0; i < 2; i++)
+		while (mint->tables[i])
+			drop(&mint->tables[i], mint->tables[i]);
+	tls_identity_release(mint->last);
+	ca_leaf_key_free(mint->key);
+	ca_free(mint->issuer);
+	free(mint);
+}
+
+/* Takes one leaf's worth from the bucket, which fills at blocked_per_minute up to one minute's
+ * worth. */
+static bool bucket_take(struct mint *mint, int64_t now_ms)
+{
+	int64_t full = (int64_t)mint->limits.blocked_per_minute * MINUTE_MS;
+	int64_t passed_ms = mint->filled ? now_ms - mint->filled_ms : MINUTE_MS;
+
+	if (passed_ms > MINUTE_MS)
+		passed_ms = MINUTE_MS;
+	if (passed_ms > 0) {
+		mint->tokens += passed_ms * mint->limits.blocked_per_minute;
+		if (mint->tokens > full)
+			mint->tokens = full;
+		mint->filled_ms = now_ms;
+		mint->filled = true;
+	}
+	if (mint->tokens < MINUTE_MS)
+		return false;
+	mint->tokens -= MINUTE_MS;
+	return true;
+}
+
+static struct slice make_key(struct slice host, const struct ip *address, uint8_t out[KEY_MAX])
+{
+	if (host.n > HOST_MAX ||
+	        (host.n == 0 && (!address || (address->family != 4 && address->family != 6))))
+		return slice_of(NULL, 0);
+	if (host.n > 0) {
+		out[0] = 0;
+		memcpy(out + 1, host.p, host.n);
+		return slice_of(out, 1 + host.n);
+	}
+	out[0] = address->family;
+	memcpy(out + 1, address->bytes, sizeof(address->bytes));
+	return slice_of(out, 1 + sizeof(address->bytes));
+}
+
+static void leaf_add(struct leaf **table, struct leaf *leaf, unsigned hash)
+{
+	leaf->lost = false;
+	HASH_ADD_KEYPTR_BYHASHVALUE(hh, *table, leaf->key, leaf->key_len, hash, leaf);
+	if (leaf->lost)
+		leaf_free(leaf);
+}
+
+/* To the end of the order of use. */
+static void leaf_touch(struct leaf **table, struct leaf *leaf, unsigned hash)
+{
+	if (!leaf->hh.next)
+		return;
+	HASH_DELETE(hh, *table, leaf);
+	leaf_add(table, leaf, hash);
+}
+
+static bool is_fresh(const struct leaf *leaf)
+{
+	return tls_identity_expires_s(leaf->identity) - clock_real_ms() / 1000 >= RENEW_BEFORE_S;
+}
+
+static struct tls_identity *hold(struct mint *mint, struct tls_identity *identity)
+{
+	tls_identity_retain(identity);
+	tls_identity_release(mint->last);
+	mint->last = identity;
+	return identity;
+}
+
+/* Makes room, then keeps identity under key; where memory is short it is just not kept. */
+static void keep(struct mint *mint, struct leaf **table, struct slice key, unsigned hash,
+        struct tls_identity *identity)
+{
+	struct leaf *leaf = calloc(1, sizeof(*leaf) + key.n);
+
+	if (!leaf)
+		return;
+	while (*table && HASH_COUNT(*table) >= mint->limits.leaves)
+		drop(table, *table);
+	tls_identity_retain(identity);
+	leaf->identity = identity;
+	leaf->key_len = key.n;
+	memcpy(leaf->key, key.p, key.n);
+	leaf_add(table, leaf, hash);
+}
+
+struct tls_identity *mint_get(struct mint *mint, struct slice host, const struct ip *address,
+        bool mentioned, int64_t now_ms)
+{
+	uint8_t key_bytes[KEY_MAX];
+	struct slice key = make_key(host, address, key_bytes);
+	struct leaf **table = &mint->tables[mentioned];
+	struct leaf *leaf;
+
+	if (key.n == 0)
+		return NULL;
+	unsigned hash = (unsigned)hash_bytes(&mint->hash_key, key.p, key.n);
+	HASH_FIND_BYHASHVALUE(hh, *table, key.p, key.n, hash, leaf);
+	if (leaf && is_fresh(leaf)) {
+		struct tls_identity *identity = hold(mint, leaf->identity);
+		leaf_touch(table, leaf, hash);
+		return identity;
+	}
+	if (leaf)
+		drop(table, leaf);
+	if (!mentioned && !bucket_take(mint, now_ms))
+		return NULL;
+	struct tls_identity *identity = ca_leaf_new(mint->issuer, mint->key, host, address);
+	if (!identity)
+		return NULL;
+	hold(mint, identity);
+	keep(mint, table, key, hash, identity);
+	tls_identity_release(identity);
+	return identity;
+}

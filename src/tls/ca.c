@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: roots and intermediates are made a few times in a process's life, so they go
+ * through OpenSSL's X509 functions; leaves are made all the time and go through leaf.c. Private
+ * keys leave only as PKCS#8 in secret memory; OpenSSL wipes its own copies when the key is freed.
+ */
+#include "ca_internal.h"
+
+#include <errno.h>
+#include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/objects.h>
+#include <openssl/x509v3.h>
+#include <stdlib.h>
+
+#include "vethguard/base/hash.h"
+
+#define SERIAL_BYTES 20
+#define BACKDATE_DAYS 2
+#define VALIDITY_DAYS_MAX 36500
+
+static bool add_extension(X509 *certificate, X509 *issuer, int nid, const char *value)
+{
+	X509V3_CTX ctx;
+	X509_EXTENSION *extension;
+
+	X509V3_set_ctx(&ctx, issuer, certificate, NULL, NULL, 0);
+	X509V3_set_ctx_nodb(&ctx);
+	extension = X509V3_EXT_conf_nid(NULL, &ctx, nid, value);
+	bool ok = extension && X509_add_ext(certificate, extension, -1);
+	X509_EXTENSION_free(extension);
+	return ok;
+}
+
+static bool set_serial(X509 *certificate)
+{
+	uint8_t bytes[SERIAL_BYTES];
+	BIGNUM *number;
+
+	random_bytes(bytes, sizeof(bytes));
+	bytes[0] = (bytes[0] & 0x3f) | 0x40; /* positive, and always of this length */
+	number = BN_bin2bn(bytes, sizeof(bytes), NULL);
+	bool ok = number && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate));
+	BN_free(number);
+	return ok;
+}
+
+static bool set_name(X509 *certificate, struct slice name)
+{
+	size_t n = name.n;
+
+	if (n > CA_NAME_MAX) {
+		n = CA_NAME_MAX;
+		while (n > 0 &&
+		        ((uint8_t)name.p[n] & 0xc0) == 0x80) /* not within a UTF-8 character */
+			n--;
+	}
+	return n > 0 &&
+	       X509_NAME_add_entry_by_NID(X509_get_subject_name(certificate), NID_commonName,
+	               MBSTRING_UTF8, (const unsigned char *)name.p, (int)n, -1, 0);
+}
+
+static bool set_validity(X509 *certificate, unsigned days)
+{
+	return days > 0 && days <= VALIDITY_DAYS_MAX &&
+	       X509_time_adj_ex(X509_getm_notBefore(certificate), -BACKDATE_DAYS, 0, NULL) &&
+	       X509_time_adj_ex(
+	               X509_getm_notAfter(certificate), (int)days - BACKDATE_DAYS, 0, NULL);
+}
+
+/* What the struct keeps beside certificate and key. */
+static bool derive(struct ca *ca)
+{
+	unsigned char *p = NULL;
+	const ASN1_OCTET_STRING *id = X509_get0_subject_key_id(ca->certificate);
+	int n = i2d_X509(ca->certificate, &p);
+
+	ca->der = p;
+	if (n <= 0 || n > CA_CERTIFICATE_MAX)
+		return false;
+	ca->der_n = (size_t)n;
+	p = NULL;
+	n = i2d_X509_NAME(X509_get_subject_name(ca->certificate), &p);
+	ca->name = p;
+	if (n <= 0 || !id || ASN1_STRING_length(id) != CA_KEY_ID_BYTES)
+		return false;
+	ca->name_n = (size_t)n;
+	memcpy(ca->key_id, ASN1_STRING_get0_data(id), CA_KEY_ID_BYTES);
+	ca->signer = EVP_PKEY_CTX_new_from_pkey(NULL, ca->key, NULL);
+	return ca->signer && EVP_PKEY_sign_init(ca->signer) == 1 &&
+	       EVP_PKEY_CTX_set_signature_md(ca->signer, EVP_sha256()) == 1;
+}
+
+/* Everything but the signature. issuer: NULL for a root. */
+static bool fill(X509 *certificate, EVP_PKEY *key, X509 *issuer, struct slice name, unsigned days)
+{
+	X509 *above = issuer ? issuer : certificate;
+
+	return X509_set_version(certificate, X509_VERSION_3) && set_serial(certificate) &&
+	       set_name(certificate, name) && set_validity(certificate, days) &&
+	       X509_set_issuer_name(certificate, X509_get_subject_name(above)) &&
+	       X509_set_pubkey(certificate, key) &&
+	       add_extension(certificate, above, NID_basic_constraints,
+	               issuer ? "critical,CA:TRUE,pathlen:0" : "critical,CA:TRUE,pathlen:1") &&
+	       add_extension(certificate, above, NID_key_usage, "critical,keyCertSign,cRLSign") &&
+	       add_extension(certificate, above, NID_subject_key_identifier, "hash") &&
+	       add_extension(certificate, above, NID_authority_key_identifier, "keyid:always");
+}
+
+static struct ca *make(const struct ca *issuer, struct slice name, unsigned days)
+{
+	struct ca *ca = calloc(1, sizeof(*ca));
+
+	if (!ca)
+		return NULL;
+	tls_library_init();
+	ca->certificate = X509_new();
+	ca->key = EVP_EC_gen("P-256");
+	if (!ca->certificate || !ca->key ||
+	        !fill(ca->certificate, ca->key, issuer ? issuer->certificate : NULL, name, days) ||
+	        !X509_sign(ca->certificate, issuer ? issuer->key : ca->key, EVP_sha256()) ||
+	        !derive(ca)) {
+		ca_free(ca);
+		ca = NULL;
+	}
+	ERR_clear_error();
+	return ca;
+}
+
+struct ca *ca_new_root(struct slice common_name, unsigned days)
+{
+	return make(NULL, common_name, days);
+}
+
+struct ca *ca_new_intermediate(const struct ca *root, struct slice common_name, unsigned days)
+{
+	return make(root, common_name, days);
+}
+
+static EVP_PKEY *key_from_der(struct slice der)
+{
+	const unsigned char *p = (const unsigned char *)der.p;
+	PKCS8_PRIV_KEY_INFO *info = d2i_PKCS8_PRIV_KEY_INFO(NULL, &p, (long)der.n);
+	EVP_PKEY *key = NULL;
+	char group[32] = "";
+
+	if (info && p == (const unsigned char *)der.p + der.n)
+		key = EVP_PKCS82PKEY(info);
+	PKCS8_PRIV_KEY_INFO_free(info);
+	if (key && (!EVP_PKEY_is_a(key, "EC") ||
+	                   !EVP_PKEY_get_group_name(key, group, sizeof(group), NULL) ||
+	                   strcmp(group, SN_X9_62_prime256v1) != 0)) {
+		EVP_PKEY_free(key);
+		return NULL;
+	}
+	return key;
+}
+
+struct ca *ca_from_der(struct slice certificate, struct slice key)
+{
+	struct ca *ca;
+	const unsigned char *p = (const unsigned char *)certificate.p;
+
+	if (certificate.n == 0 || certificate.n > CA_CERTIFICATE_MAX || key.n == 0 ||
+	        key.n > CA_KEY_MAX)
+		return NULL;
+	ca = calloc(1, sizeof(*ca));
+	if (!ca)
+		return NULL;
+	tls_library_init();
+	ca->certificate = d2i_X509(NULL, &p, (long)certificate.n);
+	ca->key = key_from_der(key);
+	if (!ca->certificate || p != (const unsigned char *)certificate.p + certificate.n ||
+	        !ca->key || X509_check_ca(ca->certificate) != 1 ||
+	        !X509_check_private_key(ca->certificate, ca->key) || !derive(ca)) {
+		ca_free(ca);
+		ca = NULL;
+	}
+	ERR_clear_error();
+	return ca;
+}
+
+void ca_free(struct ca *ca)
+{
+	if (!ca)
+		return;
+	EVP_PKEY_CTX_free(ca->signer);
+	EVP_PKEY_free(ca->key);
+	X509_free(ca->certificate);
+	OPENSSL_free(ca->der);
+	OPENSSL_free(ca->name);
+	free(ca);
+}
+
+struct slice ca_certificate_der(const struct ca *ca)
+{
+	return slice_of(ca->der, ca->der_n);
+}
+
+int ca_key_der(const struct ca *ca, struct secret *out)
+{
+	PKCS8_PRIV_KEY_INFO *info = EVP_PKEY2PKCS8(ca->key);
+	int n = info ? i2d_PKCS8_PRIV_KEY_INFO(info, NULL) : -1;
+	int rc = n > 0 && n <= CA_KEY_MAX ? secret_alloc(out, (size_t)n) : -ENOMEM;
+
+	if (rc == 0) {
+		unsigned char *p = out->p;
+		i2d_PKCS8_PRIV_KEY_INFO(info, &p);
+		out->n = (size_t)n;
+	}
+	PKCS8_PRIV_KEY_INFO_free(info);
+	ERR_clear_error();
+	return rc;
+}
+
+int ca_pem_append(struct slice der, struct buf *out)
+{
+	static const struct slice begin = {"-----BEGIN CERTIFICATE-----\n", 28};
+	static const struct slice end = {"-----END CERTIFICATE-----\n", 26};
+	const size_t line_bytes = 48; /* 64 characters */
+	size_t before = out->len;
+	int rc = der.n > CA_CERTIFICATE_MAX ? -EINVAL : buf_append_slice(out, begin);
+
+	while (rc == 0 && der.n > 0) {
+		unsigned char line[66];
+		size_t n = der.n < line_bytes ? der.n : line_bytes;
+		int text = EVP_EncodeBlock(line, (const unsigned char *)der.p, (int)n);
+		line[text] = '\n';
+		rc = buf_append(out, line, (size_t)text + 1);
+		der.p += n;
+		der.n -= n;
+	}
+	if (rc == 0)
+		rc = buf_append_slice(out, end);
+	if (rc < 0)
+		out->len = before;
+	return rc;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ca.c (authorities) and leaf.c (leaves) share. */
+#ifndef VETHGUARD_SRC_TLS_CA_INTERNAL_H
+#define VETHGUARD_SRC_TLS_CA_INTERNAL_H
+
+#include "internal.h"
+#include "vethguard/tls/ca.h"
+
+#define CA_NAME_MAX 64 /* bytes of a common name (RFC 5280 appendix A, ub-common-name) */
+#define CA_KEY_ID_BYTES 20
+
+struct ca {
+	X509 *certificate;
+	EVP_PKEY *key;
+	EVP_PKEY_CTX *signer; /* ready to sign a SHA-256 digest */
+	uint8_t *der;
+	size_t der_n;
+	uint8_t *name; /* DER of the subject: the issuer of what this signs */
+	size_t name_n;
+	uint8_t key_id[CA_KEY_ID_BYTES];
+};
+
+/* SHA-256 of p, from an algorithm fetched once. */
+bool tls_sha256(const void *p, size_t n, uint8_t out[32]);
+
+#endif
