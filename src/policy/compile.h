@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compile: the sections of an image while they grow, shared by the steps of the compiler. */
+#ifndef POLICY_COMPILE_H
+#define POLICY_COMPILE_H
+
+#include "model.h"
+
+struct compiler {
+	struct model *model;
+	struct vec sections[SECTION_COUNT]; /* items as in the image */
+	struct intern strings, targets, profiles, nodes;
+	struct vec string_at;  /* uint32_t: where string N starts */
+	struct vec pairs;      /* struct compile_pair: which target has which entry */
+	struct vec candidates; /* struct compile_pair: which node has which candidate, by order */
+	struct vec lists; /* uint32_t: entries of each target, sorted; the keys of profiles point
+	                     into it */
+	struct image_header header;
+	bool failed; /* no memory */
+};
+
+struct compile_pair {
+	uint32_t owner; /* target or node */
+	uint32_t order; /* denies of the connection, other denies, allows */
+	uint32_t entry;
+	uint32_t pattern; /* or POLICY_NONE */
+};
+
+struct image_text compile_text(struct compiler *c, struct slice text);
+/* Two credentials or two tls treatments that claim the same request. Adds diags; -EINVAL where
+ * there was one. */
+int compile_check_conflicts(struct compiler *c);
+/* Hash tables, fingerprint, layout. */
+int compile_write(struct compiler *c, uint8_t **image, size_t *size);
+
+static inline const struct model_rule *compile_rule(const struct compiler *c, uint32_t rule)
+{
+	return vec_at(&c->model->rules, rule);
+}
+
+static inline const struct image_entry *compile_entry(const struct compiler *c, uint32_t entry)
+{
+	return vec_at(&c->sections[SECTION_ENTRIES], entry);
+}
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: plain reads of an opened image: names, ports, credentials. Nothing is
+ * decided here. */
+#include "image.h"
+
+#define PORT_WORDS (65536 / 64)
+
+struct slice policy_name(const struct policy *policy)
+{
+	return image_slice(policy, image_header(policy)->name);
+}
+
+enum policy_mode policy_mode(const struct policy *policy)
+{
+	return (enum policy_mode)image_header(policy)->mode;
+}
+
+struct slice policy_fingerprint(const struct policy *policy)
+{
+	return slice_of(image_header(policy)->fingerprint, IMAGE_FINGERPRINT);
+}
+
+uint32_t policy_rule_count(const struct policy *policy)
+{
+	return image_count(policy, SECTION_RULES);
+}
+
+struct slice policy_rule_name(const struct policy *policy, uint32_t rule)
+{
+	if (rule >= policy_rule_count(policy))
+		return SLICE("");
+	return image_slice(policy, image_rule_at(policy, rule)->name);
+}
+
+struct slice policy_rule_text(const struct policy *policy, uint32_t rule)
+{
+	if (rule >= policy_rule_count(policy))
+		return SLICE("");
+	return image_slice(policy, image_rule_at(policy, rule)->text);
+}
+
+/* Sets the bits of every port that an allow rule of one of the schemes (bits by scheme) names. */
+static void collect_ports(const struct policy *policy, unsigned schemes, uint64_t ports[PORT_WORDS])
+{
+	for (uint32_t i = 0; i < image_count(policy, SECTION_ENTRIES); i++) {
+		const struct image_entry *e = image_entry_at(policy, i);
+
+		if ((schemes & 1u << e->scheme) == 0 ||
+		        (image_rule_at(policy, e->rule)->flags & RULE_DENY) != 0)
+			continue;
+		for (uint32_t r = 0; r < e->range_count; r++) {
+			const struct image_range *range =
+			        image_range_at(policy, e->first_range + r);
+
+			for (uint32_t port = range->low; port <= range->high; port++)
+				ports[port / 64] |= UINT64_C(1) << (port % 64);
+		}
+	}
+}
+
+static size_t list_ports(const uint64_t ports[PORT_WORDS], uint16_t *out, size_t max)
+{
+	size_t count = 0;
+
+	for (uint32_t port = 1; port <= UINT16_MAX; port++) {
+		if ((ports[port / 64] & UINT64_C(1) << (port % 64)) == 0)
+			continue;
+		if (count < max)
+			out[count] = (uint16_t)port;
+		count++;
+	}
+	return count;
+}
+
+size_t policy_udp_ports(const struct policy *policy, uint16_t *out, size_t max)
+{
+	uint64_t ports[PORT_WORDS] = {0};
+
+	collect_ports(policy, 1u << POLICY_UDP, ports);
+	return list_ports(ports, out, max);
+}
+
+size_t policy_tcp_ports(const struct policy *policy, uint16_t *out, size_t max)
+{
+	uint64_t ports[PORT_WORDS] = {0};
+	size_t count;
+
+	/* what no rule names is let through as well, on whatever port */
+	if (policy_mode(policy) == POLICY_OBSERVE)
+		return SIZE_MAX;
+	collect_ports(policy, 1u << POLICY_HTTPS | 1u << POLICY_HTTP | 1u << POLICY_TCP, ports);
+	count = list_ports(ports, out, max);
+	return count == UINT16_MAX ? SIZE_MAX : count;
+}
+
+uint32_t policy_credential_count(const struct policy *policy)
+{
+	return image_count(policy, SECTION_CREDENTIALS);
+}
+
+void policy_credential(const struct policy *policy, uint32_t index, struct policy_credential *out)
+{
+	const struct image_text *arg = image_section(policy, SECTION_ARGS);
+	const struct image_credential *c;
+
+	memset(out, 0, sizeof(*out));
+	if (index >= policy_credential_count(policy))
+		return;
+	c = image_credential_at(policy, index);
+	out->name = image_slice(policy, c->name);
+	out->inject = (enum policy_inject)c->inject;
+	out->field = image_slice(policy, c->field);
+	out->prefix = image_slice(policy, c->prefix);
+	out->username = image_slice(policy, c->username);
+	out->env = image_slice(policy, c->env);
+	out->source = (enum policy_source)c->source;
+	out->location = image_slice(policy, c->location);
+	out->argc = c->arg_count;
+	for (uint32_t i = 0; i < c->arg_count; i++)
+		out->argv[i] = image_slice(policy, arg[c->first_arg + i]);
+	out->ttl_s = c->ttl_s;
+	out->timeout_ms = c->timeout_ms;
+}

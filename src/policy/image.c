@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: policy_open() walks every struct of every section once and checks each
+ * offset, count and index it holds, so that the readers (decide.c, facts.c, explain.c) follow them
+ * blindly. It does not check that the image makes sense, only that reading it stays inside and
+ * ends.
+ */
+#include <assert.h>
+#include <errno.h>
+
+#include "image.h"
+
+const uint32_t image_element_size[] = {
+        [SECTION_STRINGS] = 1,
+        [SECTION_RULES] = sizeof(struct image_rule),
+        [SECTION_ENTRIES] = sizeof(struct image_entry),
+        [SECTION_RANGES] = sizeof(struct image_range),
+        [SECTION_METHODS] = sizeof(struct image_text),
+        [SECTION_PATTERNS] = sizeof(struct image_pattern),
+        [SECTION_PROFILES] = sizeof(struct image_profile),
+        [SECTION_REFS] = sizeof(uint32_t),
+        [SECTION_TARGETS] = sizeof(struct image_target),
+        [SECTION_NODES] = sizeof(struct image_node),
+        [SECTION_CANDIDATES] = sizeof(struct image_candidate),
+        [SECTION_CREDENTIALS] = sizeof(struct image_credential),
+        [SECTION_ARGS] = sizeof(struct image_text),
+        [SECTION_TARGET_SLOTS] = sizeof(struct image_slot),
+        [SECTION_NODE_SLOTS] = sizeof(struct image_slot),
+};
+static_assert(sizeof(image_element_size) / sizeof(image_element_size[0]) == SECTION_COUNT,
+        "one size per section");
+
+static bool header_is_sound(const struct image_header *h, size_t size)
+{
+	if (memcmp(h->magic, IMAGE_MAGIC, sizeof(h->magic)) != 0 || h->version != IMAGE_VERSION)
+		return false;
+	if (h->size != size || h->mode > POLICY_OBSERVE || h->glob_labels_max > IMAGE_LABELS_MAX)
+		return false;
+	for (size_t i = 0; i < IMAGE_FINGERPRINT; i++)
+		if (!memchr("0123456789abcdef", h->fingerprint[i], 16))
+			return false;
+	for (size_t i = 0; i < SECTION_COUNT; i++) {
+		const struct image_section *s = &h->sections[i];
+
+		if (s->at % IMAGE_ALIGN != 0 || s->at < sizeof(*h) || s->at > size)
+			return false;
+		if (s->count > (size - s->at) / image_element_size[i])
+			return false;
+	}
+	return true;
+}
+
+static bool range_is_inside(
+        const struct policy *policy, enum image_section_id id, uint32_t first, uint32_t count)
+{
+	uint32_t all = image_count(policy, id);
+
+	return first <= all && count <= all - first;
+}
+
+static bool text_is_sound(const struct policy *policy, struct image_text text, size_t max)
+{
+	return text.n <= max && range_is_inside(policy, SECTION_STRINGS, text.at, text.n);
+}
+
+static bool rules_are_sound(const struct policy *policy)
+{
+	uint32_t credentials = image_count(policy, SECTION_CREDENTIALS);
+
+	for (uint32_t i = 0; i < image_count(policy, SECTION_RULES); i++) {
+		const struct image_rule *r = image_rule_at(policy, i);
+
+		if (!text_is_sound(policy, r->name, UINT32_MAX) ||
+		        !text_is_sound(policy, r->text, UINT32_MAX) ||
+		        !text_is_sound(policy, r->to, UINT32_MAX) ||
+		        !text_is_sound(policy, r->file, UINT32_MAX))
+			return false;
+		if (r->credential != POLICY_NONE && r->credential >= credentials)
+			return false;
+		if (!range_is_inside(policy, SECTION_PATTERNS, r->first_pattern, r->pattern_count))
+			return false;
+	}
+	return true;
+}
+
+static bool entries_are_sound(const struct policy *policy)
+{
+	for (uint32_t i = 0; i < image_count(policy, SECTION_ENTRIES); i++) {
+		const struct image_entry *e = image_entry_at(policy, i);
+
+		if (e->rule >= image_count(policy, SECTION_RULES) ||
+		        e->scheme >= POLICY_SCHEME_COUNT)
+			return false;
+		if (!range_is_inside(policy, SECTION_RANGES, e->first_range, e->range_count))
+			return false;
+	}
+	return true;
+}
+
+static bool patterns_are_sound(const struct policy *policy)
+{
+	const struct image_text *method = image_section(policy, SECTION_METHODS);
+
+	if (image_count(policy, SECTION_METHODS) > IMAGE_METHODS_MAX)
+		return false;
+	for (uint32_t i = 0; i < image_count(policy, SECTION_METHODS); i++)
+		if (!text_is_sound(policy, method[i], POLICY_METHOD_MAX))
+			return false;
+	for (uint32_t i = 0; i < image_count(policy, SECTION_PATTERNS); i++) {
+		struct image_text text = image_pattern_at(policy, i)->text;
+
+		if (!text_is_sound(policy, text, POLICY_PATH_MAX) || text.n == 0)
+			return false;
+	}
+	return true;
+}
+
+static bool profiles_are_sound(const struct policy *policy)
+{
+	for (uint32_t i = 0; i < image_count(policy, SECTION_PROFILES); i++) {
+		const struct image_profile *p = image_profile_at(policy, i);
+
+		if (!range_is_inside(policy, SECTION_REFS, p->first_ref, p->ref_count))
+			return false;
+		if (p->deny_connection > p->deny || p->deny > p->ref_count)
+			return false;
+	}
+	for (uint32_t i = 0; i < image_count(policy, SECTION_REFS); i++)
+		if (image_ref_at(policy, i) >= image_count(policy, SECTION_ENTRIES))
+			return false;
+	return true;
+}
+
+static bool targets_are_sound(const struct policy *policy)
+{
+	for (uint32_t i = 0; i < image_count(policy, SECTION_TARGETS); i++) {
+		const struct image_target *t = image_target_at(policy, i);
+
+		if (t->kind >= TARGET_KIND_COUNT ||
+		        t->profile >= image_count(policy, SECTION_PROFILES))
+			return false;
+		if (!text_is_sound(policy, t->key, POLICY_HOST_MAX))
+			return false;
+		if (t->kind == TARGET_PREFIX && t->key.n != IMAGE_PREFIX_KEY)
+			return false;
+	}
+	return true;
+}
+
+static bool nodes_are_sound(const struct policy *policy)
+{
+	for (uint32_t i = 0; i < image_count(policy, SECTION_NODES); i++) {
+		const struct image_node *n = image_node_at(policy, i);
+
+		if (n->profile >= image_count(policy, SECTION_PROFILES) ||
+		        !text_is_sound(policy, n->start, POLICY_PATH_MAX))
+			return false;
+		if (!range_is_inside(
+		            policy, SECTION_CANDIDATES, n->first_candidate, n->candidate_count))
+			return false;
+	}
+	for (uint32_t i = 0; i < image_count(policy, SECTION_CANDIDATES); i++) {
+		const struct image_candidate *c = image_candidate_at(policy, i);
+
+		if (c->entry >= image_count(policy, SECTION_ENTRIES))
+			return false;
+		if (c->pattern != POLICY_NONE &&
+		        c->pattern >= image_count(policy, SECTION_PATTERNS))
+			return false;
+	}
+	return true;
+}
+
+static bool slots_are_sound(const struct policy *policy, enum image_section_id id, uint32_t items)
+{
+	const struct image_slot *slot = image_section(policy, id);
+	uint32_t count = image_count(policy, id);
+
+	if ((count & (count - 1)) != 0 || (count == 0 && items != 0))
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		if (slot[i].index != IMAGE_EMPTY && slot[i].index >= items)
+			return false;
+	return true;
+}
+
+static bool credential_is_sound(const struct policy *policy, const struct image_credential *c)
+{
+	const struct image_text texts[] = {
+	        c->name, c->field, c->prefix, c->username, c->env, c->location};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (!text_is_sound(policy, texts[i], UINT32_MAX))
+			return false;
+	return c->inject <= POLICY_INJECT_QUERY && c->source <= POLICY_SOURCE_EXEC &&
+	       c->arg_count <= POLICY_ARGV_MAX &&
+	       range_is_inside(policy, SECTION_ARGS, c->first_arg, c->arg_count);
+}
+
+static bool credentials_are_sound(const struct policy *policy)
+{
+	const struct image_text *arg = image_section(policy, SECTION_ARGS);
+	uint32_t count = image_count(policy, SECTION_CREDENTIALS);
+
+	for (uint32_t i = 0; i < image_count(policy, SECTION_ARGS); i++)
+		if (!text_is_sound(policy, arg[i], UINT32_MAX))
+			return false;
+	for (uint32_t i = 0; i < count; i++)
+		if (!credential_is_sound(policy, image_credential_at(policy, i)))
+			return false;
+	return count <= POLICY_CREDENTIALS_MAX;
+}
+
+int policy_open(struct policy *policy, const void *image, size_t size)
+{
+	struct policy p = {image, size};
+
+	if (size < sizeof(struct image_header) || size > POLICY_IMAGE_MAX ||
+	        (uintptr_t)image % IMAGE_ALIGN != 0)
+		return -EBADMSG;
+	if (!header_is_sound(image_header(&p), size) ||
+	        !text_is_sound(&p, image_header(&p)->name, UINT32_MAX))
+		return -EBADMSG;
+	if (!rules_are_sound(&p) || !entries_are_sound(&p) || !patterns_are_sound(&p) ||
+	        !profiles_are_sound(&p) || !targets_are_sound(&p) || !nodes_are_sound(&p) ||
+	        !credentials_are_sound(&p))
+		return -EBADMSG;
+	if (!slots_are_sound(&p, SECTION_TARGET_SLOTS, image_count(&p, SECTION_TARGETS)) ||
+	        !slots_are_sound(&p, SECTION_NODE_SLOTS, image_count(&p, SECTION_NODES)))
+		return -EBADMSG;
+	*policy = p;
+	return 0;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image: the layout of a compiled policy. Written by compile.c, checked by policy_open() in
+ * image.c, read by the rest.
+ *
+ * A header, then sections: arrays of fixed structs, in the machine's byte order, each aligned to 8.
+ * Texts are runs in the strings section. How a decision walks it:
+ *
+ *   host ----hash----> target (exact host, glob suffix or prefix) ---> profile
+ *   profile: the entries (rule, scheme, ports) that name such a destination; hosts with the same
+ * entries share one profile + literal start of the path ----hash----> node ---> candidates (entry,
+ * path pattern)
+ */
+#ifndef POLICY_IMAGE_H
+#define POLICY_IMAGE_H
+
+#include "vethguard/base/hash.h"
+#include "vethguard/policy/policy.h"
+
+#define IMAGE_MAGIC "vgpolicy"
+#define IMAGE_VERSION 1u
+#define IMAGE_ALIGN 8u
+#define IMAGE_FINGERPRINT 16
+#define IMAGE_METHODS_MAX 64   /* distinct methods of one policy: one bit each */
+#define IMAGE_DEPTH_MAX 31     /* segments of a literal start that the path index knows */
+#define IMAGE_LABELS_MAX 127   /* labels of a host name */
+#define IMAGE_PREFIX_KEY 18    /* family, bits, 16 bytes of address */
+#define IMAGE_EMPTY UINT32_MAX /* a free slot */
+
+enum image_section_id {
+	SECTION_STRINGS,
+	SECTION_RULES,
+	SECTION_ENTRIES,
+	SECTION_RANGES,
+	SECTION_METHODS,
+	SECTION_PATTERNS,
+	SECTION_PROFILES,
+	SECTION_REFS,
+	SECTION_TARGETS,
+	SECTION_NODES,
+	SECTION_CANDIDATES,
+	SECTION_CREDENTIALS,
+	SECTION_ARGS,
+	SECTION_TARGET_SLOTS, /* the hash tables come last: they depend on the key, the fingerprint
+	                         does not */
+	SECTION_NODE_SLOTS,
+	SECTION_COUNT
+};
+
+struct image_text {
+	uint32_t at; /* in the strings section */
+	uint32_t n;
+};
+
+struct image_section {
+	uint32_t at; /* bytes from the image's start */
+	uint32_t count;
+};
+
+struct image_header {
+	char magic[8];
+	uint32_t version;
+	uint32_t size;   /* of the whole image, bytes */
+	uint64_t k0, k1; /* of both hash tables */
+	char fingerprint[IMAGE_FINGERPRINT];
+	struct image_text name;
+	uint32_t mode;
+	uint32_t glob_labels_min, glob_labels_max; /* labels of the shortest and longest glob
+	                                              suffix; max 0: no globs */
+	uint32_t prefix4_bits[2]; /* bit N of the 64: some IPv4 prefix has N bits */
+	uint32_t prefix6_bits[5];
+	struct image_section sections[SECTION_COUNT];
+};
+
+enum image_rule_flag { RULE_DENY = 1, RULE_PASSTHROUGH = 2, RULE_METHODS = 4, RULE_PATHS = 8 };
+
+struct image_rule {
+	struct image_text name, text, to, file;
+	uint64_t methods; /* bits by index in the methods section; counts where RULE_METHODS */
+	uint32_t line;
+	uint32_t flags;
+	uint32_t credential; /* or POLICY_NONE */
+	uint32_t first_pattern, pattern_count;
+	uint32_t reserved;
+};
+
+struct image_entry {
+	uint32_t rule;
+	uint32_t scheme;
+	uint32_t first_range, range_count;
+};
+
+struct image_range {
+	uint16_t low, high; /* both included */
+};
+
+struct image_pattern {
+	struct image_text text;
+	uint32_t rank;  /* greater: more specific */
+	uint32_t plain; /* 1: no wildcard */
+};
+
+struct image_profile {
+	uint32_t first_ref,
+	        ref_count; /* in the order: denies of the connection, other denies, allows */
+	uint32_t deny_connection, deny; /* counts: the former is a part of the latter */
+	uint32_t depths;                /* bit D: some node has a literal start of D segments */
+	uint32_t longest;               /* bytes of the longest literal start */
+};
+
+enum image_target_kind { TARGET_HOST, TARGET_GLOB, TARGET_PREFIX, TARGET_KIND_COUNT };
+
+struct image_target {
+	struct image_text key; /* host; suffix without "*."; IMAGE_PREFIX_KEY bytes */
+	uint32_t kind;
+	uint32_t profile;
+};
+
+struct image_node {
+	struct image_text start; /* "" or "/seg/seg" */
+	uint32_t profile;
+	uint32_t first_candidate, candidate_count;
+	uint32_t reserved;
+};
+
+struct image_candidate {
+	uint32_t entry;
+	uint32_t pattern; /* or POLICY_NONE: any path */
+};
+
+struct image_credential {
+	struct image_text name, field, prefix, username, env, location;
+	uint32_t inject, source;
+	uint32_t first_arg, arg_count;
+	uint32_t ttl_s, timeout_ms;
+};
+
+struct image_slot {
+	uint32_t tag;   /* high half of the hash */
+	uint32_t index; /* of the target or node, or IMAGE_EMPTY */
+};
+
+extern const uint32_t image_element_size[SECTION_COUNT];
+
+static inline const struct image_header *image_header(const struct policy *policy)
+{
+	return (const struct image_header *)policy->image;
+}
+
+static inline const void *image_section(const struct policy *policy, enum image_section_id id)
+{
+	return policy->image + image_header(policy)->sections[id].at;
+}
+
+static inline uint32_t image_count(const struct policy *policy, enum image_section_id id)
+{
+	return image_header(policy)->sections[id].count;
+}
+
+static inline struct slice image_slice(const struct policy *policy, struct image_text text)
+{
+	return slice_of((const char *)image_section(policy, SECTION_STRINGS) + text.at, text.n);
+}
+
+#define IMAGE_GETTER(name, id)                                                         \
+	static inline const struct image_##name *image_##name##_at(                    \
+	        const struct policy *policy, uint32_t index)                           \
+	{                                                                              \
+		return (const struct image_##name *)image_section(policy, id) + index; \
+	}
+IMAGE_GETTER(rule, SECTION_RULES)
+IMAGE_GETTER(entry, SECTION_ENTRIES)
+IMAGE_GETTER(range, SECTION_RANGES)
+IMAGE_GETTER(pattern, SECTION_PATTERNS)
+IMAGE_GETTER(profile, SECTION_PROFILES)
+IMAGE_GETTER(target, SECTION_TARGETS)
+IMAGE_GETTER(node, SECTION_NODES)
+IMAGE_GETTER(candidate, SECTION_CANDIDATES)
+IMAGE_GETTER(credential, SECTION_CREDENTIALS)
+#undef IMAGE_GETTER
+
+static inline uint32_t image_ref_at(const struct policy *policy, uint32_t index)
+{
+	return ((const uint32_t *)image_section(policy, SECTION_REFS))[index];
+}
+
+/* The keys under which targets of a kind and nodes of a profile are hashed. */
+static inline struct hash_key image_target_key(const struct image_header *h, uint32_t kind)
+{
+	return (struct hash_key){h->k0 ^ kind, h->k1};
+}
+
+static inline struct hash_key image_node_key(const struct image_header *h, uint32_t profile)
+{
+	return (struct hash_key){
+	        h->k0, h->k1 ^ (profile + UINT64_C(1)) * UINT64_C(0x9e3779b97f4a7c15)};
+}
+
+#endif

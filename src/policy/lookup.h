@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lookup: what decide.c and explain.c share: which targets of an image a request names, and how far
+ * an entry agrees. */
+#ifndef POLICY_LOOKUP_H
+#define POLICY_LOOKUP_H
+
+#include "image.h"
+
+/* exact host, every glob suffix, every prefix length of both families */
+#define FOUND_MAX (1 + IMAGE_LABELS_MAX + 33 + 129)
+
+/* Targets in falling order of how specific they are. */
+struct found {
+	uint32_t count;
+	uint32_t targets[FOUND_MAX];
+};
+
+/* A request made ready: checked, with its method as a bit. */
+struct question {
+	const struct policy_request *request;
+	bool connection; /* judge the connection only */
+	uint64_t method; /* its bit, or 0 where no rule names it */
+};
+
+/* False where the request cannot be judged: no host and no address, host or path not canonical, no
+ * port. */
+bool question_prepare(
+        const struct policy *policy, const struct policy_request *request, struct question *out);
+void lookup_targets(
+        const struct policy *policy, const struct policy_request *request, struct found *out);
+/* The node of a profile for the literal start, or POLICY_NONE. */
+uint32_t lookup_node(const struct policy *policy, uint32_t profile, struct slice start);
+
+/* A deny rule for tcp:// denies everything that runs over TCP there. */
+static inline bool scheme_agrees(uint32_t rule_scheme, bool deny, enum policy_scheme scheme)
+{
+	return rule_scheme == (uint32_t)scheme ||
+	       (deny && rule_scheme == POLICY_TCP && scheme != POLICY_UDP);
+}
+
+static inline bool port_agrees(
+        const struct policy *policy, const struct image_entry *e, uint16_t port)
+{
+	for (uint32_t i = 0; i < e->range_count; i++) {
+		const struct image_range *range = image_range_at(policy, e->first_range + i);
+
+		if (port >= range->low && port <= range->high)
+			return true;
+	}
+	return false;
+}
+
+#endif

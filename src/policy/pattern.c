@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: a path is a list of segments; "/a/" has the two segments "a" and "". A
+ * position in a text is the first byte of a segment; the position behind the last segment is n + 1.
+ * Matching keeps one place to come back to, the last "**" seen, which is enough: what stands
+ * between two "**" may always be taken at its first fit. The same holds for "*" inside a segment,
+ * so the time is bounded by the product of both lengths and no stack grows.
+ */
+#include "pattern.h"
+
+#define OVERLAP_STEPS_MAX 1024 /* segments compared; also the depth of the recursion */
+
+static struct slice segment_at(struct slice text, size_t at)
+{
+	const char *slash = memchr(text.p + at, '/', text.n - at);
+
+	return slice_of(text.p + at, slash ? (size_t)(slash - text.p) - at : text.n - at);
+}
+
+static bool is_any_depth(struct slice segment)
+{
+	return segment.n == 2 && segment.p[0] == '*' && segment.p[1] == '*';
+}
+
+static bool segment_matches(struct slice pattern, struct slice segment)
+{
+	size_t p = 0, s = 0;
+	size_t star = SIZE_MAX, taken = 0; /* behind the last '*', and what it has taken up to */
+
+	if (pattern.n == 1 && pattern.p[0] == '*')
+		return segment.n > 0;
+	while (s < segment.n) {
+		if (p < pattern.n && pattern.p[p] == '*') {
+			star = ++p;
+			taken = s;
+		} else if (p < pattern.n && pattern.p[p] == segment.p[s]) {
+			p++;
+			s++;
+		} else if (star != SIZE_MAX) {
+			p = star;
+			s = ++taken;
+		} else {
+			return false;
+		}
+	}
+	while (p < pattern.n && pattern.p[p] == '*')
+		p++;
+	return p == pattern.n;
+}
+
+bool pattern_matches(struct slice pattern, struct slice path)
+{
+	size_t p = 1, s = 1;
+	size_t star = SIZE_MAX, taken = 0;
+
+	while (s <= path.n) {
+		struct slice want = {0}, have;
+
+		if (p <= pattern.n) {
+			want = segment_at(pattern, p);
+			if (is_any_depth(want)) {
+				star = p += want.n + 1;
+				taken = s;
+				continue;
+			}
+			have = segment_at(path, s);
+			if (segment_matches(want, have)) {
+				p += want.n + 1;
+				s += have.n + 1;
+				continue;
+			}
+		}
+		if (star == SIZE_MAX)
+			return false;
+		taken += segment_at(path, taken).n + 1;
+		s = taken;
+		p = star;
+	}
+	while (p <= pattern.n && is_any_depth(segment_at(pattern, p)))
+		p += 3;
+	return p > pattern.n;
+}
+
+/* True where some run of bytes matches both segment patterns: byte for byte, a '*' of either side
+ * may take what the other side wants. Only the shape up to the first star and behind the last one
+ * can contradict. */
+static bool segment_overlaps(struct slice a, struct slice b)
+{
+	bool star_a = memchr(a.p, '*', a.n) != NULL, star_b = memchr(b.p, '*', b.n) != NULL;
+	size_t n;
+
+	if (!star_a)
+		return segment_matches(b, a);
+	if (!star_b)
+		return segment_matches(a, b);
+	for (n = 0; n < a.n && n < b.n && a.p[n] != '*' && b.p[n] != '*'; n++)
+		if (a.p[n] != b.p[n])
+			return false;
+	for (n = 1; n <= a.n && n <= b.n && a.p[a.n - n] != '*' && b.p[b.n - n] != '*'; n++)
+		if (a.p[a.n - n] != b.p[b.n - n])
+			return false;
+	return true;
+}
+
+/* a from position i, b from position j. Each step shortens one side; patterns of rules have few
+ * "**", and budget bounds the rest: beyond it two patterns count as overlapping. */
+static bool overlaps_from(struct slice a, size_t i, struct slice b, size_t j, unsigned *budget)
+{
+	struct slice x, y;
+
+	while (i <= a.n && j <= b.n) {
+		if (*budget == 0)
+			return true;
+		--*budget;
+		x = segment_at(a, i);
+		y = segment_at(b, j);
+		if (is_any_depth(x))
+			return overlaps_from(a, i + 3, b, j, budget) ||
+			       overlaps_from(a, i, b, j + y.n + 1, budget);
+		if (is_any_depth(y))
+			return overlaps_from(a, i, b, j + 3, budget) ||
+			       overlaps_from(a, i + x.n + 1, b, j, budget);
+		if (!segment_overlaps(x, y))
+			return false;
+		i += x.n + 1;
+		j += y.n + 1;
+	}
+	while (i <= a.n && is_any_depth(segment_at(a, i)))
+		i += 3;
+	while (j <= b.n && is_any_depth(segment_at(b, j)))
+		j += 3;
+	return i > a.n && j > b.n;
+}
+
+bool pattern_overlaps(struct slice a, struct slice b)
+{
+	unsigned budget = OVERLAP_STEPS_MAX;
+
+	return overlaps_from(a, 1, b, 1, &budget);
+}
+
+bool pattern_has_wildcard(struct slice pattern)
+{
+	return pattern.n > 0 && memchr(pattern.p, '*', pattern.n) != NULL;
+}
+
+uint32_t pattern_rank(struct slice pattern)
+{
+	uint32_t start = 0, all = 0;
+	bool wild = pattern_has_wildcard(pattern);
+
+	while (start < pattern.n && pattern.p[start] != '*')
+		start++;
+	// "/a/**" also matches "/a": its last slash is no literal that a path must have
+	if (start > 0 && pattern.n - start >= 2 && pattern.p[start + 1] == '*')
+		start--;
+	for (size_t i = 0; i < pattern.n; i++)
+		all += pattern.p[i] != '*';
+	return start << 15 | (uint32_t)!wild << 14 | (all > 0x3fff ? 0x3fff : all);
+}
+
+struct slice pattern_literal_start(struct slice pattern, unsigned depth_max, unsigned *depth)
+{
+	size_t at = 1, end = 0;
+
+	*depth = 0;
+	while (at <= pattern.n && *depth < depth_max) {
+		struct slice segment = segment_at(pattern, at);
+
+		if (pattern_has_wildcard(segment))
+			break;
+		end = at + segment.n;
+		at = end + 1;
+		++*depth;
+	}
+	return slice_of(pattern.p, end);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pattern: path patterns of rules, matched on canonical paths. */
+#ifndef POLICY_PATTERN_H
+#define POLICY_PATTERN_H
+
+#include "vethguard/base/slice.h"
+
+/* "*" stands for bytes of one segment (a whole segment "*" is never empty), "**" for any number of
+ * segments. Both texts begin with '/'. */
+bool pattern_matches(struct slice pattern, struct slice path);
+/* True where some path matches both. */
+bool pattern_overlaps(struct slice a, struct slice b);
+/* How specific: the literal start counts first, then being without wildcards, then all literal
+ * bytes. */
+uint32_t pattern_rank(struct slice pattern);
+/* The leading segments without wildcards ("" or "/seg/seg"), at most depth_max of them; their
+ * number in *depth. */
+struct slice pattern_literal_start(struct slice pattern, unsigned depth_max, unsigned *depth);
+bool pattern_has_wildcard(struct slice pattern);
+
+#endif

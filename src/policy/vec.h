@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vec: a growing array of one type of struct. The first failure to grow is kept; later pushes fail
+ * as well. */
+#ifndef POLICY_VEC_H
+#define POLICY_VEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct vec {
+	uint8_t *p; /* owned */
+	size_t n;   /* items */
+	size_t cap;
+	size_t size; /* bytes of an item */
+	bool failed;
+};
+
+void vec_init(struct vec *v, size_t item_size);
+void vec_fini(struct vec *v);
+/* Room for count more items at the end, zeroed and counted, or NULL. Pointers taken before are void
+ * afterwards. */
+void *vec_extend(struct vec *v, size_t count);
+/* Copies count items to the end. False: no memory. */
+bool vec_append(struct vec *v, const void *items, size_t count);
+
+static inline void *vec_at(const struct vec *v, size_t i)
+{
+	return v->p + i * v->size;
+}
+
+#endif
