@@ -13,7 +13,8 @@
 #define DNS_ANSWER_MAX 1232/* largest answer built */
 
 enum dns_type { DNS_A = 1, DNS_PTR = 12, DNS_AAAA = 28, DNS_SVCB = 64, DNS_HTTPS = 65, DNS_ANY = 255 };
-enum dns_rcode { DNS_NOERROR = 0, DNS_FORMERR = 1, DNS_SERVFAIL = 2, DNS_NXDOMAIN = 3, DNS_NOTIMP = 4, DNS_REFUSED = 5 };
+enum dns_rcode { DNS_NOERROR = 0, DNS_FORMERR = 1, DNS_SERVFAIL = 2, DNS_NXDOMAIN = 3, DNS_NOTIMP = 4, DNS_REFUSED = 5,
+	DNS_BADVERS = 16 /* an EDNS version other than 0 (RFC 6891); only in answers to EDNS queries */ };
 
 struct dns_query {
 	uint16_t id;
@@ -25,6 +26,7 @@ struct dns_query {
 	bool name_is_host;    /* every label holds only letters, digits, '-' and '_' */
 	bool edns;
 	uint16_t edns_size;
+	uint8_t edns_version;
 	struct slice question;/* wire bytes of the question, borrowed: copied into the answer as they are */
 };
 

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two passes. The first walks the TLS records and gathers the handshake message that they carry
+ * (RFC 8446 section 5.1 allows any split); it alone can answer "more". The second reads the
+ * complete message with a sticky cursor, so that whatever is short or long in there is an error and
+ * never a reason to wait. What two readers could understand in two ways is refused: an extension
+ * twice, a second name, bytes after the message in its last record.
+ */
+#include "vethguard/wire/client_hello.h"
+
+#define RECORD_HEADER_BYTES 5
+#define RECORD_HANDSHAKE 22
+#define RECORD_FRAGMENT_MAX 16384
+#define HANDSHAKE_HEADER_BYTES 4
+#define HANDSHAKE_CLIENT_HELLO 1
+#define RANDOM_BYTES 32
+#define SESSION_ID_MAX 32
+
+enum extension {
+	EXTENSION_SERVER_NAME = 0,
+	EXTENSION_ALPN = 16,
+	EXTENSION_SUPPORTED_VERSIONS = 43,
+	EXTENSION_ECH = 0xfe0d
+};
+
+struct handshake {
+	uint8_t bytes[CLIENT_HELLO_MAX];
+	size_t len;  /* gathered */
+	size_t need; /* of the whole message, once its header is there; else 0 */
+};
+
+/* Takes one fragment in. False: it cannot be part of a ClientHello. */
+static bool gather(struct handshake *h, struct slice fragment)
+{
+	size_t room = sizeof(h->bytes) - h->len;
+
+	if (fragment.n > room)
+		return false;
+	memcpy(h->bytes + h->len, fragment.p, fragment.n);
+	h->len += fragment.n;
+	if (h->len && h->bytes[0] != HANDSHAKE_CLIENT_HELLO)
+		return false;
+	if (h->len >= HANDSHAKE_HEADER_BYTES && h->need == 0) {
+		h->need = HANDSHAKE_HEADER_BYTES +
+		          ((size_t)h->bytes[1] << 16 | (size_t)h->bytes[2] << 8 | h->bytes[3]);
+		if (h->need > sizeof(h->bytes))
+			return false;
+	}
+	return h->need == 0 || h->len <= h->need;
+}
+
+/* The first bytes alone tell TLS from anything else: a handshake record of a version 3.x. */
+static bool looks_like_tls(const uint8_t *p, size_t n)
+{
+	return (n < 1 || p[0] == RECORD_HANDSHAKE) && (n < 2 || p[1] == 3) && (n < 3 || p[2] <= 4);
+}
+
+static enum client_hello_status walk_records(struct reader r, bool at_limit, struct handshake *h)
+{
+	while (h->need == 0 || h->len < h->need) {
+		size_t n;
+		struct slice fragment;
+
+		if (r.left && (!looks_like_tls(r.p, r.left)))
+			return CLIENT_HELLO_BAD;
+		if (r.left < RECORD_HEADER_BYTES)
+			return at_limit ? CLIENT_HELLO_BAD : CLIENT_HELLO_MORE;
+		reader_bytes(&r, 3);
+		n = reader_u16(&r);
+		if (n == 0 || n > RECORD_FRAGMENT_MAX)
+			return CLIENT_HELLO_BAD;
+		fragment = reader_bytes(&r, n < r.left ? n : r.left);
+		if (!gather(h, fragment))
+			return CLIENT_HELLO_BAD;
+		/* A record longer than what it may carry is wrong before its end arrives. */
+		if (h->need && n - fragment.n > h->need - h->len)
+			return CLIENT_HELLO_BAD;
+		if (fragment.n < n)
+			return at_limit ? CLIENT_HELLO_BAD : CLIENT_HELLO_MORE;
+	}
+	return CLIENT_HELLO_DONE;
+}
+
+/* RFC 6066 section 3: one host_name, and no other kind of name exists. */
+static bool read_server_name(struct slice data, struct client_hello *out)
+{
+	struct reader outer = reader_over(data.p, data.n);
+	struct slice list = reader_vector(&outer, 2, UINT16_MAX);
+	struct reader r = reader_over(list.p, list.n);
+	uint8_t type = reader_u8(&r);
+	struct slice name = reader_vector(&r, 2, sizeof(out->sni) - 1);
+
+	if (!reader_done(&outer) || !reader_done(&r) || type != 0 || name.n == 0)
+		return false;
+	for (size_t i = 0; i < name.n; i++)
+		if (name.p[i] <= ' ' || name.p[i] >= 0x7f)
+			return false;
+	memcpy(out->sni, name.p, name.n);
+	out->sni[name.n] = '\0';
+	out->sni_n = name.n;
+	return true;
+}
+
+/* RFC 7301 section 3.1. */
+static bool read_alpn(struct slice data, struct client_hello *out)
+{
+	struct reader outer = reader_over(data.p, data.n);
+	struct slice list = reader_vector(&outer, 2, UINT16_MAX);
+	struct reader r = reader_over(list.p, list.n);
+
+	if (!reader_done(&outer) || list.n == 0)
+		return false;
+	while (r.left) {
+		struct slice name = reader_vector(&r, 1, UINT8_MAX);
+
+		if (name.n == 0)
+			return false;
+		if (slice_equals(name, SLICE("h2")))
+			out->alpn_h2 = true;
+		else if (slice_equals(name, SLICE("http/1.1")))
+			out->alpn_http11 = true;
+		else
+			out->alpn_other = true;
+	}
+	out->has_alpn = true;
+	return !r.failed;
+}
+
+/* RFC 8446 section 4.2.1. Values that are no version of TLS (GREASE, drafts) do not count. */
+static bool read_supported_versions(struct slice data, struct client_hello *out)
+{
+	struct reader outer = reader_over(data.p, data.n);
+	struct slice list = reader_vector(&outer, 1, UINT8_MAX);
+	struct reader r = reader_over(list.p, list.n);
+	uint16_t highest = 0;
+
+	if (!reader_done(&outer) || list.n == 0 || list.n % 2)
+		return false;
+	while (r.left) {
+		uint16_t version = reader_u16(&r);
+
+		if (version >> 8 == 3 && version > highest)
+			highest = version;
+	}
+	if (highest)
+		out->version = highest;
+	return !r.failed;
+}
+
+static bool read_extension(uint16_t type, struct slice data, struct client_hello *out)
+{
+	switch (type) {
+	case EXTENSION_SERVER_NAME:
+		return read_server_name(data, out);
+	case EXTENSION_ALPN:
+		return read_alpn(data, out);
+	case EXTENSION_SUPPORTED_VERSIONS:
+		return read_supported_versions(data, out);
+	case EXTENSION_ECH:
+		out->ech = true;
+		return true;
+	default:
+		return true;
+	}
+}
+
+static bool read_extensions(struct slice list, struct client_hello *out)
+{
+	uint8_t seen[(UINT16_MAX + 1) / 8] = {0};
+	struct reader r = reader_over(list.p, list.n);
+
+	while (r.left) {
+		uint16_t type = reader_u16(&r);
+		struct slice data = reader_vector(&r, 2, UINT16_MAX);
+		uint8_t bit = (uint8_t)(1u << (type & 7));
+
+		if (r.failed || seen[type >> 3] & bit || !read_extension(type, data, out))
+			return false;
+		seen[type >> 3] |= bit;
+	}
+	return !r.failed;
+}
+
+static bool read_hello(struct slice body, struct client_hello *out)
+{
+	struct reader r = reader_over(body.p, body.n);
+	struct slice suites, compressions;
+
+	out->version = reader_u16(&r);
+	reader_bytes(&r, RANDOM_BYTES);
+	reader_vector(&r, 1, SESSION_ID_MAX);
+	suites = reader_vector(&r, 2, UINT16_MAX);
+	compressions = reader_vector(&r, 1, UINT8_MAX);
+	if (r.failed || out->version >> 8 != 3)
+		return false;
+	if (suites.n == 0 || suites.n % 2 || slice_find_byte(compressions, '\0') < 0)
+		return false;
+	if (r.left == 0) /* TLS 1.2 and older may come without extensions */
+		return true;
+	return read_extensions(reader_vector(&r, 2, UINT16_MAX), out) && reader_done(&r);
+}
+
+enum client_hello_status client_hello_parse(const uint8_t *p, size_t n, struct client_hello *out)
+{
+	struct handshake h;
+	enum client_hello_status status;
+	bool at_limit = n >= CLIENT_HELLO_MAX;
+	struct slice body;
+
+	memset(out, 0, sizeof(*out));
+	if (!looks_like_tls(p, n))
+		return CLIENT_HELLO_NOT_TLS;
+	h.len = 0;
+	h.need = 0;
+	status = walk_records(reader_over(p, at_limit ? CLIENT_HELLO_MAX : n), at_limit, &h);
+	if (status != CLIENT_HELLO_DONE)
+		return status;
+	body = slice_of(h.bytes + HANDSHAKE_HEADER_BYTES, h.need - HANDSHAKE_HEADER_BYTES);
+	if (read_hello(body, out))
+		return CLIENT_HELLO_DONE;
+	memset(out, 0, sizeof(*out));
+	return CLIENT_HELLO_BAD;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Text goes straight into the caller's buffer; the only state is whether the next value needs a
+ * comma before it. The first append that fails makes the writer fail for good. Strings are the hard
+ * part: they come from sandboxes, so they may be no UTF-8 at all (RFC 3629), and what is valid may
+ * still move a terminal's cursor: DEL and the C1 controls are escaped like the C0 ones, which
+ * changes the text but not what it means.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "vethguard/wire/json.h"
+
+static const struct slice replacement = {"\xef\xbf\xbd", 3}; /* U+FFFD */
+
+static void put(struct json *j, const char *p, size_t n)
+{
+	if (!j->failed && buf_append(j->out, p, n) < 0)
+		j->failed = true;
+}
+
+static void put_byte(struct json *j, char c)
+{
+	put(j, &c, 1);
+}
+
+/* What stands before a value: comma, key, colon. */
+static void lead(struct json *j, const char *key)
+{
+	if (j->comma)
+		put_byte(j, ',');
+	j->comma = true;
+	if (!key)
+		return;
+	put_byte(j, '"');
+	put(j, key, strlen(key));
+	put(j, "\":", 2);
+}
+
+void json_begin(struct json *j, struct buf *out)
+{
+	*j = (struct json){.out = out};
+}
+
+static void open_with(struct json *j, const char *key, char bracket)
+{
+	lead(j, key);
+	put_byte(j, bracket);
+	j->comma = false;
+}
+
+static void close_with(struct json *j, char bracket)
+{
+	put_byte(j, bracket);
+	j->comma = true;
+}
+
+void json_object(struct json *j, const char *key)
+{
+	open_with(j, key, '{');
+}
+
+void json_array(struct json *j, const char *key)
+{
+	open_with(j, key, '[');
+}
+
+void json_end_object(struct json *j)
+{
+	close_with(j, '}');
+}
+
+void json_end_array(struct json *j)
+{
+	close_with(j, ']');
+}
+
+void json_int(struct json *j, const char *key, int64_t v)
+{
+	char text[24];
+
+	lead(j, key);
+	put(j, text, (size_t)snprintf(text, sizeof(text), "%" PRId64, v));
+}
+
+void json_uint(struct json *j, const char *key, uint64_t v)
+{
+	char text[24];
+
+	lead(j, key);
+	put(j, text, (size_t)snprintf(text, sizeof(text), "%" PRIu64, v));
+}
+
+void json_bool(struct json *j, const char *key, bool v)
+{
+	lead(j, key);
+	put(j, v ? "true" : "false", v ? 4 : 5);
+}
+
+void json_null(struct json *j, const char *key)
+{
+	lead(j, key);
+	put(j, "null", 4);
+}
+
+static bool is_continuation(uint8_t c)
+{
+	return (c & 0xc0) == 0x80;
+}
+
+/* Bytes of the character at the front of s, or 0 where its first byte begins none: overlong forms,
+ * surrogates and what lies beyond U+10FFFF are none (RFC 3629 section 4). */
+static size_t character_bytes(struct slice s)
+{
+	const uint8_t *p = (const uint8_t *)s.p;
+	uint8_t low = 0x80, high = 0xbf; /* bounds of the second byte */
+	size_t n;
+
+	if (p[0] < 0x80)
+		return 1;
+	if (p[0] < 0xc2 || p[0] > 0xf4)
+		return 0;
+	n = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+	if (p[0] == 0xe0)
+		low = 0xa0;
+	else if (p[0] == 0xed)
+		high = 0x9f;
+	else if (p[0] == 0xf0)
+		low = 0x90;
+	else if (p[0] == 0xf4)
+		high = 0x8f;
+	if (s.n < n || p[1] < low || p[1] > high)
+		return 0;
+	for (size_t i = 2; i < n; i++)
+		if (!is_continuation(p[i]))
+			return 0;
+	return n;
+}
+
+static void put_escape(struct json *j, uint8_t c)
+{
+	char text[8];
+
+	switch (c) {
+	case '"':
+		put(j, "\\\"", 2);
+		return;
+	case '\\':
+		put(j, "\\\\", 2);
+		return;
+	case '\n':
+		put(j, "\\n", 2);
+		return;
+	case '\r':
+		put(j, "\\r", 2);
+		return;
+	case '\t':
+		put(j, "\\t", 2);
+		return;
+	default:
+		put(j, text, (size_t)snprintf(text, sizeof(text), "\\u%04x", c));
+	}
+}
+
+/* Writes the character or stray byte at the front of s and returns its length. */
+static size_t put_character(struct json *j, struct slice s)
+{
+	uint8_t c = (uint8_t)s.p[0];
+	size_t n = character_bytes(s);
+
+	if (n == 0) {
+		put(j, replacement.p, replacement.n);
+		return 1;
+	}
+	if (n == 2 && c == 0xc2 && (uint8_t)s.p[1] < 0xa0)
+		put_escape(j, (uint8_t)s.p[1]);
+	else if (n > 1)
+		put(j, s.p, n);
+	else
+		put_escape(j, c);
+	return n;
+}
+
+static bool is_plain(char byte)
+{
+	uint8_t c = (uint8_t)byte;
+
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
+/* s without the bytes beyond max; a character that the border would split goes as a whole. */
+static struct slice cut(struct slice s, size_t max)
+{
+	size_t n = max;
+
+	for (size_t back = 1; back <= 3 && back <= max; back++) {
+		if (is_continuation((uint8_t)s.p[max - back]))
+			continue;
+		if (character_bytes(slice_of(s.p + max - back, s.n - max + back)) > back)
+			n = max - back;
+		break;
+	}
+	return slice_of(s.p, n);
+}
+
+void json_string(struct json *j, const char *key, struct slice v, size_t max)
+{
+	bool whole = max == 0 || v.n <= max;
+	struct slice rest = whole ? v : cut(v, max);
+
+	lead(j, key);
+	put_byte(j, '"');
+	while (rest.n && !j->failed) {
+		size_t run = 0;
+
+		while (run < rest.n && is_plain(rest.p[run]))
+			run++;
+		put(j, rest.p, run);
+		if (run < rest.n)
+			run += put_character(j, slice_of(rest.p + run, rest.n - run));
+		rest = slice_of(rest.p + run, rest.n - run);
+	}
+	if (!whole)
+		put(j, "...", 3);
+	put_byte(j, '"');
+}
+
+void json_literal(struct json *j, const char *key, const char *v)
+{
+	json_string(j, key, slice_from_string(v), 0);
+}
