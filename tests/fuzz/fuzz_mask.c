@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Input: one byte of value length, the value, one byte that seeds the cuts, the text. The stream,
+ * cut anywhere, must give the bytes that covering in place gives, must not hold more than the
+ * longest occurrence, and must agree with the fast path.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "vethguard/credential/mask.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool fact)
+{
+	if (!fact)
+		abort();
+}
+
+static void run(
+        const struct mask *mask, size_t value_bytes, unsigned seed, const uint8_t *text, size_t n)
+{
+	struct mask_stream s;
+	struct buf out;
+	uint8_t *whole = malloc(n + 1);
+	uint64_t found;
+
+	require(whole != NULL);
+	memcpy(whole, text, n);
+	found = mask_in_place(mask, whole, n);
+	buf_init(&out, n + 1);
+	require(mask_stream_init(&s, mask) == 0);
+	for (size_t at = 0; at < n;) {
+		size_t step = 1 + (seed = seed * 1103515245 + 12345) / 65536 % 40, before = out.len;
+		bool clean;
+
+		if (step > n - at)
+			step = n - at;
+		clean = mask_stream_clean(&s, text + at, step);
+		require(mask_stream_feed(&s, text + at, step, &out) == 0);
+		require(!clean || (s.held == 0 && out.len == before + step &&
+		                          memcmp(buf_bytes(&out) + before, text + at, step) == 0));
+		require(s.held <= 12 * (value_bytes * 4 / 3 + 4));
+		at += step;
+		require(out.len + s.held == at);
+	}
+	require(mask_stream_end(&s, &out) == 0);
+	require(out.len == n && memcmp(buf_slice(&out).p, whole, n) == 0);
+	require(s.found == found);
+	mask_stream_fini(&s);
+	buf_fini(&out);
+	free(whole);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct slice value;
+	struct mask *mask;
+	size_t n;
+
+	if (size < 1)
+		return 0;
+	n = data[0] % 64;
+	if (size < n + 2)
+		return 0;
+	value = slice_of(data + 1, n);
+	mask = mask_new(&value, 1);
+	require((mask != NULL) == (n >= MASK_VALUE_MIN));
+	if (mask)
+		run(mask, n, data[n + 1], data + n + 2, size - n - 2);
+	mask_free(mask);
+	return 0;
+}
