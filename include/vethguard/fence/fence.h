@@ -50,8 +50,14 @@ int fence_counters_get(const char *interface, struct fence_counters *out);
  * wildcard of family 4 or 6 (IPV6_V6ONLY) on port (0: any; see getsockname). stream: listening TCP with the given
  * backlog and deferred accept off; else UDP with IP_RECVORIGDSTADDR and packet info. The fd or -errno. */
 int fence_listen(int family, bool stream, uint16_t port, int backlog);
-/* An NFLOG socket bound to group with FENCE_SNAP_BYTES copy range and a large receive buffer, set up so that read()
- * on it yields nfnetlink_log datagrams (wire/packet.h parses them). The fd or -errno. */
+/* The same, out of reach of every other interface (SO_BINDTODEVICE). For a fence in the host's own namespace, where
+ * the wildcard would be open to the host's other networks, and several sandboxes may want the same UDP port. */
+int fence_listen_on(const char *interface, int family, bool stream, uint16_t port, int backlog);
+/* An NFLOG socket bound to group with FENCE_SNAP_BYTES copy range and a large receive buffer, non-blocking and
+ * close-on-exec, set up so that read() on it yields nfnetlink_log datagrams (wire/packet.h parses them), each within
+ * FENCE_NFLOG_DATAGRAM_BYTES. Records that find the buffer full are lost without an error from read();
+ * fence_counters_get() counts them all the same. The fd or -errno; -EBUSY: the group has a reader. */
+#define FENCE_NFLOG_DATAGRAM_BYTES 32768
 int fence_nflog_open(uint16_t group);
 
 #endif

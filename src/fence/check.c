@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: every chain of the plan is read back from the kernel and compared with the plan, expression by
+ * expression, in the text that libnftnl gives both. Then the sets: the interface is in both of them, every element of
+ * the map leads to a chain of ours, and the ports are exactly the spec's. What could undo the rules from beside them
+ * counts as changed too: a base chain of our tables that the plan does not have, a dormant table, and in a gate any
+ * table but ours.
+ *
+ * The kernel's generation counter is read before and after, so that a change in between starts the comparison again.
+ */
+#include "vethguard/fence/fence.h"
+
+#include <errno.h>
+#include <libnftnl/chain.h>
+#include <libnftnl/set.h>
+#include <libnftnl/table.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "objects.h"
+
+#define CHECK_TRIES 8
+#define TEXT_BYTES (16 * 1024) /* of one chain; the longest has about 4 KiB */
+#define REQUEST_BYTES 512
+
+struct text {
+	char bytes[TEXT_BYTES];
+	size_t len;
+	bool overflow;
+};
+
+static int print_expression(struct nftnl_expr *e, void *context)
+{
+	struct text *t = context;
+	size_t room = TEXT_BYTES - t->len;
+	int n = snprintf(t->bytes + t->len, room, "[%s ", nftnl_expr_get_str(e, NFTNL_EXPR_NAME));
+
+	if (n > 0 && (size_t)n < room) {
+		t->len += (size_t)n;
+		room -= (size_t)n;
+		n = nftnl_expr_snprintf(t->bytes + t->len, room, e, NFTNL_OUTPUT_DEFAULT, 0);
+	}
+	if (n < 0 || (size_t)n >= room)
+		t->overflow = true;
+	else
+		t->len += (size_t)n;
+	return 0;
+}
+
+static void print_rule(const struct nftnl_rule *rule, struct text *t)
+{
+	nftnl_expr_foreach((struct nftnl_rule *)rule, print_expression, t);
+	if (t->len >= TEXT_BYTES - 1)
+		t->overflow = true;
+	else
+		t->bytes[t->len++] = '\n';
+}
+
+static int take_rule(const struct nlmsghdr *reply, void *context)
+{
+	struct nftnl_rule *rule = nftnl_rule_alloc();
+
+	if (!rule)
+		return MNL_CB_ERROR;
+	if (nftnl_rule_nlmsg_parse(reply, rule) == 0)
+		print_rule(rule, context);
+	nftnl_rule_free(rule);
+	return MNL_CB_OK;
+}
+
+static int check_rules(struct nft *nft, const struct chain_plan *chain,
+	const struct fence_spec *spec, struct text texts[2])
+{
+	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
+	struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
+		request, NFT_MSG_GETRULE, (uint16_t)chain->family, NLM_F_DUMP, 0);
+	struct rule_list list;
+	int result = fence_plan_rules(chain, spec, &list);
+
+	memset(texts, 0, 2 * sizeof(*texts));
+	for (size_t i = 0; i < list.count && result == 0; i++)
+		print_rule(list.rules[i], &texts[0]);
+	rule_list_fini(&list);
+	mnl_attr_put_strz(header, NFTA_RULE_TABLE, FENCE_TABLE);
+	mnl_attr_put_strz(header, NFTA_RULE_CHAIN, chain->name);
+	if (result == 0)
+		result = nft_query(nft, header, take_rule, &texts[1]);
+	if (result < 0)
+		return result;
+	if (texts[0].overflow || texts[1].overflow || texts[0].len != texts[1].len)
+		return -ESTALE;
+	return memcmp(texts[0].bytes, texts[1].bytes, texts[0].len) ? -ESTALE : 0;
+}
+
+struct chain_check {
+	const struct chain_plan *chains;
+	size_t count, found;
+	bool stale;
+};
+
+static const struct chain_plan *planned(const struct chain_check *check, const struct nftnl_chain *c)
+{
+	for (size_t i = 0; i < check->count; i++) {
+		const struct chain_plan *p = &check->chains[i];
+
+		if (p->family == nftnl_chain_get_u32(c, NFTNL_CHAIN_FAMILY) &&
+			strcmp(p->name, nftnl_chain_get_str(c, NFTNL_CHAIN_NAME)) == 0)
+			return p;
+	}
+	return NULL;
+}
+
+static bool device_is(const struct nftnl_chain *c, const char *name)
+{
+	const char *const *devices;
+
+	if (nftnl_chain_is_set(c, NFTNL_CHAIN_DEV))
+		return strcmp(nftnl_chain_get_str(c, NFTNL_CHAIN_DEV), name) == 0;
+	if (!nftnl_chain_is_set(c, NFTNL_CHAIN_DEVICES))
+		return false;
+	devices = nftnl_chain_get_array(c, NFTNL_CHAIN_DEVICES);
+	return devices[0] && strcmp(devices[0], name) == 0 && !devices[1];
+}
+
+static bool chain_as_planned(const struct nftnl_chain *c, const struct chain_plan *p)
+{
+	if (nftnl_chain_is_set(c, NFTNL_CHAIN_HOOKNUM) != p->base)
+		return false;
+	if (!p->base)
+		return true;
+	return nftnl_chain_get_u32(c, NFTNL_CHAIN_HOOKNUM) == p->hook &&
+	       nftnl_chain_get_s32(c, NFTNL_CHAIN_PRIO) == p->priority &&
+	       nftnl_chain_get_u32(c, NFTNL_CHAIN_POLICY) == p->policy &&
+	       (!p->device || device_is(c, p->device));
+}
+
+/* Another fence's ingress chain, on its own interface, which its own check looks after. */
+static bool is_other_ingress(const struct nftnl_chain *c)
+{
+	const char *name = nftnl_chain_get_str(c, NFTNL_CHAIN_NAME);
+	size_t n = strlen(FENCE_INGRESS_PREFIX);
+
+	return nftnl_chain_get_u32(c, NFTNL_CHAIN_FAMILY) == NFPROTO_NETDEV &&
+	       strncmp(name, FENCE_INGRESS_PREFIX, n) == 0 && device_is(c, name + n);
+}
+
+static int take_chain(const struct nlmsghdr *reply, void *context)
+{
+	struct chain_check *check = context;
+	struct nftnl_chain *c = nftnl_chain_alloc();
+	const struct chain_plan *p;
+
+	if (!c)
+		return MNL_CB_ERROR;
+	if (nftnl_chain_nlmsg_parse(reply, c) == 0 &&
+		strcmp(nftnl_chain_get_str(c, NFTNL_CHAIN_TABLE), FENCE_TABLE) == 0) {
+		p = planned(check, c);
+		if (p && chain_as_planned(c, p))
+			check->found++;
+		else if (p || (nftnl_chain_is_set(c, NFTNL_CHAIN_HOOKNUM) && !is_other_ingress(c)))
+			check->stale = true;
+	}
+	nftnl_chain_free(c);
+	return MNL_CB_OK;
+}
+
+static int check_chains(struct nft *nft, const struct fence_spec *spec)
+{
+	static const uint16_t families[] = {NFPROTO_NETDEV, NFPROTO_INET};
+	struct chain_plan chains[FENCE_CHAINS_MAX];
+	struct chain_check check = {.chains = chains, .count = fence_plan(spec, chains)};
+	struct text *texts = calloc(2, sizeof(*texts));
+	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
+	int result = texts ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < 2 && result == 0; i++) {
+		struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
+			request, NFT_MSG_GETCHAIN, families[i], NLM_F_DUMP, 0);
+
+		result = nft_query(nft, header, take_chain, &check);
+	}
+	if (result == 0 && (check.stale || check.found != check.count))
+		result = -ESTALE;
+	for (size_t i = 0; i < check.count && result == 0; i++)
+		result = check_rules(nft, &chains[i], spec, texts);
+	free(texts);
+	return result;
+}
+
+struct table_check {
+	bool whole_namespace, stale;
+	unsigned found;
+};
+
+static int take_table(const struct nlmsghdr *reply, void *context)
+{
+	struct table_check *check = context;
+	struct nftnl_table *t = nftnl_table_alloc();
+	uint32_t family;
+
+	if (!t)
+		return MNL_CB_ERROR;
+	if (nftnl_table_nlmsg_parse(reply, t) == 0) {
+		family = nftnl_table_get_u32(t, NFTNL_TABLE_FAMILY);
+		if (strcmp(nftnl_table_get_str(t, NFTNL_TABLE_NAME), FENCE_TABLE) != 0 ||
+			(family != NFPROTO_NETDEV && family != NFPROTO_INET))
+			check->stale |= check->whole_namespace;
+		else if (nftnl_table_get_u32(t, NFTNL_TABLE_FLAGS) != 0)
+			check->stale = true;
+		else
+			check->found++;
+	}
+	nftnl_table_free(t);
+	return MNL_CB_OK;
+}
+
+static int check_tables(struct nft *nft, const struct fence_spec *spec)
+{
+	struct table_check check = {.whole_namespace = spec->whole_namespace};
+	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
+	struct nlmsghdr *header =
+		nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, AF_UNSPEC, NLM_F_DUMP, 0);
+	int result = nft_query(nft, header, take_table, &check);
+
+	if (result < 0)
+		return result;
+	return check.stale || check.found != 2 ? -ESTALE : 0;
+}
+
+struct element_check {
+	struct nftnl_set *wanted;
+	enum set_kind kind;
+	size_t found, others;
+	bool stale;
+};
+
+struct key {
+	const void *bytes;
+	uint32_t len;
+	bool seen;
+};
+
+static int compare_key(struct nftnl_set_elem *e, void *context)
+{
+	struct key *key = context;
+	uint32_t len;
+	const void *bytes = nftnl_set_elem_get(e, NFTNL_SET_ELEM_KEY, &len);
+
+	if (len == key->len && memcmp(bytes, key->bytes, len) == 0)
+		key->seen = true;
+	return 0;
+}
+
+/* An element of the map must lead to the chain of its own interface. */
+static bool leads_home(struct nftnl_set_elem *e, const struct key *key)
+{
+	char expected[FENCE_NAME_MAX], interface[IFNAMSIZ] = "";
+	const char *chain = nftnl_set_elem_get_str(e, NFTNL_SET_ELEM_CHAIN);
+
+	memcpy(interface, key->bytes, key->len < IFNAMSIZ ? key->len : IFNAMSIZ - 1);
+	fence_name(expected, FENCE_LINK_PREFIX, interface);
+	return chain && strcmp(chain, expected) == 0 &&
+	       (int32_t)nftnl_set_elem_get_u32(e, NFTNL_SET_ELEM_VERDICT) == NFT_GOTO;
+}
+
+static int check_element(struct nftnl_set_elem *e, void *context)
+{
+	struct element_check *check = context;
+	struct key key = {0};
+
+	key.bytes = nftnl_set_elem_get(e, NFTNL_SET_ELEM_KEY, &key.len);
+	if (check->kind == SET_SANDBOXES && !leads_home(e, &key))
+		check->stale = true;
+	nftnl_set_elem_foreach(check->wanted, compare_key, &key);
+	if (key.seen)
+		check->found++;
+	else
+		check->others++;
+	return 0;
+}
+
+static int take_elements(const struct nlmsghdr *reply, void *context)
+{
+	struct nftnl_set *s = nftnl_set_alloc();
+
+	if (!s)
+		return MNL_CB_ERROR;
+	if (nftnl_set_elems_nlmsg_parse(reply, s) == 0)
+		nftnl_set_elem_foreach(s, check_element, context);
+	nftnl_set_free(s);
+	return MNL_CB_OK;
+}
+
+static int count_element(struct nftnl_set_elem *e, void *context)
+{
+	(void)e;
+	++*(size_t *)context;
+	return 0;
+}
+
+static int check_set(struct nft *nft, enum set_kind kind, const struct fence_spec *spec)
+{
+	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
+	char name[FENCE_NAME_MAX];
+	struct set_plan plan = set_plan(kind, spec, name);
+	struct element_check check = {.kind = kind};
+	struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
+		request, NFT_MSG_GETSETELEM, (uint16_t)plan.family, NLM_F_DUMP, 0);
+	size_t wanted = 0;
+	int result;
+
+	check.wanted = set_with_elements(&plan, kind, spec);
+	if (!check.wanted)
+		return -ENOMEM;
+	nftnl_set_elem_foreach(check.wanted, count_element, &wanted);
+	mnl_attr_put_strz(header, NFTA_SET_ELEM_LIST_TABLE, FENCE_TABLE);
+	mnl_attr_put_strz(header, NFTA_SET_ELEM_LIST_SET, plan.name);
+	result = nft_query(nft, header, take_elements, &check);
+	nftnl_set_free(check.wanted);
+	if (result < 0)
+		return result;
+	if ((kind == SET_UDP || kind == SET_EXTENSIONS) && check.others)
+		return -ESTALE;
+	return check.stale || check.found != wanted ? -ESTALE : 0;
+}
+
+static int check_once(struct nft *nft, const struct fence_spec *spec)
+{
+	uint32_t before, after;
+	int result = nft_generation(nft, &before);
+
+	if (result == 0)
+		result = check_tables(nft, spec);
+	if (result == 0)
+		result = check_chains(nft, spec);
+	for (enum set_kind kind = 0; kind < SET_KIND_COUNT && result == 0; kind++)
+		result = check_set(nft, kind, spec);
+	if (result == -EINTR)
+		return -ERESTART; /* a dump that was overtaken */
+	if (nft_generation(nft, &after) == 0 && before != after)
+		return -ERESTART;
+	return result == -ENOENT ? -ESTALE : result;
+}
+
+int fence_check(const struct fence_spec *spec)
+{
+	struct nft nft;
+	int result = fence_spec_check(spec);
+
+	if (result == 0)
+		result = nft_open(&nft);
+	if (result < 0)
+		return result;
+	result = -ERESTART;
+	for (int i = 0; i < CHECK_TRIES && result == -ERESTART; i++)
+		result = check_once(&nft, spec);
+	nft_close(&nft);
+	return result == -ERESTART ? -EAGAIN : result;
+}

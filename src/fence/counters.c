@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: one named counter in each of the two tables; what the fence refused is their sum. */
+#include "vethguard/fence/fence.h"
+
+#include <errno.h>
+#include <libnftnl/object.h>
+#include <string.h>
+
+#include "objects.h"
+
+static int take_counter(const struct nlmsghdr *reply, void *context)
+{
+	struct fence_counters *sum = context;
+	struct nftnl_obj *o = nftnl_obj_alloc();
+
+	if (!o)
+		return MNL_CB_ERROR;
+	if (nftnl_obj_nlmsg_parse(reply, o) == 0) {
+		sum->packets += nftnl_obj_get_u64(o, NFTNL_OBJ_CTR_PKTS);
+		sum->bytes += nftnl_obj_get_u64(o, NFTNL_OBJ_CTR_BYTES);
+	}
+	nftnl_obj_free(o);
+	return MNL_CB_OK;
+}
+
+static int add_counter(struct nft *nft, uint32_t family, const char *name, struct fence_counters *sum)
+{
+	_Alignas(struct nlmsghdr) char request[512];
+	struct nlmsghdr *header =
+		nftnl_nlmsg_build_hdr(request, NFT_MSG_GETOBJ, (uint16_t)family, NLM_F_ACK, 0);
+
+	mnl_attr_put_strz(header, NFTA_OBJ_TABLE, FENCE_TABLE);
+	mnl_attr_put_strz(header, NFTA_OBJ_NAME, name);
+	mnl_attr_put_u32(header, NFTA_OBJ_TYPE, htonl(NFT_OBJECT_COUNTER));
+	return nft_query(nft, header, take_counter, sum);
+}
+
+int fence_counters_get(const char *interface, struct fence_counters *out)
+{
+	struct fence_counters sum = {0, 0};
+	char name[FENCE_NAME_MAX];
+	struct nft nft;
+	int result;
+
+	*out = sum;
+	if (strnlen(interface, IFNAMSIZ) >= IFNAMSIZ)
+		return -EINVAL;
+	result = nft_open(&nft);
+	if (result < 0)
+		return result;
+	fence_name(name, FENCE_COUNTER_PREFIX, interface);
+	result = add_counter(&nft, NFPROTO_NETDEV, name, &sum);
+	if (result == 0)
+		result = add_counter(&nft, NFPROTO_INET, name, &sum);
+	nft_close(&nft);
+	if (result == 0)
+		*out = sum;
+	return result;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: nf_tables runs a rule as a short program over registers. One register is enough here: a load
+ * fills it and the tests that follow read it, so one load can serve several tests.
+ */
+#include "expr.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#define REGISTER NFT_REG_1
+#define BITWISE_MAX 16 /* bytes of a register */
+
+void rule_list_fini(struct rule_list *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		nftnl_rule_free(l->rules[i]);
+	l->count = 0;
+}
+
+void rule_begin(struct rule_list *l)
+{
+	struct nftnl_rule *rule = l->count < RULES_MAX ? nftnl_rule_alloc() : NULL;
+
+	if (!rule) {
+		l->failed = true;
+		return;
+	}
+	nftnl_rule_set_u32(rule, NFTNL_RULE_FAMILY, l->family);
+	nftnl_rule_set_str(rule, NFTNL_RULE_TABLE, l->table);
+	nftnl_rule_set_str(rule, NFTNL_RULE_CHAIN, l->chain);
+	l->rules[l->count++] = rule;
+}
+
+/* NULL once the list failed: the callers leave. */
+static struct nftnl_expr *append(struct rule_list *l, const char *name)
+{
+	struct nftnl_expr *e = l->failed || l->count == 0 ? NULL : nftnl_expr_alloc(name);
+
+	if (!e) {
+		l->failed = true;
+		return NULL;
+	}
+	nftnl_rule_add_expr(l->rules[l->count - 1], e);
+	return e;
+}
+
+void load_payload(struct rule_list *l, enum nft_payload_bases base, uint32_t offset, uint32_t len)
+{
+	struct nftnl_expr *e = append(l, "payload");
+
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_PAYLOAD_DREG, REGISTER);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_PAYLOAD_BASE, base);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_PAYLOAD_OFFSET, offset);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_PAYLOAD_LEN, len);
+}
+
+void load_meta(struct rule_list *l, enum nft_meta_keys key)
+{
+	struct nftnl_expr *e = append(l, "meta");
+
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_META_KEY, key);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_META_DREG, REGISTER);
+}
+
+void load_mask(struct rule_list *l, const void *mask, uint32_t len)
+{
+	static const uint8_t zero[BITWISE_MAX];
+	struct nftnl_expr *e = len > sizeof(zero) ? NULL : append(l, "bitwise");
+
+	if (!e) {
+		l->failed = true;
+		return;
+	}
+	nftnl_expr_set_u32(e, NFTNL_EXPR_BITWISE_SREG, REGISTER);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_BITWISE_DREG, REGISTER);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_BITWISE_OP, NFT_BITWISE_BOOL);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_BITWISE_LEN, len);
+	nftnl_expr_set(e, NFTNL_EXPR_BITWISE_MASK, mask, len);
+	nftnl_expr_set(e, NFTNL_EXPR_BITWISE_XOR, zero, len);
+}
+
+void test_bytes(struct rule_list *l, enum nft_cmp_ops op, const void *value, uint32_t len)
+{
+	struct nftnl_expr *e = append(l, "cmp");
+
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_CMP_SREG, REGISTER);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_CMP_OP, op);
+	nftnl_expr_set(e, NFTNL_EXPR_CMP_DATA, value, len);
+}
+
+void test_u8(struct rule_list *l, enum nft_cmp_ops op, uint8_t value)
+{
+	test_bytes(l, op, &value, sizeof(value));
+}
+
+void test_u16(struct rule_list *l, enum nft_cmp_ops op, uint16_t value)
+{
+	uint16_t wire = htons(value);
+
+	test_bytes(l, op, &wire, sizeof(wire));
+}
+
+void test_in_set(struct rule_list *l, const char *set, bool inverted)
+{
+	struct nftnl_expr *e = append(l, "lookup");
+
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_SREG, REGISTER);
+	nftnl_expr_set_str(e, NFTNL_EXPR_LOOKUP_SET, set);
+	if (inverted)
+		nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_FLAGS, NFT_LOOKUP_F_INV);
+}
+
+void test_rate(struct rule_list *l, uint64_t per_second)
+{
+	struct nftnl_expr *e = append(l, "limit");
+
+	if (!e)
+		return;
+	nftnl_expr_set_u64(e, NFTNL_EXPR_LIMIT_RATE, per_second);
+	nftnl_expr_set_u64(e, NFTNL_EXPR_LIMIT_UNIT, 1);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_LIMIT_BURST, (uint32_t)per_second);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_LIMIT_TYPE, NFT_LIMIT_PKTS);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_LIMIT_FLAGS, 0);
+}
+
+void do_verdict(struct rule_list *l, int verdict)
+{
+	struct nftnl_expr *e = append(l, "immediate");
+
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_IMM_DREG, NFT_REG_VERDICT);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_IMM_VERDICT, (uint32_t)verdict);
+}
+
+void do_verdict_map(struct rule_list *l, const char *map)
+{
+	struct nftnl_expr *e = append(l, "lookup");
+
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_SREG, REGISTER);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_DREG, NFT_REG_VERDICT);
+	nftnl_expr_set_str(e, NFTNL_EXPR_LOOKUP_SET, map);
+}
+
+void do_notrack(struct rule_list *l)
+{
+	append(l, "notrack");
+}
+
+void do_count(struct rule_list *l, const char *counter)
+{
+	struct nftnl_expr *e = append(l, "objref");
+
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_OBJREF_IMM_TYPE, NFT_OBJECT_COUNTER);
+	nftnl_expr_set_str(e, NFTNL_EXPR_OBJREF_IMM_NAME, counter);
+}
+
+void do_log(struct rule_list *l, const char *prefix, uint16_t group, uint32_t snap_bytes)
+{
+	struct nftnl_expr *e = append(l, "log");
+
+	if (!e)
+		return;
+	nftnl_expr_set_str(e, NFTNL_EXPR_LOG_PREFIX, prefix);
+	nftnl_expr_set_u16(e, NFTNL_EXPR_LOG_GROUP, group);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_LOG_SNAPLEN, snap_bytes);
+}
+
+void do_reject(struct rule_list *l)
+{
+	struct nftnl_expr *e = append(l, "reject");
+
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_REJECT_TYPE, NFT_REJECT_ICMPX_UNREACH);
+	nftnl_expr_set_u8(e, NFTNL_EXPR_REJECT_CODE, NFT_REJECT_ICMPX_ADMIN_PROHIBITED);
+}
+
+void do_tproxy(struct rule_list *l, uint16_t port)
+{
+	struct nftnl_expr *e = append(l, "immediate");
+	uint16_t wire = htons(port);
+
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_IMM_DREG, REGISTER);
+	nftnl_expr_set(e, NFTNL_EXPR_IMM_DATA, &wire, sizeof(wire));
+	do_tproxy_loaded_port(l);
+}
+
+void do_tproxy_loaded_port(struct rule_list *l)
+{
+	struct nftnl_expr *e = append(l, "tproxy");
+
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_TPROXY_FAMILY, NFPROTO_UNSPEC); /* IPv4 and IPv6 */
+	nftnl_expr_set_u32(e, NFTNL_EXPR_TPROXY_REG_PORT, REGISTER);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: the socket is configured here and read elsewhere, by a program that has no right to configure
+ * one. The kernel gathers records until a few are there or a tenth of a second has passed, then sends them as one
+ * datagram.
+ */
+#include "vethguard/fence/fence.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libmnl/libmnl.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_log.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define RECEIVE_BYTES (8 * 1024 * 1024)
+#define GATHER_BYTES (16 * 1024) /* of one datagram */
+#define GATHER_PACKETS 32
+#define GATHER_CENTISECONDS 10
+
+static struct nlmsghdr *config_begin(char *buffer, uint16_t group, uint32_t sequence)
+{
+	struct nlmsghdr *header = mnl_nlmsg_put_header(buffer);
+	struct nfgenmsg *nfg;
+
+	header->nlmsg_type = NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_CONFIG;
+	header->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
+	header->nlmsg_seq = sequence;
+	nfg = mnl_nlmsg_put_extra_header(header, sizeof(*nfg));
+	nfg->nfgen_family = AF_UNSPEC;
+	nfg->version = NFNETLINK_V0;
+	nfg->res_id = htons(group);
+	return header;
+}
+
+static int config_send(int fd, const struct nlmsghdr *header)
+{
+	_Alignas(struct nlmsghdr) char reply[1024];
+	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+	ssize_t n = sendto(fd, header, header->nlmsg_len, 0, (struct sockaddr *)&kernel,
+		sizeof(kernel));
+
+	if (n >= 0)
+		n = recv(fd, reply, sizeof(reply), 0);
+	if (n < 0)
+		return -errno;
+	return mnl_cb_run(reply, (size_t)n, header->nlmsg_seq, 0, NULL, NULL) < 0 ? -errno : 0;
+}
+
+static int bind_group(int fd, uint16_t group)
+{
+	_Alignas(struct nlmsghdr) char buffer[256];
+	struct nlmsghdr *header = config_begin(buffer, group, 1);
+	struct nfulnl_msg_config_cmd command = {.command = NFULNL_CFG_CMD_BIND};
+
+	mnl_attr_put(header, NFULA_CFG_CMD, sizeof(command), &command);
+	return config_send(fd, header);
+}
+
+static int set_parameters(int fd, uint16_t group)
+{
+	_Alignas(struct nlmsghdr) char buffer[256];
+	struct nlmsghdr *header = config_begin(buffer, group, 2);
+	struct nfulnl_msg_config_mode mode = {
+		.copy_range = htonl(FENCE_SNAP_BYTES), .copy_mode = NFULNL_COPY_PACKET};
+
+	mnl_attr_put(header, NFULA_CFG_MODE, sizeof(mode), &mode);
+	mnl_attr_put_u32(header, NFULA_CFG_NLBUFSIZ, htonl(GATHER_BYTES));
+	mnl_attr_put_u32(header, NFULA_CFG_TIMEOUT, htonl(GATHER_CENTISECONDS));
+	mnl_attr_put_u32(header, NFULA_CFG_QTHRESH, htonl(GATHER_PACKETS));
+	return config_send(fd, header);
+}
+
+static void size_receive_buffer(int fd)
+{
+	int bytes = RECEIVE_BYTES, one = 1;
+
+	/* "Force" needs the privilege over the machine; without it the limit of net.core.rmem_max has to do. */
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	(void)setsockopt(fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, &one, sizeof(one));
+}
+
+int fence_nflog_open(uint16_t group)
+{
+	struct sockaddr_nl any = {.nl_family = AF_NETLINK};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+	int result = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0)
+		result = -errno;
+	if (result == 0)
+		size_receive_buffer(fd);
+	if (result == 0)
+		result = bind_group(fd, group);
+	if (result == 0)
+		result = set_parameters(fd, group);
+	if (result == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+		result = -errno;
+	if (result == 0)
+		return fd;
+	close(fd);
+	return result;
+}

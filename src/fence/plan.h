@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan: what the fence of one interface consists of, as data: setting it up and checking it read the same plan.
+ * Private to fence/. */
+#ifndef VETHGUARD_SRC_FENCE_PLAN_H
+#define VETHGUARD_SRC_FENCE_PLAN_H
+
+#include "expr.h"
+#include "vethguard/fence/fence.h"
+
+#define FENCE_TABLE "vethguard"
+#define FENCE_LINKS "links"           /* set of the fenced interfaces */
+#define FENCE_SANDBOXES "sandboxes"   /* map from interface to its chain */
+#define FENCE_EXTENSIONS "extensions" /* IPv6 next headers that are not the payload's own */
+#define FENCE_CHAINS_MAX 8
+#define FENCE_NAME_MAX 32 /* a prefix below and an interface's name */
+
+/* Prefixes of what exists once per interface. */
+#define FENCE_INGRESS_PREFIX "in-"
+#define FENCE_LINK_PREFIX "link-"
+#define FENCE_UDP_PREFIX "udp-"
+#define FENCE_COUNTER_PREFIX "drop-"
+
+struct chain_plan {
+	uint32_t family;
+	char name[FENCE_NAME_MAX];
+	const char *device; /* netdev only; borrowed from the spec */
+	bool base;
+	uint32_t hook, policy;
+	int32_t priority;
+	void (*build)(struct rule_list *l, const struct fence_spec *spec);
+};
+
+char *fence_name(char out[FENCE_NAME_MAX], const char *prefix, const char *interface);
+/* -EINVAL for a spec that no fence can be made of. */
+int fence_spec_check(const struct fence_spec *spec);
+/* Fills out and returns how many chains there are. A chain comes after the chains it is reached from are not needed
+ * before: per-interface chains first. */
+size_t fence_plan(const struct fence_spec *spec, struct chain_plan out[FENCE_CHAINS_MAX]);
+/* The rules of one chain; rule_list_fini() afterwards. 0 or -ENOMEM. */
+int fence_plan_rules(const struct chain_plan *chain, const struct fence_spec *spec, struct rule_list *out);
+
+/* The chains' contents (rules_ingress.c, rules_inet.c). */
+void rules_ingress(struct rule_list *l, const struct fence_spec *spec);
+void rules_link(struct rule_list *l, const struct fence_spec *spec);
+void rules_prerouting(struct rule_list *l, const struct fence_spec *spec);
+void rules_output(struct rule_list *l, const struct fence_spec *spec);
+void rules_forward(struct rule_list *l, const struct fence_spec *spec);
+void rules_input(struct rule_list *l, const struct fence_spec *spec);
+/* Log, count, and leave the verdict to the caller. */
+void rules_note(struct rule_list *l, const struct fence_spec *spec, const char *prefix);
+/* IPv6 next headers in the set FENCE_EXTENSIONS. */
+extern const uint8_t rules_extensions[];
+extern const size_t rules_extension_count;
+
+#endif

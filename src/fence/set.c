@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: setting a fence writes everything the plan holds, whether or not it is there, in one
+ * transaction: create what is missing, empty each chain and refill it, empty the set of ports and refill it. The
+ * kernel switches to the new generation at once, and a chain that is flushed and refilled in one transaction is never
+ * seen empty. Counters are kept.
+ *
+ * Removing reads what is there and deletes that, on condition that nobody changed the rules in between; the last
+ * fence of a namespace takes the tables with it.
+ */
+#include "vethguard/fence/fence.h"
+
+#include <errno.h>
+#include <libnftnl/chain.h>
+#include <string.h>
+
+#include "objects.h"
+
+#define REMOVE_TRIES 8 /* each lost to somebody else's change of the same namespace's rules */
+
+static const uint32_t families[] = {NFPROTO_NETDEV, NFPROTO_INET};
+
+static void batch_sets(struct nft_batch *b, const struct fence_spec *spec)
+{
+	char name[FENCE_NAME_MAX];
+
+	for (enum set_kind kind = 0; kind < SET_KIND_COUNT; kind++) {
+		struct set_plan plan = set_plan(kind, spec, name);
+
+		batch_set(b, NFT_MSG_NEWSET, &plan);
+		if (kind == SET_UDP || kind == SET_EXTENSIONS)
+			batch_elements_flush(b, &plan);
+		batch_elements(b, NFT_MSG_NEWSETELEM, kind, spec);
+	}
+}
+
+static void batch_fence(struct nft_batch *b, const struct fence_spec *spec)
+{
+	struct chain_plan chains[FENCE_CHAINS_MAX];
+	size_t count = fence_plan(spec, chains);
+
+	for (size_t i = 0; i < 2; i++) {
+		batch_table(b, NFT_MSG_NEWTABLE, families[i]);
+		batch_counter(b, NFT_MSG_NEWOBJ, families[i], spec->interface);
+	}
+	for (size_t i = 0; i < count; i++) {
+		batch_chain(b, NFT_MSG_NEWCHAIN, &chains[i]);
+		batch_rules_flush(b, &chains[i]);
+	}
+	batch_sets(b, spec);
+	for (size_t i = 0; i < count; i++)
+		batch_rules(b, &chains[i], spec);
+}
+
+static void batch_udp_ports(struct nft_batch *b, const struct fence_spec *spec)
+{
+	char name[FENCE_NAME_MAX];
+	struct set_plan plan = set_plan(SET_UDP, spec, name);
+
+	batch_elements_flush(b, &plan);
+	batch_elements(b, NFT_MSG_NEWSETELEM, SET_UDP, spec);
+}
+
+static int change(const struct fence_spec *spec,
+	void (*fill)(struct nft_batch *b, const struct fence_spec *spec))
+{
+	struct nft nft;
+	struct nft_batch b;
+	int result = fence_spec_check(spec);
+
+	if (result == 0)
+		result = nft_open(&nft);
+	if (result < 0)
+		return result;
+	result = nft_batch_init(&b, &nft);
+	if (result == 0) {
+		fill(&b, spec);
+		result = nft_batch_send(&b);
+		nft_batch_fini(&b);
+	}
+	nft_close(&nft);
+	return result;
+}
+
+int fence_set(const struct fence_spec *spec)
+{
+	return change(spec, batch_fence);
+}
+
+int fence_set_udp_ports(const struct fence_spec *spec)
+{
+	return change(spec, batch_udp_ports);
+}
+
+/* What of the fence is there. */
+struct inventory {
+	const char *ingress; /* name of the chain to remove */
+	bool have_ingress, have_others;
+	bool have_table[2]; /* as in families */
+};
+
+static int take_chain(const struct nlmsghdr *reply, void *context)
+{
+	struct inventory *inventory = context;
+	struct nftnl_chain *c = nftnl_chain_alloc();
+	const char *table, *name;
+
+	if (!c)
+		return MNL_CB_ERROR;
+	if (nftnl_chain_nlmsg_parse(reply, c) == 0) {
+		table = nftnl_chain_get_str(c, NFTNL_CHAIN_TABLE);
+		name = nftnl_chain_get_str(c, NFTNL_CHAIN_NAME);
+		if (strcmp(table, FENCE_TABLE) == 0 && strcmp(name, inventory->ingress) == 0)
+			inventory->have_ingress = true;
+		else if (strcmp(table, FENCE_TABLE) == 0)
+			inventory->have_others = true;
+	}
+	nftnl_chain_free(c);
+	return MNL_CB_OK;
+}
+
+static int take_table(const struct nlmsghdr *reply, void *context)
+{
+	(void)reply;
+	*(bool *)context = true;
+	return MNL_CB_OK;
+}
+
+static int look_for_tables(struct nft *nft, struct inventory *inventory)
+{
+	_Alignas(struct nlmsghdr) char request[256];
+	int result = 0;
+
+	for (size_t i = 0; i < 2 && result == 0; i++) {
+		struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
+			request, NFT_MSG_GETTABLE, (uint16_t)families[i], NLM_F_ACK, 0);
+
+		mnl_attr_put_strz(header, NFTA_TABLE_NAME, FENCE_TABLE);
+		result = nft_query(nft, header, take_table, &inventory->have_table[i]);
+		if (result == -ENOENT)
+			result = 0;
+	}
+	return result;
+}
+
+static int look(struct nft *nft, struct inventory *inventory)
+{
+	_Alignas(struct nlmsghdr) char request[256];
+	struct nlmsghdr *header;
+	int result = look_for_tables(nft, inventory);
+
+	if (result < 0)
+		return result;
+	header = nftnl_nlmsg_build_hdr(request, NFT_MSG_GETCHAIN, NFPROTO_NETDEV, NLM_F_DUMP, 0);
+	return nft_query(nft, header, take_chain, inventory);
+}
+
+/*
+ * The inet side may be there in part only; nf_tables has no "delete if there" before Linux 6.3. Writing all of it
+ * first makes every deletion succeed, and none of it is seen because it is one transaction.
+ */
+static void batch_remove_one(struct nft_batch *b, const struct fence_spec *spec, bool have_ingress)
+{
+	struct chain_plan chains[FENCE_CHAINS_MAX];
+	char name[FENCE_NAME_MAX];
+	struct set_plan udp = set_plan(SET_UDP, spec, name);
+	size_t count = fence_plan(spec, chains);
+
+	for (size_t i = 0; i < 2; i++) {
+		batch_table(b, NFT_MSG_NEWTABLE, families[i]);
+		batch_counter(b, NFT_MSG_NEWOBJ, families[i], spec->interface);
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (chains[i].base)
+			continue;
+		batch_chain(b, NFT_MSG_NEWCHAIN, &chains[i]);
+		batch_rules_flush(b, &chains[i]);
+		for (enum set_kind kind = SET_LINKS; kind <= SET_SANDBOXES; kind++) {
+			struct set_plan plan = set_plan(kind, spec, name);
+
+			batch_set(b, NFT_MSG_NEWSET, &plan);
+			batch_elements(b, NFT_MSG_NEWSETELEM, kind, spec);
+			batch_elements(b, NFT_MSG_DELSETELEM, kind, spec);
+		}
+		batch_chain(b, NFT_MSG_DELCHAIN, &chains[i]);
+	}
+	udp = set_plan(SET_UDP, spec, name);
+	batch_set(b, NFT_MSG_NEWSET, &udp);
+	batch_set(b, NFT_MSG_DELSET, &udp);
+	if (have_ingress) {
+		batch_rules_flush(b, &chains[0]);
+		batch_chain(b, NFT_MSG_DELCHAIN, &chains[0]);
+	}
+	for (size_t i = 0; i < 2; i++)
+		batch_counter(b, NFT_MSG_DELOBJ, families[i], spec->interface);
+}
+
+static int remove_found(struct nft *nft, const struct fence_spec *spec,
+	const struct inventory *inventory, uint32_t generation)
+{
+	struct nft_batch b;
+	int result = nft_batch_init(&b, nft);
+
+	if (result < 0)
+		return result;
+	nft_batch_require_generation(&b, generation);
+	if (inventory->have_others) {
+		batch_remove_one(&b, spec, inventory->have_ingress);
+	} else {
+		for (size_t i = 0; i < 2; i++)
+			if (inventory->have_table[i])
+				batch_table(&b, NFT_MSG_DELTABLE, families[i]);
+	}
+	result = nft_batch_send(&b);
+	nft_batch_fini(&b);
+	return result;
+}
+
+static int remove_once(struct nft *nft, const struct fence_spec *spec)
+{
+	char ingress[FENCE_NAME_MAX];
+	struct inventory inventory = {
+		.ingress = fence_name(ingress, FENCE_INGRESS_PREFIX, spec->interface)};
+	uint32_t generation;
+	int result = nft_generation(nft, &generation);
+
+	if (result == 0)
+		result = look(nft, &inventory);
+	if (result < 0)
+		return result == -EINTR ? -ERESTART : result; /* a dump that was overtaken */
+	if (!inventory.have_table[0] && !inventory.have_table[1])
+		return 0;
+	return remove_found(nft, spec, &inventory, generation);
+}
+
+int fence_remove(const char *interface)
+{
+	struct fence_spec spec = {.tcp_port = 1, .dns_port = 1};
+	size_t n = strnlen(interface, IFNAMSIZ);
+	struct nft nft;
+	int result;
+
+	if (n == 0 || n == IFNAMSIZ)
+		return -EINVAL;
+	memcpy(spec.interface, interface, n);
+	result = nft_open(&nft);
+	if (result < 0)
+		return result;
+	result = -ERESTART;
+	for (int i = 0; i < REMOVE_TRIES && result == -ERESTART; i++)
+		result = remove_once(&nft, &spec);
+	nft_close(&nft);
+	return result == -ERESTART ? -EAGAIN : result;
+}

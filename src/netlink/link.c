@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: interfaces, always named by name: rtnetlink takes IFLA_IFNAME instead of an index. */
+#include "request.h"
+
+#include <errno.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <linux/veth.h>
+#include <string.h>
+
+static int link_begin(struct request *r, uint16_t type, uint16_t flags, const char *name,
+	struct ifinfomsg **out)
+{
+	int result = interface_name_check(name);
+
+	if (result < 0)
+		return result;
+	*out = request_begin(r, type, flags, sizeof(struct ifinfomsg));
+	(*out)->ifi_family = AF_UNSPEC;
+	mnl_attr_put_strz(r->header, IFLA_IFNAME, name);
+	return 0;
+}
+
+static void put_peer(struct request *r, const char *name, const uint8_t mac[6], int netns_fd)
+{
+	struct nlattr *peer = mnl_attr_nest_start(r->header, VETH_INFO_PEER);
+
+	mnl_nlmsg_put_extra_header(r->header, sizeof(struct ifinfomsg));
+	mnl_attr_put_strz(r->header, IFLA_IFNAME, name);
+	mnl_attr_put(r->header, IFLA_ADDRESS, 6, mac);
+	mnl_attr_put_u32(r->header, IFLA_NET_NS_FD, (uint32_t)netns_fd);
+	mnl_attr_nest_end(r->header, peer);
+}
+
+int netlink_veth_add(struct netlink *nl, const char *name, const uint8_t mac[6],
+	const char *peer_name, const uint8_t peer_mac[6], int peer_netns_fd)
+{
+	struct request r;
+	struct ifinfomsg *link;
+	struct nlattr *info, *data;
+	int result = interface_name_check(peer_name);
+
+	if (result == 0)
+		result = link_begin(&r, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, name, &link);
+	if (result < 0)
+		return result;
+	mnl_attr_put(r.header, IFLA_ADDRESS, 6, mac);
+	info = mnl_attr_nest_start(r.header, IFLA_LINKINFO);
+	mnl_attr_put_str(r.header, IFLA_INFO_KIND, "veth");
+	data = mnl_attr_nest_start(r.header, IFLA_INFO_DATA);
+	put_peer(&r, peer_name, peer_mac, peer_netns_fd);
+	mnl_attr_nest_end(r.header, data);
+	mnl_attr_nest_end(r.header, info);
+	return request_run(nl, &r, NULL, NULL);
+}
+
+int netlink_link_delete(struct netlink *nl, const char *name)
+{
+	struct request r;
+	struct ifinfomsg *link;
+	int result = link_begin(&r, RTM_DELLINK, 0, name, &link);
+
+	return result < 0 ? result : request_run(nl, &r, NULL, NULL);
+}
+
+int netlink_link_up(struct netlink *nl, const char *name)
+{
+	struct request r;
+	struct ifinfomsg *link;
+	int result = link_begin(&r, RTM_NEWLINK, 0, name, &link);
+
+	if (result < 0)
+		return result;
+	link->ifi_flags = IFF_UP;
+	link->ifi_change = IFF_UP;
+	return request_run(nl, &r, NULL, NULL);
+}
+
+static int take_index(const struct nlmsghdr *reply, void *context)
+{
+	const struct ifinfomsg *link = mnl_nlmsg_get_payload(reply);
+
+	if (reply->nlmsg_type == RTM_NEWLINK && link->ifi_index > 0)
+		*(unsigned *)context = (unsigned)link->ifi_index;
+	return MNL_CB_OK;
+}
+
+unsigned netlink_link_index(struct netlink *nl, const char *name)
+{
+	struct request r;
+	struct ifinfomsg *link;
+	unsigned index = 0;
+
+	if (link_begin(&r, RTM_GETLINK, 0, name, &link) < 0)
+		return 0;
+	return request_run(nl, &r, take_index, &index) < 0 ? 0 : index;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: a namespace is entered by a short-lived thread, never by the calling one. A thread that
+ * unshares or joins a namespace and then ends needs no way back; the calling thread may lack the right to one: in a
+ * user namespace of our own, the network namespace we came from still belongs to the parent.
+ */
+#include "vethguard/netlink/netns.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SYSCTL_PATH_MAX 160 /* bytes of "/proc/sys/net/" and the entry's name */
+
+struct visit {
+	int netns_fd; /* -1: a new namespace */
+	int (*what)(void *context);
+	void *context;
+	int result;
+};
+
+int netns_current(void)
+{
+	int fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static void *visit_run(void *argument)
+{
+	struct visit *v = argument;
+	int entered = v->netns_fd < 0 ? unshare(CLONE_NEWNET) : setns(v->netns_fd, CLONE_NEWNET);
+
+	v->result = entered < 0 ? -errno : v->what(v->context);
+	return NULL;
+}
+
+static int visit_in_thread(struct visit *v)
+{
+	pthread_t thread;
+	int error = pthread_create(&thread, NULL, visit_run, v);
+
+	if (error)
+		return -error;
+	pthread_join(thread, NULL);
+	return v->result;
+}
+
+static int open_current(void *context)
+{
+	(void)context;
+	return netns_current();
+}
+
+int netns_new(void)
+{
+	struct visit v = {.netns_fd = -1, .what = open_current};
+
+	return visit_in_thread(&v);
+}
+
+int netns_run(int netns_fd, int (*what)(void *context), void *context)
+{
+	struct visit v = {.netns_fd = netns_fd, .what = what, .context = context};
+
+	return netns_fd < 0 ? -EBADF : visit_in_thread(&v);
+}
+
+int netns_sysctl(const char *name, const char *value)
+{
+	char path[SYSCTL_PATH_MAX];
+	int n = snprintf(path, sizeof(path), "/proc/sys/net/%s", name);
+	int fd, result = 0;
+
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return -ENAMETOOLONG;
+	if (strstr(name, ".."))
+		return -EINVAL;
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, value, strlen(value)) < 0)
+		result = -errno;
+	close(fd);
+	return result;
+}
