@@ -54,6 +54,8 @@ enum event_finding {
 	EVENT_FINDING_PRIVATE_ADDRESS,  /* a name resolved to a refused address */
 	EVENT_FINDING_FENCE_CHANGED,
 	EVENT_FINDING_ROLE_DIED,
+	EVENT_FINDING_BROKEN_STREAM,    /* a worker's events could not be read: its stream ended there */
+	EVENT_FINDING_PACKETS_LOST,     /* copies of dropped packets were lost: counts are a lower bound */
 	EVENT_FINDING_COUNT
 };
 
@@ -112,7 +114,15 @@ struct event {
 	enum event_lifecycle lifecycle;
 };
 
-/* Encoded size, or 0 where it does not fit cap (never for cap >= EVENT_BYTES_MAX). */
+/* Which kinds a worker may report: the others come from the supervisor or the recorder itself. */
+static inline bool event_kind_is_of_worker(enum event_kind kind)
+{
+	return kind == EVENT_HTTP || kind == EVENT_DNS || kind == EVENT_CONNECTION || kind == EVENT_FLOW ||
+	       kind == EVENT_FINDING;
+}
+
+/* Encoded size, or 0 where it does not fit cap (never for cap >= EVENT_BYTES_MAX). Texts are cut at EVENT_TEXT_MAX, or
+ * shorter where all together would not fit; a time out of range becomes the nearest in range, a count of 0 becomes 1. */
 size_t event_encode(const struct event *event, uint8_t *out, size_t cap);
 /* Slices borrow from the input. 0 or -EBADMSG: any field out of range, any trailing byte. */
 int event_decode(const uint8_t *p, size_t n, struct event *out);

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Detection Finding (2004) and Application Lifecycle (6002): what should not happen, and start and
+ * stop. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "recorder/ocsf_parts.h"
+
+#define ACTIVITY_CREATE 1
+#define ACTIVITY_START 3
+#define ACTIVITY_STOP 4
+#define ANALYTIC_RULE 1
+
+static const char *const finding_codes[] = {
+        [EVENT_FINDING_NONE] = "none",
+        [EVENT_FINDING_BINDING_MISMATCH] = "binding-mismatch",
+        [EVENT_FINDING_PLACEHOLDER_LEAK] = "placeholder-leak",
+        [EVENT_FINDING_CREDENTIAL_ECHO] = "credential-echo",
+        [EVENT_FINDING_DNS_TUNNEL] = "dns-tunnel",
+        [EVENT_FINDING_SMUGGLING] = "ambiguous-http",
+        [EVENT_FINDING_PRIVATE_ADDRESS] = "private-address",
+        [EVENT_FINDING_FENCE_CHANGED] = "fence-changed",
+        [EVENT_FINDING_ROLE_DIED] = "process-died",
+        [EVENT_FINDING_BROKEN_STREAM] = "broken-event-stream",
+        [EVENT_FINDING_PACKETS_LOST] = "packet-copies-lost",
+};
+_Static_assert(sizeof(finding_codes) / sizeof(finding_codes[0]) == EVENT_FINDING_COUNT,
+        "one code per finding");
+
+static uint32_t finding_activity(const struct event *event)
+{
+	(void)event;
+	return ACTIVITY_CREATE;
+}
+
+static void write_related(struct ocsf_line *line)
+{
+	struct json *j = &line->json;
+	char uid[SEAL_UID_DIGITS + 1];
+
+	if (!line->event->about)
+		return;
+	snprintf(uid, sizeof(uid), "%016" PRIx64, line->event->about);
+	json_array(j, "related_events");
+	json_object(j, NULL);
+	json_literal(j, "uid", uid);
+	json_end_object(j);
+	json_end_array(j);
+}
+
+void ocsf_finding_info(struct ocsf_line *line)
+{
+	struct json *j = &line->json;
+	const struct event *e = line->event;
+	const char *code = finding_codes[e->finding];
+	char uid[SEAL_UID_DIGITS + 1];
+
+	snprintf(uid, sizeof(uid), "%016" PRIx64, e->id);
+	json_object(j, "finding_info");
+	json_literal(j, "uid", uid);
+	json_literal(j, "title", event_finding_title(e->finding));
+	ocsf_text(j, "desc", e->detail, OCSF_TEXT_MAX);
+	json_array(j, "types");
+	json_literal(j, NULL, code);
+	json_end_array(j);
+	json_object(j, "analytic");
+	json_literal(j, "name", code);
+	json_int(j, "type_id", ANALYTIC_RULE);
+	json_end_object(j);
+	write_related(line);
+	json_end_object(j);
+}
+
+static void write_evidence(struct ocsf_line *line)
+{
+	struct json *j = &line->json;
+	const struct event *e = line->event;
+
+	if (!e->src.family && !e->dst.family && !e->upstream.family && !e->host.n)
+		return;
+	json_array(j, "evidences");
+	json_object(j, NULL);
+	ocsf_src_endpoint(line);
+	ocsf_dst_endpoint(line);
+	if (e->dns_type)
+		ocsf_query(line);
+	if (e->method.n)
+		ocsf_http_request(line);
+	ocsf_tls(line);
+	json_end_object(j);
+	json_end_array(j);
+}
+
+static void finding_body(struct ocsf_line *line)
+{
+	struct json *j = &line->json;
+	const struct event *e = line->event;
+
+	ocsf_finding_info(line);
+	json_bool(j, "is_alert", true);
+	write_evidence(line);
+	if (e->credential.n) {
+		json_object(j, "unmapped");
+		json_string(j, "credential", e->credential, OCSF_NAME_MAX);
+		json_end_object(j);
+	}
+}
+
+static uint32_t lifecycle_activity(const struct event *event)
+{
+	return event->lifecycle == EVENT_START ? ACTIVITY_START : ACTIVITY_STOP;
+}
+
+static void lifecycle_body(struct ocsf_line *line)
+{
+	struct json *j = &line->json;
+	char uid[SEAL_UID_DIGITS + 1];
+
+	snprintf(uid, sizeof(uid), "%016" PRIx64, line->sandbox->uid);
+	json_object(j, "app");
+	json_string(j, "name", slice_from_string(line->sandbox->name), OCSF_NAME_MAX);
+	json_literal(j, "uid", uid);
+	json_end_object(j);
+	ocsf_text(j, "status_detail", line->event->detail, OCSF_TEXT_MAX);
+}
+
+#define PROFILES OCSF_CONSTANT("\"profiles\":[\"host\",\"record_integrity\",\"security_control\"]")
+
+const struct ocsf_class ocsf_finding = {
+        .uid = 2004,
+        .head = OCSF_CONSTANT("\"class_uid\":2004,\"category_uid\":2"),
+        .profiles = PROFILES,
+        .activity = finding_activity,
+        .body = finding_body,
+};
+
+const struct ocsf_class ocsf_lifecycle = {
+        .uid = 6002,
+        .head = OCSF_CONSTANT("\"class_uid\":6002,\"category_uid\":6"),
+        .profiles = PROFILES,
+        .activity = lifecycle_activity,
+        .body = lifecycle_body,
+};

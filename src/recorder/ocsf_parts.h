@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts that lines of several classes share, and the classes' own writers. */
+#ifndef RECORDER_OCSF_PARTS_H
+#define RECORDER_OCSF_PARTS_H
+
+#include "recorder/ocsf.h"
+
+/* A slice in a static table: SLICE() is no constant expression. */
+#define OCSF_CONSTANT(literal)                 \
+	{                                      \
+		(literal), sizeof(literal) - 1 \
+	}
+
+/* One line being written. */
+struct ocsf_line {
+	struct json json;
+	const struct ocsf_sandbox *sandbox;
+	const struct event *event;
+};
+
+/* A class as the envelope needs it. */
+struct ocsf_class {
+	uint32_t uid;
+	struct slice head;     /* class_uid and category_uid, as JSON members */
+	struct slice profiles; /* the metadata's profiles, as a JSON member */
+	uint32_t (*activity)(const struct event *event);
+	void (*body)(struct ocsf_line *line);
+};
+
+extern const struct ocsf_class ocsf_http, ocsf_dns, ocsf_connection, ocsf_flow, ocsf_packet,
+        ocsf_lifecycle, ocsf_finding;
+
+/* Members that are JSON already. */
+void ocsf_raw(struct json *j, struct slice members);
+
+/* The endpoints: who asked, where it was to go, and vethguard in between where it was in between.
+ */
+void ocsf_src_endpoint(struct ocsf_line *line);
+void ocsf_dst_endpoint(struct ocsf_line *line);
+void ocsf_proxy_endpoint(struct ocsf_line *line);
+/* Port of the real destination, 0 where it is not known. */
+uint16_t ocsf_destination_port(const struct ocsf_line *line);
+void ocsf_connection_info(struct ocsf_line *line);
+void ocsf_traffic(struct ocsf_line *line);
+void ocsf_tls(struct ocsf_line *line);
+void ocsf_ip(struct json *j, const char *key, const struct ip *ip);
+/* Counts of 64 bits as OCSF's signed long: saturated. */
+void ocsf_count(struct json *j, const char *key, uint64_t v);
+/* A text member, left out where empty. */
+void ocsf_text(struct json *j, const char *key, struct slice text, size_t max);
+void ocsf_query(struct ocsf_line *line);
+void ocsf_http_request(struct ocsf_line *line);
+void ocsf_finding_info(struct ocsf_line *line);
+
+/* ocsf_reason.c: why, as a code ("default", "resolve", ...) and as a sentence. */
+struct slice ocsf_reason_code(const struct event *event);
+struct slice ocsf_reason_text(const struct event *event);
+/* True where the event came out as asked, with nothing to explain. */
+bool ocsf_is_plain(const struct event *event);
+
+/* ocsf_message.c: "POST https://host/path denied: why" into out; returns what was written. */
+struct slice ocsf_message(const struct ocsf_line *line, char *out, size_t out_size);
+
+#endif
