@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * identity: touching the file system with the rights of the invoking user. The supervisor may be
+ * root on behalf of somebody (sudo): what that somebody names, it opens as somebody, so that its
+ * rights are not lent out by mistake.
+ */
+#ifndef SUPERVISOR_IDENTITY_H
+#define SUPERVISOR_IDENTITY_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define IDENTITY_GROUPS_MAX 1024
+
+struct identity {
+	uid_t uid;
+	gid_t gid;
+	bool fixed; /* rootless: there is only one identity, nothing is switched */
+};
+
+/* Runs what(context) with the file system rights (setfsuid(2)) and the groups of id. what's result,
+ * or -errno. Only from the main thread, while there is no other. Failing to come back is fatal. */
+int identity_run(const struct identity *id, int (*what)(void *context), void *context);
+/* Becomes id for good: groups, gid, uid. For a child before it executes. 0 or -errno. */
+int identity_become(const struct identity *id);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loading settings. All errors of one file are gathered into one text, so that the operator mends
+ * them in one go. The configuration is read before the policy and both are read whole before
+ * anything is started: a session that cannot be set up leaves nothing to undo.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/presets.h"
+#include "supervisor/settings.h"
+
+#define HOST_FILE_MAX (1u << 20) /* bytes of resolv.conf and hosts that are looked at */
+
+/* The diagnostics as diag_print() shows them, in memory. */
+static char *diagnostics_text(const struct diag_list *diags)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	if (!out)
+		return NULL;
+	diag_print(diags, out);
+	if (fclose(out) != 0) {
+		free(text);
+		return NULL;
+	}
+	while (n && text[n - 1] == '\n')
+		text[--n] = 0;
+	return text;
+}
+
+static int load_files(struct settings *s, const char *policy_path, const char *config_path,
+        bool observe, struct diag_list *diags)
+{
+	char presets[PATH_MAX];
+	struct policy_reader reader = policy_reader_files(presets_directory(presets));
+	struct policy_load_options options = {.observe = observe};
+	int error = 0;
+
+	if (config_path[0])
+		error = config_load(&reader, config_path, &s->config, diags);
+	if (!error)
+		error = policy_load(
+		        &reader, policy_path, &options, &s->image, &s->image_size, diags);
+	if (!error)
+		error = policy_open(&s->policy, s->image, s->image_size);
+	return error;
+}
+
+/* A file of the host's, as much as HOST_FILE_MAX. Missing or unreadable: empty, as the C library
+ * takes it. */
+static struct slice read_host_file(const char *path, char **memory)
+{
+	FILE *in = fopen(path, "re");
+	size_t n = 0;
+
+	*memory = in ? malloc(HOST_FILE_MAX) : NULL;
+	if (*memory)
+		n = fread(*memory, 1, HOST_FILE_MAX, in);
+	if (in)
+		fclose(in);
+	return slice_of(*memory ? *memory : "", n);
+}
+
+static void find_servers(struct settings *s)
+{
+	char *memory;
+
+	s->server_count = s->config.server_count;
+	memcpy(s->servers, s->config.servers, sizeof s->servers);
+	if (s->server_count)
+		return;
+	struct slice text = read_host_file("/etc/resolv.conf", &memory);
+	s->server_count = settings_parse_resolv(text, s->servers, CONFIG_SERVERS_MAX);
+	free(memory);
+	if (s->server_count == 0) { /* resolv.conf(5): the name server on the local machine */
+		s->servers[0] = (struct config_server){{4, {127, 0, 0, 1}}, 53};
+		s->server_count = 1;
+	}
+}
+
+static int find_hosts(struct settings *s)
+{
+	char *memory;
+	size_t own = s->config.host_count;
+
+	s->hosts = calloc(CONFIG_HOSTS_MAX, sizeof *s->hosts);
+	if (!s->hosts)
+		return -ENOMEM;
+	if (own)
+		memcpy(s->hosts, s->config.hosts, own * sizeof *s->hosts);
+	s->host_count = own;
+	struct slice text = read_host_file("/etc/hosts", &memory);
+	if (!settings_parse_hosts(text, s->hosts, own, &s->host_count, CONFIG_HOSTS_MAX))
+		log_warn("/etc/hosts has more than %d names: the rest is not used",
+		        CONFIG_HOSTS_MAX);
+	free(memory);
+	return 0;
+}
+
+int settings_load(struct settings *s, const char *policy_path, const char *config_path,
+        bool observe, char **error)
+{
+	struct diag_list *diags = calloc(1, sizeof *diags);
+
+	memset(s, 0, sizeof *s);
+	*error = NULL;
+	if (!diags)
+		return -ENOMEM;
+	config_init(&s->config);
+	int result = load_files(s, policy_path, config_path, observe, diags);
+	if (!result) {
+		find_servers(s);
+		result = find_hosts(s);
+	}
+	if (result && diags->count)
+		*error = diagnostics_text(diags);
+	free(diags);
+	if (result)
+		settings_fini(s);
+	return result;
+}
+
+void settings_fini(struct settings *s)
+{
+	config_fini(&s->config);
+	free(s->image);
+	free(s->hosts);
+	memset(s, 0, sizeof *s);
+}

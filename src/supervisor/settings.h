@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* settings: what the operator wrote (configuration, policy) and what the host says (resolvers,
+ * hosts, trusted CAs). */
+#ifndef SUPERVISOR_SETTINGS_H
+#define SUPERVISOR_SETTINGS_H
+
+#include "vethguard/policy/config.h"
+
+struct settings {
+	struct config config;
+	uint8_t *image; /* owned: the compiled policy */
+	size_t image_size;
+	struct policy policy; /* borrows image */
+	size_t server_count;
+	struct config_server servers[CONFIG_SERVERS_MAX];
+	size_t host_count;
+	struct config_host *hosts; /* owned: those of the configuration, then those of /etc/hosts */
+};
+
+/* Loads all of it. Paths are NUL-terminated; config_path may be empty. 0, or -EINVAL with what to
+ * tell the operator (malloc'd, several lines, caller frees) in *error, or -ENOMEM with *error NULL.
+ */
+int settings_load(struct settings *settings, const char *policy_path, const char *config_path,
+        bool observe, char **error);
+void settings_fini(struct settings *settings);
+
+/* resolv.conf(5): its nameserver lines. Addresses with a zone and malformed ones are passed over.
+ * Returns the count. */
+size_t settings_parse_resolv(struct slice text, struct config_server *out, size_t max);
+/* hosts(5): one entry per name and address, canonical; malformed lines and names are passed over; a
+ * name that one of the first `own` entries has is the configuration's and is not added. *count goes
+ * on from its value up to max. False: there were more. */
+bool settings_parse_hosts(
+        struct slice text, struct config_host *hosts, size_t own, size_t *count, size_t max);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which kind of source a credential has, and what is under way for whom. The keeper's requests are
+ * hostile input: a number out of range, or a second request while the first is under way, is an
+ * answer and not an accident. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "supervisor/sources.h"
+
+void sources_init(struct sources *s, struct loop *loop, const struct policy *policy,
+        void (*on_source)(struct sources *sources, uint64_t id, int fd, const char *error))
+{
+	memset(s, 0, sizeof *s);
+	s->loop = loop;
+	s->policy = policy;
+	s->on_source = on_source;
+	for (size_t i = 0; i < POLICY_CREDENTIALS_MAX; i++)
+		s->variables[i] = -1;
+}
+
+void sources_fini(struct sources *s)
+{
+	for (size_t i = 0; i < POLICY_CREDENTIALS_MAX; i++) {
+		if (s->runs[i])
+			source_run_free(s->runs[i]);
+		s->runs[i] = NULL;
+		if (s->variables[i] >= 0)
+			close(s->variables[i]);
+		s->variables[i] = -1;
+	}
+}
+
+void sources_run_ended(struct sources *s, uint32_t index, uint64_t id, int fd, const char *error)
+{
+	source_run_free(s->runs[index]);
+	s->runs[index] = NULL;
+	s->on_source(s, id, fd, error);
+}
+
+static int open_file(
+        struct sources *s, const struct policy_credential *c, char error[SOURCE_ERROR_MAX])
+{
+	char path[4096];
+
+	if (c->location.n >= sizeof path) {
+		snprintf(error, SOURCE_ERROR_MAX, "the path is too long");
+		return -1;
+	}
+	memcpy(path, c->location.p, c->location.n);
+	path[c->location.n] = 0;
+	return source_file_open(&s->identity, path, error);
+}
+
+/* A value is in its pipe once: the keeper keeps it from then on. */
+static int take_variable(struct sources *s, uint32_t index, const struct policy_credential *c,
+        char error[SOURCE_ERROR_MAX])
+{
+	int fd = s->variables[index];
+	char shown[256];
+
+	s->variables[index] = -1;
+	if (fd < 0)
+		snprintf(error, SOURCE_ERROR_MAX,
+		        "the environment variable %s was not set when vethguard started",
+		        slice_escape(c->location, shown, sizeof shown));
+	return fd;
+}
+
+static void start_program(
+        struct sources *s, uint64_t id, uint32_t index, const struct policy_credential *c)
+{
+	char error[SOURCE_ERROR_MAX];
+
+	if (s->runs[index]) {
+		s->on_source(s, id, -1, "its program is running already");
+		return;
+	}
+	s->runs[index] = source_run_start(s, c, id, index, error);
+	if (!s->runs[index])
+		s->on_source(s, id, -1, error);
+}
+
+void sources_open(struct sources *s, uint64_t id, uint32_t index)
+{
+	struct policy_credential c;
+	char error[SOURCE_ERROR_MAX] = "";
+	int fd;
+
+	if (index >= policy_credential_count(s->policy) || index >= POLICY_CREDENTIALS_MAX) {
+		s->on_source(s, id, -1, "the policy has no such credential");
+		return;
+	}
+	policy_credential(s->policy, index, &c);
+	if (c.source == POLICY_SOURCE_EXEC) {
+		start_program(s, id, index, &c);
+		return;
+	}
+	fd = c.source == POLICY_SOURCE_FILE ? open_file(s, &c, error)
+	                                    : take_variable(s, index, &c, error);
+	s->on_source(s, id, fd, fd < 0 ? error : NULL);
+}

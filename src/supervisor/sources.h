@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sources: opening what credentials come from, for the keeper. The supervisor hands out descriptors
+ * and never reads a value: files are opened, programs run with a pipe as their output, variables
+ * come as pipes from `vethguard run`.
+ */
+#ifndef SUPERVISOR_SOURCES_H
+#define SUPERVISOR_SOURCES_H
+
+#include "supervisor/identity.h"
+#include "vethguard/loop/loop.h"
+#include "vethguard/policy/policy.h"
+
+#define SOURCE_ERROR_MAX 512
+
+struct source_run; /* a program under way */
+
+struct sources {
+	struct loop *loop;
+	const struct policy *policy;           /* borrowed */
+	struct identity identity;              /* of the invoking user */
+	char directory[4096];                  /* where exec: programs start; empty: "/" */
+	int variables[POLICY_CREDENTIALS_MAX]; /* pipes with values of env: sources, -1: none or
+	                                          given out */
+	struct source_run *runs[POLICY_CREDENTIALS_MAX]; /* at most one program per credential */
+	/* fd >= 0: the callee's, to be read to its end; else error is one sentence. id as given to
+	 * sources_open. */
+	void (*on_source)(struct sources *sources, uint64_t id, int fd, const char *error);
+};
+
+void sources_init(struct sources *sources, struct loop *loop, const struct policy *policy,
+        void (*on_source)(struct sources *sources, uint64_t id, int fd, const char *error));
+/* Kills what runs and closes what is kept. No callback follows. */
+void sources_fini(struct sources *sources);
+/* Answers through on_source, at once or when the program has ended. credential may be out of range.
+ */
+void sources_open(struct sources *sources, uint64_t id, uint32_t credential);
+
+/* The file at path, if it may serve as a credential. The descriptor, or -1 with one sentence in
+ * error. */
+int source_file_open(const struct identity *id, const char *path, char error[SOURCE_ERROR_MAX]);
+
+/* Starts the program of a credential; on_done comes once, with the read end of its output (the
+ * callee's) or -1 and a sentence. NULL: it could not be started, error says why. */
+struct source_run *source_run_start(struct sources *sources,
+        const struct policy_credential *credential, uint64_t id, uint32_t index,
+        char error[SOURCE_ERROR_MAX]);
+void source_run_free(struct source_run *run);
+/* From the run: its end. */
+void sources_run_ended(
+        struct sources *sources, uint32_t index, uint64_t id, int fd, const char *error);
+
+#endif
