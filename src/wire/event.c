@@ -283,6 +283,8 @@ const char *event_finding_title(enum event_finding finding)
 	        [EVENT_FINDING_PRIVATE_ADDRESS] = "Name resolves to a refused address",
 	        [EVENT_FINDING_FENCE_CHANGED] = "Kernel rules of the fence were changed",
 	        [EVENT_FINDING_ROLE_DIED] = "A vethguard process ended unexpectedly",
+	        [EVENT_FINDING_BROKEN_STREAM] = "A worker broke its event stream",
+	        [EVENT_FINDING_PACKETS_LOST] = "Copies of dropped packets were lost",
 	};
 	_Static_assert(
 	        sizeof(titles) / sizeof(titles[0]) == EVENT_FINDING_COUNT, "one title per finding");

@@ -85,6 +85,10 @@ class Schema:
         for key, own in raw.get("attributes", {}).items():
             if not key.startswith("$"):
                 self._add(attributes, key, own)
+        # These two the schema's own compiler fills in for each class; Line.identifiers checks them.
+        for key in ("class_uid", "category_uid"):
+            if kind == "event":
+                attributes[key].pop("enum", None)
         return {
             "name": name,
             "caption": raw.get("caption", name),
