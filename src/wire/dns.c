@@ -262,6 +262,12 @@ static bool take_suffix(struct slice *name, struct slice suffix)
 
 static bool reverse_of_ipv4(struct slice name, struct ip *out)
 {
+	unsigned dots = 0;
+
+	for (size_t i = 0; i < name.n; i++)
+		dots += name.p[i] == '.';
+	if (dots != 3)
+		return false;
 	*out = (struct ip){.family = 4};
 	for (int i = 0; i < 4; i++) {
 		struct slice label = take_last_label(&name);
@@ -270,10 +276,8 @@ static bool reverse_of_ipv4(struct slice name, struct ip *out)
 		if (!slice_to_u64(label, 255, &v) || (label.n > 1 && label.p[0] == '0'))
 			return false;
 		out->bytes[i] = (uint8_t)v;
-		if (i < 3 && name.n == 0)
-			return false;
 	}
-	return name.n == 0;
+	return true;
 }
 
 static int hex_digit(char c)

@@ -55,27 +55,27 @@ static void close_with(struct json *j, char bracket)
 	j->comma = true;
 }
 
-void json_object(struct json *j, const char *key)
+void json_put_object(struct json *j, const char *key)
 {
 	open_with(j, key, '{');
 }
 
-void json_array(struct json *j, const char *key)
+void json_put_array(struct json *j, const char *key)
 {
 	open_with(j, key, '[');
 }
 
-void json_end_object(struct json *j)
+void json_put_end_object(struct json *j)
 {
 	close_with(j, '}');
 }
 
-void json_end_array(struct json *j)
+void json_put_end_array(struct json *j)
 {
 	close_with(j, ']');
 }
 
-void json_int(struct json *j, const char *key, int64_t v)
+void json_put_int(struct json *j, const char *key, int64_t v)
 {
 	char text[24];
 
@@ -83,7 +83,7 @@ void json_int(struct json *j, const char *key, int64_t v)
 	put(j, text, (size_t)snprintf(text, sizeof(text), "%" PRId64, v));
 }
 
-void json_uint(struct json *j, const char *key, uint64_t v)
+void json_put_uint(struct json *j, const char *key, uint64_t v)
 {
 	char text[24];
 
@@ -91,13 +91,13 @@ void json_uint(struct json *j, const char *key, uint64_t v)
 	put(j, text, (size_t)snprintf(text, sizeof(text), "%" PRIu64, v));
 }
 
-void json_bool(struct json *j, const char *key, bool v)
+void json_put_bool(struct json *j, const char *key, bool v)
 {
 	lead(j, key);
 	put(j, v ? "true" : "false", v ? 4 : 5);
 }
 
-void json_null(struct json *j, const char *key)
+void json_put_null(struct json *j, const char *key)
 {
 	lead(j, key);
 	put(j, "null", 4);
@@ -203,7 +203,7 @@ static struct slice cut(struct slice s, size_t max)
 	return slice_of(s.p, n);
 }
 
-void json_string(struct json *j, const char *key, struct slice v, size_t max)
+void json_put_string(struct json *j, const char *key, struct slice v, size_t max)
 {
 	bool whole = max == 0 || v.n <= max;
 	struct slice rest = whole ? v : cut(v, max);
@@ -225,7 +225,7 @@ void json_string(struct json *j, const char *key, struct slice v, size_t max)
 	put_byte(j, '"');
 }
 
-void json_literal(struct json *j, const char *key, const char *v)
+void json_put_literal(struct json *j, const char *key, const char *v)
 {
-	json_string(j, key, slice_from_string(v), 0);
+	json_put_string(j, key, slice_from_string(v), 0);
 }
