@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: every chain of the plan is read back from the kernel and compared with the plan, expression by
- * expression, in the text that libnftnl gives both. Then the sets: the interface is in both of them, every element of
- * the map leads to a chain of ours, and the ports are exactly the spec's. What could undo the rules from beside them
- * counts as changed too: a base chain of our tables that the plan does not have, a dormant table, and in a gate any
- * table but ours.
+ * Theory of operation: every chain of the plan is read back from the kernel and compared with the
+ * plan, expression by expression, in the text that libnftnl gives both. Then the sets: the
+ * interface is in both of them, every element of the map leads to a chain of ours, and the ports
+ * are exactly the spec's. What could undo the rules from beside them counts as changed too: a base
+ * chain of our tables that the plan does not have, a dormant table, and in a gate any table but
+ * ours.
  *
- * The kernel's generation counter is read before and after, so that a change in between starts the comparison again.
+ * The kernel's generation counter is read before and after, so that a change in between starts the
+ * comparison again.
  */
 #include "vethguard/fence/fence.h"
 
@@ -69,11 +71,11 @@ static int take_rule(const struct nlmsghdr *reply, void *context)
 }
 
 static int check_rules(struct nft *nft, const struct chain_plan *chain,
-	const struct fence_spec *spec, struct text texts[2])
+        const struct fence_spec *spec, struct text texts[2])
 {
 	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
 	struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
-		request, NFT_MSG_GETRULE, (uint16_t)chain->family, NLM_F_DUMP, 0);
+	        request, NFT_MSG_GETRULE, (uint16_t)chain->family, NLM_F_DUMP, 0);
 	struct rule_list list;
 	int result = fence_plan_rules(chain, spec, &list);
 
@@ -98,13 +100,14 @@ struct chain_check {
 	bool stale;
 };
 
-static const struct chain_plan *planned(const struct chain_check *check, const struct nftnl_chain *c)
+static const struct chain_plan *planned(
+        const struct chain_check *check, const struct nftnl_chain *c)
 {
 	for (size_t i = 0; i < check->count; i++) {
 		const struct chain_plan *p = &check->chains[i];
 
 		if (p->family == nftnl_chain_get_u32(c, NFTNL_CHAIN_FAMILY) &&
-			strcmp(p->name, nftnl_chain_get_str(c, NFTNL_CHAIN_NAME)) == 0)
+		        strcmp(p->name, nftnl_chain_get_str(c, NFTNL_CHAIN_NAME)) == 0)
 			return p;
 	}
 	return NULL;
@@ -153,7 +156,7 @@ static int take_chain(const struct nlmsghdr *reply, void *context)
 	if (!c)
 		return MNL_CB_ERROR;
 	if (nftnl_chain_nlmsg_parse(reply, c) == 0 &&
-		strcmp(nftnl_chain_get_str(c, NFTNL_CHAIN_TABLE), FENCE_TABLE) == 0) {
+	        strcmp(nftnl_chain_get_str(c, NFTNL_CHAIN_TABLE), FENCE_TABLE) == 0) {
 		p = planned(check, c);
 		if (p && chain_as_planned(c, p))
 			check->found++;
@@ -175,7 +178,7 @@ static int check_chains(struct nft *nft, const struct fence_spec *spec)
 
 	for (size_t i = 0; i < 2 && result == 0; i++) {
 		struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
-			request, NFT_MSG_GETCHAIN, families[i], NLM_F_DUMP, 0);
+		        request, NFT_MSG_GETCHAIN, families[i], NLM_F_DUMP, 0);
 
 		result = nft_query(nft, header, take_chain, &check);
 	}
@@ -203,7 +206,7 @@ static int take_table(const struct nlmsghdr *reply, void *context)
 	if (nftnl_table_nlmsg_parse(reply, t) == 0) {
 		family = nftnl_table_get_u32(t, NFTNL_TABLE_FAMILY);
 		if (strcmp(nftnl_table_get_str(t, NFTNL_TABLE_NAME), FENCE_TABLE) != 0 ||
-			(family != NFPROTO_NETDEV && family != NFPROTO_INET))
+		        (family != NFPROTO_NETDEV && family != NFPROTO_INET))
 			check->stale |= check->whole_namespace;
 		else if (nftnl_table_get_u32(t, NFTNL_TABLE_FLAGS) != 0)
 			check->stale = true;
@@ -219,7 +222,7 @@ static int check_tables(struct nft *nft, const struct fence_spec *spec)
 	struct table_check check = {.whole_namespace = spec->whole_namespace};
 	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
 	struct nlmsghdr *header =
-		nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, AF_UNSPEC, NLM_F_DUMP, 0);
+	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, AF_UNSPEC, NLM_F_DUMP, 0);
 	int result = nft_query(nft, header, take_table, &check);
 
 	if (result < 0)
@@ -305,7 +308,7 @@ static int check_set(struct nft *nft, enum set_kind kind, const struct fence_spe
 	struct set_plan plan = set_plan(kind, spec, name);
 	struct element_check check = {.kind = kind};
 	struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
-		request, NFT_MSG_GETSETELEM, (uint16_t)plan.family, NLM_F_DUMP, 0);
+	        request, NFT_MSG_GETSETELEM, (uint16_t)plan.family, NLM_F_DUMP, 0);
 	size_t wanted = 0;
 	int result;
 

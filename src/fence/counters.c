@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: one named counter in each of the two tables; what the fence refused is their sum. */
+/* Theory of operation: one named counter in each of the two tables; what the fence refused is their
+ * sum. */
 #include "vethguard/fence/fence.h"
 
 #include <errno.h>
@@ -23,11 +24,12 @@ static int take_counter(const struct nlmsghdr *reply, void *context)
 	return MNL_CB_OK;
 }
 
-static int add_counter(struct nft *nft, uint32_t family, const char *name, struct fence_counters *sum)
+static int add_counter(
+        struct nft *nft, uint32_t family, const char *name, struct fence_counters *sum)
 {
 	_Alignas(struct nlmsghdr) char request[512];
 	struct nlmsghdr *header =
-		nftnl_nlmsg_build_hdr(request, NFT_MSG_GETOBJ, (uint16_t)family, NLM_F_ACK, 0);
+	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETOBJ, (uint16_t)family, NLM_F_ACK, 0);
 
 	mnl_attr_put_strz(header, NFTA_OBJ_TABLE, FENCE_TABLE);
 	mnl_attr_put_strz(header, NFTA_OBJ_NAME, name);

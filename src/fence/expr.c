@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: nf_tables runs a rule as a short program over registers. One register is enough here: a load
- * fills it and the tests that follow read it, so one load can serve several tests.
+ * Theory of operation: nf_tables runs a rule as a short program over registers. One register is
+ * enough here: a load fills it and the tests that follow read it, so one load can serve several
+ * tests.
  */
 #include "expr.h"
 
@@ -45,7 +46,8 @@ static struct nftnl_expr *append(struct rule_list *l, const char *name)
 	return e;
 }
 
-void load_payload(struct rule_list *l, enum nft_payload_bases base, uint32_t offset, uint32_t len)
+void rule_load_payload(
+        struct rule_list *l, enum nft_payload_bases base, uint32_t offset, uint32_t len)
 {
 	struct nftnl_expr *e = append(l, "payload");
 
@@ -57,7 +59,7 @@ void load_payload(struct rule_list *l, enum nft_payload_bases base, uint32_t off
 	nftnl_expr_set_u32(e, NFTNL_EXPR_PAYLOAD_LEN, len);
 }
 
-void load_meta(struct rule_list *l, enum nft_meta_keys key)
+void rule_load_meta(struct rule_list *l, enum nft_meta_keys key)
 {
 	struct nftnl_expr *e = append(l, "meta");
 
@@ -67,7 +69,7 @@ void load_meta(struct rule_list *l, enum nft_meta_keys key)
 	nftnl_expr_set_u32(e, NFTNL_EXPR_META_DREG, REGISTER);
 }
 
-void load_mask(struct rule_list *l, const void *mask, uint32_t len)
+void rule_load_mask(struct rule_list *l, const void *mask, uint32_t len)
 {
 	static const uint8_t zero[BITWISE_MAX];
 	struct nftnl_expr *e = len > sizeof(zero) ? NULL : append(l, "bitwise");
@@ -84,7 +86,7 @@ void load_mask(struct rule_list *l, const void *mask, uint32_t len)
 	nftnl_expr_set(e, NFTNL_EXPR_BITWISE_XOR, zero, len);
 }
 
-void test_bytes(struct rule_list *l, enum nft_cmp_ops op, const void *value, uint32_t len)
+void rule_test_bytes(struct rule_list *l, enum nft_cmp_ops op, const void *value, uint32_t len)
 {
 	struct nftnl_expr *e = append(l, "cmp");
 
@@ -95,19 +97,19 @@ void test_bytes(struct rule_list *l, enum nft_cmp_ops op, const void *value, uin
 	nftnl_expr_set(e, NFTNL_EXPR_CMP_DATA, value, len);
 }
 
-void test_u8(struct rule_list *l, enum nft_cmp_ops op, uint8_t value)
+void rule_test_u8(struct rule_list *l, enum nft_cmp_ops op, uint8_t value)
 {
-	test_bytes(l, op, &value, sizeof(value));
+	rule_test_bytes(l, op, &value, sizeof(value));
 }
 
-void test_u16(struct rule_list *l, enum nft_cmp_ops op, uint16_t value)
+void rule_test_u16(struct rule_list *l, enum nft_cmp_ops op, uint16_t value)
 {
 	uint16_t wire = htons(value);
 
-	test_bytes(l, op, &wire, sizeof(wire));
+	rule_test_bytes(l, op, &wire, sizeof(wire));
 }
 
-void test_in_set(struct rule_list *l, const char *set, bool inverted)
+void rule_test_in_set(struct rule_list *l, const char *set, bool inverted)
 {
 	struct nftnl_expr *e = append(l, "lookup");
 
@@ -115,11 +117,11 @@ void test_in_set(struct rule_list *l, const char *set, bool inverted)
 		return;
 	nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_SREG, REGISTER);
 	nftnl_expr_set_str(e, NFTNL_EXPR_LOOKUP_SET, set);
-	if (inverted)
-		nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_FLAGS, NFT_LOOKUP_F_INV);
+	/* Also where there are none: the kernel shows them, and the check compares. */
+	nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_FLAGS, inverted ? NFT_LOOKUP_F_INV : 0);
 }
 
-void test_rate(struct rule_list *l, uint64_t per_second)
+void rule_test_rate(struct rule_list *l, uint64_t per_second)
 {
 	struct nftnl_expr *e = append(l, "limit");
 
@@ -132,7 +134,7 @@ void test_rate(struct rule_list *l, uint64_t per_second)
 	nftnl_expr_set_u32(e, NFTNL_EXPR_LIMIT_FLAGS, 0);
 }
 
-void do_verdict(struct rule_list *l, int verdict)
+void rule_verdict(struct rule_list *l, int verdict)
 {
 	struct nftnl_expr *e = append(l, "immediate");
 
@@ -142,7 +144,7 @@ void do_verdict(struct rule_list *l, int verdict)
 	nftnl_expr_set_u32(e, NFTNL_EXPR_IMM_VERDICT, (uint32_t)verdict);
 }
 
-void do_verdict_map(struct rule_list *l, const char *map)
+void rule_verdict_map(struct rule_list *l, const char *map)
 {
 	struct nftnl_expr *e = append(l, "lookup");
 
@@ -151,14 +153,15 @@ void do_verdict_map(struct rule_list *l, const char *map)
 	nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_SREG, REGISTER);
 	nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_DREG, NFT_REG_VERDICT);
 	nftnl_expr_set_str(e, NFTNL_EXPR_LOOKUP_SET, map);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_FLAGS, 0);
 }
 
-void do_notrack(struct rule_list *l)
+void rule_notrack(struct rule_list *l)
 {
 	append(l, "notrack");
 }
 
-void do_count(struct rule_list *l, const char *counter)
+void rule_count(struct rule_list *l, const char *counter)
 {
 	struct nftnl_expr *e = append(l, "objref");
 
@@ -168,7 +171,7 @@ void do_count(struct rule_list *l, const char *counter)
 	nftnl_expr_set_str(e, NFTNL_EXPR_OBJREF_IMM_NAME, counter);
 }
 
-void do_log(struct rule_list *l, const char *prefix, uint16_t group, uint32_t snap_bytes)
+void rule_log(struct rule_list *l, const char *prefix, uint16_t group, uint32_t snap_bytes)
 {
 	struct nftnl_expr *e = append(l, "log");
 
@@ -179,7 +182,7 @@ void do_log(struct rule_list *l, const char *prefix, uint16_t group, uint32_t sn
 	nftnl_expr_set_u32(e, NFTNL_EXPR_LOG_SNAPLEN, snap_bytes);
 }
 
-void do_reject(struct rule_list *l)
+void rule_reject(struct rule_list *l)
 {
 	struct nftnl_expr *e = append(l, "reject");
 
@@ -189,7 +192,7 @@ void do_reject(struct rule_list *l)
 	nftnl_expr_set_u8(e, NFTNL_EXPR_REJECT_CODE, NFT_REJECT_ICMPX_ADMIN_PROHIBITED);
 }
 
-void do_tproxy(struct rule_list *l, uint16_t port)
+void rule_tproxy(struct rule_list *l, uint16_t port)
 {
 	struct nftnl_expr *e = append(l, "immediate");
 	uint16_t wire = htons(port);
@@ -198,10 +201,10 @@ void do_tproxy(struct rule_list *l, uint16_t port)
 		return;
 	nftnl_expr_set_u32(e, NFTNL_EXPR_IMM_DREG, REGISTER);
 	nftnl_expr_set(e, NFTNL_EXPR_IMM_DATA, &wire, sizeof(wire));
-	do_tproxy_loaded_port(l);
+	rule_tproxy_loaded_port(l);
 }
 
-void do_tproxy_loaded_port(struct rule_list *l)
+void rule_tproxy_loaded_port(struct rule_list *l)
 {
 	struct nftnl_expr *e = append(l, "tproxy");
 

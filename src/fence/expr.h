@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * expr: the few nf_tables expressions the fence is made of, appended to the last rule of a list. Out of memory sets the
- * list's sticky failed; the caller looks once, at the end. Private to fence/.
+ * expr: the few nf_tables expressions the fence is made of, appended to the last rule of a list.
+ * Out of memory sets the list's sticky failed; the caller looks once, at the end. Private to
+ * fence/.
  */
 #ifndef VETHGUARD_SRC_FENCE_EXPR_H
 #define VETHGUARD_SRC_FENCE_EXPR_H
@@ -32,25 +33,27 @@ void rule_list_fini(struct rule_list *l);
 void rule_begin(struct rule_list *l);
 
 /* Every load goes to the one register that every test reads. */
-void load_payload(struct rule_list *l, enum nft_payload_bases base, uint32_t offset, uint32_t len);
-void load_meta(struct rule_list *l, enum nft_meta_keys key);
-void load_mask(struct rule_list *l, const void *mask, uint32_t len);
-void test_bytes(struct rule_list *l, enum nft_cmp_ops op, const void *value, uint32_t len);
-void test_u8(struct rule_list *l, enum nft_cmp_ops op, uint8_t value);
+void rule_load_payload(
+        struct rule_list *l, enum nft_payload_bases base, uint32_t offset, uint32_t len);
+void rule_load_meta(struct rule_list *l, enum nft_meta_keys key);
+void rule_load_mask(struct rule_list *l, const void *mask, uint32_t len);
+void rule_test_bytes(struct rule_list *l, enum nft_cmp_ops op, const void *value, uint32_t len);
+void rule_test_u8(struct rule_list *l, enum nft_cmp_ops op, uint8_t value);
 /* value in host order, compared with network order bytes. */
-void test_u16(struct rule_list *l, enum nft_cmp_ops op, uint16_t value);
-void test_in_set(struct rule_list *l, const char *set, bool inverted);
+void rule_test_u16(struct rule_list *l, enum nft_cmp_ops op, uint16_t value);
+void rule_test_in_set(struct rule_list *l, const char *set, bool inverted);
 /* At most this many packets a second match, after a burst of the same number. */
-void test_rate(struct rule_list *l, uint64_t per_second);
+void rule_test_rate(struct rule_list *l, uint64_t per_second);
 
-void do_verdict(struct rule_list *l, int verdict);
-void do_verdict_map(struct rule_list *l, const char *map);
-void do_notrack(struct rule_list *l);
-void do_count(struct rule_list *l, const char *counter);
-void do_log(struct rule_list *l, const char *prefix, uint16_t group, uint32_t snap_bytes);
-void do_reject(struct rule_list *l);
-/* To the socket that listens on this port; to the port in the register. Without such a socket the rule ends here. */
-void do_tproxy(struct rule_list *l, uint16_t port);
-void do_tproxy_loaded_port(struct rule_list *l);
+void rule_verdict(struct rule_list *l, int verdict);
+void rule_verdict_map(struct rule_list *l, const char *map);
+void rule_notrack(struct rule_list *l);
+void rule_count(struct rule_list *l, const char *counter);
+void rule_log(struct rule_list *l, const char *prefix, uint16_t group, uint32_t snap_bytes);
+void rule_reject(struct rule_list *l);
+/* To the socket that listens on this port; to the port in the register. Without such a socket the
+ * rule ends here. */
+void rule_tproxy(struct rule_list *l, uint16_t port);
+void rule_tproxy_loaded_port(struct rule_list *l);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a listener that TPROXY may hand other hosts' packets to must be transparent; its getsockname()
- * (TCP) or control message (UDP) then says where the sandbox wanted to go. Bound to the interface it is also out of
- * reach of every other one, which matters where the fence stands in the host's own namespace.
+ * Theory of operation: a listener that TPROXY may hand other hosts' packets to must be transparent;
+ * its getsockname() (TCP) or control message (UDP) then says where the sandbox wanted to go. Bound
+ * to the interface it is also out of reach of every other one, which matters where the fence stands
+ * in the host's own namespace.
  */
 #include "vethguard/fence/fence.h"
 
@@ -28,13 +29,15 @@ static int switch_on(int fd, const struct option *options, size_t count)
 
 static int set_options(int fd, int family, bool stream)
 {
-	static const struct option tcp4[] = {{SOL_SOCKET, SO_REUSEADDR}, {IPPROTO_IP, IP_TRANSPARENT}};
+	static const struct option tcp4[] = {
+	        {SOL_SOCKET, SO_REUSEADDR}, {IPPROTO_IP, IP_TRANSPARENT}};
 	static const struct option udp4[] = {{IPPROTO_IP, IP_TRANSPARENT},
-		{IPPROTO_IP, IP_RECVORIGDSTADDR}, {IPPROTO_IP, IP_PKTINFO}};
-	static const struct option tcp6[] = {{SOL_SOCKET, SO_REUSEADDR}, {IPPROTO_IPV6, IPV6_V6ONLY},
-		{IPPROTO_IPV6, IPV6_TRANSPARENT}};
-	static const struct option udp6[] = {{IPPROTO_IPV6, IPV6_V6ONLY}, {IPPROTO_IPV6, IPV6_TRANSPARENT},
-		{IPPROTO_IPV6, IPV6_RECVORIGDSTADDR}, {IPPROTO_IPV6, IPV6_RECVPKTINFO}};
+	        {IPPROTO_IP, IP_RECVORIGDSTADDR}, {IPPROTO_IP, IP_PKTINFO}};
+	static const struct option tcp6[] = {{SOL_SOCKET, SO_REUSEADDR},
+	        {IPPROTO_IPV6, IPV6_V6ONLY}, {IPPROTO_IPV6, IPV6_TRANSPARENT}};
+	static const struct option udp6[] = {{IPPROTO_IPV6, IPV6_V6ONLY},
+	        {IPPROTO_IPV6, IPV6_TRANSPARENT}, {IPPROTO_IPV6, IPV6_RECVORIGDSTADDR},
+	        {IPPROTO_IPV6, IPV6_RECVPKTINFO}};
 
 	if (family == 4)
 		return stream ? switch_on(fd, tcp4, 2) : switch_on(fd, udp4, 3);
@@ -46,7 +49,7 @@ static int bind_wildcard(int fd, int family, uint16_t port)
 	struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_port = htons(port)};
 	struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
 	int result = family == 4 ? bind(fd, (struct sockaddr *)&a4, sizeof(a4))
-				 : bind(fd, (struct sockaddr *)&a6, sizeof(a6));
+	                         : bind(fd, (struct sockaddr *)&a6, sizeof(a6));
 
 	return result < 0 ? -errno : 0;
 }
@@ -63,8 +66,8 @@ int fence_listen_on(const char *interface, int family, bool stream, uint16_t por
 		return -errno;
 	result = set_options(fd, family, stream);
 	if (result == 0 && interface &&
-		setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, interface,
-			(socklen_t)strlen(interface)) < 0)
+	        setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, interface,
+	                (socklen_t)strlen(interface)) < 0)
 		result = -errno;
 	if (result == 0)
 		result = bind_wildcard(fd, family, port);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the socket is configured here and read elsewhere, by a program that has no right to configure
- * one. The kernel gathers records until a few are there or a tenth of a second has passed, then sends them as one
- * datagram.
+ * Theory of operation: the socket is configured here and read elsewhere, by a program that has no
+ * right to configure one. The kernel gathers records until a few are there or a tenth of a second
+ * has passed, then sends them as one datagram.
  */
 #include "vethguard/fence/fence.h"
 
@@ -39,8 +39,8 @@ static int config_send(int fd, const struct nlmsghdr *header)
 {
 	_Alignas(struct nlmsghdr) char reply[1024];
 	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
-	ssize_t n = sendto(fd, header, header->nlmsg_len, 0, (struct sockaddr *)&kernel,
-		sizeof(kernel));
+	ssize_t n = sendto(
+	        fd, header, header->nlmsg_len, 0, (struct sockaddr *)&kernel, sizeof(kernel));
 
 	if (n >= 0)
 		n = recv(fd, reply, sizeof(reply), 0);
@@ -64,7 +64,7 @@ static int set_parameters(int fd, uint16_t group)
 	_Alignas(struct nlmsghdr) char buffer[256];
 	struct nlmsghdr *header = config_begin(buffer, group, 2);
 	struct nfulnl_msg_config_mode mode = {
-		.copy_range = htonl(FENCE_SNAP_BYTES), .copy_mode = NFULNL_COPY_PACKET};
+	        .copy_range = htonl(FENCE_SNAP_BYTES), .copy_mode = NFULNL_COPY_PACKET};
 
 	mnl_attr_put(header, NFULA_CFG_MODE, sizeof(mode), &mode);
 	mnl_attr_put_u32(header, NFULA_CFG_NLBUFSIZ, htonl(GATHER_BYTES));
@@ -77,7 +77,8 @@ static void size_receive_buffer(int fd)
 {
 	int bytes = RECEIVE_BYTES, one = 1;
 
-	/* "Force" needs the privilege over the machine; without it the limit of net.core.rmem_max has to do. */
+	/* "Force" needs the privilege over the machine; without it the limit of net.core.rmem_max
+	 * has to do. */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)
 		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	(void)setsockopt(fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, &one, sizeof(one));

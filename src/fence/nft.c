@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a batch is one datagram of messages between a "begin" and an "end". The kernel works through it
- * during the send and queues its answers before the send returns, so the answers are read without waiting: one per
- * message that failed, and one for the last message, which alone asks for an acknowledgement. Success is that
- * acknowledgement and no error.
+ * Theory of operation: a batch is one datagram of messages between a "begin" and an "end". The
+ * kernel works through it during the send and queues its answers before the send returns, so the
+ * answers are read without waiting: one per message that failed, and one for the last message,
+ * which alone asks for an acknowledgement. Success is that acknowledgement and no error.
  */
 #include "nft.h"
 
@@ -28,11 +28,12 @@ int nft_open(struct nft *nft)
 	nft->socket = mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC);
 	if (!nft->socket)
 		return -errno;
-	/* Without the privilege for "force" the ordinary limit has to do, and does for any batch we build. */
+	/* Without the privilege for "force" the ordinary limit has to do, and does for any batch we
+	 * build. */
 	if (setsockopt(mnl_socket_get_fd(nft->socket), SOL_SOCKET, SO_SNDBUFFORCE, &size,
-		    sizeof(size)) < 0)
-		(void)setsockopt(mnl_socket_get_fd(nft->socket), SOL_SOCKET, SO_SNDBUF, &size,
-			sizeof(size));
+	            sizeof(size)) < 0)
+		(void)setsockopt(
+		        mnl_socket_get_fd(nft->socket), SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	if (mnl_socket_bind(nft->socket, 0, MNL_SOCKET_AUTOPID) < 0) {
 		result = -errno;
 		nft_close(nft);
@@ -86,9 +87,10 @@ static int take_generation(const struct nlmsghdr *reply, void *context)
 
 int nft_generation(struct nft *nft, uint32_t *out)
 {
-	_Alignas(struct nlmsghdr) char request[MNL_NLMSG_HDRLEN + MNL_ALIGN(sizeof(struct nfgenmsg))];
+	_Alignas(struct nlmsghdr) char
+	        request[MNL_NLMSG_HDRLEN + MNL_ALIGN(sizeof(struct nfgenmsg))];
 	struct nlmsghdr *header =
-		nftnl_nlmsg_build_hdr(request, NFT_MSG_GETGEN, AF_UNSPEC, NLM_F_ACK, 0);
+	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETGEN, AF_UNSPEC, NLM_F_ACK, 0);
 
 	*out = 0;
 	return nft_query(nft, header, take_generation, out);
@@ -128,11 +130,12 @@ void nft_batch_require_generation(struct nft_batch *b, uint32_t generation)
 	mnl_attr_put_u32(b->open, NFNL_BATCH_GENID, htonl(generation));
 }
 
-struct nlmsghdr *nft_batch_message(struct nft_batch *b, uint16_t type, uint16_t family, uint16_t flags)
+struct nlmsghdr *nft_batch_message(
+        struct nft_batch *b, uint16_t type, uint16_t family, uint16_t flags)
 {
 	batch_close_message(b);
-	b->open = nftnl_nlmsg_build_hdr((char *)b->mem + b->len, type, family, flags,
-		++b->nft->sequence);
+	b->open = nftnl_nlmsg_build_hdr(
+	        (char *)b->mem + b->len, type, family, flags, ++b->nft->sequence);
 	return b->open;
 }
 
@@ -147,7 +150,7 @@ static void take_outcome(const struct nlmsghdr *reply, struct outcome *o)
 	const struct nlmsgerr *e = mnl_nlmsg_get_payload(reply);
 
 	if (reply->nlmsg_type != NLMSG_ERROR ||
-		mnl_nlmsg_get_payload_len(reply) < sizeof(struct nlmsgerr))
+	        mnl_nlmsg_get_payload_len(reply) < sizeof(struct nlmsgerr))
 		return;
 	if (e->error && o->error == 0)
 		o->error = e->error;
@@ -163,10 +166,11 @@ static int batch_outcome(struct nft_batch *b, uint32_t last)
 	int left;
 
 	/* The batch's own memory has served; the answers may lie in it. */
-	while ((n = recv(mnl_socket_get_fd(b->nft->socket), b->mem, NFT_BATCH_BYTES, MSG_DONTWAIT)) > 0) {
+	while ((n = recv(mnl_socket_get_fd(b->nft->socket), b->mem, NFT_BATCH_BYTES,
+	                MSG_DONTWAIT)) > 0) {
 		left = (int)n;
 		for (reply = (const struct nlmsghdr *)b->mem; mnl_nlmsg_ok(reply, left);
-			reply = mnl_nlmsg_next(reply, &left))
+		        reply = mnl_nlmsg_next(reply, &left))
 			take_outcome(reply, &o);
 	}
 	if (o.error)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nft: one nf_tables netlink socket, one batch of changes at a time, and dumps. Private to fence/. */
+/* nft: one nf_tables netlink socket, one batch of changes at a time, and dumps. Private to fence/.
+ */
 #ifndef VETHGUARD_SRC_FENCE_NFT_H
 #define VETHGUARD_SRC_FENCE_NFT_H
 
@@ -9,7 +10,8 @@
 #include <stdint.h>
 
 #define NFT_BATCH_BYTES (256 * 1024)
-#define NFT_MESSAGE_BYTES (8 * 1024) /* above the largest message: a set of FENCE_UDP_PORTS_MAX elements */
+#define NFT_MESSAGE_BYTES \
+	(8 * 1024) /* above the largest message: a set of FENCE_UDP_PORTS_MAX elements */
 
 struct nft {
 	struct mnl_socket *socket;
@@ -18,25 +20,30 @@ struct nft {
 
 int nft_open(struct nft *nft);
 void nft_close(struct nft *nft);
-/* The generation of the namespace's rules: it changes with every change that anyone makes. 0 or -errno. */
+/* The generation of the namespace's rules: it changes with every change that anyone makes. 0 or
+ * -errno. */
 int nft_generation(struct nft *nft, uint32_t *out);
 /* Sends the one request built at header and gives every reply to each. 0 or -errno. */
 int nft_query(struct nft *nft, struct nlmsghdr *header, mnl_cb_t each, void *context);
 
-/* A transaction: all of it happens, or none of it. Too much for the buffer sets the sticky failed. */
+/* A transaction: all of it happens, or none of it. Too much for the buffer sets the sticky failed.
+ */
 struct nft_batch {
 	struct nft *nft;
 	uint8_t *mem; /* owned */
 	size_t len;
-	struct nlmsghdr *open; /* the message being built; its length is counted when the next one begins */
+	struct nlmsghdr
+	        *open; /* the message being built; its length is counted when the next one begins */
 	bool failed;
 };
 
 int nft_batch_init(struct nft_batch *b, struct nft *nft);
 void nft_batch_fini(struct nft_batch *b);
 /* The next message, for the caller to put its attributes into; never NULL. */
-struct nlmsghdr *nft_batch_message(struct nft_batch *b, uint16_t type, uint16_t family, uint16_t flags);
-/* The transaction is refused with -ERESTART where the rules are no longer of this generation. Call it first. */
+struct nlmsghdr *nft_batch_message(
+        struct nft_batch *b, uint16_t type, uint16_t family, uint16_t flags);
+/* The transaction is refused with -ERESTART where the rules are no longer of this generation. Call
+ * it first. */
 void nft_batch_require_generation(struct nft_batch *b, uint32_t generation);
 /* 0 when all of it was done, else -errno and nothing was. */
 int nft_batch_send(struct nft_batch *b);

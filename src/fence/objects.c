@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: each function builds the libnftnl object, writes it as the batch's next message and frees it.
- * Out of memory marks the batch as failed, so that a caller checks once, when it sends.
+ * Theory of operation: each function builds the libnftnl object, writes it as the batch's next
+ * message and frees it. Out of memory marks the batch as failed, so that a caller checks once, when
+ * it sends.
  */
 #include "objects.h"
 
@@ -10,17 +11,19 @@
 #include <libnftnl/object.h>
 #include <libnftnl/set.h>
 #include <libnftnl/table.h>
+#include <libnftnl/udata.h>
 #include <string.h>
 
 /* Numbers of nft's own type list, which only its listing looks at. */
 #define NFT_TYPE_INET_PROTO 12
 #define NFT_TYPE_INET_SERVICE 13
 #define NFT_TYPE_IFNAME 41
+#define NFT_BYTE_ORDER_HOST 1
 
 void batch_table(struct nft_batch *b, uint16_t type, uint32_t family)
 {
-	struct nlmsghdr *header = nft_batch_message(b, type, (uint16_t)family,
-		type == NFT_MSG_NEWTABLE ? NLM_F_CREATE : 0);
+	struct nlmsghdr *header = nft_batch_message(
+	        b, type, (uint16_t)family, type == NFT_MSG_NEWTABLE ? NLM_F_CREATE : 0);
 	struct nftnl_table *t = nftnl_table_alloc();
 
 	if (!t) {
@@ -47,8 +50,8 @@ static void set_hook(struct nftnl_chain *c, const struct chain_plan *chain)
 
 void batch_chain(struct nft_batch *b, uint16_t type, const struct chain_plan *chain)
 {
-	struct nlmsghdr *header = nft_batch_message(b, type, (uint16_t)chain->family,
-		type == NFT_MSG_NEWCHAIN ? NLM_F_CREATE : 0);
+	struct nlmsghdr *header = nft_batch_message(
+	        b, type, (uint16_t)chain->family, type == NFT_MSG_NEWCHAIN ? NLM_F_CREATE : 0);
 	struct nftnl_chain *c = nftnl_chain_alloc();
 
 	if (!c) {
@@ -66,8 +69,8 @@ void batch_chain(struct nft_batch *b, uint16_t type, const struct chain_plan *ch
 
 void batch_counter(struct nft_batch *b, uint16_t type, uint32_t family, const char *interface)
 {
-	struct nlmsghdr *header = nft_batch_message(b, type, (uint16_t)family,
-		type == NFT_MSG_NEWOBJ ? NLM_F_CREATE : 0);
+	struct nlmsghdr *header = nft_batch_message(
+	        b, type, (uint16_t)family, type == NFT_MSG_NEWOBJ ? NLM_F_CREATE : 0);
 	struct nftnl_obj *o = nftnl_obj_alloc();
 	char name[FENCE_NAME_MAX];
 
@@ -87,25 +90,26 @@ void batch_counter(struct nft_batch *b, uint16_t type, uint32_t family, const ch
 	nftnl_obj_free(o);
 }
 
-struct set_plan set_plan(enum set_kind kind, const struct fence_spec *spec, char name[FENCE_NAME_MAX])
+struct set_plan set_plan(
+        enum set_kind kind, const struct fence_spec *spec, char name[FENCE_NAME_MAX])
 {
 	switch (kind) {
 	case SET_LINKS:
 		return (struct set_plan){
-			NFPROTO_INET, FENCE_LINKS, 0, NFT_TYPE_IFNAME, IFNAMSIZ, 1};
+		        NFPROTO_INET, FENCE_LINKS, 0, NFT_TYPE_IFNAME, IFNAMSIZ, 1};
 	case SET_SANDBOXES:
-		return (struct set_plan){NFPROTO_INET, FENCE_SANDBOXES, NFT_SET_MAP,
-			NFT_TYPE_IFNAME, IFNAMSIZ, 2};
+		return (struct set_plan){
+		        NFPROTO_INET, FENCE_SANDBOXES, NFT_SET_MAP, NFT_TYPE_IFNAME, IFNAMSIZ, 2};
 	case SET_UDP:
 		return (struct set_plan){NFPROTO_INET,
-			fence_name(name, FENCE_UDP_PREFIX, spec->interface), 0,
-			NFT_TYPE_INET_SERVICE, sizeof(uint16_t), 3};
+		        fence_name(name, FENCE_UDP_PREFIX, spec->interface), 0,
+		        NFT_TYPE_INET_SERVICE, sizeof(uint16_t), 3};
 	case SET_EXTENSIONS:
 	case SET_KIND_COUNT:
 		break;
 	}
 	return (struct set_plan){
-		NFPROTO_NETDEV, FENCE_EXTENSIONS, 0, NFT_TYPE_INET_PROTO, sizeof(uint8_t), 4};
+	        NFPROTO_NETDEV, FENCE_EXTENSIONS, 0, NFT_TYPE_INET_PROTO, sizeof(uint8_t), 4};
 }
 
 static struct nftnl_set *set_alloc(const struct set_plan *plan)
@@ -120,6 +124,19 @@ static struct nftnl_set *set_alloc(const struct set_plan *plan)
 	return s;
 }
 
+/* Tells nft's listing that a name is to be read from its first byte on. */
+static void put_host_byte_order(struct nftnl_set *s)
+{
+	struct nftnl_udata_buf *data = nftnl_udata_buf_alloc(NFT_USERDATA_MAXLEN);
+
+	if (!data)
+		return; /* the listing is less readable, no more */
+	nftnl_udata_put_u32(data, NFTNL_UDATA_SET_KEYBYTEORDER, NFT_BYTE_ORDER_HOST);
+	nftnl_set_set_data(
+	        s, NFTNL_SET_USERDATA, nftnl_udata_buf_data(data), nftnl_udata_buf_len(data));
+	nftnl_udata_buf_free(data);
+}
+
 static void write_set(struct nlmsghdr *header, struct nftnl_set *s, const struct set_plan *plan)
 {
 	nftnl_set_set_u32(s, NFTNL_SET_ID, plan->id);
@@ -128,13 +145,15 @@ static void write_set(struct nlmsghdr *header, struct nftnl_set *s, const struct
 	nftnl_set_set_u32(s, NFTNL_SET_KEY_LEN, plan->key_bytes);
 	if (plan->flags & NFT_SET_MAP)
 		nftnl_set_set_u32(s, NFTNL_SET_DATA_TYPE, NFT_DATA_VERDICT);
+	if (plan->key_type == NFT_TYPE_IFNAME)
+		put_host_byte_order(s);
 	nftnl_set_nlmsg_build_payload(header, s);
 }
 
 void batch_set(struct nft_batch *b, uint16_t type, const struct set_plan *plan)
 {
-	struct nlmsghdr *header = nft_batch_message(b, type, (uint16_t)plan->family,
-		type == NFT_MSG_NEWSET ? NLM_F_CREATE : 0);
+	struct nlmsghdr *header = nft_batch_message(
+	        b, type, (uint16_t)plan->family, type == NFT_MSG_NEWSET ? NLM_F_CREATE : 0);
 	struct nftnl_set *s = set_alloc(plan);
 
 	if (!s) {
@@ -203,8 +222,8 @@ static bool add_extensions(struct nftnl_set *s)
 	return ok;
 }
 
-struct nftnl_set *set_with_elements(const struct set_plan *plan, enum set_kind kind,
-	const struct fence_spec *spec)
+struct nftnl_set *set_with_elements(
+        const struct set_plan *plan, enum set_kind kind, const struct fence_spec *spec)
 {
 	struct nftnl_set *s = set_alloc(plan);
 	bool ok;
@@ -223,8 +242,8 @@ struct nftnl_set *set_with_elements(const struct set_plan *plan, enum set_kind k
 	return NULL;
 }
 
-void batch_elements(struct nft_batch *b, uint16_t type, enum set_kind kind,
-	const struct fence_spec *spec)
+void batch_elements(
+        struct nft_batch *b, uint16_t type, enum set_kind kind, const struct fence_spec *spec)
 {
 	char name[FENCE_NAME_MAX];
 	struct set_plan plan = set_plan(kind, spec, name);
@@ -238,8 +257,8 @@ void batch_elements(struct nft_batch *b, uint16_t type, enum set_kind kind,
 		b->failed = true;
 		return;
 	}
-	header = nft_batch_message(b, type, (uint16_t)plan.family,
-		type == NFT_MSG_NEWSETELEM ? NLM_F_CREATE : 0);
+	header = nft_batch_message(
+	        b, type, (uint16_t)plan.family, type == NFT_MSG_NEWSETELEM ? NLM_F_CREATE : 0);
 	nftnl_set_elems_nlmsg_build_payload(header, s);
 	nftnl_set_free(s);
 }
@@ -247,7 +266,7 @@ void batch_elements(struct nft_batch *b, uint16_t type, enum set_kind kind,
 void batch_elements_flush(struct nft_batch *b, const struct set_plan *plan)
 {
 	struct nlmsghdr *header =
-		nft_batch_message(b, NFT_MSG_DELSETELEM, (uint16_t)plan->family, 0);
+	        nft_batch_message(b, NFT_MSG_DELSETELEM, (uint16_t)plan->family, 0);
 	struct nftnl_set *s = set_alloc(plan);
 
 	if (!s) {
@@ -280,8 +299,8 @@ void batch_rules(struct nft_batch *b, const struct chain_plan *chain, const stru
 	if (fence_plan_rules(chain, spec, &list) < 0)
 		b->failed = true;
 	for (size_t i = 0; i < list.count; i++) {
-		struct nlmsghdr *header = nft_batch_message(b, NFT_MSG_NEWRULE,
-			(uint16_t)chain->family, NLM_F_CREATE | NLM_F_APPEND);
+		struct nlmsghdr *header = nft_batch_message(
+		        b, NFT_MSG_NEWRULE, (uint16_t)chain->family, NLM_F_CREATE | NLM_F_APPEND);
 
 		nftnl_rule_nlmsg_build_payload(header, list.rules[i]);
 	}

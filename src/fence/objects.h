@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* objects: tables, chains, sets and counters of the fence as messages of a batch. Private to fence/. */
+/* objects: tables, chains, sets and counters of the fence as messages of a batch. Private to
+ * fence/. */
 #ifndef VETHGUARD_SRC_FENCE_OBJECTS_H
 #define VETHGUARD_SRC_FENCE_OBJECTS_H
 
@@ -16,20 +17,22 @@ struct set_plan {
 enum set_kind { SET_LINKS, SET_SANDBOXES, SET_UDP, SET_EXTENSIONS, SET_KIND_COUNT };
 
 /* The plan of one set; name is storage for a set that is named after the interface. */
-struct set_plan set_plan(enum set_kind kind, const struct fence_spec *spec, char name[FENCE_NAME_MAX]);
+struct set_plan set_plan(
+        enum set_kind kind, const struct fence_spec *spec, char name[FENCE_NAME_MAX]);
 /* The elements it must hold on account of this spec, or NULL. Freed with nftnl_set_free(). */
-struct nftnl_set *set_with_elements(const struct set_plan *plan, enum set_kind kind,
-	const struct fence_spec *spec);
+struct nftnl_set *set_with_elements(
+        const struct set_plan *plan, enum set_kind kind, const struct fence_spec *spec);
 
 void batch_table(struct nft_batch *b, uint16_t type, uint32_t family);
 void batch_chain(struct nft_batch *b, uint16_t type, const struct chain_plan *chain);
 void batch_counter(struct nft_batch *b, uint16_t type, uint32_t family, const char *interface);
 void batch_set(struct nft_batch *b, uint16_t type, const struct set_plan *plan);
 /* Adds or deletes the elements that spec gives the set. */
-void batch_elements(struct nft_batch *b, uint16_t type, enum set_kind kind,
-	const struct fence_spec *spec);
+void batch_elements(
+        struct nft_batch *b, uint16_t type, enum set_kind kind, const struct fence_spec *spec);
 void batch_elements_flush(struct nft_batch *b, const struct set_plan *plan);
 void batch_rules_flush(struct nft_batch *b, const struct chain_plan *chain);
-void batch_rules(struct nft_batch *b, const struct chain_plan *chain, const struct fence_spec *spec);
+void batch_rules(
+        struct nft_batch *b, const struct chain_plan *chain, const struct fence_spec *spec);
 
 #endif

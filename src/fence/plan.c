@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the table of chains. Everything in it that is not made of the interface's name is the same for
- * each fence of a namespace, so that a second fence finds it there and writes it once more without harm.
+ * Theory of operation: the table of chains. Everything in it that is not made of the interface's
+ * name is the same for each fence of a namespace, so that a second fence finds it there and writes
+ * it once more without harm.
  */
 #include "plan.h"
 
@@ -35,7 +36,8 @@ int fence_spec_check(const struct fence_spec *spec)
 		return -EINVAL;
 	if (spec->sandbox4.family == 0 && spec->sandbox6.family == 0)
 		return -EINVAL;
-	if (spec->tcp_port == 0 || spec->dns_port == 0 || spec->udp_port_count > FENCE_UDP_PORTS_MAX)
+	if (spec->tcp_port == 0 || spec->dns_port == 0 ||
+	        spec->udp_port_count > FENCE_UDP_PORTS_MAX)
 		return -EINVAL;
 	for (size_t i = 0; i < spec->udp_port_count; i++)
 		if (spec->udp_ports[i] == 0)
@@ -43,8 +45,8 @@ int fence_spec_check(const struct fence_spec *spec)
 	return 0;
 }
 
-static struct chain_plan *add_chain(struct chain_plan *out, size_t *count, uint32_t family,
-	const char *name)
+static struct chain_plan *add_chain(
+        struct chain_plan *out, size_t *count, uint32_t family, const char *name)
 {
 	struct chain_plan *c = &out[(*count)++];
 
@@ -54,8 +56,8 @@ static struct chain_plan *add_chain(struct chain_plan *out, size_t *count, uint3
 }
 
 static void add_base(struct chain_plan *out, size_t *count, const char *name, uint32_t hook,
-	int32_t priority, uint32_t policy,
-	void (*build)(struct rule_list *l, const struct fence_spec *spec))
+        int32_t priority, uint32_t policy,
+        void (*build)(struct rule_list *l, const struct fence_spec *spec))
 {
 	struct chain_plan *c = add_chain(out, count, NFPROTO_INET, name);
 
@@ -73,8 +75,8 @@ size_t fence_plan(const struct fence_spec *spec, struct chain_plan out[FENCE_CHA
 	struct chain_plan *c;
 	size_t n = 0;
 
-	c = add_chain(out, &n, NFPROTO_NETDEV,
-		fence_name(name, FENCE_INGRESS_PREFIX, spec->interface));
+	c = add_chain(
+	        out, &n, NFPROTO_NETDEV, fence_name(name, FENCE_INGRESS_PREFIX, spec->interface));
 	c->base = true;
 	c->hook = NF_NETDEV_INGRESS;
 	c->policy = NF_DROP;
@@ -83,7 +85,7 @@ size_t fence_plan(const struct fence_spec *spec, struct chain_plan out[FENCE_CHA
 	c = add_chain(out, &n, NFPROTO_INET, fence_name(name, FENCE_LINK_PREFIX, spec->interface));
 	c->build = rules_link;
 	add_base(out, &n, "prerouting", NF_INET_PRE_ROUTING, PRIORITY_FIRST, NF_ACCEPT,
-		rules_prerouting);
+	        rules_prerouting);
 	add_base(out, &n, "output", NF_INET_LOCAL_OUT, PRIORITY_FIRST, others, rules_output);
 	add_base(out, &n, "forward", NF_INET_FORWARD, PRIORITY_FIRST, others, rules_forward);
 	if (spec->whole_namespace)
@@ -91,11 +93,11 @@ size_t fence_plan(const struct fence_spec *spec, struct chain_plan out[FENCE_CHA
 	return n;
 }
 
-int fence_plan_rules(const struct chain_plan *chain, const struct fence_spec *spec,
-	struct rule_list *out)
+int fence_plan_rules(
+        const struct chain_plan *chain, const struct fence_spec *spec, struct rule_list *out)
 {
 	*out = (struct rule_list){
-		.family = chain->family, .table = FENCE_TABLE, .chain = chain->name};
+	        .family = chain->family, .table = FENCE_TABLE, .chain = chain->name};
 	chain->build(out, spec);
 	return out->failed ? -ENOMEM : 0;
 }

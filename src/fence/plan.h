@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan: what the fence of one interface consists of, as data: setting it up and checking it read the same plan.
- * Private to fence/. */
+/* plan: what the fence of one interface consists of, as data: setting it up and checking it read
+ * the same plan. Private to fence/. */
 #ifndef VETHGUARD_SRC_FENCE_PLAN_H
 #define VETHGUARD_SRC_FENCE_PLAN_H
 
@@ -33,11 +33,12 @@ struct chain_plan {
 char *fence_name(char out[FENCE_NAME_MAX], const char *prefix, const char *interface);
 /* -EINVAL for a spec that no fence can be made of. */
 int fence_spec_check(const struct fence_spec *spec);
-/* Fills out and returns how many chains there are. A chain comes after the chains it is reached from are not needed
- * before: per-interface chains first. */
+/* Fills out and returns how many chains there are. A chain comes after the chains it is reached
+ * from are not needed before: per-interface chains first. */
 size_t fence_plan(const struct fence_spec *spec, struct chain_plan out[FENCE_CHAINS_MAX]);
 /* The rules of one chain; rule_list_fini() afterwards. 0 or -ENOMEM. */
-int fence_plan_rules(const struct chain_plan *chain, const struct fence_spec *spec, struct rule_list *out);
+int fence_plan_rules(
+        const struct chain_plan *chain, const struct fence_spec *spec, struct rule_list *out);
 
 /* The chains' contents (rules_ingress.c, rules_inet.c). */
 void rules_ingress(struct rule_list *l, const struct fence_spec *spec);

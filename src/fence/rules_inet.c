@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a packet of a fenced interface goes from "prerouting" by the verdict map to the chain of that
- * interface, is exempted from connection tracking, and is given to a listener or refused. TPROXY without a listener
- * does not match, so that a dead worker's sandbox is refused at once instead of hanging.
+ * Theory of operation: a packet of a fenced interface goes from "prerouting" by the verdict map to
+ * the chain of that interface, is exempted from connection tracking, and is given to a listener or
+ * refused. TPROXY without a listener does not match, so that a dead worker's sandbox is refused at
+ * once instead of hanging.
  *
- * "forward" drops what no rule here lets come so far; "output" keeps the answers out of connection tracking; in a gate
- * both, and "input", also shut every other interface out.
+ * "forward" drops what no rule here lets come so far; "output" keeps the answers out of connection
+ * tracking; in a gate both, and "input", also shut every other interface out.
  */
 #include "plan.h"
 
@@ -20,29 +21,29 @@ void rules_note(struct rule_list *l, const struct fence_spec *spec, const char *
 {
 	char counter[FENCE_NAME_MAX];
 
-	do_log(l, prefix, spec->nflog_group, FENCE_SNAP_BYTES);
-	do_count(l, fence_name(counter, FENCE_COUNTER_PREFIX, spec->interface));
+	rule_log(l, prefix, spec->nflog_group, FENCE_SNAP_BYTES);
+	rule_count(l, fence_name(counter, FENCE_COUNTER_PREFIX, spec->interface));
 }
 
-static void test_protocol(struct rule_list *l, uint8_t protocol)
+static void match_protocol(struct rule_list *l, uint8_t protocol)
 {
-	load_meta(l, NFT_META_L4PROTO);
-	test_u8(l, NFT_CMP_EQ, protocol);
+	rule_load_meta(l, NFT_META_L4PROTO);
+	rule_test_u8(l, NFT_CMP_EQ, protocol);
 }
 
-static void test_destination_port(struct rule_list *l, enum nft_cmp_ops op, uint16_t port)
+static void match_destination_port(struct rule_list *l, enum nft_cmp_ops op, uint16_t port)
 {
-	load_payload(l, TRANSPORT, 2, 2);
-	test_u16(l, op, port);
+	rule_load_payload(l, TRANSPORT, 2, 2);
+	rule_test_u16(l, op, port);
 }
 
 static void deliver(struct rule_list *l, uint8_t protocol, enum nft_cmp_ops dns, uint16_t listener)
 {
 	rule_begin(l);
-	test_protocol(l, protocol);
-	test_destination_port(l, dns, DNS_PORT);
-	do_tproxy(l, listener);
-	do_verdict(l, NF_ACCEPT);
+	match_protocol(l, protocol);
+	match_destination_port(l, dns, DNS_PORT);
+	rule_tproxy(l, listener);
+	rule_verdict(l, NF_ACCEPT);
 }
 
 static void deliver_named_udp(struct rule_list *l, const struct fence_spec *spec)
@@ -50,44 +51,44 @@ static void deliver_named_udp(struct rule_list *l, const struct fence_spec *spec
 	char set[FENCE_NAME_MAX];
 
 	rule_begin(l);
-	test_protocol(l, IPPROTO_UDP);
-	load_payload(l, TRANSPORT, 2, 2);
-	test_in_set(l, fence_name(set, FENCE_UDP_PREFIX, spec->interface), false);
-	do_tproxy_loaded_port(l);
-	do_verdict(l, NF_ACCEPT);
+	match_protocol(l, IPPROTO_UDP);
+	rule_load_payload(l, TRANSPORT, 2, 2);
+	rule_test_in_set(l, fence_name(set, FENCE_UDP_PREFIX, spec->interface), false);
+	rule_tproxy_loaded_port(l);
+	rule_verdict(l, NF_ACCEPT);
 }
 
 static void begin_neighbour_discovery(struct rule_list *l)
 {
 	rule_begin(l);
-	load_meta(l, NFT_META_NFPROTO);
-	test_u8(l, NFT_CMP_EQ, NFPROTO_IPV6);
-	load_payload(l, NETWORK, 6, 2); /* next header, hop limit */
-	test_u16(l, NFT_CMP_EQ, IPPROTO_ICMPV6 << 8 | 255);
-	load_payload(l, TRANSPORT, 0, 1);
-	test_u8(l, NFT_CMP_GTE, ND_NEIGHBOR_SOLICIT);
-	test_u8(l, NFT_CMP_LTE, ND_NEIGHBOR_ADVERT);
+	rule_load_meta(l, NFT_META_NFPROTO);
+	rule_test_u8(l, NFT_CMP_EQ, NFPROTO_IPV6);
+	rule_load_payload(l, NETWORK, 6, 2); /* next header, hop limit */
+	rule_test_u16(l, NFT_CMP_EQ, IPPROTO_ICMPV6 << 8 | 255);
+	rule_load_payload(l, TRANSPORT, 0, 1);
+	rule_test_u8(l, NFT_CMP_GTE, ND_NEIGHBOR_SOLICIT);
+	rule_test_u8(l, NFT_CMP_LTE, ND_NEIGHBOR_ADVERT);
 }
 
 /* To the gate's address, or to what stays on the link: fe80::/10 and multicast. */
 static void accept_neighbour_discovery(struct rule_list *l, const struct fence_spec *spec)
 {
 	begin_neighbour_discovery(l);
-	load_payload(l, NETWORK, 24, 1);
-	test_u8(l, NFT_CMP_GTE, 0xfe);
-	do_verdict(l, NF_ACCEPT);
+	rule_load_payload(l, NETWORK, 24, 1);
+	rule_test_u8(l, NFT_CMP_GTE, 0xfe);
+	rule_verdict(l, NF_ACCEPT);
 	if (spec->gate6.family == 0)
 		return;
 	begin_neighbour_discovery(l);
-	load_payload(l, NETWORK, 24, 16);
-	test_bytes(l, NFT_CMP_EQ, spec->gate6.bytes, 16);
-	do_verdict(l, NF_ACCEPT);
+	rule_load_payload(l, NETWORK, 24, 16);
+	rule_test_bytes(l, NFT_CMP_EQ, spec->gate6.bytes, 16);
+	rule_verdict(l, NF_ACCEPT);
 }
 
 void rules_link(struct rule_list *l, const struct fence_spec *spec)
 {
 	rule_begin(l);
-	do_notrack(l);
+	rule_notrack(l);
 	deliver(l, IPPROTO_TCP, NFT_CMP_NEQ, spec->tcp_port);
 	deliver(l, IPPROTO_TCP, NFT_CMP_EQ, spec->dns_port);
 	deliver(l, IPPROTO_UDP, NFT_CMP_EQ, spec->dns_port);
@@ -95,22 +96,22 @@ void rules_link(struct rule_list *l, const struct fence_spec *spec)
 	accept_neighbour_discovery(l, spec);
 	rule_begin(l);
 	rules_note(l, spec, "vethguard:other");
-	do_reject(l);
+	rule_reject(l);
 }
 
 void rules_prerouting(struct rule_list *l, const struct fence_spec *spec)
 {
 	(void)spec;
 	rule_begin(l);
-	load_meta(l, NFT_META_IIFNAME);
-	do_verdict_map(l, FENCE_SANDBOXES);
+	rule_load_meta(l, NFT_META_IIFNAME);
+	rule_verdict_map(l, FENCE_SANDBOXES);
 }
 
 static void begin_link(struct rule_list *l, enum nft_meta_keys which)
 {
 	rule_begin(l);
-	load_meta(l, which);
-	test_in_set(l, FENCE_LINKS, false);
+	rule_load_meta(l, which);
+	rule_test_in_set(l, FENCE_LINKS, false);
 }
 
 static void accept_loopback(struct rule_list *l, enum nft_meta_keys which)
@@ -118,16 +119,16 @@ static void accept_loopback(struct rule_list *l, enum nft_meta_keys which)
 	static const char lo[IFNAMSIZ] = "lo";
 
 	rule_begin(l);
-	load_meta(l, which);
-	test_bytes(l, NFT_CMP_EQ, lo, sizeof(lo));
-	do_verdict(l, NF_ACCEPT);
+	rule_load_meta(l, which);
+	rule_test_bytes(l, NFT_CMP_EQ, lo, sizeof(lo));
+	rule_verdict(l, NF_ACCEPT);
 }
 
 void rules_output(struct rule_list *l, const struct fence_spec *spec)
 {
 	begin_link(l, NFT_META_OIFNAME);
-	do_notrack(l);
-	do_verdict(l, NF_ACCEPT);
+	rule_notrack(l);
+	rule_verdict(l, NF_ACCEPT);
 	if (spec->whole_namespace)
 		accept_loopback(l, NFT_META_OIFNAME);
 }
@@ -135,16 +136,16 @@ void rules_output(struct rule_list *l, const struct fence_spec *spec)
 void rules_forward(struct rule_list *l, const struct fence_spec *spec)
 {
 	begin_link(l, NFT_META_IIFNAME);
-	do_log(l, "vethguard:other", spec->nflog_group, FENCE_SNAP_BYTES);
-	do_verdict(l, NF_DROP);
+	rule_log(l, "vethguard:other", spec->nflog_group, FENCE_SNAP_BYTES);
+	rule_verdict(l, NF_DROP);
 	begin_link(l, NFT_META_OIFNAME);
-	do_verdict(l, NF_DROP);
+	rule_verdict(l, NF_DROP);
 }
 
 void rules_input(struct rule_list *l, const struct fence_spec *spec)
 {
 	(void)spec;
 	begin_link(l, NFT_META_IIFNAME);
-	do_verdict(l, NF_ACCEPT);
+	rule_verdict(l, NF_ACCEPT);
 	accept_loopback(l, NFT_META_IIFNAME);
 }

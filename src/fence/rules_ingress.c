@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: what may leave the wire at all, before any part of the IP stack has looked at it. The first two
- * rules take nearly every packet, so they come first and are complete: right source, a destination that can be
- * someone's, no IPv4 options, no fragment, no IPv6 extension header (which hides the port and, as a routing header,
- * the destination). Then neighbour discovery and ARP from the sandbox's own addresses. What is left is sorted by reason,
- * logged, counted and dropped.
+ * Theory of operation: what may leave the wire at all, before any part of the IP stack has looked
+ * at it. The first two rules take nearly every packet, so they come first and are complete: right
+ * source, a destination that can be someone's, no IPv4 options, no fragment, no IPv6 extension
+ * header (which hides the port and, as a routing header, the destination). Then neighbour discovery
+ * and ARP from the sandbox's own addresses. What is left is sorted by reason, logged, counted and
+ * dropped.
  *
- * The ethertype is read from the frame, not from the kernel's idea of the protocol, because the latter has already
- * lost a VLAN tag.
+ * The ethertype is read from the frame, not from the kernel's idea of the protocol, because the
+ * latter has already lost a VLAN tag.
  */
 #include "plan.h"
 
@@ -20,31 +21,40 @@
 #define NETWORK NFT_PAYLOAD_NETWORK_HEADER
 #define ICMP6_BASE 40 /* behind an IPv6 header without extensions */
 
-/* Each fe80:: source that asks makes a neighbour entry, and the kernel has one neighbour table for all namespaces. */
+/* Each fe80:: source that asks makes a neighbour entry, and the kernel has one neighbour table for
+ * all namespaces. */
 #define LINK_LOCAL_ND_PER_SECOND 10
 
 const uint8_t rules_extensions[] = {
-	IPPROTO_HOPOPTS, IPPROTO_ROUTING, IPPROTO_FRAGMENT, IPPROTO_DSTOPTS, IPPROTO_AH, IPPROTO_MH,
-	139 /* HIP, RFC 7401 */, 140 /* Shim6, RFC 5533 */, 253, 254 /* experiments, RFC 3692 */,
+        IPPROTO_HOPOPTS,
+        IPPROTO_ROUTING,
+        IPPROTO_FRAGMENT,
+        IPPROTO_DSTOPTS,
+        IPPROTO_AH,
+        IPPROTO_MH,
+        139 /* HIP, RFC 7401 */,
+        140 /* Shim6, RFC 5533 */,
+        253,
+        254 /* experiments, RFC 3692 */,
 };
 const size_t rules_extension_count = sizeof(rules_extensions);
 
-static void test_ethertype(struct rule_list *l, uint16_t ethertype)
+static void match_ethertype(struct rule_list *l, uint16_t ethertype)
 {
-	load_payload(l, LINK, 12, 2);
-	test_u16(l, NFT_CMP_EQ, ethertype);
+	rule_load_payload(l, LINK, 12, 2);
+	rule_test_u16(l, NFT_CMP_EQ, ethertype);
 }
 
-static void test_source4(struct rule_list *l, const struct fence_spec *spec)
+static void match_source4(struct rule_list *l, const struct fence_spec *spec)
 {
-	load_payload(l, NETWORK, 12, 4);
-	test_bytes(l, NFT_CMP_EQ, spec->sandbox4.bytes, 4);
+	rule_load_payload(l, NETWORK, 12, 4);
+	rule_test_bytes(l, NFT_CMP_EQ, spec->sandbox4.bytes, 4);
 }
 
-static void test_source6(struct rule_list *l, const struct fence_spec *spec)
+static void match_source6(struct rule_list *l, const struct fence_spec *spec)
 {
-	load_payload(l, NETWORK, 8, 16);
-	test_bytes(l, NFT_CMP_EQ, spec->sandbox6.bytes, 16);
+	rule_load_payload(l, NETWORK, 8, 16);
+	rule_test_bytes(l, NFT_CMP_EQ, spec->sandbox6.bytes, 16);
 }
 
 static void accept_ipv4(struct rule_list *l, const struct fence_spec *spec)
@@ -53,41 +63,42 @@ static void accept_ipv4(struct rule_list *l, const struct fence_spec *spec)
 	static const uint8_t none[2];
 
 	rule_begin(l);
-	test_ethertype(l, ETH_P_IP);
-	test_source4(l, spec);
-	load_payload(l, NETWORK, 0, 1);
-	test_u8(l, NFT_CMP_EQ, 0x45); /* version 4, no options */
-	load_payload(l, NETWORK, 6, 2);
-	load_mask(l, fragment_mask, 2);
-	test_bytes(l, NFT_CMP_EQ, none, 2);
-	load_payload(l, NETWORK, 16, 1); /* not 0/8, 127/8, multicast, broadcast, class E */
-	test_u8(l, NFT_CMP_NEQ, 0);
-	test_u8(l, NFT_CMP_NEQ, 127);
-	test_u8(l, NFT_CMP_LT, 224);
-	do_verdict(l, NF_ACCEPT);
+	match_ethertype(l, ETH_P_IP);
+	match_source4(l, spec);
+	rule_load_payload(l, NETWORK, 0, 1);
+	rule_test_u8(l, NFT_CMP_EQ, 0x45); /* version 4, no options */
+	rule_load_payload(l, NETWORK, 6, 2);
+	rule_load_mask(l, fragment_mask, 2);
+	rule_test_bytes(l, NFT_CMP_EQ, none, 2);
+	rule_load_payload(l, NETWORK, 16, 1); /* not 0/8, 127/8, multicast, broadcast, class E */
+	rule_test_u8(l, NFT_CMP_NEQ, 0);
+	rule_test_u8(l, NFT_CMP_NEQ, 127);
+	rule_test_u8(l, NFT_CMP_LT, 224);
+	rule_verdict(l, NF_ACCEPT);
 }
 
 static void accept_ipv6(struct rule_list *l, const struct fence_spec *spec)
 {
 	rule_begin(l);
-	test_ethertype(l, ETH_P_IPV6);
-	test_source6(l, spec);
-	load_payload(l, NETWORK, 6, 1);
-	test_in_set(l, FENCE_EXTENSIONS, true);
-	load_payload(l, NETWORK, 24, 2); /* not ::/16 (unspecified, loopback, mapped), multicast */
-	test_u16(l, NFT_CMP_NEQ, 0);
-	test_u16(l, NFT_CMP_LT, 0xff00);
-	do_verdict(l, NF_ACCEPT);
+	match_ethertype(l, ETH_P_IPV6);
+	match_source6(l, spec);
+	rule_load_payload(l, NETWORK, 6, 1);
+	rule_test_in_set(l, FENCE_EXTENSIONS, true);
+	rule_load_payload(
+	        l, NETWORK, 24, 2); /* not ::/16 (unspecified, loopback, mapped), multicast */
+	rule_test_u16(l, NFT_CMP_NEQ, 0);
+	rule_test_u16(l, NFT_CMP_LT, 0xff00);
+	rule_verdict(l, NF_ACCEPT);
 }
 
 /* Neighbour solicitation and advertisement that have not passed a router (RFC 4861 section 7.1). */
-static void test_neighbour_discovery(struct rule_list *l)
+static void match_neighbour_discovery(struct rule_list *l)
 {
-	load_payload(l, NETWORK, 6, 2); /* next header, hop limit */
-	test_u16(l, NFT_CMP_EQ, IPPROTO_ICMPV6 << 8 | 255);
-	load_payload(l, NETWORK, ICMP6_BASE, 1);
-	test_u8(l, NFT_CMP_GTE, ND_NEIGHBOR_SOLICIT);
-	test_u8(l, NFT_CMP_LTE, ND_NEIGHBOR_ADVERT);
+	rule_load_payload(l, NETWORK, 6, 2); /* next header, hop limit */
+	rule_test_u16(l, NFT_CMP_EQ, IPPROTO_ICMPV6 << 8 | 255);
+	rule_load_payload(l, NETWORK, ICMP6_BASE, 1);
+	rule_test_u8(l, NFT_CMP_GTE, ND_NEIGHBOR_SOLICIT);
+	rule_test_u8(l, NFT_CMP_LTE, ND_NEIGHBOR_ADVERT);
 }
 
 static void accept_neighbour_discovery(struct rule_list *l, const struct fence_spec *spec)
@@ -95,18 +106,18 @@ static void accept_neighbour_discovery(struct rule_list *l, const struct fence_s
 	static const uint8_t mask[2] = {0xff, 0xc0};
 
 	rule_begin(l);
-	test_ethertype(l, ETH_P_IPV6);
-	test_source6(l, spec);
-	test_neighbour_discovery(l);
-	do_verdict(l, NF_ACCEPT);
+	match_ethertype(l, ETH_P_IPV6);
+	match_source6(l, spec);
+	match_neighbour_discovery(l);
+	rule_verdict(l, NF_ACCEPT);
 	rule_begin(l);
-	test_ethertype(l, ETH_P_IPV6);
-	load_payload(l, NETWORK, 8, 2);
-	load_mask(l, mask, 2);
-	test_u16(l, NFT_CMP_EQ, 0xfe80);
-	test_neighbour_discovery(l);
-	test_rate(l, LINK_LOCAL_ND_PER_SECOND);
-	do_verdict(l, NF_ACCEPT);
+	match_ethertype(l, ETH_P_IPV6);
+	rule_load_payload(l, NETWORK, 8, 2);
+	rule_load_mask(l, mask, 2);
+	rule_test_u16(l, NFT_CMP_EQ, 0xfe80);
+	match_neighbour_discovery(l);
+	rule_test_rate(l, LINK_LOCAL_ND_PER_SECOND);
+	rule_verdict(l, NF_ACCEPT);
 }
 
 /* A request or reply for IPv4 over Ethernet that says who it is truthfully (RFC 826). */
@@ -115,20 +126,21 @@ static void accept_arp(struct rule_list *l, const struct fence_spec *spec)
 	static const uint8_t ethernet_ipv4[6] = {0, 1, 8, 0, 6, 4};
 
 	rule_begin(l);
-	test_ethertype(l, ETH_P_ARP);
-	load_payload(l, NETWORK, 0, 6);
-	test_bytes(l, NFT_CMP_EQ, ethernet_ipv4, 6);
-	load_payload(l, NETWORK, 6, 2);
-	test_u16(l, NFT_CMP_GTE, 1);
-	test_u16(l, NFT_CMP_LTE, 2);
-	load_payload(l, NETWORK, 14, 4);
-	test_bytes(l, NFT_CMP_EQ, spec->sandbox4.bytes, 4);
-	do_verdict(l, NF_ACCEPT);
+	match_ethertype(l, ETH_P_ARP);
+	rule_load_payload(l, NETWORK, 0, 6);
+	rule_test_bytes(l, NFT_CMP_EQ, ethernet_ipv4, 6);
+	rule_load_payload(l, NETWORK, 6, 2);
+	rule_test_u16(l, NFT_CMP_GTE, 1);
+	rule_test_u16(l, NFT_CMP_LTE, 2);
+	rule_load_payload(l, NETWORK, 14, 4);
+	rule_test_bytes(l, NFT_CMP_EQ, spec->sandbox4.bytes, 4);
+	rule_verdict(l, NF_ACCEPT);
 }
 
 /*
- * What a sandbox's own kernel says unasked when its link comes up, always to the link's own multicast groups: duplicate
- * address detection, multicast listener reports, router solicitations. Nobody listens; a record would only be noise.
+ * What a sandbox's own kernel says unasked when its link comes up, always to the link's own
+ * multicast groups: duplicate address detection, multicast listener reports, router solicitations.
+ * Nobody listens; a record would only be noise.
  */
 static void drop_link_chatter(struct rule_list *l)
 {
@@ -137,37 +149,37 @@ static void drop_link_chatter(struct rule_list *l)
 	static const uint8_t all_routers[16] = {0xff, 2, [15] = 2};
 
 	rule_begin(l);
-	test_ethertype(l, ETH_P_IPV6);
-	load_payload(l, NETWORK, 8, 16);
-	test_bytes(l, NFT_CMP_EQ, unspecified, 16);
-	load_payload(l, NETWORK, 24, 2);
-	test_u16(l, NFT_CMP_EQ, 0xff02);
-	test_neighbour_discovery(l);
-	do_verdict(l, NF_DROP);
+	match_ethertype(l, ETH_P_IPV6);
+	rule_load_payload(l, NETWORK, 8, 16);
+	rule_test_bytes(l, NFT_CMP_EQ, unspecified, 16);
+	rule_load_payload(l, NETWORK, 24, 2);
+	rule_test_u16(l, NFT_CMP_EQ, 0xff02);
+	match_neighbour_discovery(l);
+	rule_verdict(l, NF_DROP);
 	rule_begin(l);
-	test_ethertype(l, ETH_P_IPV6);
-	load_payload(l, NETWORK, 24, 16);
-	test_bytes(l, NFT_CMP_EQ, mld_routers, 16);
-	load_payload(l, NETWORK, 6, 2);
-	test_u16(l, NFT_CMP_EQ, IPPROTO_HOPOPTS << 8 | 1);
-	load_payload(l, NETWORK, ICMP6_BASE, 1);
-	test_u8(l, NFT_CMP_EQ, IPPROTO_ICMPV6);
-	do_verdict(l, NF_DROP);
+	match_ethertype(l, ETH_P_IPV6);
+	rule_load_payload(l, NETWORK, 24, 16);
+	rule_test_bytes(l, NFT_CMP_EQ, mld_routers, 16);
+	rule_load_payload(l, NETWORK, 6, 2);
+	rule_test_u16(l, NFT_CMP_EQ, IPPROTO_HOPOPTS << 8 | 1);
+	rule_load_payload(l, NETWORK, ICMP6_BASE, 1);
+	rule_test_u8(l, NFT_CMP_EQ, IPPROTO_ICMPV6);
+	rule_verdict(l, NF_DROP);
 	rule_begin(l);
-	test_ethertype(l, ETH_P_IPV6);
-	load_payload(l, NETWORK, 24, 16);
-	test_bytes(l, NFT_CMP_EQ, all_routers, 16);
-	load_payload(l, NETWORK, 6, 2);
-	test_u16(l, NFT_CMP_EQ, IPPROTO_ICMPV6 << 8 | 255);
-	load_payload(l, NETWORK, ICMP6_BASE, 1);
-	test_u8(l, NFT_CMP_EQ, ND_ROUTER_SOLICIT);
-	do_verdict(l, NF_DROP);
+	match_ethertype(l, ETH_P_IPV6);
+	rule_load_payload(l, NETWORK, 24, 16);
+	rule_test_bytes(l, NFT_CMP_EQ, all_routers, 16);
+	rule_load_payload(l, NETWORK, 6, 2);
+	rule_test_u16(l, NFT_CMP_EQ, IPPROTO_ICMPV6 << 8 | 255);
+	rule_load_payload(l, NETWORK, ICMP6_BASE, 1);
+	rule_test_u8(l, NFT_CMP_EQ, ND_ROUTER_SOLICIT);
+	rule_verdict(l, NF_DROP);
 }
 
 static void drop_with(struct rule_list *l, const struct fence_spec *spec, const char *prefix)
 {
 	rules_note(l, spec, prefix);
-	do_verdict(l, NF_DROP);
+	rule_verdict(l, NF_DROP);
 }
 
 static void drop_rest(struct rule_list *l, const struct fence_spec *spec)
@@ -176,19 +188,19 @@ static void drop_rest(struct rule_list *l, const struct fence_spec *spec)
 
 	if (spec->sandbox4.family) {
 		rule_begin(l);
-		test_ethertype(l, ETH_P_IP);
-		test_source4(l, spec);
+		match_ethertype(l, ETH_P_IP);
+		match_source4(l, spec);
 		drop_with(l, spec, "vethguard:other");
 	}
 	if (spec->sandbox6.family) {
 		rule_begin(l);
-		test_ethertype(l, ETH_P_IPV6);
-		test_source6(l, spec);
+		match_ethertype(l, ETH_P_IPV6);
+		match_source6(l, spec);
 		drop_with(l, spec, "vethguard:other");
 	}
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		rule_begin(l);
-		test_ethertype(l, known[i]);
+		match_ethertype(l, known[i]);
 		drop_with(l, spec, "vethguard:source");
 	}
 	rule_begin(l);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: setting a fence writes everything the plan holds, whether or not it is there, in one
- * transaction: create what is missing, empty each chain and refill it, empty the set of ports and refill it. The
- * kernel switches to the new generation at once, and a chain that is flushed and refilled in one transaction is never
- * seen empty. Counters are kept.
+ * Theory of operation: setting a fence writes everything the plan holds, whether or not it is
+ * there, in one transaction: create what is missing, empty each chain and refill it, empty the set
+ * of ports and refill it. The kernel switches to the new generation at once, and a chain that is
+ * flushed and refilled in one transaction is never seen empty. Counters are kept.
  *
- * Removing reads what is there and deletes that, on condition that nobody changed the rules in between; the last
- * fence of a namespace takes the tables with it.
+ * Removing reads what is there and deletes that, on condition that nobody changed the rules in
+ * between; the last fence of a namespace takes the tables with it.
  */
 #include "vethguard/fence/fence.h"
 
@@ -62,7 +62,7 @@ static void batch_udp_ports(struct nft_batch *b, const struct fence_spec *spec)
 }
 
 static int change(const struct fence_spec *spec,
-	void (*fill)(struct nft_batch *b, const struct fence_spec *spec))
+        void (*fill)(struct nft_batch *b, const struct fence_spec *spec))
 {
 	struct nft nft;
 	struct nft_batch b;
@@ -133,7 +133,7 @@ static int look_for_tables(struct nft *nft, struct inventory *inventory)
 
 	for (size_t i = 0; i < 2 && result == 0; i++) {
 		struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
-			request, NFT_MSG_GETTABLE, (uint16_t)families[i], NLM_F_ACK, 0);
+		        request, NFT_MSG_GETTABLE, (uint16_t)families[i], NLM_F_ACK, 0);
 
 		mnl_attr_put_strz(header, NFTA_TABLE_NAME, FENCE_TABLE);
 		result = nft_query(nft, header, take_table, &inventory->have_table[i]);
@@ -156,8 +156,9 @@ static int look(struct nft *nft, struct inventory *inventory)
 }
 
 /*
- * The inet side may be there in part only; nf_tables has no "delete if there" before Linux 6.3. Writing all of it
- * first makes every deletion succeed, and none of it is seen because it is one transaction.
+ * The inet side may be there in part only; nf_tables has no "delete if there" before Linux 6.3.
+ * Writing all of it first makes every deletion succeed, and none of it is seen because it is one
+ * transaction.
  */
 static void batch_remove_one(struct nft_batch *b, const struct fence_spec *spec, bool have_ingress)
 {
@@ -196,7 +197,7 @@ static void batch_remove_one(struct nft_batch *b, const struct fence_spec *spec,
 }
 
 static int remove_found(struct nft *nft, const struct fence_spec *spec,
-	const struct inventory *inventory, uint32_t generation)
+        const struct inventory *inventory, uint32_t generation)
 {
 	struct nft_batch b;
 	int result = nft_batch_init(&b, nft);
@@ -220,7 +221,7 @@ static int remove_once(struct nft *nft, const struct fence_spec *spec)
 {
 	char ingress[FENCE_NAME_MAX];
 	struct inventory inventory = {
-		.ingress = fence_name(ingress, FENCE_INGRESS_PREFIX, spec->interface)};
+	        .ingress = fence_name(ingress, FENCE_INGRESS_PREFIX, spec->interface)};
 	uint32_t generation;
 	int result = nft_generation(nft, &generation);
 
