@@ -332,6 +332,8 @@ static int check_once(struct nft *nft, const struct fence_spec *spec)
 	uint32_t before, after;
 	int result = nft_generation(nft, &before);
 
+	if (if_nametoindex(spec->interface) == 0)
+		return -ESTALE; /* gone, or renamed: rules that no packet meets */
 	if (result == 0)
 		result = check_tables(nft, spec);
 	if (result == 0)

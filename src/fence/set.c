@@ -84,6 +84,9 @@ static int change(const struct fence_spec *spec,
 
 int fence_set(const struct fence_spec *spec)
 {
+	/* Newer kernels take a hook on a device that may come later; older ones refuse. */
+	if (fence_spec_check(spec) == 0 && if_nametoindex(spec->interface) == 0)
+		return -ENODEV;
 	return change(spec, batch_fence);
 }
 
