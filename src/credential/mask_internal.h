@@ -86,9 +86,9 @@ bool mask_scan_nothing(const struct mask *mask, const uint8_t *text, size_t n);
 /* Where the longest end of text that is a true beginning of an occurrence starts; n: there is none.
  */
 size_t mask_scan_prefix(const struct mask *mask, const uint8_t *text, size_t n);
-/* Covers every occurrence in text. *covered: how many bytes at the front are covered from before;
- * on return the end of the last covered stretch. Returns the occurrences found, those that overlap
- * an earlier one not counted. */
-uint64_t mask_cover(const struct mask *mask, uint8_t *text, size_t n, size_t *covered);
+/* Covers every occurrence that starts before until. *covered: how many bytes at the front are covered from before; on
+ * return the end of the last covered stretch. Returns the occurrences found, those that overlap an earlier one not
+ * counted. */
+uint64_t mask_cover(const struct mask *mask, uint8_t *text, size_t n, size_t until, size_t *covered);
 
 #endif

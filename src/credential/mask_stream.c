@@ -2,9 +2,10 @@
 /*
  * Theory of operation: what was held back and the new bytes are laid one behind the other in the
  * room reserved at the end of out, searched and covered there, and committed up to where a value
- * may have begun; that rest goes, uncovered, into secret memory and is wiped from the room. How
- * much of it is already inside a covered stretch is remembered, so that values that overlap across
- * chunks are covered as one text would be. Most chunks never come here: the caller asks
+ * may have begun; that rest goes, uncovered, into secret memory and is wiped from the room. An
+ * occurrence that starts in the rest waits with it, because a longer one may begin before it. How
+ * much of the rest already lies in a covered stretch is remembered, so that values that overlap
+ * across chunks are covered as in one text. Most chunks never come here: the caller asks
  * mask_stream_clean() first and passes them on.
  */
 #include <errno.h>
@@ -68,7 +69,7 @@ int mask_stream_feed(struct mask_stream *s, const uint8_t *p, size_t n, struct b
 		secret_wipe(room, total);
 		return rc;
 	}
-	s->found += mask_cover(s->mask, room, total, &covered);
+	s->found += mask_cover(s->mask, room, total, keep_from, &covered);
 	s->held = total - keep_from;
 	s->covered = covered > keep_from ? covered - keep_from : 0;
 	secret_wipe(room + keep_from, s->held);
@@ -86,7 +87,7 @@ int mask_stream_end(struct mask_stream *s, struct buf *out)
 	if (!room)
 		return s->held > out->max - out->len ? -ENOBUFS : -ENOMEM;
 	memcpy(room, s->tail.p, s->held);
-	memset(room, '*', s->covered);
+	s->found += mask_cover(s->mask, room, s->held, s->held, &s->covered);
 	buf_commit(out, s->held);
 	secret_wipe(s->tail.p, s->tail.n);
 	s->tail.n = s->held = s->covered = 0;
@@ -97,7 +98,7 @@ uint64_t mask_in_place(const struct mask *mask, uint8_t *p, size_t n)
 {
 	size_t covered = 0;
 
-	return n > 0 ? mask_cover(mask, p, n, &covered) : 0;
+	return n > 0 ? mask_cover(mask, p, n, n, &covered) : 0;
 }
 
 bool mask_stream_clean(struct mask_stream *s, const uint8_t *p, size_t n)

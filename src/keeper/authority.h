@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* authority: the root CA of this keeper, which never leaves it, and the intermediate of each
+ * sandbox. */
+#ifndef KEEPER_AUTHORITY_H
+#define KEEPER_AUTHORITY_H
+
+#include "vethguard/ipc/peer.h"
+#include "vethguard/tls/ca.h"
+
+/* A new root "vethguard sandbox CA RANDOM". NULL: no memory or no randomness. */
+struct ca *authority_new(void);
+/* The intermediate of one sandbox. NULL as above. */
+struct ca *authority_intermediate(const struct ca *root, struct slice sandbox);
+/* Answers MESSAGE_CA_GET. 0 or -errno. */
+int authority_send(
+        const struct ca *root, const struct ca *intermediate, struct ipc_peer *peer, uint64_t id);
+/* Answers MESSAGE_KEEPER_SANDBOX with the root's certificate. 0 or -errno. */
+int authority_send_root(const struct ca *root, struct ipc_peer *peer, uint64_t id);
+
+#endif

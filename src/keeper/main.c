@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vethguard-keeper: holds the root CA and the credential values of all sandboxes, and nothing else:
+ * no file, no network, no privilege. Everything it knows of the outside comes from the supervisor
+ * (descriptor 3); everything a worker gets from it goes over that worker's own pair.
+ *
+ * Theory of operation: main() is the order of confinement, to be read from top to bottom. The root
+ * CA is made before the jail closes, while OpenSSL may still look at what it wants to; up to then
+ * nothing but the supervisor's first, empty message has been read. Afterwards messages of the
+ * supervisor and of the workers are all there is. When the supervisor says STOP, or goes, or says
+ * what it must not, everything is wiped and the program ends.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "keeper/authority.h"
+#include "keeper/sandboxes.h"
+#include "vethguard/base/log.h"
+#include "vethguard/jail/jail.h"
+
+#define START_TIMEOUT_MS 10000
+#define EXIT_FAILED 125
+#define TEXT_MESSAGE_BYTES 1024
+
+struct keeper {
+	struct loop *loop;
+	struct ca *root;
+	struct ipc_peer supervisor;
+	struct sources sources;
+	struct sandboxes sandboxes;
+	int status;
+};
+
+static void must(const char *what, int rc)
+{
+	if (rc < 0)
+		die(EXIT_FAILED, "%s: %s", what, strerror(-rc));
+}
+
+/* The first message: its id is answered with READY. */
+static uint64_t await_start(void)
+{
+	static uint8_t buf[MESSAGE_BYTES_MAX];
+	struct ipc_message message;
+
+	must("no word from the supervisor",
+	        ipc_receive_blocking(IPC_SUPERVISOR_FD, START_TIMEOUT_MS, buf, &message));
+	if (message.head.type != MESSAGE_KEEPER_START || !reader_done(&message.body) ||
+	        message.fd_count > 0)
+		die(EXIT_FAILED, "the supervisor's first message is not the one expected");
+	return message.head.id;
+}
+
+static void enter_jail(void)
+{
+	struct jail_ids ids = jail_role_ids(JAIL_KEEPER, (uint32_t)getpid());
+	int rc;
+
+	must("cannot get an empty root", jail_empty_root());
+	must("cannot drop privileges", jail_drop(ids));
+	rc = jail_landlock(NULL, 0);
+	if (rc != -EOPNOTSUPP)
+		must("cannot use Landlock", rc);
+	must("cannot filter system calls", jail_seccomp(JAIL_KEEPER));
+}
+
+static void send_text(struct keeper *keeper, enum message_type type, uint64_t id, const char *text)
+{
+	uint8_t message[TEXT_MESSAGE_BYTES];
+	struct message_text body = {slice_from_string(text)};
+
+	ipc_send(&keeper->supervisor, message,
+	        message_text_encode(message, sizeof(message), type, id, &body), NULL, 0);
+}
+
+static int on_sandbox(struct keeper *keeper, struct ipc_message *message)
+{
+	int rc = sandboxes_add(&keeper->sandboxes, message);
+
+	if (rc == -EBADMSG)
+		return rc;
+	if (rc == 0)
+		rc = authority_send_root(keeper->root, &keeper->supervisor, message->head.id);
+	if (rc < 0)
+		send_text(keeper, MESSAGE_FAILED, message->head.id,
+		        "The keeper has no room for another sandbox.");
+	return 0;
+}
+
+static int on_supervisor_message(struct ipc_peer *peer, struct ipc_message *message)
+{
+	struct keeper *keeper = container_of(peer, struct keeper, supervisor);
+
+	switch (message->head.type) {
+	case MESSAGE_KEEPER_SANDBOX:
+		return on_sandbox(keeper, message);
+	case MESSAGE_SOURCE:
+		return sources_on_message(&keeper->sources, message);
+	case MESSAGE_STOP:
+		if (!reader_done(&message->body) || message->fd_count > 0)
+			return -EBADMSG;
+		send_text(keeper, MESSAGE_STOPPED, message->head.id, "");
+		loop_stop(keeper->loop);
+		return 0;
+	default:
+		return -EBADMSG;
+	}
+}
+
+static void on_supervisor_end(struct ipc_peer *peer, int error)
+{
+	struct keeper *keeper = container_of(peer, struct keeper, supervisor);
+
+	if (error) {
+		log_error("the supervisor cannot be understood: %s", strerror(-error));
+		keeper->status = EXIT_FAILED;
+	}
+	loop_stop(keeper->loop);
+}
+
+static void serve(struct keeper *keeper, uint64_t start_id)
+{
+	uint8_t message[TEXT_MESSAGE_BYTES];
+
+	must("no supervisor", ipc_peer_open(keeper->loop, &keeper->supervisor, IPC_SUPERVISOR_FD,
+	                              "supervisor", on_supervisor_message, on_supervisor_end));
+	keeper->sources = (struct sources){.loop = keeper->loop, .supervisor = &keeper->supervisor};
+	keeper->sandboxes = (struct sandboxes){
+	        .loop = keeper->loop, .root = keeper->root, .sources = &keeper->sources};
+	must("cannot report",
+	        ipc_send(&keeper->supervisor, message,
+	                message_empty(message, sizeof(message), MESSAGE_KEEPER_READY, start_id),
+	                NULL, 0));
+	must("the loop does not run", loop_run(keeper->loop));
+	sandboxes_free(&keeper->sandboxes);
+	ipc_peer_close(&keeper->supervisor);
+}
+
+int main(int argc, char **argv)
+{
+	struct keeper keeper = {.status = 0};
+	uint64_t start_id;
+
+	(void)argv;
+	log_open("vethguard-keeper", LOG_LEVEL_WARN);
+	jail_start(IPC_SUPERVISOR_FD + 1);
+	if (argc > 1)
+		die(EXIT_FAILED, "this program is started by vethguardd and takes no arguments");
+	start_id = await_start();
+	keeper.root = authority_new();
+	keeper.loop = loop_new();
+	if (!keeper.root || !keeper.loop)
+		die(EXIT_FAILED, "no memory");
+	enter_jail();
+	serve(&keeper, start_id);
+	loop_free(keeper.loop);
+	ca_free(keeper.root);
+	return keeper.status;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: editors and `echo` end a file with a line end, so one is taken off; anything
+ * else that could not stand in one field of a request is refused here, where the operator can be
+ * told which source it was.
+ */
+#include "keeper/value.h"
+
+#include "vethguard/credential/mask.h"
+
+const char *value_check(struct slice *value)
+{
+	if (value->n > VALUE_MAX)
+		return "gives more than 64512 bytes";
+	if (value->n > 0 && value->p[value->n - 1] == '\n')
+		value->n -= value->n > 1 && value->p[value->n - 2] == '\r' ? 2 : 1;
+	if (value->n == 0)
+		return "gives nothing";
+	if (memchr(value->p, 0, value->n))
+		return "gives a NUL byte";
+	if (memchr(value->p, '\n', value->n) || memchr(value->p, '\r', value->n))
+		return "gives more than one line";
+	if (value->n < MASK_VALUE_MIN)
+		return "gives fewer than 6 bytes, which cannot be told from ordinary text";
+	return NULL;
+}
+_Static_assert(VALUE_MAX == 64512 && MASK_VALUE_MIN == 6, "the sentences above name these bounds");

@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keeper's program as its supervisor and its workers see it. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <openssl/x509.h>
+#include <openssl/pem.h>
+
+#include "keeper_fixture.h"
+#include "keeper/sources.h"
+#include "keeper/value.h"
+#include "vethguard/base/clock.h"
+#include "vethguard/tls/ca.h"
+
+static int setup(void **state)
+{
+	struct fixture *f = malloc(sizeof(*f));
+
+	assert_non_null(f);
+	fixture_start(f);
+	*state = f;
+	return 0;
+}
+
+/* Every test ends with a keeper that lives, ends well and was not killed by its seccomp filter. */
+static int teardown(void **state)
+{
+	int status = fixture_end(*state);
+
+	free(*state);
+	return status;
+}
+
+/* --- certificates --- */
+
+static void get_ca(struct fixture *f, int worker, struct message_ca *ca)
+{
+	struct ipc_message message;
+	uint8_t out[64];
+
+	assert_int_equal(
+	        ipc_send_blocking(worker, out,
+	                message_empty(out, sizeof(out), MESSAGE_CA_GET, ++f->last_id), NULL, 0),
+	        0);
+	fixture_expect(worker, MESSAGE_CA, &message);
+	assert_int_equal(message.head.id, f->last_id);
+	assert_int_equal(message_ca_decode(&message.body, ca), 0);
+}
+
+static X509 *parse(struct slice der)
+{
+	const unsigned char *p = (const unsigned char *)der.p;
+	X509 *x = d2i_X509(NULL, &p, (long)der.n);
+
+	assert_non_null(x);
+	assert_ptr_equal(p, der.p + der.n);
+	return x;
+}
+
+static int verify(X509 *root, X509 *certificate)
+{
+	X509_STORE *store = X509_STORE_new();
+	X509_STORE_CTX *context = X509_STORE_CTX_new();
+	int rc;
+
+	X509_STORE_add_cert(store, root);
+	X509_STORE_CTX_init(context, store, certificate, NULL);
+	rc = X509_verify_cert(context);
+	X509_STORE_CTX_free(context);
+	X509_STORE_free(store);
+	return rc;
+}
+
+static void test_ca_chain(void **state)
+{
+	struct fixture *f = *state;
+	int a = fixture_sandbox(f, 1, 0, 0, 0), b = fixture_sandbox(f, 2, 0, 0, 0);
+	struct message_ca ca;
+	X509 *root, *one, *two;
+	struct ca *usable;
+	char name[128];
+
+	get_ca(f, a, &ca);
+	root = parse(ca.root);
+	one = parse(ca.intermediate);
+	usable = ca_from_der(ca.intermediate, ca.key);
+	assert_non_null(usable);
+	ca_free(usable);
+	get_ca(f, b, &ca);
+	two = parse(ca.intermediate);
+	X509 *root_again = parse(ca.root);
+	assert_int_equal(X509_cmp(root, root_again), 0);
+	assert_int_equal(verify(root, one), 1);
+	assert_int_equal(verify(root, two), 1);
+	assert_int_not_equal(X509_cmp(one, two), 0);
+	assert_int_equal(EVP_PKEY_eq(X509_get0_pubkey(one), X509_get0_pubkey(two)), 0);
+	X509_NAME_get_text_by_NID(X509_get_subject_name(root), NID_commonName, name, sizeof(name));
+	assert_int_equal(strncmp(name, "vethguard sandbox CA ", 21), 0);
+	X509_NAME_get_text_by_NID(X509_get_subject_name(one), NID_commonName, name, sizeof(name));
+	assert_string_equal(name, "vethguard box");
+	X509_free(root);
+	X509_free(root_again);
+	X509_free(one);
+	X509_free(two);
+	close(a);
+	close(b);
+}
+
+/* --- values --- */
+
+static void test_file_and_cache(void **state)
+{
+	struct fixture *f = *state;
+	int worker = fixture_sandbox(f, 7, 3, 0, 0);
+	struct message_credential got;
+	uint64_t id = fixture_ask(f, worker, 1);
+
+	fixture_give(f, fixture_expect_open(f, 7, 1), fixture_file("token-value\r\n", 13), NULL);
+	fixture_expect_credential(worker, id, &got);
+	assert_true(got.available);
+	assert_int_equal(got.credential, 1);
+	assert_int_equal(got.ttl_s, 0);
+	assert_true(slice_equals(got.value, SLICE("token-value")));
+	for (int i = 0; i < 20; i++)
+		fixture_expect_value(worker, fixture_ask(f, worker, 1), 1, "token-value");
+	fixture_expect_silence(f->supervisor);
+	fixture_fetch(f, worker, 7, 2, "another-value");
+	close(worker);
+}
+
+static void test_questions_share_one_read(void **state)
+{
+	struct fixture *f = *state;
+	int worker = fixture_sandbox(f, 7, 1, 0, 0), pipe_fds[2];
+	uint64_t ids[SOURCE_WAITING_MAX];
+
+	assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
+	for (int i = 0; i < SOURCE_WAITING_MAX / 2; i++)
+		ids[i] = fixture_ask(f, worker, 0);
+	fixture_give(f, fixture_expect_open(f, 7, 0), pipe_fds[0], NULL);
+	for (int i = SOURCE_WAITING_MAX / 2; i < SOURCE_WAITING_MAX; i++)
+		ids[i] = fixture_ask(f, worker, 0);
+	for (const char *p = "value-in-drops\n"; *p; p++) {
+		assert_int_equal(write(pipe_fds[1], p, 1), 1);
+		usleep(500);
+	}
+	fixture_expect_silence(worker);
+	close(pipe_fds[1]);
+	for (int i = 0; i < SOURCE_WAITING_MAX; i++)
+		fixture_expect_value(worker, ids[i], 0, "value-in-drops");
+	fixture_expect_silence(f->supervisor);
+	close(worker);
+}
+
+static void test_ttl(void **state)
+{
+	struct fixture *f = *state;
+	int worker = fixture_sandbox(f, 7, 1, 1, 0);
+	struct message_credential got;
+	uint64_t id;
+
+	fixture_fetch(f, worker, 7, 0, "first-value");
+	id = fixture_ask(f, worker, 0);
+	fixture_expect_credential(worker, id, &got);
+	assert_int_equal(got.ttl_s, 1);
+	usleep(1100 * 1000);
+	fixture_fetch(f, worker, 7, 0, "second-value");
+	close(worker);
+}
+
+static void test_refused_values(void **state)
+{
+	static char big[VALUE_MAX + 2];
+	const struct {
+		struct slice value;
+		const char *words;
+	} rows[] = {
+	        {SLICE(""), "gives nothing"},
+	        {SLICE("\n"), "gives nothing"},
+	        {SLICE("short"), "fewer than 6"},
+	        {SLICE("qwertz\nqwertz"), "more than one line"},
+	        {SLICE("qwertz\n\n"), "more than one line"},
+	        {SLICE("qwertz\0"), "NUL"},
+	        {slice_of(big, VALUE_MAX + 1), "more than 64512"},
+	        {slice_of(big, VALUE_MAX + 2), "more than 64512"},
+	};
+	struct fixture *f = *state;
+	int worker = fixture_sandbox(f, 7, sizeof(rows) / sizeof(rows[0]) + 1, 0, 0);
+	struct message_credential got;
+	uint32_t i;
+
+	memset(big, 'q', sizeof(big));
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t id = fixture_ask(f, worker, i);
+
+		fixture_give(f, fixture_expect_open(f, 7, i),
+		        fixture_file(rows[i].value.p, rows[i].value.n), NULL);
+		fixture_expect_credential(worker, id, &got);
+		assert_false(got.available);
+		assert_non_null(
+		        memmem(got.error.p, got.error.n, rows[i].words, strlen(rows[i].words)));
+		assert_null(memmem(got.error.p, got.error.n, "qwert", 5));
+		assert_null(memmem(got.error.p, got.error.n, "qqqqq", 5));
+	}
+	/* The largest there may be passes. */
+	big[VALUE_MAX] = 0;
+	fixture_fetch(f, worker, 7, i, big);
+	close(worker);
+}
+
+static void test_supervisor_refuses(void **state)
+{
+	struct fixture *f = *state;
+	int worker = fixture_sandbox(f, 7, 2, 0, 0);
+	uint64_t id = fixture_ask(f, worker, 0);
+
+	fixture_give(f, fixture_expect_open(f, 7, 0), -1, "No file /etc/token\x1b[31m.");
+	fixture_expect_refusal(worker, id, "No file /etc/token\\x1b[31m.");
+	/* For a second the same sentence comes without a question to the supervisor. */
+	fixture_expect_refusal(worker, fixture_ask(f, worker, 0), "No file");
+	fixture_expect_silence(f->supervisor);
+	usleep(1000 * 1000);
+	fixture_fetch(f, worker, 7, 0, "now it is there");
+	close(worker);
+}
+
+static void test_unreadable_descriptors(void **state)
+{
+	struct fixture *f = *state;
+	int worker = fixture_sandbox(f, 7, 3, 0, 0);
+	uint64_t id = fixture_ask(f, worker, 0);
+
+	fixture_give(f, fixture_expect_open(f, 7, 0), open("/dev/null", O_WRONLY), NULL);
+	fixture_expect_refusal(worker, id, "cannot be read");
+	id = fixture_ask(f, worker, 1);
+	fixture_give(f, fixture_expect_open(f, 7, 1), open("/", O_RDONLY | O_DIRECTORY), NULL);
+	fixture_expect_refusal(worker, id, "cannot be read");
+	id = fixture_ask(f, worker, 2);
+	fixture_give(f, fixture_expect_open(f, 7, 2), open("/", O_PATH), NULL);
+	fixture_expect_refusal(worker, id, "cannot be read");
+	close(worker);
+}
+
+static void test_endless_source(void **state)
+{
+	struct fixture *f = *state;
+	int worker = fixture_sandbox(f, 7, 1, 0, 0);
+	uint64_t id = fixture_ask(f, worker, 0);
+
+	fixture_give(f, fixture_expect_open(f, 7, 0), open("/dev/zero", O_RDONLY), NULL);
+	fixture_expect_refusal(worker, id, "more than 64512");
+	close(worker);
+}
+
+static void test_time_limits(void **state)
+{
+	struct fixture *f = *state;
+	int worker = fixture_sandbox(f, 7, 2, 0, 150), pipe_fds[2];
+	uint64_t question, id = fixture_ask(f, worker, 0);
+	int64_t begin = clock_monotonic_ms();
+
+	/* A program that says something and then nothing. */
+	assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
+	assert_int_equal(write(pipe_fds[1], "value-", 6), 6);
+	fixture_give(f, fixture_expect_open(f, 7, 0), pipe_fds[0], NULL);
+	fixture_expect_refusal(worker, id, "does not end in time");
+	assert_in_range(clock_monotonic_ms() - begin, 140, 2000);
+	/* The keeper's end of the pipe is closed. */
+	signal(SIGPIPE, SIG_IGN);
+	assert_int_equal(write(pipe_fds[1], "late", 4), -1);
+	close(pipe_fds[1]);
+	/* A supervisor that answers too late: the descriptor is closed, nobody is told twice. */
+	id = fixture_ask(f, worker, 1);
+	question = fixture_expect_open(f, 7, 1);
+	fixture_expect_refusal(worker, id, "not opened in time");
+	assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
+	fixture_give(f, question, pipe_fds[0], NULL);
+	fixture_expect_silence(worker);
+	assert_int_equal(write(pipe_fds[1], "late", 4), -1);
+	close(pipe_fds[1]);
+	close(worker);
+}
+
+/* --- who breaks the protocol is cut off, alone --- */
+
+static void send_raw(int fd, const void *p, size_t n)
+{
+	assert_int_equal(send(fd, p, n, MSG_NOSIGNAL), (ssize_t)n);
+}
+
+static void test_hostile_workers(void **state)
+{
+	static uint8_t huge[MESSAGE_BYTES_MAX];
+	struct fixture *f = *state;
+	int good = fixture_sandbox(f, 1, 1, 0, 0);
+	uint8_t m[64];
+	struct message_credential_get get = {0};
+	struct message_credential credential = {.error = SLICE("x")};
+
+	for (int kind = 0; kind < 14; kind++) {
+		int bad = fixture_sandbox(f, 2, 2, 0, 0), null;
+		size_t n;
+
+		switch (kind) {
+		case 0:
+			send_raw(bad, "\0", 1);
+			break;
+		case 1:
+			send_raw(bad, "\0\0\0\0\0\0\0\0\0\0", 10);
+			break;
+		case 2:
+			send_raw(bad, "\xff\xff\0\0\0\0\0\0\0\0", 10);
+			break;
+		case 3:
+			send_raw(bad, m, message_empty(m, sizeof(m), MESSAGE_KEEPER_START, 1));
+			break;
+		case 4:
+			send_raw(bad, m, message_empty(m, sizeof(m), MESSAGE_STOP, 1));
+			break;
+		case 5:
+			send_raw(bad, m, message_empty(m, sizeof(m), MESSAGE_KEEPER_SANDBOX, 1));
+			break;
+		case 6:
+			send_raw(bad, m, message_empty(m, sizeof(m), MESSAGE_SOURCE, 1));
+			break;
+		case 7: /* an index of nobody's credential */
+			get.credential = 2;
+			send_raw(bad, m,
+			        message_credential_get_encode(
+			                m, sizeof(m), MESSAGE_CREDENTIAL_GET, 1, &get));
+			break;
+		case 8: /* a trailing byte */
+			n = message_empty(m, sizeof(m), MESSAGE_CA_GET, 1);
+			m[n] = 0;
+			send_raw(bad, m, n + 1);
+			break;
+		case 9:
+			get.credential = 1;
+			n = message_credential_get_encode(
+			        m, sizeof(m), MESSAGE_CREDENTIAL_GET, 1, &get);
+			m[n] = 0;
+			send_raw(bad, m, n + 1);
+			break;
+		case 10:
+			send_raw(bad, m, message_empty(m, sizeof(m), MESSAGE_CREDENTIAL_GET, 1));
+			break;
+		case 11:
+			send_raw(bad, huge, sizeof(huge));
+			break;
+		case 12: /* a descriptor where none belongs */
+			null = open("/dev/null", O_RDONLY);
+			n = message_empty(m, sizeof(m), MESSAGE_CA_GET, 1);
+			assert_int_equal(ipc_send_blocking(bad, m, n, &null, 1), 0);
+			close(null);
+			break;
+		default: /* an answer instead of a question */
+			n = message_credential_encode(
+			        m, sizeof(m), MESSAGE_CREDENTIAL, 1, &credential);
+			send_raw(bad, m, n);
+		}
+		fixture_expect_end(bad);
+		close(bad);
+	}
+	fixture_fetch(f, good, 1, 0, "still-served");
+	close(good);
+}
+
+static void test_too_many_questions(void **state)
+{
+	struct fixture *f = *state;
+	int good = fixture_sandbox(f, 1, 1, 0, 0), bad = fixture_sandbox(f, 2, 1, 0, 0);
+
+	for (int i = 0; i <= SOURCE_WAITING_MAX; i++)
+		fixture_ask(f, bad, 0);
+	fixture_expect_open(f, 2, 0);
+	fixture_expect_end(bad);
+	close(bad);
+	fixture_fetch(f, good, 1, 0, "still-served");
+	close(good);
+}
+
+/* One that asks and never reads fills its own queue, not the keeper. */
+static void test_worker_that_does_not_read(void **state)
+{
+	struct fixture *f = *state;
+	int good = fixture_sandbox(f, 1, 1, 0, 0), bad = fixture_sandbox(f, 2, 0, 0, 0);
+	uint8_t m[64];
+	size_t n = message_empty(m, sizeof(m), MESSAGE_CA_GET, 1);
+	int sent = 0;
+
+	while (sent < 100000 && send(bad, m, n, MSG_NOSIGNAL) == (ssize_t)n)
+		sent++;
+	assert_true(sent < 100000);
+	fixture_fetch(f, good, 1, 0, "still-served");
+	close(good);
+	close(bad);
+}
+
+/* A worker that goes while its source is read, and the answer that comes for nobody. */
+static void test_worker_goes_meanwhile(void **state)
+{
+	struct fixture *f = *state;
+	int good = fixture_sandbox(f, 1, 1, 0, 0), gone = fixture_sandbox(f, 2, 2, 0, 0),
+	    pipe_fds[2];
+	uint64_t first, second;
+
+	fixture_ask(f, gone, 0);
+	fixture_ask(f, gone, 1);
+	first = fixture_expect_open(f, 2, 0);
+	second = fixture_expect_open(f, 2, 1);
+	assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
+	fixture_give(f, first, pipe_fds[0], NULL);
+	close(gone);
+	fixture_fetch(f, good, 1, 0, "still-served");
+	fixture_give(f, second, fixture_file("for nobody", 10), NULL);
+	fixture_expect_value(good, fixture_ask(f, good, 0), 0, "still-served");
+	signal(SIGPIPE, SIG_IGN);
+	assert_int_equal(write(pipe_fds[1], "x", 1), -1);
+	close(pipe_fds[1]);
+	close(good);
+}
+
+/* Workers with the same question get each their own answer. */
+static void test_workers_are_apart(void **state)
+{
+	struct fixture *f = *state;
+	int a = fixture_sandbox(f, 1, 1, 0, 0), b = fixture_sandbox(f, 2, 1, 0, 0);
+	uint64_t a_id = fixture_ask(f, a, 0), a_question = fixture_expect_open(f, 1, 0);
+	uint64_t b_id = fixture_ask(f, b, 0), b_question = fixture_expect_open(f, 2, 0);
+
+	fixture_give(f, b_question, fixture_file("value-of-b", 10), NULL);
+	fixture_give(f, a_question, fixture_file("value-of-a", 10), NULL);
+	fixture_expect_value(a, a_id, 0, "value-of-a");
+	fixture_expect_value(b, b_id, 0, "value-of-b");
+	fixture_expect_silence(a);
+	fixture_expect_silence(b);
+	close(a);
+	close(b);
+}
+
+/* --- the supervisor --- */
+
+static void test_stop(void **state)
+{
+	struct ipc_message message;
+	struct fixture f;
+	uint8_t m[64];
+	int worker;
+
+	(void)state;
+	fixture_start(&f);
+	worker = fixture_sandbox(&f, 1, 1, 0, 0);
+	assert_int_equal(ipc_send_blocking(f.supervisor, m,
+	                         message_empty(m, sizeof(m), MESSAGE_STOP, 9), NULL, 0),
+	        0);
+	fixture_expect(f.supervisor, MESSAGE_STOPPED, &message);
+	assert_int_equal(message.head.id, 9);
+	fixture_expect_end(worker);
+	close(worker);
+	assert_int_equal(fixture_wait(&f), 0);
+	close(f.supervisor);
+}
+
+static void test_broken_supervisor(void **state)
+{
+	static const enum message_type types[] = {MESSAGE_KEEPER_START, MESSAGE_CA_GET,
+	        MESSAGE_CREDENTIAL_GET, MESSAGE_KEEPER_SANDBOX, MESSAGE_SOURCE,
+	        MESSAGE_WORKER_START};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		struct fixture f;
+		uint8_t m[64];
+		int worker;
+
+		fixture_start(&f);
+		worker = fixture_sandbox(&f, 1, 1, 0, 0);
+		ipc_send_blocking(
+		        f.supervisor, m, message_empty(m, sizeof(m), types[i], 9), NULL, 0);
+		fixture_expect_end(f.supervisor);
+		fixture_expect_end(worker);
+		assert_int_equal(fixture_wait(&f), 125);
+		close(worker);
+		close(f.supervisor);
+	}
+}
+
+static void test_wrong_first_message(void **state)
+{
+	struct fixture f;
+	uint8_t m[64];
+
+	(void)state;
+	fixture_spawn(&f);
+	ipc_send_blocking(f.supervisor, m, message_empty(m, sizeof(m), MESSAGE_STOP, 1), NULL, 0);
+	assert_int_equal(fixture_wait(&f), 125);
+	close(f.supervisor);
+	fixture_spawn(&f);
+	assert_int_equal(fixture_end(&f), 125);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        TEST(test_ca_chain),
+	        TEST(test_file_and_cache),
+	        TEST(test_questions_share_one_read),
+	        TEST(test_ttl),
+	        TEST(test_refused_values),
+	        TEST(test_supervisor_refuses),
+	        TEST(test_unreadable_descriptors),
+	        TEST(test_endless_source),
+	        TEST(test_time_limits),
+	        TEST(test_hostile_workers),
+	        TEST(test_too_many_questions),
+	        TEST(test_worker_that_does_not_read),
+	        TEST(test_worker_goes_meanwhile),
+	        TEST(test_workers_are_apart),
+	        cmocka_unit_test(test_stop),
+	        cmocka_unit_test(test_broken_supervisor),
+	        cmocka_unit_test(test_wrong_first_message),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
