@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* role: one of the other programs as the supervisor sees it: a process, a socket, and exactly one
+ * report of its end. */
+#ifndef SUPERVISOR_ROLE_H
+#define SUPERVISOR_ROLE_H
+
+#include <sys/types.h>
+
+#include "vethguard/ipc/peer.h"
+
+#define ROLE_LABEL_MAX 128
+#define ROLE_HOW_MAX 1024
+
+struct role {
+	struct ipc_peer peer;
+	struct loop_io exit;
+	struct loop_timer patience; /* how long a stopped role may take */
+	char label[ROLE_LABEL_MAX]; /* "the worker of sandbox x" */
+	pid_t pid;                  /* 0: not running */
+	int pidfd;
+	bool stopping;                 /* its end is expected */
+	bool killed;                   /* we did it */
+	char last_words[ROLE_HOW_MAX]; /* why it is being killed, or what it said of its failure;
+	                                  escaped */
+	/* 0, or -errno: the message breaks the protocol. FAILED and STOPPED never get here. */
+	int (*on_message)(struct role *role, struct ipc_message *message);
+	/* Once, after the process is gone and reaped, from the loop. how: "died (signal 11)",
+	 * "exited (status 3)". */
+	void (*on_dead)(struct role *role, const char *how);
+};
+
+/* Starts program; the struct must be zeroed or ended. 0 or -errno. */
+int role_start(struct loop *loop, struct role *role, const char *program, const char *label,
+        int (*on_message)(struct role *role, struct ipc_message *message),
+        void (*on_dead)(struct role *role, const char *how));
+static inline bool role_runs(const struct role *role)
+{
+	return role->pid > 0;
+}
+int role_send(
+        struct role *role, const uint8_t *message, size_t size, const int *fds, size_t fd_count);
+/* Asks it to finish; after patience_ms it is killed. on_dead follows either way. */
+void role_stop(struct role *role, uint64_t id, int64_t patience_ms);
+/* on_dead follows. */
+void role_kill(struct role *role, const char *why);
+/* Kills and reaps now; no callback follows. Harmless on one that does not run. */
+void role_fini(struct role *role);
+
+#endif

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session in order: START with the paths and the sandbox's namespace; ENV_GET and ENV where the
+ * policy reads variables; READY; END, or the end of the socket, which is the same; SUMMARY. FAILED
+ * may come instead of anything, with the full text for people. `vethguard run` runs with the rights
+ * of the user it serves: what it sends is checked as anybody's.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "vethguard/base/hash.h"
+#include "vethguard/base/log.h"
+#include "supervisor/session.h"
+
+static uint8_t buffer[MESSAGE_BYTES_MAX];
+
+static void say(struct session *session, size_t size)
+{
+	int error = ipc_send(&session->peer, buffer, size, NULL, 0);
+
+	if (error && error != -EPIPE)
+		log_error("the session could not be answered: %s", strerror(-error));
+}
+
+/* Owner of the sandbox. */
+
+static void on_variables_needed(struct sandbox_owner *owner, const struct message_names *names)
+{
+	struct session *session = container_of(owner, struct session, owner);
+
+	session->variables_id = supervisor_next_id(session->supervisor);
+	say(session, message_names_encode(buffer, sizeof buffer, MESSAGE_SESSION_ENV_GET,
+	                     session->variables_id, names));
+}
+
+static void fill_environment(const struct sandbox *s, struct message_session_ready *m)
+{
+	struct policy_credential c;
+
+	for (uint32_t i = 0; i < policy_credential_count(&s->settings.policy); i++) {
+		policy_credential(&s->settings.policy, i, &c);
+		if (c.env.n == 0)
+			continue;
+		m->env[m->env_count].name = c.env;
+		m->env[m->env_count++].value = slice_from_string(s->placeholders[i]);
+	}
+}
+
+static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
+{
+	struct session *session = container_of(owner, struct session, owner);
+	static struct message_session_ready m;
+
+	m = (struct message_session_ready){.sandbox = slice_from_string(s->name),
+	        .audit_path = slice_from_string(s->audit_path),
+	        .gate4 = s->gate.gate4,
+	        .gate6 = s->gate.gate6,
+	        .proxy_port = s->settings.config.proxy_port,
+	        .root_pem = slice_from_string(s->root_pem)};
+	fill_environment(s, &m);
+	say(session, message_session_ready_encode(
+	                     buffer, sizeof buffer, MESSAGE_SESSION_READY, session->start_id, &m));
+}
+
+static void on_failed(struct sandbox_owner *owner, const char *text)
+{
+	struct session *session = container_of(owner, struct session, owner);
+	struct message_text m = {slice_from_string(text)};
+
+	if (m.text.n > MESSAGE_TEXT_MAX)
+		m.text.n = MESSAGE_TEXT_MAX;
+	session->supervisor->status = 125;
+	say(session,
+	        message_text_encode(buffer, sizeof buffer, MESSAGE_FAILED, session->start_id, &m));
+}
+
+static void on_summary(struct sandbox_owner *owner, const struct message_summary *summary)
+{
+	struct session *session = container_of(owner, struct session, owner);
+
+	say(session, message_summary_encode(buffer, sizeof buffer, MESSAGE_SESSION_SUMMARY,
+	                     session->start_id, summary));
+}
+
+static void on_ended(struct sandbox_owner *owner, struct sandbox *s)
+{
+	struct session *session = container_of(owner, struct session, owner);
+
+	session->sandbox = NULL;
+	sandbox_free(s);
+	supervisor_finish(session->supervisor, 0);
+}
+
+/* From `vethguard run`. */
+
+static bool copy_path(struct slice from, char *to, size_t size)
+{
+	if (from.n >= size || (from.n && from.p[0] != '/'))
+		return false;
+	memcpy(to, from.p, from.n);
+	to[from.n] = 0;
+	return true;
+}
+
+/* Names appear in logs, tables and file names of the operator: nothing there that has a meaning. */
+static bool is_plain_name(struct slice name)
+{
+	for (size_t i = 0; i < name.n; i++) {
+		char c = name.p[i];
+		bool letter =
+		        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+
+		if (!letter && (i == 0 || !strchr("._-", c)))
+			return false;
+	}
+	return name.n > 0 && name.n <= MESSAGE_NAME_MAX;
+}
+
+static bool set_name(struct sandbox *s, struct slice name)
+{
+	uint32_t number;
+
+	if (name.n == 0) {
+		random_bytes(&number, sizeof number);
+		snprintf(s->name, sizeof s->name, "run-%08x", number);
+		return true;
+	}
+	if (!is_plain_name(name))
+		return false;
+	memcpy(s->name, name.p, name.n);
+	s->name[name.n] = 0;
+	snprintf(s->worker.label, sizeof s->worker.label, "the worker of %s", s->name);
+	return true;
+}
+
+static void set_identity(struct sandbox *s, const struct message_session_start *m)
+{
+	/* In a user namespace only one id exists, whatever the session says. */
+	s->sources.identity = (struct identity){m->user_id, m->group_id, m->rootless};
+}
+
+static void begin(struct session *session, const struct message_session_start *m)
+{
+	struct sandbox *s = session->sandbox;
+	char policy_path[MESSAGE_PATH_MAX + 1], config_path[MESSAGE_PATH_MAX + 1], *text;
+
+	if (!set_name(s, m->name)) {
+		sandbox_fail(s,
+		        "a sandbox name is up to %d letters, digits, '.', '_' and '-', beginning "
+		        "with a letter "
+		        "or digit",
+		        MESSAGE_NAME_MAX);
+		return;
+	}
+	if (!copy_path(m->policy_path, policy_path, sizeof policy_path) || !policy_path[0] ||
+	        !copy_path(m->config_path, config_path, sizeof config_path) ||
+	        !copy_path(m->audit_path, s->audit_path, sizeof s->audit_path) ||
+	        !copy_path(m->directory, s->sources.directory, sizeof s->sources.directory)) {
+		sandbox_fail(s, "the paths of policy, configuration, audit file and directory must "
+		                "be absolute");
+		return;
+	}
+	set_identity(s, m);
+	int error = settings_load(&s->settings, policy_path, config_path, m->observe, &text);
+	if (!error) {
+		if (!s->audit_path[0])
+			snprintf(s->audit_path, sizeof s->audit_path, "%s",
+			        s->settings.config.audit_file);
+		sandbox_event(s, SANDBOX_START);
+		return;
+	}
+	sandbox_refuse(s, text ? text : strerror(-error));
+	free(text);
+}
+
+static int on_start(struct session *session, struct ipc_message *message)
+{
+	struct message_session_start m;
+
+	if (session->started || message->fd_count != 1 ||
+	        message_session_start_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	session->started = true;
+	session->start_id = message->head.id;
+	if (!session->sandbox) /* its worker died before */
+		return 0;
+	log_open("vethguardd",
+	        m.log_level > LOG_LEVEL_DEBUG ? LOG_LEVEL_DEBUG : (enum log_level)m.log_level);
+	session->sandbox->netns = message->fds[0];
+	message->fds[0] = -1;
+	begin(session, &m);
+	return 0;
+}
+
+/* The pipe goes to the first credential that reads this variable and has none yet. False: nobody
+ * asked for it. */
+static bool give_variable(struct sandbox *s, struct slice name, int fd)
+{
+	struct policy_credential c;
+
+	for (uint32_t i = 0; i < policy_credential_count(&s->settings.policy); i++) {
+		policy_credential(&s->settings.policy, i, &c);
+		if (c.source != POLICY_SOURCE_ENV || s->sources.variables[i] >= 0 ||
+		        !slice_equals(c.location, name))
+			continue;
+		s->sources.variables[i] = fd;
+		return true;
+	}
+	return false;
+}
+
+static int on_variables(struct session *session, struct ipc_message *message)
+{
+	struct sandbox *s = session->sandbox;
+	struct message_names m;
+
+	if (!s)
+		return 0;
+	if (session->variables_id == 0 || message->head.id != session->variables_id ||
+	        message_names_decode(&message->body, &m) != 0 || m.count != message->fd_count)
+		return -EBADMSG;
+	session->variables_id = 0;
+	for (size_t i = 0; i < m.count; i++) {
+		if (!give_variable(s, m.names[i], message->fds[i]))
+			return -EBADMSG;
+		message->fds[i] = -1;
+	}
+	sandbox_event(s, SANDBOX_GIVEN);
+	return 0;
+}
+
+static int on_message(struct ipc_peer *peer, struct ipc_message *message)
+{
+	struct session *session = container_of(peer, struct session, peer);
+	struct message_status status;
+
+	switch (message->head.type) {
+	case MESSAGE_SESSION_START:
+		return on_start(session, message);
+	case MESSAGE_SESSION_ENV:
+		return on_variables(session, message);
+	case MESSAGE_SESSION_END:
+		if (message_status_decode(&message->body, &status) != 0)
+			return -EBADMSG;
+		session_end(session);
+		return 0;
+	case MESSAGE_FAILED:
+		session_end(session);
+		return 0;
+	default:
+		return -EBADMSG;
+	}
+}
+
+static void on_end(struct ipc_peer *peer, int error)
+{
+	struct session *session = container_of(peer, struct session, peer);
+
+	if (error)
+		log_error("the session is cut off: %s", strerror(-error));
+	session_end(session);
+}
+
+int session_open(struct session *session, struct supervisor *sv, int fd)
+{
+	static const struct sandbox_owner owner = {
+	        on_variables_needed, on_ready, on_failed, on_summary, on_ended};
+
+	memset(session, 0, sizeof *session);
+	session->supervisor = sv;
+	session->owner = owner;
+	int error =
+	        ipc_peer_open(sv->loop, &session->peer, fd, "vethguard run", on_message, on_end);
+	if (error)
+		return error;
+	session->sandbox = sandbox_new(sv, &session->owner);
+	return session->sandbox ? 0 : -errno;
+}
+
+void session_end(struct session *session)
+{
+	if (session->sandbox)
+		sandbox_event(session->sandbox, SANDBOX_END);
+	else
+		supervisor_finish(session->supervisor, 0);
+}
+
+void session_close(struct session *session)
+{
+	ipc_peer_close(&session->peer);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session: the conversation with one `vethguard run`, which owns one sandbox. */
+#ifndef SUPERVISOR_SESSION_H
+#define SUPERVISOR_SESSION_H
+
+#include "supervisor/supervisor.h"
+
+struct session {
+	struct ipc_peer peer;
+	struct sandbox_owner owner;
+	struct supervisor *supervisor;
+	struct sandbox *sandbox; /* NULL once it has ended */
+	uint64_t start_id;       /* of SESSION_START: answers carry it */
+	uint64_t variables_id;   /* of SESSION_ENV_GET, 0: none under way */
+	bool started;
+};
+
+/* Takes the socket; makes the sandbox at once, so that its worker starts while `run` still speaks.
+ * 0 or -errno. */
+int session_open(struct session *session, struct supervisor *supervisor, int fd);
+/* As if the command had ended. */
+void session_end(struct session *session);
+void session_close(struct session *session);
+
+#endif
