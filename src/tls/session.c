@@ -142,14 +142,6 @@ static bool session_is_fresh(const SSL_SESSION *session, int64_t now_s)
 	return SSL_SESSION_is_resumable(session) && made <= now_s && now_s - made < lasts;
 }
 
-/* OpenSSL marks a TLS 1.3 session that was resumed as not resumable, by its id, and copies that mark into the
- * sessions of the tickets which then arrive, so that a chain of resumptions would end with the first handshake's
- * tickets. A session without an id escapes the mark. No id is ever sent: TLS 1.3 names a session by its ticket. */
-static void spend(SSL_SESSION *session)
-{
-	SSL_SESSION_set1_id(session, (const unsigned char *)"", 0);
-}
-
 SSL_SESSION *session_slot_take(struct session_slot *slot, int64_t now_s)
 {
 	while (slot->count > 0) {
@@ -161,7 +153,6 @@ SSL_SESSION *session_slot_take(struct session_slot *slot, int64_t now_s)
 		}
 		if (SSL_SESSION_get_protocol_version(session) >= TLS1_3_VERSION) {
 			slot->count--;
-			spend(session);
 			return session;
 		}
 		return SSL_SESSION_up_ref(session) ? session : NULL;

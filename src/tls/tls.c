@@ -172,10 +172,8 @@ enum tls_status tls_handshake(struct tls *tls)
 		return tls->final;
 	errors_clear();
 	int rc = SSL_do_handshake(tls->ssl);
-	if (rc != 1) {
-		enum tls_status status = take_status(tls, rc);
-		return status;
-	}
+	if (rc != 1)
+		return take_status(tls, rc);
 	errors_clear();
 	/* OpenSSL's client takes any protocol that the server names; RFC 7301 section 3.1 allows
 	 * only an offered one. */
