@@ -114,13 +114,9 @@ static void judge_path(struct state *s, uint32_t target, struct slice path)
  * one too. */
 static __attribute__((noinline)) void judge_merged_path(struct state *s, const struct found *found)
 {
-	struct slice path = s->question->request->path;
 	char merged[POLICY_PATH_MAX];
-	size_t n = 0;
+	size_t n = lookup_merge_slashes(s->question->request->path, merged);
 
-	for (size_t i = 0; i < path.n && n < sizeof(merged); i++)
-		if (path.p[i] != '/' || i == 0 || path.p[i - 1] != '/')
-			merged[n++] = path.p[i];
 	s->denies_only = true;
 	for (uint32_t i = 0; i < found->count && s->deny == POLICY_NONE; i++)
 		judge_path(s, found->targets[i], slice_of(merged, n));

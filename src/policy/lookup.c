@@ -152,6 +152,16 @@ void lookup_targets(
 	add_prefixes(policy, &request->address, out);
 }
 
+size_t lookup_merge_slashes(struct slice path, char out[POLICY_PATH_MAX])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < path.n && n < POLICY_PATH_MAX; i++)
+		if (path.p[i] != '/' || i == 0 || path.p[i - 1] != '/')
+			out[n++] = path.p[i];
+	return n;
+}
+
 static uint64_t method_bit(const struct policy *policy, struct slice method)
 {
 	const struct image_text *names = image_section(policy, SECTION_METHODS);

@@ -31,6 +31,10 @@ void lookup_targets(
 /* The node of a profile for the literal start, or POLICY_NONE. */
 uint32_t lookup_node(const struct policy *policy, uint32_t profile, struct slice start);
 
+/* path with runs of '/' made one, as servers that merge them see it; out has POLICY_PATH_MAX bytes,
+ * path no more. Returns the new length. */
+size_t lookup_merge_slashes(struct slice path, char out[POLICY_PATH_MAX]);
+
 /* A deny rule for tcp:// denies everything that runs over TCP there. */
 static inline bool scheme_agrees(uint32_t rule_scheme, bool deny, enum policy_scheme scheme)
 {

@@ -23,6 +23,9 @@ struct policy_reader {
 
 /* The reader that opens real files (bounded, regular files only). */
 struct policy_reader policy_reader_files(const char *preset_dir);
+/* Where presets are: policies/presets of the source tree when the running program lies in its build/ folder, else
+ * VETHGUARD_DATADIR "/presets". The environment is not asked: it may be hostile. */
+const char *policy_default_preset_dir(void);
 
 struct policy_load_options {
 	bool observe; /* mode: observe whatever the file says (--observe) */

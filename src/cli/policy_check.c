@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: each file is loaded on its own; all faults of all files are shown before the
+ * status tells. */
+#include "policy_commands.h"
+
+#define JSON_MAX (16u << 20)
+
+static const char *mode_name(const struct policy *policy)
+{
+	return policy_mode(policy) == POLICY_OBSERVE ? "observe" : "enforce";
+}
+
+static void print_good(const char *path, const struct policy *policy)
+{
+	char name[POLICY_NAME_MAX * 4 + 1];
+
+	slice_escape(policy_name(policy), name, sizeof(name));
+	printf("%s: good: policy \"%s\", %u rules, %u credentials, mode %s, fingerprint %.*s\n",
+	        path, name, policy_rule_count(policy), policy_credential_count(policy),
+	        mode_name(policy), SLICE_ARG(policy_fingerprint(policy)));
+}
+
+static void write_json(struct json *j, const char *path, const struct policy_loaded *loaded, int rc,
+        const struct diag_list *diags)
+{
+	json_object(j, NULL);
+	json_literal(j, "file", path);
+	json_bool(j, "good", rc == 0);
+	if (rc == 0) {
+		json_string(j, "name", policy_name(&loaded->policy), 0);
+		json_uint(j, "rules", policy_rule_count(&loaded->policy));
+		json_uint(j, "credentials", policy_credential_count(&loaded->policy));
+		json_literal(j, "mode", mode_name(&loaded->policy));
+		json_string(j, "fingerprint", policy_fingerprint(&loaded->policy), 0);
+	}
+	policy_diags_json(j, "errors", diags);
+	json_uint(j, "errors_not_shown", diags->dropped);
+	json_end_object(j);
+}
+
+int policy_check_command(int argc, char **argv)
+{
+	bool as_json, help;
+	int n = policy_take_options(argc, argv, &as_json, &help);
+	int status = POLICY_EXIT_GOOD;
+	struct json j;
+	struct buf buf;
+
+	if (n <= 0)
+		return help && n == 0 ? POLICY_EXIT_GOOD : POLICY_EXIT_BAD;
+	if (help)
+		return POLICY_EXIT_GOOD;
+	buf_init(&buf, JSON_MAX);
+	json_begin(&j, &buf);
+	json_array(&j, NULL);
+	for (int i = 1; i <= n; i++) {
+		struct diag_list diags = {.count = 0};
+		struct policy_loaded loaded;
+		int rc = policy_load_file(argv[i], &loaded, &diags);
+
+		if (rc != 0)
+			status = POLICY_EXIT_BAD;
+		if (as_json)
+			write_json(&j, argv[i], &loaded, rc, &diags);
+		else if (rc == 0)
+			print_good(argv[i], &loaded.policy);
+		else
+			diag_print(&diags, stderr);
+		policy_unload(&loaded);
+	}
+	json_end_array(&j);
+	if (as_json)
+		return policy_print_json(&j, &buf, status);
+	buf_fini(&buf);
+	return status;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Theory of operation: what the policy commands share: options, loading, JSON on stdout; and the
+ * table of commands. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "policy_commands.h"
+#include "vethguard/policy/load.h"
+
+static const char usage[] =
+        "usage: vethguard policy check FILE... [--json]\n"
+        "       vethguard policy explain FILE METHOD URL [--json]\n"
+        "\n"
+        "check    loads each policy with all that it includes and says what is wrong with it\n"
+        "explain  says what would happen to a request, and for every rule why it matches or not;\n"
+        "         METHOD CONNECT asks about a connection: https://, http://, tcp:// or "
+        "udp://HOST:PORT\n"
+        "\n"
+        "exit status: 0 right or allowed, 1 denied, 2 wrong usage or a policy that does not load\n";
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} commands[] = {{"check", policy_check_command}, {"explain", policy_explain_command}};
+
+int cli_policy(int argc, char **argv)
+{
+	if (argc >= 2)
+		for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+			if (strcmp(argv[1], commands[i].name) == 0)
+				return commands[i].run(argc - 1, argv + 1);
+	if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+		fputs(usage, stdout);
+		return POLICY_EXIT_GOOD;
+	}
+	fputs(usage, stderr);
+	return POLICY_EXIT_BAD;
+}
+
+int policy_take_options(int argc, char **argv, bool *json, bool *help)
+{
+	bool options = true;
+	int n = 0;
+
+	*json = *help = false;
+	for (int i = 1; i < argc; i++) {
+		if (!options || argv[i][0] != '-' || argv[i][1] == '\0') {
+			argv[++n] = argv[i];
+		} else if (strcmp(argv[i], "--") == 0) {
+			options = false;
+		} else if (strcmp(argv[i], "--json") == 0) {
+			*json = true;
+		} else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+			*help = true;
+		} else {
+			fprintf(stderr, "vethguard policy: unknown option \"%s\"\n%s", argv[i],
+			        usage);
+			return -1;
+		}
+	}
+	if (*help)
+		fputs(usage, stdout);
+	else if (n == 0)
+		fputs(usage, stderr);
+	return n;
+}
+
+int policy_load_file(const char *path, struct policy_loaded *out, struct diag_list *diags)
+{
+	struct policy_reader reader = policy_reader_files(policy_default_preset_dir());
+	struct policy_load_options options = {0};
+	size_t size;
+	int rc;
+
+	memset(out, 0, sizeof(*out));
+	rc = policy_load(&reader, path, &options, &out->image, &size, diags);
+	if (rc == 0)
+		rc = policy_open(&out->policy, out->image, size);
+	if (rc != 0 && diags->count == 0)
+		diag_add(diags, path, 0, 0, "cannot load the policy: %s", strerror(-rc));
+	return rc;
+}
+
+void policy_unload(struct policy_loaded *loaded)
+{
+	free(loaded->image);
+	loaded->image = NULL;
+}
+
+void policy_diags_json(struct json *j, const char *key, const struct diag_list *diags)
+{
+	json_array(j, key);
+	for (size_t i = 0; i < diags->count; i++) {
+		const struct diag *d = &diags->items[i];
+
+		json_object(j, NULL);
+		json_literal(j, "file", d->file);
+		json_uint(j, "line", d->line);
+		json_uint(j, "column", d->column);
+		json_literal(j, "message", d->message);
+		json_end_object(j);
+	}
+	json_end_array(j);
+}
+
+int policy_print_json(struct json *j, struct buf *buf, int status)
+{
+	struct slice text = buf_slice(buf);
+
+	if (j->failed || text.n == 0) {
+		fputs("vethguard policy: the answer is too long for JSON\n", stderr);
+		status = POLICY_EXIT_BAD;
+	} else if (fwrite(text.p, 1, text.n, stdout) != text.n || fputc('\n', stdout) == EOF ||
+	           fflush(stdout) == EOF) {
+		status = POLICY_EXIT_BAD;
+	}
+	buf_fini(buf);
+	return status;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: METHOD and URL become the same struct policy_request that the proxy builds,
+ * with the same canonical host and path, and go through the same policy_decide(). The rules are
+ * listed by policy_explain().
+ */
+#include "policy_commands.h"
+#include "vethguard/policy/explain.h"
+#include "vethguard/policy/url.h"
+
+#define JSON_MAX (256u << 20)
+#define SHOWN_MAX 512
+
+static const char *const match_texts[] = {
+        [POLICY_MATCHES] = "matches",
+        [POLICY_MISS_HOST] = "another host",
+        [POLICY_MISS_PORT] = "another port",
+        [POLICY_MISS_SCHEME] = "another scheme",
+        [POLICY_MISS_METHOD] = "another method",
+        [POLICY_MISS_PATH] = "another path",
+};
+static const char *const match_words[] = {
+        [POLICY_MATCHES] = "matches",
+        [POLICY_MISS_HOST] = "host",
+        [POLICY_MISS_PORT] = "port",
+        [POLICY_MISS_SCHEME] = "scheme",
+        [POLICY_MISS_METHOD] = "method",
+        [POLICY_MISS_PATH] = "path",
+};
+static const char *const tls_words[] = {
+        [POLICY_TLS_REFUSE] = "refuse",
+        [POLICY_TLS_INTERCEPT] = "intercept",
+        [POLICY_TLS_PASSTHROUGH] = "passthrough",
+        [POLICY_TLS_OPAQUE] = "opaque",
+};
+
+struct explain {
+	struct policy_loaded loaded;
+	struct url url;
+	struct policy_request request;
+	struct policy_decision decision;
+	bool connection;     /* CONNECT: the connection is judged */
+	enum policy_tls tls; /* of https */
+	char path[POLICY_PATH_MAX];
+};
+
+static const char *shown(struct slice s, char out[SHOWN_MAX])
+{
+	return slice_escape(s, out, SHOWN_MAX);
+}
+
+static int complain(const char *what, const char *text)
+{
+	char out[SHOWN_MAX];
+
+	fprintf(stderr, "vethguard policy explain: %s: \"%s\"\n", what,
+	        shown(slice_from_string(text), out));
+	return -1;
+}
+
+/* Builds the request. -1 with a message where METHOD and URL make none. */
+static int read_request(struct explain *x, const char *method, const char *url)
+{
+	bool http;
+	size_t n;
+
+	x->connection = strcmp(method, "CONNECT") == 0;
+	if (strlen(method) > POLICY_METHOD_MAX || method[0] == '\0')
+		return complain("not a method", method);
+	if (!url_parse(slice_from_string(url), &x->url))
+		return complain(
+		        "not a URL such as https://host/path, tcp://host:port or udp://host:port "
+		        "(without a user or \"#...\")",
+		        url);
+	http = x->url.scheme == POLICY_HTTPS || x->url.scheme == POLICY_HTTP;
+	if (!http && !x->connection)
+		return complain(
+		        "tcp:// and udp:// are judged as connections, with the method CONNECT, not",
+		        method);
+	x->request.scheme = x->url.scheme;
+	x->request.host = slice_of(x->url.authority.host, x->url.authority.host_n);
+	x->request.address = x->url.authority.address;
+	x->request.port = x->url.authority.port;
+	if (x->connection)
+		return 0;
+	x->request.method = slice_from_string(method);
+	x->request.path = x->url.path;
+	if (url_canonical_path(x->url.path, x->path, sizeof(x->path), &n))
+		x->request.path = slice_of(x->path, n);
+	return 0;
+}
+
+static void print_rule(void *context, const struct policy_rule_report *r)
+{
+	char name[SHOWN_MAX], to[SHOWN_MAX], file[SHOWN_MAX];
+
+	(void)context;
+	printf("  %-5s %-28s %-15s %s  (%s:%u)\n", r->deny ? "deny" : "allow", shown(r->name, name),
+	        match_texts[r->match], shown(r->to, to), shown(r->file, file), r->line);
+}
+
+static void write_rule(void *context, const struct policy_rule_report *r)
+{
+	struct json *j = context;
+
+	json_object(j, NULL);
+	json_string(j, "name", r->name, 0);
+	json_literal(j, "kind", r->deny ? "deny" : "allow");
+	json_bool(j, "matches", r->match == POLICY_MATCHES);
+	if (r->match != POLICY_MATCHES)
+		json_literal(j, "differs_in", match_words[r->match]);
+	json_string(j, "to", r->to, 0);
+	json_string(j, "file", r->file, 0);
+	json_uint(j, "line", r->line);
+	json_end_object(j);
+}
+
+static void print_request(const struct explain *x, const char *method)
+{
+	char host[SHOWN_MAX], path[SHOWN_MAX], address[IP_TEXT_MAX];
+	const struct policy_request *r = &x->request;
+	bool v6 = r->address.family == 6;
+
+	if (r->address.family)
+		snprintf(host, sizeof(host), "%s%s%s", v6 ? "[" : "",
+		        ip_format(&r->address, address), v6 ? "]" : "");
+	else
+		shown(r->host, host);
+	printf("%s %s://%s:%u%s\n", method, policy_scheme_name(r->scheme), host, r->port,
+	        x->connection ? "" : shown(r->path, path));
+}
+
+static void print_verdict(const struct explain *x)
+{
+	const struct policy *policy = &x->loaded.policy;
+	const struct policy_decision *d = &x->decision;
+	char text[SHOWN_MAX];
+
+	printf("verdict: %s", d->verdict == POLICY_ALLOW ? "allow" : "deny");
+	if (d->rule != POLICY_NONE)
+		printf(", by rule \"%s\"", shown(policy_rule_name(policy, d->rule), text));
+	else
+		printf(": %s", policy_reason_text(d->reason));
+	if (d->observed)
+		printf(" (mode observe lets it pass and records it)");
+	printf("\n");
+	if (d->rule != POLICY_NONE && policy_rule_text(policy, d->rule).n > 0)
+		printf("reason: %s\n", shown(policy_rule_text(policy, d->rule), text));
+	if (d->credential != POLICY_NONE) {
+		struct policy_credential credential;
+
+		policy_credential(policy, d->credential, &credential);
+		printf("credential: %s\n", shown(credential.name, text));
+	} else if (!x->connection) {
+		printf("credential: none\n");
+	}
+	if (x->request.scheme == POLICY_HTTPS)
+		printf("tls: %s\n", tls_words[x->tls]);
+}
+
+static void write_verdict(const struct explain *x, struct json *j)
+{
+	const struct policy *policy = &x->loaded.policy;
+	const struct policy_decision *d = &x->decision;
+	struct policy_credential credential;
+
+	json_literal(j, "verdict", d->verdict == POLICY_ALLOW ? "allow" : "deny");
+	json_literal(j, "why", policy_reason_text(d->reason));
+	json_bool(j, "observed", d->observed);
+	if (d->rule != POLICY_NONE) {
+		json_string(j, "rule", policy_rule_name(policy, d->rule), 0);
+		if (policy_rule_text(policy, d->rule).n > 0)
+			json_string(j, "reason", policy_rule_text(policy, d->rule), 0);
+	} else {
+		json_null(j, "rule");
+	}
+	if (d->credential != POLICY_NONE) {
+		policy_credential(policy, d->credential, &credential);
+		json_string(j, "credential", credential.name, 0);
+	} else {
+		json_null(j, "credential");
+	}
+	if (x->request.scheme == POLICY_HTTPS)
+		json_literal(j, "tls", tls_words[x->tls]);
+}
+
+static int answer_json(struct explain *x, const char *method, const char *url)
+{
+	struct json j;
+	struct buf buf;
+
+	buf_init(&buf, JSON_MAX);
+	json_begin(&j, &buf);
+	json_object(&j, NULL);
+	json_string(&j, "policy", policy_name(&x->loaded.policy), 0);
+	json_string(&j, "fingerprint", policy_fingerprint(&x->loaded.policy), 0);
+	json_literal(&j, "method", method);
+	json_literal(&j, "url", url);
+	if (!x->connection)
+		json_string(&j, "path", x->request.path, 0);
+	write_verdict(x, &j);
+	json_array(&j, "rules");
+	policy_explain(&x->loaded.policy, &x->request, write_rule, &j);
+	json_end_array(&j);
+	json_end_object(&j);
+	return policy_print_json(&j, &buf,
+	        x->decision.verdict == POLICY_ALLOW ? POLICY_EXIT_GOOD : POLICY_EXIT_DENIED);
+}
+
+static int answer_text(struct explain *x, const char *method)
+{
+	char name[SHOWN_MAX];
+
+	printf("policy %s\n", shown(policy_name(&x->loaded.policy), name));
+	print_request(x, method);
+	policy_explain(&x->loaded.policy, &x->request, print_rule, NULL);
+	print_verdict(x);
+	return x->decision.verdict == POLICY_ALLOW ? POLICY_EXIT_GOOD : POLICY_EXIT_DENIED;
+}
+
+int policy_explain_command(int argc, char **argv)
+{
+	struct diag_list diags = {.count = 0};
+	struct policy_decision connection;
+	struct explain x = {0};
+	bool as_json, help;
+	int status = POLICY_EXIT_BAD;
+	int n = policy_take_options(argc, argv, &as_json, &help);
+
+	if (help && n >= 0)
+		return POLICY_EXIT_GOOD;
+	if (n != 3) {
+		if (n > 0)
+			fputs("usage: vethguard policy explain FILE METHOD URL [--json]\n", stderr);
+		return POLICY_EXIT_BAD;
+	}
+	if (policy_load_file(argv[1], &x.loaded, &diags) != 0) {
+		diag_print(&diags, stderr);
+	} else if (read_request(&x, argv[2], argv[3]) == 0) {
+		policy_decide(&x.loaded.policy, &x.request, &x.decision);
+		x.tls = policy_decide_tls(&x.loaded.policy, &x.request, &connection);
+		status = as_json ? answer_json(&x, argv[2], argv[3]) : answer_text(&x, argv[2]);
+	}
+	policy_unload(&x.loaded);
+	return status;
+}

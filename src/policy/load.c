@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: the main file and what it includes are read first, depth first, each file
+ * once; then all credentials and groups, so that any file may use any of them; then all rules, the
+ * main file's first. Faults are collected as far as reading on makes sense, and any fault means
+ * that nothing is compiled.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "loader.h"
+
+bool load_is_token(struct slice s)
+{
+	for (size_t i = 0; i < s.n; i++) {
+		char c = s.p[i];
+		bool alnum =
+		        (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+
+		if (!alnum && (c == '\0' || !strchr("!#$%&'*+-.^_`|~", c)))
+			return false;
+	}
+	return s.n > 0;
+}
+
+bool load_name(struct tree *tree, const struct tree_node *node, const char *what, struct slice *out)
+{
+	char quoted[TREE_QUOTE_MAX];
+
+	if (!tree_text(tree, node, what, POLICY_NAME_MAX, out))
+		return false;
+	for (size_t i = 0; i < out->n; i++) {
+		char c = out->p[i];
+		bool alnum =
+		        (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+
+		if (alnum || (i > 0 && (c == '.' || c == '_' || c == '-')))
+			continue;
+		tree_error(tree, node,
+		        "%s %s: names have letters, digits, '.', '_' and '-', and begin with a "
+		        "letter or digit",
+		        what, tree_quote(*out, quoted));
+		return false;
+	}
+	return true;
+}
+
+static void load_group(struct loader *l, struct tree *tree, const struct tree_item *item)
+{
+	struct load_group group = {.mark = mark_of(tree, item->key)};
+	struct slice name;
+	bool added;
+	uint32_t id;
+
+	if (!load_name(tree, item->key, "a group's name", &name) ||
+	        !tree_is_list(tree, item->value, "a group"))
+		return;
+	if (item->value->count == 0 || item->value->count > MODEL_DESTINATIONS_MAX) {
+		tree_error(tree, item->key, "a group holds 1 to %d destinations",
+		        MODEL_DESTINATIONS_MAX);
+		return;
+	}
+	group.destinations.items =
+	        arena_take(&l->arena, item->value->count * sizeof(*group.destinations.items));
+	for (const struct tree_item *d = item->value->first; d && group.destinations.items;
+	        d = d->next)
+		if (d->value->kind == TREE_SCALAR &&
+		        slice_starts_with(d->value->text, SLICE("group:")))
+			tree_error(tree, d->value, "groups hold destinations, not other groups");
+		else if (load_destination(tree, d->value,
+		                 &group.destinations.items[group.destinations.count]))
+			group.destinations.count++;
+	id = intern_put(&l->group_names, name, &added);
+	if (id == UINT32_MAX || (added && !vec_append(&l->groups, &group, 1)))
+		l->arena.failed = true;
+	else if (!added)
+		tree_error(tree, item->key, "group \"%.*s\" is already defined at %s:%u",
+		        SLICE_ARG(name), ((struct load_group *)vec_at(&l->groups, id))->mark.file,
+		        ((struct load_group *)vec_at(&l->groups, id))->mark.line);
+}
+
+void load_groups(struct loader *l, struct load_file *file)
+{
+	const struct tree_node *map = tree_get(file->tree.root, "groups");
+
+	if (!map || !tree_is_map(&file->tree, map, "groups"))
+		return;
+	for (const struct tree_item *item = map->first; item && !l->arena.failed; item = item->next)
+		load_group(l, &file->tree, item);
+}
+
+/* The main file's name without directory and ending, as far as it makes a name. */
+static struct slice name_of_file(struct arena *arena, struct slice path)
+{
+	char name[POLICY_NAME_MAX];
+	size_t n = 0, at = path.n;
+
+	while (at > 0 && path.p[at - 1] != '/')
+		at--;
+	if (slice_ends_with(path, SLICE(".yaml")))
+		path.n -= 5;
+	for (; at < path.n && n < sizeof(name); at++) {
+		char c = path.p[at];
+		bool good = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+		            (c >= 'a' && c <= 'z') || (n > 0 && (c == '.' || c == '_' || c == '-'));
+
+		if (good)
+			name[n++] = c;
+	}
+	return n ? arena_copy(arena, slice_of(name, n)) : SLICE("policy");
+}
+
+static void load_main(
+        struct loader *l, struct load_file *file, const struct policy_load_options *options)
+{
+	static const char *const modes[] = {"enforce", "observe", NULL};
+	const struct tree_node *name = tree_get(file->tree.root, "name");
+	const struct tree_node *mode = tree_get(file->tree.root, "mode");
+
+	if (name)
+		load_name(&file->tree, name, "name", &l->model.name);
+	else
+		l->model.name = name_of_file(&l->arena, file->path);
+	if (mode && tree_word(&file->tree, mode, "mode", modes) == 1)
+		l->model.mode = POLICY_OBSERVE;
+	if (options && options->observe)
+		l->model.mode = POLICY_OBSERVE;
+}
+
+/* Each port needs a listener of its own. */
+static void check_udp_ports(struct loader *l)
+{
+	uint64_t seen[65536 / 64] = {0};
+	size_t count = 0;
+
+	for (size_t i = 0; i < l->model.rules.n; i++) {
+		const struct model_rule *r = vec_at(&l->model.rules, i);
+
+		for (size_t k = 0; k < r->list_count && !r->deny; k++)
+			for (size_t d = 0; d < r->lists[k].count; d++) {
+				const struct model_destination *to = &r->lists[k].items[d];
+				struct image_range own = {to->port, to->port};
+				size_t ranges = to->port ? 1 : r->port_count;
+
+				if (to->scheme != POLICY_UDP)
+					continue;
+				for (size_t p = 0; p < ranges; p++) {
+					struct image_range range = to->port ? own : r->ports[p];
+
+					for (uint32_t port = range.low; port <= range.high;
+					        port++) {
+						count += (seen[port / 64] >> (port % 64) & 1) == 0;
+						seen[port / 64] |= UINT64_C(1) << (port % 64);
+					}
+				}
+				if (count <= POLICY_UDP_PORTS_MAX)
+					continue;
+				diag_add(l->model.diags, r->mark.file, r->mark.line, r->mark.column,
+				        "udp:// rules name more than %d different ports by now; "
+				        "each needs a "
+				        "listener",
+				        POLICY_UDP_PORTS_MAX);
+				l->wrong = true;
+				return;
+			}
+	}
+}
+
+static void load_contents(struct loader *l, const struct policy_load_options *options)
+{
+	size_t n = l->files.n;
+
+	for (size_t i = 0; i < n; i++) {
+		struct load_file *file = vec_at(&l->files, i);
+
+		if (i == 0)
+			load_main(l, file, options);
+		load_credentials(l, file);
+		load_groups(l, file);
+	}
+	for (size_t i = 0; i < n && !l->arena.failed; i++) {
+		struct load_file *file = vec_at(&l->files, i);
+
+		load_rules(l, file, false);
+		load_rules(l, file, true);
+	}
+	for (size_t i = 0; i < n; i++)
+		l->wrong |= ((struct load_file *)vec_at(&l->files, i))->tree.wrong;
+	if (!l->wrong)
+		check_udp_ports(l);
+}
+
+static void loader_init(
+        struct loader *l, const struct policy_reader *reader, struct diag_list *diags)
+{
+	memset(l, 0, sizeof(*l));
+	l->reader = reader;
+	arena_init(&l->arena);
+	l->model.arena = &l->arena;
+	l->model.diags = diags;
+	vec_init(&l->model.rules, sizeof(struct model_rule));
+	vec_init(&l->files, sizeof(struct load_file));
+	vec_init(&l->groups, sizeof(struct load_group));
+	vec_init(&l->name_rules, sizeof(uint32_t));
+	intern_init(&l->paths);
+	intern_init(&l->group_names);
+	intern_init(&l->rule_names);
+	intern_init(&l->credential_names);
+}
+
+static void loader_fini(struct loader *l)
+{
+	intern_fini(&l->paths);
+	intern_fini(&l->group_names);
+	intern_fini(&l->rule_names);
+	intern_fini(&l->credential_names);
+	vec_fini(&l->model.rules);
+	vec_fini(&l->files);
+	vec_fini(&l->groups);
+	vec_fini(&l->name_rules);
+	arena_fini(&l->arena);
+}
+
+int policy_load(const struct policy_reader *reader, const char *path,
+        const struct policy_load_options *options, uint8_t **image, size_t *size,
+        struct diag_list *diags)
+{
+	struct loader *l = malloc(sizeof(*l));
+	int rc;
+
+	*image = NULL;
+	*size = 0;
+	if (!l)
+		return -ENOMEM;
+	loader_init(l, reader, diags);
+	rc = load_all_files(l, path);
+	if (rc == 0 && l->files.n > 0 && !l->wrong)
+		load_contents(l, options);
+	for (size_t i = 0; i < l->files.n; i++)
+		l->wrong |= ((struct load_file *)vec_at(&l->files, i))->tree.wrong;
+	if (rc == 0)
+		rc = l->arena.failed ? -ENOMEM : l->wrong ? -EINVAL : 0;
+	if (rc == 0)
+		rc = policy_compile(&l->model, image, size);
+	loader_fini(l);
+	free(l);
+	return rc;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: "[scheme://]host[:port]" is taken apart from the left: scheme, then what
+ * stands before the port, then the port. What stands before the port is a host, "*." and a host, an
+ * address or a prefix. Every form that people write by mistake (a path, a user, a bare IPv6
+ * address, a wildcard elsewhere) has a message of its own.
+ */
+#include <stdio.h>
+
+#include "loader.h"
+
+#define DESTINATION_MAX 512 /* bytes as written */
+
+static bool fail(struct tree *tree, const struct tree_node *node, const char *message)
+{
+	char quoted[TREE_QUOTE_MAX];
+
+	tree_error(tree, node, "destination %s: %s", tree_quote(node->text, quoted), message);
+	return false;
+}
+
+/* Takes "scheme://" off text; https without one. */
+static bool take_scheme(struct tree *tree, const struct tree_node *node, struct slice *text,
+        enum policy_scheme *scheme)
+{
+	const char *mark = memmem(text->p, text->n, "://", 3);
+	struct slice word;
+
+	*scheme = POLICY_HTTPS;
+	if (!mark)
+		return true;
+	word = slice_of(text->p, (size_t)(mark - text->p));
+	*text = slice_of(mark + 3, text->n - word.n - 3);
+	for (int s = 0; s < POLICY_SCHEME_COUNT; s++) {
+		*scheme = (enum policy_scheme)s;
+		if (slice_equals(word, slice_from_string(policy_scheme_name(*scheme))))
+			return true;
+	}
+	return fail(tree, node, "unknown scheme; known are https, http, tcp and udp");
+}
+
+static bool take_port(
+        struct tree *tree, const struct tree_node *node, struct slice text, uint16_t *port)
+{
+	uint64_t value;
+
+	if (text.n > 5 || !slice_to_u64(text, UINT16_MAX, &value) || value == 0)
+		return fail(tree, node,
+		        "the port must be a number from 1 to 65535 (ranges go into ports: "
+		        "[8000-8100])");
+	*port = (uint16_t)value;
+	return true;
+}
+
+/* Splits "before[:port]"; brackets may hold colons. */
+static bool split_port(
+        struct tree *tree, const struct tree_node *node, struct slice *text, uint16_t *port)
+{
+	ptrdiff_t at;
+	struct slice rest;
+
+	if (text->n > 0 && text->p[0] == '[') {
+		at = slice_find_byte(*text, ']');
+		if (at < 0)
+			return fail(tree, node, "the bracket is not closed");
+		at++;
+	} else {
+		at = slice_find_byte(*text, ':');
+		if (at < 0)
+			at = (ptrdiff_t)text->n;
+	}
+	rest = slice_of(text->p + at, text->n - (size_t)at);
+	text->n = (size_t)at;
+	if (rest.n == 0)
+		return true;
+	if (text->n > 0 && text->p[0] != '[' &&
+	        slice_find_byte(slice_of(rest.p + 1, rest.n - 1), ':') >= 0)
+		return fail(tree, node, "an IPv6 address stands in brackets: [2001:db8::1]:443");
+	if (rest.p[0] == '/')
+		return fail(tree, node,
+		        "the number of bits belongs inside of the brackets: [fd00::/8]:443");
+	if (rest.p[0] != ':')
+		return fail(tree, node, "after \"]\" only \":port\" may follow");
+	return take_port(tree, node, slice_of(rest.p + 1, rest.n - 1), port);
+}
+
+static struct slice make_key(
+        struct arena *arena, enum image_target_kind kind, const void *key, size_t n)
+{
+	char *p = arena_take(arena, n + 1);
+
+	if (!p)
+		return SLICE("");
+	p[0] = (char)kind;
+	memcpy(p + 1, key, n);
+	return slice_of(p, n + 1);
+}
+
+static void set_prefix(
+        struct arena *arena, const struct ip_prefix *prefix, struct model_destination *out)
+{
+	uint8_t key[IMAGE_PREFIX_KEY] = {prefix->base.family, prefix->bits};
+
+	memcpy(key + 2, prefix->base.bytes, 16);
+	out->key = make_key(arena, TARGET_PREFIX, key, sizeof(key));
+}
+
+/* True where text is an address or a prefix, or meant as one: *good tells whether it is right. */
+static bool take_address(struct tree *tree, const struct tree_node *node, struct slice text,
+        struct model_destination *out, bool *good)
+{
+	bool bracket = text.n >= 2 && text.p[0] == '[';
+	struct slice inner = bracket ? slice_of(text.p + 1, text.n - 2) : text;
+	ptrdiff_t slash = slice_find_byte(inner, '/');
+	struct ip_prefix prefix;
+	struct ip ip;
+
+	*good = false;
+	if (!ip_parse(slash < 0 ? inner : slice_of(inner.p, (size_t)slash), &ip)) {
+		if (bracket)
+			fail(tree, node, "the brackets hold no IPv6 address");
+		return bracket;
+	}
+	if (bracket != (ip.family == 6)) {
+		fail(tree, node,
+		        "only IPv6 addresses stand in brackets, and they always do: "
+		        "[fd00::/8]:443");
+	} else if (!ip_prefix_parse(inner, &prefix)) {
+		fail(tree, node,
+		        "not a network: the number of bits is wrong, or bits are set behind them "
+		        "(10.1.2.0/24, not 10.1.2.3/24)");
+	} else {
+		set_prefix(tree->arena, &prefix, out);
+		*good = true;
+	}
+	return true;
+}
+
+static bool take_host(struct tree *tree, const struct tree_node *node, struct slice text,
+        struct model_destination *out)
+{
+	bool glob = text.n >= 2 && text.p[0] == '*' && text.p[1] == '.';
+	char host[POLICY_HOST_MAX + 1];
+	size_t n;
+
+	if (glob)
+		text = slice_of(text.p + 2, text.n - 2);
+	if (text.n == 0)
+		return fail(tree, node, "the host is empty");
+	if (slice_find_byte(text, '/') >= 0)
+		return fail(tree, node, "a destination has no path; write it under paths: [/...]");
+	if (slice_find_byte(text, '@') >= 0)
+		return fail(tree, node,
+		        "a destination names no user; credentials have their own section");
+	if (slice_find_byte(text, '*') >= 0)
+		return fail(tree, node,
+		        "a wildcard stands only at the front, for whole labels: *.example.com");
+	for (size_t i = 0; i < text.n; i++)
+		if ((unsigned char)text.p[i] >= 0x80)
+			return fail(
+			        tree, node, "host names are written in their ASCII form (xn--...)");
+	if (!url_canonical_host(text, host, &n))
+		return fail(tree, node,
+		        "not a host name: labels of 1 to 63 letters, digits, '-' or '_', 253 bytes "
+		        "in all, "
+		        "the last label no number");
+	out->key = make_key(tree->arena, glob ? TARGET_GLOB : TARGET_HOST, host, n);
+	return true;
+}
+
+bool load_destination(
+        struct tree *tree, const struct tree_node *node, struct model_destination *out)
+{
+	struct slice text;
+	bool good;
+
+	memset(out, 0, sizeof(*out));
+	if (!tree_text(tree, node, "a destination", DESTINATION_MAX, &text))
+		return false;
+	out->text = text;
+	out->mark = mark_of(tree, node);
+	if (!take_scheme(tree, node, &text, &out->scheme) ||
+	        !split_port(tree, node, &text, &out->port))
+		return false;
+	if (take_address(tree, node, text, out, &good))
+		return good;
+	return take_host(tree, node, text, out);
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: a file is read, parsed, its top checked, and then what it includes, depth
+ * first, each file once. The chain of includes that led to a file lies on the stack: it shows
+ * cycles and bounds the depth.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "loader.h"
+
+#define PATH_TEXT_MAX 4096
+
+static const char *const main_keys[] = {
+        "vethguard", "name", "include", "credentials", "groups", "allow", "deny", "mode", NULL};
+static const struct tree_refusal main_refused[] = {
+        {"ask", "is not supported by this version: nothing can be held for approval yet; use allow "
+                "or deny"},
+        {"limits", "is not supported by this version: rates and volumes are not limited yet; "
+                   "remove it"},
+        {NULL, NULL}};
+static const char *const preset_names[] = {"pypi", "npm", "debian", "github", "crates", "golang",
+        "docker-hub", "huggingface", "openai", "anthropic", NULL};
+
+/* Where a file was asked for: for messages. NULL parent: the main file. */
+struct include {
+	const struct include *parent;
+	struct slice path;
+	unsigned depth;
+};
+
+/* Appends the segments of path to out, taking back what ".." says. */
+static size_t add_segments(char *out, size_t n, struct slice path)
+{
+	while (path.n > 0) {
+		ptrdiff_t slash = slice_find_byte(path, '/');
+		size_t len = slash < 0 ? path.n : (size_t)slash;
+		struct slice segment = slice_of(path.p, len);
+
+		path = slash < 0 ? slice_of(path.p, 0)
+		                 : slice_of(path.p + len + 1, path.n - len - 1);
+		if (len == 0 || slice_equals(segment, SLICE(".")))
+			continue;
+		if (slice_equals(segment, SLICE(".."))) {
+			while (n > 0 && out[--n] != '/')
+				;
+			continue;
+		}
+		out[n++] = '/';
+		memcpy(out + n, segment.p, len);
+		n += len;
+	}
+	return n;
+}
+
+struct slice load_join(struct arena *arena, struct slice file, struct slice relative)
+{
+	char *out = arena_take(arena, file.n + relative.n + 3);
+	size_t dir = file.n, n = 0;
+
+	if (!out)
+		return SLICE("");
+	while (dir > 0 && file.p[dir - 1] != '/')
+		dir--;
+	if (relative.n == 0 || relative.p[0] != '/')
+		n = add_segments(out, n, slice_of(file.p, dir));
+	n = add_segments(out, n, relative);
+	if (n == 0)
+		out[n++] = '/';
+	out[n] = '\0';
+	return slice_of(out, n);
+}
+
+static int load_files(struct loader *l, const struct include *chain, const struct tree *from,
+        const struct tree_node *at, struct slice label, const char *shown);
+
+static void report_read(struct loader *l, const struct tree *from, const struct tree_node *at,
+        const char *shown, int rc)
+{
+	const char *why = rc == -EFBIG    ? "the file is too large"
+	                  : rc == -EINVAL ? "not a regular file"
+	                                  : strerror(-rc);
+
+	l->wrong = true;
+	if (at)
+		diag_add(l->model.diags, from->file, at->line, at->column, "cannot read %s: %s",
+		        shown, why);
+	else
+		diag_add(l->model.diags, shown, 0, 0, "cannot read the policy: %s", why);
+}
+
+/* "preset:NAME" to its path; empty with a report where there is none. */
+static struct slice preset_path(
+        struct loader *l, struct tree *tree, const struct tree_node *node, struct slice name)
+{
+	char quoted[TREE_QUOTE_MAX];
+	const char *nearest;
+	bool plain = name.n > 0 && name.n <= POLICY_NAME_MAX;
+
+	for (size_t i = 0; i < name.n; i++)
+		plain = plain && ((name.p[i] >= 'a' && name.p[i] <= 'z') || name.p[i] == '-' ||
+		                         (name.p[i] >= '0' && name.p[i] <= '9'));
+	nearest = diag_nearest(name, preset_names);
+	tree_quote(name, quoted);
+	if (!l->reader->preset_dir) {
+		tree_error(tree, node, "preset %s: there is no directory of presets here", quoted);
+	} else if (plain) {
+		return arena_printf(
+		        &l->arena, "%s/%.*s.yaml", l->reader->preset_dir, SLICE_ARG(name));
+	} else if (nearest) {
+		tree_error(tree, node, "no preset %s; did you mean \"%s\"?", quoted, nearest);
+	} else {
+		tree_error(tree, node,
+		        "preset %s: presets are named with small letters, digits and '-'", quoted);
+	}
+	return SLICE("");
+}
+
+static int include_one(struct loader *l, const struct include *chain, struct tree *tree,
+        const struct tree_node *node)
+{
+	struct include next = {chain, {0}, chain->depth + 1};
+	char quoted[TREE_QUOTE_MAX], shown[PATH_TEXT_MAX];
+	struct slice text, label;
+
+	if (!tree_text(tree, node, "include", PATH_TEXT_MAX / 2, &text))
+		return 0;
+	label = text;
+	if (slice_starts_with(text, SLICE("preset:"))) {
+		label = slice_of(text.p + 7, text.n - 7);
+		next.path = preset_path(l, tree, node, label);
+		if (next.path.n == 0)
+			return 0;
+	} else {
+		next.path = load_join(&l->arena, chain->path, text);
+	}
+	for (const struct include *up = chain; up; up = up->parent)
+		if (slice_equals(up->path, next.path)) {
+			tree_error(tree, node, "include %s: the file includes itself%s",
+			        tree_quote(text, quoted), up == chain ? "" : " through others");
+			return 0;
+		}
+	if (next.depth > POLICY_INCLUDE_DEPTH_MAX) {
+		tree_error(tree, node, "include %s: files are nested more than %d deep",
+		        tree_quote(text, quoted), POLICY_INCLUDE_DEPTH_MAX);
+		return 0;
+	}
+	snprintf(shown, sizeof(shown), "%.*s", SLICE_ARG(text));
+	return load_files(l, &next, tree, node, label, shown);
+}
+
+static void check_version(struct tree *tree)
+{
+	const struct tree_node *version = tree_get(tree->root, "vethguard");
+	char quoted[TREE_QUOTE_MAX];
+
+	if (!version)
+		tree_error(tree, tree->root,
+		        "the language version is missing; begin with \"vethguard: 1\"");
+	else if (version->kind != TREE_SCALAR || !slice_equals(version->text, SLICE("1")))
+		tree_error(tree, version, "language version %s is not known; this program knows 1",
+		        version->kind == TREE_SCALAR ? tree_quote(version->text, quoted)
+		                                     : "of this kind");
+}
+
+/* Checks the top of a file and loads what it includes. */
+static int read_top(struct loader *l, size_t index, const struct include *chain)
+{
+	struct load_file *file = vec_at(&l->files, index);
+	struct tree tree = file->tree;
+	const struct tree_node *mode;
+	struct tree_node *include;
+	struct tree_item single;
+	int rc = 0;
+
+	if (!tree_is_map(&tree, tree.root, "a policy"))
+		goto out;
+	tree_check_keys(&tree, tree.root, main_keys, main_refused);
+	check_version(&tree);
+	mode = tree_get(tree.root, "mode");
+	if (mode && chain->parent)
+		tree_error(&tree, mode,
+		        "mode belongs into the main file, not into one that is included");
+	include = tree_get(tree.root, "include");
+	if (include)
+		for (const struct tree_item *item = tree_items(&tree, include, "include", &single);
+		        item && rc == 0; item = item->next)
+			rc = include_one(l, chain, &tree, item->value);
+out:
+	file = vec_at(&l->files, index);
+	file->tree.wrong = tree.wrong;
+	return rc;
+}
+
+static int parse_file(struct loader *l, struct slice path, struct slice label, const char *shown,
+        char *text, size_t n)
+{
+	struct load_file file = {.path = path};
+	int rc;
+
+	file.label = arena_copy(&l->arena, label);
+	file.tree.arena = &l->arena;
+	file.tree.diags = l->model.diags;
+	file.tree.file = arena_copy(&l->arena, slice_from_string(shown)).p;
+	rc = tree_parse(&file.tree, text, n);
+	if (rc == 0 && !vec_append(&l->files, &file, 1))
+		rc = -ENOMEM;
+	return rc;
+}
+
+/* A file that is included by two others is read once. */
+static bool is_loaded(struct loader *l, struct slice path)
+{
+	bool added;
+
+	if (intern_put(&l->paths, path, &added) == UINT32_MAX)
+		l->arena.failed = true;
+	return !added;
+}
+
+/* Reads the file of chain and all that it includes. Only -ENOMEM is an error; faults are reported.
+ */
+static int load_files(struct loader *l, const struct include *chain, const struct tree *from,
+        const struct tree_node *at, struct slice label, const char *shown)
+{
+	char *text = NULL;
+	size_t n = 0;
+	int rc;
+
+	if (l->arena.failed)
+		return -ENOMEM;
+	if (is_loaded(l, chain->path))
+		return 0;
+	if (l->paths.keys.n > POLICY_INCLUDE_FILES_MAX) {
+		diag_add(l->model.diags, from->file, at->line, at->column,
+		        "more than %d files in one policy", POLICY_INCLUDE_FILES_MAX);
+		l->wrong = true;
+		return 0;
+	}
+	rc = l->reader->read(l->reader->context, chain->path.p, &text, &n);
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc != 0) {
+		report_read(l, from, at, shown, rc);
+		return 0;
+	}
+	if (at)
+		shown = chain->path.p;
+	rc = parse_file(l, chain->path, label, shown, text, n);
+	free(text);
+	if (rc == -EINVAL) {
+		l->wrong = true;
+		return 0;
+	}
+	return rc ? rc : read_top(l, l->files.n - 1, chain);
+}
+
+/* The main file's path, absolute, so that paths relative to it are absolute as well. */
+static struct slice absolute_path(struct loader *l, const char *path)
+{
+	char directory[PATH_TEXT_MAX];
+	struct slice base = SLICE("/");
+
+	if (path[0] != '/' && getcwd(directory, sizeof(directory) - 1)) {
+		size_t n = strlen(directory);
+
+		directory[n++] = '/';
+		base = slice_of(directory, n);
+	}
+	return load_join(&l->arena, base, slice_from_string(path));
+}
+
+int load_all_files(struct loader *l, const char *path)
+{
+	struct include top = {.path = absolute_path(l, path)};
+
+	return load_files(l, &top, NULL, NULL, SLICE(""), path);
+}

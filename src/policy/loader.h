@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* loader: what the parts of the loader share. load.c drives: files, then credentials and groups,
+ * then rules. */
+#ifndef POLICY_LOADER_H
+#define POLICY_LOADER_H
+
+#include "vethguard/policy/load.h"
+#include "vethguard/policy/url.h"
+#include "model.h"
+#include "yaml_tree.h"
+
+/* One file, read and parsed. */
+struct load_file {
+	struct tree tree;
+	struct slice path;
+	struct slice label; /* put before default rule names; empty for the main file */
+};
+
+struct load_group {
+	struct mark mark;
+	struct model_destinations destinations;
+};
+
+struct loader {
+	const struct policy_reader *reader;
+	struct arena arena;
+	struct model model;
+	struct vec files;      /* struct load_file */
+	struct vec groups;     /* struct load_group, by number of the name */
+	struct vec name_rules; /* uint32_t: the rule that has name N */
+	struct intern paths, group_names, rule_names, credential_names;
+	bool wrong; /* something was reported */
+};
+
+static inline struct mark mark_of(const struct tree *tree, const struct tree_node *node)
+{
+	return (struct mark){tree->file, node->line, node->column};
+}
+
+/* A name that people choose: letters, digits, '.', '_', '-', at most POLICY_NAME_MAX. Reports. */
+bool load_name(
+        struct tree *tree, const struct tree_node *node, const char *what, struct slice *out);
+/* "dir/of/file" joined with a relative path, without "." and ".." inside; an absolute path as it
+ * is. */
+struct slice load_join(struct arena *arena, struct slice file, struct slice relative);
+/* One destination as written in `to`. Reports. */
+bool load_destination(
+        struct tree *tree, const struct tree_node *node, struct model_destination *out);
+/* An RFC 9110 token. */
+bool load_is_token(struct slice s);
+
+/* Reads the main file and all that it includes. -ENOMEM; faults are reported. */
+int load_all_files(struct loader *l, const char *path);
+/* Each reports what is wrong and goes on; -ENOMEM only through arena.failed. */
+void load_credentials(struct loader *l, struct load_file *file);
+void load_groups(struct loader *l, struct load_file *file);
+void load_rules(struct loader *l, struct load_file *file, bool deny);
+
+#endif

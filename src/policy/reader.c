@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: the one place of this module that touches the file system. A policy is a
+ * regular file of a bounded size; a fifo or a device named by mistake must neither hang nor be
+ * read.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vethguard/policy/load.h"
+
+#ifndef VETHGUARD_DATADIR
+#define VETHGUARD_DATADIR "/usr/local/share/vethguard"
+#endif
+
+static int read_open_file(int fd, char **text, size_t *n)
+{
+	struct stat st;
+	size_t size, have = 0;
+	char *out;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if (st.st_size < 0 || st.st_size > (off_t)POLICY_FILE_MAX)
+		return -EFBIG;
+	size = (size_t)st.st_size;
+	out = malloc(size + 1);
+	if (!out)
+		return -ENOMEM;
+	while (have < size) {
+		ssize_t got = read(fd, out + have, size - have);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			int rc = -errno;
+
+			free(out);
+			return rc;
+		}
+		if (got == 0)
+			break;
+		have += (size_t)got;
+	}
+	out[have] = '\0';
+	*text = out;
+	*n = have;
+	return 0;
+}
+
+static int read_file(void *context, const char *path, char **text, size_t *n)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int rc;
+
+	(void)context;
+	if (fd < 0)
+		return -errno;
+	rc = read_open_file(fd, text, n);
+	close(fd);
+	return rc;
+}
+
+struct policy_reader policy_reader_files(const char *preset_dir)
+{
+	return (struct policy_reader){NULL, read_file, preset_dir};
+}
+
+/* The tree that the running program was built in: "policies/presets" beside one of the directories
+ * above it. */
+static bool find_build_tree(char *out, size_t size)
+{
+	char program[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+
+	if (n <= 0)
+		return false;
+	program[n] = '\0';
+	for (int up = 0; up < 5; up++) {
+		char *slash = strrchr(program, '/');
+		struct stat st;
+
+		if (!slash || slash == program)
+			return false;
+		*slash = '\0';
+		/* only below a directory named build: a program installed beside other people's
+		 * files has no tree */
+		slash = strrchr(program, '/');
+		if (!slash || strcmp(slash, "/build") != 0)
+			continue;
+		*slash = '\0';
+		return snprintf(out, size, "%s/policies/presets", program) < (int)size &&
+		       stat(out, &st) == 0 && S_ISDIR(st.st_mode);
+	}
+	return false;
+}
+
+const char *policy_default_preset_dir(void)
+{
+	static char tree[PATH_MAX + 32];
+
+	return find_build_tree(tree, sizeof(tree)) ? tree : VETHGUARD_DATADIR "/presets";
+}
