@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client and a server of the tls module, joined in memory, for tests. What one side writes waits in a buffer until
- * pair_carry feeds it to the other in pieces of the size that the test asks for.
+ * A client and a server of the tls module, joined in memory, for tests. What one side writes waits
+ * in a buffer until pair_carry feeds it to the other in pieces of the size that the test asks for.
  */
 #ifndef VETHGUARD_TESTS_TLS_PAIR_H
 #define VETHGUARD_TESTS_TLS_PAIR_H
@@ -48,9 +48,10 @@ static inline struct tls_identity *pair_identity_for(void *context, struct slice
 	return pair->identity;
 }
 
-/* A leaf as any other authority might make it; key NULL: the issuer's own (self-signed where issuer is NULL). */
-static inline struct tls_identity *pair_custom_leaf(const char *san, long from_s, long to_s, EVP_PKEY *key,
-	X509 *issuer, EVP_PKEY *issuer_key)
+/* A leaf as any other authority might make it; key NULL: the issuer's own (self-signed where issuer
+ * is NULL). */
+static inline struct tls_identity *pair_custom_leaf(
+        const char *san, long from_s, long to_s, EVP_PKEY *key, X509 *issuer, EVP_PKEY *issuer_key)
 {
 	X509 *x = X509_new();
 	X509V3_CTX ctx;
@@ -60,7 +61,7 @@ static inline struct tls_identity *pair_custom_leaf(const char *san, long from_s
 	X509_gmtime_adj(X509_getm_notBefore(x), from_s);
 	X509_gmtime_adj(X509_getm_notAfter(x), to_s);
 	X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_UTF8,
-		(const unsigned char *)"custom.test", -1, -1, 0);
+	        (const unsigned char *)"custom.test", -1, -1, 0);
 	X509_set_issuer_name(x, X509_get_subject_name(issuer ? issuer : x));
 	X509_set_pubkey(x, key);
 	X509V3_set_ctx(&ctx, issuer ? issuer : x, x, NULL, NULL, 0);
@@ -90,7 +91,8 @@ static inline void pair_init(struct pair *pair)
 	pair->client = tls_client_new(pair->trust);
 	buf_init(&pair->to_server, 1 << 20);
 	buf_init(&pair->to_client, 1 << 20);
-	if (!pair->root || !pair->issuer || !pair->leaf_key || !pair->trust || !pair->server || !pair->client)
+	if (!pair->root || !pair->issuer || !pair->leaf_key || !pair->trust || !pair->server ||
+	        !pair->client)
 		abort();
 }
 
@@ -116,24 +118,28 @@ static inline void pair_fini(struct pair *pair)
 	ca_free(pair->root);
 }
 
-static inline void pair_dial(struct pair *pair, const char *host, struct slice client_alpn, struct slice server_alpn)
+static inline void pair_dial(
+        struct pair *pair, const char *host, struct slice client_alpn, struct slice server_alpn)
 {
 	struct slice name = slice_from_string(host);
 	struct ip address = {.family = 4, .bytes = {192, 0, 2, 1}};
 
 	pair->s = tls_accept_new(pair->server, server_alpn, &pair->to_client);
-	pair->c = tls_connect_new(pair->client, name, &address, client_alpn, name, &pair->to_server);
+	pair->c =
+	        tls_connect_new(pair->client, name, &address, client_alpn, name, &pair->to_server);
 	if (!pair->s || !pair->c)
 		abort();
 }
 
-/* One step of one side with what the other has written, in segments. Leaves nothing in the buffer. */
+/* One step of one side with what the other has written, in segments. Leaves nothing in the buffer.
+ */
 static inline enum tls_status pair_step(struct pair *pair, struct tls *tls, struct buf *from)
 {
 	enum tls_status status = TLS_WANT_READ;
 
 	while (from->len > 0) {
-		size_t n = pair->segment > 0 && pair->segment < from->len ? pair->segment : from->len;
+		size_t n =
+		        pair->segment > 0 && pair->segment < from->len ? pair->segment : from->len;
 		tls_feed(tls, buf_bytes(from), n);
 		status = tls_handshake(tls);
 		size_t left = tls_input_left(tls);
@@ -159,14 +165,15 @@ static inline bool pair_shake(struct pair *pair)
 }
 
 /* Reads on tls what waits in from until nothing more comes; appends to out[cap]. */
-static inline enum tls_status pair_read(struct pair *pair, struct tls *tls, struct buf *from, uint8_t *out,
-	size_t cap, size_t *n)
+static inline enum tls_status pair_read(
+        struct pair *pair, struct tls *tls, struct buf *from, uint8_t *out, size_t cap, size_t *n)
 {
 	enum tls_status status = TLS_WANT_READ;
 
 	*n = 0;
 	do {
-		size_t piece = pair->segment > 0 && pair->segment < from->len ? pair->segment : from->len;
+		size_t piece =
+		        pair->segment > 0 && pair->segment < from->len ? pair->segment : from->len;
 		size_t got;
 		tls_feed(tls, buf_bytes(from), piece);
 		while ((status = tls_read(tls, out + *n, cap - *n, &got)) == TLS_OK && got > 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handshakes that must succeed, in every segmentation, and those that must not, with the reason that is told. */
+/* Handshakes that must succeed, in every segmentation, and those that must not, with the reason
+ * that is told. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -19,11 +20,13 @@ static void exchange(struct pair *pair)
 	size_t n;
 
 	assert_int_equal(tls_write(pair->c, (const uint8_t *)"ping", 4), TLS_OK);
-	assert_int_equal(pair_read(pair, pair->s, &pair->to_server, got, sizeof(got), &n), TLS_WANT_READ);
+	assert_int_equal(
+	        pair_read(pair, pair->s, &pair->to_server, got, sizeof(got), &n), TLS_WANT_READ);
 	assert_int_equal(n, 4);
 	assert_memory_equal(got, "ping", 4);
 	assert_int_equal(tls_write(pair->s, (const uint8_t *)"pong!", 5), TLS_OK);
-	assert_int_equal(pair_read(pair, pair->c, &pair->to_client, got, sizeof(got), &n), TLS_WANT_READ);
+	assert_int_equal(
+	        pair_read(pair, pair->c, &pair->to_client, got, sizeof(got), &n), TLS_WANT_READ);
 	assert_int_equal(n, 5);
 	assert_memory_equal(got, "pong!", 5);
 }
@@ -68,7 +71,8 @@ static void test_versions_below_1_2_are_refused(void **state)
 	assert_false(pair_shake(&pair));
 	assert_int_equal(pair.s_status, TLS_ERROR);
 	assert_string_equal(tls_error_text(pair.s), "unsupported protocol");
-	assert_true(tls_error_text(pair.c)[0] != 0); /* the alert reached it, or its own list was empty */
+	assert_true(tls_error_text(pair.c)[0] !=
+	            0); /* the alert reached it, or its own list was empty */
 	pair_fini(&pair);
 }
 
@@ -152,7 +156,8 @@ static void test_refused_certificates(void **state)
 	pair.identity = ca_leaf_new(pair.issuer, pair.leaf_key, SLICE("example"), NULL);
 	refuse(&pair, "right.example", "hostname mismatch", true);
 
-	pair.identity = pair_custom_leaf("DNS:right.example", -7200, -3600, key, issuer, issuer_key);
+	pair.identity =
+	        pair_custom_leaf("DNS:right.example", -7200, -3600, key, issuer, issuer_key);
 	sk_X509_push(pair.identity->chain, X509_dup(issuer));
 	refuse(&pair, "right.example", "certificate has expired", true);
 
@@ -211,8 +216,8 @@ static void test_wildcard_certificate_is_good_for_one_label(void **state)
 
 	pair_init(&pair);
 	for (int i = 0; i < 2; i++) {
-		pair.identity = pair_custom_leaf("DNS:*.example.com", -60, 3600, key, pair.issuer->certificate,
-			pair.issuer->key);
+		pair.identity = pair_custom_leaf("DNS:*.example.com", -60, 3600, key,
+		        pair.issuer->certificate, pair.issuer->key);
 		sk_X509_push(pair.identity->chain, X509_dup(pair.issuer->certificate));
 		pair_dial(&pair, i == 0 ? "a.example.com" : "a.b.example.com", none, none);
 		assert_int_equal(pair_shake(&pair), i == 0);
@@ -243,13 +248,13 @@ static void test_alpn(void **state)
 		struct slice client, server, agreed;
 		bool ok;
 	} cases[] = {
-		{{"\x02h2\x08http/1.1", 12}, {"\x08http/1.1", 9}, {"http/1.1", 8}, true},
-		{{"\x08http/1.1\x02h2", 12}, {"\x02h2\x08http/1.1", 12}, {"h2", 2}, true}, /* the server's order */
-		{{"", 0}, {"\x02h2", 3}, {"", 0}, true},
-		{{"\x02h2", 3}, {"", 0}, {"", 0}, true},
-		{{"\x02h2", 3}, {"\x08http/1.1", 9}, {"", 0}, false},
-		{{"\x02h3", 3}, {"\x02h2\x08http/1.1", 12}, {"", 0}, false},
-		{{"\x03h2c", 4}, {"\x02h2", 3}, {"", 0}, false}, /* a prefix is another protocol */
+	        {{"\x02h2\x08http/1.1", 12}, {"\x08http/1.1", 9}, {"http/1.1", 8}, true},
+	        {{"\x08http/1.1\x02h2", 12}, {"\x02h2\x08http/1.1", 12}, {"h2", 2},
+	                true}, /* the server's order */
+	        {{"", 0}, {"\x02h2", 3}, {"", 0}, true}, {{"\x02h2", 3}, {"", 0}, {"", 0}, true},
+	        {{"\x02h2", 3}, {"\x08http/1.1", 9}, {"", 0}, false},
+	        {{"\x02h3", 3}, {"\x02h2\x08http/1.1", 12}, {"", 0}, false},
+	        {{"\x03h2c", 4}, {"\x02h2", 3}, {"", 0}, false}, /* a prefix is another protocol */
 	};
 	(void)state;
 
@@ -263,15 +268,16 @@ static void test_alpn(void **state)
 			assert_true(slice_equals(tls_alpn(pair.s), cases[i].agreed));
 		} else {
 			assert_string_equal(tls_error_text(pair.s), "no application protocol");
-			assert_string_equal(tls_error_text(pair.c), "tlsv1 alert no application protocol");
+			assert_string_equal(
+			        tls_error_text(pair.c), "tlsv1 alert no application protocol");
 		}
 		pair_fini(&pair);
 	}
 }
 
 /* A hostile upstream may name a protocol that nobody offered. */
-static int select_unoffered(SSL *ssl, const unsigned char **out, unsigned char *n, const unsigned char *in,
-	unsigned in_n, void *arg)
+static int select_unoffered(SSL *ssl, const unsigned char **out, unsigned char *n,
+        const unsigned char *in, unsigned in_n, void *arg)
 {
 	(void)ssl, (void)in, (void)in_n, (void)arg;
 	*out = (const unsigned char *)"h2";
@@ -296,7 +302,7 @@ static void test_cipher_and_group_lists(void **state)
 {
 	struct pair pair;
 	static const char *const refused_ciphers[] = {"AES128-SHA", "ECDHE-RSA-AES128-GCM-SHA256",
-		"ECDHE-ECDSA-AES128-SHA", "DHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES128-SHA256"};
+	        "ECDHE-ECDSA-AES128-SHA", "DHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES128-SHA256"};
 	(void)state;
 
 	for (size_t i = 0; i < sizeof(refused_ciphers) / sizeof(*refused_ciphers); i++) {
@@ -313,7 +319,8 @@ static void test_cipher_and_group_lists(void **state)
 	SSL_set1_groups_list(pair.c->ssl, "P-521");
 	assert_false(pair_shake(&pair));
 	pair_hang_up(&pair);
-	/* A HelloRetryRequest: the share was for a group that the server does not take, the next one is. */
+	/* A HelloRetryRequest: the share was for a group that the server does not take, the next
+	 * one is. */
 	pair.asked_count = 0;
 	pair_dial(&pair, "a.example", none, none);
 	SSL_set1_groups_list(pair.c->ssl, "P-521:P-256");
@@ -334,10 +341,14 @@ static void test_constructor_bounds(void **state)
 	pair_init(&pair);
 	assert_null(tls_connect_new(pair.client, none, NULL, none, none, &pair.to_server));
 	assert_null(tls_connect_new(pair.client, none, &nothing, none, none, &pair.to_server));
-	assert_null(tls_connect_new(pair.client, slice_of(name, 256), NULL, none, none, &pair.to_server));
-	assert_null(tls_connect_new(pair.client, slice_of("a\0b", 3), NULL, none, none, &pair.to_server));
-	assert_null(tls_connect_new(pair.client, SLICE("a"), NULL, none, slice_of(name, 321), &pair.to_server));
-	pair.c = tls_connect_new(pair.client, SLICE("a"), NULL, none, slice_of(name, 320), &pair.to_server);
+	assert_null(tls_connect_new(
+	        pair.client, slice_of(name, 256), NULL, none, none, &pair.to_server));
+	assert_null(tls_connect_new(
+	        pair.client, slice_of("a\0b", 3), NULL, none, none, &pair.to_server));
+	assert_null(tls_connect_new(
+	        pair.client, SLICE("a"), NULL, none, slice_of(name, 321), &pair.to_server));
+	pair.c = tls_connect_new(
+	        pair.client, SLICE("a"), NULL, none, slice_of(name, 320), &pair.to_server);
 	assert_non_null(pair.c);
 	pair_fini(&pair);
 }
@@ -345,19 +356,19 @@ static void test_constructor_bounds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_segmentation),
-		cmocka_unit_test(test_versions_below_1_2_are_refused),
-		cmocka_unit_test(test_sni_is_lowered),
-		cmocka_unit_test(test_address_sends_no_sni),
-		cmocka_unit_test(test_wrong_address),
-		cmocka_unit_test(test_refused_certificates),
-		cmocka_unit_test(test_foreign_authority),
-		cmocka_unit_test(test_wildcard_certificate_is_good_for_one_label),
-		cmocka_unit_test(test_refused_name),
-		cmocka_unit_test(test_alpn),
-		cmocka_unit_test(test_protocol_nobody_offered),
-		cmocka_unit_test(test_cipher_and_group_lists),
-		cmocka_unit_test(test_constructor_bounds),
+	        cmocka_unit_test(test_every_segmentation),
+	        cmocka_unit_test(test_versions_below_1_2_are_refused),
+	        cmocka_unit_test(test_sni_is_lowered),
+	        cmocka_unit_test(test_address_sends_no_sni),
+	        cmocka_unit_test(test_wrong_address),
+	        cmocka_unit_test(test_refused_certificates),
+	        cmocka_unit_test(test_foreign_authority),
+	        cmocka_unit_test(test_wildcard_certificate_is_good_for_one_label),
+	        cmocka_unit_test(test_refused_name),
+	        cmocka_unit_test(test_alpn),
+	        cmocka_unit_test(test_protocol_nobody_offered),
+	        cmocka_unit_test(test_cipher_and_group_lists),
+	        cmocka_unit_test(test_constructor_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* After the handshake: data in every piece size, ends clean and unclean, bounds, and bytes that are no TLS at all. */
+/* After the handshake: data in every piece size, ends clean and unclean, bounds, and bytes that are
+ * no TLS at all. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -76,8 +77,8 @@ static void test_bulk_in_pieces(void **state)
 	for (size_t i = 0; i < sizeof(segments) / sizeof(*segments); i++) {
 		pair.segment = segments[i];
 		assert_int_equal(tls_write(pair.c, sent, sizeof(sent)), TLS_OK);
-		assert_int_equal(
-			pair_read(&pair, pair.s, &pair.to_server, got, sizeof(got), &n), TLS_WANT_READ);
+		assert_int_equal(pair_read(&pair, pair.s, &pair.to_server, got, sizeof(got), &n),
+		        TLS_WANT_READ);
 		assert_int_equal(n, sizeof(sent));
 		assert_memory_equal(sent, got, n);
 	}
@@ -97,7 +98,9 @@ static void test_reads_smaller_than_a_record(void **state)
 	assert_int_equal(n, 30000); /* over a record's border */
 	assert_true(tls_input_left(pair.c) > 0);
 	total = n;
-	while (tls_read(pair.c, got + total, 999 < 40000 - total ? 999 : 40000 - total, &n) == TLS_OK && n > 0)
+	while (tls_read(pair.c, got + total, 999 < 40000 - total ? 999 : 40000 - total, &n) ==
+	                TLS_OK &&
+	        n > 0)
 		total += n;
 	assert_int_equal(total, sizeof(sent));
 	assert_memory_equal(sent, got, total);
@@ -124,10 +127,12 @@ static void test_close_notify_then_nothing(void **state)
 	}
 	/* The other direction stays open (RFC 8446 section 6.1). */
 	assert_int_equal(tls_write(pair.s, (const uint8_t *)"more", 4), TLS_OK);
-	assert_int_equal(pair_read(&pair, pair.c, &pair.to_client, got, sizeof(got), &n), TLS_WANT_READ);
+	assert_int_equal(
+	        pair_read(&pair, pair.c, &pair.to_client, got, sizeof(got), &n), TLS_WANT_READ);
 	assert_int_equal(n, 4);
 	tls_close(pair.s);
-	assert_int_equal(pair_read(&pair, pair.c, &pair.to_client, got, sizeof(got), &n), TLS_CLOSED);
+	assert_int_equal(
+	        pair_read(&pair, pair.c, &pair.to_client, got, sizeof(got), &n), TLS_CLOSED);
 }
 
 static void test_bytes_after_close_notify_are_ignored(void **state)
@@ -173,7 +178,8 @@ static void test_flipped_bit_is_an_error(void **state)
 	assert_string_equal(tls_error_text(pair.s), "decryption failed or bad record mac");
 	assert_int_equal(tls_write(pair.s, (const uint8_t *)"x", 1), TLS_ERROR);
 	assert_true(pair.to_client.len > 0); /* the alert */
-	assert_int_equal(pair_read(&pair, pair.c, &pair.to_client, got, sizeof(got), &n), TLS_ERROR);
+	assert_int_equal(
+	        pair_read(&pair, pair.c, &pair.to_client, got, sizeof(got), &n), TLS_ERROR);
 	assert_false(tls_error_is_verification(pair.c));
 	tls_close(pair.s); /* harmless */
 }
@@ -233,7 +239,8 @@ static void test_no_tls_at_all(void **state)
 	(void)state;
 
 	feed_and_fail("GET / HTTP/1.1\r\nHost: a\r\n\r\n", 28, "plain HTTP where TLS was expected");
-	feed_and_fail("POST / HTTP/1.1\r\nHost: a\r\n\r\n", 29, "plain HTTP where TLS was expected");
+	feed_and_fail(
+	        "POST / HTTP/1.1\r\nHost: a\r\n\r\n", 29, "plain HTTP where TLS was expected");
 	feed_and_fail("CONNECT a:443 HTTP/1.1\r\n\r\n", 26, "plain HTTP where TLS was expected");
 	feed_and_fail(zeros, sizeof(zeros), NULL);
 	feed_and_fail(ssh, sizeof(ssh), NULL);
@@ -241,7 +248,8 @@ static void test_no_tls_at_all(void **state)
 	feed_and_fail("\x17\x03\x03\x00\x05hello", 10, NULL);
 	feed_and_fail("\x15\x03\x03\x00\x02\x02\x28", 7, NULL);
 	/* SSL 2.0's own hello, and a ClientHello that claims 16 MiB */
-	static uint8_t hello[5 + 16384] = {0x80, 0x2e, 0x01, 0x00, 0x02, 0x00, 0x15, 0x00, 0x00, 0x00, 0x10};
+	static uint8_t hello[5 + 16384] = {
+	        0x80, 0x2e, 0x01, 0x00, 0x02, 0x00, 0x15, 0x00, 0x00, 0x00, 0x10};
 	feed_and_fail(hello, 64, NULL);
 	memcpy(hello, "\x16\x03\x01\x40\x00\x01\xff\xff\xff\x03\x03", 11);
 	feed_and_fail(hello, sizeof(hello), "excessive message size");
@@ -259,7 +267,8 @@ static void test_answer_is_no_tls(void **state)
 	assert_false(tls_error_is_verification(pair.c));
 }
 
-/* Every prefix of a ClientHello waits; every single flipped byte ends somehow, never in memory trouble. */
+/* Every prefix of a ClientHello waits; every single flipped byte ends somehow, never in memory
+ * trouble. */
 static void test_damaged_hellos(void **state)
 {
 	uint8_t hello[2048];
@@ -303,7 +312,8 @@ static void test_output_bound(void **state)
 
 	buf_init(&small, 20000);
 	tls_set_output(pair.c, &small);
-	assert_int_equal(tls_write(pair.c, data, sizeof(data)), TLS_ERROR); /* more than one record */
+	assert_int_equal(
+	        tls_write(pair.c, data, sizeof(data)), TLS_ERROR); /* more than one record */
 	assert_string_equal(tls_error_text(pair.c), "output buffer is full");
 	buf_fini(&small);
 }
@@ -349,8 +359,10 @@ static void test_renegotiation_is_refused(void **state)
 	pair.asked_count = 0;
 	SSL_do_handshake(pair.c->ssl);
 	assert_true(pair.to_server.len > 0);
-	assert_int_equal(pair_read(&pair, pair.s, &pair.to_server, got, sizeof(got), &n), TLS_WANT_READ);
-	assert_int_equal(pair_read(&pair, pair.c, &pair.to_client, got, sizeof(got), &n), TLS_ERROR);
+	assert_int_equal(
+	        pair_read(&pair, pair.s, &pair.to_server, got, sizeof(got), &n), TLS_WANT_READ);
+	assert_int_equal(
+	        pair_read(&pair, pair.c, &pair.to_client, got, sizeof(got), &n), TLS_ERROR);
 	assert_string_equal(tls_error_text(pair.c), "no renegotiation");
 	assert_int_equal(pair.asked_count, 0);
 }
@@ -364,12 +376,12 @@ static void test_key_update(void **state)
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(SSL_key_update(pair.c->ssl, SSL_KEY_UPDATE_REQUESTED), 1);
 		assert_int_equal(tls_write(pair.c, (const uint8_t *)"a", 1), TLS_OK);
-		assert_int_equal(
-			pair_read(&pair, pair.s, &pair.to_server, got, sizeof(got), &n), TLS_WANT_READ);
+		assert_int_equal(pair_read(&pair, pair.s, &pair.to_server, got, sizeof(got), &n),
+		        TLS_WANT_READ);
 		assert_int_equal(n, 1);
 		assert_int_equal(tls_write(pair.s, (const uint8_t *)"b", 1), TLS_OK);
-		assert_int_equal(
-			pair_read(&pair, pair.c, &pair.to_client, got, sizeof(got), &n), TLS_WANT_READ);
+		assert_int_equal(pair_read(&pair, pair.c, &pair.to_client, got, sizeof(got), &n),
+		        TLS_WANT_READ);
 		assert_int_equal(n, 1);
 	}
 }
@@ -380,26 +392,29 @@ static void test_key_update(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CONNECTED(test_bulk_in_pieces),
-		cmocka_unit_test_setup_teardown(test_bulk_in_pieces, connect_pair_1_2, drop_pair),
-		CONNECTED(test_reads_smaller_than_a_record),
-		CONNECTED(test_close_notify_then_nothing),
-		cmocka_unit_test_setup_teardown(test_close_notify_then_nothing, connect_pair_1_2, drop_pair),
-		CONNECTED(test_bytes_after_close_notify_are_ignored),
-		CONNECTED(test_truncation_is_no_close),
-		CONNECTED(test_flipped_bit_is_an_error),
-		cmocka_unit_test_setup_teardown(test_flipped_bit_is_an_error, connect_pair_1_2, drop_pair),
-		CONNECTED(test_replayed_record_is_an_error),
-		CONNECTED(test_oversized_records),
-		FRESH(test_no_tls_at_all),
-		FRESH(test_answer_is_no_tls),
-		FRESH(test_damaged_hellos),
-		CONNECTED(test_output_bound),
-		FRESH(test_output_bound_in_the_handshake),
-		FRESH(test_write_before_the_handshake),
-		CONNECTED(test_empty_write_writes_nothing),
-		cmocka_unit_test_setup_teardown(test_renegotiation_is_refused, connect_pair_1_2, drop_pair),
-		CONNECTED(test_key_update),
+	        CONNECTED(test_bulk_in_pieces),
+	        cmocka_unit_test_setup_teardown(test_bulk_in_pieces, connect_pair_1_2, drop_pair),
+	        CONNECTED(test_reads_smaller_than_a_record),
+	        CONNECTED(test_close_notify_then_nothing),
+	        cmocka_unit_test_setup_teardown(
+	                test_close_notify_then_nothing, connect_pair_1_2, drop_pair),
+	        CONNECTED(test_bytes_after_close_notify_are_ignored),
+	        CONNECTED(test_truncation_is_no_close),
+	        CONNECTED(test_flipped_bit_is_an_error),
+	        cmocka_unit_test_setup_teardown(
+	                test_flipped_bit_is_an_error, connect_pair_1_2, drop_pair),
+	        CONNECTED(test_replayed_record_is_an_error),
+	        CONNECTED(test_oversized_records),
+	        FRESH(test_no_tls_at_all),
+	        FRESH(test_answer_is_no_tls),
+	        FRESH(test_damaged_hellos),
+	        CONNECTED(test_output_bound),
+	        FRESH(test_output_bound_in_the_handshake),
+	        FRESH(test_write_before_the_handshake),
+	        CONNECTED(test_empty_write_writes_nothing),
+	        cmocka_unit_test_setup_teardown(
+	                test_renegotiation_is_refused, connect_pair_1_2, drop_pair),
+	        CONNECTED(test_key_update),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resumption on both sides: that it works, that a ticket serves once, and that no session ever serves another name. */
+/* Resumption on both sides: that it works, that a ticket serves once, and that no session ever
+ * serves another name. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -16,7 +17,8 @@ static struct slice none = {"", 0};
 
 static int max_version = TLS1_3_VERSION;
 
-/* A connection up to its end; the client has read the server's tickets. Returns whether it was resumed. */
+/* A connection up to its end; the client has read the server's tickets. Returns whether it was
+ * resumed. */
 static bool visit(struct pair *pair, const char *host, const char *key)
 {
 	struct slice name = slice_from_string(host);
@@ -25,12 +27,14 @@ static bool visit(struct pair *pair, const char *host, const char *key)
 	size_t n;
 
 	pair->s = tls_accept_new(pair->server, none, &pair->to_client);
-	pair->c = tls_connect_new(pair->client, name, &address, none, slice_from_string(key), &pair->to_server);
+	pair->c = tls_connect_new(
+	        pair->client, name, &address, none, slice_from_string(key), &pair->to_server);
 	assert_non_null(pair->c);
 	SSL_set_max_proto_version(pair->c->ssl, max_version);
 	bool shaken = pair_shake(pair);
 	if (!shaken)
-		print_message("client: %s; server: %s\n", tls_error_text(pair->c), tls_error_text(pair->s));
+		print_message("client: %s; server: %s\n", tls_error_text(pair->c),
+		        tls_error_text(pair->s));
 	assert_true(shaken);
 	pair_read(pair, pair->c, &pair->to_client, got, sizeof(got), &n);
 	bool resumed = tls_resumed(pair->c);
@@ -49,7 +53,8 @@ static void test_resumed(void **state)
 		assert_false(visit(&pair, "a.example", "k"));
 		for (int i = 0; i < 20; i++)
 			assert_true(visit(&pair, "a.example", "k"));
-		assert_int_equal(pair.asked_count, 1); /* a resumed handshake needs no certificate */
+		assert_int_equal(
+		        pair.asked_count, 1); /* a resumed handshake needs no certificate */
 		/* another key, another peer under the same key */
 		assert_false(visit(&pair, "a.example", "other"));
 		assert_false(visit(&pair, "b.example", "k"));
@@ -61,7 +66,8 @@ static void test_resumed(void **state)
 	max_version = TLS1_3_VERSION;
 }
 
-/* What the client takes from its store when it offers a session under another name than the session's. */
+/* What the client takes from its store when it offers a session under another name than the
+ * session's. */
 static void steal(struct pair *pair, const char *made_for, const char *used_for)
 {
 	uint8_t got[8];
@@ -133,7 +139,8 @@ static void test_failed_verification_leaves_no_session(void **state)
 	for (int i = TLS1_2_VERSION; i <= TLS1_3_VERSION; i++) {
 		pair_init(&pair);
 		for (int round = 0; round < 2; round++) {
-			pair.identity = ca_leaf_new(pair.issuer, pair.leaf_key, SLICE("other.example"), NULL);
+			pair.identity = ca_leaf_new(
+			        pair.issuer, pair.leaf_key, SLICE("other.example"), NULL);
 			pair_dial(&pair, "a.example", none, none);
 			SSL_set_max_proto_version(pair.c->ssl, i);
 			assert_false(pair_shake(&pair));
@@ -187,11 +194,9 @@ static void test_slot_expiry(void **state)
 		long made, lasts, now;
 		bool good;
 	} cases[] = {
-		{1000, 100, 1000, true},
-		{1000, 100, 1099, true},
-		{1000, 100, 1100, false},
-		{1000, 100, 5000, false},
-		{1000, 100, 999, false}, /* from the future: the clock was set back */
+	        {1000, 100, 1000, true}, {1000, 100, 1099, true}, {1000, 100, 1100, false},
+	        {1000, 100, 5000, false},
+	        {1000, 100, 999, false}, /* from the future: the clock was set back */
 	};
 	(void)state;
 
@@ -322,16 +327,16 @@ static void test_ticket_keys_turn_hourly(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_resumed),
-		cmocka_unit_test(test_server_never_resumes_another_name),
-		cmocka_unit_test(test_tickets_die_with_the_server),
-		cmocka_unit_test(test_failed_verification_leaves_no_session),
-		cmocka_unit_test(test_slot_order_and_bound),
-		cmocka_unit_test(test_slot_expiry),
-		cmocka_unit_test(test_tls_1_2_session_serves_again),
-		cmocka_unit_test(test_least_recently_used_key_goes),
-		cmocka_unit_test(test_slot_outlives_eviction_and_cache),
-		cmocka_unit_test(test_ticket_keys_turn_hourly),
+	        cmocka_unit_test(test_resumed),
+	        cmocka_unit_test(test_server_never_resumes_another_name),
+	        cmocka_unit_test(test_tickets_die_with_the_server),
+	        cmocka_unit_test(test_failed_verification_leaves_no_session),
+	        cmocka_unit_test(test_slot_order_and_bound),
+	        cmocka_unit_test(test_slot_expiry),
+	        cmocka_unit_test(test_tls_1_2_session_serves_again),
+	        cmocka_unit_test(test_least_recently_used_key_goes),
+	        cmocka_unit_test(test_slot_outlives_eviction_and_cache),
+	        cmocka_unit_test(test_ticket_keys_turn_hourly),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
