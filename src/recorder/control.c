@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * control: what the supervisor asks and what it is told.
+ *
+ *   START      the log; answered with READY when the jail has closed
+ *   SANDBOX    a ring and an NFLOG socket to read from now on
+ *   EVENT      one of the supervisor's own events
+ *   END        drain that sandbox, answer SUMMARY
+ *   STOP       drain all, answer STOPPED, exit
+ *
+ * STALLED and FLOWING tell when the log cannot be written and when it can again; FAILED, under a
+ * sandbox's id, that its worker broke its stream.
+ */
+#include <errno.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+
+#include "recorder/recorder.h"
+
+#define SANDBOX_FDS 3 /* and a fourth with has_packets */
+
+void control_tell(struct recorder *r, enum message_type type, uint64_t id, const char *text)
+{
+	struct message_text m = {slice_from_string(text)};
+	size_t n = text ? message_text_encode(r->message, sizeof(r->message), type, id, &m)
+	                : message_empty(r->message, sizeof(r->message), type, id);
+	int rc = r->supervisor.open ? ipc_send(&r->supervisor, r->message, n, NULL, 0) : 0;
+
+	if (rc != 0)
+		log_debug("the supervisor cannot be told: %s", strerror(-rc));
+}
+
+void control_summary(struct recorder *r, struct stream *stream)
+{
+	char texts[MESSAGE_UNUSUAL_MAX][SUMMARY_SHOWN_MAX];
+	struct message_summary m;
+	size_t n;
+
+	summary_report(&stream->summary, &m, texts);
+	n = message_summary_encode(
+	        r->message, sizeof(r->message), MESSAGE_RECORDER_SUMMARY, stream->end_id, &m);
+	if (r->supervisor.open)
+		ipc_send(&r->supervisor, r->message, n, NULL, 0);
+}
+
+void control_stopped(struct recorder *r)
+{
+	control_tell(r, MESSAGE_STOPPED, r->stop_id, "");
+	loop_stop(r->loop);
+}
+
+int control_receive_start(struct recorder *r, int fd, uint64_t *start_id)
+{
+	struct ipc_message message;
+	struct message_recorder_start m;
+	int rc = ipc_receive_blocking(fd, -1, r->message, &message);
+
+	if (rc != 0)
+		return rc;
+	if (message.head.type != MESSAGE_RECORDER_START || message.fd_count != 1 ||
+	        message_recorder_start_decode(&message.body, &m) != 0)
+		return -EBADMSG;
+	*start_id = message.head.id;
+	log_open("vethguard-recorder", (enum log_level)m.log_level);
+	return log_file_open(&r->log, message.fds[0], m.path, RECORDER_PENDING_MAX);
+}
+
+static int on_sandbox(struct recorder *r, struct ipc_message *message)
+{
+	struct message_recorder_sandbox m;
+	int rc;
+
+	if (message_recorder_sandbox_decode(&message->body, &m) != 0 ||
+	        message->fd_count != (size_t)SANDBOX_FDS + m.has_packets ||
+	        stream_find(r, m.sandbox_id))
+		return -EBADMSG;
+	rc = stream_open(r, &m, message->fds);
+	for (size_t i = 0; i < message->fd_count; i++)
+		message->fds[i] = -1;
+	if (rc != 0) {
+		log_error("a sandbox's events cannot be read: %s", strerror(-rc));
+		control_tell(r, MESSAGE_FAILED, m.sandbox_id,
+		        "The recorder cannot read the events of a further sandbox.");
+		return 0;
+	}
+	pump_later(r);
+	return 0;
+}
+
+static int on_event(struct recorder *r, struct ipc_message *message)
+{
+	struct message_recorder_event m;
+	struct stream *stream;
+	int rc;
+
+	if (message_recorder_event_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	stream = stream_find(r, m.sandbox_id);
+	if (!stream)
+		return -EBADMSG;
+	rc = stream_take(stream, m.event);
+	if (rc == 0)
+		pump_now(r);
+	return rc;
+}
+
+static int on_end(struct recorder *r, struct ipc_message *message)
+{
+	struct message_sandbox m;
+	struct stream *stream;
+
+	if (message_sandbox_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	stream = stream_find(r, m.sandbox_id);
+	if (!stream || stream->ending)
+		return -EBADMSG;
+	stream->ending = true;
+	stream->end_id = message->head.id;
+	pump_now(r);
+	return 0;
+}
+
+static int on_stop(struct recorder *r, struct ipc_message *message)
+{
+	if (!reader_done(&message->body))
+		return -EBADMSG;
+	r->stopping = true;
+	r->stop_id = message->head.id;
+	pump_now(r);
+	return 0;
+}
+
+static int on_message(struct ipc_peer *peer, struct ipc_message *message)
+{
+	struct recorder *r = container_of(peer, struct recorder, supervisor);
+
+	if (message->head.type != MESSAGE_RECORDER_SANDBOX && message->fd_count)
+		return -EBADMSG;
+	switch (message->head.type) {
+	case MESSAGE_RECORDER_SANDBOX:
+		return on_sandbox(r, message);
+	case MESSAGE_RECORDER_EVENT:
+		return on_event(r, message);
+	case MESSAGE_RECORDER_END:
+		return on_end(r, message);
+	case MESSAGE_STOP:
+		return on_stop(r, message);
+	default:
+		return -EBADMSG;
+	}
+}
+
+/* No supervisor any more: what is in the rings is still recorded, then this program ends. */
+static void on_peer_end(struct ipc_peer *peer, int error)
+{
+	struct recorder *r = container_of(peer, struct recorder, supervisor);
+
+	if (error != 0) {
+		log_error("the supervisor cannot be understood: %s", strerror(-error));
+		r->status = 1;
+	}
+	r->stopping = true;
+	if (r->state == RECORDER_STALLED)
+		loop_stop(r->loop);
+	else
+		pump_now(r);
+}
+
+int control_open(struct recorder *r, int fd, uint64_t start_id)
+{
+	int rc = ipc_peer_open(r->loop, &r->supervisor, fd, "supervisor", on_message, on_peer_end);
+
+	if (rc == 0)
+		control_tell(r, MESSAGE_RECORDER_READY, start_id, NULL);
+	return rc;
+}

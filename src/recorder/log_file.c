@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * log_file: theory of operation
+ *
+ * Several runs may share one file. Each takes flock(2) for the length of a batch: under the lock it
+ * looks whether the file has grown since its own last write and, if so, continues from the last
+ * line there. So there is one chain through the file, whoever wrote which line. The lock is never
+ * waited for: the caller comes back.
+ *
+ * A short write keeps the lock until the rest is written, because a line must not be continued by
+ * somebody else. A writer that was killed in between leaves a torn line; the next one ends it, goes
+ * on from the last whole line, and `vethguard audit verify` names it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+
+#include "recorder/log_file.h"
+#include "recorder/ocsf.h"
+
+/* Enough for one torn line and the whole one before it. */
+#define TAIL_BYTES_MAX (2 * OCSF_LINE_MAX)
+
+int log_file_open(struct log_file *log, int fd, struct slice path, size_t pending_max)
+{
+	struct stat st;
+	int rc;
+
+	memset(log, 0, sizeof(*log));
+	log->fd = fd;
+	log->end = -1;
+	slice_escape(path, log->path, sizeof(log->path));
+	buf_init(&log->pending, pending_max);
+	rc = fstat(fd, &st) < 0 ? -errno : chain_init(&log->chain);
+	if (rc != 0) {
+		close(fd);
+		log->fd = -1;
+		return rc;
+	}
+	log->regular = S_ISREG(st.st_mode);
+	return 0;
+}
+
+void log_file_close(struct log_file *log)
+{
+	if (log->fd >= 0)
+		close(log->fd);
+	log->fd = -1;
+	buf_fini(&log->pending);
+	chain_fini(&log->chain);
+}
+
+/* Reads the last bytes of a file of size into tail. Their count, or -errno. */
+static ssize_t read_tail(int fd, off_t size, char *tail)
+{
+	size_t want = size < TAIL_BYTES_MAX ? (size_t)size : TAIL_BYTES_MAX;
+	size_t have = 0;
+
+	while (have < want) {
+		ssize_t n = pread(fd, tail + have, want - have, size - (off_t)(want - have));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		have += (size_t)n;
+	}
+	return (ssize_t)have;
+}
+
+/* The last whole line of text (which ends in a newline), without its newline. */
+static struct slice last_line(struct slice text)
+{
+	struct slice line = {text.p, text.n - 1};
+	const char *start = memrchr(line.p, '\n', line.n);
+
+	if (start)
+		line = slice_of(start + 1, line.n - (size_t)(start + 1 - line.p));
+	return line;
+}
+
+static int resume_from(struct log_file *log, struct slice tail)
+{
+	const char *end = tail.n ? memrchr(tail.p, '\n', tail.n) : NULL;
+	size_t whole = end ? (size_t)(end - tail.p) + 1 : 0;
+
+	if (whole < tail.n) {
+		log_warn("%s ends in a torn line: its writer was interrupted", log->path);
+		if (buf_append(&log->pending, "\n", 1) != 0)
+			return -ENOMEM;
+	}
+	if (whole == 0 || chain_resume(&log->chain, last_line(slice_of(tail.p, whole))) != 0) {
+		if (tail.n)
+			log_warn("%s does not end in a line of an audit log: a new chain begins "
+			         "here",
+			        log->path);
+		chain_restart(&log->chain);
+	}
+	return 0;
+}
+
+static int resume(struct log_file *log, off_t size)
+{
+	char *tail = malloc(TAIL_BYTES_MAX);
+	ssize_t n;
+	int rc;
+
+	if (!tail)
+		return -ENOMEM;
+	n = read_tail(log->fd, size, tail);
+	rc = n < 0 ? (int)n : resume_from(log, slice_of(tail, (size_t)n));
+	free(tail);
+	return rc;
+}
+
+static void unlock(struct log_file *log)
+{
+	if (log->locked)
+		flock(log->fd, LOCK_UN);
+	log->locked = false;
+}
+
+int log_file_begin(struct log_file *log)
+{
+	struct stat st;
+	int rc;
+
+	if (!log->regular || log->locked)
+		return 0;
+	if (flock(log->fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? -EAGAIN : -errno;
+	log->locked = true;
+	rc = fstat(log->fd, &st) < 0 ? -errno : 0;
+	if (rc == 0 && st.st_size != log->end)
+		rc = resume(log, st.st_size);
+	if (rc == 0)
+		log->end = st.st_size;
+	else
+		unlock(log);
+	return rc;
+}
+
+int log_file_flush(struct log_file *log)
+{
+	while (log->pending.len) {
+		ssize_t n = write(log->fd, buf_bytes(&log->pending), log->pending.len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -EIO;
+		buf_consume(&log->pending, (size_t)n);
+		log->end += n;
+		log->dirty = true;
+	}
+	unlock(log);
+	return 0;
+}
+
+int log_file_sync(struct log_file *log)
+{
+	if (!log->dirty || !log->regular)
+		return 0;
+	if (fdatasync(log->fd) < 0)
+		return -errno;
+	log->dirty = false;
+	return 0;
+}
+
+static const char *advice(int error)
+{
+	switch (-error) {
+	case ENOSPC:
+	case EDQUOT:
+		return "Free some space on its file system";
+	case EFBIG:
+		return "Move the file away (it has reached the largest permitted size) and start "
+		       "again";
+	case EAGAIN:
+		return "Another program keeps it locked; end that program";
+	case EROFS:
+		return "Make its file system writable";
+	case ENOLCK:
+		return "Put it on a file system that can lock files";
+	case ENOMEM:
+		return "Free some memory";
+	default:
+		return "Check the disk and the kernel's messages";
+	}
+}
+
+char *log_file_explain(const struct log_file *log, int error, char *out, size_t out_size)
+{
+	snprintf(out, out_size,
+	        "The audit log %s cannot be written: %s. %s; nothing is lost, the sandboxes wait "
+	        "until it "
+	        "can be written again.",
+	        log->path, strerror(-error), advice(error));
+	return out;
+}

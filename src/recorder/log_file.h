@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * log_file: the audit log on disk. Lines are formatted into one buffer and written by one write(2);
+ * what the file did not take stays in the buffer and is written first next time, so that a line is
+ * neither lost, torn nor doubled.
+ */
+#ifndef RECORDER_LOG_FILE_H
+#define RECORDER_LOG_FILE_H
+
+#include <sys/types.h>
+
+#include "recorder/chain.h"
+
+#define LOG_FILE_PATH_MAX 1024
+
+struct log_file {
+	int fd;                       /* owned */
+	char path[LOG_FILE_PATH_MAX]; /* escaped, for messages */
+	struct chain chain;
+	struct buf pending; /* formatted, not yet in the file */
+	off_t end;          /* size of the file after our last write; -1: not yet known */
+	bool regular;
+	bool locked;
+	bool dirty; /* written, not yet synced */
+};
+
+/* Takes fd. pending_max: bound of the buffer in bytes. 0 or -errno (fd is closed then). */
+int log_file_open(struct log_file *log, int fd, struct slice path, size_t pending_max);
+void log_file_close(struct log_file *log);
+/* Before a batch: locks the file against other recorders and continues the chain from its last
+ * line. 0: lines may be appended to pending; -EAGAIN: another one is writing just now; -errno. */
+int log_file_begin(struct log_file *log);
+/* Writes what is pending and unlocks. 0: all is in the file; -errno: the rest is still pending,
+ * under the lock. */
+int log_file_flush(struct log_file *log);
+/* fdatasync(2) where something was written since the last one. 0 or -errno (then it is still due).
+ */
+int log_file_sync(struct log_file *log);
+/* What went wrong and what the operator can do, as one sentence. Returns out. */
+char *log_file_explain(const struct log_file *log, int error, char *out, size_t out_size);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vethguard-recorder: writes the audit log. It reads what workers, which may be in an attacker's
+ * hands, put into their rings, and copies of packets that the fence dropped; it can append to one
+ * file that was opened for it, and nothing else: no privilege, no file system, no connection, a
+ * short list of system calls.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "vethguard/jail/jail.h"
+
+#include "recorder/recorder.h"
+
+#define EXIT_FAILED 125
+
+static void must(const char *what, int rc)
+{
+	if (rc != 0)
+		die(EXIT_FAILED, "%s: %s", what, strerror(-rc));
+}
+
+/* The supervisor says when to end: a Ctrl-C for the command, or a stop of the whole session, must
+ * not cost the last lines. A write beyond the file size limit is an error like others. */
+static void ignore_signals(void)
+{
+	static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ, SIGTSTP};
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		signal(signals[i], SIG_IGN);
+}
+
+static void enter_jail(struct jail_ids ids)
+{
+	int rc;
+
+	must("cannot get an empty root", jail_empty_root());
+	must("cannot drop privileges", jail_drop(ids));
+	rc = jail_landlock(NULL, 0);
+	if (rc != -EOPNOTSUPP)
+		must("cannot use Landlock", rc);
+	must("cannot filter system calls", jail_seccomp(JAIL_RECORDER));
+}
+
+static void serve(struct recorder *recorder, uint64_t start_id)
+{
+	must("no timers", pump_open(recorder));
+	must("no supervisor", control_open(recorder, IPC_SUPERVISOR_FD, start_id));
+	must("the loop does not run", loop_run(recorder->loop));
+}
+
+static void close_all(struct recorder *recorder)
+{
+	while (recorder->streams)
+		stream_close(recorder->streams);
+	ipc_peer_close(&recorder->supervisor);
+	pump_close(recorder);
+	log_file_close(&recorder->log);
+	loop_free(recorder->loop);
+}
+
+int main(int argc, char **argv)
+{
+	struct recorder *recorder = calloc(1, sizeof(*recorder));
+	struct jail_ids ids;
+	uint64_t start_id;
+	int status;
+
+	(void)argv;
+	log_open("vethguard-recorder", LOG_LEVEL_WARN);
+	jail_start(IPC_SUPERVISOR_FD + 1);
+	if (argc > 1)
+		die(EXIT_FAILED, "this program is started by vethguardd and takes no arguments");
+	ignore_signals();
+	if (!recorder)
+		die(EXIT_FAILED, "no memory");
+	must("no first message of the supervisor",
+	        control_receive_start(recorder, IPC_SUPERVISOR_FD, &start_id));
+	recorder->loop = loop_new();
+	if (!recorder->loop)
+		die(EXIT_FAILED, "no memory");
+	ids = jail_role_ids(JAIL_RECORDER, (uint32_t)getpid());
+	enter_jail(ids);
+	serve(recorder, start_id);
+	status = recorder->status;
+	close_all(recorder);
+	free(recorder);
+	return status;
+}

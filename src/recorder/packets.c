@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * packets: theory of operation
+ *
+ * An entry exists from the first packet of its kind until a whole window passed without another. It
+ * is due at once when new, and from then on at the end of each window. A sandbox chooses addresses
+ * and ports as it likes, so the table is bounded and hashed under a key of its own; what does not
+ * fit is still counted, only no longer apart.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "recorder/packets.h"
+
+#define PREFIX "vethguard:"
+
+struct packets_key {
+	struct ip src, dst;
+	uint16_t ethertype, port;
+	uint8_t protocol;
+	char rule[PACKETS_RULE_MAX];
+};
+
+struct packets_entry {
+	struct packets_key key;
+	uint16_t src_port;         /* of the first */
+	uint64_t count, bytes;     /* since the last record */
+	int64_t first_ms, last_ms; /* real time */
+	int64_t due_ms;            /* monotonic */
+	UT_hash_handle hh;
+};
+
+void packets_init(struct packets *packets)
+{
+	memset(packets, 0, sizeof(*packets));
+	packets->key = hash_random_key();
+	packets->next_due_ms = INT64_MAX;
+}
+
+void packets_fini(struct packets *packets)
+{
+	struct packets_entry *entry, *next;
+
+	HASH_ITER(hh, packets->table, entry, next)
+	{
+		HASH_DEL(packets->table, entry);
+		free(entry);
+	}
+	free(packets->others);
+	packets_init(packets);
+}
+
+static void fill_key(struct packets_key *key, const struct nflog_packet *packet)
+{
+	struct slice rule = packet->prefix;
+
+	/* Hashed and compared as bytes: padding has to be zero. */
+	memset(key, 0, sizeof(*key));
+	key->src = packet->packet.src;
+	key->dst = packet->packet.dst;
+	key->ethertype = packet->packet.ethertype;
+	key->port = packet->packet.dst_port;
+	key->protocol = packet->packet.protocol;
+	if (slice_starts_with(rule, SLICE(PREFIX)))
+		rule = slice_of(rule.p + sizeof(PREFIX) - 1, rule.n - (sizeof(PREFIX) - 1));
+	if (rule.n)
+		memcpy(key->rule, rule.p,
+		        rule.n < sizeof(key->rule) ? rule.n : sizeof(key->rule) - 1);
+}
+
+static struct packets_entry *entry_new(const struct packets_key *key, int64_t due_ms)
+{
+	struct packets_entry *entry = calloc(1, sizeof(*entry));
+
+	if (entry) {
+		entry->key = *key;
+		entry->due_ms = due_ms;
+	}
+	return entry;
+}
+
+static struct packets_entry *overflow(struct packets *packets, int64_t now_ms)
+{
+	static const struct packets_key any = {.rule = "various"};
+
+	if (!packets->others)
+		packets->others = entry_new(&any, now_ms + PACKETS_WINDOW_MS);
+	return packets->others;
+}
+
+static struct packets_entry *find_or_add(
+        struct packets *packets, const struct packets_key *key, int64_t now_ms)
+{
+	unsigned hash = (unsigned)hash_bytes(&packets->key, key, sizeof(*key));
+	struct packets_entry *entry;
+
+	HASH_FIND_BYHASHVALUE(hh, packets->table, key, sizeof(*key), hash, entry);
+	if (entry)
+		return entry;
+	if (packets->count >= PACKETS_MAX)
+		return overflow(packets, now_ms);
+	entry = entry_new(key, now_ms);
+	if (!entry)
+		return NULL;
+	HASH_ADD_BYHASHVALUE(hh, packets->table, key, sizeof(*key), hash, entry);
+	if (!entry->hh.tbl) {
+		free(entry);
+		return NULL;
+	}
+	packets->count++;
+	return entry;
+}
+
+int packets_add(
+        struct packets *packets, const struct nflog_packet *packet, int64_t real_ms, int64_t now_ms)
+{
+	struct packets_key key;
+	struct packets_entry *entry;
+
+	fill_key(&key, packet);
+	entry = find_or_add(packets, &key, now_ms);
+	if (!entry)
+		return -ENOMEM;
+	if (entry->count == 0) {
+		entry->first_ms = real_ms;
+		entry->src_port = packet->packet.src_port;
+	}
+	entry->count++;
+	entry->bytes += packet->packet.length;
+	entry->last_ms = real_ms;
+	if (entry->due_ms < packets->next_due_ms)
+		packets->next_due_ms = entry->due_ms;
+	return 0;
+}
+
+static bool emit_entry(const struct packets_entry *entry,
+        bool (*emit)(void *context, struct event *event), void *context)
+{
+	struct event event = {
+	        .kind = EVENT_PACKET,
+	        .decision = EVENT_DROPPED,
+	        .time_ms = entry->first_ms,
+	        .last_ms = entry->last_ms,
+	        .count = entry->count,
+	        .bytes_out = entry->bytes,
+	        .src = entry->key.src,
+	        .dst = entry->key.dst,
+	        .src_port = entry->src_port,
+	        .dst_port = entry->key.port,
+	        .protocol = entry->key.protocol,
+	        .ethertype = entry->key.ethertype,
+	        .verdict_rule = slice_from_string(entry->key.rule),
+	};
+
+	return emit(context, &event);
+}
+
+/* Records the entry where it has something to tell. False: refused. *idle: a whole window without a
+ * packet. */
+static bool settle(struct packets_entry *entry, int64_t now_ms,
+        bool (*emit)(void *context, struct event *event), void *context, bool *idle)
+{
+	*idle = entry->count == 0;
+	if (entry->count && !emit_entry(entry, emit, context))
+		return false;
+	entry->count = entry->bytes = 0;
+	entry->due_ms = now_ms + PACKETS_WINDOW_MS;
+	return true;
+}
+
+static bool collect_table(struct packets *packets, int64_t now_ms, bool all,
+        bool (*emit)(void *context, struct event *event), void *context)
+{
+	struct packets_entry *entry, *next;
+	bool idle;
+
+	HASH_ITER(hh, packets->table, entry, next)
+	{
+		if (all || entry->due_ms <= now_ms) {
+			if (!settle(entry, now_ms, emit, context, &idle))
+				return false;
+			if (idle || all) {
+				HASH_DEL(packets->table, entry);
+				free(entry);
+				packets->count--;
+				continue;
+			}
+		}
+		if (entry->due_ms < packets->next_due_ms)
+			packets->next_due_ms = entry->due_ms;
+	}
+	return true;
+}
+
+static bool collect_others(struct packets *packets, int64_t now_ms, bool all,
+        bool (*emit)(void *context, struct event *event), void *context)
+{
+	struct packets_entry *others = packets->others;
+	bool idle;
+
+	if (!others)
+		return true;
+	if (all || others->due_ms <= now_ms) {
+		if (!settle(others, now_ms, emit, context, &idle))
+			return false;
+		if (idle || all) {
+			free(others);
+			packets->others = NULL;
+			return true;
+		}
+	}
+	if (others->due_ms < packets->next_due_ms)
+		packets->next_due_ms = others->due_ms;
+	return true;
+}
+
+bool packets_collect(struct packets *packets, int64_t now_ms, bool all,
+        bool (*emit)(void *context, struct event *event), void *context)
+{
+	if (!all && now_ms < packets->next_due_ms)
+		return true;
+	packets->next_due_ms = INT64_MAX;
+	if (collect_table(packets, now_ms, all, emit, context) &&
+	        collect_others(packets, now_ms, all, emit, context))
+		return true;
+	packets->next_due_ms = now_ms;
+	return false;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * packets: the packets of one sandbox that the fence dropped, counted together where they are alike
+ * (protocol, source, destination, port, rule), so that a flood is a few lines with exact counts.
+ * Pure: the caller tells the time.
+ */
+#ifndef RECORDER_PACKETS_H
+#define RECORDER_PACKETS_H
+
+#include "vethguard/base/hash.h"
+#include "vethguard/wire/event.h"
+#include "vethguard/wire/packet.h"
+
+#define PACKETS_MAX 1024 /* kinds counted apart; beyond that all others are counted as one */
+#define PACKETS_WINDOW_MS \
+	5000 /* the first of a kind is recorded at once, further ones once per window */
+#define PACKETS_RULE_MAX 32
+
+struct packets_entry;
+
+struct packets {
+	struct hash_key key;
+	struct packets_entry *table;
+	struct packets_entry
+	        *others; /* allocated with the first packet that found the table full */
+	size_t count;
+	int64_t next_due_ms; /* monotonic: nothing is to be recorded before; INT64_MAX: nothing at
+	                        all */
+};
+
+void packets_init(struct packets *packets);
+void packets_fini(struct packets *packets);
+/* Counts one packet. 0 or -ENOMEM (it is not counted). */
+int packets_add(struct packets *packets, const struct nflog_packet *packet, int64_t real_ms,
+        int64_t now_ms);
+/* Hands over an event (id is 0) for every kind that is due, or for all that have something to tell.
+ * emit: false stops; the event that it refused stays. True: everything due was handed over. */
+bool packets_collect(struct packets *packets, int64_t now_ms, bool all,
+        bool (*emit)(void *context, struct event *event), void *context);
+
+#endif

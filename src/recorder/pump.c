@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pump: theory of operation
+ *
+ * A wake-up starts a timer of a few milliseconds; when it fires, all streams are formatted into one
+ * buffer and written with one write(2). A busy worker so costs one write per batch and, as its ring
+ * is never asleep meanwhile, not one wake-up of its own.
+ *
+ * While the log cannot be written nothing is read: the rings fill, their writers wait, the stop
+ * flag makes them refuse new work at once, and the supervisor hears why. The bytes that were not
+ * taken are tried again every second.
+ *
+ *   state           leaves it
+ *   FLOWS           another recorder has the file's lock: WAITS_FOR_LOCK; an error: STALLED
+ *   WAITS_FOR_LOCK  got it: FLOWS; too long: STALLED
+ *   STALLED         all that was pending is written and synced: FLOWS
+ *   DONE            (the loop is ending)
+ */
+#include <errno.h>
+
+#include "vethguard/base/log.h"
+
+#include "recorder/recorder.h"
+
+#define ROUNDS_MAX 16 /* batches before other work gets its turn */
+#define LOCK_RETRY_MS 10
+#define FAILED_STATUS 1
+
+static void stop_rings(struct recorder *r, bool stop)
+{
+	for (struct stream *s = r->streams; s; s = s->next)
+		ring_stop(&s->ring, stop);
+}
+
+static void stall(struct recorder *r, int error)
+{
+	char text[MESSAGE_TEXT_MAX];
+
+	loop_timer_set(&r->retry, RECORDER_RETRY_MS);
+	if (r->state == RECORDER_STALLED && r->stall_error == error)
+		return;
+	r->state = RECORDER_STALLED;
+	r->stall_error = error;
+	stop_rings(r, true);
+	log_file_explain(&r->log, error, text, sizeof(text));
+	log_error("%s", text);
+	control_tell(r, MESSAGE_RECORDER_STALLED, 0, text);
+	/* With no supervisor left to wait for, nobody would ever end this program. */
+	if (r->stopping && !r->supervisor.open) {
+		r->status = FAILED_STATUS;
+		r->state = RECORDER_DONE;
+		loop_stop(r->loop);
+	}
+}
+
+/* What cannot be mended by waiting: OpenSSL fails, or a line cannot be made at all. */
+static void give_up(struct recorder *r)
+{
+	log_error("a line of the audit log cannot be sealed");
+	control_tell(r, MESSAGE_FAILED, 0, "The recorder cannot seal a line of the audit log.");
+	r->status = FAILED_STATUS;
+	r->state = RECORDER_DONE;
+	loop_stop(r->loop);
+}
+
+static void wait_for_lock(struct recorder *r)
+{
+	int64_t now_ms = loop_now_ms(r->loop);
+
+	if (r->state != RECORDER_WAITS_FOR_LOCK) {
+		r->state = RECORDER_WAITS_FOR_LOCK;
+		r->lock_since_ms = now_ms;
+	}
+	if (now_ms - r->lock_since_ms > RECORDER_LOCK_WAIT_MS)
+		stall(r, -EAGAIN);
+	else
+		loop_timer_set(&r->retry, LOCK_RETRY_MS);
+}
+
+/* Locks the log, or sees to it that this is tried again. */
+static bool begin(struct recorder *r)
+{
+	int rc = log_file_begin(&r->log);
+
+	if (rc == -EAGAIN)
+		wait_for_lock(r);
+	else if (rc != 0)
+		stall(r, rc);
+	else if (r->state == RECORDER_WAITS_FOR_LOCK)
+		r->state = RECORDER_FLOWS;
+	return rc == 0;
+}
+
+static bool flush(struct recorder *r)
+{
+	int rc = log_file_flush(&r->log);
+
+	if (rc != 0)
+		stall(r, rc);
+	else if (r->log.dirty && !r->sync_due) {
+		r->sync_due = true;
+		loop_timer_set(&r->sync, RECORDER_SYNC_MS);
+	}
+	return rc == 0;
+}
+
+/* One batch: 1: streams have more; 0; -errno: the state says how it goes on. */
+static int run_batch(struct recorder *r)
+{
+	int more = 0;
+
+	if (!begin(r))
+		return -EAGAIN;
+	for (struct stream *s = r->streams; s; s = s->next) {
+		int rc = stream_drain(s, s->ending || r->stopping);
+
+		if (rc == -ENOMEM) {
+			stall(r, rc);
+			return rc;
+		}
+		if (rc < 0) {
+			give_up(r);
+			return rc;
+		}
+		more |= rc;
+		if (r->log.pending.len >= RECORDER_BATCH_BYTES && (!flush(r) || !begin(r)))
+			return -EAGAIN;
+	}
+	return flush(r) ? more : -EAGAIN;
+}
+
+/* Answers those who asked for the end, once nothing of theirs is outstanding. */
+static void finish(struct recorder *r)
+{
+	struct stream *next;
+	bool any = r->stopping;
+	int rc;
+
+	for (struct stream *s = r->streams; s; s = s->next)
+		any |= s->ending;
+	if (!any)
+		return;
+	rc = log_file_sync(&r->log);
+	if (rc != 0) {
+		stall(r, rc);
+		return;
+	}
+	for (struct stream *s = r->streams; s; s = next) {
+		next = s->next;
+		if (!s->ending)
+			continue;
+		control_summary(r, s);
+		stream_close(s);
+	}
+	if (r->stopping) {
+		r->state = RECORDER_DONE;
+		control_stopped(r);
+	}
+}
+
+void pump_later(struct recorder *r)
+{
+	/* Further wake-ups do not postpone it. */
+	if (r->state == RECORDER_FLOWS && !r->batch_due) {
+		r->batch_due = true;
+		loop_timer_set(&r->batch, RECORDER_BATCH_DELAY_MS);
+	}
+}
+
+static void settle(struct recorder *r)
+{
+	bool asleep = true;
+	int64_t due_ms = INT64_MAX;
+
+	for (struct stream *s = r->streams; s; s = s->next) {
+		asleep &= stream_sleep(s);
+		if (s->packets.next_due_ms < due_ms)
+			due_ms = s->packets.next_due_ms;
+	}
+	if (!asleep)
+		pump_later(r);
+	if (due_ms != INT64_MAX)
+		loop_timer_set(&r->packets, due_ms - loop_now_ms(r->loop) + 1);
+}
+
+void pump_now(struct recorder *r)
+{
+	int more = 1;
+
+	if (r->state == RECORDER_STALLED || r->state == RECORDER_DONE)
+		return;
+	loop_timer_cancel(&r->batch);
+	r->batch_due = false;
+	for (int round = 0; round < ROUNDS_MAX && more > 0; round++)
+		more = run_batch(r);
+	if (more > 0) {
+		r->batch_due = true;
+		loop_timer_set(&r->batch, 0);
+	}
+	if (more != 0)
+		return;
+	finish(r);
+	if (r->state == RECORDER_FLOWS)
+		settle(r);
+}
+
+static void on_batch(struct loop_timer *timer)
+{
+	pump_now(container_of(timer, struct recorder, batch));
+}
+
+static void on_packets(struct loop_timer *timer)
+{
+	pump_now(container_of(timer, struct recorder, packets));
+}
+
+static void on_sync(struct loop_timer *timer)
+{
+	struct recorder *r = container_of(timer, struct recorder, sync);
+	int rc = log_file_sync(&r->log);
+
+	r->sync_due = false;
+	if (rc != 0)
+		stall(r, rc);
+}
+
+static void resume(struct recorder *r)
+{
+	log_info("the audit log %s can be written again", r->log.path);
+	r->state = RECORDER_FLOWS;
+	stop_rings(r, false);
+	control_tell(r, MESSAGE_RECORDER_FLOWING, 0, NULL);
+	pump_now(r);
+}
+
+static void on_retry(struct loop_timer *timer)
+{
+	struct recorder *r = container_of(timer, struct recorder, retry);
+	int rc;
+
+	if (r->state == RECORDER_WAITS_FOR_LOCK) {
+		pump_now(r);
+		return;
+	}
+	if (r->state != RECORDER_STALLED)
+		return;
+	rc = log_file_begin(&r->log);
+	if (rc == 0)
+		rc = log_file_flush(&r->log);
+	if (rc == 0)
+		rc = log_file_sync(&r->log);
+	if (rc != 0)
+		stall(r, rc);
+	else
+		resume(r);
+}
+
+int pump_open(struct recorder *r)
+{
+	int rc = loop_timer_open(r->loop, &r->batch, on_batch);
+
+	if (rc == 0)
+		rc = loop_timer_open(r->loop, &r->retry, on_retry);
+	if (rc == 0)
+		rc = loop_timer_open(r->loop, &r->sync, on_sync);
+	if (rc == 0)
+		rc = loop_timer_open(r->loop, &r->packets, on_packets);
+	return rc;
+}
+
+void pump_close(struct recorder *r)
+{
+	loop_timer_close(&r->batch);
+	loop_timer_close(&r->retry);
+	loop_timer_close(&r->sync);
+	loop_timer_close(&r->packets);
+}

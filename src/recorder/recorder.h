@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recorder: the program's parts. One log, one stream of events per sandbox, one supervisor. */
+#ifndef RECORDER_RECORDER_H
+#define RECORDER_RECORDER_H
+
+#include "vethguard/ipc/peer.h"
+#include "vethguard/ipc/ring.h"
+
+#include "recorder/log_file.h"
+#include "recorder/ocsf.h"
+#include "recorder/packets.h"
+#include "recorder/summary.h"
+
+#define RECORDER_BATCH_DELAY_MS 10 /* from a wake-up to the write that covers it */
+#define RECORDER_BATCH_BYTES \
+	(256u << 10) /* of lines; then they are written before more are formatted */
+#define RECORDER_SHARE_BYTES (64u << 10) /* of one sandbox before the next one's turn */
+#define RECORDER_PENDING_MAX (RECORDER_BATCH_BYTES + RECORDER_SHARE_BYTES + 2 * OCSF_LINE_MAX)
+#define RECORDER_SYNC_MS \
+	1000 /* at most this long until lines are on the disk, not only in the file */
+#define RECORDER_RETRY_MS 1000 /* while the log cannot be written */
+#define RECORDER_LOCK_WAIT_MS \
+	2000 /* for other recorders of the same file; then that counts as a failure */
+#define RECORDER_OWN_MAX                                                                           \
+	(256u << 10) /* of the supervisor's events of one sandbox, while the log cannot be written \
+	              */
+#define RECORDER_LOST_NOTE_MS \
+	5000 /* at most one finding per so long about copies of packets that were lost */
+
+struct recorder;
+
+/* The events of one sandbox. */
+struct stream {
+	struct stream *next;
+	struct recorder *recorder;
+	struct ocsf_sandbox ocsf;
+	struct summary summary;
+	struct ring ring;
+	struct loop_io data; /* the ring's eventfd */
+	bool broken;  /* the worker wrote what no worker writes: nothing more is read from it */
+	int nflog_fd; /* owned; -1: none */
+	struct loop_io nflog;
+	struct packets packets;
+	struct buf own;    /* the supervisor's events: length (u32) and bytes each, as they were
+	                      encoded */
+	size_t own_after;  /* bytes of ring records that are older than these */
+	bool packets_lost; /* since the last note */
+	int64_t lost_noted_ms;
+	bool ending;
+	uint64_t end_id; /* message to answer with the summary */
+};
+
+enum recorder_state { RECORDER_FLOWS, RECORDER_WAITS_FOR_LOCK, RECORDER_STALLED, RECORDER_DONE };
+
+struct recorder {
+	struct loop *loop;
+	struct ipc_peer supervisor;
+	struct log_file log;
+	struct stream *streams;
+	enum recorder_state state;
+	int64_t lock_since_ms;
+	int stall_error;
+	bool stopping;
+	uint64_t stop_id; /* message to answer when all is written */
+	int status;       /* of the program */
+	struct loop_timer batch, retry, sync, packets;
+	bool batch_due, sync_due; /* the timer is set */
+	uint8_t record[RING_RECORD_MAX];
+	uint8_t message[MESSAGE_BYTES_MAX];
+};
+
+/* stream.c */
+/* Takes the three or four descriptors. 0 or -errno (they are closed then). */
+int stream_open(
+        struct recorder *recorder, const struct message_recorder_sandbox *m, const int *fds);
+void stream_close(struct stream *stream);
+struct stream *stream_find(struct recorder *recorder, uint64_t sandbox_id);
+/* Formats what has come, up to its share. 1: there is more; 0; -ENOMEM: no room, nothing was read;
+ * -EIO. */
+int stream_drain(struct stream *stream, bool all);
+/* Takes an event of the supervisor: it is recorded behind what the worker has reported so far. 0,
+ * or -EBADMSG, -ENOBUFS, -ENOMEM. */
+int stream_take(struct stream *stream, struct slice encoded);
+/* One event as a line. 0 or -errno: nothing was recorded. */
+int stream_record(struct stream *stream, const struct event *event);
+/* True: it has nothing, and a wake-up will tell when that changes. */
+bool stream_sleep(struct stream *stream);
+
+/* pump.c: from the streams to the log */
+int pump_open(struct recorder *recorder);
+void pump_close(struct recorder *recorder);
+/* Soon: after the delay that lets a batch grow. */
+void pump_later(struct recorder *recorder);
+void pump_now(struct recorder *recorder);
+
+/* control.c: the supervisor's messages */
+/* Waits for the supervisor's first message and opens the log that comes with it. 0 or -errno. */
+int control_receive_start(struct recorder *recorder, int fd, uint64_t *start_id);
+/* Takes fd, joins the loop, reports that the recorder is ready. 0 or -errno. */
+int control_open(struct recorder *recorder, int fd, uint64_t start_id);
+void control_tell(struct recorder *recorder, enum message_type type, uint64_t id, const char *text);
+void control_summary(struct recorder *recorder, struct stream *stream);
+void control_stopped(struct recorder *recorder);
+
+#endif

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stream: theory of operation
+ *
+ * Everything that a sandbox's line is made of arrives here: the worker's events in the ring, copies
+ * of dropped packets on the NFLOG socket, the supervisor's own events. The worker may be in an
+ * attacker's hands: a record that does not decode, or of a kind that a worker has no business to
+ * report, ends its stream with a finding; the other sandboxes do not notice. What a dead worker
+ * left in the ring is read to the end like everything else.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "vethguard/base/clock.h"
+#include "vethguard/base/log.h"
+
+#include "recorder/recorder.h"
+
+#define NFLOG_BYTES_MAX 65536
+#define NFLOG_READS_MAX 32 /* per turn of the loop */
+
+static uint64_t new_id(void)
+{
+	uint64_t id;
+
+	random_bytes(&id, sizeof(id));
+	return id;
+}
+
+int stream_record(struct stream *stream, const struct event *event)
+{
+	struct log_file *log = &stream->recorder->log;
+	int rc = ocsf_append(&log->pending, &log->chain, &stream->ocsf, event);
+
+	if (rc == 0)
+		summary_count(&stream->summary, event);
+	return rc;
+}
+
+static int record_finding(struct stream *stream, enum event_finding finding, const char *detail)
+{
+	struct event event = {
+	        .id = new_id(),
+	        .kind = EVENT_FINDING,
+	        .finding = finding,
+	        .time_ms = clock_real_ms(),
+	        .decision = EVENT_OBSERVED,
+	        .detail = slice_from_string(detail),
+	};
+
+	return stream_record(stream, &event);
+}
+
+/* Room for one more line: without it nothing may be taken from the ring. */
+static bool has_room(struct stream *stream)
+{
+	return buf_reserve(&stream->recorder->log.pending, OCSF_LINE_MAX) != NULL;
+}
+
+static int end_broken(struct stream *stream, const char *why)
+{
+	char text[512], name[2 * OCSF_NAME_MAX];
+
+	stream->broken = true;
+	loop_io_close(&stream->data);
+	slice_escape(slice_from_string(stream->ocsf.name), name, sizeof(name));
+	snprintf(text, sizeof(text), "The worker of sandbox %s broke its event stream: %s.", name,
+	        why);
+	log_error("%s", text);
+	control_tell(stream->recorder, MESSAGE_FAILED, stream->ocsf.uid, text);
+	return record_finding(stream, EVENT_FINDING_BROKEN_STREAM, why);
+}
+
+static int take_record(struct stream *stream, int n)
+{
+	struct event event;
+
+	if (n < 0)
+		return end_broken(stream, "the ring's positions or lengths are impossible");
+	if (event_decode(stream->recorder->record, (size_t)n, &event) != 0)
+		return end_broken(stream, "a record cannot be decoded");
+	if (!event_kind_is_of_worker(event.kind))
+		return end_broken(stream, "a record is of a kind that workers do not report");
+	return stream_record(stream, &event);
+}
+
+static int drain_ring(struct stream *stream, size_t limit)
+{
+	struct buf *pending = &stream->recorder->log.pending;
+
+	while (!stream->broken && pending->len < limit) {
+		int n, rc;
+
+		if (!has_room(stream))
+			return -ENOMEM;
+		n = ring_read(&stream->ring, stream->recorder->record);
+		if (n == 0)
+			return 0;
+		if (n > 0)
+			stream->own_after -=
+			        (size_t)n < stream->own_after ? (size_t)n : stream->own_after;
+		rc = take_record(stream, n);
+		if (rc != 0)
+			return rc;
+	}
+	return stream->broken ? 0 : 1;
+}
+
+int stream_take(struct stream *stream, struct slice encoded)
+{
+	uint32_t n = (uint32_t)encoded.n;
+	struct event event;
+
+	if (encoded.n > EVENT_BYTES_MAX ||
+	        event_decode((const uint8_t *)encoded.p, encoded.n, &event) != 0)
+		return -EBADMSG;
+	if (!buf_reserve(&stream->own, sizeof(n) + encoded.n))
+		return stream->own.len > RECORDER_OWN_MAX / 2 ? -ENOBUFS : -ENOMEM;
+	if (stream->own.len == 0)
+		stream->own_after = RING_BYTES;
+	buf_append(&stream->own, &n, sizeof(n));
+	buf_append_slice(&stream->own, encoded);
+	return 0;
+}
+
+/* The supervisor's events, once all records are read that were in the ring before them. */
+static int drain_own(struct stream *stream, bool ring_empty)
+{
+	while (stream->own.len && (ring_empty || stream->own_after == 0)) {
+		struct event event;
+		uint32_t n;
+		int rc;
+
+		if (!has_room(stream))
+			return -ENOMEM;
+		memcpy(&n, buf_bytes(&stream->own), sizeof(n));
+		event_decode(buf_bytes(&stream->own) + sizeof(n), n, &event);
+		rc = stream_record(stream, &event);
+		if (rc != 0)
+			return rc;
+		buf_consume(&stream->own, sizeof(n) + n);
+	}
+	return 0;
+}
+
+static bool emit_packet(void *context, struct event *event)
+{
+	struct stream *stream = context;
+
+	if (stream->recorder->log.pending.len > RECORDER_BATCH_BYTES || !has_room(stream))
+		return false;
+	event->id = new_id();
+	return stream_record(stream, event) == 0;
+}
+
+static int note_lost_packets(struct stream *stream, int64_t now_ms, bool all)
+{
+	if (!stream->packets_lost ||
+	        (!all && now_ms < stream->lost_noted_ms + RECORDER_LOST_NOTE_MS))
+		return 0;
+	if (!has_room(stream))
+		return -ENOMEM;
+	stream->packets_lost = false;
+	stream->lost_noted_ms = now_ms;
+	return record_finding(stream, EVENT_FINDING_PACKETS_LOST,
+	        "Dropped packets came faster than their copies could be read: the counts of "
+	        "dropped "
+	        "packets are a lower bound. The packets themselves were all dropped.");
+}
+
+static void count_packet(void *context, const struct nflog_packet *packet)
+{
+	struct stream *stream = context;
+
+	if (packets_add(&stream->packets, packet, clock_real_ms(), clock_monotonic_ms()) != 0)
+		stream->packets_lost = true;
+}
+
+/* Reads copies of dropped packets; true: there may be more. */
+static bool read_nflog(struct stream *stream)
+{
+	static uint8_t datagram[NFLOG_BYTES_MAX];
+
+	for (int i = 0; stream->nflog_fd >= 0 && i < NFLOG_READS_MAX; i++) {
+		ssize_t n = recv(
+		        stream->nflog_fd, datagram, sizeof(datagram), MSG_DONTWAIT | MSG_TRUNC);
+
+		if (n < 0 && errno == ENOBUFS) {
+			stream->packets_lost = true;
+			continue;
+		}
+		if (n <= 0)
+			return n < 0 && errno == EINTR;
+		if ((size_t)n > sizeof(datagram) ||
+		        nflog_parse(datagram, (size_t)n, count_packet, stream) != 0)
+			stream->packets_lost = true;
+	}
+	return stream->nflog_fd >= 0;
+}
+
+static int drain_packets(struct stream *stream, bool all)
+{
+	int64_t now_ms = clock_monotonic_ms();
+	int rc;
+
+	while (all && read_nflog(stream))
+		;
+	rc = note_lost_packets(stream, now_ms, all);
+	if (rc != 0)
+		return rc;
+	return packets_collect(&stream->packets, now_ms, all, emit_packet, stream) ? 0 : 1;
+}
+
+int stream_drain(struct stream *stream, bool all)
+{
+	size_t limit = stream->recorder->log.pending.len + RECORDER_SHARE_BYTES;
+	int more = drain_ring(stream, limit);
+	int packets, own;
+
+	ring_release(&stream->ring);
+	if (more < 0)
+		return more;
+	packets = drain_packets(stream, all && more == 0);
+	if (packets < 0)
+		return packets;
+	own = drain_own(stream, more == 0);
+	return own < 0 ? own : more || packets;
+}
+
+bool stream_sleep(struct stream *stream)
+{
+	return stream->broken || ring_sleep(&stream->ring);
+}
+
+static void on_data(struct loop_io *io, unsigned events)
+{
+	(void)events;
+	pump_later(container_of(io, struct stream, data)->recorder);
+}
+
+static void on_nflog(struct loop_io *io, unsigned events)
+{
+	struct stream *stream = container_of(io, struct stream, nflog);
+
+	(void)events;
+	read_nflog(stream);
+	pump_later(stream->recorder);
+}
+
+static int watch(struct stream *stream)
+{
+	struct loop *loop = stream->recorder->loop;
+	/* Edge-triggered: each wake-up of the writer is an edge, and ring_sleep() empties the
+	 * eventfd. */
+	int rc = loop_io_open(loop, &stream->data, stream->ring.data_fd, LOOP_READ, on_data);
+
+	if (rc == 0 && stream->nflog_fd >= 0)
+		rc = loop_io_open_level(
+		        loop, &stream->nflog, stream->nflog_fd, LOOP_READ, on_nflog);
+	return rc;
+}
+
+int stream_open(struct recorder *recorder, const struct message_recorder_sandbox *m, const int *fds)
+{
+	struct stream *stream = calloc(1, sizeof(*stream));
+	int rc = -ENOMEM;
+
+	if (!stream) {
+		for (int i = 0; i < 3 + m->has_packets; i++)
+			close(fds[i]);
+		return rc;
+	}
+	stream->recorder = recorder;
+	stream->nflog_fd = m->has_packets ? fds[3] : -1;
+	stream->lost_noted_ms = -RECORDER_LOST_NOTE_MS;
+	buf_init(&stream->own, RECORDER_OWN_MAX);
+	packets_init(&stream->packets);
+	summary_init(&stream->summary);
+	rc = ring_open_reader(&stream->ring, fds[0], fds[1], fds[2]);
+	if (rc == 0)
+		rc = ocsf_sandbox_init(
+		        &stream->ocsf, m->sandbox_id, m->sandbox, m->policy, m->fingerprint);
+	if (rc == 0)
+		rc = watch(stream);
+	stream->ocsf.gate4 = m->gate4;
+	stream->ocsf.gate6 = m->gate6;
+	stream->next = recorder->streams;
+	recorder->streams = stream;
+	if (rc != 0)
+		stream_close(stream);
+	else
+		ring_stop(&stream->ring, recorder->state == RECORDER_STALLED);
+	return rc;
+}
+
+void stream_close(struct stream *stream)
+{
+	struct stream **at = &stream->recorder->streams;
+
+	while (*at != stream)
+		at = &(*at)->next;
+	*at = stream->next;
+	loop_io_close(&stream->data);
+	loop_io_close(&stream->nflog);
+	ring_close(&stream->ring);
+	if (stream->nflog_fd >= 0)
+		close(stream->nflog_fd);
+	buf_fini(&stream->own);
+	packets_fini(&stream->packets);
+	summary_fini(&stream->summary);
+	ocsf_sandbox_fini(&stream->ocsf);
+	free(stream);
+}
+
+struct stream *stream_find(struct recorder *recorder, uint64_t sandbox_id)
+{
+	struct stream *stream = recorder->streams;
+
+	while (stream && stream->ocsf.uid != sandbox_id)
+		stream = stream->next;
+	return stream;
+}
