@@ -78,9 +78,12 @@ static int take_last_words(struct role *role, struct ipc_message *message)
 	struct message_text m;
 	int error = message_text_decode(&message->body, &m);
 
-	if (!error)
-		slice_escape(m.text, role->last_words, sizeof role->last_words);
-	return error;
+	if (error)
+		return error;
+	slice_escape(m.text, role->last_words, sizeof role->last_words);
+	if (role->on_failed)
+		role->on_failed(role, message->head.id);
+	return 0;
 }
 
 static int on_message(struct ipc_peer *peer, struct ipc_message *message)

@@ -24,6 +24,9 @@ struct role {
 	                                  escaped */
 	/* 0, or -errno: the message breaks the protocol. FAILED and STOPPED never get here. */
 	int (*on_message)(struct role *role, struct ipc_message *message);
+	/* May be NULL. It said FAILED to the request id: last_words is what it said. It may live
+	 * on. */
+	void (*on_failed)(struct role *role, uint64_t id);
 	/* Once, after the process is gone and reaped, from the loop. how: "died (signal 11)",
 	 * "exited (status 3)". */
 	void (*on_dead)(struct role *role, const char *how);

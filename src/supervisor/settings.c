@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "vethguard/base/log.h"
-#include "supervisor/presets.h"
 #include "supervisor/settings.h"
 
 #define HOST_FILE_MAX (1u << 20) /* bytes of resolv.conf and hosts that are looked at */
@@ -36,8 +35,7 @@ static char *diagnostics_text(const struct diag_list *diags)
 static int load_files(struct settings *s, const char *policy_path, const char *config_path,
         bool observe, struct diag_list *diags)
 {
-	char presets[PATH_MAX];
-	struct policy_reader reader = policy_reader_files(presets_directory(presets));
+	struct policy_reader reader = policy_reader_files(policy_default_preset_dir());
 	struct policy_load_options options = {.observe = observe};
 	int error = 0;
 

@@ -96,6 +96,20 @@ static int on_source_open(struct supervisor *sv, struct ipc_message *message)
 	return 0;
 }
 
+static void on_keeper_failed(struct role *role, uint64_t id)
+{
+	struct supervisor *sv = container_of(role, struct supervisor, keeper);
+	struct sandbox *s, *next;
+
+	HASH_ITER(hh, sv->sandboxes, s, next)
+	{
+		if (s->keeper_request == id && !s->keeper_ready) {
+			sandbox_fail(s, "the keeper refuses: %s", role->last_words);
+			return;
+		}
+	}
+}
+
 static int on_keeper_message(struct role *role, struct ipc_message *message)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, keeper);

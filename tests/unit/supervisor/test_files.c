@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files the supervisor opens for others: which of them may be a credential, what an audit file may
+ * be, and that sealed memory is sealed. As root, the invoking user is somebody else, which is the
+ * interesting case; as an ordinary user, the user itself.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "supervisor/audit_file.h"
+#include "supervisor/memory_file.h"
+#include "supervisor/sources.h"
+
+#define SOMEBODY 61000
+
+static char dir[64], path[128], other[128], error_text[SOURCE_ERROR_MAX];
+static struct identity user;
+
+static int setup(void **state)
+{
+	(void)state;
+	snprintf(dir, sizeof dir, "/tmp/vethguard-test-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	user = (struct identity){
+	        getuid() ? getuid() : SOMEBODY, getuid() ? getgid() : SOMEBODY, false};
+	assert_int_equal(chown(dir, user.uid, user.gid), 0);
+	snprintf(path, sizeof path, "%s/secret", dir);
+	snprintf(other, sizeof other, "%s/other", dir);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	unlink(path);
+	unlink(other);
+	rmdir(path);
+	rmdir(dir);
+	return 0;
+}
+
+static void make(const char *name, uid_t uid, mode_t mode)
+{
+	int fd = open(name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "value", 5), 5);
+	assert_int_equal(fchown(fd, uid, (gid_t)-1), 0);
+	assert_int_equal(fchmod(fd, mode), 0);
+	close(fd);
+}
+
+static int opened(void)
+{
+	error_text[0] = 0;
+	int fd = source_file_open(&user, path, error_text);
+
+	if (fd >= 0)
+		close(fd);
+	else
+		assert_true(error_text[0]);
+	return fd >= 0;
+}
+
+static void own_file(void **state)
+{
+	(void)state;
+	make(path, user.uid, 0600);
+	assert_true(opened());
+	/* The process is itself again. */
+	int fd = open(getuid() ? path : "/etc/shadow", O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static void others_may_not_exchange_it(void **state)
+{
+	(void)state;
+	make(path, user.uid, 0620);
+	assert_false(opened());
+	assert_non_null(strstr(error_text, "can be written"));
+	chmod(path, 0602);
+	assert_false(opened());
+	chmod(path, 0644);
+	assert_true(opened());
+}
+
+static void what_is_no_regular_file(void **state)
+{
+	(void)state;
+	assert_false(opened());
+	assert_non_null(strstr(error_text, "No such file"));
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(chown(path, user.uid, user.gid), 0);
+	assert_false(opened()); /* and does not wait for a writer */
+	unlink(path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(chown(path, user.uid, user.gid), 0);
+	assert_false(opened());
+}
+
+static void the_administrators_file(void **state)
+{
+	(void)state;
+	if (getuid() != 0)
+		skip();
+	make(path, 0, 0600);
+	assert_true(opened());
+	assert_int_equal(chmod(path, 0660), 0);
+	assert_false(opened());
+}
+
+static void a_third_users_file(void **state)
+{
+	(void)state;
+	if (getuid() != 0)
+		skip();
+	make(path, SOMEBODY + 1, 0644);
+	assert_false(opened());
+	assert_non_null(strstr(error_text, "belongs neither"));
+	assert_int_equal(chmod(path, 0600), 0);
+	assert_false(opened());
+	assert_non_null(strstr(error_text, "does not belong to root"));
+}
+
+/* The attack that the order of opening is for. */
+static void a_link_to_what_only_root_may_read(void **state)
+{
+	(void)state;
+	if (getuid() != 0)
+		skip();
+	make(other, 0, 0600);
+	assert_int_equal(symlink(other, path), 0);
+	assert_int_equal(lchown(path, user.uid, user.gid), 0);
+	assert_false(opened());
+	assert_non_null(strstr(error_text, "symbolic link"));
+	/* To a file the user may read anyway, a link is fine. */
+	assert_int_equal(chmod(other, 0644), 0);
+	assert_true(opened());
+}
+
+static void audit_file_is_made_and_appended_to(void **state)
+{
+	struct stat st;
+	int fd = audit_file_open(&user, path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "one\n", 4), 4);
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	assert_int_equal(write(fd, "two\n", 4), 4);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_size, 8);
+	assert_int_equal(st.st_uid, user.uid);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	close(fd);
+}
+
+static void audit_file_directories_are_made(void **state)
+{
+	char deep[192];
+	struct stat st;
+
+	(void)state;
+	snprintf(deep, sizeof deep, "%s/audit.log", path);
+	int fd = audit_file_open(&user, deep);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	assert_int_equal(st.st_uid, user.uid);
+	unlink(deep);
+}
+
+static void audit_file_through_a_link_or_a_fifo(void **state)
+{
+	(void)state;
+	make(other, user.uid, 0600);
+	assert_int_equal(symlink(other, path), 0);
+	assert_int_equal(audit_file_open(&user, path), -ELOOP);
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(chown(path, user.uid, user.gid), 0);
+	assert_int_equal(audit_file_open(&user, path), -EINVAL);
+	assert_int_equal(audit_file_open(&user, dir), -EISDIR);
+	assert_int_equal(audit_file_open(&user, "/dev/null"), -EINVAL);
+}
+
+static void audit_file_where_the_user_may_not_write(void **state)
+{
+	(void)state;
+	if (getuid() != 0)
+		skip();
+	make(path, 0, 0600);
+	assert_int_equal(audit_file_open(&user, path), -EACCES);
+	assert_int_equal(audit_file_open(&user, "/etc/vethguard-test-audit"), -EACCES);
+	assert_int_equal(access("/etc/vethguard-test-audit", F_OK), -1);
+}
+
+static void no_audit_file_is_memory(void **state)
+{
+	int fd = audit_file_open(&user, "");
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "x", 1), 1);
+	close(fd);
+}
+
+static void memory_is_sealed(void **state)
+{
+	char back[8] = "";
+	int fd = memory_file_of("test", "image", 5);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, back, sizeof back, 0), 5);
+	assert_string_equal(back, "image");
+	assert_int_equal(pwrite(fd, "x", 1, 0), -1);
+	assert_int_equal(ftruncate(fd, 0), -1);
+	close(fd);
+}
+
+static void ca_files_of_the_configuration(void **state)
+{
+	struct config *config = calloc(1, sizeof *config);
+	const char *culprit;
+	char tail[7] = "";
+	struct stat st;
+
+	(void)state;
+	make(path, user.uid, 0644);
+	config->ca_file_count = 1;
+	snprintf(config->ca_files[0], PATH_MAX, "%s", path);
+	int fd = memory_file_trusted_cas(config, &culprit);
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(pread(fd, tail, 6, st.st_size - 6), 6);
+	assert_string_equal(tail, "value\n");
+	close(fd);
+	snprintf(config->ca_files[0], PATH_MAX, "%s/missing", dir);
+	assert_int_equal(memory_file_trusted_cas(config, &culprit), -ENOENT);
+	assert_string_equal(culprit, config->ca_files[0]);
+	snprintf(config->ca_files[0], PATH_MAX, "%s", dir);
+	assert_int_equal(memory_file_trusted_cas(config, &culprit), -EINVAL);
+	free(config);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        T(own_file),
+	        T(others_may_not_exchange_it),
+	        T(what_is_no_regular_file),
+	        T(the_administrators_file),
+	        T(a_third_users_file),
+	        T(a_link_to_what_only_root_may_read),
+	        T(audit_file_is_made_and_appended_to),
+	        T(audit_file_directories_are_made),
+	        T(audit_file_through_a_link_or_a_fifo),
+	        T(audit_file_where_the_user_may_not_write),
+	        T(no_audit_file_is_memory),
+	        T(memory_is_sealed),
+	        T(ca_files_of_the_configuration),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
