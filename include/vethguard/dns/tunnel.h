@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tunnel: tells names that look like carried data from names of hosts. A heuristic over the queries of one sandbox:
+ * labels that look like encoded bytes, or many different names below one parent within a minute. Pure but for memory:
+ * the caller brings the time. Nothing is refused because of it: no query is forwarded in any case.
+ */
+#ifndef VETHGUARD_DNS_TUNNEL_H
+#define VETHGUARD_DNS_TUNNEL_H
+
+#include "vethguard/base/slice.h"
+
+#define TUNNEL_WINDOW_MS 60000
+#define TUNNEL_DISTINCT_MIN 60   /* different names below one parent within the window */
+#define TUNNEL_LABEL_MIN 40      /* bytes of a label that may be data */
+#define TUNNEL_SUBDOMAIN_MIN 100 /* bytes of all labels below the parent together that may be data */
+#define TUNNEL_PARENTS_MAX 512   /* parents watched at a time; the least recently asked goes first */
+
+struct tunnel;
+
+enum tunnel_sign { TUNNEL_NONE, TUNNEL_ENCODED_LABEL, TUNNEL_MANY_NAMES };
+
+/* NULL: no memory. */
+struct tunnel *tunnel_new(void);
+void tunnel_free(struct tunnel *tunnel);
+/* Looks at one queried name. Other than TUNNEL_NONE where a finding is due, which is at most once per parent and
+ * TUNNEL_WINDOW_MS; *parent (borrowed from name) is then the domain it is about. Without memory for another parent
+ * it stays silent. now_ms: monotonic. */
+enum tunnel_sign tunnel_observe(struct tunnel *tunnel, struct slice name, int64_t now_ms, struct slice *parent);
+/* True for a run of bytes that looks like encoded data: varied letters with many digits or few vowels. */
+bool tunnel_looks_encoded(struct slice bytes, size_t min_bytes);
+/* The domain that a name is counted under: its last two labels, three below a country's second level ("co.uk"). */
+struct slice tunnel_parent(struct slice name);
+/* One sentence for the finding. */
+const char *tunnel_sign_text(enum tunnel_sign sign);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the responder share. */
+#ifndef VETHGUARD_SRC_DNS_INTERNAL_H
+#define VETHGUARD_SRC_DNS_INTERNAL_H
+
+#include <stddef.h>
+
+#include "vethguard/base/buf.h"
+#include "vethguard/dns/responder.h"
+
+#define RESPONDER_TCP_MAX 32          /* connections */
+#define RESPONDER_TCP_IDLE_MS 10000
+#define RESPONDER_TURN_QUERIES 64     /* of one socket before others have their turn */
+
+/* Where a query came from and what it was sent to. */
+struct responder_peer {
+	struct ip client, asked; /* asked.family 0: unknown */
+	uint16_t client_port, asked_port;
+	bool tcp;
+};
+
+struct responder_udp {
+	struct responder *responder;
+	struct responder_udp *next;
+	struct loop_io io;
+	bool family6;
+};
+
+struct responder_listener {
+	struct responder *responder;
+	struct responder_listener *next;
+	struct loop_io io;
+	struct loop_timer pause; /* while descriptors have run out */
+};
+
+struct responder_connection {
+	struct responder *responder;
+	struct responder_connection *prev, *next;
+	struct loop_io io;
+	struct loop_deadline idle;
+	struct loop_task again;
+	struct responder_peer peer;
+	struct buf in, out;
+	bool ended; /* the client has shut down its side */
+};
+
+struct responder {
+	struct responder_config config;
+	struct responder_udp *udp;
+	struct responder_listener *listeners;
+	struct responder_connection *connections;
+	size_t connection_count;
+	struct loop_deadlines idle; /* of connections */
+	bool idle_open;
+
+	/* The rate: queries of the second that began at second_ms, and those of them that were refused. */
+	int64_t second_ms;
+	uint32_t queries;
+	uint64_t refused;
+	struct responder_peer refused_peer; /* the first of them */
+	struct loop_timer refused_timer;
+	bool refused_timer_open;
+};
+
+/* responder_answer() with the peer known in full. */
+size_t responder_answer_peer(struct responder *responder, const uint8_t *query, size_t n,
+	const struct responder_peer *peer, uint8_t *out, size_t cap);
+void responder_udp_free_all(struct responder *responder);
+void responder_tcp_free_all(struct responder *responder);
+
+#endif

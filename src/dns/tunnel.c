@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two signs. A label of encoded data uses its letters evenly and has the digits of an encoding or
+ * lacks the vowels of a language; the measure of evenness is n*n / sum(count*count), the number of
+ * letters it behaves as if it drew from: about 12 for 40 hex digits, 18 for base32. Many names:
+ * each parent has a bitmap in which each different name sets one bit chosen by a keyed hash; how
+ * many bits are set says how many names there were, in 32 bytes and without keeping one of them.
+ * Parents are kept in a bounded table in order of last use.
+ */
+#include <stdlib.h>
+
+#define HASH_NONFATAL_OOM 1
+#define uthash_nonfatal_oom(element) ((element)->lost = true)
+#include <uthash.h>
+#include <utlist.h>
+
+#include "vethguard/base/hash.h"
+#include "vethguard/dns/tunnel.h"
+
+#define BITMAP_BITS 256
+#define EVEN_LETTERS_MIN 8
+#define PARENT_BYTES_MAX \
+	128 /* two or three labels of a name; longer ones are counted under their first bytes */
+
+/* Bits set in expectation by TUNNEL_DISTINCT_MIN different names: 256 * (1 - (255/256)^60) = 53.6.
+ */
+#define BITS_SUSPICIOUS 53
+
+struct watched {
+	UT_hash_handle hh;
+	struct watched *prev, *next; /* in order of last use */
+	uint8_t bits[BITMAP_BITS / 8];
+	unsigned bits_set;
+	int64_t window_ms; /* start of the counting */
+	int64_t reported_ms;
+	bool reported;
+	bool lost; /* the table had no memory for it */
+	size_t name_n;
+	char name[];
+};
+
+struct tunnel {
+	struct hash_key key;
+	struct watched *table;
+	struct watched *used; /* the least recently used first */
+	size_t count;
+};
+
+struct tunnel *tunnel_new(void)
+{
+	struct tunnel *t = calloc(1, sizeof(*t));
+
+	if (t)
+		t->key = hash_random_key();
+	return t;
+}
+
+static void forget(struct tunnel *t, struct watched *w)
+{
+	HASH_DEL(t->table, w);
+	DL_DELETE(t->used, w);
+	t->count--;
+	free(w);
+}
+
+void tunnel_free(struct tunnel *t)
+{
+	if (!t)
+		return;
+	while (t->used)
+		forget(t, t->used);
+	free(t);
+}
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+bool tunnel_looks_encoded(struct slice bytes, size_t min_bytes)
+{
+	unsigned counts[256] = {0};
+	size_t digits = 0, letters = 0, vowels = 0, squares = 0;
+
+	if (bytes.n < min_bytes)
+		return false;
+	for (size_t i = 0; i < bytes.n; i++) {
+		char c = lower(bytes.p[i]);
+
+		counts[(unsigned char)c]++;
+		digits += c >= '0' && c <= '9';
+		letters += c >= 'a' && c <= 'z';
+		vowels += c == 'a' || c == 'e' || c == 'i' || c == 'o' || c == 'u';
+	}
+	for (size_t i = 0; i < 256; i++)
+		squares += (size_t)counts[i] * counts[i];
+	if (bytes.n * bytes.n < EVEN_LETTERS_MIN * squares)
+		return false;
+	return digits * 10 >= bytes.n || vowels * 4 < letters;
+}
+
+/* Where the label before position end begins. */
+static size_t label_start(struct slice name, size_t end)
+{
+	while (end > 0 && name.p[end - 1] != '.')
+		end--;
+	return end;
+}
+
+struct slice tunnel_parent(struct slice name)
+{
+	size_t top = label_start(name, name.n);
+	size_t second = top ? label_start(name, top - 1) : 0;
+	bool country = name.n - top == 2 && top > second && top - 1 - second <= 3;
+	size_t start = second;
+
+	if (country && second > 0)
+		start = label_start(name, second - 1);
+	return slice_of(name.p + start, name.n - start);
+}
+
+static bool has_encoded_label(struct slice subdomain)
+{
+	size_t end = subdomain.n;
+
+	while (end > 0) {
+		size_t start = label_start(subdomain, end);
+
+		if (tunnel_looks_encoded(
+		            slice_of(subdomain.p + start, end - start), TUNNEL_LABEL_MIN))
+			return true;
+		end = start ? start - 1 : 0;
+	}
+	return tunnel_looks_encoded(subdomain, TUNNEL_SUBDOMAIN_MIN);
+}
+
+static struct watched *watch(struct tunnel *t, struct slice parent, int64_t now_ms)
+{
+	struct watched *w;
+	unsigned hash = (unsigned)hash_bytes(&t->key, parent.p, parent.n);
+
+	HASH_FIND_BYHASHVALUE(hh, t->table, parent.p, parent.n, hash, w);
+	if (w) {
+		DL_DELETE(t->used, w);
+		DL_APPEND(t->used, w);
+		return w;
+	}
+	if (t->count == TUNNEL_PARENTS_MAX)
+		forget(t, t->used);
+	w = calloc(1, sizeof(*w) + parent.n);
+	if (!w)
+		return NULL;
+	memcpy(w->name, parent.p, parent.n);
+	w->name_n = parent.n;
+	w->window_ms = now_ms;
+	HASH_ADD_KEYPTR_BYHASHVALUE(hh, t->table, w->name, w->name_n, hash, w);
+	if (w->lost) {
+		free(w);
+		return NULL;
+	}
+	DL_APPEND(t->used, w);
+	t->count++;
+	return w;
+}
+
+static bool counts_as_many(struct tunnel *t, struct watched *w, struct slice name, int64_t now_ms)
+{
+	uint64_t bit = hash_bytes(&t->key, name.p, name.n) % BITMAP_BITS;
+	uint8_t mask = (uint8_t)(1u << (bit & 7));
+
+	if (now_ms - w->window_ms >= TUNNEL_WINDOW_MS) {
+		memset(w->bits, 0, sizeof(w->bits));
+		w->bits_set = 0;
+		w->window_ms = now_ms;
+	}
+	if (!(w->bits[bit >> 3] & mask))
+		w->bits_set++;
+	w->bits[bit >> 3] |= mask;
+	return w->bits_set >= BITS_SUSPICIOUS;
+}
+
+enum tunnel_sign tunnel_observe(
+        struct tunnel *t, struct slice name, int64_t now_ms, struct slice *parent)
+{
+	struct slice subdomain, key;
+	enum tunnel_sign sign = TUNNEL_NONE;
+	struct watched *w;
+
+	*parent = tunnel_parent(name);
+	if (parent->n >= name.n)
+		return TUNNEL_NONE;
+	subdomain = slice_of(name.p, name.n - parent->n - 1);
+	key = slice_of(parent->p, parent->n < PARENT_BYTES_MAX ? parent->n : PARENT_BYTES_MAX);
+	w = watch(t, key, now_ms);
+	if (!w)
+		return TUNNEL_NONE;
+	if (counts_as_many(t, w, name, now_ms))
+		sign = TUNNEL_MANY_NAMES;
+	if (has_encoded_label(subdomain))
+		sign = TUNNEL_ENCODED_LABEL;
+	if (sign == TUNNEL_NONE || (w->reported && now_ms - w->reported_ms < TUNNEL_WINDOW_MS))
+		return TUNNEL_NONE;
+	w->reported = true;
+	w->reported_ms = now_ms;
+	return sign;
+}
+
+static const char *const sign_texts[] = {
+        [TUNNEL_NONE] = "",
+        [TUNNEL_ENCODED_LABEL] = "A queried name looks like encoded data.",
+        [TUNNEL_MANY_NAMES] = "Very many different names below one domain were queried.",
+};
+_Static_assert(
+        sizeof(sign_texts) / sizeof(sign_texts[0]) == TUNNEL_MANY_NAMES + 1, "a text per sign");
+
+const char *tunnel_sign_text(enum tunnel_sign sign)
+{
+	return sign_texts[sign];
+}
