@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vethguard doctor: what this machine can do and how to mend it. The checks are in doctor_checks.c;
+ * here is how they are told. */
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "doctor.h"
+#include "options.h"
+#include "vethguard/base/buf.h"
+#include "vethguard/base/log.h"
+#include "vethguard/wire/json.h"
+
+#define DOCTOR_JSON_MAX (256u << 10)
+
+enum { JSON, HELP };
+
+static const struct option_spec specs[] = {
+        [JSON] = {"json", 'j', NULL, "findings as one JSON object"},
+        [HELP] = {"help", 'h', NULL, "this text"},
+        {NULL, 0, NULL, NULL},
+};
+
+static const char *const state_words[] = {
+        [DOCTOR_OK] = "ok", [DOCTOR_NOTE] = "note", [DOCTOR_BROKEN] = "broken"};
+
+static void help(void)
+{
+	fputs("Usage: vethguard doctor [OPTIONS]\n\n"
+	      "Looks at everything 'vethguard run' needs, tries it once, and says how to mend\n"
+	      "what is missing. Changes nothing.\n\nOptions:\n",
+	        stdout);
+	options_print(specs, stdout);
+	fputs("\nExamples:\n"
+	      "  vethguard doctor\n"
+	      "  sudo vethguard doctor\n"
+	      "  vethguard doctor --json | jq '.findings[] | select(.state == \"broken\")'\n\n"
+	      "Exit status: 0 where 'vethguard run' works here, 1 where it does not.\n",
+	        stdout);
+}
+
+static void print_text(const struct doctor_finding *f)
+{
+	printf("%-7s %-12s %s\n", state_words[f->state], f->subject, f->text);
+	if (f->remedy[0] != '\0')
+		printf("%-20s %s\n", "", f->remedy);
+	fflush(stdout); /* checks take their time; and some fork */
+}
+
+static void add_json(struct json *j, const struct doctor_finding *f)
+{
+	json_object(j, NULL);
+	json_literal(j, "subject", f->subject);
+	json_literal(j, "state", state_words[f->state]);
+	json_string(j, "text", slice_from_string(f->text), 0);
+	if (f->remedy[0] != '\0')
+		json_string(j, "remedy", slice_from_string(f->remedy), 0);
+	json_end_object(j);
+}
+
+/* Runs every check. True: nothing is broken. */
+static bool examine(struct json *j)
+{
+	bool works = true;
+
+	for (const doctor_check *check = doctor_checks; *check != NULL; check++) {
+		struct doctor_finding f;
+
+		memset(&f, 0, sizeof(f));
+		(*check)(&f);
+		if (f.text[0] == '\0')
+			continue;
+		works = works && f.state != DOCTOR_BROKEN;
+		if (j != NULL)
+			add_json(j, &f);
+		else
+			print_text(&f);
+	}
+	return works;
+}
+
+static bool examine_json(void)
+{
+	struct buf text;
+	struct json j;
+	bool works;
+
+	buf_init(&text, DOCTOR_JSON_MAX);
+	json_begin(&j, &text);
+	json_object(&j, NULL);
+	json_literal(&j, "version", VETHGUARD_VERSION);
+	json_array(&j, "findings");
+	works = examine(&j);
+	json_end_array(&j);
+	json_bool(&j, "works", works);
+	json_end_object(&j);
+	printf("%.*s\n", (int)text.len, (const char *)buf_bytes(&text));
+	buf_fini(&text);
+	return works;
+}
+
+int cli_doctor(int argc, char **argv)
+{
+	struct options o;
+	bool json = false, works;
+	int option;
+
+	(void)argc;
+	options_init(&o, "vethguard doctor", specs, argv + 1);
+	while ((option = options_next(&o)) >= 0) {
+		if (option == HELP) {
+			help();
+			return 0;
+		}
+		json = true;
+	}
+	if (option == OPTIONS_WRONG)
+		return CLI_USAGE;
+	if (*o.argv != NULL) {
+		fputs("vethguard: error: doctor takes no further words\nSee 'vethguard doctor "
+		      "--help'.\n",
+		        stderr);
+		return CLI_USAGE;
+	}
+	if (json)
+		return examine_json() ? 0 : 1;
+	works = examine(NULL);
+	puts(works ? "\n'vethguard run' works here." : "\n'vethguard run' does not work here yet.");
+	return works ? 0 : 1;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vethguard: the command-line tool. One table of commands; everything else is in the commands' own
+ * files. */
+#include <stdio.h>
+#include <string.h>
+
+#include "audit_commands.h"
+#include "commands.h"
+#include "policy_commands.h"
+#include "vethguard/base/diag.h"
+#include "vethguard/base/log.h"
+
+static int cli_help(int argc, char **argv);
+static int cli_version(int argc, char **argv);
+
+struct command {
+	const char *name;
+	int (*run)(int argc, char **argv); /* argv[0] is the command's name */
+	const char *help;
+};
+
+static const struct command commands[] = {
+        {"run", cli_run, "run a command behind the guard"},
+        {"policy", cli_policy, "check policies and explain their decisions"},
+        {"audit", cli_audit, "show what the audit log recorded"},
+        {"doctor", cli_doctor, "what this machine can do, and how to mend it"},
+        {"help", cli_help, "this text, or that of a command"},
+        {"version", cli_version, "the version"},
+};
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static const struct command *command_find(const char *name)
+{
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (strcmp(name, commands[i].name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+static void usage(FILE *out)
+{
+	fputs("vethguard: run any program behind a policy for the network.\n\n"
+	      "Usage: vethguard COMMAND [OPTIONS]\n\nCommands:\n",
+	        out);
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+	fputs("\nExamples:\n"
+	      "  vethguard doctor\n"
+	      "  vethguard policy check policies/coding-agent.yaml\n"
+	      "  vethguard run --policy policies/coding-agent.yaml -- pip download requests\n"
+	      "  vethguard audit show vethguard.jsonl --denied\n\n"
+	      "'vethguard COMMAND --help' tells more; so do the manual pages vethguard(1) and\n"
+	      "vethguard-run(1).\n",
+	        out);
+}
+
+static int unknown_command(const char *name)
+{
+	const char *names[COMMANDS + 1], *near;
+	char escaped[128];
+
+	for (size_t i = 0; i < COMMANDS; i++)
+		names[i] = commands[i].name;
+	names[COMMANDS] = NULL;
+	near = diag_nearest(slice_from_string(name), names);
+	slice_escape(slice_from_string(name), escaped, sizeof(escaped));
+	fprintf(stderr, "vethguard: error: unknown command %s", escaped);
+	if (near != NULL)
+		fprintf(stderr, "; did you mean %s?", near);
+	fputs("\nSee 'vethguard help'.\n", stderr);
+	return CLI_USAGE;
+}
+
+static int cli_help(int argc, char **argv)
+{
+	const struct command *command;
+	char help[] = "--help";
+	char *words[3];
+
+	if (argc < 2) {
+		usage(stdout);
+		return 0;
+	}
+	command = command_find(argv[1]);
+	if (command == NULL)
+		return unknown_command(argv[1]);
+	if (command->run == cli_help || command->run == cli_version) {
+		printf("vethguard %s: %s\n", command->name, command->help);
+		return 0;
+	}
+	words[0] = argv[1];
+	words[1] = help;
+	words[2] = NULL;
+	return command->run(2, words);
+}
+
+static int cli_version(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	puts("vethguard " VETHGUARD_VERSION);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *command;
+
+	log_open("vethguard", LOG_LEVEL_WARN);
+	if (argc < 2) {
+		usage(stderr);
+		return CLI_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		usage(stdout);
+		return 0;
+	}
+	if (strcmp(argv[1], "--version") == 0)
+		return cli_version(0, NULL);
+	command = command_find(argv[1]);
+	if (command == NULL)
+		return unknown_command(argv[1]);
+	return command->run(argc - 1, argv + 1);
+}

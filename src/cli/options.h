@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * options: one table of options per command, for parsing and for its --help. "--name value",
+ * "--name=value", "-v";
+ * "--" or the first other word ends them. An unknown option is answered with the one that was
+ * probably meant.
+ */
+#ifndef VETHGUARD_CLI_OPTIONS_H
+#define VETHGUARD_CLI_OPTIONS_H
+
+#include <stdio.h>
+
+struct option_spec {
+	const char *name;     /* without dashes; NULL ends the table */
+	char letter;          /* short form or 0 */
+	const char *argument; /* what its value is called in --help; NULL: takes none */
+	const char *help;     /* lines after the first are separated by \n */
+};
+
+#define OPTIONS_TABLE_MAX 32
+#define OPTIONS_END (-1)
+#define OPTIONS_WRONG (-2)
+
+struct options {
+	const struct option_spec *specs;
+	const char *command; /* for messages: "vethguard run" */
+	char **argv;         /* what is left; at OPTIONS_END the first word that is no option */
+	char *value;         /* of the option just returned */
+	const char *letters; /* rest of a group of short options */
+};
+
+/* argv: behind the command's name, ends with NULL. */
+void options_init(
+        struct options *o, const char *command, const struct option_spec *specs, char **argv);
+/* Index of the next option in the table, OPTIONS_END, or OPTIONS_WRONG after a message on stderr.
+ */
+int options_next(struct options *o);
+/* The table as lines for --help. */
+void options_print(const struct option_spec *specs, FILE *out);
+
+#endif

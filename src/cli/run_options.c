@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of `vethguard run` and its --help. */
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "options.h"
+#include "run_options.h"
+#include "vethguard/base/slice.h"
+#include "vethguard/policy/policy.h"
+
+enum { POLICY, CONFIG, NAME, USER, AUDIT, OBSERVE, ENV, NO_ENV, PROXY_ENV, VERBOSE, HELP };
+
+static const struct option_spec specs[] = {
+        [POLICY] = {"policy", 'p', "FILE", "the policy to enforce (required)"},
+        [CONFIG] = {"config", 'c', "FILE", "settings: resolvers, static hosts, CA files, limits"},
+        [NAME] = {"name", 'n', "NAME", "the sandbox's name in the audit log"},
+        [USER] = {"user", 'u', "USER",
+                "run the command as this user (name or id, USER:GROUP);\n"
+                "default: who started vethguard, also through sudo"},
+        [AUDIT] = {"audit", 'a', "FILE",
+                "append the audit log here; default: what the\n"
+                "configuration says, else no file"},
+        [OBSERVE] = {"observe", 0, NULL,
+                "refuse nothing but the floor, log what would\n"
+                "have been refused"},
+        [ENV] = {"env", 'e', "NAME[=VALUE]", "set or pass on one variable; may be repeated"},
+        [NO_ENV] = {"no-env", 0, NULL,
+                "start from PATH, HOME, USER, LANG, TERM and the\n"
+                "like instead of the whole environment"},
+        [PROXY_ENV] = {"proxy-env", 0, NULL,
+                "set HTTP_PROXY, HTTPS_PROXY and their lower-case forms"},
+        [VERBOSE] = {"verbose", 'v', NULL, "tell what is done; twice: in detail"},
+        [HELP] = {"help", 'h', NULL, "this text"},
+        {NULL, 0, NULL, NULL},
+};
+
+static void help(void)
+{
+	fputs("Usage: vethguard run --policy FILE [OPTIONS] [--] COMMAND [ARGUMENT...]\n\n"
+	      "Runs COMMAND in a network of its own whose only way out is a proxy that judges\n"
+	      "every request by the policy. Works for root and, where the kernel permits user\n"
+	      "namespaces, for everyone ('vethguard doctor' tells).\n\nOptions:\n",
+	        stdout);
+	options_print(specs, stdout);
+	fputs("\nExamples:\n"
+	      "  vethguard run --policy policies/coding-agent.yaml -- pip download requests\n"
+	      "  vethguard run --policy agent.yaml --audit agent.jsonl -- bash\n"
+	      "  vethguard run --policy agent.yaml --config site.yaml --name build-7 -- make\n"
+	      "  vethguard run --policy agent.yaml --observe -- npm install\n"
+	      "  vethguard run --policy agent.yaml --no-env --env CI=1 --env EDITOR -- ./task\n"
+	      "  sudo vethguard run --policy agent.yaml --user nobody -- curl https://pypi.org\n"
+	      "  vethguard run --policy agent.yaml --proxy-env -v -- ./client\n\n"
+	      "Exit status: COMMAND's own, 128+N where signal N ended it; 125 vethguard itself\n"
+	      "failed; 126 COMMAND cannot be executed; 127 COMMAND was not found.\n",
+	        stdout);
+}
+
+static bool env_is_well_formed(const char *text)
+{
+	size_t n = strcspn(text, "=");
+
+	return n > 0 &&
+	       strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+	               n &&
+	       (text[0] < '0' || text[0] > '9');
+}
+
+static bool add_env(struct run_options *out, const char *value)
+{
+	char escaped[128];
+
+	if (!env_is_well_formed(value)) {
+		slice_escape(slice_of(value, strcspn(value, "=")), escaped, sizeof(escaped));
+		fprintf(stderr,
+		        "vethguard: error: --env %s: not a variable's name; write NAME or "
+		        "NAME=VALUE\n",
+		        escaped);
+		return false;
+	}
+	if (out->env_count == RUN_ENV_MAX) {
+		fprintf(stderr, "vethguard: error: more than %d --env options\n", RUN_ENV_MAX);
+		return false;
+	}
+	out->env[out->env_count++] = value;
+	return true;
+}
+
+static bool take(struct run_options *out, int option, const char *value)
+{
+	switch (option) {
+	case POLICY:
+		out->policy = value;
+		return true;
+	case CONFIG:
+		out->config = value;
+		return true;
+	case NAME:
+		out->name = value;
+		return true;
+	case USER:
+		out->user = value;
+		return true;
+	case AUDIT:
+		out->audit = value;
+		return true;
+	case OBSERVE:
+		out->observe = true;
+		return true;
+	case ENV:
+		return add_env(out, value);
+	case NO_ENV:
+		out->no_env = true;
+		return true;
+	case PROXY_ENV:
+		out->proxy_env = true;
+		return true;
+	case VERBOSE:
+		out->verbose++;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Names end up in the log, in interface names and on terminals. */
+static bool name_is_well_formed(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n > 0 && n <= POLICY_NAME_MAX &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+	               n;
+}
+
+static bool complete(const struct run_options *o)
+{
+	if (o->name != NULL && !name_is_well_formed(o->name)) {
+		fprintf(stderr,
+		        "vethguard: error: --name takes 1 to %d letters, digits, '.', '_' and "
+		        "'-'\n",
+		        POLICY_NAME_MAX);
+		return false;
+	}
+	if (o->policy == NULL || o->policy[0] == '\0') {
+		fputs("vethguard: error: which policy? Name one with --policy, for example:\n"
+		      "  vethguard run --policy policies/coding-agent.yaml -- COMMAND\n"
+		      "The smallest one, which permits nothing, is the single line 'vethguard: "
+		      "1'.\n",
+		        stderr);
+		return false;
+	}
+	if (o->command[0] == NULL || o->command[0][0] == '\0') {
+		fputs("vethguard: error: which command? Write it behind the options, for example:\n"
+		      "  vethguard run --policy policies/coding-agent.yaml -- curl "
+		      "https://pypi.org\n",
+		        stderr);
+		return false;
+	}
+	return true;
+}
+
+int run_options_parse(char **argv, struct run_options *out, int *status)
+{
+	struct options o;
+	int option;
+
+	*out = (struct run_options){0};
+	*status = CLI_FAILED;
+	options_init(&o, "vethguard run", specs, argv);
+	while ((option = options_next(&o)) >= 0) {
+		if (option == HELP) {
+			help();
+			*status = 0;
+			return -1;
+		}
+		if (!take(out, option, o.value))
+			return -1;
+	}
+	if (option == OPTIONS_WRONG)
+		return -1;
+	out->command = o.argv;
+	return complete(out) ? 0 : -1;
+}
