@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "vethguard/credential/inject.h"
+
+static struct policy_credential credential(
+        enum policy_inject inject, const char *prefix, const char *username)
+{
+	return (struct policy_credential){
+	        .inject = inject,
+	        .field = SLICE("x-api-key"),
+	        .prefix = slice_from_string(prefix),
+	        .username = slice_from_string(username),
+	};
+}
+
+static void test_rendered(void **state)
+{
+	static const struct {
+		enum policy_inject inject;
+		const char *prefix, *username, *value, *rendered;
+	} rows[] = {
+	        {POLICY_INJECT_BEARER, "", "", "tok-123", "Bearer tok-123"},
+	        {POLICY_INJECT_HEADER, "", "", "tok-123", "tok-123"},
+	        {POLICY_INJECT_HEADER, "token ", "", "tok-123", "token tok-123"},
+	        {POLICY_INJECT_HEADER, "", "", "a\tb c\xe4", "a\tb c\xe4"},
+	        {POLICY_INJECT_QUERY, "", "", "aZ09-._~", "aZ09-._~"},
+	        {POLICY_INJECT_QUERY, "", "", "a b+c/d%&=#?\xe4",
+	                "a%20b%2Bc%2Fd%25%26%3D%23%3F%E4"},
+	        /* RFC 7617 section 2 */
+	        {POLICY_INJECT_BASIC, "", "Aladdin", "open sesame",
+	                "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="},
+	        {POLICY_INJECT_BASIC, "", "", "Aladdin:open sesame",
+	                "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="},
+	        {POLICY_INJECT_BASIC, "", "u", "with:colons:", "Basic dTp3aXRoOmNvbG9uczo="},
+	        {POLICY_INJECT_BASIC, "", "us", "secret", "Basic dXM6c2VjcmV0"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct policy_credential c =
+		        credential(rows[i].inject, rows[i].prefix, rows[i].username);
+		struct secret out;
+
+		assert_int_equal(inject_render(&c, slice_from_string(rows[i].value), &out), 0);
+		assert_true(slice_equals(secret_slice(&out), slice_from_string(rows[i].rendered)));
+		secret_free(&out);
+	}
+}
+
+static void test_refused(void **state)
+{
+	static const struct slice values[] = {
+	        SLICE(""),
+	        SLICE("12345"),
+	        SLICE("abc\ndef"),
+	        SLICE("abc\rdef"),
+	        SLICE("abcdef\r\n"),
+	        SLICE("abc\0def"),
+	        SLICE("abcdef\0"),
+	        SLICE("abc\x01"
+	              "def"),
+	        SLICE("abc\x7f"
+	              "def"),
+	        SLICE("abc\x1b"
+	              "def"),
+	        SLICE(" abcdef"),
+	        SLICE("abcdef "),
+	        SLICE("\tabcdef"),
+	        SLICE("abcdef\t"),
+	        SLICE("      "),
+	};
+	static const enum policy_inject ways[] = {POLICY_INJECT_BEARER, POLICY_INJECT_HEADER,
+	        POLICY_INJECT_QUERY, POLICY_INJECT_BASIC};
+
+	(void)state;
+	for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++)
+		for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+			struct policy_credential c = credential(ways[w], "", "user");
+			struct secret out;
+
+			assert_int_equal(inject_render(&c, values[i], &out), -EINVAL);
+			assert_null(out.p);
+		}
+}
+
+static void test_basic_needs_one_pair(void **state)
+{
+	struct policy_credential with = credential(POLICY_INJECT_BASIC, "", "us:er");
+	struct policy_credential without = credential(POLICY_INJECT_BASIC, "", "");
+	struct secret out;
+
+	(void)state;
+	assert_int_equal(inject_render(&with, SLICE("password"), &out), -EINVAL);
+	assert_int_equal(inject_render(&without, SLICE("password"), &out), -EINVAL);
+}
+
+static void test_too_long(void **state)
+{
+	static char big[SECRET_MAX];
+	struct policy_credential c = credential(POLICY_INJECT_BEARER, "", "");
+	struct secret out;
+
+	(void)state;
+	memset(big, '/', sizeof(big));
+	assert_int_equal(inject_render(&c, slice_of(big, SECRET_MAX - 7), &out), 0);
+	assert_int_equal(out.n, SECRET_MAX);
+	secret_free(&out);
+	assert_int_equal(inject_render(&c, slice_of(big, SECRET_MAX - 6), &out), -EMSGSIZE);
+	c = credential(POLICY_INJECT_QUERY, "", "");
+	assert_int_equal(inject_render(&c, slice_of(big, SECRET_MAX / 3), &out), 0);
+	secret_free(&out);
+	assert_int_equal(inject_render(&c, slice_of(big, SECRET_MAX / 3 + 1), &out), -EMSGSIZE);
+	c = credential(POLICY_INJECT_BASIC, "", "u");
+	assert_int_equal(inject_render(&c, slice_of(big, SECRET_MAX / 4 * 3), &out), -EMSGSIZE);
+	assert_int_equal(inject_render(&c, slice_of(big, SECRET_MAX), &out), -EMSGSIZE);
+}
+
+static void test_fields(void **state)
+{
+	struct policy_credential c = credential(POLICY_INJECT_BEARER, "", "");
+
+	(void)state;
+	assert_true(slice_equals(inject_field(&c), SLICE("authorization")));
+	c.inject = POLICY_INJECT_BASIC;
+	assert_true(slice_equals(inject_field(&c), SLICE("authorization")));
+	c.inject = POLICY_INJECT_HEADER;
+	assert_true(slice_equals(inject_field(&c), SLICE("x-api-key")));
+	c.inject = POLICY_INJECT_QUERY;
+	assert_int_equal(inject_field(&c).n, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_rendered),
+	        cmocka_unit_test(test_refused),
+	        cmocka_unit_test(test_basic_needs_one_pair),
+	        cmocka_unit_test(test_too_long),
+	        cmocka_unit_test(test_fields),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

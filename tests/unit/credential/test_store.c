@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store: a keeper of this test's own answers, late, twice, wrongly or never. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "vethguard/credential/store.h"
+
+/* The store asks two things of a policy; this one says: three credentials. */
+uint32_t policy_credential_count(const struct policy *policy)
+{
+	(void)policy;
+	return 3;
+}
+
+void policy_credential(const struct policy *policy, uint32_t index, struct policy_credential *out)
+{
+	(void)policy;
+	*out = (struct policy_credential){
+	        .inject = index == 2 ? POLICY_INJECT_BASIC : POLICY_INJECT_BEARER,
+	        .username = index == 2 ? SLICE("user") : SLICE("")};
+}
+
+struct world {
+	struct loop *loop;
+	struct loop_timer stop;
+	struct policy policy;
+	struct credential_store *store;
+	int asked[3];
+	int ask_result;
+};
+
+struct caller {
+	struct credential_wait wait;
+	struct credential_value *value; /* retained */
+	char error[256];
+	int told;
+	struct credential_wait *cancels; /* another caller to let go from the callback */
+	struct world *asks_again;
+};
+
+static int on_ask(void *context, uint32_t credential)
+{
+	struct world *w = context;
+
+	w->asked[credential]++;
+	return w->ask_result;
+}
+
+static void on_value(struct credential_wait *wait, struct credential_value *v, const char *error)
+{
+	struct caller *c = container_of(wait, struct caller, wait);
+
+	c->told++;
+	assert_true((v == NULL) == (error != NULL));
+	c->value = v;
+	if (v)
+		credential_value_retain(v);
+	else
+		snprintf(c->error, sizeof(c->error), "%s", error);
+	if (c->cancels)
+		credential_wait_cancel(c->cancels);
+	if (c->asks_again && c->told < 5)
+		assert_null(credential_store_get(c->asks_again->store, 0, wait));
+}
+
+static void on_stop(struct loop_timer *timer)
+{
+	loop_stop(timer->loop);
+}
+
+static void turn(struct world *w, int64_t ms)
+{
+	loop_timer_set(&w->stop, ms);
+	assert_int_equal(loop_run(w->loop), 0);
+}
+
+static struct credential_value *get(struct world *w, uint32_t credential, struct caller *c)
+{
+	*c = (struct caller){.wait.on_value = on_value};
+	return credential_store_get(w->store, credential, &c->wait);
+}
+
+static void answer(struct world *w, uint32_t credential, const char *value, uint32_t ttl_s)
+{
+	credential_store_answer(w->store, credential, slice_from_string(value), ttl_s, NULL);
+}
+
+static int setup(void **state)
+{
+	static struct world w;
+
+	w = (struct world){.loop = loop_new()};
+	assert_non_null(w.loop);
+	assert_int_equal(loop_timer_open(w.loop, &w.stop, on_stop), 0);
+	w.store = credential_store_new(w.loop, &w.policy, on_ask, &w);
+	assert_non_null(w.store);
+	*state = &w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	credential_store_free(w->store);
+	loop_timer_close(&w->stop);
+	loop_free(w->loop);
+	return 0;
+}
+
+static void test_fetch_and_hold(void **state)
+{
+	struct world *w = *state;
+	struct credential_value *v;
+	struct caller c, d;
+	uint8_t text[] = "x token-value-1 y";
+
+	assert_null(get(w, 0, &c));
+	assert_int_equal(w->asked[0], 1);
+	turn(w, 0);
+	assert_int_equal(c.told, 0);
+	answer(w, 0, "token-value-1", 0);
+	assert_int_equal(c.told, 0);
+	turn(w, 0);
+	assert_int_equal(c.told, 1);
+	assert_non_null(c.value);
+	assert_true(slice_equals(secret_slice(&c.value->rendered), SLICE("Bearer token-value-1")));
+	assert_int_equal(mask_in_place(c.value->mask, text, sizeof(text) - 1), 1);
+	assert_string_equal((char *)text, "x ************* y");
+	v = get(w, 0, &d);
+	assert_ptr_equal(v, c.value);
+	turn(w, 0);
+	assert_int_equal(d.told, 0);
+	assert_int_equal(w->asked[0], 1);
+	assert_int_equal(v->references, 2);
+	credential_value_release(c.value);
+	assert_int_equal(w->asked[1] + w->asked[2], 0);
+}
+
+static void test_callers_share_one_question(void **state)
+{
+	struct world *w = *state;
+	struct caller c[5];
+
+	for (int i = 0; i < 5; i++)
+		assert_null(get(w, 0, &c[i]));
+	c[0].cancels = &c[1].wait;
+	credential_wait_cancel(&c[3].wait);
+	credential_wait_cancel(&c[3].wait);
+	assert_int_equal(w->asked[0], 1);
+	answer(w, 0, "token-value-1", 0);
+	turn(w, 0);
+	assert_int_equal(c[0].told, 1);
+	assert_int_equal(c[1].told, 0);
+	assert_int_equal(c[2].told, 1);
+	assert_int_equal(c[3].told, 0);
+	assert_int_equal(c[4].told, 1);
+	assert_ptr_equal(c[0].value, c[4].value);
+	credential_value_release(c[0].value);
+	credential_value_release(c[2].value);
+	credential_value_release(c[4].value);
+}
+
+static void test_ttl_and_references(void **state)
+{
+	struct world *w = *state;
+	struct caller c, d;
+	struct secret *rendered;
+
+	assert_null(get(w, 0, &c));
+	answer(w, 0, "token-value-1", 1);
+	turn(w, 0);
+	assert_int_equal(c.value->references, 2);
+	turn(w, 1100);
+	/* The store has let go; the one who streams still has it, whole. */
+	assert_int_equal(c.value->references, 1);
+	rendered = &c.value->rendered;
+	assert_true(slice_equals(secret_slice(rendered), SLICE("Bearer token-value-1")));
+	assert_null(get(w, 0, &d));
+	assert_int_equal(w->asked[0], 2);
+	answer(w, 0, "token-value-2", 0);
+	turn(w, 0);
+	assert_ptr_not_equal(d.value, c.value);
+	credential_value_release(c.value);
+	credential_value_release(d.value);
+}
+
+static void test_unavailable_is_not_hammered(void **state)
+{
+	struct world *w = *state;
+	struct caller c;
+
+	assert_null(get(w, 0, &c));
+	credential_store_answer(w->store, 0, (struct slice){"", 0}, 0, "There is no such file.");
+	turn(w, 0);
+	assert_int_equal(c.told, 1);
+	assert_string_equal(c.error, "There is no such file.");
+	for (int i = 0; i < 10; i++) {
+		assert_null(get(w, 0, &c));
+		assert_int_equal(c.told, 0);
+		turn(w, 0);
+		assert_int_equal(c.told, 1);
+		assert_string_equal(c.error, "There is no such file.");
+	}
+	assert_int_equal(w->asked[0], 1);
+	turn(w, 1050);
+	assert_null(get(w, 0, &c));
+	assert_int_equal(w->asked[0], 2);
+	answer(w, 0, "token-value-1", 0);
+	turn(w, 0);
+	assert_non_null(c.value);
+	credential_value_release(c.value);
+}
+
+/* A caller that asks again from its own callback waits for the next turn, and the loop goes on. */
+static void test_asking_again_from_the_callback(void **state)
+{
+	struct world *w = *state;
+	struct caller c;
+
+	assert_null(get(w, 0, &c));
+	c.asks_again = w;
+	credential_store_answer(w->store, 0, (struct slice){"", 0}, 0, "No.");
+	for (int i = 0; i < 5; i++)
+		turn(w, 0);
+	assert_int_equal(c.told, 5);
+	assert_int_equal(w->asked[0], 1);
+}
+
+static void test_unasked_answers_are_ignored(void **state)
+{
+	struct world *w = *state;
+	struct caller c;
+
+	answer(w, 0, "token-value-1", 0);
+	answer(w, 3, "token-value-1", 0);
+	answer(w, UINT32_MAX, "token-value-1", 0);
+	turn(w, 0);
+	assert_null(get(w, 0, &c));
+	answer(w, 1, "token-value-1", 0);
+	turn(w, 0);
+	assert_int_equal(c.told, 0);
+	answer(w, 0, "token-value-2", 0);
+	answer(w, 0, "token-value-3", 0);
+	turn(w, 0);
+	assert_true(slice_equals(secret_slice(&c.value->rendered), SLICE("Bearer token-value-2")));
+	credential_value_release(c.value);
+	assert_null(credential_store_get(w->store, 3, &c.wait));
+}
+
+static void test_values_that_cannot_be_sent(void **state)
+{
+	static const struct slice values[] = {SLICE("short"), SLICE(""), SLICE("with\nline"),
+	        SLICE("with\0nul"), SLICE(" blank")};
+	struct caller c;
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		struct world *w = *state;
+
+		assert_null(get(w, 0, &c));
+		credential_store_answer(w->store, 0, values[i], 0, NULL);
+		turn(w, 0);
+		assert_int_equal(c.told, 1);
+		assert_null(c.value);
+		assert_non_null(strstr(c.error, "cannot be sent"));
+		teardown(state);
+		setup(state);
+	}
+}
+
+static void test_keeper_dies(void **state)
+{
+	struct world *w = *state;
+	struct caller held, c[3];
+
+	assert_null(get(w, 0, &held));
+	answer(w, 0, "token-value-1", 0);
+	turn(w, 0);
+	assert_null(get(w, 1, &c[0]));
+	assert_null(get(w, 1, &c[1]));
+	assert_null(get(w, 2, &c[2]));
+	credential_store_fail_all(w->store, "The keeper is gone.");
+	credential_store_fail_all(w->store, "Once more.");
+	turn(w, 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(c[i].told, 1);
+		assert_string_equal(c[i].error, "The keeper is gone.");
+	}
+	assert_ptr_equal(get(w, 0, &c[0]), held.value);
+	credential_value_release(held.value);
+	/* Its late answer changes nothing. */
+	answer(w, 1, "token-value-1", 0);
+	assert_null(get(w, 1, &c[0]));
+	turn(w, 0);
+	assert_string_equal(c[0].error, "The keeper is gone.");
+}
+
+static void test_asking_fails(void **state)
+{
+	struct world *w = *state;
+	struct caller c;
+
+	w->ask_result = -EPIPE;
+	assert_null(get(w, 0, &c));
+	assert_int_equal(c.told, 0);
+	turn(w, 0);
+	assert_int_equal(c.told, 1);
+	assert_true(c.error[0]);
+}
+
+static void test_free_lets_waiters_go(void **state)
+{
+	struct world *w = *state;
+	struct caller c;
+
+	assert_null(get(w, 0, &c));
+	credential_store_free(w->store);
+	w->store = NULL;
+	turn(w, 0);
+	assert_int_equal(c.told, 0);
+	credential_wait_cancel(&c.wait);
+}
+
+/* basic: the pair, the password alone, and the pair's base64 are all covered. */
+static void test_basic_masks_the_pair(void **state)
+{
+	struct world *w = *state;
+	struct caller c;
+	uint8_t text[] = "user:passw0rd passw0rd dXNlcjpwYXNzdzByZA== user";
+
+	assert_null(get(w, 2, &c));
+	answer(w, 2, "passw0rd", 0);
+	turn(w, 0);
+	assert_int_equal(mask_in_place(c.value->mask, text, sizeof(text) - 1), 3);
+	assert_string_equal((char *)text, "************* ******** *****************A== user");
+	credential_value_release(c.value);
+}
+
+static void test_placeholders(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t credential;
+		size_t at, n;
+	} rows[] = {
+	        {"", POLICY_NONE, 0, 0},
+	        {"vethguard", POLICY_NONE, 0, 0},
+	        {"Bearer vethguard-a-0123", 0, 7, 16},
+	        {"vethguard-a-0123", 0, 0, 16},
+	        {"vethguard-a-01234", 1, 0, 17},
+	        {"xx vethguard-a-012", POLICY_NONE, 0, 0},
+	        {"vethguard-vethguard-a-0123", 0, 10, 16},
+	        {"vethguardvethguard vethguard sk-ant-vethguard-b-77!", 2, 29, 21},
+	        {"k-ant-vethguard-b-77", POLICY_NONE, 0, 0},
+	        {"sk-ant-vethguard-b-7", POLICY_NONE, 0, 0},
+	        {"VETHGUARD-a-0123", POLICY_NONE, 0, 0},
+	        {"sk-ant-vethguard-b-77vethguard-a-0123", 2, 0, 21},
+	};
+	struct world *w = *state;
+	char big[200];
+
+	assert_int_equal(credential_store_find_placeholder(
+	                         w->store, SLICE("vethguard-a-0123"), &(size_t){0}, &(size_t){0}),
+	        POLICY_NONE);
+	assert_int_equal(
+	        credential_store_set_placeholder(w->store, 0, SLICE("vethguard-a-0123")), 0);
+	assert_int_equal(
+	        credential_store_set_placeholder(w->store, 1, SLICE("vethguard-a-01234")), 0);
+	assert_int_equal(
+	        credential_store_set_placeholder(w->store, 2, SLICE("sk-ant-vethguard-b-77")), 0);
+	assert_int_equal(
+	        credential_store_set_placeholder(w->store, 3, SLICE("vethguard-c-0123")), -EINVAL);
+	assert_int_equal(credential_store_set_placeholder(w->store, 0, SLICE("")), -EINVAL);
+	assert_int_equal(
+	        credential_store_set_placeholder(w->store, 0, SLICE("vethguar-c-0123")), -EINVAL);
+	memset(big, 'x', sizeof(big));
+	memcpy(big, "vethguard", 9);
+	assert_int_equal(
+	        credential_store_set_placeholder(w->store, 0, slice_of(big, 121)), -EINVAL);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		size_t at = 0, n = 0;
+
+		assert_int_equal(credential_store_find_placeholder(
+		                         w->store, slice_from_string(rows[i].text), &at, &n),
+		        rows[i].credential);
+		assert_int_equal(at, rows[i].at);
+		assert_int_equal(n, rows[i].n);
+	}
+	for (int i = 3; i < POLICY_CREDENTIALS_MAX; i++)
+		assert_int_equal(
+		        credential_store_set_placeholder(w->store, 0, SLICE("vethguard-x")), 0);
+	assert_int_equal(
+	        credential_store_set_placeholder(w->store, 0, SLICE("vethguard-x")), -ENOSPC);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        TEST(test_fetch_and_hold),
+	        TEST(test_callers_share_one_question),
+	        TEST(test_ttl_and_references),
+	        TEST(test_unavailable_is_not_hammered),
+	        TEST(test_asking_again_from_the_callback),
+	        TEST(test_unasked_answers_are_ignored),
+	        TEST(test_values_that_cannot_be_sent),
+	        TEST(test_keeper_dies),
+	        TEST(test_asking_fails),
+	        TEST(test_free_lets_waiters_go),
+	        TEST(test_basic_masks_the_pair),
+	        TEST(test_placeholders),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
