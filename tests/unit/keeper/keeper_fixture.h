@@ -163,7 +163,7 @@ static inline void fixture_send_sandbox(
 static inline int fixture_sandbox(
         struct fixture *f, uint64_t sandbox_id, uint32_t count, uint32_t ttl_s, uint32_t timeout_ms)
 {
-	static char names[POLICY_CREDENTIALS_MAX][8];
+	static char names[POLICY_CREDENTIALS_MAX][16];
 	struct message_keeper_sandbox m = {
 	        .sandbox_id = sandbox_id, .sandbox = SLICE("box"), .credential_count = count};
 	struct ipc_message message;
