@@ -24,6 +24,8 @@ struct parts {
 
 #define PARTS_NONE ((struct parts){-1, -1, {-1, -1, -1}, {-1, -1}})
 
+#define SOURCE_GRACE_MS 2000
+
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
 __attribute__((format(printf, 3, 4))) static int fail(
@@ -105,7 +107,8 @@ static int tell_keeper(struct sandbox *s, const struct parts *p)
 	for (uint32_t i = 0; i < m.credential_count; i++) {
 		policy_credential(&s->settings.policy, i, &c);
 		m.credentials[i].name = c.name;
-		m.credentials[i].timeout_ms = c.timeout_ms;
+		/* The supervisor's own limit comes first and knows what to say. */
+		m.credentials[i].timeout_ms = c.timeout_ms + SOURCE_GRACE_MS;
 		/* The value of a variable can be had once only, so it lasts. */
 		m.credentials[i].ttl_s = c.source == POLICY_SOURCE_ENV ? 0 : c.ttl_s;
 	}

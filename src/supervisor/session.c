@@ -154,7 +154,11 @@ static void begin(struct session *session, const struct message_session_start *m
 		        MESSAGE_NAME_MAX);
 		return;
 	}
-	if (!copy_path(m->policy_path, policy_path, sizeof policy_path) || !policy_path[0] ||
+	if (m->policy_path.n == 0) {
+		sandbox_fail(s, "no policy was given");
+		return;
+	}
+	if (!copy_path(m->policy_path, policy_path, sizeof policy_path) ||
 	        !copy_path(m->config_path, config_path, sizeof config_path) ||
 	        !copy_path(m->audit_path, s->audit_path, sizeof s->audit_path) ||
 	        !copy_path(m->directory, s->sources.directory, sizeof s->sources.directory)) {

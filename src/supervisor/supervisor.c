@@ -6,6 +6,7 @@
  * nothing can be signed.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
@@ -104,7 +105,11 @@ static void on_keeper_failed(struct role *role, uint64_t id)
 	HASH_ITER(hh, sv->sandboxes, s, next)
 	{
 		if (s->keeper_request == id && !s->keeper_ready) {
-			sandbox_fail(s, "the keeper refuses: %s", role->last_words);
+			char text[ROLE_HOW_MAX];
+
+			snprintf(text, sizeof text, "%s", role->last_words);
+			role->last_words[0] = 0;
+			sandbox_fail(s, "the keeper refuses: %s", text);
 			return;
 		}
 	}
@@ -203,6 +208,23 @@ static int on_summary(struct supervisor *sv, struct ipc_message *message)
 	return message->head.id <= sv->last_id ? 0 : -EBADMSG;
 }
 
+/* Under a sandbox's id: its events cannot be read, from the beginning or because its worker wrote
+ * what it must not. */
+static void on_recorder_failed(struct role *role, uint64_t id)
+{
+	struct supervisor *sv = container_of(role, struct supervisor, recorder);
+	struct sandbox *s = find(sv, id);
+	char text[ROLE_HOW_MAX];
+
+	if (!s)
+		return;
+	snprintf(text, sizeof text, "%s", role->last_words);
+	role->last_words[0] = 0;
+	if (s->state == SANDBOX_STARTING)
+		s->recording = false; /* it knows nothing of this sandbox */
+	sandbox_fail(s, "%s The sandbox is cut off from every network.", text);
+}
+
 static int on_recorder_message(struct role *role, struct ipc_message *message)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, recorder);
@@ -276,6 +298,7 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 	        on_recorder_message, on_recorder_dead);
 	if (error)
 		return error;
+	sv->recorder.on_failed = on_recorder_failed;
 	*step = "the keeper";
 	error = role_start(loop, &sv->keeper, "vethguard-keeper", "the keeper", on_keeper_message,
 	        on_keeper_dead);
@@ -292,6 +315,7 @@ int supervisor_start_log(struct supervisor *sv, const char *path, int fd)
 	size_t n = message_recorder_start_encode(
 	        buffer, sizeof buffer, MESSAGE_RECORDER_START, supervisor_next_id(sv), &m);
 
+	sv->log_given = true;
 	return role_send(&sv->recorder, buffer, n, &fd, 1);
 }
 
@@ -302,6 +326,10 @@ void supervisor_finish(struct supervisor *sv, int status)
 	if (sv->finishing)
 		return;
 	sv->finishing = true;
+	if (!sv->log_given) { /* it still waits for its first message: there is nothing to flush */
+		sv->recorder.stopping = true;
+		role_kill(&sv->recorder, "there is nothing to record");
+	}
 	role_stop(&sv->recorder, supervisor_next_id(sv), SUPERVISOR_STOP_MS);
 	role_stop(&sv->keeper, supervisor_next_id(sv), SUPERVISOR_STOP_MS);
 	stop_when_alone(sv);

@@ -10,7 +10,7 @@
 struct supervisor {
 	struct loop *loop;
 	struct role keeper, recorder;
-	bool recorder_ready, finishing;
+	bool log_given, recorder_ready, finishing;
 	struct sandbox *sandboxes; /* registry, by id */
 	uint64_t last_id;          /* of sandboxes and of requests */
 	int status;                /* exit status */
