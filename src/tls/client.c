@@ -51,7 +51,7 @@ struct tls_client *tls_client_new(struct tls_trust *trust)
 		return NULL;
 	tls_library_init();
 	client->sessions = session_cache_new(SESSION_KEYS);
-	client->ctx = SSL_CTX_new(TLS_client_method());
+	client->ctx = SSL_CTX_new_ex(tls_library(), NULL, TLS_client_method());
 	if (!client->sessions || !client->ctx || !context_setup(client->ctx, trust)) {
 		tls_client_free(client);
 		client = NULL;

@@ -39,6 +39,11 @@ struct tls_identity {
 	unsigned references;
 };
 
+/* library.c: the context that connections and certificates live in; after tls_library_init. */
+OSSL_LIB_CTX *tls_library(void);
+/* A certificate from exactly these bytes, or NULL. */
+X509 *tls_x509_parse(const uint8_t *der, size_t n);
+
 /* bio.c: the only way between OpenSSL and the owner's bytes. */
 BIO *tls_bio_new(struct tls *tls);
 struct tls *tls_of_ssl(const SSL *ssl);

@@ -98,7 +98,7 @@ struct ca_leaf_key *ca_leaf_key_new(void)
 	if (!key)
 		return NULL;
 	tls_library_init();
-	key->key = EVP_EC_gen("P-256");
+	key->key = EVP_PKEY_Q_keygen(tls_library(), NULL, "EC", "P-256");
 	if (!key->key || !describe(key)) {
 		ca_leaf_key_free(key);
 		key = NULL;
@@ -275,7 +275,6 @@ struct tls_identity *ca_leaf_new(const struct ca *issuer, const struct ca_leaf_k
 {
 	uint8_t tbs[CA_CERTIFICATE_MAX], der[CA_CERTIFICATE_MAX];
 	int64_t now_s = clock_real_ms() / 1000;
-	const unsigned char *p = der;
 
 	if (host.n > 0 ? !host_is_plain(host)
 	               : !address || (address->family != 4 && address->family != 6))
@@ -283,7 +282,7 @@ struct tls_identity *ca_leaf_new(const struct ca *issuer, const struct ca_leaf_k
 	size_t n = write_tbs(tbs, issuer, key, host, address, now_s);
 	if (n > 0)
 		n = write_leaf(der, issuer, slice_of(tbs, n));
-	X509 *leaf = n > 0 ? d2i_X509(NULL, &p, (long)n) : NULL;
+	X509 *leaf = n > 0 ? tls_x509_parse(der, n) : NULL;
 	struct tls_identity *identity = NULL;
 	if (leaf)
 		identity = identify(leaf, issuer, key, now_s - BACKDATE_S + LIFE_S);

@@ -170,7 +170,7 @@ struct tls_server *tls_server_new(tls_identity_for identity_for, void *context)
 	server->context = context;
 	server->name_keys[0] = hash_random_key();
 	server->name_keys[1] = hash_random_key();
-	server->ctx = SSL_CTX_new(TLS_server_method());
+	server->ctx = SSL_CTX_new_ex(tls_library(), NULL, TLS_server_method());
 	if (!ticket_keys_init(&server->tickets, clock_monotonic_ms()) || !server->ctx ||
 	        !context_setup(server->ctx, server)) {
 		tls_server_free(server);

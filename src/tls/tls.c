@@ -16,11 +16,6 @@
 /* The most that one record adds to its plaintext: header, explicit nonce (TLS 1.2 GCM), tag. */
 #define RECORD_OVERHEAD 29
 
-void tls_library_init(void)
-{
-	OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
-}
-
 bool tls_context_setup(SSL_CTX *ctx)
 {
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);

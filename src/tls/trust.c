@@ -147,8 +147,7 @@ static void index_all(struct tls_trust *trust)
 static X509 *entry_load(struct tls_trust *trust, struct entry *entry, uint8_t *der)
 {
 	size_t n = decode(entry->text, entry->n, der);
-	const unsigned char *p = der;
-	X509 *certificate = n > 0 ? d2i_X509(NULL, &p, (long)n) : NULL;
+	X509 *certificate = n > 0 ? tls_x509_parse(der, n) : NULL;
 
 	entry->loaded = true;
 	if (!certificate)

@@ -191,6 +191,37 @@ static void test_refused_certificates(void **state)
 	pair_fini(&pair);
 }
 
+/* What upstreams of the public web have, through the narrowed library context. */
+static void test_kinds_of_upstream_keys(void **state)
+{
+	EVP_PKEY *keys[] = {EVP_RSA_gen(2048), EVP_RSA_gen(3072), EVP_EC_gen("P-384"),
+	        EVP_EC_gen("P-521"), EVP_PKEY_Q_keygen(NULL, NULL, "ED25519"),
+	        EVP_PKEY_Q_keygen(NULL, NULL, "ED448"), EVP_RSA_gen(1024)};
+	const size_t count = sizeof(keys) / sizeof(*keys);
+	struct pair pair;
+	(void)state;
+
+	assert_non_null(tls_library());
+	pair_init(&pair);
+	for (size_t i = 0; i < count; i++) {
+		pair.identity = pair_custom_leaf("DNS:a.example", -60, 3600, keys[i],
+		        pair.issuer->certificate, pair.issuer->key);
+		sk_X509_push(pair.identity->chain, X509_dup(pair.issuer->certificate));
+		pair_dial(&pair, "a.example", none, none);
+		if (i == count - 1) { /* too short a key: neither would the server show it */
+			SSL_set_security_level(pair.s->ssl, 0);
+			assert_false(pair_shake(&pair));
+			assert_string_equal(tls_error_text(pair.c), "EE certificate key too weak");
+			assert_true(tls_error_is_verification(pair.c));
+		} else {
+			assert_true(pair_shake(&pair));
+		}
+		pair_hang_up(&pair);
+		EVP_PKEY_free(keys[i]);
+	}
+	pair_fini(&pair);
+}
+
 static void test_foreign_authority(void **state)
 {
 	struct pair pair;

