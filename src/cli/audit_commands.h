@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `vethguard audit show|verify`: reading what the recorder wrote. */
+#ifndef VETHGUARD_CLI_AUDIT_COMMANDS_H
+#define VETHGUARD_CLI_AUDIT_COMMANDS_H
+
+#include <stdio.h>
+
+#include "vethguard/base/slice.h"
+
+#define AUDIT_LINE_MAX (1u << 20) /* bytes of one line; the recorder's own stay far below */
+
+/* argv[0] is "audit". Exit status: 0; 1: the log is not as it should be (verify) or has lines that
+ * are none (show); 2: usage or a file that cannot be read. */
+int cli_audit(int argc, char **argv);
+int audit_show(char **argv);   /* argv: behind "show" */
+int audit_verify(char **argv); /* argv: behind "verify" */
+
+/* audit_reader.c: a file line by line. */
+struct audit_reader {
+	FILE *file;
+	const char *name; /* for messages */
+	char *line;       /* owned */
+	size_t n;
+	unsigned long number; /* of the current line, from 1 */
+	bool too_long;        /* the current line is cut at AUDIT_LINE_MAX */
+	bool torn;            /* the current line has no end: the file stops in the middle of it */
+};
+
+/* path "-": standard input. 0 or -errno. */
+int audit_reader_open(struct audit_reader *reader, const char *path);
+/* 1: the next line, without its newline; 0: the end; -errno. */
+int audit_reader_next(struct audit_reader *reader, struct slice *line);
+void audit_reader_close(struct audit_reader *reader);
+
+/* audit_when.c: "10m", "2h", "1d", "30s", or RFC 3339 ("2026-11-20T16:33:36Z", also with a space,
+ * an offset, or only the date), as milliseconds since the epoch. now_ms: what the short forms count
+ * back from. */
+bool audit_when_parse(const char *text, int64_t now_ms, int64_t *out_ms);
+
+/* audit_row.c: what the table shows of one event. All texts are printable ASCII. */
+#define AUDIT_WHAT_MAX 1024
+#define AUDIT_WORD_MAX 160
+enum audit_decision {
+	AUDIT_ALLOWED,
+	AUDIT_DENIED,
+	AUDIT_OBSERVED,
+	AUDIT_DROPPED,
+	AUDIT_FAILED,
+	AUDIT_FINDING,
+	AUDIT_STARTED,
+	AUDIT_STOPPED,
+	AUDIT_OTHER,
+	AUDIT_DECISION_COUNT
+};
+struct audit_row {
+	int64_t time_ms;
+	char sandbox[AUDIT_WORD_MAX], sandbox_uid[AUDIT_WORD_MAX];
+	char what[AUDIT_WHAT_MAX];
+	char why[AUDIT_WHAT_MAX]; /* rule, or why it was refused */
+	enum audit_decision decision;
+	bool refused; /* denied or dropped, for --denied */
+	bool has_bytes;
+	int64_t bytes;
+};
+struct json_t;
+/* False: not an event of the audit log. */
+bool audit_row_read(const struct json_t *event, struct audit_row *row);
+const char *audit_decision_name(enum audit_decision decision);
+
+/* audit_table.c: rows in columns. */
+struct audit_table {
+	FILE *out;
+	int time, sandbox, what, why; /* widths; what and why are cut there where cut is set */
+	bool cut, colour, head_done;
+};
+/* width: columns of the terminal, 0: not a terminal, nothing is cut. */
+void audit_table_init(struct audit_table *table, FILE *out, int width, bool colour);
+void audit_table_print(struct audit_table *table, const struct audit_row *row);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From an OCSF event to a row. The file may have been written by anybody: every text is escaped to
+ * printable ASCII before it is kept, every attribute may be missing or of the wrong type, and then
+ * is shown as nothing.
+ */
+#include <jansson.h>
+#include <stdarg.h>
+
+#include "audit_commands.h"
+
+enum {
+	CLASS_NETWORK = 4001,
+	CLASS_HTTP = 4002,
+	CLASS_DNS = 4003,
+	CLASS_FINDING = 2004,
+	CLASS_LIFECYCLE = 6002
+};
+enum { ACTION_ALLOWED = 1, ACTION_DENIED = 2, ACTION_OBSERVED = 3 };
+enum { DISPOSITION_DROPPED = 6, DISPOSITION_ERROR = 27 };
+#define ACTIVITY_START 3
+
+/* The member at a path of object keys, or NULL. */
+static const json_t *member(const json_t *tree, const char *path)
+{
+	for (;;) {
+		const char *dot = strchr(path, '.');
+		char key[32];
+		size_t n = dot ? (size_t)(dot - path) : strlen(path);
+
+		if (n >= sizeof(key))
+			return NULL;
+		memcpy(key, path, n);
+		key[n] = '\0';
+		tree = json_object_get(tree, key);
+		if (!dot || !tree)
+			return tree;
+		path = dot + 1;
+	}
+}
+
+static int64_t number(const json_t *tree, const char *path)
+{
+	return json_integer_value(member(tree, path));
+}
+
+static struct slice text(const json_t *tree, const char *path)
+{
+	const json_t *value = member(tree, path);
+
+	return slice_of(json_string_value(value), json_string_length(value));
+}
+
+/* Appends escaped text to a NUL-terminated one. */
+static void add(char *out, size_t out_size, struct slice value)
+{
+	size_t n = strlen(out);
+
+	if (value.n && n + 1 < out_size)
+		slice_escape(value, out + n, out_size - n);
+}
+
+static void add_text(char *out, size_t out_size, const char *value)
+{
+	add(out, out_size, slice_from_string(value));
+}
+
+static void add_port(char *out, size_t out_size, int64_t port)
+{
+	char shown[24];
+
+	snprintf(shown, sizeof(shown), ":%lld", (long long)port);
+	if (port)
+		add_text(out, out_size, shown);
+}
+
+static void add_destination(struct audit_row *row, const json_t *event)
+{
+	struct slice name = text(event, "dst_endpoint.hostname");
+	struct slice address = text(event, "dst_endpoint.ip");
+	bool bracket = !name.n && slice_find_byte(address, ':') >= 0;
+
+	add_text(row->what, sizeof(row->what), bracket ? "[" : "");
+	add(row->what, sizeof(row->what), name.n ? name : address);
+	add_text(row->what, sizeof(row->what), bracket ? "]" : "");
+	add_port(row->what, sizeof(row->what), number(event, "dst_endpoint.port"));
+}
+
+static bool is_default_port(struct slice scheme, int64_t port)
+{
+	return (port == 443 && slice_equals(scheme, SLICE("https"))) ||
+	       (port == 80 && slice_equals(scheme, SLICE("http")));
+}
+
+static void read_http(struct audit_row *row, const json_t *event)
+{
+	struct slice method = text(event, "http_request.http_method");
+	struct slice scheme = text(event, "http_request.url.scheme");
+	struct slice query = text(event, "http_request.url.query_string");
+	int64_t port = number(event, "http_request.url.port");
+
+	add(row->what, sizeof(row->what), method.n ? method : text(event, "activity_name"));
+	add_text(row->what, sizeof(row->what), " ");
+	add(row->what, sizeof(row->what), scheme);
+	add_text(row->what, sizeof(row->what), scheme.n ? "://" : "");
+	add(row->what, sizeof(row->what), text(event, "http_request.url.hostname"));
+	add_port(row->what, sizeof(row->what), is_default_port(scheme, port) ? 0 : port);
+	add(row->what, sizeof(row->what), text(event, "http_request.url.path"));
+	add_text(row->what, sizeof(row->what), query.n ? "?" : "");
+	add(row->what, sizeof(row->what), query);
+}
+
+static void read_dns(struct audit_row *row, const json_t *event)
+{
+	add_text(row->what, sizeof(row->what), "DNS ");
+	add(row->what, sizeof(row->what), text(event, "query.type"));
+	add_text(row->what, sizeof(row->what), " ");
+	add(row->what, sizeof(row->what), text(event, "query.hostname"));
+}
+
+static void read_network(struct audit_row *row, const json_t *event)
+{
+	struct slice protocol = text(event, "connection_info.protocol_name");
+	struct slice frame = text(event, "unmapped.ethertype");
+	char count[40];
+
+	if (frame.n)
+		add_text(row->what, sizeof(row->what), "frame ");
+	add(row->what, sizeof(row->what), frame.n ? frame : protocol);
+	add_text(row->what, sizeof(row->what), " ");
+	add_destination(row, event);
+	if (number(event, "count") > 1) {
+		snprintf(
+		        count, sizeof(count), " (%lld packets)", (long long)number(event, "count"));
+		add_text(row->what, sizeof(row->what), count);
+	}
+}
+
+static void read_finding(struct audit_row *row, const json_t *event)
+{
+	row->decision = AUDIT_FINDING;
+	add(row->what, sizeof(row->what), text(event, "finding_info.title"));
+	add(row->why, sizeof(row->why), text(event, "finding_info.desc"));
+}
+
+static void read_lifecycle(struct audit_row *row, const json_t *event)
+{
+	row->decision =
+	        number(event, "activity_id") == ACTIVITY_START ? AUDIT_STARTED : AUDIT_STOPPED;
+	add(row->what, sizeof(row->what), text(event, "status_detail"));
+	add_text(row->why, sizeof(row->why), "policy ");
+	add(row->why, sizeof(row->why), text(event, "policy.name"));
+}
+
+static enum audit_decision read_decision(const json_t *event)
+{
+	int64_t action = number(event, "action_id");
+	int64_t disposition = number(event, "disposition_id");
+
+	if (disposition == DISPOSITION_ERROR)
+		return AUDIT_FAILED;
+	if (disposition == DISPOSITION_DROPPED)
+		return AUDIT_DROPPED;
+	return action == ACTION_ALLOWED    ? AUDIT_ALLOWED
+	       : action == ACTION_DENIED   ? AUDIT_DENIED
+	       : action == ACTION_OBSERVED ? AUDIT_OBSERVED
+	                                   : AUDIT_OTHER;
+}
+
+static void read_why(struct audit_row *row, const json_t *event)
+{
+	struct slice rule = text(event, "firewall_rule.name");
+	struct slice detail = text(event, "status_detail");
+
+	add(row->why, sizeof(row->why), rule);
+	if (rule.n && detail.n && row->decision != AUDIT_DROPPED)
+		add_text(row->why, sizeof(row->why), ": ");
+	if (!rule.n || row->decision != AUDIT_DROPPED)
+		add(row->why, sizeof(row->why), detail);
+}
+
+bool audit_row_read(const json_t *event, struct audit_row *row)
+{
+	int64_t class = number(event, "class_uid");
+
+	memset(row, 0, sizeof(*row));
+	if (!json_is_object(event) || !json_is_integer(member(event, "time")))
+		return false;
+	row->time_ms = number(event, "time");
+	add(row->sandbox, sizeof(row->sandbox), text(event, "device.name"));
+	add(row->sandbox_uid, sizeof(row->sandbox_uid), text(event, "device.uid"));
+	row->decision = read_decision(event);
+	row->refused = number(event, "action_id") == ACTION_DENIED && class != CLASS_FINDING;
+	row->has_bytes = json_is_integer(member(event, "traffic.bytes"));
+	row->bytes = number(event, "traffic.bytes");
+	switch (class) {
+	case CLASS_HTTP:
+		read_http(row, event);
+		break;
+	case CLASS_DNS:
+		read_dns(row, event);
+		break;
+	case CLASS_NETWORK:
+		read_network(row, event);
+		break;
+	case CLASS_FINDING:
+		read_finding(row, event);
+		return true;
+	case CLASS_LIFECYCLE:
+		read_lifecycle(row, event);
+		return true;
+	default:
+		return false;
+	}
+	read_why(row, event);
+	return true;
+}
+
+const char *audit_decision_name(enum audit_decision decision)
+{
+	static const char *const names[] = {
+	        [AUDIT_ALLOWED] = "allowed",
+	        [AUDIT_DENIED] = "denied",
+	        [AUDIT_OBSERVED] = "observed",
+	        [AUDIT_DROPPED] = "dropped",
+	        [AUDIT_FAILED] = "failed",
+	        [AUDIT_FINDING] = "FINDING",
+	        [AUDIT_STARTED] = "started",
+	        [AUDIT_STOPPED] = "stopped",
+	        [AUDIT_OTHER] = "other",
+	};
+	_Static_assert(sizeof(names) / sizeof(names[0]) == AUDIT_DECISION_COUNT, "one name each");
+
+	return names[decision];
+}
