@@ -8,9 +8,9 @@
 #include "vethguard/base/buf.h"
 #include "vethguard/dns/responder.h"
 
-#define RESPONDER_TCP_MAX 32          /* connections */
+#define RESPONDER_TCP_MAX 32 /* connections */
 #define RESPONDER_TCP_IDLE_MS 10000
-#define RESPONDER_TURN_QUERIES 64     /* of one socket before others have their turn */
+#define RESPONDER_TURN_QUERIES 64 /* of one socket before others have their turn */
 
 /* Where a query came from and what it was sent to. */
 struct responder_peer {
@@ -53,7 +53,8 @@ struct responder {
 	struct loop_deadlines idle; /* of connections */
 	bool idle_open;
 
-	/* The rate: queries of the second that began at second_ms, and those of them that were refused. */
+	/* The rate: queries of the second that began at second_ms, and those of them that were
+	 * refused. */
 	int64_t second_ms;
 	uint32_t queries;
 	uint64_t refused;
@@ -64,7 +65,7 @@ struct responder {
 
 /* responder_answer() with the peer known in full. */
 size_t responder_answer_peer(struct responder *responder, const uint8_t *query, size_t n,
-	const struct responder_peer *peer, uint8_t *out, size_t cap);
+        const struct responder_peer *peer, uint8_t *out, size_t cap);
 void responder_udp_free_all(struct responder *responder);
 void responder_tcp_free_all(struct responder *responder);
 

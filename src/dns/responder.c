@@ -17,6 +17,7 @@
 #define CLASS_IN 1
 #define RATE_WINDOW_MS 1000
 #define HTTPS_PORT 443
+#define UNUSED_PORT 1 /* tcpmux: no rule names it */
 
 /* What there is to answer, before it is put into bytes. */
 struct verdict {
@@ -128,9 +129,9 @@ static bool within_rate(struct responder *r, int64_t now_ms, const struct respon
 
 /* --- policy --- */
 
-/* True where some rule allows anything at all on the host. The first question names the rule of the
- * usual case; the second asks for a port that does not exist, so that "but not this port" tells
- * that another one is allowed. */
+/* True where some rule allows anything at all on the host. The first question names the rule of
+ * the usual case; the second asks for a port that nobody uses, so that the reason "but not this
+ * port" tells that another one is allowed. */
 static bool name_is_allowed(
         const struct policy *policy, struct slice host, struct policy_decision *decision)
 {
@@ -140,10 +141,12 @@ static bool name_is_allowed(
 	if (policy_decide_tls(policy, &request, decision) != POLICY_TLS_REFUSE &&
 	        !decision->observed)
 		return true;
-	request.port = 0;
+	request.port = UNUSED_PORT;
 	policy_decide(policy, &request, &other);
-	return (other.verdict == POLICY_ALLOW && !other.observed) ||
-	       (other.reason != POLICY_REASON_DEFAULT && other.reason != POLICY_REASON_RULE);
+	if ((other.verdict == POLICY_DENY || other.observed) && other.reason != POLICY_REASON_PORT)
+		return false;
+	*decision = other;
+	return true;
 }
 
 static void judge_name(const struct policy *policy, struct slice host, struct event *e)

@@ -18,7 +18,7 @@
 #include "vethguard/dns/tunnel.h"
 
 #define BITMAP_BITS 256
-#define EVEN_LETTERS_MIN 8
+#define EVEN_LETTERS_MIN 4
 #define PARENT_BYTES_MAX \
 	128 /* two or three labels of a name; longer ones are counted under their first bytes */
 

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* names: stable synthetic addresses, and which names may give theirs away. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "vethguard/dns/responder.h"
+
+#define KEEP_MS (2 * RESPONDER_TTL_S * 1000)
+
+static struct names *make(const char *pool4, const char *pool6, uint32_t limit)
+{
+	struct ip_prefix p4, p6;
+	struct names *names;
+
+	assert_true(ip_prefix_parse(slice_from_string(pool4), &p4));
+	assert_true(ip_prefix_parse(slice_from_string(pool6), &p6));
+	names = names_new(&p4, &p6, limit);
+	assert_non_null(names);
+	return names;
+}
+
+static struct ip ip_of(const char *text)
+{
+	struct ip ip;
+
+	assert_true(ip_parse(slice_from_string(text), &ip));
+	return ip;
+}
+
+static void assign(
+        struct names *names, const char *host, int64_t now, const char *v4, const char *v6)
+{
+	struct ip a4, a6;
+	char text[IP_TEXT_MAX];
+
+	assert_int_equal(names_assign(names, slice_from_string(host), now, &a4, &a6), 0);
+	assert_string_equal(ip_format(&a4, text), v4);
+	assert_string_equal(ip_format(&a6, text), v6);
+}
+
+static void finds(struct names *names, const char *address, const char *host)
+{
+	struct ip ip = ip_of(address);
+	struct slice found;
+
+	if (!host) {
+		assert_false(names_lookup(names, &ip, &found));
+		return;
+	}
+	assert_true(names_lookup(names, &ip, &found));
+	assert_true(slice_equals(found, slice_from_string(host)));
+}
+
+static void addresses_are_stable(void **state)
+{
+	struct names *names = make("10.200.0.0/16", "fd00:1::/64", 1000);
+
+	(void)state;
+	assign(names, "a.example", 1, "10.200.1.0", "fd00:1::100");
+	assign(names, "b.example", 2, "10.200.1.1", "fd00:1::101");
+	assign(names, "a.example", 3, "10.200.1.0", "fd00:1::100");
+	finds(names, "10.200.1.0", "a.example");
+	finds(names, "fd00:1::101", "b.example");
+	finds(names, "10.200.1.2", NULL);
+	finds(names, "fd00:1::102", NULL);
+	names_free(names);
+}
+
+static void only_own_addresses_are_synthetic(void **state)
+{
+	static const struct {
+		const char *address;
+		bool synthetic;
+	} rows[] = {
+	        {"10.200.0.0", false},
+	        {"10.200.0.1", false},
+	        {"10.200.0.255", false},
+	        {"10.200.1.0", true},
+	        {"10.200.255.255", true},
+	        {"10.201.0.0", false},
+	        {"10.199.255.255", false},
+	        {"8.8.8.8", false},
+	        {"fd00:1::", false},
+	        {"fd00:1::ff", false},
+	        {"fd00:1::100", true},
+	        {"fd00:1::1:0:0:0", true},
+	        {"fd00:1::ffff:ffff:ffff:ffff", true},
+	        {"fd00:1:0:1::100", false},
+	        {"::ffff:10.200.1.0", false},
+	};
+	struct names *names = make("10.200.0.0/16", "fd00:1::/64", 1000);
+	struct ip none = {0};
+	struct slice host;
+
+	(void)state;
+	assign(names, "a.example", 1, "10.200.1.0", "fd00:1::100");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct ip ip = ip_of(rows[i].address);
+
+		if (names_is_synthetic(names, &ip) != rows[i].synthetic)
+			fail_msg("%s", rows[i].address);
+		if (strcmp(rows[i].address, "10.200.1.0") != 0 &&
+		        strcmp(rows[i].address, "fd00:1::100") != 0)
+			finds(names, rows[i].address, NULL);
+	}
+	assert_false(names_is_synthetic(names, &none));
+	assert_false(names_lookup(names, &none, &host));
+	names_hold(names, &none);
+	names_release(names, &none);
+	names_free(names);
+}
+
+static void refuses_what_is_no_host(void **state)
+{
+	struct names *names = make("10.200.0.0/16", "fd00:1::/64", 1000);
+	static char huge[300];
+	struct ip a, b;
+
+	(void)state;
+	memset(huge, 'a', sizeof(huge));
+	assert_int_equal(names_assign(names, SLICE(""), 1, &a, &b), -EINVAL);
+	assert_int_equal(names_assign(names, slice_of(huge, 254), 1, &a, &b), -EINVAL);
+	assert_int_equal(names_assign(names, slice_of(huge, 253), 1, &a, &b), 0);
+	names_free(names);
+}
+
+static void the_longest_idle_goes_first(void **state)
+{
+	struct names *names = make("10.200.0.0/16", "fd00:1::/64", 3);
+	struct ip a, b;
+
+	(void)state;
+	assign(names, "a", 0, "10.200.1.0", "fd00:1::100");
+	assign(names, "b", 1000, "10.200.1.1", "fd00:1::101");
+	assign(names, "c", 2000, "10.200.1.2", "fd00:1::102");
+	/* All were asked too lately. */
+	assert_int_equal(names_assign(names, SLICE("d"), KEEP_MS - 1, &a, &b), -ENOSPC);
+	finds(names, "10.200.1.0", "a");
+	assign(names, "d", KEEP_MS, "10.200.1.0", "fd00:1::100");
+	finds(names, "10.200.1.0", "d");
+	finds(names, "fd00:1::100", "d");
+	/* Asking again makes b younger than c. */
+	assign(names, "b", KEEP_MS + 1, "10.200.1.1", "fd00:1::101");
+	assign(names, "a", KEEP_MS + 2000, "10.200.1.2", "fd00:1::102");
+	finds(names, "10.200.1.1", "b");
+	names_free(names);
+}
+
+static void held_names_stay(void **state)
+{
+	struct names *names = make("10.200.0.0/16", "fd00:1::/64", 2);
+	struct ip a4 = ip_of("10.200.1.0"), a6 = ip_of("fd00:1::100");
+	struct ip x, y;
+
+	(void)state;
+	assign(names, "a", 0, "10.200.1.0", "fd00:1::100");
+	assign(names, "b", 0, "10.200.1.1", "fd00:1::101");
+	names_hold(names, &a4);
+	names_hold(names, &a6); /* one name, either address */
+	assign(names, "c", 10 * KEEP_MS, "10.200.1.1", "fd00:1::101");
+	assert_int_equal(names_assign(names, SLICE("d"), 10 * KEEP_MS + 1, &x, &y), -ENOSPC);
+	names_release(names, &a4);
+	assert_int_equal(names_assign(names, SLICE("d"), 10 * KEEP_MS + 2, &x, &y), -ENOSPC);
+	names_release(names, &a6);
+	/* Let go just now: it counts as asked just now. */
+	assert_int_equal(names_assign(names, SLICE("d"), 11 * KEEP_MS + 1, &x, &y), 0);
+	finds(names, "10.200.1.0", "a"); /* c was idle for longer */
+	finds(names, "10.200.1.1", "d");
+	assign(names, "e", 11 * KEEP_MS + 2, "10.200.1.0", "fd00:1::100");
+	/* One release too many does no harm. */
+	names_release(names, &a4);
+	names_release(names, &a4);
+	assign(names, "e", 11 * KEEP_MS + 3, "10.200.1.0", "fd00:1::100");
+	names_free(names);
+}
+
+static void asking_for_a_held_name_keeps_it(void **state)
+{
+	struct names *names = make("10.200.0.0/16", "fd00:1::/64", 1);
+	struct ip a4 = ip_of("10.200.1.0");
+	struct ip x, y;
+
+	(void)state;
+	assign(names, "a", 0, "10.200.1.0", "fd00:1::100");
+	names_hold(names, &a4);
+	assign(names, "a", KEEP_MS, "10.200.1.0", "fd00:1::100");
+	assert_int_equal(names_assign(names, SLICE("b"), 9 * KEEP_MS, &x, &y), -ENOSPC);
+	names_release(names, &a4);
+	assign(names, "b", 10 * KEEP_MS, "10.200.1.0", "fd00:1::100");
+	names_free(names);
+}
+
+static void small_pools(void **state)
+{
+	struct names *names = make("10.200.0.0/24", "fd00:1::/64", 100);
+	struct ip a, b;
+
+	(void)state;
+	assert_int_equal(names_assign(names, SLICE("a"), 1, &a, &b), -ENOSPC);
+	names_free(names);
+	names = make("10.200.0.0/23", "fd00:1::/64", UINT32_MAX);
+	for (int i = 0; i < 255; i++) {
+		char host[16];
+
+		snprintf(host, sizeof(host), "h%d", i);
+		assert_int_equal(names_assign(names, slice_from_string(host), 1, &a, &b), 0);
+		assert_int_equal(a.bytes[2], 1);
+		assert_int_equal(a.bytes[3], i); /* never the broadcast address */
+	}
+	assert_int_equal(names_assign(names, SLICE("more"), 1, &a, &b), -ENOSPC);
+	names_free(names);
+	names = make("10.200.0.0/16", "fd00:1::/64", 0);
+	assert_int_equal(names_assign(names, SLICE("a"), 1, &a, &b), -ENOSPC);
+	names_free(names);
+	names_free(NULL);
+}
+
+/* A sandbox that asks for ever new names gets what there is, and each answer stays true. */
+static void many_names(void **state)
+{
+	struct names *names = make("10.0.0.0/8", "fd00:1::/64", 20000);
+	struct ip a, b;
+	char host[32];
+
+	(void)state;
+	for (int i = 0; i < 30000; i++) {
+		struct slice found;
+
+		snprintf(host, sizeof(host), "name-%d.example", i);
+		if (names_assign(names, slice_from_string(host), i < 20000 ? 0 : KEEP_MS, &a, &b) !=
+		        0)
+			fail_msg("name %d", i);
+		assert_true(names_lookup(names, &a, &found));
+		assert_true(slice_equals(found, slice_from_string(host)));
+		assert_true(names_lookup(names, &b, &found));
+		assert_true(slice_equals(found, slice_from_string(host)));
+	}
+	names_free(names);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(addresses_are_stable),
+	        cmocka_unit_test(only_own_addresses_are_synthetic),
+	        cmocka_unit_test(refuses_what_is_no_host),
+	        cmocka_unit_test(the_longest_idle_goes_first),
+	        cmocka_unit_test(held_names_stay),
+	        cmocka_unit_test(asking_for_a_held_name_keeps_it),
+	        cmocka_unit_test(small_pools),
+	        cmocka_unit_test(many_names),
+	};
+
+	return cmocka_run_group_tests_name("names", tests, NULL, NULL);
+}
