@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <event2/event.h>
+#include <event2/util.h>
 
 #include "vethguard/base/clock.h"
 #include "loop/private.h"
@@ -64,6 +65,8 @@ static struct event_base *base_new(void)
 
 	if (!config)
 		return NULL;
+	/* While /dev may still be there: a role's root is empty later. */
+	evutil_secure_rng_init();
 	event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_IGNORE_ENV);
 	base = event_base_new_with_config(config);
 	event_config_free(config);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * proxy: a sandbox's one way out. It accepts the connections that the fence hands over, finds out what they are (TLS,
+ * HTTP, anything else), judges them, dials the destination under its real name, attaches credentials and relays.
+ */
+#ifndef VETHGUARD_PROXY_PROXY_H
+#define VETHGUARD_PROXY_PROXY_H
+
+#include "vethguard/credential/store.h"
+#include "vethguard/dns/responder.h"
+#include "vethguard/loop/resolver.h"
+#include "vethguard/mint/mint.h"
+#include "vethguard/policy/config.h"
+
+struct proxy;
+
+/* Takes an event for the audit log; its id is set by proxy_event_id(). Never fails: what cannot be written at once is
+ * kept, and proxy_hold() is called until it is. */
+typedef void (*proxy_record)(void *context, const struct event *event);
+
+/* All pointers are borrowed for the proxy's life. */
+struct proxy_config {
+	struct loop *loop;
+	const struct policy *policy;
+	struct names *names;
+	struct resolver *resolver;
+	struct mint *mint;
+	struct tls_trust *trust;
+	struct credential_store *credentials;
+	struct ip gate4, gate6;
+	uint16_t proxy_port;
+	const struct ip_prefix *permit;
+	size_t permit_count;
+	struct config_limits limits;
+	struct config_timeouts timeouts;
+	uint32_t event_nonce;       /* upper half of every event's id */
+	proxy_record record;
+	void *context;
+};
+
+struct proxy *proxy_new(const struct proxy_config *config); /* NULL: no memory */
+void proxy_free(struct proxy *proxy);
+/* Serves a transparent listening socket. Takes fd. 0 or -errno. */
+int proxy_serve_tcp(struct proxy *proxy, int fd);
+/* Relays datagrams that arrive on a transparent UDP socket bound to port. Takes fd. 0 or -errno. */
+int proxy_serve_udp(struct proxy *proxy, int fd, uint16_t port);
+/* The id of the next event. */
+uint64_t proxy_event_id(struct proxy *proxy);
+/* New work is not begun while held (the recorder is behind); what is under way goes on. */
+void proxy_hold(struct proxy *proxy, bool hold);
+/* Everything new is refused with 503 and this text (copied, at most 255 bytes); NULL: no more. */
+void proxy_pause(struct proxy *proxy, const char *why);
+/* Stops accepting, ends idle connections, lets exchanges under way finish; on_idle is called once when none is left. */
+void proxy_drain(struct proxy *proxy, void (*on_idle)(void *context), void *context);
+
+#endif

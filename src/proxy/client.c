@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One connection from the sandbox, as a state machine: table[state][event] names a handler, the handler returns the next
+ * state, dispatch() alone changes it, sets the deadline that goes with it and frees.
+ *
+ *   PEEK -> TLS -> HTTP <-> EXCHANGE -> LINGER -> CLOSED
+ *     \-> HTTP (plain)          \-> HTTP (CONNECT accepted: PEEK again, inside)
+ *      \-> DIAL -> (a tunnel takes the socket; the client stays as its owner)
+ *
+ * Input that cannot be used yet (a pipelined request, a body whose upstream is not there) waits in `stash`, and nothing
+ * more is read meanwhile: that is all the back-pressure there is.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "proxy/client.h"
+#include "vethguard/base/clock.h"
+
+enum client_event {
+	ON_INPUT,    /* bytes may be there, or the end */
+	ON_TIMEOUT,
+	ON_OVER,     /* the exchange has ended */
+	CLIENT_EVENT_COUNT
+};
+
+typedef enum client_state (*handler)(struct client *c);
+
+/* --- input --- */
+
+enum link_status client_input(struct client *c, struct slice *input)
+{
+	enum link_status status;
+	size_t n;
+
+	if (c->stash.len) {
+		*input = buf_slice(&c->stash);
+		return LINK_OK;
+	}
+	status = link_read(&c->link, c->proxy->plain, LINK_CHUNK, &n);
+	*input = slice_of(c->proxy->plain, n);
+	return status;
+}
+
+bool client_used(struct client *c, struct slice input, size_t used)
+{
+	if (c->stash.len && input.p == (const char *)buf_bytes(&c->stash)) {
+		buf_consume(&c->stash, used);
+		if (!c->stash.len)
+			buf_fini(&c->stash);
+		return true;
+	}
+	return used == input.n || buf_append(&c->stash, input.p + used, input.n - used) == 0;
+}
+
+/* --- requests --- */
+
+static enum client_state begin(struct client *c)
+{
+	struct exchange *ex = c->exchange;
+
+	c->keep_alive = ex->request.keep_alive && !c->proxy->draining;
+	c->exchange_over = false;
+	if (slice_equals(ex->request.method, SLICE("CONNECT")))
+		return client_connect(c);
+	exchange_start(ex);
+	return CLIENT_EXCHANGE;
+}
+
+static enum client_state bad_request(struct client *c, enum http1_status status)
+{
+	struct exchange *ex = c->exchange;
+
+	c->keep_alive = false;
+	ex->client_version = 11;
+	ex->request_done = true;
+	ex->destination = c->destination;
+	ex->scheme = c->tls ? SLICE("https") : SLICE("http");
+	record_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), http1_error(&c->http1));
+	exchange_refuse(ex, status == HTTP1_TOO_LARGE ? 431 : 400, EVENT_CAUSE_CLIENT, http1_error(&c->http1));
+	return CLIENT_EXCHANGE;
+}
+
+static enum client_state http_input(struct client *c)
+{
+	while (c->state == CLIENT_HTTP && !(c->proxy->held && !http1_busy(&c->http1))) {
+		enum http1_status head;
+		struct slice input;
+		size_t used;
+		enum link_status status = client_input(c, &input);
+
+		if (status == LINK_AGAIN)
+			return CLIENT_HTTP;
+		if (status != LINK_OK)
+			return CLIENT_CLOSED;
+		if (!c->exchange) {
+			c->exchange = exchange_new(c->proxy, c, &client_http1);
+			if (!c->exchange)
+				return CLIENT_CLOSED;
+			loop_deadline_set(&c->proxy->waits[WAIT_HEADER], &c->deadline);
+		}
+		head = http1_request_head(&c->http1, (const uint8_t *)input.p, input.n, &used, &c->exchange->request);
+		if (head == HTTP1_BAD || head == HTTP1_TOO_LARGE)
+			return bad_request(c, head);
+		if (!client_used(c, input, used))
+			return CLIENT_CLOSED;
+		if (head == HTTP1_DONE)
+			return begin(c);
+	}
+	return c->state;
+}
+
+static void on_request_body(void *context, const uint8_t *p, size_t n)
+{
+	exchange_request_body(((struct client *)context)->exchange, p, n);
+}
+
+/* The client has ended its side. A whole request was sent: it may still want the response. */
+static enum client_state input_ended(struct client *c, enum link_status status)
+{
+	if (status == LINK_ERROR || (!c->exchange->request_done && c->exchange->state != EXCHANGE_UPGRADED)) {
+		exchange_abort(c->exchange, EVENT_CAUSE_CLIENT, "the sandbox closed the connection");
+		return CLIENT_CLOSED;
+	}
+	c->half_closed = true;
+	c->keep_alive = false;
+	if (c->exchange->state == EXCHANGE_UPGRADED)
+		exchange_request_end(c->exchange, SLICE(""));
+	return CLIENT_EXCHANGE;
+}
+
+/* Passes the body on. False: no more of it can be taken now. */
+static enum client_state body_input(struct client *c, struct slice input)
+{
+	struct exchange *ex = c->exchange;
+	enum http1_status status;
+	size_t used;
+
+	if (ex->state == EXCHANGE_UPGRADED) {
+		exchange_request_body(ex, (const uint8_t *)input.p, input.n);
+		return client_used(c, input, input.n) ? CLIENT_EXCHANGE : CLIENT_CLOSED;
+	}
+	status = http1_body(&c->http1, (const uint8_t *)input.p, input.n, &used, on_request_body, c);
+	if (status == HTTP1_BAD) {
+		record_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), http1_error(&c->http1));
+		exchange_abort(ex, EVENT_CAUSE_CLIENT, http1_error(&c->http1));
+		return CLIENT_CLOSED;
+	}
+	if (!client_used(c, input, used)) {
+		exchange_abort(ex, EVENT_CAUSE_LIMIT, "no memory");
+		return CLIENT_CLOSED;
+	}
+	if (status == HTTP1_DONE)
+		exchange_request_end(ex, http1_trailers(&c->http1));
+	return CLIENT_EXCHANGE;
+}
+
+/* A client that has sent everything is looked at only to see whether it is still there. */
+static enum client_state still_there(struct client *c)
+{
+	char byte;
+	ssize_t r;
+
+	if (c->half_closed)
+		return CLIENT_EXCHANGE;
+	r = recv(c->link.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	if (c->link.broken || (r < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
+		exchange_abort(c->exchange, EVENT_CAUSE_CLIENT, "the sandbox reset the connection");
+		return CLIENT_CLOSED;
+	}
+	if (r == 0)
+		return input_ended(c, LINK_EOF);
+	return CLIENT_EXCHANGE;
+}
+
+static enum client_state exchange_input(struct client *c)
+{
+	size_t moved = 0;
+
+	while (c->exchange && !c->exchange->request_done && exchange_takes_body(c->exchange) && !c->half_closed) {
+		struct slice input;
+		enum link_status status = client_input(c, &input);
+		enum client_state next;
+
+		if (status == LINK_AGAIN)
+			return CLIENT_EXCHANGE;
+		if (status != LINK_OK)
+			return input_ended(c, status);
+		loop_deadline_set(&c->proxy->waits[WAIT_IDLE], &c->deadline);
+		moved += input.n;
+		next = body_input(c, input);
+		if (next != CLIENT_EXCHANGE)
+			return next;
+		if (moved >= LINK_TURN_BYTES) {
+			client_wake(c);
+			return CLIENT_EXCHANGE;
+		}
+	}
+	if (c->exchange && (c->exchange->request_done || c->link.broken))
+		return still_there(c);
+	return CLIENT_EXCHANGE;
+}
+
+/* --- the end of an exchange --- */
+
+static enum client_state over(struct client *c)
+{
+	bool whole_request = c->request_whole;
+
+	c->exchange_over = false;
+	c->answered = true;
+	if (!c->exchange_complete) {
+		c->reset = true;
+		return CLIENT_CLOSED;
+	}
+	if (c->keep_alive && whole_request && !c->half_closed) {
+		http1_reset(&c->http1);
+		return CLIENT_HTTP;
+	}
+	link_end(&c->link);
+	return CLIENT_LINGER;
+}
+
+static enum client_state linger_input(struct client *c)
+{
+	while (c->lingered < LINGER_BYTES) {
+		struct slice input;
+		enum link_status status = client_input(c, &input);
+
+		if (status == LINK_AGAIN)
+			return CLIENT_LINGER;
+		if (status != LINK_OK)
+			return CLIENT_CLOSED;
+		c->lingered += input.n;
+		client_used(c, input, input.n);
+	}
+	return CLIENT_CLOSED;
+}
+
+static enum client_state close_now(struct client *c)
+{
+	(void)c;
+	return CLIENT_CLOSED;
+}
+
+static enum client_state stay(struct client *c)
+{
+	return c->state;
+}
+
+static enum client_state http_timeout(struct client *c)
+{
+	if (!c->exchange)
+		return CLIENT_CLOSED;
+	c->keep_alive = false;
+	c->exchange->client_version = 11;
+	c->exchange->request_done = true;
+	c->exchange->destination = c->destination;
+	exchange_refuse(c->exchange, 408, EVENT_CAUSE_TIMEOUT, "the request head took too long");
+	return CLIENT_EXCHANGE;
+}
+
+static enum client_state exchange_timeout(struct client *c)
+{
+	if (c->exchange)
+		exchange_abort(c->exchange, EVENT_CAUSE_TIMEOUT, "the sandbox made no progress for too long");
+	return CLIENT_CLOSED;
+}
+
+static const handler table[CLIENT_STATE_COUNT][CLIENT_EVENT_COUNT] = {
+	[CLIENT_PEEK] = {[ON_INPUT] = client_peek, [ON_TIMEOUT] = client_peek_timeout, [ON_OVER] = stay},
+	[CLIENT_TLS] = {[ON_INPUT] = client_shake_hands, [ON_TIMEOUT] = client_tls_timeout, [ON_OVER] = stay},
+	[CLIENT_HTTP] = {[ON_INPUT] = http_input, [ON_TIMEOUT] = http_timeout, [ON_OVER] = stay},
+	[CLIENT_EXCHANGE] = {[ON_INPUT] = exchange_input, [ON_TIMEOUT] = exchange_timeout, [ON_OVER] = over},
+	[CLIENT_DIAL] = {[ON_INPUT] = stay, [ON_TIMEOUT] = stay, [ON_OVER] = stay},
+	[CLIENT_LINGER] = {[ON_INPUT] = linger_input, [ON_TIMEOUT] = close_now, [ON_OVER] = stay},
+	[CLIENT_CLOSED] = {[ON_INPUT] = stay, [ON_TIMEOUT] = stay, [ON_OVER] = stay},
+};
+
+/* The deadline that begins with a state; -1: none (an exchange's belong to its upstream). */
+static const int waits[CLIENT_STATE_COUNT] = {
+	[CLIENT_PEEK] = WAIT_HELLO,
+	[CLIENT_TLS] = WAIT_HELLO,
+	[CLIENT_HTTP] = WAIT_IDLE,
+	[CLIENT_EXCHANGE] = -1,
+	[CLIENT_DIAL] = -1,
+	[CLIENT_LINGER] = WAIT_LINGER,
+	[CLIENT_CLOSED] = -1,
+};
+
+/* The one place where a client changes its state. A new state looks at once for input that is there already. */
+static void dispatch(struct client *c, enum client_event event)
+{
+	for (unsigned turns = 0; turns < 8; turns++) {
+		enum client_state next = table[c->state][event](c);
+
+		if (c->state == CLIENT_CLOSED)
+			return;
+		if (next == c->state)
+			return;
+		c->state = next;
+		if (next == CLIENT_CLOSED) {
+			client_close(c);
+			return;
+		}
+		if (waits[next] < 0)
+			loop_deadline_clear(&c->deadline);
+		else
+			loop_deadline_set(&c->proxy->waits[waits[next]], &c->deadline);
+		event = ON_INPUT;
+	}
+	client_wake(c);
+}
+
+static void on_event(struct link *link)
+{
+	dispatch(container_of(link, struct client, link), ON_INPUT);
+}
+
+static void on_drained(struct link *link)
+{
+	struct client *c = container_of(link, struct client, link);
+
+	if (c->state == CLIENT_EXCHANGE)
+		loop_deadline_clear(&c->deadline);
+	if (c->exchange)
+		exchange_client_drained(c->exchange);
+}
+
+static void on_wake(struct loop_task *task)
+{
+	struct client *c = container_of(task, struct client, wake);
+
+	dispatch(c, c->exchange_over ? ON_OVER : ON_INPUT);
+}
+
+void client_wake(struct client *c)
+{
+	if (c->state != CLIENT_CLOSED)
+		loop_task_queue(c->proxy->config.loop, &c->wake);
+}
+
+void client_on_deadline(struct client *c, enum proxy_wait wait)
+{
+	(void)wait;
+	dispatch(c, ON_TIMEOUT);
+}
+
+void client_move(struct client *c, enum client_state state)
+{
+	c->state = state;
+	if (state == CLIENT_CLOSED)
+		client_close(c);
+}
+
+/* --- life --- */
+
+static void on_bury(struct loop_task *task)
+{
+	struct client *c = container_of(task, struct client, bury);
+	struct proxy *proxy = c->proxy;
+
+	list_remove(&c->list);
+	buf_fini(&c->stash);
+	http1_fini(&c->http1);
+	free(c);
+	proxy_client_gone(proxy);
+}
+
+void client_close(struct client *c)
+{
+	struct exchange *ex = c->exchange;
+
+	c->state = CLIENT_CLOSED;
+	if (ex) {
+		if (ex->state == EXCHANGE_NEW)
+			exchange_drop(ex);
+		else
+			exchange_abort(ex, EVENT_CAUSE_CLIENT, "the sandbox closed the connection");
+		c->exchange = NULL;
+	}
+	dial_cancel(c->dial);
+	c->dial = NULL;
+	if (c->tunnel)
+		tunnel_close(c->tunnel, EVENT_CAUSE_CLOSING, NULL);
+	if (c->holds_name)
+		names_release(c->proxy->config.names, &c->dst);
+	c->holds_name = false;
+	link_close(&c->link, c->reset);
+	loop_deadline_clear(&c->deadline);
+	loop_task_cancel(c->proxy->config.loop, &c->wake);
+	loop_task_queue(c->proxy->config.loop, &c->bury);
+}
+
+static void find_destination(struct client *c)
+{
+	struct proxy *proxy = c->proxy;
+	struct slice host;
+
+	c->destination.port = c->dst_port;
+	if (names_lookup(proxy->config.names, &c->dst, &host)) {
+		destination_set_host(&c->destination, host);
+		names_hold(proxy->config.names, &c->dst);
+		c->holds_name = true;
+	} else {
+		c->destination.address = c->dst;
+	}
+	c->explicit_proxy = c->dst_port == proxy->config.proxy_port &&
+		(ip_equals(&c->dst, &proxy->config.gate4) || ip_equals(&c->dst, &proxy->config.gate6));
+}
+
+int client_open(struct proxy *proxy, int fd, const struct sockaddr *from)
+{
+	struct client *c = calloc(1, sizeof *c);
+	struct sockaddr_storage to;
+	socklen_t n = sizeof to;
+
+	if (!c || getsockname(fd, (struct sockaddr *)&to, &n) < 0) {
+		free(c);
+		close(fd);
+		return -ENOMEM;
+	}
+	c->proxy = proxy;
+	c->wake.run = on_wake;
+	c->bury.run = on_bury;
+	c->start_ms = clock_real_ms();
+	c->src = ip_from_sockaddr(from, &c->src_port);
+	c->dst = ip_from_sockaddr((struct sockaddr *)&to, &c->dst_port);
+	buf_init(&c->stash, 2 * LINK_CHUNK);
+	http1_init(&c->http1, false, proxy->config.limits.header_bytes);
+	if (link_open(&proxy->links, &c->link, fd, on_event, on_drained) < 0) {
+		free(c);
+		return -ENOMEM;
+	}
+	list_append(&proxy->clients, &c->list);
+	proxy->client_count++;
+	find_destination(c);
+	c->state = CLIENT_PEEK;
+	loop_deadline_set(&proxy->waits[client_may_only_be_refused(c) ? WAIT_SILENT : WAIT_HELLO], &c->deadline);
+	dispatch(c, ON_INPUT);
+	return 0;
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The UDP relay, for ports that udp:// rules name. A flow is one (sandbox address and port, destination) pair: judged
+ * once, dialled under its real name, with a connected socket of its own, so that only the destination's answers come
+ * back. Answers leave from the address the sandbox sent to. Datagrams that come while the name is being resolved are
+ * kept, a few; UDP may lose the rest.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <uthash.h>
+
+#include "proxy/client.h"
+#include "vethguard/base/clock.h"
+
+#define DATAGRAM_MAX 65535
+#define DATAGRAM_BATCH 64
+#define FLOW_KEPT 4            /* datagrams while resolving */
+#define FLOW_KEPT_BYTES 8192
+#define SOCKETS_MAX (2 * POLICY_UDP_PORTS_MAX)
+
+struct flow_key {
+	struct ip src, dst;
+	uint16_t src_port, dst_port;
+	uint32_t unused; /* keys are compared as bytes */
+};
+
+struct udp_socket {
+	struct datagram_relay *relay;
+	struct loop_io io;
+	int fd;
+	uint16_t port;
+};
+
+struct flow {
+	struct datagram_relay *relay;
+	struct udp_socket *socket;
+	struct flow_key key;
+	UT_hash_handle hh;
+	struct loop_io io;
+	int fd;                         /* -1: not connected yet */
+	struct destination destination;
+	struct judgement judgement;
+	struct resolver_wait waiting;
+	struct ip address;
+	struct buf kept;                /* datagrams, each after a 2-byte length */
+	unsigned kept_count;
+	uint64_t bytes_out, bytes_in;
+	int64_t start_ms;
+	bool refused;                   /* stays until it idles out, so that a flood is judged and recorded once */
+	bool holds_name;
+	struct loop_deadline deadline;
+	enum event_cause cause;
+	const char *detail;
+};
+
+struct datagram_relay {
+	struct proxy *proxy;
+	struct udp_socket sockets[SOCKETS_MAX];
+	size_t socket_count;
+	struct flow *flows;
+	uint8_t *datagram; /* DATAGRAM_MAX bytes */
+};
+
+static void record_flow(const struct flow *f)
+{
+	const struct proxy *proxy = f->relay->proxy;
+	struct event e = {
+		.id = proxy_event_id(f->relay->proxy),
+		.kind = EVENT_FLOW,
+		.time_ms = f->start_ms,
+		.duration_us = (uint32_t)((clock_real_ms() - f->start_ms) * 1000),
+		.decision = f->refused			    ? EVENT_DENIED
+			: f->judgement.decision.observed ? EVENT_OBSERVED
+							     : EVENT_ALLOWED,
+		.cause = f->cause,
+		.policy_reason = (uint8_t)f->judgement.decision.reason,
+		.detail = slice_from_string(f->detail),
+		.src = f->key.src,
+		.src_port = f->key.src_port,
+		.dst = f->key.dst,
+		.dst_port = f->key.dst_port,
+		.upstream = f->address,
+		.upstream_port = f->address.family ? f->key.dst_port : 0,
+		.host = destination_host(&f->destination),
+		.protocol = IPPROTO_UDP,
+		.bytes_out = f->bytes_out,
+		.bytes_in = f->bytes_in,
+	};
+
+	if (f->judgement.decision.rule != POLICY_NONE)
+		e.rule = policy_rule_name(proxy->config.policy, f->judgement.decision.rule);
+	proxy->config.record(proxy->config.context, &e);
+}
+
+static void flow_free(struct flow *f)
+{
+	HASH_DEL(f->relay->flows, f);
+	resolver_wait_cancel(&f->waiting);
+	loop_deadline_clear(&f->deadline);
+	loop_io_close(&f->io);
+	if (f->fd >= 0)
+		close(f->fd);
+	if (f->holds_name)
+		names_release(f->relay->proxy->config.names, &f->key.dst);
+	buf_fini(&f->kept);
+	free(f);
+}
+
+void flow_on_deadline(struct loop_deadline *deadline)
+{
+	struct flow *f = container_of(deadline, struct flow, deadline);
+
+	if (!f->refused)
+		record_flow(f);
+	flow_free(f);
+}
+
+static void touch(struct flow *f)
+{
+	loop_deadline_set(&f->relay->proxy->waits[WAIT_DATAGRAM], &f->deadline);
+}
+
+static void refuse(struct flow *f, enum event_cause cause, const char *detail)
+{
+	f->refused = true;
+	f->cause = cause;
+	f->detail = detail;
+	buf_fini(&f->kept);
+	record_flow(f);
+}
+
+/* --- answers --- */
+
+/* Sends to the sandbox from the address it had sent to. */
+static void answer(struct flow *f, const uint8_t *p, size_t n)
+{
+	struct sockaddr_storage to;
+	union {
+		char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo))];
+		struct cmsghdr align;
+	} control = {{0}};
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)p, .iov_len = n};
+	struct msghdr m = {.msg_name = &to, .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes};
+	struct cmsghdr *c;
+
+	m.msg_namelen = ip_to_sockaddr(&f->key.src, f->key.src_port, &to);
+	if (f->key.dst.family == 4) {
+		struct in_pktinfo info = {0};
+
+		memcpy(&info.ipi_spec_dst, f->key.dst.bytes, 4);
+		m.msg_controllen = CMSG_SPACE(sizeof info);
+		c = CMSG_FIRSTHDR(&m);
+		*c = (struct cmsghdr){.cmsg_level = IPPROTO_IP, .cmsg_type = IP_PKTINFO, .cmsg_len = CMSG_LEN(sizeof info)};
+		memcpy(CMSG_DATA(c), &info, sizeof info);
+	} else {
+		struct in6_pktinfo info = {0};
+
+		memcpy(&info.ipi6_addr, f->key.dst.bytes, 16);
+		m.msg_controllen = CMSG_SPACE(sizeof info);
+		c = CMSG_FIRSTHDR(&m);
+		*c = (struct cmsghdr){
+			.cmsg_level = IPPROTO_IPV6, .cmsg_type = IPV6_PKTINFO, .cmsg_len = CMSG_LEN(sizeof info)};
+		memcpy(CMSG_DATA(c), &info, sizeof info);
+	}
+	if (sendmsg(f->socket->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		f->bytes_in += n;
+}
+
+static void on_upstream(struct loop_io *io, unsigned events)
+{
+	struct flow *f = container_of(io, struct flow, io);
+	uint8_t *p = f->relay->datagram;
+
+	(void)events;
+	for (unsigned i = 0; i < DATAGRAM_BATCH; i++) {
+		ssize_t n = recv(f->fd, p, DATAGRAM_MAX, MSG_DONTWAIT);
+
+		if (n < 0)
+			return; /* nothing more, or an ICMP error, which UDP clients learn by silence */
+		answer(f, p, (size_t)n);
+		touch(f);
+	}
+}
+
+/* --- the way out --- */
+
+static void send_kept(struct flow *f)
+{
+	while (f->kept.len >= 2) {
+		const uint8_t *p = buf_bytes(&f->kept);
+		size_t n = (size_t)p[0] << 8 | p[1];
+
+		if (send(f->fd, p + 2, n, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+			f->bytes_out += n;
+		buf_consume(&f->kept, n + 2);
+	}
+	buf_fini(&f->kept);
+}
+
+static bool connect_flow(struct flow *f, const struct ip *address)
+{
+	struct sockaddr_storage to;
+	socklen_t n = ip_to_sockaddr(address, f->key.dst_port, &to);
+
+	f->fd = socket(to.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (f->fd < 0)
+		return false;
+	if (connect(f->fd, (struct sockaddr *)&to, n) == 0 &&
+		loop_io_open_level(f->relay->proxy->config.loop, &f->io, f->fd, LOOP_READ, on_upstream) == 0) {
+		f->address = *address;
+		return true;
+	}
+	close(f->fd);
+	f->fd = -1;
+	return false;
+}
+
+static void resolved(struct flow *f, const struct ip *addresses, size_t count, const char *error)
+{
+	bool special = false;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!judge_address(f->relay->proxy, &f->judgement.decision, &addresses[i])) {
+			special = true;
+		} else if (connect_flow(f, &addresses[i])) {
+			send_kept(f);
+			return;
+		}
+	}
+	if (!count)
+		refuse(f, EVENT_CAUSE_RESOLVE, error);
+	else if (special)
+		refuse(f, EVENT_CAUSE_ADDRESS, "the destination's address is private or otherwise special");
+	else
+		refuse(f, EVENT_CAUSE_CONNECT, "there is no route to the destination");
+}
+
+static void on_answer(struct resolver_wait *wait, const struct resolver_answer *a)
+{
+	resolved(container_of(wait, struct flow, waiting), a->addresses, a->count, a->error);
+}
+
+static void flow_begin(struct flow *f)
+{
+	struct proxy *proxy = f->relay->proxy;
+	const struct resolver_answer *a;
+
+	judge_opaque(proxy, &f->destination, POLICY_UDP, &f->judgement);
+	if (!f->judgement.allowed) {
+		refuse(f, EVENT_CAUSE_POLICY, NULL);
+		return;
+	}
+	if (proxy->paused || proxy->draining) {
+		refuse(f, EVENT_CAUSE_CLOSING, proxy->pause_text);
+		return;
+	}
+	if (!f->destination.host_n) {
+		resolved(f, &f->destination.address, 1, NULL);
+		return;
+	}
+	f->waiting.on_answer = on_answer;
+	a = resolver_get(proxy->config.resolver, destination_host(&f->destination), &f->waiting);
+	if (a)
+		resolved(f, a->addresses, a->count, a->error);
+}
+
+static struct flow *flow_new(struct udp_socket *s, const struct flow_key *key)
+{
+	struct datagram_relay *relay = s->relay;
+	struct proxy *proxy = relay->proxy;
+	struct slice host;
+	struct flow *f;
+
+	if (HASH_COUNT(relay->flows) >= proxy->config.limits.udp_flows || proxy->held)
+		return NULL;
+	f = calloc(1, sizeof *f);
+	if (!f)
+		return NULL;
+	f->relay = relay;
+	f->socket = s;
+	f->key = *key;
+	f->fd = -1;
+	f->start_ms = clock_real_ms();
+	f->destination.port = key->dst_port;
+	buf_init(&f->kept, FLOW_KEPT_BYTES);
+	if (names_lookup(proxy->config.names, &key->dst, &host)) {
+		destination_set_host(&f->destination, host);
+		names_hold(proxy->config.names, &key->dst);
+		f->holds_name = true;
+	} else {
+		f->destination.address = key->dst;
+	}
+	HASH_ADD(hh, relay->flows, key, sizeof f->key, f);
+	touch(f);
+	return f;
+}
+
+static void forward(struct flow *f, const uint8_t *p, size_t n)
+{
+	uint8_t length[2] = {(uint8_t)(n >> 8), (uint8_t)n};
+
+	touch(f);
+	if (f->fd >= 0) {
+		if (send(f->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+			f->bytes_out += n;
+	} else if (f->kept_count < FLOW_KEPT && f->kept.len + n + 2 <= FLOW_KEPT_BYTES) {
+		buf_append(&f->kept, length, 2);
+		buf_append(&f->kept, p, n);
+		f->kept_count++;
+	}
+}
+
+static void take(struct udp_socket *s, const struct flow_key *key, const uint8_t *p, size_t n)
+{
+	struct flow *f;
+
+	HASH_FIND(hh, s->relay->flows, key, sizeof *key, f);
+	if (f && f->refused)
+		return;
+	if (f) {
+		forward(f, p, n);
+		return;
+	}
+	f = flow_new(s, key);
+	if (!f)
+		return;
+	forward(f, p, n);
+	flow_begin(f);
+}
+
+/* The address the sandbox sent to, from the control message. */
+static bool original_destination(struct msghdr *m, struct flow_key *key)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVORIGDSTADDR) ||
+			(c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVORIGDSTADDR)) {
+			struct sockaddr_storage ss = {0};
+			size_t n = c->cmsg_len - CMSG_LEN(0);
+
+			memcpy(&ss, CMSG_DATA(c), n < sizeof ss ? n : sizeof ss);
+			key->dst = ip_from_sockaddr((struct sockaddr *)&ss, &key->dst_port);
+			return key->dst.family != 0;
+		}
+	}
+	return false;
+}
+
+static void on_sandbox(struct loop_io *io, unsigned events)
+{
+	struct udp_socket *s = container_of(io, struct udp_socket, io);
+
+	(void)events;
+	for (unsigned i = 0; i < DATAGRAM_BATCH; i++) {
+		struct sockaddr_storage from = {0};
+		union {
+			char bytes[256];
+			struct cmsghdr align;
+		} control;
+		struct iovec iov = {.iov_base = s->relay->datagram, .iov_len = DATAGRAM_MAX};
+		struct msghdr m = {.msg_name = &from, .msg_namelen = sizeof from, .msg_iov = &iov, .msg_iovlen = 1,
+			.msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+		struct flow_key key;
+		ssize_t n = recvmsg(s->fd, &m, MSG_DONTWAIT);
+
+		if (n < 0)
+			return;
+		memset(&key, 0, sizeof key);
+		key.src = ip_from_sockaddr((struct sockaddr *)&from, &key.src_port);
+		if (original_destination(&m, &key))
+			take(s, &key, s->relay->datagram, (size_t)n);
+	}
+}
+
+/* --- life --- */
+
+struct datagram_relay *datagram_relay_new(struct proxy *proxy)
+{
+	struct datagram_relay *relay = calloc(1, sizeof *relay);
+
+	if (!relay)
+		return NULL;
+	relay->proxy = proxy;
+	return relay;
+}
+
+int datagram_relay_serve(struct datagram_relay *relay, int fd, uint16_t port)
+{
+	struct udp_socket *s;
+
+	if (!relay->datagram)
+		relay->datagram = malloc(DATAGRAM_MAX);
+	if (!relay->datagram || relay->socket_count == SOCKETS_MAX) {
+		close(fd);
+		return relay->datagram ? -ENOSPC : -ENOMEM;
+	}
+	s = &relay->sockets[relay->socket_count];
+	s->relay = relay;
+	s->fd = fd;
+	s->port = port;
+	if (loop_io_open_level(relay->proxy->config.loop, &s->io, fd, LOOP_READ, on_sandbox) < 0) {
+		close(fd);
+		return -ENOMEM;
+	}
+	relay->socket_count++;
+	return 0;
+}
+
+void datagram_relay_free(struct datagram_relay *relay)
+{
+	struct flow *f, *next;
+
+	if (!relay)
+		return;
+	HASH_ITER(hh, relay->flows, f, next)
+	{
+		if (!f->refused)
+			record_flow(f);
+		flow_free(f);
+	}
+	for (size_t i = 0; i < relay->socket_count; i++) {
+		loop_io_close(&relay->sockets[i].io);
+		close(relay->sockets[i].fd);
+	}
+	free(relay->datagram);
+	free(relay);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a refused client is told: RFC 9457 problem details that say what was refused, why, and what to ask for. */
+#include <stdio.h>
+
+#include "proxy/private.h"
+#include "vethguard/wire/json.h"
+
+#define TARGET_SHOWN_MAX 512
+
+static const char *title_of(enum event_cause cause)
+{
+	switch (cause) {
+	case EVENT_CAUSE_POLICY:
+		return "Not allowed by the sandbox's network policy";
+	case EVENT_CAUSE_BINDING:
+		return "The request does not agree with itself about its destination";
+	case EVENT_CAUSE_CLIENT:
+		return "Malformed request";
+	case EVENT_CAUSE_CREDENTIAL:
+		return "The credential for this destination is not available";
+	case EVENT_CAUSE_ADDRESS:
+		return "The destination's address is not allowed";
+	case EVENT_CAUSE_RESOLVE:
+		return "The destination's name could not be resolved";
+	case EVENT_CAUSE_UPSTREAM_TLS:
+		return "The destination could not be verified";
+	default:
+		return "The request could not be carried out";
+	}
+}
+
+static void put_advice(struct json *j, const struct exchange *ex)
+{
+	switch (ex->cause) {
+	case EVENT_CAUSE_POLICY:
+		if (ex->judgement.decision.rule != POLICY_NONE)
+			json_literal(j, "advice", "An operator's rule refuses this on purpose. Do not retry; choose another way.");
+		else
+			json_literal(j, "advice",
+				"Do not retry. If the task needs this, ask the operator to allow it in the policy, quoting method, URL and event.");
+		break;
+	case EVENT_CAUSE_RESOLVE:
+	case EVENT_CAUSE_CONNECT:
+	case EVENT_CAUSE_UPSTREAM:
+	case EVENT_CAUSE_TIMEOUT:
+		json_literal(j, "advice", "The policy allows this request; the destination failed. Retrying may help.");
+		break;
+	default:
+		json_literal(j, "advice", "If this is unexpected, ask the operator, quoting the event.");
+		break;
+	}
+}
+
+static void put_detail(struct json *j, const struct exchange *ex, struct buf *text)
+{
+	char destination[POLICY_HOST_MAX + 16];
+	char target[TARGET_SHOWN_MAX], method[64];
+	const struct http_request *r = &ex->request;
+	const struct policy_decision *d = &ex->judgement.decision;
+	bool connect = r->version && slice_equals(r->method, SLICE("CONNECT"));
+
+	destination_text(&ex->destination, destination);
+	buf_consume(text, text->len);
+	if (r->version)
+		buf_printf(text, "%s %s%s%s%s: ", slice_escape(r->method, method, sizeof method),
+			connect ? "" : ex->client->tls ? "https://" : "http://", destination, "",
+			connect ? "" : slice_escape(slice_of(r->path, r->path_n), target, sizeof target));
+	else
+		buf_printf(text, "connection to %s: ", destination);
+	buf_printf(text, "%s", ex->detail ? ex->detail : policy_reason_text(d->reason));
+	json_string(j, "detail", buf_slice(text), 2048);
+}
+
+void denial_body(const struct exchange *ex, uint16_t status, struct buf *out)
+{
+	const struct policy *policy = ex->proxy->config.policy;
+	const struct policy_decision *d = &ex->judgement.decision;
+	char id[17], instance[64];
+	struct buf text;
+	struct json j;
+
+	snprintf(id, sizeof id, "%016llx", (unsigned long long)ex->id);
+	snprintf(instance, sizeof instance, "urn:vethguard:event:%s", id);
+	buf_init(&text, 8192);
+	json_begin(&j, out);
+	json_object(&j, NULL);
+	json_literal(&j, "type", ex->cause == EVENT_CAUSE_POLICY ? "urn:vethguard:problem:denied" : "urn:vethguard:problem:failed");
+	json_literal(&j, "title", title_of(ex->cause));
+	json_uint(&j, "status", status);
+	put_detail(&j, ex, &text);
+	json_literal(&j, "instance", instance);
+	json_literal(&j, "event", id);
+	json_string(&j, "policy", policy_name(policy), 0);
+	if (d->rule != POLICY_NONE) {
+		struct slice reason = policy_rule_text(policy, d->rule);
+
+		json_string(&j, "rule", policy_rule_name(policy, d->rule), 0);
+		if (reason.n)
+			json_string(&j, "reason", reason, 0);
+	} else {
+		json_literal(&j, "rule", "default");
+	}
+	put_advice(&j, ex);
+	json_end_object(&j);
+	buf_append_slice(out, SLICE("\n"));
+	buf_fini(&text);
+}

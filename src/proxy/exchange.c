@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One request and its response. The exchange knows neither side's protocol: towards the client it speaks through
+ * struct exchange_client, towards the upstream through struct upstream.
+ *
+ *   NEW -> CREDENTIAL -> DIAL -> ACTIVE -> (UPGRADED) -> DONE      or, from anywhere before a response: REFUSED -> DONE
+ *
+ * It ends in exactly one place, finish(): there the event is recorded (before the client's last bytes leave, which the
+ * links send at the end of the loop's turn), the upstream is given back and the client is told.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "proxy/exchange.h"
+#include "vethguard/base/clock.h"
+
+struct exchange *exchange_new(struct proxy *proxy, struct client *client, const struct exchange_client *ops)
+{
+	struct exchange *ex = proxy->free_exchanges;
+
+	if (ex) {
+		proxy->free_exchanges = ex->next_free;
+		proxy->free_exchange_count--;
+	} else {
+		ex = malloc(sizeof *ex);
+	}
+	if (!ex)
+		return NULL;
+	memset(ex, 0, offsetof(struct exchange, request));
+	ex->proxy = proxy;
+	ex->client = client;
+	ex->ops = ops;
+	ex->request.fields.count = 0;
+	ex->judgement.decision.rule = ex->judgement.decision.credential = POLICY_NONE;
+	ex->start_ms = clock_real_ms();
+	ex->start_us = clock_monotonic_us();
+	ex->id = proxy_event_id(proxy);
+	proxy->exchanges++;
+	return ex;
+}
+
+static void exchange_free(struct exchange *ex)
+{
+	struct proxy *proxy = ex->proxy;
+
+	credential_wait_cancel(&ex->waiting);
+	loop_deadline_clear(&ex->whole);
+	if (ex->masking)
+		mask_stream_fini(&ex->mask);
+	if (ex->credential)
+		credential_value_release(ex->credential);
+	unpack_free(ex->unpack);
+	buf_fini(&ex->packed);
+	proxy->exchanges--;
+	if (proxy->free_exchange_count < EXCHANGES_KEPT) {
+		ex->next_free = proxy->free_exchanges;
+		proxy->free_exchanges = ex;
+		proxy->free_exchange_count++;
+	} else {
+		free(ex);
+	}
+}
+
+void exchange_drop(struct exchange *ex)
+{
+	exchange_free(ex);
+}
+
+/* The one end. The exchange is gone afterwards. */
+static void finish(struct exchange *ex, bool complete, bool reusable)
+{
+	struct upstream *u = ex->upstream;
+
+	ex->state = EXCHANGE_DONE;
+	record_exchange(ex);
+	if (u) {
+		ex->upstream_address = u->address;
+		ex->upstream = NULL;
+		upstream_put(u, reusable);
+	}
+	ex->ops->done(ex, complete);
+	exchange_free(ex);
+}
+
+/* --- refusing --- */
+
+static const struct {
+	enum event_cause cause;
+	uint16_t status;
+} cause_status[] = {
+	{EVENT_CAUSE_POLICY, 403},
+	{EVENT_CAUSE_BINDING, 403},
+	{EVENT_CAUSE_CLIENT, 400},
+	{EVENT_CAUSE_CREDENTIAL, 502},
+	{EVENT_CAUSE_RESOLVE, 502},
+	{EVENT_CAUSE_ADDRESS, 403},
+	{EVENT_CAUSE_CONNECT, 502},
+	{EVENT_CAUSE_UPSTREAM_TLS, 502},
+	{EVENT_CAUSE_UPSTREAM, 502},
+	{EVENT_CAUSE_UNREADABLE, 502},
+	{EVENT_CAUSE_TIMEOUT, 504},
+	{EVENT_CAUSE_LIMIT, 503},
+	{EVENT_CAUSE_CLOSING, 503},
+};
+
+static uint16_t status_for(enum event_cause cause)
+{
+	for (size_t i = 0; i < sizeof cause_status / sizeof *cause_status; i++)
+		if (cause_status[i].cause == cause)
+			return cause_status[i].status;
+	return 502;
+}
+
+void exchange_refuse(struct exchange *ex, uint16_t status, enum event_cause cause, const char *detail)
+{
+	struct http_response response = {.version = 11};
+	struct buf body;
+
+	ex->cause = cause;
+	ex->detail = detail;
+	ex->outcome = EVENT_DENIED;
+	ex->status = status ? status : status_for(cause);
+	ex->state = EXCHANGE_REFUSED;
+	buf_init(&body, 16384);
+	denial_body(ex, ex->status, &body);
+	response.status = ex->status;
+	response.reason = http_reason(ex->status);
+	response.fields.count = 0;
+	http_add(&response.fields, SLICE("Content-Type"), SLICE("application/problem+json"));
+	http_add(&response.fields, SLICE("Cache-Control"), SLICE("no-store"));
+	http_add(&response.fields, SLICE("X-Vethguard"), SLICE("denied"));
+	response.body = HTTP_BODY_LENGTH;
+	response.content_length = body.len;
+	ex->head_sent = true;
+	ex->ops->response_head(ex, &response, SLICE(""));
+	if (!ex->head_request && body.len)
+		ex->ops->response_body(ex, buf_bytes(&body), body.len);
+	ex->ops->response_end(ex, SLICE(""));
+	buf_fini(&body);
+	finish(ex, true, false);
+}
+
+/* Something failed behind the verdict: told to the client where nothing was sent yet, else the stream is cut. */
+static void fail(struct exchange *ex, enum event_cause cause, const char *detail)
+{
+	if (!ex->head_sent) {
+		exchange_refuse(ex, 0, cause, detail);
+		return;
+	}
+	ex->cause = cause;
+	ex->detail = detail;
+	finish(ex, false, false);
+}
+
+void exchange_abort(struct exchange *ex, enum event_cause cause, const char *detail)
+{
+	ex->cause = cause;
+	ex->detail = detail;
+	finish(ex, false, false);
+}
+
+void exchange_on_deadline(struct exchange *ex)
+{
+	fail(ex, EVENT_CAUSE_TIMEOUT, "the exchange as a whole took too long");
+}
+
+/* --- towards the upstream --- */
+
+static void send_request(struct exchange *ex)
+{
+	struct upstream *u = ex->upstream;
+	int r = ex->credential ? exchange_send_with_credential(ex) : exchange_send_plain(ex);
+
+	if (r < 0) {
+		fail(ex, r == -EBADMSG ? EVENT_CAUSE_CREDENTIAL : EVENT_CAUSE_LIMIT,
+			"the request head became too large");
+		return;
+	}
+	ex->request_sent = true;
+	ex->state = EXCHANGE_ACTIVE;
+	ex->upstream_address = u->address;
+	if (ex->request.body == HTTP_BODY_NONE)
+		ex->request_done = true;
+	else
+		ex->ops->request_resume(ex);
+}
+
+void exchange_upstream_ready(struct exchange *ex)
+{
+	send_request(ex);
+}
+
+/* A request may go out a second time where the first can have had no effect (RFC 9110 section 9.2.2): a connection from
+ * the pool ended before any byte of a response, and the method is idempotent and has no body. */
+static bool may_retry(const struct exchange *ex)
+{
+	static const struct slice idempotent[] = {{"GET", 3}, {"HEAD", 4}, {"OPTIONS", 7}, {"PUT", 3}, {"DELETE", 6},
+		{"TRACE", 5}};
+	const struct upstream *u = ex->upstream;
+
+	if (!u || !u->reused || u->response_begun || ex->no_retry || ex->request.body != HTTP_BODY_NONE)
+		return false;
+	for (size_t i = 0; i < sizeof idempotent / sizeof *idempotent; i++)
+		if (slice_equals(ex->request.method, idempotent[i]))
+			return true;
+	return false;
+}
+
+static void get_upstream(struct exchange *ex, bool fresh)
+{
+	ex->state = EXCHANGE_DIAL;
+	ex->upstream = upstream_get(ex, fresh);
+	if (!ex->upstream)
+		fail(ex, EVENT_CAUSE_LIMIT, "too many upstream connections are open");
+	else if (ex->upstream->state == UPSTREAM_BUSY)
+		send_request(ex);
+}
+
+void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const char *detail)
+{
+	bool again = may_retry(ex) && cause == EVENT_CAUSE_UPSTREAM;
+
+	ex->upstream_address = ex->upstream->address;
+	ex->upstream->exchange = NULL; /* it closes itself */
+	ex->upstream = NULL;
+	if (again && !ex->head_sent) {
+		ex->no_retry = true;
+		get_upstream(ex, true);
+		return;
+	}
+	fail(ex, cause, detail);
+}
+
+static void on_credential(struct credential_wait *wait, struct credential_value *v, const char *error)
+{
+	struct exchange *ex = container_of(wait, struct exchange, waiting);
+
+	if (!v) {
+		fail(ex, EVENT_CAUSE_CREDENTIAL, error);
+		return;
+	}
+	credential_value_retain(v);
+	ex->credential = v;
+	get_upstream(ex, false);
+}
+
+static void get_credential(struct exchange *ex)
+{
+	struct credential_value *v;
+
+	ex->state = EXCHANGE_CREDENTIAL;
+	ex->waiting.on_value = on_credential;
+	v = credential_store_get(ex->proxy->config.credentials, ex->judgement.decision.credential, &ex->waiting);
+	if (!v)
+		return;
+	credential_value_retain(v);
+	ex->credential = v;
+	get_upstream(ex, false);
+}
+
+/* --- the beginning --- */
+
+static void note_findings(struct exchange *ex)
+{
+	if (ex->judgement.finding)
+		record_finding(ex->proxy, ex->client, ex->judgement.finding, ex->id, SLICE(""), ex->judgement.detail);
+	exchange_check_placeholders(ex);
+}
+
+void exchange_start(struct exchange *ex)
+{
+	struct proxy *proxy = ex->proxy;
+	struct http_request *r = &ex->request;
+
+	ex->client_version = r->version;
+	ex->head_request = slice_equals(r->method, SLICE("HEAD"));
+	ex->request_done = r->body == HTTP_BODY_NONE;
+	judge_request(proxy, ex->client, r, &ex->destination, &ex->judgement);
+	r->scheme = ex->client->tls ? POLICY_HTTPS : POLICY_HTTP;
+	ex->scheme = ex->client->tls ? SLICE("https") : SLICE("http");
+	/* What goes upstream names what was judged, not what was said. */
+	r->authority.port = ex->destination.port;
+	r->authority.address = ex->destination.address;
+	r->authority.host_n = ex->destination.host_n;
+	memcpy(r->authority.host, ex->destination.host, ex->destination.host_n + 1);
+	note_findings(ex);
+	if (proxy->config.timeouts.request_ms)
+		loop_deadline_set(&proxy->waits[WAIT_REQUEST], &ex->whole);
+	if (!ex->judgement.allowed) {
+		enum event_cause cause = ex->judgement.cause;
+
+		exchange_refuse(ex, 0, cause, ex->judgement.detail);
+	} else if (proxy->paused) {
+		exchange_refuse(ex, 503, EVENT_CAUSE_CLOSING, proxy->pause_text);
+	} else if (ex->judgement.decision.credential != POLICY_NONE) {
+		get_credential(ex);
+	} else {
+		get_upstream(ex, false);
+	}
+}
+
+/* --- the request's body --- */
+
+bool exchange_takes_body(const struct exchange *ex)
+{
+	return (ex->state == EXCHANGE_ACTIVE || ex->state == EXCHANGE_UPGRADED) && ex->upstream &&
+		!link_is_congested(&ex->upstream->link);
+}
+
+void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	struct link *link = &ex->upstream->link;
+
+	ex->bytes_out += n;
+	upstream_touch(ex->upstream);
+	if (ex->state == EXCHANGE_UPGRADED || ex->request.body != HTTP_BODY_CHUNKED) {
+		link_write(link, p, n);
+		return;
+	}
+	char head[20];
+	size_t head_n = http1_chunk_head(head, n);
+
+	link_write(link, head, head_n);
+	link_write(link, p, n);
+	link_write(link, "\r\n", 2);
+}
+
+void exchange_request_end(struct exchange *ex, struct slice trailers)
+{
+	ex->request_done = true;
+	if (ex->state == EXCHANGE_UPGRADED) {
+		link_end(&ex->upstream->link);
+		return;
+	}
+	if (ex->request.body != HTTP_BODY_CHUNKED)
+		return;
+	link_write(&ex->upstream->link, "0\r\n", 3);
+	exchange_write_trailers(&ex->upstream->link, trailers);
+}
+
+void exchange_upstream_drained(struct exchange *ex)
+{
+	if (!ex->request_done)
+		ex->ops->request_resume(ex);
+}
+
+/* --- the response --- */
+
+static void end_upgraded(struct exchange *ex)
+{
+	exchange_flush_body(ex);
+	ex->ops->response_end(ex, SLICE(""));
+	finish(ex, true, false);
+}
+
+static void end_response(struct exchange *ex, struct slice trailers)
+{
+	bool reusable;
+
+	if (exchange_flush_body(ex) < 0) {
+		fail(ex, EVENT_CAUSE_UNREADABLE, "the upstream's compressed response is damaged");
+		return;
+	}
+	ex->ops->response_end(ex, ex->client_body == HTTP_BODY_CHUNKED ? trailers : SLICE(""));
+	reusable = ex->request_done && ex->upstream->response.keep_alive;
+	finish(ex, true, reusable);
+}
+
+void exchange_response_end(struct exchange *ex, struct slice trailers)
+{
+	if (ex->state == EXCHANGE_UPGRADED) { /* the upstream has sent its last byte */
+		end_upgraded(ex);
+		return;
+	}
+	ex->ending = true;
+	if (exchange_unpack_more(ex))
+		end_response(ex, trailers);
+}
+
+void exchange_client_drained(struct exchange *ex)
+{
+	if (!ex->upstream || (ex->state != EXCHANGE_ACTIVE && ex->state != EXCHANGE_UPGRADED))
+		return;
+	if (!exchange_unpack_more(ex))
+		return;
+	if (ex->ending)
+		end_response(ex, http1_trailers(&ex->upstream->http1));
+	else
+		upstream_resume(ex->upstream);
+}
+
+bool exchange_response_head(struct exchange *ex, struct http_response *r)
+{
+	const char *why = NULL;
+	enum event_cause cause = EVENT_CAUSE_UPSTREAM;
+
+	if (r->status == 101)
+		return exchange_upgrade(ex, r);
+	if (r->status / 100 == 1) {
+		if (ex->client_version >= 11)
+			exchange_pass_interim(ex, r);
+		return true;
+	}
+	if (ex->credential && exchange_begin_masking(ex, r, &cause, &why) < 0) {
+		fail(ex, cause, why);
+		return false;
+	}
+	http_drop_hop_by_hop(&r->fields);
+	exchange_frame_response(ex, r);
+	ex->status = r->status;
+	ex->head_sent = true;
+	ex->ops->response_head(ex, r, SLICE(""));
+	return true;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the two halves of an exchange know of each other: exchange.c (its life), transform.c (what changes on the way). */
+#ifndef VETHGUARD_SRC_PROXY_EXCHANGE_H
+#define VETHGUARD_SRC_PROXY_EXCHANGE_H
+
+#include "proxy/private.h"
+#include "vethguard/credential/unpack.h"
+
+/* Sends the head. 0 or -errno (-EBADMSG: the credential cannot be put in). */
+int exchange_send_plain(struct exchange *ex);
+int exchange_send_with_credential(struct exchange *ex);
+/* Trailer lines that may pass, and the empty line. */
+void exchange_write_trailers(struct link *link, struct slice trailers);
+/* Looks for placeholders where they do not belong, and takes away those that the injection replaces. */
+void exchange_check_placeholders(struct exchange *ex);
+
+/* Prepares covering the credential in the response; covers it in the head. -1: why and cause tell why not. */
+int exchange_begin_masking(struct exchange *ex, struct http_response *r, enum event_cause *cause, const char **why);
+/* Chooses the framing towards the client. */
+void exchange_frame_response(struct exchange *ex, struct http_response *r);
+void exchange_pass_interim(struct exchange *ex, struct http_response *r);
+/* 101: the connection becomes a pipe. False: it was refused. */
+bool exchange_upgrade(struct exchange *ex, struct http_response *r);
+/* Goes on with what was kept for want of room. True: nothing is kept any more. */
+bool exchange_unpack_more(struct exchange *ex);
+/* What masking and unpacking kept back goes out. 0, or -EBADMSG: compressed data ended early. */
+int exchange_flush_body(struct exchange *ex);
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a connection is. Its first bytes decide: a TLS ClientHello (judged by its server name: opened here, passed
+ * through, or answered with an explanation), an HTTP request, or anything else, which only a tcp:// rule can allow. A
+ * protocol in which the server speaks first is recognised by the policy alone: where only a tcp:// rule speaks of the
+ * destination, nothing is waited for.
+ */
+#include "proxy/client.h"
+#include "vethguard/wire/client_hello.h"
+
+#define METHOD_PEEK_MAX 24
+
+static void dest_question(const struct destination *d, struct policy_request *q)
+{
+	*q = (struct policy_request){.host = destination_host(d), .address = d->address, .port = d->port};
+}
+
+/* Could an http or https request on this destination be allowed? */
+static bool web_may_be_allowed(const struct client *c, const struct destination *d)
+{
+	struct policy_request q;
+	struct policy_decision decision;
+	enum policy_tls tls;
+
+	dest_question(d, &q);
+	tls = policy_decide_tls(c->proxy->config.policy, &q, &decision);
+	if (tls == POLICY_TLS_INTERCEPT || tls == POLICY_TLS_PASSTHROUGH)
+		return true;
+	q.scheme = POLICY_HTTP;
+	policy_decide(c->proxy->config.policy, &q, &decision);
+	return decision.verdict == POLICY_ALLOW;
+}
+
+static bool opaque_is_allowed(struct client *c, struct judgement *j)
+{
+	judge_opaque(c->proxy, &c->destination, POLICY_TCP, j);
+	return j->allowed;
+}
+
+bool client_may_only_be_refused(const struct client *c)
+{
+	struct judgement j;
+
+	if (c->explicit_proxy)
+		return false;
+	judge_opaque(c->proxy, &c->destination, POLICY_TCP, &j);
+	return (!j.allowed || j.decision.observed) && !web_may_be_allowed(c, &c->destination);
+}
+
+/* --- tunnels --- */
+
+static enum client_state refuse_connection(struct client *c, const struct policy_decision *decision,
+	enum event_cause cause, const char *detail)
+{
+	record_connection(c, decision, EVENT_DENIED, cause, detail, c->stash.len, 0, NULL);
+	c->reset = true;
+	return CLIENT_CLOSED;
+}
+
+static void on_tunnel_dialled(void *context, const struct dial_result *result)
+{
+	struct client *c = context;
+
+	c->dial = NULL;
+	if (result->fd < 0) {
+		client_move(c, refuse_connection(c, &c->decision, result->cause, result->detail));
+		return;
+	}
+	if (tunnel_start(c, result->fd, &result->address) < 0)
+		client_move(c, refuse_connection(c, &c->decision, EVENT_CAUSE_LIMIT, "no memory for a tunnel"));
+}
+
+static enum client_state dial_tunnel(struct client *c, const struct destination *d,
+	const struct policy_decision *decision)
+{
+	if (c->proxy->paused)
+		return refuse_connection(c, decision, EVENT_CAUSE_CLOSING, c->proxy->pause_text);
+	c->decision = *decision;
+	c->tunnelled = *d;
+	c->passthrough = decision->passthrough;
+	c->dial = dial_start(c->proxy, d, decision, on_tunnel_dialled, c);
+	if (!c->dial)
+		return refuse_connection(c, decision, EVENT_CAUSE_LIMIT, "no memory for a connection");
+	return CLIENT_DIAL;
+}
+
+static enum client_state opaque(struct client *c)
+{
+	struct judgement j;
+
+	if (!opaque_is_allowed(c, &j))
+		return refuse_connection(c, &j.decision, EVENT_CAUSE_POLICY, NULL);
+	return dial_tunnel(c, &c->destination, &j.decision);
+}
+
+/* --- TLS --- */
+
+static enum client_state open_tls(struct client *c)
+{
+	static const char alpn[] = "\x08http/1.1";
+	struct tls *tls = tls_accept_new(c->proxy->tls_server, SLICE(alpn), &c->proxy->links.tx);
+	struct slice first = buf_slice(&c->stash);
+
+	if (!tls)
+		return CLIENT_CLOSED;
+	c->tls = true;
+	if (link_start_tls(&c->link, tls, first) < 0)
+		return CLIENT_CLOSED;
+	buf_fini(&c->stash);
+	return CLIENT_TLS;
+}
+
+static enum client_state tls_hello(struct client *c, const struct client_hello *hello)
+{
+	struct destination d = c->destination;
+	struct policy_request q;
+	struct policy_decision decision = {.rule = POLICY_NONE, .credential = POLICY_NONE};
+	enum policy_tls treatment;
+	bool agrees;
+
+	if (hello->sni_n) {
+		if (!url_canonical_host(slice_of(hello->sni, hello->sni_n), c->sni, &c->sni_n))
+			return refuse_connection(c, &decision, EVENT_CAUSE_CLIENT,
+				"the TLS server name is not a host name");
+		destination_set_host(&d, slice_of(c->sni, c->sni_n));
+	}
+	agrees = !hello->sni_n || !c->destination.host_n ||
+		slice_equals(destination_host(&d), destination_host(&c->destination));
+	dest_question(&d, &q);
+	treatment = policy_decide_tls(c->proxy->config.policy, &q, &decision);
+	if (agrees && treatment == POLICY_TLS_PASSTHROUGH)
+		return dial_tunnel(c, &d, &decision);
+	if (agrees && treatment == POLICY_TLS_OPAQUE)
+		return dial_tunnel(c, &d, &decision);
+	return open_tls(c);
+}
+
+enum client_state client_shake_hands(struct client *c)
+{
+	enum link_status status;
+
+	c->proxy->shaking_hands = c;
+	status = link_handshake(&c->link);
+	c->proxy->shaking_hands = NULL;
+	switch (status) {
+	case LINK_OK:
+		c->tls_version = tls_version(c->link.tls);
+		return CLIENT_HTTP;
+	case LINK_AGAIN:
+		return CLIENT_TLS;
+	default:
+		/* The usual reason: the client does not trust the sandbox's CA. */
+		c->decision.rule = c->decision.credential = POLICY_NONE;
+		record_connection(c, &c->decision, EVENT_DENIED, EVENT_CAUSE_CLIENT,
+			status == LINK_ERROR && !c->link.broken ? tls_error_text(c->link.tls)
+								: "the sandbox ended the TLS handshake",
+			0, 0, NULL);
+		return CLIENT_CLOSED;
+	}
+}
+
+enum client_state client_tls_timeout(struct client *c)
+{
+	c->decision.rule = c->decision.credential = POLICY_NONE;
+	return refuse_connection(c, &c->decision, EVENT_CAUSE_TIMEOUT, "the TLS handshake took too long");
+}
+
+/* --- first bytes --- */
+
+enum guess { GUESS_HTTP, GUESS_MORE, GUESS_OTHER };
+
+/* A method of capital letters, a space, then a path, an http URL or an asterisk. */
+static enum guess guess_http(struct slice first)
+{
+	size_t i = 0;
+	struct slice rest;
+
+	while (i < first.n && i < METHOD_PEEK_MAX && ((first.p[i] >= 'A' && first.p[i] <= 'Z') || first.p[i] == '-'))
+		i++;
+	if (i == first.n && i < METHOD_PEEK_MAX)
+		return GUESS_MORE;
+	if (i == 0 || first.p[i] != ' ')
+		return GUESS_OTHER;
+	rest = slice_of(first.p + i + 1, first.n - i - 1);
+	if (rest.n == 0)
+		return GUESS_MORE;
+	if (rest.p[0] == '/' || rest.p[0] == '*' || slice_starts_with(rest, SLICE("http")))
+		return GUESS_HTTP;
+	return rest.n < 4 && slice_starts_with(SLICE("http"), rest) ? GUESS_MORE : GUESS_OTHER;
+}
+
+/* Decides from what is in the stash; CLIENT_PEEK: more bytes are needed. */
+static enum client_state decide(struct client *c)
+{
+	struct slice first = buf_slice(&c->stash);
+	struct client_hello hello;
+	struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE};
+
+	if (first.n == 0)
+		return CLIENT_PEEK;
+	if (c->explicit_proxy && !c->connected)
+		return CLIENT_HTTP;
+	switch (client_hello_parse((const uint8_t *)first.p, first.n, &hello)) {
+	case CLIENT_HELLO_DONE:
+		return tls_hello(c, &hello);
+	case CLIENT_HELLO_MORE:
+		return CLIENT_PEEK;
+	case CLIENT_HELLO_BAD:
+		return refuse_connection(c, &none, EVENT_CAUSE_CLIENT, "malformed TLS ClientHello");
+	case CLIENT_HELLO_NOT_TLS:
+		break;
+	}
+	switch (guess_http(first)) {
+	case GUESS_HTTP:
+		return CLIENT_HTTP;
+	case GUESS_MORE:
+		return CLIENT_PEEK;
+	default:
+		return opaque(c);
+	}
+}
+
+enum client_state client_peek(struct client *c)
+{
+	struct judgement j;
+
+	if (c->stash.len == 0 && (!c->explicit_proxy || c->connected) && opaque_is_allowed(c, &j) &&
+		!j.decision.observed && !web_may_be_allowed(c, &c->destination))
+		return dial_tunnel(c, &c->destination, &j.decision);
+	for (;;) {
+		enum client_state next = decide(c);
+		enum link_status status;
+		size_t n;
+
+		if (next != CLIENT_PEEK)
+			return next;
+		status = link_read(&c->link, c->proxy->plain, LINK_CHUNK, &n);
+		if (status == LINK_AGAIN)
+			return CLIENT_PEEK;
+		if (status != LINK_OK || buf_append(&c->stash, c->proxy->plain, n) < 0) {
+			c->decision.rule = c->decision.credential = POLICY_NONE;
+			return refuse_connection(c, &c->decision, EVENT_CAUSE_CLIENT,
+				"the sandbox closed the connection before it said what it wants");
+		}
+	}
+}
+
+/* Nothing, or not enough, was said. A connection that is only observed may be one where the server speaks first. */
+enum client_state client_peek_timeout(struct client *c)
+{
+	return opaque(c);
+}
+
+/* --- CONNECT (RFC 9110 section 9.3.6) --- */
+
+static bool connect_is_allowed(const struct client *c, const struct destination *d, struct policy_decision *decision)
+{
+	struct policy_request q;
+
+	dest_question(d, &q);
+	if (policy_decide_tls(c->proxy->config.policy, &q, decision) != POLICY_TLS_REFUSE)
+		return true;
+	q.scheme = POLICY_HTTP;
+	policy_decide(c->proxy->config.policy, &q, decision);
+	if (decision->verdict == POLICY_ALLOW)
+		return true;
+	q.scheme = POLICY_TCP;
+	policy_decide(c->proxy->config.policy, &q, decision);
+	return decision->verdict == POLICY_ALLOW;
+}
+
+enum client_state client_connect(struct client *c)
+{
+	static const char accepted[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+	struct exchange *ex = c->exchange;
+	struct url_authority *a = &ex->request.authority;
+	struct destination *d = &ex->destination;
+	struct slice name;
+
+	ex->client_version = ex->request.version;
+	ex->request_done = true;
+	ex->scheme = SLICE("https");
+	c->keep_alive = false;
+	d->port = a->port;
+	if (a->host_n)
+		destination_set_host(d, slice_of(a->host, a->host_n));
+	else if (names_lookup(c->proxy->config.names, &a->address, &name))
+		destination_set_host(d, name);
+	else
+		d->address = a->address;
+	if (!c->explicit_proxy || c->connected) {
+		exchange_refuse(ex, 400, EVENT_CAUSE_CLIENT, "CONNECT is for the proxy port only");
+		return CLIENT_EXCHANGE;
+	}
+	if (!connect_is_allowed(c, d, &ex->judgement.decision)) {
+		exchange_refuse(ex, 403, EVENT_CAUSE_POLICY, NULL);
+		return CLIENT_EXCHANGE;
+	}
+	c->destination = *d;
+	c->connected = true;
+	c->exchange = NULL;
+	exchange_drop(ex);
+	http1_reset(&c->http1);
+	link_write(&c->link, accepted, sizeof accepted - 1);
+	return CLIENT_PEEK;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The proxy as a whole: its shared means, its listeners, its bounds, holding, pausing and draining. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proxy/client.h"
+
+#define ACCEPT_BATCH 64
+
+/* --- deadlines: each list knows what it holds --- */
+
+#define CLIENT_WAIT(name, wait)                                                                                   \
+	static void name(struct loop_deadline *d)                                                                 \
+	{                                                                                                         \
+		client_on_deadline(container_of(d, struct client, deadline), wait);                               \
+	}
+#define UPSTREAM_WAIT(name, wait)                                                                                 \
+	static void name(struct loop_deadline *d)                                                                 \
+	{                                                                                                         \
+		upstream_on_deadline(container_of(d, struct upstream, deadline), wait);                           \
+	}
+CLIENT_WAIT(on_hello, WAIT_HELLO)
+CLIENT_WAIT(on_silent, WAIT_SILENT)
+CLIENT_WAIT(on_header, WAIT_HEADER)
+CLIENT_WAIT(on_client_idle, WAIT_IDLE)
+CLIENT_WAIT(on_linger, WAIT_LINGER)
+UPSTREAM_WAIT(on_connect, WAIT_CONNECT)
+UPSTREAM_WAIT(on_response, WAIT_RESPONSE)
+UPSTREAM_WAIT(on_pooled, WAIT_POOLED)
+
+static void on_request(struct loop_deadline *d)
+{
+	exchange_on_deadline(container_of(d, struct exchange, whole));
+}
+
+static int open_waits(struct proxy *p)
+{
+	const struct config_timeouts *t = &p->config.timeouts;
+	const struct {
+		int64_t delay_ms;
+		void (*on_time)(struct loop_deadline *);
+	} waits[WAIT_COUNT] = {
+		[WAIT_HELLO] = {t->hello_ms, on_hello},
+		[WAIT_SILENT] = {t->hello_ms < SILENT_MS ? t->hello_ms : SILENT_MS, on_silent},
+		[WAIT_HEADER] = {t->header_ms, on_header},
+		[WAIT_IDLE] = {t->idle_ms, on_client_idle},
+		[WAIT_LINGER] = {LINGER_MS, on_linger},
+		[WAIT_CONNECT] = {(int64_t)t->connect_ms + t->resolve_ms, on_connect},
+		[WAIT_RESPONSE] = {t->response_ms, on_response},
+		[WAIT_POOLED] = {t->idle_ms, on_pooled},
+		[WAIT_REQUEST] = {t->request_ms ? t->request_ms : REQUEST_FOREVER_MS, on_request},
+		[WAIT_TUNNEL] = {t->idle_ms, tunnel_on_deadline},
+		[WAIT_DATAGRAM] = {t->udp_idle_ms, flow_on_deadline},
+	};
+
+	for (size_t i = 0; i < WAIT_COUNT; i++)
+		if (loop_deadlines_open(p->config.loop, &p->waits[i], waits[i].delay_ms, waits[i].on_time) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+/* --- certificates for the connection whose handshake goes on right now --- */
+
+static struct tls_identity *identity_for(void *context, struct slice sni)
+{
+	struct proxy *p = context;
+	const struct client *c = p->shaking_hands;
+	struct policy_request q = {.port = c->destination.port};
+	struct policy_decision decision;
+	bool mentioned;
+
+	(void)sni; /* client.c has read it from the ClientHello already */
+	q.host = c->sni_n ? slice_of(c->sni, c->sni_n) : destination_host(&c->destination);
+	q.address = q.host.n ? (struct ip){0} : c->destination.address;
+	mentioned = q.host.n ? policy_mentions_host(p->config.policy, q.host)
+			     : policy_decide_tls(p->config.policy, &q, &decision) != POLICY_TLS_REFUSE;
+	return mint_get(p->config.mint, q.host, &q.address, mentioned, loop_now_ms(p->config.loop));
+}
+
+/* --- life --- */
+
+struct proxy *proxy_new(const struct proxy_config *config)
+{
+	struct proxy *p = calloc(1, sizeof *p);
+
+	if (!p)
+		return NULL;
+	p->config = *config;
+	list_init(&p->clients);
+	list_init(&p->upstreams);
+	buf_init(&p->text, LINK_OUT_MAX);
+	buf_init(&p->unpacked, LINK_OUT_MAX);
+	if (link_shared_init(&p->links, config->loop) < 0)
+		goto fail;
+	p->plain = malloc(LINK_CHUNK);
+	p->tls_server = tls_server_new(identity_for, p);
+	p->tls_client = tls_client_new(config->trust);
+	p->datagrams = datagram_relay_new(p);
+	if (!p->plain || !p->tls_server || !p->tls_client || !p->datagrams || open_waits(p) < 0 ||
+		secret_alloc(&p->secret_text, SECRET_MAX) < 0)
+		goto fail;
+	return p;
+fail:
+	proxy_free(p);
+	return NULL;
+}
+
+void proxy_free(struct proxy *p)
+{
+	if (!p)
+		return;
+	while (!list_is_empty(&p->clients)) {
+		struct client *c = container_of(p->clients.next, struct client, list);
+
+		client_close(c);
+		loop_task_cancel(p->config.loop, &c->bury);
+		c->bury.run(&c->bury);
+	}
+	while (!list_is_empty(&p->upstreams)) {
+		struct upstream *u = container_of(p->upstreams.next, struct upstream, all);
+
+		upstream_close(u);
+		loop_task_cancel(p->config.loop, &u->bury);
+		u->bury.run(&u->bury);
+	}
+	datagram_relay_free(p->datagrams);
+	for (size_t i = 0; i < p->listener_count; i++) {
+		loop_io_close(&p->listeners[i].io);
+		close(p->listeners[i].fd);
+	}
+	while (p->free_exchanges) {
+		struct exchange *ex = p->free_exchanges;
+
+		p->free_exchanges = ex->next_free;
+		free(ex);
+	}
+	for (size_t i = 0; i < p->pipe_count; i++) {
+		close(p->pipes[i][0]);
+		close(p->pipes[i][1]);
+	}
+	for (size_t i = 0; i < WAIT_COUNT; i++)
+		loop_deadlines_close(&p->waits[i]);
+	tls_server_free(p->tls_server);
+	tls_client_free(p->tls_client);
+	secret_free(&p->secret_text);
+	link_shared_fini(&p->links);
+	buf_fini(&p->text);
+	buf_fini(&p->unpacked);
+	free(p->plain);
+	free(p);
+}
+
+/* --- accepting --- */
+
+static bool may_accept(const struct proxy *p)
+{
+	return !p->draining && !p->held && p->client_count < p->config.limits.connections;
+}
+
+/* A connection beyond the bound waits in the kernel's backlog until another one ends. */
+static void on_accept(struct loop_io *io, unsigned events)
+{
+	struct listener *l = container_of(io, struct listener, io);
+
+	(void)events;
+	for (unsigned i = 0; i < ACCEPT_BATCH; i++) {
+		struct sockaddr_storage from;
+		socklen_t n = sizeof from;
+		int fd;
+
+		if (!may_accept(l->proxy)) {
+			l->paused = true;
+			return;
+		}
+		fd = accept4(l->fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0) {
+			if (errno == ECONNABORTED || errno == EINTR)
+				continue;
+			/* Out of descriptors or memory: tried again when a connection ends. */
+			l->paused = errno != EAGAIN && errno != EWOULDBLOCK;
+			return;
+		}
+		client_open(l->proxy, fd, (struct sockaddr *)&from);
+	}
+	loop_task_queue(l->proxy->config.loop, &l->more);
+}
+
+static void on_more(struct loop_task *task)
+{
+	struct listener *l = container_of(task, struct listener, more);
+
+	on_accept(&l->io, LOOP_READ);
+}
+
+static void resume_accepting(struct proxy *p)
+{
+	if (!may_accept(p))
+		return;
+	for (size_t i = 0; i < p->listener_count; i++)
+		if (p->listeners[i].paused) {
+			p->listeners[i].paused = false;
+			loop_task_queue(p->config.loop, &p->listeners[i].more);
+		}
+}
+
+int proxy_serve_tcp(struct proxy *p, int fd)
+{
+	struct listener *l;
+
+	if (p->listener_count == PROXY_LISTENERS_MAX) {
+		close(fd);
+		return -ENOSPC;
+	}
+	l = &p->listeners[p->listener_count];
+	l->proxy = p;
+	l->fd = fd;
+	l->more.run = on_more;
+	if (loop_io_open(p->config.loop, &l->io, fd, LOOP_READ, on_accept) < 0) {
+		close(fd);
+		return -ENOMEM;
+	}
+	p->listener_count++;
+	return 0;
+}
+
+int proxy_serve_udp(struct proxy *p, int fd, uint16_t port)
+{
+	return datagram_relay_serve(p->datagrams, fd, port);
+}
+
+/* --- holding, pausing, draining --- */
+
+void proxy_client_gone(struct proxy *p)
+{
+	p->client_count--;
+	resume_accepting(p);
+	proxy_maybe_idle(p);
+}
+
+void proxy_hold(struct proxy *p, bool hold)
+{
+	if (p->held == hold)
+		return;
+	p->held = hold;
+	if (hold)
+		return;
+	resume_accepting(p);
+	for (struct list *l = p->clients.next; l != &p->clients; l = l->next)
+		client_wake(container_of(l, struct client, list));
+}
+
+void proxy_pause(struct proxy *p, const char *why)
+{
+	p->paused = why != NULL;
+	snprintf(p->pause_text, sizeof p->pause_text, "%s", why ? why : "");
+}
+
+void proxy_maybe_idle(struct proxy *p)
+{
+	void (*on_idle)(void *context) = p->on_idle;
+
+	if (!p->draining || !on_idle || p->client_count)
+		return;
+	p->on_idle = NULL;
+	on_idle(p->on_idle_context);
+}
+
+void proxy_drain(struct proxy *p, void (*on_idle)(void *context), void *context)
+{
+	struct list *next;
+
+	p->draining = true;
+	p->on_idle = on_idle;
+	p->on_idle_context = context;
+	for (size_t i = 0; i < p->listener_count; i++)
+		loop_io_close(&p->listeners[i].io);
+	while (pool_evict(p))
+		;
+	for (struct list *l = p->clients.next; l != &p->clients; l = next) {
+		struct client *c = container_of(l, struct client, list);
+
+		next = l->next;
+		if (c->state != CLIENT_EXCHANGE && c->state != CLIENT_CLOSED)
+			client_close(c);
+	}
+	proxy_maybe_idle(p);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is told to the audit log: one event per request, per connection without requests, per flow, per finding. */
+#include <netinet/in.h>
+
+#include "proxy/exchange.h"
+#include "vethguard/base/clock.h"
+
+uint64_t proxy_event_id(struct proxy *proxy)
+{
+	return (uint64_t)proxy->config.event_nonce << 32 | (uint32_t)++proxy->next_event;
+}
+
+void record_client(const struct client *c, struct event *e)
+{
+	e->src = c->src;
+	e->src_port = c->src_port;
+	e->dst = c->dst;
+	e->dst_port = c->dst_port;
+	e->protocol = IPPROTO_TCP;
+	e->sni = slice_of(c->sni, c->sni_n);
+	e->tls_version = c->tls_version;
+}
+
+static void record_decision(const struct proxy *proxy, const struct policy_decision *decision, struct event *e)
+{
+	struct policy_credential credential;
+
+	e->policy_reason = (uint8_t)decision->reason;
+	if (decision->rule != POLICY_NONE)
+		e->rule = policy_rule_name(proxy->config.policy, decision->rule);
+	if (decision->credential != POLICY_NONE) {
+		policy_credential(proxy->config.policy, decision->credential, &credential);
+		e->credential = credential.name;
+	}
+}
+
+static void put(const struct proxy *proxy, const struct event *e)
+{
+	proxy->config.record(proxy->config.context, e);
+}
+
+void record_exchange(struct exchange *ex)
+{
+	const struct http_field *agent = http_find(&ex->request.fields, HTTP_USER_AGENT);
+	struct event e = {
+		.id = ex->id,
+		.kind = EVENT_HTTP,
+		.time_ms = ex->start_ms,
+		.duration_us = (uint32_t)(clock_monotonic_us() - ex->start_us),
+		.decision = ex->state == EXCHANGE_REFUSED || ex->outcome == EVENT_DENIED ? EVENT_DENIED
+			: ex->judgement.decision.observed			       ? EVENT_OBSERVED
+										       : EVENT_ALLOWED,
+		.cause = ex->cause,
+		.host = destination_host(&ex->destination),
+		.bytes_out = ex->bytes_out,
+		.bytes_in = ex->bytes_in,
+		.scheme = ex->scheme,
+		.method = ex->request.fields.count || ex->request.version ? ex->request.method : SLICE(""),
+		.status = ex->status,
+		.http_version = ex->client_version,
+		.detail = slice_from_string(ex->detail),
+	};
+
+	record_client(ex->client, &e);
+	record_decision(ex->proxy, &ex->judgement.decision, &e);
+	if (ex->upstream)
+		ex->upstream_address = ex->upstream->address;
+	e.upstream = ex->upstream_address;
+	e.upstream_port = e.upstream.family ? ex->destination.port : 0;
+	e.dst_port = ex->client->explicit_proxy ? ex->destination.port : e.dst_port;
+	if (ex->request.version) {
+		e.target = ex->request.target;
+		e.user_agent = agent ? agent->value : SLICE("");
+	}
+	put(ex->proxy, &e);
+	if (ex->masking && ex->mask.found)
+		record_finding(ex->proxy, ex->client, EVENT_FINDING_CREDENTIAL_ECHO, ex->id, e.rule,
+			"the upstream sent the credential back; it was covered before it reached the sandbox");
+	if (ex->cause == EVENT_CAUSE_ADDRESS)
+		record_finding(ex->proxy, ex->client, EVENT_FINDING_PRIVATE_ADDRESS, ex->id, e.rule, ex->detail);
+}
+
+void record_connection(const struct client *c, const struct policy_decision *decision, enum event_decision outcome,
+	enum event_cause cause, const char *detail, uint64_t bytes_out, uint64_t bytes_in, const struct ip *upstream)
+{
+	struct event e = {
+		.id = proxy_event_id(c->proxy),
+		.kind = EVENT_CONNECTION,
+		.time_ms = c->start_ms,
+		.duration_us = (uint32_t)((clock_real_ms() - c->start_ms) * 1000),
+		.decision = outcome,
+		.cause = cause,
+		.host = c->sni_n ? slice_of(c->sni, c->sni_n) : destination_host(&c->destination),
+		.bytes_out = bytes_out,
+		.bytes_in = bytes_in,
+		.passthrough = c->passthrough,
+		.detail = slice_from_string(detail),
+	};
+
+	record_client(c, &e);
+	record_decision(c->proxy, decision, &e);
+	e.dst_port = c->destination.port;
+	if (upstream) {
+		e.upstream = *upstream;
+		e.upstream_port = c->destination.port;
+	}
+	put(c->proxy, &e);
+	if (cause == EVENT_CAUSE_ADDRESS)
+		record_finding(c->proxy, c, EVENT_FINDING_PRIVATE_ADDRESS, e.id, e.rule, detail);
+}
+
+void record_finding(struct proxy *proxy, const struct client *c, enum event_finding finding, uint64_t about,
+	struct slice rule, const char *detail)
+{
+	struct event e = {
+		.id = proxy_event_id(proxy),
+		.kind = EVENT_FINDING,
+		.time_ms = clock_real_ms(),
+		.decision = EVENT_DENIED,
+		.finding = finding,
+		.about = about,
+		.rule = rule,
+		.host = destination_host(&c->destination),
+		.detail = slice_from_string(detail),
+	};
+
+	record_client(c, &e);
+	put(proxy, &e);
+}

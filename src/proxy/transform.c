@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What changes on the way through: the credential goes into the request, its traces are covered in the response.
+ *
+ * So that a response can be read, a request with a credential asks for identity or gzip only; gzip is unpacked here and
+ * goes to the client plain. A response in any other coding is refused: it could carry the credential unseen. Unpacking
+ * obeys back-pressure like everything else: input that the client has no room for waits in ex->packed.
+ */
+#include <errno.h>
+
+#include "proxy/exchange.h"
+
+#define UNPACK_STEP (64u << 10)
+
+/* --- the request --- */
+
+int exchange_send_plain(struct exchange *ex)
+{
+	struct buf *text = &ex->proxy->text;
+	int r;
+
+	http_drop_hop_by_hop(&ex->request.fields);
+	buf_consume(text, text->len);
+	r = http1_write_request(text, &ex->request, ex->request.has_query, ex->request.query, SLICE(""));
+	if (r == 0)
+		link_write(&ex->upstream->link, buf_bytes(text), text->len);
+	return r;
+}
+
+/* Only codings that can be unpacked here. A part of a gzip stream cannot, so a range is asked for as it is. */
+static void limit_codings(struct http_fields *fields)
+{
+	const struct http_field *accepted = http_find(fields, HTTP_ACCEPT_ENCODING);
+	bool gzip = accepted && http_list_has(accepted->value, SLICE("gzip")) && !http_find(fields, HTTP_RANGE);
+
+	http_drop(fields, SLICE("accept-encoding"));
+	http_add(fields, SLICE("Accept-Encoding"), gzip ? SLICE("gzip") : SLICE("identity"));
+}
+
+/* The sandbox's query without the injected parameter, then that parameter. out holds the credential. */
+static int inject_query(struct buf *out, const struct http_request *r, struct slice name, struct slice value)
+{
+	struct slice rest = r->has_query ? r->query : SLICE("");
+	int e = 0;
+
+	while (rest.n && e == 0) {
+		ptrdiff_t amp = slice_find_byte(rest, '&');
+		size_t n = amp < 0 ? rest.n : (size_t)amp;
+		struct slice pair = slice_of(rest.p, n);
+		bool same = pair.n >= name.n && memcmp(pair.p, name.p, name.n) == 0 &&
+			(pair.n == name.n || pair.p[name.n] == '=');
+
+		if (!same && pair.n) {
+			e = buf_append_slice(out, pair);
+			if (e == 0)
+				e = buf_append_slice(out, SLICE("&"));
+		}
+		rest = amp < 0 ? SLICE("") : slice_of(rest.p + n + 1, rest.n - n - 1);
+	}
+	if (e == 0)
+		e = buf_append_slice(out, name);
+	if (e == 0)
+		e = buf_append_slice(out, SLICE("="));
+	if (e == 0)
+		e = buf_append_slice(out, value);
+	return e;
+}
+
+/* A buffer over a part of the locked scratch memory: it never grows, so nothing moves to ordinary memory. */
+static struct buf secret_part(struct proxy *proxy, size_t at, size_t n)
+{
+	return (struct buf){.mem = proxy->secret_text.p + at, .cap = n, .max = n};
+}
+
+int exchange_send_with_credential(struct exchange *ex)
+{
+	struct proxy *proxy = ex->proxy;
+	struct policy_credential spec;
+	struct buf extra = secret_part(proxy, 0, SECRET_MAX / 4);
+	struct buf head = secret_part(proxy, SECRET_MAX / 4, SECRET_MAX - SECRET_MAX / 4);
+	struct slice value = secret_slice(&ex->credential->rendered);
+	struct http_request *r = &ex->request;
+	int e;
+
+	policy_credential(proxy->config.policy, ex->judgement.decision.credential, &spec);
+	http_drop_hop_by_hop(&r->fields);
+	limit_codings(&r->fields);
+	if (r->wants_websocket) /* deflated frames could not be read */
+		http_drop(&r->fields, SLICE("sec-websocket-extensions"));
+	if (spec.inject == POLICY_INJECT_QUERY) {
+		e = inject_query(&extra, r, spec.field, value);
+		if (e == 0)
+			e = http1_write_request(&head, r, true, buf_slice(&extra), SLICE(""));
+	} else {
+		struct slice field = inject_field(&spec);
+
+		http_drop(&r->fields, field);
+		e = buf_append_slice(&extra, field);
+		if (e == 0)
+			e = buf_append_slice(&extra, SLICE(": "));
+		if (e == 0)
+			e = buf_append_slice(&extra, value);
+		if (e == 0)
+			e = buf_append_slice(&extra, SLICE("\r\n"));
+		if (e == 0)
+			e = http1_write_request(&head, r, r->has_query, r->query, buf_slice(&extra));
+	}
+	if (e == 0)
+		link_write_secret(&ex->upstream->link, buf_bytes(&head), head.len);
+	secret_wipe(extra.mem, extra.len);
+	secret_wipe(head.mem, head.len);
+	return e;
+}
+
+/* Fields that may not come in a trailer (RFC 9110 section 6.5.1), and those that carry credentials. */
+static bool may_trail(struct slice name)
+{
+	static const struct slice never[] = {{"transfer-encoding", 17}, {"content-length", 14}, {"host", 4},
+		{"authorization", 13}, {"cookie", 6}, {"content-encoding", 16}, {"content-type", 12}, {"trailer", 7},
+		{"connection", 10}, {"te", 2}, {"expect", 6}, {"upgrade", 7}, {"set-cookie", 10}};
+
+	for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+		if (slice_equals_ignoring_case(name, never[i]))
+			return false;
+	return true;
+}
+
+void exchange_write_trailers(struct link *link, struct slice trailers)
+{
+	while (trailers.n) {
+		const char *lf = memchr(trailers.p, '\n', trailers.n);
+		size_t n = lf ? (size_t)(lf - trailers.p) + 1 : trailers.n;
+		ptrdiff_t colon = slice_find_byte(slice_of(trailers.p, n), ':');
+
+		if (colon > 0 && may_trail(slice_of(trailers.p, (size_t)colon)))
+			link_write(link, trailers.p, n);
+		trailers = slice_of(trailers.p + n, trailers.n - n);
+	}
+	link_write(link, "\r\n", 2);
+}
+
+/* Fields in which SDKs send a key: a placeholder there is what the sandbox is meant to send. */
+static bool carries_keys(const struct http_field *f)
+{
+	static const struct slice names[] = {{"x-api-key", 9}, {"api-key", 7}, {"x-goog-api-key", 14},
+		{"private-token", 13}, {"x-auth-token", 12}, {"job-token", 9}, {"x-github-token", 14}};
+
+	if (f->known == HTTP_AUTHORIZATION)
+		return true;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (slice_equals_ignoring_case(f->name, names[i]))
+			return true;
+	return false;
+}
+
+void exchange_check_placeholders(struct exchange *ex)
+{
+	const struct credential_store *store = ex->proxy->config.credentials;
+	struct http_request *r = &ex->request;
+	const char *where = NULL;
+	size_t at, n;
+
+	for (size_t i = 0; i < r->fields.count; i++) {
+		struct http_field *f = &r->fields.items[i];
+		uint32_t credential = credential_store_find_placeholder(store, f->value, &at, &n);
+
+		if (credential == POLICY_NONE)
+			continue;
+		if (carries_keys(f) && ex->judgement.allowed && credential == ex->judgement.decision.credential)
+			f->dropped = true; /* the real one takes its place */
+		else
+			where = "a credential's placeholder was sent where it does not belong: in a header field";
+	}
+	if (credential_store_find_placeholder(store, r->target, &at, &n) != POLICY_NONE &&
+		!(ex->judgement.allowed && ex->judgement.decision.credential != POLICY_NONE))
+		where = "a credential's placeholder was sent where it does not belong: in the URL";
+	if (where)
+		record_finding(ex->proxy, ex->client, EVENT_FINDING_PLACEHOLDER_LEAK, ex->id, SLICE(""), where);
+}
+
+/* --- the response's head --- */
+
+static void mask_fields(struct exchange *ex, struct http_response *r)
+{
+	const struct mask *mask = ex->credential->mask;
+	uint64_t found = mask_in_place(mask, (uint8_t *)(uintptr_t)r->reason.p, r->reason.n);
+
+	/* The slices point into the upstream parser's own buffer, which nobody else reads any more. */
+	for (size_t i = 0; i < r->fields.count; i++) {
+		struct http_field *f = &r->fields.items[i];
+
+		found += mask_in_place(mask, (uint8_t *)(uintptr_t)f->value.p, f->value.n);
+		found += mask_in_place(mask, (uint8_t *)(uintptr_t)f->name.p, f->name.n);
+	}
+	ex->mask.found += found;
+}
+
+int exchange_begin_masking(struct exchange *ex, struct http_response *r, enum event_cause *cause, const char **why)
+{
+	const struct http_field *coding = http_find(&r->fields, HTTP_CONTENT_ENCODING);
+
+	*cause = EVENT_CAUSE_LIMIT;
+	*why = "no memory to read the response";
+	if (mask_stream_init(&ex->mask, ex->credential->mask) < 0)
+		return -1;
+	ex->masking = true;
+	mask_fields(ex, r);
+	if (!coding || coding->value.n == 0 || slice_equals_ignoring_case(coding->value, SLICE("identity")))
+		return 0;
+	if (r->body == HTTP_BODY_NONE || ex->head_request)
+		return 0;
+	if (!slice_equals_ignoring_case(coding->value, SLICE("gzip")) &&
+		!slice_equals_ignoring_case(coding->value, SLICE("x-gzip"))) {
+		*cause = EVENT_CAUSE_UNREADABLE;
+		*why = "the upstream's response is in a content coding that cannot be searched for the credential";
+		return -1;
+	}
+	ex->unpack = unpack_new();
+	if (!ex->unpack)
+		return -1;
+	buf_init(&ex->packed, 2 * LINK_CHUNK);
+	http_drop(&r->fields, SLICE("content-encoding"));
+	r->body = HTTP_BODY_CHUNKED;
+	return 0;
+}
+
+void exchange_frame_response(struct exchange *ex, struct http_response *r)
+{
+	bool bodyless = ex->head_request || r->status == 204 || r->status == 304;
+
+	if (bodyless) {
+		if (r->body != HTTP_BODY_LENGTH)
+			r->body = HTTP_BODY_NONE;
+	} else if (r->body == HTTP_BODY_CHUNKED || r->body == HTTP_BODY_UNTIL_CLOSE) {
+		r->body = ex->client_version >= 11 ? HTTP_BODY_CHUNKED : HTTP_BODY_UNTIL_CLOSE;
+	}
+	ex->client_body = bodyless ? HTTP_BODY_NONE : r->body;
+}
+
+void exchange_pass_interim(struct exchange *ex, struct http_response *r)
+{
+	http_drop_hop_by_hop(&r->fields);
+	r->body = HTTP_BODY_NONE;
+	if (ex->credential)
+		for (size_t i = 0; i < r->fields.count; i++)
+			r->fields.items[i].dropped = true;
+	ex->ops->response_head(ex, r, SLICE(""));
+}
+
+bool exchange_upgrade(struct exchange *ex, struct http_response *r)
+{
+	const struct http_field *upgrade = http_find(&r->fields, HTTP_UPGRADE);
+	enum event_cause cause;
+	const char *why = "no memory to read the response";
+
+	if (!ex->request.wants_websocket || !upgrade ||
+		!slice_equals_ignoring_case(upgrade->value, SLICE("websocket"))) {
+		exchange_upstream_failed(ex, EVENT_CAUSE_UPSTREAM, "the upstream switched protocols without being asked");
+		return false;
+	}
+	if (ex->credential) {
+		http_drop(&r->fields, SLICE("content-encoding"));
+		if (exchange_begin_masking(ex, r, &cause, &why) < 0) {
+			exchange_upstream_failed(ex, cause, why);
+			return false;
+		}
+	}
+	http_drop_hop_by_hop(&r->fields);
+	r->body = HTTP_BODY_NONE;
+	ex->client_body = HTTP_BODY_UNTIL_CLOSE;
+	ex->status = 101;
+	ex->head_sent = true;
+	ex->state = EXCHANGE_UPGRADED;
+	ex->request_done = false;
+	ex->upstream->raw = true;
+	ex->ops->response_head(ex, r, SLICE("websocket"));
+	ex->ops->request_resume(ex);
+	return true;
+}
+
+/* --- the response's body --- */
+
+static void send_body(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	if (n == 0)
+		return;
+	ex->bytes_in += n;
+	ex->ops->response_body(ex, p, n);
+}
+
+/* Covers the credential and sends what is certain. */
+static void mask_and_send(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	struct buf *text = &ex->proxy->text;
+
+	if (!ex->masking || mask_stream_clean(&ex->mask, p, n)) {
+		send_body(ex, p, n);
+		return;
+	}
+	buf_consume(text, text->len);
+	if (mask_stream_feed(&ex->mask, p, n, text) < 0) {
+		ex->damaged = true;
+		return;
+	}
+	send_body(ex, buf_bytes(text), text->len);
+}
+
+/* Unpacks from p while the client has room; what is left goes to (or stays in) ex->packed. */
+static size_t unpack_some(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	struct buf *plain = &ex->proxy->unpacked;
+	size_t total = 0;
+
+	while ((total < n || ex->unpack_more) && !ex->damaged && !ex->ops->congested(ex)) {
+		size_t used = 0;
+
+		buf_consume(plain, plain->len);
+		if (unpack_feed(ex->unpack, p + total, n - total, &used, plain, UNPACK_STEP) < 0) {
+			ex->damaged = true;
+			break;
+		}
+		ex->unpack_more = plain->len >= UNPACK_STEP;
+		mask_and_send(ex, buf_bytes(plain), plain->len);
+		total += used;
+		if (used == 0 && plain->len == 0)
+			break;
+	}
+	return total;
+}
+
+void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	size_t used;
+
+	if (!ex->unpack) {
+		mask_and_send(ex, p, n);
+		return;
+	}
+	used = ex->packed.len ? 0 : unpack_some(ex, p, n);
+	if (!ex->damaged && used < n && buf_append(&ex->packed, p + used, n - used) < 0)
+		ex->damaged = true;
+}
+
+bool exchange_unpack_more(struct exchange *ex)
+{
+	if (!ex->unpack)
+		return true;
+	buf_consume(&ex->packed, unpack_some(ex, buf_bytes(&ex->packed), ex->packed.len));
+	return (ex->packed.len == 0 && !ex->unpack_more) || ex->damaged;
+}
+
+int exchange_flush_body(struct exchange *ex)
+{
+	struct buf *text = &ex->proxy->text;
+
+	if (ex->damaged || (ex->unpack && !unpack_complete(ex->unpack)))
+		return -EBADMSG;
+	if (!ex->masking)
+		return 0;
+	buf_consume(text, text->len);
+	if (mask_stream_end(&ex->mask, text) < 0)
+		return -EBADMSG;
+	send_body(ex, buf_bytes(text), text->len);
+	return 0;
+}

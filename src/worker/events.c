@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events on their way to the recorder. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "worker/worker.h"
+
+static void drain_backlog(struct events *ev)
+{
+	while (ev->backlog.len >= 2) {
+		const uint8_t *p = buf_bytes(&ev->backlog);
+		size_t n = (size_t)p[0] << 8 | p[1];
+
+		if (ring_write(&ev->ring, p + 2, n) == -EAGAIN)
+			return;
+		buf_consume(&ev->backlog, n + 2);
+	}
+	buf_fini(&ev->backlog);
+	if (ev->worker->proxy)
+		proxy_hold(ev->worker->proxy, false);
+}
+
+static void on_space(struct loop_io *io, unsigned what)
+{
+	struct events *ev = container_of(io, struct events, space);
+	uint64_t count;
+
+	(void)what;
+	if (read(io->fd, &count, sizeof count) < 0 && errno != EAGAIN)
+		worker_fail(ev->worker, "the event ring cannot be waited for");
+	else
+		drain_backlog(ev);
+}
+
+int events_open(struct events *ev, struct worker *w, int memory_fd, int data_fd, int space_fd)
+{
+	int r = ring_open_writer(&ev->ring, memory_fd, data_fd, space_fd);
+
+	if (r < 0)
+		return r;
+	ev->worker = w;
+	buf_init(&ev->backlog, EVENT_BACKLOG_MAX);
+	return loop_io_open_level(w->loop, &ev->space, space_fd, LOOP_READ, on_space);
+}
+
+static void keep(struct events *ev, size_t n)
+{
+	uint8_t length[2] = {(uint8_t)(n >> 8), (uint8_t)n};
+
+	if (ev->worker->proxy)
+		proxy_hold(ev->worker->proxy, true);
+	if (buf_append(&ev->backlog, length, 2) < 0 || buf_append(&ev->backlog, ev->record, n) < 0)
+		worker_fail(ev->worker, "the recorder has not taken events for too long; nothing passes any more");
+}
+
+void events_put(struct events *ev, const struct event *event)
+{
+	size_t n = event_encode(event, ev->record, sizeof ev->record);
+
+	if (n == 0)
+		return;
+	if (ev->backlog.len || ring_write(&ev->ring, ev->record, n) == -EAGAIN)
+		keep(ev, n);
+}
+
+void events_close(struct events *ev)
+{
+	drain_backlog(ev);
+	loop_io_close(&ev->space);
+	buf_fini(&ev->backlog);
+	ring_close(&ev->ring);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vethguard-worker: the proxy of one sandbox. main() is the order of confinement: first word from the supervisor (with
+ * every descriptor it will ever have), empty root, ids, Landlock, seccomp; only then the parts that read what a sandbox
+ * sends.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "vethguard/jail/jail.h"
+#include "worker/worker.h"
+
+#define START_TIMEOUT_MS 10000
+#define EXIT_FAILED 125
+#define TCP_PORTS_MAX 1024
+
+static void must(const char *what, int r)
+{
+	if (r < 0)
+		die(EXIT_FAILED, "%s: %s", what, strerror(-r));
+}
+
+void worker_fail(struct worker *w, const char *format, ...)
+{
+	char text[512];
+	uint8_t message[1024];
+	struct message_text body;
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof text, format, ap);
+	va_end(ap);
+	body.text = slice_from_string(text);
+	log_error("%s", text);
+	if (w->supervisor.open)
+		ipc_send(&w->supervisor, message, message_text_encode(message, sizeof message, MESSAGE_FAILED, 0, &body),
+			NULL, 0);
+	w->status = EXIT_FAILED;
+	loop_stop(w->loop);
+}
+
+/* --- the supervisor --- */
+
+static int on_message(struct ipc_peer *peer, struct ipc_message *m)
+{
+	struct worker *w = container_of(peer, struct worker, supervisor);
+	struct message_text text;
+	char why[256];
+
+	switch (m->head.type) {
+	case MESSAGE_WORKER_PAUSE:
+		if (message_text_decode(&m->body, &text) < 0)
+			return -EBADMSG;
+		snprintf(why, sizeof why, "%.*s", SLICE_ARG(text.text));
+		if (w->proxy)
+			proxy_pause(w->proxy, why);
+		return 0;
+	case MESSAGE_WORKER_RESUME:
+		if (w->proxy)
+			proxy_pause(w->proxy, NULL);
+		return 0;
+	case MESSAGE_STOP:
+		worker_stop(w, m->head.id);
+		return 0;
+	default:
+		return -EBADMSG;
+	}
+}
+
+/* Without a supervisor nobody could stop this worker or mend its fence. */
+static void on_end(struct ipc_peer *peer, int error)
+{
+	struct worker *w = container_of(peer, struct worker, supervisor);
+
+	w->status = error ? EXIT_FAILED : w->status;
+	loop_stop(w->loop);
+}
+
+/* The first message and its descriptors. */
+static void receive_start(struct worker *w)
+{
+	struct ipc_message m;
+
+	w->start_message = malloc(MESSAGE_BYTES_MAX);
+	if (!w->start_message)
+		die(EXIT_FAILED, "no memory");
+	must("no word from the supervisor",
+		ipc_receive_blocking(IPC_SUPERVISOR_FD, START_TIMEOUT_MS, w->start_message, &m));
+	if (m.head.type != MESSAGE_WORKER_START || message_worker_start_decode(&m.body, &w->start) < 0)
+		die(EXIT_FAILED, "the supervisor's first message is not the one expected");
+	if (m.fd_count != MESSAGE_WORKER_FDS_BEFORE_LISTENERS + w->start.listener_count)
+		die(EXIT_FAILED, "the supervisor's first message came with %zu descriptors", m.fd_count);
+	memcpy(w->fds, m.fds, sizeof w->fds);
+	w->start_id = m.head.id;
+}
+
+/* Ports that may be dialled: those of the policy, and DNS over TCP is not spoken. */
+static void enter_jail(struct worker *w)
+{
+	struct jail_ids ids = jail_role_ids(JAIL_WORKER, (uint32_t)getpid());
+	uint16_t ports[TCP_PORTS_MAX];
+	size_t count = policy_tcp_ports(&w->policy, ports, TCP_PORTS_MAX);
+	int r;
+
+	must("cannot get an empty root", jail_empty_root());
+	must("cannot drop privileges", jail_drop(ids));
+	r = jail_landlock(ports, count > TCP_PORTS_MAX ? SIZE_MAX : count);
+	if (r != -EOPNOTSUPP)
+		must("cannot use Landlock", r);
+	must("cannot filter system calls", jail_seccomp(JAIL_WORKER));
+}
+
+int main(int argc, char **argv)
+{
+	static struct worker w;
+
+	(void)argv;
+	log_open("vethguard-worker", LOG_LEVEL_WARN);
+	jail_start(IPC_SUPERVISOR_FD + 1);
+	if (argc > 1)
+		die(EXIT_FAILED, "this program is started by vethguardd and takes no arguments");
+	receive_start(&w);
+	log_open("vethguard-worker", (enum log_level)w.start.log_level);
+	tls_library_init();
+	w.loop = loop_new();
+	if (!w.loop)
+		die(EXIT_FAILED, "no memory");
+	must("the policy cannot be used", worker_open_policy(&w));
+	enter_jail(&w);
+	must("no supervisor", ipc_peer_open(w.loop, &w.supervisor, IPC_SUPERVISOR_FD, "supervisor", on_message, on_end));
+	must("cannot begin", worker_prepare(&w));
+	must("the loop does not run", loop_run(w.loop));
+	return w.status;
+}

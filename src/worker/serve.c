@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Putting the worker together, and taking it down. */
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "vethguard/base/clock.h"
+#include "worker/worker.h"
+
+/* The order of descriptors in WORKER_START (wire/message.h). */
+enum { FD_POLICY, FD_TRUST, FD_RING, FD_RING_DATA, FD_RING_SPACE, FD_KEEPER };
+_Static_assert(FD_KEEPER + 1 == MESSAGE_WORKER_FDS_BEFORE_LISTENERS, "descriptors as wire/message.h counts them");
+
+/* Maps a whole memfd read-only; the mapping lives as long as the program. */
+static int map(int fd, const void **p, size_t *n)
+{
+	struct stat st;
+	void *m;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	*n = (size_t)st.st_size;
+	*p = "";
+	if (*n == 0)
+		return 0;
+	m = mmap(NULL, *n, PROT_READ, MAP_SHARED, fd, 0);
+	if (m == MAP_FAILED)
+		return -errno;
+	*p = m;
+	return 0;
+}
+
+static void record(void *context, const struct event *event)
+{
+	struct worker *w = context;
+
+	events_put(&w->events, event);
+}
+
+/* A DNS query: its event, and a finding where names look like carried data. */
+static void on_query(void *context, struct event *event)
+{
+	struct worker *w = context;
+	struct slice parent;
+	enum tunnel_sign sign;
+
+	event->id = proxy_event_id(w->proxy);
+	events_put(&w->events, event);
+	sign = tunnel_observe(w->tunnel_signs, event->host, loop_now_ms(w->loop), &parent);
+	if (sign != TUNNEL_NONE) {
+		struct event finding = {
+			.id = proxy_event_id(w->proxy),
+			.kind = EVENT_FINDING,
+			.time_ms = clock_real_ms(),
+			.decision = EVENT_DENIED,
+			.finding = EVENT_FINDING_DNS_TUNNEL,
+			.about = event->id,
+			.src = event->src,
+			.src_port = event->src_port,
+			.dst = event->dst,
+			.dst_port = event->dst_port,
+			.protocol = event->protocol,
+			.host = parent,
+			.detail = slice_from_string(tunnel_sign_text(sign)),
+		};
+
+		events_put(&w->events, &finding);
+	}
+}
+
+int worker_open_policy(struct worker *w)
+{
+	const void *p;
+	size_t n;
+	int r = map(w->fds[FD_POLICY], &p, &n);
+
+	if (r == 0)
+		r = policy_open(&w->policy, p, n);
+	w->policy_in_force = &w->policy;
+	return r;
+}
+
+static int open_trust(struct worker *w)
+{
+	const void *p;
+	size_t n;
+	int r = map(w->fds[FD_TRUST], &p, &n);
+
+	if (r == 0)
+		w->trust = tls_trust_new_borrowed(p, n);
+	return r < 0 ? r : w->trust ? 0 : -ENOMEM;
+}
+
+static int open_credentials(struct worker *w)
+{
+	int r = 0;
+
+	w->credentials = credential_store_new(w->loop, &w->policy, keeper_ask, w);
+	if (!w->credentials)
+		return -ENOMEM;
+	for (size_t i = 0; i < w->start.placeholder_count && r == 0; i++)
+		r = credential_store_set_placeholder(w->credentials, w->start.placeholders[i].credential,
+			w->start.placeholders[i].text);
+	return r;
+}
+
+int worker_prepare(struct worker *w)
+{
+	const struct message_worker_start *s = &w->start;
+	int r = open_trust(w);
+
+	if (r == 0)
+		r = open_credentials(w);
+	if (r == 0)
+		r = events_open(&w->events, w, w->fds[FD_RING], w->fds[FD_RING_DATA], w->fds[FD_RING_SPACE]);
+	if (r < 0)
+		return r;
+	w->names = names_new(&s->pool4, &s->pool6, s->limits.dns_names);
+	w->resolver = resolver_new(w->loop, s->servers, s->server_count, s->hosts, s->host_count, s->timeouts.resolve_ms);
+	w->tunnel_signs = tunnel_new();
+	if (!w->names || !w->resolver || !w->tunnel_signs)
+		return -ENOMEM;
+	return keeper_open(w, w->fds[FD_KEEPER]);
+}
+
+static int make_proxy(struct worker *w, struct ca *issuer)
+{
+	const struct message_worker_start *s = &w->start;
+	const struct mint_limits mint = {s->limits.leaf_certificates, s->limits.blocked_mints_per_min};
+	const struct responder_config responder = {
+		.loop = w->loop,
+		.policy = &w->policy_in_force,
+		.names = w->names,
+		.on_query = on_query,
+		.context = w,
+		.queries_per_s = s->limits.dns_queries_per_s,
+	};
+	struct proxy_config proxy = {
+		.loop = w->loop,
+		.policy = &w->policy,
+		.names = w->names,
+		.resolver = w->resolver,
+		.trust = w->trust,
+		.credentials = w->credentials,
+		.gate4 = s->gate4,
+		.gate6 = s->gate6,
+		.proxy_port = s->proxy_port,
+		.permit = s->permit,
+		.permit_count = s->permit_count,
+		.limits = s->limits,
+		.timeouts = s->timeouts,
+		.record = record,
+		.context = w,
+	};
+
+	random_bytes(&proxy.event_nonce, sizeof proxy.event_nonce);
+	w->mint = mint_new(issuer, &mint);
+	proxy.mint = w->mint;
+	w->proxy = w->mint ? proxy_new(&proxy) : NULL;
+	w->responder = w->proxy ? responder_new(&responder) : NULL;
+	return w->responder ? 0 : -ENOMEM;
+}
+
+static int listen_on(struct worker *w, size_t i)
+{
+	int fd = w->fds[MESSAGE_WORKER_FDS_BEFORE_LISTENERS + i];
+
+	switch (w->start.listeners[i].kind) {
+	case MESSAGE_LISTEN_TCP:
+		return proxy_serve_tcp(w->proxy, fd);
+	case MESSAGE_LISTEN_DNS_UDP:
+		return responder_serve_udp(w->responder, fd);
+	case MESSAGE_LISTEN_DNS_TCP:
+		return responder_serve_tcp(w->responder, fd);
+	case MESSAGE_LISTEN_UDP:
+		return proxy_serve_udp(w->proxy, fd, w->start.listeners[i].port);
+	}
+	return -EBADMSG;
+}
+
+void worker_serve(struct worker *w, struct ca *issuer)
+{
+	uint8_t message[64];
+	int r = make_proxy(w, issuer);
+
+	for (size_t i = 0; i < w->start.listener_count && r == 0; i++)
+		r = listen_on(w, i);
+	if (r < 0) {
+		worker_fail(w, "cannot serve: %s", strerror(-r));
+		return;
+	}
+	w->serving = true;
+	ipc_send(&w->supervisor, message, message_empty(message, sizeof message, MESSAGE_WORKER_READY, w->start_id), NULL, 0);
+}
+
+/* --- the end --- */
+
+static void on_idle(void *context)
+{
+	struct worker *w = context;
+	const struct message_text text = {SLICE("")};
+	uint8_t message[64];
+
+	responder_free(w->responder);
+	w->responder = NULL;
+	proxy_free(w->proxy); /* flows are recorded here */
+	w->proxy = NULL;
+	events_close(&w->events);
+	ipc_send(&w->supervisor, message, message_text_encode(message, sizeof message, MESSAGE_STOPPED, w->stop_id, &text),
+		NULL, 0);
+	loop_stop(w->loop);
+}
+
+static void on_finish(struct loop_task *task)
+{
+	struct worker *w = container_of(task, struct worker, finish);
+
+	on_idle(w);
+}
+
+static void when_idle(void *context)
+{
+	struct worker *w = context;
+
+	loop_task_queue(w->loop, &w->finish);
+}
+
+void worker_stop(struct worker *w, uint64_t id)
+{
+	w->stop_id = id;
+	w->finish.run = on_finish;
+	if (w->proxy)
+		proxy_drain(w->proxy, when_idle, w);
+	else
+		loop_task_queue(w->loop, &w->finish);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The worker: reads every hostile byte of one sandbox. main.c is the order of confinement, serve.c puts the parts
+ * together, events.c leads to the recorder, keeper.c to the keeper.
+ */
+#ifndef VETHGUARD_SRC_WORKER_WORKER_H
+#define VETHGUARD_SRC_WORKER_WORKER_H
+
+#include "vethguard/dns/tunnel.h"
+#include "vethguard/ipc/peer.h"
+#include "vethguard/ipc/ring.h"
+#include "vethguard/proxy/proxy.h"
+
+#define EVENT_BACKLOG_MAX (8u << 20) /* bytes of events that wait for the recorder; beyond, the worker ends */
+
+/* The way of events: encoded into the ring; when that is full, into the backlog, and no new work is begun until both
+ * have room. Nothing is dropped. */
+struct events {
+	struct worker *worker;
+	struct ring ring;
+	struct buf backlog;      /* records, each after a 2-byte length */
+	struct loop_io space;
+	uint8_t record[EVENT_BYTES_MAX];
+};
+
+struct worker {
+	struct loop *loop;
+	struct message_worker_start start; /* slices point into start_message */
+	uint8_t *start_message;
+	int fds[MESSAGE_FDS_MAX];
+	struct policy policy;
+	const struct policy *policy_in_force;
+	struct ipc_peer supervisor, keeper;
+	struct events events;
+	struct names *names;
+	struct resolver *resolver;
+	struct responder *responder;
+	struct tunnel *tunnel_signs;
+	struct tls_trust *trust;
+	struct credential_store *credentials;
+	struct mint *mint;
+	struct proxy *proxy;
+	uint64_t start_id, stop_id;
+	struct loop_task finish;
+	bool serving;
+	int status; /* exit status */
+};
+
+/* Ends the loop after telling the supervisor why. */
+void worker_fail(struct worker *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+int events_open(struct events *events, struct worker *w, int memory_fd, int data_fd, int space_fd);
+void events_put(struct events *events, const struct event *event);
+void events_close(struct events *events);
+
+/* Opens the pair to the keeper and asks for the CA; worker_serve() follows when it is there. */
+int keeper_open(struct worker *w, int fd);
+/* Asks for a credential's value: a credential_ask. */
+int keeper_ask(void *context, uint32_t credential);
+
+/* Maps the policy: before the jail, which needs its ports. 0 or -errno. */
+int worker_open_policy(struct worker *w);
+/* Everything but the CA is ready: makes the parts. 0 or -errno. */
+int worker_prepare(struct worker *w);
+/* The CA has come (taken): listens and reports READY. */
+void worker_serve(struct worker *w, struct ca *issuer);
+void worker_stop(struct worker *w, uint64_t id);
+
+#endif
