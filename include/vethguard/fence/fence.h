@@ -56,7 +56,7 @@ int fence_listen_on(const char *interface, int family, bool stream, uint16_t por
 /* An NFLOG socket bound to group with FENCE_SNAP_BYTES copy range and a large receive buffer, non-blocking and
  * close-on-exec, set up so that read() on it yields nfnetlink_log datagrams (wire/packet.h parses them), each within
  * FENCE_NFLOG_DATAGRAM_BYTES. Records that find the buffer full are lost without an error from read();
- * fence_counters_get() counts them all the same. The fd or -errno; -EBUSY: the group has a reader. */
+ * fence_counters_get() counts them all the same. The fd or -errno; -EPERM also where the group has a reader. */
 #define FENCE_NFLOG_DATAGRAM_BYTES 32768
 int fence_nflog_open(uint16_t group);
 

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Listeners and log sockets: their options, and what is refused. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <net/if.h>
+#include <netinet/tcp.h>
+
+#include "world.h"
+
+static void assert_option(int fd, int level, int name, int expected)
+{
+	int value = -1;
+	socklen_t n = sizeof(value);
+
+	assert_int_equal(getsockopt(fd, level, name, &value, &n), 0);
+	assert_int_equal(value, expected);
+}
+
+static void assert_flags(int fd)
+{
+	assert_true(fd >= 0);
+	assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	assert_int_equal(fcntl(fd, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+}
+
+static void listeners_have_their_options(void **state)
+{
+	int fd = fence_listen(4, true, 0, 7);
+
+	(void)state;
+	assert_flags(fd);
+	assert_option(fd, IPPROTO_IP, IP_TRANSPARENT, 1);
+	assert_option(fd, SOL_SOCKET, SO_ACCEPTCONN, 1);
+	assert_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, 0);
+	assert_int_not_equal(world_port(fd), 0);
+	close(fd);
+	fd = fence_listen(6, true, 0, 7);
+	assert_flags(fd);
+	assert_option(fd, IPPROTO_IPV6, IPV6_TRANSPARENT, 1);
+	assert_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	close(fd);
+	fd = fence_listen(4, false, 0, 0);
+	assert_flags(fd);
+	assert_option(fd, IPPROTO_IP, IP_TRANSPARENT, 1);
+	assert_option(fd, IPPROTO_IP, IP_RECVORIGDSTADDR, 1);
+	assert_option(fd, IPPROTO_IP, IP_PKTINFO, 1);
+	close(fd);
+	fd = fence_listen(6, false, 0, 0);
+	assert_flags(fd);
+	assert_option(fd, IPPROTO_IPV6, IPV6_RECVORIGDSTADDR, 1);
+	assert_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+	assert_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	close(fd);
+}
+
+static void both_families_share_a_port(void **state)
+{
+	int a = fence_listen(4, true, 0, 1), b = fence_listen(6, true, world_port(a), 1);
+	int c = fence_listen(4, false, world_port(a), 0);
+
+	(void)state;
+	assert_true(a >= 0 && b >= 0 && c >= 0);
+	assert_int_equal(world_port(a), world_port(b));
+	close(a);
+	close(b);
+	close(c);
+}
+
+static void a_port_in_use_is_refused(void **state)
+{
+	int tcp = fence_listen(4, true, 0, 1), udp = fence_listen(6, false, 0, 0);
+
+	(void)state;
+	assert_int_equal(fence_listen(4, true, world_port(tcp), 1), -EADDRINUSE);
+	assert_int_equal(fence_listen(6, false, world_port(udp), 0), -EADDRINUSE);
+	close(tcp);
+	close(udp);
+}
+
+static void bad_arguments_are_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(fence_listen(0, true, 0, 1), -EAFNOSUPPORT);
+	assert_int_equal(fence_listen(5, true, 0, 1), -EAFNOSUPPORT);
+	assert_int_equal(fence_listen(AF_INET6, true, 0, 1), -EAFNOSUPPORT);
+	assert_int_equal(fence_listen_on("nosuch0", 4, true, 0, 1), -ENODEV);
+}
+
+static void a_listener_of_an_interface_is_bound_to_it(void **state)
+{
+	int fd = fence_listen_on("lo", 4, true, 0, 1);
+	char name[IFNAMSIZ] = "";
+	socklen_t n = sizeof(name);
+
+	(void)state;
+	assert_flags(fd);
+	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, &n), 0);
+	assert_string_equal(name, "lo");
+	close(fd);
+}
+
+static void a_log_group_has_one_reader(void **state)
+{
+	int fd = fence_nflog_open(FENCE_NFLOG_GROUP), other;
+
+	(void)state;
+	assert_flags(fd);
+	assert_int_equal(fence_nflog_open(FENCE_NFLOG_GROUP), -EPERM);
+	other = fence_nflog_open(FENCE_NFLOG_GROUP + 1);
+	assert_flags(other);
+	close(fd);
+	fd = fence_nflog_open(FENCE_NFLOG_GROUP);
+	assert_flags(fd);
+	close(fd);
+	close(other);
+}
+
+static void an_idle_log_has_nothing_to_read(void **state)
+{
+	int fd = fence_nflog_open(FENCE_NFLOG_GROUP);
+	char byte;
+
+	(void)state;
+	assert_int_equal(read(fd, &byte, 1), -1);
+	assert_int_equal(errno, EAGAIN);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(listeners_have_their_options),
+	        cmocka_unit_test(both_families_share_a_port),
+	        cmocka_unit_test(a_port_in_use_is_refused),
+	        cmocka_unit_test(bad_arguments_are_refused),
+	        cmocka_unit_test(a_listener_of_an_interface_is_bound_to_it),
+	        cmocka_unit_test(a_log_group_has_one_reader),
+	        cmocka_unit_test(an_idle_log_has_nothing_to_read),
+	};
+
+	(void)world_setup;
+	(void)world_teardown;
+	(void)world_shell;
+	if (!world_privileges()) {
+		fprintf(stderr, "skipped: no network namespaces for this user\n");
+		return 0;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Links, addresses, routes, rules and neighbours in namespaces of the test's own. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "privileges.h"
+#include "vethguard/netlink/netlink.h"
+#include "vethguard/netlink/netns.h"
+
+static const uint8_t mac_a[6] = {2, 0, 0, 0, 0, 0xa}, mac_b[6] = {2, 0, 0, 0, 0, 0xb};
+
+struct body {
+	void (*test)(struct netlink *nl, int peer);
+};
+
+/*
+ * Each test runs in a fresh namespace, with a second one for the peer. The test's own thread goes
+ * there, because an assertion that fails in another one cannot be reported.
+ */
+static void each_in_a_new_namespace(void **state)
+{
+	const struct body *body = *state;
+	int peer = netns_new(), here = netns_new();
+	struct netlink *nl;
+
+	assert_true(here >= 0 && peer >= 0);
+	assert_int_equal(setns(here, CLONE_NEWNET), 0);
+	close(here);
+	assert_int_equal(netlink_open(&nl), 0);
+	body->test(nl, peer);
+	netlink_close(nl);
+	close(peer);
+}
+
+static struct ip address(const char *text)
+{
+	struct ip ip = {0};
+
+	assert_true(ip_parse(slice_from_string(text), &ip));
+	return ip;
+}
+
+static void assert_mac(const char *name, const uint8_t mac[6])
+{
+	struct ifreq r = {0};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", name);
+	assert_int_equal(ioctl(fd, SIOCGIFHWADDR, &r), 0);
+	assert_memory_equal(r.ifr_hwaddr.sa_data, mac, 6);
+	close(fd);
+}
+
+static int look_at_peer(void *context)
+{
+	(void)context;
+	assert_mac("inner", mac_b);
+	return 0;
+}
+
+static void add_pair(struct netlink *nl, int peer)
+{
+	assert_int_equal(netlink_veth_add(nl, "outer", mac_a, "inner", mac_b, peer), 0);
+}
+
+static void veth_has_its_ends_where_asked(struct netlink *nl, int peer)
+{
+	add_pair(nl, peer);
+	assert_mac("outer", mac_a);
+	assert_int_equal(netns_run(peer, look_at_peer, NULL), 0);
+	assert_int_equal(netlink_link_index(nl, "inner"), 0);
+	assert_true(netlink_link_index(nl, "outer") > 0);
+	assert_int_equal(netlink_link_delete(nl, "outer"), 0);
+	assert_int_equal(netlink_link_index(nl, "outer"), 0);
+}
+
+static void bad_links_are_refused(struct netlink *nl, int peer)
+{
+	static const char long_name[] = "sixteen-letters-";
+	int regular = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	assert_int_equal(netlink_veth_add(nl, "", mac_a, "inner", mac_b, peer), -EINVAL);
+	assert_int_equal(netlink_veth_add(nl, long_name, mac_a, "inner", mac_b, peer), -EINVAL);
+	assert_int_equal(netlink_veth_add(nl, "outer", mac_a, "", mac_b, peer), -EINVAL);
+	assert_int_equal(netlink_veth_add(nl, "outer", mac_a, long_name, mac_b, peer), -EINVAL);
+	assert_int_equal(netlink_veth_add(nl, "a/b", mac_a, "inner", mac_b, peer), -EINVAL);
+	assert_true(netlink_veth_add(nl, "outer", mac_a, "inner", mac_b, -1) < 0);
+	assert_true(netlink_veth_add(nl, "outer", mac_a, "inner", mac_b, regular) < 0);
+	assert_int_equal(netlink_link_index(nl, "outer"), 0);
+	add_pair(nl, peer);
+	assert_int_equal(netlink_veth_add(nl, "outer", mac_a, "other", mac_b, peer), -EEXIST);
+	assert_int_equal(netlink_link_delete(nl, "absent"), -ENODEV);
+	assert_int_equal(netlink_link_delete(nl, long_name), -EINVAL);
+	assert_int_equal(netlink_link_up(nl, "absent"), -ENODEV);
+	assert_int_equal(netlink_link_up(nl, ""), -EINVAL);
+	assert_int_equal(netlink_link_index(nl, "absent"), 0);
+	assert_int_equal(netlink_link_index(nl, long_name), 0);
+	close(regular);
+}
+
+static void assert_bindable(const char *text, int expected)
+{
+	struct ip ip = address(text);
+	struct sockaddr_storage ss;
+	socklen_t n = ip_to_sockaddr(&ip, 0, &ss);
+	int fd = socket(ip.family == 4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int result = bind(fd, (struct sockaddr *)&ss, n) < 0 ? errno : 0;
+
+	assert_int_equal(result, expected);
+	close(fd);
+}
+
+static void addresses_are_usable_at_once(struct netlink *nl, int peer)
+{
+	struct ip v4 = address("10.1.2.1"), v6 = address("fd01::1");
+
+	add_pair(nl, peer);
+	assert_bindable("fd01::1", EADDRNOTAVAIL);
+	assert_int_equal(netlink_link_up(nl, "outer"), 0);
+	assert_int_equal(netlink_address_add(nl, "outer", &v4, 30), 0);
+	assert_int_equal(netlink_address_add(nl, "outer", &v6, 64), 0);
+	assert_bindable("10.1.2.1", 0);
+	assert_bindable("10.1.2.3", EADDRNOTAVAIL);
+	assert_bindable("fd01::1", 0); /* no duplicate address detection to wait for */
+}
+
+static void bad_addresses_are_refused(struct netlink *nl, int peer)
+{
+	struct ip v4 = address("10.1.2.1"), v6 = address("fd01::1"), none = {0};
+
+	add_pair(nl, peer);
+	assert_int_equal(netlink_address_add(nl, "outer", &none, 30), -EAFNOSUPPORT);
+	assert_int_equal(netlink_address_add(nl, "outer", &v4, 33), -EINVAL);
+	assert_int_equal(netlink_address_add(nl, "outer", &v6, 129), -EINVAL);
+	assert_int_equal(netlink_address_add(nl, "absent", &v4, 30), -ENODEV);
+	assert_int_equal(netlink_address_add(nl, "outer", &v4, 30), 0);
+	assert_int_equal(netlink_address_add(nl, "outer", &v4, 30), -EEXIST);
+	assert_int_equal(netlink_route_default(nl, "outer", &none), -EAFNOSUPPORT);
+	assert_int_equal(netlink_route_default(nl, "absent", &v4), -ENODEV);
+	assert_int_equal(netlink_neighbour_permanent(nl, "outer", &none, mac_b), -EAFNOSUPPORT);
+	assert_int_equal(netlink_neighbour_permanent(nl, "absent", &v4, mac_b), -ENODEV);
+}
+
+/* The exit status of a command line in the namespace of this thread. */
+static int shell(const char *line)
+{
+	return system(line);
+}
+
+static void routes_and_neighbours(struct netlink *nl, int peer)
+{
+	struct ip v4 = address("10.1.2.1"), v6 = address("fd01::1");
+	struct ip gate4 = address("10.1.2.2"), gate6 = address("fd01::2");
+	struct ip far4 = address("192.0.2.9"); /* at the end of the wire, outside of any prefix */
+
+	add_pair(nl, peer);
+	assert_int_equal(netlink_address_add(nl, "outer", &v4, 30), 0);
+	assert_int_equal(netlink_address_add(nl, "outer", &v6, 64), 0);
+	assert_int_equal(netlink_route_default(nl, "outer", &gate4), -ENETDOWN);
+	assert_int_equal(netlink_link_up(nl, "outer"), 0);
+	assert_int_equal(netlink_route_default(nl, "outer", &gate4), 0);
+	assert_int_equal(netlink_route_default(nl, "outer", &gate6), 0);
+	assert_int_equal(shell("ip -4 route show default | grep -q 'via 10.1.2.2 dev outer'"), 0);
+	assert_int_equal(shell("ip -6 route show default | grep -q 'via fd01::2 dev outer'"), 0);
+	assert_int_equal(netlink_route_default(nl, "outer", &far4), 0);
+	assert_int_equal(shell("ip -4 route show default | grep -q 'via 192.0.2.9 dev outer'"), 0);
+	assert_int_not_equal(shell("ip -4 route show default | grep -q 10.1.2.2"), 0);
+	assert_int_equal(netlink_neighbour_permanent(nl, "outer", &gate4, mac_b), 0);
+	assert_int_equal(netlink_neighbour_permanent(nl, "outer", &gate6, mac_b), 0);
+	assert_int_equal(netlink_neighbour_permanent(nl, "outer", &gate6, mac_b), 0);
+	assert_int_equal(shell("test $(ip neigh show dev outer | grep -c '02:00:00:00:00:0b "
+	                       "PERMANENT') = 2"),
+	        0);
+}
+
+static void local_delivery_comes_and_goes(struct netlink *nl, int peer)
+{
+	static const char there[] =
+	        "ip -4 rule | grep -q 'iif outer lookup 4242' && "
+	        "ip -6 rule | grep -q 'iif outer lookup 4242' && "
+	        "ip -4 route show table 4242 | grep -q '^local default dev lo' && "
+	        "ip -6 route show table 4242 | grep -q '^local default dev lo'";
+	static const char gone[] =
+	        "! ip -4 rule | grep -q outer && ! ip -6 rule | grep -q outer && "
+	        "! ip -4 route show table 4242 2>&1 | grep -q local && "
+	        "! ip -6 route show table 4242 2>&1 | grep -q local";
+
+	add_pair(nl, peer);
+	assert_int_equal(netlink_local_delivery_remove(nl, "outer", 4242), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(netlink_local_delivery(nl, "outer", 4242), 0);
+		assert_int_equal(netlink_local_delivery(nl, "outer", 4242), 0);
+		assert_int_equal(shell(there), 0);
+		assert_int_equal(shell("test $(ip -4 rule | grep -c outer) = 1"), 0);
+		assert_int_equal(netlink_local_delivery_remove(nl, "outer", 4242), 0);
+		assert_int_equal(shell(gone), 0);
+	}
+	assert_int_equal(netlink_local_delivery(nl, "", 4242), -EINVAL);
+	assert_int_equal(netlink_local_delivery(nl, "sixteen-letters-", 4242), -EINVAL);
+	assert_int_equal(netlink_local_delivery_remove(nl, "", 4242), -EINVAL);
+}
+
+#define TEST(name) static const struct body body_##name = {name}
+TEST(veth_has_its_ends_where_asked);
+TEST(bad_links_are_refused);
+TEST(addresses_are_usable_at_once);
+TEST(bad_addresses_are_refused);
+TEST(routes_and_neighbours);
+TEST(local_delivery_comes_and_goes);
+#undef TEST
+#define TEST(name)                                                               \
+	{                                                                        \
+#name, each_in_a_new_namespace, NULL, NULL, (void *)&body_##name \
+	}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        TEST(veth_has_its_ends_where_asked),
+	        TEST(bad_links_are_refused),
+	        TEST(addresses_are_usable_at_once),
+	        TEST(bad_addresses_are_refused),
+	        TEST(routes_and_neighbours),
+	        TEST(local_delivery_comes_and_goes),
+	};
+
+	if (!privileges_for_namespaces()) {
+		fprintf(stderr, "skipped: no network namespaces for this user\n");
+		return 0;
+	}
+	netlink_close(NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making, visiting and hardening network namespaces. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "privileges.h"
+#include "vethguard/netlink/netns.h"
+
+static ino_t identity(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return st.st_ino;
+}
+
+static ino_t identity_here(void)
+{
+	int fd = netns_current();
+	ino_t id = identity(fd);
+
+	close(fd);
+	return id;
+}
+
+static void a_new_one_is_another_and_we_stay(void **state)
+{
+	ino_t before = identity_here();
+	int a = netns_new(), b = netns_new();
+
+	(void)state;
+	assert_true(a >= 0 && b >= 0);
+	assert_int_equal(identity_here(), before);
+	assert_int_not_equal(identity(a), before);
+	assert_int_not_equal(identity(a), identity(b));
+	assert_int_equal(fcntl(a, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	close(a);
+	close(b);
+}
+
+static int tell_identity(void *context)
+{
+	*(ino_t *)context = identity_here();
+	return 42;
+}
+
+static void run_is_inside_and_comes_back(void **state)
+{
+	ino_t before = identity_here(), inside = 0;
+	int fd = netns_new();
+
+	(void)state;
+	assert_int_equal(netns_run(fd, tell_identity, &inside), 42);
+	assert_int_equal(inside, identity(fd));
+	assert_int_equal(identity_here(), before);
+	close(fd);
+}
+
+static int must_not_run(void *context)
+{
+	*(bool *)context = true;
+	return 0;
+}
+
+static void run_refuses_what_is_no_namespace(void **state)
+{
+	int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int other = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	bool ran = false;
+
+	(void)state;
+	assert_int_equal(netns_run(-1, must_not_run, &ran), -EBADF);
+	assert_int_equal(netns_run(1000000, must_not_run, &ran), -EBADF);
+	assert_int_equal(netns_run(file, must_not_run, &ran), -EINVAL);
+	assert_int_equal(netns_run(other, must_not_run, &ran), -EINVAL);
+	assert_false(ran);
+	close(file);
+	close(other);
+}
+
+static int read_sysctl(const char *name)
+{
+	char path[128];
+	FILE *f;
+	int value = -1000;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/%s", name);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%d", &value), 1);
+	fclose(f);
+	return value;
+}
+
+static int write_sysctls(void *context)
+{
+	char name[400] = "ipv4/";
+
+	(void)context;
+	assert_int_equal(netns_sysctl("ipv4/ip_default_ttl", "77"), 0);
+	assert_int_equal(read_sysctl("ipv4/ip_default_ttl"), 77);
+	assert_int_equal(netns_sysctl("ipv4/ip_default_ttl", "-1"), -EINVAL);
+	assert_int_equal(netns_sysctl("ipv4/no_such_entry", "1"), -ENOENT);
+	assert_int_equal(netns_sysctl("ipv4/conf", "1"), -EISDIR);
+	assert_int_equal(netns_sysctl("../kernel/hostname", "x"), -EINVAL);
+	memset(name + 5, 'a', sizeof(name) - 6);
+	assert_int_equal(netns_sysctl(name, "1"), -ENAMETOOLONG);
+	return 0;
+}
+
+static void sysctls_are_the_namespaces_own(void **state)
+{
+	int before = read_sysctl("ipv4/ip_default_ttl");
+	int fd = netns_new();
+
+	(void)state;
+	assert_int_equal(netns_run(fd, write_sysctls, NULL), 0);
+	assert_int_equal(read_sysctl("ipv4/ip_default_ttl"), before);
+	close(fd);
+}
+
+static int harden(void *context)
+{
+	static const struct {
+		const char *name;
+		int value;
+	} expected[] = {
+	        {"ipv4/ip_forward", 0},
+	        {"ipv4/conf/all/rp_filter", 1},
+	        {"ipv4/conf/lo/accept_redirects", 0},
+	        {"ipv4/conf/default/send_redirects", 0},
+	        {"ipv4/conf/default/accept_source_route", 0},
+	        {"ipv4/conf/default/arp_ignore", 1},
+	        {"ipv4/icmp_ratelimit", 0},
+	        {"ipv6/conf/all/forwarding", 0},
+	        {"ipv6/conf/default/accept_ra", 0},
+	        {"ipv6/conf/default/accept_redirects", 0},
+	        {"ipv6/conf/default/dad_transmits", 0},
+	};
+
+	(void)context;
+	assert_int_equal(netns_sysctl("ipv4/ip_forward", "1"), 0);
+	assert_int_equal(netns_sysctl("ipv6/conf/all/forwarding", "1"), 0);
+	assert_int_equal(netns_harden_gate(), 0);
+	assert_int_equal(netns_harden_gate(), 0);
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
+		assert_int_equal(read_sysctl(expected[i].name), expected[i].value);
+	assert_int_equal(system("ip link add v0 type veth peer name v1"), 0);
+	assert_int_equal(read_sysctl("ipv4/conf/v0/rp_filter"), 1);
+	assert_int_equal(read_sysctl("ipv6/conf/v0/accept_ra"), 0);
+	assert_int_equal(read_sysctl("ipv4/conf/v0/forwarding"), 0);
+	return 0;
+}
+
+static void a_hardened_gate_forwards_nothing(void **state)
+{
+	int fd = netns_new();
+
+	(void)state;
+	assert_int_equal(netns_run(fd, harden, NULL), 0);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(a_new_one_is_another_and_we_stay),
+	        cmocka_unit_test(run_is_inside_and_comes_back),
+	        cmocka_unit_test(run_refuses_what_is_no_namespace),
+	        cmocka_unit_test(sysctls_are_the_namespaces_own),
+	        cmocka_unit_test(a_hardened_gate_forwards_nothing),
+	};
+
+	if (!privileges_for_namespaces()) {
+		fprintf(stderr, "skipped: no network namespaces for this user\n");
+		return 0;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
