@@ -215,14 +215,7 @@ static bool read_path(
 
 	if (!tree_text(tree, node, what, PATH_MAX / 2, &text))
 		return false;
-	path = load_join(tree->arena, slice_from_string(tree->file), text);
-	if (text.p[0] != '/') {
-		char *whole = tree->file[0] == '/' ? NULL : realpath(".", NULL);
-
-		if (whole)
-			path = arena_printf(tree->arena, "%s%.*s", whole, SLICE_ARG(path));
-		free(whole);
-	}
+	path = load_join(tree->arena, load_absolute(tree->arena, tree->file), text);
 	if (tree->arena->failed || path.n >= PATH_MAX) {
 		tree_error(tree, node, "%s: the path is too long", what);
 		return false;

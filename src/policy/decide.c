@@ -16,7 +16,7 @@
 struct state {
 	const struct policy *policy;
 	const struct question *question;
-	bool denies_only; /* the second look at a path with its empty segments merged */
+	bool denies_only; /* the second look, at the path as a lenient server may see it */
 	uint32_t deny;    /* rule, or POLICY_NONE */
 	uint32_t allow;   /* rule of the best allow so far, or POLICY_NONE */
 	uint32_t allow_rank;
@@ -112,14 +112,14 @@ static void judge_path(struct state *s, uint32_t target, struct slice path)
 
 /* A server that merges "//" would see another path than the one judged: denies are asked about that
  * one too. */
-static __attribute__((noinline)) void judge_merged_path(struct state *s, const struct found *found)
+static __attribute__((noinline)) void judge_lenient_path(struct state *s, const struct found *found)
 {
-	char merged[POLICY_PATH_MAX];
-	size_t n = lookup_merge_slashes(s->question->request->path, merged);
+	char lenient[POLICY_PATH_MAX];
+	size_t n = lookup_lenient_path(s->question->request->path, lenient);
 
 	s->denies_only = true;
 	for (uint32_t i = 0; i < found->count && s->deny == POLICY_NONE; i++)
-		judge_path(s, found->targets[i], slice_of(merged, n));
+		judge_path(s, found->targets[i], slice_of(lenient, n));
 }
 
 static void judge_request(struct state *s, const struct found *found)
@@ -128,8 +128,8 @@ static void judge_request(struct state *s, const struct found *found)
 
 	for (uint32_t i = 0; i < found->count && s->deny == POLICY_NONE; i++)
 		judge_path(s, found->targets[i], path);
-	if (s->deny == POLICY_NONE && memmem(path.p, path.n, "//", 2))
-		judge_merged_path(s, found);
+	if (s->deny == POLICY_NONE && lookup_path_is_ambiguous(path))
+		judge_lenient_path(s, found);
 }
 
 /* The first entry among count refs of a profile from first on that agrees, or POLICY_NONE. */

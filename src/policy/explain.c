@@ -25,7 +25,7 @@ struct explanation {
 	const struct policy *policy;
 	struct question question;
 	struct found found;
-	struct slice merged; /* the path without empty segments, for denies */
+	struct slice lenient; /* the path as a lenient server may see it, for denies */
 };
 
 static bool path_agrees(const struct explanation *x, const struct image_rule *r)
@@ -39,7 +39,7 @@ static bool path_agrees(const struct explanation *x, const struct image_rule *r)
 		        x->policy, image_pattern_at(x->policy, r->first_pattern + i)->text);
 
 		if (pattern_matches(pattern, x->question.request->path) ||
-		        (deny && pattern_matches(pattern, x->merged)))
+		        (deny && pattern_matches(pattern, x->lenient)))
 			return true;
 	}
 	return false;
@@ -91,12 +91,12 @@ void policy_explain(const struct policy *policy, const struct policy_request *re
         void (*each)(void *context, const struct policy_rule_report *report), void *context)
 {
 	struct explanation x = {.policy = policy};
-	char merged[POLICY_PATH_MAX];
+	char lenient[POLICY_PATH_MAX];
 
 	if (question_prepare(policy, request, &x.question)) {
 		lookup_targets(policy, request, &x.found);
 		if (!x.question.connection)
-			x.merged = slice_of(merged, lookup_merge_slashes(request->path, merged));
+			x.lenient = slice_of(lenient, lookup_lenient_path(request->path, lenient));
 	}
 	for (uint32_t i = 0; i < policy_rule_count(policy); i++) {
 		const struct image_rule *r = image_rule_at(policy, i);

@@ -257,8 +257,7 @@ static int load_files(struct loader *l, const struct include *chain, const struc
 	return rc ? rc : read_top(l, l->files.n - 1, chain);
 }
 
-/* The main file's path, absolute, so that paths relative to it are absolute as well. */
-static struct slice absolute_path(struct loader *l, const char *path)
+struct slice load_absolute(struct arena *arena, const char *path)
 {
 	char directory[PATH_TEXT_MAX];
 	struct slice base = SLICE("/");
@@ -269,12 +268,12 @@ static struct slice absolute_path(struct loader *l, const char *path)
 		directory[n++] = '/';
 		base = slice_of(directory, n);
 	}
-	return load_join(&l->arena, base, slice_from_string(path));
+	return load_join(arena, base, slice_from_string(path));
 }
 
 int load_all_files(struct loader *l, const char *path)
 {
-	struct include top = {.path = absolute_path(l, path)};
+	struct include top = {.path = load_absolute(&l->arena, path)};
 
 	return load_files(l, &top, NULL, NULL, SLICE(""), path);
 }

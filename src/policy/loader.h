@@ -43,6 +43,8 @@ bool load_name(
 /* "dir/of/file" joined with a relative path, without "." and ".." inside; an absolute path as it
  * is. */
 struct slice load_join(struct arena *arena, struct slice file, struct slice relative);
+/* path behind the working directory, unless it is absolute already. */
+struct slice load_absolute(struct arena *arena, const char *path);
 /* One destination as written in `to`. Reports. */
 bool load_destination(
         struct tree *tree, const struct tree_node *node, struct model_destination *out);

@@ -152,13 +152,25 @@ void lookup_targets(
 	add_prefixes(policy, &request->address, out);
 }
 
-size_t lookup_merge_slashes(struct slice path, char out[POLICY_PATH_MAX])
+bool lookup_path_is_ambiguous(struct slice path)
+{
+	return memmem(path.p, path.n, "//", 2) || memmem(path.p, path.n, "%2F", 3);
+}
+
+size_t lookup_lenient_path(struct slice path, char out[POLICY_PATH_MAX])
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < path.n && n < POLICY_PATH_MAX; i++)
-		if (path.p[i] != '/' || i == 0 || path.p[i - 1] != '/')
-			out[n++] = path.p[i];
+	for (size_t i = 0; i < path.n && n < POLICY_PATH_MAX; i++) {
+		char c = path.p[i];
+
+		if (c == '%' && path.n - i >= 3 && memcmp(path.p + i, "%2F", 3) == 0) {
+			c = '/';
+			i += 2;
+		}
+		if (c != '/' || n == 0 || out[n - 1] != '/')
+			out[n++] = c;
+	}
 	return n;
 }
 

@@ -31,9 +31,10 @@ void lookup_targets(
 /* The node of a profile for the literal start, or POLICY_NONE. */
 uint32_t lookup_node(const struct policy *policy, uint32_t profile, struct slice start);
 
-/* path with runs of '/' made one, as servers that merge them see it; out has POLICY_PATH_MAX bytes,
- * path no more. Returns the new length. */
-size_t lookup_merge_slashes(struct slice path, char out[POLICY_PATH_MAX]);
+/* path as a lenient server may see it: escaped slashes unescaped, then runs of '/' made one; out
+ * has POLICY_PATH_MAX bytes, path no more. Returns the new length. */
+bool lookup_path_is_ambiguous(struct slice path); /* the lenient path differs */
+size_t lookup_lenient_path(struct slice path, char out[POLICY_PATH_MAX]);
 
 /* A deny rule for tcp:// denies everything that runs over TCP there. */
 static inline bool scheme_agrees(uint32_t rule_scheme, bool deny, enum policy_scheme scheme)

@@ -22,13 +22,23 @@ static bool is_any_depth(struct slice segment)
 	return segment.n == 2 && segment.p[0] == '*' && segment.p[1] == '*';
 }
 
+static bool is_escaped_slash(struct slice segment, size_t at)
+{
+	return segment.n - at >= 3 && memcmp(segment.p + at, "%2F", 3) == 0;
+}
+
+static bool has_escaped_slash(struct slice segment)
+{
+	return memmem(segment.p, segment.n, "%2F", 3) != NULL;
+}
+
 static bool segment_matches(struct slice pattern, struct slice segment)
 {
 	size_t p = 0, s = 0;
 	size_t star = SIZE_MAX, taken = 0; /* behind the last '*', and what it has taken up to */
 
 	if (pattern.n == 1 && pattern.p[0] == '*')
-		return segment.n > 0;
+		return segment.n > 0 && !has_escaped_slash(segment);
 	while (s < segment.n) {
 		if (p < pattern.n && pattern.p[p] == '*') {
 			star = ++p;
@@ -36,7 +46,7 @@ static bool segment_matches(struct slice pattern, struct slice segment)
 		} else if (p < pattern.n && pattern.p[p] == segment.p[s]) {
 			p++;
 			s++;
-		} else if (star != SIZE_MAX) {
+		} else if (star != SIZE_MAX && !is_escaped_slash(segment, taken)) {
 			p = star;
 			s = ++taken;
 		} else {
@@ -54,7 +64,7 @@ bool pattern_matches(struct slice pattern, struct slice path)
 	size_t star = SIZE_MAX, taken = 0;
 
 	while (s <= path.n) {
-		struct slice want = {0}, have;
+		struct slice want, have;
 
 		if (p <= pattern.n) {
 			want = segment_at(pattern, p);
@@ -72,7 +82,10 @@ bool pattern_matches(struct slice pattern, struct slice path)
 		}
 		if (star == SIZE_MAX)
 			return false;
-		taken += segment_at(path, taken).n + 1;
+		have = segment_at(path, taken);
+		if (has_escaped_slash(have))
+			return false;
+		taken += have.n + 1;
 		s = taken;
 		p = star;
 	}

@@ -14,8 +14,8 @@ enum form {
 	                 kept as written */
 	FORM_ESCAPED, /* only escaped: delimiters that RFC 3986 keeps out of pchar; bytes beyond
 	                 ASCII come escaped or not at all */
-	FORM_NEVER /* controls, '/', '\\': escaped or odd forms of these are how paths are smuggled
-	            */
+	FORM_SLASH,   /* '/': escaped it stays so; no wildcard of a rule takes it */
+	FORM_NEVER    /* controls, '\\': odd forms of these are how paths are smuggled */
 };
 
 static bool is_alnum(unsigned c)
@@ -27,7 +27,9 @@ static enum form form_of(unsigned c)
 {
 	if (is_alnum(c) || c == '-' || c == '.' || c == '_' || c == '~')
 		return FORM_RAW;
-	if (c < ' ' || c == 0x7f || c == '/' || c == '\\')
+	if (c == '/')
+		return FORM_SLASH;
+	if (c < ' ' || c == 0x7f || c == '\\')
 		return FORM_NEVER;
 	if (c < 0x80 && strchr("!$&'()*+,;=:@", (int)c))
 		return FORM_BOTH;
@@ -94,24 +96,52 @@ static bool put_value(struct output *o, unsigned c, bool was_escaped)
 		return was_escaped ? put_escaped(o, c) : put(o, (char)c);
 	case FORM_ESCAPED:
 		return (was_escaped || is_mended(c)) && put_escaped(o, c);
+	case FORM_SLASH: /* a raw one never comes here */
+		return was_escaped && put_escaped(o, c);
 	case FORM_NEVER:
 		break;
 	}
 	return false;
 }
 
+static bool is_dots(const char *p, size_t n)
+{
+	return n >= 1 && n <= 2 && p[0] == '.' && p[n - 1] == '.';
+}
+
+/* A segment with escaped slashes has parts of its own. A server that unescapes them must not find
+ * an empty part or a dot segment there: that would be another path than the one judged. */
+static bool parts_are_plain(const char *p, size_t n)
+{
+	const char *slash = memmem(p, n, "%2F", 3);
+
+	if (!slash)
+		return true;
+	while (slash) {
+		size_t part = (size_t)(slash - p);
+
+		if (part == 0 || is_dots(p, part))
+			return false;
+		p += part + 3;
+		n -= part + 3;
+		slash = memmem(p, n, "%2F", 3);
+	}
+	return n > 0 && !is_dots(p, n);
+}
+
 /* The segment that was just written starts at segment, behind its '/'. Dot segments are removed as
- * RFC 3986 section 5.2.4 does; one that ends the path leaves its '/'. False: it leaves the root. */
+ * RFC 3986 section 5.2.4 does; one that ends the path leaves its '/'. False: it leaves the root, or
+ * hides such a segment. */
 static bool end_segment(struct output *o, size_t segment)
 {
 	size_t n = o->n - segment;
-	bool one = n == 1 && o->p[segment] == '.';
-	bool two = n == 2 && o->p[segment] == '.' && o->p[segment + 1] == '.';
 
-	if (one)
+	if (!is_dots(o->p + segment, n))
+		return parts_are_plain(o->p + segment, n);
+	if (n == 1) {
 		o->n = segment;
-	if (!two)
 		return true;
+	}
 	if (segment < 2)
 		return false;
 	o->n = segment - 1; /* at the '/' before ".." */
@@ -167,9 +197,9 @@ bool url_canonical_path(struct slice path, char *out, size_t out_size, size_t *n
 	return true;
 }
 
-static bool segment_is_dots(const char *p, size_t n)
+static bool segment_is_sound(const char *p, size_t n)
 {
-	return n >= 1 && n <= 2 && p[0] == '.' && p[n - 1] == '.';
+	return !is_dots(p, n) && parts_are_plain(p, n);
 }
 
 /* How many bytes the unit at p takes (1 raw, 3 escaped), or 0 where it is not in canonical form. */
@@ -199,7 +229,7 @@ bool url_path_is_canonical(struct slice path)
 		size_t step;
 
 		if (path.p[i] == '/') {
-			if (segment_is_dots(path.p + segment, i - segment))
+			if (!segment_is_sound(path.p + segment, i - segment))
 				return false;
 			segment = ++i;
 			continue;
@@ -209,5 +239,5 @@ bool url_path_is_canonical(struct slice path)
 			return false;
 		i += step;
 	}
-	return !segment_is_dots(path.p + segment, path.n - segment);
+	return segment_is_sound(path.p + segment, path.n - segment);
 }
