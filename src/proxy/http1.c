@@ -172,6 +172,8 @@ static bool check_line(struct http1 *h, const uint8_t *line, size_t n)
 		h->error = "NUL byte in the head";
 	else if (h->lines && (line[0] == ' ' || line[0] == '\t'))
 		h->error = "obsolete line folding";
+	else if (h->lines && line[0] == ':')
+		h->error = "a field without a name";
 	return !h->error;
 }
 
