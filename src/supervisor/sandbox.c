@@ -57,7 +57,7 @@ static enum sandbox_state cut_off(struct sandbox *s)
 	loop_timer_cancel(&s->timer);
 	s->worker.stopping = true;
 	role_kill(&s->worker, "its sandbox is being cut off");
-	log_debug("%s: %s", s->name[0] ? s->name : "sandbox", s->failure);
+	log_debug("%s: %s", s->name[0] ? s->name : "sandbox", s->refusal ? s->refusal : s->failure);
 	record_finding(s->supervisor, s, s->failure);
 	s->owner->failed(s->owner, s->refusal ? s->refusal : s->failure);
 	return role_runs(&s->worker) ? SANDBOX_STOPPING : sum_up(s);

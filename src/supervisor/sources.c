@@ -31,11 +31,26 @@ void sources_fini(struct sources *s)
 	}
 }
 
+/* The name makes the sentence useful where it is shown last: in a denial, in the keeper's log. */
+static void refuse(struct sources *s, uint64_t id, uint32_t index, const char *error)
+{
+	struct policy_credential c;
+	char name[POLICY_NAME_MAX + 1], text[SOURCE_ERROR_MAX + sizeof name + 32];
+
+	policy_credential(s->policy, index, &c);
+	snprintf(text, sizeof text, "credential \"%s\": %s",
+	        slice_escape(c.name, name, sizeof name), error);
+	s->on_source(s, id, -1, text);
+}
+
 void sources_run_ended(struct sources *s, uint32_t index, uint64_t id, int fd, const char *error)
 {
 	source_run_free(s->runs[index]);
 	s->runs[index] = NULL;
-	s->on_source(s, id, fd, error);
+	if (fd < 0 && s->policy)
+		refuse(s, id, index, error);
+	else
+		s->on_source(s, id, fd, error);
 }
 
 static int open_file(
@@ -73,12 +88,12 @@ static void start_program(
 	char error[SOURCE_ERROR_MAX];
 
 	if (s->runs[index]) {
-		s->on_source(s, id, -1, "its program is running already");
+		refuse(s, id, index, "its program is running already");
 		return;
 	}
 	s->runs[index] = source_run_start(s, c, id, index, error);
 	if (!s->runs[index])
-		s->on_source(s, id, -1, error);
+		refuse(s, id, index, error);
 }
 
 void sources_open(struct sources *s, uint64_t id, uint32_t index)
@@ -98,5 +113,8 @@ void sources_open(struct sources *s, uint64_t id, uint32_t index)
 	}
 	fd = c.source == POLICY_SOURCE_FILE ? open_file(s, &c, error)
 	                                    : take_variable(s, index, &c, error);
-	s->on_source(s, id, fd, fd < 0 ? error : NULL);
+	if (fd < 0)
+		refuse(s, id, index, error);
+	else
+		s->on_source(s, id, fd, NULL);
 }

@@ -76,7 +76,7 @@ void supervisor_on_source(struct sources *sources, uint64_t id, int fd, const ch
 	struct sandbox *s = container_of(sources, struct sandbox, sources);
 
 	if (error)
-		log_warn("%s: a credential's source: %s", s->name, error);
+		log_debug("%s: %s", s->name, error); /* the keeper tells people */
 	answer_source(s->supervisor, id, fd, error);
 	if (fd >= 0)
 		close(fd);
@@ -304,6 +304,7 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 	        on_keeper_dead);
 	if (error)
 		return error;
+	sv->keeper.on_failed = on_keeper_failed;
 	size_t n =
 	        message_empty(buffer, sizeof buffer, MESSAGE_KEEPER_START, supervisor_next_id(sv));
 	return role_send(&sv->keeper, buffer, n, NULL, 0);
