@@ -213,9 +213,8 @@ static size_t unit_length(const char *p, size_t left)
 	value = escape_value(p, left);
 	if (value < 0 || p[1] > 'F' || p[2] > 'F')
 		return 0;
-	return form_of((unsigned)value) == FORM_BOTH || form_of((unsigned)value) == FORM_ESCAPED
-	               ? 3
-	               : 0;
+	return form_of((unsigned)value) == FORM_RAW || form_of((unsigned)value) == FORM_NEVER ? 0
+	                                                                                      : 3;
 }
 
 bool url_path_is_canonical(struct slice path)
