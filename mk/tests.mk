@@ -11,8 +11,8 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(ALL_ARCHIVES)
 	$(CC) $(CPPFLAGS) -Isrc -Itests/lib $(LLHTTP_CPPFLAGS) $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS) $(LIBS_CMOCKA)
 -include $(shell find $(BUILD)/tests -name '*.d' 2>/dev/null)
 
-# Sets a fence up for tests in other languages (tests/integration/fence_leaks.py).
-$(BUILD)/tests/lib/fence_tool: tests/lib/fence_tool.c $(call archives,fence netlink wire base)
+# fence_tool sets a fence up for tests in other languages (tests/integration/fence_leaks.py); fence_cost measures one.
+$(BUILD)/tests/lib/fence_%: tests/lib/fence_%.c $(call archives,fence netlink wire base)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< $(call archives,fence netlink wire base) $(LIBS_NFT)
 

@@ -130,7 +130,7 @@ static void addresses_are_usable_at_once(struct netlink *nl, int peer)
 	assert_int_equal(netlink_address_add(nl, "outer", &v4, 30), 0);
 	assert_int_equal(netlink_address_add(nl, "outer", &v6, 64), 0);
 	assert_bindable("10.1.2.1", 0);
-	assert_bindable("10.1.2.3", EADDRNOTAVAIL);
+	assert_bindable("10.1.2.2", EADDRNOTAVAIL);
 	assert_bindable("fd01::1", 0); /* no duplicate address detection to wait for */
 }
 
