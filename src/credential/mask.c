@@ -170,6 +170,7 @@ static void fill_tables(struct mask *mask)
 		}
 		pattern->block = mask_block(pattern->p + mask->window - 2);
 	}
+	mask_fill_escaped(t);
 }
 
 static size_t pattern_room(const struct slice *values, size_t n)

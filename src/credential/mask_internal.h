@@ -24,9 +24,10 @@ struct mask_pattern {
 
 /* All of this is derived from the value and lies in secret memory. */
 struct mask_tables {
-	uint8_t shift[MASK_SHIFTS]; /* by mask_block(): how far the window may move */
-	uint8_t first[256];         /* may an occurrence begin with this byte? */
-	uint8_t member[256];        /* does any pattern hold this byte? */
+	uint8_t shift[MASK_SHIFTS];            /* by mask_block(): how far the window may move */
+	uint8_t first[256];                    /* may an occurrence begin with this byte? */
+	uint8_t member[256];                   /* does any pattern hold this byte? */
+	uint8_t escaped[MASK_MODE_COUNT][256]; /* may a pattern's escape go on with this byte? */
 };
 
 struct mask {
@@ -67,6 +68,9 @@ enum mask_fit mask_fit(const struct mask_pattern *pattern, enum mask_mode mode, 
 unsigned mask_escape_stands_for(
         enum mask_mode mode, const uint8_t *text, size_t left, uint8_t out[2]);
 
+/* Fills tables->escaped from tables->member. */
+void mask_fill_escaped(struct mask_tables *tables);
+
 /* Occurrences in text, in order of their starts. */
 struct mask_scan {
 	const struct mask *mask;
@@ -86,9 +90,10 @@ bool mask_scan_nothing(const struct mask *mask, const uint8_t *text, size_t n);
 /* Where the longest end of text that is a true beginning of an occurrence starts; n: there is none.
  */
 size_t mask_scan_prefix(const struct mask *mask, const uint8_t *text, size_t n);
-/* Covers every occurrence that starts before until. *covered: how many bytes at the front are covered from before; on
- * return the end of the last covered stretch. Returns the occurrences found, those that overlap an earlier one not
- * counted. */
-uint64_t mask_cover(const struct mask *mask, uint8_t *text, size_t n, size_t until, size_t *covered);
+/* Covers every occurrence that starts before until. *covered: how many bytes at the front are
+ * covered from before; on return the end of the last covered stretch. Returns the occurrences
+ * found, those that overlap an earlier one not counted. */
+uint64_t mask_cover(
+        const struct mask *mask, uint8_t *text, size_t n, size_t until, size_t *covered);
 
 #endif

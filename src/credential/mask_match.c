@@ -231,3 +231,18 @@ unsigned mask_escape_stands_for(
 	out[0] = (uint8_t)(high << 4 | low);
 	return 1;
 }
+
+void mask_fill_escaped(struct mask_tables *tables)
+{
+	tables->escaped[MASK_JSON]['u'] = 1;
+	for (unsigned c = 0; c < 256; c++) {
+		unsigned high = c >> 4;
+
+		if (!tables->member[c])
+			continue;
+		tables->escaped[MASK_PERCENT][high < 10 ? '0' + high : 'A' + high - 10] = 1;
+		tables->escaped[MASK_PERCENT][high < 10 ? '0' + high : 'a' + high - 10] = 1;
+		if (json_short((uint8_t)c))
+			tables->escaped[MASK_JSON][json_short((uint8_t)c)] = 1;
+	}
+}

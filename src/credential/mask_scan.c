@@ -84,17 +84,35 @@ static void widen_at_escape(const struct mask_scan *scan, enum mask_mode mode, s
 	}
 }
 
+/* The next escape from text[at] on that could belong to a pattern, or n. */
+static size_t find_escape(const struct mask_scan *scan, enum mask_mode mode, size_t at)
+{
+	const uint8_t *text = scan->text, *goes_on = scan->mask->tables->escaped[mode];
+	const uint8_t escape = mask_escape_byte(mode);
+
+	while (at < scan->n) {
+		const uint8_t *p = memchr(text + at, escape, scan->n - at);
+
+		if (!p)
+			break;
+		/* Runs of escape bytes are walked here, without a call for each. */
+		for (at = (size_t)(p - text); at < scan->n && text[at] == escape; at++)
+			if (scan->n - at > 1 && goes_on[text[at + 1]])
+				return at;
+	}
+	return scan->n;
+}
+
 static void escaped_next(struct mask_scan *scan, enum mask_mode mode)
 {
 	const struct mask *mask = scan->mask;
 	struct mask_span span = {scan->n, 0};
+	size_t at = scan->at[mode];
 
-	while (span.end == 0 && scan->at[mode] < scan->n) {
-		const uint8_t *p = memchr(scan->text + scan->at[mode], mask_escape_byte(mode),
-		        scan->n - scan->at[mode]);
-		size_t at = p ? (size_t)(p - scan->text) : scan->n;
+	while (span.end == 0 && (at = find_escape(scan, mode, at)) < scan->n) {
 		uint8_t stands_for[2];
-		unsigned n = p ? mask_escape_stands_for(mode, p, scan->n - at, stands_for) : 0;
+		unsigned n =
+		        mask_escape_stands_for(mode, scan->text + at, scan->n - at, stands_for);
 
 		for (unsigned i = 0; i < n; i++) {
 			if (!mask->tables->member[stands_for[i]])
@@ -103,8 +121,9 @@ static void escaped_next(struct mask_scan *scan, enum mask_mode mode)
 				widen_at_escape(
 				        scan, mode, at, stands_for[i], &mask->patterns[k], &span);
 		}
-		scan->at[mode] = p ? at + 1 : at;
+		at++;
 	}
+	scan->at[mode] = at;
 	scan->next[mode] = span;
 }
 
@@ -138,12 +157,62 @@ bool mask_scan_next(struct mask_scan *scan, struct mask_span *span)
 	return true;
 }
 
+static bool stands_at(
+        const struct mask *mask, const uint8_t *text, size_t n, size_t at, unsigned block)
+{
+	size_t start = at - (mask->window - 2);
+
+	return plain_here(mask, text + start, n - start, block) > 0;
+}
+
+/* The plain search when the answer is only yes or no. Each step waits for the one before it (load a
+ * block, load its shift, add), so four searches over four parts of the text are run in turn and
+ * wait together. A shift past the end of a part is harmless: it proves what the next part will
+ * find again. */
+#define LANES 4
+
+static bool plain_anywhere(const struct mask *mask, const uint8_t *text, size_t n)
+{
+	const uint8_t *shift = mask->tables->shift;
+	size_t first = mask->window - 2, part, at[LANES], end[LANES];
+
+	if (n < mask->window)
+		return false;
+	part = (n - 1 - first) / LANES;
+	for (unsigned i = 0; i < LANES; i++) {
+		at[i] = first + i * part;
+		end[i] = i + 1 < LANES ? at[i] + part : n - 1;
+	}
+	while (at[0] < end[0] && at[1] < end[1] && at[2] < end[2] && at[3] < end[3]) {
+		unsigned block[LANES], d[LANES];
+
+		for (unsigned i = 0; i < LANES; i++)
+			d[i] = shift[block[i] = mask_block(text + at[i])];
+		for (unsigned i = 0; i < LANES; i++) {
+			if (d[i] == 0 && stands_at(mask, text, n, at[i], block[i]))
+				return true;
+			at[i] += d[i] ? d[i] : 1;
+		}
+	}
+	for (unsigned i = 0; i < LANES; i++) {
+		while (at[i] < end[i]) {
+			unsigned block = mask_block(text + at[i]), d = shift[block];
+
+			if (d == 0 && stands_at(mask, text, n, at[i], block))
+				return true;
+			at[i] += d ? d : 1;
+		}
+	}
+	return false;
+}
+
 bool mask_scan_nothing(const struct mask *mask, const uint8_t *text, size_t n)
 {
 	struct mask_scan scan = {.mask = mask, .text = text, .n = n};
 
-	scan.at[MASK_PLAIN] = mask->window - 2;
-	for (enum mask_mode mode = MASK_PLAIN; mode < MASK_MODE_COUNT; mode++) {
+	if (plain_anywhere(mask, text, n))
+		return false;
+	for (enum mask_mode mode = MASK_PERCENT; mode < MASK_MODE_COUNT; mode++) {
 		refill(&scan, mode);
 		if (scan.next[mode].start < n)
 			return false;

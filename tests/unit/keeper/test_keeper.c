@@ -286,86 +286,82 @@ static void test_time_limits(void **state)
 
 /* --- who breaks the protocol is cut off, alone --- */
 
-static void send_raw(int fd, const void *p, size_t n)
+static size_t ask_for(uint8_t *m, size_t cap, uint32_t credential)
 {
-	assert_int_equal(send(fd, p, n, MSG_NOSIGNAL), (ssize_t)n);
+	struct message_credential_get get = {credential};
+
+	return message_credential_get_encode(m, cap, MESSAGE_CREDENTIAL_GET, 1, &get);
+}
+
+/* Messages that no worker may send, by number; 0: there are no more. */
+static size_t hostile_message(unsigned number, uint8_t *m, size_t cap)
+{
+	static const enum message_type empty[] = {MESSAGE_KEEPER_START, MESSAGE_STOP,
+	        MESSAGE_STOPPED, MESSAGE_KEEPER_SANDBOX, MESSAGE_SOURCE, MESSAGE_CREDENTIAL_GET,
+	        MESSAGE_CREDENTIAL, MESSAGE_CA, MESSAGE_KEEPER_ROOT};
+	struct message_credential answer = {.error = SLICE("x")};
+
+	memset(m, 0, cap);
+	if (number < sizeof(empty) / sizeof(empty[0]))
+		return message_empty(m, cap, empty[number], 1);
+	switch (number - sizeof(empty) / sizeof(empty[0])) {
+	case 0:
+		return 1; /* too short for a head */
+	case 1:
+		return 10; /* type 0 */
+	case 2:
+		memset(m, 0xff, 10); /* no such type */
+		return 10;
+	case 3:
+		return cap; /* the largest there is */
+	case 4:
+		return ask_for(m, cap, 2); /* nobody's credential */
+	case 5:
+		return ask_for(m, cap, 1) + 1; /* a trailing byte */
+	case 6:
+		return ask_for(m, cap, 1) - 1;
+	case 7:
+		return message_empty(m, cap, MESSAGE_CA_GET, 1) + 1;
+	case 8: /* an answer instead of a question */
+		return message_credential_encode(m, cap, MESSAGE_CREDENTIAL, 1, &answer);
+	default:
+		return 0;
+	}
 }
 
 static void test_hostile_workers(void **state)
 {
-	static uint8_t huge[MESSAGE_BYTES_MAX];
+	static uint8_t m[MESSAGE_BYTES_MAX];
 	struct fixture *f = *state;
 	int good = fixture_sandbox(f, 1, 1, 0, 0);
-	uint8_t m[64];
-	struct message_credential_get get = {0};
-	struct message_credential credential = {.error = SLICE("x")};
+	unsigned number = 0;
+	size_t n;
 
-	for (int kind = 0; kind < 14; kind++) {
-		int bad = fixture_sandbox(f, 2, 2, 0, 0), null;
-		size_t n;
+	while ((n = hostile_message(number++, m, sizeof(m))) > 0) {
+		int bad = fixture_sandbox(f, 2, 2, 0, 0);
 
-		switch (kind) {
-		case 0:
-			send_raw(bad, "\0", 1);
-			break;
-		case 1:
-			send_raw(bad, "\0\0\0\0\0\0\0\0\0\0", 10);
-			break;
-		case 2:
-			send_raw(bad, "\xff\xff\0\0\0\0\0\0\0\0", 10);
-			break;
-		case 3:
-			send_raw(bad, m, message_empty(m, sizeof(m), MESSAGE_KEEPER_START, 1));
-			break;
-		case 4:
-			send_raw(bad, m, message_empty(m, sizeof(m), MESSAGE_STOP, 1));
-			break;
-		case 5:
-			send_raw(bad, m, message_empty(m, sizeof(m), MESSAGE_KEEPER_SANDBOX, 1));
-			break;
-		case 6:
-			send_raw(bad, m, message_empty(m, sizeof(m), MESSAGE_SOURCE, 1));
-			break;
-		case 7: /* an index of nobody's credential */
-			get.credential = 2;
-			send_raw(bad, m,
-			        message_credential_get_encode(
-			                m, sizeof(m), MESSAGE_CREDENTIAL_GET, 1, &get));
-			break;
-		case 8: /* a trailing byte */
-			n = message_empty(m, sizeof(m), MESSAGE_CA_GET, 1);
-			m[n] = 0;
-			send_raw(bad, m, n + 1);
-			break;
-		case 9:
-			get.credential = 1;
-			n = message_credential_get_encode(
-			        m, sizeof(m), MESSAGE_CREDENTIAL_GET, 1, &get);
-			m[n] = 0;
-			send_raw(bad, m, n + 1);
-			break;
-		case 10:
-			send_raw(bad, m, message_empty(m, sizeof(m), MESSAGE_CREDENTIAL_GET, 1));
-			break;
-		case 11:
-			send_raw(bad, huge, sizeof(huge));
-			break;
-		case 12: /* a descriptor where none belongs */
-			null = open("/dev/null", O_RDONLY);
-			n = message_empty(m, sizeof(m), MESSAGE_CA_GET, 1);
-			assert_int_equal(ipc_send_blocking(bad, m, n, &null, 1), 0);
-			close(null);
-			break;
-		default: /* an answer instead of a question */
-			n = message_credential_encode(
-			        m, sizeof(m), MESSAGE_CREDENTIAL, 1, &credential);
-			send_raw(bad, m, n);
-		}
+		assert_int_equal(send(bad, m, n, MSG_NOSIGNAL), (ssize_t)n);
 		fixture_expect_end(bad);
 		close(bad);
 	}
+	assert_int_equal(number, 19);
 	fixture_fetch(f, good, 1, 0, "still-served");
 	close(good);
+}
+
+/* A descriptor where none belongs. */
+static void test_descriptor_from_a_worker(void **state)
+{
+	struct fixture *f = *state;
+	int bad = fixture_sandbox(f, 2, 1, 0, 0), null = open("/dev/null", O_RDONLY);
+	uint8_t m[64];
+
+	assert_int_equal(
+	        ipc_send_blocking(bad, m, message_empty(m, sizeof(m), MESSAGE_CA_GET, 1), &null, 1),
+	        0);
+	fixture_expect_end(bad);
+	close(null);
+	close(bad);
 }
 
 static void test_too_many_questions(void **state)
@@ -517,6 +513,7 @@ int main(void)
 	        TEST(test_endless_source),
 	        TEST(test_time_limits),
 	        TEST(test_hostile_workers),
+	        TEST(test_descriptor_from_a_worker),
 	        TEST(test_too_many_questions),
 	        TEST(test_worker_that_does_not_read),
 	        TEST(test_worker_goes_meanwhile),
