@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parent's side of the sandbox: starting init, messages to and from it, and its certain end. */
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <sched.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "guest.h"
+
+/* As fork(), into a new PID namespace: the child is its first process, and when it dies the kernel
+ * kills all others. Not by unshare(2): we could not fork any more once that namespace has ended. */
+static pid_t clone_first(int *pidfd)
+{
+	struct clone_args args = {.flags = CLONE_NEWPID | CLONE_PIDFD,
+	        .pidfd = (uint64_t)(uintptr_t)pidfd,
+	        .exit_signal = SIGCHLD};
+	long pid = syscall(SYS_clone3, &args, sizeof(args));
+
+	return pid < 0 ? -errno : (pid_t)pid;
+}
 
 int guest_start(struct guest *s, const struct guest_plan *plan, struct failure *failure)
 {
@@ -20,10 +30,9 @@ int guest_start(struct guest *s, const struct guest_plan *plan, struct failure *
 	*s = (struct guest){-1, -1, -1};
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
 		return failure_set(failure, -errno, "cannot make a socket pair");
-	/* The next child is the first of a new PID namespace: when it dies the kernel kills all
-	 * others in it. */
-	if (unshare(CLONE_NEWPID) != 0 || (s->pid = fork()) < 0) {
-		int error = -errno;
+	s->pid = clone_first(&s->pidfd);
+	if (s->pid < 0) {
+		int error = (int)s->pid;
 
 		close(pair[0]);
 		close(pair[1]);
@@ -35,11 +44,6 @@ int guest_start(struct guest *s, const struct guest_plan *plan, struct failure *
 	}
 	close(pair[1]);
 	s->socket = pair[0];
-	s->pidfd = pidfd_open(s->pid, 0);
-	if (s->pidfd < 0) {
-		guest_kill(s);
-		return failure_set(failure, -EIO, "cannot watch the sandbox");
-	}
 	return 0;
 }
 

@@ -16,10 +16,13 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,6 +99,28 @@ static int become(const struct run_user *user)
 	return 0;
 }
 
+/* execvp(3) says EACCES where one directory of PATH is closed to this user, also when the program
+ * is in none: which of both it was decides between 126 and 127. */
+static int search_error(const char *name, int error)
+{
+	const char *path = getenv("PATH");
+	char file[PATH_MAX];
+	struct stat st;
+
+	if (error != EACCES || strchr(name, '/') != NULL || path == NULL)
+		return error;
+	for (;; path++) {
+		int n = (int)strcspn(path, ":");
+
+		if (snprintf(file, sizeof(file), "%.*s/%s", n, path, name) < (int)sizeof(file) &&
+		        stat(file, &st) == 0)
+			return EACCES;
+		path += n;
+		if (*path == '\0')
+			return ENOENT;
+	}
+}
+
 /* The child that becomes the command. What fails is written to errors as an errno. */
 static void become_command(const struct guest_plan *plan, int errors)
 {
@@ -112,7 +137,7 @@ static void become_command(const struct guest_plan *plan, int errors)
 		sigprocmask(SIG_SETMASK, &plan->signal_mask, NULL);
 		environ = plan->env.vars;
 		execvp(plan->command[0], plan->command);
-		error = errno;
+		error = search_error(plan->command[0], errno);
 	}
 	(void)!write(errors, &error, sizeof(error));
 	_exit(error == ENOENT ? CLI_NOT_FOUND : CLI_NOT_RUNNABLE);
