@@ -11,6 +11,7 @@
 #include <seccomp.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
@@ -70,6 +71,19 @@ static int refuse_families(scmp_filter_ctx filter)
 	return rc;
 }
 
+/* The command shares the terminal with the shell outside; it may not type into it (ioctl_tty(2)).
+ * The kernel looks at 32 bits of the request, so the filter does too. */
+static int refuse_typing(scmp_filter_ctx filter)
+{
+	static const unsigned requests[] = {TIOCSTI, TIOCLINUX};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < sizeof(requests) / sizeof(requests[0]); i++)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
+		        SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffu, requests[i]));
+	return rc;
+}
+
 static int load_for(uint32_t arch)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
@@ -92,6 +106,8 @@ static int load_for(uint32_t arch)
 		        SCMP_A0(SCMP_CMP_EQ, SYS_SOCKET));
 	if (rc == 0)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(io_uring_setup), 0);
+	if (rc == 0)
+		rc = refuse_typing(filter);
 	if (rc == 0)
 		rc = seccomp_load(filter);
 	if (filter != NULL)
