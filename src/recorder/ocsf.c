@@ -50,11 +50,11 @@ static void format_device(struct ocsf_sandbox *sandbox, char uid[17])
 
 	snprintf(uid, 17, "%016" PRIx64, sandbox->uid);
 	json_begin(&j, &sandbox->device);
-	json_object(&j, "device");
-	json_string(&j, "name", slice_from_string(sandbox->name), OCSF_NAME_MAX);
-	json_literal(&j, "uid", uid);
-	json_int(&j, "type_id", 6); /* Virtual */
-	json_end_object(&j);
+	line_object(&j, "device");
+	line_text(&j, "name", slice_from_string(sandbox->name), OCSF_NAME_MAX);
+	line_plain(&j, "uid", uid);
+	line_uint(&j, "type_id", 6); /* Virtual */
+	line_end_object(&j);
 	if (j.failed)
 		buf_fini(&sandbox->device);
 }
@@ -65,9 +65,9 @@ static void format_policy(
 	struct json j;
 
 	json_begin(&j, &sandbox->policy);
-	json_string(&j, "name", policy, OCSF_NAME_MAX);
+	line_text(&j, "name", policy, OCSF_NAME_MAX);
 	if (fingerprint.n)
-		json_string(&j, "uid", fingerprint, OCSF_NAME_MAX);
+		line_text(&j, "uid", fingerprint, OCSF_NAME_MAX);
 	if (j.failed)
 		buf_fini(&sandbox->policy);
 }
@@ -151,8 +151,8 @@ static void write_outcome(struct ocsf_line *line)
 	int disposition =
 	        is_failure_of_network(e->cause) ? DISPOSITION_ERROR : dispositions[e->decision];
 
-	json_int(&line->json, "action_id", actions[e->decision]);
-	json_int(&line->json, "disposition_id", disposition);
+	line_uint(&line->json, "action_id", actions[e->decision]);
+	line_uint(&line->json, "disposition_id", disposition);
 }
 
 static void write_status(struct ocsf_line *line)
@@ -162,16 +162,16 @@ static void write_status(struct ocsf_line *line)
 	              is_failure_of_network(e->cause);
 
 	if (e->kind == EVENT_FINDING)
-		json_int(&line->json, "status_id", STATUS_NEW);
+		line_uint(&line->json, "status_id", STATUS_NEW);
 	else
-		json_int(&line->json, "status_id", failed ? STATUS_FAILURE : STATUS_SUCCESS);
+		line_uint(&line->json, "status_id", failed ? STATUS_FAILURE : STATUS_SUCCESS);
 	if (e->kind == EVENT_LIFECYCLE || e->kind == EVENT_FINDING)
 		return;
 	if (!ocsf_is_plain(e)) {
 		struct slice code = ocsf_reason_code(e);
 
-		ocsf_text(&line->json, "status_code", code, OCSF_NAME_MAX);
-		ocsf_text(&line->json, "status_detail",
+		line_some_text(&line->json, "status_code", code, OCSF_NAME_MAX);
+		line_some_text(&line->json, "status_detail",
 		        e->detail.n ? e->detail : ocsf_reason_text(e), OCSF_TEXT_MAX);
 	}
 }
@@ -183,16 +183,16 @@ static void write_control(struct ocsf_line *line)
 	struct slice rule = e->kind == EVENT_PACKET ? e->verdict_rule : e->rule;
 
 	if (rule.n) {
-		json_object(j, "firewall_rule");
-		json_string(j, "name", rule, OCSF_NAME_MAX);
+		line_object(j, "firewall_rule");
+		line_text(j, "name", rule, OCSF_NAME_MAX);
 		/* The fence's own rules and those of the policy live in different name spaces. */
-		json_literal(j, "type", e->kind == EVENT_PACKET ? "fence" : "policy");
-		json_end_object(j);
+		line_plain(j, "type", e->kind == EVENT_PACKET ? "fence" : "policy");
+		line_end_object(j);
 	}
-	json_object(j, "policy");
-	ocsf_raw(j, buf_slice(&line->sandbox->policy));
-	json_bool(j, "is_applied", e->decision != EVENT_OBSERVED);
-	json_end_object(j);
+	line_object(j, "policy");
+	line_raw(j, buf_slice(&line->sandbox->policy));
+	line_bool(j, "is_applied", e->decision != EVENT_OBSERVED);
+	line_end_object(j);
 }
 
 static void write_envelope(
@@ -202,24 +202,24 @@ static void write_envelope(
 	char message[OCSF_TEXT_MAX];
 
 	json_object(j, NULL);
-	json_int(j, "time", line->event->time_ms);
-	json_uint(j, "type_uid", class->uid * 100 + activity);
-	json_object(j, "metadata");
-	json_literal(j, "uid", uid);
-	json_uint(j, "sequence", line->sandbox->sequence + 1);
-	ocsf_raw(j,
+	line_uint(j, "time", line->event->time_ms);
+	line_uint(j, "type_uid", class->uid * 100 + activity);
+	line_object(j, "metadata");
+	line_plain(j, "uid", uid);
+	line_uint(j, "sequence", line->sandbox->sequence + 1);
+	line_raw(j,
 	        SLICE("\"version\":\"" OCSF_VERSION "\",\"product\":{\"name\":\"vethguard\","
 	              "\"vendor_name\":\"vethguard\",\"version\":\"" OCSF_PRODUCT_VERSION "\"}"));
-	ocsf_raw(j, class->profiles);
-	json_end_object(j);
-	ocsf_raw(j, class->head);
-	json_uint(j, "activity_id", activity);
-	json_int(j, "severity_id", severity(line->event));
-	json_string(j, "message", ocsf_message(line, message, sizeof(message)), OCSF_TEXT_MAX);
+	line_raw(j, class->profiles);
+	line_end_object(j);
+	line_raw(j, class->head);
+	line_uint(j, "activity_id", activity);
+	line_uint(j, "severity_id", severity(line->event));
+	line_text(j, "message", ocsf_message(line, message, sizeof(message)), OCSF_TEXT_MAX);
 	write_status(line);
 	write_outcome(line);
 	write_control(line);
-	ocsf_raw(j, buf_slice(&line->sandbox->device));
+	line_raw(j, buf_slice(&line->sandbox->device));
 }
 
 static void format_uid(uint64_t id, char out[SEAL_UID_DIGITS + 1])
@@ -242,6 +242,8 @@ int ocsf_append(struct buf *out, struct chain *chain, struct ocsf_sandbox *sandb
 	int rc;
 
 	format_uid(event->id, uid);
+	/* Room at once for any line. Where there is none, the bound still holds piece by piece. */
+	buf_reserve(out, OCSF_LINE_MAX);
 	json_begin(&line.json, out);
 	write_envelope(&line, class, uid, activity);
 	class->body(&line);

@@ -38,11 +38,11 @@ void ocsf_query(struct ocsf_line *line)
 	const struct event *e = line->event;
 	char text[16];
 
-	json_object(j, "query");
-	json_string(j, "hostname", e->host.n ? e->host : SLICE("."), OCSF_HOST_MAX);
-	json_literal(j, "type", dns_type_name(e->dns_type, text));
-	json_literal(j, "class", class_name(e->dns_class, text));
-	json_end_object(j);
+	line_object(j, "query");
+	line_text(j, "hostname", e->host.n ? e->host : SLICE("."), OCSF_HOST_MAX);
+	line_plain(j, "type", dns_type_name(e->dns_type, text));
+	line_plain(j, "class", class_name(e->dns_class, text));
+	line_end_object(j);
 }
 
 static void write_answers(struct ocsf_line *line)
@@ -54,9 +54,9 @@ static void write_answers(struct ocsf_line *line)
 		return;
 	json_array(j, "answers");
 	json_object(j, NULL);
-	json_literal(j, "type", e->answer.family == 4 ? "A" : "AAAA");
+	line_plain(j, "type", e->answer.family == 4 ? "A" : "AAAA");
 	ocsf_ip(j, "rdata", &e->answer);
-	json_end_object(j);
+	line_end_object(j);
 	json_end_array(j);
 }
 
@@ -69,13 +69,13 @@ static void write_rcode(struct ocsf_line *line)
 	char text[16];
 
 	if (rcode < sizeof(captions) / sizeof(captions[0])) {
-		json_uint(j, "rcode_id", rcode);
-		json_literal(j, "rcode", captions[rcode]);
+		line_uint(j, "rcode_id", rcode);
+		line_plain(j, "rcode", captions[rcode]);
 		return;
 	}
 	snprintf(text, sizeof(text), "RCODE%u", rcode);
-	json_uint(j, "rcode_id", RCODE_OTHER);
-	json_literal(j, "rcode", text);
+	line_uint(j, "rcode_id", RCODE_OTHER);
+	line_plain(j, "rcode", text);
 }
 
 static void dns_body(struct ocsf_line *line)
@@ -86,9 +86,9 @@ static void dns_body(struct ocsf_line *line)
 	ocsf_query(line);
 	write_answers(line);
 	write_rcode(line);
-	json_uint(j, "transaction_id", e->dns_id);
-	json_int(j, "query_time", e->time_ms);
-	json_int(j, "response_time", e->time_ms + e->duration_us / 1000);
+	line_uint(j, "transaction_id", e->dns_id);
+	line_uint(j, "query_time", e->time_ms);
+	line_uint(j, "response_time", e->time_ms + e->duration_us / 1000);
 	ocsf_connection_info(line);
 	ocsf_src_endpoint(line);
 	ocsf_dst_endpoint(line);

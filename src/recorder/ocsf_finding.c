@@ -43,8 +43,8 @@ static void write_related(struct ocsf_line *line)
 	snprintf(uid, sizeof(uid), "%016" PRIx64, line->event->about);
 	json_array(j, "related_events");
 	json_object(j, NULL);
-	json_literal(j, "uid", uid);
-	json_end_object(j);
+	line_plain(j, "uid", uid);
+	line_end_object(j);
 	json_end_array(j);
 }
 
@@ -56,19 +56,19 @@ void ocsf_finding_info(struct ocsf_line *line)
 	char uid[SEAL_UID_DIGITS + 1];
 
 	snprintf(uid, sizeof(uid), "%016" PRIx64, e->id);
-	json_object(j, "finding_info");
-	json_literal(j, "uid", uid);
-	json_literal(j, "title", event_finding_title(e->finding));
-	ocsf_text(j, "desc", e->detail, OCSF_TEXT_MAX);
+	line_object(j, "finding_info");
+	line_plain(j, "uid", uid);
+	line_plain(j, "title", event_finding_title(e->finding));
+	line_some_text(j, "desc", e->detail, OCSF_TEXT_MAX);
 	json_array(j, "types");
 	json_literal(j, NULL, code);
 	json_end_array(j);
-	json_object(j, "analytic");
-	json_literal(j, "name", code);
-	json_int(j, "type_id", ANALYTIC_RULE);
-	json_end_object(j);
+	line_object(j, "analytic");
+	line_plain(j, "name", code);
+	line_uint(j, "type_id", ANALYTIC_RULE);
+	line_end_object(j);
 	write_related(line);
-	json_end_object(j);
+	line_end_object(j);
 }
 
 static void write_evidence(struct ocsf_line *line)
@@ -87,7 +87,7 @@ static void write_evidence(struct ocsf_line *line)
 	if (e->method.n)
 		ocsf_http_request(line);
 	ocsf_tls(line);
-	json_end_object(j);
+	line_end_object(j);
 	json_end_array(j);
 }
 
@@ -97,12 +97,12 @@ static void finding_body(struct ocsf_line *line)
 	const struct event *e = line->event;
 
 	ocsf_finding_info(line);
-	json_bool(j, "is_alert", true);
+	line_bool(j, "is_alert", true);
 	write_evidence(line);
 	if (e->credential.n) {
-		json_object(j, "unmapped");
-		json_string(j, "credential", e->credential, OCSF_NAME_MAX);
-		json_end_object(j);
+		line_object(j, "unmapped");
+		line_text(j, "credential", e->credential, OCSF_NAME_MAX);
+		line_end_object(j);
 	}
 }
 
@@ -117,11 +117,11 @@ static void lifecycle_body(struct ocsf_line *line)
 	char uid[SEAL_UID_DIGITS + 1];
 
 	snprintf(uid, sizeof(uid), "%016" PRIx64, line->sandbox->uid);
-	json_object(j, "app");
-	json_string(j, "name", slice_from_string(line->sandbox->name), OCSF_NAME_MAX);
-	json_literal(j, "uid", uid);
-	json_end_object(j);
-	ocsf_text(j, "status_detail", line->event->detail, OCSF_TEXT_MAX);
+	line_object(j, "app");
+	line_text(j, "name", slice_from_string(line->sandbox->name), OCSF_NAME_MAX);
+	line_plain(j, "uid", uid);
+	line_end_object(j);
+	line_some_text(j, "status_detail", line->event->detail, OCSF_TEXT_MAX);
 }
 
 #define PROFILES OCSF_CONSTANT("\"profiles\":[\"host\",\"record_integrity\",\"security_control\"]")

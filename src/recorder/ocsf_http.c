@@ -67,17 +67,17 @@ static void write_url(struct ocsf_line *line)
 	size_t path_n = mark < 0 ? e->target.n : (size_t)mark;
 	uint16_t port = ocsf_destination_port(line);
 
-	json_object(j, "url");
-	ocsf_text(j, "scheme", e->scheme, OCSF_METHOD_MAX);
-	ocsf_text(j, "hostname", e->host, OCSF_HOST_MAX);
+	line_object(j, "url");
+	line_some_text(j, "scheme", e->scheme, OCSF_METHOD_MAX);
+	line_some_text(j, "hostname", e->host, OCSF_HOST_MAX);
 	if (port)
-		json_uint(j, "port", port);
-	json_string(j, "path", slice_of(e->target.p, path_n), OCSF_PATH_MAX);
+		line_uint(j, "port", port);
+	line_text(j, "path", slice_of(e->target.p, path_n), OCSF_PATH_MAX);
 	if (mark >= 0)
-		ocsf_text(j, "query_string",
+		line_some_text(j, "query_string",
 		        slice_of(e->target.p + path_n + 1, e->target.n - path_n - 1),
 		        OCSF_QUERY_MAX);
-	json_end_object(j);
+	line_end_object(j);
 }
 
 void ocsf_http_request(struct ocsf_line *line)
@@ -85,17 +85,17 @@ void ocsf_http_request(struct ocsf_line *line)
 	struct json *j = &line->json;
 	const struct event *e = line->event;
 
-	json_object(j, "http_request");
+	line_object(j, "http_request");
 	if (http_activity(e) != ACTIVITY_OTHER)
-		json_string(j, "http_method", e->method, OCSF_METHOD_MAX);
+		line_text(j, "http_method", e->method, OCSF_METHOD_MAX);
 	write_url(line);
-	ocsf_text(j, "user_agent", e->user_agent, OCSF_AGENT_MAX);
+	line_some_text(j, "user_agent", e->user_agent, OCSF_AGENT_MAX);
 	if (e->http_version)
-		json_literal(j, "version",
+		line_plain(j, "version",
 		        e->http_version == 20   ? "2"
 		        : e->http_version == 11 ? "1.1"
 		                                : "1.0");
-	json_end_object(j);
+	line_end_object(j);
 }
 
 static void write_response(struct ocsf_line *line)
@@ -105,10 +105,10 @@ static void write_response(struct ocsf_line *line)
 
 	if (!e->status)
 		return;
-	json_object(j, "http_response");
-	json_uint(j, "code", e->status);
-	json_uint(j, "latency", e->duration_us / 1000);
-	json_end_object(j);
+	line_object(j, "http_response");
+	line_uint(j, "code", e->status);
+	line_uint(j, "latency", e->duration_us / 1000);
+	line_end_object(j);
 }
 
 static void http_body(struct ocsf_line *line)
@@ -117,7 +117,7 @@ static void http_body(struct ocsf_line *line)
 	const struct event *e = line->event;
 
 	if (http_activity(e) == ACTIVITY_OTHER)
-		json_string(j, "activity_name", e->method.n ? e->method : SLICE("none"),
+		line_text(j, "activity_name", e->method.n ? e->method : SLICE("none"),
 		        OCSF_METHOD_MAX);
 	ocsf_http_request(line);
 	write_response(line);
@@ -127,9 +127,9 @@ static void http_body(struct ocsf_line *line)
 	ocsf_traffic(line);
 	ocsf_tls(line);
 	if (e->credential.n) {
-		json_object(j, "unmapped");
-		json_string(j, "credential", e->credential, OCSF_NAME_MAX);
-		json_end_object(j);
+		line_object(j, "unmapped");
+		line_text(j, "credential", e->credential, OCSF_NAME_MAX);
+		line_end_object(j);
 	}
 }
 

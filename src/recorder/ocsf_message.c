@@ -49,7 +49,7 @@ static void add_address(struct sentence *s, const struct ip *ip, uint16_t port)
 	if (!ip->family)
 		return;
 	add_text(s, bracket ? "[" : "");
-	add_text(s, ip_format(ip, text));
+	add_text(s, ocsf_ip_text(ip, text));
 	add_text(s, bracket ? "]" : "");
 	if (port) {
 		add_text(s, ":");

@@ -60,9 +60,9 @@ static void connection_body(struct ocsf_line *line)
 	ocsf_traffic(line);
 	ocsf_tls(line);
 	if (e->passthrough) {
-		json_object(j, "unmapped");
-		json_bool(j, "passthrough", true);
-		json_end_object(j);
+		line_object(j, "unmapped");
+		line_bool(j, "passthrough", true);
+		line_end_object(j);
 	}
 }
 
@@ -74,10 +74,10 @@ static void write_aggregate(struct ocsf_line *line)
 
 	if (e->count <= 1)
 		return;
-	ocsf_count(j, "count", e->count);
-	json_int(j, "start_time", e->time_ms);
-	json_int(j, "end_time", last_ms);
-	json_int(j, "duration", last_ms - e->time_ms);
+	line_uint(j, "count", ocsf_long(e->count));
+	line_uint(j, "start_time", e->time_ms);
+	line_uint(j, "end_time", last_ms);
+	line_uint(j, "duration", last_ms - e->time_ms);
 }
 
 /* What a packet has that OCSF has no attribute for. */
@@ -92,16 +92,16 @@ static void write_packet_rest(struct ocsf_line *line)
 
 	if (!icmp && !frame)
 		return;
-	json_object(j, "unmapped");
+	line_object(j, "unmapped");
 	if (frame) {
 		snprintf(text, sizeof(text), "0x%04x", e->ethertype);
-		json_literal(j, "ethertype", text);
+		line_plain(j, "ethertype", text);
 	}
 	if (icmp) {
-		json_uint(j, "icmp_type", e->dst_port >> 8);
-		json_uint(j, "icmp_code", e->dst_port & 255);
+		line_uint(j, "icmp_type", e->dst_port >> 8);
+		line_uint(j, "icmp_code", e->dst_port & 255);
 	}
-	json_end_object(j);
+	line_end_object(j);
 }
 
 static void packet_body(struct ocsf_line *line)

@@ -16,32 +16,24 @@
 
 #define DIRECTION_OUTBOUND 2
 
-void ocsf_raw(struct json *j, struct slice members)
+uint64_t ocsf_long(uint64_t v)
 {
-	if (j->comma && buf_append(j->out, ",", 1) != 0)
-		j->failed = true;
-	if (buf_append_slice(j->out, members) != 0)
-		j->failed = true;
-	j->comma = true;
+	return v > INT64_MAX ? INT64_MAX : v;
 }
 
-void ocsf_ip(struct json *j, const char *key, const struct ip *ip)
+const char *ocsf_ip_text(const struct ip *ip, char out[IP_TEXT_MAX])
 {
-	char text[IP_TEXT_MAX];
+	char *p = out + IP_TEXT_MAX - 1;
 
-	if (ip->family)
-		json_literal(j, key, ip_format(ip, text));
-}
-
-void ocsf_count(struct json *j, const char *key, uint64_t v)
-{
-	json_int(j, key, v > INT64_MAX ? INT64_MAX : (int64_t)v);
-}
-
-void ocsf_text(struct json *j, const char *key, struct slice text, size_t max)
-{
-	if (text.n)
-		json_string(j, key, text, max);
+	if (ip->family != 4)
+		return ip_format(ip, out);
+	*p = '\0';
+	for (int i = 3; i >= 0; i--) {
+		p = line_digits(ip->bytes[i], p);
+		if (i > 0)
+			*--p = '.';
+	}
+	return p;
 }
 
 static bool has_ports(const struct event *e)
@@ -54,7 +46,7 @@ static bool has_ports(const struct event *e)
 static void write_port(struct json *j, const struct event *e, uint16_t port)
 {
 	if (port && has_ports(e))
-		json_uint(j, "port", port);
+		line_uint(j, "port", port);
 }
 
 void ocsf_src_endpoint(struct ocsf_line *line)
@@ -62,13 +54,13 @@ void ocsf_src_endpoint(struct ocsf_line *line)
 	struct json *j = &line->json;
 	const struct event *e = line->event;
 
-	json_object(j, "src_endpoint");
+	line_object(j, "src_endpoint");
 	if (e->src.family)
 		ocsf_ip(j, "ip", &e->src);
 	else
-		json_string(j, "name", slice_from_string(line->sandbox->name), OCSF_NAME_MAX);
+		line_text(j, "name", slice_from_string(line->sandbox->name), OCSF_NAME_MAX);
 	write_port(j, e, e->src_port);
-	json_end_object(j);
+	line_end_object(j);
 }
 
 static bool is_gate(const struct ocsf_sandbox *sandbox, const struct ip *ip)
@@ -98,13 +90,13 @@ void ocsf_dst_endpoint(struct ocsf_line *line)
 
 	if (!named && !ip->family)
 		return;
-	json_object(j, "dst_endpoint");
+	line_object(j, "dst_endpoint");
 	if (named)
-		json_string(j, "hostname", e->host, OCSF_HOST_MAX);
+		line_text(j, "hostname", e->host, OCSF_HOST_MAX);
 	if (!named || e->upstream.family)
 		ocsf_ip(j, "ip", ip);
 	write_port(j, e, port);
-	json_end_object(j);
+	line_end_object(j);
 }
 
 void ocsf_proxy_endpoint(struct ocsf_line *line)
@@ -112,11 +104,11 @@ void ocsf_proxy_endpoint(struct ocsf_line *line)
 	struct json *j = &line->json;
 	const struct event *e = line->event;
 
-	json_object(j, "proxy_endpoint");
-	json_literal(j, "name", "vethguard");
+	line_object(j, "proxy_endpoint");
+	line_plain(j, "name", "vethguard");
 	ocsf_ip(j, "ip", &e->dst);
 	write_port(j, e, e->dst_port);
-	json_end_object(j);
+	line_end_object(j);
 }
 
 void ocsf_connection_info(struct ocsf_line *line)
@@ -125,15 +117,15 @@ void ocsf_connection_info(struct ocsf_line *line)
 	const struct event *e = line->event;
 	char text[16];
 
-	json_object(j, "connection_info");
-	json_int(j, "direction_id", DIRECTION_OUTBOUND);
+	line_object(j, "connection_info");
+	line_uint(j, "direction_id", DIRECTION_OUTBOUND);
 	if (e->protocol) {
-		json_uint(j, "protocol_num", e->protocol);
-		json_literal(j, "protocol_name", packet_protocol_name(e->protocol, text));
+		line_uint(j, "protocol_num", e->protocol);
+		line_plain(j, "protocol_name", packet_protocol_name(e->protocol, text));
 	}
 	if (e->src.family)
-		json_uint(j, "protocol_ver_id", e->src.family);
-	json_end_object(j);
+		line_uint(j, "protocol_ver_id", e->src.family);
+	line_end_object(j);
 }
 
 void ocsf_traffic(struct ocsf_line *line)
@@ -142,17 +134,17 @@ void ocsf_traffic(struct ocsf_line *line)
 	const struct event *e = line->event;
 	uint64_t sum = e->bytes_in + e->bytes_out;
 
-	json_object(j, "traffic");
-	ocsf_count(j, "bytes", sum < e->bytes_in ? UINT64_MAX : sum);
-	ocsf_count(j, "bytes_in", e->bytes_in);
-	ocsf_count(j, "bytes_out", e->bytes_out);
+	line_object(j, "traffic");
+	line_uint(j, "bytes", ocsf_long(sum < e->bytes_in ? UINT64_MAX : sum));
+	line_uint(j, "bytes_in", ocsf_long(e->bytes_in));
+	line_uint(j, "bytes_out", ocsf_long(e->bytes_out));
 	if (e->kind == EVENT_PACKET)
-		ocsf_count(j, "packets", e->count);
+		line_uint(j, "packets", ocsf_long(e->count));
 	if (e->kind == EVENT_CONNECTION || e->kind == EVENT_FLOW) {
-		json_int(j, "start_time", e->time_ms);
-		json_int(j, "end_time", e->time_ms + e->duration_us / 1000);
+		line_uint(j, "start_time", e->time_ms);
+		line_uint(j, "end_time", e->time_ms + e->duration_us / 1000);
 	}
-	json_end_object(j);
+	line_end_object(j);
 }
 
 static const char *tls_version_text(uint16_t version, char out[8])
@@ -182,8 +174,8 @@ void ocsf_tls(struct ocsf_line *line)
 
 	if (!e->tls_version && !e->sni.n)
 		return;
-	json_object(j, "tls");
-	json_literal(j, "version", tls_version_text(e->tls_version, text));
-	ocsf_text(j, "sni", e->sni, OCSF_HOST_MAX);
-	json_end_object(j);
+	line_object(j, "tls");
+	line_plain(j, "version", tls_version_text(e->tls_version, text));
+	line_some_text(j, "sni", e->sni, OCSF_HOST_MAX);
+	line_end_object(j);
 }

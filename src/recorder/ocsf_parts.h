@@ -3,6 +3,7 @@
 #ifndef RECORDER_OCSF_PARTS_H
 #define RECORDER_OCSF_PARTS_H
 
+#include "recorder/line.h"
 #include "recorder/ocsf.h"
 
 /* A slice in a static table: SLICE() is no constant expression. */
@@ -30,9 +31,6 @@ struct ocsf_class {
 extern const struct ocsf_class ocsf_http, ocsf_dns, ocsf_connection, ocsf_flow, ocsf_packet,
         ocsf_lifecycle, ocsf_finding;
 
-/* Members that are JSON already. */
-void ocsf_raw(struct json *j, struct slice members);
-
 /* The endpoints: who asked, where it was to go, and vethguard in between where it was in between.
  */
 void ocsf_src_endpoint(struct ocsf_line *line);
@@ -43,11 +41,20 @@ uint16_t ocsf_destination_port(const struct ocsf_line *line);
 void ocsf_connection_info(struct ocsf_line *line);
 void ocsf_traffic(struct ocsf_line *line);
 void ocsf_tls(struct ocsf_line *line);
-void ocsf_ip(struct json *j, const char *key, const struct ip *ip);
-/* Counts of 64 bits as OCSF's signed long: saturated. */
-void ocsf_count(struct json *j, const char *key, uint64_t v);
-/* A text member, left out where empty. */
-void ocsf_text(struct json *j, const char *key, struct slice text, size_t max);
+/* A count of 64 bits as OCSF's signed long: saturated. */
+uint64_t ocsf_long(uint64_t v);
+
+/* As ip_format, faster where the address is one of IPv4. */
+const char *ocsf_ip_text(const struct ip *ip, char out[IP_TEXT_MAX]);
+
+static inline void ocsf_ip(struct json *j, const char *key, const struct ip *ip)
+{
+	char text[IP_TEXT_MAX];
+
+	if (ip->family)
+		line_plain(j, key, ocsf_ip_text(ip, text));
+}
+
 void ocsf_query(struct ocsf_line *line);
 void ocsf_http_request(struct ocsf_line *line);
 void ocsf_finding_info(struct ocsf_line *line);

@@ -8,12 +8,14 @@
  * `,"attestation_list":` does not occur inside one.
  */
 #include <errno.h>
-#include <inttypes.h>
 
 #include "vethguard/wire/seal.h"
 
 #define ATTESTATION ",\"attestation_list\":[{\"chain_uid\":\""
 #define PREVIOUS "\",\"prev_event\":{\"fingerprint\":{\"algorithm_id\":3,\"value\":\""
+#define PREVIOUS_TYPE "\"},\"type_uid\":"
+#define PREVIOUS_UID ",\"uid\":\""
+#define PREVIOUS_CLOSE "\"}"
 #define FINGERPRINT                                                                              \
 	",\"fingerprint\":{\"algorithm\":\"SHA-256\",\"algorithm_id\":3,\"serialization_id\":1," \
 	"\"value\":\""
@@ -95,11 +97,11 @@ static void scan_attestation(struct scan *s, struct seal_link *previous)
 	previous->has_previous = true;
 	scan_literal(s, SLICE(PREVIOUS));
 	scan_hex(s, previous->hash, SEAL_HASH_DIGITS);
-	scan_literal(s, SLICE("\"},\"type_uid\":"));
+	scan_literal(s, SLICE(PREVIOUS_TYPE));
 	previous->type_uid = scan_number(s);
-	scan_literal(s, SLICE(",\"uid\":\""));
+	scan_literal(s, SLICE(PREVIOUS_UID));
 	scan_hex(s, previous->uid, SEAL_UID_DIGITS);
-	scan_literal(s, SLICE("\"}"));
+	scan_literal(s, SLICE(PREVIOUS_CLOSE));
 	s->failed = s->failed || s->left.n != 0;
 }
 
@@ -134,16 +136,63 @@ int seal_parse(struct slice line, struct seal *out)
 	return start.failed || middle.failed || tail.failed ? -EBADMSG : 0;
 }
 
+/* Copies into reserved room; the rooms below are the sums of what is copied. */
+static uint8_t *put(uint8_t *out, const char *p, size_t n)
+{
+	memcpy(out, p, n);
+	return out + n;
+}
+
+static uint8_t *put_number(uint8_t *out, uint64_t v)
+{
+	char digits[NUMBER_DIGITS_MAX + 1];
+	size_t n = sizeof(digits);
+
+	do {
+		digits[--n] = (char)('0' + v % 10);
+		v /= 10;
+	} while (v);
+	return put(out, digits + n, sizeof(digits) - n);
+}
+
+#define PUT_LITERAL(out, literal) put(out, literal, sizeof(literal) - 1)
+#define LINK_BYTES_MAX                                                                   \
+	(sizeof(ATTESTATION) + SEAL_CHAIN_DIGITS + sizeof(PREVIOUS) + SEAL_HASH_DIGITS + \
+	        sizeof(PREVIOUS_TYPE) + NUMBER_DIGITS_MAX + 1 + sizeof(PREVIOUS_UID) +   \
+	        SEAL_UID_DIGITS + sizeof(PREVIOUS_CLOSE))
+
 int seal_append_link(struct buf *out, const struct seal_link *previous)
 {
-	if (!previous->has_previous)
-		return buf_printf(out, ATTESTATION "%s\"", previous->chain_uid);
-	return buf_printf(out,
-	        ATTESTATION "%s" PREVIOUS "%s\"},\"type_uid\":%" PRIu64 ",\"uid\":\"%s\"}",
-	        previous->chain_uid, previous->hash, previous->type_uid, previous->uid);
+	uint8_t *start = buf_reserve(out, LINK_BYTES_MAX), *p = start;
+
+	if (!start)
+		return -ENOBUFS;
+	p = PUT_LITERAL(p, ATTESTATION);
+	p = put(p, previous->chain_uid, SEAL_CHAIN_DIGITS);
+	if (previous->has_previous) {
+		p = PUT_LITERAL(p, PREVIOUS);
+		p = put(p, previous->hash, SEAL_HASH_DIGITS);
+		p = PUT_LITERAL(p, PREVIOUS_TYPE);
+		p = put_number(p, previous->type_uid);
+		p = PUT_LITERAL(p, PREVIOUS_UID);
+		p = put(p, previous->uid, SEAL_UID_DIGITS);
+		p = PUT_LITERAL(p, PREVIOUS_CLOSE);
+	} else {
+		p = PUT_LITERAL(p, "\"");
+	}
+	buf_commit(out, (size_t)(p - start));
+	return 0;
 }
 
 int seal_append_hash(struct buf *out, const char hash[SEAL_HASH_DIGITS])
 {
-	return buf_printf(out, FINGERPRINT "%.64s" FINGERPRINT_CLOSE SEAL_CLOSE "\n", hash);
+	uint8_t *start = buf_reserve(out, TAIL_BYTES + 1), *p = start;
+
+	if (!start)
+		return -ENOBUFS;
+	p = PUT_LITERAL(p, FINGERPRINT);
+	p = put(p, hash, SEAL_HASH_DIGITS);
+	p = PUT_LITERAL(p, FINGERPRINT_CLOSE SEAL_CLOSE "\n");
+	buf_commit(out, (size_t)(p - start));
+	return 0;
 }
