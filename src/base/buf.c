@@ -35,7 +35,7 @@ static int grow(struct buf *b, size_t need)
 	mem = malloc(cap);
 	if (!mem)
 		return -ENOMEM;
-	if (b->len)
+	if (b->mem)
 		memcpy(mem, b->mem + b->start, b->len);
 	free(b->mem);
 	b->mem = mem;

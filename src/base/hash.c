@@ -4,6 +4,7 @@
  * Bernstein, "SipHash: a fast short-input PRF", section 2, with c = 1 and d = 3). Keyed by 128
  * random bits, it keeps a sandbox that chooses the names from choosing the bucket they fall into.
  */
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -47,9 +48,9 @@ static uint64_t load_le(const uint8_t *p, size_t n)
 {
 	uint64_t v = 0;
 
-	for (size_t i = n; i > 0; i--)
-		v = v << 8 | p[i - 1];
-	return v;
+	if (n)
+		memcpy(&v, p, n);
+	return le64toh(v);
 }
 
 uint64_t hash_bytes(const struct hash_key *key, const void *p, size_t n)

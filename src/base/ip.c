@@ -52,7 +52,7 @@ bool ip_prefix_parse(struct slice text, struct ip_prefix *out)
 {
 	ptrdiff_t slash = slice_find_byte(text, '/');
 	struct slice address = slash < 0 ? text : slice_of(text.p, (size_t)slash);
-	struct slice digits = SLICE("");
+	struct slice digits;
 	struct ip_prefix prefix;
 	uint64_t bits;
 

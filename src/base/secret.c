@@ -14,7 +14,7 @@
 
 #include "vethguard/base/secret.h"
 
-#define SLOT_BYTES 256
+#define SLOT_BYTES ((size_t)256)
 #define SLOTS 16 /* SLOT_BYTES * SLOTS is the smallest page size there is */
 #define ALIGNMENT 16
 
@@ -127,7 +127,7 @@ static void slot_give_back(const uint8_t *p)
 
 int secret_alloc(struct secret *s, size_t cap)
 {
-	uint8_t *p;
+	uint8_t *p = NULL;
 	int err;
 
 	*s = (struct secret){0};

@@ -18,7 +18,7 @@
 #include "vethguard/dns/responder.h"
 
 #define LINK_ADDRESSES 256 /* at the start of each pool */
-#define KEEP_MS (2 * RESPONDER_TTL_S * 1000)
+#define KEEP_MS ((int64_t)2 * RESPONDER_TTL_S * 1000)
 #define FIRST_SLOTS 64
 
 struct name {

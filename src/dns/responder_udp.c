@@ -124,7 +124,7 @@ static void on_ready(struct loop_io *io, unsigned events)
 
 static int ask_for_destination(int fd)
 {
-	struct sockaddr_storage self;
+	struct sockaddr_storage self = {0};
 	socklen_t self_n = sizeof(self);
 	int on = 1;
 	int result;
