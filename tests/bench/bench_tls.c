@@ -143,6 +143,11 @@ static void bench_idle(int version)
 		SSL_set_max_proto_version(pair.c->ssl, version);
 		pair_shake(&pair);
 		pair_read(&pair, pair.c, &pair.to_client, &byte, 1, &n);
+		/* one exchange, as every connection has had when it idles */
+		tls_write(pair.c, &byte, 1);
+		pair_read(&pair, pair.s, &pair.to_server, &byte, 1, &n);
+		tls_write(pair.s, &byte, 1);
+		pair_read(&pair, pair.c, &pair.to_client, &byte, 1, &n);
 		servers[i] = pair.s;
 		clients[i] = pair.c;
 	}

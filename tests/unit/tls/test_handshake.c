@@ -393,6 +393,7 @@ int main(void)
 	        cmocka_unit_test(test_address_sends_no_sni),
 	        cmocka_unit_test(test_wrong_address),
 	        cmocka_unit_test(test_refused_certificates),
+	        cmocka_unit_test(test_kinds_of_upstream_keys),
 	        cmocka_unit_test(test_foreign_authority),
 	        cmocka_unit_test(test_wildcard_certificate_is_good_for_one_label),
 	        cmocka_unit_test(test_refused_name),

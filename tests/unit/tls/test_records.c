@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <malloc.h>
 #include <string.h>
 
 #include "pair.h"
@@ -384,6 +385,33 @@ static void test_key_update(void **state)
 		        TLS_WANT_READ);
 		assert_int_equal(n, 1);
 	}
+}
+
+/* An idle connection holds no record buffer (16 KiB each): far more of them idle than work. */
+static void test_idle_connection_is_small(void **state)
+{
+#ifdef __SANITIZE_ADDRESS__
+	(void)state;
+	skip(); /* its allocator does not count for mallinfo */
+#else
+	static uint8_t data[16384], got[16384];
+	size_t n;
+	(void)state;
+
+	tls_write(pair.c, data, sizeof(data));
+	pair_read(&pair, pair.s, &pair.to_server, got, sizeof(got), &n);
+	tls_write(pair.s, data, sizeof(data));
+	pair_read(&pair, pair.c, &pair.to_client, got, sizeof(got), &n);
+	assert_int_equal(n, sizeof(data));
+	size_t before = mallinfo2().uordblks;
+	tls_free(pair.s);
+	pair.s = NULL;
+	size_t between = mallinfo2().uordblks;
+	tls_free(pair.c);
+	pair.c = NULL;
+	assert_in_range(before - between, 4096, 16384);
+	assert_in_range(between - mallinfo2().uordblks, 4096, 20000);
+#endif
 }
 
 #define CONNECTED(test) cmocka_unit_test_setup_teardown(test, connect_pair, drop_pair)
