@@ -154,7 +154,10 @@ void lookup_targets(
 
 bool lookup_path_is_ambiguous(struct slice path)
 {
-	return memmem(path.p, path.n, "//", 2) || memmem(path.p, path.n, "%2F", 3);
+	for (size_t i = 1; i < path.n; i++)
+		if (path.p[i] == '/' && path.p[i - 1] == '/')
+			return true;
+	return url_find_escaped_slash(path.p, path.n) != NULL;
 }
 
 size_t lookup_lenient_path(struct slice path, char out[POLICY_PATH_MAX])

@@ -7,6 +7,7 @@
  * so the time is bounded by the product of both lengths and no stack grows.
  */
 #include "pattern.h"
+#include "url_path.h"
 
 #define OVERLAP_STEPS_MAX 1024 /* segments compared; also the depth of the recursion */
 
@@ -29,7 +30,7 @@ static bool is_escaped_slash(struct slice segment, size_t at)
 
 static bool has_escaped_slash(struct slice segment)
 {
-	return memmem(segment.p, segment.n, "%2F", 3) != NULL;
+	return url_find_escaped_slash(segment.p, segment.n) != NULL;
 }
 
 static bool segment_matches(struct slice pattern, struct slice segment)
@@ -71,6 +72,8 @@ bool pattern_matches(struct slice pattern, struct slice path)
 			if (is_any_depth(want)) {
 				star = p += want.n + 1;
 				taken = s;
+				if (p > pattern.n) /* the last one takes the rest */
+					return !has_escaped_slash(slice_of(path.p + s, path.n - s));
 				continue;
 			}
 			have = segment_at(path, s);

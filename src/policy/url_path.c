@@ -18,22 +18,31 @@ enum form {
 	FORM_NEVER    /* controls, '\\': odd forms of these are how paths are smuggled */
 };
 
-static bool is_alnum(unsigned c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-}
+/* forms[c] for the bytes of ASCII; the rest is FORM_ESCAPED. N: never, S: slash, r: raw, b: both,
+ * e: escaped. */
+static const char forms[128] = "NNNNNNNNNNNNNNNN"
+                               "NNNNNNNNNNNNNNNN"
+                               "ebeebebbbbbbbrrS"
+                               "rrrrrrrrrrbbebee"
+                               "brrrrrrrrrrrrrrr"
+                               "rrrrrrrrrrreNeer"
+                               "errrrrrrrrrrrrrr"
+                               "rrrrrrrrrrreeer";
 
 static enum form form_of(unsigned c)
 {
-	if (is_alnum(c) || c == '-' || c == '.' || c == '_' || c == '~')
+	switch (c < sizeof(forms) ? forms[c] : 'e') {
+	case 'r':
 		return FORM_RAW;
-	if (c == '/')
-		return FORM_SLASH;
-	if (c < ' ' || c == 0x7f || c == '\\')
-		return FORM_NEVER;
-	if (c < 0x80 && strchr("!$&'()*+,;=:@", (int)c))
+	case 'b':
 		return FORM_BOTH;
-	return FORM_ESCAPED;
+	case 'e':
+		return FORM_ESCAPED;
+	case 'S':
+		return FORM_SLASH;
+	default:
+		return FORM_NEVER; /* N, and the NUL at the place of DEL */
+	}
 }
 
 /* Raw bytes that are written escaped instead of being refused: clients do send them, and their
@@ -113,7 +122,7 @@ static bool is_dots(const char *p, size_t n)
  * an empty part or a dot segment there: that would be another path than the one judged. */
 static bool parts_are_plain(const char *p, size_t n)
 {
-	const char *slash = memmem(p, n, "%2F", 3);
+	const char *slash = url_find_escaped_slash(p, n);
 
 	if (!slash)
 		return true;
@@ -124,7 +133,7 @@ static bool parts_are_plain(const char *p, size_t n)
 			return false;
 		p += part + 3;
 		n -= part + 3;
-		slash = memmem(p, n, "%2F", 3);
+		slash = url_find_escaped_slash(p, n);
 	}
 	return n > 0 && !is_dots(p, n);
 }

@@ -9,4 +9,19 @@
  */
 bool url_path_is_canonical(struct slice path);
 
+/* The first "%2F" in n bytes, or NULL. Escapes are rare: looking for '%' alone is fast. */
+static inline const char *url_find_escaped_slash(const char *p, size_t n)
+{
+	const char *end = p + n;
+
+	while ((p = memchr(p, '%', (size_t)(end - p)))) {
+		if (end - p < 3)
+			return NULL;
+		if (p[1] == '2' && p[2] == 'F')
+			return p;
+		p++;
+	}
+	return NULL;
+}
+
 #endif
