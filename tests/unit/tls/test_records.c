@@ -443,6 +443,9 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(
 	                test_renegotiation_is_refused, connect_pair_1_2, drop_pair),
 	        CONNECTED(test_key_update),
+	        CONNECTED(test_idle_connection_is_small),
+	        cmocka_unit_test_setup_teardown(
+	                test_idle_connection_is_small, connect_pair_1_2, drop_pair),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
