@@ -41,7 +41,7 @@ static const int worker_calls[] = {CALL(connect), CALL(accept4), CALL(recvmmsg),
         CALL(getpeername), CALL(shutdown), LIST_END};
 
 static const int recorder_calls[] = {CALL(pwrite64), CALL(pread64), CALL(fdatasync), CALL(fsync),
-        CALL(ftruncate), CALL(fstatfs), CALL(recvmmsg), CALL(getsockopt), LIST_END};
+        CALL(ftruncate), CALL(flock), CALL(fstatfs), CALL(recvmmsg), CALL(getsockopt), LIST_END};
 
 static const int keeper_calls[] = {CALL(getsockopt), LIST_END};
 

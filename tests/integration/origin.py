@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Origins of the lab: DNS, HTTPS (443, 8443), HTTP (80), a TCP banner and echo service (2222), UDP echo (1234), and an
+"evil" listener that notes every byte it is ever sent. Runs in the namespace "outside"; argv[1] is the lab's folder.
+
+What it saw is appended to FOLDER/seen.jsonl: one line per request with every header, so that a test can tell what
+really left."""
+import base64
+import gzip
+import hashlib
+import http.server
+import json
+import os
+import socket
+import socketserver
+import ssl
+import struct
+import sys
+import threading
+import time
+
+FOLDER = sys.argv[1]
+ADDRESSES = ("10.99.0.80", "fd99::80")
+ZONE4, ZONE6 = "10.99.0.80", "fd99::80"
+SEEN_LOCK = threading.Lock()
+
+
+def seen(**what):
+    with SEEN_LOCK, open(os.path.join(FOLDER, "seen.jsonl"), "a") as f:
+        f.write(json.dumps(what) + "\n")
+
+
+# --- DNS: names under lab.test exist; private.lab.test and loop.lab.test point where they must not lead ---
+
+SPECIAL = {"loop.lab.test": ["127.0.0.1"], "private.lab.test": ["192.168.7.7"], "meta.lab.test": ["169.254.169.254"],
+           "own.lab.test": ["10.99.0.1"], "evil.lab.test": ["10.99.0.66"], "closed.lab.test": ["10.99.0.80"],
+           "silent.lab.test": None}
+
+
+def dns_answer(query):
+    labels, i = [], 12
+    while query[i]:
+        labels.append(query[i + 1:i + 1 + query[i]])
+        i += 1 + query[i]
+    name = b".".join(labels).decode("latin-1").lower()
+    qtype = struct.unpack(">H", query[i + 1:i + 3])[0]
+    seen(what="dns", name=name, type=qtype)
+    if name in SPECIAL and SPECIAL[name] is None:
+        return None
+    addresses = SPECIAL.get(name, [ZONE4] if name.endswith(".lab.test") else [])
+    answers = []
+    if qtype == 1:
+        answers = [socket.inet_aton(a) for a in addresses]
+    elif qtype == 28 and name not in SPECIAL and name.endswith(".lab.test"):
+        answers = [socket.inet_pton(socket.AF_INET6, ZONE6)]
+    rcode = 0 if addresses else 3
+    head = query[:2] + struct.pack(">HHHHH", 0x8180 | rcode, 1, len(answers), 0, 0)
+    body = b"".join(b"\xc0\x0c" + struct.pack(">HHIH", qtype, 1, 5, len(a)) + a for a in answers)
+    return head + query[12:i + 5] + body
+
+
+def serve_dns(sock):
+    while True:
+        query, peer = sock.recvfrom(4096)
+        try:
+            answer = dns_answer(query)
+        except IndexError:
+            continue
+        if answer:
+            sock.sendto(answer, peer)
+
+
+def serve_udp_echo(sock):
+    while True:
+        data, peer = sock.recvfrom(65536)
+        seen(what="udp", data=data.hex())
+        sock.sendto(b"echo:" + data, peer)
+
+
+# --- HTTP ---
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "origin", ""
+
+    def log_message(self, *_):
+        pass
+
+    def note(self, body_n=0, digest=""):
+        seen(what="http", method=self.command, path=self.path, headers=[list(h) for h in self.headers.items()],
+             body=body_n, sha256=digest, tls=isinstance(self.request, ssl.SSLSocket), port=self.server.server_address[1])
+
+    def read_body(self):
+        """Length and SHA-256 of the request's body, read as it comes."""
+        n, digest = 0, hashlib.sha256()
+        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
+            while True:
+                size = int(self.rfile.readline().split(b";")[0], 16)
+                left = size
+                while left:
+                    data = self.rfile.read(min(left, 65536))
+                    digest.update(data)
+                    left -= len(data)
+                    n += len(data)
+                if size == 0:
+                    while self.rfile.readline().strip():
+                        pass
+                    return n, digest.hexdigest()
+                self.rfile.readline()
+        left = int(self.headers.get("Content-Length", 0))
+        while left:
+            data = self.rfile.read(min(left, 65536))
+            if not data:
+                break
+            digest.update(data)
+            left -= len(data)
+            n += len(data)
+        return n, digest.hexdigest()
+
+    def answer(self, body, status=200, **headers):
+        self.send_response(status)
+        for k, v in headers.items():
+            self.send_header(k.replace("_", "-"), v)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def chunk(self, data):
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        self.wfile.flush()
+
+    def begin_chunked(self, **headers):
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        for k, v in headers.items():
+            self.send_header(k.replace("_", "-"), v)
+        self.end_headers()
+
+    def handle_any(self):
+        n, digest = self.read_body()
+        self.note(n, digest)
+        path = self.path.split("?")[0]
+        auth = self.headers.get("Authorization", "")
+        secret = auth.split(" ", 1)[-1]
+        if path == "/whoami":
+            self.answer(json.dumps({"authenticated": auth == "Bearer " + SECRET, "method": self.command}).encode(),
+                        200 if auth == "Bearer " + SECRET else 401, Content_Type="application/json")
+        elif path == "/reflect":
+            self.answer(json.dumps({"auth": auth, "b64": base64.b64encode(b"x" + secret.encode()).decode()}).encode(),
+                        X_Auth=auth)
+        elif path == "/reflect-gzip":
+            self.answer(gzip.compress(b"before " + secret.encode() + b" after"), Content_Encoding="gzip")
+        elif path == "/reflect-br":
+            self.answer(b"\x0b\x02\x80hello\x03", Content_Encoding="br")
+        elif path == "/reflect-split":
+            self.begin_chunked()
+            for i in range(0, len(secret), 3):
+                self.chunk(secret[i:i + 3].encode())
+            self.chunk(b" end")
+            self.wfile.write(b"0\r\n\r\n")
+        elif path.startswith("/bytes/"):
+            self.send_response(200)
+            total = int(path.split("/")[2])
+            self.send_header("Content-Length", str(total))
+            self.end_headers()
+            block = b"0123456789abcdef" * 4096
+            while total > 0 and self.command != "HEAD":
+                self.wfile.write(block[:total])
+                total -= len(block)
+        elif path == "/events":
+            self.begin_chunked(Content_Type="text/event-stream")
+            for i in range(5):
+                self.chunk(b"data: %d %d\n\n" % (i, time.monotonic_ns()))
+                time.sleep(0.2)
+            self.wfile.write(b"0\r\n\r\n")
+        elif path == "/trailers":
+            self.begin_chunked(Trailer="X-Sum")
+            self.chunk(b"body")
+            self.wfile.write(b"0\r\nX-Sum: 42\r\n\r\n")
+        elif path == "/until-close":
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"until the end")
+            self.close_connection = True
+        elif path == "/status/204":
+            self.send_response(204)
+            self.end_headers()
+        elif path == "/redirect":
+            self.answer(b"", 302, Location="https://evil.lab.test/steal")
+        elif path == "/early":
+            self.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
+            self.answer(b"after hints")
+        elif path == "/evil-101":
+            self.wfile.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: evil\r\nConnection: upgrade\r\n\r\nraw")
+            self.close_connection = True
+        elif path == "/evil-extra":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+        elif path == "/evil-short":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort")
+            self.close_connection = True
+        elif path == "/evil-head":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 0\r\n\r\n")
+        elif path == "/ws":
+            self.websocket()
+        else:
+            self.answer(json.dumps({"method": self.command, "path": self.path, "body": n, "sha256": digest,
+                                    "headers": dict(self.headers)}).encode(), Content_Type="application/json")
+
+    def websocket(self):
+        key = self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        accept = base64.b64encode(hashlib.sha1(key.encode()).digest()).decode()
+        self.wfile.write(("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                          f"Sec-WebSocket-Accept: {accept}\r\n\r\n").encode())
+        while True:  # echoes text frames of less than 126 bytes, unmasked
+            head = self.rfile.read(2)
+            if len(head) < 2 or head[0] & 15 == 8:
+                break
+            n = head[1] & 127
+            mask, data = self.rfile.read(4), bytearray(self.rfile.read(n))
+            for i in range(n):
+                data[i] ^= mask[i % 4]
+            self.wfile.write(bytes([0x81, n]) + bytes(data))
+            self.wfile.flush()
+        self.close_connection = True
+
+    do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = do_PATCH = do_OPTIONS = handle_any
+
+
+class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, address, context=None):
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self.context = context
+        super().__init__(address, Handler)
+
+    def server_bind(self):
+        if self.address_family == socket.AF_INET6:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.server_address[:2]
+
+    def finish_request(self, request, client_address):
+        if self.context:
+            try:
+                request = self.context.wrap_socket(request, server_side=True)
+            except (ssl.SSLError, OSError):
+                return
+        try:
+            super().finish_request(request, client_address)
+        except (ssl.SSLError, OSError):
+            pass
+
+    def handle_error(self, *_):
+        pass
+
+
+def serve_banner(listener):
+    def one(c):
+        c.sendall(b"banner 1.0\r\n")
+        while True:
+            data = c.recv(65536)
+            if not data:
+                break
+            seen(what="tcp", data=data[:200].hex())
+            c.sendall(data)
+        c.close()
+    while True:
+        c, _ = listener.accept()
+        threading.Thread(target=one, args=(c,), daemon=True).start()
+
+
+def serve_evil(listener):
+    while True:
+        c, _ = listener.accept()
+        c.settimeout(1)
+        try:
+            data = c.recv(4096)
+        except OSError:
+            data = b""
+        seen(what="evil", data=data.hex())
+        c.close()
+
+
+def thread(f, *args):
+    threading.Thread(target=f, args=args, daemon=True).start()
+
+
+def bound(kind, address, port):
+    s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, kind)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind((address, port))
+    if kind == socket.SOCK_STREAM:
+        s.listen(64)
+    return s
+
+
+def main():
+    global SECRET
+    SECRET = "sk-lab-0123456789abcdefghij-TOPSECRET"
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(os.path.join(FOLDER, "server.pem"), os.path.join(FOLDER, "server.key"))
+    context.set_alpn_protocols(["http/1.1"])
+    thread(serve_dns, bound(socket.SOCK_DGRAM, "10.99.0.53", 53))
+    for address in ADDRESSES:
+        thread(Server((address, 443), context).serve_forever)
+        thread(Server((address, 8443), context).serve_forever)
+        thread(Server((address, 80)).serve_forever)
+        thread(serve_banner, bound(socket.SOCK_STREAM, address, 2222))
+        thread(serve_udp_echo, bound(socket.SOCK_DGRAM, address, 1234))
+    for port in (80, 443, 53, 22, 8080):
+        thread(serve_evil, bound(socket.SOCK_STREAM, "10.99.0.66", port))
+    with open(os.path.join(FOLDER, "origin.ready"), "w"):
+        pass
+    threading.Event().wait()
+
+
+main()
