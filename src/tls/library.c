@@ -14,6 +14,7 @@
 #include <openssl/err.h>
 #include <openssl/provider.h>
 #include <pthread.h>
+#include <time.h>
 
 #define ALGORITHMS_MAX 32
 
@@ -96,7 +97,9 @@ static void make_library(void)
 {
 	OSSL_LIB_CTX *made;
 
+	/* Neither OpenSSL's configuration nor, at the first gmtime_r, libc's time zone is to be opened once jailed. */
 	OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
+	tzset();
 	wide = OSSL_PROVIDER_load(NULL, "default");
 	made = wide ? OSSL_LIB_CTX_new() : NULL;
 	if (!made) {
