@@ -172,6 +172,7 @@ static void held_names_stay(void **state)
 	assert_int_equal(names_assign(names, SLICE("d"), 11 * KEEP_MS + 1, &x, &y), 0);
 	finds(names, "10.200.1.0", "a"); /* c was idle for longer */
 	finds(names, "10.200.1.1", "d");
+	assert_int_equal(names_assign(names, SLICE("e"), 11 * KEEP_MS + 1, &x, &y), -ENOSPC);
 	assign(names, "e", 11 * KEEP_MS + 2, "10.200.1.0", "fd00:1::100");
 	/* One release too many does no harm. */
 	names_release(names, &a4);
