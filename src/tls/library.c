@@ -97,7 +97,8 @@ static void make_library(void)
 {
 	OSSL_LIB_CTX *made;
 
-	/* Neither OpenSSL's configuration nor, at the first gmtime_r, libc's time zone is to be opened once jailed. */
+	/* Neither OpenSSL's configuration nor, at the first gmtime_r, libc's time zone is to be
+	 * opened once jailed. */
 	OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
 	tzset();
 	wide = OSSL_PROVIDER_load(NULL, "default");
