@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The recorder as a process, without its jail: the test is supervisor and worker. What it wrote is
+ * checked line by line through the chain.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "recorder/recorder.h"
+
+#include "samples.h"
+
+#define PATIENCE_MS 10000
+#define SANDBOX 77
+
+static uint8_t buffer[MESSAGE_BYTES_MAX];
+
+struct fixture {
+	char path[64];
+	int log;
+	int control; /* the supervisor's end */
+	pid_t pid;
+	struct ring ring; /* the worker's end */
+	int packets;
+};
+
+static void run_recorder(int control)
+{
+	struct recorder *r = calloc(1, sizeof(*r));
+	uint64_t id;
+
+	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	r->loop = loop_new();
+	if (!r->loop || control_receive_start(r, control, &id) != 0 || pump_open(r) != 0 ||
+	        control_open(r, control, id) != 0)
+		_exit(99);
+	loop_run(r->loop);
+	_exit(r->status);
+}
+
+static void expect_message(int fd, enum message_type type, uint64_t id, struct ipc_message *message)
+{
+	assert_int_equal(ipc_receive_blocking(fd, PATIENCE_MS, buffer, message), 0);
+	assert_int_equal(message->head.type, type);
+	assert_int_equal(message->head.id, id);
+}
+
+static void start(struct fixture *f, const char *path, rlim_t file_size)
+{
+	struct message_recorder_start m = {.path = slice_from_string(path), .log_level = 0};
+	struct rlimit limit = {file_size, RLIM_INFINITY};
+	struct ipc_message answer;
+	int pair[2];
+	size_t n;
+
+	assert_int_equal(ipc_pair(pair), 0);
+	f->log = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(f->log >= 0);
+	f->pid = fork();
+	if (f->pid == 0) {
+		close(pair[0]);
+		if (file_size != RLIM_INFINITY)
+			setrlimit(RLIMIT_FSIZE, &limit);
+		freopen("/dev/null", "w", stderr);
+		run_recorder(pair[1]);
+	}
+	close(pair[1]);
+	f->control = pair[0];
+	n = message_recorder_start_encode(buffer, sizeof(buffer), MESSAGE_RECORDER_START, 5, &m);
+	assert_int_equal(ipc_send_blocking(f->control, buffer, n, &f->log, 1), 0);
+	expect_message(f->control, MESSAGE_RECORDER_READY, 5, &answer);
+}
+
+/* A sandbox with its ring and, as NFLOG socket, one end of a socket pair. */
+static void add_sandbox(struct fixture *f, uint64_t id, struct ring *ring, int *packets)
+{
+	struct message_recorder_sandbox m = {
+	        .sandbox_id = id,
+	        .sandbox = SLICE("agent-7"),
+	        .policy = SLICE("coding-agent"),
+	        .fingerprint = SLICE("0123456789abcdef"),
+	        .has_packets = true,
+	};
+	int fds[4], pair[2];
+	size_t n;
+
+	assert_int_equal(ring_create(fds), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair), 0);
+	fds[3] = pair[1];
+	n = message_recorder_sandbox_encode(
+	        buffer, sizeof(buffer), MESSAGE_RECORDER_SANDBOX, 6, &m);
+	assert_int_equal(ipc_send_blocking(f->control, buffer, n, fds, 4), 0);
+	close(pair[1]);
+	*packets = pair[0];
+	assert_int_equal(ring_open_writer(ring, fds[0], fds[1], fds[2]), 0);
+}
+
+static void open_fixture(struct fixture *f, rlim_t file_size)
+{
+	memset(f, 0, sizeof(*f));
+	snprintf(f->path, sizeof(f->path), "/tmp/test_pump.%d.jsonl", getpid());
+	unlink(f->path);
+	start(f, f->path, file_size);
+	add_sandbox(f, SANDBOX, &f->ring, &f->packets);
+}
+
+static void close_fixture(struct fixture *f)
+{
+	int status;
+
+	if (f->pid > 0) {
+		kill(f->pid, SIGKILL);
+		waitpid(f->pid, &status, 0);
+	}
+	ring_close(&f->ring);
+	close(f->packets);
+	close(f->control);
+	close(f->log);
+	unlink(f->path);
+}
+
+static void write_event(struct ring *ring, struct event event)
+{
+	uint8_t record[EVENT_BYTES_MAX];
+	size_t n = event_encode(&event, record, sizeof(record));
+	int rc, tries = 0;
+
+	while ((rc = ring_write(ring, record, n)) == -EAGAIN && tries++ < PATIENCE_MS)
+		poll(NULL, 0, 1);
+	assert_int_equal(rc, 0);
+}
+
+static void send_event(struct fixture *f, uint64_t sandbox, struct event event)
+{
+	uint8_t record[EVENT_BYTES_MAX];
+	struct message_recorder_event m = {
+	        sandbox, slice_of(record, event_encode(&event, record, sizeof(record)))};
+	size_t n = message_recorder_event_encode(
+	        buffer, sizeof(buffer), MESSAGE_RECORDER_EVENT, 7, &m);
+
+	assert_int_equal(ipc_send_blocking(f->control, buffer, n, NULL, 0), 0);
+}
+
+static void send_end(struct fixture *f, uint64_t sandbox, uint64_t id)
+{
+	struct message_sandbox m = {sandbox};
+	size_t n = message_sandbox_encode(buffer, sizeof(buffer), MESSAGE_RECORDER_END, id, &m);
+
+	assert_int_equal(ipc_send_blocking(f->control, buffer, n, NULL, 0), 0);
+}
+
+static struct message_summary expect_summary(struct fixture *f, uint64_t id)
+{
+	struct ipc_message answer;
+	struct message_summary m;
+
+	expect_message(f->control, MESSAGE_RECORDER_SUMMARY, id, &answer);
+	assert_int_equal(message_summary_decode(&answer.body, &m), 0);
+	return m;
+}
+
+static void stop(struct fixture *f)
+{
+	struct ipc_message answer;
+	int status;
+
+	assert_int_equal(ipc_send_blocking(f->control, buffer,
+	                         message_empty(buffer, sizeof(buffer), MESSAGE_STOP, 9), NULL, 0),
+	        0);
+	expect_message(f->control, MESSAGE_STOPPED, 9, &answer);
+	assert_int_equal(waitpid(f->pid, &status, 0), f->pid);
+	f->pid = 0;
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* The whole file; the caller frees. */
+static char *read_file(const char *path, size_t *n)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *text;
+
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	text = malloc((size_t)st.st_size + 1);
+	assert_int_equal(read(fd, text, (size_t)st.st_size), st.st_size);
+	text[st.st_size] = '\0';
+	close(fd);
+	*n = (size_t)st.st_size;
+	return text;
+}
+
+/* Checks the chain from the first line on. The number of lines. */
+static unsigned verify(const char *path)
+{
+	struct seal_link last = {0};
+	struct digest digest;
+	unsigned lines = 0;
+	size_t n;
+	char *text = read_file(path, &n), *line = text;
+
+	assert_int_equal(digest_init(&digest), 0);
+	while (line < text + n) {
+		char *end = strchr(line, '\n'), hash[DIGEST_SHA256_HEX + 1];
+		struct seal seal;
+
+		assert_non_null(end);
+		assert_int_equal(seal_parse(slice_of(line, (size_t)(end - line)), &seal), 0);
+		digest_sha256_hex(
+		        &digest, (const struct slice[]){seal.covered, SLICE(SEAL_CLOSE)}, 2, hash);
+		assert_string_equal(hash, seal.own.hash);
+		assert_int_equal(seal.previous.has_previous, lines > 0);
+		if (lines > 0) {
+			assert_string_equal(seal.previous.hash, last.hash);
+			assert_string_equal(seal.previous.uid, last.uid);
+			assert_string_equal(seal.previous.chain_uid, last.chain_uid);
+		}
+		last = seal.own;
+		lines++;
+		line = end + 1;
+	}
+	digest_fini(&digest);
+	free(text);
+	return lines;
+}
+
+static bool file_has(const char *path, const char *needle)
+{
+	size_t n;
+	char *text = read_file(path, &n);
+	bool found = strstr(text, needle) != NULL;
+
+	free(text);
+	return found;
+}
+
+static void test_events_become_lines(void **state)
+{
+	struct message_summary m;
+	struct fixture f;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	send_event(&f, SANDBOX, sample_lifecycle(EVENT_START));
+	write_event(&f.ring, sample_http());
+	for (int i = 0; i < 3; i++)
+		write_event(&f.ring, sample_denied());
+	write_event(&f.ring, sample_dns());
+	write_event(&f.ring, sample_finding(EVENT_FINDING_DNS_TUNNEL));
+	send_event(&f, SANDBOX, sample_lifecycle(EVENT_STOP));
+	send_end(&f, SANDBOX, 8);
+	m = expect_summary(&f, 8);
+	assert_int_equal(m.allowed, 2);
+	assert_int_equal(m.denied, 3);
+	assert_int_equal(m.findings, 1);
+	assert_int_equal(m.lines, 8);
+	assert_int_equal(m.unusual_count, 1);
+	assert_true(slice_equals(m.unusual[0].what, SLICE("POST https://paste.example")));
+	assert_int_equal(m.unusual[0].count, 3);
+	assert_int_equal(verify(f.path), 8);
+	stop(&f);
+	close_fixture(&f);
+}
+
+/* Without END or STOP: the batch's own delay writes. */
+static void test_lines_appear_by_themselves(void **state)
+{
+	struct fixture f;
+	size_t n = 0;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	for (int round = 0; round < 3; round++) {
+		write_event(&f.ring, sample_http());
+		for (int i = 0; i < 500 && n != (size_t)round + 1; i++) {
+			poll(NULL, 0, 10);
+			n = verify(f.path);
+		}
+		assert_int_equal(n, round + 1);
+	}
+	close_fixture(&f);
+}
+
+static void test_more_than_a_ring(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	for (int i = 0; i < 5000; i++)
+		write_event(&f.ring, sample_http());
+	send_end(&f, SANDBOX, 8);
+	assert_int_equal(expect_summary(&f, 8).lines, 5000);
+	assert_int_equal(verify(f.path), 5000);
+	stop(&f);
+	close_fixture(&f);
+}
+
+/* What a killed worker left in the ring, and the supervisor's last word behind it. */
+static void test_dead_writer_is_drained_in_order(void **state)
+{
+	struct fixture f;
+	size_t n;
+	char *text;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	for (int i = 0; i < 100; i++)
+		write_event(&f.ring, sample_http());
+	ring_close(&f.ring);
+	send_event(&f, SANDBOX, sample_lifecycle(EVENT_STOP));
+	send_end(&f, SANDBOX, 8);
+	assert_int_equal(expect_summary(&f, 8).lines, 101);
+	assert_int_equal(verify(f.path), 101);
+	text = read_file(f.path, &n);
+	text[n - 1] = '\0';
+	assert_non_null(strstr(strrchr(text, '\n'), "\"class_uid\":6002"));
+	free(text);
+	close_fixture(&f);
+}
+
+static void expect_broken_stream(struct fixture *f)
+{
+	struct ipc_message message;
+	struct ring other = {0};
+	int packets;
+
+	expect_message(f->control, MESSAGE_FAILED, SANDBOX, &message);
+	send_end(f, SANDBOX, 8);
+	assert_int_equal(expect_summary(f, 8).findings, 1);
+	assert_true(file_has(f->path, "broken-event-stream"));
+	/* Others live on. */
+	add_sandbox(f, SANDBOX + 1, &other, &packets);
+	write_event(&other, sample_http());
+	send_end(f, SANDBOX + 1, 10);
+	assert_int_equal(expect_summary(f, 10).allowed, 1);
+	verify(f->path);
+	ring_close(&other);
+	close(packets);
+}
+
+static void test_undecodable_record_ends_its_stream(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	assert_int_equal(ring_write(&f.ring, "nonsense", 8), 0);
+	write_event(&f.ring, sample_http());
+	expect_broken_stream(&f);
+	close_fixture(&f);
+}
+
+static void test_forged_kinds_end_the_stream(void **state)
+{
+	struct event forged[] = {sample_lifecycle(EVENT_STOP), sample_packet()};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct fixture f;
+
+		open_fixture(&f, RLIM_INFINITY);
+		write_event(&f.ring, forged[i]);
+		expect_broken_stream(&f);
+		close_fixture(&f);
+	}
+}
+
+static void test_impossible_ring_ends_the_stream(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	memset(f.ring.shared, 0xff, 64); /* the writer's position */
+	uint64_t wake = 1;
+	assert_int_equal(write(f.ring.data_fd, &wake, sizeof(wake)), sizeof(wake));
+	expect_broken_stream(&f);
+	close_fixture(&f);
+}
+
+/* The file takes a part of a batch and then nothing: nothing is lost, nothing is doubled, no line
+ * is torn. */
+static void test_full_disk_loses_nothing(void **state)
+{
+	struct rlimit more = {RLIM_INFINITY, RLIM_INFINITY};
+	struct ipc_message message;
+	struct message_text m;
+	struct fixture f;
+	struct stat st;
+
+	(void)state;
+	open_fixture(&f, 10000);
+	for (int i = 0; i < 20; i++)
+		write_event(&f.ring, sample_http());
+	expect_message(f.control, MESSAGE_RECORDER_STALLED, 0, &message);
+	assert_int_equal(message_text_decode(&message.body, &m), 0);
+	assert_non_null(memmem(m.text.p, m.text.n, f.path, strlen(f.path)));
+	assert_int_equal(fstat(f.log, &st), 0);
+	assert_int_equal(st.st_size, 10000);
+	assert_true(ring_stopped(&f.ring));
+	/* The worker goes on until its ring is full, and then has to wait. */
+	for (int i = 0; i < 500; i++)
+		write_event(&f.ring, sample_denied());
+	send_event(&f, SANDBOX, sample_lifecycle(EVENT_STOP));
+	send_end(&f, SANDBOX, 8);
+	assert_int_equal(prlimit(f.pid, RLIMIT_FSIZE, &more, NULL), 0);
+	expect_message(f.control, MESSAGE_RECORDER_FLOWING, 0, &message);
+	assert_true(reader_done(&message.body));
+	assert_int_equal(expect_summary(&f, 8).lines, 521);
+	assert_int_equal(verify(f.path), 521);
+	stop(&f);
+	close_fixture(&f);
+}
+
+static void test_ring_refuses_when_stalled_for_long(void **state)
+{
+	struct ipc_message message;
+	struct fixture f;
+	uint8_t record[EVENT_BYTES_MAX];
+	struct event event = sample_http();
+	size_t n = event_encode(&event, record, sizeof(record));
+	int rc = 0, i;
+
+	(void)state;
+	open_fixture(&f, 1);
+	write_event(&f.ring, event);
+	expect_message(f.control, MESSAGE_RECORDER_STALLED, 0, &message);
+	for (i = 0; i < 100000 && rc == 0; i++)
+		rc = ring_write(&f.ring, record, n);
+	assert_int_equal(rc, -EAGAIN);
+	assert_true(i > 500);
+	close_fixture(&f);
+}
+
+static void test_two_recorders_share_one_chain(void **state)
+{
+	struct fixture f, g = {0};
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	start(&g, f.path, RLIM_INFINITY);
+	add_sandbox(&g, SANDBOX, &g.ring, &g.packets);
+	for (int i = 0; i < 2000; i++) {
+		write_event(&f.ring, sample_http());
+		write_event(&g.ring, sample_denied());
+	}
+	send_end(&f, SANDBOX, 8);
+	send_end(&g, SANDBOX, 8);
+	assert_int_equal(expect_summary(&f, 8).lines, 2000);
+	assert_int_equal(expect_summary(&g, 8).lines, 2000);
+	assert_int_equal(verify(f.path), 4000);
+	stop(&f);
+	stop(&g);
+	close_fixture(&g);
+	close_fixture(&f);
+}
+
+static void test_foreign_lock_is_waited_for_and_told(void **state)
+{
+	struct ipc_message message;
+	struct fixture f;
+	int other;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	other = open(f.path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(flock(other, LOCK_EX), 0);
+	write_event(&f.ring, sample_http());
+	expect_message(f.control, MESSAGE_RECORDER_STALLED, 0, &message);
+	assert_int_equal(flock(other, LOCK_UN), 0);
+	expect_message(f.control, MESSAGE_RECORDER_FLOWING, 0, &message);
+	send_end(&f, SANDBOX, 8);
+	assert_int_equal(expect_summary(&f, 8).lines, 1);
+	assert_int_equal(verify(f.path), 1);
+	close(other);
+	close_fixture(&f);
+}
+
+static void test_supervisor_that_breaks_protocol_is_left(void **state)
+{
+	struct fixture f;
+	int status;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	write_event(&f.ring, sample_http());
+	send_event(&f, 4711, sample_http()); /* no such sandbox */
+	assert_int_equal(waitpid(f.pid, &status, 0), f.pid);
+	f.pid = 0;
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
+	assert_int_equal(verify(f.path), 1);
+	close_fixture(&f);
+}
+
+static void test_lost_supervisor_ends_after_the_last_line(void **state)
+{
+	struct fixture f;
+	int status;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	for (int i = 0; i < 50; i++)
+		write_event(&f.ring, sample_http());
+	shutdown(f.control, SHUT_RDWR);
+	assert_int_equal(waitpid(f.pid, &status, 0), f.pid);
+	f.pid = 0;
+	assert_int_equal(verify(f.path), 50);
+	close_fixture(&f);
+}
+
+static void test_nonsense_on_the_packet_socket_is_a_finding(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	assert_int_equal(send(f.packets, "nonsense", 8, 0), 8);
+	send_end(&f, SANDBOX, 8);
+	assert_int_equal(expect_summary(&f, 8).findings, 1);
+	assert_true(file_has(f.path, "packet-copies-lost"));
+	close_fixture(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_events_become_lines),
+	        cmocka_unit_test(test_lines_appear_by_themselves),
+	        cmocka_unit_test(test_more_than_a_ring),
+	        cmocka_unit_test(test_dead_writer_is_drained_in_order),
+	        cmocka_unit_test(test_undecodable_record_ends_its_stream),
+	        cmocka_unit_test(test_forged_kinds_end_the_stream),
+	        cmocka_unit_test(test_impossible_ring_ends_the_stream),
+	        cmocka_unit_test(test_full_disk_loses_nothing),
+	        cmocka_unit_test(test_ring_refuses_when_stalled_for_long),
+	        cmocka_unit_test(test_two_recorders_share_one_chain),
+	        cmocka_unit_test(test_foreign_lock_is_waited_for_and_told),
+	        cmocka_unit_test(test_supervisor_that_breaks_protocol_is_left),
+	        cmocka_unit_test(test_lost_supervisor_ends_after_the_last_line),
+	        cmocka_unit_test(test_nonsense_on_the_packet_socket_is_a_finding),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
