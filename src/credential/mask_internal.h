@@ -76,7 +76,8 @@ struct mask_scan {
 	const struct mask *mask;
 	const uint8_t *text;
 	size_t n;
-	size_t at[MASK_MODE_COUNT]; /* where each mode's search goes on */
+	size_t at[MASK_MODE_COUNT];   /* where each mode's search goes on */
+	size_t bare[MASK_MODE_COUNT]; /* behind the last escape byte the search has passed */
 	struct mask_span
 	        next[MASK_MODE_COUNT]; /* each mode's next occurrence; start == n: no more */
 };

@@ -63,15 +63,17 @@ static void widen_at_escape(const struct mask_scan *scan, enum mask_mode mode, s
 	size_t bare = pattern->bare[mode];
 	size_t limit = bare < pattern->n ? bare + 1 : pattern->n;
 
-	for (size_t i = 0; i < limit && i <= at; i++) {
+	/* Left of the first escape there is none, so an occurrence begins behind the last one:
+	 * where escapes are dense there is little to try, and where they are not there are few. */
+	if (at - scan->bare[mode] < limit)
+		limit = at - scan->bare[mode] + 1;
+	for (size_t i = 0; i < limit; i++) {
 		const uint8_t *p = memchr(pattern->p + i, c, limit - i);
 		size_t used;
 
 		if (!p)
 			return;
 		i = (size_t)(p - pattern->p);
-		if (i > at)
-			return;
 		if (i > 0 && (scan->text[at - 1] != p[-1] ||
 		                     memcmp(scan->text + at - i, pattern->p, i) != 0))
 			continue;
@@ -85,7 +87,7 @@ static void widen_at_escape(const struct mask_scan *scan, enum mask_mode mode, s
 }
 
 /* The next escape from text[at] on that could belong to a pattern, or n. */
-static size_t find_escape(const struct mask_scan *scan, enum mask_mode mode, size_t at)
+static size_t find_escape(struct mask_scan *scan, enum mask_mode mode, size_t at)
 {
 	const uint8_t *text = scan->text, *goes_on = scan->mask->tables->escaped[mode];
 	const uint8_t escape = mask_escape_byte(mode);
@@ -96,9 +98,11 @@ static size_t find_escape(const struct mask_scan *scan, enum mask_mode mode, siz
 		if (!p)
 			break;
 		/* Runs of escape bytes are walked here, without a call for each. */
-		for (at = (size_t)(p - text); at < scan->n && text[at] == escape; at++)
+		for (at = (size_t)(p - text); at < scan->n && text[at] == escape; at++) {
 			if (scan->n - at > 1 && goes_on[text[at + 1]])
 				return at;
+			scan->bare[mode] = at + 1;
+		}
 	}
 	return scan->n;
 }
@@ -121,7 +125,7 @@ static void escaped_next(struct mask_scan *scan, enum mask_mode mode)
 				widen_at_escape(
 				        scan, mode, at, stands_for[i], &mask->patterns[k], &span);
 		}
-		at++;
+		scan->bare[mode] = ++at;
 	}
 	scan->at[mode] = at;
 	scan->next[mode] = span;
