@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <pthread.h>
+
 #include "vethguard/wire/packet.h"
 #include "world.h"
 
@@ -506,6 +508,44 @@ static void nothing_is_tracked(void **state)
 	close(fd);
 }
 
+struct replacing {
+	struct world *w;
+	bool stop;
+	int times, result;
+};
+
+static void *replace_again_and_again(void *context)
+{
+	struct replacing *r = context;
+
+	while (!__atomic_load_n(&r->stop, __ATOMIC_RELAXED) && r->result == 0) {
+		r->result = netns_run(r->w->gate, world_fence_set, r->w);
+		__atomic_add_fetch(&r->times, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* A packet that met half a ruleset would be refused, or let a refused port through. */
+static void replacing_the_fence_is_never_seen(void **state)
+{
+	struct world *w = *state;
+	struct replacing r = {.w = w};
+	int open_port = gate_service(w, SOCK_DGRAM, "10.77.0.1", 7777);
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, replace_again_and_again, &r), 0);
+	for (int i = 0; i < 200 || __atomic_load_n(&r.times, __ATOMIC_RELAXED) < 50; i++) {
+		assert_int_equal(__atomic_load_n(&r.result, __ATOMIC_RELAXED), 0);
+		assert_intercepted(w, w->tcp4, "93.184.216.34", 443);
+		assert_int_equal(refusal(w, "10.77.0.1", 7777), EHOSTUNREACH);
+	}
+	__atomic_store_n(&r.stop, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	assert_int_equal(r.result, 0);
+	assert_false(world_readable(open_port, 0));
+	close(open_port);
+}
+
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
 
 int main(void)
@@ -525,6 +565,7 @@ int main(void)
 	        IN_WORLD(false_sources_do_not_pass),
 	        IN_WORLD(a_ping_is_refused_and_logged),
 	        IN_WORLD(nothing_is_tracked),
+	        IN_WORLD(replacing_the_fence_is_never_seen),
 	};
 
 	if (!world_privileges()) {
