@@ -33,7 +33,8 @@ struct chain_plan {
 char *fence_name(char out[FENCE_NAME_MAX], const char *prefix, const char *interface);
 /* -EINVAL for a spec that no fence can be made of. */
 int fence_spec_check(const struct fence_spec *spec);
-/* Fills out and returns how many chains there are: the interface's own (ingress first), then the shared ones. */
+/* Fills out and returns how many chains there are: the interface's own (ingress first), then the
+ * shared ones. */
 size_t fence_plan(const struct fence_spec *spec, struct chain_plan out[FENCE_CHAINS_MAX]);
 /* The rules of one chain; rule_list_fini() afterwards. 0 or -ENOMEM. */
 int fence_plan_rules(

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a table of sysctls, written one after the other. "all" and "default" are both written because
- * which of the two counts differs from entry to entry; interfaces made later start from "default".
+ * Theory of operation: a table of sysctls, written one after the other. "all" and "default" are
+ * both written because which of the two counts differs from entry to entry; interfaces made later
+ * start from "default".
  */
 #include "vethguard/netlink/netns.h"
 
@@ -15,51 +16,52 @@ struct setting {
 };
 
 static const struct setting gate_settings[] = {
-	/* Nothing is ever forwarded. */
-	{"ipv4/ip_forward", "0", true},
-	{"ipv4/conf/all/forwarding", "0", true},
-	{"ipv4/conf/default/forwarding", "0", true},
-	{"ipv6/conf/all/forwarding", "0", true},
-	{"ipv6/conf/default/forwarding", "0", true},
-	/* What the sandbox says about routes is not believed, and it is told nothing. */
-	{"ipv4/conf/all/rp_filter", "1", true},
-	{"ipv4/conf/default/rp_filter", "1", true},
-	{"ipv4/conf/all/accept_redirects", "0", true},
-	{"ipv4/conf/default/accept_redirects", "0", true},
-	{"ipv4/conf/all/secure_redirects", "0", true},
-	{"ipv4/conf/default/secure_redirects", "0", true},
-	{"ipv4/conf/all/send_redirects", "0", true},
-	{"ipv4/conf/default/send_redirects", "0", true},
-	{"ipv4/conf/all/accept_source_route", "0", true},
-	{"ipv4/conf/default/accept_source_route", "0", true},
-	{"ipv4/conf/all/route_localnet", "0", true},
-	{"ipv4/conf/default/route_localnet", "0", true},
-	{"ipv6/conf/all/accept_redirects", "0", true},
-	{"ipv6/conf/default/accept_redirects", "0", true},
-	{"ipv6/conf/all/accept_source_route", "-1", true},
-	{"ipv6/conf/default/accept_source_route", "-1", true},
-	{"ipv6/conf/all/accept_ra", "0", true},
-	{"ipv6/conf/default/accept_ra", "0", true},
-	{"ipv6/conf/all/autoconf", "0", false},
-	{"ipv6/conf/default/autoconf", "0", false},
-	{"ipv6/conf/default/router_solicitations", "0", false},
-	/* "Every address is local" is a matter of routing, not of answering ARP for the whole world. */
-	{"ipv4/conf/all/arp_ignore", "1", true},
-	{"ipv4/conf/default/arp_ignore", "1", true},
-	{"ipv4/conf/all/arp_announce", "2", false},
-	{"ipv4/conf/default/arp_announce", "2", false},
-	/* The link is ready at once. */
-	{"ipv6/conf/all/accept_dad", "0", false},
-	{"ipv6/conf/default/accept_dad", "0", false},
-	{"ipv6/conf/default/dad_transmits", "0", false},
-	/* Each refusal is told, so that no client waits for a timeout. */
-	{"ipv4/icmp_ratelimit", "0", false},
-	{"ipv4/icmp_msgs_per_sec", "1000000", false},
-	{"ipv4/icmp_msgs_burst", "1000000", false},
-	{"ipv6/icmp/ratelimit", "0", false},
-	/* TPROXY finds the socket; a second, earlier guess by the four-tuple can only be wrong. */
-	{"ipv4/tcp_early_demux", "0", false},
-	{"ipv4/udp_early_demux", "0", false},
+        /* Nothing is ever forwarded. */
+        {"ipv4/ip_forward", "0", true},
+        {"ipv4/conf/all/forwarding", "0", true},
+        {"ipv4/conf/default/forwarding", "0", true},
+        {"ipv6/conf/all/forwarding", "0", true},
+        {"ipv6/conf/default/forwarding", "0", true},
+        /* What the sandbox says about routes is not believed, and it is told nothing. */
+        {"ipv4/conf/all/rp_filter", "1", true},
+        {"ipv4/conf/default/rp_filter", "1", true},
+        {"ipv4/conf/all/accept_redirects", "0", true},
+        {"ipv4/conf/default/accept_redirects", "0", true},
+        {"ipv4/conf/all/secure_redirects", "0", true},
+        {"ipv4/conf/default/secure_redirects", "0", true},
+        {"ipv4/conf/all/send_redirects", "0", true},
+        {"ipv4/conf/default/send_redirects", "0", true},
+        {"ipv4/conf/all/accept_source_route", "0", true},
+        {"ipv4/conf/default/accept_source_route", "0", true},
+        {"ipv4/conf/all/route_localnet", "0", true},
+        {"ipv4/conf/default/route_localnet", "0", true},
+        {"ipv6/conf/all/accept_redirects", "0", true},
+        {"ipv6/conf/default/accept_redirects", "0", true},
+        {"ipv6/conf/all/accept_source_route", "-1", true},
+        {"ipv6/conf/default/accept_source_route", "-1", true},
+        {"ipv6/conf/all/accept_ra", "0", true},
+        {"ipv6/conf/default/accept_ra", "0", true},
+        {"ipv6/conf/all/autoconf", "0", false},
+        {"ipv6/conf/default/autoconf", "0", false},
+        {"ipv6/conf/default/router_solicitations", "0", false},
+        /* "Every address is local" is a matter of routing, not of answering ARP for the whole
+           world. */
+        {"ipv4/conf/all/arp_ignore", "1", true},
+        {"ipv4/conf/default/arp_ignore", "1", true},
+        {"ipv4/conf/all/arp_announce", "2", false},
+        {"ipv4/conf/default/arp_announce", "2", false},
+        /* The link is ready at once. */
+        {"ipv6/conf/all/accept_dad", "0", false},
+        {"ipv6/conf/default/accept_dad", "0", false},
+        {"ipv6/conf/default/dad_transmits", "0", false},
+        /* Each refusal is told, so that no client waits for a timeout. */
+        {"ipv4/icmp_ratelimit", "0", false},
+        {"ipv4/icmp_msgs_per_sec", "1000000", false},
+        {"ipv4/icmp_msgs_burst", "1000000", false},
+        {"ipv6/icmp/ratelimit", "0", false},
+        /* TPROXY finds the socket; a second, earlier guess by the four-tuple can only be wrong. */
+        {"ipv4/tcp_early_demux", "0", false},
+        {"ipv4/udp_early_demux", "0", false},
 };
 
 int netns_harden_gate(void)

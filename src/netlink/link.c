@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: interfaces, always named by name: rtnetlink takes IFLA_IFNAME instead of an index. */
+/* Theory of operation: interfaces, always named by name: rtnetlink takes IFLA_IFNAME instead of an
+ * index. */
 #include "request.h"
 
 #include <errno.h>
@@ -8,14 +9,14 @@
 #include <linux/veth.h>
 #include <string.h>
 
-static int link_begin(struct request *r, uint16_t type, uint16_t flags, const char *name,
-	struct ifinfomsg **out)
+static int link_begin(
+        struct request *r, uint16_t type, uint16_t flags, const char *name, struct ifinfomsg **out)
 {
-	int result = interface_name_check(name);
+	int result = rtnl_check_name(name);
 
 	if (result < 0)
 		return result;
-	*out = request_begin(r, type, flags, sizeof(struct ifinfomsg));
+	*out = rtnl_begin(r, type, flags, sizeof(struct ifinfomsg));
 	(*out)->ifi_family = AF_UNSPEC;
 	mnl_attr_put_strz(r->header, IFLA_IFNAME, name);
 	return 0;
@@ -33,12 +34,12 @@ static void put_peer(struct request *r, const char *name, const uint8_t mac[6], 
 }
 
 int netlink_veth_add(struct netlink *nl, const char *name, const uint8_t mac[6],
-	const char *peer_name, const uint8_t peer_mac[6], int peer_netns_fd)
+        const char *peer_name, const uint8_t peer_mac[6], int peer_netns_fd)
 {
 	struct request r;
 	struct ifinfomsg *link;
 	struct nlattr *info, *data;
-	int result = interface_name_check(peer_name);
+	int result = rtnl_check_name(peer_name);
 
 	if (result == 0)
 		result = link_begin(&r, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, name, &link);
@@ -51,7 +52,7 @@ int netlink_veth_add(struct netlink *nl, const char *name, const uint8_t mac[6],
 	put_peer(&r, peer_name, peer_mac, peer_netns_fd);
 	mnl_attr_nest_end(r.header, data);
 	mnl_attr_nest_end(r.header, info);
-	return request_run(nl, &r, NULL, NULL);
+	return rtnl_run(nl, &r, NULL, NULL);
 }
 
 int netlink_link_delete(struct netlink *nl, const char *name)
@@ -60,7 +61,7 @@ int netlink_link_delete(struct netlink *nl, const char *name)
 	struct ifinfomsg *link;
 	int result = link_begin(&r, RTM_DELLINK, 0, name, &link);
 
-	return result < 0 ? result : request_run(nl, &r, NULL, NULL);
+	return result < 0 ? result : rtnl_run(nl, &r, NULL, NULL);
 }
 
 int netlink_link_up(struct netlink *nl, const char *name)
@@ -73,7 +74,7 @@ int netlink_link_up(struct netlink *nl, const char *name)
 		return result;
 	link->ifi_flags = IFF_UP;
 	link->ifi_change = IFF_UP;
-	return request_run(nl, &r, NULL, NULL);
+	return rtnl_run(nl, &r, NULL, NULL);
 }
 
 static int take_index(const struct nlmsghdr *reply, void *context)
@@ -93,5 +94,5 @@ unsigned netlink_link_index(struct netlink *nl, const char *name)
 
 	if (link_begin(&r, RTM_GETLINK, 0, name, &link) < 0)
 		return 0;
-	return request_run(nl, &r, take_index, &index) < 0 ? 0 : index;
+	return rtnl_run(nl, &r, take_index, &index) < 0 ? 0 : index;
 }

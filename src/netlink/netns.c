@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a namespace is entered by a short-lived thread, never by the calling one. A thread that
- * unshares or joins a namespace and then ends needs no way back; the calling thread may lack the right to one: in a
- * user namespace of our own, the network namespace we came from still belongs to the parent.
+ * Theory of operation: a namespace is entered by a short-lived thread, never by the calling one. A
+ * thread that unshares or joins a namespace and then ends needs no way back; the calling thread may
+ * lack the right to one: in a user namespace of our own, the network namespace we came from still
+ * belongs to the parent.
  */
 #include "vethguard/netlink/netns.h"
 

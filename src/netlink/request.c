@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: one socket, one request in flight. Every request asks for an acknowledgement and the call
- * reads until that comes, so that a caller knows what the kernel did before it takes the next step.
+ * Theory of operation: one socket, one request in flight. Every request asks for an acknowledgement
+ * and the call reads until that comes, so that a caller knows what the kernel did before it takes
+ * the next step.
  */
 #include "request.h"
 
@@ -48,7 +49,7 @@ void netlink_close(struct netlink *nl)
 	free(nl);
 }
 
-void *request_begin(struct request *r, uint16_t type, uint16_t flags, size_t header_bytes)
+void *rtnl_begin(struct request *r, uint16_t type, uint16_t flags, size_t header_bytes)
 {
 	memset(r->bytes, 0, sizeof(r->bytes));
 	r->header = mnl_nlmsg_put_header(r->bytes);
@@ -57,17 +58,17 @@ void *request_begin(struct request *r, uint16_t type, uint16_t flags, size_t hea
 	return mnl_nlmsg_put_extra_header(r->header, header_bytes);
 }
 
-int request_family(const struct ip *address)
+int rtnl_family(const struct ip *address)
 {
 	return address->family == 6 ? AF_INET6 : AF_INET;
 }
 
-void request_put_ip(struct request *r, uint16_t attribute, const struct ip *address)
+void rtnl_put_ip(struct request *r, uint16_t attribute, const struct ip *address)
 {
 	mnl_attr_put(r->header, attribute, address->family == 6 ? 16 : 4, address->bytes);
 }
 
-int request_run(struct netlink *nl, struct request *r, mnl_cb_t on_reply, void *context)
+int rtnl_run(struct netlink *nl, struct request *r, mnl_cb_t on_reply, void *context)
 {
 	unsigned port = mnl_socket_get_portid(nl->socket);
 	_Alignas(struct nlmsghdr) char reply[REPLY_BYTES];
@@ -90,7 +91,7 @@ int request_run(struct netlink *nl, struct request *r, mnl_cb_t on_reply, void *
 	return 0;
 }
 
-int interface_name_check(const char *name)
+int rtnl_check_name(const char *name)
 {
 	size_t n = strnlen(name, IFNAMSIZ);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One rtnetlink request at a time: begin, put attributes, then ask and wait for the kernel's answer. */
+/* One rtnetlink request at a time: begin, put attributes, then ask and wait for the kernel's
+ * answer. */
 #ifndef VETHGUARD_SRC_NETLINK_REQUEST_H
 #define VETHGUARD_SRC_NETLINK_REQUEST_H
 
@@ -16,13 +17,14 @@ struct request {
 };
 
 /* A message of this type with header_bytes of zeroed family header behind it, which is returned. */
-void *request_begin(struct request *r, uint16_t type, uint16_t flags, size_t header_bytes);
+void *rtnl_begin(struct request *r, uint16_t type, uint16_t flags, size_t header_bytes);
 /* The address alone, in its own family's length. */
-void request_put_ip(struct request *r, uint16_t attribute, const struct ip *address);
-int request_family(const struct ip *address);
-/* Sends and waits; each reply that is not an acknowledgement goes to on_reply where one is given. 0 or -errno. */
-int request_run(struct netlink *nl, struct request *r, mnl_cb_t on_reply, void *context);
+void rtnl_put_ip(struct request *r, uint16_t attribute, const struct ip *address);
+int rtnl_family(const struct ip *address);
+/* Sends and waits; each reply that is not an acknowledgement goes to on_reply where one is given. 0
+ * or -errno. */
+int rtnl_run(struct netlink *nl, struct request *r, mnl_cb_t on_reply, void *context);
 /* -EINVAL for a name that no interface can have. */
-int interface_name_check(const char *name);
+int rtnl_check_name(const char *name);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: addresses, routes, rules and neighbours. The pair "packets from LINK look in table N" (a rule)
- * and "table N says every address is local" (a route to lo) is what makes the kernel hand a packet for any address
- * to the sockets of this machine instead of forwarding it. No packet mark takes part, so nothing that sets marks can
- * change it.
+ * Theory of operation: addresses, routes, rules and neighbours. The pair "packets from LINK look in
+ * table N" (a rule) and "table N says every address is local" (a route to lo) is what makes the
+ * kernel hand a packet for any address to the sockets of this machine instead of forwarding it. No
+ * packet mark takes part, so nothing that sets marks can change it.
  */
 #include "request.h"
 
@@ -14,11 +14,12 @@
 #include <linux/rtnetlink.h>
 #include <string.h>
 
-/* Just behind the kernel's own "local" rule (0), before anything an administrator is likely to have. */
+/* Just behind the kernel's own "local" rule (0), before anything an administrator is likely to
+ * have. */
 #define LOCAL_DELIVERY_PRIORITY 1
 
-static int require_index(struct netlink *nl, const char *link, const struct ip *address,
-	unsigned *index)
+static int require_index(
+        struct netlink *nl, const char *link, const struct ip *address, unsigned *index)
 {
 	if (address->family != 4 && address->family != 6)
 		return -EAFNOSUPPORT;
@@ -26,8 +27,8 @@ static int require_index(struct netlink *nl, const char *link, const struct ip *
 	return *index == 0 ? -ENODEV : 0;
 }
 
-int netlink_address_add(struct netlink *nl, const char *link, const struct ip *address,
-	uint8_t prefix_bits)
+int netlink_address_add(
+        struct netlink *nl, const char *link, const struct ip *address, uint8_t prefix_bits)
 {
 	struct request r;
 	struct ifaddrmsg *m;
@@ -38,15 +39,15 @@ int netlink_address_add(struct netlink *nl, const char *link, const struct ip *a
 		return result;
 	if (prefix_bits > (address->family == 6 ? 128 : 32))
 		return -EINVAL;
-	m = request_begin(&r, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, sizeof(*m));
-	m->ifa_family = (uint8_t)request_family(address);
+	m = rtnl_begin(&r, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, sizeof(*m));
+	m->ifa_family = (uint8_t)rtnl_family(address);
 	m->ifa_prefixlen = prefix_bits;
 	m->ifa_index = index;
-	request_put_ip(&r, IFA_LOCAL, address);
-	request_put_ip(&r, IFA_ADDRESS, address);
+	rtnl_put_ip(&r, IFA_LOCAL, address);
+	rtnl_put_ip(&r, IFA_ADDRESS, address);
 	if (address->family == 6)
 		mnl_attr_put_u32(r.header, IFA_FLAGS, IFA_F_NODAD);
-	return request_run(nl, &r, NULL, NULL);
+	return rtnl_run(nl, &r, NULL, NULL);
 }
 
 int netlink_route_default(struct netlink *nl, const char *link, const struct ip *gateway)
@@ -58,21 +59,21 @@ int netlink_route_default(struct netlink *nl, const char *link, const struct ip 
 
 	if (result < 0)
 		return result;
-	m = request_begin(&r, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, sizeof(*m));
-	m->rtm_family = (uint8_t)request_family(gateway);
+	m = rtnl_begin(&r, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, sizeof(*m));
+	m->rtm_family = (uint8_t)rtnl_family(gateway);
 	m->rtm_table = RT_TABLE_MAIN;
 	m->rtm_protocol = RTPROT_STATIC;
 	m->rtm_scope = RT_SCOPE_UNIVERSE;
 	m->rtm_type = RTN_UNICAST;
 	/* The gateway is at the other end of this wire whatever the prefix length says. */
 	m->rtm_flags = RTNH_F_ONLINK;
-	request_put_ip(&r, RTA_GATEWAY, gateway);
+	rtnl_put_ip(&r, RTA_GATEWAY, gateway);
 	mnl_attr_put_u32(r.header, RTA_OIF, index);
-	return request_run(nl, &r, NULL, NULL);
+	return rtnl_run(nl, &r, NULL, NULL);
 }
 
-int netlink_neighbour_permanent(struct netlink *nl, const char *link, const struct ip *address,
-	const uint8_t mac[6])
+int netlink_neighbour_permanent(
+        struct netlink *nl, const char *link, const struct ip *address, const uint8_t mac[6])
 {
 	struct request r;
 	struct ndmsg *m;
@@ -81,34 +82,34 @@ int netlink_neighbour_permanent(struct netlink *nl, const char *link, const stru
 
 	if (result < 0)
 		return result;
-	m = request_begin(&r, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, sizeof(*m));
-	m->ndm_family = (uint8_t)request_family(address);
+	m = rtnl_begin(&r, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, sizeof(*m));
+	m->ndm_family = (uint8_t)rtnl_family(address);
 	m->ndm_ifindex = (int)index;
 	m->ndm_state = NUD_PERMANENT;
-	request_put_ip(&r, NDA_DST, address);
+	rtnl_put_ip(&r, NDA_DST, address);
 	mnl_attr_put(r.header, NDA_LLADDR, 6, mac);
-	return request_run(nl, &r, NULL, NULL);
+	return rtnl_run(nl, &r, NULL, NULL);
 }
 
 static int local_rule(struct netlink *nl, uint16_t type, uint16_t flags, int family,
-	const char *link, uint32_t table)
+        const char *link, uint32_t table)
 {
 	struct request r;
-	struct fib_rule_hdr *m = request_begin(&r, type, flags, sizeof(*m));
+	struct fib_rule_hdr *m = rtnl_begin(&r, type, flags, sizeof(*m));
 
 	m->family = (uint8_t)family;
 	m->action = FR_ACT_TO_TBL;
 	mnl_attr_put_strz(r.header, FRA_IIFNAME, link);
 	mnl_attr_put_u32(r.header, FRA_TABLE, table);
 	mnl_attr_put_u32(r.header, FRA_PRIORITY, LOCAL_DELIVERY_PRIORITY);
-	return request_run(nl, &r, NULL, NULL);
+	return rtnl_run(nl, &r, NULL, NULL);
 }
 
-static int local_route(struct netlink *nl, uint16_t type, uint16_t flags, int family, unsigned lo,
-	uint32_t table)
+static int local_route(
+        struct netlink *nl, uint16_t type, uint16_t flags, int family, unsigned lo, uint32_t table)
 {
 	struct request r;
-	struct rtmsg *m = request_begin(&r, type, flags, sizeof(*m));
+	struct rtmsg *m = rtnl_begin(&r, type, flags, sizeof(*m));
 
 	m->rtm_family = (uint8_t)family;
 	m->rtm_protocol = RTPROT_STATIC;
@@ -116,25 +117,25 @@ static int local_route(struct netlink *nl, uint16_t type, uint16_t flags, int fa
 	m->rtm_type = RTN_LOCAL;
 	mnl_attr_put_u32(r.header, RTA_TABLE, table);
 	mnl_attr_put_u32(r.header, RTA_OIF, lo);
-	return request_run(nl, &r, NULL, NULL);
+	return rtnl_run(nl, &r, NULL, NULL);
 }
 
 int netlink_local_delivery(struct netlink *nl, const char *link, uint32_t table)
 {
 	static const int families[] = {AF_INET, AF_INET6};
 	unsigned lo = netlink_link_index(nl, "lo");
-	int result = interface_name_check(link);
+	int result = rtnl_check_name(link);
 
 	if (result == 0 && lo == 0)
 		result = -ENODEV;
 	if (result == 0)
 		result = netlink_link_up(nl, "lo"); /* a route to a link that is down is refused */
 	for (size_t i = 0; i < 2 && result == 0; i++) {
-		result = local_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, families[i],
-			lo, table);
+		result = local_route(
+		        nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, families[i], lo, table);
 		if (result == 0)
 			result = local_rule(nl, RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL, families[i],
-				link, table);
+			        link, table);
 		if (result == -EEXIST)
 			result = 0;
 	}
@@ -153,15 +154,15 @@ int netlink_local_delivery_remove(struct netlink *nl, const char *link, uint32_t
 {
 	static const int families[] = {AF_INET, AF_INET6};
 	unsigned lo = netlink_link_index(nl, "lo");
-	int result = interface_name_check(link);
+	int result = rtnl_check_name(link);
 
 	if (result < 0)
 		return result;
 	for (size_t i = 0; i < 2; i++) {
-		result = first_error(result,
-			local_rule(nl, RTM_DELRULE, 0, families[i], link, table));
-		result = first_error(result,
-			local_route(nl, RTM_DELROUTE, 0, families[i], lo, table));
+		result = first_error(
+		        result, local_rule(nl, RTM_DELRULE, 0, families[i], link, table));
+		result = first_error(
+		        result, local_route(nl, RTM_DELROUTE, 0, families[i], lo, table));
 	}
 	return result;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fence_tool: puts a fence on an interface of the namespace it is started in, for tests in other languages.
+ * fence_tool: puts a fence on an interface of the namespace it is started in, for tests in other
+ * languages.
  *
  *     fence_tool [--host] [--bare] INTERFACE SANDBOX4 SANDBOX6 GATE4 GATE6 [UDP-PORT...]
  *
- * Prints "ready tcp=PORT" when the rules are in force. Until its standard input ends it takes what TPROXY delivers (one
- * line each: "tcp ADDRESS PORT", "udp ADDRESS PORT", as the sandbox meant it) and what NFLOG tells ("log PREFIX").
- * Then it prints "check RESULT", "counted PACKETS", and removes the fence. --host: not the whole namespace; --bare: no
- * listeners at all.
+ * Prints "ready tcp=PORT" when the rules are in force. Until its standard input ends it takes what
+ * TPROXY delivers (one line each: "tcp ADDRESS PORT", "udp ADDRESS PORT", as the sandbox meant it)
+ * and what NFLOG tells ("log PREFIX"). Then it prints "check RESULT", "counted PACKETS", and
+ * removes the fence. --host: not the whole namespace; --bare: no listeners at all.
  */
 #include <errno.h>
 #include <poll.h>
@@ -98,7 +99,8 @@ static void open_listeners(struct tool *t)
 		watch(t, "dns", fence_listen(family, true, 53, 1024), true);
 		watch(t, "dns", fence_listen(family, false, 53, 0), false);
 		for (size_t i = 0; i < t->spec.udp_port_count; i++)
-			watch(t, "udp", fence_listen(family, false, t->spec.udp_ports[i], 0), false);
+			watch(t, "udp", fence_listen(family, false, t->spec.udp_ports[i], 0),
+			        false);
 	}
 }
 
@@ -128,8 +130,10 @@ static void take_datagram(int fd)
 {
 	char data[2048], control[256];
 	struct iovec iov = {data, sizeof(data)};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
-		.msg_controllen = sizeof(control)};
+	struct msghdr m = {.msg_iov = &iov,
+	        .msg_iovlen = 1,
+	        .msg_control = control,
+	        .msg_controllen = sizeof(control)};
 	struct sockaddr_storage ss = {0};
 
 	if (recvmsg(fd, &m, 0) < 0)
@@ -151,8 +155,8 @@ static void print_dropped(void *context, const struct nflog_packet *p)
 	if (p->packet.dst.family)
 		ip_format(&p->packet.dst, destination);
 	printf("log %.*s %04x %s %s %u\n", SLICE_ARG(p->prefix), p->packet.ethertype,
-		packet_protocol_name(p->packet.protocol, protocol), destination,
-		p->packet.dst_port);
+	        packet_protocol_name(p->packet.protocol, protocol), destination,
+	        p->packet.dst_port);
 }
 
 static void take_log(int fd)
@@ -193,7 +197,8 @@ static void serve(struct tool *t)
 
 int main(int argc, char **argv)
 {
-	static struct tool t = {.spec = {.tcp_port = 1, .dns_port = 53, .nflog_group = FENCE_NFLOG_GROUP}};
+	static struct tool t = {
+	        .spec = {.tcp_port = 1, .dns_port = 53, .nflog_group = FENCE_NFLOG_GROUP}};
 	struct fence_counters counters;
 	struct netlink *nl;
 	int result;
