@@ -56,18 +56,21 @@ static void put_detail(struct json *j, const struct exchange *ex, struct buf *te
 	char destination[POLICY_HOST_MAX + 16];
 	char target[TARGET_SHOWN_MAX], method[64];
 	const struct http_request *r = &ex->request;
-	const struct policy_decision *d = &ex->judgement.decision;
 	bool connect = r->version && slice_equals(r->method, SLICE("CONNECT"));
 
-	destination_text(&ex->destination, destination);
+	struct destination d = ex->destination;
+
+	if (!connect && d.port == policy_scheme_default_port(ex->client->tls ? POLICY_HTTPS : POLICY_HTTP))
+		d.port = 0;
+	destination_text(&d, destination);
 	buf_consume(text, text->len);
 	if (r->version)
-		buf_printf(text, "%s %s%s%s%s: ", slice_escape(r->method, method, sizeof method),
-			connect ? "" : ex->client->tls ? "https://" : "http://", destination, "",
+		buf_printf(text, "%s %s%s%s: ", slice_escape(r->method, method, sizeof method),
+			connect ? "" : ex->client->tls ? "https://" : "http://", destination,
 			connect ? "" : slice_escape(slice_of(r->path, r->path_n), target, sizeof target));
 	else
 		buf_printf(text, "connection to %s: ", destination);
-	buf_printf(text, "%s", ex->detail ? ex->detail : policy_reason_text(d->reason));
+	buf_printf(text, "%s", ex->detail ? ex->detail : policy_reason_text(ex->judgement.decision.reason));
 	json_string(j, "detail", buf_slice(text), 2048);
 }
 

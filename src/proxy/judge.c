@@ -11,14 +11,16 @@
 const char *destination_text(const struct destination *d, char *out)
 {
 	char ip[IP_TEXT_MAX];
+	int n;
 
 	if (d->host_n)
-		snprintf(out, POLICY_HOST_MAX + 16, "%s:%u", d->host, d->port);
+		n = snprintf(out, POLICY_HOST_MAX + 16, "%s", d->host);
 	else if (d->address.family == 6)
-		snprintf(out, POLICY_HOST_MAX + 16, "[%s]:%u", ip_format(&d->address, ip), d->port);
+		n = snprintf(out, POLICY_HOST_MAX + 16, "[%s]", ip_format(&d->address, ip));
 	else
-		snprintf(out, POLICY_HOST_MAX + 16, "%s:%u", d->address.family ? ip_format(&d->address, ip) : "?",
-			d->port);
+		n = snprintf(out, POLICY_HOST_MAX + 16, "%s", d->address.family ? ip_format(&d->address, ip) : "?");
+	if (d->port)
+		snprintf(out + n, (size_t)(POLICY_HOST_MAX + 16 - n), ":%u", d->port);
 	return out;
 }
 

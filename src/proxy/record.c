@@ -39,6 +39,21 @@ static void put(const struct proxy *proxy, const struct event *e)
 	proxy->config.record(proxy->config.context, e);
 }
 
+/* Path as judged and query as sent: of an absolute target only this part. */
+static struct slice exchange_target(struct exchange *ex)
+{
+	struct buf *text = &ex->proxy->text;
+	const struct http_request *r = &ex->request;
+
+	if (!r->path_n) /* CONNECT, or a head that could not be read */
+		return SLICE("");
+	buf_consume(text, text->len);
+	if (buf_append(text, r->path, r->path_n) < 0 || (r->has_query && (buf_append(text, "?", 1) < 0 ||
+		buf_append_slice(text, r->query) < 0)))
+		return SLICE("");
+	return buf_slice(text);
+}
+
 void record_exchange(struct exchange *ex)
 {
 	const struct http_field *agent = http_find(&ex->request.fields, HTTP_USER_AGENT);
@@ -69,7 +84,7 @@ void record_exchange(struct exchange *ex)
 	e.upstream_port = e.upstream.family ? ex->destination.port : 0;
 	e.dst_port = ex->client->explicit_proxy ? ex->destination.port : e.dst_port;
 	if (ex->request.version) {
-		e.target = ex->request.target;
+		e.target = exchange_target(ex);
 		e.user_agent = agent ? agent->value : SLICE("");
 	}
 	put(ex->proxy, &e);
