@@ -18,7 +18,8 @@
 #include "supervisor/gate.h"
 
 #define LINK4_BITS 30
-#define LINK6_BITS 126 /* synthetic addresses of the same /64 are off the link: they go to the gate */
+#define LINK6_BITS \
+	126 /* synthetic addresses of the same /64 are off the link: they go to the gate */
 #define BACKLOG 1024
 
 void gate_init(struct gate *gate)

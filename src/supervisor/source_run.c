@@ -122,7 +122,7 @@ static void explain(const struct source_run *run, const siginfo_t *end, char out
 {
 	if (run->late)
 		snprintf(out, SOURCE_ERROR_MAX,
-		        "%s had not ended after %u ms (or wrote more than %u bytes) and was killed",
+		        "%s had not ended after %u ms (or wrote more than %d bytes) and was killed",
 		        run->name, run->timeout_ms, PIPE_BYTES);
 	else if (end->si_code != CLD_EXITED)
 		snprintf(out, SOURCE_ERROR_MAX, "%s was killed by signal %d", run->name,
