@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Started through sudo, the supervisor could create and append to any file there is, and the path
- * comes from the user. So the open happens with that user's rights. The last part of the path may
- * not be a symbolic link even so: the sandboxed command often runs as the same user and may put one
- * there, to have log lines appended to a file of its choice.
+ * Started through sudo, the supervisor could create and append to any file there is. A path that
+ * comes from the user is opened with that user's rights, and its last part may not be a symbolic
+ * link even so: the sandboxed command often runs as the same user and may put one there, to have
+ * log lines appended to a file of its choice. A path of the configuration is the operator's,
+ * commonly one that the user cannot write to, and is opened with the supervisor's own rights; there
+ * no part may be a symbolic link, so that whatever the user may change on the way leads nowhere
+ * else.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "supervisor/audit_file.h"
@@ -29,7 +34,7 @@ static int check_and_settle(int fd)
 	else if (!S_ISREG(st.st_mode))
 		error = -EINVAL;
 	else if (fcntl(fd, F_SETFL, O_APPEND) <
-	         0) /* O_NONBLOCK was only for not waiting at a fifo */
+	         0) /* O_NONBLOCK has kept us from waiting at a fifo */
 		error = -errno;
 	if (!error)
 		return fd;
@@ -73,4 +78,12 @@ int audit_file_open(const struct identity *id, const char *path)
 		return fd < 0 ? -errno : fd;
 	}
 	return identity_run(id, open_as_user, (void *)(uintptr_t)path);
+}
+
+int audit_file_open_own(const char *path)
+{
+	struct open_how how = {.flags = OPEN_FLAGS, .mode = 0600, .resolve = RESOLVE_NO_SYMLINKS};
+	long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+
+	return fd < 0 ? -errno : check_and_settle((int)fd);
 }

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* audit_file: the log that the recorder appends to, opened on the invoking user's behalf. */
+/* audit_file: the log that the recorder appends to. */
 #ifndef SUPERVISOR_AUDIT_FILE_H
 #define SUPERVISOR_AUDIT_FILE_H
 
 #include "supervisor/identity.h"
-
-/* id as the identity of the supervisor itself, for the path that the operator's configuration
- * names. */
-#define AUDIT_FILE_OWN ((struct identity){0, 0, true})
 
 /* Opens path for append (and reading: the recorder goes on from the last line), making it (0600)
  * and missing directories above it (0700) as the invoking user. Only a regular file, never through
  * a symbolic link as the last part. Empty path: memory of its own. The descriptor, or -errno:
  * -ELOOP a symbolic link, -EINVAL not a regular file. */
 int audit_file_open(const struct identity *id, const char *path);
+/* The same with the supervisor's own rights, for the path that the operator's configuration names:
+ * no symbolic link anywhere on it (-ELOOP), no directory is made. */
+int audit_file_open_own(const char *path);
 
 #endif

@@ -63,7 +63,8 @@ struct sandbox {
 	/* Filled in by the owner before SANDBOX_START. */
 	char name[MESSAGE_NAME_MAX + 1];
 	char audit_path[MESSAGE_PATH_MAX + 1];
-	int netns; /* of the sandbox; closed once it is linked */
+	bool audit_own; /* the path is the configuration's, not the session's */
+	int netns;      /* of the sandbox; closed once it is linked */
 	struct settings settings;
 	struct sources sources;
 

@@ -83,10 +83,12 @@ static int parts_make(struct sandbox *s, struct parts *p)
 
 static int open_log(struct sandbox *s)
 {
-	int fd = audit_file_open(&s->sources.identity, s->audit_path);
+	int fd = s->audit_own ? audit_file_open_own(s->audit_path)
+	                      : audit_file_open(&s->sources.identity, s->audit_path);
 
 	if (fd == -ELOOP)
-		return fail(s, fd, "audit file %s is a symbolic link", s->audit_path);
+		return fail(s, fd, "audit file %s is, or is reached through, a symbolic link",
+		        s->audit_path);
 	if (fd < 0)
 		return fail(s, fd, "audit file %s", s->audit_path);
 	int error = supervisor_start_log(s->supervisor, s->audit_path, fd);

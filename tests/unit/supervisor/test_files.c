@@ -206,6 +206,25 @@ static void audit_file_where_the_user_may_not_write(void **state)
 	assert_int_equal(access("/etc/vethguard-test-audit", F_OK), -1);
 }
 
+static void the_configurations_audit_file(void **state)
+{
+	char through[192];
+
+	(void)state;
+	int fd = audit_file_open_own(path);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(symlink(path, other), 0);
+	assert_int_equal(audit_file_open_own(other), -ELOOP);
+	unlink(other);
+	assert_int_equal(symlink(dir, other), 0);
+	snprintf(through, sizeof through, "%s/secret", other);
+	assert_int_equal(audit_file_open_own(through), -ELOOP);
+	snprintf(through, sizeof through, "%s/missing/audit.log", dir);
+	assert_int_equal(audit_file_open_own(through), -ENOENT);
+	assert_int_equal(audit_file_open_own("/dev/null"), -EINVAL);
+}
+
 static void no_audit_file_is_memory(void **state)
 {
 	int fd = audit_file_open(&user, "");
@@ -270,6 +289,7 @@ int main(void)
 	        T(audit_file_directories_are_made),
 	        T(audit_file_through_a_link_or_a_fifo),
 	        T(audit_file_where_the_user_may_not_write),
+	        T(the_configurations_audit_file),
 	        T(no_audit_file_is_memory),
 	        T(memory_is_sealed),
 	        T(ca_files_of_the_configuration),
