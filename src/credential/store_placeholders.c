@@ -17,8 +17,7 @@
 int placeholders_add(struct placeholders *set, uint32_t credential, struct slice text)
 {
 	const char *mark = text.n ? memmem(text.p, text.n, MARK, MARK_SIZE) : NULL;
-	struct placeholder *items;
-	char *copy;
+	struct placeholder *items, *item;
 
 	if (!mark || text.n > PLACEHOLDER_MAX)
 		return -EINVAL;
@@ -28,12 +27,15 @@ int placeholders_add(struct placeholders *set, uint32_t credential, struct slice
 	if (!items)
 		return -ENOMEM;
 	set->items = items;
-	copy = malloc(text.n);
-	if (!copy)
+	item = &items[set->count];
+	item->text = malloc(text.n);
+	if (!item->text)
 		return -ENOMEM;
-	memcpy(copy, text.p, text.n);
-	items[set->count++] =
-	        (struct placeholder){credential, copy, text.n, (size_t)(mark - text.p)};
+	memcpy(item->text, text.p, text.n);
+	item->n = text.n;
+	item->mark = (size_t)(mark - text.p);
+	item->credential = credential;
+	set->count++;
 	return 0;
 }
 

@@ -150,6 +150,7 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		die(EXIT_FAILED, "this program is started by vethguardd and takes no arguments");
 	start_id = await_start();
+	tls_library_init();
 	keeper.root = authority_new();
 	keeper.loop = loop_new();
 	if (!keeper.root || !keeper.loop)

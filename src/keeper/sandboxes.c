@@ -185,6 +185,10 @@ int sandboxes_add(struct sandboxes *all, struct ipc_message *message)
 
 void sandboxes_free(struct sandboxes *all)
 {
-	while (all->first)
-		sandbox_free(all->first);
+	struct sandbox *next;
+
+	for (struct sandbox *sandbox = all->first; sandbox; sandbox = next) {
+		next = sandbox->next;
+		sandbox_free(sandbox);
+	}
 }

@@ -258,13 +258,13 @@ static void ask(struct source *source)
 
 int source_get(struct source *source, uint64_t question)
 {
+	bool refused = source->state == SOURCE_EMPTY &&
+	               loop_now_ms(source->sources->loop) < source->retry_ms;
+
 	if (source->waiting_count == SOURCE_WAITING_MAX)
 		return -EBADMSG;
 	source->waiting[source->waiting_count++] = question;
-	if (source->state == SOURCE_HELD)
-		answer_all(source);
-	else if (source->state == SOURCE_EMPTY &&
-	         loop_now_ms(source->sources->loop) < source->retry_ms)
+	if (source->state == SOURCE_HELD || refused)
 		answer_all(source);
 	else if (source->state == SOURCE_EMPTY)
 		ask(source);

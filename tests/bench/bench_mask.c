@@ -104,6 +104,9 @@ int main(void)
 		measure("hostile: all %", v, body);
 		memset(body, '\\', BODY);
 		measure("hostile: all backslashes", v, body);
+		for (size_t at = 0; at + 4 <= BODY; at += 3)
+			snprintf((char *)body + at, 4, "%%%02x", (unsigned)v[at % strlen(v)]);
+		measure("hostile: the value's bytes as %XX", v, body);
 		fill_words(body, BODY, " ");
 		for (size_t at = 1000; at + 100 < BODY; at += 4 * CHUNK)
 			memcpy(body + at, v, strlen(v));

@@ -27,7 +27,7 @@
 
 #define MASK_VALUE_MIN 6 /* bytes: shorter values cannot be told from ordinary text; the loader of values refuses them */
 
-#define MASK_PIECE_MAX 4096
+#define MASK_PIECE_MAX 4096u
 #define MASK_VALUES_MAX 4
 
 struct mask; /* the patterns of one credential, in secret memory */
