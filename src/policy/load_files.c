@@ -79,16 +79,23 @@ static int load_files(struct loader *l, const struct include *chain, const struc
 static void report_read(struct loader *l, const struct tree *from, const struct tree_node *at,
         const char *shown, int rc)
 {
+	struct slice text = slice_from_string(shown);
 	const char *why = rc == -EFBIG    ? "the file is too large"
 	                  : rc == -EINVAL ? "not a regular file"
 	                                  : strerror(-rc);
+	const char *nearest = NULL;
 
+	if (at && rc == -ENOENT && slice_starts_with(text, SLICE("preset:")))
+		nearest = diag_nearest(slice_of(text.p + 7, text.n - 7), preset_names);
 	l->wrong = true;
-	if (at)
+	if (!at)
+		diag_add(l->model.diags, shown, 0, 0, "cannot read the policy: %s", why);
+	else if (nearest)
+		diag_add(l->model.diags, from->file, at->line, at->column,
+		        "there is no %s; did you mean \"preset:%s\"?", shown, nearest);
+	else
 		diag_add(l->model.diags, from->file, at->line, at->column, "cannot read %s: %s",
 		        shown, why);
-	else
-		diag_add(l->model.diags, shown, 0, 0, "cannot read the policy: %s", why);
 }
 
 /* "preset:NAME" to its path; empty with a report where there is none. */
