@@ -123,6 +123,12 @@ static void receive_share(struct ipc_peer *peer)
 	loop_task_queue(peer->io.loop, &peer->flush);
 }
 
+void ipc_peer_drain(struct ipc_peer *peer)
+{
+	while (peer->open && receive_one(peer))
+		;
+}
+
 static void send_queued(struct ipc_peer *peer)
 {
 	while (peer->first) {

@@ -67,6 +67,7 @@ static void on_exit_ready(struct loop_io *io, unsigned events)
 	(void)events;
 	if (waitid(P_PIDFD, (id_t)role->pidfd, &end, WEXITED | WNOHANG) < 0 || end.si_pid == 0)
 		return;
+	ipc_peer_drain(&role->peer); /* its last words */
 	describe_end(role, &end, how);
 	close_watch(role);
 	role->on_dead(role, how);

@@ -41,6 +41,9 @@ struct ipc_peer {
 int ipc_peer_open(struct loop *loop, struct ipc_peer *peer, int fd, const char *name, ipc_on_message on_message,
 	ipc_on_end on_end);
 void ipc_peer_close(struct ipc_peer *peer); /* no callback follows */
+/* Handles what has arrived already, through on_message and, where it is there, on_end: for a peer whose process is known
+ * to have ended, so that its last words are heard whichever sign of its end came first. */
+void ipc_peer_drain(struct ipc_peer *peer);
 /* Sends one encoded message (size 0, from a failed encoder, is -EMSGSIZE) with copies of fds. Order is kept. 0 or
  * -errno. -EPIPE: the other side has closed; what it sent before is still delivered, then on_end. A size or descriptor
  * count out of bounds harms nobody; any other error cuts the peer off, on_end follows from the loop. */
