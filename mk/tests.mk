@@ -21,3 +21,33 @@ unit-build: $(UNIT_BIN)
 ## make unit            build and run the cmocka unit tests (no root needed)
 unit: unit-build
 	@tests/lib/run-units $(UNIT_BIN)
+
+# Programs that tests in other languages use.
+TEST_TOOLS := $(patsubst tests/lib/%.c,$(BUILD)/tests/lib/%,$(wildcard tests/lib/fence_*.c))
+.PHONY: test-tools
+test-tools: $(TEST_TOOLS)
+
+# Fuzz targets: each is a function over plain bytes. `make fuzz` runs them under libFuzzer (clang); `fuzz-replay` runs
+# them over the committed corpora with whichever compiler builds the rest.
+FUZZ_NAMES := $(FUZZ_SRC:tests/fuzz/fuzz_%.c=%)
+REPLAY_BIN := $(FUZZ_NAMES:%=$(BUILD)/tests/fuzz/replay_%)
+FUZZ_SECONDS ?= 60
+.PHONY: fuzz fuzz-replay fuzz-replay-build fuzz-build
+$(BUILD)/tests/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(ALL_ARCHIVES)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(LLHTTP_CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< tests/fuzz/replay.c -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS)
+$(BUILD)/tests/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(ALL_ARCHIVES)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(LLHTTP_CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS)
+fuzz-replay-build: $(REPLAY_BIN)
+fuzz-replay: $(REPLAY_BIN)
+	@n=0; for t in $(FUZZ_NAMES); do $(BUILD)/tests/fuzz/replay_$$t tests/corpus/$$t/* || exit 1; n=$$((n + 1)); done; \
+	echo "fuzz corpora: $$n passed, 0 failed"
+fuzz-build: $(FUZZ_NAMES:%=$(BUILD)/tests/fuzz/fuzz_%)
+## make fuzz            run every fuzz target for FUZZ_SECONDS (60) under libFuzzer, from the committed corpora
+fuzz:
+	@mk/install-packages build fuzz
+	@$(MAKE) --no-print-directory VARIANT=fuzz CC=clang fuzz-build
+	@for t in $(FUZZ_NAMES); do mkdir -p build/fuzz/corpus/$$t; echo "== $$t"; \
+	build/fuzz/tests/fuzz/fuzz_$$t -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 -verbosity=0 \
+		-artifact_prefix=build/fuzz/$$t- build/fuzz/corpus/$$t tests/corpus/$$t || exit 1; done

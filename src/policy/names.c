@@ -16,7 +16,7 @@ static const struct {
 static_assert(sizeof(schemes) / sizeof(schemes[0]) == POLICY_SCHEME_COUNT, "one name per scheme");
 
 static const char *const reasons[] = {
-        [POLICY_REASON_RULE] = "a rule says so",
+        [POLICY_REASON_RULE] = "a rule of the policy decides it",
         [POLICY_REASON_DEFAULT] = "no rule mentions the destination",
         [POLICY_REASON_PORT] = "a rule names the host, but not this port or scheme",
         [POLICY_REASON_METHOD] = "rules match the destination, but none this method",

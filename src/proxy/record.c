@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is told to the audit log: one event per request, per connection without requests, per flow, per finding. */
 #include <netinet/in.h>
+#include <stdio.h>
 
 #include "proxy/exchange.h"
 #include "vethguard/base/clock.h"
@@ -76,6 +77,15 @@ void record_exchange(struct exchange *ex)
 		.detail = slice_from_string(ex->detail),
 	};
 
+	char literal[IP_TEXT_MAX + 2];
+
+	if (!e.host.n && ex->destination.address.family) { /* the URL's host was an address */
+		struct destination d = {.address = ex->destination.address};
+		char text[POLICY_HOST_MAX + 16];
+
+		snprintf(literal, sizeof literal, "%.*s", (int)sizeof literal - 1, destination_text(&d, text));
+		e.host = slice_from_string(literal);
+	}
 	record_client(ex->client, &e);
 	record_decision(ex->proxy, &ex->judgement.decision, &e);
 	if (ex->upstream)
