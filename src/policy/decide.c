@@ -59,7 +59,7 @@ static void judge_candidate(
 		return;
 	if (!entry_agrees(s->policy, s->question, e, r))
 		return;
-	if ((r->flags & RULE_METHODS) != 0 && (r->methods & s->question->method) == 0)
+	if (!method_agrees(s->question, r))
 		return;
 	if (c->pattern != POLICY_NONE) {
 		pattern = image_pattern_at(s->policy, c->pattern);
@@ -187,8 +187,7 @@ static enum policy_reason why_denied(const struct state *s, const struct found *
 				reason = POLICY_REASON_PORT;
 			if (!entry_agrees(s->policy, s->question, e, r))
 				continue;
-			if ((r->flags & RULE_METHODS) == 0 ||
-			        (r->methods & s->question->method) != 0)
+			if (method_agrees(s->question, r))
 				return POLICY_REASON_PATH;
 			reason = POLICY_REASON_METHOD;
 		}
@@ -254,7 +253,7 @@ static bool passes_through(const struct policy *policy, const struct policy_requ
         const struct found *found)
 {
 	struct policy_request connection = *request;
-	struct question q = {&connection, true, 0};
+	struct question q = {&connection, true, 0, 0};
 	struct state s = {policy, &q, false, POLICY_NONE, POLICY_NONE, 0, POLICY_NONE};
 
 	connection.scheme = POLICY_HTTPS;

@@ -61,7 +61,7 @@ static enum progress judge_entry(
 			return AT_METHOD;
 		return deny && (r->flags & RULE_PATHS) != 0 ? AT_PATH : AT_END;
 	}
-	if ((r->flags & RULE_METHODS) != 0 && (r->methods & x->question.method) == 0)
+	if (!method_agrees(&x->question, r))
 		return AT_METHOD;
 	return path_agrees(x, r) ? AT_END : AT_PATH;
 }

@@ -177,14 +177,22 @@ size_t lookup_lenient_path(struct slice path, char out[POLICY_PATH_MAX])
 	return n;
 }
 
-static uint64_t method_bit(const struct policy *policy, struct slice method)
+static void set_method(const struct policy *policy, struct question *q)
 {
 	const struct image_text *names = image_section(policy, SECTION_METHODS);
+	struct slice method = q->request->method;
 
-	for (uint32_t i = 0; i < image_count(policy, SECTION_METHODS); i++)
-		if (slice_equals(image_slice(policy, names[i]), method))
-			return UINT64_C(1) << i;
-	return 0;
+	q->method = q->method_lenient = 0;
+	for (uint32_t i = 0; i < image_count(policy, SECTION_METHODS); i++) {
+		struct slice name = image_slice(policy, names[i]);
+
+		if (name.n != method.n)
+			continue;
+		if (slice_equals(name, method))
+			q->method |= UINT64_C(1) << i;
+		if (slice_equals_ignoring_case(name, method))
+			q->method_lenient |= UINT64_C(1) << i;
+	}
 }
 
 static bool host_is_canonical(struct slice host)
@@ -212,11 +220,11 @@ bool question_prepare(
 		return false;
 	out->request = request;
 	out->connection = !http || request->method.n == 0;
-	out->method = 0;
+	out->method = out->method_lenient = 0;
 	if (out->connection)
 		return true;
 	if (request->method.n > POLICY_METHOD_MAX || !url_path_is_canonical(request->path))
 		return false;
-	out->method = method_bit(policy, request->method);
+	set_method(policy, out);
 	return true;
 }

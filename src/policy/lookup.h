@@ -18,8 +18,10 @@ struct found {
 /* A request made ready: checked, with its method as a bit. */
 struct question {
 	const struct policy_request *request;
-	bool connection; /* judge the connection only */
-	uint64_t method; /* its bit, or 0 where no rule names it */
+	bool connection;         /* judge the connection only */
+	uint64_t method;         /* its bit, or 0 where no rule names it */
+	uint64_t method_lenient; /* bits that differ in case only: denies hold against servers that
+	                            do not care */
 };
 
 /* False where the request cannot be judged: no host and no address, host or path not canonical, no
@@ -41,6 +43,13 @@ static inline bool scheme_agrees(uint32_t rule_scheme, bool deny, enum policy_sc
 {
 	return rule_scheme == (uint32_t)scheme ||
 	       (deny && rule_scheme == POLICY_TCP && scheme != POLICY_UDP);
+}
+
+static inline bool method_agrees(const struct question *q, const struct image_rule *r)
+{
+	uint64_t method = (r->flags & RULE_DENY) != 0 ? q->method_lenient : q->method;
+
+	return (r->flags & RULE_METHODS) == 0 || (r->methods & method) != 0;
 }
 
 static inline bool port_agrees(

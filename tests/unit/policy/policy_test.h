@@ -46,7 +46,8 @@ static inline void test_unload(struct test_policy *t)
 }
 
 /* Asks about METHOD URL as `policy explain` does; CONNECT judges the connection. */
-static inline struct policy_decision test_ask(const struct policy *policy, const char *method, const char *url)
+static inline struct policy_decision test_ask(
+        const struct policy *policy, const char *method, const char *url)
 {
 	struct policy_request request = {0};
 	struct policy_decision decision;
@@ -70,7 +71,8 @@ static inline struct policy_decision test_ask(const struct policy *policy, const
 	return decision;
 }
 
-static inline enum policy_tls test_ask_tls(const struct policy *policy, const char *host, uint16_t port)
+static inline enum policy_tls test_ask_tls(
+        const struct policy *policy, const char *host, uint16_t port)
 {
 	struct policy_request request = {.host = slice_from_string(host), .port = port};
 	struct policy_decision decision;

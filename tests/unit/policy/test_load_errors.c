@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every policy under bad/ is refused with exactly the text of its .expected file, and leaves no image. */
+/* Every policy under bad/ is refused with exactly the text of its .expected file, and leaves no
+ * image. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -48,7 +49,8 @@ static void check_file(const struct policy_reader *reader, const char *path)
 	uint8_t *image = (uint8_t *)expected_path;
 	size_t size = 1, n;
 
-	snprintf(expected_path, sizeof(expected_path), "%.*s.expected", (int)strlen(path) - 5, path);
+	snprintf(
+	        expected_path, sizeof(expected_path), "%.*s.expected", (int)strlen(path) - 5, path);
 	assert_int_equal(reader->read(NULL, expected_path, &expected, &n), 0);
 	assert_true(n > 0);
 	assert_int_equal(policy_load(reader, path, NULL, &image, &size, &diags), -EINVAL);
@@ -76,8 +78,8 @@ static void test_bad_policies(void **state)
 /* What cannot be read at all: one message for the file as a whole. */
 static void test_unreadable(void **state)
 {
-	static const char *const paths[] = {"tests/unit/policy/bad/no-such-file.yaml", "tests/unit/policy/bad",
-		"/dev/null", "/dev/zero", ""};
+	static const char *const paths[] = {"tests/unit/policy/bad/no-such-file.yaml",
+	        "tests/unit/policy/bad", "/dev/null", "/dev/zero", ""};
 	struct policy_reader reader = policy_reader_files(NULL);
 
 	(void)state;
@@ -86,7 +88,8 @@ static void test_unreadable(void **state)
 		uint8_t *image;
 		size_t size;
 
-		assert_int_equal(policy_load(&reader, paths[i], NULL, &image, &size, &diags), -EINVAL);
+		assert_int_equal(
+		        policy_load(&reader, paths[i], NULL, &image, &size, &diags), -EINVAL);
 		assert_int_equal(diags.count, 1);
 		assert_int_equal(diags.items[0].line, 0);
 	}
@@ -101,7 +104,7 @@ static int read_chain(void *context, const char *path, char **text, size_t *n)
 	const struct chain *chain = context;
 	unsigned at = (unsigned)strtoul(path + 1, NULL, 10);
 	int len = at < chain->depth ? asprintf(text, "vethguard: 1\ninclude: [\"%u\"]\n", at + 1)
-				    : asprintf(text, "vethguard: 1\n");
+	                            : asprintf(text, "vethguard: 1\n");
 
 	*n = (size_t)len;
 	return len < 0 ? -ENOMEM : 0;
@@ -126,9 +129,9 @@ static void test_include_depth(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bad_policies),
-		cmocka_unit_test(test_unreadable),
-		cmocka_unit_test(test_include_depth),
+	        cmocka_unit_test(test_bad_policies),
+	        cmocka_unit_test(test_unreadable),
+	        cmocka_unit_test(test_include_depth),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
