@@ -16,8 +16,9 @@ $(BUILD)/tests/lib/fence_%: tests/lib/fence_%.c $(call archives,fence netlink wi
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< $(call archives,fence netlink wire base) $(LIBS_NFT)
 
+# Some units talk to the real programs.
 .PHONY: unit unit-build
-unit-build: $(UNIT_BIN)
+unit-build: $(PROGRAMS) $(UNIT_BIN)
 ## make unit            build and run the cmocka unit tests (no root needed)
 unit: unit-build
 	@tests/lib/run-units $(UNIT_BIN)

@@ -17,6 +17,7 @@ struct loop {
 	struct event_base *base;
 	struct event *run_tasks;
 	struct loop_task tasks; /* head of a ring: next is the first, prev the last */
+	bool running;           /* inside run_tasks() */
 };
 
 static void task_unlink(struct loop_task *task)
@@ -34,6 +35,18 @@ static void task_append(struct loop_task *head, struct loop_task *task)
 	head->prev = task;
 }
 
+/* During a turn: at its end. From a task: in the next turn, after a look at the descriptors; event_active() would put the
+ * event into the very queue that is being worked off, and a task that asks for itself would never let go. */
+static void schedule(struct loop *loop)
+{
+	static const struct timeval at_once = {0, 0};
+
+	if (loop->running)
+		event_add(loop->run_tasks, &at_once);
+	else
+		event_active(loop->run_tasks, EV_TIMEOUT, 1);
+}
+
 static void run_tasks(evutil_socket_t fd, short what, void *argument)
 {
 	struct loop *loop = argument;
@@ -48,14 +61,14 @@ static void run_tasks(evutil_socket_t fd, short what, void *argument)
 	round.next->prev = &round;
 	round.prev->next = &round;
 	loop->tasks.prev = loop->tasks.next = &loop->tasks;
+	loop->running = true;
 	while (round.next != &round) {
 		struct loop_task *task = round.next;
 
 		task_unlink(task);
 		task->run(task);
 	}
-	if (loop->tasks.next != &loop->tasks)
-		event_active(loop->run_tasks, EV_TIMEOUT, 1);
+	loop->running = false;
 }
 
 static struct event_base *base_new(void)
@@ -127,7 +140,7 @@ void loop_task_queue(struct loop *loop, struct loop_task *task)
 	if (task->next)
 		return;
 	if (loop->tasks.next == &loop->tasks)
-		event_active(loop->run_tasks, EV_TIMEOUT, 1);
+		schedule(loop);
 	task_append(&loop->tasks, task);
 }
 
