@@ -70,6 +70,14 @@ static void die_with_parent(int socket)
 		_exit(CLI_FAILED);
 }
 
+/* By name, so that it is the directory that is seen now and not one below a mount. Before the user
+ * changes: like sudo(8) it may be one that the user could not enter. */
+static void enter_directory(const struct guest_plan *plan)
+{
+	if (chdir(plan->directory) != 0 && chdir("/") != 0)
+		_exit(CLI_FAILED);
+}
+
 static void enter_inner(const struct guest_plan *plan, int socket)
 {
 	struct failure failure;
@@ -131,8 +139,6 @@ static void become_command(const struct guest_plan *plan, int errors)
 		tcsetpgrp(plan->terminal, getpid());
 	error = -become(plan->user);
 	if (error == 0) {
-		/* As the command's user: where that user may not go, it starts where it is. */
-		(void)!chdir(plan->directory);
 		close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
 		sigprocmask(SIG_SETMASK, &plan->signal_mask, NULL);
 		environ = plan->env.vars;
@@ -241,6 +247,7 @@ void guest_init(const struct guest_plan *plan, int socket)
 	die_with_parent(socket);
 	if (guest_mounts(plan, &failure) != 0)
 		give_up(socket, &failure);
+	enter_directory(plan);
 	enter_inner(plan, socket);
 	close_others(plan, socket);
 	sigemptyset(&all);
