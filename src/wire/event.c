@@ -168,6 +168,27 @@ static uint64_t bounded_time(int64_t ms)
 	return ms < 0 ? 0 : ms > TIME_MAX_MS ? TIME_MAX_MS : (uint64_t)ms;
 }
 
+static bool is_http_version(uint8_t v)
+{
+	return v == 10 || v == 11 || v == 20;
+}
+
+static bool is_status(uint16_t v)
+{
+	return v >= 100 && v <= 999;
+}
+
+/* What an upstream may have sent must not make an event that the recorder refuses. */
+static void normalise(struct event *event)
+{
+	if (event->kind == EVENT_PACKET && event->count == 0)
+		event->count = 1;
+	if (!is_status(event->status))
+		event->status = 0;
+	if (!is_http_version(event->http_version))
+		event->http_version = 0;
+}
+
 size_t event_encode(const struct event *original, uint8_t *out, size_t cap)
 {
 	struct writer w = writer_over(out, cap);
@@ -176,8 +197,7 @@ size_t event_encode(const struct event *original, uint8_t *out, size_t cap)
 	size_t text_max;
 
 	event->last_ms = (int64_t)bounded_time(event->last_ms);
-	if (event->kind == EVENT_PACKET && event->count == 0)
-		event->count = 1;
+	normalise(event);
 	map = fields_there(event);
 	text_max = text_bound(event, map);
 	writer_u64(&w, event->id);
@@ -206,10 +226,9 @@ static bool in_range(const struct event *e)
 		return false;
 	if (e->last_ms < 0 || e->last_ms > TIME_MAX_MS)
 		return false;
-	if (e->http_version != 0 && e->http_version != 10 && e->http_version != 11 &&
-	        e->http_version != 20)
+	if (e->http_version != 0 && !is_http_version(e->http_version))
 		return false;
-	if (e->status != 0 && (e->status < 100 || e->status > 999))
+	if (e->status != 0 && !is_status(e->status))
 		return false;
 	if (e->kind == EVENT_PACKET && e->count == 0)
 		return false;

@@ -122,7 +122,8 @@ static inline bool event_kind_is_of_worker(enum event_kind kind)
 }
 
 /* Encoded size, or 0 where it does not fit cap (never for cap >= EVENT_BYTES_MAX). Texts are cut at EVENT_TEXT_MAX, or
- * shorter where all together would not fit; a time out of range becomes the nearest in range, a count of 0 becomes 1. */
+ * shorter where all together would not fit; a time out of range becomes the nearest in range, a packet count of 0
+ * becomes 1, a status or HTTP version that is none becomes 0. Enums have to be in range. */
 size_t event_encode(const struct event *event, uint8_t *out, size_t cap);
 /* Slices borrow from the input. 0 or -EBADMSG: any field out of range, any trailing byte. */
 int event_decode(const uint8_t *p, size_t n, struct event *out);
