@@ -24,6 +24,7 @@ BIN = os.environ.get("VETHGUARD_BIN", os.path.join(ROOT, "build", "bin"))
 VETHGUARD = os.path.join(BIN, "vethguard")
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 HOST4, DNS4, ORIGIN4, EVIL4 = "10.99.0.1", "10.99.0.53", "10.99.0.80", "10.99.0.66"
+OWN_PUBLIC4 = "11.22.33.44"
 HOST6, DNS6, ORIGIN6 = "fd99::1", "fd99::53", "fd99::80"
 NAMES = ["api.lab.test", "www.lab.test", "git.lab.test", "deb.lab.test", "pass.lab.test", "a.wild.lab.test",
          "plain.lab.test", "tcp.lab.test", "udp.lab.test"]
@@ -59,9 +60,14 @@ class Lab:
         os.chmod(self.dir, 0o755)
         sh("ip", "link", "set", "lo", "up")
         sh("ip", "netns", "add", "outside")
+        # Without duplicate address detection: the first seconds of a lab would else be spent on it.
+        no_dad = "echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad"
+        sh("sh", "-c", no_dad)
+        sh("ip", "netns", "exec", "outside", "sh", "-c", no_dad)
         sh("ip", "link", "add", "up0", "type", "veth", "peer", "name", "out0", "netns", "outside")
         sh("ip", "addr", "add", HOST4 + "/16", "dev", "up0")
         sh("ip", "addr", "add", HOST6 + "/64", "dev", "up0", "nodad")
+        sh("ip", "addr", "add", OWN_PUBLIC4 + "/32", "dev", "lo")  # an address of the host itself that is not private
         sh("ip", "link", "set", "up0", "up")
         for address in (DNS4 + "/16", ORIGIN4 + "/16", EVIL4 + "/16"):
             sh("ip", "-n", "outside", "addr", "add", address, "dev", "out0")
