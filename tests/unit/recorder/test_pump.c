@@ -77,7 +77,8 @@ static void start(struct fixture *f, const char *path, rlim_t file_size)
 		close(pair[0]);
 		if (file_size != RLIM_INFINITY)
 			setrlimit(RLIMIT_FSIZE, &limit);
-		freopen("/dev/null", "w", stderr);
+		if (!freopen("/dev/null", "w", stderr))
+			_exit(97);
 		run_recorder(pair[1]);
 	}
 	close(pair[1]);
