@@ -81,6 +81,11 @@ class Lab:
         self.make_certificates()
         self.spawn_outside([sys.executable, os.path.join(ROOT, "tests/integration/origin.py"), self.dir])
         self.wait_for_file("origin.ready")
+        for address in (ORIGIN4, ORIGIN6, DNS6):  # neighbours are known before anything is timed
+            try:
+                socket.create_connection((address, 80), timeout=5).close()
+            except ConnectionRefusedError:
+                pass
         self.write("config.yaml", self.config())
 
     def config(self, extra=""):
