@@ -75,13 +75,17 @@ static bool said(const char *text)
 
 static void interrupt_reaches_the_command_alone(void **state)
 {
+	char script[PATH_MAX + 64];
+
 	(void)state;
 	on_terminal(
 	        "trap 'echo caught; exit 5' INT; echo up; while :; do sleep 0.02; done", "\003");
 	assert_true(said("caught"));
 	assert_int_equal(o.status, 5);
 	assert_true(said("SHELL: terminal is back"));
-	on_terminal("echo up; sleep 100", "\003");
+	/* Not a sleep started by sh: dash loses an interrupt that comes while it forks. */
+	snprintf(script, sizeof(script), "exec tail -f %s", f.policy);
+	on_terminal(script, "\003");
 	assert_int_equal(o.status, 130);
 }
 
@@ -119,7 +123,7 @@ static int open_fixture(void **state)
 {
 	(void)state;
 	fixture_open(&f);
-	fixture_policy(&f, "ready\n");
+	fixture_policy(&f, "ready up\n");
 	return 0;
 }
 
