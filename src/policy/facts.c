@@ -62,13 +62,14 @@ static size_t list_ports(const uint64_t ports[PORT_WORDS], uint16_t *out, size_t
 {
 	size_t count = 0;
 
-	for (uint32_t port = 1; port <= UINT16_MAX; port++) {
-		if ((ports[port / 64] & UINT64_C(1) << (port % 64)) == 0)
-			continue;
-		if (count < max)
-			out[count] = (uint16_t)port;
-		count++;
-	}
+	for (uint32_t word = 0; word < PORT_WORDS; word++)
+		for (uint32_t bit = 0; bit < 64 && ports[word] >> bit; bit++) {
+			if ((ports[word] >> bit & 1) == 0)
+				continue;
+			if (count < max)
+				out[count] = (uint16_t)(word * 64 + bit);
+			count++;
+		}
 	return count;
 }
 

@@ -41,7 +41,7 @@ void *vec_extend(struct vec *v, size_t count)
 {
 	uint8_t *p;
 
-	if (v->failed || (count > v->cap - v->n && !grow(v, count))) {
+	if (v->failed || ((!v->p || count > v->cap - v->n) && !grow(v, count))) {
 		v->failed = true;
 		return NULL;
 	}

@@ -68,8 +68,11 @@ struct policy {
 int policy_open(struct policy *policy, const void *image, size_t size);
 
 /* The decision. Pure, total, no allocation; cost does not grow with the number of exact hosts. Deny beats allow; the
- * most specific allow names the credential. In mode observe a denial that no deny rule makes becomes an allow with
- * observed set, no credential and no passthrough. */
+ * most specific allow names the credential (host before glob before address, then the longer literal path; of equals one
+ * with a credential before one without). Denies are generous: one for tcp:// denies everything that runs over TCP there,
+ * the case of a method does not save it, nor do "//" and "%2F" in a path. In mode observe a denial that no deny rule
+ * makes becomes an allow with observed set, no credential and no passthrough; a request that cannot be judged
+ * (POLICY_REASON_BAD_REQUEST) stays denied. */
 void policy_decide(const struct policy *policy, const struct policy_request *request, struct policy_decision *out);
 
 /* How an intercepted TLS connection to host (SNI) and port is to be treated, before any request is known. */
@@ -94,8 +97,8 @@ struct slice policy_rule_text(const struct policy *policy, uint32_t rule);
 /* Ports that udp:// allow rules name: for the fence and the listeners. Returns the count, at most max are written. */
 size_t policy_udp_ports(const struct policy *policy, uint16_t *out, size_t max);
 #define POLICY_UDP_PORTS_MAX 64 /* the loader refuses more */
-/* TCP ports the worker may need to dial (allow rules of https, http, tcp; 443 and 80 in mode observe): for Landlock.
- * Returns the count, or SIZE_MAX where every port may be needed. */
+/* TCP ports the worker may need to dial (allow rules of https, http, tcp): for Landlock. Returns the count, at most max
+ * are written; or SIZE_MAX where every port may be needed, as in mode observe, which lets any port pass. */
 size_t policy_tcp_ports(const struct policy *policy, uint16_t *out, size_t max);
 
 enum policy_inject { POLICY_INJECT_BEARER, POLICY_INJECT_BASIC, POLICY_INJECT_HEADER, POLICY_INJECT_QUERY };

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fuzz_policy: any bytes as a policy, and as a configuration. What loads must open, decide and
+ * explain; the last bytes of the input then damage the image, and what policy_open() still takes
+ * must be safe to use.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "vethguard/policy/config.h"
+#include "vethguard/policy/explain.h"
+#include "vethguard/policy/load.h"
+#include "vethguard/policy/url.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct input {
+	const uint8_t *data;
+	size_t size;
+};
+
+/* The main file is the input; what it includes has one rule, so that includes are exercised as
+ * well. */
+static int read_input(void *context, const char *path, char **text, size_t *n)
+{
+	static const char included[] = "vethguard: 1\nallow: [{to: included.example}]\n";
+	const struct input *input = context;
+	bool is_main = strcmp(path, "/fuzz.yaml") == 0;
+
+	*n = is_main ? input->size : sizeof(included) - 1;
+	*text = malloc(*n + 1);
+	if (!*text)
+		return -ENOMEM;
+	memcpy(*text, is_main ? (const char *)input->data : included, *n);
+	(*text)[*n] = '\0';
+	return 0;
+}
+
+static void ignore_rule(void *context, const struct policy_rule_report *report)
+{
+	size_t *sum = context;
+
+	*sum += report->name.n + report->to.n + report->file.n;
+}
+
+static void ask(const struct policy *policy, enum policy_scheme scheme, struct slice host,
+        struct slice method, struct slice path)
+{
+	struct policy_request request = {
+	        .scheme = scheme, .host = host, .port = 443, .method = method, .path = path};
+	struct policy_decision decision;
+	struct policy_credential credential;
+	size_t sum = 0;
+
+	policy_decide(policy, &request, &decision);
+	policy_rule_name(policy, decision.rule);
+	policy_credential(policy, decision.credential, &credential);
+	policy_decide_tls(policy, &request, &decision);
+	ip_parse(SLICE("10.1.2.3"), &request.address);
+	policy_decide(policy, &request, &decision);
+	policy_explain(policy, &request, ignore_rule, &sum);
+}
+
+static void use(const struct policy *policy)
+{
+	uint16_t ports[POLICY_UDP_PORTS_MAX];
+
+	ask(policy, POLICY_HTTPS, SLICE("api.example.com"), SLICE("GET"), SLICE("/a//b/c%2Fd"));
+	ask(policy, POLICY_HTTP, SLICE("a.example"), SLICE("DELETE"), SLICE("/"));
+	ask(policy, POLICY_TCP, SLICE("a.example"), SLICE(""), SLICE(""));
+	ask(policy, POLICY_UDP, SLICE("x.y.a.example"), SLICE(""), SLICE(""));
+	policy_udp_ports(policy, ports, POLICY_UDP_PORTS_MAX);
+	policy_tcp_ports(policy, ports, POLICY_UDP_PORTS_MAX);
+	policy_mentions_host(policy, SLICE("a.example"));
+}
+
+/* Each three bytes from the end of the input: a place (scaled to the image) and a value. */
+static void damage(uint8_t *image, size_t size, const struct input *input)
+{
+	struct policy policy;
+
+	for (size_t i = 0; i + 3 <= input->size && i < 24; i += 3) {
+		const uint8_t *p = input->data + input->size - i - 3;
+
+		image[(size_t)(p[0] << 8 | p[1]) * size / 65536] ^= p[2];
+		if (policy_open(&policy, image, size) == 0)
+			use(&policy);
+	}
+}
+
+static void load_config(const struct policy_reader *reader)
+{
+	struct diag_list diags = {.count = 0};
+	struct config config;
+
+	config_init(&config);
+	config_load(reader, "/fuzz.yaml", &config, &diags);
+	config_fini(&config);
+}
+
+static void read_texts(const struct input *input)
+{
+	struct slice text = slice_of(input->data, input->size);
+	char host[POLICY_HOST_MAX + 1], once[1024], twice[1024];
+	struct url url;
+	size_t n, m;
+
+	url_canonical_host(text, host, &n);
+	url_parse(text, &url);
+	if (url_canonical_path(text, once, sizeof(once), &n))
+		if (!url_canonical_path(slice_of(once, n), twice, sizeof(twice), &m) ||
+		        !slice_equals(slice_of(once, n), slice_of(twice, m)))
+			abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input input = {data, size};
+	struct policy_reader reader = {&input, read_input, "/presets"};
+	struct policy_load_options options = {0};
+	struct diag_list diags = {.count = 0};
+	struct policy policy;
+	uint8_t *image;
+	size_t image_size;
+	int rc = policy_load(&reader, "/fuzz.yaml", &options, &image, &image_size, &diags);
+
+	if (rc == -EINVAL && diags.count == 0)
+		abort();
+	if (rc == 0) {
+		if (policy_open(&policy, image, image_size) != 0)
+			abort();
+		use(&policy);
+		damage(image, image_size, &input);
+		free(image);
+	}
+	load_config(&reader);
+	read_texts(&input);
+	return 0;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The configuration: defaults, every key, and the messages for what is wrong. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "vethguard/policy/config.h"
+
+static int read_memory(void *context, const char *path, char **text, size_t *n)
+{
+	(void)path;
+	if (!context)
+		return -ENOENT;
+	*text = strdup(context);
+	*n = strlen(context);
+	return *text ? 0 : -ENOMEM;
+}
+
+static int load(const char *text, struct config *config, struct diag_list *diags)
+{
+	struct policy_reader reader = {(void *)(uintptr_t)text, read_memory, NULL};
+
+	memset(diags, 0, sizeof(*diags));
+	config_init(config);
+	return config_load(&reader, "/etc/vethguard/config.yaml", config, diags);
+}
+
+static void test_defaults(void **state)
+{
+	struct diag_list diags;
+	struct config config;
+
+	(void)state;
+	assert_int_equal(load("{}\n", &config, &diags), 0);
+	assert_int_equal(config.server_count, 0);
+	assert_int_equal(config.pool4.base.family, 4);
+	assert_true(config.pool4.bits <= 24);
+	assert_int_equal(config.pool6.base.family, 6);
+	assert_int_equal(config.pool6.bits, 64);
+	assert_int_equal(config.proxy_port, 3128);
+	assert_true(config.limits.connections > 0 && config.limits.header_bytes >= 4096);
+	assert_true(config.timeouts.connect_ms > 0);
+	assert_int_equal(config.timeouts.request_ms, 0);
+	assert_string_equal(config.audit_file, "");
+	config_fini(&config);
+	config_fini(&config);
+}
+
+static void test_every_key(void **state)
+{
+	static const char text[] =
+	        "vethguard: 1\n"
+	        "resolver:\n"
+	        "  servers: [9.9.9.9, \"1.1.1.1:5353\", \"2620:fe::fe\", \"[2620:fe::9]:54\"]\n"
+	        "  hosts:\n"
+	        "    Git.Example.: 192.0.2.7\n"
+	        "    two.example: [192.0.2.8, \"2001:db8::8\"]\n"
+	        "ca_files: [/a.pem, b.pem, ../c.pem]\n"
+	        "permit: [10.20.0.0/16, \"fd00::/8\", 192.168.1.1]\n"
+	        "pools: {ipv4: 10.200.0.0/16, ipv6: \"fd12::/64\"}\n"
+	        "proxy_port: 8080\n"
+	        "audit_file: log/audit.jsonl\n"
+	        "limits: {connections: 1, udp_flows: 0, blocked_mints_per_min: 7}\n"
+	        "timeouts: {idle: 5m, request: 1h, connect: 500ms}\n";
+	struct diag_list diags;
+	struct config config;
+
+	(void)state;
+	assert_int_equal(load(text, &config, &diags), 0);
+	assert_int_equal(config.server_count, 4);
+	assert_int_equal(config.servers[0].port, 53);
+	assert_int_equal(config.servers[1].port, 5353);
+	assert_int_equal(config.servers[2].address.family, 6);
+	assert_int_equal(config.servers[3].port, 54);
+	assert_int_equal(config.host_count, 3);
+	assert_string_equal(config.hosts[0].name, "git.example");
+	assert_string_equal(config.hosts[2].name, "two.example");
+	assert_int_equal(config.hosts[2].address.family, 6);
+	assert_int_equal(config.ca_file_count, 3);
+	assert_string_equal(config.ca_files[0], "/a.pem");
+	assert_string_equal(config.ca_files[1], "/etc/vethguard/b.pem");
+	assert_string_equal(config.ca_files[2], "/etc/c.pem");
+	assert_int_equal(config.permit_count, 3);
+	assert_int_equal(config.permit[2].bits, 32);
+	assert_int_equal(config.pool4.bits, 16);
+	assert_int_equal(config.proxy_port, 8080);
+	assert_string_equal(config.audit_file, "/etc/vethguard/log/audit.jsonl");
+	assert_int_equal(config.limits.connections, 1);
+	assert_int_equal(config.limits.udp_flows, 0);
+	assert_int_equal(config.limits.blocked_mints_per_min, 7);
+	assert_int_equal(config.timeouts.idle_ms, 300000);
+	assert_int_equal(config.timeouts.request_ms, 3600000);
+	assert_int_equal(config.timeouts.connect_ms, 500);
+	config_fini(&config);
+}
+
+static void test_faults(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned line, column;
+		const char *message; /* a part of it */
+	} table[] = {
+	        {"", 1, 1, "the file is empty"},
+	        {"- a\n", 1, 1, "must be a mapping"},
+	        {"limit: {}\n", 1, 1, "did you mean \"limits\"?"},
+	        {"vethguard: 2\n", 1, 12, "from 1 to 1, not \"2\""},
+	        {"limits: {conections: 1}\n", 1, 10, "did you mean \"connections\"?"},
+	        {"limits: {connections: 0}\n", 1, 23, "from 1 to 8000, not \"0\""},
+	        {"limits: {connections: 8001}\n", 1, 23, "not \"8001\""},
+	        {"limits: {connections: -1}\n", 1, 23, "not \"-1\""},
+	        {"limits: {connections: 99999999999999999999}\n", 1, 23, "from 1 to 8000"},
+	        {"limits: {connections: [1]}\n", 1, 23, "not a list"},
+	        {"limits: 5\n", 1, 9, "must be a mapping"},
+	        {"timeouts: {idle: 5}\n", 1, 18, "a duration such as 500ms"},
+	        {"timeouts: {idle: 5 m}\n", 1, 18, "a duration such as 500ms"},
+	        {"timeouts: {idle: 0s}\n", 1, 18, "must be from 100ms"},
+	        {"timeouts: {idle: 25h}\n", 1, 18, "must be from 100ms to 86400s"},
+	        {"timeouts: {connections: 5s}\n", 1, 12, "unknown key \"connections\""},
+	        {"resolver: {servers: []}\n", 1, 21, "empty list"},
+	        {"resolver: {servers: [dns.example]}\n", 1, 22, "must be an address"},
+	        {"resolver: {servers: [\"9.9.9.9:0\"]}\n", 1, 22, "must be an address"},
+	        {"resolver: {servers: "
+	         "[1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,1.1.1.1,2.2.2.2]}\n",
+	                1, 86, "more than 8 servers"},
+	        {"resolver: {hosts: {\"a b\": 1.1.1.1}}\n", 1, 20, "is not a host name"},
+	        {"resolver: {hosts: {a: b}}\n", 1, 23, "not an IPv4 or IPv6 address"},
+	        {"resolver: {hosts: {a: {}}}\n", 1, 23, "not a mapping"},
+	        {"permit: [10.0.0.1/8]\n", 1, 10, "must be a network"},
+	        {"permit: [all]\n", 1, 10, "must be a network"},
+	        {"pools: {ipv4: 10.0.0.0/25}\n", 1, 15, "must have 8 to 24 bits, not 25"},
+	        {"pools: {ipv4: 0.0.0.0/0}\n", 1, 15, "must have 8 to 24 bits, not 0"},
+	        {"pools: {ipv4: \"fd00::/64\"}\n", 1, 15, "must be an IPv4 network"},
+	        {"pools: {ipv6: \"fd00::/65\"}\n", 1, 15, "must have 8 to 64 bits, not 65"},
+	        {"proxy_port: 0\n", 1, 13, "from 1 to 65535"},
+	        {"proxy_port: 65536\n", 1, 13, "from 1 to 65535"},
+	        {"audit_file: \"a\\nb\"\n", 1, 13, "control character"},
+	        {"audit_file: [a]\n", 1, 13, "must be a single value"},
+	        {"ca_files:\n", 1, 10, "has no value"},
+	        {"proxy_port: 1\nproxy_port: 2\n", 2, 1, "stands twice"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct diag_list diags;
+		struct config config;
+		const struct diag *d = &diags.items[0];
+
+		assert_int_equal(load(table[i].text, &config, &diags), -EINVAL);
+		assert_true(diags.count >= 1);
+		if (d->line != table[i].line || d->column != table[i].column ||
+		        !strstr(d->message, table[i].message))
+			fail_msg("%s: %u:%u: %s", table[i].text, d->line, d->column, d->message);
+		config_fini(&config);
+	}
+}
+
+static void test_too_many_hosts(void **state)
+{
+	struct diag_list diags;
+	struct config config;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+
+	(void)state;
+	assert_non_null(f);
+	fputs("resolver:\n  hosts:\n", f);
+	for (int i = 0; i < CONFIG_HOSTS_MAX; i++)
+		fprintf(f, "    h%d.example: 192.0.2.1\n", i);
+	fflush(f);
+	assert_int_equal(load(text, &config, &diags), 0);
+	assert_int_equal(config.host_count, CONFIG_HOSTS_MAX);
+	config_fini(&config);
+	fputs("    more.example: [192.0.2.1, 192.0.2.2]\n", f);
+	fclose(f);
+	assert_int_equal(load(text, &config, &diags), -EINVAL);
+	assert_int_equal(config.host_count, CONFIG_HOSTS_MAX);
+	config_fini(&config);
+	free(text);
+}
+
+static void test_unreadable(void **state)
+{
+	struct diag_list diags;
+	struct config config;
+
+	(void)state;
+	assert_int_equal(load(NULL, &config, &diags), -EINVAL);
+	assert_int_equal(diags.count, 1);
+	assert_int_equal(diags.items[0].line, 0);
+	config_fini(&config);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_defaults),
+	        cmocka_unit_test(test_every_key),
+	        cmocka_unit_test(test_faults),
+	        cmocka_unit_test(test_too_many_hosts),
+	        cmocka_unit_test(test_unreadable),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
