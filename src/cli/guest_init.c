@@ -80,7 +80,7 @@ static void enter_directory(const struct guest_plan *plan)
 
 static void enter_inner(const struct guest_plan *plan, int socket)
 {
-	struct failure failure;
+	struct failure failure = {""};
 	int rc = 0;
 
 	/* The mount namespace of before belongs to the outer user namespace: copied into a less
@@ -154,7 +154,7 @@ static void start_command(struct init *init)
 	int errors[2], error = 0;
 
 	if (pipe2(errors, O_CLOEXEC) != 0 || (init->child = fork()) < 0) {
-		struct failure failure;
+		struct failure failure = {""};
 
 		failure_set(&failure, -errno, "cannot start the command's process");
 		give_up(init->socket, &failure);
@@ -239,7 +239,7 @@ static void close_others(const struct guest_plan *plan, int socket)
 void guest_init(const struct guest_plan *plan, int socket)
 {
 	struct init init = {.plan = plan, .socket = socket};
-	struct failure failure;
+	struct failure failure = {""};
 	sigset_t all;
 
 	sigfillset(&all);

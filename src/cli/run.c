@@ -38,7 +38,7 @@ struct run {
 	int signals; /* signalfd */
 	int status;  /* the exit status to be */
 	bool ended;  /* the command has ended by itself */
-	struct failure failure;
+	struct failure failure = {""};
 };
 
 static const int forwarded[] = {
@@ -200,7 +200,7 @@ static void wait_for_end(struct run *r)
 static void end_session(struct run *r)
 {
 	struct message_summary summary;
-	struct failure failure;
+	struct failure failure = {""};
 
 	if (run_session_end(&r->session, r->status, &summary, &failure) != 0) {
 		log_error("%s; the audit log may lack its end", failure.text);
