@@ -38,7 +38,7 @@ struct run {
 	int signals; /* signalfd */
 	int status;  /* the exit status to be */
 	bool ended;  /* the command has ended by itself */
-	struct failure failure = {""};
+	struct failure failure;
 };
 
 static const int forwarded[] = {
