@@ -12,11 +12,12 @@ static const char *mode_name(const struct policy *policy)
 
 static void print_good(const char *path, const struct policy *policy)
 {
-	char name[POLICY_NAME_MAX * 4 + 1];
+	char name[POLICY_NAME_MAX * 4 + 1], shown[1024];
 
 	slice_escape(policy_name(policy), name, sizeof(name));
+	slice_escape(slice_from_string(path), shown, sizeof(shown));
 	printf("%s: good: policy \"%s\", %u rules, %u credentials, mode %s, fingerprint %.*s\n",
-	        path, name, policy_rule_count(policy), policy_credential_count(policy),
+	        shown, name, policy_rule_count(policy), policy_credential_count(policy),
 	        mode_name(policy), SLICE_ARG(policy_fingerprint(policy)));
 }
 

@@ -58,6 +58,17 @@ static int complain(const char *what, const char *text)
 	return -1;
 }
 
+/* Visible ASCII is enough of a check here: the policy compares methods byte by byte. */
+static bool is_method(const char *method)
+{
+	size_t n = strlen(method);
+
+	for (size_t i = 0; i < n; i++)
+		if (method[i] <= ' ' || method[i] >= 0x7f)
+			return false;
+	return n > 0 && n <= POLICY_METHOD_MAX;
+}
+
 /* Builds the request. -1 with a message where METHOD and URL make none. */
 static int read_request(struct explain *x, const char *method, const char *url)
 {
@@ -65,7 +76,7 @@ static int read_request(struct explain *x, const char *method, const char *url)
 	size_t n;
 
 	x->connection = strcmp(method, "CONNECT") == 0;
-	if (strlen(method) > POLICY_METHOD_MAX || method[0] == '\0')
+	if (!is_method(method))
 		return complain("not a method", method);
 	if (!url_parse(slice_from_string(url), &x->url))
 		return complain(

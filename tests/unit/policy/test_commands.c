@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `vethguard policy check` and `explain`: exit statuses, what is printed, and JSON that parses. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/policy_commands.h"
+
+#define ARGS_MAX 8
+#define OUT_MAX 65536
+
+struct ran {
+	int status;
+	char out[OUT_MAX], err[OUT_MAX];
+};
+
+static int redirect(FILE *from, FILE **file)
+{
+	int saved = dup(fileno(from));
+
+	*file = tmpfile();
+	assert_true(saved >= 0 && *file);
+	fflush(from);
+	assert_true(dup2(fileno(*file), fileno(from)) >= 0);
+	return saved;
+}
+
+static void restore(FILE *from, FILE *file, int saved, char *out)
+{
+	size_t n;
+
+	fflush(from);
+	assert_true(dup2(saved, fileno(from)) >= 0);
+	close(saved);
+	rewind(file);
+	n = fread(out, 1, OUT_MAX - 1, file);
+	out[n] = '\0';
+	fclose(file);
+}
+
+/* Runs "policy" with the arguments; what it writes is kept. */
+static void run(struct ran *r, const char *const args[])
+{
+	static char words[ARGS_MAX + 1][256];
+	char *argv[ARGS_MAX + 2] = {words[0]};
+	FILE *out, *err;
+	int argc = 1, saved_out, saved_err;
+
+	strcpy(words[0], "policy");
+	for (; args[argc - 1] && argc < ARGS_MAX; argc++) {
+		snprintf(words[argc], sizeof(words[argc]), "%s", args[argc - 1]);
+		argv[argc] = words[argc];
+	}
+	saved_out = redirect(stdout, &out);
+	saved_err = redirect(stderr, &err);
+	r->status = cli_policy(argc, argv);
+	restore(stdout, out, saved_out, r->out);
+	restore(stderr, err, saved_err, r->err);
+}
+
+#define RUN(r, ...) run(r, (const char *const[]){__VA_ARGS__, NULL})
+
+static struct ran r;
+
+static void test_check(void **state)
+{
+	(void)state;
+	RUN(&r, "check", "policies/presets/debian.yaml", "policies/presets/crates.yaml");
+	assert_int_equal(r.status, 0);
+	assert_non_null(strstr(r.out,
+	        "debian.yaml: good: policy \"debian\", 1 rules, 0 credentials, mode enforce"));
+	assert_non_null(strstr(r.out, "crates.yaml: good"));
+	assert_string_equal(r.err, "");
+}
+
+static void test_check_bad(void **state)
+{
+	(void)state;
+	RUN(&r, "check", "policies/presets/debian.yaml", "tests/unit/policy/bad/mode.yaml");
+	assert_int_equal(r.status, 2);
+	assert_non_null(strstr(r.out, "debian.yaml: good"));
+	assert_non_null(strstr(r.err, "bad/mode.yaml:2:7: error: mode must be"));
+	RUN(&r, "check", "no/such/file");
+	assert_int_equal(r.status, 2);
+	assert_non_null(strstr(r.err, "no/such/file: error: cannot read"));
+}
+
+static void test_check_json(void **state)
+{
+	json_t *root, *bad, *error;
+
+	(void)state;
+	RUN(&r, "check", "--json", "policies/presets/debian.yaml",
+	        "tests/unit/policy/bad/mode.yaml");
+	assert_int_equal(r.status, 2);
+	root = json_loads(r.out, 0, NULL);
+	assert_int_equal(json_array_size(root), 2);
+	assert_true(json_is_true(json_object_get(json_array_get(root, 0), "good")));
+	bad = json_array_get(root, 1);
+	assert_true(json_is_false(json_object_get(bad, "good")));
+	error = json_array_get(json_object_get(bad, "errors"), 0);
+	assert_int_equal(json_integer_value(json_object_get(error, "line")), 2);
+	assert_int_equal(json_integer_value(json_object_get(error, "column")), 7);
+	json_decref(root);
+}
+
+static void test_explain(void **state)
+{
+	(void)state;
+	RUN(&r, "explain", "policies/coding-agent.yaml", "GET",
+	        "https://api.github.com/repos/acme/x");
+	assert_int_equal(r.status, 0);
+	assert_non_null(strstr(r.out, "verdict: allow, by rule \"read-acme\""));
+	assert_non_null(strstr(r.out, "credential: github"));
+	assert_non_null(strstr(r.out, "never-delete"));
+	RUN(&r, "explain", "policies/coding-agent.yaml", "DELETE",
+	        "https://api.github.com/repos/acme/x");
+	assert_int_equal(r.status, 1);
+	assert_non_null(strstr(r.out, "verdict: deny, by rule \"never-delete\""));
+	assert_non_null(strstr(r.out, "reason: Agents never delete on GitHub."));
+	RUN(&r, "explain", "policies/ci-runner.yaml", "CONNECT", "udp://time.cloudflare.com:123");
+	assert_int_equal(r.status, 0);
+	RUN(&r, "explain", "policies/ci-runner.yaml", "CONNECT", "tcp://time.cloudflare.com:123");
+	assert_int_equal(r.status, 1);
+	RUN(&r, "explain", "policies/coding-agent.yaml", "GET", "https://api.github.com/a%00b");
+	assert_int_equal(r.status, 1);
+	assert_non_null(strstr(r.out, "the request cannot be judged"));
+}
+
+static void test_explain_json(void **state)
+{
+	json_t *root, *rules;
+
+	(void)state;
+	RUN(&r, "explain", "policies/coding-agent.yaml", "GET", "https://api.github.com/user",
+	        "--json");
+	assert_int_equal(r.status, 0);
+	root = json_loads(r.out, 0, NULL);
+	assert_non_null(root);
+	assert_string_equal(json_string_value(json_object_get(root, "verdict")), "allow");
+	assert_string_equal(json_string_value(json_object_get(root, "rule")), "read-acme");
+	assert_string_equal(json_string_value(json_object_get(root, "credential")), "github");
+	rules = json_object_get(root, "rules");
+	assert_true(json_array_size(rules) > 10);
+	assert_true(json_is_true(json_object_get(json_array_get(rules, 0), "matches")));
+	assert_string_equal(
+	        json_string_value(json_object_get(json_array_get(rules, 1), "differs_in")),
+	        "method");
+	json_decref(root);
+	RUN(&r, "explain", "policies/coding-agent.yaml", "GET", "https://paste.example/", "--json");
+	assert_int_equal(r.status, 1);
+	root = json_loads(r.out, 0, NULL);
+	assert_true(json_is_null(json_object_get(root, "rule")));
+	assert_true(json_is_null(json_object_get(root, "credential")));
+	json_decref(root);
+}
+
+static void test_usage(void **state)
+{
+	static const char *const bad[][5] = {
+	        {NULL},
+	        {"chek", NULL},
+	        {"check", NULL},
+	        {"check", "--jsn", "policies/observe.yaml", NULL},
+	        {"explain", NULL},
+	        {"explain", "policies/observe.yaml", "GET", NULL},
+	        {"explain", "policies/observe.yaml", "GET", "a.example", NULL},
+	        {"explain", "policies/observe.yaml", "GET", "tcp://a.example:1", NULL},
+	        {"explain", "policies/observe.yaml", "", "https://a.example", NULL},
+	        {"explain", "policies/observe.yaml", "GET", "https://a.example/#x", NULL},
+	        {"explain", "tests/unit/policy/bad/mode.yaml", "GET", "https://a.example/", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		run(&r, bad[i]);
+		assert_int_equal(r.status, 2);
+		assert_string_equal(r.out, "");
+		assert_true(r.err[0] != '\0');
+	}
+	RUN(&r, "--help");
+	assert_int_equal(r.status, 0);
+	RUN(&r, "check", "--help");
+	assert_int_equal(r.status, 0);
+	assert_non_null(strstr(r.out, "usage:"));
+}
+
+/* What a terminal would obey is never printed as it is. */
+static void test_escapes(void **state)
+{
+	(void)state;
+	RUN(&r, "explain", "policies/observe.yaml", "GET\x1b[31m", "https://a.example/");
+	assert_null(strchr(r.out, '\x1b'));
+	assert_null(strchr(r.err, '\x1b'));
+	RUN(&r, "explain", "policies/observe.yaml", "GET", "https://a.example/\x1b[31m");
+	assert_null(strchr(r.out, '\x1b'));
+	assert_null(strchr(r.err, '\x1b'));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_check),
+	        cmocka_unit_test(test_check_bad),
+	        cmocka_unit_test(test_check_json),
+	        cmocka_unit_test(test_explain),
+	        cmocka_unit_test(test_explain_json),
+	        cmocka_unit_test(test_usage),
+	        cmocka_unit_test(test_escapes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
