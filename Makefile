@@ -10,6 +10,7 @@ include mk/tests.mk
 -include mk/deps.mk
 -include mk/install.mk
 -include mk/lint.mk
+-include mk/bench.mk
 
 .PHONY: all help clean
 all: $(PROGRAMS)

@@ -1,0 +1,17 @@
+# The benchmark: `make bench` measures vethguard beside haproxy, squid, mitmproxy and a bare relay (docs/performance.md).
+BENCH_PROGRAMS := $(addprefix $(BUILD)/tests/bench/,origin load relay)
+BENCH_MODULE_PROGRAMS := $(addprefix $(BUILD)/tests/bench/,bench_policy bench_mask)
+
+$(BUILD)/tests/bench/net.o: tests/bench/net.c tests/bench/net.h
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) -c -o $@ $<
+$(BENCH_PROGRAMS): $(BUILD)/tests/bench/%: tests/bench/%.c tests/bench/net.h $(BUILD)/tests/bench/net.o
+	$(CC) -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/tests/bench/net.o $(LIBS_SSL)
+$(BUILD)/tests/bench/bench_%: tests/bench/bench_%.c $(ALL_ARCHIVES)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS)
+
+.PHONY: bench
+## make bench           CPU per request, connection and GB beside other proxies (root; about ten minutes)
+bench: $(PROGRAMS) $(BENCH_PROGRAMS) $(BENCH_MODULE_PROGRAMS)
+	python3 tests/bench/bench.py $(BENCH_OPTIONS)

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""make bench: what one unit of work costs in CPU time (user and system, all processes of a proxy), proxies in turn
+(A B C A B C ...), median of several rounds with the least and the most. See docs/performance.md."""
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+
+import bench_lab as lab
+import bench_proxies as proxies
+
+GB = 1_000_000_000
+# name, kind of traffic, unit, what one unit of the load's work is, factor for slow proxies
+KEEPALIVE = 20000
+SLOW = {"mitmproxy": 50, "squid": 2}
+
+
+class Workload:
+    def __init__(self, key, title, unit, way, run):
+        self.key, self.title, self.unit, self.way, self.run = key, title, unit, way, run
+
+
+def small(conns, requests):
+    """Requests of a kilobyte over connections that are open already."""
+    def run(p, way, scale):
+        n = max(conns, requests // scale)
+        p.load(f"open {p.ways[way]} conns={conns} bytes=1024")
+        p.load(f"go requests={max(conns, n // 10)} bytes=1024")
+        r = measured(p, f"go requests={n} bytes=1024")
+        p.load("close")
+        return r, r["done"], 1e6
+    return run
+
+
+def bulk(streams, each):
+    def run(p, way, scale):
+        n = each // scale
+        p.load(f"open {p.ways[way]} conns={streams} bytes=1024")
+        r = measured(p, f"go requests={streams} bytes={n}")
+        p.load("close")
+        return r, r["bytes"] / GB, 1.0
+    return run
+
+
+def new(requests, resume):
+    def run(p, way, scale):
+        n = requests // scale
+        p.load(f"new {p.ways[way]} conns=8 requests=32 bytes=1024")
+        r = measured(p, f"new {p.ways[way]} conns=8 requests={n} bytes=1024 resume={resume}")
+        if resume and r["resumed"] < r["done"] * 0.9:
+            r["note"] = f"{r['resumed']} of {r['done']} resumed"
+        return r, r["done"], 1e6
+    return run
+
+
+WORKLOADS = [
+    Workload("keepalive64", "request, keep-alive, 64 connections", "us", "intercept", small(64, KEEPALIVE)),
+    Workload("keepalive1", "request, keep-alive, one after another", "us", "intercept", small(1, 5000)),
+    Workload("new", "connection with one request, full handshake", "us", "intercept", new(1500, 0)),
+    Workload("resumed", "the same, session resumed", "us", "intercept", new(1500, 1)),
+    Workload("bulk", "GB intercepted", "s", "intercept", bulk(4, 256_000_000)),
+    Workload("passthrough", "GB passed through", "s", "passthrough", bulk(4, 256_000_000)),
+    Workload("passnew", "passed-through connection with one request", "us", "passthrough", new(1500, 0)),
+]
+# The same work in a heavier way, beside its plain figure.
+EXTRA = {
+    "credential": ["keepalive64", "keepalive1", "new", "bulk"],
+    "logged": ["keepalive64", "keepalive1", "new"],
+}
+
+
+def measured(p, command):
+    lab.settle()
+    pids = p.pids()
+    with lab.Profile(pids):
+        before = lab.cpu_ns(pids)
+        r = p.load(command)
+        lab.settle()
+    after = lab.cpu_ns(pids)
+    r["cpu"] = {name: (after[name] - before[name]) / 1e9 for name in after}
+    r["cpu_s"] = sum(r["cpu"].values())
+    return r
+
+
+def variants(running, workload):
+    for p in running:
+        if workload.way in p.ways:
+            yield p, workload.way, p.name
+        for way, keys in EXTRA.items():
+            if way in p.ways and workload.key in keys:
+                yield p, way, f"{p.name} ({way})"
+
+
+def run_rounds(running, chosen, rounds, results):
+    for number in range(rounds):
+        for w in chosen:
+            for p, way, label in variants(running, w):
+                slow = SLOW.get(p.name, 1)
+                if slow > 10 and number >= 2:
+                    continue
+                lab.Profile.name = f"{p.name}.{w.key}.{way}"
+                r, units, factor = w.run(p, way, slow)
+                cell = results.setdefault(w.key, {}).setdefault(label, {"rounds": [], "by_process": [], "load": []})
+                cell["rounds"].append(r["cpu_s"] / units * factor)
+                cell["load"].append(r["load_cpu_s"] / units * factor)
+                cell["by_process"].append({k: v / units * factor for k, v in r["cpu"].items()})
+                if "note" in r:
+                    cell["note"] = r["note"]
+        print(f"round {number + 1} of {rounds} done", file=sys.stderr)
+
+
+def show(results, chosen):
+    for w in chosen:
+        cells = results.get(w.key, {})
+        if not cells:
+            continue
+        base = statistics.median(cells["haproxy"]["rounds"]) if "haproxy" in cells else None
+        print(f"\nCPU {w.unit} per {w.title}")
+        for label, cell in cells.items():
+            mid = statistics.median(cell["rounds"])
+            digits = 3 if w.unit == "s" else 1
+            ratio = f"{mid / base:6.2f} x haproxy" if base else ""
+            parts = {k: statistics.median([b.get(k, 0) for b in cell["by_process"]]) for k in cell["by_process"][0]}
+            split = ", ".join(f"{k.replace('vethguard', 'vg')} {v:.{digits}f}" for k, v in parts.items()
+                              if len(parts) > 1 and v > mid / 200)
+            print(f"  {label:24} {mid:10.{digits}f}  ({min(cell['rounds']):.{digits}f} - {max(cell['rounds']):.{digits}f})"
+                  f" {ratio}  {split} {cell.get('note', '')}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", help="workloads, comma-separated")
+    parser.add_argument("--proxies", default="vethguard,haproxy,relay,squid,mitmproxy")
+    parser.add_argument("--profile", metavar="FOLDER", help="also run perf over each measurement, into this folder")
+    parser.add_argument("--one-core", action="store_true", help="load and origin on the proxy's core")
+    parser.add_argument("--keep", action="store_true", help="keep the folder with configurations and logs")
+    args = parser.parse_args()
+    chosen = [w for w in WORKLOADS if not args.only or w.key in args.only.split(",")]
+    place, results, running = lab.Lab(), {}, []
+    if args.one_core:
+        lab.OTHER_CPU = lab.PROXY_CPU
+    lab.Profile.folder = args.profile
+    place.start()
+    try:
+        for name in args.proxies.split(","):
+            p = proxies.ALL[name](place)
+            p.start()
+            running.append(p)
+        run_rounds(running, chosen, args.rounds, results)
+    finally:
+        for p in running:
+            p.stop()
+        if args.keep:
+            print(place.dir, file=sys.stderr)
+        place.stop()
+    show(results, chosen)
+    os.makedirs(os.path.join(lab.BUILD, "bench"), exist_ok=True)
+    with open(os.path.join(lab.BUILD, "bench", "results.json"), "w") as f:
+        json.dump({"when": time.strftime("%Y-%m-%d"), "rounds": args.rounds, "results": results}, f, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The proxies that are measured: how each is started, and how the load reaches it."""
+import os
+import subprocess
+import time
+
+import bench_lab
+from bench_lab import BUILD, GATEWAY4, ORIGIN4, PROXY_CPU, TOOLS, Load, descendants, sh
+
+CREDENTIAL = "lab-credential-2f6b1c9e8a7d4350"
+
+
+class Proxy:
+    """`ways` says for each kind of traffic which words of the load's command lead through this proxy."""
+    name = ""
+    version = ""
+    ways = {}
+
+    def __init__(self, lab):
+        self.lab = lab
+        self.process = None
+
+    def start(self):
+        log = open(self.lab.path(self.name + ".log"), "w")
+        self.process = self.lab.spawn(["taskset", "-c", PROXY_CPU] + self.command(), stdout=log, stderr=log)
+        load = self.lab.spawn(["ip", "netns", "exec", "client", os.path.join(TOOLS, "load"), bench_lab.OTHER_CPU],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.load = Load(load)
+        self.wait_until_it_listens()
+
+    def wait_until_it_listens(self):
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            if self.process.poll() is not None:
+                break
+            out = subprocess.run(["ss", "-Hltn"], capture_output=True, text=True).stdout
+            if f":{self.port} " in out:
+                return
+            time.sleep(0.1)
+        with open(self.lab.path(self.name + ".log")) as f:
+            raise RuntimeError(f"{self.name} does not listen: {f.read()[-2000:]}")
+
+    def pids(self):
+        return descendants(self.process.pid)
+
+    def stop(self):
+        self.load.close()
+        self.lab.end(self.process)
+
+    def leaf_bundle(self):
+        """The origin's certificate and key serve as the intercepting leaf: ECDSA P-256 like all others."""
+        with open(self.lab.path("server.pem")) as c, open(self.lab.path("server.key")) as k:
+            return self.lab.write("leaf.pem", c.read() + k.read(), 0o600)
+
+
+class Vethguard(Proxy):
+    name = "vethguard"
+    ways = {"intercept": "target=api.lab.test:443 name=api.lab.test",
+            "credential": "target=cred.lab.test:443 name=cred.lab.test",
+            "passthrough": "target=pass.lab.test:443 name=pass.lab.test"}
+
+    def files(self):
+        self.lab.write("secret", CREDENTIAL + "\n", 0o600)
+        policy = self.lab.write("policy.yaml", f"""vethguard: 1
+name: bench
+include: [preset:pypi, preset:npm, preset:github, preset:debian]
+credentials:
+  lab:
+    source: file:{self.lab.path('secret')}
+    inject: bearer
+allow:
+  - name: api
+    to: https://api.lab.test
+    methods: [GET, HEAD]
+    paths: [/bytes/*, /repos/acme/**, /user]
+  - name: api-write
+    to: https://api.lab.test
+    methods: [POST]
+    paths: [/repos/acme/*/pulls]
+  - name: api-with-credential
+    to: https://cred.lab.test
+    methods: [GET, HEAD]
+    paths: [/bytes/*]
+    credential: lab
+  - name: pass
+    to: https://pass.lab.test
+    tls: passthrough
+deny:
+  - to: https://api.lab.test
+    methods: [DELETE]
+""")
+        config = self.lab.write("config.yaml", f"""resolver:
+  hosts: {{api.lab.test: {ORIGIN4}, cred.lab.test: {ORIGIN4}, pass.lab.test: {ORIGIN4}}}
+ca_files: [{self.lab.path('ca.pem')}]
+permit: [10.99.0.0/16]
+limits: {{connections: 4000, upstream_connections: 4000, upstream_idle: 256}}
+""")
+        return ["--policy", policy, "--config", config, "--audit", self.lab.path("audit.jsonl")]
+
+    def start(self):
+        self.process = self.lab.spawn(
+            ["taskset", "-c", PROXY_CPU, os.path.join(BUILD, "bin", "vethguard"), "run", *self.files(), "--",
+             os.path.join(TOOLS, "load"), bench_lab.OTHER_CPU], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.load = Load(self.process)
+
+    def stop(self):
+        self.load.close()
+        self.process.wait(20)
+        self.lab.end(self.process)
+
+
+class Relay(Proxy):
+    name = "relay"
+    port = 7443
+    ways = {"intercept": f"target={GATEWAY4}:7443 name=api.lab.test",
+            "passthrough": f"target={GATEWAY4}:7444 name=pass.lab.test"}
+
+    def command(self):
+        return [os.path.join(TOOLS, "relay"), f"{GATEWAY4}:7443", f"{GATEWAY4}:7444", f"{ORIGIN4}:443",
+                self.lab.path("server.pem"), self.lab.path("server.key"), self.lab.path("ca.pem"), "api.lab.test"]
+
+
+class Haproxy(Proxy):
+    name = "haproxy"
+    port = 8443
+    ways = {"intercept": f"target={GATEWAY4}:8443 name=api.lab.test",
+            "logged": f"target={GATEWAY4}:8445 name=api.lab.test",
+            "passthrough": f"target={GATEWAY4}:8444 name=pass.lab.test"}
+
+    def command(self):
+        leaf, ca = self.leaf_bundle(), self.lab.path("ca.pem")
+        tls = "ssl-min-ver TLSv1.3 ciphersuites TLS_AES_128_GCM_SHA256"
+        frontend = "\n".join(f"""
+frontend {name}
+    bind {GATEWAY4}:{port} ssl crt {leaf} alpn http/1.1 curves X25519 {tls}
+    {log}
+    default_backend origin""" for name, port, log in (("plain", 8443, ""), ("logged", 8445,
+                                                      "log global\n    option httplog")))
+        text = f"""global
+    nbthread 1
+    maxconn 6000
+    log stdout format raw local0
+defaults
+    mode http
+    timeout connect 10s
+    timeout client 300s
+    timeout server 300s
+    timeout http-keep-alive 300s
+    option http-keep-alive
+    http-reuse always
+{frontend}
+backend origin
+    server o {ORIGIN4}:443 ssl verify required ca-file {ca} sni str(api.lab.test) verifyhost api.lab.test \
+alpn http/1.1 {tls} pool-max-conn 256
+frontend pass
+    mode tcp
+    option splice-auto
+    bind {GATEWAY4}:8444
+    default_backend pass
+backend pass
+    mode tcp
+    option splice-auto
+    server o {ORIGIN4}:443
+"""
+        return ["haproxy", "-db", "-f", self.lab.write("haproxy.cfg", text)]
+
+
+class Squid(Proxy):
+    name = "squid"
+    port = 3128
+    ways = {"intercept": f"target=api.lab.test:443 name=api.lab.test through={GATEWAY4}:3128",
+            "passthrough": f"target=pass.lab.test:443 name=pass.lab.test through={GATEWAY4}:3128"}
+
+    def command(self):
+        sh("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+           "-subj", "/CN=squid", "-keyout", self.lab.path("squid.key"), "-out", self.lab.path("squid.crt"))
+        with open(self.lab.path("squid.crt")) as c, open(self.lab.path("squid.key")) as k:
+            bundle = self.lab.write("squid.pem", c.read() + k.read())
+        home = self.lab.path("squid")
+        os.mkdir(home)
+        sh("/usr/lib/squid/security_file_certgen", "-c", "-s", home + "/db", "-M", "4MB")
+        sh("chown", "-R", "proxy:proxy", home)
+        text = f"""http_port {GATEWAY4}:3128 ssl-bump tls-cert={bundle} generate-host-certificates=on \
+dynamic_cert_mem_cache_size=4MB options=NO_TLSv1_2
+sslcrtd_program /usr/lib/squid/security_file_certgen -s {home}/db -M 4MB
+sslcrtd_children 1
+acl passed ssl::server_name pass.lab.test
+acl first at_step SslBump1
+ssl_bump splice passed
+ssl_bump bump all
+http_access allow all
+tls_outgoing_options cafile={self.lab.path('ca.pem')} options=NO_TLSv1_2
+hosts_file /etc/hosts
+cache deny all
+cache_mem 8 MB
+access_log none
+cache_store_log none
+cache_log {home}/cache.log
+pid_filename {home}/pid
+coredump_dir {home}
+max_filedescriptors 8192
+shutdown_lifetime 0 seconds
+visible_hostname bench
+via off
+forwarded_for delete
+"""
+        return ["squid", "-N", "-f", self.lab.write("squid.conf", text)]
+
+
+class Mitmproxy(Proxy):
+    name = "mitmproxy"
+    port = 8081
+    ways = {"intercept": f"target=api.lab.test:443 name=api.lab.test through={GATEWAY4}:8081",
+            "passthrough": f"target=pass.lab.test:443 name=pass.lab.test through={GATEWAY4}:8081"}
+
+    def command(self):
+        return ["mitmdump", "-q", "--listen-host", GATEWAY4, "--listen-port", "8081",
+                "--set", "confdir=" + self.lab.path("mitmproxy"), "--set", "flow_detail=0",
+                "--set", "connection_strategy=lazy", "--set", "http2=false", "--set", "stream_large_bodies=64k",
+                "--set", "ssl_verify_upstream_trusted_ca=" + self.lab.path("ca.pem"),
+                "--ignore-hosts", r"^pass\.lab\.test"]
+
+
+ALL = {p.name: p for p in (Vethguard, Haproxy, Relay, Squid, Mitmproxy)}
