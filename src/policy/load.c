@@ -128,42 +128,57 @@ static void load_main(
 		l->model.mode = POLICY_OBSERVE;
 }
 
-/* Each port needs a listener of its own. */
-static void check_udp_ports(struct loader *l)
+#define PORT_WORDS (65536 / 64)
+
+/* Sets the bits of a range; returns how many were not set before. */
+static size_t mark_ports(uint64_t seen[PORT_WORDS], struct image_range range)
 {
-	uint64_t seen[65536 / 64] = {0};
 	size_t count = 0;
 
-	for (size_t i = 0; i < l->model.rules.n; i++) {
+	for (uint32_t port = range.low; port <= range.high; port++) {
+		count += (seen[port / 64] >> (port % 64) & 1) == 0;
+		seen[port / 64] |= UINT64_C(1) << (port % 64);
+	}
+	return count;
+}
+
+static size_t mark_rule_ports(uint64_t seen[PORT_WORDS], const struct model_rule *rule)
+{
+	size_t count = 0;
+
+	for (size_t l = 0; l < rule->list_count; l++)
+		for (size_t i = 0; i < rule->lists[l].count; i++) {
+			const struct model_destination *to = &rule->lists[l].items[i];
+
+			if (to->scheme != POLICY_UDP)
+				continue;
+			if (to->port)
+				count += mark_ports(seen, (struct image_range){to->port, to->port});
+			for (size_t p = 0; to->port == 0 && p < rule->port_count; p++)
+				count += mark_ports(seen, rule->ports[p]);
+		}
+	return count;
+}
+
+/* Each port that udp:// rules allow needs a listener of its own. */
+static void check_udp_ports(struct loader *l)
+{
+	uint64_t seen[PORT_WORDS] = {0};
+	size_t count = 0;
+
+	for (size_t i = 0; i < l->model.rules.n && count <= POLICY_UDP_PORTS_MAX; i++) {
 		const struct model_rule *r = vec_at(&l->model.rules, i);
 
-		for (size_t k = 0; k < r->list_count && !r->deny; k++)
-			for (size_t d = 0; d < r->lists[k].count; d++) {
-				const struct model_destination *to = &r->lists[k].items[d];
-				struct image_range own = {to->port, to->port};
-				size_t ranges = to->port ? 1 : r->port_count;
-
-				if (to->scheme != POLICY_UDP)
-					continue;
-				for (size_t p = 0; p < ranges; p++) {
-					struct image_range range = to->port ? own : r->ports[p];
-
-					for (uint32_t port = range.low; port <= range.high;
-					        port++) {
-						count += (seen[port / 64] >> (port % 64) & 1) == 0;
-						seen[port / 64] |= UINT64_C(1) << (port % 64);
-					}
-				}
-				if (count <= POLICY_UDP_PORTS_MAX)
-					continue;
-				diag_add(l->model.diags, r->mark.file, r->mark.line, r->mark.column,
-				        "udp:// rules name more than %d different ports by now; "
-				        "each needs a "
-				        "listener",
-				        POLICY_UDP_PORTS_MAX);
-				l->wrong = true;
-				return;
-			}
+		if (r->deny)
+			continue;
+		count += mark_rule_ports(seen, r);
+		if (count <= POLICY_UDP_PORTS_MAX)
+			continue;
+		diag_add(l->model.diags, r->mark.file, r->mark.line, r->mark.column,
+		        "udp:// rules name more than %d different ports by now; each needs a "
+		        "listener",
+		        POLICY_UDP_PORTS_MAX);
+		l->wrong = true;
 	}
 }
 

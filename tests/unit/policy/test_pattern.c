@@ -9,68 +9,68 @@
 
 #include "policy/pattern.h"
 
+static const struct {
+	const char *pattern, *path;
+	bool matches;
+} matches[] = {
+        {"/", "/", true},
+        {"/a", "/a", true},
+        {"/**", "/", true},
+        {"/**", "/a/b/c", true},
+        {"/a/**", "/a", true},
+        {"/a/**", "/a/", true},
+        {"/a/**", "/a/b/c", true},
+        {"/a/*", "/a/b", true},
+        {"/*/b", "/a/b", true},
+        {"/a*", "/a", true},
+        {"/a*", "/abc", true},
+        {"/*.json", "/x.json", true},
+        {"/a*b*c", "/a1b2b3c", true},
+        {"/**/b", "/b", true},
+        {"/**/b", "/a/a/b", true},
+        {"/a/**/b", "/a/b", true},
+        {"/a/**/b/**", "/a/x/b/y", true},
+        {"/**/a/*/b", "/a/a/x/b", true},
+        {"/**/a/**/b", "/x/a/b/a/c/b", true},
+        {"/a//b", "/a//b", true},
+        {"/@*%2F*", "/@scope%2Fname", true},
+        {"/a%2Fb/**", "/a%2Fb/c", true},
+        {"/", "/a", false},
+        {"/a", "/", false},
+        {"/a", "/A", false},
+        {"/a", "/a/", false},
+        {"/a/", "/a", false},
+        {"/a", "/ab", false},
+        {"/a/**", "/ab", false},
+        {"/a/**", "/", false},
+        {"/*", "/", false},
+        {"/*", "/a/b", false},
+        {"/a/*", "/a", false},
+        {"/a/*", "/a/", false},
+        {"/a/*", "/a/b/", false},
+        {"/a/*/c", "/a//c", false},
+        {"/*.json", "/x.json5", false},
+        {"/*.json", "/a/x.json", false},
+        {"/a*b*c", "/a1c2b", false},
+        {"/**/b", "/a/bb", false},
+        {"/a/**/b", "/a/b/c", false},
+        {"/a//b", "/a/b", false},
+        {"/*", "/a%2Fb", false},
+        {"/**", "/a%2Fb", false},
+        {"/a/**", "/a/x/b%2Fc", false},
+        {"/a/**/d", "/a/b%2Fc/d", false},
+        {"/a*", "/ab%2Fc", false},
+        {"/*b", "/a%2Fb", false},
+        {"/@*%2F*", "/@a%2Fb%2Fc", false},
+};
+
 static void test_matches(void **state)
 {
-	static const struct {
-		const char *pattern, *path;
-		bool matches;
-	} table[] = {
-	        {"/", "/", true},
-	        {"/a", "/a", true},
-	        {"/**", "/", true},
-	        {"/**", "/a/b/c", true},
-	        {"/a/**", "/a", true},
-	        {"/a/**", "/a/", true},
-	        {"/a/**", "/a/b/c", true},
-	        {"/a/*", "/a/b", true},
-	        {"/*/b", "/a/b", true},
-	        {"/a*", "/a", true},
-	        {"/a*", "/abc", true},
-	        {"/*.json", "/x.json", true},
-	        {"/a*b*c", "/a1b2b3c", true},
-	        {"/**/b", "/b", true},
-	        {"/**/b", "/a/a/b", true},
-	        {"/a/**/b", "/a/b", true},
-	        {"/a/**/b/**", "/a/x/b/y", true},
-	        {"/**/a/*/b", "/a/a/x/b", true},
-	        {"/**/a/**/b", "/x/a/b/a/c/b", true},
-	        {"/a//b", "/a//b", true},
-	        {"/@*%2F*", "/@scope%2Fname", true},
-	        {"/a%2Fb/**", "/a%2Fb/c", true},
-	        {"/", "/a", false},
-	        {"/a", "/", false},
-	        {"/a", "/A", false},
-	        {"/a", "/a/", false},
-	        {"/a/", "/a", false},
-	        {"/a", "/ab", false},
-	        {"/a/**", "/ab", false},
-	        {"/a/**", "/", false},
-	        {"/*", "/", false},
-	        {"/*", "/a/b", false},
-	        {"/a/*", "/a", false},
-	        {"/a/*", "/a/", false},
-	        {"/a/*", "/a/b/", false},
-	        {"/a/*/c", "/a//c", false},
-	        {"/*.json", "/x.json5", false},
-	        {"/*.json", "/a/x.json", false},
-	        {"/a*b*c", "/a1c2b", false},
-	        {"/**/b", "/a/bb", false},
-	        {"/a/**/b", "/a/b/c", false},
-	        {"/a//b", "/a/b", false},
-	        {"/*", "/a%2Fb", false},
-	        {"/**", "/a%2Fb", false},
-	        {"/a/**", "/a/x/b%2Fc", false},
-	        {"/a/**/d", "/a/b%2Fc/d", false},
-	        {"/a*", "/ab%2Fc", false},
-	        {"/*b", "/a%2Fb", false},
-	        {"/@*%2F*", "/@a%2Fb%2Fc", false},
-	};
-
 	(void)state;
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (pattern_matches(slice_from_string(table[i].pattern),
-		            slice_from_string(table[i].path)) != table[i].matches)
-			fail_msg("%s and %s", table[i].pattern, table[i].path);
+	for (size_t i = 0; i < sizeof(matches) / sizeof(matches[0]); i++)
+		if (pattern_matches(slice_from_string(matches[i].pattern),
+		            slice_from_string(matches[i].path)) != matches[i].matches)
+			fail_msg("%s and %s", matches[i].pattern, matches[i].path);
 }
 
 /* Each pattern is more specific than the next one. */

@@ -99,63 +99,63 @@ static void test_host_bounds(void **state)
 	assert_false(url_canonical_host(slice_of("a\0b", 3), out, &n));
 }
 
+static const struct {
+	const char *in, *host;
+	int family, port; /* port -1: refused */
+} authorities[] = {
+        {"example.com", "example.com", 0, 0},
+        {"Example.COM:443", "example.com", 0, 443},
+        {"example.com.:65535", "example.com", 0, 65535},
+        {"127.0.0.1", "", 4, 0},
+        {"127.0.0.1:8080", "", 4, 8080},
+        {"[::1]", "", 6, 0},
+        {"[2001:db8::1]:443", "", 6, 443},
+        {"", NULL, 0, -1},
+        {":443", NULL, 0, -1},
+        {"example.com:", NULL, 0, -1},
+        {"example.com:0", NULL, 0, -1},
+        {"example.com:080", NULL, 0, -1},
+        {"example.com:65536", NULL, 0, -1},
+        {"example.com:443x", NULL, 0, -1},
+        {"example.com:+443", NULL, 0, -1},
+        {"example.com:443:443", NULL, 0, -1},
+        {"example.com:4 3", NULL, 0, -1},
+        {"user@example.com", NULL, 0, -1},
+        {"user:pw@example.com:443", NULL, 0, -1},
+        {"@example.com", NULL, 0, -1},
+        {"::1", NULL, 0, -1},
+        {"[::1", NULL, 0, -1},
+        {"::1]", NULL, 0, -1},
+        {"[::1]443", NULL, 0, -1},
+        {"[::1]:", NULL, 0, -1},
+        {"[[::1]]", NULL, 0, -1},
+        {"[]", NULL, 0, -1},
+        {"[127.0.0.1]", NULL, 0, -1},
+        {"[example.com]", NULL, 0, -1},
+        {"[fe80::1%25eth0]", NULL, 0, -1},
+        {"[fe80::1%eth0]:80", NULL, 0, -1},
+        {"127.1", NULL, 0, -1},
+        {"0177.0.0.1", NULL, 0, -1},
+        {"127.0.0.1.:80", NULL, 0, -1},
+        {"a b", NULL, 0, -1},
+        {"example.com,other", NULL, 0, -1},
+};
+
 static void test_authorities(void **state)
 {
-	static const struct {
-		const char *in, *host;
-		int family, port; /* port -1: refused */
-	} forms[] = {
-	        {"example.com", "example.com", 0, 0},
-	        {"Example.COM:443", "example.com", 0, 443},
-	        {"example.com.:65535", "example.com", 0, 65535},
-	        {"127.0.0.1", "", 4, 0},
-	        {"127.0.0.1:8080", "", 4, 8080},
-	        {"[::1]", "", 6, 0},
-	        {"[2001:db8::1]:443", "", 6, 443},
-	        {"", NULL, 0, -1},
-	        {":443", NULL, 0, -1},
-	        {"example.com:", NULL, 0, -1},
-	        {"example.com:0", NULL, 0, -1},
-	        {"example.com:080", NULL, 0, -1},
-	        {"example.com:65536", NULL, 0, -1},
-	        {"example.com:443x", NULL, 0, -1},
-	        {"example.com:+443", NULL, 0, -1},
-	        {"example.com:443:443", NULL, 0, -1},
-	        {"example.com:4 3", NULL, 0, -1},
-	        {"user@example.com", NULL, 0, -1},
-	        {"user:pw@example.com:443", NULL, 0, -1},
-	        {"@example.com", NULL, 0, -1},
-	        {"::1", NULL, 0, -1},
-	        {"[::1", NULL, 0, -1},
-	        {"::1]", NULL, 0, -1},
-	        {"[::1]443", NULL, 0, -1},
-	        {"[::1]:", NULL, 0, -1},
-	        {"[[::1]]", NULL, 0, -1},
-	        {"[]", NULL, 0, -1},
-	        {"[127.0.0.1]", NULL, 0, -1},
-	        {"[example.com]", NULL, 0, -1},
-	        {"[fe80::1%25eth0]", NULL, 0, -1},
-	        {"[fe80::1%eth0]:80", NULL, 0, -1},
-	        {"127.1", NULL, 0, -1},
-	        {"0177.0.0.1", NULL, 0, -1},
-	        {"127.0.0.1.:80", NULL, 0, -1},
-	        {"a b", NULL, 0, -1},
-	        {"example.com,other", NULL, 0, -1},
-	};
-
 	(void)state;
-	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+	for (size_t i = 0; i < sizeof(authorities) / sizeof(authorities[0]); i++) {
 		struct url_authority a;
-		bool good = url_parse_authority(slice_from_string(forms[i].in), &a);
+		bool good = url_parse_authority(slice_from_string(authorities[i].in), &a);
 
-		if (good != (forms[i].port >= 0))
-			fail_msg("authority %s: %s", forms[i].in, good ? "taken" : "refused");
+		if (good != (authorities[i].port >= 0))
+			fail_msg("authority %s: %s", authorities[i].in, good ? "taken" : "refused");
 		if (!good)
 			continue;
-		assert_string_equal(a.host, forms[i].host);
-		assert_int_equal(a.host_n, strlen(forms[i].host));
-		assert_int_equal(a.address.family, forms[i].family);
-		assert_int_equal(a.port, forms[i].port);
+		assert_string_equal(a.host, authorities[i].host);
+		assert_int_equal(a.host_n, strlen(authorities[i].host));
+		assert_int_equal(a.address.family, authorities[i].family);
+		assert_int_equal(a.port, authorities[i].port);
 	}
 }
 
