@@ -14,9 +14,11 @@ import socket
 import socketserver
 import ssl
 import struct
+import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 
 FOLDER = sys.argv[1]
 ADDRESSES = ("10.99.0.80", "fd99::80")
@@ -32,7 +34,7 @@ def seen(**what):
 # --- DNS: names under lab.test exist; private.lab.test and loop.lab.test point where they must not lead ---
 
 SPECIAL = {"loop.lab.test": ["127.0.0.1"], "private.lab.test": ["192.168.7.7"], "meta.lab.test": ["169.254.169.254"],
-           "own.lab.test": ["10.99.0.1"], "evil.lab.test": ["10.99.0.66"], "closed.lab.test": ["10.99.0.80"],
+           "own.lab.test": ["10.99.0.1"], "own-public.lab.test": ["11.22.33.44"], "evil.lab.test": ["10.99.0.66"], "closed.lab.test": ["10.99.0.80"],
            "silent.lab.test": None}
 
 
@@ -136,7 +138,54 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header(k.replace("_", "-"), v)
         self.end_headers()
 
+    def git(self, path, query):
+        """git http-backend as a CGI program; the push and fetch of a repository that wants the token."""
+        user_info = base64.b64encode(b"x-access-token:" + SECRET.encode()).decode()
+        if self.headers.get("Authorization") not in ("Bearer " + SECRET, "Basic " + user_info):
+            self.answer(b"who are you?", 401, WWW_Authenticate="Basic realm=git")
+            return
+        body = bytearray()
+        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
+            while size := int(self.rfile.readline(), 16):
+                body += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+        else:
+            body += self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        env = {"PATH": "/usr/bin:/bin", "GIT_PROJECT_ROOT": os.path.join(FOLDER, "git"), "GIT_HTTP_EXPORT_ALL": "1",
+               "PATH_INFO": path[4:], "QUERY_STRING": query, "REQUEST_METHOD": self.command, "REMOTE_USER": "lab",
+               "CONTENT_TYPE": self.headers.get("Content-Type", ""), "REMOTE_ADDR": self.client_address[0],
+               "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
+               "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""), "CONTENT_LENGTH": str(len(body)),
+               "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+        out = subprocess.run(["git", "http-backend"], input=bytes(body), env=env, capture_output=True).stdout
+        head, _, rest = out.partition(b"\r\n\r\n")
+        fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
+        self.answer(rest, int(fields.pop("Status", "200").split()[0]), **fields)
+
+    def file(self, path):
+        """A file below FOLDER/files, for package managers."""
+        name = os.path.normpath(os.path.join(FOLDER, "files") + path[6:])
+        if name.startswith(os.path.join(FOLDER, "files")) and os.path.isfile(name):
+            with open(name, "rb") as f:
+                self.answer(f.read(), Content_Type="application/octet-stream")
+        else:
+            self.answer(b"no such file", 404)
+
+    def forms(self, secret):
+        """The credential in forms a careless or hostile API might send it back in, one line each."""
+        raw = secret.encode()
+        lines = [raw, urllib.parse.quote(secret, safe="").encode(), b"".join(b"%%%02X" % c for c in raw),
+                 "".join(f"\\u{c:04x}" for c in raw).encode(), json.dumps(secret).encode()]
+        lines += [base64.b64encode(b"." * i + raw + b"tail") for i in range(3)]
+        lines += [base64.urlsafe_b64encode(b"?" * i + raw) for i in range(3)]
+        return b"\n".join(lines) + b"\n"
+
     def handle_any(self):
+        if self.path.startswith("/git/"):
+            self.note()
+            self.git(*(self.path + "?").split("?")[:2])
+            return
         n, digest = self.read_body()
         self.note(n, digest)
         path = self.path.split("?")[0]
@@ -148,6 +197,41 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif path == "/reflect":
             self.answer(json.dumps({"auth": auth, "b64": base64.b64encode(b"x" + secret.encode()).decode()}).encode(),
                         X_Auth=auth)
+        elif path.startswith("/files/"):
+            self.file(path)
+        elif path == "/forms":
+            self.answer(self.forms(secret))
+        elif path == "/forms-gzip":
+            self.answer(gzip.compress(self.forms(secret)), Content_Encoding="gzip")
+        elif path == "/forms-bytes":
+            self.begin_chunked()
+            for i in self.forms(secret)[:400]:
+                self.chunk(bytes([i]))
+            self.wfile.write(b"0\r\nX-Sum: " + secret.encode() + b"\r\n\r\n")
+        elif path == "/reflect-error":
+            self.answer(b"bad key " + secret.encode(), 401, WWW_Authenticate=f'Bearer error="{secret}"')
+        elif path == "/reflect-cookie":
+            self.answer(b"", 302, Set_Cookie="k=" + secret, Location="/x?key=" + secret)
+        elif path == "/reflect-early":
+            self.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: </" + secret.encode() + b">\r\n\r\n")
+            self.answer(b"after hints")
+        elif path == "/reflect-all":
+            self.answer(json.dumps([list(h) for h in self.headers.items()] + [self.path]).encode())
+        elif path == "/slow":
+            time.sleep(float(self.path.split("?")[1]))
+            self.answer(b"at last")
+        elif path == "/trickle":
+            self.begin_chunked()
+            for i in range(100):
+                self.chunk(b"%d\n" % i)
+                time.sleep(0.1)
+            self.wfile.write(b"0\r\n\r\n")
+        elif path == "/redirect-plain":
+            self.answer(b"", 302, Location="http://api.lab.test/plain")
+        elif path == "/redirect-port":
+            self.answer(b"", 302, Location="https://api.lab.test:8443/port")
+        elif path == "/redirect-www":
+            self.answer(b"", 302, Location="https://www.lab.test/away")
         elif path == "/reflect-gzip":
             self.answer(gzip.compress(b"before " + secret.encode() + b" after"), Content_Encoding="gzip")
         elif path == "/reflect-br":
@@ -200,6 +284,23 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
         elif path == "/evil-head":
             self.wfile.write(b"HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 0\r\n\r\n")
+        elif path == "/evil-length":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 4\r\n\r\nevil")
+        elif path == "/evil-both":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n")
+        elif path == "/evil-chunk":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\nx")
+        elif path == "/evil-noise":
+            self.wfile.write(bytes(range(256)) * 16)
+            self.close_connection = True
+        elif path == "/evil-big":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n" + b"X: " + b"a" * 1000000 + b"\r\n\r\n")
+            self.close_connection = True
+        elif path == "/evil-hints":
+            for _ in range(100000):
+                self.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
+        elif path == "/evil-silent":
+            threading.Event().wait(60)
         elif path == "/ws":
             self.websocket()
         else:

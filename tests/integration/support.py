@@ -1,0 +1,443 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the integration tests share: one lab for all of them, a base class, and a shell into a running sandbox."""
+import base64
+import json
+import os
+import re
+import select
+import socket
+import subprocess
+import time
+import unittest
+import urllib.parse
+
+import lab
+from lab import ROOT, VETHGUARD, Capture, Lab, Result, sh  # noqa: F401  (for the tests)
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PYTHON = "/usr/bin/python3"
+SECRET = "sk-lab-0123456789abcdefghij-TOPSECRET"
+ASAN = "asan" in lab.BIN
+LONG = bool(os.environ.get("VETHGUARD_LONG"))
+SLOW = 4 if ASAN else 1  # instrumented programs may take this much longer
+REPORT = re.compile(r"(AddressSanitizer|LeakSanitizer|UndefinedBehaviorSanitizer|MemorySanitizer|: runtime error:)")
+HTTP, DNS, NETWORK, FINDING, LIFECYCLE = 4002, 4003, 4001, 2004, 6002
+
+LAB = None      # set by start()
+AUDITS = []     # every audit file of every run, for test_audit
+OUTPUTS = []    # what each run wrote to stderr
+
+
+def start():
+    global LAB
+    LAB = Lab()
+    LAB.start()
+    LAB.write("secret", SECRET + "\n", 0o600)
+    return LAB
+
+
+def policy(*allow, deny=(), credentials="", more=""):
+    """A policy's text; each rule is a destination or the rule's own YAML (flow style: "{to: ..., methods: [GET]}")."""
+    def rule(r):
+        return f"  - {r}\n" if r.startswith("{") else f"  - {{to: '{r}'}}\n"
+    text = "vethguard: 1\nname: lab\n" + more
+    if credentials:
+        text += "credentials:\n" + credentials
+    if allow:
+        text += "allow:\n" + "".join(map(rule, allow))
+    if deny:
+        text += "deny:\n" + "".join(map(rule, deny))
+    return text
+
+
+def file_credential(name="api", rest="inject: bearer, env: API_KEY", path=None):
+    return f"  {name}: {{source: 'file:{path or LAB.path('secret')}', {rest}}}\n"
+
+
+def secret_forms(secret):
+    """The ways in which a credential could be written down: raw, escaped, in base64 at each alignment."""
+    raw = secret.encode()
+    forms = {raw, urllib.parse.quote(secret, safe="").encode(), json.dumps(secret)[1:-1].encode(),
+             "".join(f"\\u{c:04x}" for c in raw).encode(), b"".join(b"%%%02X" % c for c in raw), raw.hex().encode()}
+    for i in range(3):
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            text = encode(b"x" * i + raw)
+            forms.add(text[(i * 8 + 5) // 6:len(text) - 4])
+    return forms
+
+
+def holds_secret(data, secret=SECRET):
+    data = data if isinstance(data, bytes) else data.encode("utf-8", "surrogateescape")
+    return next((f for f in secret_forms(secret) if f in data), None)
+
+
+def wait_until(condition, seconds=5, step=0.02):
+    """The condition's first true value, or the last one when the time is over."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value or time.monotonic() > end:
+            return value
+        time.sleep(step)
+
+
+# --- what runs on the host's side ---
+
+def process_table():
+    table = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat") as f:
+                head, _, rest = f.read().rpartition(")")
+        except OSError:
+            continue
+        fields = rest.split()
+        table[int(name)] = (head.split("(", 1)[1], int(fields[1]), fields[0], int(fields[19]))
+    return table
+
+
+def descendants(pid):
+    """{pid: (name, parent, state, start time)} of everything below pid, without pid."""
+    table, found, todo = process_table(), {}, [pid]
+    while todo:
+        parent = todo.pop()
+        for child, row in table.items():
+            if row[1] == parent and child not in found:
+                found[child] = row
+                todo.append(child)
+    return found
+
+
+def still_alive(rows):
+    """Of processes known as {pid: row}, those that live on (zombies do not)."""
+    now = process_table()
+    return {p: r for p, r in rows.items() if p in now and now[p][3] == r[3] and now[p][2] not in "ZX"}
+
+
+def memory_peak_kib(pid):
+    with open(f"/proc/{pid}/status") as f:
+        return int(re.search(r"VmHWM:\s+(\d+)", f.read()).group(1))
+
+
+class Traces:
+    """What a run could leave behind: namespaces, interfaces, mounts, files, rules."""
+
+    def __init__(self):
+        self.interfaces = set(sh("ip", "-o", "link").splitlines())
+        self.rules = sh("nft", "list", "ruleset") if os.path.exists("/usr/sbin/nft") else ""
+        self.routes = sh("ip", "rule") + sh("ip", "-6", "rule") + sh("ip", "route", "show", "table", "all")
+        with open("/proc/self/mounts") as f:
+            self.mounts = f.read()
+        self.files = {d: set(os.listdir(d)) - {os.path.basename(LAB.dir)} for d in
+                      ("/tmp", "/run", "/run/netns", "/var/run", "/dev/shm", "/var/tmp") if os.path.isdir(d)}
+
+    def since(self):
+        """Differences to now, as text; "" for none. Files of other programs in /tmp do not count."""
+        now, text = Traces(), []
+        for what in ("rules", "routes", "mounts"):
+            if getattr(now, what) != getattr(self, what):
+                text.append(f"{what}: {getattr(now, what)}")
+        if now.interfaces != self.interfaces:
+            text.append(f"interfaces: {now.interfaces ^ self.interfaces}")
+        for d, names in now.files.items():
+            new = {n for n in names - self.files[d] if d not in ("/tmp", "/var/tmp") or
+                   "veth" in n.lower() or n.startswith("vg")}
+            if new:
+                text.append(f"{d}: {new}")
+        return "\n".join(text)
+
+
+def namespaces():
+    """Every network namespace that some process or bind mount holds."""
+    found = set()
+    for pid in process_table():
+        try:
+            found.add(os.readlink(f"/proc/{pid}/ns/net"))
+        except OSError:
+            pass
+    return found
+
+
+# --- a sandbox that stays, and takes orders ---
+
+class Done:
+    """What a command inside did."""
+
+    def __init__(self, answer):
+        self.status = answer["status"]
+        self.out_bytes = base64.b64decode(answer["out"])
+        self.err_bytes = base64.b64decode(answer["err"])
+        self.out = self.out_bytes.decode("utf-8", "replace")
+        self.err = self.err_bytes.decode("utf-8", "replace")
+
+    def json(self):
+        return json.loads(self.out)
+
+    def __repr__(self):
+        return f"status {self.status}\nout: {self.out[-3000:]}\nerr: {self.err[-3000:]}"
+
+
+class Sandbox:
+    """`vethguard run` around a small program (inside.py) that carries out one command after the other."""
+
+    def __init__(self, text, options=(), env=None, user=None, config=None, audit=None, prefix=(), binary=None,
+                 preexec=None, interpreter=PYTHON):
+        name = f"s{time.monotonic_ns()}"
+        self.audit = audit or LAB.path(name + ".jsonl")
+        self.stderr_path = LAB.path(name + ".stderr")
+        command = [*prefix, binary or VETHGUARD, "run", "--policy", LAB.write(name + ".yaml", text), "--config",
+                   config or LAB.path("config.yaml"), "--audit", self.audit, *options]
+        if user:
+            command += ["--user", user]
+        full_env = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
+        full_env.update(env or {})
+        full_env["PYTHONPATH"] = HERE
+        full_env["PYTHONDONTWRITEBYTECODE"] = "1"
+        self.stderr_file = open(self.stderr_path, "w")
+        self.process = subprocess.Popen(command + ["--", interpreter, os.path.join(HERE, "inside.py"), "serve"],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr_file,
+                                        env=full_env, preexec_fn=preexec, cwd=LAB.dir)
+        AUDITS.append(self.audit)
+        self.closed = False
+        first = self._read(20 * SLOW)
+        if first != {"ready": True}:
+            self.kill()
+            raise AssertionError(f"the sandbox did not start: {first} {self.stderr()}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _read(self, timeout):
+        data = b""
+        end = time.monotonic() + timeout
+        fd = self.process.stdout.fileno()
+        while not data.endswith(b"\n"):
+            if not select.select([fd], [], [], max(0, end - time.monotonic()))[0]:
+                return {"timeout": True}
+            piece = os.read(fd, 1 << 20)
+            if not piece:
+                return None
+            data += piece
+        return json.loads(data)
+
+    def _ask(self, seconds, **order):
+        self.send(**order)
+        return self.answer(seconds)
+
+    def send(self, **order):
+        if isinstance(order.get("input"), str):
+            order["input"] = order["input"].encode()
+        if order.get("input") is not None:
+            order["input"] = base64.b64encode(order["input"]).decode()
+        self.process.stdin.write(json.dumps(order).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def answer(self, timeout=60):
+        answer = self._read(timeout * SLOW)
+        if answer is None or "status" not in answer:
+            raise AssertionError(f"no answer from the sandbox: {answer} {self.stderr()}")
+        return Done(answer)
+
+    def run(self, *argv, input=None, timeout=60, env=None):
+        return self._ask(timeout + 5, argv=list(argv), input=input, timeout=timeout * SLOW, env=env or {})
+
+    def sh(self, command, **kw):
+        return self.run("sh", "-c", command, **kw)
+
+    def py(self, code, **kw):
+        """Runs Python inside, with everything of inside.py at hand."""
+        return self.run(PYTHON, "-c", "from inside import *\n" + code, **kw)
+
+    def events(self, class_uid=None):
+        try:
+            with open(self.audit) as f:
+                lines = f.read().split("\n")[:-1]
+        except FileNotFoundError:
+            return []
+        events = [json.loads(line) for line in lines]
+        return [e for e in events if class_uid in (None, e["class_uid"])]
+
+    def event(self, class_uid=None, seconds=3, **fields):
+        """The first event with these fields (dots go down: "url.path"), waited for."""
+        return wait_until(lambda: next((e for e in self.events(class_uid) if matches(e, fields)), None), seconds * SLOW)
+
+    def pids(self):
+        """{role: pid}: supervisor, keeper, recorder, worker, init."""
+        names = {"vethguardd": "supervisor", "vethguard-keepe": "keeper", "vethguard-recor": "recorder",
+                 "vethguard-worke": "worker"}
+        found = {"run": self.process.pid}
+        for pid, row in descendants(self.process.pid).items():
+            if row[0] in names:
+                found[names[row[0]]] = pid
+            elif row[1] == self.process.pid:
+                found["init"] = pid
+        return found
+
+    def stderr(self):
+        with open(self.stderr_path, errors="replace") as f:
+            return f.read()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self._end()
+
+    def wait(self, timeout=20):
+        """The exit status, after the sandbox's own end."""
+        status = self.process.wait(timeout * SLOW)
+        self._end()
+        return status
+
+    def close(self):
+        """Ends the command inside; the exit status."""
+        if self.closed:
+            return self.process.returncode
+        try:
+            self.process.stdin.close()
+        except OSError:
+            pass
+        try:
+            return self.wait()
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError("the sandbox does not end: " + self.stderr())
+
+    def _end(self):
+        self.closed = True
+        for f in (self.process.stdin, self.process.stdout, self.stderr_file):
+            try:
+                f.close()
+            except OSError:
+                pass
+        OUTPUTS.append(self.stderr_path)
+        text = self.stderr()
+        if REPORT.search(text):
+            raise AssertionError("sanitizer report:\n" + text[-6000:])
+
+
+def field(event, path):
+    for key in path.split("."):
+        if isinstance(event, list):
+            event = event[0] if event else None
+        if not isinstance(event, dict):
+            return None
+        event = event.get(key)
+    return event
+
+
+def matches(event, fields):
+    return all(v(field(event, k)) if callable(v) else field(event, k) == v for k, v in fields.items())
+
+
+class Case(unittest.TestCase):
+    """A test with the lab. After each test nothing it produced may hold the credential."""
+    maxDiff = None
+
+    def setUp(self):
+        self.runs = []
+        self.sandboxes = []
+        self.seen_at = self._seen_size()
+
+    def tearDown(self):
+        for s in self.sandboxes:
+            if not s.closed:
+                s.close()
+        for s in self.sandboxes:
+            self.assert_clean(s.audit, s.stderr_path)
+        for r in self.runs:
+            self.assertIsNone(holds_secret(r.stderr), "the credential is in stderr")
+            self.assert_clean(r.audit)
+
+    def assert_clean(self, *paths):
+        for path in paths:
+            if os.path.isfile(path):
+                with open(path, "rb") as f:
+                    self.assertIsNone(holds_secret(f.read()), f"the credential is in {path}")
+
+    def run_vethguard(self, text, argv, **kw):
+        r = LAB.run(text, argv, timeout=kw.pop("timeout", 60) * SLOW, **kw)
+        self.runs.append(r)
+        AUDITS.append(r.audit)
+        if REPORT.search(r.stderr):
+            self.fail("sanitizer report:\n" + r.stderr[-6000:])
+        return r
+
+    def sandbox(self, text, **kw):
+        s = Sandbox(text, **kw)
+        self.sandboxes.append(s)
+        return s
+
+    # --- what the outside saw ---
+
+    @staticmethod
+    def _seen_size():
+        try:
+            return os.path.getsize(LAB.path("seen.jsonl"))
+        except FileNotFoundError:
+            return 0
+
+    def seen(self, what=None, **fields):
+        """What reached the outside since the test began."""
+        try:
+            with open(LAB.path("seen.jsonl")) as f:
+                f.seek(self.seen_at)
+                rows = [json.loads(line) for line in f]
+        except FileNotFoundError:
+            return []
+        return [r for r in rows if what in (None, r["what"]) and matches(r, fields)]
+
+    def assert_never_seen(self, text):
+        rows = [r for r in self.seen() if text in json.dumps(r)]
+        self.assertEqual(rows, [], f"{text} reached the outside")
+
+    def assert_no_secret_outside(self):
+        for row in self.seen():
+            self.assertIsNone(holds_secret(json.dumps(row)), f"the credential reached {row}")
+
+    def assert_no_secret(self, data, secret=SECRET):
+        found = holds_secret(data, secret)
+        self.assertIsNone(found, f"the credential is in {data[:600]!r}")
+
+    def assert_ok(self, done):
+        self.assertEqual(done.status, 0, repr(done))
+
+    def assert_denied(self, s, done_json, status=403):
+        """A denial's body: complete, and its event is in the log."""
+        self.assertEqual(done_json["status"], status, done_json)
+        self.assertRegex(done_json["event"], "^[0-9a-f]{16}$")
+        event = s.event(**{"metadata.uid": done_json["event"]})
+        self.assertIsNotNone(event, f"event {done_json['event']} is not in the log")
+        self.assertEqual(event["action_id"], 2, event)
+        return event
+
+
+def read_line(sock, end=b"\n"):
+    data = b""
+    while not data.endswith(end):
+        piece = sock.recv(1)
+        if not piece:
+            break
+        data += piece
+    return data
+
+
+def in_namespace(name, function):
+    """Calls function in another network namespace, in this thread, and comes back."""
+    import ctypes
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open("/proc/thread-self/ns/net") as home, open(f"/run/netns/{name}") as there:
+        if libc.setns(there.fileno(), lab.CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), "setns")
+        try:
+            return function()
+        finally:
+            libc.setns(home.fileno(), lab.CLONE_NEWNET)
+
+
+def free_socket(*args):
+    return socket.socket(*args)
