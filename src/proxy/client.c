@@ -161,7 +161,8 @@ static enum client_state still_there(struct client *c)
 	char byte;
 	ssize_t r;
 
-	if (c->half_closed)
+	/* Nothing has been heard since the last short read: no need to ask the kernel. */
+	if (c->half_closed || (!c->link.readable && !c->link.broken))
 		return CLIENT_EXCHANGE;
 	r = recv(c->link.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 	if (c->link.broken || (r < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
