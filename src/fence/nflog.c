@@ -17,8 +17,9 @@
 
 #define RECEIVE_BYTES (8 * 1024 * 1024)
 #define GATHER_BYTES (16 * 1024) /* of one datagram */
-/* Each packet is told at once: one that is dropped just before the sandbox ends is in the socket when the recorder looks
- * for the last time. The recorder wakes no more often for it: it lets records gather itself. */
+/* Each packet is told at once: one that is dropped just before the sandbox ends is in the socket
+ * when the recorder looks for the last time. The recorder wakes no more often for it: it lets
+ * records gather itself. */
 #define GATHER_PACKETS 1
 #define GATHER_CENTISECONDS 10
 

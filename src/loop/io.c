@@ -22,7 +22,7 @@ static void on_event(evutil_socket_t fd, short what, void *argument)
 }
 
 static int open_with(struct loop *loop, struct loop_io *io, int fd, unsigned events, short flags,
-	void (*on_ready)(struct loop_io *io, unsigned events))
+        void (*on_ready)(struct loop_io *io, unsigned events))
 {
 	short what = EV_PERSIST | flags;
 
@@ -47,13 +47,13 @@ static int open_with(struct loop *loop, struct loop_io *io, int fd, unsigned eve
 }
 
 int loop_io_open(struct loop *loop, struct loop_io *io, int fd, unsigned events,
-	void (*on_ready)(struct loop_io *io, unsigned events))
+        void (*on_ready)(struct loop_io *io, unsigned events))
 {
 	return open_with(loop, io, fd, events, EV_ET, on_ready);
 }
 
 int loop_io_open_level(struct loop *loop, struct loop_io *io, int fd, unsigned events,
-	void (*on_ready)(struct loop_io *io, unsigned events))
+        void (*on_ready)(struct loop_io *io, unsigned events))
 {
 	return open_with(loop, io, fd, events, 0, on_ready);
 }
@@ -74,7 +74,8 @@ static void on_signal_event(evutil_socket_t fd, short what, void *argument)
 	s->on_signal(s);
 }
 
-int loop_signal_open(struct loop *loop, struct loop_signal *s, int signal, void (*on_signal)(struct loop_signal *s))
+int loop_signal_open(struct loop *loop, struct loop_signal *s, int signal,
+        void (*on_signal)(struct loop_signal *s))
 {
 	s->loop = loop;
 	s->signal = signal;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event loop over libevent. One epoll_wait a turn; descriptors are edge-triggered so that changing one's mind about
- * reading or writing costs no system call. Tasks asked for during a turn run at its end: their event joins libevent's
- * queue of active events behind the descriptors of the turn, in the same pass, without another look at epoll. (That is
- * why there is one priority only.)
+ * The event loop over libevent. One epoll_wait a turn; descriptors are edge-triggered so that
+ * changing one's mind about reading or writing costs no system call. Tasks asked for during a turn
+ * run at its end: their event joins libevent's queue of active events behind the descriptors of the
+ * turn, in the same pass, without another look at epoll. (That is why there is one priority only.)
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,8 +35,9 @@ static void task_append(struct loop_task *head, struct loop_task *task)
 	head->prev = task;
 }
 
-/* During a turn: at its end. From a task: in the next turn, after a look at the descriptors; event_active() would put the
- * event into the very queue that is being worked off, and a task that asks for itself would never let go. */
+/* During a turn: at its end. From a task: in the next turn, after a look at the descriptors;
+ * event_active() would put the event into the very queue that is being worked off, and a task that
+ * asks for itself would never let go. */
 static void schedule(struct loop *loop)
 {
 	static const struct timeval at_once = {0, 0};
@@ -55,8 +56,8 @@ static void run_tasks(evutil_socket_t fd, short what, void *argument)
 	(void)fd, (void)what;
 	if (loop->tasks.next == &loop->tasks)
 		return;
-	/* What these tasks queue waits for the next turn, so that none can starve the descriptors. A task may still cancel
-	 * another of its round: both lists are rings. */
+	/* What these tasks queue waits for the next turn, so that none can starve the descriptors.
+	 * A task may still cancel another of its round: both lists are rings. */
 	round = loop->tasks;
 	round.next->prev = &round;
 	round.prev->next = &round;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The resolver over evdns. One struct resolver_query per name: it is asked about while its two questions (A, AAAA) are
- * out, an answer in the cache afterwards, until its ttl is over and the next caller asks anew. Static hosts are queries
- * that were answered at the start and never age.
+ * The resolver over evdns. One struct resolver_query per name: it is asked about while its two
+ * questions (A, AAAA) are out, an answer in the cache afterwards, until its ttl is over and the
+ * next caller asks anew. Static hosts are queries that were answered at the start and never age.
  *
  * evdns sends no EDNS and retries no truncated answer over TCP; such a name fails with that reason.
  */
@@ -25,15 +25,15 @@ enum query_state { QUERY_IDLE, QUERY_ASKING, QUERY_ANSWERED };
 struct resolver_query {
 	struct resolver *resolver;
 	enum query_state state;
-	bool pinned;                        /* a static host */
+	bool pinned; /* a static host */
 	int64_t expires_ms;
-	struct evdns_request *requests[2];  /* A, AAAA; NULL: not out */
+	struct evdns_request *requests[2]; /* A, AAAA; NULL: not out */
 	unsigned pending;
 	uint32_t ttl_s;
-	int failure;                        /* last DNS error */
+	int failure; /* last DNS error */
 	struct resolver_answer answer;
-	struct resolver_wait waits;         /* ring head */
-	struct loop_timer patience;         /* runs from the first family's answer */
+	struct resolver_wait waits;           /* ring head */
+	struct loop_timer patience;           /* runs from the first family's answer */
 	struct resolver_query *older, *newer; /* LRU list of unpinned ones */
 	UT_hash_handle hh;
 	size_t host_n;
@@ -179,7 +179,8 @@ static void on_patience(struct loop_timer *timer)
 		query_finish(q);
 }
 
-static void take_addresses(struct resolver_query *q, char type, int count, int ttl, const uint8_t *addresses)
+static void take_addresses(
+        struct resolver_query *q, char type, int count, int ttl, const uint8_t *addresses)
 {
 	size_t width = type == DNS_IPv4_A ? 4 : 16;
 
@@ -193,8 +194,8 @@ static void take_addresses(struct resolver_query *q, char type, int count, int t
 		q->ttl_s = (uint32_t)ttl;
 }
 
-static void on_family(struct resolver_query *q, unsigned family, int result, char type, int count, int ttl,
-	const void *addresses)
+static void on_family(struct resolver_query *q, unsigned family, int result, char type, int count,
+        int ttl, const void *addresses)
 {
 	if (result == DNS_ERR_CANCEL)
 		return;
@@ -222,7 +223,8 @@ static void on_ipv6(int result, char type, int count, int ttl, void *addresses, 
 	on_family(argument, 1, result, type, count, ttl, addresses);
 }
 
-/* evdns may call back from within the asking call only by its own deferred queue, never directly. */
+/* evdns may call back from within the asking call only by its own deferred queue, never directly.
+ */
 static void query_ask(struct resolver_query *q)
 {
 	struct resolver *r = q->resolver;
@@ -282,8 +284,9 @@ static void set_patience(struct evdns_base *dns, uint32_t timeout_ms)
 	evdns_base_set_option(dns, "max-inflight", "256");
 }
 
-struct resolver *resolver_new(struct loop *loop, const struct config_server *servers, size_t server_count,
-	const struct config_host *hosts, size_t host_count, uint32_t timeout_ms)
+struct resolver *resolver_new(struct loop *loop, const struct config_server *servers,
+        size_t server_count, const struct config_host *hosts, size_t host_count,
+        uint32_t timeout_ms)
 {
 	struct resolver *r = calloc(1, sizeof *r);
 
@@ -332,7 +335,8 @@ static const struct resolver_answer *refuse(const char *why)
 	return &answer;
 }
 
-const struct resolver_answer *resolver_get(struct resolver *r, struct slice host, struct resolver_wait *wait)
+const struct resolver_answer *resolver_get(
+        struct resolver *r, struct slice host, struct resolver_wait *wait)
 {
 	struct resolver_query *q;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Timers and deadlines. All deadlines of one list wait equally long, so the list is in order of time by itself: the
- * timer looks at its head only. Setting a deadline leaves the timer alone; it fires at the earliest time that was set
- * when it was armed, finds who is due, and is armed again for the new head.
+ * Timers and deadlines. All deadlines of one list wait equally long, so the list is in order of
+ * time by itself: the timer looks at its head only. Setting a deadline leaves the timer alone; it
+ * fires at the earliest time that was set when it was armed, finds who is due, and is armed again
+ * for the new head.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -17,7 +18,8 @@ static void on_timer_event(evutil_socket_t fd, short what, void *argument)
 	timer->on_time(timer);
 }
 
-int loop_timer_open(struct loop *loop, struct loop_timer *timer, void (*on_time)(struct loop_timer *timer))
+int loop_timer_open(
+        struct loop *loop, struct loop_timer *timer, void (*on_time)(struct loop_timer *timer))
 {
 	timer->loop = loop;
 	timer->on_time = on_time;
@@ -90,7 +92,7 @@ static void on_deadlines(struct loop_timer *timer)
 }
 
 int loop_deadlines_open(struct loop *loop, struct loop_deadlines *list, int64_t delay_ms,
-	void (*on_time)(struct loop_deadline *deadline))
+        void (*on_time)(struct loop_deadline *deadline))
 {
 	list->loop = loop;
 	list->delay_ms = delay_ms;
@@ -121,7 +123,8 @@ void loop_deadline_set(struct loop_deadlines *list, struct loop_deadline *d)
 	d->next = &list->head;
 	list->head.prev->next = d;
 	list->head.prev = d;
-	/* A list that was emptied keeps its old timer running: an early look costs less than arming anew each time. */
+	/* A list that was emptied keeps its old timer running: an early look costs less than arming
+	 * anew each time. */
 	if (was_empty && !event_pending(list->timer.event, EV_TIMEOUT, NULL))
 		arm(list, now_ms);
 }

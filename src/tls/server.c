@@ -138,8 +138,9 @@ static int on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHE
 	struct tls *tls = tls_of_ssl(ssl);
 
 	int rc = ticket_keys_use(
-		&tls->server->tickets, clock_monotonic_ms(), name, iv, cipher, mac, encrypt == 1);
-	/* 2: make a new one. In TLS 1.3 a client uses each once, so that it would run out of them. */
+	        &tls->server->tickets, clock_monotonic_ms(), name, iv, cipher, mac, encrypt == 1);
+	/* 2: make a new one. In TLS 1.3 a client uses each once, so that it would run out of them.
+	 */
 	return rc == 1 && encrypt != 1 && SSL_version(ssl) >= TLS1_3_VERSION ? 2 : rc;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a fuzz target once over each file named on the command line: the committed corpus, or one crash to look into. */
+/* Runs a fuzz target once over each file named on the command line: the committed corpus, or one
+ * crash to look into. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loop: order of tasks and descriptors, timers, deadlines; and that nothing starves anything. */
+/* The loop: order of tasks and descriptors, timers, deadlines; and that nothing starves anything.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -131,7 +132,8 @@ static void on_readable(struct loop_io *io, unsigned events)
 static void test_edges_come_once_and_tell_of_the_end(void **state)
 {
 	(void)state;
-	assert_int_equal(loop_io_open(f.loop, &f.io, f.pair[0], LOOP_READ | LOOP_CLOSED, on_readable), 0);
+	assert_int_equal(
+	        loop_io_open(f.loop, &f.io, f.pair[0], LOOP_READ | LOOP_CLOSED, on_readable), 0);
 	assert_int_equal(write(f.pair[1], "x", 1), 1);
 	assert_int_equal(loop_timer_open(f.loop, &f.timer, stop_on_timer), 0);
 	loop_timer_set(&f.timer, 30);
@@ -193,12 +195,17 @@ static void test_signals_come_in_the_loop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_a_task_that_asks_for_itself_starves_nothing, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_tasks_run_in_order_and_once, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_task_may_cancel_one_of_its_round, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_edges_come_once_and_tell_of_the_end, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_deadlines_are_never_early_and_move, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_signals_come_in_the_loop, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(
+	                test_a_task_that_asks_for_itself_starves_nothing, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(
+	                test_tasks_run_in_order_and_once, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(
+	                test_a_task_may_cancel_one_of_its_round, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(
+	                test_edges_come_once_and_tell_of_the_end, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(
+	                test_deadlines_are_never_early_and_move, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(test_signals_come_in_the_loop, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
