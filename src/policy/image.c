@@ -37,7 +37,7 @@ static bool header_is_sound(const struct image_header *h, size_t size)
 	if (h->size != size || h->mode > POLICY_OBSERVE || h->glob_labels_max > IMAGE_LABELS_MAX)
 		return false;
 	for (size_t i = 0; i < IMAGE_FINGERPRINT; i++)
-		if (!memchr("0123456789abcdef", h->fingerprint[i], 16))
+		if (slice_find_byte(SLICE("0123456789abcdef"), h->fingerprint[i]) < 0)
 			return false;
 	for (size_t i = 0; i < SECTION_COUNT; i++) {
 		const struct image_section *s = &h->sections[i];

@@ -240,7 +240,7 @@ static int load_files(struct loader *l, const struct include *chain, const struc
 		return -ENOMEM;
 	if (is_loaded(l, chain->path))
 		return 0;
-	if (l->paths.keys.n > POLICY_INCLUDE_FILES_MAX) {
+	if (from && at && l->paths.keys.n > POLICY_INCLUDE_FILES_MAX) {
 		diag_add(l->model.diags, from->file, at->line, at->column,
 		        "more than %d files in one policy", POLICY_INCLUDE_FILES_MAX);
 		l->wrong = true;

@@ -173,6 +173,7 @@ static bool put_slash(struct output *o, size_t *segment)
 	return true;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): written through struct output */
 bool url_canonical_path(struct slice path, char *out, size_t out_size, size_t *n)
 {
 	struct output o = {out, 0, out_size};

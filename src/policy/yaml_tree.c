@@ -146,12 +146,11 @@ static void set_anchor(
 		return;
 	}
 	name = arena_copy(b->tree->arena, slice_from_string((const char *)anchor));
-	if (b->tree->arena->failed || intern_put(&b->anchor_names, name, &added) == UINT32_MAX)
+	if (b->tree->arena->failed || intern_put(&b->anchor_names, name, &added) == UINT32_MAX ||
+	        (added && !vec_append(&b->anchors, &node, 1)))
 		fail_memory(b);
 	else if (!added)
 		fail_at(b, mark, "this anchor's name is already taken; give it another one");
-	else if (!vec_append(&b->anchors, &node, 1))
-		fail_memory(b);
 }
 
 static void refuse_tag(struct builder *b, const yaml_char_t *tag, yaml_mark_t mark)
