@@ -22,7 +22,8 @@
 #define PARENT_BYTES_MAX \
 	128 /* two or three labels of a name; longer ones are counted under their first bytes */
 
-/* Bits set in expectation by TUNNEL_DISTINCT_MIN different names: 256 * (1 - (255/256)^60) = 53.6.
+/* Bits set in expectation by DNS_TUNNEL_DISTINCT_MIN different names: 256 * (1 - (255/256)^60)
+ * = 53.6.
  */
 #define BITS_SUSPICIOUS 53
 
@@ -39,23 +40,23 @@ struct watched {
 	char name[];
 };
 
-struct tunnel {
+struct dns_tunnel {
 	struct hash_key key;
 	struct watched *table;
 	struct watched *used; /* the least recently used first */
 	size_t count;
 };
 
-struct tunnel *tunnel_new(void)
+struct dns_tunnel *dns_tunnel_new(void)
 {
-	struct tunnel *t = calloc(1, sizeof(*t));
+	struct dns_tunnel *t = calloc(1, sizeof(*t));
 
 	if (t)
 		t->key = hash_random_key();
 	return t;
 }
 
-static void forget(struct tunnel *t, struct watched *w)
+static void forget(struct dns_tunnel *t, struct watched *w)
 {
 	HASH_DEL(t->table, w);
 	DL_DELETE(t->used, w);
@@ -63,7 +64,7 @@ static void forget(struct tunnel *t, struct watched *w)
 	free(w);
 }
 
-void tunnel_free(struct tunnel *t)
+void dns_tunnel_free(struct dns_tunnel *t)
 {
 	if (!t)
 		return;
@@ -77,7 +78,7 @@ static char lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
-bool tunnel_looks_encoded(struct slice bytes, size_t min_bytes)
+bool dns_tunnel_looks_encoded(struct slice bytes, size_t min_bytes)
 {
 	unsigned counts[256] = {0};
 	size_t digits = 0, letters = 0, vowels = 0, squares = 0;
@@ -107,7 +108,7 @@ static size_t label_start(struct slice name, size_t end)
 	return end;
 }
 
-struct slice tunnel_parent(struct slice name)
+struct slice dns_tunnel_parent(struct slice name)
 {
 	size_t top = label_start(name, name.n);
 	size_t second = top ? label_start(name, top - 1) : 0;
@@ -126,15 +127,15 @@ static bool has_encoded_label(struct slice subdomain)
 	while (end > 0) {
 		size_t start = label_start(subdomain, end);
 
-		if (tunnel_looks_encoded(
-		            slice_of(subdomain.p + start, end - start), TUNNEL_LABEL_MIN))
+		if (dns_tunnel_looks_encoded(
+		            slice_of(subdomain.p + start, end - start), DNS_TUNNEL_LABEL_MIN))
 			return true;
 		end = start ? start - 1 : 0;
 	}
-	return tunnel_looks_encoded(subdomain, TUNNEL_SUBDOMAIN_MIN);
+	return dns_tunnel_looks_encoded(subdomain, DNS_TUNNEL_SUBDOMAIN_MIN);
 }
 
-static struct watched *watch(struct tunnel *t, struct slice parent, int64_t now_ms)
+static struct watched *watch(struct dns_tunnel *t, struct slice parent, int64_t now_ms)
 {
 	struct watched *w;
 	unsigned hash = (unsigned)hash_bytes(&t->key, parent.p, parent.n);
@@ -145,7 +146,7 @@ static struct watched *watch(struct tunnel *t, struct slice parent, int64_t now_
 		DL_APPEND(t->used, w);
 		return w;
 	}
-	if (t->count == TUNNEL_PARENTS_MAX)
+	if (t->count == DNS_TUNNEL_PARENTS_MAX)
 		forget(t, t->used);
 	w = calloc(1, sizeof(*w) + parent.n);
 	if (!w)
@@ -163,12 +164,13 @@ static struct watched *watch(struct tunnel *t, struct slice parent, int64_t now_
 	return w;
 }
 
-static bool counts_as_many(struct tunnel *t, struct watched *w, struct slice name, int64_t now_ms)
+static bool counts_as_many(
+        struct dns_tunnel *t, struct watched *w, struct slice name, int64_t now_ms)
 {
 	uint64_t bit = hash_bytes(&t->key, name.p, name.n) % BITMAP_BITS;
 	uint8_t mask = (uint8_t)(1u << (bit & 7));
 
-	if (now_ms - w->window_ms >= TUNNEL_WINDOW_MS) {
+	if (now_ms - w->window_ms >= DNS_TUNNEL_WINDOW_MS) {
 		memset(w->bits, 0, sizeof(w->bits));
 		w->bits_set = 0;
 		w->window_ms = now_ms;
@@ -179,41 +181,42 @@ static bool counts_as_many(struct tunnel *t, struct watched *w, struct slice nam
 	return w->bits_set >= BITS_SUSPICIOUS;
 }
 
-enum tunnel_sign tunnel_observe(
-        struct tunnel *t, struct slice name, int64_t now_ms, struct slice *parent)
+enum dns_tunnel_sign dns_tunnel_observe(
+        struct dns_tunnel *t, struct slice name, int64_t now_ms, struct slice *parent)
 {
 	struct slice subdomain, key;
-	enum tunnel_sign sign = TUNNEL_NONE;
+	enum dns_tunnel_sign sign = DNS_TUNNEL_NONE;
 	struct watched *w;
 
-	*parent = tunnel_parent(name);
+	*parent = dns_tunnel_parent(name);
 	if (parent->n >= name.n)
-		return TUNNEL_NONE;
+		return DNS_TUNNEL_NONE;
 	subdomain = slice_of(name.p, name.n - parent->n - 1);
 	key = slice_of(parent->p, parent->n < PARENT_BYTES_MAX ? parent->n : PARENT_BYTES_MAX);
 	w = watch(t, key, now_ms);
 	if (!w)
-		return TUNNEL_NONE;
+		return DNS_TUNNEL_NONE;
 	if (counts_as_many(t, w, name, now_ms))
-		sign = TUNNEL_MANY_NAMES;
+		sign = DNS_TUNNEL_MANY_NAMES;
 	if (has_encoded_label(subdomain))
-		sign = TUNNEL_ENCODED_LABEL;
-	if (sign == TUNNEL_NONE || (w->reported && now_ms - w->reported_ms < TUNNEL_WINDOW_MS))
-		return TUNNEL_NONE;
+		sign = DNS_TUNNEL_ENCODED_LABEL;
+	if (sign == DNS_TUNNEL_NONE ||
+	        (w->reported && now_ms - w->reported_ms < DNS_TUNNEL_WINDOW_MS))
+		return DNS_TUNNEL_NONE;
 	w->reported = true;
 	w->reported_ms = now_ms;
 	return sign;
 }
 
 static const char *const sign_texts[] = {
-        [TUNNEL_NONE] = "",
-        [TUNNEL_ENCODED_LABEL] = "A queried name looks like encoded data.",
-        [TUNNEL_MANY_NAMES] = "Very many different names below one domain were queried.",
+        [DNS_TUNNEL_NONE] = "",
+        [DNS_TUNNEL_ENCODED_LABEL] = "A queried name looks like encoded data.",
+        [DNS_TUNNEL_MANY_NAMES] = "Very many different names below one domain were queried.",
 };
 _Static_assert(
-        sizeof(sign_texts) / sizeof(sign_texts[0]) == TUNNEL_MANY_NAMES + 1, "a text per sign");
+        sizeof(sign_texts) / sizeof(sign_texts[0]) == DNS_TUNNEL_MANY_NAMES + 1, "a text per sign");
 
-const char *tunnel_sign_text(enum tunnel_sign sign)
+const char *dns_tunnel_sign_text(enum dns_tunnel_sign sign)
 {
 	return sign_texts[sign];
 }

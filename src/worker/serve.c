@@ -42,12 +42,12 @@ static void on_query(void *context, struct event *event)
 {
 	struct worker *w = context;
 	struct slice parent;
-	enum tunnel_sign sign;
+	enum dns_tunnel_sign sign;
 
 	event->id = proxy_event_id(w->proxy);
 	events_put(&w->events, event);
-	sign = tunnel_observe(w->tunnel_signs, event->host, loop_now_ms(w->loop), &parent);
-	if (sign != TUNNEL_NONE) {
+	sign = dns_tunnel_observe(w->tunnel_signs, event->host, loop_now_ms(w->loop), &parent);
+	if (sign != DNS_TUNNEL_NONE) {
 		struct event finding = {
 			.id = proxy_event_id(w->proxy),
 			.kind = EVENT_FINDING,
@@ -61,7 +61,7 @@ static void on_query(void *context, struct event *event)
 			.dst_port = event->dst_port,
 			.protocol = event->protocol,
 			.host = parent,
-			.detail = slice_from_string(tunnel_sign_text(sign)),
+			.detail = slice_from_string(dns_tunnel_sign_text(sign)),
 		};
 
 		events_put(&w->events, &finding);
@@ -117,7 +117,7 @@ int worker_prepare(struct worker *w)
 		return r;
 	w->names = names_new(&s->pool4, &s->pool6, s->limits.dns_names);
 	w->resolver = resolver_new(w->loop, s->servers, s->server_count, s->hosts, s->host_count, s->timeouts.resolve_ms);
-	w->tunnel_signs = tunnel_new();
+	w->tunnel_signs = dns_tunnel_new();
 	if (!w->names || !w->resolver || !w->tunnel_signs)
 		return -ENOMEM;
 	return keeper_open(w, w->fds[FD_KEEPER]);

@@ -35,7 +35,7 @@ struct worker {
 	struct names *names;
 	struct resolver *resolver;
 	struct responder *responder;
-	struct tunnel *tunnel_signs;
+	struct dns_tunnel *tunnel_signs;
 	struct tls_trust *trust;
 	struct credential_store *credentials;
 	struct mint *mint;

@@ -9,28 +9,28 @@
 
 #include "vethguard/base/slice.h"
 
-#define TUNNEL_WINDOW_MS 60000
-#define TUNNEL_DISTINCT_MIN 60   /* different names below one parent within the window */
-#define TUNNEL_LABEL_MIN 40      /* bytes of a label that may be data */
-#define TUNNEL_SUBDOMAIN_MIN 100 /* bytes of all labels below the parent together that may be data */
-#define TUNNEL_PARENTS_MAX 512   /* parents watched at a time; the least recently asked goes first */
+#define DNS_TUNNEL_WINDOW_MS 60000
+#define DNS_TUNNEL_DISTINCT_MIN 60   /* different names below one parent within the window */
+#define DNS_TUNNEL_LABEL_MIN 40      /* bytes of a label that may be data */
+#define DNS_TUNNEL_SUBDOMAIN_MIN 100 /* bytes of all labels below the parent together that may be data */
+#define DNS_TUNNEL_PARENTS_MAX 512   /* parents watched at a time; the least recently asked goes first */
 
-struct tunnel;
+struct dns_tunnel;
 
-enum tunnel_sign { TUNNEL_NONE, TUNNEL_ENCODED_LABEL, TUNNEL_MANY_NAMES };
+enum dns_tunnel_sign { DNS_TUNNEL_NONE, DNS_TUNNEL_ENCODED_LABEL, DNS_TUNNEL_MANY_NAMES };
 
 /* NULL: no memory. */
-struct tunnel *tunnel_new(void);
-void tunnel_free(struct tunnel *tunnel);
-/* Looks at one queried name. Other than TUNNEL_NONE where a finding is due, which is at most once per parent and
- * TUNNEL_WINDOW_MS; *parent (borrowed from name) is then the domain it is about. Without memory for another parent
+struct dns_tunnel *dns_tunnel_new(void);
+void dns_tunnel_free(struct dns_tunnel *tunnel);
+/* Looks at one queried name. Other than DNS_TUNNEL_NONE where a finding is due, which is at most once per parent and
+ * DNS_TUNNEL_WINDOW_MS; *parent (borrowed from name) is then the domain it is about. Without memory for another parent
  * it stays silent. now_ms: monotonic. */
-enum tunnel_sign tunnel_observe(struct tunnel *tunnel, struct slice name, int64_t now_ms, struct slice *parent);
+enum dns_tunnel_sign dns_tunnel_observe(struct dns_tunnel *tunnel, struct slice name, int64_t now_ms, struct slice *parent);
 /* True for a run of bytes that looks like encoded data: varied letters with many digits or few vowels. */
-bool tunnel_looks_encoded(struct slice bytes, size_t min_bytes);
+bool dns_tunnel_looks_encoded(struct slice bytes, size_t min_bytes);
 /* The domain that a name is counted under: its last two labels, three below a country's second level ("co.uk"). */
-struct slice tunnel_parent(struct slice name);
+struct slice dns_tunnel_parent(struct slice name);
 /* One sentence for the finding. */
-const char *tunnel_sign_text(enum tunnel_sign sign);
+const char *dns_tunnel_sign_text(enum dns_tunnel_sign sign);
 
 #endif

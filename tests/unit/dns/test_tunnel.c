@@ -21,7 +21,7 @@ static void parents(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct slice parent = tunnel_parent(slice_from_string(rows[i][0]));
+		struct slice parent = dns_tunnel_parent(slice_from_string(rows[i][0]));
 
 		if (!slice_equals(parent, slice_from_string(rows[i][1])))
 			fail_msg("%s: %.*s", rows[i][0], SLICE_ARG(parent));
@@ -59,52 +59,52 @@ static void encoded_names_are_noticed(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(encoded) / sizeof(encoded[0]); i++) {
-		struct tunnel *t = tunnel_new();
+		struct dns_tunnel *t = dns_tunnel_new();
 		struct slice parent;
 
-		if (tunnel_observe(t, slice_from_string(encoded[i]), 5, &parent) !=
-		        TUNNEL_ENCODED_LABEL)
+		if (dns_tunnel_observe(t, slice_from_string(encoded[i]), 5, &parent) !=
+		        DNS_TUNNEL_ENCODED_LABEL)
 			fail_msg("%s", encoded[i]);
 		assert_true(slice_equals(parent, SLICE("evil.example")));
-		tunnel_free(t);
+		dns_tunnel_free(t);
 	}
 }
 
 static void ordinary_names_are_not(void **state)
 {
-	struct tunnel *t = tunnel_new();
+	struct dns_tunnel *t = dns_tunnel_new();
 	struct slice parent;
 
 	(void)state;
 	for (int turn = 0; turn < 50; turn++)
 		for (size_t i = 0; i < sizeof(ordinary) / sizeof(ordinary[0]); i++)
-			if (tunnel_observe(t, slice_from_string(ordinary[i]), turn, &parent) !=
-			        TUNNEL_NONE)
+			if (dns_tunnel_observe(t, slice_from_string(ordinary[i]), turn, &parent) !=
+			        DNS_TUNNEL_NONE)
 				fail_msg("%s", ordinary[i]);
-	tunnel_free(t);
+	dns_tunnel_free(t);
 }
 
 static void once_a_minute_per_parent(void **state)
 {
-	struct tunnel *t = tunnel_new();
+	struct dns_tunnel *t = dns_tunnel_new();
 	struct slice parent;
 	struct slice name = slice_from_string(encoded[0]);
 
 	(void)state;
-	assert_int_equal(tunnel_observe(t, name, 1000, &parent), TUNNEL_ENCODED_LABEL);
-	assert_int_equal(tunnel_observe(t, name, 1001, &parent), TUNNEL_NONE);
-	assert_int_equal(
-	        tunnel_observe(t, slice_from_string(encoded[1]), 60999, &parent), TUNNEL_NONE);
-	assert_int_equal(
-	        tunnel_observe(t, SLICE("mzxw6ytboi2xg43fnzthe2ldnbsw4ylomqqho33s.other.example"),
-	                1002, &parent),
-	        TUNNEL_ENCODED_LABEL);
-	assert_int_equal(tunnel_observe(t, name, 61000, &parent), TUNNEL_ENCODED_LABEL);
-	assert_int_equal(tunnel_observe(t, name, 61001, &parent), TUNNEL_NONE);
-	tunnel_free(t);
+	assert_int_equal(dns_tunnel_observe(t, name, 1000, &parent), DNS_TUNNEL_ENCODED_LABEL);
+	assert_int_equal(dns_tunnel_observe(t, name, 1001, &parent), DNS_TUNNEL_NONE);
+	assert_int_equal(dns_tunnel_observe(t, slice_from_string(encoded[1]), 60999, &parent),
+	        DNS_TUNNEL_NONE);
+	assert_int_equal(dns_tunnel_observe(t,
+	                         SLICE("mzxw6ytboi2xg43fnzthe2ldnbsw4ylomqqho33s.other.example"),
+	                         1002, &parent),
+	        DNS_TUNNEL_ENCODED_LABEL);
+	assert_int_equal(dns_tunnel_observe(t, name, 61000, &parent), DNS_TUNNEL_ENCODED_LABEL);
+	assert_int_equal(dns_tunnel_observe(t, name, 61001, &parent), DNS_TUNNEL_NONE);
+	dns_tunnel_free(t);
 }
 
-static size_t flood(struct tunnel *t, const char *parent, int count, int64_t now, int64_t step)
+static size_t flood(struct dns_tunnel *t, const char *parent, int count, int64_t now, int64_t step)
 {
 	size_t findings = 0;
 
@@ -113,8 +113,8 @@ static size_t flood(struct tunnel *t, const char *parent, int count, int64_t now
 		struct slice about;
 
 		snprintf(name, sizeof(name), "n%d.%s", i, parent);
-		if (tunnel_observe(t, slice_from_string(name), now + i * step, &about) ==
-		        TUNNEL_MANY_NAMES)
+		if (dns_tunnel_observe(t, slice_from_string(name), now + i * step, &about) ==
+		        DNS_TUNNEL_MANY_NAMES)
 			findings++;
 	}
 	return findings;
@@ -124,58 +124,59 @@ static void many_names_are_noticed(void **state)
 {
 	(void)state;
 	for (int turn = 0; turn < 20; turn++) { /* the key differs each time */
-		struct tunnel *t = tunnel_new();
+		struct dns_tunnel *t = dns_tunnel_new();
 
 		assert_int_equal(flood(t, "evil.example", 40, 0, 10), 0);
 		assert_int_equal(flood(t, "other.example", 300, 0, 10), 1);
-		tunnel_free(t);
+		dns_tunnel_free(t);
 	}
 }
 
 static void few_names_or_slow_ones_are_not(void **state)
 {
-	struct tunnel *t = tunnel_new();
+	struct dns_tunnel *t = dns_tunnel_new();
 
 	(void)state;
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(flood(t, "same.example", 20, i, 1), 0);
-	assert_int_equal(flood(t, "slow.example", 300, 1000, TUNNEL_WINDOW_MS / 20), 0);
-	tunnel_free(t);
+	assert_int_equal(flood(t, "slow.example", 300, 1000, DNS_TUNNEL_WINDOW_MS / 20), 0);
+	dns_tunnel_free(t);
 }
 
 static void parents_are_bounded(void **state)
 {
-	struct tunnel *t = tunnel_new();
+	struct dns_tunnel *t = dns_tunnel_new();
 	struct slice parent;
 	char name[700];
 
 	(void)state;
 	for (int i = 0; i < 20000; i++) {
 		snprintf(name, sizeof(name), "a.parent%d.example", i);
-		assert_int_equal(
-		        tunnel_observe(t, slice_from_string(name), i, &parent), TUNNEL_NONE);
+		assert_int_equal(dns_tunnel_observe(t, slice_from_string(name), i, &parent),
+		        DNS_TUNNEL_NONE);
 	}
 	/* The first one was forgotten: a finding about it is due again. */
-	assert_int_equal(tunnel_observe(t, slice_from_string(encoded[0]), 20000, &parent),
-	        TUNNEL_ENCODED_LABEL);
-	for (int i = 0; i < TUNNEL_PARENTS_MAX; i++) {
+	assert_int_equal(dns_tunnel_observe(t, slice_from_string(encoded[0]), 20000, &parent),
+	        DNS_TUNNEL_ENCODED_LABEL);
+	for (int i = 0; i < DNS_TUNNEL_PARENTS_MAX; i++) {
 		snprintf(name, sizeof(name), "a.fresh%d.example", i);
-		tunnel_observe(t, slice_from_string(name), 20001, &parent);
+		dns_tunnel_observe(t, slice_from_string(name), 20001, &parent);
 	}
-	assert_int_equal(tunnel_observe(t, slice_from_string(encoded[0]), 20002, &parent),
-	        TUNNEL_ENCODED_LABEL);
+	assert_int_equal(dns_tunnel_observe(t, slice_from_string(encoded[0]), 20002, &parent),
+	        DNS_TUNNEL_ENCODED_LABEL);
 	memset(name, 'a', sizeof(name)); /* no name of the wire, but no harm either */
 	name[1] = '.';
-	assert_int_equal(tunnel_observe(t, slice_of(name, sizeof(name)), 1, &parent), TUNNEL_NONE);
-	tunnel_free(t);
-	tunnel_free(NULL);
+	assert_int_equal(
+	        dns_tunnel_observe(t, slice_of(name, sizeof(name)), 1, &parent), DNS_TUNNEL_NONE);
+	dns_tunnel_free(t);
+	dns_tunnel_free(NULL);
 }
 
 static void texts(void **state)
 {
 	(void)state;
-	assert_true(strlen(tunnel_sign_text(TUNNEL_ENCODED_LABEL)) > 10);
-	assert_true(strlen(tunnel_sign_text(TUNNEL_MANY_NAMES)) > 10);
+	assert_true(strlen(dns_tunnel_sign_text(DNS_TUNNEL_ENCODED_LABEL)) > 10);
+	assert_true(strlen(dns_tunnel_sign_text(DNS_TUNNEL_MANY_NAMES)) > 10);
 }
 
 int main(void)
