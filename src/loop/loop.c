@@ -11,6 +11,7 @@
 #include <event2/util.h>
 
 #include "vethguard/base/clock.h"
+#include "vethguard/base/log.h"
 #include "loop/private.h"
 
 struct loop {
@@ -72,6 +73,16 @@ static void run_tasks(evutil_socket_t fd, short what, void *argument)
 	loop->running = false;
 }
 
+/* libevent's own messages (a name server that went away and came back) are for those who look for
+ * them. */
+static void on_log(int severity, const char *message)
+{
+	if (severity >= EVENT_LOG_WARN)
+		log_warn("%s", message);
+	else
+		log_debug("%s", message);
+}
+
 static struct event_base *base_new(void)
 {
 	struct event_config *config = event_config_new();
@@ -81,6 +92,7 @@ static struct event_base *base_new(void)
 		return NULL;
 	/* While /dev may still be there: a role's root is empty later. */
 	evutil_secure_rng_init();
+	event_set_log_callback(on_log);
 	event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_IGNORE_ENV);
 	base = event_base_new_with_config(config);
 	event_config_free(config);
