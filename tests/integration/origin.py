@@ -82,6 +82,7 @@ def serve_udp_echo(sock):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server_version, sys_version = "origin", ""
 
     def log_message(self, *_):
@@ -266,6 +267,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(b"until the end")
             self.close_connection = True
+        elif path == "/evil-cut":  # as above, but TLS ends without close_notify: an attacker may have cut it
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"not the end")
+            self.connection.cut = True
+            self.close_connection = True
         elif path == "/status/204":
             self.send_response(204)
             self.end_headers()
@@ -350,6 +357,9 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
                 return
         try:
             super().finish_request(request, client_address)
+            if self.context and not getattr(request, "cut", False):
+                request.settimeout(1)
+                request.unwrap()
         except (ssl.SSLError, OSError):
             pass
 

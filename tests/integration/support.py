@@ -251,7 +251,7 @@ class Sandbox:
 
     def py(self, code, **kw):
         """Runs Python inside, with everything of inside.py at hand."""
-        return self.run(PYTHON, "-c", "from inside import *\n" + code, **kw)
+        return self.run(PYTHON, "-", input="from inside import *\n" + code, **kw)
 
     def events(self, class_uid=None):
         try:
