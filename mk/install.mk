@@ -1,0 +1,54 @@
+# `make install` and `make uninstall`. PREFIX is where things are to be found, DESTDIR only where they are put (for
+# packages). Two paths are compiled in: LIBEXECDIR (src/jail/spawn.c) and DATADIR (src/policy/reader.c). The stamp below
+# changes with them, so a build for another PREFIX compiles those files anew and nothing else.
+PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+LIBEXECDIR ?= $(PREFIX)/libexec/vethguard
+DATADIR ?= $(PREFIX)/share/vethguard
+MANDIR ?= $(PREFIX)/share/man
+DOCDIR ?= $(PREFIX)/share/doc/vethguard
+BASHCOMPDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHCOMPDIR ?= $(PREFIX)/share/zsh/site-functions
+FISHCOMPDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+INSTALL ?= install
+
+PATHS := -DVETHGUARD_LIBEXECDIR='"$(LIBEXECDIR)"' -DVETHGUARD_DATADIR='"$(DATADIR)"'
+PATHS_STAMP := $(BUILD)/paths
+PATHS_OBJ := $(OBJ)/jail/spawn.o $(OBJ)/policy/reader.o $(OBJ)/cli/doctor_checks.o
+$(PATHS_OBJ): CPPFLAGS += $(PATHS)
+$(PATHS_OBJ): $(PATHS_STAMP)
+$(PATHS_STAMP): paths-always
+	@mkdir -p $(@D)
+	@printf '%s\n' "$(LIBEXECDIR)" "$(DATADIR)" | cmp -s - $@ || printf '%s\n' "$(LIBEXECDIR)" "$(DATADIR)" >$@
+
+INSTALL_PRESETS := $(wildcard policies/presets/*.yaml)
+INSTALL_EXAMPLES := $(wildcard policies/*.yaml)
+INSTALL_MAN := $(wildcard docs/man/*.[1-8])
+INSTALL_DOCS := README.md LICENSE $(wildcard docs/*.md)
+INSTALL_GUIDES := $(wildcard docs/guides/*.md)
+LIBEXEC_NAMES := $(filter-out vethguard,$(PROGRAM_NAMES))
+
+# files DIRECTORY FILES...: made readable for all, put there.
+files = $(INSTALL) -d '$(DESTDIR)$(1)' && $(INSTALL) -m 0644 $(2) '$(DESTDIR)$(1)/'
+
+.PHONY: install uninstall paths-always
+## sudo make install    into PREFIX (/usr/local); DESTDIR for packages; `make uninstall` takes it back
+install: $(PROGRAMS)
+	$(INSTALL) -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(LIBEXECDIR)'
+	$(INSTALL) -m 0755 $(BIN)/vethguard '$(DESTDIR)$(BINDIR)/'
+	$(INSTALL) -m 0755 $(LIBEXEC_NAMES:%=$(BIN)/%) '$(DESTDIR)$(LIBEXECDIR)/'
+	$(call files,$(DATADIR)/presets,$(INSTALL_PRESETS))
+	$(call files,$(DATADIR)/examples,$(INSTALL_EXAMPLES))
+	$(foreach s,1 5 8,$(call files,$(MANDIR)/man$(s),$(filter %.$(s),$(INSTALL_MAN))) &&) :
+	$(call files,$(DOCDIR),$(INSTALL_DOCS))
+	$(call files,$(DOCDIR)/guides,$(INSTALL_GUIDES))
+	$(call files,$(FISHCOMPDIR),contrib/completions/vethguard.fish)
+	$(call files,$(ZSHCOMPDIR),contrib/completions/_vethguard)
+	$(INSTALL) -d '$(DESTDIR)$(BASHCOMPDIR)'
+	$(INSTALL) -m 0644 contrib/completions/vethguard.bash '$(DESTDIR)$(BASHCOMPDIR)/vethguard'
+
+uninstall:
+	rm -f '$(DESTDIR)$(BINDIR)/vethguard' '$(DESTDIR)$(BASHCOMPDIR)/vethguard' \
+		'$(DESTDIR)$(ZSHCOMPDIR)/_vethguard' '$(DESTDIR)$(FISHCOMPDIR)/vethguard.fish'
+	rm -f $(foreach m,$(INSTALL_MAN),'$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(m)))/$(notdir $(m))')
+	rm -rf '$(DESTDIR)$(LIBEXECDIR)' '$(DESTDIR)$(DATADIR)' '$(DESTDIR)$(DOCDIR)'

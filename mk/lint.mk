@@ -1,0 +1,41 @@
+# `make lint`: what can be found without running anything. Not part of `make check` except for the floors. Each part is a
+# goal of its own; `make -k lint` shows all of them.
+LINT_C := $(shell find src include tests -name '*.[ch]' 2>/dev/null)
+LINT_CPPFLAGS := -Iinclude -Isrc -D_GNU_SOURCE $(LLHTTP_CPPFLAGS)
+LINT_MAN := $(wildcard docs/man/*.[1-8])
+
+.PHONY: lint lint-packages lint-floors lint-format lint-tidy lint-cppcheck lint-man lint-shell lint-text
+## make lint            floors, clang-tidy, cppcheck, format, manual pages, shell scripts, links and words (some minutes)
+lint: lint-packages lint-floors lint-text lint-man lint-shell lint-format lint-cppcheck lint-tidy
+	@echo "lint: everything is in order"
+
+lint-packages:
+	@mk/install-packages build lint
+
+lint-floors: $(PROGRAMS)
+	@tests/lint/floors
+
+lint-text:
+	@tests/lint/text
+
+lint-man:
+	@tests/lint/man $(LINT_MAN)
+
+lint-shell:
+	@tests/lint/shell
+
+lint-format:
+	@tests/lint/format $(LINT_C)
+
+# uthash.h alone is shown to cppcheck; without it every HASH_FIND is an uninitialised variable. exitcode-suppressions in
+# tests/lint/cppcheck-known has a reason per line.
+lint-cppcheck:
+	@mkdir -p build/lint/include build/lint/cppcheck && ln -sf /usr/include/uthash.h build/lint/include/
+	@cppcheck -j$$(nproc) --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
+		--suppress=missingIncludeSystem --suppressions-list=tests/lint/cppcheck-known \
+		--cppcheck-build-dir=build/lint/cppcheck --template='{file}:{line}: {message} [{id}]' --error-exitcode=1 \
+		-Iinclude -Isrc -Ibuild/lint/include -D_GNU_SOURCE src
+	@echo "cppcheck: no findings"
+
+lint-tidy:
+	@LINT_CPPFLAGS='$(LINT_CPPFLAGS)' tests/lint/tidy
