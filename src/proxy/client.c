@@ -81,6 +81,16 @@ static enum client_state bad_request(struct client *c, enum http1_status status)
 	return CLIENT_EXCHANGE;
 }
 
+/* A connection that ends without having asked for anything leaves a trace too. */
+static enum client_state ended_unasked(struct client *c, enum event_cause cause, const char *detail)
+{
+	const struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE};
+
+	if (!c->answered)
+		record_connection(c, &none, EVENT_ALLOWED, cause, detail, 0, 0, NULL);
+	return CLIENT_CLOSED;
+}
+
 static enum client_state http_input(struct client *c)
 {
 	while (c->state == CLIENT_HTTP && !(c->proxy->held && !http1_busy(&c->http1))) {
@@ -92,7 +102,8 @@ static enum client_state http_input(struct client *c)
 		if (status == LINK_AGAIN)
 			return CLIENT_HTTP;
 		if (status != LINK_OK)
-			return CLIENT_CLOSED;
+			return ended_unasked(c, EVENT_CAUSE_CLIENT,
+				"the sandbox closed the connection before it asked for anything");
 		if (!c->exchange) {
 			c->exchange = exchange_new(c->proxy, c, &client_http1);
 			if (!c->exchange)
@@ -155,6 +166,15 @@ static enum client_state body_input(struct client *c, struct slice input)
 	return CLIENT_EXCHANGE;
 }
 
+/* A reset that follows a FIN does not show in recv(), only here. */
+static bool was_reset(const struct client *c)
+{
+	int error = 0;
+	socklen_t n = sizeof error;
+
+	return getsockopt(c->link.fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0 || error;
+}
+
 /* A client that has sent everything is looked at only to see whether it is still there. */
 static enum client_state still_there(struct client *c)
 {
@@ -162,16 +182,25 @@ static enum client_state still_there(struct client *c)
 	ssize_t r;
 
 	/* Nothing has been heard since the last short read: no need to ask the kernel. */
-	if (c->half_closed || (!c->link.readable && !c->link.broken))
+	if (!c->link.readable && !c->link.broken)
 		return CLIENT_EXCHANGE;
 	r = recv(c->link.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-	if (c->link.broken || (r < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
+	if (c->link.broken || (r < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) ||
+		(r == 0 && c->half_closed && was_reset(c))) {
 		exchange_abort(c->exchange, EVENT_CAUSE_CLIENT, "the sandbox reset the connection");
 		return CLIENT_CLOSED;
 	}
-	if (r == 0)
+	if (r == 0 && !c->half_closed)
 		return input_ended(c, LINK_EOF);
 	return CLIENT_EXCHANGE;
+}
+
+/* The sandbox owes bytes of its request: so long it may be silent. What comes after an upgrade is nobody's duty: there
+ * the upstream's deadline counts, which traffic in either direction moves. */
+static void expect_body(struct client *c)
+{
+	if (c->exchange->state != EXCHANGE_UPGRADED)
+		loop_deadline_set(&c->proxy->waits[WAIT_IDLE], &c->deadline);
 }
 
 static enum client_state exchange_input(struct client *c)
@@ -183,11 +212,14 @@ static enum client_state exchange_input(struct client *c)
 		enum link_status status = client_input(c, &input);
 		enum client_state next;
 
-		if (status == LINK_AGAIN)
+		if (status == LINK_AGAIN) {
+			if (!c->deadline.list)
+				expect_body(c);
 			return CLIENT_EXCHANGE;
+		}
 		if (status != LINK_OK)
 			return input_ended(c, status);
-		loop_deadline_set(&c->proxy->waits[WAIT_IDLE], &c->deadline);
+		expect_body(c);
 		moved += input.n;
 		next = body_input(c, input);
 		if (next != CLIENT_EXCHANGE)
@@ -197,6 +229,9 @@ static enum client_state exchange_input(struct client *c)
 			return CLIENT_EXCHANGE;
 		}
 	}
+	/* Nothing is expected of the sandbox now but that it reads. */
+	if (!link_is_congested(&c->link))
+		loop_deadline_clear(&c->deadline);
 	if (c->exchange && (c->exchange->request_done || c->link.broken))
 		return still_there(c);
 	return CLIENT_EXCHANGE;
@@ -219,28 +254,50 @@ static enum client_state over(struct client *c)
 		return CLIENT_HTTP;
 	}
 	link_end(&c->link);
+	link_flush(&c->link);
+	c->sent_seen = c->link.sent;
 	return CLIENT_LINGER;
 }
 
+/* What still comes is thrown away; the end waits for the response to be taken. */
 static enum client_state linger_input(struct client *c)
 {
-	while (c->lingered < LINGER_BYTES) {
+	while (c->lingered < LINGER_BYTES && !c->half_closed) {
 		struct slice input;
 		enum link_status status = client_input(c, &input);
 
 		if (status == LINK_AGAIN)
 			return CLIENT_LINGER;
-		if (status != LINK_OK)
+		if (status == LINK_EOF)
+			c->half_closed = true;
+		else if (status != LINK_OK)
 			return CLIENT_CLOSED;
 		c->lingered += input.n;
 		client_used(c, input, input.n);
 	}
-	return CLIENT_CLOSED;
+	return link_unsent(&c->link) && !c->link.broken ? CLIENT_LINGER : CLIENT_CLOSED;
 }
 
-static enum client_state close_now(struct client *c)
+/* True where the sandbox has taken bytes since this was asked last: it is slow, not dead. */
+static bool takes_bytes(struct client *c)
 {
-	(void)c;
+	bool takes = c->link.sent != c->sent_seen;
+
+	c->sent_seen = c->link.sent;
+	return takes;
+}
+
+/* A response that is not all sent is cut off visibly, and only when the sandbox has stopped reading it. */
+static enum client_state linger_timeout(struct client *c)
+{
+	if (!link_unsent(&c->link))
+		return CLIENT_CLOSED;
+	if (takes_bytes(c) || !c->slow) {
+		c->slow = true;
+		loop_deadline_set(&c->proxy->waits[WAIT_IDLE], &c->deadline);
+		return CLIENT_LINGER;
+	}
+	c->reset = true;
 	return CLIENT_CLOSED;
 }
 
@@ -252,19 +309,26 @@ static enum client_state stay(struct client *c)
 static enum client_state http_timeout(struct client *c)
 {
 	if (!c->exchange)
-		return CLIENT_CLOSED;
+		return ended_unasked(c, EVENT_CAUSE_TIMEOUT, "the sandbox asked for nothing");
 	c->keep_alive = false;
 	c->exchange->client_version = 11;
 	c->exchange->request_done = true;
 	c->exchange->destination = c->destination;
+	c->exchange->scheme = c->tls ? SLICE("https") : SLICE("http");
 	exchange_refuse(c->exchange, 408, EVENT_CAUSE_TIMEOUT, "the request head took too long");
 	return CLIENT_EXCHANGE;
 }
 
 static enum client_state exchange_timeout(struct client *c)
 {
-	if (c->exchange)
-		exchange_abort(c->exchange, EVENT_CAUSE_TIMEOUT, "the sandbox made no progress for too long");
+	if (!c->exchange) /* it has just ended: ON_OVER follows */
+		return CLIENT_EXCHANGE;
+	if (link_is_congested(&c->link) && takes_bytes(c)) {
+		loop_deadline_set(&c->proxy->waits[WAIT_IDLE], &c->deadline);
+		return CLIENT_EXCHANGE;
+	}
+	exchange_abort(c->exchange, EVENT_CAUSE_TIMEOUT, "the sandbox made no progress for too long");
+	c->reset = true;
 	return CLIENT_CLOSED;
 }
 
@@ -273,18 +337,18 @@ static const handler table[CLIENT_STATE_COUNT][CLIENT_EVENT_COUNT] = {
 	[CLIENT_TLS] = {[ON_INPUT] = client_shake_hands, [ON_TIMEOUT] = client_tls_timeout, [ON_OVER] = stay},
 	[CLIENT_HTTP] = {[ON_INPUT] = http_input, [ON_TIMEOUT] = http_timeout, [ON_OVER] = stay},
 	[CLIENT_EXCHANGE] = {[ON_INPUT] = exchange_input, [ON_TIMEOUT] = exchange_timeout, [ON_OVER] = over},
-	[CLIENT_DIAL] = {[ON_INPUT] = stay, [ON_TIMEOUT] = stay, [ON_OVER] = stay},
-	[CLIENT_LINGER] = {[ON_INPUT] = linger_input, [ON_TIMEOUT] = close_now, [ON_OVER] = stay},
+	[CLIENT_DIAL] = {[ON_INPUT] = stay, [ON_TIMEOUT] = client_dial_timeout, [ON_OVER] = stay},
+	[CLIENT_LINGER] = {[ON_INPUT] = linger_input, [ON_TIMEOUT] = linger_timeout, [ON_OVER] = stay},
 	[CLIENT_CLOSED] = {[ON_INPUT] = stay, [ON_TIMEOUT] = stay, [ON_OVER] = stay},
 };
 
-/* The deadline that begins with a state; -1: none (an exchange's belong to its upstream). */
+/* The deadline that begins with a state; -1: none (an exchange's belong to its upstream, a tunnel has its own). */
 static const int waits[CLIENT_STATE_COUNT] = {
 	[CLIENT_PEEK] = WAIT_HELLO,
 	[CLIENT_TLS] = WAIT_HELLO,
 	[CLIENT_HTTP] = WAIT_IDLE,
 	[CLIENT_EXCHANGE] = -1,
-	[CLIENT_DIAL] = -1,
+	[CLIENT_DIAL] = WAIT_DIAL,
 	[CLIENT_LINGER] = WAIT_LINGER,
 	[CLIENT_CLOSED] = -1,
 };
@@ -324,8 +388,12 @@ static void on_drained(struct link *link)
 
 	if (c->state == CLIENT_EXCHANGE)
 		loop_deadline_clear(&c->deadline);
-	if (c->exchange)
+	if (c->exchange) {
 		exchange_client_drained(c->exchange);
+	} else if (c->state == CLIENT_LINGER && !link_unsent(link)) {
+		loop_deadline_set(&c->proxy->waits[WAIT_LINGER], &c->deadline);
+		dispatch(c, ON_INPUT);
+	}
 }
 
 static void on_wake(struct loop_task *task)
@@ -362,6 +430,7 @@ static void on_bury(struct loop_task *task)
 	struct proxy *proxy = c->proxy;
 
 	list_remove(&c->list);
+	tunnel_free(c->tunnel);
 	buf_fini(&c->stash);
 	http1_fini(&c->http1);
 	free(c);

@@ -20,6 +20,7 @@ enum client_state client_peek(struct client *c);
 enum client_state client_peek_timeout(struct client *c);
 enum client_state client_shake_hands(struct client *c);
 enum client_state client_tls_timeout(struct client *c);
+enum client_state client_dial_timeout(struct client *c);
 /* c->exchange holds a CONNECT request. */
 enum client_state client_connect(struct client *c);
 bool client_may_only_be_refused(const struct client *c);

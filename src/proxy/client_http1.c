@@ -20,8 +20,10 @@ static void response_head(struct exchange *ex, const struct http_response *respo
 /* A client that does not read is given so long. */
 static void watch_congestion(struct client *c)
 {
-	if (link_is_congested(&c->link) && !c->deadline.list)
-		loop_deadline_set(&c->proxy->waits[WAIT_IDLE], &c->deadline);
+	if (!link_is_congested(&c->link) || c->deadline.list)
+		return;
+	c->sent_seen = c->link.sent;
+	loop_deadline_set(&c->proxy->waits[WAIT_IDLE], &c->deadline);
 }
 
 static void response_body(struct exchange *ex, const uint8_t *p, size_t n)

@@ -69,7 +69,7 @@ static void record_flow(const struct flow *f)
 		.id = proxy_event_id(f->relay->proxy),
 		.kind = EVENT_FLOW,
 		.time_ms = f->start_ms,
-		.duration_us = (uint32_t)((clock_real_ms() - f->start_ms) * 1000),
+		.duration_us = record_duration_us((clock_real_ms() - f->start_ms) * 1000),
 		.decision = f->refused			    ? EVENT_DENIED
 			: f->judgement.decision.observed ? EVENT_OBSERVED
 							     : EVENT_ALLOWED,
@@ -185,31 +185,45 @@ static void on_upstream(struct loop_io *io, unsigned events)
 
 /* --- the way out --- */
 
+/* An ICMP error about an earlier datagram is reported by the next send(), which then sends nothing. */
+static void send_one(struct flow *f, const uint8_t *p, size_t n)
+{
+	ssize_t r = send(f->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (r < 0 && (errno == ECONNREFUSED || errno == EHOSTUNREACH || errno == ENETUNREACH))
+		r = send(f->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (r >= 0)
+		f->bytes_out += n;
+}
+
 static void send_kept(struct flow *f)
 {
 	while (f->kept.len >= 2) {
 		const uint8_t *p = buf_bytes(&f->kept);
 		size_t n = (size_t)p[0] << 8 | p[1];
 
-		if (send(f->fd, p + 2, n, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
-			f->bytes_out += n;
+		send_one(f, p + 2, n);
 		buf_consume(&f->kept, n + 2);
 	}
 	buf_fini(&f->kept);
 }
 
-static bool connect_flow(struct flow *f, const struct ip *address)
+static bool connect_flow(struct flow *f, const struct ip *address, bool *own)
 {
+	struct proxy *proxy = f->relay->proxy;
 	struct sockaddr_storage to;
 	socklen_t n = ip_to_sockaddr(address, f->key.dst_port, &to);
 
 	f->fd = socket(to.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (f->fd < 0)
 		return false;
-	if (connect(f->fd, (struct sockaddr *)&to, n) == 0 &&
-		loop_io_open_level(f->relay->proxy->config.loop, &f->io, f->fd, LOOP_READ, on_upstream) == 0) {
-		f->address = *address;
-		return true;
+	if (connect(f->fd, (struct sockaddr *)&to, n) == 0) {
+		*own = dial_is_own_address(f->fd, address) &&
+			!dial_may_be_own(proxy, &f->judgement.decision, address);
+		if (!*own && loop_io_open_level(proxy->config.loop, &f->io, f->fd, LOOP_READ, on_upstream) == 0) {
+			f->address = *address;
+			return true;
+		}
 	}
 	close(f->fd);
 	f->fd = -1;
@@ -218,15 +232,16 @@ static bool connect_flow(struct flow *f, const struct ip *address)
 
 static void resolved(struct flow *f, const struct ip *addresses, size_t count, const char *error)
 {
-	bool special = false;
+	bool special = false, own = false;
 
 	for (size_t i = 0; i < count; i++) {
 		if (!judge_address(f->relay->proxy, &f->judgement.decision, &addresses[i])) {
 			special = true;
-		} else if (connect_flow(f, &addresses[i])) {
+		} else if (connect_flow(f, &addresses[i], &own)) {
 			send_kept(f);
 			return;
 		}
+		special |= own;
 	}
 	if (!count)
 		refuse(f, EVENT_CAUSE_RESOLVE, error);
@@ -302,8 +317,7 @@ static void forward(struct flow *f, const uint8_t *p, size_t n)
 
 	touch(f);
 	if (f->fd >= 0) {
-		if (send(f->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
-			f->bytes_out += n;
+		send_one(f, p, n);
 	} else if (f->kept_count < FLOW_KEPT && f->kept.len + n + 2 <= FLOW_KEPT_BYTES) {
 		buf_append(&f->kept, length, 2);
 		buf_append(&f->kept, p, n);

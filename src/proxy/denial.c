@@ -70,7 +70,10 @@ static void put_detail(struct json *j, const struct exchange *ex, struct buf *te
 			connect ? "" : slice_escape(slice_of(r->path, r->path_n), target, sizeof target));
 	else
 		buf_printf(text, "connection to %s: ", destination);
-	buf_printf(text, "%s", ex->detail ? ex->detail : policy_reason_text(ex->judgement.decision.reason));
+	if (ex->cause == EVENT_CAUSE_CREDENTIAL) /* its source is the operator's business */
+		buf_printf(text, "the credential cannot be had; the audit log says why");
+	else
+		buf_printf(text, "%s", ex->detail ? ex->detail : policy_reason_text(ex->judgement.decision.reason));
 	json_string(j, "detail", buf_slice(text), 2048);
 }
 

@@ -33,7 +33,6 @@ struct dial {
 	size_t count, next, running;
 	struct attempt attempts[RESOLVER_ADDRESSES_MAX];
 	struct loop_timer stagger;
-	struct loop_deadline deadline;
 	struct dial_result result;  /* of a failure so far */
 	struct loop_task finish;
 };
@@ -56,7 +55,6 @@ void dial_cancel(struct dial *d)
 	for (size_t i = 0; i < d->count; i++)
 		attempt_close(&d->attempts[i]);
 	loop_timer_close(&d->stagger);
-	loop_deadline_clear(&d->deadline);
 	loop_task_cancel(d->proxy->config.loop, &d->finish);
 	if (d->result.fd >= 0)
 		close(d->result.fd);
@@ -141,8 +139,7 @@ static void on_connect(struct loop_io *io, unsigned events)
 	try_next(d);
 }
 
-/* True where the kernel would reach the address without leaving this host. */
-static bool is_own_address(int fd, const struct ip *address)
+bool dial_is_own_address(int fd, const struct ip *address)
 {
 	struct sockaddr_storage local;
 	socklen_t n = sizeof local;
@@ -154,12 +151,12 @@ static bool is_own_address(int fd, const struct ip *address)
 	return ip_equals(&source, address);
 }
 
-static bool may_be_own(const struct dial *d, const struct ip *address)
+bool dial_may_be_own(const struct proxy *proxy, const struct policy_decision *decision, const struct ip *address)
 {
-	for (size_t i = 0; i < d->proxy->config.permit_count; i++)
-		if (ip_in_prefix(address, &d->proxy->config.permit[i]))
+	for (size_t i = 0; i < proxy->config.permit_count; i++)
+		if (ip_in_prefix(address, &proxy->config.permit[i]))
 			return true;
-	return d->decision.names_address;
+	return decision->names_address;
 }
 
 /* Starts one attempt; false: it failed at once. */
@@ -178,7 +175,7 @@ static bool attempt_start(struct dial *d, struct attempt *a)
 	r = connect(a->fd, (struct sockaddr *)&to, n);
 	if (r < 0 && errno != EINPROGRESS) {
 		fail(d, EVENT_CAUSE_CONNECT, connect_error_text(errno));
-	} else if (is_own_address(a->fd, &a->address) && !may_be_own(d, &a->address)) {
+	} else if (dial_is_own_address(a->fd, &a->address) && !dial_may_be_own(d->proxy, &d->decision, &a->address)) {
 		fail(d, EVENT_CAUSE_ADDRESS, "the name resolves to an address of this host itself");
 	} else if (r == 0) {
 		won(a);

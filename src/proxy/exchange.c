@@ -30,6 +30,8 @@ struct exchange *exchange_new(struct proxy *proxy, struct client *client, const 
 	ex->proxy = proxy;
 	ex->client = client;
 	ex->ops = ops;
+	/* No trace of an earlier request, whose bytes are gone: a head that cannot be read leaves this as it is. */
+	memset(&ex->request, 0, offsetof(struct http_request, fields));
 	ex->request.fields.count = 0;
 	ex->judgement.decision.rule = ex->judgement.decision.credential = POLICY_NONE;
 	ex->start_ms = clock_real_ms();
@@ -140,8 +142,7 @@ void exchange_refuse(struct exchange *ex, uint16_t status, enum event_cause caus
 	finish(ex, true, false);
 }
 
-/* Something failed behind the verdict: told to the client where nothing was sent yet, else the stream is cut. */
-static void fail(struct exchange *ex, enum event_cause cause, const char *detail)
+void exchange_fail(struct exchange *ex, enum event_cause cause, const char *detail)
 {
 	if (!ex->head_sent) {
 		exchange_refuse(ex, 0, cause, detail);
@@ -161,7 +162,7 @@ void exchange_abort(struct exchange *ex, enum event_cause cause, const char *det
 
 void exchange_on_deadline(struct exchange *ex)
 {
-	fail(ex, EVENT_CAUSE_TIMEOUT, "the exchange as a whole took too long");
+	exchange_fail(ex, EVENT_CAUSE_TIMEOUT, "the exchange as a whole took too long");
 }
 
 /* --- towards the upstream --- */
@@ -172,16 +173,14 @@ static void send_request(struct exchange *ex)
 	int r = ex->credential ? exchange_send_with_credential(ex) : exchange_send_plain(ex);
 
 	if (r < 0) {
-		fail(ex, r == -EBADMSG ? EVENT_CAUSE_CREDENTIAL : EVENT_CAUSE_LIMIT,
+		exchange_fail(ex, r == -EBADMSG ? EVENT_CAUSE_CREDENTIAL : EVENT_CAUSE_LIMIT,
 			"the request head became too large");
 		return;
 	}
 	ex->request_sent = true;
 	ex->state = EXCHANGE_ACTIVE;
 	ex->upstream_address = u->address;
-	if (ex->request.body == HTTP_BODY_NONE)
-		ex->request_done = true;
-	else
+	if (!ex->request_done)
 		ex->ops->request_resume(ex);
 }
 
@@ -190,15 +189,20 @@ void exchange_upstream_ready(struct exchange *ex)
 	send_request(ex);
 }
 
+/* "Content-Length: 0" is no body: nothing of it is to come. */
+static bool has_body(const struct http_request *r)
+{
+	return r->body == HTTP_BODY_CHUNKED || (r->body == HTTP_BODY_LENGTH && r->content_length);
+}
+
 /* A request may go out a second time where the first can have had no effect (RFC 9110 section 9.2.2): a connection from
  * the pool ended before any byte of a response, and the method is idempotent and has no body. */
 static bool may_retry(const struct exchange *ex)
 {
-	static const struct slice idempotent[] = {{"GET", 3}, {"HEAD", 4}, {"OPTIONS", 7}, {"PUT", 3}, {"DELETE", 6},
-		{"TRACE", 5}};
+	static const struct slice idempotent[] = {{"GET", 3}, {"HEAD", 4}, {"OPTIONS", 7}, {"PUT", 3}, {"DELETE", 6}};
 	const struct upstream *u = ex->upstream;
 
-	if (!u || !u->reused || u->response_begun || ex->no_retry || ex->request.body != HTTP_BODY_NONE)
+	if (!u || !u->reused || u->response_begun || ex->no_retry || has_body(&ex->request))
 		return false;
 	for (size_t i = 0; i < sizeof idempotent / sizeof *idempotent; i++)
 		if (slice_equals(ex->request.method, idempotent[i]))
@@ -211,7 +215,7 @@ static void get_upstream(struct exchange *ex, bool fresh)
 	ex->state = EXCHANGE_DIAL;
 	ex->upstream = upstream_get(ex, fresh);
 	if (!ex->upstream)
-		fail(ex, EVENT_CAUSE_LIMIT, "too many upstream connections are open");
+		exchange_fail(ex, EVENT_CAUSE_LIMIT, "too many upstream connections are open");
 	else if (ex->upstream->state == UPSTREAM_BUSY)
 		send_request(ex);
 }
@@ -228,7 +232,7 @@ void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const
 		get_upstream(ex, true);
 		return;
 	}
-	fail(ex, cause, detail);
+	exchange_fail(ex, cause, detail);
 }
 
 static void on_credential(struct credential_wait *wait, struct credential_value *v, const char *error)
@@ -236,7 +240,7 @@ static void on_credential(struct credential_wait *wait, struct credential_value 
 	struct exchange *ex = container_of(wait, struct exchange, waiting);
 
 	if (!v) {
-		fail(ex, EVENT_CAUSE_CREDENTIAL, error);
+		exchange_fail(ex, EVENT_CAUSE_CREDENTIAL, error);
 		return;
 	}
 	credential_value_retain(v);
@@ -274,7 +278,7 @@ void exchange_start(struct exchange *ex)
 
 	ex->client_version = r->version;
 	ex->head_request = slice_equals(r->method, SLICE("HEAD"));
-	ex->request_done = r->body == HTTP_BODY_NONE;
+	ex->request_done = !has_body(r);
 	judge_request(proxy, ex->client, r, &ex->destination, &ex->judgement);
 	r->scheme = ex->client->tls ? POLICY_HTTPS : POLICY_HTTP;
 	ex->scheme = ex->client->tls ? SLICE("https") : SLICE("http");
@@ -290,6 +294,9 @@ void exchange_start(struct exchange *ex)
 		enum event_cause cause = ex->judgement.cause;
 
 		exchange_refuse(ex, 0, cause, ex->judgement.detail);
+	} else if (slice_equals(r->method, SLICE("TRACE"))) {
+		/* Its answer would be the request as the upstream saw it, credential included. */
+		exchange_refuse(ex, 405, EVENT_CAUSE_CLIENT, "TRACE is never forwarded");
 	} else if (proxy->paused) {
 		exchange_refuse(ex, 503, EVENT_CAUSE_CLOSING, proxy->pause_text);
 	} else if (ex->judgement.decision.credential != POLICY_NONE) {
@@ -311,7 +318,10 @@ void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	struct link *link = &ex->upstream->link;
 
+	if (n == 0) /* a chunk of no bytes would be the last one */
+		return;
 	ex->bytes_out += n;
+	exchange_scan_request(ex, p, n);
 	upstream_touch(ex->upstream);
 	if (ex->state == EXCHANGE_UPGRADED || ex->request.body != HTTP_BODY_CHUNKED) {
 		link_write(link, p, n);
@@ -335,7 +345,7 @@ void exchange_request_end(struct exchange *ex, struct slice trailers)
 	if (ex->request.body != HTTP_BODY_CHUNKED)
 		return;
 	link_write(&ex->upstream->link, "0\r\n", 3);
-	exchange_write_trailers(&ex->upstream->link, trailers);
+	exchange_send_trailers(ex, trailers);
 }
 
 void exchange_upstream_drained(struct exchange *ex)
@@ -358,10 +368,10 @@ static void end_response(struct exchange *ex, struct slice trailers)
 	bool reusable;
 
 	if (exchange_flush_body(ex) < 0) {
-		fail(ex, EVENT_CAUSE_UNREADABLE, "the upstream's compressed response is damaged");
+		exchange_fail(ex, EVENT_CAUSE_UNREADABLE, "the upstream's compressed response is damaged");
 		return;
 	}
-	ex->ops->response_end(ex, ex->client_body == HTTP_BODY_CHUNKED ? trailers : SLICE(""));
+	ex->ops->response_end(ex, exchange_response_trailers(ex, trailers));
 	reusable = ex->request_done && ex->upstream->response.keep_alive;
 	finish(ex, true, reusable);
 }
@@ -402,7 +412,7 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 		return true;
 	}
 	if (ex->credential && exchange_begin_masking(ex, r, &cause, &why) < 0) {
-		fail(ex, cause, why);
+		exchange_fail(ex, cause, why);
 		return false;
 	}
 	http_drop_hop_by_hop(&r->fields);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two halves of an exchange know of each other: exchange.c (its life), transform.c (what changes on the way). */
+/* What the parts of an exchange know of each other: exchange.c (its life), transform.c (what changes on the way),
+ * placeholder.c (what the sandbox must not send). */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_H
 
@@ -9,10 +10,17 @@
 /* Sends the head. 0 or -errno (-EBADMSG: the credential cannot be put in). */
 int exchange_send_plain(struct exchange *ex);
 int exchange_send_with_credential(struct exchange *ex);
-/* Trailer lines that may pass, and the empty line. */
-void exchange_write_trailers(struct link *link, struct slice trailers);
+/* To the upstream: the trailer lines that may pass, and the empty line. */
+void exchange_send_trailers(struct exchange *ex, struct slice trailers);
+/* For the client: those that may pass, covered; borrowed until the next use of proxy->text. */
+struct slice exchange_response_trailers(struct exchange *ex, struct slice trailers);
+/* Something failed behind the verdict: told to the client where nothing was sent yet, else the stream is cut. The
+ * exchange is gone afterwards. */
+void exchange_fail(struct exchange *ex, enum event_cause cause, const char *detail);
 /* Looks for placeholders where they do not belong, and takes away those that the injection replaces. */
 void exchange_check_placeholders(struct exchange *ex);
+/* The same for what the client sends after its head. */
+void exchange_scan_request(struct exchange *ex, const uint8_t *p, size_t n);
 
 /* Prepares covering the credential in the response; covers it in the head. -1: why and cause tell why not. */
 int exchange_begin_masking(struct exchange *ex, struct http_response *r, enum event_cause *cause, const char **why);

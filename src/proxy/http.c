@@ -127,12 +127,18 @@ struct slice http_reason(uint16_t status)
 	switch (status) {
 	case 100:
 		return SLICE("Continue");
+	case 102:
+		return SLICE("Processing");
+	case 103:
+		return SLICE("Early Hints");
 	case 200:
 		return SLICE("OK");
 	case 400:
 		return SLICE("Bad Request");
 	case 403:
 		return SLICE("Forbidden");
+	case 405:
+		return SLICE("Method Not Allowed");
 	case 408:
 		return SLICE("Request Timeout");
 	case 413:

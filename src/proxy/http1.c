@@ -161,6 +161,20 @@ struct slice http1_trailers(const struct http1 *h)
 	return buf_slice(&h->trailers);
 }
 
+/* "METHOD target version" with single spaces, or a status line, without control characters. llhttp takes more. */
+static bool check_start_line(struct http1 *h, const uint8_t *line, size_t n)
+{
+	unsigned spaces = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (line[i] < ' ' || line[i] == 0x7f)
+			return false;
+		if (line[i] == ' ' && (++spaces > 2 || i == 0 || line[i - 1] == ' ') && !h->response)
+			return false;
+	}
+	return h->response || spaces == 2;
+}
+
 /* Checks one line (without its LF). False: h->error says why. */
 static bool check_line(struct http1 *h, const uint8_t *line, size_t n)
 {
@@ -170,6 +184,8 @@ static bool check_line(struct http1 *h, const uint8_t *line, size_t n)
 		h->error = "CR inside a line";
 	else if (memchr(line, '\0', n))
 		h->error = "NUL byte in the head";
+	else if (!h->lines && n > 1 && !check_start_line(h, line, n - 1))
+		h->error = "malformed start line";
 	else if (h->lines && (line[0] == ' ' || line[0] == '\t'))
 		h->error = "obsolete line folding";
 	else if (h->lines && line[0] == ':')
@@ -197,7 +213,7 @@ static enum http1_status scan(struct http1 *h, size_t *head_n)
 			*head_n = h->scanned;
 			return HTTP1_DONE;
 		}
-		if (n == 1) { /* an empty line before the start line may be skipped (RFC 9112 section 2.2): once */
+		if (n == 1) { /* one was skipped already */
 			h->error = "empty line where a message should begin";
 			return HTTP1_BAD;
 		}
@@ -206,21 +222,38 @@ static enum http1_status scan(struct http1 *h, size_t *head_n)
 	return h->head.len > h->limit ? HTTP1_TOO_LARGE : HTTP1_MORE;
 }
 
+/* One empty line before a request is skipped (RFC 9112 section 2.2), as old clients send one after a body. */
+static size_t skip_empty_line(struct http1 *h, const uint8_t *p, size_t n)
+{
+	size_t i = 0;
+
+	if (h->response || h->head.len)
+		return 0;
+	while (i < n && h->led < 2 && p[i] == "\r\n"[h->led]) {
+		h->led++;
+		i++;
+	}
+	if (i < n && h->led == 1)
+		h->error = "CR inside a line";
+	return i;
+}
+
 /* Gathers bytes until the head is whole. */
 static enum http1_status gather(struct http1 *h, const uint8_t *p, size_t n, size_t *used, size_t *head_n)
 {
-	const uint8_t *end = memmem(p, n, "\r\n\r\n", 4);
+	size_t skipped = skip_empty_line(h, p, n);
 	size_t before = h->head.len;
-	size_t take = end ? (size_t)(end - p) + 4 : n;
+	const uint8_t *end;
+	size_t take;
 	enum http1_status status;
 
-	*used = 0;
-	if (before == 0 && n >= 2 && p[0] == '\r' && p[1] == '\n' && n > 2 && !h->response) {
-		/* One empty line before a request is tolerated, as old clients send one after a body. */
-		status = gather(h, p + 2, n - 2, used, head_n);
-		*used += 2;
-		return status;
-	}
+	*used = skipped;
+	if (h->error)
+		return HTTP1_BAD;
+	p += skipped;
+	n -= skipped;
+	end = n ? memmem(p, n, "\r\n\r\n", 4) : NULL;
+	take = end ? (size_t)(end - p) + 4 : n;
 	if (take > HTTP_HEAD_MAX - before)
 		take = HTTP_HEAD_MAX - before;
 	if (buf_append(&h->head, p, take) < 0)
@@ -230,7 +263,7 @@ static enum http1_status gather(struct http1 *h, const uint8_t *p, size_t n, siz
 		return HTTP1_TOO_LARGE;
 	if (status == HTTP1_DONE && *head_n > h->limit)
 		return HTTP1_TOO_LARGE;
-	*used = status == HTTP1_DONE ? *head_n - before : take;
+	*used = skipped + (status == HTTP1_DONE ? *head_n - before : take);
 	return status;
 }
 
@@ -459,7 +492,7 @@ enum http1_status http1_request_head(struct http1 *h, const uint8_t *p, size_t n
 		h->error = "Expect other than 100-continue";
 		return HTTP1_BAD;
 	}
-	r->wants_websocket = has_upgrade(&r->fields, SLICE("websocket")) && slice_equals(r->method, SLICE("GET")) &&
+	r->wants_websocket = r->version >= 11 && has_upgrade(&r->fields, SLICE("websocket")) && slice_equals(r->method, SLICE("GET")) &&
 		r->body == HTTP_BODY_NONE;
 	return HTTP1_DONE;
 }

@@ -30,12 +30,11 @@ struct http1 {
 	bool response;
 	bool no_body;             /* a response that has none whatever its fields say (HEAD) */
 	bool head_done, message_done;
-	bool continuing;          /* on_field went to the same field before */
+	uint8_t led;              /* bytes of the one empty line that may come before a request */
 	struct http_fields *fields; /* where llhttp's spans go */
 	struct slice url, reason, method;
 	const char *error;
 	struct buf trailers;      /* "name: value CRLF" lines that may be passed on */
-	bool in_trailer_name;
 	/* The sink of http1_body(). */
 	void (*on_body)(void *context, const uint8_t *p, size_t n);
 	void *context;

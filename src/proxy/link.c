@@ -90,15 +90,18 @@ static size_t send_some(struct link *l, const uint8_t *p, size_t n)
 		else
 			mark_broken(l);
 	}
+	l->sent += sent;
 	return sent;
 }
 
-static void shut_down_if_due(struct link *l)
+/* Only when nothing of this link waits anywhere: what is still in a shared buffer would be lost. */
+static bool shut_down_if_due(struct link *l)
 {
-	if (l->end_after_flush && l->out.len == 0 && !l->broken) {
-		l->end_after_flush = false;
-		shutdown(l->fd, SHUT_WR);
-	}
+	if (!l->end_after_flush || l->broken || link_unsent(l))
+		return false;
+	l->end_after_flush = false;
+	shutdown(l->fd, SHUT_WR);
+	return true;
 }
 
 static void send_tx(struct link_shared *s)
@@ -225,16 +228,19 @@ size_t link_unsent(struct link *l)
 static void drain_out(struct link *l)
 {
 	size_t sent = send_some(l, buf_bytes(&l->out), l->out.len);
+	bool drained = false;
 
 	buf_consume(&l->out, sent);
 	if (l->out.len == 0) {
 		buf_fini(&l->out);
-		shut_down_if_due(l);
+		drained = shut_down_if_due(l);
 	}
 	if (l->congested && l->out.len < LINK_HIGH / 2) {
 		l->congested = false;
-		l->on_drained(l);
+		drained = true;
 	}
+	if (drained)
+		l->on_drained(l);
 }
 
 /* --- receiving --- */
@@ -338,7 +344,7 @@ enum link_status link_read(struct link *l, uint8_t *out, size_t cap, size_t *n)
 	for (;;) {
 		enum link_status status;
 
-		if (tls_input_left(l->tls)) {
+		if (tls_input_left(l->tls) || tls_has_plain(l->tls)) {
 			tx_claim(l); /* TLS may answer a key update or send an alert */
 			switch (tls_read(l->tls, out, cap, n)) {
 			case TLS_OK:

@@ -43,7 +43,8 @@ void link_shared_fini(struct link_shared *s);
 /* Everything below on_event and on_drained is the link's own. */
 struct link {
 	void (*on_event)(struct link *link);   /* something may be read (or has ended) */
-	void (*on_drained)(struct link *link); /* what was unsent has fallen below LINK_HIGH, or all is sent */
+	/* What was unsent has fallen below LINK_HIGH; after link_end(): all of it is sent. */
+	void (*on_drained)(struct link *link);
 	struct link_shared *shared;
 	struct loop_io io;
 	struct tls *tls;          /* owned; NULL: plain */
@@ -54,6 +55,7 @@ struct link {
 	bool broken;              /* sending failed; reading reports LINK_ERROR */
 	bool truncated;           /* TLS ended without close_notify: a body that lasts until the end is incomplete */
 	bool end_after_flush;     /* shut the sending side down once all is sent */
+	uint64_t sent;            /* bytes the socket took: tells a slow peer from a dead one */
 	struct buf parked;        /* input of TLS not used up */
 	struct buf out;           /* output the socket did not take */
 };

@@ -84,6 +84,11 @@ static enum client_state dial_tunnel(struct client *c, const struct destination 
 	return CLIENT_DIAL;
 }
 
+enum client_state client_dial_timeout(struct client *c)
+{
+	return refuse_connection(c, &c->decision, EVENT_CAUSE_TIMEOUT, "connecting to the destination took too long");
+}
+
 static enum client_state opaque(struct client *c)
 {
 	struct judgement j;
@@ -224,7 +229,7 @@ enum client_state client_peek(struct client *c)
 {
 	struct judgement j;
 
-	if (c->stash.len == 0 && (!c->explicit_proxy || c->connected) && opaque_is_allowed(c, &j) &&
+	if ((!c->explicit_proxy || c->connected) && opaque_is_allowed(c, &j) &&
 		!j.decision.observed && !web_may_be_allowed(c, &c->destination))
 		return dial_tunnel(c, &c->destination, &j.decision);
 	for (;;) {

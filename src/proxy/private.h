@@ -5,7 +5,8 @@
  *   listener.c  accepts, finds the original destination
  *   client.c    one connection from the sandbox: peek, TLS, HTTP/1, tunnel: a state table
  *   judge.c     who is asked for, by every name that was said; the policy's verdict
- *   exchange.c  one request and its response, between a client and an upstream
+ *   exchange.c  one request and its response, between a client and an upstream; transform.c what changes on the way;
+ *               placeholder.c what the sandbox must not send; websocket.c frames after an upgrade
  *   dial.c      name -> addresses that may be dialled -> connection (and TLS)
  *   pool.c      upstream connections and those kept for reuse
  *   upstream.c  one connection to an upstream speaking HTTP/1
@@ -19,6 +20,8 @@
 
 #include "proxy/http1.h"
 #include "proxy/link.h"
+#include "proxy/websocket.h"
+#include "vethguard/policy/placeholder.h"
 #include "vethguard/proxy/proxy.h"
 
 struct client;
@@ -34,6 +37,7 @@ enum proxy_wait {
 	WAIT_SILENT,    /* first bytes on a connection that could only be refused */
 	WAIT_HEADER,    /* request head from its first byte */
 	WAIT_IDLE,      /* between requests; body or response without progress */
+	WAIT_DIAL,      /* a tunnel's other end */
 	WAIT_LINGER,    /* closing politely */
 	/* struct upstream */
 	WAIT_CONNECT,   /* dialling and TLS */
@@ -85,6 +89,7 @@ struct listener {
 	struct loop_task more;
 };
 #define PROXY_LISTENERS_MAX 8
+#define ACCEPT_AGAIN_MS 200 /* after running out of descriptors */
 #define EXCHANGES_KEPT 32
 #define TUNNEL_PIPES_KEPT 16
 
@@ -96,6 +101,7 @@ struct proxy {
 	struct tls_client *tls_client;
 	struct listener listeners[PROXY_LISTENERS_MAX];
 	size_t listener_count;
+	struct loop_timer accept_again;
 	struct datagram_relay *datagrams;
 	struct list clients;
 	size_t client_count;
@@ -156,6 +162,10 @@ bool judge_address(struct proxy *proxy, const struct policy_decision *decision, 
 
 /* --- dial.c --- */
 
+/* True where the kernel reaches the address without leaving this host: fd was connected to it. */
+bool dial_is_own_address(int fd, const struct ip *address);
+/* The rule or the configuration names it, so that it may be dialled although it is this host's own. */
+bool dial_may_be_own(const struct proxy *proxy, const struct policy_decision *decision, const struct ip *address);
 /* From a destination to a connected socket. The name is resolved on this side; only addresses that judge_address() lets
  * pass are tried, IPv6 and IPv4 in turn, a further one every 250 ms (RFC 8305). */
 struct dial;
@@ -200,6 +210,7 @@ struct upstream {
 	struct exchange *exchange;    /* while DIALING, TLS, BUSY */
 	bool raw;                     /* after 101: bytes pass as they are */
 	bool response_begun;          /* a byte of the response has come */
+	uint64_t sent_seen;           /* link.sent when last looked at */
 	struct loop_deadline deadline;
 	struct loop_task go_on;       /* reading goes on in a later turn */
 	struct loop_task bury;
@@ -268,6 +279,7 @@ struct exchange {
 	struct unpack *unpack;
 	struct buf packed;               /* compressed input that the client has no room for yet */
 	bool unpack_more;                /* the decoder holds more for which there was no room */
+	bool packed_any;                 /* a byte of the body has come */
 	bool damaged;                    /* the body cannot be unpacked or covered */
 	bool ending;                     /* the upstream has sent all; some of it is still in packed */
 	struct upstream *upstream;
@@ -275,7 +287,6 @@ struct exchange {
 	bool request_done;               /* the client has sent all of it */
 	bool request_sent;               /* the head has gone out */
 	bool head_sent;                  /* a final response head was sent to the client */
-	bool client_half_closed;
 	bool no_retry;
 	uint16_t status;
 	uint8_t client_version;
@@ -284,6 +295,10 @@ struct exchange {
 	const char *detail;
 	uint64_t bytes_out, bytes_in;
 	struct loop_deadline whole;
+	struct websocket frames_out, frames_in; /* once UPGRADED */
+	bool placeholder_seen;
+	size_t scanned_n;
+	char scanned[PLACEHOLDER_MAX];   /* the last bytes of the request's body */
 	struct slice scheme;
 	enum http_body client_body;      /* framing towards the client */
 	bool head_request;
@@ -361,7 +376,9 @@ struct client {
 	bool keep_alive;
 	bool half_closed;
 	bool answered;                  /* at least one request was answered */
+	bool slow;                      /* it has not taken its last response within LINGER_MS */
 	uint64_t lingered;
+	uint64_t sent_seen;             /* link.sent when last looked at */
 	struct dial *dial;
 	struct tunnel *tunnel;
 	struct policy_decision decision; /* of a tunnel */
@@ -383,8 +400,9 @@ extern const struct exchange_client client_http1;
  * the connection recorded. What the client had sent already (its stash) goes first. 0 or -errno: upstream_fd is closed,
  * the client still the caller's. */
 int tunnel_start(struct client *client, int upstream_fd, const struct ip *address);
-/* Ends it, recording why. */
+/* Ends it, recording why; it is freed with its client. */
 void tunnel_close(struct tunnel *tunnel, enum event_cause cause, const char *detail);
+void tunnel_free(struct tunnel *tunnel);
 void tunnel_on_deadline(struct loop_deadline *deadline);
 void client_on_deadline(struct client *client, enum proxy_wait wait);
 void exchange_on_deadline(struct exchange *ex);
@@ -399,6 +417,8 @@ void flow_on_deadline(struct loop_deadline *deadline);
 
 /* --- record.c --- */
 
+/* A duration as events hold it: longer ones become the longest, negative ones (a clock set back) none. */
+uint32_t record_duration_us(int64_t us);
 /* Endpoints and TLS facts of a client's connection. */
 void record_client(const struct client *client, struct event *event);
 void record_exchange(struct exchange *ex);

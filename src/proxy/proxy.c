@@ -26,6 +26,7 @@ CLIENT_WAIT(on_hello, WAIT_HELLO)
 CLIENT_WAIT(on_silent, WAIT_SILENT)
 CLIENT_WAIT(on_header, WAIT_HEADER)
 CLIENT_WAIT(on_client_idle, WAIT_IDLE)
+CLIENT_WAIT(on_dial, WAIT_DIAL)
 CLIENT_WAIT(on_linger, WAIT_LINGER)
 UPSTREAM_WAIT(on_connect, WAIT_CONNECT)
 UPSTREAM_WAIT(on_response, WAIT_RESPONSE)
@@ -47,6 +48,7 @@ static int open_waits(struct proxy *p)
 		[WAIT_SILENT] = {t->hello_ms < SILENT_MS ? t->hello_ms : SILENT_MS, on_silent},
 		[WAIT_HEADER] = {t->header_ms, on_header},
 		[WAIT_IDLE] = {t->idle_ms, on_client_idle},
+		[WAIT_DIAL] = {(int64_t)t->connect_ms + t->resolve_ms, on_dial},
 		[WAIT_LINGER] = {LINGER_MS, on_linger},
 		[WAIT_CONNECT] = {(int64_t)t->connect_ms + t->resolve_ms, on_connect},
 		[WAIT_RESPONSE] = {t->response_ms, on_response},
@@ -82,6 +84,8 @@ static struct tls_identity *identity_for(void *context, struct slice sni)
 
 /* --- life --- */
 
+static void on_accept_again(struct loop_timer *timer);
+
 struct proxy *proxy_new(const struct proxy_config *config)
 {
 	struct proxy *p = calloc(1, sizeof *p);
@@ -99,6 +103,8 @@ struct proxy *proxy_new(const struct proxy_config *config)
 	p->tls_server = tls_server_new(identity_for, p);
 	p->tls_client = tls_client_new(config->trust);
 	p->datagrams = datagram_relay_new(p);
+	if (loop_timer_open(config->loop, &p->accept_again, on_accept_again) < 0)
+		goto fail;
 	if (!p->plain || !p->tls_server || !p->tls_client || !p->datagrams || open_waits(p) < 0 ||
 		secret_alloc(&p->secret_text, SECRET_MAX) < 0)
 		goto fail;
@@ -112,6 +118,8 @@ void proxy_free(struct proxy *p)
 {
 	if (!p)
 		return;
+	p->draining = true; /* nothing begins anew while all ends */
+	p->on_idle = NULL;
 	while (!list_is_empty(&p->clients)) {
 		struct client *c = container_of(p->clients.next, struct client, list);
 
@@ -129,8 +137,10 @@ void proxy_free(struct proxy *p)
 	datagram_relay_free(p->datagrams);
 	for (size_t i = 0; i < p->listener_count; i++) {
 		loop_io_close(&p->listeners[i].io);
+		loop_task_cancel(p->config.loop, &p->listeners[i].more);
 		close(p->listeners[i].fd);
 	}
+	loop_timer_close(&p->accept_again);
 	while (p->free_exchanges) {
 		struct exchange *ex = p->free_exchanges;
 
@@ -179,8 +189,10 @@ static void on_accept(struct loop_io *io, unsigned events)
 		if (fd < 0) {
 			if (errno == ECONNABORTED || errno == EINTR)
 				continue;
-			/* Out of descriptors or memory: tried again when a connection ends. */
+			/* Out of descriptors or memory: tried again when a connection ends, or soon. */
 			l->paused = errno != EAGAIN && errno != EWOULDBLOCK;
+			if (l->paused)
+				loop_timer_set(&l->proxy->accept_again, ACCEPT_AGAIN_MS);
 			return;
 		}
 		client_open(l->proxy, fd, (struct sockaddr *)&from);
@@ -204,6 +216,11 @@ static void resume_accepting(struct proxy *p)
 			p->listeners[i].paused = false;
 			loop_task_queue(p->config.loop, &p->listeners[i].more);
 		}
+}
+
+static void on_accept_again(struct loop_timer *timer)
+{
+	resume_accepting(container_of(timer, struct proxy, accept_again));
 }
 
 int proxy_serve_tcp(struct proxy *p, int fd)

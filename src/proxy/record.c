@@ -11,6 +11,11 @@ uint64_t proxy_event_id(struct proxy *proxy)
 	return (uint64_t)proxy->config.event_nonce << 32 | (uint32_t)++proxy->next_event;
 }
 
+uint32_t record_duration_us(int64_t us)
+{
+	return us < 0 ? 0 : us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
+}
+
 void record_client(const struct client *c, struct event *e)
 {
 	e->src = c->src;
@@ -62,7 +67,7 @@ void record_exchange(struct exchange *ex)
 		.id = ex->id,
 		.kind = EVENT_HTTP,
 		.time_ms = ex->start_ms,
-		.duration_us = (uint32_t)(clock_monotonic_us() - ex->start_us),
+		.duration_us = record_duration_us(clock_monotonic_us() - ex->start_us),
 		.decision = ex->state == EXCHANGE_REFUSED || ex->outcome == EVENT_DENIED ? EVENT_DENIED
 			: ex->judgement.decision.observed			       ? EVENT_OBSERVED
 										       : EVENT_ALLOWED,
@@ -112,7 +117,7 @@ void record_connection(const struct client *c, const struct policy_decision *dec
 		.id = proxy_event_id(c->proxy),
 		.kind = EVENT_CONNECTION,
 		.time_ms = c->start_ms,
-		.duration_us = (uint32_t)((clock_real_ms() - c->start_ms) * 1000),
+		.duration_us = record_duration_us((clock_real_ms() - c->start_ms) * 1000),
 		.decision = outcome,
 		.cause = cause,
 		.host = c->sni_n ? slice_of(c->sni, c->sni_n) : destination_host(&c->destination),

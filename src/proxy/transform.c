@@ -112,70 +112,62 @@ int exchange_send_with_credential(struct exchange *ex)
 	return e;
 }
 
+/* --- trailers --- */
+
 /* Fields that may not come in a trailer (RFC 9110 section 6.5.1), and those that carry credentials. */
-static bool may_trail(struct slice name)
+static bool may_trail(struct slice name, struct slice injected)
 {
 	static const struct slice never[] = {{"transfer-encoding", 17}, {"content-length", 14}, {"host", 4},
 		{"authorization", 13}, {"cookie", 6}, {"content-encoding", 16}, {"content-type", 12}, {"trailer", 7},
-		{"connection", 10}, {"te", 2}, {"expect", 6}, {"upgrade", 7}, {"set-cookie", 10}};
+		{"connection", 10}, {"te", 2}, {"expect", 6}, {"upgrade", 7}, {"set-cookie", 10},
+		{"proxy-authorization", 19}, {"proxy-authenticate", 18}, {"keep-alive", 10}, {"content-range", 13}};
 
+	if (injected.n && slice_equals_ignoring_case(name, injected))
+		return false;
 	for (size_t i = 0; i < sizeof never / sizeof *never; i++)
 		if (slice_equals_ignoring_case(name, never[i]))
 			return false;
 	return true;
 }
 
-void exchange_write_trailers(struct link *link, struct slice trailers)
+/* The lines that may pass, in proxy->text. */
+static struct slice filter_trailers(struct exchange *ex, struct slice trailers)
 {
+	struct buf *text = &ex->proxy->text;
+	struct policy_credential spec = {0};
+
+	if (ex->credential)
+		policy_credential(ex->proxy->config.policy, ex->judgement.decision.credential, &spec);
+	buf_consume(text, text->len);
 	while (trailers.n) {
 		const char *lf = memchr(trailers.p, '\n', trailers.n);
 		size_t n = lf ? (size_t)(lf - trailers.p) + 1 : trailers.n;
 		ptrdiff_t colon = slice_find_byte(slice_of(trailers.p, n), ':');
 
-		if (colon > 0 && may_trail(slice_of(trailers.p, (size_t)colon)))
-			link_write(link, trailers.p, n);
+		if (colon > 0 && may_trail(slice_of(trailers.p, (size_t)colon), spec.field) &&
+			buf_append(text, trailers.p, n) < 0)
+			break;
 		trailers = slice_of(trailers.p + n, trailers.n - n);
 	}
-	link_write(link, "\r\n", 2);
+	return buf_slice(text);
 }
 
-/* Fields in which SDKs send a key: a placeholder there is what the sandbox is meant to send. */
-static bool carries_keys(const struct http_field *f)
+void exchange_send_trailers(struct exchange *ex, struct slice trailers)
 {
-	static const struct slice names[] = {{"x-api-key", 9}, {"api-key", 7}, {"x-goog-api-key", 14},
-		{"private-token", 13}, {"x-auth-token", 12}, {"job-token", 9}, {"x-github-token", 14}};
-
-	if (f->known == HTTP_AUTHORIZATION)
-		return true;
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (slice_equals_ignoring_case(f->name, names[i]))
-			return true;
-	return false;
+	trailers = filter_trailers(ex, trailers);
+	exchange_scan_request(ex, (const uint8_t *)trailers.p, trailers.n);
+	link_write(&ex->upstream->link, trailers.p, trailers.n);
+	link_write(&ex->upstream->link, "\r\n", 2);
 }
 
-void exchange_check_placeholders(struct exchange *ex)
+struct slice exchange_response_trailers(struct exchange *ex, struct slice trailers)
 {
-	const struct credential_store *store = ex->proxy->config.credentials;
-	struct http_request *r = &ex->request;
-	const char *where = NULL;
-	size_t at, n;
-
-	for (size_t i = 0; i < r->fields.count; i++) {
-		struct http_field *f = &r->fields.items[i];
-		uint32_t credential = credential_store_find_placeholder(store, f->value, &at, &n);
-
-		if (credential == POLICY_NONE)
-			continue;
-		if (carries_keys(f) && ex->judgement.allowed && credential == ex->judgement.decision.credential)
-			f->dropped = true; /* the real one takes its place */
-		else
-			where = "a credential's placeholder was sent where it does not belong: in a header field";
-	}
-	if (credential_store_find_placeholder(store, r->target, &at, &n) != POLICY_NONE &&
-		!(ex->judgement.allowed && ex->judgement.decision.credential != POLICY_NONE))
-		where = "a credential's placeholder was sent where it does not belong: in the URL";
-	if (where)
-		record_finding(ex->proxy, ex->client, EVENT_FINDING_PLACEHOLDER_LEAK, ex->id, SLICE(""), where);
+	if (ex->client_body != HTTP_BODY_CHUNKED)
+		return SLICE("");
+	/* They lie in the upstream parser's own buffer, which nobody else reads any more. */
+	if (ex->masking)
+		ex->mask.found += mask_in_place(ex->mask.mask, (uint8_t *)(uintptr_t)trailers.p, trailers.n);
+	return filter_trailers(ex, trailers);
 }
 
 /* --- the response's head --- */
@@ -195,9 +187,36 @@ static void mask_fields(struct exchange *ex, struct http_response *r)
 	ex->mask.found += found;
 }
 
+enum coding { CODING_PLAIN, CODING_GZIP, CODING_OTHER };
+
+/* All Content-Encoding fields together: only nothing, or gzip once, can be read. */
+static enum coding coding_of(const struct http_fields *fields)
+{
+	enum coding coding = CODING_PLAIN;
+
+	for (size_t i = 0; i < fields->count; i++) {
+		struct slice value = fields->items[i].value;
+
+		if (fields->items[i].known != HTTP_CONTENT_ENCODING || value.n == 0 ||
+			slice_equals_ignoring_case(value, SLICE("identity")))
+			continue;
+		if (coding != CODING_PLAIN || (!slice_equals_ignoring_case(value, SLICE("gzip")) &&
+			!slice_equals_ignoring_case(value, SLICE("x-gzip"))))
+			return CODING_OTHER;
+		coding = CODING_GZIP;
+	}
+	return coding;
+}
+
+static bool has_no_content(const struct exchange *ex, const struct http_response *r)
+{
+	return ex->head_request || r->status == 304 || r->body == HTTP_BODY_NONE ||
+		(r->body == HTTP_BODY_LENGTH && r->content_length == 0);
+}
+
 int exchange_begin_masking(struct exchange *ex, struct http_response *r, enum event_cause *cause, const char **why)
 {
-	const struct http_field *coding = http_find(&r->fields, HTTP_CONTENT_ENCODING);
+	enum coding coding = coding_of(&r->fields);
 
 	*cause = EVENT_CAUSE_LIMIT;
 	*why = "no memory to read the response";
@@ -205,12 +224,9 @@ int exchange_begin_masking(struct exchange *ex, struct http_response *r, enum ev
 		return -1;
 	ex->masking = true;
 	mask_fields(ex, r);
-	if (!coding || coding->value.n == 0 || slice_equals_ignoring_case(coding->value, SLICE("identity")))
+	if (coding == CODING_PLAIN || has_no_content(ex, r))
 		return 0;
-	if (r->body == HTTP_BODY_NONE || ex->head_request)
-		return 0;
-	if (!slice_equals_ignoring_case(coding->value, SLICE("gzip")) &&
-		!slice_equals_ignoring_case(coding->value, SLICE("x-gzip"))) {
+	if (coding == CODING_OTHER) {
 		*cause = EVENT_CAUSE_UNREADABLE;
 		*why = "the upstream's response is in a content coding that cannot be searched for the credential";
 		return -1;
@@ -241,9 +257,11 @@ void exchange_pass_interim(struct exchange *ex, struct http_response *r)
 {
 	http_drop_hop_by_hop(&r->fields);
 	r->body = HTTP_BODY_NONE;
-	if (ex->credential)
+	if (ex->credential) { /* nothing of the upstream's own words */
 		for (size_t i = 0; i < r->fields.count; i++)
 			r->fields.items[i].dropped = true;
+		r->reason = http_reason(r->status);
+	}
 	ex->ops->response_head(ex, r, SLICE(""));
 }
 
@@ -255,13 +273,13 @@ bool exchange_upgrade(struct exchange *ex, struct http_response *r)
 
 	if (!ex->request.wants_websocket || !upgrade ||
 		!slice_equals_ignoring_case(upgrade->value, SLICE("websocket"))) {
-		exchange_upstream_failed(ex, EVENT_CAUSE_UPSTREAM, "the upstream switched protocols without being asked");
+		exchange_fail(ex, EVENT_CAUSE_UPSTREAM, "the upstream switched protocols without being asked");
 		return false;
 	}
 	if (ex->credential) {
 		http_drop(&r->fields, SLICE("content-encoding"));
 		if (exchange_begin_masking(ex, r, &cause, &why) < 0) {
-			exchange_upstream_failed(ex, cause, why);
+			exchange_fail(ex, cause, why);
 			return false;
 		}
 	}
@@ -322,16 +340,51 @@ static size_t unpack_some(struct exchange *ex, const uint8_t *p, size_t n)
 		ex->unpack_more = plain->len >= UNPACK_STEP;
 		mask_and_send(ex, buf_bytes(plain), plain->len);
 		total += used;
-		if (used == 0 && plain->len == 0)
-			break;
+		if (used == 0 && plain->len == 0 && total < n)
+			ex->damaged = true; /* it would never go on */
 	}
 	return total;
+}
+
+/* What is kept back as the possible beginning of a value goes out: no value goes on from here. */
+static int flush_mask(struct exchange *ex)
+{
+	struct buf *text = &ex->proxy->text;
+
+	buf_consume(text, text->len);
+	if (mask_stream_end(&ex->mask, text) < 0)
+		return -EBADMSG;
+	send_body(ex, buf_bytes(text), text->len);
+	return 0;
+}
+
+/* A frame is a whole: nothing of it waits for the next one, and what stands between two contents is left alone. */
+static void mask_frames(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	while (n && !ex->damaged) {
+		bool content;
+		size_t run = websocket_next(&ex->frames_in, p, n, &content);
+
+		if (content)
+			mask_and_send(ex, p, run);
+		else
+			send_body(ex, p, run);
+		if (websocket_is_between(&ex->frames_in) && flush_mask(ex) < 0)
+			ex->damaged = true;
+		p += run;
+		n -= run;
+	}
 }
 
 void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	size_t used;
 
+	if (ex->state == EXCHANGE_UPGRADED && ex->masking) {
+		mask_frames(ex, p, n);
+		return;
+	}
+	ex->packed_any = true;
 	if (!ex->unpack) {
 		mask_and_send(ex, p, n);
 		return;
@@ -351,15 +404,8 @@ bool exchange_unpack_more(struct exchange *ex)
 
 int exchange_flush_body(struct exchange *ex)
 {
-	struct buf *text = &ex->proxy->text;
-
-	if (ex->damaged || (ex->unpack && !unpack_complete(ex->unpack)))
+	/* An empty body is no gzip stream, and yet some servers send one and call it so. */
+	if (ex->damaged || (ex->unpack && ex->packed_any && !unpack_complete(ex->unpack)))
 		return -EBADMSG;
-	if (!ex->masking)
-		return 0;
-	buf_consume(text, text->len);
-	if (mask_stream_end(&ex->mask, text) < 0)
-		return -EBADMSG;
-	send_body(ex, buf_bytes(text), text->len);
-	return 0;
+	return ex->masking ? flush_mask(ex) : 0;
 }

@@ -192,11 +192,11 @@ static void ended(struct upstream *u, enum link_status status)
 {
 	struct exchange *ex = u->exchange;
 
-	if (u->raw) {
+	if (u->raw && status == LINK_EOF) {
 		exchange_response_end(ex, SLICE(""));
 		return;
 	}
-	if (status == LINK_EOF && u->http1.head_done && !u->link.truncated && http1_end(&u->http1) == HTTP1_DONE) {
+	if (!u->raw && status == LINK_EOF && u->http1.head_done && !u->link.truncated && http1_end(&u->http1) == HTTP1_DONE) {
 		u->response.keep_alive = false;
 		exchange_response_end(ex, SLICE(""));
 		return;
@@ -224,15 +224,16 @@ static void read_response(struct upstream *u)
 		}
 		wait_for(u, u->raw ? WAIT_POOLED : WAIT_RESPONSE);
 		if (!take(u, proxy->plain, n))
-			return;
+			break;
 		moved += n;
 		if (moved >= LINK_TURN_BYTES) {
 			loop_task_queue(proxy->config.loop, &u->go_on);
 			return;
 		}
 	}
+	/* All of the response is here, or there is no room for more: the client's turn, its deadline counts now. */
 	if (u->state == UPSTREAM_BUSY && u->exchange)
-		loop_deadline_clear(&u->deadline); /* the client's turn: its deadline counts now */
+		loop_deadline_clear(&u->deadline);
 }
 
 static void on_event(struct link *link)
@@ -267,8 +268,10 @@ static void on_go_on(struct loop_task *task)
 
 void upstream_touch(struct upstream *u)
 {
-	if (u->state == UPSTREAM_BUSY)
-		wait_for(u, u->raw ? WAIT_POOLED : WAIT_RESPONSE);
+	if (u->state != UPSTREAM_BUSY)
+		return;
+	u->sent_seen = u->link.sent;
+	wait_for(u, u->raw ? WAIT_POOLED : WAIT_RESPONSE);
 }
 
 void upstream_resume(struct upstream *u)
@@ -356,6 +359,12 @@ void upstream_on_deadline(struct upstream *u, enum proxy_wait wait)
 {
 	if (u->state == UPSTREAM_IDLE || !u->exchange) {
 		upstream_close(u);
+		return;
+	}
+	/* It still takes the request, however slowly. */
+	if (u->state == UPSTREAM_BUSY && link_unsent(&u->link) && u->link.sent != u->sent_seen) {
+		u->sent_seen = u->link.sent;
+		wait_for(u, wait);
 		return;
 	}
 	failed(u, EVENT_CAUSE_TIMEOUT,

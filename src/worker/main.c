@@ -5,6 +5,7 @@
  * sends.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,6 +125,7 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		die(EXIT_FAILED, "this program is started by vethguardd and takes no arguments");
 	receive_start(&w);
+	signal(SIGPIPE, SIG_IGN); /* splice(2) to a socket whose peer is gone raises it */
 	log_open("vethguard-worker", (enum log_level)w.start.log_level);
 	tls_library_init();
 	w.loop = loop_new();
