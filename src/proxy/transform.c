@@ -27,14 +27,45 @@ int exchange_send_plain(struct exchange *ex)
 	return r;
 }
 
-/* Only codings that can be unpacked here. A part of a gzip stream cannot, so a range is asked for as it is. */
-static void limit_codings(struct http_fields *fields)
+/* Only codings that can be unpacked here, and the whole response: asked for in parts, an echo of the credential could be
+ * fetched in pieces none of which holds it. A server may always answer a range with the whole (RFC 9110 section 14.2). */
+static void limit_response(struct http_fields *fields)
 {
 	const struct http_field *accepted = http_find(fields, HTTP_ACCEPT_ENCODING);
-	bool gzip = accepted && http_list_has(accepted->value, SLICE("gzip")) && !http_find(fields, HTTP_RANGE);
+	bool gzip = accepted && http_list_has(accepted->value, SLICE("gzip"));
 
+	http_drop(fields, SLICE("range"));
+	http_drop(fields, SLICE("if-range"));
 	http_drop(fields, SLICE("accept-encoding"));
 	http_add(fields, SLICE("Accept-Encoding"), gzip ? SLICE("gzip") : SLICE("identity"));
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Is this parameter ("name=value") of that name, in whatever spelling? An upstream decodes before it compares. */
+static bool parameter_is(struct slice pair, struct slice name)
+{
+	size_t at = 0, i = 0;
+
+	while (at < pair.n && pair.p[at] != '=') {
+		char c = pair.p[at++];
+
+		if (c == '%' && pair.n - at >= 2 && hex_digit(pair.p[at]) >= 0 && hex_digit(pair.p[at + 1]) >= 0) {
+			c = (char)(hex_digit(pair.p[at]) << 4 | hex_digit(pair.p[at + 1]));
+			at += 2;
+		} else if (c == '+') {
+			c = ' ';
+		}
+		if (i == name.n || name.p[i++] != c)
+			return false;
+	}
+	return i == name.n;
 }
 
 /* The sandbox's query without the injected parameter, then that parameter. out holds the credential. */
@@ -47,10 +78,8 @@ static int inject_query(struct buf *out, const struct http_request *r, struct sl
 		ptrdiff_t amp = slice_find_byte(rest, '&');
 		size_t n = amp < 0 ? rest.n : (size_t)amp;
 		struct slice pair = slice_of(rest.p, n);
-		bool same = pair.n >= name.n && memcmp(pair.p, name.p, name.n) == 0 &&
-			(pair.n == name.n || pair.p[name.n] == '=');
 
-		if (!same && pair.n) {
+		if (pair.n && !parameter_is(pair, name)) {
 			e = buf_append_slice(out, pair);
 			if (e == 0)
 				e = buf_append_slice(out, SLICE("&"));
@@ -84,7 +113,7 @@ int exchange_send_with_credential(struct exchange *ex)
 
 	policy_credential(proxy->config.policy, ex->judgement.decision.credential, &spec);
 	http_drop_hop_by_hop(&r->fields);
-	limit_codings(&r->fields);
+	limit_response(&r->fields);
 	if (r->wants_websocket) /* deflated frames could not be read */
 		http_drop(&r->fields, SLICE("sec-websocket-extensions"));
 	if (spec.inject == POLICY_INJECT_QUERY) {
