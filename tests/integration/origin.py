@@ -206,7 +206,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(gzip.compress(self.forms(secret)), Content_Encoding="gzip")
         elif path == "/forms-bytes":
             self.begin_chunked()
-            for i in self.forms(secret)[:400]:
+            for i in self.forms(secret):
                 self.chunk(bytes([i]))
             self.wfile.write(b"0\r\nX-Sum: " + secret.encode() + b"\r\n\r\n")
         elif path == "/reflect-error":

@@ -1,0 +1,456 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the policy says is what happens: schemes, methods, paths however written, addresses behind names, observing."""
+import json
+import socket
+import time
+
+import support
+from support import DNS, FINDING, HTTP, NETWORK, Case, policy
+
+
+class Box(Case):
+    RULES = ""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.box = support.Sandbox(cls.RULES)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.box.close()
+
+    def py(self, code, box=None, **kw):
+        done = (box or self.box).py(code, **kw)
+        self.assertEqual(done.status, 0, done)
+        return done.out
+
+    def status(self, method, path, host="api.lab.test"):
+        """The status of one request whose target is sent byte for byte."""
+        return int(self.py(f"s = tls({host!r}); s.sendall(request({method!r}, {path!r}, {host!r})); print(Reader(s).response({method!r})[0])"))
+
+
+class Rules(Box):
+    RULES = policy("{to: 'https://api.lab.test', methods: [GET, HEAD], paths: [/repos/acme/**, /user, /one/*/end]}",
+                   "{to: 'https://api.lab.test', methods: [POST], paths: [/repos/acme/*/pulls]}",
+                   "{to: 'https://www.lab.test'}", "{to: 'group:two'}", "{to: 'https://git.lab.test:8443'}",
+                   deny=("{to: 'https://api.lab.test', methods: [GET], paths: [/repos/acme/secret/**], reason: Not this one.}",
+                         "{to: 'https://www.lab.test', methods: [DELETE]}"),
+                   more="groups:\n  two: ['https://deb.lab.test', 'http://plain.lab.test']\n")
+
+    def allowed(self, method, *paths, host="api.lab.test"):
+        for path in paths:
+            with self.subTest(path=path):
+                self.assertNotIn(self.status(method, path, host), (400, 403))
+
+    def denied(self, method, *paths, host="api.lab.test", also=(400,)):
+        for path in paths:
+            with self.subTest(path=path):
+                at = self._seen_size()
+                self.assertIn(self.status(method, path, host), (403, *also))
+                self.seen_at = at
+                self.assertEqual(self.seen("http"), [])
+
+    def test_allowed(self):
+        self.allowed("GET", "/repos/acme/x", "/repos/acme/x/y/z", "/user", "/user?a=b", "/one/two/end")
+        self.allowed("HEAD", "/user")
+        self.allowed("POST", "/repos/acme/x/pulls")
+
+    def test_denied_methods(self):
+        for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "get", "GETX", "FOO"):
+            self.denied(method, "/user", also=(400, 405, 501))
+
+    def test_denied_paths(self):
+        self.denied("GET", "/", "/users", "/user/", "/user/x", "/USER", "/repos/acmex", "/repos/acme2/x", "/repos", "/one/end",
+                    "/one/a/b/end", "/one//end")
+        self.denied("POST", "/repos/acme/pulls", "/repos/acme/x/y/pulls", "/repos/acme/x/pulls/1")
+
+    def test_dot_segments(self):
+        self.denied("GET", "/repos/acme/../other", "/repos/acme/%2e%2e/other", "/repos/acme/.%2E/other", "/repos/acme/x/../../other",
+                    "/repos/acme/%2e%2e%2fother", "/user/../admin", "/repos/acme/..;/other", "/repos/acme/..%3b/other",
+                    "/repos/acme/..%00/other", "/repos/acme/\\..\\other", "/repos/acme/..%5cother",
+                    "/..", "/../../etc/passwd", also=(400, 200))
+        for row in self.seen("http"):
+            self.fail(f"reached the origin: {row['path']}")
+
+    def test_what_reaches_the_origin_is_what_was_judged(self):
+        """Every spelling either is refused or arrives in one canonical form that the policy allows."""
+        for path in ("/repos/acme/./x", "/repos/acme/%2e/x", "/repos/acme//x", "//repos/acme/x", "/repos/acme/%78", "/repos/%61cme/x",
+                     "/repos/acme/a%2Fb", "/repos/acme/a%2fb", "/repos/acme/a;v=1/b", "/repos/acme/%7Ex", "/repos/acme/x%20y",
+                     "/repos/acme/%C3%A9", "/repos/acme/x/", "/repos/acme/a+b", "/repos/acme/a%2Bb", "/repos/acme/a/../b",
+                     "/repos/x/../acme/b", "/repos/acme/..%2f..%2fother", "/repos/acme/%2e%2e/acme/x", "/repos/acme/a%5Cb",
+                     "/repos/acme/%2E%2E/%2E%2E/user", "/repos/acme/a?x=/../../b", "/repos/acme/a?x=%2e%2e"):
+            with self.subTest(path=path):
+                at = self._seen_size()
+                status = self.status("GET", path)
+                self.seen_at = at
+                rows = self.seen("http")
+                if status == 200:
+                    sent = rows[0]["path"].split("?")[0]
+                    self.assertTrue(sent.startswith("/repos/acme/") or sent == "/user", sent)
+                    self.assertFalse({".", ".."} & {x.split(";")[0] for x in sent.split("/")}, sent)
+                    for bad in ("%2e", "\\", "%00", "%61", "%78"):
+                        self.assertNotIn(bad, sent.lower())
+                else:
+                    self.assertIn(status, (400, 403))
+                    self.assertEqual(rows, [])
+
+    def test_deny_beats_allow(self):
+        self.denied("GET", "/repos/acme/secret/x", "/repos/acme/secret/", "/repos/acme/x/../secret/y", "/repos/acme/%73ecret/x",
+                    "/repos/acme//secret/x", "/repos/acme/./secret/x", "/repos/acme/secret%2fx", "/repos/acme/SECRET/../secret/x")
+        self.denied("DELETE", "/anything", host="www.lab.test")
+        self.allowed("GET", "/anything", host="www.lab.test")
+
+    def test_reason_is_told(self):
+        out = json.loads(self.py("answered(*fetch('api.lab.test', '/repos/acme/secret/x'))"))
+        body = json.loads(out["body"])
+        self.assertEqual((body["reason"], body["rule"]), ("Not this one.", "deny[0]"))
+        event = self.assert_denied(self.box, body)
+        self.assertEqual(event["firewall_rule"]["name"], "deny[0]")
+
+    def test_group(self):
+        self.allowed("GET", "/x", host="deb.lab.test")
+        self.assertIn("200", self.py("print(fetch('plain.lab.test', '/', port=80, plain=True)[0])"))
+        self.assertIn("403", self.py("print(fetch('deb.lab.test', '/', port=80, plain=True)[0])"))
+
+    def test_ports(self):
+        self.assertIn("200", self.py("print(fetch('git.lab.test', '/', port=8443)[0])"))
+        self.assertIn("403", self.py("print(fetch('git.lab.test', '/')[0])"))
+        self.assertIn("403", self.py("print(fetch('api.lab.test', '/user', port=8443)[0])"))
+
+    def test_scheme(self):
+        self.assertIn("403", self.py("print(fetch('api.lab.test', '/user', port=80, plain=True)[0])"))
+
+    def test_denied_port_without_protocol(self):
+        """Not HTTP, no rule: an end at once, and an event."""
+        out = self.py("t = time.monotonic()\ntry:\n s = connect('tcp.lab.test', 2222, timeout=15); s.sendall(b'SSH-2.0-x\\r\\n'); print(s.recv(10))\nexcept OSError as e: print('ended', type(e).__name__)\nprint(time.monotonic() - t < 12)")
+        self.assertNotIn("banner", out)
+        self.assertIn("True", out)
+        self.assertEqual(self.seen("tcp"), [])
+        self.assertIsNotNone(self.box.event(NETWORK, **{"dst_endpoint.port": 2222}))
+
+
+class Passthrough(Box):
+    RULES = policy("{to: 'https://pass.lab.test', tls: passthrough}", "{to: 'https://*.wild.lab.test', tls: passthrough}",
+                   "https://api.lab.test")
+
+    def issuer(self, host):
+        done = self.box.sh(f"openssl s_client -connect {host}:443 -servername {host} </dev/null 2>/dev/null | openssl x509 -noout -issuer")
+        return done.out
+
+    def test_certificate_is_the_origins(self):
+        self.assertIn("vethguard test CA", self.issuer("pass.lab.test"))
+        self.assertNotIn("vethguard test CA", self.issuer("api.lab.test"))
+
+    def test_end_to_end(self):
+        out = self.py("x = ssl.create_default_context(cafile=%r)\nt = x.wrap_socket(connect('pass.lab.test'), server_hostname='pass.lab.test')\n"
+                      "t.sendall(request('GET', '/end', 'pass.lab.test')); print(Reader(t).response()[0])" % support.LAB.path("ca.pem"))
+        self.assertEqual(out, "200\n")
+        event = self.box.event(NETWORK, **{"dst_endpoint.hostname": "pass.lab.test"})
+        self.assertIsNotNone(event)
+
+    def test_bulk(self):
+        done = self.box.sh("curl -sSk https://pass.lab.test/bytes/100000000 | wc -c")
+        self.assertEqual(done.out.strip(), "100000000", done)
+
+    def test_wildcard(self):
+        self.assertIn("vethguard test CA", self.issuer("a.wild.lab.test"))
+
+    def test_upload(self):
+        done = self.box.sh("head -c 30000000 /dev/zero | curl -sSk -H Expect: -T - https://pass.lab.test/up")
+        self.assertEqual(done.json()["body"], 30000000, done)
+
+    def test_denied_sni(self):
+        """The dialled name is allowed to pass, the SNI names another host."""
+        out = self.py("try:\n t = tls('pass.lab.test', sni='evil.lab.test', verify=False); t.sendall(request('GET', '/', 'evil.lab.test')); print(Reader(t).response()[0])\nexcept (OSError, EOFError): print('closed')")
+        self.assertIn(out, ("closed\n", "403\n", "421\n"))
+        self.assertEqual(self.seen("http") + self.seen("evil"), [])
+
+    def test_sni_of_a_name_that_is_opened(self):
+        out = self.py("try:\n t = tls('pass.lab.test', sni='api.lab.test', verify=False); t.sendall(request('GET', '/', 'api.lab.test')); print(Reader(t).response()[0])\nexcept (OSError, EOFError): print('closed')")
+        self.assertIn(out, ("closed\n", "403\n", "421\n"))
+        self.assertEqual(self.seen("http"), [])
+
+    def test_name_that_is_opened_with_passing_sni(self):
+        out = self.py("try:\n t = tls('api.lab.test', sni='pass.lab.test', verify=False); t.sendall(request('GET', '/', 'api.lab.test')); print(Reader(t).response()[0])\nexcept (OSError, EOFError): print('closed')")
+        self.assertIn(out, ("closed\n", "403\n", "421\n"))
+        self.assertEqual(self.seen("http"), [])
+
+    def test_no_tls_at_all(self):
+        out = self.py("try:\n s = connect('pass.lab.test'); s.sendall(b'not tls at all\\r\\n\\r\\n'); s.settimeout(12); d = s.recv(100); print(d[:30])\nexcept OSError: print('closed')")
+        self.assertNotIn("b'HTTP/1.1 200", out)
+        self.assertEqual(self.seen("http"), [])
+
+    def test_plain_http_on_443(self):
+        out = self.py("try:\n s = connect('pass.lab.test'); s.sendall(request('GET', '/plain443', 'pass.lab.test')); print(Reader(s).response()[0])\nexcept (OSError, EOFError): print('closed')")
+        self.assertIn(out, ("closed\n", "403\n", "400\n"))
+        self.assertEqual(self.seen("http"), [])
+
+
+class Streams(Box):
+    RULES = policy("tcp://tcp.lab.test:2222", "https://api.lab.test")
+
+    def test_banner_first(self):
+        out = self.py("s = connect('tcp.lab.test', 2222); print(s.recv(100)); s.sendall(b'ping'); print(s.recv(100))")
+        self.assertEqual(out, "b'banner 1.0\\r\\n'\nb'ping'\n")
+
+    def test_ipv6(self):
+        out = self.py("s = connect('tcp.lab.test', 2222, family=socket.AF_INET6); print(s.recv(100))")
+        self.assertEqual(out, "b'banner 1.0\\r\\n'\n")
+
+    def test_half_close(self):
+        out = self.py("s = connect('tcp.lab.test', 2222); s.recv(100); s.sendall(b'x' * 200000); s.shutdown(socket.SHUT_WR); print(len(read_all(s)))")
+        self.assertEqual(out, "200000\n")
+
+    def test_tls_inside_is_not_opened(self):
+        """A tcp:// rule is for bytes: also when they begin like TLS or HTTP."""
+        out = self.py("s = connect('tcp.lab.test', 2222); s.recv(100); s.sendall(request('GET', '/', 'evil.lab.test')); print(s.recv(100)[:5])")
+        self.assertEqual(out, "b'GET /'\n")
+
+    def test_other_port(self):
+        out = self.py("try:\n s = connect('tcp.lab.test', 2223, timeout=14); print(s.recv(10))\nexcept OSError as e: print('ended')")
+        self.assertIn(out, ("ended\n", "b''\n"))
+
+    def test_other_host(self):
+        out = self.py("try:\n s = connect('www.lab.test', 2222, timeout=14); print(s.recv(10))\nexcept OSError as e: print('ended')")
+        self.assertIn(out, ("ended\n", "b''\n"))
+        self.assertEqual(self.seen("tcp"), [])
+
+    def test_address_of_the_allowed_host(self):
+        """The rule names a name; its address alone is not it."""
+        out = self.py("try:\n s = socket.create_connection(('10.99.0.80', 2222), 14); print(s.recv(10))\nexcept OSError as e: print('ended')")
+        self.assertIn(out, ("ended\n", "b''\n"))
+
+    def test_event(self):
+        self.py("s = connect('tcp.lab.test', 2222); s.recv(100); s.sendall(b'12345'); s.recv(5); s.close()")
+        event = self.box.event(NETWORK, action_id=1, **{"traffic.bytes_out": 5})
+        self.assertIsNotNone(event)
+        self.assertEqual(event["dst_endpoint"]["hostname"], "tcp.lab.test")
+
+
+class Datagrams(Box):
+    RULES = policy("udp://udp.lab.test:1234")
+    ASK = "def ask(host, port, data, family=socket.AF_INET):\n a = socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM)[0][4]\n s = socket.socket(family, socket.SOCK_DGRAM); s.settimeout(1.5)\n s.connect(a); s.send(data)\n try: return s.recv(65536)\n except OSError as e: return type(e).__name__\n"
+
+    def test_v4_and_v6(self):
+        out = self.py(self.ASK + "print(ask('udp.lab.test', 1234, b'four'), ask('udp.lab.test', 1234, b'six', socket.AF_INET6))")
+        self.assertEqual(out, "b'echo:four' b'echo:six'\n")
+
+    def test_sizes(self):
+        out = self.py(self.ASK + "print([len(ask('udp.lab.test', 1234, b'x' * n)) for n in (0, 1, 512, 1400)])")
+        self.assertEqual(out, "[5, 6, 517, 1405]\n")
+
+    def test_other_port(self):
+        out = self.py(self.ASK + "print(ask('udp.lab.test', 1235, b'x'))")
+        self.assertNotIn("echo", out)
+        self.assertNotIn("TimeoutError", out)  # refused at once, not swallowed
+        self.assertEqual(self.seen("udp"), [])
+
+    def test_other_name(self):
+        out = self.py(self.ASK + "print(ask('www.lab.test', 1234, b'other name'))")
+        self.assertNotIn("echo", out)
+        self.assertEqual(self.seen("udp"), [])
+
+    def test_address(self):
+        out = self.py(self.ASK + "print(ask('10.99.0.80', 1234, b'by address'))")
+        self.assertNotIn("echo", out)
+        self.assertEqual(self.seen("udp"), [])
+
+    def test_idle_timeout_and_bound(self):
+        config = support.LAB.write("udp.yaml", support.LAB.config("limits: {udp_flows: 4}\ntimeouts: {udp_idle: 500ms}\n"))
+        box = self.sandbox(self.RULES, config=config)
+        out = self.py("a = socket.getaddrinfo('udp.lab.test', 1234, socket.AF_INET, socket.SOCK_DGRAM)[0][4]\nss = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(12)]\nn = 0\n"
+                      "for s in ss: s.settimeout(0.3); s.sendto(b'x', a)\nfor s in ss:\n try: n += bool(s.recv(100))\n except OSError: pass\nprint(n)\n"
+                      "time.sleep(1)\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(2); s.sendto(b'again', a); print(s.recv(100))", box)
+        first, second = out.splitlines()
+        self.assertLessEqual(int(first), 4)
+        self.assertGreaterEqual(int(first), 1)
+        self.assertEqual(second, "b'echo:again'")
+        self.assertIsNotNone(box.event(NETWORK, action_id=1, **{"dst_endpoint.port": 1234}), "a flow's end is an event")
+
+    def test_answer_from_elsewhere_is_dropped(self):
+        """Only the flow's own peer may answer: a stranger outside cannot reach the sandbox."""
+        out = self.py(self.ASK + "a = socket.getaddrinfo('udp.lab.test', 1234, socket.AF_INET, socket.SOCK_DGRAM)[0][4]\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(1); s.sendto(b'x', a); d, p = s.recvfrom(100); print(d, p == a)")
+        self.assertEqual(out, "b'echo:x' True\n")
+
+
+class Addresses(Box):
+    RULES = policy("https://loop.lab.test", "https://private.lab.test", "https://meta.lab.test", "https://own.lab.test",
+                   "https://own-public.lab.test", "http://meta.lab.test", "http://loop.lab.test", "tcp://loop.lab.test:22",
+                   "udp://private.lab.test:1234", "https://api.lab.test", "https://closed.lab.test:9", "https://nowhere.other.test",
+                   "{to: 'https://*.lab.test', paths: [/wild/**]}")
+
+    def refused(self, host, scheme="https"):
+        plain = ", port=80, plain=True" if scheme == "http" else ""
+        out = json.loads(self.py(f"answered(*fetch('{host}', '/latest/meta-data'{plain}))"))
+        body = json.loads(out["body"])
+        self.assertEqual(out["status"], 403, out)
+        self.assert_denied(self.box, body)
+        finding = self.box.event(FINDING, **{"finding_info.related_events": lambda v: bool(v) and any(x.get("uid") == body["event"] for x in v)})
+        self.assertIsNotNone(finding, "no finding: " + repr([e["message"] for e in self.box.events(FINDING)]))
+
+    def test_loopback(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 443))
+            s.listen()
+            s.settimeout(0.3)
+            self.refused("loop.lab.test")
+            self.assertRaises(TimeoutError, s.accept)
+
+    def test_loopback_plain(self):
+        self.refused("loop.lab.test", "http")
+
+    def test_private(self):
+        with support.Capture() as capture:
+            self.refused("private.lab.test")
+        self.assertFalse([f for f in capture.sent() if socket.inet_aton("192.168.7.7") in f])
+
+    def test_metadata(self):
+        with support.Capture() as capture:
+            self.refused("meta.lab.test")
+            self.refused("meta.lab.test", "http")
+        self.assertFalse([f for f in capture.sent() if socket.inet_aton("169.254.169.254") in f])
+
+    def own(self, host, address):
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            s.bind((address, 443))
+            s.listen()
+            s.settimeout(0.3)
+            try:
+                self.refused(host)
+            finally:
+                self.assertRaises(TimeoutError, s.accept)
+
+    def test_own_address(self):
+        """An address of the host itself, within a permitted private range."""
+        self.own("own.lab.test", "10.99.0.1")
+
+    def test_own_public_address(self):
+        """Not private at all, and still the host's own."""
+        self.own("own-public.lab.test", "11.22.33.44")
+
+    def test_streams_and_datagrams_too(self):
+        out = self.py("try:\n s = connect('loop.lab.test', 22, timeout=5); print(s.recv(10))\nexcept OSError: print('ended')")
+        self.assertIn(out, ("ended\n", "b''\n"))
+        with support.Capture() as capture:
+            self.py("a = socket.getaddrinfo('private.lab.test', 1234, socket.AF_INET, socket.SOCK_DGRAM)[0][4]; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b'x', a); time.sleep(0.3)")
+        self.assertFalse([f for f in capture.sent() if socket.inet_aton("192.168.7.7") in f])
+
+    def test_wildcard_does_not_open_them(self):
+        for host in ("private.lab.test", "meta.lab.test"):
+            with self.subTest(host=host):
+                out = json.loads(self.py(f"answered(*fetch('{host}', '/wild/x'))"))
+                self.assertEqual(out["status"], 403)
+
+    def test_rule_that_names_the_address(self):
+        """Private addresses a rule names are reachable; only those, on that port."""
+        config = support.LAB.write("nopermit.yaml", support.LAB.config().replace("permit:", "#"))
+        box = self.sandbox(policy("https://10.99.0.80", "http://10.99.0.64/28"), config=config)
+        self.assertIn("200", self.py("print(fetch('10.99.0.80', '/by-address')[0])", box))
+        self.assertIn("403", self.py("print(fetch('10.99.0.66', '/', verify=False)[0])", box))
+        self.assertIn("403", self.py("print(fetch('api.lab.test', '/')[0])", box))
+
+    def test_nothing_listens(self):
+        out = json.loads(self.py("answered(*fetch('closed.lab.test', '/', port=9))"))
+        self.assertEqual(out["status"], 502)
+
+    def test_name_does_not_exist(self):
+        out = json.loads(self.py("answered(*fetch('nowhere.other.test', '/'))"))
+        self.assertEqual(out["status"], 502)
+        self.assertIn("resolve", out["body"])
+
+
+class Observe(Box):
+    RULES = policy("{to: 'https://api.lab.test', methods: [GET], credential: api}", "http://loop.lab.test", deny=("{to: 'https://git.lab.test'}",),
+                   more="mode: observe\n", credentials="PLACE")
+
+    @classmethod
+    def setUpClass(cls):
+        cls.box = support.Sandbox(cls.RULES.replace("PLACE", support.file_credential()))
+
+    def test_would_be_denials_pass_and_are_logged(self):
+        self.assertIn("200", self.py("print(fetch('www.lab.test', '/observed', 'POST', body=b'', fields=('Content-Length: 0',))[0])"))
+        event = self.box.event(HTTP, **{"http_request.url.path": "/observed"})
+        self.assertEqual(event["action_id"], 3, event)
+
+    def test_deny_rules_too(self):
+        self.assertIn("200", self.py("print(fetch('git.lab.test', '/observed-deny')[0])"))
+
+    def test_credential_stays_bound(self):
+        self.py("fetch('www.lab.test', '/ob')\nfetch('api.lab.test', '/ob', 'DELETE')")
+        self.assertEqual([h for r in self.seen("http", path="/ob", method="GET") for h in r["headers"] if h[0] == "Authorization"], [])
+        for row in self.seen("http", path="/ob", method="DELETE"):
+            self.assertIsNone(support.holds_secret(json.dumps(row)), "a denied request carried the credential")
+
+    def test_floor_stays(self):
+        for host in ("loop.lab.test", "meta.lab.test", "private.lab.test"):
+            with self.subTest(host=host):
+                out = json.loads(self.py(f"answered(*fetch('{host}', '/', port=80, plain=True))"))
+                self.assertEqual(out["status"], 403)
+
+    def test_names_that_do_not_agree_stay_refused(self):
+        out = self.py("try:\n t = tls('api.lab.test'); t.sendall(request('GET', '/o', 'www.lab.test')); print(Reader(t).response()[0])\nexcept OSError: print('closed')")
+        self.assertIn(out, ("403\n", "421\n", "closed\n"))
+
+    def test_raw_packets_stay_dropped(self):
+        with support.Capture() as capture:
+            self.box.sh("ping -c1 -W1 10.99.0.80; ping -6 -c1 -W1 fd99::80; true")
+        self.assertEqual([f for f in capture.sent() if f[23:24] == b"\x01" or f[20:21] == b"\x3a"], [])
+
+    def test_option(self):
+        box = self.sandbox(policy("https://api.lab.test"), options=["--observe"])
+        self.assertIn("200", self.py("print(fetch('www.lab.test', '/by-option')[0])", box))
+
+
+class Names(Box):
+    """The responder answers by itself; nothing is forwarded before the policy allows the destination."""
+    RULES = policy("https://api.lab.test", "https://*.wild.lab.test")
+
+    def test_query_reaches_nobody(self):
+        self.py("for n in ('evil.lab.test', 'x.evil.lab.test', 'www.lab.test', 'api.lab.test'): print(dns_query(n)[0])")
+        self.assertEqual(self.seen("dns"), [])
+
+    def test_denied_name_gets_an_address(self):
+        out = self.py("r = dns_query('evil.lab.test'); print(r[0], socket.inet_ntoa(r[1][0]))")
+        self.assertRegex(out, r"^0 198\.1[89]\.")
+
+    def test_stable(self):
+        out = self.py("print(len({dns_query('evil.lab.test')[1][0] for _ in range(10)}), len({dns_query(f'n{i}.lab.test')[1][0] for i in range(10)}))")
+        self.assertEqual(out, "1 10\n")
+
+    def test_other_types_have_no_data(self):
+        out = self.py("print([dns_query('api.lab.test', t)[:2] for t in (2, 5, 6, 12, 15, 16, 33, 64, 65, 99, 257)])")
+        self.assertEqual(out, str([(0, [])] * 11) + "\n")
+
+    def test_hostile_queries(self):
+        out = self.py("print([x and x[0] for x in (dns_query('api.lab.test', 252), dns_query('api.lab.test', 255), dns_query('x', 1, qclass=3), dns_query('a' * 63 + '.lab.test'), dns_query(b'\\xff\\x00\\x1b[31m.lab.test'), dns_query('.'.join(['a' * 60] * 4)), dns_query(''))])")
+        self.assertEqual(self.seen("dns"), [], out)
+
+    def test_over_tcp_and_any_server(self):
+        out = self.py("print(dns_query('api.lab.test', tcp=True)[0], dns_query('api.lab.test', server='8.8.8.8')[0], dns_query('api.lab.test', server='2001:4860:4860::8888')[0], dns_query('api.lab.test', server='10.99.0.53', tcp=True)[0])")
+        self.assertEqual(out, "0 0 0 0\n")
+        self.assertEqual(self.seen("dns"), [])
+
+    def test_resolved_only_when_allowed(self):
+        self.py("fetch('api.lab.test', '/')\nfetch('evil.lab.test', '/')")
+        names = {r["name"] for r in self.seen("dns")}
+        self.assertIn("api.lab.test", names)
+        self.assertNotIn("evil.lab.test", names)
+
+    def test_denied_label_under_an_allowed_wildcard(self):
+        """Data in labels of an allowed wildcard would be a tunnel: it is resolved only for a request, and noticed."""
+        self.py("import binascii\nfor i in range(60): dns_query(binascii.hexlify(os.urandom(30)).decode() + '.wild.lab.test')")
+        self.assertEqual(self.seen("dns"), [])
+
+    def test_events(self):
+        self.py("dns_query('events.lab.test', 28)")
+        event = self.box.event(DNS, **{"query.hostname": "events.lab.test"})
+        self.assertEqual((event["query"]["type"], event["action_id"]), ("AAAA", 2))
+
+    def test_silent_resolver(self):
+        config = support.LAB.write("silent.yaml", support.LAB.config("timeouts: {resolve: 1s}\n"))
+        box = self.sandbox(policy("https://silent.lab.test"), config=config)
+        began = time.monotonic()
+        out = json.loads(self.py("answered(*fetch('silent.lab.test', '/'))", box))
+        self.assertIn(out["status"], (502, 504))
+        self.assertLess(time.monotonic() - began, 6 * support.SLOW)
