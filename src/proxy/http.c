@@ -17,7 +17,6 @@ static const struct slice http_field_names[] = {
 	NAME(HTTP_PROXY_AUTHENTICATE, "proxy-authenticate"),
 	NAME(HTTP_PROXY_AUTHORIZATION, "proxy-authorization"),
 	NAME(HTTP_PROXY_CONNECTION, "proxy-connection"),
-	NAME(HTTP_RANGE, "range"),
 	NAME(HTTP_SEC_WEBSOCKET_EXTENSIONS, "sec-websocket-extensions"),
 	NAME(HTTP_TE, "te"),
 	NAME(HTTP_TRAILER, "trailer"),
