@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -27,6 +28,7 @@
 #include "supervisor/sources.h"
 
 #define PIPE_BYTES (2 * SECRET_MAX)
+#define LOOK_MS 200 /* how often the pipe is looked at: a program that writes too much would wait for ever */
 #define TIMEOUT_MS_MAX 600000
 #define PATH_OF_PROGRAMS "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define FIRST_OTHER_FD 3
@@ -38,7 +40,8 @@ struct source_run {
 	pid_t pid;
 	int pidfd, output;
 	uint32_t timeout_ms;
-	bool late;
+	int64_t deadline_ms;
+	bool late, too_much;
 	struct loop_io exit;
 	struct loop_timer timer;
 	char name[POLICY_NAME_MAX + 1]; /* of the program, for messages */
@@ -120,10 +123,13 @@ static void child(struct sources *sources, char **argv, int output, pid_t parent
 
 static void explain(const struct source_run *run, const siginfo_t *end, char out[SOURCE_ERROR_MAX])
 {
-	if (run->late)
+	if (run->too_much)
 		snprintf(out, SOURCE_ERROR_MAX,
-		        "%s had not ended after %u ms (or wrote more than %d bytes) and was killed",
-		        run->name, run->timeout_ms, PIPE_BYTES);
+		        "%s wrote more than the %d bytes that a credential may have and was killed",
+		        run->name, SECRET_MAX);
+	else if (run->late)
+		snprintf(out, SOURCE_ERROR_MAX, "%s had not ended after %u ms and was killed",
+		        run->name, run->timeout_ms);
 	else if (end->si_code != CLD_EXITED)
 		snprintf(out, SOURCE_ERROR_MAX, "%s was killed by signal %d", run->name,
 		        end->si_status);
@@ -158,7 +164,7 @@ static void on_exit_ready(struct loop_io *io, unsigned events)
 	kill_group(run);
 	waitid(P_PIDFD, (id_t)run->pidfd, &end, WEXITED);
 	run->pid = 0;
-	if (!run->late && end.si_code == CLD_EXITED && end.si_status == 0) {
+	if (!run->late && !run->too_much && end.si_code == CLD_EXITED && end.si_status == 0) {
 		output = run->output;
 		run->output = -1;
 	} else {
@@ -167,12 +173,26 @@ static void on_exit_ready(struct loop_io *io, unsigned events)
 	sources_run_ended(run->sources, run->index, run->id, output, output < 0 ? text : NULL);
 }
 
-static void on_late(struct loop_timer *timer)
+static void look_again(struct source_run *run, int64_t now_ms)
+{
+	int64_t left = run->deadline_ms - now_ms;
+
+	loop_timer_set(&run->timer, left < LOOK_MS ? left : LOOK_MS);
+}
+
+/* How much waits in the pipe is no secret; no byte of it is read. */
+static void on_look(struct loop_timer *timer)
 {
 	struct source_run *run = container_of(timer, struct source_run, timer);
+	int64_t now_ms = loop_now_ms(timer->loop);
+	int waiting = 0;
 
-	run->late = true;
-	kill_group(run);
+	run->late = now_ms >= run->deadline_ms;
+	run->too_much = ioctl(run->output, FIONREAD, &waiting) == 0 && waiting >= SECRET_MAX;
+	if (run->late || run->too_much)
+		kill_group(run);
+	else
+		look_again(run, now_ms);
 }
 
 void source_run_free(struct source_run *run)
@@ -229,9 +249,13 @@ static int watch(struct source_run *run, struct loop *loop)
 	int error = loop_io_open_level(loop, &run->exit, run->pidfd, LOOP_READ, on_exit_ready);
 
 	if (!error)
-		error = loop_timer_open(loop, &run->timer, on_late);
-	if (!error)
-		loop_timer_set(&run->timer, run->timeout_ms);
+		error = loop_timer_open(loop, &run->timer, on_look);
+	if (!error) {
+		int64_t now_ms = loop_now_ms(loop);
+
+		run->deadline_ms = now_ms + run->timeout_ms;
+		look_again(run, now_ms);
+	}
 	return error;
 }
 
