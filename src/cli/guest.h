@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guest: the guarded command and the small init above it. The parent's side is guest.c; guest_init.c
- * is PID 1 of the sandbox; both talk over a pair of their own in struct guest_message.
+ * guest: the guarded command and the small init above it. The parent's side is guest.c;
+ * guest_init.c is PID 1 of the sandbox; both talk over a pair of their own in struct guest_message.
  */
 #ifndef VETHGUARD_CLI_GUEST_H
 #define VETHGUARD_CLI_GUEST_H
