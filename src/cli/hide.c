@@ -59,6 +59,13 @@ static const char *const known[] = {
         "/run/cups",
         "/run/tailscale",
         "/run/acpid.socket",
+        /* what daemons outside pick up and act on: mail that they send, jobs that they start */
+        "/var/spool",
+        "/var/qmail/queue",
+        "/run/initctl",
+        "/dev/initctl",
+        /* queues of the outer IPC namespace; the sandbox's own need no directory */
+        "/dev/mqueue",
         /* the display: whoever may use it types into other windows */
         "/tmp/.X11-unix",
         "/tmp/.ICE-unix",

@@ -84,6 +84,19 @@ static int refuse_typing(scmp_filter_ctx filter)
 	return rc;
 }
 
+/* Keys are no part of any namespace the sandbox has: request_key(2) makes the kernel start
+ * /sbin/request-key outside, which for a key of type dns_resolver sends a query of the caller's
+ * choice; and the session's keyring holds tickets of the user. As on a kernel without keys. */
+static int refuse_keys(scmp_filter_ctx filter)
+{
+	static const int calls[] = {SCMP_SYS(request_key), SCMP_SYS(add_key), SCMP_SYS(keyctl)};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < sizeof(calls) / sizeof(calls[0]); i++)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), calls[i], 0);
+	return rc;
+}
+
 static int load_for(uint32_t arch)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
@@ -108,6 +121,8 @@ static int load_for(uint32_t arch)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(io_uring_setup), 0);
 	if (rc == 0)
 		rc = refuse_typing(filter);
+	if (rc == 0)
+		rc = refuse_keys(filter);
 	if (rc == 0)
 		rc = seccomp_load(filter);
 	if (filter != NULL)

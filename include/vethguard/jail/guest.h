@@ -16,8 +16,8 @@ uint64_t jail_guest_capabilities(void);
  * emptied. 0 or -errno. */
 int jail_guest_bound(void);
 /* Socket families that do not live in the network namespace (AF_VSOCK reaches the hypervisor) fail
- * with EAFNOSUPPORT, io_uring (whose sockets no filter sees) with ENOSYS, typing into the terminal
- * (TIOCSTI) with EPERM. Needs CAP_SYS_ADMIN in its user namespace or no_new_privs. 0 or -errno. */
+ * with EAFNOSUPPORT, io_uring (whose sockets no filter sees) and the kernel's keys (which it fetches
+ * by programs outside) with ENOSYS, typing into the terminal (TIOCSTI) with EPERM. Needs CAP_SYS_ADMIN in its user namespace or no_new_privs. 0 or -errno. */
 int jail_guest_seccomp(void);
 
 #endif
