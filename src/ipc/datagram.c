@@ -120,7 +120,7 @@ int ipc_pair(int fds[2])
 {
 	int size = SOCKET_BUFFER_BYTES;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
 		return -errno;
 	/* The kernel's bound may be lower; its default still holds one message of the largest size.
 	 */

@@ -174,8 +174,10 @@ int ipc_peer_open(struct loop *loop, struct ipc_peer *peer, int fd, const char *
 {
 	*peer = (struct ipc_peer){.name = name, .on_message = on_message, .on_end = on_end};
 	peer->flush.run = on_task;
-	int error = 0;
-	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK | O_RDWR) < 0)
+	int error = 0, flags = fcntl(fd, F_GETFL);
+	/* An end of ipc_pair() needs no change, and a jailed recorder may make none. */
+	if (flags < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ||
+	        ((flags & O_NONBLOCK) == 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0))
 		error = -errno;
 	if (!error)
 		error = loop_io_open(loop, &peer->io, fd, LOOP_READ | LOOP_WRITE, on_ready);

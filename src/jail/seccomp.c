@@ -40,8 +40,8 @@ static const int worker_calls[] = {CALL(connect), CALL(accept4), CALL(recvmmsg),
         CALL(splice), CALL(tee), CALL(pipe2), CALL(getsockopt), CALL(getsockname),
         CALL(getpeername), CALL(shutdown), LIST_END};
 
-static const int recorder_calls[] = {CALL(pwrite64), CALL(pread64), CALL(fdatasync), CALL(fsync),
-        CALL(ftruncate), CALL(flock), CALL(fstatfs), CALL(recvmmsg), CALL(getsockopt), LIST_END};
+static const int recorder_calls[] = {CALL(pread64), CALL(fdatasync), CALL(fsync), CALL(flock),
+        CALL(fstatfs), CALL(recvmmsg), CALL(getsockopt), LIST_END};
 
 static const int keeper_calls[] = {CALL(getsockopt), LIST_END};
 
@@ -68,9 +68,9 @@ int __lsan_is_turned_off(void)
 }
 #endif
 
-static const int fcntl_commands[] = {F_GETFL, F_SETFL, F_GETFD, F_SETFD, F_DUPFD_CLOEXEC,
-        F_SETPIPE_SZ, F_GETPIPE_SZ, F_GET_SEALS};
-static const unsigned long ioctl_commands[] = {FIONREAD, FIONBIO, TCGETS};
+static const int fcntl_commands[] = {
+        F_GETFL, F_GETFD, F_SETFD, F_DUPFD_CLOEXEC, F_SETPIPE_SZ, F_GETPIPE_SZ, F_GET_SEALS};
+static const unsigned long ioctl_commands[] = {FIONREAD, TCGETS};
 static const int socket_levels[] = {SOL_SOCKET, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP};
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -99,6 +99,18 @@ static int allow_memory(scmp_filter_ctx filter)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 1,
 		        SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 	return rc;
+}
+
+/* Flags belong to an open file, not to its descriptor: a role that could make an eventfd blocking
+ * would make it so for the program at the other end as well, and hang it. The recorder changes
+ * none: its log stays open for append. */
+static int allow_nonblocking(scmp_filter_ctx filter, enum jail_role role)
+{
+	if (role == JAIL_RECORDER)
+		return 0;
+	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(fcntl), 2,
+	        SCMP_A1_32(SCMP_CMP_EQ, F_SETFL),
+	        SCMP_A2_32(SCMP_CMP_MASKED_EQ, O_NONBLOCK, O_NONBLOCK));
 }
 
 static int allow_common_arguments(scmp_filter_ctx filter)
@@ -162,6 +174,8 @@ static int build(scmp_filter_ctx filter, enum jail_role role)
 		rc = allow_all(filter, SCMP_ACT_ALLOW, role_calls[role]);
 	if (rc == 0)
 		rc = allow_common_arguments(filter);
+	if (rc == 0)
+		rc = allow_nonblocking(filter, role);
 	if (rc == 0 && role == JAIL_WORKER)
 		rc = allow_network(filter);
 #ifdef __SANITIZE_ADDRESS__

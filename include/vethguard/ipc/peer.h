@@ -51,7 +51,7 @@ int ipc_send(struct ipc_peer *peer, const uint8_t *message, size_t size, const i
 /* As ipc_send for a message that holds a secret: the bytes are wiped, also where they had to be queued. */
 int ipc_send_secret(struct ipc_peer *peer, uint8_t *message, size_t size);
 
-/* A pair: [0] and [1], close-on-exec, with room for MESSAGE_BYTES_MAX. 0 or -errno. */
+/* A pair: [0] and [1], close-on-exec, non-blocking, with room for MESSAGE_BYTES_MAX. 0 or -errno. */
 int ipc_pair(int fds[2]);
 /* Datagrams of types that carry secrets (MESSAGE_CA, MESSAGE_CREDENTIAL) are wiped from the receive buffer after
  * on_message; what the blocking helper received is the caller's to wipe. */

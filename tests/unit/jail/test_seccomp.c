@@ -151,6 +151,28 @@ static int try_set_owner(void)
 {
 	return (int)syscall(SYS_fcntl, 0, F_SETOWN, 1);
 }
+static int try_make_blocking(void)
+{
+	return (int)syscall(SYS_fcntl, 1000, F_SETFL, O_RDWR);
+}
+static int try_make_blocking_otherwise(void)
+{
+	int no = 0;
+
+	return (int)syscall(SYS_ioctl, 1000, FIONBIO, &no);
+}
+static int try_no_append(void)
+{
+	return (int)syscall(SYS_fcntl, 1000, F_SETFL, O_RDWR | O_NONBLOCK);
+}
+static int try_pwrite(void)
+{
+	return (int)syscall(SYS_pwrite64, 1000, "x", 1, 0L);
+}
+static int try_truncate(void)
+{
+	return (int)syscall(SYS_ftruncate, 1000, 0L);
+}
 static int try_dumpable(void)
 {
 	return (int)syscall(SYS_prctl, PR_SET_PTRACER, 1, 0, 0, 0);
@@ -232,6 +254,12 @@ static void everything_unlisted_kills(void **state)
 	        {"F_SETOWN", JAIL_WORKER, try_set_owner},
 	        {"raw socket option", JAIL_WORKER, try_firewall_option},
 	        {"unlink", JAIL_RECORDER, try_unlink},
+	        {"a blocking eventfd", JAIL_WORKER, try_make_blocking},
+	        {"a blocking eventfd", JAIL_KEEPER, try_make_blocking},
+	        {"FIONBIO", JAIL_WORKER, try_make_blocking_otherwise},
+	        {"a log without O_APPEND", JAIL_RECORDER, try_no_append},
+	        {"pwrite64", JAIL_RECORDER, try_pwrite},
+	        {"ftruncate", JAIL_RECORDER, try_truncate},
 	};
 
 	(void)state;
