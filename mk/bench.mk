@@ -14,4 +14,4 @@ $(BUILD)/tests/bench/bench_%: tests/bench/bench_%.c $(ALL_ARCHIVES)
 .PHONY: bench
 ## make bench           CPU per request, connection and GB beside other proxies (root; about ten minutes)
 bench: $(PROGRAMS) $(BENCH_PROGRAMS) $(BENCH_MODULE_PROGRAMS)
-	python3 tests/bench/bench.py $(BENCH_OPTIONS)
+	python3 tests/bench/bench.py --extra $(BENCH_OPTIONS)

@@ -8,14 +8,15 @@ import os
 import statistics
 import sys
 import time
+import traceback
 
+import bench_extra
 import bench_lab as lab
 import bench_proxies as proxies
 
 GB = 1_000_000_000
-# name, kind of traffic, unit, what one unit of the load's work is, factor for slow proxies
 KEEPALIVE = 20000
-SLOW = {"mitmproxy": 50, "squid": 2}
+SLOW = {"mitmproxy": 50, "squid": 2} # do so much less
 
 
 class Workload:
@@ -26,7 +27,7 @@ class Workload:
 def small(conns, requests):
     """Requests of a kilobyte over connections that are open already."""
     def run(p, way, scale):
-        n = max(conns, requests // scale)
+        n = max(conns, int(requests / scale))
         p.load(f"open {p.ways[way]} conns={conns} bytes=1024")
         p.load(f"go requests={max(conns, n // 10)} bytes=1024")
         r = measured(p, f"go requests={n} bytes=1024")
@@ -37,7 +38,7 @@ def small(conns, requests):
 
 def bulk(streams, each):
     def run(p, way, scale):
-        n = each // scale
+        n = int(each / scale)
         p.load(f"open {p.ways[way]} conns={streams} bytes=1024")
         r = measured(p, f"go requests={streams} bytes={n}")
         p.load("close")
@@ -47,7 +48,7 @@ def bulk(streams, each):
 
 def new(requests, resume):
     def run(p, way, scale):
-        n = requests // scale
+        n = int(requests / scale)
         p.load(f"new {p.ways[way]} conns=8 requests=32 bytes=1024")
         r = measured(p, f"new {p.ways[way]} conns=8 requests={n} bytes=1024 resume={resume}")
         if resume and r["resumed"] < r["done"] * 0.9:
@@ -65,6 +66,9 @@ WORKLOADS = [
     Workload("passthrough", "GB passed through", "s", "passthrough", bulk(4, 256_000_000)),
     Workload("passnew", "passed-through connection with one request", "us", "passthrough", new(1500, 0)),
 ]
+CORES = {"one": "load, proxy and origin on one core", "own": "the proxy on a core of its own"}
+# Where each wake-up crosses cores these say more about the machine; the rest is measured on one core only.
+OWN_CORE = ["keepalive64", "keepalive1", "bulk", "passthrough"]
 # The same work in a heavier way, beside its plain figure.
 EXTRA = {
     "credential": ["keepalive64", "keepalive1", "new", "bulk"],
@@ -94,11 +98,11 @@ def variants(running, workload):
                 yield p, way, f"{p.name} ({way})"
 
 
-def run_rounds(running, chosen, rounds, results):
+def run_rounds(running, chosen, rounds, longer, results):
     for number in range(rounds):
         for w in chosen:
             for p, way, label in variants(running, w):
-                slow = SLOW.get(p.name, 1)
+                slow = SLOW.get(p.name, 1) / longer
                 if slow > 10 and number >= 2:
                     continue
                 lab.Profile.name = f"{p.name}.{w.key}.{way}"
@@ -130,37 +134,90 @@ def show(results, chosen):
                   f" {ratio}  {split} {cell.get('note', '')}")
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", help="workloads, comma-separated")
-    parser.add_argument("--proxies", default="vethguard,haproxy,relay,squid,mitmproxy")
-    parser.add_argument("--profile", metavar="FOLDER", help="also run perf over each measurement, into this folder")
-    parser.add_argument("--one-core", action="store_true", help="load and origin on the proxy's core")
-    parser.add_argument("--keep", action="store_true", help="keep the folder with configurations and logs")
-    args = parser.parse_args()
-    chosen = [w for w in WORKLOADS if not args.only or w.key in args.only.split(",")]
+def measure(args, chosen, out_file):
+    """One arrangement of cores: all proxies in turn. Runs in a child, whose namespaces end with it."""
     place, results, running = lab.Lab(), {}, []
-    if args.one_core:
-        lab.OTHER_CPU = lab.PROXY_CPU
+    extra = {"memory": {}}
     lab.Profile.folder = args.profile
     place.start()
     try:
         for name in args.proxies.split(","):
-            p = proxies.ALL[name](place)
+            p = proxies.proxy_class(name)(place)
             p.start()
             running.append(p)
-        run_rounds(running, chosen, args.rounds, results)
+        if args.extra:
+            extra["memory"] = {p.name: bench_extra.memory(p) for p in running}
+        run_rounds(running, chosen, args.rounds, args.longer, results)
+        if args.extra:
+            extra["startup"] = {"root": bench_extra.startup(place, False),
+                                "rootless": bench_extra.startup(place, True)}
+            extra["programs"] = {"policy decisions": bench_extra.program("bench_policy"),
+                                 "masking": bench_extra.program("bench_mask")}
     finally:
         for p in running:
             p.stop()
         if args.keep:
             print(place.dir, file=sys.stderr)
         place.stop()
-    show(results, chosen)
-    os.makedirs(os.path.join(lab.BUILD, "bench"), exist_ok=True)
-    with open(os.path.join(lab.BUILD, "bench", "results.json"), "w") as f:
-        json.dump({"when": time.strftime("%Y-%m-%d"), "rounds": args.rounds, "results": results}, f, indent=1)
+    with open(out_file, "w") as f:
+        json.dump({"results": results, "extra": extra}, f)
+
+
+def in_child(function, *args):
+    """For a result that stays behind in a file: namespaces and mounts go with the child."""
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            function(*args)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(pid, 0)
+    if status:
+        sys.exit("the benchmark failed")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", help="workloads, comma-separated")
+    parser.add_argument("--proxies", default="vethguard,haproxy,relay,squid,mitmproxy",
+                        help="comma-separated; vethguard=FOLDER is another build of it")
+    parser.add_argument("--cores", choices=["one", "own", "both"], default="both",
+                        help="load and origin on the proxy's core, on the other one, or first the one, then the other")
+    parser.add_argument("--extra", action="store_true", help="also memory, start-up, decisions")
+    parser.add_argument("--longer", type=float, default=1.0, help="so many times the work in each measurement")
+    parser.add_argument("--profile", metavar="FOLDER", help="also run perf over each measurement, into this folder")
+    parser.add_argument("--keep", action="store_true", help="keep the folder with configurations and logs")
+    return parser.parse_args()
+
+
+def main():
+    args = arguments()
+    wanted = [w for w in WORKLOADS if not args.only or w.key in args.only.split(",")]
+    folder = os.path.join(lab.ROOT, "build", "bench")
+    os.makedirs(folder, exist_ok=True)
+    everything = {"when": time.strftime("%Y-%m-%d"), "rounds": args.rounds}
+    for cores in ["one", "own"] if args.cores == "both" else [args.cores]:
+        chosen = wanted
+        if cores == "own" and args.cores == "both":
+            chosen = [w for w in wanted if w.key in OWN_CORE]
+            args.extra = False
+        lab.OTHER_CPU = lab.PROXY_CPU if cores == "one" else "1"
+        part = os.path.join(folder, f"{cores}.json")
+        in_child(measure, args, chosen, part)
+        with open(part) as f:
+            everything[cores] = json.load(f)
+        os.unlink(part)
+        print(f"\n=== {CORES[cores]} ===")
+        show(everything[cores]["results"], chosen)
+        bench_extra.show(everything[cores]["extra"])
+    with open(os.path.join(folder, "results.json"), "w") as f:
+        json.dump(everything, f, indent=1)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "tests", "integration"))
 import lab  # noqa: E402
 
-BUILD = os.path.join(ROOT, "build")
-TOOLS = os.path.join(BUILD, "tests", "bench")
+BUILD = os.environ.get("BENCH_BUILD", os.path.join(ROOT, "build"))
+TOOLS = os.path.join(ROOT, "build", "tests", "bench")
 PROXY_CPU, OTHER_CPU = "0", "1"
 ORIGIN4, HOST4, GATEWAY4, CLIENT4 = "10.99.0.80", "10.99.0.1", "10.98.0.1", "10.98.0.2"
 NAMES = ["api.lab.test", "cred.lab.test", "pass.lab.test"]
@@ -90,19 +90,22 @@ class Lab:
 class Load:
     """The load generator, obeying one command at a time."""
 
-    def __init__(self, process):
-        self.process = process
+    def __init__(self, name, process):
+        self.name, self.process = name, process
 
     def __call__(self, command):
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the load ended at: {command}")
+            raise RuntimeError(f"{self.name}: the load ended at: {command}")
         return json.loads(line)
 
     def close(self):
-        self.process.stdin.close()
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:  # it has ended, and said why
+            pass
 
 
 # --- clocks ---

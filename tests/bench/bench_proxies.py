@@ -25,7 +25,7 @@ class Proxy:
         self.process = self.lab.spawn(["taskset", "-c", PROXY_CPU] + self.command(), stdout=log, stderr=log)
         load = self.lab.spawn(["ip", "netns", "exec", "client", os.path.join(TOOLS, "load"), bench_lab.OTHER_CPU],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.load = Load(load)
+        self.load = Load(self.name, load)
         self.wait_until_it_listens()
 
     def wait_until_it_listens(self):
@@ -55,6 +55,7 @@ class Proxy:
 
 class Vethguard(Proxy):
     name = "vethguard"
+    build = BUILD
     ways = {"intercept": "target=api.lab.test:443 name=api.lab.test",
             "credential": "target=cred.lab.test:443 name=cred.lab.test",
             "passthrough": "target=pass.lab.test:443 name=pass.lab.test"}
@@ -95,13 +96,13 @@ ca_files: [{self.lab.path('ca.pem')}]
 permit: [10.99.0.0/16]
 limits: {{connections: 4000, upstream_connections: 4000, upstream_idle: 256}}
 """)
-        return ["--policy", policy, "--config", config, "--audit", self.lab.path("audit.jsonl")]
+        return ["--policy", policy, "--config", config, "--audit", self.lab.path(f"audit-{len(self.lab.processes)}.jsonl")]
 
     def start(self):
         self.process = self.lab.spawn(
-            ["taskset", "-c", PROXY_CPU, os.path.join(BUILD, "bin", "vethguard"), "run", *self.files(), "--",
+            ["taskset", "-c", PROXY_CPU, os.path.join(self.build, "bin", "vethguard"), "run", *self.files(), "--",
              os.path.join(TOOLS, "load"), bench_lab.OTHER_CPU], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.load = Load(self.process)
+        self.load = Load(self.name, self.process)
 
     def stop(self):
         self.load.close()
@@ -154,12 +155,14 @@ backend origin
 alpn http/1.1 {tls} pool-max-conn 256
 frontend pass
     mode tcp
-    option splice-auto
+    option splice-request
+    option splice-response
     bind {GATEWAY4}:8444
     default_backend pass
 backend pass
     mode tcp
-    option splice-auto
+    option splice-request
+    option splice-response
     server o {ORIGIN4}:443
 """
         return ["haproxy", "-db", "-f", self.lab.write("haproxy.cfg", text)]
@@ -222,3 +225,11 @@ class Mitmproxy(Proxy):
 
 
 ALL = {p.name: p for p in (Vethguard, Haproxy, Relay, Squid, Mitmproxy)}
+
+
+def proxy_class(word):
+    """"haproxy", or "vethguard=FOLDER": another build of vethguard, to compare the two."""
+    name, _, folder = word.partition("=")
+    if not folder:
+        return ALL[name]
+    return type("Other", (ALL[name],), {"name": f"{name}={folder}", "build": folder})
