@@ -1,4 +1,5 @@
 # Compiler, warnings and libraries. VARIANT=release (default) or asan; each has its own tree below build/.
+VERSION := 0.1.0
 VARIANT ?= release
 CC ?= cc
 PKG_CONFIG ?= pkg-config
@@ -9,7 +10,7 @@ LIB := $(BUILD)/lib
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla \
 	-Wwrite-strings -Wpointer-arith -Wundef -Wformat=2 -Wimplicit-fallthrough -Werror
-CPPFLAGS += -Iinclude -Isrc -D_GNU_SOURCE
+CPPFLAGS += -Iinclude -Isrc -D_GNU_SOURCE -DVETHGUARD_VERSION=$(VERSION)
 CFLAGS_release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-clash-protection -fcf-protection
 CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all

@@ -9,9 +9,6 @@
 #define CLI_NOT_FOUND 127
 #define CLI_USAGE 2 /* of the other commands */
 
-#ifndef VETHGUARD_VERSION
-#define VETHGUARD_VERSION "0.1.0"
-#endif
 #ifndef VETHGUARD_DATADIR
 #define VETHGUARD_DATADIR "/usr/local/share/vethguard"
 #endif

@@ -9,6 +9,7 @@
 #include "options.h"
 #include "vethguard/base/buf.h"
 #include "vethguard/base/log.h"
+#include "vethguard/base/version.h"
 #include "vethguard/wire/json.h"
 
 #define DOCTOR_JSON_MAX (256u << 10)
@@ -88,7 +89,7 @@ static bool examine_json(void)
 	buf_init(&text, DOCTOR_JSON_MAX);
 	json_begin(&j, &text);
 	json_object(&j, NULL);
-	json_literal(&j, "version", VETHGUARD_VERSION);
+	json_literal(&j, "version", VERSION_TEXT);
 	json_array(&j, "findings");
 	works = examine(&j);
 	json_end_array(&j);

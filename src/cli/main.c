@@ -9,6 +9,7 @@
 #include "policy_commands.h"
 #include "vethguard/base/diag.h"
 #include "vethguard/base/log.h"
+#include "vethguard/base/version.h"
 
 static int cli_help(int argc, char **argv);
 static int cli_version(int argc, char **argv);
@@ -98,7 +99,7 @@ static int cli_version(int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	puts("vethguard " VETHGUARD_VERSION);
+	puts("vethguard " VERSION_TEXT);
 	return 0;
 }
 

@@ -11,6 +11,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "vethguard/base/version.h"
+
 #include "recorder/ocsf_parts.h"
 
 #define PART_BYTES_MAX 4096
@@ -207,9 +209,8 @@ static void write_envelope(
 	line_object(j, "metadata");
 	line_plain(j, "uid", uid);
 	line_uint(j, "sequence", line->sandbox->sequence + 1);
-	line_raw(j,
-	        SLICE("\"version\":\"" OCSF_VERSION "\",\"product\":{\"name\":\"vethguard\","
-	              "\"vendor_name\":\"vethguard\",\"version\":\"" OCSF_PRODUCT_VERSION "\"}"));
+	line_raw(j, SLICE("\"version\":\"" OCSF_VERSION "\",\"product\":{\"name\":\"vethguard\","
+	                  "\"vendor_name\":\"vethguard\",\"version\":\"" VERSION_TEXT "\"}"));
 	line_raw(j, class->profiles);
 	line_end_object(j);
 	line_raw(j, class->head);

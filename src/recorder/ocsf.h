@@ -13,7 +13,6 @@
 #include "recorder/chain.h"
 
 #define OCSF_VERSION "1.9.0-dev"
-#define OCSF_PRODUCT_VERSION "0.1.0"
 
 /* Bounds of what reaches a line, in bytes before escaping. */
 #define OCSF_NAME_MAX 128 /* sandbox, policy, rule, credential */
