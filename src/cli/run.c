@@ -240,7 +240,7 @@ int cli_run(int argc, char **argv)
 	terminal_take(&r->terminal);
 	if (r->ended)
 		end_session(r);
-	else
+	else if (!run_session_print_refusal(&r->session))
 		log_error("%s", r->failure.text);
 	run_session_close(&r->session);
 	namespaces_close(&r->plan.ns);

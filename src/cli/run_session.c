@@ -206,15 +206,31 @@ static void supervisor_gone(struct run_session *s, struct failure *failure)
 		failure_set(failure, 0, "the supervisor vethguardd ended without a word");
 }
 
-/* MESSAGE_FAILED's own text; it is escaped by its sender, and once more here: it may quote the
- * sandbox. */
-static void failed_text(struct ipc_message *m, struct failure *failure)
+/* MESSAGE_FAILED's own text. A policy's diagnostics are many lines: they are kept whole, and the
+ * failure gets what fits. */
+static void take_refusal(struct run_session *s, struct ipc_message *m, struct failure *failure)
 {
 	struct message_text text;
 
 	if (message_text_decode(&m->body, &text) != 0)
 		text.text = SLICE("the supervisor failed and its message cannot be read");
-	failure_set(failure, 0, "%.*s", (int)(text.text.n > 900 ? 900 : text.text.n), text.text.p);
+	failure_set(failure, 0, "%.*s", SLICE_ARG(text.text));
+	free(s->refusal);
+	s->refusal = strndup(text.text.p, text.text.n);
+}
+
+bool run_session_print_refusal(const struct run_session *s)
+{
+	const char *line = s->refusal;
+
+	while (line != NULL && *line != '\0') {
+		size_t n = strcspn(line, "\n");
+
+		log_error("%.*s", (int)n, line);
+		line += n;
+		line += *line == '\n';
+	}
+	return s->refusal != NULL;
 }
 
 static int receive(
@@ -229,7 +245,7 @@ static int receive(
 		return rc;
 	}
 	if (m->head.type == MESSAGE_FAILED) {
-		failed_text(m, failure);
+		take_refusal(s, m, failure);
 		return -ECANCELED;
 	}
 	return 0;
@@ -306,6 +322,7 @@ void run_session_close(struct run_session *s)
 		close(s->pidfd);
 	for (size_t i = 0; i < s->wiped.count; i++)
 		free((char *)(uintptr_t)s->wiped.names[i].p);
+	free(s->refusal);
 	free(s->buffer);
 	*s = (struct run_session){.pid = -1, .pidfd = -1, .control = -1};
 }

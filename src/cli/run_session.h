@@ -13,6 +13,7 @@ struct run_session {
 	int pidfd;
 	int control;     /* our end of the pair */
 	uint8_t *buffer; /* MESSAGE_BYTES_MAX: the last message; what was decoded borrows from it */
+	char *refusal;   /* owned: what the supervisor said when it failed, in full; or NULL */
 	struct message_names wiped; /* names of env: sources; owned copies */
 };
 
@@ -25,6 +26,8 @@ int run_session_start(struct run_session *s, const struct run_options *options,
         struct failure *failure);
 /* A message came while the command runs: always bad news. Sets the text. */
 void run_session_broken(struct run_session *s, struct failure *failure);
+/* Logs the supervisor's refusal, each of its lines on one of ours. False: there is none. */
+bool run_session_print_refusal(const struct run_session *s);
 /* Tells the command's end and waits for the numbers. 0 or -errno with a text. */
 int run_session_end(struct run_session *s, int status, struct message_summary *summary,
         struct failure *failure);

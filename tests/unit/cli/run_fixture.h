@@ -5,9 +5,9 @@
  * supervisor, which does what the first word of the policy file says: ready              guards
  * nothing, answers READY, ends with the session env NAME...        asks for these variables first
  * and writes what it got to the file "values" beside the policy refuse             MESSAGE_FAILED
- * instead of READY garbage            bytes that are no message leave              ends without a
- * word fail-later         READY, and MESSAGE_FAILED once the file "go" is there die-later READY,
- * and kills itself once the file "go" is there
+ * instead of READY many     the same, 32 long lines garbage            bytes that are no message
+ * leave              ends without a word fail-later         READY, and MESSAGE_FAILED once the file
+ * "go" is there die-later READY, and kills itself once the file "go" is there
  */
 #ifndef TEST_RUN_FIXTURE_H
 #define TEST_RUN_FIXTURE_H
@@ -115,6 +115,18 @@ static inline void play_fail(const char *text)
 	ipc_send_blocking(3, fixture_buffer, n, NULL, 0);
 }
 
+/* As many lines as a policy may have errors, each as long as one may be. */
+static inline void play_fail_at_length(void)
+{
+	static char text[MESSAGE_TEXT_MAX + 1];
+	size_t n = 0;
+
+	for (int i = 1; i <= 32; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%spolicy.yaml:%d:1: error: %0*d",
+		        i == 1 ? "" : "\n", i, 512, i);
+	play_fail(text);
+}
+
 /* Until the other side is gone or the file "go" is there. */
 static inline bool play_wait_for_go(const char *directory)
 {
@@ -169,6 +181,8 @@ static inline int play_supervisor(void)
 		return 0;
 	if (strncmp(script, "refuse", 6) == 0)
 		play_fail("policy.yaml:1:1: error: it is no policy");
+	else if (strncmp(script, "many", 4) == 0)
+		play_fail_at_length();
 	else if (strncmp(script, "garbage", 7) == 0)
 		ipc_send_blocking(3, (const uint8_t *)"garbage", 7, NULL, 0);
 	else {

@@ -64,6 +64,13 @@ static void a_supervisor_that_refuses_is_125_and_its_words(void **state)
 	RUN("--", "touch", "/tmp/vethguard-must-not-run");
 	assert_int_equal(o.status, 125);
 	assert_true(said("policy.yaml:1:1: error: it is no policy"));
+	fixture_policy(&f, "many\n");
+	RUN("--", "touch", "/tmp/vethguard-must-not-run");
+	assert_int_equal(o.status, 125);
+	assert_true(said("vethguard: error: policy.yaml:1:1: error: 000"));
+	assert_true(said("\nvethguard: error: policy.yaml:2:1: error: 000"));
+	assert_true(said("\nvethguard: error: policy.yaml:32:1: error: 000"));
+	assert_true(said("00032\n"));
 	fixture_policy(&f, "garbage\n");
 	RUN("--", "touch", "/tmp/vethguard-must-not-run");
 	assert_int_equal(o.status, 125);
