@@ -10,10 +10,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/openat2.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -42,32 +40,10 @@ static int check_and_settle(int fd)
 	return error;
 }
 
-static int make_directories(const char *path)
-{
-	char part[PATH_MAX];
-
-	if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part)
-		return -ENAMETOOLONG;
-	for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = 0;
-		if (mkdir(part, 0700) < 0 && errno != EEXIST)
-			return -errno;
-		*slash = '/';
-	}
-	return 0;
-}
-
 static int open_as_user(void *context)
 {
-	const char *path = context;
-	int fd = open(path, OPEN_FLAGS, 0600);
+	int fd = open(context, OPEN_FLAGS, 0600);
 
-	if (fd < 0 && errno == ENOENT) {
-		int error = make_directories(path);
-		if (error)
-			return error;
-		fd = open(path, OPEN_FLAGS, 0600);
-	}
 	return fd < 0 ? -errno : check_and_settle(fd);
 }
 

@@ -6,7 +6,7 @@
 #include "supervisor/identity.h"
 
 /* Opens path for append (and reading: the recorder goes on from the last line), making it (0600)
- * and missing directories above it (0700) as the invoking user. Only a regular file, never through
+ * as the invoking user; no directory is made (-ENOENT). Only a regular file, never through
  * a symbolic link as the last part. Empty path: memory of its own. The descriptor, or -errno:
  * -ELOOP a symbolic link, -EINVAL not a regular file. */
 int audit_file_open(const struct identity *id, const char *path);

@@ -81,11 +81,23 @@ static int parts_make(struct sandbox *s, struct parts *p)
 	return error ? fail(s, error, "a socket between worker and keeper") : 0;
 }
 
+/* The last part of the path would have been made: a directory above it is missing. */
+static int no_directory(struct sandbox *s)
+{
+	const char *slash = strrchr(s->audit_path, '/');
+	int n = slash > s->audit_path ? (int)(slash - s->audit_path) : 1;
+
+	return fail(s, -ENOENT, "audit file %s: the directory %.*s has to be there first",
+	        s->audit_path, n, s->audit_path);
+}
+
 static int open_log(struct sandbox *s)
 {
 	int fd = s->audit_own ? audit_file_open_own(s->audit_path)
 	                      : audit_file_open(&s->sources.identity, s->audit_path);
 
+	if (fd == -ENOENT)
+		return no_directory(s);
 	if (fd == -ELOOP)
 		return fail(s, fd, "audit file %s is, or is reached through, a symbolic link",
 		        s->audit_path);
