@@ -224,6 +224,7 @@ static enum client_state exchange_input(struct client *c)
 		next = body_input(c, input);
 		if (next != CLIENT_EXCHANGE)
 			return next;
+		link_expect_more(&c->link);
 		if (moved >= LINK_TURN_BYTES) {
 			client_wake(c);
 			return CLIENT_EXCHANGE;

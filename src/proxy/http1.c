@@ -166,6 +166,8 @@ static bool check_start_line(struct http1 *h, const uint8_t *line, size_t n)
 {
 	unsigned spaces = 0;
 
+	if (h->response && (n < 5 || memcmp(line, "HTTP/", 5) != 0))
+		return false;
 	for (size_t i = 0; i < n; i++) {
 		if (line[i] < ' ' || line[i] == 0x7f)
 			return false;

@@ -344,18 +344,18 @@ enum link_status link_read(struct link *l, uint8_t *out, size_t cap, size_t *n)
 	for (;;) {
 		enum link_status status;
 
-		if (tls_input_left(l->tls) || tls_has_plain(l->tls)) {
+		if (tls_input_left(l->tls))
 			tx_claim(l); /* TLS may answer a key update or send an alert */
-			switch (tls_read(l->tls, out, cap, n)) {
-			case TLS_OK:
-				return LINK_OK;
-			case TLS_WANT_READ:
-				break;
-			case TLS_CLOSED:
-				return LINK_EOF;
-			default:
-				return LINK_ERROR;
-			}
+		/* Without input too: it may hold the rest of a record, or remember that the end has come. */
+		switch (tls_read(l->tls, out, cap, n)) {
+		case TLS_OK:
+			return LINK_OK;
+		case TLS_WANT_READ:
+			break;
+		case TLS_CLOSED:
+			return LINK_EOF;
+		default:
+			return LINK_ERROR;
 		}
 		status = receive_tls(l);
 		if (status == LINK_EOF)

@@ -76,6 +76,12 @@ int link_start_tls(struct link *link, struct tls *tls, struct slice first);
 enum link_status link_handshake(struct link *link);
 /* Up to cap bytes (at least LINK_RECORD). LINK_EOF: the peer sends no more (see truncated). */
 enum link_status link_read(struct link *link, uint8_t *out, size_t cap, size_t *n);
+/* More is expected although the last read was short: the next one asks the kernel, which alone knows of a reset that came
+ * together with the last bytes. */
+static inline void link_expect_more(struct link *link)
+{
+	link->readable = true;
+}
 /* Queues bytes; they leave at the end of the loop's turn or when much has gathered. A failure shows at the next read. */
 void link_write(struct link *link, const void *p, size_t n);
 /* The same for bytes that hold a secret: TLS only, nothing of them stays in a shared buffer. */

@@ -225,6 +225,7 @@ static void read_response(struct upstream *u)
 		wait_for(u, u->raw ? WAIT_POOLED : WAIT_RESPONSE);
 		if (!take(u, proxy->plain, n))
 			break;
+		link_expect_more(&u->link);
 		moved += n;
 		if (moved >= LINK_TURN_BYTES) {
 			loop_task_queue(proxy->config.loop, &u->go_on);

@@ -77,11 +77,6 @@ size_t tls_input_left(const struct tls *tls)
 	return tls->in_left;
 }
 
-bool tls_has_plain(const struct tls *tls)
-{
-	return SSL_pending(tls->ssl) > 0;
-}
-
 static void errors_clear(void)
 {
 	if (ERR_peek_error() != 0)

@@ -64,8 +64,6 @@ void tls_set_output(struct tls *tls, struct buf *out);
 /* Hands over received ciphertext, borrowed until tls_input_left() is 0 or the next tls_feed. */
 void tls_feed(struct tls *tls, const uint8_t *p, size_t n);
 size_t tls_input_left(const struct tls *tls);
-/* Decrypted bytes wait for the next tls_read(), whatever is left of the input. */
-bool tls_has_plain(const struct tls *tls);
 /* Goes on with the handshake. TLS_OK: done. A client's first call writes its ClientHello. */
 enum tls_status tls_handshake(struct tls *tls);
 /* Decrypts up to cap bytes; *n is 0 unless TLS_OK. Post-handshake messages are handled within. */
