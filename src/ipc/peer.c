@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -27,19 +28,43 @@ struct ipc_queued {
 	int fds[MESSAGE_FDS_MAX];
 	size_t fd_count;
 	size_t size;
-	bool secret;
+	struct secret secret; /* the message, where it holds one; else it is in bytes */
 	uint8_t bytes[];
 };
 
-/* Shared by all peers: a message is handled before the next one is read. */
-static uint8_t receive_buffer[MESSAGE_BYTES_MAX];
+#define PAGE_BYTES 4096
+
+/* Shared by all peers: a message is handled before the next one is read. Secrets pass through it,
+ * so it is kept from swap and core dumps; beyond its bound of locked memory a program goes on
+ * without, because the bytes are wiped as soon as they were handled. */
+static _Alignas(PAGE_BYTES) uint8_t receive_buffer[MESSAGE_BYTES_MAX];
+
+static void lock_receive_buffer(void)
+{
+	static bool done;
+
+	if (!done && (mlock(receive_buffer, sizeof receive_buffer) < 0 ||
+	                     madvise(receive_buffer, sizeof receive_buffer, MADV_DONTDUMP) < 0))
+		log_debug("the receive buffer cannot be locked: %s", strerror(errno));
+	done = true;
+}
+
+static const uint8_t *queued_bytes_of(const struct ipc_queued *q)
+{
+	return q->secret.p ? q->secret.p : q->bytes;
+}
+
+/* What a queued message costs this program. */
+static size_t queued_cost(size_t size)
+{
+	return sizeof(struct ipc_queued) + size;
+}
 
 static void queued_free(struct ipc_queued *q)
 {
 	for (size_t i = 0; i < q->fd_count; i++)
 		close(q->fds[i]);
-	if (q->secret)
-		secret_wipe(q->bytes, q->size);
+	secret_free(&q->secret);
 	free(q);
 }
 
@@ -61,7 +86,7 @@ void ipc_peer_close(struct ipc_peer *peer)
 		queued_free(q);
 	}
 	peer->last = NULL;
-	peer->queued_bytes = 0;
+	peer->queued_bytes = peer->queued_fds = 0;
 }
 
 static void cut_off(struct ipc_peer *peer, int error)
@@ -133,15 +158,16 @@ static void send_queued(struct ipc_peer *peer)
 {
 	while (peer->first) {
 		struct ipc_queued *q = peer->first;
-		int error = ipc_datagram_send(
-		        peer->io.fd, q->bytes, q->size, q->fds, q->fd_count, MSG_DONTWAIT);
+		int error = ipc_datagram_send(peer->io.fd, queued_bytes_of(q), q->size, q->fds,
+		        q->fd_count, MSG_DONTWAIT);
 
 		if (error == -EAGAIN)
 			return;
 		peer->first = q->next;
 		if (!peer->first)
 			peer->last = NULL;
-		peer->queued_bytes -= q->size;
+		peer->queued_bytes -= queued_cost(q->size);
+		peer->queued_fds -= q->fd_count;
 		queued_free(q);
 		/* A closed peer is found at the reading side, after what it still had to say. */
 		if (error && error != -EPIPE)
@@ -174,6 +200,7 @@ int ipc_peer_open(struct loop *loop, struct ipc_peer *peer, int fd, const char *
 {
 	*peer = (struct ipc_peer){.name = name, .on_message = on_message, .on_end = on_end};
 	peer->flush.run = on_task;
+	lock_receive_buffer();
 	int error = 0, flags = fcntl(fd, F_GETFL);
 	/* An end of ipc_pair() needs no change, and a jailed recorder may make none. */
 	if (flags < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ||
@@ -188,34 +215,53 @@ int ipc_peer_open(struct loop *loop, struct ipc_peer *peer, int fd, const char *
 	return error;
 }
 
+/* A queued copy: memory of its own, locked for a secret, and descriptors of its own. */
+static int queued_new(struct ipc_queued **out, const uint8_t *message, size_t size, const int *fds,
+        size_t fd_count, bool secret)
+{
+	struct ipc_queued *q = malloc(sizeof *q + (secret ? 0 : size));
+	int error = q ? 0 : -ENOMEM;
+
+	if (!q)
+		return error;
+	*q = (struct ipc_queued){.size = size};
+	if (secret)
+		error = secret_copy(&q->secret, message, size);
+	else
+		memcpy(q->bytes, message, size);
+	while (!error && q->fd_count < fd_count) {
+		int copy = fcntl(fds[q->fd_count], F_DUPFD_CLOEXEC, 0);
+
+		if (copy < 0)
+			error = -errno;
+		else
+			q->fds[q->fd_count++] = copy;
+	}
+	if (error)
+		queued_free(q);
+	else
+		*out = q;
+	return error;
+}
+
 static int queue(struct ipc_peer *peer, const uint8_t *message, size_t size, const int *fds,
         size_t fd_count, bool secret)
 {
-	if (size > IPC_QUEUE_MAX - peer->queued_bytes)
+	struct ipc_queued *q;
+
+	if (queued_cost(size) > IPC_QUEUE_MAX - peer->queued_bytes ||
+	        fd_count > IPC_QUEUE_FDS_MAX - peer->queued_fds)
 		return -ENOBUFS;
-	struct ipc_queued *q = malloc(sizeof *q + size);
-	if (!q)
-		return -ENOMEM;
-	q->next = NULL;
-	q->size = size;
-	q->secret = secret;
-	q->fd_count = 0;
-	memcpy(q->bytes, message, size);
-	for (size_t i = 0; i < fd_count; i++) {
-		int copy = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
-		if (copy < 0) {
-			int error = -errno;
-			queued_free(q);
-			return error;
-		}
-		q->fds[q->fd_count++] = copy;
-	}
+	int error = queued_new(&q, message, size, fds, fd_count, secret);
+	if (error)
+		return error;
 	if (peer->last)
 		peer->last->next = q;
 	else
 		peer->first = q;
 	peer->last = q;
-	peer->queued_bytes += size;
+	peer->queued_bytes += queued_cost(size);
+	peer->queued_fds += fd_count;
 	return 0;
 }
 

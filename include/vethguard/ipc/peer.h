@@ -26,7 +26,8 @@ struct ipc_peer {
 	struct loop_io io;
 	struct loop_task flush;
 	struct ipc_queued *first, *last; /* messages the socket had no room for */
-	size_t queued_bytes;             /* at most IPC_QUEUE_MAX, then -ENOBUFS and the peer is cut off */
+	size_t queued_bytes;             /* memory; at most IPC_QUEUE_MAX, then -ENOBUFS and the peer is cut off */
+	size_t queued_fds;               /* copies that wait; at most IPC_QUEUE_FDS_MAX, as above */
 	ipc_on_message on_message;
 	ipc_on_end on_end;
 	const char *name;                /* for messages: "keeper", "worker of sandbox x" (borrowed) */
@@ -36,6 +37,7 @@ struct ipc_peer {
 	bool *alive;                     /* cleared by ipc_peer_close: on_message may close, or free, the peer */
 };
 #define IPC_QUEUE_MAX (1u << 20)
+#define IPC_QUEUE_FDS_MAX (2 * MESSAGE_FDS_MAX)
 
 /* Takes fd (made non-blocking and close-on-exec; closed where this fails). 0 or -errno. */
 int ipc_peer_open(struct loop *loop, struct ipc_peer *peer, int fd, const char *name, ipc_on_message on_message,
@@ -48,7 +50,7 @@ void ipc_peer_drain(struct ipc_peer *peer);
  * -errno. -EPIPE: the other side has closed; what it sent before is still delivered, then on_end. A size or descriptor
  * count out of bounds harms nobody; any other error cuts the peer off, on_end follows from the loop. */
 int ipc_send(struct ipc_peer *peer, const uint8_t *message, size_t size, const int *fds, size_t fd_count);
-/* As ipc_send for a message that holds a secret: the bytes are wiped, also where they had to be queued. */
+/* As ipc_send for a message that holds a secret: the bytes are wiped, also where they had to be queued, which is in locked memory. */
 int ipc_send_secret(struct ipc_peer *peer, uint8_t *message, size_t size);
 
 /* A pair: [0] and [1], close-on-exec, non-blocking, with room for MESSAGE_BYTES_MAX. 0 or -errno. */

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -300,6 +301,73 @@ static void a_reader_that_never_reads_is_cut_off(void **state)
 	assert_int_equal(s->end_error, -ENOBUFS);
 }
 
+/* Small messages with a descriptor each: neither the table of descriptors nor memory beyond the
+ * bound is spent on somebody who does not read. */
+static void descriptors_that_nobody_takes_are_bounded(void **state)
+{
+	struct side *s = *state;
+	size_t n = message_empty(buf, sizeof buf, MESSAGE_STOP, 1);
+	int before = open_fds(), error = 0;
+
+	while (!error && open_fds() < before + 1000)
+		error = ipc_send(&s->peer, buf, n, (int[]){0}, 1);
+	assert_int_equal(error, -ENOBUFS);
+	assert_int_equal(open_fds(), before + IPC_QUEUE_FDS_MAX);
+	turn(s);
+	assert_int_equal(s->end_error, -ENOBUFS);
+	assert_int_equal(open_fds(), before - 1);
+}
+
+static void small_messages_count_with_what_they_cost(void **state)
+{
+	struct side *s = *state;
+	size_t n = message_empty(buf, sizeof buf, MESSAGE_STOP, 1), queued = 0;
+
+	while (ipc_send(&s->peer, buf, n, NULL, 0) == 0)
+		queued += s->peer.first != NULL;
+	assert_in_range(queued, 1, IPC_QUEUE_MAX / (MESSAGE_FDS_MAX * sizeof(int)));
+}
+
+static size_t locked_kib(void)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	char line[256];
+	size_t kib = 0;
+
+	while (fgets(line, sizeof line, f))
+		(void)!sscanf(line, "VmLck: %zu kB", &kib);
+	fclose(f);
+	return kib;
+}
+
+static void a_secret_that_waits_is_in_locked_memory(void **state)
+{
+	struct side *s = *state;
+	static char value[20000];
+	static uint8_t bytes[32768];
+	struct message_credential m = {.available = true, .value = {value, sizeof value}};
+	struct ipc_message message;
+	size_t before = locked_kib(), with;
+
+	assert_true(before >= MESSAGE_BYTES_MAX / 1024); /* the receive buffer */
+	memset(value, 's', sizeof value);
+	while (!s->peer.first) {
+		size_t n =
+		        message_credential_encode(bytes, sizeof bytes, MESSAGE_CREDENTIAL, 1, &m);
+		assert_int_equal(ipc_send_secret(&s->peer, bytes, n), 0);
+	}
+	with = locked_kib();
+	assert_true(with >= before + 20);
+	for (int i = 0; s->peer.first && i < 100; i++) {
+		assert_int_equal(ipc_receive_blocking(s->other, 1000, buf, &message), 0);
+		turn(s);
+	}
+	while (ipc_receive_blocking(s->other, 10, buf, &message) == 0)
+		assert_int_equal(message_credential_decode(&message.body, &m), 0);
+	assert_int_equal(m.value.p[m.value.n - 1], 's');
+	assert_int_equal(locked_kib(), before);
+}
+
 static void sizes_out_of_bounds_harm_nobody(void **state)
 {
 	struct side *s = *state;
@@ -354,6 +422,9 @@ int main(void)
 	        T(too_many_descriptors_cut_off),
 	        T(a_full_socket_queues_in_order),
 	        T(a_reader_that_never_reads_is_cut_off),
+	        T(descriptors_that_nobody_takes_are_bounded),
+	        T(small_messages_count_with_what_they_cost),
+	        T(a_secret_that_waits_is_in_locked_memory),
 	        T(sizes_out_of_bounds_harm_nobody),
 	        T(secrets_are_wiped_after_sending),
 	        T(blocking_receive_times_out_and_sees_the_end),
