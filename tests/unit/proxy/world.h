@@ -252,7 +252,7 @@ static inline void world_open(struct world *w, const struct world_options *o)
 	if (policy_credential_count(&w->policy))
 		credential_store_set_placeholder(w->store, 0, SLICE(PLACEHOLDER));
 	w->mint = mint_new(w->issuer, &mint);
-	w->permit = (struct ip_prefix){{4, {127}}, 8};
+	w->permit = (struct ip_prefix){{4, {127, 0, 0, 1}}, 32};
 	sin = loopback(0, 0, 2, 0);
 	int proxy_fd = world_listen(&sin, 0);
 	w->proxy_port = ntohs(sin.sin_port);
