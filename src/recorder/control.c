@@ -116,6 +116,7 @@ static int on_end(struct recorder *r, struct ipc_message *message)
 	if (!stream || stream->ending)
 		return -EBADMSG;
 	stream->ending = true;
+	stream->fence_dropped = m.dropped;
 	stream->end_id = message->head.id;
 	pump_now(r);
 	return 0;

@@ -47,6 +47,7 @@ struct stream {
 	bool packets_lost; /* since the last note */
 	int64_t lost_noted_ms;
 	bool ending;
+	uint64_t fence_dropped; /* packets the fence counted, as END tells */
 	uint64_t end_id; /* message to answer with the summary */
 };
 

@@ -9,6 +9,7 @@
  * left in the ring is read to the end like everything else.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -201,6 +202,29 @@ static bool read_nflog(struct stream *stream)
 	return stream->nflog_fd >= 0;
 }
 
+/* At the end, when every copy has been read: the fence's own count tells how many are missing, and
+ * is the one that the summary shows. Copies are made before packets are counted, so there are never
+ * fewer of them for another reason. */
+static int compare_counts(struct stream *stream)
+{
+	uint64_t seen = stream->summary.dropped;
+	char text[160];
+	int rc;
+
+	if (!stream->ending || stream->fence_dropped <= seen)
+		return 0;
+	if (!has_room(stream))
+		return -ENOMEM;
+	snprintf(text, sizeof(text),
+	        "The fence dropped %" PRIu64 " packets, of which copies of %" PRIu64
+	        " were recorded. All of them were dropped.",
+	        stream->fence_dropped, seen);
+	rc = record_finding(stream, EVENT_FINDING_PACKETS_LOST, text);
+	if (rc == 0)
+		stream->summary.dropped = stream->fence_dropped;
+	return rc;
+}
+
 static int drain_packets(struct stream *stream, bool all)
 {
 	int64_t now_ms = clock_monotonic_ms();
@@ -211,7 +235,9 @@ static int drain_packets(struct stream *stream, bool all)
 	rc = note_lost_packets(stream, now_ms, all);
 	if (rc != 0)
 		return rc;
-	return packets_collect(&stream->packets, now_ms, all, emit_packet, stream) ? 0 : 1;
+	if (!packets_collect(&stream->packets, now_ms, all, emit_packet, stream))
+		return 1;
+	return all ? compare_counts(stream) : 0;
 }
 
 int stream_drain(struct stream *stream, bool all)

@@ -201,6 +201,38 @@ int gate_open(struct gate *gate, int sandbox_netns)
 	return error;
 }
 
+static int mend(void *context)
+{
+	const struct fence_spec spec = fence_spec_of(context);
+	int error = fence_check(&spec);
+
+	if (error != -ESTALE)
+		return error;
+	error = fence_set(&spec);
+	return error ? error : 1;
+}
+
+int gate_mend(const struct gate *gate)
+{
+	return netns_run(gate->netns, mend, (void *)(uintptr_t)gate);
+}
+
+static int count_dropped(void *context)
+{
+	struct fence_counters counters;
+	int error = fence_counters_get(GATE_LINK, &counters);
+
+	*(uint64_t *)context = counters.packets;
+	return error;
+}
+
+uint64_t gate_dropped(const struct gate *gate)
+{
+	uint64_t dropped = 0;
+
+	return netns_run(gate->netns, count_dropped, &dropped) == 0 ? dropped : 0;
+}
+
 void gate_close_handed_out(struct gate *gate)
 {
 	for (size_t i = 0; i < gate->listener_count; i++)

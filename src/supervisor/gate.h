@@ -42,6 +42,11 @@ void gate_assign(struct gate *gate, const struct ip_prefix *pool4, const struct 
 /* Makes all of it. The fence stands before the link is up. 0 or -errno with gate->step; gate_close
  * undoes what there is. */
 int gate_open(struct gate *gate, int sandbox_netns);
+/* Compares the fence with what it should be and sets it anew where it is not. 0: it was in order;
+ * 1: it was changed and is mended; -errno: it cannot be examined or mended. */
+int gate_mend(const struct gate *gate);
+/* Packets that the fence dropped so far; 0 where it cannot be asked. */
+uint64_t gate_dropped(const struct gate *gate);
 /* Closes the supervisor's copies of what the roles hold: without a worker nothing listens and the
  * fence rejects. */
 void gate_close_handed_out(struct gate *gate);

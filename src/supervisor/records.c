@@ -31,11 +31,12 @@ void record_lifecycle(struct supervisor *sv, const struct sandbox *s, enum event
 	record(sv, s, &event);
 }
 
-void record_finding(struct supervisor *sv, const struct sandbox *s, const char *text)
+void record_finding(struct supervisor *sv, const struct sandbox *s, enum event_finding finding,
+        const char *text)
 {
 	struct event event = {.kind = EVENT_FINDING,
 	        .decision = EVENT_DENIED,
-	        .finding = EVENT_FINDING_ROLE_DIED,
+	        .finding = finding,
 	        .cause = EVENT_CAUSE_CLOSING,
 	        .detail = slice_from_string(text)};
 

@@ -22,7 +22,7 @@
 static enum sandbox_state sum_up(struct sandbox *s)
 {
 	struct supervisor *sv = s->supervisor;
-	struct message_sandbox m = {s->id};
+	struct message_sandbox m = {s->id, gate_dropped(&s->gate)};
 	uint8_t message[64];
 
 	if (!s->recording || !role_runs(&sv->recorder))
@@ -58,7 +58,7 @@ static enum sandbox_state cut_off(struct sandbox *s)
 	s->worker.stopping = true;
 	role_kill(&s->worker, "its sandbox is being cut off");
 	log_debug("%s: %s", s->name[0] ? s->name : "sandbox", s->refusal ? s->refusal : s->failure);
-	record_finding(s->supervisor, s, s->failure);
+	record_finding(s->supervisor, s, EVENT_FINDING_ROLE_DIED, s->failure);
 	s->owner->failed(s->owner, s->refusal ? s->refusal : s->failure);
 	return role_runs(&s->worker) ? SANDBOX_STOPPING : sum_up(s);
 }
@@ -95,6 +95,7 @@ static enum sandbox_state serve_when_ready(struct sandbox *s)
 	if (!s->keeper_ready || !s->worker_ready || !s->supervisor->recorder_ready)
 		return SANDBOX_STARTING;
 	loop_timer_cancel(&s->timer);
+	loop_timer_set(&s->fence, SANDBOX_FENCE_MS);
 	record_lifecycle(s->supervisor, s, EVENT_START);
 	log_info("%s: ready", s->name);
 	s->owner->ready(s->owner, s);
@@ -197,6 +198,33 @@ static void on_time(struct loop_timer *timer)
 	sandbox_event(container_of(timer, struct sandbox, timer), SANDBOX_TIMEOUT);
 }
 
+/* Rules are only ours to change. Whoever did is root on this machine, by mistake as a rule:
+ * flushing the ruleset of every namespace, say. */
+static void on_fence_time(struct loop_timer *timer)
+{
+	struct sandbox *s = container_of(timer, struct sandbox, fence);
+
+	if (s->state != SANDBOX_SERVING)
+		return;
+	int result = gate_mend(&s->gate);
+	if (result == 0) {
+		loop_timer_set(&s->fence, SANDBOX_FENCE_MS);
+	} else if (result > 0) {
+		log_warn("%s: the rules of its fence were changed from outside; they are set again",
+		        s->name);
+		record_finding(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED,
+		        "The kernel's rules around the sandbox were changed from outside and have "
+		        "been set again.");
+		loop_timer_set(&s->fence, SANDBOX_FENCE_MS);
+	} else {
+		sandbox_fail(s,
+		        "its fence cannot be examined or set again (%s); the sandbox is cut off "
+		        "from every "
+		        "network",
+		        strerror(-result));
+	}
+}
+
 static int on_worker_message(struct role *role, struct ipc_message *message)
 {
 	struct sandbox *s = container_of(role, struct sandbox, worker);
@@ -233,10 +261,13 @@ struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner)
 	sources_init(&s->sources, sv->loop, &s->settings.policy, supervisor_on_source);
 	int error = loop_timer_open(sv->loop, &s->timer, on_time);
 	if (!error)
+		error = loop_timer_open(sv->loop, &s->fence, on_fence_time);
+	if (!error)
 		error = role_start(sv->loop, &s->worker, "vethguard-worker", "the worker",
 		        on_worker_message, on_worker_dead);
 	if (error) {
 		loop_timer_close(&s->timer);
+		loop_timer_close(&s->fence);
 		free(s);
 		errno = -error;
 		return NULL;
@@ -253,6 +284,7 @@ void sandbox_free(struct sandbox *s)
 	gate_close(&s->gate);
 	settings_fini(&s->settings);
 	loop_timer_close(&s->timer);
+	loop_timer_close(&s->fence);
 	if (s->netns >= 0)
 		close(s->netns);
 	free(s);

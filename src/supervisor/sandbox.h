@@ -14,6 +14,7 @@
 #define SANDBOX_FAILURE_MAX 2048
 #define SANDBOX_START_MS 10000 /* from the first message to the worker being ready */
 #define SANDBOX_STOP_MS 2000   /* for the worker to finish what is under way */
+#define SANDBOX_FENCE_MS 10000 /* between two looks at the fence; one takes half a millisecond */
 #define SANDBOX_SUM_MS 10000   /* for the recorder to drain the ring */
 
 enum sandbox_state {
@@ -59,6 +60,7 @@ struct sandbox {
 	enum sandbox_state state;
 	UT_hash_handle hh;
 	struct loop_timer timer;
+	struct loop_timer fence; /* while it serves */
 
 	/* Filled in by the owner before SANDBOX_START. */
 	char name[MESSAGE_NAME_MAX + 1];

@@ -30,6 +30,7 @@ uint64_t supervisor_next_id(struct supervisor *sv);
 /* records.c: events of the supervisor's own, through the recorder. Nothing happens where it is
  * gone. */
 void record_lifecycle(struct supervisor *sv, const struct sandbox *s, enum event_lifecycle what);
-void record_finding(struct supervisor *sv, const struct sandbox *s, const char *text);
+void record_finding(struct supervisor *sv, const struct sandbox *s, enum event_finding finding,
+        const char *text);
 
 #endif

@@ -140,6 +140,7 @@ CODEC_PAIR(recorder_event)
 static void sandbox_fields(struct codec *c, struct message_sandbox *m)
 {
 	m->sandbox_id = codec_u64(c, m->sandbox_id);
+	m->dropped = codec_u64(c, m->dropped);
 }
 CODEC_PAIR(sandbox)
 

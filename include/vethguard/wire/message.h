@@ -168,6 +168,7 @@ struct message_recorder_event {
 
 struct message_sandbox {
 	uint64_t sandbox_id;
+	uint64_t dropped;          /* packets that the fence has counted by now; 0: not known */
 };
 
 struct message_status {

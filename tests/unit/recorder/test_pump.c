@@ -158,12 +158,17 @@ static void send_event(struct fixture *f, uint64_t sandbox, struct event event)
 	assert_int_equal(ipc_send_blocking(f->control, buffer, n, NULL, 0), 0);
 }
 
-static void send_end(struct fixture *f, uint64_t sandbox, uint64_t id)
+static void send_end_counted(struct fixture *f, uint64_t sandbox, uint64_t id, uint64_t dropped)
 {
-	struct message_sandbox m = {sandbox};
+	struct message_sandbox m = {sandbox, dropped};
 	size_t n = message_sandbox_encode(buffer, sizeof(buffer), MESSAGE_RECORDER_END, id, &m);
 
 	assert_int_equal(ipc_send_blocking(f->control, buffer, n, NULL, 0), 0);
+}
+
+static void send_end(struct fixture *f, uint64_t sandbox, uint64_t id)
+{
+	send_end_counted(f, sandbox, id, 0);
 }
 
 static struct message_summary expect_summary(struct fixture *f, uint64_t id)
@@ -527,6 +532,22 @@ static void test_lost_supervisor_ends_after_the_last_line(void **state)
 	close_fixture(&f);
 }
 
+static void test_what_the_fence_counted_more_is_a_finding(void **state)
+{
+	struct message_summary summary;
+	struct fixture f;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	send_end_counted(&f, SANDBOX, 8, 1234567);
+	summary = expect_summary(&f, 8);
+	assert_int_equal(summary.findings, 1);
+	assert_int_equal(summary.dropped, 1234567);
+	assert_true(file_has(f.path, "The fence dropped 1234567 packets, of which copies of 0"));
+	verify(f.path);
+	close_fixture(&f);
+}
+
 static void test_nonsense_on_the_packet_socket_is_a_finding(void **state)
 {
 	struct fixture f;
@@ -556,6 +577,7 @@ int main(void)
 	        cmocka_unit_test(test_foreign_lock_is_waited_for_and_told),
 	        cmocka_unit_test(test_supervisor_that_breaks_protocol_is_left),
 	        cmocka_unit_test(test_lost_supervisor_ends_after_the_last_line),
+	        cmocka_unit_test(test_what_the_fence_counted_more_is_a_finding),
 	        cmocka_unit_test(test_nonsense_on_the_packet_socket_is_a_finding),
 	};
 

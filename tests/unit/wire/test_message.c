@@ -196,7 +196,7 @@ static void recorder(void **state)
 	        .gate4 = ip4(1),
 	        .gate6 = ip6(1),
 	        .has_packets = true};
-	struct message_sandbox id = {9};
+	struct message_sandbox id = {9, 1u << 20};
 	struct message_summary summary = {.allowed = 1, .lines = UINT64_MAX, .unusual_count = 2};
 
 	(void)state;
