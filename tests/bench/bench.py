@@ -156,9 +156,7 @@ def measure(args, chosen, out_file):
     finally:
         for p in running:
             p.stop()
-        if args.keep:
-            print(place.dir, file=sys.stderr)
-        place.stop()
+        place.stop(args.keep)
     with open(out_file, "w") as f:
         json.dump({"results": results, "extra": extra}, f)
 

@@ -79,12 +79,15 @@ class Lab:
                 process.wait()
         self.processes.remove(process)
 
-    def stop(self):
+    def stop(self, keep=False):
         for p in list(reversed(self.processes)):
             self.end(p, 5)
         for name in ("outside", "client"):
             subprocess.run(["ip", "netns", "del", name], check=False)
-        shutil.rmtree(self.dir, ignore_errors=True)
+        if keep:
+            print(self.dir, file=sys.stderr)
+        else:
+            shutil.rmtree(self.dir, ignore_errors=True)
 
 
 class Load:

@@ -6,6 +6,7 @@
  *   origin ADDRESS:PORT CERTIFICATE KEY CPU
  */
 #include <errno.h>
+#include <openssl/err.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,7 @@ static char *text;
 static void conn_close(struct conn *c)
 {
 	SSL_free(c->ssl);
+	ERR_clear_error(); /* else the next connection's would-block looks like this one's failure */
 	close(c->fd);
 	free(c);
 }

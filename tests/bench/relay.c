@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/err.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,8 @@
 #define HEAD_MAX 8192
 #define EVENTS 256
 #define SESSIONS_MAX 8
+#define COPIED (64u << 10)
+#define PIPE_BYTES (256 << 10)
 
 enum kind { LISTEN_INTERCEPT, LISTEN_PASS, CLIENT, UPSTREAM, RAW };
 
@@ -39,10 +42,10 @@ struct end {
 	size_t pending_n, pending_at;
 	char *head;       /* a head that has not come whole; a request that waits for its upstream */
 	size_t head_n;
-	uint64_t left;    /* of the response's body */
+	uint64_t left;    /* of the response's body; RAW: bytes copied so far */
 	int pipe[2];      /* RAW: from here to peer */
 	size_t in_pipe;
-	bool ended;
+	bool ended, hung_up;
 };
 
 static int epoll;
@@ -141,6 +144,7 @@ static void end_close(struct end *e)
 	if (e->pipe[0] >= 0)
 		close(e->pipe[0]), close(e->pipe[1]);
 	SSL_free(e->ssl);
+	ERR_clear_error(); /* else the next connection's would-block looks like this one's failure */
 	free(e->pending);
 	free(e->head);
 	e->next = dead; /* an event of this turn may still name it */
@@ -383,14 +387,41 @@ static void drain(struct end *e)
 
 /* --- passed through --- */
 
-/* From e's socket through its pipe to its peer's. */
+/* The first bytes are copied, which is cheaper for short connections; then a pipe is made. */
+static ssize_t pull(struct end *e)
+{
+	ssize_t r;
+
+	if (e->left < COPIED) {
+		r = recv(e->fd, rx, sizeof(rx), MSG_DONTWAIT);
+		if (r > 0) {
+			size_t sent = send_some(e->peer, rx, (size_t)r);
+
+			keep(e->peer, rx + sent, (size_t)r - sent);
+			e->left += (uint64_t)r;
+			e->readable = (size_t)r == sizeof(rx) || e->hung_up;
+		}
+		return r;
+	}
+	if (e->pipe[0] < 0) {
+		if (pipe2(e->pipe, O_NONBLOCK | O_CLOEXEC) < 0)
+			net_die("pipe: %s", strerror(errno));
+		fcntl(e->pipe[1], F_SETPIPE_SZ, PIPE_BYTES);
+	}
+	r = splice(e->fd, NULL, e->pipe[1], NULL, 1u << 20, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	if (r > 0)
+		e->in_pipe = (size_t)r;
+	return r;
+}
+
+/* From e's socket to its peer's, by copying or through its pipe. */
 static void pump(struct end *e)
 {
 	while (e->peer && e->peer->connected && e->connected) {
 		if (e->in_pipe == 0) {
-			if (!e->readable || e->ended)
+			if (!e->readable || e->ended || e->peer->pending)
 				return;
-			ssize_t r = splice(e->fd, NULL, e->pipe[1], NULL, 1u << 20, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+			ssize_t r = pull(e);
 
 			if (r == 0) {
 				e->ended = true;
@@ -405,7 +436,8 @@ static void pump(struct end *e)
 					end_close(e);
 				return;
 			}
-			e->in_pipe = (size_t)r;
+			if (e->in_pipe == 0)
+				continue;
 		}
 		if (!e->peer->writable)
 			return;
@@ -427,8 +459,6 @@ static void pass(int fd)
 	u->peer = c;
 	c->connected = true;
 	u->readable = false;
-	if (pipe2(c->pipe, O_NONBLOCK | O_CLOEXEC) < 0 || pipe2(u->pipe, O_NONBLOCK | O_CLOEXEC) < 0)
-		net_die("pipe: %s", strerror(errno));
 }
 
 /* --- events --- */
@@ -468,6 +498,16 @@ static void on_tls(struct end *e, uint32_t events)
 	}
 }
 
+static void drain_raw(struct end *e)
+{
+	e->pending_at += send_some(e, e->pending + e->pending_at, e->pending_n - e->pending_at);
+	if (e->pending_at < e->pending_n)
+		return;
+	free(e->pending);
+	e->pending = NULL;
+	e->pending_n = e->pending_at = 0;
+}
+
 static void on_raw(struct end *e, uint32_t events)
 {
 	if (events & EPOLLERR) {
@@ -476,9 +516,13 @@ static void on_raw(struct end *e, uint32_t events)
 	}
 	if (events & EPOLLOUT) {
 		e->connected = e->writable = true;
+		if (e->pending)
+			drain_raw(e);
 		if (e->peer)
 			pump(e->peer);
 	}
+	if (events & (EPOLLRDHUP | EPOLLHUP))
+		e->hung_up = true;
 	if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP))
 		e->readable = true;
 	if (!e->closed)
