@@ -208,22 +208,18 @@ static void send_kept(struct flow *f)
 	buf_fini(&f->kept);
 }
 
-static bool connect_flow(struct flow *f, const struct ip *address, bool *own)
+static bool connect_flow(struct flow *f, const struct ip *address)
 {
-	struct proxy *proxy = f->relay->proxy;
 	struct sockaddr_storage to;
 	socklen_t n = ip_to_sockaddr(address, f->key.dst_port, &to);
 
 	f->fd = socket(to.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (f->fd < 0)
 		return false;
-	if (connect(f->fd, (struct sockaddr *)&to, n) == 0) {
-		*own = dial_is_own_address(f->fd, address) &&
-			!dial_may_be_own(proxy, &f->judgement.decision, address);
-		if (!*own && loop_io_open_level(proxy->config.loop, &f->io, f->fd, LOOP_READ, on_upstream) == 0) {
-			f->address = *address;
-			return true;
-		}
+	if (connect(f->fd, (struct sockaddr *)&to, n) == 0 &&
+		loop_io_open_level(f->relay->proxy->config.loop, &f->io, f->fd, LOOP_READ, on_upstream) == 0) {
+		f->address = *address;
+		return true;
 	}
 	close(f->fd);
 	f->fd = -1;
@@ -232,16 +228,18 @@ static bool connect_flow(struct flow *f, const struct ip *address, bool *own)
 
 static void resolved(struct flow *f, const struct ip *addresses, size_t count, const char *error)
 {
-	bool special = false, own = false;
+	const struct proxy *proxy = f->relay->proxy;
+	const struct policy_decision *decision = &f->judgement.decision;
+	bool special = false;
 
 	for (size_t i = 0; i < count; i++) {
-		if (!judge_address(f->relay->proxy, &f->judgement.decision, &addresses[i])) {
+		if (!judge_address(f->relay->proxy, decision, &addresses[i]) ||
+			!dial_may_connect(proxy, decision, &addresses[i])) {
 			special = true;
-		} else if (connect_flow(f, &addresses[i], &own)) {
+		} else if (connect_flow(f, &addresses[i])) {
 			send_kept(f);
 			return;
 		}
-		special |= own;
 	}
 	if (!count)
 		refuse(f, EVENT_CAUSE_RESOLVE, error);

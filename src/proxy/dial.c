@@ -139,24 +139,29 @@ static void on_connect(struct loop_io *io, unsigned events)
 	try_next(d);
 }
 
-bool dial_is_own_address(int fd, const struct ip *address)
+bool dial_may_connect(const struct proxy *proxy, const struct policy_decision *decision, const struct ip *address)
 {
-	struct sockaddr_storage local;
-	socklen_t n = sizeof local;
-	struct ip source;
+	struct sockaddr_storage to, local;
+	socklen_t n = ip_to_sockaddr(address, 9, &to), local_n = sizeof local;
+	struct ip source = {0};
+	int fd;
 
-	if (getsockname(fd, (struct sockaddr *)&local, &n) < 0)
+	if (decision->names_address)
 		return true;
-	source = ip_from_sockaddr((struct sockaddr *)&local, NULL);
-	return ip_equals(&source, address);
-}
+	for (size_t i = 0; i < proxy->config.permit_count; i++) {
+		const struct ip_prefix *permit = &proxy->config.permit[i];
 
-bool dial_may_be_own(const struct proxy *proxy, const struct policy_decision *decision, const struct ip *address)
-{
-	for (size_t i = 0; i < proxy->config.permit_count; i++)
-		if (ip_in_prefix(address, &proxy->config.permit[i]))
+		if (permit->bits == (address->family == 4 ? 32 : 128) && ip_in_prefix(address, permit))
 			return true;
-	return decision->names_address;
+	}
+	/* Connecting a datagram socket sends nothing and tells which source address the kernel would use. */
+	fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	if (connect(fd, (struct sockaddr *)&to, n) == 0 && getsockname(fd, (struct sockaddr *)&local, &local_n) == 0)
+		source = ip_from_sockaddr((struct sockaddr *)&local, NULL);
+	close(fd);
+	return !ip_equals(&source, address);
 }
 
 /* Starts one attempt; false: it failed at once. */
@@ -166,6 +171,10 @@ static bool attempt_start(struct dial *d, struct attempt *a)
 	socklen_t n = ip_to_sockaddr(&a->address, d->destination.port, &to);
 	int r;
 
+	if (!dial_may_connect(d->proxy, &d->decision, &a->address)) {
+		fail(d, EVENT_CAUSE_ADDRESS, "the name resolves to an address of this host itself");
+		return false;
+	}
 	a->fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (a->fd < 0) {
 		fail(d, EVENT_CAUSE_LIMIT, "no descriptor is left for a connection");
@@ -175,8 +184,6 @@ static bool attempt_start(struct dial *d, struct attempt *a)
 	r = connect(a->fd, (struct sockaddr *)&to, n);
 	if (r < 0 && errno != EINPROGRESS) {
 		fail(d, EVENT_CAUSE_CONNECT, connect_error_text(errno));
-	} else if (dial_is_own_address(a->fd, &a->address) && !dial_may_be_own(d->proxy, &d->decision, &a->address)) {
-		fail(d, EVENT_CAUSE_ADDRESS, "the name resolves to an address of this host itself");
 	} else if (r == 0) {
 		won(a);
 		return true;

@@ -162,10 +162,9 @@ bool judge_address(struct proxy *proxy, const struct policy_decision *decision, 
 
 /* --- dial.c --- */
 
-/* True where the kernel reaches the address without leaving this host: fd was connected to it. */
-bool dial_is_own_address(int fd, const struct ip *address);
-/* The rule or the configuration names it, so that it may be dialled although it is this host's own. */
-bool dial_may_be_own(const struct proxy *proxy, const struct policy_decision *decision, const struct ip *address);
+/* False for an address of this host itself: a name that leads there would reach services that trust local callers. A rule
+ * that names the address permits it, and so does the configuration when it permits exactly this address. */
+bool dial_may_connect(const struct proxy *proxy, const struct policy_decision *decision, const struct ip *address);
 /* From a destination to a connected socket. The name is resolved on this side; only addresses that judge_address() lets
  * pass are tried, IPv6 and IPv4 in turn, a further one every 250 ms (RFC 8305). */
 struct dial;
