@@ -1,7 +1,7 @@
 # `make lint`: what can be found without running anything. Not part of `make check` except for the floors. Each part is a
 # goal of its own; `make -k lint` shows all of them.
 LINT_C := $(shell find src include tests -name '*.[ch]' 2>/dev/null)
-LINT_CPPFLAGS := -Iinclude -Isrc -D_GNU_SOURCE -DVETHGUARD_VERSION=$(VERSION) $(LLHTTP_CPPFLAGS)
+LINT_CPPFLAGS := $(CPPFLAGS) $(LLHTTP_CPPFLAGS)
 LINT_MAN := $(wildcard docs/man/*.[1-8])
 
 .PHONY: lint lint-packages lint-floors lint-format lint-tidy lint-cppcheck lint-man lint-shell lint-text
@@ -34,7 +34,7 @@ lint-cppcheck:
 	@cppcheck -j$$(nproc) --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
 		--suppress=missingIncludeSystem --suppressions-list=tests/lint/cppcheck-known \
 		--cppcheck-build-dir=build/lint/cppcheck --template='{file}:{line}: {message} [{id}]' --error-exitcode=1 \
-		-Iinclude -Isrc -Ibuild/lint/include -D_GNU_SOURCE src
+		$(CPPFLAGS) -Ibuild/lint/include src
 	@echo "cppcheck: no findings"
 
 lint-tidy:
