@@ -4,9 +4,11 @@ LINT_C := $(shell find src include tests -name '*.[ch]' 2>/dev/null)
 LINT_CPPFLAGS := $(CPPFLAGS) $(LLHTTP_CPPFLAGS)
 LINT_MAN := $(wildcard docs/man/*.[1-8])
 
-.PHONY: lint lint-packages lint-floors lint-format lint-tidy lint-cppcheck lint-man lint-shell lint-text
-## make lint            floors, clang-tidy, cppcheck, format, manual pages, shell scripts, links and words (some minutes)
-lint: lint-packages lint-floors lint-text lint-man lint-shell lint-format lint-cppcheck lint-tidy
+.PHONY: lint lint-packages lint-floors lint-format lint-tidy lint-cppcheck lint-man lint-shell lint-text \
+	lint-install
+## make lint            floors, clang-tidy, cppcheck, format, manual pages, shell scripts, links, installing (minutes)
+lint: lint-packages lint-floors lint-text lint-man lint-shell lint-format lint-install lint-cppcheck \
+	lint-tidy
 	@echo "lint: everything is in order"
 
 lint-packages:
@@ -36,6 +38,9 @@ lint-cppcheck:
 		--cppcheck-build-dir=build/lint/cppcheck --template='{file}:{line}: {message} [{id}]' --error-exitcode=1 \
 		$(CPPFLAGS) -Ibuild/lint/include src
 	@echo "cppcheck: no findings"
+
+lint-install: $(PROGRAMS)
+	@tests/lint/install
 
 lint-tidy:
 	@LINT_CPPFLAGS='$(LINT_CPPFLAGS)' tests/lint/tidy
