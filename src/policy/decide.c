@@ -217,6 +217,16 @@ static void deny(struct policy_decision *out, enum policy_reason reason)
 	        .credential = POLICY_NONE};
 }
 
+/* A denial; in mode observe it is only noted. */
+static void refuse(const struct state *s, struct policy_decision *out, enum policy_reason reason,
+        uint32_t rule)
+{
+	deny(out, reason);
+	out->rule = rule;
+	out->observed = policy_mode(s->policy) == POLICY_OBSERVE;
+	out->verdict = out->observed ? POLICY_ALLOW : POLICY_DENY;
+}
+
 /* Judges, and fills all of *out but passthrough. */
 static void judge(struct state *s, const struct found *found, struct policy_decision *out)
 {
@@ -225,12 +235,9 @@ static void judge(struct state *s, const struct found *found, struct policy_deci
 	else
 		judge_request(s, found);
 	if (s->deny != POLICY_NONE) {
-		deny(out, POLICY_REASON_RULE);
-		out->rule = s->deny;
+		refuse(s, out, POLICY_REASON_RULE, s->deny);
 	} else if (s->allow == POLICY_NONE) {
-		deny(out, why_denied(s, found));
-		out->observed = policy_mode(s->policy) == POLICY_OBSERVE;
-		out->verdict = out->observed ? POLICY_ALLOW : POLICY_DENY;
+		refuse(s, out, why_denied(s, found), POLICY_NONE);
 	} else {
 		deny(out, POLICY_REASON_RULE);
 		out->verdict = POLICY_ALLOW;

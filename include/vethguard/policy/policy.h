@@ -53,7 +53,7 @@ struct policy_decision {
 	uint32_t rule;       /* index for policy_rule_*(), or POLICY_NONE */
 	uint32_t credential; /* index for policy_credential(), or POLICY_NONE */
 	bool passthrough;    /* the allowing rule says tls: passthrough */
-	bool observed;       /* mode observe turned a denial by default into this allow */
+	bool observed;       /* mode observe turned a denial into this allow: reason and rule are the denial's */
 	bool names_address;  /* the allowing rule names the destination as an address or CIDR, which permits dialling it
 	                        whatever its class */
 };
@@ -70,8 +70,8 @@ int policy_open(struct policy *policy, const void *image, size_t size);
 /* The decision. Pure, total, no allocation; cost does not grow with the number of exact hosts. Deny beats allow; the
  * most specific allow names the credential (host before glob before address, then the longer literal path; of equals one
  * with a credential before one without). Denies are generous: one for tcp:// denies everything that runs over TCP there,
- * the case of a method does not save it, nor do "//" and "%2F" in a path. In mode observe a denial that no deny rule
- * makes becomes an allow with observed set, no credential and no passthrough; a request that cannot be judged
+ * the case of a method does not save it, nor do "//" and "%2F" in a path. In mode observe every denial, a deny rule's
+ * too, becomes an allow with observed set, no credential and no passthrough; a request that cannot be judged
  * (POLICY_REASON_BAD_REQUEST) stays denied. */
 void policy_decide(const struct policy *policy, const struct policy_request *request, struct policy_decision *out);
 

@@ -234,7 +234,8 @@ static void test_examples(void **state)
 	        {"GET", "https://10.20.1.2:9000/x", false});
 	CHECK("policies/observe.yaml", {"GET", "https://anything.example/", true},
 	        {"CONNECT", "tcp://anything.example:1", true},
-	        {"POST", "https://pastebin.com/", false}, {"CONNECT", "https://x.ngrok.io", false});
+	        {"POST", "https://pastebin.com/", true}, {"CONNECT", "https://x.ngrok.io", true},
+	        {"GET", "https://anything.example/..", false});
 	CHECK("policies/research-agent.yaml", {"GET", "https://arxiv.org/abs/1", true},
 	        {"GET", "https://en.m.wikipedia.org/wiki/X", true},
 	        {"POST", "https://api.anthropic.com/v1/messages", true},
