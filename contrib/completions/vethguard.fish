@@ -16,7 +16,7 @@ complete -c vethguard -n $run -s c -l config -r -F -d Settings
 complete -c vethguard -n $run -s n -l name -x -d 'Name of the sandbox'
 complete -c vethguard -n $run -s u -l user -x -a '(__fish_complete_users)' -d 'User to run as'
 complete -c vethguard -n $run -s a -l audit -r -F -d 'Append the audit log to'
-complete -c vethguard -n $run -l observe -d 'Refuse only what deny rules name'
+complete -c vethguard -n $run -l observe -d 'Refuse nothing but the floor'
 complete -c vethguard -n $run -s e -l env -x -a '(set -xn)' -d 'Set or pass on a variable'
 complete -c vethguard -n $run -l no-env -d 'Start from a small environment'
 complete -c vethguard -n $run -l proxy-env -d 'Set the proxy variables'
