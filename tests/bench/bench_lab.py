@@ -50,6 +50,8 @@ class Lab:
         sh("sh", os.path.join(ROOT, "certs/make-test-ca"), self.dir, *NAMES)
         self.write("hosts", "127.0.0.1 localhost\n" + "".join(f"{ORIGIN4} {n}\n" for n in NAMES))
         sh("mount", "--bind", self.path("hosts"), "/etc/hosts")
+        for name in (None, "outside", "client"):
+            plain_congestion_control(f"/run/netns/{name}" if name else "/proc/self/ns/net")
         origin = self.spawn(["ip", "netns", "exec", "outside", os.path.join(TOOLS, "origin"), f"{ORIGIN4}:443",
                              self.path("server.pem"), self.path("server.key"), OTHER_CPU], stdout=subprocess.PIPE)
         origin.stdout.readline()
@@ -88,6 +90,27 @@ class Lab:
             print(self.dir, file=sys.stderr)
         else:
             shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def plain_congestion_control(namespace):
+    """Reno in every namespace, which each kernel has and permits: one that paces its segments (BBR) sets a timer for
+    each, and in a virtual machine the timers then cost more than the transfer."""
+    sh("nsenter", "--net=" + namespace, "sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno")
+
+
+def namespaces_held_by(pids):
+    """Network namespaces that processes live in or hold open."""
+    found = {}
+    for pid, _ in pids:
+        paths = [f"/proc/{pid}/ns/net"] + [f"/proc/{pid}/fd/{fd}" for fd in os.listdir(f"/proc/{pid}/fd")]
+        for path in paths:
+            try:
+                target = os.readlink(path)
+            except OSError:
+                continue
+            if target.startswith("net:["):
+                found.setdefault(target, path)
+    return list(found.values())
 
 
 class Load:

@@ -103,6 +103,12 @@ limits: {{connections: 4000, upstream_connections: 4000, upstream_idle: 256}}
             ["taskset", "-c", PROXY_CPU, os.path.join(self.build, "bin", "vethguard"), "run", *self.files(), "--",
              os.path.join(TOOLS, "load"), bench_lab.OTHER_CPU], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.load = Load(self.name, self.process)
+        self.load("close")  # it answers: the sandbox is there
+        spaces = bench_lab.namespaces_held_by(self.pids())
+        if len(spaces) < 3:
+            raise RuntimeError("the sandbox's and the gate's namespaces were not found")
+        for space in spaces:
+            bench_lab.plain_congestion_control(space)
 
     def stop(self):
         self.load.close()
