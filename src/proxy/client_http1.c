@@ -17,15 +17,6 @@ static void response_head(struct exchange *ex, const struct http_response *respo
 		link_write(&c->link, buf_bytes(text), text->len);
 }
 
-/* A client that does not read is given so long. */
-static void watch_congestion(struct client *c)
-{
-	if (!link_is_congested(&c->link) || c->deadline.list)
-		return;
-	c->sent_seen = c->link.sent;
-	loop_deadline_set(&c->proxy->waits[WAIT_IDLE], &c->deadline);
-}
-
 static void response_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	struct client *c = ex->client;
@@ -40,7 +31,6 @@ static void response_body(struct exchange *ex, const uint8_t *p, size_t n)
 	} else {
 		link_write(&c->link, p, n);
 	}
-	watch_congestion(c);
 }
 
 static void response_end(struct exchange *ex, struct slice trailers)
@@ -59,9 +49,18 @@ static void request_resume(struct exchange *ex)
 	client_wake(ex->client);
 }
 
+/* Whoever asks stops for it, so a client that does not read is given so long from here on. */
 static bool congested(struct exchange *ex)
 {
-	return link_is_congested(&ex->client->link);
+	struct client *c = ex->client;
+
+	if (!link_is_congested(&c->link))
+		return false;
+	if (!c->deadline.list) {
+		c->sent_seen = c->link.sent;
+		loop_deadline_set(&c->proxy->waits[WAIT_IDLE], &c->deadline);
+	}
+	return true;
 }
 
 static void done(struct exchange *ex, bool complete)

@@ -447,6 +447,12 @@ static inline void say(struct peer *p, const char *text)
 	say_n(p, text, strlen(text));
 }
 
+/* Among what has come and was not taken. */
+static inline bool has(const struct peer *p, const char *text, size_t n)
+{
+	return p->in.len && memmem(buf_bytes(&p->in), p->in.len, text, n);
+}
+
 /* The next bytes have to be exactly these. */
 static inline void expect(struct peer *p, const char *text)
 {

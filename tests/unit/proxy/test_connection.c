@@ -1,0 +1,743 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections through a real proxy: what they are taken for, CONNECT, tunnels, every deadline, bounds, holding, draining. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <signal.h>
+
+#include "world.h"
+
+static struct world w;
+
+static int set_up(void **state)
+{
+	const struct world_options usual = {.timeouts = usual_timeouts, .limits = usual_limits, .send_bytes = 8192};
+
+	(void)state;
+	world_open(&w, &usual);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	world_close(&w);
+	return 0;
+}
+
+static void again(struct world_options o)
+{
+	world_close(&w);
+	world_open(&w, &o);
+}
+
+static void ask(struct peer *c, const char *line, const char *host, const char *fields)
+{
+	char text[9000];
+
+	snprintf(text, sizeof text, "%s HTTP/1.1\r\nHost: %s:%u\r\n%s\r\n", line, host, w.port, fields);
+	say(c, text);
+}
+
+static void ask_connect(struct peer *c, const char *host)
+{
+	char text[400];
+
+	snprintf(text, sizeof text, "CONNECT %s:%u HTTP/1.0\r\n\r\n", host, w.port);
+	say(c, text);
+}
+
+static const struct event *only(enum event_kind kind)
+{
+	UNTIL(&w, find_event(&w, kind));
+	assert_int_equal(count_events(&w, kind), 1);
+	return find_event(&w, kind);
+}
+
+/* --- what is refused --- */
+
+static void test_a_denied_name_is_explained_inside_tls(void **state)
+{
+	struct peer *c = client(&w, NAME_D, "d.test");
+
+	(void)state;
+	ask(c, "GET /x", "d.test", "");
+	expect_head(c, "HTTP/1.1 403 ");
+	assert_true(head_has(c, "content-type: application/problem+json"));
+	UNTIL(&w, has(c, "}\n", 2));
+	assert_int_equal(only(EVENT_HTTP)->decision, EVENT_DENIED);
+	assert_false(origin_is_asked(&w));
+	hang_up(c, false);
+}
+
+static void test_opaque_bytes_without_a_rule(void **state)
+{
+	struct peer *c = client(&w, NAME_D, NULL);
+
+	(void)state;
+	say(c, "SSH-2.0-x\r\n");
+	expect_reset(c);
+	assert_int_equal(only(EVENT_CONNECTION)->decision, EVENT_DENIED);
+	assert_int_equal(only(EVENT_CONNECTION)->bytes_out, 11);
+	assert_false(origin_is_asked(&w));
+	hang_up(c, false);
+}
+
+static void test_a_broken_hello(void **state)
+{
+	struct peer *c = client(&w, NAME_A, NULL);
+
+	(void)state;
+	say_n(c, "\x16\x03\x01\x00\x05\x02\x00\x00\x01\x00", 10);
+	expect_reset(c);
+	assert_int_equal(only(EVENT_CONNECTION)->cause, EVENT_CAUSE_CLIENT);
+	hang_up(c, false);
+}
+
+static void test_a_connection_that_says_nothing(void **state)
+{
+	struct peer *c = client(&w, NAME_A, NULL);
+
+	(void)state;
+	expect_reset(c);
+	assert_int_equal(only(EVENT_CONNECTION)->decision, EVENT_DENIED);
+	hang_up(c, false);
+}
+
+static void test_a_connection_that_ends_at_once(void **state)
+{
+	struct peer *c = client(&w, NAME_A, NULL);
+
+	(void)state;
+	hang_up(c, false);
+	only(EVENT_CONNECTION);
+	pump(&w, 10);
+	assert_int_equal(w.event_count, 1);
+}
+
+/* Opened, and then nothing was asked for: there is a trace of that too. */
+static void test_tls_without_a_request(void **state)
+{
+	struct peer *c = client(&w, NAME_A, "a.test");
+
+	(void)state;
+	pump(&w, 5);
+	hang_up(c, false);
+	assert_true(slice_equals(only(EVENT_CONNECTION)->sni, SLICE("a.test")));
+}
+
+/* --- the explicit proxy --- */
+
+static void test_connect_and_tls(void **state)
+{
+	struct peer *c = proxy_client(&w), *o;
+
+	(void)state;
+	ask_connect(c, "A.test.");
+	expect_head(c, "HTTP/1.1 200 ");
+	start_tls(c, "a.test");
+	ask(c, "GET /x", "a.test", "");
+	o = origin(&w, true);
+	expect_head(o, "GET /x ");
+	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	expect_head(c, "HTTP/1.1 200 OK");
+	assert_int_equal(only(EVENT_HTTP)->dst_port, w.port);
+	hang_up(c, false);
+	hang_up(o, false);
+}
+
+static void test_connect_to_one_name_and_sni_of_another(void **state)
+{
+	struct peer *c = proxy_client(&w);
+
+	(void)state;
+	ask_connect(c, "a.test");
+	expect_head(c, "HTTP/1.1 200 ");
+	start_tls(c, "c.test");
+	ask(c, "GET /x", "c.test", "");
+	expect_head(c, "HTTP/1.1 403 ");
+	assert_non_null(find_finding(&w, EVENT_FINDING_BINDING_MISMATCH));
+	assert_false(origin_is_asked(&w));
+	assert_int_equal(w.asked, 0);
+	hang_up(c, false);
+}
+
+/* An address literal that is synthetic stands for its name. */
+static void test_connect_to_a_synthetic_address(void **state)
+{
+	struct peer *c = proxy_client(&w), *o;
+
+	(void)state;
+	ask_connect(c, "127.77.1.0");
+	expect_head(c, "HTTP/1.1 200 ");
+	start_tls(c, "a.test");
+	ask(c, "GET /x", "a.test", "");
+	o = origin(&w, true);
+	expect_head(o, "GET /x ");
+	hang_up(c, false);
+	hang_up(o, false);
+}
+
+static void test_connect_refused(void **state)
+{
+	static const char *const where[] = {"evil.test:443", "127.0.0.1:1", "169.254.169.254:80", "[::1]:443", "d.test:22"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof where / sizeof *where; i++) {
+		struct peer *c = proxy_client(&w);
+		char text[200];
+
+		snprintf(text, sizeof text, "CONNECT %s HTTP/1.1\r\nHost: a.test\r\n\r\n", where[i]);
+		say(c, text);
+		expect_head(c, "HTTP/1.1 403 ");
+		assert_int_equal(count_events(&w, EVENT_HTTP), i + 1);
+		assert_false(origin_is_asked(&w));
+		hang_up(c, false);
+	}
+}
+
+static void test_connect_outside_of_the_proxy_port(void **state)
+{
+	struct peer *c = client(&w, NAME_A, "a.test");
+
+	(void)state;
+	ask_connect(c, "a.test");
+	expect_head(c, "HTTP/1.1 400 ");
+	hang_up(c, false);
+}
+
+static void test_absolute_targets(void **state)
+{
+	static const char *const refused[] = {"GET https://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: p.test\r\n\r\n", "GET http://a.test/ HTTP/1.1\r\nHost: p.test\r\n\r\n",
+		"GET http://169.254.169.254/ HTTP/1.1\r\nHost: 169.254.169.254\r\n\r\n"};
+	struct peer *c = proxy_client(&w), *o;
+	char text[200];
+
+	(void)state;
+	snprintf(text, sizeof text, "GET http://p.test:%1$u/x?y HTTP/1.1\r\nHost: p.test:%1$u\r\nProxy-Authorization: x\r\n\r\n",
+		w.port);
+	say(c, text);
+	o = origin(&w, false);
+	expect_head(o, "GET /x?y HTTP/1.1\r\n");
+	assert_false(head_has(o, "proxy-authorization"));
+	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	expect_head(c, "HTTP/1.1 200 ");
+	hang_up(c, false);
+	hang_up(o, false);
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+		c = proxy_client(&w);
+		say(c, refused[i]);
+		take_head(c);
+		assert_true(strncmp(c->head, "HTTP/1.1 40", 11) == 0);
+		assert_false(origin_is_asked(&w));
+		hang_up(c, false);
+	}
+}
+
+/* --- tunnels --- */
+
+static void test_a_tunnel_both_ways(void **state)
+{
+	const size_t n = 3u << 20;
+	struct peer *c = client(&w, NAME_T, NULL), *o = origin(&w, false); /* nothing need be said first */
+	uint8_t *big = malloc(n);
+
+	(void)state;
+	for (size_t i = 0; i < n; i++)
+		big[i] = (uint8_t)(i * 7 + i / 251);
+	say(o, "220 hello\r\n");
+	expect(c, "220 hello\r\n");
+	for (size_t at = 0; at < n; at += 65536) {
+		say_n(c, big + at, 65536);
+		say_n(o, big + at, 65536);
+		UNTIL(&w, link_unsent(&c->link) < 65536 && link_unsent(&o->link) < 65536);
+	}
+	link_end(&c->link);
+	UNTIL(&w, o->eof && c->in.len == n);
+	assert_int_equal(o->in.len, n);
+	assert_memory_equal(buf_bytes(&o->in), big, n);
+	assert_memory_equal(buf_bytes(&c->in), big, n);
+	say(o, "bye");
+	link_end(&o->link);
+	UNTIL(&w, c->eof);
+	assert_int_equal(only(EVENT_CONNECTION)->bytes_out, n);
+	assert_int_equal(only(EVENT_CONNECTION)->bytes_in, n + 11 + 3);
+	assert_int_equal(only(EVENT_CONNECTION)->decision, EVENT_ALLOWED);
+	free(big);
+	hang_up(c, false);
+	hang_up(o, false);
+}
+
+/* Whoever speaks HTTP or TLS to a tcp:// destination is relayed like anybody else, however early the bytes come. */
+static void test_a_tunnel_carries_whatever_it_is(void **state)
+{
+	struct peer *c = proxy_client(&w), *o;
+	char text[200];
+
+	(void)state;
+	snprintf(text, sizeof text, "CONNECT t.test:%u HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n", w.port);
+	say(c, text);
+	expect_head(c, "HTTP/1.1 200 ");
+	o = origin(&w, false);
+	expect(o, "GET / HTTP/1.1\r\n");
+	hang_up(c, false);
+	hang_up(o, false);
+	only(EVENT_CONNECTION);
+}
+
+static void test_passthrough(void **state)
+{
+	struct peer *c = peer_new(&w, connect_to(&(struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(w.port),
+					      .sin_addr = {htonl(0x7f4d0100u + NAME_S)}}));
+	struct tls_client *direct = tls_client_new(w.trust); /* the origin's own certificate comes through */
+	const struct ip none = {0};
+	struct peer *o;
+
+	(void)state;
+	link_start_tls(&c->link, tls_connect_new(direct, SLICE("s.test"), &none, SLICE("\x08http/1.1"), SLICE(""), &w.links.tx),
+		SLICE(""));
+	c->shaking = true;
+	peer_read(c);
+	link_flush(&c->link);
+	o = origin(&w, true);
+	UNTIL(&w, !c->shaking);
+	assert_false(c->failed);
+	say(c, "anything");
+	expect(o, "anything");
+	hang_up(c, false);
+	hang_up(o, false);
+	assert_true(only(EVENT_CONNECTION)->passthrough);
+	tls_client_free(direct);
+}
+
+/* The upstream goes while splice(2) has bytes for it: no signal may end the worker. */
+static void test_a_tunnel_whose_end_breaks(void **state)
+{
+	struct peer *c = client(&w, NAME_T, NULL), *o = origin(&w, false);
+	static uint8_t big[65536];
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		say_n(c, big, sizeof big);
+		UNTIL(&w, link_unsent(&c->link) == 0);
+	}
+	hang_up(o, true);
+	for (int i = 0; i < 4; i++)
+		say_n(c, big, sizeof big);
+	UNTIL(&w, c->failed || c->eof);
+	only(EVENT_CONNECTION);
+	hang_up(c, false);
+}
+
+static void test_an_idle_tunnel_ends(void **state)
+{
+	struct peer *c = client(&w, NAME_T, NULL), *o = origin(&w, false);
+
+	(void)state;
+	UNTIL(&w, c->eof || c->failed);
+	assert_int_equal(only(EVENT_CONNECTION)->cause, EVENT_CAUSE_TIMEOUT);
+	hang_up(c, false);
+	hang_up(o, false);
+}
+
+/* Nobody answers the dial: a full backlog. */
+static void test_a_dial_that_takes_too_long(void **state)
+{
+	struct world_options o = {.timeouts = usual_timeouts, .limits = usual_limits};
+	struct peer *c;
+	int fds[64];
+	size_t n = 0;
+
+	(void)state;
+	o.timeouts.connect_ms = 200;
+	again(o);
+	assert_int_equal(listen(w.origin_fd, 0), 0);
+	for (; n < 4; n++) { /* what is not accepted fills it */
+		struct sockaddr_in sin = loopback(0, 0, 1, w.port);
+
+		fds[n] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		connect(fds[n], (struct sockaddr *)&sin, sizeof sin);
+	}
+	c = client(&w, NAME_T, NULL);
+	expect_reset(c);
+	assert_int_equal(only(EVENT_CONNECTION)->cause, EVENT_CAUSE_TIMEOUT);
+	hang_up(c, false);
+	while (n)
+		close(fds[--n]);
+}
+
+/* --- deadlines of requests --- */
+
+static void test_a_slow_head(void **state)
+{
+	struct peer *c = client(&w, NAME_A, "a.test");
+
+	(void)state;
+	say(c, "GET / HT");
+	expect_head(c, "HTTP/1.1 408 ");
+	UNTIL(&w, c->eof);
+	assert_int_equal(only(EVENT_HTTP)->status, 408);
+	hang_up(c, false);
+}
+
+static void test_an_upload_that_stalls(void **state)
+{
+	struct peer *c = client(&w, NAME_A, "a.test"), *o;
+	struct world_options options = {.timeouts = usual_timeouts, .limits = usual_limits};
+
+	(void)state;
+	hang_up(c, false);
+	options.timeouts.response_ms = 60000; /* not the upstream's fault */
+	options.timeouts.idle_ms = 200;
+	again(options);
+	for (int i = 0; i < 2; i++) { /* with nothing of the body, and with some of it */
+		c = client(&w, NAME_A, "a.test");
+		ask(c, "POST /x", "a.test", "Content-Length: 10\r\n");
+		o = origin(&w, true);
+		expect_head(o, "POST /x ");
+		if (i)
+			say(c, "abc");
+		UNTIL(&w, (c->eof || c->failed) && (o->eof || o->failed));
+		assert_int_equal(count_events(&w, EVENT_HTTP), (size_t)i + 1);
+		assert_int_equal(find_event(&w, EVENT_HTTP)->cause, EVENT_CAUSE_TIMEOUT);
+		hang_up(c, false);
+		hang_up(o, false);
+	}
+}
+
+/* An upload was sent; what follows may take as long as the upstream is given, not the sandbox. */
+static void test_a_long_answer_to_an_upload(void **state)
+{
+	struct world_options options = {.timeouts = usual_timeouts, .limits = usual_limits};
+	struct peer *c, *o;
+
+	(void)state;
+	options.timeouts.response_ms = 3000;
+	options.timeouts.idle_ms = 150;
+	again(options);
+	c = client(&w, NAME_A, "a.test");
+	ask(c, "POST /x", "a.test", "Content-Length: 3\r\n");
+	say(c, "abc");
+	o = origin(&w, true);
+	expect_head(o, "POST /x ");
+	expect(o, "abc");
+	pump(&w, 400);
+	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no");
+	expect_head(c, "HTTP/1.1 200 ");
+	pump(&w, 400);
+	say(o, "k");
+	expect(c, "ok");
+	hang_up(c, false);
+	hang_up(o, false);
+}
+
+static void test_an_upstream_that_is_silent(void **state)
+{
+	struct peer *c = client(&w, NAME_A, "a.test"), *o;
+
+	(void)state;
+	ask(c, "GET /x", "a.test", "");
+	o = origin(&w, true);
+	expect_head(c, "HTTP/1.1 504 ");
+	assert_int_equal(only(EVENT_HTTP)->cause, EVENT_CAUSE_TIMEOUT);
+	hang_up(c, false);
+	hang_up(o, false);
+}
+
+static void test_a_client_that_does_not_read(void **state)
+{
+	struct peer *c = client(&w, NAME_P, NULL), *o;
+	static uint8_t big[65536];
+	uint64_t end = 0;
+
+	(void)state;
+	c->deaf = true;
+	ask(c, "GET /x", "p.test", "");
+	o = origin(&w, false);
+	expect_head(o, "GET /x ");
+	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
+	for (int i = 0; i < 200 && !end; i++) {
+		if (link_unsent(&o->link) < 65536)
+			say_n(o, big, sizeof big);
+		pump(&w, 10);
+		end = count_events(&w, EVENT_HTTP);
+	}
+	assert_int_equal(only(EVENT_HTTP)->cause, EVENT_CAUSE_TIMEOUT);
+	UNTIL(&w, o->eof || o->failed);
+	hang_up(c, false);
+	hang_up(o, false);
+}
+
+static void test_an_exchange_as_a_whole(void **state)
+{
+	struct world_options options = {.timeouts = usual_timeouts, .limits = usual_limits};
+	struct peer *c, *o;
+
+	(void)state;
+	options.timeouts.request_ms = 300;
+	again(options);
+	c = client(&w, NAME_A, "a.test");
+	ask(c, "GET /x", "a.test", "");
+	o = origin(&w, true);
+	expect_head(o, "GET /x ");
+	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
+	for (int i = 0; i < 20 && !c->failed && !c->eof; i++) {
+		say(o, "x");
+		pump(&w, 50);
+	}
+	assert_true(c->failed || c->eof);
+	assert_int_equal(only(EVENT_HTTP)->cause, EVENT_CAUSE_TIMEOUT);
+	hang_up(c, false);
+	hang_up(o, false);
+}
+
+static void test_an_idle_connection_ends_quietly(void **state)
+{
+	struct peer *c = client(&w, NAME_D, "d.test");
+
+	(void)state;
+	ask(c, "GET /x", "d.test", "");
+	expect_head(c, "HTTP/1.1 403 ");
+	UNTIL(&w, c->eof || c->failed);
+	assert_int_equal(w.event_count, 1);
+	hang_up(c, false);
+}
+
+/* --- bounds, holding, pausing, draining --- */
+
+static void test_connections_beyond_the_bound_wait(void **state)
+{
+	struct world_options o = {.timeouts = usual_timeouts, .limits = usual_limits};
+	struct peer *first, *second;
+
+	(void)state;
+	o.limits.connections = 1;
+	o.timeouts.idle_ms = 60000;
+	again(o);
+	first = client(&w, NAME_D, "d.test");
+	second = peer_new(&w, connect_to(&(struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(w.port),
+		.sin_addr = {htonl(0x7f4d0100u + NAME_D)}}));
+	say(second, "GET /x HTTP/1.1\r\nHost: d.test\r\n\r\n");
+	pump(&w, 50);
+	assert_int_equal(second->in.len, 0);
+	hang_up(first, false);
+	expect_head(second, "HTTP/1.1 403 ");
+	hang_up(second, false);
+}
+
+static void test_upstream_connections_beyond_the_bound(void **state)
+{
+	struct world_options options = {.timeouts = usual_timeouts, .limits = usual_limits};
+	struct peer *c, *c2, *o;
+
+	(void)state;
+	options.limits.upstream_connections = 1;
+	again(options);
+	c = client(&w, NAME_A, "a.test");
+	c2 = client(&w, NAME_P, NULL);
+	ask(c, "GET /x", "a.test", "");
+	o = origin(&w, true);
+	expect_head(o, "GET /x ");
+	ask(c2, "GET /x", "p.test", "");
+	expect_head(c2, "HTTP/1.1 503 ");
+	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	expect_head(c, "HTTP/1.1 200 ");
+	hang_up(c2, false);
+	c2 = client(&w, NAME_P, NULL);
+	ask(c2, "GET /x", "p.test", ""); /* the idle one gives way */
+	hang_up(o, false);
+	o = origin(&w, false);
+	expect_head(o, "GET /x ");
+	hang_up(c, false);
+	hang_up(c2, false);
+	hang_up(o, false);
+}
+
+static void test_held_requests_wait(void **state)
+{
+	struct peer *c = client(&w, NAME_A, "a.test"), *o;
+
+	(void)state;
+	proxy_hold(w.proxy, true);
+	ask(c, "GET /x", "a.test", "");
+	assert_false(origin_is_asked(&w));
+	proxy_hold(w.proxy, false);
+	o = origin(&w, true);
+	expect_head(o, "GET /x ");
+	hang_up(c, false);
+	hang_up(o, false);
+}
+
+static void test_paused(void **state)
+{
+	struct peer *c = client(&w, NAME_A, "a.test"), *t;
+
+	(void)state;
+	proxy_pause(w.proxy, "the operator \"said\" so");
+	ask(c, "GET /x", "a.test", "");
+	expect_head(c, "HTTP/1.1 503 ");
+	UNTIL(&w, has(c, "the operator \\\"said\\\" so", 24));
+	buf_consume(&c->in, c->in.len);
+	t = client(&w, NAME_T, NULL);
+	expect_reset(t);
+	assert_false(origin_is_asked(&w));
+	proxy_pause(w.proxy, NULL);
+	hang_up(c, false);
+	hang_up(t, false);
+}
+
+static void on_idle(void *context)
+{
+	struct world *world = context;
+
+	assert_false(world->idle);
+	world->idle = true;
+}
+
+static void test_draining(void **state)
+{
+	struct peer *busy = client(&w, NAME_A, "a.test"), *rest = client(&w, NAME_A, "a.test"), *t = client(&w, NAME_T, NULL);
+	struct peer *far = origin(&w, false), *o;
+
+	(void)state;
+	ask(busy, "GET /x", "a.test", "");
+	o = origin(&w, true);
+	expect_head(o, "GET /x ");
+	proxy_drain(w.proxy, on_idle, &w);
+	UNTIL(&w, (rest->eof || rest->failed) && (t->eof || t->failed));
+	assert_false(w.idle);
+	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+	expect_head(busy, "HTTP/1.1 200 ");
+	assert_true(head_has(busy, "connection: close"));
+	expect(busy, "ok");
+	hang_up(busy, false);
+	UNTIL(&w, w.idle);
+	assert_int_equal(count_events(&w, EVENT_HTTP), 1);
+	hang_up(rest, false);
+	hang_up(t, false);
+	hang_up(far, false);
+	hang_up(o, false);
+}
+
+/* Everything at once is under way when the proxy goes. */
+static void test_freed_in_the_middle(void **state)
+{
+	struct world_options o = {.timeouts = usual_timeouts, .limits = usual_limits};
+	struct peer *peers[5] = {client(&w, NAME_A, "a.test"), client(&w, NAME_C, "c.test"), client(&w, NAME_T, NULL)};
+	size_t n;
+
+	(void)state;
+	w.keeper_silent = true;
+	ask(peers[0], "POST /x", "a.test", "Content-Length: 10\r\n");
+	ask(peers[1], "GET /x", "c.test", "");
+	peers[3] = origin(&w, false);
+	peers[4] = peer_new(&w, connect_to(&(struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(w.port),
+		.sin_addr = {htonl(0x7f4d0100u + NAME_A)}}));
+	pump(&w, 5);
+	proxy_free(w.proxy);
+	w.proxy = NULL;
+	assert_int_equal(count_events(&w, EVENT_HTTP), 2);
+	pump(&w, 5);
+	for (n = 0; n < 5; n++)
+		hang_up(peers[n], true);
+	again(o);
+}
+
+/* Names in use are held, and let go with their connection, whatever way it ends. */
+static void test_names_are_let_go(void **state)
+{
+	struct ip v4, v6;
+	const int64_t later = 1000000;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct peer *c = client(&w, NAME_D, i == 1 ? "d.test" : NULL);
+
+		if (i == 2)
+			say(c, "what?");
+		pump(&w, 5);
+		hang_up(c, i == 0);
+		pump(&w, 20);
+	}
+	UNTIL(&w, w.proxy->client_count == 0);
+	for (unsigned i = 0; i < 64; i++) { /* a pool of 64 names: every one can be had again */
+		char name[20];
+
+		snprintf(name, sizeof name, "n%u.test", i);
+		assert_int_equal(names_assign(w.names, slice_from_string(name), later, &v4, &v6), 0);
+	}
+}
+
+static void test_observing(void **state)
+{
+	struct world_options o = {.timeouts = usual_timeouts, .limits = usual_limits, .observe = true};
+	struct peer *c, *far;
+
+	(void)state;
+	again(o);
+	c = client(&w, NAME_D, "d.test");
+	ask(c, "GET /x", "d.test", "");
+	far = origin(&w, true);
+	expect_head(far, "GET /x ");
+	say(far, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	expect_head(c, "HTTP/1.1 200 ");
+	assert_int_equal(only(EVENT_HTTP)->decision, EVENT_OBSERVED);
+	hang_up(far, false);
+	ask(c, "GET /x", "a.test", ""); /* what does not agree with itself is refused all the same */
+	expect_head(c, "HTTP/1.1 403 ");
+	hang_up(c, false);
+	c = client(&w, NAME_A, "a.test");
+	ask(c, "DELETE /x", "a.test", ""); /* a deny rule is only noted */
+	far = origin(&w, true);
+	expect_head(far, "DELETE /x ");
+	hang_up(c, false);
+	hang_up(far, false);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_denied_name_is_explained_inside_tls),
+		TEST(test_opaque_bytes_without_a_rule),
+		TEST(test_a_broken_hello),
+		TEST(test_a_connection_that_says_nothing),
+		TEST(test_a_connection_that_ends_at_once),
+		TEST(test_tls_without_a_request),
+		TEST(test_connect_and_tls),
+		TEST(test_connect_to_one_name_and_sni_of_another),
+		TEST(test_connect_to_a_synthetic_address),
+		TEST(test_connect_refused),
+		TEST(test_connect_outside_of_the_proxy_port),
+		TEST(test_absolute_targets),
+		TEST(test_a_tunnel_both_ways),
+		TEST(test_a_tunnel_carries_whatever_it_is),
+		TEST(test_passthrough),
+		TEST(test_a_tunnel_whose_end_breaks),
+		TEST(test_an_idle_tunnel_ends),
+		TEST(test_a_dial_that_takes_too_long),
+		TEST(test_a_slow_head),
+		TEST(test_an_upload_that_stalls),
+		TEST(test_a_long_answer_to_an_upload),
+		TEST(test_an_upstream_that_is_silent),
+		TEST(test_a_client_that_does_not_read),
+		TEST(test_an_exchange_as_a_whole),
+		TEST(test_an_idle_connection_ends_quietly),
+		TEST(test_connections_beyond_the_bound_wait),
+		TEST(test_upstream_connections_beyond_the_bound),
+		TEST(test_held_requests_wait),
+		TEST(test_paused),
+		TEST(test_draining),
+		TEST(test_freed_in_the_middle),
+		TEST(test_names_are_let_go),
+		TEST(test_observing),
+	};
+
+	signal(SIGPIPE, SIG_IGN); /* as the worker does */
+	world_network();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
