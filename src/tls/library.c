@@ -17,6 +17,8 @@
 #include <time.h>
 
 #define ALGORITHMS_MAX 32
+#define SECURE_HEAP_BYTES (512 * 1024) /* private keys of some thousand handshakes at a time */
+#define SECURE_HEAP_LEAST 32
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static OSSL_LIB_CTX *library;
@@ -97,6 +99,9 @@ static void make_library(void)
 {
 	OSSL_LIB_CTX *made;
 
+	/* Private keys, those of CAs above all, live in locked pages that no core dump has. Where
+	 * less memory may be locked OpenSSL goes on without. */
+	CRYPTO_secure_malloc_init(SECURE_HEAP_BYTES, SECURE_HEAP_LEAST);
 	/* Neither OpenSSL's configuration nor, at the first gmtime_r, libc's time zone is to be
 	 * opened once jailed. */
 	OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
