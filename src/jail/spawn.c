@@ -90,6 +90,20 @@ static int spawn_lift(int fd)
 	return fd > SPAWN_REPORT_FD ? fd : fcntl(fd, F_DUPFD_CLOEXEC, SPAWN_REPORT_FD + 1);
 }
 
+/* A terminal is commonly open for reading too, and a role is in no session that the terminal would
+ * keep from it: what a person types is not the role's to read. */
+static void spawn_write_only_terminal(void)
+{
+	int fd = isatty(STDERR_FILENO) == 1
+	                 ? open("/proc/self/fd/2", O_WRONLY | O_NOCTTY | O_CLOEXEC)
+	                 : -1;
+
+	if (fd >= 0) {
+		dup2(fd, STDERR_FILENO);
+		close(fd);
+	}
+}
+
 static void spawn_child(const char *path, char *const argv[], int control, int report)
 {
 	char store[2][256];
@@ -99,12 +113,16 @@ static void spawn_child(const char *path, char *const argv[], int control, int r
 	spawn_environment(store, env);
 	spawn_reset_signals();
 	setsid();
-	null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	spawn_write_only_terminal();
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	control = spawn_lift(control);
 	report = spawn_lift(report);
 	null = null < 0 ? null : spawn_lift(null);
-	/* Only control loses close-on-exec: dup2 clears it on the new number. */
+	/* The output is the guarded command's: a role has nothing to write there, and would keep
+	 * whoever reads it waiting. Only control loses close-on-exec: dup2 clears it on the new
+	 * number. */
 	if (null >= 0 && control >= 0 && report >= 0 && dup2(null, STDIN_FILENO) == STDIN_FILENO &&
+	        dup2(null, STDOUT_FILENO) == STDOUT_FILENO &&
 	        dup2(control, SPAWN_CONTROL_FD) == SPAWN_CONTROL_FD &&
 	        dup3(report, SPAWN_REPORT_FD, O_CLOEXEC) == SPAWN_REPORT_FD) {
 		close_range(SPAWN_REPORT_FD + 1, ~0U, 0);

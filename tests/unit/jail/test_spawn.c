@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@ static const char *self_name(void)
 /* The started side: its findings as the exit status, 0 when all is as promised. */
 static int child_main(void)
 {
+	struct stat out, null;
 	char byte;
 
 	if (fcntl(3, F_GETFD) != 0) /* there, and stays over an exec */
@@ -49,6 +51,11 @@ static int child_main(void)
 			return 4;
 	if (read(STDIN_FILENO, &byte, 1) != 0)
 		return 5;
+	if (fstat(STDOUT_FILENO, &out) != 0 || stat("/dev/null", &null) != 0 ||
+	        out.st_rdev != null.st_rdev || !S_ISCHR(out.st_mode))
+		return 8;
+	if (isatty(STDERR_FILENO) && (fcntl(STDERR_FILENO, F_GETFL) & O_ACCMODE) != O_WRONLY)
+		return 9;
 	if (getsid(0) != getpid())
 		return 6;
 	if (write(3, "hello", 5) != 5)
@@ -81,6 +88,25 @@ static void a_program_gets_its_control_descriptor_and_nothing_else(void **state)
 	close(pair[0]);
 	close(pair[1]);
 	close(pidfd);
+}
+
+/* Whoever types at a terminal is not read by a role. */
+static void a_terminal_is_for_writing_only(void **state)
+{
+	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), saved, slave;
+
+	assert_true(master >= 0);
+	assert_int_equal(grantpt(master) | unlockpt(master), 0);
+	slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	assert_true(slave >= 0);
+	saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
+	assert_int_equal(dup2(slave, STDERR_FILENO), STDERR_FILENO);
+	a_program_gets_its_control_descriptor_and_nothing_else(state);
+	assert_int_equal(fcntl(STDERR_FILENO, F_GETFL) & O_ACCMODE, O_RDWR); /* ours is as it was */
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	close(slave);
+	close(master);
 }
 
 static void names_are_never_paths_nor_searched(void **state)
@@ -133,6 +159,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(a_program_gets_its_control_descriptor_and_nothing_else),
+	        cmocka_unit_test(a_terminal_is_for_writing_only),
 	        cmocka_unit_test(names_are_never_paths_nor_searched),
 	        cmocka_unit_test(what_cannot_be_executed_is_an_error_and_no_process),
 	};
