@@ -43,7 +43,7 @@ static const struct number_key limit_keys[] = {
         {"udp_flows", offsetof(struct config_limits, udp_flows), 256, 0, 4096},
         {"dns_names", offsetof(struct config_limits, dns_names), 16384, 64, 1000000},
         {"leaf_certificates", offsetof(struct config_limits, leaf_certificates), 512, 1, 100000},
-        {"header_bytes", offsetof(struct config_limits, header_bytes), 65536, 4096, 1048576},
+        {"header_bytes", offsetof(struct config_limits, header_bytes), 65536, 4096, 65536},
         {"dns_queries_per_s", offsetof(struct config_limits, dns_queries_per_s), 200, 1, 100000},
         {"blocked_mints_per_min", offsetof(struct config_limits, blocked_mints_per_min), 60, 0,
                 100000},

@@ -16,11 +16,11 @@ static const struct {
 static_assert(sizeof(schemes) / sizeof(schemes[0]) == POLICY_SCHEME_COUNT, "one name per scheme");
 
 static const char *const reasons[] = {
-        [POLICY_REASON_RULE] = "a rule of the policy decides it",
-        [POLICY_REASON_DEFAULT] = "no rule mentions the destination",
-        [POLICY_REASON_PORT] = "a rule names the host, but not this port or scheme",
-        [POLICY_REASON_METHOD] = "rules match the destination, but none this method",
-        [POLICY_REASON_PATH] = "rules match destination and method, but none this path",
+        [POLICY_REASON_RULE] = "a deny rule of the policy names it",
+        [POLICY_REASON_DEFAULT] = "no rule of the policy names the destination",
+        [POLICY_REASON_PORT] = "the policy names the host, but not this port or scheme",
+        [POLICY_REASON_METHOD] = "the policy allows the destination, but not this method",
+        [POLICY_REASON_PATH] = "the policy allows the destination, but not this path",
         [POLICY_REASON_BAD_REQUEST] = "the request cannot be judged",
 };
 static_assert(sizeof(reasons) / sizeof(reasons[0]) == POLICY_REASON_COUNT, "one text per reason");

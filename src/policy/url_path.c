@@ -118,6 +118,22 @@ static bool is_dots(const char *p, size_t n)
 	return n >= 1 && n <= 2 && p[0] == '.' && p[n - 1] == '.';
 }
 
+/* Path parameters (RFC 3986 section 3.3): some servers cut them off before they look for dot
+ * segments, so that "..;x" leads up. */
+static bool hides_dots(const char *p, size_t n)
+{
+	size_t end = 0;
+
+	while (end < n && p[end] != ';' && (n - end < 3 || memcmp(p + end, "%3B", 3) != 0))
+		end++;
+	return end < n && is_dots(p, end);
+}
+
+static bool part_is_plain(const char *p, size_t n)
+{
+	return n > 0 && !is_dots(p, n) && !hides_dots(p, n);
+}
+
 /* A segment with escaped slashes has parts of its own. A server that unescapes them must not find
  * an empty part or a dot segment there: that would be another path than the one judged. */
 static bool parts_are_plain(const char *p, size_t n)
@@ -125,17 +141,17 @@ static bool parts_are_plain(const char *p, size_t n)
 	const char *slash = url_find_escaped_slash(p, n);
 
 	if (!slash)
-		return true;
+		return !hides_dots(p, n);
 	while (slash) {
 		size_t part = (size_t)(slash - p);
 
-		if (part == 0 || is_dots(p, part))
+		if (!part_is_plain(p, part))
 			return false;
 		p += part + 3;
 		n -= part + 3;
 		slash = url_find_escaped_slash(p, n);
 	}
-	return n > 0 && !is_dots(p, n);
+	return part_is_plain(p, n);
 }
 
 /* The segment that was just written starts at segment, behind its '/'. Dot segments are removed as

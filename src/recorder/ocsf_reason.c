@@ -23,24 +23,16 @@ static const struct slice cause_codes[] = {
 _Static_assert(
         sizeof(cause_codes) / sizeof(cause_codes[0]) == EVENT_CAUSE_COUNT, "one code per cause");
 
-static const struct {
-	struct slice code, text;
-} policy_reasons[] = {
-        [POLICY_REASON_RULE] = {OCSF_CONSTANT("rule"),
-                OCSF_CONSTANT("a deny rule of the policy names it")},
-        [POLICY_REASON_DEFAULT] = {OCSF_CONSTANT("default"),
-                OCSF_CONSTANT("no rule of the policy names the destination")},
-        [POLICY_REASON_PORT] = {OCSF_CONSTANT("port"),
-                OCSF_CONSTANT("the policy names the host, but not this port or scheme")},
-        [POLICY_REASON_METHOD] = {OCSF_CONSTANT("method"),
-                OCSF_CONSTANT("the policy allows the destination, but not this method")},
-        [POLICY_REASON_PATH] = {OCSF_CONSTANT("path"),
-                OCSF_CONSTANT("the policy allows the destination, but not this path")},
-        [POLICY_REASON_BAD_REQUEST] = {OCSF_CONSTANT("bad-request"),
-                OCSF_CONSTANT("the request cannot be judged")},
+static const struct slice policy_codes[] = {
+        [POLICY_REASON_RULE] = OCSF_CONSTANT("rule"),
+        [POLICY_REASON_DEFAULT] = OCSF_CONSTANT("default"),
+        [POLICY_REASON_PORT] = OCSF_CONSTANT("port"),
+        [POLICY_REASON_METHOD] = OCSF_CONSTANT("method"),
+        [POLICY_REASON_PATH] = OCSF_CONSTANT("path"),
+        [POLICY_REASON_BAD_REQUEST] = OCSF_CONSTANT("bad-request"),
 };
-_Static_assert(sizeof(policy_reasons) / sizeof(policy_reasons[0]) == POLICY_REASON_COUNT,
-        "one per reason");
+_Static_assert(
+        sizeof(policy_codes) / sizeof(policy_codes[0]) == POLICY_REASON_COUNT, "one per reason");
 
 bool ocsf_is_plain(const struct event *event)
 {
@@ -53,7 +45,7 @@ struct slice ocsf_reason_code(const struct event *event)
 		return SLICE("fence");
 	if (event->cause != EVENT_CAUSE_POLICY)
 		return cause_codes[event->cause];
-	return policy_reasons[event->policy_reason].code;
+	return policy_codes[event->policy_reason];
 }
 
 struct slice ocsf_reason_text(const struct event *event)
@@ -62,5 +54,5 @@ struct slice ocsf_reason_text(const struct event *event)
 		return SLICE("the fence lets no such packet pass");
 	if (event->cause != EVENT_CAUSE_POLICY)
 		return slice_from_string(event_cause_text(event->cause));
-	return policy_reasons[event->policy_reason].text;
+	return slice_from_string(policy_reason_text(event->policy_reason));
 }

@@ -28,7 +28,9 @@
 #include "supervisor/sources.h"
 
 #define PIPE_BYTES (2 * SECRET_MAX)
-#define LOOK_MS 200 /* how often the pipe is looked at: a program that writes too much would wait for ever */
+#define LOOK_MS                                                                                    \
+	200 /* how often the pipe is looked at: a program that writes too much would wait for ever \
+	     */
 #define TIMEOUT_MS_MAX 600000
 #define PATH_OF_PROGRAMS "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define FIRST_OTHER_FD 3

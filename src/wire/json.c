@@ -137,9 +137,9 @@ static size_t character_bytes(struct slice s)
 	return n;
 }
 
-static void put_escape(struct json *j, uint8_t c)
+static void put_escape(struct json *j, uint32_t c)
 {
-	char text[8];
+	char text[12];
 
 	switch (c) {
 	case '"':
@@ -158,8 +158,23 @@ static void put_escape(struct json *j, uint8_t c)
 		put(j, "\\t", 2);
 		return;
 	default:
-		put(j, text, (size_t)snprintf(text, sizeof(text), "\\u%04x", c));
+		put(j, text, (size_t)snprintf(text, sizeof(text), "\\u%04" PRIx32, c));
 	}
+}
+
+/* The code point of a character of two or three bytes. */
+static uint32_t code_point(const uint8_t *p, size_t n)
+{
+	return n == 2 ? (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu)
+	              : (p[0] & 0x0fu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+}
+
+/* Characters that show nothing themselves but change how others are shown: C1 controls, line and
+ * paragraph separators, and the format characters that turn the direction of writing (UAX #9). */
+static bool is_unseen(uint32_t c)
+{
+	return (c >= 0x80 && c < 0xa0) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
 }
 
 /* Writes the character or stray byte at the front of s and returns its length. */
@@ -172,8 +187,8 @@ static size_t put_character(struct json *j, struct slice s)
 		put(j, replacement.p, replacement.n);
 		return 1;
 	}
-	if (n == 2 && c == 0xc2 && (uint8_t)s.p[1] < 0xa0)
-		put_escape(j, (uint8_t)s.p[1]);
+	if ((n == 2 || n == 3) && is_unseen(code_point((const uint8_t *)s.p, n)))
+		put_escape(j, code_point((const uint8_t *)s.p, n));
 	else if (n > 1)
 		put(j, s.p, n);
 	else

@@ -23,7 +23,8 @@ void json_put_int(struct json *j, const char *key, int64_t v);
 void json_put_uint(struct json *j, const char *key, uint64_t v);
 void json_put_bool(struct json *j, const char *key, bool v);
 void json_put_null(struct json *j, const char *key);
-/* Valid UTF-8 passes; controls, '"' and '\\' are escaped; a byte that is not valid UTF-8 becomes U+FFFD; more than max
+/* Valid UTF-8 passes; controls, unseen characters such as those that turn the direction of writing, '"' and '\\' are
+ * escaped; a byte that is not valid UTF-8 becomes U+FFFD; more than max
  * bytes are cut at a character and end in "...". max 0: no cut. */
 void json_put_string(struct json *j, const char *key, struct slice v, size_t max);
 void json_put_literal(struct json *j, const char *key, const char *v);

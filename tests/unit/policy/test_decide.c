@@ -177,7 +177,8 @@ static void test_table(void **state)
 	test_unload(&t);
 }
 
-/* In mode observe every denial passes, marked, without credential; what cannot be judged does not. */
+/* In mode observe every denial passes, marked, without credential; what cannot be judged does not.
+ */
 static void test_observe(void **state)
 {
 	struct test_policy t;
@@ -195,7 +196,8 @@ static void test_observe(void **state)
 		assert_int_equal(d.observed, denied && judged);
 		if (d.observed) {
 			assert_int_equal(d.credential, POLICY_NONE);
-			assert_int_equal(d.rule == POLICY_NONE, rows[i].reason != POLICY_REASON_RULE);
+			assert_int_equal(
+			        d.rule == POLICY_NONE, rows[i].reason != POLICY_REASON_RULE);
 			assert_false(d.passthrough);
 		}
 	}
