@@ -62,31 +62,37 @@ static int put_framing(struct buf *out, enum http_body body, uint64_t length)
 	return 0;
 }
 
-static struct slice authority_text(const struct http_request *r, char text[POLICY_HOST_MAX + 16])
+/* The host as it goes into the Host field; of an address the brackets too. */
+static struct slice host_text(const struct url_authority *a, char text[POLICY_HOST_MAX + 16])
 {
 	char ip[IP_TEXT_MAX];
-	uint16_t port = r->authority.port;
 	int n;
 
-	if (port == policy_scheme_default_port(r->scheme))
-		port = 0;
-	if (r->authority.address.family == 6)
-		n = snprintf(text, POLICY_HOST_MAX + 16, "[%s]", ip_format(&r->authority.address, ip));
-	else if (r->authority.address.family == 4)
-		n = snprintf(text, POLICY_HOST_MAX + 16, "%s", ip_format(&r->authority.address, ip));
-	else
-		n = snprintf(text, POLICY_HOST_MAX + 16, "%s", r->authority.host);
-	if (port)
-		n += snprintf(text + n, (size_t)(POLICY_HOST_MAX + 16 - n), ":%u", port);
+	if (!a->address.family)
+		return slice_of(a->host, a->host_n);
+	n = snprintf(text, POLICY_HOST_MAX + 16, a->address.family == 6 ? "[%s]" : "%s", ip_format(&a->address, ip));
 	return slice_of(text, (size_t)n);
+}
+
+/* ":port", or nothing where the scheme implies it. */
+static struct slice port_text(const struct http_request *r, char text[24])
+{
+	struct slice digits;
+
+	if (!r->authority.port || r->authority.port == policy_scheme_default_port(r->scheme))
+		return SLICE("");
+	digits = decimal(r->authority.port, text);
+	text[23 - digits.n] = ':';
+	return slice_of(digits.p - 1, digits.n + 1);
 }
 
 int http1_write_request(struct buf *out, const struct http_request *r, bool has_query, struct slice query,
 	struct slice extra)
 {
-	char authority[POLICY_HOST_MAX + 16];
+	char host[POLICY_HOST_MAX + 16], port[24];
 	int e = PUT(out, r->method, SLICE(" "), slice_of(r->path, r->path_n), has_query ? SLICE("?") : SLICE(""),
-		has_query ? query : SLICE(""), SLICE(" HTTP/1.1\r\nHost: "), authority_text(r, authority), SLICE("\r\n"));
+		has_query ? query : SLICE(""), SLICE(" HTTP/1.1\r\nHost: "), host_text(&r->authority, host),
+		port_text(r, port), SLICE("\r\n"));
 
 	if (e == 0)
 		e = put_fields(out, &r->fields);
