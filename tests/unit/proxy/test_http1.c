@@ -178,6 +178,46 @@ static void test_refused_requests(void **state)
 		}
 }
 
+/* Old clients send an empty line after a body; one is skipped, however it is cut. */
+static void test_one_empty_line_before_a_request(void **state)
+{
+	static const char text[] = "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n";
+	static const char *const bad[] = {"\rGET / HTTP/1.1\r\nHost: a\r\n\r\n", "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+		"GET / HTTP/1.1 \r\nHost: a\r\n\r\n", "GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n", " GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+		"GET /\x01 HTTP/1.1\r\nHost: a\r\n\r\n"};
+
+	(void)state;
+	for (size_t k = 0; k < STEPS; k++) {
+		struct http1 h;
+		struct outcome o;
+
+		run(&h, text, sizeof text - 1, steps[k], false, false, &o);
+		assert_int_equal(o.status, HTTP1_DONE);
+		assert_int_equal(o.left, 0);
+		http1_fini(&h);
+		for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+			run(&h, bad[i], strlen(bad[i]), steps[k], false, false, &o);
+			assert_int_equal(o.status, HTTP1_BAD);
+			http1_fini(&h);
+		}
+	}
+}
+
+/* 64 KiB of empty lines cost one look, not one frame of the stack each. */
+static void test_many_empty_lines(void **state)
+{
+	static char text[65536];
+	struct http1 h;
+	struct outcome o;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof text; i++)
+		text[i] = "\r\n"[i % 2];
+	run(&h, text, sizeof text, sizeof text, false, false, &o);
+	assert_int_equal(o.status, HTTP1_BAD);
+	http1_fini(&h);
+}
+
 static void test_nul_in_a_head_is_refused(void **state)
 {
 	static const char text[] = "GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n";
@@ -344,6 +384,8 @@ int main(void)
 		cmocka_unit_test(test_request_in_every_segmentation),
 		cmocka_unit_test(test_chunked_with_trailers),
 		cmocka_unit_test(test_refused_requests),
+		cmocka_unit_test(test_one_empty_line_before_a_request),
+		cmocka_unit_test(test_many_empty_lines),
 		cmocka_unit_test(test_nul_in_a_head_is_refused),
 		cmocka_unit_test(test_bad_chunks),
 		cmocka_unit_test(test_head_limit),
