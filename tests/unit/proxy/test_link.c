@@ -362,6 +362,7 @@ static void test_the_rest_of_a_record_is_read(void **state)
 	w.a.link.writable = false;
 	link_flush(&w.a.link);
 	assert_int_equal(send(w.a.link.fd, buf_bytes(&w.a.link.out), 12000, 0), 12000);
+	w.b.link.readable = true;
 	assert_int_equal(link_read(&w.b.link, out, sizeof out, &n), LINK_AGAIN);
 	w.b.link.readable = true;
 	for (size_t at = 12000; at < w.a.link.out.len;) {
