@@ -167,7 +167,8 @@ static void begin(struct session *session, const struct message_session_start *m
 		return;
 	}
 	set_identity(s, m);
-	int error = settings_load(&s->settings, policy_path, config_path, m->observe, &text);
+	int error = settings_load(
+	        &s->settings, &s->sources.identity, policy_path, config_path, m->observe, &text);
 	if (!error) {
 		if (!s->audit_path[0] && s->settings.config.audit_file[0]) {
 			snprintf(s->audit_path, sizeof s->audit_path, "%s",

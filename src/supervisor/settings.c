@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "vethguard/base/log.h"
 #include "supervisor/settings.h"
@@ -32,10 +33,54 @@ static char *diagnostics_text(const struct diag_list *diags)
 	return text;
 }
 
-static int load_files(struct settings *s, const char *policy_path, const char *config_path,
-        bool observe, struct diag_list *diags)
+/* A file on its way to policy_load(), and whether any took rights that its user does not have. */
+struct opening {
+	const struct identity *identity;
+	struct policy_reader files;
+	bool lent;
+	const char *path;
+	char **text;
+	size_t *n;
+};
+
+static int read_now(void *context)
 {
-	struct policy_reader reader = policy_reader_files(policy_default_preset_dir());
+	struct opening *o = context;
+
+	return o->files.read(o->files.context, o->path, o->text, o->n);
+}
+
+/* The operator's files may be closed to the user whom the operator lets run them: then they are
+ * read all the same. */
+static int read_as_user(void *context, const char *path, char **text, size_t *n)
+{
+	struct opening *o = context;
+
+	o->path = path;
+	o->text = text;
+	o->n = n;
+	int error = identity_run(o->identity, read_now, o);
+	if (error != -EACCES || o->identity->fixed || o->identity->uid == geteuid())
+		return error;
+	o->lent = true;
+	return read_now(o);
+}
+
+/* Diagnostics quote what they complain of. A user who may run this program as root, and not read
+ * every file as root, would have any file read out that way. */
+static void withhold(struct diag_list *diags, const char *policy_path)
+{
+	memset(diags, 0, sizeof *diags);
+	diag_add(diags, policy_path, 0, 0,
+	        "cannot be used (or a file that belongs to it). What is wrong with it is not "
+	        "shown, "
+	        "because you may not read it: ask whoever may to run 'vethguard policy check'");
+}
+
+static int load_files(struct settings *s, struct opening *opening, const char *policy_path,
+        const char *config_path, bool observe, struct diag_list *diags)
+{
+	struct policy_reader reader = {opening, read_as_user, opening->files.preset_dir};
 	struct policy_load_options options = {.observe = observe};
 	int error = 0;
 
@@ -100,21 +145,25 @@ static int find_hosts(struct settings *s)
 	return 0;
 }
 
-int settings_load(struct settings *s, const char *policy_path, const char *config_path,
-        bool observe, char **error)
+int settings_load(struct settings *s, const struct identity *identity, const char *policy_path,
+        const char *config_path, bool observe, char **error)
 {
 	struct diag_list *diags = calloc(1, sizeof *diags);
+	struct opening opening = {
+	        .identity = identity, .files = policy_reader_files(policy_default_preset_dir())};
 
 	memset(s, 0, sizeof *s);
 	*error = NULL;
 	if (!diags)
 		return -ENOMEM;
 	config_init(&s->config);
-	int result = load_files(s, policy_path, config_path, observe, diags);
+	int result = load_files(s, &opening, policy_path, config_path, observe, diags);
 	if (!result) {
 		find_servers(s);
 		result = find_hosts(s);
 	}
+	if (result && diags->count && opening.lent)
+		withhold(diags, policy_path);
 	if (result && diags->count)
 		*error = diagnostics_text(diags);
 	free(diags);

@@ -5,6 +5,7 @@
 #define SUPERVISOR_SETTINGS_H
 
 #include "vethguard/policy/config.h"
+#include "supervisor/identity.h"
 
 struct settings {
 	struct config config;
@@ -17,11 +18,13 @@ struct settings {
 	struct config_host *hosts; /* owned: those of the configuration, then those of /etc/hosts */
 };
 
-/* Loads all of it. Paths are NUL-terminated; config_path may be empty. 0, or -EINVAL with what to
- * tell the operator (malloc'd, several lines, caller frees) in *error, or -ENOMEM with *error NULL.
+/* Loads all of it, with the rights of identity where these suffice and else with the supervisor's;
+ * of files that took the latter no error quotes a word. Paths are NUL-terminated; config_path may
+ * be empty. 0, or -EINVAL with what to tell the operator (malloc'd, several lines, caller frees) in
+ * *error, or -ENOMEM with *error NULL.
  */
-int settings_load(struct settings *settings, const char *policy_path, const char *config_path,
-        bool observe, char **error);
+int settings_load(struct settings *settings, const struct identity *identity,
+        const char *policy_path, const char *config_path, bool observe, char **error);
 void settings_fini(struct settings *settings);
 
 /* resolv.conf(5): its nameserver lines. Addresses with a zone and malformed ones are passed over.

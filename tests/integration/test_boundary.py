@@ -3,6 +3,7 @@
 credential is in memory; and that the guarded command, root included, cannot reach around its namespaces."""
 import os
 import re
+import subprocess
 
 import support
 from support import FINDING, PYTHON, SECRET, Case, file_credential, policy, sh, wait_until
@@ -246,6 +247,22 @@ class Inside(Case):
                  "s.send(struct.pack('=IHHII', 16 + len(body), 18, 0x305, 1, 0) + body)\n"
                  "a = s.recv(65536); print(struct.unpack('=IHHIIi', a[:20])[1], struct.unpack('=i', a[16:20])[0])")
         self.assertEqual(r.out.split(), ["3", "-13"])  # NLMSG_DONE, EACCES
+
+    def test_no_error_reads_out_a_file_that_the_user_may_not_read(self):
+        path = support.LAB.write("closed.yaml", "vethguard: 1\ntop-secret-word: 1\n", 0o600)
+        command = [support.VETHGUARD, "run", "--policy", path, "--", "true"]
+        own = subprocess.run(command, capture_output=True, text=True)
+        self.assertIn("top-secret-word", own.stderr)
+        sudo = {**os.environ, "SUDO_UID": "65534", "SUDO_GID": "65534"}
+        other = subprocess.run(command, capture_output=True, text=True, env=sudo)
+        self.assertEqual(other.returncode, 125)
+        self.assertNotIn("secret", other.stderr)
+        self.assertIn("you may not read it", other.stderr)
+        support.LAB.write("closed.yaml", "vethguard: 1\n", 0o600)  # the operator's, and fit for use
+        self.assertEqual(subprocess.run(command, capture_output=True, env=sudo).returncode, 0)
+        os.chmod(path, 0o644)
+        support.LAB.write("closed.yaml", "vethguard: 1\nopen-word: 1\n", 0o644)
+        self.assertIn("open-word", subprocess.run(command, capture_output=True, text=True, env=sudo).stderr)
 
     def test_an_audit_file_in_a_missing_directory_is_an_error(self):
         r = self.run_vethguard(policy(API), ["true"], options=["--audit", support.LAB.path("missing/x.jsonl")])
