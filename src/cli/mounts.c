@@ -167,9 +167,10 @@ static int mount_hosts(struct mounts *m, struct failure *failure)
 }
 
 /* A view of the sandbox's own processes. Where root inside is root outside too (same ids), its
- * switches of the whole machine are read-only; rootless they belong to nobody inside, and a plain
- * /proc lets the command make sandboxes of its own (the kernel allows a nested /proc only where
- * none of it is covered). */
+ * switches of the whole machine are read-only, and the kernel therefore lets nobody inside mount a
+ * further /proc, which would show them uncovered. Rootless they belong to nobody inside, so nothing
+ * is covered and the command may make sandboxes of its own, with a /proc for the process namespace
+ * of each. */
 static int mount_proc(const struct guest_plan *plan, struct failure *failure)
 {
 	static const char *const read_only[] = {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq",
