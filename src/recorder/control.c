@@ -152,7 +152,9 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 	}
 }
 
-/* No supervisor any more: what is in the rings is still recorded, then this program ends. */
+/* No supervisor any more: what is in the rings is still recorded, then this program ends. Its
+ * workers are being killed by the kernel at the same time, and what they answer until then is
+ * recorded too. */
 static void on_peer_end(struct ipc_peer *peer, int error)
 {
 	struct recorder *r = container_of(peer, struct recorder, supervisor);
@@ -161,11 +163,10 @@ static void on_peer_end(struct ipc_peer *peer, int error)
 		log_error("the supervisor cannot be understood: %s", strerror(-error));
 		r->status = 1;
 	}
-	r->stopping = true;
 	if (r->state == RECORDER_STALLED)
 		loop_stop(r->loop);
 	else
-		pump_now(r);
+		loop_timer_set(&r->retry, RECORDER_ORPHAN_MS);
 }
 
 int control_open(struct recorder *r, int fd, uint64_t start_id)

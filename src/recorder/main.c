@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
@@ -39,6 +40,10 @@ static void enter_jail(struct jail_ids ids)
 
 	must("cannot get an empty root", jail_empty_root());
 	must("cannot drop privileges", jail_drop(ids));
+	/* Not killed with the supervisor, as the others are: what is in the rings is still to be
+	 * written. The end of the control socket ends this program, and the signal sees to it that
+	 * it is awake to notice. */
+	must("cannot outlive the supervisor", prctl(PR_SET_PDEATHSIG, SIGCONT) != 0 ? -errno : 0);
 	rc = jail_landlock(NULL, 0);
 	if (rc != -EOPNOTSUPP)
 		must("cannot use Landlock", rc);

@@ -46,7 +46,7 @@ static void stall(struct recorder *r, int error)
 	log_error("%s", text);
 	control_tell(r, MESSAGE_RECORDER_STALLED, 0, text);
 	/* With no supervisor left to wait for, nobody would ever end this program. */
-	if (r->stopping && !r->supervisor.open) {
+	if (!r->supervisor.open) {
 		r->status = FAILED_STATUS;
 		r->state = RECORDER_DONE;
 		loop_stop(r->loop);
@@ -238,7 +238,8 @@ static void on_retry(struct loop_timer *timer)
 	struct recorder *r = container_of(timer, struct recorder, retry);
 	int rc;
 
-	if (r->state == RECORDER_WAITS_FOR_LOCK) {
+	r->stopping |= !r->supervisor.open;
+	if (r->state == RECORDER_WAITS_FOR_LOCK || (r->state == RECORDER_FLOWS && r->stopping)) {
 		pump_now(r);
 		return;
 	}

@@ -19,6 +19,7 @@
 #define RECORDER_SYNC_MS \
 	1000 /* at most this long until lines are on the disk, not only in the file */
 #define RECORDER_RETRY_MS 1000 /* while the log cannot be written */
+#define RECORDER_ORPHAN_MS 100 /* from the supervisor's death to the end of its workers, amply */
 #define RECORDER_LOCK_WAIT_MS \
 	2000 /* for other recorders of the same file; then that counts as a failure */
 #define RECORDER_OWN_MAX                                                                           \
@@ -48,7 +49,7 @@ struct stream {
 	int64_t lost_noted_ms;
 	bool ending;
 	uint64_t fence_dropped; /* packets the fence counted, as END tells */
-	uint64_t end_id; /* message to answer with the summary */
+	uint64_t end_id;        /* message to answer with the summary */
 };
 
 enum recorder_state { RECORDER_FLOWS, RECORDER_WAITS_FOR_LOCK, RECORDER_STALLED, RECORDER_DONE };
