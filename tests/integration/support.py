@@ -143,7 +143,8 @@ class Traces:
             text.append(f"interfaces: {now.interfaces ^ self.interfaces}")
         for d, names in now.files.items():
             new = {n for n in names - self.files[d] if d not in ("/tmp", "/var/tmp") or
-                   ("veth" in n.lower() or n.startswith("vg")) and not n.startswith(("vethguard-lab-", "vethguard-bench-"))}
+                   ("veth" in n.lower() or n.startswith("vg")) and not n.startswith(("vethguard-lab-", "vethguard-bench-",
+                                                                              "vethguard-doctor-"))}
             if new:
                 text.append(f"{d}: {new}")
         return "\n".join(text)
