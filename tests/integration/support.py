@@ -5,7 +5,6 @@ import json
 import os
 import re
 import select
-import socket
 import subprocess
 import time
 import unittest
@@ -26,6 +25,7 @@ HTTP, DNS, NETWORK, FINDING, LIFECYCLE = 4002, 4003, 4001, 2004, 6002
 LAB = None      # set by start()
 AUDITS = []     # every audit file of every run, for test_audit
 OUTPUTS = []    # what each run wrote to stderr
+KILLED = set()  # audit files of runs that did not end by themselves
 
 
 def start():
@@ -148,17 +148,6 @@ class Traces:
             if new:
                 text.append(f"{d}: {new}")
         return "\n".join(text)
-
-
-def namespaces():
-    """Every network namespace that some process or bind mount holds."""
-    found = set()
-    for pid in process_table():
-        try:
-            found.add(os.readlink(f"/proc/{pid}/ns/net"))
-        except OSError:
-            pass
-    return found
 
 
 # --- a sandbox that stays, and takes orders ---
@@ -310,6 +299,8 @@ class Sandbox:
 
     def _end(self):
         self.closed = True
+        if self.process.returncode < 0 or self.process.returncode == 125:
+            KILLED.add(self.audit)
         for f in (self.process.stdin, self.process.stdout, self.stderr_file):
             try:
                 f.close()
@@ -417,16 +408,6 @@ class Case(unittest.TestCase):
         return event
 
 
-def read_line(sock, end=b"\n"):
-    data = b""
-    while not data.endswith(end):
-        piece = sock.recv(1)
-        if not piece:
-            break
-        data += piece
-    return data
-
-
 def in_namespace(name, function):
     """Calls function in another network namespace, in this thread, and comes back."""
     import ctypes
@@ -438,7 +419,3 @@ def in_namespace(name, function):
             return function()
         finally:
             libc.setns(home.fileno(), lab.CLONE_NEWNET)
-
-
-def free_socket(*args):
-    return socket.socket(*args)

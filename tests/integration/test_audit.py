@@ -47,8 +47,18 @@ for p in ('/%1b[31mred', '/a%0d%0aSet-Cookie:%20x', '/%e2%80%ae', '/' + 'a' * 90
 
 
 def sound():
-    """Audit files of the suite's runs that a test did not break on purpose."""
-    return [a for a in dict.fromkeys(support.AUDITS) if os.path.isfile(a) and a not in getattr(support, "UNSOUND", ())]
+    """Audit files of the suite's runs. Of a run that was killed the last line may be torn (SIGKILL ends a write between
+    two pages): there the lines before it count."""
+    for path in dict.fromkeys(support.AUDITS):
+        if not os.path.isfile(path) or path in getattr(support, "UNSOUND", ()):
+            continue
+        with open(path, "rb") as f:
+            data = f.read()
+        if path in support.KILLED and data and not data.endswith(b"\n"):
+            path += ".whole"
+            with open(path, "wb") as f:
+                f.write(data[:data.rfind(b"\n") + 1])
+        yield path
 
 
 class Audit(Case):
@@ -68,7 +78,7 @@ class Audit(Case):
     def test_a_schema_for_each_line(self):
         if not os.path.isdir(SCHEMA):
             self.skipTest("no schema at " + SCHEMA)
-        files = sound()
+        files = list(sound())
         self.assertGreater(len(files), 0)
         r = subprocess.run([sys.executable, VALIDATOR, *files], capture_output=True, text=True)
         self.assertEqual(r.returncode, 0, f"{len(files)} files\n" + "\n".join((r.stdout + r.stderr).splitlines()[:60]))
