@@ -13,5 +13,10 @@ $(BUILD)/tests/bench/bench_%: tests/bench/bench_%.c $(ALL_ARCHIVES)
 
 .PHONY: bench
 ## make bench           CPU per request, connection and GB beside other proxies (root; about ten minutes)
-bench: $(PROGRAMS) $(BENCH_PROGRAMS) $(BENCH_MODULE_PROGRAMS)
+bench:
+	@mk/install-packages build bench
+	@$(MAKE) --no-print-directory bench-run
+
+.PHONY: bench-run
+bench-run: $(PROGRAMS) $(BENCH_PROGRAMS) $(BENCH_MODULE_PROGRAMS)
 	python3 tests/bench/bench.py --extra $(BENCH_OPTIONS)

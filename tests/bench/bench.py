@@ -5,6 +5,7 @@
 import argparse
 import json
 import os
+import shutil
 import statistics
 import sys
 import time
@@ -16,7 +17,7 @@ import bench_proxies as proxies
 
 GB = 1_000_000_000
 KEEPALIVE = 20000
-SLOW = {"mitmproxy": 50, "squid": 2} # do so much less
+SLOW = {"mitmproxy": 50, "squid": 2}  # these do so much less
 
 
 class Workload:
@@ -63,7 +64,7 @@ WORKLOADS = [
     Workload("new", "connection with one request, full handshake", "us", "intercept", new(1500, 0)),
     Workload("resumed", "the same, session resumed", "us", "intercept", new(1500, 1)),
     Workload("bulk", "GB intercepted", "s", "intercept", bulk(4, 256_000_000)),
-    Workload("passthrough", "GB passed through", "s", "passthrough", bulk(4, 256_000_000)),
+    Workload("passthrough", "GB passed through", "s", "passthrough", bulk(4, 512_000_000)),
     Workload("passnew", "passed-through connection with one request", "us", "passthrough", new(1500, 0)),
 ]
 CORES = {"one": "load, proxy and origin on one core", "own": "the proxy on a core of its own"}
@@ -130,8 +131,9 @@ def show(results, chosen):
             parts = {k: statistics.median([b.get(k, 0) for b in cell["by_process"]]) for k in cell["by_process"][0]}
             split = ", ".join(f"{k.replace('vethguard', 'vg')} {v:.{digits}f}" for k, v in parts.items()
                               if len(parts) > 1 and v > mid / 200)
-            print(f"  {label:24} {mid:10.{digits}f}  ({min(cell['rounds']):.{digits}f} - {max(cell['rounds']):.{digits}f})"
-                  f" {ratio}  {split} {cell.get('note', '')}")
+            least, most = min(cell["rounds"]), max(cell["rounds"])
+            print(f"  {label:24} {mid:10.{digits}f}  ({least:.{digits}f} - {most:.{digits}f}) {ratio}  {split} "
+                  f"{cell.get('note', '')}")
 
 
 def measure(args, chosen, out_file):
@@ -143,6 +145,9 @@ def measure(args, chosen, out_file):
     try:
         for name in args.proxies.split(","):
             p = proxies.proxy_class(name)(place)
+            if p.program and not shutil.which(p.program):
+                print(f"{name} is not installed: left out", file=sys.stderr)
+                continue
             p.start()
             running.append(p)
         if args.extra:
@@ -186,7 +191,7 @@ def arguments():
     parser.add_argument("--proxies", default="vethguard,haproxy,relay,squid,mitmproxy",
                         help="comma-separated; vethguard=FOLDER is another build of it")
     parser.add_argument("--cores", choices=["one", "own", "both"], default="both",
-                        help="load and origin on the proxy's core, on the other one, or first the one, then the other")
+                        help="load and origin on the proxy's core, on another, or first the one, then the other")
     parser.add_argument("--extra", action="store_true", help="also memory, start-up, decisions")
     parser.add_argument("--longer", type=float, default=1.0, help="so many times the work in each measurement")
     parser.add_argument("--profile", metavar="FOLDER", help="also run perf over each measurement, into this folder")

@@ -13,7 +13,7 @@ CREDENTIAL = "lab-credential-2f6b1c9e8a7d4350"
 class Proxy:
     """`ways` says for each kind of traffic which words of the load's command lead through this proxy."""
     name = ""
-    version = ""
+    program = ""  # what must be installed for it
     ways = {}
 
     def __init__(self, lab):
@@ -96,12 +96,14 @@ ca_files: [{self.lab.path('ca.pem')}]
 permit: [10.99.0.0/16]
 limits: {{connections: 4000, upstream_connections: 4000, upstream_idle: 256}}
 """)
-        return ["--policy", policy, "--config", config, "--audit", self.lab.path(f"audit-{len(self.lab.processes)}.jsonl")]
+        return ["--policy", policy, "--config", config, "--audit",
+                self.lab.path(f"audit-{len(self.lab.processes)}.jsonl")]
 
     def start(self):
         self.process = self.lab.spawn(
             ["taskset", "-c", PROXY_CPU, os.path.join(self.build, "bin", "vethguard"), "run", *self.files(), "--",
-             os.path.join(TOOLS, "load"), bench_lab.OTHER_CPU], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+             os.path.join(TOOLS, "load"), bench_lab.OTHER_CPU],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.load = Load(self.name, self.process)
         self.load("close")  # it answers: the sandbox is there
         spaces = bench_lab.namespaces_held_by(self.pids())
@@ -129,6 +131,7 @@ class Relay(Proxy):
 
 class Haproxy(Proxy):
     name = "haproxy"
+    program = "haproxy"
     port = 8443
     ways = {"intercept": f"target={GATEWAY4}:8443 name=api.lab.test",
             "logged": f"target={GATEWAY4}:8445 name=api.lab.test",
@@ -176,6 +179,7 @@ backend pass
 
 class Squid(Proxy):
     name = "squid"
+    program = "squid"
     port = 3128
     ways = {"intercept": f"target=api.lab.test:443 name=api.lab.test through={GATEWAY4}:3128",
             "passthrough": f"target=pass.lab.test:443 name=pass.lab.test through={GATEWAY4}:3128"}
@@ -218,6 +222,7 @@ forwarded_for delete
 
 class Mitmproxy(Proxy):
     name = "mitmproxy"
+    program = "mitmdump"
     port = 8081
     ways = {"intercept": f"target=api.lab.test:443 name=api.lab.test through={GATEWAY4}:8081",
             "passthrough": f"target=pass.lab.test:443 name=pass.lab.test through={GATEWAY4}:8081"}

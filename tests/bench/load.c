@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The load of the benchmark. It reads commands from its standard input, one per line, and answers each with one line of
- * JSON, so that who measures can look at the proxy's clocks between two commands:
+ * The load of the benchmark. It reads commands from its standard input, one per line, and answers
+ * each with one line of JSON, so that who measures can look at the proxy's clocks between two
+ * commands:
  *
  *   open  target=HOST:PORT name=SNI conns=N [through=HOST:PORT]   connections, one request on each
- *   go    requests=N [bytes=N]                                     requests over the open connections, one at a time each
- *   close                                                          closes them
- *   new   target= name= conns=N requests=N [resume=1] [through=]   a connection for each request
+ *   go    requests=N [bytes=N]                                     requests over the open
+ * connections, one at a time each close closes them new   target= name= conns=N requests=N
+ * [resume=1] [through=]   a connection for each request
  *
- * through: an explicit proxy that is asked to CONNECT to target. bytes: length of the body that is asked for and
- * insisted on. Every response is checked: status 200, length as asked.
+ * through: an explicit proxy that is asked to CONNECT to target. bytes: length of the body that is
+ * asked for and insisted on. Every response is checked: status 200, length as asked.
  *
  *   load CPU
  */
@@ -59,7 +60,7 @@ static char request[1024];
 static size_t request_n;
 static SSL_SESSION *sessions[SESSIONS_MAX];
 static unsigned session_count;
-static bool once;                  /* each connection serves one request */
+static bool once; /* each connection serves one request */
 static unsigned begun, done, resumed, wanted;
 static uint64_t body_bytes;
 static char issuer[128];
@@ -128,7 +129,8 @@ static void note_issuer(struct conn *c)
 	if (SSL_session_reused(c->ssl))
 		resumed++;
 	if (peer && !issuer[0])
-		X509_NAME_get_text_by_NID(X509_get_issuer_name(peer), NID_commonName, issuer, sizeof(issuer));
+		X509_NAME_get_text_by_NID(
+		        X509_get_issuer_name(peer), NID_commonName, issuer, sizeof(issuer));
 }
 
 /* An explicit proxy's answer to CONNECT, byte by byte: what follows is TLS. */
@@ -142,7 +144,8 @@ static bool tunnel_answered(struct conn *c)
 		if (r <= 0 || ++c->head_n >= sizeof(c->head))
 			net_die("the proxy ended during CONNECT");
 		if (net_head_length(c->head, c->head_n)) {
-			if (strncmp(c->head, "HTTP/1.", 7) != 0 || strncmp(c->head + 8, " 200", 4) != 0)
+			if (strncmp(c->head, "HTTP/1.", 7) != 0 ||
+			        strncmp(c->head + 8, " 200", 4) != 0)
 				net_die("CONNECT was refused: %.60s", c->head);
 			return true;
 		}
@@ -152,7 +155,8 @@ static bool tunnel_answered(struct conn *c)
 static void ask_tunnel(struct conn *c)
 {
 	char text[600];
-	int n = snprintf(text, sizeof(text), "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", order.target, order.target);
+	int n = snprintf(text, sizeof(text), "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n",
+	        order.target, order.target);
 
 	if (write(c->fd, text, (size_t)n) != n)
 		net_die("CONNECT: %s", strerror(errno));
@@ -461,7 +465,8 @@ static void obey(char *line)
 	clock_gettime(CLOCK_MONOTONIC, &t1);
 	getrusage(RUSAGE_SELF, &after);
 	forget_sessions();
-	printf("{\"done\": %u, \"bytes\": %llu, \"resumed\": %u, \"wall_s\": %.6f, \"load_cpu_s\": %.6f, "
+	printf("{\"done\": %u, \"bytes\": %llu, \"resumed\": %u, \"wall_s\": %.6f, \"load_cpu_s\": "
+	       "%.6f, "
 	       "\"issuer\": \"%s\"}\n",
 	        done, (unsigned long long)body_bytes, resumed,
 	        (double)(t1.tv_sec - t0.tv_sec) + (double)(t1.tv_nsec - t0.tv_nsec) * 1e-9,

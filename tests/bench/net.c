@@ -126,7 +126,7 @@ static SSL_CTX *context(const SSL_METHOD *method)
 	        !SSL_CTX_set1_groups_list(ctx, "X25519"))
 		net_die("TLS context");
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-	                          SSL_MODE_RELEASE_BUFFERS);
+	                              SSL_MODE_RELEASE_BUFFERS);
 	return ctx;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the programs of the benchmark share: addresses, sockets, TLS contexts. They measure the proxies and are no part
- * of them, so nothing of the product is used here: a mistake there cannot hide itself.
+ * What the programs of the benchmark share: addresses, sockets, TLS contexts. They measure the
+ * proxies and are no part of them, so nothing of the product is used here: a mistake there cannot
+ * hide itself.
  */
 #ifndef VETHGUARD_TESTS_BENCH_NET_H
 #define VETHGUARD_TESTS_BENCH_NET_H

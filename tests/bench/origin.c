@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The origin behind every proxy of the benchmark: TLS, HTTP/1.1 with keep-alive, `GET /bytes/N` gives N bytes of text.
- * Its cost counts for nobody; it has to be fast enough to keep a proxy busy.
+ * The origin behind every proxy of the benchmark: TLS, HTTP/1.1 with keep-alive, `GET /bytes/N`
+ * gives N bytes of text. Its cost counts for nobody; it has to be fast enough to keep a proxy busy.
  *
  *   origin ADDRESS:PORT CERTIFICATE KEY CPU
  */
@@ -37,7 +37,8 @@ static char *text;
 static void conn_close(struct conn *c)
 {
 	SSL_free(c->ssl);
-	ERR_clear_error(); /* else the next connection's would-block looks like this one's failure */
+	ERR_clear_error(); /* else the next connection's would-block looks like this one's failure
+	                    */
 	close(c->fd);
 	free(c);
 }
@@ -57,7 +58,8 @@ static bool may_go_on(struct conn *c, int result)
 	return false;
 }
 
-/* The response so far as the socket takes it. 1: all of it; 0: more later; -1: the connection is lost. */
+/* The response so far as the socket takes it. 1: all of it; 0: more later; -1: the connection is
+ * lost. */
 static int answer(struct conn *c)
 {
 	while (c->left > 0 || c->head_sent < c->head_n) {

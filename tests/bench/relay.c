@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The yardstick: a relay that makes the system calls and the crypto that an intercepting proxy cannot do without, and
- * nothing else: no policy, no log, no look at HTTP beyond where a head ends and content-length. What a complete proxy
- * costs above it is the price of its judgement.
+ * The yardstick: a relay that makes the system calls and the crypto that an intercepting proxy
+ * cannot do without, and nothing else: no policy, no log, no look at HTTP beyond where a head ends
+ * and content-length. What a complete proxy costs above it is the price of its judgement.
  *
- * Intercepted: one recv() and one send() per event through a BIO over shared memory, TLS on both sides, upstream
- * connections kept and their sessions resumed. Passed through: splice(2) both ways. Requests have no body.
+ * Intercepted: one recv() and one send() per event through a BIO over shared memory, TLS on both
+ * sides, upstream connections kept and their sessions resumed. Passed through: splice(2) both ways.
+ * Requests have no body.
  *
  *   relay INTERCEPT PASSTHROUGH ORIGIN CERTIFICATE KEY CA NAME      (the first three ADDRESS:PORT)
  */
@@ -38,12 +39,12 @@ struct end {
 	struct end *peer; /* who gets what is read here; NULL: nobody at the moment */
 	struct end *next; /* in the pool, or among those to be freed */
 	bool shaken, readable, writable, connected, closed;
-	char *pending;    /* what the socket did not take */
+	char *pending; /* what the socket did not take */
 	size_t pending_n, pending_at;
-	char *head;       /* a head that has not come whole; a request that waits for its upstream */
+	char *head; /* a head that has not come whole; a request that waits for its upstream */
 	size_t head_n;
-	uint64_t left;    /* of the response's body; RAW: bytes copied so far */
-	int pipe[2];      /* RAW: from here to peer */
+	uint64_t left; /* of the response's body; RAW: bytes copied so far */
+	int pipe[2];   /* RAW: from here to peer */
 	size_t in_pipe;
 	bool ended, hung_up;
 };
@@ -144,7 +145,8 @@ static void end_close(struct end *e)
 	if (e->pipe[0] >= 0)
 		close(e->pipe[0]), close(e->pipe[1]);
 	SSL_free(e->ssl);
-	ERR_clear_error(); /* else the next connection's would-block looks like this one's failure */
+	ERR_clear_error(); /* else the next connection's would-block looks like this one's failure
+	                    */
 	free(e->pending);
 	free(e->head);
 	e->next = dead; /* an event of this turn may still name it */
@@ -441,7 +443,8 @@ static void pump(struct end *e)
 		}
 		if (!e->peer->writable)
 			return;
-		ssize_t r = splice(e->pipe[0], NULL, e->peer->fd, NULL, e->in_pipe, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+		ssize_t r = splice(e->pipe[0], NULL, e->peer->fd, NULL, e->in_pipe,
+		        SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 		if (r <= 0) {
 			e->peer->writable = false;
 			return;
@@ -554,7 +557,8 @@ static void set_up(char **argv)
 	server_ctx = net_server_context(argv[4], argv[5]);
 	client_ctx = net_client_context(argv[6]);
 	origin_name = argv[7];
-	SSL_CTX_set_session_cache_mode(client_ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+	SSL_CTX_set_session_cache_mode(
+	        client_ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 	SSL_CTX_sess_set_new_cb(client_ctx, on_session);
 	epoll = net_epoll();
 	end_new(LISTEN_PASS, net_listen(argv[2]));
