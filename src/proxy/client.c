@@ -93,7 +93,9 @@ static enum client_state ended_unasked(struct client *c, enum event_cause cause,
 
 static enum client_state http_input(struct client *c)
 {
-	while (c->state == CLIENT_HTTP && !(c->proxy->held && !http1_busy(&c->http1))) {
+	/* Nothing new is begun while the recorder is behind, or while the answers given so far are not taken. */
+	while (c->state == CLIENT_HTTP && !link_is_congested(&c->link) &&
+		!(c->proxy->held && !http1_busy(&c->http1))) {
 		enum http1_status head;
 		struct slice input;
 		size_t used;
@@ -389,7 +391,9 @@ static void on_drained(struct link *link)
 
 	if (c->state == CLIENT_EXCHANGE)
 		loop_deadline_clear(&c->deadline);
-	if (c->exchange) {
+	if (c->state == CLIENT_HTTP) {
+		client_wake(c);
+	} else if (c->exchange) {
 		exchange_client_drained(c->exchange);
 	} else if (c->state == CLIENT_LINGER && !link_unsent(link)) {
 		loop_deadline_set(&c->proxy->waits[WAIT_LINGER], &c->deadline);

@@ -472,6 +472,33 @@ static void test_a_client_that_does_not_read(void **state)
 	hang_up(o, false);
 }
 
+/* Answers that nobody takes are not piled up: requests wait in the kernel, and every one is answered in the end. */
+static void test_many_requests_at_once(void **state)
+{
+	enum { COUNT = 3000 };
+	struct peer *c = client(&w, NAME_P, NULL);
+	struct client *pc;
+	size_t answers = 0;
+
+	(void)state;
+	c->deaf = true;
+	for (int i = 0; i < COUNT; i++) {
+		say(c, "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n");
+		if (link_unsent(&c->link) >= LINK_HIGH)
+			pump(&w, 1);
+	}
+	pump(&w, 100);
+	assert_int_equal(w.proxy->client_count, 1);
+	pc = container_of(w.proxy->clients.next, struct client, list);
+	assert_true(pc->link.out.len < 3 * LINK_HIGH);
+	assert_true(w.event_total < 2 * COUNT);
+	take_slowly(c);
+	for (const uint8_t *p = buf_bytes(&c->in), *end = p + c->in.len; (p = memmem(p, (size_t)(end - p), "HTTP/1.1 403", 12)); p++)
+		answers++;
+	assert_int_equal(answers, COUNT);
+	hang_up(c, false);
+}
+
 static void test_an_exchange_as_a_whole(void **state)
 {
 	struct world_options options = {.timeouts = usual_timeouts, .limits = usual_limits};
@@ -725,6 +752,7 @@ int main(void)
 		TEST(test_a_long_answer_to_an_upload),
 		TEST(test_an_upstream_that_is_silent),
 		TEST(test_a_client_that_does_not_read),
+		TEST(test_many_requests_at_once),
 		TEST(test_an_exchange_as_a_whole),
 		TEST(test_an_idle_connection_ends_quietly),
 		TEST(test_connections_beyond_the_bound_wait),
