@@ -295,9 +295,9 @@ static enum client_state linger_timeout(struct client *c)
 {
 	if (!link_unsent(&c->link))
 		return CLIENT_CLOSED;
-	if (takes_bytes(c) || !c->slow) {
+	if (takes_bytes(c) || (!c->slow && !c->proxy->draining)) {
 		c->slow = true;
-		loop_deadline_set(&c->proxy->waits[WAIT_IDLE], &c->deadline);
+		loop_deadline_set(&c->proxy->waits[c->proxy->draining ? WAIT_LINGER : WAIT_IDLE], &c->deadline);
 		return CLIENT_LINGER;
 	}
 	c->reset = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of an exchange know of each other: exchange.c (its life), transform.c (what changes on the way),
- * placeholder.c (what the sandbox must not send). */
+/* What the parts of an exchange know of each other: exchange.c (its life), request.c (what goes upstream), transform.c
+ * (what changes on the way back), placeholder.c (what the sandbox must not send). */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_H
 

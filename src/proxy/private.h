@@ -5,8 +5,9 @@
  *   listener.c  accepts, finds the original destination
  *   client.c    one connection from the sandbox: peek, TLS, HTTP/1, tunnel: a state table
  *   judge.c     who is asked for, by every name that was said; the policy's verdict
- *   exchange.c  one request and its response, between a client and an upstream; transform.c what changes on the way;
- *               placeholder.c what the sandbox must not send; websocket.c frames after an upgrade
+ *   exchange.c  one request and its response, between a client and an upstream; request.c what goes upstream;
+ *               transform.c what changes on the way back; placeholder.c what the sandbox must not send; websocket.c
+ *               frames after an upgrade
  *   dial.c      name -> addresses that may be dialled -> connection (and TLS)
  *   pool.c      upstream connections and those kept for reuse
  *   upstream.c  one connection to an upstream speaking HTTP/1

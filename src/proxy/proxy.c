@@ -300,7 +300,7 @@ void proxy_drain(struct proxy *p, void (*on_idle)(void *context), void *context)
 		struct client *c = container_of(l, struct client, list);
 
 		next = l->next;
-		if (c->state != CLIENT_EXCHANGE && c->state != CLIENT_CLOSED)
+		if (c->state != CLIENT_EXCHANGE && c->state != CLIENT_LINGER && c->state != CLIENT_CLOSED)
 			client_close(c);
 	}
 	proxy_maybe_idle(p);

@@ -650,6 +650,31 @@ static void test_draining(void **state)
 	hang_up(o, false);
 }
 
+/* A response on its way to a slow client is not cut by draining. */
+static void test_draining_lets_a_response_leave(void **state)
+{
+	const size_t n = 300000;
+	struct peer *c = client(&w, NAME_P, NULL), *o;
+	uint8_t *big = calloc(1, n);
+
+	(void)state;
+	c->deaf = true;
+	ask(c, "GET /x", "p.test", "Connection: close\r\n");
+	o = origin(&w, false);
+	expect_head(o, "GET /x ");
+	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n");
+	say_n(o, big, n);
+	pump(&w, 20);
+	proxy_drain(w.proxy, on_idle, &w);
+	take_slowly(c);
+	expect_head(c, "HTTP/1.1 200 ");
+	assert_int_equal(c->in.len, n);
+	UNTIL(&w, w.idle);
+	free(big);
+	hang_up(c, false);
+	hang_up(o, false);
+}
+
 /* Everything at once is under way when the proxy goes. */
 static void test_freed_in_the_middle(void **state)
 {
@@ -760,6 +785,7 @@ int main(void)
 		TEST(test_held_requests_wait),
 		TEST(test_paused),
 		TEST(test_draining),
+		TEST(test_draining_lets_a_response_leave),
 		TEST(test_freed_in_the_middle),
 		TEST(test_names_are_let_go),
 		TEST(test_observing),

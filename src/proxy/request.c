@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What goes upstream: the head from the struct that was judged, with the credential in it where one is bound, and the
+ * trailers that may pass. A head with a credential is written in locked memory only and wiped when it is encrypted.
+ *
+ * So that a response can be read, a request with a credential asks for identity or gzip only, and for all of it.
+ */
+#include <errno.h>
+
+#include "proxy/exchange.h"
+
+int exchange_send_plain(struct exchange *ex)
+{
+	struct buf *text = &ex->proxy->text;
+	int r;
+
+	http_drop_hop_by_hop(&ex->request.fields);
+	buf_consume(text, text->len);
+	r = http1_write_request(text, &ex->request, ex->request.has_query, ex->request.query, SLICE(""));
+	if (r == 0)
+		link_write(&ex->upstream->link, buf_bytes(text), text->len);
+	return r;
+}
+
+/* Only codings that can be unpacked here, and the whole response: asked for in parts, an echo of the credential could be
+ * fetched in pieces none of which holds it. A server may always answer a range with the whole (RFC 9110 section 14.2). */
+static void limit_response(struct http_fields *fields)
+{
+	const struct http_field *accepted = http_find(fields, HTTP_ACCEPT_ENCODING);
+	bool gzip = accepted && http_list_has(accepted->value, SLICE("gzip"));
+
+	http_drop(fields, SLICE("range"));
+	http_drop(fields, SLICE("if-range"));
+	http_drop(fields, SLICE("accept-encoding"));
+	http_add(fields, SLICE("Accept-Encoding"), gzip ? SLICE("gzip") : SLICE("identity"));
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Is this parameter ("name=value") of that name, in whatever spelling? An upstream decodes before it compares. */
+static bool parameter_is(struct slice pair, struct slice name)
+{
+	size_t at = 0, i = 0;
+
+	while (at < pair.n && pair.p[at] != '=') {
+		char c = pair.p[at++];
+
+		if (c == '%' && pair.n - at >= 2 && hex_digit(pair.p[at]) >= 0 && hex_digit(pair.p[at + 1]) >= 0) {
+			c = (char)(hex_digit(pair.p[at]) << 4 | hex_digit(pair.p[at + 1]));
+			at += 2;
+		} else if (c == '+') {
+			c = ' ';
+		}
+		if (i == name.n || name.p[i++] != c)
+			return false;
+	}
+	return i == name.n;
+}
+
+/* The sandbox's query without the injected parameter, then that parameter. out holds the credential. */
+static int inject_query(struct buf *out, const struct http_request *r, struct slice name, struct slice value)
+{
+	struct slice rest = r->has_query ? r->query : SLICE("");
+	int e = 0;
+
+	while (rest.n && e == 0) {
+		ptrdiff_t amp = slice_find_byte(rest, '&');
+		size_t n = amp < 0 ? rest.n : (size_t)amp;
+		struct slice pair = slice_of(rest.p, n);
+
+		if (pair.n && !parameter_is(pair, name)) {
+			e = buf_append_slice(out, pair);
+			if (e == 0)
+				e = buf_append_slice(out, SLICE("&"));
+		}
+		rest = amp < 0 ? SLICE("") : slice_of(rest.p + n + 1, rest.n - n - 1);
+	}
+	if (e == 0)
+		e = buf_append_slice(out, name);
+	if (e == 0)
+		e = buf_append_slice(out, SLICE("="));
+	if (e == 0)
+		e = buf_append_slice(out, value);
+	return e;
+}
+
+/* A buffer over a part of the locked scratch memory: it never grows, so nothing moves to ordinary memory. */
+static struct buf secret_part(struct proxy *proxy, size_t at, size_t n)
+{
+	return (struct buf){.mem = proxy->secret_text.p + at, .cap = n, .max = n};
+}
+
+int exchange_send_with_credential(struct exchange *ex)
+{
+	struct proxy *proxy = ex->proxy;
+	struct policy_credential spec;
+	struct buf extra = secret_part(proxy, 0, SECRET_MAX / 4);
+	struct buf head = secret_part(proxy, SECRET_MAX / 4, SECRET_MAX - SECRET_MAX / 4);
+	struct slice value = secret_slice(&ex->credential->rendered);
+	struct http_request *r = &ex->request;
+	int e;
+
+	policy_credential(proxy->config.policy, ex->judgement.decision.credential, &spec);
+	http_drop_hop_by_hop(&r->fields);
+	limit_response(&r->fields);
+	if (r->wants_websocket) /* deflated frames could not be read */
+		http_drop(&r->fields, SLICE("sec-websocket-extensions"));
+	if (spec.inject == POLICY_INJECT_QUERY) {
+		e = inject_query(&extra, r, spec.field, value);
+		if (e == 0)
+			e = http1_write_request(&head, r, true, buf_slice(&extra), SLICE(""));
+	} else {
+		struct slice field = inject_field(&spec);
+
+		http_drop(&r->fields, field);
+		e = buf_append_slice(&extra, field);
+		if (e == 0)
+			e = buf_append_slice(&extra, SLICE(": "));
+		if (e == 0)
+			e = buf_append_slice(&extra, value);
+		if (e == 0)
+			e = buf_append_slice(&extra, SLICE("\r\n"));
+		if (e == 0)
+			e = http1_write_request(&head, r, r->has_query, r->query, buf_slice(&extra));
+	}
+	if (e == 0)
+		link_write_secret(&ex->upstream->link, buf_bytes(&head), head.len);
+	secret_wipe(extra.mem, extra.len);
+	secret_wipe(head.mem, head.len);
+	return e;
+}
+
+/* --- trailers --- */
+
+/* Fields that may not come in a trailer (RFC 9110 section 6.5.1), and those that carry credentials. */
+static bool may_trail(struct slice name, struct slice injected)
+{
+	static const struct slice never[] = {{"transfer-encoding", 17}, {"content-length", 14}, {"host", 4},
+		{"authorization", 13}, {"cookie", 6}, {"content-encoding", 16}, {"content-type", 12}, {"trailer", 7},
+		{"connection", 10}, {"te", 2}, {"expect", 6}, {"upgrade", 7}, {"set-cookie", 10},
+		{"proxy-authorization", 19}, {"proxy-authenticate", 18}, {"keep-alive", 10}, {"content-range", 13}};
+
+	if (injected.n && slice_equals_ignoring_case(name, injected))
+		return false;
+	for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+		if (slice_equals_ignoring_case(name, never[i]))
+			return false;
+	return true;
+}
+
+/* The lines that may pass, in proxy->text. */
+static struct slice filter_trailers(struct exchange *ex, struct slice trailers)
+{
+	struct buf *text = &ex->proxy->text;
+	struct policy_credential spec = {0};
+
+	if (ex->credential)
+		policy_credential(ex->proxy->config.policy, ex->judgement.decision.credential, &spec);
+	buf_consume(text, text->len);
+	while (trailers.n) {
+		const char *lf = memchr(trailers.p, '\n', trailers.n);
+		size_t n = lf ? (size_t)(lf - trailers.p) + 1 : trailers.n;
+		ptrdiff_t colon = slice_find_byte(slice_of(trailers.p, n), ':');
+
+		if (colon > 0 && may_trail(slice_of(trailers.p, (size_t)colon), spec.field) &&
+			buf_append(text, trailers.p, n) < 0)
+			break;
+		trailers = slice_of(trailers.p + n, trailers.n - n);
+	}
+	return buf_slice(text);
+}
+
+void exchange_send_trailers(struct exchange *ex, struct slice trailers)
+{
+	trailers = filter_trailers(ex, trailers);
+	exchange_scan_request(ex, (const uint8_t *)trailers.p, trailers.n);
+	link_write(&ex->upstream->link, trailers.p, trailers.n);
+	link_write(&ex->upstream->link, "\r\n", 2);
+}
+
+struct slice exchange_response_trailers(struct exchange *ex, struct slice trailers)
+{
+	if (ex->client_body != HTTP_BODY_CHUNKED)
+		return SLICE("");
+	/* They lie in the upstream parser's own buffer, which nobody else reads any more. */
+	if (ex->masking)
+		ex->mask.found += mask_in_place(ex->mask.mask, (uint8_t *)(uintptr_t)trailers.p, trailers.n);
+	return filter_trailers(ex, trailers);
+}
+
