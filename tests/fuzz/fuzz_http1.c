@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP/1 messages. The first byte says: request or response, to HEAD or not, and how the rest is cut into pieces. A
- * message is read whole and in pieces: the outcome must be the same. What was taken is written out and read again: the
- * same head must come back, and it must say the same about its body.
+ * HTTP/1 messages. The first byte says: request or response, to HEAD or not, and how the rest is
+ * cut into pieces. A message is read whole and in pieces: the outcome must be the same. What was
+ * taken is written out and read again: the same head must come back, and it must say the same about
+ * its body.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +20,12 @@ struct message {
 	size_t used; /* of head and body together */
 };
 
-#define MUST(condition)                                                                                           \
-	do {                                                                                                      \
-		if (!(condition)) {                                                                               \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                           \
-			abort();                                                                                  \
-		}                                                                                                 \
+#define MUST(condition)                                                                 \
+	do {                                                                            \
+		if (!(condition)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+			abort();                                                        \
+		}                                                                       \
 	} while (0)
 
 static void on_body(void *context, const uint8_t *p, size_t n)
@@ -38,7 +39,7 @@ static void on_body(void *context, const uint8_t *p, size_t n)
 static enum http1_status read_head(struct message *m, const uint8_t *p, size_t n, size_t *used)
 {
 	return m->response ? http1_response_head(&m->http1, p, n, used, m->to_head, &m->answer)
-			   : http1_request_head(&m->http1, p, n, used, &m->request);
+	                   : http1_request_head(&m->http1, p, n, used, &m->request);
 }
 
 /* Reads p in pieces of step bytes (each copied, so that a read beyond it shows). */
@@ -99,9 +100,11 @@ static void same_request(const struct http_request *a, const struct http_request
 	MUST(a->body != HTTP_BODY_LENGTH || a->content_length == b->content_length);
 	MUST(a->path_n == b->path_n && memcmp(a->path, b->path, a->path_n) == 0);
 	MUST(a->has_query == b->has_query && (!a->has_query || slice_equals(a->query, b->query)));
-	MUST(a->authority.host_n == b->authority.host_n && !memcmp(a->authority.host, b->authority.host, a->authority.host_n));
+	MUST(a->authority.host_n == b->authority.host_n &&
+	        !memcmp(a->authority.host, b->authority.host, a->authority.host_n));
 	MUST(ip_equals(&a->authority.address, &b->authority.address));
-	MUST(a->expects_continue == b->expects_continue && a->wants_websocket == b->wants_websocket);
+	MUST(a->expects_continue == b->expects_continue &&
+	        a->wants_websocket == b->wants_websocket);
 }
 
 static void same_answer(const struct http_response *a, const struct http_response *b)
@@ -164,7 +167,8 @@ static void write_and_read_again(struct message *m)
 		r = http1_write_response(&text, &m->answer, 11, true, upgrade);
 	} else {
 		http_drop_hop_by_hop(&m->request.fields);
-		r = http1_write_request(&text, &m->request, m->request.has_query, m->request.query, SLICE(""));
+		r = http1_write_request(
+		        &text, &m->request, m->request.has_query, m->request.query, SLICE(""));
 	}
 	MUST(r == 0);
 	clean_lines(&text);
@@ -197,8 +201,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 	read_message(&whole, p + 1, n - 1, n);
 	read_message(&pieces, p + 1, n - 1, (size_t)(how >> 2) + 1);
 	same_message(&whole, &pieces);
-	if (whole.head == HTTP1_DONE && !(whole.response ? false : slice_equals(whole.request.method, SLICE("CONNECT"))) &&
-		(whole.response || whole.request.has_authority))
+	if (whole.head == HTTP1_DONE &&
+	        !(whole.response ? false : slice_equals(whole.request.method, SLICE("CONNECT"))) &&
+	        (whole.response || whole.request.has_authority))
 		write_and_read_again(&whole);
 	forget(&whole);
 	forget(&pieces);
