@@ -17,12 +17,17 @@
 #include "store_placeholders.h"
 
 #define RETRY_MS 1000
+/* How much longer than the source's own timeout an answer may take: the keeper tells of that
+ * timeout itself; a keeper that does not is stuck. */
+#define ANSWER_GRACE_MS 5000
+#define SOURCE_TIMEOUT_MS 10000 /* of a source that has none of its own */
 #define ERROR_MAX 256
 
 struct slot {
 	struct credential_value *value; /* the store's own reference, or NULL */
 	int64_t expires_ms;             /* 0: never */
 	bool asked;                     /* the keeper owes an answer */
+	int64_t answer_by_ms;           /* ... by then */
 	bool due;                       /* the waiting are to be told at the end of this turn */
 	int64_t retry_ms;               /* unavailable until then: error says why */
 	char error[ERROR_MAX];
@@ -36,6 +41,7 @@ struct credential_store {
 	void *context;
 	struct loop_task tell;
 	struct loop_timer expiry;
+	struct loop_timer patience;
 	struct placeholders placeholders;
 	uint32_t count;
 	struct slot slots[];
@@ -174,6 +180,43 @@ static void refuse(struct credential_store *store, struct slot *slot, const char
 	make_due(store, slot);
 }
 
+static void plan_patience(struct credential_store *store)
+{
+	int64_t first = 0;
+
+	for (uint32_t i = 0; i < store->count; i++) {
+		const struct slot *slot = &store->slots[i];
+
+		if (slot->asked && (first == 0 || slot->answer_by_ms < first))
+			first = slot->answer_by_ms;
+	}
+	if (first > 0)
+		loop_timer_set(&store->patience, first - loop_now_ms(store->loop) + 1);
+}
+
+static void await_answer(struct credential_store *store, uint32_t credential)
+{
+	struct policy_credential spec;
+
+	policy_credential(store->policy, credential, &spec);
+	store->slots[credential].answer_by_ms =
+	        loop_now_ms(store->loop) + ANSWER_GRACE_MS +
+	        (spec.timeout_ms ? spec.timeout_ms : SOURCE_TIMEOUT_MS);
+	plan_patience(store);
+}
+
+static void on_patience(struct loop_timer *timer)
+{
+	struct credential_store *store = container_of(timer, struct credential_store, patience);
+	int64_t now_ms = loop_now_ms(store->loop);
+
+	for (uint32_t i = 0; i < store->count; i++)
+		if (store->slots[i].asked && store->slots[i].answer_by_ms <= now_ms)
+			refuse(store, &store->slots[i],
+			        "The keeper of credentials does not answer.");
+	plan_patience(store);
+}
+
 struct credential_store *credential_store_new(
         struct loop *loop, const struct policy *policy, credential_ask ask, void *context)
 {
@@ -191,7 +234,9 @@ struct credential_store *credential_store_new(
 	store->count = count;
 	for (uint32_t i = 0; i < count; i++)
 		ring_init(&store->slots[i].waiting);
-	if (loop_timer_open(loop, &store->expiry, on_expiry) < 0) {
+	if (loop_timer_open(loop, &store->expiry, on_expiry) < 0 ||
+	        loop_timer_open(loop, &store->patience, on_patience) < 0) {
+		loop_timer_close(&store->expiry);
 		free(store);
 		return NULL;
 	}
@@ -203,6 +248,7 @@ void credential_store_free(struct credential_store *store)
 	if (!store)
 		return;
 	loop_timer_close(&store->expiry);
+	loop_timer_close(&store->patience);
 	loop_task_cancel(store->loop, &store->tell);
 	for (uint32_t i = 0; i < store->count; i++) {
 		struct slot *slot = &store->slots[i];
@@ -239,6 +285,8 @@ struct credential_value *credential_store_get(
 	rc = store->ask(store->context, credential);
 	if (rc < 0)
 		refuse(store, slot, "The keeper of credentials cannot be asked.");
+	else
+		await_answer(store, credential);
 	return NULL;
 }
 

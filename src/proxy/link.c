@@ -265,23 +265,27 @@ static void rx_park(struct link_shared *s)
 	tls_feed(l->tls, buf_bytes(&l->parked), l->parked.len);
 }
 
-/* recv into p; LINK_OK with *n > 0. With edge-triggered readiness a short read means "nothing left", except when the FIN
- * had arrived before: then no further edge comes, so reading goes on to the end. */
+/* recv into p; LINK_OK with *n > 0. With edge-triggered readiness a short read means "nothing left", except when a FIN
+ * or a reset had arrived before: then no further edge comes. epoll tells of a FIN, so reading goes on to the end; of a
+ * reset it tells nothing that a readable socket does not show as well, so whoever still wants more looks once again. */
 static enum link_status receive(struct link *l, uint8_t *p, size_t cap, size_t *n)
 {
 	ssize_t r;
 
 	if (l->broken)
 		return LINK_ERROR;
-	if (!l->readable)
+	if (!l->readable && !l->doubtful)
 		return LINK_AGAIN;
+	l->doubtful = false;
 	do
 		r = recv(l->fd, p, cap, MSG_DONTWAIT);
 	while (r < 0 && errno == EINTR);
 	if (r > 0) {
 		*n = (size_t)r;
-		if (*n < cap && !l->hung_up)
+		if (*n < cap && !l->hung_up) {
 			l->readable = false;
+			l->doubtful = true;
+		}
 		return LINK_OK;
 	}
 	if (r == 0)

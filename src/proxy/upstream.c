@@ -138,6 +138,7 @@ static bool end_response(struct upstream *u, size_t left)
 
 	if (left)
 		u->response.keep_alive = false;
+	link_settle(&u->link);
 	exchange_response_end(ex, http1_trailers(&u->http1));
 	return false;
 }
