@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection from the sandbox, as a state machine: table[state][event] names a handler, the handler returns the next
- * state, dispatch() alone changes it, sets the deadline that goes with it and frees.
+ * One connection from the sandbox, as a state machine: table[state][event] names a handler, the
+ * handler returns the next state, dispatch() alone changes it, sets the deadline that goes with it
+ * and frees.
  *
  *   PEEK -> TLS -> HTTP <-> EXCHANGE -> LINGER -> CLOSED
  *     \-> HTTP (plain)          \-> HTTP (CONNECT accepted: PEEK again, inside)
  *      \-> DIAL -> (a tunnel takes the socket; the client stays as its owner)
  *
- * Input that cannot be used yet (a pipelined request, a body whose upstream is not there) waits in `stash`, and nothing
- * more is read meanwhile: that is all the back-pressure there is.
+ * Input that cannot be used yet (a pipelined request, a body whose upstream is not there) waits in
+ * `stash`, and nothing more is read meanwhile: that is all the back-pressure there is.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,9 +19,9 @@
 #include "vethguard/base/clock.h"
 
 enum client_event {
-	ON_INPUT,    /* bytes may be there, or the end */
+	ON_INPUT, /* bytes may be there, or the end */
 	ON_TIMEOUT,
-	ON_OVER,     /* the exchange has ended */
+	ON_OVER, /* the exchange has ended */
 	CLIENT_EVENT_COUNT
 };
 
@@ -61,6 +62,8 @@ static enum client_state begin(struct client *c)
 
 	c->keep_alive = ex->request.keep_alive && !c->proxy->draining;
 	c->exchange_over = false;
+	if (ex->request.body == HTTP_BODY_NONE)
+		link_settle(&c->link);
 	if (slice_equals(ex->request.method, SLICE("CONNECT")))
 		return client_connect(c);
 	exchange_start(ex);
@@ -76,8 +79,10 @@ static enum client_state bad_request(struct client *c, enum http1_status status)
 	ex->request_done = true;
 	ex->destination = c->destination;
 	ex->scheme = c->tls ? SLICE("https") : SLICE("http");
-	record_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), http1_error(&c->http1));
-	exchange_refuse(ex, status == HTTP1_TOO_LARGE ? 431 : 400, EVENT_CAUSE_CLIENT, http1_error(&c->http1));
+	record_finding(
+	        c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), http1_error(&c->http1));
+	exchange_refuse(ex, status == HTTP1_TOO_LARGE ? 431 : 400, EVENT_CAUSE_CLIENT,
+	        http1_error(&c->http1));
 	return CLIENT_EXCHANGE;
 }
 
@@ -93,9 +98,10 @@ static enum client_state ended_unasked(struct client *c, enum event_cause cause,
 
 static enum client_state http_input(struct client *c)
 {
-	/* Nothing new is begun while the recorder is behind, or while the answers given so far are not taken. */
+	/* Nothing new is begun while the recorder is behind, or while the answers given so far are
+	 * not taken. */
 	while (c->state == CLIENT_HTTP && !link_is_congested(&c->link) &&
-		!(c->proxy->held && !http1_busy(&c->http1))) {
+	        !(c->proxy->held && !http1_busy(&c->http1))) {
 		enum http1_status head;
 		struct slice input;
 		size_t used;
@@ -105,14 +111,15 @@ static enum client_state http_input(struct client *c)
 			return CLIENT_HTTP;
 		if (status != LINK_OK)
 			return ended_unasked(c, EVENT_CAUSE_CLIENT,
-				"the sandbox closed the connection before it asked for anything");
+			        "the sandbox closed the connection before it asked for anything");
 		if (!c->exchange) {
 			c->exchange = exchange_new(c->proxy, c, &client_http1);
 			if (!c->exchange)
 				return CLIENT_CLOSED;
 			loop_deadline_set(&c->proxy->waits[WAIT_HEADER], &c->deadline);
 		}
-		head = http1_request_head(&c->http1, (const uint8_t *)input.p, input.n, &used, &c->exchange->request);
+		head = http1_request_head(
+		        &c->http1, (const uint8_t *)input.p, input.n, &used, &c->exchange->request);
 		if (head == HTTP1_BAD || head == HTTP1_TOO_LARGE)
 			return bad_request(c, head);
 		if (!client_used(c, input, used))
@@ -131,8 +138,10 @@ static void on_request_body(void *context, const uint8_t *p, size_t n)
 /* The client has ended its side. A whole request was sent: it may still want the response. */
 static enum client_state input_ended(struct client *c, enum link_status status)
 {
-	if (status == LINK_ERROR || (!c->exchange->request_done && c->exchange->state != EXCHANGE_UPGRADED)) {
-		exchange_abort(c->exchange, EVENT_CAUSE_CLIENT, "the sandbox closed the connection");
+	if (status == LINK_ERROR ||
+	        (!c->exchange->request_done && c->exchange->state != EXCHANGE_UPGRADED)) {
+		exchange_abort(
+		        c->exchange, EVENT_CAUSE_CLIENT, "the sandbox closed the connection");
 		return CLIENT_CLOSED;
 	}
 	c->half_closed = true;
@@ -153,9 +162,11 @@ static enum client_state body_input(struct client *c, struct slice input)
 		exchange_request_body(ex, (const uint8_t *)input.p, input.n);
 		return client_used(c, input, input.n) ? CLIENT_EXCHANGE : CLIENT_CLOSED;
 	}
-	status = http1_body(&c->http1, (const uint8_t *)input.p, input.n, &used, on_request_body, c);
+	status =
+	        http1_body(&c->http1, (const uint8_t *)input.p, input.n, &used, on_request_body, c);
 	if (status == HTTP1_BAD) {
-		record_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), http1_error(&c->http1));
+		record_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""),
+		        http1_error(&c->http1));
 		exchange_abort(ex, EVENT_CAUSE_CLIENT, http1_error(&c->http1));
 		return CLIENT_CLOSED;
 	}
@@ -163,8 +174,10 @@ static enum client_state body_input(struct client *c, struct slice input)
 		exchange_abort(ex, EVENT_CAUSE_LIMIT, "no memory");
 		return CLIENT_CLOSED;
 	}
-	if (status == HTTP1_DONE)
+	if (status == HTTP1_DONE) {
+		link_settle(&c->link);
 		exchange_request_end(ex, http1_trailers(&c->http1));
+	}
 	return CLIENT_EXCHANGE;
 }
 
@@ -187,8 +200,9 @@ static enum client_state still_there(struct client *c)
 	if (!c->link.readable && !c->link.broken)
 		return CLIENT_EXCHANGE;
 	r = recv(c->link.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-	if (c->link.broken || (r < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) ||
-		(r == 0 && c->half_closed && was_reset(c))) {
+	if (c->link.broken ||
+	        (r < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) ||
+	        (r == 0 && c->half_closed && was_reset(c))) {
 		exchange_abort(c->exchange, EVENT_CAUSE_CLIENT, "the sandbox reset the connection");
 		return CLIENT_CLOSED;
 	}
@@ -197,8 +211,8 @@ static enum client_state still_there(struct client *c)
 	return CLIENT_EXCHANGE;
 }
 
-/* The sandbox owes bytes of its request: so long it may be silent. What comes after an upgrade is nobody's duty: there
- * the upstream's deadline counts, which traffic in either direction moves. */
+/* The sandbox owes bytes of its request: so long it may be silent. What comes after an upgrade is
+ * nobody's duty: there the upstream's deadline counts, which traffic in either direction moves. */
 static void expect_body(struct client *c)
 {
 	if (c->exchange->state != EXCHANGE_UPGRADED)
@@ -209,7 +223,8 @@ static enum client_state exchange_input(struct client *c)
 {
 	size_t moved = 0;
 
-	while (c->exchange && !c->exchange->request_done && exchange_takes_body(c->exchange) && !c->half_closed) {
+	while (c->exchange && !c->exchange->request_done && exchange_takes_body(c->exchange) &&
+	        !c->half_closed) {
 		struct slice input;
 		enum link_status status = client_input(c, &input);
 		enum client_state next;
@@ -226,7 +241,6 @@ static enum client_state exchange_input(struct client *c)
 		next = body_input(c, input);
 		if (next != CLIENT_EXCHANGE)
 			return next;
-		link_expect_more(&c->link);
 		if (moved >= LINK_TURN_BYTES) {
 			client_wake(c);
 			return CLIENT_EXCHANGE;
@@ -290,14 +304,16 @@ static bool takes_bytes(struct client *c)
 	return takes;
 }
 
-/* A response that is not all sent is cut off visibly, and only when the sandbox has stopped reading it. */
+/* A response that is not all sent is cut off visibly, and only when the sandbox has stopped reading
+ * it. */
 static enum client_state linger_timeout(struct client *c)
 {
 	if (!link_unsent(&c->link))
 		return CLIENT_CLOSED;
 	if (takes_bytes(c) || (!c->slow && !c->proxy->draining)) {
 		c->slow = true;
-		loop_deadline_set(&c->proxy->waits[c->proxy->draining ? WAIT_LINGER : WAIT_IDLE], &c->deadline);
+		loop_deadline_set(&c->proxy->waits[c->proxy->draining ? WAIT_LINGER : WAIT_IDLE],
+		        &c->deadline);
 		return CLIENT_LINGER;
 	}
 	c->reset = true;
@@ -330,33 +346,41 @@ static enum client_state exchange_timeout(struct client *c)
 		loop_deadline_set(&c->proxy->waits[WAIT_IDLE], &c->deadline);
 		return CLIENT_EXCHANGE;
 	}
-	exchange_abort(c->exchange, EVENT_CAUSE_TIMEOUT, "the sandbox made no progress for too long");
+	exchange_abort(
+	        c->exchange, EVENT_CAUSE_TIMEOUT, "the sandbox made no progress for too long");
 	c->reset = true;
 	return CLIENT_CLOSED;
 }
 
 static const handler table[CLIENT_STATE_COUNT][CLIENT_EVENT_COUNT] = {
-	[CLIENT_PEEK] = {[ON_INPUT] = client_peek, [ON_TIMEOUT] = client_peek_timeout, [ON_OVER] = stay},
-	[CLIENT_TLS] = {[ON_INPUT] = client_shake_hands, [ON_TIMEOUT] = client_tls_timeout, [ON_OVER] = stay},
-	[CLIENT_HTTP] = {[ON_INPUT] = http_input, [ON_TIMEOUT] = http_timeout, [ON_OVER] = stay},
-	[CLIENT_EXCHANGE] = {[ON_INPUT] = exchange_input, [ON_TIMEOUT] = exchange_timeout, [ON_OVER] = over},
-	[CLIENT_DIAL] = {[ON_INPUT] = stay, [ON_TIMEOUT] = client_dial_timeout, [ON_OVER] = stay},
-	[CLIENT_LINGER] = {[ON_INPUT] = linger_input, [ON_TIMEOUT] = linger_timeout, [ON_OVER] = stay},
-	[CLIENT_CLOSED] = {[ON_INPUT] = stay, [ON_TIMEOUT] = stay, [ON_OVER] = stay},
+        [CLIENT_PEEK] =
+                {[ON_INPUT] = client_peek, [ON_TIMEOUT] = client_peek_timeout, [ON_OVER] = stay},
+        [CLIENT_TLS] = {[ON_INPUT] = client_shake_hands,
+                [ON_TIMEOUT] = client_tls_timeout,
+                [ON_OVER] = stay},
+        [CLIENT_HTTP] = {[ON_INPUT] = http_input, [ON_TIMEOUT] = http_timeout, [ON_OVER] = stay},
+        [CLIENT_EXCHANGE] =
+                {[ON_INPUT] = exchange_input, [ON_TIMEOUT] = exchange_timeout, [ON_OVER] = over},
+        [CLIENT_DIAL] = {[ON_INPUT] = stay, [ON_TIMEOUT] = client_dial_timeout, [ON_OVER] = stay},
+        [CLIENT_LINGER] =
+                {[ON_INPUT] = linger_input, [ON_TIMEOUT] = linger_timeout, [ON_OVER] = stay},
+        [CLIENT_CLOSED] = {[ON_INPUT] = stay, [ON_TIMEOUT] = stay, [ON_OVER] = stay},
 };
 
-/* The deadline that begins with a state; -1: none (an exchange's belong to its upstream, a tunnel has its own). */
+/* The deadline that begins with a state; -1: none (an exchange's belong to its upstream, a tunnel
+ * has its own). */
 static const int waits[CLIENT_STATE_COUNT] = {
-	[CLIENT_PEEK] = WAIT_HELLO,
-	[CLIENT_TLS] = WAIT_HELLO,
-	[CLIENT_HTTP] = WAIT_IDLE,
-	[CLIENT_EXCHANGE] = -1,
-	[CLIENT_DIAL] = WAIT_DIAL,
-	[CLIENT_LINGER] = WAIT_LINGER,
-	[CLIENT_CLOSED] = -1,
+        [CLIENT_PEEK] = WAIT_HELLO,
+        [CLIENT_TLS] = WAIT_HELLO,
+        [CLIENT_HTTP] = WAIT_IDLE,
+        [CLIENT_EXCHANGE] = -1,
+        [CLIENT_DIAL] = WAIT_DIAL,
+        [CLIENT_LINGER] = WAIT_LINGER,
+        [CLIENT_CLOSED] = -1,
 };
 
-/* The one place where a client changes its state. A new state looks at once for input that is there already. */
+/* The one place where a client changes its state. A new state looks at once for input that is there
+ * already. */
 static void dispatch(struct client *c, enum client_event event)
 {
 	for (unsigned turns = 0; turns < 8; turns++) {
@@ -481,7 +505,8 @@ static void find_destination(struct client *c)
 		c->destination.address = c->dst;
 	}
 	c->explicit_proxy = c->dst_port == proxy->config.proxy_port &&
-		(ip_equals(&c->dst, &proxy->config.gate4) || ip_equals(&c->dst, &proxy->config.gate6));
+	                    (ip_equals(&c->dst, &proxy->config.gate4) ||
+	                            ip_equals(&c->dst, &proxy->config.gate6));
 }
 
 int client_open(struct proxy *proxy, int fd, const struct sockaddr *from)
@@ -511,7 +536,8 @@ int client_open(struct proxy *proxy, int fd, const struct sockaddr *from)
 	proxy->client_count++;
 	find_destination(c);
 	c->state = CLIENT_PEEK;
-	loop_deadline_set(&proxy->waits[client_may_only_be_refused(c) ? WAIT_SILENT : WAIT_HELLO], &c->deadline);
+	loop_deadline_set(&proxy->waits[client_may_only_be_refused(c) ? WAIT_SILENT : WAIT_HELLO],
+	        &c->deadline);
 	dispatch(c, ON_INPUT);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of a client know of each other: client.c (states, requests), peek.c (what a connection is, TLS,
- * CONNECT, tunnels), client_http1.c (answers). */
+/* What the parts of a client know of each other: client.c (states, requests), peek.c (what a
+ * connection is, TLS, CONNECT, tunnels), client_http1.c (answers). */
 #ifndef VETHGUARD_SRC_PROXY_CLIENT_H
 #define VETHGUARD_SRC_PROXY_CLIENT_H
 
@@ -8,7 +8,8 @@
 
 #include "proxy/private.h"
 
-/* The next bytes to be looked at: stashed ones first. LINK_OK with them, borrowed until client_used(). */
+/* The next bytes to be looked at: stashed ones first. LINK_OK with them, borrowed until
+ * client_used(). */
 enum link_status client_input(struct client *c, struct slice *input);
 /* Used of those bytes are done with; the rest is stashed. False: no memory. */
 bool client_used(struct client *c, struct slice input, size_t used);

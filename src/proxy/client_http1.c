@@ -2,13 +2,16 @@
 /* How an HTTP/1 connection of the sandbox gets its answers: struct exchange_client over a link. */
 #include "proxy/client.h"
 
-static void response_head(struct exchange *ex, const struct http_response *response, struct slice upgrade)
+static void response_head(
+        struct exchange *ex, const struct http_response *response, struct slice upgrade)
 {
 	struct client *c = ex->client;
 	struct buf *text = &ex->proxy->text;
 
-	if (response->status >= 200 && (ex->client_body == HTTP_BODY_UNTIL_CLOSE || (ex->state == EXCHANGE_REFUSED &&
-		!ex->request_done) || ex->proxy->draining))
+	if (response->status >= 200 &&
+	        (ex->client_body == HTTP_BODY_UNTIL_CLOSE ||
+	                (ex->state == EXCHANGE_REFUSED && !ex->request_done) ||
+	                ex->proxy->draining))
 		c->keep_alive = false;
 	buf_consume(text, text->len);
 	if (http1_write_response(text, response, ex->client_version, c->keep_alive, upgrade) < 0)
@@ -75,10 +78,10 @@ static void done(struct exchange *ex, bool complete)
 }
 
 const struct exchange_client client_http1 = {
-	.response_head = response_head,
-	.response_body = response_body,
-	.response_end = response_end,
-	.request_resume = request_resume,
-	.congested = congested,
-	.done = done,
+        .response_head = response_head,
+        .response_body = response_body,
+        .response_end = response_end,
+        .request_resume = request_resume,
+        .congested = congested,
+        .done = done,
 };

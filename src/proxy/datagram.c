@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The UDP relay, for ports that udp:// rules name. A flow is one (sandbox address and port, destination) pair: judged
- * once, dialled under its real name, with a connected socket of its own, so that only the destination's answers come
- * back. Answers leave from the address the sandbox sent to. Datagrams that come while the name is being resolved are
- * kept, a few; UDP may lose the rest.
+ * The UDP relay, for ports that udp:// rules name. A flow is one (sandbox address and port,
+ * destination) pair: judged once, dialled under its real name, with a connected socket of its own,
+ * so that only the destination's answers come back. Answers leave from the address the sandbox sent
+ * to. Datagrams that come while the name is being resolved are kept, a few; UDP may lose the rest.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 #define DATAGRAM_MAX 65535
 #define DATAGRAM_BATCH 64
-#define FLOW_KEPT 4            /* datagrams while resolving */
+#define FLOW_KEPT 4 /* datagrams while resolving */
 #define FLOW_KEPT_BYTES 8192
 #define SOCKETS_MAX (2 * POLICY_UDP_PORTS_MAX)
 
@@ -38,16 +38,16 @@ struct flow {
 	struct flow_key key;
 	UT_hash_handle hh;
 	struct loop_io io;
-	int fd;                         /* -1: not connected yet */
+	int fd; /* -1: not connected yet */
 	struct destination destination;
 	struct judgement judgement;
 	struct resolver_wait waiting;
 	struct ip address;
-	struct buf kept;                /* datagrams, each after a 2-byte length */
+	struct buf kept; /* datagrams, each after a 2-byte length */
 	unsigned kept_count;
 	uint64_t bytes_out, bytes_in;
 	int64_t start_ms;
-	bool refused;                   /* stays until it idles out, so that a flood is judged and recorded once */
+	bool refused; /* stays until it idles out, so that a flood is judged and recorded once */
 	bool holds_name;
 	struct loop_deadline deadline;
 	enum event_cause cause;
@@ -66,26 +66,26 @@ static void record_flow(const struct flow *f)
 {
 	const struct proxy *proxy = f->relay->proxy;
 	struct event e = {
-		.id = proxy_event_id(f->relay->proxy),
-		.kind = EVENT_FLOW,
-		.time_ms = f->start_ms,
-		.duration_us = record_duration_us((clock_real_ms() - f->start_ms) * 1000),
-		.decision = f->refused			    ? EVENT_DENIED
-			: f->judgement.decision.observed ? EVENT_OBSERVED
-							     : EVENT_ALLOWED,
-		.cause = f->cause,
-		.policy_reason = (uint8_t)f->judgement.decision.reason,
-		.detail = slice_from_string(f->detail),
-		.src = f->key.src,
-		.src_port = f->key.src_port,
-		.dst = f->key.dst,
-		.dst_port = f->key.dst_port,
-		.upstream = f->address,
-		.upstream_port = f->address.family ? f->key.dst_port : 0,
-		.host = destination_host(&f->destination),
-		.protocol = IPPROTO_UDP,
-		.bytes_out = f->bytes_out,
-		.bytes_in = f->bytes_in,
+	        .id = proxy_event_id(f->relay->proxy),
+	        .kind = EVENT_FLOW,
+	        .time_ms = f->start_ms,
+	        .duration_us = record_duration_us((clock_real_ms() - f->start_ms) * 1000),
+	        .decision = f->refused                       ? EVENT_DENIED
+	                    : f->judgement.decision.observed ? EVENT_OBSERVED
+	                                                     : EVENT_ALLOWED,
+	        .cause = f->cause,
+	        .policy_reason = (uint8_t)f->judgement.decision.reason,
+	        .detail = slice_from_string(f->detail),
+	        .src = f->key.src,
+	        .src_port = f->key.src_port,
+	        .dst = f->key.dst,
+	        .dst_port = f->key.dst_port,
+	        .upstream = f->address,
+	        .upstream_port = f->address.family ? f->key.dst_port : 0,
+	        .host = destination_host(&f->destination),
+	        .protocol = IPPROTO_UDP,
+	        .bytes_out = f->bytes_out,
+	        .bytes_in = f->bytes_in,
 	};
 
 	if (f->judgement.decision.rule != POLICY_NONE)
@@ -141,7 +141,8 @@ static void answer(struct flow *f, const uint8_t *p, size_t n)
 		struct cmsghdr align;
 	} control = {{0}};
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)p, .iov_len = n};
-	struct msghdr m = {.msg_name = &to, .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes};
+	struct msghdr m = {
+	        .msg_name = &to, .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes};
 	struct cmsghdr *c;
 
 	m.msg_namelen = ip_to_sockaddr(&f->key.src, f->key.src_port, &to);
@@ -151,7 +152,9 @@ static void answer(struct flow *f, const uint8_t *p, size_t n)
 		memcpy(&info.ipi_spec_dst, f->key.dst.bytes, 4);
 		m.msg_controllen = CMSG_SPACE(sizeof info);
 		c = CMSG_FIRSTHDR(&m);
-		*c = (struct cmsghdr){.cmsg_level = IPPROTO_IP, .cmsg_type = IP_PKTINFO, .cmsg_len = CMSG_LEN(sizeof info)};
+		*c = (struct cmsghdr){.cmsg_level = IPPROTO_IP,
+		        .cmsg_type = IP_PKTINFO,
+		        .cmsg_len = CMSG_LEN(sizeof info)};
 		memcpy(CMSG_DATA(c), &info, sizeof info);
 	} else {
 		struct in6_pktinfo info = {0};
@@ -159,8 +162,9 @@ static void answer(struct flow *f, const uint8_t *p, size_t n)
 		memcpy(&info.ipi6_addr, f->key.dst.bytes, 16);
 		m.msg_controllen = CMSG_SPACE(sizeof info);
 		c = CMSG_FIRSTHDR(&m);
-		*c = (struct cmsghdr){
-			.cmsg_level = IPPROTO_IPV6, .cmsg_type = IPV6_PKTINFO, .cmsg_len = CMSG_LEN(sizeof info)};
+		*c = (struct cmsghdr){.cmsg_level = IPPROTO_IPV6,
+		        .cmsg_type = IPV6_PKTINFO,
+		        .cmsg_len = CMSG_LEN(sizeof info)};
 		memcpy(CMSG_DATA(c), &info, sizeof info);
 	}
 	if (sendmsg(f->socket->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
@@ -177,7 +181,8 @@ static void on_upstream(struct loop_io *io, unsigned events)
 		ssize_t n = recv(f->fd, p, DATAGRAM_MAX, MSG_DONTWAIT);
 
 		if (n < 0)
-			return; /* nothing more, or an ICMP error, which UDP clients learn by silence */
+			return; /* nothing more, or an ICMP error, which UDP clients learn by
+			           silence */
 		answer(f, p, (size_t)n);
 		touch(f);
 	}
@@ -185,7 +190,8 @@ static void on_upstream(struct loop_io *io, unsigned events)
 
 /* --- the way out --- */
 
-/* An ICMP error about an earlier datagram is reported by the next send(), which then sends nothing. */
+/* An ICMP error about an earlier datagram is reported by the next send(), which then sends nothing.
+ */
 static void send_one(struct flow *f, const uint8_t *p, size_t n)
 {
 	ssize_t r = send(f->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -217,7 +223,8 @@ static bool connect_flow(struct flow *f, const struct ip *address)
 	if (f->fd < 0)
 		return false;
 	if (connect(f->fd, (struct sockaddr *)&to, n) == 0 &&
-		loop_io_open_level(f->relay->proxy->config.loop, &f->io, f->fd, LOOP_READ, on_upstream) == 0) {
+	        loop_io_open_level(
+	                f->relay->proxy->config.loop, &f->io, f->fd, LOOP_READ, on_upstream) == 0) {
 		f->address = *address;
 		return true;
 	}
@@ -234,7 +241,7 @@ static void resolved(struct flow *f, const struct ip *addresses, size_t count, c
 
 	for (size_t i = 0; i < count; i++) {
 		if (!judge_address(f->relay->proxy, decision, &addresses[i]) ||
-			!dial_may_connect(proxy, decision, &addresses[i])) {
+		        !dial_may_connect(proxy, decision, &addresses[i])) {
 			special = true;
 		} else if (connect_flow(f, &addresses[i])) {
 			send_kept(f);
@@ -244,7 +251,8 @@ static void resolved(struct flow *f, const struct ip *addresses, size_t count, c
 	if (!count)
 		refuse(f, EVENT_CAUSE_RESOLVE, error);
 	else if (special)
-		refuse(f, EVENT_CAUSE_ADDRESS, "the destination's address is private or otherwise special");
+		refuse(f, EVENT_CAUSE_ADDRESS,
+		        "the destination's address is private or otherwise special");
 	else
 		refuse(f, EVENT_CAUSE_CONNECT, "there is no route to the destination");
 }
@@ -346,7 +354,7 @@ static bool original_destination(struct msghdr *m, struct flow_key *key)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
 		if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVORIGDSTADDR) ||
-			(c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVORIGDSTADDR)) {
+		        (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVORIGDSTADDR)) {
 			struct sockaddr_storage ss = {0};
 			size_t n = c->cmsg_len - CMSG_LEN(0);
 
@@ -370,8 +378,12 @@ static void on_sandbox(struct loop_io *io, unsigned events)
 			struct cmsghdr align;
 		} control;
 		struct iovec iov = {.iov_base = s->relay->datagram, .iov_len = DATAGRAM_MAX};
-		struct msghdr m = {.msg_name = &from, .msg_namelen = sizeof from, .msg_iov = &iov, .msg_iovlen = 1,
-			.msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+		struct msghdr m = {.msg_name = &from,
+		        .msg_namelen = sizeof from,
+		        .msg_iov = &iov,
+		        .msg_iovlen = 1,
+		        .msg_control = control.bytes,
+		        .msg_controllen = sizeof control.bytes};
 		struct flow_key key;
 		ssize_t n = recvmsg(s->fd, &m, MSG_DONTWAIT);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a refused client is told: RFC 9457 problem details that say what was refused, why, and what to ask for. */
+/* What a refused client is told: RFC 9457 problem details that say what was refused, why, and what
+ * to ask for. */
 #include <stdio.h>
 
 #include "proxy/private.h"
@@ -34,19 +35,25 @@ static void put_advice(struct json *j, const struct exchange *ex)
 	switch (ex->cause) {
 	case EVENT_CAUSE_POLICY:
 		if (ex->judgement.decision.rule != POLICY_NONE)
-			json_literal(j, "advice", "An operator's rule refuses this on purpose. Do not retry; choose another way.");
+			json_literal(j, "advice",
+			        "An operator's rule refuses this on purpose. Do not retry; choose "
+			        "another way.");
 		else
 			json_literal(j, "advice",
-				"Do not retry. If the task needs this, ask the operator to allow it in the policy, quoting method, URL and event.");
+			        "Do not retry. If the task needs this, ask the operator to allow "
+			        "it in the policy, quoting method, URL and event.");
 		break;
 	case EVENT_CAUSE_RESOLVE:
 	case EVENT_CAUSE_CONNECT:
 	case EVENT_CAUSE_UPSTREAM:
 	case EVENT_CAUSE_TIMEOUT:
-		json_literal(j, "advice", "The policy allows this request; the destination failed. Retrying may help.");
+		json_literal(j, "advice",
+		        "The policy allows this request; the destination failed. Retrying may "
+		        "help.");
 		break;
 	default:
-		json_literal(j, "advice", "If this is unexpected, ask the operator, quoting the event.");
+		json_literal(
+		        j, "advice", "If this is unexpected, ask the operator, quoting the event.");
 		break;
 	}
 }
@@ -60,20 +67,28 @@ static void put_detail(struct json *j, const struct exchange *ex, struct buf *te
 
 	struct destination d = ex->destination;
 
-	if (!connect && d.port == policy_scheme_default_port(ex->client->tls ? POLICY_HTTPS : POLICY_HTTP))
+	if (!connect &&
+	        d.port == policy_scheme_default_port(ex->client->tls ? POLICY_HTTPS : POLICY_HTTP))
 		d.port = 0;
 	destination_text(&d, destination);
 	buf_consume(text, text->len);
 	if (r->version)
 		buf_printf(text, "%s %s%s%s: ", slice_escape(r->method, method, sizeof method),
-			connect ? "" : ex->client->tls ? "https://" : "http://", destination,
-			connect ? "" : slice_escape(slice_of(r->path, r->path_n), target, sizeof target));
+		        connect           ? ""
+		        : ex->client->tls ? "https://"
+		                          : "http://",
+		        destination,
+		        connect ? ""
+		                : slice_escape(
+		                          slice_of(r->path, r->path_n), target, sizeof target));
 	else
 		buf_printf(text, "connection to %s: ", destination);
 	if (ex->cause == EVENT_CAUSE_CREDENTIAL) /* its source is the operator's business */
 		buf_printf(text, "the credential cannot be had; the audit log says why");
 	else
-		buf_printf(text, "%s", ex->detail ? ex->detail : policy_reason_text(ex->judgement.decision.reason));
+		buf_printf(text, "%s",
+		        ex->detail ? ex->detail
+		                   : policy_reason_text(ex->judgement.decision.reason));
 	json_string(j, "detail", buf_slice(text), 2048);
 }
 
@@ -90,7 +105,9 @@ void denial_body(const struct exchange *ex, uint16_t status, struct buf *out)
 	buf_init(&text, 8192);
 	json_begin(&j, out);
 	json_object(&j, NULL);
-	json_literal(&j, "type", ex->cause == EVENT_CAUSE_POLICY ? "urn:vethguard:problem:denied" : "urn:vethguard:problem:failed");
+	json_literal(&j, "type",
+	        ex->cause == EVENT_CAUSE_POLICY ? "urn:vethguard:problem:denied"
+	                                        : "urn:vethguard:problem:failed");
 	json_literal(&j, "title", title_of(ex->cause));
 	json_uint(&j, "status", status);
 	put_detail(&j, ex, &text);

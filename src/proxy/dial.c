@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dialling: name -> addresses -> those that may be dialled -> a connection, in the manner of RFC 8305: families in turn,
- * a further attempt whenever the last one failed or has taken 250 ms, the first to connect wins.
+ * Dialling: name -> addresses -> those that may be dialled -> a connection, in the manner of RFC
+ * 8305: families in turn, a further attempt whenever the last one failed or has taken 250 ms, the
+ * first to connect wins.
  *
- * An address of this host itself is refused like a private one: a public name that resolves to it would reach services
- * that trust local callers. The kernel tells: the source address it chose for the connection is the destination's.
+ * An address of this host itself is refused like a private one: a public name that resolves to it
+ * would reach services that trust local callers. The kernel tells: the source address it chose for
+ * the connection is the destination's.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,7 +35,7 @@ struct dial {
 	size_t count, next, running;
 	struct attempt attempts[RESOLVER_ADDRESSES_MAX];
 	struct loop_timer stagger;
-	struct dial_result result;  /* of a failure so far */
+	struct dial_result result; /* of a failure so far */
 	struct loop_task finish;
 };
 
@@ -61,7 +63,8 @@ void dial_cancel(struct dial *d)
 	free(d);
 }
 
-/* Results are told in a task, so that done is never called from within dial_start() or a resolver's callback. */
+/* Results are told in a task, so that done is never called from within dial_start() or a resolver's
+ * callback. */
 static void on_finish(struct loop_task *task)
 {
 	struct dial *d = container_of(task, struct dial, finish);
@@ -139,7 +142,8 @@ static void on_connect(struct loop_io *io, unsigned events)
 	try_next(d);
 }
 
-bool dial_may_connect(const struct proxy *proxy, const struct policy_decision *decision, const struct ip *address)
+bool dial_may_connect(
+        const struct proxy *proxy, const struct policy_decision *decision, const struct ip *address)
 {
 	struct sockaddr_storage to, local;
 	socklen_t n = ip_to_sockaddr(address, 9, &to), local_n = sizeof local;
@@ -151,14 +155,17 @@ bool dial_may_connect(const struct proxy *proxy, const struct policy_decision *d
 	for (size_t i = 0; i < proxy->config.permit_count; i++) {
 		const struct ip_prefix *permit = &proxy->config.permit[i];
 
-		if (permit->bits == (address->family == 4 ? 32 : 128) && ip_in_prefix(address, permit))
+		if (permit->bits == (address->family == 4 ? 32 : 128) &&
+		        ip_in_prefix(address, permit))
 			return true;
 	}
-	/* Connecting a datagram socket sends nothing and tells which source address the kernel would use. */
+	/* Connecting a datagram socket sends nothing and tells which source address the kernel
+	 * would use. */
 	fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return false;
-	if (connect(fd, (struct sockaddr *)&to, n) == 0 && getsockname(fd, (struct sockaddr *)&local, &local_n) == 0)
+	if (connect(fd, (struct sockaddr *)&to, n) == 0 &&
+	        getsockname(fd, (struct sockaddr *)&local, &local_n) == 0)
 		source = ip_from_sockaddr((struct sockaddr *)&local, NULL);
 	close(fd);
 	return !ip_equals(&source, address);
@@ -187,7 +194,8 @@ static bool attempt_start(struct dial *d, struct attempt *a)
 	} else if (r == 0) {
 		won(a);
 		return true;
-	} else if (loop_io_open(d->proxy->config.loop, &a->io, a->fd, LOOP_WRITE, on_connect) == 0) {
+	} else if (loop_io_open(d->proxy->config.loop, &a->io, a->fd, LOOP_WRITE, on_connect) ==
+	           0) {
 		return true;
 	} else {
 		fail(d, EVENT_CAUSE_LIMIT, "no memory for a connection");
@@ -240,7 +248,8 @@ static void choose(struct dial *d, const struct ip *all, size_t count)
 			d->addresses[d->count++] = *families[f][i[f]++];
 	if (d->count == 0 && refused)
 		fail(d, EVENT_CAUSE_ADDRESS,
-			"the destination is a private or otherwise special address, which no rule names and the configuration does not permit");
+		        "the destination is a private or otherwise special address, which no rule "
+		        "names and the configuration does not permit");
 }
 
 static void resolved(struct dial *d, const struct resolver_answer *answer)
@@ -258,7 +267,7 @@ static void on_answer(struct resolver_wait *wait, const struct resolver_answer *
 }
 
 struct dial *dial_start(struct proxy *proxy, const struct destination *destination,
-	const struct policy_decision *decision, dial_done done, void *context)
+        const struct policy_decision *decision, dial_done done, void *context)
 {
 	struct dial *d = calloc(1, sizeof *d);
 
@@ -281,8 +290,8 @@ struct dial *dial_start(struct proxy *proxy, const struct destination *destinati
 		return NULL;
 	}
 	if (destination->host_n) {
-		const struct resolver_answer *answer =
-			resolver_get(proxy->config.resolver, destination_host(&d->destination), &d->waiting);
+		const struct resolver_answer *answer = resolver_get(
+		        proxy->config.resolver, destination_host(&d->destination), &d->waiting);
 
 		if (answer)
 			resolved(d, answer);

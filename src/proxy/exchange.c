@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One request and its response. The exchange knows neither side's protocol: towards the client it speaks through
- * struct exchange_client, towards the upstream through struct upstream.
+ * One request and its response. The exchange knows neither side's protocol: towards the client it
+ * speaks through struct exchange_client, towards the upstream through struct upstream.
  *
- *   NEW -> CREDENTIAL -> DIAL -> ACTIVE -> (UPGRADED) -> DONE      or, from anywhere before a response: REFUSED -> DONE
+ *   NEW -> CREDENTIAL -> DIAL -> ACTIVE -> (UPGRADED) -> DONE      or, from anywhere before a
+ * response: REFUSED -> DONE
  *
- * It ends in exactly one place, finish(): there the event is recorded (before the client's last bytes leave, which the
- * links send at the end of the loop's turn), the upstream is given back and the client is told.
+ * It ends in exactly one place, finish(): there the event is recorded (before the client's last
+ * bytes leave, which the links send at the end of the loop's turn), the upstream is given back and
+ * the client is told.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +16,8 @@
 #include "proxy/exchange.h"
 #include "vethguard/base/clock.h"
 
-struct exchange *exchange_new(struct proxy *proxy, struct client *client, const struct exchange_client *ops)
+struct exchange *exchange_new(
+        struct proxy *proxy, struct client *client, const struct exchange_client *ops)
 {
 	struct exchange *ex = proxy->free_exchanges;
 
@@ -30,7 +33,8 @@ struct exchange *exchange_new(struct proxy *proxy, struct client *client, const 
 	ex->proxy = proxy;
 	ex->client = client;
 	ex->ops = ops;
-	/* No trace of an earlier request, whose bytes are gone: a head that cannot be read leaves this as it is. */
+	/* No trace of an earlier request, whose bytes are gone: a head that cannot be read leaves
+	 * this as it is. */
 	memset(&ex->request, 0, offsetof(struct http_request, fields));
 	ex->request.fields.count = 0;
 	ex->judgement.decision.rule = ex->judgement.decision.credential = POLICY_NONE;
@@ -90,19 +94,19 @@ static const struct {
 	enum event_cause cause;
 	uint16_t status;
 } cause_status[] = {
-	{EVENT_CAUSE_POLICY, 403},
-	{EVENT_CAUSE_BINDING, 403},
-	{EVENT_CAUSE_CLIENT, 400},
-	{EVENT_CAUSE_CREDENTIAL, 502},
-	{EVENT_CAUSE_RESOLVE, 502},
-	{EVENT_CAUSE_ADDRESS, 403},
-	{EVENT_CAUSE_CONNECT, 502},
-	{EVENT_CAUSE_UPSTREAM_TLS, 502},
-	{EVENT_CAUSE_UPSTREAM, 502},
-	{EVENT_CAUSE_UNREADABLE, 502},
-	{EVENT_CAUSE_TIMEOUT, 504},
-	{EVENT_CAUSE_LIMIT, 503},
-	{EVENT_CAUSE_CLOSING, 503},
+        {EVENT_CAUSE_POLICY, 403},
+        {EVENT_CAUSE_BINDING, 403},
+        {EVENT_CAUSE_CLIENT, 400},
+        {EVENT_CAUSE_CREDENTIAL, 502},
+        {EVENT_CAUSE_RESOLVE, 502},
+        {EVENT_CAUSE_ADDRESS, 403},
+        {EVENT_CAUSE_CONNECT, 502},
+        {EVENT_CAUSE_UPSTREAM_TLS, 502},
+        {EVENT_CAUSE_UPSTREAM, 502},
+        {EVENT_CAUSE_UNREADABLE, 502},
+        {EVENT_CAUSE_TIMEOUT, 504},
+        {EVENT_CAUSE_LIMIT, 503},
+        {EVENT_CAUSE_CLOSING, 503},
 };
 
 static uint16_t status_for(enum event_cause cause)
@@ -113,7 +117,8 @@ static uint16_t status_for(enum event_cause cause)
 	return 502;
 }
 
-void exchange_refuse(struct exchange *ex, uint16_t status, enum event_cause cause, const char *detail)
+void exchange_refuse(
+        struct exchange *ex, uint16_t status, enum event_cause cause, const char *detail)
 {
 	struct http_response response = {.version = 11};
 	struct buf body;
@@ -174,7 +179,7 @@ static void send_request(struct exchange *ex)
 
 	if (r < 0) {
 		exchange_fail(ex, r == -EBADMSG ? EVENT_CAUSE_CREDENTIAL : EVENT_CAUSE_LIMIT,
-			"the request head became too large");
+		        "the request head became too large");
 		return;
 	}
 	ex->request_sent = true;
@@ -195,11 +200,13 @@ static bool has_body(const struct http_request *r)
 	return r->body == HTTP_BODY_CHUNKED || (r->body == HTTP_BODY_LENGTH && r->content_length);
 }
 
-/* A request may go out a second time where the first can have had no effect (RFC 9110 section 9.2.2): a connection from
- * the pool ended before any byte of a response, and the method is idempotent and has no body. */
+/* A request may go out a second time where the first can have had no effect (RFC 9110
+ * section 9.2.2): a connection from the pool ended before any byte of a response, and the method is
+ * idempotent and has no body. */
 static bool may_retry(const struct exchange *ex)
 {
-	static const struct slice idempotent[] = {{"GET", 3}, {"HEAD", 4}, {"OPTIONS", 7}, {"PUT", 3}, {"DELETE", 6}};
+	static const struct slice idempotent[] = {
+	        {"GET", 3}, {"HEAD", 4}, {"OPTIONS", 7}, {"PUT", 3}, {"DELETE", 6}};
 	const struct upstream *u = ex->upstream;
 
 	if (!u || !u->reused || u->response_begun || ex->no_retry || has_body(&ex->request))
@@ -235,7 +242,8 @@ void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const
 	exchange_fail(ex, cause, detail);
 }
 
-static void on_credential(struct credential_wait *wait, struct credential_value *v, const char *error)
+static void on_credential(
+        struct credential_wait *wait, struct credential_value *v, const char *error)
 {
 	struct exchange *ex = container_of(wait, struct exchange, waiting);
 
@@ -254,7 +262,8 @@ static void get_credential(struct exchange *ex)
 
 	ex->state = EXCHANGE_CREDENTIAL;
 	ex->waiting.on_value = on_credential;
-	v = credential_store_get(ex->proxy->config.credentials, ex->judgement.decision.credential, &ex->waiting);
+	v = credential_store_get(
+	        ex->proxy->config.credentials, ex->judgement.decision.credential, &ex->waiting);
 	if (!v)
 		return;
 	credential_value_retain(v);
@@ -267,7 +276,8 @@ static void get_credential(struct exchange *ex)
 static void note_findings(struct exchange *ex)
 {
 	if (ex->judgement.finding)
-		record_finding(ex->proxy, ex->client, ex->judgement.finding, ex->id, SLICE(""), ex->judgement.detail);
+		record_finding(ex->proxy, ex->client, ex->judgement.finding, ex->id, SLICE(""),
+		        ex->judgement.detail);
 	exchange_check_placeholders(ex);
 }
 
@@ -311,7 +321,7 @@ void exchange_start(struct exchange *ex)
 bool exchange_takes_body(const struct exchange *ex)
 {
 	return (ex->state == EXCHANGE_ACTIVE || ex->state == EXCHANGE_UPGRADED) && ex->upstream &&
-		!link_is_congested(&ex->upstream->link);
+	       !link_is_congested(&ex->upstream->link);
 }
 
 void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
@@ -368,7 +378,8 @@ static void end_response(struct exchange *ex, struct slice trailers)
 	bool reusable;
 
 	if (exchange_flush_body(ex) < 0) {
-		exchange_fail(ex, EVENT_CAUSE_UNREADABLE, "the upstream's compressed response is damaged");
+		exchange_fail(ex, EVENT_CAUSE_UNREADABLE,
+		        "the upstream's compressed response is damaged");
 		return;
 	}
 	ex->ops->response_end(ex, exchange_response_trailers(ex, trailers));

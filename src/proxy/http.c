@@ -4,49 +4,51 @@
 
 #define NAME(id, text) [id] = {(text), sizeof(text) - 1}
 static const struct slice http_field_names[] = {
-	NAME(HTTP_OTHER, ""),
-	NAME(HTTP_ACCEPT_ENCODING, "accept-encoding"),
-	NAME(HTTP_AUTHORIZATION, "authorization"),
-	NAME(HTTP_CONNECTION, "connection"),
-	NAME(HTTP_CONTENT_ENCODING, "content-encoding"),
-	NAME(HTTP_CONTENT_LENGTH, "content-length"),
-	NAME(HTTP_CONTENT_TYPE, "content-type"),
-	NAME(HTTP_EXPECT, "expect"),
-	NAME(HTTP_HOST, "host"),
-	NAME(HTTP_KEEP_ALIVE, "keep-alive"),
-	NAME(HTTP_PROXY_AUTHENTICATE, "proxy-authenticate"),
-	NAME(HTTP_PROXY_AUTHORIZATION, "proxy-authorization"),
-	NAME(HTTP_PROXY_CONNECTION, "proxy-connection"),
-	NAME(HTTP_SEC_WEBSOCKET_EXTENSIONS, "sec-websocket-extensions"),
-	NAME(HTTP_TE, "te"),
-	NAME(HTTP_TRAILER, "trailer"),
-	NAME(HTTP_TRANSFER_ENCODING, "transfer-encoding"),
-	NAME(HTTP_UPGRADE, "upgrade"),
-	NAME(HTTP_USER_AGENT, "user-agent"),
+        NAME(HTTP_OTHER, ""),
+        NAME(HTTP_ACCEPT_ENCODING, "accept-encoding"),
+        NAME(HTTP_AUTHORIZATION, "authorization"),
+        NAME(HTTP_CONNECTION, "connection"),
+        NAME(HTTP_CONTENT_ENCODING, "content-encoding"),
+        NAME(HTTP_CONTENT_LENGTH, "content-length"),
+        NAME(HTTP_CONTENT_TYPE, "content-type"),
+        NAME(HTTP_EXPECT, "expect"),
+        NAME(HTTP_HOST, "host"),
+        NAME(HTTP_KEEP_ALIVE, "keep-alive"),
+        NAME(HTTP_PROXY_AUTHENTICATE, "proxy-authenticate"),
+        NAME(HTTP_PROXY_AUTHORIZATION, "proxy-authorization"),
+        NAME(HTTP_PROXY_CONNECTION, "proxy-connection"),
+        NAME(HTTP_SEC_WEBSOCKET_EXTENSIONS, "sec-websocket-extensions"),
+        NAME(HTTP_TE, "te"),
+        NAME(HTTP_TRAILER, "trailer"),
+        NAME(HTTP_TRANSFER_ENCODING, "transfer-encoding"),
+        NAME(HTTP_UPGRADE, "upgrade"),
+        NAME(HTTP_USER_AGENT, "user-agent"),
 };
-_Static_assert(sizeof http_field_names / sizeof *http_field_names == HTTP_NAME_COUNT, "one name per enum http_name");
+_Static_assert(sizeof http_field_names / sizeof *http_field_names == HTTP_NAME_COUNT,
+        "one name per enum http_name");
 
 /* Fields that end at this hop: never forwarded as they came. */
 static const bool hop_by_hop[HTTP_NAME_COUNT] = {
-	[HTTP_CONNECTION] = true,
-	[HTTP_CONTENT_LENGTH] = true,
-	[HTTP_EXPECT] = true,
-	[HTTP_HOST] = true,
-	[HTTP_KEEP_ALIVE] = true,
-	[HTTP_PROXY_AUTHENTICATE] = true,
-	[HTTP_PROXY_AUTHORIZATION] = true,
-	[HTTP_PROXY_CONNECTION] = true,
-	[HTTP_TE] = true,
-	[HTTP_TRANSFER_ENCODING] = true,
-	[HTTP_UPGRADE] = true,
+        [HTTP_CONNECTION] = true,
+        [HTTP_CONTENT_LENGTH] = true,
+        [HTTP_EXPECT] = true,
+        [HTTP_HOST] = true,
+        [HTTP_KEEP_ALIVE] = true,
+        [HTTP_PROXY_AUTHENTICATE] = true,
+        [HTTP_PROXY_AUTHORIZATION] = true,
+        [HTTP_PROXY_CONNECTION] = true,
+        [HTTP_TE] = true,
+        [HTTP_TRANSFER_ENCODING] = true,
+        [HTTP_UPGRADE] = true,
 };
 
 enum http_name http_name_of(struct slice name)
 {
 	/* Length and first letter rule nearly all of them out. */
 	for (size_t i = 1; i < HTTP_NAME_COUNT; i++)
-		if (http_field_names[i].n == name.n && (http_field_names[i].p[0] | 0x20) == (name.p[0] | 0x20) &&
-			slice_equals_ignoring_case(http_field_names[i], name))
+		if (http_field_names[i].n == name.n &&
+		        (http_field_names[i].p[0] | 0x20) == (name.p[0] | 0x20) &&
+		        slice_equals_ignoring_case(http_field_names[i], name))
 			return (enum http_name)i;
 	return HTTP_OTHER;
 }
@@ -110,7 +112,8 @@ bool http_add(struct http_fields *fields, struct slice name, struct slice value)
 {
 	if (fields->count == HTTP_FIELDS_MAX)
 		return false;
-	fields->items[fields->count++] = (struct http_field){.name = name, .value = value, .known = http_name_of(name)};
+	fields->items[fields->count++] =
+	        (struct http_field){.name = name, .value = value, .known = http_name_of(name)};
 	return true;
 }
 
@@ -118,7 +121,8 @@ bool http_is_tchar(uint8_t c)
 {
 	static const char others[] = "!#$%&'*+-.^_`|~";
 
-	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c && strchr(others, c));
+	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
+	       (c && strchr(others, c));
 }
 
 struct slice http_reason(uint16_t status)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http: one request head and one response head as structs, whichever protocol version carried them. A head is parsed
- * once, judged as this struct, and written out again from this struct: bytes other than those judged never leave.
+ * http: one request head and one response head as structs, whichever protocol version carried them.
+ * A head is parsed once, judged as this struct, and written out again from this struct: bytes other
+ * than those judged never leave.
  */
 #ifndef VETHGUARD_SRC_PROXY_HTTP_H
 #define VETHGUARD_SRC_PROXY_HTTP_H
@@ -10,7 +11,7 @@
 #include "vethguard/policy/url.h"
 
 #define HTTP_FIELDS_MAX 128
-#define HTTP_HEAD_MAX (64u << 10)   /* bytes of one head: the configured limit is at most this */
+#define HTTP_HEAD_MAX (64u << 10) /* bytes of one head: the configured limit is at most this */
 #define HTTP_TARGET_MAX POLICY_PATH_MAX
 #define HTTP_METHOD_BYTES_MAX POLICY_METHOD_MAX
 
@@ -41,7 +42,7 @@ enum http_name {
 struct http_field {
 	struct slice name, value;
 	enum http_name known;
-	bool dropped;            /* not to be forwarded */
+	bool dropped; /* not to be forwarded */
 };
 
 struct http_fields {
@@ -54,8 +55,8 @@ enum http_body { HTTP_BODY_NONE, HTTP_BODY_LENGTH, HTTP_BODY_CHUNKED, HTTP_BODY_
 /* Slices point into the bytes the head was read from, or into static text. */
 struct http_request {
 	struct slice method;
-	struct slice target;            /* as sent */
-	struct slice query;             /* as sent, without '?'; has_query tells an empty one from none */
+	struct slice target; /* as sent */
+	struct slice query;  /* as sent, without '?'; has_query tells an empty one from none */
 	bool has_query;
 	bool absolute;                  /* absolute-form (RFC 9112 section 3.2.2) */
 	bool asterisk;                  /* OPTIONS * */
@@ -63,15 +64,16 @@ struct http_request {
 	struct url_authority authority; /* Host, :authority, absolute-form or CONNECT target */
 	bool has_authority;
 	size_t path_n;
-	uint8_t version;                /* 10, 11 */
+	uint8_t version; /* 10, 11 */
 	enum http_body body;
 	uint64_t content_length;
 	bool keep_alive;
 	bool expects_continue;
 	bool wants_websocket;
-	/* From here on nothing is cleared for a new request: the counts above and inside tell what is valid. */
+	/* From here on nothing is cleared for a new request: the counts above and inside tell what
+	 * is valid. */
 	struct http_fields fields;
-	char path[HTTP_TARGET_MAX];     /* canonical */
+	char path[HTTP_TARGET_MAX]; /* canonical */
 };
 
 struct http_response {
@@ -87,10 +89,12 @@ struct http_response {
 enum http_name http_name_of(struct slice name);
 /* The first field of that name that was not dropped, or NULL. */
 const struct http_field *http_find(const struct http_fields *fields, enum http_name known);
-/* True where a comma-separated list (RFC 9110 section 5.6.1) has the token, without regard to case. */
+/* True where a comma-separated list (RFC 9110 section 5.6.1) has the token, without regard to case.
+ */
 bool http_list_has(struct slice list, struct slice token);
-/* Drops what concerns one connection only: Connection and all it names, Keep-Alive, Proxy-*, TE, Upgrade,
- * Transfer-Encoding, Content-Length, Host, Expect (RFC 9110 section 7.6.1). Framing is written anew. */
+/* Drops what concerns one connection only: Connection and all it names, Keep-Alive, Proxy-*, TE,
+ * Upgrade, Transfer-Encoding, Content-Length, Host, Expect (RFC 9110 section 7.6.1). Framing is
+ * written anew. */
 void http_drop_hop_by_hop(struct http_fields *fields);
 /* Drops every field of that name. */
 void http_drop(struct http_fields *fields, struct slice name);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading HTTP/1.x. A head is gathered whole in the parser's buffer while its lines are checked (each ends in CRLF, has
- * no other CR, no NUL, begins with no white space), so that llhttp then runs over it once and every span is one run of
- * bytes. The body goes through llhttp as it comes: content is passed on from where it lies.
+ * Reading HTTP/1.x. A head is gathered whole in the parser's buffer while its lines are checked
+ * (each ends in CRLF, has no other CR, no NUL, begins with no white space), so that llhttp then
+ * runs over it once and every span is one run of bytes. The body goes through llhttp as it comes:
+ * content is passed on from where it lies.
  */
 #include <errno.h>
 
@@ -51,7 +52,7 @@ static int on_field(llhttp_t *parser, const char *p, size_t n)
 		return HPE_USER;
 	}
 	h->fields->items[h->fields->count++] =
-		(struct http_field){.name = slice_of(p, n), .known = http_name_of(slice_of(p, n))};
+	        (struct http_field){.name = slice_of(p, n), .known = http_name_of(slice_of(p, n))};
 	return 0;
 }
 
@@ -85,7 +86,8 @@ static int on_headers_complete(llhttp_t *parser)
 
 	h->head_done = true;
 	/* RFC 9112 section 6.3, rule 1; llhttp alone would wait for a 304's content-length. */
-	if (h->response && (parser->status_code / 100 == 1 || parser->status_code == 204 || parser->status_code == 304))
+	if (h->response && (parser->status_code / 100 == 1 || parser->status_code == 204 ||
+	                           parser->status_code == 304))
 		h->no_body = true;
 	return h->no_body ? 1 : 0;
 }
@@ -105,16 +107,16 @@ static int on_message_complete(llhttp_t *parser)
 }
 
 static const llhttp_settings_t settings = {
-	.on_method = on_method,
-	.on_url = on_url,
-	.on_status = on_reason,
-	.on_header_field = on_field,
-	.on_header_field_complete = on_field_complete,
-	.on_header_value = on_value,
-	.on_header_value_complete = on_value_complete,
-	.on_headers_complete = on_headers_complete,
-	.on_body = on_body_span,
-	.on_message_complete = on_message_complete,
+        .on_method = on_method,
+        .on_url = on_url,
+        .on_status = on_reason,
+        .on_header_field = on_field,
+        .on_header_field_complete = on_field_complete,
+        .on_header_value = on_value,
+        .on_header_value_complete = on_value_complete,
+        .on_headers_complete = on_headers_complete,
+        .on_body = on_body_span,
+        .on_message_complete = on_message_complete,
 };
 
 void http1_init(struct http1 *h, bool response, uint32_t head_limit)
@@ -161,7 +163,8 @@ struct slice http1_trailers(const struct http1 *h)
 	return buf_slice(&h->trailers);
 }
 
-/* "METHOD target version" with single spaces, or a status line, without control characters. llhttp takes more. */
+/* "METHOD target version" with single spaces, or a status line, without control characters. llhttp
+ * takes more. */
 static bool check_start_line(struct http1 *h, const uint8_t *line, size_t n)
 {
 	unsigned spaces = 0;
@@ -171,7 +174,8 @@ static bool check_start_line(struct http1 *h, const uint8_t *line, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if (line[i] < ' ' || line[i] == 0x7f)
 			return false;
-		if (line[i] == ' ' && (++spaces > 2 || i == 0 || line[i - 1] == ' ') && !h->response)
+		if (line[i] == ' ' && (++spaces > 2 || i == 0 || line[i - 1] == ' ') &&
+		        !h->response)
 			return false;
 	}
 	return h->response || spaces == 2;
@@ -195,7 +199,8 @@ static bool check_line(struct http1 *h, const uint8_t *line, size_t n)
 	return !h->error;
 }
 
-/* Looks at the lines gathered so far. HTTP1_DONE: the empty line is there, *head_n is the head's size. */
+/* Looks at the lines gathered so far. HTTP1_DONE: the empty line is there, *head_n is the head's
+ * size. */
 static enum http1_status scan(struct http1 *h, size_t *head_n)
 {
 	const uint8_t *base = buf_bytes(&h->head);
@@ -224,7 +229,8 @@ static enum http1_status scan(struct http1 *h, size_t *head_n)
 	return h->head.len > h->limit ? HTTP1_TOO_LARGE : HTTP1_MORE;
 }
 
-/* One empty line before a request is skipped (RFC 9112 section 2.2), as old clients send one after a body. */
+/* One empty line before a request is skipped (RFC 9112 section 2.2), as old clients send one after
+ * a body. */
 static size_t skip_empty_line(struct http1 *h, const uint8_t *p, size_t n)
 {
 	size_t i = 0;
@@ -241,7 +247,8 @@ static size_t skip_empty_line(struct http1 *h, const uint8_t *p, size_t n)
 }
 
 /* Gathers bytes until the head is whole. */
-static enum http1_status gather(struct http1 *h, const uint8_t *p, size_t n, size_t *used, size_t *head_n)
+static enum http1_status gather(
+        struct http1 *h, const uint8_t *p, size_t n, size_t *used, size_t *head_n)
 {
 	size_t skipped = skip_empty_line(h, p, n);
 	size_t before = h->head.len;
@@ -309,8 +316,8 @@ static enum http1_status parse_head(struct http1 *h, struct http_fields *fields,
 
 /* --- what the fields say about the body (RFC 9112 section 6.3) --- */
 
-static bool framing_fields(struct http1 *h, const struct http_fields *fields, uint8_t version, enum http_body *body,
-	uint64_t *length)
+static bool framing_fields(struct http1 *h, const struct http_fields *fields, uint8_t version,
+        enum http_body *body, uint64_t *length)
 {
 	unsigned lengths = 0, codings = 0;
 
@@ -367,7 +374,7 @@ static bool has_upgrade(const struct http_fields *fields, struct slice protocol)
 		return false;
 	for (size_t i = 0; i < fields->count; i++)
 		if (fields->items[i].known == HTTP_CONNECTION &&
-			http_list_has(fields->items[i].value, SLICE("upgrade")))
+		        http_list_has(fields->items[i].value, SLICE("upgrade")))
 			return true;
 	return false;
 }
@@ -406,7 +413,8 @@ static bool parse_target(struct http1 *h, struct http_request *r)
 		return true;
 	}
 	if (r->target.n && r->target.p[0] != '/') {
-		if (!url_parse(r->target, &url) || (url.scheme != POLICY_HTTP && url.scheme != POLICY_HTTPS)) {
+		if (!url_parse(r->target, &url) ||
+		        (url.scheme != POLICY_HTTP && url.scheme != POLICY_HTTPS)) {
 			h->error = "request target is neither a path nor an http URL";
 			return false;
 		}
@@ -432,7 +440,8 @@ static bool parse_target(struct http1 *h, struct http_request *r)
 	return !h->error;
 }
 
-/* Exactly one Host in HTTP/1.1, at most one in HTTP/1.0; with an absolute target they must agree. */
+/* Exactly one Host in HTTP/1.1, at most one in HTTP/1.0; with an absolute target they must agree.
+ */
 static bool parse_host(struct http1 *h, struct http_request *r)
 {
 	struct url_authority host;
@@ -455,17 +464,19 @@ static bool parse_host(struct http1 *h, struct http_request *r)
 	if (!r->has_authority) {
 		r->authority = host;
 		r->has_authority = true;
-	} else if (host.host_n != r->authority.host_n || memcmp(host.host, r->authority.host, host.host_n) != 0 ||
-		   !ip_equals(&host.address, &r->authority.address) ||
-		   (host.port ? host.port : policy_scheme_default_port(r->scheme)) !=
-			   (r->authority.port ? r->authority.port : policy_scheme_default_port(r->scheme))) {
+	} else if (host.host_n != r->authority.host_n ||
+	           memcmp(host.host, r->authority.host, host.host_n) != 0 ||
+	           !ip_equals(&host.address, &r->authority.address) ||
+	           (host.port ? host.port : policy_scheme_default_port(r->scheme)) !=
+	                   (r->authority.port ? r->authority.port
+	                                      : policy_scheme_default_port(r->scheme))) {
 		h->error = "Host differs from the request target";
 	}
 	return !h->error;
 }
 
-enum http1_status http1_request_head(struct http1 *h, const uint8_t *p, size_t n, size_t *used,
-	struct http_request *r)
+enum http1_status http1_request_head(
+        struct http1 *h, const uint8_t *p, size_t n, size_t *used, struct http_request *r)
 {
 	size_t head_n;
 	enum http1_status status = gather(h, p, n, used, &head_n);
@@ -484,25 +495,25 @@ enum http1_status http1_request_head(struct http1 *h, const uint8_t *p, size_t n
 		return HTTP1_TOO_LARGE;
 	}
 	if (!parse_target(h, r) || !parse_host(h, r) ||
-		!framing_fields(h, &r->fields, r->version, &r->body, &r->content_length))
+	        !framing_fields(h, &r->fields, r->version, &r->body, &r->content_length))
 		return HTTP1_BAD;
 	r->keep_alive = wants_keep_alive(&r->fields, r->version);
 	expect = http_find(&r->fields, HTTP_EXPECT);
 	r->expects_continue = expect && r->version >= 11 &&
-		slice_equals_ignoring_case(expect->value, SLICE("100-continue"));
+	                      slice_equals_ignoring_case(expect->value, SLICE("100-continue"));
 	if (expect && !r->expects_continue && r->version >= 11) {
 		h->error = "Expect other than 100-continue";
 		return HTTP1_BAD;
 	}
-	r->wants_websocket = r->version >= 11 && has_upgrade(&r->fields, SLICE("websocket")) && slice_equals(r->method, SLICE("GET")) &&
-		r->body == HTTP_BODY_NONE;
+	r->wants_websocket = r->version >= 11 && has_upgrade(&r->fields, SLICE("websocket")) &&
+	                     slice_equals(r->method, SLICE("GET")) && r->body == HTTP_BODY_NONE;
 	return HTTP1_DONE;
 }
 
 /* --- responses --- */
 
-enum http1_status http1_response_head(struct http1 *h, const uint8_t *p, size_t n, size_t *used, bool no_body,
-	struct http_response *r)
+enum http1_status http1_response_head(struct http1 *h, const uint8_t *p, size_t n, size_t *used,
+        bool no_body, struct http_response *r)
 {
 	size_t head_n;
 	enum http1_status status = gather(h, p, n, used, &head_n);
@@ -523,7 +534,9 @@ enum http1_status http1_response_head(struct http1 *h, const uint8_t *p, size_t 
 		return HTTP1_BAD;
 	r->keep_alive = wants_keep_alive(&r->fields, r->version);
 	if (r->status / 100 == 1 || r->status == 204 || r->status == 304 || no_body)
-		r->body = r->body == HTTP_BODY_LENGTH && (no_body || r->status == 304) ? HTTP_BODY_LENGTH : HTTP_BODY_NONE;
+		r->body = r->body == HTTP_BODY_LENGTH && (no_body || r->status == 304)
+		                  ? HTTP_BODY_LENGTH
+		                  : HTTP_BODY_NONE;
 	else if (r->body == HTTP_BODY_NONE)
 		r->body = HTTP_BODY_UNTIL_CLOSE;
 	return HTTP1_DONE;
@@ -537,7 +550,7 @@ static void discard(void *context, const uint8_t *p, size_t n)
 }
 
 enum http1_status http1_body(struct http1 *h, const uint8_t *p, size_t n, size_t *used,
-	void (*on_body)(void *context, const uint8_t *p, size_t n), void *context)
+        void (*on_body)(void *context, const uint8_t *p, size_t n), void *context)
 {
 	*used = 0;
 	if (h->message_done)

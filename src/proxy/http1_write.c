@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing HTTP/1.1 heads from structs: start line, fields that were not dropped, framing made anew. */
+/* Writing HTTP/1.1 heads from structs: start line, fields that were not dropped, framing made anew.
+ */
 #include <errno.h>
 #include <stdio.h>
 
@@ -25,8 +26,9 @@ static int put(struct buf *out, const struct slice *parts, size_t count)
 	return 0;
 }
 
-#define PUT(out, ...)                                                                                             \
-	put((out), (const struct slice[]){__VA_ARGS__}, sizeof((const struct slice[]){__VA_ARGS__}) / sizeof(struct slice))
+#define PUT(out, ...)                                   \
+	put((out), (const struct slice[]){__VA_ARGS__}, \
+	        sizeof((const struct slice[]){__VA_ARGS__}) / sizeof(struct slice))
 
 static int put_fields(struct buf *out, const struct http_fields *fields)
 {
@@ -70,7 +72,8 @@ static struct slice host_text(const struct url_authority *a, char text[POLICY_HO
 
 	if (!a->address.family)
 		return slice_of(a->host, a->host_n);
-	n = snprintf(text, POLICY_HOST_MAX + 16, a->address.family == 6 ? "[%s]" : "%s", ip_format(&a->address, ip));
+	n = snprintf(text, POLICY_HOST_MAX + 16, a->address.family == 6 ? "[%s]" : "%s",
+	        ip_format(&a->address, ip));
 	return slice_of(text, (size_t)n);
 }
 
@@ -86,13 +89,14 @@ static struct slice port_text(const struct http_request *r, char text[24])
 	return slice_of(digits.p - 1, digits.n + 1);
 }
 
-int http1_write_request(struct buf *out, const struct http_request *r, bool has_query, struct slice query,
-	struct slice extra)
+int http1_write_request(struct buf *out, const struct http_request *r, bool has_query,
+        struct slice query, struct slice extra)
 {
 	char host[POLICY_HOST_MAX + 16], port[24];
-	int e = PUT(out, r->method, SLICE(" "), slice_of(r->path, r->path_n), has_query ? SLICE("?") : SLICE(""),
-		has_query ? query : SLICE(""), SLICE(" HTTP/1.1\r\nHost: "), host_text(&r->authority, host),
-		port_text(r, port), SLICE("\r\n"));
+	int e = PUT(out, r->method, SLICE(" "), slice_of(r->path, r->path_n),
+	        has_query ? SLICE("?") : SLICE(""), has_query ? query : SLICE(""),
+	        SLICE(" HTTP/1.1\r\nHost: "), host_text(&r->authority, host), port_text(r, port),
+	        SLICE("\r\n"));
 
 	if (e == 0)
 		e = put_fields(out, &r->fields);
@@ -107,11 +111,12 @@ int http1_write_request(struct buf *out, const struct http_request *r, bool has_
 	return e;
 }
 
-int http1_write_response(struct buf *out, const struct http_response *r, uint8_t client_version, bool keep_alive,
-	struct slice upgrade)
+int http1_write_response(struct buf *out, const struct http_response *r, uint8_t client_version,
+        bool keep_alive, struct slice upgrade)
 {
 	char status[24];
-	int e = PUT(out, SLICE("HTTP/1.1 "), decimal(r->status, status), SLICE(" "), r->reason, SLICE("\r\n"));
+	int e = PUT(out, SLICE("HTTP/1.1 "), decimal(r->status, status), SLICE(" "), r->reason,
+	        SLICE("\r\n"));
 
 	if (e == 0)
 		e = put_fields(out, &r->fields);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Links: sockets with or without TLS over the thread's shared buffers. A buffer is claimed before it is touched; the
- * claim pushes the last owner's bytes to where they belong. Order of a link's bytes: what is in `out` was written first,
- * then what is in the shared tx, then the stage.
+ * Links: sockets with or without TLS over the thread's shared buffers. A buffer is claimed before
+ * it is touched; the claim pushes the last owner's bytes to where they belong. Order of a link's
+ * bytes: what is in `out` was written first, then what is in the shared tx, then the stage.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -32,7 +32,8 @@ int link_shared_init(struct link_shared *s, struct loop *loop)
 	s->rx = malloc(LINK_CHUNK);
 	buf_init(&s->tx, LINK_OUT_MAX);
 	buf_init(&s->stage, 2 * LINK_RECORD);
-	if (!s->rx || !buf_reserve(&s->tx, 2 * LINK_CHUNK) || !buf_reserve(&s->stage, 2 * LINK_RECORD)) {
+	if (!s->rx || !buf_reserve(&s->tx, 2 * LINK_CHUNK) ||
+	        !buf_reserve(&s->stage, 2 * LINK_RECORD)) {
 		link_shared_fini(s);
 		return -ENOMEM;
 	}
@@ -50,8 +51,8 @@ void link_shared_fini(struct link_shared *s)
 
 /* --- sending --- */
 
-/* A link that failed is shut down, so that epoll brings its owner to link_read(), which reports the failure: no owner is
- * ever called from inside one of its own writes. */
+/* A link that failed is shut down, so that epoll brings its owner to link_read(), which reports the
+ * failure: no owner is ever called from inside one of its own writes. */
 static void mark_broken(struct link *l)
 {
 	if (!l->broken)
@@ -65,7 +66,8 @@ static void mark_congestion(struct link *l)
 		l->congested = true;
 }
 
-/* Appends to the link's own queue; a link that cannot queue any more is broken, never short of bytes. */
+/* Appends to the link's own queue; a link that cannot queue any more is broken, never short of
+ * bytes. */
 static void queue_out(struct link *l, const uint8_t *p, size_t n)
 {
 	if (n && buf_append(&l->out, p, n) < 0)
@@ -222,7 +224,8 @@ size_t link_unsent(struct link *l)
 {
 	const struct link_shared *s = l->shared;
 
-	return l->out.len + (s->tx_owner == l ? s->tx.len : 0) + (s->stage_owner == l ? s->stage.len : 0);
+	return l->out.len + (s->tx_owner == l ? s->tx.len : 0) +
+	       (s->stage_owner == l ? s->stage.len : 0);
 }
 
 static void drain_out(struct link *l)
@@ -265,9 +268,10 @@ static void rx_park(struct link_shared *s)
 	tls_feed(l->tls, buf_bytes(&l->parked), l->parked.len);
 }
 
-/* recv into p; LINK_OK with *n > 0. With edge-triggered readiness a short read means "nothing left", except when a FIN
- * or a reset had arrived before: then no further edge comes. epoll tells of a FIN, so reading goes on to the end; of a
- * reset it tells nothing that a readable socket does not show as well, so whoever still wants more looks once again. */
+/* recv into p; LINK_OK with *n > 0. With edge-triggered readiness a short read means "nothing
+ * left", except when a FIN or a reset had arrived before: then no further edge comes. epoll tells
+ * of a FIN, so reading goes on to the end; of a reset it tells nothing that a readable socket does
+ * not show as well, so whoever still wants more looks once again. */
 static enum link_status receive(struct link *l, uint8_t *p, size_t cap, size_t *n)
 {
 	ssize_t r;
@@ -350,7 +354,8 @@ enum link_status link_read(struct link *l, uint8_t *out, size_t cap, size_t *n)
 
 		if (tls_input_left(l->tls))
 			tx_claim(l); /* TLS may answer a key update or send an alert */
-		/* Without input too: it may hold the rest of a record, or remember that the end has come. */
+		/* Without input too: it may hold the rest of a record, or remember that the end has
+		 * come. */
 		switch (tls_read(l->tls, out, cap, n)) {
 		case TLS_OK:
 			return LINK_OK;
@@ -389,7 +394,7 @@ static void on_ready(struct loop_io *io, unsigned events)
 }
 
 int link_open(struct link_shared *shared, struct link *l, int fd, void (*on_event)(struct link *),
-	void (*on_drained)(struct link *))
+        void (*on_drained)(struct link *))
 {
 	int one = 1;
 	int r;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * link: one end of a relay: a connected TCP socket, with TLS on it or not. Reading gives plain bytes, writing takes
- * plain bytes.
+ * link: one end of a relay: a connected TCP socket, with TLS on it or not. Reading gives plain
+ * bytes, writing takes plain bytes.
  *
- * Buffers belong to the thread, not to the connection: one run of received bytes, one of bytes to send, one for joining
- * small writes into one TLS record. A link claims them while it works; what is left when another link claims them
- * (input not used up, output the socket did not take) moves into memory of its own. So an idle connection holds no
- * buffer, and a busy one costs one recv() and one send() per event.
+ * Buffers belong to the thread, not to the connection: one run of received bytes, one of bytes to
+ * send, one for joining small writes into one TLS record. A link claims them while it works; what
+ * is left when another link claims them (input not used up, output the socket did not take) moves
+ * into memory of its own. So an idle connection holds no buffer, and a busy one costs one recv()
+ * and one send() per event.
  */
 #ifndef VETHGUARD_SRC_PROXY_LINK_H
 #define VETHGUARD_SRC_PROXY_LINK_H
@@ -15,11 +16,13 @@
 #include "vethguard/loop/loop.h"
 #include "vethguard/tls/tls.h"
 
-#define LINK_CHUNK (64u << 10)      /* bytes of one read */
-#define LINK_RECORD 16384           /* plain bytes of one TLS record (RFC 8446 section 5.1) */
-#define LINK_HIGH (64u << 10)       /* unsent bytes at which the other side stops being read */
-#define LINK_OUT_MAX (512u << 10)   /* unsent bytes at which a link is given up: never reached while LINK_HIGH is obeyed */
-#define LINK_TURN_BYTES (256u << 10)/* moved for one connection before others have their turn */
+#define LINK_CHUNK (64u << 10) /* bytes of one read */
+#define LINK_RECORD 16384      /* plain bytes of one TLS record (RFC 8446 section 5.1) */
+#define LINK_HIGH (64u << 10)  /* unsent bytes at which the other side stops being read */
+#define LINK_OUT_MAX                                                                               \
+	(512u << 10) /* unsent bytes at which a link is given up: never reached while LINK_HIGH is \
+	                obeyed */
+#define LINK_TURN_BYTES (256u << 10) /* moved for one connection before others have their turn */
 
 enum link_status { LINK_OK, LINK_AGAIN, LINK_EOF, LINK_ERROR };
 
@@ -28,12 +31,12 @@ struct link;
 /* What all links of a thread share. */
 struct link_shared {
 	struct loop *loop;
-	uint8_t *rx;              /* LINK_CHUNK bytes received; borrowed by rx_owner's TLS */
+	uint8_t *rx; /* LINK_CHUNK bytes received; borrowed by rx_owner's TLS */
 	size_t rx_n;
 	struct link *rx_owner;
-	struct buf tx;            /* bytes to send for tx_owner */
+	struct buf tx; /* bytes to send for tx_owner */
 	struct link *tx_owner;
-	struct buf stage;         /* plain bytes to become a TLS record of stage_owner */
+	struct buf stage; /* plain bytes to become a TLS record of stage_owner */
 	struct link *stage_owner;
 	struct loop_task flush;
 };
@@ -42,29 +45,31 @@ void link_shared_fini(struct link_shared *s);
 
 /* Everything below on_event and on_drained is the link's own. */
 struct link {
-	void (*on_event)(struct link *link);   /* something may be read (or has ended) */
+	void (*on_event)(struct link *link); /* something may be read (or has ended) */
 	/* What was unsent has fallen below LINK_HIGH; after link_end(): all of it is sent. */
 	void (*on_drained)(struct link *link);
 	struct link_shared *shared;
 	struct loop_io io;
-	struct tls *tls;          /* owned; NULL: plain */
-	int fd;                   /* owned; -1: closed */
-	bool readable, hung_up;   /* epoll's last word; hung_up: the peer has sent FIN */
-	bool doubtful;            /* the last read was short: with a reset behind it no further event comes */
+	struct tls *tls;        /* owned; NULL: plain */
+	int fd;                 /* owned; -1: closed */
+	bool readable, hung_up; /* epoll's last word; hung_up: the peer has sent FIN */
+	bool doubtful; /* the last read was short: with a reset behind it no further event comes */
 	bool writable;
-	bool congested;           /* on_drained is due */
-	bool broken;              /* sending failed; reading reports LINK_ERROR */
-	bool truncated;           /* TLS ended without close_notify: a body that lasts until the end is incomplete */
-	bool end_after_flush;     /* shut the sending side down once all is sent */
-	uint64_t sent;            /* bytes the socket took: tells a slow peer from a dead one */
-	struct buf parked;        /* input of TLS not used up */
-	struct buf out;           /* output the socket did not take */
+	bool congested;       /* on_drained is due */
+	bool broken;          /* sending failed; reading reports LINK_ERROR */
+	bool truncated;       /* TLS ended without close_notify: a body that lasts until the end is
+	                         incomplete */
+	bool end_after_flush; /* shut the sending side down once all is sent */
+	uint64_t sent;        /* bytes the socket took: tells a slow peer from a dead one */
+	struct buf parked;    /* input of TLS not used up */
+	struct buf out;       /* output the socket did not take */
 };
 
 /* Takes fd (non-blocking). 0 or -errno (fd closed). */
-int link_open(struct link_shared *shared, struct link *link, int fd, void (*on_event)(struct link *),
-	void (*on_drained)(struct link *));
-/* Closes at once, unsent bytes are lost; no callback follows. reset: with a TCP reset. Harmless when closed. */
+int link_open(struct link_shared *shared, struct link *link, int fd,
+        void (*on_event)(struct link *), void (*on_drained)(struct link *));
+/* Closes at once, unsent bytes are lost; no callback follows. reset: with a TCP reset. Harmless
+ * when closed. */
 void link_close(struct link *link, bool reset);
 static inline bool link_is_open(const struct link *link)
 {
@@ -77,18 +82,14 @@ int link_start_tls(struct link *link, struct tls *tls, struct slice first);
 enum link_status link_handshake(struct link *link);
 /* Up to cap bytes (at least LINK_RECORD). LINK_EOF: the peer sends no more (see truncated). */
 enum link_status link_read(struct link *link, uint8_t *out, size_t cap, size_t *n);
-/* More is expected although the last read was short: the next one asks the kernel, which alone knows of a reset that came
- * together with the last bytes. */
-static inline void link_expect_more(struct link *link)
-{
-	link->readable = true;
-}
-/* What was read is complete: no need to look for a reset right behind it. Spares a system call per message. */
+/* What was read is complete: no need to look for a reset right behind it. Spares a system call per
+ * message. */
 static inline void link_settle(struct link *link)
 {
 	link->doubtful = false;
 }
-/* Queues bytes; they leave at the end of the loop's turn or when much has gathered. A failure shows at the next read. */
+/* Queues bytes; they leave at the end of the loop's turn or when much has gathered. A failure shows
+ * at the next read. */
 void link_write(struct link *link, const void *p, size_t n);
 /* The same for bytes that hold a secret: TLS only, nothing of them stays in a shared buffer. */
 void link_write_secret(struct link *link, const void *p, size_t n);
@@ -96,14 +97,16 @@ void link_write_secret(struct link *link, const void *p, size_t n);
 void link_flush(struct link *link);
 /* No more will be written: close_notify and FIN follow what is queued. */
 void link_end(struct link *link);
-/* Unsent bytes. The other side should not be read while it is LINK_HIGH or more; on_drained then follows. */
+/* Unsent bytes. The other side should not be read while it is LINK_HIGH or more; on_drained then
+ * follows. */
 size_t link_unsent(struct link *link);
 static inline bool link_is_congested(struct link *link)
 {
 	return link->congested;
 }
-/* Sends what is queued and hands the descriptor over (a plain link that becomes a tunnel). The link is closed. -1 where
- * bytes could not be sent at once: *left then holds them (moved; caller's to free). */
+/* Sends what is queued and hands the descriptor over (a plain link that becomes a tunnel). The link
+ * is closed. -1 where bytes could not be sent at once: *left then holds them (moved; caller's to
+ * free). */
 int link_release(struct link *link, struct buf *left);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a connection is. Its first bytes decide: a TLS ClientHello (judged by its server name: opened here, passed
- * through, or answered with an explanation), an HTTP request, or anything else, which only a tcp:// rule can allow. A
- * protocol in which the server speaks first is recognised by the policy alone: where only a tcp:// rule speaks of the
- * destination, nothing is waited for.
+ * What a connection is. Its first bytes decide: a TLS ClientHello (judged by its server name:
+ * opened here, passed through, or answered with an explanation), an HTTP request, or anything else,
+ * which only a tcp:// rule can allow. A protocol in which the server speaks first is recognised by
+ * the policy alone: where only a tcp:// rule speaks of the destination, nothing is waited for.
  */
 #include "proxy/client.h"
 #include "vethguard/wire/client_hello.h"
@@ -12,7 +12,8 @@
 
 static void dest_question(const struct destination *d, struct policy_request *q)
 {
-	*q = (struct policy_request){.host = destination_host(d), .address = d->address, .port = d->port};
+	*q = (struct policy_request){
+	        .host = destination_host(d), .address = d->address, .port = d->port};
 }
 
 /* Could an http or https request on this destination be allowed? */
@@ -50,7 +51,7 @@ bool client_may_only_be_refused(const struct client *c)
 /* --- tunnels --- */
 
 static enum client_state refuse_connection(struct client *c, const struct policy_decision *decision,
-	enum event_cause cause, const char *detail)
+        enum event_cause cause, const char *detail)
 {
 	record_connection(c, decision, EVENT_DENIED, cause, detail, c->stash.len, 0, NULL);
 	c->reset = true;
@@ -67,11 +68,12 @@ static void on_tunnel_dialled(void *context, const struct dial_result *result)
 		return;
 	}
 	if (tunnel_start(c, result->fd, &result->address) < 0)
-		client_move(c, refuse_connection(c, &c->decision, EVENT_CAUSE_LIMIT, "no memory for a tunnel"));
+		client_move(c, refuse_connection(c, &c->decision, EVENT_CAUSE_LIMIT,
+		                       "no memory for a tunnel"));
 }
 
-static enum client_state dial_tunnel(struct client *c, const struct destination *d,
-	const struct policy_decision *decision)
+static enum client_state dial_tunnel(
+        struct client *c, const struct destination *d, const struct policy_decision *decision)
 {
 	if (c->proxy->paused)
 		return refuse_connection(c, decision, EVENT_CAUSE_CLOSING, c->proxy->pause_text);
@@ -80,13 +82,15 @@ static enum client_state dial_tunnel(struct client *c, const struct destination 
 	c->passthrough = decision->passthrough;
 	c->dial = dial_start(c->proxy, d, decision, on_tunnel_dialled, c);
 	if (!c->dial)
-		return refuse_connection(c, decision, EVENT_CAUSE_LIMIT, "no memory for a connection");
+		return refuse_connection(
+		        c, decision, EVENT_CAUSE_LIMIT, "no memory for a connection");
 	return CLIENT_DIAL;
 }
 
 enum client_state client_dial_timeout(struct client *c)
 {
-	return refuse_connection(c, &c->decision, EVENT_CAUSE_TIMEOUT, "connecting to the destination took too long");
+	return refuse_connection(c, &c->decision, EVENT_CAUSE_TIMEOUT,
+	        "connecting to the destination took too long");
 }
 
 static enum client_state opaque(struct client *c)
@@ -126,11 +130,11 @@ static enum client_state tls_hello(struct client *c, const struct client_hello *
 	if (hello->sni_n) {
 		if (!url_canonical_host(slice_of(hello->sni, hello->sni_n), c->sni, &c->sni_n))
 			return refuse_connection(c, &decision, EVENT_CAUSE_CLIENT,
-				"the TLS server name is not a host name");
+			        "the TLS server name is not a host name");
 		destination_set_host(&d, slice_of(c->sni, c->sni_n));
 	}
 	agrees = !hello->sni_n || !c->destination.host_n ||
-		slice_equals(destination_host(&d), destination_host(&c->destination));
+	         slice_equals(destination_host(&d), destination_host(&c->destination));
 	dest_question(&d, &q);
 	treatment = policy_decide_tls(c->proxy->config.policy, &q, &decision);
 	if (agrees && treatment == POLICY_TLS_PASSTHROUGH)
@@ -157,9 +161,10 @@ enum client_state client_shake_hands(struct client *c)
 		/* The usual reason: the client does not trust the sandbox's CA. */
 		c->decision.rule = c->decision.credential = POLICY_NONE;
 		record_connection(c, &c->decision, EVENT_DENIED, EVENT_CAUSE_CLIENT,
-			status == LINK_ERROR && !c->link.broken ? tls_error_text(c->link.tls)
-								: "the sandbox ended the TLS handshake",
-			0, 0, NULL);
+		        status == LINK_ERROR && !c->link.broken
+		                ? tls_error_text(c->link.tls)
+		                : "the sandbox ended the TLS handshake",
+		        0, 0, NULL);
 		return CLIENT_CLOSED;
 	}
 }
@@ -167,7 +172,8 @@ enum client_state client_shake_hands(struct client *c)
 enum client_state client_tls_timeout(struct client *c)
 {
 	c->decision.rule = c->decision.credential = POLICY_NONE;
-	return refuse_connection(c, &c->decision, EVENT_CAUSE_TIMEOUT, "the TLS handshake took too long");
+	return refuse_connection(
+	        c, &c->decision, EVENT_CAUSE_TIMEOUT, "the TLS handshake took too long");
 }
 
 /* --- first bytes --- */
@@ -180,7 +186,8 @@ static enum guess guess_http(struct slice first)
 	size_t i = 0;
 	struct slice rest;
 
-	while (i < first.n && i < METHOD_PEEK_MAX && ((first.p[i] >= 'A' && first.p[i] <= 'Z') || first.p[i] == '-'))
+	while (i < first.n && i < METHOD_PEEK_MAX &&
+	        ((first.p[i] >= 'A' && first.p[i] <= 'Z') || first.p[i] == '-'))
 		i++;
 	if (i == first.n && i < METHOD_PEEK_MAX)
 		return GUESS_MORE;
@@ -230,7 +237,7 @@ enum client_state client_peek(struct client *c)
 	struct judgement j;
 
 	if ((!c->explicit_proxy || c->connected) && opaque_is_allowed(c, &j) &&
-		!j.decision.observed && !web_may_be_allowed(c, &c->destination))
+	        !j.decision.observed && !web_may_be_allowed(c, &c->destination))
 		return dial_tunnel(c, &c->destination, &j.decision);
 	for (;;) {
 		enum client_state next = decide(c);
@@ -245,12 +252,13 @@ enum client_state client_peek(struct client *c)
 		if (status != LINK_OK || buf_append(&c->stash, c->proxy->plain, n) < 0) {
 			c->decision.rule = c->decision.credential = POLICY_NONE;
 			return refuse_connection(c, &c->decision, EVENT_CAUSE_CLIENT,
-				"the sandbox closed the connection before it said what it wants");
+			        "the sandbox closed the connection before it said what it wants");
 		}
 	}
 }
 
-/* Nothing, or not enough, was said. A connection that is only observed may be one where the server speaks first. */
+/* Nothing, or not enough, was said. A connection that is only observed may be one where the server
+ * speaks first. */
 enum client_state client_peek_timeout(struct client *c)
 {
 	return opaque(c);
@@ -258,7 +266,8 @@ enum client_state client_peek_timeout(struct client *c)
 
 /* --- CONNECT (RFC 9110 section 9.3.6) --- */
 
-static bool connect_is_allowed(const struct client *c, const struct destination *d, struct policy_decision *decision)
+static bool connect_is_allowed(
+        const struct client *c, const struct destination *d, struct policy_decision *decision)
 {
 	struct policy_request q;
 

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Placeholders: what the sandbox holds in place of a credential. Where the credential goes it may come, and is replaced;
- * seen anywhere else (another field, another host, the URL, a body) it tells that something tries to carry a key away.
- * It is worth nothing outside, so the request goes on; the finding is recorded, once for an exchange.
+ * Placeholders: what the sandbox holds in place of a credential. Where the credential goes it may
+ * come, and is replaced; seen anywhere else (another field, another host, the URL, a body) it tells
+ * that something tries to carry a key away. It is worth nothing outside, so the request goes on;
+ * the finding is recorded, once for an exchange.
  */
 #include "proxy/exchange.h"
 
 /* Fields in which SDKs send a key. */
 static bool carries_keys(const struct http_field *f, struct slice injected)
 {
-	static const struct slice names[] = {{"x-api-key", 9}, {"api-key", 7}, {"x-goog-api-key", 14},
-		{"private-token", 13}, {"x-auth-token", 12}, {"job-token", 9}, {"x-github-token", 14}};
+	static const struct slice names[] = {{"x-api-key", 9}, {"api-key", 7},
+	        {"x-goog-api-key", 14}, {"private-token", 13}, {"x-auth-token", 12},
+	        {"job-token", 9}, {"x-github-token", 14}};
 
-	if (f->known == HTTP_AUTHORIZATION || (injected.n && slice_equals_ignoring_case(f->name, injected)))
+	if (f->known == HTTP_AUTHORIZATION ||
+	        (injected.n && slice_equals_ignoring_case(f->name, injected)))
 		return true;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (slice_equals_ignoring_case(f->name, names[i]))
@@ -23,7 +26,8 @@ static bool carries_keys(const struct http_field *f, struct slice injected)
 static void found(struct exchange *ex, const char *where)
 {
 	ex->placeholder_seen = true;
-	record_finding(ex->proxy, ex->client, EVENT_FINDING_PLACEHOLDER_LEAK, ex->id, SLICE(""), where);
+	record_finding(
+	        ex->proxy, ex->client, EVENT_FINDING_PLACEHOLDER_LEAK, ex->id, SLICE(""), where);
 }
 
 void exchange_check_placeholders(struct exchange *ex)
@@ -47,7 +51,8 @@ void exchange_check_placeholders(struct exchange *ex)
 		if (bound && credential == d->credential && carries_keys(f, spec.field))
 			f->dropped = true; /* the real one takes its place */
 		else
-			where = "a credential's placeholder was sent where it does not belong: in a header field";
+			where = "a credential's placeholder was sent where it does not belong: in "
+			        "a header field";
 	}
 	if (!bound && credential_store_find_placeholder(store, r->target, &at, &n) != POLICY_NONE)
 		where = "a credential's placeholder was sent where it does not belong: in the URL";
@@ -57,7 +62,8 @@ void exchange_check_placeholders(struct exchange *ex)
 
 /* --- bodies --- */
 
-/* Content in pieces: the end of what came before is looked at together with the beginning of this piece. */
+/* Content in pieces: the end of what came before is looked at together with the beginning of this
+ * piece. */
 static void scan(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
@@ -67,9 +73,12 @@ static void scan(struct exchange *ex, const uint8_t *p, size_t n)
 
 	memcpy(border, ex->scanned, ex->scanned_n);
 	memcpy(border + ex->scanned_n, p, first);
-	if (credential_store_find_placeholder(store, slice_of(border, ex->scanned_n + first), &at, &length) != POLICY_NONE ||
-		credential_store_find_placeholder(store, slice_of(p, n), &at, &length) != POLICY_NONE) {
-		found(ex, "a credential's placeholder was sent where it does not belong: in the request's body");
+	if (credential_store_find_placeholder(
+	            store, slice_of(border, ex->scanned_n + first), &at, &length) != POLICY_NONE ||
+	        credential_store_find_placeholder(store, slice_of(p, n), &at, &length) !=
+	                POLICY_NONE) {
+		found(ex, "a credential's placeholder was sent where it does not belong: in the "
+		          "request's body");
 		return;
 	}
 	if (n >= keep) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pool: idle upstream connections by key (host, port, TLS, credential), the newest used first. An entry lives as
- * long as any connection, idle or busy, belongs to it, so that a connection that goes to and fro costs no allocation.
+ * The pool: idle upstream connections by key (host, port, TLS, credential), the newest used first.
+ * An entry lives as long as any connection, idle or busy, belongs to it, so that a connection that
+ * goes to and fro costs no allocation.
  */
 #include <stdlib.h>
 #include <uthash.h>
@@ -15,10 +16,12 @@ struct pool_entry {
 	struct upstream_key key;
 };
 
-void upstream_key_make(struct upstream_key *key, const struct destination *d, bool tls, uint32_t credential)
+void upstream_key_make(
+        struct upstream_key *key, const struct destination *d, bool tls, uint32_t credential)
 {
-	uint8_t tail[7] = {(uint8_t)(d->port >> 8), (uint8_t)d->port, tls, (uint8_t)(credential >> 24),
-		(uint8_t)(credential >> 16), (uint8_t)(credential >> 8), (uint8_t)credential};
+	uint8_t tail[7] = {(uint8_t)(d->port >> 8), (uint8_t)d->port, tls,
+	        (uint8_t)(credential >> 24), (uint8_t)(credential >> 16),
+	        (uint8_t)(credential >> 8), (uint8_t)credential};
 	size_t n = d->host_n;
 
 	if (n) {
@@ -62,7 +65,8 @@ struct slice pool_entry_key(const struct pool_entry *entry)
 	return slice_of(entry->key.bytes, entry->key.n);
 }
 
-/* The newest idle connection of an entry: the one whose caches are warm and whose peer is least likely to have left. */
+/* The newest idle connection of an entry: the one whose caches are warm and whose peer is least
+ * likely to have left. */
 struct upstream *pool_take(struct proxy *proxy, struct pool_entry *entry)
 {
 	struct upstream *u;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The proxy as a whole: its shared means, its listeners, its bounds, holding, pausing and draining. */
+/* The proxy as a whole: its shared means, its listeners, its bounds, holding, pausing and draining.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,15 +13,15 @@
 
 /* --- deadlines: each list knows what it holds --- */
 
-#define CLIENT_WAIT(name, wait)                                                                                   \
-	static void name(struct loop_deadline *d)                                                                 \
-	{                                                                                                         \
-		client_on_deadline(container_of(d, struct client, deadline), wait);                               \
+#define CLIENT_WAIT(name, wait)                                                     \
+	static void name(struct loop_deadline *d)                                   \
+	{                                                                           \
+		client_on_deadline(container_of(d, struct client, deadline), wait); \
 	}
-#define UPSTREAM_WAIT(name, wait)                                                                                 \
-	static void name(struct loop_deadline *d)                                                                 \
-	{                                                                                                         \
-		upstream_on_deadline(container_of(d, struct upstream, deadline), wait);                           \
+#define UPSTREAM_WAIT(name, wait)                                                       \
+	static void name(struct loop_deadline *d)                                       \
+	{                                                                               \
+		upstream_on_deadline(container_of(d, struct upstream, deadline), wait); \
 	}
 CLIENT_WAIT(on_hello, WAIT_HELLO)
 CLIENT_WAIT(on_silent, WAIT_SILENT)
@@ -44,22 +45,23 @@ static int open_waits(struct proxy *p)
 		int64_t delay_ms;
 		void (*on_time)(struct loop_deadline *);
 	} waits[WAIT_COUNT] = {
-		[WAIT_HELLO] = {t->hello_ms, on_hello},
-		[WAIT_SILENT] = {t->hello_ms < SILENT_MS ? t->hello_ms : SILENT_MS, on_silent},
-		[WAIT_HEADER] = {t->header_ms, on_header},
-		[WAIT_IDLE] = {t->idle_ms, on_client_idle},
-		[WAIT_DIAL] = {(int64_t)t->connect_ms + t->resolve_ms, on_dial},
-		[WAIT_LINGER] = {LINGER_MS, on_linger},
-		[WAIT_CONNECT] = {(int64_t)t->connect_ms + t->resolve_ms, on_connect},
-		[WAIT_RESPONSE] = {t->response_ms, on_response},
-		[WAIT_POOLED] = {t->idle_ms, on_pooled},
-		[WAIT_REQUEST] = {t->request_ms ? t->request_ms : REQUEST_FOREVER_MS, on_request},
-		[WAIT_TUNNEL] = {t->idle_ms, tunnel_on_deadline},
-		[WAIT_DATAGRAM] = {t->udp_idle_ms, flow_on_deadline},
+	        [WAIT_HELLO] = {t->hello_ms, on_hello},
+	        [WAIT_SILENT] = {t->hello_ms < SILENT_MS ? t->hello_ms : SILENT_MS, on_silent},
+	        [WAIT_HEADER] = {t->header_ms, on_header},
+	        [WAIT_IDLE] = {t->idle_ms, on_client_idle},
+	        [WAIT_DIAL] = {(int64_t)t->connect_ms + t->resolve_ms, on_dial},
+	        [WAIT_LINGER] = {LINGER_MS, on_linger},
+	        [WAIT_CONNECT] = {(int64_t)t->connect_ms + t->resolve_ms, on_connect},
+	        [WAIT_RESPONSE] = {t->response_ms, on_response},
+	        [WAIT_POOLED] = {t->idle_ms, on_pooled},
+	        [WAIT_REQUEST] = {t->request_ms ? t->request_ms : REQUEST_FOREVER_MS, on_request},
+	        [WAIT_TUNNEL] = {t->idle_ms, tunnel_on_deadline},
+	        [WAIT_DATAGRAM] = {t->udp_idle_ms, flow_on_deadline},
 	};
 
 	for (size_t i = 0; i < WAIT_COUNT; i++)
-		if (loop_deadlines_open(p->config.loop, &p->waits[i], waits[i].delay_ms, waits[i].on_time) < 0)
+		if (loop_deadlines_open(
+		            p->config.loop, &p->waits[i], waits[i].delay_ms, waits[i].on_time) < 0)
 			return -ENOMEM;
 	return 0;
 }
@@ -77,8 +79,9 @@ static struct tls_identity *identity_for(void *context, struct slice sni)
 	(void)sni; /* client.c has read it from the ClientHello already */
 	q.host = c->sni_n ? slice_of(c->sni, c->sni_n) : destination_host(&c->destination);
 	q.address = q.host.n ? (struct ip){0} : c->destination.address;
-	mentioned = q.host.n ? policy_mentions_host(p->config.policy, q.host)
-			     : policy_decide_tls(p->config.policy, &q, &decision) != POLICY_TLS_REFUSE;
+	mentioned =
+	        q.host.n ? policy_mentions_host(p->config.policy, q.host)
+	                 : policy_decide_tls(p->config.policy, &q, &decision) != POLICY_TLS_REFUSE;
 	return mint_get(p->config.mint, q.host, &q.address, mentioned, loop_now_ms(p->config.loop));
 }
 
@@ -106,7 +109,7 @@ struct proxy *proxy_new(const struct proxy_config *config)
 	if (loop_timer_open(config->loop, &p->accept_again, on_accept_again) < 0)
 		goto fail;
 	if (!p->plain || !p->tls_server || !p->tls_client || !p->datagrams || open_waits(p) < 0 ||
-		secret_alloc(&p->secret_text, SECRET_MAX) < 0)
+	        secret_alloc(&p->secret_text, SECRET_MAX) < 0)
 		goto fail;
 	return p;
 fail:
@@ -189,7 +192,8 @@ static void on_accept(struct loop_io *io, unsigned events)
 		if (fd < 0) {
 			if (errno == ECONNABORTED || errno == EINTR)
 				continue;
-			/* Out of descriptors or memory: tried again when a connection ends, or soon. */
+			/* Out of descriptors or memory: tried again when a connection ends, or
+			 * soon. */
 			l->paused = errno != EAGAIN && errno != EWOULDBLOCK;
 			if (l->paused)
 				loop_timer_set(&l->proxy->accept_again, ACCEPT_AGAIN_MS);
@@ -300,7 +304,8 @@ void proxy_drain(struct proxy *p, void (*on_idle)(void *context), void *context)
 		struct client *c = container_of(l, struct client, list);
 
 		next = l->next;
-		if (c->state != CLIENT_EXCHANGE && c->state != CLIENT_LINGER && c->state != CLIENT_CLOSED)
+		if (c->state != CLIENT_EXCHANGE && c->state != CLIENT_LINGER &&
+		        c->state != CLIENT_CLOSED)
 			client_close(c);
 	}
 	proxy_maybe_idle(p);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told to the audit log: one event per request, per connection without requests, per flow, per finding. */
+/* What is told to the audit log: one event per request, per connection without requests, per flow,
+ * per finding. */
 #include <netinet/in.h>
 #include <stdio.h>
 
@@ -27,7 +28,8 @@ void record_client(const struct client *c, struct event *e)
 	e->tls_version = c->tls_version;
 }
 
-static void record_decision(const struct proxy *proxy, const struct policy_decision *decision, struct event *e)
+static void record_decision(
+        const struct proxy *proxy, const struct policy_decision *decision, struct event *e)
 {
 	struct policy_credential credential;
 
@@ -54,8 +56,9 @@ static struct slice exchange_target(struct exchange *ex)
 	if (!r->path_n) /* CONNECT, or a head that could not be read */
 		return SLICE("");
 	buf_consume(text, text->len);
-	if (buf_append(text, r->path, r->path_n) < 0 || (r->has_query && (buf_append(text, "?", 1) < 0 ||
-		buf_append_slice(text, r->query) < 0)))
+	if (buf_append(text, r->path, r->path_n) < 0 ||
+	        (r->has_query &&
+	                (buf_append(text, "?", 1) < 0 || buf_append_slice(text, r->query) < 0)))
 		return SLICE("");
 	return buf_slice(text);
 }
@@ -64,22 +67,24 @@ void record_exchange(struct exchange *ex)
 {
 	const struct http_field *agent = http_find(&ex->request.fields, HTTP_USER_AGENT);
 	struct event e = {
-		.id = ex->id,
-		.kind = EVENT_HTTP,
-		.time_ms = ex->start_ms,
-		.duration_us = record_duration_us(clock_monotonic_us() - ex->start_us),
-		.decision = ex->state == EXCHANGE_REFUSED || ex->outcome == EVENT_DENIED ? EVENT_DENIED
-			: ex->judgement.decision.observed			       ? EVENT_OBSERVED
-										       : EVENT_ALLOWED,
-		.cause = ex->cause,
-		.host = destination_host(&ex->destination),
-		.bytes_out = ex->bytes_out,
-		.bytes_in = ex->bytes_in,
-		.scheme = ex->scheme,
-		.method = ex->request.fields.count || ex->request.version ? ex->request.method : SLICE(""),
-		.status = ex->status,
-		.http_version = ex->client_version,
-		.detail = slice_from_string(ex->detail),
+	        .id = ex->id,
+	        .kind = EVENT_HTTP,
+	        .time_ms = ex->start_ms,
+	        .duration_us = record_duration_us(clock_monotonic_us() - ex->start_us),
+	        .decision = ex->state == EXCHANGE_REFUSED || ex->outcome == EVENT_DENIED
+	                            ? EVENT_DENIED
+	                    : ex->judgement.decision.observed ? EVENT_OBSERVED
+	                                                      : EVENT_ALLOWED,
+	        .cause = ex->cause,
+	        .host = destination_host(&ex->destination),
+	        .bytes_out = ex->bytes_out,
+	        .bytes_in = ex->bytes_in,
+	        .scheme = ex->scheme,
+	        .method = ex->request.fields.count || ex->request.version ? ex->request.method
+	                                                                  : SLICE(""),
+	        .status = ex->status,
+	        .http_version = ex->client_version,
+	        .detail = slice_from_string(ex->detail),
 	};
 
 	char literal[IP_TEXT_MAX + 2];
@@ -88,7 +93,8 @@ void record_exchange(struct exchange *ex)
 		struct destination d = {.address = ex->destination.address};
 		char text[POLICY_HOST_MAX + 16];
 
-		snprintf(literal, sizeof literal, "%.*s", (int)sizeof literal - 1, destination_text(&d, text));
+		snprintf(literal, sizeof literal, "%.*s", (int)sizeof literal - 1,
+		        destination_text(&d, text));
 		e.host = slice_from_string(literal);
 	}
 	record_client(ex->client, &e);
@@ -105,26 +111,29 @@ void record_exchange(struct exchange *ex)
 	put(ex->proxy, &e);
 	if (ex->masking && ex->mask.found)
 		record_finding(ex->proxy, ex->client, EVENT_FINDING_CREDENTIAL_ECHO, ex->id, e.rule,
-			"the upstream sent the credential back; it was covered before it reached the sandbox");
+		        "the upstream sent the credential back; it was covered before it reached "
+		        "the sandbox");
 	if (ex->cause == EVENT_CAUSE_ADDRESS)
-		record_finding(ex->proxy, ex->client, EVENT_FINDING_PRIVATE_ADDRESS, ex->id, e.rule, ex->detail);
+		record_finding(ex->proxy, ex->client, EVENT_FINDING_PRIVATE_ADDRESS, ex->id, e.rule,
+		        ex->detail);
 }
 
-void record_connection(const struct client *c, const struct policy_decision *decision, enum event_decision outcome,
-	enum event_cause cause, const char *detail, uint64_t bytes_out, uint64_t bytes_in, const struct ip *upstream)
+void record_connection(const struct client *c, const struct policy_decision *decision,
+        enum event_decision outcome, enum event_cause cause, const char *detail, uint64_t bytes_out,
+        uint64_t bytes_in, const struct ip *upstream)
 {
 	struct event e = {
-		.id = proxy_event_id(c->proxy),
-		.kind = EVENT_CONNECTION,
-		.time_ms = c->start_ms,
-		.duration_us = record_duration_us((clock_real_ms() - c->start_ms) * 1000),
-		.decision = outcome,
-		.cause = cause,
-		.host = c->sni_n ? slice_of(c->sni, c->sni_n) : destination_host(&c->destination),
-		.bytes_out = bytes_out,
-		.bytes_in = bytes_in,
-		.passthrough = c->passthrough,
-		.detail = slice_from_string(detail),
+	        .id = proxy_event_id(c->proxy),
+	        .kind = EVENT_CONNECTION,
+	        .time_ms = c->start_ms,
+	        .duration_us = record_duration_us((clock_real_ms() - c->start_ms) * 1000),
+	        .decision = outcome,
+	        .cause = cause,
+	        .host = c->sni_n ? slice_of(c->sni, c->sni_n) : destination_host(&c->destination),
+	        .bytes_out = bytes_out,
+	        .bytes_in = bytes_in,
+	        .passthrough = c->passthrough,
+	        .detail = slice_from_string(detail),
 	};
 
 	record_client(c, &e);
@@ -139,19 +148,19 @@ void record_connection(const struct client *c, const struct policy_decision *dec
 		record_finding(c->proxy, c, EVENT_FINDING_PRIVATE_ADDRESS, e.id, e.rule, detail);
 }
 
-void record_finding(struct proxy *proxy, const struct client *c, enum event_finding finding, uint64_t about,
-	struct slice rule, const char *detail)
+void record_finding(struct proxy *proxy, const struct client *c, enum event_finding finding,
+        uint64_t about, struct slice rule, const char *detail)
 {
 	struct event e = {
-		.id = proxy_event_id(proxy),
-		.kind = EVENT_FINDING,
-		.time_ms = clock_real_ms(),
-		.decision = EVENT_DENIED,
-		.finding = finding,
-		.about = about,
-		.rule = rule,
-		.host = destination_host(&c->destination),
-		.detail = slice_from_string(detail),
+	        .id = proxy_event_id(proxy),
+	        .kind = EVENT_FINDING,
+	        .time_ms = clock_real_ms(),
+	        .decision = EVENT_DENIED,
+	        .finding = finding,
+	        .about = about,
+	        .rule = rule,
+	        .host = destination_host(&c->destination),
+	        .detail = slice_from_string(detail),
 	};
 
 	record_client(c, &e);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes upstream: the head from the struct that was judged, with the credential in it where one is bound, and the
- * trailers that may pass. A head with a credential is written in locked memory only and wiped when it is encrypted.
+ * What goes upstream: the head from the struct that was judged, with the credential in it where one
+ * is bound, and the trailers that may pass. A head with a credential is written in locked memory
+ * only and wiped when it is encrypted.
  *
- * So that a response can be read, a request with a credential asks for identity or gzip only, and for all of it.
+ * So that a response can be read, a request with a credential asks for identity or gzip only, and
+ * for all of it.
  */
 #include <errno.h>
 
@@ -16,14 +18,16 @@ int exchange_send_plain(struct exchange *ex)
 
 	http_drop_hop_by_hop(&ex->request.fields);
 	buf_consume(text, text->len);
-	r = http1_write_request(text, &ex->request, ex->request.has_query, ex->request.query, SLICE(""));
+	r = http1_write_request(
+	        text, &ex->request, ex->request.has_query, ex->request.query, SLICE(""));
 	if (r == 0)
 		link_write(&ex->upstream->link, buf_bytes(text), text->len);
 	return r;
 }
 
-/* Only codings that can be unpacked here, and the whole response: asked for in parts, an echo of the credential could be
- * fetched in pieces none of which holds it. A server may always answer a range with the whole (RFC 9110 section 14.2). */
+/* Only codings that can be unpacked here, and the whole response: asked for in parts, an echo of
+ * the credential could be fetched in pieces none of which holds it. A server may always answer a
+ * range with the whole (RFC 9110 section 14.2). */
 static void limit_response(struct http_fields *fields)
 {
 	const struct http_field *accepted = http_find(fields, HTTP_ACCEPT_ENCODING);
@@ -43,7 +47,8 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Is this parameter ("name=value") of that name, in whatever spelling? An upstream decodes before it compares. */
+/* Is this parameter ("name=value") of that name, in whatever spelling? An upstream decodes before
+ * it compares. */
 static bool parameter_is(struct slice pair, struct slice name)
 {
 	size_t at = 0, i = 0;
@@ -51,7 +56,8 @@ static bool parameter_is(struct slice pair, struct slice name)
 	while (at < pair.n && pair.p[at] != '=') {
 		char c = pair.p[at++];
 
-		if (c == '%' && pair.n - at >= 2 && hex_digit(pair.p[at]) >= 0 && hex_digit(pair.p[at + 1]) >= 0) {
+		if (c == '%' && pair.n - at >= 2 && hex_digit(pair.p[at]) >= 0 &&
+		        hex_digit(pair.p[at + 1]) >= 0) {
 			c = (char)(hex_digit(pair.p[at]) << 4 | hex_digit(pair.p[at + 1]));
 			at += 2;
 		} else if (c == '+') {
@@ -63,8 +69,10 @@ static bool parameter_is(struct slice pair, struct slice name)
 	return i == name.n;
 }
 
-/* The sandbox's query without the injected parameter, then that parameter. out holds the credential. */
-static int inject_query(struct buf *out, const struct http_request *r, struct slice name, struct slice value)
+/* The sandbox's query without the injected parameter, then that parameter. out holds the
+ * credential. */
+static int inject_query(
+        struct buf *out, const struct http_request *r, struct slice name, struct slice value)
 {
 	struct slice rest = r->has_query ? r->query : SLICE("");
 	int e = 0;
@@ -90,7 +98,8 @@ static int inject_query(struct buf *out, const struct http_request *r, struct sl
 	return e;
 }
 
-/* A buffer over a part of the locked scratch memory: it never grows, so nothing moves to ordinary memory. */
+/* A buffer over a part of the locked scratch memory: it never grows, so nothing moves to ordinary
+ * memory. */
 static struct buf secret_part(struct proxy *proxy, size_t at, size_t n)
 {
 	return (struct buf){.mem = proxy->secret_text.p + at, .cap = n, .max = n};
@@ -127,7 +136,8 @@ int exchange_send_with_credential(struct exchange *ex)
 		if (e == 0)
 			e = buf_append_slice(&extra, SLICE("\r\n"));
 		if (e == 0)
-			e = http1_write_request(&head, r, r->has_query, r->query, buf_slice(&extra));
+			e = http1_write_request(
+			        &head, r, r->has_query, r->query, buf_slice(&extra));
 	}
 	if (e == 0)
 		link_write_secret(&ex->upstream->link, buf_bytes(&head), head.len);
@@ -138,13 +148,15 @@ int exchange_send_with_credential(struct exchange *ex)
 
 /* --- trailers --- */
 
-/* Fields that may not come in a trailer (RFC 9110 section 6.5.1), and those that carry credentials. */
+/* Fields that may not come in a trailer (RFC 9110 section 6.5.1), and those that carry credentials.
+ */
 static bool may_trail(struct slice name, struct slice injected)
 {
-	static const struct slice never[] = {{"transfer-encoding", 17}, {"content-length", 14}, {"host", 4},
-		{"authorization", 13}, {"cookie", 6}, {"content-encoding", 16}, {"content-type", 12}, {"trailer", 7},
-		{"connection", 10}, {"te", 2}, {"expect", 6}, {"upgrade", 7}, {"set-cookie", 10},
-		{"proxy-authorization", 19}, {"proxy-authenticate", 18}, {"keep-alive", 10}, {"content-range", 13}};
+	static const struct slice never[] = {{"transfer-encoding", 17}, {"content-length", 14},
+	        {"host", 4}, {"authorization", 13}, {"cookie", 6}, {"content-encoding", 16},
+	        {"content-type", 12}, {"trailer", 7}, {"connection", 10}, {"te", 2}, {"expect", 6},
+	        {"upgrade", 7}, {"set-cookie", 10}, {"proxy-authorization", 19},
+	        {"proxy-authenticate", 18}, {"keep-alive", 10}, {"content-range", 13}};
 
 	if (injected.n && slice_equals_ignoring_case(name, injected))
 		return false;
@@ -161,7 +173,8 @@ static struct slice filter_trailers(struct exchange *ex, struct slice trailers)
 	struct policy_credential spec = {0};
 
 	if (ex->credential)
-		policy_credential(ex->proxy->config.policy, ex->judgement.decision.credential, &spec);
+		policy_credential(
+		        ex->proxy->config.policy, ex->judgement.decision.credential, &spec);
 	buf_consume(text, text->len);
 	while (trailers.n) {
 		const char *lf = memchr(trailers.p, '\n', trailers.n);
@@ -169,7 +182,7 @@ static struct slice filter_trailers(struct exchange *ex, struct slice trailers)
 		ptrdiff_t colon = slice_find_byte(slice_of(trailers.p, n), ':');
 
 		if (colon > 0 && may_trail(slice_of(trailers.p, (size_t)colon), spec.field) &&
-			buf_append(text, trailers.p, n) < 0)
+		        buf_append(text, trailers.p, n) < 0)
 			break;
 		trailers = slice_of(trailers.p + n, trailers.n - n);
 	}
@@ -190,7 +203,7 @@ struct slice exchange_response_trailers(struct exchange *ex, struct slice traile
 		return SLICE("");
 	/* They lie in the upstream parser's own buffer, which nobody else reads any more. */
 	if (ex->masking)
-		ex->mask.found += mask_in_place(ex->mask.mask, (uint8_t *)(uintptr_t)trailers.p, trailers.n);
+		ex->mask.found +=
+		        mask_in_place(ex->mask.mask, (uint8_t *)(uintptr_t)trailers.p, trailers.n);
 	return filter_trailers(ex, trailers);
 }
-

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What changes on the way back: traces of a credential are covered in the response, its framing is made for the client.
+ * What changes on the way back: traces of a credential are covered in the response, its framing is
+ * made for the client.
  *
- * Gzip is unpacked here and goes to the client plain. A response in any other coding is refused: it could carry the
- * credential unseen. Unpacking obeys back-pressure like everything else: input that the client has no room for waits in
- * ex->packed.
+ * Gzip is unpacked here and goes to the client plain. A response in any other coding is refused: it
+ * could carry the credential unseen. Unpacking obeys back-pressure like everything else: input that
+ * the client has no room for waits in ex->packed.
  */
 #include <errno.h>
 
@@ -19,7 +20,8 @@ static void mask_fields(struct exchange *ex, struct http_response *r)
 	const struct mask *mask = ex->credential->mask;
 	uint64_t found = mask_in_place(mask, (uint8_t *)(uintptr_t)r->reason.p, r->reason.n);
 
-	/* The slices point into the upstream parser's own buffer, which nobody else reads any more. */
+	/* The slices point into the upstream parser's own buffer, which nobody else reads any more.
+	 */
 	for (size_t i = 0; i < r->fields.count; i++) {
 		struct http_field *f = &r->fields.items[i];
 
@@ -40,10 +42,11 @@ static enum coding coding_of(const struct http_fields *fields)
 		struct slice value = fields->items[i].value;
 
 		if (fields->items[i].known != HTTP_CONTENT_ENCODING || value.n == 0 ||
-			slice_equals_ignoring_case(value, SLICE("identity")))
+		        slice_equals_ignoring_case(value, SLICE("identity")))
 			continue;
-		if (coding != CODING_PLAIN || (!slice_equals_ignoring_case(value, SLICE("gzip")) &&
-			!slice_equals_ignoring_case(value, SLICE("x-gzip"))))
+		if (coding != CODING_PLAIN ||
+		        (!slice_equals_ignoring_case(value, SLICE("gzip")) &&
+		                !slice_equals_ignoring_case(value, SLICE("x-gzip"))))
 			return CODING_OTHER;
 		coding = CODING_GZIP;
 	}
@@ -53,10 +56,11 @@ static enum coding coding_of(const struct http_fields *fields)
 static bool has_no_content(const struct exchange *ex, const struct http_response *r)
 {
 	return ex->head_request || r->status == 304 || r->body == HTTP_BODY_NONE ||
-		(r->body == HTTP_BODY_LENGTH && r->content_length == 0);
+	       (r->body == HTTP_BODY_LENGTH && r->content_length == 0);
 }
 
-int exchange_begin_masking(struct exchange *ex, struct http_response *r, enum event_cause *cause, const char **why)
+int exchange_begin_masking(
+        struct exchange *ex, struct http_response *r, enum event_cause *cause, const char **why)
 {
 	enum coding coding = coding_of(&r->fields);
 
@@ -70,7 +74,8 @@ int exchange_begin_masking(struct exchange *ex, struct http_response *r, enum ev
 		return 0;
 	if (coding == CODING_OTHER) {
 		*cause = EVENT_CAUSE_UNREADABLE;
-		*why = "the upstream's response is in a content coding that cannot be searched for the credential";
+		*why = "the upstream's response is in a content coding that cannot be searched for "
+		       "the credential";
 		return -1;
 	}
 	ex->unpack = unpack_new();
@@ -114,8 +119,9 @@ bool exchange_upgrade(struct exchange *ex, struct http_response *r)
 	const char *why = "no memory to read the response";
 
 	if (!ex->request.wants_websocket || !upgrade ||
-		!slice_equals_ignoring_case(upgrade->value, SLICE("websocket"))) {
-		exchange_fail(ex, EVENT_CAUSE_UPSTREAM, "the upstream switched protocols without being asked");
+	        !slice_equals_ignoring_case(upgrade->value, SLICE("websocket"))) {
+		exchange_fail(ex, EVENT_CAUSE_UPSTREAM,
+		        "the upstream switched protocols without being asked");
 		return false;
 	}
 	if (ex->credential) {
@@ -200,7 +206,8 @@ static int flush_mask(struct exchange *ex)
 	return 0;
 }
 
-/* A frame is a whole: nothing of it waits for the next one, and what stands between two contents is left alone. */
+/* A frame is a whole: nothing of it waits for the next one, and what stands between two contents is
+ * left alone. */
 static void mask_frames(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	while (n && !ex->damaged) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tunnels: raw bytes between two sockets, as two symmetric halves and one function. The first 64 KiB of a direction are
- * copied (short connections are cheaper so); what follows moves with splice(2) through a pipe and never enters this
- * process. A pipe is borrowed from a few kept ones only while bytes are in it.
+ * Tunnels: raw bytes between two sockets, as two symmetric halves and one function. The first 64
+ * KiB of a direction are copied (short connections are cheaper so); what follows moves with
+ * splice(2) through a pipe and never enters this process. A pipe is borrowed from a few kept ones
+ * only while bytes are in it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +13,8 @@
 
 #include "proxy/client.h"
 
-#define COPY_BYTES (64u << 10)   /* of each direction before splicing begins */
-#define SPLICE_BYTES (1u << 20)  /* asked of one splice; the pipe's size bounds it */
+#define COPY_BYTES (64u << 10)  /* of each direction before splicing begins */
+#define SPLICE_BYTES (1u << 20) /* asked of one splice; the pipe's size bounds it */
 #define PIPE_BYTES (256 << 10)
 
 struct end {
@@ -25,20 +26,20 @@ struct end {
 
 struct half {
 	struct end *from, *to;
-	struct buf pending;  /* copied bytes not yet sent */
-	int pipe[2];         /* -1: none borrowed */
-	size_t piped;        /* bytes in it */
+	struct buf pending; /* copied bytes not yet sent */
+	int pipe[2];        /* -1: none borrowed */
+	size_t piped;       /* bytes in it */
 	uint64_t bytes;
-	bool eof;            /* from has ended */
-	bool ended;          /* ... and to was told */
+	bool eof;   /* from has ended */
+	bool ended; /* ... and to was told */
 };
 
 struct tunnel {
 	struct client *client;
 	struct proxy *proxy;
 	struct ip address;
-	struct end ends[2];   /* sandbox, upstream */
-	struct half halves[2];/* out of the sandbox, into it */
+	struct end ends[2];    /* sandbox, upstream */
+	struct half halves[2]; /* out of the sandbox, into it */
 	struct loop_deadline deadline;
 	struct loop_task go_on;
 	bool closed;
@@ -101,9 +102,11 @@ static bool push(struct half *h, bool *failed)
 		ssize_t r;
 
 		if (h->pending.len)
-			r = send(h->to->fd, buf_bytes(&h->pending), h->pending.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+			r = send(h->to->fd, buf_bytes(&h->pending), h->pending.len,
+			        MSG_NOSIGNAL | MSG_DONTWAIT);
 		else
-			r = splice(h->pipe[0], NULL, h->to->fd, NULL, h->piped, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+			r = splice(h->pipe[0], NULL, h->to->fd, NULL, h->piped,
+			        SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 		if (!settle(r, &h->to->writable, failed))
 			continue;
 		h->bytes += (uint64_t)r;
@@ -133,7 +136,8 @@ static ssize_t pull(struct tunnel *t, struct half *h)
 		}
 		return r;
 	}
-	r = splice(h->from->fd, NULL, h->pipe[1], NULL, SPLICE_BYTES, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	r = splice(h->from->fd, NULL, h->pipe[1], NULL, SPLICE_BYTES,
+	        SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 	if (r > 0)
 		h->piped += (size_t)r;
 	return r;
@@ -206,7 +210,7 @@ static void on_go_on(struct loop_task *task)
 void tunnel_on_deadline(struct loop_deadline *deadline)
 {
 	tunnel_close(container_of(deadline, struct tunnel, deadline), EVENT_CAUSE_TIMEOUT,
-		"no traffic for too long");
+	        "no traffic for too long");
 }
 
 static void end_close(struct end *e, bool reset)
@@ -229,8 +233,8 @@ void tunnel_close(struct tunnel *t, enum event_cause cause, const char *detail)
 	if (t->closed)
 		return;
 	t->closed = true;
-	record_connection(c, &c->decision, c->decision.observed ? EVENT_OBSERVED : EVENT_ALLOWED, cause, detail,
-		t->halves[0].bytes, t->halves[1].bytes, &t->address);
+	record_connection(c, &c->decision, c->decision.observed ? EVENT_OBSERVED : EVENT_ALLOWED,
+	        cause, detail, t->halves[0].bytes, t->halves[1].bytes, &t->address);
 	for (int i = 0; i < 2; i++) {
 		return_pipe(t, &t->halves[i]);
 		buf_fini(&t->halves[i].pending);
@@ -247,7 +251,8 @@ void tunnel_free(struct tunnel *t)
 	free(t);
 }
 
-/* Nothing is held back for a fuller segment, and a peer that vanished is noticed though both sides are silent. */
+/* Nothing is held back for a fuller segment, and a peer that vanished is noticed though both sides
+ * are silent. */
 static void set_options(int fd)
 {
 	const int one = 1;
@@ -264,7 +269,8 @@ static int end_open(struct tunnel *t, int i, int fd)
 	e->tunnel = t;
 	e->fd = fd;
 	e->readable = e->writable = true;
-	return loop_io_open(t->proxy->config.loop, &e->io, fd, LOOP_READ | LOOP_WRITE | LOOP_CLOSED, on_ready);
+	return loop_io_open(
+	        t->proxy->config.loop, &e->io, fd, LOOP_READ | LOOP_WRITE | LOOP_CLOSED, on_ready);
 }
 
 static void halves_init(struct tunnel *t)
@@ -295,7 +301,8 @@ int tunnel_start(struct client *c, int upstream_fd, const struct ip *address)
 	t->go_on.run = on_go_on;
 	halves_init(t);
 	fd = link_release(&c->link, &unsent);
-	/* What the sandbox sent already, and what it was to be sent (the answer to CONNECT), go first. */
+	/* What the sandbox sent already, and what it was to be sent (the answer to CONNECT), go
+	 * first. */
 	t->halves[0].pending = c->stash;
 	t->halves[0].pending.max = 2 * LINK_CHUNK;
 	buf_init(&c->stash, 2 * LINK_CHUNK);

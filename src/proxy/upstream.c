@@ -4,9 +4,9 @@
  *
  *   DIALING -> (TLS) -> BUSY <-> IDLE -> CLOSED
  *
- * BUSY serves one exchange. Bytes that come while IDLE, or after a response's end, were never asked for: the connection
- * is closed, never used again. A closed one is freed at the end of the loop's turn, so that a callback may close what it
- * was called from.
+ * BUSY serves one exchange. Bytes that come while IDLE, or after a response's end, were never asked
+ * for: the connection is closed, never used again. A closed one is freed at the end of the loop's
+ * turn, so that a callback may close what it was called from.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -74,7 +74,8 @@ static void shake_hands(struct upstream *u)
 	case LINK_AGAIN:
 		break;
 	case LINK_EOF:
-		failed(u, EVENT_CAUSE_UPSTREAM_TLS, "the upstream closed the connection during the TLS handshake");
+		failed(u, EVENT_CAUSE_UPSTREAM_TLS,
+		        "the upstream closed the connection during the TLS handshake");
 		break;
 	case LINK_ERROR:
 		failed(u, EVENT_CAUSE_UPSTREAM_TLS, tls_error_text(u->link.tls));
@@ -94,7 +95,8 @@ static bool start_tls(struct upstream *u)
 {
 	static const char alpn[] = "\x08http/1.1";
 	struct tls *tls = tls_connect_new(u->proxy->tls_client, destination_host(&u->destination),
-		&u->destination.address, SLICE(alpn), pool_entry_key(u->entry), &u->proxy->links.tx);
+	        &u->destination.address, SLICE(alpn), pool_entry_key(u->entry),
+	        &u->proxy->links.tx);
 
 	return tls && link_start_tls(&u->link, tls, SLICE("")) == 0;
 }
@@ -109,7 +111,8 @@ static void on_dialled(void *context, const struct dial_result *result)
 		return;
 	}
 	u->address = result->address;
-	if (link_open(&u->proxy->links, &u->link, result->fd, on_event, on_drained) < 0 || (u->tls && !start_tls(u))) {
+	if (link_open(&u->proxy->links, &u->link, result->fd, on_event, on_drained) < 0 ||
+	        (u->tls && !start_tls(u))) {
 		failed(u, EVENT_CAUSE_LIMIT, "no memory for a connection");
 		return;
 	}
@@ -160,9 +163,11 @@ static bool take(struct upstream *u, const uint8_t *p, size_t n)
 			bool head = u->exchange->head_request;
 
 			status = http1_response_head(&u->http1, p, n, &used, head, &u->response);
-			if (status == HTTP1_DONE && !exchange_response_head(u->exchange, &u->response))
+			if (status == HTTP1_DONE &&
+			        !exchange_response_head(u->exchange, &u->response))
 				return false;
-			if (status == HTTP1_DONE && u->response.status / 100 == 1 && u->response.status != 101) {
+			if (status == HTTP1_DONE && u->response.status / 100 == 1 &&
+			        u->response.status != 101) {
 				http1_reset(&u->http1);
 				status = HTTP1_MORE;
 			}
@@ -172,7 +177,8 @@ static bool take(struct upstream *u, const uint8_t *p, size_t n)
 		if (u->state != UPSTREAM_BUSY || !u->exchange)
 			return false;
 		if (u->exchange->damaged) {
-			failed(u, EVENT_CAUSE_UNREADABLE, "the upstream's response cannot be searched for the credential");
+			failed(u, EVENT_CAUSE_UNREADABLE,
+			        "the upstream's response cannot be searched for the credential");
 			return false;
 		}
 		if (status == HTTP1_BAD || status == HTTP1_TOO_LARGE) {
@@ -197,14 +203,15 @@ static void ended(struct upstream *u, enum link_status status)
 		exchange_response_end(ex, SLICE(""));
 		return;
 	}
-	if (!u->raw && status == LINK_EOF && u->http1.head_done && !u->link.truncated && http1_end(&u->http1) == HTTP1_DONE) {
+	if (!u->raw && status == LINK_EOF && u->http1.head_done && !u->link.truncated &&
+	        http1_end(&u->http1) == HTTP1_DONE) {
 		u->response.keep_alive = false;
 		exchange_response_end(ex, SLICE(""));
 		return;
 	}
 	failed(u, EVENT_CAUSE_UPSTREAM,
-		u->response_begun ? "the upstream ended the connection inside a response"
-				  : "the upstream closed the connection without a response");
+	        u->response_begun ? "the upstream ended the connection inside a response"
+	                          : "the upstream closed the connection without a response");
 }
 
 static void read_response(struct upstream *u)
@@ -213,7 +220,7 @@ static void read_response(struct upstream *u)
 	size_t moved = 0;
 
 	while (u->state == UPSTREAM_BUSY && u->exchange && !u->exchange->ending &&
-		!u->exchange->ops->congested(u->exchange)) {
+	        !u->exchange->ops->congested(u->exchange)) {
 		size_t n;
 		enum link_status status = link_read(&u->link, proxy->plain, LINK_CHUNK, &n);
 
@@ -226,14 +233,14 @@ static void read_response(struct upstream *u)
 		wait_for(u, u->raw ? WAIT_POOLED : WAIT_RESPONSE);
 		if (!take(u, proxy->plain, n))
 			break;
-		link_expect_more(&u->link);
 		moved += n;
 		if (moved >= LINK_TURN_BYTES) {
 			loop_task_queue(proxy->config.loop, &u->go_on);
 			return;
 		}
 	}
-	/* All of the response is here, or there is no room for more: the client's turn, its deadline counts now. */
+	/* All of the response is here, or there is no room for more: the client's turn, its
+	 * deadline counts now. */
 	if (u->state == UPSTREAM_BUSY && u->exchange)
 		loop_deadline_clear(&u->deadline);
 }
@@ -322,7 +329,8 @@ struct upstream *upstream_get(struct exchange *ex, bool fresh)
 	struct pool_entry *entry;
 	struct upstream *u = NULL;
 
-	upstream_key_make(&key, &ex->destination, ex->client->tls, ex->judgement.decision.credential);
+	upstream_key_make(
+	        &key, &ex->destination, ex->client->tls, ex->judgement.decision.credential);
 	entry = pool_entry_get(proxy, &key);
 	if (!entry)
 		return NULL;
@@ -347,8 +355,8 @@ struct upstream *upstream_get(struct exchange *ex, bool fresh)
 void upstream_put(struct upstream *u, bool reusable)
 {
 	u->exchange = NULL;
-	if (!reusable || u->state != UPSTREAM_BUSY || u->raw || u->link.broken || u->link.hung_up || u->proxy->draining ||
-		u->link.out.len) {
+	if (!reusable || u->state != UPSTREAM_BUSY || u->raw || u->link.broken || u->link.hung_up ||
+	        u->proxy->draining || u->link.out.len) {
 		upstream_close(u);
 		return;
 	}
@@ -370,5 +378,6 @@ void upstream_on_deadline(struct upstream *u, enum proxy_wait wait)
 		return;
 	}
 	failed(u, EVENT_CAUSE_TIMEOUT,
-		wait == WAIT_CONNECT ? "connecting to the upstream took too long" : "the upstream was silent for too long");
+	        wait == WAIT_CONNECT ? "connecting to the upstream took too long"
+	                             : "the upstream was silent for too long");
 }

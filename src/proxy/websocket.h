@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * websocket: where the frames of one direction begin and end (RFC 6455 section 5.2). Nothing is judged and nothing is
- * changed: whoever looks for something in the content has to know where it is.
+ * websocket: where the frames of one direction begin and end (RFC 6455 section 5.2). Nothing is
+ * judged and nothing is changed: whoever looks for something in the content has to know where it
+ * is.
  */
 #ifndef VETHGUARD_SRC_PROXY_WEBSOCKET_H
 #define VETHGUARD_SRC_PROXY_WEBSOCKET_H
@@ -15,10 +16,10 @@
 /* Zeroed: at the beginning of a frame. */
 struct websocket {
 	uint8_t head[WEBSOCKET_HEAD_MAX];
-	size_t head_n;    /* bytes of a head that is not whole yet */
-	uint8_t key[4];   /* of the frame's content; zeros: not masked */
-	uint64_t left;    /* content still to come */
-	uint64_t at;      /* content that has come */
+	size_t head_n;  /* bytes of a head that is not whole yet */
+	uint8_t key[4]; /* of the frame's content; zeros: not masked */
+	uint64_t left;  /* content still to come */
+	uint64_t at;    /* content that has come */
 };
 
 /* The first run of p[n] (n > 0) that is all head or all content; returns its length. */

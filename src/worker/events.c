@@ -50,7 +50,8 @@ static void keep(struct events *ev, size_t n)
 	if (ev->worker->proxy)
 		proxy_hold(ev->worker->proxy, true);
 	if (buf_append(&ev->backlog, length, 2) < 0 || buf_append(&ev->backlog, ev->record, n) < 0)
-		worker_fail(ev->worker, "the recorder has not taken events for too long; nothing passes any more");
+		worker_fail(ev->worker,
+		        "the recorder has not taken events for too long; nothing passes any more");
 }
 
 void events_put(struct events *ev, const struct event *event)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker's side of its pair to the keeper: the sandbox's CA once, credentials when they are needed. */
+/* The worker's side of its pair to the keeper: the sandbox's CA once, credentials when they are
+ * needed. */
 #include <errno.h>
 
 #include "worker/worker.h"
@@ -31,11 +32,13 @@ static int take_credential(struct worker *w, struct ipc_message *m)
 	struct message_credential c;
 	char error[256];
 
-	if (message_credential_decode(&m->body, &c) < 0 || m->head.id != credential_id(c.credential) ||
-		c.credential >= policy_credential_count(&w->policy))
+	if (message_credential_decode(&m->body, &c) < 0 ||
+	        m->head.id != credential_id(c.credential) ||
+	        c.credential >= policy_credential_count(&w->policy))
 		return -EBADMSG;
 	slice_escape(c.error, error, sizeof error);
-	credential_store_answer(w->credentials, c.credential, c.value, c.ttl_s, c.available ? NULL : error);
+	credential_store_answer(
+	        w->credentials, c.credential, c.value, c.ttl_s, c.available ? NULL : error);
 	return 0;
 }
 
@@ -53,7 +56,8 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 	}
 }
 
-/* Without the keeper no credential can be had; the supervisor, which watches it, decides what follows. */
+/* Without the keeper no credential can be had; the supervisor, which watches it, decides what
+ * follows. */
 static void on_end(struct ipc_peer *peer, int error)
 {
 	struct worker *w = container_of(peer, struct worker, keeper);
@@ -72,7 +76,8 @@ int keeper_open(struct worker *w, int fd)
 
 	if (r < 0)
 		return r;
-	return ipc_send(&w->keeper, message, message_empty(message, sizeof message, MESSAGE_CA_GET, QUESTION_CA), NULL, 0);
+	return ipc_send(&w->keeper, message,
+	        message_empty(message, sizeof message, MESSAGE_CA_GET, QUESTION_CA), NULL, 0);
 }
 
 int keeper_ask(void *context, uint32_t credential)
@@ -80,8 +85,8 @@ int keeper_ask(void *context, uint32_t credential)
 	struct worker *w = context;
 	const struct message_credential_get get = {.credential = credential};
 	uint8_t message[64];
-	size_t n = message_credential_get_encode(message, sizeof message, MESSAGE_CREDENTIAL_GET,
-		credential_id(credential), &get);
+	size_t n = message_credential_get_encode(
+	        message, sizeof message, MESSAGE_CREDENTIAL_GET, credential_id(credential), &get);
 
 	return w->keeper.open ? ipc_send(&w->keeper, message, n, NULL, 0) : -EPIPE;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vethguard-worker: the proxy of one sandbox. main() is the order of confinement: first word from the supervisor (with
- * every descriptor it will ever have), empty root, ids, Landlock, seccomp; only then the parts that read what a sandbox
- * sends.
+ * vethguard-worker: the proxy of one sandbox. main() is the order of confinement: first word from
+ * the supervisor (with every descriptor it will ever have), empty root, ids, Landlock, seccomp;
+ * only then the parts that read what a sandbox sends.
  */
 #include <errno.h>
 #include <signal.h>
@@ -38,8 +38,9 @@ void worker_fail(struct worker *w, const char *format, ...)
 	body.text = slice_from_string(text);
 	log_error("%s", text);
 	if (w->supervisor.open)
-		ipc_send(&w->supervisor, message, message_text_encode(message, sizeof message, MESSAGE_FAILED, 0, &body),
-			NULL, 0);
+		ipc_send(&w->supervisor, message,
+		        message_text_encode(message, sizeof message, MESSAGE_FAILED, 0, &body),
+		        NULL, 0);
 	w->status = EXIT_FAILED;
 	loop_stop(w->loop);
 }
@@ -90,11 +91,13 @@ static void receive_start(struct worker *w)
 	if (!w->start_message)
 		die(EXIT_FAILED, "no memory");
 	must("no word from the supervisor",
-		ipc_receive_blocking(IPC_SUPERVISOR_FD, START_TIMEOUT_MS, w->start_message, &m));
-	if (m.head.type != MESSAGE_WORKER_START || message_worker_start_decode(&m.body, &w->start) < 0)
+	        ipc_receive_blocking(IPC_SUPERVISOR_FD, START_TIMEOUT_MS, w->start_message, &m));
+	if (m.head.type != MESSAGE_WORKER_START ||
+	        message_worker_start_decode(&m.body, &w->start) < 0)
 		die(EXIT_FAILED, "the supervisor's first message is not the one expected");
 	if (m.fd_count != MESSAGE_WORKER_FDS_BEFORE_LISTENERS + w->start.listener_count)
-		die(EXIT_FAILED, "the supervisor's first message came with %zu descriptors", m.fd_count);
+		die(EXIT_FAILED, "the supervisor's first message came with %zu descriptors",
+		        m.fd_count);
 	memcpy(w->fds, m.fds, sizeof w->fds);
 	w->start_id = m.head.id;
 }
@@ -133,7 +136,8 @@ int main(int argc, char **argv)
 		die(EXIT_FAILED, "no memory");
 	must("the policy cannot be used", worker_open_policy(&w));
 	enter_jail(&w);
-	must("no supervisor", ipc_peer_open(w.loop, &w.supervisor, IPC_SUPERVISOR_FD, "supervisor", on_message, on_end));
+	must("no supervisor", ipc_peer_open(w.loop, &w.supervisor, IPC_SUPERVISOR_FD, "supervisor",
+	                              on_message, on_end));
 	must("cannot begin", worker_prepare(&w));
 	must("the loop does not run", loop_run(w.loop));
 	return w.status;

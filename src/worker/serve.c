@@ -9,7 +9,8 @@
 
 /* The order of descriptors in WORKER_START (wire/message.h). */
 enum { FD_POLICY, FD_TRUST, FD_RING, FD_RING_DATA, FD_RING_SPACE, FD_KEEPER };
-_Static_assert(FD_KEEPER + 1 == MESSAGE_WORKER_FDS_BEFORE_LISTENERS, "descriptors as wire/message.h counts them");
+_Static_assert(FD_KEEPER + 1 == MESSAGE_WORKER_FDS_BEFORE_LISTENERS,
+        "descriptors as wire/message.h counts them");
 
 /* Maps a whole memfd read-only; the mapping lives as long as the program. */
 static int map(int fd, const void **p, size_t *n)
@@ -49,19 +50,19 @@ static void on_query(void *context, struct event *event)
 	sign = dns_tunnel_observe(w->tunnel_signs, event->host, loop_now_ms(w->loop), &parent);
 	if (sign != DNS_TUNNEL_NONE) {
 		struct event finding = {
-			.id = proxy_event_id(w->proxy),
-			.kind = EVENT_FINDING,
-			.time_ms = clock_real_ms(),
-			.decision = EVENT_DENIED,
-			.finding = EVENT_FINDING_DNS_TUNNEL,
-			.about = event->id,
-			.src = event->src,
-			.src_port = event->src_port,
-			.dst = event->dst,
-			.dst_port = event->dst_port,
-			.protocol = event->protocol,
-			.host = parent,
-			.detail = slice_from_string(dns_tunnel_sign_text(sign)),
+		        .id = proxy_event_id(w->proxy),
+		        .kind = EVENT_FINDING,
+		        .time_ms = clock_real_ms(),
+		        .decision = EVENT_DENIED,
+		        .finding = EVENT_FINDING_DNS_TUNNEL,
+		        .about = event->id,
+		        .src = event->src,
+		        .src_port = event->src_port,
+		        .dst = event->dst,
+		        .dst_port = event->dst_port,
+		        .protocol = event->protocol,
+		        .host = parent,
+		        .detail = slice_from_string(dns_tunnel_sign_text(sign)),
 		};
 
 		events_put(&w->events, &finding);
@@ -99,8 +100,8 @@ static int open_credentials(struct worker *w)
 	if (!w->credentials)
 		return -ENOMEM;
 	for (size_t i = 0; i < w->start.placeholder_count && r == 0; i++)
-		r = credential_store_set_placeholder(w->credentials, w->start.placeholders[i].credential,
-			w->start.placeholders[i].text);
+		r = credential_store_set_placeholder(w->credentials,
+		        w->start.placeholders[i].credential, w->start.placeholders[i].text);
 	return r;
 }
 
@@ -112,11 +113,13 @@ int worker_prepare(struct worker *w)
 	if (r == 0)
 		r = open_credentials(w);
 	if (r == 0)
-		r = events_open(&w->events, w, w->fds[FD_RING], w->fds[FD_RING_DATA], w->fds[FD_RING_SPACE]);
+		r = events_open(&w->events, w, w->fds[FD_RING], w->fds[FD_RING_DATA],
+		        w->fds[FD_RING_SPACE]);
 	if (r < 0)
 		return r;
 	w->names = names_new(&s->pool4, &s->pool6, s->limits.dns_names);
-	w->resolver = resolver_new(w->loop, s->servers, s->server_count, s->hosts, s->host_count, s->timeouts.resolve_ms);
+	w->resolver = resolver_new(w->loop, s->servers, s->server_count, s->hosts, s->host_count,
+	        s->timeouts.resolve_ms);
 	w->tunnel_signs = dns_tunnel_new();
 	if (!w->names || !w->resolver || !w->tunnel_signs)
 		return -ENOMEM;
@@ -126,31 +129,32 @@ int worker_prepare(struct worker *w)
 static int make_proxy(struct worker *w, struct ca *issuer)
 {
 	const struct message_worker_start *s = &w->start;
-	const struct mint_limits mint = {s->limits.leaf_certificates, s->limits.blocked_mints_per_min};
+	const struct mint_limits mint = {
+	        s->limits.leaf_certificates, s->limits.blocked_mints_per_min};
 	const struct responder_config responder = {
-		.loop = w->loop,
-		.policy = &w->policy_in_force,
-		.names = w->names,
-		.on_query = on_query,
-		.context = w,
-		.queries_per_s = s->limits.dns_queries_per_s,
+	        .loop = w->loop,
+	        .policy = &w->policy_in_force,
+	        .names = w->names,
+	        .on_query = on_query,
+	        .context = w,
+	        .queries_per_s = s->limits.dns_queries_per_s,
 	};
 	struct proxy_config proxy = {
-		.loop = w->loop,
-		.policy = &w->policy,
-		.names = w->names,
-		.resolver = w->resolver,
-		.trust = w->trust,
-		.credentials = w->credentials,
-		.gate4 = s->gate4,
-		.gate6 = s->gate6,
-		.proxy_port = s->proxy_port,
-		.permit = s->permit,
-		.permit_count = s->permit_count,
-		.limits = s->limits,
-		.timeouts = s->timeouts,
-		.record = record,
-		.context = w,
+	        .loop = w->loop,
+	        .policy = &w->policy,
+	        .names = w->names,
+	        .resolver = w->resolver,
+	        .trust = w->trust,
+	        .credentials = w->credentials,
+	        .gate4 = s->gate4,
+	        .gate6 = s->gate6,
+	        .proxy_port = s->proxy_port,
+	        .permit = s->permit,
+	        .permit_count = s->permit_count,
+	        .limits = s->limits,
+	        .timeouts = s->timeouts,
+	        .record = record,
+	        .context = w,
 	};
 
 	random_bytes(&proxy.event_nonce, sizeof proxy.event_nonce);
@@ -190,7 +194,8 @@ void worker_serve(struct worker *w, struct ca *issuer)
 		return;
 	}
 	w->serving = true;
-	ipc_send(&w->supervisor, message, message_empty(message, sizeof message, MESSAGE_WORKER_READY, w->start_id), NULL, 0);
+	ipc_send(&w->supervisor, message,
+	        message_empty(message, sizeof message, MESSAGE_WORKER_READY, w->start_id), NULL, 0);
 }
 
 /* --- the end --- */
@@ -206,8 +211,9 @@ static void on_idle(void *context)
 	proxy_free(w->proxy); /* flows are recorded here */
 	w->proxy = NULL;
 	events_close(&w->events);
-	ipc_send(&w->supervisor, message, message_text_encode(message, sizeof message, MESSAGE_STOPPED, w->stop_id, &text),
-		NULL, 0);
+	ipc_send(&w->supervisor, message,
+	        message_text_encode(message, sizeof message, MESSAGE_STOPPED, w->stop_id, &text),
+	        NULL, 0);
 	loop_stop(w->loop);
 }
 

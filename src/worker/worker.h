@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker: reads every hostile byte of one sandbox. main.c is the order of confinement, serve.c puts the parts
- * together, events.c leads to the recorder, keeper.c to the keeper.
+ * The worker: reads every hostile byte of one sandbox. main.c is the order of confinement, serve.c
+ * puts the parts together, events.c leads to the recorder, keeper.c to the keeper.
  */
 #ifndef VETHGUARD_SRC_WORKER_WORKER_H
 #define VETHGUARD_SRC_WORKER_WORKER_H
@@ -11,14 +11,15 @@
 #include "vethguard/ipc/ring.h"
 #include "vethguard/proxy/proxy.h"
 
-#define EVENT_BACKLOG_MAX (8u << 20) /* bytes of events that wait for the recorder; beyond, the worker ends */
+#define EVENT_BACKLOG_MAX \
+	(8u << 20) /* bytes of events that wait for the recorder; beyond, the worker ends */
 
-/* The way of events: encoded into the ring; when that is full, into the backlog, and no new work is begun until both
- * have room. Nothing is dropped. */
+/* The way of events: encoded into the ring; when that is full, into the backlog, and no new work is
+ * begun until both have room. Nothing is dropped. */
 struct events {
 	struct worker *worker;
 	struct ring ring;
-	struct buf backlog;      /* records, each after a 2-byte length */
+	struct buf backlog; /* records, each after a 2-byte length */
 	struct loop_io space;
 	uint8_t record[EVENT_BYTES_MAX];
 };

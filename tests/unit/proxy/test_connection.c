@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections through a real proxy: what they are taken for, CONNECT, tunnels, every deadline, bounds, holding, draining. */
+/* Connections through a real proxy: what they are taken for, CONNECT, tunnels, every deadline,
+ * bounds, holding, draining. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -14,7 +15,8 @@ static struct world w;
 
 static int set_up(void **state)
 {
-	const struct world_options usual = {.timeouts = usual_timeouts, .limits = usual_limits, .send_bytes = 8192};
+	const struct world_options usual = {
+	        .timeouts = usual_timeouts, .limits = usual_limits, .send_bytes = 8192};
 
 	(void)state;
 	world_open(&w, &usual);
@@ -38,7 +40,8 @@ static void ask(struct peer *c, const char *line, const char *host, const char *
 {
 	char text[9000];
 
-	snprintf(text, sizeof text, "%s HTTP/1.1\r\nHost: %s:%u\r\n%s\r\n", line, host, w.port, fields);
+	snprintf(text, sizeof text, "%s HTTP/1.1\r\nHost: %s:%u\r\n%s\r\n", line, host, w.port,
+	        fields);
 	say(c, text);
 }
 
@@ -183,14 +186,16 @@ static void test_connect_to_a_synthetic_address(void **state)
 
 static void test_connect_refused(void **state)
 {
-	static const char *const where[] = {"evil.test:443", "127.0.0.1:1", "169.254.169.254:80", "[::1]:443", "d.test:22"};
+	static const char *const where[] = {
+	        "evil.test:443", "127.0.0.1:1", "169.254.169.254:80", "[::1]:443", "d.test:22"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof where / sizeof *where; i++) {
 		struct peer *c = proxy_client(&w);
 		char text[200];
 
-		snprintf(text, sizeof text, "CONNECT %s HTTP/1.1\r\nHost: a.test\r\n\r\n", where[i]);
+		snprintf(
+		        text, sizeof text, "CONNECT %s HTTP/1.1\r\nHost: a.test\r\n\r\n", where[i]);
 		say(c, text);
 		expect_head(c, "HTTP/1.1 403 ");
 		assert_int_equal(count_events(&w, EVENT_HTTP), i + 1);
@@ -211,15 +216,19 @@ static void test_connect_outside_of_the_proxy_port(void **state)
 
 static void test_absolute_targets(void **state)
 {
-	static const char *const refused[] = {"GET https://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: p.test\r\n\r\n", "GET http://a.test/ HTTP/1.1\r\nHost: p.test\r\n\r\n",
-		"GET http://169.254.169.254/ HTTP/1.1\r\nHost: 169.254.169.254\r\n\r\n"};
+	static const char *const refused[] = {
+	        "GET https://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n",
+	        "GET / HTTP/1.1\r\nHost: p.test\r\n\r\n",
+	        "GET http://a.test/ HTTP/1.1\r\nHost: p.test\r\n\r\n",
+	        "GET http://169.254.169.254/ HTTP/1.1\r\nHost: 169.254.169.254\r\n\r\n"};
 	struct peer *c = proxy_client(&w), *o;
 	char text[200];
 
 	(void)state;
-	snprintf(text, sizeof text, "GET http://p.test:%1$u/x?y HTTP/1.1\r\nHost: p.test:%1$u\r\nProxy-Authorization: x\r\n\r\n",
-		w.port);
+	snprintf(text, sizeof text,
+	        "GET http://p.test:%1$u/x?y HTTP/1.1\r\nHost: p.test:%1$u\r\nProxy-Authorization: "
+	        "x\r\n\r\n",
+	        w.port);
 	say(c, text);
 	o = origin(&w, false);
 	expect_head(o, "GET /x?y HTTP/1.1\r\n");
@@ -243,7 +252,8 @@ static void test_absolute_targets(void **state)
 static void test_a_tunnel_both_ways(void **state)
 {
 	const size_t n = 3u << 20;
-	struct peer *c = client(&w, NAME_T, NULL), *o = origin(&w, false); /* nothing need be said first */
+	struct peer *c = client(&w, NAME_T, NULL),
+	            *o = origin(&w, false); /* nothing need be said first */
 	uint8_t *big = malloc(n);
 
 	(void)state;
@@ -272,7 +282,8 @@ static void test_a_tunnel_both_ways(void **state)
 	hang_up(o, false);
 }
 
-/* Whoever speaks HTTP or TLS to a tcp:// destination is relayed like anybody else, however early the bytes come. */
+/* Whoever speaks HTTP or TLS to a tcp:// destination is relayed like anybody else, however early
+ * the bytes come. */
 static void test_a_tunnel_carries_whatever_it_is(void **state)
 {
 	struct peer *c = proxy_client(&w), *o;
@@ -291,15 +302,19 @@ static void test_a_tunnel_carries_whatever_it_is(void **state)
 
 static void test_passthrough(void **state)
 {
-	struct peer *c = peer_new(&w, connect_to(&(struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(w.port),
-					      .sin_addr = {htonl(0x7f4d0100u + NAME_S)}}));
-	struct tls_client *direct = tls_client_new(w.trust); /* the origin's own certificate comes through */
+	struct peer *c = peer_new(&w, connect_to(&(struct sockaddr_in){.sin_family = AF_INET,
+	                                      .sin_port = htons(w.port),
+	                                      .sin_addr = {htonl(0x7f4d0100u + NAME_S)}}));
+	struct tls_client *direct =
+	        tls_client_new(w.trust); /* the origin's own certificate comes through */
 	const struct ip none = {0};
 	struct peer *o;
 
 	(void)state;
-	link_start_tls(&c->link, tls_connect_new(direct, SLICE("s.test"), &none, SLICE("\x08http/1.1"), SLICE(""), &w.links.tx),
-		SLICE(""));
+	link_start_tls(&c->link,
+	        tls_connect_new(direct, SLICE("s.test"), &none, SLICE("\x08http/1.1"), SLICE(""),
+	                &w.links.tx),
+	        SLICE(""));
 	c->shaking = true;
 	peer_read(c);
 	link_flush(&c->link);
@@ -472,7 +487,8 @@ static void test_a_client_that_does_not_read(void **state)
 	hang_up(o, false);
 }
 
-/* Answers that nobody takes are not piled up: requests wait in the kernel, and every one is answered in the end. */
+/* Answers that nobody takes are not piled up: requests wait in the kernel, and every one is
+ * answered in the end. */
 static void test_many_requests_at_once(void **state)
 {
 	enum { COUNT = 3000 };
@@ -493,7 +509,8 @@ static void test_many_requests_at_once(void **state)
 	assert_true(pc->link.out.len < 3 * LINK_HIGH);
 	assert_true(w.event_total < 2 * COUNT);
 	take_slowly(c);
-	for (const uint8_t *p = buf_bytes(&c->in), *end = p + c->in.len; (p = memmem(p, (size_t)(end - p), "HTTP/1.1 403", 12)); p++)
+	for (const uint8_t *p = buf_bytes(&c->in), *end = p + c->in.len;
+	        (p = memmem(p, (size_t)(end - p), "HTTP/1.1 403", 12)); p++)
 		answers++;
 	assert_int_equal(answers, COUNT);
 	hang_up(c, false);
@@ -546,8 +563,9 @@ static void test_connections_beyond_the_bound_wait(void **state)
 	o.timeouts.idle_ms = 60000;
 	again(o);
 	first = client(&w, NAME_D, "d.test");
-	second = peer_new(&w, connect_to(&(struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(w.port),
-		.sin_addr = {htonl(0x7f4d0100u + NAME_D)}}));
+	second = peer_new(&w, connect_to(&(struct sockaddr_in){.sin_family = AF_INET,
+	                              .sin_port = htons(w.port),
+	                              .sin_addr = {htonl(0x7f4d0100u + NAME_D)}}));
 	say(second, "GET /x HTTP/1.1\r\nHost: d.test\r\n\r\n");
 	pump(&w, 50);
 	assert_int_equal(second->in.len, 0);
@@ -627,7 +645,8 @@ static void on_idle(void *context)
 
 static void test_draining(void **state)
 {
-	struct peer *busy = client(&w, NAME_A, "a.test"), *rest = client(&w, NAME_A, "a.test"), *t = client(&w, NAME_T, NULL);
+	struct peer *busy = client(&w, NAME_A, "a.test"), *rest = client(&w, NAME_A, "a.test"),
+	            *t = client(&w, NAME_T, NULL);
 	struct peer *far = origin(&w, false), *o;
 
 	(void)state;
@@ -679,7 +698,8 @@ static void test_draining_lets_a_response_leave(void **state)
 static void test_freed_in_the_middle(void **state)
 {
 	struct world_options o = {.timeouts = usual_timeouts, .limits = usual_limits};
-	struct peer *peers[5] = {client(&w, NAME_A, "a.test"), client(&w, NAME_C, "c.test"), client(&w, NAME_T, NULL)};
+	struct peer *peers[5] = {client(&w, NAME_A, "a.test"), client(&w, NAME_C, "c.test"),
+	        client(&w, NAME_T, NULL)};
 	size_t n;
 
 	(void)state;
@@ -687,8 +707,9 @@ static void test_freed_in_the_middle(void **state)
 	ask(peers[0], "POST /x", "a.test", "Content-Length: 10\r\n");
 	ask(peers[1], "GET /x", "c.test", "");
 	peers[3] = origin(&w, false);
-	peers[4] = peer_new(&w, connect_to(&(struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(w.port),
-		.sin_addr = {htonl(0x7f4d0100u + NAME_A)}}));
+	peers[4] = peer_new(&w, connect_to(&(struct sockaddr_in){.sin_family = AF_INET,
+	                                .sin_port = htons(w.port),
+	                                .sin_addr = {htonl(0x7f4d0100u + NAME_A)}}));
 	pump(&w, 5);
 	proxy_free(w.proxy);
 	w.proxy = NULL;
@@ -720,13 +741,15 @@ static void test_names_are_let_go(void **state)
 		char name[20];
 
 		snprintf(name, sizeof name, "n%u.test", i);
-		assert_int_equal(names_assign(w.names, slice_from_string(name), later, &v4, &v6), 0);
+		assert_int_equal(
+		        names_assign(w.names, slice_from_string(name), later, &v4, &v6), 0);
 	}
 }
 
 static void test_observing(void **state)
 {
-	struct world_options o = {.timeouts = usual_timeouts, .limits = usual_limits, .observe = true};
+	struct world_options o = {
+	        .timeouts = usual_timeouts, .limits = usual_limits, .observe = true};
 	struct peer *c, *far;
 
 	(void)state;
@@ -739,7 +762,8 @@ static void test_observing(void **state)
 	expect_head(c, "HTTP/1.1 200 ");
 	assert_int_equal(only(EVENT_HTTP)->decision, EVENT_OBSERVED);
 	hang_up(far, false);
-	ask(c, "GET /x", "a.test", ""); /* what does not agree with itself is refused all the same */
+	ask(c, "GET /x", "a.test",
+	        ""); /* what does not agree with itself is refused all the same */
 	expect_head(c, "HTTP/1.1 403 ");
 	hang_up(c, false);
 	c = client(&w, NAME_A, "a.test");
@@ -754,41 +778,41 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(test_a_denied_name_is_explained_inside_tls),
-		TEST(test_opaque_bytes_without_a_rule),
-		TEST(test_a_broken_hello),
-		TEST(test_a_connection_that_says_nothing),
-		TEST(test_a_connection_that_ends_at_once),
-		TEST(test_tls_without_a_request),
-		TEST(test_connect_and_tls),
-		TEST(test_connect_to_one_name_and_sni_of_another),
-		TEST(test_connect_to_a_synthetic_address),
-		TEST(test_connect_refused),
-		TEST(test_connect_outside_of_the_proxy_port),
-		TEST(test_absolute_targets),
-		TEST(test_a_tunnel_both_ways),
-		TEST(test_a_tunnel_carries_whatever_it_is),
-		TEST(test_passthrough),
-		TEST(test_a_tunnel_whose_end_breaks),
-		TEST(test_an_idle_tunnel_ends),
-		TEST(test_a_dial_that_takes_too_long),
-		TEST(test_a_slow_head),
-		TEST(test_an_upload_that_stalls),
-		TEST(test_a_long_answer_to_an_upload),
-		TEST(test_an_upstream_that_is_silent),
-		TEST(test_a_client_that_does_not_read),
-		TEST(test_many_requests_at_once),
-		TEST(test_an_exchange_as_a_whole),
-		TEST(test_an_idle_connection_ends_quietly),
-		TEST(test_connections_beyond_the_bound_wait),
-		TEST(test_upstream_connections_beyond_the_bound),
-		TEST(test_held_requests_wait),
-		TEST(test_paused),
-		TEST(test_draining),
-		TEST(test_draining_lets_a_response_leave),
-		TEST(test_freed_in_the_middle),
-		TEST(test_names_are_let_go),
-		TEST(test_observing),
+	        TEST(test_a_denied_name_is_explained_inside_tls),
+	        TEST(test_opaque_bytes_without_a_rule),
+	        TEST(test_a_broken_hello),
+	        TEST(test_a_connection_that_says_nothing),
+	        TEST(test_a_connection_that_ends_at_once),
+	        TEST(test_tls_without_a_request),
+	        TEST(test_connect_and_tls),
+	        TEST(test_connect_to_one_name_and_sni_of_another),
+	        TEST(test_connect_to_a_synthetic_address),
+	        TEST(test_connect_refused),
+	        TEST(test_connect_outside_of_the_proxy_port),
+	        TEST(test_absolute_targets),
+	        TEST(test_a_tunnel_both_ways),
+	        TEST(test_a_tunnel_carries_whatever_it_is),
+	        TEST(test_passthrough),
+	        TEST(test_a_tunnel_whose_end_breaks),
+	        TEST(test_an_idle_tunnel_ends),
+	        TEST(test_a_dial_that_takes_too_long),
+	        TEST(test_a_slow_head),
+	        TEST(test_an_upload_that_stalls),
+	        TEST(test_a_long_answer_to_an_upload),
+	        TEST(test_an_upstream_that_is_silent),
+	        TEST(test_a_client_that_does_not_read),
+	        TEST(test_many_requests_at_once),
+	        TEST(test_an_exchange_as_a_whole),
+	        TEST(test_an_idle_connection_ends_quietly),
+	        TEST(test_connections_beyond_the_bound_wait),
+	        TEST(test_upstream_connections_beyond_the_bound),
+	        TEST(test_held_requests_wait),
+	        TEST(test_paused),
+	        TEST(test_draining),
+	        TEST(test_draining_lets_a_response_leave),
+	        TEST(test_freed_in_the_middle),
+	        TEST(test_names_are_let_go),
+	        TEST(test_observing),
 	};
 
 	signal(SIGPIPE, SIG_IGN); /* as the worker does */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests and responses through a real proxy: framing both ways, origins that lie, retries, what is recorded. */
+/* Requests and responses through a real proxy: framing both ways, origins that lie, retries, what
+ * is recorded. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -12,7 +13,8 @@ static struct world w;
 
 static int set_up(void **state)
 {
-	const struct world_options usual = {.timeouts = usual_timeouts, .limits = usual_limits, .send_bytes = 8192};
+	const struct world_options usual = {
+	        .timeouts = usual_timeouts, .limits = usual_limits, .send_bytes = 8192};
 
 	(void)state;
 	world_open(&w, &usual);
@@ -31,7 +33,8 @@ static void ask(struct peer *c, const char *line, const char *host, const char *
 {
 	char text[9000];
 
-	snprintf(text, sizeof text, "%s HTTP/1.1\r\nHost: %s:%u\r\n%s\r\n", line, host, w.port, fields);
+	snprintf(text, sizeof text, "%s HTTP/1.1\r\nHost: %s:%u\r\n%s\r\n", line, host, w.port,
+	        fields);
 	say(c, text);
 }
 
@@ -49,7 +52,8 @@ static void test_keep_alive_and_the_pool(void **state)
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
-		ask(c, "GET /x?q=1", "a.test", "X-One: 1\r\nConnection: x-gone\r\nX-Gone: 1\r\nUpgrade: h2c\r\n");
+		ask(c, "GET /x?q=1", "a.test",
+		        "X-One: 1\r\nConnection: x-gone\r\nX-Gone: 1\r\nUpgrade: h2c\r\n");
 		if (!o)
 			o = origin(&w, true);
 		expect_head(o, "GET /x?q=1 HTTP/1.1\r\n");
@@ -57,7 +61,8 @@ static void test_keep_alive_and_the_pool(void **state)
 		assert_false(head_has(o, "x-gone"));
 		assert_false(head_has(o, "upgrade"));
 		assert_false(head_has(o, "via") || head_has(o, "forwarded"));
-		say(o, "HTTP/1.1 200 Fine\r\nContent-Length: 2\r\nKeep-Alive: timeout=5\r\nX-Two: 2\r\n\r\nok");
+		say(o, "HTTP/1.1 200 Fine\r\nContent-Length: 2\r\nKeep-Alive: timeout=5\r\nX-Two: "
+		       "2\r\n\r\nok");
 		expect_head(c, "HTTP/1.1 200 Fine\r\n");
 		assert_true(head_has(c, "\r\nX-Two: 2\r\n"));
 		assert_false(head_has(c, "keep-alive"));
@@ -78,9 +83,11 @@ static void test_pipelining_is_judged_one_by_one(void **state)
 
 	(void)state;
 	snprintf(text, sizeof text,
-		"GET /1 HTTP/1.1\r\nHost: a.test:%1$u\r\n\r\nDELETE /2 HTTP/1.1\r\nHost: a.test:%1$u\r\n\r\n"
-		"POST /3 HTTP/1.1\r\nHost: a.test:%1$u\r\nContent-Length: 3\r\n\r\nabc"
-		"GET /4 HTTP/1.1\r\nHost: other.test\r\n\r\n", w.port);
+	        "GET /1 HTTP/1.1\r\nHost: a.test:%1$u\r\n\r\nDELETE /2 HTTP/1.1\r\nHost: "
+	        "a.test:%1$u\r\n\r\n"
+	        "POST /3 HTTP/1.1\r\nHost: a.test:%1$u\r\nContent-Length: 3\r\n\r\nabc"
+	        "GET /4 HTTP/1.1\r\nHost: other.test\r\n\r\n",
+	        w.port);
 	say(c, text);
 	o = origin(&w, true);
 	expect_head(o, "GET /1 ");
@@ -124,9 +131,10 @@ static void test_an_empty_body_keeps_the_connection(void **state)
 
 static void test_chunked_both_ways_byte_by_byte(void **state)
 {
-	static const char body[] = "3;x=y\r\nabc\r\n5\r\ndefgh\r\n0\r\nX-Sum: 1\r\nContent-Length: 3\r\n\r\n";
+	static const char body[] =
+	        "3;x=y\r\nabc\r\n5\r\ndefgh\r\n0\r\nX-Sum: 1\r\nContent-Length: 3\r\n\r\n";
 	static const char answer[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-				     "4\r\nWiki\r\n0\r\nX-End: 1\r\nSet-Cookie: a\r\n\r\n";
+	                             "4\r\nWiki\r\n0\r\nX-End: 1\r\nSet-Cookie: a\r\n\r\n";
 	struct peer *c = client(&w, NAME_A, "a.test"), *o;
 
 	(void)state;
@@ -166,7 +174,8 @@ static void test_interim_responses_and_expect(void **state)
 	assert_false(head_has(c, "connection"));
 	say(c, "hi");
 	expect(o, "hi");
-	say(o, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	say(o, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: "
+	       "0\r\n\r\n");
 	expect_head(c, "HTTP/1.1 103 ");
 	assert_true(head_has(c, "link: </a>"));
 	expect_head(c, "HTTP/1.1 200 ");
@@ -230,7 +239,8 @@ static void test_an_old_client(void **state)
 	say(c, text);
 	o = origin(&w, true);
 	expect_head(o, "GET /x HTTP/1.1");
-	say(o, "HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n");
+	say(o, "HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: "
+	       "chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n");
 	expect_head(c, "HTTP/1.1 200 ");
 	assert_false(head_has(c, "transfer-encoding"));
 	expect(c, "hi");
@@ -263,17 +273,18 @@ static void test_an_early_answer_ends_the_connection(void **state)
 static void test_origins_that_lie(void **state)
 {
 	static const char *const lies[] = {
-		"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
-		"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\r\n",
-		"HTTP/1.1 200 OK\nX: a\n\n",
-		"HTTP/1.1 200 O\x01K\r\n\r\n",
-		"HTTP/1.1 99 Low\r\n\r\n",
-		"HTTP/1.1 600 High\r\n\r\n",
-		"HTTP/2 200 OK\r\n\r\n",
-		"HTTP/1.1 101 Switch\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
-		"SSH-2.0-x\r\n",
+	        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
+	        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: "
+	        "chunked\r\n\r\n0\r\n\r\n",
+	        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+	        "HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\r\n",
+	        "HTTP/1.1 200 OK\nX: a\n\n",
+	        "HTTP/1.1 200 O\x01K\r\n\r\n",
+	        "HTTP/1.1 99 Low\r\n\r\n",
+	        "HTTP/1.1 600 High\r\n\r\n",
+	        "HTTP/2 200 OK\r\n\r\n",
+	        "HTTP/1.1 101 Switch\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
+	        "SSH-2.0-x\r\n",
 	};
 
 	(void)state;
@@ -298,8 +309,8 @@ static void test_origins_that_lie(void **state)
 static void test_a_cut_response_is_cut_visibly(void **state)
 {
 	static const char *const parts[] = {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"};
+	        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+	        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -388,7 +399,8 @@ static void test_unasked_bytes_end_a_pooled_connection(void **state)
 	ask(c, "GET /x", "a.test", "");
 	o2 = origin(&w, true);
 	expect_head(o2, "GET /x ");
-	say(o2, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngoodHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
+	say(o2, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngoodHTTP/1.1 200 "
+	        "OK\r\nContent-Length: 4\r\n\r\nevil");
 	expect_head(c, "HTTP/1.1 200 ");
 	expect(c, "good");
 	UNTIL(&w, o2->eof || o2->failed);
@@ -509,17 +521,21 @@ static void test_websocket(void **state)
 	struct peer *c = client(&w, NAME_A, "a.test"), *o;
 
 	(void)state;
-	ask(c, "GET /ws", "a.test", "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\n");
+	ask(c, "GET /ws", "a.test",
+	        "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: "
+	        "x\r\n");
 	o = origin(&w, true);
 	expect_head(o, "GET /ws ");
 	assert_true(head_has(o, "connection: upgrade\r\nupgrade: websocket\r\n"));
-	say(o, "HTTP/1.1 101 Go\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: y\r\n\r\n\x81\x02hi");
+	say(o, "HTTP/1.1 101 Go\r\nConnection: upgrade\r\nUpgrade: "
+	       "websocket\r\nSec-WebSocket-Accept: y\r\n\r\n\x81\x02hi");
 	expect_head(c, "HTTP/1.1 101 ");
 	assert_true(head_has(c, "upgrade: websocket") && head_has(c, "sec-websocket-accept: y"));
 	expect(c, "\x81\x02hi");
 	say(c, "up");
 	expect(o, "up");
-	for (int i = 0; i < 4; i++) { /* only one side talks, for longer than a silent client is given */
+	for (int i = 0; i < 4;
+	        i++) { /* only one side talks, for longer than a silent client is given */
 		pump(&w, 200);
 		say(o, "\x81\x01z");
 		expect(c, "\x81\x01z");
@@ -538,7 +554,8 @@ static void test_other_upgrades_are_taken_out(void **state)
 	struct peer *c = client(&w, NAME_A, "a.test"), *o;
 
 	(void)state;
-	ask(c, "GET /x", "a.test", "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n");
+	ask(c, "GET /x", "a.test",
+	        "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n");
 	o = origin(&w, true);
 	expect_head(o, "GET /x ");
 	assert_false(head_has(o, "upgrade") || head_has(o, "http2"));
@@ -585,31 +602,31 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(test_keep_alive_and_the_pool),
-		TEST(test_pipelining_is_judged_one_by_one),
-		TEST(test_an_empty_body_keeps_the_connection),
-		TEST(test_chunked_both_ways_byte_by_byte),
-		TEST(test_interim_responses_and_expect),
-		TEST(test_no_continue_for_a_denied_request),
-		TEST(test_bodyless_responses),
-		TEST(test_an_old_client),
-		TEST(test_an_early_answer_ends_the_connection),
-		TEST(test_origins_that_lie),
-		TEST(test_a_cut_response_is_cut_visibly),
-		TEST(test_truncation_is_no_end),
-		TEST(test_a_dead_pooled_connection_is_tried_again_once),
-		TEST(test_what_is_not_idempotent_is_not_tried_again),
-		TEST(test_unasked_bytes_end_a_pooled_connection),
-		TEST(test_the_upstreams_wish_to_close),
-		TEST(test_trace_is_refused),
-		TEST(test_a_bad_head_shows_nothing_of_an_earlier_request),
-		TEST(test_body_of_a_request_that_breaks_the_protocol),
-		TEST(test_a_client_that_half_closes_gets_all),
-		TEST(test_a_slow_client_gets_all),
-		TEST(test_websocket),
-		TEST(test_other_upgrades_are_taken_out),
-		TEST(test_a_gone_client_leaves_one_record),
-		TEST(test_a_half_closed_client_that_goes),
+	        TEST(test_keep_alive_and_the_pool),
+	        TEST(test_pipelining_is_judged_one_by_one),
+	        TEST(test_an_empty_body_keeps_the_connection),
+	        TEST(test_chunked_both_ways_byte_by_byte),
+	        TEST(test_interim_responses_and_expect),
+	        TEST(test_no_continue_for_a_denied_request),
+	        TEST(test_bodyless_responses),
+	        TEST(test_an_old_client),
+	        TEST(test_an_early_answer_ends_the_connection),
+	        TEST(test_origins_that_lie),
+	        TEST(test_a_cut_response_is_cut_visibly),
+	        TEST(test_truncation_is_no_end),
+	        TEST(test_a_dead_pooled_connection_is_tried_again_once),
+	        TEST(test_what_is_not_idempotent_is_not_tried_again),
+	        TEST(test_unasked_bytes_end_a_pooled_connection),
+	        TEST(test_the_upstreams_wish_to_close),
+	        TEST(test_trace_is_refused),
+	        TEST(test_a_bad_head_shows_nothing_of_an_earlier_request),
+	        TEST(test_body_of_a_request_that_breaks_the_protocol),
+	        TEST(test_a_client_that_half_closes_gets_all),
+	        TEST(test_a_slow_client_gets_all),
+	        TEST(test_websocket),
+	        TEST(test_other_upgrades_are_taken_out),
+	        TEST(test_a_gone_client_leaves_one_record),
+	        TEST(test_a_half_closed_client_that_goes),
 	};
 
 	world_network();

@@ -32,7 +32,8 @@ static void on_body(void *context, const uint8_t *p, size_t n)
 }
 
 /* Runs text through the parser in steps of at most step bytes, head first, then body. */
-static void run(struct http1 *h, const char *text, size_t n, size_t step, bool response, bool head, struct outcome *o)
+static void run(struct http1 *h, const char *text, size_t n, size_t step, bool response, bool head,
+        struct outcome *o)
 {
 	size_t at = 0;
 	bool in_body = false;
@@ -45,8 +46,9 @@ static void run(struct http1 *h, const char *text, size_t n, size_t step, bool r
 		const uint8_t *p = (const uint8_t *)text + at;
 
 		if (!in_body) {
-			o->status = response ? http1_response_head(h, p, k, &used, head, &o->response)
-					     : http1_request_head(h, p, k, &used, &o->request);
+			o->status =
+			        response ? http1_response_head(h, p, k, &used, head, &o->response)
+			                 : http1_request_head(h, p, k, &used, &o->request);
 			if (o->status == HTTP1_BAD || o->status == HTTP1_TOO_LARGE)
 				break;
 			at += used;
@@ -75,8 +77,8 @@ static const size_t steps[] = {1, 2, 3, 7, 64, 100000};
 static void test_request_in_every_segmentation(void **state)
 {
 	static const char text[] =
-		"POST /a%41/../b?x=1&y HTTP/1.1\r\nHost: Example.COM:8443\r\nContent-Length: 5\r\n"
-		"X-Empty:\r\nX-Spaces:  a b \t\r\n\r\nhelloGET";
+	        "POST /a%41/../b?x=1&y HTTP/1.1\r\nHost: Example.COM:8443\r\nContent-Length: 5\r\n"
+	        "X-Empty:\r\nX-Spaces:  a b \t\r\n\r\nhelloGET";
 
 	(void)state;
 	for (size_t i = 0; i < STEPS; i++) {
@@ -102,8 +104,9 @@ static void test_request_in_every_segmentation(void **state)
 
 static void test_chunked_with_trailers(void **state)
 {
-	static const char text[] = "PUT /u HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n"
-				   "4\r\nWiki\r\n6;ext=1\r\npedia \r\n0\r\nX-Sum: 1\r\nX-Two: b c\r\n\r\nNEXT";
+	static const char text[] =
+	        "PUT /u HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n"
+	        "4\r\nWiki\r\n6;ext=1\r\npedia \r\n0\r\nX-Sum: 1\r\nX-Two: b c\r\n\r\nNEXT";
 
 	(void)state;
 	for (size_t i = 0; i < STEPS; i++) {
@@ -123,45 +126,42 @@ static void test_chunked_with_trailers(void **state)
 static void test_refused_requests(void **state)
 {
 	static const char *const bad[] = {
-		"GET / HTTP/1.1\r\n\r\n",                                   /* no Host */
-		"GET / HTTP/1.1\nHost: a\n\n",                              /* bare LF */
-		"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",             /* two Hosts */
-		"GET / HTTP/1.1\r\nHost: a b\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: a@b\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost:\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n",             /* obs-fold */
-		"GET / HTTP/1.1\r\nHost : a\r\n\r\n",                       /* space before colon */
-		"GET / HTTP/1.1\r\nHost: a\r\nX\r\n\r\n",                   /* no colon */
-		"GET / HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n",             /* bare CR */
-		"GET / HTTP/1.1\r\nHost: a\r\n: v\r\n\r\n",                 /* no name */
-		"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx",
-		"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\nx",
-		"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 1\r\n\r\nx",
-		"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\nx",
-		"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
-		"GET / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-		"GET / HTTP/1.2\r\nHost: a\r\n\r\n",
-		"GET / HTTP/2.0\r\nHost: a\r\n\r\n",
-		"GET / HTTP/0.9\r\nHost: a\r\n\r\n",
-		"GET /\r\n\r\n",
-		"GET  / HTTP/1.1\r\nHost: a\r\n\r\n",
-		"get / HTTP/1.1\r\nHost: a\r\n\r\n",
-		"GET /a%2 HTTP/1.1\r\nHost: a\r\n\r\n",
-		"GET /a%00 HTTP/1.1\r\nHost: a\r\n\r\n",
-		"GET /../.. HTTP/1.1\r\nHost: a\r\n\r\n",
-		"GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n",
-		"GET a HTTP/1.1\r\nHost: a\r\n\r\n",
-		"GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n",                /* target against Host */
-		"GET http://a:81/ HTTP/1.1\r\nHost: a\r\n\r\n",
-		"GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n",
-		"CONNECT a HTTP/1.1\r\nHost: a\r\n\r\n",                    /* no port */
-		"GET / HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\n\r\n",
-		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-		"\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",                /* more than one empty line */
+	        "GET / HTTP/1.1\r\n\r\n",                       /* no Host */
+	        "GET / HTTP/1.1\nHost: a\n\n",                  /* bare LF */
+	        "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", /* two Hosts */
+	        "GET / HTTP/1.1\r\nHost: a b\r\n\r\n", "GET / HTTP/1.1\r\nHost: a@b\r\n\r\n",
+	        "GET / HTTP/1.1\r\nHost:\r\n\r\n",
+	        "GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n", /* obs-fold */
+	        "GET / HTTP/1.1\r\nHost : a\r\n\r\n",           /* space before colon */
+	        "GET / HTTP/1.1\r\nHost: a\r\nX\r\n\r\n",       /* no colon */
+	        "GET / HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n", /* bare CR */
+	        "GET / HTTP/1.1\r\nHost: a\r\n: v\r\n\r\n",     /* no name */
+	        "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx",
+	        "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\nx",
+	        "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 1\r\n\r\nx",
+	        "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\nx",
+	        "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: "
+	        "chunked\r\n\r\n0\r\n\r\n",
+	        "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: "
+	        "chunked\r\n\r\n0\r\n\r\n",
+	        "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+	        "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+	        "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, "
+	        "identity\r\n\r\n0\r\n\r\n",
+	        "GET / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+	        "GET / HTTP/1.2\r\nHost: a\r\n\r\n", "GET / HTTP/2.0\r\nHost: a\r\n\r\n",
+	        "GET / HTTP/0.9\r\nHost: a\r\n\r\n", "GET /\r\n\r\n",
+	        "GET  / HTTP/1.1\r\nHost: a\r\n\r\n", "get / HTTP/1.1\r\nHost: a\r\n\r\n",
+	        "GET /a%2 HTTP/1.1\r\nHost: a\r\n\r\n", "GET /a%00 HTTP/1.1\r\nHost: a\r\n\r\n",
+	        "GET /../.. HTTP/1.1\r\nHost: a\r\n\r\n", "GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n",
+	        "GET a HTTP/1.1\r\nHost: a\r\n\r\n",
+	        "GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n", /* target against Host */
+	        "GET http://a:81/ HTTP/1.1\r\nHost: a\r\n\r\n",
+	        "GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n",
+	        "CONNECT a HTTP/1.1\r\nHost: a\r\n\r\n", /* no port */
+	        "GET / HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\n\r\n",
+	        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+	        "\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", /* more than one empty line */
 	};
 
 	(void)state;
@@ -182,9 +182,10 @@ static void test_refused_requests(void **state)
 static void test_one_empty_line_before_a_request(void **state)
 {
 	static const char text[] = "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n";
-	static const char *const bad[] = {"\rGET / HTTP/1.1\r\nHost: a\r\n\r\n", "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
-		"GET / HTTP/1.1 \r\nHost: a\r\n\r\n", "GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n", " GET / HTTP/1.1\r\nHost: a\r\n\r\n",
-		"GET /\x01 HTTP/1.1\r\nHost: a\r\n\r\n"};
+	static const char *const bad[] = {"\rGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+	        "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1 \r\nHost: a\r\n\r\n",
+	        "GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n", " GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+	        "GET /\x01 HTTP/1.1\r\nHost: a\r\n\r\n"};
 
 	(void)state;
 	for (size_t k = 0; k < STEPS; k++) {
@@ -232,10 +233,11 @@ static void test_nul_in_a_head_is_refused(void **state)
 
 static void test_bad_chunks(void **state)
 {
-	static const char *const bodies[] = {"g\r\n", "-1\r\n", "5 \r\nhello\r\n", "0x5\r\nhello\r\n", "5\nhello\r\n",
-		"5\r\nhelloX", "ffffffffffffffffff\r\n", "\r\n", " 5\r\nhello\r\n", "5\r\nhello\n0\r\n\r\n",
-		"0\r\nX : y\r\n\r\n"};
-	static const char head[] = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+	static const char *const bodies[] = {"g\r\n", "-1\r\n", "5 \r\nhello\r\n",
+	        "0x5\r\nhello\r\n", "5\nhello\r\n", "5\r\nhelloX", "ffffffffffffffffff\r\n", "\r\n",
+	        " 5\r\nhello\r\n", "5\r\nhello\n0\r\n\r\n", "0\r\nX : y\r\n\r\n"};
+	static const char head[] =
+	        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
@@ -300,15 +302,21 @@ struct response_case {
 static void test_responses(void **state)
 {
 	static const struct response_case cases[] = {
-		{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", false, HTTP_BODY_LENGTH, HTTP1_DONE, "hi"},
-		{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", true, HTTP_BODY_LENGTH, HTTP1_DONE, ""},
-		{"HTTP/1.1 304 Not Modified\r\nContent-Length: 2\r\n\r\n", false, HTTP_BODY_LENGTH, HTTP1_DONE, ""},
-		{"HTTP/1.1 204 No Content\r\n\r\n", false, HTTP_BODY_NONE, HTTP1_DONE, ""},
-		{"HTTP/1.1 100 Continue\r\n\r\n", false, HTTP_BODY_NONE, HTTP1_DONE, ""},
-		{"HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n", false, HTTP_BODY_CHUNKED, HTTP1_DONE, "x"},
-		{"HTTP/1.0 200 OK\r\n\r\nuntil the end", false, HTTP_BODY_UNTIL_CLOSE, HTTP1_MORE, "until the end"},
-		{"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", false,
-			HTTP_BODY_NONE, HTTP1_DONE, ""},
+	        {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", false, HTTP_BODY_LENGTH,
+	                HTTP1_DONE, "hi"},
+	        {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", true, HTTP_BODY_LENGTH, HTTP1_DONE,
+	                ""},
+	        {"HTTP/1.1 304 Not Modified\r\nContent-Length: 2\r\n\r\n", false, HTTP_BODY_LENGTH,
+	                HTTP1_DONE, ""},
+	        {"HTTP/1.1 204 No Content\r\n\r\n", false, HTTP_BODY_NONE, HTTP1_DONE, ""},
+	        {"HTTP/1.1 100 Continue\r\n\r\n", false, HTTP_BODY_NONE, HTTP1_DONE, ""},
+	        {"HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n", false,
+	                HTTP_BODY_CHUNKED, HTTP1_DONE, "x"},
+	        {"HTTP/1.0 200 OK\r\n\r\nuntil the end", false, HTTP_BODY_UNTIL_CLOSE, HTTP1_MORE,
+	                "until the end"},
+	        {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: "
+	         "Upgrade\r\n\r\n",
+	                false, HTTP_BODY_NONE, HTTP1_DONE, ""},
 	};
 
 	(void)state;
@@ -317,10 +325,13 @@ static void test_responses(void **state)
 			struct http1 h;
 			struct outcome o;
 
-			run(&h, cases[i].text, strlen(cases[i].text), steps[k], true, cases[i].head, &o);
-			if (o.status != HTTP1_DONE || o.body_status != cases[i].end || o.response.body != cases[i].body)
-				fail_msg("case %zu step %zu: head %d body %d framing %d: %s", i, steps[k], o.status,
-					o.body_status, o.response.body, o.error);
+			run(&h, cases[i].text, strlen(cases[i].text), steps[k], true, cases[i].head,
+			        &o);
+			if (o.status != HTTP1_DONE || o.body_status != cases[i].end ||
+			        o.response.body != cases[i].body)
+				fail_msg("case %zu step %zu: head %d body %d framing %d: %s", i,
+				        steps[k], o.status, o.body_status, o.response.body,
+				        o.error);
 			assert_int_equal(o.body_n, strlen(cases[i].content));
 			assert_memory_equal(o.body, cases[i].content, o.body_n);
 			if (cases[i].end == HTTP1_MORE)
@@ -332,7 +343,8 @@ static void test_responses(void **state)
 static void test_an_ended_connection_cuts_a_body_short(void **state)
 {
 	static const char *const texts[] = {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel", "HTTP/1.1 200 OK\r\nX"};
+	        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel",
+	        "HTTP/1.1 200 OK\r\nX"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -347,9 +359,11 @@ static void test_an_ended_connection_cuts_a_body_short(void **state)
 
 static void test_what_is_written_was_judged(void **state)
 {
-	static const char text[] = "GET http://Example.com/%7euser/./x?q=a%20b HTTP/1.1\r\nHost: example.COM\r\n"
-				   "Connection: close, X-Hop\r\nX-Hop: 1\r\nX-Kept: yes\r\nProxy-Authorization: Basic x\r\n"
-				   "TE: trailers\r\nContent-Length: 0\r\n\r\n";
+	static const char text[] =
+	        "GET http://Example.com/%7euser/./x?q=a%20b HTTP/1.1\r\nHost: example.COM\r\n"
+	        "Connection: close, X-Hop\r\nX-Hop: 1\r\nX-Kept: yes\r\nProxy-Authorization: Basic "
+	        "x\r\n"
+	        "TE: trailers\r\nContent-Length: 0\r\n\r\n";
 	struct http1 h;
 	struct outcome o;
 	struct buf out;
@@ -359,10 +373,13 @@ static void test_what_is_written_was_judged(void **state)
 	assert_int_equal(o.status, HTTP1_DONE);
 	http_drop_hop_by_hop(&o.request.fields);
 	buf_init(&out, 4096);
-	assert_int_equal(http1_write_request(&out, &o.request, o.request.has_query, o.request.query, SLICE("A: b\r\n")), 0);
-	assert_true(slice_equals(buf_slice(&out),
-		SLICE("GET /~user/x?q=a%20b HTTP/1.1\r\nHost: example.com\r\nX-Kept: yes\r\ncontent-length: 0\r\n"
-		      "A: b\r\n\r\n")));
+	assert_int_equal(http1_write_request(&out, &o.request, o.request.has_query, o.request.query,
+	                         SLICE("A: b\r\n")),
+	        0);
+	assert_true(slice_equals(
+	        buf_slice(&out), SLICE("GET /~user/x?q=a%20b HTTP/1.1\r\nHost: "
+	                               "example.com\r\nX-Kept: yes\r\ncontent-length: 0\r\n"
+	                               "A: b\r\n\r\n")));
 	buf_fini(&out);
 	http1_fini(&h);
 }
@@ -381,19 +398,19 @@ static void test_writing_needs_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_request_in_every_segmentation),
-		cmocka_unit_test(test_chunked_with_trailers),
-		cmocka_unit_test(test_refused_requests),
-		cmocka_unit_test(test_one_empty_line_before_a_request),
-		cmocka_unit_test(test_many_empty_lines),
-		cmocka_unit_test(test_nul_in_a_head_is_refused),
-		cmocka_unit_test(test_bad_chunks),
-		cmocka_unit_test(test_head_limit),
-		cmocka_unit_test(test_field_limit),
-		cmocka_unit_test(test_responses),
-		cmocka_unit_test(test_an_ended_connection_cuts_a_body_short),
-		cmocka_unit_test(test_what_is_written_was_judged),
-		cmocka_unit_test(test_writing_needs_room),
+	        cmocka_unit_test(test_request_in_every_segmentation),
+	        cmocka_unit_test(test_chunked_with_trailers),
+	        cmocka_unit_test(test_refused_requests),
+	        cmocka_unit_test(test_one_empty_line_before_a_request),
+	        cmocka_unit_test(test_many_empty_lines),
+	        cmocka_unit_test(test_nul_in_a_head_is_refused),
+	        cmocka_unit_test(test_bad_chunks),
+	        cmocka_unit_test(test_head_limit),
+	        cmocka_unit_test(test_field_limit),
+	        cmocka_unit_test(test_responses),
+	        cmocka_unit_test(test_an_ended_connection_cuts_a_body_short),
+	        cmocka_unit_test(test_what_is_written_was_judged),
+	        cmocka_unit_test(test_writing_needs_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

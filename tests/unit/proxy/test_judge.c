@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Judging: every way in which a request can disagree with its connection, and the few in which it agrees. */
+/* Judging: every way in which a request can disagree with its connection, and the few in which it
+ * agrees. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -10,20 +11,20 @@
 #include "proxy/private.h"
 
 static const char policy[] =
-	"vethguard: 1\n"
-	"name: test\n"
-	"credentials:\n"
-	"  key: {source: \"env:KEY\", inject: bearer}\n"
-	"allow:\n"
-	"  - {name: api, to: \"https://api.test\", paths: [/v1/**], credential: key}\n"
-	"  - {name: alt, to: \"https://api.test:8443\"}\n"
-	"  - {name: web, to: \"http://web.test\"}\n"
-	"  - {name: web8080, to: \"http://web.test:8080\"}\n"
-	"  - {name: wild, to: \"https://*.wild.test\"}\n"
-	"  - {name: pass, to: \"https://pass.test\", tls: passthrough}\n"
-	"  - {name: literal, to: \"https://192.0.2.7\"}\n"
-	"  - {name: literal6, to: \"http://[2001:db8::7]\"}\n"
-	"  - {name: ssh, to: \"tcp://git.test:22\"}\n";
+        "vethguard: 1\n"
+        "name: test\n"
+        "credentials:\n"
+        "  key: {source: \"env:KEY\", inject: bearer}\n"
+        "allow:\n"
+        "  - {name: api, to: \"https://api.test\", paths: [/v1/**], credential: key}\n"
+        "  - {name: alt, to: \"https://api.test:8443\"}\n"
+        "  - {name: web, to: \"http://web.test\"}\n"
+        "  - {name: web8080, to: \"http://web.test:8080\"}\n"
+        "  - {name: wild, to: \"https://*.wild.test\"}\n"
+        "  - {name: pass, to: \"https://pass.test\", tls: passthrough}\n"
+        "  - {name: literal, to: \"https://192.0.2.7\"}\n"
+        "  - {name: literal6, to: \"http://[2001:db8::7]\"}\n"
+        "  - {name: ssh, to: \"tcp://git.test:22\"}\n";
 
 #define TLS 1u
 #define PROXY 2u     /* on the proxy port */
@@ -36,7 +37,7 @@ static const char policy[] =
 
 static const struct {
 	unsigned how;
-	const char *to;   /* name or address that the connection is for; "" on the proxy port */
+	const char *to; /* name or address that the connection is for; "" on the proxy port */
 	uint16_t port;
 	const char *sni;
 	const char *head; /* request line and Host */
@@ -44,65 +45,99 @@ static const struct {
 	bool credential;
 	const char *host; /* judged, where allowed */
 } cases[] = {
-	/* What agrees. */
-	{TLS, "api.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test", ALLOW, true, "api.test"},
-	{TLS, "api.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: API.test.:443", ALLOW, true, "api.test"},
-	{TLS, "api.test", 443, "", "GET /v1/x HTTP/1.1\r\nHost: api.test", ALLOW, true, "api.test"},
-	{TLS, "api.test", 443, "api.test", "GET /v1/x HTTP/1.0", ALLOW, true, "api.test"},
-	{TLS, "198.51.100.1", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test", ALLOW, true, "api.test"},
-	{TLS, "api.test", 443, "api.test", "GET https://api.test/v1/x HTTP/1.1\r\nHost: api.test", ALLOW, true, "api.test"},
-	{TLS, "api.test", 8443, "api.test", "GET /x HTTP/1.1\r\nHost: api.test:8443", ALLOW, false, "api.test"},
-	{TLS, "api.test", 8443, "api.test", "GET /x HTTP/1.1\r\nHost: api.test", ALLOW, false, "api.test"},
-	{TLS | PROXY | CONNECTED, "api.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test", ALLOW, true, "api.test"},
-	{0, "web.test", 80, "", "GET / HTTP/1.1\r\nHost: web.test", ALLOW, false, "web.test"},
-	{0, "web.test", 8080, "", "GET / HTTP/1.1\r\nHost: web.test:8080", ALLOW, false, "web.test"},
-	{0, "198.51.100.1", 80, "", "GET / HTTP/1.1\r\nHost: web.test", ALLOW, false, "web.test"},
-	{PROXY, "", 0, "", "GET http://web.test/ HTTP/1.1\r\nHost: web.test", ALLOW, false, "web.test"},
-	{PROXY, "", 0, "", "GET http://[2001:db8::7]/ HTTP/1.1\r\nHost: [2001:db8::7]", ALLOW, false, ""},
-	{TLS, "192.0.2.7", 443, "", "GET / HTTP/1.1\r\nHost: 192.0.2.7", ALLOW, false, ""},
-	{TLS, "a.b.wild.test", 443, "a.b.wild.test", "GET / HTTP/1.1\r\nHost: a.b.wild.test", ALLOW, false, "a.b.wild.test"},
+        /* What agrees. */
+        {TLS, "api.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test", ALLOW, true,
+                "api.test"},
+        {TLS, "api.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: API.test.:443", ALLOW, true,
+                "api.test"},
+        {TLS, "api.test", 443, "", "GET /v1/x HTTP/1.1\r\nHost: api.test", ALLOW, true, "api.test"},
+        {TLS, "api.test", 443, "api.test", "GET /v1/x HTTP/1.0", ALLOW, true, "api.test"},
+        {TLS, "198.51.100.1", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test", ALLOW, true,
+                "api.test"},
+        {TLS, "api.test", 443, "api.test", "GET https://api.test/v1/x HTTP/1.1\r\nHost: api.test",
+                ALLOW, true, "api.test"},
+        {TLS, "api.test", 8443, "api.test", "GET /x HTTP/1.1\r\nHost: api.test:8443", ALLOW, false,
+                "api.test"},
+        {TLS, "api.test", 8443, "api.test", "GET /x HTTP/1.1\r\nHost: api.test", ALLOW, false,
+                "api.test"},
+        {TLS | PROXY | CONNECTED, "api.test", 443, "api.test",
+                "GET /v1/x HTTP/1.1\r\nHost: api.test", ALLOW, true, "api.test"},
+        {0, "web.test", 80, "", "GET / HTTP/1.1\r\nHost: web.test", ALLOW, false, "web.test"},
+        {0, "web.test", 8080, "", "GET / HTTP/1.1\r\nHost: web.test:8080", ALLOW, false,
+                "web.test"},
+        {0, "198.51.100.1", 80, "", "GET / HTTP/1.1\r\nHost: web.test", ALLOW, false, "web.test"},
+        {PROXY, "", 0, "", "GET http://web.test/ HTTP/1.1\r\nHost: web.test", ALLOW, false,
+                "web.test"},
+        {PROXY, "", 0, "", "GET http://[2001:db8::7]/ HTTP/1.1\r\nHost: [2001:db8::7]", ALLOW,
+                false, ""},
+        {TLS, "192.0.2.7", 443, "", "GET / HTTP/1.1\r\nHost: 192.0.2.7", ALLOW, false, ""},
+        {TLS, "a.b.wild.test", 443, "a.b.wild.test", "GET / HTTP/1.1\r\nHost: a.b.wild.test", ALLOW,
+                false, "a.b.wild.test"},
 
-	/* Host against SNI. */
-	{TLS, "api.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: a.wild.test", BIND, false, NULL},
-	{TLS, "a.wild.test", 443, "a.wild.test", "GET /v1/x HTTP/1.1\r\nHost: api.test", BIND, false, NULL},
-	{TLS, "198.51.100.1", 443, "a.wild.test", "GET /v1/x HTTP/1.1\r\nHost: api.test", BIND, false, NULL},
-	{TLS, "198.51.100.1", 443, "", "GET /v1/x HTTP/1.1\r\nHost: api.test", BIND, false, NULL},
-	{TLS, "api.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: 198.51.100.1", BIND, false, NULL},
-	{TLS, "192.0.2.7", 443, "", "GET / HTTP/1.1\r\nHost: 192.0.2.8", BIND, false, NULL},
-	{TLS, "a.wild.test", 443, "a.wild.test", "GET / HTTP/1.1\r\nHost: b.wild.test", BIND, false, NULL},
-	/* SNI against the name that was dialled or CONNECTed to. */
-	{TLS, "a.wild.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test", BIND, false, NULL},
-	{TLS, "api.test", 443, "a.wild.test", "GET / HTTP/1.1\r\nHost: a.wild.test", BIND, false, NULL},
-	{TLS | PROXY | CONNECTED, "a.wild.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test", BIND, false, NULL},
-	{TLS | PROXY | CONNECTED, "a.wild.test", 443, "", "GET /v1/x HTTP/1.1\r\nHost: api.test", BIND, false, NULL},
-	/* Ports. */
-	{TLS, "api.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test:8443", BIND, false, NULL},
-	{TLS, "api.test", 8443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test:443", BIND, false, NULL},
-	{TLS, "api.test", 8443, "api.test", "GET https://api.test/x HTTP/1.1\r\nHost: api.test", BIND, false, NULL},
-	{TLS, "api.test", 444, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test", DENY, false, NULL},
-	{0, "web.test", 80, "", "GET / HTTP/1.1\r\nHost: web.test:8080", BIND, false, NULL},
-	/* Schemes: a credential never without TLS. */
-	{0, "api.test", 80, "", "GET /v1/x HTTP/1.1\r\nHost: api.test", DENY, false, NULL},
-	{0, "api.test", 443, "", "GET /v1/x HTTP/1.1\r\nHost: api.test", DENY, false, NULL},
-	{0, "api.test", 443, "", "GET https://api.test/v1/x HTTP/1.1\r\nHost: api.test", BIND, false, NULL},
-	{TLS, "api.test", 80, "api.test", "GET http://api.test/v1/x HTTP/1.1\r\nHost: api.test", BIND, false, NULL},
-	{PROXY, "", 0, "", "GET https://api.test/v1/x HTTP/1.1\r\nHost: api.test", BAD, false, NULL},
-	{PROXY, "", 0, "", "GET http://api.test:443/v1/x HTTP/1.1\r\nHost: api.test:443", DENY, false, NULL},
-	{PROXY, "", 0, "", "GET /v1/x HTTP/1.1\r\nHost: api.test", BAD, false, NULL},
-	/* Plain connections for a name. */
-	{0, "web.test", 80, "", "GET / HTTP/1.1\r\nHost: other.test", BIND, false, NULL},
-	{0, "other.test", 80, "", "GET / HTTP/1.1\r\nHost: web.test", BIND, false, NULL},
-	{0, "web.test", 80, "", "GET / HTTP/1.1\r\nHost: 198.51.100.1", BIND, false, NULL},
-	{0, "198.51.100.1", 80, "", "GET / HTTP/1.1\r\nHost: 198.51.100.2", BIND, false, NULL},
-	{0, "198.51.100.1", 80, "", "GET / HTTP/1.1\r\nHost: 198.51.100.1", DENY, false, NULL},
-	/* What the policy does not say. */
-	{TLS, "api.test", 443, "api.test", "GET /v2/x HTTP/1.1\r\nHost: api.test", DENY, false, NULL},
-	{TLS, "api.test", 443, "api.test", "GET /v1/../v2/x HTTP/1.1\r\nHost: api.test", DENY, false, NULL},
-	{TLS, "api.test", 443, "api.test", "GET /v1%2Fx HTTP/1.1\r\nHost: api.test", DENY, false, NULL},
-	{TLS, "api.test", 443, "api.test", "OPTIONS * HTTP/1.1\r\nHost: api.test", DENY, false, NULL},
-	{TLS, "wild.test", 443, "wild.test", "GET / HTTP/1.1\r\nHost: wild.test", DENY, false, NULL},
-	{TLS, "git.test", 22, "git.test", "GET / HTTP/1.1\r\nHost: git.test:22", DENY, false, NULL},
-	{TLS, "pass.test", 443, "pass.test", "GET / HTTP/1.1\r\nHost: pass.test", BIND, false, NULL},
+        /* Host against SNI. */
+        {TLS, "api.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: a.wild.test", BIND, false,
+                NULL},
+        {TLS, "a.wild.test", 443, "a.wild.test", "GET /v1/x HTTP/1.1\r\nHost: api.test", BIND,
+                false, NULL},
+        {TLS, "198.51.100.1", 443, "a.wild.test", "GET /v1/x HTTP/1.1\r\nHost: api.test", BIND,
+                false, NULL},
+        {TLS, "198.51.100.1", 443, "", "GET /v1/x HTTP/1.1\r\nHost: api.test", BIND, false, NULL},
+        {TLS, "api.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: 198.51.100.1", BIND, false,
+                NULL},
+        {TLS, "192.0.2.7", 443, "", "GET / HTTP/1.1\r\nHost: 192.0.2.8", BIND, false, NULL},
+        {TLS, "a.wild.test", 443, "a.wild.test", "GET / HTTP/1.1\r\nHost: b.wild.test", BIND, false,
+                NULL},
+        /* SNI against the name that was dialled or CONNECTed to. */
+        {TLS, "a.wild.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test", BIND, false,
+                NULL},
+        {TLS, "api.test", 443, "a.wild.test", "GET / HTTP/1.1\r\nHost: a.wild.test", BIND, false,
+                NULL},
+        {TLS | PROXY | CONNECTED, "a.wild.test", 443, "api.test",
+                "GET /v1/x HTTP/1.1\r\nHost: api.test", BIND, false, NULL},
+        {TLS | PROXY | CONNECTED, "a.wild.test", 443, "", "GET /v1/x HTTP/1.1\r\nHost: api.test",
+                BIND, false, NULL},
+        /* Ports. */
+        {TLS, "api.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test:8443", BIND, false,
+                NULL},
+        {TLS, "api.test", 8443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test:443", BIND, false,
+                NULL},
+        {TLS, "api.test", 8443, "api.test", "GET https://api.test/x HTTP/1.1\r\nHost: api.test",
+                BIND, false, NULL},
+        {TLS, "api.test", 444, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test", DENY, false,
+                NULL},
+        {0, "web.test", 80, "", "GET / HTTP/1.1\r\nHost: web.test:8080", BIND, false, NULL},
+        /* Schemes: a credential never without TLS. */
+        {0, "api.test", 80, "", "GET /v1/x HTTP/1.1\r\nHost: api.test", DENY, false, NULL},
+        {0, "api.test", 443, "", "GET /v1/x HTTP/1.1\r\nHost: api.test", DENY, false, NULL},
+        {0, "api.test", 443, "", "GET https://api.test/v1/x HTTP/1.1\r\nHost: api.test", BIND,
+                false, NULL},
+        {TLS, "api.test", 80, "api.test", "GET http://api.test/v1/x HTTP/1.1\r\nHost: api.test",
+                BIND, false, NULL},
+        {PROXY, "", 0, "", "GET https://api.test/v1/x HTTP/1.1\r\nHost: api.test", BAD, false,
+                NULL},
+        {PROXY, "", 0, "", "GET http://api.test:443/v1/x HTTP/1.1\r\nHost: api.test:443", DENY,
+                false, NULL},
+        {PROXY, "", 0, "", "GET /v1/x HTTP/1.1\r\nHost: api.test", BAD, false, NULL},
+        /* Plain connections for a name. */
+        {0, "web.test", 80, "", "GET / HTTP/1.1\r\nHost: other.test", BIND, false, NULL},
+        {0, "other.test", 80, "", "GET / HTTP/1.1\r\nHost: web.test", BIND, false, NULL},
+        {0, "web.test", 80, "", "GET / HTTP/1.1\r\nHost: 198.51.100.1", BIND, false, NULL},
+        {0, "198.51.100.1", 80, "", "GET / HTTP/1.1\r\nHost: 198.51.100.2", BIND, false, NULL},
+        {0, "198.51.100.1", 80, "", "GET / HTTP/1.1\r\nHost: 198.51.100.1", DENY, false, NULL},
+        /* What the policy does not say. */
+        {TLS, "api.test", 443, "api.test", "GET /v2/x HTTP/1.1\r\nHost: api.test", DENY, false,
+                NULL},
+        {TLS, "api.test", 443, "api.test", "GET /v1/../v2/x HTTP/1.1\r\nHost: api.test", DENY,
+                false, NULL},
+        {TLS, "api.test", 443, "api.test", "GET /v1%2Fx HTTP/1.1\r\nHost: api.test", DENY, false,
+                NULL},
+        {TLS, "api.test", 443, "api.test", "OPTIONS * HTTP/1.1\r\nHost: api.test", DENY, false,
+                NULL},
+        {TLS, "wild.test", 443, "wild.test", "GET / HTTP/1.1\r\nHost: wild.test", DENY, false,
+                NULL},
+        {TLS, "git.test", 22, "git.test", "GET / HTTP/1.1\r\nHost: git.test:22", DENY, false, NULL},
+        {TLS, "pass.test", 443, "pass.test", "GET / HTTP/1.1\r\nHost: pass.test", BIND, false,
+                NULL},
 };
 
 static void set_up_client(struct client *c, size_t i)
@@ -140,15 +175,22 @@ static void test_every_disagreement(void **state)
 		set_up_client(&c, i);
 		snprintf(text, sizeof text, "%s\r\n\r\n", cases[i].head);
 		http1_init(&h, false, 0);
-		assert_int_equal(http1_request_head(&h, (uint8_t *)text, strlen(text), &used, &request), HTTP1_DONE);
+		assert_int_equal(
+		        http1_request_head(&h, (uint8_t *)text, strlen(text), &used, &request),
+		        HTTP1_DONE);
 		judge_request(&proxy, &c, &request, &d, &j);
-		good = cases[i].outcome == ALLOW ? j.allowed : !j.allowed && (int)j.cause == cases[i].outcome;
+		good = cases[i].outcome == ALLOW ? j.allowed
+		                                 : !j.allowed && (int)j.cause == cases[i].outcome;
 		good &= (j.allowed && j.decision.credential != POLICY_NONE) == cases[i].credential;
-		good &= !j.allowed || slice_equals(destination_host(&d), slice_from_string(cases[i].host));
-		good &= (j.finding == EVENT_FINDING_BINDING_MISMATCH) == (cases[i].outcome == (int)BIND);
+		good &= !j.allowed ||
+		        slice_equals(destination_host(&d), slice_from_string(cases[i].host));
+		good &= (j.finding == EVENT_FINDING_BINDING_MISMATCH) ==
+		        (cases[i].outcome == (int)BIND);
 		if (!good)
-			fail_msg("case %zu, %s sni %s: %s: allowed %d cause %d credential %u host %s", i, cases[i].to,
-				cases[i].sni, text, j.allowed, j.cause, j.decision.credential, d.host);
+			fail_msg("case %zu, %s sni %s: %s: allowed %d cause %d credential %u host "
+			         "%s",
+			        i, cases[i].to, cases[i].sni, text, j.allowed, j.cause,
+			        j.decision.credential, d.host);
 		http1_fini(&h);
 	}
 	test_unload(&t);
@@ -177,8 +219,10 @@ static void test_observing_gives_no_credential(void **state)
 		http1_init(&h, false, 0);
 		http1_request_head(&h, (uint8_t *)text, strlen(text), &used, &request);
 		judge_request(&proxy, &c, &request, &d, &j);
-		assert_int_equal(j.allowed && j.decision.credential != POLICY_NONE, cases[i].credential);
-		if (cases[i].outcome == (int)BIND && !slice_equals(slice_from_string(cases[i].to), SLICE("pass.test")))
+		assert_int_equal(
+		        j.allowed && j.decision.credential != POLICY_NONE, cases[i].credential);
+		if (cases[i].outcome == (int)BIND &&
+		        !slice_equals(slice_from_string(cases[i].to), SLICE("pass.test")))
 			assert_false(j.allowed);
 		http1_fini(&h);
 	}
@@ -195,9 +239,10 @@ static struct ip address(const char *text)
 
 static void test_addresses(void **state)
 {
-	static const char *const special[] = {"127.0.0.1", "10.0.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0",
-		"224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fc00::1", "::ffff:8.8.8.8", "64:ff9b::808:808",
-		"2002:808:808::1", "2001::1", "ff02::1"};
+	static const char *const special[] = {"127.0.0.1", "10.0.0.1", "169.254.169.254",
+	        "100.64.0.1", "0.0.0.0", "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1",
+	        "fc00::1", "::ffff:8.8.8.8", "64:ff9b::808:808", "2002:808:808::1", "2001::1",
+	        "ff02::1"};
 	const struct ip_prefix permit = {{4, {10, 1}}, 16};
 	static struct proxy proxy;
 	const struct policy_decision plain = {0}, named = {.names_address = true};
@@ -240,10 +285,10 @@ static void test_texts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_disagreement),
-		cmocka_unit_test(test_observing_gives_no_credential),
-		cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_texts),
+	        cmocka_unit_test(test_every_disagreement),
+	        cmocka_unit_test(test_observing_gives_no_credential),
+	        cmocka_unit_test(test_addresses),
+	        cmocka_unit_test(test_texts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

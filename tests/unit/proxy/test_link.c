@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links, plain and with TLS at both ends: every segmentation, back-pressure, both kinds of end, resets. */
+/* Links, plain and with TLS at both ends: every segmentation, back-pressure, both kinds of end,
+ * resets. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -43,14 +44,14 @@ static void pump(int ms)
 	loop_run(w.loop);
 }
 
-#define UNTIL(condition)                                                                                          \
-	do {                                                                                                      \
-		int64_t until_end = clock_monotonic_ms() + 3000;                                                  \
-		while (!(condition)) {                                                                            \
-			if (clock_monotonic_ms() > until_end)                                                     \
-				fail_msg("in vain: %s", #condition);                                              \
-			pump(1);                                                                                  \
-		}                                                                                                 \
+#define UNTIL(condition)                                             \
+	do {                                                         \
+		int64_t until_end = clock_monotonic_ms() + 3000;     \
+		while (!(condition)) {                               \
+			if (clock_monotonic_ms() > until_end)        \
+				fail_msg("in vain: %s", #condition); \
+			pump(1);                                     \
+		}                                                    \
 	} while (0)
 
 static void take(struct end *e)
@@ -125,8 +126,10 @@ static void start_tls(void)
 	const struct ip none = {0};
 	bool done_a = false, done_b = false;
 
-	link_start_tls(&w.a.link, tls_connect_new(w.tls.client, SLICE("a.test"), &none, PAIR_ALPN, SLICE("k"), &w.shared.tx),
-		SLICE(""));
+	link_start_tls(&w.a.link,
+	        tls_connect_new(
+	                w.tls.client, SLICE("a.test"), &none, PAIR_ALPN, SLICE("k"), &w.shared.tx),
+	        SLICE(""));
 	link_start_tls(&w.b.link, tls_accept_new(w.tls.server, PAIR_ALPN, &w.shared.tx), SLICE(""));
 	w.a.deaf = w.b.deaf = true;
 	for (int i = 0; i < 200 && !(done_a && done_b); i++) {
@@ -249,7 +252,8 @@ static void test_back_pressure(void **state)
 	UNTIL(link_unsent(&w.a.link) == 0);
 }
 
-/* Who goes on although nothing is taken is broken, and hears of it when reading: no byte is lost silently. */
+/* Who goes on although nothing is taken is broken, and hears of it when reading: no byte is lost
+ * silently. */
 static void test_what_cannot_be_queued_breaks_the_link(void **state)
 {
 	static uint8_t bytes[65536];
@@ -275,7 +279,8 @@ static void test_ends(void **state)
 	arrives(&w.b, &w.a, 1000, 100); /* the other direction goes on */
 }
 
-/* The end comes in the same run of bytes as the last of the content, which fills it to the last record. */
+/* The end comes in the same run of bytes as the last of the content, which fills it to the last
+ * record. */
 static void test_a_clean_tls_end_is_no_truncation(void **state)
 {
 	(void)state;
@@ -313,7 +318,8 @@ static void test_garbage_instead_of_tls(void **state)
 	UNTIL(w.b.last == LINK_ERROR);
 }
 
-/* A writable event between the asking for the end and its sending: nothing that still waits may be lost. */
+/* A writable event between the asking for the end and its sending: nothing that still waits may be
+ * lost. */
 static void test_an_end_waits_for_what_was_written(void **state)
 {
 	(void)state;
@@ -345,7 +351,8 @@ static void test_the_end_of_a_full_link_is_told(void **state)
 	assert_int_equal(w.b.in.len, n * sizeof bytes);
 }
 
-/* A run of bytes ends with a record of which the reader's room took only a part: the rest needs no further byte. */
+/* A run of bytes ends with a record of which the reader's room took only a part: the rest needs no
+ * further byte. */
 static void test_the_rest_of_a_record_is_read(void **state)
 {
 	const size_t record = 15000, count = 5;
@@ -356,7 +363,8 @@ static void test_the_rest_of_a_record_is_read(void **state)
 	(void)state;
 	start_tls();
 	w.b.deaf = true;
-	/* The first record in two parts, so that its beginning waits inside OpenSSL when the others come in one run. */
+	/* The first record in two parts, so that its beginning waits inside OpenSSL when the others
+	 * come in one run. */
 	for (size_t i = 0; i < count; i++)
 		link_write(&w.a.link, bytes, record);
 	w.a.link.writable = false;
@@ -366,7 +374,8 @@ static void test_the_rest_of_a_record_is_read(void **state)
 	assert_int_equal(link_read(&w.b.link, out, sizeof out, &n), LINK_AGAIN);
 	w.b.link.readable = true;
 	for (size_t at = 12000; at < w.a.link.out.len;) {
-		ssize_t r = send(w.a.link.fd, buf_bytes(&w.a.link.out) + at, w.a.link.out.len - at, 0);
+		ssize_t r =
+		        send(w.a.link.fd, buf_bytes(&w.a.link.out) + at, w.a.link.out.len - at, 0);
 
 		assert_true(r > 0);
 		at += (size_t)r;
@@ -426,20 +435,20 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(test_bytes_arrive),
-		TEST(test_small_writes_are_joined),
-		TEST(test_links_do_not_mix),
-		TEST(test_back_pressure),
-		TEST(test_what_cannot_be_queued_breaks_the_link),
-		TEST(test_ends),
-		TEST(test_a_clean_tls_end_is_no_truncation),
-		TEST(test_a_tls_end_without_close_notify),
-		TEST(test_garbage_instead_of_tls),
-		TEST(test_an_end_waits_for_what_was_written),
-		TEST(test_the_end_of_a_full_link_is_told),
-		TEST(test_the_rest_of_a_record_is_read),
-		TEST(test_reset),
-		TEST(test_a_closed_link_is_harmless),
+	        TEST(test_bytes_arrive),
+	        TEST(test_small_writes_are_joined),
+	        TEST(test_links_do_not_mix),
+	        TEST(test_back_pressure),
+	        TEST(test_what_cannot_be_queued_breaks_the_link),
+	        TEST(test_ends),
+	        TEST(test_a_clean_tls_end_is_no_truncation),
+	        TEST(test_a_tls_end_without_close_notify),
+	        TEST(test_garbage_instead_of_tls),
+	        TEST(test_an_end_waits_for_what_was_written),
+	        TEST(test_the_end_of_a_full_link_is_told),
+	        TEST(test_the_rest_of_a_record_is_read),
+	        TEST(test_reset),
+	        TEST(test_a_closed_link_is_harmless),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

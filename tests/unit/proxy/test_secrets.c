@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Credentials through a real proxy: where they go, where they never go, what comes back, placeholders. */
+/* Credentials through a real proxy: where they go, where they never go, what comes back,
+ * placeholders. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -14,7 +15,8 @@ static struct world w;
 
 static int set_up(void **state)
 {
-	const struct world_options usual = {.timeouts = usual_timeouts, .limits = usual_limits, .send_bytes = 8192};
+	const struct world_options usual = {
+	        .timeouts = usual_timeouts, .limits = usual_limits, .send_bytes = 8192};
 
 	(void)state;
 	world_open(&w, &usual);
@@ -35,7 +37,8 @@ static void ask(struct peer *c, const char *line, const char *host, const char *
 {
 	char text[9000];
 
-	snprintf(text, sizeof text, "%s HTTP/1.1\r\nHost: %s:%u\r\n%s\r\n", line, host, w.port, fields);
+	snprintf(text, sizeof text, "%s HTTP/1.1\r\nHost: %s:%u\r\n%s\r\n", line, host, w.port,
+	        fields);
 	say(c, text);
 }
 
@@ -62,8 +65,9 @@ static void test_injected_once_whatever_the_sandbox_sends(void **state)
 {
 	struct peer *c = client(&w, NAME_C, "c.test");
 	struct peer *o = bound(c, "GET /x",
-		"Authorization: Bearer " PLACEHOLDER "\r\nauthorization: other\r\nAccept-Encoding: br, gzip\r\n"
-		"Accept-Encoding: zstd\r\nCookie: a=b\r\n");
+	        "Authorization: Bearer " PLACEHOLDER
+	        "\r\nauthorization: other\r\nAccept-Encoding: br, gzip\r\n"
+	        "Accept-Encoding: zstd\r\nCookie: a=b\r\n");
 
 	(void)state;
 	assert_null(strcasestr(strcasestr(o->head, "authorization:") + 1, "authorization:"));
@@ -85,10 +89,12 @@ static void test_in_the_query(void **state)
 	ask(c, "GET /x?a=1&api_key=mine&b=2", "q.test", "");
 	o = origin(&w, true);
 	expect_head(o, "GET /x?a=1&b=2&api_key=s3cr3t-TOKEN-value%2F0123456789 HTTP/1.1\r\n");
-	say(o, "HTTP/1.1 302 Go\r\nLocation: https://evil.test/?k=s3cr3t-TOKEN-value%2F0123456789\r\nContent-Length: 0\r\n\r\n");
+	say(o, "HTTP/1.1 302 Go\r\nLocation: "
+	       "https://evil.test/?k=s3cr3t-TOKEN-value%2F0123456789\r\nContent-Length: 0\r\n\r\n");
 	expect_head(c, "HTTP/1.1 302 ");
 	assert_null(strstr(c->head, "TOKEN"));
-	assert_true(slice_equals(find_event(&w, EVENT_HTTP)->target, SLICE("/x?a=1&api_key=mine&b=2")));
+	assert_true(
+	        slice_equals(find_event(&w, EVENT_HTTP)->target, SLICE("/x?a=1&api_key=mine&b=2")));
 	leave(c, o);
 }
 
@@ -100,8 +106,10 @@ static void test_covered_everywhere_in_a_response(void **state)
 	say(o, "HTTP/1.1 103 " SECRET_VALUE "\r\nX-A: " SECRET_VALUE "\r\n\r\n");
 	expect_head(c, "HTTP/1.1 103 Early Hints\r\n");
 	assert_null(strstr(c->head, "TOKEN"));
-	say(o, "HTTP/1.1 200 " SECRET_VALUE "\r\nX-A: b " SECRET_VALUE " c\r\nTransfer-Encoding: chunked\r\n\r\n"
-	       "a\r\nxs3cr3t-TO\r\n5\r\nKEN-v\r\n10\r\nalue/0123456789y\r\n0\r\nX-T: " SECRET_VALUE "\r\n\r\n");
+	say(o, "HTTP/1.1 200 " SECRET_VALUE "\r\nX-A: b " SECRET_VALUE
+	       " c\r\nTransfer-Encoding: chunked\r\n\r\n"
+	       "a\r\nxs3cr3t-TO\r\n5\r\nKEN-v\r\n10\r\nalue/0123456789y\r\n0\r\nX-T: " SECRET_VALUE
+	       "\r\n\r\n");
 	expect_head(c, "HTTP/1.1 200 " COVERED "\r\n");
 	assert_true(head_has(c, "x-a: b " COVERED " c\r\n"));
 	UNTIL(&w, has(c, "X-T: " COVERED "\r\n\r\n", sizeof "X-T: " COVERED "\r\n\r\n" - 1));
@@ -113,7 +121,10 @@ static void test_covered_everywhere_in_a_response(void **state)
 
 static size_t gzip(const void *p, size_t n, uint8_t *out, size_t cap)
 {
-	z_stream z = {.next_in = (Bytef *)(uintptr_t)p, .avail_in = (uInt)n, .next_out = out, .avail_out = (uInt)cap};
+	z_stream z = {.next_in = (Bytef *)(uintptr_t)p,
+	        .avail_in = (uInt)n,
+	        .next_out = out,
+	        .avail_out = (uInt)cap};
 
 	assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 31, 9, Z_DEFAULT_STRATEGY), Z_OK);
 	assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
@@ -124,13 +135,15 @@ static size_t gzip(const void *p, size_t n, uint8_t *out, size_t cap)
 static void test_gzip_is_read(void **state)
 {
 	static const char body[] = "before " SECRET_VALUE " after";
-	struct peer *c = client(&w, NAME_C, "c.test"), *o = bound(c, "GET /x", "Accept-Encoding: gzip\r\n");
+	struct peer *c = client(&w, NAME_C, "c.test"),
+	            *o = bound(c, "GET /x", "Accept-Encoding: gzip\r\n");
 	uint8_t packed[500];
 	size_t n = gzip(body, sizeof body - 1, packed, sizeof packed);
 	char head[100];
 
 	(void)state;
-	snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %zu\r\n\r\n", n);
+	snprintf(head, sizeof head,
+	        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %zu\r\n\r\n", n);
 	say(o, head);
 	for (size_t i = 0; i < n; i++) {
 		say_n(o, packed + i, 1);
@@ -147,7 +160,8 @@ static void test_gzip_is_read(void **state)
 static void test_a_gzip_bomb_costs_no_memory(void **state)
 {
 	const size_t n = 40u << 20;
-	struct peer *c = client(&w, NAME_C, "c.test"), *o = bound(c, "GET /x", "Accept-Encoding: gzip\r\n");
+	struct peer *c = client(&w, NAME_C, "c.test"),
+	            *o = bound(c, "GET /x", "Accept-Encoding: gzip\r\n");
 	uint8_t *zeros = calloc(1, n), *packed = malloc(100000);
 	size_t packed_n = gzip(zeros, n, packed, 100000);
 	struct client *pc = container_of(w.proxy->clients.next, struct client, list);
@@ -155,7 +169,9 @@ static void test_a_gzip_bomb_costs_no_memory(void **state)
 
 	(void)state;
 	c->deaf = true;
-	snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %zu\r\n\r\n", packed_n);
+	snprintf(head, sizeof head,
+	        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %zu\r\n\r\n",
+	        packed_n);
 	say(o, head);
 	say_n(o, packed, packed_n);
 	pump(&w, 100);
@@ -174,16 +190,19 @@ static void test_a_gzip_bomb_costs_no_memory(void **state)
 
 static void test_what_cannot_be_read_is_refused(void **state)
 {
-	static const char *const codings[] = {"Content-Encoding: br\r\n", "Content-Encoding: gzip, gzip\r\n",
-		"Content-Encoding: identity\r\nContent-Encoding: br\r\n", "Content-Encoding: gzip\r\nContent-Encoding: gzip\r\n",
-		"Content-Encoding: br\r\nConnection: content-encoding\r\n"};
+	static const char *const codings[] = {"Content-Encoding: br\r\n",
+	        "Content-Encoding: gzip, gzip\r\n",
+	        "Content-Encoding: identity\r\nContent-Encoding: br\r\n",
+	        "Content-Encoding: gzip\r\nContent-Encoding: gzip\r\n",
+	        "Content-Encoding: br\r\nConnection: content-encoding\r\n"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof codings / sizeof *codings; i++) {
 		struct peer *c = client(&w, NAME_C, "c.test"), *o = bound(c, "GET /x", "");
 		char text[300];
 
-		snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\n%sContent-Length: 3\r\n\r\nabc", codings[i]);
+		snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\n%sContent-Length: 3\r\n\r\nabc",
+		        codings[i]);
 		say(o, text);
 		expect_head(c, "HTTP/1.1 502 ");
 		assert_int_equal(find_event(&w, EVENT_HTTP)->cause, EVENT_CAUSE_UNREADABLE);
@@ -205,13 +224,16 @@ static void test_damaged_gzip_is_cut(void **state)
 /* No body, and yet a coding is named. */
 static void test_gzip_without_a_body(void **state)
 {
-	static const char *const heads[] = {"HTTP/1.1 304 Same\r\nContent-Encoding: gzip\r\nContent-Length: 30\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"};
+	static const char *const heads[] = {
+	        "HTTP/1.1 304 Same\r\nContent-Encoding: gzip\r\nContent-Length: 30\r\n\r\n",
+	        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n",
+	        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: "
+	        "chunked\r\n\r\n0\r\n\r\n"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
-		struct peer *c = client(&w, NAME_C, "c.test"), *o = bound(c, "GET /x", "Accept-Encoding: gzip\r\n");
+		struct peer *c = client(&w, NAME_C, "c.test"),
+		            *o = bound(c, "GET /x", "Accept-Encoding: gzip\r\n");
 
 		say(o, heads[i]);
 		take_head(c);
@@ -227,11 +249,14 @@ static void test_websocket_frames(void **state)
 	struct peer *c = client(&w, NAME_C, "c.test"), *o;
 
 	(void)state;
-	o = bound(c, "GET /ws", "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Extensions: permessage-deflate\r\n");
+	o = bound(c, "GET /ws",
+	        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Extensions: "
+	        "permessage-deflate\r\n");
 	assert_false(head_has(o, "permessage"));
 	say(o, "HTTP/1.1 101 Go\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
 	expect_head(c, "HTTP/1.1 101 ");
-	say(o, "\x81\x04xs3c"); /* might be the beginning of the value; the frame ends here all the same */
+	say(o, "\x81\x04xs3c"); /* might be the beginning of the value; the frame ends here all the
+	                           same */
 	expect(c, "\x81\x04xs3c");
 	say(o, "\x81\x1d" SECRET_VALUE);
 	expect(c, "\x81\x1d" COVERED);
@@ -243,7 +268,8 @@ static void test_websocket_frames(void **state)
 
 static void test_never_to_another_host_of_the_same_connection(void **state)
 {
-	static const char *const hosts[] = {"a.test", "c.test.evil.test", "evil.test", "127.0.0.1", "[::1]"};
+	static const char *const hosts[] = {
+	        "a.test", "c.test.evil.test", "evil.test", "127.0.0.1", "[::1]"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
@@ -296,10 +322,12 @@ static void test_never_to_an_unverified_upstream(void **state)
 static void test_pool_is_not_shared_between_credentials(void **state)
 {
 	static const char policy[] =
-		"vethguard: 1\nname: test\ncredentials:\n  key: {source: \"env:KEY\", inject: bearer}\n"
-		"allow:\n  - {to: \"https://c.test:%1$u\", paths: [/with/**], credential: key}\n"
-		"  - {to: \"https://c.test:%1$u\", paths: [/without/**]}\n";
-	const struct world_options o = {.policy = policy, .timeouts = usual_timeouts, .limits = usual_limits};
+	        "vethguard: 1\nname: test\ncredentials:\n  key: {source: \"env:KEY\", inject: "
+	        "bearer}\n"
+	        "allow:\n  - {to: \"https://c.test:%1$u\", paths: [/with/**], credential: key}\n"
+	        "  - {to: \"https://c.test:%1$u\", paths: [/without/**]}\n";
+	const struct world_options o = {
+	        .policy = policy, .timeouts = usual_timeouts, .limits = usual_limits};
 	struct peer *c, *one, *two;
 
 	(void)state;
@@ -365,13 +393,15 @@ static size_t leaks(void)
 	size_t n = 0;
 
 	for (size_t i = 0; i < w.event_count; i++)
-		n += w.events[i].kind == EVENT_FINDING && w.events[i].finding == EVENT_FINDING_PLACEHOLDER_LEAK;
+		n += w.events[i].kind == EVENT_FINDING &&
+		     w.events[i].finding == EVENT_FINDING_PLACEHOLDER_LEAK;
 	return n;
 }
 
 static void test_placeholders_in_the_wrong_place(void **state)
 {
-	static const char *const fields[] = {"X-Note: " PLACEHOLDER "\r\n", "Authorization: Bearer " PLACEHOLDER "\r\n"};
+	static const char *const fields[] = {
+	        "X-Note: " PLACEHOLDER "\r\n", "Authorization: Bearer " PLACEHOLDER "\r\n"};
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
@@ -401,7 +431,8 @@ static void test_placeholders_in_bodies_across_pieces(void **state)
 		o = origin(&w, true);
 		take_head(o);
 		for (size_t i = 0; i < sizeof body - 1; i += steps[k]) {
-			say_n(c, body + i, sizeof body - 1 - i < steps[k] ? sizeof body - 1 - i : steps[k]);
+			say_n(c, body + i,
+			        sizeof body - 1 - i < steps[k] ? sizeof body - 1 - i : steps[k]);
 			pump(&w, 0);
 		}
 		expect(o, body);
@@ -414,7 +445,8 @@ static void test_placeholders_in_bodies_across_pieces(void **state)
 static void test_placeholders_in_frames(void **state)
 {
 	struct peer *c = client(&w, NAME_A, "a.test"), *o;
-	uint8_t frame[8 + sizeof PLACEHOLDER] = {0x81, 0x80 | (sizeof PLACEHOLDER - 1), 0xde, 0xad, 0xbe, 0xef};
+	uint8_t frame[8 + sizeof PLACEHOLDER] = {
+	        0x81, 0x80 | (sizeof PLACEHOLDER - 1), 0xde, 0xad, 0xbe, 0xef};
 	size_t n = 6 + sizeof PLACEHOLDER - 1;
 
 	(void)state;
@@ -440,25 +472,25 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(test_injected_once_whatever_the_sandbox_sends),
-		TEST(test_in_the_query),
-		TEST(test_covered_everywhere_in_a_response),
-		TEST(test_gzip_is_read),
-		TEST(test_a_gzip_bomb_costs_no_memory),
-		TEST(test_what_cannot_be_read_is_refused),
-		TEST(test_damaged_gzip_is_cut),
-		TEST(test_gzip_without_a_body),
-		TEST(test_websocket_frames),
-		TEST(test_never_to_another_host_of_the_same_connection),
-		TEST(test_never_with_another_server_name),
-		TEST(test_never_to_an_unverified_upstream),
-		TEST(test_pool_is_not_shared_between_credentials),
-		TEST(test_without_a_value_nothing_is_sent),
-		TEST(test_a_client_that_goes_while_the_keeper_is_asked),
-		TEST(test_trailers_never_replace_the_credential),
-		TEST(test_placeholders_in_the_wrong_place),
-		TEST(test_placeholders_in_bodies_across_pieces),
-		TEST(test_placeholders_in_frames),
+	        TEST(test_injected_once_whatever_the_sandbox_sends),
+	        TEST(test_in_the_query),
+	        TEST(test_covered_everywhere_in_a_response),
+	        TEST(test_gzip_is_read),
+	        TEST(test_a_gzip_bomb_costs_no_memory),
+	        TEST(test_what_cannot_be_read_is_refused),
+	        TEST(test_damaged_gzip_is_cut),
+	        TEST(test_gzip_without_a_body),
+	        TEST(test_websocket_frames),
+	        TEST(test_never_to_another_host_of_the_same_connection),
+	        TEST(test_never_with_another_server_name),
+	        TEST(test_never_to_an_unverified_upstream),
+	        TEST(test_pool_is_not_shared_between_credentials),
+	        TEST(test_without_a_value_nothing_is_sent),
+	        TEST(test_a_client_that_goes_while_the_keeper_is_asked),
+	        TEST(test_trailers_never_replace_the_credential),
+	        TEST(test_placeholders_in_the_wrong_place),
+	        TEST(test_placeholders_in_bodies_across_pieces),
+	        TEST(test_placeholders_in_frames),
 	};
 
 	world_network();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A real proxy on loopback with everything it needs: policy, names, mint, trust, resolver, credentials, and scripted
- * peers on both sides. All of it runs in one thread on one loop; pump() lets it run. Synthetic addresses lie in
- * 127.77.0.0/16, so a client of a name connects to the listener at the name's own address, as in a sandbox.
+ * A real proxy on loopback with everything it needs: policy, names, mint, trust, resolver,
+ * credentials, and scripted peers on both sides. All of it runs in one thread on one loop; pump()
+ * lets it run. Synthetic addresses lie in 127.77.0.0/16, so a client of a name connects to the
+ * listener at the name's own address, as in a sandbox.
  */
 #ifndef VETHGUARD_TESTS_PROXY_WORLD_H
 #define VETHGUARD_TESTS_PROXY_WORLD_H
@@ -29,7 +30,8 @@
 #define PATIENCE_MS 4000
 
 enum { NAME_A, NAME_C, NAME_D, NAME_P, NAME_T, NAME_S, NAME_Q, NAME_COUNT };
-static const char *const world_names[NAME_COUNT] = {"a.test", "c.test", "d.test", "p.test", "t.test", "s.test", "q.test"};
+static const char *const world_names[NAME_COUNT] = {
+        "a.test", "c.test", "d.test", "p.test", "t.test", "s.test", "q.test"};
 
 struct world {
 	struct loop *loop;
@@ -67,7 +69,7 @@ struct peer {
 	struct link link;
 	struct buf in;
 	bool shaking, eof, failed;
-	bool deaf;      /* reads nothing */
+	bool deaf; /* reads nothing */
 	char head[70000];
 };
 
@@ -80,26 +82,39 @@ struct world_options {
 };
 
 static const char usual_policy[] =
-	"vethguard: 1\n"
-	"name: test\n"
-	"credentials:\n"
-	"  key: {source: \"env:KEY\", inject: bearer, env: KEY}\n"
-	"  par: {source: \"env:PAR\", inject: query, query: api_key}\n"
-	"allow:\n"
-	"  - {name: a, to: \"https://a.test:%1$u\", methods: [GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE]}\n"
-	"  - {name: c, to: \"https://c.test:%1$u\", credential: key}\n"
-	"  - {name: q, to: \"https://q.test:%1$u\", credential: par}\n"
-	"  - {name: p, to: \"http://p.test:%1$u\"}\n"
-	"  - {name: t, to: \"tcp://t.test:%1$u\"}\n"
-	"  - {name: s, to: \"https://s.test:%1$u\", tls: passthrough}\n"
-	"deny:\n"
-	"  - {name: no, to: \"https://a.test:%1$u\", methods: [DELETE], reason: never}\n";
+        "vethguard: 1\n"
+        "name: test\n"
+        "credentials:\n"
+        "  key: {source: \"env:KEY\", inject: bearer, env: KEY}\n"
+        "  par: {source: \"env:PAR\", inject: query, query: api_key}\n"
+        "allow:\n"
+        "  - {name: a, to: \"https://a.test:%1$u\", methods: [GET, HEAD, POST, PUT, DELETE, "
+        "OPTIONS, TRACE]}\n"
+        "  - {name: c, to: \"https://c.test:%1$u\", credential: key}\n"
+        "  - {name: q, to: \"https://q.test:%1$u\", credential: par}\n"
+        "  - {name: p, to: \"http://p.test:%1$u\"}\n"
+        "  - {name: t, to: \"tcp://t.test:%1$u\"}\n"
+        "  - {name: s, to: \"https://s.test:%1$u\", tls: passthrough}\n"
+        "deny:\n"
+        "  - {name: no, to: \"https://a.test:%1$u\", methods: [DELETE], reason: never}\n";
 
-static const struct config_timeouts usual_timeouts = {.hello_ms = 400, .header_ms = 300, .idle_ms = 500,
-	.connect_ms = 500, .response_ms = 500, .request_ms = 0, .resolve_ms = 100, .udp_idle_ms = 200};
-static const struct config_limits usual_limits = {.connections = 32, .upstream_connections = 16, .upstream_idle = 4,
-	.udp_flows = 4, .dns_names = 64, .leaf_certificates = 16, .header_bytes = 8192, .dns_queries_per_s = 100,
-	.blocked_mints_per_min = 60};
+static const struct config_timeouts usual_timeouts = {.hello_ms = 400,
+        .header_ms = 300,
+        .idle_ms = 500,
+        .connect_ms = 500,
+        .response_ms = 500,
+        .request_ms = 0,
+        .resolve_ms = 100,
+        .udp_idle_ms = 200};
+static const struct config_limits usual_limits = {.connections = 32,
+        .upstream_connections = 16,
+        .upstream_idle = 4,
+        .udp_flows = 4,
+        .dns_names = 64,
+        .leaf_certificates = 16,
+        .header_bytes = 8192,
+        .dns_queries_per_s = 100,
+        .blocked_mints_per_min = 60};
 
 /* --- running --- */
 
@@ -114,14 +129,14 @@ static inline void pump(struct world *w, int ms)
 	loop_run(w->loop);
 }
 
-#define UNTIL(w, condition)                                                                                       \
-	do {                                                                                                      \
-		int64_t until_end = clock_monotonic_ms() + PATIENCE_MS;                                           \
-		while (!(condition)) {                                                                            \
-			if (clock_monotonic_ms() > until_end)                                                     \
-				fail_msg("%s:%d: in vain: %s", __FILE__, __LINE__, #condition);                   \
-			pump((w), 1);                                                                             \
-		}                                                                                                 \
+#define UNTIL(w, condition)                                                                     \
+	do {                                                                                    \
+		int64_t until_end = clock_monotonic_ms() + PATIENCE_MS;                         \
+		while (!(condition)) {                                                          \
+			if (clock_monotonic_ms() > until_end)                                   \
+				fail_msg("%s:%d: in vain: %s", __FILE__, __LINE__, #condition); \
+			pump((w), 1);                                                           \
+		}                                                                               \
 	} while (0)
 
 /* --- the proxy's surroundings --- */
@@ -146,7 +161,8 @@ static int world_ask(void *context, uint32_t credential)
 
 	w->asked++;
 	if (!w->keeper_silent)
-		credential_store_answer(w->store, credential, SLICE(SECRET_VALUE), 0, w->keeper_error);
+		credential_store_answer(
+		        w->store, credential, SLICE(SECRET_VALUE), 0, w->keeper_error);
 	return 0;
 }
 
@@ -216,8 +232,9 @@ static inline int world_listen(struct sockaddr_in *sin, int send_bytes)
 
 static inline struct sockaddr_in loopback(uint8_t b, uint8_t c, uint8_t d, uint16_t port)
 {
-	return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port),
-		.sin_addr = {htonl(127u << 24 | (uint32_t)b << 16 | (uint32_t)c << 8 | d)}};
+	return (struct sockaddr_in){.sin_family = AF_INET,
+	        .sin_port = htons(port),
+	        .sin_addr = {htonl(127u << 24 | (uint32_t)b << 16 | (uint32_t)c << 8 | d)}};
 }
 
 static inline void world_open(struct world *w, const struct world_options *o)
@@ -259,10 +276,22 @@ static inline void world_open(struct world *w, const struct world_options *o)
 	sin = loopback(0, 0, 2, 0);
 	int proxy_fd = world_listen(&sin, 0);
 	w->proxy_port = ntohs(sin.sin_port);
-	struct proxy_config config = {.loop = w->loop, .policy = &w->policy, .names = w->names, .resolver = w->resolver,
-		.mint = w->mint, .trust = w->trust, .credentials = w->store, .gate4 = {4, {127, 0, 0, 2}},
-		.proxy_port = w->proxy_port, .permit = &w->permit, .permit_count = 1, .limits = o->limits,
-		.timeouts = o->timeouts, .event_nonce = 7, .record = world_record, .context = w};
+	struct proxy_config config = {.loop = w->loop,
+	        .policy = &w->policy,
+	        .names = w->names,
+	        .resolver = w->resolver,
+	        .mint = w->mint,
+	        .trust = w->trust,
+	        .credentials = w->store,
+	        .gate4 = {4, {127, 0, 0, 2}},
+	        .proxy_port = w->proxy_port,
+	        .permit = &w->permit,
+	        .permit_count = 1,
+	        .limits = o->limits,
+	        .timeouts = o->timeouts,
+	        .event_nonce = 7,
+	        .record = world_record,
+	        .context = w};
 	w->proxy = proxy_new(&config);
 	assert_non_null(w->proxy);
 	assert_int_equal(proxy_serve_tcp(w->proxy, proxy_fd), 0);
@@ -316,7 +345,6 @@ static void peer_read(struct peer *p)
 			return;
 		p->eof |= status == LINK_EOF;
 		p->failed |= status == LINK_ERROR;
-		link_expect_more(&p->link);
 		if (status == LINK_OK)
 			assert_int_equal(buf_append(&p->in, bytes, n), 0);
 	}
@@ -365,7 +393,8 @@ static inline void start_tls(struct peer *p, const char *sni)
 	static const char alpn[] = "\x08http/1.1";
 	struct world *w = p->world;
 	const struct ip none = {0};
-	struct tls *tls = tls_connect_new(w->sandbox_tls, slice_from_string(sni), &none, SLICE(alpn), SLICE(""), &w->links.tx);
+	struct tls *tls = tls_connect_new(w->sandbox_tls, slice_from_string(sni), &none,
+	        SLICE(alpn), SLICE(""), &w->links.tx);
 
 	link_start_tls(&p->link, tls, SLICE(""));
 	p->shaking = true;
@@ -420,7 +449,8 @@ static inline struct peer *origin(struct world *w, bool tls)
 	UNTIL(w, (fd = accept4(w->origin_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0);
 	p = peer_new(w, fd);
 	if (tls) {
-		link_start_tls(&p->link, tls_accept_new(w->origin_tls, SLICE(alpn), &w->links.tx), SLICE(""));
+		link_start_tls(&p->link, tls_accept_new(w->origin_tls, SLICE(alpn), &w->links.tx),
+		        SLICE(""));
 		p->shaking = true;
 		UNTIL(w, !p->shaking);
 		assert_false(p->failed);
@@ -463,7 +493,8 @@ static inline void expect(struct peer *p, const char *text)
 
 	UNTIL(p->world, p->in.len >= n || p->eof || p->failed);
 	if (p->in.len < n || memcmp(buf_bytes(&p->in), text, n) != 0)
-		fail_msg("expected \"%s\", got \"%.*s\"", text, (int)p->in.len, (const char *)buf_bytes(&p->in));
+		fail_msg("expected \"%s\", got \"%.*s\"", text, (int)p->in.len,
+		        (const char *)buf_bytes(&p->in));
 	buf_consume(&p->in, n);
 }
 
@@ -473,9 +504,12 @@ static inline const char *take_head(struct peer *p)
 	const uint8_t *end = NULL;
 	size_t n;
 
-	UNTIL(p->world, (p->in.len && (end = memmem(buf_bytes(&p->in), p->in.len, "\r\n\r\n", 4))) || p->eof || p->failed);
+	UNTIL(p->world,
+	        (p->in.len && (end = memmem(buf_bytes(&p->in), p->in.len, "\r\n\r\n", 4))) ||
+	                p->eof || p->failed);
 	if (!end)
-		fail_msg("no head but \"%.*s\"", (int)p->in.len, p->in.len ? (const char *)buf_bytes(&p->in) : "");
+		fail_msg("no head but \"%.*s\"", (int)p->in.len,
+		        p->in.len ? (const char *)buf_bytes(&p->in) : "");
 	n = (size_t)(end - buf_bytes(&p->in)) + 4;
 	assert_true(n < sizeof p->head);
 	memcpy(p->head, buf_bytes(&p->in), n);
