@@ -25,6 +25,7 @@ HTTP, DNS, NETWORK, FINDING, LIFECYCLE = 4002, 4003, 4001, 2004, 6002
 LAB = None      # set by start()
 AUDITS = []     # every audit file of every run, for test_audit
 OUTPUTS = []    # what each run wrote to stderr
+UNSOUND = set()  # audit files that a test has damaged on purpose
 KILLED = set()  # audit files of runs that did not end by themselves
 
 
