@@ -12,7 +12,8 @@ packages-build:
 ## sudo make demo       a minute that convinces: build, a small origin, a sandboxed agent, the audit table
 demo:
 	@mk/install-packages build demo
-	@$(MAKE) --no-print-directory all
+	@echo "Building (half a minute) ..."
+	@$(MAKE) --no-print-directory -s -j$$(nproc) all
 	@contrib/demo/run
 
 ## sudo make check      everything: units, fuzz corpora, integration in namespaces; twice (release and sanitizers)

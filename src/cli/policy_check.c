@@ -16,8 +16,9 @@ static void print_good(const char *path, const struct policy *policy)
 
 	slice_escape(policy_name(policy), name, sizeof(name));
 	slice_escape(slice_from_string(path), shown, sizeof(shown));
-	printf("%s: good: policy \"%s\", %u rules, %u credentials, mode %s, fingerprint %.*s\n",
-	        shown, name, policy_rule_count(policy), policy_credential_count(policy),
+	printf("%s: good: policy \"%s\", %u rule%s, %u credential%s, mode %s, fingerprint %.*s\n",
+	        shown, name, policy_rule_count(policy), policy_rule_count(policy) == 1 ? "" : "s",
+	        policy_credential_count(policy), policy_credential_count(policy) == 1 ? "" : "s",
 	        mode_name(policy), SLICE_ARG(policy_fingerprint(policy)));
 }
 

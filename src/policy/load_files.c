@@ -90,6 +90,10 @@ static void report_read(struct loader *l, const struct tree *from, const struct 
 	l->wrong = true;
 	if (!at)
 		diag_add(l->model.diags, shown, 0, 0, "cannot read the policy: %s", why);
+	else if (nearest &&
+	         slice_equals(slice_of(text.p + 7, text.n - 7), slice_from_string(nearest)))
+		diag_add(l->model.diags, from->file, at->line, at->column,
+		        "%s is not in the directory of presets, %s", shown, l->reader->preset_dir);
 	else if (nearest)
 		diag_add(l->model.diags, from->file, at->line, at->column,
 		        "there is no %s; did you mean \"preset:%s\"?", shown, nearest);

@@ -164,7 +164,9 @@ static bool relay(struct tunnel *t, struct half *h, bool *failed)
 	if (!h->piped)
 		return_pipe(t, h);
 	if (h->eof && !h->ended && !h->pending.len && !h->piped) {
-		shutdown(h->to->fd, SHUT_WR);
+		/* The end of both directions is told by close(), which follows at once. */
+		if (!t->halves[h == &t->halves[0]].ended)
+			shutdown(h->to->fd, SHUT_WR);
 		h->ended = true;
 	}
 	return false;
@@ -268,7 +270,7 @@ static int end_open(struct tunnel *t, int i, int fd)
 	set_options(fd);
 	e->tunnel = t;
 	e->fd = fd;
-	e->readable = e->writable = true;
+	e->writable = true; /* what is readable already, epoll tells when the socket is added */
 	return loop_io_open(
 	        t->proxy->config.loop, &e->io, fd, LOOP_READ | LOOP_WRITE | LOOP_CLOSED, on_ready);
 }

@@ -40,7 +40,7 @@ int landlock_abi(void);
 /* seccomp: the role's own list of system calls, all else kills the process. 0 or -errno. */
 int jail_seccomp(enum jail_role role);
 
-/* What this process is confined to, one "key: value" line each, for doctor --roles. */
+/* What this process is confined to, one "key: value" line each. */
 void jail_describe(char *out, size_t out_size);
 
 #endif

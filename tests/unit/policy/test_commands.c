@@ -75,7 +75,7 @@ static void test_check(void **state)
 	RUN(&r, "check", "policies/presets/debian.yaml", "policies/presets/crates.yaml");
 	assert_int_equal(r.status, 0);
 	assert_non_null(strstr(r.out,
-	        "debian.yaml: good: policy \"debian\", 1 rules, 0 credentials, mode enforce"));
+	        "debian.yaml: good: policy \"debian\", 1 rule, 0 credentials, mode enforce"));
 	assert_non_null(strstr(r.out, "crates.yaml: good"));
 	assert_string_equal(r.err, "");
 }
