@@ -98,7 +98,7 @@ static const char usual_policy[] =
         "deny:\n"
         "  - {name: no, to: \"https://a.test:%1$u\", methods: [DELETE], reason: never}\n";
 
-static const struct config_timeouts usual_timeouts = {.hello_ms = 400,
+static const struct config_timeouts usual_timeouts = {.hello_ms = 1500,
         .header_ms = 300,
         .idle_ms = 500,
         .connect_ms = 500,
