@@ -7,36 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "world.h"
-
-static struct world w;
-
-static int set_up(void **state)
-{
-	const struct world_options usual = {
-	        .timeouts = usual_timeouts, .limits = usual_limits, .send_bytes = 8192};
-
-	(void)state;
-	world_open(&w, &usual);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	world_close(&w);
-	return 0;
-}
-
-/* A request head with the port put in, then more. */
-static void ask(struct peer *c, const char *line, const char *host, const char *fields)
-{
-	char text[9000];
-
-	snprintf(text, sizeof text, "%s HTTP/1.1\r\nHost: %s:%u\r\n%s\r\n", line, host, w.port,
-	        fields);
-	say(c, text);
-}
+#include "fixture.h"
 
 static const struct event *last_request(void)
 {
@@ -600,7 +571,6 @@ static void test_a_half_closed_client_that_goes(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 	        TEST(test_keep_alive_and_the_pool),
 	        TEST(test_pipelining_is_judged_one_by_one),

@@ -9,38 +9,10 @@
 
 #include <zlib.h>
 
-#include "world.h"
-
-static struct world w;
-
-static int set_up(void **state)
-{
-	const struct world_options usual = {
-	        .timeouts = usual_timeouts, .limits = usual_limits, .send_bytes = 8192};
-
-	(void)state;
-	world_open(&w, &usual);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	world_close(&w);
-	return 0;
-}
+#include "fixture.h"
 
 #define COVERED "*****************************"
 _Static_assert(sizeof COVERED == sizeof SECRET_VALUE, "as long as the value");
-
-static void ask(struct peer *c, const char *line, const char *host, const char *fields)
-{
-	char text[9000];
-
-	snprintf(text, sizeof text, "%s HTTP/1.1\r\nHost: %s:%u\r\n%s\r\n", line, host, w.port,
-	        fields);
-	say(c, text);
-}
 
 /* A request with the credential has reached the origin. */
 static struct peer *bound(struct peer *c, const char *line, const char *fields)
@@ -470,7 +442,6 @@ static void test_placeholders_in_frames(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 	        TEST(test_injected_once_whatever_the_sandbox_sends),
 	        TEST(test_in_the_query),

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every test program over a whole proxy begins with: one world per test, requests that name
+ * the port of its listener, and the one event that is expected. */
+#ifndef VETHGUARD_TESTS_PROXY_FIXTURE_H
+#define VETHGUARD_TESTS_PROXY_FIXTURE_H
+
+#include "world.h"
+
+#define MAY_BE_UNUSED __attribute__((unused))
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+static struct world w;
+
+static int set_up(void **state)
+{
+	const struct world_options usual = {
+	        .timeouts = usual_timeouts, .limits = usual_limits, .send_bytes = 8192};
+
+	(void)state;
+	world_open(&w, &usual);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	world_close(&w);
+	return 0;
+}
+
+/* The same world anew, with other options. */
+MAY_BE_UNUSED static void again(struct world_options o)
+{
+	world_close(&w);
+	world_open(&w, &o);
+}
+
+/* A request head with the port put in, then more fields (each with its CRLF). */
+MAY_BE_UNUSED static void ask(
+        struct peer *c, const char *line, const char *host, const char *fields)
+{
+	char text[9000];
+
+	snprintf(text, sizeof text, "%s HTTP/1.1\r\nHost: %s:%u\r\n%s\r\n", line, host, w.port,
+	        fields);
+	say(c, text);
+}
+
+/* The only event of its kind, once it is there. */
+MAY_BE_UNUSED static const struct event *only(enum event_kind kind)
+{
+	UNTIL(&w, find_event(&w, kind));
+	assert_int_equal(count_events(&w, kind), 1);
+	return find_event(&w, kind);
+}
+
+#endif
