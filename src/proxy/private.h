@@ -106,6 +106,7 @@ struct proxy {
 	size_t upstream_count, idle_count;
 	struct pool_entry *pool;         /* hash table: pool.c */
 	uint8_t *plain;                  /* LINK_CHUNK bytes: what was read last, plain */
+	struct secret plain_memory;      /* ... locked: an upstream may echo a credential */
 	struct client *shaking_hands;    /* whose certificate tls_server asks for */
 	int pipes[TUNNEL_PIPES_KEPT][2]; /* empty ones, for splice(2) */
 	size_t pipe_count;

@@ -10,6 +10,7 @@
 #include "proxy/client.h"
 
 #define ACCEPT_BATCH 64
+_Static_assert(LINK_CHUNK <= SECRET_MAX, "what was read fits secret memory");
 
 /* --- deadlines: each list knows what it holds --- */
 
@@ -102,13 +103,15 @@ struct proxy *proxy_new(const struct proxy_config *config)
 	buf_init(&p->unpacked, LINK_OUT_MAX);
 	if (link_shared_init(&p->links, config->loop) < 0)
 		goto fail;
-	p->plain = malloc(LINK_CHUNK);
+	if (secret_alloc(&p->plain_memory, LINK_CHUNK) < 0)
+		goto fail;
+	p->plain = p->plain_memory.p;
 	p->tls_server = tls_server_new(identity_for, p);
 	p->tls_client = tls_client_new(config->trust);
 	p->datagrams = datagram_relay_new(p);
 	if (loop_timer_open(config->loop, &p->accept_again, on_accept_again) < 0)
 		goto fail;
-	if (!p->plain || !p->tls_server || !p->tls_client || !p->datagrams || open_waits(p) < 0 ||
+	if (!p->tls_server || !p->tls_client || !p->datagrams || open_waits(p) < 0 ||
 	        secret_alloc(&p->secret_text, SECRET_MAX) < 0)
 		goto fail;
 	return p;
@@ -162,7 +165,7 @@ void proxy_free(struct proxy *p)
 	link_shared_fini(&p->links);
 	buf_fini(&p->text);
 	buf_fini(&p->unpacked);
-	free(p->plain);
+	secret_free(&p->plain_memory);
 	free(p);
 }
 

@@ -187,6 +187,7 @@ static size_t unpack_some(struct exchange *ex, const uint8_t *p, size_t n)
 		}
 		ex->unpack_more = plain->len >= UNPACK_STEP;
 		mask_and_send(ex, buf_bytes(plain), plain->len);
+		secret_wipe(buf_bytes(plain), plain->len);
 		total += used;
 		if (used == 0 && plain->len == 0 && total < n)
 			ex->damaged = true; /* it would never go on */

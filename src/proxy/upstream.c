@@ -231,7 +231,12 @@ static void read_response(struct upstream *u)
 			return;
 		}
 		wait_for(u, u->raw ? WAIT_POOLED : WAIT_RESPONSE);
-		if (!take(u, proxy->plain, n))
+		bool may_hold_secret = u->exchange->credential != NULL;
+		bool more = take(u, proxy->plain, n);
+
+		if (may_hold_secret) /* before it was covered, the credential may have stood here */
+			secret_wipe(proxy->plain, n);
+		if (!more)
 			break;
 		moved += n;
 		if (moved >= LINK_TURN_BYTES) {
