@@ -6,7 +6,8 @@ $(BUILD)/tests/bench/net.o: tests/bench/net.c tests/bench/net.h
 	@mkdir -p $(@D)
 	$(CC) -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) -c -o $@ $<
 $(BENCH_PROGRAMS): $(BUILD)/tests/bench/%: tests/bench/%.c tests/bench/net.h $(BUILD)/tests/bench/net.o
-	$(CC) -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/tests/bench/net.o $(LIBS_SSL)
+	$(CC) -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(BUILD)/tests/bench/net.o $(LIBS_SSL) $(LIBS_NGHTTP2)
+$(BUILD)/tests/bench/load: tests/bench/load_http2.c tests/bench/load.h
 $(BUILD)/tests/bench/bench_%: tests/bench/bench_%.c $(ALL_ARCHIVES)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS)

@@ -13,7 +13,9 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prot
 CPPFLAGS += -Iinclude -Isrc -D_GNU_SOURCE -DVETHGUARD_VERSION=$(VERSION)
 CFLAGS_release := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-clash-protection -fcf-protection
 CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+# clang's own opinion of macros that uthash and libseccomp expand into our code is not asked for.
+CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
+	-Wno-implicit-fallthrough -Wno-gnu-zero-variadic-macro-arguments -Wno-missing-field-initializers
 LDFLAGS_release := -Wl,-z,relro,-z,now,-z,noexecstack -pie
 LDFLAGS_asan := -fsanitize=address,undefined
 LDFLAGS_fuzz := -fsanitize=fuzzer,address,undefined
@@ -28,6 +30,7 @@ LIBS_YAML := $(call pc,yaml-0.1)
 LIBS_SECCOMP := $(call pc,libseccomp)
 LIBS_JANSSON := $(call pc,jansson)
 LIBS_ZLIB := $(call pc,zlib)
+LIBS_NGHTTP2 := $(call pc,libnghttp2)
 LIBS_CMOCKA := $(call pc,cmocka)
 
 # llhttp: the system library where there is one, else the C sources that Debian's node-llhttp ships.

@@ -12,7 +12,7 @@ MODS_vethguard-keeper := keeper tls ipc loop jail wire base
 LIBS_vethguard-keeper := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
 
 MODS_vethguard-worker := worker proxy dns mint credential tls ipc loop jail policy wire base
-LIBS_vethguard-worker := $(LLHTTP_LIBS) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_YAML) $(LIBS_ZLIB)
+LIBS_vethguard-worker := $(LLHTTP_LIBS) $(LIBS_NGHTTP2) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_YAML) $(LIBS_ZLIB)
 
 MODS_vethguard-recorder := recorder ipc loop jail tls policy wire base
 LIBS_vethguard-recorder := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)

@@ -1,6 +1,6 @@
 # Tests mirror src/: tests/unit/MODULE/test_SUBJECT.c is one cmocka program, linked with every archive.
 ALL_ARCHIVES := $(call archives,$(MODULES)) $(LLHTTP_ARCHIVE)
-ALL_LIBS := $(LLHTTP_LIBS) $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON) $(LIBS_ZLIB)
+ALL_LIBS := $(LLHTTP_LIBS) $(LIBS_NGHTTP2) $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON) $(LIBS_ZLIB)
 
 UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/tests/unit/%)
@@ -52,3 +52,11 @@ fuzz:
 	@for t in $(FUZZ_NAMES); do mkdir -p build/fuzz/corpus/$$t; echo "== $$t"; \
 	build/fuzz/tests/fuzz/fuzz_$$t -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 -verbosity=0 \
 		-artifact_prefix=build/fuzz/$$t- build/fuzz/corpus/$$t tests/corpus/$$t || exit 1; done
+
+## sudo make check-clients  every client program of docs/clients.md, unchanged, behind vethguard (installs them; minutes)
+.PHONY: check-clients
+check-clients:
+	@mk/install-packages build test clients
+	@$(MAKE) --no-print-directory -s -j$$(nproc) all
+	@mk/install-npm
+	@tests/integration/run --clients $(if $(filter asan,$(VARIANT)),--asan) $(CLIENTS)

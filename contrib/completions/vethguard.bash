@@ -22,8 +22,11 @@ _vethguard_run()
 		[[ $3 != -* || $3 == -- ]]; then
 		if declare -F _command_offset >/dev/null; then
 			_command_offset "$i"
-		else
+		elif ((i == COMP_CWORD)); then
 			COMPREPLY=($(compgen -c -- "$2"))
+		else
+			COMPREPLY=($(compgen -f -- "$2"))
+			compopt -o filenames 2>/dev/null
 		fi
 		return
 	fi
@@ -49,7 +52,7 @@ _vethguard_run()
 
 _vethguard()
 {
-	local words=
+	local words='' what="${COMP_WORDS[1]} ${COMP_WORDS[2]}"
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
 		COMPREPLY=($(compgen -W 'run policy audit doctor help version' -- "$2"))
@@ -60,22 +63,28 @@ _vethguard()
 		_vethguard_run "$@"
 		return
 		;;
-	policy)
-		words='--json --help'
-		((COMP_CWORD == 2)) && words='check explain --help'
-		;;
-	audit)
-		words='--json --help --denied --sandbox --since'
-		[[ ${COMP_WORDS[2]} == verify ]] && words='--anchor --help'
-		((COMP_CWORD == 2)) && words='show verify --help'
-		;;
-	doctor) words='--json --help' ;;
+	policy) words='check explain' ;;
+	audit) words='show verify' ;;
 	help) words='run policy audit doctor version' ;;
 	esac
-	COMPREPLY=($(compgen -W "$words" -- "$2"))
-	if [[ ${COMP_WORDS[1]} == @(policy|audit) && $COMP_CWORD -gt 2 && $2 != -* ]]; then
+	((COMP_CWORD == 2)) || words=
+	if [[ $2 == -* ]]; then
+		case $what in
+		'policy '*) words='--json --help' ;;
+		'doctor '*) words='--config --json --help' ;;
+		'audit show') words='--json --help --denied --sandbox --since' ;;
+		'audit verify') words='--anchor --help' ;;
+		*) words='--help' ;;
+		esac
+	elif [[ ${COMP_WORDS[1]} == doctor && $3 == @(--config|-c) ]]; then
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null
+		return
+	elif [[ ${COMP_WORDS[1]} == @(policy|audit) && $COMP_CWORD -gt 2 && $3 != @(--sandbox|--since|--anchor|-[sSa]) ]]; then
+		COMPREPLY=($(compgen -f -- "$2"))
+		compopt -o filenames 2>/dev/null
+		return
 	fi
+	COMPREPLY=($(compgen -W "$words" -- "$2"))
 }
 complete -F _vethguard vethguard

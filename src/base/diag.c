@@ -12,29 +12,6 @@
 #define NEAREST_WORD_MAX 64 /* letters; nobody mistypes a key as long as that */
 #define NEAREST_EDITS_MAX 2
 
-static void escape_controls(const char *text, char *out, size_t out_size)
-{
-	static const char hex[] = "0123456789abcdef";
-	size_t len = 0;
-
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-		bool plain = c >= 0x20 && c < 0x7f;
-
-		if ((plain ? 1u : 4u) > out_size - 1 - len)
-			break;
-		if (plain) {
-			out[len++] = (char)c;
-			continue;
-		}
-		out[len++] = '\\';
-		out[len++] = 'x';
-		out[len++] = hex[c >> 4];
-		out[len++] = hex[c & 15];
-	}
-	out[len] = '\0';
-}
-
 void diag_add(struct diag_list *list, const char *file, unsigned line, unsigned column,
         const char *format, ...)
 {
@@ -49,12 +26,12 @@ void diag_add(struct diag_list *list, const char *file, unsigned line, unsigned 
 	d = &list->items[list->count++];
 	d->line = line;
 	d->column = column;
-	escape_controls(file ? file : "", d->file, sizeof(d->file));
+	slice_escape_controls(slice_from_string(file), d->file, sizeof(d->file));
 	va_start(args, format);
 	if (vsnprintf(raw, sizeof(raw), format, args) < 0)
 		raw[0] = '\0';
 	va_end(args);
-	escape_controls(raw, d->message, sizeof(d->message));
+	slice_escape_controls(slice_from_string(raw), d->message, sizeof(d->message));
 }
 
 void diag_print(const struct diag_list *list, FILE *out)

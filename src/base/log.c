@@ -40,11 +40,22 @@ enum log_level log_level(void)
 	return log_state.level;
 }
 
-static void mask_controls(char *p, size_t n)
+/* U+0080 to U+009F in UTF-8: U+009B begins a sequence as ESC [ does. */
+static bool is_c1(const unsigned char *p, size_t left)
 {
-	for (size_t i = 0; i < n; i++)
-		if ((unsigned char)p[i] < 0x20 || p[i] == 0x7f)
+	return left > 1 && p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0;
+}
+
+static void mask_controls(char *text, size_t n)
+{
+	unsigned char *p = (unsigned char *)text;
+
+	for (size_t i = 0; i < n; i++) {
+		if (p[i] < 0x20 || p[i] == 0x7f)
 			p[i] = '?';
+		if (is_c1(p + i, n - i))
+			p[i] = p[i + 1] = '?';
+	}
 }
 
 __attribute__((format(printf, 2, 0))) static void write_line(

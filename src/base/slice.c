@@ -78,11 +78,11 @@ bool slice_to_u64(struct slice s, uint64_t max, uint64_t *out)
 }
 
 /* Writes the printable form of one byte and returns its length. */
-static size_t escape_byte(unsigned char c, char unit[ESCAPE_BYTES])
+static size_t escape_byte(unsigned char c, bool backslash, char unit[ESCAPE_BYTES])
 {
 	static const char hex[] = "0123456789abcdef";
 
-	if (c >= 0x20 && c < 0x7f && c != '\\') {
+	if (c >= 0x20 && c < 0x7f && (c != '\\' || !backslash)) {
 		unit[0] = (char)c;
 		return 1;
 	}
@@ -93,7 +93,7 @@ static size_t escape_byte(unsigned char c, char unit[ESCAPE_BYTES])
 	return ESCAPE_BYTES;
 }
 
-char *slice_escape(struct slice s, char *out, size_t out_size)
+static char *escape(struct slice s, bool backslash, char *out, size_t out_size)
 {
 	static const char dots[] = "...";
 	size_t room = out_size - 1; /* without the NUL */
@@ -102,7 +102,7 @@ char *slice_escape(struct slice s, char *out, size_t out_size)
 
 	for (size_t i = 0; i < s.n; i++) {
 		char unit[ESCAPE_BYTES];
-		size_t n = escape_byte((unsigned char)s.p[i], unit);
+		size_t n = escape_byte((unsigned char)s.p[i], backslash, unit);
 
 		if (n > room - len) {
 			size_t dots_n =
@@ -119,4 +119,14 @@ char *slice_escape(struct slice s, char *out, size_t out_size)
 	}
 	out[len] = '\0';
 	return out;
+}
+
+char *slice_escape(struct slice s, char *out, size_t out_size)
+{
+	return escape(s, true, out, out_size);
+}
+
+char *slice_escape_controls(struct slice s, char *out, size_t out_size)
+{
+	return escape(s, false, out, out_size);
 }

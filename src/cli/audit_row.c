@@ -127,6 +127,8 @@ static void read_network(struct audit_row *row, const json_t *event)
 	if (frame.n)
 		add_text(row->what, sizeof(row->what), "frame ");
 	add(row->what, sizeof(row->what), frame.n ? frame : protocol);
+	if (!frame.n && !protocol.n && !member(event, "dst_endpoint"))
+		add_text(row->what, sizeof(row->what), "various kinds");
 	add_text(row->what, sizeof(row->what), " ");
 	add_destination(row, event);
 	if (number(event, "count") > 1) {

@@ -14,9 +14,10 @@
 
 #define DOCTOR_JSON_MAX (256u << 10)
 
-enum { JSON, HELP };
+enum { CONFIG, JSON, HELP };
 
 static const struct option_spec specs[] = {
+        [CONFIG] = {"config", 'c', "FILE", "tries the egress proxy of this configuration too"},
         [JSON] = {"json", 'j', NULL, "findings as one JSON object"},
         [HELP] = {"help", 'h', NULL, "this text"},
         {NULL, 0, NULL, NULL},
@@ -35,6 +36,7 @@ static void help(void)
 	fputs("\nExamples:\n"
 	      "  vethguard doctor\n"
 	      "  sudo vethguard doctor\n"
+	      "  vethguard doctor --config site.yaml\n"
 	      "  vethguard doctor --json | jq '.findings[] | select(.state == \"broken\")'\n\n"
 	      "Exit status: 0 where 'vethguard run' works here, 1 where it does not.\n",
 	        stdout);
@@ -59,9 +61,22 @@ static void add_json(struct json *j, const struct doctor_finding *f)
 	json_end_object(j);
 }
 
-/* Runs every check. True: nothing is broken. */
-static bool examine(struct json *j)
+/* Tells a finding, if there is one. False: something is broken. */
+static bool tell(struct json *j, const struct doctor_finding *f)
 {
+	if (f->text[0] == '\0')
+		return true;
+	if (j != NULL)
+		add_json(j, f);
+	else
+		print_text(f);
+	return f->state != DOCTOR_BROKEN;
+}
+
+/* Runs every check; config: NULL or a path. True: nothing is broken. */
+static bool examine(struct json *j, const char *config)
+{
+	struct doctor_finding egress = {0};
 	bool works = true;
 
 	for (const doctor_check *check = doctor_checks; *check != NULL; check++) {
@@ -69,18 +84,14 @@ static bool examine(struct json *j)
 
 		memset(&f, 0, sizeof(f));
 		(*check)(&f);
-		if (f.text[0] == '\0')
-			continue;
-		works = works && f.state != DOCTOR_BROKEN;
-		if (j != NULL)
-			add_json(j, &f);
-		else
-			print_text(&f);
+		works = tell(j, &f) && works;
 	}
-	return works;
+	if (config != NULL)
+		doctor_egress(config, &egress);
+	return tell(j, &egress) && works;
 }
 
-static bool examine_json(void)
+static bool examine_json(const char *config)
 {
 	struct buf text;
 	struct json j;
@@ -91,7 +102,7 @@ static bool examine_json(void)
 	json_object(&j, NULL);
 	json_literal(&j, "version", VERSION_TEXT);
 	json_array(&j, "findings");
-	works = examine(&j);
+	works = examine(&j, config);
 	json_end_array(&j);
 	json_bool(&j, "works", works);
 	json_end_object(&j);
@@ -103,6 +114,7 @@ static bool examine_json(void)
 int cli_doctor(int argc, char **argv)
 {
 	struct options o;
+	const char *config = NULL;
 	bool json = false, works;
 	int option;
 
@@ -113,7 +125,10 @@ int cli_doctor(int argc, char **argv)
 			help();
 			return 0;
 		}
-		json = true;
+		if (option == CONFIG)
+			config = o.value;
+		else
+			json = true;
 	}
 	if (option == OPTIONS_WRONG)
 		return CLI_USAGE;
@@ -124,8 +139,8 @@ int cli_doctor(int argc, char **argv)
 		return CLI_USAGE;
 	}
 	if (json)
-		return examine_json() ? 0 : 1;
-	works = examine(NULL);
+		return examine_json(config) ? 0 : 1;
+	works = examine(NULL, config);
 	puts(works ? "\n'vethguard run' works here." : "\n'vethguard run' does not work here yet.");
 	return works ? 0 : 1;
 }

@@ -5,10 +5,17 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/resource.h>
 
 enum doctor_state { DOCTOR_OK, DOCTOR_NOTE, DOCTOR_BROKEN };
 
 #define DOCTOR_TEXT_MAX 512
+/* Locked memory that keeper and worker need for keys and credentials: with less they do not start
+ * (measured: 800 KiB is enough for one credential, 796 is not). */
+#define DOCTOR_MEMLOCK_LEAST (800u << 10)
+#define DOCTOR_MEMLOCK_REMEDY                                               \
+	"raise the limit of locked memory to 1024 KiB or more: memlock in " \
+	"/etc/security/limits.conf, ulimit -l, or LimitMEMLOCK= of the service"
 
 struct doctor_finding {
 	const char *subject;          /* a word */
@@ -20,5 +27,27 @@ struct doctor_finding {
 typedef void (*doctor_check)(struct doctor_finding *finding);
 /* Ends with NULL. A check may leave the text empty: nothing to say. */
 extern const doctor_check doctor_checks[];
+/* The configuration at path, and the proxy of the network's that it names. */
+void doctor_egress(const char *path, struct doctor_finding *finding);
+
+/* Sets state and text, or the remedy; what is too long is cut. */
+void doctor_tell(struct doctor_finding *f, enum doctor_state state, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
+void doctor_mend(struct doctor_finding *f, const char *remedy);
+
+/* doctor_machine.c: checks that are given what they look at. f is empty before.
+ * release: as uname(2) tells it; NULL: unknown. */
+void doctor_kernel(struct doctor_finding *f, const char *release);
+/* root: the directory that sys/module and lib/modules/RELEASE are in; "" is the machine's. */
+void doctor_modules(struct doctor_finding *f, const char *root, const char *release);
+/* abi: 0 where the kernel has no Landlock (landlock_create_ruleset(2)). */
+void doctor_landlock(struct doctor_finding *f, int abi);
+/* path: the kernel's list of seccomp actions (seccomp(2)). */
+void doctor_seccomp(struct doctor_finding *f, const char *path);
+/* Limits in bytes and in descriptors; the soft ones count. */
+void doctor_limits(
+        struct doctor_finding *f, const struct rlimit *memory, const struct rlimit *files);
+/* path: a file as resolv.conf(5) has it. */
+void doctor_resolver(struct doctor_finding *f, const char *path);
 
 #endif

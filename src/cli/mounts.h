@@ -48,8 +48,8 @@ int hide_find(struct hide_list *
 int hide_mounts(struct mounts *m, const struct hide_list *list, struct failure *failure);
 void hide_free(struct hide_list *list);
 
-/* The bundle that variables such as SSL_CERT_FILE name, and the CA alone. */
-#define TRUST_BUNDLE "/etc/ssl/certs/ca-certificates.crt"
+/* The hashed directory (on Fedora and openSUSE a link to it), and the CA alone in it. Bundles:
+ * bundle_paths of vethguard/tls/bundle.h. */
 #define TRUST_DIRECTORY "/etc/ssl/certs"
 #define TRUST_CA "/etc/ssl/certs/vethguard.pem"
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The user's NSS database (Chromium, Firefox' tools): a copy in memory, to which certutil(1) adds
- * the CA, mounted over the original. The database belongs to the user, so certutil runs as that
- * user and is trusted with nothing.
+ * the CA, mounted over the original. The database is the guarded command's to write, and certutil
+ * loads the modules that its pkcs11.txt names: it is as hostile as the command and runs confined in
+ * the same way, in the sandbox's namespaces, as its user, under its filter and bounds.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/openat2.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,22 +19,34 @@
 #include <unistd.h>
 
 #include "mounts.h"
+#include "vethguard/base/log.h"
+#include "vethguard/jail/guest.h"
 
 #define CERTUTIL "/usr/bin/certutil"
+#define NSS_SECONDS_MAX 5 /* for certutil; then the sandbox starts without the CA in there */
 
 static const char *const files[] = {"cert9.db", "key4.db", "pkcs11.txt"};
 
-/* Runs as the user from the first step: what the user's files and links lead to is read with the
- * user's rights. */
-static void become_user(const struct mounts *m)
+/* From the first step on what the command itself will be, so that what the user's files and links
+ * lead to is read with the user's rights, and code that they name gains nothing here. */
+static void become_guest(const struct mounts *m)
 {
 	const struct run_user *user = m->plan->user;
+	const struct namespaces *ns = &m->plan->ns;
+	sigset_t none;
 
-	if (m->plan->rootless)
-		return;
-	if (setgroups(0, NULL) != 0 || setresgid(user->gid, user->gid, user->gid) != 0 ||
+	if (setns(ns->net, CLONE_NEWNET) != 0 || setns(ns->ipc, CLONE_NEWIPC) != 0 ||
+	        setns(ns->user, CLONE_NEWUSER) != 0)
+		_exit(1);
+	if (jail_guest_seccomp() != 0 || jail_guest_bound() != 0)
+		_exit(1);
+	if ((user->group_count >= 0 && setgroups(0, NULL) != 0) ||
+	        setresgid(user->gid, user->gid, user->gid) != 0 ||
 	        setresuid(user->uid, user->uid, user->uid) != 0)
 		_exit(1);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL); /* init blocks them all; SIGALRM has to come */
+	alarm(NSS_SECONDS_MAX);
 }
 
 static void copy_files(const char *from, const char *to)
@@ -75,7 +90,7 @@ static int make_copy(
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		become_user(m);
+		become_guest(m);
 		copy_files(database, scratch);
 		run_certutil(scratch, ca);
 	}
@@ -101,8 +116,15 @@ int nss_store_mount(struct mounts *m)
 	char database[PATH_MAX + 16], scratch[64], ca[64];
 	int target, rc;
 
-	if (access(CERTUTIL, X_OK) != 0 || (target = open_database(m)) < 0)
+	target = open_database(m);
+	if (target < 0)
 		return 0;
+	if (access(CERTUTIL, X_OK) != 0) {
+		log_info("the user's NSS database stays without the CA: there is no " CERTUTIL
+		         " (package libnss3-tools)");
+		close(target);
+		return 0;
+	}
 	snprintf(database, sizeof(database), "%s/.pki/nssdb", m->plan->user->home);
 	rc = mounts_scratch(m, true, 0700, scratch, sizeof(scratch));
 	if (rc == 0 && !m->plan->rootless &&

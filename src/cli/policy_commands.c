@@ -53,7 +53,7 @@ int policy_take_options(int argc, char **argv, bool *json, bool *help)
 		} else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
 			*help = true;
 		} else {
-			fprintf(stderr, "vethguard policy: unknown option \"%s\"\n%s", argv[i],
+			fprintf(stderr, "vethguard: error: unknown option \"%s\"\n%s", argv[i],
 			        usage);
 			return -1;
 		}
@@ -108,7 +108,7 @@ int policy_print_json(struct json *j, struct buf *buf, int status)
 	struct slice text = buf_slice(buf);
 
 	if (j->failed || text.n == 0) {
-		fputs("vethguard policy: the answer is too long for JSON\n", stderr);
+		fputs("vethguard: error: the answer is too long for JSON\n", stderr);
 		status = POLICY_EXIT_BAD;
 	} else if (fwrite(text.p, 1, text.n, stdout) != text.n || fputc('\n', stdout) == EOF ||
 	           fflush(stdout) == EOF) {

@@ -39,10 +39,15 @@ struct explain {
 	struct url url;
 	struct policy_request request;
 	struct policy_decision decision;
+	bool no_path;        /* the URL's path has no canonical form: denied before any rule */
 	bool connection;     /* CONNECT: the connection is judged */
 	enum policy_tls tls; /* of https */
 	char path[POLICY_PATH_MAX];
 };
+
+static const char path_fault[] =
+        "the path cannot be judged, so no rule is asked: it has a backslash, a control, a "
+        "malformed escape, a \"..\" above the root or beside \"%2F\", or is too long";
 
 static const char *shown(struct slice s, char out[SHOWN_MAX])
 {
@@ -53,7 +58,7 @@ static int complain(const char *what, const char *text)
 {
 	char out[SHOWN_MAX];
 
-	fprintf(stderr, "vethguard policy explain: %s: \"%s\"\n", what,
+	fprintf(stderr, "vethguard: error: %s: \"%s\"\n", what,
 	        shown(slice_from_string(text), out));
 	return -1;
 }
@@ -98,6 +103,8 @@ static int read_request(struct explain *x, const char *method, const char *url)
 	x->request.path = x->url.path;
 	if (url_canonical_path(x->url.path, x->path, sizeof(x->path), &n))
 		x->request.path = slice_of(x->path, n);
+	else
+		x->no_path = true;
 	return 0;
 }
 
@@ -209,9 +216,12 @@ static int answer_json(struct explain *x, const char *method, const char *url)
 	json_literal(&j, "url", url);
 	if (!x->connection)
 		json_string(&j, "path", x->request.path, 0);
+	if (x->no_path)
+		json_literal(&j, "fault", path_fault);
 	write_verdict(x, &j);
 	json_array(&j, "rules");
-	policy_explain(&x->loaded.policy, &x->request, write_rule, &j);
+	if (!x->no_path)
+		policy_explain(&x->loaded.policy, &x->request, write_rule, &j);
 	json_end_array(&j);
 	json_end_object(&j);
 	return policy_print_json(&j, &buf,
@@ -224,7 +234,10 @@ static int answer_text(struct explain *x, const char *method)
 
 	printf("policy %s\n", shown(policy_name(&x->loaded.policy), name));
 	print_request(x, method);
-	policy_explain(&x->loaded.policy, &x->request, print_rule, NULL);
+	if (x->no_path)
+		printf("  %s\n", path_fault);
+	else
+		policy_explain(&x->loaded.policy, &x->request, print_rule, NULL);
 	print_verdict(x);
 	return x->decision.verdict == POLICY_ALLOW ? POLICY_EXIT_GOOD : POLICY_EXIT_DENIED;
 }

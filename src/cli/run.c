@@ -12,11 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "commands.h"
+#include "doctor.h"
 #include "run_env.h"
 #include "guest.h"
 #include "run_session.h"
@@ -211,6 +213,18 @@ static void end_session(struct run *r)
 		summary_print(&summary, r->sandbox_name, r->audit_path, stderr);
 }
 
+/* Roles that cannot lock their memory say only that there is none. */
+static void tell_failure(struct run *r)
+{
+	struct rlimit memory;
+
+	if (!run_session_print_refusal(&r->session))
+		log_error("%s", r->failure.text);
+	if (getrlimit(RLIMIT_MEMLOCK, &memory) == 0 && memory.rlim_cur < DOCTOR_MEMLOCK_LEAST)
+		log_error("only %llu KiB of memory may be locked: " DOCTOR_MEMLOCK_REMEDY,
+		        (unsigned long long)(memory.rlim_cur / 1024));
+}
+
 int cli_run(int argc, char **argv)
 {
 	struct run *r = calloc(1, sizeof(*r));
@@ -240,8 +254,8 @@ int cli_run(int argc, char **argv)
 	terminal_take(&r->terminal);
 	if (r->ended)
 		end_session(r);
-	else if (!run_session_print_refusal(&r->session))
-		log_error("%s", r->failure.text);
+	else
+		tell_failure(r);
 	run_session_close(&r->session);
 	namespaces_close(&r->plan.ns);
 	environment_fini(&r->plan.env);

@@ -8,27 +8,31 @@
 #include "mounts.h"
 #include "run_env.h"
 #include "vethguard/base/log.h"
+#include "vethguard/tls/bundle.h"
 
 extern char **environ;
 
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+enum trust_place { BUNDLE, DIRECTORY, CA };
+
 /* Programs with a trust store of their own, and the variable that turns each to the system's. */
 static const struct {
-	const char *name, *value;
+	const char *name;
+	enum trust_place place;
 } trust_variables[] = {
-        {"SSL_CERT_FILE", TRUST_BUNDLE},
-        {"SSL_CERT_DIR", TRUST_DIRECTORY},
-        {"CURL_CA_BUNDLE", TRUST_BUNDLE},
-        {"REQUESTS_CA_BUNDLE", TRUST_BUNDLE},
-        {"PIP_CERT", TRUST_BUNDLE},
-        {"GIT_SSL_CAINFO", TRUST_BUNDLE},
-        {"NODE_EXTRA_CA_CERTS", TRUST_CA},
-        {"npm_config_cafile", TRUST_BUNDLE},
-        {"AWS_CA_BUNDLE", TRUST_BUNDLE},
-        {"CARGO_HTTP_CAINFO", TRUST_BUNDLE},
-        {"DENO_CERT", TRUST_CA},
-        {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", TRUST_BUNDLE},
+        {"SSL_CERT_FILE", BUNDLE},
+        {"SSL_CERT_DIR", DIRECTORY},
+        {"CURL_CA_BUNDLE", BUNDLE},
+        {"REQUESTS_CA_BUNDLE", BUNDLE},
+        {"PIP_CERT", BUNDLE},
+        {"GIT_SSL_CAINFO", BUNDLE},
+        {"NODE_EXTRA_CA_CERTS", CA},
+        {"npm_config_cafile", BUNDLE},
+        {"AWS_CA_BUNDLE", BUNDLE},
+        {"CARGO_HTTP_CAINFO", BUNDLE},
+        {"DENO_CERT", CA},
+        {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", BUNDLE},
 };
 
 static void set(struct environment *env, const char *name, const char *value)
@@ -68,6 +72,22 @@ static void add_user(struct environment *env, const struct run_user *user)
 	set(env, "SHELL", user->shell);
 	if (environment_get(env, "PATH") == NULL)
 		set(env, "PATH", default_path);
+}
+
+/* What there is: the CA's own file lies in the directory, a bundle may be anywhere, each stands in
+ * for the other. Without any the variables stay what they were. */
+static void add_trust(struct environment *env)
+{
+	bool directory = access(TRUST_DIRECTORY, F_OK) == 0;
+	const char *ca = directory ? TRUST_CA : bundle_system_path(),
+	           *bundle = bundle_system_path();
+	const char *values[] = {[BUNDLE] = bundle ? bundle : ca,
+	        [DIRECTORY] = directory ? TRUST_DIRECTORY : NULL,
+	        [CA] = ca};
+
+	for (size_t i = 0; i < sizeof(trust_variables) / sizeof(trust_variables[0]); i++)
+		if (values[trust_variables[i].place] != NULL)
+			set(env, trust_variables[i].name, values[trust_variables[i].place]);
 }
 
 static bool is_wiped(const struct run_session *session, struct slice name)
@@ -114,9 +134,7 @@ int run_env_build(struct environment *env, const struct run_options *options,
 	if (options->user != NULL || (!privilege->rootless && getuid() != user->uid) ||
 	        environment_get(env, "HOME") == NULL)
 		add_user(env, user);
-	if (access(TRUST_BUNDLE, F_OK) == 0)
-		for (size_t i = 0; i < sizeof(trust_variables) / sizeof(trust_variables[0]); i++)
-			set(env, trust_variables[i].name, trust_variables[i].value);
+	add_trust(env);
 	add_proxy(env, options->proxy_env, ready);
 	for (size_t i = 0; i < ready->env_count; i++)
 		environment_set(env, ready->env[i].name, ready->env[i].value);

@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "options.h"
 #include "run_options.h"
+#include "vethguard/wire/message.h"
 #include "vethguard/base/slice.h"
 #include "vethguard/policy/policy.h"
 
@@ -123,23 +124,11 @@ static bool take(struct run_options *out, int option, const char *value)
 	}
 }
 
-/* Names end up in the log, in interface names and on terminals. */
-static bool name_is_well_formed(const char *name)
-{
-	size_t n = strlen(name);
-
-	return n > 0 && n <= POLICY_NAME_MAX &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
-	               n;
-}
-
 static bool complete(const struct run_options *o)
 {
-	if (o->name != NULL && !name_is_well_formed(o->name)) {
-		fprintf(stderr,
-		        "vethguard: error: --name takes 1 to %d letters, digits, '.', '_' and "
-		        "'-'\n",
-		        POLICY_NAME_MAX);
+	if (o->name != NULL && !message_name_is_plain(slice_from_string(o->name))) {
+		fprintf(stderr, "vethguard: error: --name: " MESSAGE_NAME_RULE "\n",
+		        MESSAGE_NAME_MAX);
 		return false;
 	}
 	if (o->policy == NULL || o->policy[0] == '\0') {

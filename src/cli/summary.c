@@ -16,6 +16,8 @@ void summary_print(
 	        "vethguard: %s: %" PRIu64 " allowed, %" PRIu64 " denied, %" PRIu64
 	        " packets dropped",
 	        sandbox, s->allowed, s->denied, s->dropped);
+	if (s->failed > 0)
+		fprintf(out, ", %" PRIu64 " failed", s->failed);
 	if (s->observed > 0)
 		fprintf(out, ", %" PRIu64 " only observed", s->observed);
 	if (s->findings > 0)

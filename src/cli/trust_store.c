@@ -22,15 +22,14 @@
 #define TRUST_DEPTH_MAX 3
 #define TRUST_LINKS_MAX 64 /* certificates of one subject hash */
 
-static const char *const bundles[] = {TRUST_BUNDLE, "/etc/pki/tls/certs/ca-bundle.crt",
-        "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/pki/tls/cert.pem",
-        "/etc/ssl/cert.pem", "/etc/ssl/ca-bundle.pem", "/etc/ssl/certs/ca-bundle.crt",
-        "/var/lib/ca-certificates/ca-bundle.pem", "/usr/lib/ssl/cert.pem",
-        "/usr/local/etc/openssl/cert.pem", "/usr/local/share/certs/ca-root-nss.crt",
-        "/usr/local/lib/ssl/cert.pem"};
-
 static const char *const keystores[] = {TRUST_DIRECTORY "/java/cacerts", "/etc/pki/java/cacerts",
-        "/etc/pki/ca-trust/extracted/java/cacerts", "/var/lib/ca-certificates/java-cacerts"};
+        "/etc/pki/ca-trust/extracted/java/cacerts", "/var/lib/ca-certificates/java-cacerts",
+        "/etc/ca-certificates/extracted/java-cacerts.jks", NULL};
+
+/* Where p11-kit's trust module finds further anchors; GnuTLS and NSS of Fedora, openSUSE and Arch
+ * ask it instead of reading a bundle. */
+static const char *const anchors[] = {"/etc/pki/ca-trust/source/anchors", "/etc/pki/trust/anchors",
+        "/etc/ca-certificates/trust-source/anchors", NULL};
 
 static int copy_directory(const char *from, const char *to, unsigned depth);
 
@@ -116,16 +115,31 @@ static int bundle_with_ca(const char *path, struct slice pem, struct buf *out)
 	return rc == 0 ? buf_append_slice(out, pem) : rc;
 }
 
-/* The copy of the directory, still under its scratch name. */
-static int fill_directory(const char *copy, struct slice pem)
+/* The copy of a directory, still under its scratch name. */
+static int fill_directory(const char *from, const char *copy, struct slice pem)
 {
 	char path[PATH_MAX];
-	int rc = copy_directory(TRUST_DIRECTORY, copy, 0);
+	int rc = copy_directory(from, copy, 0);
 
 	snprintf(path, sizeof(path), "%s/vethguard.pem", copy);
-	if (rc == 0)
-		rc = mounts_write(path, pem, 0644);
-	return rc == 0 ? link_by_hash(copy, pem) : rc;
+	return rc == 0 ? mounts_write(path, pem, 0644) : rc;
+}
+
+static int trust_anchors(struct mounts *m)
+{
+	char copy[64];
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && anchors[i] != NULL; i++) {
+		if (access(anchors[i], F_OK) != 0)
+			continue;
+		rc = mounts_scratch(m, true, 0755, copy, sizeof(copy));
+		if (rc == 0)
+			rc = fill_directory(anchors[i], copy, m->plan->root_pem);
+		if (rc == 0)
+			rc = mounts_attach(copy, anchors[i], true);
+	}
+	return rc;
 }
 
 /* Replaces one file, in the scratch copy where it lies there (writable), else by a mount over it.
@@ -156,8 +170,8 @@ static int trust_bundles(struct mounts *m)
 	struct buf text;
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < sizeof(bundles) / sizeof(bundles[0]); i++) {
-		if (realpath(bundles[i], real) == NULL || done_before(bundles, i, real))
+	for (size_t i = 0; rc == 0 && bundle_paths[i] != NULL; i++) {
+		if (realpath(bundle_paths[i], real) == NULL || done_before(bundle_paths, i, real))
 			continue;
 		buf_init(&text, MOUNTS_FILE_MAX);
 		rc = bundle_with_ca(real, m->plan->root_pem, &text);
@@ -170,19 +184,20 @@ static int trust_bundles(struct mounts *m)
 
 static int trust_keystores(struct mounts *m)
 {
+	const char *system = bundle_system_path();
 	char real[PATH_MAX];
 	struct buf old, bundle, out;
 	int rc = 0;
 
 	buf_init(&bundle, MOUNTS_FILE_MAX);
-	for (size_t i = 0; rc == 0 && i < sizeof(keystores) / sizeof(keystores[0]); i++) {
+	for (size_t i = 0; rc == 0 && keystores[i] != NULL; i++) {
 		if (realpath(keystores[i], real) == NULL || done_before(keystores, i, real))
 			continue;
 		buf_init(&old, MOUNTS_FILE_MAX);
 		buf_init(&out, MOUNTS_FILE_MAX);
 		rc = mounts_read(real, &old);
-		if (rc == 0 && bundle.len == 0)
-			(void)mounts_read(TRUST_BUNDLE, &bundle);
+		if (rc == 0 && bundle.len == 0 && system != NULL)
+			(void)mounts_read(system, &bundle);
 		if (rc == 0)
 			rc = java_store_add(
 			        buf_slice(&old), buf_slice(&bundle), m->plan->root_pem, &out);
@@ -200,7 +215,9 @@ static int trust_directory(struct mounts *m, char *copy, size_t copy_size)
 	int rc = mounts_scratch(m, true, 0755, copy, copy_size);
 
 	if (rc == 0)
-		rc = fill_directory(copy, m->plan->root_pem);
+		rc = fill_directory(TRUST_DIRECTORY, copy, m->plan->root_pem);
+	if (rc == 0)
+		rc = link_by_hash(copy, m->plan->root_pem);
 	return rc == 0 ? mounts_attach(copy, TRUST_DIRECTORY, false) : rc;
 }
 
@@ -218,14 +235,16 @@ int trust_mounts(struct mounts *m, struct failure *failure)
 	bool directory = access(TRUST_DIRECTORY, F_OK) == 0;
 	int rc = directory ? trust_directory(m, copy, sizeof(copy)) : 0;
 
-	if (!directory)
-		log_warn("%s is missing: programs in the sandbox will not trust its CA "
-		         "(install the package ca-certificates)",
+	if (!directory && bundle_system_path() == NULL)
+		log_warn("%s is missing, and every other bundle: programs in the sandbox will not "
+		         "trust its CA (install the package ca-certificates)",
 		        TRUST_DIRECTORY);
 	if (rc == 0)
 		rc = trust_bundles(m);
 	if (rc == 0)
 		rc = trust_keystores(m);
+	if (rc == 0)
+		rc = trust_anchors(m);
 	if (rc == 0 && directory)
 		rc = trust_seal();
 	if (rc != 0)

@@ -5,8 +5,9 @@
  * may have begun; that rest goes, uncovered, into secret memory and is wiped from the room. An
  * occurrence that starts in the rest waits with it, because a longer one may begin before it. How
  * much of the rest already lies in a covered stretch is remembered, so that values that overlap
- * across chunks are covered as in one text. Most chunks never come here: the caller asks
- * mask_stream_clean() first and passes them on.
+ * across chunks are covered as in one text. A rest too short to tell anything may be shown at a
+ * pause: then it stays in mind, and only what comes after it can still be covered. Most chunks
+ * never come here: the caller asks mask_stream_clean() first and passes them on.
  */
 #include <errno.h>
 
@@ -47,9 +48,34 @@ static int hold(struct mask_stream *s, const uint8_t *p, size_t n)
 	return 0;
 }
 
+/* The first n bytes of room are certain; what of them was passed on before is left out. */
+static void commit_unshown(struct mask_stream *s, uint8_t *room, size_t n, struct buf *out)
+{
+	size_t again = s->shown < n ? s->shown : n;
+
+	s->shown -= again;
+	if (again)
+		memmove(room, room + again, n - again);
+	buf_commit(out, n - again);
+}
+
+/* Shorter ends look like a value's beginning by chance too often to be counted. released: something
+ * that was kept back is certain now; found: it was a value. */
+static void count_waits(struct mask_stream *s, bool released, bool found)
+{
+	bool waits = s->held > MASK_SHOWN_MAX && !s->covered;
+
+	if (s->waits && found)
+		s->waited--;
+	if (waits && (!s->waits || released))
+		s->waited++;
+	s->waits = waits;
+}
+
 int mask_stream_feed(struct mask_stream *s, const uint8_t *p, size_t n, struct buf *out)
 {
 	size_t total = s->held + n, keep_from, covered = s->covered;
+	uint64_t before = s->found;
 	uint8_t *room;
 	int rc;
 
@@ -73,12 +99,35 @@ int mask_stream_feed(struct mask_stream *s, const uint8_t *p, size_t n, struct b
 	s->held = total - keep_from;
 	s->covered = covered > keep_from ? covered - keep_from : 0;
 	secret_wipe(room + keep_from, s->held);
-	buf_commit(out, keep_from);
+	count_waits(s, keep_from > 0, s->found > before);
+	commit_unshown(s, room, keep_from, out);
 	return 0;
+}
+
+/* How much of a value's beginning tells so little that it may be seen. */
+static size_t shown_most(const struct mask *mask)
+{
+	size_t most = mask->window / 8;
+
+	return most > MASK_SHOWN_MAX ? MASK_SHOWN_MAX : most ? most : 1;
+}
+
+int mask_stream_pause(struct mask_stream *s, struct buf *out)
+{
+	size_t n = s->held - s->shown;
+	int rc;
+
+	if (n == 0 || s->covered || s->held > shown_most(s->mask))
+		return 0;
+	rc = buf_append(out, s->tail.p + s->shown, n);
+	if (rc == 0)
+		s->shown = s->held;
+	return rc;
 }
 
 int mask_stream_end(struct mask_stream *s, struct buf *out)
 {
+	uint64_t before;
 	uint8_t *room;
 
 	if (s->held == 0)
@@ -87,10 +136,35 @@ int mask_stream_end(struct mask_stream *s, struct buf *out)
 	if (!room)
 		return s->held > out->max - out->len ? -ENOBUFS : -ENOMEM;
 	memcpy(room, s->tail.p, s->held);
+	before = s->found;
 	s->found += mask_cover(s->mask, room, s->held, s->held, &s->covered);
-	buf_commit(out, s->held);
+	if (s->waits && s->found > before)
+		s->waited--;
+	s->waits = false;
+	commit_unshown(s, room, s->held, out);
 	secret_wipe(s->tail.p, s->tail.n);
 	s->tail.n = s->held = s->covered = 0;
+	return 0;
+}
+
+int mask_stream_show(struct mask_stream *s, struct buf *out)
+{
+	size_t covered = s->covered, from = s->shown;
+	uint8_t *room;
+
+	if (s->held <= from)
+		return 0;
+	room = buf_reserve(out, s->held);
+	if (!room)
+		return s->held > out->max - out->len ? -ENOBUFS : -ENOMEM;
+	memcpy(room, s->tail.p, s->held);
+	mask_cover(s->mask, room, s->held, s->held, &covered);
+	memmove(room, room + from, s->held - from);
+	secret_wipe(room + s->held - from, from);
+	buf_commit(out, s->held - from);
+	s->shown = s->held;
+	s->waited -= s->waits;
+	s->waits = false;
 	return 0;
 }
 

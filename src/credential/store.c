@@ -30,6 +30,7 @@ struct slot {
 	int64_t answer_by_ms;           /* ... by then */
 	bool due;                       /* the waiting are to be told at the end of this turn */
 	int64_t retry_ms;               /* unavailable until then: error says why */
+	int waited;                     /* credential_store_waited() */
 	char error[ERROR_MAX];
 	struct credential_wait waiting; /* head of a ring */
 };
@@ -270,10 +271,16 @@ struct credential_value *credential_store_get(
 	if (credential >= store->count)
 		return NULL;
 	slot = &store->slots[credential];
-	if (is_fresh(store, slot))
+	if (slot->waited <= CREDENTIAL_WAITS_MAX && is_fresh(store, slot))
 		return slot->value;
 	credential_wait_cancel(wait);
 	ring_add(&slot->waiting, wait);
+	if (slot->waited > CREDENTIAL_WAITS_MAX) {
+		refuse(store, slot,
+		        "Responses have ended with beginnings of this credential too often: "
+		        "somebody may be guessing it.");
+		return NULL;
+	}
 	if (slot->asked || slot->due)
 		return NULL;
 	if (loop_now_ms(store->loop) < slot->retry_ms) {
@@ -288,6 +295,24 @@ struct credential_value *credential_store_get(
 	else
 		await_answer(store, credential);
 	return NULL;
+}
+
+bool credential_store_waited(struct credential_store *store, uint32_t credential, int times)
+{
+	int before;
+
+	if (credential >= store->count)
+		return false;
+	before = store->slots[credential].waited;
+	if (before <= CREDENTIAL_WAITS_MAX) /* there is no way back */
+		store->slots[credential].waited += times;
+	return before <= CREDENTIAL_WAITS_MAX &&
+	       store->slots[credential].waited > CREDENTIAL_WAITS_MAX;
+}
+
+bool credential_store_is_guessed(const struct credential_store *store, uint32_t credential)
+{
+	return credential < store->count && store->slots[credential].waited > CREDENTIAL_WAITS_MAX;
 }
 
 static struct mask *compile_mask(const struct policy_credential *credential, struct slice value)
@@ -383,8 +408,20 @@ int credential_store_set_placeholder(
 	return placeholders_add(&store->placeholders, credential, placeholder);
 }
 
+struct credential_value *credential_store_held(
+        const struct credential_store *store, uint32_t credential)
+{
+	return credential < store->count ? store->slots[credential].value : NULL;
+}
+
 uint32_t credential_store_find_placeholder(
         const struct credential_store *store, struct slice p, size_t *at, size_t *n)
 {
 	return placeholders_find(&store->placeholders, p, at, n);
+}
+
+uint32_t credential_store_find_encoded_placeholder(
+        const struct credential_store *store, struct slice p)
+{
+	return placeholders_find_encoded(&store->placeholders, p);
 }

@@ -2,13 +2,15 @@
 /*
  * Theory of operation: every placeholder holds the word "vethguard", so a text without that word,
  * which is nearly every text, costs one memmem(). Around each place where the word stands, the few
- * placeholders are compared.
+ * placeholders are compared. In base64 the word looks different at each of three alignments, and
+ * each of them is searched for in the same way.
  */
 #include "store_placeholders.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base64.h"
 #include "vethguard/policy/placeholder.h"
 
 #define MARK "vethguard"
@@ -85,4 +87,59 @@ uint32_t placeholders_find(const struct placeholders *set, struct slice p, size_
 		from = mark + 1;
 	}
 	return POLICY_NONE;
+}
+
+/* The mark in base64, as base64_inner() writes it for each lead. */
+static const struct slice encoded_marks[3] = {
+        {"dmV0aGd1YXJk", 12}, {"ZldGhndWFyZ", 11}, {"2ZXRoZ3Vhcm", 11}};
+
+/* Characters of the encoding before the first that a text behind `lead` bytes determines alone. */
+static size_t encoded_from(size_t lead)
+{
+	return (lead * 8 + 5) / 6;
+}
+
+/* Whether the item stands in p such that its mark, which has this lead, begins at p[mark]. */
+static bool stands_encoded(const struct placeholder *item, struct slice p, size_t mark, size_t lead)
+{
+	uint8_t text[BASE64_SIZE(PLACEHOLDER_MAX)];
+	unsigned own = (unsigned)((lead + 3 - item->mark % 3) % 3);
+	size_t n = base64_inner((const uint8_t *)item->text, item->n, own, base64_standard, text);
+	size_t before = encoded_from(own + item->mark) - encoded_from(own);
+
+	return before <= mark && n <= p.n - (mark - before) &&
+	       memcmp(p.p + mark - before, text, n) == 0;
+}
+
+static uint32_t find_at_lead(const struct placeholders *set, struct slice p, size_t lead)
+{
+	struct slice mark = encoded_marks[lead];
+	const struct placeholder *best;
+	size_t from = 0;
+
+	while (p.n - from >= mark.n) {
+		const char *found = memmem(p.p + from, p.n - from, mark.p, mark.n);
+
+		if (!found)
+			break;
+		from = (size_t)(found - p.p);
+		best = NULL;
+		for (size_t i = 0; i < set->count; i++)
+			if ((!best || set->items[i].n > best->n) &&
+			        stands_encoded(&set->items[i], p, from, lead))
+				best = &set->items[i];
+		if (best)
+			return best->credential;
+		from++;
+	}
+	return POLICY_NONE;
+}
+
+uint32_t placeholders_find_encoded(const struct placeholders *set, struct slice p)
+{
+	uint32_t found = POLICY_NONE;
+
+	for (size_t lead = 0; set->count > 0 && lead < 3 && found == POLICY_NONE; lead++)
+		found = find_at_lead(set, p, lead);
+	return found;
 }

@@ -25,5 +25,8 @@ void placeholders_fini(struct placeholders *set);
 /* The first placeholder in p (of several that begin at the same mark the longest): its credential,
  * or POLICY_NONE. */
 uint32_t placeholders_find(const struct placeholders *set, struct slice p, size_t *at, size_t *n);
+/* The same for a placeholder that stands inside of base64 (either alphabet, any alignment, whatever
+ * surrounds it): its credential, or POLICY_NONE. */
+uint32_t placeholders_find_encoded(const struct placeholders *set, struct slice p);
 
 #endif

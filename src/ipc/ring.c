@@ -235,6 +235,13 @@ void ring_release(struct ring *ring)
 		wake(ring->space_fd);
 }
 
+void ring_seek(struct ring *ring, uint64_t position)
+{
+	ring->position = position;
+	ring_release(ring);
+	wake(ring->space_fd);
+}
+
 void ring_stop(struct ring *ring, bool stop)
 {
 	atomic_store_explicit(&ring->shared->stop, stop, memory_order_release);

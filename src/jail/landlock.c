@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Landlock (landlock(7)): no path of any file system, no TCP port to bind, only listed ports to
- * connect to, no abstract socket and no signal to a process outside. The system calls are made
- * directly and the numbers newer than the oldest supported headers are defined here; a kernel that
- * knows less gets the part it knows.
+ * Landlock (landlock(7)): no path of any file system, no TCP port of choice to bind, only listed
+ * ports to connect to, no abstract socket and no signal to a process outside. The system calls are
+ * made directly and the numbers newer than the oldest supported headers are defined here; a kernel
+ * that knows less gets the part it knows.
  */
 #include <errno.h>
 #include <linux/landlock.h>
@@ -54,18 +54,23 @@ int landlock_abi(void)
 	return abi > 0 ? (int)abi : 0;
 }
 
-static int landlock_allow_ports(int ruleset, const uint16_t *ports, size_t count)
+static int landlock_allow_port(int ruleset, uint64_t access, uint16_t port)
 {
-	for (size_t i = 0; i < count; i++) {
-		struct port_attr rule = {NET_CONNECT_TCP, ports[i]};
+	struct port_attr rule = {access, port};
 
-		if (syscall(SYS_landlock_add_rule, ruleset, RULE_NET_PORT, &rule, 0) != 0)
-			return -errno;
-	}
-	return 0;
+	return syscall(SYS_landlock_add_rule, ruleset, RULE_NET_PORT, &rule, 0) != 0 ? -errno : 0;
 }
 
-int jail_landlock(const uint16_t *ports, size_t count)
+static int landlock_allow_ports(int ruleset, const uint16_t *ports, size_t count)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < count; i++)
+		rc = landlock_allow_port(ruleset, NET_CONNECT_TCP, ports[i]);
+	return rc;
+}
+
+int jail_landlock(const uint16_t *ports, size_t count, bool binds)
 {
 	int abi = landlock_abi(), ruleset, rc = 0;
 	bool any_port = count == SIZE_MAX;
@@ -84,6 +89,8 @@ int jail_landlock(const uint16_t *ports, size_t count)
 		return -errno;
 	if (abi >= 4 && !any_port)
 		rc = landlock_allow_ports(ruleset, ports, count);
+	if (abi >= 4 && rc == 0 && binds) /* port 0 stands for one that the kernel chooses */
+		rc = landlock_allow_port(ruleset, NET_BIND_TCP, 0);
 	if (rc == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		rc = -errno;
 	if (rc == 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) != 0)

@@ -159,7 +159,20 @@ static int allow_network(scmp_filter_ctx filter)
 	return rc;
 }
 
-static int build(scmp_filter_ctx filter, enum jail_role role)
+/* With the address of either family. The filter cannot see which: there the network's own checks
+ * hold, and Landlock's for the port. */
+static int allow_bind(scmp_filter_ctx filter)
+{
+	static const uint32_t lengths[] = {sizeof(struct sockaddr_in), sizeof(struct sockaddr_in6)};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < COUNT(lengths); i++)
+		rc = seccomp_rule_add(
+		        filter, SCMP_ACT_ALLOW, CALL(bind), 1, SCMP_A2_32(SCMP_CMP_EQ, lengths[i]));
+	return rc;
+}
+
+static int build(scmp_filter_ctx filter, enum jail_role role, bool binds)
 {
 	int rc = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 
@@ -178,6 +191,8 @@ static int build(scmp_filter_ctx filter, enum jail_role role)
 		rc = allow_nonblocking(filter, role);
 	if (rc == 0 && role == JAIL_WORKER)
 		rc = allow_network(filter);
+	if (rc == 0 && binds)
+		rc = allow_bind(filter);
 #ifdef __SANITIZE_ADDRESS__
 	if (rc == 0)
 		rc = allow_all(filter, SCMP_ACT_ALLOW, sanitizer_calls);
@@ -187,7 +202,7 @@ static int build(scmp_filter_ctx filter, enum jail_role role)
 	return rc;
 }
 
-int jail_seccomp(enum jail_role role)
+int jail_seccomp(enum jail_role role, bool binds)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
 	int rc;
@@ -195,7 +210,7 @@ int jail_seccomp(enum jail_role role)
 	if (filter == NULL)
 		return -ENOMEM;
 	jail_state.calls_allowed = 0;
-	rc = build(filter, role);
+	rc = build(filter, role, binds);
 	if (rc == 0)
 		rc = seccomp_load(filter); /* sets no_new_privs where it is not set yet */
 	seccomp_release(filter);

@@ -104,7 +104,7 @@ static void spawn_write_only_terminal(void)
 	}
 }
 
-static void spawn_child(const char *path, char *const argv[], int control, int report)
+static void spawn_child(const char *path, char *const argv[], int control, int errors, int report)
 {
 	char store[2][256];
 	char *env[4];
@@ -113,6 +113,8 @@ static void spawn_child(const char *path, char *const argv[], int control, int r
 	spawn_environment(store, env);
 	spawn_reset_signals();
 	setsid();
+	if (errors >= 0 && dup2(spawn_lift(errors), STDERR_FILENO) < 0)
+		_exit(127);
 	spawn_write_only_terminal();
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	control = spawn_lift(control);
@@ -135,7 +137,7 @@ static void spawn_child(const char *path, char *const argv[], int control, int r
 	_exit(127);
 }
 
-pid_t spawn_program(const char *name, char *const argv[], int control, int *pidfd)
+pid_t spawn_program(const char *name, char *const argv[], int control, int errors, int *pidfd)
 {
 	char path[PATH_MAX];
 	int report[2], error = 0;
@@ -148,7 +150,7 @@ pid_t spawn_program(const char *name, char *const argv[], int control, int *pidf
 		return -errno;
 	pid = fork();
 	if (pid == 0)
-		spawn_child(path, argv, control, report[1]);
+		spawn_child(path, argv, control, errors, report[1]);
 	error = pid < 0 ? errno : 0;
 	close(report[1]);
 	if (pid > 0) {

@@ -61,10 +61,10 @@ static void enter_jail(void)
 
 	must("cannot get an empty root", jail_empty_root());
 	must("cannot drop privileges", jail_drop(ids));
-	rc = jail_landlock(NULL, 0);
+	rc = jail_landlock(NULL, 0, false);
 	if (rc != -EOPNOTSUPP)
 		must("cannot use Landlock", rc);
-	must("cannot filter system calls", jail_seccomp(JAIL_KEEPER));
+	must("cannot filter system calls", jail_seccomp(JAIL_KEEPER, false));
 }
 
 static void send_text(struct keeper *keeper, enum message_type type, uint64_t id, const char *text)

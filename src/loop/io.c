@@ -1,14 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors and signals: thin covers over libevent's events. */
+/*
+ * Descriptors and signals: thin covers over libevent's events. A registration is memory of its own,
+ * which knows whom it serves at the moment, so that it can change hands without the kernel hearing
+ * of it.
+ */
 #include <errno.h>
-#include <string.h>
+#include <stdlib.h>
 #include <event2/event.h>
+#include <event2/event_struct.h>
 
 #include "loop/private.h"
 
+struct loop_watch {
+	struct event event;
+	struct loop_io *owner;
+};
+
 static void on_event(evutil_socket_t fd, short what, void *argument)
 {
-	struct loop_io *io = argument;
+	const struct loop_watch *watch = argument;
+	struct loop_io *io = watch->owner;
 	unsigned events = 0;
 
 	(void)fd;
@@ -24,6 +35,7 @@ static void on_event(evutil_socket_t fd, short what, void *argument)
 static int open_with(struct loop *loop, struct loop_io *io, int fd, unsigned events, short flags,
         void (*on_ready)(struct loop_io *io, unsigned events))
 {
+	struct loop_watch *watch = malloc(sizeof *watch);
 	short what = EV_PERSIST | flags;
 
 	if (events & LOOP_READ)
@@ -32,17 +44,19 @@ static int open_with(struct loop *loop, struct loop_io *io, int fd, unsigned eve
 		what |= EV_WRITE;
 	if (events & LOOP_CLOSED)
 		what |= EV_CLOSED;
-	io->loop = loop;
-	io->fd = fd;
-	io->on_ready = on_ready;
-	io->event = event_new(loop_base(loop), fd, what, on_event, io);
-	if (!io->event)
+	*io = (struct loop_io){.loop = loop, .fd = fd, .on_ready = on_ready};
+	if (!watch || event_assign(&watch->event, loop_base(loop), fd, what, on_event, watch) < 0) {
+		free(watch);
 		return -ENOMEM;
-	if (event_add(io->event, NULL) < 0) {
-		event_free(io->event);
-		io->event = NULL;
-		return errno ? -errno : -ENOMEM;
 	}
+	watch->owner = io;
+	if (event_add(&watch->event, NULL) < 0) {
+		int error = errno;
+
+		free(watch);
+		return error ? -error : -ENOMEM;
+	}
+	io->watch = watch;
 	return 0;
 }
 
@@ -60,10 +74,20 @@ int loop_io_open_level(struct loop *loop, struct loop_io *io, int fd, unsigned e
 
 void loop_io_close(struct loop_io *io)
 {
-	if (!io->event)
+	if (!io->watch)
 		return;
-	event_free(io->event);
-	io->event = NULL;
+	event_del(&io->watch->event);
+	free(io->watch);
+	io->watch = NULL;
+}
+
+void loop_io_move(struct loop_io *from, struct loop_io *to,
+        void (*on_ready)(struct loop_io *io, unsigned events))
+{
+	*to = *from;
+	to->on_ready = on_ready;
+	to->watch->owner = to;
+	from->watch = NULL;
 }
 
 static void on_signal_event(evutil_socket_t fd, short what, void *argument)

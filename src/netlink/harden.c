@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 struct setting {
 	const char *name, *value;
@@ -76,4 +77,14 @@ int netns_harden_gate(void)
 			return result;
 	}
 	return 0;
+}
+
+void netns_settle_link(const char *link)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "ipv6/conf/%s/accept_dad", link);
+	netns_sysctl(name, "0");
+	snprintf(name, sizeof(name), "ipv6/conf/%s/dad_transmits", link);
+	netns_sysctl(name, "0");
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: the same tree as policies. Numbers and durations are rows of two tables
- * (key, field, default, bounds); the rest has a reader each. The file is read over the defaults, so
- * an empty mapping changes nothing.
+ * (key, field, default, bounds); the rest has a reader each, those of resolver: and egress: in
+ * files of their own. The file is read over the defaults, so an empty mapping changes nothing.
  *
  *   resolver: {servers: [9.9.9.9, "[2620:fe::fe]:53"], hosts: {git.example: 192.0.2.7}}
  *   ca_files: [/etc/ssl/company.pem]
  *   permit: [10.20.0.0/16]
  *   pools: {ipv4: 198.18.0.0/15, ipv6: "fd76:6574:6867::/64"}
  *   proxy_port: 3128
+ *   egress: {proxy: "http://proxy.corp:3128", user: vethguard, password_file: proxy.password}
  *   audit_file: /var/log/vethguard/audit.jsonl
  *   limits: {connections: 512}
  *   timeouts: {idle: 5m}
@@ -16,10 +17,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "config_read.h"
 #include "vethguard/policy/config.h"
 #include "loader.h"
 
-#define DNS_PORT 53
 #define PROXY_PORT_DEFAULT 3128
 #define POOL4_BITS_MAX 24
 #define POOL6_BITS_MAX 64
@@ -40,11 +41,12 @@ static const struct number_key limit_keys[] = {
         {"upstream_connections", offsetof(struct config_limits, upstream_connections), 512, 1,
                 8000},
         {"upstream_idle", offsetof(struct config_limits, upstream_idle), 64, 0, 8000},
+        {"streams", offsetof(struct config_limits, streams), 4096, 1, 100000},
         {"udp_flows", offsetof(struct config_limits, udp_flows), 256, 0, 4096},
         {"dns_names", offsetof(struct config_limits, dns_names), 16384, 64, 1000000},
         {"leaf_certificates", offsetof(struct config_limits, leaf_certificates), 512, 1, 100000},
         {"header_bytes", offsetof(struct config_limits, header_bytes), 65536, 4096, 65536},
-        {"dns_queries_per_s", offsetof(struct config_limits, dns_queries_per_s), 200, 1, 100000},
+        {"dns_queries_per_s", offsetof(struct config_limits, dns_queries_per_s), 1000, 1, 100000},
         {"blocked_mints_per_min", offsetof(struct config_limits, blocked_mints_per_min), 60, 0,
                 100000},
 };
@@ -109,106 +111,7 @@ static void read_numbers(struct tree *tree, const struct tree_node *map, const c
 	}
 }
 
-/* "9.9.9.9", "9.9.9.9:53", "2620:fe::fe", "[2620:fe::fe]:53" */
-static bool parse_server(struct slice text, struct config_server *out)
-{
-	struct url_authority authority;
-
-	out->port = DNS_PORT;
-	if (ip_parse(text, &out->address))
-		return true;
-	if (!url_parse_authority(text, &authority) || authority.address.family == 0)
-		return false;
-	out->address = authority.address;
-	if (authority.port)
-		out->port = authority.port;
-	return true;
-}
-
-static void read_servers(struct tree *tree, struct tree_node *node, struct config *config)
-{
-	struct tree_item single;
-	char quoted[TREE_QUOTE_MAX];
-	struct slice text;
-
-	config->server_count = 0;
-	for (const struct tree_item *item = tree_items(tree, node, "servers", &single); item;
-	        item = item->next) {
-		if (config->server_count == CONFIG_SERVERS_MAX) {
-			tree_error(tree, item->value, "more than %d servers", CONFIG_SERVERS_MAX);
-			return;
-		}
-		if (!tree_text(tree, item->value, "a server", IP_TEXT_MAX + 16, &text))
-			continue;
-		if (parse_server(text, &config->servers[config->server_count]))
-			config->server_count++;
-		else
-			tree_error(tree, item->value,
-			        "server %s must be an address, with a port where it is not 53: "
-			        "9.9.9.9:53 or "
-			        "[2620:fe::fe]:53",
-			        tree_quote(text, quoted));
-	}
-}
-
-static void add_host(
-        struct tree *tree, const struct tree_node *node, const char *name, struct config *config)
-{
-	struct config_host *host = &config->hosts[config->host_count];
-	char quoted[TREE_QUOTE_MAX];
-	struct slice text;
-
-	if (config->host_count == CONFIG_HOSTS_MAX) {
-		tree_error(tree, node, "more than %d addresses of hosts", CONFIG_HOSTS_MAX);
-	} else if (!tree_text(tree, node, "an address", IP_TEXT_MAX, &text)) {
-		return;
-	} else if (!ip_parse(text, &host->address)) {
-		tree_error(
-		        tree, node, "%s is not an IPv4 or IPv6 address", tree_quote(text, quoted));
-	} else {
-		memcpy(host->name, name, sizeof(host->name));
-		config->host_count++;
-	}
-}
-
-static void read_hosts(struct tree *tree, const struct tree_node *map, struct config *config)
-{
-	char name[POLICY_HOST_MAX + 1] = {0}, quoted[TREE_QUOTE_MAX];
-	struct tree_item single;
-	size_t n;
-
-	if (!tree_is_map(tree, map, "hosts"))
-		return;
-	for (const struct tree_item *item = map->first; item; item = item->next) {
-		const struct tree_item *address;
-
-		if (!url_canonical_host(item->key->text, name, &n)) {
-			tree_error(tree, item->key, "%s is not a host name",
-			        tree_quote(item->key->text, quoted));
-			continue;
-		}
-		for (address = tree_items(tree, item->value, "the host's addresses", &single);
-		        address && config->host_count <= CONFIG_HOSTS_MAX; address = address->next)
-			add_host(tree, address->value, name, config);
-	}
-}
-
-static void read_resolver(struct tree *tree, const struct tree_node *map, struct config *config)
-{
-	static const char *const known[] = {"servers", "hosts", NULL};
-	struct tree_node *node;
-
-	if (!tree_is_map(tree, map, "resolver"))
-		return;
-	tree_check_keys(tree, map, known, NULL);
-	if ((node = tree_get(map, "servers")))
-		read_servers(tree, node, config);
-	if ((node = tree_get(map, "hosts")))
-		read_hosts(tree, node, config);
-}
-
-/* A path, relative to the configuration file. */
-static bool read_path(
+bool config_read_path(
         struct tree *tree, const struct tree_node *node, const char *what, char out[PATH_MAX])
 {
 	struct slice text, path;
@@ -234,7 +137,7 @@ static void read_ca_files(struct tree *tree, struct tree_node *node, struct conf
 			tree_error(tree, item->value, "more than %d files", CONFIG_CA_FILES_MAX);
 			return;
 		}
-		if (read_path(tree, item->value, "a CA file",
+		if (config_read_path(tree, item->value, "a CA file",
 		            config->ca_files[config->ca_file_count]))
 			config->ca_file_count++;
 	}
@@ -301,7 +204,7 @@ static void read_pools(struct tree *tree, const struct tree_node *map, struct co
 static void read_top(struct tree *tree, struct config *config)
 {
 	static const char *const known[] = {"vethguard", "resolver", "ca_files", "permit", "pools",
-	        "proxy_port", "audit_file", "limits", "timeouts", NULL};
+	        "proxy_port", "egress", "audit_file", "limits", "timeouts", NULL};
 	struct tree_node *root = tree->root, *node;
 	uint64_t value;
 
@@ -311,7 +214,7 @@ static void read_top(struct tree *tree, struct config *config)
 	if ((node = tree_get(root, "vethguard")))
 		tree_uint(tree, node, "vethguard (the language version)", 1, 1, &value);
 	if ((node = tree_get(root, "resolver")))
-		read_resolver(tree, node, config);
+		config_read_resolver(tree, node, config);
 	if ((node = tree_get(root, "ca_files")))
 		read_ca_files(tree, node, config);
 	if ((node = tree_get(root, "permit")))
@@ -321,8 +224,10 @@ static void read_top(struct tree *tree, struct config *config)
 	if ((node = tree_get(root, "proxy_port")) &&
 	        tree_uint(tree, node, "proxy_port", 1, UINT16_MAX, &value))
 		config->proxy_port = (uint16_t)value;
+	if ((node = tree_get(root, "egress")))
+		config_read_egress(tree, node, config);
 	if ((node = tree_get(root, "audit_file")))
-		read_path(tree, node, "audit_file", config->audit_file);
+		config_read_path(tree, node, "audit_file", config->audit_file);
 	if ((node = tree_get(root, "limits")))
 		read_numbers(tree, node, "limits", limit_keys, LIMIT_KEYS, false, &config->limits);
 	if ((node = tree_get(root, "timeouts")))

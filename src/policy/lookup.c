@@ -152,10 +152,16 @@ void lookup_targets(
 	add_prefixes(policy, &request->address, out);
 }
 
+/* Servers of the Java family take "/private;x/" for "/private/" (RFC 3986 section 3.3). */
+static bool begins_parameter(struct slice path, size_t i)
+{
+	return path.p[i] == ';' || (path.n - i >= 3 && memcmp(path.p + i, "%3B", 3) == 0);
+}
+
 bool lookup_path_is_ambiguous(struct slice path)
 {
 	for (size_t i = 1; i < path.n; i++)
-		if (path.p[i] == '/' && path.p[i - 1] == '/')
+		if ((path.p[i] == '/' && path.p[i - 1] == '/') || begins_parameter(path, i))
 			return true;
 	return url_find_escaped_slash(path.p, path.n) != NULL;
 }
@@ -163,14 +169,20 @@ bool lookup_path_is_ambiguous(struct slice path)
 size_t lookup_lenient_path(struct slice path, char out[POLICY_PATH_MAX])
 {
 	size_t n = 0;
+	bool parameter = false;
 
 	for (size_t i = 0; i < path.n && n < POLICY_PATH_MAX; i++) {
 		char c = path.p[i];
+
+		parameter = parameter || begins_parameter(path, i);
 
 		if (c == '%' && path.n - i >= 3 && memcmp(path.p + i, "%2F", 3) == 0) {
 			c = '/';
 			i += 2;
 		}
+		parameter = parameter && c != '/';
+		if (parameter)
+			continue;
 		if (c != '/' || n == 0 || out[n - 1] != '/')
 			out[n++] = c;
 	}

@@ -33,8 +33,9 @@ void lookup_targets(
 /* The node of a profile for the literal start, or POLICY_NONE. */
 uint32_t lookup_node(const struct policy *policy, uint32_t profile, struct slice start);
 
-/* path as a lenient server may see it: escaped slashes unescaped, then runs of '/' made one; out
- * has POLICY_PATH_MAX bytes, path no more. Returns the new length. */
+/* path as a lenient server may see it: escaped slashes unescaped, parameters of segments (;x) taken
+ * away, then runs of '/' made one; out has POLICY_PATH_MAX bytes, path no more. Returns the new
+ * length. */
 bool lookup_path_is_ambiguous(struct slice path); /* the lenient path differs */
 size_t lookup_lenient_path(struct slice path, char out[POLICY_PATH_MAX]);
 

@@ -6,6 +6,7 @@
  *
  *   PEEK -> TLS -> HTTP <-> EXCHANGE -> LINGER -> CLOSED
  *     \-> HTTP (plain)          \-> HTTP (CONNECT accepted: PEEK again, inside)
+ *      |-> HTTP2 -> LINGER (client_http2.c)
  *      \-> DIAL -> (a tunnel takes the socket; the client stays as its owner)
  *
  * Input that cannot be used yet (a pipelined request, a body whose upstream is not there) waits in
@@ -56,20 +57,6 @@ bool client_used(struct client *c, struct slice input, size_t used)
 
 /* --- requests --- */
 
-static enum client_state begin(struct client *c)
-{
-	struct exchange *ex = c->exchange;
-
-	c->keep_alive = ex->request.keep_alive && !c->proxy->draining;
-	c->exchange_over = false;
-	if (ex->request.body == HTTP_BODY_NONE)
-		link_settle(&c->link);
-	if (slice_equals(ex->request.method, SLICE("CONNECT")))
-		return client_connect(c);
-	exchange_start(ex);
-	return CLIENT_EXCHANGE;
-}
-
 static enum client_state bad_request(struct client *c, enum http1_status status)
 {
 	struct exchange *ex = c->exchange;
@@ -83,6 +70,23 @@ static enum client_state bad_request(struct client *c, enum http1_status status)
 	        c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), http1_error(&c->http1));
 	exchange_refuse(ex, status == HTTP1_TOO_LARGE ? 431 : 400, EVENT_CAUSE_CLIENT,
 	        http1_error(&c->http1));
+	return CLIENT_EXCHANGE;
+}
+
+static enum client_state begin(struct client *c)
+{
+	struct exchange *ex = c->exchange;
+
+	/* What is here of the body is looked at before anything leaves. */
+	if (!http1_body_is_sound(&c->http1, buf_bytes(&c->stash), c->stash.len))
+		return bad_request(c, HTTP1_BAD);
+	c->keep_alive = ex->request.keep_alive && !c->proxy->draining;
+	c->exchange_over = false;
+	if (ex->request.body == HTTP_BODY_NONE)
+		link_settle(&c->link);
+	if (slice_equals(ex->request.method, SLICE("CONNECT")))
+		return client_connect(c);
+	exchange_start(ex);
 	return CLIENT_EXCHANGE;
 }
 
@@ -167,6 +171,10 @@ static enum client_state body_input(struct client *c, struct slice input)
 	if (status == HTTP1_BAD) {
 		record_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""),
 		        http1_error(&c->http1));
+		if (!ex->head_sent) { /* the upstream's connection ends within the request */
+			exchange_refuse(ex, 400, EVENT_CAUSE_CLIENT, http1_error(&c->http1));
+			return CLIENT_EXCHANGE;
+		}
 		exchange_abort(ex, EVENT_CAUSE_CLIENT, http1_error(&c->http1));
 		return CLIENT_CLOSED;
 	}
@@ -361,6 +369,9 @@ static const handler table[CLIENT_STATE_COUNT][CLIENT_EVENT_COUNT] = {
         [CLIENT_HTTP] = {[ON_INPUT] = http_input, [ON_TIMEOUT] = http_timeout, [ON_OVER] = stay},
         [CLIENT_EXCHANGE] =
                 {[ON_INPUT] = exchange_input, [ON_TIMEOUT] = exchange_timeout, [ON_OVER] = over},
+        [CLIENT_HTTP2] = {[ON_INPUT] = client_http2_input,
+                [ON_TIMEOUT] = client_http2_timeout,
+                [ON_OVER] = stay},
         [CLIENT_DIAL] = {[ON_INPUT] = stay, [ON_TIMEOUT] = client_dial_timeout, [ON_OVER] = stay},
         [CLIENT_LINGER] =
                 {[ON_INPUT] = linger_input, [ON_TIMEOUT] = linger_timeout, [ON_OVER] = stay},
@@ -374,6 +385,7 @@ static const int waits[CLIENT_STATE_COUNT] = {
         [CLIENT_TLS] = WAIT_HELLO,
         [CLIENT_HTTP] = WAIT_IDLE,
         [CLIENT_EXCHANGE] = -1,
+        [CLIENT_HTTP2] = WAIT_HEADER,
         [CLIENT_DIAL] = WAIT_DIAL,
         [CLIENT_LINGER] = WAIT_LINGER,
         [CLIENT_CLOSED] = -1,
@@ -417,6 +429,8 @@ static void on_drained(struct link *link)
 		loop_deadline_clear(&c->deadline);
 	if (c->state == CLIENT_HTTP) {
 		client_wake(c);
+	} else if (c->state == CLIENT_HTTP2) {
+		client_http2_drained(c);
 	} else if (c->exchange) {
 		exchange_client_drained(c->exchange);
 	} else if (c->state == CLIENT_LINGER && !link_unsent(link)) {
@@ -460,6 +474,7 @@ static void on_bury(struct loop_task *task)
 
 	list_remove(&c->list);
 	tunnel_free(c->tunnel);
+	client_http2_free(c);
 	buf_fini(&c->stash);
 	http1_fini(&c->http1);
 	free(c);
@@ -478,6 +493,7 @@ void client_close(struct client *c)
 			exchange_abort(ex, EVENT_CAUSE_CLIENT, "the sandbox closed the connection");
 		c->exchange = NULL;
 	}
+	client_http2_close(c);
 	dial_cancel(c->dial);
 	c->dial = NULL;
 	if (c->tunnel)
@@ -528,7 +544,7 @@ int client_open(struct proxy *proxy, int fd, const struct sockaddr *from)
 	c->dst = ip_from_sockaddr((struct sockaddr *)&to, &c->dst_port);
 	buf_init(&c->stash, 2 * LINK_CHUNK);
 	http1_init(&c->http1, false, proxy->config.limits.header_bytes);
-	if (link_open(&proxy->links, &c->link, fd, on_event, on_drained) < 0) {
+	if (link_open(&proxy->links, &c->link, fd, NULL, on_event, on_drained) < 0) {
 		free(c);
 		return -ENOMEM;
 	}

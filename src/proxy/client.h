@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of a client know of each other: client.c (states, requests), peek.c (what a
- * connection is, TLS, CONNECT, tunnels), client_http1.c (answers). */
+ * connection is, TLS, CONNECT, tunnels), client_http1.c (answers), client_http2.c (a connection of
+ * many streams). */
 #ifndef VETHGUARD_SRC_PROXY_CLIENT_H
 #define VETHGUARD_SRC_PROXY_CLIENT_H
 
@@ -25,5 +26,13 @@ enum client_state client_dial_timeout(struct client *c);
 /* c->exchange holds a CONNECT request. */
 enum client_state client_connect(struct client *c);
 bool client_may_only_be_refused(const struct client *c);
+
+/* Handlers of client_http2.c. */
+enum client_state client_http2_input(struct client *c);
+enum client_state client_http2_timeout(struct client *c);
+void client_http2_drained(struct client *c);
+/* Ends every stream; the memory stays until client_http2_free(). */
+void client_http2_close(struct client *c);
+void client_http2_free(struct client *c);
 
 #endif

@@ -10,7 +10,8 @@ static void response_head(
 
 	if (response->status >= 200 &&
 	        (ex->client_body == HTTP_BODY_UNTIL_CLOSE ||
-	                (ex->state == EXCHANGE_REFUSED && !ex->request_done) ||
+	                ((ex->state == EXCHANGE_REFUSED || response->status >= 400) &&
+	                        !ex->request_done) ||
 	                ex->proxy->draining))
 		c->keep_alive = false;
 	buf_consume(text, text->len);

@@ -3,7 +3,8 @@
  * The UDP relay, for ports that udp:// rules name. A flow is one (sandbox address and port,
  * destination) pair: judged once, dialled under its real name, with a connected socket of its own,
  * so that only the destination's answers come back. Answers leave from the address the sandbox sent
- * to. Datagrams that come while the name is being resolved are kept, a few; UDP may lose the rest.
+ * to. Datagrams that come while the name is being resolved are kept, a few of each flow and not
+ * more than a bound of all flows; UDP may lose the rest.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,12 +12,15 @@
 #include <uthash.h>
 
 #include "proxy/client.h"
+#include "proxy/datagram_socket.h"
+#include "proxy/egress.h"
 #include "vethguard/base/clock.h"
 
 #define DATAGRAM_MAX 65535
 #define DATAGRAM_BATCH 64
-#define FLOW_KEPT 4 /* datagrams while resolving */
-#define FLOW_KEPT_BYTES 8192
+#define FLOW_KEPT 4                        /* datagrams while resolving */
+#define FLOW_KEPT_BYTES (2 + DATAGRAM_MAX) /* of one flow: the largest datagram, at least */
+#define RELAY_KEPT_BYTES (1u << 20)        /* of all flows */
 #define SOCKETS_MAX (2 * POLICY_UDP_PORTS_MAX)
 
 struct flow_key {
@@ -59,6 +63,7 @@ struct datagram_relay {
 	struct udp_socket sockets[SOCKETS_MAX];
 	size_t socket_count;
 	struct flow *flows;
+	size_t kept_bytes; /* of all flows */
 	uint8_t *datagram; /* DATAGRAM_MAX bytes */
 };
 
@@ -93,6 +98,26 @@ static void record_flow(const struct flow *f)
 	proxy->config.record(proxy->config.context, &e);
 }
 
+/* Takes one datagram to be sent later, whole, or loses it. */
+static void keep(struct flow *f, const uint8_t *p, size_t n)
+{
+	uint8_t length[2] = {(uint8_t)(n >> 8), (uint8_t)n};
+
+	if (f->kept_count == FLOW_KEPT || n + 2 > RELAY_KEPT_BYTES - f->relay->kept_bytes ||
+	        !buf_reserve(&f->kept, n + 2))
+		return;
+	buf_append(&f->kept, length, 2);
+	buf_append(&f->kept, p, n);
+	f->kept_count++;
+	f->relay->kept_bytes += n + 2;
+}
+
+static void drop_kept(struct flow *f)
+{
+	f->relay->kept_bytes -= f->kept.len;
+	buf_fini(&f->kept);
+}
+
 static void flow_free(struct flow *f)
 {
 	HASH_DEL(f->relay->flows, f);
@@ -103,7 +128,7 @@ static void flow_free(struct flow *f)
 		close(f->fd);
 	if (f->holds_name)
 		names_release(f->relay->proxy->config.names, &f->key.dst);
-	buf_fini(&f->kept);
+	drop_kept(f);
 	free(f);
 }
 
@@ -126,48 +151,17 @@ static void refuse(struct flow *f, enum event_cause cause, const char *detail)
 	f->refused = true;
 	f->cause = cause;
 	f->detail = detail;
-	buf_fini(&f->kept);
+	drop_kept(f);
 	record_flow(f);
 }
 
 /* --- answers --- */
 
-/* Sends to the sandbox from the address it had sent to. */
 static void answer(struct flow *f, const uint8_t *p, size_t n)
 {
-	struct sockaddr_storage to;
-	union {
-		char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo))];
-		struct cmsghdr align;
-	} control = {{0}};
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)p, .iov_len = n};
-	struct msghdr m = {
-	        .msg_name = &to, .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes};
-	struct cmsghdr *c;
+	const struct flow_key *key = &f->key;
 
-	m.msg_namelen = ip_to_sockaddr(&f->key.src, f->key.src_port, &to);
-	if (f->key.dst.family == 4) {
-		struct in_pktinfo info = {0};
-
-		memcpy(&info.ipi_spec_dst, f->key.dst.bytes, 4);
-		m.msg_controllen = CMSG_SPACE(sizeof info);
-		c = CMSG_FIRSTHDR(&m);
-		*c = (struct cmsghdr){.cmsg_level = IPPROTO_IP,
-		        .cmsg_type = IP_PKTINFO,
-		        .cmsg_len = CMSG_LEN(sizeof info)};
-		memcpy(CMSG_DATA(c), &info, sizeof info);
-	} else {
-		struct in6_pktinfo info = {0};
-
-		memcpy(&info.ipi6_addr, f->key.dst.bytes, 16);
-		m.msg_controllen = CMSG_SPACE(sizeof info);
-		c = CMSG_FIRSTHDR(&m);
-		*c = (struct cmsghdr){.cmsg_level = IPPROTO_IPV6,
-		        .cmsg_type = IPV6_PKTINFO,
-		        .cmsg_len = CMSG_LEN(sizeof info)};
-		memcpy(CMSG_DATA(c), &info, sizeof info);
-	}
-	if (sendmsg(f->socket->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+	if (datagram_send(f->socket->fd, &key->dst, &key->src, key->src_port, p, n))
 		f->bytes_in += n;
 }
 
@@ -204,25 +198,29 @@ static void send_one(struct flow *f, const uint8_t *p, size_t n)
 
 static void send_kept(struct flow *f)
 {
-	while (f->kept.len >= 2) {
-		const uint8_t *p = buf_bytes(&f->kept);
+	const uint8_t *p = buf_bytes(&f->kept);
+
+	for (unsigned i = 0; i < f->kept_count; i++) {
 		size_t n = (size_t)p[0] << 8 | p[1];
 
 		send_one(f, p + 2, n);
-		buf_consume(&f->kept, n + 2);
+		p += 2 + n;
 	}
-	buf_fini(&f->kept);
+	drop_kept(f);
 }
 
-static bool connect_flow(struct flow *f, const struct ip *address)
+/* False: *why, where there is more to say than that there is no route. */
+static bool connect_flow(struct flow *f, const struct ip *address, const char **why)
 {
 	struct sockaddr_storage to;
 	socklen_t n = ip_to_sockaddr(address, f->key.dst_port, &to);
+	const struct config_egress *egress = f->relay->proxy->config.egress;
 
 	f->fd = socket(to.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (f->fd < 0)
 		return false;
-	if (connect(f->fd, (struct sockaddr *)&to, n) == 0 &&
+	*why = egress ? egress_bind(egress, f->fd, address->family) : NULL;
+	if (!*why && connect(f->fd, (struct sockaddr *)&to, n) == 0 &&
 	        loop_io_open_level(
 	                f->relay->proxy->config.loop, &f->io, f->fd, LOOP_READ, on_upstream) == 0) {
 		f->address = *address;
@@ -235,15 +233,16 @@ static bool connect_flow(struct flow *f, const struct ip *address)
 
 static void resolved(struct flow *f, const struct ip *addresses, size_t count, const char *error)
 {
-	const struct proxy *proxy = f->relay->proxy;
+	struct proxy *proxy = f->relay->proxy;
 	const struct policy_decision *decision = &f->judgement.decision;
+	const char *why = NULL;
 	bool special = false;
 
 	for (size_t i = 0; i < count; i++) {
-		if (!judge_address(f->relay->proxy, decision, &addresses[i]) ||
+		if (!judge_address(proxy, decision, &addresses[i]) ||
 		        !dial_may_connect(proxy, decision, &addresses[i])) {
 			special = true;
-		} else if (connect_flow(f, &addresses[i])) {
+		} else if (connect_flow(f, &addresses[i], &why)) {
 			send_kept(f);
 			return;
 		}
@@ -254,7 +253,7 @@ static void resolved(struct flow *f, const struct ip *addresses, size_t count, c
 		refuse(f, EVENT_CAUSE_ADDRESS,
 		        "the destination's address is private or otherwise special");
 	else
-		refuse(f, EVENT_CAUSE_CONNECT, "there is no route to the destination");
+		refuse(f, EVENT_CAUSE_CONNECT, why ? why : "there is no route to the destination");
 }
 
 static void on_answer(struct resolver_wait *wait, const struct resolver_answer *a)
@@ -274,6 +273,10 @@ static void flow_begin(struct flow *f)
 	}
 	if (proxy->paused || proxy->draining) {
 		refuse(f, EVENT_CAUSE_CLOSING, proxy->pause_text);
+		return;
+	}
+	if (proxy->config.egress && proxy->config.egress->proxy_port) {
+		refuse(f, EVENT_CAUSE_CONNECT, "the egress proxy carries no datagrams");
 		return;
 	}
 	if (!f->destination.host_n) {
@@ -319,16 +322,11 @@ static struct flow *flow_new(struct udp_socket *s, const struct flow_key *key)
 
 static void forward(struct flow *f, const uint8_t *p, size_t n)
 {
-	uint8_t length[2] = {(uint8_t)(n >> 8), (uint8_t)n};
-
 	touch(f);
-	if (f->fd >= 0) {
+	if (f->fd >= 0)
 		send_one(f, p, n);
-	} else if (f->kept_count < FLOW_KEPT && f->kept.len + n + 2 <= FLOW_KEPT_BYTES) {
-		buf_append(&f->kept, length, 2);
-		buf_append(&f->kept, p, n);
-		f->kept_count++;
-	}
+	else
+		keep(f, p, n);
 }
 
 static void take(struct udp_socket *s, const struct flow_key *key, const uint8_t *p, size_t n)
@@ -336,34 +334,14 @@ static void take(struct udp_socket *s, const struct flow_key *key, const uint8_t
 	struct flow *f;
 
 	HASH_FIND(hh, s->relay->flows, key, sizeof *key, f);
-	if (f && f->refused)
-		return;
-	if (f) {
+	if (!f) {
+		f = flow_new(s, key);
+		if (!f)
+			return;
+		flow_begin(f);
+	}
+	if (!f->refused)
 		forward(f, p, n);
-		return;
-	}
-	f = flow_new(s, key);
-	if (!f)
-		return;
-	forward(f, p, n);
-	flow_begin(f);
-}
-
-/* The address the sandbox sent to, from the control message. */
-static bool original_destination(struct msghdr *m, struct flow_key *key)
-{
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-		if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVORIGDSTADDR) ||
-		        (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVORIGDSTADDR)) {
-			struct sockaddr_storage ss = {0};
-			size_t n = c->cmsg_len - CMSG_LEN(0);
-
-			memcpy(&ss, CMSG_DATA(c), n < sizeof ss ? n : sizeof ss);
-			key->dst = ip_from_sockaddr((struct sockaddr *)&ss, &key->dst_port);
-			return key->dst.family != 0;
-		}
-	}
-	return false;
 }
 
 static void on_sandbox(struct loop_io *io, unsigned events)
@@ -372,26 +350,15 @@ static void on_sandbox(struct loop_io *io, unsigned events)
 
 	(void)events;
 	for (unsigned i = 0; i < DATAGRAM_BATCH; i++) {
-		struct sockaddr_storage from = {0};
-		union {
-			char bytes[256];
-			struct cmsghdr align;
-		} control;
-		struct iovec iov = {.iov_base = s->relay->datagram, .iov_len = DATAGRAM_MAX};
-		struct msghdr m = {.msg_name = &from,
-		        .msg_namelen = sizeof from,
-		        .msg_iov = &iov,
-		        .msg_iovlen = 1,
-		        .msg_control = control.bytes,
-		        .msg_controllen = sizeof control.bytes};
 		struct flow_key key;
-		ssize_t n = recvmsg(s->fd, &m, MSG_DONTWAIT);
+		ssize_t n;
 
+		memset(&key, 0, sizeof key);
+		n = datagram_receive(s->fd, s->relay->datagram, DATAGRAM_MAX, &key.src,
+		        &key.src_port, &key.dst, &key.dst_port);
 		if (n < 0)
 			return;
-		memset(&key, 0, sizeof key);
-		key.src = ip_from_sockaddr((struct sockaddr *)&from, &key.src_port);
-		if (original_destination(&m, &key))
+		if (key.dst.family)
 			take(s, &key, s->relay->datagram, (size_t)n);
 	}
 }

@@ -1,53 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dialling: name -> addresses -> those that may be dialled -> a connection, in the manner of RFC
- * 8305: families in turn, a further attempt whenever the last one failed or has taken 250 ms, the
- * first to connect wins.
+ * Dialling: name -> addresses -> those that may be dialled -> a connection.
  *
- * An address of this host itself is refused like a private one: a public name that resolves to it
- * would reach services that trust local callers. The kernel tells: the source address it chose for
- * the connection is the destination's.
+ * Here: which addresses may be dialled, and a dial's beginning and end. An address of this host
+ * itself is refused like a private one: a public name that resolves to it would reach services that
+ * trust local callers. The kernel tells: the source address it chose for the connection is the
+ * destination's. That it is not the host's is believed for NOT_OWN_MS.
+ *
+ * A socket is registered with the loop once: whoever gets it gets the registration too.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "proxy/private.h"
+#include "proxy/dial.h"
 
-#define STAGGER_MS 250
+#define NOT_OWN_MS 5000
 
-struct attempt {
-	struct loop_io io;
-	struct dial *dial;
-	struct ip address;
-	int fd; /* -1: not under way */
-};
-
-struct dial {
-	struct proxy *proxy;
-	struct destination destination;
-	struct policy_decision decision;
-	dial_done done;
-	void *context;
-	struct resolver_wait waiting;
-	struct ip addresses[RESOLVER_ADDRESSES_MAX];
-	size_t count, next, running;
-	struct attempt attempts[RESOLVER_ADDRESSES_MAX];
-	struct loop_timer stagger;
-	struct dial_result result; /* of a failure so far */
-	struct loop_task finish;
-};
-
-static void attempt_close(struct attempt *a)
-{
-	if (a->fd < 0)
-		return;
-	loop_io_close(&a->io);
-	close(a->fd);
-	a->fd = -1;
-	a->dial->running--;
-}
+/* --- the end --- */
 
 void dial_cancel(struct dial *d)
 {
@@ -55,12 +25,18 @@ void dial_cancel(struct dial *d)
 		return;
 	resolver_wait_cancel(&d->waiting);
 	for (size_t i = 0; i < d->count; i++)
-		attempt_close(&d->attempts[i]);
+		dial_attempt_close(&d->attempts[i]);
 	loop_timer_close(&d->stagger);
 	loop_task_cancel(d->proxy->config.loop, &d->finish);
+	loop_io_close(&d->io);
 	if (d->result.fd >= 0)
 		close(d->result.fd);
 	free(d);
+}
+
+void dial_on_early(struct loop_io *io, unsigned events)
+{
+	container_of(io, struct dial, io)->result.events |= events;
 }
 
 /* Results are told in a task, so that done is never called from within dial_start() or a resolver's
@@ -71,84 +47,62 @@ static void on_finish(struct loop_task *task)
 	struct dial_result result = d->result;
 	dial_done done = d->done;
 	void *context = d->context;
+	struct loop_io io = {0};
 
+	if (result.fd >= 0)
+		loop_io_move(&d->io, &io, dial_on_early);
+	result.io = &io;
 	d->result.fd = -1;
 	dial_cancel(d);
 	done(context, &result);
 }
 
-static void finish(struct dial *d)
+void dial_finish(struct dial *d)
 {
 	loop_task_queue(d->proxy->config.loop, &d->finish);
 }
 
-static void fail(struct dial *d, enum event_cause cause, const char *detail)
+void dial_fail(struct dial *d, enum event_cause cause, const char *detail)
 {
 	d->result.cause = cause;
 	d->result.detail = detail;
 }
 
-static void try_next(struct dial *d);
+/* --- addresses --- */
 
-static void won(struct attempt *a)
-{
-	struct dial *d = a->dial;
-
-	loop_io_close(&a->io);
-	d->result.fd = a->fd;
-	d->result.address = a->address;
-	a->fd = -1;
-	d->running--;
-	for (size_t i = 0; i < d->count; i++)
-		attempt_close(&d->attempts[i]);
-	loop_timer_cancel(&d->stagger);
-	finish(d);
-}
-
-static const char *connect_error_text(int error)
-{
-	switch (error) {
-	case ECONNREFUSED:
-		return "the destination refused the connection";
-	case ENETUNREACH:
-	case EHOSTUNREACH:
-		return "there is no route to the destination";
-	case ETIMEDOUT:
-		return "the destination did not answer";
-	case EACCES:
-	case EPERM:
-		return "connecting to that port is not permitted by this worker's confinement";
-	default:
-		return "the connection could not be made";
-	}
-}
-
-static void on_connect(struct loop_io *io, unsigned events)
-{
-	struct attempt *a = container_of(io, struct attempt, io);
-	struct dial *d = a->dial;
-	int error = 0;
-	socklen_t n = sizeof error;
-
-	(void)events;
-	if (getsockopt(a->fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0)
-		error = errno;
-	if (error == 0) {
-		won(a);
-		return;
-	}
-	fail(d, EVENT_CAUSE_CONNECT, connect_error_text(error));
-	attempt_close(a);
-	try_next(d);
-}
-
-bool dial_may_connect(
-        const struct proxy *proxy, const struct policy_decision *decision, const struct ip *address)
+/* Connecting a datagram socket sends nothing and tells which source address the kernel would use.
+ * Anything unclear counts as the host's own. */
+static bool is_own(const struct ip *address)
 {
 	struct sockaddr_storage to, local;
 	socklen_t n = ip_to_sockaddr(address, 9, &to), local_n = sizeof local;
 	struct ip source = {0};
-	int fd;
+	int fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return true;
+	if (connect(fd, (struct sockaddr *)&to, n) == 0 &&
+	        getsockname(fd, (struct sockaddr *)&local, &local_n) == 0)
+		source = ip_from_sockaddr((struct sockaddr *)&local, NULL);
+	close(fd);
+	return ip_equals(&source, address);
+}
+
+/* Where an answer about the address is kept. */
+static struct not_own *not_own_slot(struct proxy *proxy, const struct ip *address)
+{
+	unsigned sum = 0;
+
+	for (size_t i = 0; i < sizeof address->bytes; i++)
+		sum = sum * 31 + address->bytes[i];
+	return &proxy->not_own[sum % DIAL_NOT_OWN_KEPT];
+}
+
+bool dial_may_connect(
+        struct proxy *proxy, const struct policy_decision *decision, const struct ip *address)
+{
+	struct not_own *known = not_own_slot(proxy, address);
+	int64_t now_ms;
 
 	if (decision->names_address)
 		return true;
@@ -159,75 +113,13 @@ bool dial_may_connect(
 		        ip_in_prefix(address, permit))
 			return true;
 	}
-	/* Connecting a datagram socket sends nothing and tells which source address the kernel
-	 * would use. */
-	fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return false;
-	if (connect(fd, (struct sockaddr *)&to, n) == 0 &&
-	        getsockname(fd, (struct sockaddr *)&local, &local_n) == 0)
-		source = ip_from_sockaddr((struct sockaddr *)&local, NULL);
-	close(fd);
-	return !ip_equals(&source, address);
-}
-
-/* Starts one attempt; false: it failed at once. */
-static bool attempt_start(struct dial *d, struct attempt *a)
-{
-	struct sockaddr_storage to;
-	socklen_t n = ip_to_sockaddr(&a->address, d->destination.port, &to);
-	int r;
-
-	if (!dial_may_connect(d->proxy, &d->decision, &a->address)) {
-		fail(d, EVENT_CAUSE_ADDRESS, "the name resolves to an address of this host itself");
-		return false;
-	}
-	a->fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (a->fd < 0) {
-		fail(d, EVENT_CAUSE_LIMIT, "no descriptor is left for a connection");
-		return false;
-	}
-	d->running++;
-	r = connect(a->fd, (struct sockaddr *)&to, n);
-	if (r < 0 && errno != EINPROGRESS) {
-		fail(d, EVENT_CAUSE_CONNECT, connect_error_text(errno));
-	} else if (r == 0) {
-		won(a);
+	now_ms = loop_now_ms(proxy->config.loop);
+	if (now_ms < known->until_ms && ip_equals(&known->address, address))
 		return true;
-	} else if (loop_io_open(d->proxy->config.loop, &a->io, a->fd, LOOP_WRITE, on_connect) ==
-	           0) {
-		return true;
-	} else {
-		fail(d, EVENT_CAUSE_LIMIT, "no memory for a connection");
-	}
-	attempt_close(a);
-	return false;
-}
-
-static void try_next(struct dial *d)
-{
-	if (d->result.fd >= 0)
-		return;
-	while (d->next < d->count) {
-		struct attempt *a = &d->attempts[d->next];
-
-		a->address = d->addresses[d->next++];
-		if (!attempt_start(d, a))
-			continue;
-		if (d->result.fd < 0)
-			loop_timer_set(&d->stagger, STAGGER_MS);
-		return;
-	}
-	if (d->running == 0)
-		finish(d);
-}
-
-static void on_stagger(struct loop_timer *timer)
-{
-	struct dial *d = container_of(timer, struct dial, stagger);
-
-	if (d->next < d->count)
-		try_next(d);
+	if (is_own(address))
+		return false;
+	*known = (struct not_own){.address = *address, .until_ms = now_ms + NOT_OWN_MS};
+	return true;
 }
 
 /* Keeps the addresses that may be dialled, IPv6 and IPv4 in turn. */
@@ -247,18 +139,36 @@ static void choose(struct dial *d, const struct ip *all, size_t count)
 		if (i[f] < n[f])
 			d->addresses[d->count++] = *families[f][i[f]++];
 	if (d->count == 0 && refused)
-		fail(d, EVENT_CAUSE_ADDRESS,
+		dial_fail(d, EVENT_CAUSE_ADDRESS,
 		        "the destination is a private or otherwise special address, which no rule "
 		        "names and the configuration does not permit");
 }
 
+/* The addresses that passed are the proxy's to dial. */
+static void begin(struct dial *d)
+{
+	if (!d->through) {
+		dial_try_next(d);
+		return;
+	}
+	memcpy(d->targets, d->addresses, sizeof d->targets);
+	d->target_count = d->count;
+	d->count = 0;
+	if (d->target_count)
+		dial_proxy(d);
+	else
+		dial_finish(d);
+}
+
+/* --- the beginning --- */
+
 static void resolved(struct dial *d, const struct resolver_answer *answer)
 {
 	if (!answer->count)
-		fail(d, EVENT_CAUSE_RESOLVE, answer->error);
+		dial_fail(d, EVENT_CAUSE_RESOLVE, answer->error);
 	else
 		choose(d, answer->addresses, answer->count);
-	try_next(d);
+	begin(d);
 }
 
 static void on_answer(struct resolver_wait *wait, const struct resolver_answer *answer)
@@ -285,11 +195,10 @@ struct dial *dial_start(struct proxy *proxy, const struct destination *destinati
 		d->attempts[i].dial = d;
 		d->attempts[i].fd = -1;
 	}
-	if (loop_timer_open(proxy->config.loop, &d->stagger, on_stagger) < 0) {
-		free(d);
-		return NULL;
-	}
-	if (destination->host_n) {
+	d->through = proxy->config.egress && proxy->config.egress->proxy_port;
+	if (d->through && destination->host_n && !proxy->config.egress->resolve_local) {
+		dial_proxy(d);
+	} else if (destination->host_n) {
 		const struct resolver_answer *answer = resolver_get(
 		        proxy->config.resolver, destination_host(&d->destination), &d->waiting);
 
@@ -297,7 +206,7 @@ struct dial *dial_start(struct proxy *proxy, const struct destination *destinati
 			resolved(d, answer);
 	} else {
 		choose(d, &destination->address, destination->address.family != 0);
-		try_next(d);
+		begin(d);
 	}
 	return d;
 }

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "proxy/exchange.h"
+#include "proxy/websocket_relay.h"
 #include "vethguard/base/clock.h"
 
 struct exchange *exchange_new(
@@ -56,6 +57,7 @@ static void exchange_free(struct exchange *ex)
 	if (ex->credential)
 		credential_value_release(ex->credential);
 	unpack_free(ex->unpack);
+	websocket_relay_free(ex->relay);
 	buf_fini(&ex->packed);
 	proxy->exchanges--;
 	if (proxy->free_exchange_count < EXCHANGES_KEPT) {
@@ -80,9 +82,9 @@ static void finish(struct exchange *ex, bool complete, bool reusable)
 	ex->state = EXCHANGE_DONE;
 	record_exchange(ex);
 	if (u) {
-		ex->upstream_address = u->address;
+		ex->upstream_address = u->carrier->address;
 		ex->upstream = NULL;
-		upstream_put(u, reusable);
+		u->ops->put(u, reusable);
 	}
 	ex->ops->done(ex, complete);
 	exchange_free(ex);
@@ -121,17 +123,30 @@ void exchange_refuse(
         struct exchange *ex, uint16_t status, enum event_cause cause, const char *detail)
 {
 	struct http_response response = {.version = 11};
+	char reason[DENIAL_REASON_MAX];
 	struct buf body;
 
 	ex->cause = cause;
 	ex->detail = detail;
 	ex->outcome = EVENT_DENIED;
 	ex->status = status ? status : status_for(cause);
+	if (cause == EVENT_CAUSE_BINDING && ex->client_version == 20)
+		ex->status = 421; /* this stream only: RFC 9110 section 15.5.20 */
 	ex->state = EXCHANGE_REFUSED;
 	buf_init(&body, 16384);
+	if (denial_is_grpc(ex)) {
+		denial_grpc(ex, &response, &body);
+		ex->status = response.status;
+		ex->head_sent = true;
+		ex->ops->response_head(ex, &response, SLICE(""));
+		ex->ops->response_end(ex, SLICE(""));
+		buf_fini(&body);
+		finish(ex, true, false);
+		return;
+	}
 	denial_body(ex, ex->status, &body);
 	response.status = ex->status;
-	response.reason = http_reason(ex->status);
+	response.reason = denial_reason(ex, ex->status, reason);
 	response.fields.count = 0;
 	http_add(&response.fields, SLICE("Content-Type"), SLICE("application/problem+json"));
 	http_add(&response.fields, SLICE("Cache-Control"), SLICE("no-store"));
@@ -174,7 +189,6 @@ void exchange_on_deadline(struct exchange *ex)
 
 static void send_request(struct exchange *ex)
 {
-	struct upstream *u = ex->upstream;
 	int r = ex->credential ? exchange_send_with_credential(ex) : exchange_send_plain(ex);
 
 	if (r < 0) {
@@ -184,7 +198,7 @@ static void send_request(struct exchange *ex)
 	}
 	ex->request_sent = true;
 	ex->state = EXCHANGE_ACTIVE;
-	ex->upstream_address = u->address;
+	ex->upstream_address = ex->upstream->carrier->address;
 	if (!ex->request_done)
 		ex->ops->request_resume(ex);
 }
@@ -200,16 +214,21 @@ static bool has_body(const struct http_request *r)
 	return r->body == HTTP_BODY_CHUNKED || (r->body == HTTP_BODY_LENGTH && r->content_length);
 }
 
-/* A request may go out a second time where the first can have had no effect (RFC 9110
- * section 9.2.2): a connection from the pool ended before any byte of a response, and the method is
- * idempotent and has no body. */
+/* A request may go out a second time where the first can have had no effect: the upstream said that
+ * it did not look at it (RFC 9113 section 8.7), or a connection from the pool ended before any byte
+ * of a response and the method is idempotent (RFC 9110 section 9.2.2). A body that has begun to
+ * leave is gone. */
 static bool may_retry(const struct exchange *ex)
 {
 	static const struct slice idempotent[] = {
 	        {"GET", 3}, {"HEAD", 4}, {"OPTIONS", 7}, {"PUT", 3}, {"DELETE", 6}};
 	const struct upstream *u = ex->upstream;
 
-	if (!u || !u->reused || u->response_begun || ex->no_retry || has_body(&ex->request))
+	if (ex->no_retry || u->response_begun || ex->bytes_out)
+		return false;
+	if (u->untouched)
+		return true;
+	if (!u->reused || has_body(&ex->request))
 		return false;
 	for (size_t i = 0; i < sizeof idempotent / sizeof *idempotent; i++)
 		if (slice_equals(ex->request.method, idempotent[i]))
@@ -220,10 +239,11 @@ static bool may_retry(const struct exchange *ex)
 static void get_upstream(struct exchange *ex, bool fresh)
 {
 	ex->state = EXCHANGE_DIAL;
+	ex->http1_only = ex->request.wants_websocket || ex->http1_required;
 	ex->upstream = upstream_get(ex, fresh);
 	if (!ex->upstream)
 		exchange_fail(ex, EVENT_CAUSE_LIMIT, "too many upstream connections are open");
-	else if (ex->upstream->state == UPSTREAM_BUSY)
+	else if (ex->upstream->ready)
 		send_request(ex);
 }
 
@@ -231,7 +251,7 @@ void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const
 {
 	bool again = may_retry(ex) && cause == EVENT_CAUSE_UPSTREAM;
 
-	ex->upstream_address = ex->upstream->address;
+	ex->upstream_address = ex->upstream->carrier->address;
 	ex->upstream->exchange = NULL; /* it closes itself */
 	ex->upstream = NULL;
 	if (again && !ex->head_sent) {
@@ -285,10 +305,13 @@ void exchange_start(struct exchange *ex)
 {
 	struct proxy *proxy = ex->proxy;
 	struct http_request *r = &ex->request;
+	const struct http_field *te;
 
 	ex->client_version = r->version;
 	ex->head_request = slice_equals(r->method, SLICE("HEAD"));
 	ex->request_done = !has_body(r);
+	te = http_find(&r->fields, HTTP_TE);
+	r->te_trailers = te && http_list_has(te->value, SLICE("trailers"));
 	judge_request(proxy, ex->client, r, &ex->destination, &ex->judgement);
 	r->scheme = ex->client->tls ? POLICY_HTTPS : POLICY_HTTP;
 	ex->scheme = ex->client->tls ? SLICE("https") : SLICE("http");
@@ -304,8 +327,9 @@ void exchange_start(struct exchange *ex)
 		enum event_cause cause = ex->judgement.cause;
 
 		exchange_refuse(ex, 0, cause, ex->judgement.detail);
-	} else if (slice_equals(r->method, SLICE("TRACE"))) {
-		/* Its answer would be the request as the upstream saw it, credential included. */
+	} else if (slice_equals_ignoring_case(r->method, SLICE("TRACE"))) {
+		/* Servers exist to which "trace" is the same. Its answer would be the request as
+		 * the upstream saw it, credential included. */
 		exchange_refuse(ex, 405, EVENT_CAUSE_CLIENT, "TRACE is never forwarded");
 	} else if (proxy->paused) {
 		exchange_refuse(ex, 503, EVENT_CAUSE_CLOSING, proxy->pause_text);
@@ -321,41 +345,32 @@ void exchange_start(struct exchange *ex)
 bool exchange_takes_body(const struct exchange *ex)
 {
 	return (ex->state == EXCHANGE_ACTIVE || ex->state == EXCHANGE_UPGRADED) && ex->upstream &&
-	       !link_is_congested(&ex->upstream->link);
+	       !ex->upstream->ops->congested(ex->upstream);
 }
 
 void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	struct link *link = &ex->upstream->link;
+	struct upstream *u = ex->upstream;
 
 	if (n == 0) /* a chunk of no bytes would be the last one */
 		return;
 	ex->bytes_out += n;
-	exchange_scan_request(ex, p, n);
-	upstream_touch(ex->upstream);
-	if (ex->state == EXCHANGE_UPGRADED || ex->request.body != HTTP_BODY_CHUNKED) {
-		link_write(link, p, n);
+	u->ops->touch(u);
+	if (ex->state == EXCHANGE_UPGRADED) {
+		websocket_from_sandbox(ex, p, n);
 		return;
 	}
-	char head[20];
-	size_t head_n = http1_chunk_head(head, n);
-
-	link_write(link, head, head_n);
-	link_write(link, p, n);
-	link_write(link, "\r\n", 2);
+	exchange_scan_request(ex, p, n);
+	u->ops->send_body(u, p, n);
 }
 
 void exchange_request_end(struct exchange *ex, struct slice trailers)
 {
+	struct upstream *u = ex->upstream;
+
 	ex->request_done = true;
-	if (ex->state == EXCHANGE_UPGRADED) {
-		link_end(&ex->upstream->link);
-		return;
-	}
-	if (ex->request.body != HTTP_BODY_CHUNKED)
-		return;
-	link_write(&ex->upstream->link, "0\r\n", 3);
-	exchange_send_trailers(ex, trailers);
+	ex->no_retry |= trailers.n > 0; /* nobody keeps them */
+	u->ops->send_end(u, exchange_request_trailers(ex, trailers));
 }
 
 void exchange_upstream_drained(struct exchange *ex)
@@ -366,31 +381,33 @@ void exchange_upstream_drained(struct exchange *ex)
 
 /* --- the response --- */
 
-static void end_upgraded(struct exchange *ex)
+void exchange_end_upgraded(struct exchange *ex, enum event_cause cause, const char *detail)
 {
-	exchange_flush_body(ex);
+	if (detail) {
+		ex->cause = cause;
+		ex->detail = detail;
+		ex->upstream->ops->send_end(ex->upstream, SLICE(""));
+	}
 	ex->ops->response_end(ex, SLICE(""));
 	finish(ex, true, false);
 }
 
 static void end_response(struct exchange *ex, struct slice trailers)
 {
-	bool reusable;
-
 	if (exchange_flush_body(ex) < 0) {
 		exchange_fail(ex, EVENT_CAUSE_UNREADABLE,
 		        "the upstream's compressed response is damaged");
 		return;
 	}
 	ex->ops->response_end(ex, exchange_response_trailers(ex, trailers));
-	reusable = ex->request_done && ex->upstream->response.keep_alive;
-	finish(ex, true, reusable);
+	finish(ex, true, ex->request_done);
 }
 
 void exchange_response_end(struct exchange *ex, struct slice trailers)
 {
 	if (ex->state == EXCHANGE_UPGRADED) { /* the upstream has sent its last byte */
-		end_upgraded(ex);
+		websocket_upstream_ended(ex);
+		exchange_end_upgraded(ex, 0, NULL);
 		return;
 	}
 	ex->ending = true;
@@ -405,9 +422,9 @@ void exchange_client_drained(struct exchange *ex)
 	if (!exchange_unpack_more(ex))
 		return;
 	if (ex->ending)
-		end_response(ex, http1_trailers(&ex->upstream->http1));
+		end_response(ex, ex->upstream->ops->trailers(ex->upstream));
 	else
-		upstream_resume(ex->upstream);
+		ex->upstream->ops->resume(ex->upstream);
 }
 
 bool exchange_response_head(struct exchange *ex, struct http_response *r)
@@ -418,6 +435,11 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 	if (r->status == 101)
 		return exchange_upgrade(ex, r);
 	if (r->status / 100 == 1) {
+		if (++ex->interims > EXCHANGE_INTERIMS_MAX) {
+			exchange_fail(ex, EVENT_CAUSE_UPSTREAM,
+			        "the upstream sent too many interim responses");
+			return false;
+		}
 		if (ex->client_version >= 11)
 			exchange_pass_interim(ex, r);
 		return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of an exchange know of each other: exchange.c (its life), request.c (what goes
  * upstream), transform.c (what changes on the way back), placeholder.c (what the sandbox must not
- * send). */
+ * send), websocket_relay.c (frames after an upgrade). */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_H
 
@@ -11,8 +11,8 @@
 /* Sends the head. 0 or -errno (-EBADMSG: the credential cannot be put in). */
 int exchange_send_plain(struct exchange *ex);
 int exchange_send_with_credential(struct exchange *ex);
-/* To the upstream: the trailer lines that may pass, and the empty line. */
-void exchange_send_trailers(struct exchange *ex, struct slice trailers);
+/* For the upstream: the trailer lines that may pass; borrowed until the next use of proxy->text. */
+struct slice exchange_request_trailers(struct exchange *ex, struct slice trailers);
 /* For the client: those that may pass, covered; borrowed until the next use of proxy->text. */
 struct slice exchange_response_trailers(struct exchange *ex, struct slice trailers);
 /* Something failed behind the verdict: told to the client where nothing was sent yet, else the
@@ -21,7 +21,11 @@ void exchange_fail(struct exchange *ex, enum event_cause cause, const char *deta
 /* Looks for placeholders where they do not belong, and takes away those that the injection
  * replaces. */
 void exchange_check_placeholders(struct exchange *ex);
-/* The same for what the client sends after its head. */
+/* Records that one was found. */
+void exchange_found_placeholder(struct exchange *ex, const char *where);
+/* Looks for one in a text that comes in pieces; where is what the finding says. */
+void exchange_scan_text(struct exchange *ex, const uint8_t *p, size_t n, const char *where);
+/* The same for a request's body. */
 void exchange_scan_request(struct exchange *ex, const uint8_t *p, size_t n);
 
 /* Prepares covering the credential in the response; covers it in the head. -1: why and cause tell
@@ -35,6 +39,12 @@ void exchange_pass_interim(struct exchange *ex, struct http_response *r);
 bool exchange_upgrade(struct exchange *ex, struct http_response *r);
 /* Goes on with what was kept for want of room. True: nothing is kept any more. */
 bool exchange_unpack_more(struct exchange *ex);
+/* True where the credential is being guessed (credential_store_waited()): nothing more is passed on
+ * of a response to a request that had it. */
+bool exchange_is_guessed(struct exchange *ex);
+/* The end of an exchange that was upgraded; detail: why it did not end by itself, or NULL. The
+ * exchange is gone afterwards. */
+void exchange_end_upgraded(struct exchange *ex, enum event_cause cause, const char *detail);
 /* What masking and unpacking kept back goes out. 0, or -EBADMSG: compressed data ended early. */
 int exchange_flush_body(struct exchange *ex);
 

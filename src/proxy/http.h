@@ -12,6 +12,7 @@
 
 #define HTTP_FIELDS_MAX 128
 #define HTTP_HEAD_MAX (64u << 10) /* bytes of one head: the configured limit is at most this */
+#define HTTP_AUTHORITY_MAX (POLICY_HOST_MAX + 16)
 #define HTTP_TARGET_MAX POLICY_PATH_MAX
 #define HTTP_METHOD_BYTES_MAX POLICY_METHOD_MAX
 
@@ -64,16 +65,29 @@ struct http_request {
 	struct url_authority authority; /* Host, :authority, absolute-form or CONNECT target */
 	bool has_authority;
 	size_t path_n;
-	uint8_t version; /* 10, 11 */
+	struct slice protocol; /* of an extended CONNECT (RFC 8441), or empty */
+	uint8_t version;       /* 10, 11, 20 */
 	enum http_body body;
 	uint64_t content_length;
 	bool keep_alive;
 	bool expects_continue;
 	bool wants_websocket;
+	bool te_trailers; /* whoever asks takes trailers (RFC 9110 section 10.1.4) */
 	/* From here on nothing is cleared for a new request: the counts above and inside tell what
 	 * is valid. */
 	struct http_fields fields;
 	char path[HTTP_TARGET_MAX]; /* canonical */
+};
+
+/* A request's head as it leaves: the struct that was judged, and what is put into it. Nothing in it
+ * outlives the call it is given to. */
+struct outgoing {
+	const struct http_request *request;
+	bool has_query;
+	struct slice query;        /* may hold the credential */
+	struct slice field, value; /* the injected field, or empty; value holds the credential */
+	bool secret;               /* the head holds a credential: locked memory only */
+	bool ends;                 /* no body follows */
 };
 
 struct http_response {
@@ -85,6 +99,19 @@ struct http_response {
 	bool keep_alive;
 	struct http_fields fields;
 };
+
+/* http_target.c: both return NULL, or one sentence that says what is wrong. */
+/* r->target by its form (RFC 9112 section 3.2): path, query, authority. */
+const char *http_parse_target(struct http_request *r);
+/* Exactly one Host in HTTP/1.1, at most one otherwise; with an authority from elsewhere (absolute
+ * target, :authority) they must agree. */
+const char *http_parse_host(struct http_request *r);
+/* After http_parse_host() has failed: the one Host is well-formed but names somebody else. */
+bool http_host_is_other(const struct http_request *r);
+
+/* The authority as Host and :authority have it, without the scheme's own port; out has
+ * HTTP_AUTHORITY_MAX bytes. */
+struct slice http_authority_text(const struct http_request *r, char *out);
 
 enum http_name http_name_of(struct slice name);
 /* The first field of that name that was not dropped, or NULL. */

@@ -64,39 +64,13 @@ static int put_framing(struct buf *out, enum http_body body, uint64_t length)
 	return 0;
 }
 
-/* The host as it goes into the Host field; of an address the brackets too. */
-static struct slice host_text(const struct url_authority *a, char text[POLICY_HOST_MAX + 16])
+int http1_write_request(struct buf *out, const struct outgoing *head)
 {
-	char ip[IP_TEXT_MAX];
-	int n;
-
-	if (!a->address.family)
-		return slice_of(a->host, a->host_n);
-	n = snprintf(text, POLICY_HOST_MAX + 16, a->address.family == 6 ? "[%s]" : "%s",
-	        ip_format(&a->address, ip));
-	return slice_of(text, (size_t)n);
-}
-
-/* ":port", or nothing where the scheme implies it. */
-static struct slice port_text(const struct http_request *r, char text[24])
-{
-	struct slice digits;
-
-	if (!r->authority.port || r->authority.port == policy_scheme_default_port(r->scheme))
-		return SLICE("");
-	digits = decimal(r->authority.port, text);
-	text[23 - digits.n] = ':';
-	return slice_of(digits.p - 1, digits.n + 1);
-}
-
-int http1_write_request(struct buf *out, const struct http_request *r, bool has_query,
-        struct slice query, struct slice extra)
-{
-	char host[POLICY_HOST_MAX + 16], port[24];
+	const struct http_request *r = head->request;
+	char host[HTTP_AUTHORITY_MAX];
 	int e = PUT(out, r->method, SLICE(" "), slice_of(r->path, r->path_n),
-	        has_query ? SLICE("?") : SLICE(""), has_query ? query : SLICE(""),
-	        SLICE(" HTTP/1.1\r\nHost: "), host_text(&r->authority, host), port_text(r, port),
-	        SLICE("\r\n"));
+	        head->has_query ? SLICE("?") : SLICE(""), head->has_query ? head->query : SLICE(""),
+	        SLICE(" HTTP/1.1\r\nHost: "), http_authority_text(r, host), SLICE("\r\n"));
 
 	if (e == 0)
 		e = put_fields(out, &r->fields);
@@ -106,9 +80,9 @@ int http1_write_request(struct buf *out, const struct http_request *r, bool has_
 		e = PUT(out, SLICE("Expect: 100-continue\r\n"));
 	if (e == 0 && r->wants_websocket)
 		e = PUT(out, SLICE("Connection: upgrade\r\nUpgrade: websocket\r\n"));
-	if (e == 0)
-		e = PUT(out, extra, SLICE("\r\n"));
-	return e;
+	if (e == 0 && head->field.n)
+		e = PUT(out, head->field, SLICE(": "), head->value, SLICE("\r\n"));
+	return e ? e : PUT(out, SLICE("\r\n"));
 }
 
 int http1_write_response(struct buf *out, const struct http_response *r, uint8_t client_version,

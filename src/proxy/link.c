@@ -5,8 +5,6 @@
  * bytes: what is in `out` was written first, then what is in the shared tx, then the stage.
  */
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -31,9 +29,10 @@ int link_shared_init(struct link_shared *s, struct loop *loop)
 	s->flush.run = on_flush;
 	s->rx = malloc(LINK_CHUNK);
 	buf_init(&s->tx, LINK_OUT_MAX);
-	buf_init(&s->stage, 2 * LINK_RECORD);
-	if (!s->rx || !buf_reserve(&s->tx, 2 * LINK_CHUNK) ||
-	        !buf_reserve(&s->stage, 2 * LINK_RECORD)) {
+	if (secret_alloc(&s->stage_memory, 2 * LINK_RECORD) == 0)
+		s->stage = (struct buf){
+		        .mem = s->stage_memory.p, .cap = 2 * LINK_RECORD, .max = 2 * LINK_RECORD};
+	if (!s->rx || !buf_reserve(&s->tx, 2 * LINK_CHUNK) || !s->stage.mem) {
 		link_shared_fini(s);
 		return -ENOMEM;
 	}
@@ -46,7 +45,7 @@ void link_shared_fini(struct link_shared *s)
 	free(s->rx);
 	s->rx = NULL;
 	buf_fini(&s->tx);
-	buf_fini(&s->stage);
+	secret_free(&s->stage_memory);
 }
 
 /* --- sending --- */
@@ -141,6 +140,14 @@ static void encrypt(struct link *l, const uint8_t *p, size_t n)
 		send_tx(l->shared);
 }
 
+static void stage_empty(struct link_shared *s)
+{
+	if (s->stage_secret)
+		secret_wipe(buf_bytes(&s->stage), s->stage.len);
+	s->stage_secret = false;
+	buf_consume(&s->stage, s->stage.len);
+}
+
 /* Turns what the stage holds into one record. */
 static void stage_flush(struct link_shared *s)
 {
@@ -150,7 +157,7 @@ static void stage_flush(struct link_shared *s)
 		return;
 	s->stage_owner = NULL;
 	encrypt(l, buf_bytes(&s->stage), s->stage.len);
-	buf_consume(&s->stage, s->stage.len);
+	stage_empty(s);
 }
 
 static void write_tls(struct link *l, const uint8_t *p, size_t n)
@@ -194,8 +201,9 @@ void link_write_secret(struct link *l, const void *p, size_t n)
 {
 	if (l->fd < 0 || l->broken || !l->tls)
 		return;
-	stage_flush(l->shared);
-	encrypt(l, p, n);
+	write_tls(l, p, n);
+	if (l->shared->stage_owner == l)
+		l->shared->stage_secret = true;
 }
 
 void link_flush(struct link *l)
@@ -393,11 +401,10 @@ static void on_ready(struct loop_io *io, unsigned events)
 		l->on_event(l);
 }
 
-int link_open(struct link_shared *shared, struct link *l, int fd, void (*on_event)(struct link *),
-        void (*on_drained)(struct link *))
+int link_open(struct link_shared *shared, struct link *l, int fd, struct loop_io *watched,
+        void (*on_event)(struct link *), void (*on_drained)(struct link *))
 {
-	int one = 1;
-	int r;
+	int r = 0;
 
 	memset(l, 0, sizeof *l);
 	l->shared = shared;
@@ -407,8 +414,10 @@ int link_open(struct link_shared *shared, struct link *l, int fd, void (*on_even
 	l->readable = l->writable = true; /* try first, ask epoll later */
 	buf_init(&l->parked, 2 * LINK_CHUNK);
 	buf_init(&l->out, LINK_OUT_MAX);
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	r = loop_io_open(shared->loop, &l->io, fd, LOOP_READ | LOOP_WRITE | LOOP_CLOSED, on_ready);
+	if (watched)
+		loop_io_move(watched, &l->io, on_ready);
+	else
+		r = loop_io_open(shared->loop, &l->io, fd, LINK_EVENTS, on_ready);
 	if (r < 0) {
 		close(fd);
 		l->fd = -1;
@@ -425,7 +434,7 @@ static void disown(struct link *l)
 		s->rx_owner = NULL;
 	if (s->stage_owner == l) {
 		s->stage_owner = NULL;
-		buf_consume(&s->stage, s->stage.len);
+		stage_empty(s);
 	}
 	if (s->tx_owner == l) {
 		s->tx_owner = NULL;
@@ -463,7 +472,8 @@ int link_start_tls(struct link *l, struct tls *tls, struct slice first)
 	return 0;
 }
 
-int link_release(struct link *l, struct buf *left)
+int link_release(struct link *l, struct buf *left, struct loop_io *io,
+        void (*handler)(struct loop_io *io, unsigned events))
 {
 	int fd = l->fd;
 
@@ -471,7 +481,7 @@ int link_release(struct link *l, struct buf *left)
 	*left = l->out;
 	buf_init(&l->out, LINK_OUT_MAX);
 	disown(l);
-	loop_io_close(&l->io);
+	loop_io_move(&l->io, io, handler);
 	buf_fini(&l->parked);
 	l->fd = -1;
 	return fd;

@@ -13,6 +13,7 @@
 #define VETHGUARD_SRC_PROXY_LINK_H
 
 #include "vethguard/base/buf.h"
+#include "vethguard/base/secret.h"
 #include "vethguard/loop/loop.h"
 #include "vethguard/tls/tls.h"
 
@@ -22,6 +23,7 @@
 #define LINK_OUT_MAX                                                                               \
 	(512u << 10) /* unsent bytes at which a link is given up: never reached while LINK_HIGH is \
 	                obeyed */
+#define LINK_EVENTS (LOOP_READ | LOOP_WRITE | LOOP_CLOSED)
 #define LINK_TURN_BYTES (256u << 10) /* moved for one connection before others have their turn */
 
 enum link_status { LINK_OK, LINK_AGAIN, LINK_EOF, LINK_ERROR };
@@ -36,7 +38,9 @@ struct link_shared {
 	struct link *rx_owner;
 	struct buf tx; /* bytes to send for tx_owner */
 	struct link *tx_owner;
-	struct buf stage; /* plain bytes to become a TLS record of stage_owner */
+	struct buf stage;           /* plain bytes to become a TLS record of stage_owner */
+	struct secret stage_memory; /* ... locked */
+	bool stage_secret;          /* ... some of them are secret: wiped when they are encrypted */
 	struct link *stage_owner;
 	struct loop_task flush;
 };
@@ -65,8 +69,9 @@ struct link {
 	struct buf out;       /* output the socket did not take */
 };
 
-/* Takes fd (non-blocking). 0 or -errno (fd closed). */
-int link_open(struct link_shared *shared, struct link *link, int fd,
+/* Takes fd (non-blocking). watched: a registration of fd for LINK_EVENTS, which is taken over (and
+ * closed then); NULL: there is none yet. 0 or -errno (fd and watched closed). */
+int link_open(struct link_shared *shared, struct link *link, int fd, struct loop_io *watched,
         void (*on_event)(struct link *), void (*on_drained)(struct link *));
 /* Closes at once, unsent bytes are lost; no callback follows. reset: with a TCP reset. Harmless
  * when closed. */
@@ -91,7 +96,7 @@ static inline void link_settle(struct link *link)
 /* Queues bytes; they leave at the end of the loop's turn or when much has gathered. A failure shows
  * at the next read. */
 void link_write(struct link *link, const void *p, size_t n);
-/* The same for bytes that hold a secret: TLS only, nothing of them stays in a shared buffer. */
+/* The same for bytes that hold a secret: TLS only, plain in locked memory only, and wiped there. */
 void link_write_secret(struct link *link, const void *p, size_t n);
 /* Sends what is queued now. */
 void link_flush(struct link *link);
@@ -104,9 +109,10 @@ static inline bool link_is_congested(struct link *link)
 {
 	return link->congested;
 }
-/* Sends what is queued and hands the descriptor over (a plain link that becomes a tunnel). The link
- * is closed. -1 where bytes could not be sent at once: *left then holds them (moved; caller's to
- * free). */
-int link_release(struct link *link, struct buf *left);
+/* Sends what is queued and hands the descriptor over, and its registration for LINK_EVENTS to io (a
+ * plain link that becomes a tunnel). The link is closed. *left: the bytes that could not be sent at
+ * once (moved; caller's to free). */
+int link_release(struct link *link, struct buf *left, struct loop_io *io,
+        void (*on_ready)(struct loop_io *io, unsigned events));
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a connection is. Its first bytes decide: a TLS ClientHello (judged by its server name:
- * opened here, passed through, or answered with an explanation), an HTTP request, or anything else,
- * which only a tcp:// rule can allow. A protocol in which the server speaks first is recognised by
- * the policy alone: where only a tcp:// rule speaks of the destination, nothing is waited for.
+ * opened here, passed through, or answered with an explanation), an HTTP request (the preface of
+ * HTTP/2 too), or anything else, which only a tcp:// rule can allow; without one, and where the
+ * policy speaks of http, that is a malformed request and answered with 400. A protocol in which the
+ * server speaks first is recognised by the policy alone: where only a tcp:// rule speaks of the
+ * destination, nothing is waited for.
  */
 #include "proxy/client.h"
 #include "vethguard/wire/client_hello.h"
@@ -16,7 +18,19 @@ static void dest_question(const struct destination *d, struct policy_request *q)
 	        .host = destination_host(d), .address = d->address, .port = d->port};
 }
 
-/* Could an http or https request on this destination be allowed? */
+/* Could a plain http request on this destination be allowed? */
+static bool http_may_be_allowed(const struct client *c, const struct destination *d)
+{
+	struct policy_request q;
+	struct policy_decision decision;
+
+	dest_question(d, &q);
+	q.scheme = POLICY_HTTP;
+	policy_decide(c->proxy->config.policy, &q, &decision);
+	return decision.verdict == POLICY_ALLOW;
+}
+
+/* ... or one of https? */
 static bool web_may_be_allowed(const struct client *c, const struct destination *d)
 {
 	struct policy_request q;
@@ -25,11 +39,8 @@ static bool web_may_be_allowed(const struct client *c, const struct destination 
 
 	dest_question(d, &q);
 	tls = policy_decide_tls(c->proxy->config.policy, &q, &decision);
-	if (tls == POLICY_TLS_INTERCEPT || tls == POLICY_TLS_PASSTHROUGH)
-		return true;
-	q.scheme = POLICY_HTTP;
-	policy_decide(c->proxy->config.policy, &q, &decision);
-	return decision.verdict == POLICY_ALLOW;
+	return tls == POLICY_TLS_INTERCEPT || tls == POLICY_TLS_PASSTHROUGH ||
+	       http_may_be_allowed(c, d);
 }
 
 static bool opaque_is_allowed(struct client *c, struct judgement *j)
@@ -67,7 +78,7 @@ static void on_tunnel_dialled(void *context, const struct dial_result *result)
 		client_move(c, refuse_connection(c, &c->decision, result->cause, result->detail));
 		return;
 	}
-	if (tunnel_start(c, result->fd, &result->address) < 0)
+	if (tunnel_start(c, result) < 0)
 		client_move(c, refuse_connection(c, &c->decision, EVENT_CAUSE_LIMIT,
 		                       "no memory for a tunnel"));
 }
@@ -102,11 +113,22 @@ static enum client_state opaque(struct client *c)
 	return dial_tunnel(c, &c->destination, &j.decision);
 }
 
+/* Bytes that begin no request. Where only http can be meant, they are a malformed one and answered
+ * as such. */
+static enum client_state other(struct client *c)
+{
+	struct judgement j;
+
+	if (!opaque_is_allowed(c, &j) && http_may_be_allowed(c, &c->destination))
+		return CLIENT_HTTP;
+	return opaque(c);
+}
+
 /* --- TLS --- */
 
 static enum client_state open_tls(struct client *c)
 {
-	static const char alpn[] = "\x08http/1.1";
+	static const char alpn[] = "\x02h2\x08http/1.1";
 	struct tls *tls = tls_accept_new(c->proxy->tls_server, SLICE(alpn), &c->proxy->links.tx);
 	struct slice first = buf_slice(&c->stash);
 
@@ -154,7 +176,8 @@ enum client_state client_shake_hands(struct client *c)
 	switch (status) {
 	case LINK_OK:
 		c->tls_version = tls_version(c->link.tls);
-		return CLIENT_HTTP;
+		return slice_equals(tls_alpn(c->link.tls), SLICE("h2")) ? CLIENT_HTTP2
+		                                                        : CLIENT_HTTP;
 	case LINK_AGAIN:
 		return CLIENT_TLS;
 	default:
@@ -201,6 +224,16 @@ static enum guess guess_http(struct slice first)
 	return rest.n < 4 && slice_starts_with(SLICE("http"), rest) ? GUESS_MORE : GUESS_OTHER;
 }
 
+/* HTTP/2 without TLS, as agreed beforehand (RFC 9113 section 3.3): its preface. */
+static enum guess guess_http2(struct slice first)
+{
+	static const struct slice preface = {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24};
+
+	if (first.n >= preface.n)
+		return slice_starts_with(first, preface) ? GUESS_HTTP : GUESS_OTHER;
+	return slice_starts_with(preface, first) ? GUESS_MORE : GUESS_OTHER;
+}
+
 /* Decides from what is in the stash; CLIENT_PEEK: more bytes are needed. */
 static enum client_state decide(struct client *c)
 {
@@ -222,13 +255,21 @@ static enum client_state decide(struct client *c)
 	case CLIENT_HELLO_NOT_TLS:
 		break;
 	}
+	switch (guess_http2(first)) {
+	case GUESS_HTTP:
+		return CLIENT_HTTP2;
+	case GUESS_MORE:
+		return CLIENT_PEEK;
+	case GUESS_OTHER:
+		break;
+	}
 	switch (guess_http(first)) {
 	case GUESS_HTTP:
 		return CLIENT_HTTP;
 	case GUESS_MORE:
 		return CLIENT_PEEK;
 	default:
-		return opaque(c);
+		return other(c);
 	}
 }
 
@@ -286,6 +327,7 @@ static bool connect_is_allowed(
 enum client_state client_connect(struct client *c)
 {
 	static const char accepted[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+	static const char misplaced[] = "CONNECT is for the proxy port only";
 	struct exchange *ex = c->exchange;
 	struct url_authority *a = &ex->request.authority;
 	struct destination *d = &ex->destination;
@@ -303,7 +345,8 @@ enum client_state client_connect(struct client *c)
 	else
 		d->address = a->address;
 	if (!c->explicit_proxy || c->connected) {
-		exchange_refuse(ex, 400, EVENT_CAUSE_CLIENT, "CONNECT is for the proxy port only");
+		record_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), misplaced);
+		exchange_refuse(ex, 400, EVENT_CAUSE_CLIENT, misplaced);
 		return CLIENT_EXCHANGE;
 	}
 	if (!connect_is_allowed(c, d, &ex->judgement.decision)) {

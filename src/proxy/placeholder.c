@@ -23,11 +23,29 @@ static bool carries_keys(const struct http_field *f, struct slice injected)
 	return false;
 }
 
-static void found(struct exchange *ex, const char *where)
+void exchange_found_placeholder(struct exchange *ex, const char *where)
 {
 	ex->placeholder_seen = true;
 	record_finding(
 	        ex->proxy, ex->client, EVENT_FINDING_PLACEHOLDER_LEAK, ex->id, SLICE(""), where);
+}
+
+/* A placeholder in the URL that does not stand for what is put there, plain or in base64. */
+static bool strays_in_target(
+        const struct credential_store *store, struct slice target, uint32_t allowed)
+{
+	struct slice rest = target;
+	uint32_t credential;
+	size_t at, n;
+
+	while ((credential = credential_store_find_placeholder(store, rest, &at, &n)) !=
+	        POLICY_NONE) {
+		if (credential != allowed)
+			return true;
+		rest = slice_of(rest.p + at + n, rest.n - at - n);
+	}
+	credential = credential_store_find_encoded_placeholder(store, target);
+	return credential != POLICY_NONE && credential != allowed;
 }
 
 void exchange_check_placeholders(struct exchange *ex)
@@ -37,15 +55,20 @@ void exchange_check_placeholders(struct exchange *ex)
 	struct http_request *r = &ex->request;
 	bool bound = ex->judgement.allowed && d->credential != POLICY_NONE;
 	struct policy_credential spec = {0};
+	uint32_t allowed = POLICY_NONE; /* which one's placeholder the URL may hold */
 	const char *where = NULL;
 	size_t at, n;
 
 	if (bound)
 		policy_credential(ex->proxy->config.policy, d->credential, &spec);
+	if (bound && spec.inject == POLICY_INJECT_QUERY)
+		allowed = d->credential;
 	for (size_t i = 0; i < r->fields.count; i++) {
 		struct http_field *f = &r->fields.items[i];
 		uint32_t credential = credential_store_find_placeholder(store, f->value, &at, &n);
 
+		if (credential == POLICY_NONE)
+			credential = credential_store_find_encoded_placeholder(store, f->value);
 		if (credential == POLICY_NONE)
 			continue;
 		if (bound && credential == d->credential && carries_keys(f, spec.field))
@@ -54,31 +77,32 @@ void exchange_check_placeholders(struct exchange *ex)
 			where = "a credential's placeholder was sent where it does not belong: in "
 			        "a header field";
 	}
-	if (!bound && credential_store_find_placeholder(store, r->target, &at, &n) != POLICY_NONE)
+	if (strays_in_target(store, r->target, allowed))
 		where = "a credential's placeholder was sent where it does not belong: in the URL";
 	if (where)
-		found(ex, where);
+		exchange_found_placeholder(ex, where);
 }
 
 /* --- bodies --- */
 
 /* Content in pieces: the end of what came before is looked at together with the beginning of this
  * piece. */
-static void scan(struct exchange *ex, const uint8_t *p, size_t n)
+void exchange_scan_text(struct exchange *ex, const uint8_t *p, size_t n, const char *where)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
 	char border[2 * PLACEHOLDER_MAX];
 	size_t keep = sizeof ex->scanned, first = n < keep ? n : keep;
 	size_t at, length;
 
+	if (ex->placeholder_seen)
+		return;
 	memcpy(border, ex->scanned, ex->scanned_n);
 	memcpy(border + ex->scanned_n, p, first);
 	if (credential_store_find_placeholder(
 	            store, slice_of(border, ex->scanned_n + first), &at, &length) != POLICY_NONE ||
 	        credential_store_find_placeholder(store, slice_of(p, n), &at, &length) !=
 	                POLICY_NONE) {
-		found(ex, "a credential's placeholder was sent where it does not belong: in the "
-		          "request's body");
+		exchange_found_placeholder(ex, where);
 		return;
 	}
 	if (n >= keep) {
@@ -92,31 +116,10 @@ static void scan(struct exchange *ex, const uint8_t *p, size_t n)
 	ex->scanned_n = first + n;
 }
 
-/* WebSocket content comes masked (RFC 6455 section 5.3). */
-static void scan_frames(struct exchange *ex, const uint8_t *p, size_t n)
-{
-	struct buf *plain = &ex->proxy->unpacked;
-
-	while (n && !ex->placeholder_seen) {
-		bool content;
-		size_t run = websocket_next(&ex->frames_out, p, n, &content);
-
-		buf_consume(plain, plain->len);
-		if (content && buf_reserve(plain, run)) {
-			websocket_unmask(&ex->frames_out, p, run, buf_bytes(plain));
-			scan(ex, buf_bytes(plain), run);
-		}
-		p += run;
-		n -= run;
-	}
-}
-
 void exchange_scan_request(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	if (ex->placeholder_seen || !policy_credential_count(ex->proxy->config.policy))
-		return;
-	if (ex->state == EXCHANGE_UPGRADED)
-		scan_frames(ex, p, n);
-	else
-		scan(ex, p, n);
+	if (policy_credential_count(ex->proxy->config.policy))
+		exchange_scan_text(ex, p, n,
+		        "a credential's placeholder was sent where it does not belong: in the "
+		        "request's body");
 }

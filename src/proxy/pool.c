@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pool: idle upstream connections by key (host, port, TLS, credential), the newest used first.
- * An entry lives as long as any connection, idle or busy, belongs to it, so that a connection that
- * goes to and fro costs no allocation.
+ * The pool: upstream connections by key (host, port, TLS, credential): idle HTTP/1 ones, the newest
+ * used first; HTTP/2 ones that take further streams; and those that wait until the first dial for
+ * the key has told which protocol it will be. An entry lives as long as any connection belongs to
+ * it, so that a connection that goes to and fro costs no allocation.
  */
 #include <stdlib.h>
 #include <uthash.h>
@@ -10,16 +11,20 @@
 #include "proxy/private.h"
 
 struct pool_entry {
-	struct list idle;
+	struct list idle, shared, waiting;
 	unsigned references;
+	unsigned dialling;
+	enum { PROTOCOL_UNKNOWN, PROTOCOL_HTTP1, PROTOCOL_HTTP2 } protocol; /* as told last */
 	UT_hash_handle hh;
 	struct upstream_key key;
 };
 
-void upstream_key_make(
-        struct upstream_key *key, const struct destination *d, bool tls, uint32_t credential)
+void upstream_key_make(struct upstream_key *key, const struct destination *d, bool tls,
+        bool http1_only, const struct policy_decision *decision)
 {
-	uint8_t tail[7] = {(uint8_t)(d->port >> 8), (uint8_t)d->port, tls,
+	uint32_t credential = decision->credential;
+	uint8_t tail[7] = {(uint8_t)(d->port >> 8), (uint8_t)d->port,
+	        (uint8_t)(tls | http1_only << 1 | decision->names_address << 2),
 	        (uint8_t)(credential >> 24), (uint8_t)(credential >> 16),
 	        (uint8_t)(credential >> 8), (uint8_t)credential};
 	size_t n = d->host_n;
@@ -45,6 +50,8 @@ struct pool_entry *pool_entry_get(struct proxy *proxy, const struct upstream_key
 		if (!entry)
 			return NULL;
 		list_init(&entry->idle);
+		list_init(&entry->shared);
+		list_init(&entry->waiting);
 		entry->key = *key;
 		HASH_ADD_KEYPTR(hh, proxy->pool, entry->key.bytes, entry->key.n, entry);
 	}
@@ -65,48 +72,141 @@ struct slice pool_entry_key(const struct pool_entry *entry)
 	return slice_of(entry->key.bytes, entry->key.n);
 }
 
-/* The newest idle connection of an entry: the one whose caches are warm and whose peer is least
- * likely to have left. */
-struct upstream *pool_take(struct proxy *proxy, struct pool_entry *entry)
-{
-	struct upstream *u;
+/* --- idle and shared connections --- */
 
-	(void)proxy;
+/* The one whose caches are warm and whose peer is least likely to have left. */
+struct carrier *pool_take(struct pool_entry *entry)
+{
+	struct carrier *c;
+
 	if (list_is_empty(&entry->idle))
 		return NULL;
-	u = container_of(entry->idle.prev, struct upstream, idle);
-	pool_remove_idle(u);
-	return u;
+	c = container_of(entry->idle.prev, struct carrier, pooled);
+	pool_remove(c);
+	return c;
 }
 
-void pool_add_idle(struct upstream *u)
+struct carrier *pool_shared(struct pool_entry *entry)
 {
-	struct proxy *proxy = u->proxy;
+	for (struct list *l = entry->shared.next; l != &entry->shared; l = l->next) {
+		struct carrier *c = container_of(l, struct carrier, pooled);
 
-	u->state = UPSTREAM_IDLE;
-	list_append(&u->entry->idle, &u->idle);
-	list_remove(&u->all);
-	list_append(&proxy->upstreams, &u->all); /* idle ones come in order of age */
+		if (upstream_http2_has_room(c))
+			return c;
+	}
+	return NULL;
+}
+
+/* Idle ones come in the order of their age in the list of all. */
+void pool_mark_idle(struct carrier *c)
+{
+	struct proxy *proxy = c->proxy;
+
+	c->state = CARRIER_IDLE;
+	list_remove(&c->all);
+	list_append(&proxy->upstreams, &c->all);
 	proxy->idle_count++;
 	while (proxy->idle_count > proxy->config.limits.upstream_idle && pool_evict(proxy))
 		;
 }
 
-void pool_remove_idle(struct upstream *u)
+void pool_mark_busy(struct carrier *c)
 {
-	list_remove(&u->idle);
-	u->proxy->idle_count--;
+	if (c->state != CARRIER_IDLE)
+		return;
+	c->state = CARRIER_BUSY;
+	c->proxy->idle_count--;
+}
+
+void pool_add_idle(struct carrier *c)
+{
+	list_append(&c->entry->idle, &c->pooled);
+	pool_mark_idle(c);
+}
+
+void pool_share(struct carrier *c)
+{
+	list_append(&c->entry->shared, &c->pooled);
+}
+
+void pool_unshare(struct carrier *c)
+{
+	list_remove(&c->pooled);
+}
+
+void pool_remove(struct carrier *c)
+{
+	pool_mark_busy(c);
+	list_remove(&c->pooled);
 }
 
 bool pool_evict(struct proxy *proxy)
 {
 	for (struct list *l = proxy->upstreams.next; l != &proxy->upstreams; l = l->next) {
-		struct upstream *u = container_of(l, struct upstream, all);
+		struct carrier *c = container_of(l, struct carrier, all);
 
-		if (u->state == UPSTREAM_IDLE) {
-			upstream_close(u);
+		if (c->state == CARRIER_IDLE) {
+			carrier_close(c);
 			return true;
 		}
 	}
 	return false;
+}
+
+/* --- waiting for the protocol --- */
+
+bool pool_should_wait(const struct pool_entry *entry)
+{
+	return entry->dialling && entry->protocol != PROTOCOL_HTTP1;
+}
+
+void pool_wait(struct carrier *c)
+{
+	c->state = CARRIER_WAITING;
+	list_append(&c->entry->waiting, &c->pooled);
+}
+
+void pool_dial_begun(struct pool_entry *entry)
+{
+	entry->dialling++;
+}
+
+/* The one that waits gets a stream of the connection that was made for another. */
+static void share_with(struct carrier *waiting, struct carrier *shared)
+{
+	struct exchange *ex = waiting->own.exchange;
+	struct upstream *u = upstream_http2_open(shared, ex);
+
+	if (!u) {
+		carrier_failed(waiting, EVENT_CAUSE_LIMIT, "no memory for a stream");
+		return;
+	}
+	waiting->own.exchange = NULL;
+	ex->upstream = u;
+	carrier_close(waiting);
+	if (u->ready)
+		exchange_upstream_ready(ex);
+}
+
+void pool_dial_ended(struct proxy *proxy, struct pool_entry *entry, struct carrier *told)
+{
+	entry->references++; /* nothing of what follows may free it */
+	entry->dialling--;
+	if (told)
+		entry->protocol =
+		        told->protocol == &carrier_http2 ? PROTOCOL_HTTP2 : PROTOCOL_HTTP1;
+	while (!list_is_empty(&entry->waiting) && !pool_should_wait(entry)) {
+		struct carrier *c = container_of(entry->waiting.next, struct carrier, pooled);
+		struct carrier *shared = pool_shared(entry);
+
+		if (shared) {
+			share_with(c, shared);
+			continue;
+		}
+		list_remove(&c->pooled);
+		if (carrier_dial(c) < 0)
+			carrier_failed(
+			        c, EVENT_CAUSE_LIMIT, "too many upstream connections are open");
+	}
+	pool_entry_release(proxy, entry);
 }

@@ -1,31 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off: a table */
 /*
- * What the files of proxy/ share. The road of a request:
+ * What the files of proxy/ share, and which file does what.
  *
- *   listener.c  accepts, finds the original destination
- *   client.c    one connection from the sandbox: peek, TLS, HTTP/1, tunnel: a state table
- *   judge.c     who is asked for, by every name that was said; the policy's verdict
- *   exchange.c  one request and its response, between a client and an upstream; request.c what goes
- * upstream; transform.c what changes on the way back; placeholder.c what the sandbox must not send;
- * websocket.c frames after an upgrade dial.c      name -> addresses that may be dialled ->
- * connection (and TLS) pool.c      upstream connections and those kept for reuse upstream.c  one
- * connection to an upstream speaking HTTP/1 tunnel.c    raw bytes between two sockets denial.c what
- * a refused client is told record.c    events for the audit log datagram.c  the UDP relay
+ * The connection from the sandbox
+ *   proxy.c                  accepts, finds the original destination; the proxy as a whole
+ *   client.c                 one connection: peek, TLS, HTTP, tunnel, as a state table
+ *   peek.c                   what it is, from its first bytes; CONNECT
+ *   client_http1.c           answers over HTTP/1
+ *   client_http2.c           an HTTP/2 session; client_http2_frames.c: nghttp2's callbacks
+ *   client_http2_stream.c    one stream: a head becomes an exchange
+ *   client_http2_answer.c    its answer, as frames
+ *   client_http2_guard.c     bounds on what a connection may cost without asking
+ *
+ * The messages
+ *   http.c, http_target.c    fields, targets and authorities of any version
+ *   http1*.c                 reading and writing HTTP/1: head, body, chunks
+ *   http2_fields.c           header blocks of HTTP/2, both sides
+ *   websocket*.c             the handshake, frames after it, and their relay
+ *
+ * One request
+ *   judge.c                  who is asked for, by every name that was said; the verdict
+ *   exchange.c               one request and its response, between any two protocols
+ *   request.c                what goes upstream, with the credential in it
+ *   placeholder.c            what the sandbox must not send
+ *   transform.c              what changes on the way back: credentials are covered
+ *   denial.c                 what a refused client is told
+ *   record.c                 events for the audit log
+ *
+ * The connection to the upstream
+ *   upstream.c               an exchange asks for one: upstream.h
+ *   pool.c                   those under way and those kept for reuse
+ *   carrier.c                one connection: dialling, TLS, which protocol
+ *   upstream_http1.c         HTTP/1 over it
+ *   upstream_http2*.c        HTTP/2 over it: session, streams, requests, responses
+ *   dial.c                   name -> addresses that may be dialled
+ *   dial_connect.c           addresses -> a connected socket
+ *   dial_through.c           ... -> a tunnel through the network's proxy
+ *   egress.c                 what is said to that proxy; interface and source address
+ *
+ * Without messages
+ *   tunnel.c                 raw bytes between two sockets
+ *   datagram.c               the UDP relay
+ *   link.c                   a socket with or without TLS, and its buffers
  */
+/* clang-format on */
 #ifndef VETHGUARD_SRC_PROXY_PRIVATE_H
 #define VETHGUARD_SRC_PROXY_PRIVATE_H
 
+#include "proxy/destination.h"
 #include "proxy/http1.h"
 #include "proxy/link.h"
+#include "proxy/list.h"
+#include "proxy/upstream.h"
 #include "proxy/websocket.h"
 #include "vethguard/policy/placeholder.h"
 #include "vethguard/proxy/proxy.h"
 
 struct client;
 struct exchange;
+struct http2_server;
+struct http2_stream;
 struct tunnel;
-struct upstream;
-struct pool_entry;
+struct websocket_relay;
 
 /* One list of deadlines per kind of waiting; config_timeouts gives the delays. */
 enum proxy_wait {
@@ -36,6 +73,9 @@ enum proxy_wait {
 	WAIT_IDLE,   /* between requests; body or response without progress */
 	WAIT_DIAL,   /* a tunnel's other end */
 	WAIT_LINGER, /* closing politely */
+	/* struct http2_stream */
+	WAIT_STREAM,        /* body or response without progress */
+	WAIT_STREAM_LINGER, /* answered before all of the request had come */
 	/* struct upstream */
 	WAIT_CONNECT,  /* dialling and TLS */
 	WAIT_RESPONSE, /* upstream silent while a request is under way */
@@ -44,39 +84,16 @@ enum proxy_wait {
 	WAIT_REQUEST, /* exchange as a whole */
 	/* struct tunnel */
 	WAIT_TUNNEL, /* no traffic */
+	WAIT_DOUBT,  /* a reset may have come unseen behind the last bytes */
 	/* struct flow */
 	WAIT_DATAGRAM, /* no traffic */
 	WAIT_COUNT
 };
 #define SILENT_MS 1000
 #define LINGER_MS 2000
-#define LINGER_BYTES (256u << 10)
+#define DOUBT_MS 1000
+#define LINGER_BYTES (16u << 20) /* LINGER_MS is what bounds it */
 #define REQUEST_FOREVER_MS INT32_MAX
-
-struct list {
-	struct list *prev, *next;
-};
-static inline void list_init(struct list *l)
-{
-	l->prev = l->next = l;
-}
-static inline bool list_is_empty(const struct list *l)
-{
-	return l->next == l;
-}
-static inline void list_append(struct list *head, struct list *l)
-{
-	l->prev = head->prev;
-	l->next = head;
-	head->prev->next = l;
-	head->prev = l;
-}
-static inline void list_remove(struct list *l)
-{
-	l->prev->next = l->next;
-	l->next->prev = l->prev;
-	list_init(l);
-}
 
 struct listener {
 	struct proxy *proxy;
@@ -87,8 +104,16 @@ struct listener {
 };
 #define PROXY_LISTENERS_MAX 8
 #define ACCEPT_AGAIN_MS 200 /* after running out of descriptors */
-#define EXCHANGES_KEPT 32
+#define EXCHANGES_KEPT 64
+#define STREAMS_KEPT 64
 #define TUNNEL_PIPES_KEPT 16
+
+/* An address that was looked at lately and was not one of this host's. */
+struct not_own {
+	struct ip address;
+	int64_t until_ms;
+};
+#define DIAL_NOT_OWN_KEPT 64
 
 struct proxy {
 	struct proxy_config config;
@@ -110,7 +135,8 @@ struct proxy {
 	struct client *shaking_hands;    /* whose certificate tls_server asks for */
 	int pipes[TUNNEL_PIPES_KEPT][2]; /* empty ones, for splice(2) */
 	size_t pipe_count;
-	struct buf text; /* heads and covered bodies on their way out */
+	struct not_own not_own[DIAL_NOT_OWN_KEPT]; /* dial.c, by a sum of the address */
+	struct buf text;                           /* heads and covered bodies on their way out */
 	struct buf unpacked;
 	struct secret secret_text; /* a head with a credential in it, wiped after each use */
 	uint64_t next_event;
@@ -118,28 +144,17 @@ struct proxy {
 	struct exchange
 	        *free_exchanges; /* kept for the next requests, so that these cost no allocation */
 	size_t free_exchange_count;
+	size_t stream_count;                    /* HTTP/2 streams of all clients */
+	struct upstream_stream *free_upstreams; /* the same, of HTTP/2 upstreams */
+	size_t free_upstream_count;
+	struct http2_stream *free_streams;
+	size_t free_stream_count;
 	bool held, draining;
 	bool paused;
 	char pause_text[256];
 	void (*on_idle)(void *context);
 	void *on_idle_context;
 };
-
-/* Who a connection is for: everything that was said about its destination. */
-struct destination {
-	char host[POLICY_HOST_MAX + 1]; /* canonical name, or empty */
-	size_t host_n;
-	struct ip address; /* address literal where there is no name; family 0: none */
-	uint16_t port;
-};
-static inline struct slice destination_host(const struct destination *d)
-{
-	return slice_of(d->host, d->host_n);
-}
-/* "host:port" or "[addr]:port" for people (port 0: without); out has POLICY_HOST_MAX + 16 bytes. */
-const char *destination_text(const struct destination *d, char *out);
-bool destination_set_host(struct destination *d, struct slice host);
-bool destination_equals(const struct destination *a, const struct destination *b);
 
 /* --- judge.c --- */
 
@@ -164,15 +179,18 @@ bool judge_address(
 
 /* False for an address of this host itself: a name that leads there would reach services that trust
  * local callers. A rule that names the address permits it, and so does the configuration when it
- * permits exactly this address. */
-bool dial_may_connect(const struct proxy *proxy, const struct policy_decision *decision,
-        const struct ip *address);
+ * permits exactly this address. That an address is not the host's may have been found out up to
+ * five seconds ago. */
+bool dial_may_connect(
+        struct proxy *proxy, const struct policy_decision *decision, const struct ip *address);
 /* From a destination to a connected socket. The name is resolved on this side; only addresses that
  * judge_address() lets pass are tried, IPv6 and IPv4 in turn, a further one every 250 ms (RFC
  * 8305). */
 struct dial;
 struct dial_result {
-	int fd; /* connected, non-blocking, the callee's; -1: failed */
+	int fd;             /* connected, non-blocking, the callee's; -1: failed */
+	struct loop_io *io; /* of fd, for LINK_EVENTS: the callee moves it or closes it */
+	unsigned events;    /* what it has told so far */
 	struct ip address;
 	enum event_cause cause; /* of the failure: RESOLVE, ADDRESS, CONNECT, TIMEOUT */
 	const char *detail;     /* one sentence, static */
@@ -183,73 +201,16 @@ struct dial *dial_start(struct proxy *proxy, const struct destination *destinati
         const struct policy_decision *decision, dial_done done, void *context);
 void dial_cancel(struct dial *dial); /* no callback follows */
 
-/* --- pool.c and upstream.c --- */
+/* --- request.c --- */
 
-#define UPSTREAM_KEY_MAX (POLICY_HOST_MAX + 32)
-
-/* What an upstream connection may be shared among: same host, port, TLS and credential. */
-struct upstream_key {
-	char bytes[UPSTREAM_KEY_MAX];
-	size_t n;
-};
-void upstream_key_make(
-        struct upstream_key *key, const struct destination *d, bool tls, uint32_t credential);
-
-enum upstream_state {
-	UPSTREAM_DIALING,
-	UPSTREAM_TLS,
-	UPSTREAM_BUSY,
-	UPSTREAM_IDLE,
-	UPSTREAM_CLOSED
-};
-
-struct upstream {
-	struct proxy *proxy;
-	struct list all, idle;
-	struct pool_entry *entry; /* where it goes when idle */
-	enum upstream_state state;
-	struct destination destination;
-	bool tls;
-	bool reused;       /* has served an exchange before */
-	struct ip address; /* dialled */
-	struct dial *dial;
-	struct link link;
-	struct http1 http1;
-	struct http_response response;
-	struct exchange *exchange; /* while DIALING, TLS, BUSY */
-	bool raw;                  /* after 101: bytes pass as they are */
-	bool response_begun;       /* a byte of the response has come */
-	uint64_t sent_seen;        /* link.sent when last looked at */
-	struct loop_deadline deadline;
-	struct loop_task go_on; /* reading goes on in a later turn */
-	struct loop_task bury;
-};
-
-/* A connection for the exchange: an idle one (state BUSY at return), or one being made
- * (exchange_upstream_ready() or exchange_upstream_failed() follows). NULL: the bound on connections
- * is reached, or no memory. */
-struct upstream *upstream_get(struct exchange *exchange, bool fresh);
-/* The exchange is over: back to the pool where reusable, else closed. */
-void upstream_put(struct upstream *upstream, bool reusable);
-void upstream_resume(struct upstream *upstream); /* the client takes bytes again */
-void upstream_touch(
-        struct upstream *upstream); /* the request makes progress: its silence is counted anew */
-void upstream_close(struct upstream *upstream);
-void upstream_on_deadline(struct upstream *upstream, enum proxy_wait wait);
-
-struct upstream *pool_take(struct proxy *proxy, struct pool_entry *entry);
-/* The entry for a key, made where needed; counted. NULL: no memory. */
-struct pool_entry *pool_entry_get(struct proxy *proxy, const struct upstream_key *key);
-void pool_entry_release(struct proxy *proxy, struct pool_entry *entry);
-void pool_add_idle(struct upstream *upstream);
-void pool_remove_idle(struct upstream *upstream);
-struct slice pool_entry_key(const struct pool_entry *entry);
-/* Closes the least recently used idle connection; false: there is none. */
-bool pool_evict(struct proxy *proxy);
+/* Locked scratch memory for what holds a credential. It never grows, so nothing moves to ordinary
+ * memory; whoever filled it wipes it. */
+enum secret_part { SECRET_QUERY, SECRET_HEAD };
+struct buf proxy_secret_text(struct proxy *proxy, enum secret_part part);
 
 /* --- exchange.c --- */
 
-/* How an exchange answers whoever asked: an HTTP/1 connection, later an HTTP/2 stream. */
+/* How an exchange answers whoever asked: an HTTP/1 connection or an HTTP/2 stream. */
 struct exchange_client {
 	/* Sends a head; final ones (not 1xx) once. upgrade: the protocol of a 101 or empty. */
 	void (*response_head)(
@@ -264,6 +225,8 @@ struct exchange_client {
 	void (*done)(struct exchange *ex, bool complete);
 };
 
+#define EXCHANGE_INTERIMS_MAX 64
+
 enum exchange_state {
 	EXCHANGE_NEW,
 	EXCHANGE_CREDENTIAL, /* the keeper is asked */
@@ -277,6 +240,7 @@ enum exchange_state {
 struct exchange {
 	struct proxy *proxy;
 	struct client *client;
+	struct http2_stream *stream; /* which of the client's, where it speaks HTTP/2 */
 	const struct exchange_client *ops;
 	struct exchange *next_free;
 	enum exchange_state state;
@@ -287,6 +251,7 @@ struct exchange {
 	struct credential_wait waiting;
 	struct credential_value *credential;
 	struct mask_stream mask;
+	unsigned waits_told; /* of mask.waited, to the store of credentials */
 	bool masking;
 	struct unpack *unpack;
 	struct buf packed; /* compressed input that the client has no room for yet */
@@ -300,6 +265,8 @@ struct exchange {
 	bool request_sent; /* the head has gone out */
 	bool head_sent;    /* a final response head was sent to the client */
 	bool no_retry;
+	bool http1_only;     /* upstream: HTTP/2 is not offered */
+	bool http1_required; /* ... because the upstream said so */
 	uint16_t status;
 	uint8_t client_version;
 	enum event_cause cause;
@@ -307,8 +274,9 @@ struct exchange {
 	const char *detail;
 	uint64_t bytes_out, bytes_in;
 	struct loop_deadline whole;
-	struct websocket frames_out, frames_in; /* once UPGRADED */
+	struct websocket_relay *relay; /* once UPGRADED */
 	bool placeholder_seen;
+	unsigned interims; /* responses before the final one */
 	size_t scanned_n;
 	char scanned[PLACEHOLDER_MAX]; /* the last bytes of the request's body */
 	struct slice scheme;
@@ -337,6 +305,8 @@ void exchange_refuse(
 bool exchange_takes_body(const struct exchange *ex);
 
 void exchange_upstream_ready(struct exchange *ex);
+/* The client may send the body that it asked about (RFC 9110 section 10.1.1). */
+void exchange_continue(struct exchange *ex);
 void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const char *detail);
 /* A head from the upstream. False: the exchange has let go of the upstream. */
 bool exchange_response_head(struct exchange *ex, struct http_response *response);
@@ -348,6 +318,16 @@ void exchange_upstream_drained(struct exchange *ex);
 
 /* The RFC 9457 body that explains a refusal, onto out. */
 void denial_body(const struct exchange *ex, uint16_t status, struct buf *out);
+/* The reason phrase of a refusal over HTTP/1 (RFC 9112 section 4), perhaps in text: the standard
+ * one, then what the body's title says. Of a refused CONNECT many clients show nothing else. */
+#define DENIAL_REASON_MAX 128
+struct slice denial_reason(
+        const struct exchange *ex, uint16_t status, char text[DENIAL_REASON_MAX]);
+/* The request is gRPC: its client reads no body of a refusal, but a status in fields. */
+bool denial_is_grpc(const struct exchange *ex);
+/* Makes out a response of fields only, with that status and the explanation (in text, as long as
+ * out is used). */
+void denial_grpc(const struct exchange *ex, struct http_response *out, struct buf *text);
 
 /* --- client.c --- */
 
@@ -356,6 +336,7 @@ enum client_state {
 	CLIENT_TLS,      /* handshake with the sandbox */
 	CLIENT_HTTP,     /* a request head is awaited or read */
 	CLIENT_EXCHANGE, /* a request is being served */
+	CLIENT_HTTP2,    /* many of them, one per stream */
 	CLIENT_DIAL,     /* a tunnel's other end is dialled */
 	CLIENT_LINGER, /* the last response was sent; the rest of what comes is read and thrown away
 	                */
@@ -383,6 +364,7 @@ struct client {
 	size_t sni_n;
 	struct buf stash; /* plain bytes not used up: first bytes, pipelined requests */
 	struct http1 http1;
+	struct http2_server *http2; /* NULL before CLIENT_HTTP2 */
 	struct exchange *exchange;
 	bool exchange_over;     /* it has ended; told in the next turn */
 	bool exchange_complete; /* ... with a whole response */
@@ -410,16 +392,26 @@ void client_close(struct client *client);
 void client_wake(struct client *client);
 extern const struct exchange_client client_http1;
 
+/* --- client_http2.c and client_http2_stream.c --- */
+
+/* A stream made no progress for too long. */
+void http2_stream_on_deadline(struct loop_deadline *deadline);
+/* Frees those kept for reuse. */
+void http2_streams_forget(struct proxy *proxy);
+/* Draining: no further streams. True: none is open, the connection may be closed. */
+bool client_http2_drain(struct client *client);
+
 /* --- tunnel.c --- */
 
-/* Moves bytes between the client's socket and upstream_fd (taken) until both have ended; then the
- * client is closed and the connection recorded. What the client had sent already (its stash) goes
- * first. 0 or -errno: upstream_fd is closed, the client still the caller's. */
-int tunnel_start(struct client *client, int upstream_fd, const struct ip *address);
+/* Moves bytes between the client's socket and the dialled one (taken) until both have ended; then
+ * the client is closed and the connection recorded. What the client had sent already (its stash)
+ * goes first. 0 or -errno: the dialled socket is closed, the client still the caller's. */
+int tunnel_start(struct client *client, const struct dial_result *upstream);
 /* Ends it, recording why; it is freed with its client. */
 void tunnel_close(struct tunnel *tunnel, enum event_cause cause, const char *detail);
 void tunnel_free(struct tunnel *tunnel);
 void tunnel_on_deadline(struct loop_deadline *deadline);
+void tunnel_on_doubt(struct loop_deadline *deadline);
 void client_on_deadline(struct client *client, enum proxy_wait wait);
 void exchange_on_deadline(struct exchange *ex);
 

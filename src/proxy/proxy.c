@@ -2,6 +2,8 @@
 /* The proxy as a whole: its shared means, its listeners, its bounds, holding, pausing and draining.
  */
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -52,11 +54,14 @@ static int open_waits(struct proxy *p)
 	        [WAIT_IDLE] = {t->idle_ms, on_client_idle},
 	        [WAIT_DIAL] = {(int64_t)t->connect_ms + t->resolve_ms, on_dial},
 	        [WAIT_LINGER] = {LINGER_MS, on_linger},
+	        [WAIT_STREAM] = {t->idle_ms, http2_stream_on_deadline},
+	        [WAIT_STREAM_LINGER] = {LINGER_MS, http2_stream_on_deadline},
 	        [WAIT_CONNECT] = {(int64_t)t->connect_ms + t->resolve_ms, on_connect},
 	        [WAIT_RESPONSE] = {t->response_ms, on_response},
 	        [WAIT_POOLED] = {t->idle_ms, on_pooled},
 	        [WAIT_REQUEST] = {t->request_ms ? t->request_ms : REQUEST_FOREVER_MS, on_request},
 	        [WAIT_TUNNEL] = {t->idle_ms, tunnel_on_deadline},
+	        [WAIT_DOUBT] = {DOUBT_MS, tunnel_on_doubt},
 	        [WAIT_DATAGRAM] = {t->udp_idle_ms, flow_on_deadline},
 	};
 
@@ -134,12 +139,13 @@ void proxy_free(struct proxy *p)
 		c->bury.run(&c->bury);
 	}
 	while (!list_is_empty(&p->upstreams)) {
-		struct upstream *u = container_of(p->upstreams.next, struct upstream, all);
+		struct carrier *c = container_of(p->upstreams.next, struct carrier, all);
 
-		upstream_close(u);
-		loop_task_cancel(p->config.loop, &u->bury);
-		u->bury.run(&u->bury);
+		carrier_close(c);
+		loop_task_cancel(p->config.loop, &c->bury);
+		c->bury.run(&c->bury);
 	}
+	upstream_http2_free_kept(p);
 	datagram_relay_free(p->datagrams);
 	for (size_t i = 0; i < p->listener_count; i++) {
 		loop_io_close(&p->listeners[i].io);
@@ -153,6 +159,7 @@ void proxy_free(struct proxy *p)
 		p->free_exchanges = ex->next_free;
 		free(ex);
 	}
+	http2_streams_forget(p);
 	for (size_t i = 0; i < p->pipe_count; i++) {
 		close(p->pipes[i][0]);
 		close(p->pipes[i][1]);
@@ -232,6 +239,7 @@ static void on_accept_again(struct loop_timer *timer)
 
 int proxy_serve_tcp(struct proxy *p, int fd)
 {
+	const int one = 1;
 	struct listener *l;
 
 	if (p->listener_count == PROXY_LISTENERS_MAX) {
@@ -242,6 +250,9 @@ int proxy_serve_tcp(struct proxy *p, int fd)
 	l->proxy = p;
 	l->fd = fd;
 	l->more.run = on_more;
+	/* Accepted sockets inherit both (tcp(7), socket(7)). */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
 	if (loop_io_open(p->config.loop, &l->io, fd, LOOP_READ, on_accept) < 0) {
 		close(fd);
 		return -ENOMEM;
@@ -307,6 +318,8 @@ void proxy_drain(struct proxy *p, void (*on_idle)(void *context), void *context)
 		struct client *c = container_of(l, struct client, list);
 
 		next = l->next;
+		if (c->state == CLIENT_HTTP2 && !client_http2_drain(c))
+			continue;
 		if (c->state != CLIENT_EXCHANGE && c->state != CLIENT_LINGER &&
 		        c->state != CLIENT_CLOSED)
 			client_close(c);

@@ -100,10 +100,9 @@ void record_exchange(struct exchange *ex)
 	record_client(ex->client, &e);
 	record_decision(ex->proxy, &ex->judgement.decision, &e);
 	if (ex->upstream)
-		ex->upstream_address = ex->upstream->address;
+		ex->upstream_address = ex->upstream->carrier->address;
 	e.upstream = ex->upstream_address;
-	e.upstream_port = e.upstream.family ? ex->destination.port : 0;
-	e.dst_port = ex->client->explicit_proxy ? ex->destination.port : e.dst_port;
+	e.upstream_port = ex->destination.port;
 	if (ex->request.version) {
 		e.target = exchange_target(ex);
 		e.user_agent = agent ? agent->value : SLICE("");
@@ -138,11 +137,9 @@ void record_connection(const struct client *c, const struct policy_decision *dec
 
 	record_client(c, &e);
 	record_decision(c->proxy, decision, &e);
-	e.dst_port = c->destination.port;
-	if (upstream) {
+	e.upstream_port = c->destination.port;
+	if (upstream)
 		e.upstream = *upstream;
-		e.upstream_port = c->destination.port;
-	}
 	put(c->proxy, &e);
 	if (cause == EVENT_CAUSE_ADDRESS)
 		record_finding(c->proxy, c, EVENT_FINDING_PRIVATE_ADDRESS, e.id, e.rule, detail);
@@ -164,5 +161,6 @@ void record_finding(struct proxy *proxy, const struct client *c, enum event_find
 	};
 
 	record_client(c, &e);
+	e.upstream_port = c->destination.port;
 	put(proxy, &e);
 }

@@ -11,23 +11,55 @@
 
 #include "proxy/exchange.h"
 
-int exchange_send_plain(struct exchange *ex)
+struct buf proxy_secret_text(struct proxy *proxy, enum secret_part part)
 {
-	struct buf *text = &ex->proxy->text;
-	int r;
+	static const struct {
+		size_t at, n;
+	} parts[] = {
+	        [SECRET_QUERY] = {0, SECRET_MAX / 4},
+	        [SECRET_HEAD] = {SECRET_MAX / 4, SECRET_MAX - SECRET_MAX / 4},
+	};
 
-	http_drop_hop_by_hop(&ex->request.fields);
-	buf_consume(text, text->len);
-	r = http1_write_request(
-	        text, &ex->request, ex->request.has_query, ex->request.query, SLICE(""));
-	if (r == 0)
-		link_write(&ex->upstream->link, buf_bytes(text), text->len);
-	return r;
+	return (struct buf){.mem = proxy->secret_text.p + parts[part].at,
+	        .cap = parts[part].n,
+	        .max = parts[part].n};
 }
 
-/* Only codings that can be unpacked here, and the whole response: asked for in parts, an echo of
- * the credential could be fetched in pieces none of which holds it. A server may always answer a
- * range with the whole (RFC 9110 section 14.2). */
+static int send_head(struct exchange *ex, struct outgoing *head)
+{
+	head->request = &ex->request;
+	head->ends = ex->request_done;
+	return ex->upstream->ops->send_head(ex->upstream, head);
+}
+
+int exchange_send_plain(struct exchange *ex)
+{
+	struct outgoing head = {
+	        .has_query = ex->request.has_query,
+	        .query = ex->request.query,
+	};
+
+	http_drop_hop_by_hop(&ex->request.fields);
+	if (ex->request.wants_websocket)
+		websocket_limit_offer(&ex->request.fields);
+	return send_head(ex, &head);
+}
+
+/* gRPC and the Connect protocol compress message by message, where no content coding tells. */
+static void ask_for_plain_messages(struct http_fields *fields)
+{
+	for (size_t i = 0; i < fields->count; i++) {
+		struct http_field *f = &fields->items[i];
+
+		if (slice_equals_ignoring_case(f->name, SLICE("grpc-accept-encoding")) ||
+		        slice_equals_ignoring_case(f->name, SLICE("connect-accept-encoding")))
+			f->value = SLICE("identity");
+	}
+}
+
+/* Only codings that can be unpacked here, and the whole response: asked for in parts, or as the
+ * difference to another one (RFC 3229), an echo of the credential could be fetched in pieces none
+ * of which holds it. A server may always answer a range with the whole (RFC 9110 section 14.2). */
 static void limit_response(struct http_fields *fields)
 {
 	const struct http_field *accepted = http_find(fields, HTTP_ACCEPT_ENCODING);
@@ -35,6 +67,8 @@ static void limit_response(struct http_fields *fields)
 
 	http_drop(fields, SLICE("range"));
 	http_drop(fields, SLICE("if-range"));
+	http_drop(fields, SLICE("a-im"));
+	ask_for_plain_messages(fields);
 	http_drop(fields, SLICE("accept-encoding"));
 	http_add(fields, SLICE("Accept-Encoding"), gzip ? SLICE("gzip") : SLICE("identity"));
 }
@@ -98,22 +132,15 @@ static int inject_query(
 	return e;
 }
 
-/* A buffer over a part of the locked scratch memory: it never grows, so nothing moves to ordinary
- * memory. */
-static struct buf secret_part(struct proxy *proxy, size_t at, size_t n)
-{
-	return (struct buf){.mem = proxy->secret_text.p + at, .cap = n, .max = n};
-}
-
 int exchange_send_with_credential(struct exchange *ex)
 {
 	struct proxy *proxy = ex->proxy;
-	struct policy_credential spec;
-	struct buf extra = secret_part(proxy, 0, SECRET_MAX / 4);
-	struct buf head = secret_part(proxy, SECRET_MAX / 4, SECRET_MAX - SECRET_MAX / 4);
-	struct slice value = secret_slice(&ex->credential->rendered);
 	struct http_request *r = &ex->request;
-	int e;
+	struct policy_credential spec;
+	struct buf query = proxy_secret_text(proxy, SECRET_QUERY);
+	struct slice value = secret_slice(&ex->credential->rendered);
+	struct outgoing head = {.has_query = r->has_query, .query = r->query, .secret = true};
+	int e = 0;
 
 	policy_credential(proxy->config.policy, ex->judgement.decision.credential, &spec);
 	http_drop_hop_by_hop(&r->fields);
@@ -121,42 +148,35 @@ int exchange_send_with_credential(struct exchange *ex)
 	if (r->wants_websocket) /* deflated frames could not be read */
 		http_drop(&r->fields, SLICE("sec-websocket-extensions"));
 	if (spec.inject == POLICY_INJECT_QUERY) {
-		e = inject_query(&extra, r, spec.field, value);
-		if (e == 0)
-			e = http1_write_request(&head, r, true, buf_slice(&extra), SLICE(""));
+		e = inject_query(&query, r, spec.field, value);
+		head.has_query = true;
+		head.query = buf_slice(&query);
 	} else {
-		struct slice field = inject_field(&spec);
-
-		http_drop(&r->fields, field);
-		e = buf_append_slice(&extra, field);
-		if (e == 0)
-			e = buf_append_slice(&extra, SLICE(": "));
-		if (e == 0)
-			e = buf_append_slice(&extra, value);
-		if (e == 0)
-			e = buf_append_slice(&extra, SLICE("\r\n"));
-		if (e == 0)
-			e = http1_write_request(
-			        &head, r, r->has_query, r->query, buf_slice(&extra));
+		head.field = inject_field(&spec);
+		head.value = value;
+		http_drop(&r->fields, head.field);
 	}
 	if (e == 0)
-		link_write_secret(&ex->upstream->link, buf_bytes(&head), head.len);
-	secret_wipe(extra.mem, extra.len);
-	secret_wipe(head.mem, head.len);
+		e = send_head(ex, &head);
+	secret_wipe(query.mem, query.len);
 	return e;
 }
 
 /* --- trailers --- */
 
-/* Fields that may not come in a trailer (RFC 9110 section 6.5.1), and those that carry credentials.
- */
+/* Fields that may not come in a trailer (RFC 9110 section 6.5.1), those that carry credentials, and
+ * those that say how the response should be written: a server may merge trailers into the head. */
 static bool may_trail(struct slice name, struct slice injected)
 {
 	static const struct slice never[] = {{"transfer-encoding", 17}, {"content-length", 14},
 	        {"host", 4}, {"authorization", 13}, {"cookie", 6}, {"content-encoding", 16},
 	        {"content-type", 12}, {"trailer", 7}, {"connection", 10}, {"te", 2}, {"expect", 6},
 	        {"upgrade", 7}, {"set-cookie", 10}, {"proxy-authorization", 19},
-	        {"proxy-authenticate", 18}, {"keep-alive", 10}, {"content-range", 13}};
+	        {"proxy-authenticate", 18}, {"keep-alive", 10}, {"content-range", 13},
+	        {"proxy-connection", 16}, {"range", 5}, {"if-range", 8}, {"a-im", 4},
+	        {"accept-encoding", 15}, {"grpc-accept-encoding", 20},
+	        {"connect-accept-encoding", 23}, {"grpc-encoding", 13},
+	        {"connect-content-encoding", 24}};
 
 	if (injected.n && slice_equals_ignoring_case(name, injected))
 		return false;
@@ -189,17 +209,16 @@ static struct slice filter_trailers(struct exchange *ex, struct slice trailers)
 	return buf_slice(text);
 }
 
-void exchange_send_trailers(struct exchange *ex, struct slice trailers)
+struct slice exchange_request_trailers(struct exchange *ex, struct slice trailers)
 {
 	trailers = filter_trailers(ex, trailers);
 	exchange_scan_request(ex, (const uint8_t *)trailers.p, trailers.n);
-	link_write(&ex->upstream->link, trailers.p, trailers.n);
-	link_write(&ex->upstream->link, "\r\n", 2);
+	return trailers;
 }
 
 struct slice exchange_response_trailers(struct exchange *ex, struct slice trailers)
 {
-	if (ex->client_body != HTTP_BODY_CHUNKED)
+	if (ex->client_body != HTTP_BODY_CHUNKED && ex->client_version < 20)
 		return SLICE("");
 	/* They lie in the upstream parser's own buffer, which nobody else reads any more. */
 	if (ex->masking)

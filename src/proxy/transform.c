@@ -4,12 +4,14 @@
  * made for the client.
  *
  * Gzip is unpacked here and goes to the client plain. A response in any other coding is refused: it
- * could carry the credential unseen. Unpacking obeys back-pressure like everything else: input that
- * the client has no room for waits in ex->packed.
+ * could carry the credential unseen; so is one whose messages are compressed each by itself (gRPC,
+ * Connect). Unpacking obeys back-pressure like everything else: input that the client has no room
+ * for waits in ex->packed.
  */
 #include <errno.h>
 
 #include "proxy/exchange.h"
+#include "proxy/websocket_relay.h"
 
 #define UNPACK_STEP (64u << 10)
 
@@ -18,10 +20,12 @@
 static void mask_fields(struct exchange *ex, struct http_response *r)
 {
 	const struct mask *mask = ex->credential->mask;
-	uint64_t found = mask_in_place(mask, (uint8_t *)(uintptr_t)r->reason.p, r->reason.n);
+	uint64_t found = 0;
 
 	/* The slices point into the upstream parser's own buffer, which nobody else reads any more.
-	 */
+	 * HTTP/2 has no reason phrase: that one is our own, and cannot be written to. */
+	if (r->version != 20)
+		found += mask_in_place(mask, (uint8_t *)(uintptr_t)r->reason.p, r->reason.n);
 	for (size_t i = 0; i < r->fields.count; i++) {
 		struct http_field *f = &r->fields.items[i];
 
@@ -53,6 +57,21 @@ static enum coding coding_of(const struct http_fields *fields)
 	return coding;
 }
 
+/* True where messages inside of the content may be compressed. */
+static bool messages_are_coded(const struct http_fields *fields)
+{
+	for (size_t i = 0; i < fields->count; i++) {
+		const struct http_field *f = &fields->items[i];
+
+		if ((slice_equals_ignoring_case(f->name, SLICE("grpc-encoding")) ||
+		            slice_equals_ignoring_case(
+		                    f->name, SLICE("connect-content-encoding"))) &&
+		        f->value.n && !slice_equals_ignoring_case(f->value, SLICE("identity")))
+			return true;
+	}
+	return false;
+}
+
 static bool has_no_content(const struct exchange *ex, const struct http_response *r)
 {
 	return ex->head_request || r->status == 304 || r->body == HTTP_BODY_NONE ||
@@ -62,7 +81,7 @@ static bool has_no_content(const struct exchange *ex, const struct http_response
 int exchange_begin_masking(
         struct exchange *ex, struct http_response *r, enum event_cause *cause, const char **why)
 {
-	enum coding coding = coding_of(&r->fields);
+	enum coding coding = messages_are_coded(&r->fields) ? CODING_OTHER : coding_of(&r->fields);
 
 	*cause = EVENT_CAUSE_LIMIT;
 	*why = "no memory to read the response";
@@ -112,16 +131,29 @@ void exchange_pass_interim(struct exchange *ex, struct http_response *r)
 	ex->ops->response_head(ex, r, SLICE(""));
 }
 
+void exchange_continue(struct exchange *ex)
+{
+	struct http_response *r = &ex->upstream->response;
+
+	if (ex->client_version < 11)
+		return;
+	memset(r, 0, offsetof(struct http_response, fields));
+	r->status = 100;
+	r->reason = http_reason(100);
+	r->fields.count = 0;
+	exchange_pass_interim(ex, r);
+}
+
 bool exchange_upgrade(struct exchange *ex, struct http_response *r)
 {
-	const struct http_field *upgrade = http_find(&r->fields, HTTP_UPGRADE);
-	enum event_cause cause;
-	const char *why = "no memory to read the response";
+	struct websocket_deflate deflate;
+	enum event_cause cause = EVENT_CAUSE_UPSTREAM;
+	const char *why = "the upstream switched protocols without being asked";
 
-	if (!ex->request.wants_websocket || !upgrade ||
-	        !slice_equals_ignoring_case(upgrade->value, SLICE("websocket"))) {
-		exchange_fail(ex, EVENT_CAUSE_UPSTREAM,
-		        "the upstream switched protocols without being asked");
+	if (ex->request.wants_websocket)
+		why = websocket_check_answer(&ex->request.fields, &r->fields, &deflate);
+	if (why) {
+		exchange_fail(ex, cause, why);
 		return false;
 	}
 	if (ex->credential) {
@@ -130,6 +162,11 @@ bool exchange_upgrade(struct exchange *ex, struct http_response *r)
 			exchange_fail(ex, cause, why);
 			return false;
 		}
+	}
+	ex->relay = websocket_relay_new(ex, &deflate);
+	if (!ex->relay) {
+		exchange_fail(ex, EVENT_CAUSE_LIMIT, "no memory for a WebSocket");
+		return false;
 	}
 	http_drop_hop_by_hop(&r->fields);
 	r->body = HTTP_BODY_NONE;
@@ -154,17 +191,39 @@ static void send_body(struct exchange *ex, const uint8_t *p, size_t n)
 	ex->ops->response_body(ex, p, n);
 }
 
+/* True where the credential is being guessed: nothing more may be learnt from what is kept back. */
+bool exchange_is_guessed(struct exchange *ex)
+{
+	struct credential_store *store = ex->proxy->config.credentials;
+	uint32_t credential = ex->judgement.decision.credential;
+	int more = (int)(ex->mask.waited - ex->waits_told);
+
+	ex->waits_told = ex->mask.waited;
+	if (more && credential_store_waited(store, credential, more))
+		record_finding(ex->proxy, ex->client, EVENT_FINDING_CREDENTIAL_ECHO, ex->id,
+		        SLICE(""),
+		        "responses ended with beginnings of the credential too often: somebody "
+		        "may be guessing it, so no request gets it any more");
+	return credential_store_is_guessed(store, credential);
+}
+
 /* Covers the credential and sends what is certain. */
 static void mask_and_send(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	struct buf *text = &ex->proxy->text;
 
+	if (ex->masking && exchange_is_guessed(ex)) {
+		ex->damaged = true;
+		return;
+	}
 	if (!ex->masking || mask_stream_clean(&ex->mask, p, n)) {
 		send_body(ex, p, n);
 		return;
 	}
 	buf_consume(text, text->len);
-	if (mask_stream_feed(&ex->mask, p, n, text) < 0) {
+	/* No message waits for the next one because its end looks like a value's beginning. */
+	if (mask_stream_feed(&ex->mask, p, n, text) < 0 || exchange_is_guessed(ex) ||
+	        mask_stream_pause(&ex->mask, text) < 0) {
 		ex->damaged = true;
 		return;
 	}
@@ -203,35 +262,17 @@ static int flush_mask(struct exchange *ex)
 	buf_consume(text, text->len);
 	if (mask_stream_end(&ex->mask, text) < 0)
 		return -EBADMSG;
+	exchange_is_guessed(ex); /* a value came of it after all? */
 	send_body(ex, buf_bytes(text), text->len);
 	return 0;
-}
-
-/* A frame is a whole: nothing of it waits for the next one, and what stands between two contents is
- * left alone. */
-static void mask_frames(struct exchange *ex, const uint8_t *p, size_t n)
-{
-	while (n && !ex->damaged) {
-		bool content;
-		size_t run = websocket_next(&ex->frames_in, p, n, &content);
-
-		if (content)
-			mask_and_send(ex, p, run);
-		else
-			send_body(ex, p, run);
-		if (websocket_is_between(&ex->frames_in) && flush_mask(ex) < 0)
-			ex->damaged = true;
-		p += run;
-		n -= run;
-	}
 }
 
 void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	size_t used;
 
-	if (ex->state == EXCHANGE_UPGRADED && ex->masking) {
-		mask_frames(ex, p, n);
+	if (ex->state == EXCHANGE_UPGRADED) {
+		websocket_from_upstream(ex, p, n);
 		return;
 	}
 	ex->packed_any = true;

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -22,6 +21,7 @@ struct end {
 	struct tunnel *tunnel;
 	int fd;
 	bool readable, writable;
+	bool hung_up; /* the peer has sent FIN: reading goes on to the end */
 };
 
 struct half {
@@ -40,8 +40,9 @@ struct tunnel {
 	struct ip address;
 	struct end ends[2];    /* sandbox, upstream */
 	struct half halves[2]; /* out of the sandbox, into it */
-	struct loop_deadline deadline;
+	struct loop_deadline deadline, doubt;
 	struct loop_task go_on;
+	bool doubtful; /* a short read was taken for the end of what is there */
 	bool closed;
 };
 
@@ -121,21 +122,43 @@ static bool push(struct half *h, bool *failed)
 	return !h->pending.len && !h->piped;
 }
 
-/* Takes bytes in: by copying at first, then into the pipe. */
+/* What comes in goes out at once; only what the socket does not take is kept. A short read means
+ * "nothing left", with the exceptions that link.c tells of: after a FIN reading goes on, and a
+ * reset right behind the bytes is looked for when DOUBT_MS have passed in silence. */
+static ssize_t copy(struct tunnel *t, struct half *h)
+{
+	uint8_t *plain = t->proxy->plain;
+	ssize_t r = recv(h->from->fd, plain, LINK_CHUNK, MSG_DONTWAIT), sent = 0;
+
+	if (r <= 0)
+		return r;
+	if (r < (ssize_t)LINK_CHUNK && !h->from->hung_up) {
+		h->from->readable = false;
+		t->doubtful = true;
+	}
+	if (h->to->writable)
+		sent = send(h->to->fd, plain, (size_t)r, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (sent < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			return -1;
+		h->to->writable = errno == EINTR;
+		sent = 0;
+	}
+	h->bytes += (uint64_t)sent;
+	if (sent < r && buf_append(&h->pending, plain + sent, (size_t)(r - sent)) < 0) {
+		errno = ENOMEM;
+		return -1;
+	}
+	return r;
+}
+
+/* Takes bytes in: by copying at first, then into the pipe. Nothing of this half is held. */
 static ssize_t pull(struct tunnel *t, struct half *h)
 {
 	ssize_t r;
 
-	if (h->bytes < COPY_BYTES || !borrow_pipe(t, h)) {
-		uint8_t *plain = t->proxy->plain;
-
-		r = recv(h->from->fd, plain, LINK_CHUNK, MSG_DONTWAIT);
-		if (r > 0 && buf_append(&h->pending, plain, (size_t)r) < 0) {
-			errno = ENOMEM;
-			return -1;
-		}
-		return r;
-	}
+	if (h->bytes < COPY_BYTES || !borrow_pipe(t, h))
+		return copy(t, h);
 	r = splice(h->from->fd, NULL, h->pipe[1], NULL, SPLICE_BYTES,
 	        SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 	if (r > 0)
@@ -189,18 +212,28 @@ static void run(struct tunnel *t)
 	}
 	if (t->halves[0].bytes + t->halves[1].bytes != before)
 		loop_deadline_set(&t->proxy->waits[WAIT_TUNNEL], &t->deadline);
+	if (t->doubtful)
+		loop_deadline_set(&t->proxy->waits[WAIT_DOUBT], &t->doubt);
+	t->doubtful = false;
 	if (again)
 		loop_task_queue(t->proxy->config.loop, &t->go_on);
+}
+
+static void take_note(struct end *e, unsigned events)
+{
+	if (events & LOOP_CLOSED)
+		e->hung_up = true;
+	if (events & (LOOP_READ | LOOP_CLOSED))
+		e->readable = true;
+	if (events & LOOP_WRITE)
+		e->writable = true;
 }
 
 static void on_ready(struct loop_io *io, unsigned events)
 {
 	struct end *e = container_of(io, struct end, io);
 
-	if (events & (LOOP_READ | LOOP_CLOSED))
-		e->readable = true;
-	if (events & LOOP_WRITE)
-		e->writable = true;
+	take_note(e, events);
 	run(e->tunnel);
 }
 
@@ -213,6 +246,14 @@ void tunnel_on_deadline(struct loop_deadline *deadline)
 {
 	tunnel_close(container_of(deadline, struct tunnel, deadline), EVENT_CAUSE_TIMEOUT,
 	        "no traffic for too long");
+}
+
+void tunnel_on_doubt(struct loop_deadline *deadline)
+{
+	struct tunnel *t = container_of(deadline, struct tunnel, doubt);
+
+	t->ends[0].readable = t->ends[1].readable = true;
+	run(t);
 }
 
 static void end_close(struct end *e, bool reset)
@@ -243,6 +284,7 @@ void tunnel_close(struct tunnel *t, enum event_cause cause, const char *detail)
 		end_close(&t->ends[i], !whole);
 	}
 	loop_deadline_clear(&t->deadline);
+	loop_deadline_clear(&t->doubt);
 	loop_task_cancel(t->proxy->config.loop, &t->go_on);
 	if (c->state != CLIENT_CLOSED)
 		client_close(c);
@@ -251,28 +293,6 @@ void tunnel_close(struct tunnel *t, enum event_cause cause, const char *detail)
 void tunnel_free(struct tunnel *t)
 {
 	free(t);
-}
-
-/* Nothing is held back for a fuller segment, and a peer that vanished is noticed though both sides
- * are silent. */
-static void set_options(int fd)
-{
-	const int one = 1;
-
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
-}
-
-static int end_open(struct tunnel *t, int i, int fd)
-{
-	struct end *e = &t->ends[i];
-
-	set_options(fd);
-	e->tunnel = t;
-	e->fd = fd;
-	e->writable = true; /* what is readable already, epoll tells when the socket is added */
-	return loop_io_open(
-	        t->proxy->config.loop, &e->io, fd, LOOP_READ | LOOP_WRITE | LOOP_CLOSED, on_ready);
 }
 
 static void halves_init(struct tunnel *t)
@@ -284,41 +304,43 @@ static void halves_init(struct tunnel *t)
 		h->to = &t->ends[1 - i];
 		h->pipe[0] = h->pipe[1] = -1;
 		buf_init(&h->pending, 2 * LINK_CHUNK);
+		t->ends[i].tunnel = t;
+		t->ends[i].writable = true; /* try first, the loop tells when it was too much */
 	}
 }
 
-int tunnel_start(struct client *c, int upstream_fd, const struct ip *address)
+/* What the sandbox sent already, and what it was to be sent (the answer to CONNECT), go first. */
+static void take_client(struct tunnel *t, struct client *c)
+{
+	struct end *e = &t->ends[0];
+
+	e->readable = c->link.readable;
+	e->hung_up = c->link.hung_up;
+	t->doubtful = c->link.doubtful;
+	t->halves[0].pending = c->stash;
+	t->halves[0].pending.max = 2 * LINK_CHUNK;
+	buf_init(&c->stash, 2 * LINK_CHUNK);
+	e->fd = link_release(&c->link, &t->halves[1].pending, &e->io, on_ready);
+}
+
+int tunnel_start(struct client *c, const struct dial_result *upstream)
 {
 	struct tunnel *t = calloc(1, sizeof *t);
-	struct buf unsent;
-	int fd;
 
 	if (!t) {
-		close(upstream_fd);
+		loop_io_close(upstream->io);
+		close(upstream->fd);
 		return -ENOMEM;
 	}
 	t->client = c;
 	t->proxy = c->proxy;
-	t->address = *address;
+	t->address = upstream->address;
 	t->go_on.run = on_go_on;
 	halves_init(t);
-	fd = link_release(&c->link, &unsent);
-	/* What the sandbox sent already, and what it was to be sent (the answer to CONNECT), go
-	 * first. */
-	t->halves[0].pending = c->stash;
-	t->halves[0].pending.max = 2 * LINK_CHUNK;
-	buf_init(&c->stash, 2 * LINK_CHUNK);
-	t->halves[1].pending = unsent;
-	if (end_open(t, 0, fd) < 0 || end_open(t, 1, upstream_fd) < 0) {
-		for (int i = 0; i < 2; i++) {
-			loop_io_close(&t->ends[i].io);
-			buf_fini(&t->halves[i].pending);
-		}
-		close(fd);
-		close(upstream_fd);
-		free(t);
-		return -ENOMEM;
-	}
+	take_client(t, c);
+	t->ends[1].fd = upstream->fd;
+	loop_io_move(upstream->io, &t->ends[1].io, on_ready);
+	take_note(&t->ends[1], upstream->events);
 	c->tunnel = t;
 	loop_deadline_clear(&c->deadline);
 	loop_deadline_set(&t->proxy->waits[WAIT_TUNNEL], &t->deadline);

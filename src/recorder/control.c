@@ -2,9 +2,9 @@
 /*
  * control: what the supervisor asks and what it is told.
  *
- *   START      the log; answered with READY when the jail has closed
+ *   START      log and journal; answered with READY when the jail has closed
  *   SANDBOX    a ring and an NFLOG socket to read from now on
- *   EVENT      one of the supervisor's own events
+ *   EVENT      one of the supervisor's own events; answered with TAKEN when it is in the file
  *   END        drain that sandbox, answer SUMMARY
  *   STOP       drain all, answer STOPPED, exit
  *
@@ -18,6 +18,7 @@
 
 #include "recorder/recorder.h"
 
+#define START_FDS 3   /* log, the same for reading, journal */
 #define SANDBOX_FDS 3 /* and a fourth with has_packets */
 
 void control_tell(struct recorder *r, enum message_type type, uint64_t id, const char *text)
@@ -58,12 +59,15 @@ int control_receive_start(struct recorder *r, int fd, uint64_t *start_id)
 
 	if (rc != 0)
 		return rc;
-	if (message.head.type != MESSAGE_RECORDER_START || message.fd_count != 1 ||
+	if (message.head.type != MESSAGE_RECORDER_START || message.fd_count != START_FDS ||
 	        message_recorder_start_decode(&message.body, &m) != 0)
 		return -EBADMSG;
 	*start_id = message.head.id;
 	log_open("vethguard-recorder", (enum log_level)m.log_level);
-	return log_file_open(&r->log, message.fds[0], m.path, RECORDER_PENDING_MAX);
+	rc = log_file_open(&r->log, message.fds[0], message.fds[1], m.path, RECORDER_PENDING_MAX);
+	if (rc == 0)
+		rc = journal_open(&r->journal, message.fds[2]);
+	return rc == 0 ? notes_inherit(r) : rc;
 }
 
 static int on_sandbox(struct recorder *r, struct ipc_message *message)
@@ -99,7 +103,7 @@ static int on_event(struct recorder *r, struct ipc_message *message)
 	stream = stream_find(r, m.sandbox_id);
 	if (!stream)
 		return -EBADMSG;
-	rc = stream_take(stream, m.event);
+	rc = stream_take(stream, message->head.id, m.event);
 	if (rc == 0)
 		pump_now(r);
 	return rc;
@@ -175,5 +179,7 @@ int control_open(struct recorder *r, int fd, uint64_t start_id)
 
 	if (rc == 0)
 		control_tell(r, MESSAGE_RECORDER_READY, start_id, NULL);
+	if (rc == 0 && r->begun)
+		pump_later(r);
 	return rc;
 }

@@ -26,20 +26,20 @@
 /* Enough for one torn line and the whole one before it. */
 #define TAIL_BYTES_MAX (2 * OCSF_LINE_MAX)
 
-int log_file_open(struct log_file *log, int fd, struct slice path, size_t pending_max)
+int log_file_open(struct log_file *log, int fd, int reader, struct slice path, size_t pending_max)
 {
 	struct stat st;
 	int rc;
 
 	memset(log, 0, sizeof(*log));
 	log->fd = fd;
+	log->reader = reader;
 	log->end = -1;
 	slice_escape(path, log->path, sizeof(log->path));
 	buf_init(&log->pending, pending_max);
 	rc = fstat(fd, &st) < 0 ? -errno : chain_init(&log->chain);
 	if (rc != 0) {
-		close(fd);
-		log->fd = -1;
+		log_file_close(log);
 		return rc;
 	}
 	log->regular = S_ISREG(st.st_mode);
@@ -50,19 +50,20 @@ void log_file_close(struct log_file *log)
 {
 	if (log->fd >= 0)
 		close(log->fd);
-	log->fd = -1;
+	if (log->reader >= 0)
+		close(log->reader);
+	log->fd = log->reader = -1;
 	buf_fini(&log->pending);
 	chain_fini(&log->chain);
 }
 
-/* Reads the last bytes of a file of size into tail. Their count, or -errno. */
-static ssize_t read_tail(int fd, off_t size, char *tail)
+/* Reads want bytes at offset, or those that are there. Their count, or -errno. */
+static ssize_t read_at(int fd, off_t offset, char *out, size_t want)
 {
-	size_t want = size < TAIL_BYTES_MAX ? (size_t)size : TAIL_BYTES_MAX;
 	size_t have = 0;
 
 	while (have < want) {
-		ssize_t n = pread(fd, tail + have, want - have, size - (off_t)(want - have));
+		ssize_t n = pread(fd, out + have, want - have, offset + (off_t)have);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -108,13 +109,14 @@ static int resume_from(struct log_file *log, struct slice tail)
 
 static int resume(struct log_file *log, off_t size)
 {
+	size_t want = size < TAIL_BYTES_MAX ? (size_t)size : TAIL_BYTES_MAX;
 	char *tail = malloc(TAIL_BYTES_MAX);
 	ssize_t n;
 	int rc;
 
 	if (!tail)
 		return -ENOMEM;
-	n = read_tail(log->fd, size, tail);
+	n = read_at(log->reader, size - (off_t)want, tail, want);
 	rc = n < 0 ? (int)n : resume_from(log, slice_of(tail, (size_t)n));
 	free(tail);
 	return rc;
@@ -125,6 +127,47 @@ static void unlock(struct log_file *log)
 	if (log->locked)
 		flock(log->fd, LOCK_UN);
 	log->locked = false;
+}
+
+/* Whether the file goes on with the batch as far as it goes. Bytes of the batch that are there, or
+ * -EBADMSG, -errno. */
+static ssize_t count_written(struct log_file *log, struct slice batch, off_t offset)
+{
+	char *text = malloc(batch.n + 1);
+	ssize_t n;
+
+	if (!text)
+		return -ENOMEM;
+	n = read_at(log->reader, offset, text, batch.n);
+	if (n > 0 && memcmp(text, batch.p, (size_t)n) != 0)
+		n = -EBADMSG;
+	free(text);
+	return n;
+}
+
+int log_file_adopt(struct log_file *log, struct slice batch, off_t offset)
+{
+	struct stat st;
+	ssize_t written;
+
+	if (!log->regular)
+		return 0;
+	/* Whoever began it had the lock, and it has not been given back where a part is missing:
+	 * the supervisor holds the same open file. */
+	log->locked = flock(log->fd, LOCK_EX | LOCK_NB) == 0;
+	if (fstat(log->fd, &st) < 0)
+		return -errno;
+	written = st.st_size < offset ? -EBADMSG : count_written(log, batch, offset);
+	if (written < 0 && written != -EBADMSG)
+		return (int)written;
+	if (written < 0 || ((size_t)written < batch.n && !log->locked)) {
+		unlock(log);
+		return 0;
+	}
+	log->dirty = true;
+	return buf_append(&log->pending, batch.p + written, batch.n - (size_t)written) == 0
+	               ? 1
+	               : -ENOMEM;
 }
 
 int log_file_begin(struct log_file *log)
@@ -159,7 +202,8 @@ int log_file_flush(struct log_file *log)
 		if (n == 0)
 			return -EIO;
 		buf_consume(&log->pending, (size_t)n);
-		log->end += n;
+		if (log->end >= 0) /* else it is still to be looked at: log_file_begin() */
+			log->end += n;
 		log->dirty = true;
 	}
 	unlock(log);

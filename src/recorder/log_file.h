@@ -14,7 +14,9 @@
 #define LOG_FILE_PATH_MAX 1024
 
 struct log_file {
-	int fd;                       /* owned */
+	int fd;                       /* owned; open for append only */
+	int reader;                   /* owned; the same file for reading: a descriptor that may do
+	                                 both could also be mapped, and old lines be changed */
 	char path[LOG_FILE_PATH_MAX]; /* escaped, for messages */
 	struct chain chain;
 	struct buf pending; /* formatted, not yet in the file */
@@ -24,9 +26,14 @@ struct log_file {
 	bool dirty; /* written, not yet synced */
 };
 
-/* Takes fd. pending_max: bound of the buffer in bytes. 0 or -errno (fd is closed then). */
-int log_file_open(struct log_file *log, int fd, struct slice path, size_t pending_max);
+/* Takes both descriptors. pending_max: bound of the buffer in bytes. 0 or -errno (they are closed
+ * then). */
+int log_file_open(struct log_file *log, int fd, int reader, struct slice path, size_t pending_max);
 void log_file_close(struct log_file *log);
+/* A batch whose writer may have been killed, and the file's size before it. 1: the file has it, up
+ * to a point; what is missing is pending, under the lock; 0: the file has something else there;
+ * -errno. */
+int log_file_adopt(struct log_file *log, struct slice batch, off_t offset);
 /* Before a batch: locks the file against other recorders and continues the chain from its last
  * line. 0: lines may be appended to pending; -EAGAIN: another one is writing just now; -errno. */
 int log_file_begin(struct log_file *log);

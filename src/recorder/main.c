@@ -44,10 +44,10 @@ static void enter_jail(struct jail_ids ids)
 	 * written. The end of the control socket ends this program, and the signal sees to it that
 	 * it is awake to notice. */
 	must("cannot outlive the supervisor", prctl(PR_SET_PDEATHSIG, SIGCONT) != 0 ? -errno : 0);
-	rc = jail_landlock(NULL, 0);
+	rc = jail_landlock(NULL, 0, false);
 	if (rc != -EOPNOTSUPP)
 		must("cannot use Landlock", rc);
-	must("cannot filter system calls", jail_seccomp(JAIL_RECORDER));
+	must("cannot filter system calls", jail_seccomp(JAIL_RECORDER, false));
 }
 
 static void serve(struct recorder *recorder, uint64_t start_id)
@@ -64,6 +64,8 @@ static void close_all(struct recorder *recorder)
 	ipc_peer_close(&recorder->supervisor);
 	pump_close(recorder);
 	log_file_close(&recorder->log);
+	journal_close(&recorder->journal);
+	buf_fini(&recorder->inherited);
 	loop_free(recorder->loop);
 }
 

@@ -23,6 +23,8 @@ static const char *const finding_codes[] = {
         [EVENT_FINDING_ROLE_DIED] = "process-died",
         [EVENT_FINDING_BROKEN_STREAM] = "broken-event-stream",
         [EVENT_FINDING_PACKETS_LOST] = "packet-copies-lost",
+        [EVENT_FINDING_FLOOD] = "http2-flood",
+        [EVENT_FINDING_CREDENTIAL_SENT] = "credential-sent",
 };
 _Static_assert(sizeof(finding_codes) / sizeof(finding_codes[0]) == EVENT_FINDING_COUNT,
         "one code per finding");

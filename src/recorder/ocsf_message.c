@@ -7,6 +7,7 @@
 #include "vethguard/wire/packet.h"
 
 #include "recorder/ocsf_parts.h"
+#include "recorder/packets.h"
 
 #define TARGET_SHOWN_MAX 128
 
@@ -112,6 +113,8 @@ static void describe_packet(struct sentence *s, const struct ocsf_line *line)
 		add_text(s, packet_protocol_name(e->protocol, text));
 		add_text(s, " to ");
 		add_address(s, &e->dst, icmp ? 0 : e->dst_port);
+	} else if (!e->ethertype) {
+		add_text(s, PACKETS_OTHERS);
 	} else {
 		snprintf(text, sizeof(text), "frame 0x%04x", e->ethertype);
 		add_text(s, text);
@@ -178,7 +181,7 @@ struct slice ocsf_message(const struct ocsf_line *line, char *out, size_t out_si
 		return slice_of(out, s.n);
 	}
 	describe(&s, line);
-	add_text(&s, outcomes[e->decision]);
+	add_text(&s, ocsf_is_failure(e) ? " failed" : outcomes[e->decision]);
 	if (!ocsf_is_plain(e) && e->kind != EVENT_PACKET) {
 		add_text(&s, ": ");
 		add(&s, e->detail.n ? e->detail : ocsf_reason_text(e));

@@ -17,19 +17,8 @@
 
 #define PREFIX "vethguard:"
 
-struct packets_key {
-	struct ip src, dst;
-	uint16_t ethertype, port;
-	uint8_t protocol;
-	char rule[PACKETS_RULE_MAX];
-};
-
 struct packets_entry {
-	struct packets_key key;
-	uint16_t src_port;         /* of the first */
-	uint64_t count, bytes;     /* since the last record */
-	int64_t first_ms, last_ms; /* real time */
-	int64_t due_ms;            /* monotonic */
+	struct packets_kind kind;
 	UT_hash_handle hh;
 };
 
@@ -76,16 +65,16 @@ static struct packets_entry *entry_new(const struct packets_key *key, int64_t du
 	struct packets_entry *entry = calloc(1, sizeof(*entry));
 
 	if (entry) {
-		entry->key = *key;
-		entry->due_ms = due_ms;
+		entry->kind.key = *key;
+		entry->kind.due_ms = due_ms;
 	}
 	return entry;
 }
 
+static const struct packets_key any = {.rule = "various"};
+
 static struct packets_entry *overflow(struct packets *packets, int64_t now_ms)
 {
-	static const struct packets_key any = {.rule = "various"};
-
 	if (!packets->others)
 		packets->others = entry_new(&any, now_ms + PACKETS_WINDOW_MS);
 	return packets->others;
@@ -105,7 +94,8 @@ static struct packets_entry *find_or_add(
 	entry = entry_new(key, now_ms);
 	if (!entry)
 		return NULL;
-	HASH_ADD_BYHASHVALUE(hh, packets->table, key, sizeof(*key), hash, entry);
+	HASH_ADD_KEYPTR_BYHASHVALUE(
+	        hh, packets->table, &entry->kind.key, sizeof(entry->kind.key), hash, entry);
 	if (!entry->hh.tbl) {
 		free(entry);
 		return NULL;
@@ -124,15 +114,15 @@ int packets_add(
 	entry = find_or_add(packets, &key, now_ms);
 	if (!entry)
 		return -ENOMEM;
-	if (entry->count == 0) {
-		entry->first_ms = real_ms;
-		entry->src_port = packet->packet.src_port;
+	if (entry->kind.count == 0) {
+		entry->kind.first_ms = real_ms;
+		entry->kind.src_port = packet->packet.src_port;
 	}
-	entry->count++;
-	entry->bytes += packet->packet.length;
-	entry->last_ms = real_ms;
-	if (entry->due_ms < packets->next_due_ms)
-		packets->next_due_ms = entry->due_ms;
+	entry->kind.count++;
+	entry->kind.bytes += packet->packet.length;
+	entry->kind.last_ms = real_ms;
+	if (entry->kind.due_ms < packets->next_due_ms)
+		packets->next_due_ms = entry->kind.due_ms;
 	return 0;
 }
 
@@ -142,17 +132,17 @@ static bool emit_entry(const struct packets_entry *entry,
 	struct event event = {
 	        .kind = EVENT_PACKET,
 	        .decision = EVENT_DROPPED,
-	        .time_ms = entry->first_ms,
-	        .last_ms = entry->last_ms,
-	        .count = entry->count,
-	        .bytes_out = entry->bytes,
-	        .src = entry->key.src,
-	        .dst = entry->key.dst,
-	        .src_port = entry->src_port,
-	        .dst_port = entry->key.port,
-	        .protocol = entry->key.protocol,
-	        .ethertype = entry->key.ethertype,
-	        .verdict_rule = slice_from_string(entry->key.rule),
+	        .time_ms = entry->kind.first_ms,
+	        .last_ms = entry->kind.last_ms,
+	        .count = entry->kind.count,
+	        .bytes_out = entry->kind.bytes,
+	        .src = entry->kind.key.src,
+	        .dst = entry->kind.key.dst,
+	        .src_port = entry->kind.src_port,
+	        .dst_port = entry->kind.key.port,
+	        .protocol = entry->kind.key.protocol,
+	        .ethertype = entry->kind.key.ethertype,
+	        .verdict_rule = slice_from_string(entry->kind.key.rule),
 	};
 
 	return emit(context, &event);
@@ -163,11 +153,11 @@ static bool emit_entry(const struct packets_entry *entry,
 static bool settle(struct packets_entry *entry, int64_t now_ms,
         bool (*emit)(void *context, struct event *event), void *context, bool *idle)
 {
-	*idle = entry->count == 0;
-	if (entry->count && !emit_entry(entry, emit, context))
+	*idle = entry->kind.count == 0;
+	if (entry->kind.count && !emit_entry(entry, emit, context))
 		return false;
-	entry->count = entry->bytes = 0;
-	entry->due_ms = now_ms + PACKETS_WINDOW_MS;
+	entry->kind.count = entry->kind.bytes = 0;
+	entry->kind.due_ms = now_ms + PACKETS_WINDOW_MS;
 	return true;
 }
 
@@ -179,7 +169,7 @@ static bool collect_table(struct packets *packets, int64_t now_ms, bool all,
 
 	HASH_ITER(hh, packets->table, entry, next)
 	{
-		if (all || entry->due_ms <= now_ms) {
+		if (all || entry->kind.due_ms <= now_ms) {
 			if (!settle(entry, now_ms, emit, context, &idle))
 				return false;
 			if (idle || all) {
@@ -189,8 +179,8 @@ static bool collect_table(struct packets *packets, int64_t now_ms, bool all,
 				continue;
 			}
 		}
-		if (entry->due_ms < packets->next_due_ms)
-			packets->next_due_ms = entry->due_ms;
+		if (entry->kind.due_ms < packets->next_due_ms)
+			packets->next_due_ms = entry->kind.due_ms;
 	}
 	return true;
 }
@@ -203,7 +193,7 @@ static bool collect_others(struct packets *packets, int64_t now_ms, bool all,
 
 	if (!others)
 		return true;
-	if (all || others->due_ms <= now_ms) {
+	if (all || others->kind.due_ms <= now_ms) {
 		if (!settle(others, now_ms, emit, context, &idle))
 			return false;
 		if (idle || all) {
@@ -212,8 +202,8 @@ static bool collect_others(struct packets *packets, int64_t now_ms, bool all,
 			return true;
 		}
 	}
-	if (others->due_ms < packets->next_due_ms)
-		packets->next_due_ms = others->due_ms;
+	if (others->kind.due_ms < packets->next_due_ms)
+		packets->next_due_ms = others->kind.due_ms;
 	return true;
 }
 
@@ -228,4 +218,37 @@ bool packets_collect(struct packets *packets, int64_t now_ms, bool all,
 		return true;
 	packets->next_due_ms = now_ms;
 	return false;
+}
+
+size_t packets_save(const struct packets *packets, struct packets_kind *out, size_t max)
+{
+	struct packets_entry *entry, *next;
+	size_t n = 0;
+
+	if (packets->others && n < max)
+		memcpy(&out[n++], &packets->others->kind, sizeof(*out));
+	HASH_ITER(hh, packets->table, entry, next)
+	{
+		if (n < max)
+			memcpy(&out[n++], &entry->kind, sizeof(*out));
+	}
+	return n;
+}
+
+int packets_restore(struct packets *packets, const struct packets_kind *kind)
+{
+	struct packets_key key = kind->key;
+	struct packets_entry *entry;
+
+	key.rule[sizeof(key.rule) - 1] = '\0';
+	entry = memcmp(&key, &any, sizeof(key)) == 0 ? overflow(packets, kind->due_ms)
+	                                             : find_or_add(packets, &key, kind->due_ms);
+	if (!entry)
+		return -ENOMEM;
+	key = entry->kind.key;
+	entry->kind = *kind;
+	entry->kind.key = key;
+	if (kind->due_ms < packets->next_due_ms)
+		packets->next_due_ms = kind->due_ms;
+	return 0;
 }

@@ -11,10 +11,29 @@
 #include "vethguard/wire/event.h"
 #include "vethguard/wire/packet.h"
 
+/* Beyond the table: counted exactly, not apart. */
+#define PACKETS_OTHERS "various kinds of packets"
 #define PACKETS_MAX 1024 /* kinds counted apart; beyond that all others are counted as one */
 #define PACKETS_WINDOW_MS \
 	5000 /* the first of a kind is recorded at once, further ones once per window */
 #define PACKETS_RULE_MAX 32
+
+/* What makes packets alike. */
+struct packets_key {
+	struct ip src, dst;
+	uint16_t ethertype, port;
+	uint8_t protocol;
+	char rule[PACKETS_RULE_MAX];
+};
+
+/* One kind and what is counted of it since its last record. */
+struct packets_kind {
+	struct packets_key key;
+	uint16_t src_port; /* of the first */
+	uint64_t count, bytes;
+	int64_t first_ms, last_ms; /* real time */
+	int64_t due_ms;            /* monotonic */
+};
 
 struct packets_entry;
 
@@ -37,5 +56,12 @@ int packets_add(struct packets *packets, const struct nflog_packet *packet, int6
  * emit: false stops; the event that it refused stays. True: everything due was handed over. */
 bool packets_collect(struct packets *packets, int64_t now_ms, bool all,
         bool (*emit)(void *context, struct event *event), void *context);
+
+/* What is counted and not yet recorded, in at most max kinds of out (PACKETS_MAX + 1 is enough).
+ * Their number. */
+size_t packets_save(const struct packets *packets, struct packets_kind *out, size_t max);
+/* Counts on from a kind that packets_save gave, perhaps in another process, perhaps garbled. 0 or
+ * -ENOMEM. */
+int packets_restore(struct packets *packets, const struct packets_kind *kind);
 
 #endif

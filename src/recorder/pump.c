@@ -3,7 +3,8 @@
  * pump: theory of operation
  *
  * A wake-up starts a timer of a few milliseconds; when it fires, all streams are formatted into one
- * buffer and written with one write(2). A busy worker so costs one write per batch and, as its ring
+ * buffer, noted in the journal (notes.c: should this program be killed) and written with one
+ * write(2). A busy worker so costs one write per batch and, as its ring
  * is never asleep meanwhile, not one wake-up of its own.
  *
  * While the log cannot be written nothing is read: the rings fill, their writers wait, the stop
@@ -91,9 +92,22 @@ static bool begin(struct recorder *r)
 	return rc == 0;
 }
 
+/* What was begun is written as it is; everything else is noted first. */
+static int write_out(struct recorder *r)
+{
+	int rc;
+
+	if (!r->begun)
+		notes_begin(r);
+	rc = log_file_flush(&r->log);
+	if (rc == 0)
+		notes_commit(r);
+	return rc;
+}
+
 static bool flush(struct recorder *r)
 {
-	int rc = log_file_flush(&r->log);
+	int rc = write_out(r);
 
 	if (rc != 0)
 		stall(r, rc);
@@ -109,7 +123,7 @@ static int run_batch(struct recorder *r)
 {
 	int more = 0;
 
-	if (!begin(r))
+	if ((r->begun && !flush(r)) || !begin(r))
 		return -EAGAIN;
 	for (struct stream *s = r->streams; s; s = s->next) {
 		int rc = stream_drain(s, s->ending || r->stopping);
@@ -247,7 +261,7 @@ static void on_retry(struct loop_timer *timer)
 		return;
 	rc = log_file_begin(&r->log);
 	if (rc == 0)
-		rc = log_file_flush(&r->log);
+		rc = write_out(r);
 	if (rc == 0)
 		rc = log_file_sync(&r->log);
 	if (rc != 0)

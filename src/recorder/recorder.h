@@ -7,6 +7,7 @@
 #include "vethguard/ipc/ring.h"
 
 #include "recorder/log_file.h"
+#include "recorder/notes.h"
 #include "recorder/ocsf.h"
 #include "recorder/packets.h"
 #include "recorder/summary.h"
@@ -42,10 +43,12 @@ struct stream {
 	int nflog_fd; /* owned; -1: none */
 	struct loop_io nflog;
 	struct packets packets;
-	struct buf own;    /* the supervisor's events: length (u32) and bytes each, as they were
-	                      encoded */
-	size_t own_after;  /* bytes of ring records that are older than these */
-	bool packets_lost; /* since the last note */
+	struct buf own; /* the supervisor's events: struct own_event and bytes each, as they were
+	                   encoded */
+	uint64_t told, acknowledged; /* ids of the supervisor's last event that became a line, and
+	                                that the supervisor has heard of */
+	size_t own_after;            /* bytes of ring records that are older than these */
+	bool packets_lost;           /* since the last note */
 	int64_t lost_noted_ms;
 	bool ending;
 	uint64_t fence_dropped; /* packets the fence counted, as END tells */
@@ -58,6 +61,9 @@ struct recorder {
 	struct loop *loop;
 	struct ipc_peer supervisor;
 	struct log_file log;
+	struct journal journal;
+	bool begun;           /* what is pending is in the journal and goes to the file as it is */
+	struct buf inherited; /* notes of the recorder before */
 	struct stream *streams;
 	enum recorder_state state;
 	int64_t lock_since_ms;
@@ -80,9 +86,10 @@ struct stream *stream_find(struct recorder *recorder, uint64_t sandbox_id);
 /* Formats what has come, up to its share. 1: there is more; 0; -ENOMEM: no room, nothing was read;
  * -EIO. */
 int stream_drain(struct stream *stream, bool all);
-/* Takes an event of the supervisor: it is recorded behind what the worker has reported so far. 0,
- * or -EBADMSG, -ENOBUFS, -ENOMEM. */
-int stream_take(struct stream *stream, struct slice encoded);
+/* Takes an event of the supervisor, sent under a growing id: it is recorded behind what the worker
+ * has reported so far, or passed over where the recorder before has recorded it. 0, or -EBADMSG,
+ * -ENOBUFS, -ENOMEM. */
+int stream_take(struct stream *stream, uint64_t id, struct slice encoded);
 /* One event as a line. 0 or -errno: nothing was recorded. */
 int stream_record(struct stream *stream, const struct event *event);
 /* True: it has nothing, and a wake-up will tell when that changes. */

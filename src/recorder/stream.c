@@ -110,19 +110,29 @@ static int drain_ring(struct stream *stream, size_t limit)
 	return stream->broken ? 0 : 1;
 }
 
-int stream_take(struct stream *stream, struct slice encoded)
+/* Before each of the supervisor's events. */
+struct own_event {
+	uint64_t id;
+	size_t n;
+};
+
+int stream_take(struct stream *stream, uint64_t id, struct slice encoded)
 {
-	uint32_t n = (uint32_t)encoded.n;
+	const struct own_event head = {id, encoded.n};
 	struct event event;
 
 	if (encoded.n > EVENT_BYTES_MAX ||
 	        event_decode((const uint8_t *)encoded.p, encoded.n, &event) != 0)
 		return -EBADMSG;
-	if (!buf_reserve(&stream->own, sizeof(n) + encoded.n))
+	if (id <= stream->told) {
+		stream->acknowledged = 0; /* it did not hear of it: said once more */
+		return 0;
+	}
+	if (!buf_reserve(&stream->own, sizeof(head) + encoded.n))
 		return stream->own.len > RECORDER_OWN_MAX / 2 ? -ENOBUFS : -ENOMEM;
 	if (stream->own.len == 0)
 		stream->own_after = RING_BYTES;
-	buf_append(&stream->own, &n, sizeof(n));
+	buf_append(&stream->own, &head, sizeof(head));
 	buf_append_slice(&stream->own, encoded);
 	return 0;
 }
@@ -131,18 +141,19 @@ int stream_take(struct stream *stream, struct slice encoded)
 static int drain_own(struct stream *stream, bool ring_empty)
 {
 	while (stream->own.len && (ring_empty || stream->own_after == 0)) {
+		struct own_event head;
 		struct event event;
-		uint32_t n;
 		int rc;
 
 		if (!has_room(stream))
 			return -ENOMEM;
-		memcpy(&n, buf_bytes(&stream->own), sizeof(n));
-		event_decode(buf_bytes(&stream->own) + sizeof(n), n, &event);
+		memcpy(&head, buf_bytes(&stream->own), sizeof(head));
+		event_decode(buf_bytes(&stream->own) + sizeof(head), head.n, &event);
 		rc = stream_record(stream, &event);
 		if (rc != 0)
 			return rc;
-		buf_consume(&stream->own, sizeof(n) + n);
+		stream->told = head.id;
+		buf_consume(&stream->own, sizeof(head) + head.n);
 	}
 	return 0;
 }
@@ -230,14 +241,15 @@ static int drain_packets(struct stream *stream, bool all)
 	int64_t now_ms = clock_monotonic_ms();
 	int rc;
 
-	while (all && read_nflog(stream))
-		;
+	bool more = read_nflog(stream);
+	while (all && more)
+		more = read_nflog(stream);
 	rc = note_lost_packets(stream, now_ms, all);
 	if (rc != 0)
 		return rc;
 	if (!packets_collect(&stream->packets, now_ms, all, emit_packet, stream))
 		return 1;
-	return all ? compare_counts(stream) : 0;
+	return all ? compare_counts(stream) : more;
 }
 
 int stream_drain(struct stream *stream, bool all)
@@ -246,7 +258,6 @@ int stream_drain(struct stream *stream, bool all)
 	int more = drain_ring(stream, limit);
 	int packets, own;
 
-	ring_release(&stream->ring);
 	if (more < 0)
 		return more;
 	packets = drain_packets(stream, all && more == 0);
@@ -271,9 +282,12 @@ static void on_nflog(struct loop_io *io, unsigned events)
 {
 	struct stream *stream = container_of(io, struct stream, nflog);
 
+	/* As a rule read with the next batch: what has been read has to be noted soon. */
 	(void)events;
-	read_nflog(stream);
-	pump_later(stream->recorder);
+	if (stream->recorder->state == RECORDER_FLOWS)
+		pump_later(stream->recorder);
+	else
+		read_nflog(stream);
 }
 
 static int watch(struct stream *stream)
@@ -281,11 +295,13 @@ static int watch(struct stream *stream)
 	struct loop *loop = stream->recorder->loop;
 	/* Edge-triggered: each wake-up of the writer is an edge, and ring_sleep() empties the
 	 * eventfd. */
-	int rc = loop_io_open(loop, &stream->data, stream->ring.data_fd, LOOP_READ, on_data);
+	int rc = 0;
+
+	if (!stream->broken)
+		rc = loop_io_open(loop, &stream->data, stream->ring.data_fd, LOOP_READ, on_data);
 
 	if (rc == 0 && stream->nflog_fd >= 0)
-		rc = loop_io_open_level(
-		        loop, &stream->nflog, stream->nflog_fd, LOOP_READ, on_nflog);
+		rc = loop_io_open(loop, &stream->nflog, stream->nflog_fd, LOOP_READ, on_nflog);
 	return rc;
 }
 
@@ -309,6 +325,8 @@ int stream_open(struct recorder *recorder, const struct message_recorder_sandbox
 	if (rc == 0)
 		rc = ocsf_sandbox_init(
 		        &stream->ocsf, m->sandbox_id, m->sandbox, m->policy, m->fingerprint);
+	if (rc == 0)
+		rc = notes_apply(stream);
 	if (rc == 0)
 		rc = watch(stream);
 	stream->ocsf.gate4 = m->gate4;

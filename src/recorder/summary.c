@@ -16,6 +16,8 @@
 
 #include "vethguard/wire/packet.h"
 
+#include "recorder/ocsf_parts.h"
+#include "recorder/packets.h"
 #include "recorder/summary.h"
 
 struct summary_destination {
@@ -87,6 +89,8 @@ static size_t describe(const struct event *e, char out[SUMMARY_TEXT_MAX])
 	} else if (e->protocol || e->dst.family) {
 		n = put(out, n, slice_from_string(packet_protocol_name(e->protocol, text)));
 		n = put(out, n, SLICE(" "));
+	} else if (!e->ethertype) {
+		return put(out, n, SLICE(PACKETS_OTHERS));
 	} else {
 		snprintf(text, sizeof(text), "frame 0x%04x", e->ethertype);
 		n = put(out, n, slice_from_string(text));
@@ -157,6 +161,10 @@ void summary_count(struct summary *summary, const struct event *event)
 		summary->findings++;
 	if (event->kind == EVENT_FINDING || event->kind == EVENT_LIFECYCLE)
 		return;
+	if (ocsf_is_failure(event)) {
+		summary->failed += times;
+		return;
+	}
 	switch (event->decision) {
 	case EVENT_ALLOWED:
 		summary->allowed += times;
@@ -202,6 +210,7 @@ void summary_report(const struct summary *summary, struct message_summary *out,
 	memset(out, 0, sizeof(*out));
 	out->allowed = summary->allowed;
 	out->denied = summary->denied;
+	out->failed = summary->failed;
 	out->observed = summary->observed;
 	out->dropped = summary->dropped;
 	out->findings = summary->findings;

@@ -13,7 +13,7 @@
 struct summary_destination;
 
 struct summary {
-	uint64_t allowed, denied, observed, dropped, findings, lines;
+	uint64_t allowed, denied, failed, observed, dropped, findings, lines;
 	struct hash_key key;
 	struct summary_destination *table;
 	size_t count;

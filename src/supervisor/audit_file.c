@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -20,7 +21,8 @@
 
 #include "supervisor/audit_file.h"
 
-#define OPEN_FLAGS (O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK)
+/* Not for reading as well: what is open for both can be mapped, and old lines be changed. */
+#define OPEN_FLAGS (O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK)
 
 static int check_and_settle(int fd)
 {
@@ -40,19 +42,51 @@ static int check_and_settle(int fd)
 	return error;
 }
 
+/* Another open file on the same inode. */
+static int open_again(int fd, int flags)
+{
+	char path[64];
+	int again;
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	again = open(path, flags | O_CLOEXEC | O_NOCTTY);
+	return again < 0 ? -errno : again;
+}
+
+int audit_file_reader(int fd)
+{
+	return open_again(fd, O_RDONLY);
+}
+
+/* Nobody sees it, but the recorder treats it as any other. */
+static int open_nameless(void)
+{
+	int fd = memfd_create("vethguard-audit", MFD_CLOEXEC), again;
+
+	if (fd < 0)
+		return -errno;
+	again = open_again(fd, O_WRONLY | O_APPEND);
+	close(fd);
+	return again;
+}
+
+/* A fifo that nobody reads, a device that is not there: no regular file, like others of them. */
+static int open_error(void)
+{
+	return errno == ENXIO ? -EINVAL : -errno;
+}
+
 static int open_as_user(void *context)
 {
 	int fd = open(context, OPEN_FLAGS, 0600);
 
-	return fd < 0 ? -errno : check_and_settle(fd);
+	return fd < 0 ? open_error() : check_and_settle(fd);
 }
 
 int audit_file_open(const struct identity *id, const char *path)
 {
-	if (path[0] == 0) {
-		int fd = memfd_create("vethguard-audit", MFD_CLOEXEC);
-		return fd < 0 ? -errno : fd;
-	}
+	if (path[0] == 0)
+		return open_nameless();
 	return identity_run(id, open_as_user, (void *)(uintptr_t)path);
 }
 
@@ -61,5 +95,5 @@ int audit_file_open_own(const char *path)
 	struct open_how how = {.flags = OPEN_FLAGS, .mode = 0600, .resolve = RESOLVE_NO_SYMLINKS};
 	long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
 
-	return fd < 0 ? -errno : check_and_settle((int)fd);
+	return fd < 0 ? open_error() : check_and_settle((int)fd);
 }

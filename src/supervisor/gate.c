@@ -158,6 +158,7 @@ static int link_sandbox_side(struct gate *gate, struct netlink *nl)
 	        netlink_address_add(nl, GATE_INNER, &gate->sandbox4, LINK4_BITS));
 	STEP("addresses of the sandbox",
 	        netlink_address_add(nl, GATE_INNER, &gate->sandbox6, LINK6_BITS));
+	netns_settle_link(GATE_INNER);
 	STEP("bringing up the sandbox's link", netlink_link_up(nl, GATE_INNER));
 	STEP("neighbours of the sandbox",
 	        netlink_neighbour_permanent(nl, GATE_INNER, &gate->gate4, gate->mac));
@@ -238,14 +239,14 @@ void gate_close_handed_out(struct gate *gate)
 	for (size_t i = 0; i < gate->listener_count; i++)
 		close(gate->listeners[i].fd);
 	gate->listener_count = 0;
-	if (gate->packets >= 0)
-		close(gate->packets);
-	gate->packets = -1;
 }
 
 void gate_close(struct gate *gate)
 {
 	gate_close_handed_out(gate);
+	if (gate->packets >= 0)
+		close(gate->packets);
+	gate->packets = -1;
 	if (gate->netns >= 0)
 		close(gate->netns);
 	gate->netns = -1;

@@ -47,8 +47,8 @@ int gate_open(struct gate *gate, int sandbox_netns);
 int gate_mend(const struct gate *gate);
 /* Packets that the fence dropped so far; 0 where it cannot be asked. */
 uint64_t gate_dropped(const struct gate *gate);
-/* Closes the supervisor's copies of what the roles hold: without a worker nothing listens and the
- * fence rejects. */
+/* Closes the supervisor's copies of what the worker holds: without one nothing listens and the
+ * fence rejects. The NFLOG socket stays: a second recorder may need it. */
 void gate_close_handed_out(struct gate *gate);
 void gate_close(struct gate *gate);
 

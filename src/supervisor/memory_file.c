@@ -9,16 +9,9 @@
 
 #include "vethguard/base/log.h"
 #include "supervisor/memory_file.h"
+#include "vethguard/tls/bundle.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
-
-/* Where distributions keep one file with every trusted CA: Debian, Fedora, OpenSUSE, Alpine. */
-static const char *const system_bundles[] = {
-        "/etc/ssl/certs/ca-certificates.crt",
-        "/etc/pki/tls/certs/ca-bundle.crt",
-        "/etc/ssl/ca-bundle.pem",
-        "/etc/ssl/cert.pem",
-};
 
 static int memory_file_new(const char *name)
 {
@@ -101,8 +94,8 @@ static int append_file(int out, const char *path, size_t *left)
 
 static void append_system_bundle(int out, size_t *left)
 {
-	for (size_t i = 0; i < sizeof system_bundles / sizeof system_bundles[0]; i++)
-		if (append_file(out, system_bundles[i], left) == 0)
+	for (const char *const *path = bundle_paths; *path; path++)
+		if (append_file(out, *path, left) == 0)
 			return;
 	log_warn("no bundle of trusted CAs found on this system (package ca-certificates): only "
 	         "those of "

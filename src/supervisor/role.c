@@ -21,6 +21,7 @@ static void close_watch(struct role *role)
 	ipc_peer_close(&role->peer);
 	loop_io_close(&role->exit);
 	loop_timer_close(&role->patience);
+	role_text_close(&role->text);
 	if (role->pidfd >= 0)
 		close(role->pidfd);
 	role->pidfd = -1;
@@ -104,7 +105,7 @@ static void on_end(struct ipc_peer *peer, int error)
 
 	if (error == -EBADMSG)
 		role_kill(role, "it broke the protocol");
-	else if (error)
+	else if (error && error != -ECONNRESET && error != -EPIPE)
 		role_kill(role, strerror(-error));
 	else if (!role->stopping)
 		send_kill(role); /* dying by itself, as a rule: its own status then tells how */
@@ -137,6 +138,7 @@ int role_start(struct loop *loop, struct role *role, const char *program, const 
 
 	memset(role, 0, sizeof *role);
 	role->pidfd = -1;
+	role->text.fd = -1;
 	role->on_message = message;
 	role->on_dead = dead;
 	snprintf(role->label, sizeof role->label, "%s", label);
@@ -144,10 +146,15 @@ int role_start(struct loop *loop, struct role *role, const char *program, const 
 	int error = ipc_pair(ends);
 	if (error)
 		return error;
-	pid_t pid = spawn_program(program, argv, ends[1], &role->pidfd);
+	int errors = role_text_open(loop, &role->text, program);
+	pid_t pid =
+	        errors < 0 ? errors : spawn_program(program, argv, ends[1], errors, &role->pidfd);
 	close(ends[1]);
+	if (errors >= 0)
+		close(errors);
 	if (pid < 0) {
 		close(ends[0]);
+		role_text_close(&role->text);
 		role->pidfd = -1;
 		return pid;
 	}

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "vethguard/ipc/peer.h"
+#include "supervisor/role_text.h"
 
 #define ROLE_LABEL_MAX 128
 #define ROLE_HOW_MAX 1024
@@ -14,6 +15,7 @@
 struct role {
 	struct ipc_peer peer;
 	struct loop_io exit;
+	struct role_text text;
 	struct loop_timer patience; /* how long a stopped role may take */
 	char label[ROLE_LABEL_MAX]; /* "the worker of sandbox x" */
 	pid_t pid;                  /* 0: not running */

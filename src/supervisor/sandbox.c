@@ -22,16 +22,12 @@
 static enum sandbox_state sum_up(struct sandbox *s)
 {
 	struct supervisor *sv = s->supervisor;
-	struct message_sandbox m = {s->id, gate_dropped(&s->gate)};
-	uint8_t message[64];
 
 	if (!s->recording || !role_runs(&sv->recorder))
 		return SANDBOX_ENDED;
-	record_lifecycle(sv, s, EVENT_STOP);
+	tell_lifecycle(sv, s, EVENT_STOP);
 	s->summary_request = supervisor_next_id(sv);
-	size_t n = message_sandbox_encode(
-	        message, sizeof message, MESSAGE_RECORDER_END, s->summary_request, &m);
-	if (role_send(&sv->recorder, message, n, NULL, 0) != 0)
+	if (recording_end(sv, s) != 0)
 		return SANDBOX_ENDED;
 	loop_timer_set(&s->timer, SANDBOX_SUM_MS);
 	return SANDBOX_SUMMING;
@@ -58,7 +54,7 @@ static enum sandbox_state cut_off(struct sandbox *s)
 	s->worker.stopping = true;
 	role_kill(&s->worker, "its sandbox is being cut off");
 	log_debug("%s: %s", s->name[0] ? s->name : "sandbox", s->refusal ? s->refusal : s->failure);
-	record_finding(s->supervisor, s, EVENT_FINDING_ROLE_DIED, s->failure);
+	tell_finding(s->supervisor, s, EVENT_FINDING_ROLE_DIED, s->failure);
 	s->owner->failed(s->owner, s->refusal ? s->refusal : s->failure);
 	return role_runs(&s->worker) ? SANDBOX_STOPPING : sum_up(s);
 }
@@ -96,7 +92,7 @@ static enum sandbox_state serve_when_ready(struct sandbox *s)
 		return SANDBOX_STARTING;
 	loop_timer_cancel(&s->timer);
 	loop_timer_set(&s->fence, SANDBOX_FENCE_MS);
-	record_lifecycle(s->supervisor, s, EVENT_START);
+	tell_lifecycle(s->supervisor, s, EVENT_START);
 	log_info("%s: ready", s->name);
 	s->owner->ready(s->owner, s);
 	return SANDBOX_SERVING;
@@ -212,7 +208,7 @@ static void on_fence_time(struct loop_timer *timer)
 	} else if (result > 0) {
 		log_warn("%s: the rules of its fence were changed from outside; they are set again",
 		        s->name);
-		record_finding(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED,
+		tell_finding(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED,
 		        "The kernel's rules around the sandbox were changed from outside and have "
 		        "been set again.");
 		loop_timer_set(&s->fence, SANDBOX_FENCE_MS);
@@ -256,7 +252,7 @@ struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner)
 	s->supervisor = sv;
 	s->owner = owner;
 	s->id = supervisor_next_id(sv);
-	s->netns = -1;
+	s->netns = s->ring[0] = s->ring[1] = s->ring[2] = -1;
 	gate_init(&s->gate);
 	sources_init(&s->sources, sv->loop, &s->settings.policy, supervisor_on_source);
 	int error = loop_timer_open(sv->loop, &s->timer, on_time);
@@ -280,6 +276,7 @@ void sandbox_free(struct sandbox *s)
 {
 	HASH_DEL(s->supervisor->sandboxes, s);
 	role_fini(&s->worker);
+	recording_forget(s);
 	sources_fini(&s->sources);
 	gate_close(&s->gate);
 	settings_fini(&s->settings);

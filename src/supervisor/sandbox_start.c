@@ -19,10 +19,10 @@
 
 /* What a set-up makes and hands out. */
 struct parts {
-	int image, trusted, ring[3], keeper[2];
+	int image, trusted, keeper[2];
 };
 
-#define PARTS_NONE ((struct parts){-1, -1, {-1, -1, -1}, {-1, -1}})
+#define PARTS_NONE ((struct parts){-1, -1, {-1, -1}})
 
 #define SOURCE_GRACE_MS 2000
 
@@ -51,8 +51,6 @@ static void parts_close(struct parts *p)
 {
 	close_if(p->image);
 	close_if(p->trusted);
-	for (size_t i = 0; i < 3; i++)
-		close_if(p->ring[i]);
 	close_if(p->keeper[0]);
 	close_if(p->keeper[1]);
 }
@@ -70,9 +68,9 @@ static int parts_make(struct sandbox *s, struct parts *p)
 		return fail(s, p->trusted, "CA file %s", culprit);
 	if (p->trusted < 0)
 		return fail(s, p->trusted, "memory for trusted CAs");
-	error = ring_create(p->ring);
+	error = ring_create(s->ring);
 	if (error) {
-		*p->ring = p->ring[1] = p->ring[2] = -1;
+		s->ring[0] = s->ring[1] = s->ring[2] = -1;
 		return fail(s, error, "memory for events");
 	}
 	error = ipc_pair(p->keeper);
@@ -103,8 +101,7 @@ static int open_log(struct sandbox *s)
 		        s->audit_path);
 	if (fd < 0)
 		return fail(s, fd, "audit file %s", s->audit_path);
-	int error = supervisor_start_log(s->supervisor, s->audit_path, fd);
-	close(fd);
+	int error = recording_start(s->supervisor, s->audit_path, fd);
 	return error ? fail(s, error, "the recorder") : 0;
 }
 
@@ -133,20 +130,9 @@ static int tell_keeper(struct sandbox *s, const struct parts *p)
 	return error ? fail(s, error, "the keeper") : 0;
 }
 
-static int tell_recorder(struct sandbox *s, const struct parts *p)
+static int tell_recorder(struct sandbox *s)
 {
-	struct supervisor *sv = s->supervisor;
-	struct message_recorder_sandbox m = {.sandbox_id = s->id,
-	        .sandbox = slice_from_string(s->name),
-	        .policy = policy_name(&s->settings.policy),
-	        .fingerprint = policy_fingerprint(&s->settings.policy),
-	        .gate4 = s->gate.gate4,
-	        .gate6 = s->gate.gate6,
-	        .has_packets = true};
-	const int fds[] = {p->ring[0], p->ring[1], p->ring[2], s->gate.packets};
-	size_t n = message_recorder_sandbox_encode(
-	        buffer, sizeof buffer, MESSAGE_RECORDER_SANDBOX, supervisor_next_id(sv), &m);
-	int error = role_send(&sv->recorder, buffer, n, fds, 4);
+	int error = recording_open(s->supervisor, s);
 
 	s->recording = !error;
 	return error ? fail(s, error, "the recorder") : 0;
@@ -210,6 +196,8 @@ static void describe_sandbox(struct sandbox *s, struct message_worker_start *m)
 	        .listener_count = s->gate.listener_count};
 	memcpy(m->servers, settings->servers, sizeof m->servers);
 	memcpy(m->permit, settings->config.permit, sizeof m->permit);
+	m->egress = settings->config.egress;
+	m->egress_pair = secret_slice(&settings->egress_pair);
 	make_placeholders(s, m);
 	for (size_t i = 0; i < s->gate.listener_count; i++) {
 		m->listeners[i].kind = s->gate.listeners[i].kind;
@@ -221,7 +209,7 @@ static int tell_worker(struct sandbox *s, const struct parts *p)
 {
 	static struct message_worker_start m;
 	int fds[MESSAGE_WORKER_FDS_BEFORE_LISTENERS + MESSAGE_LISTENERS_MAX] = {
-	        p->image, p->trusted, p->ring[0], p->ring[1], p->ring[2], p->keeper[1]};
+	        p->image, p->trusted, s->ring[0], s->ring[1], s->ring[2], p->keeper[1]};
 	size_t count = MESSAGE_WORKER_FDS_BEFORE_LISTENERS;
 
 	describe_sandbox(s, &m);
@@ -233,6 +221,7 @@ static int tell_worker(struct sandbox *s, const struct parts *p)
 	if (n == 0)
 		return fail(s, -EMSGSIZE, "what the worker has to know (too many static hosts?)");
 	int error = role_send(&s->worker, buffer, n, fds, count);
+	secret_wipe(buffer, n);
 	return error ? fail(s, error, "the worker") : 0;
 }
 
@@ -248,7 +237,7 @@ int sandbox_set_up(struct sandbox *s)
 	if (!error)
 		error = open_gate(s);
 	if (!error)
-		error = tell_recorder(s, &parts);
+		error = tell_recorder(s);
 	if (!error)
 		error = tell_worker(s, &parts);
 	parts_close(&parts);

@@ -104,33 +104,17 @@ static bool copy_path(struct slice from, char *to, size_t size)
 	return true;
 }
 
-/* Names appear in logs, tables and file names of the operator: nothing there that has a meaning. */
-static bool is_plain_name(struct slice name)
-{
-	for (size_t i = 0; i < name.n; i++) {
-		char c = name.p[i];
-		bool letter =
-		        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-
-		if (!letter && (i == 0 || !strchr("._-", c)))
-			return false;
-	}
-	return name.n > 0 && name.n <= MESSAGE_NAME_MAX;
-}
-
+/* The worker runs already, as nobody's. */
 static bool set_name(struct sandbox *s, struct slice name)
 {
 	uint32_t number;
 
-	if (name.n == 0) {
-		random_bytes(&number, sizeof number);
-		snprintf(s->name, sizeof s->name, "run-%08x", number);
-		return true;
-	}
-	if (!is_plain_name(name))
+	if (name.n > 0 && !message_name_is_plain(name))
 		return false;
-	memcpy(s->name, name.p, name.n);
-	s->name[name.n] = 0;
+	random_bytes(&number, sizeof number);
+	snprintf(s->name, sizeof s->name, "run-%08x", number);
+	if (name.n > 0)
+		snprintf(s->name, sizeof s->name, "%.*s", SLICE_ARG(name));
 	snprintf(s->worker.label, sizeof s->worker.label, "the worker of %s", s->name);
 	return true;
 }
@@ -147,11 +131,7 @@ static void begin(struct session *session, const struct message_session_start *m
 	char policy_path[MESSAGE_PATH_MAX + 1], config_path[MESSAGE_PATH_MAX + 1], *text;
 
 	if (!set_name(s, m->name)) {
-		sandbox_fail(s,
-		        "a sandbox name is up to %d letters, digits, '.', '_' and '-', beginning "
-		        "with a letter "
-		        "or digit",
-		        MESSAGE_NAME_MAX);
+		sandbox_fail(s, MESSAGE_NAME_RULE, MESSAGE_NAME_MAX);
 		return;
 	}
 	if (m->policy_path.n == 0) {

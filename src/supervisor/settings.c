@@ -5,11 +5,15 @@
  * anything is started: a session that cannot be set up leaves nothing to undo.
  */
 #include <errno.h>
+#include <sys/socket.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
+#include "vethguard/credential/mask.h"
+#include "supervisor/sources.h"
 #include "supervisor/settings.h"
 
 #define HOST_FILE_MAX (1u << 20) /* bytes of resolv.conf and hosts that are looked at */
@@ -77,6 +81,113 @@ static void withhold(struct diag_list *diags, const char *policy_path)
 	        "because you may not read it: ask whoever may to run 'vethguard policy check'");
 }
 
+/* Why the bytes read (with one line's end taken off) cannot be a password, or NULL. */
+static const char *password_objection(const uint8_t *p, size_t n, size_t room)
+{
+	if (n == 0)
+		return "is empty";
+	if (n > room)
+		return "is too long for a password";
+	for (size_t i = 0; i < n; i++)
+		if (p[i] < 0x20 || p[i] == 0x7f)
+			return "holds a control character or a second line";
+	return NULL;
+}
+
+/* user:password, of a file that the invoking user or root keeps from everybody else. */
+static int read_egress_pair(
+        struct settings *s, const struct identity *identity, struct diag_list *diags)
+{
+	const char *path = s->config.egress_password_file, *why = NULL;
+	size_t user = strlen(s->config.egress_user);
+	char error[SOURCE_ERROR_MAX];
+	struct secret *pair = &s->egress_pair;
+	struct stat st;
+	ssize_t n;
+
+	if (!path[0])
+		return 0;
+	int fd = source_file_open(identity, path, error);
+	if (fd < 0) {
+		diag_add(diags, "egress.password_file", 0, 0, "%s", error);
+		return -EINVAL;
+	}
+	int rc = secret_alloc(pair, CONFIG_EGRESS_PAIR_MAX + 2);
+	if (rc < 0) {
+		close(fd);
+		return rc;
+	}
+	memcpy(pair->p, s->config.egress_user, user);
+	pair->p[user++] = ':';
+	n = read(fd, pair->p + user, pair->cap - user);
+	if (n > 0 && pair->p[user + (size_t)n - 1] == '\n')
+		n--;
+	if (n < 0)
+		why = "cannot be read";
+	else if (fstat(fd, &st) < 0 || (st.st_mode & S_IROTH))
+		why = "can be read by everybody: chmod o-r would mend that";
+	else
+		why = password_objection(pair->p + user, (size_t)n, CONFIG_EGRESS_PAIR_MAX - user);
+	close(fd);
+	if (!why && user + (size_t)n < MASK_VALUE_MIN)
+		why = "is too short together with egress.user";
+	if (why) {
+		diag_add(diags, path, 0, 0, "egress.password_file %s", why);
+		return -EINVAL;
+	}
+	pair->n = user + (size_t)n;
+	return 0;
+}
+
+/* Tried here, in the namespace that the worker dials from. */
+static int check_source(const struct ip *address, const struct config_place *place,
+        const char *config_path, struct diag_list *diags)
+{
+	struct sockaddr_storage from;
+	socklen_t n = ip_to_sockaddr(address, 0, &from);
+	char text[IP_TEXT_MAX];
+	int error = 0, fd;
+
+	if (!address->family)
+		return 0;
+	fd = socket(from.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&from, n) < 0)
+		error = errno;
+	if (fd >= 0)
+		close(fd);
+	if (error == EADDRNOTAVAIL)
+		diag_add(diags, config_path, place->line, place->column,
+		        "egress.address %s: this host has no such address",
+		        ip_format(address, text));
+	else if (error)
+		diag_add(diags, config_path, place->line, place->column,
+		        "egress.address %s cannot be used: %s", ip_format(address, text),
+		        strerror(error));
+	return error ? -EINVAL : 0;
+}
+
+static int check_egress_address(
+        const struct config *c, const char *config_path, struct diag_list *diags)
+{
+	int rc4 = check_source(&c->egress.address4, &c->egress_place4, config_path, diags);
+	int rc6 = check_source(&c->egress.address6, &c->egress_place6, config_path, diags);
+
+	return rc4 ? rc4 : rc6;
+}
+
+/* CONNECT carries TCP only. */
+static int check_egress(const struct settings *s, const char *policy_path, struct diag_list *diags)
+{
+	uint16_t port;
+
+	if (!s->config.egress.proxy_port || policy_udp_ports(&s->policy, &port, 1) == 0)
+		return 0;
+	diag_add(diags, policy_path, 0, 0,
+	        "a udp:// rule cannot be served: the configuration sends everything through "
+	        "egress.proxy, which carries TCP only");
+	return -EINVAL;
+}
+
 static int load_files(struct settings *s, struct opening *opening, const char *policy_path,
         const char *config_path, bool observe, struct diag_list *diags)
 {
@@ -91,6 +202,12 @@ static int load_files(struct settings *s, struct opening *opening, const char *p
 		        &reader, policy_path, &options, &s->image, &s->image_size, diags);
 	if (!error)
 		error = policy_open(&s->policy, s->image, s->image_size);
+	if (!error)
+		error = check_egress_address(&s->config, config_path, diags);
+	if (!error)
+		error = check_egress(s, policy_path, diags);
+	if (!error)
+		error = read_egress_pair(s, opening->identity, diags);
 	return error;
 }
 
@@ -175,6 +292,7 @@ int settings_load(struct settings *s, const struct identity *identity, const cha
 void settings_fini(struct settings *s)
 {
 	config_fini(&s->config);
+	secret_free(&s->egress_pair);
 	free(s->image);
 	free(s->hosts);
 	memset(s, 0, sizeof *s);

@@ -5,13 +5,15 @@
 #define SUPERVISOR_SETTINGS_H
 
 #include "vethguard/policy/config.h"
+#include "vethguard/base/secret.h"
 #include "supervisor/identity.h"
 
 struct settings {
 	struct config config;
 	uint8_t *image; /* owned: the compiled policy */
 	size_t image_size;
-	struct policy policy; /* borrows image */
+	struct policy policy;      /* borrows image */
+	struct secret egress_pair; /* "user:password" for egress.proxy, or empty */
 	size_t server_count;
 	struct config_server servers[CONFIG_SERVERS_MAX];
 	size_t host_count;

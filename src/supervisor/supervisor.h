@@ -6,11 +6,27 @@
 #include "supervisor/sandbox.h"
 
 #define SUPERVISOR_STOP_MS 2000
+#define RECORDER_RESTARTS_MAX 3 /* within so long; the next death is one too many */
+#define RECORDER_RESTARTS_MS 60000
+#define RECORDER_STALL_SHOWN_MS \
+	10000 /* a recorder may say it endlessly; people are told so often */
+
+/* What a recorder is given, kept for the next one. Valid where log_given. */
+struct recording {
+	int log, reader, journal;
+	char path[MESSAGE_PATH_MAX + 1];
+	int64_t deaths_ms[RECORDER_RESTARTS_MAX]; /* the latest ones */
+	size_t death_count;
+	bool last; /* this recorder only writes what is left: no other one follows */
+};
 
 struct supervisor {
 	struct loop *loop;
 	struct role keeper, recorder;
+	struct recording recording;
 	bool log_given, recorder_ready, finishing;
+	bool stall_shown;          /* people were told that the log cannot be written */
+	int64_t stall_next_ms;     /* before that they are not told again */
 	struct sandbox *sandboxes; /* registry, by id */
 	uint64_t last_id;          /* of sandboxes and of requests */
 	int status;                /* exit status */
@@ -18,8 +34,6 @@ struct supervisor {
 
 /* Starts keeper and recorder. 0 or -errno with what failed in *step. */
 int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step);
-/* Gives the recorder its log (the callee's descriptor stays the caller's). 0 or -errno. */
-int supervisor_start_log(struct supervisor *sv, const char *path, int fd);
 /* Stops keeper and recorder; the loop ends when both are gone. */
 void supervisor_finish(struct supervisor *sv, int status);
 void supervisor_fini(struct supervisor *sv);
@@ -27,10 +41,35 @@ void supervisor_fini(struct supervisor *sv);
 void supervisor_on_source(struct sources *sources, uint64_t id, int fd, const char *error);
 uint64_t supervisor_next_id(struct supervisor *sv);
 
-/* records.c: events of the supervisor's own, through the recorder. Nothing happens where it is
- * gone. */
-void record_lifecycle(struct supervisor *sv, const struct sandbox *s, enum event_lifecycle what);
-void record_finding(struct supervisor *sv, const struct sandbox *s, enum event_finding finding,
-        const char *text);
+struct sandbox *supervisor_find(struct supervisor *sv, uint64_t id);
+void supervisor_for_each(struct supervisor *sv,
+        void (*what)(struct sandbox *s, const void *context), const void *context);
+void supervisor_stop_when_alone(struct supervisor *sv);
+
+/* recorder.c: 0 or -errno. */
+int recorder_start(struct supervisor *sv);
+
+/* recording.c: what the recorder is told. 0 or -errno each; a recorder that has died is told later.
+ */
+/* The log (taken), open for append. */
+int recording_start(struct supervisor *sv, const char *path, int log);
+void recording_fini(struct supervisor *sv);
+int recording_open(struct supervisor *sv, struct sandbox *s);
+/* Under s->summary_request. */
+int recording_end(struct supervisor *sv, struct sandbox *s);
+/* All of it to another recorder. */
+int recording_again(struct supervisor *sv);
+/* True: the event of this id is on its way. */
+bool recording_told(const struct sandbox *s, uint64_t id);
+/* It and those before it are in the log. */
+void recording_taken(struct sandbox *s, uint64_t id);
+/* Closes and frees what was kept of the sandbox. */
+void recording_forget(struct sandbox *s);
+/* Events of the supervisor's own: a refusal, or what was only seen. */
+void tell_lifecycle(struct supervisor *sv, struct sandbox *s, enum event_lifecycle what);
+void tell_finding(
+        struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text);
+void tell_observed(
+        struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text);
 
 #endif

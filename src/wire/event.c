@@ -294,8 +294,8 @@ const char *event_finding_title(enum event_finding finding)
 	static const char *const titles[] = {
 	        [EVENT_FINDING_NONE] = "No finding",
 	        [EVENT_FINDING_BINDING_MISMATCH] = "Credential binding mismatch",
-	        [EVENT_FINDING_PLACEHOLDER_LEAK] = "Credential placeholder sent where it does not "
-	                                           "belong",
+	        [EVENT_FINDING_PLACEHOLDER_LEAK] = ("Credential placeholder sent where it does not "
+	                                            "belong"),
 	        [EVENT_FINDING_CREDENTIAL_ECHO] = "Credential echoed by the destination and masked",
 	        [EVENT_FINDING_DNS_TUNNEL] = "DNS names that look like carried data",
 	        [EVENT_FINDING_SMUGGLING] = "Ambiguous HTTP message",
@@ -304,6 +304,8 @@ const char *event_finding_title(enum event_finding finding)
 	        [EVENT_FINDING_ROLE_DIED] = "A vethguard process ended unexpectedly",
 	        [EVENT_FINDING_BROKEN_STREAM] = "A worker broke its event stream",
 	        [EVENT_FINDING_PACKETS_LOST] = "Copies of dropped packets were lost",
+	        [EVENT_FINDING_FLOOD] = "A connection was flooded with frames that ask for nothing",
+	        [EVENT_FINDING_CREDENTIAL_SENT] = "The sandbox sent a credential itself",
 	};
 	_Static_assert(
 	        sizeof(titles) / sizeof(titles[0]) == EVENT_FINDING_COUNT, "one title per finding");

@@ -148,6 +148,7 @@ static void summary_fields(struct codec *c, struct message_summary *m)
 {
 	m->allowed = codec_u64(c, m->allowed);
 	m->denied = codec_u64(c, m->denied);
+	m->failed = codec_u64(c, m->failed);
 	m->dropped = codec_u64(c, m->dropped);
 	m->findings = codec_u64(c, m->findings);
 	m->observed = codec_u64(c, m->observed);

@@ -2,6 +2,19 @@
 /* The messages between `vethguard run` and its supervisor. */
 #include "wire/message_codec.h"
 
+bool message_name_is_plain(struct slice name)
+{
+	for (size_t i = 0; i < name.n; i++) {
+		char c = name.p[i];
+		bool letter =
+		        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+
+		if (!letter && (i == 0 || (c != '.' && c != '_' && c != '-')))
+			return false;
+	}
+	return name.n > 0 && name.n <= MESSAGE_NAME_MAX;
+}
+
 static void session_start_fields(struct codec *c, struct message_session_start *m)
 {
 	m->name = codec_string(c, m->name, 0, MESSAGE_NAME_MAX);

@@ -38,11 +38,42 @@ static void hosts_fields(struct codec *c, struct message_worker_start *m)
 		host_field(c, &m->hosts[i]);
 }
 
+static void text_field(struct codec *c, char *text, size_t max)
+{
+	struct slice s = slice_of(text, c->w ? strnlen(text, max) : 0);
+
+	s = codec_string(c, s, 0, max);
+	if (!c->w && s.n)
+		memcpy(text, s.p, s.n); /* zeroed before */
+}
+
+/* An address of that family, or none. */
+static struct ip source_field(struct codec *c, struct ip v, uint8_t family)
+{
+	v = codec_ip(c, v);
+	if (v.family != 0 && v.family != family)
+		codec_fail(c, -EBADMSG);
+	return v;
+}
+
+static void egress_fields(struct codec *c, struct message_worker_start *m)
+{
+	m->egress.proxy_port = codec_u16(c, m->egress.proxy_port);
+	text_field(c, m->egress.proxy_host, POLICY_HOST_MAX);
+	m->egress.proxy_address = codec_ip(c, m->egress.proxy_address);
+	m->egress.resolve_local = codec_upto(c, m->egress.resolve_local, 1);
+	text_field(c, m->egress.interface, CONFIG_INTERFACE_MAX);
+	m->egress.address4 = source_field(c, m->egress.address4, 4);
+	m->egress.address6 = source_field(c, m->egress.address6, 6);
+	m->egress_pair = codec_string(c, m->egress_pair, 0, CONFIG_EGRESS_PAIR_MAX);
+}
+
 static void limits_fields(struct codec *c, struct config_limits *l)
 {
 	l->connections = codec_u32(c, l->connections);
 	l->upstream_connections = codec_u32(c, l->upstream_connections);
 	l->upstream_idle = codec_u32(c, l->upstream_idle);
+	l->streams = codec_u32(c, l->streams);
 	l->udp_flows = codec_u32(c, l->udp_flows);
 	l->dns_names = codec_u32(c, l->dns_names);
 	l->leaf_certificates = codec_u32(c, l->leaf_certificates);
@@ -50,7 +81,7 @@ static void limits_fields(struct codec *c, struct config_limits *l)
 	l->dns_queries_per_s = codec_u32(c, l->dns_queries_per_s);
 	l->blocked_mints_per_min = codec_u32(c, l->blocked_mints_per_min);
 }
-_Static_assert(sizeof(struct config_limits) == 9 * 4, "a limit was added: encode it too");
+_Static_assert(sizeof(struct config_limits) == 10 * 4, "a limit was added: encode it too");
 
 static void timeouts_fields(struct codec *c, struct config_timeouts *t)
 {
@@ -102,6 +133,7 @@ static void worker_start_fields(struct codec *c, struct message_worker_start *m)
 	m->permit_count = codec_upto(c, m->permit_count, CONFIG_PREFIXES_MAX);
 	for (size_t i = 0; i < m->permit_count; i++)
 		m->permit[i] = codec_prefix(c, m->permit[i]);
+	egress_fields(c, m);
 	limits_fields(c, &m->limits);
 	timeouts_fields(c, &m->timeouts);
 	m->log_level = codec_u8(c, m->log_level);

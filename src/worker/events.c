@@ -17,7 +17,7 @@ static void drain_backlog(struct events *ev)
 	}
 	buf_fini(&ev->backlog);
 	if (ev->worker->proxy)
-		proxy_hold(ev->worker->proxy, false);
+		proxy_hold(ev->worker->proxy, ev->held);
 }
 
 static void on_space(struct loop_io *io, unsigned what)
@@ -62,6 +62,13 @@ void events_put(struct events *ev, const struct event *event)
 		return;
 	if (ev->backlog.len || ring_write(&ev->ring, ev->record, n) == -EAGAIN)
 		keep(ev, n);
+}
+
+void events_hold(struct events *ev, bool hold)
+{
+	ev->held = hold;
+	if (ev->worker->proxy)
+		proxy_hold(ev->worker->proxy, hold || ev->backlog.len > 0);
 }
 
 void events_close(struct events *ev)

@@ -61,7 +61,11 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 		if (w->proxy)
 			proxy_pause(w->proxy, why);
 		return 0;
+	case MESSAGE_WORKER_HOLD:
+		events_hold(&w->events, true);
+		return 0;
 	case MESSAGE_WORKER_RESUME:
+		events_hold(&w->events, false);
 		if (w->proxy)
 			proxy_pause(w->proxy, NULL);
 		return 0;
@@ -102,20 +106,26 @@ static void receive_start(struct worker *w)
 	w->start_id = m.head.id;
 }
 
-/* Ports that may be dialled: those of the policy, and DNS over TCP is not spoken. */
+/* Ports that may be dialled: those of the policy, or where all goes through a proxy, the proxy's.
+ * DNS over TCP is not spoken. */
 static void enter_jail(struct worker *w)
 {
 	struct jail_ids ids = jail_role_ids(JAIL_WORKER, (uint32_t)getpid());
 	uint16_t ports[TCP_PORTS_MAX];
 	size_t count = policy_tcp_ports(&w->policy, ports, TCP_PORTS_MAX);
+	bool binds = w->start.egress.address4.family || w->start.egress.address6.family;
 	int r;
 
+	if (w->start.egress.proxy_port) {
+		ports[0] = w->start.egress.proxy_port;
+		count = 1;
+	}
 	must("cannot get an empty root", jail_empty_root());
 	must("cannot drop privileges", jail_drop(ids));
-	r = jail_landlock(ports, count > TCP_PORTS_MAX ? SIZE_MAX : count);
+	r = jail_landlock(ports, count > TCP_PORTS_MAX ? SIZE_MAX : count, binds);
 	if (r != -EOPNOTSUPP)
 		must("cannot use Landlock", r);
-	must("cannot filter system calls", jail_seccomp(JAIL_WORKER));
+	must("cannot filter system calls", jail_seccomp(JAIL_WORKER, binds));
 }
 
 int main(int argc, char **argv)

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "vethguard/base/clock.h"
+#include "vethguard/credential/inject.h"
 #include "worker/worker.h"
 
 /* The order of descriptors in WORKER_START (wire/message.h). */
@@ -105,6 +106,21 @@ static int open_credentials(struct worker *w)
 	return r;
 }
 
+/* The credentials for the network's proxy stay in locked memory only. */
+static int open_egress(struct worker *w)
+{
+	const struct policy_credential basic = {.inject = POLICY_INJECT_BASIC};
+	struct slice *pair = &w->start.egress_pair;
+	int r;
+
+	if (!pair->n)
+		return 0;
+	r = inject_render(&basic, *pair, &w->egress_authorization);
+	secret_wipe((void *)(uintptr_t)pair->p, pair->n); /* in start_message */
+	*pair = SLICE("");
+	return r;
+}
+
 int worker_prepare(struct worker *w)
 {
 	const struct message_worker_start *s = &w->start;
@@ -112,6 +128,8 @@ int worker_prepare(struct worker *w)
 
 	if (r == 0)
 		r = open_credentials(w);
+	if (r == 0)
+		r = open_egress(w);
 	if (r == 0)
 		r = events_open(&w->events, w, w->fds[FD_RING], w->fds[FD_RING_DATA],
 		        w->fds[FD_RING_SPACE]);
@@ -151,6 +169,8 @@ static int make_proxy(struct worker *w, struct ca *issuer)
 	        .proxy_port = s->proxy_port,
 	        .permit = s->permit,
 	        .permit_count = s->permit_count,
+	        .egress = &s->egress,
+	        .egress_authorization = secret_slice(&w->egress_authorization),
 	        .limits = s->limits,
 	        .timeouts = s->timeouts,
 	        .record = record,
@@ -161,6 +181,8 @@ static int make_proxy(struct worker *w, struct ca *issuer)
 	w->mint = mint_new(issuer, &mint);
 	proxy.mint = w->mint;
 	w->proxy = w->mint ? proxy_new(&proxy) : NULL;
+	if (w->proxy)
+		proxy_hold(w->proxy, w->events.held);
 	w->responder = w->proxy ? responder_new(&responder) : NULL;
 	return w->responder ? 0 : -ENOMEM;
 }

@@ -19,6 +19,7 @@
 struct events {
 	struct worker *worker;
 	struct ring ring;
+	bool held;          /* nobody records just now */
 	struct buf backlog; /* records, each after a 2-byte length */
 	struct loop_io space;
 	uint8_t record[EVENT_BYTES_MAX];
@@ -41,6 +42,7 @@ struct worker {
 	struct credential_store *credentials;
 	struct mint *mint;
 	struct proxy *proxy;
+	struct secret egress_authorization;
 	uint64_t start_id, stop_id;
 	struct loop_task finish;
 	bool serving;
@@ -52,6 +54,8 @@ void worker_fail(struct worker *w, const char *format, ...) __attribute__((forma
 
 int events_open(struct events *events, struct worker *w, int memory_fd, int data_fd, int space_fd);
 void events_put(struct events *events, const struct event *event);
+/* Nothing new is begun while nobody records, though the ring has room. */
+void events_hold(struct events *events, bool hold);
 void events_close(struct events *events);
 
 /* Opens the pair to the keeper and asks for the CA; worker_serve() follows when it is there. */

@@ -58,6 +58,18 @@ def new(requests, resume):
     return run
 
 
+def streams(conns, each, requests):
+    """Small requests over HTTP/2, several at once on each connection."""
+    def run(p, way, scale):
+        n = int(requests / scale)
+        p.load(f"open2 {p.ways[way]} conns={conns} bytes=1024")
+        p.load(f"go2 requests={n // 10} streams={each} bytes=1024")
+        r = measured(p, f"go2 requests={n} streams={each} bytes=1024")
+        p.load("close2")
+        return r, r["done"], 1e6
+    return run
+
+
 WORKLOADS = [
     Workload("keepalive64", "request, keep-alive, 64 connections", "us", "intercept", small(64, KEEPALIVE)),
     Workload("keepalive1", "request, keep-alive, one after another", "us", "intercept", small(1, 5000)),
@@ -65,6 +77,8 @@ WORKLOADS = [
     Workload("resumed", "the same, session resumed", "us", "intercept", new(1500, 1)),
     Workload("bulk", "GB intercepted", "s", "intercept", bulk(4, 256_000_000)),
     Workload("passthrough", "GB passed through", "s", "passthrough", bulk(4, 512_000_000)),
+    Workload("http2", "HTTP/2 request, 10 connections with 32 streams each", "us", "http2", streams(10, 32, 40000)),
+    Workload("http2one", "HTTP/2 request, one after another", "us", "http2", streams(1, 1, 5000)),
     Workload("passnew", "passed-through connection with one request", "us", "passthrough", new(1500, 0)),
 ]
 CORES = {"one": "load, proxy and origin on one core", "own": "the proxy on a core of its own"}
@@ -74,6 +88,8 @@ OWN_CORE = ["keepalive64", "keepalive1", "bulk", "passthrough"]
 EXTRA = {
     "credential": ["keepalive64", "keepalive1", "new", "bulk"],
     "logged": ["keepalive64", "keepalive1", "new"],
+    "http2-credential": ["http2", "http2one"],
+    "judging": ["passnew"],
 }
 
 
@@ -150,10 +166,10 @@ def measure(args, chosen, out_file):
                 continue
             p.start()
             running.append(p)
-        if args.extra:
-            extra["memory"] = {p.name: bench_extra.memory(p) for p in running}
         run_rounds(running, chosen, args.rounds, args.longer, results)
-        if args.extra:
+        if args.extra:  # last: what comes after thousands of connections was seen to cost more
+            extra["memory"] = {p.name: bench_extra.memory(p) for p in running}
+            extra["memory_http2"] = {p.name: bench_extra.memory_http2(p) for p in running}
             extra["startup"] = {"root": bench_extra.startup(place, False),
                                 "rootless": bench_extra.startup(place, True)}
             extra["programs"] = {"policy decisions": bench_extra.program("bench_policy"),

@@ -11,6 +11,7 @@ import bench_lab as lab
 CGROUP = "/sys/fs/cgroup/cpuacct"
 IDLE = {"mitmproxy": 100, "squid": 500}
 STARTS = 15
+IDLE_HTTP2 = 5000
 
 
 def memory(p):
@@ -29,6 +30,22 @@ def memory(p):
     lab.settle(0.3)
     return {"idle_kib": before, "connections": count,
             "per_connection_kib": (sum(after.values()) - sum(before.values())) / count}
+
+
+def memory_http2(p):
+    """The same for idle HTTP/2 connections."""
+    if "http2" not in p.ways:
+        return None
+    p.load(f"open2 {p.ways['http2']} conns=1 bytes=1024")
+    p.load("close2")
+    lab.settle(0.3)
+    before = lab.pss_kib(p.pids())
+    p.load(f"open2 {p.ways['http2']} conns={IDLE_HTTP2} bytes=1024")
+    lab.settle(0.3)
+    after = lab.pss_kib(p.pids())
+    p.load("close2")
+    lab.settle(0.3)
+    return {"connections": IDLE_HTTP2, "per_connection_kib": (sum(after.values()) - sum(before.values())) / IDLE_HTTP2}
 
 
 class Account:
@@ -107,6 +124,10 @@ def show(extra):
             parts = ", ".join(f"{k} {v}" for k, v in m["idle_kib"].items() if v)
             print(f"  {name:24} {m['per_connection_kib']:8.1f} KiB per idle intercepted connection; "
                   f"at rest {sum(m['idle_kib'].values())} KiB ({parts})")
+    for name, m in extra.get("memory_http2", {}).items():
+        if m:
+            print(f"  {name:24} {m['per_connection_kib']:8.1f} KiB per idle intercepted HTTP/2 connection "
+                  f"({m['connections']} of them)")
     for name, s in extra.get("startup", {}).items():
         if "failed" in s:
             print(f"\nvethguard run -- true, {name}: failed: {s['failed']}")

@@ -23,6 +23,7 @@ TOOLS = os.path.join(ROOT, "build", "tests", "bench")
 PROXY_CPU, OTHER_CPU = "0", "1"
 ORIGIN4, HOST4, GATEWAY4, CLIENT4 = "10.99.0.80", "10.99.0.1", "10.98.0.1", "10.98.0.2"
 NAMES = ["api.lab.test", "cred.lab.test", "pass.lab.test"]
+HTTP2_PORT = 444
 sh = lab.sh
 
 
@@ -55,6 +56,12 @@ class Lab:
         origin = self.spawn(["ip", "netns", "exec", "outside", os.path.join(TOOLS, "origin"), f"{ORIGIN4}:443",
                              self.path("server.pem"), self.path("server.key"), OTHER_CPU], stdout=subprocess.PIPE)
         origin.stdout.readline()
+        os.makedirs(self.path("www/bytes"))
+        self.write("www/bytes/1024", "x" * 1024)
+        if shutil.which("nghttpd"):
+            self.spawn(["taskset", "-c", OTHER_CPU, "ip", "netns", "exec", "outside", "nghttpd", "-n1", "-d", self.path("www"), "-a",
+                        ORIGIN4, str(HTTP2_PORT), self.path("server.key"), self.path("server.pem")],
+                       stdout=subprocess.DEVNULL)
 
     @staticmethod
     def add_namespace(name, here, here4, there, there4):
@@ -67,7 +74,9 @@ class Lab:
             sh("ip", "-n", name, "link", "set", device, "up")
 
     def spawn(self, argv, **kw):
-        p = subprocess.Popen(argv, **kw)
+        # A session each, as services have: the scheduler shares the core out among sessions first (autogroup), and
+        # who is alone in his is woken sooner and more often than who shares his with the load.
+        p = subprocess.Popen(argv, start_new_session=True, **kw)
         self.processes.append(p)
         return p
 

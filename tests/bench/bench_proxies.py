@@ -57,6 +57,8 @@ class Vethguard(Proxy):
     name = "vethguard"
     build = BUILD
     ways = {"intercept": "target=api.lab.test:443 name=api.lab.test",
+            "http2": "target=api.lab.test:444 name=api.lab.test",
+            "http2-credential": "target=cred.lab.test:444 name=cred.lab.test",
             "credential": "target=cred.lab.test:443 name=cred.lab.test",
             "passthrough": "target=pass.lab.test:443 name=pass.lab.test"}
 
@@ -83,6 +85,15 @@ allow:
     methods: [GET, HEAD]
     paths: [/bytes/*]
     credential: lab
+  - name: http2
+    to: https://api.lab.test:444
+    methods: [GET, HEAD]
+    paths: [/bytes/*]
+  - name: http2-with-credential
+    to: https://cred.lab.test:444
+    methods: [GET, HEAD]
+    paths: [/bytes/*]
+    credential: lab
   - name: pass
     to: https://pass.lab.test
     tls: passthrough
@@ -94,7 +105,7 @@ deny:
   hosts: {{api.lab.test: {ORIGIN4}, cred.lab.test: {ORIGIN4}, pass.lab.test: {ORIGIN4}}}
 ca_files: [{self.lab.path('ca.pem')}]
 permit: [10.99.0.0/16]
-limits: {{connections: 4000, upstream_connections: 4000, upstream_idle: 256}}
+limits: {{connections: 6000, upstream_connections: 4000, upstream_idle: 256}}
 """)
         return ["--policy", policy, "--config", config, "--audit",
                 self.lab.path(f"audit-{len(self.lab.processes)}.jsonl")]
@@ -134,8 +145,10 @@ class Haproxy(Proxy):
     program = "haproxy"
     port = 8443
     ways = {"intercept": f"target={GATEWAY4}:8443 name=api.lab.test",
+            "http2": f"target={GATEWAY4}:8447 name=api.lab.test",
             "logged": f"target={GATEWAY4}:8445 name=api.lab.test",
-            "passthrough": f"target={GATEWAY4}:8444 name=pass.lab.test"}
+            "passthrough": f"target={GATEWAY4}:8444 name=pass.lab.test",
+            "judging": f"target={GATEWAY4}:8446 name=pass.lab.test"}
 
     def command(self):
         leaf, ca = self.leaf_bundle(), self.lab.path("ca.pem")
@@ -146,9 +159,17 @@ frontend {name}
     {log}
     default_backend origin""" for name, port, log in (("plain", 8443, ""), ("logged", 8445,
                                                       "log global\n    option httplog")))
+        http2 = f"""
+frontend http2
+    bind {GATEWAY4}:8447 ssl crt {leaf} alpn h2 curves X25519 {tls}
+    default_backend http2
+backend http2
+    server o {ORIGIN4}:{bench_lab.HTTP2_PORT} ssl verify required ca-file {ca} sni str(api.lab.test) verifyhost api.lab.test \
+alpn h2 {tls} pool-max-conn 256
+"""
         text = f"""global
     nbthread 1
-    maxconn 6000
+    maxconn 7000
     log stdout format raw local0
 defaults
     mode http
@@ -159,6 +180,7 @@ defaults
     option http-keep-alive
     http-reuse always
 {frontend}
+{http2}
 backend origin
     server o {ORIGIN4}:443 ssl verify required ca-file {ca} sni str(api.lab.test) verifyhost api.lab.test \
 alpn http/1.1 {tls} pool-max-conn 256
@@ -167,6 +189,15 @@ frontend pass
     option splice-request
     option splice-response
     bind {GATEWAY4}:8444
+    default_backend pass
+frontend judging
+    mode tcp
+    option splice-request
+    option splice-response
+    bind {GATEWAY4}:8446
+    tcp-request inspect-delay 5s
+    tcp-request content accept if {{ req.ssl_sni -i pass.lab.test }}
+    tcp-request content reject
     default_backend pass
 backend pass
     mode tcp

@@ -73,13 +73,15 @@ int main(int argc, char **argv)
 	const char *path = argc > 2 ? argv[2] : "/tmp/bench_recorder.jsonl";
 	struct ocsf_sandbox sandbox;
 	struct log_file log;
-	int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	if (fd < 0 || count < 1) {
 		fprintf(stderr, "usage: bench_recorder [EVENTS [FILE]]\n");
 		return 2;
 	}
-	must(log_file_open(&log, fd, slice_from_string(path), RECORDER_PENDING_MAX), "open");
+	must(log_file_open(&log, fd, open(path, O_RDONLY | O_CLOEXEC), slice_from_string(path),
+	             RECORDER_PENDING_MAX),
+	        "open");
 	must(ocsf_sandbox_init(&sandbox, 1, SLICE("agent-7"), SLICE("coding-agent"),
 	             SLICE("3f0c9a51d2e84b77")),
 	        "sandbox");

@@ -5,9 +5,10 @@
  * commands:
  *
  *   open  target=HOST:PORT name=SNI conns=N [through=HOST:PORT]   connections, one request on each
- *   go    requests=N [bytes=N]                                     requests over the open
- * connections, one at a time each close closes them new   target= name= conns=N requests=N
- * [resume=1] [through=]   a connection for each request
+ *   go    requests=N [bytes=N]   requests over the open connections, one at a time each
+ *   close                        closes them
+ *   new   target= name= conns=N requests=N [resume=1] [through=]   a connection for each request
+ *   open2, go2 (also streams=N: so many at once on each connection), close2: the same over HTTP/2
  *
  * through: an explicit proxy that is asked to CONNECT to target. bytes: length of the body that is
  * asked for and insisted on. Every response is checked: status 200, length as asked.
@@ -23,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "net.h"
+#include "load.h"
 
 #define IN_BYTES (64u << 10)
 #define HEAD_MAX 8192
@@ -44,12 +45,7 @@ struct conn {
 	struct conn *next;
 };
 
-static struct {
-	char target[256], name[256], through[256];
-	unsigned conns, requests;
-	unsigned long long bytes;
-	bool resume;
-} order;
+static struct load_order order;
 
 static int epoll;
 static SSL_CTX *ctx;
@@ -404,7 +400,7 @@ static void parse(char *line)
 {
 	memset(&order, 0, sizeof(order.target) + sizeof(order.name) + sizeof(order.through));
 	order.resume = false;
-	order.conns = order.requests = 1;
+	order.conns = order.requests = order.streams = 1;
 	for (char *word = strtok(line, " \n"); word; word = strtok(NULL, " \n")) {
 		char *value = strchr(word, '=');
 
@@ -421,6 +417,8 @@ static void parse(char *line)
 			order.conns = (unsigned)atoi(value);
 		else if (strcmp(word, "requests") == 0)
 			order.requests = (unsigned)atoi(value);
+		else if (strcmp(word, "streams") == 0)
+			order.streams = (unsigned)atoi(value);
 		else if (strcmp(word, "bytes") == 0)
 			order.bytes = strtoull(value, NULL, 10);
 		else if (strcmp(word, "resume") == 0)
@@ -434,6 +432,41 @@ static void forget_sessions(void)
 {
 	while (session_count > 0)
 		SSL_SESSION_free(sessions[--session_count]);
+}
+
+static void http2(const char *verb)
+{
+	struct load_count count = {0};
+
+	if (strcmp(verb, "open2") == 0)
+		load_http2_open(&order, &count);
+	else if (strcmp(verb, "go2") == 0)
+		load_http2_go(&order, &count);
+	else
+		load_http2_close();
+	done = count.done;
+	resumed = 0;
+	body_bytes = count.bytes;
+}
+
+static void carry_out(const char *verb)
+{
+	static const struct {
+		const char *verb;
+		void (*run)(void);
+	} commands[] = {{"open", command_open}, {"go", command_go}, {"close", command_close},
+	        {"new", command_new}};
+
+	if (strcmp(verb, "open2") == 0 || strcmp(verb, "go2") == 0 || strcmp(verb, "close2") == 0) {
+		http2(verb);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+		if (strcmp(verb, commands[i].verb) == 0) {
+			commands[i].run();
+			return;
+		}
+	net_die("no such command: %s", verb);
 }
 
 static void obey(char *line)
@@ -452,16 +485,7 @@ static void obey(char *line)
 	issuer[0] = 0;
 	getrusage(RUSAGE_SELF, &before);
 	clock_gettime(CLOCK_MONOTONIC, &t0);
-	if (strcmp(verb, "open") == 0)
-		command_open();
-	else if (strcmp(verb, "go") == 0)
-		command_go();
-	else if (strcmp(verb, "close") == 0)
-		command_close();
-	else if (strcmp(verb, "new") == 0)
-		command_new();
-	else
-		net_die("no such command: %s", verb);
+	carry_out(verb);
 	clock_gettime(CLOCK_MONOTONIC, &t1);
 	getrusage(RUSAGE_SELF, &after);
 	forget_sessions();

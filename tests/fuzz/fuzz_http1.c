@@ -167,8 +167,11 @@ static void write_and_read_again(struct message *m)
 		r = http1_write_response(&text, &m->answer, 11, true, upgrade);
 	} else {
 		http_drop_hop_by_hop(&m->request.fields);
-		r = http1_write_request(
-		        &text, &m->request, m->request.has_query, m->request.query, SLICE(""));
+		struct outgoing head = {.request = &m->request,
+		        .has_query = m->request.has_query,
+		        .query = m->request.query};
+
+		r = http1_write_request(&text, &head);
 	}
 	MUST(r == 0);
 	clean_lines(&text);

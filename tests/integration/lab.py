@@ -24,9 +24,12 @@ VETHGUARD = os.path.join(BIN, "vethguard")
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 HOST4, DNS4, ORIGIN4, EVIL4 = "10.99.0.1", "10.99.0.53", "10.99.0.80", "10.99.0.66"
 OWN_PUBLIC4 = "11.22.33.44"
+# Free for the origins of tests/integration/clients: *.real.lab.test, *.one.lab.test, *.node.lab.test.
+REAL4, PLAIN4, NODE4 = "10.99.0.81", "10.99.0.82", "10.99.0.83"
 HOST6, DNS6, ORIGIN6 = "fd99::1", "fd99::53", "fd99::80"
 NAMES = ["api.lab.test", "www.lab.test", "git.lab.test", "deb.lab.test", "pass.lab.test", "a.wild.lab.test",
-         "plain.lab.test", "tcp.lab.test", "udp.lab.test"]
+         "plain.lab.test", "tcp.lab.test", "udp.lab.test", "*.real.lab.test", "*.one.lab.test",
+         "*.node.lab.test"]
 
 
 def sh(*argv, **kw):
@@ -68,7 +71,7 @@ class Lab:
         sh("ip", "addr", "add", HOST6 + "/64", "dev", "up0", "nodad")
         sh("ip", "addr", "add", OWN_PUBLIC4 + "/32", "dev", "lo")  # an address of the host itself that is not private
         sh("ip", "link", "set", "up0", "up")
-        for address in (DNS4 + "/16", ORIGIN4 + "/16", EVIL4 + "/16"):
+        for address in (DNS4 + "/16", ORIGIN4 + "/16", EVIL4 + "/16", REAL4 + "/16", PLAIN4 + "/16", NODE4 + "/16"):
             sh("ip", "-n", "outside", "addr", "add", address, "dev", "out0")
         for address in (DNS6 + "/64", ORIGIN6 + "/64"):
             sh("ip", "-n", "outside", "addr", "add", address, "dev", "out0", "nodad")

@@ -36,6 +36,8 @@ def seen(**what):
 SPECIAL = {"loop.lab.test": ["127.0.0.1"], "private.lab.test": ["192.168.7.7"], "meta.lab.test": ["169.254.169.254"],
            "own.lab.test": ["10.99.0.1"], "own-public.lab.test": ["11.22.33.44"], "evil.lab.test": ["10.99.0.66"], "closed.lab.test": ["10.99.0.80"],
            "silent.lab.test": None}
+# The origins of tests/integration/clients, which those tests start themselves.
+SUFFIXES = {".real.lab.test": ["10.99.0.81"], ".one.lab.test": ["10.99.0.82"], ".node.lab.test": ["10.99.0.83"]}
 
 
 def dns_answer(query):
@@ -48,11 +50,12 @@ def dns_answer(query):
     seen(what="dns", name=name, type=qtype)
     if name in SPECIAL and SPECIAL[name] is None:
         return None
-    addresses = SPECIAL.get(name, [ZONE4] if name.endswith(".lab.test") else [])
+    suffix = next((s for s in SUFFIXES if name.endswith(s)), None)
+    addresses = SUFFIXES.get(suffix) or SPECIAL.get(name, [ZONE4] if name.endswith(".lab.test") else [])
     answers = []
     if qtype == 1:
         answers = [socket.inet_aton(a) for a in addresses]
-    elif qtype == 28 and name not in SPECIAL and name.endswith(".lab.test"):
+    elif qtype == 28 and name not in SPECIAL and not suffix and name.endswith(".lab.test"):
         answers = [socket.inet_pton(socket.AF_INET6, ZONE6)]
     rcode = 0 if addresses else 3
     head = query[:2] + struct.pack(">HHHHH", 0x8180 | rcode, 1, len(answers), 0, 0)
@@ -74,7 +77,7 @@ def serve_dns(sock):
 def serve_udp_echo(sock):
     while True:
         data, peer = sock.recvfrom(65536)
-        seen(what="udp", data=data.hex())
+        seen(what="udp", data=data.hex(), peer=peer[0])
         sock.sendto(b"echo:" + data, peer)
 
 
@@ -90,7 +93,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def note(self, body_n=0, digest=""):
         seen(what="http", method=self.command, path=self.path, headers=[list(h) for h in self.headers.items()],
-             body=body_n, sha256=digest, tls=isinstance(self.request, ssl.SSLSocket), port=self.server.server_address[1])
+             body=body_n, sha256=digest, tls=isinstance(self.request, ssl.SSLSocket), port=self.server.server_address[1],
+             peer=self.client_address[0])
 
     def read_body(self):
         """Length and SHA-256 of the request's body, read as it comes."""

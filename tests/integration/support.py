@@ -117,6 +117,16 @@ def still_alive(rows):
     return {p: r for p, r in rows.items() if p in now and now[p][3] == r[3] and now[p][2] not in "ZX"}
 
 
+def process_activity(pid):
+    """(state, how often it went to sleep); ("X", 0) when it is gone."""
+    try:
+        with open(f"/proc/{pid}/status") as f:
+            text = f.read()
+    except OSError:
+        return "X", 0
+    return re.search(r"^State:\s+(\S)", text, re.M).group(1), int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text, re.M).group(1))
+
+
 def memory_peak_kib(pid):
     with open(f"/proc/{pid}/status") as f:
         return int(re.search(r"VmHWM:\s+(\d+)", f.read()).group(1))
@@ -143,7 +153,7 @@ class Traces:
         if now.interfaces != self.interfaces:
             text.append(f"interfaces: {now.interfaces ^ self.interfaces}")
         for d, names in now.files.items():
-            new = {n for n in names - self.files[d] if d not in ("/tmp", "/var/tmp") or
+            new = {n for n in names - self.files[d] if d not in ("/tmp", "/var/tmp", "/dev/shm") or
                    ("veth" in n.lower() or n.startswith("vg")) and not n.startswith(("vethguard-lab-", "vethguard-bench-",
                                                                               "vethguard-doctor-"))}
             if new:
@@ -244,7 +254,26 @@ class Sandbox:
         """Runs Python inside, with everything of inside.py at hand."""
         return self.run(PYTHON, "-", input="from inside import *\n" + code, **kw)
 
-    def events(self, class_uid=None):
+    def settle(self, seconds=2):
+        """Waits until worker and recorder have nothing to do: what was recorded so far is in the log.
+
+        The recorder gathers events for RECORDER_BATCH_DELAY_MS before it writes them. Both asleep, and not once awake
+        for longer than that, means that no batch is pending; a program that only lacks a processor is not asleep."""
+        def state():
+            return [process_activity(pids[role]) for role in ("worker", "recorder") if role in pids]
+
+        pids, end, before = self.pids(), time.monotonic() + seconds * SLOW, None
+        while time.monotonic() < end:
+            now = state()
+            if now == before and all(name != "R" for name, _ in now):
+                return
+            before = now
+            time.sleep(0.025)
+
+    def events(self, class_uid=None, settle=True):
+        """What the log holds, after all that was recorded before this call has been written."""
+        if settle and not self.closed:
+            self.settle()
         try:
             with open(self.audit) as f:
                 lines = f.read().split("\n")[:-1]
@@ -255,7 +284,7 @@ class Sandbox:
 
     def event(self, class_uid=None, seconds=3, **fields):
         """The first event with these fields (dots go down: "url.path"), waited for."""
-        return wait_until(lambda: next((e for e in self.events(class_uid) if matches(e, fields)), None), seconds * SLOW)
+        return wait_until(lambda: next((e for e in self.events(class_uid, settle=False) if matches(e, fields)), None), seconds * SLOW)
 
     def pids(self):
         """{role: pid}: supervisor, keeper, recorder, worker, init."""

@@ -122,7 +122,7 @@ class Refusals(Case):
         self.own("nobody-by-that-name", argv=command(NOTHING, "true", options=["--user", "nobody-by-that-name"]))
 
     def test_bad_sandbox_name(self):
-        for name in ("", "../x", "a b", "x" * 200):
+        for name in ("", "../x", ".x", "-x", "a b", "x" * 200):
             with self.subTest(name=name):
                 self.own("--name", argv=command(NOTHING, "true", options=["--name", name]))
 
@@ -180,6 +180,14 @@ class Streams(Case):
     def test_working_directory(self):
         r = self.run_vethguard(NOTHING, ["pwd"], cwd="/usr/share")
         self.assertEqual(r.stdout, "/usr/share\n")
+
+
+class Link(Case):
+    def test_no_address_is_in_doubt(self):
+        """Programs take an address that settles later for a change of the network (Chromium drops its requests)."""
+        r = self.run_vethguard(NOTHING, ["sh", "-c", "ip -6 address show tentative; echo; ip -6 address show dev eth0"])
+        self.assertEqual(r.stdout.split("\n")[0], "", r)
+        self.assertIn("inet6 fe80:", r.stdout)
 
 
 class Terminal(Case):

@@ -3,6 +3,7 @@
 credential is in memory; and that the guarded command, root included, cannot reach around its namespaces."""
 import os
 import re
+import shutil
 import subprocess
 import unittest
 
@@ -92,7 +93,7 @@ class Roles(Case):
         loop = {"anon_inode:[eventpoll]": 1, "pipe": 2}
         expected = {
             "keeper": {**loop, "socket": 2},
-            "recorder": {**loop, "socket": 2, "/memfd:vethguard-ring": 1, "anon_inode:[eventfd]": 2, self.s.audit: 1},
+            "recorder": {**loop, "socket": 2, "/memfd:vethguard-ring": 1, "anon_inode:[eventfd]": 2, self.s.audit: 2},
             "worker": {**loop, "/memfd:vethguard-ring": 1, "anon_inode:[eventfd]": 2, "/memfd:vethguard-policy": 1,
                        "/memfd:vethguard-ca": 1}}
         for role, wanted in expected.items():
@@ -103,11 +104,14 @@ class Roles(Case):
                 self.assertEqual(held, wanted)
         self.assertEqual(descriptors(self.pids["supervisor"]).get("net"), 1)
 
-    def test_the_log_is_open_for_append(self):
-        pid = self.pids["recorder"]
-        fd = next(f for f in os.listdir(f"/proc/{pid}/fd") if os.readlink(f"/proc/{pid}/fd/{f}") == self.s.audit)
-        with open(f"/proc/{pid}/fdinfo/{fd}") as f:
-            self.assertTrue(int(re.search(r"flags:\s*(\d+)", f.read())[1], 8) & os.O_APPEND)
+    def test_the_log_is_open_for_append_and_apart_for_reading(self):
+        """What is open for both can be mapped, and old lines be changed."""
+        pid, modes = self.pids["recorder"], set()
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            if os.readlink(f"/proc/{pid}/fd/{fd}") == self.s.audit:
+                with open(f"/proc/{pid}/fdinfo/{fd}") as f:
+                    modes.add(int(re.search(r"flags:\s*(\d+)", f.read())[1], 8) & (os.O_ACCMODE | os.O_APPEND))
+        self.assertEqual(modes, {os.O_WRONLY | os.O_APPEND, os.O_RDONLY})
 
     def test_the_supervisor_keeps_what_it_uses(self):
         st = status(self.pids["supervisor"])
@@ -124,6 +128,46 @@ class Roles(Case):
                 if role not in ("run", "init"):
                     with open(f"/proc/{self.pids[role]}/limits") as f:
                         self.assertRegex(f.read(), r"Max core file size +0 +0 ")
+
+
+class Voices(Case):
+    """A role that was taken over writes to standard error, which is somebody's terminal."""
+    WRITES = r"""#!/bin/sh
+printf '\033]0;owned\a\033[2Jvethguardd: error: forged \302\233\377\r\n\n' >&2
+%s
+exec %s
+"""
+
+    def copy(self, role, more=""):
+        folder = support.LAB.path("voices")
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(os.path.dirname(support.VETHGUARD), folder)
+        own = f"{folder}/vethguard-{role}"
+        os.rename(own, own + "-own")
+        with open(own, "w") as f:
+            f.write(self.WRITES % (more, own + "-own"))
+        os.chmod(own, 0o755)
+        self.addCleanup(shutil.rmtree, folder, True)
+        return folder + "/vethguard"
+
+    def test_nothing_a_role_writes_is_obeyed(self):
+        for role in ROLES:
+            with self.subTest(role):
+                s = self.sandbox(policy(API), binary=self.copy(role))
+                self.assertEqual(s.sh(f"curl -s -o /dev/null -w '%{{http_code}}' {API}/").out, "200")
+                s.close()
+                said = s.stderr()
+                self.assertIn(f"vethguard-{role}: \\x1b]0;owned\\x07\\x1b[2Jvethguardd: error: forged "
+                              "\\xc2\\x9b\\xff\\x0d\n", said)
+                self.assertEqual([c for c in said if c != "\n" and not " " <= c <= "~"], [])
+
+    def test_nobody_writes_endlessly(self):
+        flood = "(i=0; while [ $i -lt 50000 ]; do echo all work and no play >&2; i=$((i + 1)); done) &"
+        s = self.sandbox(policy(API), binary=self.copy("keeper", flood))
+        self.assertEqual(s.sh(f"curl -s -o /dev/null -w '%{{http_code}}' {API}/").out, "200")
+        s.close()
+        self.assertIn("writes too much", s.stderr())
+        self.assertLess(len(s.stderr()), 100_000)
 
 
 class Fence(Case):

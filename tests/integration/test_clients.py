@@ -45,10 +45,23 @@ class Curl(Box):
         support.LAB.write("upload.bin", "")
         with open(support.LAB.path("upload.bin"), "wb") as f:
             f.write(data)
-        done = self.box.run("curl", "-sSv", "-H", "Expect: 100-continue", "-T", support.LAB.path("upload.bin"),
-                            "https://www.lab.test/put")
-        self.assertEqual(done.json()["sha256"], hashlib.sha256(data).hexdigest(), done)
-        self.assertIn("HTTP/1.1 100 Continue", done.err)
+        for option, interim in (("--http1.1", "HTTP/1.1 100 Continue"), ("--http2", "HTTP/2 100")):
+            done = self.box.run("curl", "-sSv", option, "-H", "Expect: 100-continue", "-T",
+                                support.LAB.path("upload.bin"), "https://www.lab.test/put")
+            self.assertEqual(done.json()["sha256"], hashlib.sha256(data).hexdigest(), done)
+            self.assertIn(interim, done.err)
+
+    def test_versions(self):
+        """HTTP/2 and HTTP/1.1: the same request, the same answer, the same verdict; the log says which it was."""
+        for option, version in (("--http1.1", "1.1"), ("--http2", "2")):
+            done = self.box.run("curl", "-sS", option, "-w", "%{http_version}", "-o", "/dev/null",
+                                "https://api.lab.test/version")
+            self.assertEqual(done.out, version, done)
+            done = self.box.run("curl", "-sS", option, "-d", "x" * 30000, "https://www.lab.test/version")
+            self.assertEqual(done.json()["body"], 30000, done)
+            done = self.box.run("curl", "-sS", option, "-w", "%{http_code}", "https://other.lab.test/version")
+            self.assertIn("urn:vethguard:problem:denied", done.out)
+            self.assertTrue(done.out.endswith("403"), done)
 
     def test_chunked_upload(self):
         done = self.box.run("curl", "-sS", "-H", "Transfer-Encoding: chunked", "-T", "-", "https://www.lab.test/put",
@@ -73,6 +86,8 @@ class Curl(Box):
 
     def test_range_and_resume_headers_pass(self):
         self.box.run("curl", "-sS", "-r", "10-19", "https://www.lab.test/part")
+        self.assertEqual(len([r for r in self.seen("http", path="/part") if ["range", "bytes=10-19"] in r["headers"]]), 1)
+        self.box.run("curl", "-sS", "--http1.1", "-r", "10-19", "https://www.lab.test/part")
         self.assertEqual(len([r for r in self.seen("http", path="/part") if ["Range", "bytes=10-19"] in r["headers"]]), 1)
 
     def test_compressed(self):

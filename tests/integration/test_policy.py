@@ -418,6 +418,19 @@ class Names(Box):
         out = self.py("print(len({dns_query('evil.lab.test')[1][0] for _ in range(10)}), len({dns_query(f'n{i}.lab.test')[1][0] for i in range(10)}))")
         self.assertEqual(out, "1 10\n")
 
+    def test_many_at_once(self):
+        """As when a program makes 150 requests at once: two queries each, within a fraction of a second."""
+        out = self.py("""
+from concurrent.futures import ThreadPoolExecutor
+def one(i):
+    try:
+        return len(socket.getaddrinfo(f"m{i}.wild.lab.test", 443, type=socket.SOCK_STREAM))
+    except OSError as e:
+        return str(e)
+print(set(ThreadPoolExecutor(16).map(one, range(150))))
+""")
+        self.assertEqual(out, "{2}\n")
+
     def test_other_types_have_no_data(self):
         out = self.py("print([dns_query('api.lab.test', t)[:2] for t in (2, 5, 6, 12, 15, 16, 33, 64, 65, 99, 257)])")
         self.assertEqual(out, str([(0, [])] * 11) + "\n")

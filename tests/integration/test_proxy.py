@@ -78,6 +78,8 @@ class Connect(Box):
         head, _, body = out.partition("\r\n\r\n")
         if " 200 " in head.split("\r\n")[0]:
             self.skipTest("the refusal comes within the tunnel")
+        # Many clients show nothing else.
+        self.assertEqual(head.split("\r\n")[0], "HTTP/1.1 403 Forbidden: Not allowed by the sandbox's network policy")
         self.assert_denied(self.box, json.loads(body))
         self.assertEqual(self.seen("evil"), [])
 
@@ -88,6 +90,14 @@ class Connect(Box):
                       "else: print(status)")
         self.assertIn("403", out)
         self.assertEqual(self.seen("evil"), [])
+
+    def test_reason_phrases(self):
+        """They are words of ours, whatever was asked for."""
+        for target, phrase in ((b"www.lab.test:444", "403 Forbidden: Not allowed by the sandbox's network policy"),
+                               (b"evil.lab.test:443%0d%0aX:", "400 Bad Request"), (b"", "400 Bad Request")):
+            with self.subTest(target=target):
+                out = self.raw(b"CONNECT %s HTTP/1.1\r\nHost: x\r\n\r\n" % target)
+                self.assertEqual(out.split("\r\n")[0], "HTTP/1.1 " + phrase)
 
     def test_denied_port(self):
         for port in (22, 25, 444, 8443):

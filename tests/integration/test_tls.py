@@ -166,8 +166,8 @@ class Versions(Box):
         self.assertEqual(out, "TLSv1.3 200\n")
 
     def test_alpn(self):
-        out = self.py("print(tls('api.lab.test', alpn=('h2', 'http/1.1')).selected_alpn_protocol(), tls('api.lab.test', alpn=()).selected_alpn_protocol())")
-        self.assertEqual(out, "http/1.1 None\n")
+        out = self.py("print(tls('api.lab.test', alpn=('http/1.1', 'h2')).selected_alpn_protocol(), tls('api.lab.test', alpn=('http/1.1',)).selected_alpn_protocol(), tls('api.lab.test', alpn=()).selected_alpn_protocol())")
+        self.assertEqual(out, "h2 http/1.1 None\n")
 
     def test_alpn_without_http(self):
         out = self.py("try:\n t = tls('api.lab.test', alpn=('imap',)); t.sendall(b'a login x y\\r\\n'); print(t.selected_alpn_protocol(), t.recv(100)[:12])\nexcept OSError: print('closed')")

@@ -48,5 +48,7 @@ bool slice_to_u64(struct slice s, uint64_t max, uint64_t *out);
 /* Writes s to out (out_size > 0, NUL-terminated) as printable ASCII: other bytes and backslash become \xNN; a text
  * that does not fit ends in "...". Returns out. For anything that came from a sandbox or the network. */
 char *slice_escape(struct slice s, char *out, size_t out_size);
+/* The same, but a backslash stays: for a text whose parts have been escaped before. */
+char *slice_escape_controls(struct slice s, char *out, size_t out_size);
 
 #endif

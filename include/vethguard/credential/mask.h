@@ -29,6 +29,7 @@
 
 #define MASK_PIECE_MAX 4096u
 #define MASK_VALUES_MAX 4
+#define MASK_SHOWN_MAX 4 /* bytes of a value's beginning that may be passed on before the rest comes */
 
 struct mask; /* the patterns of one credential, in secret memory */
 
@@ -43,15 +44,25 @@ struct mask_stream {
 	uint64_t found;      /* occurrences covered so far; those that overlap an earlier one are not counted */
 	size_t held;         /* bytes kept back because they may begin a value; at most the longest occurrence */
 	size_t covered;      /* of these, how many at the front end an occurrence already found */
+	size_t shown;        /* of these, how many were passed on already: mask_stream_pause() */
 	struct secret tail;  /* those bytes */
+	bool waits;          /* they are more than MASK_SHOWN_MAX: no chance */
+	unsigned waited;     /* how often that was so without a value coming of it, up to now */
 };
 int mask_stream_init(struct mask_stream *s, const struct mask *mask); /* 0 or -errno */
 void mask_stream_fini(struct mask_stream *s);
 /* Appends to out what is certain of p; keeps back only a true prefix of a pattern. 0; -ENOBUFS: out's bound has no room
  * for what is held and n more; -errno. On failure nothing was appended and nothing of p was taken. */
 int mask_stream_feed(struct mask_stream *s, const uint8_t *p, size_t n, struct buf *out);
+/* At a pause, so that no message waits for the next one: appends what is kept back where it is so short that it tells
+ * nothing (an eighth of the shortest pattern, 1 to MASK_SHOWN_MAX bytes), and keeps it in mind: an occurrence that goes on
+ * is covered from there. 0 or -errno as above. */
+int mask_stream_pause(struct mask_stream *s, struct buf *out);
 /* At the stream's end: appends what was kept back (no longer a danger: it never became the whole value). */
 int mask_stream_end(struct mask_stream *s, struct buf *out);
+/* At a pause in which nothing may wait: appends all that is kept back, as it would go out at the end, and keeps it in
+ * mind: an occurrence that goes on is covered from there. Errors as above. */
+int mask_stream_show(struct mask_stream *s, struct buf *out);
 /* The same for bytes that are all there: covers in place; returns occurrences. */
 uint64_t mask_in_place(const struct mask *mask, uint8_t *p, size_t n);
 /* Fast path of a stream that holds nothing back: true when p holds no pattern and no prefix of one at its end, so that

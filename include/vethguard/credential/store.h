@@ -42,6 +42,14 @@ struct credential_wait {
  * callers are told the same sentence. */
 struct credential_value *credential_store_get(struct credential_store *store, uint32_t credential,
 	struct credential_wait *wait);
+/* The value that is held now (borrowed, retain to keep), or NULL; nobody is asked. */
+struct credential_value *credential_store_held(const struct credential_store *store, uint32_t credential);
+/* Somebody who can have an upstream send his guesses back sees from what is kept back that he guessed a beginning of the
+ * value rightly. So times (of struct mask_stream's `waited`; negative: a value came of it after all) are counted, and
+ * after CREDENTIAL_WAITS_MAX nobody gets the credential any more. True: it has just come to that. */
+#define CREDENTIAL_WAITS_MAX 8
+bool credential_store_waited(struct credential_store *store, uint32_t credential, int times);
+bool credential_store_is_guessed(const struct credential_store *store, uint32_t credential);
 void credential_wait_cancel(struct credential_wait *wait); /* harmless when not waiting (zeroed) */
 /* The keeper's answer; value is copied (the caller wipes its own). error NULL: value is good. An answer that nobody
  * asked for is ignored. Waiting callers hear of it at the end of the loop's turn. */
@@ -55,5 +63,7 @@ void credential_store_fail_all(struct credential_store *store, const char *error
  * such credential, or a text that is no placeholder), -ENOSPC, -ENOMEM. A text without one costs one memmem(). */
 int credential_store_set_placeholder(struct credential_store *store, uint32_t credential, struct slice placeholder);
 uint32_t credential_store_find_placeholder(const struct credential_store *store, struct slice p, size_t *at, size_t *n);
+/* The same inside of base64 (a user and a password, a token in a cookie): heads only, bodies are not searched for it. */
+uint32_t credential_store_find_encoded_placeholder(const struct credential_store *store, struct slice p);
 
 #endif

@@ -42,6 +42,9 @@ size_t ring_room(const struct ring *ring);
 int ring_read(struct ring *ring, void *out);
 /* Reader: gives the space of everything read so far back and wakes a waiting writer. */
 void ring_release(struct ring *ring);
+/* Reader, before its first read: goes on at position, where another reader of this ring has ended, and wakes the writer, which
+ * that one may have left waiting. Any position is safe: one that makes no sense is -EBADMSG when read. */
+void ring_seek(struct ring *ring, uint64_t position);
 /* Reader: raises or lowers the stop flag. Writer: true while it is raised. */
 void ring_stop(struct ring *ring, bool stop);
 bool ring_stopped(const struct ring *ring);

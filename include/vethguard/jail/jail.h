@@ -32,13 +32,15 @@ void jail_start(int keep_fds_below);
 int jail_empty_root(void);
 /* Groups, gid, uid; every capability and the bounding set; no_new_privs; verified by reading them back. */
 int jail_drop(struct jail_ids ids);
-/* Landlock: no file system at all; TCP bind to no port, connect only to ports (count SIZE_MAX: any). 0; -EOPNOTSUPP where
- * the kernel has no Landlock (logged, not fatal: the empty root stands); -errno. */
-int jail_landlock(const uint16_t *ports, size_t count);
+/* Landlock: no file system at all; TCP bind to no port (binds: to an ephemeral one the kernel chooses, and no other),
+ * connect only to ports (count SIZE_MAX: any). 0; -EOPNOTSUPP where the kernel has no Landlock (logged, not fatal: the
+ * empty root stands); -errno. */
+int jail_landlock(const uint16_t *ports, size_t count, bool binds);
 /* Version of the kernel's Landlock, 0 where there is none. */
 int landlock_abi(void);
-/* seccomp: the role's own list of system calls, all else kills the process. 0 or -errno. */
-int jail_seccomp(enum jail_role role);
+/* seccomp: the role's own list of system calls, all else kills the process; binds: bind(2) as well, for a worker whose
+ * connections have a configured source address. 0 or -errno. */
+int jail_seccomp(enum jail_role role, bool binds);
 
 /* What this process is confined to, one "key: value" line each. */
 void jail_describe(char *out, size_t out_size);

@@ -10,9 +10,9 @@
 
 /* Starts "vethguardd", "vethguard-keeper", ... with argv (argv[0] is set) and an empty environment but for PATH, LANG
  * and TERM; control becomes descriptor 3, all others but 0, 1, 2 are closed. stdin and stdout are /dev/null; a terminal at stderr is open for writing
- * only. The pid, or -errno.
+ * only; errors, where it is not -1, becomes stderr instead. The pid, or -errno.
  * *pidfd: a pidfd of it (close-on-exec). */
-pid_t spawn_program(const char *name, char *const argv[], int control, int *pidfd);
+pid_t spawn_program(const char *name, char *const argv[], int control, int errors, int *pidfd);
 /* Full path of a program of this build. 0 or -ENOENT. */
 int spawn_find(const char *name, char *out, size_t out_size);
 

@@ -28,7 +28,7 @@ int64_t loop_now_ms(struct loop *loop);
 
 struct loop_io {
 	struct loop *loop;
-	struct event *event;
+	struct loop_watch *watch; /* NULL: closed */
 	int fd;
 	void (*on_ready)(struct loop_io *io, unsigned events);
 };
@@ -42,6 +42,9 @@ int loop_io_open_level(struct loop *loop, struct loop_io *io, int fd, unsigned e
 	void (*on_ready)(struct loop_io *io, unsigned events));
 /* Stops watching; no callback follows, also none that was already due. Harmless on a closed one (zeroed struct). */
 void loop_io_close(struct loop_io *io);
+/* Hands the registration of from (watched, then closed) over to to (not watched before): the same descriptor and events,
+ * no system call. What was due is told to to. As edges may have been told already, to begins by trying. */
+void loop_io_move(struct loop_io *from, struct loop_io *to, void (*on_ready)(struct loop_io *io, unsigned events));
 
 /* One-shot timers, for things that are few. */
 struct loop_timer {

@@ -31,6 +31,7 @@ struct config_limits {
 	uint32_t connections;          /* client connections of one sandbox at a time */
 	uint32_t upstream_connections; /* upstream connections of one sandbox */
 	uint32_t upstream_idle;        /* idle ones kept for reuse */
+	uint32_t streams; /* HTTP/2, of all connections of the sandbox */
 	uint32_t udp_flows;
 	uint32_t dns_names;            /* synthetic addresses kept per family */
 	uint32_t leaf_certificates;    /* minted leaves kept */
@@ -50,7 +51,30 @@ struct config_timeouts {
 	uint32_t udp_idle_ms;
 };
 
+#define CONFIG_INTERFACE_MAX 15    /* IFNAMSIZ without its end */
+#define CONFIG_EGRESS_USER_MAX 128
+#define CONFIG_EGRESS_PAIR_MAX 512 /* "user:password" */
+
+/* How upstreams are reached. */
+struct config_egress {
+	uint16_t proxy_port; /* 0: directly */
+	char proxy_host[POLICY_HOST_MAX + 1]; /* canonical, or empty: proxy_address */
+	struct ip proxy_address;
+	bool resolve_local;                   /* names are resolved here; else by the proxy */
+	char interface[CONFIG_INTERFACE_MAX + 1]; /* empty: as routes have it */
+	struct ip address4, address6;             /* sources; neither: as routes have it; one: only its family */
+};
+
+/* Where in the configuration something stands, from 1. */
+struct config_place {
+	unsigned line, column;
+};
+
 struct config {
+	struct config_egress egress;
+	struct config_place egress_place4, egress_place6; /* of its addresses */
+	char egress_user[CONFIG_EGRESS_USER_MAX + 1]; /* empty: the proxy asks for none */
+	char egress_password_file[PATH_MAX];
 	size_t server_count; /* 0: those of /etc/resolv.conf */
 	struct config_server servers[CONFIG_SERVERS_MAX];
 	size_t host_count;

@@ -31,6 +31,8 @@ struct proxy_config {
 	uint16_t proxy_port;
 	const struct ip_prefix *permit;
 	size_t permit_count;
+	const struct config_egress *egress; /* NULL: directly */
+	struct slice egress_authorization;  /* Proxy-Authorization's value for its proxy, or empty */
 	struct config_limits limits;
 	struct config_timeouts timeouts;
 	uint32_t event_nonce;       /* upper half of every event's id */

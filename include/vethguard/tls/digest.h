@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* digest: SHA-256 (FIPS 180-4), for the audit log's hash chain. */
+/* digest: SHA-256 (FIPS 180-4), for the audit log's hash chain; SHA-1 for WebSocket's handshake. */
 #ifndef VETHGUARD_TLS_DIGEST_H
 #define VETHGUARD_TLS_DIGEST_H
 
@@ -22,5 +22,10 @@ void digest_fini(struct digest *digest);
 int digest_sha256(struct digest *digest, const struct slice *parts, size_t count, uint8_t out[DIGEST_SHA256_BYTES]);
 /* The same as 64 lower-case hex digits and a NUL. */
 int digest_sha256_hex(struct digest *digest, const struct slice *parts, size_t count, char out[DIGEST_SHA256_HEX + 1]);
+
+/* SHA-1 of the parts one after another in base64, with a NUL: no security lies in it (RFC 6455 section 4.2.2 asks for
+ * it). 0 or -EIO. */
+#define DIGEST_SHA1_BASE64 28 /* letters, without NUL */
+int digest_sha1_base64(const struct slice *parts, size_t count, char out[DIGEST_SHA1_BASE64 + 1]);
 
 #endif

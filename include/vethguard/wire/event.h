@@ -56,6 +56,8 @@ enum event_finding {
 	EVENT_FINDING_ROLE_DIED,
 	EVENT_FINDING_BROKEN_STREAM,    /* a worker's events could not be read: its stream ended there */
 	EVENT_FINDING_PACKETS_LOST,     /* copies of dropped packets were lost: counts are a lower bound */
+	EVENT_FINDING_FLOOD,            /* frames or streams that only cost: HTTP/2 */
+	EVENT_FINDING_CREDENTIAL_SENT,  /* the sandbox sent a credential's value, which it should not know */
 	EVENT_FINDING_COUNT
 };
 
@@ -76,7 +78,8 @@ struct event {
 
 	/* Endpoints (not LIFECYCLE). family 0 / empty: unknown. */
 	struct ip src, dst, upstream; /* dst: what the sandbox dialled; upstream: the address vethguard dialled */
-	uint16_t src_port, dst_port, upstream_port;
+	uint16_t src_port, dst_port;
+	uint16_t upstream_port;   /* the destination's, dialled or not: of the explicit proxy dst_port is its own; 0: unknown */
 	struct slice host;        /* destination name */
 	uint8_t protocol;         /* IP protocol number */
 	uint64_t bytes_out;       /* from the sandbox */

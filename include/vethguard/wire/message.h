@@ -15,6 +15,9 @@
 #define MESSAGE_FDS_MAX 160      /* a worker with every UDP port a policy may name; Linux allows 253 */
 #define MESSAGE_TEXT_MAX 32768   /* every diagnostic of a policy (DIAG_MAX) in one text */
 #define MESSAGE_NAME_MAX 64      /* sandbox, policy and credential names: at least one byte */
+/* What a sandbox may be called, as a sentence with a %d for MESSAGE_NAME_MAX. */
+#define MESSAGE_NAME_RULE \
+	"a sandbox name is up to %d letters, digits, '.', '_' and '-', beginning with a letter or digit"
 #define MESSAGE_PATH_MAX 4095    /* absolute paths: no NUL in them */
 #define MESSAGE_CERTIFICATE_MAX 4096 /* DER */
 #define MESSAGE_KEY_MAX 1024     /* PKCS#8 */
@@ -34,7 +37,8 @@ enum message_type {
 	MESSAGE_WORKER_START,    /* struct message_worker_start */
 	MESSAGE_WORKER_READY,    /* worker -> supervisor: it serves */
 	MESSAGE_WORKER_PAUSE,    /* refuse everything, text says why (audit log cannot be written, ...) */
-	MESSAGE_WORKER_RESUME,
+	MESSAGE_WORKER_HOLD,     /* no body: begin nothing new until RESUME (nobody records just now) */
+	MESSAGE_WORKER_RESUME,   /* no body: ends PAUSE and HOLD */
 
 	/* worker -> keeper, and back */
 	MESSAGE_CA_GET,          /* no body */
@@ -51,10 +55,11 @@ enum message_type {
 	MESSAGE_SOURCE,          /* supervisor -> keeper: struct message_source + fd to read the value from until its end */
 
 	/* supervisor <-> recorder */
-	MESSAGE_RECORDER_START,  /* struct message_recorder_start + fd: log, open for append */
+	MESSAGE_RECORDER_START,  /* struct message_recorder_start + fds: log for append, log for reading, journal */
 	MESSAGE_RECORDER_READY,
 	MESSAGE_RECORDER_SANDBOX,/* struct message_recorder_sandbox + fds: ring memory, its two eventfds, NFLOG socket */
-	MESSAGE_RECORDER_EVENT,  /* supervisor's own event: struct message_recorder_event */
+	MESSAGE_RECORDER_EVENT,  /* supervisor's own event: struct message_recorder_event; ids grow */
+	MESSAGE_RECORDER_TAKEN,  /* recorder -> supervisor: that EVENT, and those before it of its sandbox, are in the log */
 	MESSAGE_RECORDER_STALLED,/* recorder -> supervisor: the log cannot be written: text */
 	MESSAGE_RECORDER_FLOWING,/* recorder -> supervisor: it can again */
 	MESSAGE_RECORDER_END,    /* struct message_sandbox: drain its ring and packets, answer SUMMARY with the same id */
@@ -91,6 +96,8 @@ struct message_worker_start {
 	struct config_host *hosts; /* decode: malloc'd, message_worker_start_fini frees */
 	size_t permit_count;
 	struct ip_prefix permit[CONFIG_PREFIXES_MAX];
+	struct config_egress egress;
+	struct slice egress_pair;  /* "user:password" for the proxy, or empty */
 	struct config_limits limits;
 	struct config_timeouts timeouts;
 	uint8_t log_level;
@@ -175,9 +182,13 @@ struct message_status {
 	int32_t status;
 };
 
+/* Names appear in logs, tables and file names of the operator: nothing there that has a meaning. */
+bool message_name_is_plain(struct slice name);
+
 #define MESSAGE_UNUSUAL_MAX 8
 struct message_summary {
 	uint64_t allowed, denied, dropped, findings, observed;
+	uint64_t failed;           /* allowed, but not by the network: neither allowed nor denied */
 	uint64_t lines;            /* written to the log */
 	size_t unusual_count;      /* the most frequent refused destinations */
 	struct {

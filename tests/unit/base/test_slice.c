@@ -72,6 +72,8 @@ static void escapes(void **state)
 	(void)state;
 	assert_string_equal(slice_escape(SLICE("plain ~"), out, sizeof(out)), "plain ~");
 	assert_string_equal(slice_escape(SLICE(""), out, sizeof(out)), "");
+	assert_string_equal(slice_escape_controls(SLICE("\x1b[\\x1b\xc2\x9b"), out, sizeof(out)),
+	        "\\x1b[\\x1b\\xc2\\x9b");
 	assert_string_equal(slice_escape(SLICE("\x1b[0m\\\x7f\xff\0\n"), out, sizeof(out)),
 	        "\\x1b[0m\\x5c\\x7f\\xff\\x00\\x0a");
 }

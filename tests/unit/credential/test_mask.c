@@ -579,6 +579,138 @@ static void test_count_does_not_depend_on_cuts(void **state)
 	}
 }
 
+/* Feeds text cut at two places, with a pause after each piece; what came out is in out. */
+static void feed_with_pauses(
+        const struct mask *mask, const char *text, size_t first, size_t second, struct buf *out)
+{
+	const size_t cuts[] = {0, first, second, strlen(text)};
+	struct mask_stream s;
+
+	mask_stream_init(&s, mask);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(mask_stream_feed(&s, (const uint8_t *)text + cuts[i],
+		                         cuts[i + 1] - cuts[i], out),
+		        0);
+		assert_int_equal(mask_stream_pause(&s, out), 0);
+		assert_int_equal(mask_stream_pause(&s, out), 0); /* once is enough */
+		assert_true(s.held <= s.shown || s.held > 1);
+	}
+	assert_int_equal(mask_stream_end(&s, out), 0);
+	assert_int_equal(s.found, 1);
+	mask_stream_fini(&s);
+}
+
+/* Wherever the pauses fall: no byte is lost or doubled, and of a value at most its first few are
+ * seen. */
+static void test_pauses_inside_a_value(void **state)
+{
+	static const char *const texts[] = {"ab the-long-secret-value+1 cd",
+	        "ab the%2dlong%2Dsecret-value%2b1 cd", "ab \\u0074he-long-secret-value+1 cd",
+	        "x%% the-long-secret-value+1 %", "dGhlLWxvbmctc2VjcmV0LXZhbHVlKzE= "};
+	struct mask *mask = mask_of("the-long-secret-value+1");
+
+	(void)state;
+	for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+		size_t n = strlen(texts[t]);
+		char whole[128];
+
+		assert_int_equal(feed_cut(mask, texts[t], n, NULL, 0, whole), 1);
+		for (size_t i = 0; i <= n; i++)
+			for (size_t j = i; j <= n; j++) {
+				size_t seen = 0;
+				struct buf out;
+
+				buf_init(&out, 4096);
+				feed_with_pauses(mask, texts[t], i, j, &out);
+				assert_int_equal(out.len, n);
+				for (size_t k = 0; k < n; k++) {
+					char c = (char)buf_bytes(&out)[k];
+
+					seen += c != whole[k];
+					assert_true(c == whole[k] || c == texts[t][k]);
+				}
+				assert_true(seen <= MASK_SHOWN_MAX);
+				buf_fini(&out);
+			}
+	}
+	mask_free(mask);
+}
+
+static void test_a_message_does_not_wait(void **state)
+{
+	static const struct {
+		const char *message;
+		size_t held; /* not to be seen before more comes */
+	} rows[] = {{"100%", 0}, {"a back\\slash \\", 0}, {"what t", 0}, {"so th", 0},
+	        {"the-long", 8}, {"the-long-secret-value+", 22}};
+	struct mask *mask = mask_of("the-long-secret-value+1");
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		size_t n = strlen(rows[i].message);
+		struct mask_stream s;
+		struct buf out;
+
+		buf_init(&out, 4096);
+		mask_stream_init(&s, mask);
+		assert_int_equal(
+		        mask_stream_feed(&s, (const uint8_t *)rows[i].message, n, &out), 0);
+		assert_int_equal(mask_stream_pause(&s, &out), 0);
+		assert_int_equal(out.len, n - rows[i].held);
+		mask_stream_fini(&s);
+		buf_fini(&out);
+	}
+	mask_free(mask);
+}
+
+/* What the counter says after each piece. */
+static void test_waits_are_counted(void **state)
+{
+	static const struct {
+		const char *piece;
+		unsigned waited;
+	} rows[] = {{"harmless the-", 0}, {"l", 1}, {"ong-", 1}, {"secret-valu", 1}, {"x", 1},
+	        {"the-long", 2}, {"the-long", 3}, {"-secret-value+1", 2}, {" ", 2}, {"the-l", 3}};
+	struct mask *mask = mask_of("the-long-secret-value+1");
+	struct mask_stream s;
+	struct buf out;
+
+	(void)state;
+	buf_init(&out, 4096);
+	mask_stream_init(&s, mask);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const char *p = rows[i].piece;
+
+		assert_int_equal(mask_stream_feed(&s, (const uint8_t *)p, strlen(p), &out), 0);
+		if (s.waited != rows[i].waited)
+			fail_msg("%s: %u instead of %u", p, s.waited, rows[i].waited);
+		assert_int_equal(mask_stream_pause(&s, &out), 0);
+	}
+	assert_int_equal(mask_stream_end(&s, &out), 0);
+	assert_int_equal(s.waited, 3);
+	mask_stream_fini(&s);
+	buf_fini(&out);
+	mask_free(mask);
+}
+
+/* A short value shows less. */
+static void test_a_short_value_is_not_shown(void **state)
+{
+	struct mask *mask = mask_of("secret");
+	struct mask_stream s;
+	struct buf out;
+
+	(void)state;
+	buf_init(&out, 64);
+	mask_stream_init(&s, mask);
+	assert_int_equal(mask_stream_feed(&s, (const uint8_t *)"xse", 3, &out), 0);
+	assert_int_equal(mask_stream_pause(&s, &out), 0);
+	assert_int_equal(out.len, 1);
+	mask_stream_fini(&s);
+	buf_fini(&out);
+	mask_free(mask);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -591,6 +723,10 @@ int main(void)
 	        cmocka_unit_test(test_two_values),
 	        cmocka_unit_test(test_bounds),
 	        cmocka_unit_test(test_full_output),
+	        cmocka_unit_test(test_pauses_inside_a_value),
+	        cmocka_unit_test(test_a_message_does_not_wait),
+	        cmocka_unit_test(test_waits_are_counted),
+	        cmocka_unit_test(test_a_short_value_is_not_shown),
 	        cmocka_unit_test(test_held_bytes_leave_no_trace_in_the_output),
 	        cmocka_unit_test(test_long_values_in_pieces),
 	        cmocka_unit_test(test_against_naive),

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "credential/base64.h"
 #include "vethguard/credential/store.h"
 
 /* The store asks two things of a policy; this one says: three credentials. */
@@ -189,6 +190,40 @@ static void test_ttl_and_references(void **state)
 	assert_ptr_not_equal(d.value, c.value);
 	credential_value_release(c.value);
 	credential_value_release(d.value);
+}
+
+/* Guessed: whatever the keeper says, nobody gets it any more; others do. */
+static void test_a_guessed_one_is_given_to_nobody(void **state)
+{
+	struct world *w = *state;
+	struct caller a, b;
+
+	assert_null(get(w, 0, &a));
+	answer(w, 0, "a-value-of-some-length", 0);
+	turn(w, 1);
+	assert_non_null(a.value);
+	for (int i = 0; i < 100; i++) { /* values that came after all */
+		assert_false(credential_store_waited(w->store, 0, CREDENTIAL_WAITS_MAX));
+		assert_false(credential_store_waited(w->store, 0, -CREDENTIAL_WAITS_MAX));
+	}
+	assert_false(credential_store_waited(w->store, 0, CREDENTIAL_WAITS_MAX));
+	assert_false(credential_store_is_guessed(w->store, 0));
+	assert_non_null(get(w, 0, &b));
+	assert_true(credential_store_waited(w->store, 0, 1));
+	assert_false(credential_store_waited(w->store, 0, 1)); /* said once */
+	assert_false(credential_store_waited(w->store, 0, -100));
+	assert_true(credential_store_is_guessed(w->store, 0));
+	assert_false(credential_store_is_guessed(w->store, 1));
+	for (int i = 0; i < 2; i++) {
+		assert_null(get(w, 0, &b));
+		answer(w, 0, "another-value-of-length", 0);
+		turn(w, 1);
+		assert_null(b.value);
+		assert_non_null(strstr(b.error, "guessing"));
+	}
+	assert_int_equal(w->asked[0], 1);
+	assert_false(credential_store_waited(w->store, 99, 100));
+	credential_value_release(a.value);
 }
 
 static void test_unavailable_is_not_hammered(void **state)
@@ -399,6 +434,66 @@ static void test_placeholders(void **state)
 	        credential_store_set_placeholder(w->store, 0, SLICE("vethguard-x")), -ENOSPC);
 }
 
+/* What is found in the base64 of a text, which may have other characters around it. */
+static uint32_t found_encoded(struct world *w, const char *text)
+{
+	char encoded[BASE64_SIZE(200) + 16];
+	size_t n = base64_encode((const uint8_t *)text, strlen(text), (uint8_t *)encoded + 6);
+	uint32_t plain, padded;
+
+	memcpy(encoded, "Basic ", 6);
+	plain = credential_store_find_encoded_placeholder(w->store, slice_of(encoded + 6, n));
+	memcpy(encoded + 6 + n, ", more", 6);
+	padded = credential_store_find_encoded_placeholder(w->store, slice_of(encoded, n + 12));
+	assert_int_equal(plain, padded);
+	return plain;
+}
+
+static void test_placeholders_in_base64(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t credential;
+	} rows[] = {
+	        {"", POLICY_NONE},
+	        {"vethguard", POLICY_NONE},
+	        {"vethguard-a-0124", POLICY_NONE},
+	        {"vethguard-a-012", POLICY_NONE},
+	        {"vethguard-a-0123", 0},
+	        {"user:vethguard-a-0123", 0},
+	        {"vethguard:vethguard-a-0123", 0},
+	        {"me@a.test:vethguard-a-0123:", 0},
+	        {"sk-ant-vethguard-b-77", 1},
+	        {"k-ant-vethguard-b-77", POLICY_NONE},
+	        {"u:sk-ant-vethguard-b-77vethguard-a-0123", 1},
+	};
+	struct world *w = *state;
+	char text[64];
+
+	assert_int_equal(found_encoded(w, "vethguard-a-0123"), POLICY_NONE);
+	assert_int_equal(
+	        credential_store_set_placeholder(w->store, 0, SLICE("vethguard-a-0123")), 0);
+	assert_int_equal(
+	        credential_store_set_placeholder(w->store, 1, SLICE("sk-ant-vethguard-b-77")), 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_int_equal(found_encoded(w, rows[i].text), rows[i].credential);
+	/* every alignment at either end */
+	for (int before = 0; before < 6; before++)
+		for (int after = 0; after < 3; after++) {
+			snprintf(text, sizeof(text), "%.*svethguard-a-0123%.*s", before,
+			        "::::::", after, "::");
+			assert_int_equal(found_encoded(w, text), 0);
+		}
+	/* cut off at the end of what can be read: the mark is there, the rest is not */
+	assert_int_equal(credential_store_find_encoded_placeholder(w->store, SLICE("dmV0aGd1YXJk")),
+	        POLICY_NONE);
+	assert_int_equal(
+	        credential_store_find_encoded_placeholder(w->store, SLICE("dmV0aGd1YXJkLWEtMDEy")),
+	        POLICY_NONE);
+	assert_int_equal(
+	        credential_store_find_encoded_placeholder(w->store, SLICE("")), POLICY_NONE);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -407,6 +502,7 @@ int main(void)
 	        TEST(test_fetch_and_hold),
 	        TEST(test_callers_share_one_question),
 	        TEST(test_ttl_and_references),
+	        TEST(test_a_guessed_one_is_given_to_nobody),
 	        TEST(test_unavailable_is_not_hammered),
 	        TEST(test_asking_again_from_the_callback),
 	        TEST(test_unasked_answers_are_ignored),
@@ -416,6 +512,7 @@ int main(void)
 	        TEST(test_free_lets_waiters_go),
 	        TEST(test_basic_masks_the_pair),
 	        TEST(test_placeholders),
+	        TEST(test_placeholders_in_base64),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -232,7 +232,7 @@ static int landlocked(void *context)
 	b = listen_on_loopback(&other);
 	if (a < 0 || b < 0 || landlock_abi() < 4)
 		return 77;
-	rc = jail_landlock(&listed, 1);
+	rc = jail_landlock(&listed, 1, false);
 	if (rc != 0)
 		return 99;
 	n += connect_errno(listed) == 0;
@@ -256,6 +256,42 @@ static void landlock_allows_listed_ports_and_no_file(void **state)
 	assert_true(left_with(status, 7));
 }
 
+/* An ephemeral port on each family, and no port of choice. */
+static int landlocked_binding(void *context)
+{
+	struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in6 any6 = {.sin6_family = AF_INET6};
+	uint16_t listed;
+	int n = 0, fd = listen_on_loopback(&listed);
+
+	(void)context;
+	if (fd < 0 || landlock_abi() < 4)
+		return 77;
+	if (jail_landlock(&listed, 1, true) != 0)
+		return 99;
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	n += bind(fd, (struct sockaddr *)&any, sizeof(any)) == 0;
+	fd = socket(AF_INET6, SOCK_STREAM, 0);
+	n += fd < 0 || bind(fd, (struct sockaddr *)&any6, sizeof(any6)) == 0;
+	any.sin_port = htons(40123);
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	n += bind(fd, (struct sockaddr *)&any, sizeof(any)) == -1 && errno == EACCES;
+	n += connect_errno(listed) == 0;
+	n += connect_errno(443) == EACCES;
+	n += open("/etc/passwd", O_RDONLY) == -1 && errno == EACCES;
+	return n;
+}
+
+static void landlock_binds_ephemeral_ports_only(void **state)
+{
+	int status = in_child(landlocked_binding, NULL);
+
+	(void)state;
+	if (left_with(status, 77))
+		skip();
+	assert_true(left_with(status, 6));
+}
+
 static int landlocked_any_port(void *context)
 {
 	uint16_t port;
@@ -264,7 +300,7 @@ static int landlocked_any_port(void *context)
 	(void)context;
 	if (fd < 0 || landlock_abi() == 0)
 		return 77;
-	if (jail_landlock(NULL, SIZE_MAX) != 0)
+	if (jail_landlock(NULL, SIZE_MAX, true) != 0)
 		return 99;
 	n += connect_errno(port) == 0;
 	n += open("/etc/passwd", O_RDONLY) == -1 && errno == EACCES;
@@ -304,6 +340,7 @@ int main(void)
 	        cmocka_unit_test(drop_to_another_user_needs_the_right),
 	        cmocka_unit_test(roles_and_runs_have_ids_of_their_own),
 	        cmocka_unit_test(landlock_allows_listed_ports_and_no_file),
+	        cmocka_unit_test(landlock_binds_ephemeral_ports_only),
 	        cmocka_unit_test(landlock_with_any_port_still_has_no_file),
 	        cmocka_unit_test(description_names_every_stage),
 	};

@@ -206,7 +206,7 @@ static int jailed(void *context)
 {
 	const struct attempt *a = context;
 
-	if (jail_seccomp(a->role) != 0)
+	if (jail_seccomp(a->role, false) != 0)
 		return 100;
 	a->what();
 	return 0;
@@ -277,7 +277,7 @@ static void everything_unlisted_kills(void **state)
 static int open_is_refused(void *context)
 {
 	(void)context;
-	if (jail_seccomp(JAIL_WORKER) != 0)
+	if (jail_seccomp(JAIL_WORKER, false) != 0)
 		return 100;
 	return try_open() == -1 && errno == EACCES ? 7 : 0;
 }
@@ -309,7 +309,7 @@ static int worker_works(void *context)
 
 	(void)context;
 	tzset();
-	if (jail_seccomp(JAIL_WORKER) != 0)
+	if (jail_seccomp(JAIL_WORKER, false) != 0)
 		return 100;
 	n += try_tcp() >= 0;
 	n += try_udp6() >= 0 || errno == EAFNOSUPPORT;
@@ -334,10 +334,44 @@ static void a_worker_can_do_its_work(void **state)
 	assert_true(left_with(in_child(worker_works, NULL), 10));
 }
 
+static int worker_binds(void *context)
+{
+	struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in6 any6 = {.sin6_family = AF_INET6};
+	int n = 0;
+
+	(void)context;
+	if (jail_seccomp(JAIL_WORKER, true) != 0)
+		return 100;
+	n += bind(try_tcp(), (struct sockaddr *)&any, sizeof(any)) == 0;
+	n += bind(try_udp6(), (struct sockaddr *)&any6, sizeof(any6)) == 0 || errno == EBADF;
+	return n;
+}
+
+static int binding(void *context)
+{
+	int (**what)(void) = context;
+
+	if (jail_seccomp(JAIL_WORKER, true) != 0)
+		return 100;
+	(*what)();
+	return 0;
+}
+
+static void a_worker_with_a_source_address_binds(void **state)
+{
+	static int (*const fatal[])(void) = {try_bind, try_listen, try_unix, try_execve};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++)
+		assert_true(died_by(in_child(binding, (void *)(uintptr_t)&fatal[i]), SIGSYS));
+	assert_true(left_with(in_child(worker_binds, NULL), 2));
+}
+
 static int abort_in_jail(void *context)
 {
 	(void)context;
-	if (jail_seccomp(JAIL_KEEPER) != 0)
+	if (jail_seccomp(JAIL_KEEPER, false) != 0)
 		return 100;
 	abort();
 }
@@ -354,6 +388,7 @@ int main(void)
 	        cmocka_unit_test(everything_unlisted_kills),
 	        cmocka_unit_test(opening_a_file_kills),
 	        cmocka_unit_test(a_worker_can_do_its_work),
+	        cmocka_unit_test(a_worker_with_a_source_address_binds),
 	        cmocka_unit_test(abort_still_aborts),
 	};
 

@@ -56,6 +56,9 @@ static int child_main(void)
 		return 8;
 	if (isatty(STDERR_FILENO) && (fcntl(STDERR_FILENO, F_GETFL) & O_ACCMODE) != O_WRONLY)
 		return 9;
+	if (fstat(STDERR_FILENO, &out) == 0 && S_ISFIFO(out.st_mode) &&
+	        write(STDERR_FILENO, "err", 3) != 3)
+		return 10;
 	if (getsid(0) != getpid())
 		return 6;
 	if (write(3, "hello", 5) != 5)
@@ -63,7 +66,7 @@ static int child_main(void)
 	return 0;
 }
 
-static void a_program_gets_its_control_descriptor_and_nothing_else(void **state)
+static void start_and_look(int errors)
 {
 	char child[] = "child";
 	char *argv[] = {NULL, child, NULL};
@@ -72,13 +75,12 @@ static void a_program_gets_its_control_descriptor_and_nothing_else(void **state)
 	char name[NAME_MAX + 1];
 	pid_t pid;
 
-	(void)state;
 	snprintf(name, sizeof(name), "%s", self_name());
 	argv[0] = name;
 	setenv("SPAWN_SECRET", "value", 1);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_true(dup(0) >= 0); /* one that would leak */
-	pid = spawn_program(name, argv, pair[1], &pidfd);
+	pid = spawn_program(name, argv, pair[1], errors, &pidfd);
 	assert_true(pid > 0);
 	assert_true(fcntl(pidfd, F_GETFD) & FD_CLOEXEC);
 	assert_int_equal(recv(pair[0], text, sizeof(text), 0), 5);
@@ -88,6 +90,26 @@ static void a_program_gets_its_control_descriptor_and_nothing_else(void **state)
 	close(pair[0]);
 	close(pair[1]);
 	close(pidfd);
+}
+
+static void a_program_gets_its_control_descriptor_and_nothing_else(void **state)
+{
+	(void)state;
+	start_and_look(-1);
+}
+
+static void stderr_may_be_another(void **state)
+{
+	int errors[2];
+	char text[16];
+
+	(void)state;
+	assert_int_equal(pipe2(errors, O_CLOEXEC), 0);
+	start_and_look(errors[1]);
+	close(errors[1]);
+	assert_int_equal(read(errors[0], text, sizeof(text)), 3);
+	assert_memory_equal(text, "err", 3);
+	close(errors[0]);
 }
 
 /* Whoever types at a terminal is not read by a role. */
@@ -101,7 +123,8 @@ static void a_terminal_is_for_writing_only(void **state)
 	assert_true(slave >= 0);
 	saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
 	assert_int_equal(dup2(slave, STDERR_FILENO), STDERR_FILENO);
-	a_program_gets_its_control_descriptor_and_nothing_else(state);
+	(void)state;
+	start_and_look(-1);
 	assert_int_equal(fcntl(STDERR_FILENO, F_GETFL) & O_ACCMODE, O_RDWR); /* ours is as it was */
 	dup2(saved, STDERR_FILENO);
 	close(saved);
@@ -124,7 +147,7 @@ static void names_are_never_paths_nor_searched(void **state)
 	assert_int_equal(spawn_find(".", path, sizeof(path)), -ENOENT);
 	assert_int_equal(spawn_find(self_name(), tiny, sizeof(tiny)), -ENOENT);
 	assert_int_equal(spawn_find(self_name(), path, sizeof(path)), 0);
-	assert_int_equal(spawn_program("true", argv, 0, &pidfd), -ENOENT);
+	assert_int_equal(spawn_program("true", argv, 0, -1, &pidfd), -ENOENT);
 	assert_int_equal(pidfd, -1);
 }
 
@@ -148,7 +171,7 @@ static void what_cannot_be_executed_is_an_error_and_no_process(void **state)
 	                         7),
 	        7);
 	close(fd);
-	assert_int_equal(spawn_program(strrchr(path, '/') + 1, argv, 0, &pidfd), -ENOEXEC);
+	assert_int_equal(spawn_program(strrchr(path, '/') + 1, argv, 0, -1, &pidfd), -ENOEXEC);
 	unlink(path);
 	assert_int_equal(pidfd, -1);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
@@ -159,6 +182,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(a_program_gets_its_control_descriptor_and_nothing_else),
+	        cmocka_unit_test(stderr_may_be_another),
 	        cmocka_unit_test(a_terminal_is_for_writing_only),
 	        cmocka_unit_test(names_are_never_paths_nor_searched),
 	        cmocka_unit_test(what_cannot_be_executed_is_an_error_and_no_process),

@@ -147,6 +147,35 @@ static void test_edges_come_once_and_tell_of_the_end(void **state)
 	assert_true(f.events & LOOP_CLOSED);
 }
 
+static void not_mine(struct loop_io *io, unsigned events)
+{
+	(void)io, (void)events;
+	fail();
+}
+
+/* The registration changes hands between the moment of an edge and its being told. */
+static void test_a_registration_changes_hands(void **state)
+{
+	struct loop_io first = {0};
+
+	(void)state;
+	assert_int_equal(
+	        loop_io_open(f.loop, &first, f.pair[0], LOOP_READ | LOOP_CLOSED, not_mine), 0);
+	assert_int_equal(write(f.pair[1], "x", 1), 1);
+	loop_io_move(&first, &f.io, on_readable);
+	loop_io_close(&first); /* harmless: it watches nothing any more */
+	assert_int_equal(loop_timer_open(f.loop, &f.timer, stop_on_timer), 0);
+	loop_timer_set(&f.timer, 20);
+	loop_run(f.loop);
+	assert_int_equal(f.runs, 1);
+	assert_int_equal(f.io.fd, f.pair[0]);
+	loop_io_close(&f.io);
+	assert_int_equal(write(f.pair[1], "x", 1), 1);
+	loop_timer_set(&f.timer, 20);
+	loop_run(f.loop);
+	assert_int_equal(f.runs, 1);
+}
+
 static int64_t due[3];
 
 static void on_deadline(struct loop_deadline *d)
@@ -203,6 +232,8 @@ int main(void)
 	                test_a_task_may_cancel_one_of_its_round, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
 	                test_edges_come_once_and_tell_of_the_end, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(
+	                test_a_registration_changes_hands, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
 	                test_deadlines_are_never_early_and_move, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_signals_come_in_the_loop, set_up, tear_down),

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -168,6 +169,36 @@ static void a_hardened_gate_forwards_nothing(void **state)
 	close(fd);
 }
 
+static int settle(void *context)
+{
+	bool *settled = context;
+
+	assert_int_equal(system("ip link add v0 type veth peer name v1"), 0);
+	assert_int_equal(system("ip link set v1 up"), 0);
+	if (*settled)
+		netns_settle_link("v0");
+	assert_int_equal(system("ip link set v0 up"), 0);
+	*settled = system("test -z \"$(ip -6 address show dev v0 tentative)\" && "
+	                  "ip -6 address show dev v0 scope link | grep -q fe80:") == 0;
+	return 0;
+}
+
+static void a_settled_link_has_its_address_at_once(void **state)
+{
+	bool settled = true, left_alone = false;
+	int fd = netns_new(), other = netns_new();
+
+	(void)state;
+	assert_int_equal(netns_run(fd, settle, &settled), 0);
+	assert_true(settled);
+	assert_int_equal(netns_run(other, settle, &left_alone), 0);
+	assert_false(left_alone); /* else this test shows nothing */
+	netns_settle_link("absent");
+	netns_settle_link("../../all");
+	close(fd);
+	close(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +207,7 @@ int main(void)
 	        cmocka_unit_test(run_refuses_what_is_no_namespace),
 	        cmocka_unit_test(sysctls_are_the_namespaces_own),
 	        cmocka_unit_test(a_hardened_gate_forwards_nothing),
+	        cmocka_unit_test(a_settled_link_has_its_address_at_once),
 	};
 
 	if (!privileges_for_namespaces()) {

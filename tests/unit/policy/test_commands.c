@@ -132,6 +132,13 @@ static void test_explain(void **state)
 	RUN(&r, "explain", "policies/coding-agent.yaml", "GET", "https://api.github.com/a%00b");
 	assert_int_equal(r.status, 1);
 	assert_non_null(strstr(r.out, "the request cannot be judged"));
+	assert_non_null(strstr(r.out, "the path cannot be judged"));
+	assert_null(strstr(r.out, "another host"));
+	RUN(&r, "explain", "policies/coding-agent.yaml", "GET", "https://paste.example/a");
+	assert_null(strstr(r.out, "cannot be judged"));
+	assert_non_null(strstr(r.out, "another host"));
+	RUN(&r, "explain", "policies/coding-agent.yaml", "GET /", "https://paste.example/");
+	assert_non_null(strstr(r.err, "vethguard: error: not a method"));
 }
 
 static void test_explain_json(void **state)

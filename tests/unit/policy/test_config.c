@@ -65,6 +65,8 @@ static void test_every_key(void **state)
 	        "permit: [10.20.0.0/16, \"fd00::/8\", 192.168.1.1]\n"
 	        "pools: {ipv4: 10.200.0.0/16, ipv6: \"fd12::/64\"}\n"
 	        "proxy_port: 8080\n"
+	        "egress: {proxy: \"http://Proxy.Example:3128/\", user: me, password_file: pw,\n"
+	        "  resolve: local, interface: eth0, address: [\"2001:db8::7\", 10.9.8.7]}\n"
 	        "audit_file: log/audit.jsonl\n"
 	        "limits: {connections: 1, udp_flows: 0, blocked_mints_per_min: 7}\n"
 	        "timeouts: {idle: 5m, request: 1h, connect: 500ms}\n";
@@ -90,6 +92,18 @@ static void test_every_key(void **state)
 	assert_int_equal(config.permit[2].bits, 32);
 	assert_int_equal(config.pool4.bits, 16);
 	assert_int_equal(config.proxy_port, 8080);
+	assert_string_equal(config.egress.proxy_host, "proxy.example");
+	assert_int_equal(config.egress.proxy_port, 3128);
+	assert_true(config.egress.resolve_local);
+	assert_string_equal(config.egress.interface, "eth0");
+	assert_int_equal(config.egress.address4.family, 4);
+	assert_int_equal(config.egress.address4.bytes[3], 7);
+	assert_int_equal(config.egress.address6.family, 6);
+	assert_int_equal(config.egress_place4.line, 12);
+	assert_int_equal(config.egress_place4.column, 61);
+	assert_int_equal(config.egress_place6.column, 46);
+	assert_string_equal(config.egress_user, "me");
+	assert_string_equal(config.egress_password_file, "/etc/vethguard/pw");
 	assert_string_equal(config.audit_file, "/etc/vethguard/log/audit.jsonl");
 	assert_int_equal(config.limits.connections, 1);
 	assert_int_equal(config.limits.udp_flows, 0);
@@ -118,6 +132,42 @@ static void test_faults(void **state)
 	        {"limits: {connections: 99999999999999999999}\n", 1, 23, "from 1 to 8000"},
 	        {"limits: {connections: [1]}\n", 1, 23, "not a list"},
 	        {"limits: 5\n", 1, 9, "must be a mapping"},
+	        {"egress: 5\n", 1, 9, "must be a mapping"},
+	        {"egress: {prox: \"http://p:1\"}\n", 1, 10, "did you mean \"proxy\"?"},
+	        {"egress: {proxy: \"http://p\"}\n", 1, 17, "http://host:port"},
+	        {"egress: {proxy: \"p:3128\"}\n", 1, 17, "http://host:port"},
+	        {"egress: {proxy: \"https://p:3128\"}\n", 1, 17, "http://host:port"},
+	        {"egress: {proxy: \"http://p:3128/x\"}\n", 1, 17, "http://host:port"},
+	        {"egress: {proxy: \"http://p:0\"}\n", 1, 17, "http://host:port"},
+	        {"egress: {proxy: \"http://p:70000\"}\n", 1, 17, "http://host:port"},
+	        {"egress: {proxy: \"http://u:secret@p:3128\"}\n", 1, 17,
+	                "must not hold a user or a password"},
+	        {"egress: {user: u, password_file: /p}\n", 1, 16, "belong to egress.proxy"},
+	        {"egress: {resolve: local}\n", 1, 19, "belong to egress.proxy"},
+	        {"egress: {proxy: \"http://p:1\", user: u}\n", 1, 37, "belong together"},
+	        {"egress: {proxy: \"http://p:1\", password_file: /p}\n", 1, 46, "belong together"},
+	        {"egress: {proxy: \"http://p:1\", user: \"a:b\", password_file: /p}\n", 1, 37,
+	                "must not hold a colon"},
+	        {"egress: {proxy: \"http://p:1\", resolve: there}\n", 1, 40, "there"},
+	        {"egress: {interface: sixteen-letters0}\n", 1, 21,
+	                "not the name of a network interface"},
+	        {"egress: {interface: a/b}\n", 1, 21, "not the name of a network interface"},
+	        {"egress: {address: []}\n", 1, 19, "empty list"},
+	        {"egress: {address: {}}\n", 1, 19, "not a mapping"},
+	        {"egress: {address: eth0}\n", 1, 19, "must be an IPv4 or IPv6 address"},
+	        {"egress: {address: 10.0.0.256}\n", 1, 19, "not \"10.0.0.256\""},
+	        {"egress: {address: \"10.0.0.1:80\"}\n", 1, 19, "without a port"},
+	        {"egress: {address: 10.0.0.0/8}\n", 1, 19, "must be an IPv4 or IPv6 address"},
+	        {"egress: {address: \"fe80::1%eth0\"}\n", 1, 19, "must be an IPv4 or IPv6 address"},
+	        {"egress: {address: \"fe80::1\"}\n", 1, 19, "link-local: connections cannot"},
+	        {"egress: {address: 0.0.0.0}\n", 1, 19, "connections cannot be made from it"},
+	        {"egress: {address: \"::\"}\n", 1, 19, "connections cannot be made from it"},
+	        {"egress: {address: 127.0.0.1}\n", 1, 19, "loopback: connections cannot"},
+	        {"egress: {address: 224.0.0.1}\n", 1, 19, "multicast: connections cannot"},
+	        {"egress: {address: \"::ffff:10.0.0.1\"}\n", 1, 19,
+	                "connections cannot be made from it"},
+	        {"egress: {address: [10.0.0.1, 10.0.0.2]}\n", 1, 30, "a second one of IPv4"},
+	        {"egress: {address: [\"fd00::1\", \"fd00::1\"]}\n", 1, 31, "a second one of IPv6"},
 	        {"timeouts: {idle: 5}\n", 1, 18, "a duration such as 500ms"},
 	        {"timeouts: {idle: 5 m}\n", 1, 18, "a duration such as 500ms"},
 	        {"timeouts: {idle: 0s}\n", 1, 18, "must be from 100ms"},

@@ -46,6 +46,15 @@ MAY_BE_UNUSED static void ask(
 	say(c, text);
 }
 
+/* A WebSocket's handshake (RFC 6455 section 1.3 has this key and its answer). */
+#define SWITCH_ASKED                                                                 \
+	"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n" \
+	"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+#define SWITCHED_FIELDS                                                                     \
+	"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n" \
+	"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
+#define SWITCHED SWITCHED_FIELDS "\r\n"
+
 /* The only event of its kind, once it is there. */
 MAY_BE_UNUSED static const struct event *only(enum event_kind kind)
 {

@@ -47,6 +47,27 @@ static void test_opaque_bytes_without_a_rule(void **state)
 	hang_up(c, false);
 }
 
+/* ... are a malformed request where only http can be meant. */
+static void test_what_begins_no_request_of_http(void **state)
+{
+	static const char *const bytes[] = {"SSH-2.0-x\r\n\r\n", "get / HTTP/1.1\r\n\r\n",
+	        "GET\t/ HTTP/1.1\r\n\r\n", "\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+	        "CONNECT p.test:80 HTTP/1.1\r\nHost: p.test:80\r\n\r\n"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
+		struct peer *c = client(&w, NAME_P, NULL);
+
+		say(c, bytes[i]);
+		expect_head(c, "HTTP/1.1 400 ");
+		assert_true(head_has(c, "connection: close"));
+		UNTIL(&w, count_events(&w, EVENT_HTTP) == i + 1);
+		assert_int_equal(count_events(&w, EVENT_FINDING), i + 1);
+		assert_false(origin_is_asked(&w));
+		hang_up(c, false);
+	}
+}
+
 static void test_a_broken_hello(void **state)
 {
 	struct peer *c = client(&w, NAME_A, NULL);
@@ -105,7 +126,8 @@ static void test_connect_and_tls(void **state)
 	expect_head(o, "GET /x ");
 	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
 	expect_head(c, "HTTP/1.1 200 OK");
-	assert_int_equal(only(EVENT_HTTP)->dst_port, w.port);
+	assert_int_equal(only(EVENT_HTTP)->upstream_port, w.port);
+	assert_int_equal(only(EVENT_HTTP)->dst_port, w.proxy_port);
 	hang_up(c, false);
 	hang_up(o, false);
 }
@@ -306,6 +328,30 @@ static void test_a_tunnel_whose_end_breaks(void **state)
 	hang_up(c, false);
 }
 
+/* The last bytes and a reset in one wake-up: the kernel tells of both with one edge. */
+static void test_a_reset_behind_the_last_bytes(void **state)
+{
+	struct world_options o = {
+	        .timeouts = usual_timeouts, .limits = usual_limits, .send_bytes = 8192};
+	struct peer *c, *origin_end;
+
+	(void)state;
+	o.timeouts.idle_ms = 60000;
+	again(o);
+	c = client(&w, NAME_T, NULL);
+	origin_end = origin(&w, false);
+	say(origin_end, "hello");
+	expect(c, "hello");
+	say(origin_end, "bye");
+	link_flush(&origin_end->link);
+	hang_up(origin_end, true);
+	UNTIL(&w, c->failed || c->eof);
+	expect(c, "bye");
+	assert_int_equal(only(EVENT_CONNECTION)->cause, EVENT_CAUSE_POLICY);
+	assert_int_equal(only(EVENT_CONNECTION)->bytes_in, 5 + 3);
+	hang_up(c, false);
+}
+
 static void test_an_idle_tunnel_ends(void **state)
 {
 	struct peer *c = client(&w, NAME_T, NULL), *o = origin(&w, false);
@@ -322,6 +368,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        TEST(test_a_denied_name_is_explained_inside_tls),
 	        TEST(test_opaque_bytes_without_a_rule),
+	        TEST(test_what_begins_no_request_of_http),
 	        TEST(test_a_broken_hello),
 	        TEST(test_a_connection_that_says_nothing),
 	        TEST(test_a_connection_that_ends_at_once),
@@ -336,6 +383,7 @@ int main(void)
 	        TEST(test_a_tunnel_carries_whatever_it_is),
 	        TEST(test_passthrough),
 	        TEST(test_a_tunnel_whose_end_breaks),
+	        TEST(test_a_reset_behind_the_last_bytes),
 	        TEST(test_an_idle_tunnel_ends),
 	};
 

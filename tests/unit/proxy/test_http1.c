@@ -145,6 +145,14 @@ static void test_refused_requests(void **state)
 	        "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: "
 	        "chunked\r\n\r\n0\r\n\r\n",
 	        "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+	        "GET / RTSP/1.0\r\nHost: a\r\n\r\n", "GET / ICE/1.0\r\nHost: a\r\n\r\n",
+	        "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nExpect: "
+	        "100-continue\r\n\r\n",
+	        "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nExpect: y\r\n\r\n",
+	        "POST / HTTP/1.1\r\nHost: a\r\nContent_Length: 1\r\n\r\nx",
+	        "POST / HTTP/1.1\r\nHost: a\r\ntransfer_Encoding: chunked\r\n\r\n0\r\n\r\n",
+	        "POST / HTTP/1.1\r\nHost: a\r\nTRANSFER-ENCODING: chunked\r\nContent_Length: "
+	        "1\r\n\r\n0\r\n\r\n",
 	        "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
 	        "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, "
 	        "identity\r\n\r\n0\r\n\r\n",
@@ -249,6 +257,35 @@ static void test_bad_chunks(void **state)
 		run(&h, text, strlen(text), 100000, false, false, &o);
 		if (o.body_status != HTTP1_BAD)
 			fail_msg("taken: %s", bodies[i]);
+		http1_fini(&h);
+	}
+}
+
+/* What is here of a body is looked at without taking it. */
+static void test_a_body_looked_at(void **state)
+{
+	static const struct {
+		const char *body;
+		bool sound;
+	} rows[] = {{"", true}, {"3", true}, {"3\r\nabc\r\n", true}, {"0\r\n\r\nwhatever", true},
+	        {"x", false}, {"3\r\nabcd", false}, {"3\r\nabc\r\n0\r\n\n", false}};
+	static const char head[] =
+	        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct http1 h;
+		struct http_request r;
+		size_t used;
+
+		http1_init(&h, false, 4096);
+		assert_int_equal(
+		        http1_request_head(&h, (const uint8_t *)head, sizeof head - 1, &used, &r),
+		        HTTP1_DONE);
+		for (int twice = 0; twice < 2; twice++)
+			assert_int_equal(http1_body_is_sound(&h, (const uint8_t *)rows[i].body,
+			                         strlen(rows[i].body)),
+			        rows[i].sound);
 		http1_fini(&h);
 	}
 }
@@ -373,8 +410,11 @@ static void test_what_is_written_was_judged(void **state)
 	assert_int_equal(o.status, HTTP1_DONE);
 	http_drop_hop_by_hop(&o.request.fields);
 	buf_init(&out, 4096);
-	assert_int_equal(http1_write_request(&out, &o.request, o.request.has_query, o.request.query,
-	                         SLICE("A: b\r\n")),
+	assert_int_equal(http1_write_request(&out, &(struct outgoing){.request = &o.request,
+	                                                   .has_query = o.request.has_query,
+	                                                   .query = o.request.query,
+	                                                   .field = SLICE("A"),
+	                                                   .value = SLICE("b")}),
 	        0);
 	assert_true(slice_equals(
 	        buf_slice(&out), SLICE("GET /~user/x?q=a%20b HTTP/1.1\r\nHost: "
@@ -405,6 +445,7 @@ int main(void)
 	        cmocka_unit_test(test_many_empty_lines),
 	        cmocka_unit_test(test_nul_in_a_head_is_refused),
 	        cmocka_unit_test(test_bad_chunks),
+	        cmocka_unit_test(test_a_body_looked_at),
 	        cmocka_unit_test(test_head_limit),
 	        cmocka_unit_test(test_field_limit),
 	        cmocka_unit_test(test_responses),

@@ -82,7 +82,7 @@ static void end_open(struct end *e, int fd)
 	memset(e, 0, sizeof *e);
 	e->last = LINK_AGAIN;
 	buf_init(&e->in, 64u << 20);
-	assert_int_equal(link_open(&w.shared, &e->link, fd, on_event, on_drained), 0);
+	assert_int_equal(link_open(&w.shared, &e->link, fd, NULL, on_event, on_drained), 0);
 }
 
 static void end_close(struct end *e)

@@ -221,11 +221,9 @@ static void test_websocket_frames(void **state)
 	struct peer *c = client(&w, NAME_C, "c.test"), *o;
 
 	(void)state;
-	o = bound(c, "GET /ws",
-	        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Extensions: "
-	        "permessage-deflate\r\n");
+	o = bound(c, "GET /ws", SWITCH_ASKED "Sec-WebSocket-Extensions: permessage-deflate\r\n");
 	assert_false(head_has(o, "permessage"));
-	say(o, "HTTP/1.1 101 Go\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
+	say(o, SWITCHED);
 	expect_head(c, "HTTP/1.1 101 ");
 	say(o, "\x81\x04xs3c"); /* might be the beginning of the value; the frame ends here all the
 	                           same */
@@ -388,6 +386,46 @@ static void test_placeholders_in_the_wrong_place(void **state)
 	}
 }
 
+/* A request that carries a credential: its own placeholder is welcome where that goes, in base64 as
+ * well, and nowhere else. */
+static void test_placeholders_of_bound_requests(void **state)
+{
+	static const char basic[] =
+	        "dXNlcjp2ZXRoZ3VhcmQta2V5LTAxMjM0NTY3ODlhYmNkZWYwMTIzNDU2Nzg5YWJjZGVm";
+	static const struct {
+		int name;
+		const char *host, *line, *field, *value;
+		size_t leaks;
+	} rows[] = {
+	        {NAME_C, "c.test", "GET /x", "Authorization: Basic ", basic, 0},
+	        {NAME_C, "c.test", "GET /x", "X-Api-Key: ", basic, 0},
+	        {NAME_C, "c.test", "GET /x", "Cookie: k=", basic, 1},
+	        {NAME_C, "c.test", "GET /x?k=" PLACEHOLDER, "X: ", "", 1},
+	        {NAME_Q, "q.test", "GET /x?api_key=" PLACEHOLDER, "X: ", "", 1},
+	        {NAME_Q, "q.test", "GET /x", "Authorization: Basic ", basic, 1},
+	        {NAME_A, "a.test", "GET /x", "Authorization: Basic ", basic, 1},
+	        {NAME_C, "c.test", "GET /x", "Cookie: k=", "dmV0aGd1YXJk", 0},
+	};
+	size_t expected = 0;
+	char field[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct peer *c = client(&w, rows[i].name, rows[i].host), *o;
+
+		snprintf(field, sizeof field, "%s%s\r\n", rows[i].field, rows[i].value);
+		ask(c, rows[i].line, rows[i].host, field);
+		o = origin(&w, true);
+		take_head(o);
+		if (!rows[i].leaks && rows[i].value == basic)
+			assert_false(head_has(o, basic)); /* the real one took its place */
+		expected += rows[i].leaks;
+		assert_int_equal(leaks(), expected);
+		hang_up(c, false);
+		hang_up(o, false);
+	}
+}
+
 static void test_placeholders_in_bodies_across_pieces(void **state)
 {
 	static const char body[] = "{\"key\": \"" PLACEHOLDER "\", \"more\": \"" PLACEHOLDER "\"}";
@@ -424,10 +462,10 @@ static void test_placeholders_in_frames(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof PLACEHOLDER - 1; i++)
 		frame[6 + i] = (uint8_t)PLACEHOLDER[i] ^ frame[2 + i % 4];
-	ask(c, "GET /ws", "a.test", "Connection: Upgrade\r\nUpgrade: websocket\r\n");
+	ask(c, "GET /ws", "a.test", SWITCH_ASKED);
 	o = origin(&w, true);
 	take_head(o);
-	say(o, "HTTP/1.1 101 Go\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
+	say(o, SWITCHED);
 	expect_head(c, "HTTP/1.1 101 ");
 	for (size_t i = 0; i < n; i += 5) {
 		say_n(c, frame + i, n - i < 5 ? n - i : 5);
@@ -460,6 +498,7 @@ int main(void)
 	        TEST(test_a_client_that_goes_while_the_keeper_is_asked),
 	        TEST(test_trailers_never_replace_the_credential),
 	        TEST(test_placeholders_in_the_wrong_place),
+	        TEST(test_placeholders_of_bound_requests),
 	        TEST(test_placeholders_in_bodies_across_pieces),
 	        TEST(test_placeholders_in_frames),
 	};

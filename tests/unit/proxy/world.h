@@ -75,7 +75,8 @@ struct peer {
 
 struct world_options {
 	bool observe;
-	const char *policy; /* instead of the usual one; %1$u is the port */
+	const char *policy;                   /* instead of the usual one; %1$u is the port */
+	const struct config_server *resolver; /* the names are asked of it; NULL: they are known */
 	struct config_timeouts timeouts;
 	struct config_limits limits;
 	int send_bytes; /* the kernel's buffer towards the sandbox; 0: as it comes */
@@ -109,6 +110,7 @@ static const struct config_timeouts usual_timeouts = {.hello_ms = 1500,
 static const struct config_limits usual_limits = {.connections = 32,
         .upstream_connections = 16,
         .upstream_idle = 4,
+        .streams = 1000,
         .udp_flows = 4,
         .dns_names = 64,
         .leaf_certificates = 16,
@@ -259,7 +261,8 @@ static inline void world_open(struct world *w, const struct world_options *o)
 		hosts[i].address = (struct ip){4, {127, 0, 0, 1}};
 		names_assign(w->names, slice_from_string(world_names[i]), 1, &v4[i], &v6);
 	}
-	w->resolver = resolver_new(w->loop, NULL, 0, hosts, NAME_COUNT, 100);
+	w->resolver = resolver_new(w->loop, o->resolver, o->resolver != NULL, hosts,
+	        o->resolver ? 0 : NAME_COUNT, o->resolver ? PATIENCE_MS : 100);
 	w->root = ca_new_root(SLICE("sandbox root"), 30);
 	w->issuer = ca_new_intermediate(w->root, SLICE("sandbox"), 10);
 	w->origin_root = ca_new_root(SLICE("origin root"), 30);
@@ -366,7 +369,8 @@ static inline struct peer *peer_new(struct world *w, int fd)
 
 	p->world = w;
 	buf_init(&p->in, 64u << 20);
-	assert_int_equal(link_open(&w->links, &p->link, fd, peer_on_event, peer_on_drained), 0);
+	assert_int_equal(
+	        link_open(&w->links, &p->link, fd, NULL, peer_on_event, peer_on_drained), 0);
 	return p;
 }
 
@@ -388,18 +392,23 @@ static inline int connect_to(const struct sockaddr_in *sin)
 	return fd;
 }
 
-static inline void start_tls(struct peer *p, const char *sni)
+/* alpn: protocols in wire form, static. */
+static inline void start_tls_for(struct peer *p, const char *sni, const char *alpn)
 {
-	static const char alpn[] = "\x08http/1.1";
 	struct world *w = p->world;
 	const struct ip none = {0};
 	struct tls *tls = tls_connect_new(w->sandbox_tls, slice_from_string(sni), &none,
-	        SLICE(alpn), SLICE(""), &w->links.tx);
+	        slice_from_string(alpn), SLICE(""), &w->links.tx);
 
 	link_start_tls(&p->link, tls, SLICE(""));
 	p->shaking = true;
 	peer_read(p);
 	UNTIL(w, !p->shaking);
+}
+
+static inline void start_tls(struct peer *p, const char *sni)
+{
+	start_tls_for(p, sni, "\x08http/1.1");
 }
 
 /* A client in the sandbox, connected to a name; with TLS when sni is given. */

@@ -156,9 +156,37 @@ static void test_failure_of_network_is_no_block(void **state)
 	e.cause = EVENT_CAUSE_CONNECT;
 	e.status = 502;
 	line = rendered(e);
+	assert_number(line, "action_id", 1);
 	assert_number(line, "disposition_id", 27);
+	assert_number(line, "status_id", 2);
 	assert_text(line, "status_code", "connect");
+	assert_non_null(strstr(json_string_value(json_object_get(line, "message")), " failed: "));
 	json_decref(line);
+}
+
+/* A refusal stays one, however it looks: an address of a refused class, a credential that cannot be
+ * had (502, too), a client that was too slow or broke the protocol, the policy. */
+static void test_a_refusal_is_no_failure(void **state)
+{
+	static const struct {
+		enum event_cause cause;
+		uint16_t status;
+	} refusals[] = {{EVENT_CAUSE_POLICY, 403}, {EVENT_CAUSE_ADDRESS, 403},
+	        {EVENT_CAUSE_CREDENTIAL, 502}, {EVENT_CAUSE_UNREADABLE, 502},
+	        {EVENT_CAUSE_BINDING, 421}, {EVENT_CAUSE_TIMEOUT, 408}, {EVENT_CAUSE_TIMEOUT, 0},
+	        {EVENT_CAUSE_CLIENT, 400}, {EVENT_CAUSE_LIMIT, 503}, {EVENT_CAUSE_CLOSING, 503}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+		struct event e = sample_denied();
+
+		e.cause = refusals[i].cause;
+		e.status = refusals[i].status;
+		json_t *line = rendered(e);
+		assert_number(line, "action_id", 2);
+		assert_number(line, "status_id", 2);
+		json_decref(line);
+	}
 }
 
 static void test_explicit_proxy_port_is_not_the_destination(void **state)
@@ -172,6 +200,14 @@ static void test_explicit_proxy_port_is_not_the_destination(void **state)
 	line = rendered(e);
 	assert_absent(line, "dst_endpoint.port");
 	assert_absent(line, "http_request.url.port");
+	assert_number(line, "proxy_endpoint.port", 3128);
+	json_decref(line);
+
+	e.upstream_port =
+	        8443; /* refused before anything was dialled, but it said where it wanted to go */
+	line = rendered(e);
+	assert_number(line, "dst_endpoint.port", 8443);
+	assert_number(line, "http_request.url.port", 8443);
 	assert_number(line, "proxy_endpoint.port", 3128);
 	json_decref(line);
 }
@@ -501,6 +537,7 @@ int main(void)
 	                test_denied_request_explains_itself, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
 	                test_failure_of_network_is_no_block, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(test_a_refusal_is_no_failure, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
 	                test_explicit_proxy_port_is_not_the_destination, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_unknown_method_is_other, set_up, tear_down),

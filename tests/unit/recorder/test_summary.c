@@ -37,6 +37,12 @@ static void test_each_decision_has_its_count(void **state)
 	e.decision = EVENT_OBSERVED;
 	summary_count(&s, &e);
 	count_denied(&s, "a.example", 2);
+	e = sample_denied();
+	e.cause = EVENT_CAUSE_CONNECT;
+	summary_count(&s, &e);
+	e.cause = EVENT_CAUSE_TIMEOUT;
+	e.status = 504;
+	summary_count(&s, &e);
 	e = sample_finding(EVENT_FINDING_SMUGGLING);
 	summary_count(&s, &e);
 	e = sample_lifecycle(EVENT_START);
@@ -46,8 +52,9 @@ static void test_each_decision_has_its_count(void **state)
 	assert_int_equal(m.allowed, 1);
 	assert_int_equal(m.observed, 1);
 	assert_int_equal(m.denied, 2);
+	assert_int_equal(m.failed, 2); /* and among nothing that was refused */
 	assert_int_equal(m.findings, 1);
-	assert_int_equal(m.lines, 7);
+	assert_int_equal(m.lines, 9);
 	assert_int_equal(m.unusual_count, 2);
 	assert_true(slice_equals(m.unusual[0].what, SLICE("udp 8.8.8.8:9999")));
 	assert_true(slice_equals(m.unusual[1].what, SLICE("POST https://a.example")));

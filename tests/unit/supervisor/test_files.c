@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -165,6 +166,26 @@ static void audit_file_is_made_and_appended_to(void **state)
 	close(fd);
 }
 
+/* Neither descriptor can be mapped so that old lines could be changed. */
+static void audit_file_cannot_be_mapped_for_writing(void **state)
+{
+	int fds[2] = {audit_file_open(&user, path)};
+	char back[8] = "";
+
+	(void)state;
+	assert_int_equal(write(fds[0], "one\n", 4), 4);
+	fds[1] = audit_file_reader(fds[0]);
+	assert_true(fds[1] >= 0);
+	assert_int_equal(pread(fds[1], back, sizeof back, 0), 4);
+	assert_int_equal(pread(fds[0], back, sizeof back, 0), -1);
+	assert_int_equal(write(fds[1], "two\n", 4), -1);
+	for (size_t i = 0; i < 2; i++) {
+		assert_true(
+		        mmap(NULL, 4, PROT_READ | PROT_WRITE, MAP_SHARED, fds[i], 0) == MAP_FAILED);
+		close(fds[i]);
+	}
+}
+
 static void audit_file_directories_are_not_made(void **state)
 {
 	char deep[192];
@@ -280,6 +301,7 @@ int main(void)
 	        T(a_third_users_file),
 	        T(a_link_to_what_only_root_may_read),
 	        T(audit_file_is_made_and_appended_to),
+	        T(audit_file_cannot_be_mapped_for_writing),
 	        T(audit_file_directories_are_not_made),
 	        T(audit_file_through_a_link_or_a_fifo),
 	        T(audit_file_where_the_user_may_not_write),

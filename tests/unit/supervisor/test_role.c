@@ -6,11 +6,49 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
+#include <sys/mman.h>
+
 #include "fake_role.h"
 #include "supervisor/role.h"
 
+#define FLOOD_BYTES (1 << 20)
+
 static const char *const programs[] = {"fake-good", "fake-crash", "fake-exit", "fake-deaf",
-        "fake-nonsense", "fake-hangup", "fake-words", "fake-early"};
+        "fake-nonsense", "fake-hangup", "fake-words", "fake-early", "fake-escapes", "fake-flood",
+        "fake-long", "fake-endless"};
+
+static void write_all(const char *text, size_t n)
+{
+	/* As a hostile one would: it makes its end blocking and never gives up. */
+	fcntl(STDERR_FILENO, F_SETFL, fcntl(STDERR_FILENO, F_GETFL) & ~O_NONBLOCK);
+	while (n > 0) {
+		ssize_t done = write(STDERR_FILENO, text, n);
+
+		if (done <= 0)
+			_exit(5);
+		text += done;
+		n -= (size_t)done;
+	}
+}
+
+static int write_stderr(const char *name)
+{
+	static char many[FLOOD_BYTES];
+	static const char escapes[] =
+	        "fake-escapes: error: \x1b]0;owned\x07\x1b[2J\xc2\x9b 31m\r\x7f\\x1b\n"
+	        "vethguardd: error: not the supervisor\n\n\0\ntorn";
+
+	if (strcmp(name, "fake-escapes") == 0) {
+		write_all(escapes, sizeof escapes - 1);
+		return 0;
+	}
+	memset(many, 'A', sizeof many);
+	for (size_t i = 9; strcmp(name, "fake-flood") == 0 && i < sizeof many; i += 10)
+		many[i] = '\n';
+	write_all(many, strcmp(name, "fake-long") == 0 ? ROLE_TEXT_LINE_MAX + 5 : sizeof many);
+	return 0;
+}
 
 /* The other side. */
 static int play(const char *name)
@@ -22,6 +60,9 @@ static int play(const char *name)
 		fake_die(SIGSEGV);
 	if (strcmp(name, "fake-exit") == 0)
 		return 3;
+	if (strcmp(name, "fake-escapes") == 0 || strcmp(name, "fake-flood") == 0 ||
+	        strcmp(name, "fake-long") == 0 || strcmp(name, "fake-endless") == 0)
+		return write_stderr(name);
 	if (strcmp(name, "fake-nonsense") == 0)
 		(void)!write(IPC_SUPERVISOR_FD, "nonsense", 8);
 	if (strcmp(name, "fake-hangup") == 0)
@@ -72,6 +113,12 @@ static void start(const char *program)
 	messages = deaths = 0;
 	assert_int_equal(role_start(loop, &role, program, "the test", on_message, on_dead), 0);
 	assert_true(role_runs(&role));
+}
+
+static void on_time(struct loop_timer *timer)
+{
+	(void)timer;
+	loop_stop(loop);
 }
 
 static void expect_end(const char *how)
@@ -154,6 +201,71 @@ static void fini_reaps_without_a_word(void **state)
 	assert_int_equal(deaths, 0);
 }
 
+/* Everything that arrives at this process's standard error while the program runs. */
+static size_t captured(const char *program, char *out, size_t size, bool to_its_end)
+{
+	int saved = dup(STDERR_FILENO), file = memfd_create("stderr", MFD_CLOEXEC);
+	struct loop_timer timer;
+	ssize_t n;
+
+	assert_true(saved >= 0 && file >= 0);
+	dup2(file, STDERR_FILENO);
+	start(program);
+	assert_int_equal(loop_timer_open(loop, &timer, on_time), 0);
+	if (!to_its_end)
+		loop_timer_set(&timer, 300);
+	assert_int_equal(loop_run(loop), 0);
+	role_fini(&role);
+	loop_timer_close(&timer);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	n = pread(file, out, size - 1, 0);
+	close(file);
+	assert_true(n >= 0);
+	out[n] = 0;
+	return (size_t)n;
+}
+
+static void no_terminal_obeys_a_role(void **state)
+{
+	char text[4096];
+
+	(void)state;
+	captured("fake-escapes", text, sizeof text, true);
+	assert_string_equal(text,
+	        "fake-escapes: error: \\x1b]0;owned\\x07\\x1b[2J\\xc2\\x9b 31m\\x0d\\x7f\\x1b\n"
+	        "fake-escapes: vethguardd: error: not the supervisor\n"
+	        "fake-escapes: \\x00\n"
+	        "fake-escapes: torn\n");
+}
+
+static void a_long_line_becomes_several(void **state)
+{
+	char text[2 * ROLE_TEXT_LINE_MAX];
+
+	(void)state;
+	captured("fake-long", text, sizeof text, true);
+	assert_int_equal(strchr(text, '\n') - text, strlen("fake-long: ") + ROLE_TEXT_LINE_MAX);
+	assert_string_equal(strchr(text, '\n'), "\nfake-long: AAAAA\n");
+}
+
+/* Many lines, and one that never ends. Whoever floods is kept waiting; what is shown is bounded,
+ * also when its end comes. */
+static void nobody_floods_a_terminal(void **state)
+{
+	static const char *const flooders[] = {"fake-flood", "fake-endless"};
+	static char text[FLOOD_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		size_t n = captured(flooders[i], text, sizeof text, false);
+
+		assert_in_range(n, ROLE_TEXT_BURST / 4, ROLE_TEXT_BURST + 2 * ROLE_TEXT_LINE_MAX);
+		assert_non_null(strstr(text, "writes too much: the rest is not shown"));
+		assert_int_equal(deaths, 0);
+	}
+}
+
 static void a_program_that_is_not_there(void **state)
 {
 	(void)state;
@@ -192,6 +304,9 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(patience_ends),
 	        cmocka_unit_test(killing_says_why),
 	        cmocka_unit_test(fini_reaps_without_a_word),
+	        cmocka_unit_test(no_terminal_obeys_a_role),
+	        cmocka_unit_test(a_long_line_becomes_several),
+	        cmocka_unit_test(nobody_floods_a_terminal),
 	        cmocka_unit_test(a_program_that_is_not_there),
 	};
 

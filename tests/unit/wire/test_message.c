@@ -298,6 +298,13 @@ static void fill_start(struct message_worker_start *m, struct config_host *hosts
 	        .listener_count = 2};
 	m->servers[0] = (struct config_server){ip4(9), 53};
 	m->permit[0] = (struct ip_prefix){{4, {10}}, 8};
+	m->egress = (struct config_egress){.proxy_port = 3128,
+	        .proxy_host = "p.example",
+	        .resolve_local = true,
+	        .interface = "eth0",
+	        .address4 = ip4(7),
+	        .address6 = ip6(7)};
+	m->egress_pair = SLICE("user:word");
 	m->limits.connections = 77;
 	m->limits.blocked_mints_per_min = 78;
 	m->timeouts.hello_ms = 79;
@@ -321,6 +328,13 @@ static void worker_start(void **state)
 	        &body);
 	assert_int_equal(message_worker_start_decode(&body, &out), 0);
 	assert_string_equal(out.hosts[0].name, "api.example");
+	assert_string_equal(out.egress.proxy_host, "p.example");
+	assert_string_equal(out.egress.interface, "eth0");
+	assert_int_equal(out.egress.address4.family, 4);
+	assert_int_equal(out.egress.address6.family, 6);
+	assert_int_equal(out.egress.proxy_port, 3128);
+	assert_true(out.egress.resolve_local);
+	assert_int_equal(out.egress_pair.n, 9);
 	assert_int_equal(out.limits.connections, 77);
 	assert_int_equal(out.limits.blocked_mints_per_min, 78);
 	assert_int_equal(out.timeouts.udp_idle_ms, 80);
@@ -349,6 +363,12 @@ static void worker_start_refuses(void **state)
 	REFUSES_TO_ENCODE(worker_start, &m);
 	fill_start(&m, hosts, 1);
 	m.placeholders[0].credential = POLICY_CREDENTIALS_MAX;
+	REFUSES_TO_ENCODE(worker_start, &m);
+	fill_start(&m, hosts, 1);
+	m.egress.address4 = ip6(1);
+	REFUSES_TO_ENCODE(worker_start, &m);
+	fill_start(&m, hosts, 1);
+	m.egress.address6 = ip4(1);
 	REFUSES_TO_ENCODE(worker_start, &m);
 	fill_start(&m, hosts, 1);
 	hosts[0].name[0] = 0;

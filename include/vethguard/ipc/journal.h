@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * journal: what the recorder has to know of itself should it be killed, in shared memory (a sealed-size memfd) that the
+ * supervisor keeps and hands to the next one: the batch of lines that is being written, and notes of how far all lines
+ * up to it go. A batch is begun, written to the log, committed; a recorder that finds one begun looks how much of it the
+ * log has, writes the rest and commits. So each line is written once, wherever the other one was stopped.
+ *
+ * One process has it open at a time. The memory is out of reach of workers; the supervisor never reads it. What is found
+ * there was written by a recorder, which may have been taken over: lengths are checked, contents are the caller's to check.
+ */
+#ifndef VETHGUARD_IPC_JOURNAL_H
+#define VETHGUARD_IPC_JOURNAL_H
+
+#include <sys/types.h>
+
+#include "vethguard/base/slice.h"
+
+#define JOURNAL_BATCH_MAX (512u << 10) /* bytes of lines */
+#define JOURNAL_NOTES_MAX (1u << 20)   /* bytes of notes; only those that are used take memory */
+
+struct journal {
+	struct journal_shared *shared; /* the mapping */
+};
+
+/* The memory: a descriptor that the caller owns, or -errno. */
+int journal_create(void);
+/* Maps it; takes fd (closed in any case: the mapping lasts). 0 or -errno (-EBADMSG: wrong size or seals). */
+int journal_open(struct journal *journal, int fd);
+void journal_close(struct journal *journal);
+
+/* The notes of the last batch that was begun or committed; valid until journal_begin. Empty: none yet. */
+struct slice journal_notes(const struct journal *journal);
+/* A batch that was begun and not committed: false: none. Valid until journal_begin. offset: size of the log before it. */
+bool journal_begun(const struct journal *journal, struct slice *batch, off_t *offset);
+/* What was begun is given up: notes are again those of the last commit. */
+void journal_forget(struct journal *journal);
+
+/* Room of JOURNAL_NOTES_MAX bytes for the notes of the next batch: filled in before journal_begin. */
+uint8_t *journal_spare(struct journal *journal);
+/* A batch (may be empty) is about to be written at offset. Lengths within the bounds above. */
+void journal_begin(struct journal *journal, size_t notes_bytes, struct slice batch, off_t offset);
+/* It is in the log. */
+void journal_commit(struct journal *journal);
+
+#endif

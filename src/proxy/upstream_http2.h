@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a session with an upstream (upstream_http2.c) and its streams (upstream_http2_stream.c) know
+ * of each other. */
+#ifndef VETHGUARD_SRC_PROXY_UPSTREAM_HTTP2_H
+#define VETHGUARD_SRC_PROXY_UPSTREAM_HTTP2_H
+
+#include "proxy/http2.h"
+#include "proxy/private.h"
+
+#define HTTP2_UPSTREAM_STREAMS 100 /* at once on one connection */
+/* What a client does not take is kept, as far as its stream's window goes; the connection's window
+ * is given back at once, so that no stream waits for another's client. A few streams at a time,
+ * whose clients have taken HTTP2_UPSTREAM_PROVEN bytes as they came, have a wide window: at most
+ * 9.1 MiB are kept for one connection. */
+#define HTTP2_UPSTREAM_STREAM_WINDOW (64 << 10)
+#define HTTP2_UPSTREAM_WIDE_WINDOW (1 << 20)
+#define HTTP2_UPSTREAM_WIDE_STREAMS 3
+#define HTTP2_UPSTREAM_PROVEN (32 << 10)
+#define HTTP2_UPSTREAM_WINDOW (4 << 20) /* of the connection */
+#define HTTP2_UPSTREAM_INTERIMS 32      /* 1xx responses to one request */
+/* Frames in one second, with no head and no content between them in either direction (RFC 9113
+ * section 10.5). */
+#define HTTP2_UPSTREAM_EMPTY_FRAMES 2000
+/* A frame of this many bytes fills one TLS record together with its header. */
+#define HTTP2_FRAME_HEADER 9
+#define HTTP2_DATA_BYTES (LINK_RECORD - HTTP2_FRAME_HEADER)
+
+/* The session of one connection. */
+struct http2_upstream {
+	struct carrier *carrier;
+	nghttp2_session *session; /* NULL: unusable */
+	struct list streams;
+	unsigned open;          /* streams */
+	bool inside;            /* in a callback of the session: nothing may be sent from there */
+	bool ending;            /* no further streams */
+	bool secret;            /* heads hold a credential */
+	bool served;            /* has had a stream */
+	bool changed;           /* a stream was freed since this was cleared */
+	unsigned wide;          /* streams with a wide window */
+	int64_t empty_since_ms; /* frames without a head or content are counted since then */
+	unsigned empty;
+	enum event_cause cause; /* why it is closed */
+	const char *detail;
+};
+
+/* One request and its response. */
+struct upstream_stream {
+	struct http2_upstream *session;
+	struct upstream_stream *next_free;
+	struct list list;
+	int32_t id;        /* 0: the head is not sent */
+	bool head_begun;   /* ... was given to nghttp2 */
+	bool head_written; /* ... and nothing of ours is borrowed any more */
+	bool final_head;   /* a response head other than 1xx has come */
+	bool response_ended, request_ended;
+	bool cut;       /* nothing more of the request is sent: it is reset */
+	bool reset;     /* the upstream has reset it; else nghttp2 did, for what had come */
+	bool closed;    /* nghttp2 knows it no more */
+	uint32_t code;  /* ... for that reason (RFC 9113 section 7) */
+	bool congested; /* the exchange waits until `out` is shorter, or the link takes bytes */
+	bool wide;      /* its window is a wide one */
+	size_t taken;   /* bytes that the client took as they came, until it is */
+	unsigned interims;
+	struct http2_block block; /* a header block as it comes in */
+	struct buf trailers;      /* of the response: lines */
+	struct buf stash;         /* of the response, for which the client has no room */
+	struct buf out;           /* of the request, for which the upstream has no window */
+	struct buf last;          /* the request's trailers, as lines: they go behind its body */
+	struct slice direct;      /* body of the request that is sent from where it lies */
+	struct upstream up;       /* last: most of it is not cleared for a new stream */
+};
+
+extern const struct upstream_ops upstream_http2;
+
+static inline struct upstream_stream *stream_of(const struct upstream *u)
+{
+	return container_of(u, struct upstream_stream, up);
+}
+
+/* --- upstream_http2.c --- */
+
+/* Sends what is to be sent, where that is possible now; else later. */
+void http2_upstream_flush(struct http2_upstream *s);
+/* Looks after the session in a later turn. */
+void http2_upstream_later(struct http2_upstream *s);
+
+/* --- upstream_http2_stream.c --- */
+
+/* After each turn: what was kept goes on, what nghttp2 has closed ends. */
+void upstream_stream_go_on(struct upstream_stream *st);
+/* It cannot be served; the exchange is told and has let go. */
+void upstream_stream_fail(struct upstream_stream *st, enum event_cause cause, const char *detail);
+void upstream_stream_free(struct upstream_stream *st);
+
+/* --- upstream_http2_request.c: struct upstream_ops, and for nghttp2 --- */
+
+int upstream_stream_send_head(struct upstream *u, const struct outgoing *head);
+void upstream_stream_send_body(struct upstream *u, const uint8_t *p, size_t n);
+void upstream_stream_send_end(struct upstream *u, struct slice trailers);
+bool upstream_stream_congested(const struct upstream *u);
+/* How much of the body may go into the next frame, without copying it. */
+ssize_t upstream_stream_read(nghttp2_session *session, int32_t id, uint8_t *buf, size_t n,
+        uint32_t *flags, nghttp2_data_source *source, void *context);
+/* The next n bytes of it go onto the link. */
+void upstream_stream_write(struct upstream_stream *st, struct link *link, size_t n);
+
+/* --- upstream_http2_response.c --- */
+
+/* A header block is whole. False: the stream is to be reset, the exchange was told. */
+bool upstream_stream_head(struct upstream_stream *st, bool ends);
+void upstream_stream_trailer(struct upstream_stream *st, struct slice name, struct slice value);
+/* Bytes of the body; what the client has no room for is kept. */
+void upstream_stream_data(struct upstream_stream *st, const uint8_t *p, size_t n);
+/* The response is whole. */
+void upstream_stream_end(struct upstream_stream *st);
+/* What was kept goes to the client as far as it has room. */
+void upstream_stream_deliver(struct upstream_stream *st);
+
+#endif

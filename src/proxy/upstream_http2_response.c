@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A response on its way back over a stream: heads, body and trailers go to the exchange as they
+ * come; what the client has no room for is kept, at most a stream's window of it.
+ */
+#include "proxy/upstream_http2.h"
+
+static nghttp2_session *session_of(const struct upstream_stream *st)
+{
+	return st->session->session;
+}
+
+static bool malformed(struct upstream_stream *st, const char *detail)
+{
+	upstream_stream_fail(st, EVENT_CAUSE_UPSTREAM, detail);
+	return false;
+}
+
+void upstream_stream_trailer(struct upstream_stream *st, struct slice name, struct slice value)
+{
+	if (buf_append_slice(&st->trailers, name) < 0 ||
+	        buf_append_slice(&st->trailers, SLICE(": ")) < 0 ||
+	        buf_append_slice(&st->trailers, value) < 0 ||
+	        buf_append_slice(&st->trailers, SLICE("\r\n")) < 0)
+		upstream_stream_fail(
+		        st, EVENT_CAUSE_UPSTREAM, "the upstream's trailers are too large");
+}
+
+/* An extended CONNECT was accepted (RFC 8441 section 5): to the exchange that is the switch of
+ * protocols that HTTP/1.1 knows, with the answer to its key. */
+static bool switched(struct upstream_stream *st)
+{
+	struct exchange *ex = st->up.exchange;
+	struct http_response *r = &st->up.response;
+	char accept[WEBSOCKET_ACCEPT_MAX + 1] = "";
+
+	for (size_t i = 0; i < ex->request.fields.count; i++) {
+		const struct http_field *f = &ex->request.fields.items[i];
+
+		if (slice_equals_ignoring_case(f->name, SLICE("sec-websocket-key")) &&
+		        websocket_accept(f->value, accept) < 0)
+			return malformed(st, "no memory for a WebSocket");
+	}
+	r->status = 101;
+	r->reason = SLICE("Switching Protocols");
+	if (!http_add(&r->fields, SLICE("Upgrade"), SLICE("websocket")) ||
+	        !http_add(&r->fields, SLICE("Sec-WebSocket-Accept"), slice_from_string(accept)))
+		return malformed(st, "the upstream's response head is too large");
+	exchange_response_head(ex, r);
+	if (st->up.exchange)
+		carrier_wait(&st->up, WAIT_POOLED);
+	return true;
+}
+
+bool upstream_stream_head(struct upstream_stream *st, bool ends)
+{
+	struct http_response *r = &st->up.response;
+	const char *why;
+
+	carrier_wait(&st->up, WAIT_RESPONSE);
+	if (st->final_head) /* trailers */
+		return true;
+	if (http2_read_response(&st->block, ends, st->up.exchange->head_request, r, &why) !=
+	        HTTP2_HEAD_OK)
+		return malformed(st, why);
+	if (r->status == 101 || (r->status / 100 == 1 && ends))
+		return malformed(st, "the upstream sent an interim response out of place");
+	if (r->status / 100 == 1 && ++st->interims > HTTP2_UPSTREAM_INTERIMS)
+		return malformed(st, "the upstream sent too many interim responses");
+	st->final_head = r->status / 100 != 1;
+	if (r->status / 100 == 2 && st->up.exchange->request.wants_websocket)
+		return ends ? malformed(st, "the upstream ended a WebSocket that it accepted")
+		            : switched(st);
+	exchange_response_head(st->up.exchange, r);
+	return true;
+}
+
+/* Gives bytes to the exchange; false: it is over. */
+static bool give(struct upstream_stream *st, const uint8_t *p, size_t n)
+{
+	struct exchange *ex = st->up.exchange; /* may let go of the stream on the way */
+
+	if (!ex)
+		return false;
+	exchange_response_body(ex, p, n);
+	if (st->up.exchange && st->up.exchange->damaged) {
+		upstream_stream_fail(st, EVENT_CAUSE_UNREADABLE,
+		        "the upstream's response cannot be searched for the credential");
+		if (st->id && session_of(st))
+			nghttp2_submit_rst_stream(
+			        session_of(st), NGHTTP2_FLAG_NONE, st->id, NGHTTP2_CANCEL);
+	}
+	return st->up.exchange != NULL;
+}
+
+static bool client_has_room(const struct upstream_stream *st)
+{
+	struct exchange *ex = st->up.exchange;
+
+	return ex && !ex->ending && !ex->ops->congested(ex);
+}
+
+/* A client that takes what comes is worth a wide window (long ways need one). */
+static void widen(struct upstream_stream *st, size_t n)
+{
+	struct http2_upstream *s = st->session;
+
+	if (st->wide)
+		return;
+	st->taken += n;
+	if (st->taken < HTTP2_UPSTREAM_PROVEN || s->wide == HTTP2_UPSTREAM_WIDE_STREAMS ||
+	        nghttp2_session_set_local_window_size(
+	                s->session, NGHTTP2_FLAG_NONE, st->id, HTTP2_UPSTREAM_WIDE_WINDOW) != 0)
+		return;
+	st->wide = true;
+	s->wide++;
+}
+
+void upstream_stream_data(struct upstream_stream *st, const uint8_t *p, size_t n)
+{
+	struct http2_upstream *s = st->session;
+
+	if (!st->stash.len && client_has_room(st)) {
+		carrier_wait(&st->up, st->up.raw ? WAIT_POOLED : WAIT_RESPONSE);
+		nghttp2_session_consume_stream(s->session, st->id, n);
+		widen(st, n);
+		give(st, p, n);
+		return;
+	}
+	/* It is the client's turn: the upstream's silence does not count. */
+	loop_deadline_clear(&st->up.deadline);
+	if (buf_append(&st->stash, p, n) < 0) {
+		upstream_stream_fail(st, EVENT_CAUSE_LIMIT, "no memory for the response");
+		nghttp2_submit_rst_stream(s->session, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_CANCEL);
+		return;
+	}
+}
+
+void upstream_stream_end(struct upstream_stream *st)
+{
+	st->response_ended = true;
+	loop_deadline_clear(&st->up.deadline);
+	if (!st->stash.len)
+		exchange_response_end(st->up.exchange, buf_slice(&st->trailers));
+}
+
+void upstream_stream_deliver(struct upstream_stream *st)
+{
+	struct http2_upstream *s = st->session;
+	size_t moved = 0;
+
+	while (st->stash.len && client_has_room(st)) {
+		size_t n = st->stash.len < LINK_CHUNK / 4 ? st->stash.len : LINK_CHUNK / 4;
+		bool goes_on = give(st, buf_bytes(&st->stash), n);
+
+		if (!goes_on) /* the stash went with the exchange */
+			return;
+		if (s->secret)
+			secret_wipe(buf_bytes(&st->stash), n);
+		buf_consume(&st->stash, n);
+		moved += n;
+	}
+	if (!moved)
+		return;
+	if (st->id && s->session)
+		nghttp2_session_consume_stream(s->session, st->id, moved);
+	if (!st->stash.len && st->response_ended)
+		exchange_response_end(st->up.exchange, buf_slice(&st->trailers));
+	else if (!st->stash.len)
+		carrier_wait(&st->up, st->up.raw ? WAIT_POOLED : WAIT_RESPONSE);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the sandbox sends in a WebSocket, looked at for what it should not send: placeholders, and
+ * any credential's value. All data frames together are one text, so that neither the border of a
+ * frame nor that of a message hides anything; control frames are texts of their own. Nothing is
+ * changed and nothing waits.
+ */
+#include "proxy/exchange.h"
+#include "proxy/websocket_relay.h"
+
+static const char placeholder_found[] =
+        "a credential's placeholder was sent where it does not belong: in a WebSocket message";
+
+static void value_found(struct exchange *ex)
+{
+	ex->relay->value_seen = true;
+	record_finding(ex->proxy, ex->client, EVENT_FINDING_CREDENTIAL_SENT, ex->id, SLICE(""),
+	        "the sandbox sent a credential itself, in a WebSocket message");
+}
+
+static void look_for_values(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	struct websocket_relay *r = ex->relay;
+	struct buf *text = &ex->proxy->text;
+
+	for (size_t i = 0; i < r->value_count && !r->value_seen; i++) {
+		struct mask_stream *s = &r->streams[i];
+
+		if (mask_stream_clean(s, p, n))
+			continue;
+		buf_consume(text, text->len);
+		/* Without memory for what may be a beginning, only the whole can be found. */
+		if (mask_stream_feed(s, p, n, text) == 0)
+			secret_wipe(buf_bytes(text), text->len);
+		if (s->found)
+			value_found(ex);
+	}
+}
+
+/* inflater_text: what data frames hold, one after the other. */
+static void look(void *context, const uint8_t *p, size_t n)
+{
+	struct exchange *ex = context;
+
+	exchange_scan_text(ex, p, n, placeholder_found);
+	look_for_values(ex, p, n);
+}
+
+/* What a control frame holds. */
+static void look_at_control(struct exchange *ex, uint8_t *p, size_t n)
+{
+	struct websocket_relay *r = ex->relay;
+	size_t at, length;
+
+	if (!ex->placeholder_seen &&
+	        credential_store_find_placeholder(
+	                ex->proxy->config.credentials, slice_of(p, n), &at, &length) != POLICY_NONE)
+		exchange_found_placeholder(ex, placeholder_found);
+	for (size_t i = 0; i < r->value_count && !r->value_seen; i++)
+		if (mask_in_place(r->streams[i].mask, p, n))
+			value_found(ex);
+}
+
+void websocket_look_gathered(struct exchange *ex, struct websocket_looked *l)
+{
+	if (l->n)
+		look(ex, l->p, l->n);
+	l->n = 0;
+}
+
+/* One run of content, at the end of which the relay's `out` stands. 0 or an error of
+ * inflater_feed(). */
+static int look_at_run(struct exchange *ex, struct websocket_looked *l, const uint8_t *p, size_t n)
+{
+	struct websocket_relay *r = ex->relay;
+	struct websocket before = r->out; /* as it was behind each piece */
+	bool ends = r->out.left == 0 && websocket_ends_message(&r->out);
+	int rc = 0;
+
+	before.at -= n;
+	do {
+		size_t room = sizeof l->p - l->n, step = n < room ? n : room;
+
+		before.at += step;
+		websocket_unmask(&before, p, step, l->p + l->n);
+		l->n += step;
+		p += step;
+		n -= step;
+		if (r->out.compressed) {
+			rc = inflater_feed(r->inflate, l->p, l->n, ends && n == 0, look, ex);
+			l->n = 0;
+		} else if (l->n == sizeof l->p) {
+			websocket_look_gathered(ex, l);
+		}
+	} while (n && rc == 0);
+	return rc;
+}
+
+int websocket_look(struct exchange *ex, struct websocket_looked *l, const uint8_t *p, size_t n)
+{
+	struct websocket *w = &ex->relay->out;
+
+	if (ex->placeholder_seen && (ex->relay->value_seen || !ex->relay->value_count))
+		return 0;
+	if (websocket_is_control(w)) {
+		websocket_unmask(w, p, n, ex->relay->out_control + w->at - n);
+		if (w->left == 0)
+			look_at_control(ex, ex->relay->out_control, w->at);
+		return 0;
+	}
+	if (w->compressed)
+		websocket_look_gathered(ex, l);
+	return look_at_run(ex, l, p, n);
+}

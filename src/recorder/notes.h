@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* notes: how far each sandbox's lines go, for the recorder that may have to go on after this one
+ * (ipc/journal.h). */
+#ifndef RECORDER_NOTES_H
+#define RECORDER_NOTES_H
+
+#include "vethguard/ipc/journal.h"
+
+struct recorder;
+struct stream;
+
+/* Takes over what the one before has left: notes, and a batch that it had begun, which is pending
+ * then. 0 or -errno. */
+int notes_inherit(struct recorder *recorder);
+/* Gives a new stream what is noted of its sandbox. 0 or -ENOMEM. */
+int notes_apply(struct stream *stream);
+/* The pending batch is about to be written; its lines are of what the streams have read so far. */
+void notes_begin(struct recorder *recorder);
+/* It is in the file: readers' positions are public, the supervisor hears what is recorded of its
+ * own. */
+void notes_commit(struct recorder *recorder);
+
+#endif

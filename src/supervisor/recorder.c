@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The recorder as the supervisor sees it: what it says, and what follows when it dies.
+ *
+ * What it had not written is not lost: events wait in the ring, which the supervisor holds too, and
+ * in its own list (recording.c). So another recorder is started and told everything again; the
+ * workers hold their traffic until it is ready. One that dies again and again, or that broke the
+ * protocol, is not trusted with traffic any more: the sandboxes are cut off, and a last recorder
+ * only writes what is left.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/supervisor.h"
+
+static uint8_t buffer[MESSAGE_BYTES_MAX];
+
+/* Its first message was sent: it may hear others. */
+static bool is_told(const struct sandbox *s)
+{
+	return role_runs(&s->worker) && s->worker_request != 0;
+}
+
+static void hold_worker(struct sandbox *s, const void *context)
+{
+	size_t n = message_empty(
+	        buffer, sizeof buffer, MESSAGE_WORKER_HOLD, supervisor_next_id(s->supervisor));
+
+	(void)context;
+	if (is_told(s))
+		role_send(&s->worker, buffer, n, NULL, 0);
+}
+
+static void pause_worker(struct sandbox *s, const void *context)
+{
+	struct message_text m = {*(const struct slice *)context};
+	size_t n = message_text_encode(
+	        buffer, sizeof buffer, MESSAGE_WORKER_PAUSE, supervisor_next_id(s->supervisor), &m);
+
+	if (is_told(s))
+		role_send(&s->worker, buffer, n, NULL, 0);
+}
+
+static void resume_worker(struct sandbox *s, const void *context)
+{
+	size_t n = message_empty(
+	        buffer, sizeof buffer, MESSAGE_WORKER_RESUME, supervisor_next_id(s->supervisor));
+
+	(void)context;
+	if (is_told(s))
+		role_send(&s->worker, buffer, n, NULL, 0);
+}
+
+static void tell_progress(struct sandbox *s, const void *context)
+{
+	(void)context;
+	sandbox_event(s, SANDBOX_PROGRESS);
+}
+
+static int on_recorder_ready(struct supervisor *sv, struct ipc_message *message)
+{
+	if (!reader_done(&message->body) || sv->recorder_ready)
+		return -EBADMSG;
+	sv->recorder_ready = true;
+	if (sv->recording.death_count)
+		supervisor_for_each(sv, resume_worker, NULL);
+	supervisor_for_each(sv, tell_progress, NULL);
+	return 0;
+}
+
+static void forget_told(struct sandbox *s, const void *context)
+{
+	const uint64_t *id = context;
+
+	if (s->told && recording_told(s, *id))
+		recording_taken(s, *id);
+}
+
+static int on_taken(struct supervisor *sv, struct ipc_message *message)
+{
+	if (!reader_done(&message->body) || message->head.id > sv->last_id)
+		return -EBADMSG;
+	supervisor_for_each(sv, forget_told, &message->head.id);
+	return 0;
+}
+
+static int on_stalled(struct supervisor *sv, struct ipc_message *message)
+{
+	struct message_text m;
+	char shown[512];
+
+	if (message_text_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	if (loop_now_ms(sv->loop) >= sv->stall_next_ms) {
+		log_error("the audit log cannot be written, so everything is refused: %s",
+		        slice_escape(m.text, shown, sizeof shown));
+		sv->stall_shown = true;
+		sv->stall_next_ms = loop_now_ms(sv->loop) + RECORDER_STALL_SHOWN_MS;
+	}
+	supervisor_for_each(sv, pause_worker, &m.text);
+	return 0;
+}
+
+static int on_flowing(struct supervisor *sv, struct ipc_message *message)
+{
+	if (!reader_done(&message->body))
+		return -EBADMSG;
+	if (sv->stall_shown)
+		log_warn("the audit log can be written again");
+	sv->stall_shown = false;
+	supervisor_for_each(sv, resume_worker, NULL);
+	return 0;
+}
+
+static int on_summary(struct supervisor *sv, struct ipc_message *message)
+{
+	struct message_summary m;
+	struct sandbox *s, *next;
+
+	if (message_summary_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	HASH_ITER(hh, sv->sandboxes, s, next)
+	{
+		if (s->state != SANDBOX_SUMMING || s->summary_request != message->head.id)
+			continue;
+		s->owner->summary(s->owner, &m);
+		sandbox_event(s, SANDBOX_SUMMED);
+		return 0;
+	}
+	return message->head.id <= sv->last_id ? 0 : -EBADMSG;
+}
+
+/* Under a sandbox's id: its events cannot be read, from the beginning or because its worker wrote
+ * what it must not. */
+static void on_recorder_failed(struct role *role, uint64_t id)
+{
+	struct supervisor *sv = container_of(role, struct supervisor, recorder);
+	struct sandbox *s = supervisor_find(sv, id);
+	char text[ROLE_HOW_MAX];
+
+	if (!s)
+		return;
+	snprintf(text, sizeof text, "%s", role->last_words);
+	role->last_words[0] = 0;
+	if (s->state == SANDBOX_STARTING)
+		s->recording = false; /* it knows nothing of this sandbox */
+	sandbox_fail(s, "%s The sandbox is cut off from every network.", text);
+}
+
+static int on_recorder_message(struct role *role, struct ipc_message *message)
+{
+	struct supervisor *sv = container_of(role, struct supervisor, recorder);
+
+	switch (message->head.type) {
+	case MESSAGE_RECORDER_READY:
+		return on_recorder_ready(sv, message);
+	case MESSAGE_RECORDER_TAKEN:
+		return on_taken(sv, message);
+	case MESSAGE_RECORDER_STALLED:
+		return on_stalled(sv, message);
+	case MESSAGE_RECORDER_FLOWING:
+		return on_flowing(sv, message);
+	case MESSAGE_RECORDER_SUMMARY:
+		return on_summary(sv, message);
+	default:
+		return -EBADMSG;
+	}
+}
+
+/* Its end. */
+
+static void lose(struct sandbox *s, const void *context)
+{
+	sandbox_fail(s, "the recorder %s; the sandbox is cut off from every network",
+	        (const char *)context);
+}
+
+static void lose_recorder(struct sandbox *s, const void *context)
+{
+	(void)context;
+	sandbox_event(s, SANDBOX_RECORDER_GONE);
+}
+
+static void tell_death(struct sandbox *s, const void *context)
+{
+	char text[ROLE_HOW_MAX + 128];
+
+	snprintf(text, sizeof text,
+	        "The recorder %s. Another one has taken over; no event is missing.",
+	        (const char *)context);
+	tell_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
+}
+
+/* Remembers this death; true: it is not one too many. */
+static bool may_go_on(struct supervisor *sv)
+{
+	struct recording *r = &sv->recording;
+	int64_t now_ms = loop_now_ms(sv->loop);
+	int64_t *oldest = &r->deaths_ms[r->death_count++ % RECORDER_RESTARTS_MAX];
+	bool seldom =
+	        r->death_count <= RECORDER_RESTARTS_MAX || now_ms - *oldest > RECORDER_RESTARTS_MS;
+
+	*oldest = now_ms;
+	return seldom;
+}
+
+static int start_again(struct supervisor *sv)
+{
+	int error = recorder_start(sv);
+
+	return error ? error : recording_again(sv);
+}
+
+static void replace(struct supervisor *sv, const char *how, bool broke)
+{
+	bool goes_on = may_go_on(sv) && !broke;
+	int error;
+
+	supervisor_for_each(sv, hold_worker, NULL);
+	sv->recording.last = !goes_on;
+	error = start_again(sv);
+	if (error) {
+		log_error("no other recorder can be started: %s", strerror(-error));
+		role_fini(&sv->recorder);
+	}
+	if (goes_on && !error) {
+		log_warn("the recorder %s; another one takes over", how);
+		supervisor_for_each(sv, tell_death, how);
+		return;
+	}
+	supervisor_for_each(sv, lose, how);
+	if (error)
+		supervisor_for_each(sv, lose_recorder, NULL);
+}
+
+static void on_recorder_dead(struct role *role, const char *how)
+{
+	struct supervisor *sv = container_of(role, struct supervisor, recorder);
+
+	sv->recorder_ready = false;
+	if (!role->stopping && !sv->recording.last) {
+		replace(sv, how, role->killed);
+		return;
+	}
+	if (!role->stopping) {
+		log_error("the recorder %s: the last events are not in the audit log", how);
+		supervisor_for_each(sv, lose, how);
+	}
+	supervisor_for_each(sv, lose_recorder, NULL);
+	supervisor_stop_when_alone(sv);
+}
+
+int recorder_start(struct supervisor *sv)
+{
+	int error = role_start(sv->loop, &sv->recorder, "vethguard-recorder", "the recorder",
+	        on_recorder_message, on_recorder_dead);
+
+	if (!error)
+		sv->recorder.on_failed = on_recorder_failed;
+	return error;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A recorder that is killed at any point of its work, and the next one that takes over. */
+#include "pump_fixture.h"
+
+/* The recorder dies at once, and another one takes over what the supervisor has kept. */
+static void replace_with(struct fixture *f, rlim_t file_size)
+{
+	int status;
+
+	kill(f->pid, SIGKILL);
+	assert_int_equal(waitpid(f->pid, &status, 0), f->pid);
+	close(f->control);
+	launch(f, f->path, file_size);
+	say_sandbox(f, SANDBOX, f->handed);
+}
+
+static void replace(struct fixture *f)
+{
+	replace_with(f, RLIM_INFINITY);
+}
+
+/* One worker with a recorder that is killed again and again, at any point of its work. Each event
+ * has its own id; the log has each of them once, in order. */
+static void test_killed_recorder_loses_and_doubles_nothing(void **state)
+{
+	enum { KILLS = 60, EVENTS = 6000 };
+	struct event event = sample_http();
+	struct message_summary m;
+	struct fixture f;
+	char *text, *at;
+	size_t n;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	srand((unsigned)getpid());
+	for (int i = 0; i < EVENTS; i++) {
+		event.id = 0xabc0000000000000u + (unsigned)i;
+		write_event(&f.ring, event);
+		if (i % (EVENTS / KILLS) == 0) {
+			poll(NULL, 0, rand() % 15);
+			replace(&f);
+		}
+	}
+	send_end(&f, SANDBOX, 8);
+	m = expect_summary(&f, 8);
+	assert_int_equal(m.lines, EVENTS);
+	assert_int_equal(m.allowed, EVENTS);
+	assert_int_equal(verify(f.path), EVENTS);
+	text = at = read_file(f.path, &n);
+	for (unsigned i = 0; i < EVENTS; i++) {
+		char want[80];
+
+		snprintf(want, sizeof(want), "\"metadata\":{\"uid\":\"%016llx\",\"sequence\":%u,",
+		        0xabc0000000000000ull + i, i + 1);
+		at = strstr(at, want);
+		assert_non_null(at);
+	}
+	free(text);
+	stop(&f);
+	close_fixture(&f);
+}
+
+/* Killed after the file took a part of a batch: the torn line is completed, byte by byte. */
+static void test_torn_batch_is_completed(void **state)
+{
+	struct ipc_message message;
+	struct fixture f;
+	struct stat st;
+
+	(void)state;
+	open_fixture(&f, 10000);
+	for (int i = 0; i < 20; i++)
+		write_event(&f.ring, sample_http());
+	expect_message(f.control, MESSAGE_RECORDER_STALLED, 0, &message);
+	assert_int_equal(fstat(f.log, &st), 0);
+	assert_int_equal(st.st_size, 10000);
+	/* The next one cannot write either, at first a little more. */
+	replace_with(&f, 11000);
+	expect_message(f.control, MESSAGE_RECORDER_STALLED, 0, &message);
+	assert_int_equal(fstat(f.log, &st), 0);
+	assert_int_equal(st.st_size, 11000);
+	replace(&f);
+	for (int i = 0; i < 5; i++)
+		write_event(&f.ring, sample_denied());
+	send_end(&f, SANDBOX, 8);
+	assert_int_equal(expect_summary(&f, 8).lines, 25);
+	assert_int_equal(verify(f.path), 25);
+	assert_false(ring_stopped(&f.ring));
+	stop(&f);
+	close_fixture(&f);
+}
+
+/* The lock stays with the open file that the supervisor holds: nobody writes behind a torn line. */
+static void test_nobody_writes_behind_a_torn_batch(void **state)
+{
+	struct ipc_message message;
+	struct fixture f;
+	int other;
+
+	(void)state;
+	open_fixture(&f, 10000);
+	for (int i = 0; i < 20; i++)
+		write_event(&f.ring, sample_http());
+	expect_message(f.control, MESSAGE_RECORDER_STALLED, 0, &message);
+	kill(f.pid, SIGKILL);
+	waitpid(f.pid, NULL, 0);
+	other = open(f.path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(flock(other, LOCK_EX | LOCK_NB), -1);
+	close(f.control);
+	launch(&f, f.path, RLIM_INFINITY);
+	say_sandbox(&f, SANDBOX, f.handed);
+	send_end(&f, SANDBOX, 8);
+	assert_int_equal(expect_summary(&f, 8).lines, 20);
+	assert_int_equal(flock(other, LOCK_EX | LOCK_NB), 0);
+	assert_int_equal(verify(f.path), 20);
+	close(other);
+	close_fixture(&f);
+}
+
+/* Somebody emptied the file between two recorders: the events are still in the ring. */
+static void test_batch_of_a_changed_file_is_made_anew(void **state)
+{
+	struct ipc_message message;
+	struct fixture f;
+
+	(void)state;
+	open_fixture(&f, 10000);
+	for (int i = 0; i < 20; i++)
+		write_event(&f.ring, sample_http());
+	expect_message(f.control, MESSAGE_RECORDER_STALLED, 0, &message);
+	assert_int_equal(truncate(f.path, 0), 0);
+	replace(&f);
+	send_end(&f, SANDBOX, 8);
+	assert_int_equal(expect_summary(&f, 8).lines, 20);
+	assert_int_equal(verify(f.path), 20);
+	close_fixture(&f);
+}
+
+/* The supervisor tells its events again where it has not heard that they are in the log. */
+static void test_own_events_are_recorded_once(void **state)
+{
+	struct ipc_message message;
+	struct fixture f;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	send_event(&f, SANDBOX, sample_lifecycle(EVENT_START));
+	expect_message(f.control, MESSAGE_RECORDER_TAKEN, 1, &message);
+	replace(&f);
+	f.event_id = 0;
+	send_event(&f, SANDBOX, sample_lifecycle(EVENT_START));
+	send_event(&f, SANDBOX, sample_lifecycle(EVENT_STOP));
+	send_end(&f, SANDBOX, 8);
+	assert_int_equal(expect_summary(&f, 8).lines, 2);
+	assert_int_equal(verify(f.path), 2);
+	close_fixture(&f);
+}
+
+/* A writer that waits for room when the reader dies is woken by the next one. */
+static void test_waiting_writer_is_woken_by_the_next_reader(void **state)
+{
+	uint8_t record[EVENT_BYTES_MAX];
+	struct event event = sample_http();
+	size_t n = event_encode(&event, record, sizeof(record));
+	struct pollfd space;
+	struct fixture f;
+	unsigned count = 0;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	write_event(&f.ring, event);
+	count++;
+	while (verify(f.path) < 1)
+		poll(NULL, 0, 5);
+	kill(f.pid, SIGSTOP);
+	while (ring_write(&f.ring, record, n) == 0)
+		count++;
+	replace(&f);
+	space = (struct pollfd){.fd = f.ring.space_fd, .events = POLLIN};
+	assert_int_equal(poll(&space, 1, PATIENCE_MS), 1);
+	send_end(&f, SANDBOX, 8);
+	assert_int_equal(expect_summary(&f, 8).lines, count);
+	close_fixture(&f);
+}
+
+/* The broken stream of a worker stays broken, and is told once. */
+static void test_broken_stream_is_inherited(void **state)
+{
+	struct ipc_message message;
+	struct fixture f;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	assert_int_equal(ring_write(&f.ring, "nonsense", 8), 0);
+	expect_message(f.control, MESSAGE_FAILED, SANDBOX, &message);
+	while (verify(f.path) < 1)
+		poll(NULL, 0, 5);
+	poll(NULL, 0, 20);
+	replace(&f);
+	write_event(&f.ring, sample_http());
+	send_end(&f, SANDBOX, 8);
+	assert_int_equal(expect_summary(&f, 8).lines, 1);
+	close_fixture(&f);
+}
+
+/* A journal that is none, or holds nonsense, ends the program or is passed over; it never faults.
+ */
+static void test_garbled_journal(void **state)
+{
+	struct fixture f;
+	struct stat st;
+	uint8_t *memory;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	write_event(&f.ring, sample_http());
+	while (verify(f.path) < 1)
+		poll(NULL, 0, 5);
+	kill(f.pid, SIGKILL);
+	waitpid(f.pid, NULL, 0);
+	close(f.control);
+	assert_int_equal(fstat(f.journal, &st), 0);
+	memory = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, f.journal, 0);
+	assert_true(memory != MAP_FAILED);
+	memset(memory, 0xff, (size_t)st.st_size);
+	launch(&f, f.path, RLIM_INFINITY);
+	say_sandbox(&f, SANDBOX, f.handed);
+	send_end(&f, SANDBOX, 8);
+	expect_summary(&f, 8);
+	verify(f.path);
+	munmap(memory, (size_t)st.st_size);
+	close_fixture(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_killed_recorder_loses_and_doubles_nothing),
+	        cmocka_unit_test(test_torn_batch_is_completed),
+	        cmocka_unit_test(test_nobody_writes_behind_a_torn_batch),
+	        cmocka_unit_test(test_batch_of_a_changed_file_is_made_anew),
+	        cmocka_unit_test(test_own_events_are_recorded_once),
+	        cmocka_unit_test(test_waiting_writer_is_woken_by_the_next_reader),
+	        cmocka_unit_test(test_broken_stream_is_inherited),
+	        cmocka_unit_test(test_garbled_journal),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The real vethguard-worker of this build, with a test in the places of supervisor and keeper: what
+ * it needs to begin, and that it ends, saying why, on everything else. A worker that obeyed a
+ * message out of order could be made to serve without a CA or twice.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../policy/policy_test.h"
+#include "worker_fixture.h"
+
+static struct fixture f;
+
+static int set_up(void **state)
+{
+	(void)state;
+	fixture_open(&f);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	fixture_close(&f);
+	return 0;
+}
+
+/* --- the first message --- */
+
+static void the_right_first_message_is_enough(void **state)
+{
+	(void)state;
+	fixture_send_start(&f, f.start, f.start_n, START_FDS);
+	fixture_expect_question(&f);
+	fixture_give_ca(&f, CA_QUESTION);
+	fixture_expect(f.supervisor, MESSAGE_WORKER_READY, START_ID);
+	fixture_send(f.supervisor, MESSAGE_STOP, 77);
+	fixture_expect(f.supervisor, MESSAGE_STOPPED, 77);
+	fixture_expect_exit(&f, 0, "");
+}
+
+static void another_message_first_ends_it(void **state)
+{
+	static const enum message_type types[] = {MESSAGE_STOP, MESSAGE_WORKER_PAUSE,
+	        MESSAGE_WORKER_HOLD, MESSAGE_CA, MESSAGE_KEEPER_START, MESSAGE_WORKER_READY};
+
+	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+		fixture_send(f.supervisor, types[i], 1);
+		fixture_expect_exit(&f, 125, "first message is not the one expected");
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+static void noise_first_ends_it(void **state)
+{
+	(void)state;
+	assert_int_equal(send(f.supervisor, "nonsense", 8, 0), 8);
+	fixture_expect_exit(&f, 125, "no word from the supervisor");
+}
+
+static void nobody_there_ends_it(void **state)
+{
+	(void)state;
+	fixture_hang_up(&f.supervisor); /* before its first look or after it */
+	fixture_expect_exit(&f, 125, NULL);
+}
+
+/* Cut at places all over the message, and one byte too long. */
+static void a_cut_first_message_ends_it(void **state)
+{
+	const size_t cuts[] = {f.start_n - 1, f.start_n / 2, f.start_n / 3, 40, 20, f.start_n + 1};
+
+	for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+		fixture_send_start(&f, f.start, cuts[i], START_FDS);
+		fixture_expect_exit(&f, 125, "the supervisor");
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+static void each_descriptor_has_to_be_there(void **state)
+{
+	for (size_t n = 0; n < START_FDS; n++) {
+		fixture_send_start(&f, f.start, f.start_n, n);
+		fixture_expect_exit(&f, 125, "first message came with");
+		tear_down(state);
+		set_up(state);
+	}
+	fixture_send_start(&f, f.start, f.start_n, START_FDS + 1);
+	fixture_expect_exit(&f, 125, "first message came with");
+}
+
+static void a_policy_that_is_none_ends_it(void **state)
+{
+	(void)state;
+	assert_int_equal(ftruncate(f.fds[0], 0), 0);
+	fixture_send_start(&f, f.start, f.start_n, START_FDS);
+	fixture_expect_exit(&f, 125, "the policy cannot be used");
+}
+
+static void a_spoilt_policy_ends_it(void **state)
+{
+	(void)state;
+	assert_int_equal(pwrite(f.fds[0], "spoilt", 6, 0), 6);
+	fixture_send_start(&f, f.start, f.start_n, START_FDS);
+	fixture_expect_exit(&f, 125, "the policy cannot be used");
+}
+
+static void a_ring_of_another_size_ends_it(void **state)
+{
+	(void)state;
+	close(f.fds[2]);
+	f.fds[2] = memfd_create("ring", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(f.fds[2], 4096), 0);
+	fixture_send_start(&f, f.start, f.start_n, START_FDS);
+	fixture_expect_exit(&f, 125, "cannot begin");
+}
+
+/* --- later ones --- */
+
+static void begin(void)
+{
+	fixture_send_start(&f, f.start, f.start_n, START_FDS);
+	fixture_expect_question(&f);
+}
+
+static void serve(void)
+{
+	begin();
+	fixture_give_ca(&f, CA_QUESTION);
+	fixture_expect(f.supervisor, MESSAGE_WORKER_READY, START_ID);
+}
+
+/* Nothing of this says that it serves, and nothing keeps it from serving. */
+static void orders_before_the_ca_are_obeyed_in_order(void **state)
+{
+	uint8_t message[64];
+	const struct message_text why = {SLICE("the disk is full\x1b[2J")};
+
+	(void)state;
+	begin();
+	fixture_send_n(f.supervisor, message,
+	        message_text_encode(message, sizeof message, MESSAGE_WORKER_PAUSE, 3, &why));
+	fixture_send(f.supervisor, MESSAGE_WORKER_HOLD, 4);
+	fixture_send(f.supervisor, MESSAGE_WORKER_RESUME, 5);
+	fixture_expect_silence(f.supervisor);
+	fixture_give_ca(&f, CA_QUESTION);
+	fixture_expect(f.supervisor, MESSAGE_WORKER_READY, START_ID);
+}
+
+static void it_stops_also_before_it_serves(void **state)
+{
+	(void)state;
+	begin();
+	fixture_send(f.supervisor, MESSAGE_STOP, 9);
+	fixture_expect(f.supervisor, MESSAGE_STOPPED, 9);
+	fixture_expect_exit(&f, 0, "");
+}
+
+static void a_message_that_is_not_for_it_ends_it(void **state)
+{
+	static const enum message_type types[] = {MESSAGE_WORKER_START, MESSAGE_WORKER_READY,
+	        MESSAGE_CA, MESSAGE_CREDENTIAL, MESSAGE_SESSION_START, MESSAGE_STOPPED};
+
+	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+		serve();
+		fixture_send(f.supervisor, types[i], 1);
+		fixture_expect_exit(&f, 125, NULL);
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+static void a_second_start_ends_it(void **state)
+{
+	(void)state;
+	serve();
+	f.fds[5] = dup(f.fds[6]);
+	fixture_send_start(&f, f.start, f.start_n, START_FDS);
+	fixture_expect_exit(&f, 125, NULL);
+}
+
+static void noise_later_ends_it(void **state)
+{
+	(void)state;
+	serve();
+	assert_int_equal(send(f.supervisor, "x", 1, 0), 1);
+	fixture_expect_exit(&f, 125, NULL);
+}
+
+/* A text's length is its own: longer than the message, or longer than a text may be. */
+static void a_text_that_lies_about_its_length_ends_it(void **state)
+{
+	static uint8_t message[MESSAGE_BYTES_MAX];
+	const struct message_text why = {SLICE("full")};
+	size_t n;
+
+	(void)state;
+	serve();
+	n = message_text_encode(message, sizeof message, MESSAGE_WORKER_PAUSE, 3, &why);
+	fixture_send_n(f.supervisor, message, n - 1);
+	fixture_expect_exit(&f, 125, NULL);
+	tear_down(state);
+	set_up(state);
+	serve();
+	memset(message + n, 'a', sizeof message - n);
+	fixture_send_n(f.supervisor, message, sizeof message);
+	fixture_expect_exit(&f, 125, NULL);
+}
+
+/* Descriptors nobody asked for are closed, not kept: a thousand do not use up its table. */
+static void unasked_descriptors_are_closed(void **state)
+{
+	uint8_t message[64];
+	int fds[20];
+
+	(void)state;
+	serve();
+	for (size_t i = 0; i < 20; i++)
+		fds[i] = f.fds[0];
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(ipc_send_blocking(f.supervisor, message,
+		                         message_empty(message, sizeof message,
+		                                 MESSAGE_WORKER_RESUME, (uint64_t)i + 10),
+		                         fds, 20),
+		        0);
+	fixture_send(f.supervisor, MESSAGE_STOP, 9);
+	fixture_expect(f.supervisor, MESSAGE_STOPPED, 9);
+	fixture_expect_exit(&f, 0, "");
+}
+
+static void it_ends_with_its_supervisor(void **state)
+{
+	(void)state;
+	serve();
+	fixture_hang_up(&f.supervisor);
+	fixture_expect_exit(&f, -1, "");
+}
+
+/* --- the keeper --- */
+
+static void a_keeper_that_breaks_the_protocol_gives_no_ca(void **state)
+{
+	for (int i = 0; i < 5; i++) {
+		begin();
+		switch (i) {
+		case 0:
+			fixture_give_ca(&f, CA_QUESTION + 1);
+			break;
+		case 1:
+			fixture_give_bad_ca(&f);
+			break;
+		case 2:
+			fixture_send(f.keeper, MESSAGE_CA, CA_QUESTION);
+			break;
+		case 3:
+			fixture_send(f.keeper, MESSAGE_STOP, CA_QUESTION);
+			break;
+		default:
+			fixture_hang_up(&f.keeper);
+		}
+		fixture_expect(f.supervisor, MESSAGE_FAILED, 0);
+		fixture_expect_exit(&f, 125, "before it gave the sandbox's CA");
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+/* It serves on without credentials; a second CA is no CA. */
+static void a_keeper_that_breaks_the_protocol_later_is_cut_off(void **state)
+{
+	struct pollfd end;
+
+	for (int i = 0; i < 3; i++) {
+		serve();
+		if (i == 0)
+			fixture_give_ca(&f, CA_QUESTION);
+		else if (i == 1)
+			fixture_give_credential(&f, 5); /* the policy has none */
+		else
+			fixture_send(f.keeper, MESSAGE_CREDENTIAL, (uint64_t)2 << 32);
+		end = (struct pollfd){.fd = f.keeper, .events = POLLIN};
+		assert_int_equal(poll(&end, 1, WAIT_MS), 1);
+		assert_true(end.revents & POLLHUP);
+		fixture_expect_silence(f.supervisor);
+		fixture_send(f.supervisor, MESSAGE_STOP, 9);
+		fixture_expect(f.supervisor, MESSAGE_STOPPED, 9);
+		fixture_expect_exit(&f, 0, NULL);
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+#define WORKER(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        WORKER(the_right_first_message_is_enough),
+	        WORKER(another_message_first_ends_it),
+	        WORKER(noise_first_ends_it),
+	        WORKER(nobody_there_ends_it),
+	        WORKER(a_cut_first_message_ends_it),
+	        WORKER(each_descriptor_has_to_be_there),
+	        WORKER(a_policy_that_is_none_ends_it),
+	        WORKER(a_spoilt_policy_ends_it),
+	        WORKER(a_ring_of_another_size_ends_it),
+	        WORKER(orders_before_the_ca_are_obeyed_in_order),
+	        WORKER(it_stops_also_before_it_serves),
+	        WORKER(a_message_that_is_not_for_it_ends_it),
+	        WORKER(a_second_start_ends_it),
+	        WORKER(noise_later_ends_it),
+	        WORKER(a_text_that_lies_about_its_length_ends_it),
+	        WORKER(unasked_descriptors_are_closed),
+	        WORKER(it_ends_with_its_supervisor),
+	        WORKER(a_keeper_that_breaks_the_protocol_gives_no_ca),
+	        WORKER(a_keeper_that_breaks_the_protocol_later_is_cut_off),
+	};
+
+	alarm(120);
+	signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests(tests, fixture_make_parts, fixture_free_parts);
+}
