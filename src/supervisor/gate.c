@@ -183,10 +183,11 @@ static int in_sandbox(void *context)
 	return error;
 }
 
-int gate_open(struct gate *gate, int sandbox_netns)
+int gate_open(struct gate *gate, struct gate_host *host, int sandbox_netns)
 {
 	int error = 0;
 
+	(void)host;
 	gate->sandbox_netns = sandbox_netns;
 	random_mac(gate->mac);
 	random_mac(gate->sandbox_mac);
@@ -213,9 +214,9 @@ static int mend(void *context)
 	return error ? error : 1;
 }
 
-int gate_mend(const struct gate *gate)
+int gate_mend(struct gate *gate)
 {
-	return netns_run(gate->netns, mend, (void *)(uintptr_t)gate);
+	return netns_run(gate->netns, mend, gate);
 }
 
 static int count_dropped(void *context)

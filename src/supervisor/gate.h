@@ -1,19 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gate: the place between a sandbox and everything else: a nameless network namespace without
- * uplink that holds the outer end of the sandbox's link, the fence on it, and the sockets the
- * worker listens on.
+ * gate: the place between a sandbox and everything else: a network namespace without uplink that
+ * holds the outer end of the sandbox's link, the fence on it, and the sockets the worker listens
+ * on.
+ *
+ * Two kinds, which differ in the link only. GATE_VETH: a veth pair made here, its inner end the
+ * sandbox's only link. GATE_DIVERT: an interface of the host that was there before (a veth's outer
+ * end, a tap, a bridge's port, a whole bridge): rules of the host hand its frames to the gate's
+ * link and back, before bridge, firewall or any service of the host sees one (fence/divert.h).
+ *
+ * Nameless, a gate lives as long as its descriptor. Pinned (gate_pin), it outlives the supervisor:
+ * its rules stand, nothing listens, and everything is refused until gate_adopt().
  */
 #ifndef SUPERVISOR_GATE_H
 #define SUPERVISOR_GATE_H
 
 #include "vethguard/fence/fence.h"
+#include "vethguard/loop/loop.h"
 #include "vethguard/wire/message.h"
 
 #define GATE_LINK "vg0"   /* outer end, in the gate */
 #define GATE_INNER "eth0" /* inner end, in the sandbox */
 #define GATE_DNS_PORT 53
 #define GATE_TABLE 100 /* routing table of local delivery, in the gate only */
+#define GATE_WHY_MAX 256
+
+enum gate_kind { GATE_VETH, GATE_DIVERT };
 
 struct gate_listener {
 	enum message_listener kind;
@@ -21,35 +33,115 @@ struct gate_listener {
 	int fd;
 };
 
+struct gate_host;
+
 struct gate {
-	int netns;         /* holds the namespace, and with it the fence, alive */
-	int sandbox_netns; /* borrowed */
-	int packets;       /* NFLOG socket */
-	struct ip gate4, gate6, sandbox4, sandbox6;
-	uint8_t mac[6], sandbox_mac[6];
+	/* The shape: all that the owner of a pinned gate has to write down for gate_adopt(). */
+	enum gate_kind kind;
+	char device[IFNAMSIZ];    /* GATE_DIVERT: the guarded interface of the host */
+	char host_link[IFNAMSIZ]; /* GATE_DIVERT: the host's end of the gate's link */
+	struct ip gate4, gate6, sandbox4, sandbox6; /* sandbox's: family 0 where not known */
+	uint8_t bits4, bits6;                       /* of the link's networks */
+	struct ip_prefix source4, source6;          /* what the sandbox may send from */
+	uint8_t mac[6], sandbox_mac[6];             /* sandbox's: zeros where not known */
 	uint16_t tcp_port;
 	uint16_t udp_ports[FENCE_UDP_PORTS_MAX];
 	size_t udp_port_count;
+	bool paused; /* everything is refused */
+
+	int netns;         /* holds the namespace, and with it the fence, alive */
+	int sandbox_netns; /* borrowed, while gate_open runs */
+	int packets;       /* NFLOG socket */
 	size_t listener_count;
 	struct gate_listener listeners[MESSAGE_LISTENERS_MAX];
-	const char *step; /* what was under way when gate_open failed */
+	const char *step;       /* what was under way when a call failed */
+	char why[GATE_WHY_MAX]; /* a sentence in place of step and error; or what was mended */
+
+	struct gate_watch *watch; /* owned; NULL: not watched */
 };
 
 /* An unopened gate: gate_close is harmless on it. */
 void gate_init(struct gate *gate);
 /* Chooses addresses: the gate has the first, the sandbox the second of each pool. */
 void gate_assign(struct gate *gate, const struct ip_prefix *pool4, const struct ip_prefix *pool6);
-/* Makes all of it. The fence stands before the link is up. 0 or -errno with gate->step; gate_close
- * undoes what there is. */
-int gate_open(struct gate *gate, int sandbox_netns);
+
+/*
+ * What the gates of one supervisor share: the namespace of the host, in which it is opened, with
+ * its notifications, and gates made in advance. Without a loop (NULL) nothing is watched.
+ */
+int gate_host_open(struct gate_host **out, struct loop *loop);
+void gate_host_close(struct gate_host *host);
+/* Keeps up to count gates of kind GATE_VETH in store, with these addresses and this port, and makes
+ * the first at once. gate_open() takes one where it fits. One at a time is made again in a quiet
+ * moment of the loop. */
+int gate_host_prepare(struct gate_host *host, const struct gate *like, size_t count);
+
+/* GATE_VETH. Makes all of it. The fence stands before the link is up. host may be NULL. 0 or
+ * -errno with gate->step; gate_close undoes what there is. */
+int gate_open(struct gate *gate, struct gate_host *host, int sandbox_netns);
+
+/* An interface to guard. An address with bits: the network that it is in. family 0: none given. */
+struct gate_divert {
+	const char *interface;
+	struct ip address4, address6;
+	uint8_t bits4, bits6; /* 0: none given */
+	bool force;           /* also what looks like the host's own uplink */
+};
+/* GATE_DIVERT. Addresses: the gate has those of the interface, or of the bridge it belongs to; the
+ * sandbox may use the addresses given, else that whole network but the gate's own; where neither
+ * gives any, those of gate_assign(), which comes first. 0, or -errno with gate->why: no such
+ * interface, lo, guarded already, one of vethguard's own, an uplink of the host. Nothing is left of
+ * one that failed. */
+int gate_open_divert(
+        struct gate *gate, struct gate_host *host, const struct gate_divert *divert);
+
+/* The sentence to tell for what failed. */
+const char *gate_failure(const struct gate *gate, int error, char out[GATE_WHY_MAX]);
+
+/* Binds the gate's namespace to a file (made where it is not there, 0600; its directory must not
+ * be shared with other mount namespaces by propagation only if they should keep it too). 0 or
+ * -errno. */
+int gate_pin(const struct gate *gate, const char *path);
+/* A pinned gate of a shape that was written down (every field of the shape is filled in, the rest
+ * as gate_init() left it). Examines links, addresses, routes, sysctls and rules and mends what can
+ * be; then listens. 0: all was as it should be; 1: something was mended, gate->why says what;
+ * -errno: it cannot be adopted (gate->why says why: the pin is none, the link is gone); its sandbox
+ * stays cut off. */
+int gate_adopt(struct gate *gate, struct gate_host *host, const char *path);
+/* Takes the gate away for good: pin, namespace, link, the host's rules. closed: the guarded
+ * interface of GATE_DIVERT stays shut (nothing in, nothing out) until gate_release() or a new
+ * gate; else it is what it was before it was guarded. path may be NULL. Calls gate_close. */
+int gate_remove(struct gate *gate, struct gate_host *host, const char *path, bool closed);
+/* Opens an interface that gate_remove() left shut. */
+int gate_release(struct gate_host *host, const char *interface);
+
+/* A further set of listeners beside those of a worker that still has the first (SO_REUSEPORT; what
+ * waits in the queue of a listener that closes goes to the others). gate->listeners was closed
+ * (gate_close_handed_out) and is filled in anew. */
+int gate_listen(struct gate *gate);
+/* Other UDP ports, for a new policy; gate_listen() follows. */
+int gate_set_udp_ports(struct gate *gate, const uint16_t *ports, size_t count);
+/* Refuses everything, or ends that. */
+int gate_pause(struct gate *gate, bool paused);
+
 /* Compares the fence with what it should be and sets it anew where it is not. 0: it was in order;
  * 1: it was changed and is mended; -errno: it cannot be examined or mended. */
-int gate_mend(const struct gate *gate);
+int gate_mend(struct gate *gate);
+/* Calls gate_mend() at once when somebody changes the rules or links around the gate, and seldom
+ * without cause (GATE_POLL_MS). on_change is told of results other than 0. What this module changes
+ * itself is in order, so nobody is told of it. on_change may close the gate. */
+#define GATE_POLL_MS 300000
+#define GATE_CALM_MS 100 /* between two looks, however often something changes */
+int gate_watch(struct gate *gate, struct gate_host *host,
+        void (*on_change)(struct gate *gate, int result));
+
 /* Packets that the fence dropped so far; 0 where it cannot be asked. */
 uint64_t gate_dropped(const struct gate *gate);
 /* Closes the supervisor's copies of what the worker holds: without one nothing listens and the
  * fence rejects. The NFLOG socket stays: a second recorder may need it. */
 void gate_close_handed_out(struct gate *gate);
+/* Closes the descriptors. A gate that is not pinned is gone with them; of GATE_DIVERT the host's
+ * rules stay, and the interface is shut. */
 void gate_close(struct gate *gate);
 
 #endif

@@ -152,7 +152,7 @@ static int open_gate(struct sandbox *s)
 		else
 			s->gate.udp_ports[s->gate.udp_port_count++] = ports[i];
 	}
-	int error = gate_open(&s->gate, s->netns);
+	int error = gate_open(&s->gate, NULL, s->netns);
 	close(s->netns);
 	s->netns = -1;
 	return error ? fail(s, error, "%s", s->gate.step) : 0;
