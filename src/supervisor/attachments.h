@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * attachments: the sandboxes that the daemon guards for others, by name, and what can be done with
+ * them. The control server speaks to this header and to nothing else of the supervisor's.
+ *
+ * Every operation answers exactly once through its attach_done: at once, from inside the call,
+ * where nothing has to be waited for (errors of the request, as a rule), else later from the loop.
+ * What the answer points to is valid during the callback only. An operation cannot be called off:
+ * whoever asked and went away ignores the answer. At the daemon's end what is under way is answered
+ * with ATTACH_FAILED.
+ */
+#ifndef SUPERVISOR_ATTACHMENTS_H
+#define SUPERVISOR_ATTACHMENTS_H
+
+#include <net/if.h>
+
+#include "vethguard/wire/message.h"
+#include "supervisor/identity.h"
+
+#define ATTACHMENTS_MAX 4000 /* at a time; the keeper has room for some more (SANDBOXES_MAX) */
+#define ATTACH_LABELS_MAX 32 /* of one sandbox */
+#define ATTACH_LABEL_KEY_MAX \
+	63 /* letters, digits, '.', '_', '-', '/', beginning with a letter or digit */
+#define ATTACH_LABEL_VALUE_MAX 255 /* bytes of UTF-8 without control characters */
+#define ATTACH_VARS_MAX 64         /* of one sandbox */
+#define ATTACH_VAR_KEY_MAX 64      /* letters, digits, '_', beginning with a letter */
+#define ATTACH_VAR_VALUE_MAX 1024
+#define ATTACH_TTL_MAX_S 31622400u /* 366 days */
+#define ATTACH_REASON_MAX 512      /* bytes: why a sandbox is paused */
+#define ATTACH_ENGINE_MAX 31       /* "docker", "podman" */
+#define ATTACH_CONTAINER_MAX 255   /* a container's id or name */
+
+enum attach_kind { ATTACH_INTERFACE, ATTACH_NETNS, ATTACH_PID, ATTACH_KIND_COUNT };
+
+struct attach_pair {
+	const char *key, *value;
+};
+struct attach_pairs {
+	size_t count;
+	const struct attach_pair *items;
+};
+
+/* The container that a pid stands for, as the engine named it: shown, and looked at by nobody else.
+ * Empty: none. */
+struct attach_container {
+	char engine[ATTACH_ENGINE_MAX + 1];
+	char id[ATTACH_CONTAINER_MAX + 1];
+	char name[ATTACH_CONTAINER_MAX + 1];
+};
+
+/* What is asked for. Borrowed for the call. Bounds are attach's to check: it answers
+ * ATTACH_INVALID. */
+struct attach_request {
+	const char *name; /* NULL or empty: made up ("att-1f2e3d4c") */
+	enum attach_kind kind;
+	const char *interface; /* ATTACH_INTERFACE: in the host's namespace */
+	const char *netns; /* ATTACH_NETNS: absolute path of an nsfs file; opened with the caller's
+	                      rights */
+	pid_t pid;         /* ATTACH_PID: in the daemon's pid namespace */
+	uint64_t pid_start_time;      /* ATTACH_PID: field 22 of /proc/PID/stat; 0: not compared */
+	struct ip address4, address6; /* of the sandbox; family 0: chosen */
+	const char *policy;           /* absolute path; opened with the caller's rights */
+	bool observe;
+	struct attach_pairs labels, vars;
+	uint32_t ttl_s; /* 0: until detached */
+	struct attach_container container;
+	struct identity
+	        caller;   /* from the peer's credentials; opens files and runs exec: sources */
+	pid_t caller_pid; /* for the log */
+};
+
+enum attach_state {
+	ATTACH_STARTING,
+	ATTACH_SERVING,
+	ATTACH_PAUSED,
+	ATTACH_RESTARTING,
+	ATTACH_FAILED_CLOSED,
+	ATTACH_DETACHING,
+	ATTACH_STATE_COUNT
+};
+const char *attach_state_name(
+        enum attach_state state); /* "starting", "serving", ..., "failed", "detaching" */
+const char *attach_kind_name(enum attach_kind kind); /* "interface", "netns", "pid" */
+
+/* What can be seen of one. Filled by attachment_view; borrowed until the loop's next turn. */
+struct attachment_view {
+	const char *name;
+	uint64_t id; /* as in the audit log */
+	enum attach_state state;
+	const char *reason; /* of PAUSED and FAILED: one sentence; else empty */
+	enum attach_kind kind;
+	const char *interface, *netns; /* as asked for; empty where the kind has none */
+	pid_t pid;                     /* 0: none */
+	const struct attach_container *container;
+	struct ip gate4, gate6, sandbox4, sandbox6; /* family 0: none */
+	uint16_t proxy_port; /* of the explicit proxy on the gate's addresses */
+	const char *policy_path;
+	struct slice policy_name, policy_fingerprint;
+	uint64_t generation; /* from 1; one more with each policy that came into force */
+	bool observe;
+	struct attach_pairs labels, vars;
+	uid_t uid; /* who attached it */
+	gid_t gid;
+	int64_t created_ms, expires_ms; /* Unix time; expires 0: never */
+	pid_t worker_pid;               /* 0: none runs just now */
+	unsigned retired;  /* workers of earlier generations that finish what they have */
+	uint32_t restarts; /* workers that died and were replaced */
+	uint32_t mended;   /* times the fence was found changed and was set again */
+};
+
+struct message_worker_stats;
+struct attachment;
+struct attachments; /* the registry of a daemon */
+
+enum attach_status {
+	ATTACH_OK,
+	ATTACH_INVALID,   /* the request or a file it names: 400 */
+	ATTACH_NOT_FOUND, /* no sandbox of that name: 404 */
+	ATTACH_CONFLICT,  /* the name, the interface or the namespace is taken: 409 */
+	ATTACH_BUSY,      /* another operation on it is under way, or a bound is reached: 503, worth
+	                     another try */
+	ATTACH_FAILED,    /* 500 */
+};
+
+struct attach_stats {
+	uint64_t packets_dropped; /* by the fence, since it was set */
+	int64_t serving_ms;       /* since the present worker took over; 0: none serves */
+	uint32_t restarts, mended;
+	unsigned retired;
+	const struct message_worker_stats *worker; /* NULL where none answered */
+};
+
+/* What to set inside. */
+struct attach_env {
+	size_t count;
+	struct {
+		struct slice name, value; /* a credential's variable and its placeholder */
+	} items[MESSAGE_ENV_MAX];
+	const char *root_pem;   /* the CA that the sandbox is to trust */
+	struct ip gate4, gate6; /* name server and explicit proxy */
+	uint16_t proxy_port;
+};
+
+struct attach_result {
+	enum attach_status status;
+	const char *text;        /* one sentence where status is not ATTACH_OK, else empty */
+	const char *diagnostics; /* NULL, or lines "file:line:column: error: ..." of a policy or
+	                            configuration */
+	struct attachment *attachment; /* attach, reload, pause, resume, env, stats: NULL where
+	                                  there is none */
+	const struct message_summary
+	        *summary; /* detach: what was recorded; NULL where the recorder did not tell */
+	const char *diff; /* reload: what changed for the policy's users, several lines; NULL:
+	                     nothing to compare */
+	size_t reloaded, failed; /* reload all: how many */
+	const struct attach_env *env;
+	const struct attach_stats *stats;
+};
+
+typedef void (*attach_done)(void *context, const struct attach_result *result);
+
+/* Answers when the sandbox is served (its fence stands before that). */
+void attachments_attach(struct attachments *all, const struct attach_request *request,
+        attach_done done, void *context);
+/* Workers finish within SANDBOX_STOP_MS, then link, fence and state are removed. */
+void attachments_detach(struct attachments *all, const char *name, attach_done done, void *context);
+/* Loads policy (NULL: the file it has) with the caller's rights and puts it in force. One at a time
+ * for each sandbox: else ATTACH_BUSY. A file with a fault changes nothing. */
+void attachments_reload(struct attachments *all, const char *name, const char *policy,
+        const struct identity *caller, attach_done done, void *context);
+/* The configuration and every sandbox's policy, each with the rights of who attached it. ATTACH_OK
+ * where all went well; else the text names the first that did not, and diagnostics has all. A
+ * configuration with a fault changes nothing. */
+void attachments_reload_all(struct attachments *all, attach_done done, void *context);
+/* Everything is refused at once, live connections closed. Pausing a paused one replaces the reason
+ * (NULL: a plain one). */
+void attachments_pause(struct attachments *all, const char *name, const char *reason,
+        attach_done done, void *context);
+void attachments_resume(struct attachments *all, const char *name, attach_done done, void *context);
+void attachments_env(struct attachments *all, const char *name, attach_done done, void *context);
+void attachments_stats(struct attachments *all, const char *name, attach_done done, void *context);
+
+/* NULL: no such sandbox. Borrowed until the loop's next turn. */
+struct attachment *attachments_find(struct attachments *all, const char *name);
+size_t attachments_count(const struct attachments *all);
+/* In the order of their making. what may not change the registry; false ends it. */
+void attachments_for_each(
+        struct attachments *all, bool (*what)(void *context, struct attachment *a), void *context);
+void attachment_view(struct attachment *a, struct attachment_view *out);
+
+/* Of the daemon itself, for /v1/status. */
+struct attachments_status {
+	pid_t pid, keeper_pid, recorder_pid; /* 0: does not run just now */
+	int64_t started_ms;                  /* Unix time */
+	const char *audit_path, *config_path;
+	bool recording; /* the log can be written */
+	size_t count, serving, failed;
+	size_t spare_workers;
+	uint64_t generation; /* of the configuration, from 1 */
+};
+void attachments_status(struct attachments *all, struct attachments_status *out);
+
+#endif
