@@ -34,8 +34,8 @@ static void hold_worker(struct sandbox *s, const void *context)
 
 static void pause_worker(struct sandbox *s, const void *context)
 {
-	struct message_text m = {*(const struct slice *)context};
-	size_t n = message_text_encode(
+	struct message_worker_pause m = {MESSAGE_PAUSE_RECORDER, *(const struct slice *)context};
+	size_t n = message_worker_pause_encode(
 	        buffer, sizeof buffer, MESSAGE_WORKER_PAUSE, supervisor_next_id(s->supervisor), &m);
 
 	if (is_told(s))
@@ -44,8 +44,9 @@ static void pause_worker(struct sandbox *s, const void *context)
 
 static void resume_worker(struct sandbox *s, const void *context)
 {
-	size_t n = message_empty(
-	        buffer, sizeof buffer, MESSAGE_WORKER_RESUME, supervisor_next_id(s->supervisor));
+	const struct message_worker_resume m = {MESSAGE_PAUSE_RECORDER};
+	size_t n = message_worker_resume_encode(buffer, sizeof buffer, MESSAGE_WORKER_RESUME,
+	        supervisor_next_id(s->supervisor), &m);
 
 	(void)context;
 	if (is_told(s))

@@ -252,7 +252,7 @@ struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner)
 	s->supervisor = sv;
 	s->owner = owner;
 	s->id = supervisor_next_id(sv);
-	s->netns = s->ring[0] = s->ring[1] = s->ring[2] = -1;
+	s->netns = s->names = s->ring[0] = s->ring[1] = s->ring[2] = -1;
 	gate_init(&s->gate);
 	sources_init(&s->sources, sv->loop, &s->settings.policy, supervisor_on_source);
 	int error = loop_timer_open(sv->loop, &s->timer, on_time);
@@ -284,5 +284,7 @@ void sandbox_free(struct sandbox *s)
 	loop_timer_close(&s->fence);
 	if (s->netns >= 0)
 		close(s->netns);
+	if (s->names >= 0)
+		close(s->names);
 	free(s);
 }

@@ -71,7 +71,8 @@ struct sandbox {
 	struct sources sources;
 
 	struct role worker;
-	int ring[3];       /* of its worker's events: kept for a second recorder; -1: none yet */
+	int names;   /* memory of its synthetic names, handed from worker to worker; -1: none yet */
+	int ring[3]; /* of its worker's events: kept for a second recorder; -1: none yet */
 	struct told *told; /* own events that the recorder has not said to be in the log */
 	struct gate gate;
 	uint64_t keeper_request, worker_request, summary_request; /* 0: none under way */

@@ -13,6 +13,7 @@
 #include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
 #include "vethguard/ipc/ring.h"
+#include "vethguard/ipc/shared_names.h"
 #include "supervisor/audit_file.h"
 #include "supervisor/memory_file.h"
 #include "supervisor/supervisor.h"
@@ -73,6 +74,9 @@ static int parts_make(struct sandbox *s, struct parts *p)
 		s->ring[0] = s->ring[1] = s->ring[2] = -1;
 		return fail(s, error, "memory for events");
 	}
+	s->names = shared_names_create(s->settings.config.limits.dns_names);
+	if (s->names < 0)
+		return fail(s, s->names, "memory for names");
 	error = ipc_pair(p->keeper);
 	if (error)
 		p->keeper[0] = p->keeper[1] = -1;
@@ -209,7 +213,7 @@ static int tell_worker(struct sandbox *s, const struct parts *p)
 {
 	static struct message_worker_start m;
 	int fds[MESSAGE_WORKER_FDS_BEFORE_LISTENERS + MESSAGE_LISTENERS_MAX] = {
-	        p->image, p->trusted, s->ring[0], s->ring[1], s->ring[2], p->keeper[1]};
+	        p->image, p->trusted, s->ring[0], s->ring[1], s->ring[2], p->keeper[1], s->names};
 	size_t count = MESSAGE_WORKER_FDS_BEFORE_LISTENERS;
 
 	describe_sandbox(s, &m);

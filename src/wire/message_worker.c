@@ -121,6 +121,7 @@ static void worker_start_fields(struct codec *c, struct message_worker_start *m)
 {
 	m->sandbox = codec_string(c, m->sandbox, 1, MESSAGE_NAME_MAX);
 	m->sandbox_id = codec_u64(c, m->sandbox_id);
+	m->generation = codec_u64(c, m->generation);
 	m->gate4 = codec_ip(c, m->gate4);
 	m->gate6 = codec_ip(c, m->gate6);
 	m->pool4 = codec_prefix(c, m->pool4);
@@ -163,6 +164,63 @@ int message_worker_start_decode(struct reader *body, struct message_worker_start
 		message_worker_start_fini(m);
 	return error;
 }
+
+static enum message_pause pause_field(struct codec *c, enum message_pause why)
+{
+	return (enum message_pause)codec_upto(c, why, MESSAGE_PAUSE_OPERATOR);
+}
+
+static void worker_pause_fields(struct codec *c, struct message_worker_pause *m)
+{
+	m->why = pause_field(c, m->why);
+	m->text = codec_bytes(c, m->text, 0, MESSAGE_TEXT_MAX);
+}
+CODEC_PAIR(worker_pause)
+
+static void worker_resume_fields(struct codec *c, struct message_worker_resume *m)
+{
+	m->why = pause_field(c, m->why);
+}
+CODEC_PAIR(worker_resume)
+
+static void worker_retire_fields(struct codec *c, struct message_worker_retire *m)
+{
+	m->generation = codec_u64(c, m->generation);
+}
+CODEC_PAIR(worker_retire)
+
+static void worker_retired_fields(struct codec *c, struct message_worker_retired *m)
+{
+	m->generation = codec_u64(c, m->generation);
+	m->closed = codec_u64(c, m->closed);
+	m->left = codec_u64(c, m->left);
+}
+CODEC_PAIR(worker_retired)
+
+static void worker_stats_fields(struct codec *c, struct message_worker_stats *m)
+{
+	m->generation = codec_u64(c, m->generation);
+	for (size_t i = 0; i < MESSAGE_STATS_KINDS; i++) {
+		m->kinds[i].allowed = codec_u64(c, m->kinds[i].allowed);
+		m->kinds[i].denied = codec_u64(c, m->kinds[i].denied);
+		m->kinds[i].failed = codec_u64(c, m->kinds[i].failed);
+	}
+	m->findings = codec_u64(c, m->findings);
+	m->bytes_out = codec_u64(c, m->bytes_out);
+	m->bytes_in = codec_u64(c, m->bytes_in);
+	m->connections = codec_u64(c, m->connections);
+	m->connections_open = codec_u64(c, m->connections_open);
+	m->streams_open = codec_u64(c, m->streams_open);
+	m->exchanges_open = codec_u64(c, m->exchanges_open);
+	m->flows_open = codec_u64(c, m->flows_open);
+	m->upstreams_open = codec_u64(c, m->upstreams_open);
+	m->upstreams_idle = codec_u64(c, m->upstreams_idle);
+	m->names_kept = codec_u64(c, m->names_kept);
+	m->backlog_bytes = codec_u64(c, m->backlog_bytes);
+	m->heap_bytes = codec_u64(c, m->heap_bytes);
+}
+CODEC_PAIR(worker_stats)
+_Static_assert(sizeof(struct message_worker_stats) == 23 * 8, "a figure was added: encode it too");
 
 void message_worker_start_fini(struct message_worker_start *m)
 {

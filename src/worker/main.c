@@ -50,24 +50,22 @@ void worker_fail(struct worker *w, const char *format, ...)
 static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 {
 	struct worker *w = container_of(peer, struct worker, supervisor);
-	struct message_text text;
-	char why[256];
+	struct message_worker_pause pause;
+	struct message_worker_resume resume;
 
 	switch (m->head.type) {
 	case MESSAGE_WORKER_PAUSE:
-		if (message_text_decode(&m->body, &text) < 0)
+		if (message_worker_pause_decode(&m->body, &pause) < 0)
 			return -EBADMSG;
-		snprintf(why, sizeof why, "%.*s", SLICE_ARG(text.text));
-		if (w->proxy)
-			proxy_pause(w->proxy, why);
+		worker_pause(w, pause.why, pause.text);
 		return 0;
 	case MESSAGE_WORKER_HOLD:
 		events_hold(&w->events, true);
 		return 0;
 	case MESSAGE_WORKER_RESUME:
-		events_hold(&w->events, false);
-		if (w->proxy)
-			proxy_pause(w->proxy, NULL);
+		if (message_worker_resume_decode(&m->body, &resume) < 0)
+			return -EBADMSG;
+		worker_resume(w, resume.why);
 		return 0;
 	case MESSAGE_STOP:
 		worker_stop(w, m->head.id);

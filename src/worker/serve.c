@@ -9,8 +9,8 @@
 #include "worker/worker.h"
 
 /* The order of descriptors in WORKER_START (wire/message.h). */
-enum { FD_POLICY, FD_TRUST, FD_RING, FD_RING_DATA, FD_RING_SPACE, FD_KEEPER };
-_Static_assert(FD_KEEPER + 1 == MESSAGE_WORKER_FDS_BEFORE_LISTENERS,
+enum { FD_POLICY, FD_TRUST, FD_RING, FD_RING_DATA, FD_RING_SPACE, FD_KEEPER, FD_NAMES };
+_Static_assert(FD_NAMES + 1 == MESSAGE_WORKER_FDS_BEFORE_LISTENERS,
         "descriptors as wire/message.h counts them");
 
 /* Maps a whole memfd read-only; the mapping lives as long as the program. */
@@ -144,6 +144,18 @@ int worker_prepare(struct worker *w)
 	return keeper_open(w, w->fds[FD_KEEPER]);
 }
 
+/* What a refused client is told: the operator's reason before the recorder's. */
+static void apply_pauses(struct worker *w)
+{
+	const char *why = NULL;
+
+	for (size_t i = 0; i <= MESSAGE_PAUSE_OPERATOR; i++)
+		if (w->pauses[i].on)
+			why = w->pauses[i].text;
+	if (w->proxy)
+		proxy_pause(w->proxy, why);
+}
+
 static int make_proxy(struct worker *w, struct ca *issuer)
 {
 	const struct message_worker_start *s = &w->start;
@@ -183,6 +195,7 @@ static int make_proxy(struct worker *w, struct ca *issuer)
 	w->proxy = w->mint ? proxy_new(&proxy) : NULL;
 	if (w->proxy)
 		proxy_hold(w->proxy, w->events.held);
+	apply_pauses(w);
 	w->responder = w->proxy ? responder_new(&responder) : NULL;
 	return w->responder ? 0 : -ENOMEM;
 }
@@ -218,6 +231,23 @@ void worker_serve(struct worker *w, struct ca *issuer)
 	w->serving = true;
 	ipc_send(&w->supervisor, message,
 	        message_empty(message, sizeof message, MESSAGE_WORKER_READY, w->start_id), NULL, 0);
+}
+
+/* --- pauses --- */
+
+void worker_pause(struct worker *w, enum message_pause why, struct slice text)
+{
+	w->pauses[why].on = true;
+	snprintf(w->pauses[why].text, sizeof w->pauses[why].text, "%.*s", SLICE_ARG(text));
+	apply_pauses(w);
+}
+
+void worker_resume(struct worker *w, enum message_pause why)
+{
+	if (why == MESSAGE_PAUSE_RECORDER)
+		events_hold(&w->events, false);
+	w->pauses[why].on = false;
+	apply_pauses(w);
 }
 
 /* --- the end --- */

@@ -46,6 +46,10 @@ struct worker {
 	uint64_t start_id, stop_id;
 	struct loop_task finish;
 	bool serving;
+	struct {
+		bool on;
+		char text[256];
+	} pauses[MESSAGE_PAUSE_OPERATOR + 1];
 	int status; /* exit status */
 };
 
@@ -70,5 +74,8 @@ int worker_prepare(struct worker *w);
 /* The CA has come (taken): listens and reports READY. */
 void worker_serve(struct worker *w, struct ca *issuer);
 void worker_stop(struct worker *w, uint64_t id);
+/* Refuses everything from now on, or no longer for this reason. */
+void worker_pause(struct worker *w, enum message_pause why, struct slice text);
+void worker_resume(struct worker *w, enum message_pause why);
 
 #endif

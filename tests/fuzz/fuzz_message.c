@@ -48,6 +48,11 @@ TRY(summary)
 TRY(session_start)
 TRY(names)
 TRY(session_ready)
+TRY(worker_pause)
+TRY(worker_resume)
+TRY(worker_retire)
+TRY(worker_retired)
+TRY(worker_stats)
 
 static void try_worker_start(
         const uint8_t *data, size_t size, const struct message_head *head, struct reader body)
@@ -65,7 +70,11 @@ static void (*const tries[])(
         const uint8_t *, size_t, const struct message_head *, struct reader) = {
         [MESSAGE_STOPPED] = try_text,
         [MESSAGE_FAILED] = try_text,
-        [MESSAGE_WORKER_PAUSE] = try_text,
+        [MESSAGE_WORKER_PAUSE] = try_worker_pause,
+        [MESSAGE_WORKER_RESUME] = try_worker_resume,
+        [MESSAGE_WORKER_RETIRE] = try_worker_retire,
+        [MESSAGE_WORKER_RETIRED] = try_worker_retired,
+        [MESSAGE_WORKER_STATS] = try_worker_stats,
         [MESSAGE_RECORDER_STALLED] = try_text,
         [MESSAGE_WORKER_START] = try_worker_start,
         [MESSAGE_CA] = try_ca,

@@ -36,9 +36,15 @@ enum message_type {
 	/* supervisor -> worker */
 	MESSAGE_WORKER_START,    /* struct message_worker_start */
 	MESSAGE_WORKER_READY,    /* worker -> supervisor: it serves */
-	MESSAGE_WORKER_PAUSE,    /* refuse everything, text says why (audit log cannot be written, ...) */
+	MESSAGE_WORKER_PAUSE,    /* struct message_worker_pause */
 	MESSAGE_WORKER_HOLD,     /* no body: begin nothing new until RESUME (nobody records just now) */
-	MESSAGE_WORKER_RESUME,   /* no body: ends PAUSE and HOLD */
+	MESSAGE_WORKER_RESUME,   /* struct message_worker_resume */
+	MESSAGE_WORKER_RETIRE,   /* struct message_worker_retire + fd: policy image (sealed memfd) */
+	MESSAGE_WORKER_RETIRED,  /* worker -> supervisor: answer to RETIRE: struct message_worker_retired. When nothing of what
+	                          * was left is left: STOPPED with the latest RETIRE's id, and it exits */
+	MESSAGE_WORKER_KEEPER,   /* no body + fd: its pair to a keeper that takes over from one that died */
+	MESSAGE_WORKER_STATS_GET,/* no body; answered once it serves, also by one that retires */
+	MESSAGE_WORKER_STATS,    /* worker -> supervisor: answer: struct message_worker_stats */
 
 	/* worker -> keeper, and back */
 	MESSAGE_CA_GET,          /* no body */
@@ -75,18 +81,20 @@ enum message_type {
 	MESSAGE_TYPE_COUNT
 };
 
-struct message_text {          /* STOPPED, FAILED, PAUSE, STALLED, ... */
+struct message_text {          /* STOPPED, FAILED, STALLED, ... */
 	struct slice text;
 };
 
 /* fds: policy image (sealed memfd), trusted CAs (memfd, PEM), ring memory (memfd), ring data eventfd, ring space
- * eventfd, keeper's pair, then one per listener in the order of listeners[]. */
-#define MESSAGE_WORKER_FDS_BEFORE_LISTENERS 6
+ * eventfd, keeper's pair, memory of synthetic names (dns/responder.h), then one per listener in the order of
+ * listeners[]. */
+#define MESSAGE_WORKER_FDS_BEFORE_LISTENERS 7
 enum message_listener { MESSAGE_LISTEN_TCP, MESSAGE_LISTEN_DNS_UDP, MESSAGE_LISTEN_DNS_TCP, MESSAGE_LISTEN_UDP };
 #define MESSAGE_LISTENERS_MAX 134 /* both families: TCP, DNS over UDP and TCP, POLICY_UDP_PORTS_MAX */
 struct message_worker_start {
 	struct slice sandbox;      /* name */
 	uint64_t sandbox_id;
+	uint64_t generation;       /* of the policy: grows with each reload */
 	struct ip gate4, gate6;    /* addresses of the gate: DNS, explicit proxy */
 	struct ip_prefix pool4, pool6; /* synthetic addresses are taken from here; the link's own are excluded */
 	uint16_t proxy_port;
@@ -111,6 +119,50 @@ struct message_worker_start {
 		enum message_listener kind;
 		uint16_t port;
 	} listeners[MESSAGE_LISTENERS_MAX];
+};
+
+/* Two reasons to refuse, each ended by a RESUME of its own. */
+enum message_pause {
+	MESSAGE_PAUSE_RECORDER,    /* the log cannot be written: new work is refused, what is under way goes on. Its RESUME ends HOLD
+	                            * as well */
+	MESSAGE_PAUSE_OPERATOR     /* the kill switch: what is under way is closed at once, too */
+};
+struct message_worker_pause {
+	enum message_pause why;
+	struct slice text;         /* one sentence for who is refused */
+};
+struct message_worker_resume {
+	enum message_pause why;
+};
+
+/* Accepts what is queued, closes its listeners, judges everything under way by the new policy and closes what does not pass.
+ * May come again with a later policy. */
+struct message_worker_retire {
+	uint64_t generation;       /* of the policy that comes with it */
+};
+struct message_worker_retired {
+	uint64_t generation;
+	uint64_t closed;           /* streams, connections and flows that the new policy does not let pass */
+	uint64_t left;             /* that are finished under it */
+};
+
+/* What a worker has done since it began, and what it holds just now (_open, _idle, _kept, _bytes). Of one worker: the supervisor
+ * adds up those of a sandbox. */
+enum message_stats_kind { MESSAGE_STATS_HTTP, MESSAGE_STATS_CONNECTION, MESSAGE_STATS_DNS, MESSAGE_STATS_KINDS };
+struct message_worker_stats {
+	uint64_t generation;       /* of its policy */
+	struct {
+		uint64_t allowed, denied, failed; /* as in struct message_summary; observed ones are allowed */
+	} kinds[MESSAGE_STATS_KINDS]; /* requests; tunnels and UDP flows; queries */
+	uint64_t findings;
+	uint64_t bytes_out, bytes_in; /* payload from and to the sandbox, of what has ended */
+	uint64_t connections, connections_open; /* from the sandbox */
+	uint64_t streams_open, exchanges_open;  /* HTTP/2 streams; requests under way, of any version */
+	uint64_t flows_open;       /* UDP */
+	uint64_t upstreams_open, upstreams_idle;
+	uint64_t names_kept;       /* synthetic addresses given out */
+	uint64_t backlog_bytes;    /* events the recorder has no room for */
+	uint64_t heap_bytes;       /* in use */
 };
 
 struct message_ca {            /* lengths in DER; key is secret: the receiver wipes the datagram */
@@ -241,6 +293,11 @@ size_t message_empty(uint8_t *out, size_t cap, enum message_type type, uint64_t 
 	int message_##name##_decode(struct reader *body, struct message_##name *m)
 MESSAGE_CODEC(text);
 MESSAGE_CODEC(worker_start);
+MESSAGE_CODEC(worker_pause);
+MESSAGE_CODEC(worker_resume);
+MESSAGE_CODEC(worker_retire);
+MESSAGE_CODEC(worker_retired);
+MESSAGE_CODEC(worker_stats);
 MESSAGE_CODEC(ca);
 MESSAGE_CODEC(credential_get);
 MESSAGE_CODEC(credential);

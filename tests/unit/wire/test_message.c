@@ -284,6 +284,7 @@ static void fill_start(struct message_worker_start *m, struct config_host *hosts
 {
 	*m = (struct message_worker_start){.sandbox = SLICE("box"),
 	        .sandbox_id = 3,
+	        .generation = 4,
 	        .gate4 = ip4(1),
 	        .gate6 = ip6(1),
 	        .pool4 = {{4, {198, 18, 0, 0}}, 15},
@@ -386,7 +387,7 @@ static void worker_start_host_count_beyond_bytes(void **state)
 	(void)state;
 	fill_start(&m, hosts, 1);
 	n = message_worker_start_encode(wire_bytes, sizeof wire_bytes, MESSAGE_STOP, ID, &m);
-	size_t at = HEAD_BYTES + 4 + 3 + 8 + 5 + 17 + 6 + 18 + 2 + 4 + 7;
+	size_t at = HEAD_BYTES + 4 + 3 + 8 + 8 + 5 + 17 + 6 + 18 + 2 + 4 + 7;
 	assert_int_equal(wire_bytes[at + 3], 1);
 	assert_int_equal(wire_bytes[at + 8], 'h');
 	wire_bytes[at + 2] = 0x04; /* 1024 */
@@ -398,6 +399,45 @@ static void worker_start_host_count_beyond_bytes(void **state)
 	open_body(n, &body);
 	assert_int_equal(message_worker_start_decode(&body, &out), -EBADMSG);
 	assert_null(out.hosts);
+}
+
+static void worker_orders(void **state)
+{
+	struct message_worker_pause pause = {MESSAGE_PAUSE_OPERATOR, SLICE("by hand")};
+	struct message_worker_resume resume = {MESSAGE_PAUSE_OPERATOR};
+	struct message_worker_retire retire = {7};
+
+	(void)state;
+	ROUNDTRIP(worker_pause, &pause, NOTHING);
+	REFUSES_BYTE(worker_pause, &pause, HEAD_BYTES + 3, MESSAGE_PAUSE_OPERATOR + 1);
+	ROUNDTRIP(worker_resume, &resume, NOTHING);
+	REFUSES_BYTE(worker_resume, &resume, HEAD_BYTES + 3, MESSAGE_PAUSE_OPERATOR + 1);
+	ROUNDTRIP(worker_retire, &retire, NOTHING);
+	pause.text = longer(MESSAGE_TEXT_MAX);
+	ROUNDTRIP(worker_pause, &pause, NOTHING);
+	pause.text = longer(MESSAGE_TEXT_MAX + 1);
+	REFUSES_TO_ENCODE(worker_pause, &pause);
+}
+
+/* Each figure comes back in its own place. */
+static void worker_reports(void **state)
+{
+	struct message_worker_retired retired = {1, 2, 3};
+	struct message_worker_stats stats, back;
+	uint64_t figures[sizeof stats / sizeof(uint64_t)];
+	struct reader body;
+	size_t n;
+
+	(void)state;
+	ROUNDTRIP(worker_retired, &retired, NOTHING);
+	for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
+		figures[i] = ((uint64_t)i + 1) << 33;
+	memcpy(&stats, figures, sizeof stats);
+	ROUNDTRIP(worker_stats, &stats, NOTHING);
+	n = message_worker_stats_encode(wire_bytes, sizeof wire_bytes, MESSAGE_STOP, ID, &stats);
+	open_body(n, &body);
+	assert_int_equal(message_worker_stats_decode(&body, &back), 0);
+	assert_memory_equal(&back, &stats, sizeof stats);
 }
 
 int main(void)
@@ -413,6 +453,8 @@ int main(void)
 	        cmocka_unit_test(worker_start),
 	        cmocka_unit_test(worker_start_refuses),
 	        cmocka_unit_test(worker_start_host_count_beyond_bytes),
+	        cmocka_unit_test(worker_orders),
+	        cmocka_unit_test(worker_reports),
 	};
 
 	memset(long_text, 'x', sizeof long_text);

@@ -140,14 +140,19 @@ static void serve(void)
 static void orders_before_the_ca_are_obeyed_in_order(void **state)
 {
 	uint8_t message[64];
-	const struct message_text why = {SLICE("the disk is full\x1b[2J")};
+	const struct message_worker_pause why = {
+	        MESSAGE_PAUSE_RECORDER, SLICE("the disk is full\x1b[2J")};
+	const struct message_worker_resume resume = {MESSAGE_PAUSE_RECORDER};
 
 	(void)state;
 	begin();
 	fixture_send_n(f.supervisor, message,
-	        message_text_encode(message, sizeof message, MESSAGE_WORKER_PAUSE, 3, &why));
+	        message_worker_pause_encode(
+	                message, sizeof message, MESSAGE_WORKER_PAUSE, 3, &why));
 	fixture_send(f.supervisor, MESSAGE_WORKER_HOLD, 4);
-	fixture_send(f.supervisor, MESSAGE_WORKER_RESUME, 5);
+	fixture_send_n(f.supervisor, message,
+	        message_worker_resume_encode(
+	                message, sizeof message, MESSAGE_WORKER_RESUME, 5, &resume));
 	fixture_expect_silence(f.supervisor);
 	fixture_give_ca(&f, CA_QUESTION);
 	fixture_expect(f.supervisor, MESSAGE_WORKER_READY, START_ID);
@@ -180,7 +185,7 @@ static void a_second_start_ends_it(void **state)
 {
 	(void)state;
 	serve();
-	f.fds[5] = dup(f.fds[6]);
+	f.fds[5] = dup(f.fds[7]);
 	fixture_send_start(&f, f.start, f.start_n, START_FDS);
 	fixture_expect_exit(&f, 125, NULL);
 }
@@ -197,12 +202,12 @@ static void noise_later_ends_it(void **state)
 static void a_text_that_lies_about_its_length_ends_it(void **state)
 {
 	static uint8_t message[MESSAGE_BYTES_MAX];
-	const struct message_text why = {SLICE("full")};
+	const struct message_worker_pause why = {MESSAGE_PAUSE_RECORDER, SLICE("full")};
 	size_t n;
 
 	(void)state;
 	serve();
-	n = message_text_encode(message, sizeof message, MESSAGE_WORKER_PAUSE, 3, &why);
+	n = message_worker_pause_encode(message, sizeof message, MESSAGE_WORKER_PAUSE, 3, &why);
 	fixture_send_n(f.supervisor, message, n - 1);
 	fixture_expect_exit(&f, 125, NULL);
 	tear_down(state);
@@ -216,6 +221,7 @@ static void a_text_that_lies_about_its_length_ends_it(void **state)
 /* Descriptors nobody asked for are closed, not kept: a thousand do not use up its table. */
 static void unasked_descriptors_are_closed(void **state)
 {
+	const struct message_worker_resume resume = {MESSAGE_PAUSE_RECORDER};
 	uint8_t message[64];
 	int fds[20];
 
@@ -225,8 +231,8 @@ static void unasked_descriptors_are_closed(void **state)
 		fds[i] = f.fds[0];
 	for (int i = 0; i < 50; i++)
 		assert_int_equal(ipc_send_blocking(f.supervisor, message,
-		                         message_empty(message, sizeof message,
-		                                 MESSAGE_WORKER_RESUME, (uint64_t)i + 10),
+		                         message_worker_resume_encode(message, sizeof message,
+		                                 MESSAGE_WORKER_RESUME, (uint64_t)i + 10, &resume),
 		                         fds, 20),
 		        0);
 	fixture_send(f.supervisor, MESSAGE_STOP, 9);

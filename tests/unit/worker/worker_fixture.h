@@ -23,6 +23,7 @@
 
 #include "vethguard/ipc/peer.h"
 #include "vethguard/ipc/ring.h"
+#include "vethguard/ipc/shared_names.h"
 #include "vethguard/tls/ca.h"
 
 #define WAIT_MS 10000
@@ -159,7 +160,8 @@ static inline void fixture_open(struct fixture *f)
 	f->fds[1] = fixture_memory(buf_bytes(&parts.pem), parts.pem.len);
 	assert_int_equal(ring_create(&f->fds[2]), 0);
 	f->fds[5] = keeper[1];
-	f->fds[6] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	f->fds[6] = shared_names_create(64);
+	f->fds[7] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	f->supervisor = control[0];
 	f->keeper = keeper[0];
 	f->words = memfd_create("words", MFD_CLOEXEC);
