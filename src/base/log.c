@@ -9,16 +9,21 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
 
-#define LOG_LINE_MAX 2048 /* bytes with the newline; longer messages are cut */
+#define LOG_LINE_MAX 2048         /* bytes with the newline; longer messages are cut */
+#define LOG_RELAY_MAX (16 * 1024) /* a role's line, escaped, and its name */
 
 static struct {
 	const char *program;
 	enum log_level level;
-} log_state = {"vethguard", LOG_LEVEL_INFO};
+	log_sink *sink;
+} log_state = {"vethguard", LOG_LEVEL_INFO, NULL};
+
+static const struct log_subject nothing = {NULL, NULL};
 
 static const char *const level_names[] = {
         [LOG_LEVEL_ERROR] = "error",
@@ -40,6 +45,11 @@ enum log_level log_level(void)
 	return log_state.level;
 }
 
+void log_to(log_sink *sink)
+{
+	log_state.sink = sink;
+}
+
 /* U+0080 to U+009F in UTF-8: U+009B begins a sequence as ESC [ does. */
 static bool is_c1(const unsigned char *p, size_t left)
 {
@@ -58,26 +68,92 @@ static void mask_controls(char *text, size_t n)
 	}
 }
 
-__attribute__((format(printf, 2, 0))) static void write_line(
-        enum log_level level, const char *format, va_list args)
+/* What snprintf would have written, as far as there was room for it and its zero byte. */
+static size_t written(int printed, size_t room)
 {
-	char line[LOG_LINE_MAX];
-	size_t room = sizeof(line) - 1; /* the newline */
-	size_t n;
-	int printed;
+	if (printed < 0)
+		return 0;
+	return (size_t)printed < room ? (size_t)printed : room - 1;
+}
 
-	printed = snprintf(line, room, "%s: %s: ", log_state.program, level_names[level]);
-	n = printed < 0 ? 0 : (size_t)printed;
-	if (n > room - 1)
-		n = room - 1;
-	printed = vsnprintf(line + n, room - n, format, args);
-	if (printed > 0)
-		n += (size_t)printed < room - n ? (size_t)printed : room - n - 1;
-	mask_controls(line, n);
-	line[n++] = '\n';
+static void write_stderr(const char *line, size_t n)
+{
 	/* Nobody is left to tell when stderr itself is gone. */
 	if (write(STDERR_FILENO, line, n) < 0)
 		return;
+}
+
+__attribute__((format(printf, 3, 0))) static void write_line(
+        enum log_level level, const struct log_subject *subject, const char *format, va_list args)
+{
+	char line[LOG_LINE_MAX];
+	size_t room = sizeof(line) - 1; /* the newline */
+	size_t n, begin;
+
+	n = written(snprintf(line, room, "%s: %s: ", log_state.program, level_names[level]), room);
+	begin = n;
+	if (subject->sandbox && !log_state.sink)
+		n += written(snprintf(line + n, room - n, "%s: ", subject->sandbox), room - n);
+	n += written(vsnprintf(line + n, room - n, format, args), room - n);
+	mask_controls(line, n);
+	if (log_state.sink) {
+		log_state.sink(&(struct log_record){
+		        level, log_state.program, *subject, line + begin, n - begin});
+		return;
+	}
+	line[n++] = '\n';
+	write_stderr(line, n);
+}
+
+void log_about(enum log_level level, const struct log_subject *subject, const char *format, ...)
+{
+	va_list args;
+
+	if (log_state.level < level)
+		return;
+	va_start(args, format);
+	write_line(level, subject, format, args);
+	va_end(args);
+}
+
+/* The level that a line begins with ("error: "), and how long that is; else 0. */
+static size_t line_level(const char *line, size_t n, enum log_level *level)
+{
+	for (size_t i = 0; i <= LOG_LEVEL_DEBUG; i++) {
+		size_t name_n = strlen(level_names[i]);
+
+		if (n < name_n + 2 || memcmp(line, level_names[i], name_n) != 0 ||
+		        memcmp(line + name_n, ": ", 2) != 0)
+			continue;
+		*level = (enum log_level)i;
+		return name_n + 2;
+	}
+	return 0;
+}
+
+size_t log_relay(const char *program, const struct log_subject *subject, const char *line, size_t n)
+{
+	struct log_record record = {LOG_LEVEL_WARN, program, *subject, line, n};
+	size_t name_n = strlen(program);
+	bool named = n > name_n + 1 && memcmp(line, program, name_n) == 0 &&
+	             memcmp(line + name_n, ": ", 2) == 0;
+	char out[LOG_RELAY_MAX];
+
+	if (log_state.sink) {
+		size_t skip = named ? name_n + 2 : 0;
+
+		skip += line_level(line + skip, n - skip, &record.level);
+		record.text += skip;
+		record.n -= skip;
+		log_state.sink(&record);
+		return n;
+	}
+	size_t m = written(snprintf(out, sizeof out, "%s%s%.*s\n", named ? "" : program,
+	                           named ? "" : ": ", (int)(n < sizeof out ? n : sizeof out), line),
+	        sizeof out);
+	out[m - 1] = '\n'; /* where it was cut, too */
+	write_stderr(out, m);
+	return m;
 }
 
 void log_error(const char *format, ...)
@@ -85,7 +161,7 @@ void log_error(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	write_line(LOG_LEVEL_ERROR, format, args);
+	write_line(LOG_LEVEL_ERROR, &nothing, format, args);
 	va_end(args);
 }
 
@@ -96,7 +172,7 @@ void log_warn(const char *format, ...)
 	if (log_state.level < LOG_LEVEL_WARN)
 		return;
 	va_start(args, format);
-	write_line(LOG_LEVEL_WARN, format, args);
+	write_line(LOG_LEVEL_WARN, &nothing, format, args);
 	va_end(args);
 }
 
@@ -107,7 +183,7 @@ void log_info(const char *format, ...)
 	if (log_state.level < LOG_LEVEL_INFO)
 		return;
 	va_start(args, format);
-	write_line(LOG_LEVEL_INFO, format, args);
+	write_line(LOG_LEVEL_INFO, &nothing, format, args);
 	va_end(args);
 }
 
@@ -118,7 +194,7 @@ void log_debug(const char *format, ...)
 	if (log_state.level < LOG_LEVEL_DEBUG)
 		return;
 	va_start(args, format);
-	write_line(LOG_LEVEL_DEBUG, format, args);
+	write_line(LOG_LEVEL_DEBUG, &nothing, format, args);
 	va_end(args);
 }
 
@@ -127,7 +203,7 @@ void die(int status, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	write_line(LOG_LEVEL_ERROR, format, args);
+	write_line(LOG_LEVEL_ERROR, &nothing, format, args);
 	va_end(args);
 	exit(status);
 }

@@ -21,20 +21,14 @@
 
 static void show(struct role_text *text)
 {
-	char escaped[ESCAPED_MAX], out[ESCAPED_MAX + ROLE_TEXT_NAME_MAX + 4];
-	struct slice line = slice_of(text->line, text->n);
-	size_t name_n = strlen(text->program);
-	bool named = slice_starts_with(line, slice_of(text->program, name_n)) && line.n > name_n &&
-	             line.p[name_n] == ':';
+	char escaped[ESCAPED_MAX];
 
-	slice_escape_controls(line, escaped, sizeof escaped);
-	int n = snprintf(out, sizeof out, "%s%s%s\n", named ? "" : text->program, named ? "" : ": ",
-	        escaped);
+	slice_escape_controls(slice_of(text->line, text->n), escaped, sizeof escaped);
 	text->n = 0;
-	text->budget -= n + LINE_COST;
-	/* Nobody is left to tell when stderr itself is gone. */
-	if (write(STDERR_FILENO, out, (size_t)n) < 0)
-		return;
+	text->budget -=
+	        (int64_t)log_relay(text->program, &(struct log_subject){.role = text->program},
+	                escaped, strlen(escaped)) +
+	        LINE_COST;
 }
 
 static void take(struct role_text *text, const char *bytes, size_t n)

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The protocol is a promise of systemd's (sd_notify(3), "Notes"), so a hundred lines do without its
+ * library. The socket stays open unconnected: the manager may be executed anew, with a new socket
+ * of the same name. Its timeout bounds what a full queue costs.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "vethguard/ipc/service.h"
+
+#define MESSAGE_MAX (SERVICE_STATUS_MAX + 128)
+#define US_PER_MS 1000
+
+static struct {
+	int fd; /* -1: nobody to tell */
+	struct sockaddr_un to;
+	socklen_t to_size;
+	int64_t watchdog_ms;
+} service = {.fd = -1};
+
+static int read_address(const char *name)
+{
+	size_t n = strlen(name);
+
+	if ((name[0] != '/' && name[0] != '@') || n < 2 || n >= sizeof service.to.sun_path)
+		return -EINVAL;
+	service.to = (struct sockaddr_un){.sun_family = AF_UNIX};
+	memcpy(service.to.sun_path, name, n);
+	service.to_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
+	if (name[0] == '@')
+		service.to.sun_path[0] = 0; /* an abstract name has no zero byte at its end */
+	else
+		service.to_size++;
+	return 0;
+}
+
+/* A whole positive number, else 0. */
+static unsigned long long number(const char *text)
+{
+	char *end;
+
+	if (!text || text[0] < '0' || text[0] > '9')
+		return 0;
+	errno = 0;
+	unsigned long long value = strtoull(text, &end, 10);
+	return errno == 0 && *end == 0 ? value : 0;
+}
+
+static void read_watchdog(void)
+{
+	unsigned long long us = number(getenv("WATCHDOG_USEC"));
+	const char *pid = getenv("WATCHDOG_PID");
+
+	service.watchdog_ms = 0;
+	if (us == 0 || us / US_PER_MS > INT_MAX ||
+	        (pid && number(pid) != (unsigned long long)getpid()))
+		return;
+	service.watchdog_ms = (int64_t)(us / US_PER_MS / 2);
+	if (service.watchdog_ms == 0)
+		service.watchdog_ms = 1;
+}
+
+static int open_socket(void)
+{
+	const struct timeval patience = {0, SERVICE_PATIENCE_MS * US_PER_MS};
+
+	service.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (service.fd < 0 ||
+	        setsockopt(service.fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0) {
+		int error = -errno;
+
+		service_close();
+		return error;
+	}
+	return 0;
+}
+
+int service_open(void)
+{
+	const char *name = getenv("NOTIFY_SOCKET");
+	int error = name ? read_address(name) : -ENOTCONN;
+
+	service_close();
+	if (!error)
+		error = open_socket();
+	if (!error)
+		read_watchdog();
+	unsetenv("NOTIFY_SOCKET");
+	unsetenv("WATCHDOG_USEC");
+	unsetenv("WATCHDOG_PID");
+	return error;
+}
+
+void service_close(void)
+{
+	if (service.fd >= 0)
+		close(service.fd);
+	service.fd = -1;
+	service.watchdog_ms = 0;
+}
+
+static int tell(const char *message)
+{
+	ssize_t n;
+
+	if (service.fd < 0)
+		return -ENOTCONN;
+	do
+		n = sendto(service.fd, message, strlen(message), MSG_NOSIGNAL,
+		        (const struct sockaddr *)&service.to, service.to_size);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+__attribute__((format(printf, 2, 0))) static int tell_status(
+        const char *before, const char *format, va_list args)
+{
+	char message[MESSAGE_MAX], status[SERVICE_STATUS_MAX];
+
+	if (vsnprintf(status, sizeof status, format, args) < 0)
+		return -EINVAL;
+	for (char *p = status; *p; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			*p = '?';
+	snprintf(message, sizeof message, "%sSTATUS=%s\n", before, status);
+	return tell(message);
+}
+
+int service_ready(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	int error = tell_status("READY=1\n", format, args);
+	va_end(args);
+	return error;
+}
+
+int service_status(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	int error = tell_status("", format, args);
+	va_end(args);
+	return error;
+}
+
+int service_reloading(void)
+{
+	char message[MESSAGE_MAX];
+	struct timespec now;
+
+	if (clock_gettime(CLOCK_MONOTONIC, &now) < 0)
+		return -errno;
+	snprintf(message, sizeof message, "RELOADING=1\nMONOTONIC_USEC=%lld\n",
+	        (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+	return tell(message);
+}
+
+int service_stopping(void)
+{
+	return tell("STOPPING=1\n");
+}
+
+int service_main_pid(pid_t pid)
+{
+	char message[MESSAGE_MAX];
+
+	snprintf(message, sizeof message, "MAINPID=%ld\n", (long)pid);
+	return tell(message);
+}
+
+int64_t service_watchdog_ms(void)
+{
+	return service.watchdog_ms;
+}
+
+int service_watchdog(void)
+{
+	return tell("WATCHDOG=1\n");
+}
