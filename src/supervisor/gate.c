@@ -203,6 +203,20 @@ int gate_open(struct gate *gate, struct gate_host *host, int sandbox_netns)
 	return error;
 }
 
+static int listen_again(void *context)
+{
+	return listen_all(context);
+}
+
+int gate_listen(struct gate *gate)
+{
+	int error = netns_run(gate->netns, listen_again, gate);
+
+	if (error)
+		gate_close_handed_out(gate);
+	return error;
+}
+
 static int mend(void *context)
 {
 	const struct fence_spec spec = fence_spec_of(context);
@@ -212,6 +226,16 @@ static int mend(void *context)
 		return error;
 	error = fence_set(&spec);
 	return error ? error : 1;
+}
+
+int gate_set_udp_ports(struct gate *gate, const uint16_t *ports, size_t count)
+{
+	if (count > FENCE_UDP_PORTS_MAX)
+		return -E2BIG;
+	memcpy(gate->udp_ports, ports, count * sizeof *ports);
+	gate->udp_port_count = count;
+	int result = netns_run(gate->netns, mend, gate);
+	return result < 0 ? result : 0;
 }
 
 int gate_mend(struct gate *gate)

@@ -16,41 +16,32 @@
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
-/* Its first message was sent: it may hear others. */
-static bool is_told(const struct sandbox *s)
-{
-	return role_runs(&s->worker) && s->worker_request != 0;
-}
-
-static void hold_worker(struct sandbox *s, const void *context)
+static void hold_worker(struct instance *i, const void *context)
 {
 	size_t n = message_empty(
-	        buffer, sizeof buffer, MESSAGE_WORKER_HOLD, supervisor_next_id(s->supervisor));
+	        buffer, sizeof buffer, MESSAGE_WORKER_HOLD, supervisor_next_id(i->supervisor));
 
 	(void)context;
-	if (is_told(s))
-		role_send(&s->worker, buffer, n, NULL, 0);
+	role_send(&i->worker, buffer, n, NULL, 0);
 }
 
-static void pause_worker(struct sandbox *s, const void *context)
+static void pause_worker(struct instance *i, const void *context)
 {
 	struct message_worker_pause m = {MESSAGE_PAUSE_RECORDER, *(const struct slice *)context};
 	size_t n = message_worker_pause_encode(
-	        buffer, sizeof buffer, MESSAGE_WORKER_PAUSE, supervisor_next_id(s->supervisor), &m);
+	        buffer, sizeof buffer, MESSAGE_WORKER_PAUSE, supervisor_next_id(i->supervisor), &m);
 
-	if (is_told(s))
-		role_send(&s->worker, buffer, n, NULL, 0);
+	role_send(&i->worker, buffer, n, NULL, 0);
 }
 
-static void resume_worker(struct sandbox *s, const void *context)
+static void resume_worker(struct instance *i, const void *context)
 {
 	const struct message_worker_resume m = {MESSAGE_PAUSE_RECORDER};
 	size_t n = message_worker_resume_encode(buffer, sizeof buffer, MESSAGE_WORKER_RESUME,
-	        supervisor_next_id(s->supervisor), &m);
+	        supervisor_next_id(i->supervisor), &m);
 
 	(void)context;
-	if (is_told(s))
-		role_send(&s->worker, buffer, n, NULL, 0);
+	role_send(&i->worker, buffer, n, NULL, 0);
 }
 
 static void tell_progress(struct sandbox *s, const void *context)
@@ -65,7 +56,7 @@ static int on_recorder_ready(struct supervisor *sv, struct ipc_message *message)
 		return -EBADMSG;
 	sv->recorder_ready = true;
 	if (sv->recording.death_count)
-		supervisor_for_each(sv, resume_worker, NULL);
+		supervisor_for_each_worker(sv, resume_worker, NULL);
 	supervisor_for_each(sv, tell_progress, NULL);
 	return 0;
 }
@@ -99,7 +90,7 @@ static int on_stalled(struct supervisor *sv, struct ipc_message *message)
 		sv->stall_shown = true;
 		sv->stall_next_ms = loop_now_ms(sv->loop) + RECORDER_STALL_SHOWN_MS;
 	}
-	supervisor_for_each(sv, pause_worker, &m.text);
+	supervisor_for_each_worker(sv, pause_worker, &m.text);
 	return 0;
 }
 
@@ -110,7 +101,7 @@ static int on_flowing(struct supervisor *sv, struct ipc_message *message)
 	if (sv->stall_shown)
 		log_warn("the audit log can be written again");
 	sv->stall_shown = false;
-	supervisor_for_each(sv, resume_worker, NULL);
+	supervisor_for_each_worker(sv, resume_worker, NULL);
 	return 0;
 }
 
@@ -218,7 +209,7 @@ static void replace(struct supervisor *sv, const char *how, bool broke)
 	bool goes_on = may_go_on(sv) && !broke;
 	int error;
 
-	supervisor_for_each(sv, hold_worker, NULL);
+	supervisor_for_each_worker(sv, hold_worker, NULL);
 	sv->recording.last = !goes_on;
 	error = start_again(sv);
 	if (error) {

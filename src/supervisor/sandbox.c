@@ -14,7 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <utlist.h>
 
+#include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
 #include "supervisor/supervisor.h"
 
@@ -33,12 +35,40 @@ static enum sandbox_state sum_up(struct sandbox *s)
 	return SANDBOX_SUMMING;
 }
 
-static enum sandbox_state stop_worker(struct sandbox *s)
+/* Those that were told nothing yet have nothing to finish. */
+static void stop_instances(struct sandbox *s)
+{
+	struct instance *i, *next;
+
+	DL_FOREACH_SAFE(s->instances, i, next)
+	{
+		loop_timer_cancel(&i->timer);
+		i->state = INSTANCE_ENDING;
+		role_stop(&i->worker, supervisor_next_id(s->supervisor), SANDBOX_STOP_MS);
+	}
+	s->current = NULL;
+}
+
+static void kill_instances(struct sandbox *s, const char *why)
+{
+	struct instance *i;
+
+	DL_FOREACH(s->instances, i)
+	{
+		loop_timer_cancel(&i->timer);
+		i->state = INSTANCE_ENDING;
+		i->worker.stopping = true;
+		role_kill(&i->worker, why);
+	}
+	s->current = NULL;
+}
+
+static enum sandbox_state stop_workers(struct sandbox *s)
 {
 	loop_timer_cancel(&s->timer);
-	if (!role_runs(&s->worker))
+	if (!s->instances)
 		return sum_up(s);
-	role_stop(&s->worker, supervisor_next_id(s->supervisor), SANDBOX_STOP_MS);
+	stop_instances(s);
 	return SANDBOX_STOPPING;
 }
 
@@ -51,20 +81,16 @@ static enum sandbox_state end_early(struct sandbox *s)
 static enum sandbox_state cut_off(struct sandbox *s)
 {
 	loop_timer_cancel(&s->timer);
-	s->worker.stopping = true;
-	role_kill(&s->worker, "its sandbox is being cut off");
+	kill_instances(s, "its sandbox is being cut off");
 	log_debug("%s: %s", s->name[0] ? s->name : "sandbox", s->refusal ? s->refusal : s->failure);
 	tell_finding(s->supervisor, s, EVENT_FINDING_ROLE_DIED, s->failure);
 	s->owner->failed(s->owner, s->refusal ? s->refusal : s->failure);
-	return role_runs(&s->worker) ? SANDBOX_STOPPING : sum_up(s);
+	return s->instances ? SANDBOX_STOPPING : sum_up(s);
 }
 
 static enum sandbox_state begin(struct sandbox *s)
 {
-	if (sandbox_set_up(s) != 0)
-		return cut_off(s);
-	loop_timer_set(&s->timer, SANDBOX_START_MS);
-	return SANDBOX_STARTING;
+	return sandbox_set_up(s) == 0 ? SANDBOX_STARTING : cut_off(s);
 }
 
 /* The variables that env: sources read, one for each credential: two credentials may share a
@@ -74,8 +100,8 @@ static enum sandbox_state ask_or_begin(struct sandbox *s)
 	struct message_names names = {0};
 	struct policy_credential c;
 
-	for (uint32_t i = 0; i < policy_credential_count(&s->settings.policy); i++) {
-		policy_credential(&s->settings.policy, i, &c);
+	for (uint32_t i = 0; i < policy_credential_count(&s->generation->settings.policy); i++) {
+		policy_credential(&s->generation->settings.policy, i, &c);
 		if (c.source == POLICY_SOURCE_ENV && names.count < MESSAGE_ENV_MAX)
 			names.names[names.count++] = c.location;
 	}
@@ -88,8 +114,9 @@ static enum sandbox_state ask_or_begin(struct sandbox *s)
 
 static enum sandbox_state serve_when_ready(struct sandbox *s)
 {
-	if (!s->keeper_ready || !s->worker_ready || !s->supervisor->recorder_ready)
+	if (!instance_is_ready(s->current) || !s->supervisor->recorder_ready)
 		return SANDBOX_STARTING;
+	instance_serves(s->current);
 	loop_timer_cancel(&s->timer);
 	loop_timer_set(&s->fence, SANDBOX_FENCE_MS);
 	tell_lifecycle(s->supervisor, s, EVENT_START);
@@ -101,8 +128,8 @@ static enum sandbox_state serve_when_ready(struct sandbox *s)
 static enum sandbox_state too_late(struct sandbox *s)
 {
 	snprintf(s->failure, sizeof s->failure, "not ready after %d s: waiting for%s%s%s",
-	        SANDBOX_START_MS / 1000, s->keeper_ready ? "" : " the keeper",
-	        s->worker_ready ? "" : " the worker",
+	        SANDBOX_START_MS / 1000, s->current->keeper_ready ? "" : " the keeper",
+	        s->current->worker_ready ? "" : " the worker",
 	        s->supervisor->recorder_ready ? "" : " the recorder");
 	return cut_off(s);
 }
@@ -119,12 +146,105 @@ static enum sandbox_state no_summary(struct sandbox *s)
 	return SANDBOX_ENDED;
 }
 
+/* Of those that last. */
+
+/* Nobody serves it: its fence stands, nothing listens, so everything is refused. */
+static enum sandbox_state close_down(struct sandbox *s)
+{
+	loop_timer_cancel(&s->timer);
+	kill_instances(s, "its sandbox is being cut off");
+	log_error("%s: %s", s->name, s->failure);
+	tell_finding(s->supervisor, s, EVENT_FINDING_ROLE_DIED, s->failure);
+	s->owner->changed(s->owner, s);
+	return SANDBOX_CLOSED;
+}
+
+static enum sandbox_state fail_closed(struct sandbox *s)
+{
+	return s->lasting ? close_down(s) : cut_off(s);
+}
+
+/* Remembers this death. How long to wait before another one is started, or -1: it is one too many.
+ */
+static int64_t delay_after_death(struct sandbox *s)
+{
+	int64_t now_ms = loop_now_ms(s->supervisor->loop);
+	int64_t *oldest = &s->deaths_ms[s->death_count++ % SANDBOX_DEATHS_MAX];
+	int64_t before_ms = *oldest, delay_ms = 0;
+
+	*oldest = now_ms;
+	if (s->death_count > SANDBOX_DEATHS_MAX && now_ms - before_ms <= SANDBOX_DEATHS_MS)
+		return -1;
+	for (size_t i = 0; i < SANDBOX_DEATHS_MAX && i < s->death_count; i++)
+		if (&s->deaths_ms[i] != oldest && now_ms - s->deaths_ms[i] <= SANDBOX_DEATHS_MS)
+			delay_ms = delay_ms ? 2 * delay_ms : SANDBOX_BACKOFF_MS;
+	return delay_ms;
+}
+
+static enum sandbox_state restart(struct sandbox *s)
+{
+	int64_t delay_ms = delay_after_death(s);
+	char text[SANDBOX_FAILURE_MAX];
+
+	if (delay_ms < 0) {
+		memcpy(text, s->failure, sizeof text);
+		snprintf(s->failure, sizeof s->failure,
+		        "%.1900s; that was too often: nobody serves it any more", text);
+		return close_down(s);
+	}
+	s->restarts++;
+	log_warn("%s: %s; another one is started", s->name, s->failure);
+	snprintf(text, sizeof text,
+	        "%.1900s. Another one is started; until it serves, all is refused.", s->failure);
+	tell_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
+	if (delay_ms == 0 && sandbox_start_worker(s) == 0) {
+		s->owner->changed(s->owner, s);
+		return SANDBOX_RESTARTING;
+	}
+	loop_timer_set(&s->timer, delay_ms ? delay_ms : SANDBOX_BACKOFF_MS);
+	s->owner->changed(s->owner, s);
+	return SANDBOX_RESTARTING;
+}
+
+static enum sandbox_state start_another(struct sandbox *s)
+{
+	if (s->current || sandbox_start_worker(s) == 0)
+		return SANDBOX_RESTARTING;
+	return restart(s);
+}
+
+static enum sandbox_state adopt(struct sandbox *s)
+{
+	loop_timer_set(&s->fence, SANDBOX_FENCE_MS);
+	return start_another(s);
+}
+
+static enum sandbox_state took_over(struct sandbox *s)
+{
+	loop_timer_cancel(&s->timer);
+	s->death_count = 0;
+	s->owner->changed(s->owner, s);
+	return SANDBOX_SERVING;
+}
+
+static enum sandbox_state serve_again(struct sandbox *s)
+{
+	if (!s->current || !instance_is_ready(s->current))
+		return SANDBOX_RESTARTING;
+	instance_serves(s->current);
+	loop_timer_cancel(&s->timer);
+	log_info("%s: served again", s->name);
+	s->owner->changed(s->owner, s);
+	return SANDBOX_SERVING;
+}
+
 typedef enum sandbox_state (*handler)(struct sandbox *s);
 
 static const handler table[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
         [SANDBOX_NEW] =
                 {
                         [SANDBOX_START] = ask_or_begin,
+                        [SANDBOX_ADOPT] = adopt,
                         [SANDBOX_END] = end_early,
                         [SANDBOX_FAIL] = cut_off,
                 },
@@ -138,18 +258,34 @@ static const handler table[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
         [SANDBOX_STARTING] =
                 {
                         [SANDBOX_PROGRESS] = serve_when_ready,
-                        [SANDBOX_END] = stop_worker,
+                        [SANDBOX_END] = stop_workers,
                         [SANDBOX_FAIL] = cut_off,
                         [SANDBOX_TIMEOUT] = too_late,
                 },
         [SANDBOX_SERVING] =
                 {
-                        [SANDBOX_END] = stop_worker,
-                        [SANDBOX_FAIL] = cut_off,
+                        [SANDBOX_END] = stop_workers,
+                        [SANDBOX_FAIL] = fail_closed,
+                        [SANDBOX_WORKER_DIED] = restart,
+                        [SANDBOX_TOOK_OVER] = took_over,
+                },
+        [SANDBOX_RESTARTING] =
+                {
+                        [SANDBOX_PROGRESS] = serve_again,
+                        [SANDBOX_END] = stop_workers,
+                        [SANDBOX_FAIL] = fail_closed,
+                        [SANDBOX_WORKER_DIED] = restart,
+                        [SANDBOX_TOOK_OVER] = took_over,
+                        [SANDBOX_TIMEOUT] = start_another,
+                },
+        [SANDBOX_CLOSED] =
+                {
+                        [SANDBOX_END] = stop_workers,
+                        [SANDBOX_TOOK_OVER] = took_over,
                 },
         [SANDBOX_STOPPING] =
                 {
-                        [SANDBOX_WORKER_GONE] = sum_up,
+                        [SANDBOX_WORKERS_GONE] = sum_up,
                 },
         [SANDBOX_SUMMING] =
                 {
@@ -221,67 +357,95 @@ static void on_fence_time(struct loop_timer *timer)
 	}
 }
 
-static int on_worker_message(struct role *role, struct ipc_message *message)
-{
-	struct sandbox *s = container_of(role, struct sandbox, worker);
+/* Its workers. */
 
-	if (message->head.type != MESSAGE_WORKER_READY || !reader_done(&message->body) ||
-	        s->worker_request == 0 || message->head.id != s->worker_request || s->worker_ready)
-		return -EBADMSG;
-	s->worker_ready = true;
-	sandbox_event(s, SANDBOX_PROGRESS);
-	return 0;
+void sandbox_instance_progress(struct sandbox *s, struct instance *i)
+{
+	if (i == s->coming && instance_is_ready(i))
+		sandbox_hand_over(s);
+	else if (i == s->current)
+		sandbox_event(s, SANDBOX_PROGRESS);
 }
 
-static void on_worker_dead(struct role *role, const char *how)
+void sandbox_instance_late(struct sandbox *s, struct instance *i)
 {
-	struct sandbox *s = container_of(role, struct sandbox, worker);
-
-	if (s->state == SANDBOX_STOPPING)
-		sandbox_event(s, SANDBOX_WORKER_GONE);
+	if (s->state == SANDBOX_STARTING)
+		sandbox_event(s, SANDBOX_TIMEOUT);
 	else
-		sandbox_fail(s, "the worker %s; the sandbox is cut off from every network", how);
+		role_kill(&i->worker, "it was not ready in time");
 }
 
-struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner)
+void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *how)
+{
+	bool was_current = i == s->current, was_coming = i == s->coming;
+
+	if (was_current)
+		s->current = NULL;
+	instance_free(i);
+	if (was_coming) {
+		sandbox_keep_generation(s, how);
+	} else if (s->state == SANDBOX_STOPPING) {
+		if (!s->instances)
+			sandbox_event(s, SANDBOX_WORKERS_GONE);
+	} else if (was_current && s->lasting && s->state != SANDBOX_STARTING) {
+		snprintf(s->failure, sizeof s->failure, "The worker %s", how);
+		sandbox_event(s, SANDBOX_WORKER_DIED);
+	} else if (was_current) {
+		sandbox_fail(s, "the worker %s; the sandbox is cut off from every network", how);
+	}
+}
+
+static void close_timers(struct sandbox *s)
+{
+	loop_timer_close(&s->timer);
+	loop_timer_close(&s->fence);
+}
+
+struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner, bool lasting)
 {
 	struct sandbox *s = calloc(1, sizeof *s);
+	struct instance *first = lasting ? NULL : instance_new(sv);
 
-	if (!s)
+	if (!s || (!first && !lasting)) {
+		free(s);
 		return NULL;
+	}
 	s->supervisor = sv;
 	s->owner = owner;
+	s->lasting = lasting;
 	s->id = supervisor_next_id(sv);
 	s->netns = s->names = s->ring[0] = s->ring[1] = s->ring[2] = -1;
+	random_bytes(s->seed, sizeof s->seed);
 	gate_init(&s->gate);
-	sources_init(&s->sources, sv->loop, &s->settings.policy, supervisor_on_source);
 	int error = loop_timer_open(sv->loop, &s->timer, on_time);
 	if (!error)
 		error = loop_timer_open(sv->loop, &s->fence, on_fence_time);
-	if (!error)
-		error = role_start(sv->loop, &s->worker, "vethguard-worker", "the worker",
-		        on_worker_message, on_worker_dead);
 	if (error) {
-		loop_timer_close(&s->timer);
-		loop_timer_close(&s->fence);
+		close_timers(s);
+		if (first)
+			instance_free(first);
 		free(s);
 		errno = -error;
 		return NULL;
 	}
+	if (first)
+		instance_give(first, s);
+	s->current = first;
 	HASH_ADD(hh, sv->sandboxes, id, sizeof s->id, s);
 	return s;
 }
 
 void sandbox_free(struct sandbox *s)
 {
+	struct instance *i, *next;
+
 	HASH_DEL(s->supervisor->sandboxes, s);
-	role_fini(&s->worker);
+	DL_FOREACH_SAFE(s->instances, i, next)
+	instance_free(i);
 	recording_forget(s);
-	sources_fini(&s->sources);
 	gate_close(&s->gate);
-	settings_fini(&s->settings);
-	loop_timer_close(&s->timer);
-	loop_timer_close(&s->fence);
+	generation_put(s->generation);
+	close_timers(s);
 	if (s->netns >= 0)
 		close(s->netns);
 	if (s->names >= 0)

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sandbox: the life of one sandbox, from its policy to its summary. */
+/* sandbox: the life of one sandbox, from its policy to its summary; its workers are instances. */
 #ifndef SUPERVISOR_SANDBOX_H
 #define SUPERVISOR_SANDBOX_H
 
 #include <uthash.h>
 
-#include "vethguard/policy/placeholder.h"
 #include "supervisor/gate.h"
-#include "supervisor/role.h"
-#include "supervisor/settings.h"
-#include "supervisor/sources.h"
+#include "supervisor/instance.h"
 
 #define SANDBOX_FAILURE_MAX 2048
 #define SANDBOX_START_MS 10000 /* from the first message to the worker being ready */
 #define SANDBOX_STOP_MS 2000   /* for the worker to finish what is under way */
 #define SANDBOX_FENCE_MS 10000 /* between two looks at the fence; one takes half a millisecond */
 #define SANDBOX_SUM_MS 10000   /* for the recorder to drain the ring */
+#define SANDBOX_DEATHS_MAX \
+	8 /* of the workers of one that lasts, within so long; the next is one too many */
+#define SANDBOX_DEATHS_MS 60000
+#define SANDBOX_BACKOFF_MS \
+	20 /* the first restart comes at once, the next after so long, then twice as long */
+#define SANDBOX_RETIRED_MAX 4 /* further ones are ended before they have finished */
 
 enum sandbox_state {
 	SANDBOX_NEW,       /* its worker is being started; nothing is known of it yet */
@@ -23,19 +26,25 @@ enum sandbox_state {
 	SANDBOX_STARTING,  /* gate made, roles told; waiting for root certificate, recorder and
 	                      worker */
 	SANDBOX_SERVING,
-	SANDBOX_STOPPING, /* waiting for the worker to be gone */
-	SANDBOX_SUMMING,  /* waiting for the recorder to have written everything */
-	SANDBOX_ENDED,    /* the owner frees it */
+	SANDBOX_RESTARTING, /* lasting: its worker died; another one is being started, or waited for
+	                     */
+	SANDBOX_CLOSED,     /* lasting: nobody serves it until it is reloaded or ends */
+	SANDBOX_STOPPING,   /* waiting for the workers to be gone */
+	SANDBOX_SUMMING,    /* waiting for the recorder to have written everything */
+	SANDBOX_ENDED,      /* the owner frees it */
 	SANDBOX_STATE_COUNT
 };
 
 enum sandbox_event {
-	SANDBOX_START,    /* settings and paths are filled in */
-	SANDBOX_GIVEN,    /* variables are filled in */
-	SANDBOX_PROGRESS, /* something that a start waits for has come */
-	SANDBOX_END,      /* asked to end */
-	SANDBOX_FAIL,     /* failure is filled in */
-	SANDBOX_WORKER_GONE,
+	SANDBOX_START,        /* generation and paths are filled in */
+	SANDBOX_ADOPT,        /* lasting: the same, and the gate is there and open already */
+	SANDBOX_GIVEN,        /* variables are filled in */
+	SANDBOX_PROGRESS,     /* something that a start waits for has come */
+	SANDBOX_END,          /* asked to end */
+	SANDBOX_FAIL,         /* failure is filled in */
+	SANDBOX_WORKER_DIED,  /* lasting: the one that serves; failure is filled in */
+	SANDBOX_WORKERS_GONE, /* all of them */
+	SANDBOX_TOOK_OVER,    /* lasting: a worker under another generation serves */
 	SANDBOX_RECORDER_GONE,
 	SANDBOX_SUMMED,
 	SANDBOX_TIMEOUT,
@@ -51,6 +60,11 @@ struct sandbox_owner {
 	void (*failed)(struct sandbox_owner *owner, const char *text);
 	void (*summary)(struct sandbox_owner *owner, const struct message_summary *summary);
 	void (*ended)(struct sandbox_owner *owner, struct sandbox *s);
+	/* Lasting ones only. Its state, its worker or its fence have changed in a way that people
+	 * see. */
+	void (*changed)(struct sandbox_owner *owner, struct sandbox *s);
+	/* The answer to sandbox_replace: error NULL, or why the old generation stays. */
+	void (*replaced)(struct sandbox_owner *owner, struct sandbox *s, const char *error);
 };
 
 struct sandbox {
@@ -58,6 +72,7 @@ struct sandbox {
 	struct sandbox_owner *owner;
 	uint64_t id;
 	enum sandbox_state state;
+	bool lasting; /* outlives its workers, the keeper and the supervisor */
 	UT_hash_handle hh;
 	struct loop_timer timer;
 	struct loop_timer fence; /* while it serves */
@@ -65,27 +80,35 @@ struct sandbox {
 	/* Filled in by the owner before SANDBOX_START. */
 	char name[MESSAGE_NAME_MAX + 1];
 	char audit_path[MESSAGE_PATH_MAX + 1];
-	bool audit_own; /* the path is the configuration's, not the session's */
-	int netns;      /* of the sandbox; closed once it is linked */
-	struct settings settings;
-	struct sources sources;
+	bool audit_own;           /* the path is the configuration's, not the session's */
+	int netns;                /* of the sandbox; closed once it is linked */
+	struct identity identity; /* whose rights open what policy and credentials name */
+	char directory[MESSAGE_PATH_MAX + 1]; /* where exec: programs start; empty: "/" */
+	struct generation *generation;        /* owned: in force, or about to be */
 
-	struct role worker;
+	struct instance *instances; /* all that are not gone */
+	struct instance *current;   /* serves, or is the one to serve; NULL: none */
+	struct instance *coming;    /* is to take over from it under a generation of its own */
+	int64_t deaths_ms[SANDBOX_DEATHS_MAX]; /* of workers, the latest ones */
+	size_t death_count;
+	uint32_t restarts, mended;
+	uint8_t seed[16]; /* of its placeholders */
 	int names;   /* memory of its synthetic names, handed from worker to worker; -1: none yet */
 	int ring[3]; /* of its worker's events: kept for a second recorder; -1: none yet */
 	struct told *told; /* own events that the recorder has not said to be in the log */
 	struct gate gate;
-	uint64_t keeper_request, worker_request, summary_request; /* 0: none under way */
-	bool keeper_ready, worker_ready, recording;
+	uint64_t summary_request; /* 0: none under way */
+	bool recording;
 	char root_pem[MESSAGE_PEM_MAX + 1];
-	char placeholders[POLICY_CREDENTIALS_MAX][PLACEHOLDER_MAX + 1];
 	char failure[SANDBOX_FAILURE_MAX];
 	const char *
 	        refusal; /* a longer text in place of failure, during SANDBOX_FAIL only; borrowed */
 };
 
-/* A new sandbox in the registry with its worker being started. NULL with errno. */
-struct sandbox *sandbox_new(struct supervisor *supervisor, struct sandbox_owner *owner);
+/* A new sandbox in the registry; one that does not last has its worker being started. NULL with
+ * errno. */
+struct sandbox *sandbox_new(
+        struct supervisor *supervisor, struct sandbox_owner *owner, bool lasting);
 void sandbox_free(struct sandbox *s);
 void sandbox_event(struct sandbox *s, enum sandbox_event event);
 /* SANDBOX_FAIL with a text. */
@@ -94,7 +117,31 @@ void sandbox_fail(struct sandbox *s, const char *format, ...) __attribute__((for
 /* SANDBOX_FAIL with a text of the caller's, of any length (all diagnostics of a policy). */
 void sandbox_refuse(struct sandbox *s, const char *text);
 
-/* sandbox_start.c: gate and messages to all roles. 0, or -errno with s->failure. */
+/* Of its workers. */
+void sandbox_instance_progress(struct sandbox *s, struct instance *i);
+void sandbox_instance_late(struct sandbox *s, struct instance *i);
+void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *how);
+
+/* sandbox_replace.c, for those that last. */
+/* A worker under s->generation becomes current. 0, or -errno with s->failure. */
+int sandbox_start_worker(struct sandbox *s);
+/* Another generation (a reference is taken) is to come into force, at once where nobody serves;
+ * owner->replaced answers, not from within this call. 0, or -errno with s->failure: -EBUSY one is
+ * under way. */
+int sandbox_replace(struct sandbox *s, struct generation *generation);
+/* How many workers finish what they had. */
+size_t sandbox_retired(const struct sandbox *s);
+/* s->coming is ready. */
+void sandbox_hand_over(struct sandbox *s);
+/* s->coming is gone. */
+void sandbox_keep_generation(struct sandbox *s, const char *how);
+
+/* sandbox_start.c: log, gate and the first worker. 0, or -errno with s->failure. */
 int sandbox_set_up(struct sandbox *s);
+/* The policy's UDP ports that listeners are made for. Their count. */
+size_t sandbox_udp_ports(const struct policy *policy, uint16_t out[POLICY_UDP_PORTS_MAX]);
+/* Fills in s->failure with the text and the error. Returns error. */
+int sandbox_failed(struct sandbox *s, int error, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -39,12 +39,12 @@ static void fill_environment(const struct sandbox *s, struct message_session_rea
 {
 	struct policy_credential c;
 
-	for (uint32_t i = 0; i < policy_credential_count(&s->settings.policy); i++) {
-		policy_credential(&s->settings.policy, i, &c);
+	for (uint32_t i = 0; i < policy_credential_count(&s->generation->settings.policy); i++) {
+		policy_credential(&s->generation->settings.policy, i, &c);
 		if (c.env.n == 0)
 			continue;
 		m->env[m->env_count].name = c.env;
-		m->env[m->env_count++].value = slice_from_string(s->placeholders[i]);
+		m->env[m->env_count++].value = slice_from_string(s->generation->placeholders[i]);
 	}
 }
 
@@ -57,7 +57,7 @@ static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
 	        .audit_path = slice_from_string(s->audit_path),
 	        .gate4 = s->gate.gate4,
 	        .gate6 = s->gate.gate6,
-	        .proxy_port = s->settings.config.proxy_port,
+	        .proxy_port = s->generation->settings.config.proxy_port,
 	        .root_pem = slice_from_string(s->root_pem)};
 	fill_environment(s, &m);
 	say(session, message_session_ready_encode(
@@ -115,14 +115,15 @@ static bool set_name(struct sandbox *s, struct slice name)
 	snprintf(s->name, sizeof s->name, "run-%08x", number);
 	if (name.n > 0)
 		snprintf(s->name, sizeof s->name, "%.*s", SLICE_ARG(name));
-	snprintf(s->worker.label, sizeof s->worker.label, "the worker of %s", s->name);
+	snprintf(s->current->worker.label, sizeof s->current->worker.label, "the worker of %s",
+	        s->name);
 	return true;
 }
 
 static void set_identity(struct sandbox *s, const struct message_session_start *m)
 {
 	/* In a user namespace only one id exists, whatever the session says. */
-	s->sources.identity = (struct identity){m->user_id, m->group_id, m->rootless};
+	s->identity = (struct identity){m->user_id, m->group_id, m->rootless};
 }
 
 static void begin(struct session *session, const struct message_session_start *m)
@@ -141,18 +142,23 @@ static void begin(struct session *session, const struct message_session_start *m
 	if (!copy_path(m->policy_path, policy_path, sizeof policy_path) ||
 	        !copy_path(m->config_path, config_path, sizeof config_path) ||
 	        !copy_path(m->audit_path, s->audit_path, sizeof s->audit_path) ||
-	        !copy_path(m->directory, s->sources.directory, sizeof s->sources.directory)) {
+	        !copy_path(m->directory, s->directory, sizeof s->directory)) {
 		sandbox_fail(s, "the paths of policy, configuration, audit file and directory must "
 		                "be absolute");
 		return;
 	}
 	set_identity(s, m);
-	int error = settings_load(
-	        &s->settings, &s->sources.identity, policy_path, config_path, m->observe, &text);
+	s->generation = generation_new(1);
+	if (!s->generation) {
+		sandbox_fail(s, "no memory");
+		return;
+	}
+	int error = settings_load(&s->generation->settings, &s->identity, policy_path, config_path,
+	        m->observe, &text);
 	if (!error) {
-		if (!s->audit_path[0] && s->settings.config.audit_file[0]) {
+		if (!s->audit_path[0] && s->generation->settings.config.audit_file[0]) {
 			snprintf(s->audit_path, sizeof s->audit_path, "%s",
-			        s->settings.config.audit_file);
+			        s->generation->settings.config.audit_file);
 			s->audit_own = true;
 		}
 		sandbox_event(s, SANDBOX_START);
@@ -187,12 +193,12 @@ static bool give_variable(struct sandbox *s, struct slice name, int fd)
 {
 	struct policy_credential c;
 
-	for (uint32_t i = 0; i < policy_credential_count(&s->settings.policy); i++) {
-		policy_credential(&s->settings.policy, i, &c);
-		if (c.source != POLICY_SOURCE_ENV || s->sources.variables[i] >= 0 ||
+	for (uint32_t i = 0; i < policy_credential_count(&s->generation->settings.policy); i++) {
+		policy_credential(&s->generation->settings.policy, i, &c);
+		if (c.source != POLICY_SOURCE_ENV || s->current->sources.variables[i] >= 0 ||
 		        !slice_equals(c.location, name))
 			continue;
-		s->sources.variables[i] = fd;
+		s->current->sources.variables[i] = fd;
 		return true;
 	}
 	return false;
@@ -253,7 +259,7 @@ static void on_end(struct ipc_peer *peer, int error)
 int session_open(struct session *session, struct supervisor *sv, int fd)
 {
 	static const struct sandbox_owner owner = {
-	        on_variables_needed, on_ready, on_failed, on_summary, on_ended};
+	        on_variables_needed, on_ready, on_failed, on_summary, on_ended, NULL, NULL};
 
 	memset(session, 0, sizeof *session);
 	session->supervisor = sv;
@@ -262,7 +268,7 @@ int session_open(struct session *session, struct supervisor *sv, int fd)
 	        ipc_peer_open(sv->loop, &session->peer, fd, "vethguard run", on_message, on_end);
 	if (error)
 		return error;
-	session->sandbox = sandbox_new(sv, &session->owner);
+	session->sandbox = sandbox_new(sv, &session->owner, false);
 	return session->sandbox ? 0 : -errno;
 }
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "vethguard/base/log.h"
 #include "supervisor/supervisor.h"
@@ -36,28 +37,64 @@ void supervisor_for_each(struct supervisor *sv,
 	what(s, context);
 }
 
+struct instance *supervisor_find_instance(struct supervisor *sv, uint64_t id)
+{
+	struct sandbox *s, *next;
+	struct instance *i;
+
+	HASH_ITER(hh, sv->sandboxes, s, next)
+	DL_FOREACH(s->instances, i)
+	if (i->id == id)
+		return i;
+	return NULL;
+}
+
+void supervisor_for_each_worker(struct supervisor *sv,
+        void (*what)(struct instance *i, const void *context), const void *context)
+{
+	struct sandbox *s, *next;
+	struct instance *i, *next_i;
+
+	HASH_ITER(hh, sv->sandboxes, s, next)
+	{
+		DL_FOREACH_SAFE(s->instances, i, next_i)
+		{
+			if (role_runs(&i->worker) && i->worker_request != 0)
+				what(i, context);
+		}
+	}
+}
+
 /* Keeper. */
+
+static struct instance *find_request(struct supervisor *sv, uint64_t id)
+{
+	struct sandbox *s, *next;
+	struct instance *i;
+
+	HASH_ITER(hh, sv->sandboxes, s, next)
+	DL_FOREACH(s->instances, i)
+	if (i->keeper_request == id && !i->keeper_ready)
+		return i;
+	return NULL;
+}
 
 static int on_root(struct supervisor *sv, struct ipc_message *message)
 {
 	struct message_keeper_root m;
-	struct sandbox *s, *next;
+	struct instance *i;
 
 	if (message_keeper_root_decode(&message->body, &m) != 0)
 		return -EBADMSG;
-	HASH_ITER(hh, sv->sandboxes, s, next)
-	{
-		if (s->keeper_request != message->head.id || s->keeper_ready)
-			continue;
-		memcpy(s->root_pem, m.root_pem.p, m.root_pem.n);
-		s->root_pem[m.root_pem.n] = 0;
-		s->keeper_ready = true;
-		sandbox_event(s, SANDBOX_PROGRESS);
-		return 0;
-	}
-	/* Its sandbox may have ended meanwhile; an id that was never given out is another matter.
-	 */
-	return message->head.id <= sv->last_id ? 0 : -EBADMSG;
+	i = find_request(sv, message->head.id);
+	if (!i) /* its worker may be gone; an id that was never given out is another matter */
+		return message->head.id <= sv->last_id ? 0 : -EBADMSG;
+	memcpy(i->sandbox->root_pem, m.root_pem.p, m.root_pem.n);
+	i->sandbox->root_pem[m.root_pem.n] = 0;
+	i->keeper_ready = true;
+	if (i->state == INSTANCE_STARTING)
+		sandbox_instance_progress(i->sandbox, i);
+	return 0;
 }
 
 static void answer_source(struct supervisor *sv, uint64_t id, int fd, const char *error)
@@ -73,11 +110,11 @@ static void answer_source(struct supervisor *sv, uint64_t id, int fd, const char
 
 void supervisor_on_source(struct sources *sources, uint64_t id, int fd, const char *error)
 {
-	struct sandbox *s = container_of(sources, struct sandbox, sources);
+	struct instance *i = container_of(sources, struct instance, sources);
 
 	if (error)
-		log_debug("%s: %s", s->name, error); /* the keeper tells people */
-	answer_source(s->supervisor, id, fd, error);
+		log_debug("%s: %s", i->sandbox->name, error); /* the keeper tells people */
+	answer_source(i->supervisor, id, fd, error);
 	if (fd >= 0)
 		close(fd);
 }
@@ -88,31 +125,29 @@ static int on_source_open(struct supervisor *sv, struct ipc_message *message)
 
 	if (message_source_open_decode(&message->body, &m) != 0)
 		return -EBADMSG;
-	struct sandbox *s = supervisor_find(sv, m.sandbox_id);
-	if (!s || (s->state != SANDBOX_STARTING && s->state != SANDBOX_SERVING)) {
+	struct instance *i = supervisor_find_instance(sv, m.sandbox_id);
+	if (!i || !i->generation || i->state == INSTANCE_ENDING) {
 		answer_source(sv, message->head.id, -1, "there is no such sandbox");
 		return 0;
 	}
-	sources_open(&s->sources, message->head.id, m.credential);
+	sources_open(&i->sources, message->head.id, m.credential);
 	return 0;
 }
 
 static void on_keeper_failed(struct role *role, uint64_t id)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, keeper);
-	struct sandbox *s, *next;
+	struct instance *i = find_request(sv, id);
+	char text[ROLE_HOW_MAX];
 
-	HASH_ITER(hh, sv->sandboxes, s, next)
-	{
-		if (s->keeper_request == id && !s->keeper_ready) {
-			char text[ROLE_HOW_MAX];
-
-			snprintf(text, sizeof text, "%s", role->last_words);
-			role->last_words[0] = 0;
-			sandbox_fail(s, "the keeper refuses: %s", text);
-			return;
-		}
-	}
+	if (!i)
+		return;
+	snprintf(text, sizeof text, "%s", role->last_words);
+	role->last_words[0] = 0;
+	if (i->sandbox->lasting && i->sandbox->state != SANDBOX_STARTING)
+		role_kill(&i->worker, text);
+	else
+		sandbox_fail(i->sandbox, "the keeper refuses: %s", text);
 }
 
 static int on_keeper_message(struct role *role, struct ipc_message *message)
@@ -200,6 +235,7 @@ void supervisor_fini(struct supervisor *sv)
 
 	HASH_ITER(hh, sv->sandboxes, s, next)
 	sandbox_free(s);
+	spares_fini(sv);
 	role_fini(&sv->keeper);
 	role_fini(&sv->recorder);
 	recording_fini(sv);

@@ -30,6 +30,10 @@ struct supervisor {
 	struct sandbox *sandboxes; /* registry, by id */
 	uint64_t last_id;          /* of sandboxes and of requests */
 	int status;                /* exit status */
+	struct instance *spares;   /* workers that wait for a sandbox */
+	size_t spare_count, spare_goal;
+	struct loop_timer spare_timer;
+	struct daemon *daemon; /* NULL: a session's supervisor, which ends when a role dies */
 };
 
 /* Starts keeper and recorder. 0 or -errno with what failed in *step. */
@@ -37,13 +41,24 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 /* Stops keeper and recorder; the loop ends when both are gone. */
 void supervisor_finish(struct supervisor *sv, int status);
 void supervisor_fini(struct supervisor *sv);
+/* A worker process that was told nothing, a spare one where there is one. The caller gives it a
+ * sandbox. NULL with errno. */
+struct instance *supervisor_take_worker(struct supervisor *sv);
+void supervisor_spare_dead(struct supervisor *sv, struct instance *i, const char *how);
+/* Keeps so many spare workers from now on. Once. 0 or -errno. */
+int supervisor_keep_spares(struct supervisor *sv, size_t count);
+void spares_fini(struct supervisor *sv);
 /* Answers the keeper's request id with what its source gave (sources.h). */
 void supervisor_on_source(struct sources *sources, uint64_t id, int fd, const char *error);
 uint64_t supervisor_next_id(struct supervisor *sv);
 
 struct sandbox *supervisor_find(struct supervisor *sv, uint64_t id);
+struct instance *supervisor_find_instance(struct supervisor *sv, uint64_t id);
 void supervisor_for_each(struct supervisor *sv,
         void (*what)(struct sandbox *s, const void *context), const void *context);
+/* Every worker that has had its first message. */
+void supervisor_for_each_worker(struct supervisor *sv,
+        void (*what)(struct instance *i, const void *context), const void *context);
 void supervisor_stop_when_alone(struct supervisor *sv);
 
 /* recorder.c: 0 or -errno. */

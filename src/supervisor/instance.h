@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * instance: one worker process of a sandbox, and what was made for it alone: its pair to the
+ * keeper, the programs that its credentials come from. A sandbox that lasts has one instance after
+ * the other; the new one serves before the old one is told to retire.
+ */
+#ifndef SUPERVISOR_INSTANCE_H
+#define SUPERVISOR_INSTANCE_H
+
+#include "vethguard/policy/placeholder.h"
+#include "supervisor/role.h"
+#include "supervisor/settings.h"
+#include "supervisor/sources.h"
+
+struct sandbox;
+struct supervisor;
+
+/* A policy in force, with the configuration it was loaded beside. Workers of one sandbox come and
+ * go under it; retired ones hold on to theirs. */
+struct generation {
+	unsigned refs;
+	uint64_t number; /* from 1 in each sandbox */
+	struct settings settings;
+	int image, trusted; /* sealed memory; -1: not made yet */
+	char placeholders[POLICY_CREDENTIALS_MAX][PLACEHOLDER_MAX + 1];
+};
+
+struct generation *generation_new(uint64_t number); /* one reference; NULL: no memory */
+struct generation *generation_get(struct generation *generation);
+void generation_put(struct generation *generation); /* NULL is harmless */
+
+enum instance_state {
+	INSTANCE_SPARE,    /* runs, and was told nothing */
+	INSTANCE_STARTING, /* told; keeper and worker have not both answered */
+	INSTANCE_SERVING,
+	INSTANCE_RETIRED, /* another one has taken over; it finishes what it has */
+	INSTANCE_ENDING,  /* asked to stop, or killed */
+};
+
+struct instance {
+	struct supervisor *supervisor;
+	struct sandbox *sandbox; /* NULL: a spare one */
+	struct instance *prev, *next;
+	enum instance_state state;
+	uint64_t id; /* the keeper knows it by this */
+	struct role worker;
+	struct loop_timer timer;       /* how long it may take to be ready */
+	struct generation *generation; /* NULL until it is started */
+	struct sources sources;        /* identity and directory are the owner's to fill in */
+	uint64_t keeper_request, worker_request; /* 0: none under way */
+	bool keeper_ready, worker_ready;
+	int64_t serving_since_ms;
+};
+
+/* A process that waits for its first message. NULL with errno. */
+struct instance *instance_new(struct supervisor *sv);
+/* From now on it is that sandbox's. */
+void instance_give(struct instance *i, struct sandbox *s);
+/* Tells keeper, recorder and worker, under this generation (a reference is taken), with the
+ * listeners that the gate holds. 0, or -errno with the sandbox's failure filled in. */
+int instance_start(struct instance *i, struct generation *generation);
+bool instance_is_ready(const struct instance *i);
+/* What it started for is there. */
+void instance_serves(struct instance *i);
+/* Its end was noticed or caused: kills what runs, closes and frees. No callback follows. */
+void instance_free(struct instance *i);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starting a worker: the keeper gets its message first and works while the rest is made; the worker
+ * is told last, with every descriptor it will have. Nobody is waited for here. Descriptors that
+ * were handed out are closed at the end: only their holder keeps them open.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/memory_file.h"
+#include "supervisor/supervisor.h"
+
+#define SOURCE_GRACE_MS 2000
+
+static uint8_t buffer[MESSAGE_BYTES_MAX];
+
+/* What all workers of a generation read, made once. */
+static int generation_files(struct sandbox *s, struct generation *g)
+{
+	const char *culprit = NULL;
+	int fd;
+
+	if (g->image < 0) {
+		fd = memory_file_of("vethguard-policy", g->settings.image, g->settings.image_size);
+		if (fd < 0)
+			return sandbox_failed(s, fd, "memory for the policy");
+		g->image = fd;
+	}
+	if (g->trusted < 0) {
+		fd = memory_file_trusted_cas(&g->settings.config, &culprit);
+		if (fd < 0 && culprit)
+			return sandbox_failed(s, fd, "CA file %s", culprit);
+		if (fd < 0)
+			return sandbox_failed(s, fd, "memory for trusted CAs");
+		g->trusted = fd;
+	}
+	return 0;
+}
+
+static int tell_keeper(struct instance *i, int fd)
+{
+	struct supervisor *sv = i->supervisor;
+	const struct policy *policy = &i->generation->settings.policy;
+	struct message_keeper_sandbox m = {
+	        .sandbox_id = i->id, .sandbox = slice_from_string(i->sandbox->name)};
+	struct policy_credential c;
+
+	m.credential_count = policy_credential_count(policy);
+	if (m.credential_count > POLICY_CREDENTIALS_MAX)
+		return -E2BIG;
+	for (uint32_t n = 0; n < m.credential_count; n++) {
+		policy_credential(policy, n, &c);
+		m.credentials[n].name = c.name;
+		/* The supervisor's own limit comes first and knows what to say. */
+		m.credentials[n].timeout_ms = c.timeout_ms + SOURCE_GRACE_MS;
+		/* The value of a variable can be had once only, so it lasts. */
+		m.credentials[n].ttl_s = c.source == POLICY_SOURCE_ENV ? 0 : c.ttl_s;
+	}
+	i->keeper_ready = false;
+	i->keeper_request = supervisor_next_id(sv);
+	size_t n = message_keeper_sandbox_encode(
+	        buffer, sizeof buffer, MESSAGE_KEEPER_SANDBOX, i->keeper_request, &m);
+	return role_send(&sv->keeper, buffer, n, &fd, 1);
+}
+
+/* Variables that show a placeholder inside the sandbox: the same in every generation. */
+static void make_placeholders(
+        const struct sandbox *s, struct generation *g, struct message_worker_start *m)
+{
+	struct policy_credential c;
+
+	for (uint32_t i = 0; i < policy_credential_count(&g->settings.policy); i++) {
+		policy_credential(&g->settings.policy, i, &c);
+		if (c.env.n == 0)
+			continue;
+		size_t n = placeholder_make(c.name, c.env, s->seed, g->placeholders[i]);
+		m->placeholders[m->placeholder_count].credential = i;
+		m->placeholders[m->placeholder_count++].text = slice_of(g->placeholders[i], n);
+	}
+}
+
+static void describe_sandbox(
+        const struct sandbox *s, struct generation *g, struct message_worker_start *m)
+{
+	const struct settings *settings = &g->settings;
+
+	*m = (struct message_worker_start){.sandbox = slice_from_string(s->name),
+	        .sandbox_id = s->id,
+	        .generation = g->number,
+	        .gate4 = s->gate.gate4,
+	        .gate6 = s->gate.gate6,
+	        .pool4 = settings->config.pool4,
+	        .pool6 = settings->config.pool6,
+	        .proxy_port = settings->config.proxy_port,
+	        .server_count = settings->server_count,
+	        .host_count = settings->host_count,
+	        .hosts = settings->hosts,
+	        .permit_count = settings->config.permit_count,
+	        .limits = settings->config.limits,
+	        .timeouts = settings->config.timeouts,
+	        .log_level = (uint8_t)log_level(),
+	        .listener_count = s->gate.listener_count};
+	memcpy(m->servers, settings->servers, sizeof m->servers);
+	memcpy(m->permit, settings->config.permit, sizeof m->permit);
+	m->egress = settings->config.egress;
+	m->egress_pair = secret_slice(&settings->egress_pair);
+	make_placeholders(s, g, m);
+	for (size_t i = 0; i < s->gate.listener_count; i++) {
+		m->listeners[i].kind = s->gate.listeners[i].kind;
+		m->listeners[i].port = s->gate.listeners[i].port;
+	}
+}
+
+static int tell_worker(struct instance *i, int keeper)
+{
+	static struct message_worker_start m;
+	struct sandbox *s = i->sandbox;
+	int fds[MESSAGE_WORKER_FDS_BEFORE_LISTENERS + MESSAGE_LISTENERS_MAX] = {
+	        i->generation->image, i->generation->trusted, s->ring[0], s->ring[1], s->ring[2],
+	        keeper, s->names};
+	size_t count = MESSAGE_WORKER_FDS_BEFORE_LISTENERS;
+
+	describe_sandbox(s, i->generation, &m);
+	for (size_t n = 0; n < s->gate.listener_count; n++)
+		fds[count++] = s->gate.listeners[n].fd;
+	i->worker_request = supervisor_next_id(i->supervisor);
+	size_t n = message_worker_start_encode(
+	        buffer, sizeof buffer, MESSAGE_WORKER_START, i->worker_request, &m);
+	if (n == 0)
+		return sandbox_failed(
+		        s, -EMSGSIZE, "what the worker has to know (too many static hosts?)");
+	int error = role_send(&i->worker, buffer, n, fds, count);
+	secret_wipe(buffer, n);
+	return error ? sandbox_failed(s, error, "the worker") : 0;
+}
+
+static int tell_both(struct instance *i)
+{
+	int pair[2], error = ipc_pair(pair);
+
+	if (error)
+		return sandbox_failed(i->sandbox, error, "a socket between worker and keeper");
+	error = tell_keeper(i, pair[0]);
+	if (error)
+		sandbox_failed(i->sandbox, error, "the keeper");
+	else
+		error = tell_worker(i, pair[1]);
+	close(pair[0]);
+	close(pair[1]);
+	return error;
+}
+
+int instance_start(struct instance *i, struct generation *g)
+{
+	struct sandbox *s = i->sandbox;
+
+	i->state = INSTANCE_STARTING;
+	i->generation = generation_get(g);
+	i->sources.policy = &g->settings.policy;
+	i->sources.identity = s->identity;
+	snprintf(i->sources.directory, sizeof i->sources.directory, "%s", s->directory);
+	int error = generation_files(s, g);
+	if (!error)
+		error = tell_both(i);
+	gate_close_handed_out(&s->gate);
+	if (!error)
+		loop_timer_set(&i->timer, SANDBOX_START_MS);
+	return error;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The workers of a sandbox that lasts come and go. Whatever the cause (a reload, a crash, another
+ * version of the program), it is one mechanism: a new worker is started with listeners of its own
+ * in the same gate, and only when it is ready the one before is told to retire. Until then nothing
+ * has changed for anybody, and where the new one fails, nothing changes at all.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <utlist.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/supervisor.h"
+
+static uint8_t buffer[MESSAGE_BYTES_MAX];
+
+/* A worker with listeners that are its own. NULL with s->failure and *error. */
+static struct instance *start_instance(struct sandbox *s, struct generation *g, int *error)
+{
+	struct instance *i = supervisor_take_worker(s->supervisor);
+
+	if (!i) {
+		*error = sandbox_failed(s, -errno, "starting a worker");
+		return NULL;
+	}
+	instance_give(i, s);
+	*error = gate_listen(&s->gate);
+	if (*error)
+		sandbox_failed(s, *error, "%s", s->gate.step);
+	else
+		*error = instance_start(i, g);
+	if (!*error)
+		return i;
+	gate_close_handed_out(&s->gate);
+	instance_free(i);
+	return NULL;
+}
+
+int sandbox_start_worker(struct sandbox *s)
+{
+	int error;
+
+	s->current = start_instance(s, s->generation, &error);
+	return s->current ? 0 : error;
+}
+
+static void set_udp_ports(struct sandbox *s, const struct generation *g)
+{
+	uint16_t ports[POLICY_UDP_PORTS_MAX];
+	size_t count = sandbox_udp_ports(&g->settings.policy, ports);
+	int error = gate_set_udp_ports(&s->gate, ports, count);
+
+	if (error) /* the next look at the fence mends it or cuts the sandbox off */
+		log_warn("%s: udp ports of its fence: %s", s->name, strerror(-error));
+}
+
+static void put_in_force(struct sandbox *s, struct generation *g)
+{
+	generation_put(s->generation);
+	s->generation = generation_get(g);
+}
+
+int sandbox_replace(struct sandbox *s, struct generation *g)
+{
+	int error;
+
+	if (s->coming)
+		return sandbox_failed(s, -EBUSY, "another reload is under way");
+	set_udp_ports(s, g);
+	s->coming = start_instance(s, g, &error);
+	if (s->coming)
+		return 0;
+	set_udp_ports(s, s->generation);
+	return error;
+}
+
+void sandbox_keep_generation(struct sandbox *s, const char *how)
+{
+	char text[SANDBOX_FAILURE_MAX];
+
+	s->coming = NULL;
+	set_udp_ports(s, s->generation);
+	snprintf(text, sizeof text, "its worker %s", how);
+	s->owner->replaced(s->owner, s, text);
+}
+
+/* One that has not been told of this generation yet, or of an earlier one only. */
+static void retire(struct sandbox *s, struct instance *i)
+{
+	struct message_worker_retire m = {s->generation->number};
+	size_t n = message_worker_retire_encode(buffer, sizeof buffer, MESSAGE_WORKER_RETIRE,
+	        supervisor_next_id(s->supervisor), &m);
+	int error;
+
+	i->state = INSTANCE_RETIRED;
+	loop_timer_cancel(&i->timer);
+	i->worker.stopping = true;
+	error = role_send(&i->worker, buffer, n, &s->generation->image, 1);
+	if (error)
+		role_kill(&i->worker, "it cannot be told to retire");
+}
+
+size_t sandbox_retired(const struct sandbox *s)
+{
+	const struct instance *i;
+	size_t count = 0;
+
+	DL_FOREACH(s->instances, i)
+	count += i->state == INSTANCE_RETIRED;
+	return count;
+}
+
+/* The oldest ones are first in the list. */
+static void bound_retired(struct sandbox *s)
+{
+	size_t count = sandbox_retired(s);
+	struct instance *i;
+
+	DL_FOREACH(s->instances, i)
+	{
+		if (count <= SANDBOX_RETIRED_MAX)
+			return;
+		if (i->state != INSTANCE_RETIRED)
+			continue;
+		log_warn("%s: more than %d workers of earlier policies: the oldest one is ended",
+		        s->name, SANDBOX_RETIRED_MAX);
+		i->state = INSTANCE_ENDING;
+		role_kill(&i->worker, "too many workers finish what they had");
+		count--;
+	}
+}
+
+void sandbox_hand_over(struct sandbox *s)
+{
+	struct instance *now = s->coming, *i;
+
+	s->coming = NULL;
+	put_in_force(s, now->generation);
+	s->current = now;
+	instance_serves(now);
+	DL_FOREACH(s->instances, i)
+	{
+		if (i != now && i->state != INSTANCE_ENDING && i->worker_ready)
+			retire(s, i);
+		else if (i != now && i->state == INSTANCE_STARTING)
+			role_kill(&i->worker, "another one serves already");
+	}
+	bound_retired(s);
+	sandbox_event(s, SANDBOX_TOOK_OVER);
+	s->owner->replaced(s->owner, s, NULL);
+}
