@@ -6,7 +6,7 @@ MODS_vethguard := cli jail ipc loop tls policy wire base
 LIBS_vethguard := $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON)
 
 MODS_vethguardd := supervisor fence netlink jail ipc loop tls policy wire base
-LIBS_vethguardd := $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
+LIBS_vethguardd := $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON)
 
 MODS_vethguard-keeper := keeper tls ipc loop jail wire base
 LIBS_vethguard-keeper := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)

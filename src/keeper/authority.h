@@ -9,6 +9,9 @@
 
 /* A new root "vethguard sandbox CA RANDOM". NULL: no memory or no randomness. */
 struct ca *authority_new(void);
+/* The root that the file holds; an empty file is filled with a new one and is on the disk when this
+ * returns. fd stays the caller's. NULL with why, a text for people. */
+struct ca *authority_open(int fd, const char **why);
 /* The intermediate of one sandbox. NULL as above. */
 struct ca *authority_intermediate(const struct ca *root, struct slice sandbox);
 /* Answers MESSAGE_CA_GET. 0 or -errno. */

@@ -5,8 +5,9 @@
  * (descriptor 3); everything a worker gets from it goes over that worker's own pair.
  *
  * Theory of operation: main() is the order of confinement, to be read from top to bottom. The root
- * CA is made before the jail closes, while OpenSSL may still look at what it wants to; up to then
- * nothing but the supervisor's first, empty message has been read. Afterwards messages of the
+ * CA is made, or read from the descriptor that came with the supervisor's first message, before the
+ * jail closes, while OpenSSL may still look at what it wants to; up to then nothing else has been
+ * read. Afterwards messages of the
  * supervisor and of the workers are all there is. When the supervisor says STOP, or goes, or says
  * what it must not, everything is wiped and the program ends.
  */
@@ -40,8 +41,8 @@ static void must(const char *what, int rc)
 		die(EXIT_FAILED, "%s: %s", what, strerror(-rc));
 }
 
-/* The first message: its id is answered with READY. */
-static uint64_t await_start(void)
+/* The first message: its id is answered with READY. root: the root CA's file, or -1. */
+static uint64_t await_start(int *root)
 {
 	static uint8_t buf[MESSAGE_BYTES_MAX];
 	struct ipc_message message;
@@ -49,9 +50,24 @@ static uint64_t await_start(void)
 	must("no word from the supervisor",
 	        ipc_receive_blocking(IPC_SUPERVISOR_FD, START_TIMEOUT_MS, buf, &message));
 	if (message.head.type != MESSAGE_KEEPER_START || !reader_done(&message.body) ||
-	        message.fd_count > 0)
+	        message.fd_count > 1)
 		die(EXIT_FAILED, "the supervisor's first message is not the one expected");
+	*root = message.fd_count ? message.fds[0] : -1;
 	return message.head.id;
+}
+
+/* A root of its own for a keeper whose sandboxes end with it; else the file's, which is closed
+ * before anything is heard of anybody. */
+static struct ca *open_root(int fd)
+{
+	const char *why = "no memory";
+	struct ca *root = fd < 0 ? authority_new() : authority_open(fd, &why);
+
+	if (!root)
+		die(EXIT_FAILED, "%s", why);
+	if (fd >= 0)
+		close(fd);
+	return root;
 }
 
 static void enter_jail(void)
@@ -143,17 +159,18 @@ int main(int argc, char **argv)
 {
 	struct keeper keeper = {.status = 0};
 	uint64_t start_id;
+	int root_file;
 
 	(void)argv;
 	log_open("vethguard-keeper", LOG_LEVEL_WARN);
 	jail_start(IPC_SUPERVISOR_FD + 1);
 	if (argc > 1)
 		die(EXIT_FAILED, "this program is started by vethguardd and takes no arguments");
-	start_id = await_start();
+	start_id = await_start(&root_file);
 	tls_library_init();
-	keeper.root = authority_new();
+	keeper.root = open_root(root_file);
 	keeper.loop = loop_new();
-	if (!keeper.root || !keeper.loop)
+	if (!keeper.loop)
 		die(EXIT_FAILED, "no memory");
 	enter_jail();
 	serve(&keeper, start_id);

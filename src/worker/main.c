@@ -15,7 +15,6 @@
 #include "vethguard/jail/jail.h"
 #include "worker/worker.h"
 
-#define START_TIMEOUT_MS 10000
 #define EXIT_FAILED 125
 #define TCP_PORTS_MAX 1024
 
@@ -84,7 +83,7 @@ static void on_end(struct ipc_peer *peer, int error)
 	loop_stop(w->loop);
 }
 
-/* The first message and its descriptors. */
+/* The first message and its descriptors. It may be long in coming: workers are kept in store. */
 static void receive_start(struct worker *w)
 {
 	struct ipc_message m;
@@ -93,7 +92,7 @@ static void receive_start(struct worker *w)
 	if (!w->start_message)
 		die(EXIT_FAILED, "no memory");
 	must("no word from the supervisor",
-	        ipc_receive_blocking(IPC_SUPERVISOR_FD, START_TIMEOUT_MS, w->start_message, &m));
+	        ipc_receive_blocking(IPC_SUPERVISOR_FD, -1, w->start_message, &m));
 	if (m.head.type != MESSAGE_WORKER_START ||
 	        message_worker_start_decode(&m.body, &w->start) < 0)
 		die(EXIT_FAILED, "the supervisor's first message is not the one expected");

@@ -53,7 +53,7 @@ enum message_type {
 	MESSAGE_CREDENTIAL,      /* struct message_credential */
 
 	/* supervisor <-> keeper */
-	MESSAGE_KEEPER_START,    /* no body */
+	MESSAGE_KEEPER_START,    /* no body; + fd of the root CA's file where there is to be one (keeper/authority.h) */
 	MESSAGE_KEEPER_READY,
 	MESSAGE_KEEPER_SANDBOX,  /* struct message_keeper_sandbox + fd: the keeper's end of its worker's pair */
 	MESSAGE_KEEPER_ROOT,     /* keeper -> supervisor: answer to SANDBOX: root certificate (PEM) */
