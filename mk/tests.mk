@@ -23,8 +23,17 @@ unit-build: $(PROGRAMS) $(UNIT_BIN)
 unit: unit-build
 	@tests/lib/run-units $(UNIT_BIN)
 
+# The real keeper, worker and recorder, with a turncoat linked in (tests/hostile/hostile.h; test_jail.py).
+HOSTILE := $(foreach r,keeper worker recorder,$(BUILD)/tests/hostile/vethguard-$(r))
+HOSTILE_OBJ := $(patsubst tests/%.c,$(BUILD)/tests/%.o,$(wildcard tests/hostile/*.c))
+$(BUILD)/tests/hostile/%.o: tests/hostile/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(WARNINGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/tests/hostile/vethguard-%: $(OBJ)/%/main.o $(HOSTILE_OBJ) $(ALL_ARCHIVES)
+	$(CC) $(LDFLAGS) -Wl,--wrap=ipc_send,--wrap=ipc_send_secret -o $@ $< $(HOSTILE_OBJ) -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS)
+
 # Programs that tests in other languages use.
-TEST_TOOLS := $(patsubst tests/lib/%.c,$(BUILD)/tests/lib/%,$(wildcard tests/lib/fence_*.c))
+TEST_TOOLS := $(patsubst tests/lib/%.c,$(BUILD)/tests/lib/%,$(wildcard tests/lib/fence_*.c)) $(HOSTILE)
 .PHONY: test-tools
 test-tools: $(TEST_TOOLS)
 

@@ -26,6 +26,7 @@ struct sandbox {
 	struct sandboxes *all;
 	struct ipc_peer worker;
 	struct ca *intermediate;
+	uint64_t id;
 	char name[MESSAGE_NAME_MAX + 1];
 	char label[MESSAGE_NAME_MAX + 32];
 	uint32_t source_count;
@@ -111,17 +112,34 @@ static int on_worker_message(struct ipc_peer *peer, struct ipc_message *message)
 	}
 }
 
+/* Under the sandbox's id: a worker that says to the keeper what it must not is to be trusted with
+ * nothing else. */
+static void tell_broken(struct sandbox *sandbox)
+{
+	uint8_t message[256];
+	struct message_text text = {SLICE("it broke the protocol with the keeper")};
+
+	if (!sandbox->all->sources->supervisor->open)
+		return;
+	ipc_send(sandbox->all->sources->supervisor, message,
+	        message_text_encode(message, sizeof(message), MESSAGE_FAILED, sandbox->id, &text),
+	        NULL, 0);
+}
+
 static void on_worker_end(struct ipc_peer *peer, int error)
 {
 	struct sandbox *sandbox = container_of(peer, struct sandbox, worker);
 
-	if (error)
+	if (error) {
 		log_warn("the %s is cut off: %s", sandbox->label, strerror(-error));
+		tell_broken(sandbox);
+	}
 	sandbox_free(sandbox);
 }
 
 static void describe(struct sandbox *sandbox, const struct message_keeper_sandbox *m)
 {
+	sandbox->id = m->sandbox_id;
 	slice_escape(m->sandbox, sandbox->name, sizeof(sandbox->name));
 	snprintf(sandbox->label, sizeof(sandbox->label), "worker of sandbox %s", sandbox->name);
 	for (uint32_t i = 0; i < m->credential_count; i++) {

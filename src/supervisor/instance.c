@@ -81,8 +81,10 @@ struct instance *instance_new(struct supervisor *sv)
 	if (!error)
 		error = role_start(sv->loop, &i->worker, "vethguard-worker", "the worker",
 		        on_message, on_dead);
-	if (!error)
+	if (!error) {
+		role_bound(&i->worker, ROLE_WORKER_BURST, ROLE_WORKER_PER_S);
 		return i;
+	}
 	loop_timer_close(&i->timer);
 	free(i);
 	errno = -error;

@@ -88,10 +88,38 @@ static int take_last_words(struct role *role, struct ipc_message *message)
 	return 0;
 }
 
+void role_bound(struct role *role, unsigned burst, unsigned per_s)
+{
+	role->burst = burst;
+	role->per_s = per_s;
+	role->credit = (int64_t)burst * 1000;
+	role->credit_ms = loop_now_ms(role->exit.loop);
+}
+
+/* False: it has sent more than its bound. */
+static bool pay(struct role *role)
+{
+	int64_t now_ms = loop_now_ms(role->exit.loop);
+
+	if (role->burst == 0)
+		return true;
+	role->credit += (now_ms - role->credit_ms) * role->per_s;
+	if (role->credit > (int64_t)role->burst * 1000)
+		role->credit = (int64_t)role->burst * 1000;
+	role->credit_ms = now_ms;
+	role->credit -= 1000;
+	return role->credit >= 0;
+}
+
+/* No role has a descriptor to give. */
 static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 {
 	struct role *role = container_of(peer, struct role, peer);
 
+	if (message->fd_count > 0)
+		return -EBADMSG;
+	if (!pay(role))
+		return -EDQUOT;
 	if (message->head.type == MESSAGE_FAILED)
 		return take_last_words(role, message);
 	if (message->head.type == MESSAGE_STOPPED)
@@ -103,8 +131,12 @@ static void on_end(struct ipc_peer *peer, int error)
 {
 	struct role *role = container_of(peer, struct role, peer);
 
+	if (error == -EBADMSG || error == -EDQUOT) /* whatever it said itself is no reason */
+		role->last_words[0] = '\0';
 	if (error == -EBADMSG)
 		role_kill(role, "it broke the protocol");
+	else if (error == -EDQUOT)
+		role_kill(role, "it said too much");
 	else if (error && error != -ECONNRESET && error != -EPIPE)
 		role_kill(role, strerror(-error));
 	else if (!role->stopping)

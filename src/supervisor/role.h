@@ -11,6 +11,12 @@
 
 #define ROLE_LABEL_MAX 128
 #define ROLE_HOW_MAX 1024
+/* What a worker may say to the supervisor: it has few reasons to speak, and one that floods would
+ * have the supervisor work for it and nobody else. So many at once, and so many a second from then
+ * on; beyond, it is killed. Keeper and recorder speak for all sandboxes: they get their turn, as
+ * everybody (ipc/peer.h), and no more. */
+#define ROLE_WORKER_BURST 256
+#define ROLE_WORKER_PER_S 32
 
 struct role {
 	struct ipc_peer peer;
@@ -20,6 +26,9 @@ struct role {
 	char label[ROLE_LABEL_MAX]; /* "the worker of sandbox x" */
 	pid_t pid;                  /* 0: not running */
 	int pidfd;
+	unsigned burst, per_s;         /* messages it may send; burst 0: any number */
+	int64_t credit;                /* thousandths of a message that it may still send */
+	int64_t credit_ms;             /* when that was counted */
 	bool stopping;                 /* its end is expected */
 	bool killed;                   /* we did it */
 	char last_words[ROLE_HOW_MAX]; /* why it is being killed, or what it said of its failure;
@@ -44,6 +53,8 @@ static inline bool role_runs(const struct role *role)
 }
 int role_send(
         struct role *role, const uint8_t *message, size_t size, const int *fds, size_t fd_count);
+/* Bounds what it may send from now on. */
+void role_bound(struct role *role, unsigned burst, unsigned per_s);
 /* Asks it to finish; after patience_ms it is killed. on_dead follows either way. */
 void role_stop(struct role *role, uint64_t id, int64_t patience_ms);
 /* on_dead follows. */

@@ -134,12 +134,20 @@ static int on_source_open(struct supervisor *sv, struct ipc_message *message)
 	return 0;
 }
 
+/* Under the id of an instance: this worker broke the protocol with the keeper, and is not trusted
+ * with anything else. Under that of a request: it is refused. */
 static void on_keeper_failed(struct role *role, uint64_t id)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, keeper);
-	struct instance *i = find_request(sv, id);
+	struct instance *i = supervisor_find_instance(sv, id);
 	char text[ROLE_HOW_MAX];
 
+	if (i) {
+		role_kill(&i->worker, role->last_words);
+		role->last_words[0] = 0;
+		return;
+	}
+	i = find_request(sv, id);
 	if (!i)
 		return;
 	snprintf(text, sizeof text, "%s", role->last_words);

@@ -31,7 +31,8 @@ enum message_type {
 	/* supervisor -> any role, and the answers */
 	MESSAGE_STOP = 1,        /* finish what is under way, flush, answer STOPPED, exit 0 */
 	MESSAGE_STOPPED,
-	MESSAGE_FAILED,          /* any direction: text says why; the sender is about to exit or is unable to go on */
+	MESSAGE_FAILED,          /* any direction: text says why; the sender is about to exit or is unable to go on. From keeper
+	                          * or recorder under a sandbox's id: its worker broke the protocol with them */
 
 	/* supervisor -> worker */
 	MESSAGE_WORKER_START,    /* struct message_worker_start */

@@ -329,6 +329,15 @@ static size_t hostile_message(unsigned number, uint8_t *m, size_t cap)
 	}
 }
 
+/* The supervisor is told, under the sandbox's id. */
+static void expect_told(struct fixture *f, uint64_t sandbox_id)
+{
+	struct ipc_message message;
+
+	fixture_expect(f->supervisor, MESSAGE_FAILED, &message);
+	assert_int_equal(message.head.id, sandbox_id);
+}
+
 static void test_hostile_workers(void **state)
 {
 	static uint8_t m[MESSAGE_BYTES_MAX];
@@ -342,6 +351,7 @@ static void test_hostile_workers(void **state)
 
 		assert_int_equal(send(bad, m, n, MSG_NOSIGNAL), (ssize_t)n);
 		fixture_expect_end(bad);
+		expect_told(f, 2);
 		close(bad);
 	}
 	assert_int_equal(number, 19);
@@ -360,6 +370,7 @@ static void test_descriptor_from_a_worker(void **state)
 	        ipc_send_blocking(bad, m, message_empty(m, sizeof(m), MESSAGE_CA_GET, 1), &null, 1),
 	        0);
 	fixture_expect_end(bad);
+	expect_told(f, 2);
 	close(null);
 	close(bad);
 }
@@ -373,6 +384,7 @@ static void test_too_many_questions(void **state)
 		fixture_ask(f, bad, 0);
 	fixture_expect_open(f, 2, 0);
 	fixture_expect_end(bad);
+	expect_told(f, 2);
 	close(bad);
 	fixture_fetch(f, good, 1, 0, "still-served");
 	close(good);
@@ -390,6 +402,7 @@ static void test_worker_that_does_not_read(void **state)
 	while (sent < 100000 && send(bad, m, n, MSG_NOSIGNAL) == (ssize_t)n)
 		sent++;
 	assert_true(sent < 100000);
+	expect_told(f, 2);
 	fixture_fetch(f, good, 1, 0, "still-served");
 	close(good);
 	close(bad);

@@ -16,7 +16,8 @@
 
 static const char *const programs[] = {"fake-good", "fake-crash", "fake-exit", "fake-deaf",
         "fake-nonsense", "fake-hangup", "fake-words", "fake-early", "fake-escapes", "fake-flood",
-        "fake-long", "fake-endless"};
+        "fake-long", "fake-endless", "fake-gifts", "fake-chatty"};
+#define GIFTS 100
 
 static void write_all(const char *text, size_t n)
 {
@@ -50,6 +51,17 @@ static int write_stderr(const char *name)
 	return 0;
 }
 
+/* A message as it should be, with descriptors that nobody wants. */
+static void give_descriptors(void)
+{
+	int fds[GIFTS];
+
+	for (size_t i = 0; i < GIFTS; i++)
+		fds[i] = STDERR_FILENO;
+	ipc_send_blocking(IPC_SUPERVISOR_FD, fake_out,
+	        message_empty(fake_out, sizeof fake_out, MESSAGE_WORKER_READY, 7), fds, GIFTS);
+}
+
 /* The other side. */
 static int play(const char *name)
 {
@@ -73,6 +85,11 @@ static int play(const char *name)
 	}
 	if (strcmp(name, "fake-early") == 0)
 		fake_say_text(MESSAGE_STOPPED, 0, "");
+	if (strcmp(name, "fake-gifts") == 0)
+		give_descriptors();
+	if (strcmp(name, "fake-chatty") == 0)
+		for (unsigned i = 0; i < 2 * ROLE_WORKER_BURST; i++)
+			fake_say(MESSAGE_WORKER_READY, 7);
 	if (strcmp(name, "fake-good") != 0)
 		for (;;)
 			pause();
@@ -162,6 +179,42 @@ static void broken_protocol_kills(void **state)
 	expect_end("was killed: it broke the protocol");
 	start("fake-early");
 	expect_end("was killed: it broke the protocol");
+}
+
+static size_t descriptors(void)
+{
+	size_t n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void descriptors_of_a_role_kill_it_and_are_closed(void **state)
+{
+	(void)state;
+	size_t before = descriptors();
+	for (int i = 0; i < 3; i++) {
+		start("fake-gifts");
+		expect_end("was killed: it broke the protocol");
+		assert_int_equal(messages, 0);
+	}
+	assert_int_equal(descriptors(), before);
+}
+
+/* What it may say is bounded by number and time; without a bound it may say any number. */
+static void saying_too_much_kills(void **state)
+{
+	(void)state;
+	start("fake-chatty");
+	role_bound(&role, ROLE_WORKER_BURST, 0);
+	expect_end("was killed: it said too much");
+	assert_int_equal(messages, ROLE_WORKER_BURST);
+	start("fake-chatty");
+	while (messages < 2 * ROLE_WORKER_BURST)
+		assert_int_equal(loop_run(loop), 0);
+	role_fini(&role);
+	assert_int_equal(deaths, 0);
 }
 
 static void hanging_up_kills(void **state)
@@ -300,6 +353,8 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(ends_of_its_own),
 	        cmocka_unit_test(last_words_are_escaped),
 	        cmocka_unit_test(broken_protocol_kills),
+	        cmocka_unit_test(descriptors_of_a_role_kill_it_and_are_closed),
+	        cmocka_unit_test(saying_too_much_kills),
 	        cmocka_unit_test(hanging_up_kills),
 	        cmocka_unit_test(patience_ends),
 	        cmocka_unit_test(killing_says_why),

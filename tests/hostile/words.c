@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a role may say and write, said wrongly: to the supervisor on descriptor 3, by a worker also
+ * to the keeper, and into the ring that the recorder reads. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hostile.h"
+#include "vethguard/ipc/ring.h"
+#include "vethguard/wire/message.h"
+
+#define FDS_END 64
+#define MANY_FDS 253 /* the most that Linux carries (SCM_MAX_FD) */
+#define FLOOD 20000
+
+static uint8_t message[MESSAGE_BYTES_MAX + 4096];
+
+/* One datagram with copies of standard error's descriptor. Waits for room, as a hostile sender
+ * would not mind to. */
+static long say(int fd, size_t n, size_t fd_count)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int) * MANY_FDS)];
+		struct cmsghdr align;
+	} control = {{0}};
+	struct iovec iov = {message, n};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct pollfd room = {.fd = fd, .events = POLLOUT};
+
+	if (fd_count) {
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(sizeof(int) * fd_count);
+		struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int) * fd_count);
+		for (size_t i = 0; i < fd_count; i++)
+			memcpy(CMSG_DATA(c) + i * sizeof(int), &(int){STDERR_FILENO}, sizeof(int));
+	}
+	for (;;) {
+		long sent = sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (sent >= 0 || errno != EAGAIN)
+			return sent;
+		if (poll(&room, 1, -1) < 0)
+			return -1;
+	}
+}
+
+/* Type and id, with extra bytes of zero behind. */
+static long say_type(int fd, unsigned type, uint64_t id, size_t extra, size_t fd_count)
+{
+	size_t n = message_empty(message, sizeof(message), MESSAGE_STOP, id);
+
+	memset(message + n, 0, extra);
+	message[0] = (uint8_t)(type >> 8);
+	message[1] = (uint8_t)type;
+	return say(fd, n + extra, fd_count);
+}
+
+static int supervisor(void)
+{
+	return HOSTILE_SUPERVISOR_FD;
+}
+
+/* What a role may send after it serves, as a right message. */
+static unsigned right_type(void)
+{
+	return MESSAGE_FAILED;
+}
+
+#define TO(whom, prefix)                                                        \
+	static long prefix##_nothing(void)                                      \
+	{                                                                       \
+		return say(whom(), 0, 0);                                       \
+	}                                                                       \
+	static long prefix##_cut_head(void)                                     \
+	{                                                                       \
+		message[0] = 0, message[1] = MESSAGE_FAILED;                    \
+		return say(whom(), 3, 0);                                       \
+	}                                                                       \
+	static long prefix##_cut_body(void)                                     \
+	{                                                                       \
+		return say_type(whom(), right_type(), 0, 2, 0);                 \
+	}                                                                       \
+	static long prefix##_unknown(void)                                      \
+	{                                                                       \
+		return say_type(whom(), 0xffff, 0, 0, 0);                       \
+	}                                                                       \
+	static long prefix##_zero(void)                                         \
+	{                                                                       \
+		return say_type(whom(), 0, 0, 0, 0);                            \
+	}                                                                       \
+	static long prefix##_other_way(void)                                    \
+	{                                                                       \
+		return say_type(whom(), MESSAGE_STOP, 1, 0, 0);                 \
+	}                                                                       \
+	static long prefix##_not_asked(void)                                    \
+	{                                                                       \
+		return say_type(whom(), MESSAGE_STOPPED, 1, 4, 0);              \
+	}                                                                       \
+	static long prefix##_of_another(void)                                   \
+	{                                                                       \
+		return say_type(whom(), MESSAGE_SESSION_START, 1, 0, 1);        \
+	}                                                                       \
+	static long prefix##_trailing(void)                                     \
+	{                                                                       \
+		return say_type(whom(), right_type(), 0, 5, 0);                 \
+	}                                                                       \
+	static long prefix##_oversized(void)                                    \
+	{                                                                       \
+		return say_type(whom(), right_type(), 0, MESSAGE_BYTES_MAX, 0); \
+	}                                                                       \
+	static long prefix##_one_fd(void)                                       \
+	{                                                                       \
+		return say_type(whom(), right_type(), 0, 4, 1);                 \
+	}                                                                       \
+	static long prefix##_many_fds(void)                                     \
+	{                                                                       \
+		return say_type(whom(), right_type(), 0, 4, MANY_FDS);          \
+	}
+
+TO(supervisor, s)
+TO(hostile_keeper_fd, k)
+
+/* Every message of it is one that this role may send: the number alone is wrong. */
+static long failed_flood(void)
+{
+	for (unsigned i = 0; i < FLOOD; i++)
+		if (say_type(HOSTILE_SUPERVISOR_FD, MESSAGE_FAILED, i, 4, 0) < 0)
+			return -1;
+	return 0;
+}
+
+static long ready_again(void)
+{
+	return say_type(HOSTILE_SUPERVISOR_FD, MESSAGE_WORKER_READY, hostile_last_id(), 0, 0);
+}
+static long ready_keeper(void)
+{
+	return say_type(HOSTILE_SUPERVISOR_FD, MESSAGE_KEEPER_ROOT, 1ull << 60, 0, 0);
+}
+static long ready_recorder(void)
+{
+	return say_type(HOSTILE_SUPERVISOR_FD, MESSAGE_RECORDER_READY, 1, 0, 0);
+}
+/* A request of a number that was never given. */
+static long taken_ahead(void)
+{
+	return say_type(HOSTILE_SUPERVISOR_FD, MESSAGE_RECORDER_TAKEN, 1ull << 60, 0, 0);
+}
+static long summary_ahead(void)
+{
+	return say_type(HOSTILE_SUPERVISOR_FD, MESSAGE_RECORDER_SUMMARY, 1ull << 60, 60, 0);
+}
+
+static long source_of(uint64_t sandbox, uint32_t credential)
+{
+	struct message_source_open m = {.sandbox_id = sandbox, .credential = credential};
+	size_t n =
+	        message_source_open_encode(message, sizeof(message), MESSAGE_SOURCE_OPEN, 77, &m);
+
+	return say(HOSTILE_SUPERVISOR_FD, n, 0);
+}
+/* Answered with a refusal; harms nobody, so the keeper lives. */
+static long source_of_nobody(void)
+{
+	return source_of(1ull << 60, 0);
+}
+static long source_beyond(void)
+{
+	for (uint64_t id = 1; id < 16; id++)
+		if (source_of(id, POLICY_CREDENTIALS_MAX - 1) < 0)
+			return -1;
+	return 0;
+}
+
+static long stall_flood(void)
+{
+	for (unsigned i = 0; i < FLOOD; i++)
+		if (say_type(HOSTILE_SUPERVISOR_FD, MESSAGE_RECORDER_STALLED, i, 4, 0) < 0 ||
+		        say_type(HOSTILE_SUPERVISOR_FD, MESSAGE_RECORDER_FLOWING, i, 0, 0) < 0)
+			return -1;
+	return 0;
+}
+
+/* Questions without end and without a look at the answers. */
+static long ask_flood(void)
+{
+	for (unsigned i = 0; i < FLOOD; i++)
+		if (say_type(hostile_keeper_fd(), MESSAGE_CA_GET, i, 0, 0) < 0)
+			return -1;
+	return 0;
+}
+static long ask_beyond(void)
+{
+	return say_type(hostile_keeper_fd(), MESSAGE_CREDENTIAL_GET, 1, 4, 0);
+}
+
+/* Reads nothing and says nothing any more. */
+static long deaf(void)
+{
+	for (;;)
+		poll(NULL, 0, -1);
+	return 0;
+}
+
+/* The ring, found as the recorder would not expect it to be used. */
+static uint8_t *ring_memory(size_t *n, int *data_fd)
+{
+	for (int fd = 4; fd < FDS_END - 1; fd++) {
+		struct stat st;
+		int seals = fcntl(fd, F_GET_SEALS);
+
+		if (seals < 0 || (seals & F_SEAL_WRITE) || fstat(fd, &st) != 0 ||
+		        st.st_size < (off_t)RING_BYTES)
+			continue;
+		*n = (size_t)st.st_size;
+		*data_fd = fd + 1;
+		uint8_t *p = mmap(NULL, *n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		return p == MAP_FAILED ? NULL : p;
+	}
+	return NULL;
+}
+
+static long fill_ring(uint8_t byte, uint64_t ahead)
+{
+	size_t n;
+	int data_fd;
+	uint8_t *ring = ring_memory(&n, &data_fd);
+	uint64_t head;
+
+	if (!ring)
+		return -1;
+	memset(ring + (n - RING_BYTES), byte, RING_BYTES);
+	memcpy(&head, ring, sizeof(head)); /* the writer's cursor is first */
+	head += ahead;
+	memcpy(ring, &head, sizeof(head));
+	return write(data_fd, &(uint64_t){1}, sizeof(uint64_t));
+}
+static long ring_garbage(void)
+{
+	return fill_ring(0xa5, 4096);
+}
+static long ring_zeroes(void)
+{
+	return fill_ring(0, 4096);
+}
+static long ring_ahead(void)
+{
+	return fill_ring(1, 1ull << 40);
+}
+static long ring_back(void)
+{
+	return fill_ring(1, -8ull);
+}
+
+#define BOTH(name, function)                 \
+	{name, s_##function},                \
+	{                                    \
+		"keeper " name, k_##function \
+	}
+
+const struct misdeed misdeed_words[] = {BOTH("nothing", nothing), BOTH("cut head", cut_head),
+        BOTH("cut body", cut_body), BOTH("unknown", unknown), BOTH("zero", zero),
+        BOTH("other way", other_way), BOTH("not asked", not_asked), BOTH("of another", of_another),
+        BOTH("trailing", trailing), BOTH("oversized", oversized), BOTH("one fd", one_fd),
+        BOTH("many fds", many_fds), {"failed flood", failed_flood}, {"ready again", ready_again},
+        {"root of nobody", ready_keeper}, {"recorder ready", ready_recorder},
+        {"taken ahead", taken_ahead}, {"summary ahead", summary_ahead},
+        {"source of nobody", source_of_nobody}, {"source beyond", source_beyond},
+        {"stall flood", stall_flood}, {"ask flood", ask_flood}, {"ask beyond", ask_beyond},
+        {"deaf", deaf}, {"ring garbage", ring_garbage}, {"ring zeroes", ring_zeroes},
+        {"ring ahead", ring_ahead}, {"ring back", ring_back}, {NULL, NULL}};

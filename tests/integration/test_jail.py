@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Roles that turned against the others (tests/hostile/): the real programs, jail and all, which at the moment in which
+they are trusted try a forbidden call, break the protocol or lie in the shared memory. Each is stopped, the sandbox ends
+closed with words that say why, and the others go on: the log is whole, nothing is left behind."""
+import concurrent.futures
+import json
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import support
+from support import SLOW, Case, policy
+
+BIN = os.path.dirname(support.VETHGUARD)
+HOSTILE = os.path.join(os.path.dirname(BIN), "tests", "hostile")
+PROGRAMS = ("vethguard", "vethguardd", "vethguard-keeper", "vethguard-worker", "vethguard-recorder")
+API = policy("https://api.lab.test")
+SIDE_BY_SIDE = 4
+
+# Calls that end any role (SIGSYS), whatever its arguments are; then those that one role has and the others do not.
+FOR_NOBODY = """execve execveat clone clone3 netlink unix socketpair vsock packet raw ping sctp mptcp alg bind listen
+    openat2 open_by_handle_at memfd_create unlinkat getdents64 ptrace process_vm_readv pidfd_open pidfd_getfd kcmp kill tgkill
+    rt_sigqueueinfo io_uring_setup bpf perf_event_open userfaultfd ftruncate pwrite64 setns unshare mount pivot_root chroot
+    keyctl add_key seccomp setuid capset setrlimit pkey_mprotect personality""".split()
+WITH_ARGUMENTS = ["mmap exec", "mprotect exec", "fcntl setown", "fcntl blocking", "fcntl add seals", "ioctl tiocsti",
+                  "ioctl fionbio"]
+# The sanitizers' run-time opens files: there these are refused, everywhere else they kill.
+NOT_SANITIZED = ["openat", "prctl dumpable"]
+KILLS = {
+    "worker": ["setsockopt raw", "fdatasync"],
+    "keeper": ["tcp", "udp", "connect", "accept4", "setsockopt raw", "splice", "fdatasync"],
+    "recorder": ["tcp", "udp", "connect", "accept4", "setsockopt raw", "splice"],
+}
+# What a sanitized check tries of all these: its list of calls is a little longer, the mechanism is the same.
+A_FEW = {"execve", "netlink", "ptrace", "mmap exec", "tcp", "connect"}
+REFUSED = {
+    "worker": {"stat path": "ENOENT", "connect 8081": "EACCES", "connect 22": "EACCES", "mark": "EPERM", "map for writing": "EPERM"},
+    "keeper": {"stat path": "ENOENT", "map for writing": "EPERM"},
+    "recorder": {"stat path": "ENOENT", "map for writing": "EPERM", "overwrite log": "EBADF"},
+}
+# What breaks the protocol, whoever says it.
+WRONG = ["cut head", "cut body", "unknown", "zero", "other way", "not asked", "of another", "trailing", "oversized", "one fd",
+         "many fds"]
+WRONG_OF = {
+    "worker": ["ready again", "failed flood"],
+    "keeper": ["root of nobody"],
+    "recorder": ["recorder ready", "taken ahead", "summary ahead"],
+}
+
+
+class Hostile(Case):
+    """A folder per session: the programs as they are, one of them hostile, and the file that says what it does."""
+    count = 0
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = support.LAB.path("hostile")
+        os.makedirs(cls.folder, exist_ok=True)
+        for name in PROGRAMS:
+            if not os.path.exists(f"{cls.folder}/{name}"):
+                shutil.copy(os.path.join(BIN, name), f"{cls.folder}/{name}")
+        for role in KILLS:
+            if not os.path.exists(f"{cls.folder}/hostile-{role}"):
+                shutil.copy(f"{HOSTILE}/vethguard-{role}", f"{cls.folder}/hostile-{role}")
+
+    def programs(self, role, *misdeeds):
+        Hostile.count += 1
+        folder = f"{self.folder}/{Hostile.count}"
+        os.mkdir(folder)
+        for name in PROGRAMS:
+            os.link(f"{self.folder}/" + ("hostile-" + role if name == "vethguard-" + role else name), f"{folder}/{name}")
+        with open(folder + "/misdeed", "w") as f:
+            f.write("\n".join(misdeeds))
+        return folder
+
+    def commit(self, role, *misdeeds, command=("sleep", "20"), text=API, config=None):
+        """A session whose role does this. (exit status, standard error, audit file)."""
+        folder = self.programs(role, *misdeeds)
+        with open(folder + "/policy.yaml", "w") as f:
+            f.write(text)
+        r = subprocess.run([folder + "/vethguard", "run", "--policy", folder + "/policy.yaml", "--config",
+                            config or support.LAB.path("config.yaml"), "--audit", folder + "/audit.jsonl", "--", *command],
+                           capture_output=True, text=True, timeout=60 * SLOW, stdin=subprocess.DEVNULL, cwd=folder)
+        self.assertNotRegex(r.stderr, support.REPORT)
+        return r.returncode, r.stderr, folder + "/audit.jsonl"
+
+    def each(self, role, misdeeds, check):
+        """check(misdeed, *outcome of a session) for all of them, side by side."""
+        with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            for misdeed, outcome in zip(misdeeds, pool.map(lambda m: self.commit(role, m), misdeeds)):
+                with self.subTest(role=role, misdeed=misdeed):
+                    check(misdeed, *outcome)
+
+    def results(self, stderr):
+        return dict(re.findall(r"misdeed ([^:\n]+): (\w+)", stderr))
+
+    def assert_recorded(self, audit, *words):
+        """The log holds the session from its start to its end, with a finding of these words."""
+        r = subprocess.run([support.VETHGUARD, "audit", "verify", audit], capture_output=True, text=True)
+        self.assertEqual(r.returncode, 0, r)
+        with open(audit) as f:
+            events = [json.loads(line) for line in f]
+        texts = [json.dumps(e) for e in events if e["class_uid"] == support.FINDING]
+        for word in words:
+            self.assertTrue(any(word in t for t in texts), f"no finding says {word!r}: {texts}")
+        self.assertEqual(events[-1]["class_uid"], support.LIFECYCLE, events[-1])
+
+
+class Calls(Hostile):
+    def all_kill(self, role):
+        calls = FOR_NOBODY + WITH_ARGUMENTS + NOT_SANITIZED + KILLS[role]
+        if support.ASAN:
+            calls = [c for c in calls if c in A_FEW and (role != "worker" or c not in ("tcp", "connect"))]
+
+        def check(call, status, stderr, audit):
+            self.assertEqual(status, 125, stderr)
+            self.assertIn(f"the {role}", stderr)
+            self.assertIn("died (signal 31)", stderr)
+            self.assertIn("cut off from every network", stderr)
+            self.assertNotIn("misdeed", stderr, "the call came back")
+            if role != "recorder":
+                self.assert_recorded(audit, "signal 31")
+
+        self.each(role, calls, check)
+
+    def test_worker(self):
+        self.all_kill("worker")
+
+    def test_keeper(self):
+        self.all_kill("keeper")
+
+    def test_recorder(self):
+        self.all_kill("recorder")
+
+    def test_refused(self):
+        """Calls that a role needs, with arguments that it must not use: refused, and it lives."""
+        for role, expected in REFUSED.items():
+            with self.subTest(role):
+                status, stderr, audit = self.commit(role, *expected, command=("true",))
+                self.assertEqual(self.results(stderr), expected, stderr)
+                self.assertEqual(status, 0, stderr)
+                self.assert_recorded(audit)
+
+    def test_a_worker_with_a_source_address_binds_no_port_of_choice(self):
+        config = support.LAB.write("bound.yaml", "egress: {address: 10.99.0.1}\n")
+        status, stderr, _ = self.commit("worker", "bind 4444", command=("true",), config=config)
+        self.assertEqual((status, self.results(stderr)), (0, {"bind 4444": "EACCES"}), stderr)
+
+
+class Words(Hostile):
+    def all_cut_off(self, role, wrong, said):
+        def check(_, status, stderr, audit):
+            self.assertEqual(status, 125, stderr)
+            self.assertRegex(stderr, f"the {role} was killed: {said}; the sandbox is cut off from every network")
+            if role != "recorder":  # of which another one, as hostile, has to write the end
+                self.assert_recorded(audit, "was killed")
+
+        self.each(role, wrong, check)
+
+    def test_worker(self):
+        self.all_cut_off("worker", WRONG + WRONG_OF["worker"], "it (broke the protocol|said too much)")
+
+    def test_keeper(self):
+        self.all_cut_off("keeper", WRONG + WRONG_OF["keeper"], "it broke the protocol")
+
+    def test_recorder(self):
+        """Its lies end it, and a second one writes what is left; nobody is guarded by the second."""
+        self.all_cut_off("recorder", WRONG + WRONG_OF["recorder"], "it broke the protocol")
+
+    def test_a_worker_to_the_keeper(self):
+        """The keeper ends that pair and serves on; the worker, which needs it, ends with its sandbox."""
+        def check(misdeed, status, stderr, audit):
+            self.assertEqual(status, 125, stderr)
+            self.assertNotIn("the keeper died", stderr)
+            self.assertNotIn("the keeper was killed", stderr)
+            self.assertIn("the worker was killed: it broke the protocol with the keeper", stderr)
+            self.assert_recorded(audit, "the worker")
+
+        self.each("worker", ["keeper " + w for w in WRONG] + ["ask beyond", "ask flood"], check)
+
+    def test_nothing(self):
+        """An empty datagram is the end of a conversation."""
+        for role in KILLS:
+            with self.subTest(role):
+                status, stderr, _ = self.commit(role, "nothing")
+                self.assertEqual(status, 125, stderr)
+                self.assertIn(f"the {role}", stderr)
+
+    def test_questions_of_the_keeper_for_nobody(self):
+        """Answered with a refusal: a sandbox may just have ended."""
+        status, stderr, audit = self.commit("keeper", "source of nobody", "source beyond", command=("true",))
+        self.assertEqual(status, 0, stderr)
+        self.assert_recorded(audit)
+
+    def test_a_recorder_that_stalls_and_flows_without_end(self):
+        """Nothing is open meanwhile, and the session ends when its command does."""
+        status, stderr, _ = self.commit("recorder", "stall flood", command=("true",))
+        self.assertIn(status, (0, 125), stderr)
+        self.assertLess(stderr.count("the audit log cannot be written"), 5)
+
+    def test_a_deaf_worker(self):
+        """It does not keep the session: when its time is over it is killed (robustness.Frozen: the others)."""
+        status, stderr, audit = self.commit("worker", "deaf", command=("true",))
+        self.assertEqual(status, 0, stderr)
+        self.assert_recorded(audit)
+
+    def test_ring(self):
+        """What the worker writes beside the truth ends its sandbox, not the recorder."""
+        def check(_, status, stderr, audit):
+            self.assertEqual(status, 125, stderr)
+            self.assertNotIn("the recorder died", stderr)
+            self.assertNotIn("the recorder was killed", stderr)
+            self.assert_recorded(audit)
+
+        self.each("worker", ["ring garbage", "ring zeroes", "ring ahead", "ring back"], check)
+
+
+@unittest.skipIf(support.ASAN, "the sanitizers bring calls and libraries of their own, and the loader's protection is not theirs")
+class Binaries(unittest.TestCase):
+    """What a role does not link it cannot call, whatever else fails."""
+    LIBRARIES = {
+        "worker": {"libnghttp2", "libllhttp", "libseccomp", "libevent-2.1", "libssl", "libcrypto", "libz", "libc"},
+        "keeper": {"libseccomp", "libevent-2.1", "libssl", "libcrypto", "libc"},
+        "recorder": {"libseccomp", "libevent-2.1", "libcrypto", "libc"},
+    }
+    # Functions of libc that start a program, open a way out or reach into another process.
+    REACH = re.compile(r"^(v?fork|clone|exec\w+|fexecve|posix_spawn\w*|system|popen|dlopen|ptrace|process_vm_\w+|kill|tgkill|"
+                       r"pidfd_\w+|socket|connect|bind|listen|accept4?|getaddrinfo|gethostby\w+|res_\w+|setns|fopen\w*|"
+                       r"io_uring_\w+|shm_open|mq_open)$")
+    REACHES = {"worker": {"socket", "connect", "bind", "accept4"}, "keeper": set(), "recorder": set()}
+
+    def tool(self, *argv):
+        return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+    def test_libraries_of_the_roles(self):
+        for role, allowed in self.LIBRARIES.items():
+            with self.subTest(role):
+                text = self.tool("readelf", "-dW", f"{BIN}/vethguard-{role}")
+                needed = {n.split(".so")[0] for n in re.findall(r"\(NEEDED\).*\[(.+)\]", text)}
+                self.assertLessEqual(needed, allowed)
+                self.assertLessEqual(allowed - {"libllhttp"}, needed)
+                self.assertNotRegex(text, "RPATH|RUNPATH|TEXTREL")
+
+    def test_functions_of_the_roles(self):
+        for role, allowed in self.REACHES.items():
+            with self.subTest(role):
+                imported = set(re.findall(r" U (\w+)@", self.tool("nm", "-D", f"{BIN}/vethguard-{role}")))
+                self.assertIn("recvmsg", imported)
+                self.assertEqual({f for f in imported if self.REACH.match(f)}, allowed)
+
+    def test_no_netlink_in_the_roles(self):
+        pattern = re.compile(r"\b((?:mnl|nftnl|netlink|fence|nft)_\w+)")
+        self.assertTrue(pattern.search(self.tool("nm", f"{BIN}/vethguardd")), "the supervisor has them")
+        for role in self.LIBRARIES:
+            self.assertEqual(pattern.findall(self.tool("nm", f"{BIN}/vethguard-{role}")), [], role)
+
+    def test_hardening(self):
+        """Position independent, relocations read-only from the start, no executable stack, stack protector, fortified."""
+        for name in PROGRAMS:
+            with self.subTest(name):
+                self.assertIn("DYN (Position-Independent", self.tool("readelf", "-hW", f"{BIN}/{name}"))
+                self.assertRegex(self.tool("readelf", "-dW", f"{BIN}/{name}"), r"Flags: .*NOW.* PIE")
+                segments = self.tool("readelf", "-lW", f"{BIN}/{name}")
+                self.assertRegex(segments, r"GNU_STACK .* RW +0x")
+                self.assertIn("GNU_RELRO", segments)
+                self.assertNotRegex(segments, r"LOAD .* RWE ")
+                symbols = self.tool("nm", "-D", f"{BIN}/{name}")
+                self.assertIn("__stack_chk_fail", symbols)
+                self.assertRegex(symbols, r"__\w+_chk@")
+
+
+if __name__ == "__main__":
+    unittest.main()
