@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unix_listener: a listening Unix socket by path, or one that the service manager made (sd_listen_fds(3)). */
+#ifndef VETHGUARD_LOOP_UNIX_LISTENER_H
+#define VETHGUARD_LOOP_UNIX_LISTENER_H
+
+#include <sys/types.h>
+#include <time.h>
+
+#include "vethguard/loop/loop.h"
+
+#define UNIX_LISTENER_PATH_MAX 107 /* bytes, unix(7) */
+#define UNIX_LISTENER_BACKLOG 128
+
+struct unix_listener {
+	int fd;         /* -1: closed */
+	bool ours;      /* made here: its file goes when it is closed */
+	dev_t device;   /* of the file */
+	ino_t inode;
+	struct timespec changed; /* inode numbers are used again */
+	char path[UNIX_LISTENER_PATH_MAX + 1];
+};
+
+/* Binds path with mode 0660 and, gid not being (gid_t)-1, that group; from the first moment on nobody else can connect. A
+ * socket that nobody listens on any more is replaced. 0 or -errno: -ENAMETOOLONG; -EADDRINUSE: somebody listens there;
+ * -EEXIST: the path is something else than a socket. */
+int unix_listener_open(struct unix_listener *listener, const char *path, gid_t gid);
+/* The first Unix stream socket that the service manager passed to this process and that listens; other passed
+ * descriptors are closed, and LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES leave the environment. 0; -ENOENT: none was
+ * passed; -EINVAL: some were, none of them such a socket. */
+int unix_listener_inherit(struct unix_listener *listener);
+/* Harmless on a closed one (fd -1). The file is removed only where it is still the one that was made here. */
+void unix_listener_close(struct unix_listener *listener);
+
+#endif

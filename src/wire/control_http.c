@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A head is found first (its empty line), then read line by line. Lines end in CR LF and hold
+ * printable ASCII, tabs and, in values, bytes from 0x80; whatever else makes the message malformed.
+ */
+#include <stdio.h>
+
+#include "vethguard/wire/control_http.h"
+
+#define BAD_REQUEST 400
+#define LENGTH_REQUIRED 411
+#define URI_TOO_LONG 414
+#define EXPECTATION_FAILED 417
+#define FIELDS_TOO_LARGE 431
+#define VERSION_NOT_SUPPORTED 505
+
+static bool is_token(struct slice s)
+{
+	static const char others[] = "!#$%&'*+-.^_`|~";
+
+	for (size_t i = 0; i < s.n; i++) {
+		char c = s.p[i];
+
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		            memchr(others, c, sizeof(others) - 1)))
+			return false;
+	}
+	return s.n > 0;
+}
+
+static bool is_value(struct slice s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if ((unsigned char)s.p[i] < 0x20 ? s.p[i] != '\t' : s.p[i] == 0x7f)
+			return false;
+	return true;
+}
+
+static bool is_target(struct slice s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] <= 0x20 || s.p[i] >= 0x7f)
+			return false;
+	return s.n > 0 && s.p[0] == '/';
+}
+
+/* The next line without its CR LF. rest holds at least one: the head is whole. */
+static struct slice next_line(struct slice *rest)
+{
+	const char *end = memmem(rest->p, rest->n, "\r\n", 2);
+	struct slice line = slice_of(rest->p, (size_t)(end - rest->p));
+
+	*rest = slice_of(end + 2, rest->n - line.n - 2);
+	return line;
+}
+
+/* Up to the first space; *rest goes on behind it. False: there is none. */
+static bool next_word(struct slice *rest, struct slice *word)
+{
+	ptrdiff_t space = slice_find_byte(*rest, ' ');
+
+	if (space < 0)
+		return false;
+	*word = slice_of(rest->p, (size_t)space);
+	*rest = slice_of(rest->p + space + 1, rest->n - (size_t)space - 1);
+	return true;
+}
+
+static int take_version(struct slice version, struct control_head *head)
+{
+	if (slice_equals(version, SLICE("HTTP/1.0")))
+		head->closes = true;
+	else if (!slice_equals(version, SLICE("HTTP/1.1")))
+		return slice_starts_with(version, SLICE("HTTP/")) ? VERSION_NOT_SUPPORTED
+		                                                  : BAD_REQUEST;
+	return CONTROL_HEAD_WHOLE;
+}
+
+static int request_line(struct slice line, struct control_head *head)
+{
+	if (!next_word(&line, &head->method) || !is_token(head->method) ||
+	        !next_word(&line, &head->target))
+		return BAD_REQUEST;
+	if (head->target.n > CONTROL_TARGET_MAX)
+		return URI_TOO_LONG;
+	return is_target(head->target) ? take_version(line, head) : BAD_REQUEST;
+}
+
+static int status_line(struct slice line, struct control_head *head)
+{
+	struct slice version, code;
+	uint64_t status;
+
+	if (!next_word(&line, &version) || take_version(version, head) != CONTROL_HEAD_WHOLE)
+		return BAD_REQUEST;
+	if (!next_word(&line, &code)) /* the reason may be missing, and its space with it */
+		code = line;
+	if (code.n != 3 || !slice_to_u64(code, 599, &status) || status < 100 || !is_value(line))
+		return BAD_REQUEST;
+	head->status = (unsigned)status;
+	return CONTROL_HEAD_WHOLE;
+}
+
+static int take_length(struct slice value, struct control_head *head)
+{
+	if (head->has_length || !slice_to_u64(value, UINT64_MAX / 2, &head->length))
+		return BAD_REQUEST;
+	head->has_length = true;
+	return CONTROL_HEAD_WHOLE;
+}
+
+static int field(struct slice line, struct control_head *head)
+{
+	ptrdiff_t colon = slice_find_byte(line, ':');
+	struct slice name, value;
+
+	if (colon < 0)
+		return BAD_REQUEST;
+	name = slice_of(line.p, (size_t)colon);
+	value = slice_trim(slice_of(line.p + colon + 1, line.n - (size_t)colon - 1));
+	if (!is_token(name) || !is_value(value))
+		return BAD_REQUEST;
+	if (slice_equals_ignoring_case(name, SLICE("content-length")))
+		return take_length(value, head);
+	if (slice_equals_ignoring_case(name, SLICE("transfer-encoding")))
+		return LENGTH_REQUIRED;
+	if (slice_equals_ignoring_case(name, SLICE("content-type")))
+		head->content_type = value;
+	if (slice_equals_ignoring_case(name, SLICE("connection")) &&
+	        slice_equals_ignoring_case(value, SLICE("close")))
+		head->closes = true;
+	if (slice_equals_ignoring_case(name, SLICE("expect"))) {
+		if (!slice_equals_ignoring_case(value, SLICE("100-continue")))
+			return EXPECTATION_FAILED;
+		head->expects_continue = true;
+	}
+	return CONTROL_HEAD_WHOLE;
+}
+
+static int read_head(struct slice bytes, struct control_head *head,
+        int (*first)(struct slice line, struct control_head *head))
+{
+	struct slice searched =
+	        slice_of(bytes.p, bytes.n < CONTROL_HEAD_MAX ? bytes.n : CONTROL_HEAD_MAX);
+	const char *end = searched.n ? memmem(searched.p, searched.n, "\r\n\r\n", 4) : NULL;
+	struct slice rest;
+	size_t fields = 0;
+	int result;
+
+	*head = (struct control_head){0};
+	if (!end)
+		return bytes.n < CONTROL_HEAD_MAX ? CONTROL_HEAD_MORE : FIELDS_TOO_LARGE;
+	head->size = (size_t)(end - bytes.p) + 4;
+	rest = slice_of(bytes.p, head->size - 2);
+	result = first(next_line(&rest), head);
+	while (result == CONTROL_HEAD_WHOLE && rest.n > 0)
+		result = ++fields > CONTROL_FIELDS_MAX ? FIELDS_TOO_LARGE
+		                                       : field(next_line(&rest), head);
+	return result;
+}
+
+int control_head_request(struct slice bytes, struct control_head *head)
+{
+	return read_head(bytes, head, request_line);
+}
+
+int control_head_response(struct slice bytes, struct control_head *head)
+{
+	int result = read_head(bytes, head, status_line);
+
+	return result == CONTROL_HEAD_WHOLE || result == CONTROL_HEAD_MORE ? result : BAD_REQUEST;
+}
+
+static const struct {
+	unsigned status;
+	const char *name;
+	const char *type; /* last part of a problem's type; NULL: no problem */
+} statuses[] = {
+        {200, "OK", NULL},
+        {201, "Created", NULL},
+        {400, "Bad Request", "malformed"},
+        {403, "Forbidden", "forbidden"},
+        {404, "Not Found", "not-found"},
+        {405, "Method Not Allowed", "method"},
+        {408, "Request Timeout", "timeout"},
+        {409, "Conflict", "conflict"},
+        {411, "Length Required", "malformed"},
+        {413, "Content Too Large", "too-large"},
+        {414, "URI Too Long", "too-large"},
+        {415, "Unsupported Media Type", "media-type"},
+        {417, "Expectation Failed", "malformed"},
+        {422, "Unprocessable Content", "invalid"},
+        {431, "Request Header Fields Too Large", "too-large"},
+        {500, "Internal Server Error", "failed"},
+        {503, "Service Unavailable", "busy"},
+        {505, "HTTP Version Not Supported", "malformed"},
+};
+#define STATUSES (sizeof(statuses) / sizeof(statuses[0]))
+
+static size_t status_index(unsigned status)
+{
+	size_t i = 0;
+
+	while (i < STATUSES && statuses[i].status != status)
+		i++;
+	return i;
+}
+
+const char *control_status_name(unsigned status)
+{
+	size_t i = status_index(status);
+
+	return i < STATUSES ? statuses[i].name : "Unknown";
+}
+
+void control_problem_begin(struct json *j, struct buf *out, unsigned status, struct slice detail)
+{
+	size_t i = status_index(status);
+	const char *kind = i < STATUSES && statuses[i].type ? statuses[i].type : "failed";
+	char type[64];
+
+	snprintf(type, sizeof(type), "urn:vethguard:problem:control:%s", kind);
+	json_begin(j, out);
+	json_object(j, NULL);
+	json_literal(j, "type", type);
+	json_literal(j, "title", control_status_name(status));
+	json_uint(j, "status", status);
+	json_string(j, "detail", detail, 0);
+}

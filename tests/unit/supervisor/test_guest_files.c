@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Name server and CA in a file system that is built to mislead. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "supervisor/guest_files.h"
+
+#define PEM "-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----\n"
+
+static struct {
+	char top[64], root[80];
+	int fd, pipe[2];
+	char report[GUEST_REPORT_MAX];
+	struct guest_files_plan plan;
+} f;
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&f, 0, sizeof f);
+	snprintf(f.top, sizeof f.top, "/tmp/vethguard-guest-XXXXXX");
+	if (!mkdtemp(f.top))
+		return -1;
+	snprintf(f.root, sizeof f.root, "%s/root", f.top);
+	mkdir(f.root, 0755);
+	f.fd = open(f.root, O_PATH | O_DIRECTORY);
+	ip_parse(SLICE("10.1.2.1"), &f.plan.servers[0]);
+	ip_parse(SLICE("fd00::1"), &f.plan.servers[1]);
+	f.plan.root_pem = SLICE(PEM);
+	return pipe2(f.pipe, O_NONBLOCK);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	close(f.fd);
+	close(f.pipe[0]);
+	close(f.pipe[1]);
+	return nftw(f.top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static const char *inside(const char *path)
+{
+	static char text[2][256];
+	static unsigned turn;
+
+	turn = !turn;
+	snprintf(text[turn], sizeof text[turn], "%s%s", f.root, path);
+	return text[turn];
+}
+
+static void make(const char *path, const char *text)
+{
+	FILE *out = fopen(inside(path), "w");
+
+	assert_non_null(out);
+	fputs(text, out);
+	fclose(out);
+}
+
+static void directories(void)
+{
+	mkdir(inside("/etc"), 0755);
+	mkdir(inside("/etc/ssl"), 0755);
+	mkdir(inside("/etc/ssl/certs"), 0755);
+}
+
+static const char *text_of(const char *path)
+{
+	static char text[65536];
+	FILE *in = fopen(path, "r");
+	size_t n = in ? fread(text, 1, sizeof text - 1, in) : 0;
+
+	if (in)
+		fclose(in);
+	text[n] = '\0';
+	return in ? text : "(none)";
+}
+
+static void install(void)
+{
+	ssize_t n;
+
+	guest_files_install(f.fd, &f.plan, f.pipe[1]);
+	n = read(f.pipe[0], f.report, sizeof f.report - 1);
+	f.report[n > 0 ? n : 0] = '\0';
+}
+
+static void reported(const char *line)
+{
+	if (!strstr(f.report, line))
+		fail_msg("%s is not in: %s", line, f.report);
+}
+
+static void test_empty_root(void **state)
+{
+	(void)state;
+	install();
+	assert_string_equal(text_of(inside(GUEST_RESOLV)),
+	        "nameserver 10.1.2.1\nnameserver fd00::1\noptions timeout:2 attempts:2\n");
+	assert_string_equal(text_of(inside(GUEST_BUNDLE)), PEM);
+	assert_string_equal(text_of(inside(GUEST_CA)), PEM);
+	assert_null(strstr(f.report, "\n-"));
+	assert_int_equal(f.report[0], '+');
+}
+
+static void test_bundles_grow_once(void **state)
+{
+	(void)state;
+	directories();
+	make(GUEST_BUNDLE, "first\n");
+	make("/etc/ssl/certs/ca-bundle.crt", "second\n");
+	/* Alpine's: a link to the bundle. */
+	assert_int_equal(symlink("certs/ca-certificates.crt", inside("/etc/ssl/cert.pem")), 0);
+	install();
+	install();
+	assert_string_equal(text_of(inside(GUEST_BUNDLE)), "first\n\n" PEM);
+	assert_string_equal(text_of(inside("/etc/ssl/certs/ca-bundle.crt")), "second\n\n" PEM);
+	assert_string_equal(text_of(inside("/etc/ssl/cert.pem")), "first\n\n" PEM);
+}
+
+/* Fedora's: the directory is a link, and the bundle is one. */
+static void test_links_within(void **state)
+{
+	(void)state;
+	mkdir(inside("/etc"), 0755);
+	mkdir(inside("/etc/ssl"), 0755);
+	mkdir(inside("/etc/pki"), 0755);
+	mkdir(inside("/etc/pki/certs"), 0755);
+	make("/etc/pki/bundle", "all\n");
+	assert_int_equal(symlink("../pki/certs", inside("/etc/ssl/certs")), 0);
+	assert_int_equal(symlink("/etc/pki/bundle", inside("/etc/pki/certs/ca-bundle.crt")), 0);
+	install();
+	assert_string_equal(text_of(inside("/etc/pki/bundle")), "all\n\n" PEM);
+	assert_string_equal(text_of(inside("/etc/pki/certs/vethguard.pem")), PEM);
+}
+
+static void test_links_out(void **state)
+{
+	char outside[128], above[128];
+
+	(void)state;
+	directories();
+	snprintf(outside, sizeof outside, "%s/outside", f.top);
+	snprintf(above, sizeof above, "../../../..%s/outside", f.top);
+	fclose(fopen(outside, "w"));
+	assert_int_equal(symlink(outside, inside(GUEST_RESOLV)), 0);
+	assert_int_equal(symlink(above, inside(GUEST_BUNDLE)), 0);
+	assert_int_equal(symlink("/proc/self/root/etc/passwd", inside(GUEST_CA)), 0);
+	install();
+	assert_string_equal(text_of(outside), "");
+	/* They led to nothing inside, and are files now. */
+	assert_string_equal(text_of(inside(GUEST_BUNDLE)), PEM);
+	assert_non_null(strstr(text_of(inside(GUEST_RESOLV)), "nameserver 10.1.2.1"));
+}
+
+static void test_directory_out(void **state)
+{
+	char outside[128];
+	struct stat st;
+
+	(void)state;
+	mkdir(inside("/etc"), 0755);
+	snprintf(outside, sizeof outside, "%s/certs", f.top);
+	mkdir(outside, 0755);
+	assert_int_equal(symlink(f.top, inside("/etc/ssl")), 0);
+	install();
+	snprintf(outside, sizeof outside, "%s/certs/vethguard.pem", f.top);
+	assert_int_equal(stat(outside, &st), -1);
+	reported("-" GUEST_CA ": ");
+}
+
+/* Nothing is opened that could wait for ever, and nothing that is no file. */
+static void test_strange_files(void **state)
+{
+	(void)state;
+	directories();
+	assert_int_equal(mkfifo(inside(GUEST_RESOLV), 0644), 0);
+	mkdir(inside(GUEST_BUNDLE), 0755);
+	assert_int_equal(symlink("loop", inside("/etc/ssl/certs/loop")), 0);
+	assert_int_equal(symlink("loop", inside("/etc/ssl/certs/ca-bundle.crt")), 0);
+	install();
+	reported("-" GUEST_RESOLV ": it is no regular file");
+	reported("-" GUEST_BUNDLE ": it is no regular file");
+	reported("-/etc/ssl/certs/ca-bundle.crt: ");
+	reported("+" GUEST_CA "\n");
+}
+
+static void test_huge_bundle(void **state)
+{
+	(void)state;
+	directories();
+	make(GUEST_BUNDLE, "");
+	assert_int_equal(truncate(inside(GUEST_BUNDLE), (off_t)GUEST_FILE_MAX + 1), 0);
+	install();
+	reported("-" GUEST_BUNDLE ": File too large");
+	assert_int_equal(truncate(inside(GUEST_BUNDLE), (off_t)GUEST_FILE_MAX), 0);
+	install();
+	reported("+" GUEST_BUNDLE "\n");
+}
+
+/* A file of the host's that was linked into the root is the host's still. */
+static void test_hosts_own(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	directories();
+	if (stat("/etc/resolv.conf", &st) != 0 ||
+	        link("/etc/resolv.conf", inside(GUEST_RESOLV)) != 0)
+		skip(); /* another file system */
+	install();
+	reported("-" GUEST_RESOLV ": it is mounted there");
+}
+
+struct outcome {
+	struct loop *loop;
+	char written[4096], faults[4096];
+};
+
+static void on_done(void *context, const struct guest_files_report *report)
+{
+	struct outcome *outcome = context;
+
+	snprintf(outcome->written, sizeof outcome->written, "%s", report->written);
+	snprintf(outcome->faults, sizeof outcome->faults, "%s", report->faults);
+	loop_stop(outcome->loop);
+}
+
+static struct outcome outcome_of(pid_t pid, uint64_t start_time)
+{
+	struct outcome outcome = {.loop = loop_new()};
+	struct guest_files *files;
+
+	f.plan.pid = pid;
+	f.plan.start_time = start_time;
+	assert_int_equal(guest_files_write(outcome.loop, &f.plan, on_done, &outcome, &files), 0);
+	assert_int_equal(loop_run(outcome.loop), 0);
+	guest_files_free(files);
+	loop_free(outcome.loop);
+	return outcome;
+}
+
+/* A process that shares the host's file system, or that is not the one that was meant. */
+static void test_wrong_process(void **state)
+{
+	struct outcome outcome = outcome_of(getpid(), 0);
+
+	(void)state;
+	assert_string_equal(outcome.written, "");
+	assert_string_equal(
+	        outcome.faults, "the file system: it is the host's own, which is left alone\n");
+	outcome = outcome_of(getpid(), 1);
+	assert_string_equal(outcome.faults, "the file system: the process is gone\n");
+	outcome = outcome_of(0x7ffffff0, 0);
+	assert_string_equal(outcome.faults, "the file system: the process is gone\n");
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+	        CASE(test_empty_root),
+	        CASE(test_bundles_grow_once),
+	        CASE(test_links_within),
+	        CASE(test_links_out),
+	        CASE(test_directory_out),
+	        CASE(test_strange_files),
+	        CASE(test_huge_bundle),
+	        CASE(test_hosts_own),
+	        CASE(test_wrong_process),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
