@@ -6,21 +6,21 @@
  * that whoever maps the memory next finds either the old state or the new one, and both are whole.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
+#include <stddef.h>
 #include <unistd.h>
 
+#include "vethguard/base/clock.h"
 #include "vethguard/ipc/journal.h"
+#include "ipc/private.h"
 
 #define HEAD_BYTES 4096
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 struct journal_shared {
 	_Alignas(HEAD_BYTES) _Atomic uint64_t word; /* bytes of the batch << 1 | notes that count */
 	int64_t offset;
 	uint64_t notes_bytes[2];
+	struct journal_identity identity; /* of a file; the supervisor's, who does not map it */
 	_Alignas(HEAD_BYTES) uint8_t batch[JOURNAL_BATCH_MAX];
 	uint8_t notes[2][JOURNAL_NOTES_MAX];
 };
@@ -38,40 +38,60 @@ static void set_word(struct journal *journal, size_t batch_bytes, unsigned count
 
 int journal_create(void)
 {
-	int fd = memfd_create("vethguard-journal", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int error;
+	return ipc_memory_new("vethguard-journal", sizeof(struct journal_shared));
+}
 
+static int count_opening(int fd, struct journal_identity *identity)
+{
+	const off_t at = offsetof(struct journal_shared, identity);
+	const uint32_t now_s = (uint32_t)(clock_real_ms() / 1000);
+
+	if (pread(fd, identity, sizeof *identity, at) != (ssize_t)sizeof *identity)
+		return -EIO;
+	identity->opened = identity->opened < now_s ? now_s : identity->opened + 1;
+	if (identity->created == 0)
+		identity->created = identity->opened;
+	return pwrite(fd, identity, sizeof *identity, at) == (ssize_t)sizeof *identity ? 0 : -EIO;
+}
+
+int journal_open_at(int directory, const char *name, struct journal_identity *identity)
+{
+	int fd = ipc_memory_open_at(directory, name, sizeof(struct journal_shared)), error;
+
+	if (fd == -ENOENT)
+		fd = ipc_memory_new_at(directory, name, sizeof(struct journal_shared));
 	if (fd < 0)
-		return -errno;
-	if (ftruncate(fd, sizeof(struct journal_shared)) == 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
 		return fd;
-	error = -errno;
+	error = count_opening(fd, identity);
+	if (error == 0)
+		return fd;
 	close(fd);
 	return error;
 }
 
 int journal_open(struct journal *journal, int fd)
 {
-	int seals = fcntl(fd, F_GET_SEALS), error = -EBADMSG;
-	void *memory = MAP_FAILED;
-	struct stat st;
+	int error;
 
-	if (seals >= 0 && (seals & SEALS) == SEALS && fstat(fd, &st) == 0 &&
-	        st.st_size == (off_t)sizeof(struct journal_shared)) {
-		memory = mmap(NULL, sizeof(struct journal_shared), PROT_READ | PROT_WRITE,
-		        MAP_SHARED, fd, 0);
-		error = memory == MAP_FAILED ? -errno : 0;
-	}
-	close(fd);
-	journal->shared = memory == MAP_FAILED ? NULL : memory;
+	journal->shared = ipc_memory_map(fd, sizeof(struct journal_shared), &error);
+	journal->fd = journal->shared ? fd : -1;
+	if (error)
+		close(fd);
 	return error;
 }
 
 void journal_close(struct journal *journal)
 {
-	if (journal->shared)
-		munmap(journal->shared, sizeof(struct journal_shared));
-	journal->shared = NULL;
+	if (!journal->shared)
+		return;
+	ipc_memory_unmap(journal->shared, sizeof(struct journal_shared));
+	close(journal->fd);
+	*journal = (struct journal){.fd = -1};
+}
+
+bool journal_is_lost(const struct journal *journal)
+{
+	return ipc_memory_lost(journal->shared);
 }
 
 struct slice journal_notes(const struct journal *journal)

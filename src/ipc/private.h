@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One datagram in, one datagram out: what the looping and the blocking side of ipc share. */
+/* One datagram in, one datagram out: what the looping and the blocking side of ipc share; and the
+ * memory of rings and journals. */
 #ifndef IPC_PRIVATE_H
 #define IPC_PRIVATE_H
 
@@ -15,5 +16,18 @@ int ipc_datagram_send(
 ssize_t ipc_datagram_receive(int fd, uint8_t *buf, struct ipc_message *message, int flags);
 /* Closes the descriptors that are still there. */
 void ipc_message_close_fds(struct ipc_message *message);
+
+/* memory.c */
+/* A memfd of sealed size, all zeros. A descriptor that the caller owns, or -errno. */
+int ipc_memory_new(const char *name, size_t size);
+/* The same as a new file, locked, with its space taken: -EEXIST, -ENOSPC, -errno. */
+int ipc_memory_new_at(int directory, const char *name, size_t size);
+/* One that is there, locked: -EWOULDBLOCK: somebody has it open; -EBADMSG: no file of this size. */
+int ipc_memory_open_at(int directory, const char *name, size_t size);
+/* NULL with *error: -EBADMSG: another size, or its size is not sealed and it is no file. */
+void *ipc_memory_map(int fd, size_t size, int *error);
+void ipc_memory_unmap(void *start, size_t size);
+/* It has vanished under the mapping: zeros are in its place (ring_guard). */
+bool ipc_memory_lost(const void *start);
 
 #endif

@@ -7,27 +7,24 @@
  * The reader is the more trusted side and the writer may be hostile at any moment, also in the
  * middle of a copy. So the reader keeps its own cursor in its own memory, reads the writer's cursor
  * and each length exactly once into a local, checks them, and copies the bytes out before anything
- * looks at them. The memory's size is sealed, so that the writer cannot make the reader fault.
+ * looks at them. A writer cannot make the reader fault: memory.c.
  *
  * Sleeping is agreed on in the manner of Dekker: each side first publishes its flag (or its
  * cursor), then looks at the other's cursor (or flag), with a full fence between the two. One of
  * them always sees the other.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "vethguard/ipc/ring.h"
+#include "ipc/private.h"
 
 #define CURSORS_BYTES 4096
 #define ALIGNMENT 8u
 #define LENGTH_BYTES ((uint32_t)sizeof(uint32_t))
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 struct ring_shared {
 	_Alignas(64) _Atomic uint64_t head; /* written by the writer */
@@ -76,44 +73,48 @@ static void close_three(const int fds[3])
 			close(fds[i]);
 }
 
-int ring_create(int fds[3])
+static int add_eventfds(int fds[3], int memory_fd)
 {
-	int error = 0;
-
-	fds[0] = memfd_create("vethguard-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fds[0] < 0)
-		return -errno;
-	if (ftruncate(fds[0], sizeof(struct ring_shared)) < 0 ||
-	        fcntl(fds[0], F_ADD_SEALS, SEALS) < 0)
-		error = -errno;
+	if (memory_fd < 0)
+		return memory_fd;
+	fds[0] = memory_fd;
 	fds[1] = eventfd_new();
 	fds[2] = eventfd_new();
-	if (!error && fds[1] < 0)
-		error = fds[1];
-	if (!error && fds[2] < 0)
-		error = fds[2];
-	if (error)
-		close_three(fds);
+	if (fds[1] >= 0 && fds[2] >= 0)
+		return 0;
+	int error = fds[1] < 0 ? fds[1] : fds[2];
+	close_three(fds);
 	return error;
+}
+
+int ring_create(int fds[3])
+{
+	return add_eventfds(fds, ipc_memory_new("vethguard-ring", sizeof(struct ring_shared)));
+}
+
+int ring_create_at(int directory, const char *name, int fds[3])
+{
+	int memory_fd = ipc_memory_new_at(directory, name, sizeof(struct ring_shared));
+	int error = add_eventfds(fds, memory_fd);
+
+	if (error && memory_fd >= 0)
+		unlinkat(directory, name, 0);
+	return error;
+}
+
+int ring_adopt_at(int directory, const char *name, int fds[3])
+{
+	return add_eventfds(fds, ipc_memory_open_at(directory, name, sizeof(struct ring_shared)));
 }
 
 static int map(struct ring *ring, int memory_fd, int data_fd, int space_fd)
 {
-	struct stat st;
-	int seals = fcntl(memory_fd, F_GET_SEALS);
+	int error;
 
 	*ring = (struct ring){.memory_fd = memory_fd, .data_fd = data_fd, .space_fd = space_fd};
-	int error = -EBADMSG;
-	if (seals >= 0 && (seals & SEALS) == SEALS && fstat(memory_fd, &st) == 0 &&
-	        st.st_size == (off_t)sizeof(struct ring_shared)) {
-		void *memory = mmap(NULL, sizeof(struct ring_shared), PROT_READ | PROT_WRITE,
-		        MAP_SHARED, memory_fd, 0);
-		if (memory != MAP_FAILED) {
-			ring->shared = memory;
-			return 0;
-		}
-		error = -errno;
-	}
+	ring->shared = ipc_memory_map(memory_fd, sizeof(struct ring_shared), &error);
+	if (ring->shared)
+		return 0;
 	close_three((const int[]){memory_fd, data_fd, space_fd});
 	ring->memory_fd = ring->data_fd = ring->space_fd = -1;
 	return error;
@@ -133,7 +134,7 @@ void ring_close(struct ring *ring)
 {
 	if (!ring->shared)
 		return;
-	munmap(ring->shared, sizeof(struct ring_shared));
+	ipc_memory_unmap(ring->shared, sizeof(struct ring_shared));
 	close_three((const int[]){ring->memory_fd, ring->data_fd, ring->space_fd});
 	*ring = (struct ring){.memory_fd = -1, .data_fd = -1, .space_fd = -1};
 }
@@ -240,6 +241,14 @@ void ring_seek(struct ring *ring, uint64_t position)
 	ring->position = position;
 	ring_release(ring);
 	wake(ring->space_fd);
+}
+
+void ring_seek_unknown(struct ring *ring)
+{
+	uint64_t tail = atomic_load_explicit(&ring->shared->tail, memory_order_acquire);
+	uint64_t head = atomic_load_explicit(&ring->shared->head, memory_order_acquire);
+
+	ring_seek(ring, head == tail ? head : 0);
 }
 
 void ring_stop(struct ring *ring, bool stop)

@@ -3,7 +3,9 @@
  * control: what the supervisor asks and what it is told.
  *
  *   START      log and journal; answered with READY when the jail has closed
- *   SANDBOX    a ring and an NFLOG socket to read from now on
+ *   SANDBOX    its name and policy, and an NFLOG socket to read from now on
+ *   RING       a ring of a sandbox to read from now on
+ *   RING_END   drain that ring, answer RING_DRAINED
  *   EVENT      one of the supervisor's own events; answered with TAKEN when it is in the file
  *   END        drain that sandbox, answer SUMMARY
  *   STOP       drain all, answer STOPPED, exit
@@ -18,8 +20,8 @@
 
 #include "recorder/recorder.h"
 
-#define START_FDS 3   /* log, the same for reading, journal */
-#define SANDBOX_FDS 3 /* and a fourth with has_packets */
+#define START_FDS 3 /* log, the same for reading, journal */
+#define RING_FDS 3
 
 void control_tell(struct recorder *r, enum message_type type, uint64_t id, const char *text)
 {
@@ -70,25 +72,77 @@ int control_receive_start(struct recorder *r, int fd, uint64_t *start_id)
 	return rc == 0 ? notes_inherit(r) : rc;
 }
 
+/* False, with all descriptors closed by then: its sandbox is to be cut off. */
+static bool reads(struct recorder *r, uint64_t sandbox_id, int rc)
+{
+	if (rc == 0) {
+		pump_later(r);
+		return true;
+	}
+	log_error("a sandbox's events cannot be read: %s", strerror(-rc));
+	control_tell(r, MESSAGE_FAILED, sandbox_id,
+	        "The recorder cannot read the events of a further sandbox or worker.");
+	return false;
+}
+
+static void took_fds(struct ipc_message *message)
+{
+	for (size_t i = 0; i < message->fd_count; i++)
+		message->fds[i] = -1;
+}
+
 static int on_sandbox(struct recorder *r, struct ipc_message *message)
 {
 	struct message_recorder_sandbox m;
-	int rc;
 
 	if (message_recorder_sandbox_decode(&message->body, &m) != 0 ||
-	        message->fd_count != (size_t)SANDBOX_FDS + m.has_packets ||
-	        stream_find(r, m.sandbox_id))
+	        message->fd_count != m.has_packets || stream_find(r, m.sandbox_id) ||
+	        r->stream_count >= RECORDER_STREAMS_MAX)
 		return -EBADMSG;
-	rc = stream_open(r, &m, message->fds);
-	for (size_t i = 0; i < message->fd_count; i++)
-		message->fds[i] = -1;
-	if (rc != 0) {
-		log_error("a sandbox's events cannot be read: %s", strerror(-rc));
-		control_tell(r, MESSAGE_FAILED, m.sandbox_id,
-		        "The recorder cannot read the events of a further sandbox.");
+	int rc = stream_open(r, &m, m.has_packets ? message->fds[0] : -1);
+	took_fds(message);
+	reads(r, m.sandbox_id, rc);
+	return 0;
+}
+
+/* A sandbox that is not there could not be read; its supervisor has heard of it or soon will. */
+static int on_ring(struct recorder *r, struct ipc_message *message)
+{
+	struct message_recorder_ring m;
+	struct stream *stream;
+
+	if (message_recorder_ring_decode(&message->body, &m) != 0 || message->fd_count != RING_FDS)
+		return -EBADMSG;
+	stream = stream_find(r, m.sandbox_id);
+	if (!stream)
+		return 0;
+	if (feed_find(stream, m.ring) || stream->feed_count >= RECORDER_FEEDS_MAX)
+		return -EBADMSG;
+	int rc = feed_open(stream, m.ring, message->fds);
+	took_fds(message);
+	reads(r, m.sandbox_id, rc);
+	return 0;
+}
+
+static int on_ring_end(struct recorder *r, struct ipc_message *message)
+{
+	struct message_recorder_ring m;
+	struct stream *stream;
+	struct feed *feed;
+
+	if (message_recorder_ring_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	stream = stream_find(r, m.sandbox_id);
+	feed = stream ? feed_find(stream, m.ring) : NULL;
+	if (!feed) { /* it could not be read */
+		control_tell(r, MESSAGE_RECORDER_RING_DRAINED, message->head.id, NULL);
 		return 0;
 	}
-	pump_later(r);
+	if (feed->ending)
+		return -EBADMSG;
+	feed->ending = true;
+	feed->end_id = message->head.id;
+	pump_now(r);
 	return 0;
 }
 
@@ -140,11 +194,16 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 {
 	struct recorder *r = container_of(peer, struct recorder, supervisor);
 
-	if (message->head.type != MESSAGE_RECORDER_SANDBOX && message->fd_count)
+	if (message->head.type != MESSAGE_RECORDER_SANDBOX &&
+	        message->head.type != MESSAGE_RECORDER_RING && message->fd_count)
 		return -EBADMSG;
 	switch (message->head.type) {
 	case MESSAGE_RECORDER_SANDBOX:
 		return on_sandbox(r, message);
+	case MESSAGE_RECORDER_RING:
+		return on_ring(r, message);
+	case MESSAGE_RECORDER_RING_END:
+		return on_ring_end(r, message);
 	case MESSAGE_RECORDER_EVENT:
 		return on_event(r, message);
 	case MESSAGE_RECORDER_END:

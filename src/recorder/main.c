@@ -84,6 +84,7 @@ int main(int argc, char **argv)
 	ignore_signals();
 	if (!recorder)
 		die(EXIT_FAILED, "no memory");
+	must("no guard of shared memory", ring_guard());
 	must("no first message of the supervisor",
 	        control_receive_start(recorder, IPC_SUPERVISOR_FD, &start_id));
 	recorder->loop = loop_new();

@@ -8,7 +8,9 @@
  * together. Space in a ring is given back only behind a batch that is in the file.
  *
  * A recorder that takes over keeps the notes it found until the sandboxes are told to it one after
- * the other; those it has not been told of yet are carried along in its own.
+ * the other; those it has not been told of yet are carried along in its own. Each sandbox has an
+ * equal share of the room: what is indispensable always fits, packets counted and not yet recorded
+ * and refused destinations as far as it goes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,44 +19,67 @@
 
 #include "recorder/recorder.h"
 
+/* Its parts follow in the order of their counts. */
 struct note {
 	uint64_t sandbox_id;
-	uint64_t ring_position, sequence, told;
+	uint64_t sequence, told;
 	uint64_t allowed, denied, failed, observed, dropped, findings, lines;
-	uint32_t kinds; /* of packets: so many struct packets_kind follow */
-	bool broken, packets_lost;
+	uint32_t feeds;        /* struct feed_note */
+	uint32_t destinations; /* struct summary_kept */
+	uint32_t kinds;        /* struct packets_kind */
+	bool packets_lost;
 };
 
 _Static_assert(RECORDER_PENDING_MAX <= JOURNAL_BATCH_MAX, "any batch fits into the journal");
-_Static_assert(
-        sizeof(struct note) + (PACKETS_MAX + 1) * sizeof(struct packets_kind) < JOURNAL_NOTES_MAX,
-        "any sandbox's note fits into the journal");
+_Static_assert(sizeof(struct note) + 2 * RECORDER_FEEDS_MAX * sizeof(struct feed_note) <
+                       JOURNAL_NOTES_MAX / RECORDER_STREAMS_MAX,
+        "what is indispensable of every sandbox fits into the journal");
 
-/* Takes the next note off text. False: there is none, or what is there is none. */
-static bool next_note(struct slice *text, struct note *note, struct slice *kinds)
+/* A note as it was found. */
+struct found {
+	struct note note;
+	struct slice feeds, destinations, kinds, whole;
+};
+
+static bool take(struct slice *text, size_t n, struct slice *part)
 {
-	size_t n;
-
-	if (text->n < sizeof(*note))
-		return false;
-	memcpy(note, text->p, sizeof(*note));
-	*text = slice_of(text->p + sizeof(*note), text->n - sizeof(*note));
-	if (note->kinds > PACKETS_MAX + 1)
-		return false;
-	n = note->kinds * sizeof(struct packets_kind);
 	if (n > text->n)
 		return false;
-	*kinds = slice_of(text->p, n);
+	*part = slice_of(text->p, n);
 	*text = slice_of(text->p + n, text->n - n);
+	return true;
+}
+
+/* Takes the next note off text. False: there is none, or what is there is none. */
+static bool next_note(struct slice *text, struct found *out)
+{
+	struct slice head, start = *text;
+
+	if (!take(text, sizeof(out->note), &head))
+		return false;
+	memcpy(&out->note, head.p, sizeof(out->note));
+	if (out->note.feeds > 2 * RECORDER_FEEDS_MAX || out->note.kinds > PACKETS_MAX + 1 ||
+	        out->note.destinations > SUMMARY_DESTINATIONS_MAX)
+		return false;
+	if (!take(text, out->note.feeds * sizeof(struct feed_note), &out->feeds) ||
+	        !take(text, out->note.destinations * sizeof(struct summary_kept),
+	                &out->destinations) ||
+	        !take(text, out->note.kinds * sizeof(struct packets_kind), &out->kinds))
+		return false;
+	out->whole = slice_of(start.p, start.n - text->n);
 	return true;
 }
 
 static int keep_notes(struct recorder *r)
 {
-	struct slice notes = journal_notes(&r->journal);
+	struct slice text = journal_notes(&r->journal);
+	struct found found;
+	int rc = 0;
 
 	buf_init(&r->inherited, JOURNAL_NOTES_MAX);
-	return buf_append_slice(&r->inherited, notes);
+	while (rc == 0 && next_note(&text, &found))
+		rc = buf_append_slice(&r->inherited, found.whole);
+	return rc;
 }
 
 int notes_inherit(struct recorder *r)
@@ -81,9 +106,38 @@ int notes_inherit(struct recorder *r)
 	return keep_notes(r);
 }
 
-static int apply(struct stream *stream, const struct note *note, struct slice kinds)
+static void apply_feeds(struct stream *stream, struct slice feeds)
 {
+	struct feed_note note;
+
+	for (; feeds.n; feeds = slice_of(feeds.p + sizeof(note), feeds.n - sizeof(note))) {
+		memcpy(&note, feeds.p, sizeof(note));
+		if (stream->known_count < RECORDER_FEEDS_MAX)
+			stream->known[stream->known_count++] = note;
+	}
+}
+
+static int apply_counts(struct stream *stream, struct slice kinds, struct slice destinations)
+{
+	struct summary_kept kept;
 	struct packets_kind kind;
+
+	for (; kinds.n; kinds = slice_of(kinds.p + sizeof(kind), kinds.n - sizeof(kind))) {
+		memcpy(&kind, kinds.p, sizeof(kind));
+		if (packets_restore(&stream->packets, &kind) != 0)
+			return -ENOMEM;
+	}
+	for (; destinations.n; destinations = slice_of(destinations.p + sizeof(kept),
+	                               destinations.n - sizeof(kept))) {
+		memcpy(&kept, destinations.p, sizeof(kept));
+		summary_restore(&stream->summary, &kept);
+	}
+	return 0;
+}
+
+static int apply(struct stream *stream, const struct found *found)
+{
+	const struct note *note = &found->note;
 
 	stream->ocsf.sequence = note->sequence;
 	stream->told = note->told;
@@ -94,36 +148,70 @@ static int apply(struct stream *stream, const struct note *note, struct slice ki
 	stream->summary.dropped = note->dropped;
 	stream->summary.findings = note->findings;
 	stream->summary.lines = note->lines;
-	stream->broken = note->broken;
 	stream->packets_lost = note->packets_lost;
-	ring_seek(&stream->ring, note->ring_position);
-	for (; kinds.n; kinds = slice_of(kinds.p + sizeof(kind), kinds.n - sizeof(kind))) {
-		memcpy(&kind, kinds.p, sizeof(kind));
-		if (packets_restore(&stream->packets, &kind) != 0)
-			return -ENOMEM;
-	}
-	return 0;
+	apply_feeds(stream, found->feeds);
+	return apply_counts(stream, found->kinds, found->destinations);
 }
 
 int notes_apply(struct stream *stream)
 {
-	struct slice text = buf_slice(&stream->recorder->inherited), kinds;
-	struct note note;
+	struct buf *inherited = &stream->recorder->inherited;
+	struct slice text = buf_slice(inherited);
+	struct found found;
+	int rc;
 
-	while (next_note(&text, &note, &kinds))
-		if (note.sandbox_id == stream->ocsf.uid)
-			return apply(stream, &note, kinds);
+	while (next_note(&text, &found)) {
+		if (found.note.sandbox_id != stream->ocsf.uid)
+			continue;
+		rc = apply(stream, &found);
+		/* From now on it is the stream's own to note. */
+		memmove((char *)buf_bytes(inherited) +
+		                (found.whole.p - (const char *)buf_bytes(inherited)),
+		        text.p, text.n);
+		inherited->len -= found.whole.n;
+		return rc;
+	}
 	return 0;
 }
 
-/* Appends a stream's note. Bytes; 0: no room. */
-static size_t write_note(const struct stream *s, uint8_t *out, size_t room)
+void notes_apply_feed(struct feed *feed)
 {
-	struct packets_kind *kinds = (struct packets_kind *)(void *)(out + sizeof(struct note));
+	struct stream *stream = feed->stream;
+
+	for (size_t i = 0; i < stream->known_count; i++) {
+		struct feed_note *known = &stream->known[i];
+
+		if (known->id != feed->id)
+			continue;
+		ring_seek(&feed->ring, known->position);
+		feed->broken = known->broken;
+		*known = stream->known[--stream->known_count];
+		return;
+	}
+	ring_seek_unknown(&feed->ring);
+}
+
+/* All feeds: those that are read, and those that are still to be told. */
+static uint32_t write_feeds(const struct stream *s, uint8_t *out)
+{
+	uint32_t n = 0;
+
+	for (const struct feed *feed = s->feeds; feed; feed = feed->next) {
+		struct feed_note note = {feed->id, feed->ring.position, feed->broken};
+
+		memcpy(out + n++ * sizeof(note), &note, sizeof(note));
+	}
+	memcpy(out + n * sizeof(struct feed_note), s->known,
+	        s->known_count * sizeof(struct feed_note));
+	return n + (uint32_t)s->known_count;
+}
+
+/* Writes a stream's note into its share of the room. Bytes. */
+static size_t write_note(const struct stream *s, uint8_t *out, size_t share)
+{
 	const struct summary *sum = &s->summary;
 	struct note note = {
 	        .sandbox_id = s->ocsf.uid,
-	        .ring_position = s->ring.position,
 	        .sequence = s->ocsf.sequence,
 	        .told = s->told,
 	        .allowed = sum->allowed,
@@ -133,32 +221,51 @@ static size_t write_note(const struct stream *s, uint8_t *out, size_t room)
 	        .dropped = sum->dropped,
 	        .findings = sum->findings,
 	        .lines = sum->lines,
-	        .broken = s->broken,
 	        .packets_lost = s->packets_lost,
 	};
+	size_t n = sizeof(note);
 
-	if (room < sizeof(note))
-		return 0;
-	note.kinds =
-	        (uint32_t)packets_save(&s->packets, kinds, (room - sizeof(note)) / sizeof(*kinds));
+	note.feeds = write_feeds(s, out + n);
+	n += note.feeds * sizeof(struct feed_note);
+	note.destinations =
+	        (uint32_t)summary_save(sum, out + n, (share - n) / 2 / sizeof(struct summary_kept));
+	n += note.destinations * sizeof(struct summary_kept);
+	note.kinds = (uint32_t)packets_save(
+	        &s->packets, out + n, (share - n) / sizeof(struct packets_kind));
 	memcpy(out, &note, sizeof(note));
-	return sizeof(note) + note.kinds * sizeof(*kinds);
+	return n + note.kinds * sizeof(struct packets_kind);
 }
 
-/* Notes of sandboxes that this recorder has not been told of. */
-static size_t carry_along(struct recorder *r, uint8_t *out, size_t room)
+static size_t count_carried(const struct recorder *r)
 {
-	struct slice text = buf_slice(&r->inherited), kinds;
-	struct note note;
+	struct slice text = buf_slice(&r->inherited);
+	struct found found;
 	size_t n = 0;
 
-	while (next_note(&text, &note, &kinds)) {
-		if (stream_find(r, note.sandbox_id) || sizeof(note) + kinds.n > room - n)
-			continue;
-		memcpy(out + n, &note, sizeof(note));
-		if (kinds.n)
-			memcpy(out + n + sizeof(note), kinds.p, kinds.n);
-		n += sizeof(note) + kinds.n;
+	while (next_note(&text, &found))
+		n++;
+	return n;
+}
+
+/* Notes of sandboxes that this recorder has not been told of, without what does not fit. */
+static size_t carry_along(const struct recorder *r, uint8_t *out, size_t room, size_t share)
+{
+	struct slice text = buf_slice(&r->inherited);
+	struct found found;
+	size_t n = 0;
+
+	while (next_note(&text, &found)) {
+		size_t bytes = found.whole.n;
+
+		if (bytes > share) {
+			found.note.kinds = found.note.destinations = 0;
+			bytes = sizeof(found.note) + found.feeds.n;
+		}
+		if (bytes > room - n)
+			break;
+		memcpy(out + n, found.whole.p, bytes);
+		memcpy(out + n, &found.note, sizeof(found.note));
+		n += bytes;
 	}
 	return n;
 }
@@ -166,23 +273,30 @@ static size_t carry_along(struct recorder *r, uint8_t *out, size_t room)
 void notes_begin(struct recorder *r)
 {
 	uint8_t *out = journal_spare(&r->journal);
-	size_t n = 0;
+	size_t count = r->stream_count + count_carried(r), n = 0;
+	/* Of even parts, so that the ones that do not need theirs leave no gap of odd size. */
+	size_t share = JOURNAL_NOTES_MAX / (count ? count : 1) / 8 * 8;
 
 	for (struct stream *s = r->streams; s; s = s->next)
-		n += write_note(s, out + n, JOURNAL_NOTES_MAX - n);
-	n += carry_along(r, out + n, JOURNAL_NOTES_MAX - n);
+		n += write_note(s, out + n, share);
+	n += carry_along(r, out + n, JOURNAL_NOTES_MAX - n, share);
 	journal_begin(&r->journal, n, buf_slice(&r->log.pending), r->log.end < 0 ? 0 : r->log.end);
 	r->begun = true;
+}
+
+static void tell_taken(struct stream *stream)
+{
+	for (struct feed *feed = stream->feeds; feed; feed = feed->next)
+		ring_release(&feed->ring);
+	if (stream->told != stream->acknowledged)
+		control_tell(stream->recorder, MESSAGE_RECORDER_TAKEN, stream->told, NULL);
+	stream->acknowledged = stream->told;
 }
 
 void notes_commit(struct recorder *r)
 {
 	journal_commit(&r->journal);
 	r->begun = false;
-	for (struct stream *s = r->streams; s; s = s->next) {
-		ring_release(&s->ring);
-		if (s->told != s->acknowledged)
-			control_tell(r, MESSAGE_RECORDER_TAKEN, s->told, NULL);
-		s->acknowledged = s->told;
-	}
+	for (struct stream *s = r->streams; s; s = s->next)
+		tell_taken(s);
 }

@@ -8,12 +8,15 @@
 
 struct recorder;
 struct stream;
+struct feed;
 
 /* Takes over what the one before has left: notes, and a batch that it had begun, which is pending
  * then. 0 or -errno. */
 int notes_inherit(struct recorder *recorder);
 /* Gives a new stream what is noted of its sandbox. 0 or -ENOMEM. */
 int notes_apply(struct stream *stream);
+/* Sets a new feed to where it is noted to have been read to. */
+void notes_apply_feed(struct feed *feed);
 /* The pending batch is about to be written; its lines are of what the streams have read so far. */
 void notes_begin(struct recorder *recorder);
 /* It is in the file: readers' positions are public, the supervisor hears what is recorded of its

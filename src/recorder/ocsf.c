@@ -25,6 +25,7 @@ static const struct ocsf_class *const classes[] = {
         [EVENT_PACKET] = &ocsf_packet,
         [EVENT_LIFECYCLE] = &ocsf_lifecycle,
         [EVENT_FINDING] = &ocsf_finding,
+        [EVENT_API] = &ocsf_api,
 };
 _Static_assert(sizeof(classes) / sizeof(classes[0]) == EVENT_KIND_COUNT, "one class per kind");
 
@@ -62,17 +63,22 @@ static void format_device(struct ocsf_sandbox *sandbox, char uid[17])
 		buf_fini(&sandbox->device);
 }
 
-static void format_policy(
-        struct ocsf_sandbox *sandbox, struct slice policy, struct slice fingerprint)
+int ocsf_sandbox_policy(struct ocsf_sandbox *sandbox, struct slice policy, struct slice fingerprint)
 {
+	struct buf text;
 	struct json j;
 
-	json_begin(&j, &sandbox->policy);
-	line_text(&j, "name", policy, OCSF_NAME_MAX);
-	if (fingerprint.n)
-		line_text(&j, "uid", fingerprint, OCSF_NAME_MAX);
-	if (j.failed)
-		buf_fini(&sandbox->policy);
+	buf_init(&text, PART_BYTES_MAX);
+	json_begin(&j, &text);
+	line_some_text(&j, "name", policy, OCSF_NAME_MAX);
+	line_some_text(&j, "uid", fingerprint, OCSF_NAME_MAX);
+	if (j.failed) {
+		buf_fini(&text);
+		return -ENOMEM;
+	}
+	buf_fini(&sandbox->policy);
+	sandbox->policy = text;
+	return 0;
 }
 
 int ocsf_sandbox_init(struct ocsf_sandbox *sandbox, uint64_t uid, struct slice name,
@@ -88,8 +94,7 @@ int ocsf_sandbox_init(struct ocsf_sandbox *sandbox, uint64_t uid, struct slice n
 	buf_init(&sandbox->device, PART_BYTES_MAX);
 	buf_init(&sandbox->policy, PART_BYTES_MAX);
 	format_device(sandbox, text);
-	format_policy(sandbox, policy, fingerprint);
-	if (sandbox->device.len && sandbox->policy.len)
+	if (sandbox->device.len && ocsf_sandbox_policy(sandbox, policy, fingerprint) == 0)
 		return 0;
 	ocsf_sandbox_fini(sandbox);
 	return -ENOMEM;
@@ -206,6 +211,8 @@ static void write_control(struct ocsf_line *line)
 		line_plain(j, "type", e->kind == EVENT_PACKET ? "fence" : "policy");
 		line_end_object(j);
 	}
+	if (line->sandbox->policy.len == 0)
+		return;
 	line_object(j, "policy");
 	line_raw(j, buf_slice(&line->sandbox->policy));
 	line_bool(j, "is_applied", e->decision != EVENT_OBSERVED);

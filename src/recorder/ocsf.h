@@ -22,7 +22,8 @@
 #define OCSF_AGENT_MAX 512
 #define OCSF_TEXT_MAX 512 /* messages and details */
 #define OCSF_METHOD_MAX 32
-#define OCSF_LINE_MAX 65536 /* a line of only the longest texts, all escaped, stays below */
+#define OCSF_DIFFERENCE_MAX 4096 /* between two policies */
+#define OCSF_LINE_MAX 65536      /* a line of only the longest texts, all escaped, stays below */
 
 /* What is the same in every line of one sandbox. */
 struct ocsf_sandbox {
@@ -31,12 +32,16 @@ struct ocsf_sandbox {
 	struct ip gate4, gate6;
 	uint64_t sequence; /* of the last line */
 	struct buf device; /* "device":{...}, escaped */
-	struct buf policy; /* "name":...,"uid":... of the policy, escaped */
+	struct buf policy; /* "name":...,"uid":... of the policy, escaped; empty: no sandbox, but
+	                      the daemon itself */
 };
 
 /* 0 or -ENOMEM. */
 int ocsf_sandbox_init(struct ocsf_sandbox *sandbox, uint64_t uid, struct slice name,
         struct slice policy, struct slice fingerprint);
+/* Its policy from the next line on. 0, or -ENOMEM: the old one stays. */
+int ocsf_sandbox_policy(
+        struct ocsf_sandbox *sandbox, struct slice policy, struct slice fingerprint);
 void ocsf_sandbox_fini(struct ocsf_sandbox *sandbox);
 
 /* Appends the event's line, sealed, and counts the sandbox's sequence on. 0, or -ENOBUFS, -ENOMEM,

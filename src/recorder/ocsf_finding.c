@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Detection Finding (2004) and Application Lifecycle (6002): what should not happen, and start and
- * stop. */
+/* Detection Finding (2004): what should not happen. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "recorder/ocsf_parts.h"
 
 #define ACTIVITY_CREATE 1
-#define ACTIVITY_START 3
-#define ACTIVITY_STOP 4
 #define ANALYTIC_RULE 1
 
 static const char *const finding_codes[] = {
@@ -108,24 +105,6 @@ static void finding_body(struct ocsf_line *line)
 	}
 }
 
-static uint32_t lifecycle_activity(const struct event *event)
-{
-	return event->lifecycle == EVENT_START ? ACTIVITY_START : ACTIVITY_STOP;
-}
-
-static void lifecycle_body(struct ocsf_line *line)
-{
-	struct json *j = &line->json;
-	char uid[SEAL_UID_DIGITS + 1];
-
-	snprintf(uid, sizeof(uid), "%016" PRIx64, line->sandbox->uid);
-	line_object(j, "app");
-	line_text(j, "name", slice_from_string(line->sandbox->name), OCSF_NAME_MAX);
-	line_plain(j, "uid", uid);
-	line_end_object(j);
-	line_some_text(j, "status_detail", line->event->detail, OCSF_TEXT_MAX);
-}
-
 #define PROFILES OCSF_CONSTANT("\"profiles\":[\"host\",\"record_integrity\",\"security_control\"]")
 
 const struct ocsf_class ocsf_finding = {
@@ -134,12 +113,4 @@ const struct ocsf_class ocsf_finding = {
         .profiles = PROFILES,
         .activity = finding_activity,
         .body = finding_body,
-};
-
-const struct ocsf_class ocsf_lifecycle = {
-        .uid = 6002,
-        .head = OCSF_CONSTANT("\"class_uid\":6002,\"category_uid\":6"),
-        .profiles = PROFILES,
-        .activity = lifecycle_activity,
-        .body = lifecycle_body,
 };

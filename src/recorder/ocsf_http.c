@@ -98,6 +98,21 @@ void ocsf_http_request(struct ocsf_line *line)
 	line_end_object(j);
 }
 
+void ocsf_control_request(struct ocsf_line *line)
+{
+	struct json *j = &line->json;
+	const struct event *e = line->event;
+
+	line_object(j, "http_request");
+	if (http_activity(e) != ACTIVITY_OTHER)
+		line_text(j, "http_method", e->method, OCSF_METHOD_MAX);
+	line_object(j, "url");
+	line_text(j, "path", e->target, OCSF_PATH_MAX);
+	line_end_object(j);
+	line_some_text(j, "user_agent", e->user_agent, OCSF_AGENT_MAX);
+	line_end_object(j);
+}
+
 static void write_response(struct ocsf_line *line)
 {
 	struct json *j = &line->json;

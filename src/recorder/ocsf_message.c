@@ -121,6 +121,21 @@ static void describe_packet(struct sentence *s, const struct ocsf_line *line)
 	}
 }
 
+static void describe_call(struct sentence *s, const struct event *e)
+{
+	add(s, e->operation.n ? e->operation : SLICE("call"));
+	if (e->host.n) {
+		add_text(s, " ");
+		add(s, e->host);
+	}
+	add_text(s, " by ");
+	add(s, e->user);
+	if (!e->user.n) {
+		add_text(s, "user ");
+		add_number(s, e->user_id);
+	}
+}
+
 static void describe(struct sentence *s, const struct ocsf_line *line)
 {
 	const struct event *e = line->event;
@@ -139,6 +154,9 @@ static void describe(struct sentence *s, const struct ocsf_line *line)
 	case EVENT_PACKET:
 		describe_packet(s, line);
 		break;
+	case EVENT_API:
+		describe_call(s, e);
+		break;
 	default:
 		add_text(s, packet_protocol_name(e->protocol, text));
 		add_text(s, " ");
@@ -148,9 +166,30 @@ static void describe(struct sentence *s, const struct ocsf_line *line)
 
 static void describe_lifecycle(struct sentence *s, const struct ocsf_line *line)
 {
-	add_text(s, "sandbox ");
+	static const char *const what[] = {
+	        [EVENT_START] = " started",
+	        [EVENT_STOP] = " stopped",
+	        [EVENT_ADOPTED] = " taken up again after a restart of vethguardd",
+	        [EVENT_WORKER_REPLACED] = " served by another worker",
+	        [EVENT_PAUSED] = " paused",
+	        [EVENT_RESUMED] = " resumed",
+	        [EVENT_POLICY_CHANGED] = " under another policy",
+	};
+	_Static_assert(sizeof(what) / sizeof(what[0]) == EVENT_LIFECYCLE_COUNT, "one each");
+	const struct event *e = line->event;
+
+	add_text(s, line->sandbox->policy.len ? "sandbox " : "");
 	add_text(s, line->sandbox->name);
-	add_text(s, line->event->lifecycle == EVENT_START ? " started" : " stopped");
+	add_text(s, what[e->lifecycle]);
+	if (e->lifecycle == EVENT_POLICY_CHANGED) {
+		add_text(s, ": ");
+		add(s, e->policy);
+		add_text(s, ", generation ");
+		add_number(s, e->generation);
+	} else if (e->detail.n) {
+		add_text(s, ": ");
+		add(s, e->detail);
+	}
 }
 
 static void describe_finding(struct sentence *s, const struct ocsf_line *line)

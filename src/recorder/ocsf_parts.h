@@ -29,7 +29,7 @@ struct ocsf_class {
 };
 
 extern const struct ocsf_class ocsf_http, ocsf_dns, ocsf_connection, ocsf_flow, ocsf_packet,
-        ocsf_lifecycle, ocsf_finding;
+        ocsf_lifecycle, ocsf_finding, ocsf_api;
 
 /* The endpoints: who asked, where it was to go, and vethguard in between where it was in between.
  */
@@ -57,6 +57,8 @@ static inline void ocsf_ip(struct json *j, const char *key, const struct ip *ip)
 
 void ocsf_query(struct ocsf_line *line);
 void ocsf_http_request(struct ocsf_line *line);
+/* The request of a call of the control API: its host is a socket's. */
+void ocsf_control_request(struct ocsf_line *line);
 void ocsf_finding_info(struct ocsf_line *line);
 
 /* ocsf_reason.c: why, as a code ("default", "resolve", ...) and as a sentence. */

@@ -220,17 +220,20 @@ bool packets_collect(struct packets *packets, int64_t now_ms, bool all,
 	return false;
 }
 
-size_t packets_save(const struct packets *packets, struct packets_kind *out, size_t max)
+size_t packets_save(const struct packets *packets, void *out, size_t max)
 {
+	const size_t bytes = sizeof(struct packets_kind);
 	struct packets_entry *entry, *next;
+	uint8_t *at = out;
 	size_t n = 0;
 
 	if (packets->others && n < max)
-		memcpy(&out[n++], &packets->others->kind, sizeof(*out));
+		memcpy(at + n++ * bytes, &packets->others->kind, bytes);
 	HASH_ITER(hh, packets->table, entry, next)
 	{
-		if (n < max)
-			memcpy(&out[n++], &entry->kind, sizeof(*out));
+		if (n == max)
+			break;
+		memcpy(at + n++ * bytes, &entry->kind, bytes);
 	}
 	return n;
 }

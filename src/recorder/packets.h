@@ -57,9 +57,9 @@ int packets_add(struct packets *packets, const struct nflog_packet *packet, int6
 bool packets_collect(struct packets *packets, int64_t now_ms, bool all,
         bool (*emit)(void *context, struct event *event), void *context);
 
-/* What is counted and not yet recorded, in at most max kinds of out (PACKETS_MAX + 1 is enough).
- * Their number. */
-size_t packets_save(const struct packets *packets, struct packets_kind *out, size_t max);
+/* What is counted and not yet recorded, as at most max struct packets_kind (PACKETS_MAX + 1 are
+ * enough) into out, of any alignment. Their number. */
+size_t packets_save(const struct packets *packets, void *out, size_t max);
 /* Counts on from a kind that packets_save gave, perhaps in another process, perhaps garbled. 0 or
  * -ENOMEM. */
 int packets_restore(struct packets *packets, const struct packets_kind *kind);

@@ -30,7 +30,8 @@
 static void stop_rings(struct recorder *r, bool stop)
 {
 	for (struct stream *s = r->streams; s; s = s->next)
-		ring_stop(&s->ring, stop);
+		for (struct feed *feed = s->feeds; feed; feed = feed->next)
+			ring_stop(&feed->ring, stop);
 }
 
 static void stall(struct recorder *r, int error)
@@ -143,16 +144,40 @@ static int run_batch(struct recorder *r)
 	return flush(r) ? more : -EAGAIN;
 }
 
-/* Answers those who asked for the end, once nothing of theirs is outstanding. */
-static void finish(struct recorder *r)
+static bool anyone_has_ended(const struct recorder *r)
+{
+	for (const struct stream *s = r->streams; s; s = s->next) {
+		if (s->ending && s->drained)
+			return true;
+		for (const struct feed *feed = s->feeds; feed; feed = feed->next)
+			if (feed->ending && feed->drained)
+				return true;
+	}
+	return false;
+}
+
+static void finish_feeds(struct stream *stream)
+{
+	struct feed *feed, *next;
+
+	for (feed = stream->feeds; feed; feed = next) {
+		next = feed->next;
+		if (!feed->ending || !feed->drained)
+			continue;
+		control_tell(stream->recorder, MESSAGE_RECORDER_RING_DRAINED, feed->end_id, NULL);
+		feed_close(feed);
+	}
+}
+
+/* Answers those who asked for the end, once nothing of theirs is outstanding: however much others
+ * have to say. */
+static void finish(struct recorder *r, bool all)
 {
 	struct stream *next;
-	bool any = r->stopping;
 	int rc;
 
-	for (struct stream *s = r->streams; s; s = s->next)
-		any |= s->ending;
-	if (!any)
+	all &= r->stopping;
+	if (!all && !anyone_has_ended(r))
 		return;
 	rc = log_file_sync(&r->log);
 	if (rc != 0) {
@@ -161,12 +186,13 @@ static void finish(struct recorder *r)
 	}
 	for (struct stream *s = r->streams; s; s = next) {
 		next = s->next;
-		if (!s->ending)
+		finish_feeds(s);
+		if (!s->ending || !s->drained)
 			continue;
 		control_summary(r, s);
 		stream_close(s);
 	}
-	if (r->stopping) {
+	if (all) {
 		r->state = RECORDER_DONE;
 		control_stopped(r);
 	}
@@ -205,16 +231,18 @@ void pump_now(struct recorder *r)
 		return;
 	loop_timer_cancel(&r->batch);
 	r->batch_due = false;
-	for (int round = 0; round < ROUNDS_MAX && more > 0; round++)
+	for (int round = 0; round < ROUNDS_MAX && more > 0; round++) {
 		more = run_batch(r);
+		if (more >= 0)
+			finish(r, more == 0);
+		if (r->state == RECORDER_STALLED || r->state == RECORDER_DONE)
+			return;
+	}
 	if (more > 0) {
 		r->batch_due = true;
 		loop_timer_set(&r->batch, 0);
 	}
-	if (more != 0)
-		return;
-	finish(r);
-	if (r->state == RECORDER_FLOWS)
+	if (more == 0 && r->state == RECORDER_FLOWS)
 		settle(r);
 }
 

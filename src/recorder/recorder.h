@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recorder: the program's parts. One log, one stream of events per sandbox, one supervisor. */
+/* recorder: the program's parts. One log, one stream of events per sandbox, fed by the rings of its
+ * workers and by the supervisor, one supervisor. */
 #ifndef RECORDER_RECORDER_H
 #define RECORDER_RECORDER_H
 
@@ -26,10 +27,32 @@
 #define RECORDER_OWN_MAX                                                                           \
 	(256u << 10) /* of the supervisor's events of one sandbox, while the log cannot be written \
 	              */
+#define RECORDER_FEEDS_MAX 16     /* of one sandbox at a time */
+#define RECORDER_STREAMS_MAX 2048 /* sandboxes at a time */
 #define RECORDER_LOST_NOTE_MS \
 	5000 /* at most one finding per so long about copies of packets that were lost */
 
 struct recorder;
+
+/* One ring of a sandbox: its workers come and go, each with one of its own. */
+struct feed {
+	struct feed *next;
+	struct stream *stream;
+	uint64_t id; /* unique in its sandbox */
+	struct ring ring;
+	struct loop_io data; /* the ring's eventfd */
+	bool broken;     /* the worker wrote what no worker writes: nothing more is read from it */
+	bool drained;    /* it was empty when last looked at, and that is in the file */
+	bool ending;     /* its writer is gone */
+	uint64_t end_id; /* message to answer when it is drained */
+	size_t before_own; /* bytes of its records that are older than the supervisor's events */
+};
+
+/* How far a ring is read, as noted. */
+struct feed_note {
+	uint64_t id, position;
+	bool broken;
+};
 
 /* The events of one sandbox. */
 struct stream {
@@ -37,9 +60,10 @@ struct stream {
 	struct recorder *recorder;
 	struct ocsf_sandbox ocsf;
 	struct summary summary;
-	struct ring ring;
-	struct loop_io data; /* the ring's eventfd */
-	bool broken;  /* the worker wrote what no worker writes: nothing more is read from it */
+	struct feed *feeds;
+	size_t feed_count;
+	struct feed_note known[RECORDER_FEEDS_MAX]; /* of rings that are still to be told */
+	size_t known_count;
 	int nflog_fd; /* owned; -1: none */
 	struct loop_io nflog;
 	struct packets packets;
@@ -47,9 +71,9 @@ struct stream {
 	                   encoded */
 	uint64_t told, acknowledged; /* ids of the supervisor's last event that became a line, and
 	                                that the supervisor has heard of */
-	size_t own_after;            /* bytes of ring records that are older than these */
 	bool packets_lost;           /* since the last note */
 	int64_t lost_noted_ms;
+	bool drained; /* it had nothing more when last looked at, and that is in the file */
 	bool ending;
 	uint64_t fence_dropped; /* packets the fence counted, as END tells */
 	uint64_t end_id;        /* message to answer with the summary */
@@ -65,6 +89,7 @@ struct recorder {
 	bool begun;           /* what is pending is in the journal and goes to the file as it is */
 	struct buf inherited; /* notes of the recorder before */
 	struct stream *streams;
+	size_t stream_count;
 	enum recorder_state state;
 	int64_t lock_since_ms;
 	int stall_error;
@@ -78,22 +103,33 @@ struct recorder {
 };
 
 /* stream.c */
-/* Takes the three or four descriptors. 0 or -errno (they are closed then). */
-int stream_open(
-        struct recorder *recorder, const struct message_recorder_sandbox *m, const int *fds);
+/* Takes packets, the NFLOG socket or -1. 0 or -errno (it is closed then). */
+int stream_open(struct recorder *recorder, const struct message_recorder_sandbox *m, int packets);
 void stream_close(struct stream *stream);
 struct stream *stream_find(struct recorder *recorder, uint64_t sandbox_id);
 /* Formats what has come, up to its share. 1: there is more; 0; -ENOMEM: no room, nothing was read;
  * -EIO. */
 int stream_drain(struct stream *stream, bool all);
-/* Takes an event of the supervisor, sent under a growing id: it is recorded behind what the worker
- * has reported so far, or passed over where the recorder before has recorded it. 0, or -EBADMSG,
+/* Takes an event of the supervisor, sent under a growing id: it is recorded behind what the workers
+ * have reported so far, or passed over where the recorder before has recorded it. 0, or -EBADMSG,
  * -ENOBUFS, -ENOMEM. */
 int stream_take(struct stream *stream, uint64_t id, struct slice encoded);
 /* One event as a line. 0 or -errno: nothing was recorded. */
 int stream_record(struct stream *stream, const struct event *event);
+int stream_record_finding(struct stream *stream, enum event_finding finding, const char *detail);
+/* Room for one more line: without it nothing may be taken from anywhere. */
+bool stream_has_room(struct stream *stream);
 /* True: it has nothing, and a wake-up will tell when that changes. */
 bool stream_sleep(struct stream *stream);
+
+/* feed.c */
+/* Takes the three descriptors. 0 or -errno (they are closed then). */
+int feed_open(struct stream *stream, uint64_t id, const int fds[3]);
+void feed_close(struct feed *feed);
+struct feed *feed_find(struct stream *stream, uint64_t id);
+/* As stream_drain, until the log's pending bytes reach limit. */
+int feed_drain(struct feed *feed, size_t limit);
+bool feed_sleep(struct feed *feed);
 
 /* pump.c: from the streams to the log */
 int pump_open(struct recorder *recorder);

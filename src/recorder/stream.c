@@ -2,11 +2,9 @@
 /*
  * stream: theory of operation
  *
- * Everything that a sandbox's line is made of arrives here: the worker's events in the ring, copies
- * of dropped packets on the NFLOG socket, the supervisor's own events. The worker may be in an
- * attacker's hands: a record that does not decode, or of a kind that a worker has no business to
- * report, ends its stream with a finding; the other sandboxes do not notice. What a dead worker
- * left in the ring is read to the end like everything else.
+ * Everything that a sandbox's line is made of arrives here: its workers' events in their rings
+ * (feed.c), copies of dropped packets on the NFLOG socket, the supervisor's own events. Sequence,
+ * totals and packet counts are the sandbox's; workers and their rings come and go under them.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -41,7 +39,7 @@ int stream_record(struct stream *stream, const struct event *event)
 	return rc;
 }
 
-static int record_finding(struct stream *stream, enum event_finding finding, const char *detail)
+int stream_record_finding(struct stream *stream, enum event_finding finding, const char *detail)
 {
 	struct event event = {
 	        .id = new_id(),
@@ -55,59 +53,27 @@ static int record_finding(struct stream *stream, enum event_finding finding, con
 	return stream_record(stream, &event);
 }
 
-/* Room for one more line: without it nothing may be taken from the ring. */
-static bool has_room(struct stream *stream)
+bool stream_has_room(struct stream *stream)
 {
 	return buf_reserve(&stream->recorder->log.pending, OCSF_LINE_MAX) != NULL;
 }
 
-static int end_broken(struct stream *stream, const char *why)
+/* Each feed in turn gets an equal part of what is left of the sandbox's share. */
+static int drain_feeds(struct stream *stream)
 {
-	char text[512], name[2 * OCSF_NAME_MAX];
+	size_t start = stream->recorder->log.pending.len, turn = 0;
+	int more = 0;
 
-	stream->broken = true;
-	loop_io_close(&stream->data);
-	slice_escape(slice_from_string(stream->ocsf.name), name, sizeof(name));
-	snprintf(text, sizeof(text), "The worker of sandbox %s broke its event stream: %s.", name,
-	        why);
-	log_error("%s", text);
-	control_tell(stream->recorder, MESSAGE_FAILED, stream->ocsf.uid, text);
-	return record_finding(stream, EVENT_FINDING_BROKEN_STREAM, why);
-}
+	for (struct feed *feed = stream->feeds; feed; feed = feed->next) {
+		int rc = feed_drain(
+		        feed, start + RECORDER_SHARE_BYTES * ++turn / stream->feed_count);
 
-static int take_record(struct stream *stream, int n)
-{
-	struct event event;
-
-	if (n < 0)
-		return end_broken(stream, "the ring's positions or lengths are impossible");
-	if (event_decode(stream->recorder->record, (size_t)n, &event) != 0)
-		return end_broken(stream, "a record cannot be decoded");
-	if (!event_kind_is_of_worker(event.kind))
-		return end_broken(stream, "a record is of a kind that workers do not report");
-	return stream_record(stream, &event);
-}
-
-static int drain_ring(struct stream *stream, size_t limit)
-{
-	struct buf *pending = &stream->recorder->log.pending;
-
-	while (!stream->broken && pending->len < limit) {
-		int n, rc;
-
-		if (!has_room(stream))
-			return -ENOMEM;
-		n = ring_read(&stream->ring, stream->recorder->record);
-		if (n == 0)
-			return 0;
-		if (n > 0)
-			stream->own_after -=
-			        (size_t)n < stream->own_after ? (size_t)n : stream->own_after;
-		rc = take_record(stream, n);
-		if (rc != 0)
+		if (rc < 0)
 			return rc;
+		feed->drained = rc == 0;
+		more |= rc;
 	}
-	return stream->broken ? 0 : 1;
+	return more;
 }
 
 /* Before each of the supervisor's events. */
@@ -130,26 +96,39 @@ int stream_take(struct stream *stream, uint64_t id, struct slice encoded)
 	}
 	if (!buf_reserve(&stream->own, sizeof(head) + encoded.n))
 		return stream->own.len > RECORDER_OWN_MAX / 2 ? -ENOBUFS : -ENOMEM;
-	if (stream->own.len == 0)
-		stream->own_after = RING_BYTES;
+	for (struct feed *feed = stream->feeds; feed && stream->own.len == 0; feed = feed->next)
+		feed->before_own = RING_BYTES;
 	buf_append(&stream->own, &head, sizeof(head));
 	buf_append_slice(&stream->own, encoded);
 	return 0;
 }
 
-/* The supervisor's events, once all records are read that were in the ring before them. */
-static int drain_own(struct stream *stream, bool ring_empty)
+static bool is_own_turn(const struct stream *stream)
 {
-	while (stream->own.len && (ring_empty || stream->own_after == 0)) {
+	const struct feed *feed = stream->feeds;
+
+	while (feed && (feed->broken || feed->before_own == 0))
+		feed = feed->next;
+	return !feed;
+}
+
+/* The supervisor's events, once all records are read that were in the rings before them. */
+static int drain_own(struct stream *stream)
+{
+	while (stream->own.len && is_own_turn(stream)) {
 		struct own_event head;
 		struct event event;
 		int rc;
 
-		if (!has_room(stream))
+		if (!stream_has_room(stream))
 			return -ENOMEM;
 		memcpy(&head, buf_bytes(&stream->own), sizeof(head));
 		event_decode(buf_bytes(&stream->own) + sizeof(head), head.n, &event);
-		rc = stream_record(stream, &event);
+		rc = event.lifecycle == EVENT_POLICY_CHANGED
+		             ? ocsf_sandbox_policy(&stream->ocsf, event.policy, event.fingerprint)
+		             : 0;
+		if (rc == 0)
+			rc = stream_record(stream, &event);
 		if (rc != 0)
 			return rc;
 		stream->told = head.id;
@@ -162,7 +141,7 @@ static bool emit_packet(void *context, struct event *event)
 {
 	struct stream *stream = context;
 
-	if (stream->recorder->log.pending.len > RECORDER_BATCH_BYTES || !has_room(stream))
+	if (stream->recorder->log.pending.len > RECORDER_BATCH_BYTES || !stream_has_room(stream))
 		return false;
 	event->id = new_id();
 	return stream_record(stream, event) == 0;
@@ -173,11 +152,11 @@ static int note_lost_packets(struct stream *stream, int64_t now_ms, bool all)
 	if (!stream->packets_lost ||
 	        (!all && now_ms < stream->lost_noted_ms + RECORDER_LOST_NOTE_MS))
 		return 0;
-	if (!has_room(stream))
+	if (!stream_has_room(stream))
 		return -ENOMEM;
 	stream->packets_lost = false;
 	stream->lost_noted_ms = now_ms;
-	return record_finding(stream, EVENT_FINDING_PACKETS_LOST,
+	return stream_record_finding(stream, EVENT_FINDING_PACKETS_LOST,
 	        "Dropped packets came faster than their copies could be read: the counts of "
 	        "dropped "
 	        "packets are a lower bound. The packets themselves were all dropped.");
@@ -224,13 +203,13 @@ static int compare_counts(struct stream *stream)
 
 	if (!stream->ending || stream->fence_dropped <= seen)
 		return 0;
-	if (!has_room(stream))
+	if (!stream_has_room(stream))
 		return -ENOMEM;
 	snprintf(text, sizeof(text),
 	        "The fence dropped %" PRIu64 " packets, of which copies of %" PRIu64
 	        " were recorded. All of them were dropped.",
 	        stream->fence_dropped, seen);
-	rc = record_finding(stream, EVENT_FINDING_PACKETS_LOST, text);
+	rc = stream_record_finding(stream, EVENT_FINDING_PACKETS_LOST, text);
 	if (rc == 0)
 		stream->summary.dropped = stream->fence_dropped;
 	return rc;
@@ -254,8 +233,7 @@ static int drain_packets(struct stream *stream, bool all)
 
 int stream_drain(struct stream *stream, bool all)
 {
-	size_t limit = stream->recorder->log.pending.len + RECORDER_SHARE_BYTES;
-	int more = drain_ring(stream, limit);
+	int more = drain_feeds(stream);
 	int packets, own;
 
 	if (more < 0)
@@ -263,19 +241,18 @@ int stream_drain(struct stream *stream, bool all)
 	packets = drain_packets(stream, all && more == 0);
 	if (packets < 0)
 		return packets;
-	own = drain_own(stream, more == 0);
+	own = drain_own(stream);
+	stream->drained = own == 0 && !more && !packets && stream->own.len == 0;
 	return own < 0 ? own : more || packets;
 }
 
 bool stream_sleep(struct stream *stream)
 {
-	return stream->broken || ring_sleep(&stream->ring);
-}
+	bool asleep = true;
 
-static void on_data(struct loop_io *io, unsigned events)
-{
-	(void)events;
-	pump_later(container_of(io, struct stream, data)->recorder);
+	for (struct feed *feed = stream->feeds; feed; feed = feed->next)
+		asleep &= feed_sleep(feed);
+	return asleep;
 }
 
 static void on_nflog(struct loop_io *io, unsigned events)
@@ -290,53 +267,34 @@ static void on_nflog(struct loop_io *io, unsigned events)
 		read_nflog(stream);
 }
 
-static int watch(struct stream *stream)
-{
-	struct loop *loop = stream->recorder->loop;
-	/* Edge-triggered: each wake-up of the writer is an edge, and ring_sleep() empties the
-	 * eventfd. */
-	int rc = 0;
-
-	if (!stream->broken)
-		rc = loop_io_open(loop, &stream->data, stream->ring.data_fd, LOOP_READ, on_data);
-
-	if (rc == 0 && stream->nflog_fd >= 0)
-		rc = loop_io_open(loop, &stream->nflog, stream->nflog_fd, LOOP_READ, on_nflog);
-	return rc;
-}
-
-int stream_open(struct recorder *recorder, const struct message_recorder_sandbox *m, const int *fds)
+int stream_open(struct recorder *recorder, const struct message_recorder_sandbox *m, int packets)
 {
 	struct stream *stream = calloc(1, sizeof(*stream));
-	int rc = -ENOMEM;
+	int rc;
 
 	if (!stream) {
-		for (int i = 0; i < 3 + m->has_packets; i++)
-			close(fds[i]);
-		return rc;
+		if (packets >= 0)
+			close(packets);
+		return -ENOMEM;
 	}
 	stream->recorder = recorder;
-	stream->nflog_fd = m->has_packets ? fds[3] : -1;
+	stream->nflog_fd = packets;
 	stream->lost_noted_ms = -RECORDER_LOST_NOTE_MS;
 	buf_init(&stream->own, RECORDER_OWN_MAX);
 	packets_init(&stream->packets);
 	summary_init(&stream->summary);
-	rc = ring_open_reader(&stream->ring, fds[0], fds[1], fds[2]);
-	if (rc == 0)
-		rc = ocsf_sandbox_init(
-		        &stream->ocsf, m->sandbox_id, m->sandbox, m->policy, m->fingerprint);
+	rc = ocsf_sandbox_init(&stream->ocsf, m->sandbox_id, m->sandbox, m->policy, m->fingerprint);
 	if (rc == 0)
 		rc = notes_apply(stream);
-	if (rc == 0)
-		rc = watch(stream);
+	if (rc == 0 && packets >= 0)
+		rc = loop_io_open(recorder->loop, &stream->nflog, packets, LOOP_READ, on_nflog);
 	stream->ocsf.gate4 = m->gate4;
 	stream->ocsf.gate6 = m->gate6;
 	stream->next = recorder->streams;
 	recorder->streams = stream;
+	recorder->stream_count++;
 	if (rc != 0)
 		stream_close(stream);
-	else
-		ring_stop(&stream->ring, recorder->state == RECORDER_STALLED);
 	return rc;
 }
 
@@ -347,9 +305,10 @@ void stream_close(struct stream *stream)
 	while (*at != stream)
 		at = &(*at)->next;
 	*at = stream->next;
-	loop_io_close(&stream->data);
+	stream->recorder->stream_count--;
+	while (stream->feeds)
+		feed_close(stream->feeds);
 	loop_io_close(&stream->nflog);
-	ring_close(&stream->ring);
 	if (stream->nflog_fd >= 0)
 		close(stream->nflog_fd);
 	buf_fini(&stream->own);

@@ -128,28 +128,37 @@ static struct summary_destination *make_place(struct summary *summary)
 	return entry;
 }
 
-static void count_destination(struct summary *summary, const struct event *event, uint64_t times)
+/* The entry of a text, SUMMARY_TEXT_MAX bytes of which n count. NULL: no memory. */
+static struct summary_destination *find_or_add(
+        struct summary *summary, const char text[SUMMARY_TEXT_MAX], size_t n)
 {
-	char text[SUMMARY_TEXT_MAX] = {0};
-	size_t n = describe(event, text);
 	unsigned hash = (unsigned)hash_bytes(&summary->key, text, n);
 	struct summary_destination *entry;
 
 	HASH_FIND_BYHASHVALUE(hh, summary->table, text, n, hash, entry);
-	if (!entry) {
-		entry = make_place(summary);
-		if (!entry)
-			return;
-		memcpy(entry->text, text, sizeof(text));
-		entry->n = n;
-		HASH_ADD_KEYPTR_BYHASHVALUE(hh, summary->table, entry->text, n, hash, entry);
-		if (!entry->hh.tbl) {
-			summary->count--;
-			free(entry);
-			return;
-		}
-	}
-	entry->count += times;
+	if (entry)
+		return entry;
+	entry = make_place(summary);
+	if (!entry)
+		return NULL;
+	memcpy(entry->text, text, SUMMARY_TEXT_MAX);
+	entry->n = n;
+	HASH_ADD_KEYPTR_BYHASHVALUE(hh, summary->table, entry->text, n, hash, entry);
+	if (entry->hh.tbl)
+		return entry;
+	summary->count--;
+	free(entry);
+	return NULL;
+}
+
+static void count_destination(struct summary *summary, const struct event *event, uint64_t times)
+{
+	char text[SUMMARY_TEXT_MAX] = {0};
+	size_t n = describe(event, text);
+	struct summary_destination *entry = find_or_add(summary, text, n);
+
+	if (entry)
+		entry->count += times;
 }
 
 void summary_count(struct summary *summary, const struct event *event)
@@ -159,7 +168,8 @@ void summary_count(struct summary *summary, const struct event *event)
 	summary->lines++;
 	if (event->kind == EVENT_FINDING)
 		summary->findings++;
-	if (event->kind == EVENT_FINDING || event->kind == EVENT_LIFECYCLE)
+	if (event->kind == EVENT_FINDING || event->kind == EVENT_LIFECYCLE ||
+	        event->kind == EVENT_API)
 		return;
 	if (ocsf_is_failure(event)) {
 		summary->failed += times;
@@ -225,4 +235,36 @@ void summary_report(const struct summary *summary, struct message_summary *out,
 		out->unusual[i].count = surely(best[i]);
 	}
 	out->unusual_count = n;
+}
+
+size_t summary_save(const struct summary *summary, void *out, size_t max)
+{
+	struct summary_destination *entry, *next;
+	uint8_t *at = out;
+
+	if (summary->count > max)
+		return 0;
+	HASH_ITER(hh, summary->table, entry, next)
+	{
+		struct summary_kept kept = {
+		        .n = (uint32_t)entry->n, .count = entry->count, .error = entry->error};
+
+		memcpy(kept.text, entry->text, sizeof(kept.text));
+		memcpy(at, &kept, sizeof(kept));
+		at += sizeof(kept);
+	}
+	return summary->count;
+}
+
+void summary_restore(struct summary *summary, const struct summary_kept *kept)
+{
+	struct summary_destination *entry;
+
+	if (kept->n > SUMMARY_TEXT_MAX || kept->error > kept->count)
+		return;
+	entry = find_or_add(summary, kept->text, kept->n);
+	if (!entry)
+		return;
+	entry->count += kept->count;
+	entry->error += kept->error;
 }

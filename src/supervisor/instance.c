@@ -116,6 +116,8 @@ void instance_free(struct instance *i)
 	if (i->sandbox)
 		DL_DELETE(i->sandbox->instances, i);
 	role_fini(&i->worker);
+	if (i->ring)
+		recording_ring_end(i->supervisor, i->sandbox, i->ring);
 	sources_fini(&i->sources);
 	generation_put(i->generation);
 	loop_timer_close(&i->timer);

@@ -14,6 +14,7 @@
 
 struct sandbox;
 struct supervisor;
+struct recorded_ring;
 
 /* A policy in force, with the configuration it was loaded beside. Workers of one sandbox come and
  * go under it; retired ones hold on to theirs. */
@@ -46,6 +47,7 @@ struct instance {
 	struct role worker;
 	struct loop_timer timer;       /* how long it may take to be ready */
 	struct generation *generation; /* NULL until it is started */
+	struct recorded_ring *ring;    /* of its events; the recorder's once it is gone */
 	struct sources sources;        /* identity and directory are the owner's to fill in */
 	uint64_t keeper_request, worker_request; /* 0: none under way */
 	bool keeper_ready, worker_ready;

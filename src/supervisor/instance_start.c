@@ -118,8 +118,8 @@ static int tell_worker(struct instance *i, int keeper)
 	static struct message_worker_start m;
 	struct sandbox *s = i->sandbox;
 	int fds[MESSAGE_WORKER_FDS_BEFORE_LISTENERS + MESSAGE_LISTENERS_MAX] = {
-	        i->generation->image, i->generation->trusted, s->ring[0], s->ring[1], s->ring[2],
-	        keeper, s->names};
+	        i->generation->image, i->generation->trusted, i->ring->fds[0], i->ring->fds[1],
+	        i->ring->fds[2], keeper, s->names};
 	size_t count = MESSAGE_WORKER_FDS_BEFORE_LISTENERS;
 
 	describe_sandbox(s, i->generation, &m);
@@ -152,6 +152,12 @@ static int tell_both(struct instance *i)
 	return error;
 }
 
+static int make_ring(struct instance *i)
+{
+	i->ring = recording_ring_new(i->supervisor, i->sandbox);
+	return i->ring ? 0 : sandbox_failed(i->sandbox, -errno, "memory for events");
+}
+
 int instance_start(struct instance *i, struct generation *g)
 {
 	struct sandbox *s = i->sandbox;
@@ -162,6 +168,8 @@ int instance_start(struct instance *i, struct generation *g)
 	i->sources.identity = s->identity;
 	snprintf(i->sources.directory, sizeof i->sources.directory, "%s", s->directory);
 	int error = generation_files(s, g);
+	if (!error)
+		error = make_ring(i);
 	if (!error)
 		error = tell_both(i);
 	gate_close_handed_out(&s->gate);

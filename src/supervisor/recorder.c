@@ -61,19 +61,19 @@ static int on_recorder_ready(struct supervisor *sv, struct ipc_message *message)
 	return 0;
 }
 
-static void forget_told(struct sandbox *s, const void *context)
-{
-	const uint64_t *id = context;
-
-	if (s->told && recording_told(s, *id))
-		recording_taken(s, *id);
-}
-
 static int on_taken(struct supervisor *sv, struct ipc_message *message)
 {
 	if (!reader_done(&message->body) || message->head.id > sv->last_id)
 		return -EBADMSG;
-	supervisor_for_each(sv, forget_told, &message->head.id);
+	recording_taken(sv, message->head.id);
+	return 0;
+}
+
+static int on_drained(struct supervisor *sv, struct ipc_message *message)
+{
+	if (!reader_done(&message->body) || message->head.id > sv->last_id)
+		return -EBADMSG;
+	recording_drained(sv, message->head.id);
 	return 0;
 }
 
@@ -136,7 +136,7 @@ static void on_recorder_failed(struct role *role, uint64_t id)
 	snprintf(text, sizeof text, "%s", role->last_words);
 	role->last_words[0] = 0;
 	if (s->state == SANDBOX_STARTING)
-		s->recording = false; /* it knows nothing of this sandbox */
+		s->recorded.open = false; /* it knows nothing of this sandbox */
 	sandbox_fail(s, "%s The sandbox is cut off from every network.", text);
 }
 
@@ -149,6 +149,8 @@ static int on_recorder_message(struct role *role, struct ipc_message *message)
 		return on_recorder_ready(sv, message);
 	case MESSAGE_RECORDER_TAKEN:
 		return on_taken(sv, message);
+	case MESSAGE_RECORDER_RING_DRAINED:
+		return on_drained(sv, message);
 	case MESSAGE_RECORDER_STALLED:
 		return on_stalled(sv, message);
 	case MESSAGE_RECORDER_FLOWING:

@@ -1,52 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the recorder is told: the log, each sandbox, the supervisor's own events, the end of a
- * sandbox. All of it can be told again, to a recorder that takes over from one that was killed: the
- * descriptors are kept, and an event until the recorder says that it is in the log. That the
- * recorder has just died is no failure here: it is told again.
+ * What the recorder is told: the log, each sandbox, the rings of its workers, the supervisor's own
+ * events (telling.c), the end of a ring and of a sandbox. All of it can be told again, to a
+ * recorder that takes over from one that was killed: the descriptors are kept, and an event until
+ * the recorder says that it is in the log.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "vethguard/base/clock.h"
-#include "vethguard/base/hash.h"
+#include "vethguard/ipc/ring.h"
 #include "vethguard/base/log.h"
-#include "vethguard/ipc/journal.h"
 #include "supervisor/audit_file.h"
+#include "supervisor/recording_files.h"
 #include "supervisor/supervisor.h"
 
-/* An event on its way, oldest first. */
-struct told {
-	struct told *next;
-	uint64_t id; /* of its message: the recorder passes over those it has */
-	size_t n;
-	uint8_t encoded[];
-};
+#define START_FDS 3
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
-static int say(struct supervisor *sv, size_t n, const int *fds, size_t fd_count)
+int recording_say(
+        struct supervisor *sv, const uint8_t *message, size_t n, const int *fds, size_t fd_count)
 {
 	int error;
 
 	if (!role_runs(&sv->recorder))
 		return 0;
-	error = role_send(&sv->recorder, buffer, n, fds, fd_count);
+	error = role_send(&sv->recorder, message, n, fds, fd_count);
 	return error == -EPIPE ? 0 : error;
+}
+
+static int say(struct supervisor *sv, size_t n, const int *fds, size_t fd_count)
+{
+	return recording_say(sv, buffer, n, fds, fd_count);
 }
 
 static int say_start(struct supervisor *sv)
 {
 	const struct recording *r = &sv->recording;
-	const int fds[] = {r->log, r->reader, r->journal};
+	const int fds[START_FDS] = {r->log, r->reader, r->journal};
 	struct message_recorder_start m = {slice_from_string(r->path), (uint8_t)log_level()};
 
 	return say(sv,
 	        message_recorder_start_encode(
 	                buffer, sizeof buffer, MESSAGE_RECORDER_START, supervisor_next_id(sv), &m),
-	        fds, 3);
+	        fds, START_FDS);
 }
 
 int recording_start(struct supervisor *sv, const char *path, int log)
@@ -55,9 +54,10 @@ int recording_start(struct supervisor *sv, const char *path, int log)
 
 	r->log = log;
 	r->reader = audit_file_reader(log);
-	r->journal = r->reader < 0 ? r->reader : journal_create();
-	if (r->journal < 0) {
-		int error = r->journal;
+	if (r->reader >= 0 && !r->kept)
+		r->journal = journal_create();
+	if (r->reader < 0 || r->journal < 0) {
+		int error = r->reader < 0 ? r->reader : r->journal;
 
 		if (r->reader >= 0)
 			close(r->reader);
@@ -71,12 +71,157 @@ int recording_start(struct supervisor *sv, const char *path, int log)
 
 void recording_fini(struct supervisor *sv)
 {
-	if (!sv->log_given)
+	struct recording *r = &sv->recording;
+
+	recording_forget(sv, &r->daemon, false);
+	while (r->left) {
+		struct recorded *left = r->left;
+
+		r->left = left->next;
+		recording_forget(sv, left, false);
+		free(left);
+	}
+	if (sv->log_given) {
+		close(r->log);
+		close(r->reader);
+	}
+	if (sv->log_given || r->kept)
+		close(r->journal);
+	if (r->kept) {
+		close(r->rings);
+		close(r->told);
+	}
+	sv->log_given = r->kept = false;
+}
+
+struct recorded *recording_of(struct supervisor *sv, struct sandbox *s)
+{
+	return s ? &s->recorded : &sv->recording.daemon;
+}
+
+/* Rings. */
+
+static int say_ring(struct supervisor *sv, enum message_type type, uint64_t id, uint64_t of,
+        const struct recorded_ring *ring)
+{
+	struct message_recorder_ring m = {of, ring->id};
+	size_t n = message_recorder_ring_encode(buffer, sizeof buffer, type, id, &m);
+
+	return say(sv, n, ring->fds, type == MESSAGE_RECORDER_RING ? 3 : 0);
+}
+
+int recording_open_ring(struct supervisor *sv, uint64_t of, const struct recorded_ring *ring)
+{
+	int error = say_ring(sv, MESSAGE_RECORDER_RING, supervisor_next_id(sv), of, ring);
+
+	if (!error && ring->end_request)
+		error = say_ring(sv, MESSAGE_RECORDER_RING_END, ring->end_request, of, ring);
+	return error;
+}
+
+struct recorded_ring *recording_ring_new(struct supervisor *sv, struct sandbox *s)
+{
+	struct recorded_ring *ring = calloc(1, sizeof *ring);
+	int error = ring ? 0 : -ENOMEM;
+
+	if (!error) {
+		ring->id = supervisor_next_id(sv);
+		error = recording_make_ring(&sv->recording, s->id, ring);
+	}
+	if (!error) {
+		ring->next = s->recorded.rings;
+		s->recorded.rings = ring;
+		error = s->recorded.open ? recording_open_ring(sv, s->id, ring) : 0;
+		if (!error)
+			return ring;
+		s->recorded.rings = ring->next;
+		recording_remove_ring(&sv->recording, s->id, ring);
+	}
+	free(ring);
+	errno = -error;
+	return NULL;
+}
+
+void recording_ring_end(struct supervisor *sv, struct sandbox *s, struct recorded_ring *ring)
+{
+	if (ring->end_request)
 		return;
-	close(sv->recording.log);
-	close(sv->recording.reader);
-	close(sv->recording.journal);
-	sv->log_given = false;
+	ring->end_request = supervisor_next_id(sv);
+	if (s->recorded.open &&
+	        say_ring(sv, MESSAGE_RECORDER_RING_END, ring->end_request, s->id, ring) != 0)
+		log_error("%s: the recorder could not be told that a worker has ended", s->name);
+}
+
+/* What was left behind is over with its last ring. */
+void recording_end_left(struct supervisor *sv, uint64_t id)
+{
+	struct message_sandbox m = {id, 0};
+
+	for (struct recorded **at = &sv->recording.left; *at; at = &(*at)->next) {
+		struct recorded *left = *at;
+
+		if (left->id != id || left->rings || left->told)
+			continue;
+		*at = left->next;
+		free(left);
+		say(sv,
+		        message_sandbox_encode(buffer, sizeof buffer, MESSAGE_RECORDER_END,
+		                supervisor_next_id(sv), &m),
+		        NULL, 0);
+		return;
+	}
+}
+
+static bool remove_drained(struct supervisor *sv, struct recorded *of, uint64_t end_request)
+{
+	for (struct recorded_ring **at = &of->rings; *at; at = &(*at)->next) {
+		struct recorded_ring *ring = *at;
+
+		if (ring->end_request != end_request)
+			continue;
+		*at = ring->next;
+		recording_remove_ring(&sv->recording, of->id, ring);
+		free(ring);
+		return true;
+	}
+	return false;
+}
+
+void recording_drained(struct supervisor *sv, uint64_t id)
+{
+	struct sandbox *s, *next;
+
+	HASH_ITER(hh, sv->sandboxes, s, next)
+	{
+		if (remove_drained(sv, &s->recorded, id))
+			return;
+	}
+	for (struct recorded *left = sv->recording.left; left; left = left->next) {
+		if (!remove_drained(sv, left, id))
+			continue;
+		recording_end_left(sv, left->id);
+		return;
+	}
+}
+
+/* Sandboxes. */
+
+static int open_rings(struct supervisor *sv, const struct recorded *of)
+{
+	int error = 0;
+
+	for (const struct recorded_ring *ring = of->rings; ring && !error; ring = ring->next)
+		error = recording_open_ring(sv, of->id, ring);
+	return error;
+}
+
+static int say_sandbox(
+        struct supervisor *sv, const struct message_recorder_sandbox *m, const int *packets)
+{
+	size_t n = message_recorder_sandbox_encode(
+	        buffer, sizeof buffer, MESSAGE_RECORDER_SANDBOX, supervisor_next_id(sv), m);
+
+	return say(sv, n, packets, m->has_packets);
 }
 
 int recording_open(struct supervisor *sv, struct sandbox *s)
@@ -88,22 +233,52 @@ int recording_open(struct supervisor *sv, struct sandbox *s)
 	        .gate4 = s->gate.gate4,
 	        .gate6 = s->gate.gate6,
 	        .has_packets = true};
-	const int fds[] = {s->ring[0], s->ring[1], s->ring[2], s->gate.packets};
+	int error = say_sandbox(sv, &m, &s->gate.packets);
 
-	return say(sv,
-	        message_recorder_sandbox_encode(buffer, sizeof buffer, MESSAGE_RECORDER_SANDBOX,
-	                supervisor_next_id(sv), &m),
-	        fds, 4);
+	if (error)
+		return error;
+	s->recorded.id = s->id;
+	s->recorded.open = true;
+	return open_rings(sv, &s->recorded);
 }
 
-static int say_event(struct supervisor *sv, const struct sandbox *s, const struct told *told)
+static int say_daemon(struct supervisor *sv)
 {
-	struct message_recorder_event m = {s->id, slice_of(told->encoded, told->n)};
+	struct message_recorder_sandbox m = {
+	        .sandbox_id = sv->recording.daemon.id, .sandbox = SLICE(RECORDING_DAEMON_NAME)};
+	int error = say_sandbox(sv, &m, NULL);
 
-	return say(sv,
-	        message_recorder_event_encode(
-	                buffer, sizeof buffer, MESSAGE_RECORDER_EVENT, told->id, &m),
-	        NULL, 0);
+	return error ? error : open_rings(sv, &sv->recording.daemon);
+}
+
+int recording_open_daemon(struct supervisor *sv)
+{
+	sv->recording.daemon.open = true;
+	return say_daemon(sv);
+}
+
+static int say_left(struct supervisor *sv, const struct recorded *left)
+{
+	struct message_recorder_sandbox m = {
+	        .sandbox_id = left->id, .sandbox = SLICE(RECORDING_LEFT_NAME)};
+	int error = say_sandbox(sv, &m, NULL);
+
+	return error ? error : open_rings(sv, left);
+}
+
+struct recorded *recording_open_left(struct supervisor *sv, uint64_t id)
+{
+	struct recorded *left = calloc(1, sizeof *left);
+
+	if (!left)
+		return NULL;
+	left->id = id;
+	left->open = true;
+	left->next = sv->recording.left;
+	sv->recording.left = left;
+	if (say_left(sv, left) != 0)
+		log_error("events that were left behind cannot be given to the recorder");
+	return left;
 }
 
 int recording_end(struct supervisor *sv, struct sandbox *s)
@@ -120,8 +295,8 @@ static int open_again(struct supervisor *sv, struct sandbox *s)
 {
 	int error = recording_open(sv, s);
 
-	for (const struct told *t = s->told; t && !error; t = t->next)
-		error = say_event(sv, s, t);
+	if (!error)
+		told_say_again(sv, &s->recorded);
 	if (!error && s->state == SANDBOX_SUMMING)
 		error = recording_end(sv, s);
 	return error;
@@ -132,103 +307,33 @@ int recording_again(struct supervisor *sv)
 	struct sandbox *s, *next;
 	int error = sv->log_given ? say_start(sv) : 0;
 
+	if (!error && sv->recording.daemon.open) {
+		error = say_daemon(sv);
+		told_say_again(sv, &sv->recording.daemon);
+	}
+	for (struct recorded *left = sv->recording.left; left && !error; left = left->next) {
+		error = say_left(sv, left);
+		told_say_again(sv, left);
+	}
 	HASH_ITER(hh, sv->sandboxes, s, next)
 	{
-		if (s->recording && !error)
+		if (s->recorded.open && !error)
 			error = open_again(sv, s);
 	}
 	return error;
 }
 
-bool recording_told(const struct sandbox *s, uint64_t id)
+void recording_forget(struct supervisor *sv, struct recorded *of, bool for_good)
 {
-	const struct told *t = s->told;
+	struct recorded_ring *ring;
 
-	while (t && t->id != id)
-		t = t->next;
-	return t != NULL;
-}
-
-void recording_taken(struct sandbox *s, uint64_t id)
-{
-	while (s->told && s->told->id <= id) {
-		struct told *first = s->told;
-
-		s->told = first->next;
-		free(first);
+	told_forget(sv, of, UINT64_MAX, for_good);
+	while ((ring = of->rings) != NULL) {
+		of->rings = ring->next;
+		if (for_good)
+			recording_remove_ring(&sv->recording, of->id, ring);
+		else
+			recording_close_ring(ring);
+		free(ring);
 	}
-}
-
-void recording_forget(struct sandbox *s)
-{
-	recording_taken(s, UINT64_MAX);
-	for (size_t i = 0; i < 3; i++) {
-		if (s->ring[i] >= 0)
-			close(s->ring[i]);
-		s->ring[i] = -1;
-	}
-}
-
-static struct told *keep(struct sandbox *s, uint64_t id, const struct event *event)
-{
-	static uint8_t encoded[EVENT_BYTES_MAX];
-	size_t n = event_encode(event, encoded, sizeof encoded);
-	struct told *told = malloc(sizeof *told + n), **last = &s->told;
-
-	if (!told)
-		return NULL;
-	told->next = NULL;
-	told->id = id;
-	told->n = n;
-	memcpy(told->encoded, encoded, n);
-	while (*last)
-		last = &(*last)->next;
-	*last = told;
-	return told;
-}
-
-static void tell(struct supervisor *sv, struct sandbox *s, struct event *event)
-{
-	struct told *told;
-
-	if (!s->recording)
-		return;
-	random_bytes(&event->id,
-	        sizeof event->id); /* the worker numbers its own: no counter is shared */
-	event->time_ms = clock_real_ms();
-	told = keep(s, supervisor_next_id(sv), event);
-	if (!told || say_event(sv, s, told) != 0)
-		log_error("an event of %s could not be given to the recorder", s->name);
-}
-
-void tell_lifecycle(struct supervisor *sv, struct sandbox *s, enum event_lifecycle what)
-{
-	struct event event = {
-	        .kind = EVENT_LIFECYCLE, .decision = EVENT_ALLOWED, .lifecycle = what};
-
-	tell(sv, s, &event);
-}
-
-static void tell_what_should_not_be(struct supervisor *sv, struct sandbox *s,
-        enum event_finding finding, enum event_decision decision, const char *text)
-{
-	struct event event = {.kind = EVENT_FINDING,
-	        .decision = decision,
-	        .finding = finding,
-	        .cause = EVENT_CAUSE_CLOSING,
-	        .detail = slice_from_string(text)};
-
-	tell(sv, s, &event);
-}
-
-void tell_finding(
-        struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text)
-{
-	tell_what_should_not_be(sv, s, finding, EVENT_DENIED, text);
-}
-
-void tell_observed(
-        struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text)
-{
-	tell_what_should_not_be(sv, s, finding, EVENT_OBSERVED, text);
 }

@@ -25,9 +25,9 @@ static enum sandbox_state sum_up(struct sandbox *s)
 {
 	struct supervisor *sv = s->supervisor;
 
-	if (!s->recording || !role_runs(&sv->recorder))
+	if (!s->recorded.open || !role_runs(&sv->recorder))
 		return SANDBOX_ENDED;
-	tell_lifecycle(sv, s, EVENT_STOP);
+	tell_lifecycle(sv, s, EVENT_STOP, NULL);
 	s->summary_request = supervisor_next_id(sv);
 	if (recording_end(sv, s) != 0)
 		return SANDBOX_ENDED;
@@ -119,7 +119,7 @@ static enum sandbox_state serve_when_ready(struct sandbox *s)
 	instance_serves(s->current);
 	loop_timer_cancel(&s->timer);
 	loop_timer_set(&s->fence, SANDBOX_FENCE_MS);
-	tell_lifecycle(s->supervisor, s, EVENT_START);
+	tell_lifecycle(s->supervisor, s, EVENT_START, NULL);
 	log_info("%s: ready", s->name);
 	s->owner->ready(s->owner, s);
 	return SANDBOX_SERVING;
@@ -414,7 +414,7 @@ struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner, 
 	s->owner = owner;
 	s->lasting = lasting;
 	s->id = supervisor_next_id(sv);
-	s->netns = s->names = s->ring[0] = s->ring[1] = s->ring[2] = -1;
+	s->netns = s->names = -1;
 	random_bytes(s->seed, sizeof s->seed);
 	gate_init(&s->gate);
 	int error = loop_timer_open(sv->loop, &s->timer, on_time);
@@ -442,7 +442,7 @@ void sandbox_free(struct sandbox *s)
 	HASH_DEL(s->supervisor->sandboxes, s);
 	DL_FOREACH_SAFE(s->instances, i, next)
 	instance_free(i);
-	recording_forget(s);
+	recording_forget(s->supervisor, &s->recorded, s->state == SANDBOX_ENDED);
 	gate_close(&s->gate);
 	generation_put(s->generation);
 	close_timers(s);

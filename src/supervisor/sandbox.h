@@ -7,6 +7,7 @@
 
 #include "supervisor/gate.h"
 #include "supervisor/instance.h"
+#include "supervisor/recording.h"
 
 #define SANDBOX_FAILURE_MAX 2048
 #define SANDBOX_START_MS 10000 /* from the first message to the worker being ready */
@@ -93,12 +94,10 @@ struct sandbox {
 	size_t death_count;
 	uint32_t restarts, mended;
 	uint8_t seed[16]; /* of its placeholders */
-	int names;   /* memory of its synthetic names, handed from worker to worker; -1: none yet */
-	int ring[3]; /* of its worker's events: kept for a second recorder; -1: none yet */
-	struct told *told; /* own events that the recorder has not said to be in the log */
+	int names; /* memory of its synthetic names, handed from worker to worker; -1: none yet */
+	struct recorded recorded; /* what the recorder knows of it, under id */
 	struct gate gate;
 	uint64_t summary_request; /* 0: none under way */
-	bool recording;
 	char root_pem[MESSAGE_PEM_MAX + 1];
 	char failure[SANDBOX_FAILURE_MAX];
 	const char *

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
-#include "vethguard/ipc/ring.h"
 #include "vethguard/ipc/shared_names.h"
 #include "supervisor/audit_file.h"
 #include "supervisor/supervisor.h"
@@ -53,17 +52,6 @@ static int open_log(struct sandbox *s)
 	return error ? sandbox_failed(s, error, "the recorder") : 0;
 }
 
-/* A sandbox's workers write into one ring, one after the other. */
-static int open_ring(struct sandbox *s)
-{
-	int error = s->ring[0] < 0 ? ring_create(s->ring) : 0;
-
-	if (!error)
-		return 0;
-	s->ring[0] = s->ring[1] = s->ring[2] = -1;
-	return sandbox_failed(s, error, "memory for events");
-}
-
 static int open_names(struct sandbox *s)
 {
 	int fd = s->names < 0 ? shared_names_create(s->generation->settings.config.limits.dns_names)
@@ -77,7 +65,6 @@ static int tell_recorder(struct sandbox *s)
 {
 	int error = recording_open(s->supervisor, s);
 
-	s->recording = !error;
 	return error ? sandbox_failed(s, error, "the recorder") : 0;
 }
 
@@ -115,8 +102,6 @@ int sandbox_set_up(struct sandbox *s)
 
 	if (!error)
 		error = open_gate(s);
-	if (!error)
-		error = open_ring(s);
 	if (!error)
 		error = open_names(s);
 	if (!error)

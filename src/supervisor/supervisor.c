@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "vethguard/base/clock.h"
+#include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
 #include "supervisor/supervisor.h"
 
@@ -203,9 +205,19 @@ static void on_keeper_dead(struct role *role, const char *how)
 	supervisor_stop_when_alone(sv);
 }
 
+static uint64_t random_below_half(void)
+{
+	uint32_t n;
+
+	random_bytes(&n, sizeof n);
+	return n >> 1;
+}
+
 int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step)
 {
 	sv->loop = loop;
+	if (!sv->last_id) /* ids of sandboxes are in the log: no two runs share them */
+		sv->last_id = (uint64_t)(clock_real_ms() / 1000) << 32 | random_below_half();
 	*step = "the recorder";
 	int error = recorder_start(sv);
 	if (error)

@@ -6,19 +6,8 @@
 #include "supervisor/sandbox.h"
 
 #define SUPERVISOR_STOP_MS 2000
-#define RECORDER_RESTARTS_MAX 3 /* within so long; the next death is one too many */
-#define RECORDER_RESTARTS_MS 60000
 #define RECORDER_STALL_SHOWN_MS \
 	10000 /* a recorder may say it endlessly; people are told so often */
-
-/* What a recorder is given, kept for the next one. Valid where log_given. */
-struct recording {
-	int log, reader, journal;
-	char path[MESSAGE_PATH_MAX + 1];
-	int64_t deaths_ms[RECORDER_RESTARTS_MAX]; /* the latest ones */
-	size_t death_count;
-	bool last; /* this recorder only writes what is left: no other one follows */
-};
 
 struct supervisor {
 	struct loop *loop;
@@ -63,28 +52,5 @@ void supervisor_stop_when_alone(struct supervisor *sv);
 
 /* recorder.c: 0 or -errno. */
 int recorder_start(struct supervisor *sv);
-
-/* recording.c: what the recorder is told. 0 or -errno each; a recorder that has died is told later.
- */
-/* The log (taken), open for append. */
-int recording_start(struct supervisor *sv, const char *path, int log);
-void recording_fini(struct supervisor *sv);
-int recording_open(struct supervisor *sv, struct sandbox *s);
-/* Under s->summary_request. */
-int recording_end(struct supervisor *sv, struct sandbox *s);
-/* All of it to another recorder. */
-int recording_again(struct supervisor *sv);
-/* True: the event of this id is on its way. */
-bool recording_told(const struct sandbox *s, uint64_t id);
-/* It and those before it are in the log. */
-void recording_taken(struct sandbox *s, uint64_t id);
-/* Closes and frees what was kept of the sandbox. */
-void recording_forget(struct sandbox *s);
-/* Events of the supervisor's own: a refusal, or what was only seen. */
-void tell_lifecycle(struct supervisor *sv, struct sandbox *s, enum event_lifecycle what);
-void tell_finding(
-        struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text);
-void tell_observed(
-        struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text);
 
 #endif

@@ -19,43 +19,52 @@
 
 /* Never reorder within a release: worker and recorder are built together, but a fuzz corpus is not.
  */
-#define FIELDS(X)             \
-	X(u32, duration_us)   \
-	X(u8, policy_reason)  \
-	X(text, rule)         \
-	X(text, credential)   \
-	X(text, detail)       \
-	X(ip, src)            \
-	X(ip, dst)            \
-	X(ip, upstream)       \
-	X(u16, src_port)      \
-	X(u16, dst_port)      \
-	X(u16, upstream_port) \
-	X(text, host)         \
-	X(u8, protocol)       \
-	X(u64, bytes_out)     \
-	X(u64, bytes_in)      \
-	X(text, sni)          \
-	X(u16, tls_version)   \
-	X(flag, passthrough)  \
-	X(text, scheme)       \
-	X(text, method)       \
-	X(text, target)       \
-	X(text, user_agent)   \
-	X(u16, status)        \
-	X(u8, http_version)   \
-	X(u16, dns_id)        \
-	X(u16, dns_type)      \
-	X(u16, dns_class)     \
-	X(u8, dns_rcode)      \
-	X(ip, answer)         \
-	X(u16, ethertype)     \
-	X(u64, count)         \
-	X(u64, last_ms)       \
-	X(text, verdict_rule) \
-	X(u8, finding)        \
-	X(u64, about)         \
-	X(u8, lifecycle)
+#define FIELDS(X)                \
+	X(u32, duration_us)      \
+	X(u8, policy_reason)     \
+	X(text, rule)            \
+	X(text, credential)      \
+	X(text, detail)          \
+	X(ip, src)               \
+	X(ip, dst)               \
+	X(ip, upstream)          \
+	X(u16, src_port)         \
+	X(u16, dst_port)         \
+	X(u16, upstream_port)    \
+	X(text, host)            \
+	X(u8, protocol)          \
+	X(u64, bytes_out)        \
+	X(u64, bytes_in)         \
+	X(text, sni)             \
+	X(u16, tls_version)      \
+	X(flag, passthrough)     \
+	X(text, scheme)          \
+	X(text, method)          \
+	X(text, target)          \
+	X(text, user_agent)      \
+	X(u16, status)           \
+	X(u8, http_version)      \
+	X(u16, dns_id)           \
+	X(u16, dns_type)         \
+	X(u16, dns_class)        \
+	X(u8, dns_rcode)         \
+	X(ip, answer)            \
+	X(u16, ethertype)        \
+	X(u64, count)            \
+	X(u64, last_ms)          \
+	X(text, verdict_rule)    \
+	X(u8, finding)           \
+	X(u64, about)            \
+	X(u8, lifecycle)         \
+	X(text, policy)          \
+	X(text, fingerprint)     \
+	X(text, old_policy)      \
+	X(text, old_fingerprint) \
+	X(u64, generation)       \
+	X(text, operation)       \
+	X(text, user)            \
+	X(u32, user_id)          \
+	X(u32, process_id)
 
 enum field_bit {
 #define BIT(type, field) BIT_##field,
@@ -220,7 +229,7 @@ static bool in_range(const struct event *e)
 		return false;
 	if (e->cause >= EVENT_CAUSE_COUNT || e->finding >= EVENT_FINDING_COUNT)
 		return false;
-	if (e->policy_reason >= POLICY_REASON_COUNT || e->lifecycle > EVENT_STOP)
+	if (e->policy_reason >= POLICY_REASON_COUNT || e->lifecycle >= EVENT_LIFECYCLE_COUNT)
 		return false;
 	if (e->time_ms < 0 || e->time_ms > TIME_MAX_MS)
 		return false;
@@ -283,6 +292,7 @@ const char *event_cause_text(enum event_cause cause)
 	        [EVENT_CAUSE_LIMIT] = "a limit of this sandbox was reached",
 	        [EVENT_CAUSE_UNREADABLE] = "the response could not be scanned for the credential",
 	        [EVENT_CAUSE_CLOSING] = "vethguard is stopping",
+	        [EVENT_CAUSE_CALLER] = "the call cannot or may not be done",
 	};
 	_Static_assert(sizeof(texts) / sizeof(texts[0]) == EVENT_CAUSE_COUNT, "one text per cause");
 

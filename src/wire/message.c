@@ -121,6 +121,13 @@ static void recorder_sandbox_fields(struct codec *c, struct message_recorder_san
 }
 CODEC_PAIR(recorder_sandbox)
 
+static void recorder_ring_fields(struct codec *c, struct message_recorder_ring *m)
+{
+	m->sandbox_id = codec_u64(c, m->sandbox_id);
+	m->ring = codec_u64(c, m->ring);
+}
+CODEC_PAIR(recorder_ring)
+
 /* The event has no length of its own: it is the rest of the message, and event_decode() is strict
  * about it. */
 static void recorder_event_fields(struct codec *c, struct message_recorder_event *m)

@@ -41,6 +41,7 @@ TRY(source_open)
 TRY(source)
 TRY(recorder_start)
 TRY(recorder_sandbox)
+TRY(recorder_ring)
 TRY(recorder_event)
 TRY(sandbox)
 TRY(status)
@@ -86,6 +87,8 @@ static void (*const tries[])(
         [MESSAGE_SOURCE] = try_source,
         [MESSAGE_RECORDER_START] = try_recorder_start,
         [MESSAGE_RECORDER_SANDBOX] = try_recorder_sandbox,
+        [MESSAGE_RECORDER_RING] = try_recorder_ring,
+        [MESSAGE_RECORDER_RING_END] = try_recorder_ring,
         [MESSAGE_RECORDER_EVENT] = try_recorder_event,
         [MESSAGE_RECORDER_END] = try_sandbox,
         [MESSAGE_RECORDER_SUMMARY] = try_summary,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * journal: what the recorder has to know of itself should it be killed, in shared memory (a sealed-size memfd) that the
- * supervisor keeps and hands to the next one: the batch of lines that is being written, and notes of how far all lines
+ * journal: what the recorder has to know of itself should it be killed, in shared memory that the
+ * supervisor keeps and hands to the next one (a sealed-size memfd, or a file that outlives all processes): the batch of lines that is being written, and notes of how far all lines
  * up to it go. A batch is begun, written to the log, committed; a recorder that finds one begun looks how much of it the
  * log has, writes the rest and commits. So each line is written once, wherever the other one was stopped.
  *
@@ -11,22 +11,37 @@
 #ifndef VETHGUARD_IPC_JOURNAL_H
 #define VETHGUARD_IPC_JOURNAL_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "vethguard/base/slice.h"
 
 #define JOURNAL_BATCH_MAX (512u << 10) /* bytes of lines */
-#define JOURNAL_NOTES_MAX (1u << 20)   /* bytes of notes; only those that are used take memory */
+#define JOURNAL_NOTES_MAX (2u << 20)   /* bytes of notes */
 
 struct journal {
 	struct journal_shared *shared; /* the mapping */
+	int fd;                        /* a file's lock lasts as long as it is open */
+};
+
+/* Of a journal that is a file. Both are seconds since the epoch, but for clocks that were set back. */
+struct journal_identity {
+	uint32_t created; /* the same at each opening */
+	uint32_t opened;  /* of this opening: greater than of every one before */
 };
 
 /* The memory: a descriptor that the caller owns, or -errno. */
 int journal_create(void);
-/* Maps it; takes fd (closed in any case: the mapping lasts). 0 or -errno (-EBADMSG: wrong size or seals). */
+/* The memory as a file (0600) of a directory, made where there is none; its space is taken at once (-ENOSPC). The lock on
+ * it lasts until its last holder has closed it. A descriptor that the caller owns; -EWOULDBLOCK: another supervisor, or the
+ * recorder that one has left behind, still has it; -EBADMSG: something else is there; -errno. */
+int journal_open_at(int directory, const char *name, struct journal_identity *identity);
+/* Maps it; takes fd (closed where this fails). 0 or -errno (-EBADMSG: wrong size or seals). */
 int journal_open(struct journal *journal, int fd);
 void journal_close(struct journal *journal);
+
+/* Its memory has vanished under the mapping (ring_guard): what is noted is noted nowhere. */
+bool journal_is_lost(const struct journal *journal);
 
 /* The notes of the last batch that was begun or committed; valid until journal_begin. Empty: none yet. */
 struct slice journal_notes(const struct journal *journal);

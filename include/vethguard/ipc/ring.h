@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ring: the worker's events on their way to the recorder, in shared memory (a sealed-size memfd), so that recording
- * costs the worker a copy and no system call, and nothing is lost when the worker is killed: what it wrote is in memory
- * that the recorder holds too. One writer, one reader, both single-threaded. The reader trusts nothing in it.
+ * ring: the worker's events on their way to the recorder, in shared memory, so that recording costs the worker a copy
+ * and no system call, and nothing is lost when the worker is killed: what it wrote is in memory that the recorder holds
+ * too. One writer, one reader, both single-threaded. The reader trusts nothing in it.
+ *
+ * The memory is a memfd of sealed size, which ends with its last holder, or a file (of /run), which outlives every
+ * process. A file has no seals. Should somebody cut it all the same, the side that has called ring_guard() reads zeros
+ * where it was, which no ring holds; a side without the guard is killed by SIGBUS.
  *
  * Full: the writer must wait (never drop). The reader's stop flag (the log cannot be written) makes the writer refuse
  * new work at once.
@@ -27,10 +31,18 @@ struct ring {
 
 /* Makes memory and both eventfds. fds: memory, data, space; the caller owns them. 0 or -errno. */
 int ring_create(int fds[3]);
+/* As ring_create, with the memory as a new file (0600) of a directory; its space is taken at once (-ENOSPC), so that a full
+ * file system cannot fail a writer later. It is locked until its last holder has closed it. */
+int ring_create_at(int directory, const char *name, int fds[3]);
+/* What a writer has left there: new eventfds to the same memory. -EWOULDBLOCK: somebody has it open still; -EBADMSG: no ring. */
+int ring_adopt_at(int directory, const char *name, int fds[3]);
 /* Maps the ring; takes the fds (closed where this fails). The reader may open a ring that already has records. 0 or -errno (-EBADMSG: wrong size). */
 int ring_open_writer(struct ring *ring, int memory_fd, int data_fd, int space_fd);
 int ring_open_reader(struct ring *ring, int memory_fd, int data_fd, int space_fd);
 void ring_close(struct ring *ring);
+/* From now on, memory of a ring or journal that has vanished under a mapping reads as zeros (a handler of SIGBUS). Such a
+ * fault elsewhere ends the program as before. 0 or -errno. */
+int ring_guard(void);
 
 /* Writer: copies the record in. 0; -EAGAIN: full, space_fd will become readable when half is free; -EMSGSIZE. Wakes the
  * reader only where it sleeps. */
@@ -48,6 +60,9 @@ void ring_seek(struct ring *ring, uint64_t position);
 /* Reader: raises or lowers the stop flag. Writer: true while it is raised. */
 void ring_stop(struct ring *ring, bool stop);
 bool ring_stopped(const struct ring *ring);
+/* Reader, in place of ring_seek where no position is known: goes on behind everything where everything was given back to the
+ * writer, else at the beginning. */
+void ring_seek_unknown(struct ring *ring);
 /* Reader: about to sleep; true: still empty, data_fd will tell; false: records came meanwhile, go on reading. */
 bool ring_sleep(struct ring *ring);
 

@@ -19,8 +19,9 @@ enum event_kind {
 	EVENT_CONNECTION, /* a TCP connection that is not HTTP (tunnel, passthrough, refused): Network Activity 4001 */
 	EVENT_FLOW,       /* a relayed datagram flow: Network Activity 4001 */
 	EVENT_PACKET,     /* packets the fence dropped: Network Activity 4001 with a count */
-	EVENT_LIFECYCLE,  /* sandbox start and stop: Application Lifecycle 6002 */
+	EVENT_LIFECYCLE,  /* what becomes of a sandbox: Application Lifecycle 6002 */
 	EVENT_FINDING,    /* something that should not happen: Detection Finding 2004 */
+	EVENT_API,        /* a call of the control API: API Activity 6003 */
 	EVENT_KIND_COUNT
 };
 
@@ -41,6 +42,7 @@ enum event_cause {
 	EVENT_CAUSE_LIMIT,            /* a bound of this sandbox is reached */
 	EVENT_CAUSE_UNREADABLE,       /* the response could not be scanned for the credential */
 	EVENT_CAUSE_CLOSING,          /* vethguard is stopping */
+	EVENT_CAUSE_CALLER,           /* a call of the control API that cannot or may not be done */
 	EVENT_CAUSE_COUNT
 };
 
@@ -61,7 +63,16 @@ enum event_finding {
 	EVENT_FINDING_COUNT
 };
 
-enum event_lifecycle { EVENT_START, EVENT_STOP };
+enum event_lifecycle {
+	EVENT_START,
+	EVENT_STOP,
+	EVENT_ADOPTED,          /* taken up again by a vethguardd that was started anew */
+	EVENT_WORKER_REPLACED,  /* another worker serves it */
+	EVENT_PAUSED,
+	EVENT_RESUMED,
+	EVENT_POLICY_CHANGED,
+	EVENT_LIFECYCLE_COUNT
+};
 
 struct event {
 	/* Always. */
@@ -113,8 +124,15 @@ struct event {
 	enum event_finding finding;
 	uint64_t about;           /* id of the event it belongs to, or 0 */
 
-	/* LIFECYCLE. */
+	/* LIFECYCLE; detail: its cause, or the difference between the policies. */
 	enum event_lifecycle lifecycle;
+	struct slice policy, fingerprint, old_policy, old_fingerprint; /* POLICY_CHANGED */
+	uint64_t generation;
+
+	/* API. host: the sandbox it is about; method, target, user_agent, status: of the HTTP request; detail: the error. */
+	struct slice operation;
+	struct slice user;        /* name of the caller, or empty */
+	uint32_t user_id, process_id;
 };
 
 /* Which kinds a worker may report: the others come from the supervisor or the recorder itself. */

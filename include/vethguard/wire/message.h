@@ -64,12 +64,17 @@ enum message_type {
 	/* supervisor <-> recorder */
 	MESSAGE_RECORDER_START,  /* struct message_recorder_start + fds: log for append, log for reading, journal */
 	MESSAGE_RECORDER_READY,
-	MESSAGE_RECORDER_SANDBOX,/* struct message_recorder_sandbox + fds: ring memory, its two eventfds, NFLOG socket */
+	MESSAGE_RECORDER_SANDBOX,/* struct message_recorder_sandbox + fd where has_packets: NFLOG socket */
+	MESSAGE_RECORDER_RING,   /* struct message_recorder_ring + fds: ring memory, its two eventfds; of a sandbox told before */
+	MESSAGE_RECORDER_RING_END, /* struct message_recorder_ring: its writer is gone: drain it, answer DRAINED */
+	MESSAGE_RECORDER_RING_DRAINED, /* recorder -> supervisor, same id: all of it is in the log; the memory may go */
+	MESSAGE_RECORDER_REOPEN, /* the log under another file, for rotation: fds: log for append, log for reading */
+	MESSAGE_RECORDER_REOPENED, /* recorder -> supervisor, same id: nothing more is written to the file before */
 	MESSAGE_RECORDER_EVENT,  /* supervisor's own event: struct message_recorder_event; ids grow */
 	MESSAGE_RECORDER_TAKEN,  /* recorder -> supervisor: that EVENT, and those before it of its sandbox, are in the log */
 	MESSAGE_RECORDER_STALLED,/* recorder -> supervisor: the log cannot be written: text */
 	MESSAGE_RECORDER_FLOWING,/* recorder -> supervisor: it can again */
-	MESSAGE_RECORDER_END,    /* struct message_sandbox: drain its ring and packets, answer SUMMARY with the same id */
+	MESSAGE_RECORDER_END,    /* struct message_sandbox: drain its rings and packets, answer SUMMARY with the same id */
 	MESSAGE_RECORDER_SUMMARY,/* struct message_summary */
 
 	/* vethguard run <-> its supervisor */
@@ -218,7 +223,13 @@ struct message_recorder_sandbox {
 	uint64_t sandbox_id;
 	struct slice sandbox, policy, fingerprint;
 	struct ip gate4, gate6;
-	bool has_packets;          /* the fourth fd is there */
+	bool has_packets;          /* the fd is there */
+};
+
+/* One writer of a sandbox's events: workers of one sandbox come and go, each with a ring of its own. */
+struct message_recorder_ring {
+	uint64_t sandbox_id;
+	uint64_t ring;             /* unique in its sandbox, also over a restart of the supervisor */
 };
 
 struct message_recorder_event {
@@ -308,6 +319,7 @@ MESSAGE_CODEC(source_open);
 MESSAGE_CODEC(source);
 MESSAGE_CODEC(recorder_start);
 MESSAGE_CODEC(recorder_sandbox);
+MESSAGE_CODEC(recorder_ring);
 MESSAGE_CODEC(recorder_event);
 MESSAGE_CODEC(sandbox);
 MESSAGE_CODEC(status);

@@ -31,6 +31,7 @@
 
 #define PATIENCE_MS 10000
 #define SANDBOX 77
+#define RING 1
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
@@ -105,6 +106,15 @@ static void start(struct fixture *f, const char *path, rlim_t file_size)
 	launch(f, path, file_size);
 }
 
+static void say_ring(struct fixture *f, uint64_t sandbox, uint64_t ring, const int fds[3])
+{
+	struct message_recorder_ring m = {sandbox, ring};
+	size_t n =
+	        message_recorder_ring_encode(buffer, sizeof(buffer), MESSAGE_RECORDER_RING, 7, &m);
+
+	assert_int_equal(ipc_send_blocking(f->control, buffer, n, fds, 3), 0);
+}
+
 /* A sandbox with its ring and, as NFLOG socket, one end of a socket pair. */
 static void say_sandbox(struct fixture *f, uint64_t id, const int fds[4])
 {
@@ -117,7 +127,8 @@ static void say_sandbox(struct fixture *f, uint64_t id, const int fds[4])
 	};
 	size_t n = message_recorder_sandbox_encode(
 	        buffer, sizeof(buffer), MESSAGE_RECORDER_SANDBOX, 6, &m);
-	assert_int_equal(ipc_send_blocking(f->control, buffer, n, fds, 4), 0);
+	assert_int_equal(ipc_send_blocking(f->control, buffer, n, &fds[3], 1), 0);
+	say_ring(f, id, RING, fds);
 }
 
 static void add_sandbox(struct fixture *f, uint64_t id, struct ring *ring, int *packets)

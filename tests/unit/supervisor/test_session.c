@@ -106,6 +106,7 @@ static void say_summary(uint64_t id)
 static void recorder_hears(struct ipc_message *m)
 {
 	struct message_recorder_sandbox s;
+	struct message_recorder_ring ring;
 
 	switch (m->head.type) {
 	case MESSAGE_RECORDER_START:
@@ -114,10 +115,19 @@ static void recorder_hears(struct ipc_message *m)
 		fake_say(MESSAGE_RECORDER_READY, m->head.id);
 		return;
 	case MESSAGE_RECORDER_SANDBOX:
-		if (message_recorder_sandbox_decode(&m->body, &s) != 0 || m->fd_count != 4)
+		if (message_recorder_sandbox_decode(&m->body, &s) != 0 || m->fd_count != 1)
 			_exit(98);
 		if (fake_is("recorder=broken"))
 			fake_say_text(MESSAGE_FAILED, s.sandbox_id, "Its worker broke its stream.");
+		return;
+	case MESSAGE_RECORDER_RING:
+		if (message_recorder_ring_decode(&m->body, &ring) != 0 || m->fd_count != 3)
+			_exit(98);
+		return;
+	case MESSAGE_RECORDER_RING_END:
+		if (message_recorder_ring_decode(&m->body, &ring) != 0)
+			_exit(98);
+		fake_say(MESSAGE_RECORDER_RING_DRAINED, m->head.id);
 		return;
 	case MESSAGE_RECORDER_EVENT:
 		if (fake_is("recorder=crash"))

@@ -226,7 +226,7 @@ static void test_values_out_of_range_are_refused(void **state)
 	REFUSED(cause, EVENT_CAUSE_COUNT);
 	REFUSED(policy_reason, POLICY_REASON_COUNT);
 	REFUSED(finding, EVENT_FINDING_COUNT);
-	REFUSED(lifecycle, 2);
+	REFUSED(lifecycle, EVENT_LIFECYCLE_COUNT);
 #undef REFUSED
 	e = full();
 	e.kind = EVENT_FINDING;

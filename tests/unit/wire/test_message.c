@@ -189,6 +189,7 @@ static void keeper(void **state)
 static void recorder(void **state)
 {
 	struct message_recorder_start start = {SLICE("/var/log/x"), 2};
+	struct message_recorder_ring ring = {1, UINT64_MAX};
 	struct message_recorder_sandbox m = {.sandbox_id = 1,
 	        .sandbox = SLICE("box"),
 	        .policy = SLICE("p"),
@@ -204,6 +205,7 @@ static void recorder(void **state)
 	summary.unusual[0].count = 4;
 	ROUNDTRIP(recorder_start, &start, NOTHING);
 	ROUNDTRIP(recorder_sandbox, &m, NOTHING);
+	ROUNDTRIP(recorder_ring, &ring, NOTHING);
 	m.gate6.family = 5;
 	REFUSES_TO_ENCODE(recorder_sandbox, &m);
 	ROUNDTRIP(sandbox, &id, NOTHING);

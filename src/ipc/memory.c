@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory that programs share, of one fixed size: a memfd whose size is sealed, or a file with its
+ * space taken in advance. A file can be cut by whoever may write to it, and the file system under
+ * it may take its pages away; an access then raises SIGBUS. The guard's handler puts zeros in the
+ * place of the whole mapping and lets the access go on: what is read there makes no sense as a ring
+ * or a journal, and is dealt with as that. It needs nothing but mmap, which jails allow.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vethguard/ipc/ring.h"
+#include "ipc/private.h"
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+/* A mapping as the handler knows it: the list changes only outside of any access to one. */
+struct mapping {
+	struct mapping *next;
+	uint8_t *start;
+	size_t size;
+	bool lost;
+};
+
+static struct mapping *mappings;
+
+int ipc_memory_new(const char *name, size_t size)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), error;
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)size) == 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
+}
+
+static int lock_and_size(int fd, size_t size)
+{
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return -errno;
+	return -posix_fallocate(fd, 0, (off_t)size);
+}
+
+int ipc_memory_new_at(int directory, const char *name, size_t size)
+{
+	int fd = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int error;
+
+	if (fd < 0)
+		return -errno;
+	error = lock_and_size(fd, size);
+	if (error == 0)
+		return fd;
+	unlinkat(directory, name, 0);
+	close(fd);
+	return error;
+}
+
+static bool has_size(int fd, size_t size)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == (off_t)size;
+}
+
+int ipc_memory_open_at(int directory, const char *name, size_t size)
+{
+	int fd = openat(directory, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int error = 0;
+
+	if (fd < 0)
+		return errno == ELOOP || errno == ENXIO ? -EBADMSG : -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		error = -errno;
+	else if (!has_size(fd, size))
+		error = -EBADMSG;
+	if (error == 0)
+		return fd;
+	close(fd);
+	return error;
+}
+
+/* A memfd has to be sealed; a file of a file system cannot be (tmpfs: no seal may be added). */
+static bool is_fixed(int fd, size_t size)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	bool sealed = seals >= 0 && (seals & SEALS) == SEALS;
+	bool file = seals == F_SEAL_SEAL || (seals < 0 && errno == EINVAL);
+
+	return (sealed || file) && has_size(fd, size);
+}
+
+void *ipc_memory_map(int fd, size_t size, int *error)
+{
+	struct mapping *mapping;
+	void *start;
+
+	*error = -EBADMSG;
+	if (!is_fixed(fd, size))
+		return NULL;
+	mapping = calloc(1, sizeof *mapping);
+	start = mapping ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+	if (start == MAP_FAILED) {
+		*error = mapping ? -errno : -ENOMEM;
+		free(mapping);
+		return NULL;
+	}
+	*mapping = (struct mapping){mappings, start, size, false};
+	mappings = mapping;
+	*error = 0;
+	return start;
+}
+
+static struct mapping *mapping_of(const void *address)
+{
+	const uint8_t *p = address;
+	struct mapping *m = mappings;
+
+	while (m && (p < m->start || p >= m->start + m->size))
+		m = m->next;
+	return m;
+}
+
+bool ipc_memory_lost(const void *start)
+{
+	const struct mapping *m = mapping_of(start);
+
+	return m && m->lost;
+}
+
+void ipc_memory_unmap(void *start, size_t size)
+{
+	struct mapping **at = &mappings;
+
+	while (*at && (*at)->start != start)
+		at = &(*at)->next;
+	if (*at) {
+		struct mapping *gone = *at;
+
+		*at = gone->next;
+		free(gone);
+	}
+	munmap(start, size);
+}
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+	struct mapping *m = mapping_of(info->si_addr);
+
+	(void)context;
+	if (m && !m->lost &&
+	        mmap(m->start, m->size, PROT_READ | PROT_WRITE,
+	                MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) {
+		m->lost = true;
+		return;
+	}
+	signal(number, SIG_DFL); /* the access is repeated, and ends the program */
+}
+
+int ring_guard(void)
+{
+	struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+
+	return sigaction(SIGBUS, &action, NULL) < 0 ? -errno : 0;
+}

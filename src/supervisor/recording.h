@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recording: what the recorder is told, and what is kept to tell it again to the next one. A
+ * recorder that has died is no failure here: it is told later.
+ *
+ * A session keeps everything in memory. The daemon keeps it in a directory that outlives all
+ * processes (recording_keep_at): rings and journal as files, the supervisor's own events until they
+ * are in the log. Killed with all its roles, it is started again, takes the ids of its sandboxes
+ * from its state, opens them (recording_open) and calls recording_adopt: what the old workers wrote
+ * comes into the log once.
+ */
+#ifndef SUPERVISOR_RECORDING_H
+#define SUPERVISOR_RECORDING_H
+
+#include "vethguard/ipc/journal.h"
+#include "vethguard/wire/message.h"
+
+#define RECORDER_RESTARTS_MAX 3 /* within so long; the next death is one too many */
+#define RECORDER_RESTARTS_MS 60000
+#define RECORDING_DAEMON_NAME "vethguardd" /* the sandbox name of what belongs to no sandbox */
+#define RECORDING_LEFT_NAME "left-behind"  /* of events whose sandbox is not known any more */
+#define RECORDING_ADOPT_MS 5000 /* for workers and recorder of a killed supervisor to be gone */
+
+struct supervisor;
+struct sandbox;
+
+/* One ring: of one worker. */
+struct recorded_ring {
+	struct recorded_ring *next;
+	uint64_t id;
+	int fds[3];           /* memory, data, space: the worker gets copies */
+	uint64_t end_request; /* 0: its writer lives */
+};
+
+/* What the recorder knows under one id: a sandbox, or the daemon itself. */
+struct recorded {
+	struct recorded *next; /* of those left behind */
+	uint64_t id;
+	bool open;         /* the recorder was told of it */
+	struct told *told; /* own events that the recorder has not said to be in the log */
+	struct recorded_ring *rings;
+};
+
+/* What a recorder is given, kept for the next one. */
+struct recording {
+	int log, reader, journal; /* valid where the supervisor's log_given */
+	char path[MESSAGE_PATH_MAX + 1];
+	int64_t deaths_ms[RECORDER_RESTARTS_MAX]; /* the latest ones */
+	size_t death_count;
+	bool last; /* this recorder only writes what is left: no other one follows */
+	bool kept; /* in a directory: rings and told are open there */
+	int rings, told;
+	uint64_t first_id;      /* ids below are an earlier supervisor's */
+	struct recorded daemon; /* open in the daemon only */
+	struct recorded *left;  /* of sandboxes that are not known any more */
+};
+
+/* Before recording_start, in the daemon: makes what is missing of rings/, told/ and journal in the
+ * directory, and sees to it that ids grow over restarts (supervisor_next_id). 0; -EWOULDBLOCK:
+ * another vethguardd, or a recorder it has left behind, still uses it, after RECORDING_ADOPT_MS;
+ * -errno. */
+int recording_keep_at(struct supervisor *sv, int directory);
+/* The log (taken), open for append. 0 or -errno. */
+int recording_start(struct supervisor *sv, const char *path, int log);
+/* Another file under the same name, after the log was moved away: the chain goes on in it. Takes
+ * log. 0 or -errno, and the old file stays. */
+int recording_reopen(struct supervisor *sv, int log);
+void recording_fini(struct supervisor *sv);
+
+/* Tells the recorder of the sandbox: id, name, policy and gate are filled in. 0 or -errno. */
+int recording_open(struct supervisor *sv, struct sandbox *s);
+/* The daemon's own stream, for tell_api and tell_lifecycle without a sandbox. 0 or -errno. */
+int recording_open_daemon(struct supervisor *sv);
+/* What an earlier daemon's workers and supervisor left: those of sandboxes that are open now, and
+ * of others under RECORDING_LEFT_NAME. After all of them were opened. 0 or -errno. */
+int recording_adopt(struct supervisor *sv);
+/* The sandbox is over; under s->summary_request. 0 or -errno. */
+int recording_end(struct supervisor *sv, struct sandbox *s);
+
+/* A ring for a further worker; the recorder hears of it now, or with recording_open. NULL with
+ * errno. The ring is valid until its end is over. */
+struct recorded_ring *recording_ring_new(struct supervisor *sv, struct sandbox *s);
+/* Its worker is gone: the recorder reads the rest, then the ring is closed (and its file removed)
+ * by itself. */
+void recording_ring_end(struct supervisor *sv, struct sandbox *s, struct recorded_ring *ring);
+
+/* All of it to another recorder. 0 or -errno. */
+int recording_again(struct supervisor *sv);
+/* What the recorder says: the event of this id, and those before it of its sandbox, are in the log;
+ * all of the ring that ended under this id is. */
+void recording_taken(struct supervisor *sv, uint64_t id);
+void recording_drained(struct supervisor *sv, uint64_t id);
+/* Closes and frees what was kept of it. for_good: files too: it is over and in the log; else a
+ * further supervisor finds them. */
+void recording_forget(struct supervisor *sv, struct recorded *of, bool for_good);
+
+/* telling.c: the supervisor's own events. s NULL: of the daemon itself. Nothing happens where the
+ * recorder was not told of the sandbox. */
+void tell_lifecycle(struct supervisor *sv, struct sandbox *s, enum event_lifecycle what,
+        const char *cause); /* one sentence or NULL */
+void tell_finding(
+        struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text);
+void tell_observed(
+        struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text);
+
+/* One call of the control API, whatever came of it. Texts may come from the caller: they are
+ * escaped and bounded. */
+struct told_call {
+	const char *operation; /* "attach", "detach", "reload", "pause", "resume", "list", ... */
+	const char *method, *target; /* of the request: "POST", "/v1/sandboxes"; or NULL */
+	const char *user_agent;      /* or NULL */
+	uint32_t user_id;            /* of the caller, as SO_PEERCRED says */
+	uint32_t process_id;
+	const char *user;    /* its name, or NULL */
+	const char *sandbox; /* the name it is about, where s is NULL (refused, not found) */
+	uint16_t status;     /* of the answer; 400 and above: refused or failed */
+	const char *error;   /* why, or NULL */
+};
+void tell_api(struct supervisor *sv, struct sandbox *s, const struct told_call *call);
+
+/* Another policy, or another version of it, counts for the sandbox from now on. */
+struct told_policy {
+	struct slice name, fingerprint;         /* the new one's */
+	struct slice old_name, old_fingerprint; /* empty: as before */
+	uint64_t generation;
+	const char *difference; /* as `vethguard policy diff` prints it, or NULL; the first
+	                           EVENT_TEXT_MAX bytes are recorded */
+};
+void tell_policy_change(struct supervisor *sv, struct sandbox *s, const struct told_policy *change);
+
+/* For recording.c and telling.c. */
+struct told;
+void told_say_again(struct supervisor *sv, const struct recorded *of);
+void told_forget(struct supervisor *sv, struct recorded *of, uint64_t up_to, bool for_good);
+void recording_end_left(struct supervisor *sv, uint64_t id);
+/* Sends what is in the buffer of its own to the recorder; 0 where there is none just now. */
+int recording_say(
+        struct supervisor *sv, const uint8_t *message, size_t n, const int *fds, size_t fd_count);
+struct recorded *recording_of(struct supervisor *sv, struct sandbox *s);
+int recording_open_ring(struct supervisor *sv, uint64_t of, const struct recorded_ring *ring);
+/* A stream under an id of which nothing else is known. NULL: no memory. */
+struct recorded *recording_open_left(struct supervisor *sv, uint64_t id);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The files are of tmpfs as a rule: they have to outlive processes, not the machine. What a killed
+ * supervisor left is taken up in the order of its ids, each exactly once: the recorder's journal
+ * tells how far a ring was read, and which of the supervisor's events became lines.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vethguard/base/clock.h"
+#include "vethguard/base/log.h"
+#include "vethguard/ipc/ring.h"
+#include "supervisor/recording_files.h"
+#include "supervisor/supervisor.h"
+
+#define NAME_BYTES 34 /* two ids of 16 digits, a dot, and the end */
+#define RETRY_MS 10
+#define LEFT_MAX 65536 /* files that are looked at */
+
+static void name_of(uint64_t sandbox_id, uint64_t id, char out[NAME_BYTES])
+{
+	snprintf(out, NAME_BYTES, "%016" PRIx64 ".%016" PRIx64, sandbox_id, id);
+}
+
+/* Rings. */
+
+int recording_make_ring(const struct recording *r, uint64_t sandbox_id, struct recorded_ring *ring)
+{
+	char name[NAME_BYTES];
+
+	if (!r->kept)
+		return ring_create(ring->fds);
+	name_of(sandbox_id, ring->id, name);
+	return ring_create_at(r->rings, name, ring->fds);
+}
+
+void recording_close_ring(const struct recorded_ring *ring)
+{
+	for (size_t i = 0; i < 3; i++)
+		close(ring->fds[i]);
+}
+
+void recording_remove_ring(
+        const struct recording *r, uint64_t sandbox_id, struct recorded_ring *ring)
+{
+	char name[NAME_BYTES];
+
+	if (r->kept) {
+		name_of(sandbox_id, ring->id, name);
+		unlinkat(r->rings, name, 0);
+	}
+	recording_close_ring(ring);
+}
+
+/* Events. */
+
+static int write_file(int directory, const char *name, const uint8_t *p, size_t n)
+{
+	int fd =
+	        openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int error = 0;
+
+	if (fd < 0)
+		return -errno;
+	ssize_t written = write(fd, p, n);
+	if (written != (ssize_t)n)
+		error = written < 0 ? -errno : -ENOSPC;
+	close(fd);
+	if (error)
+		unlinkat(directory, name, 0);
+	return error;
+}
+
+void recording_keep_told(const struct recording *r, uint64_t sandbox_id, uint64_t id,
+        const uint8_t *encoded, size_t n)
+{
+	char name[NAME_BYTES];
+
+	if (!r->kept)
+		return;
+	name_of(sandbox_id, id, name);
+	int error = write_file(r->told, name, encoded, n);
+	if (error)
+		log_error("an event cannot be kept for a restart: %s", strerror(-error));
+}
+
+void recording_remove_told(const struct recording *r, uint64_t sandbox_id, uint64_t id)
+{
+	char name[NAME_BYTES];
+
+	if (!r->kept)
+		return;
+	name_of(sandbox_id, id, name);
+	unlinkat(r->told, name, 0);
+}
+
+/* The directory. */
+
+static int open_folder(int directory, const char *name)
+{
+	if (mkdirat(directory, name, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	int fd = openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_journal(int directory, struct journal_identity *identity)
+{
+	int64_t end_ms = clock_monotonic_ms() + RECORDING_ADOPT_MS;
+	int fd;
+
+	while ((fd = journal_open_at(directory, "journal", identity)) == -EWOULDBLOCK &&
+	        clock_monotonic_ms() < end_ms)
+		poll(NULL, 0, RETRY_MS);
+	if (fd == -EBADMSG) { /* of another version, or cut: what it noted cannot be known */
+		log_error("the recorder's journal is unusable and is begun anew: events may be in "
+		          "the log twice");
+		unlinkat(directory, "journal", 0);
+		fd = journal_open_at(directory, "journal", identity);
+	}
+	return fd;
+}
+
+int recording_keep_at(struct supervisor *sv, int directory)
+{
+	struct recording *r = &sv->recording;
+	struct journal_identity identity;
+	int journal = open_journal(directory, &identity);
+
+	if (journal < 0)
+		return journal;
+	r->rings = open_folder(directory, "rings");
+	r->told = open_folder(directory, "told");
+	if (r->rings < 0 || r->told < 0) {
+		int error = r->rings < 0 ? r->rings : r->told;
+
+		if (r->rings >= 0)
+			close(r->rings);
+		if (r->told >= 0)
+			close(r->told);
+		close(journal);
+		return error;
+	}
+	r->journal = journal;
+	r->kept = true;
+	r->daemon.id = (uint64_t)identity.created << 32;
+	r->first_id = sv->last_id = (uint64_t)identity.opened << 32;
+	return 0;
+}
+
+/* What was left. */
+
+struct left {
+	uint64_t sandbox_id, id;
+};
+
+static bool parse_name(const char *name, struct left *out)
+{
+	char again[NAME_BYTES];
+
+	if (sscanf(name, "%16" SCNx64 ".%16" SCNx64, &out->sandbox_id, &out->id) != 2)
+		return false;
+	name_of(out->sandbox_id, out->id, again);
+	return strcmp(again, name) == 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct left *x = a, *y = b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* The files of a folder made before this start, oldest first (malloc'd). 0 or -errno. */
+static int list(int directory, uint64_t before, struct left **out, size_t *count)
+{
+	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	struct left *all = calloc(LEFT_MAX, sizeof *all);
+
+	*count = 0;
+	*out = all;
+	if (!d || !all) {
+		if (d)
+			closedir(d);
+		free(all);
+		return -ENOMEM;
+	}
+	while (*count < LEFT_MAX && (entry = readdir(d)) != NULL)
+		if (parse_name(entry->d_name, &all[*count]) && all[*count].id <= before)
+			(*count)++;
+	closedir(d);
+	qsort(all, *count, sizeof *all, by_id);
+	return 0;
+}
+
+/* NULL: no memory. */
+static struct recorded *owner_of(struct supervisor *sv, uint64_t id)
+{
+	struct sandbox *s = supervisor_find(sv, id);
+	struct recorded *left = sv->recording.left;
+
+	if (s && s->recorded.open)
+		return &s->recorded;
+	if (id == sv->recording.daemon.id && sv->recording.daemon.open)
+		return &sv->recording.daemon;
+	while (left && left->id != id)
+		left = left->next;
+	return left ? left : recording_open_left(sv, id);
+}
+
+/* A worker of the killed supervisor is being killed itself: it has the ring open until then. */
+static int adopt_memory(const struct recording *r, const char *name, int fds[3])
+{
+	int64_t end_ms = clock_monotonic_ms() + RECORDING_ADOPT_MS;
+	int error;
+
+	while ((error = ring_adopt_at(r->rings, name, fds)) == -EWOULDBLOCK &&
+	        clock_monotonic_ms() < end_ms)
+		poll(NULL, 0, RETRY_MS);
+	return error;
+}
+
+static int adopt_ring(struct supervisor *sv, const struct left *file)
+{
+	struct recorded_ring *ring = calloc(1, sizeof *ring);
+	struct recorded *of;
+	char name[NAME_BYTES];
+	int error = ring ? 0 : -ENOMEM;
+
+	name_of(file->sandbox_id, file->id, name);
+	if (!error)
+		error = adopt_memory(&sv->recording, name, ring->fds);
+	if (error) {
+		free(ring);
+		log_error("events in %s cannot be read: %s", name, strerror(-error));
+		return error == -ENOMEM ? error : 0;
+	}
+	ring->id = file->id;
+	ring->end_request = supervisor_next_id(sv);
+	of = owner_of(sv, file->sandbox_id);
+	if (!of) {
+		recording_close_ring(ring);
+		free(ring);
+		return -ENOMEM;
+	}
+	ring->next = of->rings;
+	of->rings = ring;
+	return recording_open_ring(sv, of->id, ring);
+}
+
+static int adopt_told(struct supervisor *sv, const struct left *file)
+{
+	static uint8_t encoded[EVENT_BYTES_MAX];
+	struct recorded *of = owner_of(sv, file->sandbox_id);
+	struct event event;
+	char name[NAME_BYTES];
+	ssize_t n;
+
+	if (!of)
+		return -ENOMEM;
+	name_of(file->sandbox_id, file->id, name);
+	int fd = openat(sv->recording.told, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	n = fd < 0 ? -1 : read(fd, encoded, sizeof encoded);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0 || event_decode(encoded, (size_t)n, &event) != 0) {
+		/* Killed while it was written: it was told to nobody either. */
+		log_warn("%s is no whole event", name);
+		unlinkat(sv->recording.told, name, 0);
+		return 0;
+	}
+	told_restore(sv, of, file->id, encoded, (size_t)n);
+	return 0;
+}
+
+static int adopt_all(struct supervisor *sv, int folder,
+        int (*adopt)(struct supervisor *sv, const struct left *file))
+{
+	struct left *files;
+	size_t count;
+	int error = list(folder, sv->recording.first_id, &files, &count);
+
+	if (error)
+		return error;
+	for (size_t i = 0; i < count && !error; i++)
+		error = adopt(sv, &files[i]);
+	free(files);
+	return error;
+}
+
+int recording_adopt(struct supervisor *sv)
+{
+	int error;
+
+	if (!sv->recording.kept)
+		return 0;
+	error = adopt_all(sv, sv->recording.rings, adopt_ring);
+	return error ? error : adopt_all(sv, sv->recording.told, adopt_told);
+}

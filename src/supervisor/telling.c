@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The supervisor's own events: what it did, what it saw, what it was asked. Each is kept until the
+ * recorder says that it is in the log, and told again to a recorder that takes over, which passes
+ * over those that are.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "vethguard/base/clock.h"
+#include "vethguard/base/hash.h"
+#include "vethguard/base/log.h"
+#include "supervisor/recording_files.h"
+#include "supervisor/supervisor.h"
+
+/* An event on its way, oldest first. */
+struct told {
+	struct told *next;
+	uint64_t id; /* of its message: the recorder passes over those it has */
+	size_t n;
+	uint8_t encoded[];
+};
+
+static uint8_t buffer[MESSAGE_BYTES_MAX];
+
+static int say_event(struct supervisor *sv, uint64_t sandbox_id, const struct told *told)
+{
+	struct message_recorder_event m = {sandbox_id, slice_of(told->encoded, told->n)};
+	size_t n = message_recorder_event_encode(
+	        buffer, sizeof buffer, MESSAGE_RECORDER_EVENT, told->id, &m);
+
+	return recording_say(sv, buffer, n, NULL, 0);
+}
+
+static void complain(int error)
+{
+	if (error)
+		log_error("an event could not be given to the recorder: %s", strerror(-error));
+}
+
+void told_say_again(struct supervisor *sv, const struct recorded *of)
+{
+	int error = 0;
+
+	for (const struct told *t = of->told; t && !error; t = t->next)
+		error = say_event(sv, of->id, t);
+	complain(error);
+}
+
+void told_forget(struct supervisor *sv, struct recorded *of, uint64_t up_to, bool for_good)
+{
+	while (of->told && of->told->id <= up_to) {
+		struct told *first = of->told;
+
+		of->told = first->next;
+		if (for_good)
+			recording_remove_told(&sv->recording, of->id, first->id);
+		free(first);
+	}
+}
+
+static bool has_told(const struct recorded *of, uint64_t id)
+{
+	const struct told *t = of->told;
+
+	while (t && t->id != id)
+		t = t->next;
+	return t != NULL;
+}
+
+static bool take_off(struct supervisor *sv, struct recorded *of, uint64_t id)
+{
+	bool has = has_told(of, id);
+
+	if (has)
+		told_forget(sv, of, id, true);
+	return has;
+}
+
+void recording_taken(struct supervisor *sv, uint64_t id)
+{
+	struct sandbox *s, *next;
+
+	if (take_off(sv, &sv->recording.daemon, id))
+		return;
+	HASH_ITER(hh, sv->sandboxes, s, next)
+	{
+		if (take_off(sv, &s->recorded, id))
+			return;
+	}
+	for (struct recorded *left = sv->recording.left; left; left = left->next) {
+		if (!take_off(sv, left, id))
+			continue;
+		recording_end_left(sv, left->id);
+		return;
+	}
+}
+
+static struct told *append(struct recorded *of, uint64_t id, const uint8_t *encoded, size_t n)
+{
+	struct told *told = malloc(sizeof *told + n), **last = &of->told;
+
+	if (!told)
+		return NULL;
+	told->next = NULL;
+	told->id = id;
+	told->n = n;
+	memcpy(told->encoded, encoded, n);
+	while (*last)
+		last = &(*last)->next;
+	*last = told;
+	return told;
+}
+
+static void tell(struct supervisor *sv, struct sandbox *s, struct event *event)
+{
+	static uint8_t encoded[EVENT_BYTES_MAX];
+	struct recorded *of = recording_of(sv, s);
+	struct told *told;
+	size_t n;
+
+	if (!of->open)
+		return;
+	random_bytes(&event->id,
+	        sizeof event->id); /* the worker numbers its own: no counter is shared */
+	event->time_ms = clock_real_ms();
+	n = event_encode(event, encoded, sizeof encoded);
+	told = append(of, supervisor_next_id(sv), encoded, n);
+	if (told)
+		recording_keep_told(&sv->recording, of->id, told->id, encoded, n);
+	complain(told ? say_event(sv, of->id, told) : -ENOMEM);
+}
+
+void told_restore(
+        struct supervisor *sv, struct recorded *of, uint64_t id, const uint8_t *encoded, size_t n)
+{
+	struct told *told = append(of, id, encoded, n);
+
+	complain(told ? say_event(sv, of->id, told) : -ENOMEM);
+}
+
+static struct slice text_or_none(const char *text)
+{
+	return text ? slice_from_string(text) : SLICE("");
+}
+
+void tell_lifecycle(
+        struct supervisor *sv, struct sandbox *s, enum event_lifecycle what, const char *cause)
+{
+	struct event event = {.kind = EVENT_LIFECYCLE,
+	        .decision = EVENT_ALLOWED,
+	        .lifecycle = what,
+	        .detail = text_or_none(cause)};
+
+	tell(sv, s, &event);
+}
+
+static void tell_what_should_not_be(struct supervisor *sv, struct sandbox *s,
+        enum event_finding finding, enum event_decision decision, const char *text)
+{
+	struct event event = {.kind = EVENT_FINDING,
+	        .decision = decision,
+	        .finding = finding,
+	        .cause = EVENT_CAUSE_CLOSING,
+	        .detail = slice_from_string(text)};
+
+	tell(sv, s, &event);
+}
+
+void tell_finding(
+        struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text)
+{
+	tell_what_should_not_be(sv, s, finding, EVENT_DENIED, text);
+}
+
+void tell_observed(
+        struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text)
+{
+	tell_what_should_not_be(sv, s, finding, EVENT_OBSERVED, text);
+}
+
+#define STATUS_REFUSED 400 /* RFC 9110 section 15.5: and what is above */
+
+void tell_api(struct supervisor *sv, struct sandbox *s, const struct told_call *call)
+{
+	bool refused = call->status >= STATUS_REFUSED;
+	struct event event = {.kind = EVENT_API,
+	        .decision = refused ? EVENT_DENIED : EVENT_ALLOWED,
+	        .cause = refused ? EVENT_CAUSE_CALLER : EVENT_CAUSE_POLICY,
+	        .operation = text_or_none(call->operation),
+	        .method = text_or_none(call->method),
+	        .target = text_or_none(call->target),
+	        .user_agent = text_or_none(call->user_agent),
+	        .user = text_or_none(call->user),
+	        .user_id = call->user_id,
+	        .process_id = call->process_id,
+	        .host = text_or_none(s ? s->name : call->sandbox),
+	        .status = call->status,
+	        .detail = text_or_none(call->error)};
+
+	tell(sv, s, &event);
+}
+
+void tell_policy_change(struct supervisor *sv, struct sandbox *s, const struct told_policy *change)
+{
+	struct event event = {.kind = EVENT_LIFECYCLE,
+	        .decision = EVENT_ALLOWED,
+	        .lifecycle = EVENT_POLICY_CHANGED,
+	        .policy = change->name,
+	        .fingerprint = change->fingerprint,
+	        .old_policy = change->old_name,
+	        .old_fingerprint = change->old_fingerprint,
+	        .generation = change->generation,
+	        .detail = text_or_none(change->difference)};
+
+	tell(sv, s, &event);
+}
