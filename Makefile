@@ -1,6 +1,7 @@
 # vethguard: `make` builds, `sudo make demo` shows it, `sudo make check` proves it. `make help` lists the rest.
 # How the pieces are put together is in mk/: flags.mk (compiler, libraries), floors.mk (which module may see which),
-# programs.mk (what each program links), tests.mk (units, integration, fuzz, bench), install.mk, deps.mk (packages).
+# programs.mk (what each program links), tests.mk (units, integration, fuzz, bench), install.mk, deb.mk,
+# deps.mk (packages).
 
 .DEFAULT_GOAL := all
 include mk/flags.mk
@@ -9,6 +10,7 @@ include mk/programs.mk
 include mk/tests.mk
 -include mk/deps.mk
 -include mk/install.mk
+-include mk/deb.mk
 -include mk/lint.mk
 -include mk/bench.mk
 

@@ -1,5 +1,6 @@
 # `make install` and `make uninstall`. PREFIX is where things are to be found, DESTDIR only where they are put (for
-# packages). Two paths are compiled in: LIBEXECDIR (src/jail/spawn.c) and DATADIR (src/policy/reader.c). The stamp below
+# packages). Two paths are compiled in: LIBEXECDIR (src/jail/spawn.c) and DATADIR (src/policy/reader.c). A configuration
+# that is there already is left as it is, by `make uninstall` too; neither goal starts or stops anything. The stamp below
 # changes with them, so a build for another PREFIX compiles those files anew and nothing else.
 PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
@@ -10,6 +11,11 @@ DOCDIR ?= $(PREFIX)/share/doc/vethguard
 BASHCOMPDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHCOMPDIR ?= $(PREFIX)/share/zsh/site-functions
 FISHCOMPDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+# systemd looks below /usr/local for units, but not for users and folders: those lie in /etc where PREFIX is not /usr.
+SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+SYSUSERSDIR ?= $(if $(filter /usr/local,$(PREFIX)),/etc/sysusers.d,$(PREFIX)/lib/sysusers.d)
+TMPFILESDIR ?= $(if $(filter /usr/local,$(PREFIX)),/etc/tmpfiles.d,$(PREFIX)/lib/tmpfiles.d)
 INSTALL ?= install
 
 PATHS := -DVETHGUARD_LIBEXECDIR='"$(LIBEXECDIR)"' -DVETHGUARD_DATADIR='"$(DATADIR)"'
@@ -31,6 +37,9 @@ LIBEXEC_NAMES := $(filter-out vethguard,$(PROGRAM_NAMES))
 # files DIRECTORY FILES...: made readable for all, put there.
 files = $(INSTALL) -d '$(DESTDIR)$(1)' && $(INSTALL) -m 0644 $(2) '$(DESTDIR)$(1)/'
 
+# one SOURCE DIRECTORY NAME: the same for a file that gets another name.
+one = $(INSTALL) -d '$(DESTDIR)$(2)' && $(INSTALL) -m 0644 $(1) '$(DESTDIR)$(2)/$(3)'
+
 .PHONY: install uninstall paths-always
 ## sudo make install    into PREFIX (/usr/local); DESTDIR for packages; `make uninstall` takes it back
 install: $(PROGRAMS)
@@ -44,11 +53,21 @@ install: $(PROGRAMS)
 	$(call files,$(DOCDIR)/guides,$(INSTALL_GUIDES))
 	$(call files,$(FISHCOMPDIR),contrib/completions/vethguard.fish)
 	$(call files,$(ZSHCOMPDIR),contrib/completions/_vethguard)
-	$(INSTALL) -d '$(DESTDIR)$(BASHCOMPDIR)'
+	$(INSTALL) -d '$(DESTDIR)$(UNITDIR)' '$(DESTDIR)$(BASHCOMPDIR)'
+	sed -e 's,@LIBEXECDIR@,$(LIBEXECDIR),g' -e 's,@SYSCONFDIR@,$(SYSCONFDIR)/vethguard,g' \
+		contrib/systemd/vethguardd.service.in >'$(DESTDIR)$(UNITDIR)/vethguardd.service'
+	chmod 0644 '$(DESTDIR)$(UNITDIR)/vethguardd.service'
+	$(call one,contrib/systemd/vethguard.sysusers,$(SYSUSERSDIR),vethguard.conf)
+	$(call one,contrib/systemd/vethguard.tmpfiles,$(TMPFILESDIR),vethguard.conf)
+	$(call one,contrib/systemd/vethguard.logrotate,$(SYSCONFDIR)/logrotate.d,vethguard)
+	test -e '$(DESTDIR)$(SYSCONFDIR)/vethguard/vethguard.yaml' || \
+		{ $(call one,contrib/systemd/vethguard.yaml,$(SYSCONFDIR)/vethguard,vethguard.yaml); }
 	$(INSTALL) -m 0644 contrib/completions/vethguard.bash '$(DESTDIR)$(BASHCOMPDIR)/vethguard'
 
 uninstall:
 	rm -f '$(DESTDIR)$(BINDIR)/vethguard' '$(DESTDIR)$(BASHCOMPDIR)/vethguard' \
-		'$(DESTDIR)$(ZSHCOMPDIR)/_vethguard' '$(DESTDIR)$(FISHCOMPDIR)/vethguard.fish'
+		'$(DESTDIR)$(ZSHCOMPDIR)/_vethguard' '$(DESTDIR)$(FISHCOMPDIR)/vethguard.fish' \
+		'$(DESTDIR)$(UNITDIR)/vethguardd.service' '$(DESTDIR)$(SYSUSERSDIR)/vethguard.conf' \
+		'$(DESTDIR)$(TMPFILESDIR)/vethguard.conf' '$(DESTDIR)$(SYSCONFDIR)/logrotate.d/vethguard'
 	rm -f $(foreach m,$(INSTALL_MAN),'$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(m)))/$(notdir $(m))')
 	rm -rf '$(DESTDIR)$(LIBEXECDIR)' '$(DESTDIR)$(DATADIR)' '$(DESTDIR)$(DOCDIR)'
