@@ -11,7 +11,7 @@ _vethguard_run()
 			((i++))
 			break
 			;;
-		--policy | --config | --name | --user | --audit | --env | -p | -c | -n | -u | -a | -e)
+		--policy | --var | --config | --name | --user | --audit | --env | -p | -c | -n | -u | -a | -e)
 			((i++))
 			;;
 		-*) ;;
@@ -44,9 +44,9 @@ _vethguard_run()
 		COMPREPLY=($(compgen -v -- "$2"))
 		return
 		;;
-	--name | -n) return ;;
+	--name | --var | -n) return ;;
 	esac
-	words='--policy --config --name --user --audit --observe --env --no-env --proxy-env --verbose --help --'
+	words='--policy --var --config --name --user --audit --observe --env --no-env --proxy-env --verbose --help --'
 	COMPREPLY=($(compgen -W "$words" -- "$2"))
 }
 
@@ -63,14 +63,14 @@ _vethguard()
 		_vethguard_run "$@"
 		return
 		;;
-	policy) words='check explain' ;;
+	policy) words='check explain diff' ;;
 	audit) words='show verify' ;;
 	help) words='run policy audit doctor version' ;;
 	esac
 	((COMP_CWORD == 2)) || words=
 	if [[ $2 == -* ]]; then
 		case $what in
-		'policy '*) words='--json --help' ;;
+		'policy '*) words='--var --json --help' ;;
 		'doctor '*) words='--config --json --help' ;;
 		'audit show') words='--json --help --denied --sandbox --since' ;;
 		'audit verify') words='--anchor --help' ;;
@@ -80,7 +80,7 @@ _vethguard()
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null
 		return
-	elif [[ ${COMP_WORDS[1]} == @(policy|audit) && $COMP_CWORD -gt 2 && $3 != @(--sandbox|--since|--anchor|-[sSa]) ]]; then
+	elif [[ ${COMP_WORDS[1]} == @(policy|audit) && $COMP_CWORD -gt 2 && $3 != @(--var|--sandbox|--since|--anchor|-[sSa]) ]]; then
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null
 		return

@@ -17,7 +17,7 @@ function __vethguard_guarded
             case --
                 string escape -- $words[2..-1]
                 return 0
-            case -p -c -n -u -a -e --policy --config --name --user --audit --env
+            case -p -c -n -u -a -e --policy --var --config --name --user --audit --env
                 set -e words[1]
             case '-*'
             case '*'
@@ -45,7 +45,7 @@ end
 complete -c vethguard -f
 set -l none 'test (count (commandline -opc)) -eq 1'
 complete -c vethguard -n $none -a run -d 'Run a command behind the guard'
-complete -c vethguard -n $none -a policy -d 'Check and explain policies'
+complete -c vethguard -n $none -a policy -d 'Check, explain and compare policies'
 complete -c vethguard -n $none -a audit -d 'Show the audit log'
 complete -c vethguard -n $none -a doctor -d 'What this machine can do'
 complete -c vethguard -n $none -a help -d Help
@@ -53,6 +53,7 @@ complete -c vethguard -n $none -a version -d 'The version'
 
 set -l run __vethguard_run_options
 complete -c vethguard -n $run -s p -l policy -r -F -d 'The policy to enforce'
+complete -c vethguard -n "$run; or __vethguard_is policy" -l var -x -d 'Value of a variable of the policy'
 complete -c vethguard -n "$run; or __vethguard_is doctor" -s c -l config -r -F -d Settings
 complete -c vethguard -n $run -s n -l name -x -d 'Name of the sandbox'
 complete -c vethguard -n $run -s u -l user -x -a '(__fish_complete_users)' -d 'User to run as'
@@ -67,7 +68,7 @@ complete -c vethguard -n '__vethguard_is run' -a '(__vethguard_complete_guarded)
 
 set -l two 'test (count (commandline -opc)) -eq 2'
 set -l more 'test (count (commandline -opc)) -gt 2'
-complete -c vethguard -n "__vethguard_is policy; and $two" -a 'check explain'
+complete -c vethguard -n "__vethguard_is policy; and $two" -a 'check explain diff'
 complete -c vethguard -n "__vethguard_is policy; and $more" -F
 complete -c vethguard -n '__vethguard_is policy' -l json -d 'As JSON'
 complete -c vethguard -n "__vethguard_is audit; and $two" -a 'show verify'

@@ -22,7 +22,7 @@ struct command {
 
 static const struct command commands[] = {
         {"run", cli_run, "run a command behind the guard"},
-        {"policy", cli_policy, "check policies and explain their decisions"},
+        {"policy", cli_policy, "check policies, explain their decisions, compare them"},
         {"audit", cli_audit, "show what the audit log recorded"},
         {"doctor", cli_doctor, "what this machine can do, and how to mend it"},
         {"help", cli_help, "this text, or that of a command"},

@@ -42,15 +42,15 @@ static void write_json(struct json *j, const char *path, const struct policy_loa
 
 int policy_check_command(int argc, char **argv)
 {
-	bool as_json, help;
-	int n = policy_take_options(argc, argv, &as_json, &help);
+	struct policy_options options;
+	int n = policy_take_options(argc, argv, &options);
 	int status = POLICY_EXIT_GOOD;
 	struct json j;
 	struct buf buf;
 
 	if (n <= 0)
-		return help && n == 0 ? POLICY_EXIT_GOOD : POLICY_EXIT_BAD;
-	if (help)
+		return options.help && n == 0 ? POLICY_EXIT_GOOD : POLICY_EXIT_BAD;
+	if (options.help)
 		return POLICY_EXIT_GOOD;
 	buf_init(&buf, JSON_MAX);
 	json_begin(&j, &buf);
@@ -58,11 +58,11 @@ int policy_check_command(int argc, char **argv)
 	for (int i = 1; i <= n; i++) {
 		struct diag_list diags = {.count = 0};
 		struct policy_loaded loaded;
-		int rc = policy_load_file(argv[i], &loaded, &diags);
+		int rc = policy_load_file(argv[i], &options, &loaded, &diags);
 
 		if (rc != 0)
 			status = POLICY_EXIT_BAD;
-		if (as_json)
+		if (options.json)
 			write_json(&j, argv[i], &loaded, rc, &diags);
 		else if (rc == 0)
 			print_good(argv[i], &loaded.policy);
@@ -71,7 +71,7 @@ int policy_check_command(int argc, char **argv)
 		policy_unload(&loaded);
 	}
 	json_end_array(&j);
-	if (as_json)
+	if (options.json)
 		return policy_print_json(&j, &buf, status);
 	buf_fini(&buf);
 	return status;

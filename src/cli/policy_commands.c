@@ -5,23 +5,31 @@
 #include <stdlib.h>
 
 #include "policy_commands.h"
-#include "vethguard/policy/load.h"
+#include "variable_option.h"
 
 static const char usage[] =
-        "usage: vethguard policy check FILE... [--json]\n"
-        "       vethguard policy explain FILE METHOD URL [--json]\n"
+        "usage: vethguard policy check FILE... [--var NAME=VALUE] [--json]\n"
+        "       vethguard policy explain FILE METHOD URL [--var NAME=VALUE] [--json]\n"
+        "       vethguard policy diff OLD NEW [--var NAME=VALUE] [--json]\n"
         "\n"
         "check    loads each policy with all that it includes and says what is wrong with it\n"
         "explain  says what would happen to a request, and for every rule why it matches or not;\n"
         "         METHOD CONNECT asks about a connection: https://, http://, tcp:// or "
         "udp://HOST:PORT\n"
         "\n"
-        "exit status: 0 right or allowed, 1 denied, 2 wrong usage or a policy that does not load\n";
+        "diff     says what becomes possible and what no longer is where NEW takes the place of "
+        "OLD\n"
+        "\n"
+        "--var gives ${NAME} of the policies its value; it may be repeated\n"
+        "\n"
+        "exit status: 0 right, allowed or the same, 1 denied or different, 2 wrong usage or a "
+        "policy that does not load\n";
 
 static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
-} commands[] = {{"check", policy_check_command}, {"explain", policy_explain_command}};
+} commands[] = {{"check", policy_check_command}, {"explain", policy_explain_command},
+        {"diff", policy_diff_command}};
 
 int cli_policy(int argc, char **argv)
 {
@@ -37,38 +45,59 @@ int cli_policy(int argc, char **argv)
 	return POLICY_EXIT_BAD;
 }
 
-int policy_take_options(int argc, char **argv, bool *json, bool *help)
+/* "--var NAME=VALUE" or "--var=NAME=VALUE" at argv[*i]; moves *i on. */
+static bool take_variable(int argc, char **argv, int *i, struct policy_options *out)
+{
+	const char *value = argv[*i] + strlen("--var");
+
+	if (*value == '=')
+		return variable_take(value + 1, out->variables, &out->variable_count);
+	if (*i + 1 == argc) {
+		fputs("vethguard: error: --var needs NAME=VALUE\n", stderr);
+		return false;
+	}
+	return variable_take(argv[++*i], out->variables, &out->variable_count);
+}
+
+int policy_take_options(int argc, char **argv, struct policy_options *out)
 {
 	bool options = true;
 	int n = 0;
 
-	*json = *help = false;
+	memset(out, 0, sizeof(*out));
 	for (int i = 1; i < argc; i++) {
 		if (!options || argv[i][0] != '-' || argv[i][1] == '\0') {
 			argv[++n] = argv[i];
 		} else if (strcmp(argv[i], "--") == 0) {
 			options = false;
 		} else if (strcmp(argv[i], "--json") == 0) {
-			*json = true;
+			out->json = true;
 		} else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-			*help = true;
+			out->help = true;
+		} else if (strcmp(argv[i], "--var") == 0 || strncmp(argv[i], "--var=", 6) == 0) {
+			if (!take_variable(argc, argv, &i, out))
+				return -1;
 		} else {
 			fprintf(stderr, "vethguard: error: unknown option \"%s\"\n%s", argv[i],
 			        usage);
 			return -1;
 		}
 	}
-	if (*help)
+	if (out->help)
 		fputs(usage, stdout);
 	else if (n == 0)
 		fputs(usage, stderr);
 	return n;
 }
 
-int policy_load_file(const char *path, struct policy_loaded *out, struct diag_list *diags)
+int policy_load_file(const char *path, const struct policy_options *with, struct policy_loaded *out,
+        struct diag_list *diags)
 {
 	struct policy_reader reader = policy_reader_files(policy_default_preset_dir());
-	struct policy_load_options options = {0};
+	struct diag_list notes = {.count = 0};
+	struct policy_load_options options = {.variables = with->variables,
+	        .variable_count = with->variable_count,
+	        .notes = &notes};
 	size_t size;
 	int rc;
 
@@ -78,6 +107,8 @@ int policy_load_file(const char *path, struct policy_loaded *out, struct diag_li
 		rc = policy_open(&out->policy, out->image, size);
 	if (rc != 0 && diags->count == 0)
 		diag_add(diags, path, 0, 0, "cannot load the policy: %s", strerror(-rc));
+	for (size_t i = 0; i < notes.count && !with->quiet; i++)
+		fprintf(stderr, "%s: note: %s\n", notes.items[i].file, notes.items[i].message);
 	return rc;
 }
 

@@ -247,23 +247,26 @@ int policy_explain_command(int argc, char **argv)
 	struct diag_list diags = {.count = 0};
 	struct policy_decision connection;
 	struct explain x = {0};
-	bool as_json, help;
+	struct policy_options options;
 	int status = POLICY_EXIT_BAD;
-	int n = policy_take_options(argc, argv, &as_json, &help);
+	int n = policy_take_options(argc, argv, &options);
 
-	if (help && n >= 0)
+	if (options.help && n >= 0)
 		return POLICY_EXIT_GOOD;
 	if (n != 3) {
 		if (n > 0)
-			fputs("usage: vethguard policy explain FILE METHOD URL [--json]\n", stderr);
+			fputs("usage: vethguard policy explain FILE METHOD URL [--var NAME=VALUE] "
+			      "[--json]\n",
+			        stderr);
 		return POLICY_EXIT_BAD;
 	}
-	if (policy_load_file(argv[1], &x.loaded, &diags) != 0) {
+	if (policy_load_file(argv[1], &options, &x.loaded, &diags) != 0) {
 		diag_print(&diags, stderr);
 	} else if (read_request(&x, argv[2], argv[3]) == 0) {
 		policy_decide(&x.loaded.policy, &x.request, &x.decision);
 		x.tls = policy_decide_tls(&x.loaded.policy, &x.request, &connection);
-		status = as_json ? answer_json(&x, argv[2], argv[3]) : answer_text(&x, argv[2]);
+		status =
+		        options.json ? answer_json(&x, argv[2], argv[3]) : answer_text(&x, argv[2]);
 	}
 	policy_unload(&x.loaded);
 	return status;

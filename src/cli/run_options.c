@@ -5,15 +5,17 @@
 
 #include "commands.h"
 #include "options.h"
+#include "variable_option.h"
 #include "run_options.h"
 #include "vethguard/wire/message.h"
 #include "vethguard/base/slice.h"
 #include "vethguard/policy/policy.h"
 
-enum { POLICY, CONFIG, NAME, USER, AUDIT, OBSERVE, ENV, NO_ENV, PROXY_ENV, VERBOSE, HELP };
+enum { POLICY, VAR, CONFIG, NAME, USER, AUDIT, OBSERVE, ENV, NO_ENV, PROXY_ENV, VERBOSE, HELP };
 
 static const struct option_spec specs[] = {
         [POLICY] = {"policy", 'p', "FILE", "the policy to enforce (required)"},
+        [VAR] = {"var", 0, "NAME=VALUE", "the value of ${NAME} in the policy; may be repeated"},
         [CONFIG] = {"config", 'c', "FILE", "settings: resolvers, static hosts, CA files, limits"},
         [NAME] = {"name", 'n', "NAME", "the sandbox's name in the audit log"},
         [USER] = {"user", 'u', "USER",
@@ -48,6 +50,7 @@ static void help(void)
 	      "  vethguard run --policy policies/coding-agent.yaml -- pip download requests\n"
 	      "  vethguard run --policy agent.yaml --audit agent.jsonl -- bash\n"
 	      "  vethguard run --policy agent.yaml --config site.yaml --name build-7 -- make\n"
+	      "  vethguard run --policy agent.yaml --var repo=acme/site -- ./task\n"
 	      "  vethguard run --policy agent.yaml --observe -- npm install\n"
 	      "  vethguard run --policy agent.yaml --no-env --env CI=1 --env EDITOR -- ./task\n"
 	      "  sudo vethguard run --policy agent.yaml --user nobody -- curl https://pypi.org\n"
@@ -93,6 +96,8 @@ static bool take(struct run_options *out, int option, const char *value)
 	case POLICY:
 		out->policy = value;
 		return true;
+	case VAR:
+		return variable_take(value, out->variables, &out->variable_count);
 	case CONFIG:
 		out->config = value;
 		return true;

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "vethguard/policy/load.h"
+
 #define RUN_ENV_MAX 256
 
 struct run_options {
@@ -14,6 +16,8 @@ struct run_options {
 	unsigned verbose;
 	const char *env[RUN_ENV_MAX]; /* NAME or NAME=VALUE */
 	size_t env_count;
+	struct policy_variable variables[POLICY_VARIABLES_MAX];
+	size_t variable_count;
 	char **command; /* ends with NULL; at least one word */
 };
 

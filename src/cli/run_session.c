@@ -83,7 +83,8 @@ static int send_start(struct run_session *s, const struct run_options *o, const 
 	        .observe = o->observe,
 	        .rootless = p->rootless,
 	        .log_level = (uint8_t)log_level(),
-	        .name = slice_from_string(o->name)};
+	        .name = slice_from_string(o->name),
+	        .variable_count = o->variable_count};
 	size_t n;
 	int rc;
 
@@ -96,6 +97,7 @@ static int send_start(struct run_session *s, const struct run_options *o, const 
 		rc = absolute_new(o->audit, directory, audit, failure);
 	if (rc != 0)
 		return rc;
+	memcpy(m.variables, o->variables, o->variable_count * sizeof(m.variables[0]));
 	m.policy_path = slice_from_string(policy);
 	m.config_path = slice_from_string(config);
 	m.audit_path = slice_from_string(audit);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "loader.h"
+#include "variables.h"
 
 bool load_is_token(struct slice s)
 {
@@ -68,7 +68,7 @@ static void load_group(struct loader *l, struct tree *tree, const struct tree_it
 		if (d->value->kind == TREE_SCALAR &&
 		        slice_starts_with(d->value->text, SLICE("group:")))
 			tree_error(tree, d->value, "groups hold destinations, not other groups");
-		else if (load_destination(tree, d->value,
+		else if (load_destination(l, tree, d->value,
 		                 &group.destinations.items[group.destinations.count]))
 			group.destinations.count++;
 	id = intern_put(&l->group_names, name, &added);
@@ -186,6 +186,9 @@ static void load_contents(struct loader *l, const struct policy_load_options *op
 {
 	size_t n = l->files.n;
 
+	for (size_t i = 0; i < n; i++)
+		variables_declare(l, vec_at(&l->files, i));
+	variables_check(l);
 	for (size_t i = 0; i < n; i++) {
 		struct load_file *file = vec_at(&l->files, i);
 
@@ -249,6 +252,8 @@ int policy_load(const struct policy_reader *reader, const char *path,
 	if (!l)
 		return -ENOMEM;
 	loader_init(l, reader, diags);
+	l->options = options;
+	variables_give(l, options, path);
 	rc = load_all_files(l, path);
 	if (rc == 0 && l->files.n > 0 && !l->wrong)
 		load_contents(l, options);
@@ -258,6 +263,8 @@ int policy_load(const struct policy_reader *reader, const char *path,
 		rc = l->arena.failed ? -ENOMEM : l->wrong ? -EINVAL : 0;
 	if (rc == 0)
 		rc = policy_compile(&l->model, image, size);
+	if (rc == 0 && options && options->notes)
+		variables_note_unused(l, path, options->notes);
 	loader_fini(l);
 	free(l);
 	return rc;

@@ -7,9 +7,7 @@
  */
 #include <stdio.h>
 
-#include "loader.h"
-
-#define DESTINATION_MAX 512 /* bytes as written */
+#include "variables.h"
 
 static bool fail(struct tree *tree, const struct tree_node *node, const char *message)
 {
@@ -168,15 +166,19 @@ static bool take_host(struct tree *tree, const struct tree_node *node, struct sl
 	return true;
 }
 
-bool load_destination(
-        struct tree *tree, const struct tree_node *node, struct model_destination *out)
+bool load_destination(struct loader *l, struct tree *tree, const struct tree_node *written,
+        struct model_destination *out)
 {
+	struct tree_node replaced = *written;
+	const struct tree_node *node = &replaced;
 	struct slice text;
 	bool good;
 
 	memset(out, 0, sizeof(*out));
-	if (!tree_text(tree, node, "a destination", DESTINATION_MAX, &text))
+	if (!tree_text(tree, node, "a destination", LOAD_DESTINATION_MAX, &text) ||
+	        !variables_in_destination(l, tree, written, &text))
 		return false;
+	replaced.text = text;
 	out->text = text;
 	out->mark = mark_of(tree, node);
 	if (!take_scheme(tree, node, &text, &out->scheme) ||

@@ -13,8 +13,8 @@
 
 #define PATH_TEXT_MAX 4096
 
-static const char *const main_keys[] = {
-        "vethguard", "name", "include", "credentials", "groups", "allow", "deny", "mode", NULL};
+static const char *const main_keys[] = {"vethguard", "name", "include", "credentials", "groups",
+        "allow", "deny", "mode", "variables", NULL};
 static const struct tree_refusal main_refused[] = {
         {"ask", "is not supported by this version: nothing can be held for approval yet; use allow "
                 "or deny"},
@@ -250,6 +250,8 @@ static int load_files(struct loader *l, const struct include *chain, const struc
 		l->wrong = true;
 		return 0;
 	}
+	if (l->options && l->options->each_file)
+		l->options->each_file(l->options->each_file_context, chain->path.p);
 	rc = l->reader->read(l->reader->context, chain->path.p, &text, &n);
 	if (rc == -ENOMEM)
 		return rc;

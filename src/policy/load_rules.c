@@ -6,7 +6,7 @@
  */
 #include <stdio.h>
 
-#include "loader.h"
+#include "variables.h"
 
 #define REASON_MAX 500
 #define TO_TEXT_MAX 160 /* bytes of `to` kept for explanations; longer lists are counted */
@@ -16,6 +16,10 @@ struct rule_parse {
 	struct tree *tree;
 	const struct tree_node *node;
 	struct model_rule rule;
+	/* `to` as explanations show it: its first destinations, then the count of the others */
+	char to_text[TO_TEXT_MAX + 64];
+	size_t to_n, to_shown;
+	bool to_full;
 };
 
 static const char *const allow_keys[] = {
@@ -44,6 +48,16 @@ static void take_group(struct rule_parse *p, const struct tree_node *node, struc
 		*out = ((struct load_group *)vec_at(&p->l->groups, id))->destinations;
 }
 
+static void show_destination(struct rule_parse *p, struct slice text)
+{
+	p->to_full = p->to_full || text.n + 2 > TO_TEXT_MAX - p->to_n;
+	if (p->to_full)
+		return;
+	p->to_n += (size_t)snprintf(p->to_text + p->to_n, sizeof(p->to_text) - p->to_n, "%s%.*s",
+	        p->to_shown ? ", " : "", SLICE_ARG(text));
+	p->to_shown++;
+}
+
 /* Reads `to`: runs of destinations between groups become one list each. */
 static void take_destinations(struct rule_parse *p, struct tree_node *to)
 {
@@ -68,32 +82,24 @@ static void take_destinations(struct rule_parse *p, struct tree_node *to)
 		if (item->value->kind == TREE_SCALAR && slice_starts_with(text, SLICE("group:")))
 			take_group(p, item->value, slice_of(text.p + 6, text.n - 6),
 			        &lists[p->rule.list_count++]);
-		else if (load_destination(p->tree, item->value, &items[lists[0].count]))
-			lists[0].count++;
+		else if (load_destination(p->l, p->tree, item->value, &items[lists[0].count]))
+			text = items[lists[0].count++].text;
+		show_destination(p, text);
 	}
 }
 
 static void set_to_text(struct rule_parse *p, const struct tree_node *to)
 {
-	char text[TO_TEXT_MAX + 64];
-	size_t n = 0, shown = 0;
+	size_t n = p->to_n, count = to->kind == TREE_LIST ? to->count : 1;
 
-	p->rule.to = to->text;
-	if (to->kind != TREE_LIST)
-		return;
-	for (const struct tree_item *item = to->first; item; item = item->next) {
-		struct slice s = item->value->text;
-
-		if (s.n + 2 > TO_TEXT_MAX - n)
-			break;
-		n += (size_t)snprintf(
-		        text + n, sizeof(text) - n, "%s%.*s", shown ? ", " : "", SLICE_ARG(s));
-		shown++;
-	}
-	if (shown < to->count)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%zu %s", shown ? " and " : "",
-		        to->count - shown, shown ? "more" : "destinations");
-	p->rule.to = arena_copy(p->tree->arena, slice_of(text, n));
+	if (p->to_shown < count && to->kind == TREE_LIST)
+		n += (size_t)snprintf(p->to_text + n, sizeof(p->to_text) - n, "%s%zu %s",
+		        p->to_shown ? " and " : "", count - p->to_shown,
+		        p->to_shown ? "more" : "destinations");
+	p->rule.to = count == 1 && p->rule.lists && p->rule.lists[0].count == 1
+	                     ? p->rule.lists[0].items[0].text
+	             : n ? arena_copy(p->tree->arena, slice_of(p->to_text, n))
+	                 : to->text;
 }
 
 static bool parse_ports(struct slice text, struct image_range *out)
@@ -244,6 +250,7 @@ static void take_paths(struct rule_parse *p, struct tree_node *node)
 		struct slice path;
 
 		if (tree_text(p->tree, item->value, "a path", POLICY_PATH_MAX, &path) &&
+		        variables_in_path(p->l, p->tree, item->value, &path) &&
 		        check_path(p->tree, item->value, path))
 			p->rule.paths[p->rule.path_count++] = path;
 	}

@@ -21,6 +21,16 @@ struct load_group {
 	struct model_destinations destinations;
 };
 
+#define LOAD_VARIABLES_MAX (2 * POLICY_VARIABLES_MAX) /* given and declared, of all files */
+#define LOAD_DESTINATION_MAX 512                      /* bytes, with its variables replaced */
+
+struct load_variable {
+	struct slice name;
+	struct slice value; /* empty: none yet */
+	struct mark mark;   /* of the declaration */
+	bool given, declared, used;
+};
+
 struct loader {
 	const struct policy_reader *reader;
 	struct arena arena;
@@ -28,6 +38,9 @@ struct loader {
 	struct vec files;      /* struct load_file */
 	struct vec groups;     /* struct load_group, by number of the name */
 	struct vec name_rules; /* uint32_t: the rule that has name N */
+	size_t variable_count;
+	struct load_variable variables[LOAD_VARIABLES_MAX];
+	const struct policy_load_options *options; /* or NULL */
 	struct intern paths, group_names, rule_names, credential_names;
 	bool wrong; /* something was reported */
 };
@@ -46,8 +59,8 @@ struct slice load_join(struct arena *arena, struct slice file, struct slice rela
 /* path behind the working directory, unless it is absolute already. */
 struct slice load_absolute(struct arena *arena, const char *path);
 /* One destination as written in `to`. Reports. */
-bool load_destination(
-        struct tree *tree, const struct tree_node *node, struct model_destination *out);
+bool load_destination(struct loader *l, struct tree *tree, const struct tree_node *node,
+        struct model_destination *out);
 /* An RFC 9110 token. */
 bool load_is_token(struct slice s);
 

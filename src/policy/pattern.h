@@ -10,6 +10,8 @@
 bool pattern_matches(struct slice pattern, struct slice path);
 /* True where some path matches both. */
 bool pattern_overlaps(struct slice a, struct slice b);
+/* True only where every path that matches inner matches outer as well. */
+bool pattern_contains(struct slice outer, struct slice inner);
 /* How specific: the literal start counts first, then being without wildcards, then all literal
  * bytes. */
 uint32_t pattern_rank(struct slice pattern);

@@ -154,7 +154,10 @@ static void begin(struct session *session, const struct message_session_start *m
 		return;
 	}
 	int error = settings_load(&s->generation->settings, &s->identity, policy_path, config_path,
-	        m->observe, &text);
+	        &(struct policy_load_options){.observe = m->observe,
+	                .variables = m->variables,
+	                .variable_count = m->variable_count},
+	        &text);
 	if (!error) {
 		if (!s->audit_path[0] && s->generation->settings.config.audit_file[0]) {
 			snprintf(s->audit_path, sizeof s->audit_path, "%s",

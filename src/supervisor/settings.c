@@ -188,14 +188,35 @@ static int check_egress(const struct settings *s, const char *policy_path, struc
 	return -EINVAL;
 }
 
+/* One that cannot be remembered is not watched, which is no reason to refuse the policy. */
+static void remember_file(void *context, const char *path)
+{
+	struct settings *s = context;
+	char **files = realloc(s->files, (s->file_count + 1) * sizeof *files);
+
+	if (!files)
+		return;
+	s->files = files;
+	files[s->file_count] = strdup(path);
+	if (files[s->file_count])
+		s->file_count++;
+}
+
 static int load_files(struct settings *s, struct opening *opening, const char *policy_path,
-        const char *config_path, bool observe, struct diag_list *diags)
+        const char *config_path, const struct policy_load_options *wanted, struct diag_list *diags)
 {
 	struct policy_reader reader = {opening, read_as_user, opening->files.preset_dir};
-	struct policy_load_options options = {.observe = observe};
-	int error = 0;
+	struct policy_load_options options = {0};
+	struct diag_list *notes = calloc(1, sizeof *notes);
+	int error = notes ? 0 : -ENOMEM;
 
-	if (config_path[0])
+	if (wanted)
+		options = *wanted;
+	options.notes = notes;
+	options.each_file = remember_file;
+	options.each_file_context = s;
+
+	if (!error && config_path[0])
 		error = config_load(&reader, config_path, &s->config, diags);
 	if (!error)
 		error = policy_load(
@@ -208,6 +229,9 @@ static int load_files(struct settings *s, struct opening *opening, const char *p
 		error = check_egress(s, policy_path, diags);
 	if (!error)
 		error = read_egress_pair(s, opening->identity, diags);
+	for (size_t i = 0; !error && i < notes->count; i++)
+		log_warn("%s", notes->items[i].message);
+	free(notes);
 	return error;
 }
 
@@ -263,7 +287,7 @@ static int find_hosts(struct settings *s)
 }
 
 int settings_load(struct settings *s, const struct identity *identity, const char *policy_path,
-        const char *config_path, bool observe, char **error)
+        const char *config_path, const struct policy_load_options *options, char **error)
 {
 	struct diag_list *diags = calloc(1, sizeof *diags);
 	struct opening opening = {
@@ -274,7 +298,7 @@ int settings_load(struct settings *s, const struct identity *identity, const cha
 	if (!diags)
 		return -ENOMEM;
 	config_init(&s->config);
-	int result = load_files(s, &opening, policy_path, config_path, observe, diags);
+	int result = load_files(s, &opening, policy_path, config_path, options, diags);
 	if (!result) {
 		find_servers(s);
 		result = find_hosts(s);
@@ -295,5 +319,8 @@ void settings_fini(struct settings *s)
 	secret_free(&s->egress_pair);
 	free(s->image);
 	free(s->hosts);
+	for (size_t i = 0; i < s->file_count; i++)
+		free(s->files[i]);
+	free(s->files);
 	memset(s, 0, sizeof *s);
 }

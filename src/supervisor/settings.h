@@ -5,6 +5,7 @@
 #define SUPERVISOR_SETTINGS_H
 
 #include "vethguard/policy/config.h"
+#include "vethguard/policy/load.h"
 #include "vethguard/base/secret.h"
 #include "supervisor/identity.h"
 
@@ -12,7 +13,9 @@ struct settings {
 	struct config config;
 	uint8_t *image; /* owned: the compiled policy */
 	size_t image_size;
-	struct policy policy;      /* borrows image */
+	struct policy policy; /* borrows image */
+	size_t file_count;    /* the policy's files, the main one first: for whoever watches them */
+	char **files;         /* owned: absolute paths */
 	struct secret egress_pair; /* "user:password" for egress.proxy, or empty */
 	size_t server_count;
 	struct config_server servers[CONFIG_SERVERS_MAX];
@@ -22,11 +25,12 @@ struct settings {
 
 /* Loads all of it, with the rights of identity where these suffice and else with the supervisor's;
  * of files that took the latter no error quotes a word. Paths are NUL-terminated; config_path may
- * be empty. 0, or -EINVAL with what to tell the operator (malloc'd, several lines, caller frees) in
- * *error, or -ENOMEM with *error NULL.
+ * be empty; of options (NULL: none) observe and the variables count. 0, or -EINVAL with what to
+ * tell the operator (malloc'd, several lines, caller frees) in *error, or -ENOMEM with *error NULL.
  */
 int settings_load(struct settings *settings, const struct identity *identity,
-        const char *policy_path, const char *config_path, bool observe, char **error);
+        const char *policy_path, const char *config_path, const struct policy_load_options *options,
+        char **error);
 void settings_fini(struct settings *settings);
 
 /* resolv.conf(5): its nameserver lines. Addresses with a zone and malformed ones are passed over.

@@ -27,6 +27,13 @@ static void session_start_fields(struct codec *c, struct message_session_start *
 	m->observe = codec_bool(c, m->observe);
 	m->rootless = codec_bool(c, m->rootless);
 	m->log_level = codec_u8(c, m->log_level);
+	m->variable_count = codec_upto(c, m->variable_count, POLICY_VARIABLES_MAX);
+	for (size_t i = 0; i < m->variable_count; i++) {
+		struct policy_variable *v = &m->variables[i];
+
+		v->name = codec_string(c, v->name, 1, POLICY_VARIABLE_NAME_MAX);
+		v->value = codec_string(c, v->value, 1, POLICY_VARIABLE_VALUE_MAX);
+	}
 }
 CODEC_PAIR(session_start)
 

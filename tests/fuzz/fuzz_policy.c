@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_policy: any bytes as a policy, and as a configuration. What loads must open, decide and
- * explain; the last bytes of the input then damage the image, and what policy_open() still takes
- * must be safe to use.
+ * explain, and compare with another one; the last bytes of the input then damage the image, and
+ * what policy_open() still takes must be safe to use.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "vethguard/policy/config.h"
+#include "vethguard/policy/diff.h"
 #include "vethguard/policy/explain.h"
 #include "vethguard/policy/load.h"
 #include "vethguard/policy/url.h"
@@ -89,6 +90,42 @@ static void damage(uint8_t *image, size_t size, const struct input *input)
 	}
 }
 
+/* A policy never differs from itself. */
+static void compare(const struct policy *policy, const uint8_t *image, size_t size)
+{
+	struct policy_diff diff;
+	struct policy same;
+
+	if (policy_open(&same, image, size) != 0 || policy_diff(policy, &same, &diff) != 0)
+		return;
+	if (diff.differs)
+		abort();
+	policy_diff_fini(&diff);
+}
+
+/* Any policy against one that the harness wrote. */
+static void compare_with_fixed(const struct policy *policy, bool first)
+{
+	static const char text[] =
+	        "vethguard: 1\nallow:\n  - to: [https://*.example, https://a.example]\n"
+	        "    methods: [GET]\n    paths: [/a/**, /b*]\n"
+	        "deny:\n  - {to: https://a.example, paths: [/a/b/*]}\n";
+	struct input input = {(const uint8_t *)text, sizeof(text) - 1};
+	struct policy_reader reader = {&input, read_input, "/presets"};
+	struct diag_list diags = {.count = 0};
+	struct policy_diff diff;
+	struct policy fixed;
+	uint8_t *image;
+	size_t size;
+
+	if (policy_load(&reader, "/fuzz.yaml", NULL, &image, &size, &diags) != 0 ||
+	        policy_open(&fixed, image, size) != 0)
+		abort();
+	if (policy_diff(first ? policy : &fixed, first ? &fixed : policy, &diff) == 0)
+		policy_diff_fini(&diff);
+	free(image);
+}
+
 static void load_config(const struct policy_reader *reader)
 {
 	struct diag_list diags = {.count = 0};
@@ -118,7 +155,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input input = {data, size};
 	struct policy_reader reader = {&input, read_input, "/presets"};
-	struct policy_load_options options = {0};
+	static const struct policy_variable variables[] = {
+	        {SLICE("a"), SLICE("acme/site")}, {SLICE("host"), SLICE("a.example")}};
+	struct policy_load_options options = {.variables = variables, .variable_count = 2};
 	struct diag_list diags = {.count = 0};
 	struct policy policy;
 	uint8_t *image;
@@ -131,6 +170,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (policy_open(&policy, image, image_size) != 0)
 			abort();
 		use(&policy);
+		compare(&policy, image, image_size);
+		compare_with_fixed(&policy, true);
+		compare_with_fixed(&policy, false);
 		damage(image, image_size, &input);
 		free(image);
 	}

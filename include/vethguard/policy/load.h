@@ -27,8 +27,34 @@ struct policy_reader policy_reader_files(const char *preset_dir);
  * VETHGUARD_DATADIR "/presets". The environment is not asked: it may be hostile. */
 const char *policy_default_preset_dir(void);
 
+/* Variables: "${name}" in a destination's host or in a path is replaced by the value of that name, given here or as the
+ * default of the policy's own variables:. A value is plain text that can only fill the place it was written for: in a host
+ * whole labels or a part of one, in a path whole segments or a part of one. It becomes no wildcard, address, port, scheme
+ * or escape. */
+#define POLICY_VARIABLES_MAX 64       /* given at once, and declared in one policy */
+#define POLICY_VARIABLE_NAME_MAX 64   /* bytes: letters, digits, '_', first a letter */
+#define POLICY_VARIABLE_VALUE_MAX 256 /* bytes, at least one */
+
+struct policy_variable {
+	struct slice name, value;
+};
+
+/* Why this can be no variable, whatever policy it is for, as a text that goes behind the variable's name ("a value has
+ * ..."); NULL where it can. policy_load() asks this itself; callers ask to tell their user earlier. */
+const char *policy_variable_objection(struct slice name, struct slice value);
+/* "name=value" taken apart at the first '='; false without one. Borrows text. */
+bool policy_variable_split(struct slice text, struct policy_variable *out);
+
 struct policy_load_options {
 	bool observe; /* mode: observe whatever the file says (--observe) */
+	const struct policy_variable *variables; /* borrowed; names differ */
+	size_t variable_count;
+	struct diag_list *notes; /* what is no fault but probably not meant: a variable that is given and not used; NULL:
+	                            nobody asks. Filled only where the load succeeds. */
+	/* Called for each file before it is read, with its absolute path, the main file first: for whoever watches them.
+	 * NULL: nobody asks. */
+	void (*each_file)(void *context, const char *path);
+	void *each_file_context;
 };
 
 /* Loads and compiles. On success *image is malloc'd (caller frees), *size its bytes. -EINVAL: diags say why (at least

@@ -9,6 +9,7 @@
 #define VETHGUARD_WIRE_MESSAGE_H
 
 #include "vethguard/policy/config.h"
+#include "vethguard/policy/load.h"
 #include "vethguard/wire/event.h"
 
 #define MESSAGE_BYTES_MAX 131072 /* one message; a credential or a CA fits with room to spare */
@@ -269,6 +270,8 @@ struct message_session_start {
 	bool observe;
 	bool rootless;
 	uint8_t log_level;
+	size_t variable_count;
+	struct policy_variable variables[POLICY_VARIABLES_MAX]; /* of the policy; policy_load() judges them */
 };
 
 struct message_names {

@@ -246,7 +246,9 @@ static void session(void **state)
 	        .user_id = 1000,
 	        .group_id = 1000,
 	        .observe = true,
-	        .log_level = 1};
+	        .log_level = 1,
+	        .variable_count = 2,
+	        .variables = {{SLICE("repo"), SLICE("acme/site")}, {SLICE("b"), SLICE("c")}}};
 	struct message_names names = {2, {SLICE("GITHUB_TOKEN"), SLICE("B")}};
 	struct message_session_ready ready = {.sandbox = SLICE("n"),
 	        .gate4 = ip4(1),
@@ -262,6 +264,14 @@ static void session(void **state)
 	start.policy_path = SLICE("/p\0/etc/shadow");
 	REFUSES_TO_ENCODE(session_start, &start);
 	start.policy_path = longer(MESSAGE_PATH_MAX + 1);
+	REFUSES_TO_ENCODE(session_start, &start);
+	start.policy_path = SLICE("/p");
+	start.variables[1].value = SLICE("");
+	REFUSES_TO_ENCODE(session_start, &start);
+	start.variables[1].value = longer(POLICY_VARIABLE_VALUE_MAX + 1);
+	REFUSES_TO_ENCODE(session_start, &start);
+	start.variables[1].value = SLICE("c");
+	start.variable_count = POLICY_VARIABLES_MAX + 1;
 	REFUSES_TO_ENCODE(session_start, &start);
 	ROUNDTRIP(names, &names, NOTHING);
 	names.names[1] = SLICE("A=B");

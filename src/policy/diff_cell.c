@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: paths are compared by their patterns. A pattern that a rule allows now was
+ * allowed before where an old allow pattern contains it and no old deny pattern that meets it is
+ * gone; what cannot be shown so counts as new. The same with the sides changed gives what is no
+ * longer possible. Another credential: two allow patterns that meet, with different credentials,
+ * where neither side has a claim of its own that takes the common paths from one of them.
+ *
+ * Denies are also asked about the path as a lenient server may read it (lookup_lenient_path), so
+ * whether one meets a pattern is also asked of the pattern with everything that such a reading can
+ * change opened wide.
+ */
+#include "diff_cell.h"
+#include "pattern.h"
+
+static bool spend(uint64_t *budget, uint64_t steps)
+{
+	*budget = *budget > steps ? *budget - steps : 0;
+	return *budget > 0;
+}
+
+static bool add_claims(struct diff_side *side, const struct image_rule *r, uint32_t rule,
+        uint32_t order, uint64_t *budget)
+{
+	const struct policy *policy = side->policy;
+	struct vec *out = (r->flags & RULE_DENY) != 0 ? &side->denies : &side->allows;
+	struct diff_claim claim = {.order = order, .rule = rule};
+
+	if (r->credential != POLICY_NONE)
+		claim.credential =
+		        image_slice(policy, image_credential_at(policy, r->credential)->name);
+	if ((r->flags & RULE_PATHS) == 0)
+		return vec_append(out, &claim, 1);
+	for (uint32_t i = 0; i < r->pattern_count && spend(budget, 1); i++) {
+		const struct image_pattern *p = image_pattern_at(policy, r->first_pattern + i);
+
+		claim.pattern = image_slice(policy, p->text);
+		claim.rank = p->rank;
+		if (!vec_append(out, &claim, 1))
+			return false;
+	}
+	return true;
+}
+
+bool diff_collect(struct diff_side *side, const struct question *q, uint64_t *budget)
+{
+	const struct policy *policy = side->policy;
+
+	side->allows.n = side->denies.n = 0;
+	for (uint32_t t = 0; t < side->found.count; t++) {
+		const struct image_profile *p = image_profile_at(
+		        policy, image_target_at(policy, side->found.targets[t])->profile);
+
+		for (uint32_t i = 0; i < p->ref_count && spend(budget, 1); i++) {
+			const struct image_entry *e =
+			        image_entry_at(policy, image_ref_at(policy, p->first_ref + i));
+			const struct image_rule *r = image_rule_at(policy, e->rule);
+			bool deny = (r->flags & RULE_DENY) != 0;
+
+			if (scheme_agrees(e->scheme, deny, q->request->scheme) &&
+			        port_agrees(policy, e, q->request->port) && method_agrees(q, r) &&
+			        !add_claims(side, r, e->rule, t, budget))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* As patterns; empty: any path, which is more than "/" and "**" (they take no escaped slash). */
+static bool contains(struct slice outer, struct slice inner)
+{
+	return outer.n == 0 || (inner.n > 0 && pattern_contains(outer, inner));
+}
+
+static bool meets(struct slice a, struct slice b)
+{
+	return a.n == 0 || b.n == 0 || pattern_overlaps(a, b);
+}
+
+static bool lenient_reading_differs(struct slice segment)
+{
+	return segment.n == 0 || memchr(segment.p, '*', segment.n) ||
+	       memchr(segment.p, ';', segment.n) || memmem(segment.p, segment.n, "%3B", 3) ||
+	       memmem(segment.p, segment.n, "%2F", 3);
+}
+
+/* A pattern that has every lenient reading of every path of the other one. */
+static struct slice open_wide(struct slice pattern, char out[POLICY_PATH_MAX * 2])
+{
+	size_t n = 0;
+
+	for (size_t at = 1; at <= pattern.n;) {
+		const char *slash = memchr(pattern.p + at, '/', pattern.n - at);
+		size_t end = slash ? (size_t)(slash - pattern.p) : pattern.n;
+		struct slice segment = slice_of(pattern.p + at, end - at);
+		bool last = end == pattern.n;
+
+		if (lenient_reading_differs(segment) && !(last && segment.n == 0))
+			segment = SLICE("**");
+		out[n++] = '/';
+		memcpy(out + n, segment.p, segment.n);
+		n += segment.n;
+		at = end + 1;
+	}
+	return slice_of(out, n);
+}
+
+/* Whether a deny may refuse some path of a pattern. */
+static bool deny_meets(struct slice deny, struct slice pattern)
+{
+	char wide[POLICY_PATH_MAX * 2];
+
+	return meets(deny, pattern) || pattern_overlaps(deny, open_wide(pattern, wide));
+}
+
+/* Some claim of the list contains the pattern. */
+static bool is_within(const struct vec *claims, struct slice pattern, uint64_t *budget)
+{
+	for (size_t i = 0; i < claims->n && spend(budget, 1); i++)
+		if (contains(((struct diff_claim *)vec_at(claims, i))->pattern, pattern))
+			return true;
+	return false;
+}
+
+/* What of the pattern an old deny kept back and no new one does. */
+static void compare_denies(const struct diff_side *old, const struct diff_side *now,
+        struct diff_change *change, struct diff_sink *sink)
+{
+	struct slice pattern = change->pattern;
+
+	for (size_t i = 0; i < old->denies.n && spend(sink->budget, 1); i++) {
+		struct slice deny = ((struct diff_claim *)vec_at(&old->denies, i))->pattern;
+
+		if (is_within(&now->denies, deny, sink->budget) || !deny_meets(deny, pattern))
+			continue;
+		change->pattern = contains(pattern, deny) ? deny : pattern;
+		change->within = contains(deny, change->pattern) ? SLICE("") : deny;
+		sink->change(sink->context, change);
+	}
+	change->pattern = pattern;
+	change->within = SLICE("");
+}
+
+/* What `now` allows and `old` did not. */
+static void compare_allows(const struct diff_side *old, const struct diff_side *now,
+        enum diff_kind kind, struct diff_sink *sink)
+{
+	for (size_t i = 0; i < now->allows.n && spend(sink->budget, 1); i++) {
+		const struct diff_claim *claim = vec_at(&now->allows, i);
+		struct diff_change change = {
+		        .kind = kind, .pattern = claim->pattern, .credential = claim->credential};
+
+		if (is_within(&now->denies, claim->pattern, sink->budget))
+			continue;
+		if (is_within(&old->allows, claim->pattern, sink->budget))
+			compare_denies(old, now, &change, sink);
+		else
+			sink->change(sink->context, &change);
+	}
+}
+
+/* a decides wherever both match; they are of one policy. */
+static bool beats(const struct diff_claim *a, const struct diff_claim *b)
+{
+	if (a->order != b->order)
+		return a->order < b->order;
+	if (a->rank != b->rank)
+		return a->rank > b->rank;
+	if ((a->credential.n == 0) != (b->credential.n == 0))
+		return a->credential.n > 0;
+	return a->rule < b->rule;
+}
+
+/* Another claim of the same side takes all that the two have in common. */
+static bool is_taken(const struct vec *claims, const struct diff_claim *mine,
+        const struct diff_claim *other, uint64_t *budget)
+{
+	for (size_t i = 0; i < claims->n && spend(budget, 1); i++) {
+		const struct diff_claim *c = vec_at(claims, i);
+
+		if (beats(c, mine) && (contains(c->pattern, mine->pattern) ||
+		                              contains(c->pattern, other->pattern)))
+			return true;
+	}
+	return false;
+}
+
+static bool is_denied(
+        const struct diff_side *side, struct slice a, struct slice b, uint64_t *budget)
+{
+	return is_within(&side->denies, a, budget) || is_within(&side->denies, b, budget);
+}
+
+static void compare_pair(const struct diff_side *from, const struct diff_side *to,
+        const struct diff_claim *old, const struct diff_claim *now, struct diff_sink *sink)
+{
+	struct diff_change change = {.kind = DIFF_CREDENTIAL,
+	        .pattern = now->pattern,
+	        .credential = now->credential,
+	        .was = old->credential};
+
+	if (slice_equals(old->credential, now->credential) || !meets(old->pattern, now->pattern) ||
+	        is_taken(&to->allows, now, old, sink->budget) ||
+	        is_taken(&from->allows, old, now, sink->budget) ||
+	        is_denied(from, old->pattern, now->pattern, sink->budget) ||
+	        is_denied(to, old->pattern, now->pattern, sink->budget))
+		return;
+	if (contains(now->pattern, old->pattern))
+		change.pattern = old->pattern;
+	else if (!contains(old->pattern, now->pattern))
+		change.within = old->pattern;
+	sink->change(sink->context, &change);
+}
+
+static bool has_one_credential(const struct diff_side *from, const struct diff_side *to)
+{
+	const struct diff_claim *first = from->allows.n ? vec_at(&from->allows, 0) : NULL;
+	const struct vec *lists[] = {&from->allows, &to->allows};
+
+	for (size_t l = 0; first && l < 2; l++)
+		for (size_t i = 0; i < lists[l]->n; i++)
+			if (!slice_equals(((struct diff_claim *)vec_at(lists[l], i))->credential,
+			            first->credential))
+				return false;
+	return true;
+}
+
+static bool claims_are_equal(const struct vec *a, const struct vec *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (size_t i = 0; i < a->n; i++) {
+		const struct diff_claim *x = vec_at(a, i), *y = vec_at(b, i);
+
+		if (x->order != y->order || !slice_equals(x->pattern, y->pattern) ||
+		        !slice_equals(x->credential, y->credential))
+			return false;
+	}
+	return true;
+}
+
+void diff_cell(const struct diff_side *from, const struct diff_side *to, struct diff_sink *sink)
+{
+	if (claims_are_equal(&from->allows, &to->allows) &&
+	        claims_are_equal(&from->denies, &to->denies))
+		return;
+	compare_allows(from, to, DIFF_ALLOWED, sink);
+	compare_allows(to, from, DIFF_DENIED, sink);
+	if (has_one_credential(from, to))
+		return;
+	for (size_t i = 0; i < to->allows.n; i++)
+		for (size_t k = 0; k < from->allows.n && spend(sink->budget, 1); k++)
+			compare_pair(
+			        from, to, vec_at(&from->allows, k), vec_at(&to->allows, i), sink);
+}
