@@ -10,6 +10,8 @@
  * sandbox decides where its packets go.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "vethguard/base/hash.h"
@@ -275,4 +277,51 @@ void gate_close(struct gate *gate)
 	if (gate->netns >= 0)
 		close(gate->netns);
 	gate->netns = -1;
+}
+
+static int adopt(void *context)
+{
+	struct gate *gate = context;
+	int changed = mend(context), error = changed < 0 ? changed : 0;
+
+	STEP("listening for dropped packets", open_packets(gate));
+	STEP("listening", listen_all(gate));
+	return error ? error : changed;
+}
+
+int gate_adopt(struct gate *gate, struct gate_host *host, const char *path)
+{
+	int result;
+
+	(void)host;
+	gate->netns = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (gate->netns < 0) {
+		result = -errno;
+		snprintf(gate->why, sizeof gate->why, "its namespace is gone: %s",
+		        strerror(-result));
+		return result;
+	}
+	gate->step = "examining the gate";
+	result = netns_run(gate->netns, adopt, gate);
+	if (result < 0) {
+		gate_close(gate);
+		snprintf(gate->why, sizeof gate->why, "%s: %s", gate->step, strerror(-result));
+	} else if (result > 0) {
+		snprintf(gate->why, sizeof gate->why, "its rules were changed from outside");
+	}
+	return result;
+}
+
+int gate_pause(struct gate *gate, bool paused)
+{
+	gate->paused = paused;
+	return 0;
+}
+
+int gate_open_divert(struct gate *gate, struct gate_host *host, const struct gate_divert *divert)
+{
+	(void)host;
+	snprintf(gate->why, sizeof gate->why, "%s: interfaces cannot be guarded yet",
+	        divert->interface);
+	return -EOPNOTSUPP;
 }

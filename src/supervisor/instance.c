@@ -7,7 +7,10 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "vethguard/base/log.h"
 #include "supervisor/supervisor.h"
+
+static uint8_t buffer[MESSAGE_BYTES_MAX];
 
 struct generation *generation_new(uint64_t number)
 {
@@ -39,16 +42,56 @@ void generation_put(struct generation *g)
 	free(g);
 }
 
-static int on_message(struct role *role, struct ipc_message *message)
+static int on_ready(struct instance *i, struct ipc_message *message)
 {
-	struct instance *i = container_of(role, struct instance, worker);
-
-	if (message->head.type != MESSAGE_WORKER_READY || !reader_done(&message->body) ||
-	        i->worker_request == 0 || message->head.id != i->worker_request || i->worker_ready)
+	if (!reader_done(&message->body) || i->worker_request == 0 ||
+	        message->head.id != i->worker_request || i->worker_ready)
 		return -EBADMSG;
 	i->worker_ready = true;
 	sandbox_instance_progress(i->sandbox, i);
 	return 0;
+}
+
+static int on_retired(struct instance *i, struct ipc_message *message)
+{
+	struct message_worker_retired m;
+
+	if (message_worker_retired_decode(&message->body, &m) != 0 || i->state != INSTANCE_RETIRED)
+		return -EBADMSG;
+	log_info("%s: under the policy of generation %llu, %llu of the former worker's connections "
+	         "were closed and %llu go on",
+	        i->sandbox->name, (unsigned long long)m.generation, (unsigned long long)m.closed,
+	        (unsigned long long)m.left);
+	return 0;
+}
+
+static int on_stats(struct instance *i, struct ipc_message *message)
+{
+	struct message_worker_stats m;
+	struct sandbox_owner *owner = i->sandbox->owner;
+
+	if (message_worker_stats_decode(&message->body, &m) != 0 || !owner->stats)
+		return -EBADMSG;
+	owner->stats(owner, message->head.id, &m);
+	return 0;
+}
+
+static int on_message(struct role *role, struct ipc_message *message)
+{
+	struct instance *i = container_of(role, struct instance, worker);
+
+	if (!i->sandbox)
+		return -EBADMSG;
+	switch (message->head.type) {
+	case MESSAGE_WORKER_READY:
+		return on_ready(i, message);
+	case MESSAGE_WORKER_RETIRED:
+		return on_retired(i, message);
+	case MESSAGE_WORKER_STATS:
+		return on_stats(i, message);
+	default:
+		return -EBADMSG;
+	}
 }
 
 static void on_dead(struct role *role, const char *how)
@@ -97,6 +140,35 @@ void instance_give(struct instance *i, struct sandbox *s)
 	DL_APPEND(s->instances, i);
 	if (s->name[0])
 		snprintf(i->worker.label, sizeof i->worker.label, "the worker of %s", s->name);
+}
+
+void instance_hold(struct instance *i)
+{
+	size_t n = message_empty(
+	        buffer, sizeof buffer, MESSAGE_WORKER_HOLD, supervisor_next_id(i->supervisor));
+
+	role_send(&i->worker, buffer, n, NULL, 0);
+}
+
+void instance_pause(struct instance *i, const char *reason)
+{
+	const struct message_worker_pause pause = {
+	        MESSAGE_PAUSE_OPERATOR, slice_from_string(reason ? reason : "")};
+	const struct message_worker_resume resume = {MESSAGE_PAUSE_OPERATOR};
+	uint64_t id = supervisor_next_id(i->supervisor);
+	size_t n = reason ? message_worker_pause_encode(
+	                            buffer, sizeof buffer, MESSAGE_WORKER_PAUSE, id, &pause)
+	                  : message_worker_resume_encode(
+	                            buffer, sizeof buffer, MESSAGE_WORKER_RESUME, id, &resume);
+
+	if (role_send(&i->worker, buffer, n, NULL, 0) != 0 && reason)
+		role_kill(&i->worker, "it cannot be told to pause");
+}
+
+int instance_ask_stats(struct instance *i, uint64_t id)
+{
+	return role_send(&i->worker, buffer,
+	        message_empty(buffer, sizeof buffer, MESSAGE_WORKER_STATS_GET, id), NULL, 0);
 }
 
 bool instance_is_ready(const struct instance *i)

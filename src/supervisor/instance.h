@@ -22,7 +22,8 @@ struct generation {
 	unsigned refs;
 	uint64_t number; /* from 1 in each sandbox */
 	struct settings settings;
-	int image, trusted; /* sealed memory; -1: not made yet */
+	struct identity identity; /* whose rights open what the policy names: of who named it */
+	int image, trusted;       /* sealed memory; -1: not made yet */
 	char placeholders[POLICY_CREDENTIALS_MAX][PLACEHOLDER_MAX + 1];
 };
 
@@ -61,6 +62,14 @@ void instance_give(struct instance *i, struct sandbox *s);
 /* Tells keeper, recorder and worker, under this generation (a reference is taken), with the
  * listeners that the gate holds. 0, or -errno with the sandbox's failure filled in. */
 int instance_start(struct instance *i, struct generation *generation);
+/* Gives keeper and worker a new pair: another keeper has taken over. 0 or -errno. */
+int instance_new_keeper(struct instance *i);
+/* Everything is refused, live connections are closed; reason NULL: that is over. */
+void instance_pause(struct instance *i, const char *reason);
+/* Nobody records just now: nothing new is begun until the recorder is ready. */
+void instance_hold(struct instance *i);
+/* owner->stats answers with this id. 0 or -errno. */
+int instance_ask_stats(struct instance *i, uint64_t id);
 bool instance_is_ready(const struct instance *i);
 /* What it started for is there. */
 void instance_serves(struct instance *i);

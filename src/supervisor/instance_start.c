@@ -165,7 +165,7 @@ int instance_start(struct instance *i, struct generation *g)
 	i->state = INSTANCE_STARTING;
 	i->generation = generation_get(g);
 	i->sources.policy = &g->settings.policy;
-	i->sources.identity = s->identity;
+	i->sources.identity = g->identity;
 	snprintf(i->sources.directory, sizeof i->sources.directory, "%s", s->directory);
 	int error = generation_files(s, g);
 	if (!error)
@@ -173,7 +173,29 @@ int instance_start(struct instance *i, struct generation *g)
 	if (!error)
 		error = tell_both(i);
 	gate_close_handed_out(&s->gate);
+	if (error)
+		return error;
+	loop_timer_set(&i->timer, SANDBOX_START_MS);
+	if (s->paused)
+		instance_pause(i, s->pause_reason);
+	if (s->lasting && !s->supervisor->recorder_ready)
+		instance_hold(i);
+	return 0;
+}
+
+int instance_new_keeper(struct instance *i)
+{
+	int pair[2], error = ipc_pair(pair);
+
+	if (error)
+		return error;
+	error = tell_keeper(i, pair[0]);
 	if (!error)
-		loop_timer_set(&i->timer, SANDBOX_START_MS);
+		error = role_send(&i->worker, buffer,
+		        message_empty(buffer, sizeof buffer, MESSAGE_WORKER_KEEPER,
+		                supervisor_next_id(i->supervisor)),
+		        &pair[1], 1);
+	close(pair[0]);
+	close(pair[1]);
 	return error;
 }

@@ -9,6 +9,7 @@
  * its worker; loop.
  */
 #include <fcntl.h>
+#include <getopt.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 
 #include "vethguard/base/log.h"
 #include "vethguard/jail/capabilities.h"
+#include "supervisor/daemon.h"
 #include "supervisor/session.h"
 
 #define STATUS_FAILED 125
@@ -31,6 +33,9 @@
 	        CAPABILITY(CAP_SETGID) | CAPABILITY(CAP_SETPCAP) | CAPABILITY(CAP_KILL) |         \
 	        CAPABILITY(CAP_DAC_OVERRIDE) | CAPABILITY(CAP_DAC_READ_SEARCH) |                  \
 	        CAPABILITY(CAP_SYS_RESOURCE) | CAPABILITY(CAP_IPC_LOCK))
+/* The namespaces of processes that it is asked to guard (SYS_PTRACE), the control socket's group
+ * (CHOWN). */
+#define CAPABILITIES_OF_DAEMON (CAPABILITY(CAP_SYS_PTRACE) | CAPABILITY(CAP_CHOWN))
 
 static struct supervisor supervisor;
 static struct session session;
@@ -43,17 +48,17 @@ static void on_terminate(struct loop_signal *s)
 
 /* Not dumpable: pipes that hold values of env: sources pass through this process, and /proc would
  * open them to others of the same user. */
-static void give_up(void)
+static void give_up(uint64_t kept)
 {
 	struct rlimit no_core = {0, 0};
 	struct capabilities have;
-	int error = capabilities_bound(CAPABILITIES_KEPT);
+	int error = capabilities_bound(kept);
 
 	if (!error)
 		error = capabilities_get(&have);
 	if (!error) {
-		have.effective &= CAPABILITIES_KEPT;
-		have.permitted &= CAPABILITIES_KEPT;
+		have.effective &= kept;
+		have.permitted &= kept;
 		have.inheritable = 0;
 		error = capabilities_set(&have);
 	}
@@ -69,31 +74,114 @@ static void give_up(void)
 
 static void usage(FILE *out)
 {
-	fputs("usage: vethguardd --session\n"
+	fputs("usage: vethguardd [OPTIONS]\n"
+	      "       vethguardd --session\n"
 	      "\n"
-	      "The supervisor of vethguard. It is started by `vethguard run`, on descriptor 3 of "
-	      "which it serves one\n"
-	      "session; started by hand it does nothing useful.\n"
+	      "Guards sandboxes that others have made (`vethguard attach`), until SIGTERM. They "
+	      "stay "
+	      "closed while it does\n"
+	      "not run. SIGHUP reads configuration and policies again.\n"
 	      "\n"
-	      "  --session   serve the session on descriptor 3\n"
-	      "  --help      this text\n",
+	      "  --config FILE    default: " DAEMON_CONFIG ", where it is there\n"
+	      "  --state DIR      what has to survive the daemon; default: " DAEMON_STATE "\n"
+	      "  --data DIR       the root CA; default: " DAEMON_DATA "\n"
+	      "  --socket PATH    of the control API; default: " DAEMON_SOCKET
+	      " in the state directory\n"
+	      "  --audit FILE     default: what the configuration says, else " DAEMON_AUDIT "\n"
+	      "  --check-config   look at the configuration and end\n"
+	      "  -v, --verbose    tell what is done; twice: in detail\n"
+	      "  --session        serve one session on descriptor 3, for `vethguard run`\n"
+	      "  --help           this text\n",
 	        out);
 }
 
-static void parse_options(int argc, char **argv)
+enum {
+	OPTION_CONFIG = 256,
+	OPTION_STATE,
+	OPTION_DATA,
+	OPTION_SOCKET,
+	OPTION_AUDIT,
+	OPTION_CHECK,
+	OPTION_SESSION,
+	OPTION_HELP
+};
+
+/* True: a session. */
+static bool parse_options(int argc, char **argv, struct daemon_options *o)
 {
-	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-		usage(stdout);
-		_exit(fflush(stdout) == 0 ? 0 : STATUS_FAILED);
+	static const struct option options[] = {
+	        {"config", required_argument, NULL, OPTION_CONFIG},
+	        {"state", required_argument, NULL, OPTION_STATE},
+	        {"data", required_argument, NULL, OPTION_DATA},
+	        {"socket", required_argument, NULL, OPTION_SOCKET},
+	        {"audit", required_argument, NULL, OPTION_AUDIT},
+	        {"check-config", no_argument, NULL, OPTION_CHECK},
+	        {"verbose", no_argument, NULL, 'v'},
+	        {"session", no_argument, NULL, OPTION_SESSION},
+	        {"help", no_argument, NULL, OPTION_HELP},
+	        {NULL, 0, NULL, 0},
+	};
+	bool is_session = false;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "v", options, NULL)) != -1) {
+		switch (option) {
+		case OPTION_CONFIG:
+			o->config = optarg;
+			break;
+		case OPTION_STATE:
+			o->state = optarg;
+			break;
+		case OPTION_DATA:
+			o->data = optarg;
+			break;
+		case OPTION_SOCKET:
+			o->socket = optarg;
+			break;
+		case OPTION_AUDIT:
+			o->audit = optarg;
+			break;
+		case OPTION_CHECK:
+			o->check_config = true;
+			break;
+		case 'v':
+			o->verbose++;
+			break;
+		case OPTION_SESSION:
+			is_session = true;
+			break;
+		case OPTION_HELP:
+			usage(stdout);
+			_exit(fflush(stdout) == 0 ? 0 : STATUS_FAILED);
+		default:
+			usage(stderr);
+			_exit(STATUS_FAILED);
+		}
 	}
-	if (argc != 2 || strcmp(argv[1], "--session") != 0) {
-		usage(stderr);
-		_exit(STATUS_FAILED);
-	}
-	if (fcntl(IPC_SUPERVISOR_FD, F_GETFD) < 0)
-		die(STATUS_FAILED,
-		        "no session on descriptor %d: vethguardd is started by `vethguard run`",
-		        IPC_SUPERVISOR_FD);
+	if (optind == argc && (!is_session || argc == 2))
+		return is_session;
+	usage(stderr);
+	_exit(STATUS_FAILED);
+}
+
+static void check_path(const char *name, const char *path)
+{
+	if (path && path[0] != '/')
+		die(STATUS_FAILED, "--%s: the path has to be absolute", name);
+}
+
+static int run_daemon(const struct daemon_options *o)
+{
+	check_path("state", o->state);
+	check_path("data", o->data);
+	check_path("socket", o->socket);
+	check_path("audit", o->audit);
+	log_open("vethguardd", o->verbose > 1   ? LOG_LEVEL_DEBUG
+	                       : o->verbose > 0 ? LOG_LEVEL_INFO
+	                                        : LOG_LEVEL_WARN);
+	if (!o->check_config)
+		give_up(CAPABILITIES_KEPT | CAPABILITIES_OF_DAEMON);
+	return daemon_run(o);
 }
 
 static void open_signals(struct loop *loop, struct loop_signal signals[1])
@@ -108,11 +196,16 @@ static void open_signals(struct loop *loop, struct loop_signal signals[1])
 int main(int argc, char **argv)
 {
 	struct loop_signal signals[1] = {{0}};
+	struct daemon_options options = {0};
 	const char *step;
 
 	log_open("vethguardd", LOG_LEVEL_WARN);
-	parse_options(argc, argv);
-	give_up();
+	if (!parse_options(argc, argv, &options))
+		return run_daemon(&options);
+	if (fcntl(IPC_SUPERVISOR_FD, F_GETFD) < 0)
+		die(STATUS_FAILED, "no session on descriptor %d: only `vethguard run` starts one",
+		        IPC_SUPERVISOR_FD);
+	give_up(CAPABILITIES_KEPT);
 	struct loop *loop = loop_new();
 	if (!loop)
 		die(STATUS_FAILED, "no memory");

@@ -18,11 +18,8 @@ static uint8_t buffer[MESSAGE_BYTES_MAX];
 
 static void hold_worker(struct instance *i, const void *context)
 {
-	size_t n = message_empty(
-	        buffer, sizeof buffer, MESSAGE_WORKER_HOLD, supervisor_next_id(i->supervisor));
-
 	(void)context;
-	role_send(&i->worker, buffer, n, NULL, 0);
+	instance_hold(i);
 }
 
 static void pause_worker(struct instance *i, const void *context)
@@ -55,9 +52,10 @@ static int on_recorder_ready(struct supervisor *sv, struct ipc_message *message)
 	if (!reader_done(&message->body) || sv->recorder_ready)
 		return -EBADMSG;
 	sv->recorder_ready = true;
-	if (sv->recording.death_count)
+	if (sv->recording.death_count || sv->lasting)
 		supervisor_for_each_worker(sv, resume_worker, NULL);
 	supervisor_for_each(sv, tell_progress, NULL);
+	supervisor_roles_ready(sv);
 	return 0;
 }
 
@@ -206,6 +204,33 @@ static int start_again(struct supervisor *sv)
 	return error ? error : recording_again(sv);
 }
 
+/* Of the daemon: workers hold what is new as long as nobody records. */
+static void on_recorder_time(struct loop_timer *timer)
+{
+	struct supervisor *sv = container_of(timer, struct supervisor, recorder_timer);
+	int error = start_again(sv);
+
+	if (!error)
+		return;
+	log_error("no other recorder can be started: %s", strerror(-error));
+	role_fini(&sv->recorder);
+	loop_timer_set(timer, ROLE_PAUSE_MS);
+}
+
+static void replace_lasting(struct supervisor *sv, const char *how)
+{
+	bool goes_on = may_go_on(sv);
+
+	supervisor_for_each_worker(sv, hold_worker, NULL);
+	supervisor_for_each(sv, tell_death, how);
+	log_warn("the recorder %s; another one takes over%s", how,
+	        goes_on ? "" : ", not before a pause: that was too often");
+	if (goes_on)
+		on_recorder_time(&sv->recorder_timer);
+	else
+		loop_timer_set(&sv->recorder_timer, ROLE_PAUSE_MS);
+}
+
 static void replace(struct supervisor *sv, const char *how, bool broke)
 {
 	bool goes_on = may_go_on(sv) && !broke;
@@ -233,6 +258,10 @@ static void on_recorder_dead(struct role *role, const char *how)
 	struct supervisor *sv = container_of(role, struct supervisor, recorder);
 
 	sv->recorder_ready = false;
+	if (!role->stopping && sv->lasting) {
+		replace_lasting(sv, how);
+		return;
+	}
 	if (!role->stopping && !sv->recording.last) {
 		replace(sv, how, role->killed);
 		return;
@@ -247,8 +276,13 @@ static void on_recorder_dead(struct role *role, const char *how)
 
 int recorder_start(struct supervisor *sv)
 {
-	int error = role_start(sv->loop, &sv->recorder, "vethguard-recorder", "the recorder",
-	        on_recorder_message, on_recorder_dead);
+	int error = 0;
+
+	if (sv->lasting && !sv->recorder_timer.event)
+		error = loop_timer_open(sv->loop, &sv->recorder_timer, on_recorder_time);
+	if (!error)
+		error = role_start(sv->loop, &sv->recorder, "vethguard-recorder", "the recorder",
+		        on_recorder_message, on_recorder_dead);
 
 	if (!error)
 		sv->recorder.on_failed = on_recorder_failed;

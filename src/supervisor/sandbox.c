@@ -43,6 +43,8 @@ static void stop_instances(struct sandbox *s)
 	DL_FOREACH_SAFE(s->instances, i, next)
 	{
 		loop_timer_cancel(&i->timer);
+		if (i->state == INSTANCE_RETIRED)
+			i->worker.stopping = false; /* so far at its own pace, now with patience */
 		i->state = INSTANCE_ENDING;
 		role_stop(&i->worker, supervisor_next_id(s->supervisor), SANDBOX_STOP_MS);
 	}
@@ -213,9 +215,14 @@ static enum sandbox_state start_another(struct sandbox *s)
 	return restart(s);
 }
 
+/* Its gate listens already. */
 static enum sandbox_state adopt(struct sandbox *s)
 {
 	loop_timer_set(&s->fence, SANDBOX_FENCE_MS);
+	if (sandbox_record(s) != 0)
+		return close_down(s);
+	tell_lifecycle(s->supervisor, s, EVENT_START);
+	gate_close_handed_out(&s->gate);
 	return start_another(s);
 }
 
@@ -336,7 +343,7 @@ static void on_fence_time(struct loop_timer *timer)
 {
 	struct sandbox *s = container_of(timer, struct sandbox, fence);
 
-	if (s->state != SANDBOX_SERVING)
+	if (s->state != SANDBOX_SERVING && !s->lasting)
 		return;
 	int result = gate_mend(&s->gate);
 	if (result == 0) {
@@ -347,6 +354,7 @@ static void on_fence_time(struct loop_timer *timer)
 		tell_finding(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED,
 		        "The kernel's rules around the sandbox were changed from outside and have "
 		        "been set again.");
+		s->mended++;
 		loop_timer_set(&s->fence, SANDBOX_FENCE_MS);
 	} else {
 		sandbox_fail(s,
@@ -433,6 +441,13 @@ struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner, 
 	s->current = first;
 	HASH_ADD(hh, sv->sandboxes, id, sizeof s->id, s);
 	return s;
+}
+
+void sandbox_set_id(struct sandbox *s, uint64_t id)
+{
+	HASH_DEL(s->supervisor->sandboxes, s);
+	s->id = id;
+	HASH_ADD(hh, s->supervisor->sandboxes, id, sizeof s->id, s);
 }
 
 void sandbox_free(struct sandbox *s)

@@ -10,6 +10,7 @@
 #include "supervisor/recording.h"
 
 #define SANDBOX_FAILURE_MAX 2048
+#define SANDBOX_REASON_MAX 512
 #define SANDBOX_START_MS 10000 /* from the first message to the worker being ready */
 #define SANDBOX_STOP_MS 2000   /* for the worker to finish what is under way */
 #define SANDBOX_FENCE_MS 10000 /* between two looks at the fence; one takes half a millisecond */
@@ -64,6 +65,8 @@ struct sandbox_owner {
 	/* Lasting ones only. Its state, its worker or its fence have changed in a way that people
 	 * see. */
 	void (*changed)(struct sandbox_owner *owner, struct sandbox *s);
+	void (*stats)(
+	        struct sandbox_owner *owner, uint64_t id, const struct message_worker_stats *stats);
 	/* The answer to sandbox_replace: error NULL, or why the old generation stays. */
 	void (*replaced)(struct sandbox_owner *owner, struct sandbox *s, const char *error);
 };
@@ -81,9 +84,11 @@ struct sandbox {
 	/* Filled in by the owner before SANDBOX_START. */
 	char name[MESSAGE_NAME_MAX + 1];
 	char audit_path[MESSAGE_PATH_MAX + 1];
-	bool audit_own;           /* the path is the configuration's, not the session's */
-	int netns;                /* of the sandbox; closed once it is linked */
-	struct identity identity; /* whose rights open what policy and credentials name */
+	bool audit_own;                   /* the path is the configuration's, not the session's */
+	const struct gate_divert *divert; /* borrowed until it is started; NULL: netns is linked */
+	char pin[MESSAGE_PATH_MAX +
+	         1]; /* file that keeps the gate; empty: only this process does */
+	int netns;   /* of the sandbox; closed once it is linked */
 	char directory[MESSAGE_PATH_MAX + 1]; /* where exec: programs start; empty: "/" */
 	struct generation *generation;        /* owned: in force, or about to be */
 
@@ -99,6 +104,8 @@ struct sandbox {
 	struct gate gate;
 	uint64_t summary_request; /* 0: none under way */
 	char root_pem[MESSAGE_PEM_MAX + 1];
+	bool paused; /* by who owns it: everything is refused */
+	char pause_reason[SANDBOX_REASON_MAX + 1];
 	char failure[SANDBOX_FAILURE_MAX];
 	const char *
 	        refusal; /* a longer text in place of failure, during SANDBOX_FAIL only; borrowed */
@@ -108,6 +115,8 @@ struct sandbox {
  * errno. */
 struct sandbox *sandbox_new(
         struct supervisor *supervisor, struct sandbox_owner *owner, bool lasting);
+/* Instead of the one it was given; nobody else has it. */
+void sandbox_set_id(struct sandbox *s, uint64_t id);
 void sandbox_free(struct sandbox *s);
 void sandbox_event(struct sandbox *s, enum sandbox_event event);
 /* SANDBOX_FAIL with a text. */
@@ -128,6 +137,9 @@ int sandbox_start_worker(struct sandbox *s);
  * owner->replaced answers, not from within this call. 0, or -errno with s->failure: -EBUSY one is
  * under way. */
 int sandbox_replace(struct sandbox *s, struct generation *generation);
+/* Refuses everything, closes what is open; reason NULL: ends that. 0, or -errno: the fence could
+ * not be told, the workers were. */
+int sandbox_pause(struct sandbox *s, const char *reason);
 /* How many workers finish what they had. */
 size_t sandbox_retired(const struct sandbox *s);
 /* s->coming is ready. */
@@ -137,6 +149,8 @@ void sandbox_keep_generation(struct sandbox *s, const char *how);
 
 /* sandbox_start.c: log, gate and the first worker. 0, or -errno with s->failure. */
 int sandbox_set_up(struct sandbox *s);
+/* Memory for its events and names, and word to the recorder. 0, or -errno with s->failure. */
+int sandbox_record(struct sandbox *s);
 /* The policy's UDP ports that listeners are made for. Their count. */
 size_t sandbox_udp_ports(const struct policy *policy, uint16_t out[POLICY_UDP_PORTS_MAX]);
 /* Fills in s->failure with the text and the error. Returns error. */

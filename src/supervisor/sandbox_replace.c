@@ -149,3 +149,20 @@ void sandbox_hand_over(struct sandbox *s)
 	sandbox_event(s, SANDBOX_TOOK_OVER);
 	s->owner->replaced(s->owner, s, NULL);
 }
+
+int sandbox_pause(struct sandbox *s, const char *reason)
+{
+	struct instance *i;
+	int error;
+
+	s->paused = reason != NULL;
+	snprintf(s->pause_reason, sizeof s->pause_reason, "%s", reason ? reason : "");
+	DL_FOREACH(s->instances, i)
+	{
+		if (i->worker_request != 0 && i->state != INSTANCE_ENDING)
+			instance_pause(i, reason);
+	}
+	error = gate_pause(&s->gate, s->paused);
+	s->owner->changed(s->owner, s);
+	return error;
+}

@@ -39,7 +39,7 @@ static int no_directory(struct sandbox *s)
 static int open_log(struct sandbox *s)
 {
 	int fd = s->audit_own ? audit_file_open_own(s->audit_path)
-	                      : audit_file_open(&s->identity, s->audit_path);
+	                      : audit_file_open(&s->generation->identity, s->audit_path);
 
 	if (fd == -ENOENT)
 		return no_directory(s);
@@ -86,14 +86,40 @@ size_t sandbox_udp_ports(const struct policy *policy, uint16_t out[POLICY_UDP_PO
 static int open_gate(struct sandbox *s)
 {
 	const struct settings *settings = &s->generation->settings;
+	char why[GATE_WHY_MAX];
 
 	gate_assign(&s->gate, &settings->config.pool4, &settings->config.pool6);
 	s->gate.tcp_port = settings->config.proxy_port;
 	s->gate.udp_port_count = sandbox_udp_ports(&settings->policy, s->gate.udp_ports);
-	int error = gate_open(&s->gate, NULL, s->netns);
-	close(s->netns);
+	int error = s->divert ? gate_open_divert(&s->gate, s->supervisor->gates, s->divert)
+	                      : gate_open(&s->gate, s->supervisor->gates, s->netns);
+	if (s->netns >= 0)
+		close(s->netns);
 	s->netns = -1;
-	return error ? sandbox_failed(s, error, "%s", s->gate.step) : 0;
+	if (error) {
+		gate_failure(&s->gate, error, why);
+		snprintf(s->failure, sizeof s->failure, "%s", why);
+		return error;
+	}
+	error = s->pin[0] ? gate_pin(&s->gate, s->pin) : 0;
+	return error ? sandbox_failed(s, error, "keeping the gate's namespace as %s", s->pin) : 0;
+}
+
+/* Listeners are there: gate_open has made them. */
+static int sandbox_take_worker(struct sandbox *s)
+{
+	s->current = supervisor_take_worker(s->supervisor);
+	if (!s->current)
+		return sandbox_failed(s, -errno, "starting a worker");
+	instance_give(s->current, s);
+	return 0;
+}
+
+int sandbox_record(struct sandbox *s)
+{
+	int error = open_names(s);
+
+	return error ? error : tell_recorder(s);
 }
 
 int sandbox_set_up(struct sandbox *s)
@@ -103,10 +129,8 @@ int sandbox_set_up(struct sandbox *s)
 	if (!error)
 		error = open_gate(s);
 	if (!error)
-		error = open_names(s);
-	if (!error)
-		error = tell_recorder(s);
-	if (!error)
-		error = instance_start(s->current, s->generation);
-	return error;
+		error = sandbox_record(s);
+	if (!error && !s->current)
+		error = sandbox_take_worker(s);
+	return error ? error : instance_start(s->current, s->generation);
 }

@@ -123,7 +123,7 @@ static bool set_name(struct sandbox *s, struct slice name)
 static void set_identity(struct sandbox *s, const struct message_session_start *m)
 {
 	/* In a user namespace only one id exists, whatever the session says. */
-	s->identity = (struct identity){m->user_id, m->group_id, m->rootless};
+	s->generation->identity = (struct identity){m->user_id, m->group_id, m->rootless};
 }
 
 static void begin(struct session *session, const struct message_session_start *m)
@@ -147,13 +147,13 @@ static void begin(struct session *session, const struct message_session_start *m
 		                "be absolute");
 		return;
 	}
-	set_identity(s, m);
 	s->generation = generation_new(1);
 	if (!s->generation) {
 		sandbox_fail(s, "no memory");
 		return;
 	}
-	int error = settings_load(&s->generation->settings, &s->identity, policy_path, config_path,
+	set_identity(s, m);
+	int error = settings_load(&s->generation->settings, &s->generation->identity, policy_path, config_path,
 	        &(struct policy_load_options){.observe = m->observe,
 	                .variables = m->variables,
 	                .variable_count = m->variable_count},
@@ -262,7 +262,7 @@ static void on_end(struct ipc_peer *peer, int error)
 int session_open(struct session *session, struct supervisor *sv, int fd)
 {
 	static const struct sandbox_owner owner = {
-	        on_variables_needed, on_ready, on_failed, on_summary, on_ended, NULL, NULL};
+	        on_variables_needed, on_ready, on_failed, on_summary, on_ended, NULL, NULL, NULL};
 
 	memset(session, 0, sizeof *session);
 	session->supervisor = sv;

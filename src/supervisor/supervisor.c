@@ -2,8 +2,8 @@
 /*
  * Keeper and recorder serve all sandboxes: their messages are sorted here and given to the sandbox
  * they are about, found by id, never by anything that the sender could point with. When the keeper
- * dies, every sandbox is cut off: nothing can be signed without it. recorder.c is about the
- * recorder.
+ * dies, a session's sandbox is cut off: nothing can be signed without it, and its root went with
+ * it. The daemon's root is a file, so another keeper goes on. recorder.c is about the recorder.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 #include "vethguard/base/clock.h"
 #include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
+#include "supervisor/root_file.h"
 #include "supervisor/supervisor.h"
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
@@ -20,6 +21,12 @@ static uint8_t buffer[MESSAGE_BYTES_MAX];
 uint64_t supervisor_next_id(struct supervisor *sv)
 {
 	return ++sv->last_id;
+}
+
+void supervisor_id_is_used(struct supervisor *sv, uint64_t id)
+{
+	if (id > sv->last_id)
+		sv->last_id = id;
 }
 
 struct sandbox *supervisor_find(struct supervisor *sv, uint64_t id)
@@ -160,13 +167,31 @@ static void on_keeper_failed(struct role *role, uint64_t id)
 		sandbox_fail(i->sandbox, "the keeper refuses: %s", text);
 }
 
+static int on_keeper_ready(struct supervisor *sv, struct ipc_message *message)
+{
+	int error;
+
+	if (!reader_done(&message->body))
+		return -EBADMSG;
+	if (sv->lasting && !sv->keeper_ready) {
+		error = root_file_keep(sv->ca);
+		if (error) {
+			log_error("the root CA's file cannot be kept: %s", strerror(-error));
+			return -EBADMSG;
+		}
+	}
+	sv->keeper_ready = true;
+	supervisor_roles_ready(sv);
+	return 0;
+}
+
 static int on_keeper_message(struct role *role, struct ipc_message *message)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, keeper);
 
 	switch (message->head.type) {
 	case MESSAGE_KEEPER_READY:
-		return reader_done(&message->body) ? 0 : -EBADMSG;
+		return on_keeper_ready(sv, message);
 	case MESSAGE_KEEPER_ROOT:
 		return on_root(sv, message);
 	case MESSAGE_SOURCE_OPEN:
@@ -195,12 +220,70 @@ void supervisor_stop_when_alone(struct supervisor *sv)
 		loop_stop(sv->loop);
 }
 
+static int start_keeper(struct supervisor *sv);
+
+static void give_keeper(struct instance *i, const void *context)
+{
+	(void)context;
+	if (i->state != INSTANCE_ENDING && instance_new_keeper(i) != 0)
+		role_kill(&i->worker, "it cannot be given to another keeper");
+}
+
+static void start_keeper_again(struct supervisor *sv)
+{
+	int error = start_keeper(sv);
+
+	if (error) {
+		log_error("no keeper can be started: %s", strerror(-error));
+		loop_timer_set(&sv->keeper_timer, ROLE_PAUSE_MS);
+		return;
+	}
+	supervisor_for_each_worker(sv, give_keeper, NULL);
+}
+
+static void on_keeper_time(struct loop_timer *timer)
+{
+	start_keeper_again(container_of(timer, struct supervisor, keeper_timer));
+}
+
+static void tell_keeper_death(struct sandbox *s, const void *context)
+{
+	char text[ROLE_HOW_MAX + 128];
+
+	snprintf(text, sizeof text, "The keeper %.900s. Another one is started.",
+	        (const char *)context);
+	tell_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
+}
+
+/* Workers go on with what they have: certificates and credentials that are in use. What needs the
+ * keeper is refused until the next one is there. */
+static void replace_keeper(struct supervisor *sv, const char *how)
+{
+	int64_t now_ms = loop_now_ms(sv->loop);
+	int64_t *oldest = &sv->keeper_deaths_ms[sv->keeper_death_count++ % KEEPER_RESTARTS_MAX];
+	bool often = sv->keeper_death_count > KEEPER_RESTARTS_MAX &&
+	             now_ms - *oldest <= KEEPER_RESTARTS_MS;
+
+	*oldest = now_ms;
+	supervisor_for_each(sv, tell_keeper_death, how);
+	log_warn("the keeper %s; another one is started%s", how,
+	        often ? ", not before a pause: that was too often" : "");
+	if (often)
+		loop_timer_set(&sv->keeper_timer, ROLE_PAUSE_MS);
+	else
+		start_keeper_again(sv);
+}
+
 static void on_keeper_dead(struct role *role, const char *how)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, keeper);
 	struct death death = {"the keeper", how};
 
-	if (!role->stopping)
+	if (!role->stopping && sv->lasting && sv->keeper_ready)
+		replace_keeper(sv, how);
+	else if (!role->stopping && sv->on_keeper_lost)
+		sv->on_keeper_lost(sv, how);
+	else if (!role->stopping)
 		supervisor_for_each(sv, lose, &death);
 	supervisor_stop_when_alone(sv);
 }
@@ -213,6 +296,32 @@ static uint64_t random_below_half(void)
 	return n >> 1;
 }
 
+/* With the root CA's file, where there is to be one. */
+static int start_keeper(struct supervisor *sv)
+{
+	int root = sv->lasting ? root_file_open(sv->ca) : -1;
+
+	if (sv->lasting && root < 0)
+		return root;
+	int error = role_start(sv->loop, &sv->keeper, "vethguard-keeper", "the keeper",
+	        on_keeper_message, on_keeper_dead);
+	if (!error) {
+		sv->keeper.on_failed = on_keeper_failed;
+		size_t n = message_empty(
+		        buffer, sizeof buffer, MESSAGE_KEEPER_START, supervisor_next_id(sv));
+		error = role_send(&sv->keeper, buffer, n, &root, root >= 0);
+	}
+	if (root >= 0)
+		close(root);
+	return error;
+}
+
+void supervisor_roles_ready(struct supervisor *sv)
+{
+	if (sv->on_roles_ready && sv->keeper_ready && sv->recorder_ready)
+		sv->on_roles_ready(sv);
+}
+
 int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step)
 {
 	sv->loop = loop;
@@ -220,17 +329,12 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 		sv->last_id = (uint64_t)(clock_real_ms() / 1000) << 32 | random_below_half();
 	*step = "the recorder";
 	int error = recorder_start(sv);
+	if (!error && sv->lasting)
+		error = loop_timer_open(loop, &sv->keeper_timer, on_keeper_time);
 	if (error)
 		return error;
 	*step = "the keeper";
-	error = role_start(loop, &sv->keeper, "vethguard-keeper", "the keeper", on_keeper_message,
-	        on_keeper_dead);
-	if (error)
-		return error;
-	sv->keeper.on_failed = on_keeper_failed;
-	size_t n =
-	        message_empty(buffer, sizeof buffer, MESSAGE_KEEPER_START, supervisor_next_id(sv));
-	return role_send(&sv->keeper, buffer, n, NULL, 0);
+	return start_keeper(sv);
 }
 
 void supervisor_finish(struct supervisor *sv, int status)
@@ -256,6 +360,8 @@ void supervisor_fini(struct supervisor *sv)
 	HASH_ITER(hh, sv->sandboxes, s, next)
 	sandbox_free(s);
 	spares_fini(sv);
+	loop_timer_close(&sv->keeper_timer);
+	loop_timer_close(&sv->recorder_timer);
 	role_fini(&sv->keeper);
 	role_fini(&sv->recorder);
 	recording_fini(sv);

@@ -6,6 +6,9 @@
 #include "supervisor/sandbox.h"
 
 #define SUPERVISOR_STOP_MS 2000
+#define KEEPER_RESTARTS_MAX 4 /* lasting: within so long; further ones wait */
+#define KEEPER_RESTARTS_MS 60000
+#define ROLE_PAUSE_MS 5000 /* lasting: how long one that dies too often is not started again */
 #define RECORDER_STALL_SHOWN_MS \
 	10000 /* a recorder may say it endlessly; people are told so often */
 
@@ -22,7 +25,16 @@ struct supervisor {
 	struct instance *spares;   /* workers that wait for a sandbox */
 	size_t spare_count, spare_goal;
 	struct loop_timer spare_timer;
-	struct daemon *daemon; /* NULL: a session's supervisor, which ends when a role dies */
+	bool lasting;            /* the daemon's: roles that die are replaced */
+	struct gate_host *gates; /* NULL in a session */
+	int ca;            /* directory of the root CA's file; -1: the keeper has one of its own */
+	bool keeper_ready; /* it has said so once: the file is in order */
+	int64_t keeper_deaths_ms[KEEPER_RESTARTS_MAX];
+	size_t keeper_death_count;
+	struct loop_timer keeper_timer, recorder_timer;
+	/* lasting: keeper and recorder have begun to serve; NULL: nobody asks */
+	void (*on_roles_ready)(struct supervisor *sv);
+	void (*on_keeper_lost)(struct supervisor *sv, const char *how); /* before it was ready */
 };
 
 /* Starts keeper and recorder. 0 or -errno with what failed in *step. */
@@ -30,6 +42,8 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 /* Stops keeper and recorder; the loop ends when both are gone. */
 void supervisor_finish(struct supervisor *sv, int status);
 void supervisor_fini(struct supervisor *sv);
+/* From recorder and keeper: one of them has become ready. */
+void supervisor_roles_ready(struct supervisor *sv);
 /* A worker process that was told nothing, a spare one where there is one. The caller gives it a
  * sandbox. NULL with errno. */
 struct instance *supervisor_take_worker(struct supervisor *sv);
@@ -40,6 +54,8 @@ void spares_fini(struct supervisor *sv);
 /* Answers the keeper's request id with what its source gave (sources.h). */
 void supervisor_on_source(struct sources *sources, uint64_t id, int fd, const char *error);
 uint64_t supervisor_next_id(struct supervisor *sv);
+/* An id that was given out by a supervisor before this one. */
+void supervisor_id_is_used(struct supervisor *sv, uint64_t id);
 
 struct sandbox *supervisor_find(struct supervisor *sv, uint64_t id);
 struct instance *supervisor_find_instance(struct supervisor *sv, uint64_t id);

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attaching: everything that can be wrong with a request is found before anything is made; what is
+ * made then is one sandbox whose gate is pinned and whose state is on the disk before anybody is
+ * told that it is served.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vethguard/base/clock.h"
+#include "vethguard/base/hash.h"
+#include "vethguard/base/log.h"
+#include "supervisor/attach_process.h"
+#include "supervisor/attachment.h"
+
+#define INTERFACE_NAME_MAX (IFNAMSIZ - 1)
+
+/* A request on its way. What it holds is closed where it goes no further. */
+struct attaching {
+	struct attachments *all;
+	const struct attach_request *request;
+	struct attachment *attachment;
+	int netns;
+	struct gate_divert divert;
+	enum attach_status status;
+	char text[SANDBOX_FAILURE_MAX];
+	char *diagnostics; /* owned */
+};
+
+__attribute__((format(printf, 3, 4))) static bool refuse(
+        struct attaching *t, enum attach_status status, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(t->text, sizeof t->text, format, arguments);
+	va_end(arguments);
+	t->status = status;
+	return false;
+}
+
+/* Each step is true where the next may follow. */
+
+static bool is_absolute(const char *path)
+{
+	return path && path[0] == '/' && strlen(path) <= MESSAGE_PATH_MAX;
+}
+
+static bool check_interface(struct attaching *t)
+{
+	const char *name = t->request->interface;
+
+	if (!name || !name[0] || strlen(name) > INTERFACE_NAME_MAX || strchr(name, '/') ||
+	        strchr(name, ' '))
+		return refuse(t, ATTACH_INVALID, "an interface's name has 1 to %d characters",
+		        INTERFACE_NAME_MAX);
+	return true;
+}
+
+static bool check_request(struct attaching *t)
+{
+	const struct attach_request *r = t->request;
+	const char *objection = attach_labels_objection(&r->labels);
+
+	if (!objection)
+		objection = attach_vars_objection(&r->vars);
+	if (objection)
+		return refuse(t, ATTACH_INVALID, "%s", objection);
+	if (r->name && r->name[0] && !message_name_is_plain(slice_from_string(r->name)))
+		return refuse(t, ATTACH_INVALID, MESSAGE_NAME_RULE, MESSAGE_NAME_MAX);
+	if (!is_absolute(r->policy))
+		return refuse(t, ATTACH_INVALID, "the policy's path has to be absolute");
+	if (r->ttl_s > ATTACH_TTL_MAX_S)
+		return refuse(t, ATTACH_INVALID, "ttl_s is at most %u", ATTACH_TTL_MAX_S);
+	if (r->kind == ATTACH_NETNS && !is_absolute(r->netns))
+		return refuse(t, ATTACH_INVALID, "the namespace's path has to be absolute");
+	if (r->kind == ATTACH_PID && r->pid <= 0)
+		return refuse(t, ATTACH_INVALID, "a process has a number above 0");
+	return r->kind != ATTACH_INTERFACE || check_interface(t);
+}
+
+static bool check_room(struct attaching *t)
+{
+	const struct attachments *all = t->all;
+	const struct attach_request *r = t->request;
+	struct attachment *a, *next;
+
+	if (all->stopping)
+		return refuse(t, ATTACH_BUSY, "the daemon is stopping");
+	if (attachments_count(all) >= ATTACHMENTS_MAX)
+		return refuse(t, ATTACH_BUSY, "there are %d sandboxes already", ATTACHMENTS_MAX);
+	if (r->name && r->name[0] && attachments_find(t->all, r->name))
+		return refuse(t, ATTACH_CONFLICT, "there is a sandbox %s already", r->name);
+	if (r->kind != ATTACH_INTERFACE)
+		return true;
+	HASH_ITER(hh, all->by_name, a, next)
+	{
+		if (a->record.kind == ATTACH_INTERFACE &&
+		        strcmp(a->record.interface, r->interface) == 0)
+			return refuse(t, ATTACH_CONFLICT, "the interface %s is %s's already",
+			        r->interface, a->record.name);
+	}
+	return true;
+}
+
+static bool check_netns_is_free(struct attaching *t)
+{
+	struct attachment *a, *next;
+	struct stat st;
+
+	if (attach_netns_is_own(t->netns))
+		return refuse(t, ATTACH_INVALID,
+		        "that is the network namespace of the host itself: it cannot be guarded "
+		        "as a sandbox");
+	if (fstat(t->netns, &st) < 0)
+		return refuse(t, ATTACH_FAILED, "the namespace: %s", strerror(errno));
+	HASH_ITER(hh, t->all->by_name, a, next)
+	{
+		if (a != t->attachment && a->netns_inode == st.st_ino &&
+		        a->netns_device == st.st_dev)
+			return refuse(t, ATTACH_CONFLICT, "that network namespace is %s's already",
+			        a->record.name);
+	}
+	t->attachment->netns_device = st.st_dev;
+	t->attachment->netns_inode = st.st_ino;
+	return true;
+}
+
+static bool find_process(struct attaching *t)
+{
+	const struct attach_request *r = t->request;
+	struct attachment *a = t->attachment;
+	int error = 0;
+
+	a->pidfd = attach_process_open(r->pid, r->pid_start_time);
+	if (a->pidfd < 0)
+		error = a->pidfd;
+	if (!error)
+		error = attach_process_start_time(r->pid, &a->record.pid_start_time);
+	if (!error) {
+		t->netns = attach_process_netns(r->pid, a->pidfd);
+		error = t->netns < 0 ? t->netns : 0;
+	}
+	if (error == -ESRCH)
+		return refuse(t, ATTACH_INVALID, "there is no such process %d", (int)r->pid);
+	if (error)
+		return refuse(t, ATTACH_INVALID, "process %d: %s", (int)r->pid, strerror(-error));
+	a->record.pid = r->pid;
+	return true;
+}
+
+static bool find_place(struct attaching *t)
+{
+	const struct attach_request *r = t->request;
+
+	switch (r->kind) {
+	case ATTACH_INTERFACE:
+		t->divert = (struct gate_divert){.interface = r->interface,
+		        .address4 = r->address4,
+		        .address6 = r->address6};
+		return true;
+	case ATTACH_PID:
+		return find_process(t) && check_netns_is_free(t);
+	default:
+		break;
+	}
+	t->netns = attach_netns_open(&r->caller, r->netns);
+	if (t->netns == -EINVAL)
+		return refuse(t, ATTACH_INVALID, "%s is no network namespace", r->netns);
+	if (t->netns < 0)
+		return refuse(t, ATTACH_INVALID, "%s: %s", r->netns, strerror(-t->netns));
+	return check_netns_is_free(t);
+}
+
+static bool fill_record(struct attaching *t)
+{
+	const struct attach_request *r = t->request;
+	struct attach_record *record = &t->attachment->record;
+	uint32_t number;
+
+	random_bytes(&number, sizeof number);
+	snprintf(record->name, sizeof record->name, "att-%08x", number);
+	if (r->name && r->name[0])
+		snprintf(record->name, sizeof record->name, "%s", r->name);
+	record->kind = r->kind;
+	if (r->kind == ATTACH_INTERFACE)
+		snprintf(record->interface, sizeof record->interface, "%s", r->interface);
+	record->netns = strdup(r->kind == ATTACH_NETNS ? r->netns : "");
+	record->policy = strdup(r->policy);
+	record->container = r->container;
+	record->observe = r->observe;
+	record->uid = r->caller.uid;
+	record->gid = r->caller.gid;
+	record->created_ms = clock_real_ms();
+	record->expires_ms = r->ttl_s ? record->created_ms + (int64_t)r->ttl_s * 1000 : 0;
+	record->generation = 1;
+	if (record->netns && record->policy &&
+	        attach_pairs_copy(&record->labels, &r->labels) == 0 &&
+	        attach_pairs_copy(&record->vars, &r->vars) == 0)
+		return true;
+	return refuse(t, ATTACH_FAILED, "no memory");
+}
+
+static bool load(struct attaching *t, struct generation **out)
+{
+	struct generation *g = attachment_load(
+	        t->attachment, t->request->policy, &t->request->caller, &t->diagnostics);
+
+	*out = g;
+	if (!g)
+		return refuse(t, t->diagnostics ? ATTACH_INVALID : ATTACH_FAILED, "%s",
+		        t->diagnostics ? "the policy cannot be used" : "no memory");
+	return true;
+}
+
+static bool make_sandbox(struct attaching *t, struct generation *g)
+{
+	struct attachment *a = t->attachment;
+	struct sandbox *s = sandbox_new(t->all->supervisor, &a->owner, true);
+
+	if (!s) {
+		generation_put(g);
+		return refuse(t, ATTACH_FAILED, "no memory");
+	}
+	a->sandbox = s;
+	a->record.id = s->id;
+	memcpy(a->record.seed, s->seed, sizeof s->seed);
+	snprintf(s->name, sizeof s->name, "%s", a->record.name);
+	attachment_pin(t->all, s->id, s->pin);
+	s->generation = g;
+	s->netns = t->netns;
+	t->netns = -1;
+	s->divert = t->request->kind == ATTACH_INTERFACE ? &t->divert : NULL;
+	return true;
+}
+
+static bool prepare(struct attaching *t)
+{
+	struct generation *g;
+
+	if (!check_request(t) || !check_room(t))
+		return false;
+	t->attachment = attachment_new(t->all);
+	if (!t->attachment)
+		return refuse(t, ATTACH_FAILED, "no memory");
+	return fill_record(t) && find_place(t) && load(t, &g) && make_sandbox(t, g);
+}
+
+static void give_up(struct attaching *t, attach_done done, void *context)
+{
+	const struct attach_result result = {
+	        .status = t->status, .text = t->text, .diagnostics = t->diagnostics};
+
+	if (t->netns >= 0)
+		close(t->netns);
+	if (t->attachment) {
+		attachment_enter(t->attachment); /* where attachment_free looks for it */
+		attachment_free(t->attachment);
+	}
+	done(context, &result);
+	free(t->diagnostics);
+}
+
+/* It starts: its state is on the disk before it can serve. */
+static void settle(struct attachments *all, const char *name)
+{
+	struct attachment *a = attachments_find(all, name);
+	int error;
+
+	if (!a || a->detaching || a->sandbox->state != SANDBOX_STARTING)
+		return; /* it has failed, and everybody knows */
+	a->sandbox->divert = NULL;
+	error = attachment_save(a);
+	if (!error)
+		error = attachment_watch(a);
+	if (error)
+		sandbox_fail(a->sandbox, "%s: %s",
+		        error == -ESRCH ? "its process has ended" : "its state cannot be written",
+		        strerror(-error));
+}
+
+void attachments_attach(struct attachments *all, const struct attach_request *request,
+        attach_done done, void *context)
+{
+	struct attaching t = {.all = all, .request = request, .netns = -1};
+	char name[MESSAGE_NAME_MAX + 1];
+
+	if (!prepare(&t)) {
+		give_up(&t, done, context);
+		return;
+	}
+	attachment_enter(t.attachment);
+	snprintf(name, sizeof name, "%s", t.attachment->record.name);
+	if (!attachment_wait(t.attachment, OPERATION_ATTACH, 0, done, context)) {
+		attachment_free(t.attachment);
+		return;
+	}
+	sandbox_event(t.attachment->sandbox, SANDBOX_START); /* may free it */
+	settle(all, name);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The policy of an attachment, loaded anew. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "supervisor/attachment.h"
+
+/* What a daemon cannot have: the environment of whoever started a command. */
+static char *objection(const struct policy *policy)
+{
+	struct policy_credential c;
+	char name[4 * POLICY_NAME_MAX + 1], *text;
+
+	for (uint32_t i = 0; i < policy_credential_count(policy); i++) {
+		policy_credential(policy, i, &c);
+		if (c.source != POLICY_SOURCE_ENV)
+			continue;
+		if (asprintf(&text,
+		            "credential \"%s\": an env: source takes the value from the "
+		            "environment "
+		            "of `vethguard run`; a sandbox that is attached has none: use file: or "
+		            "exec:",
+		            slice_escape(c.name, name, sizeof name)) < 0)
+			return NULL;
+		return text;
+	}
+	return NULL;
+}
+
+struct generation *attachment_load(const struct attachment *a, const char *policy,
+        const struct identity *identity, char **text)
+{
+	struct generation *g = generation_new(a->record.generation);
+
+	*text = NULL;
+	if (!g)
+		return NULL;
+	g->identity = *identity;
+	if (settings_load(&g->settings, identity, policy, a->all->config_path, a->record.observe,
+	            text) == 0)
+		*text = objection(&g->settings.policy);
+	else if (!*text)
+		*text = strdup("no memory");
+	if (!*text)
+		return g;
+	generation_put(g);
+	return NULL;
+}

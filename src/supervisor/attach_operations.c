@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can be done with an attachment besides making it, and what can be seen of it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/attachment.h"
+
+struct attachment *attachments_find(struct attachments *all, const char *name)
+{
+	struct attachment *a;
+
+	HASH_FIND_STR(all->by_name, name, a);
+	return a;
+}
+
+size_t attachments_count(const struct attachments *all)
+{
+	return HASH_COUNT(all->by_name);
+}
+
+void attachments_for_each(
+        struct attachments *all, bool (*what)(void *context, struct attachment *a), void *context)
+{
+	struct attachment *a, *next;
+
+	HASH_ITER(hh, all->by_name, a, next)
+	{
+		if (!what(context, a))
+			return;
+	}
+}
+
+/* Or answers that there is none. */
+static struct attachment *find(
+        struct attachments *all, const char *name, attach_done done, void *context)
+{
+	struct attachment *a = attachments_find(all, name);
+
+	if (!a)
+		attach_refuse(done, context, ATTACH_NOT_FOUND, "there is no sandbox %.64s", name);
+	return a;
+}
+
+static struct attachment *find_served(
+        struct attachments *all, const char *name, attach_done done, void *context)
+{
+	struct attachment *a = find(all, name, done, context);
+
+	if (!a || (a->sandbox && !a->detaching && a->sandbox->state != SANDBOX_STARTING))
+		return a;
+	if (a->trouble[0])
+		attach_refuse(done, context, ATTACH_FAILED, "%s", a->trouble);
+	else
+		attach_refuse(done, context, ATTACH_BUSY, "%s is being %s", name,
+		        a->detaching ? "detached" : "attached");
+	return NULL;
+}
+
+static void answer_ok(struct attachment *a, attach_done done, void *context)
+{
+	const struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
+
+	done(context, &result);
+}
+
+void attachments_detach(struct attachments *all, const char *name, attach_done done, void *context)
+{
+	struct attachment *a = find(all, name, done, context);
+
+	if (a && attachment_wait(a, OPERATION_DETACH, 0, done, context))
+		attachment_detach(a, false);
+}
+
+/* A pause lasts: over the death of workers and of the daemon. */
+static void set_pause(struct attachment *a, const char *reason, attach_done done, void *context)
+{
+	int error;
+
+	a->record.paused = reason != NULL;
+	snprintf(a->record.reason, sizeof a->record.reason, "%s", reason ? reason : "");
+	error = sandbox_pause(a->sandbox, reason);
+	if (!error)
+		error = attachment_save(a);
+	if (error)
+		attach_refuse(done, context, ATTACH_FAILED,
+		        "its workers were told, but not all else: %s", strerror(-error));
+	else
+		answer_ok(a, done, context);
+}
+
+void attachments_pause(struct attachments *all, const char *name, const char *reason,
+        attach_done done, void *context)
+{
+	struct attachment *a = find_served(all, name, done, context);
+
+	if (!a)
+		return;
+	if (reason && strlen(reason) > ATTACH_REASON_MAX) {
+		attach_refuse(done, context, ATTACH_INVALID, "a reason has at most %d bytes",
+		        ATTACH_REASON_MAX);
+		return;
+	}
+	set_pause(a, reason && reason[0] ? reason : "The operator has paused this sandbox.", done,
+	        context);
+}
+
+void attachments_resume(struct attachments *all, const char *name, attach_done done, void *context)
+{
+	struct attachment *a = find_served(all, name, done, context);
+
+	if (a)
+		set_pause(a, NULL, done, context);
+}
+
+void attachments_env(struct attachments *all, const char *name, attach_done done, void *context)
+{
+	struct attachment *a = find_served(all, name, done, context);
+	static struct attach_env env;
+	struct policy_credential c;
+
+	if (!a)
+		return;
+	const struct sandbox *s = a->sandbox;
+	const struct generation *g = s->generation;
+	env = (struct attach_env){.root_pem = s->root_pem,
+	        .gate4 = s->gate.gate4,
+	        .gate6 = s->gate.gate6,
+	        .proxy_port = s->gate.tcp_port};
+	for (uint32_t i = 0; i < policy_credential_count(&g->settings.policy); i++) {
+		policy_credential(&g->settings.policy, i, &c);
+		if (c.env.n == 0)
+			continue;
+		env.items[env.count].name = c.env;
+		env.items[env.count++].value = slice_from_string(g->placeholders[i]);
+	}
+	const struct attach_result result = {
+	        .status = ATTACH_OK, .text = "", .attachment = a, .env = &env};
+	done(context, &result);
+}
+
+static void fill_stats(const struct attachment *a, struct attach_stats *out)
+{
+	const struct sandbox *s = a->sandbox;
+
+	*out = (struct attach_stats){.packets_dropped = gate_dropped(&s->gate),
+	        .restarts = s->restarts,
+	        .mended = s->mended,
+	        .retired = (unsigned)sandbox_retired(s)};
+	if (s->current && s->current->state == INSTANCE_SERVING)
+		out->serving_ms = loop_now_ms(s->supervisor->loop) - s->current->serving_since_ms;
+}
+
+void attachment_tell_stats(
+        struct attachment *a, uint64_t id, const struct message_worker_stats *worker)
+{
+	struct attach_stats stats;
+	const struct attach_result result = {
+	        .status = ATTACH_OK, .text = "", .attachment = a, .stats = &stats};
+
+	fill_stats(a, &stats);
+	stats.worker = worker;
+	attachment_answer(a, OPERATION_STATS, id, &result);
+}
+
+void attachments_stats(struct attachments *all, const char *name, attach_done done, void *context)
+{
+	struct attachment *a = find_served(all, name, done, context);
+	struct sandbox *s = a ? a->sandbox : NULL;
+	uint64_t id;
+
+	if (!a)
+		return;
+	id = supervisor_next_id(all->supervisor);
+	if (!attachment_wait(a, OPERATION_STATS, id, done, context))
+		return;
+	if (!s->current || s->current->state != INSTANCE_SERVING ||
+	        instance_ask_stats(s->current, id) != 0)
+		attachment_tell_stats(a, id, NULL);
+}
+
+/* What can be seen. */
+
+const char *attach_state_name(enum attach_state state)
+{
+	static const char *const names[] = {[ATTACH_STARTING] = "starting",
+	        [ATTACH_SERVING] = "serving",
+	        [ATTACH_PAUSED] = "paused",
+	        [ATTACH_RESTARTING] = "restarting",
+	        [ATTACH_FAILED_CLOSED] = "failed",
+	        [ATTACH_DETACHING] = "detaching"};
+	_Static_assert(sizeof names / sizeof names[0] == ATTACH_STATE_COUNT, "a name per state");
+
+	return names[state];
+}
+
+static enum attach_state state_of(const struct attachment *a)
+{
+	static const enum attach_state states[SANDBOX_STATE_COUNT] = {
+	        [SANDBOX_NEW] = ATTACH_STARTING,
+	        [SANDBOX_VARIABLES] = ATTACH_STARTING,
+	        [SANDBOX_STARTING] = ATTACH_STARTING,
+	        [SANDBOX_SERVING] = ATTACH_SERVING,
+	        [SANDBOX_RESTARTING] = ATTACH_RESTARTING,
+	        [SANDBOX_CLOSED] = ATTACH_FAILED_CLOSED,
+	        [SANDBOX_STOPPING] = ATTACH_DETACHING,
+	        [SANDBOX_SUMMING] = ATTACH_DETACHING,
+	        [SANDBOX_ENDED] = ATTACH_DETACHING,
+	};
+
+	if (a->detaching)
+		return ATTACH_DETACHING;
+	if (!a->sandbox)
+		return ATTACH_FAILED_CLOSED;
+	if (a->sandbox->state == SANDBOX_SERVING && a->sandbox->paused)
+		return ATTACH_PAUSED;
+	return states[a->sandbox->state];
+}
+
+static const char *reason_of(const struct attachment *a, enum attach_state state)
+{
+	if (state == ATTACH_PAUSED)
+		return a->sandbox->pause_reason;
+	if (state != ATTACH_FAILED_CLOSED)
+		return "";
+	return a->sandbox ? a->sandbox->failure : a->trouble;
+}
+
+static void view_sandbox(const struct sandbox *s, struct attachment_view *out)
+{
+	out->gate4 = s->gate.gate4;
+	out->gate6 = s->gate.gate6;
+	out->sandbox4 = s->gate.sandbox4;
+	out->sandbox6 = s->gate.sandbox6;
+	out->proxy_port = s->gate.tcp_port;
+	out->restarts = s->restarts;
+	out->mended = s->mended;
+	out->retired = (unsigned)sandbox_retired(s);
+	if (s->current)
+		out->worker_pid = s->current->worker.pid;
+	if (s->generation) {
+		out->policy_name = policy_name(&s->generation->settings.policy);
+		out->policy_fingerprint = policy_fingerprint(&s->generation->settings.policy);
+		out->observe = policy_mode(&s->generation->settings.policy) == POLICY_OBSERVE;
+	}
+}
+
+void attachment_view(struct attachment *a, struct attachment_view *out)
+{
+	const struct attach_record *r = &a->record;
+	enum attach_state state = state_of(a);
+
+	*out = (struct attachment_view){.name = r->name,
+	        .id = r->id,
+	        .state = state,
+	        .reason = reason_of(a, state),
+	        .kind = r->kind,
+	        .interface = r->interface,
+	        .netns = r->netns ? r->netns : "",
+	        .pid = r->pid,
+	        .container = &r->container,
+	        .policy_path = r->policy ? r->policy : "",
+	        .policy_name = SLICE(""),
+	        .policy_fingerprint = SLICE(""),
+	        .generation = r->generation,
+	        .observe = r->observe,
+	        .labels = r->labels,
+	        .vars = r->vars,
+	        .uid = r->uid,
+	        .gid = r->gid,
+	        .created_ms = r->created_ms,
+	        .expires_ms = r->expires_ms};
+	if (a->sandbox)
+		view_sandbox(a->sandbox, out);
+}
+
+void attachments_status(struct attachments *all, struct attachments_status *out)
+{
+	const struct supervisor *sv = all->supervisor;
+	struct attachment *a, *next;
+
+	*out = (struct attachments_status){.pid = getpid(),
+	        .keeper_pid = sv->keeper.pid,
+	        .recorder_pid = sv->recorder.pid,
+	        .started_ms = all->started_ms,
+	        .audit_path = all->audit_path,
+	        .config_path = all->config_path,
+	        .recording = sv->recorder_ready && !sv->stall_shown,
+	        .count = attachments_count(all),
+	        .spare_workers = sv->spare_count,
+	        .generation = all->generation};
+	HASH_ITER(hh, all->by_name, a, next)
+	{
+		enum attach_state state = state_of(a);
+
+		out->serving += state == ATTACH_SERVING;
+		out->failed += state == ATTACH_FAILED_CLOSED;
+	}
+}
+
+/* The end of all: the daemon's own. */
+
+void attachments_stop(struct attachments *all)
+{
+	struct attachment *a, *next;
+
+	if (all->stopping)
+		return;
+	all->stopping = true;
+	if (!all->by_name) {
+		all->on_empty(all);
+		return;
+	}
+	HASH_ITER(hh, all->by_name, a, next)
+	{
+		if (a->sandbox)
+			sandbox_event(a->sandbox, SANDBOX_END);
+		else
+			attachment_free(a);
+	}
+}
+
+void attachments_close(struct attachments *all)
+{
+	struct attachment *a, *next;
+
+	all->on_empty = NULL;
+	HASH_ITER(hh, all->by_name, a, next)
+	attachment_free(a);
+	close(all->state);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A process is named by its number, and numbers are used again: so it is held by a pidfd first, and
+ * everything that is read by number counts only if the process was still there afterwards.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/nsfs.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "supervisor/attach_process.h"
+
+#define START_TIME_FIELD 22 /* proc_pid_stat(5) */
+
+int attach_process_start_time(pid_t pid, uint64_t *out)
+{
+	char path[64], text[1024], *p, *end;
+	int fd;
+	ssize_t n;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	n = read(fd, text, sizeof text - 1);
+	close(fd);
+	if (n <= 0)
+		return -ESRCH;
+	text[n] = 0;
+	p = strrchr(text, ')'); /* the name before it may hold anything, parentheses too */
+	for (int field = 2; p && field < START_TIME_FIELD; field++) {
+		p = strchr(p + 1, ' ');
+	}
+	if (!p)
+		return -EBADMSG;
+	errno = 0;
+	*out = strtoull(p + 1, &end, 10);
+	return errno || end == p + 1 ? -EBADMSG : 0;
+}
+
+static bool has_ended(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) != 0;
+}
+
+int attach_process_open(pid_t pid, uint64_t start_time)
+{
+	int fd = pidfd_open(pid, 0);
+	uint64_t now = 0;
+	int error;
+
+	if (fd < 0)
+		return -errno;
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+	error = attach_process_start_time(pid, &now);
+	if (!error && (has_ended(fd) || (start_time && now != start_time)))
+		error = -ESRCH;
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
+}
+
+int attach_process_netns(pid_t pid, int pidfd)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%d/ns/net", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	if (!has_ended(pidfd))
+		return fd;
+	close(fd);
+	return -ESRCH;
+}
+
+static int open_path(void *context)
+{
+	int fd = open(context, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int attach_netns_open(const struct identity *id, const char *path)
+{
+	int fd = identity_run(id, open_path, (void *)(uintptr_t)path);
+
+	if (fd < 0 || ioctl(fd, NS_GET_NSTYPE) == CLONE_NEWNET)
+		return fd;
+	close(fd);
+	return -EINVAL;
+}
+
+bool attach_netns_is_own(int netns)
+{
+	struct stat own, other;
+
+	return stat("/proc/self/ns/net", &own) < 0 || fstat(netns, &other) < 0 ||
+	       (own.st_dev == other.st_dev && own.st_ino == other.st_ino);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reloading: the file is loaded whole, with the rights of whoever named it, and only then is
+ * another worker started under it. A reload of all goes a few sandboxes at a time: each one's two
+ * workers are there side by side for a moment.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "vethguard/base/buf.h"
+#include "vethguard/base/log.h"
+#include "supervisor/attachment.h"
+
+static void refuse_file(attach_done done, void *context, struct attachment *a, const char *text)
+{
+	const struct attach_result result = {.status = ATTACH_INVALID,
+	        .text = "the policy cannot be used; the one before stays in force",
+	        .diagnostics = text,
+	        .attachment = a};
+
+	log_warn("%s: the policy cannot be reloaded: %s", a->record.name, text);
+	done(context, &result);
+}
+
+static void replace(struct attachment *a, struct generation *g, attach_done done, void *context)
+{
+	int error;
+
+	if (!attachment_wait(a, OPERATION_RELOAD, 0, done, context))
+		return;
+	error = sandbox_replace(a->sandbox, g);
+	if (error) {
+		const struct attach_result result = {
+		        .status = ATTACH_FAILED, .text = a->sandbox->failure, .attachment = a};
+
+		free(a->new_policy);
+		a->new_policy = NULL;
+		attachment_answer(a, OPERATION_RELOAD, 0, &result);
+	}
+}
+
+static void reload(struct attachment *a, const char *policy, const struct identity *caller,
+        attach_done done, void *context)
+{
+	const struct identity own = {a->record.uid, a->record.gid, false};
+	const struct identity *identity = policy && caller ? caller : &own;
+	struct generation *g;
+	char *text;
+
+	if (a->sandbox->coming) {
+		attach_refuse(done, context, ATTACH_BUSY, "another reload of %s is under way",
+		        a->record.name);
+		return;
+	}
+	g = attachment_load(a, policy ? policy : a->record.policy, identity, &text);
+	if (!g) {
+		refuse_file(done, context, a, text ? text : "no memory");
+		free(text);
+		return;
+	}
+	g->number = a->record.generation + 1;
+	a->new_policy = policy ? strdup(policy) : NULL;
+	if (policy && !a->new_policy)
+		attach_refuse(done, context, ATTACH_FAILED, "no memory");
+	else
+		replace(a, g, done, context);
+	generation_put(g);
+}
+
+void attachments_reload(struct attachments *all, const char *name, const char *policy,
+        const struct identity *caller, attach_done done, void *context)
+{
+	struct attachment *a = attachments_find(all, name);
+
+	if (!a)
+		attach_refuse(done, context, ATTACH_NOT_FOUND, "there is no sandbox %.64s", name);
+	else if (!a->sandbox)
+		attach_refuse(done, context, ATTACH_FAILED, "%s", a->trouble);
+	else if (a->detaching || a->sandbox->state == SANDBOX_STARTING)
+		attach_refuse(done, context, ATTACH_BUSY, "%s is being %s", name,
+		        a->detaching ? "detached" : "attached");
+	else if (policy && (policy[0] != '/' || strlen(policy) > MESSAGE_PATH_MAX))
+		attach_refuse(
+		        done, context, ATTACH_INVALID, "the policy's path has to be absolute");
+	else
+		reload(a, policy, caller, done, context);
+}
+
+/* All of them. */
+
+#define DIAGNOSTICS_MAX 65536
+
+struct reload_all {
+	struct attachments *all;
+	attach_done done;
+	void *context;
+	char (*names)[MESSAGE_NAME_MAX + 1];
+	size_t count, next, under_way, reloaded, failed;
+	bool starting; /* answers that come at once do not start further ones from within */
+	char first[MESSAGE_NAME_MAX + 1 + SANDBOX_FAILURE_MAX];
+	struct buf diagnostics;
+};
+
+static void finish(struct reload_all *r)
+{
+	struct attach_result result = {.status = r->failed ? ATTACH_FAILED : ATTACH_OK,
+	        .text = r->first,
+	        .reloaded = r->reloaded,
+	        .failed = r->failed};
+
+	if (buf_append(&r->diagnostics, "", 1) == 0 && r->diagnostics.len > 1)
+		result.diagnostics = (const char *)buf_bytes(&r->diagnostics);
+	r->all->reload_all = NULL;
+	log_info("%zu policies were reloaded, %zu were not", r->reloaded, r->failed);
+	r->done(r->context, &result);
+	buf_fini(&r->diagnostics);
+	free(r->names);
+	free(r);
+}
+
+static void go_on(struct reload_all *r);
+
+/* What the buffer has no room for is not shown. */
+static void note(struct reload_all *r, const char *text)
+{
+	if (text && buf_append(&r->diagnostics, text, strlen(text)) == 0)
+		buf_append(&r->diagnostics, "\n", 1);
+}
+
+static void on_reloaded(void *context, const struct attach_result *result)
+{
+	struct reload_all *r = context;
+
+	r->under_way--;
+	if (result->status == ATTACH_OK || result->status == ATTACH_NOT_FOUND) {
+		r->reloaded += result->status == ATTACH_OK;
+	} else {
+		if (r->failed++ == 0)
+			snprintf(r->first, sizeof r->first, "%s%s%s",
+			        result->attachment ? result->attachment->record.name : "",
+			        result->attachment ? ": " : "", result->text);
+		note(r, result->diagnostics ? result->diagnostics : result->text);
+	}
+	if (!r->starting)
+		go_on(r);
+}
+
+static void go_on(struct reload_all *r)
+{
+	r->starting = true;
+	while (r->next < r->count && r->under_way < ATTACH_RELOADS_MAX) {
+		r->under_way++;
+		attachments_reload(r->all, r->names[r->next++], NULL, NULL, on_reloaded, r);
+	}
+	r->starting = false;
+	if (r->under_way == 0 && r->next == r->count)
+		finish(r);
+}
+
+void attachments_reload_all(struct attachments *all, attach_done done, void *context)
+{
+	struct attachment *a, *next;
+	struct reload_all *r;
+
+	if (all->reload_all) {
+		attach_refuse(done, context, ATTACH_BUSY, "a reload of all is under way");
+		return;
+	}
+	r = calloc(1, sizeof *r);
+	if (r)
+		r->names = calloc(attachments_count(all) + 1, sizeof *r->names);
+	if (!r || !r->names) {
+		free(r);
+		attach_refuse(done, context, ATTACH_FAILED, "no memory");
+		return;
+	}
+	r->all = all;
+	r->done = done;
+	r->context = context;
+	buf_init(&r->diagnostics, DIAGNOSTICS_MAX);
+	HASH_ITER(hh, all->by_name, a, next)
+	{
+		if (!a->detaching)
+			memcpy(r->names[r->count++], a->record.name, sizeof a->record.name);
+	}
+	all->reload_all = r;
+	all->generation++;
+	go_on(r);
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One attachment: who waits for what of it, what its sandbox tells, its end. Two ends are to be
+ * told apart: that of the daemon, which leaves gate, rules and state behind for the next one, and
+ * that of the attachment (detached, expired, its process gone), which leaves nothing.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "vethguard/base/clock.h"
+#include "vethguard/base/log.h"
+#include "supervisor/attach_process.h"
+#include "supervisor/attachment.h"
+#include "supervisor/root_file.h"
+
+void attach_refuse(
+        attach_done done, void *context, enum attach_status status, const char *format, ...)
+{
+	struct attach_result result = {.status = status};
+	char text[SANDBOX_FAILURE_MAX];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	result.text = text;
+	done(context, &result);
+}
+
+/* Who waits. */
+
+static void pending_free(struct attach_pending *p)
+{
+	DL_DELETE(p->attachment->pending, p);
+	loop_timer_close(&p->patience);
+	free(p);
+}
+
+static void on_patience_over(struct loop_timer *timer)
+{
+	struct attach_pending *p = container_of(timer, struct attach_pending, patience);
+	attach_done done = p->done;
+	void *context = p->context;
+
+	pending_free(p);
+	attach_refuse(done, context, ATTACH_BUSY, "its worker does not answer just now");
+}
+
+bool attachment_wait(struct attachment *a, enum attach_operation operation, uint64_t id,
+        attach_done done, void *context)
+{
+	struct attach_pending *p = NULL;
+	int count;
+
+	DL_COUNT(a->pending, p, count);
+	p = count < ATTACH_PENDING_MAX ? calloc(1, sizeof *p) : NULL;
+	if (!p || loop_timer_open(a->all->supervisor->loop, &p->patience, on_patience_over) != 0) {
+		free(p);
+		attach_refuse(done, context, ATTACH_BUSY, "too many operations on %s are under way",
+		        a->record.name);
+		return false;
+	}
+	p->attachment = a;
+	p->operation = operation;
+	p->id = id;
+	p->done = done;
+	p->context = context;
+	DL_APPEND(a->pending, p);
+	if (operation == OPERATION_STATS)
+		loop_timer_set(&p->patience, ATTACH_FRESHNESS_MS);
+	return true;
+}
+
+void attachment_answer(struct attachment *a, enum attach_operation operation, uint64_t id,
+        const struct attach_result *result)
+{
+	struct attach_pending *p, *next;
+
+	DL_FOREACH_SAFE(a->pending, p, next)
+	{
+		attach_done done = p->done;
+		void *context = p->context;
+
+		if (p->operation != operation || p->id != id)
+			continue;
+		pending_free(p);
+		done(context, result);
+	}
+}
+
+static void answer_all_else(struct attachment *a, const char *text)
+{
+	const struct attach_result result = {.status = ATTACH_FAILED, .text = text};
+
+	while (a->pending)
+		attachment_answer(a, a->pending->operation, a->pending->id, &result);
+}
+
+/* What its sandbox tells. */
+
+static struct attachment *attachment_of(struct sandbox_owner *owner)
+{
+	return container_of(owner, struct attachment, owner);
+}
+
+static void on_variables_needed(struct sandbox_owner *owner, const struct message_names *names)
+{
+	(void)names;
+	sandbox_fail(attachment_of(owner)->sandbox, "an attached sandbox has no variables to give");
+}
+
+static void publish_root(struct attachments *all, const char *pem)
+{
+	int error;
+
+	if (strcmp(all->root_pem, pem) == 0)
+		return;
+	snprintf(all->root_pem, sizeof all->root_pem, "%s", pem);
+	error = root_file_publish(all->ca, pem);
+	if (error)
+		log_warn("root.pem cannot be written: %s", strerror(-error));
+}
+
+static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
+{
+	struct attachment *a = attachment_of(owner);
+	const struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
+
+	publish_root(a->all, s->root_pem);
+	attachment_answer(a, OPERATION_ATTACH, 0, &result);
+}
+
+static void on_failed(struct sandbox_owner *owner, const char *text)
+{
+	struct attachment *a = attachment_of(owner);
+	const struct attach_result result = {.status = ATTACH_FAILED, .text = text};
+
+	a->detaching = true; /* it never served */
+	attachment_answer(a, OPERATION_ATTACH, 0, &result);
+}
+
+static void on_summary(struct sandbox_owner *owner, const struct message_summary *summary)
+{
+	struct attachment *a = attachment_of(owner);
+	const struct attach_result result = {
+	        .status = ATTACH_OK, .text = "", .summary = summary, .attachment = a};
+
+	if (!a->detaching)
+		return;
+	attachment_undo(a);
+	attachment_answer(a, OPERATION_DETACH, 0, &result);
+}
+
+void attachment_undo(struct attachment *a)
+{
+	char pin[MESSAGE_PATH_MAX + 1];
+	struct gate *gate = a->sandbox ? &a->sandbox->gate : &a->gate;
+	int error;
+
+	if (a->undone)
+		return;
+	a->undone = true;
+	attachment_pin(a->all, a->record.id, pin);
+	error = gate_remove(gate, a->all->supervisor->gates, pin, a->shut);
+	if (error)
+		log_warn("%s: its gate cannot be removed whole: %s", a->record.name,
+		        strerror(-error));
+	error = state_remove(a->all->state, a->record.name);
+	if (error)
+		log_warn("%s: its state file cannot be removed: %s", a->record.name,
+		        strerror(-error));
+	log_info("%s: detached", a->record.name);
+}
+
+static void on_ended(struct sandbox_owner *owner, struct sandbox *s)
+{
+	struct attachment *a = attachment_of(owner);
+	const struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
+
+	(void)s;
+	if (a->detaching)
+		attachment_undo(a);
+	attachment_answer(a, OPERATION_DETACH, 0, &result);
+	attachment_free(a);
+}
+
+static void on_changed(struct sandbox_owner *owner, struct sandbox *s)
+{
+	struct attachment *a = attachment_of(owner);
+
+	if (s->state == SANDBOX_SERVING)
+		publish_root(a->all, s->root_pem);
+}
+
+static void on_stats(
+        struct sandbox_owner *owner, uint64_t id, const struct message_worker_stats *worker)
+{
+	struct attachment *a = attachment_of(owner);
+
+	attachment_tell_stats(a, id, worker);
+}
+
+static void take_over(struct attachment *a, struct sandbox *s)
+{
+	a->record.generation = s->generation->number;
+	a->record.uid = s->generation->identity.uid;
+	a->record.gid = s->generation->identity.gid;
+	if (a->new_policy) {
+		free(a->record.policy);
+		a->record.policy = a->new_policy;
+		a->new_policy = NULL;
+	}
+	int error = attachment_save(a);
+	if (error)
+		log_error("%s: its state cannot be written: %s", a->record.name, strerror(-error));
+}
+
+static void on_replaced(struct sandbox_owner *owner, struct sandbox *s, const char *error)
+{
+	struct attachment *a = attachment_of(owner);
+	char text[SANDBOX_FAILURE_MAX];
+	struct attach_result result = {
+	        .status = error ? ATTACH_FAILED : ATTACH_OK, .text = "", .attachment = a};
+
+	if (error) {
+		snprintf(text, sizeof text, "the policy before stays in force: %.1900s", error);
+		result.text = text;
+		log_warn("%s: %s", a->record.name, text);
+	} else {
+		take_over(a, s);
+		log_info("%s: policy of generation %llu is in force", a->record.name,
+		        (unsigned long long)a->record.generation);
+	}
+	free(a->new_policy);
+	a->new_policy = NULL;
+	result.diff = a->diff;
+	attachment_answer(a, OPERATION_RELOAD, 0, &result);
+	free(a->diff);
+	a->diff = NULL;
+}
+
+/* Its life. */
+
+static void on_expiry(struct loop_timer *timer)
+{
+	struct attachment *a = container_of(timer, struct attachment, expiry);
+
+	log_info("%s: its time is over", a->record.name);
+	attachment_detach(a, true);
+}
+
+static void on_process_end(struct loop_io *io, unsigned events)
+{
+	struct attachment *a = container_of(io, struct attachment, process);
+
+	(void)events;
+	loop_io_close(io);
+	log_info("%s: its process %d has ended", a->record.name, (int)a->record.pid);
+	attachment_detach(a, true);
+}
+
+struct attachment *attachment_new(struct attachments *all)
+{
+	struct attachment *a = calloc(1, sizeof *a);
+
+	if (!a)
+		return NULL;
+	a->all = all;
+	a->pidfd = -1;
+	gate_init(&a->gate);
+	a->owner = (struct sandbox_owner){.variables_needed = on_variables_needed,
+	        .ready = on_ready,
+	        .failed = on_failed,
+	        .summary = on_summary,
+	        .ended = on_ended,
+	        .changed = on_changed,
+	        .stats = on_stats,
+	        .replaced = on_replaced};
+	if (loop_timer_open(all->supervisor->loop, &a->expiry, on_expiry) == 0)
+		return a;
+	free(a);
+	return NULL;
+}
+
+void attachment_enter(struct attachment *a)
+{
+	HASH_ADD_STR(a->all->by_name, record.name, a);
+}
+
+void attachment_free(struct attachment *a)
+{
+	struct attachments *all = a->all;
+
+	answer_all_else(a, "the sandbox is gone");
+	HASH_DEL(all->by_name, a);
+	if (a->sandbox)
+		sandbox_free(a->sandbox);
+	gate_close(&a->gate);
+	loop_timer_close(&a->expiry);
+	loop_io_close(&a->process);
+	if (a->pidfd >= 0)
+		close(a->pidfd);
+	free(a->new_policy);
+	free(a->diff);
+	attach_record_fini(&a->record);
+	free(a);
+	if (all->stopping && !all->by_name && all->on_empty)
+		all->on_empty(all);
+}
+
+int attachment_save(struct attachment *a)
+{
+	return state_save(a->all->state, &a->record, &a->sandbox->gate);
+}
+
+void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE_PATH_MAX + 1])
+{
+	snprintf(out, MESSAGE_PATH_MAX + 1, "%.4000s/%016llx", all->pins, (unsigned long long)id);
+}
+
+int attachment_watch(struct attachment *a)
+{
+	struct loop *loop = a->all->supervisor->loop;
+
+	if (a->record.expires_ms) {
+		int64_t left_ms = a->record.expires_ms - clock_real_ms();
+
+		loop_timer_set(&a->expiry, left_ms > 0 ? left_ms : 0);
+	}
+	if (a->record.pid == 0)
+		return 0;
+	if (a->pidfd < 0)
+		a->pidfd = attach_process_open(a->record.pid, a->record.pid_start_time);
+	if (a->pidfd < 0)
+		return a->pidfd;
+	return loop_io_open_level(loop, &a->process, a->pidfd, LOOP_READ, on_process_end);
+}
+
+void attachment_detach(struct attachment *a, bool shut)
+{
+	const struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
+
+	loop_timer_cancel(&a->expiry);
+	if (a->detaching)
+		return;
+	a->detaching = true;
+	a->shut = shut;
+	if (a->sandbox) {
+		sandbox_event(a->sandbox, SANDBOX_END); /* may free a */
+		return;
+	}
+	attachment_undo(a);
+	attachment_answer(a, OPERATION_DETACH, 0, &result);
+	attachment_free(a);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attachment: one sandbox of the daemon's and the registry of all, as the files of attachments.h
+ * see them. */
+#ifndef SUPERVISOR_ATTACHMENT_H
+#define SUPERVISOR_ATTACHMENT_H
+
+#include "supervisor/state_file.h"
+#include "supervisor/supervisor.h"
+
+#define ATTACH_FRESHNESS_MS 2000 /* for a worker to tell its figures */
+#define ATTACH_RELOADS_MAX 8     /* at a time, of a reload of all */
+#define ATTACH_PENDING_MAX 64    /* operations under way on one sandbox */
+#define ATTACH_SPARES 4          /* workers in store */
+
+enum attach_operation { OPERATION_ATTACH, OPERATION_DETACH, OPERATION_RELOAD, OPERATION_STATS };
+
+/* An operation that waits for its answer. */
+struct attach_pending {
+	struct attach_pending *prev, *next;
+	struct attachment *attachment;
+	enum attach_operation operation;
+	uint64_t id; /* STATS: of the question */
+	struct loop_timer patience;
+	attach_done done;
+	void *context;
+};
+
+struct attachment {
+	struct attachments *all;
+	struct sandbox_owner owner;
+	struct sandbox *sandbox;
+	struct attach_record record;
+	UT_hash_handle hh; /* by name, in the order of their making */
+	struct attach_pending *pending;
+	struct loop_timer expiry;
+	int pidfd; /* of the process it was attached by, -1: none */
+	struct loop_io process;
+	char *new_policy;   /* owned: of a reload under way that names one, else NULL */
+	char *diff;         /* owned: what a reload under way changes, or NULL */
+	struct gate gate;   /* where there is no sandbox: its gate cannot be served */
+	dev_t netns_device; /* of the namespace, where it was found */
+	ino_t netns_inode;
+	bool detaching;                /* for good: gate and state go with it */
+	bool undone;                   /* they are gone */
+	bool found_mended;             /* when it was taken over */
+	bool shut;                     /* nobody asked for the end, so an interface stays shut */
+	char trouble[STATE_ERROR_MAX]; /* why it cannot be served at all, or "" */
+};
+
+struct attachments {
+	struct supervisor *supervisor;
+	struct attachment *by_name;
+	int state;                              /* directory of state files */
+	char pins[MESSAGE_PATH_MAX + 1];        /* directory of the gates' namespaces */
+	char config_path[MESSAGE_PATH_MAX + 1]; /* empty: none */
+	char audit_path[MESSAGE_PATH_MAX + 1];
+	int64_t started_ms;
+	uint64_t generation; /* of the configuration */
+	bool stopping;
+	bool damaged;                       /* a state file could not be read */
+	struct reload_all *reload_all;      /* under way, or NULL */
+	char root_pem[MESSAGE_PEM_MAX + 1]; /* as last published */
+	int ca;
+	void (*on_empty)(struct attachments *all); /* stopping, and the last one is gone */
+};
+
+struct attachment *attachment_new(struct attachments *all);
+/* Gives its sandbox up as well. Whoever waits is answered. */
+void attachment_free(struct attachment *a);
+/* Into the registry, under its record's name. */
+void attachment_enter(struct attachment *a);
+/* 0 or -errno. */
+int attachment_save(struct attachment *a);
+void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE_PATH_MAX + 1]);
+/* Watches expiry and process. 0 or -errno; -ESRCH the process is gone. */
+int attachment_watch(struct attachment *a);
+/* attach_load.c: loads policy and configuration with the rights of identity. NULL with *text
+ * (malloc'd, or NULL: no memory). */
+struct generation *attachment_load(const struct attachment *a, const char *policy,
+        const struct identity *identity, char **text);
+/* Removes gate, pin and state. Once. */
+void attachment_undo(struct attachment *a);
+/* Answers who waits for figures. worker may be NULL. */
+void attachment_tell_stats(
+        struct attachment *a, uint64_t id, const struct message_worker_stats *worker);
+/* Ends it for good, which may free it; shut: an interface stays shut. */
+void attachment_detach(struct attachment *a, bool shut);
+bool attachment_wait(struct attachment *a, enum attach_operation operation, uint64_t id,
+        attach_done done, void *context);
+/* Answers all that wait for this. */
+void attachment_answer(struct attachment *a, enum attach_operation operation, uint64_t id,
+        const struct attach_result *result);
+
+/* Answers with one sentence. */
+void attach_refuse(attach_done done, void *context, enum attach_status status, const char *format,
+        ...) __attribute__((format(printf, 4, 5)));
+
+/* recover.c: finds everything that a daemon before this one has left. */
+void attachments_recover(struct attachments *all);
+
+/* Ends workers and gives sandboxes up, which stay closed; on_empty follows, at once or later. */
+void attachments_stop(struct attachments *all);
+void attachments_close(struct attachments *all);
+
+#endif

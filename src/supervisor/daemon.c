@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon in order: directories and the lock; keeper and recorder; what a daemon before this one
+ * has left; the control socket; loop. It ends orderly by SIGTERM: workers finish what they can
+ * within their patience, the recorder writes everything, and the sandboxes stay as they would after
+ * a crash: their rules stand and nobody listens, so that they are closed until the next daemon
+ * serves them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vethguard/base/clock.h"
+#include "vethguard/base/log.h"
+#include "vethguard/ipc/service.h"
+#include "supervisor/attachment.h"
+#include "supervisor/audit_file.h"
+#include "supervisor/daemon.h"
+
+#define STATUS_FAILED 125
+#define ID_SHIFT 20 /* ids begin at the time of the start, so that they differ from earlier ones \
+	             */
+
+struct daemon {
+	struct supervisor supervisor;
+	struct attachments attachments;
+	struct loop *loop;
+	struct loop_signal terminate, interrupt, hangup;
+	struct loop_timer watchdog;
+	const char *state, *data;
+	int lock;
+	bool serving;
+};
+
+static struct daemon daemon_state;
+
+/* Directories. */
+
+/* Makes one where it is not there; only its owner and root may write in it. The descriptor. */
+static int directory(const char *parent, const char *name, mode_t mode)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int fd;
+
+	snprintf(path, sizeof path, "%s%s%s", parent, name[0] ? "/" : "", name);
+	if (mkdir(path, mode) < 0 && errno != EEXIST)
+		die(STATUS_FAILED, "%s cannot be made: %s", path, strerror(errno));
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		die(STATUS_FAILED, "%s: %s", path, strerror(errno));
+	if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)))
+		die(STATUS_FAILED,
+		        "%s can be written by others than the daemon: that would let them decide "
+		        "what it trusts",
+		        path);
+	return fd;
+}
+
+static void lock_state(struct daemon *d, int state)
+{
+	d->lock = openat(state, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (d->lock < 0)
+		die(STATUS_FAILED, "%s/lock: %s", d->state, strerror(errno));
+	if (flock(d->lock, LOCK_EX | LOCK_NB) < 0)
+		die(STATUS_FAILED, "another vethguardd uses %s already (or its lock: %s)", d->state,
+		        strerror(errno));
+}
+
+static void open_directories(struct daemon *d)
+{
+	struct attachments *all = &d->attachments;
+	int state = directory(d->state, "", 0755), data;
+
+	lock_state(d, state);
+	close(state);
+	all->state = directory(d->state, "sandboxes", 0700);
+	close(directory(d->state, "netns", 0700));
+	snprintf(all->pins, sizeof all->pins, "%s/netns", d->state);
+	data = directory(d->data, "", 0755);
+	close(data);
+	all->ca = directory(d->data, "ca", 0755);
+	d->supervisor.ca = all->ca;
+}
+
+/* Configuration. */
+
+static void find_config(struct attachments *all, const char *given)
+{
+	const char *path = given ? given : access(DAEMON_CONFIG, F_OK) == 0 ? DAEMON_CONFIG : NULL;
+	char full[PATH_MAX];
+
+	if (path && !realpath(path, full))
+		die(STATUS_FAILED, "%s: %s", path, strerror(errno));
+	snprintf(all->config_path, sizeof all->config_path, "%s", path ? full : "");
+}
+
+/* Loaded once to see that it is in order, and for what is the daemon's own in it. */
+static void check_config(struct attachments *all)
+{
+	struct policy_reader reader = policy_reader_files(policy_default_preset_dir());
+	struct diag_list *diags = calloc(1, sizeof *diags);
+	struct config *config = calloc(1, sizeof *config);
+
+	if (!diags || !config)
+		die(STATUS_FAILED, "no memory");
+	config_init(config);
+	if (all->config_path[0] && config_load(&reader, all->config_path, config, diags) != 0) {
+		diag_print(diags, stderr);
+		die(STATUS_FAILED, "the configuration cannot be used");
+	}
+	if (!all->audit_path[0])
+		snprintf(all->audit_path, sizeof all->audit_path, "%s", config->audit_file);
+	config_fini(config);
+	free(config);
+	free(diags);
+}
+
+/* Only the directory of the default is made: any other is the operator's. */
+static void open_log(struct daemon *d)
+{
+	struct attachments *all = &d->attachments;
+	int fd, error;
+
+	if (!all->audit_path[0]) {
+		close(directory("/var/log", "vethguard", 0750));
+		snprintf(all->audit_path, sizeof all->audit_path, DAEMON_AUDIT);
+	}
+	fd = audit_file_open_own(all->audit_path);
+	if (fd < 0)
+		die(STATUS_FAILED, "audit file %s: %s", all->audit_path, strerror(-fd));
+	error = recording_start(&d->supervisor, all->audit_path, fd);
+	if (error)
+		die(STATUS_FAILED, "the recorder cannot be told of %s: %s", all->audit_path,
+		        strerror(-error));
+}
+
+/* Its end and its signals. */
+
+static void on_empty(struct attachments *all)
+{
+	struct daemon *d = container_of(all, struct daemon, attachments);
+
+	supervisor_finish(&d->supervisor, 0);
+}
+
+static void stop(struct daemon *d, int status)
+{
+	if (status && !d->supervisor.status)
+		d->supervisor.status = status;
+	service_stopping();
+	attachments_stop(&d->attachments);
+}
+
+static void on_terminate(struct loop_signal *s)
+{
+	(void)s;
+	log_info("stopping: sandboxes stay closed until the next start");
+	stop(&daemon_state, 0);
+}
+
+static void tell_ready(struct daemon *d)
+{
+	service_ready("%zu sandboxes", attachments_count(&d->attachments));
+}
+
+static void on_reloaded(void *context, const struct attach_result *result)
+{
+	struct daemon *d = context;
+
+	if (result->status != ATTACH_OK)
+		log_error("not all was reloaded: %s", result->text);
+	tell_ready(d);
+}
+
+static void on_hangup(struct loop_signal *s)
+{
+	(void)s;
+	service_reloading();
+	attachments_reload_all(&daemon_state.attachments, on_reloaded, &daemon_state);
+}
+
+static void on_watchdog(struct loop_timer *timer)
+{
+	service_watchdog();
+	loop_timer_set(timer, service_watchdog_ms());
+}
+
+static void on_keeper_lost(struct supervisor *sv, const char *how)
+{
+	struct daemon *d = container_of(sv, struct daemon, supervisor);
+
+	log_error("the keeper %s: without a root CA nothing can be served", how);
+	stop(d, STATUS_FAILED);
+}
+
+static void on_roles_ready(struct supervisor *sv)
+{
+	struct daemon *d = container_of(sv, struct daemon, supervisor);
+
+	if (d->serving || d->attachments.stopping)
+		return;
+	d->serving = true;
+	log_info("ready");
+	tell_ready(d);
+}
+
+static int open_signals(struct daemon *d)
+{
+	signal(SIGPIPE, SIG_IGN);
+	int error = loop_signal_open(d->loop, &d->terminate, SIGTERM, on_terminate);
+	if (!error)
+		error = loop_signal_open(d->loop, &d->interrupt, SIGINT, on_terminate);
+	if (!error)
+		error = loop_signal_open(d->loop, &d->hangup, SIGHUP, on_hangup);
+	if (!error)
+		error = loop_timer_open(d->loop, &d->watchdog, on_watchdog);
+	return error;
+}
+
+/* Each sandbox takes about ten descriptors. */
+static void raise_limits(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return;
+	files.rlim_cur = files.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &files) < 0)
+		log_warn("the limit of open files stays at its default: %s", strerror(errno));
+}
+
+static void start(struct daemon *d)
+{
+	struct supervisor *sv = &d->supervisor;
+	const char *step;
+	int error;
+
+	sv->lasting = true;
+	sv->last_id = (uint64_t)clock_real_ms() << ID_SHIFT;
+	sv->on_roles_ready = on_roles_ready;
+	sv->on_keeper_lost = on_keeper_lost;
+	error = supervisor_start(sv, d->loop, &step);
+	if (error)
+		die(STATUS_FAILED, "cannot start %s: %s", step, strerror(-error));
+	open_log(d);
+	d->attachments.on_empty = on_empty;
+	d->attachments.generation = 1;
+	d->attachments.started_ms = clock_real_ms();
+	d->attachments.supervisor = sv;
+	attachments_recover(&d->attachments);
+	error = supervisor_keep_spares(sv, ATTACH_SPARES);
+	if (error)
+		die(STATUS_FAILED, "no memory");
+	if (service_watchdog_ms())
+		loop_timer_set(&d->watchdog, service_watchdog_ms());
+}
+
+static void clean_up(struct daemon *d)
+{
+	attachments_close(&d->attachments);
+	supervisor_fini(&d->supervisor);
+	loop_signal_close(&d->terminate);
+	loop_signal_close(&d->interrupt);
+	loop_signal_close(&d->hangup);
+	loop_timer_close(&d->watchdog);
+	service_close();
+	loop_free(d->loop);
+	close(d->attachments.ca);
+	close(d->lock);
+}
+
+int daemon_run(const struct daemon_options *options)
+{
+	struct daemon *d = &daemon_state;
+	int error;
+
+	d->state = options->state ? options->state : DAEMON_STATE;
+	d->data = options->data ? options->data : DAEMON_DATA;
+	find_config(&d->attachments, options->config);
+	if (options->audit)
+		snprintf(d->attachments.audit_path, sizeof d->attachments.audit_path, "%s",
+		        options->audit);
+	check_config(&d->attachments);
+	if (options->check_config)
+		return 0;
+	service_open();
+	raise_limits();
+	open_directories(d);
+	d->loop = loop_new();
+	if (!d->loop || open_signals(d) != 0)
+		die(STATUS_FAILED, "no memory");
+	start(d);
+	error = loop_run(d->loop);
+	clean_up(d);
+	return error ? STATUS_FAILED : d->supervisor.status;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a daemon before this one has left: state files and pinned gates. Each sandbox is for itself:
+ * one whose file is damaged, whose gate is gone or whose policy no longer loads stays cut off, is
+ * said loudly and shown as failed; the others are served. Nothing is guessed, and nothing that
+ * belongs to a file that cannot be read is taken away.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/attach_process.h"
+#include "supervisor/attachment.h"
+
+static void fail(struct attachment *a, const char *text)
+{
+	snprintf(
+	        a->trouble, sizeof a->trouble, "%.400s; it stays cut off from every network", text);
+	log_error("%s: %s", a->record.name, a->trouble);
+}
+
+/* The name that a damaged file would have given. */
+static bool name_of(const char *file, char out[MESSAGE_NAME_MAX + 1])
+{
+	size_t n = strlen(file), suffix = strlen(STATE_SUFFIX);
+
+	if (n <= suffix || n - suffix > MESSAGE_NAME_MAX ||
+	        strcmp(file + n - suffix, STATE_SUFFIX) != 0)
+		return false;
+	memcpy(out, file, n - suffix);
+	out[n - suffix] = 0;
+	return message_name_is_plain(slice_from_string(out));
+}
+
+static int adopt_gate(struct attachment *a, struct gate *shape)
+{
+	char pin[MESSAGE_PATH_MAX + 1], text[GATE_WHY_MAX + 64];
+	int result;
+
+	attachment_pin(a->all, a->record.id, pin);
+	result = gate_adopt(shape, a->all->supervisor->gates, pin);
+	if (result > 0) {
+		log_warn("%s: its fence was put in order: %s", a->record.name, shape->why);
+		a->found_mended = true;
+	}
+	if (result >= 0)
+		return 0;
+	snprintf(text, sizeof text, "its gate cannot be taken over: %s", shape->why);
+	fail(a, text);
+	return result;
+}
+
+static struct generation *load(struct attachment *a)
+{
+	const struct identity identity = {a->record.uid, a->record.gid, false};
+	char *text;
+	struct generation *g = attachment_load(a, a->record.policy, &identity, &text);
+
+	if (!g)
+		fail(a, text ? text : "no memory");
+	free(text);
+	return g;
+}
+
+static void adopt(struct attachment *a, const struct gate *shape, struct generation *g)
+{
+	struct sandbox *s = sandbox_new(a->all->supervisor, &a->owner, true);
+
+	if (!s) {
+		generation_put(g);
+		fail(a, "no memory");
+		return;
+	}
+	sandbox_set_id(s, a->record.id);
+	a->sandbox = s;
+	s->generation = g;
+	s->gate = *shape;
+	memcpy(s->seed, a->record.seed, sizeof s->seed);
+	snprintf(s->name, sizeof s->name, "%s", a->record.name);
+	attachment_pin(a->all, s->id, s->pin);
+	s->paused = a->record.paused;
+	snprintf(s->pause_reason, sizeof s->pause_reason, "%s", a->record.reason);
+	sandbox_event(s, SANDBOX_ADOPT);
+}
+
+static void recover_one(struct attachments *all, const char *file)
+{
+	struct attachment *a = attachment_new(all);
+	char error[STATE_ERROR_MAX];
+	struct gate shape;
+	struct generation *g;
+
+	if (!a) {
+		log_error("%s: no memory: its sandbox stays cut off", file);
+		return;
+	}
+	gate_init(&shape);
+	if (state_load(all->state, file, &a->record, &shape, error) != 0) {
+		name_of(file, a->record.name);
+		all->damaged = true;
+		attachment_enter(a);
+		fail(a, error);
+		return;
+	}
+	attachment_enter(a);
+	supervisor_id_is_used(all->supervisor, a->record.id);
+	a->gate = shape;
+	g = load(a);
+	if (!g)
+		return;
+	if (adopt_gate(a, &shape) != 0) {
+		generation_put(g);
+		return;
+	}
+	gate_init(&a->gate);
+	adopt(a, &shape, g);
+}
+
+static void watch_one(struct attachment *a)
+{
+	int error = a->detaching ? 0 : attachment_watch(a);
+
+	if (error == -ESRCH) {
+		log_info("%s: its process %d has ended meanwhile", a->record.name,
+		        (int)a->record.pid);
+		attachment_detach(a, true);
+	} else if (error) {
+		log_error("%s: its end cannot be noticed: %s", a->record.name, strerror(-error));
+	}
+}
+
+/* Of an attach that was never answered: the gate had been made, the state not yet written. */
+static void remove_orphans(struct attachments *all)
+{
+	DIR *dir = all->damaged ? NULL : opendir(all->pins);
+	struct attachment *a, *next;
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		char path[2 * MESSAGE_PATH_MAX], pin[MESSAGE_PATH_MAX + 1];
+		bool known = entry->d_name[0] == '.';
+
+		snprintf(path, sizeof path, "%s/%s", all->pins, entry->d_name);
+		HASH_ITER(hh, all->by_name, a, next)
+		{
+			attachment_pin(all, a->record.id, pin);
+			known = known || strcmp(path, pin) == 0;
+		}
+		if (known)
+			continue;
+		log_warn("%s belongs to no sandbox and is removed", path);
+		umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
+		unlink(path);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+void attachments_recover(struct attachments *all)
+{
+	int fd = openat(all->state, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct attachment *a, *next;
+	struct dirent *entry;
+	char name[MESSAGE_NAME_MAX + 1];
+
+	if (!dir) {
+		log_error("the state directory cannot be read: %s", strerror(errno));
+		all->damaged = true;
+	}
+	while (dir && (entry = readdir(dir)))
+		if (name_of(entry->d_name, name))
+			recover_one(all, entry->d_name);
+	if (dir)
+		closedir(dir);
+	HASH_ITER(hh, all->by_name, a, next)
+	watch_one(a);
+	remove_orphans(all);
+}
