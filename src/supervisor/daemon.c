@@ -22,11 +22,13 @@
 #include "vethguard/ipc/service.h"
 #include "supervisor/attachment.h"
 #include "supervisor/audit_file.h"
+#include "supervisor/control.h"
 #include "supervisor/daemon.h"
 
 #define STATUS_FAILED 125
-#define ID_SHIFT 20 /* ids begin at the time of the start, so that they differ from earlier ones \
-	             */
+#define ID_SHIFT                                                                        \
+	20 /* ids begin at the time of the start, so that they differ from earlier ones \
+	    */
 
 struct daemon {
 	struct supervisor supervisor;
@@ -36,7 +38,10 @@ struct daemon {
 	struct loop_timer watchdog;
 	const char *state, *data;
 	int lock;
-	bool serving;
+	const char *socket; /* NULL: in the state directory */
+	struct unix_listener listener;
+	struct control_owner control_owner;
+	struct control *control;
 };
 
 static struct daemon daemon_state;
@@ -201,13 +206,41 @@ static void on_keeper_lost(struct supervisor *sv, const char *how)
 	stop(d, STATUS_FAILED);
 }
 
+static void on_called(struct control_owner *owner, const struct control_record *record)
+{
+	(void)owner;
+	log_debug("%s: %u", record->operation, record->status);
+}
+
+static int open_control(struct daemon *d)
+{
+	char path[PATH_MAX];
+	int error;
+
+	snprintf(path, sizeof path, "%s/%s", d->state, DAEMON_SOCKET);
+	error = control_listen(&d->listener, d->socket ? d->socket : path);
+	if (error)
+		return error;
+	d->control_owner.called = on_called;
+	d->control = control_new(
+	        d->loop, d->listener.fd, &d->attachments, &d->control_owner, control_group());
+	return d->control ? 0 : -ENOMEM;
+}
+
+/* Who can connect finds everything in order. */
 static void on_roles_ready(struct supervisor *sv)
 {
 	struct daemon *d = container_of(sv, struct daemon, supervisor);
+	int error;
 
-	if (d->serving || d->attachments.stopping)
+	if (d->control || d->attachments.stopping)
 		return;
-	d->serving = true;
+	error = open_control(d);
+	if (error) {
+		log_error("the control socket cannot be opened: %s", strerror(-error));
+		stop(d, STATUS_FAILED);
+		return;
+	}
 	log_info("ready");
 	tell_ready(d);
 }
@@ -265,6 +298,9 @@ static void start(struct daemon *d)
 
 static void clean_up(struct daemon *d)
 {
+	if (d->control)
+		control_free(d->control);
+	unix_listener_close(&d->listener);
 	attachments_close(&d->attachments);
 	supervisor_fini(&d->supervisor);
 	loop_signal_close(&d->terminate);
@@ -283,6 +319,8 @@ int daemon_run(const struct daemon_options *options)
 	int error;
 
 	d->state = options->state ? options->state : DAEMON_STATE;
+	d->socket = options->socket;
+	d->listener.fd = -1;
 	d->data = options->data ? options->data : DAEMON_DATA;
 	find_config(&d->attachments, options->config);
 	if (options->audit)

@@ -123,7 +123,6 @@ static enum sandbox_state serve_when_ready(struct sandbox *s)
 	loop_timer_set(&s->fence, SANDBOX_FENCE_MS);
 	tell_lifecycle(s->supervisor, s, EVENT_START, NULL);
 	log_info("%s: ready", s->name);
-	s->owner->ready(s->owner, s);
 	return SANDBOX_SERVING;
 }
 
@@ -157,7 +156,6 @@ static enum sandbox_state close_down(struct sandbox *s)
 	kill_instances(s, "its sandbox is being cut off");
 	log_error("%s: %s", s->name, s->failure);
 	tell_finding(s->supervisor, s, EVENT_FINDING_ROLE_DIED, s->failure);
-	s->owner->changed(s->owner, s);
 	return SANDBOX_CLOSED;
 }
 
@@ -200,11 +198,9 @@ static enum sandbox_state restart(struct sandbox *s)
 	        "%.1900s. Another one is started; until it serves, all is refused.", s->failure);
 	tell_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
 	if (delay_ms == 0 && sandbox_start_worker(s) == 0) {
-		s->owner->changed(s->owner, s);
 		return SANDBOX_RESTARTING;
 	}
 	loop_timer_set(&s->timer, delay_ms ? delay_ms : SANDBOX_BACKOFF_MS);
-	s->owner->changed(s->owner, s);
 	return SANDBOX_RESTARTING;
 }
 
@@ -230,7 +226,6 @@ static enum sandbox_state took_over(struct sandbox *s)
 {
 	loop_timer_cancel(&s->timer);
 	s->death_count = 0;
-	s->owner->changed(s->owner, s);
 	return SANDBOX_SERVING;
 }
 
@@ -241,7 +236,6 @@ static enum sandbox_state serve_again(struct sandbox *s)
 	instance_serves(s->current);
 	loop_timer_cancel(&s->timer);
 	log_info("%s: served again", s->name);
-	s->owner->changed(s->owner, s);
 	return SANDBOX_SERVING;
 }
 
@@ -302,15 +296,26 @@ static const handler table[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
                 },
 };
 
+/* Whoever owns it sees the new state. Last of all: it may be freed. */
+static void tell_owner(struct sandbox *s, enum sandbox_state before)
+{
+	if (s->state == SANDBOX_ENDED)
+		s->owner->ended(s->owner, s);
+	else if (s->state == SANDBOX_SERVING && before == SANDBOX_STARTING)
+		s->owner->ready(s->owner, s);
+	else if (s->state != before && s->lasting)
+		s->owner->changed(s->owner, s);
+}
+
 void sandbox_event(struct sandbox *s, enum sandbox_event event)
 {
+	enum sandbox_state before = s->state;
 	handler handle = table[s->state][event];
 
 	if (!handle)
 		return;
 	s->state = handle(s);
-	if (s->state == SANDBOX_ENDED)
-		s->owner->ended(s->owner, s);
+	tell_owner(s, before);
 }
 
 void sandbox_fail(struct sandbox *s, const char *format, ...)

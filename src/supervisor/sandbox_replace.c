@@ -163,6 +163,5 @@ int sandbox_pause(struct sandbox *s, const char *reason)
 			instance_pause(i, reason);
 	}
 	error = gate_pause(&s->gate, s->paused);
-	s->owner->changed(s->owner, s);
 	return error;
 }
