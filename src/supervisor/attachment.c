@@ -237,10 +237,8 @@ static void on_replaced(struct sandbox_owner *owner, struct sandbox *s, const ch
 	}
 	free(a->new_policy);
 	a->new_policy = NULL;
-	result.diff = a->diff;
+	result.diff = error ? NULL : s->generation->difference;
 	attachment_answer(a, OPERATION_RELOAD, 0, &result);
-	free(a->diff);
-	a->diff = NULL;
 }
 
 /* Its life. */
@@ -305,7 +303,6 @@ void attachment_free(struct attachment *a)
 	if (a->pidfd >= 0)
 		close(a->pidfd);
 	free(a->new_policy);
-	free(a->diff);
 	attach_record_fini(&a->record);
 	free(a);
 	if (all->stopping && !all->by_name && all->on_empty)

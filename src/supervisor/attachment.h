@@ -36,7 +36,6 @@ struct attachment {
 	int pidfd; /* of the process it was attached by, -1: none */
 	struct loop_io process;
 	char *new_policy;   /* owned: of a reload under way that names one, else NULL */
-	char *diff;         /* owned: what a reload under way changes, or NULL */
 	struct gate gate;   /* where there is no sandbox: its gate cannot be served */
 	dev_t netns_device; /* of the namespace, where it was found */
 	ino_t netns_inode;

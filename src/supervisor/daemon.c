@@ -85,6 +85,10 @@ static void open_directories(struct daemon *d)
 	int state = directory(d->state, "", 0755), data;
 
 	lock_state(d, state);
+	int error = recording_keep_at(&d->supervisor, state);
+	if (error)
+		die(STATUS_FAILED, "what is recorded cannot be kept in %s: %s", d->state,
+		        strerror(-error));
 	close(state);
 	all->state = directory(d->state, "sandboxes", 0700);
 	close(directory(d->state, "netns", 0700));
@@ -208,8 +212,16 @@ static void on_keeper_lost(struct supervisor *sv, const char *how)
 
 static void on_called(struct control_owner *owner, const struct control_record *record)
 {
-	(void)owner;
-	log_debug("%s: %u", record->operation, record->status);
+	struct daemon *d = container_of(owner, struct daemon, control_owner);
+	struct attachment *a = attachments_find(&d->attachments, record->sandbox);
+	const struct told_call call = {.operation = record->operation,
+	        .user_id = record->peer.uid,
+	        .process_id = (uint32_t)record->peer.pid,
+	        .sandbox = record->sandbox,
+	        .status = (uint16_t)record->status,
+	        .error = record->detail[0] ? record->detail : NULL};
+
+	tell_api(&d->supervisor, a && !a->detaching ? a->sandbox : NULL, &call);
 }
 
 static int open_control(struct daemon *d)
@@ -277,7 +289,6 @@ static void start(struct daemon *d)
 	int error;
 
 	sv->lasting = true;
-	sv->last_id = (uint64_t)clock_real_ms() << ID_SHIFT;
 	sv->on_roles_ready = on_roles_ready;
 	sv->on_keeper_lost = on_keeper_lost;
 	error = supervisor_start(sv, d->loop, &step);
@@ -288,7 +299,14 @@ static void start(struct daemon *d)
 	d->attachments.generation = 1;
 	d->attachments.started_ms = clock_real_ms();
 	d->attachments.supervisor = sv;
+	error = recording_open_daemon(sv);
+	if (error)
+		die(STATUS_FAILED, "the recorder: %s", strerror(-error));
 	attachments_recover(&d->attachments);
+	error = recording_adopt(sv);
+	if (error)
+		log_error("not all that was recorded before could be taken over: %s",
+		        strerror(-error));
 	error = supervisor_keep_spares(sv, ATTACH_SPARES);
 	if (error)
 		die(STATUS_FAILED, "no memory");

@@ -35,6 +35,7 @@ void generation_put(struct generation *g)
 	if (!g || --g->refs)
 		return;
 	settings_fini(&g->settings);
+	free(g->difference);
 	if (g->image >= 0)
 		close(g->image);
 	if (g->trusted >= 0)

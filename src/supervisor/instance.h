@@ -24,6 +24,7 @@ struct generation {
 	struct settings settings;
 	struct identity identity; /* whose rights open what the policy names: of who named it */
 	int image, trusted;       /* sealed memory; -1: not made yet */
+	char *difference;         /* owned: from the generation before, or NULL */
 	char placeholders[POLICY_CREDENTIALS_MAX][PLACEHOLDER_MAX + 1];
 };
 

@@ -217,7 +217,7 @@ static enum sandbox_state adopt(struct sandbox *s)
 	loop_timer_set(&s->fence, SANDBOX_FENCE_MS);
 	if (sandbox_record(s) != 0)
 		return close_down(s);
-	tell_lifecycle(s->supervisor, s, EVENT_START);
+	tell_lifecycle(s->supervisor, s, EVENT_ADOPTED, NULL);
 	gate_close_handed_out(&s->gate);
 	return start_another(s);
 }
@@ -235,6 +235,8 @@ static enum sandbox_state serve_again(struct sandbox *s)
 		return SANDBOX_RESTARTING;
 	instance_serves(s->current);
 	loop_timer_cancel(&s->timer);
+	if (s->restarts)
+		tell_lifecycle(s->supervisor, s, EVENT_WORKER_REPLACED, s->failure);
 	log_info("%s: served again", s->name);
 	return SANDBOX_SERVING;
 }

@@ -56,6 +56,15 @@ static void set_udp_ports(struct sandbox *s, const struct generation *g)
 
 static void put_in_force(struct sandbox *s, struct generation *g)
 {
+	const struct policy *now = &g->settings.policy, *before = &s->generation->settings.policy;
+	const struct told_policy change = {.name = policy_name(now),
+	        .fingerprint = policy_fingerprint(now),
+	        .old_name = policy_name(before),
+	        .old_fingerprint = policy_fingerprint(before),
+	        .generation = g->number,
+	        .difference = g->difference};
+
+	tell_policy_change(s->supervisor, s, &change);
 	generation_put(s->generation);
 	s->generation = generation_get(g);
 }
@@ -162,6 +171,7 @@ int sandbox_pause(struct sandbox *s, const char *reason)
 		if (i->worker_request != 0 && i->state != INSTANCE_ENDING)
 			instance_pause(i, reason);
 	}
+	tell_lifecycle(s->supervisor, s, s->paused ? EVENT_PAUSED : EVENT_RESUMED, reason);
 	error = gate_pause(&s->gate, s->paused);
 	return error;
 }
