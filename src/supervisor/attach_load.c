@@ -31,14 +31,22 @@ static char *objection(const struct policy *policy)
 struct generation *attachment_load(const struct attachment *a, const char *policy,
         const struct identity *identity, char **text)
 {
+	struct policy_variable variables[ATTACH_VARS_MAX];
 	struct generation *g = generation_new(a->record.generation);
 
+	const struct policy_load_options options = {.observe = a->record.observe,
+	        .variables = variables,
+	        .variable_count = a->record.vars.count};
+
+	for (size_t i = 0; i < a->record.vars.count; i++)
+		variables[i] =
+		        (struct policy_variable){slice_from_string(a->record.vars.items[i].key),
+		                slice_from_string(a->record.vars.items[i].value)};
 	*text = NULL;
 	if (!g)
 		return NULL;
 	g->identity = *identity;
-	if (settings_load(&g->settings, identity, policy, a->all->config_path, a->record.observe,
-	            text) == 0)
+	if (settings_load(&g->settings, identity, policy, a->all->config_path, &options, text) == 0)
 		*text = objection(&g->settings.policy);
 	else if (!*text)
 		*text = strdup("no memory");

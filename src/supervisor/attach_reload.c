@@ -10,6 +10,7 @@
 
 #include "vethguard/base/buf.h"
 #include "vethguard/base/log.h"
+#include "vethguard/policy/diff.h"
 #include "supervisor/attachment.h"
 
 static void refuse_file(attach_done done, void *context, struct attachment *a, const char *text)
@@ -21,6 +22,27 @@ static void refuse_file(attach_done done, void *context, struct attachment *a, c
 
 	log_warn("%s: the policy cannot be reloaded: %s", a->record.name, text);
 	done(context, &result);
+}
+
+/* What it changes for those inside, as `vethguard policy diff` prints it. */
+static char *difference(const struct policy *from, const struct policy *to)
+{
+	struct policy_diff diff;
+	char *text = NULL;
+	size_t n;
+	FILE *out;
+
+	if (policy_diff(from, to, &diff) != 0)
+		return NULL;
+	out = open_memstream(&text, &n);
+	for (size_t i = 0; out && i < diff.count; i++)
+		fprintf(out, "%s\n", diff.lines[i].text);
+	if (out && diff.dropped)
+		fprintf(out, "... and %zu more\n", diff.dropped);
+	if (out)
+		fclose(out);
+	policy_diff_fini(&diff);
+	return text;
 }
 
 static void replace(struct attachment *a, struct generation *g, attach_done done, void *context)
@@ -60,6 +82,7 @@ static void reload(struct attachment *a, const char *policy, const struct identi
 		return;
 	}
 	g->number = a->record.generation + 1;
+	g->difference = difference(&a->sandbox->generation->settings.policy, &g->settings.policy);
 	a->new_policy = policy ? strdup(policy) : NULL;
 	if (policy && !a->new_policy)
 		attach_refuse(done, context, ATTACH_FAILED, "no memory");

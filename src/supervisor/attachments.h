@@ -14,6 +14,7 @@
 
 #include <net/if.h>
 
+#include "vethguard/policy/load.h"
 #include "vethguard/wire/message.h"
 #include "supervisor/identity.h"
 
@@ -21,10 +22,11 @@
 #define ATTACH_LABELS_MAX 32 /* of one sandbox */
 #define ATTACH_LABEL_KEY_MAX \
 	63 /* letters, digits, '.', '_', '-', '/', beginning with a letter or digit */
-#define ATTACH_LABEL_VALUE_MAX 255 /* bytes of UTF-8 without control characters */
-#define ATTACH_VARS_MAX 64         /* of one sandbox */
-#define ATTACH_VAR_KEY_MAX 64      /* letters, digits, '_', beginning with a letter */
-#define ATTACH_VAR_VALUE_MAX 1024
+#define ATTACH_LABEL_VALUE_MAX 255           /* bytes of UTF-8 without control characters */
+#define ATTACH_VARS_MAX POLICY_VARIABLES_MAX /* of one sandbox */
+#define ATTACH_VAR_KEY_MAX \
+	POLICY_VARIABLE_NAME_MAX /* letters, digits, '_', beginning with a letter */
+#define ATTACH_VAR_VALUE_MAX POLICY_VARIABLE_VALUE_MAX
 #define ATTACH_TTL_MAX_S 31622400u /* 366 days */
 #define ATTACH_REASON_MAX 512      /* bytes: why a sandbox is paused */
 #define ATTACH_ENGINE_MAX 31       /* "docker", "podman" */
@@ -164,8 +166,9 @@ void attachments_attach(struct attachments *all, const struct attach_request *re
         attach_done done, void *context);
 /* Workers finish within SANDBOX_STOP_MS, then link, fence and state are removed. */
 void attachments_detach(struct attachments *all, const char *name, attach_done done, void *context);
-/* Loads policy (NULL: the file it has) with the caller's rights and puts it in force. One at a time
- * for each sandbox: else ATTACH_BUSY. A file with a fault changes nothing. */
+/* Loads policy with the caller's rights, or where it is NULL the file it has with the rights of who
+ * named that, and puts it in force. One at a time for each sandbox: else ATTACH_BUSY. A file with a
+ * fault changes nothing. */
 void attachments_reload(struct attachments *all, const char *name, const char *policy,
         const struct identity *caller, attach_done done, void *context);
 /* The configuration and every sandbox's policy, each with the rights of who attached it. ATTACH_OK

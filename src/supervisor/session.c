@@ -153,7 +153,8 @@ static void begin(struct session *session, const struct message_session_start *m
 		return;
 	}
 	set_identity(s, m);
-	int error = settings_load(&s->generation->settings, &s->generation->identity, policy_path, config_path,
+	int error = settings_load(&s->generation->settings, &s->generation->identity, policy_path,
+	        config_path,
 	        &(struct policy_load_options){.observe = m->observe,
 	                .variables = m->variables,
 	                .variable_count = m->variable_count},
