@@ -50,12 +50,46 @@ _vethguard_run()
 	COMPREPLY=($(compgen -W "$words" -- "$2"))
 }
 
+_vethguard_control()
+{
+	local command=${COMP_WORDS[1]} words='--socket --json --help'
+	case $3 in
+	--policy | -p | --netns | --socket | --ca | --ca-bundle)
+		COMPREPLY=($(compgen -f -- "$2"))
+		compopt -o filenames 2>/dev/null
+		return
+		;;
+	--interface | -i) words=$(ls /sys/class/net 2>/dev/null) ;;
+	--engine) words='docker podman' ;;
+	--format | -f) words='shell docker json pem' ;;
+	--pid | --container | -c | --name | -n | --address | --label | -l | --var | --ttl | --reason | -r) return ;;
+	*)
+		case $command in
+		attach)
+			words+=' --interface --netns --pid --container --engine --policy --name --address --label --var'
+			words+=' --ttl --observe --files'
+			;;
+		env) words+=' --format --proxy-env --ca-bundle --ca' ;;
+		reload) words+=' --policy' ;;
+		pause) words+=' --all --reason' ;;
+		resume) words+=' --all' ;;
+		esac
+		if [[ $2 != -* ]]; then
+			[[ $command != @(attach|list) ]] || return
+			words=$(vethguard list 2>/dev/null | awk 'NR > 1 { print $1 }')
+		fi
+		;;
+	esac
+	COMPREPLY=($(compgen -W "$words" -- "$2"))
+}
+
 _vethguard()
 {
 	local words='' what="${COMP_WORDS[1]} ${COMP_WORDS[2]}"
+	local control='attach detach list show env reload pause resume stats'
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		COMPREPLY=($(compgen -W 'run policy audit doctor help version' -- "$2"))
+		COMPREPLY=($(compgen -W "run $control policy audit doctor help version" -- "$2"))
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -63,9 +97,13 @@ _vethguard()
 		_vethguard_run "$@"
 		return
 		;;
+	attach | detach | list | show | env | reload | pause | resume | stats)
+		_vethguard_control "$@"
+		return
+		;;
 	policy) words='check explain diff' ;;
 	audit) words='show verify' ;;
-	help) words='run policy audit doctor version' ;;
+	help) words="run $control policy audit doctor version" ;;
 	esac
 	((COMP_CWORD == 2)) || words=
 	if [[ $2 == -* ]]; then

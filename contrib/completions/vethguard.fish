@@ -45,6 +45,15 @@ end
 complete -c vethguard -f
 set -l none 'test (count (commandline -opc)) -eq 1'
 complete -c vethguard -n $none -a run -d 'Run a command behind the guard'
+complete -c vethguard -n $none -a attach -d 'Guard what somebody else made'
+complete -c vethguard -n $none -a detach -d 'End that guard'
+complete -c vethguard -n $none -a list -d 'What the daemon guards'
+complete -c vethguard -n $none -a show -d 'All about one sandbox'
+complete -c vethguard -n $none -a env -d 'What to set inside of a sandbox'
+complete -c vethguard -n $none -a reload -d 'Put changed policies in force'
+complete -c vethguard -n $none -a pause -d 'Refuse everything at once'
+complete -c vethguard -n $none -a resume -d 'Go on after a pause'
+complete -c vethguard -n $none -a stats -d 'What sandboxes have done and hold'
 complete -c vethguard -n $none -a policy -d 'Check, explain and compare policies'
 complete -c vethguard -n $none -a audit -d 'Show the audit log'
 complete -c vethguard -n $none -a doctor -d 'What this machine can do'
@@ -66,6 +75,45 @@ complete -c vethguard -n $run -s v -l verbose -d 'Tell what is done'
 complete -c vethguard -n $run -s h -l help -d Help
 complete -c vethguard -n '__vethguard_is run' -a '(__vethguard_complete_guarded)'
 
+# Names of the sandboxes that the daemon guards.
+function __vethguard_names
+    vethguard list 2>/dev/null | awk 'NR > 1 { print $1 }'
+end
+
+function __vethguard_any
+    for command in $argv
+        __vethguard_is $command; and return 0
+    end
+    return 1
+end
+
+set -l control '__vethguard_any attach detach list show env reload pause resume stats'
+complete -c vethguard -n $control -l socket -r -F -d 'Socket of the daemon'
+complete -c vethguard -n $control -s j -l json -d 'As JSON'
+complete -c vethguard -n $control -s h -l help -d Help
+complete -c vethguard -n '__vethguard_any detach show env reload pause resume stats' -a '(__vethguard_names)'
+complete -c vethguard -n '__vethguard_any attach reload' -s p -l policy -r -F -d 'The policy to enforce'
+set -l attach '__vethguard_is attach'
+complete -c vethguard -n $attach -s i -l interface -x -a '(command ls /sys/class/net 2>/dev/null)' -d 'What is behind this interface'
+complete -c vethguard -n $attach -l netns -r -F -d 'This network namespace'
+complete -c vethguard -n $attach -l pid -x -d 'The namespace of this process'
+complete -c vethguard -n $attach -s c -l container -x -d 'A container with --network none'
+complete -c vethguard -n $attach -l engine -x -a 'docker podman' -d 'Who runs the container'
+complete -c vethguard -n $attach -s n -l name -x -d 'Name of the sandbox'
+complete -c vethguard -n $attach -l address -x -d 'Its address'
+complete -c vethguard -n $attach -s l -l label -x -d 'A label'
+complete -c vethguard -n $attach -l var -x -d 'A variable of the policy'
+complete -c vethguard -n $attach -l ttl -x -d 'Detach after'
+complete -c vethguard -n $attach -l observe -d 'Refuse nothing but the floor'
+complete -c vethguard -n $attach -l files -d 'Write resolv.conf and the CA inside'
+set -l env '__vethguard_is env'
+complete -c vethguard -n $env -s f -l format -x -a 'shell docker json pem' -d 'For whom'
+complete -c vethguard -n $env -l proxy-env -d 'The proxy variables too'
+complete -c vethguard -n $env -l ca-bundle -r -F -d 'Bundle inside'
+complete -c vethguard -n $env -l ca -r -F -d 'CA inside'
+complete -c vethguard -n '__vethguard_any pause resume' -s a -l all -d 'Every sandbox'
+complete -c vethguard -n '__vethguard_is pause' -s r -l reason -x -d 'Why'
+
 set -l two 'test (count (commandline -opc)) -eq 2'
 set -l more 'test (count (commandline -opc)) -gt 2'
 complete -c vethguard -n "__vethguard_is policy; and $two" -a 'check explain diff'
@@ -80,4 +128,4 @@ complete -c vethguard -n $show -s S -l since -x -d 'Not older than'
 complete -c vethguard -n "$show; or __vethguard_is doctor" -s j -l json -d 'As JSON'
 complete -c vethguard -n '__vethguard_is audit verify' -s a -l anchor -x -d 'A hash that must be there'
 complete -c vethguard -n '__vethguard_is policy; or __vethguard_is audit; or __vethguard_is doctor' -s h -l help -d Help
-complete -c vethguard -n "__vethguard_is help; and $two" -a 'run policy audit doctor version'
+complete -c vethguard -n "__vethguard_is help; and $two" -a 'run attach detach list show env reload pause resume stats policy audit doctor version'

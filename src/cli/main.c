@@ -6,6 +6,7 @@
 
 #include "audit_commands.h"
 #include "commands.h"
+#include "control_commands.h"
 #include "policy_commands.h"
 #include "vethguard/base/diag.h"
 #include "vethguard/base/log.h"
@@ -22,6 +23,15 @@ struct command {
 
 static const struct command commands[] = {
         {"run", cli_run, "run a command behind the guard"},
+        {"attach", cli_attach, "guard a container, namespace, process or interface"},
+        {"detach", cli_detach, "end that guard"},
+        {"list", cli_list, "what the daemon guards"},
+        {"show", cli_show, "all about one sandbox"},
+        {"env", cli_env, "what to set inside of a sandbox"},
+        {"reload", cli_reload, "put changed policies in force"},
+        {"pause", cli_pause, "refuse everything at once"},
+        {"resume", cli_resume, "go on after a pause"},
+        {"stats", cli_stats, "what sandboxes have done and hold"},
         {"policy", cli_policy, "check policies, explain their decisions, compare them"},
         {"audit", cli_audit, "show what the audit log recorded"},
         {"doctor", cli_doctor, "what this machine can do, and how to mend it"},
@@ -49,6 +59,7 @@ static void usage(FILE *out)
 	      "  vethguard doctor\n"
 	      "  vethguard policy check policies/coding-agent.yaml\n"
 	      "  vethguard run --policy policies/coding-agent.yaml -- pip download requests\n"
+	      "  vethguard attach --container agent --policy agent.yaml\n"
 	      "  vethguard audit show vethguard.jsonl --denied\n\n"
 	      "'vethguard COMMAND --help' tells more; so do the manual pages vethguard(1) and\n"
 	      "vethguard-run(1).\n",

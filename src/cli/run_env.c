@@ -7,6 +7,7 @@
 
 #include "mounts.h"
 #include "run_env.h"
+#include "trust_env.h"
 #include "vethguard/base/log.h"
 #include "vethguard/tls/bundle.h"
 
@@ -14,54 +15,22 @@ extern char **environ;
 
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-enum trust_place { BUNDLE, DIRECTORY, CA };
-
-/* Programs with a trust store of their own, and the variable that turns each to the system's. */
-static const struct {
-	const char *name;
-	enum trust_place place;
-} trust_variables[] = {
-        {"SSL_CERT_FILE", BUNDLE},
-        {"SSL_CERT_DIR", DIRECTORY},
-        {"CURL_CA_BUNDLE", BUNDLE},
-        {"REQUESTS_CA_BUNDLE", BUNDLE},
-        {"PIP_CERT", BUNDLE},
-        {"GIT_SSL_CAINFO", BUNDLE},
-        {"NODE_EXTRA_CA_CERTS", CA},
-        {"npm_config_cafile", BUNDLE},
-        {"AWS_CA_BUNDLE", BUNDLE},
-        {"CARGO_HTTP_CAINFO", BUNDLE},
-        {"DENO_CERT", CA},
-        {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", BUNDLE},
-};
-
 static void set(struct environment *env, const char *name, const char *value)
 {
 	environment_set(env, slice_from_string(name), slice_from_string(value));
 }
 
-/* Lower case last: a proxy of the invoking environment would otherwise lead a client to an address
- * that is not there. */
-static const char *const proxy_names[] = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy",
-        "https_proxy", "all_proxy", "NO_PROXY", "no_proxy"};
-
 static void add_proxy(
         struct environment *env, bool wanted, const struct message_session_ready *ready)
 {
-	static const char *const set_names[] = {
-	        "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"};
 	char url[64], address[IP_TEXT_MAX];
 
-	for (size_t i = 0; i < sizeof(proxy_names) / sizeof(proxy_names[0]); i++)
-		environment_unset(env, slice_from_string(proxy_names[i]));
+	trust_env_unset_proxy(env);
 	if (!wanted)
 		return;
 	snprintf(url, sizeof(url), "http://%s:%u", ip_format(&ready->gate4, address),
 	        (unsigned)ready->proxy_port);
-	for (size_t i = 0; i < sizeof(set_names) / sizeof(set_names[0]); i++)
-		set(env, set_names[i], url);
-	set(env, "NO_PROXY", "localhost,127.0.0.1,::1");
-	set(env, "no_proxy", "localhost,127.0.0.1,::1");
+	trust_env_set_proxy(env, url);
 }
 
 static void add_user(struct environment *env, const struct run_user *user)
@@ -81,13 +50,11 @@ static void add_trust(struct environment *env)
 	bool directory = access(TRUST_DIRECTORY, F_OK) == 0;
 	const char *ca = directory ? TRUST_CA : bundle_system_path(),
 	           *bundle = bundle_system_path();
-	const char *values[] = {[BUNDLE] = bundle ? bundle : ca,
-	        [DIRECTORY] = directory ? TRUST_DIRECTORY : NULL,
-	        [CA] = ca};
+	const struct trust_places places = {.bundle = bundle ? bundle : ca,
+	        .directory = directory ? TRUST_DIRECTORY : NULL,
+	        .ca = ca};
 
-	for (size_t i = 0; i < sizeof(trust_variables) / sizeof(trust_variables[0]); i++)
-		if (values[trust_variables[i].place] != NULL)
-			set(env, trust_variables[i].name, values[trust_variables[i].place]);
+	trust_env_set(env, &places);
 }
 
 static bool is_wiped(const struct run_session *session, struct slice name)

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `vethguard attach`: the guard for a sandbox that somebody else made. */
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach_options.h"
+#include "commands.h"
+#include "control_commands.h"
+
+static int add_pairs(json_t *body, const char *member, const struct attach_words *words)
+{
+	json_t *object = json_object();
+
+	for (size_t i = 0; object && i < words->count; i++) {
+		const char *equals = strchr(words->items[i], '=');
+
+		if (json_object_setn_new(object, words->items[i],
+		            (size_t)(equals - words->items[i]), json_string(equals + 1)) != 0) {
+			json_decref(object);
+			return -EINVAL;
+		}
+	}
+	return object && json_object_set_new(body, member, object) == 0 ? 0 : -ENOMEM;
+}
+
+static int add_addresses(json_t *body, const struct attach_words *words)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; array && i < words->count; i++)
+		json_array_append_new(array, json_string(words->items[i]));
+	return array && json_object_set_new(body, "addresses", array) == 0 ? 0 : -ENOMEM;
+}
+
+static int add_container(json_t *body, const struct attach_options *o)
+{
+	struct control_container c;
+	int rc = control_container_find(o->engine, o->container, &c);
+
+	if (rc)
+		return rc;
+	json_object_set_new(body, "pid", json_integer(c.pid));
+	if (c.start_time)
+		json_object_set_new(body, "start_time", json_integer((json_int_t)c.start_time));
+	return json_object_set_new(body, "container",
+	               json_pack("{s:s, s:s, s:s}", "engine", c.engine, "id", c.id, "name",
+	                       c.name)) == 0
+	               ? 0
+	               : CLI_USAGE;
+}
+
+static void set_text(json_t *body, const char *member, const char *text)
+{
+	if (text)
+		json_object_set_new(body, member, json_string(text));
+}
+
+/* 0, or an exit status after a message. */
+static int build(json_t *body, const struct attach_options *o)
+{
+	char policy[PATH_MAX], netns[PATH_MAX];
+	int rc = 0;
+
+	if (!realpath(o->policy, policy)) {
+		fprintf(stderr, "vethguard: error: --policy %s: %s\n", o->policy, strerror(errno));
+		return CLI_USAGE;
+	}
+	if (o->netns && !realpath(o->netns, netns)) {
+		fprintf(stderr,
+		        "vethguard: error: --netns %s: %s (a name of 'ip netns' is "
+		        "/run/netns/NAME)\n",
+		        o->netns, strerror(errno));
+		return CLI_USAGE;
+	}
+	set_text(body, "policy", policy);
+	set_text(body, "name", o->name);
+	set_text(body, "interface", o->interface);
+	set_text(body, "netns", o->netns ? netns : NULL);
+	if (o->pid)
+		json_object_set_new(body, "pid", json_integer(o->pid));
+	if (o->container)
+		rc = add_container(body, o);
+	if (rc)
+		return rc;
+	if (o->ttl_s)
+		json_object_set_new(body, "ttl_s", json_integer((json_int_t)o->ttl_s));
+	if (o->observe)
+		json_object_set_new(body, "observe", json_true());
+	if (o->files)
+		json_object_set_new(body, "files", json_true());
+	if ((o->addresses.count && add_addresses(body, &o->addresses) != 0) ||
+	        add_pairs(body, "labels", &o->labels) != 0 ||
+	        add_pairs(body, "vars", &o->vars) != 0) {
+		fputs("vethguard: error: labels and variables have to be UTF-8\n", stderr);
+		return CLI_USAGE;
+	}
+	return 0;
+}
+
+static void tell(const json_t *s)
+{
+	const json_t *addresses = json_object_get(s, "addresses");
+	const char *name = control_text(s, "name");
+	const char *kind = control_text(json_object_get(s, "attachment"), "kind");
+
+	printf("%s: %s, policy %s\n", name, control_text(s, "state"),
+	        control_text(json_object_get(s, "policy"), "name"));
+	printf("  name server and proxy  %s %s port %lld\n", control_text(addresses, "gate4"),
+	        control_text(addresses, "gate6"),
+	        (long long)json_integer_value(json_object_get(s, "proxy_port")));
+	control_print_lines(stdout, "  written inside         ", json_object_get(s, "files"));
+	printf("What to set inside%s: vethguard env %s\n",
+	        strcmp(kind, "pid") == 0 ? "" : ", and the CA to install there", name);
+}
+
+int cli_attach(int argc, char **argv)
+{
+	struct attach_options o;
+	struct control_answer answer;
+	json_t *body;
+	int rc = attach_options_read(argv + 1, &o);
+
+	(void)argc;
+	if (rc >= 0)
+		return rc;
+	body = json_object();
+	if (!body)
+		return CLI_USAGE;
+	rc = build(body, &o);
+	if (rc == 0)
+		rc = control_call(o.line.socket, "POST", "/sandboxes", body, &answer);
+	json_decref(body);
+	if (rc)
+		return rc;
+	control_print_lines(
+	        stderr, "vethguard: warning: ", json_object_get(answer.json, "warnings"));
+	if (o.line.json)
+		control_print_json(answer.json);
+	else
+		tell(answer.json);
+	control_answer_free(&answer);
+	return 0;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the daemon answers, for people. Names and labels may hold anything that whoever attached the
+ * sandbox wrote, so every text is escaped before a terminal sees it. Columns are as wide as what is
+ * in them.
+ */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "control_commands.h"
+#include "vethguard/base/slice.h"
+
+#define CELL_MAX 64
+#define COLUMNS 6
+#define SHORT_ID 12
+
+const char *control_text(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+static const char *escaped(const char *text, char *out, size_t out_size)
+{
+	return slice_escape(slice_from_string(text), out, out_size);
+}
+
+void control_print_json(const json_t *json)
+{
+	json_dumpf(json, stdout, JSON_INDENT(2) | (isatty(STDOUT_FILENO) ? JSON_ENSURE_ASCII : 0));
+	putchar('\n');
+}
+
+void control_print_lines(FILE *out, const char *prefix, const json_t *lines)
+{
+	char text[1024];
+	const json_t *line;
+	size_t i;
+
+	json_array_foreach(lines, i, line)
+	{
+		const char *value = json_string_value(line);
+
+		if (value)
+			fprintf(out, "%s%s\n", prefix,
+			        slice_escape_controls(
+			                slice_from_string(value), text, sizeof(text)));
+	}
+}
+
+/* "docker web", "pid 77", "interface veth1", "netns /run/netns/x". */
+static void where(const json_t *sandbox, char *out, size_t out_size)
+{
+	const json_t *a = json_object_get(sandbox, "attachment");
+	const json_t *container = json_object_get(a, "container");
+	const char *kind = control_text(a, "kind");
+	char name[CELL_MAX];
+
+	if (json_is_object(container)) {
+		const char *shown = control_text(container, "name");
+		char id[SHORT_ID + 1];
+
+		snprintf(id, sizeof(id), "%s", control_text(container, "id"));
+		escaped(*shown ? shown : id, name, sizeof(name));
+		snprintf(out, out_size, "%.16s %s", control_text(container, "engine"), name);
+	} else if (strcmp(kind, "pid") == 0) {
+		snprintf(out, out_size, "pid %lld",
+		        (long long)json_integer_value(json_object_get(a, "pid")));
+	} else {
+		snprintf(out, out_size, "%.16s %s", kind,
+		        escaped(control_text(a, kind), name, sizeof(name)));
+	}
+}
+
+struct row {
+	char cells[COLUMNS][CELL_MAX];
+};
+
+/* "2026-11-20T17:29:58.123Z" without fractions. */
+static void put_time(char *out, const char *text)
+{
+	size_t n = strcspn(text, ".");
+
+	snprintf(out, CELL_MAX, "%.*s%s", (int)(n < 24 ? n : 24), text, *text ? "Z" : "never");
+}
+
+static void fill(struct row *row, const json_t *sandbox)
+{
+	const json_t *policy = json_object_get(sandbox, "policy");
+	char name[CELL_MAX - 24];
+
+	escaped(control_text(sandbox, "name"), row->cells[0], CELL_MAX);
+	escaped(control_text(sandbox, "state"), row->cells[1], CELL_MAX);
+	where(sandbox, row->cells[2], CELL_MAX);
+	escaped(control_text(policy, "name"), name, sizeof(name));
+	snprintf(row->cells[3], CELL_MAX, "%s (%lld)", name,
+	        (long long)json_integer_value(json_object_get(policy, "generation")));
+	put_time(row->cells[4], control_text(sandbox, "created"));
+	put_time(row->cells[5], control_text(sandbox, "expires"));
+}
+
+static void widen(int widths[COLUMNS], const struct row *row)
+{
+	for (size_t i = 0; i < COLUMNS; i++)
+		if ((int)strlen(row->cells[i]) > widths[i])
+			widths[i] = (int)strlen(row->cells[i]);
+}
+
+static void put_row(const int widths[COLUMNS], const struct row *row)
+{
+	for (size_t i = 0; i + 1 < COLUMNS; i++)
+		printf("%-*s  ", widths[i], row->cells[i]);
+	printf("%s\n", row->cells[COLUMNS - 1]);
+}
+
+void control_print_list(const json_t *sandboxes)
+{
+	static const struct row head = {
+	        {"NAME", "STATE", "ATTACHED TO", "POLICY", "CREATED", "EXPIRES"}};
+	int widths[COLUMNS] = {0};
+	const json_t *sandbox;
+	struct row row;
+	size_t i;
+
+	widen(widths, &head);
+	json_array_foreach(sandboxes, i, sandbox)
+	{
+		fill(&row, sandbox);
+		widen(widths, &row);
+	}
+	put_row(widths, &head);
+	json_array_foreach(sandboxes, i, sandbox)
+	{
+		fill(&row, sandbox);
+		put_row(widths, &row);
+	}
+}
+
+static void put_line(const char *key, const char *text)
+{
+	char shown[1024];
+
+	if (*text)
+		printf("%-12s %s\n", key, escaped(text, shown, sizeof(shown)));
+}
+
+static void put_number(const char *key, const json_t *object, const char *member)
+{
+	const json_t *value = json_object_get(object, member);
+
+	if (json_is_integer(value))
+		printf("%-12s %" JSON_INTEGER_FORMAT "\n", key, json_integer_value(value));
+}
+
+static void put_pairs(const char *key, const json_t *pairs)
+{
+	char name[128], value[512];
+	const char *member;
+	json_t *text;
+
+	json_object_foreach((json_t *)(uintptr_t)pairs, member, text)
+	{
+		printf("%-12s %s=%s\n", key, escaped(member, name, sizeof(name)),
+		        escaped(json_string_value(text) ? json_string_value(text) : "", value,
+		                sizeof(value)));
+		key = "";
+	}
+}
+
+void control_print_sandbox(const json_t *sandbox)
+{
+	const json_t *policy = json_object_get(sandbox, "policy");
+	const json_t *addresses = json_object_get(sandbox, "addresses");
+	const json_t *worker = json_object_get(sandbox, "worker");
+	char at[CELL_MAX * 2];
+
+	where(sandbox, at, sizeof(at));
+	put_line("name", control_text(sandbox, "name"));
+	put_line("id", control_text(sandbox, "id"));
+	put_line("state", control_text(sandbox, "state"));
+	put_line("reason", control_text(sandbox, "reason"));
+	put_line("attached to", at);
+	put_line("policy", control_text(policy, "name"));
+	put_line("  file", control_text(policy, "path"));
+	put_line("  print", control_text(policy, "fingerprint"));
+	put_number("  generation", policy, "generation");
+	if (json_is_true(json_object_get(policy, "observe")))
+		put_line("  mode", "observe: nothing but the floor is refused");
+	put_pairs("labels", json_object_get(sandbox, "labels"));
+	put_pairs("vars", json_object_get(sandbox, "vars"));
+	put_line("created", control_text(sandbox, "created"));
+	put_line("expires", control_text(sandbox, "expires"));
+	put_line("gate", control_text(addresses, "gate4"));
+	put_line("", control_text(addresses, "gate6"));
+	put_line("sandbox", control_text(addresses, "sandbox4"));
+	put_line("", control_text(addresses, "sandbox6"));
+	put_number("proxy port", sandbox, "proxy_port");
+	put_number("worker", worker, "pid");
+	put_number("  restarts", worker, "restarts");
+	put_number("  retired", worker, "retired");
+	put_number("fence mended", json_object_get(sandbox, "fence"), "mended");
+}
+
+void control_print_stats(const json_t *stats)
+{
+	static const char *const kinds[] = {"requests", "tunnels", "queries"};
+	static const struct {
+		const char *key, *member;
+	} numbers[] = {
+	        {"findings", "findings"},
+	        {"bytes out", "bytes_out"},
+	        {"bytes in", "bytes_in"},
+	        {"connections", "connections"},
+	        {"  open", "connections_open"},
+	        {"names", "names_kept"},
+	        {"memory", "heap_bytes"},
+	};
+	const json_t *worker = json_object_get(stats, "worker");
+
+	put_line("name", control_text(stats, "name"));
+	put_line("state", control_text(stats, "state"));
+	for (size_t i = 0; json_is_object(worker) && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const json_t *kind = json_object_get(worker, kinds[i]);
+
+		printf("%-12s %" JSON_INTEGER_FORMAT " allowed, %" JSON_INTEGER_FORMAT
+		       " denied, %" JSON_INTEGER_FORMAT " failed\n",
+		        kinds[i], json_integer_value(json_object_get(kind, "allowed")),
+		        json_integer_value(json_object_get(kind, "denied")),
+		        json_integer_value(json_object_get(kind, "failed")));
+	}
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		put_number(numbers[i].key, worker, numbers[i].member);
+	put_number("dropped", stats, "packets_dropped");
+	put_number("restarts", stats, "restarts");
+	put_number("mended", stats, "mended");
+}
