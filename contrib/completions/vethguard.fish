@@ -77,7 +77,7 @@ complete -c vethguard -n '__vethguard_is run' -a '(__vethguard_complete_guarded)
 
 # Names of the sandboxes that the daemon guards.
 function __vethguard_names
-    vethguard list 2>/dev/null | awk 'NR > 1 { print $1 }'
+    command -q vethguard; and vethguard list 2>/dev/null | awk 'NR > 1 { print $1 }'
 end
 
 function __vethguard_any

@@ -24,8 +24,8 @@ struct env_options {
 
 static const struct option_spec specs[] = {
         {"format", 'f', "FORMAT",
-                "shell: for eval (the default); docker: for an\n"
-                "--env-file; json; pem: the CA's certificate alone"},
+                "shell: for eval (the default); docker: for its\n"
+                "option --env-file; json; pem: the CA alone"},
         {"proxy-env", 0, NULL, "HTTP_PROXY, HTTPS_PROXY and their lower-case forms too"},
         {"ca-bundle", 0, "PATH",
                 "where inside there is a bundle with the CA in it;\n"

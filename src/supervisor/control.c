@@ -50,8 +50,11 @@ static void call_free(struct control_call *call)
 static void tell(struct control_call *call, unsigned status, const char *detail)
 {
 	struct control *control = call->control;
+	char target[CONTROL_TARGET_TEXT];
 	struct control_record record = {.peer = call->peer,
 	        .operation = call->route ? call->route->operation : "",
+	        .method = call->route ? call->route->method : "",
+	        .target = target,
 	        .sandbox = call->name,
 	        .sandbox_id = call->id,
 	        .status = status,
@@ -60,6 +63,7 @@ static void tell(struct control_call *call, unsigned status, const char *detail)
 
 	if (!call->route || !call->route->changes)
 		return;
+	control_route_target(call->route, call->name, target);
 	log_info("%s %s by uid %u (pid %d): %u %s", record.operation, record.sandbox,
 	        (unsigned)record.peer.uid, (int)record.peer.pid, status,
 	        slice_escape_controls(slice_from_string(detail), escaped, sizeof escaped));
@@ -234,6 +238,8 @@ static const char *admit(struct http_handler *handler, const struct http_peer *p
 	struct control *control = container_of(handler, struct control, handler);
 	struct control_record record = {.peer = *peer,
 	        .operation = "connect",
+	        .method = "",
+	        .target = "",
 	        .sandbox = "",
 	        .status = 403,
 	        .detail = "only root and members of the group " CONTROL_GROUP

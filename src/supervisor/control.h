@@ -19,11 +19,12 @@
 struct control_record {
 	struct http_peer peer;
 	const char
-	        *operation;  /* "sandboxes.attach", ...; "connect" for a peer that may not speak */
-	const char *sandbox; /* its name, or "" */
-	uint64_t sandbox_id; /* 0: not known */
-	unsigned status;     /* of the answer */
-	const char *detail;  /* why it was refused, or "" */
+	        *operation; /* "sandboxes.attach", ...; "connect" for a peer that may not speak */
+	const char *method, *target; /* of the request; "" where none was read */
+	const char *sandbox;         /* its name, or "" */
+	uint64_t sandbox_id;         /* 0: not known */
+	unsigned status;             /* of the answer */
+	const char *detail;          /* why it was refused, or "" */
 };
 
 struct control_owner {
@@ -43,5 +44,9 @@ struct control *control_new(struct loop *loop, int fd, struct attachments *attac
         struct control_owner *owner, gid_t group);
 /* Operations that are under way may still answer; nobody hears it. Before loop and owner go. */
 void control_free(struct control *control);
+
+/* control_tell.c: the record as an event of the audit log (tell_api). */
+struct supervisor;
+void control_tell(struct supervisor *supervisor, const struct control_record *record);
 
 #endif

@@ -41,6 +41,11 @@ struct control_route {
 const struct control_route *control_route_find(struct slice method, struct slice path,
         char name[MESSAGE_NAME_MAX + 1], char allowed[CONTROL_ALLOWED_MAX]);
 
+/* The path that a request of this route has. */
+#define CONTROL_TARGET_TEXT (MESSAGE_NAME_MAX + 64)
+void control_route_target(
+        const struct control_route *route, const char *name, char out[CONTROL_TARGET_TEXT]);
+
 /* control.c: each answers and ends the call. */
 struct attachments *control_attachments(struct control *control);
 struct loop *control_loop(struct control *control);

@@ -416,3 +416,15 @@ const struct control_route *control_route_find(struct slice method, struct slice
 	name[0] = '\0';
 	return NULL;
 }
+
+void control_route_target(
+        const struct control_route *route, const char *name, char out[CONTROL_TARGET_TEXT])
+{
+	const char *star = strchr(route->path, '*');
+
+	if (star)
+		snprintf(out, CONTROL_TARGET_TEXT, "%.*s%s%s", (int)(star - route->path),
+		        route->path, name, star + 1);
+	else
+		snprintf(out, CONTROL_TARGET_TEXT, "%s", route->path);
+}

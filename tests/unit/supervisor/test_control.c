@@ -195,7 +195,7 @@ static struct {
 	struct control_owner owner;
 	char directory[64], path[96];
 	unsigned told, status;
-	char operation[64], sandbox[80], detail[256];
+	char operation[64], sandbox[80], detail[256], target[256];
 } f;
 
 static void called(struct control_owner *owner, const struct control_record *record)
@@ -204,6 +204,7 @@ static void called(struct control_owner *owner, const struct control_record *rec
 	f.told++;
 	f.status = record->status;
 	assert_int_equal(record->peer.uid, getuid());
+	snprintf(f.target, sizeof f.target, "%s %s", record->method, record->target);
 	snprintf(f.operation, sizeof f.operation, "%s", record->operation);
 	snprintf(f.sandbox, sizeof f.sandbox, "%s", record->sandbox);
 	snprintf(f.detail, sizeof f.detail, "%s", record->detail);
@@ -394,6 +395,7 @@ static void test_operations(void **state)
 	all.answer.summary = &summary;
 	asks("DELETE", "/v1/sandboxes/one", "", "detach one");
 	assert_string_equal(f.operation, "sandboxes.detach");
+	assert_string_equal(f.target, "DELETE /v1/sandboxes/one");
 	asks("GET", "/v1/sandboxes/one/env", "", "env one");
 	asks("GET", "/v1/sandboxes/one/stats", "", "stats one");
 	stats.worker = &worker_stats;
@@ -408,6 +410,7 @@ static void test_operations(void **state)
 	asks("POST", "/v1/sandboxes/one/resume", "", "resume one");
 	asks("POST", "/v1/reload", "", "reload all");
 	assert_string_equal(f.operation, "reload");
+	assert_string_equal(f.target, "POST /v1/reload");
 	assert_int_equal(f.told, 7);
 	all.asked[0] = '\0';
 	asks("GET", "/v1/status", "", "");
