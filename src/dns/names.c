@@ -6,6 +6,10 @@
  * holds are not in the list of those that may go; when the last connection lets go, the name joins
  * its end as if it had been asked just then. The list is therefore in order of time and its first
  * member alone tells whether anything may be given away.
+ *
+ * What is written to shared memory is for the next worker. Of what is there only two things are
+ * ever read while this one works: whether another one has taken over, and names that one has added
+ * when an address of theirs is looked for.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +20,8 @@
 #include <utlist.h>
 
 #include "vethguard/dns/responder.h"
+#include "vethguard/ipc/shared_names.h"
+#include "vethguard/policy/url.h"
 
 #define LINK_ADDRESSES 256 /* at the start of each pool */
 #define KEEP_MS ((int64_t)2 * RESPONDER_TTL_S * 1000)
@@ -27,8 +33,9 @@ struct name {
 	int64_t asked_ms;
 	uint32_t index;
 	uint32_t holds;
-	bool lost; /* the table had no memory for it */
-	uint8_t host_n;
+	bool lost;      /* the table had no memory for it */
+	bool listed;    /* in the table: not so where two workers found an address for one name */
+	uint8_t host_n; /* 0: nobody knows what the index stands for */
 	char host[];
 };
 _Static_assert(POLICY_HOST_MAX <= UINT8_MAX, "a host's length fits its field");
@@ -40,10 +47,12 @@ struct names {
 	struct name *table;  /* by host */
 	struct name **slots; /* by index */
 	uint32_t slots_cap;
-	uint32_t count;    /* indices given out so far */
-	struct name *idle; /* not held, the longest idle first */
-	int64_t now_ms;    /* of the latest names_assign */
+	uint32_t count;             /* indices given out so far */
+	struct name *idle;          /* not held, the longest idle first */
+	int64_t now_ms;             /* of the latest names_assign */
+	struct shared_names shared; /* memory NULL: not shared */
 };
+_Static_assert(SHARED_NAME_MAX == POLICY_HOST_MAX, "every name can be shared");
 
 /* Addresses of a pool that names may have; the last one of an IPv4 pool is its broadcast address.
  */
@@ -81,6 +90,7 @@ void names_free(struct names *names)
 	for (uint32_t i = 0; i < names->count; i++)
 		free(names->slots[i]);
 	free(names->slots);
+	shared_names_close(&names->shared);
 	free(names);
 }
 
@@ -119,14 +129,6 @@ static bool index_of(const struct names *names, const struct ip *address, uint32
 	return true;
 }
 
-static struct name *find_address(const struct names *names, const struct ip *address)
-{
-	uint32_t index;
-
-	return index_of(names, address, &index) && index < names->count ? names->slots[index]
-	                                                                : NULL;
-}
-
 bool names_is_synthetic(const struct names *names, const struct ip *address)
 {
 	uint32_t index;
@@ -134,16 +136,12 @@ bool names_is_synthetic(const struct names *names, const struct ip *address)
 	return index_of(names, address, &index);
 }
 
-bool names_lookup(struct names *names, const struct ip *address, struct slice *host)
+uint32_t names_count(const struct names *names)
 {
-	const struct name *name = find_address(names, address);
-
-	if (!name)
-		return false;
-	*host = slice_of(name->host, name->host_n);
-	return true;
+	return names->count;
 }
 
+/* Room for one index more. */
 static int make_slot(struct names *names)
 {
 	uint32_t cap = names->slots_cap ? names->slots_cap * 2 : FIRST_SLOTS;
@@ -161,44 +159,215 @@ static int make_slot(struct names *names)
 	return 0;
 }
 
+/* A name of no index yet. False in listed: another one is in the table under this name. */
+static struct name *name_new(struct names *names, struct slice host, unsigned hash)
+{
+	struct name *name = calloc(1, sizeof(*name) + host.n);
+	struct name *other = NULL;
+
+	if (!name)
+		return NULL;
+	memcpy(name->host, host.p, host.n);
+	name->host_n = (uint8_t)host.n;
+	if (host.n)
+		HASH_FIND_BYHASHVALUE(hh, names->table, host.p, host.n, hash, other);
+	if (!host.n || other)
+		return name;
+	HASH_ADD_KEYPTR_BYHASHVALUE(hh, names->table, name->host, host.n, hash, name);
+	if (name->lost) {
+		free(name);
+		return NULL;
+	}
+	name->listed = true;
+	return name;
+}
+
+static void name_free(struct names *names, struct name *name)
+{
+	if (name->listed)
+		HASH_DEL(names->table, name);
+	DL_DELETE(names->idle, name);
+	free(name);
+}
+
+/* Gives an index its name; both are idle. */
+static void place(struct names *names, uint32_t index, struct name *name, int64_t asked_ms)
+{
+	name->index = index;
+	name->asked_ms = asked_ms;
+	names->slots[index] = name;
+	DL_APPEND(names->idle, name);
+}
+
+static unsigned hash_of(const struct names *names, struct slice host)
+{
+	return (unsigned)hash_bytes(&names->key, host.p, host.n);
+}
+
+/* --- what other workers wrote --- */
+
+/* A copy of what the memory says of an index, or a name of no bytes where that is no host's. */
+static struct name *read_shared(struct names *names, uint32_t index, int64_t *asked_ms)
+{
+	char bytes[SHARED_NAME_MAX], canonical[POLICY_HOST_MAX + 1];
+	struct slice host = {bytes, shared_names_get(&names->shared, index, bytes, asked_ms)};
+	size_t n = 0;
+
+	if (!host.n || !url_canonical_host(host, canonical, &n) ||
+	        !slice_equals(host, slice_of(canonical, n)))
+		host.n = 0;
+	return name_new(names, host, hash_of(names, host));
+}
+
+/* Knows all indices below end from now on. 0 or -ENOMEM. */
+static int import(struct names *names, uint32_t end)
+{
+	int64_t asked_ms;
+
+	while (names->count < end) {
+		struct name *name = NULL;
+
+		if (make_slot(names) < 0 || !(name = read_shared(names, names->count, &asked_ms)))
+			return -ENOMEM;
+		place(names, names->count++, name, names->now_ms);
+	}
+	return 0;
+}
+
+static uint32_t shared_count(const struct names *names)
+{
+	uint32_t count = shared_names_count(&names->shared);
+
+	return count < names->limit ? count : names->limit;
+}
+
+static struct name *find_address(struct names *names, const struct ip *address)
+{
+	struct name *name;
+	uint32_t index;
+
+	if (!index_of(names, address, &index) || index >= names->limit)
+		return NULL;
+	if (index >= names->count && names->shared.memory)
+		import(names, shared_count(names));
+	name = index < names->count ? names->slots[index] : NULL;
+	return name && name->host_n ? name : NULL;
+}
+
+bool names_lookup(struct names *names, const struct ip *address, struct slice *host)
+{
+	const struct name *name = find_address(names, address);
+
+	if (!name)
+		return false;
+	*host = slice_of(name->host, name->host_n);
+	return true;
+}
+
+struct found {
+	int64_t asked_ms;
+	struct name *name;
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	return (x->asked_ms > y->asked_ms) - (x->asked_ms < y->asked_ms);
+}
+
+/* All that the memory has, in the order of their last queries. */
+static int import_first(struct names *names, int64_t now_ms, uint32_t *dropped)
+{
+	uint32_t count = shared_count(names), n = 0;
+	struct found *found = calloc(count ? count : 1, sizeof *found);
+
+	if (!found)
+		return -ENOMEM;
+	for (; n < count; n++) {
+		if (names->count == names->slots_cap && make_slot(names) < 0)
+			break;
+		found[n].name = read_shared(names, n, &found[n].asked_ms);
+		if (!found[n].name)
+			break;
+		*dropped += !found[n].name->host_n;
+		found[n].name->index = names->count;
+		names->slots[names->count++] = found[n].name;
+	}
+	qsort(found, n, sizeof *found, by_time);
+	for (uint32_t i = 0; i < n; i++)
+		place(names, found[i].name->index, found[i].name, now_ms);
+	free(found);
+	return n < count ? -ENOMEM : 0;
+}
+
+int names_share(struct names *names, int fd, int64_t now_ms, uint32_t *dropped)
+{
+	int error = shared_names_open(&names->shared, fd);
+
+	*dropped = 0;
+	if (error)
+		return error;
+	if (names->limit > names->shared.limit)
+		names->limit = names->shared.limit;
+	names->now_ms = now_ms;
+	return import_first(names, now_ms, dropped);
+}
+
+/* --- names of one's own --- */
+
 /* The idle name that may go now, or NULL. */
 static struct name *pick_victim(const struct names *names)
 {
 	struct name *oldest = names->idle;
 
+	if (names->shared.memory && !shared_names_newest(&names->shared))
+		return NULL;
 	return oldest && names->now_ms - oldest->asked_ms >= KEEP_MS ? oldest : NULL;
 }
 
-static int add_name(struct names *names, struct slice host, unsigned hash, struct name **out)
+/* An index that stands for nothing yet, and its slot. 0, -ENOSPC, -ENOMEM. */
+static int take_index(struct names *names, uint32_t *index)
 {
-	struct name *victim = NULL;
-	struct name *name;
 	int err = 0;
 
-	if (names->count < names->limit)
-		err = make_slot(names);
-	else if (!(victim = pick_victim(names)))
+	*index = names->count;
+	if (names->shared.memory) {
+		/* One below count was claimed already, whatever the memory says now. */
+		do
+			err = shared_names_claim(&names->shared, index);
+		while (!err && *index < names->count);
+		if (!err && *index >= names->limit)
+			err = -ENOSPC;
+		if (!err)
+			err = import(names, *index);
+	} else if (names->count >= names->limit) {
 		err = -ENOSPC;
+	}
+	return err ? err : make_slot(names);
+}
+static int add_name(struct names *names, struct slice host, unsigned hash, struct name **out)
+{
+	struct name *victim = NULL, *name;
+	uint32_t index;
+	int err = take_index(names, &index);
+
+	if (err == -ENOSPC && (victim = pick_victim(names))) {
+		index = victim->index;
+		err = 0;
+	}
 	if (err)
 		return err;
-	name = calloc(1, sizeof(*name) + host.n);
+	name = name_new(names, host, hash);
 	if (!name)
 		return -ENOMEM;
-	memcpy(name->host, host.p, host.n);
-	name->host_n = (uint8_t)host.n;
-	HASH_ADD_KEYPTR_BYHASHVALUE(hh, names->table, name->host, host.n, hash, name);
-	if (name->lost) {
-		free(name);
-		return -ENOMEM;
-	}
-	name->index = victim ? victim->index : names->count++;
-	if (victim) {
-		HASH_DEL(names->table, victim);
-		DL_DELETE(names->idle, victim);
-		free(victim);
-	}
-	names->slots[name->index] = name;
-	DL_APPEND(names->idle, name);
+	if (victim)
+		name_free(names, victim);
+	else
+		names->count = index + 1;
+	place(names, index, name, names->now_ms);
+	if (names->shared.memory)
+		shared_names_put(&names->shared, index, host, names->now_ms);
 	*out = name;
 	return 0;
 }
@@ -206,7 +375,7 @@ static int add_name(struct names *names, struct slice host, unsigned hash, struc
 int names_assign(
         struct names *names, struct slice host, int64_t now_ms, struct ip *v4, struct ip *v6)
 {
-	unsigned hash = (unsigned)hash_bytes(&names->key, host.p, host.n);
+	unsigned hash = hash_of(names, host);
 	struct name *name;
 
 	if (host.n == 0 || host.n > POLICY_HOST_MAX)
@@ -222,6 +391,8 @@ int names_assign(
 		DL_DELETE(names->idle, name);
 		DL_APPEND(names->idle, name);
 	}
+	if (names->shared.memory)
+		shared_names_asked(&names->shared, name->index, now_ms);
 	name->asked_ms = now_ms;
 	*v4 = address_at(&names->pool4, name->index);
 	*v6 = address_at(&names->pool6, name->index);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "vethguard/base/clock.h"
+#include "vethguard/base/log.h"
 #include "vethguard/credential/inject.h"
 #include "worker/worker.h"
 
@@ -121,6 +122,23 @@ static int open_egress(struct worker *w)
 	return r;
 }
 
+/* The addresses of the worker before this one stay what they were. What it left may be anything. */
+static int open_names(struct worker *w)
+{
+	const struct message_worker_start *s = &w->start;
+	uint32_t dropped;
+	int r;
+
+	w->names = names_new(&s->pool4, &s->pool6, s->limits.dns_names);
+	if (!w->names)
+		return -ENOMEM;
+	r = names_share(w->names, w->fds[FD_NAMES], loop_now_ms(w->loop), &dropped);
+	if (r == 0 && dropped)
+		log_warn("%u names of the worker before this one make no sense and are dropped",
+		        dropped);
+	return r;
+}
+
 int worker_prepare(struct worker *w)
 {
 	const struct message_worker_start *s = &w->start;
@@ -135,11 +153,13 @@ int worker_prepare(struct worker *w)
 		        w->fds[FD_RING_SPACE]);
 	if (r < 0)
 		return r;
-	w->names = names_new(&s->pool4, &s->pool6, s->limits.dns_names);
+	r = open_names(w);
+	if (r < 0)
+		return r;
 	w->resolver = resolver_new(w->loop, s->servers, s->server_count, s->hosts, s->host_count,
 	        s->timeouts.resolve_ms);
 	w->tunnel_signs = dns_tunnel_new();
-	if (!w->names || !w->resolver || !w->tunnel_signs)
+	if (!w->resolver || !w->tunnel_signs)
 		return -ENOMEM;
 	return keeper_open(w, w->fds[FD_KEEPER]);
 }

@@ -22,6 +22,12 @@ struct names;
  * NULL: no memory. */
 struct names *names_new(const struct ip_prefix *pool4, const struct ip_prefix *pool6, uint32_t limit);
 void names_free(struct names *names);
+/* Before the first name: keeps the names in that memory (ipc/shared_names.h) as well, and takes over those that are there
+ * already, of a worker before this one, each as if it had been asked for just now. From then on a worker that opened the memory
+ * earlier gives no address away, only finds new ones. Takes fd. *dropped: entries that make no sense. 0 or -errno. */
+int names_share(struct names *names, int fd, int64_t now_ms, uint32_t *dropped);
+/* Addresses given out. */
+uint32_t names_count(const struct names *names);
 /* Addresses of a canonical host name, made where needed. 0; -ENOSPC: all are in use; -ENOMEM. now_ms: monotonic. */
 int names_assign(struct names *names, struct slice host, int64_t now_ms, struct ip *v4, struct ip *v6);
 /* The name behind a synthetic address, borrowed until the next names_assign; false: none. */

@@ -8,8 +8,12 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "vethguard/base/hash.h"
 #include "vethguard/dns/responder.h"
+#include "vethguard/ipc/shared_names.h"
 
 #define KEEP_MS (2 * RESPONDER_TTL_S * 1000)
 
@@ -245,6 +249,179 @@ static void many_names(void **state)
 	names_free(names);
 }
 
+/* --- handed from worker to worker --- */
+
+static struct names *make_shared(int memory, uint32_t limit, int64_t now, uint32_t dropped)
+{
+	struct names *names = make("10.200.0.0/16", "fd00:1::/64", limit);
+	uint32_t found;
+
+	assert_int_equal(names_share(names, dup(memory), now, &found), 0);
+	assert_int_equal(found, dropped);
+	return names;
+}
+
+static void the_next_worker_knows_them(void **state)
+{
+	int memory = shared_names_create(3);
+	struct names *names = make_shared(memory, 100, 0, 0);
+	struct ip a, b;
+
+	(void)state;
+	assign(names, "a.test", 1, "10.200.1.0", "fd00:1::100");
+	assign(names, "b.test", 2, "10.200.1.1", "fd00:1::101");
+	assign(names, "c.test", 3, "10.200.1.2", "fd00:1::102");
+	assign(names, "a.test", 4, "10.200.1.0", "fd00:1::100");
+	assert_int_equal(names_assign(names, SLICE("d.test"), 5, &a, &b), -ENOSPC);
+	names_free(names); /* as good as killed: nothing is written at the end */
+	names = make_shared(memory, 100, 1000, 0);
+	assert_int_equal(names_count(names), 3);
+	finds(names, "10.200.1.0", "a.test");
+	finds(names, "fd00:1::101", "b.test");
+	assign(names, "c.test", 1000, "10.200.1.2", "fd00:1::102");
+	/* As if all had been asked when it began, in their old order. */
+	assert_int_equal(names_assign(names, SLICE("d.test"), 999 + KEEP_MS, &a, &b), -ENOSPC);
+	assign(names, "d.test", 1000 + KEEP_MS, "10.200.1.1", "fd00:1::101");
+	assign(names, "e.test", 1000 + KEEP_MS, "10.200.1.0", "fd00:1::100");
+	names_free(names);
+	names = make_shared(memory, 100, 2000, 0);
+	finds(names, "10.200.1.1", "d.test");
+	finds(names, "10.200.1.0", "e.test");
+	names_free(names);
+	close(memory);
+}
+
+/* One that retires and one that begins serve the same sandbox for a while. */
+static void two_workers_agree(void **state)
+{
+	int memory = shared_names_create(5);
+	struct names *old = make_shared(memory, 5, 0, 0), *new;
+	struct ip held = ip_of("10.200.1.0");
+	struct ip a, b;
+
+	(void)state;
+	assign(old, "a.test", 1, "10.200.1.0", "fd00:1::100");
+	names_hold(old, &held);
+	new = make_shared(memory, 5, 2, 0);
+	assign(old, "b.test", 3, "10.200.1.1", "fd00:1::101");
+	assign(new, "c.test", 4, "10.200.1.2", "fd00:1::102");
+	assign(old, "d.test", 5, "10.200.1.3", "fd00:1::103");
+	finds(new, "10.200.1.1", "b.test");
+	finds(new, "fd00:1::103", "d.test");
+	finds(old, "10.200.1.2", "c.test");
+	assign(new, "b.test", 6, "10.200.1.1", "fd00:1::101");
+	/* Only the newer one gives an address away. What the other knew of it stays as it was. */
+	assign(new, "e.test", 7, "10.200.1.4", "fd00:1::104");
+	assert_int_equal(names_assign(old, SLICE("f.test"), 2 * KEEP_MS, &a, &b), -ENOSPC);
+	assign(new, "f.test", 2 * KEEP_MS, "10.200.1.0", "fd00:1::100");
+	finds(old, "10.200.1.0", "a.test");
+	names_release(old, &held);
+	names_free(old);
+	finds(new, "10.200.1.0", "f.test");
+	names_free(new);
+	close(memory);
+}
+
+/* Both were asked for the same name before either knew of the other's answer. */
+static void a_name_with_two_addresses(void **state)
+{
+	int memory = shared_names_create(2);
+	struct names *old = make_shared(memory, 2, 0, 0), *new = make_shared(memory, 2, 0, 0);
+
+	(void)state;
+	assign(old, "a.test", 1, "10.200.1.0", "fd00:1::100");
+	assign(new, "a.test", 1, "10.200.1.1", "fd00:1::101");
+	finds(new, "10.200.1.0", "a.test");
+	finds(new, "10.200.1.1", "a.test");
+	names_free(old);
+	names_free(new);
+	new = make_shared(memory, 2, 2, 0);
+	finds(new, "10.200.1.0", "a.test");
+	finds(new, "10.200.1.1", "a.test");
+	assign(new, "a.test", 3, "10.200.1.0", "fd00:1::100");
+	assign(new, "b.test", 2 + KEEP_MS, "10.200.1.1", "fd00:1::101");
+	assign(new, "a.test", 3 + KEEP_MS, "10.200.1.0", "fd00:1::100");
+	names_free(new);
+	close(memory);
+}
+
+/* A worker that was taken over left this behind. */
+static void garbage_is_dropped(void **state)
+{
+	static const char *const bad[] = {"", "UPPER.test", "a..b", "10.0.0.1", "trailing.",
+	        "sp ace.test", "\x1b[2J", "nul\0x"};
+	enum { BAD = sizeof bad / sizeof bad[0] };
+	int memory = shared_names_create(BAD + 1);
+	struct shared_names raw;
+	struct names *names;
+	struct ip a, b;
+	uint32_t index;
+
+	(void)state;
+	assert_int_equal(shared_names_open(&raw, dup(memory)), 0);
+	for (uint32_t i = 0; i < BAD; i++) {
+		size_t n = i == BAD - 1 ? 5 : strlen(bad[i]);
+
+		assert_int_equal(shared_names_claim(&raw, &index), 0);
+		shared_names_put(&raw, index, slice_of(bad[i], n), INT64_MAX);
+	}
+	assert_int_equal(shared_names_claim(&raw, &index), 0);
+	shared_names_put(&raw, index, SLICE("good.test"), INT64_MIN);
+	names = make_shared(memory, 100, 1000, BAD);
+	finds(names, "10.200.1.0", NULL);
+	finds(names, "10.200.1.8", "good.test");
+	assert_int_equal(names_assign(names, SLICE("new.test"), 1001, &a, &b), -ENOSPC);
+	/* It does not use addresses up for ever. */
+	names_hold(names, &(struct ip){4, {10, 200, 1, 8}});
+	for (int i = 0; i < BAD; i++) {
+		char host[16];
+
+		snprintf(host, sizeof host, "n%d.test", i);
+		assert_int_equal(
+		        names_assign(names, slice_from_string(host), 1000 + KEEP_MS, &a, &b), 0);
+		finds(names, "10.200.1.8", "good.test");
+	}
+	names_free(names);
+	shared_names_close(&raw);
+	close(memory);
+}
+
+static void noise_does_no_harm(void **state)
+{
+	enum { LIMIT = 16 };
+	int memory = shared_names_create(LIMIT);
+	size_t bytes = shared_names_bytes(LIMIT);
+	uint8_t *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	struct ip a, b;
+	uint32_t dropped;
+
+	(void)state;
+	assert_true(p != MAP_FAILED);
+	for (int round = 0; round < 200; round++) {
+		struct names *names = make("10.200.0.0/16", "fd00:1::/64", LIMIT);
+
+		random_bytes(p, bytes);
+		assert_int_equal(names_share(names, dup(memory), 0, &dropped), 0);
+		for (int i = 0; i < 40; i++) {
+			struct slice found;
+			char host[16];
+
+			if (i % 8 == 7) /* while it works, too */
+				random_bytes(p, bytes);
+			snprintf(host, sizeof host, "n%d.test", i);
+			if (names_assign(names, slice_from_string(host), (int64_t)i * KEEP_MS, &a,
+			            &b) == 0) {
+				assert_true(names_lookup(names, &a, &found));
+				assert_true(slice_equals(found, slice_from_string(host)));
+			}
+		}
+		assert_true(names_count(names) <= LIMIT);
+		names_free(names);
+	}
+	munmap(p, bytes);
+	close(memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +433,11 @@ int main(void)
 	        cmocka_unit_test(asking_for_a_held_name_keeps_it),
 	        cmocka_unit_test(small_pools),
 	        cmocka_unit_test(many_names),
+	        cmocka_unit_test(the_next_worker_knows_them),
+	        cmocka_unit_test(two_workers_agree),
+	        cmocka_unit_test(a_name_with_two_addresses),
+	        cmocka_unit_test(garbage_is_dropped),
+	        cmocka_unit_test(noise_does_no_harm),
 	};
 
 	return cmocka_run_group_tests_name("names", tests, NULL, NULL);
