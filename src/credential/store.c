@@ -45,7 +45,7 @@ struct credential_store {
 	struct loop_timer patience;
 	struct placeholders placeholders;
 	uint32_t count;
-	struct slot slots[];
+	struct slot *slots;
 };
 
 static void ring_init(struct credential_wait *head)
@@ -218,26 +218,38 @@ static void on_patience(struct loop_timer *timer)
 	plan_patience(store);
 }
 
+static struct slot *slots_new(uint32_t count)
+{
+	struct slot *slots = calloc(count ? count : 1, sizeof *slots);
+
+	for (uint32_t i = 0; slots && i < count; i++)
+		ring_init(&slots[i].waiting);
+	return slots;
+}
+
 struct credential_store *credential_store_new(
         struct loop *loop, const struct policy *policy, credential_ask ask, void *context)
 {
 	uint32_t count = policy_credential_count(policy);
-	struct credential_store *store =
-	        calloc(1, sizeof(*store) + count * sizeof(store->slots[0]));
+	struct credential_store *store = calloc(1, sizeof(*store));
 
 	if (!store)
 		return NULL;
+	store->slots = slots_new(count);
+	if (!store->slots) {
+		free(store);
+		return NULL;
+	}
 	store->loop = loop;
 	store->policy = policy;
 	store->ask = ask;
 	store->context = context;
 	store->tell.run = on_tell;
 	store->count = count;
-	for (uint32_t i = 0; i < count; i++)
-		ring_init(&store->slots[i].waiting);
 	if (loop_timer_open(loop, &store->expiry, on_expiry) < 0 ||
 	        loop_timer_open(loop, &store->patience, on_patience) < 0) {
 		loop_timer_close(&store->expiry);
+		free(store->slots);
 		free(store);
 		return NULL;
 	}
@@ -259,6 +271,7 @@ void credential_store_free(struct credential_store *store)
 		drop_value(slot);
 	}
 	placeholders_fini(&store->placeholders);
+	free(store->slots);
 	free(store);
 }
 
@@ -398,6 +411,56 @@ void credential_store_fail_all(struct credential_store *store, const char *error
 	for (uint32_t i = 0; i < store->count; i++)
 		if (store->slots[i].asked)
 			refuse(store, &store->slots[i], error);
+}
+
+void credential_store_ask_again(struct credential_store *store)
+{
+	for (uint32_t i = 0; i < store->count; i++) {
+		struct slot *slot = &store->slots[i];
+
+		slot->retry_ms = 0;
+		if (!slot->asked)
+			continue;
+		if (store->ask(store->context, i) < 0)
+			refuse(store, slot, "The keeper of credentials cannot be asked.");
+		else
+			await_answer(store, i);
+	}
+}
+
+static void drop_slot(struct slot *slot)
+{
+	drop_value(slot);
+	while (slot->waiting.next != &slot->waiting)
+		credential_wait_cancel(slot->waiting.next);
+}
+
+int credential_store_renumber(struct credential_store *store, const uint32_t *map, uint32_t count)
+{
+	struct slot *old = store->slots, *slots = slots_new(count);
+	uint32_t before = store->count;
+
+	if (!slots)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++) {
+		struct slot *from = map[i] < before ? &old[map[i]] : NULL;
+
+		if (!from)
+			continue;
+		slots[i] = *from;
+		ring_move(&from->waiting, &slots[i].waiting);
+		if (slots[i].value)
+			slots[i].value->credential = i;
+		from->value = NULL;
+	}
+	placeholders_renumber(&store->placeholders, map, count);
+	store->slots = slots;
+	store->count = count;
+	for (uint32_t i = 0; i < before; i++)
+		drop_slot(&old[i]);
+	free(old);
+	plan_expiry(store);
+	return 0;
 }
 
 int credential_store_set_placeholder(

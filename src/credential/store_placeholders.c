@@ -41,6 +41,18 @@ int placeholders_add(struct placeholders *set, uint32_t credential, struct slice
 	return 0;
 }
 
+void placeholders_renumber(struct placeholders *set, const uint32_t *map, uint32_t count)
+{
+	for (size_t k = 0; k < set->count; k++) {
+		uint32_t before = set->items[k].credential;
+
+		set->items[k].credential = POLICY_CREDENTIALS_MAX;
+		for (uint32_t i = 0; i < count; i++)
+			if (map[i] == before)
+				set->items[k].credential = i;
+	}
+}
+
 void placeholders_fini(struct placeholders *set)
 {
 	for (size_t i = 0; i < set->count; i++)

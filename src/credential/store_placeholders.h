@@ -22,6 +22,9 @@ struct placeholders {
  * POLICY_CREDENTIALS_MAX; -ENOMEM. */
 int placeholders_add(struct placeholders *set, uint32_t credential, struct slice text);
 void placeholders_fini(struct placeholders *set);
+/* Credential i was map[i]. One whose credential is gone is still known, under a number that no
+ * credential has: to send it is a finding all the same. */
+void placeholders_renumber(struct placeholders *set, const uint32_t *map, uint32_t count);
 /* The first placeholder in p (of several that begin at the same mark the longest): its credential,
  * or POLICY_NONE. */
 uint32_t placeholders_find(const struct placeholders *set, struct slice p, size_t *at, size_t *n);

@@ -66,6 +66,8 @@ struct responder {
 /* responder_answer() with the peer known in full. */
 size_t responder_answer_peer(struct responder *responder, const uint8_t *query, size_t n,
         const struct responder_peer *peer, uint8_t *out, size_t cap);
+/* Answers what waits, within bounds. */
+void responder_udp_serve_rest(struct responder *responder);
 void responder_udp_free_all(struct responder *responder);
 void responder_tcp_free_all(struct responder *responder);
 

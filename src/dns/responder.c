@@ -56,6 +56,13 @@ void responder_free(struct responder *r)
 	free(r);
 }
 
+void responder_finish(struct responder *r)
+{
+	if (r)
+		responder_udp_serve_rest(r);
+	responder_free(r);
+}
+
 static void event_begin(struct event *e, const struct responder_peer *peer)
 {
 	*e = (struct event){

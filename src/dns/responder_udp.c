@@ -156,6 +156,12 @@ int responder_serve_udp(struct responder *responder, int fd)
 	return 0;
 }
 
+void responder_udp_serve_rest(struct responder *responder)
+{
+	for (struct responder_udp *u = responder->udp; u; u = u->next)
+		on_ready(&u->io, LOOP_READ);
+}
+
 void responder_udp_free_all(struct responder *responder)
 {
 	while (responder->udp) {

@@ -122,3 +122,20 @@ void policy_credential(const struct policy *policy, uint32_t index, struct polic
 	out->ttl_s = c->ttl_s;
 	out->timeout_ms = c->timeout_ms;
 }
+
+bool policy_credential_equals(
+        const struct policy *a, uint32_t i, const struct policy *b, uint32_t j)
+{
+	struct policy_credential x, y;
+
+	policy_credential(a, i, &x);
+	policy_credential(b, j, &y);
+	for (size_t k = 0; x.argc == y.argc && k < x.argc; k++)
+		if (!slice_equals(x.argv[k], y.argv[k]))
+			return false;
+	return x.argc == y.argc && slice_equals(x.name, y.name) && x.inject == y.inject &&
+	       slice_equals(x.field, y.field) && slice_equals(x.prefix, y.prefix) &&
+	       slice_equals(x.username, y.username) && slice_equals(x.env, y.env) &&
+	       x.source == y.source && slice_equals(x.location, y.location) && x.ttl_s == y.ttl_s &&
+	       x.timeout_ms == y.timeout_ms;
+}

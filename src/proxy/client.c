@@ -274,7 +274,7 @@ static enum client_state over(struct client *c)
 		c->reset = true;
 		return CLIENT_CLOSED;
 	}
-	if (c->keep_alive && whole_request && !c->half_closed) {
+	if (c->keep_alive && whole_request && !c->half_closed && !c->proxy->draining) {
 		http1_reset(&c->http1);
 		return CLIENT_HTTP;
 	}
@@ -452,6 +452,11 @@ void client_wake(struct client *c)
 		loop_task_queue(c->proxy->config.loop, &c->wake);
 }
 
+void client_poke(struct client *c)
+{
+	dispatch(c, ON_INPUT);
+}
+
 void client_on_deadline(struct client *c, enum proxy_wait wait)
 {
 	(void)wait;
@@ -550,6 +555,7 @@ int client_open(struct proxy *proxy, int fd, const struct sockaddr *from)
 	}
 	list_append(&proxy->clients, &c->list);
 	proxy->client_count++;
+	proxy->accepted++;
 	find_destination(c);
 	c->state = CLIENT_PEEK;
 	loop_deadline_set(&proxy->waits[client_may_only_be_refused(c) ? WAIT_SILENT : WAIT_HELLO],

@@ -287,6 +287,8 @@ enum client_state client_http2_input(struct client *c)
 		if (status != LINK_OK)
 			return ended(c);
 		receive(h, input);
+		if (c->proxy->draining && (h->stream_count || c->answered))
+			client_http2_drain(c); /* it began when the worker was retiring */
 		moved += input.n;
 		client_used(c, input, input.n);
 		http2_server_send(h);
@@ -345,8 +347,9 @@ bool client_http2_drain(struct client *c)
 {
 	struct http2_server *h = c->http2;
 
-	if (!h || h->leaving)
+	if (!h || h->leaving || h->drained)
 		return !h || !h->stream_count;
+	h->drained = true;
 	nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE,
 	        nghttp2_session_get_last_proc_stream_id(h->session), NGHTTP2_NO_ERROR, NULL, 0);
 	http2_server_send(h);

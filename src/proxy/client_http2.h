@@ -60,6 +60,7 @@ struct http2_server {
 	bool sending;   /* inside nghttp2's writing */
 	bool settled;   /* the client has acknowledged the settings */
 	bool leaving;   /* GOAWAY was sent */
+	bool drained;   /* ... or is due */
 	bool broken;    /* the session cannot go on */
 	const char *violation;
 	uint32_t violation_code; /* RFC 9113 section 7 */

@@ -21,6 +21,7 @@
 #define FLOW_KEPT 4                        /* datagrams while resolving */
 #define FLOW_KEPT_BYTES (2 + DATAGRAM_MAX) /* of one flow: the largest datagram, at least */
 #define RELAY_KEPT_BYTES (1u << 20)        /* of all flows */
+#define DISCARD_PORT 9                     /* RFC 863 */
 #define SOCKETS_MAX (2 * POLICY_UDP_PORTS_MAX)
 
 struct flow_key {
@@ -51,6 +52,7 @@ struct flow {
 	unsigned kept_count;
 	uint64_t bytes_out, bytes_in;
 	int64_t start_ms;
+	bool cut;     /* it is to end: revise.c */
 	bool refused; /* stays until it idles out, so that a flood is judged and recorded once */
 	bool holds_name;
 	struct loop_deadline deadline;
@@ -132,13 +134,21 @@ static void flow_free(struct flow *f)
 	free(f);
 }
 
+static void flow_end(struct flow *f)
+{
+	struct proxy *proxy = f->relay->proxy;
+
+	flow_free(f);
+	proxy_maybe_idle(proxy);
+}
+
 void flow_on_deadline(struct loop_deadline *deadline)
 {
 	struct flow *f = container_of(deadline, struct flow, deadline);
 
 	if (!f->refused)
 		record_flow(f);
-	flow_free(f);
+	flow_end(f);
 }
 
 static void touch(struct flow *f)
@@ -363,6 +373,103 @@ static void on_sandbox(struct loop_io *io, unsigned events)
 	}
 }
 
+/* --- judging again --- */
+
+static bool passes(struct flow *f, const struct policy *next)
+{
+	struct proxy *proxy = f->relay->proxy;
+	const struct policy *before = proxy->config.policy;
+	struct judgement j;
+
+	proxy->config.policy = next;
+	judge_opaque(proxy, &f->destination, POLICY_UDP, &j);
+	proxy->config.policy = before;
+	if (!j.allowed || j.decision.names_address < f->judgement.decision.names_address)
+		return false;
+	f->judgement = j;
+	return true;
+}
+
+size_t datagram_relay_revise(struct datagram_relay *relay, const struct policy *next,
+        enum event_cause cause, const char *detail)
+{
+	struct flow *f, *following;
+	size_t ended = 0;
+
+	HASH_ITER(hh, relay->flows, f, following)
+	{
+		if (f->refused || (next && passes(f, next)))
+			continue;
+		f->cut = true;
+		f->cause = cause;
+		f->detail = detail;
+		record_flow(f);
+		ended++;
+	}
+	return ended;
+}
+
+void datagram_relay_end_revised(struct datagram_relay *relay)
+{
+	struct flow *f, *following;
+
+	HASH_ITER(hh, relay->flows, f, following)
+	{
+		if (f->cut || f->refused)
+			flow_free(f);
+	}
+	proxy_maybe_idle(relay->proxy);
+}
+
+size_t datagram_relay_count(const struct datagram_relay *relay)
+{
+	return HASH_COUNT(relay->flows);
+}
+
+/* Connected to where nothing comes from, a socket gets no more datagrams, and sends as before. */
+static bool turn_away(int fd)
+{
+	struct sockaddr_storage self = {0}, nowhere;
+	socklen_t n = sizeof self;
+	struct ip loopback = {4, {127, 0, 0, 1}};
+
+	if (getsockname(fd, (struct sockaddr *)&self, &n) < 0)
+		return false;
+	if (self.ss_family == AF_INET6)
+		loopback = (struct ip){6, {[15] = 1}};
+	n = ip_to_sockaddr(&loopback, DISCARD_PORT, &nowhere);
+	return connect(fd, (struct sockaddr *)&nowhere, n) == 0;
+}
+
+static void drop_flows_of(struct udp_socket *s)
+{
+	struct flow *f, *following;
+
+	HASH_ITER(hh, s->relay->flows, f, following)
+	{
+		if (f->socket != s)
+			continue;
+		if (!f->refused)
+			record_flow(f);
+		flow_free(f);
+	}
+}
+
+void datagram_relay_retire(struct datagram_relay *relay)
+{
+	for (size_t i = 0; i < relay->socket_count; i++) {
+		struct udp_socket *s = &relay->sockets[i];
+
+		on_sandbox(&s->io, LOOP_READ);
+		loop_io_close(&s->io);
+		if (!turn_away(s->fd)) {
+			drop_flows_of(s);
+			close(s->fd);
+			s->fd = -1;
+		}
+	}
+}
+
 /* --- life --- */
 
 struct datagram_relay *datagram_relay_new(struct proxy *proxy)
@@ -411,7 +518,8 @@ void datagram_relay_free(struct datagram_relay *relay)
 	}
 	for (size_t i = 0; i < relay->socket_count; i++) {
 		loop_io_close(&relay->sockets[i].io);
-		close(relay->sockets[i].fd);
+		if (relay->sockets[i].fd >= 0)
+			close(relay->sockets[i].fd);
 	}
 	free(relay->datagram);
 	free(relay);

@@ -13,6 +13,7 @@ static const char *title_of(enum event_cause cause)
 {
 	switch (cause) {
 	case EVENT_CAUSE_POLICY:
+	case EVENT_CAUSE_POLICY_CHANGED:
 		return "Not allowed by the sandbox's network policy";
 	case EVENT_CAUSE_BINDING:
 		return "The request does not agree with itself about its destination";
@@ -159,6 +160,7 @@ static const char *grpc_status(enum event_cause cause)
 {
 	switch (cause) {
 	case EVENT_CAUSE_POLICY:
+	case EVENT_CAUSE_POLICY_CHANGED:
 	case EVENT_CAUSE_BINDING:
 	case EVENT_CAUSE_ADDRESS:
 		return "7";

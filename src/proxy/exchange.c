@@ -6,9 +6,10 @@
  *   NEW -> CREDENTIAL -> DIAL -> ACTIVE -> (UPGRADED) -> DONE      or, from anywhere before a
  * response: REFUSED -> DONE
  *
- * It ends in exactly one place, finish(): there the event is recorded (before the client's last
- * bytes leave, which the links send at the end of the loop's turn), the upstream is given back and
- * the client is told.
+ * It ends in exactly one place, finish(): there the upstream is given back and the client is told.
+ * The event is recorded before the bytes that make the response whole for the client are given to
+ * its connection, since from then on they may leave at any moment: whoever has a whole response has
+ * left an event, also where the worker is killed right then.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -109,6 +110,7 @@ static const struct {
         {EVENT_CAUSE_TIMEOUT, 504},
         {EVENT_CAUSE_LIMIT, 503},
         {EVENT_CAUSE_CLOSING, 503},
+        {EVENT_CAUSE_POLICY_CHANGED, 403},
 };
 
 static uint16_t status_for(enum event_cause cause)
@@ -117,6 +119,16 @@ static uint16_t status_for(enum event_cause cause)
 		if (cause_status[i].cause == cause)
 			return cause_status[i].status;
 	return 502;
+}
+
+void exchange_will_refuse(struct exchange *ex, uint16_t status)
+{
+	ex->outcome = EVENT_DENIED;
+	ex->status = status ? status : status_for(ex->cause);
+	if (ex->cause == EVENT_CAUSE_BINDING && ex->client_version == 20)
+		ex->status = 421; /* this stream only: RFC 9110 section 15.5.20 */
+	if (denial_is_grpc(ex))
+		ex->status = 200; /* the refusal is in its trailers */
 }
 
 void exchange_refuse(
@@ -128,15 +140,12 @@ void exchange_refuse(
 
 	ex->cause = cause;
 	ex->detail = detail;
-	ex->outcome = EVENT_DENIED;
-	ex->status = status ? status : status_for(cause);
-	if (cause == EVENT_CAUSE_BINDING && ex->client_version == 20)
-		ex->status = 421; /* this stream only: RFC 9110 section 15.5.20 */
+	exchange_will_refuse(ex, status);
 	ex->state = EXCHANGE_REFUSED;
+	record_exchange(ex);
 	buf_init(&body, 16384);
 	if (denial_is_grpc(ex)) {
 		denial_grpc(ex, &response, &body);
-		ex->status = response.status;
 		ex->head_sent = true;
 		ex->ops->response_head(ex, &response, SLICE(""));
 		ex->ops->response_end(ex, SLICE(""));
@@ -388,6 +397,7 @@ void exchange_end_upgraded(struct exchange *ex, enum event_cause cause, const ch
 		ex->detail = detail;
 		ex->upstream->ops->send_end(ex->upstream, SLICE(""));
 	}
+	record_exchange(ex);
 	ex->ops->response_end(ex, SLICE(""));
 	finish(ex, true, false);
 }
@@ -399,7 +409,9 @@ static void end_response(struct exchange *ex, struct slice trailers)
 		        "the upstream's compressed response is damaged");
 		return;
 	}
-	ex->ops->response_end(ex, exchange_response_trailers(ex, trailers));
+	trailers = exchange_response_trailers(ex, trailers);
+	record_exchange(ex);
+	ex->ops->response_end(ex, trailers);
 	finish(ex, true, ex->request_done);
 }
 
@@ -452,6 +464,12 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 	exchange_frame_response(ex, r);
 	ex->status = r->status;
 	ex->head_sent = true;
+	ex->counted = r->body == HTTP_BODY_LENGTH;
+	if (exchange_has_no_content(ex, r)) {
+		ex->counted = true;
+		record_exchange(ex);
+	}
+	ex->length = r->content_length;
 	ex->ops->response_head(ex, r, SLICE(""));
 	return true;
 }

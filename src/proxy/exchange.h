@@ -32,6 +32,8 @@ void exchange_scan_request(struct exchange *ex, const uint8_t *p, size_t n);
  * why not. */
 int exchange_begin_masking(
         struct exchange *ex, struct http_response *r, enum event_cause *cause, const char **why);
+/* The response is whole with its head. */
+bool exchange_has_no_content(const struct exchange *ex, const struct http_response *r);
 /* Chooses the framing towards the client. */
 void exchange_frame_response(struct exchange *ex, struct http_response *r);
 void exchange_pass_interim(struct exchange *ex, struct http_response *r);

@@ -20,13 +20,14 @@ struct pool_entry {
 };
 
 void upstream_key_make(struct upstream_key *key, const struct destination *d, bool tls,
-        bool http1_only, const struct policy_decision *decision)
+        bool http1_only, const struct policy_decision *decision, uint32_t turn)
 {
 	uint32_t credential = decision->credential;
-	uint8_t tail[7] = {(uint8_t)(d->port >> 8), (uint8_t)d->port,
+	uint8_t tail[UPSTREAM_KEY_TAIL] = {(uint8_t)(d->port >> 8), (uint8_t)d->port,
 	        (uint8_t)(tls | http1_only << 1 | decision->names_address << 2),
 	        (uint8_t)(credential >> 24), (uint8_t)(credential >> 16),
-	        (uint8_t)(credential >> 8), (uint8_t)credential};
+	        (uint8_t)(credential >> 8), (uint8_t)credential, (uint8_t)(turn >> 24),
+	        (uint8_t)(turn >> 16), (uint8_t)(turn >> 8), (uint8_t)turn};
 	size_t n = d->host_n;
 
 	if (n) {

@@ -39,6 +39,9 @@
  *   dial_through.c           ... -> a tunnel through the network's proxy
  *   egress.c                 what is said to that proxy; interface and source address
  *
+ * All of them
+ *   revise.c                 what is under way is judged again, or ended; retiring
+ *
  * Without messages
  *   tunnel.c                 raw bytes between two sockets
  *   datagram.c               the UDP relay
@@ -127,6 +130,7 @@ struct proxy {
 	struct datagram_relay *datagrams;
 	struct list clients;
 	size_t client_count;
+	uint64_t accepted;     /* of them, since the beginning */
 	struct list upstreams; /* all; the idle ones among them in order of their age */
 	size_t upstream_count, idle_count;
 	struct pool_entry *pool;         /* hash table: pool.c */
@@ -137,6 +141,7 @@ struct proxy {
 	size_t pipe_count;
 	struct not_own not_own[DIAL_NOT_OWN_KEPT]; /* dial.c, by a sum of the address */
 	struct buf text;                           /* heads and covered bodies on their way out */
+	struct buf target;                         /* of the request that is being recorded */
 	struct buf unpacked;
 	struct secret secret_text; /* a head with a credential in it, wiped after each use */
 	uint64_t next_event;
@@ -150,6 +155,8 @@ struct proxy {
 	struct http2_stream *free_streams;
 	size_t free_stream_count;
 	bool held, draining;
+	bool retiring;        /* draining, and tunnels and flows may end by themselves */
+	uint32_t policy_turn; /* how often the policy has changed */
 	bool paused;
 	char pause_text[256];
 	void (*on_idle)(void *context);
@@ -276,6 +283,11 @@ struct exchange {
 	struct loop_deadline whole;
 	struct websocket_relay *relay; /* once UPGRADED */
 	bool placeholder_seen;
+	bool recorded; /* its event has been put; an echo found later is told apart */
+	bool echo_told;
+	bool cut;          /* it is to end: revise.c */
+	bool counted;      /* the response's length is known to the client */
+	uint64_t length;   /* ... which it is */
 	unsigned interims; /* responses before the final one */
 	size_t scanned_n;
 	char scanned[PLACEHOLDER_MAX]; /* the last bytes of the request's body */
@@ -301,6 +313,8 @@ void exchange_drop(struct exchange *ex);
 /* Answers with an explanation (a refused request, a failed upstream). */
 void exchange_refuse(
         struct exchange *ex, uint16_t status, enum event_cause cause, const char *detail);
+/* Fills in what the event and the answer of a refusal say; status 0: as the cause has it. */
+void exchange_will_refuse(struct exchange *ex, uint16_t status);
 /* True where the request's body may be passed on now. */
 bool exchange_takes_body(const struct exchange *ex);
 
@@ -382,6 +396,7 @@ struct client {
 	struct policy_decision decision; /* of a tunnel */
 	struct destination tunnelled;    /* where it goes */
 	bool passthrough;
+	bool cut; /* the tunnel is to end: revise.c */
 	uint16_t tls_version;
 	int64_t start_ms;
 };
@@ -390,6 +405,8 @@ int client_open(struct proxy *proxy, int fd, const struct sockaddr *from);
 void client_close(struct client *client);
 /* Held work may go on. */
 void client_wake(struct client *client);
+/* Looks for input now. */
+void client_poke(struct client *client);
 extern const struct exchange_client client_http1;
 
 /* --- client_http2.c and client_http2_stream.c --- */
@@ -407,6 +424,8 @@ bool client_http2_drain(struct client *client);
  * the client is closed and the connection recorded. What the client had sent already (its stash)
  * goes first. 0 or -errno: the dialled socket is closed, the client still the caller's. */
 int tunnel_start(struct client *client, const struct dial_result *upstream);
+/* Its event, once. */
+void tunnel_record(struct tunnel *tunnel, enum event_cause cause, const char *detail);
 /* Ends it, recording why; it is freed with its client. */
 void tunnel_close(struct tunnel *tunnel, enum event_cause cause, const char *detail);
 void tunnel_free(struct tunnel *tunnel);
@@ -422,6 +441,14 @@ struct datagram_relay *datagram_relay_new(struct proxy *proxy);
 void datagram_relay_free(struct datagram_relay *relay);
 int datagram_relay_serve(struct datagram_relay *relay, int fd, uint16_t port);
 void flow_on_deadline(struct loop_deadline *deadline);
+/* Step one of revise.c for all flows: how many will end. next NULL: all. */
+size_t datagram_relay_revise(struct datagram_relay *relay, const struct policy *next,
+        enum event_cause cause, const char *detail);
+/* Step three. Flows that were refused go as well: what they stand for is judged anew. */
+void datagram_relay_end_revised(struct datagram_relay *relay);
+/* What has arrived is taken, and no more; the answers of the flows there are still leave. */
+void datagram_relay_retire(struct datagram_relay *relay);
+size_t datagram_relay_count(const struct datagram_relay *relay);
 
 /* --- record.c --- */
 
@@ -430,6 +457,7 @@ void flow_on_deadline(struct loop_deadline *deadline);
 uint32_t record_duration_us(int64_t us);
 /* Endpoints and TLS facts of a client's connection. */
 void record_client(const struct client *client, struct event *event);
+/* Once; called again, only what has been found since. */
 void record_exchange(struct exchange *ex);
 /* A connection that carried no request vethguard read. */
 void record_connection(const struct client *client, const struct policy_decision *decision,
@@ -441,5 +469,7 @@ void record_finding(struct proxy *proxy, const struct client *client, enum event
 /* --- proxy.c --- */
 void proxy_client_gone(struct proxy *proxy);
 void proxy_maybe_idle(struct proxy *proxy);
+/* Closes the listeners; first: takes what waits there already. */
+void proxy_stop_listening(struct proxy *proxy, bool first);
 
 #endif

@@ -105,6 +105,7 @@ struct proxy *proxy_new(const struct proxy_config *config)
 	list_init(&p->clients);
 	list_init(&p->upstreams);
 	buf_init(&p->text, LINK_OUT_MAX);
+	buf_init(&p->target, LINK_OUT_MAX);
 	buf_init(&p->unpacked, LINK_OUT_MAX);
 	if (link_shared_init(&p->links, config->loop) < 0)
 		goto fail;
@@ -147,11 +148,7 @@ void proxy_free(struct proxy *p)
 	}
 	upstream_http2_free_kept(p);
 	datagram_relay_free(p->datagrams);
-	for (size_t i = 0; i < p->listener_count; i++) {
-		loop_io_close(&p->listeners[i].io);
-		loop_task_cancel(p->config.loop, &p->listeners[i].more);
-		close(p->listeners[i].fd);
-	}
+	proxy_stop_listening(p, false);
 	loop_timer_close(&p->accept_again);
 	while (p->free_exchanges) {
 		struct exchange *ex = p->free_exchanges;
@@ -171,6 +168,7 @@ void proxy_free(struct proxy *p)
 	secret_free(&p->secret_text);
 	link_shared_fini(&p->links);
 	buf_fini(&p->text);
+	buf_fini(&p->target);
 	buf_fini(&p->unpacked);
 	secret_free(&p->plain_memory);
 	free(p);
@@ -287,8 +285,24 @@ void proxy_hold(struct proxy *p, bool hold)
 		client_wake(container_of(l, struct client, list));
 }
 
+void proxy_stop_listening(struct proxy *p, bool first)
+{
+	for (size_t i = 0; i < p->listener_count; i++) {
+		struct listener *l = &p->listeners[i];
+
+		if (first)
+			on_accept(&l->io, LOOP_READ);
+		loop_io_close(&l->io);
+		loop_task_cancel(p->config.loop, &l->more);
+		close(l->fd);
+	}
+	p->listener_count = 0;
+}
+
 void proxy_pause(struct proxy *p, const char *why)
 {
+	if (p->paused && !why) /* what was refused because of it is judged anew */
+		datagram_relay_end_revised(p->datagrams);
 	p->paused = why != NULL;
 	snprintf(p->pause_text, sizeof p->pause_text, "%s", why ? why : "");
 }
@@ -298,6 +312,8 @@ void proxy_maybe_idle(struct proxy *p)
 	void (*on_idle)(void *context) = p->on_idle;
 
 	if (!p->draining || !on_idle || p->client_count)
+		return;
+	if (p->retiring && datagram_relay_count(p->datagrams))
 		return;
 	p->on_idle = NULL;
 	on_idle(p->on_idle_context);
@@ -310,8 +326,8 @@ void proxy_drain(struct proxy *p, void (*on_idle)(void *context), void *context)
 	p->draining = true;
 	p->on_idle = on_idle;
 	p->on_idle_context = context;
-	for (size_t i = 0; i < p->listener_count; i++)
-		loop_io_close(&p->listeners[i].io);
+	p->retiring = false;
+	proxy_stop_listening(p, false);
 	while (pool_evict(p))
 		;
 	for (struct list *l = p->clients.next; l != &p->clients; l = next) {

@@ -50,7 +50,7 @@ static void put(const struct proxy *proxy, const struct event *e)
 /* Path as judged and query as sent: of an absolute target only this part. */
 static struct slice exchange_target(struct exchange *ex)
 {
-	struct buf *text = &ex->proxy->text;
+	struct buf *text = &ex->proxy->target;
 	const struct http_request *r = &ex->request;
 
 	if (!r->path_n) /* CONNECT, or a head that could not be read */
@@ -63,7 +63,18 @@ static struct slice exchange_target(struct exchange *ex)
 	return buf_slice(text);
 }
 
-void record_exchange(struct exchange *ex)
+/* An echo may be found after the event was put: in trailers. */
+static void record_echo(struct exchange *ex, struct slice rule)
+{
+	if (!ex->masking || !ex->mask.found || ex->echo_told)
+		return;
+	ex->echo_told = true;
+	record_finding(ex->proxy, ex->client, EVENT_FINDING_CREDENTIAL_ECHO, ex->id, rule,
+	        "the upstream sent the credential back; it was covered before it reached "
+	        "the sandbox");
+}
+
+static void put_exchange(struct exchange *ex)
 {
 	const struct http_field *agent = http_find(&ex->request.fields, HTTP_USER_AGENT);
 	struct event e = {
@@ -108,13 +119,20 @@ void record_exchange(struct exchange *ex)
 		e.user_agent = agent ? agent->value : SLICE("");
 	}
 	put(ex->proxy, &e);
-	if (ex->masking && ex->mask.found)
-		record_finding(ex->proxy, ex->client, EVENT_FINDING_CREDENTIAL_ECHO, ex->id, e.rule,
-		        "the upstream sent the credential back; it was covered before it reached "
-		        "the sandbox");
+	record_echo(ex, e.rule);
 	if (ex->cause == EVENT_CAUSE_ADDRESS)
 		record_finding(ex->proxy, ex->client, EVENT_FINDING_PRIVATE_ADDRESS, ex->id, e.rule,
 		        ex->detail);
+}
+
+void record_exchange(struct exchange *ex)
+{
+	if (!ex->recorded) {
+		ex->recorded = true;
+		put_exchange(ex);
+	} else {
+		record_echo(ex, SLICE(""));
+	}
 }
 
 void record_connection(const struct client *c, const struct policy_decision *decision,

@@ -72,7 +72,7 @@ static bool messages_are_coded(const struct http_fields *fields)
 	return false;
 }
 
-static bool has_no_content(const struct exchange *ex, const struct http_response *r)
+bool exchange_has_no_content(const struct exchange *ex, const struct http_response *r)
 {
 	return ex->head_request || r->status == 304 || r->body == HTTP_BODY_NONE ||
 	       (r->body == HTTP_BODY_LENGTH && r->content_length == 0);
@@ -89,7 +89,7 @@ int exchange_begin_masking(
 		return -1;
 	ex->masking = true;
 	mask_fields(ex, r);
-	if (coding == CODING_PLAIN || has_no_content(ex, r))
+	if (coding == CODING_PLAIN || exchange_has_no_content(ex, r))
 		return 0;
 	if (coding == CODING_OTHER) {
 		*cause = EVENT_CAUSE_UNREADABLE;
@@ -188,6 +188,8 @@ static void send_body(struct exchange *ex, const uint8_t *p, size_t n)
 	if (n == 0)
 		return;
 	ex->bytes_in += n;
+	if (ex->counted && ex->bytes_in >= ex->length)
+		record_exchange(ex);
 	ex->ops->response_body(ex, p, n);
 }
 

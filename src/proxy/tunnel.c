@@ -43,7 +43,7 @@ struct tunnel {
 	struct loop_deadline deadline, doubt;
 	struct loop_task go_on;
 	bool doubtful; /* a short read was taken for the end of what is there */
-	bool closed;
+	bool recorded, closed;
 };
 
 static bool borrow_pipe(struct tunnel *t, struct half *h)
@@ -268,6 +268,17 @@ static void end_close(struct end *e, bool reset)
 	e->fd = -1;
 }
 
+void tunnel_record(struct tunnel *t, enum event_cause cause, const char *detail)
+{
+	const struct client *c = t->client;
+
+	if (t->recorded)
+		return;
+	t->recorded = true;
+	record_connection(c, &c->decision, c->decision.observed ? EVENT_OBSERVED : EVENT_ALLOWED,
+	        cause, detail, t->halves[0].bytes, t->halves[1].bytes, &t->address);
+}
+
 void tunnel_close(struct tunnel *t, enum event_cause cause, const char *detail)
 {
 	struct client *c = t->client;
@@ -276,8 +287,7 @@ void tunnel_close(struct tunnel *t, enum event_cause cause, const char *detail)
 	if (t->closed)
 		return;
 	t->closed = true;
-	record_connection(c, &c->decision, c->decision.observed ? EVENT_OBSERVED : EVENT_ALLOWED,
-	        cause, detail, t->halves[0].bytes, t->halves[1].bytes, &t->address);
+	tunnel_record(t, cause, detail);
 	for (int i = 0; i < 2; i++) {
 		return_pipe(t, &t->halves[i]);
 		buf_fini(&t->halves[i].pending);

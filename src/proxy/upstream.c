@@ -49,7 +49,8 @@ static struct upstream *take_websocket(struct exchange *ex)
 
 	if (!ex->request.wants_websocket || ex->http1_required)
 		return NULL;
-	upstream_key_make(&key, &ex->destination, ex->client->tls, false, &ex->judgement.decision);
+	upstream_key_make(&key, &ex->destination, ex->client->tls, false, &ex->judgement.decision,
+	        ex->proxy->policy_turn);
 	entry = pool_entry_get(ex->proxy, &key);
 	if (!entry)
 		return NULL;
@@ -70,8 +71,8 @@ struct upstream *upstream_get(struct exchange *ex, bool fresh)
 
 	if (u)
 		return u;
-	upstream_key_make(
-	        &key, &ex->destination, ex->client->tls, ex->http1_only, &ex->judgement.decision);
+	upstream_key_make(&key, &ex->destination, ex->client->tls, ex->http1_only,
+	        &ex->judgement.decision, proxy->policy_turn);
 	entry = pool_entry_get(proxy, &key);
 	if (!entry)
 		return NULL;

@@ -134,6 +134,7 @@ void upstream_http2_free_kept(struct proxy *proxy);
 
 /* --- pool.c --- */
 
+#define UPSTREAM_KEY_TAIL 11
 #define UPSTREAM_KEY_MAX (POLICY_HOST_MAX + 32)
 
 /* What an upstream connection may be shared among: same host, port, TLS and credential, and the
@@ -142,9 +143,10 @@ struct upstream_key {
 	char bytes[UPSTREAM_KEY_MAX];
 	size_t n;
 };
-/* http1_only: HTTP/2 is not offered (a WebSocket upgrade needs HTTP/1.1). */
+/* http1_only: HTTP/2 is not offered (a WebSocket upgrade needs HTTP/1.1). turn: of the policy that
+ * decided, since another one has other credentials under the same numbers. */
 void upstream_key_make(struct upstream_key *key, const struct destination *d, bool tls,
-        bool http1_only, const struct policy_decision *decision);
+        bool http1_only, const struct policy_decision *decision, uint32_t turn);
 
 /* The entry for a key, made where needed; counted. NULL: no memory. */
 struct pool_entry *pool_entry_get(struct proxy *proxy, const struct upstream_key *key);

@@ -45,7 +45,6 @@ enum {
 	SEVERITY_HIGH = 4,
 	SEVERITY_CRITICAL = 5
 };
-#define STATUS_GATEWAY_TIMEOUT 504 /* RFC 9110 section 15.6.5 */
 enum { STATUS_SUCCESS = 1, STATUS_FAILURE = 2, STATUS_NEW = 1 };
 
 static void format_device(struct ocsf_sandbox *sandbox, char uid[17])
@@ -142,18 +141,6 @@ static bool is_failure_of_network(enum event_cause cause)
 	       cause == EVENT_CAUSE_CLOSING;
 }
 
-/* The policy allowed it, and it got nowhere: no name, no connection, a bad certificate, an upstream
- * that broke off or was too slow. What the sandbox did wrong, or a time-out of its own, is denied.
- */
-bool ocsf_is_failure(const struct event *e)
-{
-	if (e->decision != EVENT_DENIED)
-		return false;
-	return e->cause == EVENT_CAUSE_RESOLVE || e->cause == EVENT_CAUSE_CONNECT ||
-	       e->cause == EVENT_CAUSE_UPSTREAM_TLS || e->cause == EVENT_CAUSE_UPSTREAM ||
-	       (e->cause == EVENT_CAUSE_TIMEOUT && e->status == STATUS_GATEWAY_TIMEOUT);
-}
-
 static void write_outcome(struct ocsf_line *line)
 {
 	static const int actions[] = {
@@ -171,7 +158,7 @@ static void write_outcome(struct ocsf_line *line)
 	const struct event *e = line->event;
 	int disposition =
 	        is_failure_of_network(e->cause) ? DISPOSITION_ERROR : dispositions[e->decision];
-	int action = ocsf_is_failure(e) ? ACTION_ALLOWED : actions[e->decision];
+	int action = event_is_failure(e) ? ACTION_ALLOWED : actions[e->decision];
 
 	line_uint(&line->json, "action_id", action);
 	line_uint(&line->json, "disposition_id", disposition);

@@ -220,7 +220,7 @@ struct slice ocsf_message(const struct ocsf_line *line, char *out, size_t out_si
 		return slice_of(out, s.n);
 	}
 	describe(&s, line);
-	add_text(&s, ocsf_is_failure(e) ? " failed" : outcomes[e->decision]);
+	add_text(&s, event_is_failure(e) ? " failed" : outcomes[e->decision]);
 	if (!ocsf_is_plain(e) && e->kind != EVENT_PACKET) {
 		add_text(&s, ": ");
 		add(&s, e->detail.n ? e->detail : ocsf_reason_text(e));

@@ -65,7 +65,6 @@ void ocsf_finding_info(struct ocsf_line *line);
 struct slice ocsf_reason_code(const struct event *event);
 struct slice ocsf_reason_text(const struct event *event);
 /* True where the event came out as asked, with nothing to explain. */
-bool ocsf_is_failure(const struct event *event);
 bool ocsf_is_plain(const struct event *event);
 
 /* ocsf_message.c: "POST https://host/path denied: why" into out; returns what was written. */

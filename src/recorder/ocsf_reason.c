@@ -20,6 +20,7 @@ static const struct slice cause_codes[] = {
         [EVENT_CAUSE_UNREADABLE] = OCSF_CONSTANT("unreadable"),
         [EVENT_CAUSE_CLOSING] = OCSF_CONSTANT("closing"),
         [EVENT_CAUSE_CALLER] = OCSF_CONSTANT("caller"),
+        [EVENT_CAUSE_POLICY_CHANGED] = OCSF_CONSTANT("policy-changed"),
 };
 _Static_assert(
         sizeof(cause_codes) / sizeof(cause_codes[0]) == EVENT_CAUSE_COUNT, "one code per cause");

@@ -171,7 +171,7 @@ void summary_count(struct summary *summary, const struct event *event)
 	if (event->kind == EVENT_FINDING || event->kind == EVENT_LIFECYCLE ||
 	        event->kind == EVENT_API)
 		return;
-	if (ocsf_is_failure(event)) {
+	if (event_is_failure(event)) {
 		summary->failed += times;
 		return;
 	}

@@ -273,6 +273,17 @@ int event_decode(const uint8_t *p, size_t n, struct event *out)
 	return 0;
 }
 
+#define STATUS_GATEWAY_TIMEOUT 504 /* RFC 9110 section 15.6.5: the upstream took too long */
+
+bool event_is_failure(const struct event *e)
+{
+	if (e->decision != EVENT_DENIED)
+		return false;
+	return e->cause == EVENT_CAUSE_RESOLVE || e->cause == EVENT_CAUSE_CONNECT ||
+	       e->cause == EVENT_CAUSE_UPSTREAM_TLS || e->cause == EVENT_CAUSE_UPSTREAM ||
+	       (e->cause == EVENT_CAUSE_TIMEOUT && e->status == STATUS_GATEWAY_TIMEOUT);
+}
+
 const char *event_cause_text(enum event_cause cause)
 {
 	static const char *const texts[] = {
@@ -293,6 +304,7 @@ const char *event_cause_text(enum event_cause cause)
 	        [EVENT_CAUSE_UNREADABLE] = "the response could not be scanned for the credential",
 	        [EVENT_CAUSE_CLOSING] = "vethguard is stopping",
 	        [EVENT_CAUSE_CALLER] = "the call cannot or may not be done",
+	        [EVENT_CAUSE_POLICY_CHANGED] = "the policy was changed while it was under way",
 	};
 	_Static_assert(sizeof(texts) / sizeof(texts[0]) == EVENT_CAUSE_COUNT, "one text per cause");
 

@@ -7,6 +7,25 @@
 
 enum { QUESTION_CA = 1, QUESTION_CREDENTIAL };
 
+/* A policy that came later may know a credential under another number than the keeper, which has
+ * the policy that this worker was started with. */
+static uint32_t keepers_number(const struct worker *w, uint32_t credential)
+{
+	return w->renumbered ? w->keeper_numbers[credential] : credential;
+}
+
+static uint32_t own_number(const struct worker *w, uint32_t number)
+{
+	uint32_t count = policy_credential_count(&w->policy);
+
+	if (!w->renumbered)
+		return number < count ? number : POLICY_NONE;
+	for (uint32_t i = 0; i < count; i++)
+		if (w->keeper_numbers[i] == number)
+			return i;
+	return POLICY_NONE;
+}
+
 /* The id of a question for a credential carries its index, so that nothing has to be remembered. */
 static uint64_t credential_id(uint32_t credential)
 {
@@ -31,14 +50,17 @@ static int take_credential(struct worker *w, struct ipc_message *m)
 {
 	struct message_credential c;
 	char error[256];
+	uint32_t credential;
 
 	if (message_credential_decode(&m->body, &c) < 0 ||
-	        m->head.id != credential_id(c.credential) ||
-	        c.credential >= policy_credential_count(&w->policy))
+	        m->head.id != credential_id(c.credential) || c.credential >= w->keeper_count)
 		return -EBADMSG;
+	credential = own_number(w, c.credential);
+	if (credential == POLICY_NONE) /* asked for before the policy changed */
+		return 0;
 	slice_escape(c.error, error, sizeof error);
 	credential_store_answer(
-	        w->credentials, c.credential, c.value, c.ttl_s, c.available ? NULL : error);
+	        w->credentials, credential, c.value, c.ttl_s, c.available ? NULL : error);
 	return 0;
 }
 
@@ -56,17 +78,33 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 	}
 }
 
-/* Without the keeper no credential can be had; the supervisor, which watches it, decides what
- * follows. */
+/* Without the keeper no credential can be had. Of one that died another may take over, so questions
+ * stay open as long as an answer may take; one that broke the protocol is not waited for. */
 static void on_end(struct ipc_peer *peer, int error)
 {
 	struct worker *w = container_of(peer, struct worker, keeper);
 
-	(void)error;
+	w->keeper_broke = error != 0;
 	if (!w->serving)
 		worker_fail(w, "the keeper went away before it gave the sandbox's CA");
-	else
+	else if (error)
 		credential_store_fail_all(w->credentials, "the keeper is gone");
+}
+
+int keeper_replace(struct worker *w, int fd)
+{
+	int r;
+
+	if (!w->serving) /* as good as the first one: nothing was asked that matters */
+		credential_store_fail_all(w->credentials, "the keeper is gone");
+	ipc_peer_close(&w->keeper);
+	w->keeper_broke = false;
+	if (!w->serving)
+		return keeper_open(w, fd);
+	r = ipc_peer_open(w->loop, &w->keeper, fd, "keeper", on_message, on_end);
+	if (r == 0)
+		credential_store_ask_again(w->credentials);
+	return r;
 }
 
 int keeper_open(struct worker *w, int fd)
@@ -83,10 +121,16 @@ int keeper_open(struct worker *w, int fd)
 int keeper_ask(void *context, uint32_t credential)
 {
 	struct worker *w = context;
-	const struct message_credential_get get = {.credential = credential};
+	const struct message_credential_get get = {.credential = keepers_number(w, credential)};
 	uint8_t message[64];
-	size_t n = message_credential_get_encode(
-	        message, sizeof message, MESSAGE_CREDENTIAL_GET, credential_id(credential), &get);
+	size_t n = message_credential_get_encode(message, sizeof message, MESSAGE_CREDENTIAL_GET,
+	        credential_id(get.credential), &get);
+	int r;
 
-	return w->keeper.open ? ipc_send(&w->keeper, message, n, NULL, 0) : -EPIPE;
+	if (w->keeper_broke || get.credential == POLICY_NONE)
+		return -EPIPE;
+	if (!w->keeper.open) /* asked when another one is there */
+		return 0;
+	r = ipc_send(&w->keeper, message, n, NULL, 0);
+	return r == -EPIPE ? 0 : r;
 }

@@ -46,11 +46,21 @@ void worker_fail(struct worker *w, const char *format, ...)
 
 /* --- the supervisor --- */
 
+/* Its one descriptor. */
+static int take_fd(struct ipc_message *m)
+{
+	int fd = m->fds[0];
+
+	m->fds[0] = -1;
+	return fd;
+}
+
 static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 {
 	struct worker *w = container_of(peer, struct worker, supervisor);
 	struct message_worker_pause pause;
 	struct message_worker_resume resume;
+	struct message_worker_retire retire;
 
 	switch (m->head.type) {
 	case MESSAGE_WORKER_PAUSE:
@@ -65,6 +75,19 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 		if (message_worker_resume_decode(&m->body, &resume) < 0)
 			return -EBADMSG;
 		worker_resume(w, resume.why);
+		return 0;
+	case MESSAGE_WORKER_RETIRE:
+		if (message_worker_retire_decode(&m->body, &retire) < 0 || m->fd_count != 1)
+			return -EBADMSG;
+		return worker_retire(w, m->head.id, retire.generation, take_fd(m));
+	case MESSAGE_WORKER_KEEPER:
+		if (!reader_done(&m->body) || m->fd_count != 1)
+			return -EBADMSG;
+		return keeper_replace(w, take_fd(m));
+	case MESSAGE_WORKER_STATS_GET:
+		if (!reader_done(&m->body))
+			return -EBADMSG;
+		worker_send_stats(w, m->head.id);
 		return 0;
 	case MESSAGE_STOP:
 		worker_stop(w, m->head.id);

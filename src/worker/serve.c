@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
@@ -37,6 +38,7 @@ static void record(void *context, const struct event *event)
 {
 	struct worker *w = context;
 
+	worker_count(w, event);
 	events_put(&w->events, event);
 }
 
@@ -48,7 +50,7 @@ static void on_query(void *context, struct event *event)
 	enum dns_tunnel_sign sign;
 
 	event->id = proxy_event_id(w->proxy);
-	events_put(&w->events, event);
+	record(w, event);
 	sign = dns_tunnel_observe(w->tunnel_signs, event->host, loop_now_ms(w->loop), &parent);
 	if (sign != DNS_TUNNEL_NONE) {
 		struct event finding = {
@@ -67,19 +69,28 @@ static void on_query(void *context, struct event *event)
 		        .detail = slice_from_string(dns_tunnel_sign_text(sign)),
 		};
 
-		events_put(&w->events, &finding);
+		record(w, &finding);
 	}
+}
+
+int worker_map_policy(int fd, struct policy *policy)
+{
+	const void *p;
+	size_t n;
+	int r = map(fd, &p, &n);
+
+	close(fd);
+	return r < 0 ? r : policy_open(policy, p, n);
 }
 
 int worker_open_policy(struct worker *w)
 {
-	const void *p;
-	size_t n;
-	int r = map(w->fds[FD_POLICY], &p, &n);
+	int r = worker_map_policy(w->fds[FD_POLICY], &w->policy);
 
-	if (r == 0)
-		r = policy_open(&w->policy, p, n);
 	w->policy_in_force = &w->policy;
+	w->generation = w->start.generation;
+	if (r == 0)
+		w->keeper_count = policy_credential_count(&w->policy);
 	return r;
 }
 
@@ -139,11 +150,36 @@ static int open_names(struct worker *w)
 	return r;
 }
 
+static void on_idle(void *context)
+{
+	struct worker *w = context;
+	const struct message_text text = {SLICE("")};
+	uint8_t message[64];
+
+	responder_free(w->responder);
+	w->responder = NULL;
+	proxy_free(w->proxy); /* flows are recorded here */
+	w->proxy = NULL;
+	events_close(&w->events);
+	ipc_send(&w->supervisor, message,
+	        message_text_encode(message, sizeof message, MESSAGE_STOPPED, w->stop_id, &text),
+	        NULL, 0);
+	loop_stop(w->loop);
+}
+
+static void on_finish(struct loop_task *task)
+{
+	struct worker *w = container_of(task, struct worker, finish);
+
+	on_idle(w);
+}
+
 int worker_prepare(struct worker *w)
 {
 	const struct message_worker_start *s = &w->start;
 	int r = open_trust(w);
 
+	w->finish.run = on_finish;
 	if (r == 0)
 		r = open_credentials(w);
 	if (r == 0)
@@ -162,18 +198,6 @@ int worker_prepare(struct worker *w)
 	if (!w->resolver || !w->tunnel_signs)
 		return -ENOMEM;
 	return keeper_open(w, w->fds[FD_KEEPER]);
-}
-
-/* What a refused client is told: the operator's reason before the recorder's. */
-static void apply_pauses(struct worker *w)
-{
-	const char *why = NULL;
-
-	for (size_t i = 0; i <= MESSAGE_PAUSE_OPERATOR; i++)
-		if (w->pauses[i].on)
-			why = w->pauses[i].text;
-	if (w->proxy)
-		proxy_pause(w->proxy, why);
 }
 
 static int make_proxy(struct worker *w, struct ca *issuer)
@@ -215,7 +239,7 @@ static int make_proxy(struct worker *w, struct ca *issuer)
 	w->proxy = w->mint ? proxy_new(&proxy) : NULL;
 	if (w->proxy)
 		proxy_hold(w->proxy, w->events.held);
-	apply_pauses(w);
+	worker_apply_pauses(w);
 	w->responder = w->proxy ? responder_new(&responder) : NULL;
 	return w->responder ? 0 : -ENOMEM;
 }
@@ -253,50 +277,9 @@ void worker_serve(struct worker *w, struct ca *issuer)
 	        message_empty(message, sizeof message, MESSAGE_WORKER_READY, w->start_id), NULL, 0);
 }
 
-/* --- pauses --- */
-
-void worker_pause(struct worker *w, enum message_pause why, struct slice text)
-{
-	w->pauses[why].on = true;
-	snprintf(w->pauses[why].text, sizeof w->pauses[why].text, "%.*s", SLICE_ARG(text));
-	apply_pauses(w);
-}
-
-void worker_resume(struct worker *w, enum message_pause why)
-{
-	if (why == MESSAGE_PAUSE_RECORDER)
-		events_hold(&w->events, false);
-	w->pauses[why].on = false;
-	apply_pauses(w);
-}
-
 /* --- the end --- */
 
-static void on_idle(void *context)
-{
-	struct worker *w = context;
-	const struct message_text text = {SLICE("")};
-	uint8_t message[64];
-
-	responder_free(w->responder);
-	w->responder = NULL;
-	proxy_free(w->proxy); /* flows are recorded here */
-	w->proxy = NULL;
-	events_close(&w->events);
-	ipc_send(&w->supervisor, message,
-	        message_text_encode(message, sizeof message, MESSAGE_STOPPED, w->stop_id, &text),
-	        NULL, 0);
-	loop_stop(w->loop);
-}
-
-static void on_finish(struct loop_task *task)
-{
-	struct worker *w = container_of(task, struct worker, finish);
-
-	on_idle(w);
-}
-
-static void when_idle(void *context)
+void worker_when_idle(void *context)
 {
 	struct worker *w = context;
 
@@ -306,9 +289,8 @@ static void when_idle(void *context)
 void worker_stop(struct worker *w, uint64_t id)
 {
 	w->stop_id = id;
-	w->finish.run = on_finish;
 	if (w->proxy)
-		proxy_drain(w->proxy, when_idle, w);
+		proxy_drain(w->proxy, worker_when_idle, w);
 	else
 		loop_task_queue(w->loop, &w->finish);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The worker: reads every hostile byte of one sandbox. main.c is the order of confinement, serve.c
- * puts the parts together, events.c leads to the recorder, keeper.c to the keeper.
+ * puts the parts together, events.c leads to the recorder, keeper.c to the keeper; revise.c is for
+ * what the supervisor says later: pauses, a new policy, figures.
  */
 #ifndef VETHGUARD_SRC_WORKER_WORKER_H
 #define VETHGUARD_SRC_WORKER_WORKER_H
@@ -32,6 +33,11 @@ struct worker {
 	int fds[MESSAGE_FDS_MAX];
 	struct policy policy;
 	const struct policy *policy_in_force;
+	uint64_t generation;   /* of it */
+	uint32_t keeper_count; /* credentials that the keeper knows */
+	bool renumbered;       /* the policy has changed: keeper_numbers counts */
+	bool keeper_broke;     /* the protocol */
+	uint32_t keeper_numbers[POLICY_CREDENTIALS_MAX]; /* by own number; POLICY_NONE: none */
 	struct ipc_peer supervisor, keeper;
 	struct events events;
 	struct names *names;
@@ -43,9 +49,10 @@ struct worker {
 	struct mint *mint;
 	struct proxy *proxy;
 	struct secret egress_authorization;
+	struct message_worker_stats stats; /* what grows; the rest is filled in when asked for */
 	uint64_t start_id, stop_id;
 	struct loop_task finish;
-	bool serving;
+	bool serving, retiring;
 	struct {
 		bool on;
 		char text[256];
@@ -66,7 +73,11 @@ void events_close(struct events *events);
 int keeper_open(struct worker *w, int fd);
 /* Asks for a credential's value: a credential_ask. */
 int keeper_ask(void *context, uint32_t credential);
+/* Another keeper in place of one that died. Takes fd. 0 or -errno. */
+int keeper_replace(struct worker *w, int fd);
 
+/* Maps a policy and checks it. Takes fd. 0 or -errno. */
+int worker_map_policy(int fd, struct policy *policy);
 /* Maps the policy: before the jail, which needs its ports. 0 or -errno. */
 int worker_open_policy(struct worker *w);
 /* Everything but the CA is ready: makes the parts. 0 or -errno. */
@@ -77,5 +88,15 @@ void worker_stop(struct worker *w, uint64_t id);
 /* Refuses everything from now on, or no longer for this reason. */
 void worker_pause(struct worker *w, enum message_pause why, struct slice text);
 void worker_resume(struct worker *w, enum message_pause why);
+/* Refusals as the pauses have them; the proxy is new. */
+void worker_apply_pauses(struct worker *w);
+/* Takes no new connection from now on, and goes on under this policy. Takes image (a descriptor).
+ * 0, or -errno where the policy cannot be used. */
+int worker_retire(struct worker *w, uint64_t id, uint64_t generation, int image);
+/* Counts an event; answers a question for figures. */
+void worker_count(struct worker *w, const struct event *event);
+void worker_send_stats(struct worker *w, uint64_t id);
+/* Nothing is left to be done: the last words. To be given to the proxy. */
+void worker_when_idle(void *context);
 
 #endif

@@ -58,6 +58,14 @@ void credential_store_answer(struct credential_store *store, uint32_t credential
 /* The keeper is gone: everybody who waits is told error (copied). Values that are held stay good for their ttl. */
 void credential_store_fail_all(struct credential_store *store, const char *error);
 
+/* Another keeper has taken over: it is asked what is still open, and what could not be had may be asked for again at
+ * once. */
+void credential_store_ask_again(struct credential_store *store);
+/* The policy that the store borrows is about to become one with count credentials, of which i is what map[i] was (POLICY_NONE:
+ * a new one). Values, questions and placeholders move; who waits for a credential that is gone is let go without a callback.
+ * 0 or -ENOMEM: nothing has changed. */
+int credential_store_renumber(struct credential_store *store, const uint32_t *map, uint32_t count);
+
 /* Placeholders: which credential a text mentions. Scans p for any placeholder of this sandbox (prefix "vethguard-" or
  * the SDK forms); returns the credential's index and where it stands, or POLICY_NONE. Set once at start: 0, -EINVAL (no
  * such credential, or a text that is no placeholder), -ENOSPC, -ENOMEM. A text without one costs one memmem(). */

@@ -53,6 +53,8 @@ struct responder_config {
 };
 struct responder *responder_new(const struct responder_config *config);
 void responder_free(struct responder *responder);
+/* Answers what has arrived over UDP, then responder_free(). */
+void responder_finish(struct responder *responder);
 /* One query in, one answer out: pure but for names and clock. Size of the answer, 0: stay silent. Used by both
  * transports. localhost and names under .localhost, .onion (RFC 7686), .invalid: NXDOMAIN. Single-label names: NXDOMAIN
  * unless a rule mentions them. Reverse names of synthetic addresses: NXDOMAIN. Denied names get an address too (the

@@ -123,6 +123,8 @@ struct policy_credential {
 
 uint32_t policy_credential_count(const struct policy *policy);
 void policy_credential(const struct policy *policy, uint32_t index, struct policy_credential *out);
+/* True where credential i of a and credential j of b are the same in every respect. */
+bool policy_credential_equals(const struct policy *a, uint32_t i, const struct policy *b, uint32_t j);
 
 const char *policy_scheme_name(enum policy_scheme scheme);
 const char *policy_reason_text(enum policy_reason reason);

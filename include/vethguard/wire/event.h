@@ -41,8 +41,9 @@ enum event_cause {
 	EVENT_CAUSE_TIMEOUT,
 	EVENT_CAUSE_LIMIT,            /* a bound of this sandbox is reached */
 	EVENT_CAUSE_UNREADABLE,       /* the response could not be scanned for the credential */
-	EVENT_CAUSE_CLOSING,          /* vethguard is stopping */
+	EVENT_CAUSE_CLOSING,          /* vethguard is stopping, or was told to stop everything */
 	EVENT_CAUSE_CALLER,           /* a call of the control API that cannot or may not be done */
+	EVENT_CAUSE_POLICY_CHANGED,   /* it was let pass, and a new policy does not */
 	EVENT_CAUSE_COUNT
 };
 
@@ -141,6 +142,10 @@ static inline bool event_kind_is_of_worker(enum event_kind kind)
 	return kind == EVENT_HTTP || kind == EVENT_DNS || kind == EVENT_CONNECTION || kind == EVENT_FLOW ||
 	       kind == EVENT_FINDING;
 }
+
+/* The policy allowed it, and it got nowhere: no name, no connection, a bad certificate, an upstream that broke off or was too
+ * slow. What the sandbox did wrong, or a time-out of its own, is denied. */
+bool event_is_failure(const struct event *event);
 
 /* Encoded size, or 0 where it does not fit cap (never for cap >= EVENT_BYTES_MAX). Texts are cut at EVENT_TEXT_MAX, or
  * shorter where all together would not fit; a time out of range becomes the nearest in range, a packet count of 0

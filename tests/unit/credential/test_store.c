@@ -336,6 +336,66 @@ static void test_keeper_dies(void **state)
 	assert_string_equal(c[0].error, "The keeper is gone.");
 }
 
+/* Another keeper hears the open questions, and what could not be had is asked for at once. */
+static void test_another_keeper(void **state)
+{
+	struct world *w = *state;
+	struct caller c[2];
+
+	assert_null(get(w, 0, &c[0]));
+	assert_int_equal(w->asked[0], 1);
+	credential_store_ask_again(w->store);
+	assert_int_equal(w->asked[0], 2);
+	answer(w, 0, "token-value-0", 0);
+	turn(w, 0);
+	assert_int_equal(c[0].told, 1);
+	credential_value_release(c[0].value);
+	w->ask_result = -EPIPE;
+	assert_null(get(w, 1, &c[1]));
+	turn(w, 0);
+	assert_true(c[1].error[0]);
+	w->ask_result = 0;
+	credential_store_ask_again(w->store);
+	assert_int_equal(w->asked[1], 1);
+	assert_null(get(w, 1, &c[1]));
+	assert_int_equal(w->asked[1], 2);
+	w->ask_result = -EPIPE; /* that one is gone as well */
+	credential_store_ask_again(w->store);
+	turn(w, 0);
+	assert_int_equal(c[1].told, 1);
+	assert_true(c[1].error[0]);
+}
+
+/* A new policy: 1 is 0 now, 0 is gone, 1 is new. Who waits for what is gone hears no more. */
+static void test_other_numbers(void **state)
+{
+	const uint32_t before[] = {1, POLICY_NONE};
+	struct world *w = *state;
+	struct caller held, gone, waits;
+
+	assert_null(get(w, 0, &gone));
+	answer(w, 0, "token-value-0", 0);
+	turn(w, 0);
+	held = gone;
+	assert_non_null(get(w, 0, &gone));
+	assert_null(get(w, 2, &gone));
+	assert_null(get(w, 1, &waits));
+	assert_int_equal(credential_store_renumber(w->store, before, 2), 0);
+	turn(w, 0);
+	assert_int_equal(gone.told, 0);
+	assert_null(credential_store_held(w->store, 0));
+	assert_null(credential_store_held(w->store, 1));
+	assert_null(credential_store_held(w->store, 2));
+	answer(w, 0, "token-value-1", 0); /* what was asked as 1 */
+	turn(w, 0);
+	assert_int_equal(waits.told, 1);
+	assert_non_null(waits.value);
+	assert_int_equal(waits.value->credential, 0);
+	assert_ptr_equal(credential_store_held(w->store, 0), waits.value);
+	credential_value_release(waits.value);
+	credential_value_release(held.value); /* an old response may still need it */
+}
+
 static void test_asking_fails(void **state)
 {
 	struct world *w = *state;
@@ -508,6 +568,8 @@ int main(void)
 	        TEST(test_unasked_answers_are_ignored),
 	        TEST(test_values_that_cannot_be_sent),
 	        TEST(test_keeper_dies),
+	        TEST(test_another_keeper),
+	        TEST(test_other_numbers),
 	        TEST(test_asking_fails),
 	        TEST(test_free_lets_waiters_go),
 	        TEST(test_basic_masks_the_pair),

@@ -568,6 +568,59 @@ static void flows_under_way_are_recorded_at_the_end(void **state)
 
 #define RELAY(name) cmocka_unit_test_setup_teardown(name, relay_set_up, relay_tear_down)
 
+/* --- a worker that retires, and the kill switch --- */
+
+static bool idle;
+
+static void on_idle(void *context)
+{
+	(void)context;
+	idle = true;
+}
+
+/* Answers of the flows there are still leave; what comes anew is for the next worker, whose socket
+ * lies at the same address. */
+static void a_retired_relay_only_answers(void **state)
+{
+	struct sockaddr_in at = loopback(77, 1, 0, w.port), there;
+	int c = client_udp();
+
+	(void)state;
+	tell(c, NAME_A, "ping");
+	expect_text(origin_udp, "ping");
+	there = from;
+	idle = false;
+	proxy_retire(w.proxy, on_idle, NULL);
+	assert_int_equal(
+	        sendto(origin_udp, "pong", 4, 0, (struct sockaddr *)&there, sizeof there), 4);
+	expect_text(c, "pong");
+	assert_true(from.sin_addr.s_addr == at.sin_addr.s_addr); /* from where it had asked */
+	tell(c, NAME_A, "more");
+	assert_int_equal(recvfrom(origin_udp, in, sizeof in, 0, NULL, NULL), -1);
+	UNTIL(&w, idle); /* the flow has idled out */
+	assert_int_equal(only(EVENT_FLOW)->bytes_in, 4);
+	assert_int_equal(only(EVENT_FLOW)->bytes_out, 4);
+	close(c);
+}
+
+static void the_kill_switch_ends_flows(void **state)
+{
+	int c = client_udp();
+
+	(void)state;
+	tell(c, NAME_A, "ping");
+	expect_text(origin_udp, "ping");
+	proxy_pause(w.proxy, "stopped");
+	proxy_end_all(w.proxy, "stopped");
+	assert_int_equal(only(EVENT_FLOW)->cause, EVENT_CAUSE_CLOSING);
+	tell(c, NAME_A, "again");
+	UNTIL(&w, count_events(&w, EVENT_FLOW) == 2);
+	proxy_pause(w.proxy, NULL);
+	tell(c, NAME_A, "at last"); /* not refused for having been refused */
+	expect_text(origin_udp, "at last");
+	close(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -592,6 +645,8 @@ int main(void)
 	        RELAY(all_flows_together_keep_a_bound),
 	        RELAY(sockets_are_bounded),
 	        RELAY(flows_under_way_are_recorded_at_the_end),
+	        RELAY(a_retired_relay_only_answers),
+	        RELAY(the_kill_switch_ends_flows),
 	};
 
 	memset(big, 'b', sizeof big);

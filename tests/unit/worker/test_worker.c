@@ -302,6 +302,119 @@ static void a_keeper_that_breaks_the_protocol_later_is_cut_off(void **state)
 	}
 }
 
+/* --- later orders --- */
+
+static void send_retire(uint64_t id, uint64_t generation, const int *fds, size_t n)
+{
+	const struct message_worker_retire m = {generation};
+	uint8_t message[64];
+
+	assert_int_equal(ipc_send_blocking(f.supervisor, message,
+	                         message_worker_retire_encode(
+	                                 message, sizeof message, MESSAGE_WORKER_RETIRE, id, &m),
+	                         fds, n),
+	        0);
+}
+
+static void retire_with(uint64_t id, uint64_t generation)
+{
+	int image = fixture_memory(parts.policy.image, parts.policy.size);
+
+	send_retire(id, generation, &image, 1);
+	close(image);
+}
+
+static void receive(struct ipc_message *m, enum message_type type, uint64_t id)
+{
+	assert_int_equal(ipc_receive_blocking(f.supervisor, WAIT_MS, fixture_in, m), 0);
+	assert_int_equal(m->head.type, type);
+	assert_int_equal(m->head.id, id);
+}
+
+/* With nothing under way it is done at once. */
+static void it_retires(void **state)
+{
+	struct message_worker_retired m;
+	struct ipc_message in;
+
+	for (int serving = 0; serving < 2; serving++) {
+		begin();
+		if (serving) {
+			fixture_give_ca(&f, CA_QUESTION);
+			fixture_expect(f.supervisor, MESSAGE_WORKER_READY, START_ID);
+		}
+		retire_with(50, 7);
+		receive(&in, MESSAGE_WORKER_RETIRED, 50);
+		assert_int_equal(message_worker_retired_decode(&in.body, &m), 0);
+		assert_int_equal(m.generation, 7);
+		assert_int_equal(m.closed + m.left, 0);
+		fixture_expect(f.supervisor, MESSAGE_STOPPED, 50);
+		fixture_expect_exit(&f, 0, "");
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+static void a_policy_that_cannot_be_retired_under_ends_it(void **state)
+{
+	int image;
+
+	for (int i = 0; i < 4; i++) {
+		serve();
+		image = fixture_memory("spoilt", i == 0 ? 6 : 0);
+		send_retire(50, 7, (int[]){image, image}, i == 2 ? 0 : i == 3 ? 2 : 1);
+		close(image);
+		fixture_expect_exit(&f, 125, NULL);
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+static void it_tells_figures(void **state)
+{
+	struct message_worker_stats m;
+	struct ipc_message in;
+
+	(void)state;
+	begin();
+	fixture_send(f.supervisor, MESSAGE_WORKER_STATS_GET, 60);
+	receive(&in, MESSAGE_WORKER_STATS, 60);
+	fixture_give_ca(&f, CA_QUESTION);
+	fixture_expect(f.supervisor, MESSAGE_WORKER_READY, START_ID);
+	fixture_send(f.supervisor, MESSAGE_WORKER_STATS_GET, 61);
+	receive(&in, MESSAGE_WORKER_STATS, 61);
+	assert_int_equal(message_worker_stats_decode(&in.body, &m), 0);
+	assert_int_equal(m.connections + m.kinds[0].allowed + m.names_kept, 0);
+#ifndef __SANITIZE_ADDRESS__ /* whose allocator tells nothing */
+	assert_true(m.heap_bytes > 0);
+#endif
+}
+
+static void another_keeper_takes_over(void **state)
+{
+	uint8_t message[64];
+	int pair[2];
+	size_t n = message_empty(message, sizeof message, MESSAGE_WORKER_KEEPER, 70);
+	struct pollfd quiet;
+
+	(void)state;
+	serve();
+	fixture_hang_up(&f.keeper);
+	for (int i = 0; i < 2; i++) { /* also where the former one is still there */
+		assert_int_equal(ipc_pair(pair), 0);
+		assert_int_equal(ipc_send_blocking(f.supervisor, message, n, &pair[1], 1), 0);
+		close(pair[1]);
+		fixture_hang_up(&f.keeper);
+		f.keeper = pair[0];
+	}
+	fixture_send(f.supervisor, MESSAGE_WORKER_STATS_GET, 71);
+	fixture_expect(f.supervisor, MESSAGE_WORKER_STATS, 71);
+	quiet = (struct pollfd){.fd = f.keeper, .events = POLLIN};
+	assert_int_equal(poll(&quiet, 1, SILENCE_MS), 0); /* held open, and the CA is there */
+	assert_int_equal(ipc_send_blocking(f.supervisor, message, n, NULL, 0), 0);
+	fixture_expect_exit(&f, 125, NULL);
+}
+
 #define WORKER(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -326,6 +439,10 @@ int main(void)
 	        WORKER(it_ends_with_its_supervisor),
 	        WORKER(a_keeper_that_breaks_the_protocol_gives_no_ca),
 	        WORKER(a_keeper_that_breaks_the_protocol_later_is_cut_off),
+	        WORKER(it_retires),
+	        WORKER(a_policy_that_cannot_be_retired_under_ends_it),
+	        WORKER(it_tells_figures),
+	        WORKER(another_keeper_takes_over),
 	};
 
 	alarm(120);

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is under way is judged again, or ended all together: a new policy, the kill switch, a worker
+ * that retires.
+ *
+ * In three steps, without a turn of the loop between them. First everything is looked at: what
+ * passes gets its new verdict, what does not is marked and recorded, while the old policy can still
+ * say which of its rules had let it pass. Then the policies change. Then what is marked ends; only
+ * this has effects, and by then every index that anybody holds is one of the policy in force.
+ */
+#include <unistd.h>
+
+#include "proxy/client_http2.h"
+#include "proxy/exchange.h"
+
+/* Why, and by which policy (NULL: everything is ended, whatever the policy). */
+struct revision {
+	struct proxy *proxy;
+	const struct policy *next;
+	enum event_cause cause;
+	const char *detail;
+	size_t ended;
+};
+
+static const char changed[] = "the policy was changed and does not let this pass any more";
+
+static void judge_by(struct revision *r, const struct client *c, const struct http_request *request,
+        struct destination *d, struct judgement *j)
+{
+	const struct policy *before = r->proxy->config.policy;
+
+	r->proxy->config.policy = r->next;
+	judge_request(r->proxy, c, request, d, j);
+	r->proxy->config.policy = before;
+}
+
+/* The same credential, under whichever index. */
+static bool same_credential(const struct revision *r, uint32_t before, uint32_t now)
+{
+	if (before == POLICY_NONE || now == POLICY_NONE)
+		return before == now;
+	return policy_credential_equals(r->proxy->config.policy, before, r->next, now);
+}
+
+/* What was begun under the old verdict can go on under the new one as it is. */
+static bool may_go_on(const struct revision *r, const struct policy_decision *before,
+        const struct policy_decision *now)
+{
+	return now->names_address >= before->names_address &&
+	       same_credential(r, before->credential, now->credential);
+}
+
+/* --- step one: looking --- */
+
+static void look_at_exchange(struct revision *r, struct exchange *ex)
+{
+	struct destination d;
+	struct judgement j;
+
+	if (!ex || ex->state == EXCHANGE_NEW || ex->state == EXCHANGE_DONE)
+		return; /* not judged yet: it will be, by what is in force then */
+	if (r->next) {
+		judge_by(r, ex->client, &ex->request, &d, &j);
+		if (j.allowed && may_go_on(r, &ex->judgement.decision, &j.decision)) {
+			ex->judgement.decision = j.decision;
+			return;
+		}
+	}
+	ex->cut = true;
+	ex->cause = r->cause;
+	ex->detail = r->detail;
+	if (!ex->head_sent)
+		exchange_will_refuse(ex, 0);
+	record_exchange(ex);
+	r->ended++;
+}
+
+static bool judge_tunnel(
+        struct proxy *proxy, const struct client *c, struct policy_decision *decision)
+{
+	const struct destination *d = &c->tunnelled;
+	struct policy_request question = {
+	        .host = destination_host(d), .address = d->address, .port = d->port};
+	struct judgement j;
+
+	if (c->passthrough && policy_decide_tls(proxy->config.policy, &question, decision) ==
+	                              POLICY_TLS_PASSTHROUGH)
+		return true;
+	judge_opaque(proxy, d, POLICY_TCP, &j);
+	*decision = j.decision;
+	return j.allowed;
+}
+
+static void look_at_tunnel(struct revision *r, struct client *c)
+{
+	const struct policy *before = r->proxy->config.policy;
+	struct policy_decision now;
+	bool passes = false;
+
+	if (r->next) {
+		r->proxy->config.policy = r->next;
+		passes = judge_tunnel(r->proxy, c, &now);
+		r->proxy->config.policy = before;
+	}
+	if (passes && may_go_on(r, &c->decision, &now)) {
+		c->decision = now;
+		return;
+	}
+	c->cut = true;
+	if (c->tunnel)
+		tunnel_record(c->tunnel, r->cause, r->detail);
+	else
+		record_connection(
+		        c, &c->decision, EVENT_DENIED, r->cause, r->detail, c->stash.len, 0, NULL);
+	r->ended++;
+}
+
+static void look_at_client(struct revision *r, struct client *c)
+{
+	switch (c->state) {
+	case CLIENT_EXCHANGE:
+		look_at_exchange(r, c->exchange);
+		break;
+	case CLIENT_HTTP2:
+		for (struct list *l = c->http2 ? c->http2->streams.next : NULL;
+		        l && l != &c->http2->streams; l = l->next)
+			look_at_exchange(r, container_of(l, struct http2_stream, list)->exchange);
+		break;
+	case CLIENT_DIAL:
+		look_at_tunnel(r, c);
+		break;
+	default: /* nothing has been let pass */
+		break;
+	}
+}
+
+static void look(struct revision *r)
+{
+	for (struct list *l = r->proxy->clients.next; l != &r->proxy->clients; l = l->next)
+		look_at_client(r, container_of(l, struct client, list));
+	r->ended += datagram_relay_revise(r->proxy->datagrams, r->next, r->cause, r->detail);
+}
+
+/* --- step three: ending --- */
+
+static void end_exchange(struct exchange *ex, bool policy_is_new)
+{
+	if (policy_is_new) /* indices of the old one */
+		ex->judgement.decision.rule = ex->judgement.decision.credential = POLICY_NONE;
+	if (ex->head_sent)
+		exchange_abort(ex, ex->cause, ex->detail);
+	else
+		exchange_refuse(ex, 0, ex->cause, ex->detail);
+}
+
+/* The first that is marked: the end of one may be the end of others. */
+static struct http2_stream *marked_stream(struct http2_server *h)
+{
+	for (struct list *l = h->streams.next; l != &h->streams; l = l->next) {
+		struct http2_stream *s = container_of(l, struct http2_stream, list);
+
+		if (s->exchange && s->exchange->cut)
+			return s;
+	}
+	return NULL;
+}
+
+static void end_client(struct client *c, bool policy_is_new)
+{
+	struct http2_stream *s;
+
+	if (c->state == CLIENT_EXCHANGE && c->exchange && c->exchange->cut)
+		end_exchange(c->exchange, policy_is_new);
+	while (c->state == CLIENT_HTTP2 && c->http2 && (s = marked_stream(c->http2))) {
+		s->code = NGHTTP2_CANCEL;
+		end_exchange(s->exchange, policy_is_new);
+	}
+	if (c->state == CLIENT_DIAL && c->cut) {
+		c->reset = true;
+		client_close(c); /* a tunnel's record is there already */
+	}
+}
+
+static void end_marked(struct revision *r)
+{
+	for (struct list *l = r->proxy->clients.next; l != &r->proxy->clients; l = l->next)
+		end_client(container_of(l, struct client, list), r->next != NULL);
+	datagram_relay_end_revised(r->proxy->datagrams);
+}
+
+size_t proxy_revise(
+        struct proxy *p, const struct policy *next, void (*change)(void *context), void *context)
+{
+	struct revision r = {
+	        .proxy = p, .next = next, .cause = EVENT_CAUSE_POLICY_CHANGED, .detail = changed};
+
+	look(&r);
+	change(context);
+	p->policy_turn++; /* no upstream connection of the old one is used again */
+	while (pool_evict(p))
+		;
+	end_marked(&r);
+	return r.ended;
+}
+
+void proxy_end_all(struct proxy *p, const char *why)
+{
+	struct revision r = {.proxy = p, .cause = EVENT_CAUSE_CLOSING, .detail = why};
+
+	look(&r);
+	while (pool_evict(p))
+		;
+	end_marked(&r);
+}
+
+/* --- retiring --- */
+
+/* Between requests: one that is on its way is read first, and served. */
+static void retire_client(struct client *c)
+{
+	if (c->state == CLIENT_HTTP)
+		client_poke(c);
+	if (c->state == CLIENT_HTTP && !c->exchange && c->answered)
+		client_close(c);
+	else if (c->state == CLIENT_HTTP2 && client_http2_drain(c) && c->answered)
+		client_close(c);
+}
+
+void proxy_retire(struct proxy *p, void (*on_idle)(void *context), void *context)
+{
+	struct list *next;
+
+	proxy_stop_listening(p, true);
+	datagram_relay_retire(p->datagrams);
+	p->draining = true;
+	p->retiring = true;
+	p->on_idle = on_idle;
+	p->on_idle_context = context;
+	while (pool_evict(p))
+		;
+	for (struct list *l = p->clients.next; l != &p->clients; l = next) {
+		next = l->next;
+		retire_client(container_of(l, struct client, list));
+	}
+	proxy_maybe_idle(p);
+}
+
+size_t proxy_left(const struct proxy *p)
+{
+	return p->client_count + datagram_relay_count(p->datagrams);
+}
+
+void proxy_count(const struct proxy *p, struct message_worker_stats *out)
+{
+	out->connections = p->accepted;
+	out->connections_open = p->client_count;
+	out->streams_open = p->stream_count;
+	out->exchanges_open = p->exchanges;
+	out->flows_open = datagram_relay_count(p->datagrams);
+	out->upstreams_open = p->upstream_count;
+	out->upstreams_idle = p->idle_count;
+}

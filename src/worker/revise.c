@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the supervisor says while the worker works: pauses, a policy to retire under, a question for
+ * figures. */
+#include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "worker/worker.h"
+
+/* --- pauses --- */
+
+/* What a refused client is told: the operator's reason before the recorder's. */
+void worker_apply_pauses(struct worker *w)
+{
+	const char *why = NULL;
+
+	for (size_t i = 0; i <= MESSAGE_PAUSE_OPERATOR; i++)
+		if (w->pauses[i].on)
+			why = w->pauses[i].text;
+	if (w->proxy)
+		proxy_pause(w->proxy, why);
+}
+
+void worker_pause(struct worker *w, enum message_pause why, struct slice text)
+{
+	w->pauses[why].on = true;
+	snprintf(w->pauses[why].text, sizeof w->pauses[why].text, "%.*s", SLICE_ARG(text));
+	worker_apply_pauses(w);
+	if (w->proxy && why == MESSAGE_PAUSE_OPERATOR)
+		proxy_end_all(w->proxy, w->pauses[why].text);
+}
+
+void worker_resume(struct worker *w, enum message_pause why)
+{
+	if (why == MESSAGE_PAUSE_RECORDER)
+		events_hold(&w->events, false);
+	w->pauses[why].on = false;
+	worker_apply_pauses(w);
+}
+
+/* --- retiring --- */
+
+/* A policy that is to follow the present one, and which of its credentials are the same. */
+struct successor {
+	struct worker *worker;
+	struct policy policy;
+	uint32_t count;
+	uint32_t before[POLICY_CREDENTIALS_MAX]; /* by number in the new one: number in the old */
+};
+
+static void match_credentials(struct successor *s)
+{
+	const struct policy *old = &s->worker->policy;
+	uint32_t count = policy_credential_count(old);
+
+	s->count = policy_credential_count(&s->policy);
+	for (uint32_t i = 0; i < s->count; i++) {
+		s->before[i] = POLICY_NONE;
+		for (uint32_t j = 0; j < count; j++)
+			if (policy_credential_equals(&s->policy, i, old, j))
+				s->before[i] = j;
+	}
+}
+
+static void renumber_keepers(struct successor *s)
+{
+	struct worker *w = s->worker;
+	uint32_t numbers[POLICY_CREDENTIALS_MAX];
+
+	for (uint32_t i = 0; i < s->count; i++)
+		numbers[i] = s->before[i] == POLICY_NONE ? POLICY_NONE
+		             : w->renumbered             ? w->keeper_numbers[s->before[i]]
+		                                         : s->before[i];
+	memcpy(w->keeper_numbers, numbers, sizeof numbers);
+	w->renumbered = true;
+}
+
+/* The new policy is in force from here on, at the place where everybody looks. */
+static void change(void *context)
+{
+	struct successor *s = context;
+	struct worker *w = s->worker;
+	struct policy old = w->policy;
+
+	if (credential_store_renumber(w->credentials, s->before, s->count) < 0) {
+		worker_fail(w, "no memory for a new policy");
+		return;
+	}
+	renumber_keepers(s);
+	w->policy = s->policy;
+	munmap((void *)(uintptr_t)old.image, old.size);
+}
+
+static void send_retired(struct worker *w, uint64_t id, uint64_t closed)
+{
+	const struct message_worker_retired m = {
+	        w->generation, closed, w->proxy ? proxy_left(w->proxy) : 0};
+	uint8_t message[64];
+
+	ipc_send(&w->supervisor, message,
+	        message_worker_retired_encode(
+	                message, sizeof message, MESSAGE_WORKER_RETIRED, id, &m),
+	        NULL, 0);
+}
+
+/* What is queued at the listeners was accepted under no policy yet: it gets the new one. */
+int worker_retire(struct worker *w, uint64_t id, uint64_t generation, int image)
+{
+	struct successor s = {.worker = w};
+	uint64_t closed = 0;
+	int r = worker_map_policy(image, &s.policy);
+
+	if (r < 0 || generation < w->generation)
+		return r < 0 ? r : -EBADMSG;
+	match_credentials(&s);
+	w->generation = generation;
+	w->stop_id = id;
+	if (w->proxy)
+		closed = proxy_revise(w->proxy, &s.policy, change, &s);
+	else
+		change(&s);
+	if (w->proxy && !w->retiring) {
+		responder_finish(w->responder);
+		w->responder = NULL;
+		proxy_retire(w->proxy, worker_when_idle, w);
+	} else if (!w->proxy) {
+		worker_when_idle(w);
+	}
+	w->retiring = true;
+	send_retired(w, id, closed);
+	return 0;
+}
+
+/* --- figures --- */
+
+static enum message_stats_kind kind_of(const struct event *e)
+{
+	switch (e->kind) {
+	case EVENT_HTTP:
+		return MESSAGE_STATS_HTTP;
+	case EVENT_DNS:
+		return MESSAGE_STATS_DNS;
+	default:
+		return MESSAGE_STATS_CONNECTION;
+	}
+}
+
+void worker_count(struct worker *w, const struct event *e)
+{
+	struct message_worker_stats *s = &w->stats;
+	enum message_stats_kind kind = kind_of(e);
+
+	if (e->kind == EVENT_FINDING) {
+		s->findings++;
+		return;
+	}
+	if (e->decision != EVENT_DENIED)
+		s->kinds[kind].allowed++;
+	else if (event_is_failure(e))
+		s->kinds[kind].failed++;
+	else
+		s->kinds[kind].denied++;
+	s->bytes_out += e->bytes_out;
+	s->bytes_in += e->bytes_in;
+}
+
+void worker_send_stats(struct worker *w, uint64_t id)
+{
+	struct message_worker_stats m = w->stats;
+	struct mallinfo2 heap = mallinfo2();
+	uint8_t message[256];
+
+	m.generation = w->generation;
+	if (w->proxy)
+		proxy_count(w->proxy, &m);
+	m.names_kept = names_count(w->names);
+	m.backlog_bytes = w->events.backlog.len;
+	m.heap_bytes = heap.uordblks + heap.hblkhd;
+	ipc_send(&w->supervisor, message,
+	        message_worker_stats_encode(message, sizeof message, MESSAGE_WORKER_STATS, id, &m),
+	        NULL, 0);
+}
