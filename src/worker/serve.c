@@ -100,6 +100,7 @@ static int open_trust(struct worker *w)
 	size_t n;
 	int r = map(w->fds[FD_TRUST], &p, &n);
 
+	close(w->fds[FD_TRUST]);
 	if (r == 0)
 		w->trust = tls_trust_new_borrowed(p, n);
 	return r < 0 ? r : w->trust ? 0 : -ENOMEM;
