@@ -14,6 +14,7 @@
 
 #include "proxy/client.h"
 #include "proxy/http2.h"
+#include "proxy/http2_rules.h"
 
 #define HTTP2_STREAMS_MAX 100u
 /* With those whose stream is over for the client, which may open others, while their upstream has
@@ -65,6 +66,7 @@ struct http2_server {
 	const char *violation;
 	uint32_t violation_code; /* RFC 9113 section 7 */
 	struct http2_guard guard;
+	struct http2_rules rules;
 };
 
 /* nghttp2's session with its callbacks (client_http2_frames.c). 0, or an error of nghttp2. */

@@ -21,15 +21,47 @@ static int too_much(struct http2_server *h, const char *why)
 
 /* --- what nghttp2 has read --- */
 
+static void begin_settings(struct http2_server *h, nghttp2_session *session)
+{
+	http2_rules_settings_begin(&h->rules);
+	for (const struct list *l = h->streams.next; l != &h->streams; l = l->next)
+		http2_rules_widen(
+		        &h->rules, session, container_of(l, struct http2_stream, list)->id);
+}
+
+static int take_settings(struct http2_server *h, const nghttp2_settings *settings)
+{
+	uint32_t code;
+	const char *wrong;
+
+	if (settings->hd.flags & NGHTTP2_FLAG_ACK) {
+		h->settled = true;
+		return 0;
+	}
+	wrong = http2_rules_settings(&h->rules, settings, &code);
+	if (!wrong)
+		return 0;
+	http2_server_violated(h, code, wrong);
+	return NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *context)
 {
 	struct http2_server *h = context;
 
-	(void)session;
+	const char *wrong;
+	uint32_t code = NGHTTP2_PROTOCOL_ERROR;
+
+	if (hd->type == NGHTTP2_SETTINGS)
+		begin_settings(h, session);
+	wrong = http2_rules_frame(hd, &code);
+	if (!wrong)
+		wrong = http2_rules_stream(&h->rules, hd, &code);
 	/* Priorities are not used, so nghttp2 does not look at them (RFC 9113 section 6.3). */
-	if (hd->type == NGHTTP2_PRIORITY && !hd->stream_id) {
-		http2_server_violated(
-		        h, NGHTTP2_PROTOCOL_ERROR, "HTTP/2: a priority of the connection");
+	if (hd->type == NGHTTP2_PRIORITY && !hd->stream_id)
+		wrong = "HTTP/2: a priority of the connection";
+	if (wrong) {
+		http2_server_violated(h, code, wrong);
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
 	}
 	return too_much(h, http2_guard_frame(&h->guard, h->client->proxy->config.loop, hd));
@@ -119,8 +151,7 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
 			s->peer_reset = true;
 		return too_much(h, http2_guard_reset(&h->guard, h->client->proxy->config.loop));
 	case NGHTTP2_SETTINGS:
-		h->settled |= (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0;
-		return 0;
+		return take_settings(h, &frame->settings);
 	default:
 		return 0;
 	}
@@ -276,6 +307,7 @@ int http2_server_open_session(struct http2_server *h)
 	nghttp2_option *options = NULL;
 	int r = -1;
 
+	http2_rules_init(&h->rules);
 	if (callbacks && nghttp2_option_new(&options) == 0) {
 		nghttp2_option_set_no_auto_window_update(options, 1);
 		nghttp2_option_set_no_closed_streams(options, 1);

@@ -111,15 +111,28 @@ void http2_upstream_flush(struct http2_upstream *s)
 
 /* --- receiving --- */
 
+static void begin_settings(struct http2_upstream *s, nghttp2_session *session)
+{
+	http2_rules_settings_begin(&s->rules);
+	for (const struct list *l = s->streams.next; l != &s->streams; l = l->next)
+		http2_rules_widen(
+		        &s->rules, session, container_of(l, struct upstream_stream, list)->id);
+}
+
 /* PING, SETTINGS, WINDOW_UPDATE, empty DATA: few are needed, and each costs more than its sender.
  */
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *context)
 {
 	struct http2_upstream *s = context;
 	int64_t now = loop_now_ms(s->carrier->proxy->config.loop);
+	uint32_t code;
 
-	(void)session;
-	(void)hd;
+	if (hd->type == NGHTTP2_SETTINGS)
+		begin_settings(s, session);
+	if (http2_rules_frame(hd, &code)) {
+		s->detail = "the upstream sent a CONTINUATION frame that is too large";
+		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	}
 	if (now - s->empty_since_ms >= 1000) {
 		s->empty = 0;
 		s->empty_since_ms = now;
@@ -195,9 +208,15 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	struct http2_upstream *s = context;
 	struct upstream_stream *st = find(session, frame->hd.stream_id);
 	bool ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+	uint32_t code;
 
 	if (frame->hd.type == NGHTTP2_GOAWAY)
 		end_sharing(s);
+	if (frame->hd.type == NGHTTP2_SETTINGS && !(frame->hd.flags & NGHTTP2_FLAG_ACK) &&
+	        http2_rules_settings(&s->rules, &frame->settings, &code)) {
+		s->detail = "the upstream lifted a window beyond its bound";
+		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	}
 	if (!st || !st->up.exchange)
 		return 0;
 	if (frame->hd.type == NGHTTP2_RST_STREAM)
@@ -430,6 +449,7 @@ static nghttp2_session *session_new(struct http2_upstream *s)
 		nghttp2_option_set_no_closed_streams(option, 1);
 		nghttp2_option_set_max_reserved_remote_streams(option, 0);
 		nghttp2_option_set_peer_max_concurrent_streams(option, HTTP2_UPSTREAM_STREAMS);
+		http2_rules_init(&s->rules);
 		nghttp2_session_client_new2(&session, on, s, option);
 	}
 	nghttp2_option_del(option);

@@ -5,6 +5,7 @@
 #define VETHGUARD_SRC_PROXY_UPSTREAM_HTTP2_H
 
 #include "proxy/http2.h"
+#include "proxy/http2_rules.h"
 #include "proxy/private.h"
 
 #define HTTP2_UPSTREAM_STREAMS 100 /* at once on one connection */
@@ -28,6 +29,7 @@
 /* The session of one connection. */
 struct http2_upstream {
 	struct carrier *carrier;
+	struct http2_rules rules;
 	nghttp2_session *session; /* NULL: unusable */
 	struct list streams;
 	unsigned open;          /* streams */
