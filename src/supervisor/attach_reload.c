@@ -65,7 +65,7 @@ static void replace(struct attachment *a, struct generation *g, attach_done done
 static void reload(struct attachment *a, const char *policy, const struct identity *caller,
         attach_done done, void *context)
 {
-	const struct identity own = {a->record.uid, a->record.gid, false};
+	const struct identity own = {.uid = a->record.uid, .gid = a->record.gid};
 	const struct identity *identity = policy && caller ? caller : &own;
 	struct generation *g;
 	char *text;

@@ -16,6 +16,9 @@ struct identity {
 	uid_t uid;
 	gid_t gid;
 	bool fixed; /* rootless: there is only one identity, nothing is switched */
+	bool lends; /* `run` through sudo: a file that the user may not read is read as root, whom
+	               it called upon. Never for callers of the control API: nobody gets the
+	               daemon's rights by naming a file to it */
 };
 
 /* Runs what(context) with the file system rights (setfsuid(2)) and the groups of id. what's result,

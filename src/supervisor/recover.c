@@ -58,7 +58,7 @@ static int adopt_gate(struct attachment *a, struct gate *shape)
 
 static struct generation *load(struct attachment *a)
 {
-	const struct identity identity = {a->record.uid, a->record.gid, false};
+	const struct identity identity = {.uid = a->record.uid, .gid = a->record.gid};
 	char *text;
 	struct generation *g = attachment_load(a, a->record.policy, &identity, &text);
 

@@ -64,7 +64,7 @@ static int read_as_user(void *context, const char *path, char **text, size_t *n)
 	o->text = text;
 	o->n = n;
 	int error = identity_run(o->identity, read_now, o);
-	if (error != -EACCES || o->identity->fixed || o->identity->uid == geteuid())
+	if (error != -EACCES || !o->identity->lends || o->identity->uid == geteuid())
 		return error;
 	o->lent = true;
 	return read_now(o);
@@ -202,6 +202,32 @@ static void remember_file(void *context, const char *path)
 		s->file_count++;
 }
 
+/* The configuration is the invoking user's in a session, and the daemon's own else. */
+static const struct identity *config_identity(const struct identity *caller)
+{
+	static struct identity own;
+
+	own = (struct identity){.uid = geteuid(), .gid = getegid()};
+	return caller->lends || caller->fixed ? caller : &own;
+}
+
+/* Who may not read it is not told what is wrong with it. */
+static int load_config(struct settings *s, struct opening *opening, struct policy_reader *reader,
+        const char *path, struct diag_list *diags)
+{
+	const struct identity *caller = opening->identity;
+	int error;
+
+	if (!path[0])
+		return 0;
+	opening->identity = config_identity(caller);
+	error = config_load(reader, path, &s->config, diags);
+	if (error && opening->identity != caller && caller->uid != geteuid())
+		opening->lent = true;
+	opening->identity = caller;
+	return error;
+}
+
 static int load_files(struct settings *s, struct opening *opening, const char *policy_path,
         const char *config_path, const struct policy_load_options *wanted, struct diag_list *diags)
 {
@@ -216,8 +242,8 @@ static int load_files(struct settings *s, struct opening *opening, const char *p
 	options.each_file = remember_file;
 	options.each_file_context = s;
 
-	if (!error && config_path[0])
-		error = config_load(&reader, config_path, &s->config, diags);
+	if (!error)
+		error = load_config(s, opening, &reader, config_path, diags);
 	if (!error)
 		error = policy_load(
 		        &reader, policy_path, &options, &s->image, &s->image_size, diags);
@@ -228,7 +254,7 @@ static int load_files(struct settings *s, struct opening *opening, const char *p
 	if (!error)
 		error = check_egress(s, policy_path, diags);
 	if (!error)
-		error = read_egress_pair(s, opening->identity, diags);
+		error = read_egress_pair(s, config_identity(opening->identity), diags);
 	for (size_t i = 0; !error && i < notes->count; i++)
 		log_warn("%s", notes->items[i].message);
 	free(notes);

@@ -67,7 +67,7 @@ int source_file_open(const struct identity *id, const char *path, char error[SOU
 	int fd = identity_run(id, open_plain, (void *)(uintptr_t)path);
 
 	slice_escape(slice_from_string(path), shown, sizeof shown);
-	if (fd == -EACCES && !id->fixed && id->uid != 0) {
+	if (fd == -EACCES && id->lends && id->uid != 0) {
 		by_root = true;
 		fd = open_literal(path);
 		if (fd == -ELOOP) {

@@ -32,7 +32,7 @@ static int setup(void **state)
 	snprintf(dir, sizeof dir, "/tmp/vethguard-test-XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	user = (struct identity){
-	        getuid() ? getuid() : SOMEBODY, getuid() ? getgid() : SOMEBODY, false};
+	        getuid() ? getuid() : SOMEBODY, getuid() ? getgid() : SOMEBODY, false, true};
 	assert_int_equal(chown(dir, user.uid, user.gid), 0);
 	snprintf(path, sizeof path, "%s/secret", dir);
 	snprintf(other, sizeof other, "%s/other", dir);
@@ -116,6 +116,9 @@ static void the_administrators_file(void **state)
 		skip();
 	make(path, 0, 0600);
 	assert_true(opened());
+	user.lends = false; /* for a caller of the control API: its own rights and no others */
+	assert_false(opened());
+	user.lends = true;
 	assert_int_equal(chmod(path, 0660), 0);
 	assert_false(opened());
 }
