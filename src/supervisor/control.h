@@ -45,8 +45,4 @@ struct control *control_new(struct loop *loop, int fd, struct attachments *attac
 /* Operations that are under way may still answer; nobody hears it. Before loop and owner go. */
 void control_free(struct control *control);
 
-/* control_tell.c: the record as an event of the audit log (tell_api). */
-struct supervisor;
-void control_tell(struct supervisor *supervisor, const struct control_record *record);
-
 #endif

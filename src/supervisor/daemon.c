@@ -215,6 +215,8 @@ static void on_called(struct control_owner *owner, const struct control_record *
 	struct daemon *d = container_of(owner, struct daemon, control_owner);
 	struct attachment *a = attachments_find(&d->attachments, record->sandbox);
 	const struct told_call call = {.operation = record->operation,
+	        .method = record->method[0] ? record->method : NULL,
+	        .target = record->target[0] ? record->target : NULL,
 	        .user_id = record->peer.uid,
 	        .process_id = (uint32_t)record->peer.pid,
 	        .sandbox = record->sandbox,
