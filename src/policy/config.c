@@ -85,6 +85,7 @@ void config_init(struct config *config)
 void config_fini(struct config *config)
 {
 	free(config->hosts);
+	secret_free(&config->egress_password);
 	config_init(config);
 }
 
@@ -201,7 +202,7 @@ static void read_pools(struct tree *tree, const struct tree_node *map, struct co
 	read_pool(tree, tree_get(map, "ipv6"), "ipv6", 6, POOL6_BITS_MAX, &config->pool6);
 }
 
-static void read_top(struct tree *tree, struct config *config)
+static void read_top(struct tree *tree, bool is_private, struct config *config)
 {
 	static const char *const known[] = {"vethguard", "resolver", "ca_files", "permit", "pools",
 	        "proxy_port", "egress", "audit_file", "limits", "timeouts", NULL};
@@ -225,7 +226,7 @@ static void read_top(struct tree *tree, struct config *config)
 	        tree_uint(tree, node, "proxy_port", 1, UINT16_MAX, &value))
 		config->proxy_port = (uint16_t)value;
 	if ((node = tree_get(root, "egress")))
-		config_read_egress(tree, node, config);
+		config_read_egress(tree, node, is_private, config);
 	if ((node = tree_get(root, "audit_file")))
 		config_read_path(tree, node, "audit_file", config->audit_file);
 	if ((node = tree_get(root, "limits")))
@@ -235,7 +236,8 @@ static void read_top(struct tree *tree, struct config *config)
 		        &config->timeouts);
 }
 
-static int read_text(struct tree *tree, const char *text, size_t n, struct config *config)
+static int read_text(
+        struct tree *tree, const char *text, size_t n, bool is_private, struct config *config)
 {
 	int rc;
 
@@ -246,7 +248,7 @@ static int read_text(struct tree *tree, const char *text, size_t n, struct confi
 	rc = tree_parse(tree, text, n);
 	if (rc != 0)
 		return rc;
-	read_top(tree, config);
+	read_top(tree, is_private, config);
 	return tree->wrong ? -EINVAL : 0;
 }
 
@@ -269,7 +271,10 @@ int config_load(const struct policy_reader *reader, const char *path, struct con
 		return -EINVAL;
 	}
 	arena_init(&arena);
-	rc = read_text(&tree, text, n, config);
+	rc = config_take_password(text, n, &config->egress_password);
+	if (rc == 0)
+		rc = read_text(&tree, text, n,
+		        reader->is_private && reader->is_private(reader->context), config);
 	if (arena.failed)
 		rc = -ENOMEM;
 	arena_fini(&arena);

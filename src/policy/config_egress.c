@@ -8,27 +8,83 @@
 #include "config_read.h"
 #include "loader.h"
 
-/* "http://host:port", without anything behind. The text is not quoted where it may hold a password.
- */
+#define PROXY_TEXT_MAX (POLICY_HOST_MAX + 2 * CONFIG_EGRESS_ENCODED_MAX)
+
+/* Everything here may be next to a password: nothing is quoted. */
+static bool complain(struct tree *tree, const struct tree_node *node, const char *why)
+{
+	tree_error(tree, node, "proxy holds a user or a password, %s", why);
+	return false;
+}
+
+static bool take_user(
+        struct tree *tree, const struct tree_node *node, struct slice user, struct config *config)
+{
+	size_t n = user.n;
+
+	if (n == 0 || n > CONFIG_EGRESS_USER_MAX)
+		return complain(tree, node, "but its user is empty or too long");
+	memcpy(config->egress_user, user.p, n);
+	if (!config_decode(config->egress_user, &n) || memchr(config->egress_user, ':', n) ||
+	        memchr(config->egress_user, 0, n))
+		return complain(tree, node,
+		        "but its user has a malformed escape, a control or a colon (RFC 7617)");
+	config->egress_user[n] = 0;
+	return true;
+}
+
+/* What stands before the "@". Its password is in config->egress_password already, and "x" in the
+ * tree. */
+static bool take_user_info(struct tree *tree, const struct tree_node *node, struct slice info,
+        bool is_private, struct config *config)
+{
+	struct secret *password = &config->egress_password;
+	ptrdiff_t colon = slice_find_byte(info, ':');
+
+	if (!is_private)
+		return complain(tree, node,
+		        "but this file is not private to root or to you: chmod 600 it, or write "
+		        "egress.user and egress.password_file");
+	if (colon < 0 || (size_t)colon + 1 == info.n)
+		return complain(tree, node, "but not both: http://user:password@host:port");
+	if (password->n != info.n - (size_t)colon - 1)
+		return complain(tree, node,
+		        "which must stand there once, as plain text with %XX for other bytes than "
+		        "letters, digits and -._~!$&'()*+,;=");
+	if (!config_decode((char *)password->p, &password->n))
+		return complain(tree, node, "but its password has a malformed escape or a control");
+	return take_user(tree, node, slice_of(info.p, (size_t)colon), config);
+}
+
+/* "http://[user:password@]host:port", without anything behind. */
 static void read_egress_proxy(
-        struct tree *tree, const struct tree_node *node, struct config_egress *egress)
+        struct tree *tree, const struct tree_node *node, bool is_private, struct config *config)
 {
 	static const char scheme[] = "http://";
+	struct config_egress *egress = &config->egress;
 	struct url_authority authority;
 	char quoted[TREE_QUOTE_MAX];
 	struct slice text, rest;
+	const char *at;
 
-	if (!tree_text(tree, node, "proxy", POLICY_HOST_MAX + 300, &text))
+	if (!tree_text(tree, node, "proxy", PROXY_TEXT_MAX, &text))
 		return;
-	if (memchr(text.p, '@', text.n)) {
-		tree_error(tree, node,
-		        "proxy must not hold a user or a password: write them as egress.user and "
-		        "egress.password_file");
-		return;
-	}
 	rest = slice_starts_with(text, SLICE(scheme))
 	               ? slice_of(text.p + sizeof scheme - 1, text.n - (sizeof scheme - 1))
 	               : SLICE("");
+	at = memrchr(text.p, '@', text.n);
+	if (at && rest.n == 0) {
+		complain(tree, node, "but is not of the form http://user:password@host:port");
+		return;
+	}
+	if (at) {
+		struct slice info = slice_of(rest.p, (size_t)(at - rest.p));
+
+		rest = slice_of(at + 1, rest.n - info.n - 1);
+		text = rest;
+		if (!take_user_info(tree, node, info, is_private, config))
+			return;
+	}
 	if (rest.n && rest.p[rest.n - 1] == '/')
 		rest.n--;
 	if (!url_parse_authority(rest, &authority) || authority.port == 0) {
@@ -132,7 +188,8 @@ static void read_addresses(struct tree *tree, struct tree_node *node, struct con
 		read_address(tree, item->value, config);
 }
 
-void config_read_egress(struct tree *tree, const struct tree_node *map, struct config *config)
+void config_read_egress(
+        struct tree *tree, const struct tree_node *map, bool is_private, struct config *config)
 {
 	static const char *const known[] = {
 	        "proxy", "user", "password_file", "resolve", "interface", "address", NULL};
@@ -152,8 +209,11 @@ void config_read_egress(struct tree *tree, const struct tree_node *map, struct c
 	else if (!user != !file)
 		tree_error(tree, node, "user and password_file belong together");
 	if (proxy)
-		read_egress_proxy(tree, proxy, egress);
-	if (user)
+		read_egress_proxy(tree, proxy, is_private, config);
+	if (config->egress_user[0] && (user || file))
+		tree_error(tree, user ? user : file,
+		        "the user and the password stand in proxy already: write them once");
+	else if (user)
 		read_egress_user(tree, user, config->egress_user);
 	if (file)
 		config_read_path(tree, file, "password_file", config->egress_password_file);

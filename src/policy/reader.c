@@ -18,7 +18,7 @@
 #define VETHGUARD_DATADIR "/usr/local/share/vethguard"
 #endif
 
-static int read_open_file(int fd, char **text, size_t *n)
+static int read_open_file(int fd, char **text, size_t *n, struct policy_file_facts *facts)
 {
 	struct stat st;
 	size_t size, have = 0;
@@ -30,6 +30,8 @@ static int read_open_file(int fd, char **text, size_t *n)
 		return -EINVAL;
 	if (st.st_size < 0 || st.st_size > (off_t)POLICY_FILE_MAX)
 		return -EFBIG;
+	if (facts)
+		*facts = (struct policy_file_facts){st.st_uid, (st.st_mode & 077) == 0};
 	size = (size_t)st.st_size;
 	out = malloc(size + 1);
 	if (!out)
@@ -60,17 +62,16 @@ static int read_file(void *context, const char *path, char **text, size_t *n)
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	int rc;
 
-	(void)context;
 	if (fd < 0)
 		return -errno;
-	rc = read_open_file(fd, text, n);
+	rc = read_open_file(fd, text, n, context);
 	close(fd);
 	return rc;
 }
 
 struct policy_reader policy_reader_files(const char *preset_dir)
 {
-	return (struct policy_reader){NULL, read_file, preset_dir};
+	return (struct policy_reader){.read = read_file, .preset_dir = preset_dir};
 }
 
 /* The tree that the running program was built in: "policies/presets" beside one of the directories

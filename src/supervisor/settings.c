@@ -41,6 +41,7 @@ static char *diagnostics_text(const struct diag_list *diags)
 struct opening {
 	const struct identity *identity;
 	struct policy_reader files;
+	struct policy_file_facts facts; /* of the file read last */
 	bool lent;
 	const char *path;
 	char **text;
@@ -70,6 +71,15 @@ static int read_as_user(void *context, const char *path, char **text, size_t *n)
 	return read_now(o);
 }
 
+/* A file that only root or the invoking user can read or write. */
+static bool is_private(void *context)
+{
+	const struct opening *o = context;
+	uint32_t owner = o->facts.owner;
+
+	return o->facts.closed && (owner == 0 || owner == o->identity->uid || owner == geteuid());
+}
+
 /* Diagnostics quote what they complain of. A user who may run this program as root, and not read
  * every file as root, would have any file read out that way. */
 static void withhold(struct diag_list *diags, const char *policy_path)
@@ -94,6 +104,32 @@ static const char *password_objection(const uint8_t *p, size_t n, size_t room)
 	return NULL;
 }
 
+/* user:password, both from the proxy's URL. */
+static int join_egress_pair(struct settings *s, struct diag_list *diags)
+{
+	struct slice password = secret_slice(&s->config.egress_password);
+	size_t user = strlen(s->config.egress_user);
+	const char *why = password_objection(
+	        (const uint8_t *)password.p, password.n, CONFIG_EGRESS_PAIR_MAX - user - 1);
+	int rc;
+
+	if (!why && user + 1 + password.n < MASK_VALUE_MIN)
+		why = "is too short together with its user";
+	if (why) {
+		diag_add(diags, "egress.proxy", 0, 0, "its password %s", why);
+		return -EINVAL;
+	}
+	rc = secret_alloc(&s->egress_pair, user + 1 + password.n);
+	if (rc < 0)
+		return rc;
+	memcpy(s->egress_pair.p, s->config.egress_user, user);
+	s->egress_pair.p[user] = ':';
+	memcpy(s->egress_pair.p + user + 1, password.p, password.n);
+	s->egress_pair.n = user + 1 + password.n;
+	secret_free(&s->config.egress_password);
+	return 0;
+}
+
 /* user:password, of a file that the invoking user or root keeps from everybody else. */
 static int read_egress_pair(
         struct settings *s, const struct identity *identity, struct diag_list *diags)
@@ -106,7 +142,7 @@ static int read_egress_pair(
 	ssize_t n;
 
 	if (!path[0])
-		return 0;
+		return s->config.egress_password.n ? join_egress_pair(s, diags) : 0;
 	int fd = source_file_open(identity, path, error);
 	if (fd < 0) {
 		diag_add(diags, "egress.password_file", 0, 0, "%s", error);
@@ -231,7 +267,8 @@ static int load_config(struct settings *s, struct opening *opening, struct polic
 static int load_files(struct settings *s, struct opening *opening, const char *policy_path,
         const char *config_path, const struct policy_load_options *wanted, struct diag_list *diags)
 {
-	struct policy_reader reader = {opening, read_as_user, opening->files.preset_dir};
+	struct policy_reader reader = {
+	        opening, read_as_user, opening->files.preset_dir, is_private};
 	struct policy_load_options options = {0};
 	struct diag_list *notes = calloc(1, sizeof *notes);
 	int error = notes ? 0 : -ENOMEM;
@@ -318,6 +355,8 @@ int settings_load(struct settings *s, const struct identity *identity, const cha
 	struct diag_list *diags = calloc(1, sizeof *diags);
 	struct opening opening = {
 	        .identity = identity, .files = policy_reader_files(policy_default_preset_dir())};
+
+	opening.files.context = &opening.facts;
 
 	memset(s, 0, sizeof *s);
 	*error = NULL;

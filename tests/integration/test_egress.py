@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import urllib.parse
 
 import support
 from support import HTTP, NETWORK, SECRET, Case, policy
@@ -136,6 +137,48 @@ class Resolved(Egress):
         answer = self.fetched("meta.lab.test")
         self.assertEqual(answer["status"], 403, answer)
         self.assertEqual(self.heard("169.254.169.254:80"), [])
+
+
+class PasswordInUrl(Case):
+    """egress.proxy with user and password, of a file that nobody else may read."""
+    PASSWORD = "p:ss/w%rd " + PASSWORD
+
+    def setUp(self):
+        super().setUp()
+        self.log = support.LAB.path("egress-url.jsonl")
+        self.proxy = support.LAB.spawn_outside([support.PYTHON, os.path.join(support.HERE, "connect_proxy.py"), "10.99.0.66",
+                                                "3128", f"veth@guard:{self.PASSWORD}", self.log, "10.99.0.80"])
+        support.wait_until(lambda: os.path.exists(self.log))
+
+    def tearDown(self):
+        self.proxy.terminate()
+        self.proxy.wait(5)
+        support.LAB.processes.remove(self.proxy)
+        os.unlink(self.log)
+        super().tearDown()
+
+    def config(self, mode):
+        encoded = urllib.parse.quote(self.PASSWORD, safe="")
+        path = configuration("egress-url.yaml", f"egress: {{proxy: 'http://veth%40guard:{encoded}@10.99.0.66:3128'}}\n")
+        os.chmod(path, mode)
+        return path
+
+    def test_url(self):
+        done = self.run_vethguard(policy("http://plain.lab.test"), ["curl", "-sS", "http://plain.lab.test/"],
+                                  config=self.config(0o600))
+        self.assertEqual(done.status, 0, done)
+        with open(self.log) as f:
+            heads = [line.get("head", "") for line in map(json.loads, f)]
+        self.assertTrue(any(head.startswith("CONNECT plain.lab.test:80 ") for head in heads), heads)
+        self.assertNotIn(PASSWORD, done.stderr + done.stdout)
+
+    def test_not_private(self):
+        for mode in (0o644, 0o640, 0o602):
+            done = self.run_vethguard(policy("http://plain.lab.test"), ["true"], config=self.config(mode))
+            self.assertEqual(done.status, 125)
+            self.assertIn("not private to root or to you: chmod 600 it, or write egress.user and egress.password_file",
+                          done.stderr)
+            self.assertNotIn(PASSWORD, done.stderr)
 
 
 class Password(Egress):

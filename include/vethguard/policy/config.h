@@ -9,6 +9,7 @@
 #include <limits.h>
 
 #include "vethguard/base/diag.h"
+#include "vethguard/base/secret.h"
 #include "vethguard/policy/load.h"
 
 #define CONFIG_SERVERS_MAX 8
@@ -54,6 +55,7 @@ struct config_timeouts {
 #define CONFIG_INTERFACE_MAX 15    /* IFNAMSIZ without its end */
 #define CONFIG_EGRESS_USER_MAX 128
 #define CONFIG_EGRESS_PAIR_MAX 512 /* "user:password" */
+#define CONFIG_EGRESS_ENCODED_MAX (3 * CONFIG_EGRESS_PAIR_MAX)
 
 /* How upstreams are reached. */
 struct config_egress {
@@ -75,6 +77,7 @@ struct config {
 	struct config_place egress_place4, egress_place6; /* of its addresses */
 	char egress_user[CONFIG_EGRESS_USER_MAX + 1]; /* empty: the proxy asks for none */
 	char egress_password_file[PATH_MAX];
+	struct secret egress_password; /* owned: from the proxy's URL; empty: the file's, or none */
 	size_t server_count; /* 0: those of /etc/resolv.conf */
 	struct config_server servers[CONFIG_SERVERS_MAX];
 	size_t host_count;

@@ -19,6 +19,15 @@ struct policy_reader {
 	/* Reads path whole into *text (malloc'd, caller frees, NUL-terminated after n bytes). 0 or -errno. */
 	int (*read)(void *context, const char *path, char **text, size_t *n);
 	const char *preset_dir; /* where "preset:NAME" is looked up, as NAME.yaml */
+	/* Whether the file that was read last is kept from everybody but its reader: a regular file of root's or of the
+	 * reading user's, without any right of group and others. NULL: no. Asked of configurations that hold a password. */
+	bool (*is_private)(void *context);
+};
+
+/* What policy_reader_files() tells of the file read last, where its context points to one. */
+struct policy_file_facts {
+	uint32_t owner;
+	bool closed; /* neither its group nor others have any right */
 };
 
 /* The reader that opens real files (bounded, regular files only). */

@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "vethguard/policy/config.h"
 
 static int read_memory(void *context, const char *path, char **text, size_t *n)
@@ -141,7 +144,7 @@ static void test_faults(void **state)
 	        {"egress: {proxy: \"http://p:0\"}\n", 1, 17, "http://host:port"},
 	        {"egress: {proxy: \"http://p:70000\"}\n", 1, 17, "http://host:port"},
 	        {"egress: {proxy: \"http://u:secret@p:3128\"}\n", 1, 17,
-	                "must not hold a user or a password"},
+	                "but this file is not private"},
 	        {"egress: {user: u, password_file: /p}\n", 1, 16, "belong to egress.proxy"},
 	        {"egress: {resolve: local}\n", 1, 19, "belong to egress.proxy"},
 	        {"egress: {proxy: \"http://p:1\", user: u}\n", 1, 37, "belong together"},
@@ -248,9 +251,117 @@ static void test_unreadable(void **state)
 	config_fini(&config);
 }
 
+static bool yes(void *context)
+{
+	(void)context;
+	return true;
+}
+
+/* {proxy: "URL"MORE} of a private file; the first message, or empty. */
+static const char *load_proxy(const char *url, const char *more, struct config *config)
+{
+	static struct diag_list diags;
+	char text[4096];
+	struct policy_reader reader = {text, read_memory, NULL, yes};
+	int rc;
+
+	snprintf(text, sizeof(text), "egress: {proxy: \"%s\"%s}\n", url, more);
+	memset(&diags, 0, sizeof(diags));
+	config_init(config);
+	rc = config_load(&reader, "/etc/vethguard/config.yaml", config, &diags);
+	assert_int_equal(rc, diags.count ? -EINVAL : 0);
+	for (size_t i = 0; i < diags.count; i++) /* no fault shows it */
+		assert_null(strstr(diags.items[i].message, "s3cret"));
+	return diags.count ? diags.items[0].message : "";
+}
+
+static void test_password(void **state)
+{
+	struct config config;
+
+	(void)state;
+	assert_string_equal(load_proxy("http://me:s3cret@P.example:3128/", "", &config), "");
+	assert_string_equal(config.egress_user, "me");
+	assert_string_equal(config.egress.proxy_host, "p.example");
+	assert_int_equal(config.egress.proxy_port, 3128);
+	assert_true(slice_equals(secret_slice(&config.egress_password), SLICE("s3cret")));
+	config_fini(&config);
+	assert_null(config.egress_password.p);
+	assert_string_equal(
+	        load_proxy("http://a%40b:s3cret%3a%2F:%c3%a9@[fd00::1]:1", "", &config), "");
+	assert_string_equal(config.egress_user, "a@b");
+	assert_true(
+	        slice_equals(secret_slice(&config.egress_password), SLICE("s3cret:/:\xc3\xa9")));
+	config_fini(&config);
+}
+
+static void test_bad_password(void **state)
+{
+	static const struct {
+		const char *url, *more, *message;
+	} table[] = {
+	        {"http://me@p:1", "", "but not both"},
+	        {"http://me:@p:1", "", "but not both"},
+	        {"http://:s3cret@p:1", "", "its user is empty"},
+	        {"http://s3cret@p:1", "", "but not both"},
+	        {"http://me:s3cret%@p:1", "", "malformed escape or a control"},
+	        {"http://me:s3cret%0a@p:1", "", "malformed escape or a control"},
+	        {"http://me:s3cret%00@p:1", "", "malformed escape or a control"},
+	        {"http://m%3ae:s3cret@p:1", "", "a colon (RFC 7617)"},
+	        {"http://m%00e:s3cret@p:1", "", "a colon (RFC 7617)"},
+	        {"http://me:s3cret@x@p:1", "", "as plain text"},
+	        {"http://me:\\x73s3cret@p:1", "", "as plain text"},
+	        {"http://me:s3cret/@p:1", "", "as plain text"},
+	        {"https://me:s3cret@p:1", "", "form http://user:password@host:port"},
+	        {"me:s3cret@p:1", "", "form http://user:password@host:port"},
+	        {"http://me:s3cret@p", "", "with the port"},
+	        {"http://me:s3cret@p:1/x", "", "with the port"},
+	        {"http://me:s3cret@p:1", ", user: u, password_file: f", "write them once"},
+	        {"http://me:s3cret@p:1\", other: \"http://me:s3cret2@q:1", "", "unknown key"},
+	};
+	struct config config;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		const char *message = load_proxy(table[i].url, table[i].more, &config);
+
+		if (!strstr(message, table[i].message))
+			fail_msg("%s: %s", table[i].url, message);
+		config_fini(&config);
+	}
+}
+
+/* Of real files: whose they are, and who else may read them. */
+static void test_private_files(void **state)
+{
+	static const mode_t modes[] = {0400, 0600, 0700, 0640, 0620, 0610, 0604, 0602, 0601, 0666};
+	char path[] = "/tmp/vethguard-config-XXXXXX";
+	struct policy_file_facts facts = {0};
+	struct policy_reader reader = policy_reader_files(NULL);
+	int fd = mkstemp(path);
+	char *text;
+	size_t n;
+
+	(void)state;
+	reader.context = &facts;
+	assert_true(fd >= 0);
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		assert_int_equal(fchmod(fd, modes[i]), 0);
+		assert_int_equal(reader.read(reader.context, path, &text, &n), 0);
+		assert_int_equal(facts.closed, (modes[i] & 077) == 0);
+		assert_int_equal(facts.owner, geteuid());
+		free(text);
+	}
+	close(fd);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_password),
+	        cmocka_unit_test(test_bad_password),
+	        cmocka_unit_test(test_private_files),
 	        cmocka_unit_test(test_defaults),
 	        cmocka_unit_test(test_every_key),
 	        cmocka_unit_test(test_faults),
