@@ -1,0 +1,443 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The control API of a real daemon, by curl and by vethguard's own commands: every resource answers as docs/openapi.yaml
+describes it, every error too, nobody else may ask, and the commands do what they say to sandboxes in plain namespaces."""
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+
+import jsonschema
+import yaml
+
+import lab
+import support
+from daemon import Daemon
+from support import SECRET, SLOW, VETHGUARD, Case, sh, wait_until
+
+POLICY = """vethguard: 1
+name: control
+credentials:
+  key: {source: 'file:%s', inject: bearer, env: LAB_KEY}
+allow:
+  - {name: api, to: https://api.lab.test, methods: [GET], credential: key}
+"""
+NARROW = "vethguard: 1\nname: narrow\nallow:\n  - {to: https://www.lab.test, methods: [GET]}\n"
+WHOAMI = "https://api.lab.test/whoami"
+NOBODY, GROUP = 65534, 61999
+API = 6003
+
+
+class Described:
+    """docs/openapi.yaml, asked whether an answer is one."""
+
+    def __init__(self):
+        with open(os.path.join(lab.ROOT, "docs/openapi.yaml")) as f:
+            self.document = yaml.safe_load(f)
+        self.used = set()
+
+    def operation(self, method, path):
+        for pattern, item in self.document["paths"].items():
+            if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", pattern), path) and method.lower() in item:
+                return item[method.lower()]
+        return None
+
+    def check(self, schema, value):
+        jsonschema.Draft202012Validator({**schema, "components": self.document["components"]}).validate(value)
+
+    def request(self, method, path, body):
+        self.check(self.operation(method, path)["requestBody"]["content"]["application/json"]["schema"], body)
+
+    def answer(self, method, path, status, headers, value):
+        operation = self.operation(method, path)
+        described = operation["responses"].get(str(status)) if operation else None
+        if described is None:
+            described = self.document["components"]["responses"]["Problem"]
+        else:
+            self.used.add(operation["operationId"])
+        (media, content), = described["content"].items()
+        assert headers["Content-Type"] == media, headers
+        self.check(content["schema"], value)
+        if status >= 400:
+            assert value["status"] == status, value
+
+
+class Control(Case):
+    """One daemon for all tests of a class; a namespace for each test that wants one."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        # Of the lab's own: a group that may, without changing the machine's.
+        with open("/etc/group") as f:
+            groups = [line for line in f if not line.startswith("vethguard:")]
+        cls.groups = support.LAB.write("group", "".join(groups) + f"vethguard:x:{GROUP}:\n")
+        sh("mount", "--bind", cls.groups, "/etc/group")
+        cls.key = support.LAB.write("control-key", SECRET, 0o600)
+        cls.policy = support.LAB.write("control.yaml", POLICY % cls.key)
+        cls.narrow = support.LAB.write("control-narrow.yaml", NARROW)
+        cls.broken = support.LAB.write("control-broken.yaml", "vethguard: 1\nallwo: []\n")
+        cls.described = Described()
+        try:
+            cls.daemon = Daemon()
+        except BaseException:
+            sh("umount", "/etc/group")
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        sh("umount", "/etc/group")
+        status = cls.daemon.stop()
+        assert status == 0, cls.daemon.stderr()
+        super().tearDownClass()
+
+    def setUp(self):
+        super().setUp()
+        self.count = 0
+
+    def tearDown(self):
+        for s in self.daemon.call("GET", "/v1/sandboxes")[2]["sandboxes"]:
+            self.daemon.call("DELETE", f"/v1/sandboxes/{s['name']}")
+        super().tearDown()
+        self.assert_clean(self.daemon.audit, self.daemon.stderr_path)
+
+    def namespace(self):
+        self.count += 1
+        name = f"box{self.count}"
+        sh("ip", "netns", "add", name)
+        self.addCleanup(sh, "ip", "netns", "del", name)
+        sh("ip", "-n", name, "link", "set", "lo", "up")
+        return f"/run/netns/{name}"
+
+    def attached(self, **members):
+        netns = self.namespace()
+        return self.daemon.attach(netns=netns, policy=self.policy, **members), netns
+
+    def call(self, method, path, body=None, **kw):
+        """One request, whose answer has to be as described."""
+        status, headers, answer = self.daemon.call(method, path, body, **kw)
+        self.described.answer(method, path, status, headers, answer)
+        self.assertNotIn(SECRET, json.dumps(answer))
+        return status, headers, answer
+
+    def inside(self, sandbox, netns, url=WHOAMI, *options):
+        """curl in the namespace, with the sandbox's name server and CA."""
+        env = self.daemon.call("GET", f"/v1/sandboxes/{sandbox}/env")[2]
+        ca = support.LAB.write("inside-ca.pem", env["ca_pem"])
+        resolv = support.LAB.write("inside-resolv", "".join(f"nameserver {n}\n" for n in env["nameservers"]))
+        script = f"mount --bind {resolv} /etc/resolv.conf && exec curl -sS -m 20 --cacert {ca} \"$@\""
+        return subprocess.run(["nsenter", f"--net={netns}", "unshare", "-m", "sh", "-c", script, "curl", *options, url],
+                              capture_output=True, text=True, timeout=60 * SLOW)
+
+
+class Api(Control):
+    def test_every_resource(self):
+        netns = self.namespace()
+        request = {"name": "one", "netns": netns, "policy": self.policy, "labels": {"team": "räd", "x/y.z": ""},
+                   "vars": {"task": "1"}, "ttl_s": 3600, "addresses": ["10.77.0.2"], "observe": False}
+        self.described.request("POST", "/v1/sandboxes", request)
+        status, _, made = self.call("POST", "/v1/sandboxes", request)
+        self.assertEqual(status, 201, made)
+        self.assertEqual((made["name"], made["state"], made["labels"]), ("one", "serving", request["labels"]))
+        self.assertEqual(made["attachment"]["netns"], netns)
+        self.assertEqual(made["owner"], {"uid": 0, "gid": 0})
+        self.assertIsNotNone(made["expires"])
+        for method, path, body in (("GET", "", None), ("GET", "/env", None), ("GET", "/stats", None),
+                                   ("POST", "/reload", None), ("POST", "/reload", {"policy": self.narrow}),
+                                   ("POST", "/pause", {"reason": "look"}), ("POST", "/resume", {})):
+            with self.subTest(path=path):
+                status, _, answer = self.call(method, "/v1/sandboxes/one" + path, body)
+                self.assertEqual(status, 200, answer)
+        for method, path in (("GET", "/v1/sandboxes"), ("GET", "/v1/status"), ("POST", "/v1/reload")):
+            status, _, answer = self.call(method, path)
+            self.assertEqual(status, 200, answer)
+        status, _, answer = self.call("DELETE", "/v1/sandboxes/one")
+        self.assertEqual(status, 200, answer)
+        self.assertEqual(self.call("GET", "/v1/sandboxes/one")[0], 404)
+        told = {o["operationId"] for item in self.described.document["paths"].values() for o in item.values() if "responses" in o}
+        self.assertEqual(told - self.described.used, set(), "described and never answered so")
+
+    def test_errors(self):
+        self.attached(name="taken")
+        other = self.namespace()
+        good = {"netns": other, "policy": self.policy}
+        for status, body in ((422, {**good, "polcy": "x"}), (422, {**good, "pid": 1}), (422, {"policy": self.policy}),
+                             (422, {**good, "policy": "/nowhere.yaml"}), (422, {**good, "netns": "/etc/passwd"}),
+                             (422, {**good, "netns": "/nowhere"}), (422, {**good, "name": "a b"}),
+                             (422, {**good, "labels": {"a b": ""}}), (422, {**good, "vars": {"1": ""}}),
+                             (409, {**good, "name": "taken"})):
+            with self.subTest(body=body):
+                got, _, answer = self.call("POST", "/v1/sandboxes", body)
+                self.assertEqual(got, status, answer)
+        got, _, answer = self.call("POST", "/v1/sandboxes", {**good, "policy": self.broken})
+        self.assertEqual(got, 422, answer)
+        self.assertRegex("\n".join(answer["diagnostics"]), r"control-broken\.yaml:2:1: error: .*allow")
+        for status, method, path, body, headers in (
+                (404, "GET", "/", None, {}), (404, "GET", "/v1/sandboxes/none", None, {}),
+                (404, "DELETE", "/v1/sandboxes/none", None, {}), (404, "POST", "/v1/sandboxes/none/pause", None, {}),
+                (405, "PATCH", "/v1/sandboxes", None, {}), (400, "POST", "/v1/sandboxes", b"{", {"Content-Type": "application/json"}),
+                (415, "POST", "/v1/sandboxes", b"{}", {"Content-Type": "text/plain"}),
+                (413, "POST", "/v1/sandboxes", b" " * 65537, {"Content-Type": "application/json"})):
+            with self.subTest(method=method, path=path):
+                got, _, answer = self.call(method, path, body, headers=headers)
+                self.assertEqual(got, status, answer)
+        self.assertEqual(self.call("POST", "/v1/sandboxes/taken/reload", {"policy": self.broken})[0], 422)
+        self.assertEqual([s["name"] for s in self.call("GET", "/v1/sandboxes")[2]["sandboxes"]], ["taken"])
+        self.assertEqual(self.call("GET", "/v1/sandboxes/taken")[2]["policy"]["generation"], 1)
+
+    def test_curl(self):
+        """As the documentation says it is done."""
+        netns = self.namespace()
+        curl = ["curl", "-sS", "--unix-socket", self.daemon.socket]
+        body = json.dumps({"name": "by-curl", "netns": netns, "policy": self.policy})
+        made = json.loads(sh(*curl, "http://localhost/v1/sandboxes", "--json", body))
+        self.assertEqual(made["state"], "serving")
+        self.assertIn("HTTP/1.1 200 OK", sh(*curl, "-i", "-X", "DELETE", "http://localhost/v1/sandboxes/by-curl"))
+        refused = sh(*curl, "-i", "http://localhost/v1/sandboxes", "-d", body)
+        self.assertIn("HTTP/1.1 415 ", refused)
+        self.assertIn("curl --json", refused)
+
+    def test_half_requests_and_crowds(self):
+        """Those who never finish have their share and no more."""
+        crowd = []
+        for text in (b"", b"POST /v1/sandboxes HTTP/1.1\r\nContent-Length: 9\r\n\r\n{", b"GET /v1/sta", b"\0\xff\r\n\r\n") * 15:
+            s = socket.socket(socket.AF_UNIX)
+            self.addCleanup(s.close)
+            s.connect(self.daemon.socket)
+            s.sendall(text)
+            crowd.append(s)
+        self.assertEqual(self.call("GET", "/v1/status")[0], 200)
+        for _ in range(20):
+            s = socket.socket(socket.AF_UNIX)
+            self.addCleanup(s.close)
+            s.connect(self.daemon.socket)
+            crowd.append(s)
+        self.assertEqual(self.call("GET", "/v1/status")[0], 503)
+        for s in crowd:
+            s.close()
+        self.assertTrue(wait_until(lambda: self.call("GET", "/v1/status")[0] == 200, 5 * SLOW))
+
+    def test_calls_are_events(self):
+        self.attached(name="told")
+        self.call("POST", "/v1/sandboxes/told/pause", {"reason": "x"})
+        self.call("DELETE", "/v1/sandboxes/nobody")
+        for operation, status in (("sandboxes.attach", 201), ("sandboxes.pause", 200), ("sandboxes.detach", 404)):
+            event = self.daemon.event(API, **{"api.operation": operation, "api.response.code": status})
+            self.assertIsNotNone(event, f"{operation} {status}: {self.daemon.events(API)}")
+            self.assertEqual(event["actor"]["user"]["uid"], "0")
+
+
+class Who(Control):
+    def ask(self, *groups, uid=NOBODY):
+        return subprocess.run(["setpriv", f"--reuid={uid}", f"--regid={uid}", "--groups=" + ",".join(map(str, groups or [uid])),
+                               "curl", "-sS", "--unix-socket", self.daemon.socket, "http://localhost/v1/status"],
+                              capture_output=True, text=True)
+
+    def test_mode_and_group(self):
+        st = os.stat(self.daemon.socket)
+        self.assertEqual((st.st_mode & 0o7777, st.st_gid), (0o660, GROUP))
+        self.assertIn('"version"', self.ask(GROUP).stdout)
+        refused = self.ask()
+        self.assertEqual(refused.returncode, 7, refused)  # connect(2): permission denied
+
+    def test_credentials_decide_too(self):
+        """Where a mode lets others in, as a socket unit may by mistake."""
+        os.chmod(self.daemon.socket, 0o666)
+        self.addCleanup(os.chmod, self.daemon.socket, 0o660)
+        self.assertIn('"status":403', self.ask().stdout)
+        self.assertIn('"version"', self.ask(GROUP).stdout)
+        self.assertIsNotNone(self.daemon.event(API, **{"api.operation": "connect", "actor.user.uid": str(NOBODY)}))
+
+    def test_files_with_the_callers_rights(self):
+        """A member of the group names files; only those that it may read are read."""
+        hidden = support.LAB.write("hidden.yaml", NARROW, 0o600)
+        netns = self.namespace()
+        # The group's members attach what they may open.
+        for policy, status in ((hidden, "422"), (self.narrow, "201")):
+            body = json.dumps({"name": "member", "netns": netns, "policy": policy})
+            r = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", f"--groups={GROUP}", "curl", "-sS", "-w", "%{http_code}",
+                                "--unix-socket", self.daemon.socket, "http://localhost/v1/sandboxes", "--json", body],
+                               capture_output=True, text=True)
+            self.assertTrue(r.stdout.endswith(status), r)
+            self.assertNotIn("narrow" if status == "422" else "hidden", r.stdout)
+
+    def test_commands(self):
+        r = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", VETHGUARD, "list", "--socket",
+                            self.daemon.socket], capture_output=True, text=True)
+        self.assertEqual(r.returncode, 3, r)
+        self.assertIn("members of the group vethguard", r.stderr)
+        r = subprocess.run([VETHGUARD, "list", "--socket", self.daemon.socket + "x"], capture_output=True, text=True)
+        self.assertEqual(r.returncode, 3, r)
+        self.assertIn("the daemon does not run", r.stderr)
+
+
+class Commands(Control):
+    def ok(self, command, *argv):
+        r = self.daemon.cli(command, *argv)
+        self.assertEqual(r.returncode, 0, r)
+        self.assertNotIn(SECRET, r.stdout + r.stderr)
+        return r.stdout
+
+    def test_a_sandbox_from_end_to_end(self):
+        netns = self.namespace()
+        out = self.ok("attach", "--netns", netns, "--policy", self.policy, "--name", "agent", "--label", "team=a=b", "--var", "task=7",
+                      "--ttl", "2h")
+        self.assertRegex(out, "(?m)^agent: serving, policy control$")
+        self.assertRegex(self.ok("list"), rf"(?m)^agent +serving +netns {netns} +control \(1\) +20\S+Z +20\S+Z$")
+        self.assertRegex(self.ok("show", "agent"), "(?m)^labels +team=a=b$")
+        self.assertEqual(json.loads(self.ok("list", "--json"))["sandboxes"][0]["vars"], {"task": "7"})
+        self.assertIn('"authenticated": true', self.inside("agent", netns).stdout)
+
+        env = self.ok("env", "agent", "--proxy-env")
+        shown = sh("env", "-i", "sh", "-c", env + "echo $LAB_KEY; echo $HTTPS_PROXY; echo $SSL_CERT_FILE")
+        self.assertRegex(shown, r"\Avethguard-key-[0-9a-f]+\nhttp://[0-9.]+:\d+\n/etc/ssl/certs/ca-certificates.crt\n\Z")
+        self.assertRegex(self.ok("env", "agent", "--format", "docker"), r"(?m)^LAB_KEY=vethguard-key-")
+        self.assertIn("LAB_KEY", json.loads(self.ok("env", "agent", "--format", "json")))
+        self.assertIn("BEGIN CERTIFICATE", self.ok("env", "agent", "--format", "pem"))
+
+        self.assertRegex(self.ok("stats", "agent"), r"(?m)^requests +1 allowed, 0 denied")
+        self.assertEqual(json.loads(self.ok("stats", "agent", "--json"))["worker"]["requests"]["allowed"], 1)
+
+        self.assertRegex(self.ok("pause", "agent", "--reason", "a look"), "(?m)^agent: paused$")
+        self.assertRegex(self.ok("show", "agent"), "(?m)^reason +a look$")
+        self.assertNotIn("authenticated", self.inside("agent", netns).stdout)
+        self.assertRegex(self.ok("resume", "--all"), "(?m)^agent: serving$")
+        self.assertIn('"authenticated": true', self.inside("agent", netns).stdout)
+
+        out = self.ok("reload", "agent", "--policy", self.narrow)
+        self.assertRegex(out, "(?m)^agent: serving, policy generation 2$")
+        self.assertIn("api.lab.test", out)  # what is no longer possible
+        self.assertIn('"status":403', self.inside("agent", netns).stdout)
+        r = self.daemon.cli("reload", "agent", "--policy", self.broken)
+        self.assertEqual(r.returncode, 1, r)
+        self.assertRegex(r.stderr, r"control-broken\.yaml:2:1: error: ")
+
+        self.assertRegex(self.ok("detach", "agent"), r"(?m)^agent: detached; 2 allowed, \d+ denied")
+        self.assertEqual(json.loads(self.ok("list", "--json")), {"sandboxes": []})
+        self.assertNotEqual(self.links(netns), ["lo", "eth0"])
+
+    @staticmethod
+    def links(netns):
+        return [link["ifname"] for link in json.loads(sh("ip", "-n", os.path.basename(netns), "-j", "link"))]
+
+    def test_several_names(self):
+        self.attached(name="one")
+        r = self.daemon.cli("show", "one", "none")
+        self.assertEqual(r.returncode, 1, r)
+        self.assertRegex(r.stdout, "(?m)^name +one$")
+        self.assertIn("none", r.stderr + "none")
+        r = self.daemon.cli("detach", "none", "one")
+        self.assertEqual(r.returncode, 1, r)
+        self.assertIn("one: detached", r.stdout)
+
+    def test_wrong_usage(self):
+        for words in (["attach"], ["attach", "--pid", "1"], ["attach", "--pid", "1", "--netns", "/x", "--policy", "p"], ["detach"],
+                      ["show"], ["show", "a/b"], ["env"], ["env", "a", "--format", "xml"], ["pause"], ["pause", "a", "--all"],
+                      ["list", "a"], ["reload", "--policy", "p"], ["stats", "--jsno"],
+                      ["attach", "--netns", "/nowhere", "--policy", self.policy],
+                      ["attach", "--pid", "1", "--policy", "/nowhere"]):
+            with self.subTest(words=words):
+                r = self.daemon.cli(*words)
+                self.assertEqual(r.returncode, 2, r)
+                self.assertTrue(r.stderr.startswith("vethguard: error: "), r)
+                self.assertEqual(r.stdout, "")
+
+    def guest(self, prepare=""):
+        """A process in network, mount and root directory of its own, as a container's first one. Its pid and root."""
+        root = os.path.join(self.daemon.dir, f"root-{time.monotonic_ns()}")
+        os.makedirs(root + "/etc")
+        busy = shutil.which("busybox") or "/bin/busybox"
+        self.assertTrue(os.path.exists(busy), "busybox is missing")
+        os.makedirs(root + "/bin")
+        shutil.copy(busy, root + "/bin/busybox")
+        sh("sh", "-c", prepare, cwd=root)
+        p = subprocess.Popen(["unshare", "-n", "-m", "chroot", root, "/bin/busybox", "sleep", "600"])
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        self.assertTrue(wait_until(lambda: os.readlink(f"/proc/{p.pid}/root") == root, 5 * SLOW))
+        return p, root
+
+    def test_files_of_a_guest(self):
+        p, root = self.guest("mkdir -p etc/ssl/certs; echo old >etc/ssl/certs/ca-certificates.crt")
+        out = self.ok("attach", "--pid", str(p.pid), "--files", "--policy", self.policy, "--name", "guest")
+        self.assertIn("/etc/resolv.conf", out)
+        env = self.call("GET", "/v1/sandboxes/guest/env")[2]
+        with open(root + "/etc/ssl/certs/ca-certificates.crt") as f:
+            self.assertEqual(f.read(), "old\n\n" + env["ca_pem"])
+        with open(root + "/etc/resolv.conf") as f:
+            self.assertIn(f"nameserver {env['nameservers'][0]}\n", f.read())
+        p.kill()  # what it was attached to ends
+        self.assertTrue(wait_until(lambda: not self.call("GET", "/v1/sandboxes")[2]["sandboxes"], 10 * SLOW))
+
+    def test_container(self):
+        """An engine that knows one container without and one with a network."""
+        p, root = self.guest()
+        one = [{"Id": "0123456789abcdef", "Name": "/web", "State": {"Pid": p.pid}, "HostConfig": {"NetworkMode": "none"}}]
+        two = [{**one[0], "HostConfig": {"NetworkMode": "bridge"}}]
+        engine = os.path.join(self.daemon.dir, "docker")
+        with open(engine, "w") as f:
+            f.write(f"#!/bin/sh\ncase $5 in\nweb) echo '{json.dumps(one)}' ;;\nopen) echo '{json.dumps(two)}' ;;\n*) exit 1 ;;\nesac\n")
+        os.chmod(engine, 0o755)
+        env = dict(os.environ, PATH=self.daemon.dir + ":" + os.environ["PATH"])
+
+        def attach(name):
+            return self.daemon.cli("attach", "--container", name, "--engine", "docker", "--policy", self.policy, "--name", "web", env=env)
+
+        r = attach("open")
+        self.assertEqual(r.returncode, 2, r)
+        self.assertIn("--network none", r.stderr)
+        self.assertEqual(attach("none").returncode, 2)
+        r = attach("web")
+        self.assertEqual(r.returncode, 0, r)
+        self.assertTrue(os.path.exists(root + "/etc/ssl/certs/vethguard.pem"))
+        self.assertRegex(self.ok("list"), "(?m)^web +serving +docker web ")
+        s = self.call("GET", "/v1/sandboxes/web")[2]
+        self.assertEqual(s["attachment"]["container"], {"engine": "docker", "id": "0123456789abcdef", "name": "web"})
+        # Inside, with nothing but what was put there and the variables that `env` prints.
+        variables = [line for line in self.ok("env", "web", "--format", "docker").split("\n") if line]
+        r = subprocess.run(["nsenter", f"--net=/proc/{p.pid}/ns/net", f"--root={root}", "/bin/busybox", "env", "-i", *variables,
+                            "/bin/busybox", "env"],
+                           capture_output=True, text=True)
+        self.assertIn("LAB_KEY=vethguard-key-", r.stdout + r.stderr)
+
+    def test_files_of_a_hostile_guest(self):
+        victim = support.LAB.write("victim", "untouched")
+        p, root = self.guest(f"mkfifo etc/resolv.conf; mkdir -p etc/ssl; ln -s {os.path.dirname(victim)} etc/ssl/certs")
+        r = self.daemon.cli("attach", "--pid", str(p.pid), "--files", "--policy", self.policy, "--name", "hostile")
+        self.assertEqual(r.returncode, 0, r)
+        self.assertRegex(r.stderr, r"(?m)^vethguard: warning: /etc/resolv\.conf: it is no regular file$")
+        self.assertFalse(os.path.exists(support.LAB.path("vethguard.pem")))
+        # The host's own processes are no guests.
+        r = self.daemon.cli("attach", "--pid", str(os.getpid()), "--files", "--policy", self.policy)
+        self.assertEqual(r.returncode, 1, r)
+
+
+class Activated(Case):
+    def test_socket_of_the_service_manager(self):
+        d = Daemon(start=False)
+        os.makedirs(d.state, 0o755)
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.bind(d.socket)
+        listener.listen()
+        d.start(["sh", "-c", f"LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\" 3<&{listener.fileno()}", "sh", *d.argv()],
+                pass_fds=[listener.fileno()])
+        self.assertEqual(d.stop(), 0, d.stderr())
+        self.assertTrue(os.path.exists(d.socket), "the manager's socket is the manager's")
+
+    def test_a_second_daemon(self):
+        d = Daemon()
+        self.addCleanup(d.stop)
+        second = subprocess.run(d.argv(), capture_output=True, text=True, timeout=30 * SLOW)
+        self.assertEqual(second.returncode, 125, second)
+        self.assertEqual(d.call("GET", "/v1/status")[0], 200)
+
+    def test_stale_socket(self):
+        d = Daemon()
+        d.kill()
+        self.assertTrue(os.path.exists(d.socket))
+        d.start()
+        self.assertEqual(d.stop(), 0, d.stderr())
+        self.assertFalse(os.path.exists(d.socket))
