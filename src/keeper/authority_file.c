@@ -15,10 +15,23 @@
 
 #include "keeper/authority.h"
 #include "vethguard/base/cursor.h"
+#include "vethguard/tls/digest.h"
 
 #define MAGIC "vgroot1\n"
 #define MAGIC_BYTES 8
-#define FILE_MAX (MAGIC_BYTES + 2 + CA_CERTIFICATE_MAX + 2 + CA_KEY_MAX)
+#define FILE_MAX (MAGIC_BYTES + 2 + CA_CERTIFICATE_MAX + 2 + CA_KEY_MAX + DIGEST_SHA256_BYTES)
+
+static int sum(struct slice text, uint8_t out[DIGEST_SHA256_BYTES])
+{
+	struct digest digest;
+	int rc = digest_init(&digest);
+
+	if (rc == 0) {
+		rc = digest_sha256(&digest, &text, 1, out);
+		digest_fini(&digest);
+	}
+	return rc;
+}
 
 static int write_all(int fd, const uint8_t *p, size_t n)
 {
@@ -49,7 +62,12 @@ static int save(int fd, const struct ca *root)
 		writer_bytes(&w, MAGIC, MAGIC_BYTES);
 		writer_vector(&w, 2, certificate);
 		writer_vector(&w, 2, secret_slice(&key));
-		rc = w.failed ? -EOVERFLOW : write_all(fd, file.p, w.len);
+		uint8_t digest[DIGEST_SHA256_BYTES];
+
+		rc = sum(slice_of(file.p, w.len), digest);
+		writer_bytes(&w, digest, sizeof digest);
+		if (rc == 0)
+			rc = w.failed ? -EOVERFLOW : write_all(fd, file.p, w.len);
 	}
 	secret_free(&file);
 	secret_free(&key);
@@ -78,7 +96,12 @@ static struct ca *parse(struct slice file)
 	struct slice certificate = reader_vector(&r, 2, CA_CERTIFICATE_MAX);
 	struct slice key = reader_vector(&r, 2, CA_KEY_MAX);
 
-	if (!reader_done(&r) || !slice_equals(magic, SLICE(MAGIC)))
+	struct slice before = slice_of(file.p, file.n - r.left);
+	uint8_t digest[DIGEST_SHA256_BYTES], found[DIGEST_SHA256_BYTES];
+
+	reader_copy(&r, found, sizeof found);
+	if (!reader_done(&r) || !slice_equals(magic, SLICE(MAGIC)) || sum(before, digest) != 0 ||
+	        memcmp(digest, found, sizeof digest) != 0)
 		return NULL;
 	return ca_from_der(certificate, key);
 }
