@@ -55,3 +55,29 @@ struct generation *attachment_load(const struct attachment *a, const char *polic
 	generation_put(g);
 	return NULL;
 }
+
+char *attachments_config_objection(const struct attachments *all)
+{
+	struct policy_reader reader = policy_reader_files(policy_default_preset_dir());
+	struct diag_list *diags = calloc(1, sizeof *diags);
+	struct config *config = calloc(1, sizeof *config);
+	char *text = NULL;
+	size_t n;
+	FILE *out;
+
+	if (!diags || !config) {
+		free(diags);
+		free(config);
+		return strdup("no memory");
+	}
+	config_init(config);
+	if (all->config_path[0] && config_load(&reader, all->config_path, config, diags) != 0 &&
+	        (out = open_memstream(&text, &n))) {
+		diag_print(diags, out);
+		fclose(out);
+	}
+	config_fini(config);
+	free(config);
+	free(diags);
+	return text;
+}

@@ -185,9 +185,21 @@ void attachments_reload_all(struct attachments *all, attach_done done, void *con
 {
 	struct attachment *a, *next;
 	struct reload_all *r;
+	char *objection;
 
 	if (all->reload_all) {
 		attach_refuse(done, context, ATTACH_BUSY, "a reload of all is under way");
+		return;
+	}
+	objection = attachments_config_objection(all);
+	if (objection) {
+		const struct attach_result result = {.status = ATTACH_INVALID,
+		        .text = "the configuration cannot be used; nothing was reloaded",
+		        .diagnostics = objection};
+
+		log_error("%s: %s", result.text, objection);
+		done(context, &result);
+		free(objection);
 		return;
 	}
 	r = calloc(1, sizeof *r);

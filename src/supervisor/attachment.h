@@ -77,6 +77,8 @@ int attachment_watch(struct attachment *a);
  * (malloc'd, or NULL: no memory). */
 struct generation *attachment_load(const struct attachment *a, const char *policy,
         const struct identity *identity, char **text);
+/* What is wrong with the configuration just now (malloc'd), or NULL. */
+char *attachments_config_objection(const struct attachments *all);
 /* Removes gate, pin and state. Once. */
 void attachment_undo(struct attachment *a);
 /* Answers who waits for figures. worker may be NULL. */

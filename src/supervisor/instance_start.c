@@ -5,6 +5,7 @@
  * were handed out are closed at the end: only their holder keeps them open.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -16,6 +17,33 @@
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
+/* The same policy in another sandbox: its memory serves both. -1: there is none. */
+static int same_image(const struct sandbox *s, const struct generation *g)
+{
+	struct sandbox *other, *next;
+
+	HASH_ITER(hh, s->supervisor->sandboxes, other, next)
+	{
+		const struct generation *theirs = other->generation;
+
+		if (theirs && theirs->image >= 0 &&
+		        theirs->settings.image_size == g->settings.image_size &&
+		        memcmp(theirs->settings.image, g->settings.image, g->settings.image_size) ==
+		                0)
+			return fcntl(theirs->image, F_DUPFD_CLOEXEC, 0);
+	}
+	return -1;
+}
+
+static int open_image(const struct sandbox *s, const struct generation *g)
+{
+	int fd = same_image(s, g);
+
+	return fd >= 0 ? fd
+	               : memory_file_of(
+	                         "vethguard-policy", g->settings.image, g->settings.image_size);
+}
+
 /* What all workers of a generation read, made once. */
 static int generation_files(struct sandbox *s, struct generation *g)
 {
@@ -23,7 +51,7 @@ static int generation_files(struct sandbox *s, struct generation *g)
 	int fd;
 
 	if (g->image < 0) {
-		fd = memory_file_of("vethguard-policy", g->settings.image, g->settings.image_size);
+		fd = open_image(s, g);
 		if (fd < 0)
 			return sandbox_failed(s, fd, "memory for the policy");
 		g->image = fd;
@@ -34,7 +62,7 @@ static int generation_files(struct sandbox *s, struct generation *g)
 			return sandbox_failed(s, fd, "CA file %s", culprit);
 		if (fd < 0)
 			return sandbox_failed(s, fd, "memory for trusted CAs");
-		g->trusted = fd;
+		g->trusted = memory_file_share(fd, &s->supervisor->trusted);
 	}
 	return 0;
 }

@@ -2,6 +2,7 @@
 /* Sealed memory, and the bundle of trusted CAs that every worker verifies its upstreams against. */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -121,4 +122,36 @@ int memory_file_trusted_cas(const struct config *config, const char **culprit)
 		return error;
 	}
 	return seal(fd);
+}
+
+static bool is_same(int a, int b)
+{
+	struct stat st, other;
+	void *p, *q;
+
+	if (b < 0 || fstat(a, &st) < 0 || fstat(b, &other) < 0 || st.st_size != other.st_size)
+		return false;
+	size_t n = (size_t)st.st_size;
+	p = mmap(NULL, n, PROT_READ, MAP_SHARED, a, 0);
+	q = mmap(NULL, n, PROT_READ, MAP_SHARED, b, 0);
+	bool same = p != MAP_FAILED && q != MAP_FAILED && memcmp(p, q, n) == 0;
+	if (p != MAP_FAILED)
+		munmap(p, n);
+	if (q != MAP_FAILED)
+		munmap(q, n);
+	return same;
+}
+
+int memory_file_share(int fd, int *kept)
+{
+	int copy = is_same(fd, *kept) ? fcntl(*kept, F_DUPFD_CLOEXEC, 0) : -1;
+
+	if (copy >= 0) {
+		close(fd);
+		return copy;
+	}
+	if (*kept >= 0)
+		close(*kept);
+	*kept = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return fd;
 }

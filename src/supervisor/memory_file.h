@@ -14,4 +14,9 @@ int memory_file_of(const char *name, const void *p, size_t n);
  * where a file of the configuration is at fault, *culprit is its path. */
 int memory_file_trusted_cas(const struct config *config, const char **culprit);
 
+/* Many sandboxes trust the same CAs: where fd holds what *kept holds, it is closed and a copy of
+ * *kept is returned; else *kept becomes a copy of fd (-1: none yet) and fd is returned. Both are
+ * sealed. */
+int memory_file_share(int fd, int *kept);
+
 #endif

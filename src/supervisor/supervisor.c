@@ -325,6 +325,7 @@ void supervisor_roles_ready(struct supervisor *sv)
 int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step)
 {
 	sv->loop = loop;
+	sv->trusted = -1;
 	if (!sv->last_id) /* ids of sandboxes are in the log: no two runs share them */
 		sv->last_id = (uint64_t)(clock_real_ms() / 1000) << 32 | random_below_half();
 	*step = "the recorder";
@@ -365,4 +366,6 @@ void supervisor_fini(struct supervisor *sv)
 	role_fini(&sv->keeper);
 	role_fini(&sv->recorder);
 	recording_fini(sv);
+	if (sv->trusted >= 0)
+		close(sv->trusted);
 }

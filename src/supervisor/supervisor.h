@@ -25,7 +25,8 @@ struct supervisor {
 	struct instance *spares;   /* workers that wait for a sandbox */
 	size_t spare_count, spare_goal;
 	struct loop_timer spare_timer;
-	bool lasting;            /* the daemon's: roles that die are replaced */
+	bool lasting; /* the daemon's: roles that die are replaced */
+	int trusted;  /* CAs that upstreams are verified with, as last made; -1: none yet */
 	struct gate_host *gates; /* NULL in a session */
 	int ca;            /* directory of the root CA's file; -1: the keeper has one of its own */
 	bool keeper_ready; /* it has said so once: the file is in order */
