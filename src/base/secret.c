@@ -3,7 +3,8 @@
  * A value lies in a vault: pages of its own between two pages without access, locked, left out of
  * core dumps, and emptied by the kernel in a forked child. A large value has a vault alone and lies
  * against its upper guard. Values of up to a slot's size share vaults of sixteen slots, so that a
- * keeper with thousands of tokens needs a page for sixteen of them instead of three for each. The
+ * keeper with thousands of tokens needs a page for sixteen of them instead of three for each. Pages
+ * are locked from when they are first written to: what is not used takes no memory. The
  * records of who uses which slot are in ordinary memory: an overrun of a value cannot reach them.
  * One thread only, as everything here.
  */
@@ -38,7 +39,7 @@ static size_t round_up(size_t n, size_t to)
 
 static int harden(uint8_t *p, size_t n)
 {
-	if (mprotect(p, n, PROT_READ | PROT_WRITE) < 0 || mlock(p, n) < 0 ||
+	if (mprotect(p, n, PROT_READ | PROT_WRITE) < 0 || mlock2(p, n, MLOCK_ONFAULT) < 0 ||
 	        madvise(p, n, MADV_DONTDUMP) < 0 || madvise(p, n, MADV_WIPEONFORK) < 0)
 		return -errno;
 	return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Putting the worker together, and taking it down. */
 #include <errno.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -274,6 +275,8 @@ void worker_serve(struct worker *w, struct ca *issuer)
 		return;
 	}
 	w->serving = true;
+	malloc_trim(0); /* what the beginning needed goes back: most workers are idle most of the
+	                   time */
 	ipc_send(&w->supervisor, message,
 	        message_empty(message, sizeof message, MESSAGE_WORKER_READY, w->start_id), NULL, 0);
 }
