@@ -109,12 +109,12 @@ _vethguard()
 	if [[ $2 == -* ]]; then
 		case $what in
 		'policy '*) words='--var --json --help' ;;
-		'doctor '*) words='--config --json --help' ;;
+		'doctor '*) words='--config --roles --policy --json --help' ;;
 		'audit show') words='--json --help --denied --sandbox --since' ;;
 		'audit verify') words='--anchor --help' ;;
 		*) words='--help' ;;
 		esac
-	elif [[ ${COMP_WORDS[1]} == doctor && $3 == @(--config|-c) ]]; then
+	elif [[ ${COMP_WORDS[1]} == doctor && $3 == @(--config|-c|--policy|-p) ]]; then
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null
 		return

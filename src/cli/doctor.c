@@ -14,10 +14,12 @@
 
 #define DOCTOR_JSON_MAX (256u << 10)
 
-enum { CONFIG, JSON, HELP };
+enum { CONFIG, ROLES, POLICY, JSON, HELP };
 
 static const struct option_spec specs[] = {
         [CONFIG] = {"config", 'c', "FILE", "tries the egress proxy of this configuration too"},
+        [ROLES] = {"roles", 0, NULL, "how each program of a session is confined, proven"},
+        [POLICY] = {"policy", 'p', "FILE", "with --roles: the policy of that session"},
         [JSON] = {"json", 'j', NULL, "findings as one JSON object"},
         [HELP] = {"help", 'h', NULL, "this text"},
         {NULL, 0, NULL, NULL},
@@ -37,8 +39,11 @@ static void help(void)
 	      "  vethguard doctor\n"
 	      "  sudo vethguard doctor\n"
 	      "  vethguard doctor --config site.yaml\n"
+	      "  sudo vethguard doctor --roles\n"
 	      "  vethguard doctor --json | jq '.findings[] | select(.state == \"broken\")'\n\n"
-	      "Exit status: 0 where 'vethguard run' works here, 1 where it does not.\n",
+	      "Exit status: 0 where 'vethguard run' works here, 1 where it does not. With "
+	      "--roles:\n"
+	      "0 where each role is confined as it should be, 1 where one is not.\n",
 	        stdout);
 }
 
@@ -111,11 +116,27 @@ static bool examine_json(const char *config)
 	return works;
 }
 
+static int refuse(const char *text)
+{
+	fprintf(stderr, "vethguard: error: %s\nSee 'vethguard doctor --help'.\n", text);
+	return CLI_USAGE;
+}
+
+static int diagnose(const char *config, bool json)
+{
+	bool works = json ? examine_json(config) : examine(NULL, config);
+
+	if (!json)
+		puts(works ? "\n'vethguard run' works here."
+		           : "\n'vethguard run' does not work here yet.");
+	return works ? 0 : 1;
+}
+
 int cli_doctor(int argc, char **argv)
 {
 	struct options o;
-	const char *config = NULL;
-	bool json = false, works;
+	const char *config = NULL, *policy = NULL;
+	bool json = false, roles = false;
 	int option;
 
 	(void)argc;
@@ -127,20 +148,20 @@ int cli_doctor(int argc, char **argv)
 		}
 		if (option == CONFIG)
 			config = o.value;
+		else if (option == POLICY)
+			policy = o.value;
+		else if (option == ROLES)
+			roles = true;
 		else
 			json = true;
 	}
 	if (option == OPTIONS_WRONG)
 		return CLI_USAGE;
-	if (*o.argv != NULL) {
-		fputs("vethguard: error: doctor takes no further words\nSee 'vethguard doctor "
-		      "--help'.\n",
-		        stderr);
-		return CLI_USAGE;
-	}
-	if (json)
-		return examine_json(config) ? 0 : 1;
-	works = examine(NULL, config);
-	puts(works ? "\n'vethguard run' works here." : "\n'vethguard run' does not work here yet.");
-	return works ? 0 : 1;
+	if (*o.argv != NULL)
+		return refuse("doctor takes no further words");
+	if (policy && !roles)
+		return refuse("--policy goes with --roles");
+	if (config && roles)
+		return refuse("--config does not go with --roles");
+	return roles ? doctor_roles(policy, json) : diagnose(config, json);
 }

@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/resource.h>
+#include <sys/types.h>
+
+#include "vethguard/base/slice.h"
 
 enum doctor_state { DOCTOR_OK, DOCTOR_NOTE, DOCTOR_BROKEN };
 
@@ -29,6 +32,35 @@ typedef void (*doctor_check)(struct doctor_finding *finding);
 extern const doctor_check doctor_checks[];
 /* The configuration at path, and the proxy of the network's that it names. */
 void doctor_egress(const char *path, struct doctor_finding *finding);
+
+/* doctor --roles: starts a session of its own under this policy (NULL: one that allows nothing but
+ * one host), asks each role how it is confined, and compares what it says with what the kernel says
+ * of it and with what it should be. json: as one JSON object. The exit status: 0 all are confined
+ * as they should be, 1 one is not or it cannot be found out. */
+int doctor_roles(const char *policy, bool json);
+
+/* doctor_facts.c: what is to be known of one role. */
+enum doctor_verdict {
+	DOCTOR_AGREED,  /* the kernel says the same */
+	DOCTOR_CLAIMED, /* the kernel does not tell, or not to this user */
+	DOCTOR_DIFFERS, /* the kernel says otherwise */
+	DOCTOR_WEAK     /* not as a role has to be confined */
+};
+
+#define DOCTOR_VALUE_MAX 8192
+
+struct doctor_fact {
+	char name[32];
+	char value[DOCTOR_VALUE_MAX];
+	char kernel[128]; /* what it says, where it differs */
+	enum doctor_verdict verdict;
+};
+
+/* One line of jail_describe(): splits it, asks the kernel of process pid, and judges it. confined:
+ * a role, not the supervisor. root: a directory to read proc from ("/proc"). False: no such line.
+ */
+bool doctor_fact_read(
+        struct slice line, const char *proc, pid_t pid, bool confined, struct doctor_fact *fact);
 
 /* Sets state and text, or the remedy; what is too long is cut. */
 void doctor_tell(struct doctor_finding *f, enum doctor_state state, const char *format, ...)

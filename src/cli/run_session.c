@@ -280,6 +280,31 @@ int run_session_start(struct run_session *s, const struct run_options *options,
 	return rc;
 }
 
+int run_session_roles(struct run_session *s,
+        void (*tell)(void *context, const struct message_role *role), void *context,
+        struct failure *failure)
+{
+	struct message_role role = {.left = 1};
+	struct ipc_message m;
+	int rc = ipc_send_blocking(s->control, s->buffer,
+	        message_empty(s->buffer, MESSAGE_BYTES_MAX, MESSAGE_SESSION_ROLES, 3), NULL, 0);
+
+	if (rc != 0) {
+		supervisor_gone(s, failure);
+		return rc;
+	}
+	while (role.left > 0) {
+		rc = receive(s, SESSION_READY_TIMEOUT_MS, &m, failure);
+		if (rc != 0)
+			return rc;
+		if (m.head.type != MESSAGE_SESSION_ROLE || message_role_decode(&m.body, &role) != 0)
+			return failure_set(
+			        failure, -EBADMSG, "the supervisor's report cannot be read");
+		tell(context, &role);
+	}
+	return 0;
+}
+
 void run_session_broken(struct run_session *s, struct failure *failure)
 {
 	struct ipc_message m;

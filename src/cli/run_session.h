@@ -28,6 +28,11 @@ int run_session_start(struct run_session *s, const struct run_options *options,
 void run_session_broken(struct run_session *s, struct failure *failure);
 /* Logs the supervisor's refusal, each of its lines on one of ours. False: there is none. */
 bool run_session_print_refusal(const struct run_session *s);
+/* Asks how each role is confined. Between start and end: tell is called once for each of them. What
+ * it is given lives as long as the call. 0 or -errno with a text. */
+int run_session_roles(struct run_session *s,
+        void (*tell)(void *context, const struct message_role *role), void *context,
+        struct failure *failure);
 /* Tells the command's end and waits for the numbers. 0 or -errno with a text. */
 int run_session_end(struct run_session *s, int status, struct message_summary *summary,
         struct failure *failure);

@@ -1,33 +1,168 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stages have reached, in words. It asks the kernel nothing: a jailed process may not. */
+/*
+ * What this process is confined to, in its own words. A jailed process may ask the kernel little,
+ * so what the stages read back when they were done is told from memory; what can still be tried is
+ * tried: its descriptors, and a connection that Landlock has to refuse. Whoever reads it compares
+ * it with what the kernel says of this process from outside (`vethguard doctor --roles`).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "jail_state.h"
+#include "vethguard/base/buf.h"
+
+#define PROBE_PORT_FIRST 1
+#define PROBE_PORT_LAST 65535
+
+static const char *const namespace_names[JAIL_NAMESPACES] = {
+        "user", "mnt", "net", "pid", "ipc", "uts"};
+
+const char *jail_namespace_name(size_t i)
+{
+	return namespace_names[i];
+}
+
+static void describe_ids(struct buf *b)
+{
+	const struct jail_facts *f = &jail_state.facts;
+
+	buf_printf(b, "uid: %u\ngid: %u\ngroups: %d\n", (unsigned)f->ids.uid, (unsigned)f->ids.gid,
+	        f->groups);
+	buf_printf(b,
+	        "cap_inheritable: %016llx\ncap_permitted: %016llx\ncap_effective: %016llx\n"
+	        "cap_bounding: %016llx\ncap_ambient: %016llx\n",
+	        (unsigned long long)f->capabilities.inheritable,
+	        (unsigned long long)f->capabilities.permitted,
+	        (unsigned long long)f->capabilities.effective, (unsigned long long)f->bounding,
+	        (unsigned long long)f->ambient);
+	buf_printf(b, "no_new_privs: %d\ndumpable: %d\ncore_limit: %llu\n", f->no_new_privs,
+	        f->dumpable, (unsigned long long)f->core_limit);
+}
+
+static void describe_namespaces(struct buf *b)
+{
+	for (size_t i = 0; i < JAIL_NAMESPACES; i++)
+		buf_printf(b, "ns_%s: %llu\n", namespace_names[i],
+		        (unsigned long long)jail_state.facts.namespaces[i]);
+	buf_printf(b, "root: %s\n", jail_state.empty_root ? "empty, read-only" : "the system's");
+}
+
+static void describe_seccomp(struct buf *b)
+{
+	bool own = jail_state.calls_allowed > 0;
+
+	buf_printf(b, "seccomp: %s\nseccomp_filters: %u\nseccomp_calls: %u\n",
+	        own || jail_state.facts.filters > 0 ? "filter" : "none",
+	        jail_state.facts.filters + own, jail_state.calls_allowed);
+}
+
+static bool port_is_listed(uint16_t port)
+{
+	for (size_t i = 0; i < jail_state.port_count; i++)
+		if (jail_state.ports[i] == port)
+			return true;
+	return false;
+}
+
+/* The kernel does not tell Landlock's rules; it shows them when they are met. The port is one that
+ * no rule names, the address this machine's own: nothing leaves it. */
+static void describe_probe(struct buf *b)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	uint32_t port = PROBE_PORT_FIRST;
+	int fd, error;
+
+	while (port < PROBE_PORT_LAST && port_is_listed((uint16_t)port))
+		port++;
+	to.sin_port = htons((uint16_t)port);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	error = fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0 ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+	buf_printf(b, "landlock_probe: port %u %s\n", port,
+	        error == EACCES ? "refused" : "not refused");
+}
+
+static void describe_landlock(struct buf *b)
+{
+	const struct jail_state *s = &jail_state;
+
+	buf_printf(b, "landlock_abi: %d\n", s->landlock_abi);
+	if (s->landlock_abi == 0)
+		return;
+	buf_printf(b, "landlock_paths: none\nlandlock_bind: %s\nlandlock_connect:",
+	        s->landlock_abi < 4 ? "any"
+	        : s->landlock_binds ? "ephemeral"
+	                            : "none");
+	if (!s->landlock_ports)
+		buf_printf(b, " any");
+	else if (s->port_count == 0)
+		buf_printf(b, " none");
+	for (size_t i = 0; s->landlock_ports && i < s->port_count; i++)
+		buf_printf(b, " %u", s->ports[i]);
+	buf_printf(b, "\n");
+	if (s->landlock_ports && s->makes_sockets)
+		describe_probe(b);
+}
+
+enum kind { KIND_SOCKET, KIND_PIPE, KIND_FILE, KIND_DEVICE, KIND_OTHER, KINDS };
+
+/* Eventfds, epoll, timers have no type in st_mode. */
+static enum kind kind_of(const struct stat *st)
+{
+	switch (st->st_mode & S_IFMT) {
+	case S_IFSOCK:
+		return KIND_SOCKET;
+	case S_IFIFO:
+		return KIND_PIPE;
+	case S_IFREG:
+		return KIND_FILE;
+	case S_IFCHR:
+		return KIND_DEVICE;
+	default:
+		return KIND_OTHER;
+	}
+}
+
+static void describe_descriptors(struct buf *b)
+{
+	unsigned counts[KINDS] = {0}, all = 0;
+	struct stat st;
+
+	for (unsigned fd = 0; fd < jail_state.facts.files_max; fd++)
+		if (fstat((int)fd, &st) == 0) {
+			counts[kind_of(&st)]++;
+			all++;
+		}
+	buf_printf(b,
+	        "descriptors: %u\nfd_socket: %u\nfd_pipe: %u\nfd_file: %u\nfd_device: %u\nfd_anon: "
+	        "%u\n",
+	        all, counts[KIND_SOCKET], counts[KIND_PIPE], counts[KIND_FILE], counts[KIND_DEVICE],
+	        counts[KIND_OTHER]);
+}
 
 void jail_describe(char *out, size_t out_size)
 {
-	const struct jail_state *s = &jail_state;
-	char landlock[64], calls[64], ids[64];
+	struct buf b;
+	size_t n;
 
-	if (s->landlock_abi > 0)
-		snprintf(landlock, sizeof(landlock), "no file, %s (ABI %d)",
-		        s->landlock_ports ? "listed TCP ports" : "any TCP port to connect to",
-		        s->landlock_abi);
-	else
-		snprintf(landlock, sizeof(landlock), "no");
-	if (s->calls_allowed > 0)
-		snprintf(calls, sizeof(calls), "%u system calls, all else kills", s->calls_allowed);
-	else
-		snprintf(calls, sizeof(calls), "no");
-	if (s->dropped)
-		snprintf(ids, sizeof(ids), "uid %u, gid %u", (unsigned)s->ids.uid,
-		        (unsigned)s->ids.gid);
-	else
-		snprintf(ids, sizeof(ids), "as started");
-	snprintf(out, out_size,
-	        "dumpable: %s\nroot: %s\nids: %s\ncapabilities: %s\nno_new_privs: %s\n"
-	        "landlock: %s\nseccomp: %s\n",
-	        s->started ? "no" : "yes", s->empty_root ? "empty, read-only" : "the system's", ids,
-	        s->dropped ? "none" : "as started", s->dropped ? "yes" : "as started", landlock,
-	        calls);
+	if (!jail_state.dropped)
+		jail_read_facts();
+	buf_init(&b, JAIL_TEXT_MAX);
+	describe_ids(&b);
+	describe_namespaces(&b);
+	describe_seccomp(&b);
+	describe_landlock(&b);
+	describe_descriptors(&b);
+	n = b.len < out_size ? b.len : out_size - 1;
+	if (n > 0)
+		memcpy(out, buf_bytes(&b), n);
+	out[n] = '\0';
+	buf_fini(&b);
 }

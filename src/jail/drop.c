@@ -173,7 +173,7 @@ int jail_drop(struct jail_ids ids)
 	rc = jail_verify(ids, bounded);
 	if (rc != 0)
 		return rc;
-	jail_state.ids = ids;
+	jail_read_ids_and_sets();
 	jail_state.dropped = true;
 	return 0;
 }

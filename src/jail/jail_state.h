@@ -6,7 +6,21 @@
 
 #include <stdbool.h>
 
+#include "vethguard/jail/capabilities.h"
 #include "vethguard/jail/jail.h"
+
+/* What the kernel said, before it could no longer be asked. */
+struct jail_facts {
+	struct jail_ids ids;
+	int groups; /* supplementary ones */
+	struct capabilities capabilities;
+	uint64_t bounding, ambient;
+	int no_new_privs, dumpable;
+	uint64_t core_limit; /* bytes */
+	uint64_t namespaces[JAIL_NAMESPACES];
+	unsigned filters;   /* seccomp filters of those outside: a container's, a service's */
+	unsigned files_max; /* descriptors there can be */
+};
 
 struct jail_state {
 	bool started;
@@ -14,15 +28,25 @@ struct jail_state {
 	bool groups_fixed; /* setgroups(2) is denied here */
 	bool empty_root;
 	bool dropped;
-	struct jail_ids ids;
-	int landlock_abi; /* 0: not confined by Landlock */
-	bool landlock_ports;
+	int landlock_abi;    /* 0: not confined by Landlock */
+	bool landlock_ports; /* connections are confined to those of ports */
+	bool landlock_binds; /* to a port of the kernel's choice */
+	bool makes_sockets;  /* the system call filter permits it */
+	uint16_t ports[JAIL_PORTS_MAX];
+	size_t port_count;
 	unsigned calls_allowed; /* rules of the seccomp list; 0: none loaded */
+	struct jail_facts facts;
 };
 
 extern struct jail_state jail_state;
 
 /* Reads /proc/self/uid_map and setgroups into the state; harmless to repeat. */
 void jail_state_read_ids(void);
+/* Parts of the facts, each where it is settled and can still be read; and all of them at once. */
+void jail_read_filters(void);
+void jail_read_namespaces(void);
+void jail_read_ids_and_sets(void);
+void jail_read_facts(void);
+const char *jail_namespace_name(size_t i);
 
 #endif

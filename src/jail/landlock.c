@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <linux/landlock.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -99,6 +100,12 @@ int jail_landlock(const uint16_t *ports, size_t count, bool binds)
 	if (rc == 0) {
 		jail_state.landlock_abi = abi;
 		jail_state.landlock_ports = abi >= 4 && !any_port;
+		jail_state.landlock_binds = binds;
+		jail_state.port_count = any_port                 ? 0
+		                        : count < JAIL_PORTS_MAX ? count
+		                                                 : JAIL_PORTS_MAX;
+		if (jail_state.port_count > 0)
+			memcpy(jail_state.ports, ports, jail_state.port_count * sizeof(*ports));
 	}
 	return rc;
 }

@@ -21,6 +21,7 @@ int jail_empty_root(void)
 
 	if (unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS) != 0)
 		return -errno;
+	jail_read_namespaces(); /* while /proc is there */
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
 		return -errno;
 	if (mount("none", JAIL_ROOT_AT, "tmpfs", flags, "size=4k,nr_inodes=2,mode=555") != 0)

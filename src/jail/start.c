@@ -85,5 +85,6 @@ void jail_start(int keep_fds_below)
 	clearenv();
 	tzset(); /* reads the zone file once, while it can be opened */
 	jail_state_read_ids();
+	jail_read_filters();
 	jail_state.started = true;
 }

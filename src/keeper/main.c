@@ -20,7 +20,7 @@
 #include "keeper/authority.h"
 #include "keeper/sandboxes.h"
 #include "vethguard/base/log.h"
-#include "vethguard/jail/jail.h"
+#include "vethguard/jail/answer.h"
 
 #define START_TIMEOUT_MS 10000
 #define EXIT_FAILED 125
@@ -115,6 +115,8 @@ static int on_supervisor_message(struct ipc_peer *peer, struct ipc_message *mess
 		return on_sandbox(keeper, message);
 	case MESSAGE_SOURCE:
 		return sources_on_message(&keeper->sources, message);
+	case MESSAGE_DESCRIBE:
+		return jail_answer(peer, message);
 	case MESSAGE_STOP:
 		if (!reader_done(&message->body) || message->fd_count > 0)
 			return -EBADMSG;

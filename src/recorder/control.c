@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
+#include "vethguard/jail/answer.h"
 
 #include "recorder/recorder.h"
 
@@ -208,6 +209,8 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 		return on_event(r, message);
 	case MESSAGE_RECORDER_END:
 		return on_end(r, message);
+	case MESSAGE_DESCRIBE:
+		return jail_answer(peer, message);
 	case MESSAGE_STOP:
 		return on_stop(r, message);
 	default:

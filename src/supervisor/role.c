@@ -88,6 +88,20 @@ static int take_last_words(struct role *role, struct ipc_message *message)
 	return 0;
 }
 
+/* An answer to an earlier question, which nobody waits for any more, is passed over. */
+static int take_description(struct role *role, struct ipc_message *message)
+{
+	struct message_text m;
+
+	if (role->descriptions == 0 || message->head.id > role->describe_id ||
+	        message_text_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	role->descriptions--;
+	if (message->head.id == role->describe_id)
+		role->on_description(role, m.text);
+	return 0;
+}
+
 void role_bound(struct role *role, unsigned burst, unsigned per_s)
 {
 	role->burst = burst;
@@ -122,6 +136,8 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 		return -EDQUOT;
 	if (message->head.type == MESSAGE_FAILED)
 		return take_last_words(role, message);
+	if (message->head.type == MESSAGE_DESCRIPTION)
+		return take_description(role, message);
 	if (message->head.type == MESSAGE_STOPPED)
 		return role->stopping ? 0 : -EBADMSG;
 	return role->on_message(role, message);

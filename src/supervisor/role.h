@@ -38,6 +38,10 @@ struct role {
 	/* May be NULL. It said FAILED to the request id: last_words is what it said. It may live
 	 * on. */
 	void (*on_failed)(struct role *role, uint64_t id);
+	/* What it answers to DESCRIBE, the latest under describe_id. */
+	void (*on_description)(struct role *role, struct slice text);
+	uint64_t describe_id;
+	unsigned descriptions; /* that it still owes */
 	/* Once, after the process is gone and reaped, from the loop. how: "died (signal 11)",
 	 * "exited (status 3)". */
 	void (*on_dead)(struct role *role, const char *how);

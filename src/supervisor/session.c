@@ -12,6 +12,7 @@
 
 #include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
+#include "supervisor/roles.h"
 #include "supervisor/session.h"
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
@@ -229,6 +230,28 @@ static int on_variables(struct session *session, struct ipc_message *message)
 	return 0;
 }
 
+static void tell_roles(void *context, uint64_t id, const struct role_report *reports, size_t count)
+{
+	struct session *session = context;
+
+	for (size_t i = 0; i < count; i++) {
+		struct message_role m = {.left = (uint32_t)(count - 1 - i),
+		        .pid = (uint32_t)reports[i].pid,
+		        .name = slice_from_string(reports[i].label),
+		        .text = slice_from_string(reports[i].text ? reports[i].text : "")};
+
+		say(session,
+		        message_role_encode(buffer, sizeof buffer, MESSAGE_SESSION_ROLE, id, &m));
+	}
+}
+
+static int on_roles(struct session *session, struct ipc_message *message)
+{
+	if (!reader_done(&message->body) || message->fd_count > 0)
+		return -EBADMSG;
+	return roles_ask(session->supervisor, message->head.id, tell_roles, session);
+}
+
 static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 {
 	struct session *session = container_of(peer, struct session, peer);
@@ -244,6 +267,8 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 			return -EBADMSG;
 		session_end(session);
 		return 0;
+	case MESSAGE_SESSION_ROLES:
+		return on_roles(session, message);
 	case MESSAGE_FAILED:
 		session_end(session);
 		return 0;

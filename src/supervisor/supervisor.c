@@ -13,8 +13,8 @@
 #include "vethguard/base/clock.h"
 #include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
+#include "supervisor/roles.h"
 #include "supervisor/root_file.h"
-#include "supervisor/supervisor.h"
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
@@ -363,6 +363,7 @@ void supervisor_fini(struct supervisor *sv)
 	spares_fini(sv);
 	loop_timer_close(&sv->keeper_timer);
 	loop_timer_close(&sv->recorder_timer);
+	roles_fini(sv);
 	role_fini(&sv->keeper);
 	role_fini(&sv->recorder);
 	recording_fini(sv);

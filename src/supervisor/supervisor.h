@@ -36,6 +36,7 @@ struct supervisor {
 	/* lasting: keeper and recorder have begun to serve; NULL: nobody asks */
 	void (*on_roles_ready)(struct supervisor *sv);
 	void (*on_keeper_lost)(struct supervisor *sv, const char *how); /* before it was ready */
+	struct roles *roles; /* roles.h; NULL: nobody asks */
 };
 
 /* Starts keeper and recorder. 0 or -errno with what failed in *step. */

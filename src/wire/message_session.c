@@ -66,3 +66,12 @@ static void session_ready_fields(struct codec *c, struct message_session_ready *
 	}
 }
 CODEC_PAIR(session_ready)
+
+static void role_fields(struct codec *c, struct message_role *m)
+{
+	m->left = codec_u32(c, m->left);
+	m->pid = codec_u32(c, m->pid);
+	m->name = codec_string(c, m->name, 1, MESSAGE_ROLE_NAME_MAX);
+	m->text = codec_string(c, m->text, 0, MESSAGE_TEXT_MAX);
+}
+CODEC_PAIR(role)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
-#include "vethguard/jail/jail.h"
+#include "vethguard/jail/answer.h"
 #include "worker/worker.h"
 
 #define EXIT_FAILED 125
@@ -89,6 +89,8 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 			return -EBADMSG;
 		worker_send_stats(w, m->head.id);
 		return 0;
+	case MESSAGE_DESCRIBE:
+		return jail_answer(peer, m);
 	case MESSAGE_STOP:
 		worker_stop(w, m->head.id);
 		return 0;

@@ -48,6 +48,7 @@ TRY(status)
 TRY(summary)
 TRY(session_start)
 TRY(names)
+TRY(role)
 TRY(session_ready)
 TRY(worker_pause)
 TRY(worker_resume)
@@ -95,6 +96,8 @@ static void (*const tries[])(
         [MESSAGE_SESSION_START] = try_session_start,
         [MESSAGE_SESSION_ENV_GET] = try_names,
         [MESSAGE_SESSION_ENV] = try_names,
+        [MESSAGE_DESCRIPTION] = try_text,
+        [MESSAGE_SESSION_ROLE] = try_role,
         [MESSAGE_SESSION_READY] = try_session_ready,
         [MESSAGE_SESSION_END] = try_status,
         [MESSAGE_SESSION_SUMMARY] = try_summary,

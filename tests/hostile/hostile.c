@@ -75,7 +75,7 @@ static const struct misdeed *find(const struct misdeed *all, const char *name, s
 
 static void misbehave(void)
 {
-	for (const char *name = names; *name;) {
+	for (const char *name = names; *name && strcmp(name, "lie") != 0;) {
 		size_t n = strcspn(name, "\n");
 		const struct misdeed *misdeed = find(misdeed_calls, name, n);
 
@@ -128,4 +128,18 @@ int __wrap_ipc_send_secret(struct ipc_peer *peer, uint8_t *message, size_t size)
 	if (opened == 0)
 		sent(peer, head.type, head.id);
 	return error;
+}
+
+/* Asked how it is confined, it says what it is not. */
+void __real_jail_describe(char *out, size_t out_size);
+void __wrap_jail_describe(char *out, size_t out_size);
+
+void __wrap_jail_describe(char *out, size_t out_size)
+{
+	char *uid;
+
+	__real_jail_describe(out, out_size);
+	uid = strstr(out, "uid: ");
+	if (uid && strcmp(names, "lie") == 0)
+		uid[5] = uid[5] == '9' ? '8' : (char)(uid[5] + 1);
 }

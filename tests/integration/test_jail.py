@@ -217,6 +217,84 @@ class Words(Hostile):
         self.each("worker", ["ring garbage", "ring zeroes", "ring ahead", "ring back"], check)
 
 
+class Told(Hostile):
+    """`vethguard doctor --roles`: what each role says of its confinement, and the kernel of it."""
+    def ask(self, *options, folder=BIN, prefix=()):
+        r = subprocess.run([*prefix, folder + "/vethguard", "doctor", "--roles", *options], capture_output=True, text=True,
+                           timeout=60 * SLOW, stdin=subprocess.DEVNULL, cwd="/")
+        self.assertNotRegex(r.stderr, support.REPORT)
+        return r
+
+    def roles(self, *options, status=0, **kw):
+        r = self.ask("--json", *options, **kw)
+        self.assertEqual(r.returncode, status, r)
+        told = json.loads(r.stdout)
+        self.assertEqual(told["sound"], status == 0, r)
+        return {role["role"].split()[1]: {f["name"]: (f["value"], f["verdict"]) for f in role["facts"]} for role in told["roles"]}
+
+    def test_each_role_tells_the_truth(self):
+        roles = self.roles()
+        self.assertEqual(set(roles), {"supervisor", "keeper", "recorder", "worker"})
+        for name in ("keeper", "recorder", "worker"):
+            with self.subTest(name):
+                facts = roles[name]
+                for cap in ("inheritable", "permitted", "effective", "bounding", "ambient"):
+                    self.assertEqual(facts["cap_" + cap], ("0" * 16, "agreed"))
+                for fact, value in (("no_new_privs", "1"), ("seccomp", "filter"), ("root", "empty, read-only"),
+                                    ("core_limit", "0"), ("groups", "0")):
+                    self.assertEqual(facts[fact], (value, "agreed"), fact)
+                self.assertNotEqual(facts["uid"][0], "0")
+                for space in ("mnt", "ipc", "uts"):
+                    self.assertNotEqual(facts["ns_" + space][0], roles["supervisor"]["ns_" + space][0])
+                claimed = {n for n, (_, verdict) in facts.items() if verdict == "claimed"}
+                self.assertLessEqual(claimed, {"dumpable", "seccomp_calls", "landlock_abi", "landlock_paths", "landlock_bind",
+                                               "landlock_connect", "landlock_probe"})
+        self.assertEqual(len({roles[r]["uid"] for r in roles}), 4)
+
+    def test_the_ports_are_those_of_the_policy(self):
+        path = support.LAB.write("ports.yaml", policy("https://api.lab.test:8443", "tcp://api.lab.test:6379"))
+        roles = self.roles("--policy", path)
+        if int(roles["worker"]["landlock_abi"][0]) < 4:
+            self.skipTest("this kernel's Landlock knows no ports")
+        self.assertEqual(set(roles["worker"]["landlock_connect"][0].split()), {"8443", "6379"})
+        self.assertEqual(roles["worker"]["landlock_probe"][0], "port 1 refused")
+        self.assertEqual(roles["worker"]["landlock_bind"][0], "none")
+        for role in ("keeper", "recorder"):
+            self.assertEqual(roles[role]["landlock_connect"][0], "none")
+
+    def test_without_root(self):
+        roles = self.roles(prefix=["setpriv", "--reuid", "1000", "--regid", "1000", "--clear-groups"])
+        for name in ("keeper", "recorder", "worker"):
+            self.assertEqual(roles[name]["cap_effective"], ("0" * 16, "agreed"))
+            self.assertEqual(roles[name]["seccomp"], ("filter", "agreed"))
+
+    def test_a_role_that_lies(self):
+        for role in KILLS:
+            with self.subTest(role):
+                facts = self.roles(folder=self.programs(role, "lie"), status=1)[role]
+                self.assertEqual(facts["uid"][1], "differs")
+                self.assertEqual([n for n, f in facts.items() if f[1] not in ("agreed", "claimed")], ["uid"])
+
+    def test_a_role_that_does_not_answer(self):
+        r = self.ask(folder=self.programs("worker", "deaf"))
+        self.assertEqual(r.returncode, 1, r)
+        self.assertRegex(r.stdout, r"the worker of doctor \(process \d+\): no answer")
+        self.assertIn("NOT every role is confined", r.stdout)
+
+    def test_text_and_usage(self):
+        r = self.ask()
+        self.assertEqual(r.returncode, 0, r)
+        self.assertRegex(r.stdout, r"(?m)^  seccomp +filter +kernel agrees$")
+        self.assertTrue(r.stdout.endswith("\nEach role is confined as it should be.\n"), r.stdout)
+        for words in (["--config", "/dev/null"], ["word"]):
+            self.assertEqual(self.ask(*words).returncode, 2)
+        r = subprocess.run([support.VETHGUARD, "doctor", "--policy", "/dev/null"], capture_output=True, text=True)
+        self.assertEqual(r.returncode, 2, r)
+        r = self.ask("--policy", "/nonexistent")
+        self.assertEqual(r.returncode, 1, r)
+        self.assertIn("/nonexistent", r.stderr)
+
+
 @unittest.skipIf(support.ASAN, "the sanitizers bring calls and libraries of their own, and the loader's protection is not theirs")
 class Binaries(unittest.TestCase):
     """What a role does not link it cannot call, whatever else fails."""

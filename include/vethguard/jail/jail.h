@@ -42,7 +42,13 @@ int landlock_abi(void);
  * connections have a configured source address. 0 or -errno. */
 int jail_seccomp(enum jail_role role, bool binds);
 
-/* What this process is confined to, one "key: value" line each. */
+#define JAIL_TEXT_MAX 16384 /* with JAIL_PORTS_MAX ports */
+#define JAIL_PORTS_MAX 1024
+#define JAIL_NAMESPACES 6
+
+/* What this process is confined to, one "key: value" line each: ids, capability sets (hexadecimal), namespaces (inode
+ * numbers), root, seccomp, Landlock and a try of it, number and kinds of descriptors. Of a process without a jail, what
+ * the kernel says. */
 void jail_describe(char *out, size_t out_size);
 
 #endif

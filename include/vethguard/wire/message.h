@@ -85,6 +85,12 @@ enum message_type {
 	MESSAGE_SESSION_READY,   /* struct message_session_ready */
 	MESSAGE_SESSION_END,     /* the command has ended: struct message_status */
 	MESSAGE_SESSION_SUMMARY, /* struct message_summary */
+
+	/* how each role is confined (vethguard doctor --roles) */
+	MESSAGE_DESCRIBE,        /* supervisor -> any role that has begun: no body */
+	MESSAGE_DESCRIPTION,     /* the answer: struct message_text, as jail_describe() has it */
+	MESSAGE_SESSION_ROLES,   /* run -> supervisor: no body */
+	MESSAGE_SESSION_ROLE,    /* supervisor -> run: struct message_role, one after the other under the question's id */
 	MESSAGE_TYPE_COUNT
 };
 
@@ -274,6 +280,14 @@ struct message_session_start {
 	struct policy_variable variables[POLICY_VARIABLES_MAX]; /* of the policy; policy_load() judges them */
 };
 
+#define MESSAGE_ROLE_NAME_MAX 127
+struct message_role {
+	uint32_t left;             /* so many follow */
+	uint32_t pid;              /* as the supervisor sees it */
+	struct slice name;         /* "the worker of x" */
+	struct slice text;         /* jail_describe(); empty: it has not answered in time */
+};
+
 struct message_names {
 	size_t count;
 	struct slice names[MESSAGE_ENV_MAX];
@@ -329,6 +343,7 @@ MESSAGE_CODEC(status);
 MESSAGE_CODEC(summary);
 MESSAGE_CODEC(session_start);
 MESSAGE_CODEC(names);
+MESSAGE_CODEC(role);
 MESSAGE_CODEC(session_ready);
 #undef MESSAGE_CODEC
 void message_worker_start_fini(struct message_worker_start *m);

@@ -250,6 +250,7 @@ static void session(void **state)
 	        .variable_count = 2,
 	        .variables = {{SLICE("repo"), SLICE("acme/site")}, {SLICE("b"), SLICE("c")}}};
 	struct message_names names = {2, {SLICE("GITHUB_TOKEN"), SLICE("B")}};
+	struct message_role role = {2, 77, SLICE("the keeper"), SLICE("uid: 61184\n")};
 	struct message_session_ready ready = {.sandbox = SLICE("n"),
 	        .gate4 = ip4(1),
 	        .gate6 = ip6(1),
@@ -280,6 +281,16 @@ static void session(void **state)
 	REFUSES_TO_ENCODE(names, &names);
 	names.count = MESSAGE_ENV_MAX + 1;
 	REFUSES_TO_ENCODE(names, &names);
+	ROUNDTRIP(role, &role, NOTHING);
+	role.text = SLICE("uid: 1\0");
+	REFUSES_TO_ENCODE(role, &role);
+	role.text = longer(MESSAGE_TEXT_MAX + 1);
+	REFUSES_TO_ENCODE(role, &role);
+	role.text = SLICE("");
+	role.name = SLICE("");
+	REFUSES_TO_ENCODE(role, &role);
+	role.name = longer(MESSAGE_ROLE_NAME_MAX + 1);
+	REFUSES_TO_ENCODE(role, &role);
 	ready.env[0].name = SLICE("GITHUB_TOKEN");
 	ready.env[0].value = SLICE("ghp_vethguard");
 	ROUNDTRIP(session_ready, &ready, NOTHING);

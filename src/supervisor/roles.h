@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* roles: asking every role that serves how it is confined (vethguard doctor --roles). */
+#ifndef SUPERVISOR_ROLES_H
+#define SUPERVISOR_ROLES_H
+
+#include "supervisor/supervisor.h"
+
+#define ROLES_PATIENCE_MS 2000 /* a role that hangs is told of as one without an answer */
+
+struct role_report {
+	char label[ROLE_LABEL_MAX]; /* "the supervisor", "the keeper", "the worker of x" */
+	pid_t pid;
+	char *text; /* owned: jail_describe(); NULL: no answer */
+};
+
+/* reports: the supervisor's own is the first. Valid during the call. */
+typedef void (*roles_told)(
+        void *context, uint64_t id, const struct role_report *reports, size_t count);
+
+/* Asks all of them; told is called once, from the loop, with the same id. 0; -EBUSY: somebody
+ * else's question is under way; -ENOMEM. */
+int roles_ask(struct supervisor *sv, uint64_t id, roles_told told, void *context);
+/* Forgets a question under way. */
+void roles_fini(struct supervisor *sv);
+
+#endif
