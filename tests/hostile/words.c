@@ -143,7 +143,7 @@ static long ready_again(void)
 }
 static long ready_keeper(void)
 {
-	return say_type(HOSTILE_SUPERVISOR_FD, MESSAGE_KEEPER_ROOT, 1ull << 60, 0, 0);
+	return say_type(HOSTILE_SUPERVISOR_FD, MESSAGE_KEEPER_ROOT, UINT64_MAX, 0, 0);
 }
 static long ready_recorder(void)
 {
@@ -152,11 +152,11 @@ static long ready_recorder(void)
 /* A request of a number that was never given. */
 static long taken_ahead(void)
 {
-	return say_type(HOSTILE_SUPERVISOR_FD, MESSAGE_RECORDER_TAKEN, 1ull << 60, 0, 0);
+	return say_type(HOSTILE_SUPERVISOR_FD, MESSAGE_RECORDER_TAKEN, UINT64_MAX, 0, 0);
 }
 static long summary_ahead(void)
 {
-	return say_type(HOSTILE_SUPERVISOR_FD, MESSAGE_RECORDER_SUMMARY, 1ull << 60, 60, 0);
+	return say_type(HOSTILE_SUPERVISOR_FD, MESSAGE_RECORDER_SUMMARY, UINT64_MAX, 60, 0);
 }
 
 static long source_of(uint64_t sandbox, uint32_t credential)
@@ -170,7 +170,7 @@ static long source_of(uint64_t sandbox, uint32_t credential)
 /* Answered with a refusal; harms nobody, so the keeper lives. */
 static long source_of_nobody(void)
 {
-	return source_of(1ull << 60, 0);
+	return source_of(UINT64_MAX, 0);
 }
 static long source_beyond(void)
 {

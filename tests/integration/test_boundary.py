@@ -93,7 +93,8 @@ class Roles(Case):
         loop = {"anon_inode:[eventpoll]": 1, "pipe": 2}
         expected = {
             "keeper": {**loop, "socket": 2},
-            "recorder": {**loop, "socket": 2, "/memfd:vethguard-ring": 1, "anon_inode:[eventfd]": 2, self.s.audit: 2},
+            "recorder": {**loop, "socket": 2, "/memfd:vethguard-ring": 1, "/memfd:vethguard-journal": 1, "anon_inode:[eventfd]": 2,
+                         self.s.audit: 2},
             "worker": {**loop, "/memfd:vethguard-ring": 1, "anon_inode:[eventfd]": 2}}
         for role, wanted in expected.items():
             with self.subTest(role):
