@@ -5,20 +5,14 @@
  * tried: its descriptors, and a connection that Landlock has to refuse. Whoever reads it compares
  * it with what the kernel says of this process from outside (`vethguard doctor --roles`).
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "jail_state.h"
 #include "vethguard/base/buf.h"
-
-#define PROBE_PORT_FIRST 1
-#define PROBE_PORT_LAST 65535
 
 static const char *const namespace_names[JAIL_NAMESPACES] = {
         "user", "mnt", "net", "pid", "ipc", "uts"};
@@ -62,33 +56,6 @@ static void describe_seccomp(struct buf *b)
 	        jail_state.facts.filters + own, jail_state.calls_allowed);
 }
 
-static bool port_is_listed(uint16_t port)
-{
-	for (size_t i = 0; i < jail_state.port_count; i++)
-		if (jail_state.ports[i] == port)
-			return true;
-	return false;
-}
-
-/* The kernel does not tell Landlock's rules; it shows them when they are met. The port is one that
- * no rule names, the address this machine's own: nothing leaves it. */
-static void describe_probe(struct buf *b)
-{
-	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	uint32_t port = PROBE_PORT_FIRST;
-	int fd, error;
-
-	while (port < PROBE_PORT_LAST && port_is_listed((uint16_t)port))
-		port++;
-	to.sin_port = htons((uint16_t)port);
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	error = fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0 ? errno : 0;
-	if (fd >= 0)
-		close(fd);
-	buf_printf(b, "landlock_probe: port %u %s\n", port,
-	        error == EACCES ? "refused" : "not refused");
-}
-
 static void describe_landlock(struct buf *b)
 {
 	const struct jail_state *s = &jail_state;
@@ -107,8 +74,8 @@ static void describe_landlock(struct buf *b)
 	for (size_t i = 0; s->landlock_ports && i < s->port_count; i++)
 		buf_printf(b, " %u", s->ports[i]);
 	buf_printf(b, "\n");
-	if (s->landlock_ports && s->makes_sockets)
-		describe_probe(b);
+	if (s->landlock_ports && s->probe)
+		s->probe(b);
 }
 
 enum kind { KIND_SOCKET, KIND_PIPE, KIND_FILE, KIND_DEVICE, KIND_OTHER, KINDS };

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "vethguard/base/buf.h"
 #include "vethguard/jail/capabilities.h"
 #include "vethguard/jail/jail.h"
 
@@ -28,10 +29,10 @@ struct jail_state {
 	bool groups_fixed; /* setgroups(2) is denied here */
 	bool empty_root;
 	bool dropped;
-	int landlock_abi;    /* 0: not confined by Landlock */
-	bool landlock_ports; /* connections are confined to those of ports */
-	bool landlock_binds; /* to a port of the kernel's choice */
-	bool makes_sockets;  /* the system call filter permits it */
+	int landlock_abi;               /* 0: not confined by Landlock */
+	bool landlock_ports;            /* connections are confined to those of ports */
+	bool landlock_binds;            /* to a port of the kernel's choice */
+	void (*probe)(struct buf *out); /* tries what Landlock has to refuse; NULL: it cannot */
 	uint16_t ports[JAIL_PORTS_MAX];
 	size_t port_count;
 	unsigned calls_allowed; /* rules of the seccomp list; 0: none loaded */

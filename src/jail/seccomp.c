@@ -216,6 +216,5 @@ int jail_seccomp(enum jail_role role, bool binds)
 	seccomp_release(filter);
 	if (rc != 0)
 		jail_state.calls_allowed = 0;
-	jail_state.makes_sockets = role == JAIL_WORKER;
 	return rc;
 }

@@ -148,6 +148,7 @@ static void enter_jail(struct worker *w)
 	if (r != -EOPNOTSUPP)
 		must("cannot use Landlock", r);
 	must("cannot filter system calls", jail_seccomp(JAIL_WORKER, binds));
+	jail_probes_connections();
 }
 
 int main(int argc, char **argv)

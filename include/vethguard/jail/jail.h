@@ -50,5 +50,7 @@ int jail_seccomp(enum jail_role role, bool binds);
  * numbers), root, seccomp, Landlock and a try of it, number and kinds of descriptors. Of a process without a jail, what
  * the kernel says. */
 void jail_describe(char *out, size_t out_size);
+/* From now on it tries a connection, too. For a role that may make sockets. */
+void jail_probes_connections(void);
 
 #endif
