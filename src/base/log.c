@@ -116,6 +116,18 @@ void log_about(enum log_level level, const struct log_subject *subject, const ch
 	va_end(args);
 }
 
+void log_sandbox(enum log_level level, const char *sandbox, const char *format, ...)
+{
+	const struct log_subject subject = {.sandbox = sandbox};
+	va_list args;
+
+	if (log_state.level < level)
+		return;
+	va_start(args, format);
+	write_line(level, &subject, format, args);
+	va_end(args);
+}
+
 /* The level that a line begins with ("error: "), and how long that is; else 0. */
 static size_t line_level(const char *line, size_t n, enum log_level *level)
 {

@@ -20,7 +20,7 @@ static void refuse_file(attach_done done, void *context, struct attachment *a, c
 	        .diagnostics = text,
 	        .attachment = a};
 
-	log_warn("%s: the policy cannot be reloaded: %s", a->record.name, text);
+	log_sandbox(LOG_LEVEL_WARN, a->record.name, "the policy cannot be reloaded: %s", text);
 	done(context, &result);
 }
 

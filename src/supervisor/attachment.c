@@ -167,13 +167,13 @@ void attachment_undo(struct attachment *a)
 	attachment_pin(a->all, a->record.id, pin);
 	error = gate_remove(gate, a->all->supervisor->gates, pin, a->shut);
 	if (error)
-		log_warn("%s: its gate cannot be removed whole: %s", a->record.name,
+		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its gate cannot be removed whole: %s",
 		        strerror(-error));
 	error = state_remove(a->all->state, a->record.name);
 	if (error)
-		log_warn("%s: its state file cannot be removed: %s", a->record.name,
+		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its state file cannot be removed: %s",
 		        strerror(-error));
-	log_info("%s: detached", a->record.name);
+	log_sandbox(LOG_LEVEL_INFO, a->record.name, "detached");
 }
 
 static void on_ended(struct sandbox_owner *owner, struct sandbox *s)
@@ -216,7 +216,8 @@ static void take_over(struct attachment *a, struct sandbox *s)
 	}
 	int error = attachment_save(a);
 	if (error)
-		log_error("%s: its state cannot be written: %s", a->record.name, strerror(-error));
+		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "its state cannot be written: %s",
+		        strerror(-error));
 }
 
 static void on_replaced(struct sandbox_owner *owner, struct sandbox *s, const char *error)
@@ -229,10 +230,10 @@ static void on_replaced(struct sandbox_owner *owner, struct sandbox *s, const ch
 	if (error) {
 		snprintf(text, sizeof text, "the policy before stays in force: %.1900s", error);
 		result.text = text;
-		log_warn("%s: %s", a->record.name, text);
+		log_sandbox(LOG_LEVEL_WARN, a->record.name, "%s", text);
 	} else {
 		take_over(a, s);
-		log_info("%s: policy of generation %llu is in force", a->record.name,
+		log_sandbox(LOG_LEVEL_INFO, a->record.name, "policy of generation %llu is in force",
 		        (unsigned long long)a->record.generation);
 	}
 	free(a->new_policy);
@@ -247,7 +248,7 @@ static void on_expiry(struct loop_timer *timer)
 {
 	struct attachment *a = container_of(timer, struct attachment, expiry);
 
-	log_info("%s: its time is over", a->record.name);
+	log_sandbox(LOG_LEVEL_INFO, a->record.name, "its time is over");
 	attachment_detach(a, true);
 }
 
@@ -257,7 +258,7 @@ static void on_process_end(struct loop_io *io, unsigned events)
 
 	(void)events;
 	loop_io_close(io);
-	log_info("%s: its process %d has ended", a->record.name, (int)a->record.pid);
+	log_sandbox(LOG_LEVEL_INFO, a->record.name, "its process %d has ended", (int)a->record.pid);
 	attachment_detach(a, true);
 }
 

@@ -59,9 +59,10 @@ static int on_retired(struct instance *i, struct ipc_message *message)
 
 	if (message_worker_retired_decode(&message->body, &m) != 0 || i->state != INSTANCE_RETIRED)
 		return -EBADMSG;
-	log_info("%s: under the policy of generation %llu, %llu of the former worker's connections "
-	         "were closed and %llu go on",
-	        i->sandbox->name, (unsigned long long)m.generation, (unsigned long long)m.closed,
+	log_sandbox(LOG_LEVEL_INFO, i->sandbox->name,
+	        "under the policy of generation %llu, %llu of the former worker's connections "
+	        "were closed and %llu go on",
+	        (unsigned long long)m.generation, (unsigned long long)m.closed,
 	        (unsigned long long)m.left);
 	return 0;
 }
@@ -139,6 +140,7 @@ void instance_give(struct instance *i, struct sandbox *s)
 {
 	i->sandbox = s;
 	DL_APPEND(s->instances, i);
+	i->worker.text.sandbox = s->name;
 	if (s->name[0])
 		snprintf(i->worker.label, sizeof i->worker.label, "the worker of %s", s->name);
 }

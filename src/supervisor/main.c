@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
+#include "vethguard/ipc/journald.h"
 #include "vethguard/jail/capabilities.h"
 #include "supervisor/daemon.h"
 #include "supervisor/session.h"
@@ -179,8 +180,10 @@ static int run_daemon(const struct daemon_options *o)
 	log_open("vethguardd", o->verbose > 1   ? LOG_LEVEL_DEBUG
 	                       : o->verbose > 0 ? LOG_LEVEL_INFO
 	                                        : LOG_LEVEL_WARN);
-	if (!o->check_config)
+	if (!o->check_config) {
+		journald_open(JOURNALD_SOCKET);
 		give_up(CAPABILITIES_KEPT | CAPABILITIES_OF_DAEMON);
+	}
 	return daemon_run(o);
 }
 

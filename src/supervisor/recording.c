@@ -149,7 +149,8 @@ void recording_ring_end(struct supervisor *sv, struct sandbox *s, struct recorde
 	ring->end_request = supervisor_next_id(sv);
 	if (s->recorded.open &&
 	        say_ring(sv, MESSAGE_RECORDER_RING_END, ring->end_request, s->id, ring) != 0)
-		log_error("%s: the recorder could not be told that a worker has ended", s->name);
+		log_sandbox(LOG_LEVEL_ERROR, s->name,
+		        "the recorder could not be told that a worker has ended");
 }
 
 /* What was left behind is over with its last ring. */

@@ -22,7 +22,7 @@ static void fail(struct attachment *a, const char *text)
 {
 	snprintf(
 	        a->trouble, sizeof a->trouble, "%.400s; it stays cut off from every network", text);
-	log_error("%s: %s", a->record.name, a->trouble);
+	log_sandbox(LOG_LEVEL_ERROR, a->record.name, "%s", a->trouble);
 }
 
 /* The name that a damaged file would have given. */
@@ -46,7 +46,8 @@ static int adopt_gate(struct attachment *a, struct gate *shape)
 	attachment_pin(a->all, a->record.id, pin);
 	result = gate_adopt(shape, a->all->supervisor->gates, pin);
 	if (result > 0) {
-		log_warn("%s: its fence was put in order: %s", a->record.name, shape->why);
+		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its fence was put in order: %s",
+		        shape->why);
 		a->found_mended = true;
 	}
 	if (result >= 0)
@@ -127,11 +128,12 @@ static void watch_one(struct attachment *a)
 	int error = a->detaching ? 0 : attachment_watch(a);
 
 	if (error == -ESRCH) {
-		log_info("%s: its process %d has ended meanwhile", a->record.name,
+		log_sandbox(LOG_LEVEL_INFO, a->record.name, "its process %d has ended meanwhile",
 		        (int)a->record.pid);
 		attachment_detach(a, true);
 	} else if (error) {
-		log_error("%s: its end cannot be noticed: %s", a->record.name, strerror(-error));
+		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "its end cannot be noticed: %s",
+		        strerror(-error));
 	}
 }
 

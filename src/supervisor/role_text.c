@@ -25,10 +25,10 @@ static void show(struct role_text *text)
 
 	slice_escape_controls(slice_of(text->line, text->n), escaped, sizeof escaped);
 	text->n = 0;
-	text->budget -=
-	        (int64_t)log_relay(text->program, &(struct log_subject){.role = text->program},
-	                escaped, strlen(escaped)) +
-	        LINE_COST;
+	text->budget -= (int64_t)log_relay(text->program,
+	                        &(struct log_subject){text->sandbox, text->program}, escaped,
+	                        strlen(escaped)) +
+	                LINE_COST;
 }
 
 static void take(struct role_text *text, const char *bytes, size_t n)

@@ -16,7 +16,8 @@ struct role_text {
 	struct loop_io io;
 	struct loop_timer pause;
 	char program[ROLE_TEXT_NAME_MAX];
-	int fd; /* the reading end of a pipe, -1: none */
+	int fd;              /* the reading end of a pipe, -1: none */
+	const char *sandbox; /* whom it serves, for the journal (borrowed); NULL: nobody, or all */
 	char line[ROLE_TEXT_LINE_MAX];
 	size_t n;
 	int64_t budget; /* bytes that may still be shown */

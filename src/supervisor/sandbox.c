@@ -122,7 +122,7 @@ static enum sandbox_state serve_when_ready(struct sandbox *s)
 	loop_timer_cancel(&s->timer);
 	loop_timer_set(&s->fence, SANDBOX_FENCE_MS);
 	tell_lifecycle(s->supervisor, s, EVENT_START, NULL);
-	log_info("%s: ready", s->name);
+	log_sandbox(LOG_LEVEL_INFO, s->name, "ready");
 	return SANDBOX_SERVING;
 }
 
@@ -143,7 +143,8 @@ static enum sandbox_state no_variables(struct sandbox *s)
 
 static enum sandbox_state no_summary(struct sandbox *s)
 {
-	log_warn("%s: the recorder did not finish within %d s", s->name, SANDBOX_SUM_MS / 1000);
+	log_sandbox(LOG_LEVEL_WARN, s->name, "the recorder did not finish within %d s",
+	        SANDBOX_SUM_MS / 1000);
 	return SANDBOX_ENDED;
 }
 
@@ -154,7 +155,7 @@ static enum sandbox_state close_down(struct sandbox *s)
 {
 	loop_timer_cancel(&s->timer);
 	kill_instances(s, "its sandbox is being cut off");
-	log_error("%s: %s", s->name, s->failure);
+	log_sandbox(LOG_LEVEL_ERROR, s->name, "%s", s->failure);
 	tell_finding(s->supervisor, s, EVENT_FINDING_ROLE_DIED, s->failure);
 	return SANDBOX_CLOSED;
 }
@@ -193,7 +194,7 @@ static enum sandbox_state restart(struct sandbox *s)
 		return close_down(s);
 	}
 	s->restarts++;
-	log_warn("%s: %s; another one is started", s->name, s->failure);
+	log_sandbox(LOG_LEVEL_WARN, s->name, "%s; another one is started", s->failure);
 	snprintf(text, sizeof text,
 	        "%.1900s. Another one is started; until it serves, all is refused.", s->failure);
 	tell_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
@@ -237,7 +238,7 @@ static enum sandbox_state serve_again(struct sandbox *s)
 	loop_timer_cancel(&s->timer);
 	if (s->restarts)
 		tell_lifecycle(s->supervisor, s, EVENT_WORKER_REPLACED, s->failure);
-	log_info("%s: served again", s->name);
+	log_sandbox(LOG_LEVEL_INFO, s->name, "served again");
 	return SANDBOX_SERVING;
 }
 
@@ -356,8 +357,8 @@ static void on_fence_time(struct loop_timer *timer)
 	if (result == 0) {
 		loop_timer_set(&s->fence, SANDBOX_FENCE_MS);
 	} else if (result > 0) {
-		log_warn("%s: the rules of its fence were changed from outside; they are set again",
-		        s->name);
+		log_sandbox(LOG_LEVEL_WARN, s->name,
+		        "the rules of its fence were changed from outside; they are set again");
 		tell_finding(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED,
 		        "The kernel's rules around the sandbox were changed from outside and have "
 		        "been set again.");

@@ -51,7 +51,8 @@ static void set_udp_ports(struct sandbox *s, const struct generation *g)
 	int error = gate_set_udp_ports(&s->gate, ports, count);
 
 	if (error) /* the next look at the fence mends it or cuts the sandbox off */
-		log_warn("%s: udp ports of its fence: %s", s->name, strerror(-error));
+		log_sandbox(
+		        LOG_LEVEL_WARN, s->name, "udp ports of its fence: %s", strerror(-error));
 }
 
 static void put_in_force(struct sandbox *s, struct generation *g)
@@ -131,8 +132,9 @@ static void bound_retired(struct sandbox *s)
 			return;
 		if (i->state != INSTANCE_RETIRED)
 			continue;
-		log_warn("%s: more than %d workers of earlier policies: the oldest one is ended",
-		        s->name, SANDBOX_RETIRED_MAX);
+		log_sandbox(LOG_LEVEL_WARN, s->name,
+		        "more than %d workers of earlier policies: the oldest one is ended",
+		        SANDBOX_RETIRED_MAX);
 		i->state = INSTANCE_ENDING;
 		role_kill(&i->worker, "too many workers finish what they had");
 		count--;

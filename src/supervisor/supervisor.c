@@ -122,7 +122,8 @@ void supervisor_on_source(struct sources *sources, uint64_t id, int fd, const ch
 	struct instance *i = container_of(sources, struct instance, sources);
 
 	if (error)
-		log_debug("%s: %s", i->sandbox->name, error); /* the keeper tells people */
+		log_sandbox(LOG_LEVEL_DEBUG, i->sandbox->name, "%s",
+		        error); /* the keeper tells people */
 	answer_source(i->supervisor, id, fd, error);
 	if (fd >= 0)
 		close(fd);

@@ -34,6 +34,9 @@ void log_to(log_sink *sink);
 /* As log_error() and the others below; on stderr the sandbox's name stands before the text. */
 void log_about(enum log_level level, const struct log_subject *subject, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
+/* The same with nothing but the sandbox's name as the subject. */
+void log_sandbox(enum log_level level, const char *sandbox, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
 /* A line that another program wrote, n bytes without control bytes: on stderr as it is, with "program: " before it where
  * it does not begin so. A sink gets it with the level that the line names, else as a warning. The log's own level
  * does not hold for it: whoever wrote it has one. The bytes written. */

@@ -96,12 +96,16 @@ static void an_entry_has_its_fields(void **state)
 	assert_string_equal(heard(native),
 	        "PRIORITY=6\nSYSLOG_IDENTIFIER=vethguardd\nSANDBOX=build?-7\n"
 	        "ROLE=vethguard-worker\nMESSAGE=ready\n");
+	log_sandbox(LOG_LEVEL_WARN, "box", "%d", 7);
+	assert_string_equal(heard(native),
+	        "PRIORITY=4\nSYSLOG_IDENTIFIER=vethguardd\nSANDBOX=box\nMESSAGE=7\n");
 	log_warn("w");
 	assert_non_null(strstr(heard(native), "PRIORITY=4\n"));
 	log_debug("d");
 	assert_non_null(strstr(heard(native), "PRIORITY=7\n"));
 	log_open("vethguardd", LOG_LEVEL_WARN);
 	log_about(LOG_LEVEL_INFO, &both, "not asked for");
+	log_sandbox(LOG_LEVEL_INFO, "box", "nor this");
 	assert_null(heard(native));
 	assert_null(heard(stream[0]));
 }
