@@ -9,7 +9,7 @@ static void usage(FILE *out)
 {
 	fputs("Usage: vethguard audit show FILE [--denied] [--sandbox NAME] [--since WHEN] "
 	      "[--json]\n"
-	      "       vethguard audit verify FILE [--anchor HASH]\n\n"
+	      "       vethguard audit verify FILE... [--anchor HASH]\n\n"
 	      "  show     the audit log as a table\n"
 	      "  verify   checks that no line was changed, removed or added\n\n"
 	      "FILE '-' is standard input. 'vethguard audit show --help' tells more.\n",

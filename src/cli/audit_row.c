@@ -14,11 +14,19 @@ enum {
 	CLASS_HTTP = 4002,
 	CLASS_DNS = 4003,
 	CLASS_FINDING = 2004,
-	CLASS_LIFECYCLE = 6002
+	CLASS_LIFECYCLE = 6002,
+	CLASS_API = 6003
 };
 enum { ACTION_ALLOWED = 1, ACTION_DENIED = 2, ACTION_OBSERVED = 3 };
 enum { DISPOSITION_DROPPED = 6, DISPOSITION_ERROR = 27 };
-#define ACTIVITY_START 3
+enum {
+	ACTIVITY_START = 3,
+	ACTIVITY_STOP = 4,
+	ACTIVITY_RESTART = 5,
+	ACTIVITY_ENABLE = 6,
+	ACTIVITY_DISABLE = 7,
+	ACTIVITY_UPDATE = 8
+};
 
 /* The member at a path of object keys, or NULL. */
 static const json_t *member(const json_t *tree, const char *path)
@@ -145,13 +153,48 @@ static void read_finding(struct audit_row *row, const json_t *event)
 	add(row->why, sizeof(row->why), text(event, "finding_info.desc"));
 }
 
+static enum audit_decision lifecycle_decision(int64_t activity)
+{
+	switch (activity) {
+	case ACTIVITY_START:
+		return AUDIT_STARTED;
+	case ACTIVITY_STOP:
+		return AUDIT_STOPPED;
+	case ACTIVITY_RESTART:
+		return AUDIT_RESTARTED;
+	case ACTIVITY_ENABLE:
+		return AUDIT_RESUMED;
+	case ACTIVITY_DISABLE:
+		return AUDIT_PAUSED;
+	case ACTIVITY_UPDATE:
+		return AUDIT_CHANGED;
+	default:
+		return AUDIT_OTHER;
+	}
+}
+
 static void read_lifecycle(struct audit_row *row, const json_t *event)
 {
-	row->decision =
-	        number(event, "activity_id") == ACTIVITY_START ? AUDIT_STARTED : AUDIT_STOPPED;
+	struct slice policy = text(event, "policy.name");
+
+	row->decision = lifecycle_decision(number(event, "activity_id"));
 	add(row->what, sizeof(row->what), text(event, "status_detail"));
-	add_text(row->why, sizeof(row->why), "policy ");
-	add(row->why, sizeof(row->why), text(event, "policy.name"));
+	if (policy.n) {
+		add_text(row->why, sizeof(row->why), "policy ");
+		add(row->why, sizeof(row->why), policy);
+	}
+}
+
+static void read_call(struct audit_row *row, const json_t *event)
+{
+	const json_t *about = json_array_get(member(event, "resources"), 0);
+	struct slice user = text(event, "actor.user.name");
+
+	add(row->what, sizeof(row->what), text(event, "api.operation"));
+	add_text(row->what, sizeof(row->what), about ? " " : "");
+	add(row->what, sizeof(row->what), text(about, "name"));
+	add_text(row->what, sizeof(row->what), user.n ? " by " : " by user ");
+	add(row->what, sizeof(row->what), user.n ? user : text(event, "actor.user.uid"));
 }
 
 static enum audit_decision read_decision(const json_t *event)
@@ -205,6 +248,9 @@ bool audit_row_read(const json_t *event, struct audit_row *row)
 	case CLASS_NETWORK:
 		read_network(row, event);
 		break;
+	case CLASS_API:
+		read_call(row, event);
+		break;
 	case CLASS_FINDING:
 		read_finding(row, event);
 		return true;
@@ -229,6 +275,10 @@ const char *audit_decision_name(enum audit_decision decision)
 	        [AUDIT_FINDING] = "FINDING",
 	        [AUDIT_STARTED] = "started",
 	        [AUDIT_STOPPED] = "stopped",
+	        [AUDIT_RESTARTED] = "again",
+	        [AUDIT_PAUSED] = "paused",
+	        [AUDIT_RESUMED] = "resumed",
+	        [AUDIT_CHANGED] = "changed",
 	        [AUDIT_OTHER] = "other",
 	};
 	_Static_assert(sizeof(names) / sizeof(names[0]) == AUDIT_DECISION_COUNT, "one name each");

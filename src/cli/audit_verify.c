@@ -24,7 +24,9 @@ static const struct option_spec specs[] = {
 };
 
 struct verify {
-	const char *path, *anchor;
+	char **paths; /* in the order of their lines */
+	size_t path_count;
+	const char *anchor;
 	bool help, anchored;
 	struct digest digest;
 	struct seal_link last; /* the line before */
@@ -34,14 +36,16 @@ struct verify {
 
 static void help(void)
 {
-	fputs("Usage: vethguard audit verify FILE [OPTIONS]\n\n"
+	fputs("Usage: vethguard audit verify FILE... [OPTIONS]\n\n"
 	      "Checks the hash chain through the audit log and names the first line that breaks "
 	      "it.\n"
-	      "FILE '-' is standard input. Exit status: 0 whole, 1 broken, 2 not readable.\n\n",
+	      "Several files, the oldest first, are one log that was rotated. FILE '-' is standard "
+	      "input. Exit status: 0 whole, 1 broken, 2 not readable.\n\n",
 	        stdout);
 	options_print(specs, stdout);
 	fputs("\nExamples:\n"
 	      "  vethguard audit verify vethguard.jsonl\n"
+	      "  vethguard audit verify audit.jsonl.1 audit.jsonl\n"
 	      "  vethguard audit verify vethguard.jsonl --anchor 45fc27ddf5af...\n",
 	        stdout);
 }
@@ -51,6 +55,7 @@ static bool parse(struct verify *v, char **argv)
 	struct options o;
 	int option;
 
+	v->paths = argv;
 	options_init(&o, "vethguard audit verify", specs, argv);
 	for (;;) {
 		while ((option = options_next(&o)) >= 0) {
@@ -63,11 +68,8 @@ static bool parse(struct verify *v, char **argv)
 			return false;
 		if (!*o.argv)
 			break;
-		if (v->path) {
-			fputs("vethguard: error: one FILE at a time\n", stderr);
-			return false;
-		}
-		v->path = *o.argv++;
+		/* Moved to the front: options may stand between files. */
+		v->paths[v->path_count++] = *o.argv++;
 	}
 	if (v->anchor && (strlen(v->anchor) != SEAL_HASH_DIGITS ||
 	                         strspn(v->anchor, "0123456789abcdef") != SEAL_HASH_DIGITS)) {
@@ -75,7 +77,7 @@ static bool parse(struct verify *v, char **argv)
 		        stderr);
 		return false;
 	}
-	if (v->path || v->help)
+	if (v->path_count || v->help)
 		return true;
 	fputs("vethguard: error: which FILE? See 'vethguard audit verify --help'.\n", stderr);
 	return false;
@@ -139,23 +141,23 @@ static int report(const struct verify *v, unsigned long lines)
 		return 1;
 	}
 	if (lines == 0)
-		printf("%s has no lines.\n", v->path);
+		printf("%s has no lines.\n", v->paths[0]);
 	else
 		printf("OK: %lu lines in one unbroken chain %s; the last has the fingerprint %s.\n",
 		        lines, v->last.chain_uid, v->last.hash);
 	return 0;
 }
 
-static int run(struct verify *v)
+/* -1: all is well so far. */
+static int run_file(struct verify *v, const char *path, unsigned long *lines)
 {
 	struct audit_reader reader;
 	struct slice line;
-	unsigned long lines = 0;
-	int rc = audit_reader_open(&reader, v->path), status = -1;
+	int rc = audit_reader_open(&reader, path), status = -1;
 
 	if (rc == 0) {
 		while (status < 0 && (rc = audit_reader_next(&reader, &line)) == 1) {
-			lines = reader.number;
+			++*lines;
 			if (check_line(v, &reader, line))
 				continue;
 			printf("BROKEN: %s line %lu: %s.\n", reader.name, reader.number, v->reason);
@@ -164,9 +166,19 @@ static int run(struct verify *v)
 		audit_reader_close(&reader);
 	}
 	if (rc < 0) {
-		fprintf(stderr, "vethguard: error: cannot read %s: %s\n", v->path, strerror(-rc));
+		fprintf(stderr, "vethguard: error: cannot read %s: %s\n", path, strerror(-rc));
 		return CLI_USAGE;
 	}
+	return status;
+}
+
+static int run(struct verify *v)
+{
+	unsigned long lines = 0;
+	int status = -1;
+
+	for (size_t i = 0; i < v->path_count && status < 0; i++)
+		status = run_file(v, v->paths[i], &lines);
 	return status >= 0 ? status : report(v, lines);
 }
 

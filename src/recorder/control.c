@@ -8,6 +8,7 @@
  *   RING_END   drain that ring, answer RING_DRAINED
  *   EVENT      one of the supervisor's own events; answered with TAKEN when it is in the file
  *   END        drain that sandbox, answer SUMMARY
+ *   REOPEN     go on in another file; answered with REOPENED
  *   STOP       drain all, answer STOPPED, exit
  *
  * STALLED and FLOWING tell when the log cannot be written and when it can again; FAILED, under a
@@ -23,6 +24,7 @@
 
 #define START_FDS 3 /* log, the same for reading, journal */
 #define RING_FDS 3
+#define REOPEN_FDS 2
 
 void control_tell(struct recorder *r, enum message_type type, uint64_t id, const char *text)
 {
@@ -181,6 +183,19 @@ static int on_end(struct recorder *r, struct ipc_message *message)
 	return 0;
 }
 
+static int on_reopen(struct recorder *r, struct ipc_message *message)
+{
+	if (!reader_done(&message->body) || message->fd_count != REOPEN_FDS || r->reopening)
+		return -EBADMSG;
+	r->reopening = true;
+	r->next_log = message->fds[0];
+	r->next_reader = message->fds[1];
+	r->reopen_id = message->head.id;
+	took_fds(message);
+	pump_now(r);
+	return 0;
+}
+
 static int on_stop(struct recorder *r, struct ipc_message *message)
 {
 	if (!reader_done(&message->body))
@@ -191,12 +206,17 @@ static int on_stop(struct recorder *r, struct ipc_message *message)
 	return 0;
 }
 
+static bool may_have_fds(enum message_type type)
+{
+	return type == MESSAGE_RECORDER_SANDBOX || type == MESSAGE_RECORDER_RING ||
+	       type == MESSAGE_RECORDER_REOPEN;
+}
+
 static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 {
 	struct recorder *r = container_of(peer, struct recorder, supervisor);
 
-	if (message->head.type != MESSAGE_RECORDER_SANDBOX &&
-	        message->head.type != MESSAGE_RECORDER_RING && message->fd_count)
+	if (message->fd_count && !may_have_fds(message->head.type))
 		return -EBADMSG;
 	switch (message->head.type) {
 	case MESSAGE_RECORDER_SANDBOX:
@@ -211,6 +231,8 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 		return on_end(r, message);
 	case MESSAGE_DESCRIBE:
 		return jail_answer(peer, message);
+	case MESSAGE_RECORDER_REOPEN:
+		return on_reopen(r, message);
 	case MESSAGE_STOP:
 		return on_stop(r, message);
 	default:

@@ -220,6 +220,34 @@ int log_file_sync(struct log_file *log)
 	return 0;
 }
 
+/* The chain's last line has to be known before the file that holds it is left. */
+static int settle_chain(struct log_file *log)
+{
+	int rc = log->end < 0 && log->regular ? log_file_begin(log) : 0;
+
+	if (rc == 0)
+		rc = log_file_flush(log); /* the end of a torn line, and the lock */
+	return rc == 0 ? log_file_sync(log) : rc;
+}
+
+int log_file_reopen(struct log_file *log, int fd, int reader)
+{
+	struct stat st;
+	int rc = settle_chain(log);
+
+	if (rc == 0 && fstat(fd, &st) < 0)
+		rc = -errno;
+	if (rc != 0)
+		return rc;
+	close(log->fd);
+	close(log->reader);
+	log->fd = fd;
+	log->reader = reader;
+	log->regular = S_ISREG(st.st_mode);
+	log->end = st.st_size == 0 ? 0 : -1; /* what is there already is continued */
+	return 0;
+}
+
 static const char *advice(int error)
 {
 	switch (-error) {
@@ -237,6 +265,8 @@ static const char *advice(int error)
 		return "Put it on a file system that can lock files";
 	case ENOMEM:
 		return "Free some memory";
+	case ENODEV:
+		return "The recorder's journal was cut by another program; restart vethguard";
 	default:
 		return "Check the disk and the kernel's messages";
 	}

@@ -43,6 +43,10 @@ int log_file_flush(struct log_file *log);
 /* fdatasync(2) where something was written since the last one. 0 or -errno (then it is still due).
  */
 int log_file_sync(struct log_file *log);
+/* Goes on in another file, with nothing pending: takes both descriptors. Where that file is empty,
+ * its first line names the last one of the old file. 0; or -EAGAIN (another recorder is writing
+ * just now), -errno: nothing has changed and the descriptors are still the caller's. */
+int log_file_reopen(struct log_file *log, int fd, int reader);
 /* What went wrong and what the operator can do, as one sentence. Returns out. */
 char *log_file_explain(const struct log_file *log, int error, char *out, size_t out_size);
 

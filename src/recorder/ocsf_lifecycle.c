@@ -18,6 +18,7 @@ static const uint32_t lifecycle_activities[] = {
         [EVENT_PAUSED] = 7,          /* Disable */
         [EVENT_RESUMED] = 6,         /* Enable */
         [EVENT_POLICY_CHANGED] = 8,  /* Update */
+        [EVENT_LOG_OPENED] = 8,      /* Update */
 };
 _Static_assert(
         sizeof(lifecycle_activities) / sizeof(lifecycle_activities[0]) == EVENT_LIFECYCLE_COUNT,

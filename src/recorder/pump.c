@@ -100,6 +100,8 @@ static int write_out(struct recorder *r)
 
 	if (!r->begun)
 		notes_begin(r);
+	if (journal_is_lost(&r->journal))
+		return -ENODEV;
 	rc = log_file_flush(&r->log);
 	if (rc == 0)
 		notes_commit(r);
@@ -119,12 +121,29 @@ static bool flush(struct recorder *r)
 	return rc == 0;
 }
 
+/* Between two batches. Where it does not work now, it is tried again with the next one. */
+static void reopen(struct recorder *r)
+{
+	int rc = log_file_reopen(&r->log, r->next_log, r->next_reader);
+
+	if (rc == 0) {
+		r->reopening = false;
+		control_tell(r, MESSAGE_RECORDER_REOPENED, r->reopen_id, NULL);
+	} else if (rc != -EAGAIN) {
+		log_warn("the audit log cannot be left for a new file: %s", strerror(-rc));
+	}
+}
+
 /* One batch: 1: streams have more; 0; -errno: the state says how it goes on. */
 static int run_batch(struct recorder *r)
 {
 	int more = 0;
 
-	if ((r->begun && !flush(r)) || !begin(r))
+	if (r->begun && !flush(r))
+		return -EAGAIN;
+	if (r->reopening)
+		reopen(r);
+	if (!begin(r))
 		return -EAGAIN;
 	for (struct stream *s = r->streams; s; s = s->next) {
 		int rc = stream_drain(s, s->ending || r->stopping);
@@ -287,7 +306,11 @@ static void on_retry(struct loop_timer *timer)
 	}
 	if (r->state != RECORDER_STALLED)
 		return;
-	rc = log_file_begin(&r->log);
+	rc = r->begun ? write_out(r) : 0;
+	if (rc == 0 && r->reopening)
+		reopen(r);
+	if (rc == 0)
+		rc = log_file_begin(&r->log);
 	if (rc == 0)
 		rc = write_out(r);
 	if (rc == 0)

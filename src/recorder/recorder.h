@@ -93,6 +93,9 @@ struct recorder {
 	enum recorder_state state;
 	int64_t lock_since_ms;
 	int stall_error;
+	bool reopening; /* the files below are to be used as soon as nothing is pending */
+	int next_log, next_reader;
+	uint64_t reopen_id; /* message to answer then */
 	bool stopping;
 	uint64_t stop_id; /* message to answer when all is written */
 	int status;       /* of the program */

@@ -67,6 +67,14 @@ static int on_taken(struct supervisor *sv, struct ipc_message *message)
 	return 0;
 }
 
+static int on_reopened(struct supervisor *sv, struct ipc_message *message)
+{
+	if (!reader_done(&message->body) || message->head.id > sv->last_id)
+		return -EBADMSG;
+	recording_reopened(sv, message->head.id);
+	return 0;
+}
+
 static int on_drained(struct supervisor *sv, struct ipc_message *message)
 {
 	if (!reader_done(&message->body) || message->head.id > sv->last_id)
@@ -149,6 +157,8 @@ static int on_recorder_message(struct role *role, struct ipc_message *message)
 		return on_taken(sv, message);
 	case MESSAGE_RECORDER_RING_DRAINED:
 		return on_drained(sv, message);
+	case MESSAGE_RECORDER_REOPENED:
+		return on_reopened(sv, message);
 	case MESSAGE_RECORDER_STALLED:
 		return on_stalled(sv, message);
 	case MESSAGE_RECORDER_FLOWING:

@@ -69,6 +69,47 @@ int recording_start(struct supervisor *sv, const char *path, int log)
 	return say_start(sv);
 }
 
+static int say_reopen(struct supervisor *sv)
+{
+	const struct recording *r = &sv->recording;
+	const int fds[] = {r->next_log, r->next_reader};
+
+	return say(sv,
+	        message_empty(buffer, sizeof buffer, MESSAGE_RECORDER_REOPEN, r->reopen_request),
+	        fds, 2);
+}
+
+int recording_reopen(struct supervisor *sv, int log)
+{
+	struct recording *r = &sv->recording;
+	int reader = r->reopen_request ? -EBUSY : audit_file_reader(log);
+
+	if (reader < 0) {
+		close(log);
+		return reader;
+	}
+	r->next_log = log;
+	r->next_reader = reader;
+	r->reopen_request = supervisor_next_id(sv);
+	return say_reopen(sv);
+}
+
+/* The first line of the new file names the last of the old one: it is written at once, so that no
+ * later start finds the file empty. */
+void recording_reopened(struct supervisor *sv, uint64_t id)
+{
+	struct recording *r = &sv->recording;
+
+	if (r->reopen_request != id)
+		return;
+	close(r->log);
+	close(r->reader);
+	r->log = r->next_log;
+	r->reader = r->next_reader;
+	r->reopen_request = 0;
+	tell_lifecycle(sv, NULL, EVENT_LOG_OPENED, NULL);
+}
+
 void recording_fini(struct supervisor *sv)
 {
 	struct recording *r = &sv->recording;
@@ -80,6 +121,10 @@ void recording_fini(struct supervisor *sv)
 		r->left = left->next;
 		recording_forget(sv, left, false);
 		free(left);
+	}
+	if (r->reopen_request) {
+		close(r->next_log);
+		close(r->next_reader);
 	}
 	if (sv->log_given) {
 		close(r->log);
@@ -312,6 +357,8 @@ int recording_again(struct supervisor *sv)
 		error = say_daemon(sv);
 		told_say_again(sv, &sv->recording.daemon);
 	}
+	if (!error && sv->recording.reopen_request)
+		error = say_reopen(sv);
 	for (struct recorded *left = sv->recording.left; left && !error; left = left->next) {
 		error = say_left(sv, left);
 		told_say_again(sv, left);

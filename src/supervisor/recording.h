@@ -43,7 +43,9 @@ struct recorded {
 
 /* What a recorder is given, kept for the next one. */
 struct recording {
-	int log, reader, journal; /* valid where the supervisor's log_given */
+	int log, reader, journal;  /* valid where the supervisor's log_given */
+	int next_log, next_reader; /* valid where reopen_request */
+	uint64_t reopen_request;
 	char path[MESSAGE_PATH_MAX + 1];
 	int64_t deaths_ms[RECORDER_RESTARTS_MAX]; /* the latest ones */
 	size_t death_count;
@@ -62,8 +64,8 @@ struct recording {
 int recording_keep_at(struct supervisor *sv, int directory);
 /* The log (taken), open for append. 0 or -errno. */
 int recording_start(struct supervisor *sv, const char *path, int log);
-/* Another file under the same name, after the log was moved away: the chain goes on in it. Takes
- * log. 0 or -errno, and the old file stays. */
+/* Another file under the same name, after the log was moved away: the chain goes on in it, from
+ * recording_reopened on. Takes log. 0; -EBUSY: the one before is still under way; -errno. */
 int recording_reopen(struct supervisor *sv, int log);
 void recording_fini(struct supervisor *sv);
 
@@ -90,6 +92,8 @@ int recording_again(struct supervisor *sv);
  * all of the ring that ended under this id is. */
 void recording_taken(struct supervisor *sv, uint64_t id);
 void recording_drained(struct supervisor *sv, uint64_t id);
+/* The recorder writes to the new file now, asked under this id. */
+void recording_reopened(struct supervisor *sv, uint64_t id);
 /* Closes and frees what was kept of it. for_good: files too: it is over and in the log; else a
  * further supervisor finds them. */
 void recording_forget(struct supervisor *sv, struct recorded *of, bool for_good);

@@ -72,6 +72,7 @@ enum event_lifecycle {
 	EVENT_PAUSED,
 	EVENT_RESUMED,
 	EVENT_POLICY_CHANGED,
+	EVENT_LOG_OPENED,       /* of the daemon: it goes on in another audit file */
 	EVENT_LIFECYCLE_COUNT
 };
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -156,6 +157,42 @@ static void other_memory_is_refused(void **state)
 	assert_int_equal(ftruncate(fd, 0), -1);
 }
 
+static void a_file_tells_how_often_it_was_opened(void **state)
+{
+	char folder[] = "/tmp/test_journal.XXXXXX";
+	struct journal_identity first, second;
+	int directory, one, two;
+	struct journal j;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	one = journal_open_at(directory, "journal", &first);
+	assert_true(one >= 0);
+	assert_int_equal(journal_open_at(directory, "journal", &second), -EWOULDBLOCK);
+	/* The mapping's own descriptor keeps it locked. */
+	assert_int_equal(journal_open(&j, dup(one)), 0);
+	close(one);
+	assert_int_equal(journal_open_at(directory, "journal", &second), -EWOULDBLOCK);
+	memcpy(journal_spare(&j), "noted", 5);
+	journal_begin(&j, 5, SLICE("line\n"), 3);
+	journal_close(&j);
+	two = journal_open_at(directory, "journal", &second);
+	assert_true(two >= 0);
+	assert_int_equal(first.created, second.created);
+	assert_true(second.opened > first.opened);
+	assert_int_equal(journal_open(&j, two), 0);
+	assert_true(slice_equals(journal_notes(&j), SLICE("noted")));
+	journal_close(&j);
+	two = openat(directory, "journal", O_RDWR | O_CLOEXEC);
+	assert_int_equal(ftruncate(two, 4096), 0);
+	close(two);
+	assert_int_equal(journal_open_at(directory, "journal", &second), -EBADMSG);
+	unlinkat(directory, "journal", 0);
+	close(directory);
+	rmdir(folder);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -167,6 +204,7 @@ int main(void)
 	        TEST(notes_without_a_batch_count_from_their_commit),
 	        TEST(nonsense_is_within_bounds),
 	        TEST(other_memory_is_refused),
+	        TEST(a_file_tells_how_often_it_was_opened),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

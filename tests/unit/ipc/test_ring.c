@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -241,6 +242,106 @@ static void created_memory_cannot_shrink(void **state)
 		close(fds[i]);
 }
 
+static char folder[] = "/tmp/test_ring.XXXXXX";
+static int folder_fd;
+
+static int make_folder(void **state)
+{
+	(void)state;
+	assert_non_null(mkdtemp(strcpy(folder, "/tmp/test_ring.XXXXXX")));
+	folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return folder_fd < 0;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	unlinkat(folder_fd, "ring", 0);
+	close(folder_fd);
+	return rmdir(folder);
+}
+
+static void a_ring_that_is_a_file_outlives_its_writer(void **state)
+{
+	struct ring ring;
+	int fds[3], again[3];
+
+	(void)state;
+	assert_int_equal(ring_create_at(folder_fd, "ring", fds), 0);
+	assert_int_equal(ring_create_at(folder_fd, "ring", again), -EEXIST);
+	assert_int_equal(ring_open_writer(&ring, fds[0], fds[1], fds[2]), 0);
+	assert_int_equal(ring_write(&ring, "first", 5), 0);
+	assert_int_equal(ring_write(&ring, "second", 6), 0);
+	/* Nobody takes it while its writer lives. */
+	assert_int_equal(ring_adopt_at(folder_fd, "ring", again), -EWOULDBLOCK);
+	ring_close(&ring);
+	assert_int_equal(ring_adopt_at(folder_fd, "ring", fds), 0);
+	assert_int_equal(ring_open_reader(&ring, fds[0], fds[1], fds[2]), 0);
+	ring_seek_unknown(&ring);
+	assert_int_equal(ring_read(&ring, out), 5);
+	ring_release(&ring);
+	assert_int_equal(ring_read(&ring, out), 6);
+	ring_close(&ring);
+	/* A part was given back, but not all: whoever knows no more begins at the beginning. */
+	assert_int_equal(ring_adopt_at(folder_fd, "ring", fds), 0);
+	assert_int_equal(ring_open_reader(&ring, fds[0], fds[1], fds[2]), 0);
+	ring_seek_unknown(&ring);
+	assert_int_equal(ring_read(&ring, out), 5);
+	assert_int_equal(ring_read(&ring, out), 6);
+	ring_release(&ring);
+	ring_seek_unknown(&ring);
+	assert_int_equal(ring_read(&ring, out), 0);
+	ring_close(&ring);
+}
+
+static void files_that_are_no_rings_are_refused(void **state)
+{
+	int fds[3], fd = openat(folder_fd, "ring", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	(void)state;
+	assert_int_equal(ring_adopt_at(folder_fd, "ring", fds), -EBADMSG);
+	assert_int_equal(ftruncate(fd, MEMORY_BYTES + 1), 0);
+	assert_int_equal(ring_adopt_at(folder_fd, "ring", fds), -EBADMSG);
+	close(fd);
+	unlinkat(folder_fd, "ring", 0);
+	assert_int_equal(ring_adopt_at(folder_fd, "ring", fds), -ENOENT);
+	assert_int_equal(symlinkat("/etc/passwd", folder_fd, "ring"), 0);
+	assert_int_equal(ring_adopt_at(folder_fd, "ring", fds), -EBADMSG);
+	assert_int_equal(ring_create_at(folder_fd, "ring", fds), -EEXIST);
+}
+
+/* Cut under the reader's mapping: zeros are there, which no ring that was read from holds. */
+static void a_guarded_reader_outlives_a_file_that_is_cut(void **state)
+{
+	struct ring writer, reader;
+	int fds[3], second[3], status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(ring_create_at(folder_fd, "ring", fds), 0);
+	copies(fds, second);
+	assert_int_equal(ring_open_writer(&writer, fds[0], fds[1], fds[2]), 0);
+	assert_int_equal(ring_open_reader(&reader, second[0], second[1], second[2]), 0);
+	assert_int_equal(ring_write(&writer, "first", 5), 0);
+	assert_int_equal(ring_read(&reader, out), 5);
+	assert_int_equal(ring_write(&writer, "second", 6), 0);
+	assert_int_equal(ftruncate(second[0], 0), 0);
+	pid = fork();
+	if (pid == 0) { /* without the guard */
+		signal(SIGBUS, SIG_DFL);
+		ring_read(&reader, out);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS);
+	assert_int_equal(ring_guard(), 0);
+	assert_int_equal(ring_read(&reader, out), -EBADMSG);
+	ring_release(&reader);
+	ring_stop(&reader, true);
+	ring_close(&reader);
+	ring_close(&writer);
+}
+
 static void wait_readable(int fd)
 {
 	eventfd_t count;
@@ -306,6 +407,12 @@ int main(void)
 	        cmocka_unit_test(memory_of_another_size_is_refused),
 	        cmocka_unit_test(memory_that_could_shrink_is_refused),
 	        cmocka_unit_test(created_memory_cannot_shrink),
+	        cmocka_unit_test_setup_teardown(
+	                a_ring_that_is_a_file_outlives_its_writer, make_folder, remove_folder),
+	        cmocka_unit_test_setup_teardown(
+	                files_that_are_no_rings_are_refused, make_folder, remove_folder),
+	        cmocka_unit_test_setup_teardown(
+	                a_guarded_reader_outlives_a_file_that_is_cut, make_folder, remove_folder),
 	        cmocka_unit_test_setup_teardown(two_processes, setup, teardown),
 	};
 

@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -55,8 +56,8 @@ static void run_recorder(int control)
 	signal(SIGXFSZ, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	r->loop = loop_new();
-	if (!r->loop || control_receive_start(r, control, &id) != 0 || pump_open(r) != 0 ||
-	        control_open(r, control, id) != 0)
+	if (!r->loop || ring_guard() != 0 || control_receive_start(r, control, &id) != 0 ||
+	        pump_open(r) != 0 || control_open(r, control, id) != 0)
 		_exit(99);
 	loop_run(r->loop);
 	_exit(r->status);

@@ -152,6 +152,24 @@ static inline struct event sample_finding(enum event_finding finding)
 	};
 }
 
+static inline struct event sample_call(void)
+{
+	return (struct event){
+	        .id = 0x9d21c07e5b3a0009u,
+	        .kind = EVENT_API,
+	        .time_ms = SAMPLE_TIME,
+	        .operation = SLICE("attach"),
+	        .method = SLICE("POST"),
+	        .target = SLICE("/v1/sandboxes"),
+	        .user_agent = SLICE("curl/8.14.1"),
+	        .user = SLICE("alice"),
+	        .user_id = 1000,
+	        .process_id = 4711,
+	        .host = SLICE("agent-7"),
+	        .status = 201,
+	};
+}
+
 static inline struct event sample_lifecycle(enum event_lifecycle lifecycle)
 {
 	return (struct event){

@@ -310,6 +310,38 @@ static void test_hostile_texts_stay_inside_their_strings(void **state)
 	assert_string_equal(seal.own.chain_uid, chain.last.chain_uid);
 }
 
+static void test_call(void **state)
+{
+	json_t *line = rendered(sample_call());
+
+	(void)state;
+	assert_int_equal(json_integer_value(json_object_get(line, "type_uid")), 600301);
+	assert_string_equal(json_string_value(json_object_get(line, "message")),
+	        "attach agent-7 by alice allowed");
+	json_decref(line);
+}
+
+static void test_change_of_policy(void **state)
+{
+	struct event e = sample_lifecycle(EVENT_POLICY_CHANGED);
+	json_t *line, *unmapped;
+
+	(void)state;
+	e.detail = SLICE("+ allow https://api.github.com/");
+	e.old_fingerprint = SLICE("0123456789abcdef");
+	e.generation = 3;
+	assert_int_equal(ocsf_sandbox_policy(&sandbox, SLICE("wider"), SLICE("ffff")), 0);
+	line = rendered(e);
+	unmapped = json_object_get(line, "unmapped");
+	assert_int_equal(json_integer_value(json_object_get(line, "type_uid")), 600208);
+	assert_int_equal(json_integer_value(json_object_get(unmapped, "generation")), 3);
+	assert_string_equal(json_string_value(json_object_get(unmapped, "difference")),
+	        "+ allow https://api.github.com/");
+	assert_string_equal(
+	        json_string_value(json_object_get(json_object_get(line, "policy"), "uid")), "ffff");
+	json_decref(line);
+}
+
 static void test_longest_texts_stay_below_the_bound(void **state)
 {
 	static char worst[EVENT_TEXT_MAX];
@@ -321,6 +353,8 @@ static void test_longest_texts_stay_below_the_bound(void **state)
 	worst[EVENT_TEXT_MAX / 2] = '?';
 	e.host = e.sni = e.target = e.user_agent = e.method = e.scheme = text;
 	e.rule = e.detail = e.credential = e.verdict_rule = text;
+	e.operation = e.user = e.old_policy = e.old_fingerprint = text;
+	e.lifecycle = EVENT_POLICY_CHANGED;
 	for (int kind = 0; kind < EVENT_KIND_COUNT; kind++) {
 		size_t start = out.len;
 
@@ -407,6 +441,44 @@ static void render_decisions(void)
 	}
 }
 
+static void render_lifecycles(void)
+{
+	for (int what = 0; what < EVENT_LIFECYCLE_COUNT; what++) {
+		struct event e = sample_lifecycle((enum event_lifecycle)what);
+
+		render(e);
+		e.detail = SLICE("The worker died (signal 9)");
+		e.policy = SLICE("coding-agent");
+		e.fingerprint = SLICE("fedcba9876543210");
+		e.old_policy = SLICE("strict");
+		e.old_fingerprint = SLICE("0123456789abcdef");
+		e.generation = UINT64_MAX;
+		render(e);
+	}
+}
+
+static void render_calls(void)
+{
+	static const char *const operations[] = {"attach", "list", "show", "env", "stats", "status",
+	        "reload", "pause", "resume", "detach", "brew", ""};
+
+	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
+		struct event e = sample_call();
+
+		e.operation = slice_from_string(operations[i]);
+		render(e);
+		e.decision = EVENT_DENIED;
+		e.cause = EVENT_CAUSE_CALLER;
+		e.status = 409;
+		e.detail = SLICE("there is a sandbox of that name");
+		e.user = e.user_agent = e.target = e.method = e.host = (struct slice){0};
+		render(e);
+		e.status = 0;
+		e.process_id = 0;
+		render(e);
+	}
+}
+
 static void render_dns_variants(void)
 {
 	static const uint16_t types[] = {1, 2, 5, 6, 12, 15, 16, 28, 33, 64, 65, 255, 4242};
@@ -476,8 +548,8 @@ static void render_findings(void)
 		        .time_ms = SAMPLE_TIME};
 		render(e);
 	}
-	render(sample_lifecycle(EVENT_START));
-	render(sample_lifecycle(EVENT_STOP));
+	render_lifecycles();
+	render_calls();
 }
 
 static int run_validator(const char *arguments)
@@ -532,6 +604,8 @@ static void test_validator_says_where_no_schema_is(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test_setup_teardown(test_call, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(test_change_of_policy, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_allowed_request, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
 	                test_denied_request_explains_itself, set_up, tear_down),

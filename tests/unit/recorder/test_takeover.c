@@ -232,6 +232,166 @@ static void test_garbled_journal(void **state)
 	close_fixture(&f);
 }
 
+static void send_ring_end(struct fixture *f, uint64_t ring, uint64_t id)
+{
+	struct message_recorder_ring m = {SANDBOX, ring};
+	size_t n = message_recorder_ring_encode(
+	        buffer, sizeof(buffer), MESSAGE_RECORDER_RING_END, id, &m);
+
+	assert_int_equal(ipc_send_blocking(f->control, buffer, n, NULL, 0), 0);
+}
+
+/* A worker and its successor write at the same time; the first ends, a recorder dies, the sandbox
+ * goes on under one sequence. */
+static void test_workers_come_and_go(void **state)
+{
+	struct ipc_message message;
+	struct fixture f;
+	struct ring second;
+	int fds[3], kept[3];
+	size_t n;
+	char *text;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	assert_int_equal(ring_create(fds), 0);
+	for (size_t i = 0; i < 3; i++)
+		kept[i] = dup(fds[i]);
+	say_ring(&f, SANDBOX, 2, fds);
+	assert_int_equal(ring_open_writer(&second, fds[0], fds[1], fds[2]), 0);
+	for (int i = 0; i < 100; i++) {
+		write_event(&f.ring, sample_http());
+		write_event(&second, sample_denied());
+	}
+	send_ring_end(&f, RING, 11);
+	expect_message(f.control, MESSAGE_RECORDER_RING_DRAINED, 11, &message);
+	assert_true(verify(f.path) >= 100);
+	/* The supervisor has not heard of it, as far as the next recorder can tell. */
+	replace(&f);
+	say_ring(&f, SANDBOX, 2, kept);
+	send_ring_end(&f, RING, 12);
+	for (int i = 0; i < 100; i++)
+		write_event(&second, sample_http());
+	expect_message(f.control, MESSAGE_RECORDER_RING_DRAINED, 12, &message);
+	send_end(&f, SANDBOX, 8);
+	assert_int_equal(expect_summary(&f, 8).lines, 300);
+	assert_int_equal(verify(f.path), 300);
+	text = read_file(f.path, &n);
+	assert_non_null(strstr(text, "\"sequence\":300,"));
+	assert_null(strstr(text, "\"sequence\":301,"));
+	free(text);
+	ring_close(&second);
+	for (size_t i = 0; i < 3; i++)
+		close(kept[i]);
+	close_fixture(&f);
+}
+
+/* The most refused destination is still the most refused one. */
+static void test_summary_is_inherited(void **state)
+{
+	struct message_summary m;
+	struct fixture f;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	for (int i = 0; i < 7; i++)
+		write_event(&f.ring, sample_denied());
+	while (verify(f.path) < 7)
+		poll(NULL, 0, 5);
+	poll(NULL, 0, 20);
+	replace(&f);
+	write_event(&f.ring, sample_denied());
+	send_end(&f, SANDBOX, 8);
+	m = expect_summary(&f, 8);
+	assert_int_equal(m.unusual_count, 1);
+	assert_int_equal(m.unusual[0].count, 8);
+	close_fixture(&f);
+}
+
+/* The file is cut under the recorder: that sandbox's stream ends, the recorder and others live. */
+static void test_cut_ring_ends_its_stream_only(void **state)
+{
+	struct ipc_message message;
+	char folder[] = "/tmp/test_takeover.XXXXXX";
+	struct fixture f;
+	struct ring cut;
+	int fds[3], directory, memory;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	assert_non_null(mkdtemp(folder));
+	directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(ring_create_at(directory, "ring", fds), 0);
+	memory = dup(fds[0]);
+	say_ring(&f, SANDBOX, 2, fds);
+	assert_int_equal(ring_open_writer(&cut, fds[0], fds[1], fds[2]), 0);
+	write_event(&cut, sample_http());
+	while (verify(f.path) < 1)
+		poll(NULL, 0, 5);
+	assert_int_equal(ftruncate(memory, 0), 0);
+	eventfd_write(cut.data_fd, 1);
+	expect_message(f.control, MESSAGE_FAILED, SANDBOX, &message);
+	write_event(&f.ring, sample_http());
+	send_end(&f, SANDBOX, 8);
+	assert_int_equal(expect_summary(&f, 8).lines, 3); /* and the finding */
+	assert_int_equal(verify(f.path), 3);
+	stop(&f);
+	ring_close(&cut);
+	close(memory);
+	unlinkat(directory, "ring", 0);
+	close(directory);
+	rmdir(folder);
+	close_fixture(&f);
+}
+
+static void send_reopen(struct fixture *f, const char *path)
+{
+	int fds[2] = {open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600),
+	        open(path, O_RDONLY | O_CLOEXEC)};
+	struct ipc_message message;
+
+	assert_int_equal(
+	        ipc_send_blocking(f->control, buffer,
+	                message_empty(buffer, sizeof(buffer), MESSAGE_RECORDER_REOPEN, 31), fds, 2),
+	        0);
+	expect_message(f->control, MESSAGE_RECORDER_REOPENED, 31, &message);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* Moved away and opened anew: the first line of the new file names the last of the old one. */
+static void test_chain_goes_on_in_another_file(void **state)
+{
+	struct fixture f;
+	char moved[80], *old, *new;
+	struct seal last, first;
+	size_t n, m;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	write_event(&f.ring, sample_http());
+	while (verify(f.path) < 1)
+		poll(NULL, 0, 5);
+	snprintf(moved, sizeof(moved), "%s.1", f.path);
+	assert_int_equal(rename(f.path, moved), 0);
+	send_reopen(&f, f.path);
+	write_event(&f.ring, sample_http());
+	send_end(&f, SANDBOX, 8);
+	assert_int_equal(expect_summary(&f, 8).lines, 2);
+	assert_int_equal(verify(moved), 1);
+	old = read_file(moved, &n);
+	new = read_file(f.path, &m);
+	assert_int_equal(seal_parse(slice_of(old, n - 1), &last), 0);
+	assert_int_equal(seal_parse(slice_of(new, m - 1), &first), 0);
+	assert_true(first.previous.has_previous);
+	assert_string_equal(first.previous.hash, last.own.hash);
+	free(old);
+	free(new);
+	unlink(moved);
+	stop(&f);
+	close_fixture(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,6 +403,10 @@ int main(void)
 	        cmocka_unit_test(test_waiting_writer_is_woken_by_the_next_reader),
 	        cmocka_unit_test(test_broken_stream_is_inherited),
 	        cmocka_unit_test(test_garbled_journal),
+	        cmocka_unit_test(test_workers_come_and_go),
+	        cmocka_unit_test(test_summary_is_inherited),
+	        cmocka_unit_test(test_cut_ring_ends_its_stream_only),
+	        cmocka_unit_test(test_chain_goes_on_in_another_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
