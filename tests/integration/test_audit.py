@@ -185,6 +185,21 @@ class Audit(Case):
         self.assertEqual(r.returncode, 1, r)
         return r.stdout + r.stderr
 
+    def test_rotated_files_are_one_chain(self):
+        with open(self.box.audit, "rb") as f:
+            lines = f.read().splitlines(keepends=True)
+        old, new = support.LAB.path("audit.jsonl.1"), support.LAB.path("audit.jsonl")
+        for path, part in (old, lines[:7]), (new, lines[7:]):
+            with open(path, "wb") as f:
+                f.writelines(part)
+        r = self.tool("verify", old, new)
+        self.assertEqual(r.returncode, 0, r)
+        self.assertIn(f"{len(lines)} lines in one unbroken chain", r.stdout)
+        self.assertEqual(self.tool("verify", new).returncode, 0)
+        r = self.tool("verify", new, old)
+        self.assertEqual(r.returncode, 1, r)
+        self.assertIn("audit.jsonl.1 line 1", r.stdout)
+
     def test_removed_line(self):
         self.assertIn("6", self.damaged(lambda x: x[:5] + x[6:]))
 

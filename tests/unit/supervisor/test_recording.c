@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A daemon that is killed with its recorder in one moment, again and again, and what its successors
+ * make of the files it left: every event once, under one sequence, in one unbroken chain.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "vethguard/ipc/ring.h"
+#include "recorder/recorder.h"
+#include "supervisor/supervisor.h"
+
+#define ROUNDS 12
+#define RING_EVENTS 150 /* in each round */
+#define TOLD_EVENTS 5
+#define SANDBOX 4242
+#define FIRST_ID 0xabc0000000000000u
+#define POLL_MS 5
+#define PATIENCE_MS 60000
+
+static char folder[64], log_path[96];
+static int folder_fd;
+static _Atomic int *said; /* shared: everything of this round is written */
+
+static int set_up(void **state)
+{
+	(void)state;
+	snprintf(folder, sizeof folder, "/tmp/test_recording.XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	snprintf(log_path, sizeof log_path, "%s/audit.jsonl", folder);
+	said = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(folder_fd >= 0 && said != MAP_FAILED);
+	return 0;
+}
+
+static unsigned count_files(const char *name)
+{
+	char path[128];
+	unsigned n = 0;
+	struct dirent *entry;
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	DIR *d = opendir(path);
+	assert_non_null(d);
+	while ((entry = readdir(d)) != NULL)
+		n += entry->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	unlink(log_path);
+	unlinkat(folder_fd, "journal", 0);
+	unlinkat(folder_fd, "rings", AT_REMOVEDIR);
+	unlinkat(folder_fd, "told", AT_REMOVEDIR);
+	close(folder_fd);
+	munmap((void *)said, 4096);
+	return rmdir(folder);
+}
+
+static void run_recorder(int control)
+{
+	struct recorder *r = calloc(1, sizeof *r);
+	uint64_t id;
+
+	r->loop = loop_new();
+	if (ring_guard() != 0 || control_receive_start(r, control, &id) != 0 || pump_open(r) != 0 ||
+	        control_open(r, control, id) != 0)
+		_exit(99);
+	loop_run(r->loop);
+	_exit(r->status);
+}
+
+static int on_message(struct ipc_peer *peer, struct ipc_message *message)
+{
+	struct supervisor *sv = container_of(peer, struct supervisor, recorder.peer);
+
+	if (message->head.type == MESSAGE_RECORDER_TAKEN)
+		recording_taken(sv, message->head.id);
+	else if (message->head.type == MESSAGE_RECORDER_RING_DRAINED)
+		recording_drained(sv, message->head.id);
+	else if (message->head.type == MESSAGE_FAILED)
+		_exit(98);
+	return 0;
+}
+
+static void on_end(struct ipc_peer *peer, int error)
+{
+	(void)peer;
+	(void)error;
+	_exit(97);
+}
+
+static void must(bool ok, int status)
+{
+	if (!ok)
+		_exit(status);
+}
+
+static void start(struct supervisor *sv)
+{
+	int pair[2];
+
+	sv->loop = loop_new();
+	must(recording_keep_at(sv, folder_fd) == 0, 90);
+	must(ipc_pair(pair) == 0, 91);
+	sv->recorder.pid = fork();
+	if (sv->recorder.pid == 0) {
+		/* It must not hold what locks journal and rings for the supervisor alone. */
+		close(pair[0]);
+		close(sv->recording.journal);
+		run_recorder(pair[1]);
+	}
+	close(pair[1]);
+	must(ipc_peer_open(sv->loop, &sv->recorder.peer, pair[0], "recorder", on_message, on_end) ==
+	                0,
+	        92);
+	must(recording_start(sv, log_path,
+	             open(log_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600)) == 0,
+	        93);
+	must(recording_open_daemon(sv) == 0, 94);
+}
+
+/* A worker of a sandbox that its successors know nothing of. */
+static void write_ring(struct supervisor *sv, struct sandbox *s, unsigned round)
+{
+	struct recorded_ring *ring = recording_ring_new(sv, s);
+	struct event event = {.kind = EVENT_CONNECTION, .time_ms = 1732120000000};
+	uint8_t record[EVENT_BYTES_MAX];
+	struct ring writer;
+
+	must(ring && ring_open_writer(
+	                     &writer, dup(ring->fds[0]), dup(ring->fds[1]), dup(ring->fds[2])) == 0,
+	        95);
+	must(recording_open_ring(sv, SANDBOX, ring) == 0, 96);
+	for (unsigned i = 0; i < RING_EVENTS; i++) {
+		event.id = FIRST_ID + round * RING_EVENTS + i;
+		must(ring_write(&writer, record, event_encode(&event, record, sizeof record)) == 0,
+		        89);
+	}
+}
+
+static void live(unsigned round)
+{
+	struct supervisor sv = {0};
+	struct sandbox s = {.supervisor = &sv, .id = SANDBOX};
+	char cause[32];
+
+	start(&sv);
+	must(recording_adopt(&sv) == 0, 88);
+	if (!sv.recording.left)
+		must(recording_open_left(&sv, SANDBOX) != NULL, 87);
+	write_ring(&sv, &s, round);
+	for (unsigned i = 0; i < TOLD_EVENTS; i++) {
+		snprintf(cause, sizeof cause, "round %u event %u.", round, i);
+		tell_lifecycle(&sv, NULL, EVENT_PAUSED, cause);
+	}
+	*said = (int)round + 1;
+	loop_run(sv.loop);
+	_exit(86);
+}
+
+static struct supervisor *watched;
+
+static void look(struct loop_timer *timer)
+{
+	if (!watched->recording.left && !watched->recording.daemon.told)
+		loop_stop(watched->loop);
+	else
+		loop_timer_set(timer, POLL_MS);
+}
+
+static void take_the_rest(void)
+{
+	struct supervisor sv = {0};
+	struct loop_timer timer = {0};
+
+	start(&sv);
+	must(recording_adopt(&sv) == 0, 88);
+	watched = &sv;
+	must(loop_timer_open(sv.loop, &timer, look) == 0, 85);
+	loop_timer_set(&timer, POLL_MS);
+	loop_run(sv.loop);
+	kill(sv.recorder.pid, SIGKILL);
+	waitpid(sv.recorder.pid, NULL, 0);
+	_exit(0);
+}
+
+static pid_t spawn(void (*what)(unsigned), unsigned round)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		setpgid(0, 0);
+		what(round);
+	}
+	setpgid(pid, pid);
+	return pid;
+}
+
+static void rest(unsigned round)
+{
+	(void)round;
+	take_the_rest();
+}
+
+static char *read_log(size_t *n)
+{
+	struct stat st;
+	int fd = open(log_path, O_RDONLY | O_CLOEXEC);
+	char *text;
+
+	assert_true(fd >= 0 && fstat(fd, &st) == 0);
+	text = calloc(1, (size_t)st.st_size + 1);
+	assert_int_equal(read(fd, text, (size_t)st.st_size), st.st_size);
+	close(fd);
+	*n = (size_t)st.st_size;
+	return text;
+}
+
+static unsigned occurrences(const char *text, const char *needle)
+{
+	unsigned n = 0;
+
+	while ((text = strstr(text, needle)) != NULL) {
+		text += strlen(needle);
+		n++;
+	}
+	return n;
+}
+
+static void check_chain(const char *text, size_t n)
+{
+	struct seal_link last = {0};
+
+	for (const char *line = text; line < text + n;) {
+		const char *end = strchr(line, '\n');
+		struct seal seal;
+
+		assert_non_null(end);
+		assert_int_equal(seal_parse(slice_of(line, (size_t)(end - line)), &seal), 0);
+		assert_string_equal(seal.previous.hash, last.hash);
+		last = seal.own;
+		line = end + 1;
+	}
+}
+
+static void killed_daemons_lose_and_double_nothing(void **state)
+{
+	char needle[64], *text;
+	int status;
+	size_t n;
+	pid_t pid;
+
+	(void)state;
+	srand((unsigned)getpid());
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		pid = spawn(live, round);
+		for (int ms = 0; *said <= (int)round && ms < PATIENCE_MS; ms++) {
+			assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+			poll(NULL, 0, 1);
+		}
+		poll(NULL, 0, rand() % 25);
+		kill(-pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+	pid = spawn(rest, 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	text = read_log(&n);
+	check_chain(text, n);
+	for (unsigned i = 0; i < ROUNDS * RING_EVENTS; i++) {
+		snprintf(needle, sizeof needle, "\"metadata\":{\"uid\":\"%016llx\",",
+		        (unsigned long long)FIRST_ID + i);
+		assert_int_equal(occurrences(text, needle), 1);
+	}
+	for (unsigned i = 0; i < ROUNDS * TOLD_EVENTS; i++) {
+		snprintf(needle, sizeof needle, "\"status_detail\":\"round %u event %u.\"",
+		        i / TOLD_EVENTS, i % TOLD_EVENTS);
+		assert_int_equal(occurrences(text, needle), 1);
+	}
+	assert_int_equal(occurrences(text, "\n"), ROUNDS * (RING_EVENTS + TOLD_EVENTS));
+	free(text);
+	assert_int_equal(count_files("rings"), 0);
+	assert_int_equal(count_files("told"), 0);
+}
+
+static void a_second_daemon_is_kept_out(void **state)
+{
+	struct supervisor one = {0}, other = {0};
+
+	(void)state;
+	assert_int_equal(recording_keep_at(&one, folder_fd), 0);
+	assert_int_equal(recording_keep_at(&other, folder_fd), -EWOULDBLOCK);
+	recording_fini(&one);
+	assert_int_equal(recording_keep_at(&other, folder_fd), 0);
+	assert_true(other.last_id > one.last_id);
+	assert_int_equal(other.recording.daemon.id, one.recording.daemon.id);
+	recording_fini(&other);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test_setup_teardown(
+	                killed_daemons_lose_and_double_nothing, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(a_second_daemon_is_kept_out, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
