@@ -109,22 +109,14 @@ static void tell_proxy(const struct config *c, struct doctor_finding *f)
 		snprintf(f->remedy, sizeof(f->remedy), "%s", remedy(rc));
 }
 
-static bool is_private(void *context)
-{
-	const struct policy_file_facts *facts = context;
-
-	return facts->closed && (facts->owner == 0 || facts->owner == getuid());
-}
-
 void doctor_egress(const char *path, struct doctor_finding *f)
 {
 	static struct config config;
 	static struct diag_list diags;
 	struct policy_file_facts facts = {0};
-	struct policy_reader reader = policy_reader_files(policy_default_preset_dir());
+	struct policy_reader reader =
+	        policy_reader_private_files(policy_default_preset_dir(), &facts);
 
-	reader.context = &facts;
-	reader.is_private = is_private;
 	f->subject = "egress";
 	config_init(&config);
 	if (config_load(&reader, path, &config, &diags) != 0) {

@@ -205,7 +205,8 @@ static void read_pools(struct tree *tree, const struct tree_node *map, struct co
 static void read_top(struct tree *tree, bool is_private, struct config *config)
 {
 	static const char *const known[] = {"vethguard", "resolver", "ca_files", "permit", "pools",
-	        "proxy_port", "egress", "audit_file", "limits", "timeouts", NULL};
+	        "proxy_port", "egress", "audit_file", "limits", "timeouts", "watch", NULL};
+	static const char *const words[] = {"false", "true", NULL};
 	struct tree_node *root = tree->root, *node;
 	uint64_t value;
 
@@ -229,6 +230,8 @@ static void read_top(struct tree *tree, bool is_private, struct config *config)
 		config_read_egress(tree, node, is_private, config);
 	if ((node = tree_get(root, "audit_file")))
 		config_read_path(tree, node, "audit_file", config->audit_file);
+	if ((node = tree_get(root, "watch")))
+		config->watch = tree_word(tree, node, "watch", words) == 1;
 	if ((node = tree_get(root, "limits")))
 		read_numbers(tree, node, "limits", limit_keys, LIMIT_KEYS, false, &config->limits);
 	if ((node = tree_get(root, "timeouts")))

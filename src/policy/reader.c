@@ -74,6 +74,19 @@ struct policy_reader policy_reader_files(const char *preset_dir)
 	return (struct policy_reader){.read = read_file, .preset_dir = preset_dir};
 }
 
+static bool is_private(void *context)
+{
+	const struct policy_file_facts *facts = context;
+
+	return facts->closed && (facts->owner == 0 || facts->owner == geteuid());
+}
+
+struct policy_reader policy_reader_private_files(
+        const char *preset_dir, struct policy_file_facts *facts)
+{
+	return (struct policy_reader){facts, read_file, preset_dir, is_private};
+}
+
 /* The tree that the running program was built in: "policies/presets" beside one of the directories
  * above it. */
 static bool find_build_tree(char *out, size_t size)

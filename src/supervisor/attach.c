@@ -235,6 +235,7 @@ static bool make_sandbox(struct attaching *t, struct generation *g)
 	s->netns = t->netns;
 	t->netns = -1;
 	s->divert = t->request->kind == ATTACH_INTERFACE ? &t->divert : NULL;
+	attachment_watch_policy(a);
 	return true;
 }
 

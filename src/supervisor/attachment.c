@@ -209,6 +209,7 @@ static void take_over(struct attachment *a, struct sandbox *s)
 	a->record.generation = s->generation->number;
 	a->record.uid = s->generation->identity.uid;
 	a->record.gid = s->generation->identity.gid;
+	attachment_watch_policy(a);
 	if (a->new_policy) {
 		free(a->record.policy);
 		a->record.policy = a->new_policy;
@@ -295,6 +296,7 @@ void attachment_free(struct attachment *a)
 	struct attachments *all = a->all;
 
 	answer_all_else(a, "the sandbox is gone");
+	attachment_forget_policy(a);
 	HASH_DEL(all->by_name, a);
 	if (a->sandbox)
 		sandbox_free(a->sandbox);

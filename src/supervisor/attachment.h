@@ -4,6 +4,7 @@
 #ifndef SUPERVISOR_ATTACHMENT_H
 #define SUPERVISOR_ATTACHMENT_H
 
+#include "supervisor/policy_watch.h"
 #include "supervisor/state_file.h"
 #include "supervisor/supervisor.h"
 
@@ -57,6 +58,7 @@ struct attachments {
 	uint64_t generation; /* of the configuration */
 	bool stopping;
 	bool damaged;                       /* a state file could not be read */
+	struct policy_watch *policy_watch;  /* owned; NULL: policies are not watched */
 	struct reload_all *reload_all;      /* under way, or NULL */
 	char root_pem[MESSAGE_PEM_MAX + 1]; /* as last published */
 	int ca;
@@ -79,6 +81,11 @@ struct generation *attachment_load(const struct attachment *a, const char *polic
         const struct identity *identity, char **text);
 /* What is wrong with the configuration just now (malloc'd), or NULL. */
 char *attachments_config_objection(const struct attachments *all);
+/* attach_watch.c: from now on, policies that change on disk are reloaded. 0 or -errno. */
+int attachments_watch_policies(struct attachments *all);
+/* Its generation's files, in place of those before. */
+void attachment_watch_policy(struct attachment *a);
+void attachment_forget_policy(struct attachment *a);
 /* Removes gate, pin and state. Once. */
 void attachment_undo(struct attachment *a);
 /* Answers who waits for figures. worker may be NULL. */

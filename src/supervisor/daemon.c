@@ -36,6 +36,7 @@ struct daemon {
 	struct loop *loop;
 	struct loop_signal terminate, interrupt, hangup;
 	struct loop_timer watchdog;
+	bool watch_policies;
 	const char *state, *data;
 	int lock;
 	const char *socket; /* NULL: in the state directory */
@@ -112,9 +113,12 @@ static void find_config(struct attachments *all, const char *given)
 }
 
 /* Loaded once to see that it is in order, and for what is the daemon's own in it. */
-static void check_config(struct attachments *all)
+static void check_config(struct daemon *d)
 {
-	struct policy_reader reader = policy_reader_files(policy_default_preset_dir());
+	struct attachments *all = &d->attachments;
+	struct policy_file_facts facts = {0};
+	struct policy_reader reader =
+	        policy_reader_private_files(policy_default_preset_dir(), &facts);
 	struct diag_list *diags = calloc(1, sizeof *diags);
 	struct config *config = calloc(1, sizeof *config);
 
@@ -127,6 +131,7 @@ static void check_config(struct attachments *all)
 	}
 	if (!all->audit_path[0])
 		snprintf(all->audit_path, sizeof all->audit_path, "%s", config->audit_file);
+	d->watch_policies = config->watch;
 	config_fini(config);
 	free(config);
 	free(diags);
@@ -304,6 +309,9 @@ static void start(struct daemon *d)
 	error = recording_open_daemon(sv);
 	if (error)
 		die(STATUS_FAILED, "the recorder: %s", strerror(-error));
+	error = d->watch_policies ? attachments_watch_policies(&d->attachments) : 0;
+	if (error)
+		log_warn("policies are not watched: %s", strerror(-error));
 	attachments_recover(&d->attachments);
 	error = recording_adopt(sv);
 	if (error)
@@ -346,7 +354,7 @@ int daemon_run(const struct daemon_options *options)
 	if (options->audit)
 		snprintf(d->attachments.audit_path, sizeof d->attachments.audit_path, "%s",
 		        options->audit);
-	check_config(&d->attachments);
+	check_config(d);
 	if (options->check_config)
 		return 0;
 	service_open();

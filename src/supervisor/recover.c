@@ -81,6 +81,7 @@ static void adopt(struct attachment *a, const struct gate *shape, struct generat
 	sandbox_set_id(s, a->record.id);
 	a->sandbox = s;
 	s->generation = g;
+	attachment_watch_policy(a);
 	s->gate = *shape;
 	memcpy(s->seed, a->record.seed, sizeof s->seed);
 	snprintf(s->name, sizeof s->name, "%s", a->record.name);

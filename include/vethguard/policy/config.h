@@ -89,6 +89,7 @@ struct config {
 	struct ip_prefix pool4;    /* link and synthetic addresses; at least /24 */
 	struct ip_prefix pool6;    /* at least /64 */
 	uint16_t proxy_port;       /* explicit proxy on the gate's address */
+	bool watch;                /* the daemon reloads policies whose files change */
 	char audit_file[PATH_MAX]; /* empty: default of the command */
 	struct config_limits limits;
 	struct config_timeouts timeouts;

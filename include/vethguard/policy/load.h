@@ -29,6 +29,8 @@ struct policy_file_facts {
 	uint32_t owner;
 	bool closed; /* neither its group nor others have any right */
 };
+/* The reader that opens real files, and calls those of root's or of its own user's private; facts is borrowed. */
+struct policy_reader policy_reader_private_files(const char *preset_dir, struct policy_file_facts *facts);
 
 /* The reader that opens real files (bounded, regular files only). */
 struct policy_reader policy_reader_files(const char *preset_dir);

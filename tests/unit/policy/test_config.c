@@ -191,6 +191,7 @@ static void test_faults(void **state)
 	        {"pools: {ipv4: 0.0.0.0/0}\n", 1, 15, "must have 8 to 24 bits, not 0"},
 	        {"pools: {ipv4: \"fd00::/64\"}\n", 1, 15, "must be an IPv4 network"},
 	        {"pools: {ipv6: \"fd00::/65\"}\n", 1, 15, "must have 8 to 64 bits, not 65"},
+	        {"watch: yes\n", 1, 8, "watch must be false or true"},
 	        {"proxy_port: 0\n", 1, 13, "from 1 to 65535"},
 	        {"proxy_port: 65536\n", 1, 13, "from 1 to 65535"},
 	        {"audit_file: \"a\\nb\"\n", 1, 13, "control character"},
