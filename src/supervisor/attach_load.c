@@ -58,7 +58,9 @@ struct generation *attachment_load(const struct attachment *a, const char *polic
 
 char *attachments_config_objection(const struct attachments *all)
 {
-	struct policy_reader reader = policy_reader_files(policy_default_preset_dir());
+	struct policy_file_facts facts = {0};
+	struct policy_reader reader =
+	        policy_reader_private_files(policy_default_preset_dir(), &facts);
 	struct diag_list *diags = calloc(1, sizeof *diags);
 	struct config *config = calloc(1, sizeof *config);
 	char *text = NULL;
