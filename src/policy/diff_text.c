@@ -184,7 +184,8 @@ void diff_text_credentials(
 static void put(char **at, struct slice s)
 {
 	memcpy(*at, &s.n, sizeof(s.n));
-	memcpy(*at + sizeof(s.n), s.p, s.n);
+	if (s.n > 0) /* of nothing there may be no address */
+		memcpy(*at + sizeof(s.n), s.p, s.n);
 	*at += sizeof(s.n) + s.n;
 }
 
