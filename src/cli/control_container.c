@@ -159,9 +159,10 @@ static int not_found(const char *engine, const char *container, bool any)
 		        engine ? engine : "neither docker nor podman");
 	else
 		fprintf(stderr,
-		        "vethguard: error: %s knows no container %s (of this user; '%s ps' shows "
-		        "them)\n",
-		        engine ? engine : "no engine", shown, engine ? engine : "docker");
+		        "vethguard: error: %s no container %s that this user may see; '%s ps -a' "
+		        "shows them\n",
+		        engine ? "there is" : "docker and podman know", shown,
+		        engine ? engine : "docker");
 	return CLI_USAGE;
 }
 

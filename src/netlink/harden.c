@@ -83,6 +83,9 @@ void netns_settle_link(const char *link)
 {
 	char name[64];
 
+	/* Docker switches IPv6 off in a container without a network, for every link to come. */
+	snprintf(name, sizeof(name), "ipv6/conf/%s/disable_ipv6", link);
+	netns_sysctl(name, "0");
 	snprintf(name, sizeof(name), "ipv6/conf/%s/accept_dad", link);
 	netns_sysctl(name, "0");
 	snprintf(name, sizeof(name), "ipv6/conf/%s/dad_transmits", link);

@@ -156,11 +156,11 @@ static int link_sandbox_side(struct gate *gate, struct netlink *nl)
 	int error = 0;
 
 	STEP("bringing up lo of the sandbox", netlink_link_up(nl, "lo"));
+	netns_settle_link(GATE_INNER);
 	STEP("addresses of the sandbox",
 	        netlink_address_add(nl, GATE_INNER, &gate->sandbox4, LINK4_BITS));
 	STEP("addresses of the sandbox",
 	        netlink_address_add(nl, GATE_INNER, &gate->sandbox6, LINK6_BITS));
-	netns_settle_link(GATE_INNER);
 	STEP("bringing up the sandbox's link", netlink_link_up(nl, GATE_INNER));
 	STEP("neighbours of the sandbox",
 	        netlink_neighbour_permanent(nl, GATE_INNER, &gate->gate4, gate->mac));

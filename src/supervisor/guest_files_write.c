@@ -34,6 +34,7 @@ struct work {
 	int root;
 	uint64_t mount; /* of the root */
 	int report;
+	int missing; /* why a directory could not be made, or 0 */
 	const struct guest_files_plan *plan;
 };
 
@@ -47,6 +48,9 @@ struct place {
 static void tell(const struct work *w, const char *path, int error)
 {
 	char line[PATH_BYTES + 128];
+
+	if (error == -ENOENT && w->missing)
+		error = w->missing;
 	int n = error ? snprintf(line, sizeof line, "-%s: %s\n", path,
 	                        error == -EXDEV ? "it is mounted there, and not this sandbox's own"
 	                        : error == -ELOOP ? "it is no regular file"
@@ -349,7 +353,8 @@ void guest_files_install(int root, const struct guest_files_plan *plan, int repo
 	}
 	w.mount = at.stx_mnt_id;
 	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
-		(void)make_directory(&w, directories[i]); /* what follows tells */
+		if ((error = make_directory(&w, directories[i])) != 0 && !w.missing)
+			w.missing = error; /* what follows tells */
 	install_resolver(&w);
 	install_bundles(&w);
 	error = put(&w, GUEST_CA, plan->root_pem, false);
