@@ -29,19 +29,20 @@ static int switch_on(int fd, const struct option *options, size_t count)
 
 static int set_options(int fd, int family, bool stream)
 {
-	static const struct option tcp4[] = {
-	        {SOL_SOCKET, SO_REUSEADDR}, {IPPROTO_IP, IP_TRANSPARENT}};
-	static const struct option udp4[] = {{IPPROTO_IP, IP_TRANSPARENT},
-	        {IPPROTO_IP, IP_RECVORIGDSTADDR}, {IPPROTO_IP, IP_PKTINFO}};
-	static const struct option tcp6[] = {{SOL_SOCKET, SO_REUSEADDR},
+	static const struct option tcp4[] = {{SOL_SOCKET, SO_REUSEADDR}, {SOL_SOCKET, SO_REUSEPORT},
+	        {IPPROTO_IP, IP_TRANSPARENT}};
+	static const struct option udp4[] = {{SOL_SOCKET, SO_REUSEPORT},
+	        {IPPROTO_IP, IP_TRANSPARENT}, {IPPROTO_IP, IP_RECVORIGDSTADDR},
+	        {IPPROTO_IP, IP_PKTINFO}};
+	static const struct option tcp6[] = {{SOL_SOCKET, SO_REUSEADDR}, {SOL_SOCKET, SO_REUSEPORT},
 	        {IPPROTO_IPV6, IPV6_V6ONLY}, {IPPROTO_IPV6, IPV6_TRANSPARENT}};
-	static const struct option udp6[] = {{IPPROTO_IPV6, IPV6_V6ONLY},
-	        {IPPROTO_IPV6, IPV6_TRANSPARENT}, {IPPROTO_IPV6, IPV6_RECVORIGDSTADDR},
-	        {IPPROTO_IPV6, IPV6_RECVPKTINFO}};
+	static const struct option udp6[] = {{SOL_SOCKET, SO_REUSEPORT},
+	        {IPPROTO_IPV6, IPV6_V6ONLY}, {IPPROTO_IPV6, IPV6_TRANSPARENT},
+	        {IPPROTO_IPV6, IPV6_RECVORIGDSTADDR}, {IPPROTO_IPV6, IPV6_RECVPKTINFO}};
 
 	if (family == 4)
-		return stream ? switch_on(fd, tcp4, 2) : switch_on(fd, udp4, 3);
-	return stream ? switch_on(fd, tcp6, 3) : switch_on(fd, udp6, 4);
+		return stream ? switch_on(fd, tcp4, 3) : switch_on(fd, udp4, 4);
+	return stream ? switch_on(fd, tcp6, 4) : switch_on(fd, udp6, 5);
 }
 
 static int bind_wildcard(int fd, int family, uint16_t port)
