@@ -194,10 +194,34 @@ static void on_reloaded(void *context, const struct attach_result *result)
 	tell_ready(d);
 }
 
+static bool same_file(int a, int b)
+{
+	struct stat x, y;
+
+	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
+}
+
+/* Whoever rotates the log has moved it away. */
+static void open_log_again(struct daemon *d)
+{
+	const char *path = d->attachments.audit_path;
+	int fd = audit_file_open_own(path), error = fd < 0 ? fd : 0;
+
+	if (!error && same_file(fd, d->supervisor.recording.log))
+		close(fd);
+	else if (!error)
+		error = recording_reopen(&d->supervisor, fd);
+	if (error)
+		log_error("audit file %s: %s; the one that is open is written to", path,
+		        strerror(-error));
+}
+
 static void on_hangup(struct loop_signal *s)
 {
 	(void)s;
 	service_reloading();
+	open_log_again(&daemon_state);
 	attachments_reload_all(&daemon_state.attachments, on_reloaded, &daemon_state);
 }
 
