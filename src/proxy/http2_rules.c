@@ -37,7 +37,8 @@ static bool was_left_out(const struct http2_rules *rules, int32_t id)
 const char *http2_rules_stream(
         struct http2_rules *rules, const nghttp2_frame_hd *hd, uint32_t *code)
 {
-	int32_t id = hd->stream_id, next = rules->highest ? rules->highest + 2 : 1;
+	int32_t id = hd->stream_id;
+	int64_t next = rules->highest ? (int64_t)rules->highest + 2 : 1;
 
 	if (hd->type != NGHTTP2_HEADERS || id % 2 == 0)
 		return NULL;
@@ -48,7 +49,8 @@ const char *http2_rules_stream(
 		return "HTTP/2: a stream identifier lower than one used before";
 	}
 	if (id > next)
-		rules->gaps[rules->gap_count++ % HTTP2_GAPS_MAX] = (struct http2_gap){next, id - 2};
+		rules->gaps[rules->gap_count++ % HTTP2_GAPS_MAX] =
+		        (struct http2_gap){(int32_t)next, id - 2};
 	rules->highest = id;
 	return NULL;
 }
