@@ -84,8 +84,9 @@ static bool lenient_reading_differs(struct slice segment)
 	       memmem(segment.p, segment.n, "%2F", 3);
 }
 
-/* A pattern that has every lenient reading of every path of the other one. */
-static struct slice open_wide(struct slice pattern, char out[POLICY_PATH_MAX * 2])
+/* A pattern that has every lenient reading of every path of the other one. An empty segment becomes
+ * "**": no byte becomes more than three. */
+static struct slice open_wide(struct slice pattern, char out[POLICY_PATH_MAX * 3])
 {
 	size_t n = 0;
 
@@ -108,7 +109,7 @@ static struct slice open_wide(struct slice pattern, char out[POLICY_PATH_MAX * 2
 /* Whether a deny may refuse some path of a pattern. */
 static bool deny_meets(struct slice deny, struct slice pattern)
 {
-	char wide[POLICY_PATH_MAX * 2];
+	char wide[POLICY_PATH_MAX * 3];
 
 	return meets(deny, pattern) || pattern_overlaps(deny, open_wide(pattern, wide));
 }

@@ -188,6 +188,29 @@ static void test_credential_definition(void **state)
 	test_unload(&y);
 }
 
+/* The longest pattern, of nothing but empty segments. */
+static void test_longest_pattern(void **state)
+{
+	static char from[POLICY_PATH_MAX + 1024], to[POLICY_PATH_MAX + 1024],
+	        path[POLICY_PATH_MAX + 1];
+	struct test_policy x, y;
+	struct policy_diff d;
+
+	(void)state;
+	memset(path, '/', POLICY_PATH_MAX);
+	sprintf(from,
+	        HEAD "allow: [{to: a.example, paths: \"%s\"}]\n"
+	             "deny: [{to: a.example, paths: /x}]\n",
+	        path);
+	sprintf(to, HEAD "allow: [{to: a.example, paths: \"%s\"}]\n", path);
+	test_load(&x, from, false);
+	test_load(&y, to, false);
+	assert_int_equal(policy_diff(&x.policy, &y.policy, &d), 0);
+	policy_diff_fini(&d);
+	test_unload(&x);
+	test_unload(&y);
+}
+
 static void test_contains(void **state)
 {
 	static const struct {
@@ -349,7 +372,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_same), cmocka_unit_test(test_says),
 	        cmocka_unit_test(test_credential_definition), cmocka_unit_test(test_contains),
-	        cmocka_unit_test(test_random)};
+	        cmocka_unit_test(test_longest_pattern), cmocka_unit_test(test_random)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
