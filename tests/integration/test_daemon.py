@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon: sandboxes that it attaches to, and what happens to them when parts of it, or all of it, are killed."""
+import json
+import os
+import subprocess
+import time
+import unittest
+
+import support
+from daemon import VETHGUARDD, Daemon
+from support import FINDING, HTTP, LIFECYCLE, SLOW, descendants, file_credential, policy, wait_until
+
+PROXY = "http://198.18.0.1:3128"
+ROLES = {"keeper": "vethguard-keepe", "recorder": "vethguard-recor", "worker": "vethguard-worke"}
+READS = "{to: 'https://api.lab.test', methods: [GET], credential: api}"
+SOON = 1 * SLOW  # how soon it has to serve again
+
+
+class Attached(unittest.TestCase):
+    """A daemon and a namespace that it guards."""
+
+    def setUp(self):
+        self.name = f"box{time.monotonic_ns()}"
+        support.sh("ip", "netns", "add", self.name)
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.name], check=False)
+        self.policy = self.write(READS)
+        self.daemon = Daemon()
+        self.addCleanup(self.daemon.stop)
+        self.box = self.attach()
+        self.ca = os.path.join(self.daemon.dir, "ca.pem")
+        with open(os.path.join(self.daemon.data, "ca", "root.pem")) as f:
+            self.pem = f.read()
+        with open(self.ca, "w") as f:
+            f.write(self.pem)
+
+    def write(self, *rules):
+        return support.LAB.write(f"daemon-{time.monotonic_ns()}.yaml", policy(*rules, credentials=file_credential()))
+
+    def attach(self, name="one", netns=None, **more):
+        return self.daemon.attach(name=name, netns=f"/run/netns/{netns or self.name}", policy=self.policy, **more)
+
+    def show(self, name="one"):
+        return self.daemon.call("GET", f"/v1/sandboxes/{name}")[2]
+
+    def curl(self, *argv, netns=None, seconds=10):
+        return subprocess.run(["ip", "netns", "exec", netns or self.name, "curl", "-sS", "-m", str(seconds * SLOW),
+                               "--cacert", self.ca, "-x", PROXY, *argv], capture_output=True, text=True)
+
+    def asks(self, **kw):
+        """True: a request with the credential was served, under the CA of the beginning."""
+        r = self.curl("https://api.lab.test/whoami", **kw)
+        return r.returncode == 0 and json.loads(r.stdout).get("authenticated") is True
+
+    def assert_served(self, why="", seconds=SOON, **kw):
+        self.assertTrue(wait_until(lambda: self.asks(**kw), seconds), f"{why}: {self.daemon.stderr()} {self.show()}")
+
+    def pid(self, role):
+        if role == "worker":
+            return self.show()["worker"]["pid"]
+        return next(p for p, row in descendants(self.daemon.process.pid).items() if row[0] == ROLES[role])
+
+    def state_files(self):
+        return {d: os.listdir(os.path.join(self.daemon.state, d)) for d in ("sandboxes", "netns", "rings", "told")}
+
+
+class Life(Attached):
+    def test_attach_and_detach(self):
+        self.assertEqual(self.box["state"], "serving")
+        self.assert_served()
+        self.assertEqual(self.curl("-o", "/dev/null", "-w", "%{http_code}", "-X", "DELETE", "https://api.lab.test/x").stdout, "403")
+        status, _, answer = self.daemon.call("DELETE", "/v1/sandboxes/one")
+        self.assertEqual((status, answer["summary"]["allowed"], answer["summary"]["denied"]), (200, 1, 1), answer)
+        self.assertTrue(wait_until(lambda: not any(self.state_files().values()), 5 * SLOW), self.state_files())
+        links = wait_until(lambda: "eth0" not in support.sh("ip", "-n", self.name, "link") or None, 5 * SLOW)
+        self.assertTrue(links, "the link is still there")
+        self.assertEqual(self.daemon.call("GET", "/v1/sandboxes/one")[0], 404)
+
+    def test_a_bad_policy_changes_nothing(self):
+        before = self.show()["policy"]
+        with open(self.policy, "a") as f:
+            f.write("nonsense: 1\n")
+        status, _, answer = self.daemon.call("POST", "/v1/sandboxes/one/reload")
+        self.assertEqual(status // 100, 4, answer)
+        self.assertIn("nonsense", json.dumps(answer["diagnostics"]))
+        self.assertEqual(self.show()["policy"], before)
+        self.assert_served()
+
+    def test_pause_lasts(self):
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/pause", {"reason": "a test"})[0], 200)
+        self.assertFalse(self.asks(seconds=2))
+        self.daemon.kill()
+        self.daemon.start()
+        self.assertTrue(wait_until(lambda: self.show()["state"] == "paused", SOON), self.show())
+        self.assertFalse(self.asks(seconds=2))
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/resume")[0], 200)
+        self.assert_served()
+
+    def test_its_time_is_over(self):
+        support.sh("ip", "netns", "add", self.name + "t")
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.name + "t"], check=False)
+        self.attach("short", self.name + "t", ttl_s=1)
+        self.assertTrue(wait_until(lambda: self.daemon.call("GET", "/v1/sandboxes/short")[0] == 404, 10 * SLOW))
+
+    def test_its_process_ends(self):
+        with subprocess.Popen(["unshare", "-n", "sleep", "600"]) as process:
+            own = os.stat("/proc/self/ns/net").st_ino
+            wait_until(lambda: os.stat(f"/proc/{process.pid}/ns/net").st_ino != own, 5 * SLOW)
+            self.daemon.attach(name="by-pid", pid=process.pid, policy=self.policy)
+            process.kill()
+        self.assertTrue(wait_until(lambda: self.daemon.call("GET", "/v1/sandboxes/by-pid")[0] == 404, 10 * SLOW))
+
+
+class Refused(Attached):
+    def test_requests_that_cannot_be(self):
+        netns = f"/run/netns/{self.name}"
+        for members, status in (({"name": "one", "netns": netns}, 409), ({"name": "two", "netns": netns}, 409),
+                                ({"netns": "/proc/self/ns/net"}, 422), ({"netns": "/proc/self/ns/mnt"}, 422),
+                                ({"netns": "/run/netns/none"}, 422), ({"pid": 4194303}, 422),
+                                ({"name": "-x", "netns": netns}, 422)):
+            got, _, answer = self.daemon.call("POST", "/v1/sandboxes", {"policy": self.policy, **members})
+            self.assertEqual(got, status, (members, answer))
+        self.assertEqual(len(self.state_files()["sandboxes"]), 1)
+        self.assert_served()
+
+    def test_the_environment_is_no_source(self):
+        text = policy(READS, credentials="  api: {source: 'env:API_KEY', inject: bearer}\n")
+        support.sh("ip", "netns", "add", self.name + "e")
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.name + "e"], check=False)
+        status, _, answer = self.daemon.call("POST", "/v1/sandboxes", {
+            "netns": f"/run/netns/{self.name}e", "policy": support.LAB.write("env-source.yaml", text)})
+        self.assertEqual(status, 422, answer)
+        self.assertIn("env:", json.dumps(answer["diagnostics"]))
+
+    def test_only_one_daemon(self):
+        r = subprocess.run(self.daemon.argv(), capture_output=True, text=True, timeout=20 * SLOW)
+        self.assertEqual(r.returncode, 125, r)
+        self.assertIn("another vethguardd", r.stderr)
+        self.assert_served()
+
+    def test_configuration_is_looked_at(self):
+        bad = support.LAB.write("bad-config.yaml", "nonsense: 1\n")
+        for path, status in ((bad, 125), (self.daemon.config, 0)):
+            r = subprocess.run([VETHGUARDD, "--check-config", "--config", path], capture_output=True, text=True)
+            self.assertEqual(r.returncode, status, r)
+
+
+class Killed(Attached):
+    def test_each_role(self):
+        self.assert_served()
+        for role in ("worker", "keeper", "recorder"):
+            pid = self.pid(role)
+            os.kill(pid, 9)
+            self.assertTrue(wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 5 * SLOW))
+            self.assert_served(role)
+            self.assertNotEqual(self.pid(role), pid)
+        self.assertTrue(self.daemon.event(FINDING))
+
+    def test_roles_together(self):
+        for pid in [self.pid(role) for role in ROLES]:
+            os.kill(pid, 9)
+        self.assert_served("all three", 2 * SOON)
+
+    def test_a_worker_too_often(self):
+        def died():
+            pid = self.show()["worker"]["pid"]
+            if pid:
+                os.kill(pid, 9)
+            return self.show()["state"] == "failed"
+        self.assertTrue(wait_until(died, 30 * SLOW), self.show())
+        self.assertFalse(self.asks(seconds=2))
+        status, _, answer = self.daemon.call("POST", "/v1/sandboxes/one/reload")
+        self.assertEqual(status, 200, answer)
+        self.assert_served()
+
+    def test_the_daemon(self):
+        self.assert_served()
+        before = self.show()
+        self.daemon.kill()
+        self.assertFalse(self.asks(seconds=2))
+        began = time.monotonic()
+        self.daemon.start()
+        self.assert_served("the daemon is there again")
+        self.assertLess(time.monotonic() - began, 3 * SLOW)
+        after = self.show()
+        for key in ("id", "addresses", "policy", "created", "proxy_port"):
+            self.assertEqual(before[key], after[key], key)
+        with open(os.path.join(self.daemon.data, "ca", "root.pem")) as f:
+            self.assertEqual(f.read(), self.pem)
+        self.assertTrue(wait_until(lambda: len([e for e in self.daemon.events(HTTP) if e["http_response"]["code"] == 200]) == 2,
+                                   5 * SLOW), self.daemon.events(HTTP))
+        self.test_detached_without_a_trace()
+
+    def test_detached_without_a_trace(self):
+        self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/one")[0], 200)
+        self.assertTrue(wait_until(lambda: not any(self.state_files().values()), 5 * SLOW), self.state_files())
+
+    def test_an_orderly_end_leaves_it_closed(self):
+        self.assertEqual(self.daemon.stop(), 0)
+        self.assertEqual(descendants(self.daemon.process.pid), {})
+        self.assertFalse(self.asks(seconds=2))
+        self.daemon.start()
+        self.assert_served()
+
+
+class Damaged(Attached):
+    def test_one_state_file(self):
+        other = self.name + "o"
+        support.sh("ip", "netns", "add", other)
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", other], check=False)
+        self.attach("two", other)
+        self.daemon.kill()
+        path = os.path.join(self.daemon.state, "sandboxes", "one.json")
+        with open(path) as f:
+            text = f.read()
+        with open(path, "w") as f:
+            f.write(text[:len(text) // 2])
+        self.daemon.start()
+        self.assert_served(netns=other)
+        self.assertEqual(self.show()["state"], "failed")
+        self.assertIn("one.json is damaged", self.daemon.stderr())
+        self.assertFalse(self.asks(seconds=2))
+        self.assertEqual(len(self.state_files()["netns"]), 2)
+
+    def test_the_root(self):
+        self.daemon.kill()
+        path = os.path.join(self.daemon.data, "ca", "root.key")
+        with open(path, "rb") as f:
+            whole = f.read()
+        for broken in (whole[:-1], whole + b"x", b"vgroot1\n" + bytes(400), whole[:40] + bytes([whole[40] ^ 1]) + whole[41:]):
+            with open(path, "wb") as f:
+                f.write(broken)
+            r = subprocess.run(self.daemon.argv(), capture_output=True, text=True, timeout=20 * SLOW)
+            self.assertEqual(r.returncode, 125, r)
+            self.assertIn("root CA", r.stderr)
+            with open(path, "rb") as f:
+                self.assertEqual(f.read(), broken)
+        with open(path, "wb") as f:
+            f.write(whole)
+        os.chmod(path, 0o644)
+        r = subprocess.run(self.daemon.argv(), capture_output=True, text=True, timeout=20 * SLOW)
+        self.assertEqual(r.returncode, 125, r)
+        os.chmod(path, 0o600)
+        self.daemon.start()
+        self.assert_served()
