@@ -16,83 +16,13 @@
 #include <libnftnl/chain.h>
 #include <libnftnl/set.h>
 #include <libnftnl/table.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "compare.h"
 #include "objects.h"
 
 #define CHECK_TRIES 8
-#define TEXT_BYTES (16 * 1024) /* of one chain; the longest has about 4 KiB */
 #define REQUEST_BYTES 512
-
-struct text {
-	char bytes[TEXT_BYTES];
-	size_t len;
-	bool overflow;
-};
-
-static int print_expression(struct nftnl_expr *e, void *context)
-{
-	struct text *t = context;
-	size_t room = TEXT_BYTES - t->len;
-	int n = snprintf(t->bytes + t->len, room, "[%s ", nftnl_expr_get_str(e, NFTNL_EXPR_NAME));
-
-	if (n > 0 && (size_t)n < room) {
-		t->len += (size_t)n;
-		room -= (size_t)n;
-		n = nftnl_expr_snprintf(t->bytes + t->len, room, e, NFTNL_OUTPUT_DEFAULT, 0);
-	}
-	if (n < 0 || (size_t)n >= room)
-		t->overflow = true;
-	else
-		t->len += (size_t)n;
-	return 0;
-}
-
-static void print_rule(const struct nftnl_rule *rule, struct text *t)
-{
-	nftnl_expr_foreach((struct nftnl_rule *)rule, print_expression, t);
-	if (t->len >= TEXT_BYTES - 1)
-		t->overflow = true;
-	else
-		t->bytes[t->len++] = '\n';
-}
-
-static int take_rule(const struct nlmsghdr *reply, void *context)
-{
-	struct nftnl_rule *rule = nftnl_rule_alloc();
-
-	if (!rule)
-		return MNL_CB_ERROR;
-	if (nftnl_rule_nlmsg_parse(reply, rule) == 0)
-		print_rule(rule, context);
-	nftnl_rule_free(rule);
-	return MNL_CB_OK;
-}
-
-static int check_rules(struct nft *nft, const struct chain_plan *chain,
-        const struct fence_spec *spec, struct text texts[2])
-{
-	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
-	struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
-	        request, NFT_MSG_GETRULE, (uint16_t)chain->family, NLM_F_DUMP, 0);
-	struct rule_list list;
-	int result = fence_plan_rules(chain, spec, &list);
-
-	memset(texts, 0, 2 * sizeof(*texts));
-	for (size_t i = 0; i < list.count && result == 0; i++)
-		print_rule(list.rules[i], &texts[0]);
-	rule_list_fini(&list);
-	mnl_attr_put_strz(header, NFTA_RULE_TABLE, FENCE_TABLE);
-	mnl_attr_put_strz(header, NFTA_RULE_CHAIN, chain->name);
-	if (result == 0)
-		result = nft_query(nft, header, take_rule, &texts[1]);
-	if (result < 0)
-		return result;
-	if (texts[0].overflow || texts[1].overflow || texts[0].len != texts[1].len)
-		return -ESTALE;
-	return memcmp(texts[0].bytes, texts[1].bytes, texts[0].len) ? -ESTALE : 0;
-}
 
 struct chain_check {
 	const struct chain_plan *chains;
@@ -113,30 +43,6 @@ static const struct chain_plan *planned(
 	return NULL;
 }
 
-static bool device_is(const struct nftnl_chain *c, const char *name)
-{
-	const char *const *devices;
-
-	if (nftnl_chain_is_set(c, NFTNL_CHAIN_DEV))
-		return strcmp(nftnl_chain_get_str(c, NFTNL_CHAIN_DEV), name) == 0;
-	if (!nftnl_chain_is_set(c, NFTNL_CHAIN_DEVICES))
-		return false;
-	devices = nftnl_chain_get_array(c, NFTNL_CHAIN_DEVICES);
-	return devices[0] && strcmp(devices[0], name) == 0 && !devices[1];
-}
-
-static bool chain_as_planned(const struct nftnl_chain *c, const struct chain_plan *p)
-{
-	if (nftnl_chain_is_set(c, NFTNL_CHAIN_HOOKNUM) != p->base)
-		return false;
-	if (!p->base)
-		return true;
-	return nftnl_chain_get_u32(c, NFTNL_CHAIN_HOOKNUM) == p->hook &&
-	       nftnl_chain_get_s32(c, NFTNL_CHAIN_PRIO) == p->priority &&
-	       nftnl_chain_get_u32(c, NFTNL_CHAIN_POLICY) == p->policy &&
-	       (!p->device || device_is(c, p->device));
-}
-
 /* Another fence's ingress chain, on its own interface, which its own check looks after. */
 static bool is_other_ingress(const struct nftnl_chain *c)
 {
@@ -144,7 +50,7 @@ static bool is_other_ingress(const struct nftnl_chain *c)
 	size_t n = strlen(FENCE_INGRESS_PREFIX);
 
 	return nftnl_chain_get_u32(c, NFTNL_CHAIN_FAMILY) == NFPROTO_NETDEV &&
-	       strncmp(name, FENCE_INGRESS_PREFIX, n) == 0 && device_is(c, name + n);
+	       strncmp(name, FENCE_INGRESS_PREFIX, n) == 0 && compare_device(c, name + n);
 }
 
 static int take_chain(const struct nlmsghdr *reply, void *context)
@@ -158,7 +64,7 @@ static int take_chain(const struct nlmsghdr *reply, void *context)
 	if (nftnl_chain_nlmsg_parse(reply, c) == 0 &&
 	        strcmp(nftnl_chain_get_str(c, NFTNL_CHAIN_TABLE), FENCE_TABLE) == 0) {
 		p = planned(check, c);
-		if (p && chain_as_planned(c, p))
+		if (p && compare_chain(c, p))
 			check->found++;
 		else if (p || (nftnl_chain_is_set(c, NFTNL_CHAIN_HOOKNUM) && !is_other_ingress(c)))
 			check->stale = true;
@@ -167,14 +73,25 @@ static int take_chain(const struct nlmsghdr *reply, void *context)
 	return MNL_CB_OK;
 }
 
+static int check_rules(
+        struct nft *nft, const struct chain_plan *chain, const struct fence_spec *spec)
+{
+	struct rule_list list;
+	int result = fence_plan_rules(chain, spec, &list);
+
+	if (result == 0)
+		result = compare_rules(nft, &list);
+	rule_list_fini(&list);
+	return result;
+}
+
 static int check_chains(struct nft *nft, const struct fence_spec *spec)
 {
 	static const uint16_t families[] = {NFPROTO_NETDEV, NFPROTO_INET};
 	struct chain_plan chains[FENCE_CHAINS_MAX];
 	struct chain_check check = {.chains = chains, .count = fence_plan(spec, chains)};
-	struct text *texts = calloc(2, sizeof(*texts));
 	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
-	int result = texts ? 0 : -ENOMEM;
+	int result = 0;
 
 	for (size_t i = 0; i < 2 && result == 0; i++) {
 		struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
@@ -185,8 +102,7 @@ static int check_chains(struct nft *nft, const struct fence_spec *spec)
 	if (result == 0 && (check.stale || check.found != check.count))
 		result = -ESTALE;
 	for (size_t i = 0; i < check.count && result == 0; i++)
-		result = check_rules(nft, &chains[i], spec, texts);
-	free(texts);
+		result = check_rules(nft, &chains[i], spec);
 	return result;
 }
 
@@ -338,7 +254,7 @@ static int check_once(struct nft *nft, const struct fence_spec *spec)
 		result = check_tables(nft, spec);
 	if (result == 0)
 		result = check_chains(nft, spec);
-	for (enum set_kind kind = 0; kind < SET_KIND_COUNT && result == 0; kind++)
+	for (enum set_kind kind = 0; kind < SET_PLANNED_COUNT && result == 0; kind++)
 		result = check_set(nft, kind, spec);
 	if (result == -EINTR)
 		return -ERESTART; /* a dump that was overtaken */

@@ -121,6 +121,54 @@ void rule_test_in_set(struct rule_list *l, const char *set, bool inverted)
 	nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_FLAGS, inverted ? NFT_LOOKUP_F_INV : 0);
 }
 
+void rule_learn(struct rule_list *l, const char *set)
+{
+	struct nftnl_expr *e = append(l, "dynset");
+
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_DYNSET_SREG_KEY, REGISTER);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_DYNSET_OP, NFT_DYNSET_OP_UPDATE);
+	nftnl_expr_set_str(e, NFTNL_EXPR_DYNSET_SET_NAME, set);
+}
+
+void rule_test_u32(struct rule_list *l, enum nft_cmp_ops op, uint32_t value)
+{
+	rule_test_bytes(l, op, &value, sizeof(value));
+}
+
+static void load_u32(struct rule_list *l, uint32_t value)
+{
+	struct nftnl_expr *e = append(l, "immediate");
+
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_IMM_DREG, REGISTER);
+	nftnl_expr_set(e, NFTNL_EXPR_IMM_DATA, &value, sizeof(value));
+}
+
+void rule_set_mark(struct rule_list *l, uint32_t mark)
+{
+	struct nftnl_expr *e;
+
+	load_u32(l, mark);
+	e = append(l, "meta");
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_META_KEY, NFT_META_MARK);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_META_SREG, REGISTER);
+}
+
+void rule_forward(struct rule_list *l, uint32_t index)
+{
+	struct nftnl_expr *e;
+
+	load_u32(l, index);
+	e = append(l, "fwd");
+	if (e)
+		nftnl_expr_set_u32(e, NFTNL_EXPR_FWD_SREG_DEV, REGISTER);
+}
+
 void rule_test_rate(struct rule_list *l, uint64_t per_second)
 {
 	struct nftnl_expr *e = append(l, "limit");

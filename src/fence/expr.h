@@ -42,6 +42,13 @@ void rule_test_u8(struct rule_list *l, enum nft_cmp_ops op, uint8_t value);
 /* value in host order, compared with network order bytes. */
 void rule_test_u16(struct rule_list *l, enum nft_cmp_ops op, uint16_t value);
 void rule_test_in_set(struct rule_list *l, const char *set, bool inverted);
+/* The value in the register joins a set that packets fill; full, it matches no more. */
+void rule_learn(struct rule_list *l, const char *set);
+/* value in host order, as the kernel holds it (marks, indexes). */
+void rule_test_u32(struct rule_list *l, enum nft_cmp_ops op, uint32_t value);
+void rule_set_mark(struct rule_list *l, uint32_t mark);
+/* Out of the interface of this index, as it came; the packet is taken. */
+void rule_forward(struct rule_list *l, uint32_t index);
 /* At most this many packets a second match, after a burst of the same number. */
 void rule_test_rate(struct rule_list *l, uint64_t per_second);
 

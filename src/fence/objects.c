@@ -15,12 +15,14 @@
 #include <string.h>
 
 /* Numbers of nft's own type list, which only its listing looks at. */
+#define NFT_TYPE_IPADDR 7
+#define NFT_TYPE_IP6ADDR 8
 #define NFT_TYPE_INET_PROTO 12
 #define NFT_TYPE_INET_SERVICE 13
 #define NFT_TYPE_IFNAME 41
 #define NFT_BYTE_ORDER_HOST 1
 
-void batch_table(struct nft_batch *b, uint16_t type, uint32_t family)
+void batch_table(struct nft_batch *b, uint16_t type, uint32_t family, const char *table)
 {
 	struct nlmsghdr *header = nft_batch_message(
 	        b, type, (uint16_t)family, type == NFT_MSG_NEWTABLE ? NLM_F_CREATE : 0);
@@ -31,7 +33,7 @@ void batch_table(struct nft_batch *b, uint16_t type, uint32_t family)
 		return;
 	}
 	nftnl_table_set_u32(t, NFTNL_TABLE_FAMILY, family);
-	nftnl_table_set_str(t, NFTNL_TABLE_NAME, FENCE_TABLE);
+	nftnl_table_set_str(t, NFTNL_TABLE_NAME, table);
 	if (type == NFT_MSG_NEWTABLE)
 		nftnl_table_set_u32(t, NFTNL_TABLE_FLAGS, 0); /* wakes one that was made dormant */
 	nftnl_table_nlmsg_build_payload(header, t);
@@ -59,7 +61,7 @@ void batch_chain(struct nft_batch *b, uint16_t type, const struct chain_plan *ch
 		return;
 	}
 	nftnl_chain_set_u32(c, NFTNL_CHAIN_FAMILY, chain->family);
-	nftnl_chain_set_str(c, NFTNL_CHAIN_TABLE, FENCE_TABLE);
+	nftnl_chain_set_str(c, NFTNL_CHAIN_TABLE, chain->table);
 	nftnl_chain_set_str(c, NFTNL_CHAIN_NAME, chain->name);
 	if (chain->base && type == NFT_MSG_NEWCHAIN)
 		set_hook(c, chain);
@@ -90,26 +92,46 @@ void batch_counter(struct nft_batch *b, uint16_t type, uint32_t family, const ch
 	nftnl_obj_free(o);
 }
 
+static struct set_plan sources_plan(
+        enum set_kind kind, const struct fence_spec *spec, char name[FENCE_NAME_MAX])
+{
+	bool six = kind == SET_SOURCES6;
+
+	fence_name(name, six ? FENCE_SOURCES6_PREFIX : FENCE_SOURCES4_PREFIX, spec->interface);
+	return (struct set_plan){.table = FENCE_TABLE,
+	        .family = NFPROTO_NETDEV,
+	        .name = name,
+	        .flags = NFT_SET_EVAL | NFT_SET_TIMEOUT,
+	        .key_type = six ? NFT_TYPE_IP6ADDR : NFT_TYPE_IPADDR,
+	        .key_bytes = six ? 16 : 4,
+	        .id = six ? 6 : 5,
+	        .size = FENCE_SOURCES_MAX,
+	        .timeout_s = FENCE_SOURCE_S};
+}
+
 struct set_plan set_plan(
         enum set_kind kind, const struct fence_spec *spec, char name[FENCE_NAME_MAX])
 {
 	switch (kind) {
 	case SET_LINKS:
-		return (struct set_plan){
-		        NFPROTO_INET, FENCE_LINKS, 0, NFT_TYPE_IFNAME, IFNAMSIZ, 1};
+		return (struct set_plan){FENCE_TABLE, NFPROTO_INET, FENCE_LINKS, 0, NFT_TYPE_IFNAME,
+		        IFNAMSIZ, 1, 0, 0};
 	case SET_SANDBOXES:
-		return (struct set_plan){
-		        NFPROTO_INET, FENCE_SANDBOXES, NFT_SET_MAP, NFT_TYPE_IFNAME, IFNAMSIZ, 2};
+		return (struct set_plan){FENCE_TABLE, NFPROTO_INET, FENCE_SANDBOXES, NFT_SET_MAP,
+		        NFT_TYPE_IFNAME, IFNAMSIZ, 2, 0, 0};
 	case SET_UDP:
-		return (struct set_plan){NFPROTO_INET,
+		return (struct set_plan){FENCE_TABLE, NFPROTO_INET,
 		        fence_name(name, FENCE_UDP_PREFIX, spec->interface), 0,
-		        NFT_TYPE_INET_SERVICE, sizeof(uint16_t), 3};
+		        NFT_TYPE_INET_SERVICE, sizeof(uint16_t), 3, 0, 0};
+	case SET_SOURCES4:
+	case SET_SOURCES6:
+		return sources_plan(kind, spec, name);
 	case SET_EXTENSIONS:
 	case SET_KIND_COUNT:
 		break;
 	}
-	return (struct set_plan){
-	        NFPROTO_NETDEV, FENCE_EXTENSIONS, 0, NFT_TYPE_INET_PROTO, sizeof(uint8_t), 4};
+	return (struct set_plan){FENCE_TABLE, NFPROTO_NETDEV, FENCE_EXTENSIONS, 0,
+	        NFT_TYPE_INET_PROTO, sizeof(uint8_t), 4, 0, 0};
 }
 
 static struct nftnl_set *set_alloc(const struct set_plan *plan)
@@ -119,7 +141,7 @@ static struct nftnl_set *set_alloc(const struct set_plan *plan)
 	if (!s)
 		return NULL;
 	nftnl_set_set_u32(s, NFTNL_SET_FAMILY, plan->family);
-	nftnl_set_set_str(s, NFTNL_SET_TABLE, FENCE_TABLE);
+	nftnl_set_set_str(s, NFTNL_SET_TABLE, plan->table);
 	nftnl_set_set_str(s, NFTNL_SET_NAME, plan->name);
 	return s;
 }
@@ -145,6 +167,10 @@ static void write_set(struct nlmsghdr *header, struct nftnl_set *s, const struct
 	nftnl_set_set_u32(s, NFTNL_SET_KEY_LEN, plan->key_bytes);
 	if (plan->flags & NFT_SET_MAP)
 		nftnl_set_set_u32(s, NFTNL_SET_DATA_TYPE, NFT_DATA_VERDICT);
+	if (plan->size) {
+		nftnl_set_set_u32(s, NFTNL_SET_DESC_SIZE, plan->size);
+		nftnl_set_set_u64(s, NFTNL_SET_TIMEOUT, plan->timeout_s * UINT64_C(1000));
+	}
 	if (plan->key_type == NFT_TYPE_IFNAME)
 		put_host_byte_order(s);
 	nftnl_set_nlmsg_build_payload(header, s);
@@ -183,12 +209,12 @@ static bool add_element(struct nftnl_set *s, const void *key, uint32_t bytes, co
 	return true;
 }
 
-static bool add_interface(struct nftnl_set *s, const struct fence_spec *spec, bool with_chain)
+static bool add_interface(struct nftnl_set *s, const char *interface, bool with_chain)
 {
 	char key[IFNAMSIZ] = "", chain[FENCE_NAME_MAX];
 
-	memcpy(key, spec->interface, strnlen(spec->interface, IFNAMSIZ - 1));
-	fence_name(chain, FENCE_LINK_PREFIX, spec->interface);
+	memcpy(key, interface, strnlen(interface, IFNAMSIZ - 1));
+	fence_name(chain, FENCE_LINK_PREFIX, interface);
 	return add_element(s, key, sizeof(key), with_chain ? chain : NULL);
 }
 
@@ -235,7 +261,7 @@ struct nftnl_set *set_with_elements(
 	else if (kind == SET_EXTENSIONS)
 		ok = add_extensions(s);
 	else
-		ok = add_interface(s, spec, kind == SET_SANDBOXES);
+		ok = add_interface(s, spec->interface, kind == SET_SANDBOXES);
 	if (ok)
 		return s;
 	nftnl_set_free(s);
@@ -263,6 +289,32 @@ void batch_elements(
 	nftnl_set_free(s);
 }
 
+struct nftnl_set *set_with_interface(const struct set_plan *plan, const char *interface)
+{
+	struct nftnl_set *s = set_alloc(plan);
+
+	if (!s || add_interface(s, interface, false))
+		return s;
+	nftnl_set_free(s);
+	return NULL;
+}
+
+void batch_interface(
+        struct nft_batch *b, uint16_t type, const struct set_plan *plan, const char *interface)
+{
+	struct nftnl_set *s = set_with_interface(plan, interface);
+
+	if (s)
+		nftnl_set_elems_nlmsg_build_payload(
+		        nft_batch_message(b, type, (uint16_t)plan->family,
+		                type == NFT_MSG_NEWSETELEM ? NLM_F_CREATE : 0),
+		        s);
+	else
+		b->failed = true;
+	if (s)
+		nftnl_set_free(s);
+}
+
 void batch_elements_flush(struct nft_batch *b, const struct set_plan *plan)
 {
 	struct nlmsghdr *header =
@@ -286,10 +338,20 @@ void batch_rules_flush(struct nft_batch *b, const struct chain_plan *chain)
 		b->failed = true;
 		return;
 	}
-	nftnl_rule_set_str(r, NFTNL_RULE_TABLE, FENCE_TABLE);
+	nftnl_rule_set_str(r, NFTNL_RULE_TABLE, chain->table);
 	nftnl_rule_set_str(r, NFTNL_RULE_CHAIN, chain->name);
 	nftnl_rule_nlmsg_build_payload(header, r);
 	nftnl_rule_free(r);
+}
+
+void batch_rule_list(struct nft_batch *b, const struct rule_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		struct nlmsghdr *header = nft_batch_message(
+		        b, NFT_MSG_NEWRULE, (uint16_t)list->family, NLM_F_CREATE | NLM_F_APPEND);
+
+		nftnl_rule_nlmsg_build_payload(header, list->rules[i]);
+	}
 }
 
 void batch_rules(struct nft_batch *b, const struct chain_plan *chain, const struct fence_spec *spec)
@@ -298,11 +360,6 @@ void batch_rules(struct nft_batch *b, const struct chain_plan *chain, const stru
 
 	if (fence_plan_rules(chain, spec, &list) < 0)
 		b->failed = true;
-	for (size_t i = 0; i < list.count; i++) {
-		struct nlmsghdr *header = nft_batch_message(
-		        b, NFT_MSG_NEWRULE, (uint16_t)chain->family, NLM_F_CREATE | NLM_F_APPEND);
-
-		nftnl_rule_nlmsg_build_payload(header, list.rules[i]);
-	}
+	batch_rule_list(b, &list);
 	rule_list_fini(&list);
 }

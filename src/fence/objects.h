@@ -9,12 +9,24 @@
 
 /* What a set is made of; the key's type is only a word for `nft list`. */
 struct set_plan {
+	const char *table;
 	uint32_t family;
 	const char *name;
 	uint32_t flags, key_type, key_bytes, id;
+	uint32_t size, timeout_s; /* of a set that packets fill */
 };
 
-enum set_kind { SET_LINKS, SET_SANDBOXES, SET_UDP, SET_EXTENSIONS, SET_KIND_COUNT };
+/* What the plan fills comes first, then what packets fill. */
+enum set_kind {
+	SET_LINKS,
+	SET_SANDBOXES,
+	SET_UDP,
+	SET_EXTENSIONS,
+	SET_PLANNED_COUNT,
+	SET_SOURCES4 = SET_PLANNED_COUNT,
+	SET_SOURCES6,
+	SET_KIND_COUNT
+};
 
 /* The plan of one set; name is storage for a set that is named after the interface. */
 struct set_plan set_plan(
@@ -23,15 +35,21 @@ struct set_plan set_plan(
 struct nftnl_set *set_with_elements(
         const struct set_plan *plan, enum set_kind kind, const struct fence_spec *spec);
 
-void batch_table(struct nft_batch *b, uint16_t type, uint32_t family);
+void batch_table(struct nft_batch *b, uint16_t type, uint32_t family, const char *table);
 void batch_chain(struct nft_batch *b, uint16_t type, const struct chain_plan *chain);
 void batch_counter(struct nft_batch *b, uint16_t type, uint32_t family, const char *interface);
 void batch_set(struct nft_batch *b, uint16_t type, const struct set_plan *plan);
 /* Adds or deletes the elements that spec gives the set. */
 void batch_elements(
         struct nft_batch *b, uint16_t type, enum set_kind kind, const struct fence_spec *spec);
+/* A set of interfaces with this one in it, or NULL. */
+struct nftnl_set *set_with_interface(const struct set_plan *plan, const char *interface);
+/* A set of interfaces gets, or loses, this one. */
+void batch_interface(
+        struct nft_batch *b, uint16_t type, const struct set_plan *plan, const char *interface);
 void batch_elements_flush(struct nft_batch *b, const struct set_plan *plan);
 void batch_rules_flush(struct nft_batch *b, const struct chain_plan *chain);
+void batch_rule_list(struct nft_batch *b, const struct rule_list *list);
 void batch_rules(
         struct nft_batch *b, const struct chain_plan *chain, const struct fence_spec *spec);
 

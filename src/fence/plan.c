@@ -36,6 +36,8 @@ int fence_spec_check(const struct fence_spec *spec)
 		return -EINVAL;
 	if (spec->sandbox4.family == 0 && spec->sandbox6.family == 0)
 		return -EINVAL;
+	if (spec->bits4 > 32 || spec->bits6 > 128)
+		return -EINVAL;
 	if (spec->tcp_port == 0 || spec->dns_port == 0 ||
 	        spec->udp_port_count > FENCE_UDP_PORTS_MAX)
 		return -EINVAL;
@@ -50,7 +52,7 @@ static struct chain_plan *add_chain(
 {
 	struct chain_plan *c = &out[(*count)++];
 
-	*c = (struct chain_plan){.family = family};
+	*c = (struct chain_plan){.table = FENCE_TABLE, .family = family};
 	snprintf(c->name, sizeof(c->name), "%s", name);
 	return c;
 }
@@ -97,7 +99,7 @@ int fence_plan_rules(
         const struct chain_plan *chain, const struct fence_spec *spec, struct rule_list *out)
 {
 	*out = (struct rule_list){
-	        .family = chain->family, .table = FENCE_TABLE, .chain = chain->name};
+	        .family = chain->family, .table = chain->table, .chain = chain->name};
 	chain->build(out, spec);
 	return out->failed ? -ENOMEM : 0;
 }

@@ -18,9 +18,12 @@
 #define FENCE_INGRESS_PREFIX "in-"
 #define FENCE_LINK_PREFIX "link-"
 #define FENCE_UDP_PREFIX "udp-"
+#define FENCE_SOURCES4_PREFIX "src4-"
+#define FENCE_SOURCES6_PREFIX "src6-"
 #define FENCE_COUNTER_PREFIX "drop-"
 
 struct chain_plan {
+	const char *table;
 	uint32_t family;
 	char name[FENCE_NAME_MAX];
 	const char *device; /* netdev only; borrowed from the spec */

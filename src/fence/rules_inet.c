@@ -89,10 +89,12 @@ void rules_link(struct rule_list *l, const struct fence_spec *spec)
 {
 	rule_begin(l);
 	rule_notrack(l);
-	deliver(l, IPPROTO_TCP, NFT_CMP_NEQ, spec->tcp_port);
-	deliver(l, IPPROTO_TCP, NFT_CMP_EQ, spec->dns_port);
-	deliver(l, IPPROTO_UDP, NFT_CMP_EQ, spec->dns_port);
-	deliver_named_udp(l, spec);
+	if (!spec->refuse) {
+		deliver(l, IPPROTO_TCP, NFT_CMP_NEQ, spec->tcp_port);
+		deliver(l, IPPROTO_TCP, NFT_CMP_EQ, spec->dns_port);
+		deliver(l, IPPROTO_UDP, NFT_CMP_EQ, spec->dns_port);
+		deliver_named_udp(l, spec);
+	}
 	accept_neighbour_discovery(l, spec);
 	rule_begin(l);
 	rules_note(l, spec, "vethguard:other");

@@ -45,16 +45,59 @@ static void match_ethertype(struct rule_list *l, uint16_t ethertype)
 	rule_test_u16(l, NFT_CMP_EQ, ethertype);
 }
 
-static void match_source4(struct rule_list *l, const struct fence_spec *spec)
+#define IPV4_SOURCE 12
+#define IPV6_SOURCE 8
+#define ARP_SENDER 14
+
+/* The address at offset belongs to the network; with bits 0, it is the one. */
+static void match_network(struct rule_list *l, uint32_t offset, const struct ip *network,
+        uint8_t bits, const struct ip *gate)
 {
-	rule_load_payload(l, NETWORK, 12, 4);
-	rule_test_bytes(l, NFT_CMP_EQ, spec->sandbox4.bytes, 4);
+	uint32_t bytes = network->family == 6 ? 16 : 4;
+	uint8_t mask[16] = {0};
+
+	rule_load_payload(l, NETWORK, offset, bytes);
+	if (bits == 0) {
+		rule_test_bytes(l, NFT_CMP_EQ, network->bytes, bytes);
+		return;
+	}
+	for (uint32_t i = 0; i < bits; i++)
+		mask[i / 8] |= (uint8_t)(0x80 >> i % 8);
+	if (gate->family)
+		rule_test_bytes(l, NFT_CMP_NEQ, gate->bytes, bytes);
+	rule_load_mask(l, mask, bytes);
+	rule_test_bytes(l, NFT_CMP_EQ, network->bytes, bytes);
+}
+
+static void match_source4(struct rule_list *l, const struct fence_spec *spec, uint32_t offset)
+{
+	match_network(l, offset, &spec->sandbox4, spec->bits4, &spec->gate4);
 }
 
 static void match_source6(struct rule_list *l, const struct fence_spec *spec)
 {
-	rule_load_payload(l, NETWORK, 8, 16);
-	rule_test_bytes(l, NFT_CMP_EQ, spec->sandbox6.bytes, 16);
+	match_network(l, IPV6_SOURCE, &spec->sandbox6, spec->bits6, &spec->gate6);
+}
+
+/* The last test before a packet of a whole network is accepted. */
+static void learn_source4(struct rule_list *l, const struct fence_spec *spec, uint32_t offset)
+{
+	char set[FENCE_NAME_MAX];
+
+	if (spec->bits4 == 0)
+		return;
+	rule_load_payload(l, NETWORK, offset, 4);
+	rule_learn(l, fence_name(set, FENCE_SOURCES4_PREFIX, spec->interface));
+}
+
+static void learn_source6(struct rule_list *l, const struct fence_spec *spec)
+{
+	char set[FENCE_NAME_MAX];
+
+	if (spec->bits6 == 0)
+		return;
+	rule_load_payload(l, NETWORK, IPV6_SOURCE, 16);
+	rule_learn(l, fence_name(set, FENCE_SOURCES6_PREFIX, spec->interface));
 }
 
 static void accept_ipv4(struct rule_list *l, const struct fence_spec *spec)
@@ -64,7 +107,7 @@ static void accept_ipv4(struct rule_list *l, const struct fence_spec *spec)
 
 	rule_begin(l);
 	match_ethertype(l, ETH_P_IP);
-	match_source4(l, spec);
+	match_source4(l, spec, IPV4_SOURCE);
 	rule_load_payload(l, NETWORK, 0, 1);
 	rule_test_u8(l, NFT_CMP_EQ, 0x45); /* version 4, no options */
 	rule_load_payload(l, NETWORK, 6, 2);
@@ -74,6 +117,7 @@ static void accept_ipv4(struct rule_list *l, const struct fence_spec *spec)
 	rule_test_u8(l, NFT_CMP_NEQ, 0);
 	rule_test_u8(l, NFT_CMP_NEQ, 127);
 	rule_test_u8(l, NFT_CMP_LT, 224);
+	learn_source4(l, spec, IPV4_SOURCE);
 	rule_verdict(l, NF_ACCEPT);
 }
 
@@ -88,6 +132,7 @@ static void accept_ipv6(struct rule_list *l, const struct fence_spec *spec)
 	        l, NETWORK, 24, 2); /* not ::/16 (unspecified, loopback, mapped), multicast */
 	rule_test_u16(l, NFT_CMP_NEQ, 0);
 	rule_test_u16(l, NFT_CMP_LT, 0xff00);
+	learn_source6(l, spec);
 	rule_verdict(l, NF_ACCEPT);
 }
 
@@ -109,6 +154,7 @@ static void accept_neighbour_discovery(struct rule_list *l, const struct fence_s
 	match_ethertype(l, ETH_P_IPV6);
 	match_source6(l, spec);
 	match_neighbour_discovery(l);
+	learn_source6(l, spec);
 	rule_verdict(l, NF_ACCEPT);
 	rule_begin(l);
 	match_ethertype(l, ETH_P_IPV6);
@@ -132,8 +178,8 @@ static void accept_arp(struct rule_list *l, const struct fence_spec *spec)
 	rule_load_payload(l, NETWORK, 6, 2);
 	rule_test_u16(l, NFT_CMP_GTE, 1);
 	rule_test_u16(l, NFT_CMP_LTE, 2);
-	rule_load_payload(l, NETWORK, 14, 4);
-	rule_test_bytes(l, NFT_CMP_EQ, spec->sandbox4.bytes, 4);
+	match_source4(l, spec, ARP_SENDER);
+	learn_source4(l, spec, ARP_SENDER);
 	rule_verdict(l, NF_ACCEPT);
 }
 
@@ -189,7 +235,7 @@ static void drop_rest(struct rule_list *l, const struct fence_spec *spec)
 	if (spec->sandbox4.family) {
 		rule_begin(l);
 		match_ethertype(l, ETH_P_IP);
-		match_source4(l, spec);
+		match_source4(l, spec, IPV4_SOURCE);
 		drop_with(l, spec, "vethguard:other");
 	}
 	if (spec->sandbox6.family) {

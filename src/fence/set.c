@@ -28,10 +28,43 @@ static void batch_sets(struct nft_batch *b, const struct fence_spec *spec)
 		struct set_plan plan = set_plan(kind, spec, name);
 
 		batch_set(b, NFT_MSG_NEWSET, &plan);
+		if (kind >= SET_PLANNED_COUNT)
+			continue;
 		if (kind == SET_UDP || kind == SET_EXTENSIONS)
 			batch_elements_flush(b, &plan);
 		batch_elements(b, NFT_MSG_NEWSETELEM, kind, spec);
 	}
+}
+
+/* The interface's own two chains come first in the plan: the hook, which needs the interface, and
+ * what is made of addresses. */
+#define OWN_CHAINS 2
+
+static void batch_shared(struct nft_batch *b, const struct fence_spec *spec)
+{
+	struct chain_plan chains[FENCE_CHAINS_MAX];
+	size_t count = fence_plan(spec, chains);
+
+	for (size_t i = 0; i < 2; i++) {
+		batch_table(b, NFT_MSG_NEWTABLE, families[i], FENCE_TABLE);
+		batch_counter(b, NFT_MSG_NEWOBJ, families[i], spec->interface);
+	}
+	for (size_t i = 1; i < count; i++)
+		batch_chain(b, NFT_MSG_NEWCHAIN, &chains[i]);
+	batch_sets(b, spec);
+	for (size_t i = OWN_CHAINS; i < count; i++)
+		batch_rules(b, &chains[i], spec);
+}
+
+static void batch_own(struct nft_batch *b, const struct fence_spec *spec)
+{
+	struct chain_plan chains[FENCE_CHAINS_MAX];
+
+	fence_plan(spec, chains);
+	batch_chain(b, NFT_MSG_NEWCHAIN, &chains[0]);
+	for (size_t i = 0; i < OWN_CHAINS; i++)
+		batch_rules(b, &chains[i], spec);
+	batch_elements(b, NFT_MSG_NEWSETELEM, SET_UDP, spec);
 }
 
 static void batch_fence(struct nft_batch *b, const struct fence_spec *spec)
@@ -40,7 +73,7 @@ static void batch_fence(struct nft_batch *b, const struct fence_spec *spec)
 	size_t count = fence_plan(spec, chains);
 
 	for (size_t i = 0; i < 2; i++) {
-		batch_table(b, NFT_MSG_NEWTABLE, families[i]);
+		batch_table(b, NFT_MSG_NEWTABLE, families[i], FENCE_TABLE);
 		batch_counter(b, NFT_MSG_NEWOBJ, families[i], spec->interface);
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -88,6 +121,18 @@ int fence_set(const struct fence_spec *spec)
 	if (fence_spec_check(spec) == 0 && if_nametoindex(spec->interface) == 0)
 		return -ENODEV;
 	return change(spec, batch_fence);
+}
+
+int fence_prepare(const struct fence_spec *spec)
+{
+	return change(spec, batch_shared);
+}
+
+int fence_set_prepared(const struct fence_spec *spec)
+{
+	if (fence_spec_check(spec) == 0 && if_nametoindex(spec->interface) == 0)
+		return -ENODEV;
+	return change(spec, batch_own);
 }
 
 int fence_set_udp_ports(const struct fence_spec *spec)
@@ -171,7 +216,7 @@ static void batch_remove_one(struct nft_batch *b, const struct fence_spec *spec,
 	size_t count = fence_plan(spec, chains);
 
 	for (size_t i = 0; i < 2; i++) {
-		batch_table(b, NFT_MSG_NEWTABLE, families[i]);
+		batch_table(b, NFT_MSG_NEWTABLE, families[i], FENCE_TABLE);
 		batch_counter(b, NFT_MSG_NEWOBJ, families[i], spec->interface);
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -195,6 +240,12 @@ static void batch_remove_one(struct nft_batch *b, const struct fence_spec *spec,
 		batch_rules_flush(b, &chains[0]);
 		batch_chain(b, NFT_MSG_DELCHAIN, &chains[0]);
 	}
+	for (enum set_kind kind = SET_SOURCES4; kind <= SET_SOURCES6; kind++) {
+		struct set_plan plan = set_plan(kind, spec, name);
+
+		batch_set(b, NFT_MSG_NEWSET, &plan);
+		batch_set(b, NFT_MSG_DELSET, &plan);
+	}
 	for (size_t i = 0; i < 2; i++)
 		batch_counter(b, NFT_MSG_DELOBJ, families[i], spec->interface);
 }
@@ -213,7 +264,7 @@ static int remove_found(struct nft *nft, const struct fence_spec *spec,
 	} else {
 		for (size_t i = 0; i < 2; i++)
 			if (inventory->have_table[i])
-				batch_table(&b, NFT_MSG_DELTABLE, families[i]);
+				batch_table(&b, NFT_MSG_DELTABLE, families[i], FENCE_TABLE);
 	}
 	result = nft_batch_send(&b);
 	nft_batch_fini(&b);

@@ -60,6 +60,8 @@ static const struct setting gate_settings[] = {
         {"ipv4/icmp_msgs_per_sec", "1000000", false},
         {"ipv4/icmp_msgs_burst", "1000000", false},
         {"ipv6/icmp/ratelimit", "0", false},
+        /* What waits in the queue of a worker that retires goes to the next one's. */
+        {"ipv4/tcp_migrate_req", "1", false},
         /* TPROXY finds the socket; a second, earlier guess by the four-tuple can only be wrong. */
         {"ipv4/tcp_early_demux", "0", false},
         {"ipv4/udp_early_demux", "0", false},

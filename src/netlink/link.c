@@ -77,6 +77,47 @@ int netlink_link_up(struct netlink *nl, const char *name)
 	return rtnl_run(nl, &r, NULL, NULL);
 }
 
+int netlink_link_set_mac(struct netlink *nl, const char *name, const uint8_t mac[6])
+{
+	struct request r;
+	struct ifinfomsg *link;
+	int result = link_begin(&r, RTM_NEWLINK, 0, name, &link);
+
+	if (result < 0)
+		return result;
+	mnl_attr_put(r.header, IFLA_ADDRESS, 6, mac);
+	return rtnl_run(nl, &r, NULL, NULL);
+}
+
+int netlink_link_set_mtu(struct netlink *nl, const char *name, uint32_t mtu)
+{
+	struct request r;
+	struct ifinfomsg *link;
+	int result = link_begin(&r, RTM_NEWLINK, 0, name, &link);
+
+	if (result < 0)
+		return result;
+	mnl_attr_put_u32(r.header, IFLA_MTU, mtu);
+	return rtnl_run(nl, &r, NULL, NULL);
+}
+
+int netlink_link_no_ipv6(struct netlink *nl, const char *name)
+{
+	struct request r;
+	struct ifinfomsg *link;
+	struct nlattr *families, *inet6;
+	int result = link_begin(&r, RTM_NEWLINK, 0, name, &link);
+
+	if (result < 0)
+		return result;
+	families = mnl_attr_nest_start(r.header, IFLA_AF_SPEC);
+	inet6 = mnl_attr_nest_start(r.header, AF_INET6);
+	mnl_attr_put_u8(r.header, IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE);
+	mnl_attr_nest_end(r.header, inet6);
+	mnl_attr_nest_end(r.header, families);
+	return rtnl_run(nl, &r, NULL, NULL);
+}
+
 static int take_index(const struct nlmsghdr *reply, void *context)
 {
 	const struct ifinfomsg *link = mnl_nlmsg_get_payload(reply);

@@ -24,6 +24,8 @@ int rtnl_family(const struct ip *address);
 /* Sends and waits; each reply that is not an acknowledgement goes to on_reply where one is given. 0
  * or -errno. */
 int rtnl_run(struct netlink *nl, struct request *r, mnl_cb_t on_reply, void *context);
+/* The link that a message describes. False: it describes none. */
+bool rtnl_take_link(const struct nlmsghdr *message, struct netlink_link *out);
 /* -EINVAL for a name that no interface can have. */
 int rtnl_check_name(const char *name);
 

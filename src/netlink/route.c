@@ -72,6 +72,27 @@ int netlink_route_default(struct netlink *nl, const char *link, const struct ip 
 	return rtnl_run(nl, &r, NULL, NULL);
 }
 
+int netlink_route_on_link(struct netlink *nl, const char *link, const struct ip *base, uint8_t bits)
+{
+	struct request r;
+	struct rtmsg *m;
+	unsigned index;
+	int result = require_index(nl, link, base, &index);
+
+	if (result < 0)
+		return result;
+	m = rtnl_begin(&r, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, sizeof(*m));
+	m->rtm_family = (uint8_t)rtnl_family(base);
+	m->rtm_dst_len = bits;
+	m->rtm_table = RT_TABLE_MAIN;
+	m->rtm_protocol = RTPROT_STATIC;
+	m->rtm_scope = base->family == 6 ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK;
+	m->rtm_type = RTN_UNICAST;
+	rtnl_put_ip(&r, RTA_DST, base);
+	mnl_attr_put_u32(r.header, RTA_OIF, index);
+	return rtnl_run(nl, &r, NULL, NULL);
+}
+
 int netlink_neighbour_permanent(
         struct netlink *nl, const char *link, const struct ip *address, const uint8_t mac[6])
 {

@@ -92,8 +92,7 @@ struct gate_divert {
  * gives any, those of gate_assign(), which comes first. 0, or -errno with gate->why: no such
  * interface, lo, guarded already, one of vethguard's own, an uplink of the host. Nothing is left of
  * one that failed. */
-int gate_open_divert(
-        struct gate *gate, struct gate_host *host, const struct gate_divert *divert);
+int gate_open_divert(struct gate *gate, struct gate_host *host, const struct gate_divert *divert);
 
 /* The sentence to tell for what failed. */
 const char *gate_failure(const struct gate *gate, int error, char out[GATE_WHY_MAX]);

@@ -15,6 +15,10 @@
 #include "vethguard/base/ip.h"
 
 #define FENCE_UDP_PORTS_MAX 64
+/* Each address that a sandbox sends from makes a neighbour entry, and the kernel has one table of them for all
+ * namespaces. */
+#define FENCE_SOURCES_MAX 64
+#define FENCE_SOURCE_S 3600     /* an address that was silent for so long leaves its place to another */
 #define FENCE_NFLOG_GROUP 7675  /* in the gate's namespace */
 #define FENCE_PREFIX_MAX 32     /* bytes of a log prefix: "vethguard:source", "vethguard:ethertype", "vethguard:other" */
 #define FENCE_SNAP_BYTES 128    /* of each dropped packet copied to the log */
@@ -22,12 +26,15 @@
 struct fence_spec {
 	char interface[IFNAMSIZ];   /* outer end of the sandbox's link */
 	struct ip sandbox4, sandbox6; /* the only source addresses that pass (and the link-local one for ND) */
+	uint8_t bits4, bits6;       /* of the network that the sandbox may send from, FENCE_SOURCES_MAX addresses of it
+	                               at a time, gate's own excepted; 0: the one address alone */
 	struct ip gate4, gate6;
 	uint16_t tcp_port;          /* listener of intercepted TCP (and of the explicit proxy) */
 	uint16_t dns_port;          /* responder, UDP and TCP: 53 */
 	uint16_t udp_ports[FENCE_UDP_PORTS_MAX]; /* policy's udp:// ports; relayed on listeners of the same port */
 	size_t udp_port_count;
 	uint16_t nflog_group;
+	bool refuse;                /* paused: nothing is handed to a listener */
 	bool whole_namespace;       /* a gate of our own: every other interface's packets are dropped as well, nothing is
 	                               forwarded, and only the worker's transparent sockets may send to the sandbox */
 };
@@ -35,11 +42,20 @@ struct fence_spec {
 /* Sets the fence up, or replaces the one on the same interface, in one batch, in the caller's network namespace.
  * 0 or -errno. */
 int fence_set(const struct fence_spec *spec);
+/* The same in two steps, in a namespace without rules: what needs neither the interface nor an address (nothing
+ * passes yet), and the rest, of the same interface, ports and nflog_group, but for UDP ports, which are added. */
+int fence_prepare(const struct fence_spec *spec);
+int fence_set_prepared(const struct fence_spec *spec);
 /* Changes only the set of UDP ports (a policy reload). */
 int fence_set_udp_ports(const struct fence_spec *spec);
 int fence_remove(const char *interface);
 /* Reads the rules back and compares them with spec. 0: as they should be; -ESTALE: changed or missing. */
 int fence_check(const struct fence_spec *spec);
+/* A non-blocking socket that hears of changes to the rules of the caller's namespace. */
+int fence_watch_open(void);
+/* Reads what there is. True in *changed where a table was touched by anyone but the netlink address own (0: by anyone):
+ * any table, or with a name, that one. 0; -ENOBUFS where notifications were lost (*changed is true then); -errno. */
+int fence_watch_read(int fd, const char *table, uint32_t own, bool *changed);
 /* Packets and bytes the fence rejected or dropped on the interface. */
 struct fence_counters {
 	uint64_t packets, bytes;

@@ -7,6 +7,7 @@
 #define VETHGUARD_NETLINK_NETLINK_H
 
 #include <net/if.h>
+#include <stdbool.h>
 
 #include "vethguard/base/ip.h"
 
@@ -20,6 +21,38 @@ int netlink_veth_add(struct netlink *nl, const char *name, const uint8_t mac[6],
 	const uint8_t peer_mac[6], int peer_netns_fd);
 int netlink_link_delete(struct netlink *nl, const char *name);
 int netlink_link_up(struct netlink *nl, const char *name);
+/* Its address or MTU; the link may be up. */
+int netlink_link_set_mac(struct netlink *nl, const char *name, const uint8_t mac[6]);
+int netlink_link_set_mtu(struct netlink *nl, const char *name, uint32_t mtu);
+/* No IPv6 address comes up with the link by itself. */
+int netlink_link_no_ipv6(struct netlink *nl, const char *name);
+
+#define NETLINK_KIND_MAX 16
+struct netlink_link {
+	unsigned index, master; /* master: index of the bridge or bond that it belongs to, or 0 */
+	uint32_t mtu;
+	bool up, loopback, ethernet;
+	uint8_t mac[6];
+	char name[IFNAMSIZ], kind[NETLINK_KIND_MAX]; /* kind: "veth", "bridge", "tun", ...; "": none, as a rule hardware */
+};
+/* By name, or by index where name is NULL. -ENODEV: there is none. */
+int netlink_link_get(struct netlink *nl, const char *name, unsigned index, struct netlink_link *out);
+/* Each link whose master has this index. */
+int netlink_links_of(struct netlink *nl, unsigned master, void (*each)(void *context, const struct netlink_link *link),
+	void *context);
+/* The first address of the family (4 or 6) with more than link scope; family 0 in *out where there is none. */
+int netlink_address_first(struct netlink *nl, unsigned index, int family, struct ip *out, uint8_t *bits);
+/* True in *out where a default route of either family leaves through the link, in any table. */
+int netlink_route_is_default(struct netlink *nl, unsigned index, bool *out);
+/* A network reached without a gateway. */
+int netlink_route_on_link(struct netlink *nl, const char *link, const struct ip *base, uint8_t bits);
+
+/* Notifications: a non-blocking socket, in the namespace of the caller, that hears of changes to links. */
+int netlink_watch_open(void);
+/* Reads what there is. each is told of every change; removed: the link is gone, or has moved elsewhere. 0, -ENOBUFS
+ * where some were lost, -errno. */
+int netlink_watch_read(int fd, void (*each)(void *context, const struct netlink_link *link, bool removed),
+	void *context);
 /* The interface's index, or 0. */
 unsigned netlink_link_index(struct netlink *nl, const char *name);
 /* IPv6 without duplicate address detection (IFA_F_NODAD). */

@@ -17,7 +17,7 @@ static void set_up_table(struct nft *nft, size_t extra_messages, int expected)
 
 	assert_int_equal(nft_batch_init(&b, nft), 0);
 	for (size_t i = 0; i <= extra_messages; i++)
-		batch_table(&b, NFT_MSG_NEWTABLE, NFPROTO_INET);
+		batch_table(&b, NFT_MSG_NEWTABLE, NFPROTO_INET, FENCE_TABLE);
 	assert_int_equal(nft_batch_send(&b), expected);
 	nft_batch_fini(&b);
 }
@@ -54,7 +54,7 @@ static void a_batch_with_one_error_does_nothing(void **state)
 	assert_int_equal(nft_batch_init(&b, &nft), 0);
 	batch_chain(&b, NFT_MSG_NEWCHAIN, &fresh);
 	batch_chain(&b, NFT_MSG_DELCHAIN, &absent);
-	batch_table(&b, NFT_MSG_NEWTABLE, NFPROTO_INET);
+	batch_table(&b, NFT_MSG_NEWTABLE, NFPROTO_INET, FENCE_TABLE);
 	assert_int_equal(nft_batch_send(&b), -ENOENT);
 	nft_batch_fini(&b);
 	assert_int_equal(nft_generation(&nft, &after), 0);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * divert: rules of the host's own namespace that hand an interface's frames to a gate's link and back. The interface is
+ * one that was there before: a veth's outer end, a tap, a port of a bridge, or a bridge itself.
+ *
+ * Table "netdev vethguard-divert": what comes in on the interface goes out of the link (fwd) at the ingress hook, before
+ * bridge, firewall, routing and services of the host; what comes in on the link goes out of the interface, marked; the
+ * egress hook of the interface (Linux 5.16 and newer) lets out only what bears the mark. All three chains drop by
+ * policy. Tables "inet vethguard-divert" and "bridge vethguard-divert" (where the kernel has it) are the second wall:
+ * they drop by the interface's name, so they also stand where it vanishes and comes back.
+ *
+ * What holds an interface before nftables does (XDP, tc's ingress, macvtap, an AF_PACKET socket's copy) is not met.
+ */
+#ifndef VETHGUARD_FENCE_DIVERT_H
+#define VETHGUARD_FENCE_DIVERT_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define DIVERT_MARK 0x76676174u /* of frames on their way from a gate to its interface */
+
+struct divert_spec {
+	char interface[IFNAMSIZ]; /* guarded */
+	char link[IFNAMSIZ];      /* the host's end of the gate's link; "": none, the interface is shut */
+};
+
+struct divert; /* the rules of one namespace; its socket stays open */
+
+/* In the caller's namespace, in which every later call has to be made as well. 0 or -errno. */
+int divert_open(struct divert **out);
+void divert_close(struct divert *d);
+/* Puts the rules in force, or anew where they are there. Both interfaces exist. 0 or -errno: nothing was changed. */
+int divert_set(struct divert *d, const struct divert_spec *spec);
+/* Reads back and compares. 0: as they should be; -ESTALE: changed or missing; -ENODEV: no such interface; -ENOLINK: no
+ * such link; -errno. */
+int divert_check(struct divert *d, const struct divert_spec *spec);
+/* Takes the rules away, whatever there is of them: the interface is what it was. Neither has to exist. */
+int divert_remove(struct divert *d, const struct divert_spec *spec);
+/* The same, but the interface stays shut, until divert_set() or divert_remove(). */
+int divert_shut(struct divert *d, const struct divert_spec *spec);
+/* The netlink address from which these changes are made (fence_watch_read). */
+uint32_t divert_port(const struct divert *d);
+/* Whether the kernel has the hook at which frames leave an interface; known after the first divert_set(). */
+bool divert_has_egress(const struct divert *d);
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: an interface that is new only adds to the tables: three chains, three rules,
+ * its name in the sets. Nothing is deleted then, because what a transaction deletes is freed after
+ * a grace period of RCU, for which the kernel makes the next close of a netlink socket wait; for
+ * the same reason one socket stays open. The chains of other interfaces are not touched, so the
+ * thousandth costs what the first does, but for the kernel's look over the table.
+ *
+ * Where chains of these names are there already, each is deleted and made again within one
+ * transaction, so that no frame finds it missing: the new hook is in place before the old one goes.
+ */
+#include "vethguard/fence/divert.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "divert_plan.h"
+
+static const uint32_t wall_families[] = {NFPROTO_INET, NFPROTO_BRIDGE};
+
+static size_t wall_family_count(const struct divert *d)
+{
+	return d->has_bridge ? 2 : 1;
+}
+
+static void batch_wall(struct nft_batch *b, const struct divert *d)
+{
+	struct chain_plan chains[DIVERT_WALL_MAX];
+	size_t count = divert_wall(d, chains);
+	struct rule_list list;
+
+	batch_table(b, NFT_MSG_NEWTABLE, NFPROTO_NETDEV, DIVERT_TABLE);
+	for (size_t i = 0; i < wall_family_count(d); i++) {
+		struct set_plan guarded = divert_guarded(wall_families[i]);
+
+		batch_table(b, NFT_MSG_NEWTABLE, wall_families[i], DIVERT_TABLE);
+		batch_set(b, NFT_MSG_NEWSET, &guarded);
+	}
+	for (size_t i = 0; i < count; i++) {
+		batch_chain(b, NFT_MSG_NEWCHAIN, &chains[i]);
+		batch_rules_flush(b, &chains[i]);
+		if (divert_wall_rules(&chains[i], &list) < 0)
+			b->failed = true;
+		batch_rule_list(b, &list);
+		rule_list_fini(&list);
+	}
+}
+
+static void batch_guard(
+        struct nft_batch *b, const struct divert *d, uint16_t type, const char *interface)
+{
+	for (size_t i = 0; i < wall_family_count(d); i++) {
+		struct set_plan guarded = divert_guarded(wall_families[i]);
+
+		batch_interface(b, type, &guarded, interface);
+	}
+}
+
+/* nf_tables has no "delete if there" before Linux 6.3: made first, it can be deleted. */
+static void batch_chain_gone(struct nft_batch *b, const struct chain_plan *chain)
+{
+	struct chain_plan plain = *chain;
+
+	plain.base = false;
+	batch_chain(b, NFT_MSG_NEWCHAIN, &plain);
+	batch_rules_flush(b, &plain);
+	batch_chain(b, NFT_MSG_DELCHAIN, &plain);
+}
+
+static bool has_chain(
+        const struct divert *d, const struct divert_spec *spec, enum divert_chain which)
+{
+	if (which == DIVERT_BACK)
+		return spec->link[0];
+	return which == DIVERT_IN || d->has_egress;
+}
+
+static void batch_chains(
+        struct nft_batch *b, const struct divert *d, const struct divert_spec *spec, bool replace)
+{
+	struct rule_list list;
+
+	for (enum divert_chain which = 0; which < DIVERT_CHAIN_COUNT; which++) {
+		struct chain_plan chain = divert_chain(which, spec);
+
+		if (!has_chain(d, spec, which))
+			continue;
+		if (replace)
+			batch_chain_gone(b, &chain);
+		batch_chain(b, NFT_MSG_NEWCHAIN, &chain);
+		b->open->nlmsg_flags |= NLM_F_EXCL;
+		if (divert_rules(which, spec, &chain, &list) < 0)
+			b->failed = true;
+		batch_rule_list(b, &list);
+		rule_list_fini(&list);
+	}
+}
+
+enum what { ADD, REPLACE, WITH_WALL };
+
+static int set_once(struct divert *d, const struct divert_spec *spec, enum what what)
+{
+	struct nft_batch b;
+	int result = nft_batch_init(&b, &d->nft);
+
+	if (result < 0)
+		return result;
+	if (what == WITH_WALL)
+		batch_wall(&b, d);
+	batch_guard(&b, d, NFT_MSG_NEWSETELEM, spec->interface);
+	if (spec->link[0])
+		batch_guard(&b, d, NFT_MSG_NEWSETELEM, spec->link);
+	batch_chains(&b, d, spec, what != ADD);
+	result = nft_batch_send(&b);
+	nft_batch_fini(&b);
+	return result;
+}
+
+/* Older kernels lack a hook or a family; they do without that part. */
+static int set_with(struct divert *d, const struct divert_spec *spec, enum what what)
+{
+	int result = set_once(d, spec, what);
+
+	if (result == -EOPNOTSUPP && d->has_egress) {
+		d->has_egress = false;
+		result = set_once(d, spec, what);
+	}
+	if (result == -EOPNOTSUPP && d->has_bridge) {
+		d->has_bridge = false;
+		result = set_once(d, spec, what);
+	}
+	return result;
+}
+
+static int check_spec(const struct divert_spec *spec)
+{
+	size_t n = strnlen(spec->interface, IFNAMSIZ), link = strnlen(spec->link, IFNAMSIZ);
+
+	if (n == 0 || n == IFNAMSIZ || link == IFNAMSIZ || strcmp(spec->interface, "lo") == 0)
+		return -EINVAL;
+	return strcmp(spec->interface, spec->link) == 0 ? -EINVAL : 0;
+}
+
+int divert_set(struct divert *d, const struct divert_spec *spec)
+{
+	int result = check_spec(spec);
+
+	if (result < 0)
+		return result;
+	if (if_nametoindex(spec->interface) == 0)
+		return -ENODEV;
+	if (spec->link[0] && if_nametoindex(spec->link) == 0)
+		return -ENOLINK;
+	result = set_with(d, spec, ADD);
+	if (result == -EEXIST)
+		result = set_with(d, spec, REPLACE);
+	/* The wall is missing: the first interface of this namespace, or somebody removed it. */
+	return result == -ENOENT ? set_with(d, spec, WITH_WALL) : result;
+}
+
+static int remove_from(struct divert *d, const struct divert_spec *spec, bool shut)
+{
+	struct divert_spec closed = *spec;
+	struct nft_batch b;
+	int result = nft_batch_init(&b, &d->nft);
+
+	if (result < 0)
+		return result;
+	batch_wall(&b, d);
+	closed.link[0] = 0;
+	for (enum divert_chain which = 0; which < DIVERT_CHAIN_COUNT; which++) {
+		struct chain_plan chain = divert_chain(which, spec);
+
+		if (has_chain(d, spec, which))
+			batch_chain_gone(&b, &chain);
+	}
+	if (spec->link[0]) {
+		batch_guard(&b, d, NFT_MSG_NEWSETELEM, spec->link);
+		batch_guard(&b, d, NFT_MSG_DELSETELEM, spec->link);
+	}
+	batch_guard(&b, d, NFT_MSG_NEWSETELEM, spec->interface);
+	if (!shut)
+		batch_guard(&b, d, NFT_MSG_DELSETELEM, spec->interface);
+	else if (if_nametoindex(spec->interface))
+		batch_chains(&b, d, &closed, false);
+	result = nft_batch_send(&b);
+	nft_batch_fini(&b);
+	return result;
+}
+
+int divert_remove(struct divert *d, const struct divert_spec *spec)
+{
+	int result = check_spec(spec);
+
+	return result < 0 ? result : remove_from(d, spec, false);
+}
+
+int divert_shut(struct divert *d, const struct divert_spec *spec)
+{
+	int result = check_spec(spec);
+
+	return result < 0 ? result : remove_from(d, spec, true);
+}
+
+int divert_open(struct divert **out)
+{
+	struct divert *d = calloc(1, sizeof(*d));
+	int result;
+
+	*out = NULL;
+	if (!d)
+		return -ENOMEM;
+	d->has_egress = d->has_bridge = true;
+	result = nft_open(&d->nft);
+	if (result < 0) {
+		free(d);
+		return result;
+	}
+	d->port = mnl_socket_get_portid(d->nft.socket);
+	*out = d;
+	return 0;
+}
+
+void divert_close(struct divert *d)
+{
+	if (!d)
+		return;
+	nft_close(&d->nft);
+	free(d);
+}
+
+uint32_t divert_port(const struct divert *d)
+{
+	return d->port;
+}
+
+bool divert_has_egress(const struct divert *d)
+{
+	return d->has_egress;
+}

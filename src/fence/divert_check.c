@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: what belongs to one interface is asked for by name, never by a dump of the
+ * whole table, so that looking at one of a thousand costs what looking at the only one does.
+ */
+#include "vethguard/fence/divert.h"
+
+#include <errno.h>
+#include <libnftnl/set.h>
+#include <libnftnl/table.h>
+#include <string.h>
+
+#include "compare.h"
+#include "divert_plan.h"
+
+#define REQUEST_BYTES 512
+
+struct chain_look {
+	const struct chain_plan *plan;
+	bool as_planned;
+};
+
+static int take_chain(const struct nlmsghdr *reply, void *context)
+{
+	struct chain_look *look = context;
+	struct nftnl_chain *c = nftnl_chain_alloc();
+
+	if (!c)
+		return MNL_CB_ERROR;
+	if (nftnl_chain_nlmsg_parse(reply, c) == 0)
+		look->as_planned = compare_chain(c, look->plan);
+	nftnl_chain_free(c);
+	return MNL_CB_OK;
+}
+
+static int check_chain(
+        struct nft *nft, const struct chain_plan *chain, const struct rule_list *wanted)
+{
+	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
+	struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
+	        request, NFT_MSG_GETCHAIN, (uint16_t)chain->family, NLM_F_ACK, 0);
+	struct chain_look look = {chain, false};
+	int result;
+
+	mnl_attr_put_strz(header, NFTA_CHAIN_TABLE, chain->table);
+	mnl_attr_put_strz(header, NFTA_CHAIN_NAME, chain->name);
+	result = nft_query(nft, header, take_chain, &look);
+	if (result == 0)
+		result = look.as_planned ? compare_rules(nft, wanted) : -ESTALE;
+	return result;
+}
+
+static int take_table(const struct nlmsghdr *reply, void *context)
+{
+	struct nftnl_table *t = nftnl_table_alloc();
+
+	if (!t)
+		return MNL_CB_ERROR;
+	if (nftnl_table_nlmsg_parse(reply, t) == 0)
+		*(bool *)context = nftnl_table_get_u32(t, NFTNL_TABLE_FLAGS) == 0;
+	nftnl_table_free(t);
+	return MNL_CB_OK;
+}
+
+/* There, and not dormant. */
+static int check_table(struct nft *nft, uint32_t family)
+{
+	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
+	struct nlmsghdr *header =
+	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, (uint16_t)family, NLM_F_ACK, 0);
+	bool awake = false;
+	int result;
+
+	mnl_attr_put_strz(header, NFTA_TABLE_NAME, DIVERT_TABLE);
+	result = nft_query(nft, header, take_table, &awake);
+	return result == 0 && !awake ? -ESTALE : result;
+}
+
+/* -ENOENT: the interface is not in the set. */
+static int check_guarded(struct nft *nft, uint32_t family, const char *interface)
+{
+	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
+	struct nlmsghdr *header =
+	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETSETELEM, (uint16_t)family, NLM_F_ACK, 0);
+	struct set_plan plan = divert_guarded(family);
+	struct nftnl_set *s = set_with_interface(&plan, interface);
+
+	if (!s)
+		return -ENOMEM;
+	nftnl_set_elems_nlmsg_build_payload(header, s);
+	nftnl_set_free(s);
+	return nft_query(nft, header, NULL, NULL);
+}
+
+static int check_wall(struct divert *d, const struct divert_spec *spec)
+{
+	static const uint32_t families[] = {NFPROTO_NETDEV, NFPROTO_INET, NFPROTO_BRIDGE};
+	struct chain_plan chains[DIVERT_WALL_MAX];
+	size_t count = divert_wall(d, chains);
+	struct rule_list wanted;
+	int result = 0;
+
+	for (size_t i = 0; i < (d->has_bridge ? 3 : 2) && result == 0; i++) {
+		result = check_table(&d->nft, families[i]);
+		if (result == 0 && families[i] != NFPROTO_NETDEV)
+			result = check_guarded(&d->nft, families[i], spec->interface);
+		if (result == 0 && families[i] != NFPROTO_NETDEV && spec->link[0])
+			result = check_guarded(&d->nft, families[i], spec->link);
+	}
+	for (size_t i = 0; i < count && result == 0; i++) {
+		result = divert_wall_rules(&chains[i], &wanted);
+		if (result == 0)
+			result = check_chain(&d->nft, &chains[i], &wanted);
+		rule_list_fini(&wanted);
+	}
+	return result;
+}
+
+int divert_check(struct divert *d, const struct divert_spec *spec)
+{
+	struct rule_list wanted;
+	int result;
+
+	if (if_nametoindex(spec->interface) == 0)
+		return -ENODEV;
+	if (spec->link[0] && if_nametoindex(spec->link) == 0)
+		return -ENOLINK;
+	result = check_wall(d, spec);
+	for (enum divert_chain which = 0; which < DIVERT_CHAIN_COUNT && result == 0; which++) {
+		struct chain_plan chain = divert_chain(which, spec);
+
+		if ((which == DIVERT_BACK && !spec->link[0]) ||
+		        (which == DIVERT_OUT && !d->has_egress))
+			continue;
+		result = divert_rules(which, spec, &chain, &wanted);
+		if (result == 0)
+			result = check_chain(&d->nft, &chain, &wanted);
+		rule_list_fini(&wanted);
+	}
+	return result == -ENOENT || result == -EINTR ? -ESTALE : result;
+}

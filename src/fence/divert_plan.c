@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: three chains for each interface, five that all share. The rules of a base
+ * chain hold the index of the interface that they forward to, as the kernel wants it; an interface
+ * that comes back has another one, and its rules are set anew.
+ */
+#include "divert_plan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PRIORITY_FIRST (-450)
+/* NF_BR_PRE_ROUTING and NF_BR_POST_ROUTING; their header and <net/if.h> exclude each other. */
+#define BRIDGE_PRE_ROUTING NF_INET_PRE_ROUTING
+#define BRIDGE_POST_ROUTING NF_INET_POST_ROUTING
+
+struct chain_plan divert_chain(enum divert_chain which, const struct divert_spec *spec)
+{
+	struct chain_plan c = {.table = DIVERT_TABLE,
+	        .family = NFPROTO_NETDEV,
+	        .base = true,
+	        .device = which == DIVERT_BACK ? spec->link : spec->interface,
+	        .hook = which == DIVERT_OUT ? NF_NETDEV_EGRESS : NF_NETDEV_INGRESS,
+	        .policy = NF_DROP,
+	        .priority = PRIORITY_FIRST};
+
+	fence_name(c.name, which == DIVERT_OUT ? "out-" : FENCE_INGRESS_PREFIX, c.device);
+	return c;
+}
+
+int divert_rules(enum divert_chain which, const struct divert_spec *spec,
+        const struct chain_plan *chain, struct rule_list *out)
+{
+	*out = (struct rule_list){
+	        .family = chain->family, .table = chain->table, .chain = chain->name};
+	if (!spec->link[0])
+		return 0; /* shut: the policy is all there is */
+	rule_begin(out);
+	if (which == DIVERT_OUT) {
+		rule_load_meta(out, NFT_META_MARK);
+		rule_test_u32(out, NFT_CMP_EQ, DIVERT_MARK);
+		rule_verdict(out, NF_ACCEPT);
+	} else if (which == DIVERT_IN) {
+		rule_forward(out, if_nametoindex(spec->link));
+	} else {
+		rule_set_mark(out, DIVERT_MARK);
+		rule_forward(out, if_nametoindex(spec->interface));
+	}
+	return out->failed ? -ENOMEM : 0;
+}
+
+static void add_wall(struct chain_plan *out, size_t *count, uint32_t family, const char *name,
+        uint32_t hook, int32_t priority)
+{
+	struct chain_plan *c = &out[(*count)++];
+
+	*c = (struct chain_plan){.table = DIVERT_TABLE,
+	        .family = family,
+	        .base = true,
+	        .hook = hook,
+	        .policy = NF_ACCEPT,
+	        .priority = priority};
+	snprintf(c->name, sizeof(c->name), "%s", name);
+}
+
+size_t divert_wall(const struct divert *d, struct chain_plan out[DIVERT_WALL_MAX])
+{
+	size_t n = 0;
+
+	add_wall(out, &n, NFPROTO_INET, "prerouting", NF_INET_PRE_ROUTING, PRIORITY_FIRST);
+	add_wall(out, &n, NFPROTO_INET, "output", NF_INET_LOCAL_OUT, PRIORITY_FIRST);
+	add_wall(out, &n, NFPROTO_INET, "forward", NF_INET_FORWARD, PRIORITY_FIRST);
+	if (!d->has_bridge)
+		return n;
+	add_wall(out, &n, NFPROTO_BRIDGE, "prerouting", BRIDGE_PRE_ROUTING, PRIORITY_FIRST);
+	add_wall(out, &n, NFPROTO_BRIDGE, "postrouting", BRIDGE_POST_ROUTING, PRIORITY_FIRST);
+	return n;
+}
+
+int divert_wall_rules(const struct chain_plan *chain, struct rule_list *out)
+{
+	bool in = strcmp(chain->name, "prerouting") == 0;
+
+	*out = (struct rule_list){
+	        .family = chain->family, .table = chain->table, .chain = chain->name};
+	rule_begin(out);
+	rule_load_meta(out, in ? NFT_META_IIFNAME : NFT_META_OIFNAME);
+	rule_test_in_set(out, DIVERT_GUARDED, false);
+	rule_verdict(out, NF_DROP);
+	return out->failed ? -ENOMEM : 0;
+}
+
+struct set_plan divert_guarded(uint32_t family)
+{
+	struct fence_spec none = {0};
+	char unused[FENCE_NAME_MAX];
+	struct set_plan plan = set_plan(SET_LINKS, &none, unused);
+
+	plan.table = DIVERT_TABLE;
+	plan.family = family;
+	plan.name = DIVERT_GUARDED;
+	return plan;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* divert_plan: what the rules of a diverted interface consist of. Private to fence/. */
+#ifndef VETHGUARD_SRC_FENCE_DIVERT_PLAN_H
+#define VETHGUARD_SRC_FENCE_DIVERT_PLAN_H
+
+#include "objects.h"
+#include "vethguard/fence/divert.h"
+
+#define DIVERT_TABLE "vethguard-divert"
+#define DIVERT_GUARDED "guarded" /* set of the interfaces behind the second wall */
+#define DIVERT_WALL_MAX 5
+
+enum divert_chain {
+	DIVERT_IN,   /* from the guarded interface */
+	DIVERT_BACK, /* from the gate's link */
+	DIVERT_OUT,  /* out of the guarded interface */
+	DIVERT_CHAIN_COUNT
+};
+
+struct divert {
+	struct nft nft;
+	bool has_egress, has_bridge;
+	uint32_t port;
+};
+
+/* One chain and its rules, for these indexes; rule_list_fini() afterwards. */
+struct chain_plan divert_chain(enum divert_chain which, const struct divert_spec *spec);
+int divert_rules(enum divert_chain which, const struct divert_spec *spec,
+        const struct chain_plan *chain, struct rule_list *out);
+/* The second wall; returns how many chains there are. */
+size_t divert_wall(const struct divert *d, struct chain_plan out[DIVERT_WALL_MAX]);
+int divert_wall_rules(const struct chain_plan *chain, struct rule_list *out);
+/* The set of guarded interfaces of inet, and of bridge. */
+struct set_plan divert_guarded(uint32_t family);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: the kernel tells of each table, chain, rule, set, element and object that is
+ * added or deleted, with the netlink address of the socket that asked for it, and the table's name
+ * as attribute 1 whatever the kind. A hook that goes with its device is told as its chain.
+ */
+#include "vethguard/fence/fence.h"
+
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define EVENT_BYTES (64 * 1024)
+#define TABLE_NAME 1 /* NFTA_TABLE_NAME, NFTA_CHAIN_TABLE, NFTA_RULE_TABLE, NFTA_SET_TABLE, ... */
+
+int fence_watch_open(void)
+{
+	struct sockaddr_nl address = {.nl_family = AF_NETLINK};
+	int group = NFNLGRP_NFTABLES, result;
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_NETFILTER);
+
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+	        setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group, sizeof(group)) == 0)
+		return fd;
+	result = -errno;
+	close(fd);
+	return result;
+}
+
+static bool is_of_table(const struct nlmsghdr *event, const char *table)
+{
+	const struct nlattr *a;
+
+	if (NFNL_SUBSYS_ID(event->nlmsg_type) != NFNL_SUBSYS_NFTABLES ||
+	        NFNL_MSG_TYPE(event->nlmsg_type) == NFT_MSG_NEWGEN)
+		return false;
+	if (!table)
+		return true;
+	mnl_attr_for_each(a, event, sizeof(struct nfgenmsg))
+	{
+		if (mnl_attr_get_type(a) == TABLE_NAME)
+			return mnl_attr_get_payload_len(a) > strlen(table) &&
+			       memcmp(mnl_attr_get_payload(a), table, strlen(table) + 1) == 0;
+	}
+	return false;
+}
+
+int fence_watch_read(int fd, const char *table, uint32_t own, bool *changed)
+{
+	static _Alignas(struct nlmsghdr) char events[EVENT_BYTES];
+	const struct nlmsghdr *event;
+	int result = 0, left;
+	ssize_t n;
+
+	*changed = false;
+	for (;;) {
+		n = recv(fd, events, sizeof(events), 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == ENOBUFS) {
+			*changed = true;
+			result = -ENOBUFS; /* told once; what comes after is read on */
+			continue;
+		}
+		if (n < 0)
+			return errno == EAGAIN ? result : -errno;
+		left = (int)n;
+		for (event = (const struct nlmsghdr *)events; mnl_nlmsg_ok(event, left);
+		        event = mnl_nlmsg_next(event, &left))
+			if ((own == 0 || event->nlmsg_pid != own) && is_of_table(event, table))
+				*changed = true;
+	}
+}
