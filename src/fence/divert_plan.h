@@ -6,7 +6,6 @@
 #include "objects.h"
 #include "vethguard/fence/divert.h"
 
-#define DIVERT_TABLE "vethguard-divert"
 #define DIVERT_GUARDED "guarded" /* set of the interfaces behind the second wall */
 #define DIVERT_WALL_MAX 5
 

@@ -7,9 +7,12 @@
 #include "vethguard/netlink/netns.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 struct setting {
 	const char *name, *value;
@@ -67,18 +70,80 @@ static const struct setting gate_settings[] = {
         {"ipv4/udp_early_demux", "0", false},
 };
 
+static int root_open(void)
+{
+	int fd = open("/proc/sys/net", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int setting_write(int root, const struct setting *s)
+{
+	int fd = openat(root, s->name, O_WRONLY | O_CLOEXEC);
+	int result = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, s->value, strlen(s->value)) < 0)
+		result = -errno;
+	close(fd);
+	return result;
+}
+
+/* 1: it has its value. */
+static int setting_is(int root, const struct setting *s)
+{
+	char value[32] = "";
+	int fd = openat(root, s->name, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, value, sizeof(value) - 1);
+	close(fd);
+	if (n < 0)
+		return -EIO;
+	value[strcspn(value, "\n")] = 0;
+	return strcmp(value, s->value) == 0;
+}
+
+static const size_t setting_count = sizeof(gate_settings) / sizeof(gate_settings[0]);
+
 int netns_harden_gate(void)
 {
-	size_t count = sizeof(gate_settings) / sizeof(gate_settings[0]);
+	int root = root_open(), result = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		const struct setting *s = &gate_settings[i];
-		int result = netns_sysctl(s->name, s->value);
-
-		if (result < 0 && s->required)
-			return result;
+	if (root < 0)
+		return root;
+	for (size_t i = 0; i < setting_count && result == 0; i++) {
+		result = setting_write(root, &gate_settings[i]);
+		if (!gate_settings[i].required)
+			result = 0;
 	}
-	return 0;
+	close(root);
+	return result;
+}
+
+int netns_harden_gate_again(void)
+{
+	int root = root_open(), result = 0, mended = 0;
+
+	if (root < 0)
+		return root;
+	for (size_t i = 0; i < setting_count && result >= 0; i++) {
+		const struct setting *s = &gate_settings[i];
+
+		result = setting_is(root, s);
+		if (result == 0)
+			result = setting_write(root, s);
+		else if (result > 0)
+			continue;
+		mended |= s->required && result == 0;
+		if (!s->required)
+			result = 0;
+	}
+	close(root);
+	return result < 0 ? result : mended;
 }
 
 void netns_settle_link(const char *link)

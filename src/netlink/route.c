@@ -141,26 +141,41 @@ static int local_route(
 	return rtnl_run(nl, &r, NULL, NULL);
 }
 
-int netlink_local_delivery(struct netlink *nl, const char *link, uint32_t table)
+/* Counts what was not there. */
+static int unless_there(int result, int *made)
+{
+	if (result == 0)
+		++*made;
+	return result == -EEXIST ? 0 : result;
+}
+
+int netlink_local_delivery_mend(struct netlink *nl, const char *link, uint32_t table)
 {
 	static const int families[] = {AF_INET, AF_INET6};
 	unsigned lo = netlink_link_index(nl, "lo");
-	int result = rtnl_check_name(link);
+	int result = rtnl_check_name(link), made = 0;
 
 	if (result == 0 && lo == 0)
 		result = -ENODEV;
 	if (result == 0)
 		result = netlink_link_up(nl, "lo"); /* a route to a link that is down is refused */
 	for (size_t i = 0; i < 2 && result == 0; i++) {
-		result = local_route(
-		        nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, families[i], lo, table);
+		result = unless_there(local_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL,
+		                              families[i], lo, table),
+		        &made);
 		if (result == 0)
-			result = local_rule(nl, RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL, families[i],
-			        link, table);
-		if (result == -EEXIST)
-			result = 0;
+			result = unless_there(local_rule(nl, RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL,
+			                              families[i], link, table),
+			        &made);
 	}
-	return result;
+	return result < 0 ? result : made > 0;
+}
+
+int netlink_local_delivery(struct netlink *nl, const char *link, uint32_t table)
+{
+	int result = netlink_local_delivery_mend(nl, link, table);
+
+	return result < 0 ? result : 0;
 }
 
 /* The error worth telling: the first that is not "it was not there". */

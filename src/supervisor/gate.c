@@ -4,24 +4,24 @@
  * packet ever finds the gate without rules; and the sandbox's side is set up last, when there is
  * something to answer it.
  *
- * The namespace has no name and no file: it lives as long as the supervisor's descriptor, and with
- * it the veth pair and every rule. A supervisor that is killed leaves nothing behind, and a sandbox
- * that outlives it has lost its link. Neighbours are permanent on both sides: no ARP or ND of the
- * sandbox decides where its packets go.
+ * The work comes in two halves. What needs to know nothing of the sandbox can be done in advance
+ * (gate_host_prepare): the namespace, its sysctls, most of the fence, the sockets. What is left is
+ * the link, its two chains and its addresses.
+ *
+ * Without a pin the namespace has no name and no file: it lives as long as the supervisor's
+ * descriptor, and with it the veth pair and every rule. A supervisor that is killed leaves nothing
+ * behind, and a sandbox that outlives it has lost its link. Of a veth pair the neighbours are
+ * permanent on both sides: no ARP or ND of the sandbox decides where its packets go.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "vethguard/base/hash.h"
 #include "vethguard/netlink/netlink.h"
 #include "vethguard/netlink/netns.h"
-#include "supervisor/gate.h"
+#include "supervisor/gate_private.h"
 
-#define LINK4_BITS 30
-#define LINK6_BITS \
-	126 /* synthetic addresses of the same /64 are off the link: they go to the gate */
 #define BACKLOG 1024
 
 void gate_init(struct gate *gate)
@@ -38,46 +38,52 @@ static struct ip nth(const struct ip_prefix *pool, uint8_t n)
 	return ip;
 }
 
+struct ip_prefix gate_one(const struct ip *ip)
+{
+	return (struct ip_prefix){*ip, ip->family == 6 ? 128 : 32};
+}
+
 void gate_assign(struct gate *gate, const struct ip_prefix *pool4, const struct ip_prefix *pool6)
 {
 	gate->gate4 = nth(pool4, 1);
 	gate->gate6 = nth(pool6, 1);
 	gate->sandbox4 = nth(pool4, 2);
 	gate->sandbox6 = nth(pool6, 2);
+	gate->source4 = gate_one(&gate->sandbox4);
+	gate->source6 = gate_one(&gate->sandbox6);
+	gate->bits4 = GATE_BITS4;
+	gate->bits6 = GATE_BITS6;
 }
 
-/* Locally administered, not multicast. */
-static void random_mac(uint8_t mac[6])
+const char *gate_failure(const struct gate *gate, int error, char out[GATE_WHY_MAX])
 {
-	random_bytes(mac, 6);
-	mac[0] = (uint8_t)((mac[0] & 0xfc) | 0x02);
+	if (gate->why[0])
+		snprintf(out, GATE_WHY_MAX, "%s", gate->why);
+	else
+		snprintf(out, GATE_WHY_MAX, "%s: %s", gate->step ? gate->step : "the gate",
+		        strerror(-error));
+	return out;
 }
 
-static struct fence_spec fence_spec_of(const struct gate *gate)
+struct fence_spec gate_fence(const struct gate *gate)
 {
 	struct fence_spec spec = {.interface = GATE_LINK,
-	        .sandbox4 = gate->sandbox4,
-	        .sandbox6 = gate->sandbox6,
+	        .sandbox4 = gate->source4.base,
+	        .sandbox6 = gate->source6.base,
+	        .bits4 = gate->source4.bits == 32 ? 0 : gate->source4.bits,
+	        .bits6 = gate->source6.bits == 128 ? 0 : gate->source6.bits,
 	        .gate4 = gate->gate4,
 	        .gate6 = gate->gate6,
 	        .tcp_port = gate->tcp_port,
 	        .dns_port = GATE_DNS_PORT,
 	        .udp_port_count = gate->udp_port_count,
 	        .nflog_group = FENCE_NFLOG_GROUP,
+	        .refuse = gate->paused,
 	        .whole_namespace = true};
 
 	memcpy(spec.udp_ports, gate->udp_ports, sizeof spec.udp_ports);
 	return spec;
 }
-
-/* Continues a run of steps: names the step, does it where all before went well. */
-#define STEP(text, call)                     \
-	do {                                 \
-		if (!error) {                \
-			gate->step = (text); \
-			error = (call);      \
-		}                            \
-	} while (0)
 
 static int listen_on(struct gate *gate, enum message_listener kind, bool stream, uint16_t port)
 {
@@ -94,7 +100,8 @@ static int listen_on(struct gate *gate, enum message_listener kind, bool stream,
 	return 0;
 }
 
-static int listen_all(struct gate *gate)
+/* Those that every gate has. */
+static int listen_always(struct gate *gate)
 {
 	int error = 0;
 
@@ -102,37 +109,133 @@ static int listen_all(struct gate *gate)
 	        listen_on(gate, MESSAGE_LISTEN_TCP, true, gate->tcp_port));
 	STEP("listening for names", listen_on(gate, MESSAGE_LISTEN_DNS_UDP, false, GATE_DNS_PORT));
 	STEP("listening for names", listen_on(gate, MESSAGE_LISTEN_DNS_TCP, true, GATE_DNS_PORT));
+	return error;
+}
+
+static int listen_udp(struct gate *gate)
+{
+	int error = 0;
+
 	for (size_t i = 0; i < gate->udp_port_count; i++)
 		STEP("listening for datagrams",
 		        listen_on(gate, MESSAGE_LISTEN_UDP, false, gate->udp_ports[i]));
 	return error;
 }
 
-static int open_packets(struct gate *gate)
+static int in_gate_listen(void *context)
 {
-	gate->packets = fence_nflog_open(FENCE_NFLOG_GROUP);
-	return gate->packets < 0 ? gate->packets : 0;
+	struct gate *gate = context;
+	int error = listen_always(gate);
+
+	return error ? error : listen_udp(gate);
 }
 
-static int link_gate_side(struct gate *gate, struct netlink *nl)
+int gate_listen(struct gate *gate)
 {
-	const struct fence_spec spec = fence_spec_of(gate);
+	gate_close_handed_out(gate);
+	int error = netns_run(gate->netns, in_gate_listen, gate);
+
+	if (error)
+		gate_close_handed_out(gate);
+	return error;
+}
+
+int gate_open_packets(struct gate *gate)
+{
+	int fd = fence_nflog_open(FENCE_NFLOG_GROUP);
+
+	gate->packets = fd < 0 ? -1 : fd;
+	return fd < 0 ? fd : 0;
+}
+
+/* What can be done before anything is known of the sandbox. */
+static int in_gate_prepare(void *context)
+{
+	struct gate *gate = context;
+	const struct fence_spec spec = gate_fence(gate);
+	struct netlink *nl = NULL;
 	int error = 0;
 
-	STEP("making the veth pair", netlink_veth_add(nl, GATE_LINK, gate->mac, GATE_INNER,
-	                                     gate->sandbox_mac, gate->sandbox_netns));
-	STEP("setting the fence", fence_set(&spec));
-	STEP("bringing up lo of the gate", netlink_link_up(nl, "lo"));
+	STEP("hardening the gate's namespace", netns_harden_gate());
+	STEP("netlink in the gate's namespace", netlink_open(&nl));
+	if (error)
+		return error;
 	STEP("delivering to the worker", netlink_local_delivery(nl, GATE_LINK, GATE_TABLE));
-	STEP("listening for dropped packets", open_packets(gate));
-	STEP("listening", listen_all(gate));
-	STEP("addresses of the gate", netlink_address_add(nl, GATE_LINK, &gate->gate4, LINK4_BITS));
-	STEP("addresses of the gate", netlink_address_add(nl, GATE_LINK, &gate->gate6, LINK6_BITS));
-	STEP("bringing up the gate's link", netlink_link_up(nl, GATE_LINK));
+	STEP("preparing the fence", fence_prepare(&spec));
+	STEP("listening for dropped packets", gate_open_packets(gate));
+	STEP("listening", listen_always(gate));
+	netlink_close(nl);
+	return error;
+}
+
+int gate_prepare(struct gate *gate)
+{
+	gate->step = "making the gate's namespace";
+	gate->netns = netns_new();
+	if (gate->netns < 0) {
+		int error = gate->netns;
+
+		gate->netns = -1;
+		return error;
+	}
+	return netns_run(gate->netns, in_gate_prepare, gate);
+}
+
+static int add_addresses(struct gate *gate, struct netlink *nl)
+{
+	int error = 0;
+
+	STEP("addresses of the gate",
+	        netlink_address_add(nl, GATE_LINK, &gate->gate4, gate->bits4));
+	STEP("addresses of the gate",
+	        netlink_address_add(nl, GATE_LINK, &gate->gate6, gate->bits6));
+	return error;
+}
+
+/* The wire has two ends that are known. */
+static int add_neighbours(struct gate *gate, struct netlink *nl)
+{
+	int error = 0;
+
 	STEP("neighbours of the gate",
 	        netlink_neighbour_permanent(nl, GATE_LINK, &gate->sandbox4, gate->sandbox_mac));
 	STEP("neighbours of the gate",
 	        netlink_neighbour_permanent(nl, GATE_LINK, &gate->sandbox6, gate->sandbox_mac));
+	return error;
+}
+
+/* A sandbox's address that is not in the gate's network is reached over the link all the same. */
+static int add_route(struct gate *gate, struct netlink *nl, const struct ip_prefix *source,
+        const struct ip *own, uint8_t bits)
+{
+	struct ip_prefix network = gate_network(own, bits);
+
+	if (source->base.family == 0 || ip_in_prefix(&source->base, &network))
+		return 0;
+	gate->step = "routes of the gate";
+	return netlink_route_on_link(nl, GATE_LINK, &source->base, source->bits);
+}
+
+int gate_add_routes(struct gate *gate, struct netlink *nl)
+{
+	int error = add_route(gate, nl, &gate->source4, &gate->gate4, gate->bits4);
+
+	return error ? error : add_route(gate, nl, &gate->source6, &gate->gate6, gate->bits6);
+}
+
+int gate_link_gate_side(struct gate *gate, struct netlink *nl)
+{
+	const struct fence_spec spec = gate_fence(gate);
+	int error = 0;
+
+	STEP("setting the fence", fence_set_prepared(&spec));
+	STEP("listening", listen_udp(gate));
+	if (!error)
+		error = add_addresses(gate, nl);
+	STEP("bringing up the gate's link", netlink_link_up(nl, GATE_LINK));
+	if (gate->kind == GATE_VETH && !error)
+		return add_neighbours(gate, nl);
+	STEP("routes of the gate", gate_add_routes(gate, nl));
 	return error;
 }
 
@@ -142,12 +245,14 @@ static int in_gate(void *context)
 	struct netlink *nl = NULL;
 	int error = 0;
 
-	STEP("hardening the gate's namespace", netns_harden_gate());
 	STEP("netlink in the gate's namespace", netlink_open(&nl));
-	if (!error) {
-		error = link_gate_side(gate, nl);
-		netlink_close(nl);
-	}
+	if (error)
+		return error;
+	STEP("making the veth pair", netlink_veth_add(nl, GATE_LINK, gate->mac, GATE_INNER,
+	                                     gate->sandbox_mac, gate->sandbox_netns));
+	if (!error)
+		error = gate_link_gate_side(gate, nl);
+	netlink_close(nl);
 	return error;
 }
 
@@ -158,9 +263,9 @@ static int link_sandbox_side(struct gate *gate, struct netlink *nl)
 	STEP("bringing up lo of the sandbox", netlink_link_up(nl, "lo"));
 	netns_settle_link(GATE_INNER);
 	STEP("addresses of the sandbox",
-	        netlink_address_add(nl, GATE_INNER, &gate->sandbox4, LINK4_BITS));
+	        netlink_address_add(nl, GATE_INNER, &gate->sandbox4, gate->bits4));
 	STEP("addresses of the sandbox",
-	        netlink_address_add(nl, GATE_INNER, &gate->sandbox6, LINK6_BITS));
+	        netlink_address_add(nl, GATE_INNER, &gate->sandbox6, gate->bits6));
 	STEP("bringing up the sandbox's link", netlink_link_up(nl, GATE_INNER));
 	STEP("neighbours of the sandbox",
 	        netlink_neighbour_permanent(nl, GATE_INNER, &gate->gate4, gate->mac));
@@ -185,64 +290,53 @@ static int in_sandbox(void *context)
 	return error;
 }
 
+void gate_random_mac(uint8_t mac[6])
+{
+	random_bytes(mac, 6);
+	mac[0] = (uint8_t)((mac[0] & 0xfc) | 0x02); /* locally administered, not multicast */
+}
+
 int gate_open(struct gate *gate, struct gate_host *host, int sandbox_netns)
 {
 	int error = 0;
 
-	(void)host;
+	gate->kind = GATE_VETH;
+	gate->host = host;
 	gate->sandbox_netns = sandbox_netns;
-	random_mac(gate->mac);
-	random_mac(gate->sandbox_mac);
-	gate->step = "making the gate's namespace";
-	gate->netns = netns_new();
-	if (gate->netns < 0) {
-		error = gate->netns;
-		gate->netns = -1;
-		return error;
-	}
+	gate_random_mac(gate->mac);
+	gate_random_mac(gate->sandbox_mac);
+	if (!gate_host_take(host, gate))
+		error = gate_prepare(gate);
 	STEP("entering the gate's namespace", netns_run(gate->netns, in_gate, gate));
 	STEP("entering the sandbox's namespace", netns_run(sandbox_netns, in_sandbox, gate));
+	gate->sandbox_netns = -1;
 	return error;
 }
 
-static int listen_again(void *context)
+static int in_gate_set(void *context)
 {
-	return listen_all(context);
-}
+	const struct fence_spec spec = gate_fence(context);
 
-int gate_listen(struct gate *gate)
-{
-	int error = netns_run(gate->netns, listen_again, gate);
-
-	if (error)
-		gate_close_handed_out(gate);
-	return error;
-}
-
-static int mend(void *context)
-{
-	const struct fence_spec spec = fence_spec_of(context);
-	int error = fence_check(&spec);
-
-	if (error != -ESTALE)
-		return error;
-	error = fence_set(&spec);
-	return error ? error : 1;
+	return fence_set(&spec);
 }
 
 int gate_set_udp_ports(struct gate *gate, const uint16_t *ports, size_t count)
 {
 	if (count > FENCE_UDP_PORTS_MAX)
 		return -E2BIG;
-	memcpy(gate->udp_ports, ports, count * sizeof *ports);
+	if (count == gate->udp_port_count &&
+	        memcmp(ports, gate->udp_ports, count * sizeof *ports) == 0)
+		return 0;
+	if (count)
+		memcpy(gate->udp_ports, ports, count * sizeof *ports);
 	gate->udp_port_count = count;
-	int result = netns_run(gate->netns, mend, gate);
-	return result < 0 ? result : 0;
+	return netns_run(gate->netns, in_gate_set, gate);
 }
 
-int gate_mend(struct gate *gate)
+int gate_pause(struct gate *gate, bool paused)
 {
-	return netns_run(gate->netns, mend, gate);
+	gate->paused = paused;
+	return netns_run(gate->netns, in_gate_set, gate);
 }
 
 static int count_dropped(void *context)
@@ -270,6 +364,8 @@ void gate_close_handed_out(struct gate *gate)
 
 void gate_close(struct gate *gate)
 {
+	gate_unwatch(gate);
+	gate_host_forget(gate);
 	gate_close_handed_out(gate);
 	if (gate->packets >= 0)
 		close(gate->packets);
@@ -277,51 +373,4 @@ void gate_close(struct gate *gate)
 	if (gate->netns >= 0)
 		close(gate->netns);
 	gate->netns = -1;
-}
-
-static int adopt(void *context)
-{
-	struct gate *gate = context;
-	int changed = mend(context), error = changed < 0 ? changed : 0;
-
-	STEP("listening for dropped packets", open_packets(gate));
-	STEP("listening", listen_all(gate));
-	return error ? error : changed;
-}
-
-int gate_adopt(struct gate *gate, struct gate_host *host, const char *path)
-{
-	int result;
-
-	(void)host;
-	gate->netns = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (gate->netns < 0) {
-		result = -errno;
-		snprintf(gate->why, sizeof gate->why, "its namespace is gone: %s",
-		        strerror(-result));
-		return result;
-	}
-	gate->step = "examining the gate";
-	result = netns_run(gate->netns, adopt, gate);
-	if (result < 0) {
-		gate_close(gate);
-		snprintf(gate->why, sizeof gate->why, "%s: %s", gate->step, strerror(-result));
-	} else if (result > 0) {
-		snprintf(gate->why, sizeof gate->why, "its rules were changed from outside");
-	}
-	return result;
-}
-
-int gate_pause(struct gate *gate, bool paused)
-{
-	gate->paused = paused;
-	return 0;
-}
-
-int gate_open_divert(struct gate *gate, struct gate_host *host, const struct gate_divert *divert)
-{
-	(void)host;
-	snprintf(gate->why, sizeof gate->why, "%s: interfaces cannot be guarded yet",
-	        divert->interface);
-	return -EOPNOTSUPP;
 }

@@ -57,7 +57,10 @@ struct gate {
 	const char *step;       /* what was under way when a call failed */
 	char why[GATE_WHY_MAX]; /* a sentence in place of step and error; or what was mended */
 
+	struct gate_host *host;   /* borrowed; NULL: none */
 	struct gate_watch *watch; /* owned; NULL: not watched */
+	struct gate *next;        /* of the host's diverted gates */
+	unsigned device_index;    /* as last seen by the watch; 0: not there, or not seen yet */
 };
 
 /* An unopened gate: gate_close is harmless on it. */
@@ -97,15 +100,14 @@ int gate_open_divert(struct gate *gate, struct gate_host *host, const struct gat
 /* The sentence to tell for what failed. */
 const char *gate_failure(const struct gate *gate, int error, char out[GATE_WHY_MAX]);
 
-/* Binds the gate's namespace to a file (made where it is not there, 0600; its directory must not
- * be shared with other mount namespaces by propagation only if they should keep it too). 0 or
- * -errno. */
+/* Binds the gate's namespace to a file (made where it is not there, 0600; its directory is
+ * of a mount namespace that outlives the supervisor). 0 or -errno. */
 int gate_pin(const struct gate *gate, const char *path);
 /* A pinned gate of a shape that was written down (every field of the shape is filled in, the rest
  * as gate_init() left it). Examines links, addresses, routes, sysctls and rules and mends what can
- * be; then listens. 0: all was as it should be; 1: something was mended, gate->why says what;
- * -errno: it cannot be adopted (gate->why says why: the pin is none, the link is gone); its sandbox
- * stays cut off. */
+ * be; gate_listen() follows. 0: all was as it should be; 1: something was mended, gate->why says
+ * what; -errno: it cannot be adopted (gate->why says why: the pin is none, the link is gone); its
+ * sandbox stays cut off. */
 int gate_adopt(struct gate *gate, struct gate_host *host, const char *path);
 /* Takes the gate away for good: pin, namespace, link, the host's rules. closed: the guarded
  * interface of GATE_DIVERT stays shut (nothing in, nothing out) until gate_release() or a new

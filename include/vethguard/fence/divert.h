@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define DIVERT_TABLE "vethguard-divert"
 #define DIVERT_MARK 0x76676174u /* of frames on their way from a gate to its interface */
 
 struct divert_spec {

@@ -61,6 +61,8 @@ int netlink_route_default(struct netlink *nl, const char *link, const struct ip 
 int netlink_neighbour_permanent(struct netlink *nl, const char *link, const struct ip *address, const uint8_t mac[6]);
 /* Packets that come in on link are looked up in table, which delivers every address locally (TPROXY). Both families. */
 int netlink_local_delivery(struct netlink *nl, const char *link, uint32_t table);
+/* The same where it may be there: 0: it was; 1: something was missing and is made; -errno. */
+int netlink_local_delivery_mend(struct netlink *nl, const char *link, uint32_t table);
 int netlink_local_delivery_remove(struct netlink *nl, const char *link, uint32_t table);
 
 #endif

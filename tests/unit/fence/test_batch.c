@@ -75,7 +75,7 @@ static void a_batch_for_another_generation_is_refused(void **state)
 	set_up_table(&nft, 0, 0);
 	assert_int_equal(nft_batch_init(&b, &nft), 0);
 	nft_batch_require_generation(&b, generation - 1);
-	batch_table(&b, NFT_MSG_DELTABLE, NFPROTO_INET);
+	batch_table(&b, NFT_MSG_DELTABLE, NFPROTO_INET, FENCE_TABLE);
 	assert_int_equal(nft_batch_send(&b), -ERESTART);
 	nft_batch_fini(&b);
 	nft_close(&nft);

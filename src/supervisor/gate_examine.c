@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Examining a gate: each part is compared with what it should be and put right where it is not, in
+ * the order in which it was made: a link that was down has lost its IPv6 addresses, for example.
+ * What is right already is left alone, so nothing is seen of a look at a gate in order. A link that
+ * is gone cannot be put right: its other end is the sandbox's, or held the host's rules.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "supervisor/gate_private.h"
+
+static void note(struct gate *gate, const char *what)
+{
+	size_t n = strlen(gate->why);
+
+	if (strstr(gate->why, what))
+		return;
+	snprintf(gate->why + n, sizeof gate->why - n, "%s%s", n ? ", " : "", what);
+}
+
+/* What a mending step returns: 1 where there was something to do. */
+static int noted(struct gate *gate, int result, const char *what)
+{
+	if (result > 0)
+		note(gate, what);
+	return result < 0 ? result : 0;
+}
+
+static int mend_link(struct gate *gate, struct netlink *nl)
+{
+	struct netlink_link link;
+	int error = 0;
+
+	STEP("the gate's link", netlink_link_get(nl, GATE_LINK, 0, &link));
+	if (error)
+		return error == -ENODEV ? -ENOLINK : error;
+	if (memcmp(link.mac, gate->mac, sizeof gate->mac) != 0) {
+		note(gate, "the MAC address of its link");
+		STEP("the gate's link", netlink_link_set_mac(nl, GATE_LINK, gate->mac));
+	}
+	if (!link.up) {
+		note(gate, "its link (down)");
+		STEP("the gate's link", netlink_link_up(nl, GATE_LINK));
+	}
+	return error;
+}
+
+static int mend_address(
+        struct gate *gate, struct netlink *nl, const struct ip *address, uint8_t bits)
+{
+	int error = netlink_address_add(nl, GATE_LINK, address, bits);
+
+	if (error == 0)
+		note(gate, "its addresses");
+	return error == -EEXIST ? 0 : error;
+}
+
+static int mend_neighbours(struct gate *gate, struct netlink *nl)
+{
+	int error = 0;
+
+	if (gate->kind != GATE_VETH)
+		return 0;
+	STEP("neighbours of the gate",
+	        netlink_neighbour_permanent(nl, GATE_LINK, &gate->sandbox4, gate->sandbox_mac));
+	STEP("neighbours of the gate",
+	        netlink_neighbour_permanent(nl, GATE_LINK, &gate->sandbox6, gate->sandbox_mac));
+	return error;
+}
+
+static int mend_fence(struct gate *gate)
+{
+	const struct fence_spec spec = gate_fence(gate);
+	int error = fence_check(&spec);
+
+	if (error == -ESTALE) {
+		note(gate, "its rules");
+		error = fence_set(&spec);
+	}
+	return error;
+}
+
+static int in_gate(void *context)
+{
+	struct gate *gate = context;
+	struct netlink *nl = NULL;
+	int error = 0;
+
+	STEP("netlink in the gate's namespace", netlink_open(&nl));
+	if (error)
+		return error;
+	STEP("its rules", mend_fence(gate)); /* first: what is open stays open the shortest */
+	error = error == -ENODEV ? -ENOLINK : error;
+	STEP("its sysctls", noted(gate, netns_harden_gate_again(), "its sysctls"));
+	if (!error)
+		error = mend_link(gate, nl);
+	STEP("its addresses", mend_address(gate, nl, &gate->gate4, gate->bits4));
+	STEP("its addresses", mend_address(gate, nl, &gate->gate6, gate->bits6));
+	STEP("its routes",
+	        noted(gate, netlink_local_delivery_mend(nl, GATE_LINK, GATE_TABLE), "its routes"));
+	STEP("its routes", gate_add_routes(gate, nl));
+	if (!error)
+		error = mend_neighbours(gate, nl);
+	netlink_close(nl);
+	return error;
+}
+
+static int mend_host_link(struct gate *gate)
+{
+	struct netlink *nl = gate->host->nl;
+	struct netlink_link link;
+	int error = 0;
+
+	STEP("the host's end of its link", netlink_link_get(nl, gate->host_link, 0, &link));
+	if (error)
+		return error == -ENODEV ? -ENOLINK : error;
+	if (!link.up) {
+		note(gate, "the host's end of its link (down)");
+		STEP("the host's end of its link", netlink_link_up(nl, gate->host_link));
+	}
+	return error;
+}
+
+/* An interface that is away is no fault: what is not there lets nothing through, and when it comes
+ * back, it has its rules before anybody can use it: the second wall stands meanwhile. */
+static int mend_host(struct gate *gate)
+{
+	const struct divert_spec spec = gate_divert_spec(gate);
+	int error = mend_host_link(gate);
+
+	STEP("the host's rules", divert_check(gate->host->divert, &spec));
+	if (error == -ENODEV)
+		return 0;
+	if (error == -ESTALE) {
+		note(gate, "the host's rules");
+		error = divert_set(gate->host->divert, &spec);
+	}
+	return error;
+}
+
+int gate_examine(struct gate *gate)
+{
+	int error;
+
+	gate->why[0] = 0;
+	error = gate->kind == GATE_DIVERT ? mend_host(gate) : 0;
+	if (!error)
+		error = netns_run(gate->netns, in_gate, gate);
+	if (error) {
+		snprintf(gate->why, sizeof gate->why, "%s: %s", gate->step,
+		        error == -ENOLINK ? "it is gone" : strerror(-error));
+		return error;
+	}
+	return gate->why[0] ? 1 : 0;
+}
+
+int gate_mend(struct gate *gate)
+{
+	return gate_examine(gate);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The host's side of all gates: its namespace, the socket that its rules are changed with, and
+ * gates in store. A gate in store holds no link and no address, so it fits any sandbox of the same
+ * port.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/gate_private.h"
+
+#define REFILL_AFTER_MS 20 /* after one was taken: whoever took it is served first */
+#define REFILL_AGAIN_MS 1000
+
+static int prepare_one(struct gate_host *host)
+{
+	struct gate *gate = &host->store[host->stored];
+	int error;
+
+	*gate = host->like;
+	error = gate_prepare(gate);
+	if (error)
+		gate_close(gate);
+	else
+		host->stored++;
+	return error;
+}
+
+static void on_refill(struct loop_timer *timer)
+{
+	struct gate_host *host = container_of(timer, struct gate_host, refill);
+	int error;
+
+	if (host->stored >= host->goal)
+		return;
+	error = prepare_one(host);
+	if (error)
+		log_warn("no further gate can be made in advance: %s", strerror(-error));
+	loop_timer_set(timer, error ? REFILL_AGAIN_MS : REFILL_AFTER_MS);
+}
+
+int gate_host_open(struct gate_host **out, struct loop *loop)
+{
+	struct gate_host *host = calloc(1, sizeof *host);
+	int error = 0;
+
+	*out = NULL;
+	if (!host)
+		return -ENOMEM;
+	host->loop = loop;
+	host->rules = host->links = -1;
+	host->netns = netns_current();
+	if (host->netns < 0)
+		error = host->netns;
+	if (!error)
+		error = netlink_open(&host->nl);
+	if (!error)
+		error = divert_open(&host->divert);
+	if (!error && loop)
+		error = loop_timer_open(loop, &host->refill, on_refill);
+	if (error) {
+		gate_host_close(host);
+		return error;
+	}
+	*out = host;
+	return 0;
+}
+
+void gate_host_close(struct gate_host *host)
+{
+	if (!host)
+		return;
+	gate_host_unwatch(host);
+	loop_timer_close(&host->refill);
+	while (host->stored)
+		gate_close(&host->store[--host->stored]);
+	free(host->store);
+	divert_close(host->divert);
+	netlink_close(host->nl);
+	if (host->netns >= 0)
+		close(host->netns);
+	free(host);
+}
+
+int gate_host_prepare(struct gate_host *host, const struct gate *like, size_t count)
+{
+	struct gate *store;
+
+	if (host->stored || !host->loop)
+		return -EINVAL; /* once, and by a loop that makes them again */
+	store = calloc(count, sizeof *store);
+	if (!store)
+		return -ENOMEM;
+	free(host->store);
+	host->store = store;
+	host->like = *like;
+	host->goal = count;
+	loop_timer_set(&host->refill, 0);
+	return count ? prepare_one(host) : 0;
+}
+
+bool gate_host_take(struct gate_host *host, struct gate *gate)
+{
+	struct gate *from;
+
+	if (!host || host->stored == 0 || host->like.tcp_port != gate->tcp_port)
+		return false;
+	from = &host->store[--host->stored];
+	gate->netns = from->netns;
+	gate->packets = from->packets;
+	gate->listener_count = from->listener_count;
+	memcpy(gate->listeners, from->listeners, sizeof gate->listeners);
+	loop_timer_set(&host->refill, REFILL_AFTER_MS);
+	return true;
+}
+
+void gate_host_remember(struct gate *gate)
+{
+	gate->next = gate->host->diverted;
+	gate->host->diverted = gate;
+}
+
+void gate_host_forget(struct gate *gate)
+{
+	struct gate **at;
+
+	if (!gate->host)
+		return;
+	for (at = &gate->host->diverted; *at; at = &(*at)->next) {
+		if (*at != gate)
+			continue;
+		*at = gate->next;
+		gate->next = NULL;
+		return;
+	}
+}
+
+struct gate *gate_host_find(struct gate_host *host, const char *device)
+{
+	for (struct gate *gate = host->diverted; gate; gate = gate->next)
+		if (strcmp(gate->device, device) == 0)
+			return gate;
+	return NULL;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gate_private: what the files of the gate share (gate.c, gate_divert.c, gate_examine.c,
+ * gate_pin.c, gate_host.c, gate_watch.c). */
+#ifndef SUPERVISOR_GATE_PRIVATE_H
+#define SUPERVISOR_GATE_PRIVATE_H
+
+#include "vethguard/fence/divert.h"
+#include "vethguard/netlink/netlink.h"
+#include "vethguard/netlink/netns.h"
+#include "supervisor/gate.h"
+
+#define GATE_BITS4 30
+#define GATE_BITS6 \
+	126 /* synthetic addresses of the same /64 are off the link: they go to the gate */
+
+/* Continues a run of steps: names the step, does it where all before went well. */
+#define STEP(text, call)                     \
+	do {                                 \
+		if (!error) {                \
+			gate->step = (text); \
+			error = (call);      \
+		}                            \
+	} while (0)
+
+struct gate_host {
+	struct loop *loop; /* NULL: nothing is watched */
+	int netns;         /* the host's */
+	struct netlink *nl;
+	struct divert *divert;
+	struct gate *diverted; /* list of the gates of GATE_DIVERT */
+
+	int rules, links; /* notifications of the host's namespace; -1: none */
+	struct loop_io rules_io, links_io;
+
+	struct gate like; /* what prepared gates are like */
+	struct gate *store;
+	size_t goal, stored;
+	struct loop_timer refill;
+};
+
+/* gate.c */
+struct fence_spec gate_fence(const struct gate *gate);
+struct ip_prefix gate_one(const struct ip *ip);
+void gate_random_mac(uint8_t mac[6]);
+/* Namespace, sysctls, sockets and most of the fence, with the port of gate. */
+int gate_prepare(struct gate *gate);
+int gate_open_packets(struct gate *gate);
+/* Routes to a sandbox whose address is not in the gate's network. */
+int gate_add_routes(struct gate *gate, struct netlink *nl);
+/* In the gate's namespace, where the link is there: fence, addresses, up. */
+int gate_link_gate_side(struct gate *gate, struct netlink *nl);
+
+/* gate_divert.c */
+struct ip_prefix gate_network(const struct ip *ip, uint8_t bits);
+struct divert_spec gate_divert_spec(const struct gate *gate);
+
+/* gate_examine.c: 0 or 1 and what was mended in gate->why; -ENOLINK: the link is gone; -errno. */
+int gate_examine(struct gate *gate);
+
+/* gate_host.c */
+/* Moves a prepared gate into this one. False: there is none that fits. */
+bool gate_host_take(struct gate_host *host, struct gate *gate);
+void gate_host_remember(struct gate *gate);
+void gate_host_forget(struct gate *gate);
+struct gate *gate_host_find(struct gate_host *host, const char *device);
+
+/* gate_watch.c */
+int gate_host_watch(struct gate_host *host);
+void gate_host_unwatch(struct gate_host *host);
+void gate_unwatch(struct gate *gate);
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A gate with a veth pair: made, damaged and mended, pinned and adopted, watched, paused. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "gate_world.h"
+
+static int sandbox;
+
+static void open_gate(struct gate *gate)
+{
+	assign(gate);
+	sandbox = netns_new();
+	assert_true(sandbox >= 0);
+	assert_int_equal(gate_open(gate, host, sandbox), 0);
+}
+
+static void close_all(struct gate *gate)
+{
+	gate_close(gate);
+	close(sandbox);
+}
+
+static void connections_to_anywhere_reach_the_listener(void **state)
+{
+	struct gate gate;
+
+	(void)state;
+	open_gate(&gate);
+	assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
+	assert_int_equal(dial(sandbox, "2001:db8::1", 443), 0);
+	gate_close_handed_out(&gate);
+	assert_int_not_equal(dial(sandbox, "8.8.8.8", 80), 0);
+	close_all(&gate);
+}
+
+static void a_gate_from_the_store_is_as_good(void **state)
+{
+	struct gate like, gate;
+
+	(void)state;
+	assign(&like);
+	assert_int_equal(gate_host_prepare(host, &like, 1), 0);
+	open_gate(&gate);
+	assert_int_equal(gate_mend(&gate), 0);
+	assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
+	close_all(&gate);
+	/* The store is empty now, and another port never fits. */
+	open_gate(&gate);
+	assert_int_equal(gate_mend(&gate), 0);
+	assert_int_equal(dial(sandbox, "2001:db8::1", 80), 0);
+	close_all(&gate);
+}
+
+static void the_store_is_filled_again(void **state)
+{
+	struct gate like, gate;
+
+	(void)state;
+	assign(&like);
+	assert_int_equal(gate_host_prepare(host, &like, 2), 0);
+	run_loop(200);
+	open_gate(&gate);
+	assert_int_equal(gate_mend(&gate), 0);
+	close_all(&gate);
+}
+
+static const struct damage {
+	const char *command, *told;
+} damages[] = {
+        {"nft flush ruleset", "its rules"},
+        {"nft add rule inet vethguard link-vg0 accept", "its rules"},
+        {"nft add table ip other", "its rules"},
+        {"ip link set vg0 address 02:00:00:00:00:99", "MAC"},
+        {"ip link set vg0 down", "down"},
+        {"ip -4 addr flush dev vg0", "addresses"},
+        {"ip -4 rule del pref 1", "routes"},
+        {"ip -6 route flush table 100", "routes"},
+        {"echo 1 >/proc/sys/net/ipv4/ip_forward", "sysctls"},
+        {"echo 1 >/proc/sys/net/ipv4/conf/all/route_localnet", "sysctls"},
+};
+
+static void damage_is_mended_and_named(void **state)
+{
+	struct gate gate;
+
+	(void)state;
+	open_gate(&gate);
+	assert_int_equal(gate_mend(&gate), 0);
+	for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
+		int result;
+
+		if (shell(gate.netns, "%s", damages[i].command) != 0) {
+			print_message("skipped: %s\n", damages[i].command);
+			continue;
+		}
+		result = gate_mend(&gate);
+		if (result < 0 || !strstr(gate.why, damages[i].told))
+			fail_msg("%s: %d, %s", damages[i].command, result, gate.why);
+		/* A foreign table beside ours stays what it is: each look says so. */
+		shell(gate.netns, "nft delete table ip other 2>/dev/null");
+		assert_int_equal(gate_mend(&gate), 0);
+		assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
+	}
+	close_all(&gate);
+}
+
+static void a_link_that_is_gone_cannot_be_mended(void **state)
+{
+	struct gate gate;
+
+	(void)state;
+	open_gate(&gate);
+	assert_int_equal(shell(sandbox, "ip link del eth0"), 0);
+	assert_int_equal(gate_mend(&gate), -ENOLINK);
+	assert_non_null(strstr(gate.why, "gone"));
+	close_all(&gate);
+}
+
+static void copy_shape(const struct gate *from, struct gate *to)
+{
+	*to = *from;
+	to->netns = to->sandbox_netns = to->packets = -1;
+	to->listener_count = 0;
+	to->watch = NULL;
+	to->host = NULL;
+}
+
+static void a_pinned_gate_is_adopted(void **state)
+{
+	const char *pin = pin_path("adopted");
+	struct gate gate, second;
+
+	(void)state;
+	open_gate(&gate);
+	copy_shape(&gate, &second);
+	assert_int_equal(gate_pin(&gate, pin), 0);
+	assert_int_equal(gate_pin(&gate, pin), -EEXIST);
+	gate_close(&gate);
+	/* Nobody is there: refused, not passed and not forgotten. */
+	assert_int_not_equal(dial(sandbox, "8.8.8.8", 80), 0);
+
+	assert_int_equal(gate_adopt(&second, host, pin), 0);
+	assert_int_equal(gate_listen(&second), 0);
+	assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
+	gate_close(&second);
+
+	assert_int_equal(shell(-1, "nsenter --net=%s nft flush ruleset", pin), 0);
+	assert_int_equal(gate_adopt(&second, host, pin), 1);
+	assert_string_equal(second.why, "its rules");
+	assert_int_equal(gate_listen(&second), 0);
+	assert_int_equal(dial(sandbox, "2001:db8::1", 80), 0);
+	assert_int_equal(gate_remove(&second, host, pin, true), 0);
+	assert_int_equal(access(pin, F_OK), -1);
+	assert_int_not_equal(shell(sandbox, "ip link show eth0 2>/dev/null"), 0);
+	close(sandbox);
+}
+
+static void a_pin_without_its_gate_is_said(void **state)
+{
+	const char *pin = pin_path("gone");
+	struct gate gate, second;
+
+	(void)state;
+	open_gate(&gate);
+	copy_shape(&gate, &second);
+	assert_int_equal(gate_adopt(&second, host, pin), -ENOENT);
+	assert_non_null(strstr(second.why, pin));
+	assert_int_equal(gate_pin(&gate, pin), 0);
+	gate_close(&gate);
+
+	assert_int_equal(shell(sandbox, "ip link del eth0"), 0);
+	assert_int_equal(gate_adopt(&second, host, pin), -ENOLINK);
+	assert_non_null(strstr(second.why, "gone"));
+	assert_int_equal(umount2(pin, MNT_DETACH), 0);
+	assert_int_equal(gate_adopt(&second, host, pin), -EINVAL);
+	assert_non_null(strstr(second.why, "unmounted"));
+	assert_int_equal(gate_remove(&second, host, pin, true), 0);
+	assert_int_equal(access(pin, F_OK), -1);
+	close(sandbox);
+}
+
+static void a_paused_gate_refuses_at_once(void **state)
+{
+	struct gate gate;
+
+	(void)state;
+	open_gate(&gate);
+	assert_int_equal(gate_pause(&gate, true), 0);
+	assert_int_equal(gate_mend(&gate), 0);
+	assert_int_equal(dial(sandbox, "8.8.8.8", 80), EHOSTUNREACH);
+	assert_int_equal(gate_pause(&gate, false), 0);
+	assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
+	close_all(&gate);
+}
+
+static void other_udp_ports_are_in_force(void **state)
+{
+	const uint16_t ports[] = {123, 4433};
+	struct gate gate;
+
+	(void)state;
+	open_gate(&gate);
+	assert_int_equal(gate_set_udp_ports(&gate, ports, 2), 0);
+	assert_int_equal(gate_mend(&gate), 0);
+	assert_int_equal(gate_listen(&gate), 0);
+	assert_int_equal(gate.listener_count, 10);
+	assert_int_equal(gate_set_udp_ports(&gate, NULL, 0), 0);
+	assert_int_equal(gate_mend(&gate), 0);
+	close_all(&gate);
+}
+
+/* A worker that retires has connections in its queue; they are the next one's. */
+static void what_waits_in_a_queue_moves_to_the_next_listener(void **state)
+{
+	struct gate gate, second;
+	int taken = 0;
+
+	(void)state;
+	open_gate(&gate);
+	copy_shape(&gate, &second);
+	second.netns = gate.netns;
+	assert_int_equal(gate_listen(&second), 0);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
+	gate_close_handed_out(&gate);
+	for (size_t i = 0; i < second.listener_count; i++)
+		while (second.listeners[i].kind == MESSAGE_LISTEN_TCP) {
+			int fd = accept(second.listeners[i].fd, NULL, NULL);
+
+			if (fd < 0)
+				break;
+			close(fd);
+			taken++;
+		}
+	assert_int_equal(taken, 8);
+	gate_close_handed_out(&second);
+	close_all(&gate);
+}
+
+static int told, told_result;
+
+static void on_change(struct gate *gate, int result)
+{
+	(void)gate;
+	told++;
+	told_result = result;
+	loop_stop(loop);
+}
+
+static void a_foreign_change_is_noticed_and_mended(void **state)
+{
+	struct gate gate;
+
+	(void)state;
+	open_gate(&gate);
+	assert_int_equal(gate_watch(&gate, host, on_change), 0);
+	told = 0;
+	run_loop(300);
+	assert_int_equal(told, 0);
+	assert_int_equal(shell(gate.netns, "nft flush ruleset"), 0);
+	run_loop(WAIT_MS);
+	assert_int_equal(told, 1);
+	assert_int_equal(told_result, 1);
+	assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
+	/* What we change ourselves is nobody's news. */
+	assert_int_equal(gate_pause(&gate, true), 0);
+	run_loop(300);
+	assert_int_equal(told, 1);
+	assert_int_equal(shell(gate.netns, "ip link set vg0 down"), 0);
+	run_loop(WAIT_MS);
+	assert_int_equal(told, 2);
+	assert_non_null(strstr(gate.why, "down"));
+	assert_int_equal(shell(sandbox, "ip link del eth0"), 0);
+	run_loop(2 * WAIT_MS);
+	assert_int_equal(told, 3);
+	assert_int_equal(told_result, -ENOLINK);
+	close_all(&gate);
+}
+
+static void close_inside(struct gate *gate, int result)
+{
+	told_result = result;
+	gate_close(gate);
+	loop_stop(loop);
+}
+
+static void whoever_is_told_may_close_the_gate(void **state)
+{
+	struct gate gate;
+
+	(void)state;
+	open_gate(&gate);
+	assert_int_equal(gate_watch(&gate, host, close_inside), 0);
+	assert_int_equal(shell(gate.netns, "nft flush ruleset"), 0);
+	told_result = 0;
+	run_loop(WAIT_MS);
+	assert_int_equal(told_result, 1);
+	assert_null(gate.watch);
+	close(sandbox);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, open_host, close_host)
+	        T(connections_to_anywhere_reach_the_listener),
+	        T(a_gate_from_the_store_is_as_good),
+	        T(the_store_is_filled_again),
+	        T(damage_is_mended_and_named),
+	        T(a_link_that_is_gone_cannot_be_mended),
+	        T(a_pinned_gate_is_adopted),
+	        T(a_pin_without_its_gate_is_said),
+	        T(a_paused_gate_refuses_at_once),
+	        T(other_udp_ports_are_in_force),
+	        T(what_waits_in_a_queue_moves_to_the_next_listener),
+	        T(a_foreign_change_is_noticed_and_mended),
+	        T(whoever_is_told_may_close_the_gate),
+	};
+	int failed;
+
+	if (!enter_host()) {
+		printf("skipped: no user namespaces here\n");
+		return 0;
+	}
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	rmdir(directory);
+	return failed;
+}
