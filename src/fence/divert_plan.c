@@ -68,7 +68,7 @@ size_t divert_wall(const struct divert *d, struct chain_plan out[DIVERT_WALL_MAX
 {
 	size_t n = 0;
 
-	add_wall(out, &n, NFPROTO_INET, "prerouting", NF_INET_PRE_ROUTING, PRIORITY_FIRST);
+	add_wall(out, &n, NFPROTO_INET, "input", NF_INET_LOCAL_IN, PRIORITY_FIRST);
 	add_wall(out, &n, NFPROTO_INET, "output", NF_INET_LOCAL_OUT, PRIORITY_FIRST);
 	add_wall(out, &n, NFPROTO_INET, "forward", NF_INET_FORWARD, PRIORITY_FIRST);
 	if (!d->has_bridge)
@@ -78,16 +78,36 @@ size_t divert_wall(const struct divert *d, struct chain_plan out[DIVERT_WALL_MAX
 	return n;
 }
 
+/* From a guarded interface, or to one; but_other: what has one at its other end as well passes. */
+static void drop_guarded(struct rule_list *l, enum nft_meta_keys which, bool but_other)
+{
+	rule_begin(l);
+	rule_load_meta(l, which);
+	rule_test_in_set(l, DIVERT_GUARDED, false);
+	if (but_other) {
+		rule_load_meta(l, which == NFT_META_IIFNAME ? NFT_META_OIFNAME : NFT_META_IIFNAME);
+		rule_test_in_set(l, DIVERT_GUARDED, true);
+	}
+	rule_verdict(l, NF_DROP);
+}
+
+/*
+ * Where frames between the ports of a bridge are shown to the inet family as well (br_netfilter),
+ * they come in on the bridge and leave by it: a whole bridge that is one sandbox keeps them. For
+ * the same reason it is "input" and not "prerouting" that keeps a sandbox from the host.
+ */
 int divert_wall_rules(const struct chain_plan *chain, struct rule_list *out)
 {
-	bool in = strcmp(chain->name, "prerouting") == 0;
-
 	*out = (struct rule_list){
 	        .family = chain->family, .table = chain->table, .chain = chain->name};
-	rule_begin(out);
-	rule_load_meta(out, in ? NFT_META_IIFNAME : NFT_META_OIFNAME);
-	rule_test_in_set(out, DIVERT_GUARDED, false);
-	rule_verdict(out, NF_DROP);
+	if (strcmp(chain->name, "forward") == 0) {
+		drop_guarded(out, NFT_META_IIFNAME, true);
+		drop_guarded(out, NFT_META_OIFNAME, true);
+	} else if (strcmp(chain->name, "input") == 0 || strcmp(chain->name, "prerouting") == 0) {
+		drop_guarded(out, NFT_META_IIFNAME, false);
+	} else {
+		drop_guarded(out, NFT_META_OIFNAME, false);
+	}
 	return out->failed ? -ENOMEM : 0;
 }
 

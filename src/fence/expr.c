@@ -130,6 +130,7 @@ void rule_learn(struct rule_list *l, const char *set)
 	nftnl_expr_set_u32(e, NFTNL_EXPR_DYNSET_SREG_KEY, REGISTER);
 	nftnl_expr_set_u32(e, NFTNL_EXPR_DYNSET_OP, NFT_DYNSET_OP_UPDATE);
 	nftnl_expr_set_str(e, NFTNL_EXPR_DYNSET_SET_NAME, set);
+	nftnl_expr_set_u64(e, NFTNL_EXPR_DYNSET_TIMEOUT, 0); /* the set's; the kernel shows it */
 }
 
 void rule_test_u32(struct rule_list *l, enum nft_cmp_ops op, uint32_t value)

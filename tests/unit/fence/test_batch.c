@@ -41,8 +41,8 @@ static void a_batch_too_long_is_not_sent(void **state)
 
 static void a_batch_with_one_error_does_nothing(void **state)
 {
-	struct chain_plan absent = {.family = NFPROTO_INET, .name = "absent"};
-	struct chain_plan fresh = {.family = NFPROTO_INET, .name = "fresh"};
+	struct chain_plan absent = {.table = FENCE_TABLE, .family = NFPROTO_INET, .name = "absent"};
+	struct chain_plan fresh = {.table = FENCE_TABLE, .family = NFPROTO_INET, .name = "fresh"};
 	struct nft nft;
 	struct nft_batch b;
 	uint32_t before, after;

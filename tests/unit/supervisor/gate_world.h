@@ -119,6 +119,7 @@ static const char *pin_path(const char *name)
 struct dial {
 	const char *address;
 	uint16_t port;
+	int wait_ms;
 };
 
 static int in_dial(void *context)
@@ -133,7 +134,7 @@ static int in_dial(void *context)
 
 	if (connect(fd, (struct sockaddr *)&ss, n) < 0 && errno != EINPROGRESS)
 		error = errno;
-	else if (poll(&p, 1, WAIT_MS) != 1)
+	else if (poll(&p, 1, d->wait_ms) != 1)
 		error = ETIMEDOUT;
 	else
 		getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
@@ -143,7 +144,7 @@ static int in_dial(void *context)
 
 static inline int dial(int netns, const char *address, uint16_t port)
 {
-	struct dial d = {address, port};
+	struct dial d = {address, port, WAIT_MS};
 
 	return netns_run(netns, in_dial, &d);
 }
