@@ -105,9 +105,9 @@ const char *gate_failure(const struct gate *gate, int error, char out[GATE_WHY_M
 int gate_pin(const struct gate *gate, const char *path);
 /* A pinned gate of a shape that was written down (every field of the shape is filled in, the rest
  * as gate_init() left it). Examines links, addresses, routes, sysctls and rules and mends what can
- * be; gate_listen() follows. 0: all was as it should be; 1: something was mended, gate->why says
- * what; -errno: it cannot be adopted (gate->why says why: the pin is none, the link is gone); its
- * sandbox stays cut off. */
+ * be; then listens. The owner may move the struct until gate_watch(). 0: all was as it should be;
+ * 1: something was mended, gate->why says what; -errno: it cannot be adopted (gate->why says why:
+ * the pin is none, the link is gone); its sandbox stays cut off. */
 int gate_adopt(struct gate *gate, struct gate_host *host, const char *path);
 /* Takes the gate away for good: pin, namespace, link, the host's rules. closed: the guarded
  * interface of GATE_DIVERT stays shut (nothing in, nothing out) until gate_release() or a new

@@ -119,6 +119,7 @@ bool gate_host_take(struct gate_host *host, struct gate *gate)
 
 void gate_host_remember(struct gate *gate)
 {
+	gate_host_forget(gate);
 	gate->next = gate->host->diverted;
 	gate->host->diverted = gate;
 }

@@ -125,8 +125,10 @@ int gate_watch(
 		error = loop_io_open_level(host->loop, &w->rules_io, w->rules, LOOP_READ, on_rules);
 	if (!error)
 		error = loop_io_open_level(host->loop, &w->links_io, w->links, LOOP_READ, on_links);
-	if (!error && gate->kind == GATE_DIVERT)
+	if (!error && gate->kind == GATE_DIVERT) {
+		gate_host_remember(gate);
 		error = gate_host_watch(host);
+	}
 	if (error)
 		gate_unwatch(gate);
 	else
