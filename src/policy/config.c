@@ -21,7 +21,6 @@
 #include "vethguard/policy/config.h"
 #include "loader.h"
 
-#define PROXY_PORT_DEFAULT 3128
 #define POOL4_BITS_MAX 24
 #define POOL6_BITS_MAX 64
 #define POOL_BITS_MIN 8

@@ -11,6 +11,7 @@
 #define ATTACH_FRESHNESS_MS 2000 /* for a worker to tell its figures */
 #define ATTACH_RELOADS_MAX 8     /* at a time, of a reload of all */
 #define ATTACH_PENDING_MAX 64    /* operations under way on one sandbox */
+#define ATTACH_GATES 8           /* gates in store */
 #define ATTACH_SPARES 4          /* workers in store */
 
 enum attach_operation { OPERATION_ATTACH, OPERATION_DETACH, OPERATION_RELOAD, OPERATION_STATS };

@@ -75,8 +75,8 @@ void gate_assign(struct gate *gate, const struct ip_prefix *pool4, const struct 
 int gate_host_open(struct gate_host **out, struct loop *loop);
 void gate_host_close(struct gate_host *host);
 /* Keeps up to count gates of kind GATE_VETH in store, with these addresses and this port, and makes
- * the first at once. gate_open() takes one where it fits. One at a time is made again in a quiet
- * moment of the loop. */
+ * the first at once. A gate that is opened takes one; where its port is another, the store is made
+ * anew for that. One at a time is made again in a quiet moment of the loop. */
 int gate_host_prepare(struct gate_host *host, const struct gate *like, size_t count);
 
 /* GATE_VETH. Makes all of it. The fence stands before the link is up. host may be NULL. 0 or

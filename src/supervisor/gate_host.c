@@ -69,14 +69,19 @@ int gate_host_open(struct gate_host **out, struct loop *loop)
 	return 0;
 }
 
+static void empty_store(struct gate_host *host)
+{
+	while (host->stored)
+		gate_close(&host->store[--host->stored]);
+}
+
 void gate_host_close(struct gate_host *host)
 {
 	if (!host)
 		return;
 	gate_host_unwatch(host);
 	loop_timer_close(&host->refill);
-	while (host->stored)
-		gate_close(&host->store[--host->stored]);
+	empty_store(host);
 	free(host->store);
 	divert_close(host->divert);
 	netlink_close(host->nl);
@@ -106,14 +111,20 @@ bool gate_host_take(struct gate_host *host, struct gate *gate)
 {
 	struct gate *from;
 
-	if (!host || host->stored == 0 || host->like.tcp_port != gate->tcp_port)
+	if (!host || host->goal == 0)
+		return false;
+	loop_timer_set(&host->refill, REFILL_AFTER_MS);
+	if (host->like.tcp_port != gate->tcp_port) {
+		empty_store(host);
+		host->like.tcp_port = gate->tcp_port;
+	}
+	if (host->stored == 0)
 		return false;
 	from = &host->store[--host->stored];
 	gate->netns = from->netns;
 	gate->packets = from->packets;
 	gate->listener_count = from->listener_count;
 	memcpy(gate->listeners, from->listeners, sizeof gate->listeners);
-	loop_timer_set(&host->refill, REFILL_AFTER_MS);
 	return true;
 }
 

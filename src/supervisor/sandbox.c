@@ -114,13 +114,45 @@ static enum sandbox_state ask_or_begin(struct sandbox *s)
 	return SANDBOX_VARIABLES;
 }
 
+/* Rules are only ours to change. Whoever did is root on this machine, by mistake as a rule:
+ * flushing the ruleset of every namespace, say. */
+static void on_gate_change(struct gate *gate, int result)
+{
+	struct sandbox *s = container_of(gate, struct sandbox, gate);
+	char text[GATE_WHY_MAX + 128];
+
+	if (result > 0) {
+		log_sandbox(LOG_LEVEL_WARN, s->name,
+		        "its fence was changed from outside and is in order again: %s", gate->why);
+		snprintf(text, sizeof text,
+		        "What keeps the sandbox in was changed from outside and has been set "
+		        "again: %s.",
+		        gate->why);
+		tell_finding(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED, text);
+		s->mended++;
+	} else {
+		sandbox_fail(s,
+		        "its fence cannot be examined or set again (%s); the sandbox is cut off "
+		        "from every network",
+		        gate->why);
+	}
+}
+
+static int watch_gate(struct sandbox *s)
+{
+	int error = gate_watch(&s->gate, s->supervisor->gates, on_gate_change);
+
+	return error ? sandbox_failed(s, error, "watching the fence") : 0;
+}
+
 static enum sandbox_state serve_when_ready(struct sandbox *s)
 {
 	if (!instance_is_ready(s->current) || !s->supervisor->recorder_ready)
 		return SANDBOX_STARTING;
+	if (watch_gate(s) != 0)
+		return cut_off(s);
 	instance_serves(s->current);
 	loop_timer_cancel(&s->timer);
-	loop_timer_set(&s->fence, SANDBOX_FENCE_MS);
 	tell_lifecycle(s->supervisor, s, EVENT_START, NULL);
 	log_sandbox(LOG_LEVEL_INFO, s->name, "ready");
 	return SANDBOX_SERVING;
@@ -215,8 +247,7 @@ static enum sandbox_state start_another(struct sandbox *s)
 /* Its gate listens already. */
 static enum sandbox_state adopt(struct sandbox *s)
 {
-	loop_timer_set(&s->fence, SANDBOX_FENCE_MS);
-	if (sandbox_record(s) != 0)
+	if (watch_gate(s) != 0 || sandbox_record(s) != 0)
 		return close_down(s);
 	tell_lifecycle(s->supervisor, s, EVENT_ADOPTED, NULL);
 	gate_close_handed_out(&s->gate);
@@ -345,34 +376,6 @@ static void on_time(struct loop_timer *timer)
 	sandbox_event(container_of(timer, struct sandbox, timer), SANDBOX_TIMEOUT);
 }
 
-/* Rules are only ours to change. Whoever did is root on this machine, by mistake as a rule:
- * flushing the ruleset of every namespace, say. */
-static void on_fence_time(struct loop_timer *timer)
-{
-	struct sandbox *s = container_of(timer, struct sandbox, fence);
-
-	if (s->state != SANDBOX_SERVING && !s->lasting)
-		return;
-	int result = gate_mend(&s->gate);
-	if (result == 0) {
-		loop_timer_set(&s->fence, SANDBOX_FENCE_MS);
-	} else if (result > 0) {
-		log_sandbox(LOG_LEVEL_WARN, s->name,
-		        "the rules of its fence were changed from outside; they are set again");
-		tell_finding(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED,
-		        "The kernel's rules around the sandbox were changed from outside and have "
-		        "been set again.");
-		s->mended++;
-		loop_timer_set(&s->fence, SANDBOX_FENCE_MS);
-	} else {
-		sandbox_fail(s,
-		        "its fence cannot be examined or set again (%s); the sandbox is cut off "
-		        "from every "
-		        "network",
-		        strerror(-result));
-	}
-}
-
 /* Its workers. */
 
 void sandbox_instance_progress(struct sandbox *s, struct instance *i)
@@ -411,12 +414,6 @@ void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *ho
 	}
 }
 
-static void close_timers(struct sandbox *s)
-{
-	loop_timer_close(&s->timer);
-	loop_timer_close(&s->fence);
-}
-
 struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner, bool lasting)
 {
 	struct sandbox *s = calloc(1, sizeof *s);
@@ -434,10 +431,7 @@ struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner, 
 	random_bytes(s->seed, sizeof s->seed);
 	gate_init(&s->gate);
 	int error = loop_timer_open(sv->loop, &s->timer, on_time);
-	if (!error)
-		error = loop_timer_open(sv->loop, &s->fence, on_fence_time);
 	if (error) {
-		close_timers(s);
 		if (first)
 			instance_free(first);
 		free(s);
@@ -468,7 +462,7 @@ void sandbox_free(struct sandbox *s)
 	recording_forget(s->supervisor, &s->recorded, s->state == SANDBOX_ENDED);
 	gate_close(&s->gate);
 	generation_put(s->generation);
-	close_timers(s);
+	loop_timer_close(&s->timer);
 	if (s->netns >= 0)
 		close(s->netns);
 	if (s->names >= 0)

@@ -13,7 +13,6 @@
 #define SANDBOX_REASON_MAX 512
 #define SANDBOX_START_MS 10000 /* from the first message to the worker being ready */
 #define SANDBOX_STOP_MS 2000   /* for the worker to finish what is under way */
-#define SANDBOX_FENCE_MS 10000 /* between two looks at the fence; one takes half a millisecond */
 #define SANDBOX_SUM_MS 10000   /* for the recorder to drain the ring */
 #define SANDBOX_DEATHS_MAX \
 	8 /* of the workers of one that lasts, within so long; the next is one too many */
@@ -79,7 +78,6 @@ struct sandbox {
 	bool lasting; /* outlives its workers, the keeper and the supervisor */
 	UT_hash_handle hh;
 	struct loop_timer timer;
-	struct loop_timer fence; /* while it serves */
 
 	/* Filled in by the owner before SANDBOX_START. */
 	char name[MESSAGE_NAME_MAX + 1];

@@ -329,8 +329,12 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 	sv->trusted = -1;
 	if (!sv->last_id) /* ids of sandboxes are in the log: no two runs share them */
 		sv->last_id = (uint64_t)(clock_real_ms() / 1000) << 32 | random_below_half();
+	*step = "looking after the gates";
+	int error = gate_host_open(&sv->gates, loop);
+	if (error)
+		return error;
 	*step = "the recorder";
-	int error = recorder_start(sv);
+	error = recorder_start(sv);
 	if (!error && sv->lasting)
 		error = loop_timer_open(loop, &sv->keeper_timer, on_keeper_time);
 	if (error)
@@ -362,6 +366,7 @@ void supervisor_fini(struct supervisor *sv)
 	HASH_ITER(hh, sv->sandboxes, s, next)
 	sandbox_free(s);
 	spares_fini(sv);
+	gate_host_close(sv->gates);
 	loop_timer_close(&sv->keeper_timer);
 	loop_timer_close(&sv->recorder_timer);
 	roles_fini(sv);

@@ -27,7 +27,7 @@ struct supervisor {
 	struct loop_timer spare_timer;
 	bool lasting; /* the daemon's: roles that die are replaced */
 	int trusted;  /* CAs that upstreams are verified with, as last made; -1: none yet */
-	struct gate_host *gates; /* NULL in a session */
+	struct gate_host *gates;
 	int ca;            /* directory of the root CA's file; -1: the keeper has one of its own */
 	bool keeper_ready; /* it has said so once: the file is in order */
 	int64_t keeper_deaths_ms[KEEPER_RESTARTS_MAX];

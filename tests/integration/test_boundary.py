@@ -102,7 +102,8 @@ class Roles(Case):
                 if role == "worker":  # supervisor, keeper, six listeners, the resolver's sockets
                     self.assertIn(held.pop("socket"), range(8, 13))
                 self.assertEqual(held, wanted)
-        self.assertEqual(descriptors(self.pids["supervisor"]).get("net"), 1)
+        # The gate's namespace, and the one of the host that it started in.
+        self.assertEqual(descriptors(self.pids["supervisor"]).get("net"), 2)
 
     def test_the_log_is_open_for_append_and_apart_for_reading(self):
         """What is open for both can be mapped, and old lines be changed."""

@@ -12,6 +12,7 @@
 #include "vethguard/base/secret.h"
 #include "vethguard/policy/load.h"
 
+#define PROXY_PORT_DEFAULT 3128
 #define CONFIG_SERVERS_MAX 8
 #define CONFIG_HOSTS_MAX 1024
 #define CONFIG_PREFIXES_MAX 64

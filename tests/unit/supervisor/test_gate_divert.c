@@ -326,6 +326,7 @@ static void a_pinned_one_is_adopted(void **state)
 	assert_int_equal(gate_adopt(&second, host, pin), 0);
 	assert_int_equal(gate_listen(&second), 0);
 	assert_int_equal(dial(one, "8.8.8.8", 80), 0);
+	assert_int_equal(gate_watch(&second, host, on_change), 0);
 	refused("p1", -EEXIST, "already");
 	assert_int_equal(shell(-1, "ip link del %s", second.host_link), 0);
 	assert_int_equal(gate_mend(&second), -ENOLINK);
