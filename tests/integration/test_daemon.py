@@ -75,6 +75,17 @@ class Life(Attached):
         self.assertTrue(links, "the link is still there")
         self.assertEqual(self.daemon.call("GET", "/v1/sandboxes/one")[0], 404)
 
+    def test_the_policy_changes(self):
+        self.assert_served()
+        with open(self.policy, "w") as f:
+            f.write(policy("https://www.lab.test", credentials=file_credential()))
+        status, _, answer = self.daemon.call("POST", "/v1/sandboxes/one/reload")
+        self.assertEqual((status, self.show()["policy"]["generation"]), (200, 2), answer)
+        r = self.curl("-o", "/dev/null", "-w", "%{http_code}", "https://api.lab.test/whoami")
+        self.assertIn("403", r.stdout + r.stderr)
+        event = self.daemon.event(LIFECYCLE, activity_name="Policy change") or self.daemon.events(LIFECYCLE)[-1]
+        self.assertIn("api.lab.test", json.dumps(event))
+
     def test_a_bad_policy_changes_nothing(self):
         before = self.show()["policy"]
         with open(self.policy, "a") as f:
