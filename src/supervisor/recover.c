@@ -138,25 +138,33 @@ static void watch_one(struct attachment *a)
 	}
 }
 
+static bool is_known(struct attachments *all, const char *pin)
+{
+	struct attachment *a, *next;
+	uint64_t id = strtoull(pin, NULL, 16);
+
+	if (supervisor_find(all->supervisor, id))
+		return true;
+	HASH_ITER(hh, all->by_name, a, next)
+	{
+		if (!a->sandbox && a->record.id == id)
+			return true;
+	}
+	return false;
+}
+
 /* Of an attach that was never answered: the gate had been made, the state not yet written. */
 static void remove_orphans(struct attachments *all)
 {
 	DIR *dir = all->damaged ? NULL : opendir(all->pins);
-	struct attachment *a, *next;
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir))) {
-		char path[2 * MESSAGE_PATH_MAX], pin[MESSAGE_PATH_MAX + 1];
-		bool known = entry->d_name[0] == '.';
+		char path[2 * MESSAGE_PATH_MAX];
 
-		snprintf(path, sizeof path, "%s/%s", all->pins, entry->d_name);
-		HASH_ITER(hh, all->by_name, a, next)
-		{
-			attachment_pin(all, a->record.id, pin);
-			known = known || strcmp(path, pin) == 0;
-		}
-		if (known)
+		if (entry->d_name[0] == '.' || is_known(all, entry->d_name))
 			continue;
+		snprintf(path, sizeof path, "%s/%s", all->pins, entry->d_name);
 		log_warn("%s belongs to no sandbox and is removed", path);
 		umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
 		unlink(path);
