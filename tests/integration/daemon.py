@@ -41,6 +41,7 @@ class Daemon:
             f.write(support.LAB.config(config))
         self.stderr_path = os.path.join(self.dir, "stderr")
         self.process = None
+        support.AUDITS.append(self.audit)
         if start:
             self.start()
 
@@ -122,5 +123,6 @@ class Daemon:
         return self.process.returncode if self.process else None
 
     def kill(self):
+        support.KILLED.add(self.audit)
         self.process.kill()
         self.process.wait()
