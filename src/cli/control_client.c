@@ -136,8 +136,8 @@ static int refused(const struct control_answer *answer)
 		detail = control_status_name(answer->status);
 	slice_escape_controls(slice_from_string(detail), shown, sizeof(shown));
 	fprintf(stderr, "vethguard: error: %s\n", shown);
-	json_array_foreach(lines, i, line)
-	{
+	for (i = 0; i < json_array_size(lines); i++) {
+		line = json_array_get(lines, i);
 		if (!json_is_string(line))
 			continue;
 		slice_escape_controls(

@@ -87,8 +87,10 @@ static void fill(struct environment *env, const struct env_options *o, const jso
 	trust_env_set(env, &places);
 	if (o->proxy && *control_text(answer, "proxy"))
 		trust_env_set_proxy(env, control_text(answer, "proxy"));
-	json_array_foreach(variables, i, variable)
-	        set(env, control_text(variable, "name"), control_text(variable, "value"));
+	for (i = 0; i < json_array_size(variables); i++) {
+		variable = json_array_get(variables, i);
+		set(env, control_text(variable, "name"), control_text(variable, "value"));
+	}
 }
 
 /* 'single quotes', in which only they themselves need care. */

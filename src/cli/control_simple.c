@@ -93,15 +93,15 @@ static int list_all(const struct control_line *line, struct control_answer *answ
 static int for_all(const struct control_line *line, const struct extra *extra, each one)
 {
 	struct control_answer answer;
-	const json_t *sandbox;
+	const json_t *sandboxes;
 	int status = list_all(line, &answer), rc;
 	size_t i;
 
 	if (status)
 		return status;
-	json_array_foreach(json_object_get(answer.json, "sandboxes"), i, sandbox)
-	{
-		rc = one(line, extra, control_text(sandbox, "name"));
+	sandboxes = json_object_get(answer.json, "sandboxes");
+	for (i = 0; i < json_array_size(sandboxes); i++) {
+		rc = one(line, extra, control_text(json_array_get(sandboxes, i), "name"));
 		status = status ? status : rc;
 	}
 	control_answer_free(&answer);

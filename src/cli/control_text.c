@@ -41,8 +41,8 @@ void control_print_lines(FILE *out, const char *prefix, const json_t *lines)
 	const json_t *line;
 	size_t i;
 
-	json_array_foreach(lines, i, line)
-	{
+	for (i = 0; i < json_array_size(lines); i++) {
+		line = json_array_get(lines, i);
 		const char *value = json_string_value(line);
 
 		if (value)
@@ -127,14 +127,14 @@ void control_print_list(const json_t *sandboxes)
 	size_t i;
 
 	widen(widths, &head);
-	json_array_foreach(sandboxes, i, sandbox)
-	{
+	for (i = 0; i < json_array_size(sandboxes); i++) {
+		sandbox = json_array_get(sandboxes, i);
 		fill(&row, sandbox);
 		widen(widths, &row);
 	}
 	put_row(widths, &head);
-	json_array_foreach(sandboxes, i, sandbox)
-	{
+	for (i = 0; i < json_array_size(sandboxes); i++) {
+		sandbox = json_array_get(sandboxes, i);
 		fill(&row, sandbox);
 		put_row(widths, &row);
 	}
@@ -158,16 +158,19 @@ static void put_number(const char *key, const json_t *object, const char *member
 
 static void put_pairs(const char *key, const json_t *pairs)
 {
+	const char *shown = key;
 	char name[128], value[512];
 	const char *member;
 	json_t *text;
 
-	json_object_foreach((json_t *)(uintptr_t)pairs, member, text)
-	{
-		printf("%-12s %s=%s\n", key, escaped(member, name, sizeof(name)),
+	for (void *at = json_object_iter((json_t *)(uintptr_t)pairs); at;
+	        at = json_object_iter_next((json_t *)(uintptr_t)pairs, at)) {
+		member = json_object_iter_key(at);
+		text = json_object_iter_value(at);
+		printf("%-12s %s=%s\n", shown, escaped(member, name, sizeof(name)),
 		        escaped(json_string_value(text) ? json_string_value(text) : "", value,
 		                sizeof(value)));
-		key = "";
+		shown = "";
 	}
 }
 

@@ -84,8 +84,10 @@ static bool read_members(
 	json_t *value;
 
 	/* jansson's iteration takes no const; nothing is changed. */
-	json_object_foreach((json_t *)(uintptr_t)body, key, value)
-	{
+	for (void *at = json_object_iter((json_t *)(uintptr_t)body); at;
+	        at = json_object_iter_next((json_t *)(uintptr_t)body, at)) {
+		key = json_object_iter_key(at);
+		value = json_object_iter_value(at);
 		size_t i = 0;
 
 		while (i < count && strcmp(members[i].name, key) != 0)
@@ -132,8 +134,10 @@ static bool read_pairs(const struct member *member, struct attach_pair *pairs, s
 	out->items = pairs;
 	if (!member->value)
 		return true;
-	json_object_foreach((json_t *)(uintptr_t)member->value, key, value)
-	{
+	for (void *at = json_object_iter((json_t *)(uintptr_t)member->value); at;
+	        at = json_object_iter_next((json_t *)(uintptr_t)member->value, at)) {
+		key = json_object_iter_key(at);
+		value = json_object_iter_value(at);
 		slice_escape(slice_from_string(key), word, sizeof word);
 		if (!json_is_string(value))
 			return wrong(fault, "%s.%s: has to be a string", member->name, word);
@@ -163,14 +167,10 @@ static bool read_address(const json_t *value, struct attach_request *request, ch
 static bool read_addresses(const struct member *member, struct attach_request *request, char *fault)
 {
 	size_t i;
-	json_t *value;
 
-	if (member->value)
-		json_array_foreach((json_t *)(uintptr_t)member->value, i, value)
-		{
-			if (!read_address(value, request, fault))
-				return false;
-		}
+	for (i = 0; i < json_array_size(member->value); i++)
+		if (!read_address(json_array_get(member->value, i), request, fault))
+			return false;
 	return true;
 }
 
