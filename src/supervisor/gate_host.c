@@ -12,7 +12,7 @@
 #include "vethguard/base/log.h"
 #include "supervisor/gate_private.h"
 
-#define REFILL_AFTER_MS 20 /* after one was taken: whoever took it is served first */
+#define REFILL_AFTER_MS 40 /* after one was taken: whoever took it is served first */
 #define REFILL_AGAIN_MS 1000
 
 static int prepare_one(struct gate_host *host)

@@ -10,7 +10,7 @@
 #include "vethguard/base/log.h"
 #include "supervisor/supervisor.h"
 
-#define SPARE_AFTER_MS 5 /* after one was taken: whoever took it is served first */
+#define SPARE_AFTER_MS 60 /* after one was taken: whoever took it is served first */
 #define SPARE_AFTER_DEATH_MS 1000
 
 static void on_time(struct loop_timer *timer)
