@@ -81,12 +81,11 @@ static void set_pause(struct attachment *a, const char *reason, attach_done done
 
 	a->record.paused = reason != NULL;
 	snprintf(a->record.reason, sizeof a->record.reason, "%s", reason ? reason : "");
-	error = sandbox_pause(a->sandbox, reason);
-	if (!error)
-		error = attachment_save(a);
+	sandbox_pause(a->sandbox, reason);
+	error = attachment_save(a);
 	if (error)
 		attach_refuse(done, context, ATTACH_FAILED,
-		        "its workers were told, but not all else: %s", strerror(-error));
+		        "its worker was told, but a restart would forget it: %s", strerror(-error));
 	else
 		answer_ok(a, done, context);
 }

@@ -135,9 +135,8 @@ int sandbox_start_worker(struct sandbox *s);
  * owner->replaced answers, not from within this call. 0, or -errno with s->failure: -EBUSY one is
  * under way. */
 int sandbox_replace(struct sandbox *s, struct generation *generation);
-/* Refuses everything, closes what is open; reason NULL: ends that. 0, or -errno: the fence could
- * not be told, the workers were. */
-int sandbox_pause(struct sandbox *s, const char *reason);
+/* Refuses everything, closes what is open; reason NULL: ends that. */
+void sandbox_pause(struct sandbox *s, const char *reason);
 /* How many workers finish what they had. */
 size_t sandbox_retired(const struct sandbox *s);
 /* s->coming is ready. */

@@ -161,10 +161,11 @@ void sandbox_hand_over(struct sandbox *s)
 	s->owner->replaced(s->owner, s, NULL);
 }
 
-int sandbox_pause(struct sandbox *s, const char *reason)
+/* By the worker, which says why to whoever asks, and closes what is open; where there is none,
+ * nothing listens and the fence rejects. The next one hears of it before it serves. */
+void sandbox_pause(struct sandbox *s, const char *reason)
 {
 	struct instance *i;
-	int error;
 
 	s->paused = reason != NULL;
 	snprintf(s->pause_reason, sizeof s->pause_reason, "%s", reason ? reason : "");
@@ -174,6 +175,4 @@ int sandbox_pause(struct sandbox *s, const char *reason)
 			instance_pause(i, reason);
 	}
 	tell_lifecycle(s->supervisor, s, s->paused ? EVENT_PAUSED : EVENT_RESUMED, reason);
-	error = gate_pause(&s->gate, s->paused);
-	return error;
 }

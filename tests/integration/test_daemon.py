@@ -83,8 +83,8 @@ class Life(Attached):
         self.assertEqual((status, self.show()["policy"]["generation"]), (200, 2), answer)
         r = self.curl("-o", "/dev/null", "-w", "%{http_code}", "https://api.lab.test/whoami")
         self.assertIn("403", r.stdout + r.stderr)
-        event = self.daemon.event(LIFECYCLE, activity_name="Policy change") or self.daemon.events(LIFECYCLE)[-1]
-        self.assertIn("api.lab.test", json.dumps(event))
+        self.assertTrue(wait_until(lambda: [e for e in self.daemon.events(LIFECYCLE) if "api.lab.test" in json.dumps(e)], 5 * SLOW),
+                        self.daemon.events(LIFECYCLE))
 
     def test_a_bad_policy_changes_nothing(self):
         before = self.show()["policy"]
