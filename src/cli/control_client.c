@@ -47,7 +47,7 @@ static int dial(const char *path)
 
 	if (strlen(path) >= sizeof(name.sun_path))
 		return -ENAMETOOLONG;
-	strcpy(name.sun_path, path);
+	memcpy(name.sun_path, path, strlen(path) + 1);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;

@@ -176,7 +176,7 @@ static bool read_body(struct control_call *call, const struct http_request *requ
 		return false;
 	}
 	call->body = json_loadb(request->body.p, request->body.n, JSON_REJECT_DUPLICATES, &error);
-	if (call->body && json_is_object(call->body))
+	if (json_is_object(call->body))
 		return true;
 	if (call->body)
 		snprintf(detail, sizeof detail, "the body has to be a JSON object");
