@@ -69,3 +69,11 @@ check-clients:
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all
 	@mk/install-npm
 	@tests/integration/run --clients $(if $(filter asan,$(VARIANT)),--asan) $(CLIENTS)
+
+## sudo make check-attach  a real dockerd, Podman, Docker's bridges, a virtual machine, a namespace: each guarded (installs them; minutes)
+.PHONY: check-attach
+check-attach:
+	@mk/install-packages build test attach
+	@$(MAKE) --no-print-directory -s -j$$(nproc) all
+	@mk/install-kernel
+	@tests/integration/run --attach $(if $(filter asan,$(VARIANT)),--asan) $(ATTACH)

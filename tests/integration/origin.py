@@ -78,7 +78,10 @@ def serve_udp_echo(sock):
     while True:
         data, peer = sock.recvfrom(65536)
         seen(what="udp", data=data.hex(), peer=peer[0])
-        sock.sendto(b"echo:" + data, peer)
+        try:
+            sock.sendto(b"echo:" + data, peer)
+        except OSError:  # from an address that no way leads to
+            pass
 
 
 # --- HTTP ---

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of this folder guard: an image with Python and curl of this machine, Docker and Podman with storage
+and sockets of their own, and a virtual machine with Debian's cloud kernel. Everything lies in the lab's folder."""
+import glob
+import json
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+import support
+from support import PYTHON, SLOW, sh, wait_until
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAM = os.path.join(HERE, "inside_battery.py")
+KERNEL = os.path.join(support.ROOT, "build", "kernel")
+APPLETS = ("sh", "cat", "env", "ip", "ls", "mkdir", "mount", "insmod", "poweroff", "sleep", "true", "wget")
+CURL = "/usr/bin/curl"
+
+
+class Image:
+    """A root folder with the programs that the battery needs: some 30 MB."""
+    path = None
+
+    @classmethod
+    def get(cls):
+        if cls.path is None or not os.path.exists(cls.path):
+            cls.path = support.LAB.path("image")
+            cls.make(cls.path)
+        return cls.path
+
+    @classmethod
+    def make(cls, root):
+        for folder in ("bin", "etc/ssl/certs", "proc", "sys", "dev", "tmp", "run", "lib64"):
+            os.makedirs(os.path.join(root, folder))
+        shutil.copy(shutil.which("busybox") or "/bin/busybox", root + "/bin/busybox")
+        for name in APPLETS:
+            os.symlink("busybox", f"{root}/bin/{name}")
+        modules = subprocess.run([PYTHON, "-c", "import sys; sys.path.insert(0, sys.argv[1]); import inside_battery, tty, runpy,"
+                                  "encodings.idna, encodings.latin_1, encodings.ascii, http.client, site, _sitebuiltins\n"
+                                  "for m in sys.modules.values():\n"
+                                  "  for f in (getattr(m, '__file__', None), getattr(m, '__cached__', None)):\n"
+                                  "    f and print(f)", HERE], capture_output=True, text=True, check=True).stdout.split()
+        binaries = [os.path.realpath(PYTHON), CURL] + [f for f in modules if f.endswith(".so")]
+        libraries = set()
+        for line in sh("ldd", *binaries).splitlines():
+            words = [w for w in line.split() if w.startswith("/") and not w.endswith(":")]
+            libraries.update(words[:1])
+        for path in set(binaries) | libraries | {f for f in modules if not f.startswith(HERE)}:
+            if os.path.exists(path):
+                os.makedirs(root + os.path.dirname(path), exist_ok=True)
+                shutil.copy(path, root + path)
+        os.symlink(os.path.basename(os.path.realpath(PYTHON)), root + PYTHON)
+        shutil.copy(PROGRAM, root + "/inside_battery.py")
+        for name, text in (("passwd", "root:x:0:0::/:/bin/sh\n"), ("group", "root:x:0:\n"), ("hosts", "127.0.0.1 localhost\n"),
+                           ("nsswitch.conf", "hosts: files dns\n")):
+            with open(f"{root}/etc/{name}", "w") as f:
+                f.write(text)
+
+
+class Engine:
+    """Docker or Podman."""
+    IMAGE = "lab/client"
+
+    def __init__(self, name):
+        self.name, self.dir, self.process = name, support.LAB.path(f"{name}-{time.monotonic_ns()}"), None
+        self.env = dict(os.environ)
+        os.makedirs(self.dir)
+        sh("mount", "-t", "tmpfs", "none", self.dir)
+        try:
+            getattr(self, "start_" + name)()
+            sh("sh", "-c", f"tar -C {Image.get()} -c . | {name} import - {self.IMAGE}", env=self.env)
+        except BaseException:
+            self.stop()
+            raise
+
+    def start_docker(self):
+        """With a DNS server of the lab: what Docker's own resolver asks for containers is seen there."""
+        self.env["DOCKER_HOST"] = f"unix://{self.dir}/docker.sock"
+        self.env["DOCKER_CONFIG"] = self.dir
+        log = open(self.dir + "/log", "w")
+        self.process = subprocess.Popen(
+            ["dockerd", "--data-root", self.dir + "/data", "--exec-root", self.dir + "/exec", "--pidfile", self.dir + "/pid",
+             "-H", self.env["DOCKER_HOST"], "--dns", support.lab.DNS4, "--ipv6", "--fixed-cidr-v6", "fd00:d0c::/64"],
+            stdout=log, stderr=log)
+        log.close()
+        ready = wait_until(lambda: self.process.poll() is not None or
+                           subprocess.run(["docker", "version"], env=self.env, capture_output=True).returncode == 0, 60 * SLOW, 0.2)
+        if not ready or self.process.poll() is not None:
+            with open(self.dir + "/log") as f:
+                raise AssertionError("dockerd does not serve: " + f.read()[-3000:])
+
+    def start_podman(self):
+        """Runs without a daemon; with runc, which minds no mixture of control groups' versions."""
+        for name, text in (("storage", f'[storage]\ndriver = "vfs"\ngraphroot = "{self.dir}/graph"\nrunroot = "{self.dir}/run"\n'),
+                           ("containers", f'[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n'
+                                          f'tmp_dir = "{self.dir}/tmp"\n'
+                                          '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n')):
+            with open(f"{self.dir}/{name}.conf", "w") as f:
+                f.write(text)
+        self.env.update(CONTAINERS_STORAGE_CONF=self.dir + "/storage.conf", CONTAINERS_CONF=self.dir + "/containers.conf")
+
+    def __call__(self, *argv):
+        return sh(self.name, *argv, env=self.env).strip()
+
+    def popen(self, *argv, **kw):
+        return subprocess.Popen([self.name, *argv], env=self.env, **kw)
+
+    def run(self, name, *options):
+        """A container that sleeps."""
+        self("run", "-d", "--name", name, *options, self.IMAGE, "/bin/sleep", "100000")
+        return name
+
+    def exec(self, container, env_file, *argv, **kw):
+        return subprocess.run([self.name, "exec", *(["--env-file", env_file] if env_file else []), container, *argv], env=self.env,
+                              capture_output=True, text=True, timeout=120 * SLOW, **kw)
+
+    def inspect(self, name, template):
+        return self("inspect", "-f", template, name)
+
+    def stop(self):
+        if self.name == "podman" or self.process and self.process.poll() is None:
+            names = subprocess.run([self.name, "ps", "-aq"], env=self.env, capture_output=True, text=True).stdout.split()
+            if names:
+                subprocess.run([self.name, "rm", "-f", *(["-t", "0"] if self.name == "podman" else []), *names], env=self.env,
+                               capture_output=True)
+        if self.process:
+            self.process.terminate()
+            self.process.wait()
+        subprocess.run(["umount", "-R", "-l", self.dir], check=False)
+
+
+# --- a virtual machine ---
+
+def kernel():
+    """Debian's cloud kernel, as mk/install-kernel has unpacked it: (image, folder of its modules); None: it is not there."""
+    images = sorted(glob.glob(KERNEL + "/boot/vmlinuz-*"))
+    return (images[-1], KERNEL + "/lib/modules/" + os.path.basename(images[-1]).removeprefix("vmlinuz-")) if images else None
+
+
+def modules(folder, *names):
+    """Paths of these modules, each after those that it needs."""
+    found = {}
+
+    def add(name):
+        if name in found:
+            return
+        path, = glob.glob(f"{folder}/kernel/**/{name}.ko", recursive=True)
+        for other in sh("modinfo", "-F", "depends", path).strip().split(","):
+            if other:
+                add(other)
+        found[name] = path
+    for name in names:
+        add(name)
+    return list(found.values())
+
+
+INIT = """#!/bin/sh
+mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev
+for m in %s; do insmod /modules/$m; done
+ip link set lo up; ip link set eth0 up
+ip addr add %s dev eth0; ip -6 addr add %s dev eth0
+ip route add default via %s; ip -6 route add default via %s
+exec %s /inside_battery.py agent '{"device": "/dev/ttyS1"}'
+"""
+
+
+class Machine:
+    """A QEMU microVM with one network card, whose tap device is `tap`. address4 and address6 come with prefix lengths."""
+
+    def __init__(self, tap, address4, address6, gate4, gate6):
+        self.dir = support.LAB.path(f"machine-{tap}")
+        os.makedirs(self.dir)
+        image, folder = kernel()
+        paths = modules(folder, "virtio_pci", "virtio_net")
+        root = self.dir + "/root"
+        shutil.copytree(Image.get(), root, symlinks=True)
+        os.makedirs(root + "/modules")
+        for path in paths:
+            shutil.copy(path, root + "/modules")
+        with open(root + "/init", "w") as f:
+            f.write(INIT % (" ".join(map(os.path.basename, paths)), address4, address6, gate4, gate6, PYTHON))
+        os.chmod(root + "/init", 0o755)
+        sh("sh", "-c", "find . | cpio -o -H newc --quiet > ../initramfs", cwd=root)
+        shutil.rmtree(root)
+        self.argv = ["qemu-system-x86_64", "-m", "512", "-nodefaults", "-display", "none", "-no-reboot", "-kernel", image, "-initrd",
+                     self.dir + "/initramfs", "-append", "console=ttyS0 quiet panic=-1", "-netdev",
+                     f"tap,id=n,ifname={tap},script=no,downscript=no", "-device", "virtio-net-pci,netdev=n,romfile=",
+                     "-serial", f"file:{self.dir}/console", "-serial", f"unix:{self.dir}/agent,server=on"]
+        self.process = None
+        for self.accelerator, options, seconds in (("KVM", ["-accel", "kvm", "-cpu", "host"], 10),
+                                                   ("TCG", ["-accel", "tcg", "-cpu", "max"], 120)):
+            if self.accelerator == "KVM" and not os.access("/dev/kvm", os.R_OK | os.W_OK):
+                continue
+            if self.start(options, seconds):
+                return
+            self.stop()
+        with open(self.dir + "/console", errors="replace") as f:
+            raise AssertionError("the machine does not boot: " + f.read()[-3000:])
+
+    def start(self, options, seconds):
+        self.process = subprocess.Popen(self.argv + options, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.line = socket.socket(socket.AF_UNIX)
+
+        def connected():
+            try:
+                self.line.connect(self.dir + "/agent")
+                return True
+            except OSError:
+                return self.process.poll() is not None
+        if not wait_until(connected, 10 * SLOW) or self.process.poll() is not None:
+            return False
+        return self.read(seconds * SLOW) == {"ready": True}
+
+    def read(self, seconds):
+        data, end = b"", time.monotonic() + seconds
+        while not data.endswith(b"\n"):
+            if not select.select([self.line], [], [], max(0, end - time.monotonic()))[0]:
+                return None
+            piece = self.line.recv(65536)
+            if not piece:
+                return None
+            data += piece
+        return json.loads(data)
+
+    def run(self, argv, env=None, input=None, background=False):
+        order = {"argv": list(argv), "env": env or {}, "input": input, "background": background}
+        self.line.sendall(json.dumps(order).encode() + b"\n")
+        answer = self.read(300 * SLOW)
+        if answer is None:
+            raise AssertionError(f"the machine does not answer: {self.process.poll()}")
+        return subprocess.CompletedProcess(argv, answer["status"], answer["out"], answer["err"])
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.line.close()
+        if os.path.exists(self.dir + "/agent"):
+            os.unlink(self.dir + "/agent")
+
+
+def say(text):
+    """What the reader of the results should know about where they were seen."""
+    sys.stdout.write(f"      {text}\n")
+    sys.stdout.flush()
