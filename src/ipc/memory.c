@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -18,6 +19,7 @@
 #include "vethguard/ipc/ring.h"
 #include "ipc/private.h"
 
+#define UNFINISHED "unfinished"
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* A mapping as the handler knows it: the list changes only outside of any access to one. */
@@ -50,17 +52,23 @@ static int lock_and_size(int fd, size_t size)
 	return -posix_fallocate(fd, 0, (off_t)size);
 }
 
+/* Under its name it is whole from the beginning: whoever is killed in between leaves a file that
+ * the next one removes, and nobody reads. */
 int ipc_memory_new_at(int directory, const char *name, size_t size)
 {
-	int fd = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	int error;
+	int fd, error;
 
+	unlinkat(directory, UNFINISHED, 0);
+	fd = openat(
+	        directory, UNFINISHED, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
 	error = lock_and_size(fd, size);
+	if (!error && renameat2(directory, UNFINISHED, directory, name, RENAME_NOREPLACE) < 0)
+		error = -errno;
 	if (error == 0)
 		return fd;
-	unlinkat(directory, name, 0);
+	unlinkat(directory, UNFINISHED, 0);
 	close(fd);
 	return error;
 }

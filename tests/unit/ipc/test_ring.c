@@ -261,6 +261,21 @@ static int remove_folder(void **state)
 	return rmdir(folder);
 }
 
+static void what_was_killed_half_way_stands_in_no_ones_way(void **state)
+{
+	int fds[3];
+	int fd = openat(folder_fd, "unfinished", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(ring_adopt_at(folder_fd, "ring", fds), -ENOENT);
+	assert_int_equal(ring_create_at(folder_fd, "ring", fds), 0);
+	assert_int_equal(faccessat(folder_fd, "unfinished", F_OK, 0), -1);
+	for (size_t i = 0; i < 3; i++)
+		close(fds[i]);
+}
+
 static void a_ring_that_is_a_file_outlives_its_writer(void **state)
 {
 	struct ring ring;
@@ -407,6 +422,8 @@ int main(void)
 	        cmocka_unit_test(memory_of_another_size_is_refused),
 	        cmocka_unit_test(memory_that_could_shrink_is_refused),
 	        cmocka_unit_test(created_memory_cannot_shrink),
+	        cmocka_unit_test_setup_teardown(
+	                what_was_killed_half_way_stands_in_no_ones_way, make_folder, remove_folder),
 	        cmocka_unit_test_setup_teardown(
 	                a_ring_that_is_a_file_outlives_its_writer, make_folder, remove_folder),
 	        cmocka_unit_test_setup_teardown(
