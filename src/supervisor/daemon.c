@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,8 @@
 #include "supervisor/daemon.h"
 
 #define STATUS_FAILED 125
+#define LOCK_MS 2000 /* for the processes of a killed daemon to be gone */
+#define LOCK_RETRY_MS 5
 #define ID_SHIFT                                                                        \
 	20 /* ids begin at the time of the start, so that they differ from earlier ones \
 	    */
@@ -70,14 +73,30 @@ static int directory(const char *parent, const char *name, mode_t mode)
 	return fd;
 }
 
+/* One that was killed leaves its lock for a moment to a child that was about to become a role. */
+static int lock_within(int fd, int64_t patience_ms)
+{
+	int64_t end_ms = clock_monotonic_ms() + patience_ms;
+
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK || clock_monotonic_ms() >= end_ms)
+			return -errno;
+		poll(NULL, 0, LOCK_RETRY_MS);
+	}
+	return 0;
+}
+
 static void lock_state(struct daemon *d, int state)
 {
+	int error;
+
 	d->lock = openat(state, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (d->lock < 0)
 		die(STATUS_FAILED, "%s/lock: %s", d->state, strerror(errno));
-	if (flock(d->lock, LOCK_EX | LOCK_NB) < 0)
+	error = lock_within(d->lock, LOCK_MS);
+	if (error)
 		die(STATUS_FAILED, "another vethguardd uses %s already (or its lock: %s)", d->state,
-		        strerror(errno));
+		        strerror(-error));
 }
 
 static void open_directories(struct daemon *d)
