@@ -145,7 +145,7 @@ class Traces:
                       ("/tmp", "/run", "/run/netns", "/var/run", "/dev/shm", "/var/tmp") if os.path.isdir(d)}
 
     def since(self):
-        """Differences to now, as text; "" for none. Files of other programs in /tmp do not count."""
+        """Differences to now, as text; "" for none. Files of other programs in folders that all share do not count."""
         now, text = Traces(), []
         for what in ("rules", "routes", "mounts"):
             if getattr(now, what) != getattr(self, what):
@@ -153,9 +153,9 @@ class Traces:
         if now.interfaces != self.interfaces:
             text.append(f"interfaces: {now.interfaces ^ self.interfaces}")
         for d, names in now.files.items():
-            new = {n for n in names - self.files[d] if d not in ("/tmp", "/var/tmp", "/dev/shm") or
+            new = {n for n in names - self.files[d] if d == "/run/netns" or
                    ("veth" in n.lower() or n.startswith("vg")) and not n.startswith(("vethguard-lab-", "vethguard-bench-",
-                                                                              "vethguard-doctor-"))}
+                                                                              "vethguard-doctor-", "vethguard-gate-"))}
             if new:
                 text.append(f"{d}: {new}")
         return "\n".join(text)
