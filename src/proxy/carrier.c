@@ -128,9 +128,12 @@ static void on_go_on(struct loop_task *task)
 static bool start_tls(struct carrier *c)
 {
 	static const char any[] = "\x02h2\x08http/1.1", http1[] = "\x08http/1.1";
-	struct tls *tls = tls_connect_new(c->proxy->tls_client, destination_host(&c->destination),
-	        &c->destination.address, c->http1_only ? SLICE(http1) : SLICE(any),
-	        pool_entry_key(c->entry), &c->proxy->links.tx);
+	struct tls_client *client = proxy_tls_client(c->proxy);
+	struct tls *tls = !client ? NULL
+	                          : tls_connect_new(client, destination_host(&c->destination),
+	                                    &c->destination.address,
+	                                    c->http1_only ? SLICE(http1) : SLICE(any),
+	                                    pool_entry_key(c->entry), &c->proxy->links.tx);
 
 	return tls && link_start_tls(&c->link, tls, SLICE("")) == 0;
 }

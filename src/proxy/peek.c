@@ -129,7 +129,8 @@ static enum client_state other(struct client *c)
 static enum client_state open_tls(struct client *c)
 {
 	static const char alpn[] = "\x02h2\x08http/1.1";
-	struct tls *tls = tls_accept_new(c->proxy->tls_server, SLICE(alpn), &c->proxy->links.tx);
+	struct tls_server *server = proxy_tls_server(c->proxy);
+	struct tls *tls = server ? tls_accept_new(server, SLICE(alpn), &c->proxy->links.tx) : NULL;
 	struct slice first = buf_slice(&c->stash);
 
 	if (!tls)

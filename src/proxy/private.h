@@ -122,8 +122,8 @@ struct proxy {
 	struct proxy_config config;
 	struct link_shared links;
 	struct loop_deadlines waits[WAIT_COUNT];
-	struct tls_server *tls_server;
-	struct tls_client *tls_client;
+	struct tls_server *tls_server; /* proxy_tls_server() */
+	struct tls_client *tls_client; /* proxy_tls_client() */
 	struct listener listeners[PROXY_LISTENERS_MAX];
 	size_t listener_count;
 	struct loop_timer accept_again;
@@ -467,6 +467,9 @@ void record_finding(struct proxy *proxy, const struct client *client, enum event
         uint64_t about, struct slice rule, const char *detail);
 
 /* --- proxy.c --- */
+/* What all TLS connections share, of the sandbox's side and of the upstreams'. NULL: no memory. */
+struct tls_server *proxy_tls_server(struct proxy *proxy);
+struct tls_client *proxy_tls_client(struct proxy *proxy);
 void proxy_client_gone(struct proxy *proxy);
 void proxy_maybe_idle(struct proxy *proxy);
 /* Closes the listeners; first: takes what waits there already. */

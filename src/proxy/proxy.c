@@ -91,6 +91,22 @@ static struct tls_identity *identity_for(void *context, struct slice sni)
 	return mint_get(p->config.mint, q.host, &q.address, mentioned, loop_now_ms(p->config.loop));
 }
 
+/* Made when they are first needed: half a megabyte and five milliseconds that a sandbox which is
+ * idle does not cost. */
+struct tls_server *proxy_tls_server(struct proxy *p)
+{
+	if (!p->tls_server)
+		p->tls_server = tls_server_new(identity_for, p);
+	return p->tls_server;
+}
+
+struct tls_client *proxy_tls_client(struct proxy *p)
+{
+	if (!p->tls_client)
+		p->tls_client = tls_client_new(p->config.trust);
+	return p->tls_client;
+}
+
 /* --- life --- */
 
 static void on_accept_again(struct loop_timer *timer);
@@ -112,13 +128,10 @@ struct proxy *proxy_new(const struct proxy_config *config)
 	if (secret_alloc(&p->plain_memory, LINK_CHUNK) < 0)
 		goto fail;
 	p->plain = p->plain_memory.p;
-	p->tls_server = tls_server_new(identity_for, p);
-	p->tls_client = tls_client_new(config->trust);
 	p->datagrams = datagram_relay_new(p);
 	if (loop_timer_open(config->loop, &p->accept_again, on_accept_again) < 0)
 		goto fail;
-	if (!p->tls_server || !p->tls_client || !p->datagrams || open_waits(p) < 0 ||
-	        secret_alloc(&p->secret_text, SECRET_MAX) < 0)
+	if (!p->datagrams || open_waits(p) < 0 || secret_alloc(&p->secret_text, SECRET_MAX) < 0)
 		goto fail;
 	return p;
 fail:

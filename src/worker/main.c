@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vethguard-worker: the proxy of one sandbox. main() is the order of confinement: first word from
- * the supervisor (with every descriptor it will ever have), empty root, ids, Landlock, seccomp;
- * only then the parts that read what a sandbox sends.
+ * vethguard-worker: the proxy of one sandbox. main() is the order of confinement: empty root and
+ * ids, which are the same for every sandbox, so that a worker in store has them behind it; first
+ * word from the supervisor (with every descriptor it will ever have); Landlock and seccomp, which
+ * depend on it; only then the parts that read what a sandbox sends.
  */
 #include <errno.h>
 #include <signal.h>
@@ -128,11 +129,18 @@ static void receive_start(struct worker *w)
 	w->start_id = m.head.id;
 }
 
-/* Ports that may be dialled: those of the policy, or where all goes through a proxy, the proxy's.
- * DNS over TCP is not spoken. */
-static void enter_jail(struct worker *w)
+static void leave_host(void)
 {
 	struct jail_ids ids = jail_role_ids(JAIL_WORKER, (uint32_t)getpid());
+
+	must("cannot get an empty root", jail_empty_root());
+	must("cannot drop privileges", jail_drop(ids));
+}
+
+/* Ports that may be dialled: those of the policy, or where all goes through a proxy, the proxy's.
+ * DNS over TCP is not spoken. */
+static void narrow(struct worker *w)
+{
 	uint16_t ports[TCP_PORTS_MAX];
 	size_t count = policy_tcp_ports(&w->policy, ports, TCP_PORTS_MAX);
 	bool binds = w->start.egress.address4.family || w->start.egress.address6.family;
@@ -142,8 +150,6 @@ static void enter_jail(struct worker *w)
 		ports[0] = w->start.egress.proxy_port;
 		count = 1;
 	}
-	must("cannot get an empty root", jail_empty_root());
-	must("cannot drop privileges", jail_drop(ids));
 	r = jail_landlock(ports, count > TCP_PORTS_MAX ? SIZE_MAX : count, binds);
 	if (r != -EOPNOTSUPP)
 		must("cannot use Landlock", r);
@@ -160,15 +166,16 @@ int main(int argc, char **argv)
 	jail_start(IPC_SUPERVISOR_FD + 1);
 	if (argc > 1)
 		die(EXIT_FAILED, "this program is started by vethguardd and takes no arguments");
-	receive_start(&w);
 	signal(SIGPIPE, SIG_IGN); /* splice(2) to a socket whose peer is gone raises it */
-	log_open("vethguard-worker", (enum log_level)w.start.log_level);
 	tls_library_init();
+	leave_host();
+	receive_start(&w);
+	log_open("vethguard-worker", (enum log_level)w.start.log_level);
 	w.loop = loop_new();
 	if (!w.loop)
 		die(EXIT_FAILED, "no memory");
 	must("the policy cannot be used", worker_open_policy(&w));
-	enter_jail(&w);
+	narrow(&w);
 	must("no supervisor", ipc_peer_open(w.loop, &w.supervisor, IPC_SUPERVISOR_FD, "supervisor",
 	                              on_message, on_end));
 	must("cannot begin", worker_prepare(&w));
