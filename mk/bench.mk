@@ -1,5 +1,5 @@
 # The benchmark: `make bench` measures vethguard beside haproxy, squid, mitmproxy and a bare relay (docs/performance.md).
-BENCH_PROGRAMS := $(addprefix $(BUILD)/tests/bench/,origin load relay)
+BENCH_PROGRAMS := $(addprefix $(BUILD)/tests/bench/,origin load relay abuse)
 BENCH_MODULE_PROGRAMS := $(addprefix $(BUILD)/tests/bench/,bench_policy bench_mask)
 
 $(BUILD)/tests/bench/net.o: tests/bench/net.c tests/bench/net.h
@@ -21,3 +21,13 @@ bench:
 .PHONY: bench-run
 bench-run: $(PROGRAMS) $(BENCH_PROGRAMS) $(BENCH_MODULE_PROGRAMS)
 	python3 tests/bench/bench.py --extra $(BENCH_OPTIONS)
+
+.PHONY: bench-attach
+## make bench-attach    a thousand sandboxes on one daemon: latencies, memory, abuse (root; about four minutes)
+bench-attach:
+	@mk/install-packages build
+	@$(MAKE) --no-print-directory bench-attach-run
+
+.PHONY: bench-attach-run
+bench-attach-run: $(PROGRAMS) $(BENCH_PROGRAMS)
+	python3 tests/bench/bench_attach.py $(BENCH_ATTACH_OPTIONS)

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Many sandboxes on one vethguardd: what attaching, serving, asking, restarting and abuse cost. One table at the end.
+
+    make bench-attach BENCH_ATTACH_OPTIONS="--count 1000"
+
+Sandboxes are network namespaces; the client of the control API is this program, a connection for each call as `vethguard
+attach` and curl make one."""
+import argparse
+import json
+import os
+import sys
+import time
+
+import bench_lab
+from bench_attach_lab import GUARDED, Crowd, Daemon, Neighbour, Abuser, per_call, percentile, usage
+from bench_lab import sh
+
+SAMPLES = 60  # calls behind each latency
+GAP_S = 0.05  # between two attachments that are no burst: the daemon refills its stores meanwhile
+ABUSE_S = 4.0
+ROUNDS = 2
+SLOW_CONNECTIONS = 2000
+rows = []
+
+
+def row(what, value, goal=""):
+    rows.append({"what": what, "value": value, "goal": goal})
+    print(f"  {what}: {value}", file=sys.stderr, flush=True)
+
+
+def ms(values):
+    return f"{percentile(values, 50):.2f} / {percentile(values, 99):.2f} ms"
+
+
+def attach_all(daemon, crowd, count):
+    """In bursts up to each mark, and there one after another with a pause between."""
+    done = 0
+    for mark in (0, count // 2, count - SAMPLES):
+        begin, burst = time.monotonic(), mark - done
+        slow = [daemon.attach(crowd, i) for i in range(done, mark)]
+        if burst > 0:
+            row(f"attach, {burst} in a burst ({done} there): p50 / p99, rate",
+                f"{ms(slow)}, {burst / (time.monotonic() - begin):.0f}/s")
+        done = mark
+        times = []
+        for i in range(done, min(done + SAMPLES, count)):
+            time.sleep(GAP_S)
+            times.append(daemon.attach(crowd, i))
+        row(f"attach, one at a time ({mark} there): p50 / p99", ms(times), "p99 < 5 ms")
+        done += len(times)
+
+
+def calls(daemon, count):
+    name = f"s{count // 2}"
+    for what, method, path in (("list", "GET", "/v1/sandboxes"), ("show", "GET", f"/v1/sandboxes/{name}"),
+                               ("stats", "GET", f"/v1/sandboxes/{name}/stats"), ("status", "GET", "/v1/status")):
+        row(f"{what} with {count}: p50 / p99", ms(per_call(daemon, method, path, SAMPLES)))
+
+
+def idle(daemon, seconds=5):
+    """What all of it takes when nobody asks for anything."""
+    before = usage(daemon.pids())
+    time.sleep(seconds)
+    after = usage(daemon.pids())
+    for role in ("worker", "supervisor", "keeper", "recorder"):
+        row(f"idle: CPU of {role}{'s, all' if role == 'worker' else ''}",
+            f"{(after[role]['cpu'] - before[role]['cpu']) / seconds * 1e3:.3f} ms/s")
+
+
+def memory(daemon, when):
+    all_roles = usage(daemon.pids(), memory=True)
+    worker = all_roles["worker"]
+    row(f"memory {when}: worker, PSS each", f"{worker['pss'] / worker['count']:.0f} KiB", "< 1536 KiB")
+    for role in ("supervisor", "keeper", "recorder"):
+        r = all_roles[role]
+        row(f"memory {when}: {role}, PSS; descriptors", f"{r['pss'] / 1024:.1f} MiB; {r['fds']}")
+    row(f"memory {when}: descriptors of a worker", f"{worker['fds'] / worker['count']:.0f}")
+
+
+def requests(crowd, count):
+    first, again = crowd.requests_everywhere(3)
+    row(f"first intercepted request in each of {count}: p50 / p99", ms(first))
+    row("further requests over the same connections: p50 / p99", ms(again))
+
+
+def packets(crowd, count):
+    """The fence's cost for what it drops and what it hands on, in the first sandbox."""
+    with Abuser(crowd, 0, "packets", GUARDED, "4433", "0") as a:
+        time.sleep(1.5)
+    row(f"a dropped datagram with {count} sandboxes, CPU of the sender", f"{a.cpu_s / a.done * 1e6:.2f} us")
+    times = crowd.queries(0, 300)
+    row(f"a DNS query with {count} sandboxes: p50 / p99", f"{percentile(times, 50):.3f} / {percentile(times, 99):.3f} ms")
+
+
+ABUSES = [("a computing process", ["spin"]),
+          ("connection flood", ["connect", GUARDED, "3128"]),
+          ("slow clients", ["slow", GUARDED, "3128", str(SLOW_CONNECTIONS)]),
+          ("DNS flood", ["dns", GUARDED, "53"]),
+          ("1 Gbit/s of dropped packets", ["packets", GUARDED, "4433", "1000"])]
+
+
+def abuse(daemon, crowd):
+    """A neighbour's requests, one after another, beside each abuse in turn; the abuser has one CPU to itself and its
+    sandbox's own worker, the neighbour's load the other."""
+    with Neighbour(crowd, 1) as neighbour:
+        neighbour.rate(1.0)
+        results = {name: [] for name, _ in [("nobody", None)] + ABUSES}
+        did = {}
+        for _ in range(ROUNDS):
+            results["nobody"].append(neighbour.rate(ABUSE_S))
+            for name, argv in ABUSES:
+                before = usage(daemon.pids())
+                with Abuser(crowd, 0, *argv) as a:
+                    time.sleep(0.5)
+                    results[name].append(neighbour.rate(ABUSE_S))
+                after = usage(daemon.pids())
+                busy = {r: (after[r]["cpu"] - before[r]["cpu"]) / a.wall_s * 100 for r in after}
+                did[name] = (f"{a.done / a.wall_s:.0f}/s; CPU abuser {a.cpu_s / a.wall_s * 100:.0f} %, "
+                             f"workers {busy['worker']:.0f} %, recorder {busy['recorder']:.0f} %")
+                time.sleep(1.0)
+        alone = max(r for r, _ in results["nobody"])
+        for name, values in results.items():
+            best, latencies = max(values, key=lambda v: v[0])
+            row(f"neighbour beside {name}: requests/s; p50 / p99",
+                f"{best:.0f} ({best / alone * 100:.0f} %); {ms(latencies)}" + (f" [{did[name]}]" if name in did else ""),
+                "> 90 %" if name != "nobody" else "")
+
+
+def reload_all(daemon, count):
+    begin = time.monotonic()
+    daemon.call("POST", "/v1/reload", timeout=120)
+    row(f"reload of all {count}", f"{time.monotonic() - begin:.2f} s")
+
+
+def restart(daemon, crowd, count):
+    daemon.kill()
+    begin = time.monotonic()
+    daemon.start()
+    first = daemon.wait_serving(1)
+    row(f"restart with {count} after kill -9: the first one serves", f"{first - begin:.2f} s")
+    done = daemon.wait_serving(count)
+    row("restart: all serve", f"{done - begin:.2f} s", "first within 1 s")
+    refused = crowd.refusals(count)
+    row(f"after it, a request in each of {count}: p50 / p99", ms(refused))
+
+
+def detach_all(daemon, count):
+    times = []
+    for i in range(min(SAMPLES, count)):
+        times.append(daemon.timed("DELETE", f"/v1/sandboxes/s{i}"))
+    row(f"detach, one after another ({count} there): p50 / p99", ms(times))
+    begin = time.monotonic()
+    rest = [daemon.timed("DELETE", f"/v1/sandboxes/s{i}") for i in range(len(times), count)]
+    if rest:
+        row("detach of the rest: rate", f"{len(rest) / (time.monotonic() - begin):.0f}/s")
+
+
+def measure(lab, args):
+    print(f"  {args.count} namespaces", file=sys.stderr, flush=True)
+    with Crowd(lab, args.count) as crowd, Daemon(lab) as daemon:
+        if wanted(args, "packets"):
+            daemon.attach(crowd, 0)
+            packets(crowd, 1)
+            daemon.call("DELETE", "/v1/sandboxes/s0")
+            time.sleep(0.5)
+        attach_all(daemon, crowd, args.count)
+        time.sleep(1.0)
+        for name, what in (("memory", lambda: memory(daemon, "before the first request")),
+                           ("calls", lambda: calls(daemon, args.count)),
+                           ("requests", lambda: requests(crowd, args.count)),
+                           ("memory", lambda: memory(daemon, "after requests")),
+                           ("idle", lambda: idle(daemon)),
+                           ("packets", lambda: packets(crowd, args.count)),
+                           ("abuse", lambda: abuse(daemon, crowd)),
+                           ("reload", lambda: reload_all(daemon, args.count)),
+                           ("restart", lambda: restart(daemon, crowd, args.count)),
+                           ("detach", lambda: detach_all(daemon, args.count))):
+            if wanted(args, name):
+                what()
+
+
+def wanted(args, name):
+    return not args.only or name in args.only.split(",")
+
+
+def table():
+    width = max(len(r["what"]) for r in rows)
+    print(f"| {'':{width}} | measured | goal |\n|---|---|---|")
+    for r in rows:
+        print(f"| {r['what']:{width}} | {r['value']} | {r['goal']} |")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--count", type=int, default=1000, help="sandboxes (at least %d)" % (3 * SAMPLES))
+    p.add_argument("--only", default="", help="memory,calls,requests,idle,packets,abuse,reload,restart,detach")
+    p.add_argument("--out", default=os.path.join(bench_lab.ROOT, "build/bench/attach.json"))
+    p.add_argument("--keep", action="store_true", help="leave the files of the run")
+    args = p.parse_args()
+    if args.count < 3 * SAMPLES:
+        p.error(f"--count: at least {3 * SAMPLES}")
+    begin = time.monotonic()
+    lab = bench_lab.Lab()
+    try:
+        lab.start()
+        measure(lab, args)
+    finally:
+        lab.stop(args.keep)
+    machine = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Linux {os.uname().release}"
+    os.makedirs(os.path.dirname(args.out), exist_ok=True)
+    with open(args.out, "w") as f:
+        json.dump({"machine": machine, "count": args.count, "rows": rows}, f, indent=1)
+    table()
+    print(f"\n{args.count} sandboxes, {time.monotonic() - begin:.0f} s, {machine}, "
+          f"{sh('git', '-C', bench_lab.ROOT, 'describe', '--always', '--dirty').strip()}")
+
+
+if __name__ == "__main__":
+    main()
