@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -47,6 +48,11 @@ struct daemon {
 	struct control_owner control_owner;
 	struct control *control;
 };
+
+/* Allocations from this size on have pages of their own: what loading a policy takes for a moment
+ * goes back to the system and leaves no holes between what a thousand sandboxes keep, and of large
+ * structs only those pages are there that are written to. */
+#define OWN_PAGES_BYTES (32 << 10)
 
 static struct daemon daemon_state;
 
@@ -421,6 +427,7 @@ int daemon_run(const struct daemon_options *options)
 	service_open();
 	raise_limits();
 	open_directories(d);
+	mallopt(M_MMAP_THRESHOLD, OWN_PAGES_BYTES);
 	d->loop = loop_new();
 	if (!d->loop || open_signals(d) != 0)
 		die(STATUS_FAILED, "no memory");

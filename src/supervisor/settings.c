@@ -335,9 +335,10 @@ static int find_hosts(struct settings *s)
 	char *memory;
 	size_t own = s->config.host_count;
 
-	s->hosts = calloc(CONFIG_HOSTS_MAX, sizeof *s->hosts);
-	if (!s->hosts)
+	struct config_host *shrunk, *hosts = calloc(CONFIG_HOSTS_MAX, sizeof *hosts);
+	if (!hosts)
 		return -ENOMEM;
+	s->hosts = hosts;
 	if (own)
 		memcpy(s->hosts, s->config.hosts, own * sizeof *s->hosts);
 	s->host_count = own;
@@ -346,6 +347,9 @@ static int find_hosts(struct settings *s)
 		log_warn("/etc/hosts has more than %d names: the rest is not used",
 		        CONFIG_HOSTS_MAX);
 	free(memory);
+	shrunk = realloc(hosts, (s->host_count + 1) * sizeof *hosts);
+	if (shrunk)
+		s->hosts = shrunk;
 	return 0;
 }
 
