@@ -214,6 +214,18 @@ struct ca *ca_from_der(struct slice certificate, struct slice key)
 	return ca;
 }
 
+void ca_warm_up(void)
+{
+	struct ca *made = ca_new_root(SLICE("warm-up"), 1);
+	struct secret key = {0};
+
+	if (made && ca_key_der(made, &key) == 0)
+		ca_free(ca_from_der(ca_certificate_der(made), secret_slice(&key)));
+	secret_free(&key);
+	ca_free(made);
+	ca_leaf_key_free(ca_leaf_key_new());
+}
+
 void ca_free(struct ca *ca)
 {
 	if (!ca)

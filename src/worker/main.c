@@ -169,6 +169,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN); /* splice(2) to a socket whose peer is gone raises it */
 	tls_library_init();
 	leave_host();
+	ca_warm_up(); /* whoever waits in store has the time */
 	receive_start(&w);
 	log_open("vethguard-worker", (enum log_level)w.start.log_level);
 	w.loop = loop_new();

@@ -158,6 +158,7 @@ class Daemon:
         self.lab = lab
         self.dir = lab.path("daemon")
         os.makedirs(self.dir)
+        bench_lab.sh("mount", "-t", "tmpfs", "none", self.dir)  # as /run is
         self.state = os.path.join(self.dir, "state")
         self.socket = os.path.join(self.state, "control.sock")
         self.policy = lab.write("crowd.yaml", POLICY)
@@ -178,6 +179,7 @@ class Daemon:
 
     def __exit__(self, *_):
         self.lab.end(self.process, 60)
+        bench_lab.sh("umount", "--lazy", self.dir)
 
     def start(self):
         with open(os.path.join(self.dir, "stderr"), "ab") as err:

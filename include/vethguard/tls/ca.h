@@ -21,6 +21,9 @@ struct ca *ca_new_root(struct slice common_name, unsigned days);
 struct ca *ca_new_intermediate(const struct ca *root, struct slice common_name, unsigned days);
 /* From DER and PKCS#8 as message_ca carries them. NULL: malformed or not matching. */
 struct ca *ca_from_der(struct slice certificate, struct slice key);
+/* Makes a CA and forgets it: OpenSSL looks its algorithms up when it first needs them, which takes longer than all that
+ * they do in a worker's start. */
+void ca_warm_up(void);
 void ca_free(struct ca *ca);
 struct slice ca_certificate_der(const struct ca *ca); /* borrowed */
 /* The private key as PKCS#8 in new secret memory. 0 or -errno. */
