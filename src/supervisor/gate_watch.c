@@ -129,11 +129,15 @@ int gate_watch(
 		gate_host_remember(gate);
 		error = gate_host_watch(host);
 	}
-	if (error)
+	if (error) {
 		gate_unwatch(gate);
-	else
-		changed(w); /* what happened before the sockets were there */
-	return error;
+		return error;
+	}
+	/* What happened before the sockets were there is looked for when whoever waits for this
+	 * sandbox has been answered. */
+	w->calm = w->dirty = true;
+	loop_timer_set(&w->timer, GATE_CALM_MS);
+	return 0;
 }
 
 void gate_unwatch(struct gate *gate)
