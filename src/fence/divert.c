@@ -28,6 +28,7 @@ static void batch_wall(struct nft_batch *b, const struct divert *d)
 {
 	struct chain_plan chains[DIVERT_WALL_MAX];
 	size_t count = divert_wall(d, chains);
+	struct set_plan itself = divert_itself();
 	struct rule_list list;
 
 	batch_table(b, NFT_MSG_NEWTABLE, NFPROTO_NETDEV, DIVERT_TABLE);
@@ -37,6 +38,7 @@ static void batch_wall(struct nft_batch *b, const struct divert *d)
 		batch_table(b, NFT_MSG_NEWTABLE, wall_families[i], DIVERT_TABLE);
 		batch_set(b, NFT_MSG_NEWSET, &guarded);
 	}
+	batch_set(b, NFT_MSG_NEWSET, &itself);
 	for (size_t i = 0; i < count; i++) {
 		batch_chain(b, NFT_MSG_NEWCHAIN, &chains[i]);
 		batch_rules_flush(b, &chains[i]);
@@ -50,6 +52,9 @@ static void batch_wall(struct nft_batch *b, const struct divert *d)
 static void batch_guard(
         struct nft_batch *b, const struct divert *d, uint16_t type, const char *interface)
 {
+	struct set_plan itself = divert_itself();
+
+	batch_interface(b, type, &itself, interface);
 	for (size_t i = 0; i < wall_family_count(d); i++) {
 		struct set_plan guarded = divert_guarded(wall_families[i]);
 
@@ -97,7 +102,7 @@ static void batch_chains(
 	}
 }
 
-enum what { ADD, REPLACE, WITH_WALL };
+enum what { ADD, ANEW };
 
 static int set_once(struct divert *d, const struct divert_spec *spec, enum what what)
 {
@@ -106,12 +111,12 @@ static int set_once(struct divert *d, const struct divert_spec *spec, enum what 
 
 	if (result < 0)
 		return result;
-	if (what == WITH_WALL)
+	if (what == ANEW)
 		batch_wall(&b, d);
 	batch_guard(&b, d, NFT_MSG_NEWSETELEM, spec->interface);
 	if (spec->link[0])
 		batch_guard(&b, d, NFT_MSG_NEWSETELEM, spec->link);
-	batch_chains(&b, d, spec, what != ADD);
+	batch_chains(&b, d, spec, what == ANEW);
 	result = nft_batch_send(&b);
 	nft_batch_fini(&b);
 	return result;
@@ -153,10 +158,9 @@ int divert_set(struct divert *d, const struct divert_spec *spec)
 	if (spec->link[0] && if_nametoindex(spec->link) == 0)
 		return -ENOLINK;
 	result = set_with(d, spec, ADD);
-	if (result == -EEXIST)
-		result = set_with(d, spec, REPLACE);
-	/* The wall is missing: the first interface of this namespace, or somebody removed it. */
-	return result == -ENOENT ? set_with(d, spec, WITH_WALL) : result;
+	/* Its chains are there, or the wall is missing: the first interface of this namespace, or
+	 * somebody changed something. All of it is written anew. */
+	return result == -EEXIST || result == -ENOENT ? set_with(d, spec, ANEW) : result;
 }
 
 static int remove_from(struct divert *d, const struct divert_spec *spec, bool shut)

@@ -77,19 +77,28 @@ static int check_table(struct nft *nft, uint32_t family)
 }
 
 /* -ENOENT: the interface is not in the set. */
-static int check_guarded(struct nft *nft, uint32_t family, const char *interface)
+static int check_in_set(struct nft *nft, const struct set_plan *plan, const char *interface)
 {
 	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
-	struct nlmsghdr *header =
-	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETSETELEM, (uint16_t)family, NLM_F_ACK, 0);
-	struct set_plan plan = divert_guarded(family);
-	struct nftnl_set *s = set_with_interface(&plan, interface);
+	struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
+	        request, NFT_MSG_GETSETELEM, (uint16_t)plan->family, NLM_F_ACK, 0);
+	struct nftnl_set *s = set_with_interface(plan, interface);
 
 	if (!s)
 		return -ENOMEM;
 	nftnl_set_elems_nlmsg_build_payload(header, s);
 	nftnl_set_free(s);
 	return nft_query(nft, header, NULL, NULL);
+}
+
+static int check_guarded(struct nft *nft, uint32_t family, const char *interface)
+{
+	struct set_plan guarded = divert_guarded(family), itself = divert_itself();
+	int result = check_in_set(nft, &guarded, interface);
+
+	if (result == 0 && family == NFPROTO_INET)
+		result = check_in_set(nft, &itself, interface);
+	return result;
 }
 
 static int check_wall(struct divert *d, const struct divert_spec *spec)

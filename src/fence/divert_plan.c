@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: three chains for each interface, five that all share. The rules of a base
+ * Theory of operation: three chains for each interface, six that all share. The rules of a base
  * chain hold the index of the interface that they forward to, as the kernel wants it; an interface
  * that comes back has another one, and its rules are set anew.
  */
 #include "divert_plan.h"
 
 #include <errno.h>
+#include <linux/if_ether.h>
 #include <stdio.h>
 #include <string.h>
 
 #define PRIORITY_FIRST (-450)
-/* NF_BR_PRE_ROUTING and NF_BR_POST_ROUTING; their header and <net/if.h> exclude each other. */
+/* NF_BR_LOCAL_IN and so on; their header and <net/if.h> exclude each other. */
+#define BRIDGE_INPUT NF_INET_LOCAL_IN
 #define BRIDGE_PRE_ROUTING NF_INET_PRE_ROUTING
 #define BRIDGE_POST_ROUTING NF_INET_POST_ROUTING
 
@@ -73,22 +75,51 @@ size_t divert_wall(const struct divert *d, struct chain_plan out[DIVERT_WALL_MAX
 	add_wall(out, &n, NFPROTO_INET, "forward", NF_INET_FORWARD, PRIORITY_FIRST);
 	if (!d->has_bridge)
 		return n;
+	add_wall(out, &n, NFPROTO_BRIDGE, "input", BRIDGE_INPUT, PRIORITY_FIRST);
 	add_wall(out, &n, NFPROTO_BRIDGE, "prerouting", BRIDGE_PRE_ROUTING, PRIORITY_FIRST);
 	add_wall(out, &n, NFPROTO_BRIDGE, "postrouting", BRIDGE_POST_ROUTING, PRIORITY_FIRST);
 	return n;
 }
 
-/* From a guarded interface, or to one; but_other: what has one at its other end as well passes. */
-static void drop_guarded(struct rule_list *l, enum nft_meta_keys which, bool but_other)
+/* From a guarded interface, or to one. */
+static void drop_guarded(struct rule_list *l, enum nft_meta_keys which)
 {
 	rule_begin(l);
 	rule_load_meta(l, which);
 	rule_test_in_set(l, DIVERT_GUARDED, false);
-	if (but_other) {
-		rule_load_meta(l, which == NFT_META_IIFNAME ? NFT_META_OIFNAME : NFT_META_IIFNAME);
-		rule_test_in_set(l, DIVERT_GUARDED, true);
-	}
 	rule_verdict(l, NF_DROP);
+}
+
+static void accept_itself(struct rule_list *l)
+{
+	rule_begin(l);
+	rule_test_pair_in_set(l, DIVERT_ITSELF);
+	rule_verdict(l, NF_ACCEPT);
+}
+
+/*
+ * A frame to one of the addresses that no bridge forwards (IEEE 802.1D section 7.12.6: spanning
+ * tree, LLDP, 802.1X) does not come in on the bridge but on its port, whatever is in it: IP would
+ * be met by the host's own stack, on an interface that nothing guards. No bridge of any host has a
+ * use for IP there, so this holds for all of them: not every kernel can ask which bridge it is.
+ * Tags count as IP, because those of network 0 are taken off.
+ */
+static void drop_reserved_frames(struct rule_list *l)
+{
+	static const uint16_t protocols[] = {
+	        ETH_P_IP, ETH_P_ARP, ETH_P_IPV6, ETH_P_8021Q, ETH_P_8021AD};
+	static const uint8_t reserved[6] = {0x01, 0x80, 0xc2, 0, 0, 0};
+	static const uint8_t mask[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xf0};
+
+	for (size_t i = 0; i < sizeof(protocols) / sizeof(protocols[0]); i++) {
+		rule_begin(l);
+		rule_load_meta(l, NFT_META_PROTOCOL);
+		rule_test_u16(l, NFT_CMP_EQ, protocols[i]);
+		rule_load_payload(l, NFT_PAYLOAD_LL_HEADER, 0, sizeof(reserved));
+		rule_load_mask(l, mask, sizeof(mask));
+		rule_test_bytes(l, NFT_CMP_EQ, reserved, sizeof(reserved));
+		rule_verdict(l, NF_DROP);
+	}
 }
 
 /*
@@ -101,12 +132,15 @@ int divert_wall_rules(const struct chain_plan *chain, struct rule_list *out)
 	*out = (struct rule_list){
 	        .family = chain->family, .table = chain->table, .chain = chain->name};
 	if (strcmp(chain->name, "forward") == 0) {
-		drop_guarded(out, NFT_META_IIFNAME, true);
-		drop_guarded(out, NFT_META_OIFNAME, true);
+		accept_itself(out);
+		drop_guarded(out, NFT_META_IIFNAME);
+		drop_guarded(out, NFT_META_OIFNAME);
+	} else if (chain->family == NFPROTO_BRIDGE && strcmp(chain->name, "input") == 0) {
+		drop_reserved_frames(out);
 	} else if (strcmp(chain->name, "input") == 0 || strcmp(chain->name, "prerouting") == 0) {
-		drop_guarded(out, NFT_META_IIFNAME, false);
+		drop_guarded(out, NFT_META_IIFNAME);
 	} else {
-		drop_guarded(out, NFT_META_OIFNAME, false);
+		drop_guarded(out, NFT_META_OIFNAME);
 	}
 	return out->failed ? -ENOMEM : 0;
 }
@@ -120,5 +154,16 @@ struct set_plan divert_guarded(uint32_t family)
 	plan.table = DIVERT_TABLE;
 	plan.family = family;
 	plan.name = DIVERT_GUARDED;
+	return plan;
+}
+
+struct set_plan divert_itself(void)
+{
+	struct set_plan plan = divert_guarded(NFPROTO_INET);
+
+	plan.name = DIVERT_ITSELF;
+	plan.key_type = plan.key_type << FENCE_TYPE_BITS | plan.key_type;
+	plan.key_bytes = FENCE_PAIR_BYTES;
+	plan.id = SET_KIND_COUNT + 1;
 	return plan;
 }

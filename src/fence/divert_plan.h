@@ -7,7 +7,8 @@
 #include "vethguard/fence/divert.h"
 
 #define DIVERT_GUARDED "guarded" /* set of the interfaces behind the second wall */
-#define DIVERT_WALL_MAX 5
+#define DIVERT_ITSELF "itself" /* the same, as pairs: in by one and out by the same */
+#define DIVERT_WALL_MAX 6
 
 enum divert_chain {
 	DIVERT_IN,   /* from the guarded interface */
@@ -31,5 +32,6 @@ size_t divert_wall(const struct divert *d, struct chain_plan out[DIVERT_WALL_MAX
 int divert_wall_rules(const struct chain_plan *chain, struct rule_list *out);
 /* The set of guarded interfaces of inet, and of bridge. */
 struct set_plan divert_guarded(uint32_t family);
+struct set_plan divert_itself(void);
 
 #endif

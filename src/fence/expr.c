@@ -10,7 +10,8 @@
 #include <string.h>
 
 #define REGISTER NFT_REG_1
-#define BITWISE_MAX 16 /* bytes of a register */
+#define NEXT_REGISTER NFT_REG_2 /* a key of two parts goes on there */
+#define BITWISE_MAX 16          /* bytes of a register */
 
 void rule_list_fini(struct rule_list *l)
 {
@@ -59,14 +60,19 @@ void rule_load_payload(
 	nftnl_expr_set_u32(e, NFTNL_EXPR_PAYLOAD_LEN, len);
 }
 
-void rule_load_meta(struct rule_list *l, enum nft_meta_keys key)
+static void load_meta(struct rule_list *l, enum nft_meta_keys key, uint32_t into)
 {
 	struct nftnl_expr *e = append(l, "meta");
 
 	if (!e)
 		return;
 	nftnl_expr_set_u32(e, NFTNL_EXPR_META_KEY, key);
-	nftnl_expr_set_u32(e, NFTNL_EXPR_META_DREG, REGISTER);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_META_DREG, into);
+}
+
+void rule_load_meta(struct rule_list *l, enum nft_meta_keys key)
+{
+	load_meta(l, key, REGISTER);
 }
 
 void rule_load_mask(struct rule_list *l, const void *mask, uint32_t len)
@@ -119,6 +125,13 @@ void rule_test_in_set(struct rule_list *l, const char *set, bool inverted)
 	nftnl_expr_set_str(e, NFTNL_EXPR_LOOKUP_SET, set);
 	/* Also where there are none: the kernel shows them, and the check compares. */
 	nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_FLAGS, inverted ? NFT_LOOKUP_F_INV : 0);
+}
+
+void rule_test_pair_in_set(struct rule_list *l, const char *set)
+{
+	rule_load_meta(l, NFT_META_IIFNAME);
+	load_meta(l, NFT_META_OIFNAME, NEXT_REGISTER);
+	rule_test_in_set(l, set, false);
 }
 
 void rule_learn(struct rule_list *l, const char *set)

@@ -42,6 +42,8 @@ void rule_test_u8(struct rule_list *l, enum nft_cmp_ops op, uint8_t value);
 /* value in host order, compared with network order bytes. */
 void rule_test_u16(struct rule_list *l, enum nft_cmp_ops op, uint16_t value);
 void rule_test_in_set(struct rule_list *l, const char *set, bool inverted);
+/* The names of both interfaces, as one key. */
+void rule_test_pair_in_set(struct rule_list *l, const char *set);
 /* The value in the register joins a set that packets fill; full, it matches no more. */
 void rule_learn(struct rule_list *l, const char *set);
 /* value in host order, as the kernel holds it (marks, indexes). */

@@ -289,11 +289,23 @@ void batch_elements(
 	nftnl_set_free(s);
 }
 
+static bool add_pair(struct nftnl_set *s, const char *interface)
+{
+	char key[FENCE_PAIR_BYTES] = "";
+
+	memcpy(key, interface, strnlen(interface, IFNAMSIZ - 1));
+	memcpy(key + IFNAMSIZ, key, IFNAMSIZ);
+	return add_element(s, key, sizeof(key), NULL);
+}
+
 struct nftnl_set *set_with_interface(const struct set_plan *plan, const char *interface)
 {
 	struct nftnl_set *s = set_alloc(plan);
 
-	if (!s || add_interface(s, interface, false))
+	if (!s)
+		return NULL;
+	if (plan->key_bytes == FENCE_PAIR_BYTES ? add_pair(s, interface)
+	                                        : add_interface(s, interface, false))
 		return s;
 	nftnl_set_free(s);
 	return NULL;

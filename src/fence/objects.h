@@ -7,6 +7,9 @@
 #include "nft.h"
 #include "plan.h"
 
+#define FENCE_PAIR_BYTES (2 * IFNAMSIZ)
+#define FENCE_TYPE_BITS 6 /* of each part in a key type of several parts, as nft counts them */
+
 /* What a set is made of; the key's type is only a word for `nft list`. */
 struct set_plan {
 	const char *table;
@@ -42,7 +45,7 @@ void batch_set(struct nft_batch *b, uint16_t type, const struct set_plan *plan);
 /* Adds or deletes the elements that spec gives the set. */
 void batch_elements(
         struct nft_batch *b, uint16_t type, enum set_kind kind, const struct fence_spec *spec);
-/* A set of interfaces with this one in it, or NULL. */
+/* A set of interfaces, or of pairs of them (FENCE_PAIR_BYTES), with this one in it, or NULL. */
 struct nftnl_set *set_with_interface(const struct set_plan *plan, const char *interface);
 /* A set of interfaces gets, or loses, this one. */
 void batch_interface(

@@ -136,6 +136,9 @@ static int mend_host(struct gate *gate)
 	if (error == -ESTALE) {
 		note(gate, "the host's rules");
 		error = divert_set(gate->host->divert, &spec);
+		/* Where its own chains were gone, they were added to a wall that may be changed. */
+		if (!error && divert_check(gate->host->divert, &spec) == -ESTALE)
+			error = divert_set(gate->host->divert, &spec);
 	}
 	return error;
 }

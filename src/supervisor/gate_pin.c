@@ -17,6 +17,7 @@
 #include <linux/magic.h>
 #include <linux/nsfs.h>
 
+#include "vethguard/base/log.h"
 #include "supervisor/gate_private.h"
 
 int gate_pin(const struct gate *gate, const char *path)
@@ -121,6 +122,15 @@ static int remove_link(const struct gate *gate)
 	return error == -ENODEV ? 0 : error;
 }
 
+/* With the last diverted interface the tables go, but for those of one that stays shut. */
+static void tidy(struct gate_host *host)
+{
+	int error = host->diverted ? 0 : divert_tidy(host->divert);
+
+	if (error)
+		log_warn("tables \"%s\" cannot be removed: %s", DIVERT_TABLE, strerror(-error));
+}
+
 int gate_remove(struct gate *gate, struct gate_host *host, const char *path, bool closed)
 {
 	const struct divert_spec spec = gate_divert_spec(gate);
@@ -136,15 +146,20 @@ int gate_remove(struct gate *gate, struct gate_host *host, const char *path, boo
 	error = error ? error : failed;
 	failed = path ? unpin(path) : 0;
 	gate_close(gate);
+	if (gate->kind == GATE_DIVERT)
+		tidy(host);
 	return error ? error : failed;
 }
 
 int gate_release(struct gate_host *host, const char *interface)
 {
 	struct divert_spec spec = {0};
+	int error;
 
 	if (strnlen(interface, IFNAMSIZ) >= IFNAMSIZ)
 		return -EINVAL;
 	snprintf(spec.interface, sizeof spec.interface, "%s", interface);
-	return divert_remove(host->divert, &spec);
+	error = divert_remove(host->divert, &spec);
+	tidy(host);
+	return error;
 }

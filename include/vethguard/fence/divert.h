@@ -7,7 +7,8 @@
  * bridge, firewall, routing and services of the host; what comes in on the link goes out of the interface, marked; the
  * egress hook of the interface (Linux 5.16 and newer) lets out only what bears the mark. All three chains drop by
  * policy. Tables "inet vethguard-divert" and "bridge vethguard-divert" (where the kernel has it) are the second wall:
- * they drop by the interface's name, so they also stand where it vanishes and comes back.
+ * they drop by the interface's name, so they also stand where it vanishes and comes back. The latter
+ * also keeps the host from IP in frames that the port of a bridge would give to it past the bridge.
  *
  * What holds an interface before nftables does (XDP, tc's ingress, macvtap, an AF_PACKET socket's copy) is not met.
  */
@@ -40,6 +41,9 @@ int divert_check(struct divert *d, const struct divert_spec *spec);
 int divert_remove(struct divert *d, const struct divert_spec *spec);
 /* The same, but the interface stays shut, until divert_set() or divert_remove(). */
 int divert_shut(struct divert *d, const struct divert_spec *spec);
+/* Takes the tables away where no interface is guarded, or shut, by them any more. 0 or -errno: they stay, which harms
+ * nobody. */
+int divert_tidy(struct divert *d);
 /* The netlink address from which these changes are made (fence_watch_read). */
 uint32_t divert_port(const struct divert *d);
 /* Whether the kernel has the hook at which frames leave an interface; known after the first divert_set(). */

@@ -129,6 +129,60 @@ static void two_guarded_containers_do_not_meet(void **state)
 	assert_int_equal(gate_remove(&gates[1], host, NULL, false), 0);
 }
 
+/* Whether the host has any of the tables. */
+static bool has_tables(void)
+{
+	return shell(-1, "nft list tables | grep -q vethguard-divert") == 0;
+}
+
+static void the_tables_go_with_the_last_interface(void **state)
+{
+	struct gate gates[2];
+
+	(void)state;
+	assert_int_equal(divert(&gates[0], "p1"), 0);
+	assert_int_equal(divert(&gates[1], "p2"), 0);
+	assert_int_equal(gate_remove(&gates[0], host, NULL, false), 0);
+	assert_true(has_tables());
+	in_order(&gates[1]);
+	assert_int_equal(gate_remove(&gates[1], host, NULL, true), 0);
+	assert_true(has_tables()); /* shut */
+	assert_false(meets(two, "172.30.0.1", NEVER_MS));
+	assert_int_equal(gate_release(host, "p2"), 0);
+	assert_false(has_tables());
+	assert_true(meets(two, "172.30.0.1", WAIT_MS));
+	/* They come again with the next one. */
+	assert_int_equal(divert(&gates[0], "p1"), 0);
+	in_order(&gates[0]);
+	assert_int_equal(gate_remove(&gates[0], host, NULL, false), 0);
+	assert_false(has_tables());
+}
+
+/* The second wall alone, where the host forwards: not from one sandbox to another either. */
+static void two_guarded_interfaces_without_their_chains_do_not_meet(void **state)
+{
+	struct gate gates[2];
+
+	(void)state;
+	assert_int_equal(shell(-1, "ip link set p2 nomaster; ip addr add 172.31.0.1/24 dev p2; "
+	                           "sysctl -qw net.ipv4.ip_forward=1"),
+	        0);
+	assert_int_equal(shell(two, "ip addr flush dev eth0 scope global; "
+	                            "ip addr add 172.31.0.3/24 dev eth0; "
+	                            "ip route add default via 172.31.0.1"),
+	        0);
+	assert_true(meets(one, "172.31.0.3", WAIT_MS));
+	assert_int_equal(divert(&gates[0], "br7"), 0);
+	assert_int_equal(divert(&gates[1], "p2"), 0);
+	assert_int_equal(shell(-1, "nft delete table netdev vethguard-divert"), 0);
+	assert_false(meets(one, "172.31.0.3", NEVER_MS));
+	assert_false(meets(two, "172.30.0.2", NEVER_MS));
+	assert_false(meets(two, "172.31.0.1", NEVER_MS));
+	assert_int_equal(gate_remove(&gates[0], host, NULL, false), 0);
+	assert_int_equal(gate_remove(&gates[1], host, NULL, false), 0);
+	assert_true(meets(one, "172.31.0.3", WAIT_MS));
+}
+
 static void a_whole_bridge_is_one_sandbox(void **state)
 {
 	struct gate gate;
@@ -281,6 +335,10 @@ static void foreign_changes_of_the_hosts_rules_are_mended(void **state)
 	        "nft flush chain netdev vethguard-divert in-p1",
 	        "nft delete chain netdev vethguard-divert out-p1",
 	        "nft delete element inet vethguard-divert guarded '{ \"p1\" }'",
+	        "nft delete element inet vethguard-divert itself '{ \"p1\" . \"p1\" }'",
+	        "nft flush chain bridge vethguard-divert input",
+	        "nft flush chain inet vethguard-divert forward; "
+	        "nft delete table netdev vethguard-divert",
 	        "nft delete table bridge vethguard-divert",
 	        "nft insert rule netdev vethguard-divert in-p1 accept"};
 	struct gate gate;
@@ -342,6 +400,8 @@ int main(void)
 	        T(a_whole_bridge_is_one_sandbox),
 	        T(a_port_is_diverted_and_its_neighbour_is_not),
 	        T(two_guarded_containers_do_not_meet),
+	        T(the_tables_go_with_the_last_interface),
+	        T(two_guarded_interfaces_without_their_chains_do_not_meet),
 	        T(an_address_that_is_given_is_the_only_one),
 	        T(an_interface_without_addresses_has_the_pools),
 	        T(a_network_that_is_given_has_its_first_address_as_gate),

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: the tables go when no chain belongs to an interface any more and no name is
+ * guarded. Between the look and the deletion somebody may guard an interface: the deletion holds
+ * for the generation of the rules that was looked at, and for no other.
+ */
+#include "vethguard/fence/divert.h"
+
+#include <errno.h>
+#include <libnftnl/chain.h>
+#include <libnftnl/set.h>
+#include <libnftnl/table.h>
+#include <string.h>
+
+#include "divert_plan.h"
+
+#define TIDY_TRIES 8
+#define REQUEST_BYTES 512
+
+static const uint32_t families[] = {NFPROTO_NETDEV, NFPROTO_INET, NFPROTO_BRIDGE};
+#define FAMILY_COUNT (sizeof(families) / sizeof(families[0]))
+
+static int take_chain(const struct nlmsghdr *reply, void *context)
+{
+	struct nftnl_chain *c = nftnl_chain_alloc();
+
+	if (!c)
+		return MNL_CB_ERROR;
+	if (nftnl_chain_nlmsg_parse(reply, c) == 0 &&
+	        strcmp(nftnl_chain_get_str(c, NFTNL_CHAIN_TABLE), DIVERT_TABLE) == 0)
+		*(bool *)context = true;
+	nftnl_chain_free(c);
+	return MNL_CB_OK;
+}
+
+static int take_element(struct nftnl_set_elem *e, void *context)
+{
+	(void)e;
+	*(bool *)context = true;
+	return 0;
+}
+
+static int take_elements(const struct nlmsghdr *reply, void *context)
+{
+	struct nftnl_set *s = nftnl_set_alloc();
+
+	if (!s)
+		return MNL_CB_ERROR;
+	if (nftnl_set_elems_nlmsg_parse(reply, s) == 0)
+		nftnl_set_elem_foreach(s, take_element, context);
+	nftnl_set_free(s);
+	return MNL_CB_OK;
+}
+
+static int look_for_names(struct nft *nft, uint32_t family, bool *in_use)
+{
+	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
+	struct nlmsghdr *header =
+	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETSETELEM, (uint16_t)family, NLM_F_DUMP, 0);
+	int result;
+
+	mnl_attr_put_strz(header, NFTA_SET_ELEM_LIST_TABLE, DIVERT_TABLE);
+	mnl_attr_put_strz(header, NFTA_SET_ELEM_LIST_SET, DIVERT_GUARDED);
+	result = nft_query(nft, header, take_elements, in_use);
+	return result == -ENOENT ? 0 : result;
+}
+
+static int look(struct nft *nft, bool *in_use)
+{
+	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
+	struct nlmsghdr *header =
+	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETCHAIN, NFPROTO_NETDEV, NLM_F_DUMP, 0);
+	int result = nft_query(nft, header, take_chain, in_use);
+
+	if (result == 0)
+		result = look_for_names(nft, NFPROTO_INET, in_use);
+	return result == 0 ? look_for_names(nft, NFPROTO_BRIDGE, in_use) : result;
+}
+
+static int take_table(const struct nlmsghdr *reply, void *context)
+{
+	(void)reply;
+	*(bool *)context = true;
+	return MNL_CB_OK;
+}
+
+static int has_table(struct nft *nft, uint32_t family, bool *out)
+{
+	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
+	struct nlmsghdr *header =
+	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, (uint16_t)family, NLM_F_ACK, 0);
+	int result;
+
+	mnl_attr_put_strz(header, NFTA_TABLE_NAME, DIVERT_TABLE);
+	result = nft_query(nft, header, take_table, out);
+	return result == -ENOENT ? 0 : result;
+}
+
+static int delete_tables(struct nft *nft, const bool has[FAMILY_COUNT], uint32_t generation)
+{
+	struct nft_batch b;
+	int result = nft_batch_init(&b, nft);
+
+	if (result < 0)
+		return result;
+	nft_batch_require_generation(&b, generation);
+	for (size_t i = 0; i < FAMILY_COUNT; i++)
+		if (has[i])
+			batch_table(&b, NFT_MSG_DELTABLE, families[i], DIVERT_TABLE);
+	result = nft_batch_send(&b);
+	nft_batch_fini(&b);
+	return result;
+}
+
+static int tidy_once(struct nft *nft)
+{
+	bool has[FAMILY_COUNT] = {false}, in_use = false, any = false;
+	uint32_t generation;
+	int result = nft_generation(nft, &generation);
+
+	if (result == 0)
+		result = look(nft, &in_use);
+	for (size_t i = 0; i < FAMILY_COUNT && result == 0; i++) {
+		result = has_table(nft, families[i], &has[i]);
+		any |= has[i];
+	}
+	if (result < 0)
+		return result == -EINTR ? -ERESTART : result; /* a dump that was overtaken */
+	return in_use || !any ? 0 : delete_tables(nft, has, generation);
+}
+
+int divert_tidy(struct divert *d)
+{
+	int result = -ERESTART;
+
+	for (int i = 0; i < TIDY_TRIES && result == -ERESTART; i++)
+		result = tidy_once(&d->nft);
+	return result == -ERESTART ? -EAGAIN : result;
+}
