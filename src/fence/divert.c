@@ -17,13 +17,6 @@
 
 #include "divert_plan.h"
 
-static const uint32_t wall_families[] = {NFPROTO_INET, NFPROTO_BRIDGE};
-
-static size_t wall_family_count(const struct divert *d)
-{
-	return d->has_bridge ? 2 : 1;
-}
-
 static void batch_wall(struct nft_batch *b, const struct divert *d)
 {
 	struct chain_plan chains[DIVERT_WALL_MAX];
@@ -32,10 +25,12 @@ static void batch_wall(struct nft_batch *b, const struct divert *d)
 	struct rule_list list;
 
 	batch_table(b, NFT_MSG_NEWTABLE, NFPROTO_NETDEV, DIVERT_TABLE);
-	for (size_t i = 0; i < wall_family_count(d); i++) {
-		struct set_plan guarded = divert_guarded(wall_families[i]);
+	for (size_t i = 0; i < DIVERT_FAMILY_COUNT; i++) {
+		struct set_plan guarded = divert_guarded(divert_families[i]);
 
-		batch_table(b, NFT_MSG_NEWTABLE, wall_families[i], DIVERT_TABLE);
+		if (!d->has_family[i])
+			continue;
+		batch_table(b, NFT_MSG_NEWTABLE, divert_families[i], DIVERT_TABLE);
 		batch_set(b, NFT_MSG_NEWSET, &guarded);
 	}
 	batch_set(b, NFT_MSG_NEWSET, &itself);
@@ -55,10 +50,11 @@ static void batch_guard(
 	struct set_plan itself = divert_itself();
 
 	batch_interface(b, type, &itself, interface);
-	for (size_t i = 0; i < wall_family_count(d); i++) {
-		struct set_plan guarded = divert_guarded(wall_families[i]);
+	for (size_t i = 0; i < DIVERT_FAMILY_COUNT; i++) {
+		struct set_plan guarded = divert_guarded(divert_families[i]);
 
-		batch_interface(b, type, &guarded, interface);
+		if (d->has_family[i])
+			batch_interface(b, type, &guarded, interface);
 	}
 }
 
@@ -122,17 +118,27 @@ static int set_once(struct divert *d, const struct divert_spec *spec, enum what 
 	return result;
 }
 
-/* Older kernels lack a hook or a family; they do without that part. */
+/* Older kernels lack a hook or a family, and do without that part: without one of them where that
+ * is enough, so that none is given up for another's sake. */
 static int set_with(struct divert *d, const struct divert_spec *spec, enum what what)
 {
+	bool *const optional[] = {
+	        &d->has_egress, &d->has_family[DIVERT_BRIDGE], &d->has_family[DIVERT_ARP]};
+	const size_t count = sizeof(optional) / sizeof(optional[0]);
 	int result = set_once(d, spec, what);
 
-	if (result == -EOPNOTSUPP && d->has_egress) {
-		d->has_egress = false;
+	for (size_t i = 0; i < count && result == -EOPNOTSUPP; i++) {
+		bool had = *optional[i];
+
+		if (!had)
+			continue;
+		*optional[i] = false;
 		result = set_once(d, spec, what);
+		if (result == -EOPNOTSUPP)
+			*optional[i] = had;
 	}
-	if (result == -EOPNOTSUPP && d->has_bridge) {
-		d->has_bridge = false;
+	for (size_t i = 0; i < count && result == -EOPNOTSUPP; i++) {
+		*optional[i] = false;
 		result = set_once(d, spec, what);
 	}
 	return result;
@@ -215,7 +221,9 @@ int divert_open(struct divert **out)
 	*out = NULL;
 	if (!d)
 		return -ENOMEM;
-	d->has_egress = d->has_bridge = true;
+	d->has_egress = true;
+	for (size_t i = 0; i < DIVERT_FAMILY_COUNT; i++)
+		d->has_family[i] = true;
 	result = nft_open(&d->nft);
 	if (result < 0) {
 		free(d);

@@ -103,18 +103,19 @@ static int check_guarded(struct nft *nft, uint32_t family, const char *interface
 
 static int check_wall(struct divert *d, const struct divert_spec *spec)
 {
-	static const uint32_t families[] = {NFPROTO_NETDEV, NFPROTO_INET, NFPROTO_BRIDGE};
 	struct chain_plan chains[DIVERT_WALL_MAX];
 	size_t count = divert_wall(d, chains);
 	struct rule_list wanted;
-	int result = 0;
+	int result = check_table(&d->nft, NFPROTO_NETDEV);
 
-	for (size_t i = 0; i < (d->has_bridge ? 3 : 2) && result == 0; i++) {
-		result = check_table(&d->nft, families[i]);
-		if (result == 0 && families[i] != NFPROTO_NETDEV)
-			result = check_guarded(&d->nft, families[i], spec->interface);
-		if (result == 0 && families[i] != NFPROTO_NETDEV && spec->link[0])
-			result = check_guarded(&d->nft, families[i], spec->link);
+	for (size_t i = 0; i < DIVERT_FAMILY_COUNT && result == 0; i++) {
+		if (!d->has_family[i])
+			continue;
+		result = check_table(&d->nft, divert_families[i]);
+		if (result == 0)
+			result = check_guarded(&d->nft, divert_families[i], spec->interface);
+		if (result == 0 && spec->link[0])
+			result = check_guarded(&d->nft, divert_families[i], spec->link);
 	}
 	for (size_t i = 0; i < count && result == 0; i++) {
 		result = divert_wall_rules(&chains[i], &wanted);

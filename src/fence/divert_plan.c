@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: three chains for each interface, six that all share. The rules of a base
+ * Theory of operation: three chains for each interface, seven that all share. The rules of a base
  * chain hold the index of the interface that they forward to, as the kernel wants it; an interface
  * that comes back has another one, and its rules are set anew.
  */
 #include "divert_plan.h"
 
 #include <errno.h>
-#include <linux/if_ether.h>
+#include <net/if_arp.h>
+#include <linux/netfilter_arp.h>
 #include <stdio.h>
 #include <string.h>
 
 #define PRIORITY_FIRST (-450)
-/* NF_BR_LOCAL_IN and so on; their header and <net/if.h> exclude each other. */
-#define BRIDGE_INPUT NF_INET_LOCAL_IN
+/* NF_BR_PRE_ROUTING and NF_BR_POST_ROUTING; their header and <net/if.h> exclude each other. */
 #define BRIDGE_PRE_ROUTING NF_INET_PRE_ROUTING
 #define BRIDGE_POST_ROUTING NF_INET_POST_ROUTING
+
+const uint32_t divert_families[] = {
+        [DIVERT_INET] = NFPROTO_INET, [DIVERT_BRIDGE] = NFPROTO_BRIDGE, [DIVERT_ARP] = NFPROTO_ARP};
 
 struct chain_plan divert_chain(enum divert_chain which, const struct divert_spec *spec)
 {
@@ -73,11 +76,15 @@ size_t divert_wall(const struct divert *d, struct chain_plan out[DIVERT_WALL_MAX
 	add_wall(out, &n, NFPROTO_INET, "input", NF_INET_LOCAL_IN, PRIORITY_FIRST);
 	add_wall(out, &n, NFPROTO_INET, "output", NF_INET_LOCAL_OUT, PRIORITY_FIRST);
 	add_wall(out, &n, NFPROTO_INET, "forward", NF_INET_FORWARD, PRIORITY_FIRST);
-	if (!d->has_bridge)
-		return n;
-	add_wall(out, &n, NFPROTO_BRIDGE, "input", BRIDGE_INPUT, PRIORITY_FIRST);
-	add_wall(out, &n, NFPROTO_BRIDGE, "prerouting", BRIDGE_PRE_ROUTING, PRIORITY_FIRST);
-	add_wall(out, &n, NFPROTO_BRIDGE, "postrouting", BRIDGE_POST_ROUTING, PRIORITY_FIRST);
+	if (d->has_family[DIVERT_BRIDGE]) {
+		add_wall(out, &n, NFPROTO_BRIDGE, "prerouting", BRIDGE_PRE_ROUTING, PRIORITY_FIRST);
+		add_wall(out, &n, NFPROTO_BRIDGE, "postrouting", BRIDGE_POST_ROUTING,
+		        PRIORITY_FIRST);
+	}
+	if (d->has_family[DIVERT_ARP]) {
+		add_wall(out, &n, NFPROTO_ARP, "input", NF_ARP_IN, PRIORITY_FIRST);
+		add_wall(out, &n, NFPROTO_ARP, "output", NF_ARP_OUT, PRIORITY_FIRST);
+	}
 	return n;
 }
 
@@ -99,27 +106,24 @@ static void accept_itself(struct rule_list *l)
 
 /*
  * A frame to one of the addresses that no bridge forwards (IEEE 802.1D section 7.12.6: spanning
- * tree, LLDP, 802.1X) does not come in on the bridge but on its port, whatever is in it: IP would
- * be met by the host's own stack, on an interface that nothing guards. No bridge of any host has a
- * use for IP there, so this holds for all of them: not every kernel can ask which bridge it is.
- * Tags count as IP, because those of network 0 are taken off.
+ * tree, LLDP, 802.1X) does not come in on the bridge but on its port, whatever is in it, and some
+ * pass no hook of the bridge: IP and ARP in one would be met by the host's own stack, on an
+ * interface that nothing guards. Nobody has a use for these there, so this holds for all
+ * interfaces.
  */
 static void drop_reserved_frames(struct rule_list *l)
 {
-	static const uint16_t protocols[] = {
-	        ETH_P_IP, ETH_P_ARP, ETH_P_IPV6, ETH_P_8021Q, ETH_P_8021AD};
 	static const uint8_t reserved[6] = {0x01, 0x80, 0xc2, 0, 0, 0};
 	static const uint8_t mask[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xf0};
+	static const uint16_t ethernet = ARPHRD_ETHER;
 
-	for (size_t i = 0; i < sizeof(protocols) / sizeof(protocols[0]); i++) {
-		rule_begin(l);
-		rule_load_meta(l, NFT_META_PROTOCOL);
-		rule_test_u16(l, NFT_CMP_EQ, protocols[i]);
-		rule_load_payload(l, NFT_PAYLOAD_LL_HEADER, 0, sizeof(reserved));
-		rule_load_mask(l, mask, sizeof(mask));
-		rule_test_bytes(l, NFT_CMP_EQ, reserved, sizeof(reserved));
-		rule_verdict(l, NF_DROP);
-	}
+	rule_begin(l);
+	rule_load_meta(l, NFT_META_IIFTYPE);
+	rule_test_bytes(l, NFT_CMP_EQ, &ethernet, sizeof(ethernet));
+	rule_load_payload(l, NFT_PAYLOAD_LL_HEADER, 0, sizeof(reserved));
+	rule_load_mask(l, mask, sizeof(mask));
+	rule_test_bytes(l, NFT_CMP_EQ, reserved, sizeof(reserved));
+	rule_verdict(l, NF_DROP);
 }
 
 /*
@@ -135,9 +139,10 @@ int divert_wall_rules(const struct chain_plan *chain, struct rule_list *out)
 		accept_itself(out);
 		drop_guarded(out, NFT_META_IIFNAME);
 		drop_guarded(out, NFT_META_OIFNAME);
-	} else if (chain->family == NFPROTO_BRIDGE && strcmp(chain->name, "input") == 0) {
+	} else if (strcmp(chain->name, "input") == 0) {
+		drop_guarded(out, NFT_META_IIFNAME);
 		drop_reserved_frames(out);
-	} else if (strcmp(chain->name, "input") == 0 || strcmp(chain->name, "prerouting") == 0) {
+	} else if (strcmp(chain->name, "prerouting") == 0) {
 		drop_guarded(out, NFT_META_IIFNAME);
 	} else {
 		drop_guarded(out, NFT_META_OIFNAME);

@@ -7,8 +7,12 @@
 #include "vethguard/fence/divert.h"
 
 #define DIVERT_GUARDED "guarded" /* set of the interfaces behind the second wall */
-#define DIVERT_ITSELF "itself" /* the same, as pairs: in by one and out by the same */
-#define DIVERT_WALL_MAX 6
+#define DIVERT_ITSELF "itself"   /* the same, as pairs: in by one and out by the same */
+#define DIVERT_WALL_MAX 7
+
+/* The second wall has a table in each family that the kernel has; inet it has to have. */
+enum divert_family { DIVERT_INET, DIVERT_BRIDGE, DIVERT_ARP, DIVERT_FAMILY_COUNT };
+extern const uint32_t divert_families[DIVERT_FAMILY_COUNT]; /* NFPROTO_* */
 
 enum divert_chain {
 	DIVERT_IN,   /* from the guarded interface */
@@ -19,7 +23,8 @@ enum divert_chain {
 
 struct divert {
 	struct nft nft;
-	bool has_egress, has_bridge;
+	bool has_egress;                      /* the hook at which frames leave an interface */
+	bool has_family[DIVERT_FAMILY_COUNT]; /* of the second wall */
 	uint32_t port;
 };
 
@@ -30,7 +35,7 @@ int divert_rules(enum divert_chain which, const struct divert_spec *spec,
 /* The second wall; returns how many chains there are. */
 size_t divert_wall(const struct divert *d, struct chain_plan out[DIVERT_WALL_MAX]);
 int divert_wall_rules(const struct chain_plan *chain, struct rule_list *out);
-/* The set of guarded interfaces of inet, and of bridge. */
+/* The set of guarded interfaces of one family. */
 struct set_plan divert_guarded(uint32_t family);
 struct set_plan divert_itself(void);
 

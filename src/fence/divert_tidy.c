@@ -17,7 +17,7 @@
 #define TIDY_TRIES 8
 #define REQUEST_BYTES 512
 
-static const uint32_t families[] = {NFPROTO_NETDEV, NFPROTO_INET, NFPROTO_BRIDGE};
+static const uint32_t families[] = {NFPROTO_NETDEV, NFPROTO_INET, NFPROTO_BRIDGE, NFPROTO_ARP};
 #define FAMILY_COUNT (sizeof(families) / sizeof(families[0]))
 
 static int take_chain(const struct nlmsghdr *reply, void *context)
@@ -72,9 +72,9 @@ static int look(struct nft *nft, bool *in_use)
 	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETCHAIN, NFPROTO_NETDEV, NLM_F_DUMP, 0);
 	int result = nft_query(nft, header, take_chain, in_use);
 
-	if (result == 0)
-		result = look_for_names(nft, NFPROTO_INET, in_use);
-	return result == 0 ? look_for_names(nft, NFPROTO_BRIDGE, in_use) : result;
+	for (size_t i = 0; i < DIVERT_FAMILY_COUNT && result == 0; i++)
+		result = look_for_names(nft, divert_families[i], in_use);
+	return result;
 }
 
 static int take_table(const struct nlmsghdr *reply, void *context)

@@ -272,3 +272,65 @@ def mutations(rng, count):
         if rng.random() < 0.1:
             del frame[rng.randrange(15, len(frame)):]
         yield bytes(frame)
+
+
+def at_the_bridge(neighbour_mac, neighbour4, neighbour6):
+    """What is told to, or claimed to be, somebody else of the same bridge; frames for bridges and hosts themselves."""
+    every, udp = "ff:ff:ff:ff:ff:ff", UDP(sport=9, dport=4242) / MARK
+    reserved = [f"01:80:c2:00:00:{i:02x}" for i in range(16)]
+    to_host = raw(IP(src=SANDBOX4, dst=GATE4) / udp)
+    out = raw(IP(src=SANDBOX4, dst=FAR4) / udp)
+    tagged = struct.pack("!HH", 0, 0x0800) + to_host
+    bpdu = b"\x42\x42\x03" + bytes([0, 0, 0, 0, 1]) + bytes(30)
+    lldp = b"\x02\x07\x04" + mac(SANDBOX_MAC) + b"\x04\x02\x07a\x06\x02\x00\x78\x00\x00"
+    dhcp = UDP(sport=68, dport=67) / (b"\x01\x01\x06\x00" + MARK + bytes(240))
+    igmp = b"\x16\x00\xf8\xfa" + bytes([239, 1, 2, 3])
+    mld = bytes([58, 0, 5, 2, 0, 0, 1, 0]) + raw(ICMPv6MLReport2(records_number=1)) + b"\x04\x00\x00\x00\xff\x05" + bytes(13) + b"\x99"
+    query = bytes([58, 0, 5, 2, 0, 0, 1, 0]) + b"\x82\x00\x00\x00\x27\x10" + bytes(22)
+    na = ICMPv6ND_NA(tgt=neighbour6, R=0, S=0, O=1) / (b"\x02\x01" + mac(SANDBOX_MAC))
+    ra = ICMPv6ND_RA(routerlifetime=1800) / (b"\x03\x04\x40\xc0" + b"\x00\x01\x00\x00" * 2 + bytes(4) + b"\x20\x01\x0d\xb8" + bytes(12))
+    frames = [ether(0x0800, f, m) for m in reserved for f in (to_host, out)]
+    frames += [ether(0x8100, tagged, reserved[14]), ether(0x88a8, tagged, reserved[14]),
+               ether(0x8100, struct.pack("!HH", 0, 0x8100) + tagged, reserved[14])]
+    frames += [ether(0x86dd, IPv6(src=SANDBOX6, dst=GATE6) / udp, m) for m in reserved[1:]]
+    frames += [ether(0x0806, arp(1, SANDBOX4, GATE4), m) for m in (every, GATE_MAC, reserved[14])]
+    frames += [mac(reserved[0]) + mac(SANDBOX_MAC) + struct.pack("!H", len(bpdu)) + bpdu,
+               ether(0x88cc, lldp, reserved[14]), ether(0x888e, b"\x01\x01\x00\x00", reserved[3]),
+               ether(0x8809, b"\x01\x01" + bytes(108), reserved[2]), ether(0x8808, b"\x00\x01\xff\xff", reserved[1])]
+    for m in (neighbour_mac, every, "01:00:5e:00:00:01", "33:33:00:00:00:01", OUTSIDE_MAC):
+        frames += [ether(0x0800, IP(src=SANDBOX4, dst=neighbour4) / udp, m), ether(0x0800, out, m),
+                   ether(0x86dd, IPv6(src=SANDBOX6, dst=neighbour6) / udp, m), ether(0x88b5, MARK, m), ether(0x0800, to_host, m)]
+    frames += [ether(0x0806, arp(op, sender, target), m)
+               for op in (1, 2) for sender in (neighbour4, GATE4, SANDBOX4, FAR4) for target in (neighbour4, GATE4, sender)
+               for m in (every, neighbour_mac)]
+    for source in (neighbour_mac, GATE_MAC, OUTSIDE_MAC, every, "00:00:00:00:00:00"):
+        frames += [ether(0x0800, out, source=source), ether(0x0806, arp(2, SANDBOX4, SANDBOX4), every, source),
+                   ether(0x0800, IP(src=neighbour4, dst=FAR4) / udp, source=source)]
+    frames += [ether(0x0800, IP(src="0.0.0.0", dst="255.255.255.255") / dhcp, every), ether(0x0800, to_host),
+               ether(0x0800, IP(src=SANDBOX4, dst="10.77.0.255") / udp, every), ether(0x0800, IP(src=SANDBOX4, dst="10.79.0.9") / UDP(sport=9, dport=9) / MARK),
+               ether(0x0800, IP(src=SANDBOX4, dst="224.0.0.22", proto=2, ttl=1) / igmp, "01:00:5e:00:00:16"),
+               ether(0x0800, IP(src=SANDBOX4, dst="239.1.2.3", proto=2, ttl=1) / igmp, "01:00:5e:01:02:03"),
+               ether(0x86dd, IPv6(src=LINK_LOCAL, dst="ff02::16", nh=0, hlim=1) / mld, "33:33:00:00:00:16"),
+               ether(0x86dd, IPv6(src=LINK_LOCAL, dst="ff02::1", nh=0, hlim=1) / query, "33:33:00:00:00:01"),
+               ether(0x86dd, IPv6(src=LINK_LOCAL, dst="ff02::1", hlim=255) / ra, "33:33:00:00:00:01"),
+               ether(0x86dd, IPv6(src=neighbour6, dst="ff02::1", hlim=255) / na, "33:33:00:00:00:01"),
+               ether(0x86dd, IPv6(src=SANDBOX6, dst=GATE6, hlim=255) / na),
+               ether(0x0800, IP(src=SANDBOX4, dst=GATE4) / ICMP(type=3, code=4, nexthopmtu=68) / raw(IP(src=GATE4, dst=FAR4) / udp)),
+               ether(0x0800, IP(src=FAR4, dst=UPLINK4) / ICMP(type=5, code=1, gw=SANDBOX4) / raw(IP(src=UPLINK4, dst=FAR4) / udp)),
+               ether(0x86dd, IPv6(src=SANDBOX6, dst=GATE6) / (b"\x02\x00\x00\x00\x00\x00\x05\x00" + raw(IPv6(src=GATE6, dst=FAR6) / udp)))]
+    return [Case("at the bridge", frames, "?")]
+
+
+def to_the_sandbox(neighbour_mac, neighbour4, neighbour6):
+    """(name, the socket's name, frame): what its neighbour and the outside could try."""
+    mark, every = b"VGIN" * 8, "ff:ff:ff:ff:ff:ff"
+    frames = []
+    for to in (SANDBOX_MAC, every, "01:00:5e:00:00:01", "33:33:00:00:00:01", "01:80:c2:00:00:0e", GATE_MAC):
+        frames += [("ip", "neighbour", ether(0x0800, IP(src=neighbour4, dst=SANDBOX4) / UDP(dport=53) / mark, to, neighbour_mac)),
+                   ("ip as the gate", "neighbour", ether(0x0800, IP(src=GATE4, dst=SANDBOX4) / UDP(dport=53) / mark, to, neighbour_mac)),
+                   ("ip6", "neighbour", ether(0x86dd, IPv6(src=neighbour6, dst=SANDBOX6) / UDP(dport=53) / mark, to, neighbour_mac)),
+                   ("other", "neighbour", ether(0x88b5, mark, to, neighbour_mac)),
+                   ("as the gate's MAC", "neighbour", ether(0x88b5, mark, to, GATE_MAC))]
+    frames.append(("routed", "uplink", ether(0x0800, IP(src="192.0.2.2", dst=SANDBOX4) / UDP(dport=22) / mark, UPLINK_MAC, OUTSIDE_MAC)))
+    frames.append(("routed, v6", "uplink", ether(0x86dd, IPv6(src="2001:db8:f::2", dst=SANDBOX6) / UDP(dport=22) / mark, UPLINK_MAC, OUTSIDE_MAC)))
+    return frames

@@ -3,12 +3,19 @@
  * fence_tool: puts a fence on an interface of the namespace it is started in, for tests in other
  * languages.
  *
- *     fence_tool [--host] [--bare] INTERFACE SANDBOX4 SANDBOX6 GATE4 GATE6 [UDP-PORT...]
+ *     fence_tool [--host] [--bare] [--networks] INTERFACE SANDBOX4 SANDBOX6 GATE4 GATE6
+ *                [UDP-PORT...]
+ *     fence_tool --divert INTERFACE LINK
  *
  * Prints "ready tcp=PORT" when the rules are in force. Until its standard input ends it takes what
  * TPROXY delivers (one line each: "tcp ADDRESS PORT", "udp ADDRESS PORT", as the sandbox meant it)
  * and what NFLOG tells ("log PREFIX"). Then it prints "check RESULT", "counted PACKETS", and
- * removes the fence. --host: not the whole namespace; --bare: no listeners at all.
+ * removes the fence. --host: not the whole namespace; --bare: no listeners at all; --networks: the
+ * sandbox has the /24 and /64 that its addresses are the first of.
+ *
+ * --divert diverts an interface to a gate's link, prints "ready", and on each line of its standard
+ * input shuts it ("shut"), puts the rules in force again ("set"), compares them ("check") or takes
+ * them away ("remove"), and prints "RESULT".
  */
 #include <errno.h>
 #include <poll.h>
@@ -18,6 +25,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "vethguard/fence/divert.h"
 #include "vethguard/fence/fence.h"
 #include "vethguard/netlink/netlink.h"
 #include "vethguard/netlink/netns.h"
@@ -56,6 +64,10 @@ static void parse(struct tool *t, int argc, char **argv)
 			t->spec.whole_namespace = false;
 		if (strcmp(argv[i], "--bare") == 0)
 			t->bare = true;
+		if (strcmp(argv[i], "--networks") == 0) {
+			t->spec.bits4 = 24;
+			t->spec.bits6 = 64;
+		}
 	}
 	if (argc - i < 5)
 		fail("usage", -EINVAL);
@@ -195,8 +207,47 @@ static void serve(struct tool *t)
 	}
 }
 
+static int divert_command(struct divert *d, const struct divert_spec *spec, const char *word)
+{
+	if (strcmp(word, "shut\n") == 0)
+		return divert_shut(d, spec);
+	if (strcmp(word, "set\n") == 0)
+		return divert_set(d, spec);
+	if (strcmp(word, "check\n") == 0)
+		return divert_check(d, spec);
+	if (strcmp(word, "remove\n") != 0)
+		return -EINVAL;
+	int result = divert_remove(d, spec);
+	return result == 0 ? divert_tidy(d) : result;
+}
+
+static int serve_divert(const char *interface, const char *link)
+{
+	struct divert_spec spec = {0};
+	struct divert *d;
+	char word[16];
+	int result = divert_open(&d);
+
+	snprintf(spec.interface, sizeof(spec.interface), "%s", interface);
+	snprintf(spec.link, sizeof(spec.link), "%s", link);
+	if (result == 0)
+		result = divert_set(d, &spec);
+	if (result < 0)
+		fail("divert", result);
+	printf("ready\n");
+	fflush(stdout);
+	while (fgets(word, sizeof(word), stdin)) {
+		printf("%d\n", divert_command(d, &spec, word));
+		fflush(stdout);
+	}
+	divert_close(d);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 4 && strcmp(argv[1], "--divert") == 0)
+		return serve_divert(argv[2], argv[3]);
 	static struct tool t = {
 	        .spec = {.tcp_port = 1, .dns_port = 53, .nflog_group = FENCE_NFLOG_GROUP}};
 	struct fence_counters counters;

@@ -6,9 +6,9 @@
  * Table "netdev vethguard-divert": what comes in on the interface goes out of the link (fwd) at the ingress hook, before
  * bridge, firewall, routing and services of the host; what comes in on the link goes out of the interface, marked; the
  * egress hook of the interface (Linux 5.16 and newer) lets out only what bears the mark. All three chains drop by
- * policy. Tables "inet vethguard-divert" and "bridge vethguard-divert" (where the kernel has it) are the second wall:
- * they drop by the interface's name, so they also stand where it vanishes and comes back. The latter
- * also keeps the host from IP in frames that the port of a bridge would give to it past the bridge.
+ * policy. Tables "inet vethguard-divert", "bridge" and "arp" (where the kernel has them) are the second wall: they drop
+ * by the interface's name, so they also stand where it vanishes and comes back; and they keep the host from IP and ARP
+ * in frames that the port of a bridge would give to it past the bridge.
  *
  * What holds an interface before nftables does (XDP, tc's ingress, macvtap, an AF_PACKET socket's copy) is not met.
  */

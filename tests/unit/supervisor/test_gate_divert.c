@@ -336,7 +336,7 @@ static void foreign_changes_of_the_hosts_rules_are_mended(void **state)
 	        "nft delete chain netdev vethguard-divert out-p1",
 	        "nft delete element inet vethguard-divert guarded '{ \"p1\" }'",
 	        "nft delete element inet vethguard-divert itself '{ \"p1\" . \"p1\" }'",
-	        "nft flush chain bridge vethguard-divert input",
+	        "nft flush chain arp vethguard-divert input",
 	        "nft flush chain inet vethguard-divert forward; "
 	        "nft delete table netdev vethguard-divert",
 	        "nft delete table bridge vethguard-divert",
