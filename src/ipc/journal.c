@@ -44,11 +44,13 @@ int journal_create(void)
 static int count_opening(int fd, struct journal_identity *identity)
 {
 	const off_t at = offsetof(struct journal_shared, identity);
-	const uint32_t now_s = (uint32_t)(clock_real_ms() / 1000);
+	const uint32_t now_s = (uint32_t)(clock_real_ms() / 1000), before = identity->opened;
 
 	if (pread(fd, identity, sizeof *identity, at) != (ssize_t)sizeof *identity)
 		return -EIO;
 	identity->opened = identity->opened < now_s ? now_s : identity->opened + 1;
+	if (identity->opened <= before)
+		identity->opened = before + 1;
 	if (identity->created == 0)
 		identity->created = identity->opened;
 	return pwrite(fd, identity, sizeof *identity, at) == (ssize_t)sizeof *identity ? 0 : -EIO;

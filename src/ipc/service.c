@@ -5,6 +5,7 @@
  * of the same name. Its timeout bounds what a full queue costs.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -99,6 +100,35 @@ int service_open(void)
 	unsetenv("NOTIFY_SOCKET");
 	unsetenv("WATCHDOG_USEC");
 	unsetenv("WATCHDOG_PID");
+	return error;
+}
+
+void service_describe(char out[SERVICE_DESCRIPTION_MAX])
+{
+	const char *name = service.to.sun_path;
+
+	out[0] = 0;
+	if (service.fd >= 0)
+		snprintf(out, SERVICE_DESCRIPTION_MAX, "%" PRId64 " %s%s", service.watchdog_ms,
+		        name[0] ? "" : "@", name[0] ? name : name + 1);
+}
+
+int service_adopt(const char *line)
+{
+	char *name;
+	long long watchdog_ms = strtoll(line, &name, 10);
+	int error;
+
+	service_close();
+	if (!line[0])
+		return -ENOTCONN;
+	if (watchdog_ms < 0 || watchdog_ms > INT_MAX || *name != ' ')
+		return -EINVAL;
+	error = read_address(name + 1);
+	if (!error)
+		error = open_socket();
+	if (!error)
+		service.watchdog_ms = watchdog_ms;
 	return error;
 }
 

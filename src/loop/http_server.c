@@ -450,6 +450,15 @@ struct http_server *http_server_new(struct loop *loop, int fd, struct http_handl
 	return server;
 }
 
+int http_server_hold(struct http_server *server, bool hold)
+{
+	loop_timer_cancel(&server->retry);
+	loop_io_close(&server->io);
+	return hold ? 0
+	            : loop_io_open_level(
+	                      server->loop, &server->io, server->fd, LOOP_READ, on_connection);
+}
+
 void http_server_free(struct http_server *server)
 {
 	if (!server)

@@ -158,6 +158,32 @@ int unix_listener_inherit(struct unix_listener *listener)
 	return 0;
 }
 
+int unix_listener_adopt(struct unix_listener *listener, int fd, bool ours)
+{
+	struct sockaddr_un name = {0};
+	socklen_t size = sizeof name - 1;
+	struct stat st;
+
+	*listener = (struct unix_listener){.fd = fd};
+	if (!listens(fd))
+		return -EINVAL;
+	if (!ours || getsockname(fd, (struct sockaddr *)&name, &size) < 0 ||
+	        lstat(name.sun_path, &st) < 0)
+		return 0; /* nothing to remove later */
+	listener->device = st.st_dev;
+	listener->inode = st.st_ino;
+	listener->changed = st.st_ctim;
+	memcpy(listener->path, name.sun_path, sizeof listener->path);
+	listener->ours = true;
+	return 0;
+}
+
+void unix_listener_give(struct unix_listener *listener)
+{
+	listener->ours = false;
+	unix_listener_close(listener);
+}
+
 void unix_listener_close(struct unix_listener *listener)
 {
 	struct stat st;

@@ -194,6 +194,8 @@ static void on_changed(struct sandbox_owner *owner, struct sandbox *s)
 
 	if (s->state == SANDBOX_SERVING)
 		publish_root(a->all, s->root_pem);
+	if (a->all->on_changed)
+		a->all->on_changed(a->all);
 }
 
 static void on_stats(

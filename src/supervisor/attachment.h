@@ -44,6 +44,7 @@ struct attachment {
 	bool detaching;                /* for good: gate and state go with it */
 	bool undone;                   /* they are gone */
 	bool found_mended;             /* when it was taken over */
+	bool told;                     /* taking over: what became of it */
 	bool shut;                     /* nobody asked for the end, so an interface stays shut */
 	char trouble[STATE_ERROR_MAX]; /* why it cannot be served at all, or "" */
 };
@@ -58,12 +59,18 @@ struct attachments {
 	int64_t started_ms;
 	uint64_t generation; /* of the configuration */
 	bool stopping;
-	bool damaged;                       /* a state file could not be read */
+	bool held;    /* an upgrade is under way: nothing changes of its own accord */
+	bool damaged; /* a state file could not be read */
 	struct policy_watch *policy_watch;  /* owned; NULL: policies are not watched */
 	struct reload_all *reload_all;      /* under way, or NULL */
 	char root_pem[MESSAGE_PEM_MAX + 1]; /* as last published */
 	int ca;
 	void (*on_empty)(struct attachments *all); /* stopping, and the last one is gone */
+	/* Or NULL: some sandbox's state has changed. */
+	void (*on_changed)(struct attachments *all);
+	/* Taking over from a daemon that lives: what it has of the sandbox, before that is adopted;
+	 * -1 each where there is nothing. NULL: there is no such daemon. */
+	void (*take)(struct attachments *all, uint64_t id, int *packets, int *names);
 };
 
 struct attachment *attachment_new(struct attachments *all);
@@ -106,6 +113,18 @@ void attach_refuse(attach_done done, void *context, enum attach_status status, c
 
 /* recover.c: finds everything that a daemon before this one has left. */
 void attachments_recover(struct attachments *all);
+
+/* attach_hold.c, for upgrades. */
+/* Nobody waits for anything and nothing is half done. */
+bool attachments_are_quiet(const struct attachments *all);
+/* Holds everything still: no expiry, no end of a process, no look at a fence counts. */
+void attachments_hold(struct attachments *all);
+/* Ends that; what was given away is taken back. */
+void attachments_release(struct attachments *all);
+/* Another daemon has them all. on_empty follows when the workers have finished what they had. */
+void attachments_give_up(struct attachments *all);
+/* Now, with the patience that a stop has. */
+void attachments_end_given(struct attachments *all);
 
 /* Ends workers and gives sandboxes up, which stay closed; on_empty follows, at once or later. */
 void attachments_stop(struct attachments *all);

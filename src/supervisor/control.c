@@ -23,6 +23,7 @@ struct control {
 	struct attachments *attachments;
 	struct control_owner *owner;
 	gid_t group;
+	bool held;
 	struct control_call calls; /* head of a ring: those under way */
 };
 
@@ -227,6 +228,9 @@ static void on_request(struct http_handler *handler, struct http_exchange *excha
 	call->route = control_route_find(request->method, request->target, call->name, allowed);
 	if (!call->route)
 		no_route(call, request, allowed);
+	else if (control->held)
+		control_refuse(
+		        call, 503, "another version of the daemon is taking over: connect again");
 	else if (read_body(call, request))
 		call->route->run(control, call);
 }
@@ -287,6 +291,12 @@ struct control *control_new(struct loop *loop, int fd, struct attachments *attac
 		return NULL;
 	}
 	return control;
+}
+
+int control_hold(struct control *control, bool hold)
+{
+	control->held = hold;
+	return http_server_hold(control->server, hold);
 }
 
 /* Calls under way are in the hands of others: each is made a ring of its own, and freed when it

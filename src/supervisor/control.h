@@ -42,6 +42,9 @@ int control_listen(struct unix_listener *listener, const char *path);
 /* Serves fd, which stays the caller's. group as above. NULL: no memory. */
 struct control *control_new(struct loop *loop, int fd, struct attachments *attachments,
         struct control_owner *owner, gid_t group);
+/* While held, nobody new is heard, and who is connected already is asked to come again: another
+ * daemon is about to answer in place of this one. Calls under way go on. 0 or -errno. */
+int control_hold(struct control *control, bool hold);
 /* Operations that are under way may still answer; nobody hears it. Before loop and owner go. */
 void control_free(struct control *control);
 

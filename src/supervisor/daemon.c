@@ -22,32 +22,12 @@
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
 #include "vethguard/ipc/service.h"
-#include "supervisor/attachment.h"
 #include "supervisor/audit_file.h"
-#include "supervisor/control.h"
-#include "supervisor/daemon.h"
+#include "supervisor/daemon_state.h"
+#include "supervisor/recording_sets.h"
 
-#define STATUS_FAILED 125
 #define LOCK_MS 2000 /* for the processes of a killed daemon to be gone */
 #define LOCK_RETRY_MS 5
-#define ID_SHIFT                                                                        \
-	20 /* ids begin at the time of the start, so that they differ from earlier ones \
-	    */
-
-struct daemon {
-	struct supervisor supervisor;
-	struct attachments attachments;
-	struct loop *loop;
-	struct loop_signal terminate, interrupt, hangup;
-	struct loop_timer watchdog;
-	bool watch_policies;
-	const char *state, *data;
-	int lock;
-	const char *socket; /* NULL: in the state directory */
-	struct unix_listener listener;
-	struct control_owner control_owner;
-	struct control *control;
-};
 
 /* Allocations from this size on have pages of their own: what loading a policy takes for a moment
  * goes back to the system and leaves no holes between what a thousand sandboxes keep, and of large
@@ -105,17 +85,27 @@ static void lock_state(struct daemon *d, int state)
 		        strerror(-error));
 }
 
-static void open_directories(struct daemon *d)
+static void open_recording(struct daemon *d)
 {
-	struct attachments *all = &d->attachments;
-	int state = directory(d->state, "", 0755), data;
+	int fd = d->takeover.active ? recording_set_new(d->state_directory, &d->set)
+	                            : recording_set_last(d->state_directory, &d->set);
+	int error = fd < 0 ? fd : recording_keep_at(&d->supervisor, fd);
 
-	lock_state(d, state);
-	int error = recording_keep_at(&d->supervisor, state);
 	if (error)
 		die(STATUS_FAILED, "what is recorded cannot be kept in %s: %s", d->state,
 		        strerror(-error));
-	close(state);
+	close(fd);
+}
+
+static void open_directories(struct daemon *d)
+{
+	struct attachments *all = &d->attachments;
+	int data;
+
+	d->state_directory = directory(d->state, "", 0755);
+	if (!d->takeover.active)
+		lock_state(d, d->state_directory);
+	open_recording(d);
 	all->state = directory(d->state, "sandboxes", 0700);
 	close(directory(d->state, "netns", 0700));
 	snprintf(all->pins, sizeof all->pins, "%s/netns", d->state);
@@ -185,9 +175,13 @@ static void open_log(struct daemon *d)
 
 static void on_empty(struct attachments *all)
 {
-	struct daemon *d = container_of(all, struct daemon, attachments);
+	daemon_finish_when_alone(container_of(all, struct daemon, attachments));
+}
 
-	supervisor_finish(&d->supervisor, 0);
+void daemon_finish_when_alone(struct daemon *d)
+{
+	if (d->attachments.stopping && !d->attachments.by_name && !d->takeover.open)
+		supervisor_finish(&d->supervisor, 0);
 }
 
 static void stop(struct daemon *d, int status)
@@ -200,9 +194,14 @@ static void stop(struct daemon *d, int status)
 
 static void on_terminate(struct loop_signal *s)
 {
+	struct daemon *d = &daemon_state;
+
 	(void)s;
+	if (upgrade_stop(d))
+		return;
 	log_info("stopping: sandboxes stay closed until the next start");
-	stop(&daemon_state, 0);
+	takeover_stop(d);
+	stop(d, 0);
 }
 
 static void tell_ready(struct daemon *d)
@@ -245,9 +244,27 @@ static void open_log_again(struct daemon *d)
 static void on_hangup(struct loop_signal *s)
 {
 	(void)s;
-	service_reloading();
 	open_log_again(&daemon_state);
+	if (daemon_state.attachments.held || daemon_state.takeover.active) {
+		log_warn("an upgrade is under way: nothing else is read again");
+		return;
+	}
+	takeover_reopen(&daemon_state);
+	service_reloading();
 	attachments_reload_all(&daemon_state.attachments, on_reloaded, &daemon_state);
+}
+
+static void on_upgraded(void *context, const char *error, pid_t pid)
+{
+	(void)context;
+	(void)error; /* upgrade.c has told it already */
+	(void)pid;
+}
+
+static void on_replace(struct loop_signal *s)
+{
+	(void)s;
+	upgrade_begin(&daemon_state, on_upgraded, NULL);
 }
 
 static void on_watchdog(struct loop_timer *timer)
@@ -286,7 +303,11 @@ static int open_control(struct daemon *d)
 	int error;
 
 	snprintf(path, sizeof path, "%s/%s", d->state, DAEMON_SOCKET);
-	error = control_listen(&d->listener, d->socket ? d->socket : path);
+	error = d->takeover.listener >= 0 ? unix_listener_adopt(&d->listener, d->takeover.listener,
+	                                            d->takeover.listener_ours)
+	                                  : control_listen(&d->listener,
+	                                            d->options->socket ? d->options->socket : path);
+	d->takeover.listener = -1;
 	if (error)
 		return error;
 	d->control_owner.called = on_called;
@@ -295,22 +316,30 @@ static int open_control(struct daemon *d)
 	return d->control ? 0 : -ENOMEM;
 }
 
-/* Who can connect finds everything in order. */
-static void on_roles_ready(struct supervisor *sv)
+void daemon_answer(struct daemon *d)
 {
-	struct daemon *d = container_of(sv, struct daemon, supervisor);
-	int error;
+	int error = open_control(d);
 
-	if (d->control || d->attachments.stopping)
-		return;
-	error = open_control(d);
 	if (error) {
 		log_error("the control socket cannot be opened: %s", strerror(-error));
 		stop(d, STATUS_FAILED);
 		return;
 	}
 	log_info("ready");
+	if (service_watchdog_ms())
+		loop_timer_set(&d->watchdog, service_watchdog_ms());
 	tell_ready(d);
+}
+
+/* Who can connect finds everything in order. */
+static void on_roles_ready(struct supervisor *sv)
+{
+	struct daemon *d = container_of(sv, struct daemon, supervisor);
+
+	if (d->takeover.active)
+		takeover_begin(d);
+	else if (!d->control && !d->attachments.stopping)
+		daemon_answer(d);
 }
 
 static int open_signals(struct daemon *d)
@@ -321,6 +350,8 @@ static int open_signals(struct daemon *d)
 		error = loop_signal_open(d->loop, &d->interrupt, SIGINT, on_terminate);
 	if (!error)
 		error = loop_signal_open(d->loop, &d->hangup, SIGHUP, on_hangup);
+	if (!error)
+		error = loop_signal_open(d->loop, &d->replace, SIGUSR2, on_replace);
 	if (!error)
 		error = loop_timer_open(d->loop, &d->watchdog, on_watchdog);
 	return error;
@@ -355,6 +386,26 @@ static void prepare_gates(struct supervisor *sv)
 		log_warn("no gates can be made in advance: %s", strerror(-error));
 }
 
+void daemon_serve(struct daemon *d)
+{
+	struct supervisor *sv = &d->supervisor;
+	int error = d->watch_policies ? attachments_watch_policies(&d->attachments) : 0;
+
+	if (error)
+		log_warn("policies are not watched: %s", strerror(-error));
+	attachments_recover(&d->attachments);
+	error = recording_adopt(sv);
+	if (error)
+		log_error("not all that was recorded before could be taken over: %s",
+		        strerror(-error));
+	if (!d->takeover.active)
+		recording_set_adopt_others(sv, d->state_directory, d->set);
+	error = supervisor_keep_spares(sv, ATTACH_SPARES);
+	if (error)
+		die(STATUS_FAILED, "no memory");
+	prepare_gates(sv);
+}
+
 static void start(struct daemon *d)
 {
 	struct supervisor *sv = &d->supervisor;
@@ -375,24 +426,16 @@ static void start(struct daemon *d)
 	error = recording_open_daemon(sv);
 	if (error)
 		die(STATUS_FAILED, "the recorder: %s", strerror(-error));
-	error = d->watch_policies ? attachments_watch_policies(&d->attachments) : 0;
-	if (error)
-		log_warn("policies are not watched: %s", strerror(-error));
-	attachments_recover(&d->attachments);
-	error = recording_adopt(sv);
-	if (error)
-		log_error("not all that was recorded before could be taken over: %s",
-		        strerror(-error));
-	error = supervisor_keep_spares(sv, ATTACH_SPARES);
-	if (error)
-		die(STATUS_FAILED, "no memory");
-	prepare_gates(sv);
+	if (!d->takeover.active)
+		daemon_serve(d);
 	if (service_watchdog_ms())
 		loop_timer_set(&d->watchdog, service_watchdog_ms());
 }
 
 static void clean_up(struct daemon *d)
 {
+	upgrade_close(d);
+	takeover_close(d);
 	if (d->control)
 		control_free(d->control);
 	unix_listener_close(&d->listener);
@@ -401,10 +444,12 @@ static void clean_up(struct daemon *d)
 	loop_signal_close(&d->terminate);
 	loop_signal_close(&d->interrupt);
 	loop_signal_close(&d->hangup);
+	loop_signal_close(&d->replace);
 	loop_timer_close(&d->watchdog);
 	service_close();
 	loop_free(d->loop);
 	close(d->attachments.ca);
+	close(d->state_directory);
 	close(d->lock);
 }
 
@@ -414,8 +459,8 @@ int daemon_run(const struct daemon_options *options)
 	int error;
 
 	d->state = options->state ? options->state : DAEMON_STATE;
-	d->socket = options->socket;
-	d->listener.fd = -1;
+	d->options = options;
+	d->listener.fd = d->takeover.listener = d->lock = -1;
 	d->data = options->data ? options->data : DAEMON_DATA;
 	find_config(&d->attachments, options->config);
 	if (options->audit)
@@ -424,7 +469,10 @@ int daemon_run(const struct daemon_options *options)
 	check_config(d);
 	if (options->check_config)
 		return 0;
-	service_open();
+	if (options->take_over)
+		takeover_open(d, options->take_over);
+	else
+		service_open();
 	raise_limits();
 	open_directories(d);
 	mallopt(M_MMAP_THRESHOLD, OWN_PAGES_BYTES);

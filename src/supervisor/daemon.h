@@ -13,6 +13,8 @@
 
 struct daemon_options {
 	const char *config, *socket, *state, *data, *audit; /* NULL: the default */
+	const char
+	        *take_over; /* of a daemon that starts this one; NULL: nobody does (takeover.c) */
 	bool check_config;
 	int verbose;
 };

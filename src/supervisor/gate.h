@@ -107,7 +107,9 @@ int gate_pin(const struct gate *gate, const char *path);
  * as gate_init() left it). Examines links, addresses, routes, sysctls and rules and mends what can
  * be; then listens. The owner may move the struct until gate_watch(). 0: all was as it should be;
  * 1: something was mended, gate->why says what; -errno: it cannot be adopted (gate->why says why:
- * the pin is none, the link is gone); its sandbox stays cut off. */
+ * the pin is none, the link is gone); its sandbox stays cut off. gate->packets >= 0: the socket of
+ * dropped packets is there already (the gate of another daemon that lives: the kernel grants one
+ * for each gate), and taken. */
 int gate_adopt(struct gate *gate, struct gate_host *host, const char *path);
 /* Takes the gate away for good: pin, namespace, link, the host's rules. closed: the guarded
  * interface of GATE_DIVERT stays shut (nothing in, nothing out) until gate_release() or a new
@@ -135,6 +137,9 @@ int gate_mend(struct gate *gate);
 #define GATE_CALM_MS 100 /* between two looks, however often something changes */
 int gate_watch(struct gate *gate, struct gate_host *host,
         void (*on_change)(struct gate *gate, int result));
+
+/* Ends that. Harmless on one that is not watched. */
+void gate_unwatch(struct gate *gate);
 
 /* Packets that the fence dropped so far; 0 where it cannot be asked. */
 uint64_t gate_dropped(const struct gate *gate);

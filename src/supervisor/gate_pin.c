@@ -85,7 +85,7 @@ int gate_adopt(struct gate *gate, struct gate_host *host, const char *path)
 		gate_close(gate);
 		return mended;
 	}
-	error = netns_run(gate->netns, in_gate_packets, gate);
+	error = gate->packets < 0 ? netns_run(gate->netns, in_gate_packets, gate) : 0;
 	if (!error)
 		error = gate_listen(gate);
 	if (!error)

@@ -67,6 +67,5 @@ struct gate *gate_host_find(struct gate_host *host, const char *device);
 /* gate_watch.c */
 int gate_host_watch(struct gate_host *host);
 void gate_host_unwatch(struct gate_host *host);
-void gate_unwatch(struct gate *gate);
 
 #endif

@@ -81,7 +81,9 @@ static void usage(FILE *out)
 	      "Guards sandboxes that others have made (`vethguard attach`), until SIGTERM. They "
 	      "stay "
 	      "closed while it does\n"
-	      "not run. SIGHUP reads configuration and policies again.\n"
+	      "not run. SIGHUP reads configuration and policies again, SIGUSR2 hands everything "
+	      "over to\n"
+	      "the vethguardd that is installed now.\n"
 	      "\n"
 	      "  --config FILE    default: " DAEMON_CONFIG ", where it is there\n"
 	      "  --state DIR      what has to survive the daemon; default: " DAEMON_STATE "\n"
@@ -92,6 +94,7 @@ static void usage(FILE *out)
 	      "  --check-config   look at the configuration and end\n"
 	      "  -v, --verbose    tell what is done; twice: in detail\n"
 	      "  --session        serve one session on descriptor 3, for `vethguard run`\n"
+	      "  --take-over ID   take over from the daemon on descriptor 3, which starts it\n"
 	      "  --help           this text\n",
 	        out);
 }
@@ -104,6 +107,7 @@ enum {
 	OPTION_AUDIT,
 	OPTION_CHECK,
 	OPTION_SESSION,
+	OPTION_TAKE_OVER,
 	OPTION_HELP
 };
 
@@ -118,6 +122,7 @@ static bool parse_options(int argc, char **argv, struct daemon_options *o)
 	        {"audit", required_argument, NULL, OPTION_AUDIT},
 	        {"check-config", no_argument, NULL, OPTION_CHECK},
 	        {"verbose", no_argument, NULL, 'v'},
+	        {"take-over", required_argument, NULL, OPTION_TAKE_OVER},
 	        {"session", no_argument, NULL, OPTION_SESSION},
 	        {"help", no_argument, NULL, OPTION_HELP},
 	        {NULL, 0, NULL, 0},
@@ -147,6 +152,9 @@ static bool parse_options(int argc, char **argv, struct daemon_options *o)
 			break;
 		case 'v':
 			o->verbose++;
+			break;
+		case OPTION_TAKE_OVER:
+			o->take_over = optarg;
 			break;
 		case OPTION_SESSION:
 			is_session = true;

@@ -52,7 +52,8 @@ struct recording {
 	bool last; /* this recorder only writes what is left: no other one follows */
 	bool kept; /* in a directory: rings and told are open there */
 	int rings, told;
-	uint64_t first_id;      /* ids below are an earlier supervisor's */
+	uint32_t after;    /* ids begin above its own, shifted: another daemon's live; 0: none */
+	uint64_t first_id; /* ids below are an earlier supervisor's */
 	struct recorded daemon; /* open in the daemon only */
 	struct recorded *left;  /* of sandboxes that are not known any more */
 };
@@ -76,6 +77,10 @@ int recording_open_daemon(struct supervisor *sv);
 /* What an earlier daemon's workers and supervisor left: those of sandboxes that are open now, and
  * of others under RECORDING_LEFT_NAME. After all of them were opened. 0 or -errno. */
 int recording_adopt(struct supervisor *sv);
+/* The same for the directory of another daemon, of which nothing runs any more, and what was its
+ * files there are removed: rings, told, journal. How far it had recorded is known by its rings
+ * only, so an event may be in the log twice; none is missing. 0 or -errno. */
+int recording_adopt_from(struct supervisor *sv, int directory);
 /* The sandbox is over; under s->summary_request. 0 or -errno. */
 int recording_end(struct supervisor *sv, struct sandbox *s);
 

@@ -131,7 +131,7 @@ static int open_journal(int directory, struct journal_identity *identity)
 int recording_keep_at(struct supervisor *sv, int directory)
 {
 	struct recording *r = &sv->recording;
-	struct journal_identity identity;
+	struct journal_identity identity = {.opened = r->after};
 	int journal = open_journal(directory, &identity);
 
 	if (journal < 0)
@@ -295,6 +295,65 @@ static int adopt_all(struct supervisor *sv, int folder,
 		error = adopt(sv, &files[i]);
 	free(files);
 	return error;
+}
+
+/* Where nothing is known of how far a ring was read, the reader goes by the ring itself. */
+static int adopt_foreign_ring(struct supervisor *sv, int from, const struct left *file)
+{
+	char name[NAME_BYTES];
+
+	name_of(file->sandbox_id, file->id, name);
+	if (renameat(from, name, sv->recording.rings, name) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	supervisor_id_is_used(sv, file->id);
+	return adopt_ring(sv, file);
+}
+
+/* Under an id of our own: the recorder hears of events in the order of their ids. */
+static int adopt_foreign_told(struct supervisor *sv, int from, const struct left *file)
+{
+	const struct left here = {file->sandbox_id, supervisor_next_id(sv)};
+	char name[NAME_BYTES], name_here[NAME_BYTES];
+
+	name_of(file->sandbox_id, file->id, name);
+	name_of(here.sandbox_id, here.id, name_here);
+	if (renameat(from, name, sv->recording.told, name_here) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return adopt_told(sv, &here);
+}
+
+static int adopt_folder(struct supervisor *sv, int directory, const char *folder,
+        int (*adopt)(struct supervisor *sv, int from, const struct left *file))
+{
+	int from = openat(directory, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	int error = from < 0 && errno != ENOENT ? -errno : 0;
+	struct left *files = NULL;
+	size_t count = 0;
+
+	if (from < 0)
+		return error;
+	error = list(from, UINT64_MAX, &files, &count);
+	for (size_t i = 0; i < count && !error; i++)
+		error = adopt(sv, from, &files[i]);
+	free(files);
+	close(from);
+	return error;
+}
+
+int recording_adopt_from(struct supervisor *sv, int directory)
+{
+	int error = adopt_folder(sv, directory, "rings", adopt_foreign_ring);
+
+	if (!error)
+		error = adopt_folder(sv, directory, "told", adopt_foreign_told);
+	if (error)
+		return error;
+	if (unlinkat(directory, "journal", 0) < 0 && errno != ENOENT)
+		return -errno;
+	for (size_t i = 0; i < 2; i++)
+		if (unlinkat(directory, i ? "told" : "rings", AT_REMOVEDIR) < 0 && errno != ENOENT)
+			return -errno;
+	return 0;
 }
 
 int recording_adopt(struct supervisor *sv)

@@ -69,11 +69,13 @@ static struct generation *load(struct attachment *a)
 	return g;
 }
 
-static void adopt(struct attachment *a, const struct gate *shape, struct generation *g)
+static void adopt(struct attachment *a, const struct gate *shape, struct generation *g, int names)
 {
 	struct sandbox *s = sandbox_new(a->all->supervisor, &a->owner, true);
 
 	if (!s) {
+		if (names >= 0)
+			close(names);
 		generation_put(g);
 		fail(a, "no memory");
 		return;
@@ -83,6 +85,7 @@ static void adopt(struct attachment *a, const struct gate *shape, struct generat
 	s->generation = g;
 	attachment_watch_policy(a);
 	s->gate = *shape;
+	s->names = names;
 	memcpy(s->seed, a->record.seed, sizeof s->seed);
 	snprintf(s->name, sizeof s->name, "%s", a->record.name);
 	attachment_pin(a->all, s->id, s->pin);
@@ -97,6 +100,7 @@ static void recover_one(struct attachments *all, const char *file)
 	char error[STATE_ERROR_MAX];
 	struct gate shape;
 	struct generation *g;
+	int names = -1;
 
 	if (!a) {
 		log_error("%s: no memory: its sandbox stays cut off", file);
@@ -116,12 +120,16 @@ static void recover_one(struct attachments *all, const char *file)
 	g = load(a);
 	if (!g)
 		return;
+	if (all->take)
+		all->take(all, a->record.id, &shape.packets, &names);
 	if (adopt_gate(a, &shape) != 0) {
 		generation_put(g);
+		if (names >= 0)
+			close(names);
 		return;
 	}
 	gate_init(&a->gate);
-	adopt(a, &shape, g);
+	adopt(a, &shape, g, names);
 }
 
 static void watch_one(struct attachment *a)

@@ -27,7 +27,8 @@ static enum sandbox_state sum_up(struct sandbox *s)
 
 	if (!s->recorded.open || !role_runs(&sv->recorder))
 		return SANDBOX_ENDED;
-	tell_lifecycle(sv, s, EVENT_STOP, NULL);
+	if (!s->is_given)
+		tell_lifecycle(sv, s, EVENT_STOP, NULL);
 	s->summary_request = supervisor_next_id(sv);
 	if (recording_end(sv, s) != 0)
 		return SANDBOX_ENDED;
@@ -138,7 +139,12 @@ static void on_gate_change(struct gate *gate, int result)
 	}
 }
 
-static int watch_gate(struct sandbox *s)
+void sandbox_look_away(struct sandbox *s)
+{
+	gate_unwatch(&s->gate);
+}
+
+int sandbox_look_again(struct sandbox *s)
 {
 	int error = gate_watch(&s->gate, s->supervisor->gates, on_gate_change);
 
@@ -149,7 +155,7 @@ static enum sandbox_state serve_when_ready(struct sandbox *s)
 {
 	if (!instance_is_ready(s->current) || !s->supervisor->recorder_ready)
 		return SANDBOX_STARTING;
-	if (watch_gate(s) != 0)
+	if (sandbox_look_again(s) != 0)
 		return cut_off(s);
 	instance_serves(s->current);
 	loop_timer_cancel(&s->timer);
@@ -247,11 +253,38 @@ static enum sandbox_state start_another(struct sandbox *s)
 /* Its gate listens already. */
 static enum sandbox_state adopt(struct sandbox *s)
 {
-	if (watch_gate(s) != 0 || sandbox_record(s) != 0)
+	if (sandbox_look_again(s) != 0 || sandbox_record(s) != 0)
 		return close_down(s);
 	tell_lifecycle(s->supervisor, s, EVENT_ADOPTED, NULL);
 	gate_close_handed_out(&s->gate);
 	return start_another(s);
+}
+
+/* Of an upgrade: another daemon's worker serves. */
+static enum sandbox_state give_away(struct sandbox *s)
+{
+	loop_timer_cancel(&s->timer);
+	sandbox_retire_all(s);
+	return SANDBOX_AWAY;
+}
+
+static enum sandbox_state take_back(struct sandbox *s)
+{
+	return sandbox_look_again(s) == 0 ? start_another(s) : close_down(s);
+}
+
+/* What it had is finished: nothing is left to be done here, once it is certain that it stays away.
+ */
+static enum sandbox_state finish_away(struct sandbox *s)
+{
+	return s->is_given ? sum_up(s) : SANDBOX_AWAY;
+}
+
+static enum sandbox_state fail_away(struct sandbox *s)
+{
+	log_sandbox(LOG_LEVEL_ERROR, s->name, "%s", s->failure);
+	kill_instances(s, "its sandbox is being cut off");
+	return SANDBOX_AWAY;
 }
 
 static enum sandbox_state took_over(struct sandbox *s)
@@ -303,6 +336,7 @@ static const handler table[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
                         [SANDBOX_FAIL] = fail_closed,
                         [SANDBOX_WORKER_DIED] = restart,
                         [SANDBOX_TOOK_OVER] = took_over,
+                        [SANDBOX_GIVEN_AWAY] = give_away,
                 },
         [SANDBOX_RESTARTING] =
                 {
@@ -311,12 +345,21 @@ static const handler table[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
                         [SANDBOX_FAIL] = fail_closed,
                         [SANDBOX_WORKER_DIED] = restart,
                         [SANDBOX_TOOK_OVER] = took_over,
+                        [SANDBOX_GIVEN_AWAY] = give_away,
                         [SANDBOX_TIMEOUT] = start_another,
                 },
         [SANDBOX_CLOSED] =
                 {
                         [SANDBOX_END] = stop_workers,
                         [SANDBOX_TOOK_OVER] = took_over,
+                        [SANDBOX_GIVEN_AWAY] = give_away,
+                },
+        [SANDBOX_AWAY] =
+                {
+                        [SANDBOX_END] = stop_workers,
+                        [SANDBOX_FAIL] = fail_away,
+                        [SANDBOX_TAKEN_BACK] = take_back,
+                        [SANDBOX_WORKERS_GONE] = finish_away,
                 },
         [SANDBOX_STOPPING] =
                 {
@@ -403,7 +446,7 @@ void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *ho
 	instance_free(i);
 	if (was_coming) {
 		sandbox_keep_generation(s, how);
-	} else if (s->state == SANDBOX_STOPPING) {
+	} else if (s->state == SANDBOX_STOPPING || s->state == SANDBOX_AWAY) {
 		if (!s->instances)
 			sandbox_event(s, SANDBOX_WORKERS_GONE);
 	} else if (was_current && s->lasting && s->state != SANDBOX_STARTING) {

@@ -30,9 +30,10 @@ enum sandbox_state {
 	SANDBOX_RESTARTING, /* lasting: its worker died; another one is being started, or waited for
 	                     */
 	SANDBOX_CLOSED,     /* lasting: nobody serves it until it is reloaded or ends */
-	SANDBOX_STOPPING,   /* waiting for the workers to be gone */
-	SANDBOX_SUMMING,    /* waiting for the recorder to have written everything */
-	SANDBOX_ENDED,      /* the owner frees it */
+	SANDBOX_AWAY,     /* lasting: another daemon serves it; the workers finish what they have */
+	SANDBOX_STOPPING, /* waiting for the workers to be gone */
+	SANDBOX_SUMMING,  /* waiting for the recorder to have written everything */
+	SANDBOX_ENDED,    /* the owner frees it */
 	SANDBOX_STATE_COUNT
 };
 
@@ -46,6 +47,8 @@ enum sandbox_event {
 	SANDBOX_WORKER_DIED,  /* lasting: the one that serves; failure is filled in */
 	SANDBOX_WORKERS_GONE, /* all of them */
 	SANDBOX_TOOK_OVER,    /* lasting: a worker under another generation serves */
+	SANDBOX_GIVEN_AWAY,   /* lasting: another daemon serves it from now on */
+	SANDBOX_TAKEN_BACK,   /* lasting: the other daemon is gone */
 	SANDBOX_RECORDER_GONE,
 	SANDBOX_SUMMED,
 	SANDBOX_TIMEOUT,
@@ -102,7 +105,8 @@ struct sandbox {
 	struct gate gate;
 	uint64_t summary_request; /* 0: none under way */
 	char root_pem[MESSAGE_PEM_MAX + 1];
-	bool paused; /* by who owns it: everything is refused */
+	bool is_given; /* AWAY for good: it ends here, not for the other daemon, with its workers */
+	bool paused;   /* by who owns it: everything is refused */
 	char pause_reason[SANDBOX_REASON_MAX + 1];
 	char failure[SANDBOX_FAILURE_MAX];
 	const char *
@@ -139,6 +143,12 @@ int sandbox_replace(struct sandbox *s, struct generation *generation);
 void sandbox_pause(struct sandbox *s, const char *reason);
 /* How many workers finish what they had. */
 size_t sandbox_retired(const struct sandbox *s);
+/* Workers that are ready retire, others are ended. */
+void sandbox_retire_all(struct sandbox *s);
+/* Nobody looks whether its fence is in order: another daemon is about to. */
+void sandbox_look_away(struct sandbox *s);
+/* Ends that. 0, or -errno with s->failure. */
+int sandbox_look_again(struct sandbox *s);
 /* s->coming is ready. */
 void sandbox_hand_over(struct sandbox *s);
 /* s->coming is gone. */

@@ -141,14 +141,10 @@ static void bound_retired(struct sandbox *s)
 	}
 }
 
-void sandbox_hand_over(struct sandbox *s)
+static void retire_but(struct sandbox *s, const struct instance *now)
 {
-	struct instance *now = s->coming, *i;
+	struct instance *i;
 
-	s->coming = NULL;
-	put_in_force(s, now->generation);
-	s->current = now;
-	instance_serves(now);
 	DL_FOREACH(s->instances, i)
 	{
 		if (i != now && i->state != INSTANCE_ENDING && i->worker_ready)
@@ -157,6 +153,23 @@ void sandbox_hand_over(struct sandbox *s)
 			role_kill(&i->worker, "another one serves already");
 	}
 	bound_retired(s);
+}
+
+void sandbox_retire_all(struct sandbox *s)
+{
+	s->current = NULL;
+	retire_but(s, NULL);
+}
+
+void sandbox_hand_over(struct sandbox *s)
+{
+	struct instance *now = s->coming;
+
+	s->coming = NULL;
+	put_in_force(s, now->generation);
+	s->current = now;
+	instance_serves(now);
+	retire_but(s, now);
 	sandbox_event(s, SANDBOX_TOOK_OVER);
 	s->owner->replaced(s->owner, s, NULL);
 }

@@ -75,3 +75,10 @@ static void role_fields(struct codec *c, struct message_role *m)
 	m->text = codec_string(c, m->text, 0, MESSAGE_TEXT_MAX);
 }
 CODEC_PAIR(role)
+
+static void upgrade_fields(struct codec *c, struct message_upgrade *m)
+{
+	m->step = codec_u8(c, m->step);
+	m->text = codec_string(c, m->text, 0, MESSAGE_TEXT_MAX);
+}
+CODEC_PAIR(upgrade)

@@ -50,6 +50,7 @@ TRY(session_start)
 TRY(names)
 TRY(role)
 TRY(session_ready)
+TRY(upgrade)
 TRY(worker_pause)
 TRY(worker_resume)
 TRY(worker_retire)
@@ -98,6 +99,7 @@ static void (*const tries[])(
         [MESSAGE_SESSION_ENV] = try_names,
         [MESSAGE_DESCRIPTION] = try_text,
         [MESSAGE_SESSION_ROLE] = try_role,
+        [MESSAGE_UPGRADE] = try_upgrade,
         [MESSAGE_SESSION_READY] = try_session_ready,
         [MESSAGE_SESSION_END] = try_status,
         [MESSAGE_SESSION_SUMMARY] = try_summary,

@@ -29,7 +29,8 @@ class UnixConnection(http.client.HTTPConnection):
 class Daemon:
     """With state, data and log of its own. Lasts until stop() or kill(); start() again goes on with what it has left."""
 
-    def __init__(self, config="", options=(), start=True):
+    def __init__(self, config="", options=(), start=True, program=VETHGUARDD):
+        self.program = program
         self.dir = support.LAB.path(f"daemon-{time.monotonic_ns()}")
         os.makedirs(self.dir)
         self.options = list(options)
@@ -46,7 +47,7 @@ class Daemon:
             self.start()
 
     def argv(self):
-        return [VETHGUARDD, "--config", self.config, "--state", self.state, "--data", self.data, "--audit", self.audit,
+        return [self.program, "--config", self.config, "--state", self.state, "--data", self.data, "--audit", self.audit,
                 *self.options]
 
     def start(self, argv=None, **kw):

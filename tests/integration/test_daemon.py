@@ -24,7 +24,7 @@ class Attached(unittest.TestCase):
         support.sh("ip", "netns", "add", self.name)
         self.addCleanup(subprocess.run, ["ip", "netns", "del", self.name], check=False)
         self.policy = self.write(READS)
-        self.daemon = Daemon()
+        self.daemon = self.make_daemon()
         self.addCleanup(self.daemon.stop)
         self.box = self.attach()
         self.ca = os.path.join(self.daemon.dir, "ca.pem")
@@ -32,6 +32,9 @@ class Attached(unittest.TestCase):
             self.pem = f.read()
         with open(self.ca, "w") as f:
             f.write(self.pem)
+
+    def make_daemon(self):
+        return Daemon()
 
     def write(self, *rules):
         return support.LAB.write(f"daemon-{time.monotonic_ns()}.yaml", policy(*rules, credentials=file_credential()))

@@ -27,7 +27,7 @@ struct journal {
 /* Of a journal that is a file. Both are seconds since the epoch, but for clocks that were set back. */
 struct journal_identity {
 	uint32_t created; /* the same at each opening */
-	uint32_t opened;  /* of this opening: greater than of every one before */
+	uint32_t opened;  /* of this opening: greater than of every one before, and than what the caller has filled in */
 };
 
 /* The memory: a descriptor that the caller owns, or -errno. */

@@ -12,12 +12,18 @@
 #include <sys/types.h>
 
 #define SERVICE_STATUS_MAX 256  /* bytes of a status line; a longer one is cut */
+#define SERVICE_DESCRIPTION_MAX 160
 #define SERVICE_PATIENCE_MS 500 /* the longest that a call waits for a manager whose queue is full */
 
 /* Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID and takes them out of the environment, so that no child
  * speaks for this process. 0, -ENOTCONN, -EINVAL: an address of another kind. */
 int service_open(void);
 void service_close(void);
+/* What service_open() has found, as one line for another process that is about to be the service, which gives it to
+ * service_adopt(); empty where nobody asked to be told. */
+void service_describe(char out[SERVICE_DESCRIPTION_MAX]);
+/* In place of service_open(). 0; -ENOTCONN: the line is empty; -EINVAL. */
+int service_adopt(const char *line);
 /* Everything is as it should be: after the start, and after each reload. status as in service_status(). */
 int service_ready(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A reload begins; service_ready() follows. */

@@ -28,6 +28,10 @@ int unix_listener_open(struct unix_listener *listener, const char *path, gid_t g
  * descriptors are closed, and LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES leave the environment. 0; -ENOENT: none was
  * passed; -EINVAL: some were, none of them such a socket. */
 int unix_listener_inherit(struct unix_listener *listener);
+/* One that another process has made and gives away (fd is taken); ours: with its file. 0 or -errno. */
+int unix_listener_adopt(struct unix_listener *listener, int fd, bool ours);
+/* Another process has it from now on, and with it the file. */
+void unix_listener_give(struct unix_listener *listener);
 /* Harmless on a closed one (fd -1). The file is removed only where it is still the one that was made here. */
 void unix_listener_close(struct unix_listener *listener);
 

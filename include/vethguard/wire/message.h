@@ -91,6 +91,9 @@ enum message_type {
 	MESSAGE_DESCRIPTION,     /* the answer: struct message_text, as jail_describe() has it */
 	MESSAGE_SESSION_ROLES,   /* run -> supervisor: no body */
 	MESSAGE_SESSION_ROLE,    /* supervisor -> run: struct message_role, one after the other under the question's id */
+
+	/* one daemon <-> the one of another version that takes over from it (supervisor/upgrade.h) */
+	MESSAGE_UPGRADE,         /* struct message_upgrade; descriptors as its step says */
 	MESSAGE_TYPE_COUNT
 };
 
@@ -316,6 +319,27 @@ struct message_head {
 int message_open(const uint8_t *p, size_t n, struct message_head *head, struct reader *body);
 size_t message_empty(uint8_t *out, size_t cap, enum message_type type, uint64_t id);
 
+/* The two programs may be of different versions: steps keep their numbers, and one that is not known ends the upgrade.
+ * old: who serves so far; new: who takes over. The message's id is the step's number. */
+enum message_upgrade_step {
+	MESSAGE_UPGRADE_HELLO = 1, /* new: its roles are ready; id: its set of recording files */
+	MESSAGE_UPGRADE_GIVE,      /* old: everything has been held still; id: how many upgrades drain already; text: what
+	                            * service_describe() says. fds: lock of the state directory, control socket */
+	MESSAGE_UPGRADE_WANT,      /* new: asks for the sandbox id */
+	MESSAGE_UPGRADE_SANDBOX,   /* old, answer: fds: NFLOG socket, memory of synthetic names; none: it has none to give */
+	MESSAGE_UPGRADE_SERVES,    /* new: the sandbox id is served by its worker */
+	MESSAGE_UPGRADE_FAILS,     /* new: the sandbox id cannot be served: text says why */
+	MESSAGE_UPGRADE_DONE,      /* new: all that could be done is */
+	MESSAGE_UPGRADE_YOURS,     /* old: the last word: from here on it only finishes what it has */
+	MESSAGE_UPGRADE_REOPEN,    /* new: the audit log was moved away */
+	MESSAGE_UPGRADE_END        /* new: what is not finished is to end now */
+};
+struct message_upgrade {
+	uint8_t step;
+	struct slice text;
+};
+
+
 #define MESSAGE_CODEC(name)                                                                                   \
 	size_t message_##name##_encode(uint8_t *out, size_t cap, enum message_type type, uint64_t id,             \
 		const struct message_##name *m);                                                                  \
@@ -345,6 +369,7 @@ MESSAGE_CODEC(session_start);
 MESSAGE_CODEC(names);
 MESSAGE_CODEC(role);
 MESSAGE_CODEC(session_ready);
+MESSAGE_CODEC(upgrade);
 #undef MESSAGE_CODEC
 void message_worker_start_fini(struct message_worker_start *m);
 

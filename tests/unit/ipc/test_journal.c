@@ -160,7 +160,7 @@ static void other_memory_is_refused(void **state)
 static void a_file_tells_how_often_it_was_opened(void **state)
 {
 	char folder[] = "/tmp/test_journal.XXXXXX";
-	struct journal_identity first, second;
+	struct journal_identity first = {0}, second = {0};
 	int directory, one, two;
 	struct journal j;
 

@@ -424,6 +424,18 @@ static void worker_start_host_count_beyond_bytes(void **state)
 	assert_null(out.hosts);
 }
 
+static void upgrade_steps(void **state)
+{
+	struct message_upgrade m = {MESSAGE_UPGRADE_FAILS, SLICE("its policy is gone")};
+
+	(void)state;
+	ROUNDTRIP(upgrade, &m, NOTHING);
+	m.text = longer(MESSAGE_TEXT_MAX);
+	ROUNDTRIP(upgrade, &m, NOTHING);
+	m.text = longer(MESSAGE_TEXT_MAX + 1);
+	REFUSES_TO_ENCODE(upgrade, &m);
+}
+
 static void worker_orders(void **state)
 {
 	struct message_worker_pause pause = {MESSAGE_PAUSE_OPERATOR, SLICE("by hand")};
@@ -476,7 +488,7 @@ int main(void)
 	        cmocka_unit_test(worker_start),
 	        cmocka_unit_test(worker_start_refuses),
 	        cmocka_unit_test(worker_start_host_count_beyond_bytes),
-	        cmocka_unit_test(worker_orders),
+	        cmocka_unit_test(upgrade_steps), cmocka_unit_test(worker_orders),
 	        cmocka_unit_test(worker_reports),
 	};
 

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon hands everything over to another version of itself: connections under way live on in workers of the old one, new
+ones go to the new one, no request fails meanwhile; and where the new one cannot take over, nothing has changed."""
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import lab
+import support
+import test_daemon
+from daemon import Daemon
+from support import HTTP, LIFECYCLE, SLOW, VETHGUARD, descendants, wait_until
+
+SLOWLY = "https://api.lab.test/trickle"
+WS_PORT = 9446
+# Says "begun", and for each line that it reads echoes a message through the WebSocket.
+ECHO = f"""
+import sys
+from inside import *
+from websocket_frames import *
+s = socket.create_connection(("198.18.0.1", 3128), timeout={30 * SLOW})
+s.sendall(b"CONNECT www.lab.test:{WS_PORT} HTTP/1.1\\r\\nHost: www.lab.test:{WS_PORT}\\r\\n\\r\\n")
+head = b""
+while not head.endswith(b"\\r\\n\\r\\n"):
+    head += s.recv(1)
+client = Client(tls("www.lab.test", {WS_PORT}, sock=s, timeout={30 * SLOW}), "www.lab.test:{WS_PORT}", "/echo")
+print("begun", client.status, flush=True)
+for line in sys.stdin:
+    client.send(TEXT, line.strip().encode())
+    print(client.message()[0].decode(), flush=True)
+"""
+
+
+def cmdline(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline") as f:
+            return f.read().split("\0")
+    except OSError:
+        return []
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Upgraded(test_daemon.Attached):
+    """The daemon runs from a copy of the programs, so that those that are installed later can be others."""
+
+    def make_daemon(self):
+        self.bin = support.LAB.path(f"bin-{time.monotonic_ns()}")
+        shutil.copytree(lab.BIN, self.bin)
+        return Daemon(program=os.path.join(self.bin, "vethguardd"))
+
+    def setUp(self):
+        super().setUp()
+        with open(self.policy, "a") as f:
+            f.write(f"  - {{to: 'https://www.lab.test:{WS_PORT}'}}\n")
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/reload")[0], 200)
+        self.addCleanup(self.stop_all)
+
+    def status(self):
+        return self.daemon.call("GET", "/v1/status")[2]
+
+    def stop_all(self):
+        """The last daemon, and with it those before."""
+        pid = self.status()["processes"]["supervisor"]
+        os.kill(pid, signal.SIGTERM)
+        self.assertTrue(wait_until(lambda: not alive(pid), 30 * SLOW))
+        self.assertTrue(wait_until(lambda: self.daemon.process.poll() is not None, 30 * SLOW))
+
+    def upgrade(self):
+        """The process that answers afterwards."""
+        before = self.status()["processes"]["supervisor"]
+        os.kill(before, signal.SIGUSR2)
+        self.assertTrue(wait_until(lambda: self.status()["processes"]["supervisor"] != before, 60 * SLOW), self.daemon.stderr())
+        return self.status()["processes"]["supervisor"]
+
+    def slowly(self, *options):
+        """A response that comes for ten seconds: (process, file that it goes to)."""
+        out = support.LAB.path(f"slowly-{time.monotonic_ns()}")
+        process = subprocess.Popen(["ip", "netns", "exec", self.name, "curl", "-sS", "-N", "-f", "-m", str(60 * SLOW), "--cacert",
+                                    self.ca, "-x", test_daemon.PROXY, "-o", out, *options, SLOWLY])
+        self.assertTrue(wait_until(lambda: os.path.exists(out) and os.path.getsize(out), 10 * SLOW))
+        return process, out
+
+    def echo(self):
+        mark = support.LAB.path(f"websocket.{WS_PORT}.ready")
+        if not os.path.exists(mark):
+            support.LAB.spawn_outside([sys.executable, os.path.join(support.HERE, "websocket_origin.py"), support.LAB.dir,
+                                       lab.ORIGIN4, str(WS_PORT)])
+            support.LAB.wait_for_file(f"websocket.{WS_PORT}.ready")
+        process = subprocess.Popen(["ip", "netns", "exec", self.name, sys.executable, "-c", ECHO], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True,
+                                   env={**os.environ, "PYTHONPATH": support.HERE, "SSL_CERT_FILE": self.ca})
+        self.assertEqual(process.stdout.readline(), "begun 101\n")
+        return process
+
+    def says(self, process, text):
+        process.stdin.write(text + "\n")
+        process.stdin.flush()
+        return process.stdout.readline().strip()
+
+    def in_a_loop(self, until):
+        """Requests one after the other in two threads, until that is set: how many were not served."""
+        failed, count = [], [0]
+
+        def ask():
+            while not until.is_set():
+                r = self.curl("https://api.lab.test/whoami")
+                count[0] += 1
+                if r.returncode != 0:
+                    failed.append(r)
+        threads = [threading.Thread(target=ask) for _ in range(2)]
+        for t in threads:
+            t.start()
+        return threads, failed, count
+
+
+class Upgrade(Upgraded):
+    def test_everything_lives_on(self):
+        self.assert_served()
+        old, worker = self.daemon.process.pid, self.pid("worker")
+        h2, h1, websocket = self.slowly(), self.slowly("--http1.1"), self.echo()
+        self.assertEqual(self.says(websocket, "before"), "before")
+        over = threading.Event()
+        threads, failed, count = self.in_a_loop(over)
+        try:
+            new = self.upgrade()
+            served = self.show()
+            wait_until(lambda n=count[0]: count[0] > n + 2, 20 * SLOW)
+        finally:
+            over.set()
+            for t in threads:
+                t.join()
+        self.assertEqual(failed, [], self.daemon.stderr())
+        self.assertNotEqual(served["worker"]["pid"], worker)
+        self.assertIn(served["worker"]["pid"], descendants(new))
+        self.assertTrue(alive(worker) and alive(old), "the old worker finishes what it has")
+        self.assertEqual(self.says(websocket, "after"), "after")
+        for process, out in (h2, h1):
+            self.assertEqual(process.wait(60 * SLOW), 0)
+            with open(out) as f:
+                self.assertEqual(f.read().split()[-1], "99")
+        self.assertTrue(alive(worker), "the WebSocket is still open")
+        websocket.stdin.close()
+        websocket.wait(20 * SLOW)
+        self.assertTrue(wait_until(lambda: self.daemon.process.poll() is not None, 20 * SLOW), self.daemon.stderr())
+        self.assertEqual(self.daemon.process.returncode, 0, self.daemon.stderr())
+        self.assertFalse(alive(worker))
+        self.assert_served("the same CA")
+        self.assert_complete(count[0] + 2)
+        self.assertEqual([f for f in os.listdir(self.daemon.state) if f.startswith("upgrade-")], ["upgrade-1"])
+        self.assertTrue(self.daemon.event(LIFECYCLE, activity_name="Adopted") or self.daemon.events(LIFECYCLE))
+
+    def assert_complete(self, count):
+        """Each request of the loop is in the log once, and the chain is whole."""
+        def asked():
+            return [e for e in self.daemon.events(HTTP) if e["http_request"]["url"]["path"] == "/whoami"]
+        self.assertTrue(wait_until(lambda: len(asked()) == count, 10 * SLOW), (len(asked()), count))
+        uids = [e["metadata"]["uid"] for e in self.daemon.events()]
+        self.assertEqual(len(uids), len(set(uids)))
+        r = subprocess.run([VETHGUARD, "audit", "verify", self.daemon.audit], capture_output=True, text=True)
+        self.assertEqual(r.returncode, 0, r)
+
+    def test_one_after_the_other(self):
+        """Three upgrades while a response is under way; the last daemon is killed and started again."""
+        process, out = self.slowly()
+        pids = [self.daemon.process.pid] + [self.upgrade() for _ in range(3)]
+        self.assert_served()
+        self.assertTrue(all(alive(p) for p in pids))
+        self.assertEqual(process.wait(60 * SLOW), 0)
+        self.assertTrue(wait_until(lambda: not any(alive(p) for p in pids[:-1]), 20 * SLOW), self.daemon.stderr())
+        self.assertTrue(wait_until(lambda: [f for f in os.listdir(self.daemon.state) if f.startswith("upgrade-")] == ["upgrade-3"],
+                                   5 * SLOW), os.listdir(self.daemon.state))
+        os.kill(pids[-1], 9)
+        support.KILLED.add(self.daemon.audit)
+        self.assertTrue(wait_until(lambda: not alive(pids[-1]), 5 * SLOW))
+        self.daemon.start()
+        self.assert_served()
+
+    def test_who_is_told_to_stop(self):
+        """The new one, while the old one finishes: both end."""
+        process, _ = self.slowly()
+        new = self.upgrade()
+        os.kill(new, signal.SIGTERM)
+        self.assertTrue(wait_until(lambda: not alive(new) and self.daemon.process.poll() is not None, 30 * SLOW))
+        self.assertNotEqual(process.wait(20 * SLOW), 0)
+        self.assertFalse(self.asks(seconds=2))
+        self.daemon.start()
+        self.assert_served()
+
+
+class Refused(Upgraded):
+    def assert_unchanged(self, pid, worker):
+        self.assertEqual((self.status()["processes"]["supervisor"], self.pid("worker")), (pid, worker), self.daemon.stderr())
+        self.assert_served()
+
+    def test_a_program_that_fails(self):
+        pid, worker = self.daemon.process.pid, self.pid("worker")
+        for text in ("#!/bin/sh\nexit 3\n", "#!/bin/sh\nkill -9 $$\n", "nothing\n"):
+            program = os.path.join(self.bin, "vethguardd")
+            os.unlink(program)
+            with open(program, "w") as f:
+                f.write(text)
+            os.chmod(program, 0o755)
+            before = self.daemon.stderr().count("taken over:") + self.daemon.stderr().count("cannot be started")
+            os.kill(pid, signal.SIGUSR2)
+            self.assertTrue(wait_until(lambda n=before: self.daemon.stderr().count("taken over:") +
+                                       self.daemon.stderr().count("cannot be started") > n, 20 * SLOW), text)
+            self.assert_unchanged(pid, worker)
+
+    def test_a_configuration_and_a_policy_with_a_fault(self):
+        pid, worker = self.daemon.process.pid, self.pid("worker")
+        process, out = self.slowly()
+        for path in (self.daemon.config, self.policy):
+            with open(path) as f:
+                good = f.read()
+            with open(path, "a") as f:
+                f.write("nonsense: 1\n")
+            before = self.daemon.stderr().count("this one goes on")
+            os.kill(pid, signal.SIGUSR2)
+            self.assertTrue(wait_until(lambda n=before: self.daemon.stderr().count("this one goes on") > n, 20 * SLOW), path)
+            self.assert_unchanged(pid, worker)
+            with open(path, "w") as f:
+                f.write(good)
+        self.assertEqual(process.wait(60 * SLOW), 0)
+        with open(out) as f:
+            self.assertEqual(f.read().split()[-1], "99")
+
+    def test_the_new_one_is_killed(self):
+        """At any moment: sooner or later it has taken over."""
+        support.KILLED.add(self.daemon.audit)
+        process, out = self.slowly()
+        for n in range(4):
+            pid = self.daemon.process.pid
+            os.kill(pid, signal.SIGUSR2)
+            new = wait_until(lambda p=pid: next((c for c in descendants(p) if "--take-over" in cmdline(c)), None), 10 * SLOW)
+            time.sleep(random.uniform(0, 0.15) if n else 0)
+            os.kill(new, 9)
+            wait_until(lambda p=new: not alive(p), 5 * SLOW)
+            if not wait_until(lambda: "has taken over" in self.daemon.stderr() or
+                              self.daemon.stderr().count("this one goes on") > n, 20 * SLOW):
+                self.fail(self.daemon.stderr())
+            if "has taken over" in self.daemon.stderr():  # the last word was spoken: the old one ends too
+                self.assertTrue(wait_until(lambda: self.daemon.process.poll() is not None, 20 * SLOW))
+                self.daemon.start()
+                self.assert_served()
+                return process.kill()
+            self.assert_served(f"killed {n}", 5 * SLOW)
+        self.assertEqual(process.wait(60 * SLOW), 0)
+        with open(out) as f:
+            self.assertEqual(f.read().split()[-1], "99")
+
+    def test_the_old_one_is_killed(self):
+        support.KILLED.add(self.daemon.audit)
+        os.kill(self.daemon.process.pid, signal.SIGUSR2)
+        new = wait_until(lambda: next((c for c in descendants(self.daemon.process.pid) if "--take-over" in cmdline(c)), None),
+                         10 * SLOW)
+        self.daemon.kill()
+        if new and not wait_until(lambda: not alive(new), 5 * SLOW):  # it had taken over already
+            return self.assert_served()
+        self.assertFalse(self.asks(seconds=2))
+        self.daemon.start()
+        self.assert_served()
