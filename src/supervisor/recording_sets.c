@@ -11,8 +11,9 @@
 #include "supervisor/recording_sets.h"
 
 #define NAME_BYTES 40
-#define SETS_MAX 64 /* that are looked at; more than a few are there after repeated crashes only \
-	             */
+#define SETS_MAX                                                                        \
+	64 /* that are looked at; more than a few are there after repeated crashes only \
+	    */
 
 static void name_of(uint64_t number, char out[NAME_BYTES])
 {

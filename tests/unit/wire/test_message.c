@@ -488,7 +488,8 @@ int main(void)
 	        cmocka_unit_test(worker_start),
 	        cmocka_unit_test(worker_start_refuses),
 	        cmocka_unit_test(worker_start_host_count_beyond_bytes),
-	        cmocka_unit_test(upgrade_steps), cmocka_unit_test(worker_orders),
+	        cmocka_unit_test(upgrade_steps),
+	        cmocka_unit_test(worker_orders),
 	        cmocka_unit_test(worker_reports),
 	};
 
