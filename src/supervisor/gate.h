@@ -137,6 +137,8 @@ int gate_mend(struct gate *gate);
 #define GATE_CALM_MS 100 /* between two looks, however often something changes */
 int gate_watch(struct gate *gate, struct gate_host *host,
         void (*on_change)(struct gate *gate, int result));
+/* Harmless on a gate that is not watched; on_change may call it. */
+void gate_unwatch(struct gate *gate);
 
 /* Ends that. Harmless on one that is not watched. */
 void gate_unwatch(struct gate *gate);

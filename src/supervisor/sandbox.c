@@ -115,6 +115,18 @@ static enum sandbox_state ask_or_begin(struct sandbox *s)
 	return SANDBOX_VARIABLES;
 }
 
+/* Root inside has taken its own end of the link away: it has cut itself off, and its command goes
+ * on without a network. */
+static void on_link_gone(struct sandbox *s)
+{
+	gate_unwatch(&s->gate);
+	log_sandbox(LOG_LEVEL_WARN, s->name,
+	        "its link to the gate was taken away from inside: it has no network any more");
+	tell_observed(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED,
+	        "The sandbox's link to its gate is gone: it was taken away from inside. It has no "
+	        "network any more.");
+}
+
 /* Rules are only ours to change. Whoever did is root on this machine, by mistake as a rule:
  * flushing the ruleset of every namespace, say. */
 static void on_gate_change(struct gate *gate, int result)
@@ -131,6 +143,8 @@ static void on_gate_change(struct gate *gate, int result)
 		        gate->why);
 		tell_finding(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED, text);
 		s->mended++;
+	} else if (result == -ENOLINK && !s->lasting) {
+		on_link_gone(s);
 	} else {
 		sandbox_fail(s,
 		        "its fence cannot be examined or set again (%s); the sandbox is cut off "

@@ -132,6 +132,10 @@ def memory_peak_kib(pid):
         return int(re.search(r"VmHWM:\s+(\d+)", f.read()).group(1))
 
 
+# Folders of unit tests, labs and doctors that run beside this lab: mkdtemp(3) with our name.
+FOREIGN = re.compile(r"vethguard-[a-z-]+-\w{6,}")
+
+
 class Traces:
     """What a run could leave behind: namespaces, interfaces, mounts, files, rules."""
 
@@ -154,8 +158,7 @@ class Traces:
             text.append(f"interfaces: {now.interfaces ^ self.interfaces}")
         for d, names in now.files.items():
             new = {n for n in names - self.files[d] if d == "/run/netns" or
-                   ("veth" in n.lower() or n.startswith("vg")) and not n.startswith(("vethguard-lab-", "vethguard-bench-",
-                                                                              "vethguard-doctor-", "vethguard-gate-"))}
+                   ("veth" in n.lower() or n.startswith("vg")) and not FOREIGN.fullmatch(n)}
             if new:
                 text.append(f"{d}: {new}")
         return "\n".join(text)

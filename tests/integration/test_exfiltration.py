@@ -232,6 +232,9 @@ class Changes(Hostile):
             done = box.sh("curl -sS -m 2 https://api.lab.test/")
         self.assertNotEqual(done.status, 0, done)
         self.assert_silent(watch)
+        self.assertIsNotNone(box.event(support.FINDING, seconds=10, **{"finding_info.desc": lambda text: "taken away from inside" in (text or "")}),
+                             box.events()[-2:])
+        self.assertEqual(box.sh("echo still here").out, "still here\n")
         self.assertEqual(box.close(), 0, box.stderr())
 
     def test_eth0_is_down_for_a_while(self):

@@ -369,7 +369,10 @@ static void test_lengths_that_lie(void **state)
 		ALL_UNTIL(answer(c, id)->closed || answer(c, id)->ended);
 		if (answer(c, id)->status == 200)
 			assert_false(answer(c, id)->ended);
-		assert_int_equal(find_event(&w, EVENT_HTTP)->cause, EVENT_CAUSE_UPSTREAM);
+		/* With length 0 its head makes a response whole, and the event is written before
+		 * that. */
+		assert_int_equal(find_event(&w, EVENT_HTTP)->cause,
+		        i < 2 ? EVENT_CAUSE_UPSTREAM : 0);
 		expect_alive();
 	}
 }
