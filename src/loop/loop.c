@@ -85,9 +85,11 @@ static void on_log(int severity, const char *message)
 
 static struct event_base *base_new(void)
 {
-	struct event_config *config = event_config_new();
+	struct event_config *config;
 	struct event_base *base = NULL;
 
+	loop_memory_init();
+	config = event_config_new();
 	if (!config)
 		return NULL;
 	/* While /dev may still be there: a role's root is empty later. */

@@ -6,5 +6,8 @@
 #include "vethguard/loop/loop.h"
 
 struct event_base *loop_base(struct loop *loop);
+/* memory.c: before any other call of libevent. */
+void loop_memory_init(void);
+size_t loop_cells_in_use(void); /* of libevent's small pieces */
 
 #endif

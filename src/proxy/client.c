@@ -554,8 +554,7 @@ int client_open(struct proxy *proxy, int fd, const struct sockaddr *from)
 		return -ENOMEM;
 	}
 	list_append(&proxy->clients, &c->list);
-	proxy->client_count++;
-	proxy->accepted++;
+	proxy_client_came(proxy);
 	find_destination(c);
 	c->state = CLIENT_PEEK;
 	loop_deadline_set(&proxy->waits[client_may_only_be_refused(c) ? WAIT_SILENT : WAIT_HELLO],

@@ -107,6 +107,9 @@ struct listener {
 };
 #define PROXY_LISTENERS_MAX 8
 #define ACCEPT_AGAIN_MS 200 /* after running out of descriptors */
+/* When half of at least so many connections are gone, their memory goes back to the system. */
+#define GIVE_BACK_LEAST 256
+#define GIVE_BACK_MS 1000
 #define EXCHANGES_KEPT 64
 #define STREAMS_KEPT 64
 #define TUNNEL_PIPES_KEPT 16
@@ -126,12 +129,12 @@ struct proxy {
 	struct tls_client *tls_client; /* proxy_tls_client() */
 	struct listener listeners[PROXY_LISTENERS_MAX];
 	size_t listener_count;
-	struct loop_timer accept_again;
+	struct loop_timer accept_again, give_back;
 	struct datagram_relay *datagrams;
 	struct list clients;
-	size_t client_count;
-	uint64_t accepted;     /* of them, since the beginning */
-	struct list upstreams; /* all; the idle ones among them in order of their age */
+	size_t client_count, client_peak; /* the most since memory was given back */
+	uint64_t accepted;                /* of them, since the beginning */
+	struct list upstreams;            /* all; the idle ones among them in order of their age */
 	size_t upstream_count, idle_count;
 	struct pool_entry *pool;         /* hash table: pool.c */
 	uint8_t *plain;                  /* LINK_CHUNK bytes: what was read last, plain */
@@ -154,7 +157,7 @@ struct proxy {
 	size_t free_upstream_count;
 	struct http2_stream *free_streams;
 	size_t free_stream_count;
-	bool held, draining;
+	bool held, draining, giving_back;
 	bool retiring;        /* draining, and tunnels and flows may end by themselves */
 	uint32_t policy_turn; /* how often the policy has changed */
 	bool paused;
@@ -470,6 +473,7 @@ void record_finding(struct proxy *proxy, const struct client *client, enum event
 /* What all TLS connections share, of the sandbox's side and of the upstreams'. NULL: no memory. */
 struct tls_server *proxy_tls_server(struct proxy *proxy);
 struct tls_client *proxy_tls_client(struct proxy *proxy);
+void proxy_client_came(struct proxy *proxy);
 void proxy_client_gone(struct proxy *proxy);
 void proxy_maybe_idle(struct proxy *proxy);
 /* Closes the listeners; first: takes what waits there already. */

@@ -2,6 +2,7 @@
 /* The proxy as a whole: its shared means, its listeners, its bounds, holding, pausing and draining.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -110,6 +111,7 @@ struct tls_client *proxy_tls_client(struct proxy *p)
 /* --- life --- */
 
 static void on_accept_again(struct loop_timer *timer);
+static void on_give_back(struct loop_timer *timer);
 
 struct proxy *proxy_new(const struct proxy_config *config)
 {
@@ -129,7 +131,8 @@ struct proxy *proxy_new(const struct proxy_config *config)
 		goto fail;
 	p->plain = p->plain_memory.p;
 	p->datagrams = datagram_relay_new(p);
-	if (loop_timer_open(config->loop, &p->accept_again, on_accept_again) < 0)
+	if (loop_timer_open(config->loop, &p->accept_again, on_accept_again) < 0 ||
+	        loop_timer_open(config->loop, &p->give_back, on_give_back) < 0)
 		goto fail;
 	if (!p->datagrams || open_waits(p) < 0 || secret_alloc(&p->secret_text, SECRET_MAX) < 0)
 		goto fail;
@@ -163,6 +166,7 @@ void proxy_free(struct proxy *p)
 	datagram_relay_free(p->datagrams);
 	proxy_stop_listening(p, false);
 	loop_timer_close(&p->accept_again);
+	loop_timer_close(&p->give_back);
 	while (p->free_exchanges) {
 		struct exchange *ex = p->free_exchanges;
 
@@ -279,9 +283,34 @@ int proxy_serve_udp(struct proxy *p, int fd, uint16_t port)
 
 /* --- holding, pausing, draining --- */
 
+/* Of what some thousand connections needed malloc() would keep nearly all: something younger mostly
+ * lies above it. */
+static void on_give_back(struct loop_timer *timer)
+{
+	struct proxy *p = container_of(timer, struct proxy, give_back);
+
+	p->giving_back = false;
+	p->client_peak = p->client_count;
+	tls_buffers_release();
+	malloc_trim(0);
+}
+
+void proxy_client_came(struct proxy *p)
+{
+	p->client_count++;
+	p->accepted++;
+	if (p->client_count > p->client_peak)
+		p->client_peak = p->client_count;
+}
+
 void proxy_client_gone(struct proxy *p)
 {
 	p->client_count--;
+	if (!p->giving_back && p->client_peak >= GIVE_BACK_LEAST &&
+	        p->client_count <= p->client_peak / 2) {
+		p->giving_back = true;
+		loop_timer_set(&p->give_back, GIVE_BACK_MS);
+	}
 	resume_accepting(p);
 	proxy_maybe_idle(p);
 }

@@ -44,6 +44,9 @@ OSSL_LIB_CTX *tls_library(void);
 /* A certificate from exactly these bytes, or NULL. */
 X509 *tls_x509_parse(const uint8_t *der, size_t n);
 
+/* memory.c: for the very first call of OpenSSL in a program. */
+void tls_memory_init(void);
+
 /* bio.c: the only way between OpenSSL and the owner's bytes. */
 BIO *tls_bio_new(struct tls *tls);
 struct tls *tls_of_ssl(const SSL *ssl);

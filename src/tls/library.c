@@ -99,6 +99,7 @@ static void make_library(void)
 {
 	OSSL_LIB_CTX *made;
 
+	tls_memory_init();
 #ifndef __SANITIZE_ADDRESS__
 	/* Private keys, those of CAs above all, live in locked pages that no core dump has. Where
 	 * less memory may be locked OpenSSL goes on without. Under AddressSanitizer, which locks

@@ -81,6 +81,9 @@ WORKLOADS = [
     Workload("http2one", "HTTP/2 request, one after another", "us", "http2", streams(1, 1, 5000)),
     Workload("passnew", "passed-through connection with one request", "us", "passthrough", new(1500, 0)),
 ]
+# Once more, on proxies that have had and lost thousands of connections.
+AGED = Workload("aged64", "request, keep-alive, 64 connections, after 5,000 idle ones came and went", "us", "intercept",
+                small(64, KEEPALIVE))
 CORES = {"one": "load, proxy and origin on one core", "own": "the proxy on a core of its own"}
 # Where each wake-up crosses cores these say more about the machine; the rest is measured on one core only.
 OWN_CORE = ["keepalive64", "keepalive1", "bulk", "passthrough"]
@@ -134,7 +137,7 @@ def run_rounds(running, chosen, rounds, longer, results):
 
 
 def show(results, chosen):
-    for w in chosen:
+    for w in chosen + [AGED]:
         cells = results.get(w.key, {})
         if not cells:
             continue
@@ -167,9 +170,11 @@ def measure(args, chosen, out_file):
             p.start()
             running.append(p)
         run_rounds(running, chosen, args.rounds, args.longer, results)
-        if args.extra:  # last: what comes after thousands of connections was seen to cost more
+        if args.extra:  # last: what comes after thousands of connections may cost more
             extra["memory"] = {p.name: bench_extra.memory(p) for p in running}
             extra["memory_http2"] = {p.name: bench_extra.memory_http2(p) for p in running}
+            lab.settle(2)  # who gives memory back may do so
+            run_rounds(running, [AGED], args.rounds, args.longer, results)
             extra["startup"] = {"root": bench_extra.startup(place, False),
                                 "rootless": bench_extra.startup(place, True)}
             extra["programs"] = {"policy decisions": bench_extra.program("bench_policy"),

@@ -23,7 +23,7 @@ def figure(cell, unit):
 def table(results):
     print("| CPU per unit | " + " | ".join(COLUMNS) + " | vethguard / haproxy | vethguard / relay |")
     print("|---" * (len(COLUMNS) + 3) + "|")
-    for w in bench.WORKLOADS:
+    for w in bench.WORKLOADS + [bench.AGED]:
         cells = results.get(w.key)
         if not cells:
             continue
@@ -36,7 +36,7 @@ def table(results):
 def split(results):
     """Which of vethguard's programs spent it."""
     print("\n| of vethguard's | worker | recorder | supervisor, keeper, command |\n|---|---|---|---|")
-    for w in bench.WORKLOADS:
+    for w in bench.WORKLOADS + [bench.AGED]:
         cell = results.get(w.key, {}).get("vethguard")
         if not cell:
             continue

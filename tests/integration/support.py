@@ -132,6 +132,12 @@ def memory_peak_kib(pid):
         return int(re.search(r"VmHWM:\s+(\d+)", f.read()).group(1))
 
 
+def memory_now_kib(pid):
+    """What of a process's own memory is there (its data, not the pages of its programs and libraries)."""
+    with open(f"/proc/{pid}/status") as f:
+        return int(re.search(r"RssAnon:\s+(\d+)", f.read()).group(1))
+
+
 # Folders of unit tests, labs and doctors that run beside this lab: mkdtemp(3) with our name.
 FOREIGN = re.compile(r"vethguard-[a-z-]+-\w{6,}")
 

@@ -4,7 +4,7 @@ import json
 import time
 
 import support
-from support import ASAN, HTTP, LONG, Case, memory_peak_kib, policy
+from support import ASAN, HTTP, LONG, Case, memory_now_kib, memory_peak_kib, policy
 
 RULES = policy("{to: 'https://api.lab.test'}", "{to: 'https://www.lab.test', methods: [GET, HEAD, POST, PUT]}",
                "http://plain.lab.test", deny=("{to: 'https://api.lab.test', paths: [/private/**], reason: Keep out.}",))
@@ -312,6 +312,31 @@ class Upstream(Box):
         done = box.py("answered(*fetch('api.lab.test', '/evil-silent'))")
         self.assertEqual(done.json()["status"], 504, done)
         self.assertLess(time.monotonic() - began, 5 * support.SLOW)
+
+class Memory(Case):
+    CONNECTIONS = 500
+
+    def test_memory_of_connections_goes_back(self):
+        """What some hundred connections needed is the system's again soon after them."""
+        box = self.sandbox(RULES)
+        pid = box.pids()["worker"]
+        code = f"""import ssl
+context = ssl.create_default_context()
+held = [context.wrap_socket(connect('api.lab.test', 443), server_hostname='api.lab.test') for _ in range({self.CONNECTIONS})]
+for s in held:
+    s.sendall(request('GET', '/bytes/10', 'api.lab.test'))
+    assert s.recv(12) == b'HTTP/1.1 200'
+print(len(held))
+"""
+        self.assertEqual(box.py("print(fetch('api.lab.test', '/bytes/10')[0])").out, "200\n")
+        before, peak = memory_now_kib(pid), memory_peak_kib(pid)
+        done = box.py(code, timeout=60)
+        self.assertEqual(done.out, f"{self.CONNECTIONS}\n", done)
+        if not ASAN:
+            self.assertGreater(memory_peak_kib(pid) - peak, 10 * self.CONNECTIONS)
+            support.wait_until(lambda: memory_now_kib(pid) - before < 2 * self.CONNECTIONS, 20 * support.SLOW)
+            self.assertLess(memory_now_kib(pid) - before, 2 * self.CONNECTIONS, "KiB above what it was before")
+
 
 class Bulk(Case):
     SIZE = 2 << 30 if LONG else 256 << 20

@@ -29,6 +29,10 @@ enum tls_status {
 /* Readies the library, without any configuration file: for a process to call before its jail takes the file system.
  * Every constructor here does it too. */
 void tls_library_init(void);
+/* Buffers of records that wait for this thread's next one (never more than 8, of 16.5 KiB each): how many, and an end of
+ * their waiting, for who wants to give memory back to the system. */
+size_t tls_buffers_kept(void);
+void tls_buffers_release(void);
 
 /* --- towards the sandbox --- */
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/clock.h"
-#include "vethguard/loop/loop.h"
+#include "loop/private.h"
 
 struct fixture {
 	struct loop *loop;
@@ -221,6 +221,45 @@ static void test_signals_come_in_the_loop(void **state)
 	assert_int_equal(f.fired, 1);
 }
 
+static void on_nothing(struct loop_io *io, unsigned events)
+{
+	(void)io, (void)events;
+}
+
+/* What libevent keeps for each descriptor ever seen lies apart from the heap, and ends with it. */
+static void test_records_of_descriptors_have_their_cells(void **state)
+{
+#ifdef __SANITIZE_ADDRESS__
+	(void)state;
+	skip(); /* there all goes through its own allocator */
+#else
+	enum { COPIES = 500 };
+	struct loop_io io = {0};
+	int fds[COPIES];
+	size_t before = loop_cells_in_use();
+	struct loop *other = loop_new();
+	size_t own = loop_cells_in_use();
+	(void)state;
+
+	for (size_t i = 0; i < COPIES; i++) {
+		fds[i] = dup(f.pair[0]);
+		assert_true(fds[i] >= 0);
+		assert_int_equal(loop_io_open(other, &io, fds[i], LOOP_READ, on_nothing), 0);
+		loop_io_close(&io);
+	}
+	assert_in_range(loop_cells_in_use() - own, COPIES, COPIES + 8);
+	for (size_t i = 0; i < COPIES; i++) { /* the same descriptors need no others */
+		assert_int_equal(loop_io_open(other, &io, fds[i], LOOP_READ, on_nothing), 0);
+		loop_io_close(&io);
+	}
+	assert_in_range(loop_cells_in_use() - own, COPIES, COPIES + 8);
+	loop_free(other);
+	assert_int_equal(loop_cells_in_use(), before);
+	for (size_t i = 0; i < COPIES; i++)
+		close(fds[i]);
+#endif
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -237,6 +276,8 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(
 	                test_deadlines_are_never_early_and_move, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_signals_come_in_the_loop, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(
+	                test_records_of_descriptors_have_their_cells, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -414,6 +414,58 @@ static void test_idle_connection_is_small(void **state)
 #endif
 }
 
+/* A record's buffers wait for the next record, a bounded number of them. */
+static void test_buffers_of_records_are_kept(void **state)
+{
+#ifdef __SANITIZE_ADDRESS__
+	(void)state;
+	skip(); /* there all goes through its own allocator */
+#else
+	static uint8_t data[1024], got[1024];
+	size_t n, asked;
+	(void)state;
+
+	tls_write(pair.c, data, sizeof(data));
+	pair_read(&pair, pair.s, &pair.to_server, got, sizeof(got), &n);
+	assert_int_equal(n, sizeof(data));
+	size_t waiting = tls_buffers_kept();
+	assert_in_range(waiting, 1, 8);
+	asked = mallinfo2().uordblks;
+	for (int i = 0; i < 100; i++) {
+		tls_write(pair.c, data, sizeof(data));
+		pair_read(&pair, pair.s, &pair.to_server, got, sizeof(got), &n);
+		assert_int_equal(n, sizeof(data));
+		assert_int_equal(tls_buffers_kept(), waiting);
+	}
+	assert_int_equal(mallinfo2().uordblks, asked);
+	tls_buffers_release();
+	assert_int_equal(tls_buffers_kept(), 0);
+	assert_in_range(asked - mallinfo2().uordblks, waiting * 16384, waiting * 17408);
+
+	/* More at a time than are ever kept. */
+	void *many[20];
+	for (size_t i = 0; i < 20; i++)
+		assert_non_null(many[i] = OPENSSL_malloc(16500));
+	for (size_t i = 0; i < 20; i++)
+		OPENSSL_free(many[i]);
+	assert_int_equal(tls_buffers_kept(), 8);
+	/* Larger and smaller ones are none of them; one that was kept holds the largest. */
+	void *small = OPENSSL_malloc(16383), *large = OPENSSL_malloc(17000);
+	assert_int_equal(tls_buffers_kept(), 8);
+	OPENSSL_free(small);
+	OPENSSL_free(large);
+	assert_int_equal(tls_buffers_kept(), 8);
+	void *p = OPENSSL_malloc(16896);
+	assert_int_equal(tls_buffers_kept(), 7);
+	memset(p, 1, 16896);
+	p = OPENSSL_realloc(p, 40000);
+	assert_non_null(p);
+	assert_int_equal(tls_buffers_kept(), 7);
+	OPENSSL_free(p);
+	tls_buffers_release();
+#endif
+}
+
 #define CONNECTED(test) cmocka_unit_test_setup_teardown(test, connect_pair, drop_pair)
 #define FRESH(test) cmocka_unit_test_setup_teardown(test, fresh_pair, drop_pair)
 
@@ -443,6 +495,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(
 	                test_renegotiation_is_refused, connect_pair_1_2, drop_pair),
 	        CONNECTED(test_key_update),
+	        CONNECTED(test_buffers_of_records_are_kept),
 	        CONNECTED(test_idle_connection_is_small),
 	        cmocka_unit_test_setup_teardown(
 	                test_idle_connection_is_small, connect_pair_1_2, drop_pair),
