@@ -91,7 +91,7 @@ static void on_links(struct loop_io *io, unsigned events)
 	struct gate_watch *w = container_of(io, struct gate_watch, links_io);
 
 	(void)events;
-	if (netlink_watch_read(io->fd, take_link, w) < 0)
+	if (netlink_watch_read(io->fd, take_link, w) != 0)
 		changed(w);
 }
 
@@ -102,7 +102,7 @@ static int open_in_gate(void *context)
 	w->rules = fence_watch_open();
 	if (w->rules < 0)
 		return w->rules;
-	w->links = netlink_watch_open();
+	w->links = netlink_watch_open(true);
 	return w->links < 0 ? w->links : 0;
 }
 
@@ -207,7 +207,7 @@ int gate_host_watch(struct gate_host *host)
 	if (host->rules >= 0)
 		return 0;
 	host->rules = fence_watch_open();
-	host->links = netlink_watch_open();
+	host->links = netlink_watch_open(false);
 	if (host->rules < 0 || host->links < 0)
 		error = host->rules < 0 ? host->rules : host->links;
 	if (!error)

@@ -47,10 +47,11 @@ int netlink_route_is_default(struct netlink *nl, unsigned index, bool *out);
 /* A network reached without a gateway. */
 int netlink_route_on_link(struct netlink *nl, const char *link, const struct ip *base, uint8_t bits);
 
-/* Notifications: a non-blocking socket, in the namespace of the caller, that hears of changes to links. */
-int netlink_watch_open(void);
-/* Reads what there is. each is told of every change; removed: the link is gone, or has moved elsewhere. 0, -ENOBUFS
- * where some were lost, -errno. */
+/* Notifications: a non-blocking socket, in the namespace of the caller, that hears of changes to links, and with
+ * also_removed of addresses, routes and routing rules that are removed. */
+int netlink_watch_open(bool also_removed);
+/* Reads what there is. each is told of every change; removed: the link is gone, or has moved elsewhere. 0; 1: something
+ * other than a link was removed; -ENOBUFS where some were lost, -errno. */
 int netlink_watch_read(int fd, void (*each)(void *context, const struct netlink_link *link, bool removed),
 	void *context);
 /* The interface's index, or 0. */
