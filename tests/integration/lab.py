@@ -196,6 +196,10 @@ class Capture(threading.Thread):
             except TimeoutError:
                 if self.ending:
                     return
+            except OSError:  # the interface is not up, or not any more
+                time.sleep(0.02)
+                if self.ending:
+                    return
 
     def __enter__(self):
         self.start()

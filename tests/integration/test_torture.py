@@ -27,6 +27,7 @@ SOON = 1 * SLOW      # within this it serves again, as a rule
 PATIENCE = 20 * SLOW  # within this always, however loaded the machine
 SOL_PACKET, PACKET_STATISTICS, SO_RCVBUFFORCE = 263, 6, 33
 TCP, UDP = 6, 17
+LAST = 1000
 # What the policy's one destination and its resolver need, and nothing else.
 MAY_LEAVE = {(lab.DNS4, UDP, 53), (lab.DNS4, TCP, 53), (lab.ORIGIN4, TCP, 443), (lab.ORIGIN6, TCP, 443)}
 OWN = {lab.HOST4, lab.HOST6}
@@ -53,11 +54,13 @@ class Judge(lab.Capture):
     def __init__(self, interface):
         super().__init__(interface)
         self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
+        self.all = []  # of the last frames, as they came
         self.count, self.wrong, self.forms = 0, collections.Counter(), support.secret_forms(SECRET)
         self.frames = self
 
     def append(self, item):
         kind, frame = item
+        self.all = [*self.all[-LAST:], item]
         if kind != self.OUTGOING or frame[12:14] == b"\x08\x06" or self.is_own(frame):
             return
         self.count += 1
