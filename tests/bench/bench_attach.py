@@ -193,13 +193,13 @@ def table():
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--count", type=int, default=1000, help="sandboxes (at least %d)" % (3 * SAMPLES))
+    p.add_argument("--count", type=int, default=1000, help="sandboxes (at least %d)" % (4 * SAMPLES))
     p.add_argument("--only", default="", help="memory,calls,requests,idle,packets,abuse,reload,restart,detach")
     p.add_argument("--out", default=os.path.join(bench_lab.ROOT, "build/bench/attach.json"))
     p.add_argument("--keep", action="store_true", help="leave the files of the run")
     args = p.parse_args()
-    if args.count < 3 * SAMPLES:
-        p.error(f"--count: at least {3 * SAMPLES}")
+    if args.count < 4 * SAMPLES:
+        p.error(f"--count: at least {4 * SAMPLES}")
     begin = time.monotonic()
     lab = bench_lab.Lab()
     try:
