@@ -327,6 +327,7 @@ void attachments_close(struct attachments *all)
 	struct attachment *a, *next;
 
 	all->on_empty = NULL;
+	loop_timer_close(&all->recovery);
 	HASH_ITER(hh, all->by_name, a, next)
 	attachment_free(a);
 	close(all->state);

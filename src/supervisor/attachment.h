@@ -43,6 +43,7 @@ struct attachment {
 	ino_t netns_inode;
 	bool detaching;                /* for good: gate and state go with it */
 	bool undone;                   /* they are gone */
+	bool left;                     /* by a daemon before this one, and not taken over yet */
 	bool found_mended;             /* when it was taken over */
 	bool told;                     /* taking over: what became of it */
 	bool shut;                     /* nobody asked for the end, so an interface stays shut */
@@ -65,6 +66,9 @@ struct attachments {
 	struct reload_all *reload_all;      /* under way, or NULL */
 	char root_pem[MESSAGE_PEM_MAX + 1]; /* as last published */
 	int ca;
+	bool recovering; /* attachments_recover() is under way */
+	struct loop_timer recovery;
+	void (*on_recovered)(struct attachments *all);
 	void (*on_empty)(struct attachments *all); /* stopping, and the last one is gone */
 	/* Or NULL: some sandbox's state has changed. */
 	void (*on_changed)(struct attachments *all);
@@ -111,8 +115,10 @@ void attachment_answer(struct attachment *a, enum attach_operation operation, ui
 void attach_refuse(attach_done done, void *context, enum attach_status status, const char *format,
         ...) __attribute__((format(printf, 4, 5)));
 
-/* recover.c: finds everything that a daemon before this one has left. */
-void attachments_recover(struct attachments *all);
+/* recover.c: finds everything that a daemon before this one has left, and takes it over: at once,
+ * or one after the other in the loop. on_recovered follows, unless all are stopped before. 0 or
+ * -errno. */
+int attachments_recover(struct attachments *all, bool at_once);
 
 /* attach_hold.c, for upgrades. */
 /* Nobody waits for anything and nothing is half done. */

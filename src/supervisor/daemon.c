@@ -249,6 +249,8 @@ static void on_hangup(struct loop_signal *s)
 		log_warn("an upgrade is under way: nothing else is read again");
 		return;
 	}
+	if (daemon_state.attachments.recovering)
+		return; /* all of it is being read just now */
 	takeover_reopen(&daemon_state);
 	service_reloading();
 	attachments_reload_all(&daemon_state.attachments, on_reloaded, &daemon_state);
@@ -338,7 +340,7 @@ static void on_roles_ready(struct supervisor *sv)
 
 	if (d->takeover.active)
 		takeover_begin(d);
-	else if (!d->control && !d->attachments.stopping)
+	else if (!d->control && !d->attachments.stopping && !d->attachments.recovering)
 		daemon_answer(d);
 }
 
@@ -386,15 +388,13 @@ static void prepare_gates(struct supervisor *sv)
 		log_warn("no gates can be made in advance: %s", strerror(-error));
 }
 
-void daemon_serve(struct daemon *d)
+/* All that was there is served, or on its way to it. */
+static void on_recovered(struct attachments *all)
 {
+	struct daemon *d = container_of(all, struct daemon, attachments);
 	struct supervisor *sv = &d->supervisor;
-	int error = d->watch_policies ? attachments_watch_policies(&d->attachments) : 0;
+	int error = recording_adopt(sv);
 
-	if (error)
-		log_warn("policies are not watched: %s", strerror(-error));
-	attachments_recover(&d->attachments);
-	error = recording_adopt(sv);
 	if (error)
 		log_error("not all that was recorded before could be taken over: %s",
 		        strerror(-error));
@@ -404,6 +404,20 @@ void daemon_serve(struct daemon *d)
 	if (error)
 		die(STATUS_FAILED, "no memory");
 	prepare_gates(sv);
+	if (!d->takeover.active)
+		supervisor_roles_ready(sv);
+}
+
+void daemon_serve(struct daemon *d)
+{
+	int error = d->watch_policies ? attachments_watch_policies(&d->attachments) : 0;
+
+	if (error)
+		log_warn("policies are not watched: %s", strerror(-error));
+	d->attachments.on_recovered = on_recovered;
+	error = attachments_recover(&d->attachments, d->takeover.active);
+	if (error)
+		die(STATUS_FAILED, "no memory");
 }
 
 static void start(struct daemon *d)

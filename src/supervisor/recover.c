@@ -4,6 +4,9 @@
  * one whose file is damaged, whose gate is gone or whose policy no longer loads stays cut off, is
  * said loudly and shown as failed; the others are served. Nothing is guessed, and nothing that
  * belongs to a file that cannot be read is taken away.
+ *
+ * All state files are read first, so that every name and number is known. Then one sandbox after
+ * the other is taken over, in the loop: the first is served while the others still wait.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -94,13 +97,11 @@ static void adopt(struct attachment *a, const struct gate *shape, struct generat
 	sandbox_event(s, SANDBOX_ADOPT);
 }
 
-static void recover_one(struct attachments *all, const char *file)
+static void read_one(struct attachments *all, const char *file)
 {
 	struct attachment *a = attachment_new(all);
 	char error[STATE_ERROR_MAX];
 	struct gate shape;
-	struct generation *g;
-	int names = -1;
 
 	if (!a) {
 		log_error("%s: no memory: its sandbox stays cut off", file);
@@ -117,7 +118,16 @@ static void recover_one(struct attachments *all, const char *file)
 	attachment_enter(a);
 	supervisor_id_is_used(all->supervisor, a->record.id);
 	a->gate = shape;
-	g = load(a);
+	a->left = true;
+}
+
+static void recover_one(struct attachment *a)
+{
+	struct attachments *all = a->all;
+	struct gate shape = a->gate;
+	struct generation *g = load(a);
+	int names = -1;
+
 	if (!g)
 		return;
 	if (all->take)
@@ -181,13 +191,58 @@ static void remove_orphans(struct attachments *all)
 		closedir(dir);
 }
 
-void attachments_recover(struct attachments *all)
+static struct attachment *next_left(const struct attachments *all)
+{
+	struct attachment *a, *next;
+
+	HASH_ITER(hh, all->by_name, a, next)
+	{
+		if (a->left)
+			return a;
+	}
+	return NULL;
+}
+
+static void finish(struct attachments *all)
+{
+	struct attachment *a, *next;
+
+	all->recovering = false;
+	HASH_ITER(hh, all->by_name, a, next)
+	watch_one(a);
+	remove_orphans(all);
+	all->on_recovered(all);
+}
+
+/* False: that was all. */
+static bool recover_next(struct attachments *all)
+{
+	struct attachment *a = next_left(all);
+
+	if (!a) {
+		finish(all);
+		return false;
+	}
+	a->left = false;
+	recover_one(a);
+	return true;
+}
+
+static void on_turn(struct loop_timer *timer)
+{
+	struct attachments *all = container_of(timer, struct attachments, recovery);
+
+	if (!all->stopping && recover_next(all))
+		loop_timer_set(timer, 0);
+}
+
+int attachments_recover(struct attachments *all, bool at_once)
 {
 	int fd = openat(all->state, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct attachment *a, *next;
 	struct dirent *entry;
 	char name[MESSAGE_NAME_MAX + 1];
+	int error = loop_timer_open(all->supervisor->loop, &all->recovery, on_turn);
 
 	if (!dir) {
 		log_error("the state directory cannot be read: %s", strerror(errno));
@@ -195,10 +250,16 @@ void attachments_recover(struct attachments *all)
 	}
 	while (dir && (entry = readdir(dir)))
 		if (name_of(entry->d_name, name))
-			recover_one(all, entry->d_name);
+			read_one(all, entry->d_name);
 	if (dir)
 		closedir(dir);
-	HASH_ITER(hh, all->by_name, a, next)
-	watch_one(a);
-	remove_orphans(all);
+	all->recovering = true;
+	if (error)
+		return error;
+	loop_timer_set(&all->recovery, 0);
+	while (at_once && recover_next(all))
+		continue;
+	if (at_once)
+		loop_timer_cancel(&all->recovery);
+	return 0;
 }

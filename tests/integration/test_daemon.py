@@ -158,6 +158,40 @@ class Refused(Attached):
             self.assertEqual(r.returncode, status, r)
 
 
+class Many(Attached):
+    def test_all_are_taken_over(self):
+        """One after the other; who can connect to the daemon finds all of them."""
+        names = [f"{self.name}-{i}" for i in range(6)]
+        for name in names:
+            support.sh("ip", "netns", "add", name)
+            self.addCleanup(subprocess.run, ["ip", "netns", "del", name], check=False)
+            self.attach(name, name)
+        self.daemon.kill()
+        with open(os.path.join(self.daemon.state, "sandboxes", names[2] + ".json"), "w") as f:
+            f.write("{")
+        self.daemon.start()
+        states = {s["name"]: s["state"] for s in self.daemon.call("GET", "/v1/sandboxes")[2]["sandboxes"]}
+        self.assertEqual(set(states), {"one", *names})
+        self.assertEqual(states.pop(names[2]), "failed")
+        for name in names[:2] + names[3:]:
+            self.assert_served(name, netns=name)
+        self.assertFalse(self.asks(netns=names[2], seconds=2))
+
+    def test_ends_while_they_are_taken_over(self):
+        for i in range(6):
+            support.sh("ip", "netns", "add", f"{self.name}-{i}")
+            self.addCleanup(subprocess.run, ["ip", "netns", "del", f"{self.name}-{i}"], check=False)
+            self.attach(f"{self.name}-{i}", f"{self.name}-{i}")
+        self.daemon.kill()
+        with open(self.daemon.stderr_path, "ab") as err:
+            self.daemon.process = subprocess.Popen(self.daemon.argv(), stdin=subprocess.DEVNULL, stdout=err, stderr=err)
+        self.assertTrue(wait_until(lambda: descendants(self.daemon.process.pid), 10 * SLOW))
+        self.assertEqual(self.daemon.stop(), 0, self.daemon.stderr())
+        self.assertEqual(len(self.state_files()["sandboxes"]), 7)
+        self.daemon.start()
+        self.assert_served()
+
+
 class Killed(Attached):
     def test_each_role(self):
         self.assert_served()

@@ -81,7 +81,8 @@ class Upgraded(test_daemon.Attached):
         """The process that answers afterwards."""
         before = self.status()["processes"]["supervisor"]
         os.kill(before, signal.SIGUSR2)
-        self.assertTrue(wait_until(lambda: self.status()["processes"]["supervisor"] != before, 60 * SLOW), self.daemon.stderr())
+        self.assertTrue(wait_until(lambda: self.status().get("processes", {}).get("supervisor", before) != before,
+                                   60 * SLOW), self.daemon.stderr())
         return self.status()["processes"]["supervisor"]
 
     def slowly(self, *options):
