@@ -115,6 +115,7 @@ static int detach_one(const struct control_line *line, const struct extra *extra
 	char path[CONTROL_PATH_MAX];
 	struct control_answer answer;
 	const json_t *summary;
+	const char *opened;
 	int rc;
 
 	(void)extra;
@@ -135,6 +136,9 @@ static int detach_one(const struct control_line *line, const struct extra *extra
 		        (long long)json_integer_value(json_object_get(summary, "findings")));
 	else
 		printf("%s: detached\n", name);
+	opened = control_text(answer.json, "opened");
+	if (!line->json && opened[0])
+		printf("%s: interface %s is open: nothing guards it any more\n", name, opened);
 	control_answer_free(&answer);
 	return 0;
 }
@@ -146,7 +150,10 @@ int cli_detach(int argc, char **argv)
 	static const struct simple command = {"vethguard detach", "NAME... [OPTIONS]",
 	        "Ends the guard of sandboxes: requests under way may finish for two seconds, then\n"
 	        "link, rules and state are removed. What was attached by --netns, --pid or\n"
-	        "--container has no network afterwards; an interface is as it was before.",
+	        "--container has no network afterwards. An interface is open afterwards: it has "
+	        "the\n"
+	        "network of the host that it had before. To keep one cut off, 'vethguard pause' "
+	        "it.",
 	        "  vethguard detach agent-7\n", specs};
 	struct control_line line;
 	struct extra extra;

@@ -155,6 +155,43 @@ static void on_summary(struct sandbox_owner *owner, const struct message_summary
 	attachment_answer(a, OPERATION_DETACH, 0, &result);
 }
 
+/* An agent does not gain the open network by waiting: an interface whose time is over is no longer
+ * guarded but shut, and keeps its place here and on the disk until somebody detaches it. */
+static bool stays_shut(const struct attachment *a)
+{
+	return a->shut && a->record.kind == ATTACH_INTERFACE;
+}
+
+bool attachment_is_over(const struct attachment *a)
+{
+	return a->record.kind == ATTACH_INTERFACE && a->record.expires_ms &&
+	       a->record.expires_ms <= clock_real_ms();
+}
+
+void attachment_settle_shut(struct attachment *a)
+{
+	if (a->sandbox) {
+		gate_close(&a->sandbox->gate);
+		a->gate = a->sandbox->gate; /* its shape: what there is to take away */
+		sandbox_free(a->sandbox);
+		a->sandbox = NULL;
+	}
+	attachment_forget_policy(a);
+	a->detaching = a->undone = a->shut = false;
+	snprintf(a->trouble, sizeof a->trouble,
+	        "its time is over: interface %s stays shut until this sandbox is detached",
+	        a->record.interface);
+	log_sandbox(LOG_LEVEL_INFO, a->record.name, "%s", a->trouble);
+}
+
+static void settle_or_free(struct attachment *a)
+{
+	if (stays_shut(a) && !a->all->stopping)
+		attachment_settle_shut(a);
+	else
+		attachment_free(a);
+}
+
 void attachment_undo(struct attachment *a)
 {
 	char pin[MESSAGE_PATH_MAX + 1];
@@ -169,11 +206,12 @@ void attachment_undo(struct attachment *a)
 	if (error)
 		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its gate cannot be removed whole: %s",
 		        strerror(-error));
-	error = state_remove(a->all->state, a->record.name);
+	error = stays_shut(a) ? 0 : state_remove(a->all->state, a->record.name);
 	if (error)
 		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its state file cannot be removed: %s",
 		        strerror(-error));
-	log_sandbox(LOG_LEVEL_INFO, a->record.name, "detached");
+	if (!stays_shut(a))
+		log_sandbox(LOG_LEVEL_INFO, a->record.name, "detached");
 }
 
 static void on_ended(struct sandbox_owner *owner, struct sandbox *s)
@@ -185,7 +223,7 @@ static void on_ended(struct sandbox_owner *owner, struct sandbox *s)
 	if (a->detaching)
 		attachment_undo(a);
 	attachment_answer(a, OPERATION_DETACH, 0, &result);
-	attachment_free(a);
+	settle_or_free(a);
 }
 
 static void on_changed(struct sandbox_owner *owner, struct sandbox *s)
@@ -347,8 +385,11 @@ void attachment_detach(struct attachment *a, bool shut)
 	const struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
 
 	loop_timer_cancel(&a->expiry);
-	if (a->detaching)
+	if (a->detaching) {
+		if (!a->undone)
+			a->shut = a->shut && shut; /* whoever asks for it outdoes the clock */
 		return;
+	}
 	a->detaching = true;
 	a->shut = shut;
 	if (a->sandbox) {
@@ -357,5 +398,5 @@ void attachment_detach(struct attachment *a, bool shut)
 	}
 	attachment_undo(a);
 	attachment_answer(a, OPERATION_DETACH, 0, &result);
-	attachment_free(a);
+	settle_or_free(a);
 }

@@ -100,6 +100,10 @@ void attachment_watch_policy(struct attachment *a);
 void attachment_forget_policy(struct attachment *a);
 /* Removes gate, pin and state. Once. */
 void attachment_undo(struct attachment *a);
+/* Of an interface: its time is over. */
+bool attachment_is_over(const struct attachment *a);
+/* What is left of such a one: no sandbox, its interface is shut, it waits to be detached. */
+void attachment_settle_shut(struct attachment *a);
 /* Answers who waits for figures. worker may be NULL. */
 void attachment_tell_stats(
         struct attachment *a, uint64_t id, const struct message_worker_stats *worker);

@@ -88,6 +88,7 @@ static void on_detached(void *context, const struct attach_result *result)
 {
 	struct control_call *call = context;
 	const struct message_summary *m = result->summary;
+	struct attachment_view view = {0};
 	struct buf out;
 	struct json j;
 
@@ -101,6 +102,10 @@ static void on_detached(void *context, const struct attach_result *result)
 	json_begin(&j, &out);
 	json_put_object(&j, NULL);
 	json_put_string(&j, "name", slice_from_string(call->name), 0);
+	if (result->attachment)
+		attachment_view(result->attachment, &view);
+	if (view.interface && view.interface[0])
+		json_put_string(&j, "opened", slice_from_string(view.interface), 0);
 	if (m) {
 		json_put_object(&j, "summary");
 		json_put_uint(&j, "allowed", m->allowed);

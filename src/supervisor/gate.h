@@ -115,6 +115,8 @@ int gate_adopt(struct gate *gate, struct gate_host *host, const char *path);
  * interface of GATE_DIVERT stays shut (nothing in, nothing out) until gate_release() or a new
  * gate; else it is what it was before it was guarded. path may be NULL. Calls gate_close. */
 int gate_remove(struct gate *gate, struct gate_host *host, const char *path, bool closed);
+/* Shuts an interface that has no gate (any more), or did already. It need not exist. */
+int gate_shut(struct gate_host *host, const char *interface);
 /* Opens an interface that gate_remove() left shut. */
 int gate_release(struct gate_host *host, const char *interface);
 

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
@@ -97,6 +98,24 @@ static void adopt(struct attachment *a, const struct gate *shape, struct generat
 	sandbox_event(s, SANDBOX_ADOPT);
 }
 
+/* Its time was over before: there is no gate any more. Its rules may be gone with whoever flushed
+ * them meanwhile. */
+static bool recover_shut(struct attachment *a)
+{
+	char pin[MESSAGE_PATH_MAX + 1];
+	int error;
+
+	attachment_pin(a->all, a->record.id, pin);
+	if (!attachment_is_over(a) || access(pin, F_OK) == 0)
+		return false;
+	error = gate_shut(a->all->supervisor->gates, a->record.interface);
+	if (error)
+		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "interface %s cannot be shut: %s",
+		        a->record.interface, strerror(-error));
+	attachment_settle_shut(a);
+	return true;
+}
+
 static void read_one(struct attachments *all, const char *file)
 {
 	struct attachment *a = attachment_new(all);
@@ -118,7 +137,7 @@ static void read_one(struct attachments *all, const char *file)
 	attachment_enter(a);
 	supervisor_id_is_used(all->supervisor, a->record.id);
 	a->gate = shape;
-	a->left = true;
+	a->left = !recover_shut(a);
 }
 
 static void recover_one(struct attachment *a)
@@ -144,7 +163,8 @@ static void recover_one(struct attachment *a)
 
 static void watch_one(struct attachment *a)
 {
-	int error = a->detaching ? 0 : attachment_watch(a);
+	bool waits = !a->sandbox && attachment_is_over(a);
+	int error = a->detaching || waits ? 0 : attachment_watch(a);
 
 	if (error == -ESRCH) {
 		log_sandbox(LOG_LEVEL_INFO, a->record.name, "its process %d has ended meanwhile",

@@ -2,6 +2,7 @@
 """The daemon: sandboxes that it attaches to, and what happens to them when parts of it, or all of it, are killed."""
 import json
 import os
+import socket
 import subprocess
 import time
 import unittest
@@ -122,6 +123,82 @@ class Life(Attached):
             self.daemon.attach(name="by-pid", pid=process.pid, policy=self.policy)
             process.kill()
         self.assertTrue(wait_until(lambda: self.daemon.call("GET", "/v1/sandboxes/by-pid")[0] == 404, 10 * SLOW))
+
+
+class Interface(Attached):
+    """A veth's outer end, as a microVM's tap or a container's port: with it goes the way to the host."""
+
+    def setUp(self):
+        super().setUp()
+        self.port, self.inside = "pt7", f"in{time.monotonic_ns()}"
+        support.sh("ip", "netns", "add", self.inside)
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.inside], check=False)
+        support.sh("ip", "link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", self.inside)
+        self.addCleanup(subprocess.run, ["ip", "link", "del", self.port], check=False, capture_output=True)
+        for words in (("addr", "add", "10.55.0.1/24", "dev", self.port), ("link", "set", self.port, "up"),
+                      ("-n", self.inside, "addr", "add", "10.55.0.2/24", "dev", "eth0"),
+                      ("-n", self.inside, "link", "set", "eth0", "up")):
+            support.sh("ip", *words)
+        self.assertTrue(wait_until(self.meets_the_host, 5 * SLOW))
+
+    def meets_the_host(self):
+        """A gate answers in the host's place, or refuses; it does not know this word."""
+        with socket.create_server(("10.55.0.1", 0)) as server:
+            server.settimeout(2)
+            client = subprocess.Popen(["ip", "netns", "exec", self.inside, "curl", "-s", "-m", "1", "--http0.9", "--noproxy", "*",
+                                       f"http://10.55.0.1:{server.getsockname()[1]}/"], stdout=subprocess.PIPE)
+            try:
+                connection = server.accept()[0]
+                connection.sendall(b"this is the host")
+                connection.close()
+            except TimeoutError:
+                pass
+            return b"this is the host" in client.communicate()[0]
+
+    def rules(self):
+        return "vethguard-divert" in support.sh("nft", "list", "tables")
+
+    def guard(self, **more):
+        self.daemon.attach(name="port", interface=self.port, policy=self.policy, **more)
+        self.assertFalse(self.meets_the_host())
+
+    def test_detached_it_is_open_and_that_is_said(self):
+        self.guard()
+        r = self.daemon.cli("detach", "port")
+        self.assertIn(f"port: interface {self.port} is open: nothing guards it any more", r.stdout)
+        self.assertTrue(self.meets_the_host())
+        self.assertFalse(self.rules(), "the last interface leaves tables")
+
+    def test_its_time_is_over_and_it_stays_shut(self):
+        self.guard(ttl_s=1)
+        over = lambda: self.show("port").get("reason") or ""  # noqa: E731
+        self.assertTrue(wait_until(lambda: "its time is over" in over(), 10 * SLOW), self.show("port"))
+        self.assertEqual(self.show("port")["state"], "failed")
+        self.assertFalse(self.meets_the_host())
+        # Over the daemon's death as well, and though somebody flushed the rules meanwhile.
+        self.daemon.kill()
+        support.sh("nft", "delete", "table", "netdev", "vethguard-divert")
+        self.daemon.start()
+        self.assertIn("its time is over", over())
+        self.assertIn(f"in-{self.port}", support.sh("nft", "list", "ruleset"))
+        self.assertFalse(self.meets_the_host())
+        status, _, answer = self.daemon.call("POST", "/v1/sandboxes", {"name": "two", "interface": self.port, "policy": self.policy})
+        self.assertEqual(status, 409, answer)
+        self.assertEqual(self.daemon.stop(), 0)
+        self.daemon.start()
+        status, _, answer = self.daemon.call("DELETE", "/v1/sandboxes/port")
+        self.assertEqual((status, answer["opened"]), (200, self.port))
+        self.assertTrue(self.meets_the_host())
+        self.assertFalse(self.rules())
+        self.assertNotIn("port.json", self.state_files()["sandboxes"])
+
+    def test_nobody_there_it_is_closed(self):
+        self.guard()
+        self.daemon.kill()
+        self.assertFalse(self.meets_the_host())
+        self.daemon.start()
+        self.assertTrue(wait_until(lambda: self.show("port")["state"] == "serving", 5 * SLOW), self.show("port"))
+        self.assertFalse(self.meets_the_host())
 
 
 class Refused(Attached):
