@@ -109,7 +109,7 @@ _vethguard()
 	if [[ $2 == -* ]]; then
 		case $what in
 		'policy '*) words='--var --json --help' ;;
-		'doctor '*) words='--config --roles --policy --json --help' ;;
+		'doctor '*) words='--config --roles --policy --socket --json --help' ;;
 		'audit show') words='--json --help --denied --sandbox --since' ;;
 		'audit verify') words='--anchor --help' ;;
 		*) words='--help' ;;

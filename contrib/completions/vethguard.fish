@@ -62,6 +62,7 @@ complete -c vethguard -n $none -a version -d 'The version'
 
 set -l run __vethguard_run_options
 complete -c vethguard -n "$run; or __vethguard_is doctor" -s p -l policy -r -F -d 'The policy to enforce'
+complete -c vethguard -n '__vethguard_is doctor' -s s -l socket -r -F -d 'Daemon of --roles'
 complete -c vethguard -n '__vethguard_is doctor' -l roles -d 'How each program is confined'
 complete -c vethguard -n "$run; or __vethguard_is policy" -l var -x -d 'Value of a variable of the policy'
 complete -c vethguard -n "$run; or __vethguard_is doctor" -s c -l config -r -F -d Settings

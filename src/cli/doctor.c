@@ -14,12 +14,14 @@
 
 #define DOCTOR_JSON_MAX (256u << 10)
 
-enum { CONFIG, ROLES, POLICY, JSON, HELP };
+enum { CONFIG, ROLES, POLICY, SOCKET, JSON, HELP };
 
 static const struct option_spec specs[] = {
         [CONFIG] = {"config", 'c', "FILE", "tries the egress proxy of this configuration too"},
-        [ROLES] = {"roles", 0, NULL, "how each program of a session is confined, proven"},
-        [POLICY] = {"policy", 'p', "FILE", "with --roles: the policy of that session"},
+        [ROLES] = {"roles", 0, NULL,
+                "how each program of the daemon, or of a session, is confined, proven"},
+        [POLICY] = {"policy", 'p', "FILE", "with --roles: a session of its own under this policy"},
+        [SOCKET] = {"socket", 's', "PATH", "with --roles: the daemon's control socket"},
         [JSON] = {"json", 'j', NULL, "findings as one JSON object"},
         [HELP] = {"help", 'h', NULL, "this text"},
         {NULL, 0, NULL, NULL},
@@ -135,7 +137,7 @@ static int diagnose(const char *config, bool json)
 int cli_doctor(int argc, char **argv)
 {
 	struct options o;
-	const char *config = NULL, *policy = NULL;
+	const char *config = NULL, *policy = NULL, *daemon = NULL;
 	bool json = false, roles = false;
 	int option;
 
@@ -150,6 +152,8 @@ int cli_doctor(int argc, char **argv)
 			config = o.value;
 		else if (option == POLICY)
 			policy = o.value;
+		else if (option == SOCKET)
+			daemon = o.value;
 		else if (option == ROLES)
 			roles = true;
 		else
@@ -161,7 +165,9 @@ int cli_doctor(int argc, char **argv)
 		return refuse("doctor takes no further words");
 	if (policy && !roles)
 		return refuse("--policy goes with --roles");
+	if (daemon && (!roles || policy))
+		return refuse("--socket goes with --roles, and not with --policy");
 	if (config && roles)
 		return refuse("--config does not go with --roles");
-	return roles ? doctor_roles(policy, json) : diagnose(config, json);
+	return roles ? doctor_roles(policy, daemon, json) : diagnose(config, json);
 }

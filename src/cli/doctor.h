@@ -33,11 +33,12 @@ extern const doctor_check doctor_checks[];
 /* The configuration at path, and the proxy of the network's that it names. */
 void doctor_egress(const char *path, struct doctor_finding *finding);
 
-/* doctor --roles: starts a session of its own under this policy (NULL: one that allows nothing but
- * one host), asks each role how it is confined, and compares what it says with what the kernel says
- * of it and with what it should be. json: as one JSON object. The exit status: 0 all are confined
- * as they should be, 1 one is not or it cannot be found out. */
-int doctor_roles(const char *policy, bool json);
+/* doctor --roles: asks the daemon on socket (NULL: on the default one, where it is there and no
+ * policy is given); else starts a session of its own under this policy (NULL: one that allows
+ * nothing but one host), asks each role how it is confined, and compares what it says with what the
+ * kernel says of it and with what it should be. json: as one JSON object. The exit status: 0 all
+ * are confined as they should be, 1 one is not or it cannot be found out. */
+int doctor_roles(const char *policy, const char *socket, bool json);
 
 /* doctor_facts.c: what is to be known of one role. */
 enum doctor_verdict {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "control_client.h"
 #include "doctor.h"
 #include "mounts.h"
 #include "run_session.h"
@@ -35,6 +36,7 @@ static const char *const verdict_words[] = {[DOCTOR_AGREED] = "agreed",
 struct report {
 	struct json *j; /* NULL: text */
 	bool sound;
+	bool live; /* of a daemon at work: descriptors come and go between question and look */
 	unsigned roles;
 	char supervisor[JAIL_TEXT_MAX]; /* its own words, for its namespaces */
 };
@@ -51,17 +53,23 @@ static bool is_shared(const struct report *r, const struct doctor_fact *fact)
 	return strstr(r->supervisor, line) != NULL;
 }
 
+static bool may_have_moved(const struct report *r, const struct doctor_fact *fact)
+{
+	return r->live && fact->verdict == DOCTOR_DIFFERS &&
+	       (strcmp(fact->name, "descriptors") == 0 || strncmp(fact->name, "fd_", 3) == 0);
+}
+
 static void tell_fact(struct report *r, const struct doctor_fact *fact)
 {
 	r->sound = r->sound && (fact->verdict == DOCTOR_AGREED || fact->verdict == DOCTOR_CLAIMED);
 	if (r->j) {
-		json_object(r->j, NULL);
-		json_literal(r->j, "name", fact->name);
-		json_string(r->j, "value", slice_from_string(fact->value), 0);
-		json_literal(r->j, "verdict", verdict_words[fact->verdict]);
+		json_put_object(r->j, NULL);
+		json_put_literal(r->j, "name", fact->name);
+		json_put_string(r->j, "value", slice_from_string(fact->value), 0);
+		json_put_literal(r->j, "verdict", verdict_words[fact->verdict]);
 		if (fact->kernel[0])
-			json_string(r->j, "kernel", slice_from_string(fact->kernel), 0);
-		json_end_object(r->j);
+			json_put_string(r->j, "kernel", slice_from_string(fact->kernel), 0);
+		json_put_end_object(r->j);
 		return;
 	}
 	printf("  %-16s %-24s %s%s%s\n", fact->name, fact->value, verdicts[fact->verdict],
@@ -79,6 +87,8 @@ static void tell_facts(struct report *r, const struct message_role *role, bool c
 
 		if (doctor_fact_read(
 		            slice_of(left.p, n), "/proc", (pid_t)role->pid, confined, &fact)) {
+			if (may_have_moved(r, &fact))
+				fact.verdict = DOCTOR_CLAIMED;
 			if (confined && fact.verdict != DOCTOR_DIFFERS && is_shared(r, &fact))
 				fact.verdict = DOCTOR_WEAK;
 			tell_fact(r, &fact);
@@ -101,13 +111,13 @@ static void tell_role(void *context, const struct message_role *role)
 	if (role->text.n == 0)
 		r->sound = false;
 	if (r->j) {
-		json_object(r->j, NULL);
-		json_string(r->j, "role", slice_from_string(name), 0);
-		json_uint(r->j, "pid", role->pid);
-		json_array(r->j, "facts");
+		json_put_object(r->j, NULL);
+		json_put_string(r->j, "role", slice_from_string(name), 0);
+		json_put_uint(r->j, "pid", role->pid);
+		json_put_array(r->j, "facts");
 		tell_facts(r, role, confined);
-		json_end_array(r->j);
-		json_end_object(r->j);
+		json_put_end_array(r->j);
+		json_put_end_object(r->j);
 		return;
 	}
 	printf("%s%s (process %u)%s\n", r->roles > 1 ? "\n" : "", name, role->pid,
@@ -161,25 +171,49 @@ static int ask(const char *policy, struct report *r, struct failure *failure)
 	return rc;
 }
 
+/* The daemon's answer has the same reports. */
+static int ask_daemon(const char *socket, struct report *r)
+{
+	struct control_answer answer;
+	const json_t *roles;
+	int rc = control_call(socket, "GET", "/roles", NULL, &answer);
+
+	if (rc != 0)
+		return rc;
+	roles = json_object_get(answer.json, "roles");
+	for (size_t i = 0; i < json_array_size(roles); i++) {
+		const json_t *role = json_array_get(roles, i);
+		struct message_role m = {
+		        .pid = (uint32_t)json_integer_value(json_object_get(role, "pid")),
+		        .name = slice_from_string(json_string_value(json_object_get(role, "role"))),
+		        .text = slice_from_string(
+		                json_string_value(json_object_get(role, "text")))};
+
+		tell_role(r, &m);
+	}
+	control_answer_free(&answer);
+	return 0;
+}
+
 static void begin_json(struct json *j, struct buf *text)
 {
 	buf_init(text, ROLES_JSON_MAX);
 	json_begin(j, text);
-	json_object(j, NULL);
-	json_literal(j, "version", VERSION_TEXT);
-	json_array(j, "roles");
+	json_put_object(j, NULL);
+	json_put_literal(j, "version", VERSION_TEXT);
+	json_put_array(j, "roles");
 }
 
 static void end_json(struct json *j, struct buf *text, bool sound)
 {
-	json_end_array(j);
-	json_bool(j, "sound", sound);
-	json_end_object(j);
+	json_put_end_array(j);
+	json_put_bool(j, "sound", sound);
+	json_put_end_object(j);
 	printf("%.*s\n", (int)text->len, (const char *)buf_bytes(text));
 	buf_fini(text);
 }
 
-int doctor_roles(const char *policy, bool as_json)
+int doctor_roles(const char *policy, const char *socket, bool as_json)
 {
 	char path[] = "/tmp/vethguard-doctor-XXXXXX";
 	static struct report report;
@@ -191,11 +225,16 @@ int doctor_roles(const char *policy, bool as_json)
 	report = (struct report){.j = as_json ? &j : NULL, .sound = true};
 	if (as_json)
 		begin_json(&j, &text);
-	if (!policy)
+	if (!socket && !policy && access(CONTROL_SOCKET_DEFAULT, R_OK | W_OK) == 0)
+		socket = CONTROL_SOCKET_DEFAULT;
+	report.live = socket != NULL;
+	if (socket)
+		rc = ask_daemon(socket, &report);
+	else if (!policy)
 		rc = write_policy(path, &failure);
-	if (rc == 0)
+	if (rc == 0 && !socket)
 		rc = ask(policy ? policy : path, &report, &failure);
-	if (!policy)
+	if (!socket && !policy)
 		unlink(path);
 	report.sound = report.sound && rc == 0;
 	if (rc != 0 && failure.text[0])

@@ -32,6 +32,11 @@ struct attachments *control_attachments(struct control *control)
 	return control->attachments;
 }
 
+struct control_owner *control_owner(struct control *control)
+{
+	return control->owner;
+}
+
 struct loop *control_loop(struct control *control)
 {
 	return control->loop;

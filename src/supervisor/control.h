@@ -10,6 +10,8 @@
 #include "vethguard/loop/http_server.h"
 #include "vethguard/loop/unix_listener.h"
 #include "supervisor/attachments.h"
+#include "supervisor/roles.h"
+#include "supervisor/upgrade.h"
 
 #define CONTROL_SOCKET "/run/vethguard/control.sock"
 #define CONTROL_GROUP "vethguard"
@@ -31,6 +33,10 @@ struct control_owner {
 	/* Every call that would change something, after its answer is known, and every refused
 	 * connection. */
 	void (*called)(struct control_owner *owner, const struct control_record *record);
+	/* Hands over to the installed version (upgrade.h). */
+	void (*upgrade)(struct control_owner *owner, upgrade_done done, void *context);
+	/* How each role is confined (roles.h). 0 or -errno. */
+	int (*roles)(struct control_owner *owner, roles_told told, void *context);
 };
 
 struct control;

@@ -48,6 +48,7 @@ void control_route_target(
 
 /* control.c: each answers and ends the call. */
 struct attachments *control_attachments(struct control *control);
+struct control_owner *control_owner(struct control *control);
 struct loop *control_loop(struct control *control);
 void control_answer(struct control_call *call, unsigned status, struct slice json);
 void control_refuse(struct control_call *call, unsigned status, const char *detail);

@@ -363,6 +363,78 @@ static void run_status(struct control *control, struct control_call *call)
 	buf_fini(&out);
 }
 
+static void on_upgraded(void *context, const char *error, pid_t pid)
+{
+	struct control_call *call = context;
+	struct buf out;
+	struct json j;
+
+	if (!control_is_open(call))
+		return;
+	if (error) {
+		control_refuse(call, 409, error);
+		return;
+	}
+	buf_init(&out, CONTROL_BODY_MAX);
+	json_begin(&j, &out);
+	json_put_object(&j, NULL);
+	json_put_uint(&j, "pid", (uint64_t)pid);
+	json_put_end_object(&j);
+	control_answer(call, 200, buf_slice(&out));
+	buf_fini(&out);
+}
+
+static void run_upgrade(struct control *control, struct control_call *call)
+{
+	struct control_owner *owner = control_owner(control);
+	char fault[CONTROL_FAULT_MAX];
+
+	if (!control_body_empty(call->body, fault))
+		REFUSED(call, fault);
+	else
+		owner->upgrade(owner, on_upgraded, call);
+}
+
+static void on_roles(void *context, uint64_t id, const struct role_report *reports, size_t count)
+{
+	struct control_call *call = context;
+	struct buf out;
+	struct json j;
+
+	(void)id;
+	if (!control_is_open(call))
+		return;
+	buf_init(&out, CONTROL_ANSWER_MAX);
+	json_begin(&j, &out);
+	json_put_object(&j, NULL);
+	json_put_array(&j, "roles");
+	for (size_t i = 0; i < count; i++) {
+		json_put_object(&j, NULL);
+		json_put_string(&j, "role", slice_from_string(reports[i].label), 0);
+		json_put_uint(&j, "pid", (uint64_t)reports[i].pid);
+		json_put_string(&j, "text", slice_from_string(reports[i].text), 0);
+		json_put_end_object(&j);
+	}
+	json_put_end_array(&j);
+	json_put_end_object(&j);
+	if (j.failed)
+		control_refuse(call, 503, "the list is too large for one answer");
+	else
+		control_answer(call, 200, buf_slice(&out));
+	buf_fini(&out);
+}
+
+static void run_roles(struct control *control, struct control_call *call)
+{
+	struct control_owner *owner = control_owner(control);
+	int error = owner->roles(owner, on_roles, call);
+
+	if (error == -EBUSY)
+		control_refuse(call, 503, "somebody else's question is under way");
+	else if (error)
+		control_refuse(call, 503, "no memory");
+}
+
 #define CHANGES true
 #define LOOKS false
 #define BODY true
@@ -371,6 +443,8 @@ static void run_status(struct control *control, struct control_call *call)
 static const struct control_route routes[] = {
         {"GET", "/v1/status", "status.get", LOOKS, NO_BODY, run_status},
         {"POST", "/v1/reload", "reload", CHANGES, BODY, run_reload_all},
+        {"GET", "/v1/roles", "roles.get", LOOKS, NO_BODY, run_roles},
+        {"POST", "/v1/upgrade", "upgrade", CHANGES, BODY, run_upgrade},
         {"GET", "/v1/sandboxes", "sandboxes.list", LOOKS, NO_BODY, run_list},
         {"POST", "/v1/sandboxes", "sandboxes.attach", CHANGES, BODY, run_attach},
         {"GET", "/v1/sandboxes/*", "sandboxes.get", LOOKS, NO_BODY, run_show},

@@ -299,6 +299,18 @@ static void on_called(struct control_owner *owner, const struct control_record *
 	tell_api(&d->supervisor, a && !a->detaching ? a->sandbox : NULL, &call);
 }
 
+static void on_upgrade_asked(struct control_owner *owner, upgrade_done done, void *context)
+{
+	upgrade_begin(container_of(owner, struct daemon, control_owner), done, context);
+}
+
+static int on_roles_asked(struct control_owner *owner, roles_told told, void *context)
+{
+	struct daemon *d = container_of(owner, struct daemon, control_owner);
+
+	return roles_ask(&d->supervisor, 0, told, context);
+}
+
 static int open_control(struct daemon *d)
 {
 	char path[PATH_MAX];
@@ -312,7 +324,8 @@ static int open_control(struct daemon *d)
 	d->takeover.listener = -1;
 	if (error)
 		return error;
-	d->control_owner.called = on_called;
+	d->control_owner = (struct control_owner){
+	        .called = on_called, .upgrade = on_upgrade_asked, .roles = on_roles_asked};
 	d->control = control_new(
 	        d->loop, d->listener.fd, &d->attachments, &d->control_owner, control_group());
 	return d->control ? 0 : -ENOMEM;

@@ -6,6 +6,7 @@
  * depend on it; only then the parts that read what a sandbox sends.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,6 +16,8 @@
 #include "vethguard/base/log.h"
 #include "vethguard/jail/answer.h"
 #include "worker/worker.h"
+
+#define WORKER_OOM_SCORE "500" /* proc(5), oom_score_adj */
 
 #define EXIT_FAILED 125
 #define TCP_PORTS_MAX 1024
@@ -157,6 +160,18 @@ static void narrow(struct worker *w)
 	jail_probes_connections();
 }
 
+/* The service manager spares the daemon where memory runs out, and children inherit that. A worker
+ * is to go before the others: it is replaced, and its sandbox alone is cut off meanwhile. */
+static void be_killed_first(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		(void)!write(fd, WORKER_OOM_SCORE, sizeof WORKER_OOM_SCORE - 1);
+		close(fd);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static struct worker w;
@@ -166,6 +181,7 @@ int main(int argc, char **argv)
 	jail_start(IPC_SUPERVISOR_FD + 1);
 	if (argc > 1)
 		die(EXIT_FAILED, "this program is started by vethguardd and takes no arguments");
+	be_killed_first();
 	signal(SIGPIPE, SIG_IGN); /* splice(2) to a socket whose peer is gone raises it */
 	tls_library_init();
 	leave_host();

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon hands everything over to another version of itself: connections under way live on in workers of the old one, new
 ones go to the new one, no request fails meanwhile; and where the new one cannot take over, nothing has changed."""
+import json
 import os
 import random
 import shutil
@@ -12,8 +13,9 @@ import time
 
 import lab
 import support
+import test_control
 import test_daemon
-from daemon import Daemon
+from daemon import Daemon, UnixConnection
 from support import HTTP, LIFECYCLE, SLOW, VETHGUARD, descendants, wait_until
 
 SLOWLY = "https://api.lab.test/trickle"
@@ -171,6 +173,28 @@ class Upgrade(Upgraded):
         self.assertEqual(len(uids), len(set(uids)))
         r = subprocess.run([VETHGUARD, "audit", "verify", self.daemon.audit], capture_output=True, text=True)
         self.assertEqual(r.returncode, 0, r)
+
+    def test_asked_by_the_api(self):
+        """The answer comes from the old one when the new one is in charge."""
+        old = UnixConnection(self.daemon.socket, 60 * SLOW)
+        old.request("POST", "/v1/upgrade")
+        r = old.getresponse()
+        answer = json.load(r)
+        self.assertEqual((r.status, list(answer)), (200, ["pid"]), answer)
+        test_control.Described().answer("POST", "/v1/upgrade", r.status, dict(r.getheaders()), answer)
+        self.assertEqual(answer["pid"], self.status()["processes"]["supervisor"])
+        self.assertTrue(wait_until(lambda: self.daemon.process.poll() is not None, 20 * SLOW), "nothing was under way")
+        self.assert_served()
+        self.assertTrue(self.daemon.event(6003, seconds=5, activity_name="Update") or self.daemon.events(6003))
+
+    def test_roles_of_the_daemon(self):
+        r = subprocess.run([VETHGUARD, "doctor", "--roles", "--json", "--socket", self.daemon.socket], capture_output=True, text=True)
+        found = json.loads(r.stdout)
+        self.assertEqual([(f["role"], x) for f in found["roles"] for x in f["facts"] if x["verdict"] in ("differs", "weak")], [])
+        self.assertEqual((r.returncode, found["sound"]), (0, True), r)
+        self.assertEqual([f["role"] for f in found["roles"]], ["the supervisor", "the keeper", "the recorder", "the worker of one"])
+        with open(f"/proc/{self.pid('worker')}/oom_score_adj") as f:
+            self.assertEqual(int(f.read()), 500)
 
     def test_one_after_the_other(self):
         """Three upgrades while a response is under way; the last daemon is killed and started again."""
