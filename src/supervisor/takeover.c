@@ -67,7 +67,7 @@ static void on_changed(struct attachments *all)
 {
 	struct daemon *d = container_of(all, struct daemon, attachments);
 
-	if (!d->takeover.active || d->takeover.settled || !tell_all(d))
+	if (!d->takeover.active || d->takeover.settled || all->recovering || !tell_all(d))
 		return;
 	d->takeover.settled = true;
 	say(&d->takeover, MESSAGE_UPGRADE_DONE, 0, "");

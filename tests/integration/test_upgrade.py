@@ -197,10 +197,15 @@ class Upgrade(Upgraded):
             self.assertEqual(int(f.read()), 500)
 
     def test_one_after_the_other(self):
-        """Three upgrades while a response is under way; the last daemon is killed and started again."""
+        """Three upgrades of two sandboxes while a response is under way; the last daemon is killed and started again."""
+        other = self.name + "o"
+        support.sh("ip", "netns", "add", other)
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", other], check=False)
+        self.attach("two", other)
         process, out = self.slowly()
         pids = [self.daemon.process.pid] + [self.upgrade() for _ in range(3)]
         self.assert_served()
+        self.assert_served(netns=other)
         self.assertTrue(all(alive(p) for p in pids))
         self.assertEqual(process.wait(60 * SLOW), 0)
         self.assertTrue(wait_until(lambda: not any(alive(p) for p in pids[:-1]), 20 * SLOW), self.daemon.stderr())
