@@ -17,7 +17,7 @@ from bench_attach_lab import GUARDED, Crowd, Daemon, Neighbour, Abuser, per_call
 from bench_lab import sh
 
 SAMPLES = 60  # calls behind each latency
-GAP_S = 0.05  # between two attachments that are no burst: the daemon refills its stores meanwhile
+GAP_S = 0.2  # between two attachments that are no burst: the daemon fills its stores again meanwhile
 ABUSE_S = 4.0
 ROUNDS = 2
 SLOW_CONNECTIONS = 2000

@@ -226,7 +226,7 @@ class Daemon:
         """Milliseconds from the request to the answer, which says that the sandbox is served."""
         return self.timed("POST", "/v1/sandboxes", {"name": f"s{i}", "netns": crowd.path(i), "policy": self.policy})
 
-    def wait_serving(self, count, seconds=60):
+    def wait_serving(self, count, seconds=300):
         """The time at which so many are served."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
