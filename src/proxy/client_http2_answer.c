@@ -6,7 +6,6 @@
  * client's window and the link have room, else it waits in `out`, and the exchange is told that the
  * client is congested. nghttp2 asks for the bytes when it is their turn.
  */
-#include <stdio.h>
 
 #include "proxy/client_http2.h"
 
@@ -125,7 +124,7 @@ static void response_head(struct exchange *ex, const struct http_response *r, st
 	struct http2_stream *s = ex->stream;
 	nghttp2_session *session = s->server->session;
 	const nghttp2_data_provider body = {.source.ptr = s, .read_callback = read_body};
-	char status[4], length[24];
+	char status[24], length[24];
 	size_t n = 0;
 	nghttp2_nv nv[HTTP2_NV_MAX];
 
@@ -138,13 +137,12 @@ static void response_head(struct exchange *ex, const struct http_response *r, st
 		}
 		return;
 	}
-	snprintf(status, sizeof status, "%03u", status_of(ex, r) % 1000u);
-	nv[n++] = http2_nv(SLICE(":status"), slice_of(status, 3));
+	/* What was read of an upstream or made here has three digits. */
+	nv[n++] = http2_nv(SLICE(":status"), http_decimal(status_of(ex, r), status));
 	n += http2_put_fields(&r->fields, nv + n);
-	if (r->body == HTTP_BODY_LENGTH) {
-		snprintf(length, sizeof length, "%llu", (unsigned long long)r->content_length);
-		nv[n++] = http2_nv(SLICE("content-length"), slice_from_string(length));
-	}
+	if (r->body == HTTP_BODY_LENGTH)
+		nv[n++] =
+		        http2_nv(SLICE("content-length"), http_decimal(r->content_length, length));
 	if (r->status < 200) {
 		nghttp2_submit_headers(session, NGHTTP2_FLAG_NONE, s->id, NULL, nv, n, NULL);
 		http2_server_send(s->server);

@@ -162,3 +162,13 @@ struct slice http_reason(uint16_t status)
 		return SLICE("");
 	}
 }
+
+struct slice http_decimal(uint64_t v, char digits[24])
+{
+	char *p = digits + 24;
+
+	do
+		*--p = (char)('0' + v % 10);
+	while ((v /= 10) != 0);
+	return slice_of(p, (size_t)(digits + 24 - p));
+}

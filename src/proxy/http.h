@@ -132,4 +132,7 @@ struct slice http_reason(uint16_t status);
 /* A byte of a token (RFC 9110 section 5.6.2). */
 bool http_is_tchar(uint8_t c);
 
+/* v as text, somewhere in digits. Several times as fast as printf(), and every head has some. */
+struct slice http_decimal(uint64_t v, char digits[24]);
+
 #endif

@@ -43,22 +43,13 @@ static int put_fields(struct buf *out, const struct http_fields *fields)
 	return r;
 }
 
-static struct slice decimal(uint64_t v, char digits[24])
-{
-	char *p = digits + 24;
-
-	do
-		*--p = (char)('0' + v % 10);
-	while ((v /= 10) != 0);
-	return slice_of(p, (size_t)(digits + 24 - p));
-}
-
 static int put_framing(struct buf *out, enum http_body body, uint64_t length)
 {
 	char digits[24];
 
 	if (body == HTTP_BODY_LENGTH)
-		return PUT(out, SLICE("content-length: "), decimal(length, digits), SLICE("\r\n"));
+		return PUT(out, SLICE("content-length: "), http_decimal(length, digits),
+		        SLICE("\r\n"));
 	if (body == HTTP_BODY_CHUNKED)
 		return PUT(out, SLICE("transfer-encoding: chunked\r\n"));
 	return 0;
@@ -89,7 +80,7 @@ int http1_write_response(struct buf *out, const struct http_response *r, uint8_t
         bool keep_alive, struct slice upgrade)
 {
 	char status[24];
-	int e = PUT(out, SLICE("HTTP/1.1 "), decimal(r->status, status), SLICE(" "), r->reason,
+	int e = PUT(out, SLICE("HTTP/1.1 "), http_decimal(r->status, status), SLICE(" "), r->reason,
 	        SLICE("\r\n"));
 
 	if (e == 0)

@@ -4,18 +4,12 @@
  * goes from where it lies as far as the upstream's window reaches; the rest waits in `out`.
  */
 #include <errno.h>
-#include <stdio.h>
 
 #include "proxy/upstream_http2.h"
 
 static nghttp2_session *session_of(const struct upstream_stream *st)
 {
 	return st->session->session;
-}
-
-static struct slice decimal(uint64_t v, char text[24])
-{
-	return slice_of(text, (size_t)snprintf(text, 24, "%llu", (unsigned long long)v));
 }
 
 /* ":path" is one run of bytes for nghttp2; where the query holds the credential, in locked memory.
@@ -118,7 +112,7 @@ int upstream_stream_send_head(struct upstream *u, const struct outgoing *head)
 	e = write_path(text, head);
 	if (e == 0) {
 		build(&list, head, http_authority_text(head->request, host), buf_slice(text),
-		        decimal(head->request->content_length, digits));
+		        http_decimal(head->request->content_length, digits));
 		e = submit(st, &list, head->ends && !head->request->wants_websocket);
 	}
 	if (head->secret)
