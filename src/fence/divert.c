@@ -159,10 +159,13 @@ int divert_set(struct divert *d, const struct divert_spec *spec)
 
 	if (result < 0)
 		return result;
-	if (if_nametoindex(spec->interface) == 0)
-		return -ENODEV;
-	if (spec->link[0] && if_nametoindex(spec->link) == 0)
-		return -ENOLINK;
+	result = fence_look_for(spec->interface);
+	if (result == 0 && spec->link[0]) {
+		result = fence_look_for(spec->link);
+		result = result == -ENODEV ? -ENOLINK : result;
+	}
+	if (result < 0)
+		return result;
 	result = set_with(d, spec, ADD);
 	/* Its chains are there, or the wall is missing: the first interface of this namespace, or
 	 * somebody changed something. All of it is written anew. */

@@ -129,12 +129,14 @@ static int check_wall(struct divert *d, const struct divert_spec *spec)
 int divert_check(struct divert *d, const struct divert_spec *spec)
 {
 	struct rule_list wanted;
-	int result;
+	int result = fence_look_for(spec->interface);
 
-	if (if_nametoindex(spec->interface) == 0)
-		return -ENODEV;
-	if (spec->link[0] && if_nametoindex(spec->link) == 0)
-		return -ENOLINK;
+	if (result == 0 && spec->link[0]) {
+		result = fence_look_for(spec->link);
+		result = result == -ENODEV ? -ENOLINK : result;
+	}
+	if (result < 0)
+		return result;
 	result = check_wall(d, spec);
 	for (enum divert_chain which = 0; which < DIVERT_CHAIN_COUNT && result == 0; which++) {
 		struct chain_plan chain = divert_chain(which, spec);

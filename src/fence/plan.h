@@ -56,4 +56,8 @@ void rules_note(struct rule_list *l, const struct fence_spec *spec, const char *
 extern const uint8_t rules_extensions[];
 extern const size_t rules_extension_count;
 
+/* 0; -ENODEV: there is no such interface; -errno: it cannot be asked (if_nametoindex() would say
+ * for want of a descriptor that there is none). */
+int fence_look_for(const char *interface);
+
 #endif

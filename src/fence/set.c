@@ -118,8 +118,10 @@ static int change(const struct fence_spec *spec,
 int fence_set(const struct fence_spec *spec)
 {
 	/* Newer kernels take a hook on a device that may come later; older ones refuse. */
-	if (fence_spec_check(spec) == 0 && if_nametoindex(spec->interface) == 0)
-		return -ENODEV;
+	int error = fence_spec_check(spec) == 0 ? fence_look_for(spec->interface) : 0;
+
+	if (error)
+		return error;
 	return change(spec, batch_fence);
 }
 
@@ -130,8 +132,10 @@ int fence_prepare(const struct fence_spec *spec)
 
 int fence_set_prepared(const struct fence_spec *spec)
 {
-	if (fence_spec_check(spec) == 0 && if_nametoindex(spec->interface) == 0)
-		return -ENODEV;
+	int error = fence_spec_check(spec) == 0 ? fence_look_for(spec->interface) : 0;
+
+	if (error)
+		return error;
 	return change(spec, batch_own);
 }
 
