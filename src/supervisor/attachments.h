@@ -18,7 +18,8 @@
 #include "vethguard/wire/message.h"
 #include "supervisor/identity.h"
 
-#define ATTACHMENTS_MAX 4000 /* at a time; the keeper has room for some more (SANDBOXES_MAX) */
+#define ATTACHMENTS_MAX \
+	2000 /* at a time; the recorder has room for some more (RECORDER_STREAMS_MAX) */
 #define ATTACH_LABELS_MAX 32 /* of one sandbox */
 #define ATTACH_LABEL_KEY_MAX \
 	63 /* letters, digits, '.', '_', '-', '/', beginning with a letter or digit */

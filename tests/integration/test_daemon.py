@@ -207,7 +207,8 @@ class Refused(Attached):
         for members, status in (({"name": "one", "netns": netns}, 409), ({"name": "two", "netns": netns}, 409),
                                 ({"netns": "/proc/self/ns/net"}, 422), ({"netns": "/proc/self/ns/mnt"}, 422),
                                 ({"netns": "/run/netns/none"}, 422), ({"pid": 4194303}, 422),
-                                ({"name": "-x", "netns": netns}, 422)):
+                                ({"name": "-x", "netns": netns}, 422),
+                                ({"name": "vethguardd", "netns": netns}, 422), ({"name": "left-behind", "netns": netns}, 422)):
             got, _, answer = self.daemon.call("POST", "/v1/sandboxes", {"policy": self.policy, **members})
             self.assertEqual(got, status, (members, answer))
         self.assertEqual(len(self.state_files()["sandboxes"]), 1)

@@ -106,6 +106,15 @@ static int try_kill_parent(void)
 {
 	return (int)syscall(SYS_kill, 1, 0);
 }
+/* A file that others have mapped must not become shorter, nor a full one be made larger. */
+static int try_ftruncate(void)
+{
+	return (int)syscall(SYS_ftruncate, -1, 0);
+}
+static int try_fallocate(void)
+{
+	return (int)syscall(SYS_fallocate, -1, 0, 0, 4096);
+}
 static int try_signal_other(void)
 {
 	return (int)syscall(SYS_tgkill, 1, 1, 0);
@@ -250,6 +259,10 @@ static void everything_unlisted_kills(void **state)
 	        {"fork", JAIL_WORKER, try_fork},
 	        {"fork", JAIL_KEEPER, try_fork},
 	        {"clone3", JAIL_WORKER, try_clone3},
+	        {"ftruncate", JAIL_WORKER, try_ftruncate},
+	        {"ftruncate", JAIL_KEEPER, try_ftruncate},
+	        {"fallocate", JAIL_WORKER, try_fallocate},
+	        {"fallocate", JAIL_KEEPER, try_fallocate},
 	        {"kill", JAIL_WORKER, try_kill_parent},
 	        {"kill", JAIL_RECORDER, try_kill_parent},
 	        {"signal to another", JAIL_WORKER, try_signal_other},
