@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon without something that it needs: descriptors, room for its state, a role that does not answer.
+What is concerned ends closed with a clear message, a neighbour is served, and it comes back by itself."""
+import json
+import os
+import resource
+import signal
+import subprocess
+import time
+
+import support
+import test_daemon
+from support import SLOW, sh, wait_until
+
+
+class Neighbours(test_daemon.Attached):
+    def setUp(self):
+        super().setUp()
+        self.other = self.name + "n"
+        sh("ip", "netns", "add", self.other)
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.other], check=False)
+        self.attach("two", self.other)
+        self.assert_both()
+
+    def tearDown(self):
+        self.assertIsNone(self.daemon.process.poll(), self.daemon.stderr())
+        self.assert_both()
+        super().tearDown()
+
+    def assert_both(self, seconds=20 * SLOW):
+        for name in (self.name, self.other):
+            self.assertTrue(wait_until(lambda n=name: self.asks(netns=n, seconds=3), seconds), f"{name} {self.daemon.stderr()[-3000:]}")
+
+    def stopped(self, pid):
+        os.kill(pid, signal.SIGSTOP)
+        self.addCleanup(lambda: os.path.exists(f"/proc/{pid}") and os.kill(pid, signal.SIGCONT))
+
+    def another(self, name):
+        """The answer to attaching a third one."""
+        netns = self.name + name
+        sh("ip", "netns", "add", netns)
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", netns], check=False)
+        status, _, answer = self.daemon.call("POST", "/v1/sandboxes",
+                                             {"name": name, "netns": f"/run/netns/{netns}", "policy": self.policy})
+        return status, answer
+
+
+class Hangs(Neighbours):
+    def test_a_worker(self):
+        pid = self.pid("worker")
+        self.stopped(pid)
+        self.assertFalse(self.asks(seconds=1))
+        self.assertTrue(self.asks(netns=self.other))
+        self.assertEqual(self.daemon.call("GET", "/v1/status")[0], 200)
+        os.kill(pid, signal.SIGCONT)
+
+    def test_the_keeper(self):
+        """What it has given goes on; nothing new is begun without it, and whoever waits is told in bounded time."""
+        self.stopped(self.pid("keeper"))
+        self.assertTrue(self.asks())
+        self.assertTrue(self.asks(netns=self.other))
+        began = time.monotonic()
+        status, answer = self.another("third")
+        os.kill(self.pid("keeper"), signal.SIGCONT)
+        self.assertEqual(status // 100, 5, answer)
+        self.assertRegex(json.dumps(answer), "keeper")
+        self.assertLess(time.monotonic() - began, 30 * SLOW)
+        self.assertTrue(wait_until(lambda: self.another(f"f{time.monotonic_ns() % 10000}")[0] == 201, 20 * SLOW))
+
+    def test_the_recorder(self):
+        """Nothing of what it did not write is lost."""
+        pid = self.pid("recorder")
+        self.stopped(pid)
+        path = f"/frozen-{time.monotonic_ns()}"
+        self.curl("https://api.lab.test" + path, seconds=2)
+        os.kill(pid, signal.SIGCONT)
+        self.assertTrue(self.daemon.event(**{"http_request.url.path": path}, seconds=10))
+
+
+class Scarce(Neighbours):
+    def limited(self, pid, what, value):
+        before = resource.prlimit(pid, what)
+        resource.prlimit(pid, what, (value, before[1]))
+
+        def restore():
+            try:
+                resource.prlimit(pid, what, before)
+            except ProcessLookupError:
+                pass
+        self.addCleanup(restore)
+        return restore
+
+    def test_descriptors_of_the_daemon(self):
+        """None for another sandbox, nor for another worker: those that serve go on."""
+        restore = self.limited(self.daemon.process.pid, resource.RLIMIT_NOFILE,
+                               max(map(int, os.listdir(f"/proc/{self.daemon.process.pid}/fd"))) + 3)
+        status, answer = self.another("third")
+        self.assertEqual(status // 100, 5, answer)
+        self.assertRegex(json.dumps(answer), "open files|no memory|descriptors")
+        self.assert_both()
+        os.kill(self.pid("keeper"), signal.SIGKILL)
+        os.kill(self.pid("recorder"), signal.SIGKILL)
+        wait_until(lambda: not self.asks(seconds=1), 3)
+        self.assertIsNone(self.daemon.process.poll(), self.daemon.stderr())
+        restore()
+        self.assert_both()
+        numbers = iter(range(1000))  # keeper and recorder are started again after a pause
+        self.assertTrue(wait_until(lambda: self.another(f"later-{next(numbers)}")[0] == 201, 30 * SLOW, 0.5), self.daemon.stderr()[-3000:])
+
+
+class Full(Neighbours):
+    """The file system of state and log is full."""
+
+    def small(self):
+        folder = support.LAB.path(f"small-{time.monotonic_ns()}")
+        os.makedirs(folder)
+        sh("mount", "-t", "tmpfs", "-o", "size=16m", "none", folder)
+        self.addCleanup(subprocess.run, ["umount", "-l", folder], check=False)
+        return folder
+
+    def setUp(self):
+        made = test_daemon.Daemon
+        folder = self.small()
+
+        class Small(made):
+            def argv(self):
+                self.state = os.path.join(folder, "state")
+                self.socket = os.path.join(self.state, "control.sock")
+                return super().argv()
+        test_daemon.Daemon = Small
+        self.folder = folder
+        try:
+            super().setUp()
+        finally:
+            test_daemon.Daemon = made
+
+    def test_state(self):
+        full = os.path.join(self.folder, "full")
+        with open(full, "wb", buffering=0) as f:
+            try:
+                while True:
+                    f.write(bytes(4096))
+            except OSError:
+                pass
+        status, answer = self.another("third")
+        self.assertEqual(status // 100, 5, answer)
+        self.assertRegex(json.dumps(answer), "No space|state")
+        self.assert_both()
+        os.kill(self.pid("worker"), signal.SIGKILL)  # no other one without a ring
+        self.assertTrue(self.asks(netns=self.other))
+        os.unlink(full)
+        self.assertTrue(wait_until(lambda: self.asks(seconds=1) or
+                                   self.show()["state"] == "failed" and
+                                   self.daemon.call("POST", "/v1/sandboxes/one/reload", {}) is None, 20 * SLOW), self.show())
+        self.assertEqual(self.another("fourth")[0], 201)
