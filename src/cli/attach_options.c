@@ -41,10 +41,12 @@ static const struct option_spec specs[] = {
                 "with --network none"},
         [ENGINE] = {"engine", 0, "NAME", "docker or podman; default: whichever knows it"},
         [POLICY] = {"policy", 'p', "FILE", "the policy to enforce (required)"},
-        [NAME] = {"name", 'n', "NAME", "the sandbox's name; default: one is made up"},
+        [NAME] = {"name", 'n', "NAME",
+                "the sandbox's name; default: the container's, or\n"
+                "one is made up"},
         [ADDRESS] = {"address", 0, "IP",
-                "its address; once for each family; default:\n"
-                "chosen, or whatever the interface's network has"},
+                "with --interface: the sandbox's address, once for\n"
+                "each family; default: any of the interface's network"},
         [LABEL] = {"label", 'l', "KEY=VALUE", "for you to find it again; may be repeated"},
         [VAR] = {"var", 0, "KEY=VALUE",
                 "a variable of the policy's hosts and paths; may\n"
@@ -207,6 +209,9 @@ int attach_options_read(char **argv, struct attach_options *o)
 		return complain("which policy? Name one with --policy");
 	if (o->engine && !o->container)
 		return complain("--engine goes with --container");
+	if (o->addresses.count && !o->interface)
+		return complain("--address goes with --interface; other sandboxes get theirs from "
+		                "the pools of the configuration");
 	if (o->files && !o->pid)
 		return complain("--files goes with --pid; --container does so always");
 	o->files = o->files || o->container;

@@ -43,6 +43,8 @@ static int add_container(json_t *body, const struct attach_options *o)
 
 	if (rc)
 		return rc;
+	if (!o->name)
+		json_object_set_new(body, "name", json_string(c.name));
 	json_object_set_new(body, "pid", json_integer(c.pid));
 	if (c.start_time)
 		json_object_set_new(body, "start_time", json_integer((json_int_t)c.start_time));
@@ -105,16 +107,16 @@ static void tell(const json_t *s)
 {
 	const json_t *addresses = json_object_get(s, "addresses");
 	const char *name = control_text(s, "name");
-	const char *kind = control_text(json_object_get(s, "attachment"), "kind");
+	const json_t *files = json_object_get(s, "files");
 
 	printf("%s: %s, policy %s\n", name, control_text(s, "state"),
 	        control_text(json_object_get(s, "policy"), "name"));
 	printf("  name server and proxy  %s %s port %lld\n", control_text(addresses, "gate4"),
 	        control_text(addresses, "gate6"),
 	        (long long)json_integer_value(json_object_get(s, "proxy_port")));
-	control_print_lines(stdout, "  written inside         ", json_object_get(s, "files"));
+	control_print_lines(stdout, "  written inside         ", files);
 	printf("What to set inside%s: vethguard env %s\n",
-	        strcmp(kind, "pid") == 0 ? "" : ", and the CA to install there", name);
+	        json_array_size(files) > 0 ? "" : ", and the CA to install there", name);
 }
 
 int cli_attach(int argc, char **argv)

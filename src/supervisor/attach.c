@@ -88,7 +88,13 @@ static bool check_request(struct attaching *t)
 		return refuse(t, ATTACH_INVALID, "the namespace's path has to be absolute");
 	if (r->kind == ATTACH_PID && r->pid <= 0)
 		return refuse(t, ATTACH_INVALID, "a process has a number above 0");
-	return r->kind != ATTACH_INTERFACE || check_interface(t);
+	if (r->kind == ATTACH_INTERFACE)
+		return check_interface(t);
+	if (r->address4.family || r->address6.family)
+		return refuse(t, ATTACH_INVALID,
+		        "addresses go with an interface, whose sandbox has its own; the link "
+		        "that is made here gets them from the pools of the configuration");
+	return true;
 }
 
 static bool check_room(struct attaching *t)
@@ -138,6 +144,21 @@ static bool check_netns_is_free(struct attaching *t)
 	return true;
 }
 
+static bool check_interface_is_free(struct attaching *t)
+{
+	const char *name = t->request->interface;
+	struct attachment *a, *next;
+
+	HASH_ITER(hh, t->all->by_name, a, next)
+	{
+		if (a != t->attachment && a->record.kind == ATTACH_INTERFACE &&
+		        strcmp(a->record.interface, name) == 0)
+			return refuse(t, ATTACH_CONFLICT, "interface %s is %s's already", name,
+			        a->record.name);
+	}
+	return true;
+}
+
 static bool find_process(struct attaching *t)
 {
 	const struct attach_request *r = t->request;
@@ -170,7 +191,7 @@ static bool find_place(struct attaching *t)
 		t->divert = (struct gate_divert){.interface = r->interface,
 		        .address4 = r->address4,
 		        .address6 = r->address6};
-		return true;
+		return check_interface_is_free(t);
 	case ATTACH_PID:
 		return find_process(t) && check_netns_is_free(t);
 	default:

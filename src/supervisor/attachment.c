@@ -137,7 +137,9 @@ static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
 static void on_failed(struct sandbox_owner *owner, const char *text)
 {
 	struct attachment *a = attachment_of(owner);
-	const struct attach_result result = {.status = ATTACH_FAILED, .text = text};
+	/* An interface that a gate does not take is the request's fault: it says why. */
+	const struct attach_result result = {
+	        .status = a->sandbox->gate.why[0] ? ATTACH_INVALID : ATTACH_FAILED, .text = text};
 
 	a->detaching = true; /* it never served */
 	attachment_answer(a, OPERATION_ATTACH, 0, &result);

@@ -113,7 +113,9 @@ static int remove_link(const struct gate *gate)
 {
 	int error;
 
-	if (gate->kind == GATE_DIVERT)
+	if (gate->kind == GATE_DIVERT && !gate->host_link[0])
+		error = 0;
+	else if (gate->kind == GATE_DIVERT)
 		error = netlink_link_delete(gate->host->nl, gate->host_link);
 	else if (gate->netns >= 0)
 		error = netns_run(gate->netns, in_gate_delete, NULL);
@@ -136,8 +138,8 @@ int gate_remove(struct gate *gate, struct gate_host *host, const char *path, boo
 	const struct divert_spec spec = gate_divert_spec(gate);
 	int error = 0, failed;
 
-	gate_unwatch(gate); /* it would mend what is taken away */
-	if (gate->kind == GATE_DIVERT) {
+	gate_unwatch(gate);                                 /* it would mend what is taken away */
+	if (gate->kind == GATE_DIVERT && gate->device[0]) { /* else none was accepted */
 		gate->host = host;
 		error = closed ? divert_shut(host->divert, &spec)
 		               : divert_remove(host->divert, &spec);

@@ -136,7 +136,7 @@ class Api(Control):
     def test_every_resource(self):
         netns = self.namespace()
         request = {"name": "one", "netns": netns, "policy": self.policy, "labels": {"team": "räd", "x/y.z": ""},
-                   "vars": {"task": "1"}, "ttl_s": 3600, "addresses": ["10.77.0.2"], "observe": False}
+                   "vars": {"task": "1"}, "ttl_s": 3600, "observe": False}
         self.described.request("POST", "/v1/sandboxes", request)
         status, _, made = self.call("POST", "/v1/sandboxes", request)
         self.assertEqual(status, 201, made)
@@ -168,11 +168,13 @@ class Api(Control):
         for status, body in ((422, {**good, "polcy": "x"}), (422, {**good, "pid": 1}), (422, {"policy": self.policy}),
                              (422, {**good, "policy": "/nowhere.yaml"}), (422, {**good, "netns": "/etc/passwd"}),
                              (422, {**good, "netns": "/nowhere"}), (422, {**good, "name": "a b"}),
+                             (422, {**good, "addresses": ["10.77.0.2"]}), (422, {"interface": "nosuch0", "policy": self.policy}),
                              (422, {**good, "labels": {"a b": ""}}), (422, {**good, "vars": {"1": ""}}),
                              (409, {**good, "name": "taken"})):
             with self.subTest(body=body):
                 got, _, answer = self.call("POST", "/v1/sandboxes", body)
                 self.assertEqual(got, status, answer)
+        self.assertNotIn("cannot be removed", self.daemon.stderr())  # of an interface that is not there there is no gate
         got, _, answer = self.call("POST", "/v1/sandboxes", {**good, "policy": self.broken})
         self.assertEqual(got, 422, answer)
         self.assertRegex("\n".join(answer["diagnostics"]), r"control-broken\.yaml:2:1: error: .*allow")
@@ -353,6 +355,7 @@ class Commands(Control):
                       ["show"], ["show", "a/b"], ["env"], ["env", "a", "--format", "xml"], ["pause"], ["pause", "a", "--all"],
                       ["list", "a"], ["reload", "--policy", "p"], ["stats", "--jsno"],
                       ["attach", "--netns", "/nowhere", "--policy", self.policy],
+                      ["attach", "--netns", "/x", "--address", "10.7.0.2", "--policy", "p"],
                       ["attach", "--pid", "1", "--policy", "/nowhere"]):
             with self.subTest(words=words):
                 r = self.daemon.cli(*words)
@@ -399,7 +402,7 @@ class Commands(Control):
         env = dict(os.environ, PATH=self.daemon.dir + ":" + os.environ["PATH"])
 
         def attach(name):
-            return self.daemon.cli("attach", "--container", name, "--engine", "docker", "--policy", self.policy, "--name", "web", env=env)
+            return self.daemon.cli("attach", "--container", name, "--engine", "docker", "--policy", self.policy, env=env)
 
         r = attach("open")
         self.assertEqual(r.returncode, 2, r)

@@ -17,7 +17,7 @@ from support import PYTHON, SLOW, sh, wait_until
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = os.path.join(HERE, "inside_battery.py")
 KERNEL = os.path.join(support.ROOT, "build", "kernel")
-APPLETS = ("sh", "cat", "env", "ip", "ls", "mkdir", "mount", "insmod", "poweroff", "sleep", "true", "wget")
+APPLETS = ("sh", "cat", "env", "ip", "ls", "mkdir", "mount", "insmod", "poweroff", "sleep", "tee", "touch", "true", "wget")
 CURL = "/usr/bin/curl"
 
 

@@ -62,12 +62,12 @@ static void test_attach_options(void **state)
 	        "--policy p --container c --engine lxc", "--policy p --pid 1 --label a",
 	        "--policy p --pid 1 --label =a", "--policy p --pid 1 --ttl soon",
 	        "--policy p --pid 1 --var", "--policy p --pid 1 --nmae x",
-	        "--policy p --pid 4294967296"};
+	        "--policy p --pid 4294967296", "--policy p --pid 1 --address 10.0.0.2"};
 	struct attach_options o;
 
 	(void)state;
 	assert_int_equal(options(&o, "-p p --pid 7 --label a=b=c --label d= --var v=1 --ttl 1h "
-	                             "--address 10.0.0.2 --observe --files --json --socket /s"),
+	                             "--observe --files --json --socket /s"),
 	        -1);
 	assert_int_equal(o.pid, 7);
 	assert_int_equal(o.labels.count, 2);
@@ -77,6 +77,8 @@ static void test_attach_options(void **state)
 	assert_string_equal(o.line.socket, "/s");
 	assert_int_equal(options(&o, "-p p -c web"), -1);
 	assert_true(o.files);
+	assert_int_equal(options(&o, "-p p -i tap0 --address 10.0.0.2 --address fd00::2"), -1);
+	assert_int_equal(o.addresses.count, 2);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		if (options(&o, wrong[i]) != CLI_USAGE)
 			fail_msg("%s", wrong[i]);
