@@ -137,10 +137,10 @@ def restart(daemon, crowd, count):
     daemon.kill()
     begin = time.monotonic()
     daemon.start()
-    first = daemon.wait_serving(1)
-    row(f"restart with {count} after kill -9: the first one serves", f"{first - begin:.2f} s")
+    first = crowd.first_served()
+    row(f"restart with {count} after kill -9: the first one serves", f"{first - begin:.2f} s", "within 1 s")
     done = daemon.wait_serving(count)
-    row("restart: all serve", f"{done - begin:.2f} s", "first within 1 s")
+    row("restart: all serve", f"{done - begin:.2f} s")
     refused = crowd.refusals(count)
     row(f"after it, a request in each of {count}: p50 / p99", ms(refused))
 

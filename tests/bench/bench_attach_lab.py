@@ -138,6 +138,23 @@ class Crowd:
             s.close()
         return times
 
+    def first_served(self, seconds=300):
+        """The time at which any sandbox is served again: where nobody listens a connection is refused at once."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for i in range(self.count):
+                s = self.socket(i)
+                s.settimeout(0.2)
+                try:
+                    s.connect((GUARDED, PROXY_PORT))
+                    self.ask(s, b"GET http://other.lab.test/ HTTP/1.1\r\nHost: other.lab.test\r\n\r\n", b"403")
+                    return time.monotonic()
+                except (OSError, RuntimeError):
+                    pass
+                finally:
+                    s.close()
+        raise RuntimeError("no sandbox is served")
+
     def queries(self, i, count):
         s = self.socket(i, socket.SOCK_DGRAM)
         s.connect((GUARDED, 53))
