@@ -171,11 +171,15 @@ static bool find_process(struct attaching *t)
 	if (!error)
 		error = attach_process_start_time(r->pid, &a->record.pid_start_time);
 	if (!error) {
-		t->netns = attach_process_netns(r->pid, a->pidfd);
+		t->netns = attach_process_netns(&r->caller, r->pid, a->pidfd);
 		error = t->netns < 0 ? t->netns : 0;
 	}
 	if (error == -ESRCH)
 		return refuse(t, ATTACH_INVALID, "there is no such process %d", (int)r->pid);
+	if (error == -EACCES)
+		return refuse(t, ATTACH_INVALID,
+		        "process %d is somebody else's: who runs it, or root, may attach it",
+		        (int)r->pid);
 	if (error)
 		return refuse(t, ATTACH_INVALID, "process %d: %s", (int)r->pid, strerror(-error));
 	a->record.pid = r->pid;

@@ -71,26 +71,25 @@ int attach_process_open(pid_t pid, uint64_t start_time)
 	return error;
 }
 
-int attach_process_netns(pid_t pid, int pidfd)
-{
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof path, "/proc/%d/ns/net", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
-	if (!has_ended(pidfd))
-		return fd;
-	close(fd);
-	return -ESRCH;
-}
-
 static int open_path(void *context)
 {
 	int fd = open(context, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	return fd < 0 ? -errno : fd;
+}
+
+int attach_process_netns(const struct identity *id, pid_t pid, int pidfd)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%d/ns/net", (int)pid);
+	fd = identity_run(id, open_path, path);
+	if (!has_ended(pidfd))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -ESRCH;
 }
 
 int attach_netns_open(const struct identity *id, const char *path)
@@ -103,10 +102,20 @@ int attach_netns_open(const struct identity *id, const char *path)
 	return -EINVAL;
 }
 
+static bool is_netns_of(const char *path, const struct stat *netns, bool unknown)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return unknown;
+	return st.st_dev == netns->st_dev && st.st_ino == netns->st_ino;
+}
+
 bool attach_netns_is_own(int netns)
 {
-	struct stat own, other;
+	struct stat st;
 
-	return stat("/proc/self/ns/net", &own) < 0 || fstat(netns, &other) < 0 ||
-	       (own.st_dev == other.st_dev && own.st_ino == other.st_ino);
+	/* Where the daemon may not look at the first process, nobody gets its namespace from it. */
+	return fstat(netns, &st) < 0 || is_netns_of("/proc/self/ns/net", &st, true) ||
+	       is_netns_of("/proc/1/ns/net", &st, false);
 }

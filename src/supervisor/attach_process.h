@@ -13,13 +13,14 @@ int attach_process_start_time(pid_t pid, uint64_t *out);
 /* A pidfd of the process that started at start_time (0: whichever it is). The descriptor, or
  * -errno: -ESRCH there is none, or another one has its number by now. */
 int attach_process_open(pid_t pid, uint64_t start_time);
-/* Its network namespace. pidfd: of that process, looked at again afterwards, so that the number
- * cannot have changed hands. The descriptor or -errno. */
-int attach_process_netns(pid_t pid, int pidfd);
+/* Its network namespace, opened with the rights of id: those of proc_pid_ns(5), which are to be of
+ * the process's user and groups, or root. pidfd: of that process, looked at again afterwards, so
+ * that the number cannot have changed hands. The descriptor or -errno. */
+int attach_process_netns(const struct identity *id, pid_t pid, int pidfd);
 /* The namespace that a file stands for, opened with the rights of id. The descriptor or -errno:
  * -EINVAL it is no network namespace. */
 int attach_netns_open(const struct identity *id, const char *path);
-/* True: the namespace is the daemon's own, the host's. */
+/* True: the namespace is the daemon's own, or that of the host's first process. */
 bool attach_netns_is_own(int netns);
 
 #endif

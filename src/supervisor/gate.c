@@ -256,40 +256,6 @@ static int in_gate(void *context)
 	return error;
 }
 
-static int link_sandbox_side(struct gate *gate, struct netlink *nl)
-{
-	int error = 0;
-
-	STEP("bringing up lo of the sandbox", netlink_link_up(nl, "lo"));
-	netns_settle_link(GATE_INNER);
-	STEP("addresses of the sandbox",
-	        netlink_address_add(nl, GATE_INNER, &gate->sandbox4, gate->bits4));
-	STEP("addresses of the sandbox",
-	        netlink_address_add(nl, GATE_INNER, &gate->sandbox6, gate->bits6));
-	STEP("bringing up the sandbox's link", netlink_link_up(nl, GATE_INNER));
-	STEP("neighbours of the sandbox",
-	        netlink_neighbour_permanent(nl, GATE_INNER, &gate->gate4, gate->mac));
-	STEP("neighbours of the sandbox",
-	        netlink_neighbour_permanent(nl, GATE_INNER, &gate->gate6, gate->mac));
-	STEP("routes of the sandbox", netlink_route_default(nl, GATE_INNER, &gate->gate4));
-	STEP("routes of the sandbox", netlink_route_default(nl, GATE_INNER, &gate->gate6));
-	return error;
-}
-
-static int in_sandbox(void *context)
-{
-	struct gate *gate = context;
-	struct netlink *nl = NULL;
-	int error = 0;
-
-	STEP("netlink in the sandbox's namespace", netlink_open(&nl));
-	if (!error) {
-		error = link_sandbox_side(gate, nl);
-		netlink_close(nl);
-	}
-	return error;
-}
-
 void gate_random_mac(uint8_t mac[6])
 {
 	random_bytes(mac, 6);
@@ -303,12 +269,17 @@ int gate_open(struct gate *gate, struct gate_host *host, int sandbox_netns)
 	gate->kind = GATE_VETH;
 	gate->host = host;
 	gate->sandbox_netns = sandbox_netns;
+	gate->why[0] = 0;
+	STEP("examining the sandbox's namespace",
+	        netns_run(sandbox_netns, gate_check_sandbox, gate));
+	if (error)
+		return error;
 	gate_random_mac(gate->mac);
 	gate_random_mac(gate->sandbox_mac);
 	if (!gate_host_take(host, gate))
 		error = gate_prepare(gate);
 	STEP("entering the gate's namespace", netns_run(gate->netns, in_gate, gate));
-	STEP("entering the sandbox's namespace", netns_run(sandbox_netns, in_sandbox, gate));
+	STEP("entering the sandbox's namespace", netns_run(sandbox_netns, gate_link_sandbox, gate));
 	gate->sandbox_netns = -1;
 	return error;
 }

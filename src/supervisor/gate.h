@@ -80,7 +80,8 @@ void gate_host_close(struct gate_host *host);
 int gate_host_prepare(struct gate_host *host, const struct gate *like, size_t count);
 
 /* GATE_VETH. Makes all of it. The fence stands before the link is up. host may be NULL. 0 or
- * -errno with gate->step; gate_close undoes what there is. */
+ * -errno with gate->step or gate->why (-EEXIST: the namespace has another interface, by which it
+ * could leave, or is a gate itself); gate_close undoes what there is. */
 int gate_open(struct gate *gate, struct gate_host *host, int sandbox_netns);
 
 /* An interface to guard. An address with bits: the network that it is in. family 0: none given. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gate_private: what the files of the gate share (gate.c, gate_divert.c, gate_examine.c,
- * gate_pin.c, gate_host.c, gate_watch.c). */
+ * gate_pin.c, gate_host.c, gate_sandbox.c, gate_watch.c). */
 #ifndef SUPERVISOR_GATE_PRIVATE_H
 #define SUPERVISOR_GATE_PRIVATE_H
 
@@ -49,6 +49,11 @@ int gate_open_packets(struct gate *gate);
 int gate_add_routes(struct gate *gate, struct netlink *nl);
 /* In the gate's namespace, where the link is there: fence, addresses, up. */
 int gate_link_gate_side(struct gate *gate, struct netlink *nl);
+
+/* gate_sandbox.c: in the sandbox's namespace; context is the gate. -EEXIST with gate->why: the
+ * namespace has a link besides, or is a gate. */
+int gate_check_sandbox(void *context);
+int gate_link_sandbox(void *context);
 
 /* gate_divert.c */
 struct ip_prefix gate_network(const struct ip *ip, uint8_t bits);

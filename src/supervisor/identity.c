@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* setfsuid(2) tells nothing of its success; a second call that changes nothing tells who one is
- * now. */
+/*
+ * The effective ids are switched, not only those for files (setfsuid(2)): with them go all
+ * capabilities. With CAP_SYS_PTRACE kept, the links of other people's processes in proc(5) (root,
+ * cwd, ns/net) would lead where the user may not go. The saved ids are the way back, and keep the
+ * user from sending signals.
+ */
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
@@ -23,9 +27,12 @@ static int groups_of(const struct identity *id, gid_t out[IDENTITY_GROUPS_MAX])
 	return 1;
 }
 
-static bool fs_identity_is(uid_t uid, gid_t gid)
+static bool effective_is(uid_t uid, gid_t gid)
 {
-	return setfsuid((uid_t)-1) == (int)uid && setfsgid((gid_t)-1) == (int)gid;
+	/* setfsuid(2) tells nothing of its success; a call that changes nothing tells who one is.
+	 */
+	return geteuid() == uid && getegid() == gid && setfsuid((uid_t)-1) == (int)uid &&
+	       setfsgid((gid_t)-1) == (int)gid;
 }
 
 static int enter(const struct identity *id)
@@ -33,26 +40,27 @@ static int enter(const struct identity *id)
 	gid_t groups[IDENTITY_GROUPS_MAX];
 	int count = groups_of(id, groups);
 
-	if (setgroups((size_t)count, groups) < 0)
+	if (setgroups((size_t)count, groups) < 0 || setresgid((gid_t)-1, id->gid, (gid_t)-1) < 0 ||
+	        setresuid((uid_t)-1, id->uid, (uid_t)-1) < 0)
 		return -errno;
-	setfsgid(id->gid);
-	setfsuid(id->uid);
-	return fs_identity_is(id->uid, id->gid) ? 0 : -EPERM;
+	return effective_is(id->uid, id->gid) ? 0 : -EPERM;
 }
 
-static void leave(const gid_t *groups, int count)
+/* The user's id first: with it come the capabilities that the rest needs. */
+static void leave(uid_t uid, gid_t gid, const gid_t *groups, int count)
 {
-	setfsuid(geteuid());
-	setfsgid(getegid());
-	if (!fs_identity_is(geteuid(), getegid()) || setgroups((size_t)count, groups) < 0)
+	if (setresuid((uid_t)-1, uid, (uid_t)-1) < 0 || setresgid((gid_t)-1, gid, (gid_t)-1) < 0 ||
+	        !effective_is(uid, gid) || setgroups((size_t)count, groups) < 0)
 		die(125, "cannot take back the supervisor's own identity");
 }
 
 int identity_run(const struct identity *id, int (*what)(void *context), void *context)
 {
+	const uid_t uid = geteuid();
+	const gid_t gid = getegid();
 	gid_t groups[IDENTITY_GROUPS_MAX];
 
-	if (id->fixed || (id->uid == geteuid() && id->gid == getegid()))
+	if (id->fixed || (id->uid == uid && id->gid == gid))
 		return what(context);
 	int count = getgroups(IDENTITY_GROUPS_MAX, groups);
 	if (count < 0)
@@ -60,7 +68,7 @@ int identity_run(const struct identity *id, int (*what)(void *context), void *co
 	int result = enter(id);
 	if (!result)
 		result = what(context);
-	leave(groups, count);
+	leave(uid, gid, groups, count);
 	return result;
 }
 

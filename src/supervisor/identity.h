@@ -21,8 +21,9 @@ struct identity {
 	               daemon's rights by naming a file to it */
 };
 
-/* Runs what(context) with the file system rights (setfsuid(2)) and the groups of id. what's result,
- * or -errno. Only from the main thread, while there is no other. Failing to come back is fatal. */
+/* Runs what(context) with the rights (effective ids, no capability) and the groups of id. what's
+ * result, or -errno. Only from the main thread, while there is no other. Failing to come back is
+ * fatal. */
 int identity_run(const struct identity *id, int (*what)(void *context), void *context);
 /* Becomes id for good: groups, gid, uid. For a child before it executes. 0 or -errno. */
 int identity_become(const struct identity *id);

@@ -280,6 +280,23 @@ class Who(Control):
             self.assertTrue(r.stdout.endswith(status), r)
             self.assertNotIn("narrow" if status == "422" else "hidden", r.stdout)
 
+    def test_processes_with_the_callers_rights(self):
+        """Neither by number nor by a file of proc(5) does a member get at what it may not trace."""
+        mine, root = (subprocess.Popen([*become, "unshare", "-rn", "sleep", "600"])
+                      for become in (["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"], []))
+        own = os.stat("/proc/self/ns/net").st_ino
+        for p in (mine, root):
+            self.addCleanup(p.wait)
+            self.addCleanup(p.kill)
+            self.assertTrue(wait_until(lambda pid=p.pid: os.stat(f"/proc/{pid}/ns/net").st_ino != own, 10 * SLOW))
+        for members, status in (({"pid": root.pid}, "422"), ({"netns": f"/proc/{root.pid}/ns/net"}, "422"),
+                                ({"pid": mine.pid, "policy": f"/proc/{root.pid}/root{self.narrow}"}, "422"), ({"pid": mine.pid}, "201")):
+            body = json.dumps({"policy": self.narrow, **members})
+            r = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", f"--groups={GROUP}", "curl", "-sS", "-w", "%{http_code}",
+                                "--unix-socket", self.daemon.socket, "http://localhost/v1/sandboxes", "--json", body],
+                               capture_output=True, text=True)
+            self.assertTrue(r.stdout.endswith(status), (members, r))
+
     def test_commands(self):
         r = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", VETHGUARD, "list", "--socket",
                             self.daemon.socket], capture_output=True, text=True)

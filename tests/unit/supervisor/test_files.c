@@ -11,10 +11,12 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "supervisor/audit_file.h"
@@ -70,6 +72,35 @@ static int opened(void)
 	else
 		assert_true(error_text[0]);
 	return fd >= 0;
+}
+
+/* What proc(5) shows to those only who may trace the process. */
+static int look_into(void *link)
+{
+	int fd = open(link, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+static void no_rights_but_the_users(void **state)
+{
+	char link[64];
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	snprintf(link, sizeof link, "/proc/%d/ns/net", (int)pid);
+	int as_user = identity_run(&user, look_into, link), as_self = look_into(link);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(as_user, getuid() ? 0 : -EACCES);
+	assert_int_equal(as_self, 0);
 }
 
 static void own_file(void **state)
@@ -297,6 +328,7 @@ static void ca_files_of_the_configuration(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        T(no_rights_but_the_users),
 	        T(own_file),
 	        T(others_may_not_exchange_it),
 	        T(what_is_no_regular_file),
