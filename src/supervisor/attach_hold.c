@@ -12,7 +12,7 @@ static bool is_quiet(const struct attachment *a)
 
 	if (a->pending || a->detaching)
 		return false;
-	return !a->sandbox || (quiet[a->sandbox->state] && !a->sandbox->coming);
+	return !a->sandbox || (quiet[a->sandbox->state] && !sandbox_is_changing(a->sandbox));
 }
 
 bool attachments_are_quiet(const struct attachments *all)

@@ -260,6 +260,7 @@ void attachment_view(struct attachment *a, struct attachment_view *out)
 	        .interface = r->interface,
 	        .netns = r->netns ? r->netns : "",
 	        .pid = r->pid,
+	        .pid_start_time = r->pid_start_time,
 	        .container = &r->container,
 	        .policy_path = r->policy ? r->policy : "",
 	        .policy_name = SLICE(""),

@@ -49,8 +49,11 @@ static void replace(struct attachment *a, struct generation *g, attach_done done
 {
 	int error;
 
-	if (!attachment_wait(a, OPERATION_RELOAD, 0, done, context))
+	if (!attachment_wait(a, OPERATION_RELOAD, 0, done, context)) {
+		free(a->new_policy); /* or the next one to take over would be written down as it */
+		a->new_policy = NULL;
 		return;
+	}
 	error = sandbox_replace(a->sandbox, g);
 	if (error) {
 		const struct attach_result result = {
@@ -70,7 +73,7 @@ static void reload(struct attachment *a, const char *policy, const struct identi
 	struct generation *g;
 	char *text;
 
-	if (a->sandbox->coming) {
+	if (sandbox_is_changing(a->sandbox)) {
 		attach_refuse(done, context, ATTACH_BUSY, "another reload of %s is under way",
 		        a->record.name);
 		return;

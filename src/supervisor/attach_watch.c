@@ -27,7 +27,8 @@ static void on_changed(void *context, void *owner)
 
 	if (a->detaching || !a->sandbox)
 		return;
-	if (a->all->held || a->sandbox->coming || a->sandbox->state == SANDBOX_STARTING)
+	if (a->all->held || sandbox_is_changing(a->sandbox) ||
+	        a->sandbox->state == SANDBOX_STARTING)
 		policy_watch_again(all->policy_watch, a);
 	else
 		attachments_reload(all, a->record.name, NULL, NULL, on_reloaded, NULL);

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utlist.h>
 
@@ -364,6 +365,24 @@ void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE
 	snprintf(out, MESSAGE_PATH_MAX + 1, "%.4000s/%016llx", all->pins, (unsigned long long)id);
 }
 
+/* Of one that was found again: so that nobody else attaches it. */
+static void note_netns(struct attachment *a)
+{
+	char path[MESSAGE_PATH_MAX + 1];
+	struct stat st;
+
+	if (a->netns_inode || a->record.kind == ATTACH_INTERFACE)
+		return;
+	if (a->record.kind == ATTACH_PID)
+		snprintf(path, sizeof path, "/proc/%d/ns/net", (int)a->record.pid);
+	else
+		snprintf(path, sizeof path, "%s", a->record.netns);
+	if (stat(path, &st) == 0) {
+		a->netns_device = st.st_dev;
+		a->netns_inode = st.st_ino;
+	}
+}
+
 int attachment_watch(struct attachment *a)
 {
 	struct loop *loop = a->all->supervisor->loop;
@@ -373,12 +392,15 @@ int attachment_watch(struct attachment *a)
 
 		loop_timer_set(&a->expiry, left_ms > 0 ? left_ms : 0);
 	}
-	if (a->record.pid == 0)
+	if (a->record.pid == 0) {
+		note_netns(a);
 		return 0;
+	}
 	if (a->pidfd < 0)
 		a->pidfd = attach_process_open(a->record.pid, a->record.pid_start_time);
 	if (a->pidfd < 0)
 		return a->pidfd;
+	note_netns(a);
 	return loop_io_open_level(loop, &a->process, a->pidfd, LOOP_READ, on_process_end);
 }
 

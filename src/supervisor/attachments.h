@@ -94,6 +94,7 @@ struct attachment_view {
 	enum attach_kind kind;
 	const char *interface, *netns; /* as asked for; empty where the kind has none */
 	pid_t pid;                     /* 0: none */
+	uint64_t pid_start_time;       /* of the process that was attached */
 	const struct attach_container *container;
 	struct ip gate4, gate6, sandbox4, sandbox6; /* family 0: none */
 	uint16_t proxy_port; /* of the explicit proxy on the gate's addresses */

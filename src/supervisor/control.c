@@ -305,7 +305,7 @@ int control_hold(struct control *control, bool hold)
 }
 
 /* Calls under way are in the hands of others: each is made a ring of its own, and freed when it
- * comes back. */
+ * comes back; those whose files are being written are in our own. */
 void control_free(struct control *control)
 {
 	struct control_call *call;
@@ -317,8 +317,8 @@ void control_free(struct control *control)
 		call->next->prev = &control->calls;
 		call->prev = call->next = call;
 		call->control = NULL;
-		guest_files_free(call->files);
-		call->files = NULL;
+		if (call->files)
+			call_free(call); /* nobody calls back any more */
 	}
 	http_server_free(control->server);
 	free(control);

@@ -174,11 +174,15 @@ static void on_files(void *context, const struct guest_files_report *report)
 		control_refuse(call, 409, "the sandbox ended while it was being set up");
 }
 
-static void write_files(struct control_call *call, const struct attach_env *env)
+/* Into the very process that was attached: its number may be another's by now. */
+static void write_files(
+        struct control_call *call, struct attachment *a, const struct attach_env *env)
 {
-	const struct attach_request *request = &call->attach.request;
-	struct guest_files_plan plan = {.pid = request->pid,
-	        .start_time = request->pid_start_time,
+	struct attachment_view view;
+
+	attachment_view(a, &view);
+	struct guest_files_plan plan = {.pid = view.pid,
+	        .start_time = view.pid_start_time,
 	        .servers = {env->gate4, env->gate6},
 	        .root_pem = slice_from_string(env->root_pem)};
 	struct guest_files_report report = {.written = "", .faults = ""};
@@ -199,10 +203,10 @@ static void on_attached_env(void *context, const struct attach_result *result)
 
 	if (!control_is_open(call))
 		return;
-	if (result->status != ATTACH_OK || !result->env)
+	if (result->status != ATTACH_OK || !result->env || !result->attachment)
 		control_refuse_result(call, result);
 	else
-		write_files(call, result->env);
+		write_files(call, result->attachment, result->env);
 }
 
 static void on_attached(void *context, const struct attach_result *result)

@@ -57,13 +57,17 @@ static int on_retired(struct instance *i, struct ipc_message *message)
 {
 	struct message_worker_retired m;
 
-	if (message_worker_retired_decode(&message->body, &m) != 0 || i->state != INSTANCE_RETIRED)
+	if (message_worker_retired_decode(&message->body, &m) != 0 || !i->revising)
 		return -EBADMSG;
+	i->revising = false;
+	if (i->state == INSTANCE_RETIRED)
+		loop_timer_cancel(&i->timer);
 	log_sandbox(LOG_LEVEL_INFO, i->sandbox->name,
 	        "under the policy of generation %llu, %llu of the former worker's connections "
 	        "were closed and %llu go on",
 	        (unsigned long long)m.generation, (unsigned long long)m.closed,
 	        (unsigned long long)m.left);
+	sandbox_revised(i->sandbox);
 	return 0;
 }
 

@@ -47,12 +47,13 @@ struct instance {
 	enum instance_state state;
 	uint64_t id; /* the keeper knows it by this */
 	struct role worker;
-	struct loop_timer timer;       /* how long it may take to be ready */
+	struct loop_timer timer;       /* how long it may take to be ready, or to revise */
 	struct generation *generation; /* NULL until it is started */
 	struct recorded_ring *ring;    /* of its events; the recorder's once it is gone */
 	struct sources sources;        /* identity and directory are the owner's to fill in */
 	uint64_t keeper_request, worker_request; /* 0: none under way */
 	bool keeper_ready, worker_ready;
+	bool revising; /* RETIRED: told of a policy, and has not said yet that it holds to it */
 	int64_t serving_since_ms;
 };
 

@@ -437,7 +437,7 @@ static void on_time(struct loop_timer *timer)
 
 void sandbox_instance_progress(struct sandbox *s, struct instance *i)
 {
-	if (i == s->coming && instance_is_ready(i))
+	if (i == s->coming && i->state == INSTANCE_STARTING && instance_is_ready(i))
 		sandbox_hand_over(s);
 	else if (i == s->current)
 		sandbox_event(s, SANDBOX_PROGRESS);
@@ -448,7 +448,8 @@ void sandbox_instance_late(struct sandbox *s, struct instance *i)
 	if (s->state == SANDBOX_STARTING)
 		sandbox_event(s, SANDBOX_TIMEOUT);
 	else
-		role_kill(&i->worker, "it was not ready in time");
+		role_kill(&i->worker, i->revising ? "it did not judge what it had open in time"
+		                                  : "it was not ready in time");
 }
 
 void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *how)
@@ -458,9 +459,10 @@ void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *ho
 	if (was_current)
 		s->current = NULL;
 	instance_free(i);
-	if (was_coming) {
+	if (was_coming)
 		sandbox_keep_generation(s, how);
-	} else if (s->state == SANDBOX_STOPPING || s->state == SANDBOX_AWAY) {
+	sandbox_revised(s);
+	if (s->state == SANDBOX_STOPPING || s->state == SANDBOX_AWAY) {
 		if (!s->instances)
 			sandbox_event(s, SANDBOX_WORKERS_GONE);
 	} else if (was_current && s->lasting && s->state != SANDBOX_STARTING) {

@@ -19,7 +19,8 @@
 #define SANDBOX_DEATHS_MS 60000
 #define SANDBOX_BACKOFF_MS \
 	20 /* the first restart comes at once, the next after so long, then twice as long */
-#define SANDBOX_RETIRED_MAX 4 /* further ones are ended before they have finished */
+#define SANDBOX_REVISE_MS 5000 /* for a worker that retires to judge again what it has open */
+#define SANDBOX_RETIRED_MAX 4  /* further ones are ended before they have finished */
 
 enum sandbox_state {
 	SANDBOX_NEW,       /* its worker is being started; nothing is known of it yet */
@@ -106,7 +107,8 @@ struct sandbox {
 	uint64_t summary_request; /* 0: none under way */
 	char root_pem[MESSAGE_PEM_MAX + 1];
 	bool is_given; /* AWAY for good: it ends here, not for the other daemon, with its workers */
-	bool paused;   /* by who owns it: everything is refused */
+	bool handed_over; /* to another generation; owner->replaced has not been told yet */
+	bool paused;      /* by who owns it: everything is refused */
 	char pause_reason[SANDBOX_REASON_MAX + 1];
 	char failure[SANDBOX_FAILURE_MAX];
 	const char *
@@ -139,6 +141,11 @@ int sandbox_start_worker(struct sandbox *s);
  * owner->replaced answers, not from within this call. 0, or -errno with s->failure: -EBUSY one is
  * under way. */
 int sandbox_replace(struct sandbox *s, struct generation *generation);
+/* True: one is under way. It is until every worker of an earlier generation holds to the new one,
+ * or is dead: when owner->replaced is told, nothing passes under the old one any more. */
+bool sandbox_is_changing(const struct sandbox *s);
+/* A retired worker has said so, or is gone. */
+void sandbox_revised(struct sandbox *s);
 /* Refuses everything, closes what is open; reason NULL: ends that. */
 void sandbox_pause(struct sandbox *s, const char *reason);
 /* How many workers finish what they had. */

@@ -3,7 +3,9 @@
  * The workers of a sandbox that lasts come and go. Whatever the cause (a reload, a crash, another
  * version of the program), it is one mechanism: a new worker is started with listeners of its own
  * in the same gate, and only when it is ready the one before is told to retire. Until then nothing
- * has changed for anybody, and where the new one fails, nothing changes at all.
+ * has changed for anybody, and where the new one fails, nothing changes at all. Whoever asked is
+ * told when the one before has judged again what it had open; one that does not say so in time is
+ * killed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -74,7 +76,7 @@ int sandbox_replace(struct sandbox *s, struct generation *g)
 {
 	int error;
 
-	if (s->coming)
+	if (sandbox_is_changing(s))
 		return sandbox_failed(s, -EBUSY, "another reload is under way");
 	set_udp_ports(s, g);
 	s->coming = start_instance(s, g, &error);
@@ -103,7 +105,8 @@ static void retire(struct sandbox *s, struct instance *i)
 	int error;
 
 	i->state = INSTANCE_RETIRED;
-	loop_timer_cancel(&i->timer);
+	i->revising = true;
+	loop_timer_set(&i->timer, SANDBOX_REVISE_MS);
 	i->worker.stopping = true;
 	error = role_send(&i->worker, buffer, n, &s->generation->image, 1);
 	if (error)
@@ -170,7 +173,33 @@ void sandbox_hand_over(struct sandbox *s)
 	s->current = now;
 	instance_serves(now);
 	retire_but(s, now);
+	s->handed_over = true;
 	sandbox_event(s, SANDBOX_TOOK_OVER);
+	sandbox_revised(s);
+}
+
+static bool is_revising(const struct sandbox *s)
+{
+	const struct instance *i;
+
+	DL_FOREACH(s->instances, i)
+	{
+		if (i->revising)
+			return true;
+	}
+	return false;
+}
+
+bool sandbox_is_changing(const struct sandbox *s)
+{
+	return s->coming || s->handed_over;
+}
+
+void sandbox_revised(struct sandbox *s)
+{
+	if (!s->handed_over || is_revising(s))
+		return;
+	s->handed_over = false;
 	s->owner->replaced(s->owner, s, NULL);
 }
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon: sandboxes that it attaches to, and what happens to them when parts of it, or all of it, are killed."""
+import concurrent.futures
 import json
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -201,7 +203,57 @@ class Interface(Attached):
         self.assertFalse(self.meets_the_host())
 
 
+class Changing(Attached):
+    """A reload that does not get on, because a worker hangs."""
+
+    def spares(self):
+        return [p for p, row in descendants(self.daemon.process.pid).items()
+                if row[0] == ROLES["worker"] and p != self.pid("worker")]
+
+    def frozen(self, pids):
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        return pids
+
+    def test_detached_before_the_new_worker_is_ready(self):
+        self.assertTrue(wait_until(lambda: len(self.spares()) >= 4, 20 * SLOW))
+        self.frozen(self.spares())
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            reload = pool.submit(self.daemon.call, "POST", "/v1/sandboxes/one/reload")
+            self.assertTrue(wait_until(lambda: self.daemon.call("POST", "/v1/sandboxes/one/reload")[0] == 503, 10 * SLOW))
+            self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/one")[0], 200)
+            self.assertEqual(reload.result()[0], 500)
+        self.assertEqual(self.daemon.call("GET", "/v1/sandboxes/one")[0], 404)
+
+    def test_reloaded_is_when_the_old_worker_holds_to_it(self):
+        old = self.frozen([self.pid("worker")])
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/reload")[0], 200)
+        self.assertFalse(set(old) & set(descendants(self.daemon.process.pid)), "it hangs, with all that it had let pass")
+        self.assert_served()
+
+
 class Refused(Attached):
+    def test_namespaces_that_are_no_sandboxes(self):
+        gate = os.path.join(self.daemon.state, "netns", self.state_files()["netns"][0])
+        other = self.name + "o"
+        support.sh("ip", "netns", "add", other)
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", other], check=False)
+        support.sh("ip", "-n", other, "link", "add", "uplink0", "type", "veth", "peer", "name", "uplink1")
+        for members, word in (({"netns": "/proc/1/ns/net"}, ""), ({"pid": 1}, ""), ({"pid": os.getpid()}, "the host itself"),
+                              ({"netns": gate}, "is a gate"), ({"netns": f"/run/netns/{other}"}, "an interface uplink")):
+            status, _, answer = self.daemon.call("POST", "/v1/sandboxes", {"policy": self.policy, **members})
+            self.assertIn(status, (422, 500), answer)
+            self.assertIn(word, answer["detail"], members)
+        self.assertTrue(wait_until(lambda: [len(v) for v in self.state_files().values()][:2] == [1, 1], 5 * SLOW), self.state_files())
+        self.assertNotIn("eth0", support.sh("ip", "-n", other, "link"))
+        self.assert_served()
+
+    def test_a_namespace_is_known_to_the_next_daemon(self):
+        self.daemon.kill()
+        self.daemon.start()
+        status, _, answer = self.daemon.call("POST", "/v1/sandboxes", {"policy": self.policy, "netns": f"/run/netns/{self.name}"})
+        self.assertEqual(status, 409, answer)
+
     def test_requests_that_cannot_be(self):
         netns = f"/run/netns/{self.name}"
         for members, status in (({"name": "one", "netns": netns}, 409), ({"name": "two", "netns": netns}, 409),
