@@ -11,8 +11,9 @@
 #include <stdint.h>
 #include <nghttp2/nghttp2.h>
 
-#define HTTP2_GAPS_MAX 16 /* runs of stream identifiers that a client has left out; the last ones \
-	                   */
+#define HTTP2_GAPS_MAX                                                             \
+	16 /* runs of stream identifiers that a client has left out; the last ones \
+	    */
 
 struct http2_gap {
 	int32_t first, last;
