@@ -101,6 +101,8 @@ void attachments_reload(struct attachments *all, const char *name, const char *p
 
 	if (!a)
 		attach_refuse(done, context, ATTACH_NOT_FOUND, "there is no sandbox %.64s", name);
+	else if (all->stopping)
+		attach_refuse(done, context, ATTACH_BUSY, "the daemon is stopping");
 	else if (!a->sandbox)
 		attach_refuse(done, context, ATTACH_FAILED, "%s", a->trouble);
 	else if (a->detaching || a->sandbox->state == SANDBOX_STARTING)

@@ -184,7 +184,8 @@ static void write_files(
 	struct guest_files_plan plan = {.pid = view.pid,
 	        .start_time = view.pid_start_time,
 	        .servers = {env->gate4, env->gate6},
-	        .root_pem = slice_from_string(env->root_pem)};
+	        .root_pem = slice_from_string(env->root_pem),
+	        .caller = call->attach.request.caller};
 	struct guest_files_report report = {.written = "", .faults = ""};
 	char fault[128];
 	int error =

@@ -114,9 +114,11 @@ static void child(const struct guest_files_plan *plan, int report)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGXFSZ, SIG_IGN);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setrlimit(RLIMIT_FSIZE, &bytes);
 	setrlimit(RLIMIT_CPU, &time);
+	if (plan->caller.uid != 0 && identity_become(&plan->caller) != 0)
+		_exit(1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of identity, which clears it */
 	if (capabilities_get(&have) == 0) {
 		have.permitted &= CHILD_CAPABILITIES;
 		have.effective = have.permitted;

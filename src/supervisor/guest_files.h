@@ -3,7 +3,9 @@
  * guest_files: name server and CA in the file system of a sandbox that somebody else made, a
  * container as a rule. Its files are hostile: links, FIFOs, devices, file systems that do not
  * answer, files as large as they like, all of them changing while one looks. So a child with few
- * rights does it, within a bound of time, and its report is what is known of it.
+ * rights does it, within a bound of time, and its report is what is known of it. What a process
+ * of a user's has for its root directory is the user's choice, any directory of the host's, say: so
+ * for a user it is done with that user's own rights.
  *
  * guest_files_write.c is the child's part: guest_files_install().
  */
@@ -12,6 +14,7 @@
 
 #include "vethguard/base/ip.h"
 #include "vethguard/loop/loop.h"
+#include "supervisor/identity.h"
 
 #define GUEST_FILES_MS 5000                               /* for the child */
 #define GUEST_FILE_MAX (8u << 20)                         /* bytes of a bundle that is read */
@@ -21,10 +24,11 @@
 #define GUEST_RESOLV "/etc/resolv.conf"
 
 struct guest_files_plan {
-	pid_t pid;             /* a process in the sandbox; its root is the one that is meant */
-	uint64_t start_time;   /* field 22 of /proc/PID/stat; 0: not compared */
-	struct ip servers[2];  /* family 0: none */
-	struct slice root_pem; /* borrowed for the call */
+	pid_t pid;              /* a process in the sandbox; its root is the one that is meant */
+	uint64_t start_time;    /* field 22 of /proc/PID/stat; 0: not compared */
+	struct ip servers[2];   /* family 0: none */
+	struct slice root_pem;  /* borrowed for the call */
+	struct identity caller; /* root: the daemon's own few rights; else no others than these */
 };
 
 struct guest_files_report {

@@ -407,6 +407,27 @@ class Commands(Control):
         p.kill()  # what it was attached to ends
         self.assertTrue(wait_until(lambda: not self.call("GET", "/v1/sandboxes")[2]["sandboxes"], 10 * SLOW))
 
+    def test_files_of_a_members_guest(self):
+        """What a member's process has for its root is the member's choice; only what the member may write is written."""
+        busy = shutil.which("busybox") or "/bin/busybox"
+        as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", f"--groups={GROUP}"]
+        for owner, written in ((0, False), (NOBODY, True)):
+            root = f"/tmp/vethguard-root-{owner}-{time.monotonic_ns()}"
+            for d in ("", "/etc", "/etc/ssl", "/etc/ssl/certs", "/bin"):
+                os.mkdir(root + d)
+                os.chown(root + d, owner, owner)
+            self.addCleanup(shutil.rmtree, root)
+            shutil.copy(busy, root + "/bin/busybox")
+            p = subprocess.Popen([*as_nobody, "unshare", "-rnm", "chroot", root, "/bin/busybox", "sleep", "600"])
+            self.addCleanup(p.wait)
+            self.addCleanup(p.kill)
+            self.assertTrue(wait_until(lambda pid=p.pid, at=root: os.readlink(f"/proc/{pid}/root") == at, 5 * SLOW))
+            body = json.dumps({"pid": p.pid, "files": True, "policy": self.narrow, "name": f"of-{owner}"})
+            r = subprocess.run([*as_nobody, "curl", "-sS", "--unix-socket", self.daemon.socket, "http://localhost/v1/sandboxes",
+                                "--json", body], capture_output=True, text=True)
+            self.assertEqual("/etc/resolv.conf" in json.loads(r.stdout)["files"], written, r)
+            self.assertEqual(os.path.exists(root + "/etc/resolv.conf"), written)
+
     def test_container(self):
         """An engine that knows one container without and one with a network."""
         p, root = self.guest()

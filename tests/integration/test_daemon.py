@@ -225,6 +225,15 @@ class Changing(Attached):
             self.assertEqual(reload.result()[0], 500)
         self.assertEqual(self.daemon.call("GET", "/v1/sandboxes/one")[0], 404)
 
+    def test_nothing_is_reloaded_while_the_daemon_stops(self):
+        self.frozen([self.pid("worker")])  # so it takes its time
+        os.kill(self.daemon.process.pid, signal.SIGTERM)
+        self.assertTrue(wait_until(lambda: "stopping" in self.daemon.stderr(), 10 * SLOW))
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/reload")[0], 503)
+        self.assertEqual(self.daemon.process.wait(60 * SLOW), 0)
+        self.daemon.start()
+        self.assert_served()
+
     def test_reloaded_is_when_the_old_worker_holds_to_it(self):
         old = self.frozen([self.pid("worker")])
         self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/reload")[0], 200)
