@@ -219,16 +219,16 @@ class Changing(Attached):
         self.assertTrue(wait_until(lambda: len(self.spares()) >= 4, 20 * SLOW))
         self.frozen(self.spares())
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            reload = pool.submit(self.daemon.call, "POST", "/v1/sandboxes/one/reload")
-            self.assertTrue(wait_until(lambda: self.daemon.call("POST", "/v1/sandboxes/one/reload")[0] == 503, 10 * SLOW))
+            reloads = [pool.submit(self.daemon.call, "POST", "/v1/sandboxes/one/reload") for _ in range(2)]
+            concurrent.futures.wait(reloads, return_when=concurrent.futures.FIRST_COMPLETED)  # the second is turned away
             self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/one")[0], 200)
-            self.assertEqual(reload.result()[0], 500)
+            self.assertEqual(sorted(r.result()[0] for r in reloads), [500, 503])
         self.assertEqual(self.daemon.call("GET", "/v1/sandboxes/one")[0], 404)
 
     def test_nothing_is_reloaded_while_the_daemon_stops(self):
         self.frozen([self.pid("worker")])  # so it takes its time
         os.kill(self.daemon.process.pid, signal.SIGTERM)
-        self.assertTrue(wait_until(lambda: "stopping" in self.daemon.stderr(), 10 * SLOW))
+        self.assertTrue(wait_until(lambda: self.show()["state"] == "detaching", 10 * SLOW))
         self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/reload")[0], 503)
         self.assertEqual(self.daemon.process.wait(60 * SLOW), 0)
         self.daemon.start()
