@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "vethguard/ipc/ring.h"
+#include "vethguard/ipc/shared_names.h"
 #include "ipc/private.h"
 
 #define UNFINISHED "unfinished"
@@ -27,10 +28,12 @@ struct mapping {
 	struct mapping *next;
 	uint8_t *start;
 	size_t size;
+	bool spare; /* its holder can go on without it */
 	bool lost;
 };
 
 static struct mapping *mappings;
+static bool all_guarded;
 
 int ipc_memory_new(const char *name, size_t size)
 {
@@ -122,7 +125,7 @@ void *ipc_memory_map(int fd, size_t size, int *error)
 		free(mapping);
 		return NULL;
 	}
-	*mapping = (struct mapping){mappings, start, size, false};
+	*mapping = (struct mapping){mappings, start, size, false, false};
 	mappings = mapping;
 	*error = 0;
 	return start;
@@ -145,6 +148,11 @@ bool ipc_memory_lost(const void *start)
 	return m && m->lost;
 }
 
+void ipc_memory_spare(const void *start)
+{
+	mapping_of(start)->spare = true;
+}
+
 void ipc_memory_unmap(void *start, size_t size)
 {
 	struct mapping **at = &mappings;
@@ -165,7 +173,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 	struct mapping *m = mapping_of(info->si_addr);
 
 	(void)context;
-	if (m && !m->lost &&
+	if (m && (all_guarded || m->spare) && !m->lost &&
 	        mmap(m->start, m->size, PROT_READ | PROT_WRITE,
 	                MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) {
 		m->lost = true;
@@ -174,9 +182,20 @@ static void on_fault(int number, siginfo_t *info, void *context)
 	signal(number, SIG_DFL); /* the access is repeated, and ends the program */
 }
 
-int ring_guard(void)
+static int catch_faults(void)
 {
 	struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
 
 	return sigaction(SIGBUS, &action, NULL) < 0 ? -errno : 0;
+}
+
+int ring_guard(void)
+{
+	all_guarded = true;
+	return catch_faults();
+}
+
+int shared_names_guard(void)
+{
+	return catch_faults();
 }

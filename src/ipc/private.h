@@ -26,6 +26,8 @@ int ipc_memory_new_at(int directory, const char *name, size_t size);
 int ipc_memory_open_at(int directory, const char *name, size_t size);
 /* NULL with *error: -EBADMSG: another size, or its size is not sealed and it is no file. */
 void *ipc_memory_map(int fd, size_t size, int *error);
+/* Of a mapping: whoever has it can go on without it, and shared_names_guard() is enough. */
+void ipc_memory_spare(const void *start);
 void ipc_memory_unmap(void *start, size_t size);
 /* It has vanished under the mapping: zeros are in its place (ring_guard). */
 bool ipc_memory_lost(const void *start);

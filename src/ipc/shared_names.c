@@ -8,15 +8,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "vethguard/ipc/shared_names.h"
+#include "ipc/private.h"
 
 #define HEAD_BYTES 64
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define LAYOUT 0x76676e31u /* of head and entries: another one with each change */
 
 struct entry {
 	_Atomic int64_t asked_ms;
@@ -28,6 +29,7 @@ struct entry {
 struct shared_names_memory {
 	_Alignas(HEAD_BYTES) _Atomic uint32_t turn; /* of the newest */
 	_Atomic uint32_t count;
+	uint32_t layout; /* of a file: what made it; no worker looks at it */
 	_Alignas(HEAD_BYTES) struct entry entries[];
 };
 _Static_assert(SHARED_NAME_MAX <= UINT8_MAX, "a name's length fits its field");
@@ -39,15 +41,74 @@ size_t shared_names_bytes(uint32_t limit)
 
 int shared_names_create(uint32_t limit)
 {
-	int fd = memfd_create("vethguard-names", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	return ipc_memory_new("vethguard-names", shared_names_bytes(limit));
+}
+
+/* Its space is not taken: most tables stay nearly empty. */
+static int make_file(int fd, uint32_t limit)
+{
+	const uint32_t layout = LAYOUT;
+
+	if (ftruncate(fd, (off_t)shared_names_bytes(limit)) < 0)
+		return -errno;
+	ssize_t n =
+	        pwrite(fd, &layout, sizeof layout, offsetof(struct shared_names_memory, layout));
+	if (n == (ssize_t)sizeof layout)
+		return 0;
+	return n < 0 ? -errno : -ENOSPC;
+}
+
+int shared_names_create_at(int directory, const char *name, uint32_t limit)
+{
+	int fd = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	int error;
 
 	if (fd < 0)
 		return -errno;
-	if (ftruncate(fd, (off_t)shared_names_bytes(limit)) == 0 &&
-	        fcntl(fd, F_ADD_SEALS, SEALS) == 0)
+	error = make_file(fd, limit);
+	if (error == 0)
 		return fd;
-	error = -errno;
+	unlinkat(directory, name, 0);
+	close(fd);
+	return error;
+}
+
+/* The limit of a table of this size, 0: none has it. */
+static uint32_t limit_of(off_t size)
+{
+	if (size < (off_t)shared_names_bytes(1) ||
+	        size > (off_t)shared_names_bytes(SHARED_NAMES_MAX))
+		return 0;
+	size_t room = (size_t)size - sizeof(struct shared_names_memory);
+	return room % sizeof(struct entry) ? 0 : (uint32_t)(room / sizeof(struct entry));
+}
+
+static int look_at_file(int fd)
+{
+	uint32_t layout;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)) ||
+	        !limit_of(st.st_size))
+		return -EBADMSG;
+	ssize_t n = pread(fd, &layout, sizeof layout, offsetof(struct shared_names_memory, layout));
+	if (n < 0)
+		return -errno;
+	return n == (ssize_t)sizeof layout && layout == LAYOUT ? 0 : -EBADMSG;
+}
+
+int shared_names_open_at(int directory, const char *name)
+{
+	int fd = openat(directory, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int error;
+
+	if (fd < 0)
+		return errno == ELOOP || errno == ENXIO || errno == EISDIR ? -EBADMSG : -errno;
+	error = look_at_file(fd);
+	if (error == 0)
+		return fd;
 	close(fd);
 	return error;
 }
@@ -55,20 +116,18 @@ int shared_names_create(uint32_t limit)
 static int map(struct shared_names *names, int fd)
 {
 	struct stat st;
-	uint64_t room;
+	int error;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (st.st_size < (off_t)shared_names_bytes(1))
+	names->limit = limit_of(st.st_size);
+	if (!names->limit)
 		return -EBADMSG;
-	room = ((uint64_t)st.st_size - sizeof(struct shared_names_memory)) / sizeof(struct entry);
-	names->limit = room < SHARED_NAMES_MAX ? (uint32_t)room : SHARED_NAMES_MAX;
 	names->bytes = shared_names_bytes(names->limit);
-	void *memory = mmap(NULL, names->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (memory == MAP_FAILED)
-		return -errno;
-	names->memory = memory;
-	return 0;
+	names->memory = ipc_memory_map(fd, names->bytes, &error);
+	if (names->memory)
+		ipc_memory_spare(names->memory);
+	return error;
 }
 
 int shared_names_open(struct shared_names *names, int fd)
@@ -87,13 +146,15 @@ int shared_names_open(struct shared_names *names, int fd)
 void shared_names_close(struct shared_names *names)
 {
 	if (names->memory)
-		munmap(names->memory, names->bytes);
+		ipc_memory_unmap(names->memory, names->bytes);
 	*names = (struct shared_names){0};
 }
 
+/* Where the memory has vanished, no worker after this one can have it. */
 bool shared_names_newest(const struct shared_names *names)
 {
-	return atomic_load_explicit(&names->memory->turn, memory_order_acquire) == names->turn;
+	return atomic_load_explicit(&names->memory->turn, memory_order_acquire) == names->turn ||
+	       ipc_memory_lost(names->memory);
 }
 
 uint32_t shared_names_count(const struct shared_names *names)

@@ -50,11 +50,6 @@ static bool is_absolute(const char *path)
 	return path && path[0] == '/' && strlen(path) <= MESSAGE_PATH_MAX;
 }
 
-static bool is_own_name(const char *name)
-{
-	return strcmp(name, RECORDING_DAEMON_NAME) == 0 || strcmp(name, RECORDING_LEFT_NAME) == 0;
-}
-
 static bool check_interface(struct attaching *t)
 {
 	const char *name = t->request->interface;
@@ -77,9 +72,6 @@ static bool check_request(struct attaching *t)
 		return refuse(t, ATTACH_INVALID, "%s", objection);
 	if (r->name && r->name[0] && !message_name_is_plain(slice_from_string(r->name)))
 		return refuse(t, ATTACH_INVALID, MESSAGE_NAME_RULE, MESSAGE_NAME_MAX);
-	if (r->name && is_own_name(r->name))
-		return refuse(t, ATTACH_INVALID,
-		        "the name %s stands for vethguard itself in the audit log", r->name);
 	if (!is_absolute(r->policy))
 		return refuse(t, ATTACH_INVALID, "the policy's path has to be absolute");
 	if (r->ttl_s > ATTACH_TTL_MAX_S)

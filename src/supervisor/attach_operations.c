@@ -74,7 +74,8 @@ void attachments_detach(struct attachments *all, const char *name, attach_done d
 		attachment_detach(a, false);
 }
 
-/* A pause lasts: over the death of workers and of the daemon. */
+/* A pause lasts: over the death of workers and of the daemon. It is done first, and answered when
+ * nothing from before lives any more. */
 static void set_pause(struct attachment *a, const char *reason, attach_done done, void *context)
 {
 	int error;
@@ -85,7 +86,9 @@ static void set_pause(struct attachment *a, const char *reason, attach_done done
 	error = attachment_save(a);
 	if (error)
 		attach_refuse(done, context, ATTACH_FAILED,
-		        "its worker was told, but a restart would forget it: %s", strerror(-error));
+		        "it is done, but a restart would forget it: %s", strerror(-error));
+	else if (reason && a->sandbox->stilling)
+		attachment_wait(a, OPERATION_PAUSE, 0, done, context);
 	else
 		answer_ok(a, done, context);
 }
@@ -214,7 +217,8 @@ static enum attach_state state_of(const struct attachment *a)
 		return ATTACH_DETACHING;
 	if (!a->sandbox)
 		return ATTACH_FAILED_CLOSED;
-	if (a->sandbox->state == SANDBOX_SERVING && a->sandbox->paused)
+	if (a->sandbox->paused &&
+	        (a->sandbox->state == SANDBOX_SERVING || a->sandbox->state == SANDBOX_RESTARTING))
 		return ATTACH_PAUSED;
 	return states[a->sandbox->state];
 }

@@ -16,6 +16,7 @@
 #include "vethguard/base/log.h"
 #include "supervisor/attach_process.h"
 #include "supervisor/attachment.h"
+#include "supervisor/names_file.h"
 #include "supervisor/root_file.h"
 
 void attach_refuse(
@@ -209,6 +210,7 @@ void attachment_undo(struct attachment *a)
 	if (error)
 		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its gate cannot be removed whole: %s",
 		        strerror(-error));
+	names_file_remove(a->all->supervisor->names, a->record.id);
 	error = stays_shut(a) ? 0 : state_remove(a->all->state, a->record.name);
 	if (error)
 		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its state file cannot be removed: %s",
@@ -286,6 +288,15 @@ static void on_replaced(struct sandbox_owner *owner, struct sandbox *s, const ch
 	attachment_answer(a, OPERATION_RELOAD, 0, &result);
 }
 
+static void on_stilled(struct sandbox_owner *owner, struct sandbox *s)
+{
+	struct attachment *a = attachment_of(owner);
+	const struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
+
+	(void)s;
+	attachment_answer(a, OPERATION_PAUSE, 0, &result);
+}
+
 /* Its life. */
 
 static void on_expiry(struct loop_timer *timer)
@@ -322,7 +333,8 @@ struct attachment *attachment_new(struct attachments *all)
 	        .ended = on_ended,
 	        .changed = on_changed,
 	        .stats = on_stats,
-	        .replaced = on_replaced};
+	        .replaced = on_replaced,
+	        .stilled = on_stilled};
 	if (loop_timer_open(all->supervisor->loop, &a->expiry, on_expiry) == 0)
 		return a;
 	free(a);

@@ -14,7 +14,13 @@
 #define ATTACH_GATES 8           /* gates in store */
 #define ATTACH_SPARES 4          /* workers in store */
 
-enum attach_operation { OPERATION_ATTACH, OPERATION_DETACH, OPERATION_RELOAD, OPERATION_STATS };
+enum attach_operation {
+	OPERATION_ATTACH,
+	OPERATION_DETACH,
+	OPERATION_RELOAD,
+	OPERATION_PAUSE,
+	OPERATION_STATS
+};
 
 /* An operation that waits for its answer. */
 struct attach_pending {

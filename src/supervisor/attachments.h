@@ -18,8 +18,9 @@
 #include "vethguard/wire/message.h"
 #include "supervisor/identity.h"
 
-#define ATTACHMENTS_MAX \
-	2000 /* at a time; the recorder has room for some more (RECORDER_STREAMS_MAX) */
+/* At a time. The recorder has room for some more (2048 streams: the daemon's own is one, and each
+ * that was left behind), and the keeper (4096 workers) for two workers of each. */
+#define ATTACHMENTS_MAX 2000
 #define ATTACH_LABELS_MAX 32 /* of one sandbox */
 #define ATTACH_LABEL_KEY_MAX \
 	63 /* letters, digits, '.', '_', '-', '/', beginning with a letter or digit */
@@ -177,8 +178,9 @@ void attachments_reload(struct attachments *all, const char *name, const char *p
  * where all went well; else the text names the first that did not, and diagnostics has all. A
  * configuration with a fault changes nothing. */
 void attachments_reload_all(struct attachments *all, attach_done done, void *context);
-/* Everything is refused at once, live connections closed. Pausing a paused one replaces the reason
- * (NULL: a plain one). */
+/* Everything is refused at once, live connections closed; answers when every worker that had work
+ * to do is gone, which takes SANDBOX_STILL_MS at most, and another one explains. Pausing a paused
+ * one replaces the reason (NULL: a plain one). */
 void attachments_pause(struct attachments *all, const char *name, const char *reason,
         attach_done done, void *context);
 void attachments_resume(struct attachments *all, const char *name, attach_done done, void *context);

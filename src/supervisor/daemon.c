@@ -108,6 +108,7 @@ static void open_directories(struct daemon *d)
 	open_recording(d);
 	all->state = directory(d->state, "sandboxes", 0700);
 	close(directory(d->state, "netns", 0700));
+	d->supervisor.names = directory(d->state, "names", 0700);
 	snprintf(all->pins, sizeof all->pins, "%s/netns", d->state);
 	data = directory(d->data, "", 0755);
 	close(data);
@@ -477,6 +478,7 @@ static void clean_up(struct daemon *d)
 	loop_free(d->loop);
 	close(d->attachments.ca);
 	close(d->state_directory);
+	close(d->supervisor.names);
 	close(d->lock);
 }
 

@@ -209,11 +209,12 @@ void recording_end_left(struct supervisor *sv, uint64_t id)
 		if (left->id != id || left->rings || left->told)
 			continue;
 		*at = left->next;
+		if (!left->end_told)
+			say(sv,
+			        message_sandbox_encode(buffer, sizeof buffer, MESSAGE_RECORDER_END,
+			                supervisor_next_id(sv), &m),
+			        NULL, 0);
 		free(left);
-		say(sv,
-		        message_sandbox_encode(buffer, sizeof buffer, MESSAGE_RECORDER_END,
-		                supervisor_next_id(sv), &m),
-		        NULL, 0);
 		return;
 	}
 }
@@ -291,7 +292,7 @@ int recording_open(struct supervisor *sv, struct sandbox *s)
 static int say_daemon(struct supervisor *sv)
 {
 	struct message_recorder_sandbox m = {
-	        .sandbox_id = sv->recording.daemon.id, .sandbox = SLICE(RECORDING_DAEMON_NAME)};
+	        .sandbox_id = sv->recording.daemon.id, .sandbox = SLICE(MESSAGE_NAME_DAEMON)};
 	int error = say_sandbox(sv, &m, NULL);
 
 	return error ? error : open_rings(sv, &sv->recording.daemon);
@@ -303,12 +304,13 @@ int recording_open_daemon(struct supervisor *sv)
 	return say_daemon(sv);
 }
 
-static int say_left(struct supervisor *sv, const struct recorded *left)
+static int say_left(struct supervisor *sv, struct recorded *left)
 {
 	struct message_recorder_sandbox m = {
-	        .sandbox_id = left->id, .sandbox = SLICE(RECORDING_LEFT_NAME)};
+	        .sandbox_id = left->id, .sandbox = SLICE(MESSAGE_NAME_LEFT)};
 	int error = say_sandbox(sv, &m, NULL);
 
+	left->end_told = false;
 	return error ? error : open_rings(sv, left);
 }
 
@@ -369,6 +371,22 @@ int recording_again(struct supervisor *sv)
 			error = open_again(sv, s);
 	}
 	return error;
+}
+
+void recording_leave(struct supervisor *sv, struct recorded *of)
+{
+	struct recorded *left = of->rings || of->told ? malloc(sizeof *left) : NULL;
+
+	if (!left) { /* files stay where they are, for a further supervisor */
+		recording_forget(sv, of, false);
+		return;
+	}
+	*left = *of;
+	left->end_told = true;
+	left->next = sv->recording.left;
+	sv->recording.left = left;
+	of->rings = NULL;
+	of->told = NULL;
 }
 
 void recording_forget(struct supervisor *sv, struct recorded *of, bool for_good)

@@ -17,8 +17,6 @@
 
 #define RECORDER_RESTARTS_MAX 3 /* within so long; the next death is one too many */
 #define RECORDER_RESTARTS_MS 60000
-#define RECORDING_DAEMON_NAME "vethguardd" /* the sandbox name of what belongs to no sandbox */
-#define RECORDING_LEFT_NAME "left-behind"  /* of events whose sandbox is not known any more */
 #define RECORDING_ADOPT_MS 5000 /* for workers and recorder of a killed supervisor to be gone */
 
 struct supervisor;
@@ -37,6 +35,7 @@ struct recorded {
 	struct recorded *next; /* of those left behind */
 	uint64_t id;
 	bool open;         /* the recorder was told of it */
+	bool end_told;     /* of those left behind: and of its end */
 	struct told *told; /* own events that the recorder has not said to be in the log */
 	struct recorded_ring *rings;
 };
@@ -75,12 +74,15 @@ int recording_open(struct supervisor *sv, struct sandbox *s);
 /* The daemon's own stream, for tell_api and tell_lifecycle without a sandbox. 0 or -errno. */
 int recording_open_daemon(struct supervisor *sv);
 /* What an earlier daemon's workers and supervisor left: those of sandboxes that are open now, and
- * of others under RECORDING_LEFT_NAME. After all of them were opened. 0 or -errno. */
+ * of others under MESSAGE_NAME_LEFT. After all of them were opened. 0 or -errno. */
 int recording_adopt(struct supervisor *sv);
 /* The same for the directory of another daemon, of which nothing runs any more, and what was its
  * files there are removed: rings, told, journal. How far it had recorded is known by its rings
  * only, so an event may be in the log twice; none is missing. 0 or -errno. */
 int recording_adopt_from(struct supervisor *sv, int directory);
+/* The same of one sandbox that is open, and its events alone: before it tells any event of its own,
+ * because a recorder passes over what is older than the latest. 0 or -errno. */
+int recording_adopt_told(struct supervisor *sv, const struct sandbox *s);
 /* The sandbox is over; under s->summary_request. 0 or -errno. */
 int recording_end(struct supervisor *sv, struct sandbox *s);
 
@@ -102,6 +104,10 @@ void recording_reopened(struct supervisor *sv, uint64_t id);
 /* Closes and frees what was kept of it. for_good: files too: it is over and in the log; else a
  * further supervisor finds them. */
 void recording_forget(struct supervisor *sv, struct recorded *of, bool for_good);
+
+/* Its sandbox is over, and the recorder has not said that all is in the log: rings and events are
+ * kept with those left behind, until it says so, or for a further supervisor. */
+void recording_leave(struct supervisor *sv, struct recorded *of);
 
 /* telling.c: the supervisor's own events. s NULL: of the daemon itself. Nothing happens where the
  * recorder was not told of the sandbox. */

@@ -282,6 +282,23 @@ static int adopt_told(struct supervisor *sv, const struct left *file)
 	return 0;
 }
 
+int recording_adopt_told(struct supervisor *sv, const struct sandbox *s)
+{
+	struct left *files;
+	size_t count;
+	int error = sv->recording.kept
+	                    ? list(sv->recording.told, sv->recording.first_id, &files, &count)
+	                    : -ENOENT;
+
+	if (error)
+		return sv->recording.kept ? error : 0;
+	for (size_t i = 0; i < count && !error; i++)
+		if (files[i].sandbox_id == s->id)
+			error = adopt_told(sv, &files[i]);
+	free(files);
+	return error;
+}
+
 static int adopt_all(struct supervisor *sv, int folder,
         int (*adopt)(struct supervisor *sv, const struct left *file))
 {

@@ -191,24 +191,33 @@ static bool is_known(struct attachments *all, const char *pin)
 	return false;
 }
 
-/* Of an attach that was never answered: the gate had been made, the state not yet written. */
-static void remove_orphans(struct attachments *all)
+/* What is in a directory of files that are named by a sandbox's id, and is no known one's. Nothing
+ * where a state file could not be read: they may be that sandbox's. */
+static void remove_orphans(struct attachments *all, DIR *dir, bool mounted)
 {
-	DIR *dir = all->damaged ? NULL : opendir(all->pins);
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir))) {
 		char path[2 * MESSAGE_PATH_MAX];
 
-		if (entry->d_name[0] == '.' || is_known(all, entry->d_name))
+		if (all->damaged || entry->d_name[0] == '.' || is_known(all, entry->d_name))
 			continue;
+		log_warn("%s of %s belongs to no sandbox and is removed", entry->d_name,
+		        mounted ? "netns" : "names");
 		snprintf(path, sizeof path, "%s/%s", all->pins, entry->d_name);
-		log_warn("%s belongs to no sandbox and is removed", path);
-		umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
-		unlink(path);
+		if (mounted)
+			umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
+		unlinkat(dirfd(dir), entry->d_name, 0);
 	}
 	if (dir)
 		closedir(dir);
+}
+
+static DIR *open_directory(int fd)
+{
+	int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return own < 0 ? NULL : fdopendir(own);
 }
 
 static struct attachment *next_left(const struct attachments *all)
@@ -230,7 +239,9 @@ static void finish(struct attachments *all)
 	all->recovering = false;
 	HASH_ITER(hh, all->by_name, a, next)
 	watch_one(a);
-	remove_orphans(all);
+	/* Of an attach that was never answered: these had been made, the state not yet written. */
+	remove_orphans(all, opendir(all->pins), true);
+	remove_orphans(all, open_directory(all->supervisor->names), false);
 	all->on_recovered(all);
 }
 
@@ -258,8 +269,7 @@ static void on_turn(struct loop_timer *timer)
 
 int attachments_recover(struct attachments *all, bool at_once)
 {
-	int fd = openat(all->state, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = open_directory(all->state);
 	struct dirent *entry;
 	char name[MESSAGE_NAME_MAX + 1];
 	int error = loop_timer_open(all->supervisor->loop, &all->recovery, on_turn);

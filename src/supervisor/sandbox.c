@@ -25,14 +25,17 @@ static enum sandbox_state sum_up(struct sandbox *s)
 {
 	struct supervisor *sv = s->supervisor;
 
-	if (!s->recorded.open || !role_runs(&sv->recorder))
+	if (!s->recorded.open)
 		return SANDBOX_ENDED;
+	s->unsummed = true;
 	if (!s->is_given)
 		tell_lifecycle(sv, s, EVENT_STOP, NULL);
+	if (!role_runs(&sv->recorder))
+		return SANDBOX_ENDED;
 	s->summary_request = supervisor_next_id(sv);
 	if (recording_end(sv, s) != 0)
 		return SANDBOX_ENDED;
-	loop_timer_set(&s->timer, SANDBOX_SUM_MS);
+	loop_timer_set(&s->timer, s->lasting ? SANDBOX_SUM_LASTING_MS : SANDBOX_SUM_MS);
 	return SANDBOX_SUMMING;
 }
 
@@ -195,8 +198,15 @@ static enum sandbox_state no_variables(struct sandbox *s)
 
 static enum sandbox_state no_summary(struct sandbox *s)
 {
-	log_sandbox(LOG_LEVEL_WARN, s->name, "the recorder did not finish within %d s",
-	        SANDBOX_SUM_MS / 1000);
+	log_sandbox(LOG_LEVEL_WARN, s->name, "the recorder did not finish within %d s%s",
+	        (s->lasting ? SANDBOX_SUM_LASTING_MS : SANDBOX_SUM_MS) / 1000,
+	        s->lasting ? ": what it has not written is kept for later" : "");
+	return SANDBOX_ENDED;
+}
+
+static enum sandbox_state summed(struct sandbox *s)
+{
+	s->unsummed = false;
 	return SANDBOX_ENDED;
 }
 
@@ -269,6 +279,10 @@ static enum sandbox_state adopt(struct sandbox *s)
 {
 	if (sandbox_look_again(s) != 0 || sandbox_record(s) != 0)
 		return close_down(s);
+	int error = recording_adopt_told(s->supervisor, s);
+	if (error)
+		log_sandbox(LOG_LEVEL_ERROR, s->name,
+		        "events from before the restart cannot be read: %s", strerror(-error));
 	tell_lifecycle(s->supervisor, s, EVENT_ADOPTED, NULL);
 	gate_close_handed_out(&s->gate);
 	return start_another(s);
@@ -314,9 +328,10 @@ static enum sandbox_state serve_again(struct sandbox *s)
 		return SANDBOX_RESTARTING;
 	instance_serves(s->current);
 	loop_timer_cancel(&s->timer);
-	if (s->restarts)
+	if (s->failure[0])
 		tell_lifecycle(s->supervisor, s, EVENT_WORKER_REPLACED, s->failure);
-	log_sandbox(LOG_LEVEL_INFO, s->name, "served again");
+	s->failure[0] = 0;
+	log_sandbox(LOG_LEVEL_INFO, s->name, "served again%s", s->paused ? ", paused" : "");
 	return SANDBOX_SERVING;
 }
 
@@ -349,6 +364,7 @@ static const handler table[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
                         [SANDBOX_END] = stop_workers,
                         [SANDBOX_FAIL] = fail_closed,
                         [SANDBOX_WORKER_DIED] = restart,
+                        [SANDBOX_PAUSE] = sandbox_still,
                         [SANDBOX_TOOK_OVER] = took_over,
                         [SANDBOX_GIVEN_AWAY] = give_away,
                 },
@@ -358,6 +374,7 @@ static const handler table[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
                         [SANDBOX_END] = stop_workers,
                         [SANDBOX_FAIL] = fail_closed,
                         [SANDBOX_WORKER_DIED] = restart,
+                        [SANDBOX_PAUSE] = sandbox_still,
                         [SANDBOX_TOOK_OVER] = took_over,
                         [SANDBOX_GIVEN_AWAY] = give_away,
                         [SANDBOX_TIMEOUT] = start_another,
@@ -381,7 +398,7 @@ static const handler table[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
                 },
         [SANDBOX_SUMMING] =
                 {
-                        [SANDBOX_SUMMED] = end_early,
+                        [SANDBOX_SUMMED] = summed,
                         [SANDBOX_RECORDER_GONE] = end_early,
                         [SANDBOX_TIMEOUT] = no_summary,
                 },
@@ -390,12 +407,16 @@ static const handler table[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
 /* Whoever owns it sees the new state. Last of all: it may be freed. */
 static void tell_owner(struct sandbox *s, enum sandbox_state before)
 {
-	if (s->state == SANDBOX_ENDED)
+	if (s->state == SANDBOX_ENDED) {
 		s->owner->ended(s->owner, s);
-	else if (s->state == SANDBOX_SERVING && before == SANDBOX_STARTING)
+		return;
+	}
+	if (s->state == SANDBOX_SERVING && before == SANDBOX_STARTING)
 		s->owner->ready(s->owner, s);
 	else if (s->state != before && s->lasting)
 		s->owner->changed(s->owner, s);
+	if (s->state == SANDBOX_SERVING || s->state == SANDBOX_CLOSED)
+		sandbox_look_still(s);
 }
 
 void sandbox_event(struct sandbox *s, enum sandbox_event event)
@@ -452,13 +473,26 @@ void sandbox_instance_late(struct sandbox *s, struct instance *i)
 		                                  : "it was not ready in time");
 }
 
+static void tell_disobedience(struct sandbox *s, const char *how)
+{
+	char text[SANDBOX_FAILURE_MAX];
+
+	snprintf(text, sizeof text,
+	        "A worker of the paused sandbox did not end by itself: it %.900s.", how);
+	log_sandbox(LOG_LEVEL_WARN, s->name, "%s", text);
+	tell_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
+}
+
 void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *how)
 {
 	bool was_current = i == s->current, was_coming = i == s->coming;
 
 	if (was_current)
 		s->current = NULL;
+	if (s->stilling && i->worker.killed && i->state == INSTANCE_ENDING)
+		tell_disobedience(s, how);
 	instance_free(i);
+	sandbox_look_still(s);
 	if (was_coming)
 		sandbox_keep_generation(s, how);
 	sandbox_revised(s);
@@ -518,6 +552,8 @@ void sandbox_free(struct sandbox *s)
 	HASH_DEL(s->supervisor->sandboxes, s);
 	DL_FOREACH_SAFE(s->instances, i, next)
 	instance_free(i);
+	if (s->lasting && s->unsummed)
+		recording_leave(s->supervisor, &s->recorded);
 	recording_forget(s->supervisor, &s->recorded, s->state == SANDBOX_ENDED);
 	gate_close(&s->gate);
 	generation_put(s->generation);

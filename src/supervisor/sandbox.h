@@ -13,7 +13,9 @@
 #define SANDBOX_REASON_MAX 512
 #define SANDBOX_START_MS 10000 /* from the first message to the worker being ready */
 #define SANDBOX_STOP_MS 2000   /* for the worker to finish what is under way */
+#define SANDBOX_STILL_MS 2000  /* for a worker to close everything when its sandbox is paused */
 #define SANDBOX_SUM_MS 10000   /* for the recorder to drain the ring */
+#define SANDBOX_SUM_LASTING_MS 5000 /* the same: what it has not drained then is kept in files */
 #define SANDBOX_DEATHS_MAX \
 	8 /* of the workers of one that lasts, within so long; the next is one too many */
 #define SANDBOX_DEATHS_MS 60000
@@ -47,6 +49,7 @@ enum sandbox_event {
 	SANDBOX_FAIL,         /* failure is filled in */
 	SANDBOX_WORKER_DIED,  /* lasting: the one that serves; failure is filled in */
 	SANDBOX_WORKERS_GONE, /* all of them */
+	SANDBOX_PAUSE,        /* lasting: paused and reason are filled in */
 	SANDBOX_TOOK_OVER,    /* lasting: a worker under another generation serves */
 	SANDBOX_GIVEN_AWAY,   /* lasting: another daemon serves it from now on */
 	SANDBOX_TAKEN_BACK,   /* lasting: the other daemon is gone */
@@ -72,6 +75,9 @@ struct sandbox_owner {
 	        struct sandbox_owner *owner, uint64_t id, const struct message_worker_stats *stats);
 	/* The answer to sandbox_replace: error NULL, or why the old generation stays. */
 	void (*replaced)(struct sandbox_owner *owner, struct sandbox *s, const char *error);
+	/* It was paused: every worker that had work to do is gone. Once for all calls of
+	 * sandbox_pause since. */
+	void (*stilled)(struct sandbox_owner *owner, struct sandbox *s);
 };
 
 struct sandbox {
@@ -101,15 +107,18 @@ struct sandbox {
 	size_t death_count;
 	uint32_t restarts, mended;
 	uint8_t seed[16]; /* of its placeholders */
-	int names; /* memory of its synthetic names, handed from worker to worker; -1: none yet */
+	int names; /* memory of its synthetic names, handed from worker to worker (lasting: a file);
+	              -1: none yet */
 	struct recorded recorded; /* what the recorder knows of it, under id */
 	struct gate gate;
 	uint64_t summary_request; /* 0: none under way */
+	bool unsummed;            /* the recorder has not said that all is in the log */
 	char root_pem[MESSAGE_PEM_MAX + 1];
 	bool is_given; /* AWAY for good: it ends here, not for the other daemon, with its workers */
 	bool handed_over; /* to another generation; owner->replaced has not been told yet */
 	bool paused;      /* by who owns it: everything is refused */
 	char pause_reason[SANDBOX_REASON_MAX + 1];
+	bool stilling; /* the workers from before the pause are waited for */
 	char failure[SANDBOX_FAILURE_MAX];
 	const char *
 	        refusal; /* a longer text in place of failure, during SANDBOX_FAIL only; borrowed */
@@ -146,8 +155,13 @@ int sandbox_replace(struct sandbox *s, struct generation *generation);
 bool sandbox_is_changing(const struct sandbox *s);
 /* A retired worker has said so, or is gone. */
 void sandbox_revised(struct sandbox *s);
-/* Refuses everything, closes what is open; reason NULL: ends that. */
+/* sandbox_pause.c: refuses everything and closes what is open; owner->stilled answers, not from
+ * within this call; reason NULL: ends that, and nobody answers. */
 void sandbox_pause(struct sandbox *s, const char *reason);
+/* SANDBOX_PAUSE. Whoever has worked for the sandbox ends; one that knows nothing of it explains. */
+enum sandbox_state sandbox_still(struct sandbox *s);
+/* A worker is gone, or another one serves: tells the owner where that is all. */
+void sandbox_look_still(struct sandbox *s);
 /* How many workers finish what they had. */
 size_t sandbox_retired(const struct sandbox *s);
 /* Workers that are ready retire, others are ended. */

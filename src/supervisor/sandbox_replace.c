@@ -202,19 +202,3 @@ void sandbox_revised(struct sandbox *s)
 	s->handed_over = false;
 	s->owner->replaced(s->owner, s, NULL);
 }
-
-/* By the worker, which says why to whoever asks, and closes what is open; where there is none,
- * nothing listens and the fence rejects. The next one hears of it before it serves. */
-void sandbox_pause(struct sandbox *s, const char *reason)
-{
-	struct instance *i;
-
-	s->paused = reason != NULL;
-	snprintf(s->pause_reason, sizeof s->pause_reason, "%s", reason ? reason : "");
-	DL_FOREACH(s->instances, i)
-	{
-		if (i->worker_request != 0 && i->state != INSTANCE_ENDING)
-			instance_pause(i, reason);
-	}
-	tell_lifecycle(s->supervisor, s, s->paused ? EVENT_PAUSED : EVENT_RESUMED, reason);
-}

@@ -12,6 +12,7 @@
 #include "vethguard/base/log.h"
 #include "vethguard/ipc/shared_names.h"
 #include "supervisor/audit_file.h"
+#include "supervisor/names_file.h"
 #include "supervisor/supervisor.h"
 
 int sandbox_failed(struct sandbox *s, int error, const char *format, ...)
@@ -52,10 +53,26 @@ static int open_log(struct sandbox *s)
 	return error ? sandbox_failed(s, error, "the recorder") : 0;
 }
 
+/* Of one that lasts in a file. Without its old one, addresses that are cached inside are unknown;
+ * nothing else is lost. */
+static int make_names(const struct sandbox *s)
+{
+	uint32_t limit = s->generation->settings.config.limits.dns_names;
+	bool damaged;
+
+	if (!s->lasting)
+		return shared_names_create(limit);
+	int fd = names_file_open(s->supervisor->names, s->id, limit, &damaged);
+	if (damaged)
+		log_sandbox(LOG_LEVEL_WARN, s->name,
+		        "what was kept of its synthetic addresses is damaged and is begun anew: "
+		        "names that are cached inside have to be asked for again");
+	return fd;
+}
+
 static int open_names(struct sandbox *s)
 {
-	int fd = s->names < 0 ? shared_names_create(s->generation->settings.config.limits.dns_names)
-	                      : s->names;
+	int fd = s->names < 0 ? make_names(s) : s->names;
 
 	s->names = fd < 0 ? -1 : fd;
 	return fd < 0 ? sandbox_failed(s, fd, "memory for names") : 0;

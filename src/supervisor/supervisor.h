@@ -29,6 +29,7 @@ struct supervisor {
 	int trusted;  /* CAs that upstreams are verified with, as last made; -1: none yet */
 	struct gate_host *gates;
 	int ca;            /* directory of the root CA's file; -1: the keeper has one of its own */
+	int names;         /* lasting: directory of the sandboxes' synthetic names */
 	bool keeper_ready; /* it has said so once: the file is in order */
 	int64_t keeper_deaths_ms[KEEPER_RESTARTS_MAX];
 	size_t keeper_death_count;

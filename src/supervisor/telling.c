@@ -134,6 +134,8 @@ static void tell(struct supervisor *sv, struct sandbox *s, struct event *event)
 void told_restore(
         struct supervisor *sv, struct recorded *of, uint64_t id, const uint8_t *encoded, size_t n)
 {
+	if (has_told(of, id))
+		return;
 	struct told *told = append(of, id, encoded, n);
 
 	complain(told ? say_event(sv, of->id, told) : -ENOMEM);

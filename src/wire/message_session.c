@@ -12,7 +12,9 @@ bool message_name_is_plain(struct slice name)
 		if (!letter && (i == 0 || (c != '.' && c != '_' && c != '-')))
 			return false;
 	}
-	return name.n > 0 && name.n <= MESSAGE_NAME_MAX;
+	return name.n > 0 && name.n <= MESSAGE_NAME_MAX &&
+	       !slice_equals(name, SLICE(MESSAGE_NAME_DAEMON)) &&
+	       !slice_equals(name, SLICE(MESSAGE_NAME_LEFT));
 }
 
 static void session_start_fields(struct codec *c, struct message_session_start *m)

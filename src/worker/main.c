@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
+#include "vethguard/ipc/shared_names.h"
 #include "vethguard/jail/answer.h"
 #include "worker/worker.h"
 
@@ -192,6 +193,7 @@ int main(int argc, char **argv)
 	if (!w.loop)
 		die(EXIT_FAILED, "no memory");
 	must("the policy cannot be used", worker_open_policy(&w));
+	must("no guard of shared memory", shared_names_guard());
 	narrow(&w);
 	must("no supervisor", ipc_peer_open(w.loop, &w.supervisor, IPC_SUPERVISOR_FD, "supervisor",
 	                              on_message, on_end));

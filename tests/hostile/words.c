@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -210,6 +211,17 @@ static long deaf(void)
 	return 0;
 }
 
+/* Serves, and reads nothing that the supervisor says from now on. */
+static long self_willed(void)
+{
+	long result = -1;
+
+	for (int fd = 4; fd < FDS_END; fd++)
+		if (epoll_ctl(fd, EPOLL_CTL_DEL, HOSTILE_SUPERVISOR_FD, NULL) == 0)
+			result = 0;
+	return result;
+}
+
 /* The ring, found as the recorder would not expect it to be used. */
 static uint8_t *ring_memory(size_t *n, int *data_fd)
 {
@@ -275,5 +287,6 @@ const struct misdeed misdeed_words[] = {BOTH("nothing", nothing), BOTH("cut head
         {"taken ahead", taken_ahead}, {"summary ahead", summary_ahead},
         {"source of nobody", source_of_nobody}, {"source beyond", source_beyond},
         {"stall flood", stall_flood}, {"ask flood", ask_flood}, {"ask beyond", ask_beyond},
-        {"deaf", deaf}, {"ring garbage", ring_garbage}, {"ring zeroes", ring_zeroes},
-        {"ring ahead", ring_ahead}, {"ring back", ring_back}, {NULL, NULL}};
+        {"deaf", deaf}, {"self willed", self_willed}, {"ring garbage", ring_garbage},
+        {"ring zeroes", ring_zeroes}, {"ring ahead", ring_ahead}, {"ring back", ring_back},
+        {NULL, NULL}};

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon: sandboxes that it attaches to, and what happens to them when parts of it, or all of it, are killed."""
 import concurrent.futures
+import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,11 +12,13 @@ import time
 import unittest
 
 import support
+from lab import BIN
 from daemon import VETHGUARDD, Daemon
 from support import FINDING, HTTP, LIFECYCLE, SLOW, descendants, file_credential, policy, wait_until
 
 PROXY = "http://198.18.0.1:3128"
 ROLES = {"keeper": "vethguard-keepe", "recorder": "vethguard-recor", "worker": "vethguard-worke"}
+HOSTILE = os.path.join(BIN, "..", "tests", "hostile")
 READS = "{to: 'https://api.lab.test', methods: [GET], credential: api}"
 SOON = 1 * SLOW  # how soon it has to serve again
 
@@ -66,7 +70,7 @@ class Attached(unittest.TestCase):
         return next(p for p, row in descendants(self.daemon.process.pid).items() if row[0] == ROLES[role])
 
     def state_files(self):
-        return {d: os.listdir(os.path.join(self.daemon.state, d)) for d in ("sandboxes", "netns", "rings", "told")}
+        return {d: os.listdir(os.path.join(self.daemon.state, d)) for d in ("sandboxes", "netns", "names", "rings", "told")}
 
 
 class Life(Attached):
@@ -111,6 +115,25 @@ class Life(Attached):
         self.assertFalse(self.asks(seconds=2))
         self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/resume")[0], 200)
         self.assert_served()
+
+    def explains(self, netns=None):
+        r = self.curl("-i", "https://api.lab.test/whoami", netns=netns)
+        return "503" in r.stdout and "a test" in r.stdout
+
+    def test_a_pause_outlives_every_worker(self):
+        pid = self.pid("worker")
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/pause", {"reason": "a test"})[0], 200)
+        self.assertEqual(self.show()["state"], "paused")
+        self.assertFalse(os.path.exists(f"/proc/{pid}"), "the worker from before lives")
+        self.assertTrue(self.explains())
+        os.kill(self.pid("worker"), 9)
+        self.assertTrue(wait_until(self.explains, 5 * SLOW))
+        self.daemon.kill()
+        self.daemon.start()
+        self.assertTrue(wait_until(self.explains, 5 * SLOW))
+        self.assertEqual(self.show()["state"], "paused")
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/reload")[0], 200)
+        self.assertTrue(self.explains())
 
     def test_its_time_is_over(self):
         support.sh("ip", "netns", "add", self.name + "t")
@@ -268,8 +291,8 @@ class Refused(Attached):
         for members, status in (({"name": "one", "netns": netns}, 409), ({"name": "two", "netns": netns}, 409),
                                 ({"netns": "/proc/self/ns/net"}, 422), ({"netns": "/proc/self/ns/mnt"}, 422),
                                 ({"netns": "/run/netns/none"}, 422), ({"pid": 4194303}, 422),
-                                ({"name": "-x", "netns": netns}, 422),
-                                ({"name": "vethguardd", "netns": netns}, 422), ({"name": "left-behind", "netns": netns}, 422)):
+                                ({"name": "-x", "netns": netns}, 422), ({"name": "vethguardd", "netns": netns}, 422),
+                                ({"name": "left-behind", "netns": netns}, 422)):
             got, _, answer = self.daemon.call("POST", "/v1/sandboxes", {"policy": self.policy, **members})
             self.assertEqual(got, status, (members, answer))
         self.assertEqual(len(self.state_files()["sandboxes"]), 1)
@@ -350,8 +373,9 @@ class Killed(Attached):
     def test_a_worker_too_often(self):
         def died():
             pid = self.show()["worker"]["pid"]
-            if pid:
-                os.kill(pid, 9)
+            with contextlib.suppress(ProcessLookupError):
+                if pid:
+                    os.kill(pid, 9)
             return self.show()["state"] == "failed"
         self.assertTrue(wait_until(died, 30 * SLOW), self.show())
         self.assertFalse(self.asks(seconds=2))
@@ -377,6 +401,69 @@ class Killed(Attached):
                                    5 * SLOW), self.daemon.events(HTTP))
         self.test_detached_without_a_trace()
 
+    def resolve(self, name="api.lab.test"):
+        """Its synthetic IPv4 address, asked for as a program inside does."""
+        question = b"\x12\x34\x01\0\0\1\0\0\0\0\0\0" + b"".join(
+            bytes([len(p)]) + p for p in name.encode().split(b".")) + b"\0\0\1\0\1"
+        ask = ("import socket, sys\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.settimeout(5)\n"
+               f"s.connect(('198.18.0.1', 53))\ns.send({question!r})\nprint(socket.inet_ntoa(s.recv(512)[-4:]))\n")
+        return support.sh("ip", "netns", "exec", self.name, "python3", "-c", ask).strip()
+
+    def banner(self, address):
+        """True: the service that bytes go to by address alone greets."""
+        talk = f"import socket\ns = socket.create_connection(({address!r}, 2222), 5)\nprint(s.recv(64))\n"
+        r = subprocess.run(["ip", "netns", "exec", self.name, "python3", "-c", talk], capture_output=True, text=True)
+        return r.returncode == 0 and "banner" in r.stdout
+
+    def test_cached_addresses_outlive_the_daemon(self):
+        with open(self.policy, "w") as f:
+            f.write(policy(READS, "tcp://tcp.lab.test:2222", credentials=file_credential()))
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/reload")[0], 200)
+        self.resolve("www.lab.test")
+        address = self.resolve("tcp.lab.test")
+        self.assertTrue(self.banner(address), address)
+        for end in (self.daemon.kill, self.daemon.stop):
+            end()
+            self.daemon.start()
+            self.assertTrue(wait_until(lambda: self.banner(address), SOON), self.daemon.stderr())
+        self.daemon.kill()
+        (name,) = self.state_files()["names"]
+        with open(os.path.join(self.daemon.state, "names", name), "r+b") as f:
+            f.truncate(4096)
+        with open(os.path.join(self.daemon.state, "names", "0123456789abcdef"), "w"):
+            pass
+        self.daemon.start()
+        self.assert_served()
+        self.assertIn("synthetic addresses is damaged", self.daemon.stderr())
+        self.assertEqual(self.state_files()["names"], [name])
+        self.assertFalse(self.banner(address))
+        self.assertTrue(self.banner(self.resolve("tcp.lab.test")))
+
+    def test_workers_that_do_not_finish(self):
+        """Each reload leaves one that still holds a connection; of more than four the oldest is ended, its connection with it."""
+        with open(self.policy, "w") as f:
+            f.write(policy(READS, "tcp://tcp.lab.test:2222", credentials=file_credential()))
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/reload")[0], 200)
+        hold = ("import socket, sys\ns = socket.create_connection((sys.argv[1], 2222), 5)\nprint(s.recv(64), flush=True)\n"
+                "print(s.recv(64), flush=True)\n")
+        address, held = self.resolve("tcp.lab.test"), []
+        for _ in range(6):
+            p = subprocess.Popen(["ip", "netns", "exec", self.name, "python3", "-c", hold, address],
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            self.addCleanup(p.wait)
+            self.addCleanup(p.kill)
+            self.addCleanup(p.stdout.close)
+            self.assertIn("banner", p.stdout.readline())
+            held.append(p)
+            self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/reload")[0], 200)
+        for p in held[:2]:
+            p.wait(10 * SLOW)
+        self.assertEqual([p.poll() for p in held[2:]], [None] * 4)
+        workers = [p for p, row in descendants(self.daemon.process.pid).items() if row[0] == ROLES["worker"]]
+        self.assertIn("the oldest one is ended", self.daemon.stderr())
+        self.assertLessEqual(len(workers), 1 + 4 + 4, "one serves, four retire, four are in store")
+        self.assert_served()
+
     def test_detached_without_a_trace(self):
         self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/one")[0], 200)
         self.assertTrue(wait_until(lambda: not any(self.state_files().values()), 5 * SLOW), self.state_files())
@@ -387,6 +474,43 @@ class Killed(Attached):
         self.assertFalse(self.asks(seconds=2))
         self.daemon.start()
         self.assert_served()
+
+    def test_a_recorder_that_hangs_at_the_end(self):
+        """What it has not written is not lost: the next daemon's writes it."""
+        self.assert_served()
+        self.assertTrue(self.daemon.event(HTTP))
+        os.kill(self.pid("recorder"), signal.SIGSTOP)
+        self.assert_served()
+        self.daemon.stop()
+        self.assertTrue(self.state_files()["rings"])
+        self.assertEqual(len(self.daemon.events(HTTP)), 1)
+        self.daemon.start()
+        self.assertTrue(wait_until(lambda: len(self.daemon.events(HTTP)) == 2, 5 * SLOW), self.daemon.events(HTTP))
+        self.assertTrue(self.daemon.event(LIFECYCLE, activity_id=4), self.daemon.events(LIFECYCLE))
+        self.assertTrue(wait_until(lambda: len(self.state_files()["rings"]) == 1, 5 * SLOW), self.state_files())
+
+
+class Disobedient(Attached):
+    """The worker serves and does not hear what the supervisor says."""
+
+    def make_daemon(self):
+        folder = support.LAB.path(f"disobedient-{time.monotonic_ns()}")
+        shutil.copytree(BIN, folder)
+        shutil.copy(os.path.join(HOSTILE, "vethguard-worker"), folder)
+        with open(os.path.join(folder, "misdeed"), "w") as f:
+            f.write("self willed")
+        daemon = Daemon(start=False)
+        return daemon.start([os.path.join(folder, "vethguardd"), *daemon.argv()[1:]])
+
+    def test_paused(self):
+        self.assert_served()
+        self.assertIn("misdeed self willed: done", self.daemon.stderr())
+        pid = self.pid("worker")
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/pause", {"reason": "a test"})[0], 200)
+        self.assertFalse(os.path.exists(f"/proc/{pid}"), "the worker lives")
+        self.assertFalse(self.asks(seconds=2))
+        self.assertTrue(self.daemon.event(FINDING))
+        self.assertIn("of the paused sandbox did not end by itself", self.daemon.stderr())
 
 
 class Damaged(Attached):

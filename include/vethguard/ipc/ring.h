@@ -40,7 +40,7 @@ int ring_adopt_at(int directory, const char *name, int fds[3]);
 int ring_open_writer(struct ring *ring, int memory_fd, int data_fd, int space_fd);
 int ring_open_reader(struct ring *ring, int memory_fd, int data_fd, int space_fd);
 void ring_close(struct ring *ring);
-/* From now on, memory of a ring or journal that has vanished under a mapping reads as zeros (a handler of SIGBUS). Such a
+/* From now on, memory of a ring, a journal or shared names that has vanished under a mapping reads as zeros (a handler of SIGBUS). Such a
  * fault elsewhere ends the program as before. 0 or -errno. */
 int ring_guard(void);
 

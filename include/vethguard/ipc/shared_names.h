@@ -5,6 +5,10 @@
  * from here only what it does not know; nothing here is used without a look at it, since a worker that was taken over may have
  * written anything.
  *
+ * The memory is a memfd of sealed size, which ends with its last holder, or a file (of /run), which outlives every process. A
+ * file that is cut, or whose file system is full, reads as an empty table for whoever has called shared_names_guard(); what a
+ * worker has in tables of its own stays.
+ *
  * Two workers may have it open at a time: the one that opened it last is the newest. Both may claim indices that nobody has
  * claimed yet; only the newest may put another name in place of one.
  */
@@ -30,11 +34,20 @@ struct shared_names {
 size_t shared_names_bytes(uint32_t limit);
 /* Such a file as a memfd whose size is sealed: a descriptor that the caller owns, or -errno. */
 int shared_names_create(uint32_t limit);
+/* The same as a new file (0600) of a directory. -EEXIST, -errno. */
+int shared_names_create_at(int directory, const char *name, uint32_t limit);
+/* Such a file that is there. -ENOENT; -EBADMSG: not one that shared_names_create_at has made, or cut, or of another version, or
+ * one that others may write to; -errno. What it says of a name is looked at by whoever reads it. */
+int shared_names_open_at(int directory, const char *name);
 
 /* Maps it and becomes the newest; takes fd (closed in any case: the mapping lasts). 0 or -errno (-EBADMSG: a size that is
  * none). */
 int shared_names_open(struct shared_names *names, int fd);
 void shared_names_close(struct shared_names *names);
+
+/* From now on, names whose memory has vanished under the mapping read as empty (a handler of SIGBUS; memory of rings is not
+ * guarded: without its ring a worker has to end). 0 or -errno. */
+int shared_names_guard(void);
 
 /* False: another worker has opened it since. */
 bool shared_names_newest(const struct shared_names *names);

@@ -18,7 +18,11 @@
 #define MESSAGE_NAME_MAX 64      /* sandbox, policy and credential names: at least one byte */
 /* What a sandbox may be called, as a sentence with a %d for MESSAGE_NAME_MAX. */
 #define MESSAGE_NAME_RULE \
-	"a sandbox name is up to %d letters, digits, '.', '_' and '-', beginning with a letter or digit"
+	"a sandbox name is up to %d letters, digits, '.', '_' and '-', beginning with a letter or digit, and neither " \
+	MESSAGE_NAME_DAEMON " nor " MESSAGE_NAME_LEFT
+/* What the audit log calls what belongs to no sandbox, and to one that is not known any more. */
+#define MESSAGE_NAME_DAEMON "vethguardd"
+#define MESSAGE_NAME_LEFT "left-behind"
 #define MESSAGE_PATH_MAX 4095    /* absolute paths: no NUL in them */
 #define MESSAGE_CERTIFICATE_MAX 4096 /* DER */
 #define MESSAGE_KEY_MAX 1024     /* PKCS#8 */
@@ -256,7 +260,7 @@ struct message_status {
 	int32_t status;
 };
 
-/* Names appear in logs, tables and file names of the operator: nothing there that has a meaning. */
+/* Names appear in logs, tables and file names of the operator: nothing there that has a meaning, and none of the log's own. */
 bool message_name_is_plain(struct slice name);
 
 #define MESSAGE_UNUSUAL_MAX 8

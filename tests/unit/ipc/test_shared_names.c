@@ -9,8 +9,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "vethguard/base/hash.h"
@@ -99,25 +101,123 @@ static void its_size_is_sealed(void **state)
 	assert_int_equal(ftruncate(memory, 1 << 20), -1);
 }
 
-/* A file of another size: what fits it is used, and what holds nothing is refused. */
+/* A file of another size is none, up to the largest. */
 static void other_sizes(void **state)
 {
+	const off_t wrong[] = {0, (off_t)shared_names_bytes(1) - 1,
+	        (off_t)shared_names_bytes(3) - 1, (off_t)shared_names_bytes(3) + 1,
+	        (off_t)shared_names_bytes(SHARED_NAMES_MAX + 1)};
 	struct shared_names names;
 	int fd = memfd_create("names", MFD_CLOEXEC);
 
 	(void)state;
-	assert_int_equal(shared_names_open(&names, dup(fd)), -EBADMSG);
-	assert_int_equal(ftruncate(fd, (off_t)shared_names_bytes(1) - 1), 0);
-	assert_int_equal(shared_names_open(&names, dup(fd)), -EBADMSG);
-	assert_int_equal(ftruncate(fd, (off_t)shared_names_bytes(3) - 1), 0);
-	assert_int_equal(shared_names_open(&names, dup(fd)), 0);
-	assert_int_equal(names.limit, 2);
-	shared_names_close(&names);
-	assert_int_equal(ftruncate(fd, (off_t)shared_names_bytes(SHARED_NAMES_MAX + 1)), 0);
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		assert_int_equal(ftruncate(fd, wrong[i]), 0);
+		assert_int_equal(shared_names_open(&names, dup(fd)), -EBADMSG);
+	}
+	assert_int_equal(ftruncate(fd, (off_t)shared_names_bytes(SHARED_NAMES_MAX)), 0);
 	assert_int_equal(shared_names_open(&names, fd), 0);
 	assert_int_equal(names.limit, SHARED_NAMES_MAX);
 	shared_names_close(&names);
 	assert_int_equal(shared_names_open(&names, open("/dev/null", O_RDWR)), -EBADMSG);
+}
+
+/* Files. */
+
+struct place {
+	char path[64];
+	int directory;
+};
+
+static int make_place(void **state)
+{
+	static struct place place;
+
+	snprintf(place.path, sizeof place.path, "/tmp/vethguard-names-XXXXXX");
+	if (!mkdtemp(place.path))
+		return -1;
+	place.directory = open(place.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	*state = &place;
+	return place.directory < 0;
+}
+
+static int remove_place(void **state)
+{
+	struct place *place = *state;
+
+	unlinkat(place->directory, "names", 0);
+	close(place->directory);
+	return rmdir(place->path);
+}
+
+static void a_file_outlives_its_holders(void **state)
+{
+	const struct place *place = *state;
+	int fd = shared_names_create_at(place->directory, "names", LIMIT);
+	struct shared_names names;
+	uint32_t index;
+
+	assert_true(fd >= 0);
+	assert_int_equal(shared_names_create_at(place->directory, "names", LIMIT), -EEXIST);
+	assert_int_equal(shared_names_open(&names, fd), 0);
+	assert_int_equal(shared_names_claim(&names, &index), 0);
+	shared_names_put(&names, index, SLICE("a.example"), 5);
+	shared_names_close(&names);
+	fd = shared_names_open_at(place->directory, "names");
+	assert_true(fd >= 0);
+	assert_int_equal(shared_names_open(&names, fd), 0);
+	assert_int_equal(names.limit, LIMIT);
+	assert_int_equal(shared_names_count(&names), 1);
+	has(&names, 0, "a.example", 5);
+	shared_names_close(&names);
+}
+
+static void refused(const struct place *place, int expected)
+{
+	assert_int_equal(shared_names_open_at(place->directory, "names"), expected);
+	unlinkat(place->directory, "names", 0);
+}
+
+static void a_damaged_file_is_refused(void **state)
+{
+	const struct place *place = *state;
+	int fd = shared_names_create_at(place->directory, "names", LIMIT);
+
+	assert_int_equal(ftruncate(fd, (off_t)shared_names_bytes(LIMIT) - 1), 0);
+	close(fd);
+	refused(place, -EBADMSG);
+	refused(place, -ENOENT);
+	fd = openat(place->directory, "names", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(ftruncate(fd, (off_t)shared_names_bytes(LIMIT)), 0);
+	close(fd);
+	refused(place, -EBADMSG); /* made by somebody else */
+	fd = shared_names_create_at(place->directory, "names", LIMIT);
+	assert_int_equal(fchmod(fd, 0620), 0);
+	close(fd);
+	refused(place, -EBADMSG);
+	assert_int_equal(symlinkat("/dev/zero", place->directory, "names"), 0);
+	refused(place, -EBADMSG);
+	assert_int_equal(mkfifoat(place->directory, "names", 0600), 0);
+	refused(place, -EBADMSG);
+}
+
+/* As where the file system is full: the table is empty from then on, and its holder goes on. */
+static void a_file_that_vanishes(void **state)
+{
+	const struct place *place = *state;
+	int fd = shared_names_create_at(place->directory, "names", LIMIT);
+	struct shared_names names;
+	uint32_t index;
+
+	assert_int_equal(shared_names_guard(), 0);
+	assert_int_equal(shared_names_open(&names, dup(fd)), 0);
+	assert_int_equal(shared_names_claim(&names, &index), 0);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	close(fd);
+	shared_names_put(&names, index, SLICE("a.example"), 5);
+	assert_int_equal(shared_names_count(&names), 0);
+	assert_true(shared_names_newest(&names));
+	shared_names_close(&names);
 }
 
 /* Every bit pattern: sizes and counts stay within bounds. */
@@ -150,6 +250,7 @@ static void noise_is_read_safely(void **state)
 }
 
 #define SHARED(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define PLACED(name) cmocka_unit_test_setup_teardown(name, make_place, remove_place)
 
 int main(void)
 {
@@ -159,6 +260,9 @@ int main(void)
 	        SHARED(its_size_is_sealed),
 	        SHARED(other_sizes),
 	        SHARED(noise_is_read_safely),
+	        PLACED(a_file_outlives_its_holders),
+	        PLACED(a_damaged_file_is_refused),
+	        PLACED(a_file_that_vanishes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
