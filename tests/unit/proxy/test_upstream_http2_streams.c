@@ -371,8 +371,8 @@ static void test_lengths_that_lie(void **state)
 			assert_false(answer(c, id)->ended);
 		/* With length 0 its head makes a response whole, and the event is written before
 		 * that. */
-		assert_int_equal(find_event(&w, EVENT_HTTP)->cause,
-		        i < 2 ? EVENT_CAUSE_UPSTREAM : 0);
+		assert_int_equal(
+		        find_event(&w, EVENT_HTTP)->cause, i < 2 ? EVENT_CAUSE_UPSTREAM : 0);
 		expect_alive();
 	}
 }
