@@ -37,9 +37,17 @@ static size_t round_up(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 
+int secret_lock(const void *p, size_t n)
+{
+	if (mlock2(p, n, MLOCK_ONFAULT) == 0)
+		return 0;
+	/* EINVAL is the C library's word for ENOSYS here. */
+	return errno == ENOSYS || errno == EINVAL ? mlock(p, n) : -1;
+}
+
 static int harden(uint8_t *p, size_t n)
 {
-	if (mprotect(p, n, PROT_READ | PROT_WRITE) < 0 || mlock2(p, n, MLOCK_ONFAULT) < 0 ||
+	if (mprotect(p, n, PROT_READ | PROT_WRITE) < 0 || secret_lock(p, n) < 0 ||
 	        madvise(p, n, MADV_DONTDUMP) < 0 || madvise(p, n, MADV_WIPEONFORK) < 0)
 		return -errno;
 	return 0;

@@ -43,7 +43,7 @@ static void lock_receive_buffer(void)
 {
 	static bool done;
 
-	if (!done && (mlock2(receive_buffer, sizeof receive_buffer, MLOCK_ONFAULT) < 0 ||
+	if (!done && (secret_lock(receive_buffer, sizeof receive_buffer) < 0 ||
 	                     madvise(receive_buffer, sizeof receive_buffer, MADV_DONTDUMP) < 0))
 		log_debug("the receive buffer cannot be locked: %s", strerror(errno));
 	done = true;

@@ -252,7 +252,8 @@ class Terminal(Case):
     def test_window_size_changes(self):
         self.start(NOTHING, PYTHON, "-c", "import signal,os,sys,time\n"
                    "signal.signal(signal.SIGWINCH, lambda *_: print('now', os.get_terminal_size(), flush=True))\n"
-                   "print('ready', flush=True)\nsys.stdin.readline()")
+                   "print('ready', flush=True)\nimport select\n"
+                   "while not select.select([0], [], [], 0.1)[0]: pass")  # a read that has begun would not let the handler run
         self.until(b"ready")
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         self.until(b"columns=120, lines=40")

@@ -155,6 +155,8 @@ class Interface(Attached):
 
     def setUp(self):
         super().setUp()
+        for family in ("netdev", "inet", "bridge", "arp"):  # these outlive a daemon, and the other tests of this lab share the host
+            self.addCleanup(subprocess.run, ["nft", "delete", "table", family, "vethguard-divert"], check=False, capture_output=True)
         self.port, self.inside = "pt7", f"in{time.monotonic_ns()}"
         support.sh("ip", "netns", "add", self.inside)
         self.addCleanup(subprocess.run, ["ip", "netns", "del", self.inside], check=False)

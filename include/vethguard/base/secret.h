@@ -16,6 +16,10 @@ struct secret {
 	size_t cap;
 };
 
+/* Keeps pages out of swap as they come into use; where the kernel does not know that (valgrind), at once. 0, or -1 with
+ * errno (mlock2(2)). */
+int secret_lock(const void *p, size_t n);
+
 /* Room for cap bytes (1 to SECRET_MAX), zeroed, n = 0. 0 or -errno (-EAGAIN/-ENOMEM: RLIMIT_MEMLOCK is too low). */
 int secret_alloc(struct secret *s, size_t cap);
 /* A copy of n bytes in new secret memory. 0 or -errno. */
