@@ -4,6 +4,7 @@ change is mended with a finding, or the sandbox is closed with a clear message; 
 neighbour is served all the time."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -220,8 +221,7 @@ class Diverted(Foreign):
                 self.change("nft", "insert", "rule", c["family"], c["table"], c["name"], "accept")
 
     def test_the_hosts_end_of_the_gates_link_is_deleted(self):
-        link = next(line.split()[1].split("@")[0] for line in sh("ip", "-o", "link").splitlines() if line.split()[1].startswith("vg"))
-        sh("ip", "link", "del", link)
+        sh("ip", "link", "del", re.search(r'chain in-vforeign {.*?fwd to "?(vg\w+)', sh("nft", "list", "ruleset"), re.S)[1])
         self.assert_closed("link|fence|gate|interface")
 
     def test_the_interface_goes_and_comes_back(self):
