@@ -7,6 +7,7 @@ import re
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 
 import jsonschema
@@ -412,9 +413,10 @@ class Commands(Control):
         busy = shutil.which("busybox") or "/bin/busybox"
         as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", f"--groups={GROUP}"]
         for owner, written in ((0, False), (NOBODY, True)):
-            root = f"/tmp/vethguard-root-{owner}-{time.monotonic_ns()}"
+            root = tempfile.mkdtemp(prefix="vethguard-root-")
             for d in ("", "/etc", "/etc/ssl", "/etc/ssl/certs", "/bin"):
-                os.mkdir(root + d)
+                os.makedirs(root + d, exist_ok=True)
+                os.chmod(root + d, 0o755)
                 os.chown(root + d, owner, owner)
             self.addCleanup(shutil.rmtree, root)
             shutil.copy(busy, root + "/bin/busybox")

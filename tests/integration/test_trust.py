@@ -104,8 +104,8 @@ class Nss(Case):
         return r
 
     def test_sees_the_ca(self):
-        r = self.inside("certutil -L -d sql:$HOME/.pki/nssdb; certutil -L -d sql:$HOME/.pki/nssdb -n vethguard -a >/tmp/vgtest-$$;"
-                        "tr -d '\\r' </tmp/vgtest-$$ | cmp - /etc/ssl/certs/vethguard.pem && echo the same; rm /tmp/vgtest-$$")
+        r = self.inside("certutil -L -d sql:$HOME/.pki/nssdb; certutil -L -d sql:$HOME/.pki/nssdb -n vethguard -a |"
+                        "tr -d '\\r' | cmp - /etc/ssl/certs/vethguard.pem && echo the same")
         self.assertEqual(r.status, 0, r)
         self.assertRegex(r.stdout, r"(?m)^vethguard +C,, *$")
         self.assertRegex(r.stdout, r"(?m)^of the user +C,, *$")
