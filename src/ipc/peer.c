@@ -12,11 +12,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
 #include "vethguard/base/secret.h"
 #include "ipc/private.h"
@@ -175,6 +177,22 @@ static void send_queued(struct ipc_peer *peer)
 	}
 }
 
+int ipc_peer_flush(struct ipc_peer *peer, int timeout_ms)
+{
+	int64_t end = clock_monotonic_ms() + timeout_ms;
+
+	while (peer->open && peer->first && !peer->failure) {
+		struct pollfd socket = {.fd = peer->io.fd, .events = POLLOUT};
+		int64_t left = end - clock_monotonic_ms();
+
+		if (left <= 0)
+			return -ETIMEDOUT;
+		if (poll(&socket, 1, (int)left) > 0)
+			send_queued(peer);
+	}
+	return peer->open && !peer->failure ? 0 : -EPIPE;
+}
+
 static void on_ready(struct loop_io *io, unsigned events)
 {
 	struct ipc_peer *peer = container_of(io, struct ipc_peer, io);
@@ -244,13 +262,18 @@ static int queued_new(struct ipc_queued **out, const uint8_t *message, size_t si
 	return error;
 }
 
+bool ipc_peer_has_room(const struct ipc_peer *peer, size_t size, size_t fd_count)
+{
+	return queued_cost(size) <= IPC_QUEUE_MAX - peer->queued_bytes &&
+	       fd_count <= IPC_QUEUE_FDS_MAX - peer->queued_fds;
+}
+
 static int queue(struct ipc_peer *peer, const uint8_t *message, size_t size, const int *fds,
         size_t fd_count, bool secret)
 {
 	struct ipc_queued *q;
 
-	if (queued_cost(size) > IPC_QUEUE_MAX - peer->queued_bytes ||
-	        fd_count > IPC_QUEUE_FDS_MAX - peer->queued_fds)
+	if (!ipc_peer_has_room(peer, size, fd_count))
 		return -ENOBUFS;
 	int error = queued_new(&q, message, size, fds, fd_count, secret);
 	if (error)

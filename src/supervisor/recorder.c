@@ -294,7 +294,9 @@ int recorder_start(struct supervisor *sv)
 		error = role_start(sv->loop, &sv->recorder, "vethguard-recorder", "the recorder",
 		        on_recorder_message, on_recorder_dead);
 
-	if (!error)
+	if (!error) {
 		sv->recorder.on_failed = on_recorder_failed;
+		sv->recorder.room_ms = ROLE_ROOM_MS;
+	}
 	return error;
 }

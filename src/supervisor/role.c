@@ -216,6 +216,8 @@ int role_start(struct loop *loop, struct role *role, const char *program, const 
 int role_send(
         struct role *role, const uint8_t *message, size_t size, const int *fds, size_t fd_count)
 {
+	if (role->room_ms && !ipc_peer_has_room(&role->peer, size, fd_count))
+		ipc_peer_flush(&role->peer, role->room_ms); /* still full: ipc_send says so */
 	return ipc_send(&role->peer, message, size, fds, fd_count);
 }
 

@@ -18,6 +18,10 @@
 #define ROLE_WORKER_BURST 256
 #define ROLE_WORKER_PER_S 32
 
+/* Keeper and recorder are told of every sandbox when they are started again, more than their queue
+ * holds: so long does the supervisor wait for one to read. One that does not is killed. */
+#define ROLE_ROOM_MS 5000
+
 struct role {
 	struct ipc_peer peer;
 	struct loop_io exit;
@@ -29,6 +33,7 @@ struct role {
 	unsigned burst, per_s;         /* messages it may send; burst 0: any number */
 	int64_t credit;                /* thousandths of a message that it may still send */
 	int64_t credit_ms;             /* when that was counted */
+	int room_ms;                   /* how long role_send waits for room in its queue, or 0 */
 	bool stopping;                 /* its end is expected */
 	bool killed;                   /* we did it */
 	char last_words[ROLE_HOW_MAX]; /* why it is being killed, or what it said of its failure;
@@ -55,6 +60,7 @@ static inline bool role_runs(const struct role *role)
 {
 	return role->pid > 0;
 }
+/* As ipc_send; where room_ms is set, a full queue is waited for. */
 int role_send(
         struct role *role, const uint8_t *message, size_t size, const int *fds, size_t fd_count);
 /* Bounds what it may send from now on. */

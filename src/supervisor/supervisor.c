@@ -308,6 +308,7 @@ static int start_keeper(struct supervisor *sv)
 	        on_keeper_message, on_keeper_dead);
 	if (!error) {
 		sv->keeper.on_failed = on_keeper_failed;
+		sv->keeper.room_ms = ROLE_ROOM_MS;
 		size_t n = message_empty(
 		        buffer, sizeof buffer, MESSAGE_KEEPER_START, supervisor_next_id(sv));
 		error = role_send(&sv->keeper, buffer, n, &root, root >= 0);

@@ -170,7 +170,10 @@ def measure(args, chosen, out_file):
             p.start()
             running.append(p)
         run_rounds(running, chosen, args.rounds, args.longer, results)
-        if args.extra:  # last: what comes after thousands of connections may cost more
+        if args.extra:  # memory as it is from the start; requests after that: thousands of connections may cost later ones
+            for p in running:
+                p.stop()
+                p.start()
             extra["memory"] = {p.name: bench_extra.memory(p) for p in running}
             extra["memory_http2"] = {p.name: bench_extra.memory_http2(p) for p in running}
             lab.settle(2)  # who gives memory back may do so

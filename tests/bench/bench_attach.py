@@ -9,6 +9,7 @@ attach` and curl make one."""
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 
@@ -145,6 +146,18 @@ def restart(daemon, crowd, count):
     row(f"after it, a request in each of {count}: p50 / p99", ms(refused))
 
 
+def kill_role(daemon, crowd, role, count):
+    """The recorder and the keeper are told of every sandbox when another one takes over: with many that is a burst."""
+    before = daemon.call("GET", "/v1/status")["processes"][role]
+    os.kill(before, signal.SIGKILL)
+    begin = time.monotonic()
+    while daemon.call("GET", "/v1/status")["processes"][role] in (None, before):
+        time.sleep(0.005)
+    row(f"kill -9 of the {role} with {count}: another one after", f"{(time.monotonic() - begin) * 1e3:.0f} ms")
+    first, _ = crowd.requests_everywhere(0)
+    row(f"after it, a connection and a request in each of {count}: p50 / p99", ms(first))
+
+
 def detach_all(daemon, count):
     times = []
     for i in range(min(SAMPLES, count)):
@@ -175,6 +188,8 @@ def measure(lab, args):
                            ("abuse", lambda: abuse(daemon, crowd)),
                            ("reload", lambda: reload_all(daemon, args.count)),
                            ("restart", lambda: restart(daemon, crowd, args.count)),
+                           ("roles", lambda: kill_role(daemon, crowd, "recorder", args.count)),
+                           ("roles", lambda: kill_role(daemon, crowd, "keeper", args.count)),
                            ("detach", lambda: detach_all(daemon, args.count))):
             if wanted(args, name):
                 what()
@@ -194,7 +209,7 @@ def table():
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--count", type=int, default=1000, help="sandboxes (at least %d)" % (4 * SAMPLES))
-    p.add_argument("--only", default="", help="memory,calls,requests,idle,packets,abuse,reload,restart,detach")
+    p.add_argument("--only", default="", help="memory,calls,requests,idle,packets,abuse,reload,restart,roles,detach")
     p.add_argument("--out", default=os.path.join(bench_lab.ROOT, "build/bench/attach.json"))
     p.add_argument("--keep", action="store_true", help="leave the files of the run")
     args = p.parse_args()

@@ -134,7 +134,10 @@ class Crowd:
         for i in range(count):
             s = self.socket(i)
             s.connect((GUARDED, PROXY_PORT))
-            times.append(self.ask(s, b"GET http://other.lab.test/ HTTP/1.1\r\nHost: other.lab.test\r\n\r\n", b"403"))
+            try:
+                times.append(self.ask(s, b"GET http://other.lab.test/ HTTP/1.1\r\nHost: other.lab.test\r\n\r\n", b"403"))
+            except TimeoutError as e:
+                raise TimeoutError(f"sandbox {i} of {count} did not answer within {s.gettimeout():.0f} s") from e
             s.close()
         return times
 

@@ -50,6 +50,11 @@ void ipc_peer_drain(struct ipc_peer *peer);
  * -errno. -EPIPE: the other side has closed; what it sent before is still delivered, then on_end. A size or descriptor
  * count out of bounds harms nobody; any other error cuts the peer off, on_end follows from the loop. */
 int ipc_send(struct ipc_peer *peer, const uint8_t *message, size_t size, const int *fds, size_t fd_count);
+/* Whether ipc_send would take one more such message now. */
+bool ipc_peer_has_room(const struct ipc_peer *peer, size_t size, size_t fd_count);
+/* Waits until the other side has read so much that nothing is queued any more, for at most timeout_ms: for a burst that is
+ * larger than the queue may be. The loop stands still meanwhile. 0; -ETIMEDOUT; -EPIPE: closed, or about to be cut off. */
+int ipc_peer_flush(struct ipc_peer *peer, int timeout_ms);
 /* As ipc_send for a message that holds a secret: the bytes are wiped, also where they had to be queued, which is in locked memory. */
 int ipc_send_secret(struct ipc_peer *peer, uint8_t *message, size_t size);
 

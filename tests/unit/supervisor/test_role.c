@@ -16,8 +16,9 @@
 
 static const char *const programs[] = {"fake-good", "fake-crash", "fake-exit", "fake-deaf",
         "fake-nonsense", "fake-hangup", "fake-words", "fake-early", "fake-escapes", "fake-flood",
-        "fake-long", "fake-endless", "fake-gifts", "fake-chatty"};
+        "fake-long", "fake-endless", "fake-gifts", "fake-chatty", "fake-slow"};
 #define GIFTS 100
+#define BURST 2000 /* messages with a descriptor: far more than socket and queue hold */
 
 static void write_all(const char *text, size_t n)
 {
@@ -62,6 +63,21 @@ static void give_descriptors(void)
 	        message_empty(fake_out, sizeof fake_out, MESSAGE_WORKER_READY, 7), fds, GIFTS);
 }
 
+/* Reads late, and says so when it has everything. */
+static void read_a_burst(void)
+{
+	struct ipc_message m;
+	unsigned got = 0;
+
+	usleep(100000);
+	while (got < BURST && ipc_receive_blocking(IPC_SUPERVISOR_FD, -1, fake_in, &m) == 0) {
+		got += m.fd_count == 1 && m.head.id == got;
+		for (size_t i = 0; i < m.fd_count; i++)
+			close(m.fds[i]);
+	}
+	fake_say(MESSAGE_WORKER_READY, 7);
+}
+
 /* The other side. */
 static int play(const char *name)
 {
@@ -87,6 +103,8 @@ static int play(const char *name)
 		fake_say_text(MESSAGE_STOPPED, 0, "");
 	if (strcmp(name, "fake-gifts") == 0)
 		give_descriptors();
+	if (strcmp(name, "fake-slow") == 0)
+		read_a_burst();
 	if (strcmp(name, "fake-chatty") == 0)
 		for (unsigned i = 0; i < 2 * ROLE_WORKER_BURST; i++)
 			fake_say(MESSAGE_WORKER_READY, 7);
@@ -224,6 +242,39 @@ static void hanging_up_kills(void **state)
 	expect_end("died (signal 9)");
 }
 
+static int send_burst(void)
+{
+	uint8_t message[32];
+	int error = 0;
+
+	for (unsigned i = 0; i < BURST && !error; i++) {
+		size_t n = message_empty(message, sizeof message, MESSAGE_DESCRIBE, i);
+
+		error = role_send(&role, message, n, (int[]){STDERR_FILENO}, 1);
+	}
+	return error;
+}
+
+static void a_burst_waits_for_its_reader(void **state)
+{
+	(void)state;
+	start("fake-slow");
+	role.room_ms = 30000;
+	assert_int_equal(send_burst(), 0);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(messages, 1);
+	role_fini(&role);
+}
+
+static void a_burst_that_nobody_reads_kills(void **state)
+{
+	(void)state;
+	start("fake-deaf");
+	role.room_ms = 20;
+	assert_int_equal(send_burst(), -ENOBUFS);
+	expect_end("was killed: No buffer space available");
+}
+
 static void patience_ends(void **state)
 {
 	(void)state;
@@ -356,6 +407,8 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(descriptors_of_a_role_kill_it_and_are_closed),
 	        cmocka_unit_test(saying_too_much_kills),
 	        cmocka_unit_test(hanging_up_kills),
+	        cmocka_unit_test(a_burst_waits_for_its_reader),
+	        cmocka_unit_test(a_burst_that_nobody_reads_kills),
 	        cmocka_unit_test(patience_ends),
 	        cmocka_unit_test(killing_says_why),
 	        cmocka_unit_test(fini_reaps_without_a_word),
