@@ -3,6 +3,8 @@
  * Theory of operation: roots and intermediates are made a few times in a process's life, so they go
  * through OpenSSL's X509 functions; leaves are made all the time and go through leaf.c. Private
  * keys leave only as PKCS#8 in secret memory; OpenSSL wipes its own copies when the key is freed.
+ * A public key goes into a certificate, and is found there, as its point: OpenSSL's encoders and
+ * decoders, which do the same for any kind of key, take longer than everything else together.
  */
 #include "ca_internal.h"
 
@@ -19,7 +21,6 @@
 #include "vethguard/base/hash.h"
 
 #define KEY_NUMBER_BYTES 32
-#define KEY_POINT_BYTES 65 /* uncompressed */
 #define SERIAL_BYTES 20
 #define BACKDATE_DAYS 2
 #define VALIDITY_DAYS_MAX 36500
@@ -91,9 +92,49 @@ static bool derive(struct ca *ca)
 		return false;
 	ca->name_n = (size_t)n;
 	memcpy(ca->key_id, ASN1_STRING_get0_data(id), CA_KEY_ID_BYTES);
-	ca->signer = EVP_PKEY_CTX_new_from_pkey(NULL, ca->key, NULL);
+	ca->signer = EVP_PKEY_CTX_new_from_pkey(tls_library(), ca->key, NULL);
 	return ca->signer && EVP_PKEY_sign_init(ca->signer) == 1 &&
 	       EVP_PKEY_CTX_set_signature_md(ca->signer, EVP_sha256()) == 1;
+}
+
+bool ca_point(EVP_PKEY *key, uint8_t out[CA_POINT_BYTES])
+{
+	size_t n = 0;
+
+	return EVP_PKEY_get_octet_string_param(
+	               key, OSSL_PKEY_PARAM_PUB_KEY, out, CA_POINT_BYTES, &n) == 1 &&
+	       n == CA_POINT_BYTES && out[0] == POINT_CONVERSION_UNCOMPRESSED;
+}
+
+static bool set_public_key(X509 *certificate, EVP_PKEY *key)
+{
+	unsigned char *point = OPENSSL_malloc(CA_POINT_BYTES);
+
+	if (point && ca_point(key, point) &&
+	        X509_PUBKEY_set0_param(X509_get_X509_PUBKEY(certificate),
+	                OBJ_nid2obj(NID_X9_62_id_ecPublicKey), V_ASN1_OBJECT,
+	                OBJ_nid2obj(NID_X9_62_prime256v1), point, CA_POINT_BYTES) == 1)
+		return true; /* the certificate's from now on */
+	OPENSSL_free(point);
+	return false;
+}
+
+/* Its public key is on P-256, and this point. */
+static bool has_public_key(const X509 *certificate, const uint8_t point[CA_POINT_BYTES])
+{
+	const unsigned char *bytes;
+	const void *curve;
+	ASN1_OBJECT *kind;
+	X509_ALGOR *algorithm;
+	int n, type;
+
+	if (X509_PUBKEY_get0_param(
+	            &kind, &bytes, &n, &algorithm, X509_get_X509_PUBKEY(certificate)) != 1 ||
+	        OBJ_obj2nid(kind) != NID_X9_62_id_ecPublicKey || n != CA_POINT_BYTES)
+		return false;
+	X509_ALGOR_get0(NULL, &type, &curve, algorithm);
+	return type == V_ASN1_OBJECT && OBJ_obj2nid(curve) == NID_X9_62_prime256v1 &&
+	       memcmp(bytes, point, CA_POINT_BYTES) == 0;
 }
 
 /* Everything but the signature. issuer: NULL for a root. */
@@ -104,12 +145,24 @@ static bool fill(X509 *certificate, EVP_PKEY *key, X509 *issuer, struct slice na
 	return X509_set_version(certificate, X509_VERSION_3) && set_serial(certificate) &&
 	       set_name(certificate, name) && set_validity(certificate, days) &&
 	       X509_set_issuer_name(certificate, X509_get_subject_name(above)) &&
-	       X509_set_pubkey(certificate, key) &&
+	       set_public_key(certificate, key) &&
 	       add_extension(certificate, above, NID_basic_constraints,
 	               issuer ? "critical,CA:TRUE,pathlen:0" : "critical,CA:TRUE,pathlen:1") &&
 	       add_extension(certificate, above, NID_key_usage, "critical,keyCertSign,cRLSign") &&
 	       add_extension(certificate, above, NID_subject_key_identifier, "hash") &&
 	       add_extension(certificate, above, NID_authority_key_identifier, "keyid:always");
+}
+
+/* Its public key, which came in as a point, is known to OpenSSL once it was parsed. */
+static bool parse_again(struct ca *ca)
+{
+	unsigned char *der = NULL;
+	int n = i2d_X509(ca->certificate, &der);
+
+	X509_free(ca->certificate);
+	ca->certificate = n > 0 ? tls_x509_parse(der, (size_t)n) : NULL;
+	OPENSSL_free(der);
+	return ca->certificate != NULL;
 }
 
 static struct ca *make(const struct ca *issuer, struct slice name, unsigned days)
@@ -119,12 +172,12 @@ static struct ca *make(const struct ca *issuer, struct slice name, unsigned days
 	if (!ca)
 		return NULL;
 	tls_library_init();
-	ca->certificate = X509_new();
-	ca->key = EVP_EC_gen("P-256");
+	ca->certificate = X509_new_ex(tls_library(), NULL);
+	ca->key = EVP_PKEY_Q_keygen(tls_library(), NULL, "EC", "P-256");
 	if (!ca->certificate || !ca->key ||
 	        !fill(ca->certificate, ca->key, issuer ? issuer->certificate : NULL, name, days) ||
 	        !X509_sign(ca->certificate, issuer ? issuer->key : ca->key, EVP_sha256()) ||
-	        !derive(ca)) {
+	        !parse_again(ca) || !derive(ca)) {
 		ca_free(ca);
 		ca = NULL;
 	}
@@ -146,7 +199,7 @@ struct ca *ca_new_intermediate(const struct ca *root, struct slice common_name, 
  * vary. OpenSSL's own encoders and decoders leave copies of the number behind in memory. */
 #define KEY_NUMBER_AT sizeof(key_before_number)
 #define KEY_POINT_AT (KEY_NUMBER_AT + KEY_NUMBER_BYTES + sizeof(key_before_point))
-#define KEY_DER_BYTES (KEY_POINT_AT + KEY_POINT_BYTES)
+#define KEY_DER_BYTES (KEY_POINT_AT + CA_POINT_BYTES)
 
 static const uint8_t key_before_number[] = {0x30, 0x81, 0x87, 0x02, 0x01, 0x00, 0x30, 0x13, 0x06,
         0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d,
@@ -158,7 +211,7 @@ static EVP_PKEY *key_from_parts(const uint8_t *number, const uint8_t *point)
 {
 	BIGNUM *n = BN_secure_new();
 	OSSL_PARAM_BLD *build = OSSL_PARAM_BLD_new();
-	EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(NULL, "EC", NULL);
+	EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(tls_library(), "EC", NULL);
 	OSSL_PARAM *params = NULL;
 	EVP_PKEY *key = NULL;
 
@@ -167,7 +220,7 @@ static EVP_PKEY *key_from_parts(const uint8_t *number, const uint8_t *point)
 	                build, OSSL_PKEY_PARAM_GROUP_NAME, SN_X9_62_prime256v1, 0) &&
 	        OSSL_PARAM_BLD_push_BN_pad(build, OSSL_PKEY_PARAM_PRIV_KEY, n, KEY_NUMBER_BYTES) &&
 	        OSSL_PARAM_BLD_push_octet_string(
-	                build, OSSL_PKEY_PARAM_PUB_KEY, point, KEY_POINT_BYTES))
+	                build, OSSL_PKEY_PARAM_PUB_KEY, point, CA_POINT_BYTES))
 		params = OSSL_PARAM_BLD_to_param(build);
 	if (params && EVP_PKEY_fromdata_init(ctx) == 1)
 		EVP_PKEY_fromdata(ctx, &key, EVP_PKEY_KEYPAIR, params);
@@ -193,7 +246,6 @@ static EVP_PKEY *key_from_der(struct slice der)
 struct ca *ca_from_der(struct slice certificate, struct slice key)
 {
 	struct ca *ca;
-	const unsigned char *p = (const unsigned char *)certificate.p;
 
 	if (certificate.n == 0 || certificate.n > CA_CERTIFICATE_MAX || key.n == 0 ||
 	        key.n > CA_KEY_MAX)
@@ -202,11 +254,11 @@ struct ca *ca_from_der(struct slice certificate, struct slice key)
 	if (!ca)
 		return NULL;
 	tls_library_init();
-	ca->certificate = d2i_X509(NULL, &p, (long)certificate.n);
+	ca->certificate = tls_x509_parse((const uint8_t *)certificate.p, certificate.n);
 	ca->key = key_from_der(key);
-	if (!ca->certificate || p != (const unsigned char *)certificate.p + certificate.n ||
-	        !ca->key || X509_check_ca(ca->certificate) != 1 ||
-	        !X509_check_private_key(ca->certificate, ca->key) || !derive(ca)) {
+	if (!ca->certificate || !ca->key || X509_check_ca(ca->certificate) != 1 ||
+	        !has_public_key(ca->certificate, (const uint8_t *)key.p + KEY_POINT_AT) ||
+	        !derive(ca)) {
 		ca_free(ca);
 		ca = NULL;
 	}
@@ -257,8 +309,8 @@ int ca_key_der(const struct ca *ca, struct secret *out)
 		        BN_bn2binpad(number, out->p + KEY_NUMBER_AT, KEY_NUMBER_BYTES) !=
 		                KEY_NUMBER_BYTES ||
 		        !EVP_PKEY_get_octet_string_param(ca->key, OSSL_PKEY_PARAM_PUB_KEY,
-		                out->p + KEY_POINT_AT, KEY_POINT_BYTES, &n) ||
-		        n != KEY_POINT_BYTES) {
+		                out->p + KEY_POINT_AT, CA_POINT_BYTES, &n) ||
+		        n != CA_POINT_BYTES) {
 			secret_free(out);
 			rc = -ENOMEM;
 		} else {

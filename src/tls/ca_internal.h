@@ -8,6 +8,7 @@
 
 #define CA_NAME_MAX 64 /* bytes of a common name (RFC 5280 appendix A, ub-common-name) */
 #define CA_KEY_ID_BYTES 20
+#define CA_POINT_BYTES 65 /* a public key on P-256, uncompressed (RFC 5480 section 2.2) */
 
 struct ca {
 	X509 *certificate;
@@ -20,6 +21,8 @@ struct ca {
 	uint8_t key_id[CA_KEY_ID_BYTES];
 };
 
+/* The public key of a key on P-256. False: it is no such key. */
+bool ca_point(EVP_PKEY *key, uint8_t out[CA_POINT_BYTES]);
 /* SHA-256 of p, from an algorithm fetched once. */
 bool tls_sha256(const void *p, size_t n, uint8_t out[32]);
 

@@ -20,15 +20,20 @@
 #define SERIAL_BYTES 16
 #define BACKDATE_S (48 * 3600)
 #define LIFE_S (7 * 24 * 3600)
-#define SPKI_MAX 128
+#define SPKI_BYTES (sizeof(spki_before_point) + CA_POINT_BYTES)
 #define SIGNATURE_MAX 80
 #define NAME_MAX_BYTES 320 /* of any one DER name in a leaf */
 #define EXTENSIONS_MAX 640
 
+/* SubjectPublicKeyInfo of a key on P-256 (RFC 5480 section 2), up to its point: SEQUENCE of
+ * AlgorithmIdentifier (id-ecPublicKey, secp256r1) and BIT STRING without unused bits */
+static const uint8_t spki_before_point[] = {0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48,
+        0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03,
+        0x42, 0x00};
+
 struct ca_leaf_key {
 	EVP_PKEY *key;
-	uint8_t spki[SPKI_MAX];
-	size_t spki_n;
+	uint8_t spki[SPKI_BYTES];
 	uint8_t id[CA_KEY_ID_BYTES];
 };
 
@@ -66,26 +71,18 @@ bool tls_sha256(const void *p, size_t n, uint8_t out[32])
 	static EVP_MD *md; /* for the process's life */
 
 	if (!md)
-		md = EVP_MD_fetch(NULL, "SHA256", NULL);
+		md = EVP_MD_fetch(tls_library(), "SHA256", NULL);
 	return md && EVP_Digest(p, n, out, NULL, md, NULL) == 1;
 }
 
 /* The key's SubjectPublicKeyInfo and its id (RFC 7093 section 2 method 1). */
 static bool describe(struct ca_leaf_key *key)
 {
-	unsigned char *p = key->spki;
-	int n = i2d_PUBKEY(key->key, NULL);
+	uint8_t *point = key->spki + sizeof(spki_before_point);
 	uint8_t digest[32];
 
-	if (n <= 0 || n > SPKI_MAX)
-		return false;
-	key->spki_n = (size_t)i2d_PUBKEY(key->key, &p);
-	struct reader outer = reader_over(key->spki, key->spki_n);
-	struct slice body = der_read(&outer, DER_SEQUENCE, NULL);
-	struct reader r = reader_over(body.p, body.n);
-	der_read(&r, DER_SEQUENCE, NULL);
-	struct slice bits = der_read(&r, DER_BIT_STRING, NULL);
-	if (!reader_done(&r) || bits.n < 2 || !tls_sha256(bits.p + 1, bits.n - 1, digest))
+	memcpy(key->spki, spki_before_point, sizeof(spki_before_point));
+	if (!ca_point(key->key, point) || !tls_sha256(point, CA_POINT_BYTES, digest))
 		return false;
 	memcpy(key->id, digest, sizeof(key->id));
 	return true;
@@ -225,7 +222,7 @@ static size_t write_tbs(uint8_t *out, const struct ca *issuer, const struct ca_l
 	writer_bytes(&body, issuer->name, issuer->name_n);
 	write_validity(&body, now_s - BACKDATE_S, now_s - BACKDATE_S + LIFE_S);
 	write_subject(&body, name);
-	writer_bytes(&body, key->spki, key->spki_n);
+	writer_bytes(&body, key->spki, sizeof(key->spki));
 	write_extensions(&body, issuer, key, host, address, name.n > CA_NAME_MAX);
 	der_write(&w, DER_SEQUENCE, slice_of(bytes, body.len));
 	return body.failed || w.failed ? 0 : w.len;

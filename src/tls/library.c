@@ -5,7 +5,10 @@
  * connections and certificates here live in a library context of their own, whose one provider
  * passes everything on to OpenSSL's default provider, but shows only the key types and decoders
  * that a certificate of the public web can need. An EC certificate then parses in a third of the
- * time, an RSA one in a fifth. Where the context cannot be made, OpenSSL's own serves as well.
+ * time, an RSA one in a fifth. The same goes for ciphers, of which the first one that is fetched
+ * brings all into memory: only those are shown that TLS is configured for here, that tickets are
+ * sealed with, and that random numbers are made with. Where the context cannot be made, OpenSSL's
+ * own serves as well.
  */
 #include "internal.h"
 
@@ -13,6 +16,7 @@
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/provider.h>
+#include <openssl/rand.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -25,19 +29,22 @@ static OSSL_LIB_CTX *library;
 static OSSL_PROVIDER *wide; /* OpenSSL's default provider, in its own context */
 static OSSL_ALGORITHM decoders[ALGORITHMS_MAX + 1];
 static OSSL_ALGORITHM key_types[ALGORITHMS_MAX + 1];
+static OSSL_ALGORITHM ciphers[ALGORITHMS_MAX + 1];
 
 /* First names of the key types in certificates and handshakes, and of those that the key schedule
  * is made with. */
 static const char *const key_type_names[] = {
-        "EC", "RSA", "RSA-PSS", "ED25519", "ED448", "X25519", "HMAC", "HKDF", "TLS1-PRF"};
+        "EC", "RSA", "RSA-PSS", "ED25519", "ED448", "X25519", "HMAC", "HKDF", "TLS1-PRF", NULL};
+static const char *const cipher_names[] = {"AES-128-GCM", "AES-256-GCM", "ChaCha20-Poly1305",
+        "AES-256-CBC", "AES-256-CTR", "AES-256-ECB", NULL};
 
-static bool is_listed(const OSSL_ALGORITHM *algorithm)
+static bool is_listed(const OSSL_ALGORITHM *algorithm, const char *const *list)
 {
 	const char *names = algorithm->algorithm_names;
 	size_t n = strcspn(names, ":");
 
-	for (size_t i = 0; i < sizeof(key_type_names) / sizeof(*key_type_names); i++)
-		if (slice_equals(slice_of(names, n), slice_from_string(key_type_names[i])))
+	for (; *list; list++)
+		if (slice_equals(slice_of(names, n), slice_from_string(*list)))
 			return true;
 	return false;
 }
@@ -50,14 +57,15 @@ static bool is_public_key_decoder(const OSSL_ALGORITHM *algorithm)
 	       strstr(properties, "structure=SubjectPublicKeyInfo");
 }
 
-static void pick(int operation, OSSL_ALGORITHM *out, bool (*also)(const OSSL_ALGORITHM *))
+static void pick(int operation, const char *const *list, OSSL_ALGORITHM *out,
+        bool (*also)(const OSSL_ALGORITHM *))
 {
 	int no_cache;
 	const OSSL_ALGORITHM *all = OSSL_PROVIDER_query_operation(wide, operation, &no_cache);
 	size_t n = 0;
 
 	for (; all && all->algorithm_names && n < ALGORITHMS_MAX; all++)
-		if (is_listed(all) && (!also || also(all)))
+		if (is_listed(all, list) && (!also || also(all)))
 			out[n++] = *all;
 }
 
@@ -69,6 +77,8 @@ static const OSSL_ALGORITHM *query(void *context, int operation, int *no_cache)
 		return decoders;
 	if (operation == OSSL_OP_KEYMGMT)
 		return key_types;
+	if (operation == OSSL_OP_CIPHER)
+		return ciphers;
 	return OSSL_PROVIDER_query_operation(wide, operation, no_cache);
 }
 
@@ -116,10 +126,16 @@ static void make_library(void)
 		ERR_clear_error();
 		return;
 	}
-	pick(OSSL_OP_DECODER, decoders, is_public_key_decoder);
-	pick(OSSL_OP_KEYMGMT, key_types, NULL);
+	pick(OSSL_OP_DECODER, key_type_names, decoders, is_public_key_decoder);
+	pick(OSSL_OP_KEYMGMT, key_type_names, key_types, NULL);
+	pick(OSSL_OP_CIPHER, cipher_names, ciphers, NULL);
+	/* OpenSSL's usual generator of random numbers is made of a cipher that the wide provider
+	 * fetches for itself, with all the others; the one of NIST SP 800-90A that is made of a
+	 * hash is as good. */
 	if (OSSL_PROVIDER_add_builtin(made, "vethguard", provider_init) &&
-	        OSSL_PROVIDER_load(made, "vethguard"))
+	        OSSL_PROVIDER_load(made, "vethguard") &&
+	        RAND_set_DRBG_type(made, "HASH-DRBG", NULL, NULL, "SHA256") == 1 &&
+	        RAND_set_DRBG_type(NULL, "HASH-DRBG", NULL, NULL, "SHA256") == 1)
 		library = made;
 	else
 		OSSL_LIB_CTX_free(made);

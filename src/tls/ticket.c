@@ -4,6 +4,7 @@
  * only. Whoever comes first after an hour turns them; after two idle hours both go, so that a key
  * never outlives the tickets' lifetime.
  */
+#include "internal.h"
 #include "ticket.h"
 
 #include <openssl/core_names.h>
@@ -17,7 +18,7 @@
 bool ticket_keys_init(struct ticket_keys *keys, int64_t now_ms)
 {
 	memset(keys, 0, sizeof(*keys));
-	keys->cipher = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
+	keys->cipher = EVP_CIPHER_fetch(tls_library(), "AES-256-CBC", NULL);
 	random_bytes(&keys->current, sizeof(keys->current));
 	keys->made_ms = now_ms;
 	return keys->cipher != NULL;
@@ -64,7 +65,8 @@ int ticket_keys_use(struct ticket_keys *keys, int64_t now_ms, uint8_t name[16], 
 	rotate(keys, now_ms);
 	if (encrypt) {
 		memcpy(name, keys->current.name, sizeof(keys->current.name));
-		if (RAND_bytes(iv, EVP_CIPHER_get_iv_length(keys->cipher)) != 1)
+		if (RAND_bytes_ex(tls_library(), iv, (size_t)EVP_CIPHER_get_iv_length(keys->cipher),
+		            0) != 1)
 			return -1;
 		return load(keys, &keys->current, iv, cipher, mac, true) ? 1 : -1;
 	}

@@ -187,11 +187,11 @@ int main(int argc, char **argv)
 	tls_library_init();
 	leave_host();
 	ca_warm_up(); /* whoever waits in store has the time */
-	receive_start(&w);
-	log_open("vethguard-worker", (enum log_level)w.start.log_level);
 	w.loop = loop_new();
 	if (!w.loop)
 		die(EXIT_FAILED, "no memory");
+	receive_start(&w);
+	log_open("vethguard-worker", (enum log_level)w.start.log_level);
 	must("the policy cannot be used", worker_open_policy(&w));
 	must("no guard of shared memory", shared_names_guard());
 	narrow(&w);

@@ -275,10 +275,10 @@ void worker_serve(struct worker *w, struct ca *issuer)
 		return;
 	}
 	w->serving = true;
-	malloc_trim(0); /* what the beginning needed goes back: most workers are idle most of the
-	                   time */
 	ipc_send(&w->supervisor, message,
 	        message_empty(message, sizeof message, MESSAGE_WORKER_READY, w->start_id), NULL, 0);
+	malloc_trim(0); /* what the beginning needed goes back: most workers are idle most of the
+	                   time */
 }
 
 /* --- the end --- */

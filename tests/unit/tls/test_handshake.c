@@ -332,8 +332,10 @@ static void test_protocol_nobody_offered(void **state)
 static void test_cipher_and_group_lists(void **state)
 {
 	struct pair pair;
-	static const char *const refused_ciphers[] = {"AES128-SHA", "ECDHE-RSA-AES128-GCM-SHA256",
-	        "ECDHE-ECDSA-AES128-SHA", "DHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES128-SHA256"};
+	static const char *const refused_ciphers[] = {"AES256-SHA", "ECDHE-RSA-AES128-GCM-SHA256",
+	        "ECDHE-ECDSA-AES256-SHA", "DHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-SHA384"};
+	static const char *const unknown_ciphers[] = {"AES128-SHA", "ECDHE-ECDSA-AES128-SHA",
+	        "ECDHE-ECDSA-AES128-SHA256", "ECDHE-ECDSA-AES128-CCM", "ARIA128-GCM-SHA256"};
 	(void)state;
 
 	for (size_t i = 0; i < sizeof(refused_ciphers) / sizeof(*refused_ciphers); i++) {
@@ -347,6 +349,8 @@ static void test_cipher_and_group_lists(void **state)
 	}
 	pair_init(&pair);
 	pair_dial(&pair, "a.example", none, none);
+	for (size_t i = 0; i < sizeof(unknown_ciphers) / sizeof(*unknown_ciphers); i++)
+		assert_false(SSL_set_cipher_list(pair.c->ssl, unknown_ciphers[i]));
 	SSL_set1_groups_list(pair.c->ssl, "P-521");
 	assert_false(pair_shake(&pair));
 	pair_hang_up(&pair);
