@@ -39,7 +39,7 @@ int run_session_open(struct run_session *s, struct failure *failure)
 	if (rc != 0)
 		return failure_set(failure, rc, "cannot make a pair of sockets");
 	s->control = pair[0];
-	s->pid = spawn_program(name, argv, pair[1], -1, &s->pidfd);
+	s->pid = spawn_program(name, argv, pair[1], -1, -1, &s->pidfd);
 	close(pair[1]);
 	if (s->pid == -ENOENT)
 		return failure_set(failure, 0,

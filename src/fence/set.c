@@ -94,23 +94,57 @@ static void batch_udp_ports(struct nft_batch *b, const struct fence_spec *spec)
 	batch_elements(b, NFT_MSG_NEWSETELEM, SET_UDP, spec);
 }
 
-static int change(const struct fence_spec *spec,
-        void (*fill)(struct nft_batch *b, const struct fence_spec *spec))
+typedef void (*batch_filler)(struct nft_batch *b, const struct fence_spec *spec);
+
+/* generation: on condition that the rules are still of this one; 0: whatever they are. */
+static int send_filled(
+        struct nft *nft, const struct fence_spec *spec, batch_filler fill, uint32_t generation)
+{
+	struct nft_batch b;
+	int result = nft_batch_init(&b, nft);
+
+	if (result < 0)
+		return result;
+	if (generation)
+		nft_batch_require_generation(&b, generation);
+	fill(&b, spec);
+	result = nft_batch_send(&b);
+	nft_batch_fini(&b);
+	return result;
+}
+
+static int change(const struct fence_spec *spec, batch_filler fill)
 {
 	struct nft nft;
-	struct nft_batch b;
 	int result = fence_spec_check(spec);
 
 	if (result == 0)
 		result = nft_open(&nft);
 	if (result < 0)
 		return result;
-	result = nft_batch_init(&b, &nft);
-	if (result == 0) {
-		fill(&b, spec);
-		result = nft_batch_send(&b);
-		nft_batch_fini(&b);
-	}
+	result = send_filled(&nft, spec, fill, 0);
+	nft_close(&nft);
+	return result;
+}
+
+/* A change on top of *generation, which is the next one then; 0 where others have changed something
+ * since. */
+static int change_on(const struct fence_spec *spec, batch_filler fill, uint32_t *generation)
+{
+	uint32_t before = *generation;
+	struct nft nft;
+	int result = fence_spec_check(spec);
+
+	*generation = 0;
+	if (result == 0)
+		result = nft_open(&nft);
+	if (result < 0)
+		return result;
+	result = before ? send_filled(&nft, spec, fill, before) : -ERESTART;
+	if (result == 0)
+		*generation = before + 1; /* the kernel leaves out 0, which is "not known" here */
+	else if (result == -ERESTART)
+		result = send_filled(&nft, spec, fill, 0);
 	nft_close(&nft);
 	return result;
 }
@@ -125,18 +159,33 @@ int fence_set(const struct fence_spec *spec)
 	return change(spec, batch_fence);
 }
 
-int fence_prepare(const struct fence_spec *spec)
+int fence_prepare(const struct fence_spec *spec, uint32_t *generation)
 {
-	return change(spec, batch_shared);
+	int error = fence_generation(generation);
+
+	return error ? error : change_on(spec, batch_shared, generation);
 }
 
-int fence_set_prepared(const struct fence_spec *spec)
+int fence_set_prepared(const struct fence_spec *spec, uint32_t *generation)
 {
 	int error = fence_spec_check(spec) == 0 ? fence_look_for(spec->interface) : 0;
 
 	if (error)
 		return error;
-	return change(spec, batch_own);
+	return change_on(spec, batch_own, generation);
+}
+
+int fence_generation(uint32_t *out)
+{
+	struct nft nft;
+	int result = nft_open(&nft);
+
+	*out = 0;
+	if (result < 0)
+		return result;
+	result = nft_generation(&nft, out);
+	nft_close(&nft);
+	return result;
 }
 
 int fence_set_udp_ports(const struct fence_spec *spec)

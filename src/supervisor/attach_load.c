@@ -46,8 +46,10 @@ struct generation *attachment_load(const struct attachment *a, const char *polic
 	if (!g)
 		return NULL;
 	g->identity = *identity;
-	if (settings_load(&g->settings, identity, policy, a->all->config_path, &options, text) == 0)
-		*text = objection(&g->settings.policy);
+	g->settings = settings_load(&a->all->supervisor->settings, identity, policy,
+	        a->all->config_path, &options, text);
+	if (g->settings)
+		*text = objection(&g->settings->policy);
 	else if (!*text)
 		*text = strdup("no memory");
 	if (!*text)

@@ -131,8 +131,8 @@ void attachments_env(struct attachments *all, const char *name, attach_done done
 	        .gate4 = s->gate.gate4,
 	        .gate6 = s->gate.gate6,
 	        .proxy_port = s->gate.tcp_port};
-	for (uint32_t i = 0; i < policy_credential_count(&g->settings.policy); i++) {
-		policy_credential(&g->settings.policy, i, &c);
+	for (uint32_t i = 0; i < policy_credential_count(&g->settings->policy); i++) {
+		policy_credential(&g->settings->policy, i, &c);
 		if (c.env.n == 0)
 			continue;
 		env.items[env.count].name = c.env;
@@ -245,9 +245,9 @@ static void view_sandbox(const struct sandbox *s, struct attachment_view *out)
 	if (s->current)
 		out->worker_pid = s->current->worker.pid;
 	if (s->generation) {
-		out->policy_name = policy_name(&s->generation->settings.policy);
-		out->policy_fingerprint = policy_fingerprint(&s->generation->settings.policy);
-		out->observe = policy_mode(&s->generation->settings.policy) == POLICY_OBSERVE;
+		out->policy_name = policy_name(&s->generation->settings->policy);
+		out->policy_fingerprint = policy_fingerprint(&s->generation->settings->policy);
+		out->observe = policy_mode(&s->generation->settings->policy) == POLICY_OBSERVE;
 	}
 }
 

@@ -85,7 +85,7 @@ static void reload(struct attachment *a, const char *policy, const struct identi
 		return;
 	}
 	g->number = a->record.generation + 1;
-	g->difference = difference(&a->sandbox->generation->settings.policy, &g->settings.policy);
+	g->difference = difference(&a->sandbox->generation->settings->policy, &g->settings->policy);
 	a->new_policy = policy ? strdup(policy) : NULL;
 	if (policy && !a->new_policy)
 		attach_refuse(done, context, ATTACH_FAILED, "no memory");

@@ -44,7 +44,7 @@ int attachments_watch_policies(struct attachments *all)
 
 void attachment_watch_policy(struct attachment *a)
 {
-	const struct settings *settings = &a->sandbox->generation->settings;
+	const struct settings *settings = a->sandbox->generation->settings;
 	int error;
 
 	if (!a->all->policy_watch)

@@ -237,6 +237,7 @@ static void on_changed(struct sandbox_owner *owner, struct sandbox *s)
 
 	if (s->state == SANDBOX_SERVING)
 		publish_root(a->all, s->root_pem);
+	attachments_end_turn(a->all);
 	if (a->all->on_changed)
 		a->all->on_changed(a->all);
 }
@@ -352,6 +353,7 @@ void attachment_free(struct attachment *a)
 
 	answer_all_else(a, "the sandbox is gone");
 	attachment_forget_policy(a);
+	attachment_forget_turn(a);
 	HASH_DEL(all->by_name, a);
 	if (a->sandbox)
 		sandbox_free(a->sandbox);

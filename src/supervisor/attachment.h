@@ -13,6 +13,8 @@
 #define ATTACH_PENDING_MAX 64    /* operations under way on one sandbox */
 #define ATTACH_GATES 8           /* gates in store */
 #define ATTACH_SPARES 4          /* workers in store */
+#define RECOVERY_TURNS 8         /* sandboxes that are taken over at a time after a restart */
+#define RECOVERY_TURNS_QUIET 4   /* of those, where nobody waits */
 
 enum attach_operation {
 	OPERATION_ATTACH,
@@ -47,13 +49,20 @@ struct attachment {
 	struct gate gate;   /* where there is no sandbox: its gate cannot be served */
 	dev_t netns_device; /* of the namespace, where it was found */
 	ino_t netns_inode;
-	bool detaching;                /* for good: gate and state go with it */
-	bool undone;                   /* they are gone */
-	bool left;                     /* by a daemon before this one, and not taken over yet */
-	bool found_mended;             /* when it was taken over */
-	bool told;                     /* taking over: what became of it */
+	bool detaching; /* for good: gate and state go with it */
+	bool undone;    /* they are gone */
+	bool left;      /* by a daemon before this one, and not taken over yet */
+	struct attachment *knock_prev, *knock_next; /* left, and somebody waits there */
+	bool found_mended;                          /* when it was taken over */
+	bool told;                                  /* taking over: what became of it */
 	bool shut;                     /* nobody asked for the end, so an interface stays shut */
 	char trouble[STATE_ERROR_MAX]; /* why it cannot be served at all, or "" */
+};
+
+/* One that was just taken over. */
+struct recovery_turn {
+	struct attachment *attachment; /* NULL: none */
+	int64_t since_ms;
 };
 
 struct attachments {
@@ -74,6 +83,8 @@ struct attachments {
 	int ca;
 	bool recovering; /* attachments_recover() is under way */
 	struct loop_timer recovery;
+	struct attachment *knocked; /* list of those that are left where somebody waits */
+	struct recovery_turn turns[RECOVERY_TURNS];
 	void (*on_recovered)(struct attachments *all);
 	void (*on_empty)(struct attachments *all); /* stopping, and the last one is gone */
 	/* Or NULL: some sandbox's state has changed. */
@@ -126,9 +137,14 @@ void attach_refuse(attach_done done, void *context, enum attach_status status, c
         ...) __attribute__((format(printf, 4, 5)));
 
 /* recover.c: finds everything that a daemon before this one has left, and takes it over: at once,
- * or one after the other in the loop. on_recovered follows, unless all are stopped before. 0 or
+ * or a few at a time in the loop. on_recovered follows, unless all are stopped before. 0 or
  * -errno. */
 int attachments_recover(struct attachments *all, bool at_once);
+
+/* Some sandbox's state has changed: another one may have its turn. */
+void attachments_end_turn(struct attachments *all);
+/* It goes. */
+void attachment_forget_turn(struct attachment *a);
 
 /* attach_hold.c, for upgrades. */
 /* Nobody waits for anything and nothing is half done. */

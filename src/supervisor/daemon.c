@@ -414,9 +414,6 @@ static void on_recovered(struct attachments *all)
 		        strerror(-error));
 	if (!d->takeover.active)
 		recording_set_adopt_others(sv, d->state_directory, d->set);
-	error = supervisor_keep_spares(sv, ATTACH_SPARES);
-	if (error)
-		die(STATUS_FAILED, "no memory");
 	prepare_gates(sv);
 	if (!d->takeover.active)
 		supervisor_roles_ready(sv);
@@ -429,6 +426,9 @@ void daemon_serve(struct daemon *d)
 	if (error)
 		log_warn("policies are not watched: %s", strerror(-error));
 	d->attachments.on_recovered = on_recovered;
+	error = supervisor_keep_spares(&d->supervisor, ATTACH_SPARES);
+	if (error)
+		die(STATUS_FAILED, "no memory");
 	error = attachments_recover(&d->attachments, d->takeover.active);
 	if (error)
 		die(STATUS_FAILED, "no memory");

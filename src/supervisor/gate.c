@@ -22,12 +22,18 @@
 #include "vethguard/netlink/netns.h"
 #include "supervisor/gate_private.h"
 
-#define BACKLOG 1024
-
 void gate_init(struct gate *gate)
 {
 	memset(gate, 0, sizeof *gate);
 	gate->netns = gate->sandbox_netns = gate->packets = -1;
+}
+
+void gate_move(struct gate *to, struct gate *from)
+{
+	gate_await_end(from);
+	*to = *from;
+	from->netns = from->packets = -1;
+	from->listener_count = 0;
 }
 
 static struct ip nth(const struct ip_prefix *pool, uint8_t n)
@@ -85,61 +91,6 @@ struct fence_spec gate_fence(const struct gate *gate)
 	return spec;
 }
 
-static int listen_on(struct gate *gate, enum message_listener kind, bool stream, uint16_t port)
-{
-	static const int families[] = {4, 6};
-
-	for (size_t i = 0; i < 2; i++) {
-		if (gate->listener_count >= MESSAGE_LISTENERS_MAX)
-			return -ENOSPC;
-		int fd = fence_listen(families[i], stream, port, BACKLOG);
-		if (fd < 0)
-			return fd;
-		gate->listeners[gate->listener_count++] = (struct gate_listener){kind, port, fd};
-	}
-	return 0;
-}
-
-/* Those that every gate has. */
-static int listen_always(struct gate *gate)
-{
-	int error = 0;
-
-	STEP("listening for connections",
-	        listen_on(gate, MESSAGE_LISTEN_TCP, true, gate->tcp_port));
-	STEP("listening for names", listen_on(gate, MESSAGE_LISTEN_DNS_UDP, false, GATE_DNS_PORT));
-	STEP("listening for names", listen_on(gate, MESSAGE_LISTEN_DNS_TCP, true, GATE_DNS_PORT));
-	return error;
-}
-
-static int listen_udp(struct gate *gate)
-{
-	int error = 0;
-
-	for (size_t i = 0; i < gate->udp_port_count; i++)
-		STEP("listening for datagrams",
-		        listen_on(gate, MESSAGE_LISTEN_UDP, false, gate->udp_ports[i]));
-	return error;
-}
-
-static int in_gate_listen(void *context)
-{
-	struct gate *gate = context;
-	int error = listen_always(gate);
-
-	return error ? error : listen_udp(gate);
-}
-
-int gate_listen(struct gate *gate)
-{
-	gate_close_handed_out(gate);
-	int error = netns_run(gate->netns, in_gate_listen, gate);
-
-	if (error)
-		gate_close_handed_out(gate);
-	return error;
-}
-
 int gate_open_packets(struct gate *gate)
 {
 	int fd = fence_nflog_open(FENCE_NFLOG_GROUP);
@@ -161,9 +112,9 @@ static int in_gate_prepare(void *context)
 	if (error)
 		return error;
 	STEP("delivering to the worker", netlink_local_delivery(nl, GATE_LINK, GATE_TABLE));
-	STEP("preparing the fence", fence_prepare(&spec));
+	STEP("preparing the fence", fence_prepare(&spec, &gate->generation));
 	STEP("listening for dropped packets", gate_open_packets(gate));
-	STEP("listening", listen_always(gate));
+	STEP("listening", gate_listen_always(gate));
 	netlink_close(nl);
 	return error;
 }
@@ -228,8 +179,9 @@ int gate_link_gate_side(struct gate *gate, struct netlink *nl)
 	const struct fence_spec spec = gate_fence(gate);
 	int error = 0;
 
-	STEP("setting the fence", fence_set_prepared(&spec));
-	STEP("listening", listen_udp(gate));
+	STEP("setting the fence", fence_set_prepared(&spec, &gate->generation));
+	gate->link = if_nametoindex(GATE_LINK);
+	STEP("listening", gate_listen_udp(gate));
 	if (!error)
 		error = add_addresses(gate, nl);
 	STEP("bringing up the gate's link", netlink_link_up(nl, GATE_LINK));
@@ -298,6 +250,7 @@ int gate_set_udp_ports(struct gate *gate, const uint16_t *ports, size_t count)
 	if (count == gate->udp_port_count &&
 	        memcmp(ports, gate->udp_ports, count * sizeof *ports) == 0)
 		return 0;
+	gate_close_handed_out(gate); /* what was not handed out yet does not fit any more */
 	if (count)
 		memcpy(gate->udp_ports, ports, count * sizeof *ports);
 	gate->udp_port_count = count;
@@ -324,13 +277,6 @@ uint64_t gate_dropped(const struct gate *gate)
 	uint64_t dropped = 0;
 
 	return netns_run(gate->netns, count_dropped, &dropped) == 0 ? dropped : 0;
-}
-
-void gate_close_handed_out(struct gate *gate)
-{
-	for (size_t i = 0; i < gate->listener_count; i++)
-		close(gate->listeners[i].fd);
-	gate->listener_count = 0;
 }
 
 void gate_close(struct gate *gate)

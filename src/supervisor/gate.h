@@ -34,6 +34,7 @@ struct gate_listener {
 };
 
 struct gate_host;
+struct gate_door;
 
 struct gate {
 	/* The shape: all that the owner of a pinned gate has to write down for gate_adopt(). */
@@ -49,6 +50,11 @@ struct gate {
 	size_t udp_port_count;
 	bool paused; /* everything is refused */
 
+	/* Of the rules as this process has set them, and the link's number then; 0: not known.
+	 * Where both are still the same, nobody has changed the rules since. */
+	uint32_t generation;
+	unsigned link;
+
 	int netns;         /* holds the namespace, and with it the fence, alive */
 	int sandbox_netns; /* borrowed, while gate_open runs */
 	int packets;       /* NFLOG socket */
@@ -59,12 +65,15 @@ struct gate {
 
 	struct gate_host *host;   /* borrowed; NULL: none */
 	struct gate_watch *watch; /* owned; NULL: not watched */
+	struct gate_door *door;   /* owned; NULL: nobody is awaited */
 	struct gate *next;        /* of the host's diverted gates */
 	unsigned device_index;    /* as last seen by the watch; 0: not there, or not seen yet */
 };
 
 /* An unopened gate: gate_close is harmless on it. */
 void gate_init(struct gate *gate);
+/* Of one that is not watched: from keeps its shape. Nobody is awaited any more. */
+void gate_move(struct gate *to, struct gate *from);
 /* Chooses addresses: the gate has the first, the sandbox the second of each pool. */
 void gate_assign(struct gate *gate, const struct ip_prefix *pool4, const struct ip_prefix *pool6);
 
@@ -110,8 +119,17 @@ int gate_pin(const struct gate *gate, const char *path);
  * 1: something was mended, gate->why says what; -errno: it cannot be adopted (gate->why says why:
  * the pin is none, the link is gone); its sandbox stays cut off. gate->packets >= 0: the socket of
  * dropped packets is there already (the gate of another daemon that lives: the kernel grants one
- * for each gate), and taken. */
+ * for each gate), and taken. What gate_listen_early() has opened is kept. */
 int gate_adopt(struct gate *gate, struct gate_host *host, const char *path);
+/* Before that: opens the pin and listens, so that whoever connects waits instead of being refused.
+ * Rules and links were not looked at: no worker is to get these sockets before gate_adopt(). 0 or
+ * -errno with nothing opened, the reason of which is gate_adopt()'s to tell. */
+int gate_listen_early(struct gate *gate, const char *path);
+/* Somebody waits at a listener that no worker has yet: on_knock is told once. Ends with the
+ * listeners, and with gate_move(). 0 or -errno. */
+int gate_await(struct gate *gate, struct loop *loop, void (*on_knock)(struct gate *gate));
+/* Harmless where nobody is awaited. */
+void gate_await_end(struct gate *gate);
 /* Takes the gate away for good: pin, namespace, link, the host's rules. closed: the guarded
  * interface of GATE_DIVERT stays shut (nothing in, nothing out) until gate_release() or a new
  * gate; else it is what it was before it was guarded. path may be NULL. Calls gate_close. */
@@ -140,10 +158,7 @@ int gate_mend(struct gate *gate);
 #define GATE_CALM_MS 100 /* between two looks, however often something changes */
 int gate_watch(struct gate *gate, struct gate_host *host,
         void (*on_change)(struct gate *gate, int result));
-/* Harmless on a gate that is not watched; on_change may call it. */
-void gate_unwatch(struct gate *gate);
-
-/* Ends that. Harmless on one that is not watched. */
+/* Ends that. Harmless on a gate that is not watched; on_change may call it. */
 void gate_unwatch(struct gate *gate);
 
 /* Packets that the fence dropped so far; 0 where it cannot be asked. */

@@ -70,10 +70,21 @@ static int mend_neighbours(struct gate *gate, struct netlink *nl)
 	return error;
 }
 
+/* Once, at the first look after the rules were set: comparing them costs more than setting them,
+ * and later ones have a cause, or come seldom. */
+static bool fence_is_as_set(struct gate *gate)
+{
+	uint32_t set = gate->generation, now;
+
+	gate->generation = 0;
+	return set && gate->link && if_nametoindex(GATE_LINK) == gate->link &&
+	       fence_generation(&now) == 0 && now == set;
+}
+
 static int mend_fence(struct gate *gate)
 {
 	const struct fence_spec spec = gate_fence(gate);
-	int error = fence_check(&spec);
+	int error = fence_is_as_set(gate) ? 0 : fence_check(&spec);
 
 	if (error == -ESTALE) {
 		note(gate, "its rules");

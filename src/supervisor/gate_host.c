@@ -12,7 +12,7 @@
 #include "vethguard/base/log.h"
 #include "supervisor/gate_private.h"
 
-#define REFILL_AFTER_MS 40 /* after one was taken: whoever took it is served first */
+#define REFILL_AFTER_MS 20 /* after one was taken, whoever else takes one: see spares.c */
 #define REFILL_AGAIN_MS 1000
 
 static int prepare_one(struct gate_host *host)
@@ -29,17 +29,25 @@ static int prepare_one(struct gate_host *host)
 	return error;
 }
 
+static void refill(struct gate_host *host, int64_t after_ms)
+{
+	if (!host->refilling)
+		loop_timer_set(&host->refill, after_ms);
+	host->refilling = true;
+}
+
 static void on_refill(struct loop_timer *timer)
 {
 	struct gate_host *host = container_of(timer, struct gate_host, refill);
 	int error;
 
+	host->refilling = false;
 	if (host->stored >= host->goal)
 		return;
 	error = prepare_one(host);
 	if (error)
 		log_warn("no further gate can be made in advance: %s", strerror(-error));
-	loop_timer_set(timer, error ? REFILL_AGAIN_MS : REFILL_AFTER_MS);
+	refill(host, error ? REFILL_AGAIN_MS : REFILL_AFTER_MS);
 }
 
 int gate_host_open(struct gate_host **out, struct loop *loop)
@@ -103,7 +111,7 @@ int gate_host_prepare(struct gate_host *host, const struct gate *like, size_t co
 	host->store = store;
 	host->like = *like;
 	host->goal = count;
-	loop_timer_set(&host->refill, 0);
+	refill(host, 0);
 	return count ? prepare_one(host) : 0;
 }
 
@@ -113,7 +121,7 @@ bool gate_host_take(struct gate_host *host, struct gate *gate)
 
 	if (!host || host->goal == 0)
 		return false;
-	loop_timer_set(&host->refill, REFILL_AFTER_MS);
+	refill(host, REFILL_AFTER_MS);
 	if (host->like.tcp_port != gate->tcp_port) {
 		empty_store(host);
 		host->like.tcp_port = gate->tcp_port;
@@ -123,6 +131,7 @@ bool gate_host_take(struct gate_host *host, struct gate *gate)
 	from = &host->store[--host->stored];
 	gate->netns = from->netns;
 	gate->packets = from->packets;
+	gate->generation = from->generation;
 	gate->listener_count = from->listener_count;
 	memcpy(gate->listeners, from->listeners, sizeof gate->listeners);
 	return true;

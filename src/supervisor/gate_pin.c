@@ -67,9 +67,22 @@ static int in_gate_packets(void *context)
 	return gate_open_packets(gate);
 }
 
+int gate_listen_early(struct gate *gate, const char *path)
+{
+	int error;
+
+	gate->netns = open_pin(path);
+	error = gate->netns < 0 ? gate->netns : gate_listen(gate);
+	if (error && gate->netns >= 0)
+		close(gate->netns);
+	if (error)
+		gate->netns = -1;
+	return error;
+}
+
 int gate_adopt(struct gate *gate, struct gate_host *host, const char *path)
 {
-	int fd = open_pin(path), mended, error;
+	int fd = gate->netns < 0 ? open_pin(path) : gate->netns, mended, error;
 
 	gate->host = host;
 	if (fd < 0) {
@@ -86,7 +99,7 @@ int gate_adopt(struct gate *gate, struct gate_host *host, const char *path)
 		return mended;
 	}
 	error = gate->packets < 0 ? netns_run(gate->netns, in_gate_packets, gate) : 0;
-	if (!error)
+	if (!error && !gate->listener_count)
 		error = gate_listen(gate);
 	if (!error)
 		return mended;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gate_private: what the files of the gate share (gate.c, gate_divert.c, gate_examine.c,
- * gate_pin.c, gate_host.c, gate_sandbox.c, gate_watch.c). */
+ * gate_pin.c, gate_listen.c, gate_host.c, gate_sandbox.c, gate_watch.c). */
 #ifndef SUPERVISOR_GATE_PRIVATE_H
 #define SUPERVISOR_GATE_PRIVATE_H
 
@@ -36,6 +36,7 @@ struct gate_host {
 	struct gate *store;
 	size_t goal, stored;
 	struct loop_timer refill;
+	bool refilling; /* it is set */
 };
 
 /* gate.c */
@@ -45,6 +46,13 @@ void gate_random_mac(uint8_t mac[6]);
 /* Namespace, sysctls, sockets and most of the fence, with the port of gate. */
 int gate_prepare(struct gate *gate);
 int gate_open_packets(struct gate *gate);
+
+/* gate_listen.c: in the gate's namespace. Those that every gate has; those of the policy's ports.
+ */
+int gate_listen_always(struct gate *gate);
+int gate_listen_udp(struct gate *gate);
+
+/* gate.c, again */
 /* Routes to a sandbox whose address is not in the gate's network. */
 int gate_add_routes(struct gate *gate, struct netlink *nl);
 /* In the gate's namespace, where the link is there: fence, addresses, up. */

@@ -19,7 +19,7 @@ struct generation *generation_new(uint64_t number)
 	if (g) {
 		g->refs = 1;
 		g->number = number;
-		g->image = g->trusted = -1;
+		g->trusted = -1;
 	}
 	return g;
 }
@@ -34,10 +34,8 @@ void generation_put(struct generation *g)
 {
 	if (!g || --g->refs)
 		return;
-	settings_fini(&g->settings);
+	settings_put(g->settings);
 	free(g->difference);
-	if (g->image >= 0)
-		close(g->image);
 	if (g->trusted >= 0)
 		close(g->trusted);
 	free(g);
@@ -129,9 +127,10 @@ struct instance *instance_new(struct supervisor *sv)
 	int error = loop_timer_open(sv->loop, &i->timer, on_time);
 	if (!error)
 		error = role_start(sv->loop, &i->worker, "vethguard-worker", "the worker",
-		        on_message, on_dead);
+		        sv->mounts, on_message, on_dead);
 	if (!error) {
 		role_bound(&i->worker, ROLE_WORKER_BURST, ROLE_WORKER_PER_S);
+		HASH_ADD(by_id, sv->instances, id, sizeof i->id, i);
 		return i;
 	}
 	loop_timer_close(&i->timer);
@@ -178,6 +177,14 @@ int instance_ask_stats(struct instance *i, uint64_t id)
 	        message_empty(buffer, sizeof buffer, MESSAGE_WORKER_STATS_GET, id), NULL, 0);
 }
 
+void instance_asks_keeper(struct instance *i, uint64_t request)
+{
+	if (i->keeper_request)
+		HASH_DELETE(by_request, i->supervisor->requests, i);
+	i->keeper_request = request;
+	HASH_ADD(by_request, i->supervisor->requests, keeper_request, sizeof request, i);
+}
+
 bool instance_is_ready(const struct instance *i)
 {
 	return i->keeper_ready && i->worker_ready;
@@ -194,6 +201,9 @@ void instance_free(struct instance *i)
 {
 	if (i->sandbox)
 		DL_DELETE(i->sandbox->instances, i);
+	HASH_DELETE(by_id, i->supervisor->instances, i);
+	if (i->keeper_request)
+		HASH_DELETE(by_request, i->supervisor->requests, i);
 	role_fini(&i->worker);
 	if (i->ring)
 		recording_ring_end(i->supervisor, i->sandbox, i->ring);

@@ -7,6 +7,8 @@
 #ifndef SUPERVISOR_INSTANCE_H
 #define SUPERVISOR_INSTANCE_H
 
+#include <uthash.h>
+
 #include "vethguard/policy/placeholder.h"
 #include "supervisor/role.h"
 #include "supervisor/settings.h"
@@ -20,11 +22,11 @@ struct recorded_ring;
  * go under it; retired ones hold on to theirs. */
 struct generation {
 	unsigned refs;
-	uint64_t number; /* from 1 in each sandbox */
-	struct settings settings;
-	struct identity identity; /* whose rights open what the policy names: of who named it */
-	int image, trusted;       /* sealed memory; -1: not made yet */
-	char *difference;         /* owned: from the generation before, or NULL */
+	uint64_t number;           /* from 1 in each sandbox */
+	struct settings *settings; /* a reference */
+	struct identity identity;  /* whose rights open what the policy names: of who named it */
+	int trusted;               /* sealed memory with the CAs; -1: not made yet */
+	char *difference;          /* owned: from the generation before, or NULL */
 	char placeholders[POLICY_CREDENTIALS_MAX][PLACEHOLDER_MAX + 1];
 };
 
@@ -44,6 +46,7 @@ struct instance {
 	struct supervisor *supervisor;
 	struct sandbox *sandbox; /* NULL: a spare one */
 	struct instance *prev, *next;
+	UT_hash_handle by_id, by_request; /* of the supervisor's registries */
 	enum instance_state state;
 	uint64_t id; /* the keeper knows it by this */
 	struct role worker;
@@ -51,7 +54,8 @@ struct instance {
 	struct generation *generation; /* NULL until it is started */
 	struct recorded_ring *ring;    /* of its events; the recorder's once it is gone */
 	struct sources sources;        /* identity and directory are the owner's to fill in */
-	uint64_t keeper_request, worker_request; /* 0: none under way */
+	uint64_t keeper_request;       /* told under this id; 0: not yet */
+	uint64_t worker_request;       /* the same */
 	bool keeper_ready, worker_ready;
 	bool revising; /* RETIRED: told of a policy, and has not said yet that it holds to it */
 	int64_t serving_since_ms;
@@ -64,6 +68,8 @@ void instance_give(struct instance *i, struct sandbox *s);
 /* Tells keeper, recorder and worker, under this generation (a reference is taken), with the
  * listeners that the gate holds. 0, or -errno with the sandbox's failure filled in. */
 int instance_start(struct instance *i, struct generation *generation);
+/* The keeper is asked under this id from now on. */
+void instance_asks_keeper(struct instance *i, uint64_t request);
 /* Gives keeper and worker a new pair: another keeper has taken over. 0 or -errno. */
 int instance_new_keeper(struct instance *i);
 /* Everything is refused, live connections are closed; reason NULL: that is over. */

@@ -17,31 +17,29 @@
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
-/* The same policy in another sandbox: its memory serves both. -1: there is none. */
-static int same_image(const struct sandbox *s, const struct generation *g)
+/* The same policy in another sandbox, whose settings are not shared because it has other variables,
+ * say: its memory serves both. -1: there is none. */
+static int same_image(const struct sandbox *s, const struct settings *own)
 {
 	struct sandbox *other, *next;
 
 	HASH_ITER(hh, s->supervisor->sandboxes, other, next)
 	{
-		const struct generation *theirs = other->generation;
+		const struct settings *theirs =
+		        other->generation ? other->generation->settings : NULL;
 
-		if (theirs && theirs->image >= 0 &&
-		        theirs->settings.image_size == g->settings.image_size &&
-		        memcmp(theirs->settings.image, g->settings.image, g->settings.image_size) ==
-		                0)
-			return fcntl(theirs->image, F_DUPFD_CLOEXEC, 0);
+		if (theirs && theirs->image_file >= 0 && theirs->image_size == own->image_size &&
+		        memcmp(theirs->image, own->image, own->image_size) == 0)
+			return fcntl(theirs->image_file, F_DUPFD_CLOEXEC, 0);
 	}
 	return -1;
 }
 
-static int open_image(const struct sandbox *s, const struct generation *g)
+static int open_image(const struct sandbox *s, const struct settings *own)
 {
-	int fd = same_image(s, g);
+	int fd = same_image(s, own);
 
-	return fd >= 0 ? fd
-	               : memory_file_of(
-	                         "vethguard-policy", g->settings.image, g->settings.image_size);
+	return fd >= 0 ? fd : memory_file_of("vethguard-policy", own->image, own->image_size);
 }
 
 /* What all workers of a generation read, made once. */
@@ -50,19 +48,19 @@ static int generation_files(struct sandbox *s, struct generation *g)
 	const char *culprit = NULL;
 	int fd;
 
-	if (g->image < 0) {
-		fd = open_image(s, g);
+	if (g->settings->image_file < 0) {
+		fd = open_image(s, g->settings);
 		if (fd < 0)
 			return sandbox_failed(s, fd, "memory for the policy");
-		g->image = fd;
+		g->settings->image_file = fd;
 	}
 	if (g->trusted < 0) {
-		fd = memory_file_trusted_cas(&g->settings.config, &culprit);
+		fd = memory_file_trusted(&g->settings->config, &s->supervisor->trusted, &culprit);
 		if (fd < 0 && culprit)
 			return sandbox_failed(s, fd, "CA file %s", culprit);
 		if (fd < 0)
 			return sandbox_failed(s, fd, "memory for trusted CAs");
-		g->trusted = memory_file_share(fd, &s->supervisor->trusted);
+		g->trusted = fd;
 	}
 	return 0;
 }
@@ -70,7 +68,7 @@ static int generation_files(struct sandbox *s, struct generation *g)
 static int tell_keeper(struct instance *i, int fd)
 {
 	struct supervisor *sv = i->supervisor;
-	const struct policy *policy = &i->generation->settings.policy;
+	const struct policy *policy = &i->generation->settings->policy;
 	struct message_keeper_sandbox m = {
 	        .sandbox_id = i->id, .sandbox = slice_from_string(i->sandbox->name)};
 	struct policy_credential c;
@@ -87,7 +85,7 @@ static int tell_keeper(struct instance *i, int fd)
 		m.credentials[n].ttl_s = c.source == POLICY_SOURCE_ENV ? 0 : c.ttl_s;
 	}
 	i->keeper_ready = false;
-	i->keeper_request = supervisor_next_id(sv);
+	instance_asks_keeper(i, supervisor_next_id(sv));
 	size_t n = message_keeper_sandbox_encode(
 	        buffer, sizeof buffer, MESSAGE_KEEPER_SANDBOX, i->keeper_request, &m);
 	return role_send(&sv->keeper, buffer, n, &fd, 1);
@@ -99,8 +97,8 @@ static void make_placeholders(
 {
 	struct policy_credential c;
 
-	for (uint32_t i = 0; i < policy_credential_count(&g->settings.policy); i++) {
-		policy_credential(&g->settings.policy, i, &c);
+	for (uint32_t i = 0; i < policy_credential_count(&g->settings->policy); i++) {
+		policy_credential(&g->settings->policy, i, &c);
 		if (c.env.n == 0)
 			continue;
 		size_t n = placeholder_make(c.name, c.env, s->seed, g->placeholders[i]);
@@ -112,7 +110,7 @@ static void make_placeholders(
 static void describe_sandbox(
         const struct sandbox *s, struct generation *g, struct message_worker_start *m)
 {
-	const struct settings *settings = &g->settings;
+	const struct settings *settings = g->settings;
 
 	*m = (struct message_worker_start){.sandbox = slice_from_string(s->name),
 	        .sandbox_id = s->id,
@@ -146,8 +144,8 @@ static int tell_worker(struct instance *i, int keeper)
 	static struct message_worker_start m;
 	struct sandbox *s = i->sandbox;
 	int fds[MESSAGE_WORKER_FDS_BEFORE_LISTENERS + MESSAGE_LISTENERS_MAX] = {
-	        i->generation->image, i->generation->trusted, i->ring->fds[0], i->ring->fds[1],
-	        i->ring->fds[2], keeper, s->names};
+	        i->generation->settings->image_file, i->generation->trusted, i->ring->fds[0],
+	        i->ring->fds[1], i->ring->fds[2], keeper, s->names};
 	size_t count = MESSAGE_WORKER_FDS_BEFORE_LISTENERS;
 
 	describe_sandbox(s, i->generation, &m);
@@ -192,7 +190,7 @@ int instance_start(struct instance *i, struct generation *g)
 
 	i->state = INSTANCE_STARTING;
 	i->generation = generation_get(g);
-	i->sources.policy = &g->settings.policy;
+	i->sources.policy = &g->settings->policy;
 	i->sources.identity = g->identity;
 	snprintf(i->sources.directory, sizeof i->sources.directory, "%s", s->directory);
 	int error = generation_files(s, g);

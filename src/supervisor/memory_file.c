@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -12,6 +13,7 @@
 #include "supervisor/memory_file.h"
 #include "vethguard/tls/bundle.h"
 
+#define STAMP_AGE_S 2 /* file systems count in steps that are much smaller */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 
 static int memory_file_new(const char *name)
@@ -124,34 +126,68 @@ int memory_file_trusted_cas(const struct config *config, const char **culprit)
 	return seal(fd);
 }
 
-static bool is_same(int a, int b)
+void memory_trusted_init(struct memory_trusted *kept)
 {
-	struct stat st, other;
-	void *p, *q;
-
-	if (b < 0 || fstat(a, &st) < 0 || fstat(b, &other) < 0 || st.st_size != other.st_size)
-		return false;
-	size_t n = (size_t)st.st_size;
-	p = mmap(NULL, n, PROT_READ, MAP_SHARED, a, 0);
-	q = mmap(NULL, n, PROT_READ, MAP_SHARED, b, 0);
-	bool same = p != MAP_FAILED && q != MAP_FAILED && memcmp(p, q, n) == 0;
-	if (p != MAP_FAILED)
-		munmap(p, n);
-	if (q != MAP_FAILED)
-		munmap(q, n);
-	return same;
+	*kept = (struct memory_trusted){.fd = -1};
 }
 
-int memory_file_share(int fd, int *kept)
+void memory_trusted_fini(struct memory_trusted *kept)
 {
-	int copy = is_same(fd, *kept) ? fcntl(*kept, F_DUPFD_CLOEXEC, 0) : -1;
+	if (kept->fd >= 0)
+		close(kept->fd);
+	memory_trusted_init(kept);
+}
 
-	if (copy >= 0) {
-		close(fd);
-		return copy;
+/* One that is not there has a stamp as well. False: it is so young that another change need not
+ * show. */
+static bool stamp_of(const char *path, time_t now, struct memory_stamp *out)
+{
+	struct stat st;
+
+	memset(out, 0, sizeof *out);
+	if (stat(path, &st) < 0)
+		return true;
+	out->device = st.st_dev;
+	out->inode = st.st_ino;
+	out->size = st.st_size;
+	out->modified = st.st_mtim;
+	out->changed = st.st_ctim;
+	return st.st_ctim.tv_sec + STAMP_AGE_S <= now;
+}
+
+/* Of all files that memory_file_trusted_cas() looks at, in its order. */
+static size_t take_stamps(
+        const struct config *config, struct memory_stamp stamps[MEMORY_STAMPS_MAX])
+{
+	time_t now = time(NULL);
+	size_t count = 0;
+	bool old = true;
+
+	for (const char *const *path = bundle_paths; *path && count < MEMORY_STAMPS_MAX; path++)
+		old &= stamp_of(*path, now, &stamps[count++]);
+	for (size_t i = 0; i < config->ca_file_count && count < MEMORY_STAMPS_MAX; i++)
+		old &= stamp_of(config->ca_files[i], now, &stamps[count++]);
+	return old && count < MEMORY_STAMPS_MAX ? count : 0;
+}
+
+int memory_file_trusted(
+        const struct config *config, struct memory_trusted *kept, const char **culprit)
+{
+	struct memory_stamp stamps[MEMORY_STAMPS_MAX];
+	size_t count = take_stamps(config, stamps);
+	int fd;
+
+	*culprit = NULL;
+	if (kept->fd < 0 || count == 0 || count != kept->count ||
+	        memcmp(stamps, kept->stamps, count * sizeof stamps[0]) != 0) {
+		fd = memory_file_trusted_cas(config, culprit);
+		if (fd < 0)
+			return fd;
+		memory_trusted_fini(kept);
+		kept->fd = fd;
+		kept->count = count;
+		memcpy(kept->stamps, stamps, count * sizeof stamps[0]);
 	}
-	if (*kept >= 0)
-		close(*kept);
-	*kept = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	return fd;
+	fd = fcntl(kept->fd, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
 }

@@ -4,6 +4,8 @@
 #ifndef SUPERVISOR_MEMORY_FILE_H
 #define SUPERVISOR_MEMORY_FILE_H
 
+#include <sys/stat.h>
+
 #include "vethguard/policy/config.h"
 
 #define CA_BUNDLE_MAX (16u << 20) /* bytes of all trusted CA files together */
@@ -14,9 +16,23 @@ int memory_file_of(const char *name, const void *p, size_t n);
  * where a file of the configuration is at fault, *culprit is its path. */
 int memory_file_trusted_cas(const struct config *config, const char **culprit);
 
-/* Many sandboxes trust the same CAs: where fd holds what *kept holds, it is closed and a copy of
- * *kept is returned; else *kept becomes a copy of fd (-1: none yet) and fd is returned. Both are
- * sealed. */
-int memory_file_share(int fd, int *kept);
+/* Many sandboxes trust the same CAs. */
+#define MEMORY_STAMPS_MAX (CONFIG_CA_FILES_MAX + 16)
+struct memory_trusted {
+	int fd; /* as last made; -1: none yet */
+	size_t count;
+	struct memory_stamp {
+		dev_t device;
+		ino_t inode;
+		off_t size;
+		struct timespec modified, changed;
+	} stamps[MEMORY_STAMPS_MAX]; /* of its files then; count 0: one was too young to tell */
+};
+void memory_trusted_init(struct memory_trusted *kept);
+void memory_trusted_fini(struct memory_trusted *kept);
+/* memory_file_trusted_cas(), or a copy of what is kept where none of the files has changed since.
+ */
+int memory_file_trusted(
+        const struct config *config, struct memory_trusted *kept, const char **culprit);
 
 #endif

@@ -292,7 +292,7 @@ int recorder_start(struct supervisor *sv)
 		error = loop_timer_open(sv->loop, &sv->recorder_timer, on_recorder_time);
 	if (!error)
 		error = role_start(sv->loop, &sv->recorder, "vethguard-recorder", "the recorder",
-		        on_recorder_message, on_recorder_dead);
+		        -1, on_recorder_message, on_recorder_dead);
 
 	if (!error) {
 		sv->recorder.on_failed = on_recorder_failed;

@@ -275,8 +275,8 @@ int recording_open(struct supervisor *sv, struct sandbox *s)
 {
 	struct message_recorder_sandbox m = {.sandbox_id = s->id,
 	        .sandbox = slice_from_string(s->name),
-	        .policy = policy_name(&s->generation->settings.policy),
-	        .fingerprint = policy_fingerprint(&s->generation->settings.policy),
+	        .policy = policy_name(&s->generation->settings->policy),
+	        .fingerprint = policy_fingerprint(&s->generation->settings->policy),
 	        .gate4 = s->gate.gate4,
 	        .gate6 = s->gate.gate6,
 	        .has_packets = true};

@@ -5,8 +5,10 @@
  * said loudly and shown as failed; the others are served. Nothing is guessed, and nothing that
  * belongs to a file that cannot be read is taken away.
  *
- * All state files are read first, so that every name and number is known. Then one sandbox after
- * the other is taken over, in the loop: the first is served while the others still wait.
+ * All state files are read first, so that every name and number is known, and every gate listens:
+ * whoever connects waits from then on instead of being refused. Then the sandboxes are taken over
+ * in the loop, a few at a time, so that each is served as soon as the machine can: first those
+ * where somebody waits, then the others.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,10 +19,13 @@
 #include <sys/stat.h>
 #include <string.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "vethguard/base/log.h"
 #include "supervisor/attach_process.h"
 #include "supervisor/attachment.h"
+
+#define TURN_MS 1000 /* of one that is not served by then the turn is over */
 
 static void fail(struct attachment *a, const char *text)
 {
@@ -116,7 +121,32 @@ static bool recover_shut(struct attachment *a)
 	return true;
 }
 
-static void read_one(struct attachments *all, const char *file)
+static void forget_knock(struct attachment *a)
+{
+	if (a->knock_prev)
+		DL_DELETE2(a->all->knocked, a, knock_prev, knock_next);
+	a->knock_prev = NULL;
+}
+
+static void on_knock(struct gate *gate)
+{
+	struct attachment *a = container_of(gate, struct attachment, gate);
+
+	DL_APPEND2(a->all->knocked, a, knock_prev, knock_next);
+	loop_timer_set(&a->all->recovery, 0);
+}
+
+/* Where it cannot, nobody waits there, and its turn tells why. */
+static void listen_early(struct attachment *a)
+{
+	char pin[MESSAGE_PATH_MAX + 1];
+
+	attachment_pin(a->all, a->record.id, pin);
+	if (gate_listen_early(&a->gate, pin) == 0)
+		gate_await(&a->gate, a->all->supervisor->loop, on_knock);
+}
+
+static void read_one(struct attachments *all, const char *file, bool at_once)
 {
 	struct attachment *a = attachment_new(all);
 	char error[STATE_ERROR_MAX];
@@ -136,19 +166,25 @@ static void read_one(struct attachments *all, const char *file)
 	}
 	attachment_enter(a);
 	supervisor_id_is_used(all->supervisor, a->record.id);
-	a->gate = shape;
+	gate_move(&a->gate, &shape);
 	a->left = !recover_shut(a);
+	if (a->left && !at_once)
+		listen_early(a);
 }
 
 static void recover_one(struct attachment *a)
 {
 	struct attachments *all = a->all;
-	struct gate shape = a->gate;
 	struct generation *g = load(a);
+	struct gate shape;
 	int names = -1;
 
-	if (!g)
+	forget_knock(a);
+	if (!g) {
+		gate_close(&a->gate);
 		return;
+	}
+	gate_move(&shape, &a->gate);
 	if (all->take)
 		all->take(all, a->record.id, &shape.packets, &names);
 	if (adopt_gate(a, &shape) != 0) {
@@ -220,14 +256,20 @@ static DIR *open_directory(int fd)
 	return own < 0 ? NULL : fdopendir(own);
 }
 
-static struct attachment *next_left(const struct attachments *all)
+static struct attachment *next_left(struct attachments *all)
 {
-	struct attachment *a, *next;
+	struct attachment *a = all->knocked, *next;
 
+	if (a) {
+		a->left = false;
+		return a;
+	}
 	HASH_ITER(hh, all->by_name, a, next)
 	{
-		if (a->left)
+		if (a->left) {
+			a->left = false;
 			return a;
+		}
 	}
 	return NULL;
 }
@@ -245,26 +287,69 @@ static void finish(struct attachments *all)
 	all->on_recovered(all);
 }
 
-/* False: that was all. */
-static bool recover_next(struct attachments *all)
-{
-	struct attachment *a = next_left(all);
+/* Turns. One lasts until its sandbox is served or found to be none that can be; one that takes too
+ * long holds up nobody else. */
 
-	if (!a) {
-		finish(all);
-		return false;
-	}
-	a->left = false;
-	recover_one(a);
-	return true;
+static bool has_turn(const struct recovery_turn *turn, int64_t now_ms)
+{
+	const struct sandbox *s = turn->attachment ? turn->attachment->sandbox : NULL;
+
+	return s && s->state == SANDBOX_RESTARTING && now_ms - turn->since_ms < TURN_MS;
+}
+
+/* NULL: as many as may be are under way. Who has somebody waiting goes before those who have not.
+ */
+static struct recovery_turn *free_turn(struct attachments *all, int64_t now_ms)
+{
+	size_t count = all->knocked ? RECOVERY_TURNS : RECOVERY_TURNS_QUIET;
+
+	for (size_t i = 0; i < count; i++)
+		if (!has_turn(&all->turns[i], now_ms))
+			return &all->turns[i];
+	return NULL;
 }
 
 static void on_turn(struct loop_timer *timer)
 {
 	struct attachments *all = container_of(timer, struct attachments, recovery);
+	int64_t now_ms = loop_now_ms(all->supervisor->loop);
+	struct recovery_turn *turn = free_turn(all, now_ms);
+	struct attachment *a;
 
-	if (!all->stopping && recover_next(all))
-		loop_timer_set(timer, 0);
+	if (all->stopping || !all->recovering)
+		return;
+	a = turn ? next_left(all) : NULL;
+	if (a) {
+		*turn = (struct recovery_turn){a, now_ms};
+		recover_one(a);
+	}
+	if (turn && !a)
+		finish(all);
+	else
+		loop_timer_set(timer, turn ? 0 : TURN_MS);
+}
+
+void attachments_end_turn(struct attachments *all)
+{
+	if (all->recovering)
+		loop_timer_set(&all->recovery, 0);
+}
+
+void attachment_forget_turn(struct attachment *a)
+{
+	forget_knock(a);
+	for (size_t i = 0; i < RECOVERY_TURNS; i++)
+		if (a->all->turns[i].attachment == a)
+			a->all->turns[i].attachment = NULL;
+}
+
+static void recover_all(struct attachments *all)
+{
+	struct attachment *a;
+
+	while ((a = next_left(all)))
+		recover_one(a);
+	finish(all);
 }
 
 int attachments_recover(struct attachments *all, bool at_once)
@@ -280,16 +365,15 @@ int attachments_recover(struct attachments *all, bool at_once)
 	}
 	while (dir && (entry = readdir(dir)))
 		if (name_of(entry->d_name, name))
-			read_one(all, entry->d_name);
+			read_one(all, entry->d_name, at_once);
 	if (dir)
 		closedir(dir);
 	all->recovering = true;
 	if (error)
 		return error;
-	loop_timer_set(&all->recovery, 0);
-	while (at_once && recover_next(all))
-		continue;
 	if (at_once)
-		loop_timer_cancel(&all->recovery);
+		recover_all(all);
+	else
+		loop_timer_set(&all->recovery, 0);
 	return 0;
 }

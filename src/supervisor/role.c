@@ -177,7 +177,7 @@ static int watch(struct loop *loop, struct role *role, int socket)
 }
 
 int role_start(struct loop *loop, struct role *role, const char *program, const char *label,
-        int (*message)(struct role *role, struct ipc_message *message),
+        int mounts, int (*message)(struct role *role, struct ipc_message *message),
         void (*dead)(struct role *role, const char *how))
 {
 	char name[64];
@@ -195,8 +195,9 @@ int role_start(struct loop *loop, struct role *role, const char *program, const 
 	if (error)
 		return error;
 	int errors = role_text_open(loop, &role->text, program);
-	pid_t pid =
-	        errors < 0 ? errors : spawn_program(program, argv, ends[1], errors, &role->pidfd);
+	pid_t pid = errors < 0
+	                    ? errors
+	                    : spawn_program(program, argv, ends[1], errors, mounts, &role->pidfd);
 	close(ends[1]);
 	if (errors >= 0)
 		close(errors);

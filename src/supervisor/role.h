@@ -52,9 +52,10 @@ struct role {
 	void (*on_dead)(struct role *role, const char *how);
 };
 
-/* Starts program; the struct must be zeroed or ended. 0 or -errno. */
+/* Starts program; the struct must be zeroed or ended. mounts: the mount namespace it begins in, or
+ * -1: the caller's. 0 or -errno. */
 int role_start(struct loop *loop, struct role *role, const char *program, const char *label,
-        int (*on_message)(struct role *role, struct ipc_message *message),
+        int mounts, int (*on_message)(struct role *role, struct ipc_message *message),
         void (*on_dead)(struct role *role, const char *how));
 static inline bool role_runs(const struct role *role)
 {

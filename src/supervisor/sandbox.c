@@ -106,8 +106,8 @@ static enum sandbox_state ask_or_begin(struct sandbox *s)
 	struct message_names names = {0};
 	struct policy_credential c;
 
-	for (uint32_t i = 0; i < policy_credential_count(&s->generation->settings.policy); i++) {
-		policy_credential(&s->generation->settings.policy, i, &c);
+	for (uint32_t i = 0; i < policy_credential_count(&s->generation->settings->policy); i++) {
+		policy_credential(&s->generation->settings->policy, i, &c);
 		if (c.source == POLICY_SOURCE_ENV && names.count < MESSAGE_ENV_MAX)
 			names.names[names.count++] = c.location;
 	}
@@ -172,8 +172,6 @@ static enum sandbox_state serve_when_ready(struct sandbox *s)
 {
 	if (!instance_is_ready(s->current) || !s->supervisor->recorder_ready)
 		return SANDBOX_STARTING;
-	if (sandbox_look_again(s) != 0)
-		return cut_off(s);
 	instance_serves(s->current);
 	loop_timer_cancel(&s->timer);
 	tell_lifecycle(s->supervisor, s, EVENT_START, NULL);
@@ -217,6 +215,7 @@ static enum sandbox_state close_down(struct sandbox *s)
 {
 	loop_timer_cancel(&s->timer);
 	kill_instances(s, "its sandbox is being cut off");
+	gate_close_handed_out(&s->gate); /* where no worker was given them yet */
 	log_sandbox(LOG_LEVEL_ERROR, s->name, "%s", s->failure);
 	tell_finding(s->supervisor, s, EVENT_FINDING_ROLE_DIED, s->failure);
 	return SANDBOX_CLOSED;
@@ -284,7 +283,6 @@ static enum sandbox_state adopt(struct sandbox *s)
 		log_sandbox(LOG_LEVEL_ERROR, s->name,
 		        "events from before the restart cannot be read: %s", strerror(-error));
 	tell_lifecycle(s->supervisor, s, EVENT_ADOPTED, NULL);
-	gate_close_handed_out(&s->gate);
 	return start_another(s);
 }
 
@@ -292,6 +290,7 @@ static enum sandbox_state adopt(struct sandbox *s)
 static enum sandbox_state give_away(struct sandbox *s)
 {
 	loop_timer_cancel(&s->timer);
+	gate_close_handed_out(&s->gate);
 	sandbox_retire_all(s);
 	return SANDBOX_AWAY;
 }

@@ -16,7 +16,8 @@
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
-/* A worker with listeners that are its own. NULL with s->failure and *error. */
+/* A worker with listeners that are its own: those at which somebody may wait already, where there
+ * are such. NULL with s->failure and *error. */
 static struct instance *start_instance(struct sandbox *s, struct generation *g, int *error)
 {
 	struct instance *i = supervisor_take_worker(s->supervisor);
@@ -26,7 +27,7 @@ static struct instance *start_instance(struct sandbox *s, struct generation *g, 
 		return NULL;
 	}
 	instance_give(i, s);
-	*error = gate_listen(&s->gate);
+	*error = s->gate.listener_count ? 0 : gate_listen(&s->gate);
 	if (*error)
 		sandbox_failed(s, *error, "%s", s->gate.step);
 	else
@@ -49,7 +50,7 @@ int sandbox_start_worker(struct sandbox *s)
 static void set_udp_ports(struct sandbox *s, const struct generation *g)
 {
 	uint16_t ports[POLICY_UDP_PORTS_MAX];
-	size_t count = sandbox_udp_ports(&g->settings.policy, ports);
+	size_t count = sandbox_udp_ports(&g->settings->policy, ports);
 	int error = gate_set_udp_ports(&s->gate, ports, count);
 
 	if (error) /* the next look at the fence mends it or cuts the sandbox off */
@@ -59,7 +60,7 @@ static void set_udp_ports(struct sandbox *s, const struct generation *g)
 
 static void put_in_force(struct sandbox *s, struct generation *g)
 {
-	const struct policy *now = &g->settings.policy, *before = &s->generation->settings.policy;
+	const struct policy *now = &g->settings->policy, *before = &s->generation->settings->policy;
 	const struct told_policy change = {.name = policy_name(now),
 	        .fingerprint = policy_fingerprint(now),
 	        .old_name = policy_name(before),
@@ -108,7 +109,7 @@ static void retire(struct sandbox *s, struct instance *i)
 	i->revising = true;
 	loop_timer_set(&i->timer, SANDBOX_REVISE_MS);
 	i->worker.stopping = true;
-	error = role_send(&i->worker, buffer, n, &s->generation->image, 1);
+	error = role_send(&i->worker, buffer, n, &s->generation->settings->image_file, 1);
 	if (error)
 		role_kill(&i->worker, "it cannot be told to retire");
 }

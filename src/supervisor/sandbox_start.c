@@ -57,7 +57,7 @@ static int open_log(struct sandbox *s)
  * nothing else is lost. */
 static int make_names(const struct sandbox *s)
 {
-	uint32_t limit = s->generation->settings.config.limits.dns_names;
+	uint32_t limit = s->generation->settings->config.limits.dns_names;
 	bool damaged;
 
 	if (!s->lasting)
@@ -102,7 +102,7 @@ size_t sandbox_udp_ports(const struct policy *policy, uint16_t out[POLICY_UDP_PO
 
 static int open_gate(struct sandbox *s)
 {
-	const struct settings *settings = &s->generation->settings;
+	const struct settings *settings = s->generation->settings;
 	char why[GATE_WHY_MAX];
 
 	gate_assign(&s->gate, &settings->config.pool4, &settings->config.pool6);
@@ -149,5 +149,7 @@ int sandbox_set_up(struct sandbox *s)
 		error = sandbox_record(s);
 	if (!error && !s->current)
 		error = sandbox_take_worker(s);
-	return error ? error : instance_start(s->current, s->generation);
+	if (!error)
+		error = instance_start(s->current, s->generation);
+	return error ? error : sandbox_look_again(s); /* the worker is busy meanwhile */
 }

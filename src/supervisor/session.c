@@ -40,8 +40,8 @@ static void fill_environment(const struct sandbox *s, struct message_session_rea
 {
 	struct policy_credential c;
 
-	for (uint32_t i = 0; i < policy_credential_count(&s->generation->settings.policy); i++) {
-		policy_credential(&s->generation->settings.policy, i, &c);
+	for (uint32_t i = 0; i < policy_credential_count(&s->generation->settings->policy); i++) {
+		policy_credential(&s->generation->settings->policy, i, &c);
 		if (c.env.n == 0)
 			continue;
 		m->env[m->env_count].name = c.env;
@@ -58,7 +58,7 @@ static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
 	        .audit_path = slice_from_string(s->audit_path),
 	        .gate4 = s->gate.gate4,
 	        .gate6 = s->gate.gate6,
-	        .proxy_port = s->generation->settings.config.proxy_port,
+	        .proxy_port = s->generation->settings->config.proxy_port,
 	        .root_pem = slice_from_string(s->root_pem)};
 	fill_environment(s, &m);
 	say(session, message_session_ready_encode(
@@ -155,22 +155,22 @@ static void begin(struct session *session, const struct message_session_start *m
 		return;
 	}
 	set_identity(s, m);
-	int error = settings_load(&s->generation->settings, &s->generation->identity, policy_path,
-	        config_path,
-	        &(struct policy_load_options){.observe = m->observe,
-	                .variables = m->variables,
-	                .variable_count = m->variable_count},
-	        &text);
-	if (!error) {
-		if (!s->audit_path[0] && s->generation->settings.config.audit_file[0]) {
+	s->generation->settings =
+	        settings_load(NULL, &s->generation->identity, policy_path, config_path,
+	                &(struct policy_load_options){.observe = m->observe,
+	                        .variables = m->variables,
+	                        .variable_count = m->variable_count},
+	                &text);
+	if (s->generation->settings) {
+		if (!s->audit_path[0] && s->generation->settings->config.audit_file[0]) {
 			snprintf(s->audit_path, sizeof s->audit_path, "%s",
-			        s->generation->settings.config.audit_file);
+			        s->generation->settings->config.audit_file);
 			s->audit_own = true;
 		}
 		sandbox_event(s, SANDBOX_START);
 		return;
 	}
-	sandbox_refuse(s, text ? text : strerror(-error));
+	sandbox_refuse(s, text ? text : "no memory");
 	free(text);
 }
 
@@ -199,8 +199,8 @@ static bool give_variable(struct sandbox *s, struct slice name, int fd)
 {
 	struct policy_credential c;
 
-	for (uint32_t i = 0; i < policy_credential_count(&s->generation->settings.policy); i++) {
-		policy_credential(&s->generation->settings.policy, i, &c);
+	for (uint32_t i = 0; i < policy_credential_count(&s->generation->settings->policy); i++) {
+		policy_credential(&s->generation->settings->policy, i, &c);
 		if (c.source != POLICY_SOURCE_ENV || s->current->sources.variables[i] >= 0 ||
 		        !slice_equals(c.location, name))
 			continue;

@@ -14,7 +14,7 @@
 #include "vethguard/base/log.h"
 #include "vethguard/credential/mask.h"
 #include "supervisor/sources.h"
-#include "supervisor/settings.h"
+#include "supervisor/settings_private.h"
 
 #define HOST_FILE_MAX (1u << 20) /* bytes of resolv.conf and hosts that are looked at */
 
@@ -37,44 +37,46 @@ static char *diagnostics_text(const struct diag_list *diags)
 	return text;
 }
 
-/* A file on its way to policy_load(), and whether any took rights that its user does not have. */
-struct opening {
-	const struct identity *identity;
-	struct policy_reader files;
-	struct policy_file_facts facts; /* of the file read last */
-	bool lent;
-	const char *path;
-	char **text;
-	size_t *n;
-};
-
 static int read_now(void *context)
 {
-	struct opening *o = context;
+	struct settings_opening *o = context;
 
 	return o->files.read(o->files.context, o->path, o->text, o->n);
 }
 
 /* The operator's files may be closed to the user whom the operator lets run them: then they are
  * read all the same. */
-static int read_as_user(void *context, const char *path, char **text, size_t *n)
+static int read_as_user(struct settings_opening *o)
 {
-	struct opening *o = context;
-
-	o->path = path;
-	o->text = text;
-	o->n = n;
 	int error = identity_run(o->identity, read_now, o);
+
 	if (error != -EACCES || !o->identity->lends || o->identity->uid == geteuid())
 		return error;
 	o->lent = true;
 	return read_now(o);
 }
 
+int settings_read(void *context, const char *path, char **text, size_t *n)
+{
+	struct settings_opening *o = context;
+
+	o->path = path;
+	o->text = text;
+	o->n = n;
+	int error = read_as_user(o);
+	if (!o->for_whom)
+		return error;
+	if (error)
+		settings_forget_inputs(o->for_whom);
+	else
+		settings_remember(o->for_whom, o->whose, path, slice_of(*text, *n), &o->facts);
+	return error;
+}
+
 /* A file that only root or the invoking user can read or write. */
 static bool is_private(void *context)
 {
-	const struct opening *o = context;
+	const struct settings_opening *o = context;
 	uint32_t owner = o->facts.owner;
 
 	return o->facts.closed && (owner == 0 || owner == o->identity->uid || owner == geteuid());
@@ -239,7 +241,7 @@ static void remember_file(void *context, const char *path)
 }
 
 /* The configuration is the invoking user's in a session, and the daemon's own else. */
-static const struct identity *config_identity(const struct identity *caller)
+const struct identity *settings_config_identity(const struct identity *caller)
 {
 	static struct identity own;
 
@@ -248,33 +250,33 @@ static const struct identity *config_identity(const struct identity *caller)
 }
 
 /* Who may not read it is not told what is wrong with it. */
-static int load_config(struct settings *s, struct opening *opening, struct policy_reader *reader,
-        const char *path, struct diag_list *diags)
+static int load_config(struct settings *s, struct settings_opening *opening,
+        struct policy_reader *reader, const char *path, struct diag_list *diags)
 {
 	const struct identity *caller = opening->identity;
 	int error;
 
 	if (!path[0])
 		return 0;
-	opening->identity = config_identity(caller);
+	opening->identity = settings_config_identity(caller);
+	opening->whose = SETTINGS_OWN;
 	error = config_load(reader, path, &s->config, diags);
 	if (error && opening->identity != caller && caller->uid != geteuid())
 		opening->lent = true;
 	opening->identity = caller;
+	opening->whose = SETTINGS_CALLERS;
 	return error;
 }
 
-static int load_files(struct settings *s, struct opening *opening, const char *policy_path,
+static int load_files(struct settings *s, struct settings_opening *opening, const char *policy_path,
         const char *config_path, const struct policy_load_options *wanted, struct diag_list *diags)
 {
 	struct policy_reader reader = {
-	        opening, read_as_user, opening->files.preset_dir, is_private};
-	struct policy_load_options options = {0};
+	        opening, settings_read, opening->files.preset_dir, is_private};
+	struct policy_load_options options = *wanted;
 	struct diag_list *notes = calloc(1, sizeof *notes);
 	int error = notes ? 0 : -ENOMEM;
 
-	if (wanted)
-		options = *wanted;
 	options.notes = notes;
 	options.each_file = remember_file;
 	options.each_file_context = s;
@@ -291,7 +293,7 @@ static int load_files(struct settings *s, struct opening *opening, const char *p
 	if (!error)
 		error = check_egress(s, policy_path, diags);
 	if (!error)
-		error = read_egress_pair(s, config_identity(opening->identity), diags);
+		error = read_egress_pair(s, settings_config_identity(opening->identity), diags);
 	for (size_t i = 0; !error && i < notes->count; i++)
 		log_warn("%s", notes->items[i].message);
 	free(notes);
@@ -300,7 +302,7 @@ static int load_files(struct settings *s, struct opening *opening, const char *p
 
 /* A file of the host's, as much as HOST_FILE_MAX. Missing or unreadable: empty, as the C library
  * takes it. */
-static struct slice read_host_file(const char *path, char **memory)
+struct slice settings_host_file(const char *path, char **memory)
 {
 	FILE *in = fopen(path, "re");
 	size_t n = 0;
@@ -313,6 +315,14 @@ static struct slice read_host_file(const char *path, char **memory)
 	return slice_of(*memory ? *memory : "", n);
 }
 
+static struct slice read_host_file(struct settings *s, const char *path, char **memory)
+{
+	struct slice text = settings_host_file(path, memory);
+
+	settings_remember(s, SETTINGS_HOSTS, path, text, &(struct policy_file_facts){0});
+	return text;
+}
+
 static void find_servers(struct settings *s)
 {
 	char *memory;
@@ -321,7 +331,7 @@ static void find_servers(struct settings *s)
 	memcpy(s->servers, s->config.servers, sizeof s->servers);
 	if (s->server_count)
 		return;
-	struct slice text = read_host_file("/etc/resolv.conf", &memory);
+	struct slice text = read_host_file(s, "/etc/resolv.conf", &memory);
 	s->server_count = settings_parse_resolv(text, s->servers, CONFIG_SERVERS_MAX);
 	free(memory);
 	if (s->server_count == 0) { /* resolv.conf(5): the name server on the local machine */
@@ -342,7 +352,7 @@ static int find_hosts(struct settings *s)
 	if (own)
 		memcpy(s->hosts, s->config.hosts, own * sizeof *s->hosts);
 	s->host_count = own;
-	struct slice text = read_host_file("/etc/hosts", &memory);
+	struct slice text = read_host_file(s, "/etc/hosts", &memory);
 	if (!settings_parse_hosts(text, s->hosts, own, &s->host_count, CONFIG_HOSTS_MAX))
 		log_warn("/etc/hosts has more than %d names: the rest is not used",
 		        CONFIG_HOSTS_MAX);
@@ -353,43 +363,83 @@ static int find_hosts(struct settings *s)
 	return 0;
 }
 
-int settings_load(struct settings *s, const struct identity *identity, const char *policy_path,
-        const char *config_path, const struct policy_load_options *options, char **error)
+static int load(struct settings *s, struct settings_opening *opening, const char *policy_path,
+        const char *config_path, const struct policy_load_options *options, struct diag_list *diags)
 {
-	struct diag_list *diags = calloc(1, sizeof *diags);
-	struct opening opening = {
-	        .identity = identity, .files = policy_reader_files(policy_default_preset_dir())};
+	int result = load_files(s, opening, policy_path, config_path, options, diags);
 
-	opening.files.context = &opening.facts;
-
-	memset(s, 0, sizeof *s);
-	*error = NULL;
-	if (!diags)
-		return -ENOMEM;
-	config_init(&s->config);
-	int result = load_files(s, &opening, policy_path, config_path, options, diags);
 	if (!result) {
 		find_servers(s);
 		result = find_hosts(s);
 	}
-	if (result && diags->count && opening.lent)
+	if (result && diags->count && opening->lent)
 		withhold(diags, policy_path);
-	if (result && diags->count)
-		*error = diagnostics_text(diags);
-	free(diags);
-	if (result)
-		settings_fini(s);
 	return result;
 }
 
-void settings_fini(struct settings *s)
+static struct settings *load_new(const struct identity *identity, const char *policy_path,
+        const char *config_path, const struct policy_load_options *options, bool remembers,
+        char **error)
 {
+	struct diag_list *diags = calloc(1, sizeof *diags);
+	struct settings *s = calloc(1, sizeof *s);
+	struct settings_opening opening = {.identity = identity,
+	        .files = policy_reader_files(policy_default_preset_dir()),
+	        .for_whom = remembers ? s : NULL};
+
+	opening.files.context = &opening.facts;
+	if (!diags || !s) {
+		free(diags);
+		free(s);
+		return NULL;
+	}
+	s->refs = 1;
+	s->image_file = -1;
+	s->remembers = remembers;
+	config_init(&s->config);
+	if (load(s, &opening, policy_path, config_path, options, diags) != 0) {
+		if (diags->count)
+			*error = diagnostics_text(diags);
+		settings_put(s);
+		s = NULL;
+	}
+	free(diags);
+	return s;
+}
+
+struct settings *settings_load(struct settings **registry, const struct identity *identity,
+        const char *policy_path, const char *config_path, const struct policy_load_options *options,
+        char **error)
+{
+	struct settings *s = NULL;
+
+	*error = NULL;
+	if (registry)
+		s = settings_find(*registry, identity, policy_path, config_path, options);
+	if (s)
+		return s;
+	s = load_new(identity, policy_path, config_path, options, registry != NULL, error);
+	if (s && registry)
+		settings_offer(registry, s, identity, policy_path, config_path, options);
+	return s;
+}
+
+void settings_put(struct settings *s)
+{
+	if (!s || --s->refs)
+		return;
+	if (s->registry)
+		HASH_DEL(*s->registry, s);
+	settings_forget_inputs(s);
+	free(s->key);
 	config_fini(&s->config);
 	secret_free(&s->egress_pair);
+	if (s->image_file >= 0)
+		close(s->image_file);
 	free(s->image);
 	free(s->hosts);
 	for (size_t i = 0; i < s->file_count; i++)
 		free(s->files[i]);
 	free(s->files);
-	memset(s, 0, sizeof *s);
+	free(s);
 }

@@ -4,16 +4,24 @@
 #ifndef SUPERVISOR_SETTINGS_H
 #define SUPERVISOR_SETTINGS_H
 
+#include <uthash.h>
+
 #include "vethguard/policy/config.h"
 #include "vethguard/policy/load.h"
 #include "vethguard/base/secret.h"
 #include "supervisor/identity.h"
 
+struct settings_input;
+
+/* Of one sandbox, or shared by those that were loaded from the same: nobody changes it, but for
+ * image_file, which is made when it is needed first. */
 struct settings {
+	unsigned refs;
 	struct config config;
 	uint8_t *image; /* owned: the compiled policy */
 	size_t image_size;
 	struct policy policy; /* borrows image */
+	int image_file;       /* sealed memory with the image; -1: not made yet */
 	size_t file_count;    /* the policy's files, the main one first: for whoever watches them */
 	char **files;         /* owned: absolute paths */
 	struct secret egress_pair; /* "user:password" for egress.proxy, or empty */
@@ -21,17 +29,25 @@ struct settings {
 	struct config_server servers[CONFIG_SERVERS_MAX];
 	size_t host_count;
 	struct config_host *hosts; /* owned: those of the configuration, then those of /etc/hosts */
+
+	/* For settings_share.c. */
+	struct settings **registry; /* that has it; NULL: none */
+	UT_hash_handle hh;
+	char *key;
+	bool remembers; /* what was read, in inputs */
+	struct settings_input *inputs;
+	size_t input_count;
 };
 
 /* Loads all of it, with the rights of identity where these suffice and else with the supervisor's;
  * of files that took the latter no error quotes a word. Paths are NUL-terminated; config_path may
- * be empty; of options (NULL: none) observe and the variables count. 0, or -EINVAL with what to
- * tell the operator (malloc'd, several lines, caller frees) in *error, or -ENOMEM with *error NULL.
- */
-int settings_load(struct settings *settings, const struct identity *identity,
+ * be empty; of options observe and the variables count. registry: of those that are shared (NULL:
+ * none is). One reference; or NULL with what to tell the operator (malloc'd, several lines, caller
+ * frees) in *error, which is NULL where there is no memory. */
+struct settings *settings_load(struct settings **registry, const struct identity *identity,
         const char *policy_path, const char *config_path, const struct policy_load_options *options,
         char **error);
-void settings_fini(struct settings *settings);
+void settings_put(struct settings *settings); /* NULL is harmless */
 
 /* resolv.conf(5): its nameserver lines. Addresses with a zone and malformed ones are passed over.
  * Returns the count. */

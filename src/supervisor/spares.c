@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Workers in store: started, executed, waiting for their first message, so that who attaches a
- * sandbox need not wait for a program to start. They are made again one at a time, in quiet
- * moments, and one that dies is made again as any other: not before a pause.
+ * sandbox need not wait for a program to start. They are made again one at a time, when whoever
+ * took one is served, as a rule. That is not put off when the next one is taken: a store that waits
+ * for a quiet moment stays empty under steady calls. One that dies is made again as any other: not
+ * before a pause.
  */
 #include <errno.h>
 #include <utlist.h>
@@ -10,25 +12,33 @@
 #include "vethguard/base/log.h"
 #include "supervisor/supervisor.h"
 
-#define SPARE_AFTER_MS 60 /* after one was taken: whoever took it is served first */
+#define SPARE_AFTER_MS 12 /* after one was taken: an attachment takes about half of it */
 #define SPARE_AFTER_DEATH_MS 1000
+
+static void make_another(struct supervisor *sv, int64_t after_ms)
+{
+	if (!sv->spare_due)
+		loop_timer_set(&sv->spare_timer, after_ms);
+	sv->spare_due = true;
+}
 
 static void on_time(struct loop_timer *timer)
 {
 	struct supervisor *sv = container_of(timer, struct supervisor, spare_timer);
 	struct instance *i;
 
+	sv->spare_due = false;
 	if (sv->finishing || sv->spare_count >= sv->spare_goal)
 		return;
 	i = instance_new(sv);
 	if (!i) {
 		log_warn("no further worker can be started in advance: %s", strerror(errno));
-		loop_timer_set(timer, SPARE_AFTER_DEATH_MS);
+		make_another(sv, SPARE_AFTER_DEATH_MS);
 		return;
 	}
 	DL_APPEND(sv->spares, i);
 	sv->spare_count++;
-	loop_timer_set(timer, SPARE_AFTER_MS);
+	make_another(sv, SPARE_AFTER_MS);
 }
 
 int supervisor_keep_spares(struct supervisor *sv, size_t count)
@@ -38,15 +48,14 @@ int supervisor_keep_spares(struct supervisor *sv, size_t count)
 	if (error)
 		return error;
 	sv->spare_goal = count;
-	loop_timer_set(&sv->spare_timer, 0);
+	make_another(sv, 0);
 	return 0;
 }
 
-static void remove_spare(struct supervisor *sv, struct instance *i, int64_t again_ms)
+static void remove_spare(struct supervisor *sv, struct instance *i)
 {
 	DL_DELETE(sv->spares, i);
 	sv->spare_count--;
-	loop_timer_set(&sv->spare_timer, again_ms);
 }
 
 struct instance *supervisor_take_worker(struct supervisor *sv)
@@ -55,14 +64,17 @@ struct instance *supervisor_take_worker(struct supervisor *sv)
 
 	if (!i)
 		return instance_new(sv);
-	remove_spare(sv, i, SPARE_AFTER_MS);
+	remove_spare(sv, i);
+	make_another(sv, SPARE_AFTER_MS);
 	return i;
 }
 
 void supervisor_spare_dead(struct supervisor *sv, struct instance *i, const char *how)
 {
 	log_warn("a worker that was started in advance %s", how);
-	remove_spare(sv, i, SPARE_AFTER_DEATH_MS);
+	remove_spare(sv, i);
+	sv->spare_due = false;
+	make_another(sv, SPARE_AFTER_DEATH_MS);
 	instance_free(i);
 }
 

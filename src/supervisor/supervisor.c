@@ -13,6 +13,7 @@
 #include "vethguard/base/clock.h"
 #include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
+#include "vethguard/jail/spawn.h"
 #include "supervisor/roles.h"
 #include "supervisor/root_file.h"
 
@@ -48,14 +49,10 @@ void supervisor_for_each(struct supervisor *sv,
 
 struct instance *supervisor_find_instance(struct supervisor *sv, uint64_t id)
 {
-	struct sandbox *s, *next;
 	struct instance *i;
 
-	HASH_ITER(hh, sv->sandboxes, s, next)
-	DL_FOREACH(s->instances, i)
-	if (i->id == id)
-		return i;
-	return NULL;
+	HASH_FIND(by_id, sv->instances, &id, sizeof id, i);
+	return i && i->sandbox ? i : NULL;
 }
 
 void supervisor_for_each_worker(struct supervisor *sv,
@@ -78,14 +75,10 @@ void supervisor_for_each_worker(struct supervisor *sv,
 
 static struct instance *find_request(struct supervisor *sv, uint64_t id)
 {
-	struct sandbox *s, *next;
 	struct instance *i;
 
-	HASH_ITER(hh, sv->sandboxes, s, next)
-	DL_FOREACH(s->instances, i)
-	if (i->keeper_request == id && !i->keeper_ready)
-		return i;
-	return NULL;
+	HASH_FIND(by_request, sv->requests, &id, sizeof id, i);
+	return i && !i->keeper_ready ? i : NULL;
 }
 
 static int on_root(struct supervisor *sv, struct ipc_message *message)
@@ -304,7 +297,7 @@ static int start_keeper(struct supervisor *sv)
 
 	if (sv->lasting && root < 0)
 		return root;
-	int error = role_start(sv->loop, &sv->keeper, "vethguard-keeper", "the keeper",
+	int error = role_start(sv->loop, &sv->keeper, "vethguard-keeper", "the keeper", -1,
 	        on_keeper_message, on_keeper_dead);
 	if (!error) {
 		sv->keeper.on_failed = on_keeper_failed;
@@ -327,13 +320,19 @@ void supervisor_roles_ready(struct supervisor *sv)
 int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step)
 {
 	sv->loop = loop;
-	sv->trusted = -1;
+	memory_trusted_init(&sv->trusted);
+	sv->mounts = -1;
 	if (!sv->last_id) /* ids of sandboxes are in the log: no two runs share them */
 		sv->last_id = (uint64_t)(clock_real_ms() / 1000) << 32 | random_below_half();
 	*step = "looking after the gates";
 	int error = gate_host_open(&sv->gates, loop);
 	if (error)
 		return error;
+	if (sv->lasting)
+		sv->mounts = spawn_lean_mounts();
+	if (sv->lasting && sv->mounts < 0)
+		log_info("workers begin with all of the host's mounts, which takes longer: %s",
+		        strerror(-sv->mounts));
 	*step = "the recorder";
 	error = recorder_start(sv);
 	if (!error && sv->lasting)
@@ -374,6 +373,7 @@ void supervisor_fini(struct supervisor *sv)
 	role_fini(&sv->keeper);
 	role_fini(&sv->recorder);
 	recording_fini(sv);
-	if (sv->trusted >= 0)
-		close(sv->trusted);
+	memory_trusted_fini(&sv->trusted);
+	if (sv->mounts >= 0)
+		close(sv->mounts);
 }

@@ -3,6 +3,7 @@
 #ifndef SUPERVISOR_SUPERVISOR_H
 #define SUPERVISOR_SUPERVISOR_H
 
+#include "supervisor/memory_file.h"
 #include "supervisor/sandbox.h"
 
 #define SUPERVISOR_STOP_MS 2000
@@ -17,16 +18,21 @@ struct supervisor {
 	struct role keeper, recorder;
 	struct recording recording;
 	bool log_given, recorder_ready, finishing;
-	bool stall_shown;          /* people were told that the log cannot be written */
-	int64_t stall_next_ms;     /* before that they are not told again */
-	struct sandbox *sandboxes; /* registry, by id */
-	uint64_t last_id;          /* of sandboxes and of requests */
-	int status;                /* exit status */
-	struct instance *spares;   /* workers that wait for a sandbox */
+	bool stall_shown;                      /* people were told that the log cannot be written */
+	int64_t stall_next_ms;                 /* before that they are not told again */
+	struct sandbox *sandboxes;             /* registry, by id */
+	struct settings *settings;             /* of those that are shared (settings.h) */
+	struct instance *instances, *requests; /* by id, and by what the keeper was asked under */
+	uint64_t last_id;                      /* of sandboxes and of requests */
+	int status;                            /* exit status */
+	struct instance *spares;               /* workers that wait for a sandbox */
 	size_t spare_count, spare_goal;
 	struct loop_timer spare_timer;
-	bool lasting; /* the daemon's: roles that die are replaced */
-	int trusted;  /* CAs that upstreams are verified with, as last made; -1: none yet */
+	bool spare_due;                /* it is set */
+	bool lasting;                  /* the daemon's: roles that die are replaced */
+	struct memory_trusted trusted; /* CAs that upstreams are verified with */
+	int mounts; /* lasting: the namespace workers begin in (spawn_lean_mounts); negative: ours
+	             */
 	struct gate_host *gates;
 	int ca;            /* directory of the root CA's file; -1: the keeper has one of its own */
 	int names;         /* lasting: directory of the sandboxes' synthetic names */
@@ -61,6 +67,7 @@ uint64_t supervisor_next_id(struct supervisor *sv);
 void supervisor_id_is_used(struct supervisor *sv, uint64_t id);
 
 struct sandbox *supervisor_find(struct supervisor *sv, uint64_t id);
+/* One that was given to a sandbox, or NULL. */
 struct instance *supervisor_find_instance(struct supervisor *sv, uint64_t id);
 void supervisor_for_each(struct supervisor *sv,
         void (*what)(struct sandbox *s, const void *context), const void *context);

@@ -305,7 +305,7 @@ static int start(struct daemon *d)
 	snprintf(take_over, sizeof take_over, "%" PRIu64 ".%" PRIu64, d->supervisor.last_id >> 32,
 	        d->set);
 	arguments(d, take_over, argv);
-	pid = spawn_program("vethguardd", argv, pair[1], -1, &u->pidfd);
+	pid = spawn_program("vethguardd", argv, pair[1], -1, -1, &u->pidfd);
 	close(pair[1]);
 	if (pid < 0) {
 		close(pair[0]);

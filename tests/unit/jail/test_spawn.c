@@ -10,15 +10,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "jail_child.h"
 #include "vethguard/jail/spawn.h"
+
+#define MANY 600 /* descriptors */
 
 extern char **environ;
 
@@ -36,13 +44,18 @@ static const char *self_name(void)
 static int child_main(void)
 {
 	struct stat out, null;
+	sigset_t blocked;
 	char byte;
 
 	if (fcntl(3, F_GETFD) != 0) /* there, and stays over an exec */
 		return 1;
-	for (int fd = 4; fd < 64; fd++)
+	for (int fd = 4; fd < 2 * MANY; fd++)
 		if (fcntl(fd, F_GETFD) != -1)
 			return 2;
+	sigprocmask(SIG_BLOCK, NULL, &blocked);
+	for (int s = 1; s < SIGRTMIN; s++)
+		if (sigismember(&blocked, s))
+			return 11;
 	if (getenv("SPAWN_SECRET") != NULL || getenv("PATH") == NULL)
 		return 3;
 	for (char **e = environ; *e != NULL; e++)
@@ -66,7 +79,7 @@ static int child_main(void)
 	return 0;
 }
 
-static void start_and_look(int errors)
+static void start_and_look_with(int errors, int mounts)
 {
 	char child[] = "child";
 	char *argv[] = {NULL, child, NULL};
@@ -80,7 +93,7 @@ static void start_and_look(int errors)
 	setenv("SPAWN_SECRET", "value", 1);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_true(dup(0) >= 0); /* one that would leak */
-	pid = spawn_program(name, argv, pair[1], errors, &pidfd);
+	pid = spawn_program(name, argv, pair[1], errors, mounts, &pidfd);
 	assert_true(pid > 0);
 	assert_true(fcntl(pidfd, F_GETFD) & FD_CLOEXEC);
 	assert_int_equal(recv(pair[0], text, sizeof(text), 0), 5);
@@ -90,6 +103,59 @@ static void start_and_look(int errors)
 	close(pair[0]);
 	close(pair[1]);
 	close(pidfd);
+}
+
+/* 1: a namespace is pinned there. */
+static int is_pin(const char *path)
+{
+	struct statfs fs;
+
+	return statfs(path, &fs) == 0 ? fs.f_type == NSFS_MAGIC : -1;
+}
+
+static void start_and_look(int errors)
+{
+	start_and_look_with(errors, -1);
+}
+
+/* In a mount namespace of a child, so that the pin is nobody else's to see. */
+static int lean(void *context)
+{
+	static const char at[] = "/tmp/vethguard-test pin";
+	char before[NAME_MAX] = "", inside[NAME_MAX] = "", outside[NAME_MAX] = "";
+	int fd, mounts, n = 0;
+
+	(void)context;
+	if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0 ||
+	        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+		return 77;
+	fd = open(at, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd < 0 || readlink("/proc/self/ns/mnt", before, sizeof(before) - 1) < 0 ||
+	        mount("/proc/self/ns/net", at, NULL, MS_BIND, NULL) != 0)
+		return 99;
+	mounts = spawn_lean_mounts();
+	n += mounts >= 0 && (fcntl(mounts, F_GETFD) & FD_CLOEXEC);
+	n += readlink("/proc/self/ns/mnt", outside, sizeof(outside) - 1) > 0 &&
+	     strcmp(before, outside) == 0; /* the caller stays */
+	n += is_pin(at) == 1;
+	start_and_look_with(-1, mounts);
+	n += setns(mounts, CLONE_NEWNS) == 0;
+	n += readlink("/proc/self/ns/mnt", inside, sizeof(inside) - 1) > 0 &&
+	     strcmp(before, inside) != 0;
+	n += is_pin(at) == 0;
+	n += access("/proc/self/exe", F_OK) == 0; /* all else is there */
+	return n;
+}
+
+static void a_lean_namespace_has_no_pins(void **state)
+{
+	int status = in_child(lean, NULL);
+
+	(void)state;
+	unlink("/tmp/vethguard-test pin");
+	if (left_with(status, 77))
+		skip();
+	assert_true(left_with(status, 7));
 }
 
 static void a_program_gets_its_control_descriptor_and_nothing_else(void **state)
@@ -110,6 +176,28 @@ static void stderr_may_be_another(void **state)
 	assert_int_equal(read(errors[0], text, sizeof(text)), 3);
 	assert_memory_equal(text, "err", 3);
 	close(errors[0]);
+}
+
+/* What the child needs has higher numbers than what it is given a copy of. */
+static void a_caller_may_have_many_descriptors_and_blocked_signals(void **state)
+{
+	int fds[MANY];
+	sigset_t some, after;
+
+	(void)state;
+	sigemptyset(&some);
+	sigaddset(&some, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &some, NULL);
+	for (size_t i = 0; i < MANY; i++) {
+		fds[i] = dup(0); /* would leak */
+		assert_true(fds[i] >= 0);
+	}
+	start_and_look(-1);
+	for (size_t i = 0; i < MANY; i++)
+		assert_int_equal(close(fds[i]), 0); /* ours are as they were */
+	sigprocmask(SIG_UNBLOCK, &some, &after);
+	assert_true(sigismember(&after, SIGUSR1));
+	assert_false(sigismember(&after, SIGUSR2));
 }
 
 /* Whoever types at a terminal is not read by a role. */
@@ -147,7 +235,7 @@ static void names_are_never_paths_nor_searched(void **state)
 	assert_int_equal(spawn_find(".", path, sizeof(path)), -ENOENT);
 	assert_int_equal(spawn_find(self_name(), tiny, sizeof(tiny)), -ENOENT);
 	assert_int_equal(spawn_find(self_name(), path, sizeof(path)), 0);
-	assert_int_equal(spawn_program("true", argv, 0, -1, &pidfd), -ENOENT);
+	assert_int_equal(spawn_program("true", argv, 0, -1, -1, &pidfd), -ENOENT);
 	assert_int_equal(pidfd, -1);
 }
 
@@ -171,7 +259,7 @@ static void what_cannot_be_executed_is_an_error_and_no_process(void **state)
 	                         7),
 	        7);
 	close(fd);
-	assert_int_equal(spawn_program(strrchr(path, '/') + 1, argv, 0, -1, &pidfd), -ENOEXEC);
+	assert_int_equal(spawn_program(strrchr(path, '/') + 1, argv, 0, -1, -1, &pidfd), -ENOEXEC);
 	unlink(path);
 	assert_int_equal(pidfd, -1);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
@@ -183,6 +271,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(a_program_gets_its_control_descriptor_and_nothing_else),
 	        cmocka_unit_test(stderr_may_be_another),
+	        cmocka_unit_test(a_lean_namespace_has_no_pins),
+	        cmocka_unit_test(a_caller_may_have_many_descriptors_and_blocked_signals),
 	        cmocka_unit_test(a_terminal_is_for_writing_only),
 	        cmocka_unit_test(names_are_never_paths_nor_searched),
 	        cmocka_unit_test(what_cannot_be_executed_is_an_error_and_no_process),

@@ -323,6 +323,43 @@ static void ca_files_of_the_configuration(void **state)
 	free(config);
 }
 
+static ino_t inode_of(const struct config *config, struct memory_trusted *kept)
+{
+	const char *culprit;
+	struct stat st;
+	int fd = memory_file_trusted(config, kept, &culprit);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	close(fd);
+	return st.st_ino;
+}
+
+/* The system's bundle is old; a file that was just made may be changed again within one tick. */
+static void ca_files_are_put_together_again_when_they_change(void **state)
+{
+	struct config *config = calloc(1, sizeof *config);
+	struct memory_trusted kept;
+	const char *culprit;
+	ino_t first, second;
+
+	(void)state;
+	memory_trusted_init(&kept);
+	first = inode_of(config, &kept);
+	assert_int_equal(inode_of(config, &kept), first);
+	make(path, user.uid, 0644);
+	config->ca_file_count = 1;
+	snprintf(config->ca_files[0], PATH_MAX, "%s", path);
+	second = inode_of(config, &kept);
+	assert_int_not_equal(second, first);
+	assert_int_not_equal(inode_of(config, &kept), second);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(memory_file_trusted(config, &kept, &culprit), -ENOENT);
+	assert_string_equal(culprit, path);
+	memory_trusted_fini(&kept);
+	free(config);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -344,6 +381,7 @@ int main(void)
 	        T(no_audit_file_is_memory),
 	        T(memory_is_sealed),
 	        T(ca_files_of_the_configuration),
+	        T(ca_files_are_put_together_again_when_they_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,7 +146,7 @@ static void on_dead(struct role *r, const char *how)
 static void start(const char *program)
 {
 	messages = deaths = 0;
-	assert_int_equal(role_start(loop, &role, program, "the test", on_message, on_dead), 0);
+	assert_int_equal(role_start(loop, &role, program, "the test", -1, on_message, on_dead), 0);
 	assert_true(role_runs(&role));
 }
 
@@ -374,7 +374,7 @@ static void a_program_that_is_not_there(void **state)
 {
 	(void)state;
 	assert_int_equal(
-	        role_start(loop, &role, "fake-none", "the test", on_message, on_dead), -ENOENT);
+	        role_start(loop, &role, "fake-none", "the test", -1, on_message, on_dead), -ENOENT);
 	assert_false(role_runs(&role));
 	role_fini(&role);
 }

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A mount namespace without pins (spawn_lean_mounts). It is made by a thread, whose root and mounts
+ * are its own from its first call on; it lives as long as its descriptor and whoever is in it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vethguard/jail/spawn.h"
+
+#define PIN_TYPE "nsfs"
+#define OCTAL_DIGITS 3
+
+/* A path as proc_pid_mountinfo(5) writes it: blanks and backslashes as three octal digits. */
+static void unescape(char *text)
+{
+	char *out = text;
+
+	while (*text) {
+		char digits[OCTAL_DIGITS + 1] = "", *end = digits;
+
+		if (*text == '\\')
+			snprintf(digits, sizeof(digits), "%.3s", text + 1);
+		long byte = strtol(digits, &end, 8);
+		if (end == digits + OCTAL_DIGITS) {
+			*out++ = (char)byte;
+			text += 1 + OCTAL_DIGITS;
+		} else {
+			*out++ = *text++;
+		}
+	}
+	*out = '\0';
+}
+
+/* "36 35 98:0 /root /mount/point options [fields] - type source ...": its fifth field, where the
+ * type is that of a pin. */
+static char *pin_of(char *line)
+{
+	char *separator = strstr(line, " - "), *field = line;
+
+	if (!separator || strncmp(separator + 3, PIN_TYPE " ", sizeof(PIN_TYPE)) != 0)
+		return NULL;
+	for (int i = 0; i < 4 && field; i++) {
+		field = strchr(field, ' ');
+		field += field != NULL;
+	}
+	if (!field)
+		return NULL;
+	field[strcspn(field, " ")] = '\0';
+	unescape(field);
+	return field;
+}
+
+/* All lines are read before the first mount goes: the file changes with them. */
+static int detach_pins(void)
+{
+	FILE *in = fopen("/proc/thread-self/mountinfo", "re"), *copy = tmpfile();
+	char *line = NULL, *pin;
+	size_t size = 0;
+	int error = in && copy ? 0 : -EIO;
+
+	while (!error && getline(&line, &size, in) >= 0)
+		if (fputs(line, copy) < 0)
+			error = -EIO;
+	if (copy)
+		rewind(copy);
+	while (!error && getline(&line, &size, copy) >= 0) {
+		pin = pin_of(line);
+		if (pin)
+			umount2(pin, MNT_DETACH | UMOUNT_NOFOLLOW);
+	}
+	free(line);
+	if (in)
+		fclose(in);
+	if (copy)
+		fclose(copy);
+	return error;
+}
+
+static bool same_root(const struct stat *before)
+{
+	struct stat now;
+
+	return stat("/", &now) == 0 && now.st_dev == before->st_dev && now.st_ino == before->st_ino;
+}
+
+static int make_lean(void)
+{
+	struct stat before;
+	int fd, error = 0;
+
+	if (stat("/", &before) != 0 || unshare(CLONE_NEWNS) != 0)
+		return -errno;
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+		return -errno;
+	fd = open("/proc/thread-self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	error = detach_pins();
+	if (!error && setns(fd, CLONE_NEWNS) != 0) /* as whoever begins there does */
+		error = -errno;
+	if (!error && !same_root(&before))
+		error = -EXDEV;
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
+}
+
+static void *in_thread(void *context)
+{
+	*(int *)context = make_lean();
+	return NULL;
+}
+
+int spawn_lean_mounts(void)
+{
+	pthread_t thread;
+	int result = -EINVAL, error = pthread_create(&thread, NULL, in_thread, &result);
+
+	if (error)
+		return -error;
+	pthread_join(thread, NULL);
+	return result;
+}
