@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sysctls.h"
+
 struct setting {
 	const char *name, *value;
 	bool required; /* a kernel without it is refused; the others are comforts */
@@ -70,13 +72,6 @@ static const struct setting gate_settings[] = {
         {"ipv4/udp_early_demux", "0", false},
 };
 
-static int root_open(void)
-{
-	int fd = open("/proc/sys/net", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
 static int setting_write(int root, const struct setting *s)
 {
 	int fd = openat(root, s->name, O_WRONLY | O_CLOEXEC);
@@ -111,7 +106,7 @@ static const size_t setting_count = sizeof(gate_settings) / sizeof(gate_settings
 
 int netns_harden_gate(void)
 {
-	int root = root_open(), result = 0;
+	int root = netns_sysctls_open(), result = 0;
 
 	if (root < 0)
 		return root;
@@ -126,7 +121,7 @@ int netns_harden_gate(void)
 
 int netns_harden_gate_again(void)
 {
-	int root = root_open(), result = 0, mended = 0;
+	int root = netns_sysctls_open(), result = 0, mended = 0;
 
 	if (root < 0)
 		return root;

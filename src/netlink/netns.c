@@ -11,11 +11,8 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#define SYSCTL_PATH_MAX 160 /* bytes of "/proc/sys/net/" and the entry's name */
 
 struct visit {
 	int netns_fd; /* -1: a new namespace */
@@ -69,23 +66,4 @@ int netns_run(int netns_fd, int (*what)(void *context), void *context)
 	struct visit v = {.netns_fd = netns_fd, .what = what, .context = context};
 
 	return netns_fd < 0 ? -EBADF : visit_in_thread(&v);
-}
-
-int netns_sysctl(const char *name, const char *value)
-{
-	char path[SYSCTL_PATH_MAX];
-	int n = snprintf(path, sizeof(path), "/proc/sys/net/%s", name);
-	int fd, result = 0;
-
-	if (n < 0 || (size_t)n >= sizeof(path))
-		return -ENAMETOOLONG;
-	if (strstr(name, ".."))
-		return -EINVAL;
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (write(fd, value, strlen(value)) < 0)
-		result = -errno;
-	close(fd);
-	return result;
 }
