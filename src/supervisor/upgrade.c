@@ -162,6 +162,7 @@ static void sandbox_is_served(struct upgrade *u, uint64_t id)
 {
 	struct sandbox *s = supervisor_find(&daemon_of(u)->supervisor, id);
 
+	loop_timer_set(&u->patience, UPGRADE_START_MS); /* it goes on: many sandboxes take long */
 	if (s)
 		sandbox_event(s, SANDBOX_GIVEN_AWAY);
 }

@@ -17,7 +17,7 @@
 
 #include "vethguard/ipc/peer.h"
 
-#define UPGRADE_START_MS 60000   /* for the new one to serve everything */
+#define UPGRADE_START_MS 60000   /* for the new one to start, and from one sandbox to the next */
 #define UPGRADE_QUIET_MS 10000   /* for operations under way to be over */
 #define UPGRADE_DRAIN_MS 3600000 /* for connections under way to be over; then they are cut */
 #define UPGRADE_DRAINING_MAX 4   /* daemons that finish what they had, one behind the other */

@@ -158,6 +158,13 @@ def kill_role(daemon, crowd, role, count):
     row(f"after it, a connection and a request in each of {count}: p50 / p99", ms(first))
 
 
+def upgrade(daemon, crowd, count):
+    begin = time.monotonic()
+    daemon.upgrade()
+    row(f"upgrade with {count}: the new daemon serves all after", f"{time.monotonic() - begin:.2f} s")
+    row(f"after it, a request in each of {count}: p50 / p99", ms(crowd.refusals(count)))
+
+
 def detach_all(daemon, count):
     times = []
     for i in range(min(SAMPLES, count)):
@@ -190,6 +197,7 @@ def measure(lab, args):
                            ("restart", lambda: restart(daemon, crowd, args.count)),
                            ("roles", lambda: kill_role(daemon, crowd, "recorder", args.count)),
                            ("roles", lambda: kill_role(daemon, crowd, "keeper", args.count)),
+                           ("upgrade", lambda: upgrade(daemon, crowd, args.count)),
                            ("detach", lambda: detach_all(daemon, args.count))):
             if wanted(args, name):
                 what()
@@ -209,7 +217,7 @@ def table():
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--count", type=int, default=1000, help="sandboxes (at least %d)" % (4 * SAMPLES))
-    p.add_argument("--only", default="", help="memory,calls,requests,idle,packets,abuse,reload,restart,roles,detach")
+    p.add_argument("--only", default="", help="memory,calls,requests,idle,packets,abuse,reload,restart,roles,upgrade,detach")
     p.add_argument("--out", default=os.path.join(bench_lab.ROOT, "build/bench/attach.json"))
     p.add_argument("--keep", action="store_true", help="leave the files of the run")
     args = p.parse_args()

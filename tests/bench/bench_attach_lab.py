@@ -4,6 +4,7 @@ import ctypes
 import json
 import os
 import resource
+import select
 import signal
 import socket
 import ssl
@@ -184,6 +185,7 @@ class Daemon:
         self.policy = lab.write("crowd.yaml", POLICY)
         self.config = lab.write("daemon.yaml", f"ca_files: [{lab.path('ca.pem')}]\npermit: [10.99.0.0/16]\n")
         self.process = None
+        self.successor = None  # its pidfd, after an upgrade
 
     def __enter__(self):
         self.start()
@@ -198,6 +200,10 @@ class Daemon:
         return self
 
     def __exit__(self, *_):
+        if self.successor is not None:
+            signal.pidfd_send_signal(self.successor, signal.SIGTERM)
+            select.select([self.successor], [], [], 60)
+            os.close(self.successor)
         self.lab.end(self.process, 60)
         bench_lab.sh("umount", "--lazy", self.dir)
 
@@ -212,6 +218,11 @@ class Daemon:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         self.lab.processes.remove(self.process)
+
+    def upgrade(self):
+        """The same programs once more; the old daemon stays until its workers are through."""
+        self.call("POST", "/v1/upgrade", timeout=300)
+        self.successor = os.pidfd_open(self.call("GET", "/v1/status")["processes"]["supervisor"])
 
     def stderr(self):
         with open(os.path.join(self.dir, "stderr"), errors="replace") as f:
