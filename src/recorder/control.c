@@ -143,6 +143,7 @@ static int on_ring_end(struct recorder *r, struct ipc_message *message)
 	}
 	if (feed->ending)
 		return -EBADMSG;
+	stream_wake(stream);
 	feed->ending = true;
 	feed->end_id = message->head.id;
 	pump_now(r);
@@ -176,6 +177,7 @@ static int on_end(struct recorder *r, struct ipc_message *message)
 	stream = stream_find(r, m.sandbox_id);
 	if (!stream || stream->ending)
 		return -EBADMSG;
+	stream_wake(stream);
 	stream->ending = true;
 	stream->fence_dropped = m.dropped;
 	stream->end_id = message->head.id;

@@ -74,8 +74,11 @@ bool feed_sleep(struct feed *feed)
 
 static void on_data(struct loop_io *io, unsigned events)
 {
+	struct stream *stream = container_of(io, struct feed, data)->stream;
+
 	(void)events;
-	pump_later(container_of(io, struct feed, data)->stream->recorder);
+	stream_wake(stream);
+	pump_later(stream->recorder);
 }
 
 /* Edge-triggered: each wake-up of the writer is an edge, and ring_sleep() empties the eventfd. */
@@ -103,6 +106,8 @@ int feed_open(struct stream *stream, uint64_t id, const int fds[3])
 	feed->next = stream->feeds;
 	stream->feeds = feed;
 	stream->feed_count++;
+	stream->recorder->notes_whole = false;
+	stream_wake(stream);
 	if (rc == 0) {
 		notes_apply_feed(feed);
 		rc = watch(feed);
@@ -122,6 +127,7 @@ void feed_close(struct feed *feed)
 		at = &(*at)->next;
 	*at = feed->next;
 	feed->stream->feed_count--;
+	feed->stream->recorder->notes_whole = false;
 	loop_io_close(&feed->data);
 	ring_close(&feed->ring);
 	free(feed);

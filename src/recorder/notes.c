@@ -14,6 +14,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "vethguard/base/log.h"
 
@@ -270,17 +271,47 @@ static size_t carry_along(const struct recorder *r, uint8_t *out, size_t room, s
 	return n;
 }
 
+/* Notes of those that have changed, in the places that they had. False: some need other places. */
+static bool note_changes(struct recorder *r, size_t share)
+{
+	struct stream *s;
+
+	if (!r->notes_whole)
+		return false;
+	DL_FOREACH2(r->awake, s, awake_next)
+	{
+		if (write_note(s, r->note, share) != s->note_bytes)
+			return false;
+		memcpy(r->notes + s->note_at, r->note, s->note_bytes);
+	}
+	return true;
+}
+
+static void note_all(struct recorder *r, size_t share, size_t carried)
+{
+	size_t n = 0;
+
+	for (struct stream *s = r->streams; s; s = s->next) {
+		s->note_at = n;
+		s->note_bytes = write_note(s, r->notes + n, share);
+		n += s->note_bytes;
+	}
+	n += carry_along(r, r->notes + n, JOURNAL_NOTES_MAX - n, share);
+	r->notes_bytes = n;
+	r->notes_whole = carried == 0;
+}
+
 void notes_begin(struct recorder *r)
 {
-	uint8_t *out = journal_spare(&r->journal);
-	size_t count = r->stream_count + count_carried(r), n = 0;
+	size_t carried = count_carried(r), count = r->stream_count + carried;
 	/* Of even parts, so that the ones that do not need theirs leave no gap of odd size. */
 	size_t share = JOURNAL_NOTES_MAX / (count ? count : 1) / 8 * 8;
 
-	for (struct stream *s = r->streams; s; s = s->next)
-		n += write_note(s, out + n, share);
-	n += carry_along(r, out + n, JOURNAL_NOTES_MAX - n, share);
-	journal_begin(&r->journal, n, buf_slice(&r->log.pending), r->log.end < 0 ? 0 : r->log.end);
+	if (!note_changes(r, share))
+		note_all(r, share, carried);
+	memcpy(journal_spare(&r->journal), r->notes, r->notes_bytes);
+	journal_begin(&r->journal, r->notes_bytes, buf_slice(&r->log.pending),
+	        r->log.end < 0 ? 0 : r->log.end);
 	r->begun = true;
 }
 
@@ -295,8 +326,10 @@ static void tell_taken(struct stream *stream)
 
 void notes_commit(struct recorder *r)
 {
+	struct stream *s;
+
 	journal_commit(&r->journal);
 	r->begun = false;
-	for (struct stream *s = r->streams; s; s = s->next)
-		tell_taken(s);
+	DL_FOREACH2(r->awake, s, awake_next)
+	tell_taken(s);
 }

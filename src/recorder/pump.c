@@ -5,7 +5,8 @@
  * A wake-up starts a timer of a few milliseconds; when it fires, all streams are formatted into one
  * buffer, noted in the journal (notes.c: should this program be killed) and written with one
  * write(2). A busy worker so costs one write per batch and, as its ring
- * is never asleep meanwhile, not one wake-up of its own.
+ * is never asleep meanwhile, not one wake-up of its own. Streams that have nothing to say sleep,
+ * and cost a batch nothing: there may be a thousand of them.
  *
  * While the log cannot be written nothing is read: the rings fill, their writers wait, the stop
  * flag makes them refuse new work at once, and the supervisor hears why. The bytes that were not
@@ -18,6 +19,7 @@
  *   DONE            (the loop is ending)
  */
 #include <errno.h>
+#include <utlist.h>
 
 #include "vethguard/base/log.h"
 
@@ -137,6 +139,7 @@ static void reopen(struct recorder *r)
 /* One batch: 1: streams have more; 0; -errno: the state says how it goes on. */
 static int run_batch(struct recorder *r)
 {
+	struct stream *s;
 	int more = 0;
 
 	if (r->begun && !flush(r))
@@ -145,7 +148,8 @@ static int run_batch(struct recorder *r)
 		reopen(r);
 	if (!begin(r))
 		return -EAGAIN;
-	for (struct stream *s = r->streams; s; s = s->next) {
+	DL_FOREACH2(r->awake, s, awake_next)
+	{
 		int rc = stream_drain(s, s->ending || r->stopping);
 
 		if (rc == -ENOMEM) {
@@ -165,7 +169,10 @@ static int run_batch(struct recorder *r)
 
 static bool anyone_has_ended(const struct recorder *r)
 {
-	for (const struct stream *s = r->streams; s; s = s->next) {
+	const struct stream *s;
+
+	DL_FOREACH2(r->awake, s, awake_next)
+	{
 		if (s->ending && s->drained)
 			return true;
 		for (const struct feed *feed = s->feeds; feed; feed = feed->next)
@@ -192,7 +199,7 @@ static void finish_feeds(struct stream *stream)
  * have to say. */
 static void finish(struct recorder *r, bool all)
 {
-	struct stream *next;
+	struct stream *s, *next;
 	int rc;
 
 	all &= r->stopping;
@@ -203,8 +210,8 @@ static void finish(struct recorder *r, bool all)
 		stall(r, rc);
 		return;
 	}
-	for (struct stream *s = r->streams; s; s = next) {
-		next = s->next;
+	DL_FOREACH_SAFE2(r->awake, s, next, awake_next)
+	{
 		finish_feeds(s);
 		if (!s->ending || !s->drained)
 			continue;
@@ -230,16 +237,27 @@ static void settle(struct recorder *r)
 {
 	bool asleep = true;
 	int64_t due_ms = INT64_MAX;
+	struct stream *s, *next;
 
-	for (struct stream *s = r->streams; s; s = s->next) {
-		asleep &= stream_sleep(s);
+	DL_FOREACH_SAFE2(r->awake, s, next, awake_next)
+	{
 		if (s->packets.next_due_ms < due_ms)
 			due_ms = s->packets.next_due_ms;
+		if (stream_sleep(s))
+			stream_rest(s);
+		else
+			asleep = false;
 	}
 	if (!asleep)
 		pump_later(r);
 	if (due_ms != INT64_MAX)
 		loop_timer_set(&r->packets, due_ms - loop_now_ms(r->loop) + 1);
+}
+
+static void wake_all(struct recorder *r)
+{
+	for (struct stream *s = r->streams; s; s = s->next)
+		stream_wake(s);
 }
 
 void pump_now(struct recorder *r)
@@ -250,6 +268,8 @@ void pump_now(struct recorder *r)
 		return;
 	loop_timer_cancel(&r->batch);
 	r->batch_due = false;
+	if (r->stopping)
+		wake_all(r);
 	for (int round = 0; round < ROUNDS_MAX && more > 0; round++) {
 		more = run_batch(r);
 		if (more >= 0)
@@ -290,6 +310,7 @@ static void resume(struct recorder *r)
 	log_info("the audit log %s can be written again", r->log.path);
 	r->state = RECORDER_FLOWS;
 	stop_rings(r, false);
+	wake_all(r);
 	control_tell(r, MESSAGE_RECORDER_FLOWING, 0, NULL);
 	pump_now(r);
 }

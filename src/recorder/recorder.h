@@ -4,6 +4,8 @@
 #ifndef RECORDER_RECORDER_H
 #define RECORDER_RECORDER_H
 
+#include <uthash.h>
+
 #include "vethguard/ipc/peer.h"
 #include "vethguard/ipc/ring.h"
 
@@ -57,6 +59,10 @@ struct feed_note {
 /* The events of one sandbox. */
 struct stream {
 	struct stream *next;
+	UT_hash_handle hh; /* by the sandbox's id */
+	struct stream *awake_prev, *awake_next;
+	bool awake;                 /* in the recorder's list of these */
+	size_t note_at, note_bytes; /* where its note was written last */
 	struct recorder *recorder;
 	struct ocsf_sandbox ocsf;
 	struct summary summary;
@@ -88,8 +94,15 @@ struct recorder {
 	struct journal journal;
 	bool begun;           /* what is pending is in the journal and goes to the file as it is */
 	struct buf inherited; /* notes of the recorder before */
-	struct stream *streams;
+	struct stream *streams, *by_id;
 	size_t stream_count;
+	/* Those of which something may have to be read, written or noted. All others sleep: a batch
+	 * costs nothing for them, and a wake-up tells when that changes. */
+	struct stream *awake;
+	bool notes_whole; /* notes has one for each stream, at its place */
+	size_t notes_bytes;
+	uint8_t notes[JOURNAL_NOTES_MAX],
+	        note[JOURNAL_NOTES_MAX]; /* of all, as last written; of one */
 	enum recorder_state state;
 	int64_t lock_since_ms;
 	int stall_error;
@@ -122,8 +135,13 @@ int stream_record(struct stream *stream, const struct event *event);
 int stream_record_finding(struct stream *stream, enum event_finding finding, const char *detail);
 /* Room for one more line: without it nothing may be taken from anywhere. */
 bool stream_has_room(struct stream *stream);
-/* True: it has nothing, and a wake-up will tell when that changes. */
+/* True: its rings have nothing, and a wake-up will tell when that changes. */
 bool stream_sleep(struct stream *stream);
+/* It has its turn from the next batch on. */
+void stream_wake(struct stream *stream);
+/* Of one whose rings sleep: no turn any more until it is woken, unless something of it waits for
+ * its time. */
+void stream_rest(struct stream *stream);
 
 /* feed.c */
 /* Takes the three descriptors. 0 or -errno (they are closed then). */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
@@ -90,6 +91,7 @@ int stream_take(struct stream *stream, uint64_t id, struct slice encoded)
 	if (encoded.n > EVENT_BYTES_MAX ||
 	        event_decode((const uint8_t *)encoded.p, encoded.n, &event) != 0)
 		return -EBADMSG;
+	stream_wake(stream);
 	if (id <= stream->told) {
 		stream->acknowledged = 0; /* it did not hear of it: said once more */
 		return 0;
@@ -255,12 +257,34 @@ bool stream_sleep(struct stream *stream)
 	return asleep;
 }
 
+void stream_wake(struct stream *stream)
+{
+	if (!stream->awake)
+		DL_APPEND2(stream->recorder->awake, stream, awake_prev, awake_next);
+	stream->awake = true;
+}
+
+static void leave_awake(struct stream *stream)
+{
+	if (stream->awake)
+		DL_DELETE2(stream->recorder->awake, stream, awake_prev, awake_next);
+	stream->awake = false;
+}
+
+void stream_rest(struct stream *stream)
+{
+	if (stream->own.len == 0 && !stream->packets_lost && !stream->ending &&
+	        stream->packets.next_due_ms == INT64_MAX)
+		leave_awake(stream);
+}
+
 static void on_nflog(struct loop_io *io, unsigned events)
 {
 	struct stream *stream = container_of(io, struct stream, nflog);
 
 	/* As a rule read with the next batch: what has been read has to be noted soon. */
 	(void)events;
+	stream_wake(stream);
 	if (stream->recorder->state == RECORDER_FLOWS)
 		pump_later(stream->recorder);
 	else
@@ -293,6 +317,9 @@ int stream_open(struct recorder *recorder, const struct message_recorder_sandbox
 	stream->next = recorder->streams;
 	recorder->streams = stream;
 	recorder->stream_count++;
+	recorder->notes_whole = false;
+	HASH_ADD_KEYPTR(hh, recorder->by_id, &stream->ocsf.uid, sizeof stream->ocsf.uid, stream);
+	stream_wake(stream);
 	if (rc != 0)
 		stream_close(stream);
 	return rc;
@@ -306,6 +333,9 @@ void stream_close(struct stream *stream)
 		at = &(*at)->next;
 	*at = stream->next;
 	stream->recorder->stream_count--;
+	stream->recorder->notes_whole = false;
+	HASH_DEL(stream->recorder->by_id, stream);
+	leave_awake(stream);
 	while (stream->feeds)
 		feed_close(stream->feeds);
 	loop_io_close(&stream->nflog);
@@ -320,9 +350,8 @@ void stream_close(struct stream *stream)
 
 struct stream *stream_find(struct recorder *recorder, uint64_t sandbox_id)
 {
-	struct stream *stream = recorder->streams;
+	struct stream *stream;
 
-	while (stream && stream->ocsf.uid != sandbox_id)
-		stream = stream->next;
+	HASH_FIND(hh, recorder->by_id, &sandbox_id, sizeof sandbox_id, stream);
 	return stream;
 }
