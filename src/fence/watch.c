@@ -5,6 +5,7 @@
  * as attribute 1 whatever the kind. A hook that goes with its device is told as its chain.
  */
 #include "vethguard/fence/fence.h"
+#include "vethguard/netlink/netlink.h"
 
 #include <errno.h>
 #include <libmnl/libmnl.h>
@@ -49,6 +50,47 @@ static bool is_of_table(const struct nlmsghdr *event, const char *table)
 			       memcmp(mnl_attr_get_payload(a), table, strlen(table) + 1) == 0;
 	}
 	return false;
+}
+
+int fence_watch_open_all(void)
+{
+	int fd = fence_watch_open();
+	int error = fd < 0 ? fd : netlink_listen_all(fd);
+
+	if (!error)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return error;
+}
+
+static bool touches_rules(const void *events, ssize_t n)
+{
+	const struct nlmsghdr *event;
+	int left = (int)n;
+
+	for (event = events; mnl_nlmsg_ok(event, left); event = mnl_nlmsg_next(event, &left))
+		if (is_of_table(event, NULL))
+			return true;
+	return false;
+}
+
+int fence_watch_read_all(int fd, void (*each)(void *context, int nsid), void *context)
+{
+	static _Alignas(struct nlmsghdr) char events[EVENT_BYTES];
+	int result = 0, nsid;
+
+	for (int i = 0; i < NETLINK_READS_MAX; i++) {
+		ssize_t n = netlink_receive_nsid(fd, events, sizeof(events), &nsid);
+
+		if (n >= 0 && touches_rules(events, n))
+			each(context, nsid);
+		else if (n < 0 && errno == ENOBUFS)
+			result = -ENOBUFS; /* told once; what comes after is read on */
+		else if (n < 0 && errno != EINTR)
+			return errno == EAGAIN ? result : -errno;
+	}
+	return result;
 }
 
 int fence_watch_read(int fd, const char *table, uint32_t own, bool *changed)

@@ -83,6 +83,10 @@ void gate_assign(struct gate *gate, const struct ip_prefix *pool4, const struct 
  */
 int gate_host_open(struct gate_host **out, struct loop *loop);
 void gate_host_close(struct gate_host *host);
+/* For whoever has many gates: they are watched by two sockets for all instead of two for each. 0 or
+ * -errno: then each has its own, which only makes every change of a link or rule anywhere slower.
+ */
+int gate_host_listen_for_all(struct gate_host *host);
 /* Keeps up to count gates of kind GATE_VETH in store, with these addresses and this port, and makes
  * the first at once. A gate that is opened takes one; where its port is another, the store is made
  * anew for that. One at a time is made again in a quiet moment of the loop. */

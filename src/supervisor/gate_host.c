@@ -59,7 +59,7 @@ int gate_host_open(struct gate_host **out, struct loop *loop)
 	if (!host)
 		return -ENOMEM;
 	host->loop = loop;
-	host->rules = host->links = -1;
+	host->rules = host->links = host->all_rules = host->all_links = -1;
 	host->netns = netns_current();
 	if (host->netns < 0)
 		error = host->netns;
@@ -88,6 +88,7 @@ void gate_host_close(struct gate_host *host)
 	if (!host)
 		return;
 	gate_host_unwatch(host);
+	gate_host_listen_end(host);
 	loop_timer_close(&host->refill);
 	empty_store(host);
 	free(host->store);

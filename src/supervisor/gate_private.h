@@ -31,6 +31,9 @@ struct gate_host {
 
 	int rules, links; /* notifications of the host's namespace; -1: none */
 	struct loop_io rules_io, links_io;
+	int all_rules, all_links; /* of all gates' namespaces; -1: each gate has its own */
+	struct loop_io all_rules_io, all_links_io;
+	struct gate_watch *by_nsid; /* gates by the number of their namespace */
 
 	struct gate like; /* what prepared gates are like */
 	struct gate *store;
@@ -80,5 +83,6 @@ struct gate *gate_host_find(struct gate_host *host, const char *device);
 /* gate_watch.c */
 int gate_host_watch(struct gate_host *host);
 void gate_host_unwatch(struct gate_host *host);
+void gate_host_listen_end(struct gate_host *host);
 
 #endif

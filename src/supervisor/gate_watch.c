@@ -2,23 +2,30 @@
 /*
  * Watching gates: notifications say that something changed; what that was is found by looking
  * (gate_mend), so nothing depends on understanding each of them, and what vethguard changed itself
- * is found in order. A gate has two sockets of its own; the host's namespace has two for all
- * diverted gates. However often something changes, a gate is looked at once in GATE_CALM_MS: a
- * sandbox that takes its end of the link up and down costs little. A sandbox that ends takes the
- * link with it a moment before its owner knows: a link that is gone is told after GONE_MS.
+ * is found in order. A gate has two sockets of its own, or a daemon two for all of its gates: the
+ * kernel asks every socket that listens, wherever it is, about each notification. Where some of
+ * those for all were lost, all gates are looked at, one after the other. The host's namespace has
+ * two sockets for all diverted gates. However often something changes, a gate is looked at once in
+ * GATE_CALM_MS: a sandbox that takes its end of the link up and down costs little. A sandbox that
+ * ends takes the link with it a moment before its owner knows: a link that is gone is told after
+ * GONE_MS.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <uthash.h>
 
 #include "supervisor/gate_private.h"
 
 #define GONE_MS 2000
+#define LOST_STEP_MS 10 /* between two gates that are looked at because notifications were lost */
 
 struct gate_watch {
 	struct gate *gate;
-	int rules, links;
+	int nsid; /* of its namespace, where the host's sockets hear for it; else -1 */
+	UT_hash_handle hh;
+	int rules, links; /* its own; -1: none */
 	struct loop_io rules_io, links_io;
 	struct loop_timer timer;
 	bool calm;  /* a look was taken just now; the next waits for the timer */
@@ -86,6 +93,110 @@ static void take_link(void *context, const struct netlink_link *link, bool remov
 		changed(w);
 }
 
+/* For all. */
+
+static struct gate_watch *find_nsid(struct gate_host *host, int nsid)
+{
+	struct gate_watch *w = NULL;
+
+	if (nsid >= 0)
+		HASH_FIND_INT(host->by_nsid, &nsid, w);
+	return w;
+}
+
+/* One after the other, and whoever waits already goes on waiting. */
+static void look_at_all(struct gate_host *host)
+{
+	struct gate_watch *w, *next;
+	int64_t after_ms = 0;
+
+	HASH_ITER(hh, host->by_nsid, w, next)
+	{
+		if (!w->dirty && !w->calm)
+			loop_timer_set(&w->timer, after_ms += LOST_STEP_MS);
+		w->dirty = true;
+	}
+}
+
+static void take_rules_of(void *context, int nsid)
+{
+	struct gate_watch *w = find_nsid(context, nsid);
+
+	if (w)
+		changed(w);
+}
+
+static void on_all_rules(struct loop_io *io, unsigned events)
+{
+	struct gate_host *host = container_of(io, struct gate_host, all_rules_io);
+
+	(void)events;
+	if (fence_watch_read_all(io->fd, take_rules_of, host) < 0)
+		look_at_all(host);
+}
+
+static void take_link_of(void *context, int nsid, const struct netlink_link *link, bool removed)
+{
+	struct gate_watch *w = find_nsid(context, nsid);
+
+	if (w && link)
+		take_link(w, link, removed);
+	else if (w)
+		changed(w);
+}
+
+static void on_all_links(struct loop_io *io, unsigned events)
+{
+	struct gate_host *host = container_of(io, struct gate_host, all_links_io);
+
+	(void)events;
+	if (netlink_watch_read_all(io->fd, take_link_of, host) < 0)
+		look_at_all(host);
+}
+
+void gate_host_listen_end(struct gate_host *host)
+{
+	loop_io_close(&host->all_rules_io);
+	loop_io_close(&host->all_links_io);
+	if (host->all_rules >= 0)
+		close(host->all_rules);
+	if (host->all_links >= 0)
+		close(host->all_links);
+	host->all_rules = host->all_links = -1;
+}
+
+int gate_host_listen_for_all(struct gate_host *host)
+{
+	int error = 0;
+
+	host->all_rules = fence_watch_open_all();
+	host->all_links = netlink_watch_open_all();
+	if (host->all_rules < 0 || host->all_links < 0)
+		error = host->all_rules < 0 ? host->all_rules : host->all_links;
+	if (!error)
+		error = loop_io_open_level(
+		        host->loop, &host->all_rules_io, host->all_rules, LOOP_READ, on_all_rules);
+	if (!error)
+		error = loop_io_open_level(
+		        host->loop, &host->all_links_io, host->all_links, LOOP_READ, on_all_links);
+	if (error)
+		gate_host_listen_end(host);
+	return error;
+}
+
+/* False: this gate needs sockets of its own. */
+static bool hears_by_host(struct gate_watch *w, struct gate_host *host)
+{
+	int nsid;
+
+	if (host->all_rules < 0 || netlink_nsid(host->nl, w->gate->netns, &nsid) != 0 ||
+	        find_nsid(host, nsid))
+		return false;
+	w->nsid = nsid;
+	HASH_ADD_INT(host->by_nsid, nsid, w);
+	return true;
+}
+
 static void on_links(struct loop_io *io, unsigned events)
 {
 	struct gate_watch *w = container_of(io, struct gate_watch, links_io);
@@ -106,6 +217,20 @@ static int open_in_gate(void *context)
 	return w->links < 0 ? w->links : 0;
 }
 
+static int hear(struct gate_watch *w, struct gate_host *host)
+{
+	int error;
+
+	if (hears_by_host(w, host))
+		return 0;
+	error = netns_run(w->gate->netns, open_in_gate, w);
+	if (!error)
+		error = loop_io_open_level(host->loop, &w->rules_io, w->rules, LOOP_READ, on_rules);
+	if (!error)
+		error = loop_io_open_level(host->loop, &w->links_io, w->links, LOOP_READ, on_links);
+	return error;
+}
+
 int gate_watch(
         struct gate *gate, struct gate_host *host, void (*on_change)(struct gate *gate, int result))
 {
@@ -114,17 +239,14 @@ int gate_watch(
 
 	if (!w)
 		return -ENOMEM;
-	*w = (struct gate_watch){.gate = gate, .rules = -1, .links = -1, .on_change = on_change};
+	*w = (struct gate_watch){
+	        .gate = gate, .nsid = -1, .rules = -1, .links = -1, .on_change = on_change};
 	gate_unwatch(gate);
 	gate->watch = w;
 	gate->host = host;
-	error = netns_run(gate->netns, open_in_gate, w);
+	error = loop_timer_open(host->loop, &w->timer, on_time);
 	if (!error)
-		error = loop_timer_open(host->loop, &w->timer, on_time);
-	if (!error)
-		error = loop_io_open_level(host->loop, &w->rules_io, w->rules, LOOP_READ, on_rules);
-	if (!error)
-		error = loop_io_open_level(host->loop, &w->links_io, w->links, LOOP_READ, on_links);
+		error = hear(w, host);
 	if (!error && gate->kind == GATE_DIVERT) {
 		gate_host_remember(gate);
 		error = gate_host_watch(host);
@@ -147,6 +269,8 @@ void gate_unwatch(struct gate *gate)
 	if (!w)
 		return;
 	gate->watch = NULL;
+	if (w->nsid >= 0)
+		HASH_DEL(gate->host->by_nsid, w);
 	loop_io_close(&w->rules_io);
 	loop_io_close(&w->links_io);
 	loop_timer_close(&w->timer);

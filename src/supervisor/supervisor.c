@@ -329,6 +329,10 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 	if (error)
 		return error;
 	if (sv->lasting)
+		error = gate_host_listen_for_all(sv->gates);
+	if (error)
+		log_info("each gate is watched by sockets of its own: %s", strerror(-error));
+	if (sv->lasting)
 		sv->mounts = spawn_lean_mounts();
 	if (sv->lasting && sv->mounts < 0)
 		log_info("workers begin with all of the host's mounts, which takes longer: %s",

@@ -60,6 +60,11 @@ int fence_watch_open(void);
 /* Reads what there is. True in *changed where a table was touched by anyone but the netlink address own (0: by anyone):
  * any table, or with a name, that one. 0; -ENOBUFS where notifications were lost (*changed is true then); -errno. */
 int fence_watch_read(int fd, const char *table, uint32_t own, bool *changed);
+/* One for all namespaces that the caller's has a number for (netlink_watch_open_all), and what it hears: each is told of
+ * a namespace, -1 the caller's own, in which anybody has changed any rule. Reads some of what there is: 0, -ENOBUFS where
+ * notifications were lost, -errno. */
+int fence_watch_open_all(void);
+int fence_watch_read_all(int fd, void (*each)(void *context, int nsid), void *context);
 /* Packets and bytes the fence rejected or dropped on the interface. */
 struct fence_counters {
 	uint64_t packets, bytes;

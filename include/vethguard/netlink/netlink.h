@@ -8,6 +8,7 @@
 
 #include <net/if.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "vethguard/base/ip.h"
 
@@ -54,6 +55,23 @@ int netlink_watch_open(bool also_removed);
  * other than a link was removed; -ENOBUFS where some were lost, -errno. */
 int netlink_watch_read(int fd, void (*each)(void *context, const struct netlink_link *link, bool removed),
 	void *context);
+/* The number by which the namespace of nl knows another one (network_namespaces(7), RTM_NEWNSID); assigned where there
+ * is none yet. 0 or -errno. */
+int netlink_nsid(struct netlink *nl, int netns_fd, int *out);
+/* One socket for all: it hears of the same as with also_removed, in every namespace that the caller's has a number for.
+ * The kernel asks each socket that listens to any group, in whichever namespace, whether it wants a notification: a
+ * socket in each of a thousand namespaces makes every change of a link anywhere slower. The descriptor, or -errno; -EPERM
+ * without CAP_NET_BROADCAST. */
+int netlink_watch_open_all(void);
+/* Reads some of what there is. each: nsid is the namespace, -1 the caller's own; link NULL: something else was removed.
+ * 0, -ENOBUFS where some were lost, -errno. */
+int netlink_watch_read_all(int fd,
+	void (*each)(void *context, int nsid, const struct netlink_link *link, bool removed), void *context);
+/* A receive of either kind of socket that listens for all (NETLINK_LISTEN_ALL_NSID). As recv(2), with the namespace. */
+ssize_t netlink_receive_nsid(int fd, void *buffer, size_t size, int *nsid);
+/* Makes a bound netlink socket one of those. 0 or -errno. */
+int netlink_listen_all(int fd);
+#define NETLINK_READS_MAX 256 /* datagrams in one call: whoever makes many keeps nobody else waiting */
 /* The interface's index, or 0. */
 unsigned netlink_link_index(struct netlink *nl, const char *name);
 /* IPv6 without duplicate address detection (IFA_F_NODAD). */

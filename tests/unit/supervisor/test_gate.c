@@ -303,6 +303,75 @@ static void whoever_is_told_may_close_the_gate(void **state)
 	close(sandbox);
 }
 
+static size_t sockets(void)
+{
+	struct stat st;
+	size_t count = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		count += fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
+	return count;
+}
+
+static void one_socket_hears_of_all_gates(void **state)
+{
+	struct gate first, second;
+	int other;
+	size_t before;
+
+	assert_int_equal(gate_host_listen_for_all(host), 0);
+	open_gate(&first);
+	before = sockets();
+	assert_int_equal(gate_watch(&first, host, on_change), 0);
+	assert_int_equal(sockets(), before);
+	other = sandbox;
+	open_gate(&second);
+	assert_int_equal(gate_watch(&second, host, close_inside), 0);
+	told = told_result = 0;
+	run_loop(300);
+	assert_int_equal(told, 0);
+	assert_int_equal(told_result, 0);
+	assert_int_equal(shell(first.netns, "nft flush ruleset"), 0);
+	run_loop(WAIT_MS);
+	assert_int_equal(told, 1);
+	assert_int_equal(told_result, 1);
+	assert_int_equal(dial(other, "8.8.8.8", 80), 0);
+	told_result = 0;
+	assert_int_equal(shell(second.netns, "ip link set vg0 down"), 0);
+	run_loop(WAIT_MS);
+	assert_int_equal(told_result, 1);
+	assert_null(second.watch); /* close_inside() */
+	assert_int_equal(told, 1);
+	close(other);
+	close_all(&first);
+	a_foreign_change_is_noticed_and_mended(state); /* under a number that was free again */
+}
+
+/* More than the buffer holds: what was lost is looked for. */
+static void lost_notifications_are_made_up_for(void **state)
+{
+	struct gate gate;
+	char line[] = "for i in $(seq 2000); do echo flush ruleset; done > /tmp/vethguard-flush; "
+	              "for i in $(seq 12); do nft -f /tmp/vethguard-flush; done; "
+	              "rm /tmp/vethguard-flush";
+	int small = 2304;
+
+	(void)state;
+	assert_int_equal(gate_host_listen_for_all(host), 0);
+	for (int fd = 0; fd < 256; fd++)
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+	open_gate(&gate);
+	assert_int_equal(gate_watch(&gate, host, on_change), 0);
+	told = 0;
+	run_loop(300);
+	assert_int_equal(shell(gate.netns, line), 0);
+	run_loop(WAIT_MS);
+	assert_int_equal(told, 1);
+	assert_int_equal(told_result, 1);
+	assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
+	close_all(&gate);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -319,6 +388,8 @@ int main(void)
 	        T(what_waits_in_a_queue_moves_to_the_next_listener),
 	        T(a_foreign_change_is_noticed_and_mended),
 	        T(whoever_is_told_may_close_the_gate),
+	        T(one_socket_hears_of_all_gates),
+	        T(lost_notifications_are_made_up_for),
 	};
 	int failed;
 
