@@ -13,10 +13,21 @@
 #include "diff_cell.h"
 #include "pattern.h"
 
+#define LINEAR_BYTES 32 /* of patterns that one step of the budget is for */
+#define SQUARE_BYTES 64
+
 static bool spend(uint64_t *budget, uint64_t steps)
 {
 	*budget = *budget > steps ? *budget - steps : 0;
 	return *budget > 0;
+}
+
+/* Comparing two patterns takes their lengths, and where both have wildcards the product of them. So
+ * many patterns are what the budget is for, and a few long ones do not pass for few. */
+static bool spend_pair(uint64_t *budget, struct slice a, struct slice b)
+{
+	return spend(budget,
+	        1 + (a.n + b.n) / LINEAR_BYTES + (a.n / SQUARE_BYTES) * (b.n / SQUARE_BYTES));
 }
 
 static bool add_claims(struct diff_side *side, const struct image_rule *r, uint32_t rule,
@@ -117,9 +128,14 @@ static bool deny_meets(struct slice deny, struct slice pattern)
 /* Some claim of the list contains the pattern. */
 static bool is_within(const struct vec *claims, struct slice pattern, uint64_t *budget)
 {
-	for (size_t i = 0; i < claims->n && spend(budget, 1); i++)
-		if (contains(((struct diff_claim *)vec_at(claims, i))->pattern, pattern))
+	for (size_t i = 0; i < claims->n; i++) {
+		const struct diff_claim *claim = vec_at(claims, i);
+
+		if (!spend_pair(budget, claim->pattern, pattern))
+			return false;
+		if (contains(claim->pattern, pattern))
 			return true;
+	}
 	return false;
 }
 
@@ -129,9 +145,11 @@ static void compare_denies(const struct diff_side *old, const struct diff_side *
 {
 	struct slice pattern = change->pattern;
 
-	for (size_t i = 0; i < old->denies.n && spend(sink->budget, 1); i++) {
+	for (size_t i = 0; i < old->denies.n; i++) {
 		struct slice deny = ((struct diff_claim *)vec_at(&old->denies, i))->pattern;
 
+		if (!spend_pair(sink->budget, deny, pattern))
+			break;
 		if (is_within(&now->denies, deny, sink->budget) || !deny_meets(deny, pattern))
 			continue;
 		change->pattern = contains(pattern, deny) ? deny : pattern;
@@ -176,9 +194,12 @@ static bool beats(const struct diff_claim *a, const struct diff_claim *b)
 static bool is_taken(const struct vec *claims, const struct diff_claim *mine,
         const struct diff_claim *other, uint64_t *budget)
 {
-	for (size_t i = 0; i < claims->n && spend(budget, 1); i++) {
+	for (size_t i = 0; i < claims->n; i++) {
 		const struct diff_claim *c = vec_at(claims, i);
 
+		if (!spend_pair(budget, c->pattern, mine->pattern) ||
+		        !spend_pair(budget, c->pattern, other->pattern))
+			break;
 		if (beats(c, mine) && (contains(c->pattern, mine->pattern) ||
 		                              contains(c->pattern, other->pattern)))
 			return true;
@@ -250,7 +271,12 @@ void diff_cell(const struct diff_side *from, const struct diff_side *to, struct 
 	if (has_one_credential(from, to))
 		return;
 	for (size_t i = 0; i < to->allows.n; i++)
-		for (size_t k = 0; k < from->allows.n && spend(sink->budget, 1); k++)
-			compare_pair(
-			        from, to, vec_at(&from->allows, k), vec_at(&to->allows, i), sink);
+		for (size_t k = 0; k < from->allows.n; k++) {
+			const struct diff_claim *old = vec_at(&from->allows, k),
+			                        *now = vec_at(&to->allows, i);
+
+			if (!spend_pair(sink->budget, old->pattern, now->pattern))
+				return;
+			compare_pair(from, to, old, now, sink);
+		}
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "policy/diff_cell.h"
 #include "policy/pattern.h"
 #include "policy_test.h"
 #include "vethguard/policy/diff.h"
@@ -368,11 +369,55 @@ static void test_random(void **state)
 	}
 }
 
+static void ignore(void *context, const struct diff_change *change)
+{
+	(void)context;
+	(void)change;
+}
+
+/* What is left of a budget after one pattern was compared with another, both of them full of
+ * wildcards. */
+static uint64_t left_after(size_t bytes, uint64_t budget)
+{
+	static char texts[2][POLICY_PATH_MAX];
+	struct diff_side sides[2] = {0};
+	struct diff_sink sink = {NULL, ignore, &budget};
+
+	for (int i = 0; i < 2; i++) {
+		struct diff_claim claim = {.pattern = slice_of(texts[i], bytes)};
+
+		for (size_t k = 0; k < bytes; k++)
+			texts[i][k] = k % 2 ? '*' : 'a';
+		texts[i][0] = '/';
+		texts[i][bytes - 1] = (char)('x' + i);
+		vec_init(&sides[i].allows, sizeof claim);
+		vec_init(&sides[i].denies, sizeof claim);
+		assert_true(vec_append(&sides[i].allows, &claim, 1));
+	}
+	diff_cell(&sides[0], &sides[1], &sink);
+	for (int i = 0; i < 2; i++) {
+		vec_fini(&sides[i].allows);
+		vec_fini(&sides[i].denies);
+	}
+	return budget;
+}
+
+/* The daemon compares what people write while everybody else waits: a few long patterns take as
+ * long as many short ones. */
+static void test_long_patterns_cost_what_they_take(void **state)
+{
+	(void)state;
+	assert_true(left_after(20, 1000) > 900);
+	assert_int_equal(left_after(POLICY_PATH_MAX, 1000), 0);
+	assert_int_equal(left_after(2048, 1000), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_same), cmocka_unit_test(test_says),
 	        cmocka_unit_test(test_credential_definition), cmocka_unit_test(test_contains),
-	        cmocka_unit_test(test_longest_pattern), cmocka_unit_test(test_random)};
+	        cmocka_unit_test(test_longest_pattern), cmocka_unit_test(test_random),
+	        cmocka_unit_test(test_long_patterns_cost_what_they_take)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
