@@ -17,7 +17,8 @@
 
 #define RECORDER_RESTARTS_MAX 3 /* within so long; the next death is one too many */
 #define RECORDER_RESTARTS_MS 60000
-#define RECORDING_ADOPT_MS 5000 /* for workers and recorder of a killed supervisor to be gone */
+#define RECORDING_TOLD_MAX 16384 /* own events that wait to be in the log */
+#define RECORDING_ADOPT_MS 5000  /* for workers and recorder of a killed supervisor to be gone */
 
 struct supervisor;
 struct sandbox;
@@ -51,6 +52,7 @@ struct recording {
 	bool last; /* this recorder only writes what is left: no other one follows */
 	bool kept; /* in a directory: rings and told are open there */
 	int rings, told;
+	size_t told_count; /* events in the lists of all */
 	uint32_t after;    /* ids begin above its own, shifted: another daemon's live; 0: none */
 	uint64_t first_id; /* ids below are an earlier supervisor's */
 	struct recorded daemon; /* open in the daemon only */
@@ -110,7 +112,8 @@ void recording_forget(struct supervisor *sv, struct recorded *of, bool for_good)
 void recording_leave(struct supervisor *sv, struct recorded *of);
 
 /* telling.c: the supervisor's own events. s NULL: of the daemon itself. Nothing happens where the
- * recorder was not told of the sandbox. */
+ * recorder was not told of the sandbox. A recorder that lets RECORDING_TOLD_MAX of them wait is
+ * killed; what comes until the next one takes some is lost, which the daemon's own log says. */
 void tell_lifecycle(struct supervisor *sv, struct sandbox *s, enum event_lifecycle what,
         const char *cause); /* one sentence or NULL */
 void tell_finding(

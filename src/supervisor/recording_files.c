@@ -184,15 +184,18 @@ static int list(int directory, uint64_t before, struct left **out, size_t *count
 	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
-	struct left *all = calloc(LEFT_MAX, sizeof *all);
+	struct left *all = d ? calloc(LEFT_MAX, sizeof *all) : NULL;
 
 	*count = 0;
 	*out = all;
-	if (!d || !all) {
+	if (!all) {
+		int error = d ? -ENOMEM : -errno;
+
 		if (d)
 			closedir(d);
-		free(all);
-		return -ENOMEM;
+		else if (fd >= 0)
+			close(fd);
+		return error;
 	}
 	while (*count < LEFT_MAX && (entry = readdir(d)) != NULL)
 		if (parse_name(entry->d_name, &all[*count]) && all[*count].id <= before)
@@ -257,6 +260,19 @@ static int adopt_ring(struct supervisor *sv, const struct left *file)
 	return recording_open_ring(sv, of->id, ring);
 }
 
+/* How many bytes, or -errno. */
+static ssize_t read_file(int directory, const char *name, uint8_t *out, size_t size)
+{
+	int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	ssize_t n = fd < 0 ? -errno : read(fd, out, size);
+
+	if (fd >= 0 && n < 0)
+		n = -errno;
+	if (fd >= 0)
+		close(fd);
+	return n;
+}
+
 static int adopt_told(struct supervisor *sv, const struct left *file)
 {
 	static uint8_t encoded[EVENT_BYTES_MAX];
@@ -268,11 +284,12 @@ static int adopt_told(struct supervisor *sv, const struct left *file)
 	if (!of)
 		return -ENOMEM;
 	name_of(file->sandbox_id, file->id, name);
-	int fd = openat(sv->recording.told, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	n = fd < 0 ? -1 : read(fd, encoded, sizeof encoded);
-	if (fd >= 0)
-		close(fd);
-	if (n <= 0 || event_decode(encoded, (size_t)n, &event) != 0) {
+	n = read_file(sv->recording.told, name, encoded, sizeof encoded);
+	if (n < 0) { /* nothing is known of what it holds: it stays for the next start */
+		log_error("the event in %s cannot be read: %s", name, strerror((int)-n));
+		return 0;
+	}
+	if (n == 0 || event_decode(encoded, (size_t)n, &event) != 0) {
 		/* Killed while it was written: it was told to nobody either. */
 		log_warn("%s is no whole event", name);
 		unlinkat(sv->recording.told, name, 0);

@@ -53,6 +53,8 @@ static size_t list(int state, uint64_t numbers[SETS_MAX])
 	}
 	if (dir)
 		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
 	return count;
 }
 

@@ -53,6 +53,7 @@ void told_forget(struct supervisor *sv, struct recorded *of, uint64_t up_to, boo
 		struct told *first = of->told;
 
 		of->told = first->next;
+		sv->recording.told_count--;
 		if (for_good)
 			recording_remove_told(&sv->recording, of->id, first->id);
 		free(first);
@@ -96,12 +97,18 @@ void recording_taken(struct supervisor *sv, uint64_t id)
 	}
 }
 
-static struct told *append(struct recorded *of, uint64_t id, const uint8_t *encoded, size_t n)
+/* NULL: there is no memory, or too many wait already. */
+static struct told *append(
+        struct supervisor *sv, struct recorded *of, uint64_t id, const uint8_t *encoded, size_t n)
 {
-	struct told *told = malloc(sizeof *told + n), **last = &of->told;
+	bool full = sv->recording.told_count >= RECORDING_TOLD_MAX;
+	struct told *told = full ? NULL : malloc(sizeof *told + n), **last = &of->told;
 
+	if (full)
+		role_kill(&sv->recorder, "it puts nothing of what it is told into the log");
 	if (!told)
 		return NULL;
+	sv->recording.told_count++;
 	told->next = NULL;
 	told->id = id;
 	told->n = n;
@@ -125,10 +132,10 @@ static void tell(struct supervisor *sv, struct sandbox *s, struct event *event)
 	        sizeof event->id); /* the worker numbers its own: no counter is shared */
 	event->time_ms = clock_real_ms();
 	n = event_encode(event, encoded, sizeof encoded);
-	told = append(of, supervisor_next_id(sv), encoded, n);
+	told = append(sv, of, supervisor_next_id(sv), encoded, n);
 	if (told)
 		recording_keep_told(&sv->recording, of->id, told->id, encoded, n);
-	complain(told ? say_event(sv, of->id, told) : -ENOMEM);
+	complain(told ? say_event(sv, of->id, told) : -ENOBUFS);
 }
 
 void told_restore(
@@ -136,9 +143,9 @@ void told_restore(
 {
 	if (has_told(of, id))
 		return;
-	struct told *told = append(of, id, encoded, n);
+	struct told *told = append(sv, of, id, encoded, n);
 
-	complain(told ? say_event(sv, of->id, told) : -ENOMEM);
+	complain(told ? say_event(sv, of->id, told) : -ENOBUFS);
 }
 
 static struct slice text_or_none(const char *text)

@@ -316,12 +316,54 @@ static void a_second_daemon_is_kept_out(void **state)
 	recording_fini(&other);
 }
 
+/* What cannot be read just now may be read at the next start; it is not thrown away. */
+static void an_event_that_cannot_be_read_stays(void **state)
+{
+	struct supervisor one = {0}, other = {0};
+	char name[64];
+
+	(void)state;
+	assert_int_equal(recording_keep_at(&one, folder_fd), 0);
+	snprintf(name, sizeof name, "%016llx.%016llx", (unsigned long long)SANDBOX,
+	        (unsigned long long)supervisor_next_id(&one));
+	assert_int_equal(symlinkat("nowhere", one.recording.told, name), 0); /* -ELOOP */
+	recording_fini(&one);
+	assert_int_equal(recording_keep_at(&other, folder_fd), 0);
+	assert_int_equal(recording_adopt(&other), 0);
+	assert_int_equal(count_files("told"), 1);
+	assert_int_equal(unlinkat(other.recording.told, name, 0), 0);
+	recording_fini(&other);
+}
+
+/* A recorder that confirms nothing costs so much memory and no more. */
+static void what_waits_is_bounded(void **state)
+{
+	struct supervisor sv = {.recording.daemon = {.id = SANDBOX, .open = true}};
+	const struct told *t;
+
+	(void)state;
+	for (size_t i = 0; i < RECORDING_TOLD_MAX + 10; i++)
+		tell_lifecycle(&sv, NULL, EVENT_PAUSED, NULL);
+	assert_int_equal(sv.recording.told_count, RECORDING_TOLD_MAX);
+	recording_taken(&sv, RECORDING_TOLD_MAX - 1);
+	assert_int_equal(sv.recording.told_count, 1);
+	tell_lifecycle(&sv, NULL, EVENT_PAUSED, NULL);
+	t = sv.recording.daemon.told;
+	assert_non_null(t);
+	recording_taken(&sv, sv.last_id);
+	assert_int_equal(sv.recording.told_count, 0);
+	assert_null(sv.recording.daemon.told);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup_teardown(
 	                killed_daemons_lose_and_double_nothing, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(a_second_daemon_is_kept_out, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(
+	                an_event_that_cannot_be_read_stays, set_up, tear_down),
+	        cmocka_unit_test(what_waits_is_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
