@@ -19,6 +19,8 @@
 	(IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB | \
 	        IN_DELETE_SELF | IN_MOVE_SELF)
 
+#define READS_MAX 16 /* in a turn of the loop: whoever writes all the time holds nobody else up */
+
 struct watched_file {
 	char *path; /* owned */
 	struct stat seen;
@@ -150,7 +152,8 @@ static void on_ready(struct loop_io *io, unsigned events)
 	ssize_t n;
 
 	(void)events;
-	while ((n = read(w->fd, buffer, sizeof buffer)) > 0)
+	for (unsigned reads = 0; reads < READS_MAX && (n = read(w->fd, buffer, sizeof buffer)) > 0;
+	        reads++)
 		for (ssize_t at = 0; at < n;) {
 			const struct inotify_event *event =
 			        (const struct inotify_event *)(void *)(buffer + at);
