@@ -8,19 +8,50 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/fsuid.h>
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
 #include "supervisor/identity.h"
 
-/* The groups of the user; of one that the system does not know, its gid alone. */
+int identity_copy(struct identity *out, const struct identity *id)
+{
+	gid_t *groups = id->group_count ? calloc(id->group_count, sizeof *groups) : NULL;
+
+	*out = *id;
+	out->groups = groups;
+	if (groups)
+		memcpy(groups, id->groups, id->group_count * sizeof *groups);
+	else
+		out->group_count = 0;
+	return id->group_count && !groups ? -ENOMEM : 0;
+}
+
+void identity_fini(struct identity *id)
+{
+	free((gid_t *)(uintptr_t)id->groups);
+	id->groups = NULL;
+	id->group_count = 0;
+}
+
+/* Of one that asked: what its process had, which may be less than the user has, or more. Else the
+ * groups of the user; of one that the system does not know, its gid alone. */
 static int groups_of(const struct identity *id, gid_t out[IDENTITY_GROUPS_MAX])
 {
-	struct passwd *user = getpwuid(id->uid);
 	int count = IDENTITY_GROUPS_MAX;
+	struct passwd *user;
 
+	if (id->asked) {
+		if (id->group_count > IDENTITY_GROUPS_MAX)
+			return -E2BIG;
+		if (id->group_count)
+			memcpy(out, id->groups, id->group_count * sizeof *out);
+		return (int)id->group_count;
+	}
+	user = getpwuid(id->uid);
 	if (user && getgrouplist(user->pw_name, id->gid, out, &count) >= 0)
 		return count;
 	out[0] = id->gid;
@@ -40,6 +71,8 @@ static int enter(const struct identity *id)
 	gid_t groups[IDENTITY_GROUPS_MAX];
 	int count = groups_of(id, groups);
 
+	if (count < 0)
+		return count;
 	if (setgroups((size_t)count, groups) < 0 || setresgid((gid_t)-1, id->gid, (gid_t)-1) < 0 ||
 	        setresuid((uid_t)-1, id->uid, (uid_t)-1) < 0)
 		return -errno;
@@ -79,6 +112,8 @@ int identity_become(const struct identity *id)
 	if (id->fixed || (id->uid == getuid() && id->gid == getgid()))
 		return 0;
 	int count = groups_of(id, groups);
+	if (count < 0)
+		return count;
 	if (setgroups((size_t)count, groups) < 0 || setresgid(id->gid, id->gid, id->gid) < 0 ||
 	        setresuid(id->uid, id->uid, id->uid) < 0)
 		return -errno;

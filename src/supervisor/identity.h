@@ -19,7 +19,17 @@ struct identity {
 	bool lends; /* `run` through sudo: a file that the user may not read is read as root, whom
 	               it called upon. Never for callers of the control API: nobody gets the
 	               daemon's rights by naming a file to it */
+	bool asked; /* groups are those that the process which asked had (unix(7), SO_PEERGROUPS);
+	               else the system's own databases are asked for the user's */
+	size_t group_count;
+	const gid_t *groups; /* borrowed, but in a copy of identity_copy() */
 };
+
+/* With groups of its own, for identity_fini(). 0; or -ENOMEM: *out has the ids and no further
+ * group.
+ */
+int identity_copy(struct identity *out, const struct identity *id);
+void identity_fini(struct identity *id);
 
 /* Runs what(context) with the rights (effective ids, no capability) and the groups of id. what's
  * result, or -errno. Only from the main thread, while there is no other. Failing to come back is

@@ -35,6 +35,7 @@ void generation_put(struct generation *g)
 	if (!g || --g->refs)
 		return;
 	settings_put(g->settings);
+	identity_fini(&g->identity);
 	free(g->difference);
 	if (g->trusted >= 0)
 		close(g->trusted);

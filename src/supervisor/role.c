@@ -222,6 +222,17 @@ int role_send(
 	return ipc_send(&role->peer, message, size, fds, fd_count);
 }
 
+void role_ask(struct role *role, uint64_t id, void (*told)(struct role *role, struct slice text))
+{
+	uint8_t message[32];
+
+	role->describe_id = id;
+	role->descriptions++;
+	role->on_description = told;
+	role_send(role, message, message_empty(message, sizeof message, MESSAGE_DESCRIBE, id), NULL,
+	        0);
+}
+
 void role_stop(struct role *role, uint64_t id, int64_t patience_ms)
 {
 	uint8_t message[32];

@@ -64,6 +64,8 @@ static inline bool role_runs(const struct role *role)
 /* As ipc_send; where room_ms is set, a full queue is waited for. */
 int role_send(
         struct role *role, const uint8_t *message, size_t size, const int *fds, size_t fd_count);
+/* Asks it how it is confined; told has its answer, unless it is asked again before. */
+void role_ask(struct role *role, uint64_t id, void (*told)(struct role *role, struct slice text));
 /* Bounds what it may send from now on. */
 void role_bound(struct role *role, unsigned burst, unsigned per_s);
 /* Asks it to finish; after patience_ms it is killed. on_dead follows either way. */

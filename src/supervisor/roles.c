@@ -79,15 +79,8 @@ static struct role_report *add(struct roles *r, const char *label, pid_t pid)
 
 static void ask(struct roles *r, struct role *role)
 {
-	uint8_t message[32];
-
-	if (!role_runs(role) || !add(r, role->label, role->pid))
-		return;
-	role->describe_id = r->ask_id;
-	role->descriptions++;
-	role->on_description = on_description;
-	role_send(role, message,
-	        message_empty(message, sizeof message, MESSAGE_DESCRIBE, r->ask_id), NULL, 0);
+	if (role_runs(role) && add(r, role->label, role->pid))
+		role_ask(role, r->ask_id, on_description);
 }
 
 static void ask_worker(struct instance *i, const void *context)

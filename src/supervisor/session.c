@@ -124,8 +124,8 @@ static bool set_name(struct sandbox *s, struct slice name)
 static void set_identity(struct sandbox *s, const struct message_session_start *m)
 {
 	/* In a user namespace only one id exists, whatever the session says. */
-	s->generation->identity =
-	        (struct identity){m->user_id, m->group_id, m->rootless, !m->rootless};
+	s->generation->identity = (struct identity){
+	        .uid = m->user_id, .gid = m->group_id, .fixed = m->rootless, .lends = !m->rootless};
 }
 
 static void begin(struct session *session, const struct message_session_start *m)

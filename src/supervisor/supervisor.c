@@ -341,6 +341,8 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 	error = recorder_start(sv);
 	if (!error && sv->lasting)
 		error = loop_timer_open(loop, &sv->keeper_timer, on_keeper_time);
+	if (!error && sv->lasting)
+		error = supervisor_look_at_keeper(sv);
 	if (error)
 		return error;
 	*step = "the keeper";
@@ -372,6 +374,7 @@ void supervisor_fini(struct supervisor *sv)
 	spares_fini(sv);
 	gate_host_close(sv->gates);
 	loop_timer_close(&sv->keeper_timer);
+	loop_timer_close(&sv->keeper_look);
 	loop_timer_close(&sv->recorder_timer);
 	roles_fini(sv);
 	role_fini(&sv->keeper);

@@ -9,6 +9,8 @@
 #define SUPERVISOR_STOP_MS 2000
 #define KEEPER_RESTARTS_MAX 4 /* lasting: within so long; further ones wait */
 #define KEEPER_RESTARTS_MS 60000
+#define KEEPER_LOOK_MS 3000 /* lasting: how often it is looked whether the keeper answers */
+#define KEEPER_OWES_MAX 3   /* looks that find the same keeper without its answer: it is killed */
 #define ROLE_PAUSE_MS 5000 /* lasting: how long one that dies too often is not started again */
 #define RECORDER_STALL_SHOWN_MS \
 	10000 /* a recorder may say it endlessly; people are told so often */
@@ -39,7 +41,9 @@ struct supervisor {
 	bool keeper_ready; /* it has said so once: the file is in order */
 	int64_t keeper_deaths_ms[KEEPER_RESTARTS_MAX];
 	size_t keeper_death_count;
-	struct loop_timer keeper_timer, recorder_timer;
+	struct loop_timer keeper_timer, recorder_timer, keeper_look;
+	pid_t keeper_looked_at; /* 0: none ran */
+	unsigned keeper_owes;   /* so many looks in a row */
 	/* lasting: keeper and recorder have begun to serve; NULL: nobody asks */
 	void (*on_roles_ready)(struct supervisor *sv);
 	void (*on_keeper_lost)(struct supervisor *sv, const char *how); /* before it was ready */
@@ -76,6 +80,8 @@ void supervisor_for_each_worker(struct supervisor *sv,
         void (*what)(struct instance *i, const void *context), const void *context);
 void supervisor_stop_when_alone(struct supervisor *sv);
 
+/* keeper_look.c, for those that last. 0 or -errno. */
+int supervisor_look_at_keeper(struct supervisor *sv);
 /* recorder.c: 0 or -errno. */
 int recorder_start(struct supervisor *sv);
 

@@ -103,6 +103,51 @@ static void no_rights_but_the_users(void **state)
 	assert_int_equal(as_self, 0);
 }
 
+static int is_in(gid_t gid)
+{
+	gid_t groups[IDENTITY_GROUPS_MAX];
+	int count = getgroups(IDENTITY_GROUPS_MAX, groups);
+
+	for (int i = 0; i < count; i++)
+		if (groups[i] == gid)
+			return 1;
+	return 0;
+}
+
+static int count_groups(void *context)
+{
+	(void)context;
+	return is_in(SOMEBODY + 1) + is_in(SOMEBODY + 2) * 2 + getgroups(0, NULL) * 4;
+}
+
+/* Of one that asked over a socket: those of its process, whatever the databases say of the user. */
+static void groups_of_who_asked(void **state)
+{
+	gid_t some[] = {SOMEBODY + 1, SOMEBODY + 2}, *many;
+	struct identity who = user, copy;
+
+	(void)state;
+	if (getuid() != 0)
+		skip();
+	who.asked = true;
+	assert_int_equal(identity_run(&who, count_groups, NULL), 0);
+	who.groups = some;
+	who.group_count = 2;
+	assert_int_equal(identity_run(&who, count_groups, NULL), 1 + 2 + 2 * 4);
+	assert_int_equal(is_in(SOMEBODY + 1), 0); /* the process is itself again */
+	assert_int_equal(identity_copy(&copy, &who), 0);
+	some[0] = 0;
+	assert_int_equal(identity_run(&copy, count_groups, NULL), 1 + 2 + 2 * 4);
+	identity_fini(&copy);
+	many = calloc(IDENTITY_GROUPS_MAX + 1, sizeof *many);
+	assert_non_null(many);
+	who.groups = many;
+	who.group_count = IDENTITY_GROUPS_MAX + 1;
+	assert_int_equal(identity_run(&who, count_groups, NULL), -E2BIG);
+	assert_int_equal(geteuid(), 0);
+	free(many);
+}
+
 static void own_file(void **state)
 {
 	(void)state;
@@ -366,6 +411,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        T(no_rights_but_the_users),
+	        T(groups_of_who_asked),
 	        T(own_file),
 	        T(others_may_not_exchange_it),
 	        T(what_is_no_regular_file),
