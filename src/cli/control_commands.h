@@ -4,6 +4,8 @@
 #ifndef VETHGUARD_CLI_CONTROL_COMMANDS_H
 #define VETHGUARD_CLI_CONTROL_COMMANDS_H
 
+#include <stdint.h>
+
 #include "control_client.h"
 #include "options.h"
 
@@ -64,7 +66,7 @@ const char *control_text(const json_t *object, const char *key);
 struct control_container {
 	char engine[32], id[256], name[256];
 	int pid;
-	unsigned long long start_time; /* field 22 of /proc/PID/stat; 0: cannot be read */
+	uint64_t start_time; /* base/process.h; 0: cannot be read */
 };
 /* engine: "docker", "podman" or NULL: whichever knows it. 0, or an exit status after a message. */
 int control_container_find(

@@ -15,10 +15,9 @@
 #include "commands.h"
 #include "control_commands.h"
 #include "vethguard/base/buf.h"
+#include "vethguard/base/process.h"
 
 #define INSPECT_MAX (4u << 20)
-#define STAT_MAX 1024
-#define START_TIME_FIELD 22
 #define NOT_THERE 127
 
 extern char **environ;
@@ -69,26 +68,6 @@ static int inspect(const char *engine, const char *container, bool quiet, struct
 	}
 	close(fds[0]);
 	return NOT_THERE;
-}
-
-static unsigned long long start_time_of(int pid)
-{
-	char path[64], text[STAT_MAX], *at;
-	unsigned long long value = 0;
-	FILE *file;
-	size_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	file = fopen(path, "re");
-	if (file == NULL)
-		return 0;
-	n = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	text[n] = '\0';
-	at = strrchr(text, ')'); /* proc(5): the name before it may hold anything */
-	for (int field = 2; at != NULL && field < START_TIME_FIELD; field++)
-		at = strchr(at + 1, ' ');
-	return at != NULL && sscanf(at, " %llu", &value) == 1 ? value : 0;
 }
 
 static bool say(char *fault, size_t size, const char *name, const char *what)
@@ -143,7 +122,8 @@ static int understand(struct slice text, const char *engine, struct control_cont
 		return CLI_USAGE;
 	}
 	snprintf(out->engine, sizeof(out->engine), "%s", engine);
-	out->start_time = start_time_of(out->pid);
+	if (process_start_time(out->pid, &out->start_time) != 0)
+		out->start_time = 0; /* not ours to look at: the daemon compares nothing then */
 	return 0;
 }
 

@@ -62,11 +62,12 @@ static void where(const json_t *sandbox, char *out, size_t out_size)
 
 	if (json_is_object(container)) {
 		const char *shown = control_text(container, "name");
-		char id[SHORT_ID + 1];
+		char id[SHORT_ID + 1], engine[CELL_MAX];
 
 		snprintf(id, sizeof(id), "%s", control_text(container, "id"));
 		escaped(*shown ? shown : id, name, sizeof(name));
-		snprintf(out, out_size, "%.16s %s", control_text(container, "engine"), name);
+		escaped(control_text(container, "engine"), engine, sizeof(engine));
+		snprintf(out, out_size, "%.16s %s", engine, name);
 	} else if (strcmp(kind, "pid") == 0) {
 		snprintf(out, out_size, "pid %lld",
 		        (long long)json_integer_value(json_object_get(a, "pid")));

@@ -32,7 +32,7 @@ struct http_exchange {
 	struct http_exchange *prev, *next;
 	struct http_server *server;
 	enum connection_state state;
-	struct http_peer peer;
+	struct http_peer peer; /* its groups are owned */
 	struct loop_io io;
 	struct loop_timer timer;
 	struct loop_task task;
@@ -41,6 +41,7 @@ struct http_exchange {
 	struct control_head head; /* of the request; borrows from in */
 	bool continued;           /* the client was told to go on */
 	bool closes;              /* no further request after this one */
+	unsigned reads;           /* in this turn of the loop */
 };
 
 struct http_server {
@@ -63,6 +64,7 @@ static void connection_free(struct http_exchange *c)
 	loop_task_cancel(c->server->loop, &c->task);
 	buf_fini(&c->in);
 	buf_fini(&c->out);
+	free((gid_t *)(uintptr_t)c->peer.groups);
 	close(c->fd);
 	free(c);
 }
@@ -176,12 +178,25 @@ static bool look(struct http_exchange *c)
 	return true;
 }
 
+/* A client that writes faster than it is read has its turn, and no more: so do the others, and the
+ * timers, this connection's own too. */
+static bool is_turn_over(struct http_exchange *c)
+{
+	if (c->reads++ < HTTP_SERVER_READS_MAX)
+		return false;
+	loop_task_queue(c->server->loop, &c->task);
+	return true;
+}
+
 /* False: nothing more to be had now, or the connection is freed. */
 static bool receive(struct http_exchange *c)
 {
-	uint8_t *room = buf_reserve(&c->in, READ_STEP);
+	uint8_t *room;
 	ssize_t n;
 
+	if (is_turn_over(c))
+		return false;
+	room = buf_reserve(&c->in, READ_STEP);
 	if (!room) {
 		refuse(c, 503, "no memory");
 		return false;
@@ -202,8 +217,11 @@ static bool receive(struct http_exchange *c)
 static bool linger(struct http_exchange *c)
 {
 	char nothing[READ_STEP];
-	ssize_t n = read(c->fd, nothing, sizeof nothing);
+	ssize_t n;
 
+	if (is_turn_over(c))
+		return false;
+	n = read(c->fd, nothing, sizeof nothing);
 	if (n > 0)
 		return true;
 	if (n == 0 || (errno != EAGAIN && errno != EINTR))
@@ -251,6 +269,7 @@ static void advance(struct http_exchange *c)
 {
 	bool more = true;
 
+	c->reads = 0;
 	while (more) {
 		switch (c->state) {
 		case IDLE:
@@ -294,6 +313,26 @@ static void on_time(struct loop_timer *timer)
 
 /* Accepting. */
 
+/* As many as there are: the kernel tells how many do not fit. */
+static bool groups_of(int fd, struct http_peer *peer)
+{
+	gid_t *groups;
+	socklen_t size = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) == 0)
+		return true; /* none */
+	if (errno != ERANGE)
+		return false;
+	groups = malloc(size);
+	if (!groups || getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) < 0) {
+		free(groups);
+		return false;
+	}
+	peer->groups = groups;
+	peer->group_count = size / sizeof *groups;
+	return true;
+}
+
 static bool peer_of(int fd, struct http_peer *peer)
 {
 	struct ucred credentials;
@@ -302,23 +341,17 @@ static bool peer_of(int fd, struct http_peer *peer)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0 ||
 	        size != sizeof credentials)
 		return false;
-	*peer = (struct http_peer){credentials.pid, credentials.uid, credentials.gid};
-	return true;
+	*peer = (struct http_peer){
+	        .pid = credentials.pid, .uid = credentials.uid, .gid = credentials.gid};
+	return groups_of(fd, peer);
 }
 
-bool http_peer_in_group(const struct http_peer *peer, int fd, gid_t gid)
+bool http_peer_in_group(const struct http_peer *peer, gid_t gid)
 {
-	gid_t *groups;
-	socklen_t size = 0;
 	bool found = peer->gid == gid;
 
-	if (found || getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) == 0 ||
-	        errno != ERANGE || !(groups = malloc(size)))
-		return found;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) == 0)
-		for (size_t i = 0; i < size / sizeof *groups; i++)
-			found = found || groups[i] == gid;
-	free(groups);
+	for (size_t i = 0; i < peer->group_count; i++)
+		found = found || peer->groups[i] == gid;
 	return found;
 }
 
@@ -338,7 +371,7 @@ static bool is_full(const struct http_server *server, const struct http_peer *pe
 	       (peer->uid != 0 && count_of(server, peer->uid) >= HTTP_SERVER_CONNECTIONS_MAX / 2);
 }
 
-/* Takes fd where it returns it. */
+/* Takes fd and the peer's groups where it returns it. */
 static struct http_exchange *connection_new(
         struct http_server *server, int fd, const struct http_peer *peer)
 {
@@ -393,17 +426,14 @@ static void welcome(struct http_server *server, int fd)
 		close(fd);
 		return;
 	}
-	if (is_full(server, &peer)) {
-		turn_away(fd);
-		return;
-	}
-	c = connection_new(server, fd, &peer);
+	c = is_full(server, &peer) ? NULL : connection_new(server, fd, &peer);
 	if (!c) {
+		free((gid_t *)(uintptr_t)peer.groups);
 		turn_away(fd);
 		return;
 	}
 	enter(c, IDLE, HTTP_SERVER_IDLE_MS);
-	why = server->handler->admit(server->handler, &peer, fd);
+	why = server->handler->admit(server->handler, &c->peer);
 	if (why)
 		refuse(c, 403, why);
 }

@@ -14,6 +14,7 @@
 #include "vethguard/base/clock.h"
 #include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
+#include "vethguard/base/process.h"
 #include "supervisor/attach_process.h"
 #include "supervisor/attachment.h"
 
@@ -68,12 +69,16 @@ static bool check_request(struct attaching *t)
 
 	if (!objection)
 		objection = attach_vars_objection(&r->vars);
+	if (!objection)
+		objection = attach_container_objection(&r->container);
 	if (objection)
 		return refuse(t, ATTACH_INVALID, "%s", objection);
 	if (r->name && r->name[0] && !message_name_is_plain(slice_from_string(r->name)))
 		return refuse(t, ATTACH_INVALID, MESSAGE_NAME_RULE, MESSAGE_NAME_MAX);
 	if (!is_absolute(r->policy))
 		return refuse(t, ATTACH_INVALID, "the policy's path has to be absolute");
+	if (r->caller.group_count > IDENTITY_GROUPS_MAX)
+		return refuse(t, ATTACH_INVALID, ATTACH_GROUPS_RULE, IDENTITY_GROUPS_MAX);
 	if (r->ttl_s > ATTACH_TTL_MAX_S)
 		return refuse(t, ATTACH_INVALID, "ttl_s is at most %u", ATTACH_TTL_MAX_S);
 	if (r->kind == ATTACH_NETNS && !is_absolute(r->netns))
@@ -161,7 +166,7 @@ static bool find_process(struct attaching *t)
 	if (a->pidfd < 0)
 		error = a->pidfd;
 	if (!error)
-		error = attach_process_start_time(r->pid, &a->record.pid_start_time);
+		error = process_start_time(r->pid, &a->record.pid_start_time);
 	if (!error) {
 		t->netns = attach_process_netns(&r->caller, r->pid, a->pidfd);
 		error = t->netns < 0 ? t->netns : 0;
@@ -201,16 +206,25 @@ static bool find_place(struct attaching *t)
 	return check_netns_is_free(t);
 }
 
+/* One that nobody has, not even by chance. */
+static void make_name(const struct attachments *all, char out[MESSAGE_NAME_MAX + 1])
+{
+	uint32_t number;
+
+	random_bytes(&number, sizeof number);
+	do
+		snprintf(out, MESSAGE_NAME_MAX + 1, "att-%08x", number++);
+	while (attachments_find(all, out)); /* of ATTACHMENTS_MAX: it ends */
+}
+
 static bool fill_record(struct attaching *t)
 {
 	const struct attach_request *r = t->request;
 	struct attach_record *record = &t->attachment->record;
-	uint32_t number;
-
-	random_bytes(&number, sizeof number);
-	snprintf(record->name, sizeof record->name, "att-%08x", number);
 	if (r->name && r->name[0])
 		snprintf(record->name, sizeof record->name, "%s", r->name);
+	else
+		make_name(t->all, record->name);
 	record->kind = r->kind;
 	if (r->kind == ATTACH_INTERFACE)
 		snprintf(record->interface, sizeof record->interface, "%s", r->interface);
@@ -218,13 +232,11 @@ static bool fill_record(struct attaching *t)
 	record->policy = strdup(r->policy);
 	record->container = r->container;
 	record->observe = r->observe;
-	record->uid = r->caller.uid;
-	record->gid = r->caller.gid;
 	record->created_ms = clock_real_ms();
 	record->expires_ms = r->ttl_s ? record->created_ms + (int64_t)r->ttl_s * 1000 : 0;
 	record->generation = 1;
-	if (record->netns && record->policy &&
-	        attach_pairs_copy(&record->labels, &r->labels) == 0 &&
+	if (attach_record_set_identity(record, &r->caller) == 0 && record->netns &&
+	        record->policy && attach_pairs_copy(&record->labels, &r->labels) == 0 &&
 	        attach_pairs_copy(&record->vars, &r->vars) == 0)
 		return true;
 	return refuse(t, ATTACH_FAILED, "no memory");
@@ -232,14 +244,13 @@ static bool fill_record(struct attaching *t)
 
 static bool load(struct attaching *t, struct generation **out)
 {
-	struct generation *g = attachment_load(
-	        t->attachment, t->request->policy, &t->request->caller, &t->diagnostics);
+	struct generation *g = attachment_load(t->attachment, t->request->policy,
+	        &t->request->caller, &t->status, &t->diagnostics);
 
 	*out = g;
 	if (!g)
-		return refuse(t, t->diagnostics ? ATTACH_INVALID : ATTACH_FAILED, "%s",
-		        t->diagnostics ? "the policy cannot be used" : "no memory");
-	return true;
+		snprintf(t->text, sizeof t->text, "%s", attach_load_failure(t->status));
+	return g;
 }
 
 static bool make_sandbox(struct attaching *t, struct generation *g)
@@ -303,10 +314,12 @@ static void settle(struct attachments *all, const char *name)
 	error = attachment_save(a);
 	if (!error)
 		error = attachment_watch(a);
-	if (error)
-		sandbox_fail(a->sandbox, "%s: %s",
-		        error == -ESRCH ? "its process has ended" : "its state cannot be written",
-		        strerror(-error));
+	if (error == -ESRCH) {
+		a->sandbox->fault = GATE_FAULT_ASKED;
+		sandbox_fail(a->sandbox, "process %d has ended meanwhile", (int)a->record.pid);
+	} else if (error) {
+		sandbox_fail(a->sandbox, "its state cannot be written: %s", strerror(-error));
+	}
 }
 
 void attachments_attach(struct attachments *all, const struct attach_request *request,

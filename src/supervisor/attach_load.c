@@ -6,8 +6,8 @@
 
 #include "supervisor/attachment.h"
 
-/* What a daemon cannot have: the environment of whoever started a command. */
-static char *objection(const struct policy *policy)
+/* True where it needs what a daemon cannot have: the environment of whoever started a command. */
+static bool is_objectionable(const struct policy *policy, char **out)
 {
 	struct policy_credential c;
 	char name[4 * POLICY_NAME_MAX + 1], *text;
@@ -22,17 +22,26 @@ static char *objection(const struct policy *policy)
 		            "of `vethguard run`; a sandbox that is attached has none: use file: or "
 		            "exec:",
 		            slice_escape(c.name, name, sizeof name)) < 0)
-			return NULL;
-		return text;
+			text = NULL;
+		*out = text;
+		return true;
 	}
-	return NULL;
+	return false;
+}
+
+const char *attach_load_failure(enum attach_status status)
+{
+	return status == ATTACH_INVALID
+	               ? "the policy cannot be used"
+	               : "the daemon's configuration cannot be used, or it has no memory";
 }
 
 struct generation *attachment_load(const struct attachment *a, const char *policy,
-        const struct identity *identity, char **text)
+        const struct identity *identity, enum attach_status *status, char **text)
 {
 	struct policy_variable variables[ATTACH_VARS_MAX];
 	struct generation *g = generation_new(a->record.generation);
+	int error;
 
 	const struct policy_load_options options = {.observe = a->record.observe,
 	        .variables = variables,
@@ -43,17 +52,20 @@ struct generation *attachment_load(const struct attachment *a, const char *polic
 		        (struct policy_variable){slice_from_string(a->record.vars.items[i].key),
 		                slice_from_string(a->record.vars.items[i].value)};
 	*text = NULL;
+	*status = ATTACH_FAILED;
 	if (!g)
 		return NULL;
-	g->identity = *identity;
+	if (identity_copy(&g->identity, identity) != 0) {
+		generation_put(g);
+		return NULL;
+	}
 	g->settings = settings_load(&a->all->supervisor->settings, identity, policy,
 	        a->all->config_path, &options, text);
-	if (g->settings)
-		*text = objection(&g->settings->policy);
-	else if (!*text)
-		*text = strdup("no memory");
-	if (!*text)
+	error = g->settings ? 0 : -errno;
+	if (!error && !is_objectionable(&g->settings->policy, text))
 		return g;
+	if (!error || error == -EINVAL)
+		*status = ATTACH_INVALID;
 	generation_put(g);
 	return NULL;
 }

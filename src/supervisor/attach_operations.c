@@ -8,7 +8,7 @@
 #include "vethguard/base/log.h"
 #include "supervisor/attachment.h"
 
-struct attachment *attachments_find(struct attachments *all, const char *name)
+struct attachment *attachments_find(const struct attachments *all, const char *name)
 {
 	struct attachment *a;
 
@@ -52,7 +52,7 @@ static struct attachment *find_served(
 	if (!a || (a->sandbox && !a->detaching && a->sandbox->state != SANDBOX_STARTING))
 		return a;
 	if (a->trouble[0])
-		attach_refuse(done, context, ATTACH_FAILED, "%s", a->trouble);
+		attach_refuse(done, context, attachment_trouble(a), "%s", a->trouble);
 	else
 		attach_refuse(done, context, ATTACH_BUSY, "%s is being %s", name,
 		        a->detaching ? "detached" : "attached");
@@ -239,6 +239,7 @@ static void view_sandbox(const struct sandbox *s, struct attachment_view *out)
 	out->sandbox4 = s->gate.sandbox4;
 	out->sandbox6 = s->gate.sandbox6;
 	out->proxy_port = s->gate.tcp_port;
+	out->has_resolver = s->gate.has_resolver;
 	out->restarts = s->restarts;
 	out->mended = s->mended;
 	out->retired = (unsigned)sandbox_retired(s);

@@ -16,35 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "vethguard/base/process.h"
 #include "supervisor/attach_process.h"
-
-#define START_TIME_FIELD 22 /* proc_pid_stat(5) */
-
-int attach_process_start_time(pid_t pid, uint64_t *out)
-{
-	char path[64], text[1024], *p, *end;
-	int fd;
-	ssize_t n;
-
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
-	n = read(fd, text, sizeof text - 1);
-	close(fd);
-	if (n <= 0)
-		return -ESRCH;
-	text[n] = 0;
-	p = strrchr(text, ')'); /* the name before it may hold anything, parentheses too */
-	for (int field = 2; p && field < START_TIME_FIELD; field++) {
-		p = strchr(p + 1, ' ');
-	}
-	if (!p)
-		return -EBADMSG;
-	errno = 0;
-	*out = strtoull(p + 1, &end, 10);
-	return errno || end == p + 1 ? -EBADMSG : 0;
-}
 
 static bool has_ended(int pidfd)
 {
@@ -62,7 +35,7 @@ int attach_process_open(pid_t pid, uint64_t start_time)
 	if (fd < 0)
 		return -errno;
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
-	error = attach_process_start_time(pid, &now);
+	error = process_start_time(pid, &now);
 	if (!error && (has_ended(fd) || (start_time && now != start_time)))
 		error = -ESRCH;
 	if (!error)

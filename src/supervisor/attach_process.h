@@ -8,10 +8,8 @@
 
 #include "supervisor/identity.h"
 
-/* Field 22 of /proc/PID/stat. 0, or -errno: -ESRCH no such process. */
-int attach_process_start_time(pid_t pid, uint64_t *out);
-/* A pidfd of the process that started at start_time (0: whichever it is). The descriptor, or
- * -errno: -ESRCH there is none, or another one has its number by now. */
+/* A pidfd of the process that started at start_time (base/process.h; 0: whichever it is). The
+ * descriptor, or -errno: -ESRCH there is none, or another one has its number by now. */
 int attach_process_open(pid_t pid, uint64_t start_time);
 /* Its network namespace, opened with the rights of id: those of proc_pid_ns(5), which are to be of
  * the process's user and groups, or root. pidfd: of that process, looked at again afterwards, so

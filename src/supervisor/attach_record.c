@@ -82,6 +82,16 @@ const char *attach_vars_objection(const struct attach_pairs *vars)
 	return has_twice(vars) ? "a variable is there twice" : NULL;
 }
 
+/* It is shown on terminals. */
+const char *attach_container_objection(const struct attach_container *c)
+{
+	bool plain = value_is_text(c->engine, ATTACH_ENGINE_MAX) &&
+	             value_is_text(c->id, ATTACH_CONTAINER_MAX) &&
+	             value_is_text(c->name, ATTACH_CONTAINER_MAX);
+
+	return plain ? NULL : "engine, id and name of a container hold no control characters";
+}
+
 void attach_pairs_free(struct attach_pairs *pairs)
 {
 	for (size_t i = 0; i < pairs->count; i++) {
@@ -109,8 +119,32 @@ int attach_pairs_copy(struct attach_pairs *out, const struct attach_pairs *pairs
 	return -ENOMEM;
 }
 
+struct identity attach_record_identity(const struct attach_record *r)
+{
+	return (struct identity){.uid = r->uid,
+	        .gid = r->gid,
+	        .asked = r->asked,
+	        .group_count = r->group_count,
+	        .groups = r->groups};
+}
+
+int attach_record_set_identity(struct attach_record *r, const struct identity *id)
+{
+	struct identity own;
+	int error = identity_copy(&own, id);
+
+	free(r->groups);
+	r->uid = own.uid;
+	r->gid = own.gid;
+	r->asked = own.asked;
+	r->group_count = own.group_count;
+	r->groups = (gid_t *)(uintptr_t)own.groups;
+	return error;
+}
+
 void attach_record_fini(struct attach_record *r)
 {
+	free(r->groups);
 	free(r->netns);
 	free(r->policy);
 	attach_pairs_free(&r->labels);

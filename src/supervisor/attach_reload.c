@@ -13,14 +13,17 @@
 #include "vethguard/policy/diff.h"
 #include "supervisor/attachment.h"
 
-static void refuse_file(attach_done done, void *context, struct attachment *a, const char *text)
+static void refuse_file(attach_done done, void *context, struct attachment *a,
+        enum attach_status status, const char *diagnostics)
 {
-	const struct attach_result result = {.status = ATTACH_INVALID,
-	        .text = "the policy cannot be used; the one before stays in force",
-	        .diagnostics = text,
-	        .attachment = a};
+	char text[128];
+	const struct attach_result result = {
+	        .status = status, .text = text, .diagnostics = diagnostics, .attachment = a};
 
-	log_sandbox(LOG_LEVEL_WARN, a->record.name, "the policy cannot be reloaded: %s", text);
+	snprintf(text, sizeof text, "%s; the policy before stays in force",
+	        attach_load_failure(status));
+	log_sandbox(LOG_LEVEL_WARN, a->record.name, "the policy cannot be reloaded: %s",
+	        diagnostics ? diagnostics : text);
 	done(context, &result);
 }
 
@@ -68,8 +71,9 @@ static void replace(struct attachment *a, struct generation *g, attach_done done
 static void reload(struct attachment *a, const char *policy, const struct identity *caller,
         attach_done done, void *context)
 {
-	const struct identity own = {.uid = a->record.uid, .gid = a->record.gid};
+	const struct identity own = attach_record_identity(&a->record);
 	const struct identity *identity = policy && caller ? caller : &own;
+	enum attach_status status;
 	struct generation *g;
 	char *text;
 
@@ -78,9 +82,9 @@ static void reload(struct attachment *a, const char *policy, const struct identi
 		        a->record.name);
 		return;
 	}
-	g = attachment_load(a, policy ? policy : a->record.policy, identity, &text);
+	g = attachment_load(a, policy ? policy : a->record.policy, identity, &status, &text);
 	if (!g) {
-		refuse_file(done, context, a, text ? text : "no memory");
+		refuse_file(done, context, a, status, text);
 		free(text);
 		return;
 	}
@@ -104,13 +108,16 @@ void attachments_reload(struct attachments *all, const char *name, const char *p
 	else if (all->stopping)
 		attach_refuse(done, context, ATTACH_BUSY, "the daemon is stopping");
 	else if (!a->sandbox)
-		attach_refuse(done, context, ATTACH_FAILED, "%s", a->trouble);
+		attach_refuse(done, context, attachment_trouble(a), "%s", a->trouble);
 	else if (a->detaching || a->sandbox->state == SANDBOX_STARTING)
 		attach_refuse(done, context, ATTACH_BUSY, "%s is being %s", name,
 		        a->detaching ? "detached" : "attached");
 	else if (policy && (policy[0] != '/' || strlen(policy) > MESSAGE_PATH_MAX))
 		attach_refuse(
 		        done, context, ATTACH_INVALID, "the policy's path has to be absolute");
+	else if (policy && caller && caller->group_count > IDENTITY_GROUPS_MAX)
+		attach_refuse(
+		        done, context, ATTACH_INVALID, ATTACH_GROUPS_RULE, IDENTITY_GROUPS_MAX);
 	else
 		reload(a, policy, caller, done, context);
 }
@@ -221,7 +228,8 @@ void attachments_reload_all(struct attachments *all, attach_done done, void *con
 	buf_init(&r->diagnostics, DIAGNOSTICS_MAX);
 	HASH_ITER(hh, all->by_name, a, next)
 	{
-		if (!a->detaching)
+		/* An interface whose time is over has nothing to reload, and is no failure. */
+		if (!a->detaching && (a->sandbox || attachment_trouble(a) != ATTACH_CONFLICT))
 			memcpy(r->names[r->count++], a->record.name, sizeof a->record.name);
 	}
 	all->reload_all = r;

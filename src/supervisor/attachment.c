@@ -94,9 +94,13 @@ void attachment_answer(struct attachment *a, enum attach_operation operation, ui
 	}
 }
 
-static void answer_all_else(struct attachment *a, const char *text)
+/* Who detaches a sandbox, or stops the daemon, ends what others wait for. */
+static void answer_all_else(struct attachment *a)
 {
-	const struct attach_result result = {.status = ATTACH_FAILED, .text = text};
+	const bool stopping = a->all->stopping;
+	const struct attach_result result = {.status = stopping ? ATTACH_BUSY : ATTACH_CONFLICT,
+	        .text = stopping ? "the daemon is stopping"
+	                         : "the sandbox is gone: it was detached, or has ended"};
 
 	while (a->pending)
 		attachment_answer(a, a->pending->operation, a->pending->id, &result);
@@ -138,10 +142,11 @@ static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
 
 static void on_failed(struct sandbox_owner *owner, const char *text)
 {
+	static const enum attach_status statuses[] = {[GATE_FAULT_OWN] = ATTACH_FAILED,
+	        [GATE_FAULT_ASKED] = ATTACH_INVALID,
+	        [GATE_FAULT_TAKEN] = ATTACH_CONFLICT};
 	struct attachment *a = attachment_of(owner);
-	/* An interface that a gate does not take is the request's fault: it says why. */
-	const struct attach_result result = {
-	        .status = a->sandbox->gate.why[0] ? ATTACH_INVALID : ATTACH_FAILED, .text = text};
+	const struct attach_result result = {.status = statuses[a->sandbox->fault], .text = text};
 
 	a->detaching = true; /* it never served */
 	attachment_answer(a, OPERATION_ATTACH, 0, &result);
@@ -170,6 +175,11 @@ bool attachment_is_over(const struct attachment *a)
 {
 	return a->record.kind == ATTACH_INTERFACE && a->record.expires_ms &&
 	       a->record.expires_ms <= clock_real_ms();
+}
+
+enum attach_status attachment_trouble(const struct attachment *a)
+{
+	return attachment_is_over(a) ? ATTACH_CONFLICT : ATTACH_FAILED;
 }
 
 void attachment_settle_shut(struct attachment *a)
@@ -253,8 +263,10 @@ static void on_stats(
 static void take_over(struct attachment *a, struct sandbox *s)
 {
 	a->record.generation = s->generation->number;
-	a->record.uid = s->generation->identity.uid;
-	a->record.gid = s->generation->identity.gid;
+	if (attach_record_set_identity(&a->record, &s->generation->identity) != 0)
+		log_sandbox(LOG_LEVEL_ERROR, a->record.name,
+		        "no memory for the groups of who named its policy: it is read without "
+		        "them from now on");
 	attachment_watch_policy(a);
 	if (a->new_policy) {
 		free(a->record.policy);
@@ -274,7 +286,10 @@ static void on_replaced(struct sandbox_owner *owner, struct sandbox *s, const ch
 	struct attach_result result = {
 	        .status = error ? ATTACH_FAILED : ATTACH_OK, .text = "", .attachment = a};
 
-	if (error) {
+	if (error && a->detaching) {
+		result.status = ATTACH_CONFLICT;
+		result.text = "the sandbox is being detached";
+	} else if (error) {
 		snprintf(text, sizeof text, "the policy before stays in force: %.1900s", error);
 		result.text = text;
 		log_sandbox(LOG_LEVEL_WARN, a->record.name, "%s", text);
@@ -351,7 +366,7 @@ void attachment_free(struct attachment *a)
 {
 	struct attachments *all = a->all;
 
-	answer_all_else(a, "the sandbox is gone");
+	answer_all_else(a);
 	attachment_forget_policy(a);
 	attachment_forget_turn(a);
 	HASH_DEL(all->by_name, a);

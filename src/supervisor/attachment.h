@@ -15,6 +15,8 @@
 #define ATTACH_SPARES 4          /* workers in store */
 #define RECOVERY_TURNS 8         /* sandboxes that are taken over at a time after a restart */
 #define RECOVERY_TURNS_QUIET 4   /* of those, where nobody waits */
+#define ATTACH_GROUPS_RULE \
+	"who asks may be in %d groups at most: setpriv(1) --groups asks with fewer"
 
 enum attach_operation {
 	OPERATION_ATTACH,
@@ -104,10 +106,13 @@ int attachment_save(struct attachment *a);
 void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE_PATH_MAX + 1]);
 /* Watches expiry and process. 0 or -errno; -ESRCH the process is gone. */
 int attachment_watch(struct attachment *a);
-/* attach_load.c: loads policy and configuration with the rights of identity. NULL with *text
- * (malloc'd, or NULL: no memory). */
+/* attach_load.c: loads policy and configuration with the rights of identity. NULL with *status,
+ * ATTACH_INVALID: the policy, or what it names, is wrong; ATTACH_FAILED: the daemon's own
+ * configuration is, or there is no memory; and *text (malloc'd): all that is wrong, or NULL. */
 struct generation *attachment_load(const struct attachment *a, const char *policy,
-        const struct identity *identity, char **text);
+        const struct identity *identity, enum attach_status *status, char **text);
+/* The sentence that goes with such a status. */
+const char *attach_load_failure(enum attach_status status);
 /* What is wrong with the configuration just now (malloc'd), or NULL. */
 char *attachments_config_objection(const struct attachments *all);
 /* attach_watch.c: from now on, policies that change on disk are reloaded. 0 or -errno. */
@@ -119,6 +124,9 @@ void attachment_forget_policy(struct attachment *a);
 void attachment_undo(struct attachment *a);
 /* Of an interface: its time is over. */
 bool attachment_is_over(const struct attachment *a);
+/* The status that its trouble is answered with: one whose time is over is what it was asked to be;
+ * any other is ours. */
+enum attach_status attachment_trouble(const struct attachment *a);
 /* What is left of such a one: no sandbox, its interface is shut, it waits to be detached. */
 void attachment_settle_shut(struct attachment *a);
 /* Answers who waits for figures. worker may be NULL. */

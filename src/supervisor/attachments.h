@@ -6,8 +6,8 @@
  * Every operation answers exactly once through its attach_done: at once, from inside the call,
  * where nothing has to be waited for (errors of the request, as a rule), else later from the loop.
  * What the answer points to is valid during the callback only. An operation cannot be called off:
- * whoever asked and went away ignores the answer. At the daemon's end what is under way is answered
- * with ATTACH_FAILED.
+ * whoever asked and went away ignores the answer. What is under way is answered with
+ * ATTACH_CONFLICT when its sandbox ends, and with ATTACH_BUSY when the daemon does.
  */
 #ifndef SUPERVISOR_ATTACHMENTS_H
 #define SUPERVISOR_ATTACHMENTS_H
@@ -111,6 +111,8 @@ struct attachment_view {
 	unsigned retired;  /* workers of earlier generations that finish what they have */
 	uint32_t restarts; /* workers that died and were replaced */
 	uint32_t mended;   /* times the fence was found changed and was set again */
+	bool has_resolver; /* see struct gate */
+	bool brief;        /* for whoever shows it: labels, vars and paths are left out */
 };
 
 struct message_worker_stats;
@@ -119,12 +121,12 @@ struct attachments; /* the registry of a daemon */
 
 enum attach_status {
 	ATTACH_OK,
-	ATTACH_INVALID,   /* the request or a file it names: 400 */
+	ATTACH_INVALID,   /* the request, or what it names: 422 */
 	ATTACH_NOT_FOUND, /* no sandbox of that name: 404 */
-	ATTACH_CONFLICT,  /* the name, the interface or the namespace is taken: 409 */
+	ATTACH_CONFLICT,  /* what it is about is taken, over or gone: 409 */
 	ATTACH_BUSY,      /* another operation on it is under way, or a bound is reached: 503, worth
 	                     another try */
-	ATTACH_FAILED,    /* 500 */
+	ATTACH_FAILED,    /* the daemon's own fault: 500 */
 };
 
 struct attach_stats {
@@ -188,7 +190,7 @@ void attachments_env(struct attachments *all, const char *name, attach_done done
 void attachments_stats(struct attachments *all, const char *name, attach_done done, void *context);
 
 /* NULL: no such sandbox. Borrowed until the loop's next turn. */
-struct attachment *attachments_find(struct attachments *all, const char *name);
+struct attachment *attachments_find(const struct attachments *all, const char *name);
 size_t attachments_count(const struct attachments *all);
 /* In the order of their making. what may not change the registry; false ends it. */
 void attachments_for_each(

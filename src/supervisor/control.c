@@ -242,7 +242,7 @@ static void on_request(struct http_handler *handler, struct http_exchange *excha
 
 /* Who may speak. */
 
-static const char *admit(struct http_handler *handler, const struct http_peer *peer, int fd)
+static const char *admit(struct http_handler *handler, const struct http_peer *peer)
 {
 	struct control *control = container_of(handler, struct control, handler);
 	struct control_record record = {.peer = *peer,
@@ -255,7 +255,7 @@ static const char *admit(struct http_handler *handler, const struct http_peer *p
 	                  " may use the control socket"};
 
 	if (peer->uid == 0 || peer->uid == geteuid() ||
-	        (control->group != (gid_t)-1 && http_peer_in_group(peer, fd, control->group)))
+	        (control->group != (gid_t)-1 && http_peer_in_group(peer, control->group)))
 		return NULL;
 	log_warn("uid %u (pid %d) may not use the control socket and was refused",
 	        (unsigned)peer->uid, (int)peer->pid);

@@ -5,8 +5,33 @@
 #include <stdio.h>
 
 #include "supervisor/control_call.h"
+#include "supervisor/settings.h"
 
 #define REFUSED(call, fault) control_refuse(call, 422, fault)
+
+/* What was begun is whole, or is not sent. Ends out. */
+static void answer(
+        struct control_call *call, unsigned status, const struct json *j, struct buf *out)
+{
+	if (j->failed)
+		control_refuse(call, 500, "the daemon has no memory for the answer");
+	else
+		control_answer(call, status, buf_slice(out));
+	buf_fini(out);
+}
+
+/* What can be seen of the place that it was attached to and is not guarded with it. */
+static const char *warning_of(const struct attachment_view *view)
+{
+	return view->has_resolver && settings_host_asks_itself()
+	               ? "this is a network of Docker's that has a name: a container on it that "
+	                 "was "
+	                 "started without --dns has Docker ask for names, which may go out from "
+	                 "the "
+	                 "host's network, past the guard; start it with --dns ADDRESS (any address "
+	                 "will do)"
+	               : "";
+}
 
 static void answer_sandbox(struct control_call *call, unsigned status, struct attachment *a,
         const char *diff, const struct guest_files_report *files)
@@ -23,16 +48,12 @@ static void answer_sandbox(struct control_call *call, unsigned status, struct at
 	control_open_sandbox(&j, NULL, &view);
 	if (diff)
 		control_put_lines(&j, "diff", diff);
-	if (files) {
+	if (files)
 		control_put_lines(&j, "files", files->written);
-		control_put_lines(&j, "warnings", files->faults);
-	}
+	if (status == 201)
+		control_put_lines(&j, "warnings", files ? files->faults : warning_of(&view));
 	json_put_end_object(&j);
-	if (j.failed)
-		control_refuse(call, 500, "no memory for the answer");
-	else
-		control_answer(call, status, buf_slice(&out));
-	buf_fini(&out);
+	answer(call, status, &j, &out);
 }
 
 /* Answers of operations. */
@@ -80,8 +101,7 @@ static void on_all_reloaded(void *context, const struct attach_result *result)
 	json_put_uint(&j, "reloaded", result->reloaded);
 	json_put_uint(&j, "failed", result->failed);
 	json_put_end_object(&j);
-	control_answer(call, 200, buf_slice(&out));
-	buf_fini(&out);
+	answer(call, 200, &j, &out);
 }
 
 static void on_detached(void *context, const struct attach_result *result)
@@ -117,8 +137,7 @@ static void on_detached(void *context, const struct attach_result *result)
 		json_put_end_object(&j);
 	}
 	json_put_end_object(&j);
-	control_answer(call, 200, buf_slice(&out));
-	buf_fini(&out);
+	answer(call, 200, &j, &out);
 }
 
 static void on_env(void *context, const struct attach_result *result)
@@ -136,8 +155,7 @@ static void on_env(void *context, const struct attach_result *result)
 	buf_init(&out, CONTROL_ANSWER_MAX);
 	json_begin(&j, &out);
 	control_put_env(&j, call->name, result->env);
-	control_answer(call, 200, buf_slice(&out));
-	buf_fini(&out);
+	answer(call, 200, &j, &out);
 }
 
 static void on_stats(void *context, const struct attach_result *result)
@@ -157,8 +175,7 @@ static void on_stats(void *context, const struct attach_result *result)
 	buf_init(&out, CONTROL_BODY_MAX);
 	json_begin(&j, &out);
 	control_put_stats(&j, &view, result->stats);
-	control_answer(call, 200, buf_slice(&out));
-	buf_fini(&out);
+	answer(call, 200, &j, &out);
 }
 
 /* Attaching: the sandbox, then its files where these are wanted. */
@@ -174,6 +191,16 @@ static void on_files(void *context, const struct guest_files_report *report)
 		control_refuse(call, 409, "the sandbox ended while it was being set up");
 }
 
+static void no_files(struct control_call *call, const char *why)
+{
+	struct guest_files_report report = {.written = ""};
+	char fault[256];
+
+	snprintf(fault, sizeof fault, "nothing was written into the sandbox: %.200s", why);
+	report.faults = fault;
+	on_files(call, &report);
+}
+
 /* Into the very process that was attached: its number may be another's by now. */
 static void write_files(
         struct control_call *call, struct attachment *a, const struct attach_env *env)
@@ -186,16 +213,11 @@ static void write_files(
 	        .servers = {env->gate4, env->gate6},
 	        .root_pem = slice_from_string(env->root_pem),
 	        .caller = call->attach.request.caller};
-	struct guest_files_report report = {.written = "", .faults = ""};
-	char fault[128];
 	int error =
 	        guest_files_write(control_loop(call->control), &plan, on_files, call, &call->files);
 
-	if (!error)
-		return;
-	snprintf(fault, sizeof fault, "nothing was written into the sandbox: %s", strerror(-error));
-	report.faults = fault;
-	on_files(call, &report);
+	if (error)
+		no_files(call, strerror(-error));
 }
 
 static void on_attached_env(void *context, const struct attach_result *result)
@@ -204,10 +226,10 @@ static void on_attached_env(void *context, const struct attach_result *result)
 
 	if (!control_is_open(call))
 		return;
-	if (result->status != ATTACH_OK || !result->env || !result->attachment)
-		control_refuse_result(call, result);
-	else
+	if (result->status == ATTACH_OK && result->env && result->attachment)
 		write_files(call, result->attachment, result->env);
+	else /* it is attached all the same */
+		no_files(call, result->text);
 }
 
 static void on_attached(void *context, const struct attach_result *result)
@@ -233,7 +255,11 @@ static void on_attached(void *context, const struct attach_result *result)
 
 static struct identity identity_of(const struct control_call *call)
 {
-	return (struct identity){.uid = call->peer.uid, .gid = call->peer.gid};
+	return (struct identity){.uid = call->peer.uid,
+	        .gid = call->peer.gid,
+	        .asked = true,
+	        .group_count = call->peer.group_count,
+	        .groups = call->peer.groups};
 }
 
 static void run_attach(struct control *control, struct control_call *call)
@@ -253,33 +279,50 @@ static void run_attach(struct control *control, struct control_call *call)
 
 /* The rest. */
 
+struct list {
+	struct json j;
+	bool brief;
+};
+
 static bool put_one(void *context, struct attachment *a)
 {
+	struct list *list = context;
 	struct attachment_view view;
 
 	attachment_view(a, &view);
-	control_open_sandbox(context, NULL, &view);
-	json_put_end_object(context);
-	return true;
+	view.brief = list->brief;
+	control_open_sandbox(&list->j, NULL, &view);
+	json_put_end_object(&list->j);
+	return !list->j.failed;
 }
 
+static void put_list(struct control *control, struct list *list, struct buf *out)
+{
+	json_begin(&list->j, out);
+	json_put_object(&list->j, NULL);
+	json_put_bool(&list->j, "brief", list->brief);
+	json_put_array(&list->j, "sandboxes");
+	attachments_for_each(control_attachments(control), put_one, list);
+	json_put_end_array(&list->j);
+	json_put_end_object(&list->j);
+}
+
+/* What people wrote into labels and variables may be more than one answer holds. That is no reason
+ * to show nothing: ATTACHMENTS_MAX sandboxes without it fit. */
 static void run_list(struct control *control, struct control_call *call)
 {
+	struct list list = {.brief = false};
 	struct buf out;
-	struct json j;
 
 	buf_init(&out, CONTROL_ANSWER_MAX);
-	json_begin(&j, &out);
-	json_put_object(&j, NULL);
-	json_put_array(&j, "sandboxes");
-	attachments_for_each(control_attachments(control), put_one, &j);
-	json_put_end_array(&j);
-	json_put_end_object(&j);
-	if (j.failed)
-		control_refuse(call, 503, "the list is too large for one answer");
-	else
-		control_answer(call, 200, buf_slice(&out));
-	buf_fini(&out);
+	put_list(control, &list, &out);
+	if (list.j.failed) {
+		buf_fini(&out);
+		buf_init(&out, CONTROL_ANSWER_MAX);
+		list.brief = true;
+		put_list(control, &list, &out);
+	}
+	answer(call, 200, &list.j, &out);
 }
 
 static void run_show(struct control *control, struct control_call *call)
@@ -364,8 +407,7 @@ static void run_status(struct control *control, struct control_call *call)
 	buf_init(&out, CONTROL_BODY_MAX);
 	json_begin(&j, &out);
 	control_put_status(&j, &status);
-	control_answer(call, 200, buf_slice(&out));
-	buf_fini(&out);
+	answer(call, 200, &j, &out);
 }
 
 static void on_upgraded(void *context, const char *error, pid_t pid)
@@ -385,8 +427,7 @@ static void on_upgraded(void *context, const char *error, pid_t pid)
 	json_put_object(&j, NULL);
 	json_put_uint(&j, "pid", (uint64_t)pid);
 	json_put_end_object(&j);
-	control_answer(call, 200, buf_slice(&out));
-	buf_fini(&out);
+	answer(call, 200, &j, &out);
 }
 
 static void run_upgrade(struct control *control, struct control_call *call)
@@ -425,8 +466,7 @@ static void on_roles(void *context, uint64_t id, const struct role_report *repor
 	if (j.failed)
 		control_refuse(call, 503, "the list is too large for one answer");
 	else
-		control_answer(call, 200, buf_slice(&out));
-	buf_fini(&out);
+		answer(call, 200, &j, &out);
 }
 
 static void run_roles(struct control *control, struct control_call *call)

@@ -14,6 +14,7 @@
 #include "supervisor/control_call.h"
 
 #define TIME_TEXT_MAX 40
+#define BRIEF_REASON_MAX 128 /* bytes */
 
 /* RFC 3339 in UTC with milliseconds; 0: null. */
 static void put_time(struct json *j, const char *key, int64_t ms)
@@ -39,6 +40,15 @@ static void put_text(struct json *j, const char *key, const char *text)
 		json_put_null(j, key);
 }
 
+static void put_reason(struct json *j, const struct attachment_view *v)
+{
+	if (v->reason && *v->reason)
+		json_put_string(
+		        j, "reason", slice_from_string(v->reason), v->brief ? BRIEF_REASON_MAX : 0);
+	else
+		json_put_null(j, "reason");
+}
+
 static void put_ip(struct json *j, const char *key, const struct ip *ip)
 {
 	char text[IP_TEXT_MAX];
@@ -60,6 +70,10 @@ static void put_pid(struct json *j, const char *key, pid_t pid)
 /* Keys were checked when the sandbox was attached. */
 static void put_pairs(struct json *j, const char *key, const struct attach_pairs *pairs)
 {
+	if (!pairs) {
+		json_put_null(j, key);
+		return;
+	}
 	json_put_object(j, key);
 	for (size_t i = 0; i < pairs->count; i++)
 		json_put_string(
@@ -72,7 +86,7 @@ static void put_attachment(struct json *j, const struct attachment_view *v)
 	json_put_object(j, "attachment");
 	json_put_literal(j, "kind", attach_kind_name(v->kind));
 	put_text(j, "interface", v->interface);
-	put_text(j, "netns", v->netns);
+	put_text(j, "netns", v->brief ? NULL : v->netns);
 	put_pid(j, "pid", v->pid);
 	if (v->container && v->container->id[0]) {
 		json_put_object(j, "container");
@@ -89,7 +103,7 @@ static void put_attachment(struct json *j, const struct attachment_view *v)
 static void put_policy(struct json *j, const struct attachment_view *v)
 {
 	json_put_object(j, "policy");
-	put_text(j, "path", v->policy_path);
+	put_text(j, "path", v->brief ? NULL : v->policy_path);
 	json_put_string(j, "name", v->policy_name, 0);
 	json_put_string(j, "fingerprint", v->policy_fingerprint, 0);
 	json_put_uint(j, "generation", v->generation);
@@ -116,11 +130,11 @@ void control_open_sandbox(struct json *j, const char *key, const struct attachme
 	json_put_string(j, "name", slice_from_string(v->name), 0);
 	json_put_literal(j, "id", id);
 	json_put_literal(j, "state", attach_state_name(v->state));
-	put_text(j, "reason", v->reason);
+	put_reason(j, v);
 	put_attachment(j, v);
 	put_policy(j, v);
-	put_pairs(j, "labels", &v->labels);
-	put_pairs(j, "vars", &v->vars);
+	put_pairs(j, "labels", v->brief ? NULL : &v->labels);
+	put_pairs(j, "vars", v->brief ? NULL : &v->vars);
 	put_time(j, "created", v->created_ms);
 	put_time(j, "expires", v->expires_ms);
 	put_addresses(j, v);

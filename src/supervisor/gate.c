@@ -71,6 +71,23 @@ const char *gate_failure(const struct gate *gate, int error, char out[GATE_WHY_M
 	return out;
 }
 
+enum gate_fault gate_fault_of(const struct gate *gate, int error)
+{
+	if (!gate->why[0])
+		return GATE_FAULT_OWN;
+	switch (error) {
+	case -EEXIST:
+		return gate->kind == GATE_DIVERT ? GATE_FAULT_TAKEN : GATE_FAULT_ASKED;
+	case -EINVAL:
+	case -ENODEV:
+	case -EBUSY:
+	case -EADDRINUSE:
+		return GATE_FAULT_ASKED;
+	default:
+		return GATE_FAULT_OWN;
+	}
+}
+
 struct fence_spec gate_fence(const struct gate *gate)
 {
 	struct fence_spec spec = {.interface = GATE_LINK,

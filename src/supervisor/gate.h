@@ -49,6 +49,10 @@ struct gate {
 	uint16_t udp_ports[FENCE_UDP_PORTS_MAX];
 	size_t udp_port_count;
 	bool paused; /* everything is refused */
+	/* GATE_DIVERT, not written down: the interface belongs to a network of Docker's that has a
+	 * name, whose containers have Docker's resolver in their own namespace. It may ask from the
+	 * host's, past the gate. */
+	bool has_resolver;
 
 	/* Of the rules as this process has set them, and the link's number then; 0: not known.
 	 * Where both are still the same, nobody has changed the rules since. */
@@ -111,6 +115,13 @@ struct gate_divert {
  * one that failed. */
 int gate_open_divert(struct gate *gate, struct gate_host *host, const struct gate_divert *divert);
 
+/* Whose fault it is that gate_open() or gate_open_divert() failed. */
+enum gate_fault {
+	GATE_FAULT_OWN,   /* vethguard's, or the system's */
+	GATE_FAULT_ASKED, /* what was asked for cannot be: gate->why says what to do */
+	GATE_FAULT_TAKEN  /* it is guarded already */
+};
+enum gate_fault gate_fault_of(const struct gate *gate, int error);
 /* The sentence to tell for what failed. */
 const char *gate_failure(const struct gate *gate, int error, char out[GATE_WHY_MAX]);
 

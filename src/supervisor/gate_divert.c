@@ -135,6 +135,15 @@ static int check_interface(struct gate *gate, struct netlink *nl, const struct g
 	return refuse_uplink(gate, nl, link, asked->force);
 }
 
+/* Docker names the bridge of a network that was made for it: "br-" and twelve digits of its id. The
+ * default network, docker0, has no resolver. */
+static bool is_named_network(const struct netlink_link *link)
+{
+	return strcmp(link->kind, "bridge") == 0 && strlen(link->name) == 15 &&
+	       strncmp(link->name, "br-", 3) == 0 &&
+	       strspn(link->name + 3, "0123456789abcdef") == 12;
+}
+
 /* Addresses of one family. */
 struct family {
 	struct ip *gate, *sandbox;
@@ -306,6 +315,7 @@ int gate_open_divert(struct gate *gate, struct gate_host *host, const struct gat
 		return error;
 	memcpy(gate->device, link.name, sizeof gate->device);
 	memcpy(gate->mac, router.mac, sizeof gate->mac);
+	gate->has_resolver = is_named_network(&router);
 	error = open_learned(gate, &link);
 	if (error)
 		gate_close(gate);

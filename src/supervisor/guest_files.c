@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/buf.h"
+#include "vethguard/base/process.h"
 #include "vethguard/jail/capabilities.h"
 #include "supervisor/guest_files.h"
 
@@ -27,8 +28,7 @@
 	(CAPABILITY(CAP_DAC_OVERRIDE) | CAPABILITY(CAP_DAC_READ_SEARCH) | CAPABILITY(CAP_CHOWN) | \
 	        CAPABILITY(CAP_FOWNER) | CAPABILITY(CAP_SYS_PTRACE))
 #define REAP_MS 1000 /* for a killed child to be gone */
-#define STAT_MAX 1024
-#define START_TIME_FIELD 22
+#define REPORT_FD 3
 
 struct guest_files {
 	pid_t pid; /* 0: reaped, or left behind */
@@ -48,27 +48,12 @@ static void say(int report, const char *text)
 	(void)!write(report, text, strlen(text));
 }
 
-/* proc(5): the fields behind the name, which may hold anything, begin behind its last ')'. */
-static uint64_t start_time_of(pid_t pid)
+static bool is_same_process(const struct guest_files_plan *plan)
 {
-	char path[64], text[STAT_MAX], *at;
-	unsigned long long value = 0;
-	int fd;
-	ssize_t n;
+	uint64_t started;
 
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-	if (fd >= 0)
-		close(fd);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	at = strrchr(text, ')');
-	for (int field = 2; at && field < START_TIME_FIELD; field++) {
-		at = strchr(at + 1, ' ');
-	}
-	return at && sscanf(at, " %llu", &value) == 1 ? value : 0;
+	return !plan->start_time ||
+	       (process_start_time(plan->pid, &started) == 0 && started == plan->start_time);
 }
 
 static bool is_own_root(int root)
@@ -95,8 +80,7 @@ static void child_run(const struct guest_files_plan *plan, int report)
 		return;
 	}
 	/* The descriptor stands for the process; it lives, so the number was its own all along. */
-	if ((plan->start_time && start_time_of(plan->pid) != plan->start_time) ||
-	        poll(&alive, 1, 0) != 0)
+	if (!is_same_process(plan) || poll(&alive, 1, 0) != 0)
 		say(report, "-the file system: the process is gone\n");
 	else if (is_own_root(root))
 		say(report, "-the file system: it is the host's own, which is left alone\n");
@@ -111,6 +95,12 @@ static void child(const struct guest_files_plan *plan, int report)
 	              time = {GUEST_FILES_MS / 1000, GUEST_FILES_MS / 1000};
 	sigset_t none;
 
+	/* One that hangs for good keeps what it has open: nothing of the daemon's, whose lock and
+	 * sockets are others' to take over. */
+	if ((report != REPORT_FD && dup2(report, REPORT_FD) < 0) ||
+	        close_range(REPORT_FD + 1, ~0u, 0) < 0)
+		_exit(1);
+	report = REPORT_FD;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGXFSZ, SIG_IGN);

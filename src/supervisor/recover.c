@@ -68,12 +68,13 @@ static int adopt_gate(struct attachment *a, struct gate *shape)
 
 static struct generation *load(struct attachment *a)
 {
-	const struct identity identity = {.uid = a->record.uid, .gid = a->record.gid};
+	const struct identity identity = attach_record_identity(&a->record);
+	enum attach_status status;
 	char *text;
-	struct generation *g = attachment_load(a, a->record.policy, &identity, &text);
+	struct generation *g = attachment_load(a, a->record.policy, &identity, &status, &text);
 
 	if (!g)
-		fail(a, text ? text : "no memory");
+		fail(a, text ? text : attach_load_failure(status));
 	free(text);
 	return g;
 }

@@ -120,6 +120,7 @@ struct sandbox {
 	char pause_reason[SANDBOX_REASON_MAX + 1];
 	bool stilling; /* the workers from before the pause are waited for */
 	char failure[SANDBOX_FAILURE_MAX];
+	enum gate_fault fault; /* whose it is that it cannot be started */
 	const char *
 	        refusal; /* a longer text in place of failure, during SANDBOX_FAIL only; borrowed */
 };

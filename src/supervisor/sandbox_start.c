@@ -114,6 +114,7 @@ static int open_gate(struct sandbox *s)
 		close(s->netns);
 	s->netns = -1;
 	if (error) {
+		s->fault = gate_fault_of(&s->gate, error);
 		gate_failure(&s->gate, error, why);
 		snprintf(s->failure, sizeof s->failure, "%s", why);
 		return error;

@@ -84,13 +84,13 @@ static bool is_private(void *context)
 
 /* Diagnostics quote what they complain of. A user who may run this program as root, and not read
  * every file as root, would have any file read out that way. */
-static void withhold(struct diag_list *diags, const char *policy_path)
+static void withhold(struct diag_list *diags, const char *path, const char *check)
 {
 	memset(diags, 0, sizeof *diags);
-	diag_add(diags, policy_path, 0, 0,
+	diag_add(diags, path, 0, 0,
 	        "cannot be used (or a file that belongs to it). What is wrong with it is not "
-	        "shown, "
-	        "because you may not read it: ask whoever may to run 'vethguard policy check'");
+	        "shown, because you may not read it: ask whoever may to run '%s'",
+	        check);
 }
 
 /* Why the bytes read (with one line's end taken off) cannot be a password, or NULL. */
@@ -268,6 +268,12 @@ static int load_config(struct settings *s, struct settings_opening *opening,
 	return error;
 }
 
+/* Of the configuration's parts: its own faults are to be told from the policy's. */
+static int of_config(int error)
+{
+	return error && error != -ENOMEM ? -ECANCELED : error;
+}
+
 static int load_files(struct settings *s, struct settings_opening *opening, const char *policy_path,
         const char *config_path, const struct policy_load_options *wanted, struct diag_list *diags)
 {
@@ -282,18 +288,19 @@ static int load_files(struct settings *s, struct settings_opening *opening, cons
 	options.each_file_context = s;
 
 	if (!error)
-		error = load_config(s, opening, &reader, config_path, diags);
+		error = of_config(load_config(s, opening, &reader, config_path, diags));
 	if (!error)
 		error = policy_load(
 		        &reader, policy_path, &options, &s->image, &s->image_size, diags);
 	if (!error)
 		error = policy_open(&s->policy, s->image, s->image_size);
 	if (!error)
-		error = check_egress_address(&s->config, config_path, diags);
+		error = of_config(check_egress_address(&s->config, config_path, diags));
 	if (!error)
 		error = check_egress(s, policy_path, diags);
 	if (!error)
-		error = read_egress_pair(s, settings_config_identity(opening->identity), diags);
+		error = of_config(
+		        read_egress_pair(s, settings_config_identity(opening->identity), diags));
 	for (size_t i = 0; !error && i < notes->count; i++)
 		log_warn("%s", notes->items[i].message);
 	free(notes);
@@ -340,6 +347,20 @@ static void find_servers(struct settings *s)
 	}
 }
 
+bool settings_host_asks_itself(void)
+{
+	struct config_server servers[CONFIG_SERVERS_MAX];
+	bool own = false;
+	char *memory;
+	struct slice text = read_host_file("/etc/resolv.conf", &memory);
+	size_t count = settings_parse_resolv(text, servers, CONFIG_SERVERS_MAX);
+
+	free(memory);
+	for (size_t i = 0; i < count; i++)
+		own = own || ip_classify(&servers[i].address) == IP_LOOPBACK;
+	return own;
+}
+
 static int find_hosts(struct settings *s)
 {
 	char *memory;
@@ -372,8 +393,10 @@ static int load(struct settings *s, struct settings_opening *opening, const char
 		find_servers(s);
 		result = find_hosts(s);
 	}
-	if (result && diags->count && opening->lent)
-		withhold(diags, policy_path);
+	if (result && diags->count && opening->lent && result == -ECANCELED)
+		withhold(diags, config_path, "vethguardd --check-config");
+	else if (result && diags->count && opening->lent)
+		withhold(diags, policy_path, "vethguard policy check");
 	return result;
 }
 
@@ -391,19 +414,22 @@ static struct settings *load_new(const struct identity *identity, const char *po
 	if (!diags || !s) {
 		free(diags);
 		free(s);
+		errno = ENOMEM;
 		return NULL;
 	}
 	s->refs = 1;
 	s->image_file = -1;
 	s->remembers = remembers;
 	config_init(&s->config);
-	if (load(s, &opening, policy_path, config_path, options, diags) != 0) {
+	int result = load(s, &opening, policy_path, config_path, options, diags);
+	if (result) {
 		if (diags->count)
 			*error = diagnostics_text(diags);
 		settings_put(s);
 		s = NULL;
 	}
 	free(diags);
+	errno = -result;
 	return s;
 }
 

@@ -42,13 +42,18 @@ struct settings {
 /* Loads all of it, with the rights of identity where these suffice and else with the supervisor's;
  * of files that took the latter no error quotes a word. Paths are NUL-terminated; config_path may
  * be empty; of options observe and the variables count. registry: of those that are shared (NULL:
- * none is). One reference; or NULL with what to tell the operator (malloc'd, several lines, caller
- * frees) in *error, which is NULL where there is no memory. */
+ * none is). One reference; or NULL with errno: EINVAL the policy, or a file it names, is wrong;
+ * ECANCELED the configuration is: both with what to tell the operator (malloc'd, several lines,
+ * caller frees) in *error; ENOMEM, and *error is NULL. */
 struct settings *settings_load(struct settings **registry, const struct identity *identity,
         const char *policy_path, const char *config_path, const struct policy_load_options *options,
         char **error);
 void settings_put(struct settings *settings); /* NULL is harmless */
 
+/* True: the host's name server is an address of its own (loopback): only the host itself can ask
+ * it.
+ */
+bool settings_host_asks_itself(void);
 /* resolv.conf(5): its nameserver lines. Addresses with a zone and malformed ones are passed over.
  * Returns the count. */
 size_t settings_parse_resolv(struct slice text, struct config_server *out, size_t max);

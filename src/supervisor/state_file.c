@@ -124,9 +124,12 @@ static json_t *json_pairs(const struct attach_pairs *pairs)
 {
 	json_t *object = json_object();
 
-	for (size_t i = 0; i < pairs->count; i++)
-		json_object_set_new(
-		        object, pairs->items[i].key, json_string(pairs->items[i].value));
+	for (size_t i = 0; object && i < pairs->count; i++)
+		if (json_object_set_new(
+		            object, pairs->items[i].key, json_string(pairs->items[i].value)) != 0) {
+			json_decref(object);
+			return NULL;
+		}
 	return object;
 }
 
@@ -150,14 +153,56 @@ static bool pairs_of(json_t *object, size_t max, struct attach_pairs *out)
 }
 _Static_assert(ATTACH_LABELS_MAX <= ATTACH_VARS_MAX, "the larger bound sizes the array");
 
+/* Numbers of groups; NULL: no memory. */
+static json_t *json_groups(const struct attach_record *r)
+{
+	json_t *groups = json_array();
+
+	for (size_t i = 0; groups && i < r->group_count; i++)
+		if (json_array_append_new(groups, json_integer((json_int_t)r->groups[i])) != 0) {
+			json_decref(groups);
+			return NULL;
+		}
+	return groups;
+}
+
+/* Files of versions before these were written down have none. */
+static bool groups_of(json_t *groups, struct attach_record *r)
+{
+	size_t count = json_array_size(groups);
+	json_t *group;
+	size_t i;
+
+	if (!groups)
+		return true;
+	if (!json_is_array(groups) || count > IDENTITY_GROUPS_MAX)
+		return false;
+	r->asked = true;
+	r->groups = calloc(count + 1, sizeof *r->groups);
+	if (!r->groups)
+		return false;
+	json_array_foreach(groups, i, group)
+	{
+		json_int_t v = json_integer_value(group);
+
+		if (!json_is_integer(group) || v < 0 || v >= UINT32_MAX)
+			return false;
+		r->groups[r->group_count++] = (gid_t)v;
+	}
+	return true;
+}
+
 /* Writing. */
 
 static json_t *pack_gate(const struct gate *g)
 {
 	json_t *ports = json_array();
 
-	for (size_t i = 0; i < g->udp_port_count; i++)
-		json_array_append_new(ports, json_integer(g->udp_ports[i]));
+	for (size_t i = 0; ports && i < g->udp_port_count; i++)
+		if (json_array_append_new(ports, json_integer(g->udp_ports[i])) != 0) {
+			json_decref(ports);
+			return NULL;
+		}
 	return json_pack("{s:b, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:i, "
 	                 "s:o, s:b}",
 	        "divert", g->kind == GATE_DIVERT, "device", g->device, "host_link", g->host_link,
@@ -231,10 +276,14 @@ static int replace_file(int dir, const char *name, const char *text, size_t n)
 int state_save(int dir, const struct attach_record *record, const struct gate *gate)
 {
 	json_t *root = pack(record, gate);
-	char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
+	json_t *groups = record->asked ? json_groups(record) : NULL;
+	bool whole = root &&
+	             (!record->asked || (groups && json_object_set(root, "groups", groups) == 0));
+	char *text = whole ? json_dumps(root, JSON_INDENT(1)) : NULL;
 	int error = text ? replace_file(dir, record->name, text, strlen(text)) : -ENOMEM;
 
 	free(text);
+	json_decref(groups);
 	json_decref(root);
 	return error;
 }
@@ -331,22 +380,24 @@ struct fields {
 	const char *reason;
 	int version, pid, observe, paused;
 	json_int_t uid, gid, created, expires;
-	json_t *container, *labels, *vars, *gate;
+	json_t *container, *labels, *vars, *gate, *groups;
 };
 
 static bool unpack(json_t *root, struct fields *f, json_error_t *why)
 {
+	f->groups = NULL;
 	return json_unpack_ex(root, why, 0,
 	               "{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:s, s:b, s:o, s:o, s:I, "
 	               "s:I, "
-	               "s:I, s:I, s:s, s:s, s:b, s:s, s:o !}",
+	               "s:I, s:I, s:s, s:s, s:b, s:s, s:o, s?o !}",
 	               "vethguard", &f->version, "name", &f->name, "id", &f->id, "kind", &f->kind,
 	               "interface", &f->interface, "netns", &f->netns, "pid", &f->pid,
 	               "pid_start_time", &f->start_time, "container", &f->container, "policy",
 	               &f->policy, "observe", &f->observe, "labels", &f->labels, "vars", &f->vars,
 	               "uid", &f->uid, "gid", &f->gid, "created_ms", &f->created, "expires_ms",
 	               &f->expires, "generation", &f->generation, "seed", &f->seed, "paused",
-	               &f->paused, "reason", &f->reason, "gate", &f->gate) == 0;
+	               &f->paused, "reason", &f->reason, "gate", &f->gate, "groups",
+	               &f->groups) == 0;
 }
 
 static bool take_pairs(const struct fields *f, struct attach_record *r)
@@ -381,6 +432,8 @@ static const char *take(const struct fields *f, struct attach_record *r)
 		return "netns";
 	if (f->uid < 0 || f->uid >= UINT32_MAX || f->gid < 0 || f->gid >= UINT32_MAX)
 		return "uid";
+	if (!groups_of(f->groups, r))
+		return "groups";
 	if (f->created < 0 || f->expires < 0)
 		return "expires_ms";
 	if (!u64_of(f->generation, &r->generation) || r->generation == 0)

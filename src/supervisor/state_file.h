@@ -33,6 +33,9 @@ struct attach_record {
 	struct attach_pairs labels, vars; /* owned */
 	uid_t uid;
 	gid_t gid;
+	bool asked; /* groups are known: as in struct identity */
+	size_t group_count;
+	gid_t *groups; /* owned */
 	int64_t created_ms, expires_ms;
 	uint64_t generation;
 	uint8_t seed[STATE_SEED_BYTES]; /* of the placeholders */
@@ -41,12 +44,17 @@ struct attach_record {
 };
 
 void attach_record_fini(struct attach_record *record);
+/* Whose rights count: borrowed from the record. */
+struct identity attach_record_identity(const struct attach_record *record);
+/* From now on those of id. 0; or -ENOMEM: it has the ids and no further group. */
+int attach_record_set_identity(struct attach_record *record, const struct identity *id);
 /* A copy of pairs. 0 or -ENOMEM. */
 int attach_pairs_copy(struct attach_pairs *out, const struct attach_pairs *pairs);
 void attach_pairs_free(struct attach_pairs *pairs);
 /* Why these labels or variables may not be, or NULL. */
 const char *attach_labels_objection(const struct attach_pairs *labels);
 const char *attach_vars_objection(const struct attach_pairs *vars);
+const char *attach_container_objection(const struct attach_container *container);
 
 /* dir: the directory of these files. The gate's shape goes with it. On the disk when this returns.
  * 0 or -errno. */

@@ -170,6 +170,7 @@ class Api(Control):
                              (422, {**good, "policy": "/nowhere.yaml"}), (422, {**good, "netns": "/etc/passwd"}),
                              (422, {**good, "netns": "/nowhere"}), (422, {**good, "name": "a b"}),
                              (422, {**good, "addresses": ["10.77.0.2"]}), (422, {"interface": "nosuch0", "policy": self.policy}),
+                             (422, {"pid": os.getpid(), "policy": self.policy, "container": {"engine": "\x1b[2J", "id": "1"}}),
                              (422, {**good, "labels": {"a b": ""}}), (422, {**good, "vars": {"1": ""}}),
                              (409, {**good, "name": "taken"})):
             with self.subTest(body=body):
@@ -281,6 +282,39 @@ class Who(Control):
             self.assertTrue(r.stdout.endswith(status), r)
             self.assertNotIn("narrow" if status == "422" else "hidden", r.stdout)
 
+    def test_groups_of_the_connection(self):
+        """Not those that /etc/group has for the user; and they are remembered, over the daemon's death."""
+        other = GROUP + 1
+        theirs = support.LAB.write("theirs.yaml", NARROW, 0o640)
+        os.chown(theirs, 0, other)
+
+        def attach(*groups):
+            body = json.dumps({"name": "grouped", "netns": netns, "policy": theirs})
+            r = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--groups=" + ",".join(map(str, groups)), "curl", "-sS",
+                                "-w", "%{http_code}", "--unix-socket", self.daemon.socket, "http://localhost/v1/sandboxes", "--json", body],
+                               capture_output=True, text=True)
+            return r.stdout[-3:]
+
+        netns = self.namespace()
+        self.assertEqual(attach(GROUP, other), "201")
+        self.assertEqual(self.call("POST", "/v1/sandboxes/grouped/reload")[0], 200)
+        self.daemon.kill()
+        self.daemon.start()
+        self.assertTrue(wait_until(lambda: self.call("GET", "/v1/sandboxes/grouped")[2]["state"] == "serving", 10 * SLOW),
+                        self.daemon.stderr())
+        self.assertEqual(self.call("DELETE", "/v1/sandboxes/grouped")[0], 200)
+        with open(self.groups) as f:
+            before = f.read()
+        with open("/etc/passwd") as f:
+            user = next(line.split(":")[0] for line in f if line.split(":")[2] == str(NOBODY))
+        with open(self.groups, "w") as f:  # the file is mounted: in place
+            f.write(before + f"theirs:x:{other}:{user}\n")
+        try:
+            self.assertEqual(attach(GROUP), "422")
+        finally:
+            with open(self.groups, "w") as f:
+                f.write(before)
+
     def test_processes_with_the_callers_rights(self):
         """Neither by number nor by a file of proc(5) does a member get at what it may not trace."""
         mine, root = (subprocess.Popen([*become, "unshare", "-rn", "sleep", "600"])
@@ -350,7 +384,7 @@ class Commands(Control):
         self.assertRegex(r.stderr, r"control-broken\.yaml:2:1: error: ")
 
         self.assertRegex(self.ok("detach", "agent"), r"(?m)^agent: detached; [1-9]\d* allowed, [1-9]\d* denied")
-        self.assertEqual(json.loads(self.ok("list", "--json")), {"sandboxes": []})
+        self.assertEqual(json.loads(self.ok("list", "--json")), {"brief": False, "sandboxes": []})
         # The kernel takes the gate, and with it the link, apart in its own time.
         self.assertEqual(wait_until(lambda: self.links(netns) == ["lo"] and "gone", 10 * SLOW), "gone")
 

@@ -211,6 +211,12 @@ class Interface(Attached):
         self.assertFalse(self.meets_the_host())
         status, _, answer = self.daemon.call("POST", "/v1/sandboxes", {"name": "two", "interface": self.port, "policy": self.policy})
         self.assertEqual(status, 409, answer)
+        for what in ("reload", "pause", "resume"):  # it is what it was asked to be: no fault of the daemon's
+            status, _, answer = self.daemon.call("POST", f"/v1/sandboxes/port/{what}")
+            self.assertEqual(status, 409, answer)
+            self.assertIn("until this sandbox is detached", answer["detail"])
+        status, _, answer = self.daemon.call("POST", "/v1/reload")
+        self.assertEqual((status, answer["reloaded"]), (200, 1), answer)
         self.assertEqual(self.daemon.stop(), 0)
         self.daemon.start()
         status, _, answer = self.daemon.call("DELETE", "/v1/sandboxes/port")
@@ -218,6 +224,30 @@ class Interface(Attached):
         self.assertTrue(self.meets_the_host())
         self.assertFalse(self.rules())
         self.assertNotIn("port.json", self.state_files()["sandboxes"])
+
+    def test_a_network_of_dockers(self):
+        """Its containers may have Docker ask for names from the host: who attaches is warned, where the host has its own resolver."""
+        bridge = "br-0123456789ab"
+        support.sh("ip", "link", "add", bridge, "type", "bridge")
+        self.addCleanup(subprocess.run, ["ip", "link", "del", bridge], check=False)
+        support.sh("ip", "link", "set", self.port, "master", bridge)
+        resolv = support.LAB.write("own-resolv", "nameserver 127.0.0.53\n")
+        members = {"name": "port", "interface": self.port, "policy": self.policy}
+        with open(resolv, "w") as f:
+            f.write("nameserver 192.0.2.7\n")
+        support.sh("mount", "--bind", resolv, "/etc/resolv.conf")
+        self.addCleanup(support.sh, "umount", "/etc/resolv.conf")
+        self.assertEqual(self.daemon.attach(**members)["warnings"], [])
+        self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/port")[0], 200)
+        with open(resolv, "w") as f:
+            f.write("nameserver 127.0.0.53\n")
+        warning, = self.daemon.attach(**members)["warnings"]
+        self.assertIn("--dns", warning)
+        self.assertNotIn("warnings", self.show("port"))
+        self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/port")[0], 200)
+        r = self.daemon.cli("attach", "--interface", self.port, "--policy", self.policy, "--name", "port")
+        self.assertEqual(r.returncode, 0, r)
+        self.assertIn("vethguard: warning: this is a network of Docker's", r.stderr)
 
     def test_nobody_there_it_is_closed(self):
         self.guard()
@@ -247,7 +277,7 @@ class Changing(Attached):
             reloads = [pool.submit(self.daemon.call, "POST", "/v1/sandboxes/one/reload") for _ in range(2)]
             concurrent.futures.wait(reloads, return_when=concurrent.futures.FIRST_COMPLETED)  # the second is turned away
             self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/one")[0], 200)
-            self.assertEqual(sorted(r.result()[0] for r in reloads), [500, 503])
+            self.assertEqual(sorted(r.result()[0] for r in reloads), [409, 503])
         self.assertEqual(self.daemon.call("GET", "/v1/sandboxes/one")[0], 404)
 
     def test_nothing_is_reloaded_while_the_daemon_stops(self):
@@ -276,7 +306,7 @@ class Refused(Attached):
         for members, word in (({"netns": "/proc/1/ns/net"}, ""), ({"pid": 1}, ""), ({"pid": os.getpid()}, "the host itself"),
                               ({"netns": gate}, "is a gate"), ({"netns": f"/run/netns/{other}"}, "an interface uplink")):
             status, _, answer = self.daemon.call("POST", "/v1/sandboxes", {"policy": self.policy, **members})
-            self.assertIn(status, (422, 500), answer)
+            self.assertEqual(status, 422, answer)
             self.assertIn(word, answer["detail"], members)
         self.assertTrue(wait_until(lambda: [len(v) for v in self.state_files().values()][:2] == [1, 1], 5 * SLOW), self.state_files())
         self.assertNotIn("eth0", support.sh("ip", "-n", other, "link"))
@@ -308,6 +338,25 @@ class Refused(Attached):
             "netns": f"/run/netns/{self.name}e", "policy": support.LAB.write("env-source.yaml", text)})
         self.assertEqual(status, 422, answer)
         self.assertIn("env:", json.dumps(answer["diagnostics"]))
+
+    def test_a_configuration_with_a_fault_is_not_the_callers(self):
+        netns = self.name + "c"
+        support.sh("ip", "netns", "add", netns)
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", netns], check=False)
+        with open(self.daemon.config) as f:
+            good = f.read()
+        with open(self.daemon.config, "w") as f:
+            f.write(good + "nonsense: 1\n")
+        for path, body in (("/v1/sandboxes", {"policy": self.policy, "netns": f"/run/netns/{netns}"}),
+                           ("/v1/sandboxes/one/reload", {"policy": self.policy})):
+            status, _, answer = self.daemon.call("POST", path, body)
+            self.assertEqual(status, 500, answer)
+            self.assertIn("the daemon's configuration", answer["detail"])
+            self.assertIn("nonsense", json.dumps(answer["diagnostics"]))
+        with open(self.daemon.config, "w") as f:
+            f.write(good)
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/reload")[0], 200)
+        self.assert_served()
 
     def test_only_one_daemon(self):
         r = subprocess.run(self.daemon.argv(), capture_output=True, text=True, timeout=20 * SLOW)
@@ -365,6 +414,15 @@ class Killed(Attached):
             self.assertTrue(wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 5 * SLOW))
             self.assert_served(role)
             self.assertNotEqual(self.pid(role), pid)
+        self.assertTrue(self.daemon.event(FINDING))
+
+    def test_a_keeper_that_hangs(self):
+        """It neither dies nor answers: nobody would ever be served anything new."""
+        pid = self.pid("keeper")
+        os.kill(pid, signal.SIGSTOP)
+        self.assertTrue(wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 30 * SLOW), self.daemon.stderr())
+        self.assert_served("under another keeper")
+        self.assertIn("it does not answer any more", self.daemon.stderr())
         self.assertTrue(self.daemon.event(FINDING))
 
     def test_roles_together(self):

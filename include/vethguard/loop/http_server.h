@@ -21,15 +21,17 @@
 #define HTTP_SERVER_ANSWER_MS 30000    /* for the client to take an answer */
 #define HTTP_SERVER_LINGER_MS 2000     /* for it to read the last one (RFC 9112 section 9.6) */
 #define HTTP_SERVER_RETRY_MS 100       /* before the next accept(2) where descriptors ran out */
+#define HTTP_SERVER_READS_MAX 16       /* of one connection in a turn of the loop */
 
 struct http_peer {
 	pid_t pid; /* when it connected; it may have ended since */
 	uid_t uid;
 	gid_t gid;
+	size_t group_count;
+	const gid_t *groups; /* further ones (SO_PEERGROUPS), borrowed from the connection */
 };
 
-/* Whether gid is among the peer's groups, as they were when it connected (SO_PEERGROUPS). */
-bool http_peer_in_group(const struct http_peer *peer, int fd, gid_t gid);
+bool http_peer_in_group(const struct http_peer *peer, gid_t gid);
 
 struct http_server;
 struct http_exchange; /* one request that waits for its answer */
@@ -41,7 +43,7 @@ struct http_request {
 
 struct http_handler {
 	/* NULL: the peer may speak; else why it may not, one sentence: it is told so (403) and nothing it sends is read. */
-	const char *(*admit)(struct http_handler *handler, const struct http_peer *peer, int fd);
+	const char *(*admit)(struct http_handler *handler, const struct http_peer *peer);
 	/* Answers exactly once with http_respond(), now or later. */
 	void (*on_request)(struct http_handler *handler, struct http_exchange *exchange, const struct http_request *request);
 };

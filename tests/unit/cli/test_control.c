@@ -226,6 +226,45 @@ static void test_paths(void **state)
 	assert_false(control_path(path, "", ""));
 }
 
+/* What the command prints, read back. */
+static const char *printed(void (*print)(const json_t *json), const json_t *json)
+{
+	static char text[8192];
+	FILE *file = tmpfile();
+	int own = dup(STDOUT_FILENO);
+	size_t n;
+
+	fflush(stdout);
+	dup2(fileno(file), STDOUT_FILENO);
+	print(json);
+	fflush(stdout);
+	dup2(own, STDOUT_FILENO);
+	close(own);
+	rewind(file);
+	n = fread(text, 1, sizeof(text) - 1, file);
+	text[n] = '\0';
+	fclose(file);
+	return text;
+}
+
+/* Whoever attached a sandbox wrote these words; a terminal does not obey them. */
+static void test_no_word_moves_a_terminal(void **state)
+{
+	json_t *s = json_pack("{s:s, s:{s:s, s:{s:s, s:s, s:s}}, s:s, s:{s:s}, s:{s:s}}", "name",
+	        "one", "attachment", "kind", "pid", "container", "engine", "\x1b[2Jx", "id", "1",
+	        "name", "\x1b[3Jy", "reason", "\x1b[4J\nz", "labels", "a", "\x1b[5J", "vars", "b",
+	        "\x1b[6J");
+	json_t *list = json_pack("[O]", s);
+
+	(void)state;
+	assert_non_null(list);
+	assert_null(strchr(printed(control_print_sandbox, s), '\x1b'));
+	assert_null(strchr(printed(control_print_list, list), '\x1b'));
+	assert_non_null(strstr(printed(control_print_list, list), "\\x1b[2Jx"));
+	json_decref(list);
+	json_decref(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -235,6 +274,7 @@ int main(void)
 	        cmocka_unit_test(test_engine),
 	        cmocka_unit_test(test_answers),
 	        cmocka_unit_test(test_paths),
+	        cmocka_unit_test(test_no_word_moves_a_terminal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,8 +9,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -37,13 +39,13 @@ static struct {
 	char directory[64], path[96];
 } f;
 
-static const char *admit(struct http_handler *handler, const struct http_peer *peer, int fd)
+static const char *admit(struct http_handler *handler, const struct http_peer *peer)
 {
 	(void)handler;
 	assert_int_equal(peer->pid, getpid());
 	assert_int_equal(peer->uid, getuid());
-	assert_true(http_peer_in_group(peer, fd, getgid()));
-	assert_false(http_peer_in_group(peer, fd, 4294967000u));
+	assert_true(http_peer_in_group(peer, getgid()));
+	assert_false(http_peer_in_group(peer, 4294967000u));
 	return f.refusal;
 }
 
@@ -306,6 +308,53 @@ static void test_freed_with_one_waiting(void **state)
 	close(fd);
 }
 
+static struct {
+	struct loop_task task;
+	int fd, before;
+	bool in_parts;
+} turns;
+
+/* What the server has not read yet: the socket says it of its other end. */
+static int unread(void)
+{
+	int bytes = 0;
+
+	assert_int_equal(ioctl(turns.fd, SIOCOUTQ, &bytes), 0);
+	return bytes;
+}
+
+static void on_turn(struct loop_task *task)
+{
+	int now = unread();
+
+	turns.in_parts = turns.in_parts || (now > 0 && now < turns.before);
+	if (now > 0)
+		loop_task_queue(f.loop, task);
+}
+
+/* Whoever writes without end gets its turn, and so does everybody else. */
+static void test_flood(void **state)
+{
+	static char junk[32768];
+	int fd = client();
+	ssize_t n;
+
+	(void)state;
+	say(fd, "nothing\r\n\r\n");
+	wait_for(fd, "400 Bad Request");
+	while ((n = send(fd, junk, sizeof junk, MSG_NOSIGNAL)) > 0)
+		;
+	turns.fd = fd;
+	turns.before = unread();
+	turns.task.run = on_turn;
+	assert_true(turns.before > 2 * HTTP_SERVER_READS_MAX * 4096);
+	loop_task_queue(f.loop, &turns.task);
+	while (unread() > 0)
+		turn();
+	assert_true(turns.in_parts);
+	close(fd);
+}
+
 /* The last one is told so, and there is room again once another has gone. */
 static void test_many(void **state)
 {
@@ -410,6 +459,7 @@ int main(void)
 	        CASE(test_gone_before_the_answer),
 	        CASE(test_gone_in_the_middle),
 	        CASE(test_freed_with_one_waiting),
+	        CASE(test_flood),
 	        CASE(test_many),
 	        CASE(test_socket_file),
 	        CASE(test_stale_socket),

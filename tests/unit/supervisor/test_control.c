@@ -25,6 +25,8 @@
 #define TURN_MS 10
 #define PATIENCE_MS 20000
 
+#define LABEL_BYTES 100000
+
 struct attachment {
 	int unused;
 };
@@ -32,6 +34,10 @@ struct attachments {
 	char asked[4096];
 	struct attach_result answer;
 	bool later; /* answers wait */
+	bool no_env;
+	unsigned many; /* sandboxes in a list, each with a label of LABEL_BYTES; 0: two without */
+	gid_t groups[8];
+	size_t group_count;
 	attach_done done;
 	void *context;
 };
@@ -62,6 +68,9 @@ void attachments_attach(
 	char four[IP_TEXT_MAX] = "-", six[IP_TEXT_MAX] = "-";
 
 	(void)a;
+	all.group_count = r->caller.asked ? r->caller.group_count : SIZE_MAX;
+	for (size_t i = 0; i < r->caller.group_count && i < 8; i++)
+		all.groups[i] = r->caller.groups[i];
 	if (r->address4.family)
 		ip_format(&r->address4, four);
 	if (r->address6.family)
@@ -112,8 +121,13 @@ void attachments_resume(struct attachments *a, const char *name, attach_done don
 
 void attachments_env(struct attachments *a, const char *name, attach_done done, void *context)
 {
+	static const struct attach_result busy = {.status = ATTACH_BUSY, .text = "not just now"};
+
 	(void)a;
-	ask(done, context, "env %s", name);
+	if (all.no_env)
+		done(context, &busy);
+	else
+		ask(done, context, "env %s", name);
 }
 
 void attachments_stats(struct attachments *a, const char *name, attach_done done, void *context)
@@ -122,7 +136,7 @@ void attachments_stats(struct attachments *a, const char *name, attach_done done
 	ask(done, context, "stats %s", name);
 }
 
-struct attachment *attachments_find(struct attachments *a, const char *name)
+struct attachment *attachments_find(const struct attachments *a, const char *name)
 {
 	(void)a;
 	return strcmp(name, "one") == 0 ? &one : NULL;
@@ -138,15 +152,19 @@ void attachments_for_each(
         struct attachments *a, bool (*what)(void *context, struct attachment *), void *context)
 {
 	(void)a;
-	(void)(what(context, &one) && what(context, &one));
+	for (unsigned i = 0; i < (all.many ? all.many : 2) && what(context, &one); i++)
+		;
 }
 
 void attachment_view(struct attachment *a, struct attachment_view *out)
 {
 	static const struct attach_container container = {"docker", "0123abcd", "web \"x\""};
 	static const struct attach_pair label = {"team", "r\xc3\xa4t"};
+	static char text[LABEL_BYTES + 1];
+	static const struct attach_pair large = {"team", text};
 
 	(void)a;
+	memset(text, 'x', LABEL_BYTES);
 	*out = (struct attachment_view){.name = "one",
 	        .id = 0x1f,
 	        .state = ATTACH_PAUSED,
@@ -160,7 +178,7 @@ void attachment_view(struct attachment *a, struct attachment_view *out)
 	        .policy_name = SLICE("p"),
 	        .policy_fingerprint = SLICE("0011223344556677"),
 	        .generation = 3,
-	        .labels = {1, &label},
+	        .labels = {1, all.many ? &large : &label},
 	        .proxy_port = 3128,
 	        .uid = 5,
 	        .gid = 6,
@@ -377,6 +395,58 @@ static void test_sandbox_object(void **state)
 	json_decref(s);
 }
 
+/* Labels may be more than an answer holds: that hides no sandbox. */
+static void test_a_long_list(void **state)
+{
+	json_t *list, *s;
+
+	(void)state;
+	assert_int_equal(call("GET", "/v1/sandboxes", ""), 200);
+	list = json_answer();
+	assert_true(json_is_false(json_object_get(list, "brief")));
+	json_decref(list);
+	all.many = CONTROL_ANSWER_MAX / LABEL_BYTES + 10;
+	assert_int_equal(call("GET", "/v1/sandboxes", ""), 200);
+	list = json_answer();
+	assert_true(json_is_true(json_object_get(list, "brief")));
+	assert_int_equal(json_array_size(json_object_get(list, "sandboxes")), all.many);
+	s = json_array_get(json_object_get(list, "sandboxes"), 0);
+	assert_string_equal(json_string_value(json_object_get(s, "name")), "one");
+	assert_true(json_is_null(json_object_get(s, "labels")));
+	assert_true(json_is_null(json_object_get(json_object_get(s, "policy"), "path")));
+	json_decref(list);
+}
+
+/* The process' own, not those that a database knows. */
+static void test_groups(void **state)
+{
+	gid_t own[64];
+	int count = getgroups(64, own);
+
+	(void)state;
+	assert_int_equal(call("POST", "/v1/sandboxes", "{\"pid\":9,\"policy\":\"/p\"}"), 201);
+	assert_int_equal(all.group_count, count);
+	for (int i = 0; i < count && i < 8; i++)
+		assert_int_equal(all.groups[i], own[i]);
+}
+
+/* It is guarded, and that is the answer, although nothing was written inside. */
+static void test_attached_without_files(void **state)
+{
+	json_t *s;
+
+	(void)state;
+	all.no_env = true;
+	assert_int_equal(
+	        call("POST", "/v1/sandboxes", "{\"pid\":9,\"policy\":\"/p\",\"files\":true}"), 201);
+	s = json_answer();
+	assert_int_equal(json_array_size(json_object_get(s, "files")), 0);
+	assert_string_equal(json_string_value(json_array_get(json_object_get(s, "warnings"), 0)),
+	        "nothing was written into the sandbox: not just now");
+	json_decref(s);
+	assert_int_equal(f.status, 201);
+}
+
 static void asks(const char *method, const char *path, const char *body, const char *asked)
 {
 	assert_int_equal(call(method, path, body), 200);
@@ -567,6 +637,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        CASE(test_attach),
 	        CASE(test_sandbox_object),
+	        CASE(test_a_long_list),
+	        CASE(test_groups),
+	        CASE(test_attached_without_files),
 	        CASE(test_operations),
 	        CASE(test_no_route),
 	        CASE(test_no_json),

@@ -197,6 +197,29 @@ static void a_whole_bridge_is_one_sandbox(void **state)
 	assert_true(meets(one, "172.30.0.1", WAIT_MS));
 }
 
+/* Docker's resolver is in the containers of networks with a name, and may ask from the host's. */
+static void a_network_of_dockers_is_known_by_its_bridge(void **state)
+{
+	static const struct {
+		const char *bridge, *interface;
+		bool has_resolver;
+	} cases[] = {{"br-0123456789ab", "br-0123456789ab", true}, {"br-0123456789ab", "p1", true},
+	        {"br7", "p1", false}, {"docker0", "p1", false}, {"br-0123456789az", "p1", false},
+	        {"br-0123456789a", "p1", false}};
+	struct gate gate;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		assert_int_equal(shell(-1, "ip link set br7 name %s; ip link set %s up",
+		                         cases[i].bridge, cases[i].bridge),
+		        0);
+		assert_int_equal(divert(&gate, cases[i].interface), 0);
+		assert_int_equal(gate.has_resolver, cases[i].has_resolver);
+		assert_int_equal(gate_remove(&gate, host, NULL, false), 0);
+		shell(-1, "ip link set %s name br7", cases[i].bridge);
+	}
+}
+
 static void an_address_that_is_given_is_the_only_one(void **state)
 {
 	struct gate_divert asked = {.interface = "p1"};
@@ -263,6 +286,8 @@ static void refused(const char *interface, int error, const char *says)
 
 	if (result != error || !strstr(gate.why, says))
 		fail_msg("%s: %d, %s", interface, result, gate.why);
+	assert_int_equal(gate_fault_of(&gate, result),
+	        error == -EEXIST ? GATE_FAULT_TAKEN : GATE_FAULT_ASKED);
 }
 
 static void what_is_no_sandbox_is_refused_with_a_reason(void **state)
@@ -402,6 +427,7 @@ int main(void)
 	        T(two_guarded_containers_do_not_meet),
 	        T(the_tables_go_with_the_last_interface),
 	        T(two_guarded_interfaces_without_their_chains_do_not_meet),
+	        T(a_network_of_dockers_is_known_by_its_bridge),
 	        T(an_address_that_is_given_is_the_only_one),
 	        T(an_interface_without_addresses_has_the_pools),
 	        T(a_network_that_is_given_has_its_first_address_as_gate),

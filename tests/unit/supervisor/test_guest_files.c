@@ -8,10 +8,13 @@
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fanotify.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "supervisor/guest_files.h"
@@ -273,6 +276,108 @@ static void test_wrong_process(void **state)
 	assert_string_equal(outcome.faults, "the file system: the process is gone\n");
 }
 
+/* A process in the file system that was built here. */
+static pid_t somebody_inside(void)
+{
+	int ready[2];
+	char byte;
+
+	assert_int_equal(pipe(ready), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (chroot(f.root) == 0 && chdir("/") == 0 && write(ready[1], "x", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+/* How often the pipe's end is open in a process. */
+static unsigned ends_in(pid_t pid, const char *link)
+{
+	char path[64], to[128];
+	unsigned found = 0;
+
+	for (int fd = 0; fd < 64; fd++) {
+		snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)pid, fd);
+		ssize_t n = readlink(path, to, sizeof to - 1);
+
+		to[n > 0 ? n : 0] = '\0';
+		found += strcmp(to, link) == 0;
+	}
+	return found;
+}
+
+static struct {
+	struct loop_io io;
+	int fd;
+	char link[64];
+	unsigned asked, held;
+} perm;
+
+/* Somebody opens the bundle, and waits: it is looked at what the child has open then. */
+static void on_open(struct loop_io *io, unsigned events)
+{
+	struct fanotify_event_metadata event;
+
+	(void)io, (void)events;
+	while (read(perm.fd, &event, sizeof event) == sizeof event) {
+		const struct fanotify_response yes = {event.fd, FAN_ALLOW};
+
+		perm.asked++;
+		perm.held += ends_in(event.pid, perm.link);
+		assert_int_equal(write(perm.fd, &yes, sizeof yes), sizeof yes);
+		close(event.fd);
+	}
+}
+
+/* What hangs in the file system of a sandbox for good must not hold the daemon's lock and sockets.
+ */
+static void test_nothing_of_the_daemons(void **state)
+{
+	struct outcome outcome = {.loop = loop_new()};
+	struct guest_files *files;
+	int ends[2];
+	ssize_t n;
+
+	(void)state;
+	directories();
+	make(GUEST_BUNDLE, PEM);
+	perm.fd = getuid() == 0
+	                  ? fanotify_init(FAN_CLASS_CONTENT | FAN_NONBLOCK | FAN_CLOEXEC, O_RDONLY)
+	                  : -1;
+	if (perm.fd < 0 || fanotify_mark(perm.fd, FAN_MARK_ADD, FAN_OPEN_PERM, AT_FDCWD,
+	                           inside(GUEST_BUNDLE)) < 0) {
+		loop_free(outcome.loop);
+		skip();
+	}
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	n = snprintf(perm.link, sizeof perm.link, "/proc/self/fd/%d", ends[0]);
+	n = readlink(perm.link, perm.link, sizeof perm.link - 1);
+	perm.link[n] = '\0';
+	assert_int_equal(ends_in(getpid(), perm.link), 2);
+	f.plan.pid = somebody_inside();
+	f.plan.start_time = 0;
+	assert_int_equal(
+	        loop_io_open_level(outcome.loop, &perm.io, perm.fd, LOOP_READ, on_open), 0);
+	assert_int_equal(guest_files_write(outcome.loop, &f.plan, on_done, &outcome, &files), 0);
+	assert_int_equal(loop_run(outcome.loop), 0);
+	assert_true(perm.asked > 0);
+	assert_int_equal(perm.held, 0);
+	assert_non_null(strstr(outcome.written, GUEST_CA));
+	guest_files_free(files);
+	loop_io_close(&perm.io);
+	close(perm.fd);
+	close(ends[0]);
+	close(ends[1]);
+	kill(f.plan.pid, SIGKILL);
+	waitpid(f.plan.pid, NULL, 0);
+	loop_free(outcome.loop);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -286,6 +391,7 @@ int main(void)
 	        CASE(test_huge_bundle),
 	        CASE(test_hosts_own),
 	        CASE(test_wrong_process),
+	        CASE(test_nothing_of_the_daemons),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

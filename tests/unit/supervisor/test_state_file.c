@@ -41,6 +41,7 @@ static int remove_folder(void **state)
 
 static const struct attach_pair labels[] = {{"team", "blue \"sky\" \xc3\xa9"}, {"a/b", ""}};
 static const struct attach_pair vars[] = {{"org", "acme"}};
+static gid_t groups[IDENTITY_GROUPS_MAX] = {4294967293u, 0};
 
 static struct attach_record sample(void)
 {
@@ -57,6 +58,9 @@ static struct attach_record sample(void)
 	        .vars = {1, vars},
 	        .uid = 4294967294u,
 	        .gid = 7,
+	        .asked = true,
+	        .group_count = 2,
+	        .groups = groups,
 	        .created_ms = 1795306914480,
 	        .expires_ms = 1795306915480,
 	        .generation = 3,
@@ -146,6 +150,8 @@ static void what_is_written_is_read(void **state)
 	assert_string_equal(is.policy, was.policy);
 	assert_string_equal(is.reason, was.reason);
 	assert_true(is.uid == was.uid && is.gid == was.gid && is.generation == was.generation);
+	assert_true(is.asked && is.group_count == 2);
+	assert_memory_equal(is.groups, groups, 2 * sizeof *groups);
 	assert_true(is.created_ms == was.created_ms && is.expires_ms == was.expires_ms);
 	assert_memory_equal(is.seed, was.seed, sizeof is.seed);
 	assert_int_equal(is.labels.count, 2);
@@ -213,6 +219,10 @@ static void values_out_of_bounds_are_refused(void **state)
 	refuses("4294967294", "4294967295", "uid");
 	refuses("4294967294", "-1", "uid");
 	refuses("\"gid\": 7", "\"gid\": 1e3", "damaged");
+	refuses("4294967293", "4294967295", "groups");
+	refuses("4294967293", "-1", "groups");
+	refuses("4294967293", "\"1\"", "groups");
+	refuses("\"groups\": [", "\"groups\": 1, \"more\": [", "damaged");
 	refuses("1795306915480", "-1", "expires_ms");
 	refuses("0000000000000003", "0000000000000000", "generation");
 	refuses("0102ff", "0102fg", "seed");
@@ -287,11 +297,48 @@ static void all_bounds_at_once_fit(void **state)
 	record.labels = (struct attach_pairs){ATTACH_LABELS_MAX, many_labels};
 	record.vars = (struct attach_pairs){ATTACH_VARS_MAX, many_vars};
 	record.policy = record.netns = path;
+	record.group_count = IDENTITY_GROUPS_MAX;
 	gate.udp_port_count = FENCE_UDP_PORTS_MAX;
 	for (size_t i = 0; i < FENCE_UDP_PORTS_MAX; i++)
 		gate.udp_ports[i] = 65535;
 	assert_int_equal(state_save(dir, &record, &gate), 0);
 	assert_int_equal(load("one.json", error), 0);
+	record.groups = calloc(IDENTITY_GROUPS_MAX + 1, sizeof *groups);
+	assert_non_null(record.groups);
+	record.group_count++;
+	assert_int_equal(state_save(dir, &record, &gate), 0);
+	assert_int_equal(load("one.json", error), -EINVAL);
+	free(record.groups);
+}
+
+/* As a version before wrote it. */
+static void a_file_without_groups_is_read(void **state)
+{
+	struct attach_record record = sample(), is;
+	struct gate gate = sample_gate();
+	char error[STATE_ERROR_MAX] = "";
+
+	(void)state;
+	record.asked = false;
+	assert_int_equal(state_save(dir, &record, &gate), 0);
+	gate_init(&gate);
+	assert_int_equal(state_load(dir, "one.json", &is, &gate, error), 0);
+	assert_true(!is.asked && is.group_count == 0 && attach_record_identity(&is).uid == is.uid);
+	attach_record_fini(&is);
+}
+
+static void containers_are_plain_text(void **state)
+{
+	struct attach_container c = {"docker", "0123abc", "web \xc3\xa9"};
+
+	(void)state;
+	assert_null(attach_container_objection(&c));
+	strcpy(c.engine, "\x1b]0;x\a");
+	assert_non_null(attach_container_objection(&c));
+	c = (struct attach_container){"docker", "01\n23", "web"};
+	assert_non_null(attach_container_objection(&c));
+	c = (struct attach_container){"docker", "0123", "we\x7f"};
+	assert_non_null(attach_container_objection(&c));
 }
 
 static void labels_and_variables_have_bounds(void **state)
@@ -341,6 +388,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {TEST(what_is_written_is_read),
 	        TEST(a_file_cut_anywhere_is_refused), TEST(values_out_of_bounds_are_refused),
 	        TEST(files_of_others_are_refused), TEST(a_file_too_large_is_refused),
+	        TEST(a_file_without_groups_is_read), TEST(containers_are_plain_text),
 	        TEST(all_bounds_at_once_fit), TEST(labels_and_variables_have_bounds),
 	        TEST(removing_is_done_once)};
 

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* process: what tells one process from a later one that got its number. */
+#ifndef VETHGUARD_BASE_PROCESS_H
+#define VETHGUARD_BASE_PROCESS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Field 22 of /proc/PID/stat (proc_pid_stat(5)): clock ticks between the system's start and the process' own. 0; -ESRCH: there
+ * is no such process; -EBADMSG: the file is not understood; -errno. */
+int process_start_time(pid_t pid, uint64_t *out);
+
+#endif
