@@ -367,6 +367,7 @@ bool upgrade_stop(struct daemon *d)
 		return true;
 	}
 	upgrade_close(d);
+	answer(u, "this daemon was told to stop");
 	return false;
 }
 
