@@ -197,6 +197,21 @@ class Upgrade(Upgraded):
         with open(f"/proc/{self.pid('worker')}/oom_score_adj") as f:
             self.assertEqual(int(f.read()), 500)
 
+    def rotate(self, pids):
+        """The log is moved away, and the daemon that answers told so: no recorder of any of them writes into the old file."""
+        def files(pid):
+            recorder = next((p for p, row in descendants(pid).items() if row[0] == test_daemon.ROLES["recorder"] and row[1] == pid), 0)
+            if not recorder:  # that one has finished
+                return {self.daemon.audit}
+            links = (os.path.join(f"/proc/{recorder}/fd", fd) for fd in os.listdir(f"/proc/{recorder}/fd"))
+            return {os.readlink(link) for link in links}
+        old = self.daemon.audit + ".1"
+        support.AUDITS.append(old)
+        os.rename(self.daemon.audit, old)
+        os.kill(pids[-1], signal.SIGHUP)
+        self.assertTrue(wait_until(lambda: all(self.daemon.audit in files(p) and old not in files(p) for p in pids), 20 * SLOW),
+                        [files(p) for p in pids])
+
     def test_one_after_the_other(self):
         """Three upgrades of two sandboxes while a response is under way; the last daemon is killed and started again."""
         other = self.name + "o"
@@ -208,6 +223,7 @@ class Upgrade(Upgraded):
         self.assert_served()
         self.assert_served(netns=other)
         self.assertTrue(all(alive(p) for p in pids))
+        self.rotate(pids)
         self.assertEqual(process.wait(60 * SLOW), 0)
         self.assertTrue(wait_until(lambda: not any(alive(p) for p in pids[:-1]), 20 * SLOW), self.daemon.stderr())
         self.assertTrue(wait_until(lambda: [f for f in os.listdir(self.daemon.state) if f.startswith("upgrade-")] == ["upgrade-3"],
