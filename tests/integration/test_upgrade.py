@@ -201,8 +201,8 @@ class Upgrade(Upgraded):
         """The log is moved away, and the daemon that answers told so: no recorder of any of them writes into the old file."""
         def files(pid):
             recorder = next((p for p, row in descendants(pid).items() if row[0] == test_daemon.ROLES["recorder"] and row[1] == pid), 0)
-            if not recorder:  # that one has finished
-                return {self.daemon.audit}
+            if not recorder:  # it has ended: too soon
+                return set()
             links = (os.path.join(f"/proc/{recorder}/fd", fd) for fd in os.listdir(f"/proc/{recorder}/fd"))
             return {os.readlink(link) for link in links}
         old = self.daemon.audit + ".1"
