@@ -29,6 +29,7 @@
 
 #define PATH_BYTES 256
 #define HASH_LINKS_MAX 10
+#define TRIES_MAX 256 /* for a path to be followed in one quiet moment */
 
 struct work {
 	int root;
@@ -64,9 +65,16 @@ static int open_inside(const struct work *w, const char *path, int flags)
 {
 	struct open_how how = {.flags = (uint64_t)flags | O_CLOEXEC,
 	        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-	long fd = syscall(SYS_openat2, w->root, path, &how, sizeof how);
+	long fd;
 
-	return fd < 0 ? (errno == EAGAIN ? -ELOOP : -errno) : (int)fd;
+	/* openat2(2), EAGAIN: something was renamed or mounted, anywhere in the system, while a
+	 * ".." was followed. One who does so all the time does not keep us here. */
+	for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
+		fd = syscall(SYS_openat2, w->root, path, &how, sizeof how);
+		if (fd >= 0 || errno != EAGAIN)
+			break;
+	}
+	return fd < 0 ? -errno : (int)fd;
 }
 
 static int look(int fd, struct statx *out)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fanotify.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -172,6 +173,35 @@ static void test_links_out(void **state)
 	/* They led to nothing inside, and are files now. */
 	assert_string_equal(text_of(inside(GUEST_BUNDLE)), PEM);
 	assert_non_null(strstr(text_of(inside(GUEST_RESOLV)), "nameserver 10.1.2.1"));
+}
+
+/* Somebody renames files all the time, anywhere: no path with ".." in it gets lost by that. */
+static void test_links_while_others_rename(void **state)
+{
+	char one[96], two[96];
+	pid_t pid;
+
+	(void)state;
+	directories();
+	snprintf(one, sizeof one, "%s/1", f.top);
+	snprintf(two, sizeof two, "%s/2", f.top);
+	fclose(fopen(one, "w"));
+	pid = fork();
+	if (pid == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0)
+		for (;;)
+			if (rename(one, two) < 0 || rename(two, one) < 0)
+				_exit(1);
+	mkdir(inside("/etc/pki"), 0755);
+	for (int i = 0; i < 50; i++) {
+		make("/etc/pki/bundle", "all\n");
+		unlink(inside(GUEST_BUNDLE));
+		assert_int_equal(symlink("../../pki/../pki/bundle", inside(GUEST_BUNDLE)), 0);
+		install();
+		if (strcmp(text_of(inside("/etc/pki/bundle")), "all\n\n" PEM) != 0)
+			fail_msg("%d: %s", i, f.report);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 }
 
 static void test_directory_out(void **state)
@@ -386,6 +416,7 @@ int main(void)
 	        CASE(test_bundles_grow_once),
 	        CASE(test_links_within),
 	        CASE(test_links_out),
+	        CASE(test_links_while_others_rename),
 	        CASE(test_directory_out),
 	        CASE(test_strange_files),
 	        CASE(test_huge_bundle),
