@@ -183,6 +183,7 @@ static int on_keeper_message(struct role *role, struct ipc_message *message)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, keeper);
 
+	sv->keeper_owes = 0; /* it has much to do, perhaps: it does not hang */
 	switch (message->head.type) {
 	case MESSAGE_KEEPER_READY:
 		return on_keeper_ready(sv, message);
