@@ -2,8 +2,8 @@
 /*
  * A keeper that dies is replaced at once; one that hangs is as good as dead, and nobody would
  * notice: workers wait for it in vain. So it is asked something from time to time (how it is
- * confined, which every role can tell), and one that owes the answer for long, and says nothing else
- * either, is killed. What follows is what follows its death.
+ * confined, which every role can tell), and one that owes the answer for long, and says nothing
+ * else either, is killed. What follows is what follows its death.
  */
 #include "supervisor/supervisor.h"
 
