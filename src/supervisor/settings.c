@@ -352,7 +352,7 @@ bool settings_host_asks_itself(void)
 	struct config_server servers[CONFIG_SERVERS_MAX];
 	bool own = false;
 	char *memory;
-	struct slice text = read_host_file("/etc/resolv.conf", &memory);
+	struct slice text = settings_host_file("/etc/resolv.conf", &memory);
 	size_t count = settings_parse_resolv(text, servers, CONFIG_SERVERS_MAX);
 
 	free(memory);
