@@ -11,7 +11,7 @@
 #define KEEPER_RESTARTS_MS 60000
 #define KEEPER_LOOK_MS 3000 /* lasting: how often it is looked whether the keeper answers */
 #define KEEPER_OWES_MAX 3   /* looks that find the same keeper without its answer: it is killed */
-#define ROLE_PAUSE_MS 5000 /* lasting: how long one that dies too often is not started again */
+#define ROLE_PAUSE_MS 5000  /* lasting: how long one that dies too often is not started again */
 #define RECORDER_STALL_SHOWN_MS \
 	10000 /* a recorder may say it endlessly; people are told so often */
 
