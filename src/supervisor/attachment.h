@@ -144,10 +144,9 @@ void attachment_answer(struct attachment *a, enum attach_operation operation, ui
 void attach_refuse(attach_done done, void *context, enum attach_status status, const char *format,
         ...) __attribute__((format(printf, 4, 5)));
 
-/* recover.c: finds everything that a daemon before this one has left, and takes it over: at once,
- * or a few at a time in the loop. on_recovered follows, unless all are stopped before. 0 or
- * -errno. */
-int attachments_recover(struct attachments *all, bool at_once);
+/* recover.c: finds everything that a daemon before this one has left, and takes it over, a few at a
+ * time in the loop. on_recovered follows, unless all are stopped before. 0 or -errno. */
+int attachments_recover(struct attachments *all);
 
 /* Some sandbox's state has changed: another one may have its turn. */
 void attachments_end_turn(struct attachments *all);

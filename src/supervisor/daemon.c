@@ -418,6 +418,8 @@ static void on_recovered(struct attachments *all)
 	if (!d->takeover.active)
 		recording_set_adopt_others(sv, d->state_directory, d->set);
 	prepare_gates(sv);
+	if (all->on_changed)
+		all->on_changed(all);
 	if (!d->takeover.active)
 		supervisor_roles_ready(sv);
 }
@@ -432,7 +434,7 @@ void daemon_serve(struct daemon *d)
 	error = supervisor_keep_spares(&d->supervisor, ATTACH_SPARES);
 	if (error)
 		die(STATUS_FAILED, "no memory");
-	error = attachments_recover(&d->attachments, d->takeover.active);
+	error = attachments_recover(&d->attachments);
 	if (error)
 		die(STATUS_FAILED, "no memory");
 }

@@ -8,7 +8,8 @@
  * All state files are read first, so that every name and number is known, and every gate listens:
  * whoever connects waits from then on instead of being refused. Then the sandboxes are taken over
  * in the loop, a few at a time, so that each is served as soon as the machine can: first those
- * where somebody waits, then the others.
+ * where somebody waits, then the others. Where another daemon still serves them (upgrade.h) the
+ * gates do not listen early: what connects meanwhile is that one's.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -147,7 +148,7 @@ static void listen_early(struct attachment *a)
 		gate_await(&a->gate, a->all->supervisor->loop, on_knock);
 }
 
-static void read_one(struct attachments *all, const char *file, bool at_once)
+static void read_one(struct attachments *all, const char *file)
 {
 	struct attachment *a = attachment_new(all);
 	char error[STATE_ERROR_MAX];
@@ -169,7 +170,7 @@ static void read_one(struct attachments *all, const char *file, bool at_once)
 	supervisor_id_is_used(all->supervisor, a->record.id);
 	gate_move(&a->gate, &shape);
 	a->left = !recover_shut(a);
-	if (a->left && !at_once)
+	if (a->left && !all->take)
 		listen_early(a);
 }
 
@@ -344,16 +345,7 @@ void attachment_forget_turn(struct attachment *a)
 			a->all->turns[i].attachment = NULL;
 }
 
-static void recover_all(struct attachments *all)
-{
-	struct attachment *a;
-
-	while ((a = next_left(all)))
-		recover_one(a);
-	finish(all);
-}
-
-int attachments_recover(struct attachments *all, bool at_once)
+int attachments_recover(struct attachments *all)
 {
 	DIR *dir = open_directory(all->state);
 	struct dirent *entry;
@@ -366,15 +358,11 @@ int attachments_recover(struct attachments *all, bool at_once)
 	}
 	while (dir && (entry = readdir(dir)))
 		if (name_of(entry->d_name, name))
-			read_one(all, entry->d_name, at_once);
+			read_one(all, entry->d_name);
 	if (dir)
 		closedir(dir);
 	all->recovering = true;
-	if (error)
-		return error;
-	if (at_once)
-		recover_all(all);
-	else
+	if (!error)
 		loop_timer_set(&all->recovery, 0);
-	return 0;
+	return error;
 }

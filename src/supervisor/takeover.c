@@ -51,7 +51,8 @@ static bool tell_all(struct daemon *d)
 
 		if (a->told || a->detaching)
 			continue;
-		a->told = !s || s->state == SANDBOX_SERVING || s->state == SANDBOX_CLOSED;
+		a->told = (!s && !a->left) ||
+		          (s && (s->state == SANDBOX_SERVING || s->state == SANDBOX_CLOSED));
 		if (!a->told)
 			all = false;
 		else if (s && s->state == SANDBOX_SERVING)
@@ -67,7 +68,7 @@ static void on_changed(struct attachments *all)
 {
 	struct daemon *d = container_of(all, struct daemon, attachments);
 
-	if (!d->takeover.active || d->takeover.settled || all->recovering || !tell_all(d))
+	if (!d->takeover.active || d->takeover.settled || !tell_all(d) || all->recovering)
 		return;
 	d->takeover.settled = true;
 	say(&d->takeover, MESSAGE_UPGRADE_DONE, 0, "");
@@ -115,7 +116,6 @@ static int on_give(
 	d->attachments.take = take;
 	d->attachments.on_changed = on_changed;
 	daemon_serve(d);
-	on_changed(&d->attachments);
 	return 0;
 }
 
