@@ -85,7 +85,8 @@ struct attachments {
 	int ca;
 	bool recovering; /* attachments_recover() is under way */
 	struct loop_timer recovery;
-	struct attachment *knocked; /* list of those that are left where somebody waits */
+	struct attachment *to_listen; /* the next one whose gate is to listen; NULL: all do */
+	struct attachment *knocked;   /* list of those that are left where somebody waits */
 	struct recovery_turn turns[RECOVERY_TURNS];
 	void (*on_recovered)(struct attachments *all);
 	void (*on_empty)(struct attachments *all); /* stopping, and the last one is gone */

@@ -5,11 +5,11 @@
  * said loudly and shown as failed; the others are served. Nothing is guessed, and nothing that
  * belongs to a file that cannot be read is taken away.
  *
- * All state files are read first, so that every name and number is known, and every gate listens:
- * whoever connects waits from then on instead of being refused. Then the sandboxes are taken over
- * in the loop, a few at a time, so that each is served as soon as the machine can: first those
- * where somebody waits, then the others. Where another daemon still serves them (upgrade.h) the
- * gates do not listen early: what connects meanwhile is that one's.
+ * All state files are read first, so that every name and number is known. Then, in the loop, every
+ * gate listens: whoever connects waits from then on instead of being refused. The sandboxes are
+ * taken over a few at a time, so that each is served as soon as the machine can: those where
+ * somebody waits at once, the others when all gates listen. Where another daemon still serves them
+ * (upgrade.h) the gates do not listen early: what connects meanwhile is that one's.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -26,7 +26,8 @@
 #include "supervisor/attach_process.h"
 #include "supervisor/attachment.h"
 
-#define TURN_MS 1000 /* of one that is not served by then the turn is over */
+#define TURN_MS 1000      /* of one that is not served by then the turn is over */
+#define LISTEN_AT_ONCE 16 /* gates, about five milliseconds */
 
 static void fail(struct attachment *a, const char *text)
 {
@@ -148,6 +149,18 @@ static void listen_early(struct attachment *a)
 		gate_await(&a->gate, a->all->supervisor->loop, on_knock);
 }
 
+/* A few: the loop is to hear meanwhile of those who wait. */
+static void listen_further(struct attachments *all)
+{
+	for (size_t i = 0; i < LISTEN_AT_ONCE && all->to_listen; i++) {
+		struct attachment *a = all->to_listen;
+
+		all->to_listen = a->hh.next;
+		if (a->left)
+			listen_early(a);
+	}
+}
+
 static void read_one(struct attachments *all, const char *file)
 {
 	struct attachment *a = attachment_new(all);
@@ -170,8 +183,6 @@ static void read_one(struct attachments *all, const char *file)
 	supervisor_id_is_used(all->supervisor, a->record.id);
 	gate_move(&a->gate, &shape);
 	a->left = !recover_shut(a);
-	if (a->left && !all->take)
-		listen_early(a);
 }
 
 static void recover_one(struct attachment *a)
@@ -303,7 +314,8 @@ static bool has_turn(const struct recovery_turn *turn, int64_t now_ms)
  */
 static struct recovery_turn *free_turn(struct attachments *all, int64_t now_ms)
 {
-	size_t count = all->knocked ? RECOVERY_TURNS : RECOVERY_TURNS_QUIET;
+	size_t quiet = all->to_listen ? 0 : RECOVERY_TURNS_QUIET;
+	size_t count = all->knocked ? RECOVERY_TURNS : quiet;
 
 	for (size_t i = 0; i < count; i++)
 		if (!has_turn(&all->turns[i], now_ms))
@@ -315,11 +327,13 @@ static void on_turn(struct loop_timer *timer)
 {
 	struct attachments *all = container_of(timer, struct attachments, recovery);
 	int64_t now_ms = loop_now_ms(all->supervisor->loop);
-	struct recovery_turn *turn = free_turn(all, now_ms);
+	struct recovery_turn *turn;
 	struct attachment *a;
 
 	if (all->stopping || !all->recovering)
 		return;
+	listen_further(all);
+	turn = free_turn(all, now_ms);
 	a = turn ? next_left(all) : NULL;
 	if (a) {
 		*turn = (struct recovery_turn){a, now_ms};
@@ -328,7 +342,7 @@ static void on_turn(struct loop_timer *timer)
 	if (turn && !a)
 		finish(all);
 	else
-		loop_timer_set(timer, turn ? 0 : TURN_MS);
+		loop_timer_set(timer, turn || all->to_listen ? 0 : TURN_MS);
 }
 
 void attachments_end_turn(struct attachments *all)
@@ -340,6 +354,8 @@ void attachments_end_turn(struct attachments *all)
 void attachment_forget_turn(struct attachment *a)
 {
 	forget_knock(a);
+	if (a->all->to_listen == a)
+		a->all->to_listen = a->hh.next;
 	for (size_t i = 0; i < RECOVERY_TURNS; i++)
 		if (a->all->turns[i].attachment == a)
 			a->all->turns[i].attachment = NULL;
@@ -362,6 +378,7 @@ int attachments_recover(struct attachments *all)
 	if (dir)
 		closedir(dir);
 	all->recovering = true;
+	all->to_listen = all->take ? NULL : all->by_name;
 	if (!error)
 		loop_timer_set(&all->recovery, 0);
 	return error;

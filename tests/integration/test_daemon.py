@@ -371,6 +371,22 @@ class Refused(Attached):
             self.assertEqual(r.returncode, status, r)
 
 
+# Connects until somebody listens, and then waits for the answer.
+WAITS = """
+import socket, sys, time
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    try:
+        s = socket.create_connection(("198.18.0.1", 3128), 1)
+        break
+    except OSError:
+        time.sleep(0.001)
+s.settimeout(float(sys.argv[1]))
+s.sendall(b"GET http://other.lab.test/ HTTP/1.1\\r\\nHost: other.lab.test\\r\\n\\r\\n")
+sys.stdout.write(s.recv(4096).decode().partition("\\r\\n")[0])
+"""
+
+
 class Many(Attached):
     def test_all_are_taken_over(self):
         """One after the other; who can connect to the daemon finds all of them."""
@@ -389,6 +405,22 @@ class Many(Attached):
         for name in names[:2] + names[3:]:
             self.assert_served(name, netns=name)
         self.assertFalse(self.asks(netns=names[2], seconds=2))
+
+    def test_who_connects_meanwhile_waits(self):
+        """Once its gate listens a connection is never refused, reset or forgotten: it is its sandbox's worker's."""
+        names = [f"{self.name}-{i}" for i in range(6)]
+        for name in names:
+            support.sh("ip", "netns", "add", name)
+            self.addCleanup(subprocess.run, ["ip", "netns", "del", name], check=False)
+            self.attach(name, name)
+        self.daemon.kill()
+        clients = [subprocess.Popen(["ip", "netns", "exec", name, support.PYTHON, "-c", WAITS, str(10 * SLOW)], text=True,
+                                    stdout=subprocess.PIPE) for name in reversed(names)]
+        self.daemon.start()
+        for client in clients:
+            self.assertRegex(client.communicate(timeout=20 * SLOW)[0], "^HTTP/1.1 403 ")
+        self.assertTrue(wait_until(lambda: all(s["state"] == "serving" for s in
+                                               self.daemon.call("GET", "/v1/sandboxes")[2]["sandboxes"]), 10 * SLOW))
 
     def test_ends_while_they_are_taken_over(self):
         for i in range(6):

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What sandboxes share that are attached with the same policy, and what ends it: a byte of any
+ * file, other rights, other variables, somebody who may not read it. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "supervisor/settings.h"
+
+#define SOMEBODY 61000
+
+static char dir[64], policy[128], part[128], config[128];
+static struct identity own;
+static struct settings *registry;
+
+static void put(const char *path, const char *text)
+{
+	FILE *out = fopen(path, "we");
+
+	assert_non_null(out);
+	assert_true(fputs(text, out) >= 0);
+	assert_int_equal(fclose(out), 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	snprintf(dir, sizeof dir, "/tmp/vethguard-test-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(chmod(dir, 0755), 0);
+	snprintf(policy, sizeof policy, "%s/policy.yaml", dir);
+	snprintf(part, sizeof part, "%s/part.yaml", dir);
+	snprintf(config, sizeof config, "%s/config.yaml", dir);
+	put(policy, "vethguard: 1\nname: one\ninclude: [part.yaml]\nvariables: {task: {default: "
+	            "none}}\n"
+	            "allow:\n  - name: api\n    to: https://${task}.example\n");
+	put(part, "vethguard: 1\nallow:\n  - name: other\n    to: https://b.example\n");
+	put(config, "proxy_port: 3200\n");
+	own = (struct identity){.uid = getuid(), .gid = getgid()};
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	assert_null(registry); /* it goes with the last reference */
+	unlink(policy);
+	unlink(part);
+	unlink(config);
+	rmdir(dir);
+	return 0;
+}
+
+static struct settings *load(const struct identity *who, const char *task, bool observe)
+{
+	struct policy_variable variable = {SLICE("task"), slice_from_string(task)};
+	const struct policy_load_options options = {
+	        .observe = observe, .variables = &variable, .variable_count = task != NULL};
+	char *error;
+	struct settings *s = settings_load(&registry, who, policy, config, &options, &error);
+
+	if (!s)
+		print_message("%s\n", error ? error : "no memory");
+	free(error);
+	return s;
+}
+
+static void the_same_is_shared(void **state)
+{
+	struct settings *first = load(&own, NULL, false), *second;
+
+	(void)state;
+	assert_non_null(first);
+	assert_int_equal(first->config.proxy_port, 3200);
+	second = load(&own, NULL, false);
+	assert_ptr_equal(first, second);
+	settings_put(second);
+	second = load(&own, "x", false);
+	assert_non_null(second);
+	assert_ptr_not_equal(first, second);
+	settings_put(second);
+	second = load(&own, NULL, true);
+	assert_ptr_not_equal(first, second);
+	settings_put(second);
+	settings_put(first);
+}
+
+/* Each file in turn: the one that has changed is read, the old one stays whole with who has it. */
+static void a_changed_file_is_loaded_anew(void **state)
+{
+	struct settings *first = load(&own, NULL, false), *second, *third;
+
+	(void)state;
+	put(part, "vethguard: 1\nallow:\n  - name: other\n    to: https://c.example\n");
+	second = load(&own, NULL, false);
+	assert_non_null(second);
+	assert_ptr_not_equal(first, second);
+	put(config, "proxy_port: 3201\n");
+	third = load(&own, NULL, false);
+	assert_non_null(third);
+	assert_ptr_not_equal(second, third);
+	assert_int_equal(third->config.proxy_port, 3201);
+	assert_int_equal(second->config.proxy_port, 3200);
+	settings_put(first);
+	assert_int_equal(chmod(policy, 0600), 0);
+	first = load(&own, NULL, false);
+	assert_ptr_not_equal(first, third); /* who may read it is another */
+	put(policy, "vethguard: 1\nname: [\n");
+	assert_null(load(&own, NULL, false)); /* with a fault: none, and not the one before */
+	assert_int_equal(unlink(part), 0);
+	assert_null(load(&own, NULL, false));
+	settings_put(first);
+	settings_put(second);
+	settings_put(third);
+}
+
+static void nothing_is_lent_to_others(void **state)
+{
+	struct identity other = {.uid = SOMEBODY, .gid = SOMEBODY};
+	struct settings *first, *second;
+
+	(void)state;
+	if (getuid() != 0)
+		skip();
+	first = load(&own, NULL, false);
+	second = load(&other, NULL, false);
+	assert_non_null(second);
+	assert_ptr_not_equal(first, second);
+	settings_put(second);
+	assert_int_equal(chmod(part, 0600), 0);
+	assert_null(load(&other, NULL, false));
+	settings_put(first);
+}
+
+/* Memory with a secret in it is one sandbox's. */
+static void secrets_are_not_shared(void **state)
+{
+	struct settings *first, *second;
+
+	(void)state;
+	put(config, "egress:\n  proxy: http://user:a-long-password@127.0.0.1:8080\n");
+	assert_int_equal(chmod(config, 0600), 0);
+	first = load(&own, NULL, false);
+	second = load(&own, NULL, false);
+	assert_non_null(first);
+	assert_non_null(second);
+	assert_true(first->egress_pair.n > 0);
+	assert_ptr_not_equal(first, second);
+	settings_put(first);
+	settings_put(second);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        T(the_same_is_shared),
+	        T(a_changed_file_is_loaded_anew),
+	        T(nothing_is_lent_to_others),
+	        T(secrets_are_not_shared),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
