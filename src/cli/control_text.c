@@ -209,6 +209,17 @@ void control_print_sandbox(const json_t *sandbox)
 	put_number("fence mended", json_object_get(sandbox, "fence"), "mended");
 }
 
+/* What was dropped because there was too much of it. */
+static void put_beyond(const char *key, const json_t *stats, const char *what, const char *limit)
+{
+	const json_t *count = json_object_get(json_object_get(stats, "beyond_limits"), what);
+	const json_t *bound = json_object_get(json_object_get(stats, "limits"), limit);
+
+	if (json_is_integer(count) && json_is_integer(bound))
+		printf("%-12s %" JSON_INTEGER_FORMAT " beyond %" JSON_INTEGER_FORMAT " a second\n",
+		        key, json_integer_value(count), json_integer_value(bound));
+}
+
 void control_print_stats(const json_t *stats)
 {
 	static const char *const kinds[] = {"requests", "tunnels", "queries"};
@@ -239,6 +250,9 @@ void control_print_stats(const json_t *stats)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		put_number(numbers[i].key, worker, numbers[i].member);
 	put_number("dropped", stats, "packets_dropped");
+	put_beyond("  connections", stats, "connections", "connections_per_s");
+	put_beyond("  queries", stats, "queries", "dns_queries_per_s");
+	put_number("  refused", worker, "queries_refused");
 	put_number("restarts", stats, "restarts");
 	put_number("mended", stats, "mended");
 }

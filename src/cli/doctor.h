@@ -80,6 +80,8 @@ void doctor_seccomp(struct doctor_finding *f, const char *path);
 /* Limits in bytes and in descriptors; the soft ones count. */
 void doctor_limits(
         struct doctor_finding *f, const struct rlimit *memory, const struct rlimit *files);
+/* path: whether the scheduler shares out by session (sched(7), autogroup). */
+void doctor_shares(struct doctor_finding *f, const char *path);
 /* path: a file as resolv.conf(5) has it. */
 void doctor_resolver(struct doctor_finding *f, const char *path);
 

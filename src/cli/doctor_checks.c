@@ -61,6 +61,11 @@ static void check_limits(struct doctor_finding *f)
 		doctor_limits(f, &memory, &files);
 }
 
+static void check_shares(struct doctor_finding *f)
+{
+	doctor_shares(f, "/proc/sys/kernel/sched_autogroup_enabled");
+}
+
 static void check_resolver(struct doctor_finding *f)
 {
 	doctor_resolver(f, "/etc/resolv.conf");
@@ -251,5 +256,5 @@ static void check_trial(struct doctor_finding *f)
 }
 
 const doctor_check doctor_checks[] = {check_kernel, check_user, check_modules, check_landlock,
-        check_seccomp, check_limits, check_programs, check_trust, check_resolver, check_presets,
-        check_stores, check_trial, NULL};
+        check_seccomp, check_limits, check_shares, check_programs, check_trust, check_resolver,
+        check_presets, check_stores, check_trial, NULL};

@@ -154,6 +154,31 @@ void doctor_limits(
 	}
 }
 
+/* Every role is a session of its own, so where sessions share, no worker takes another one's part.
+ * Without that a worker's one thread still has the part of a thread. */
+void doctor_shares(struct doctor_finding *f, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char on = 0;
+
+	f->subject = "shares";
+	if (fd >= 0) {
+		(void)!read(fd, &on, 1);
+		close(fd);
+	}
+	if (on == '1')
+		doctor_tell(f, DOCTOR_OK,
+		        "the scheduler shares the CPUs out by session: each worker is one");
+	else
+		doctor_tell(f, DOCTOR_NOTE,
+		        "the scheduler shares the CPUs out by thread: a sandbox with many threads "
+		        "takes more of "
+		        "them than its neighbours' workers");
+	if (on == '0')
+		doctor_mend(f, "sysctl kernel.sched_autogroup_enabled=1, or a cgroup with a CPU "
+		               "weight for each sandbox.");
+}
+
 void doctor_resolver(struct doctor_finding *f, const char *path)
 {
 	FILE *file = fopen(path, "re");

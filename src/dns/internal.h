@@ -57,7 +57,7 @@ struct responder {
 	 * refused. */
 	int64_t second_ms;
 	uint32_t queries;
-	uint64_t refused;
+	uint64_t refused, refused_before;   /* since they were told last; those that were told */
 	struct responder_peer refused_peer; /* the first of them */
 	struct loop_timer refused_timer;
 	bool refused_timer_open;

@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 
 #include "vethguard/base/clock.h"
+#include "vethguard/policy/config.h"
 #include "vethguard/policy/url.h"
 #include "dns/internal.h"
 
@@ -106,8 +107,14 @@ static void report_refused(struct responder *r)
 	e.cause = EVENT_CAUSE_LIMIT;
 	e.detail = slice_of(detail, (size_t)n);
 	e.dns_rcode = DNS_REFUSED;
+	r->refused_before += r->refused;
 	r->refused = 0;
 	event_send(r, &e);
+}
+
+uint64_t responder_refused(const struct responder *r)
+{
+	return r->refused_before + r->refused;
 }
 
 static void on_refused_time(struct loop_timer *timer)
@@ -132,6 +139,12 @@ static bool within_rate(struct responder *r, int64_t now_ms, const struct respon
 			loop_timer_set(&r->refused_timer, RATE_WINDOW_MS);
 	}
 	return false;
+}
+
+/* Who asks on and on for all that is not worth an answer any more; a connection ends with it. */
+static bool may_refuse(const struct responder *r)
+{
+	return r->refused <= (uint64_t)r->config.queries_per_s * (CONFIG_QUERIES_DROPPED - 1);
 }
 
 /* --- policy --- */
@@ -266,7 +279,9 @@ size_t responder_answer_peer(struct responder *r, const uint8_t *query, size_t n
 	int err = dns_query_parse(query, n, &q);
 
 	if (!in_rate)
-		return err ? 0 : dns_answer_build(&q, DNS_REFUSED, NULL, RESPONDER_TTL_S, out, cap);
+		return err || !may_refuse(r)
+		               ? 0
+		               : dns_answer_build(&q, DNS_REFUSED, NULL, RESPONDER_TTL_S, out, cap);
 	event_begin(&e, peer);
 	if (err) {
 		v.rcode = rcode_of_error(err);

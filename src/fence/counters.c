@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: one named counter in each of the two tables; what the fence refused is their
- * sum. */
+ * sum. What was beyond a bound counts there too, and has a counter of its own. */
 #include "vethguard/fence/fence.h"
 
 #include <errno.h>
@@ -37,9 +37,19 @@ static int add_counter(
 	return nft_query(nft, header, take_counter, sum);
 }
 
+static int count_packets(struct nft *nft, const char *prefix, const char *interface, uint64_t *out)
+{
+	struct fence_counters one = {0};
+	char name[FENCE_NAME_MAX];
+	int result = add_counter(nft, NFPROTO_INET, fence_name(name, prefix, interface), &one);
+
+	*out = one.packets;
+	return result;
+}
+
 int fence_counters_get(const char *interface, struct fence_counters *out)
 {
-	struct fence_counters sum = {0, 0};
+	struct fence_counters sum = {0};
 	char name[FENCE_NAME_MAX];
 	struct nft nft;
 	int result;
@@ -54,6 +64,10 @@ int fence_counters_get(const char *interface, struct fence_counters *out)
 	result = add_counter(&nft, NFPROTO_NETDEV, name, &sum);
 	if (result == 0)
 		result = add_counter(&nft, NFPROTO_INET, name, &sum);
+	if (result == 0)
+		result = count_packets(&nft, FENCE_CONNECTIONS_PREFIX, interface, &sum.connections);
+	if (result == 0)
+		result = count_packets(&nft, FENCE_QUERIES_PREFIX, interface, &sum.queries);
 	nft_close(&nft);
 	if (result == 0)
 		*out = sum;

@@ -183,7 +183,7 @@ void rule_forward(struct rule_list *l, uint32_t index)
 		nftnl_expr_set_u32(e, NFTNL_EXPR_FWD_SREG_DEV, REGISTER);
 }
 
-void rule_test_rate(struct rule_list *l, uint64_t per_second)
+static void limit(struct rule_list *l, uint64_t per_second, uint32_t burst, uint32_t flags)
 {
 	struct nftnl_expr *e = append(l, "limit");
 
@@ -191,9 +191,19 @@ void rule_test_rate(struct rule_list *l, uint64_t per_second)
 		return;
 	nftnl_expr_set_u64(e, NFTNL_EXPR_LIMIT_RATE, per_second);
 	nftnl_expr_set_u64(e, NFTNL_EXPR_LIMIT_UNIT, 1);
-	nftnl_expr_set_u32(e, NFTNL_EXPR_LIMIT_BURST, (uint32_t)per_second);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_LIMIT_BURST, burst);
 	nftnl_expr_set_u32(e, NFTNL_EXPR_LIMIT_TYPE, NFT_LIMIT_PKTS);
-	nftnl_expr_set_u32(e, NFTNL_EXPR_LIMIT_FLAGS, 0);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_LIMIT_FLAGS, flags);
+}
+
+void rule_test_rate(struct rule_list *l, uint64_t per_second)
+{
+	limit(l, per_second, (uint32_t)per_second, 0);
+}
+
+void rule_test_beyond(struct rule_list *l, uint64_t per_second, uint32_t burst)
+{
+	limit(l, per_second, burst, NFT_LIMIT_F_INV);
 }
 
 void rule_verdict(struct rule_list *l, int verdict)
@@ -204,6 +214,17 @@ void rule_verdict(struct rule_list *l, int verdict)
 		return;
 	nftnl_expr_set_u32(e, NFTNL_EXPR_IMM_DREG, NFT_REG_VERDICT);
 	nftnl_expr_set_u32(e, NFTNL_EXPR_IMM_VERDICT, (uint32_t)verdict);
+}
+
+void rule_goto(struct rule_list *l, const char *chain)
+{
+	struct nftnl_expr *e = append(l, "immediate");
+
+	if (!e)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_IMM_DREG, NFT_REG_VERDICT);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_IMM_VERDICT, (uint32_t)NFT_GOTO);
+	nftnl_expr_set_str(e, NFTNL_EXPR_IMM_CHAIN, chain);
 }
 
 void rule_verdict_map(struct rule_list *l, const char *map)

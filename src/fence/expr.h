@@ -53,8 +53,11 @@ void rule_set_mark(struct rule_list *l, uint32_t mark);
 void rule_forward(struct rule_list *l, uint32_t index);
 /* At most this many packets a second match, after a burst of the same number. */
 void rule_test_rate(struct rule_list *l, uint64_t per_second);
+/* Only what is beyond that matches, after a burst of so many. */
+void rule_test_beyond(struct rule_list *l, uint64_t per_second, uint32_t burst);
 
 void rule_verdict(struct rule_list *l, int verdict);
+void rule_goto(struct rule_list *l, const char *chain);
 void rule_verdict_map(struct rule_list *l, const char *map);
 void rule_notrack(struct rule_list *l);
 void rule_count(struct rule_list *l, const char *counter);

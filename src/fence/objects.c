@@ -69,7 +69,8 @@ void batch_chain(struct nft_batch *b, uint16_t type, const struct chain_plan *ch
 	nftnl_chain_free(c);
 }
 
-void batch_counter(struct nft_batch *b, uint16_t type, uint32_t family, const char *interface)
+static void batch_counter(struct nft_batch *b, uint16_t type, uint32_t family, const char *prefix,
+        const char *interface)
 {
 	struct nlmsghdr *header = nft_batch_message(
 	        b, type, (uint16_t)family, type == NFT_MSG_NEWOBJ ? NLM_F_CREATE : 0);
@@ -82,7 +83,7 @@ void batch_counter(struct nft_batch *b, uint16_t type, uint32_t family, const ch
 	}
 	nftnl_obj_set_u32(o, NFTNL_OBJ_FAMILY, family);
 	nftnl_obj_set_str(o, NFTNL_OBJ_TABLE, FENCE_TABLE);
-	nftnl_obj_set_str(o, NFTNL_OBJ_NAME, fence_name(name, FENCE_COUNTER_PREFIX, interface));
+	nftnl_obj_set_str(o, NFTNL_OBJ_NAME, fence_name(name, prefix, interface));
 	nftnl_obj_set_u32(o, NFTNL_OBJ_TYPE, NFT_OBJECT_COUNTER);
 	if (type == NFT_MSG_NEWOBJ) {
 		nftnl_obj_set_u64(o, NFTNL_OBJ_CTR_PKTS, 0);
@@ -90,6 +91,14 @@ void batch_counter(struct nft_batch *b, uint16_t type, uint32_t family, const ch
 	}
 	nftnl_obj_nlmsg_build_payload(header, o);
 	nftnl_obj_free(o);
+}
+
+void batch_counters(struct nft_batch *b, uint16_t type, const char *interface)
+{
+	batch_counter(b, type, NFPROTO_NETDEV, FENCE_COUNTER_PREFIX, interface);
+	batch_counter(b, type, NFPROTO_INET, FENCE_COUNTER_PREFIX, interface);
+	batch_counter(b, type, NFPROTO_INET, FENCE_CONNECTIONS_PREFIX, interface);
+	batch_counter(b, type, NFPROTO_INET, FENCE_QUERIES_PREFIX, interface);
 }
 
 static struct set_plan sources_plan(

@@ -40,7 +40,8 @@ struct nftnl_set *set_with_elements(
 
 void batch_table(struct nft_batch *b, uint16_t type, uint32_t family, const char *table);
 void batch_chain(struct nft_batch *b, uint16_t type, const struct chain_plan *chain);
-void batch_counter(struct nft_batch *b, uint16_t type, uint32_t family, const char *interface);
+/* The counters of one interface in the tables of both families. */
+void batch_counters(struct nft_batch *b, uint16_t type, const char *interface);
 void batch_set(struct nft_batch *b, uint16_t type, const struct set_plan *plan);
 /* Adds or deletes the elements that spec gives the set. */
 void batch_elements(

@@ -41,6 +41,12 @@ static bool family_is(const struct ip *ip, uint8_t family)
 	return ip->family == family || ip->family == 0;
 }
 
+static bool are_bounds(const struct fence_bounds *b)
+{
+	return b->connections_per_s <= FENCE_PER_S_MAX && b->queries_per_s <= FENCE_PER_S_MAX &&
+	       b->copies_per_s <= FENCE_PER_S_MAX;
+}
+
 int fence_spec_check(const struct fence_spec *spec)
 {
 	size_t n = strnlen(spec->interface, IFNAMSIZ);
@@ -61,7 +67,7 @@ int fence_spec_check(const struct fence_spec *spec)
 	for (size_t i = 0; i < spec->udp_port_count; i++)
 		if (spec->udp_ports[i] == 0)
 			return -EINVAL;
-	return 0;
+	return are_bounds(&spec->bounds) ? 0 : -EINVAL;
 }
 
 static struct chain_plan *add_chain(
@@ -103,6 +109,8 @@ size_t fence_plan(const struct fence_spec *spec, struct chain_plan out[FENCE_CHA
 	c->build = rules_ingress;
 	c = add_chain(out, &n, NFPROTO_INET, fence_name(name, FENCE_LINK_PREFIX, spec->interface));
 	c->build = rules_link;
+	c = add_chain(out, &n, NFPROTO_INET, fence_name(name, FENCE_OVER_PREFIX, spec->interface));
+	c->build = rules_over;
 	add_base(out, &n, "prerouting", NF_INET_PRE_ROUTING, PRIORITY_FIRST, NF_ACCEPT,
 	        rules_prerouting);
 	add_base(out, &n, "output", NF_INET_LOCAL_OUT, PRIORITY_FIRST, others, rules_output);

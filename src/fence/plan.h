@@ -20,7 +20,10 @@
 #define FENCE_UDP_PREFIX "udp-"
 #define FENCE_SOURCES4_PREFIX "src4-"
 #define FENCE_SOURCES6_PREFIX "src6-"
+#define FENCE_OVER_PREFIX "over-" /* where what is beyond a bound ends */
 #define FENCE_COUNTER_PREFIX "drop-"
+#define FENCE_CONNECTIONS_PREFIX "syn-"
+#define FENCE_QUERIES_PREFIX "dns-"
 
 struct chain_plan {
 	const char *table;
@@ -46,12 +49,16 @@ int fence_plan_rules(
 /* The chains' contents (rules_ingress.c, rules_inet.c). */
 void rules_ingress(struct rule_list *l, const struct fence_spec *spec);
 void rules_link(struct rule_list *l, const struct fence_spec *spec);
+void rules_over(struct rule_list *l, const struct fence_spec *spec);
 void rules_prerouting(struct rule_list *l, const struct fence_spec *spec);
 void rules_output(struct rule_list *l, const struct fence_spec *spec);
 void rules_forward(struct rule_list *l, const struct fence_spec *spec);
 void rules_input(struct rule_list *l, const struct fence_spec *spec);
 /* Log, count, and leave the verdict to the caller. */
 void rules_note(struct rule_list *l, const struct fence_spec *spec, const char *prefix);
+/* A rule before those: what is beyond so many copies a second is counted and dropped without one.
+ * 0: no rule. */
+void rules_drop_uncopied(struct rule_list *l, const struct fence_spec *spec, uint32_t per_second);
 /* IPv6 next headers in the set FENCE_EXTENSIONS. */
 extern const uint8_t rules_extensions[];
 extern const size_t rules_extension_count;

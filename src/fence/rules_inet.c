@@ -5,6 +5,11 @@
  * refused. TPROXY without a listener does not match, so that a dead worker's sandbox is refused at
  * once instead of hanging.
  *
+ * Bounds stand before what they bound: a connection's first packet, and a query, that is beyond the
+ * sandbox's rate goes to the chain "over" and ends there, whatever it asks for. Only the few that
+ * are copied from there, and those refused at the end as far as copies are to be had, cost more
+ * than these rules. Packets of connections that are there are never counted against a bound.
+ *
  * "forward" drops what no rule here lets come so far; "output" keeps the answers out of connection
  * tracking; in a gate both, and "input", also shut every other interface out.
  */
@@ -25,6 +30,29 @@ void rules_note(struct rule_list *l, const struct fence_spec *spec, const char *
 	rule_count(l, fence_name(counter, FENCE_COUNTER_PREFIX, spec->interface));
 }
 
+void rules_drop_uncopied(struct rule_list *l, const struct fence_spec *spec, uint32_t per_second)
+{
+	char counter[FENCE_NAME_MAX];
+
+	if (per_second == 0)
+		return;
+	rule_begin(l);
+	rule_test_beyond(l, per_second, per_second);
+	rule_count(l, fence_name(counter, FENCE_COUNTER_PREFIX, spec->interface));
+	rule_verdict(l, NF_DROP);
+}
+
+/* The rule so far matches what is bounded. */
+static void end_beyond(
+        struct rule_list *l, const struct fence_spec *spec, uint32_t per_second, const char *prefix)
+{
+	char name[FENCE_NAME_MAX];
+
+	rule_test_beyond(l, per_second, per_second * FENCE_BURST_S);
+	rule_count(l, fence_name(name, prefix, spec->interface));
+	rule_goto(l, fence_name(name, FENCE_OVER_PREFIX, spec->interface));
+}
+
 static void match_protocol(struct rule_list *l, uint8_t protocol)
 {
 	rule_load_meta(l, NFT_META_L4PROTO);
@@ -35,6 +63,35 @@ static void match_destination_port(struct rule_list *l, enum nft_cmp_ops op, uin
 {
 	rule_load_payload(l, TRANSPORT, 2, 2);
 	rule_test_u16(l, op, port);
+}
+
+#define TCP_FLAGS 13
+#define TCP_OPENING 0x02   /* SYN */
+#define TCP_OPENED_BY 0x16 /* SYN, RST, ACK */
+
+/* What makes a listener answer: SYN without ACK or RST (RFC 9293 section 3.10.7.2). */
+static void bound_connections(struct rule_list *l, const struct fence_spec *spec)
+{
+	static const uint8_t mask = TCP_OPENED_BY;
+
+	if (spec->bounds.connections_per_s == 0)
+		return;
+	rule_begin(l);
+	match_protocol(l, IPPROTO_TCP);
+	rule_load_payload(l, TRANSPORT, TCP_FLAGS, 1);
+	rule_load_mask(l, &mask, 1);
+	rule_test_u8(l, NFT_CMP_EQ, TCP_OPENING);
+	end_beyond(l, spec, spec->bounds.connections_per_s, FENCE_CONNECTIONS_PREFIX);
+}
+
+static void bound_queries(struct rule_list *l, const struct fence_spec *spec)
+{
+	if (spec->bounds.queries_per_s == 0)
+		return;
+	rule_begin(l);
+	match_protocol(l, IPPROTO_UDP);
+	match_destination_port(l, NFT_CMP_EQ, DNS_PORT);
+	end_beyond(l, spec, spec->bounds.queries_per_s, FENCE_QUERIES_PREFIX);
 }
 
 static void deliver(struct rule_list *l, uint8_t protocol, enum nft_cmp_ops dns, uint16_t listener)
@@ -90,15 +147,28 @@ void rules_link(struct rule_list *l, const struct fence_spec *spec)
 	rule_begin(l);
 	rule_notrack(l);
 	if (!spec->refuse) {
+		bound_connections(l, spec);
+		bound_queries(l, spec);
 		deliver(l, IPPROTO_TCP, NFT_CMP_NEQ, spec->tcp_port);
 		deliver(l, IPPROTO_TCP, NFT_CMP_EQ, spec->dns_port);
 		deliver(l, IPPROTO_UDP, NFT_CMP_EQ, spec->dns_port);
 		deliver_named_udp(l, spec);
 	}
 	accept_neighbour_discovery(l, spec);
+	rules_drop_uncopied(l, spec, spec->bounds.copies_per_s);
 	rule_begin(l);
 	rules_note(l, spec, "vethguard:other");
 	rule_reject(l);
+}
+
+/* Dropped and not rejected: an answer to each would cost what the bound is to save, and who asks
+ * for a connection asks again by itself. */
+void rules_over(struct rule_list *l, const struct fence_spec *spec)
+{
+	rules_drop_uncopied(l, spec, FENCE_RATE_COPIES_PER_S);
+	rule_begin(l);
+	rules_note(l, spec, "vethguard:rate");
+	rule_verdict(l, NF_DROP);
 }
 
 void rules_prerouting(struct rule_list *l, const struct fence_spec *spec)

@@ -232,6 +232,7 @@ static void drop_rest(struct rule_list *l, const struct fence_spec *spec)
 {
 	static const uint16_t known[] = {ETH_P_IP, ETH_P_IPV6, ETH_P_ARP};
 
+	rules_drop_uncopied(l, spec, spec->bounds.copies_per_s);
 	if (spec->sandbox4.family) {
 		rule_begin(l);
 		match_ethertype(l, ETH_P_IP);

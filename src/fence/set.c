@@ -20,6 +20,13 @@
 
 static const uint32_t families[] = {NFPROTO_NETDEV, NFPROTO_INET};
 
+static void batch_tables(struct nft_batch *b, const struct fence_spec *spec)
+{
+	for (size_t i = 0; i < 2; i++)
+		batch_table(b, NFT_MSG_NEWTABLE, families[i], FENCE_TABLE);
+	batch_counters(b, NFT_MSG_NEWOBJ, spec->interface);
+}
+
 static void batch_sets(struct nft_batch *b, const struct fence_spec *spec)
 {
 	char name[FENCE_NAME_MAX];
@@ -45,10 +52,7 @@ static void batch_shared(struct nft_batch *b, const struct fence_spec *spec)
 	struct chain_plan chains[FENCE_CHAINS_MAX];
 	size_t count = fence_plan(spec, chains);
 
-	for (size_t i = 0; i < 2; i++) {
-		batch_table(b, NFT_MSG_NEWTABLE, families[i], FENCE_TABLE);
-		batch_counter(b, NFT_MSG_NEWOBJ, families[i], spec->interface);
-	}
+	batch_tables(b, spec);
 	for (size_t i = 1; i < count; i++)
 		batch_chain(b, NFT_MSG_NEWCHAIN, &chains[i]);
 	batch_sets(b, spec);
@@ -72,10 +76,7 @@ static void batch_fence(struct nft_batch *b, const struct fence_spec *spec)
 	struct chain_plan chains[FENCE_CHAINS_MAX];
 	size_t count = fence_plan(spec, chains);
 
-	for (size_t i = 0; i < 2; i++) {
-		batch_table(b, NFT_MSG_NEWTABLE, families[i], FENCE_TABLE);
-		batch_counter(b, NFT_MSG_NEWOBJ, families[i], spec->interface);
-	}
+	batch_tables(b, spec);
 	for (size_t i = 0; i < count; i++) {
 		batch_chain(b, NFT_MSG_NEWCHAIN, &chains[i]);
 		batch_rules_flush(b, &chains[i]);
@@ -268,24 +269,23 @@ static void batch_remove_one(struct nft_batch *b, const struct fence_spec *spec,
 	struct set_plan udp = set_plan(SET_UDP, spec, name);
 	size_t count = fence_plan(spec, chains);
 
-	for (size_t i = 0; i < 2; i++) {
-		batch_table(b, NFT_MSG_NEWTABLE, families[i], FENCE_TABLE);
-		batch_counter(b, NFT_MSG_NEWOBJ, families[i], spec->interface);
-	}
+	batch_tables(b, spec);
 	for (size_t i = 0; i < count; i++) {
 		if (chains[i].base)
 			continue;
 		batch_chain(b, NFT_MSG_NEWCHAIN, &chains[i]);
 		batch_rules_flush(b, &chains[i]);
-		for (enum set_kind kind = SET_LINKS; kind <= SET_SANDBOXES; kind++) {
-			struct set_plan plan = set_plan(kind, spec, name);
-
-			batch_set(b, NFT_MSG_NEWSET, &plan);
-			batch_elements(b, NFT_MSG_NEWSETELEM, kind, spec);
-			batch_elements(b, NFT_MSG_DELSETELEM, kind, spec);
-		}
-		batch_chain(b, NFT_MSG_DELCHAIN, &chains[i]);
 	}
+	for (enum set_kind kind = SET_LINKS; kind <= SET_SANDBOXES; kind++) {
+		struct set_plan plan = set_plan(kind, spec, name);
+
+		batch_set(b, NFT_MSG_NEWSET, &plan);
+		batch_elements(b, NFT_MSG_NEWSETELEM, kind, spec);
+		batch_elements(b, NFT_MSG_DELSETELEM, kind, spec);
+	}
+	for (size_t i = 0; i < count; i++)
+		if (!chains[i].base)
+			batch_chain(b, NFT_MSG_DELCHAIN, &chains[i]);
 	udp = set_plan(SET_UDP, spec, name);
 	batch_set(b, NFT_MSG_NEWSET, &udp);
 	batch_set(b, NFT_MSG_DELSET, &udp);
@@ -299,8 +299,7 @@ static void batch_remove_one(struct nft_batch *b, const struct fence_spec *spec,
 		batch_set(b, NFT_MSG_NEWSET, &plan);
 		batch_set(b, NFT_MSG_DELSET, &plan);
 	}
-	for (size_t i = 0; i < 2; i++)
-		batch_counter(b, NFT_MSG_DELOBJ, families[i], spec->interface);
+	batch_counters(b, NFT_MSG_DELOBJ, spec->interface);
 }
 
 static int remove_found(struct nft *nft, const struct fence_spec *spec,

@@ -48,6 +48,9 @@ static const struct number_key limit_keys[] = {
         {"dns_queries_per_s", offsetof(struct config_limits, dns_queries_per_s), 1000, 1, 100000},
         {"blocked_mints_per_min", offsetof(struct config_limits, blocked_mints_per_min), 60, 0,
                 100000},
+        {"connections_per_s", offsetof(struct config_limits, connections_per_s), 1000, 1, 100000},
+        {"packet_copies_per_s", offsetof(struct config_limits, packet_copies_per_s), 1000, 1,
+                100000},
 };
 #define LIMIT_KEYS (sizeof(limit_keys) / sizeof(limit_keys[0]))
 

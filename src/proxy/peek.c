@@ -291,6 +291,11 @@ enum client_state client_peek(struct client *c)
 		status = link_read(&c->link, c->proxy->plain, LINK_CHUNK, &n);
 		if (status == LINK_AGAIN)
 			return CLIENT_PEEK;
+		if (status != LINK_OK && c->stash.len == 0) {
+			record_silent(c);
+			c->reset = true;
+			return CLIENT_CLOSED;
+		}
 		if (status != LINK_OK || buf_append(&c->stash, c->proxy->plain, n) < 0) {
 			c->decision.rule = c->decision.credential = POLICY_NONE;
 			return refuse_connection(c, &c->decision, EVENT_CAUSE_CLIENT,

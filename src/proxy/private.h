@@ -121,6 +121,16 @@ struct not_own {
 };
 #define DIAL_NOT_OWN_KEPT 64
 
+/* Connections that ended without a byte, in the second that began with the first of them. */
+struct record_silent {
+	struct loop_timer second;
+	bool counting;
+	uint32_t told;      /* by a line each */
+	uint64_t count;     /* beyond them */
+	struct ip src, dst; /* of the last one */
+	uint16_t src_port, dst_port;
+};
+
 struct proxy {
 	struct proxy_config config;
 	struct link_shared links;
@@ -134,7 +144,8 @@ struct proxy {
 	struct list clients;
 	size_t client_count, client_peak; /* the most since memory was given back */
 	uint64_t accepted;                /* of them, since the beginning */
-	struct list upstreams;            /* all; the idle ones among them in order of their age */
+	struct record_silent silent;
+	struct list upstreams; /* all; the idle ones among them in order of their age */
 	size_t upstream_count, idle_count;
 	struct pool_entry *pool;         /* hash table: pool.c */
 	uint8_t *plain;                  /* LINK_CHUNK bytes: what was read last, plain */
@@ -460,6 +471,13 @@ size_t datagram_relay_count(const struct datagram_relay *relay);
 uint32_t record_duration_us(int64_t us);
 /* Endpoints and TLS facts of a client's connection. */
 void record_client(const struct client *client, struct event *event);
+/* A connection that the sandbox ended without having said anything. The first ones of a second are
+ * told by a line each, the rest of it by one with their number. */
+#define RECORD_SILENT_PER_S 50
+int record_silent_open(struct proxy *proxy);
+/* Tells what is still to be told. */
+void record_silent_close(struct proxy *proxy);
+void record_silent(const struct client *client);
 /* Once; called again, only what has been found since. */
 void record_exchange(struct exchange *ex);
 /* A connection that carried no request vethguard read. */

@@ -131,7 +131,8 @@ struct proxy *proxy_new(const struct proxy_config *config)
 		goto fail;
 	p->plain = p->plain_memory.p;
 	p->datagrams = datagram_relay_new(p);
-	if (loop_timer_open(config->loop, &p->accept_again, on_accept_again) < 0 ||
+	if (record_silent_open(p) < 0 ||
+	        loop_timer_open(config->loop, &p->accept_again, on_accept_again) < 0 ||
 	        loop_timer_open(config->loop, &p->give_back, on_give_back) < 0)
 		goto fail;
 	if (!p->datagrams || open_waits(p) < 0 || secret_alloc(&p->secret_text, SECRET_MAX) < 0)
@@ -164,6 +165,7 @@ void proxy_free(struct proxy *p)
 	}
 	upstream_http2_free_kept(p);
 	datagram_relay_free(p->datagrams);
+	record_silent_close(p);
 	proxy_stop_listening(p, false);
 	loop_timer_close(&p->accept_again);
 	loop_timer_close(&p->give_back);

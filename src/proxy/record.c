@@ -7,6 +7,8 @@
 #include "proxy/exchange.h"
 #include "vethguard/base/clock.h"
 
+#define RECORD_SECOND_MS 1000
+
 uint64_t proxy_event_id(struct proxy *proxy)
 {
 	return (uint64_t)proxy->config.event_nonce << 32 | (uint32_t)++proxy->next_event;
@@ -161,6 +163,79 @@ void record_connection(const struct client *c, const struct policy_decision *dec
 	put(c->proxy, &e);
 	if (cause == EVENT_CAUSE_ADDRESS)
 		record_finding(c->proxy, c, EVENT_FINDING_PRIVATE_ADDRESS, e.id, e.rule, detail);
+}
+
+/* --- connections that say nothing --- */
+
+static void tell_silent(struct proxy *p)
+{
+	struct record_silent *s = &p->silent;
+	char detail[128];
+	struct event e = {
+	        .id = proxy_event_id(p),
+	        .kind = EVENT_CONNECTION,
+	        .time_ms = clock_real_ms(),
+	        .decision = EVENT_DENIED,
+	        .cause = EVENT_CAUSE_LIMIT,
+	        .src = s->src,
+	        .src_port = s->src_port,
+	        .dst = s->dst,
+	        .dst_port = s->dst_port,
+	        .protocol = IPPROTO_TCP,
+	};
+
+	if (s->count == 0)
+		return;
+	snprintf(detail, sizeof detail,
+	        "%llu more connections within a second were closed by the sandbox before it said "
+	        "what it wants",
+	        (unsigned long long)s->count);
+	e.detail = slice_from_string(detail);
+	s->count = 0;
+	put(p, &e);
+}
+
+static void on_silent_second(struct loop_timer *timer)
+{
+	struct record_silent *s = container_of(timer, struct record_silent, second);
+
+	s->counting = false;
+	tell_silent(container_of(s, struct proxy, silent));
+}
+
+int record_silent_open(struct proxy *p)
+{
+	return loop_timer_open(p->config.loop, &p->silent.second, on_silent_second);
+}
+
+void record_silent_close(struct proxy *p)
+{
+	tell_silent(p);
+	loop_timer_close(&p->silent.second);
+}
+
+void record_silent(const struct client *c)
+{
+	static const struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE};
+	struct record_silent *s = &c->proxy->silent;
+
+	if (!s->counting) {
+		s->counting = true;
+		s->told = 0;
+		loop_timer_set(&s->second, RECORD_SECOND_MS);
+	}
+	if (s->told < RECORD_SILENT_PER_S) {
+		s->told++;
+		record_connection(c, &none, EVENT_DENIED, EVENT_CAUSE_CLIENT,
+		        "the sandbox closed the connection before it said what it wants", 0, 0,
+		        NULL);
+		return;
+	}
+	s->count++;
+	s->src = c->src;
+	s->src_port = c->src_port;
+	s->dst = c->dst;
+	s->dst_port = c->dst_port;
 }
 
 void record_finding(struct proxy *proxy, const struct client *c, enum event_finding finding,

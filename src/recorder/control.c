@@ -6,10 +6,10 @@
  *   SANDBOX    its name and policy, and an NFLOG socket to read from now on
  *   RING       a ring of a sandbox to read from now on
  *   RING_END   drain that ring, answer RING_DRAINED
- *   EVENT      one of the supervisor's own events; answered with TAKEN when it is in the file
- *   END        drain that sandbox, answer SUMMARY
- *   REOPEN     go on in another file; answered with REOPENED
- *   STOP       drain all, answer STOPPED, exit
+ *   COUNT      how many packets a sandbox's fence has dropped, copied or not; asked for with
+ * COUNT_GET EVENT      one of the supervisor's own events; answered with TAKEN when it is in the
+ * file END        drain that sandbox, answer SUMMARY REOPEN     go on in another file; answered
+ * with REOPENED STOP       drain all, answer STOPPED, exit
  *
  * STALLED and FLOWING tell when the log cannot be written and when it can again; FAILED, under a
  * sandbox's id, that its worker broke its stream.
@@ -35,6 +35,16 @@ void control_tell(struct recorder *r, enum message_type type, uint64_t id, const
 
 	if (rc != 0)
 		log_debug("the supervisor cannot be told: %s", strerror(-rc));
+}
+
+void control_ask_count(struct recorder *r, uint64_t sandbox_id)
+{
+	struct message_sandbox m = {.sandbox_id = sandbox_id};
+	size_t n = message_sandbox_encode(
+	        r->message, sizeof(r->message), MESSAGE_RECORDER_COUNT_GET, 0, &m);
+
+	if (r->supervisor.open)
+		ipc_send(&r->supervisor, r->message, n, NULL, 0);
 }
 
 void control_summary(struct recorder *r, struct stream *stream)
@@ -150,6 +160,23 @@ static int on_ring_end(struct recorder *r, struct ipc_message *message)
 	return 0;
 }
 
+/* The sandbox may have ended meanwhile. */
+static int on_count(struct recorder *r, struct ipc_message *message)
+{
+	struct message_sandbox m;
+	struct stream *stream;
+
+	if (message_sandbox_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	stream = stream_find(r, m.sandbox_id);
+	if (stream && !stream->ending) {
+		stream_fence_counted(stream, m.dropped);
+		stream_wake(stream);
+		pump_later(r);
+	}
+	return 0;
+}
+
 static int on_event(struct recorder *r, struct ipc_message *message)
 {
 	struct message_recorder_event m;
@@ -227,6 +254,8 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 		return on_ring(r, message);
 	case MESSAGE_RECORDER_RING_END:
 		return on_ring_end(r, message);
+	case MESSAGE_RECORDER_COUNT:
+		return on_count(r, message);
 	case MESSAGE_RECORDER_EVENT:
 		return on_event(r, message);
 	case MESSAGE_RECORDER_END:

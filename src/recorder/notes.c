@@ -25,6 +25,7 @@ struct note {
 	uint64_t sandbox_id;
 	uint64_t sequence, told;
 	uint64_t allowed, denied, failed, observed, dropped, findings, lines;
+	uint64_t fence_base;
 	uint32_t feeds;        /* struct feed_note */
 	uint32_t destinations; /* struct summary_kept */
 	uint32_t kinds;        /* struct packets_kind */
@@ -149,6 +150,7 @@ static int apply(struct stream *stream, const struct found *found)
 	stream->summary.dropped = note->dropped;
 	stream->summary.findings = note->findings;
 	stream->summary.lines = note->lines;
+	stream->fence_base = note->fence_base;
 	stream->packets_lost = note->packets_lost;
 	apply_feeds(stream, found->feeds);
 	return apply_counts(stream, found->kinds, found->destinations);
@@ -222,6 +224,7 @@ static size_t write_note(const struct stream *s, uint8_t *out, size_t share)
 	        .dropped = sum->dropped,
 	        .findings = sum->findings,
 	        .lines = sum->lines,
+	        .fence_base = s->fence_base,
 	        .packets_lost = s->packets_lost,
 	};
 	size_t n = sizeof(note);

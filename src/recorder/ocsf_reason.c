@@ -36,6 +36,11 @@ static const struct slice policy_codes[] = {
 _Static_assert(
         sizeof(policy_codes) / sizeof(policy_codes[0]) == POLICY_REASON_COUNT, "one per reason");
 
+static bool is_beyond_a_rate(const struct event *event)
+{
+	return slice_equals(event->verdict_rule, SLICE("rate"));
+}
+
 bool ocsf_is_plain(const struct event *event)
 {
 	return event->decision == EVENT_ALLOWED && event->cause == EVENT_CAUSE_POLICY;
@@ -44,7 +49,7 @@ bool ocsf_is_plain(const struct event *event)
 struct slice ocsf_reason_code(const struct event *event)
 {
 	if (event->kind == EVENT_PACKET)
-		return SLICE("fence");
+		return is_beyond_a_rate(event) ? cause_codes[EVENT_CAUSE_LIMIT] : SLICE("fence");
 	if (event->cause != EVENT_CAUSE_POLICY)
 		return cause_codes[event->cause];
 	return policy_codes[event->policy_reason];
@@ -53,7 +58,9 @@ struct slice ocsf_reason_code(const struct event *event)
 struct slice ocsf_reason_text(const struct event *event)
 {
 	if (event->kind == EVENT_PACKET)
-		return SLICE("the fence lets no such packet pass");
+		return is_beyond_a_rate(event)
+		               ? SLICE("more in a second than the configuration's limits allow")
+		               : SLICE("the fence lets no such packet pass");
 	if (event->cause != EVENT_CAUSE_POLICY)
 		return slice_from_string(event_cause_text(event->cause));
 	return slice_from_string(policy_reason_text(event->policy_reason));

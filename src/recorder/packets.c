@@ -126,6 +126,33 @@ int packets_add(
 	return 0;
 }
 
+int packets_add_uncopied(struct packets *packets, uint64_t count, int64_t real_ms, int64_t now_ms)
+{
+	struct packets_entry *entry = overflow(packets, now_ms);
+
+	if (!entry)
+		return -ENOMEM;
+	if (entry->kind.count == 0)
+		entry->kind.first_ms = real_ms;
+	entry->kind.count += count;
+	entry->kind.last_ms = real_ms;
+	if (entry->kind.due_ms < packets->next_due_ms)
+		packets->next_due_ms = entry->kind.due_ms;
+	return 0;
+}
+
+uint64_t packets_counted(const struct packets *packets)
+{
+	uint64_t count = packets->others ? packets->others->kind.count : 0;
+	struct packets_entry *entry, *next;
+
+	HASH_ITER(hh, packets->table, entry, next)
+	{
+		count += entry->kind.count;
+	}
+	return count;
+}
+
 static bool emit_entry(const struct packets_entry *entry,
         bool (*emit)(void *context, struct event *event), void *context)
 {

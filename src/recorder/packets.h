@@ -52,6 +52,11 @@ void packets_fini(struct packets *packets);
 /* Counts one packet. 0 or -ENOMEM (it is not counted). */
 int packets_add(struct packets *packets, const struct nflog_packet *packet, int64_t real_ms,
         int64_t now_ms);
+/* Counts so many more of which there is no copy, as one of the kinds that are not kept apart. 0 or
+ * -ENOMEM. */
+int packets_add_uncopied(struct packets *packets, uint64_t count, int64_t real_ms, int64_t now_ms);
+/* What is counted and not yet handed over. */
+uint64_t packets_counted(const struct packets *packets);
 /* Hands over an event (id is 0) for every kind that is due, or for all that have something to tell.
  * emit: false stops; the event that it refused stays. True: everything due was handed over. */
 bool packets_collect(struct packets *packets, int64_t now_ms, bool all,

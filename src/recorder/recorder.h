@@ -33,6 +33,8 @@
 #define RECORDER_STREAMS_MAX 2048 /* sandboxes at a time */
 #define RECORDER_LOST_NOTE_MS \
 	5000 /* at most one finding per so long about copies of packets that were lost */
+#define RECORDER_COUNT_MS \
+	5000 /* from the first copy of a dropped packet to the question for the fence's count */
 
 struct recorder;
 
@@ -81,6 +83,10 @@ struct stream {
 	int64_t lost_noted_ms;
 	bool drained; /* it had nothing more when last looked at, and that is in the file */
 	bool ending;
+	uint64_t fence_base;    /* packets the fence had counted before this stream;
+	                           MESSAGE_DROPPED_UNKNOWN */
+	uint64_t copies;        /* read since the fence's count was asked for */
+	int64_t count_next_ms;  /* it is asked for then, where there are copies */
 	uint64_t fence_dropped; /* packets the fence counted, as END tells */
 	uint64_t end_id;        /* message to answer with the summary */
 };
@@ -130,6 +136,9 @@ int stream_drain(struct stream *stream, bool all);
  * have reported so far, or passed over where the recorder before has recorded it. 0, or -EBADMSG,
  * -ENOBUFS, -ENOMEM. */
 int stream_take(struct stream *stream, uint64_t id, struct slice encoded);
+/* The fence has dropped so many packets by now, those before this stream included: what there is no
+ * copy of is counted too. */
+void stream_fence_counted(struct stream *stream, uint64_t dropped);
 /* One event as a line. 0 or -errno: nothing was recorded. */
 int stream_record(struct stream *stream, const struct event *event);
 int stream_record_finding(struct stream *stream, enum event_finding finding, const char *detail);
@@ -165,6 +174,7 @@ int control_receive_start(struct recorder *recorder, int fd, uint64_t *start_id)
 /* Takes fd, joins the loop, reports that the recorder is ready. 0 or -errno. */
 int control_open(struct recorder *recorder, int fd, uint64_t start_id);
 void control_tell(struct recorder *recorder, enum message_type type, uint64_t id, const char *text);
+void control_ask_count(struct recorder *recorder, uint64_t sandbox_id);
 void control_summary(struct recorder *recorder, struct stream *stream);
 void control_stopped(struct recorder *recorder);
 

@@ -7,8 +7,6 @@
  * totals and packet counts are the sandbox's; workers and their rings come and go under them.
  */
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,7 +18,10 @@
 #include "recorder/recorder.h"
 
 #define NFLOG_BYTES_MAX 65536
-#define NFLOG_READS_MAX 32 /* per turn of the loop */
+#define NFLOG_READS_MAX 32   /* per turn of the loop */
+#define NFLOG_ROUNDS_MAX 256 /* of them, to have read what was there before a count */
+
+_Static_assert(RECORDER_COUNT_MS <= PACKETS_WINDOW_MS, "a window's end finds the question due");
 
 static uint64_t new_id(void)
 {
@@ -167,8 +168,11 @@ static int note_lost_packets(struct stream *stream, int64_t now_ms, bool all)
 static void count_packet(void *context, const struct nflog_packet *packet)
 {
 	struct stream *stream = context;
+	int64_t now_ms = clock_monotonic_ms();
 
-	if (packets_add(&stream->packets, packet, clock_real_ms(), clock_monotonic_ms()) != 0)
+	if (stream->copies++ == 0)
+		stream->count_next_ms = now_ms + RECORDER_COUNT_MS;
+	if (packets_add(&stream->packets, packet, clock_real_ms(), now_ms) != 0)
 		stream->packets_lost = true;
 }
 
@@ -194,27 +198,39 @@ static bool read_nflog(struct stream *stream)
 	return stream->nflog_fd >= 0;
 }
 
-/* At the end, when every copy has been read: the fence's own count tells how many are missing, and
- * is the one that the summary shows. Copies are made before packets are counted, so there are never
- * fewer of them for another reason. */
-static int compare_counts(struct stream *stream)
+/* Copies are made before packets are counted, so once every copy has been read that was there when
+ * the fence told its count, what is missing has none. */
+static void count_uncopied(struct stream *stream, uint64_t dropped)
 {
-	uint64_t seen = stream->summary.dropped;
-	char text[160];
-	int rc;
+	uint64_t seen =
+	        stream->fence_base + stream->summary.dropped + packets_counted(&stream->packets);
 
-	if (!stream->ending || stream->fence_dropped <= seen)
-		return 0;
-	if (!stream_has_room(stream))
-		return -ENOMEM;
-	snprintf(text, sizeof(text),
-	        "The fence dropped %" PRIu64 " packets, of which copies of %" PRIu64
-	        " were recorded. All of them were dropped.",
-	        stream->fence_dropped, seen);
-	rc = stream_record_finding(stream, EVENT_FINDING_PACKETS_LOST, text);
-	if (rc == 0)
-		stream->summary.dropped = stream->fence_dropped;
-	return rc;
+	if (stream->fence_base == MESSAGE_DROPPED_UNKNOWN || dropped <= seen)
+		return;
+	if (packets_add_uncopied(
+	            &stream->packets, dropped - seen, clock_real_ms(), clock_monotonic_ms()) != 0)
+		stream->packets_lost = true;
+}
+
+void stream_fence_counted(struct stream *stream, uint64_t dropped)
+{
+	bool more = true;
+
+	for (int i = 0; i < NFLOG_ROUNDS_MAX && more; i++)
+		more = read_nflog(stream);
+	if (!more)
+		count_uncopied(stream, dropped);
+}
+
+/* What comes too fast to be copied is in the fence's count only, which the supervisor reads. The
+ * end of a window of the kind that was copied wakes this up. */
+static void ask_count(struct stream *stream, int64_t now_ms)
+{
+	if (stream->copies == 0 || now_ms < stream->count_next_ms ||
+	        stream->fence_base == MESSAGE_DROPPED_UNKNOWN)
+		return;
+	stream->copies = 0;
+	control_ask_count(stream->recorder, stream->ocsf.uid);
 }
 
 static int drain_packets(struct stream *stream, bool all)
@@ -228,9 +244,13 @@ static int drain_packets(struct stream *stream, bool all)
 	rc = note_lost_packets(stream, now_ms, all);
 	if (rc != 0)
 		return rc;
+	if (!all)
+		ask_count(stream, now_ms);
+	else if (stream->ending && stream->fence_dropped)
+		count_uncopied(stream, stream->fence_dropped);
 	if (!packets_collect(&stream->packets, now_ms, all, emit_packet, stream))
 		return 1;
-	return all ? compare_counts(stream) : more;
+	return all ? 0 : more;
 }
 
 int stream_drain(struct stream *stream, bool all)
@@ -304,6 +324,7 @@ int stream_open(struct recorder *recorder, const struct message_recorder_sandbox
 	stream->recorder = recorder;
 	stream->nflog_fd = packets;
 	stream->lost_noted_ms = -RECORDER_LOST_NOTE_MS;
+	stream->fence_base = m->dropped;
 	buf_init(&stream->own, RECORDER_OWN_MAX);
 	packets_init(&stream->packets);
 	summary_init(&stream->summary);

@@ -147,7 +147,8 @@ static void fill_stats(const struct attachment *a, struct attach_stats *out)
 {
 	const struct sandbox *s = a->sandbox;
 
-	*out = (struct attach_stats){.packets_dropped = gate_dropped(&s->gate),
+	*out = (struct attach_stats){.dropped = gate_dropped(&s->gate),
+	        .limits = s->generation->settings->config.limits,
 	        .restarts = s->restarts,
 	        .mended = s->mended,
 	        .retired = (unsigned)sandbox_retired(s)};

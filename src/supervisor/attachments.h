@@ -14,6 +14,7 @@
 
 #include <net/if.h>
 
+#include "vethguard/fence/fence.h"
 #include "vethguard/policy/load.h"
 #include "vethguard/wire/message.h"
 #include "supervisor/identity.h"
@@ -130,8 +131,9 @@ enum attach_status {
 };
 
 struct attach_stats {
-	uint64_t packets_dropped; /* by the fence, since it was set */
-	int64_t serving_ms;       /* since the present worker took over; 0: none serves */
+	struct fence_counters dropped; /* by the fence, since it was set */
+	struct config_limits limits;   /* in force */
+	int64_t serving_ms;            /* since the present worker took over; 0: none serves */
 	uint32_t restarts, mended;
 	unsigned retired;
 	const struct message_worker_stats *worker; /* NULL where none answered */

@@ -225,6 +225,21 @@ static void put_worker(struct json *j, const struct message_worker_stats *w)
 	json_put_uint(j, "names_kept", w->names_kept);
 	json_put_uint(j, "backlog_bytes", w->backlog_bytes);
 	json_put_uint(j, "heap_bytes", w->heap_bytes);
+	json_put_uint(j, "queries_refused", w->queries_refused);
+	json_put_end_object(j);
+}
+
+/* How often, and what was dropped beyond it: of the packets above. */
+static void put_bounds(struct json *j, const struct attach_stats *stats)
+{
+	json_put_object(j, "limits");
+	json_put_uint(j, "connections_per_s", stats->limits.connections_per_s);
+	json_put_uint(j, "dns_queries_per_s", stats->limits.dns_queries_per_s);
+	json_put_uint(j, "packet_copies_per_s", stats->limits.packet_copies_per_s);
+	json_put_end_object(j);
+	json_put_object(j, "beyond_limits");
+	json_put_uint(j, "connections", stats->dropped.connections);
+	json_put_uint(j, "queries", stats->dropped.queries);
 	json_put_end_object(j);
 }
 
@@ -235,7 +250,8 @@ void control_put_stats(
 	json_put_string(j, "name", slice_from_string(view->name), 0);
 	json_put_literal(j, "state", attach_state_name(view->state));
 	json_put_int(j, "serving_ms", stats->serving_ms);
-	json_put_uint(j, "packets_dropped", stats->packets_dropped);
+	json_put_uint(j, "packets_dropped", stats->dropped.packets);
+	put_bounds(j, stats);
 	json_put_uint(j, "restarts", stats->restarts);
 	json_put_uint(j, "retired", stats->retired);
 	json_put_uint(j, "mended", stats->mended);

@@ -100,6 +100,7 @@ struct fence_spec gate_fence(const struct gate *gate)
 	        .tcp_port = gate->tcp_port,
 	        .dns_port = GATE_DNS_PORT,
 	        .udp_port_count = gate->udp_port_count,
+	        .bounds = gate->bounds,
 	        .nflog_group = FENCE_NFLOG_GROUP,
 	        .refuse = gate->paused,
 	        .whole_namespace = true};
@@ -260,17 +261,24 @@ static int in_gate_set(void *context)
 	return fence_set(&spec);
 }
 
-int gate_set_udp_ports(struct gate *gate, const uint16_t *ports, size_t count)
+int gate_set_traffic(
+        struct gate *gate, const uint16_t *ports, size_t count, const struct fence_bounds *bounds)
 {
+	bool same_ports;
+
 	if (count > FENCE_UDP_PORTS_MAX)
 		return -E2BIG;
-	if (count == gate->udp_port_count &&
-	        memcmp(ports, gate->udp_ports, count * sizeof *ports) == 0)
+	same_ports = count == gate->udp_port_count &&
+	             (count == 0 || memcmp(ports, gate->udp_ports, count * sizeof *ports) == 0);
+	if (same_ports && memcmp(bounds, &gate->bounds, sizeof *bounds) == 0)
 		return 0;
-	gate_close_handed_out(gate); /* what was not handed out yet does not fit any more */
-	if (count)
-		memcpy(gate->udp_ports, ports, count * sizeof *ports);
-	gate->udp_port_count = count;
+	if (!same_ports) {
+		gate_close_handed_out(gate); /* what was not handed out yet does not fit any more */
+		if (count)
+			memcpy(gate->udp_ports, ports, count * sizeof *ports);
+		gate->udp_port_count = count;
+	}
+	gate->bounds = *bounds;
 	return netns_run(gate->netns, in_gate_set, gate);
 }
 
@@ -282,18 +290,16 @@ int gate_pause(struct gate *gate, bool paused)
 
 static int count_dropped(void *context)
 {
-	struct fence_counters counters;
-	int error = fence_counters_get(GATE_LINK, &counters);
-
-	*(uint64_t *)context = counters.packets;
-	return error;
+	return fence_counters_get(GATE_LINK, context);
 }
 
-uint64_t gate_dropped(const struct gate *gate)
+struct fence_counters gate_dropped(const struct gate *gate)
 {
-	uint64_t dropped = 0;
+	struct fence_counters dropped = {0};
 
-	return netns_run(gate->netns, count_dropped, &dropped) == 0 ? dropped : 0;
+	if (netns_run(gate->netns, count_dropped, &dropped) != 0)
+		dropped = (struct fence_counters){0};
+	return dropped;
 }
 
 void gate_close(struct gate *gate)

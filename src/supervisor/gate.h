@@ -48,6 +48,7 @@ struct gate {
 	uint16_t tcp_port;
 	uint16_t udp_ports[FENCE_UDP_PORTS_MAX];
 	size_t udp_port_count;
+	struct fence_bounds bounds;
 	bool paused; /* everything is refused */
 	/* GATE_DIVERT, not written down: the interface belongs to a network of Docker's that has a
 	 * name, whose containers have Docker's resolver in their own namespace. It may ask from the
@@ -158,8 +159,9 @@ int gate_release(struct gate_host *host, const char *interface);
  * waits in the queue of a listener that closes goes to the others). gate->listeners was closed
  * (gate_close_handed_out) and is filled in anew. */
 int gate_listen(struct gate *gate);
-/* Other UDP ports, for a new policy; gate_listen() follows. */
-int gate_set_udp_ports(struct gate *gate, const uint16_t *ports, size_t count);
+/* Other UDP ports and bounds, for a new policy or configuration; gate_listen() follows. */
+int gate_set_traffic(
+        struct gate *gate, const uint16_t *ports, size_t count, const struct fence_bounds *bounds);
 /* Refuses everything, or ends that. */
 int gate_pause(struct gate *gate, bool paused);
 
@@ -176,8 +178,8 @@ int gate_watch(struct gate *gate, struct gate_host *host,
 /* Ends that. Harmless on a gate that is not watched; on_change may call it. */
 void gate_unwatch(struct gate *gate);
 
-/* Packets that the fence dropped so far; 0 where it cannot be asked. */
-uint64_t gate_dropped(const struct gate *gate);
+/* What the fence dropped so far; zeros where it cannot be asked. */
+struct fence_counters gate_dropped(const struct gate *gate);
 /* Closes the supervisor's copies of what the worker holds: without one nothing listens and the
  * fence rejects. The NFLOG socket stays: a second recorder may need it. */
 void gate_close_handed_out(struct gate *gate);

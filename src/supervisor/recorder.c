@@ -83,6 +83,21 @@ static int on_drained(struct supervisor *sv, struct ipc_message *message)
 	return 0;
 }
 
+/* One that has ended needs no answer, and one that another daemon serves gets none: what its
+ * recorder reads is not missing. */
+static int on_count_get(struct supervisor *sv, struct ipc_message *message)
+{
+	struct message_sandbox m;
+	struct sandbox *s;
+
+	if (message_sandbox_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	s = supervisor_find(sv, m.sandbox_id);
+	if (s && s->gate.netns >= 0 && s->state != SANDBOX_AWAY && !s->is_given)
+		recording_count(sv, s);
+	return 0;
+}
+
 static int on_stalled(struct supervisor *sv, struct ipc_message *message)
 {
 	struct message_text m;
@@ -155,6 +170,8 @@ static int on_recorder_message(struct role *role, struct ipc_message *message)
 		return on_recorder_ready(sv, message);
 	case MESSAGE_RECORDER_TAKEN:
 		return on_taken(sv, message);
+	case MESSAGE_RECORDER_COUNT_GET:
+		return on_count_get(sv, message);
 	case MESSAGE_RECORDER_RING_DRAINED:
 		return on_drained(sv, message);
 	case MESSAGE_RECORDER_REOPENED:

@@ -279,7 +279,8 @@ int recording_open(struct supervisor *sv, struct sandbox *s)
 	        .fingerprint = policy_fingerprint(&s->generation->settings->policy),
 	        .gate4 = s->gate.gate4,
 	        .gate6 = s->gate.gate6,
-	        .has_packets = true};
+	        .has_packets = true,
+	        .dropped = s->dropped_before};
 	int error = say_sandbox(sv, &m, &s->gate.packets);
 
 	if (error)
@@ -331,12 +332,26 @@ struct recorded *recording_open_left(struct supervisor *sv, uint64_t id)
 
 int recording_end(struct supervisor *sv, struct sandbox *s)
 {
-	struct message_sandbox m = {s->id, gate_dropped(&s->gate)};
+	/* What another daemon's recorder reads meanwhile is not to be counted here. */
+	struct message_sandbox m = {s->id, s->is_given ? 0 : gate_dropped(&s->gate).packets};
 
 	return say(sv,
 	        message_sandbox_encode(
 	                buffer, sizeof buffer, MESSAGE_RECORDER_END, s->summary_request, &m),
 	        NULL, 0);
+}
+
+void recording_count(struct supervisor *sv, struct sandbox *s)
+{
+	struct message_sandbox m = {s->id, gate_dropped(&s->gate).packets};
+	int error = say(sv,
+	        message_sandbox_encode(
+	                buffer, sizeof buffer, MESSAGE_RECORDER_COUNT, supervisor_next_id(sv), &m),
+	        NULL, 0);
+
+	if (error)
+		log_sandbox(LOG_LEVEL_DEBUG, s->name, "the recorder cannot be told a count: %s",
+		        strerror(-error));
 }
 
 static int open_again(struct supervisor *sv, struct sandbox *s)

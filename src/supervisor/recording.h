@@ -87,6 +87,9 @@ int recording_adopt_from(struct supervisor *sv, int directory);
 int recording_adopt_told(struct supervisor *sv, const struct sandbox *s);
 /* The sandbox is over; under s->summary_request. 0 or -errno. */
 int recording_end(struct supervisor *sv, struct sandbox *s);
+/* How many packets its fence has dropped so far. Lost where it cannot be told: it is asked again.
+ */
+void recording_count(struct supervisor *sv, struct sandbox *s);
 
 /* A ring for a further worker; the recorder hears of it now, or with recording_open. NULL with
  * errno. The ring is valid until its end is over. */

@@ -81,7 +81,26 @@ static struct generation *load(struct attachment *a)
 	return g;
 }
 
-static void adopt(struct attachment *a, const struct gate *shape, struct generation *g, int names)
+/* The configuration may have others by now than those that the fence was found with. */
+static void set_bounds(struct attachment *a)
+{
+	struct sandbox *s = a->sandbox;
+	const struct fence_bounds bounds = sandbox_bounds(&s->generation->settings->config.limits);
+	int error;
+
+	if (memcmp(&bounds, &s->gate.bounds, sizeof bounds) == 0)
+		return;
+	error = gate_set_traffic(&s->gate, s->gate.udp_ports, s->gate.udp_port_count, &bounds);
+	if (!error)
+		error = attachment_save(a);
+	if (error)
+		log_sandbox(LOG_LEVEL_WARN, a->record.name, "bounds of its fence: %s",
+		        strerror(-error));
+}
+
+/* shared: the former daemon's recorder reads copies of its dropped packets as well. */
+static void adopt(struct attachment *a, const struct gate *shape, struct generation *g, int names,
+        bool shared)
 {
 	struct sandbox *s = sandbox_new(a->all->supervisor, &a->owner, true);
 
@@ -97,6 +116,8 @@ static void adopt(struct attachment *a, const struct gate *shape, struct generat
 	s->generation = g;
 	attachment_watch_policy(a);
 	s->gate = *shape;
+	set_bounds(a);
+	s->dropped_before = shared ? MESSAGE_DROPPED_UNKNOWN : gate_dropped(&s->gate).packets;
 	s->names = names;
 	memcpy(s->seed, a->record.seed, sizeof s->seed);
 	snprintf(s->name, sizeof s->name, "%s", a->record.name);
@@ -191,6 +212,7 @@ static void recover_one(struct attachment *a)
 	struct generation *g = load(a);
 	struct gate shape;
 	int names = -1;
+	bool shared;
 
 	forget_knock(a);
 	if (!g) {
@@ -200,6 +222,7 @@ static void recover_one(struct attachment *a)
 	gate_move(&shape, &a->gate);
 	if (all->take)
 		all->take(all, a->record.id, &shape.packets, &names);
+	shared = shape.packets >= 0;
 	if (adopt_gate(a, &shape) != 0) {
 		generation_put(g);
 		if (names >= 0)
@@ -207,7 +230,7 @@ static void recover_one(struct attachment *a)
 		return;
 	}
 	gate_init(&a->gate);
-	adopt(a, &shape, g, names);
+	adopt(a, &shape, g, names, shared);
 }
 
 static void watch_one(struct attachment *a)

@@ -111,6 +111,7 @@ struct sandbox {
 	              -1: none yet */
 	struct recorded recorded; /* what the recorder knows of it, under id */
 	struct gate gate;
+	uint64_t dropped_before;  /* as struct message_recorder_sandbox has it */
 	uint64_t summary_request; /* 0: none under way */
 	bool unsummed;            /* the recorder has not said that all is in the log */
 	char root_pem[MESSAGE_PEM_MAX + 1];
@@ -182,6 +183,8 @@ int sandbox_set_up(struct sandbox *s);
 int sandbox_record(struct sandbox *s);
 /* The policy's UDP ports that listeners are made for. Their count. */
 size_t sandbox_udp_ports(const struct policy *policy, uint16_t out[POLICY_UDP_PORTS_MAX]);
+/* What the configuration's limits are for its fence. */
+struct fence_bounds sandbox_bounds(const struct config_limits *limits);
 /* Fills in s->failure with the text and the error. Returns error. */
 int sandbox_failed(struct sandbox *s, int error, const char *format, ...)
         __attribute__((format(printf, 3, 4)));

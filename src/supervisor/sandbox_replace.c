@@ -47,15 +47,17 @@ int sandbox_start_worker(struct sandbox *s)
 	return s->current ? 0 : error;
 }
 
-static void set_udp_ports(struct sandbox *s, const struct generation *g)
+/* What of a generation is the fence's. */
+static void set_traffic(struct sandbox *s, const struct generation *g)
 {
+	const struct fence_bounds bounds = sandbox_bounds(&g->settings->config.limits);
 	uint16_t ports[POLICY_UDP_PORTS_MAX];
 	size_t count = sandbox_udp_ports(&g->settings->policy, ports);
-	int error = gate_set_udp_ports(&s->gate, ports, count);
+	int error = gate_set_traffic(&s->gate, ports, count, &bounds);
 
 	if (error) /* the next look at the fence mends it or cuts the sandbox off */
-		log_sandbox(
-		        LOG_LEVEL_WARN, s->name, "udp ports of its fence: %s", strerror(-error));
+		log_sandbox(LOG_LEVEL_WARN, s->name, "udp ports and bounds of its fence: %s",
+		        strerror(-error));
 }
 
 static void put_in_force(struct sandbox *s, struct generation *g)
@@ -79,11 +81,11 @@ int sandbox_replace(struct sandbox *s, struct generation *g)
 
 	if (sandbox_is_changing(s))
 		return sandbox_failed(s, -EBUSY, "another reload is under way");
-	set_udp_ports(s, g);
+	set_traffic(s, g);
 	s->coming = start_instance(s, g, &error);
 	if (s->coming)
 		return 0;
-	set_udp_ports(s, s->generation);
+	set_traffic(s, s->generation);
 	return error;
 }
 
@@ -92,7 +94,7 @@ void sandbox_keep_generation(struct sandbox *s, const char *how)
 	char text[SANDBOX_FAILURE_MAX];
 
 	s->coming = NULL;
-	set_udp_ports(s, s->generation);
+	set_traffic(s, s->generation);
 	snprintf(text, sizeof text, "its worker %s", how);
 	s->owner->replaced(s->owner, s, text);
 }

@@ -100,6 +100,13 @@ size_t sandbox_udp_ports(const struct policy *policy, uint16_t out[POLICY_UDP_PO
 	return used;
 }
 
+struct fence_bounds sandbox_bounds(const struct config_limits *limits)
+{
+	return (struct fence_bounds){.connections_per_s = limits->connections_per_s,
+	        .queries_per_s = limits->dns_queries_per_s * CONFIG_QUERIES_DROPPED,
+	        .copies_per_s = limits->packet_copies_per_s};
+}
+
 static int open_gate(struct sandbox *s)
 {
 	const struct settings *settings = s->generation->settings;
@@ -108,6 +115,7 @@ static int open_gate(struct sandbox *s)
 	gate_assign(&s->gate, &settings->config.pool4, &settings->config.pool6);
 	s->gate.tcp_port = settings->config.proxy_port;
 	s->gate.udp_port_count = sandbox_udp_ports(&settings->policy, s->gate.udp_ports);
+	s->gate.bounds = sandbox_bounds(&settings->config.limits);
 	int error = s->divert ? gate_open_divert(&s->gate, s->supervisor->gates, s->divert)
 	                      : gate_open(&s->gate, s->supervisor->gates, s->netns);
 	if (s->netns >= 0)

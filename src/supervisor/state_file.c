@@ -204,14 +204,15 @@ static json_t *pack_gate(const struct gate *g)
 			return NULL;
 		}
 	return json_pack("{s:b, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:i, "
-	                 "s:o, s:b}",
+	                 "s:o, s:[I, I, I], s:b}",
 	        "divert", g->kind == GATE_DIVERT, "device", g->device, "host_link", g->host_link,
 	        "gate4", json_ip(&g->gate4), "gate6", json_ip(&g->gate6), "sandbox4",
 	        json_ip(&g->sandbox4), "sandbox6", json_ip(&g->sandbox6), "bits4", g->bits4,
 	        "bits6", g->bits6, "source4", json_prefix(&g->source4), "source6",
 	        json_prefix(&g->source6), "mac", json_hex(g->mac, 6), "sandbox_mac",
-	        json_hex(g->sandbox_mac, 6), "tcp_port", g->tcp_port, "udp_ports", ports, "paused",
-	        g->paused);
+	        json_hex(g->sandbox_mac, 6), "tcp_port", g->tcp_port, "udp_ports", ports, "bounds",
+	        (json_int_t)g->bounds.connections_per_s, (json_int_t)g->bounds.queries_per_s,
+	        (json_int_t)g->bounds.copies_per_s, "paused", g->paused);
 }
 
 static json_t *pack(const struct attach_record *r, const struct gate *gate)
@@ -318,6 +319,25 @@ static bool ports_of(json_t *ports, struct gate *g)
 	return true;
 }
 
+/* A file of before there were bounds has none: its fence is set anew. */
+static bool bounds_of(json_t *bounds, struct gate *g)
+{
+	uint32_t *const out[] = {
+	        &g->bounds.connections_per_s, &g->bounds.queries_per_s, &g->bounds.copies_per_s};
+
+	if (!bounds)
+		return true;
+	for (size_t i = 0; i < 3; i++) {
+		const json_t *bound = json_array_get(bounds, i);
+		json_int_t v = json_integer_value(bound);
+
+		if (!json_is_integer(bound) || v < 0 || v > FENCE_PER_S_MAX)
+			return false;
+		*out[i] = (uint32_t)v;
+	}
+	return json_array_size(bounds) == 3;
+}
+
 static bool bits_of(int v, int max, uint8_t *out)
 {
 	*out = (uint8_t)v;
@@ -329,16 +349,16 @@ static bool unpack_gate(json_t *object, struct gate *g)
 	const char *device, *host_link, *gate4, *gate6, *sandbox4, *sandbox6, *source4, *source6;
 	const char *mac, *sandbox_mac;
 	int divert, paused, bits4, bits6, port;
-	json_t *ports;
+	json_t *ports, *bounds = NULL;
 
 	if (json_unpack(object,
 	            "{s:b, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:i, s:o, "
-	            "s:b !}",
+	            "s?o, s:b !}",
 	            "divert", &divert, "device", &device, "host_link", &host_link, "gate4", &gate4,
 	            "gate6", &gate6, "sandbox4", &sandbox4, "sandbox6", &sandbox6, "bits4", &bits4,
 	            "bits6", &bits6, "source4", &source4, "source6", &source6, "mac", &mac,
-	            "sandbox_mac", &sandbox_mac, "tcp_port", &port, "udp_ports", &ports, "paused",
-	            &paused) != 0)
+	            "sandbox_mac", &sandbox_mac, "tcp_port", &port, "udp_ports", &ports, "bounds",
+	            &bounds, "paused", &paused) != 0)
 		return false;
 	g->kind = divert ? GATE_DIVERT : GATE_VETH;
 	g->paused = paused;
@@ -349,7 +369,8 @@ static bool unpack_gate(json_t *object, struct gate *g)
 	       ip_of(sandbox4, 4, &g->sandbox4) && ip_of(sandbox6, 6, &g->sandbox6) &&
 	       bits_of(bits4, 32, &g->bits4) && bits_of(bits6, 128, &g->bits6) &&
 	       prefix_of(source4, 4, &g->source4) && prefix_of(source6, 6, &g->source6) &&
-	       unhex(mac, g->mac, 6) && unhex(sandbox_mac, g->sandbox_mac, 6) && ports_of(ports, g);
+	       unhex(mac, g->mac, 6) && unhex(sandbox_mac, g->sandbox_mac, 6) &&
+	       ports_of(ports, g) && bounds_of(bounds, g);
 }
 
 static bool kind_of(const char *text, enum attach_kind *out)

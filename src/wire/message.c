@@ -118,6 +118,7 @@ static void recorder_sandbox_fields(struct codec *c, struct message_recorder_san
 	m->gate4 = codec_ip(c, m->gate4);
 	m->gate6 = codec_ip(c, m->gate6);
 	m->has_packets = codec_bool(c, m->has_packets);
+	m->dropped = codec_u64(c, m->dropped);
 }
 CODEC_PAIR(recorder_sandbox)
 

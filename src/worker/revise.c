@@ -175,6 +175,7 @@ void worker_send_stats(struct worker *w, uint64_t id)
 	if (w->proxy)
 		proxy_count(w->proxy, &m);
 	m.names_kept = names_count(w->names);
+	m.queries_refused = w->responder ? responder_refused(w->responder) : 0;
 	m.backlog_bytes = w->events.backlog.len;
 	m.heap_bytes = heap.uordblks + heap.hblkhd;
 	ipc_send(&w->supervisor, message,

@@ -118,7 +118,8 @@ def abuse(daemon, crowd):
                 after = usage(daemon.pids())
                 busy = {r: (after[r]["cpu"] - before[r]["cpu"]) / a.wall_s * 100 for r in after}
                 did[name] = (f"{a.done / a.wall_s:.0f}/s; CPU abuser {a.cpu_s / a.wall_s * 100:.0f} %, "
-                             f"workers {busy['worker']:.0f} %, recorder {busy['recorder']:.0f} %")
+                             f"workers {busy['worker']:.0f} %, recorder {busy['recorder']:.0f} %, "
+                             f"supervisor {busy['supervisor']:.1f} %")
                 time.sleep(1.0)
         alone = max(r for r, _ in results["nobody"])
         for name, values in results.items():

@@ -105,7 +105,7 @@ deny:
   hosts: {{api.lab.test: {ORIGIN4}, cred.lab.test: {ORIGIN4}, pass.lab.test: {ORIGIN4}}}
 ca_files: [{self.lab.path('ca.pem')}]
 permit: [10.99.0.0/16]
-limits: {{connections: 6000, upstream_connections: 4000, upstream_idle: 256}}
+limits: {{connections: 6000, upstream_connections: 4000, upstream_idle: 256, connections_per_s: 100000}}
 """)
         return ["--policy", policy, "--config", config, "--audit",
                 self.lab.path(f"audit-{len(self.lab.processes)}.jsonl")]

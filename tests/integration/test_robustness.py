@@ -717,7 +717,8 @@ class Flood(Robust):
         self.assertEqual(done.out.split(), ["50", "0"])
 
     def test_ten_thousand_resets(self):
-        config = support.LAB.write("resets.yaml", support.LAB.config("timeouts: {hello: 3s, header: 3s}\n"))
+        config = support.LAB.write("resets.yaml", support.LAB.config(
+            "timeouts: {hello: 3s, header: 3s}\nlimits: {connections_per_s: 100000}\n"))
         box = self.begin(text=API, config=config)
         box.sh("curl -sS https://api.lab.test/first")
         worker = box.pids()["worker"]

@@ -3,7 +3,7 @@
  * fence_tool: puts a fence on an interface of the namespace it is started in, for tests in other
  * languages.
  *
- *     fence_tool [--host] [--bare] [--networks] INTERFACE SANDBOX4 SANDBOX6 GATE4 GATE6
+ *     fence_tool [--host] [--bare] [--networks] [--tight] INTERFACE SANDBOX4 SANDBOX6 GATE4 GATE6
  *                [UDP-PORT...]
  *     fence_tool --divert INTERFACE LINK
  *
@@ -11,7 +11,8 @@
  * TPROXY delivers (one line each: "tcp ADDRESS PORT", "udp ADDRESS PORT", as the sandbox meant it)
  * and what NFLOG tells ("log PREFIX"). Then it prints "check RESULT", "counted PACKETS", and
  * removes the fence. --host: not the whole namespace; --bare: no listeners at all; --networks: the
- * sandbox has the /24 and /64 that its addresses are the first of.
+ * sandbox has the /24 and /64 that its addresses are the first of; --tight: bounds of one a second
+ * (else of so many that none is reached).
  *
  * --divert diverts an interface to a gate's link, prints "ready", and on each line of its standard
  * input shuts it ("shut"), puts the rules in force again ("set"), compares them ("check") or takes
@@ -59,11 +60,14 @@ static void parse(struct tool *t, int argc, char **argv)
 	int i = 1;
 
 	t->spec.whole_namespace = true;
+	t->spec.bounds = (struct fence_bounds){FENCE_PER_S_MAX, FENCE_PER_S_MAX, FENCE_PER_S_MAX};
 	for (; i < argc && argv[i][0] == '-' && argv[i][1] == '-'; i++) {
 		if (strcmp(argv[i], "--host") == 0)
 			t->spec.whole_namespace = false;
 		if (strcmp(argv[i], "--bare") == 0)
 			t->bare = true;
+		if (strcmp(argv[i], "--tight") == 0)
+			t->spec.bounds = (struct fence_bounds){1, 1, 1};
 		if (strcmp(argv[i], "--networks") == 0) {
 			t->spec.bits4 = 24;
 			t->spec.bits6 = 64;

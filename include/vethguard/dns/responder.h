@@ -49,10 +49,13 @@ struct responder_config {
 	struct names *names;
 	responder_on_query on_query;
 	void *context;
-	uint32_t queries_per_s;             /* beyond: REFUSED, recorded once per second with the count in detail */
+	uint32_t queries_per_s;             /* beyond: REFUSED, recorded once per second with the count in detail; beyond
+	                                       CONFIG_QUERIES_DROPPED times as many: silence, and the end of a connection */
 };
 struct responder *responder_new(const struct responder_config *config);
 void responder_free(struct responder *responder);
+/* Queries refused for their rate since the beginning. */
+uint64_t responder_refused(const struct responder *responder);
 /* Answers what has arrived over UDP, then responder_free(). */
 void responder_finish(struct responder *responder);
 /* One query in, one answer out: pure but for names and clock. Size of the answer, 0: stay silent. Used by both

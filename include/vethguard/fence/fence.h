@@ -20,8 +20,20 @@
 #define FENCE_SOURCES_MAX 64
 #define FENCE_SOURCE_S 3600     /* an address that was silent for so long leaves its place to another */
 #define FENCE_NFLOG_GROUP 7675  /* in the gate's namespace */
-#define FENCE_PREFIX_MAX 32     /* bytes of a log prefix: "vethguard:source", "vethguard:ethertype", "vethguard:other" */
+#define FENCE_PREFIX_MAX 32     /* bytes of a log prefix: "vethguard:source", "vethguard:ethertype", "vethguard:rate", "vethguard:other" */
 #define FENCE_SNAP_BYTES 128    /* of each dropped packet copied to the log */
+#define FENCE_RATE_COPIES_PER_S 10 /* of what is beyond a bound, so that the log has examples; all of it is counted */
+
+/* What one sandbox may make of this machine's work in a second, after a burst of FENCE_BURST_S times as much; beyond, the
+ * kernel drops. 0: no bound. Nothing passes because of a bound that would not pass without it. */
+#define FENCE_BURST_S 2
+#define FENCE_PER_S_MAX 1000000
+struct fence_bounds {
+	uint32_t connections_per_s; /* new TCP connections; what is dropped is their first packet, which its sender repeats */
+	uint32_t queries_per_s;     /* packets to the responder over UDP */
+	uint32_t copies_per_s;      /* of dropped packets to the log, burst of one second; beyond, they are dropped and
+	                               counted without a copy, and not rejected */
+};
 
 struct fence_spec {
 	char interface[IFNAMSIZ];   /* outer end of the sandbox's link */
@@ -34,6 +46,7 @@ struct fence_spec {
 	uint16_t udp_ports[FENCE_UDP_PORTS_MAX]; /* policy's udp:// ports; relayed on listeners of the same port */
 	size_t udp_port_count;
 	uint16_t nflog_group;
+	struct fence_bounds bounds;
 	bool refuse;                /* paused: nothing is handed to a listener */
 	bool whole_namespace;       /* a gate of our own: every other interface's packets are dropped as well, nothing is
 	                               forwarded, and only the worker's transparent sockets may send to the sandbox */
@@ -50,7 +63,7 @@ int fence_prepare(const struct fence_spec *spec, uint32_t *generation);
 int fence_set_prepared(const struct fence_spec *spec, uint32_t *generation);
 /* Another number after each change of the rules of the caller's namespace, whoever made it; never 0. 0 or -errno. */
 int fence_generation(uint32_t *out);
-/* Changes only the set of UDP ports (a policy reload). */
+/* Changes only the set of UDP ports. */
 int fence_set_udp_ports(const struct fence_spec *spec);
 int fence_remove(const char *interface);
 /* Reads the rules back and compares them with spec. 0: as they should be; -ESTALE: changed or missing. */
@@ -65,9 +78,10 @@ int fence_watch_read(int fd, const char *table, uint32_t own, bool *changed);
  * notifications were lost, -errno. */
 int fence_watch_open_all(void);
 int fence_watch_read_all(int fd, void (*each)(void *context, int nsid), void *context);
-/* Packets and bytes the fence rejected or dropped on the interface. */
+/* Packets and bytes the fence rejected or dropped on the interface; of them, those beyond a bound. */
 struct fence_counters {
 	uint64_t packets, bytes;
+	uint64_t connections, queries;
 };
 int fence_counters_get(const char *interface, struct fence_counters *out);
 

@@ -38,9 +38,13 @@ struct config_limits {
 	uint32_t dns_names;            /* synthetic addresses kept per family */
 	uint32_t leaf_certificates;    /* minted leaves kept */
 	uint32_t header_bytes;         /* one HTTP head */
-	uint32_t dns_queries_per_s;    /* answered; beyond: REFUSED */
+	uint32_t dns_queries_per_s;    /* answered; beyond: REFUSED; beyond CONFIG_QUERIES_DROPPED times as many: dropped */
 	uint32_t blocked_mints_per_min;/* leaves for names that no rule mentions */
+	uint32_t connections_per_s;    /* new ones of the sandbox; beyond, their first packets are dropped */
+	uint32_t packet_copies_per_s;  /* of dropped packets, for the log; beyond: dropped without a copy, and counted */
 };
+
+#define CONFIG_QUERIES_DROPPED 2
 
 struct config_timeouts {
 	uint32_t hello_ms;   /* first bytes, TLS handshake with the sandbox */

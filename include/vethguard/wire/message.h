@@ -98,6 +98,10 @@ enum message_type {
 
 	/* one daemon <-> the one of another version that takes over from it (supervisor/upgrade.h) */
 	MESSAGE_UPGRADE,         /* struct message_upgrade; descriptors as its step says */
+
+	/* supervisor <-> recorder, further; behind UPGRADE, which keeps its number */
+	MESSAGE_RECORDER_COUNT_GET, /* recorder -> supervisor: struct message_sandbox, dropped 0: what has its fence counted? */
+	MESSAGE_RECORDER_COUNT,  /* the answer, at any time: struct message_sandbox */
 	MESSAGE_TYPE_COUNT
 };
 
@@ -183,6 +187,7 @@ struct message_worker_stats {
 	uint64_t names_kept;       /* synthetic addresses given out */
 	uint64_t backlog_bytes;    /* events the recorder has no room for */
 	uint64_t heap_bytes;       /* in use */
+	uint64_t queries_refused;  /* beyond their bound: answered REFUSED and not told one by one */
 };
 
 struct message_ca {            /* lengths in DER; key is secret: the receiver wipes the datagram */
@@ -238,7 +243,10 @@ struct message_recorder_sandbox {
 	struct slice sandbox, policy, fingerprint;
 	struct ip gate4, gate6;
 	bool has_packets;          /* the fd is there */
+	uint64_t dropped;          /* packets that the fence had counted when this sandbox was taken up, and that are another
+	                            * recorder's; MESSAGE_DROPPED_UNKNOWN: both read the same copies */
 };
+#define MESSAGE_DROPPED_UNKNOWN UINT64_MAX
 
 /* One writer of a sandbox's events: workers of one sandbox come and go, each with a ring of its own. */
 struct message_recorder_ring {
@@ -251,7 +259,7 @@ struct message_recorder_event {
 	struct slice event;        /* as event_encode() made it; the rest of the message */
 };
 
-struct message_sandbox {
+struct message_sandbox {           /* RECORDER_END, RECORDER_COUNT */
 	uint64_t sandbox_id;
 	uint64_t dropped;          /* packets that the fence has counted by now; 0: not known */
 };

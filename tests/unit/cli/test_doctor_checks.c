@@ -190,6 +190,26 @@ static void limits(void **state)
 	assert_non_null(strstr(f.remedy, "nofile"));
 }
 
+static void shares(void **state)
+{
+	char path[] = "/tmp/test_doctor_shares_XXXXXX";
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "1\n", 2), 2);
+	doctor_shares(anew(), path);
+	expect("shares", DOCTOR_OK, "by session", false);
+	assert_int_equal(pwrite(fd, "0", 1, 0), 1);
+	doctor_shares(anew(), path);
+	expect("shares", DOCTOR_NOTE, "by thread", true);
+	assert_non_null(strstr(f.remedy, "sched_autogroup_enabled"));
+	close(fd);
+	unlink(path);
+	doctor_shares(anew(), path); /* a kernel without */
+	expect("shares", DOCTOR_NOTE, "by thread", false);
+}
+
 static void resolvers(void **state)
 {
 	(void)state;
@@ -227,6 +247,7 @@ int main(void)
 	        cmocka_unit_test(landlock),
 	        MACHINE(seccomp),
 	        cmocka_unit_test(limits),
+	        cmocka_unit_test(shares),
 	        MACHINE(resolvers),
 	        cmocka_unit_test(what_is_too_long_is_cut),
 	};

@@ -173,6 +173,14 @@ static void ask(const char *name, uint16_t type)
 	ask_class(name, type, 1);
 }
 
+/* Where there may be no answer. */
+static void ask_in_vain(const char *name)
+{
+	uint8_t query[512];
+
+	ask_bytes(query, make_query(query, name, DNS_A, 1));
+}
+
 static unsigned rcode(void)
 {
 	return answer[3] & 15;
@@ -377,18 +385,24 @@ static void over_the_rate(void **state)
 		ask("api.example.com", DNS_A);
 		assert_int_equal(answers(), 1);
 	}
-	for (int i = 0; i < 50; i++) {
+	for (int i = 0; i < 3; i++) {
 		ask("api.example.com", DNS_A);
 		assert_int_equal(rcode(), DNS_REFUSED);
 		assert_int_equal(answers(), 0);
 	}
+	for (int i = 0; i < 47; i++) {
+		ask_in_vain("api.example.com");
+		assert_int_equal(answer_n, 0);
+	}
 	ask_bytes((const uint8_t *)"garbage", 7);
 	assert_int_equal(answer_n, 0);
 	assert_int_equal(fixture.count, 3); /* none of those has a record of its own */
+	assert_int_equal(responder_refused(fixture.responder), 51);
 	usleep(1010000);
 	ask("api.example.com", DNS_A);
 	assert_int_equal(answers(), 1);
 	assert_int_equal(fixture.count, 5);
+	assert_int_equal(responder_refused(fixture.responder), 51);
 }
 
 static void stop_loop(struct loop_timer *timer)
@@ -410,7 +424,7 @@ static void refusals_are_recorded_without_another_query(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 10; i++)
-		ask("api.example.com", DNS_A);
+		ask_in_vain("api.example.com");
 	assert_int_equal(fixture.count, 3);
 	run_loop(1100);
 	assert_int_equal(fixture.count, 4);
@@ -582,6 +596,27 @@ static void tcp_cuts_off_garbage(void **state)
 	close(client);
 }
 
+static void tcp_ends_where_far_too_much_is_asked(void **state)
+{
+	struct sockaddr_in at;
+	uint8_t query[512], reply[1500];
+	size_t n = make_framed(query, "api.example.com");
+	ssize_t got = 1;
+	int client;
+
+	(void)state;
+	assert_int_equal(responder_serve_tcp(fixture.responder, listen_on(SOCK_STREAM, &at)), 0);
+	client = connect_to(&at);
+	for (int i = 0; i < 50; i++)
+		send(client, query, n, MSG_NOSIGNAL);
+	run_loop(50);
+	while (got > 0)
+		got = recv(client, reply, sizeof(reply), 0);
+	assert_true(got == 0 || errno == ECONNRESET);
+	assert_in_range(responder_refused(fixture.responder), 4, 47);
+	close(client);
+}
+
 static void tcp_connections_are_bounded(void **state)
 {
 	struct sockaddr_in at;
@@ -630,6 +665,8 @@ int main(void)
 	        IN_LOOP(malformed_queries),
 	        IN_LOOP(a_full_pool_is_a_failure),
 	        cmocka_unit_test_setup_teardown(over_the_rate, setup_slow, teardown),
+	        cmocka_unit_test_setup_teardown(
+	                tcp_ends_where_far_too_much_is_asked, setup_slow, teardown),
 	        cmocka_unit_test_setup_teardown(
 	                refusals_are_recorded_without_another_query, setup_slow, teardown),
 	        IN_LOOP(udp_answers_from_the_asked_address),

@@ -94,9 +94,9 @@ static void set_replaces_what_differs(void **state)
 static void each_part_of_the_spec_is_checked(void **state)
 {
 	struct world *w = *state;
-	struct fence_spec s[9];
+	struct fence_spec s[12];
 
-	for (size_t i = 0; i < 9; i++)
+	for (size_t i = 0; i < 12; i++)
 		s[i] = w->spec;
 	s[0].sandbox4 = world_ip("10.77.0.3");
 	s[1].sandbox6 = world_ip("fd77::3");
@@ -107,7 +107,10 @@ static void each_part_of_the_spec_is_checked(void **state)
 	s[6].udp_port_count = 0;
 	s[7].nflog_group++;
 	s[8].whole_namespace = false;
-	for (size_t i = 0; i < 9; i++)
+	s[9].bounds.connections_per_s++;
+	s[10].bounds.queries_per_s++;
+	s[11].bounds.copies_per_s++;
+	for (size_t i = 0; i < 12; i++)
 		assert_int_equal(netns_run(w->gate, check, &s[i]), -ESTALE);
 }
 
@@ -142,6 +145,8 @@ static void damage_is_detected_and_mended(void **state)
 	        "nft add rule inet vethguard link-vg0 counter",
 	        "nft add rule inet vethguard forward accept",
 	        "nft flush chain inet vethguard prerouting",
+	        "nft flush chain inet vethguard over-vg0",
+	        "nft insert rule inet vethguard over-vg0 accept",
 	        "nft flush chain netdev vethguard in-vg0",
 	        "nft insert rule netdev vethguard in-vg0 accept",
 	        "nft 'delete element inet vethguard links { vg0 }'",
@@ -321,9 +326,9 @@ static void a_failed_set_leaves_all_as_it_was(void **state)
 static void bad_specs_are_refused(void **state)
 {
 	struct world *w = *state;
-	struct fence_spec s[12];
+	struct fence_spec s[15];
 
-	for (size_t i = 0; i < 12; i++)
+	for (size_t i = 0; i < 15; i++)
 		s[i] = w->spec;
 	s[0].interface[0] = 0;
 	memset(s[1].interface, 'x', sizeof(s[1].interface));
@@ -337,7 +342,10 @@ static void bad_specs_are_refused(void **state)
 	s[9].udp_ports[0] = 0;
 	s[10].gate4 = w->spec.gate6;
 	s[11].gate6 = w->spec.gate4;
-	for (size_t i = 0; i < 12; i++) {
+	s[12].bounds.connections_per_s = FENCE_PER_S_MAX + 1;
+	s[13].bounds.queries_per_s = FENCE_PER_S_MAX + 1;
+	s[14].bounds.copies_per_s = FENCE_PER_S_MAX + 1;
+	for (size_t i = 0; i < 15; i++) {
 		assert_int_equal(netns_run(w->gate, set, &s[i]), -EINVAL);
 		assert_int_equal(netns_run(w->gate, check, &s[i]), -EINVAL);
 		assert_int_equal(netns_run(w->gate, set_udp_ports, &s[i]), -EINVAL);
@@ -345,6 +353,19 @@ static void bad_specs_are_refused(void **state)
 	assert_int_equal(remove_in_gate(w, ""), -EINVAL);
 	assert_int_equal(remove_in_gate(w, "sixteen-letters-"), -EINVAL);
 	assert_int_equal(check_in_gate(w), 0);
+}
+
+static void any_bounds_fit(void **state)
+{
+	struct world *w = *state;
+	static const uint32_t some[] = {0, 1, 1000, FENCE_PER_S_MAX};
+
+	for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
+		w->spec.bounds = (struct fence_bounds){some[i], some[i], some[i]};
+		assert_int_equal(check_in_gate(w), -ESTALE);
+		assert_int_equal(netns_run(w->gate, set, &w->spec), 0);
+		assert_int_equal(check_in_gate(w), 0);
+	}
 }
 
 static void one_family_is_enough(void **state)
@@ -380,10 +401,11 @@ static void the_longest_interface_name_fits(void **state)
 static int counters_of_nothing(void *context)
 {
 	(void)context;
-	struct fence_counters c = {1, 1};
+	struct fence_counters c = {1, 1, 1, 1};
 	int result = fence_counters_get("nosuch0", &c);
 
 	assert_int_equal(c.packets, 0);
+	assert_int_equal(c.connections, 0);
 	assert_int_equal(fence_counters_get("sixteen-letters-", &c), -EINVAL);
 	return result;
 }
@@ -413,6 +435,7 @@ int main(void)
 	        IN_WORLD(remove_of_one_works_on_what_damage_left),
 	        IN_WORLD(a_failed_set_leaves_all_as_it_was),
 	        IN_WORLD(bad_specs_are_refused),
+	        IN_WORLD(any_bounds_fit),
 	        IN_WORLD(one_family_is_enough),
 	        IN_WORLD(the_longest_interface_name_fits),
 	        IN_WORLD(counters_of_no_fence_are_an_error),

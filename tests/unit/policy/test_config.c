@@ -48,6 +48,8 @@ static void test_defaults(void **state)
 	assert_int_equal(config.pool6.bits, 64);
 	assert_int_equal(config.proxy_port, 3128);
 	assert_true(config.limits.connections > 0 && config.limits.header_bytes >= 4096);
+	assert_int_equal(config.limits.connections_per_s, 1000);
+	assert_int_equal(config.limits.packet_copies_per_s, 1000);
 	assert_true(config.timeouts.connect_ms > 0);
 	assert_int_equal(config.timeouts.request_ms, 0);
 	assert_string_equal(config.audit_file, "");
@@ -135,6 +137,11 @@ static void test_faults(void **state)
 	        {"limits: {connections: 99999999999999999999}\n", 1, 23, "from 1 to 8000"},
 	        {"limits: {connections: [1]}\n", 1, 23, "not a list"},
 	        {"limits: 5\n", 1, 9, "must be a mapping"},
+	        {"limits: {connections_per_s: 0}\n", 1, 29, "from 1 to 100000, not \"0\""},
+	        {"limits: {connections_per_s: 100001}\n", 1, 29, "not \"100001\""},
+	        {"limits: {packet_copies_per_s: 0}\n", 1, 31, "from 1 to 100000, not \"0\""},
+	        {"limits: {packet_copies_per_s: 100001}\n", 1, 31, "not \"100001\""},
+	        {"limits: {dns_queries_per_s: 100001}\n", 1, 29, "not \"100001\""},
 	        {"egress: 5\n", 1, 9, "must be a mapping"},
 	        {"egress: {prox: \"http://p:1\"}\n", 1, 10, "did you mean \"proxy\"?"},
 	        {"egress: {proxy: \"http://p\"}\n", 1, 17, "http://host:port"},

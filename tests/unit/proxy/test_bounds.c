@@ -36,6 +36,50 @@ static void test_a_dial_that_takes_too_long(void **state)
 		close(fds[--n]);
 }
 
+/* --- connections that say nothing --- */
+
+static void test_many_silent_connections_are_told_together(void **state)
+{
+	enum { MORE = 7 };
+	int64_t began_ms = clock_monotonic_ms(), took_ms;
+	unsigned long long sum = 0, more;
+	size_t together = 0;
+
+	(void)state;
+	for (unsigned i = 1; i <= RECORD_SILENT_PER_S + MORE; i++) {
+		hang_up(client(&w, NAME_A, NULL), false);
+		UNTIL(&w, w.proxy->accepted == i && w.proxy->client_count == 0);
+	}
+	took_ms = clock_monotonic_ms() - began_ms;
+	UNTIL(&w, !w.proxy->silent.counting);
+	for (size_t i = 0; i < w.event_count; i++) {
+		const struct event *e = &w.events[i];
+
+		assert_int_equal(e->kind, EVENT_CONNECTION);
+		assert_int_equal(e->decision, EVENT_DENIED);
+		more = e->cause == EVENT_CAUSE_LIMIT ? strtoull(e->detail.p, NULL, 10) : 1;
+		together += e->cause == EVENT_CAUSE_LIMIT;
+		sum += more;
+	}
+	assert_int_equal(sum, RECORD_SILENT_PER_S + MORE);
+	if (took_ms < 900) /* else they were of several seconds */
+		assert_int_equal(together, 1);
+}
+
+/* What is still to be told is told at the end. */
+static void test_silent_connections_are_told_at_the_end(void **state)
+{
+	(void)state;
+	hang_up(client(&w, NAME_A, NULL), false);
+	UNTIL(&w, w.proxy->accepted == 1 && w.proxy->client_count == 0);
+	w.proxy->silent.count = 4321;
+	proxy_free(w.proxy);
+	w.proxy = NULL;
+	assert_int_equal(w.event_total, 2);
+	assert_true(slice_starts_with(w.events[1].detail, SLICE("4321 more connections")));
+	again((struct world_options){.timeouts = usual_timeouts, .limits = usual_limits});
+}
+
 /* --- deadlines of requests --- */
 
 static void test_a_slow_head(void **state)
@@ -429,6 +473,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        TEST(test_a_dial_that_takes_too_long),
+	        TEST(test_many_silent_connections_are_told_together),
+	        TEST(test_silent_connections_are_told_at_the_end),
 	        TEST(test_a_slow_head),
 	        TEST(test_an_upload_that_stalls),
 	        TEST(test_a_long_answer_to_an_upload),

@@ -46,6 +46,7 @@ struct fixture {
 	int packets;
 	int handed[4]; /* what the recorder was given of the sandbox; the supervisor's copies */
 	uint64_t event_id;
+	uint64_t dropped_before; /* of sandboxes told from now on */
 };
 
 static void run_recorder(int control)
@@ -125,6 +126,7 @@ static void say_sandbox(struct fixture *f, uint64_t id, const int fds[4])
 	        .policy = SLICE("coding-agent"),
 	        .fingerprint = SLICE("0123456789abcdef"),
 	        .has_packets = true,
+	        .dropped = f->dropped_before,
 	};
 	size_t n = message_recorder_sandbox_encode(
 	        buffer, sizeof(buffer), MESSAGE_RECORDER_SANDBOX, 6, &m);

@@ -140,6 +140,29 @@ static void test_full_table_still_counts_exactly(void **state)
 	packets_fini(&p);
 }
 
+static void test_uncopied_ones_count_too(void **state)
+{
+	struct packets p;
+	struct seen seen = {0};
+
+	(void)state;
+	packets_init(&p);
+	assert_int_equal(packets_counted(&p), 0);
+	add(&p, packet(53), 0);
+	assert_int_equal(packets_add_uncopied(&p, 999, SAMPLE_TIME + 7, 7), 0);
+	assert_int_equal(packets_add_uncopied(&p, 1, SAMPLE_TIME + 9, 9), 0);
+	assert_int_equal(packets_counted(&p), 1001);
+	packets_collect(&p, 0, false, emit, &seen);
+	assert_int_equal(packets_counted(&p), 1000);
+	packets_collect(&p, 7 + PACKETS_WINDOW_MS, false, emit, &seen);
+	assert_int_equal(packets_counted(&p), 0);
+	assert_int_equal(seen.packets, 1001);
+	assert_string_equal(seen.rule, "various");
+	assert_int_equal(seen.last.time_ms, SAMPLE_TIME + 7);
+	assert_int_equal(seen.last.last_ms, SAMPLE_TIME + 9);
+	packets_fini(&p);
+}
+
 static void test_refused_record_is_not_lost(void **state)
 {
 	struct packets p;
@@ -203,6 +226,7 @@ int main(void)
 	        cmocka_unit_test(test_quiet_kind_is_forgotten),
 	        cmocka_unit_test(test_each_part_of_the_key_counts),
 	        cmocka_unit_test(test_full_table_still_counts_exactly),
+	        cmocka_unit_test(test_uncopied_ones_count_too),
 	        cmocka_unit_test(test_refused_record_is_not_lost),
 	        cmocka_unit_test(test_end_records_what_is_open),
 	        cmocka_unit_test(test_strange_prefixes),

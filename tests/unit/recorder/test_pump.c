@@ -2,6 +2,10 @@
 /* From events to lines, and what keeps lines from being written. */
 #include "pump_fixture.h"
 
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_log.h>
+#include <linux/netlink.h>
+
 static void test_events_become_lines(void **state)
 {
 	struct message_summary m;
@@ -277,20 +281,135 @@ static void test_lost_supervisor_ends_after_the_last_line(void **state)
 	close_fixture(&f);
 }
 
-static void test_what_the_fence_counted_more_is_a_finding(void **state)
+static size_t put_attribute(uint8_t *out, uint16_t type, const void *value, size_t n)
+{
+	const struct nlattr head = {.nla_len = (uint16_t)(NLA_HDRLEN + n), .nla_type = type};
+
+	memcpy(out, &head, sizeof(head));
+	memcpy(out + NLA_HDRLEN, value, n);
+	return NLA_ALIGN(NLA_HDRLEN + n);
+}
+
+/* A copy as the kernel makes it: an nfnetlink_log message with nothing but its prefix and an IPv4
+ * header. */
+static void send_packet(int fd)
+{
+	_Alignas(struct nlmsghdr) uint8_t datagram[256] = {0};
+	struct nlmsghdr *head = (struct nlmsghdr *)datagram;
+	static const char prefix[] = "vethguard:other";
+	static const uint8_t ip[28] = {0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 77, 0, 2, 8, 8,
+	        8, 8, 4, 0, 1, 187, 0, 8, 0, 0};
+	size_t n = NLMSG_HDRLEN;
+
+	head->nlmsg_type = NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_PACKET;
+	((struct nfgenmsg *)(datagram + n))->nfgen_family = AF_INET;
+	n += NLMSG_ALIGN(sizeof(struct nfgenmsg));
+	n += put_attribute(datagram + n, NFULA_PREFIX, prefix, sizeof(prefix));
+	n += put_attribute(datagram + n, NFULA_PAYLOAD, ip, sizeof(ip));
+	head->nlmsg_len = (uint32_t)n;
+	assert_int_equal(send(fd, datagram, n, 0), (ssize_t)n);
+}
+
+static void send_packets(struct fixture *f, int count)
+{
+	for (int i = 0; i < count; i++)
+		send_packet(f->packets);
+}
+
+static void test_what_the_fence_counted_more_is_told(void **state)
 {
 	struct message_summary summary;
 	struct fixture f;
 
 	(void)state;
 	open_fixture(&f, RLIM_INFINITY);
+	send_packets(&f, 3);
 	send_end_counted(&f, SANDBOX, 8, 1234567);
 	summary = expect_summary(&f, 8);
-	assert_int_equal(summary.findings, 1);
+	assert_int_equal(summary.findings, 0);
 	assert_int_equal(summary.dropped, 1234567);
-	assert_true(file_has(f.path, "The fence dropped 1234567 packets, of which copies of 0"));
+	assert_true(file_has(f.path, "1234564 packets: various kinds of packets"));
+	assert_int_equal(verify(f.path), 2);
+	close_fixture(&f);
+}
+
+static void send_count(struct fixture *f, uint64_t sandbox, uint64_t dropped)
+{
+	struct message_sandbox m = {sandbox, dropped};
+	size_t n = message_sandbox_encode(buffer, sizeof(buffer), MESSAGE_RECORDER_COUNT, 3, &m);
+
+	assert_int_equal(ipc_send_blocking(f->control, buffer, n, NULL, 0), 0);
+}
+
+static void expect_question(struct fixture *f)
+{
+	struct ipc_message question;
+	struct message_sandbox m;
+
+	expect_message(f->control, MESSAGE_RECORDER_COUNT_GET, 0, &question);
+	assert_int_equal(message_sandbox_decode(&question.body, &m), 0);
+	assert_int_equal(m.sandbox_id, SANDBOX);
+	assert_int_equal(m.dropped, 0);
+}
+
+static void test_copies_ask_for_the_count(void **state)
+{
+	struct message_summary summary;
+	struct fixture f;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	send_packets(&f, 5);
+	expect_question(&f);
+	send_count(&f, 4711, 5); /* of a sandbox that is not there any more */
+	send_count(&f, SANDBOX, 1000);
+	send_count(&f, SANDBOX, 1000); /* and no more of it */
+	send_count(&f, SANDBOX, 7);    /* an old one */
+	send_end_counted(&f, SANDBOX, 8, 1001);
+	summary = expect_summary(&f, 8);
+	assert_int_equal(summary.dropped, 1001);
+	assert_int_equal(summary.findings, 0);
 	verify(f.path);
 	close_fixture(&f);
+}
+
+/* What was counted before this recorder is another one's. */
+static void test_counts_of_before_are_not_told_again(void **state)
+{
+	enum { COPIES = 20 };
+	static const struct {
+		uint64_t before, want;
+	} cases[] = {{500, COPIES + 300}, {0, COPIES + 800}, {MESSAGE_DROPPED_UNKNOWN, COPIES}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture f;
+		struct ring ring;
+		int packets;
+
+		open_fixture(&f, RLIM_INFINITY);
+		f.dropped_before = cases[i].before;
+		add_sandbox(&f, SANDBOX + 1, &ring, &packets);
+		for (int n = 0; n < COPIES; n++)
+			send_packet(packets);
+		send_end_counted(&f, SANDBOX + 1, 8, 800 + COPIES);
+		for (;;) {
+			struct ipc_message message;
+			struct message_summary m;
+
+			assert_int_equal(
+			        ipc_receive_blocking(f.control, PATIENCE_MS, buffer, &message), 0);
+			if (message.head.type == MESSAGE_RECORDER_COUNT_GET)
+				continue;
+			assert_int_equal(message.head.type, MESSAGE_RECORDER_SUMMARY);
+			assert_int_equal(message_summary_decode(&message.body, &m), 0);
+			assert_int_equal(m.dropped, cases[i].want);
+			break;
+		}
+		ring_close(&ring);
+		close(packets);
+		close_fixture(&f);
+	}
 }
 
 static void test_nonsense_on_the_packet_socket_is_a_finding(void **state)
@@ -322,7 +441,9 @@ int main(void)
 	        cmocka_unit_test(test_foreign_lock_is_waited_for_and_told),
 	        cmocka_unit_test(test_supervisor_that_breaks_protocol_is_left),
 	        cmocka_unit_test(test_lost_supervisor_ends_after_the_last_line),
-	        cmocka_unit_test(test_what_the_fence_counted_more_is_a_finding),
+	        cmocka_unit_test(test_what_the_fence_counted_more_is_told),
+	        cmocka_unit_test(test_copies_ask_for_the_count),
+	        cmocka_unit_test(test_counts_of_before_are_not_told_again),
 	        cmocka_unit_test(test_nonsense_on_the_packet_socket_is_a_finding),
 	};
 

@@ -197,18 +197,43 @@ static void a_paused_gate_refuses_at_once(void **state)
 	close_all(&gate);
 }
 
+static void other_bounds_are_in_force(void **state)
+{
+	const struct fence_bounds tight = {1, 1, 1}, wide = {100000, 100000, 100000};
+	struct gate gate;
+	int refused = 0;
+
+	(void)state;
+	open_gate(&gate);
+	assert_int_equal(gate_set_traffic(&gate, NULL, 0, &wide), 0);
+	assert_int_equal(gate_mend(&gate), 0);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
+	assert_int_equal(gate_dropped(&gate).connections, 0);
+	assert_int_equal(gate_set_traffic(&gate, NULL, 0, &tight), 0);
+	assert_int_equal(gate_mend(&gate), 0);
+	/* Each that is refused takes a second and more to be tried again. */
+	for (int i = 0; i < 20 && refused == 0; i++) {
+		dial(sandbox, "8.8.8.8", 80);
+		refused = (int)gate_dropped(&gate).connections;
+	}
+	assert_true(refused > 0);
+	close_all(&gate);
+}
+
 static void other_udp_ports_are_in_force(void **state)
 {
 	const uint16_t ports[] = {123, 4433};
+	const struct fence_bounds none = {0};
 	struct gate gate;
 
 	(void)state;
 	open_gate(&gate);
-	assert_int_equal(gate_set_udp_ports(&gate, ports, 2), 0);
+	assert_int_equal(gate_set_traffic(&gate, ports, 2, &none), 0);
 	assert_int_equal(gate_mend(&gate), 0);
 	assert_int_equal(gate_listen(&gate), 0);
 	assert_int_equal(gate.listener_count, 10);
-	assert_int_equal(gate_set_udp_ports(&gate, NULL, 0), 0);
+	assert_int_equal(gate_set_traffic(&gate, NULL, 0, &none), 0);
 	assert_int_equal(gate_mend(&gate), 0);
 	close_all(&gate);
 }
@@ -385,6 +410,7 @@ int main(void)
 	        T(a_pin_without_its_gate_is_said),
 	        T(a_paused_gate_refuses_at_once),
 	        T(other_udp_ports_are_in_force),
+	        T(other_bounds_are_in_force),
 	        T(what_waits_in_a_queue_moves_to_the_next_listener),
 	        T(a_foreign_change_is_noticed_and_mended),
 	        T(whoever_is_told_may_close_the_gate),

@@ -88,6 +88,7 @@ static struct gate sample_gate(void)
 	gate.udp_ports[0] = 123;
 	gate.udp_ports[1] = 65535;
 	gate.udp_port_count = 2;
+	gate.bounds = (struct fence_bounds){1234, FENCE_PER_S_MAX, 0};
 	gate.paused = true;
 	return gate;
 }
@@ -237,6 +238,11 @@ static void values_out_of_bounds_are_refused(void **state)
 	refuses("\"tcp_port\": 65535", "\"tcp_port\": 65536", "gate");
 	refuses("123,", "0,", "gate");
 	refuses("123,", "65536,", "gate");
+	refuses("1234,", "-1,", "gate");
+	refuses("1234,", "1000001,", "gate");
+	refuses("1234,", "\"1\",", "gate");
+	refuses("1234,", "", "gate");
+	refuses("1234,", "1, 1234,", "gate");
 	refuses("tap0", "a-name-that-is-too-long", "gate");
 	refuses("0200ff010203", "0200ff0102", "gate");
 }

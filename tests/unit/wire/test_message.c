@@ -331,6 +331,8 @@ static void fill_start(struct message_worker_start *m, struct config_host *hosts
 	m->egress_pair = SLICE("user:word");
 	m->limits.connections = 77;
 	m->limits.blocked_mints_per_min = 78;
+	m->limits.connections_per_s = 81;
+	m->limits.packet_copies_per_s = 82;
 	m->timeouts.hello_ms = 79;
 	m->timeouts.udp_idle_ms = 80;
 	m->placeholders[0].text = SLICE("vethguard-x-00");
@@ -361,6 +363,8 @@ static void worker_start(void **state)
 	assert_int_equal(out.egress_pair.n, 9);
 	assert_int_equal(out.limits.connections, 77);
 	assert_int_equal(out.limits.blocked_mints_per_min, 78);
+	assert_int_equal(out.limits.connections_per_s, 81);
+	assert_int_equal(out.limits.packet_copies_per_s, 82);
 	assert_int_equal(out.timeouts.udp_idle_ms, 80);
 	assert_int_equal(out.listeners[1].kind, MESSAGE_LISTEN_UDP);
 	message_worker_start_fini(&out);
