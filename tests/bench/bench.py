@@ -92,6 +92,7 @@ EXTRA = {
     "credential": ["keepalive64", "keepalive1", "new", "bulk"],
     "logged": ["keepalive64", "keepalive1", "new"],
     "http2-credential": ["http2", "http2one"],
+    "http2-logged": ["http2", "http2one"],
     "judging": ["passnew"],
 }
 

@@ -147,22 +147,22 @@ class Haproxy(Proxy):
     ways = {"intercept": f"target={GATEWAY4}:8443 name=api.lab.test",
             "http2": f"target={GATEWAY4}:8447 name=api.lab.test",
             "logged": f"target={GATEWAY4}:8445 name=api.lab.test",
+            "http2-logged": f"target={GATEWAY4}:8448 name=api.lab.test",
             "passthrough": f"target={GATEWAY4}:8444 name=pass.lab.test",
             "judging": f"target={GATEWAY4}:8446 name=pass.lab.test"}
 
     def command(self):
         leaf, ca = self.leaf_bundle(), self.lab.path("ca.pem")
         tls = "ssl-min-ver TLSv1.3 ciphersuites TLS_AES_128_GCM_SHA256"
+        log = "log global\n    option httplog"
         frontend = "\n".join(f"""
 frontend {name}
-    bind {GATEWAY4}:{port} ssl crt {leaf} alpn http/1.1 curves X25519 {tls}
+    bind {GATEWAY4}:{port} ssl crt {leaf} alpn {alpn} curves X25519 {tls}
     {log}
-    default_backend origin""" for name, port, log in (("plain", 8443, ""), ("logged", 8445,
-                                                      "log global\n    option httplog")))
+    default_backend {backend}""" for name, port, alpn, backend, log in (
+            ("plain", 8443, "http/1.1", "origin", ""), ("logged", 8445, "http/1.1", "origin", log),
+            ("http2", 8447, "h2", "http2", ""), ("http2-logged", 8448, "h2", "http2", log)))
         http2 = f"""
-frontend http2
-    bind {GATEWAY4}:8447 ssl crt {leaf} alpn h2 curves X25519 {tls}
-    default_backend http2
 backend http2
     server o {ORIGIN4}:{bench_lab.HTTP2_PORT} ssl verify required ca-file {ca} sni str(api.lab.test) verifyhost api.lab.test \
 alpn h2 {tls} pool-max-conn 256

@@ -29,7 +29,7 @@ def table(results):
             continue
         mid = {k: statistics.median(c["rounds"]) for k, c in cells.items()}
         ratios = [f"{mid['vethguard'] / mid[k]:.2f}" if k in mid else "" for k in ("haproxy", "relay")]
-        print(f"| {w.title}, {w.unit} | " + " | ".join(figure(cells.get(c), w.unit) for c in COLUMNS) +
+        print(f"| {w.title}, {w.unit} | " + " | ".join(figure(cells.get(c) or cells.get(c.replace("(", "(http2-")), w.unit) for c in COLUMNS) +
               " | " + " | ".join(ratios) + " |")
 
 
