@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation, in the order of policy_compile(): credentials and rules become structs; each
- * destination of a rule gives a pair (target, entry); the sorted pairs give each target its list of
- * entries; targets with equal lists share a profile; each profile's entries are filed under the
- * literal start of their path patterns (nodes). A policy with one rule for 100,000 hosts therefore
- * has one profile and as many nodes as the rule has paths. Numbers are given in order of
- * appearance, so the same files give the same image but for the random key of its tables.
+ * destination of a rule gives a pair (target, entry); the pairs become profiles, and what profiles
+ * hold is filed by path (compile_profiles.c). A policy with one rule for 100,000 hosts has one
+ * profile and as many nodes as the rule has paths. Numbers are given in order of appearance, so the
+ * same files give the same image but for the random key of its tables.
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include "compile.h"
 #include "pattern.h"
@@ -35,7 +33,7 @@ struct image_text compile_text(struct compiler *c, struct slice text)
 	return (struct image_text){*(uint32_t *)vec_at(&c->string_at, id), (uint32_t)text.n};
 }
 
-static uint32_t push(struct compiler *c, enum image_section_id id, const void *item)
+uint32_t compile_push(struct compiler *c, enum image_section_id id, const void *item)
 {
 	if (!vec_append(&c->sections[id], item, 1))
 		c->failed = true;
@@ -62,9 +60,9 @@ static void compile_credential(struct compiler *c, const struct policy_credentia
 	for (size_t i = 0; i < from->argc; i++) {
 		struct image_text arg = compile_text(c, from->argv[i]);
 
-		push(c, SECTION_ARGS, &arg);
+		compile_push(c, SECTION_ARGS, &arg);
 	}
-	push(c, SECTION_CREDENTIALS, &to);
+	compile_push(c, SECTION_CREDENTIALS, &to);
 }
 
 static void compile_patterns(struct compiler *c, const struct model_rule *rule)
@@ -76,7 +74,7 @@ static void compile_patterns(struct compiler *c, const struct model_rule *rule)
 		        .plain = !pattern_has_wildcard(rule->paths[i]),
 		};
 
-		push(c, SECTION_PATTERNS, &pattern);
+		compile_push(c, SECTION_PATTERNS, &pattern);
 	}
 }
 
@@ -88,7 +86,7 @@ static uint32_t entry_of(struct compiler *c, struct image_entry want, size_t fir
 	for (size_t i = n; i > first_entry && n - i < ENTRY_LOOK_BACK; i--)
 		if (memcmp(compile_entry(c, (uint32_t)i - 1), &want, sizeof(want)) == 0)
 			return (uint32_t)i - 1;
-	return push(c, SECTION_ENTRIES, &want);
+	return compile_push(c, SECTION_ENTRIES, &want);
 }
 
 /* The ranges of one port; equal ones of the same rule are found again. */
@@ -100,14 +98,7 @@ static uint32_t range_of(struct compiler *c, uint16_t port, size_t first_range)
 	for (size_t i = n; i > first_range && n - i < ENTRY_LOOK_BACK; i--)
 		if (memcmp(vec_at(&c->sections[SECTION_RANGES], i - 1), &want, sizeof(want)) == 0)
 			return (uint32_t)i - 1;
-	return push(c, SECTION_RANGES, &want);
-}
-
-static uint32_t order_of(const struct model_rule *rule)
-{
-	if (!rule->deny)
-		return 2;
-	return rule->has_methods || rule->path_count > 0 ? 1 : 0;
+	return compile_push(c, SECTION_RANGES, &want);
 }
 
 static void count_glob_labels(struct image_header *h, struct slice suffix)
@@ -142,7 +133,7 @@ static uint32_t target_of(struct compiler *c, struct slice key)
 		bits[n / 32] |= 1u << (n % 32);
 	}
 	target.key = compile_text(c, bare);
-	push(c, SECTION_TARGETS, &target);
+	compile_push(c, SECTION_TARGETS, &target);
 	return id;
 }
 
@@ -151,7 +142,7 @@ static void compile_destination(struct compiler *c, uint32_t index,
 {
 	const struct model_rule *rule = compile_rule(c, index);
 	struct image_entry want = {.rule = index, .scheme = d->scheme};
-	struct compile_pair pair = {.order = order_of(rule), .pattern = POLICY_NONE};
+	struct compile_pair pair = {.order = compile_order(rule), .pattern = POLICY_NONE};
 
 	if (d->port == 0 && rule->port_count > 0) {
 		want.first_range = first_range;
@@ -201,146 +192,9 @@ static void compile_one_rule(struct compiler *c, uint32_t index)
 	        .pattern_count = (uint32_t)rule->path_count,
 	};
 
-	push(c, SECTION_RULES, &out);
+	compile_push(c, SECTION_RULES, &out);
 	compile_patterns(c, rule);
 	compile_rule_destinations(c, index);
-}
-
-static int compare_pairs(const void *a, const void *b)
-{
-	const struct compile_pair *x = a, *y = b;
-
-	if (x->owner != y->owner)
-		return x->owner < y->owner ? -1 : 1;
-	if (x->order != y->order)
-		return x->order < y->order ? -1 : 1;
-	if (x->entry != y->entry)
-		return x->entry < y->entry ? -1 : 1;
-	return x->pattern < y->pattern ? -1 : x->pattern > y->pattern;
-}
-
-/* The profile for count entries at first in lists. */
-static uint32_t profile_of(struct compiler *c, const uint32_t *entries, size_t count)
-{
-	struct image_profile p = {
-	        .first_ref = (uint32_t)c->sections[SECTION_REFS].n, .ref_count = (uint32_t)count};
-	bool added;
-	uint32_t id = intern_put(&c->profiles, slice_of(entries, count * sizeof(*entries)), &added);
-
-	if (id == UINT32_MAX)
-		c->failed = true;
-	if (!added)
-		return id;
-	for (size_t i = 0; i < count; i++) {
-		uint32_t order = order_of(compile_rule(c, compile_entry(c, entries[i])->rule));
-
-		p.deny_connection += order == 0;
-		p.deny += order <= 1;
-	}
-	if (!vec_append(&c->sections[SECTION_REFS], entries, count))
-		c->failed = true;
-	push(c, SECTION_PROFILES, &p);
-	return id;
-}
-
-/* Sorts the pairs, drops doubles, and gives every target its profile. */
-static void compile_profiles(struct compiler *c)
-{
-	size_t n = c->pairs.n, i = 0;
-	uint32_t *entries = vec_extend(&c->lists, n);
-
-	if (n == 0)
-		return;
-	if (!entries) {
-		c->failed = true;
-		return;
-	}
-	qsort(c->pairs.p, n, sizeof(struct compile_pair), compare_pairs);
-	while (i < n && !c->failed) {
-		const struct compile_pair *pair = vec_at(&c->pairs, i);
-		struct image_target *target = vec_at(&c->sections[SECTION_TARGETS], pair->owner);
-		size_t count = 0;
-
-		for (; i < n; i++) {
-			const struct compile_pair *next = vec_at(&c->pairs, i);
-
-			if (next->owner != pair->owner)
-				break;
-			if (count == 0 || entries[count - 1] != next->entry)
-				entries[count++] = next->entry;
-		}
-		target->profile = profile_of(c, entries, count);
-		entries += count;
-	}
-}
-
-/* Files an entry of a profile under the literal start of one of its patterns, or of none. */
-static void add_candidate(struct compiler *c, uint32_t profile, uint32_t entry, uint32_t pattern)
-{
-	struct image_profile *p = vec_at(&c->sections[SECTION_PROFILES], profile);
-	const struct image_entry *e = compile_entry(c, entry);
-	const struct model_rule *rule = compile_rule(c, e->rule);
-	const struct image_rule *out = vec_at(&c->sections[SECTION_RULES], e->rule);
-	struct compile_pair pair = {.order = order_of(rule), .entry = entry, .pattern = pattern};
-	struct image_node node = {.profile = profile};
-	struct slice start = SLICE("");
-	unsigned depth = 0;
-	bool added;
-	char *key;
-
-	if (pattern != POLICY_NONE)
-		start = pattern_literal_start(
-		        rule->paths[pattern - out->first_pattern], IMAGE_DEPTH_MAX, &depth);
-	p->depths |= 1u << depth;
-	if (p->longest < start.n)
-		p->longest = (uint32_t)start.n;
-	key = arena_take(c->model->arena, sizeof(profile) + start.n);
-	if (!key) {
-		c->failed = true;
-		return;
-	}
-	memcpy(key, &profile, sizeof(profile));
-	memcpy(key + sizeof(profile), start.p, start.n);
-	pair.owner = intern_put(&c->nodes, slice_of(key, sizeof(profile) + start.n), &added);
-	if (added) {
-		node.start = compile_text(c, start);
-		push(c, SECTION_NODES, &node);
-	}
-	if (pair.owner == UINT32_MAX || !vec_append(&c->candidates, &pair, 1))
-		c->failed = true;
-}
-
-static void index_profile(struct compiler *c, uint32_t profile)
-{
-	struct image_profile p =
-	        *(struct image_profile *)vec_at(&c->sections[SECTION_PROFILES], profile);
-
-	for (uint32_t i = 0; i < p.ref_count && !c->failed; i++) {
-		uint32_t entry = *(uint32_t *)vec_at(&c->sections[SECTION_REFS], p.first_ref + i);
-		const struct image_rule *rule =
-		        vec_at(&c->sections[SECTION_RULES], compile_entry(c, entry)->rule);
-		struct image_rule r = *rule;
-
-		if (r.pattern_count == 0)
-			add_candidate(c, profile, entry, POLICY_NONE);
-		for (uint32_t k = 0; k < r.pattern_count && !c->failed; k++)
-			add_candidate(c, profile, entry, r.first_pattern + k);
-	}
-}
-
-static void compile_candidates(struct compiler *c)
-{
-	if (c->candidates.n > 0)
-		qsort(c->candidates.p, c->candidates.n, sizeof(struct compile_pair), compare_pairs);
-	for (size_t i = 0; i < c->candidates.n && !c->failed; i++) {
-		const struct compile_pair *pair = vec_at(&c->candidates, i);
-		struct image_node *node = vec_at(&c->sections[SECTION_NODES], pair->owner);
-		struct image_candidate candidate = {pair->entry, pair->pattern};
-
-		if (node->candidate_count++ == 0)
-			node->first_candidate = (uint32_t)c->sections[SECTION_CANDIDATES].n;
-		push(c, SECTION_CANDIDATES, &candidate);
-	}
 }
 
 static int refuse_size(struct compiler *c, const char *what)
@@ -359,7 +213,7 @@ static int compile_all(struct compiler *c)
 	for (size_t i = 0; i < c->model->method_count; i++) {
 		struct image_text method = compile_text(c, c->model->methods[i]);
 
-		push(c, SECTION_METHODS, &method);
+		compile_push(c, SECTION_METHODS, &method);
 	}
 	for (uint32_t i = 0; i < c->model->rules.n && !c->failed; i++) {
 		compile_one_rule(c, i);
@@ -368,7 +222,7 @@ static int compile_all(struct compiler *c)
 	}
 	compile_profiles(c);
 	for (uint32_t i = 0; i < c->sections[SECTION_PROFILES].n && !c->failed; i++) {
-		index_profile(c, i);
+		compile_profile_nodes(c, i);
 		if (c->candidates.n > MODEL_CANDIDATES_MAX)
 			return refuse_size(c, "too many paths for differing destinations");
 	}

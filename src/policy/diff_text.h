@@ -42,8 +42,12 @@ struct diff_text {
 	bool full, failed;
 };
 
+/* diff_methods.c. False: no memory. */
 bool diff_methods_find(struct diff_methods *methods, struct arena *arena, const struct policy *from,
         const struct policy *to);
+/* A set in words: "GET, HEAD ", "any method ", "any method but DELETE "; nothing of none. */
+struct slice diff_method_words(const struct diff_methods *methods, struct arena *arena,
+        const uint64_t set[DIFF_METHOD_WORDS]);
 
 void diff_text_init(
         struct diff_text *text, struct arena *arena, const struct diff_methods *methods);

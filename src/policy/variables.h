@@ -14,6 +14,14 @@ void variables_check(struct loader *l);
 /* Tells notes of what was given and is used nowhere. */
 void variables_note_unused(const struct loader *l, const char *path, struct diag_list *notes);
 
+bool variables_is_name(struct slice name);
+bool variables_is_host_byte(char c);
+/* The variable that was given or declared under a name, or NULL. */
+struct load_variable *variables_find(struct loader *l, struct slice name);
+/* The name that was probably meant, or NULL, out of all; given: out of those that the caller gave
+ * and no file declares. */
+const char *variables_nearest(const struct loader *l, struct slice name, bool given);
+
 /* The text of a scalar with its variables replaced, in the arena; text itself where it has none.
  * What stands in the place of a variable is checked for that place. False: reported at node. */
 bool variables_in_destination(

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Profiles and nodes. The sorted pairs (target, entry) give each target its list of entries;
+ * targets with equal lists share a profile; each profile's entries are filed under the literal
+ * start of their path patterns (nodes).
+ */
+#include <stdlib.h>
+
+#include "compile.h"
+#include "pattern.h"
+
+static int compare_pairs(const void *a, const void *b)
+{
+	const struct compile_pair *x = a, *y = b;
+
+	if (x->owner != y->owner)
+		return x->owner < y->owner ? -1 : 1;
+	if (x->order != y->order)
+		return x->order < y->order ? -1 : 1;
+	if (x->entry != y->entry)
+		return x->entry < y->entry ? -1 : 1;
+	return x->pattern < y->pattern ? -1 : x->pattern > y->pattern;
+}
+
+/* The profile for count entries at first in lists. */
+static uint32_t profile_of(struct compiler *c, const uint32_t *entries, size_t count)
+{
+	struct image_profile p = {
+	        .first_ref = (uint32_t)c->sections[SECTION_REFS].n, .ref_count = (uint32_t)count};
+	bool added;
+	uint32_t id = intern_put(&c->profiles, slice_of(entries, count * sizeof(*entries)), &added);
+
+	if (id == UINT32_MAX)
+		c->failed = true;
+	if (!added)
+		return id;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t order = compile_order(compile_rule(c, compile_entry(c, entries[i])->rule));
+
+		p.deny_connection += order == 0;
+		p.deny += order <= 1;
+	}
+	if (!vec_append(&c->sections[SECTION_REFS], entries, count))
+		c->failed = true;
+	compile_push(c, SECTION_PROFILES, &p);
+	return id;
+}
+
+void compile_profiles(struct compiler *c)
+{
+	size_t n = c->pairs.n, i = 0;
+	uint32_t *entries = vec_extend(&c->lists, n);
+
+	if (n == 0)
+		return;
+	if (!entries) {
+		c->failed = true;
+		return;
+	}
+	qsort(c->pairs.p, n, sizeof(struct compile_pair), compare_pairs);
+	while (i < n && !c->failed) {
+		const struct compile_pair *pair = vec_at(&c->pairs, i);
+		struct image_target *target = vec_at(&c->sections[SECTION_TARGETS], pair->owner);
+		size_t count = 0;
+
+		for (; i < n; i++) {
+			const struct compile_pair *next = vec_at(&c->pairs, i);
+
+			if (next->owner != pair->owner)
+				break;
+			if (count == 0 || entries[count - 1] != next->entry)
+				entries[count++] = next->entry;
+		}
+		target->profile = profile_of(c, entries, count);
+		entries += count;
+	}
+}
+
+/* Files an entry of a profile under the literal start of one of its patterns, or of none. */
+static void add_candidate(struct compiler *c, uint32_t profile, uint32_t entry, uint32_t pattern)
+{
+	struct image_profile *p = vec_at(&c->sections[SECTION_PROFILES], profile);
+	const struct image_entry *e = compile_entry(c, entry);
+	const struct model_rule *rule = compile_rule(c, e->rule);
+	const struct image_rule *out = vec_at(&c->sections[SECTION_RULES], e->rule);
+	struct compile_pair pair = {
+	        .order = compile_order(rule), .entry = entry, .pattern = pattern};
+	struct image_node node = {.profile = profile};
+	struct slice start = SLICE("");
+	unsigned depth = 0;
+	bool added;
+	char *key;
+
+	if (pattern != POLICY_NONE)
+		start = pattern_literal_start(
+		        rule->paths[pattern - out->first_pattern], IMAGE_DEPTH_MAX, &depth);
+	p->depths |= 1u << depth;
+	if (p->longest < start.n)
+		p->longest = (uint32_t)start.n;
+	key = arena_take(c->model->arena, sizeof(profile) + start.n);
+	if (!key) {
+		c->failed = true;
+		return;
+	}
+	memcpy(key, &profile, sizeof(profile));
+	memcpy(key + sizeof(profile), start.p, start.n);
+	pair.owner = intern_put(&c->nodes, slice_of(key, sizeof(profile) + start.n), &added);
+	if (added) {
+		node.start = compile_text(c, start);
+		compile_push(c, SECTION_NODES, &node);
+	}
+	if (pair.owner == UINT32_MAX || !vec_append(&c->candidates, &pair, 1))
+		c->failed = true;
+}
+
+void compile_profile_nodes(struct compiler *c, uint32_t profile)
+{
+	struct image_profile p =
+	        *(struct image_profile *)vec_at(&c->sections[SECTION_PROFILES], profile);
+
+	for (uint32_t i = 0; i < p.ref_count && !c->failed; i++) {
+		uint32_t entry = *(uint32_t *)vec_at(&c->sections[SECTION_REFS], p.first_ref + i);
+		const struct image_rule *rule =
+		        vec_at(&c->sections[SECTION_RULES], compile_entry(c, entry)->rule);
+		struct image_rule r = *rule;
+
+		if (r.pattern_count == 0)
+			add_candidate(c, profile, entry, POLICY_NONE);
+		for (uint32_t k = 0; k < r.pattern_count && !c->failed; k++)
+			add_candidate(c, profile, entry, r.first_pattern + k);
+	}
+}
+
+void compile_candidates(struct compiler *c)
+{
+	if (c->candidates.n > 0)
+		qsort(c->candidates.p, c->candidates.n, sizeof(struct compile_pair), compare_pairs);
+	for (size_t i = 0; i < c->candidates.n && !c->failed; i++) {
+		const struct compile_pair *pair = vec_at(&c->candidates, i);
+		struct image_node *node = vec_at(&c->sections[SECTION_NODES], pair->owner);
+		struct image_candidate candidate = {pair->entry, pair->pattern};
+
+		if (node->candidate_count++ == 0)
+			node->first_candidate = (uint32_t)c->sections[SECTION_CANDIDATES].n;
+		compile_push(c, SECTION_CANDIDATES, &candidate);
+	}
+}

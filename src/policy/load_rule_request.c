@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a rule asks of a request besides its destination: ports, methods, paths. */
+#include "load_rule.h"
+#include "variables.h"
+
+static bool parse_ports(struct slice text, struct image_range *out)
+{
+	ptrdiff_t dash = slice_find_byte(text, '-');
+	struct slice low = dash < 0 ? text : slice_of(text.p, (size_t)dash);
+	struct slice high =
+	        dash < 0 ? text : slice_of(text.p + dash + 1, text.n - (size_t)dash - 1);
+	uint64_t a, b;
+
+	if (!slice_to_u64(low, UINT16_MAX, &a) || !slice_to_u64(high, UINT16_MAX, &b) || a == 0 ||
+	        a > b)
+		return false;
+	*out = (struct image_range){(uint16_t)a, (uint16_t)b};
+	return true;
+}
+
+void load_rule_ports(struct rule_parse *p, struct tree_node *node)
+{
+	struct tree_item single;
+	char quoted[TREE_QUOTE_MAX];
+
+	for (const struct tree_item *item = tree_items(p->tree, node, "ports", &single); item;
+	        item = item->next) {
+		if (p->rule.port_count == MODEL_PORTS_MAX) {
+			tree_error(p->tree, item->value,
+			        "more than %d ports and ranges in one rule", MODEL_PORTS_MAX);
+			return;
+		}
+		if (item->value->kind == TREE_SCALAR &&
+		        parse_ports(item->value->text, &p->rule.ports[p->rule.port_count]))
+			p->rule.port_count++;
+		else
+			tree_error(p->tree, item->value,
+			        "ports holds numbers from 1 to 65535 and ranges such as 8000-8100, "
+			        "not %s",
+			        item->value->kind == TREE_SCALAR
+			                ? tree_quote(item->value->text, quoted)
+			                : "a list or a mapping");
+	}
+}
+
+static bool is_upper_token(struct slice s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] >= 'a' && s.p[i] <= 'z')
+			return false;
+	return load_is_token(s) && slice_find_byte(s, '*') < 0;
+}
+
+/* The method's number, or -1 where there are too many. */
+static int method_number(struct model *model, struct slice method)
+{
+	for (size_t i = 0; i < model->method_count; i++)
+		if (slice_equals(model->methods[i], method))
+			return (int)i;
+	if (model->method_count == IMAGE_METHODS_MAX)
+		return -1;
+	model->methods[model->method_count] = method;
+	return (int)model->method_count++;
+}
+
+void load_rule_methods(struct rule_parse *p, struct tree_node *node)
+{
+	struct tree_item single;
+	char quoted[TREE_QUOTE_MAX];
+	struct slice text;
+
+	p->rule.has_methods = true;
+	for (const struct tree_item *item = tree_items(p->tree, node, "methods", &single); item;
+	        item = item->next) {
+		int number;
+
+		if (!tree_text(p->tree, item->value, "a method", POLICY_METHOD_MAX, &text))
+			continue;
+		if (!is_upper_token(text)) {
+			tree_error(p->tree, item->value,
+			        "method %s: methods are words in capital letters such as GET; "
+			        "leave methods out "
+			        "to allow all",
+			        tree_quote(text, quoted));
+			continue;
+		}
+		number = method_number(&p->l->model, text);
+		if (number < 0)
+			tree_error(p->tree, item->value,
+			        "more than %d different methods in one policy", IMAGE_METHODS_MAX);
+		else
+			p->rule.methods |= UINT64_C(1) << number;
+	}
+}
+
+/* "**" stands alone in its segment. */
+static bool stars_are_right(struct slice path)
+{
+	for (size_t i = 0; i + 1 < path.n; i++)
+		if (path.p[i] == '*' && path.p[i + 1] == '*')
+			if (path.p[i - 1] != '/' || (i + 2 < path.n && path.p[i + 2] != '/'))
+				return false;
+	return true;
+}
+
+static bool check_path(struct tree *tree, const struct tree_node *node, struct slice path)
+{
+	char canonical[POLICY_PATH_MAX * 3];
+	char quoted[TREE_QUOTE_MAX], better[TREE_QUOTE_MAX];
+	size_t n;
+
+	tree_quote(path, quoted);
+	if (path.p[0] != '/')
+		tree_error(tree, node, "path %s does not begin with \"/\"", quoted);
+	else if (slice_find_byte(path, '?') >= 0 || slice_find_byte(path, '#') >= 0)
+		tree_error(tree, node,
+		        "path %s holds a query or fragment; only the path is matched", quoted);
+	else if (!url_canonical_path(path, canonical, sizeof(canonical), &n))
+		tree_error(tree, node,
+		        "path %s can match no request: it leaves the root, or holds an escape or a "
+		        "byte that no "
+		        "canonical path has",
+		        quoted);
+	else if (!slice_equals(path, slice_of(canonical, n)))
+		tree_error(tree, node, "path %s is not in canonical form; write %s", quoted,
+		        tree_quote(slice_of(canonical, n), better));
+	else if (!stars_are_right(path))
+		tree_error(tree, node,
+		        "path %s: \"**\" stands alone between slashes (\"/a/**\"); inside of a "
+		        "segment write \"*\"",
+		        quoted);
+	else
+		return true;
+	return false;
+}
+
+void load_rule_paths(struct rule_parse *p, struct tree_node *node)
+{
+	struct tree_item single;
+	const struct tree_item *item = tree_items(p->tree, node, "paths", &single);
+	size_t n = node->kind == TREE_LIST ? node->count : 1;
+
+	if (!item)
+		return;
+	if (n > MODEL_PATHS_MAX) {
+		tree_error(p->tree, node, "more than %d paths in one rule", MODEL_PATHS_MAX);
+		return;
+	}
+	p->rule.paths = arena_take(p->tree->arena, n * sizeof(*p->rule.paths));
+	for (; item && p->rule.paths; item = item->next) {
+		struct slice path;
+
+		if (tree_text(p->tree, item->value, "a path", POLICY_PATH_MAX, &path) &&
+		        variables_in_path(p->l, p->tree, item->value, &path) &&
+		        check_path(p->tree, item->value, path))
+			p->rule.paths[p->rule.path_count++] = path;
+	}
+}

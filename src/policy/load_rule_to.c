@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The destinations of a rule. A list may name groups; their destinations are shared, not copied.
+ * Explanations show `to` as it was written: its first destinations, then the count of the others.
+ */
+#include <stdio.h>
+
+#include "load_rule.h"
+
+#define TO_TEXT_MAX 160 /* bytes of `to` kept for explanations; longer lists are counted */
+
+struct to_text {
+	char text[TO_TEXT_MAX + 64];
+	size_t n, shown;
+	bool full;
+};
+
+static void take_group(struct rule_parse *p, const struct tree_node *node, struct slice name,
+        struct model_destinations *out)
+{
+	char quoted[TREE_QUOTE_MAX];
+	uint32_t id = intern_find(&p->l->group_names, name);
+
+	if (id == UINT32_MAX)
+		tree_error(p->tree, node,
+		        "no group %s; groups are lists under groups:", tree_quote(name, quoted));
+	else
+		*out = ((struct load_group *)vec_at(&p->l->groups, id))->destinations;
+}
+
+static void show_destination(struct to_text *t, struct slice text)
+{
+	t->full = t->full || text.n + 2 > TO_TEXT_MAX - t->n;
+	if (t->full)
+		return;
+	t->n += (size_t)snprintf(t->text + t->n, sizeof(t->text) - t->n, "%s%.*s",
+	        t->shown ? ", " : "", SLICE_ARG(text));
+	t->shown++;
+}
+
+/* Reads `to`: runs of destinations between groups become one list each. */
+static void take_destinations(struct rule_parse *p, struct tree_node *to, struct to_text *shown)
+{
+	struct tree_item single;
+	const struct tree_item *first = tree_items(p->tree, to, "to", &single);
+	size_t n = to->kind == TREE_LIST ? to->count : 1;
+	struct model_destinations *lists;
+	struct model_destination *items;
+
+	if (!first || n > MODEL_DESTINATIONS_MAX)
+		return;
+	lists = arena_take(p->tree->arena, (n + 1) * sizeof(*lists));
+	items = arena_take(p->tree->arena, n * sizeof(*items));
+	if (!lists || !items)
+		return;
+	p->rule.lists = lists;
+	p->rule.list_count = 1; /* the first list: destinations written here */
+	lists[0].items = items;
+	for (const struct tree_item *item = first; item; item = item->next) {
+		struct slice text = item->value->text;
+
+		if (item->value->kind == TREE_SCALAR && slice_starts_with(text, SLICE("group:")))
+			take_group(p, item->value, slice_of(text.p + 6, text.n - 6),
+			        &lists[p->rule.list_count++]);
+		else if (load_destination(p->l, p->tree, item->value, &items[lists[0].count]))
+			text = items[lists[0].count++].text;
+		show_destination(shown, text);
+	}
+}
+
+static void set_to_text(struct rule_parse *p, const struct tree_node *to, struct to_text *t)
+{
+	size_t n = t->n, count = to->kind == TREE_LIST ? to->count : 1;
+
+	if (t->shown < count && to->kind == TREE_LIST)
+		n += (size_t)snprintf(t->text + n, sizeof(t->text) - n, "%s%zu %s",
+		        t->shown ? " and " : "", count - t->shown,
+		        t->shown ? "more" : "destinations");
+	p->rule.to = count == 1 && p->rule.lists && p->rule.lists[0].count == 1
+	                     ? p->rule.lists[0].items[0].text
+	             : n ? arena_copy(p->tree->arena, slice_of(t->text, n))
+	                 : to->text;
+}
+
+void load_rule_to(struct rule_parse *p, struct tree_node *to)
+{
+	struct to_text shown = {.n = 0};
+
+	take_destinations(p, to, &shown);
+	set_to_text(p, to, &shown);
+}
