@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `vethguard detach`, `reload`, `pause`, `resume`: what changes a sandbox. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "commands.h"
+#include "control_named.h"
+
+/* --- detach --- */
+
+static int detach_one(
+        const struct control_line *line, const struct named_options *options, const char *name)
+{
+	char path[CONTROL_PATH_MAX];
+	struct control_answer answer;
+	const json_t *summary;
+	const char *opened;
+	int rc;
+
+	(void)options;
+	if (!control_path(path, name, ""))
+		return CLI_USAGE;
+	rc = control_call(line->socket, "DELETE", path, NULL, &answer);
+	if (rc)
+		return rc;
+	summary = json_object_get(answer.json, "summary");
+	if (line->json)
+		control_print_json(answer.json);
+	else if (json_is_object(summary))
+		printf("%s: detached; %lld allowed, %lld denied, %lld packets dropped, %lld "
+		       "findings\n",
+		        name, (long long)json_integer_value(json_object_get(summary, "allowed")),
+		        (long long)json_integer_value(json_object_get(summary, "denied")),
+		        (long long)json_integer_value(json_object_get(summary, "dropped")),
+		        (long long)json_integer_value(json_object_get(summary, "findings")));
+	else
+		printf("%s: detached\n", name);
+	opened = control_text(answer.json, "opened");
+	if (!line->json && opened[0])
+		printf("%s: interface %s is open: nothing guards it any more\n", name, opened);
+	control_answer_free(&answer);
+	return 0;
+}
+
+static const struct named_command detach_command = {"vethguard detach", "NAME... [OPTIONS]",
+        "Ends the guard of sandboxes: requests under way may finish for two seconds, then\n"
+        "link, rules and state are removed. What was attached by --netns, --pid or\n"
+        "--container has no network afterwards. An interface is open afterwards: it has the\n"
+        "network of the host that it had before. To keep one cut off, 'vethguard pause' it.",
+        "  vethguard detach agent-7\n", named_specs, detach_one};
+
+int cli_detach(int argc, char **argv)
+{
+	(void)argc;
+	return named_run(&detach_command, argv + 1);
+}
+
+/* --- reload --- */
+
+/* Prints what an operation made of a sandbox. */
+static void tell(const struct control_line *line, const json_t *json)
+{
+	const json_t *policy = json_object_get(json, "policy");
+
+	if (line->json) {
+		control_print_json(json);
+		return;
+	}
+	printf("%s: %s", control_text(json, "name"), control_text(json, "state"));
+	if (json_object_get(json, "diff"))
+		printf(", policy generation %lld",
+		        (long long)json_integer_value(json_object_get(policy, "generation")));
+	putchar('\n');
+	control_print_lines(stdout, "  ", json_object_get(json, "diff"));
+}
+
+static int change(const struct control_line *line, const char *name, const char *tail, json_t *body)
+{
+	char path[CONTROL_PATH_MAX];
+	struct control_answer answer;
+	int rc = control_path(path, name, tail) ? 0 : CLI_USAGE;
+
+	if (rc == 0)
+		rc = control_call(line->socket, "POST", path, body, &answer);
+	json_decref(body);
+	if (rc)
+		return rc;
+	tell(line, answer.json);
+	control_answer_free(&answer);
+	return 0;
+}
+
+static int reload_one(
+        const struct control_line *line, const struct named_options *options, const char *name)
+{
+	char path[PATH_MAX];
+
+	if (options->policy && !realpath(options->policy, path)) {
+		perror("vethguard: error: --policy");
+		return CLI_USAGE;
+	}
+	return change(
+	        line, name, "/reload", options->policy ? json_pack("{s:s}", "policy", path) : NULL);
+}
+
+static int reload_all(const struct control_line *line)
+{
+	struct control_answer answer;
+	int rc = control_call(line->socket, "POST", "/reload", NULL, &answer);
+
+	if (rc)
+		return rc;
+	if (line->json)
+		control_print_json(answer.json);
+	else
+		printf("%lld reloaded\n",
+		        (long long)json_integer_value(json_object_get(answer.json, "reloaded")));
+	control_answer_free(&answer);
+	return 0;
+}
+
+static const struct option_spec reload_specs[] = {
+        {"policy", 'p', "FILE", "put this policy in force instead of the present file"},
+        CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
+
+static const struct named_command reload_command = {"vethguard reload", "[NAME...] [OPTIONS]",
+        "Reads policies anew and puts them in force; live connections are judged again.\n"
+        "Prints what changed. Without a name: the configuration and all sandboxes. A file\n"
+        "with a fault changes nothing.",
+        "  vethguard reload agent-7\n"
+        "  vethguard reload agent-7 --policy stricter.yaml\n",
+        reload_specs, reload_one};
+
+int cli_reload(int argc, char **argv)
+{
+	struct control_line line;
+	struct named_options options;
+	int rc = named_begin(&reload_command, argv + 1, &line, &options);
+
+	(void)argc;
+	if (rc >= 0)
+		return rc;
+	if (!line.name_count && options.policy)
+		return named_usage(&reload_command, "--policy is for sandboxes that are named");
+	return line.name_count ? named_each(&reload_command, &line, &options) : reload_all(&line);
+}
+
+/* --- pause, resume --- */
+
+static int some_or_all(const struct named_command *command, char **argv)
+{
+	struct control_line line;
+	struct named_options options;
+	int rc = named_begin(command, argv, &line, &options);
+
+	if (rc >= 0)
+		return rc;
+	if (options.all == (line.name_count > 0))
+		return named_usage(command, options.all ? "--all or names, not both"
+		                                        : "which sandbox? Name it, or say --all");
+	return options.all ? named_all(command, &line, &options)
+	                   : named_each(command, &line, &options);
+}
+
+static int pause_one(
+        const struct control_line *line, const struct named_options *options, const char *name)
+{
+	json_t *body = NULL;
+
+	if (options->reason) {
+		body = json_pack("{s:s}", "reason", options->reason);
+		if (!body) {
+			fputs("vethguard: error: --reason is not UTF-8\n", stderr);
+			return CLI_USAGE;
+		}
+	}
+	return change(line, name, "/pause", body);
+}
+
+static const struct option_spec pause_specs[] = {{"all", 'a', NULL, "every sandbox"},
+        {"reason", 'r', "TEXT", "why; sandboxes and log are told"}, CONTROL_SPEC_SOCKET,
+        CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
+
+static const struct named_command pause_command = {"vethguard pause",
+        "NAME...|--all [--reason TEXT] [OPTIONS]",
+        "Refuses everything that sandboxes ask for, at once, and closes their live\n"
+        "connections, until 'vethguard resume'.",
+        "  vethguard pause agent-7 --reason 'looks odd'\n"
+        "  vethguard pause --all\n",
+        pause_specs, pause_one};
+
+int cli_pause(int argc, char **argv)
+{
+	(void)argc;
+	return some_or_all(&pause_command, argv + 1);
+}
+
+static int resume_one(
+        const struct control_line *line, const struct named_options *options, const char *name)
+{
+	(void)options;
+	return change(line, name, "/resume", NULL);
+}
+
+static const struct option_spec resume_specs[] = {{"all", 'a', NULL, "every sandbox"},
+        CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
+
+static const struct named_command resume_command = {"vethguard resume", "NAME...|--all [OPTIONS]",
+        "Lets paused sandboxes go on.",
+        "  vethguard resume agent-7\n"
+        "  vethguard resume --all\n",
+        resume_specs, resume_one};
+
+int cli_resume(int argc, char **argv)
+{
+	(void)argc;
+	return some_or_all(&resume_command, argv + 1);
+}
