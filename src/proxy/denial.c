@@ -3,11 +3,12 @@
  * to ask for. A gRPC client is told in its own way: a status and a message, in fields only. */
 #include <stdio.h>
 
-#include "proxy/private.h"
+#include "proxy/exchange.h"
 #include "vethguard/wire/json.h"
 
 #define TARGET_SHOWN_MAX 512
 #define DETAIL_SHOWN_MAX 2048
+#define REASON_MAX 128
 
 static const char *title_of(enum event_cause cause)
 {
@@ -32,17 +33,19 @@ static const char *title_of(enum event_cause cause)
 	}
 }
 
-struct slice denial_reason(const struct exchange *ex, uint16_t status, char text[DENIAL_REASON_MAX])
+/* The reason phrase over HTTP/1 (RFC 9112 section 4), perhaps in text: the standard one, then what
+ * the body's title says. Of a refused CONNECT many clients show nothing else. */
+static struct slice reason_of(const struct exchange *ex, char text[REASON_MAX])
 {
 	const char *title = title_of(ex->cause);
-	struct slice standard = http_reason(status);
+	struct slice standard = http_reason(ex->status);
 	int n;
 
 	if (ex->cause == EVENT_CAUSE_CLIENT ||
 	        !standard.n) /* the status has more to say than the title */
 		return standard;
-	n = snprintf(text, DENIAL_REASON_MAX, "%.*s: %s", (int)standard.n, standard.p, title);
-	return n > 0 && n < DENIAL_REASON_MAX ? slice_of(text, (size_t)n) : standard;
+	n = snprintf(text, REASON_MAX, "%.*s: %s", (int)standard.n, standard.p, title);
+	return n > 0 && n < REASON_MAX ? slice_of(text, (size_t)n) : standard;
 }
 
 static void put_advice(struct json *j, const struct exchange *ex)
@@ -107,7 +110,8 @@ static void put_detail(const struct exchange *ex, struct buf *text)
 		                   : policy_reason_text(ex->judgement.decision.reason));
 }
 
-void denial_body(const struct exchange *ex, uint16_t status, struct buf *out)
+/* The RFC 9457 body. */
+static void put_body(const struct exchange *ex, struct buf *out)
 {
 	const struct policy *policy = ex->proxy->config.policy;
 	const struct policy_decision *d = &ex->judgement.decision;
@@ -124,7 +128,7 @@ void denial_body(const struct exchange *ex, uint16_t status, struct buf *out)
 	        ex->cause == EVENT_CAUSE_POLICY ? "urn:vethguard:problem:denied"
 	                                        : "urn:vethguard:problem:failed");
 	json_literal(&j, "title", title_of(ex->cause));
-	json_uint(&j, "status", status);
+	json_uint(&j, "status", ex->status);
 	put_detail(ex, &text);
 	json_string(&j, "detail", buf_slice(&text), DETAIL_SHOWN_MAX);
 	json_literal(&j, "instance", instance);
@@ -147,7 +151,8 @@ void denial_body(const struct exchange *ex, uint16_t status, struct buf *out)
 
 /* --- gRPC over HTTP/2 --- */
 
-bool denial_is_grpc(const struct exchange *ex)
+/* Its client reads no body of a refusal, but a status in fields. */
+static bool is_grpc(const struct exchange *ex)
 {
 	const struct http_field *type = http_find(&ex->request.fields, HTTP_CONTENT_TYPE);
 
@@ -187,7 +192,9 @@ static void put_encoded(struct buf *out, struct slice text)
 	}
 }
 
-void denial_grpc(const struct exchange *ex, struct http_response *r, struct buf *text)
+/* A response of fields only, with that status and the explanation (in text, as long as r is used).
+ */
+static void put_grpc(const struct exchange *ex, struct http_response *r, struct buf *text)
 {
 	struct buf plain;
 
@@ -204,4 +211,85 @@ void denial_grpc(const struct exchange *ex, struct http_response *r, struct buf 
 	http_add(&r->fields, SLICE("x-vethguard"), SLICE("denied"));
 	http_add(&r->fields, SLICE("grpc-status"), slice_from_string(grpc_status(ex->cause)));
 	http_add(&r->fields, SLICE("grpc-message"), buf_slice(text));
+}
+
+/* --- sending it --- */
+
+static const struct {
+	enum event_cause cause;
+	uint16_t status;
+} cause_status[] = {
+        {EVENT_CAUSE_POLICY, 403},
+        {EVENT_CAUSE_BINDING, 403},
+        {EVENT_CAUSE_CLIENT, 400},
+        {EVENT_CAUSE_CREDENTIAL, 502},
+        {EVENT_CAUSE_RESOLVE, 502},
+        {EVENT_CAUSE_ADDRESS, 403},
+        {EVENT_CAUSE_CONNECT, 502},
+        {EVENT_CAUSE_UPSTREAM_TLS, 502},
+        {EVENT_CAUSE_UPSTREAM, 502},
+        {EVENT_CAUSE_UNREADABLE, 502},
+        {EVENT_CAUSE_TIMEOUT, 504},
+        {EVENT_CAUSE_LIMIT, 503},
+        {EVENT_CAUSE_CLOSING, 503},
+        {EVENT_CAUSE_POLICY_CHANGED, 403},
+};
+
+static uint16_t status_for(enum event_cause cause)
+{
+	for (size_t i = 0; i < sizeof cause_status / sizeof *cause_status; i++)
+		if (cause_status[i].cause == cause)
+			return cause_status[i].status;
+	return 502;
+}
+
+void exchange_will_refuse(struct exchange *ex, uint16_t status)
+{
+	ex->outcome = EVENT_DENIED;
+	ex->status = status ? status : status_for(ex->cause);
+	if (ex->cause == EVENT_CAUSE_BINDING && ex->client_version == 20)
+		ex->status = 421; /* this stream only: RFC 9110 section 15.5.20 */
+	if (is_grpc(ex))
+		ex->status = 200; /* the refusal is in its trailers */
+}
+
+static void put_problem(
+        struct exchange *ex, struct http_response *r, char reason[REASON_MAX], struct buf *body)
+{
+	put_body(ex, body);
+	r->status = ex->status;
+	r->reason = reason_of(ex, reason);
+	r->fields.count = 0;
+	http_add(&r->fields, SLICE("Content-Type"), SLICE("application/problem+json"));
+	http_add(&r->fields, SLICE("Cache-Control"), SLICE("no-store"));
+	http_add(&r->fields, SLICE("X-Vethguard"), SLICE("denied"));
+	r->body = HTTP_BODY_LENGTH;
+	r->content_length = body->len;
+}
+
+void exchange_refuse(
+        struct exchange *ex, uint16_t status, enum event_cause cause, const char *detail)
+{
+	struct http_response response = {.version = 11};
+	bool grpc = is_grpc(ex);
+	char reason[REASON_MAX];
+	struct buf body;
+
+	ex->cause = cause;
+	ex->detail = detail;
+	exchange_will_refuse(ex, status);
+	ex->state = EXCHANGE_REFUSED;
+	record_exchange(ex);
+	buf_init(&body, 16384);
+	if (grpc)
+		put_grpc(ex, &response, &body);
+	else
+		put_problem(ex, &response, reason, &body);
+	ex->head_sent = true;
+	ex->ops->response_head(ex, &response, SLICE(""));
+	if (!grpc && !ex->head_request && body.len)
+		ex->ops->response_body(ex, buf_bytes(&body), body.len);
+	ex->ops->response_end(ex, SLICE(""));
+	buf_fini(&body);
+	exchange_finish(ex, true, false);
 }

@@ -3,13 +3,13 @@
  * One request and its response. The exchange knows neither side's protocol: towards the client it
  * speaks through struct exchange_client, towards the upstream through struct upstream.
  *
- *   NEW -> CREDENTIAL -> DIAL -> ACTIVE -> (UPGRADED) -> DONE      or, from anywhere before a
- * response: REFUSED -> DONE
+ *   NEW -> CREDENTIAL -> DIAL -> ACTIVE -> (UPGRADED) -> DONE
  *
- * It ends in exactly one place, finish(): there the upstream is given back and the client is told.
- * The event is recorded before the bytes that make the response whole for the client are given to
- * its connection, since from then on they may leave at any moment: whoever has a whole response has
- * left an event, also where the worker is killed right then.
+ * or, from anywhere before a response, REFUSED -> DONE. It ends in exactly one place,
+ * exchange_finish(): there the upstream is given back and the client is told. The event is recorded
+ * before the bytes that make the response whole for the client are given to its connection, since
+ * from then on they may leave at any moment: whoever has a whole response has left an event, also
+ * where the worker is killed right then.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -75,8 +75,7 @@ void exchange_drop(struct exchange *ex)
 	exchange_free(ex);
 }
 
-/* The one end. The exchange is gone afterwards. */
-static void finish(struct exchange *ex, bool complete, bool reusable)
+void exchange_finish(struct exchange *ex, bool complete, bool reusable)
 {
 	struct upstream *u = ex->upstream;
 
@@ -91,86 +90,6 @@ static void finish(struct exchange *ex, bool complete, bool reusable)
 	exchange_free(ex);
 }
 
-/* --- refusing --- */
-
-static const struct {
-	enum event_cause cause;
-	uint16_t status;
-} cause_status[] = {
-        {EVENT_CAUSE_POLICY, 403},
-        {EVENT_CAUSE_BINDING, 403},
-        {EVENT_CAUSE_CLIENT, 400},
-        {EVENT_CAUSE_CREDENTIAL, 502},
-        {EVENT_CAUSE_RESOLVE, 502},
-        {EVENT_CAUSE_ADDRESS, 403},
-        {EVENT_CAUSE_CONNECT, 502},
-        {EVENT_CAUSE_UPSTREAM_TLS, 502},
-        {EVENT_CAUSE_UPSTREAM, 502},
-        {EVENT_CAUSE_UNREADABLE, 502},
-        {EVENT_CAUSE_TIMEOUT, 504},
-        {EVENT_CAUSE_LIMIT, 503},
-        {EVENT_CAUSE_CLOSING, 503},
-        {EVENT_CAUSE_POLICY_CHANGED, 403},
-};
-
-static uint16_t status_for(enum event_cause cause)
-{
-	for (size_t i = 0; i < sizeof cause_status / sizeof *cause_status; i++)
-		if (cause_status[i].cause == cause)
-			return cause_status[i].status;
-	return 502;
-}
-
-void exchange_will_refuse(struct exchange *ex, uint16_t status)
-{
-	ex->outcome = EVENT_DENIED;
-	ex->status = status ? status : status_for(ex->cause);
-	if (ex->cause == EVENT_CAUSE_BINDING && ex->client_version == 20)
-		ex->status = 421; /* this stream only: RFC 9110 section 15.5.20 */
-	if (denial_is_grpc(ex))
-		ex->status = 200; /* the refusal is in its trailers */
-}
-
-void exchange_refuse(
-        struct exchange *ex, uint16_t status, enum event_cause cause, const char *detail)
-{
-	struct http_response response = {.version = 11};
-	char reason[DENIAL_REASON_MAX];
-	struct buf body;
-
-	ex->cause = cause;
-	ex->detail = detail;
-	exchange_will_refuse(ex, status);
-	ex->state = EXCHANGE_REFUSED;
-	record_exchange(ex);
-	buf_init(&body, 16384);
-	if (denial_is_grpc(ex)) {
-		denial_grpc(ex, &response, &body);
-		ex->head_sent = true;
-		ex->ops->response_head(ex, &response, SLICE(""));
-		ex->ops->response_end(ex, SLICE(""));
-		buf_fini(&body);
-		finish(ex, true, false);
-		return;
-	}
-	denial_body(ex, ex->status, &body);
-	response.status = ex->status;
-	response.reason = denial_reason(ex, ex->status, reason);
-	response.fields.count = 0;
-	http_add(&response.fields, SLICE("Content-Type"), SLICE("application/problem+json"));
-	http_add(&response.fields, SLICE("Cache-Control"), SLICE("no-store"));
-	http_add(&response.fields, SLICE("X-Vethguard"), SLICE("denied"));
-	response.body = HTTP_BODY_LENGTH;
-	response.content_length = body.len;
-	ex->head_sent = true;
-	ex->ops->response_head(ex, &response, SLICE(""));
-	if (!ex->head_request && body.len)
-		ex->ops->response_body(ex, buf_bytes(&body), body.len);
-	ex->ops->response_end(ex, SLICE(""));
-	buf_fini(&body);
-	finish(ex, true, false);
-}
-
 void exchange_fail(struct exchange *ex, enum event_cause cause, const char *detail)
 {
 	if (!ex->head_sent) {
@@ -179,14 +98,14 @@ void exchange_fail(struct exchange *ex, enum event_cause cause, const char *deta
 	}
 	ex->cause = cause;
 	ex->detail = detail;
-	finish(ex, false, false);
+	exchange_finish(ex, false, false);
 }
 
 void exchange_abort(struct exchange *ex, enum event_cause cause, const char *detail)
 {
 	ex->cause = cause;
 	ex->detail = detail;
-	finish(ex, false, false);
+	exchange_finish(ex, false, false);
 }
 
 void exchange_on_deadline(struct exchange *ex)
@@ -399,7 +318,7 @@ void exchange_end_upgraded(struct exchange *ex, enum event_cause cause, const ch
 	}
 	record_exchange(ex);
 	ex->ops->response_end(ex, SLICE(""));
-	finish(ex, true, false);
+	exchange_finish(ex, true, false);
 }
 
 static void end_response(struct exchange *ex, struct slice trailers)
@@ -412,7 +331,7 @@ static void end_response(struct exchange *ex, struct slice trailers)
 	trailers = exchange_response_trailers(ex, trailers);
 	record_exchange(ex);
 	ex->ops->response_end(ex, trailers);
-	finish(ex, true, ex->request_done);
+	exchange_finish(ex, true, ex->request_done);
 }
 
 void exchange_response_end(struct exchange *ex, struct slice trailers)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of an exchange know of each other: exchange.c (its life), request.c (what goes
- * upstream), transform.c (what changes on the way back), placeholder.c (what the sandbox must not
- * send), websocket_relay.c (frames after an upgrade). */
+/* What the parts of an exchange know of each other: exchange.c (its life), denial.c (refusing),
+ * request.c (what goes upstream), transform.c (what changes on the way back), placeholder.c (what
+ * the sandbox must not send), websocket_relay.c (frames after an upgrade). */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_H
 
@@ -15,6 +15,9 @@ int exchange_send_with_credential(struct exchange *ex);
 struct slice exchange_request_trailers(struct exchange *ex, struct slice trailers);
 /* For the client: those that may pass, covered; borrowed until the next use of proxy->text. */
 struct slice exchange_response_trailers(struct exchange *ex, struct slice trailers);
+/* The one end: the upstream is given back, the client told. complete: the response was sent as a
+ * whole; reusable: so is the upstream's connection. The exchange is gone afterwards. */
+void exchange_finish(struct exchange *ex, bool complete, bool reusable);
 /* Something failed behind the verdict: told to the client where nothing was sent yet, else the
  * stream is cut. The exchange is gone afterwards. */
 void exchange_fail(struct exchange *ex, enum event_cause cause, const char *detail);

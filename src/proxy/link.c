@@ -1,32 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Links: sockets with or without TLS over the thread's shared buffers. A buffer is claimed before
- * it is touched; the claim pushes the last owner's bytes to where they belong. Order of a link's
- * bytes: what is in `out` was written first, then what is in the shared tx, then the stage.
+ * Links: sockets with or without TLS over the thread's shared buffers: what is received, and a
+ * link's life. How bytes are sent is link_send.c.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "proxy/link.h"
+#include "proxy/link_send.h"
 
-static void send_tx(struct link_shared *s);
-
-static void on_flush(struct loop_task *task)
-{
-	struct link_shared *s = container_of(task, struct link_shared, flush);
-
-	if (s->stage_owner)
-		link_flush(s->stage_owner);
-	send_tx(s);
-}
+/* --- the shared buffers --- */
 
 int link_shared_init(struct link_shared *s, struct loop *loop)
 {
 	memset(s, 0, sizeof *s);
 	s->loop = loop;
-	s->flush.run = on_flush;
+	s->flush.run = link_on_flush;
 	s->rx = malloc(LINK_CHUNK);
 	buf_init(&s->tx, LINK_OUT_MAX);
 	if (secret_alloc(&s->stage_memory, 2 * LINK_RECORD) == 0)
@@ -48,212 +38,6 @@ void link_shared_fini(struct link_shared *s)
 	secret_free(&s->stage_memory);
 }
 
-/* --- sending --- */
-
-/* A link that failed is shut down, so that epoll brings its owner to link_read(), which reports the
- * failure: no owner is ever called from inside one of its own writes. */
-static void mark_broken(struct link *l)
-{
-	if (!l->broken)
-		shutdown(l->fd, SHUT_RDWR);
-	l->broken = true;
-}
-
-static void mark_congestion(struct link *l)
-{
-	if (l->out.len >= LINK_HIGH)
-		l->congested = true;
-}
-
-/* Appends to the link's own queue; a link that cannot queue any more is broken, never short of
- * bytes. */
-static void queue_out(struct link *l, const uint8_t *p, size_t n)
-{
-	if (n && buf_append(&l->out, p, n) < 0)
-		mark_broken(l);
-	mark_congestion(l);
-}
-
-/* Sends from p as much as the socket takes; the count. */
-static size_t send_some(struct link *l, const uint8_t *p, size_t n)
-{
-	size_t sent = 0;
-
-	while (sent < n && l->writable && !l->broken) {
-		ssize_t r = send(l->fd, p + sent, n - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-		if (r > 0)
-			sent += (size_t)r;
-		else if (r < 0 && errno == EINTR)
-			continue;
-		else if (r < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-			l->writable = false;
-		else
-			mark_broken(l);
-	}
-	l->sent += sent;
-	return sent;
-}
-
-/* Only when nothing of this link waits anywhere: what is still in a shared buffer would be lost. */
-static bool shut_down_if_due(struct link *l)
-{
-	if (!l->end_after_flush || l->broken || link_unsent(l))
-		return false;
-	l->end_after_flush = false;
-	shutdown(l->fd, SHUT_WR);
-	return true;
-}
-
-static void send_tx(struct link_shared *s)
-{
-	struct link *l = s->tx_owner;
-	size_t sent = 0;
-
-	if (!l)
-		return;
-	s->tx_owner = NULL;
-	if (l->out.len == 0)
-		sent = send_some(l, buf_bytes(&s->tx), s->tx.len);
-	queue_out(l, buf_bytes(&s->tx) + sent, s->tx.len - sent);
-	buf_consume(&s->tx, s->tx.len);
-	shut_down_if_due(l);
-}
-
-static void tx_claim(struct link *l)
-{
-	struct link_shared *s = l->shared;
-
-	if (s->tx_owner == l)
-		return;
-	send_tx(s);
-	s->tx_owner = l;
-	loop_task_queue(s->loop, &s->flush);
-}
-
-static void encrypt(struct link *l, const uint8_t *p, size_t n)
-{
-	tx_claim(l);
-	if (!l->broken && tls_write(l->tls, p, n) != TLS_OK)
-		mark_broken(l);
-	if (l->shared->tx.len >= 2 * LINK_CHUNK - LINK_RECORD)
-		send_tx(l->shared);
-}
-
-static void stage_empty(struct link_shared *s)
-{
-	if (s->stage_secret)
-		secret_wipe(buf_bytes(&s->stage), s->stage.len);
-	s->stage_secret = false;
-	buf_consume(&s->stage, s->stage.len);
-}
-
-/* Turns what the stage holds into one record. */
-static void stage_flush(struct link_shared *s)
-{
-	struct link *l = s->stage_owner;
-
-	if (!l)
-		return;
-	s->stage_owner = NULL;
-	encrypt(l, buf_bytes(&s->stage), s->stage.len);
-	stage_empty(s);
-}
-
-static void write_tls(struct link *l, const uint8_t *p, size_t n)
-{
-	struct link_shared *s = l->shared;
-
-	if (s->stage_owner && s->stage_owner != l)
-		stage_flush(s);
-	if (s->stage.len + n > LINK_RECORD)
-		stage_flush(s);
-	if (s->stage.len == 0 && n >= LINK_RECORD / 4) {
-		encrypt(l, p, n);
-		return;
-	}
-	if (buf_append(&s->stage, p, n) < 0) {
-		mark_broken(l);
-		return;
-	}
-	s->stage_owner = l;
-	loop_task_queue(s->loop, &s->flush);
-}
-
-void link_write(struct link *l, const void *p, size_t n)
-{
-	if (l->fd < 0 || l->broken || n == 0)
-		return;
-	if (l->tls) {
-		write_tls(l, p, n);
-		return;
-	}
-	tx_claim(l);
-	if (l->shared->tx.len + n > 2 * LINK_CHUNK) {
-		send_tx(l->shared);
-		tx_claim(l);
-	}
-	if (buf_append(&l->shared->tx, p, n) < 0)
-		mark_broken(l);
-}
-
-void link_write_secret(struct link *l, const void *p, size_t n)
-{
-	if (l->fd < 0 || l->broken || !l->tls)
-		return;
-	write_tls(l, p, n);
-	if (l->shared->stage_owner == l)
-		l->shared->stage_secret = true;
-}
-
-void link_flush(struct link *l)
-{
-	struct link_shared *s = l->shared;
-
-	if (s->stage_owner == l)
-		stage_flush(s);
-	if (s->tx_owner == l)
-		send_tx(s);
-}
-
-void link_end(struct link *l)
-{
-	if (l->fd < 0 || l->broken)
-		return;
-	if (l->shared->stage_owner == l)
-		stage_flush(l->shared);
-	l->end_after_flush = true;
-	tx_claim(l);
-	if (l->tls)
-		tls_close(l->tls);
-}
-
-size_t link_unsent(struct link *l)
-{
-	const struct link_shared *s = l->shared;
-
-	return l->out.len + (s->tx_owner == l ? s->tx.len : 0) +
-	       (s->stage_owner == l ? s->stage.len : 0);
-}
-
-static void drain_out(struct link *l)
-{
-	size_t sent = send_some(l, buf_bytes(&l->out), l->out.len);
-	bool drained = false;
-
-	buf_consume(&l->out, sent);
-	if (l->out.len == 0) {
-		buf_fini(&l->out);
-		drained = shut_down_if_due(l);
-	}
-	if (l->congested && l->out.len < LINK_HIGH / 2) {
-		l->congested = false;
-		drained = true;
-	}
-	if (drained)
-		l->on_drained(l);
-}
-
 /* --- receiving --- */
 
 /* What TLS has not used up of the shared run moves to memory of the link's own. */
@@ -269,7 +53,7 @@ static void rx_park(struct link_shared *s)
 	if (!left)
 		return;
 	if (buf_append(&l->parked, s->rx + s->rx_n - left, left) < 0) {
-		mark_broken(l);
+		link_break(l);
 		tls_feed(l->tls, NULL, 0);
 		return;
 	}
@@ -306,7 +90,7 @@ static enum link_status receive(struct link *l, uint8_t *p, size_t cap, size_t *
 		l->readable = false;
 		return LINK_AGAIN;
 	}
-	mark_broken(l);
+	link_break(l);
 	return LINK_ERROR;
 }
 
@@ -331,7 +115,7 @@ static enum link_status receive_tls(struct link *l)
 
 enum link_status link_handshake(struct link *l)
 {
-	tx_claim(l);
+	link_claim_tx(l);
 	for (;;) {
 		enum link_status status;
 
@@ -346,7 +130,7 @@ enum link_status link_handshake(struct link *l)
 		status = receive_tls(l);
 		if (status != LINK_OK)
 			return status;
-		tx_claim(l);
+		link_claim_tx(l);
 	}
 }
 
@@ -361,7 +145,7 @@ enum link_status link_read(struct link *l, uint8_t *out, size_t cap, size_t *n)
 		enum link_status status;
 
 		if (tls_input_left(l->tls))
-			tx_claim(l); /* TLS may answer a key update or send an alert */
+			link_claim_tx(l); /* TLS may answer a key update or send an alert */
 		/* Without input too: it may hold the rest of a record, or remember that the end has
 		 * come. */
 		switch (tls_read(l->tls, out, cap, n)) {
@@ -395,7 +179,7 @@ static void on_ready(struct loop_io *io, unsigned events)
 	if (events & LOOP_WRITE) {
 		l->writable = true;
 		if (l->out.len || l->end_after_flush)
-			drain_out(l);
+			link_drain(l);
 	}
 	if (l->fd >= 0 && (l->readable || l->broken))
 		l->on_event(l);
@@ -425,30 +209,13 @@ int link_open(struct link_shared *shared, struct link *l, int fd, struct loop_io
 	return r;
 }
 
-/* Lets go of every shared buffer, sending nothing. */
-static void disown(struct link *l)
-{
-	struct link_shared *s = l->shared;
-
-	if (s->rx_owner == l)
-		s->rx_owner = NULL;
-	if (s->stage_owner == l) {
-		s->stage_owner = NULL;
-		stage_empty(s);
-	}
-	if (s->tx_owner == l) {
-		s->tx_owner = NULL;
-		buf_consume(&s->tx, s->tx.len);
-	}
-}
-
 void link_close(struct link *l, bool reset)
 {
 	if (!l->shared || l->fd < 0)
 		return;
 	if (!reset)
 		link_flush(l);
-	disown(l);
+	link_disown(l);
 	loop_io_close(&l->io);
 	if (reset) {
 		struct linger linger = {.l_onoff = 1, .l_linger = 0};
@@ -480,7 +247,7 @@ int link_release(struct link *l, struct buf *left, struct loop_io *io,
 	link_flush(l);
 	*left = l->out;
 	buf_init(&l->out, LINK_OUT_MAX);
-	disown(l);
+	link_disown(l);
 	loop_io_move(&l->io, io, handler);
 	buf_fini(&l->parked);
 	l->fd = -1;

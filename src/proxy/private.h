@@ -5,9 +5,9 @@
  *
  * The connection from the sandbox
  *   proxy.c                  accepts, finds the original destination; the proxy as a whole
- *   client.c                 one connection: peek, TLS, HTTP, tunnel, as a state table
+ *   client.c                 one connection: peek, TLS, HTTP, tunnel, as a state table; its life
  *   peek.c                   what it is, from its first bytes; CONNECT
- *   client_http1.c           answers over HTTP/1
+ *   client_http1.c           requests over HTTP/1; client_http1_answer.c: their answers
  *   client_http2.c           an HTTP/2 session; client_http2_frames.c: nghttp2's callbacks
  *   client_http2_stream.c    one stream: a head becomes an exchange
  *   client_http2_answer.c    its answer, as frames
@@ -33,7 +33,7 @@
  *   pool.c                   those under way and those kept for reuse
  *   carrier.c                one connection: dialling, TLS, which protocol
  *   upstream_http1.c         HTTP/1 over it
- *   upstream_http2*.c        HTTP/2 over it: session, streams, requests, responses
+ *   upstream_http2*.c        HTTP/2 over it: session, frames, streams, requests, responses
  *   dial.c                   name -> addresses that may be dialled
  *   dial_connect.c           addresses -> a connected socket
  *   dial_through.c           ... -> a tunnel through the network's proxy
@@ -44,8 +44,8 @@
  *
  * Without messages
  *   tunnel.c                 raw bytes between two sockets
- *   datagram.c               the UDP relay
- *   link.c                   a socket with or without TLS, and its buffers
+ *   datagram.c               the UDP relay; datagram_flow.c: one flow
+ *   link.c                   a socket with or without TLS, and its buffers; link_send.c: sending
  */
 /* clang-format on */
 #ifndef VETHGUARD_SRC_PROXY_PRIVATE_H
@@ -324,7 +324,7 @@ void exchange_client_drained(struct exchange *ex);
 void exchange_abort(struct exchange *ex, enum event_cause cause, const char *detail);
 /* Nothing was asked yet: no event. */
 void exchange_drop(struct exchange *ex);
-/* Answers with an explanation (a refused request, a failed upstream). */
+/* denial.c: answers with an explanation (a refused request, a failed upstream). */
 void exchange_refuse(
         struct exchange *ex, uint16_t status, enum event_cause cause, const char *detail);
 /* Fills in what the event and the answer of a refusal say; status 0: as the cause has it. */
@@ -341,21 +341,6 @@ bool exchange_response_head(struct exchange *ex, struct http_response *response)
 void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n);
 void exchange_response_end(struct exchange *ex, struct slice trailers);
 void exchange_upstream_drained(struct exchange *ex);
-
-/* --- denial.c --- */
-
-/* The RFC 9457 body that explains a refusal, onto out. */
-void denial_body(const struct exchange *ex, uint16_t status, struct buf *out);
-/* The reason phrase of a refusal over HTTP/1 (RFC 9112 section 4), perhaps in text: the standard
- * one, then what the body's title says. Of a refused CONNECT many clients show nothing else. */
-#define DENIAL_REASON_MAX 128
-struct slice denial_reason(
-        const struct exchange *ex, uint16_t status, char text[DENIAL_REASON_MAX]);
-/* The request is gRPC: its client reads no body of a refusal, but a status in fields. */
-bool denial_is_grpc(const struct exchange *ex);
-/* Makes out a response of fields only, with that status and the explanation (in text, as long as
- * out is used). */
-void denial_grpc(const struct exchange *ex, struct http_response *out, struct buf *text);
 
 /* --- client.c --- */
 

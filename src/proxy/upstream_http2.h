@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session with an upstream (upstream_http2.c) and its streams (upstream_http2_stream.c) know
- * of each other. */
+/* What a session with an upstream (upstream_http2.c; upstream_http2_frames.c: nghttp2's callbacks)
+ * and its streams (upstream_http2_stream.c) know of each other. */
 #ifndef VETHGUARD_SRC_PROXY_UPSTREAM_HTTP2_H
 #define VETHGUARD_SRC_PROXY_UPSTREAM_HTTP2_H
 
@@ -85,6 +85,11 @@ static inline struct upstream_stream *stream_of(const struct upstream *u)
 void http2_upstream_flush(struct http2_upstream *s);
 /* Looks after the session in a later turn. */
 void http2_upstream_later(struct http2_upstream *s);
+
+/* --- upstream_http2_frames.c --- */
+
+/* Begins the session, with what this side asks for. False: no memory. */
+bool http2_upstream_open(struct http2_upstream *s);
 
 /* --- upstream_http2_stream.c --- */
 
