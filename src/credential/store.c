@@ -15,6 +15,7 @@
 
 #include "vethguard/base/log.h"
 #include "store_placeholders.h"
+#include "value.h"
 
 #define RETRY_MS 1000
 /* How much longer than the source's own timeout an answer may take: the keeper tells of that
@@ -32,7 +33,7 @@ struct slot {
 	int64_t retry_ms;               /* unavailable until then: error says why */
 	int waited;                     /* credential_store_waited() */
 	char error[ERROR_MAX];
-	struct credential_wait waiting; /* head of a ring */
+	struct list waiting; /* struct credential_wait */
 };
 
 struct credential_store {
@@ -48,52 +49,20 @@ struct credential_store {
 	struct slot *slots;
 };
 
-static void ring_init(struct credential_wait *head)
-{
-	head->prev = head->next = head;
-}
-
-static void ring_add(struct credential_wait *head, struct credential_wait *wait)
-{
-	wait->prev = head->prev;
-	wait->next = head;
-	head->prev->next = wait;
-	head->prev = wait;
-}
-
 void credential_wait_cancel(struct credential_wait *wait)
 {
-	if (!wait->next)
-		return;
-	wait->prev->next = wait->next;
-	wait->next->prev = wait->prev;
-	wait->prev = wait->next = NULL;
+	list_remove(&wait->place);
 }
 
-/* Moves everybody from one ring to another, empty one. */
-static void ring_move(struct credential_wait *from, struct credential_wait *to)
+/* The first of those who wait, who waits no longer; NULL: nobody does. */
+static struct credential_wait *take_waiting(struct list *waiting)
 {
-	ring_init(to);
-	if (from->next == from)
-		return;
-	*to = *from;
-	to->next->prev = to;
-	to->prev->next = to;
-	ring_init(from);
-}
+	struct list *first = waiting->next;
 
-void credential_value_retain(struct credential_value *v)
-{
-	v->references++;
-}
-
-void credential_value_release(struct credential_value *v)
-{
-	if (!v || --v->references > 0)
-		return;
-	secret_free(&v->rendered);
-	mask_free(v->mask);
-	free(v);
+	if (list_is_empty(waiting))
+		return NULL;
+	list_remove(first);
+	return container_of(first, struct credential_wait, place);
 }
 
 static void drop_value(struct slot *slot)
@@ -142,18 +111,17 @@ static void on_expiry(struct loop_timer *timer)
 static void tell_slot(struct slot *slot)
 {
 	struct credential_value *value = slot->value;
-	struct credential_wait ring, *wait;
+	struct credential_wait *wait;
+	struct list waiting;
 	char error[ERROR_MAX];
 
 	slot->due = false;
 	memcpy(error, slot->error, sizeof(error));
 	if (value)
 		credential_value_retain(value);
-	ring_move(&slot->waiting, &ring);
-	while ((wait = ring.next) != &ring) {
-		credential_wait_cancel(wait);
+	list_move(&slot->waiting, &waiting);
+	while ((wait = take_waiting(&waiting)))
 		wait->on_value(wait, value, value ? NULL : error);
-	}
 	credential_value_release(value);
 }
 
@@ -218,12 +186,19 @@ static void on_patience(struct loop_timer *timer)
 	plan_patience(store);
 }
 
+static void drop_slot(struct slot *slot)
+{
+	drop_value(slot);
+	while (take_waiting(&slot->waiting))
+		;
+}
+
 static struct slot *slots_new(uint32_t count)
 {
 	struct slot *slots = calloc(count ? count : 1, sizeof *slots);
 
 	for (uint32_t i = 0; slots && i < count; i++)
-		ring_init(&slots[i].waiting);
+		list_init(&slots[i].waiting);
 	return slots;
 }
 
@@ -263,13 +238,8 @@ void credential_store_free(struct credential_store *store)
 	loop_timer_close(&store->expiry);
 	loop_timer_close(&store->patience);
 	loop_task_cancel(store->loop, &store->tell);
-	for (uint32_t i = 0; i < store->count; i++) {
-		struct slot *slot = &store->slots[i];
-
-		while (slot->waiting.next != &slot->waiting)
-			credential_wait_cancel(slot->waiting.next);
-		drop_value(slot);
-	}
+	for (uint32_t i = 0; i < store->count; i++)
+		drop_slot(&store->slots[i]);
 	placeholders_fini(&store->placeholders);
 	free(store->slots);
 	free(store);
@@ -287,7 +257,7 @@ struct credential_value *credential_store_get(
 	if (slot->waited <= CREDENTIAL_WAITS_MAX && is_fresh(store, slot))
 		return slot->value;
 	credential_wait_cancel(wait);
-	ring_add(&slot->waiting, wait);
+	list_append(&slot->waiting, &wait->place);
 	if (slot->waited > CREDENTIAL_WAITS_MAX) {
 		refuse(store, slot,
 		        "Responses have ended with beginnings of this credential too often: "
@@ -328,58 +298,6 @@ bool credential_store_is_guessed(const struct credential_store *store, uint32_t 
 	return credential < store->count && store->slots[credential].waited > CREDENTIAL_WAITS_MAX;
 }
 
-static struct mask *compile_mask(const struct policy_credential *credential, struct slice value)
-{
-	struct slice values[3] = {value};
-	ptrdiff_t colon = slice_find_byte(value, ':');
-	struct secret pair = {0};
-	struct mask *mask;
-	size_t n = 1;
-
-	if (credential->inject == POLICY_INJECT_BASIC) {
-		if (credential->username.n > 0) {
-			if (inject_pair(credential->username, value, &pair) < 0)
-				return NULL;
-			values[n++] = secret_slice(&pair);
-		} else if (colon >= 0 && value.n - (size_t)colon - 1 >= MASK_VALUE_MIN) {
-			values[n++] = slice_of(value.p + colon + 1, value.n - (size_t)colon - 1);
-		}
-	}
-	mask = mask_new(values, n);
-	secret_free(&pair);
-	return mask;
-}
-
-static struct credential_value *make_value(const struct credential_store *store, uint32_t index,
-        struct slice bytes, const char **error)
-{
-	struct credential_value *value = calloc(1, sizeof(*value));
-	struct policy_credential credential;
-	int rc;
-
-	*error = "There is no memory for the credential.";
-	if (!value)
-		return NULL;
-	value->credential = index;
-	value->references = 1;
-	policy_credential(store->policy, index, &credential);
-	rc = inject_render(&credential, bytes, &value->rendered);
-	if (rc == -EINVAL)
-		*error = "The credential's value cannot be sent in a request: it is shorter than 6 "
-		         "bytes, holds a "
-		         "control character, begins or ends with a blank, or lacks the ':' that "
-		         "basic needs.";
-	else if (rc == -EMSGSIZE)
-		*error = "The credential's value is too long to be sent in a request.";
-	else if (rc == 0)
-		value->mask = compile_mask(&credential, bytes);
-	if (!value->mask) {
-		credential_value_release(value);
-		return NULL;
-	}
-	return value;
-}
-
 void credential_store_answer(struct credential_store *store, uint32_t credential,
         struct slice value, uint32_t ttl_s, const char *error)
 {
@@ -392,7 +310,7 @@ void credential_store_answer(struct credential_store *store, uint32_t credential
 	}
 	slot = &store->slots[credential];
 	if (!error)
-		made = make_value(store, credential, value, &error);
+		made = value_new(store->policy, credential, value, &error);
 	if (!made) {
 		refuse(store, slot, error);
 		return;
@@ -428,13 +346,6 @@ void credential_store_ask_again(struct credential_store *store)
 	}
 }
 
-static void drop_slot(struct slot *slot)
-{
-	drop_value(slot);
-	while (slot->waiting.next != &slot->waiting)
-		credential_wait_cancel(slot->waiting.next);
-}
-
 int credential_store_renumber(struct credential_store *store, const uint32_t *map, uint32_t count)
 {
 	struct slot *old = store->slots, *slots = slots_new(count);
@@ -448,7 +359,7 @@ int credential_store_renumber(struct credential_store *store, const uint32_t *ma
 		if (!from)
 			continue;
 		slots[i] = *from;
-		ring_move(&from->waiting, &slots[i].waiting);
+		list_move(&from->waiting, &slots[i].waiting);
 		if (slots[i].value)
 			slots[i].value->credential = i;
 		from->value = NULL;

@@ -22,8 +22,8 @@
 #include "vethguard/dns/responder.h"
 #include "vethguard/ipc/shared_names.h"
 #include "vethguard/policy/url.h"
+#include "dns/pool.h"
 
-#define LINK_ADDRESSES 256 /* at the start of each pool */
 #define KEEP_MS ((int64_t)2 * RESPONDER_TTL_S * 1000)
 #define FIRST_SLOTS 64
 
@@ -54,22 +54,11 @@ struct names {
 };
 _Static_assert(SHARED_NAME_MAX == POLICY_HOST_MAX, "every name can be shared");
 
-/* Addresses of a pool that names may have; the last one of an IPv4 pool is its broadcast address.
- */
-static uint32_t pool_room(const struct ip_prefix *pool)
-{
-	unsigned host_bits = (pool->base.family == 4 ? 32u : 128u) - pool->bits;
-
-	if (host_bits >= 32)
-		return UINT32_MAX - LINK_ADDRESSES;
-	return (1u << host_bits) > LINK_ADDRESSES + 1 ? (1u << host_bits) - LINK_ADDRESSES - 1 : 0;
-}
-
 struct names *names_new(
         const struct ip_prefix *pool4, const struct ip_prefix *pool6, uint32_t limit)
 {
 	struct names *names = calloc(1, sizeof(*names));
-	uint32_t room4 = pool_room(pool4), room6 = pool_room(pool6);
+	uint32_t room4 = pool_size(pool4), room6 = pool_size(pool6);
 
 	if (!names)
 		return NULL;
@@ -94,39 +83,9 @@ void names_free(struct names *names)
 	free(names);
 }
 
-/* Base plus offset, over the last four bytes; a pool's host bits are zero and wide enough for it.
- */
-static struct ip address_at(const struct ip_prefix *pool, uint32_t index)
-{
-	struct ip ip = pool->base;
-	uint32_t offset = index + LINK_ADDRESSES;
-	uint8_t *last = ip.bytes + (ip.family == 4 ? 0 : 12);
-
-	for (int i = 3; i >= 0; i--, offset >>= 8)
-		last[i] = (uint8_t)(last[i] | (offset & 0xff));
-	return ip;
-}
-
-/* Where an address stands in its pool, counted from the first that a name may have. False: not in
- * there. */
 static bool index_of(const struct names *names, const struct ip *address, uint32_t *index)
 {
-	const struct ip_prefix *pool = address->family == 4 ? &names->pool4 : &names->pool6;
-	size_t bytes = address->family == 4 ? 4 : 16;
-	uint64_t offset = 0;
-
-	if (!ip_in_prefix(address, pool))
-		return false;
-	for (size_t i = 0; i < bytes; i++) {
-		if (offset >> 32) /* beyond every index */
-			offset = UINT32_MAX;
-		offset = offset << 8 | (uint8_t)(address->bytes[i] ^ pool->base.bytes[i]);
-	}
-	if (offset < LINK_ADDRESSES)
-		return false;
-	offset -= LINK_ADDRESSES;
-	*index = offset > UINT32_MAX ? UINT32_MAX : (uint32_t)offset;
-	return true;
+	return pool_index(address->family == 4 ? &names->pool4 : &names->pool6, address, index);
 }
 
 bool names_is_synthetic(const struct names *names, const struct ip *address)
@@ -346,6 +305,7 @@ static int take_index(struct names *names, uint32_t *index)
 	}
 	return err ? err : make_slot(names);
 }
+
 static int add_name(struct names *names, struct slice host, unsigned hash, struct name **out)
 {
 	struct name *victim = NULL, *name;
@@ -394,8 +354,8 @@ int names_assign(
 	if (names->shared.memory)
 		shared_names_asked(&names->shared, name->index, now_ms);
 	name->asked_ms = now_ms;
-	*v4 = address_at(&names->pool4, name->index);
-	*v6 = address_at(&names->pool6, name->index);
+	*v4 = pool_address(&names->pool4, name->index);
+	*v6 = pool_address(&names->pool6, name->index);
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "vethguard/base/log.h"
 #include "dns/internal.h"
@@ -32,12 +33,7 @@ static void connection_close(struct responder_connection *c)
 	loop_deadline_clear(&c->idle);
 	loop_io_close(&c->io);
 	close(fd);
-	if (c->prev)
-		c->prev->next = c->next;
-	else
-		r->connections = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
+	DL_DELETE(r->connections, c);
 	r->connection_count--;
 	buf_fini(&c->in);
 	buf_fini(&c->out);
@@ -176,10 +172,7 @@ static void connection_open(struct responder *r, int fd, const struct sockaddr_s
 	c->peer.tcp = true;
 	buf_init(&c->in, IN_MAX + READ_BYTES);
 	buf_init(&c->out, OUT_MAX);
-	c->next = r->connections;
-	if (c->next)
-		c->next->prev = c;
-	r->connections = c;
+	DL_PREPEND(r->connections, c);
 	r->connection_count++;
 	loop_deadline_set(&r->idle, &c->idle);
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "keeper/authority.h"
 #include "keeper/value.h"
@@ -41,12 +42,7 @@ static void sandbox_free(struct sandbox *sandbox)
 	for (uint32_t i = 0; i < sandbox->source_count; i++)
 		source_fini(&sandbox->sources[i]);
 	ca_free(sandbox->intermediate);
-	if (sandbox->prev)
-		sandbox->prev->next = sandbox->next;
-	else
-		all->first = sandbox->next;
-	if (sandbox->next)
-		sandbox->next->prev = sandbox->prev;
+	DL_DELETE(all->first, sandbox);
 	all->count--;
 	free(sandbox);
 }
@@ -172,10 +168,7 @@ static struct sandbox *sandbox_new(struct sandboxes *all, const struct message_k
 		return NULL;
 	}
 	describe(sandbox, m);
-	sandbox->next = all->first;
-	if (sandbox->next)
-		sandbox->next->prev = sandbox;
-	all->first = sandbox;
+	DL_PREPEND(all->first, sandbox);
 	all->count++;
 	return sandbox;
 }
@@ -203,10 +196,6 @@ int sandboxes_add(struct sandboxes *all, struct ipc_message *message)
 
 void sandboxes_free(struct sandboxes *all)
 {
-	struct sandbox *next;
-
-	for (struct sandbox *sandbox = all->first; sandbox; sandbox = next) {
-		next = sandbox->next;
-		sandbox_free(sandbox);
-	}
+	while (all->first)
+		sandbox_free(all->first);
 }

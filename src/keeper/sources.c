@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "keeper/value.h"
 #include "vethguard/base/log.h"
@@ -27,17 +28,8 @@
 
 static void unlink_asked(struct source *source)
 {
-	struct sources *sources = source->sources;
-
-	if (source->state != SOURCE_ASKED)
-		return;
-	if (source->prev)
-		source->prev->next = source->next;
-	else
-		sources->asked = source->next;
-	if (source->next)
-		source->next->prev = source->prev;
-	source->prev = source->next = NULL;
+	if (source->state == SOURCE_ASKED)
+		DL_DELETE(source->sources->asked, source);
 }
 
 /* Lets go of everything but what the next state needs. */
@@ -245,10 +237,7 @@ static void ask(struct source *source)
 	        &source->timer, source->timeout_ms ? source->timeout_ms : TIMEOUT_DEFAULT_MS);
 	source->state = SOURCE_ASKED;
 	source->question = ++sources->last_question;
-	source->next = sources->asked;
-	if (source->next)
-		source->next->prev = source;
-	sources->asked = source;
+	DL_PREPEND(sources->asked, source);
 	if (ipc_send(sources->supervisor, message,
 	            message_source_open_encode(message, sizeof(message), MESSAGE_SOURCE_OPEN,
 	                    source->question, &question),

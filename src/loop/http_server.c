@@ -1,317 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection is in one of five states, and advance() alone leads from one to the next. Requests
- * of one connection are answered one after another: while one is with the handler nothing is read.
- * A client that goes away meanwhile is noticed when its answer cannot be written; until then the
- * connection, which is the exchange, stays.
+ * The server of the control API: who may connect, and how many at once. What becomes of a
+ * connection is http_connection.c.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "loop/http_connection.h"
 #include "vethguard/base/log.h"
-#include "vethguard/loop/http_server.h"
-#include "vethguard/wire/control_http.h"
-
-#define IN_MAX (CONTROL_HEAD_MAX + CONTROL_BODY_MAX)
-#define OUT_MAX (CONTROL_ANSWER_MAX + CONTROL_HEAD_MAX)
-#define READ_STEP 4096
-
-enum connection_state {
-	IDLE,      /* nothing of a request has come */
-	READING,   /* some of it has */
-	ANSWERING, /* the handler has it */
-	WRITING,   /* its answer goes out */
-	LINGERING, /* the last answer is out: what still comes is thrown away */
-};
-
-struct http_exchange {
-	struct http_exchange *prev, *next;
-	struct http_server *server;
-	enum connection_state state;
-	struct http_peer peer; /* its groups are owned */
-	struct loop_io io;
-	struct loop_timer timer;
-	struct loop_task task;
-	int fd;
-	struct buf in, out;
-	struct control_head head; /* of the request; borrows from in */
-	bool continued;           /* the client was told to go on */
-	bool closes;              /* no further request after this one */
-	unsigned reads;           /* in this turn of the loop */
-};
-
-struct http_server {
-	struct loop *loop;
-	struct http_handler *handler;
-	struct loop_io io;
-	struct loop_timer retry;
-	int fd;
-	struct http_exchange connections; /* head of a ring */
-	size_t count;
-};
-
-static void connection_free(struct http_exchange *c)
-{
-	c->prev->next = c->next;
-	c->next->prev = c->prev;
-	c->server->count--;
-	loop_io_close(&c->io);
-	loop_timer_close(&c->timer);
-	loop_task_cancel(c->server->loop, &c->task);
-	buf_fini(&c->in);
-	buf_fini(&c->out);
-	free((gid_t *)(uintptr_t)c->peer.groups);
-	close(c->fd);
-	free(c);
-}
-
-static void enter(struct http_exchange *c, enum connection_state state, int64_t patience_ms)
-{
-	c->state = state;
-	if (patience_ms)
-		loop_timer_set(&c->timer, patience_ms);
-	else
-		loop_timer_cancel(&c->timer);
-}
-
-/* Answers. */
-
-void http_respond(struct http_exchange *c, unsigned status, const char *content_type,
-        const char *fields, struct slice body)
-{
-	int error = buf_printf(&c->out,
-	        "HTTP/1.1 %u %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-	        "Cache-Control: no-store\r\n%s%s\r\n",
-	        status, control_status_name(status), content_type, body.n, fields,
-	        c->closes ? "Connection: close\r\n" : "");
-
-	if (!error && !slice_equals(c->head.method, SLICE("HEAD")))
-		error = buf_append_slice(&c->out, body);
-	if (error) { /* nothing that is sent now would be understood */
-		buf_fini(&c->out);
-		c->closes = true;
-	}
-	enter(c, WRITING, HTTP_SERVER_ANSWER_MS);
-	loop_task_queue(c->server->loop, &c->task);
-}
-
-void http_respond_problem(struct http_exchange *c, unsigned status, const char *detail)
-{
-	struct json j;
-	struct buf body;
-
-	buf_init(&body, CONTROL_BODY_MAX);
-	control_problem_begin(&j, &body, status, slice_from_string(detail));
-	json_end_object(&j);
-	http_respond(c, status, CONTROL_PROBLEM, "", buf_slice(&body));
-	buf_fini(&body);
-}
-
-/* The server's own: the connection is of no use afterwards. */
-static void refuse(struct http_exchange *c, unsigned status, const char *detail)
-{
-	c->closes = true;
-	http_respond_problem(c, status, detail);
-}
-
-/* Reading. Each returns whether advance() may go on in the state that was reached. */
-
-static const char *fault(int status)
-{
-	switch (status) {
-	case 411:
-		return "a body needs a Content-Length; chunked bodies are not read here";
-	case 414:
-		return "the path is too long";
-	case 417:
-		return "the only expectation that is met is 100-continue";
-	case 431:
-		return "the head of the request is too large";
-	case 505:
-		return "HTTP/1.1 is spoken here";
-	default:
-		return "the request is not well-formed HTTP/1.1";
-	}
-}
-
-static bool give(struct http_exchange *c)
-{
-	struct http_request request = {.peer = c->peer,
-	        .method = c->head.method,
-	        .target = c->head.target,
-	        .content_type = c->head.content_type,
-	        .body = slice_of(buf_bytes(&c->in) + c->head.size, (size_t)c->head.length)};
-
-	c->closes = c->head.closes;
-	enter(c, ANSWERING, 0);
-	c->server->handler->on_request(c->server->handler, c, &request);
-	return false;
-}
-
-/* What has come so far. */
-static bool look(struct http_exchange *c)
-{
-	int status = control_head_request(buf_slice(&c->in), &c->head);
-
-	if (status == CONTROL_HEAD_MORE)
-		return true;
-	if (status != CONTROL_HEAD_WHOLE) {
-		c->head = (struct control_head){0};
-		refuse(c, (unsigned)status, fault(status));
-		return false;
-	}
-	if (c->head.length > CONTROL_BODY_MAX) {
-		refuse(c, 413, "the body is too large");
-		return false;
-	}
-	if (c->in.len - c->head.size >= c->head.length)
-		return give(c);
-	if (c->head.expects_continue && !c->continued) {
-		c->continued = true;
-		/* The buffer of a client that waits for this is empty: it takes it whole. */
-		(void)!send(c->fd, "HTTP/1.1 100 Continue\r\n\r\n", 25, MSG_NOSIGNAL);
-	}
-	return true;
-}
-
-/* A client that writes faster than it is read has its turn, and no more: so do the others, and the
- * timers, this connection's own too. */
-static bool is_turn_over(struct http_exchange *c)
-{
-	if (c->reads++ < HTTP_SERVER_READS_MAX)
-		return false;
-	loop_task_queue(c->server->loop, &c->task);
-	return true;
-}
-
-/* False: nothing more to be had now, or the connection is freed. */
-static bool receive(struct http_exchange *c)
-{
-	uint8_t *room;
-	ssize_t n;
-
-	if (is_turn_over(c))
-		return false;
-	room = buf_reserve(&c->in, READ_STEP);
-	if (!room) {
-		refuse(c, 503, "no memory");
-		return false;
-	}
-	n = read(c->fd, room, READ_STEP);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return false;
-	if (n <= 0) {
-		connection_free(c); /* also in the middle of a request: nobody is left to tell */
-		return false;
-	}
-	buf_commit(&c->in, (size_t)n);
-	if (c->state == IDLE)
-		enter(c, READING, HTTP_SERVER_REQUEST_MS);
-	return look(c);
-}
-
-static bool linger(struct http_exchange *c)
-{
-	char nothing[READ_STEP];
-	ssize_t n;
-
-	if (is_turn_over(c))
-		return false;
-	n = read(c->fd, nothing, sizeof nothing);
-	if (n > 0)
-		return true;
-	if (n == 0 || (errno != EAGAIN && errno != EINTR))
-		connection_free(c);
-	return false;
-}
-
-/* The answer is out: the next request, of which some may be here already. */
-static bool turn_over(struct http_exchange *c)
-{
-	buf_consume(&c->in, c->head.size + (size_t)c->head.length);
-	c->head = (struct control_head){0};
-	c->continued = false;
-	if (c->in.len == 0) {
-		buf_fini(&c->in);
-		enter(c, IDLE, HTTP_SERVER_IDLE_MS);
-		return true;
-	}
-	enter(c, READING, HTTP_SERVER_REQUEST_MS);
-	return look(c);
-}
-
-static bool transmit(struct http_exchange *c)
-{
-	while (c->out.len > 0) {
-		ssize_t n = send(c->fd, buf_bytes(&c->out), c->out.len, MSG_NOSIGNAL);
-
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
-			return false;
-		if (n < 0) {
-			connection_free(c);
-			return false;
-		}
-		buf_consume(&c->out, (size_t)n);
-	}
-	buf_fini(&c->out);
-	if (!c->closes)
-		return turn_over(c);
-	shutdown(c->fd, SHUT_WR);
-	enter(c, LINGERING, HTTP_SERVER_LINGER_MS);
-	return true;
-}
-
-static void advance(struct http_exchange *c)
-{
-	bool more = true;
-
-	c->reads = 0;
-	while (more) {
-		switch (c->state) {
-		case IDLE:
-		case READING:
-			more = receive(c);
-			break;
-		case WRITING:
-			more = transmit(c);
-			break;
-		case LINGERING:
-			more = linger(c);
-			break;
-		case ANSWERING:
-			more = false;
-		}
-	}
-}
-
-static void on_ready(struct loop_io *io, unsigned events)
-{
-	(void)events;
-	advance(container_of(io, struct http_exchange, io));
-}
-
-static void on_task(struct loop_task *task)
-{
-	advance(container_of(task, struct http_exchange, task));
-}
-
-static void on_time(struct loop_timer *timer)
-{
-	struct http_exchange *c = container_of(timer, struct http_exchange, timer);
-
-	if (c->state == READING) {
-		c->head = (struct control_head){0};
-		refuse(c, 408, "the request took too long");
-	} else if (c->state != ANSWERING) {
-		connection_free(c);
-	}
-}
-
-/* Accepting. */
 
 /* As many as there are: the kernel tells how many do not fit. */
 static bool groups_of(int fd, struct http_peer *peer)
@@ -359,9 +58,9 @@ static size_t count_of(const struct http_server *server, uid_t uid)
 {
 	size_t count = 0;
 
-	for (struct http_exchange *c = server->connections.next; c != &server->connections;
-	        c = c->next)
-		count += c->peer.uid == uid;
+	for (const struct list *l = server->connections.next; l != &server->connections;
+	        l = l->next)
+		count += container_of(l, struct http_exchange, place)->peer.uid == uid;
 	return count;
 }
 
@@ -369,33 +68,6 @@ static bool is_full(const struct http_server *server, const struct http_peer *pe
 {
 	return server->count >= HTTP_SERVER_CONNECTIONS_MAX ||
 	       (peer->uid != 0 && count_of(server, peer->uid) >= HTTP_SERVER_CONNECTIONS_MAX / 2);
-}
-
-/* Takes fd and the peer's groups where it returns it. */
-static struct http_exchange *connection_new(
-        struct http_server *server, int fd, const struct http_peer *peer)
-{
-	struct http_exchange *c = calloc(1, sizeof *c);
-
-	if (!c)
-		return NULL;
-	c->server = server;
-	c->peer = *peer;
-	c->fd = fd;
-	c->task.run = on_task;
-	buf_init(&c->in, IN_MAX + READ_STEP);
-	buf_init(&c->out, OUT_MAX);
-	if (loop_timer_open(server->loop, &c->timer, on_time) != 0 ||
-	        loop_io_open(server->loop, &c->io, fd, LOOP_READ | LOOP_WRITE, on_ready) != 0) {
-		loop_timer_close(&c->timer);
-		free(c);
-		return NULL;
-	}
-	c->next = &server->connections;
-	c->prev = server->connections.prev;
-	c->prev->next = c->next->prev = c;
-	server->count++;
-	return c;
 }
 
 #define FULL_BODY                                           \
@@ -426,16 +98,15 @@ static void welcome(struct http_server *server, int fd)
 		close(fd);
 		return;
 	}
-	c = is_full(server, &peer) ? NULL : connection_new(server, fd, &peer);
+	c = is_full(server, &peer) ? NULL : http_connection_new(server, fd, &peer);
 	if (!c) {
 		free((gid_t *)(uintptr_t)peer.groups);
 		turn_away(fd);
 		return;
 	}
-	enter(c, IDLE, HTTP_SERVER_IDLE_MS);
 	why = server->handler->admit(server->handler, &c->peer);
 	if (why)
-		refuse(c, 403, why);
+		http_connection_refuse(c, 403, why);
 }
 
 static void on_connection(struct loop_io *io, unsigned events)
@@ -471,7 +142,7 @@ struct http_server *http_server_new(struct loop *loop, int fd, struct http_handl
 	server->loop = loop;
 	server->handler = handler;
 	server->fd = fd;
-	server->connections.prev = server->connections.next = &server->connections;
+	list_init(&server->connections);
 	if (loop_timer_open(loop, &server->retry, on_retry) != 0 ||
 	        loop_io_open_level(loop, &server->io, fd, LOOP_READ, on_connection) != 0) {
 		http_server_free(server);
@@ -493,8 +164,9 @@ void http_server_free(struct http_server *server)
 {
 	if (!server)
 		return;
-	while (server->connections.next != &server->connections)
-		connection_free(server->connections.next);
+	while (!list_is_empty(&server->connections))
+		http_connection_free(
+		        container_of(server->connections.next, struct http_exchange, place));
 	loop_io_close(&server->io);
 	loop_timer_close(&server->retry);
 	free(server);

@@ -17,24 +17,9 @@
 struct loop {
 	struct event_base *base;
 	struct event *run_tasks;
-	struct loop_task tasks; /* head of a ring: next is the first, prev the last */
-	bool running;           /* inside run_tasks() */
+	struct list tasks; /* struct loop_task, in order of asking */
+	bool running;      /* inside run_tasks() */
 };
-
-static void task_unlink(struct loop_task *task)
-{
-	task->prev->next = task->next;
-	task->next->prev = task->prev;
-	task->prev = task->next = NULL;
-}
-
-static void task_append(struct loop_task *head, struct loop_task *task)
-{
-	task->prev = head->prev;
-	task->next = head;
-	head->prev->next = task;
-	head->prev = task;
-}
 
 /* During a turn: at its end. From a task: in the next turn, after a look at the descriptors;
  * event_active() would put the event into the very queue that is being worked off, and a task that
@@ -52,22 +37,19 @@ static void schedule(struct loop *loop)
 static void run_tasks(evutil_socket_t fd, short what, void *argument)
 {
 	struct loop *loop = argument;
-	struct loop_task round;
+	struct list round;
 
 	(void)fd, (void)what;
-	if (loop->tasks.next == &loop->tasks)
+	if (list_is_empty(&loop->tasks))
 		return;
 	/* What these tasks queue waits for the next turn, so that none can starve the descriptors.
-	 * A task may still cancel another of its round: both lists are rings. */
-	round = loop->tasks;
-	round.next->prev = &round;
-	round.prev->next = &round;
-	loop->tasks.prev = loop->tasks.next = &loop->tasks;
+	 * A task may still cancel another of its round. */
+	list_move(&loop->tasks, &round);
 	loop->running = true;
-	while (round.next != &round) {
-		struct loop_task *task = round.next;
+	while (!list_is_empty(&round)) {
+		struct loop_task *task = container_of(round.next, struct loop_task, place);
 
-		task_unlink(task);
+		list_remove(&task->place);
 		task->run(task);
 	}
 	loop->running = false;
@@ -107,7 +89,7 @@ struct loop *loop_new(void)
 
 	if (!loop)
 		return NULL;
-	loop->tasks.prev = loop->tasks.next = &loop->tasks;
+	list_init(&loop->tasks);
 	loop->base = base_new();
 	if (loop->base)
 		loop->run_tasks = event_new(loop->base, -1, 0, run_tasks, loop);
@@ -152,16 +134,15 @@ int64_t loop_now_ms(struct loop *loop)
 
 void loop_task_queue(struct loop *loop, struct loop_task *task)
 {
-	if (task->next)
+	if (list_has(&task->place))
 		return;
-	if (loop->tasks.next == &loop->tasks)
+	if (list_is_empty(&loop->tasks))
 		schedule(loop);
-	task_append(&loop->tasks, task);
+	list_append(&loop->tasks, &task->place);
 }
 
 void loop_task_cancel(struct loop *loop, struct loop_task *task)
 {
 	(void)loop;
-	if (task->next)
-		task_unlink(task);
+	list_remove(&task->place);
 }

@@ -32,9 +32,9 @@ struct resolver_query {
 	uint32_t ttl_s;
 	int failure; /* last DNS error */
 	struct resolver_answer answer;
-	struct resolver_wait waits;           /* ring head */
-	struct loop_timer patience;           /* runs from the first family's answer */
-	struct resolver_query *older, *newer; /* LRU list of unpinned ones */
+	struct list waits;          /* struct resolver_wait */
+	struct loop_timer patience; /* runs from the first family's answer */
+	struct list age;            /* among those that are not pinned */
 	UT_hash_handle hh;
 	size_t host_n;
 	char host[];
@@ -44,25 +44,10 @@ struct resolver {
 	struct loop *loop;
 	struct evdns_base *dns;
 	struct resolver_query *queries;
-	struct resolver_query *oldest, *newest;
+	struct list by_age; /* struct resolver_query, the one asked for longest ago first */
 	size_t cached;
 	bool has_servers;
 };
-
-static void lru_unlink(struct resolver *r, struct resolver_query *q)
-{
-	*(q->older ? &q->older->newer : &r->oldest) = q->newer;
-	*(q->newer ? &q->newer->older : &r->newest) = q->older;
-	q->older = q->newer = NULL;
-}
-
-static void lru_append(struct resolver *r, struct resolver_query *q)
-{
-	q->older = r->newest;
-	q->newer = NULL;
-	*(r->newest ? &r->newest->newer : &r->oldest) = q;
-	r->newest = q;
-}
 
 static void query_cancel(struct resolver_query *q)
 {
@@ -81,7 +66,7 @@ static void query_free(struct resolver *r, struct resolver_query *q)
 {
 	HASH_DEL(r->queries, q);
 	if (!q->pinned) {
-		lru_unlink(r, q);
+		list_remove(&q->age);
 		r->cached--;
 	}
 	loop_timer_close(&q->patience);
@@ -91,18 +76,24 @@ static void query_free(struct resolver *r, struct resolver_query *q)
 /* Drops the oldest answers that nobody waits for and no request is out for. */
 static void make_room(struct resolver *r)
 {
-	struct resolver_query *q = r->oldest;
+	struct list *newer;
 
-	while (q && r->cached >= RESOLVER_CACHE_MAX) {
-		struct resolver_query *newer = q->newer;
+	for (struct list *l = r->by_age.next; l != &r->by_age && r->cached >= RESOLVER_CACHE_MAX;
+	        l = newer) {
+		struct resolver_query *q = container_of(l, struct resolver_query, age);
 
+		newer = l->next;
 		if (q->state != QUERY_ASKING && !q->pending)
 			query_free(r, q);
-		q = newer;
 	}
 }
 
 static void on_patience(struct loop_timer *timer);
+
+static struct resolver_wait *first_wait(const struct resolver_query *q)
+{
+	return container_of(q->waits.next, struct resolver_wait, place);
+}
 
 static struct resolver_query *query_new(struct resolver *r, struct slice host, bool pinned)
 {
@@ -116,7 +107,7 @@ static struct resolver_query *query_new(struct resolver *r, struct slice host, b
 		return NULL;
 	q->resolver = r;
 	q->pinned = pinned;
-	q->waits.prev = q->waits.next = &q->waits;
+	list_init(&q->waits);
 	memcpy(q->host, host.p, host.n);
 	q->host_n = host.n;
 	if (loop_timer_open(r->loop, &q->patience, on_patience) < 0) {
@@ -125,7 +116,7 @@ static struct resolver_query *query_new(struct resolver *r, struct slice host, b
 	}
 	HASH_ADD(hh, r->queries, host, host.n, q);
 	if (!pinned) {
-		lru_append(r, q);
+		list_append(&r->by_age, &q->age);
 		r->cached++;
 	}
 	return q;
@@ -163,8 +154,8 @@ static void query_finish(struct resolver_query *q)
 	q->state = QUERY_ANSWERED;
 	q->expires_ms = loop_now_ms(q->resolver->loop) + (int64_t)(ttl ? ttl : 1) * 1000;
 	loop_timer_cancel(&q->patience);
-	while (q->waits.next != &q->waits) {
-		struct resolver_wait *wait = q->waits.next;
+	while (!list_is_empty(&q->waits)) {
+		struct resolver_wait *wait = first_wait(q);
 
 		resolver_wait_cancel(wait);
 		wait->on_answer(wait, &q->answer);
@@ -293,6 +284,7 @@ struct resolver *resolver_new(struct loop *loop, const struct config_server *ser
 	if (!r)
 		return NULL;
 	r->loop = loop;
+	list_init(&r->by_age);
 	r->dns = evdns_base_new(loop_base(loop), EVDNS_BASE_DISABLE_WHEN_INACTIVE);
 	if (!r->dns)
 		goto fail;
@@ -317,8 +309,8 @@ void resolver_free(struct resolver *r)
 		return;
 	HASH_ITER(hh, r->queries, q, next)
 	{
-		while (q->waits.next != &q->waits)
-			resolver_wait_cancel(q->waits.next);
+		while (!list_is_empty(&q->waits))
+			resolver_wait_cancel(first_wait(q));
 		query_cancel(q);
 		query_free(r, q);
 	}
@@ -350,24 +342,18 @@ const struct resolver_answer *resolver_get(
 	if (!q)
 		return refuse("too many names are being resolved");
 	if (!q->pinned) {
-		lru_unlink(r, q);
-		lru_append(r, q);
+		list_remove(&q->age);
+		list_append(&r->by_age, &q->age);
 	}
 	if (q->state != QUERY_ASKING)
 		query_ask(q);
 	wait->query = q;
-	wait->prev = q->waits.prev;
-	wait->next = &q->waits;
-	q->waits.prev->next = wait;
-	q->waits.prev = wait;
+	list_append(&q->waits, &wait->place);
 	return NULL;
 }
 
 void resolver_wait_cancel(struct resolver_wait *wait)
 {
-	if (!wait->query)
-		return;
-	wait->prev->next = wait->next;
-	wait->next->prev = wait->prev;
+	list_remove(&wait->place);
 	wait->query = NULL;
 }

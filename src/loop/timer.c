@@ -61,15 +61,21 @@ static int64_t slack_ms(const struct loop_deadlines *list)
 
 static void deadline_unlink(struct loop_deadline *d)
 {
-	d->prev->next = d->next;
-	d->next->prev = d->prev;
-	d->prev = d->next = NULL;
+	list_remove(&d->place);
 	d->list = NULL;
 }
 
-static void arm(struct loop_deadlines *list, int64_t now_ms)
+/* NULL: there is none. */
+static struct loop_deadline *first_of(const struct loop_deadlines *list)
 {
-	int64_t delay = list->head.next->at_ms - now_ms;
+	return list_is_empty(&list->members)
+	               ? NULL
+	               : container_of(list->members.next, struct loop_deadline, place);
+}
+
+static void arm(struct loop_deadlines *list, const struct loop_deadline *first, int64_t now_ms)
+{
+	int64_t delay = first->at_ms - now_ms;
 
 	loop_timer_set(&list->timer, (delay < 0 ? 0 : delay) + slack_ms(list));
 }
@@ -78,17 +84,16 @@ static void on_deadlines(struct loop_timer *timer)
 {
 	struct loop_deadlines *list = container_of(timer, struct loop_deadlines, timer);
 	int64_t now_ms = loop_now_ms(list->timer.loop);
+	struct loop_deadline *first;
 
-	while (list->head.next != &list->head && list->head.next->at_ms <= now_ms) {
-		struct loop_deadline *due = list->head.next;
-
-		deadline_unlink(due);
-		list->on_time(due);
+	while ((first = first_of(list)) && first->at_ms <= now_ms) {
+		deadline_unlink(first);
+		list->on_time(first);
 		if (!list->timer.event) /* closed by the callback */
 			return;
 	}
-	if (list->head.next != &list->head)
-		arm(list, now_ms);
+	if (first)
+		arm(list, first, now_ms);
 }
 
 int loop_deadlines_open(struct loop *loop, struct loop_deadlines *list, int64_t delay_ms,
@@ -97,36 +102,35 @@ int loop_deadlines_open(struct loop *loop, struct loop_deadlines *list, int64_t 
 	list->loop = loop;
 	list->delay_ms = delay_ms;
 	list->on_time = on_time;
-	list->head.prev = list->head.next = &list->head;
+	list_init(&list->members);
 	return loop_timer_open(loop, &list->timer, on_deadlines);
 }
 
 void loop_deadlines_close(struct loop_deadlines *list)
 {
-	if (!list->head.next)
+	struct loop_deadline *first;
+
+	if (!list->members.next) /* it was never opened */
 		return;
-	while (list->head.next != &list->head)
-		deadline_unlink(list->head.next);
+	while ((first = first_of(list)))
+		deadline_unlink(first);
 	loop_timer_close(&list->timer);
 }
 
 void loop_deadline_set(struct loop_deadlines *list, struct loop_deadline *d)
 {
 	int64_t now_ms = loop_now_ms(list->loop);
-	bool was_empty = list->head.next == &list->head;
+	bool was_empty = list_is_empty(&list->members);
 
 	if (d->list)
 		deadline_unlink(d);
 	d->at_ms = now_ms + list->delay_ms;
 	d->list = list;
-	d->prev = list->head.prev;
-	d->next = &list->head;
-	list->head.prev->next = d;
-	list->head.prev = d;
+	list_append(&list->members, &d->place);
 	/* A list that was emptied keeps its old timer running: an early look costs less than arming
 	 * anew each time. */
 	if (was_empty && !event_pending(list->timer.event, EV_TIMEOUT, NULL))
-		arm(list, now_ms);
+		arm(list, d, now_ms);
 }
 
 void loop_deadline_clear(struct loop_deadline *d)

@@ -199,7 +199,6 @@ struct carrier *carrier_new(struct exchange *ex, struct pool_entry *entry)
 	c->own.ops = &upstream_http1;
 	c->own.carrier = c;
 	c->own.exchange = ex;
-	list_init(&c->pooled);
 	http1_init(&c->http1, true, HTTP_HEAD_MAX);
 	list_append(&proxy->upstreams, &c->all);
 	return c;

@@ -54,7 +54,6 @@
 #include "proxy/destination.h"
 #include "proxy/http1.h"
 #include "proxy/link.h"
-#include "proxy/list.h"
 #include "proxy/upstream.h"
 #include "proxy/websocket.h"
 #include "vethguard/policy/placeholder.h"

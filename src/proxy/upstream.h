@@ -14,7 +14,7 @@
 #include "proxy/destination.h"
 #include "proxy/http1.h"
 #include "proxy/link.h"
-#include "proxy/list.h"
+#include "vethguard/base/list.h"
 #include "vethguard/wire/event.h"
 
 struct carrier;

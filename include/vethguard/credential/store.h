@@ -34,7 +34,7 @@ void credential_store_free(struct credential_store *store);
 /* A caller that waits. on_value: v (borrowed, retain to keep) or NULL with a sentence why not. Never called from within
  * credential_store_get(). */
 struct credential_wait {
-	struct credential_wait *prev, *next;
+	struct list place;
 	void (*on_value)(struct credential_wait *wait, struct credential_value *v, const char *error);
 };
 /* The value at once (borrowed) where it is held and fresh; else NULL, and on_value follows. Callers share one question

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "vethguard/base/list.h"
+
 struct loop;
 
 struct loop *loop_new(void); /* NULL: no memory */
@@ -60,14 +62,14 @@ void loop_timer_close(struct loop_timer *timer);
 /* Deadlines, for things that are many: all in one list wait the same time, so setting one is a move to the list's
  * tail and costs no system call. Precision is a twentieth of the list's delay (at least 10 ms), never early. */
 struct loop_deadline {
-	struct loop_deadline *prev, *next;
+	struct list place;
 	struct loop_deadlines *list; /* NULL: not set */
 	int64_t at_ms;
 };
 struct loop_deadlines {
 	struct loop *loop;
 	struct loop_timer timer;
-	struct loop_deadline head;
+	struct list members; /* in order of at_ms */
 	int64_t delay_ms;
 	void (*on_time)(struct loop_deadline *deadline);
 };
@@ -81,7 +83,7 @@ void loop_deadline_clear(struct loop_deadline *deadline);
 /* Work to be done once at the end of this turn of the loop, in order of asking: flushing, freeing, going on with a
  * connection that used up its share. Asking again while asked is harmless; what a task asks for runs in the next turn. */
 struct loop_task {
-	struct loop_task *prev, *next; /* NULL while not queued */
+	struct list place;
 	void (*run)(struct loop_task *task);
 };
 void loop_task_queue(struct loop *loop, struct loop_task *task);
@@ -96,8 +98,5 @@ struct loop_signal {
 };
 int loop_signal_open(struct loop *loop, struct loop_signal *s, int signal, void (*on_signal)(struct loop_signal *s));
 void loop_signal_close(struct loop_signal *s);
-
-/* From a member to the struct around it. */
-#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 
 #endif

@@ -25,7 +25,7 @@ void resolver_free(struct resolver *resolver);
 
 struct resolver_wait {
 	struct resolver_query *query; /* NULL: not waiting */
-	struct resolver_wait *prev, *next;
+	struct list place;
 	void (*on_answer)(struct resolver_wait *wait, const struct resolver_answer *answer);
 };
 /* Both families are asked at once; the answer comes when both are there, or 50 ms after the first that has addresses.

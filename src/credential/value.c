@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* value: from the bytes of a source to what is sent, and to what is looked for in answers. */
+#include "value.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void credential_value_retain(struct credential_value *v)
+{
+	v->references++;
+}
+
+void credential_value_release(struct credential_value *v)
+{
+	if (!v || --v->references > 0)
+		return;
+	secret_free(&v->rendered);
+	mask_free(v->mask);
+	free(v);
+}
+
+static struct mask *compile_mask(const struct policy_credential *credential, struct slice value)
+{
+	struct slice values[3] = {value};
+	ptrdiff_t colon = slice_find_byte(value, ':');
+	struct secret pair = {0};
+	struct mask *mask;
+	size_t n = 1;
+
+	if (credential->inject == POLICY_INJECT_BASIC) {
+		if (credential->username.n > 0) {
+			if (inject_pair(credential->username, value, &pair) < 0)
+				return NULL;
+			values[n++] = secret_slice(&pair);
+		} else if (colon >= 0 && value.n - (size_t)colon - 1 >= MASK_VALUE_MIN) {
+			values[n++] = slice_of(value.p + colon + 1, value.n - (size_t)colon - 1);
+		}
+	}
+	mask = mask_new(values, n);
+	secret_free(&pair);
+	return mask;
+}
+
+struct credential_value *value_new(
+        const struct policy *policy, uint32_t index, struct slice bytes, const char **error)
+{
+	struct credential_value *value = calloc(1, sizeof(*value));
+	struct policy_credential credential;
+	int rc;
+
+	*error = "There is no memory for the credential.";
+	if (!value)
+		return NULL;
+	value->credential = index;
+	value->references = 1;
+	policy_credential(policy, index, &credential);
+	rc = inject_render(&credential, bytes, &value->rendered);
+	if (rc == -EINVAL)
+		*error = "The credential's value cannot be sent in a request: it is shorter than 6 "
+		         "bytes, holds a "
+		         "control character, begins or ends with a blank, or lacks the ':' that "
+		         "basic needs.";
+	else if (rc == -EMSGSIZE)
+		*error = "The credential's value is too long to be sent in a request.";
+	else if (rc == 0)
+		value->mask = compile_mask(&credential, bytes);
+	if (!value->mask) {
+		credential_value_release(value);
+		return NULL;
+	}
+	return value;
+}

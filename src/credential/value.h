@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* value: makes struct credential_value. */
+#ifndef CREDENTIAL_VALUE_H
+#define CREDENTIAL_VALUE_H
+
+#include "vethguard/credential/store.h"
+
+/* Renders bytes and compiles their mask, for the credential with that index; one reference, the
+ * caller's. NULL: *error says why (static). */
+struct credential_value *value_new(
+        const struct policy *policy, uint32_t index, struct slice bytes, const char **error);
+
+#endif
