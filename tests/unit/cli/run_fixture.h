@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off: a table */
 /*
  * Runs `vethguard run` with a supervisor that this test plays itself. The test program is linked to
  * two names in a directory of its own: as "vethguard" it is the command, as "vethguardd" the
- * supervisor, which does what the first word of the policy file says: ready              guards
- * nothing, answers READY, ends with the session env NAME...        asks for these variables first
- * and writes what it got to the file "values" beside the policy refuse             MESSAGE_FAILED
- * instead of READY many     the same, 32 long lines garbage            bytes that are no message
- * leave              ends without a word fail-later         READY, and MESSAGE_FAILED once the file
- * "go" is there die-later READY, and kills itself once the file "go" is there
+ * supervisor, which does what the first word of the policy file says:
+ *
+ *   ready        guards nothing, answers READY, ends with the session
+ *   env NAME...  asks for these variables first and writes what it got to the file "values" beside
+ *                the policy
+ *   refuse       MESSAGE_FAILED instead of READY
+ *   many         the same, 32 long lines
+ *   garbage      bytes that are no message
+ *   leave        ends without a word
+ *   fail-later   READY, and MESSAGE_FAILED once the file "go" is there
+ *   die-later    READY, and kills itself once the file "go" is there
  */
+/* clang-format on */
 #ifndef TEST_RUN_FIXTURE_H
 #define TEST_RUN_FIXTURE_H
 

@@ -162,7 +162,7 @@ int main(void)
 	(void)world_setup;
 	(void)world_teardown;
 	(void)world_shell;
-	if (!world_privileges()) {
+	if (!privileges_for_namespaces()) {
 		fprintf(stderr, "skipped: no network namespaces for this user\n");
 		return 0;
 	}

@@ -441,7 +441,7 @@ int main(void)
 	        IN_WORLD(counters_of_no_fence_are_an_error),
 	};
 
-	if (!world_privileges()) {
+	if (!privileges_for_namespaces()) {
 		fprintf(stderr, "skipped: no network namespaces for this user\n");
 		return 0;
 	}

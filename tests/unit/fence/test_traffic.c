@@ -746,7 +746,7 @@ int main(void)
 	        IN_WORLD(a_bound_opens_nothing),
 	};
 
-	if (!world_privileges()) {
+	if (!privileges_for_namespaces()) {
 		fprintf(stderr, "skipped: no network namespaces for this user\n");
 		return 0;
 	}

@@ -11,13 +11,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "privileges.h"
 #include "vethguard/fence/fence.h"
 #include "vethguard/netlink/netlink.h"
 #include "vethguard/netlink/netns.h"
@@ -53,23 +53,6 @@ static uint16_t world_port(int fd)
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&ss, &n), 0);
 	ip_from_sockaddr((struct sockaddr *)&ss, &port);
 	return port;
-}
-
-/* The tests need no root: an ordinary user gets a user namespace. False: not even that is
- * permitted. */
-static bool world_privileges(void)
-{
-	char map[64];
-	uid_t uid = geteuid();
-	int fd;
-
-	if (uid == 0)
-		return unshare(CLONE_NEWNET) == 0;
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
-		return false;
-	snprintf(map, sizeof(map), "0 %u 1", uid);
-	fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
-	return fd >= 0 && write(fd, map, strlen(map)) > 0 && close(fd) == 0;
 }
 
 static int world_build_gate(void *context)

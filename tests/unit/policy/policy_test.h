@@ -45,29 +45,42 @@ static inline void test_unload(struct test_policy *t)
 	free(t->image);
 }
 
-/* Asks about METHOD URL as `policy explain` does; CONNECT judges the connection. */
+/* A request, and what it borrows from. */
+struct test_question {
+	struct policy_request request;
+	struct url url;
+	char path[POLICY_PATH_MAX];
+};
+
+/* METHOD URL as `policy explain` reads them; CONNECT is about the connection. */
+static inline const struct policy_request *test_question(
+        struct test_question *q, const char *method, const char *url)
+{
+	struct policy_request *r = &q->request;
+	size_t n;
+
+	if (!url_parse(slice_from_string(url), &q->url))
+		fail_msg("not a URL: %s", url);
+	*r = (struct policy_request){.scheme = q->url.scheme,
+	        .host = slice_of(q->url.authority.host, q->url.authority.host_n),
+	        .address = q->url.authority.address,
+	        .port = q->url.authority.port};
+	if (strcmp(method, "CONNECT") != 0) {
+		r->method = slice_from_string(method);
+		r->path = q->url.path;
+		if (url_canonical_path(r->path, q->path, sizeof(q->path), &n))
+			r->path = slice_of(q->path, n);
+	}
+	return r;
+}
+
 static inline struct policy_decision test_ask(
         const struct policy *policy, const char *method, const char *url)
 {
-	struct policy_request request = {0};
 	struct policy_decision decision;
-	char path[POLICY_PATH_MAX];
-	struct url u;
-	size_t n;
+	struct test_question q;
 
-	if (!url_parse(slice_from_string(url), &u))
-		fail_msg("not a URL: %s", url);
-	request.scheme = u.scheme;
-	request.host = slice_of(u.authority.host, u.authority.host_n);
-	request.address = u.authority.address;
-	request.port = u.authority.port;
-	if (strcmp(method, "CONNECT") != 0) {
-		request.method = slice_from_string(method);
-		request.path = u.path;
-		if (url_canonical_path(u.path, path, sizeof(path), &n))
-			request.path = slice_of(path, n);
-	}
-	policy_decide(policy, &request, &decision);
+	policy_decide(policy, test_question(&q, method, url), &decision);
 	return decision;
 }
 

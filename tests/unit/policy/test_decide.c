@@ -344,24 +344,10 @@ static void count_rule(void *context, const struct policy_rule_report *r)
 
 static struct explained explain(const struct policy *policy, const char *method, const char *url)
 {
-	struct policy_request request = {0};
 	struct explained e = {0};
-	char path[POLICY_PATH_MAX];
-	struct url u;
-	size_t n;
+	struct test_question q;
 
-	assert_true(url_parse(slice_from_string(url), &u));
-	request.scheme = u.scheme;
-	request.host = slice_of(u.authority.host, u.authority.host_n);
-	request.address = u.authority.address;
-	request.port = u.authority.port;
-	if (strcmp(method, "CONNECT") != 0) {
-		request.method = slice_from_string(method);
-		request.path = u.path;
-		if (url_canonical_path(u.path, path, sizeof(path), &n))
-			request.path = slice_of(path, n);
-	}
-	policy_explain(policy, &request, count_rule, &e);
+	policy_explain(policy, test_question(&q, method, url), count_rule, &e);
 	return e;
 }
 

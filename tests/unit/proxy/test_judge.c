@@ -154,31 +154,38 @@ static void set_up_client(struct client *c, size_t i)
 	memcpy(c->sni, cases[i].sni, c->sni_n + 1);
 }
 
+static void judge_case(
+        const struct policy *by, size_t i, struct destination *to, struct judgement *out)
+{
+	static struct proxy proxy;
+	static struct http_request request;
+	struct client c = {.proxy = &proxy};
+	struct http1 h;
+	char text[1000];
+	size_t used;
+
+	proxy.config.policy = by;
+	set_up_client(&c, i);
+	snprintf(text, sizeof text, "%s\r\n\r\n", cases[i].head);
+	http1_init(&h, false, 0);
+	assert_int_equal(
+	        http1_request_head(&h, (uint8_t *)text, strlen(text), &used, &request), HTTP1_DONE);
+	judge_request(&proxy, &c, &request, to, out);
+	http1_fini(&h);
+}
+
 static void test_every_disagreement(void **state)
 {
 	struct test_policy t;
-	static struct proxy proxy;
-	static struct http_request request;
 
 	(void)state;
 	test_load(&t, policy, false);
-	proxy.config.policy = &t.policy;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct client c = {.proxy = &proxy};
 		struct destination d;
 		struct judgement j;
-		struct http1 h;
-		char text[1000];
-		size_t used;
 		bool good;
 
-		set_up_client(&c, i);
-		snprintf(text, sizeof text, "%s\r\n\r\n", cases[i].head);
-		http1_init(&h, false, 0);
-		assert_int_equal(
-		        http1_request_head(&h, (uint8_t *)text, strlen(text), &used, &request),
-		        HTTP1_DONE);
-		judge_request(&proxy, &c, &request, &d, &j);
+		judge_case(&t.policy, i, &d, &j);
 		good = cases[i].outcome == ALLOW ? j.allowed
 		                                 : !j.allowed && (int)j.cause == cases[i].outcome;
 		good &= (j.allowed && j.decision.credential != POLICY_NONE) == cases[i].credential;
@@ -189,9 +196,8 @@ static void test_every_disagreement(void **state)
 		if (!good)
 			fail_msg("case %zu, %s sni %s: %s: allowed %d cause %d credential %u host "
 			         "%s",
-			        i, cases[i].to, cases[i].sni, text, j.allowed, j.cause,
+			        i, cases[i].to, cases[i].sni, cases[i].head, j.allowed, j.cause,
 			        j.decision.credential, d.host);
-		http1_fini(&h);
 	}
 	test_unload(&t);
 }
@@ -200,31 +206,19 @@ static void test_every_disagreement(void **state)
 static void test_observing_gives_no_credential(void **state)
 {
 	struct test_policy t;
-	static struct proxy proxy;
-	static struct http_request request;
 
 	(void)state;
 	test_load(&t, policy, true);
-	proxy.config.policy = &t.policy;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct client c = {.proxy = &proxy};
 		struct destination d;
 		struct judgement j;
-		struct http1 h;
-		char text[1000];
-		size_t used;
 
-		set_up_client(&c, i);
-		snprintf(text, sizeof text, "%s\r\n\r\n", cases[i].head);
-		http1_init(&h, false, 0);
-		http1_request_head(&h, (uint8_t *)text, strlen(text), &used, &request);
-		judge_request(&proxy, &c, &request, &d, &j);
+		judge_case(&t.policy, i, &d, &j);
 		assert_int_equal(
 		        j.allowed && j.decision.credential != POLICY_NONE, cases[i].credential);
 		if (cases[i].outcome == (int)BIND &&
 		        !slice_equals(slice_from_string(cases[i].to), SLICE("pass.test")))
 			assert_false(j.allowed);
-		http1_fini(&h);
 	}
 	test_unload(&t);
 }
