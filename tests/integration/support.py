@@ -458,3 +458,28 @@ def in_namespace(name, function):
             return function()
         finally:
             libc.setns(home.fileno(), lab.CLONE_NEWNET)
+
+
+class Boxed(Case):
+    """One sandbox for all tests of a class; what it leaves behind is looked at after each."""
+
+    @classmethod
+    def make_box(cls):
+        raise NotImplementedError
+
+    @classmethod
+    def setUpClass(cls):
+        cls.box = cls.make_box()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.box.close()
+
+    def tearDown(self):
+        super().tearDown()
+        self.assert_clean(self.box.audit, self.box.stderr_path)
+
+    def py(self, code, box=None, **kw):
+        done = (box or self.box).py(code, **kw)
+        self.assertEqual(done.status, 0, done)
+        return done.out

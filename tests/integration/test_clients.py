@@ -7,28 +7,19 @@ import shutil
 import unittest
 
 import support
-from support import PYTHON, Case, policy
+from support import PYTHON, policy
 
 RULES = policy("{to: 'https://api.lab.test', credential: api}", "https://www.lab.test", "http://plain.lab.test",
                "{to: 'https://git.lab.test', credential: git}", "{to: 'http://deb.lab.test', methods: [GET, HEAD]}",
                credentials="PLACE")
 
 
-class Box(Case):
-    """A sandbox shared by a class."""
+class Box(support.Boxed):
     @classmethod
-    def setUpClass(cls):
+    def make_box(cls):
         text = RULES.replace("PLACE", support.file_credential() + support.file_credential(
             "git", "inject: basic, username: x-access-token, env: GIT_TOKEN"))
-        cls.box = support.Sandbox(text)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.box.close()
-
-    def tearDown(self):
-        super().tearDown()
-        self.assert_clean(self.box.audit, self.box.stderr_path)
+        return support.Sandbox(text)
 
 
 class Curl(Box):

@@ -6,24 +6,19 @@ import os
 import time
 
 import support
-from support import FINDING, HTTP, SECRET, Case, descendants, file_credential, holds_secret, policy
+from support import FINDING, HTTP, SECRET, descendants, file_credential, holds_secret, policy
 
 RULES = ("{to: 'https://api.lab.test', credential: api}", "https://www.lab.test", "http://plain.lab.test",
          "{to: 'https://api.lab.test:8443', methods: [GET]}", "http://api.lab.test")
 
 
-class Box(Case):
+class Box(support.Boxed):
     @classmethod
-    def setUpClass(cls):
-        cls.box = support.Sandbox(policy(*RULES, credentials=file_credential()))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.box.close()
+    def make_box(cls):
+        return support.Sandbox(policy(*RULES, credentials=file_credential()))
 
     def tearDown(self):
         super().tearDown()
-        self.assert_clean(self.box.audit, self.box.stderr_path)
         self.assert_processes_clean(self.box)
 
     def assert_processes_clean(self, box):

@@ -10,19 +10,12 @@ RULES = policy("{to: 'https://api.lab.test'}", "{to: 'https://www.lab.test', met
                "http://plain.lab.test", deny=("{to: 'https://api.lab.test', paths: [/private/**], reason: Keep out.}",))
 TLS = "s = tls('api.lab.test')\n"
 
-class Box(Case):
-    @classmethod
-    def setUpClass(cls):
-        cls.box = support.Sandbox(RULES)
 
+class Box(support.Boxed):
     @classmethod
-    def tearDownClass(cls):
-        cls.box.close()
+    def make_box(cls):
+        return support.Sandbox(RULES)
 
-    def py(self, code, **kw):
-        done = self.box.py(code, **kw)
-        self.assertEqual(done.status, 0, done)
-        return done.out
 
 class Exchanges(Box):
     def test_keep_alive(self):

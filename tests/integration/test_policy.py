@@ -5,24 +5,15 @@ import socket
 import time
 
 import support
-from support import DNS, FINDING, HTTP, NETWORK, Case, policy
+from support import DNS, FINDING, HTTP, NETWORK, policy
 
 
-class Box(Case):
+class Box(support.Boxed):
     RULES = ""
 
     @classmethod
-    def setUpClass(cls):
-        cls.box = support.Sandbox(cls.RULES)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.box.close()
-
-    def py(self, code, box=None, **kw):
-        done = (box or self.box).py(code, **kw)
-        self.assertEqual(done.status, 0, done)
-        return done.out
+    def make_box(cls):
+        return support.Sandbox(cls.RULES)
 
     def status(self, method, path, host="api.lab.test"):
         """The status of one request whose target is sent byte for byte."""

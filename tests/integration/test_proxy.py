@@ -3,26 +3,17 @@
 import json
 
 import support
-from support import HTTP, SECRET, Case, policy
+from support import HTTP, SECRET, policy
 
 RULES = policy("{to: 'https://api.lab.test', credential: api}", "https://www.lab.test", "http://plain.lab.test",
                "tcp://tcp.lab.test:2222", "{to: 'https://pass.lab.test', tls: passthrough}",
                deny=("{to: 'https://www.lab.test', paths: [/private/**]}",), credentials="PLACE")
 
 
-class Box(Case):
+class Box(support.Boxed):
     @classmethod
-    def setUpClass(cls):
-        cls.box = support.Sandbox(RULES.replace("PLACE", support.file_credential()))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.box.close()
-
-    def py(self, code, **kw):
-        done = self.box.py(code, **kw)
-        self.assertEqual(done.status, 0, done)
-        return done.out
+    def make_box(cls):
+        return support.Sandbox(RULES.replace("PLACE", support.file_credential()))
 
     def raw(self, data):
         """What the proxy port answers to these bytes."""

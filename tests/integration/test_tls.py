@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """TLS towards the sandbox: every shape of ClientHello, names that do not agree, versions, resumption, limits."""
 import support
-from support import FINDING, Case, policy
+from support import FINDING, policy
 
 RULES = policy("https://api.lab.test", "https://www.lab.test", "https://*.wild.lab.test")
 HELLO = ("i, o = ssl.MemoryBIO(), ssl.MemoryBIO()\n"
@@ -14,19 +14,10 @@ HELLO = ("i, o = ssl.MemoryBIO(), ssl.MemoryBIO()\n"
          "  s.sendall(o.read()); return c.getpeercert()['subjectAltName']\n")
 
 
-class Box(Case):
+class Box(support.Boxed):
     @classmethod
-    def setUpClass(cls):
-        cls.box = support.Sandbox(RULES)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.box.close()
-
-    def py(self, code, **kw):
-        done = self.box.py(code, **kw)
-        self.assertEqual(done.status, 0, done)
-        return done.out
+    def make_box(cls):
+        return support.Sandbox(RULES)
 
 
 class Hello(Box):

@@ -16,22 +16,14 @@ API = f"https://api.lab.test:{PORT}"
 RULES = dict(allow=(SITE, f"{{to: '{API}', credential: api}}"))
 
 
-class Box(Case):
+class Box(support.Boxed):
     @classmethod
-    def setUpClass(cls):
+    def make_box(cls):
         lab_ = support.LAB
         if not os.path.exists(lab_.path(f"h2origin.{PORT}.ready")):
             lab_.spawn_outside(["node", os.path.join(support.HERE, "h2origin.mjs"), lab_.dir, lab.ORIGIN4, str(PORT)])
             lab_.wait_for_file(f"h2origin.{PORT}.ready")
-        cls.box = support.Sandbox(policy(*RULES["allow"], credentials=support.file_credential()))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.box.close()
-
-    def tearDown(self):
-        super().tearDown()
-        self.assert_clean(self.box.audit, self.box.stderr_path)
+        return support.Sandbox(policy(*RULES["allow"], credentials=support.file_credential()))
 
     def curl(self, *args, **kw):
         return self.box.run("curl", "-sS4", "--http1.1", *args, **kw)

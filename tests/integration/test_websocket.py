@@ -6,7 +6,7 @@ import sys
 
 import lab
 import support
-from support import Case, policy
+from support import policy
 
 PORT = 9445
 OPEN, API = "www.lab.test", "api.lab.test"
@@ -19,34 +19,25 @@ def ws(path, *fields, host="{OPEN}", early=b""):
 """
 
 
-class Box(Case):
+class Box(support.Boxed):
     @classmethod
-    def setUpClass(cls):
+    def make_box(cls):
         lab_ = support.LAB
         if not os.path.exists(lab_.path(f"websocket.{PORT}.ready")):
             lab_.spawn_outside([sys.executable, os.path.join(support.HERE, "websocket_origin.py"), lab_.dir, lab.ORIGIN4, str(PORT)])
             lab_.wait_for_file(f"websocket.{PORT}.ready")
-        cls.box = support.Sandbox(policy(f"https://{OPEN}:{PORT}", f"{{to: 'https://{API}:{PORT}', credential: api}}",
-                                         credentials=support.file_credential()))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.box.close()
+        return support.Sandbox(policy(f"https://{OPEN}:{PORT}", f"{{to: 'https://{API}:{PORT}', credential: api}}",
+                                      credentials=support.file_credential()))
 
     def setUp(self):
         super().setUp()
         self.events_before = len(self.box.events())
         self.rows_before = len(self.rows(0))
 
-    def tearDown(self):
-        super().tearDown()
-        self.assert_clean(self.box.audit, self.box.stderr_path)
-
     def py(self, code, **kw):
-        done = self.box.py(BEGIN + "import os\n" + code, **kw)
-        self.assertEqual(done.status, 0, done)
-        self.assert_no_secret(done.out)
-        return done.out.strip()
+        out = super().py(BEGIN + "import os\n" + code, **kw)
+        self.assert_no_secret(out)
+        return out.strip()
 
     def rows(self, since=None):
         try:
