@@ -74,7 +74,7 @@ static void test_a_stream_without_window(void **state)
 
 	(void)state;
 	options.timeouts.response_ms = 60000;
-	options.timeouts.idle_ms = 2000;
+	options.timeouts.idle_ms = 4000; /* longer than it takes to fill what lies between */
 	again(options);
 	h = h2_client();
 	const nghttp2_settings_entry none = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0};
