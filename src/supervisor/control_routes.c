@@ -279,14 +279,14 @@ static void run_attach(struct control *control, struct control_call *call)
 
 /* The rest. */
 
-struct list {
+struct listing {
 	struct json j;
 	bool brief;
 };
 
 static bool put_one(void *context, struct attachment *a)
 {
-	struct list *list = context;
+	struct listing *list = context;
 	struct attachment_view view;
 
 	attachment_view(a, &view);
@@ -296,7 +296,7 @@ static bool put_one(void *context, struct attachment *a)
 	return !list->j.failed;
 }
 
-static void put_list(struct control *control, struct list *list, struct buf *out)
+static void put_list(struct control *control, struct listing *list, struct buf *out)
 {
 	json_begin(&list->j, out);
 	json_put_object(&list->j, NULL);
@@ -311,7 +311,7 @@ static void put_list(struct control *control, struct list *list, struct buf *out
  * to show nothing: ATTACHMENTS_MAX sandboxes without it fit. */
 static void run_list(struct control *control, struct control_call *call)
 {
-	struct list list = {.brief = false};
+	struct listing list = {.brief = false};
 	struct buf out;
 
 	buf_init(&out, CONTROL_ANSWER_MAX);
