@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "divert_plan.h"
 
@@ -69,6 +70,7 @@ static void batch_chain_gone(struct nft_batch *b, const struct chain_plan *chain
 	batch_chain(b, NFT_MSG_DELCHAIN, &plain);
 }
 
+/* The chains of an interface that is away went with it, or wait for it. */
 static bool has_chain(
         const struct divert *d, const struct divert_spec *spec, enum divert_chain which)
 {
@@ -85,7 +87,8 @@ static void batch_chains(
 	for (enum divert_chain which = 0; which < DIVERT_CHAIN_COUNT; which++) {
 		struct chain_plan chain = divert_chain(which, spec);
 
-		if (!has_chain(d, spec, which))
+		if (!has_chain(d, spec, which) ||
+		        (which != DIVERT_BACK && !if_nametoindex(spec->interface)))
 			continue;
 		if (replace)
 			batch_chain_gone(b, &chain);
@@ -155,24 +158,30 @@ static int check_spec(const struct divert_spec *spec)
 
 int divert_set(struct divert *d, const struct divert_spec *spec)
 {
-	int result = check_spec(spec);
+	int result = check_spec(spec), there;
 
-	if (result < 0)
-		return result;
-	result = fence_look_for(spec->interface);
 	if (result == 0 && spec->link[0]) {
 		result = fence_look_for(spec->link);
 		result = result == -ENODEV ? -ENOLINK : result;
 	}
 	if (result < 0)
 		return result;
-	result = set_with(d, spec, ADD);
+	there = fence_look_for(spec->interface);
+	if (there < 0 && there != -ENODEV)
+		return there;
+	result = set_with(d, spec, there == 0 ? ADD : ANEW);
 	/* Its chains are there, or the wall is missing: the first interface of this namespace, or
 	 * somebody changed something. All of it is written anew. */
-	return result == -EEXIST || result == -ENOENT ? set_with(d, spec, ANEW) : result;
+	if (result == -EEXIST || result == -ENOENT)
+		result = set_with(d, spec, ANEW);
+	if (result == 0)
+		result = divert_filters_set(d, spec);
+	if (result == 0)
+		result = divert_ports(d, spec);
+	return result == 0 ? there : result;
 }
 
-static int remove_from(struct divert *d, const struct divert_spec *spec, bool shut)
+static int remove_rules(struct divert *d, const struct divert_spec *spec, bool shut)
 {
 	struct divert_spec closed = *spec;
 	struct nft_batch b;
@@ -206,14 +215,24 @@ int divert_remove(struct divert *d, const struct divert_spec *spec)
 {
 	int result = check_spec(spec);
 
-	return result < 0 ? result : remove_from(d, spec, false);
+	if (result == 0)
+		result = remove_rules(d, spec, false);
+	return result < 0 ? result : divert_filters_remove(d, spec);
 }
 
 int divert_shut(struct divert *d, const struct divert_spec *spec)
 {
-	int result = check_spec(spec);
+	struct divert_spec closed = *spec;
+	int result = check_spec(spec), filters;
 
-	return result < 0 ? result : remove_from(d, spec, true);
+	if (result < 0)
+		return result;
+	closed.link[0] = 0;
+	filters = divert_filters_set(d, &closed);
+	if (!filters)
+		filters = divert_ports(d, &closed);
+	result = remove_rules(d, spec, true); /* whatever became of the filters */
+	return result < 0 || filters == -ENODEV ? result : filters;
 }
 
 int divert_open(struct divert **out)
@@ -227,9 +246,16 @@ int divert_open(struct divert **out)
 	d->has_egress = true;
 	for (size_t i = 0; i < DIVERT_FAMILY_COUNT; i++)
 		d->has_family[i] = true;
+	for (size_t i = 0; i < PROGRAM_SHARED_COUNT; i++)
+		d->programs[i] = -1;
 	result = nft_open(&d->nft);
 	if (result < 0) {
 		free(d);
+		return result;
+	}
+	result = netlink_open(&d->nl);
+	if (result < 0) {
+		divert_close(d);
 		return result;
 	}
 	d->port = mnl_socket_get_portid(d->nft.socket);
@@ -241,6 +267,10 @@ void divert_close(struct divert *d)
 {
 	if (!d)
 		return;
+	for (size_t i = 0; i < PROGRAM_SHARED_COUNT; i++)
+		if (d->programs[i] >= 0)
+			close(d->programs[i]);
+	netlink_close(d->nl);
 	nft_close(&d->nft);
 	free(d);
 }
@@ -248,6 +278,16 @@ void divert_close(struct divert *d)
 uint32_t divert_port(const struct divert *d)
 {
 	return d->port;
+}
+
+uint32_t divert_filter_port(const struct divert *d)
+{
+	return netlink_port(d->nl);
+}
+
+int divert_filters(const struct divert *d)
+{
+	return d->filters;
 }
 
 bool divert_has_egress(const struct divert *d)

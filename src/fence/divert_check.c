@@ -126,18 +126,11 @@ static int check_wall(struct divert *d, const struct divert_spec *spec)
 	return result;
 }
 
-int divert_check(struct divert *d, const struct divert_spec *spec)
+static int check_chains(struct divert *d, const struct divert_spec *spec)
 {
 	struct rule_list wanted;
-	int result = fence_look_for(spec->interface);
+	int result = 0;
 
-	if (result == 0 && spec->link[0]) {
-		result = fence_look_for(spec->link);
-		result = result == -ENODEV ? -ENOLINK : result;
-	}
-	if (result < 0)
-		return result;
-	result = check_wall(d, spec);
 	for (enum divert_chain which = 0; which < DIVERT_CHAIN_COUNT && result == 0; which++) {
 		struct chain_plan chain = divert_chain(which, spec);
 
@@ -149,5 +142,28 @@ int divert_check(struct divert *d, const struct divert_spec *spec)
 			result = check_chain(&d->nft, &chain, &wanted);
 		rule_list_fini(&wanted);
 	}
+	return result;
+}
+
+int divert_check(struct divert *d, const struct divert_spec *spec)
+{
+	int result = fence_look_for(spec->interface);
+	bool away = result == -ENODEV;
+
+	if (away)
+		result = 0;
+	if (result == 0 && spec->link[0]) {
+		result = fence_look_for(spec->link);
+		result = result == -ENODEV ? -ENOLINK : result;
+	}
+	if (result < 0)
+		return result;
+	result = check_wall(d, spec);
+	if (result == 0 && !away)
+		result = check_chains(d, spec);
+	if (result == 0 && !away)
+		result = divert_filters_check(d, spec);
+	if (result == 0 && away)
+		return -ENODEV;
 	return result == -ENOENT || result == -EINTR ? -ESTALE : result;
 }

@@ -4,7 +4,9 @@
 #define VETHGUARD_SRC_FENCE_DIVERT_PLAN_H
 
 #include "objects.h"
+#include "program.h"
 #include "vethguard/fence/divert.h"
+#include "vethguard/netlink/netlink.h"
 
 #define DIVERT_GUARDED "guarded" /* set of the interfaces behind the second wall */
 #define DIVERT_ITSELF "itself"   /* the same, as pairs: in by one and out by the same */
@@ -26,6 +28,9 @@ struct divert {
 	bool has_egress;                      /* the hook at which frames leave an interface */
 	bool has_family[DIVERT_FAMILY_COUNT]; /* of the second wall */
 	uint32_t port;
+	struct netlink *nl;                 /* for the filters */
+	int programs[PROGRAM_SHARED_COUNT]; /* -1: not loaded yet */
+	int filters; /* what became of the last ones: 0, or why there are none */
 };
 
 /* One chain and its rules, for these indexes; rule_list_fini() afterwards. */
@@ -38,5 +43,12 @@ int divert_wall_rules(const struct chain_plan *chain, struct rule_list *out);
 /* The set of guarded interfaces of one family. */
 struct set_plan divert_guarded(uint32_t family);
 struct set_plan divert_itself(void);
+
+/* divert_filter.c. 0, also where filters are not to be had (d->filters), or -errno. */
+int divert_filters_set(struct divert *d, const struct divert_spec *spec);
+/* 0, -ESTALE or -errno. */
+int divert_filters_check(struct divert *d, const struct divert_spec *spec);
+/* Whatever there is of them. */
+int divert_filters_remove(struct divert *d, const struct divert_spec *spec);
 
 #endif

@@ -21,6 +21,8 @@ struct setting {
 	bool required; /* a kernel without it is refused; the others are comforts */
 };
 
+#define SETTING_NAME_MAX 96
+
 static const struct setting gate_settings[] = {
         /* Nothing is ever forwarded. */
         {"ipv4/ip_forward", "0", true},
@@ -119,23 +121,50 @@ int netns_harden_gate(void)
 	return result;
 }
 
-int netns_harden_gate_again(void)
+/* 1: it had another value; 0: it had not, or cannot be had and is not required. */
+static int setting_mend(int root, const struct setting *s)
+{
+	int result = setting_is(root, s);
+
+	if (result > 0)
+		return 0;
+	if (result == 0)
+		result = setting_write(root, s);
+	if (!s->required)
+		return 0;
+	return result < 0 ? result : 1;
+}
+
+/* The same of a link, which began with the default. */
+static int link_setting_mend(int root, const struct setting *s, const char *link)
+{
+	static const char by_default[] = "/conf/default/";
+	const char *at = strstr(s->name, by_default);
+	struct setting own = *s;
+	char name[SETTING_NAME_MAX];
+	int result;
+
+	if (!at)
+		return 0;
+	snprintf(name, sizeof(name), "%.*s/conf/%s/%s", (int)(at - s->name), s->name, link,
+	        at + sizeof(by_default) - 1);
+	own.name = name;
+	result = setting_mend(root, &own);
+	return result == -ENOENT ? 0 : result; /* the link is gone */
+}
+
+int netns_harden_gate_again(const char *link)
 {
 	int root = netns_sysctls_open(), result = 0, mended = 0;
 
 	if (root < 0)
 		return root;
 	for (size_t i = 0; i < setting_count && result >= 0; i++) {
-		const struct setting *s = &gate_settings[i];
-
-		result = setting_is(root, s);
-		if (result == 0)
-			result = setting_write(root, s);
-		else if (result > 0)
-			continue;
-		mended |= s->required && result == 0;
-		if (!s->required)
-			result = 0;
+		result = setting_mend(root, &gate_settings[i]);
+		mended |= result > 0;
+		if (result >= 0)
+			result = link_setting_mend(root, &gate_settings[i], link);
+		mended |= result > 0;
 	}
 	close(root);
 	return result < 0 ? result : mended;

@@ -49,6 +49,11 @@ void netlink_close(struct netlink *nl)
 	free(nl);
 }
 
+uint32_t netlink_port(const struct netlink *nl)
+{
+	return mnl_socket_get_portid(nl->socket);
+}
+
 void *rtnl_begin(struct request *r, uint16_t type, uint16_t flags, size_t header_bytes)
 {
 	memset(r->bytes, 0, sizeof(r->bytes));

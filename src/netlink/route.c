@@ -17,6 +17,7 @@
 /* Just behind the kernel's own "local" rule (0), before anything an administrator is likely to
  * have. */
 #define LOCAL_DELIVERY_PRIORITY 1
+#define CONNECTED_METRIC 256 /* IP6_RT_PRIO_KERN: part of what makes two IPv6 routes the same */
 
 static int require_index(
         struct netlink *nl, const char *link, const struct ip *address, unsigned *index)
@@ -91,6 +92,36 @@ int netlink_route_on_link(struct netlink *nl, const char *link, const struct ip 
 	rtnl_put_ip(&r, RTA_DST, base);
 	mnl_attr_put_u32(r.header, RTA_OIF, index);
 	return rtnl_run(nl, &r, NULL, NULL);
+}
+
+int netlink_route_connected_mend(
+        struct netlink *nl, const char *link, const struct ip *address, uint8_t bits)
+{
+	struct ip network = *address;
+	struct request r;
+	struct rtmsg *m;
+	unsigned index;
+	int result = require_index(nl, link, address, &index);
+
+	if (result < 0)
+		return result;
+	for (unsigned i = bits; i < (address->family == 6 ? 128 : 32); i++)
+		network.bytes[i / 8] &= (uint8_t) ~(0x80 >> i % 8);
+	m = rtnl_begin(&r, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, sizeof(*m));
+	m->rtm_family = (uint8_t)rtnl_family(address);
+	m->rtm_dst_len = bits;
+	m->rtm_table = RT_TABLE_MAIN;
+	m->rtm_protocol = RTPROT_KERNEL;
+	m->rtm_scope = address->family == 6 ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK;
+	m->rtm_type = RTN_UNICAST;
+	rtnl_put_ip(&r, RTA_DST, &network);
+	mnl_attr_put_u32(r.header, RTA_OIF, index);
+	if (address->family == 6)
+		mnl_attr_put_u32(r.header, RTA_PRIORITY, CONNECTED_METRIC);
+	else
+		rtnl_put_ip(&r, RTA_PREFSRC, address);
+	result = rtnl_run(nl, &r, NULL, NULL);
+	return result == -EEXIST ? 0 : result == 0 ? 1 : result;
 }
 
 int netlink_neighbour_permanent(
@@ -176,6 +207,40 @@ int netlink_local_delivery(struct netlink *nl, const char *link, uint32_t table)
 	int result = netlink_local_delivery_mend(nl, link, table);
 
 	return result < 0 ? result : 0;
+}
+
+static int kernel_rule(struct netlink *nl, int family, uint32_t priority, uint8_t table)
+{
+	struct request r;
+	struct fib_rule_hdr *m = rtnl_begin(&r, RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL, sizeof(*m));
+
+	m->family = (uint8_t)family;
+	m->action = FR_ACT_TO_TBL;
+	m->table = table;
+	mnl_attr_put_u32(r.header, FRA_PRIORITY, priority);
+	mnl_attr_put_u8(r.header, FRA_PROTOCOL, RTPROT_KERNEL); /* else it is another rule */
+	return rtnl_run(nl, &r, NULL, NULL);
+}
+
+int netlink_kernel_rules_mend(struct netlink *nl)
+{
+	static const struct {
+		int family;
+		uint32_t priority;
+		uint8_t table;
+	} rules[] = {
+	        {AF_INET, 0, RT_TABLE_LOCAL},
+	        {AF_INET, 32766, RT_TABLE_MAIN},
+	        {AF_INET, 32767, RT_TABLE_DEFAULT},
+	        {AF_INET6, 0, RT_TABLE_LOCAL},
+	        {AF_INET6, 32766, RT_TABLE_MAIN},
+	};
+	int result = 0, made = 0;
+
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]) && result == 0; i++)
+		result = unless_there(
+		        kernel_rule(nl, rules[i].family, rules[i].priority, rules[i].table), &made);
+	return result < 0 ? result : made > 0;
 }
 
 /* The error worth telling: the first that is not "it was not there". */

@@ -14,9 +14,11 @@
 #define ALL_BUFFER_BYTES (8 << 20)
 
 #define GROUP(number) (1u << ((number)-1))
-#define ALSO                                                                               \
+#define ROUTING                                                                            \
 	(RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE | \
-	        GROUP(RTNLGRP_IPV4_RULE) | GROUP(RTNLGRP_IPV6_RULE))
+	        GROUP(RTNLGRP_IPV4_RULE) | GROUP(RTNLGRP_IPV6_RULE) |                      \
+	        GROUP(RTNLGRP_IPV4_NETCONF) | GROUP(RTNLGRP_IPV6_NETCONF))
+#define FILTERS GROUP(RTNLGRP_TC)
 
 int netlink_listen_all(int fd)
 {
@@ -30,7 +32,7 @@ int netlink_listen_all(int fd)
 
 int netlink_watch_open_all(void)
 {
-	int fd = netlink_watch_open(true);
+	int fd = netlink_watch_open(NETLINK_WATCH_ROUTING);
 	int error = fd < 0 ? fd : netlink_listen_all(fd);
 
 	if (!error)
@@ -63,10 +65,10 @@ ssize_t netlink_receive_nsid(int fd, void *buffer, size_t size, int *nsid)
 	return n;
 }
 
-int netlink_watch_open(bool also_removed)
+int netlink_watch_open(enum netlink_watched also)
 {
-	struct sockaddr_nl group = {
-	        .nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK | (also_removed ? ALSO : 0)};
+	struct sockaddr_nl group = {.nl_family = AF_NETLINK,
+	        .nl_groups = RTMGRP_LINK | (also == NETLINK_WATCH_FILTERS ? FILTERS : ROUTING)};
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
 	int result;
 
@@ -79,27 +81,38 @@ int netlink_watch_open(bool also_removed)
 	return result;
 }
 
-static bool is_removal(const struct nlmsghdr *event)
+static bool is_routing(const struct nlmsghdr *event)
 {
 	return event->nlmsg_type == RTM_DELADDR || event->nlmsg_type == RTM_DELROUTE ||
-	       event->nlmsg_type == RTM_DELRULE;
+	       event->nlmsg_type == RTM_DELRULE || event->nlmsg_type == RTM_NEWNETCONF;
+}
+
+static bool is_filter(const struct nlmsghdr *event)
+{
+	return (event->nlmsg_type == RTM_NEWQDISC || event->nlmsg_type == RTM_DELQDISC ||
+	               event->nlmsg_type == RTM_NEWTFILTER ||
+	               event->nlmsg_type == RTM_DELTFILTER) &&
+	       mnl_nlmsg_get_payload_len(event) >= sizeof(struct tcmsg);
 }
 
 struct watch {
-	void (*each)(void *context, const struct netlink_link *link, bool removed);
-	void *context;
-	bool removed;
+	const struct netlink_watcher *watcher;
+	bool changed;
 };
 
 static int take_event(const struct nlmsghdr *event, void *context)
 {
 	struct watch *watch = context;
+	const struct netlink_watcher *watcher = watch->watcher;
+	const struct tcmsg *m = mnl_nlmsg_get_payload(event);
 	struct netlink_link link;
 
 	if (rtnl_take_link(event, &link))
-		watch->each(watch->context, &link, event->nlmsg_type == RTM_DELLINK);
-	else if (is_removal(event))
-		watch->removed = true;
+		watcher->link(watcher->context, &link, event->nlmsg_type == RTM_DELLINK);
+	else if (is_routing(event))
+		watch->changed = true;
+	else if (is_filter(event) && watcher->filter)
+		watcher->filter(watcher->context, (unsigned)m->tcm_ifindex, event->nlmsg_pid);
 	return MNL_CB_OK;
 }
 
@@ -116,7 +129,7 @@ static int take_event_of_all(const struct nlmsghdr *event, void *context)
 
 	if (rtnl_take_link(event, &link))
 		watch->each(watch->context, watch->nsid, &link, event->nlmsg_type == RTM_DELLINK);
-	else if (is_removal(event))
+	else if (is_routing(event))
 		watch->each(watch->context, watch->nsid, NULL, true);
 	return MNL_CB_OK;
 }
@@ -142,11 +155,10 @@ int netlink_watch_read_all(int fd,
 	return result;
 }
 
-int netlink_watch_read(int fd,
-        void (*each)(void *context, const struct netlink_link *link, bool removed), void *context)
+int netlink_watch_read(int fd, const struct netlink_watcher *watcher)
 {
 	_Alignas(struct nlmsghdr) char events[EVENT_BYTES];
-	struct watch watch = {each, context, false};
+	struct watch watch = {watcher, false};
 	int result = 0;
 	ssize_t n;
 
@@ -161,7 +173,7 @@ int netlink_watch_read(int fd,
 		if (n < 0 && errno != EAGAIN)
 			return -errno;
 		if (n < 0)
-			return result == 0 && watch.removed ? 1 : result;
+			return result == 0 && watch.changed ? 1 : result;
 		mnl_cb_run(events, (size_t)n, 0, 0, take_event, &watch);
 	}
 }

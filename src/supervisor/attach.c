@@ -275,6 +275,30 @@ static bool make_sandbox(struct attaching *t, struct generation *g)
 	return true;
 }
 
+/* It is about to change rules of the host. Should this process die before it can say what became of
+ * that, the next one knows what to take away: this, and nothing else. */
+static bool write_beginning(struct attaching *t)
+{
+	struct attachment *a = t->attachment;
+	struct gate shape;
+	int error;
+
+	if (a->record.kind != ATTACH_INTERFACE)
+		return true; /* what is made for others goes with the gate's namespace */
+	gate_name_host_link(&a->sandbox->gate);
+	shape = a->sandbox->gate;
+	shape.kind = GATE_DIVERT;
+	shape.tcp_port = a->sandbox->generation->settings->config.proxy_port;
+	memcpy(shape.device, a->record.interface, sizeof shape.device);
+	a->record.attaching = true;
+	error = state_save(t->all->state, &a->record, &shape);
+	a->record.attaching = false;
+	if (!error)
+		return true;
+	state_remove(t->all->state, a->record.name);
+	return refuse(t, ATTACH_FAILED, "its state cannot be written: %s", strerror(-error));
+}
+
 static bool prepare(struct attaching *t)
 {
 	struct generation *g;
@@ -284,7 +308,8 @@ static bool prepare(struct attaching *t)
 	t->attachment = attachment_new(t->all);
 	if (!t->attachment)
 		return refuse(t, ATTACH_FAILED, "no memory");
-	return fill_record(t) && find_place(t) && load(t, &g) && make_sandbox(t, g);
+	return fill_record(t) && find_place(t) && load(t, &g) && make_sandbox(t, g) &&
+	       write_beginning(t);
 }
 
 static void give_up(struct attaching *t, attach_done done, void *context)
@@ -335,6 +360,7 @@ void attachments_attach(struct attachments *all, const struct attach_request *re
 	attachment_enter(t.attachment);
 	snprintf(name, sizeof name, "%s", t.attachment->record.name);
 	if (!attachment_wait(t.attachment, OPERATION_ATTACH, 0, done, context)) {
+		state_remove(all->state, name);
 		attachment_free(t.attachment);
 		return;
 	}

@@ -1,9 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All sandboxes at once, for an upgrade: held still, given up to another daemon or taken back. */
+/*
+ * All sandboxes at once, for an upgrade: held still, given up to another daemon or taken back. And
+ * single ones that nobody serves: rules of the host keep their interface closed, and those rules
+ * are looked after as if somebody did.
+ */
 #include <errno.h>
+#include <stdio.h>
 
 #include "vethguard/base/log.h"
 #include "supervisor/attachment.h"
+
+static void on_held_change(struct gate *gate, int result)
+{
+	struct attachment *a = container_of(gate, struct attachment, gate);
+	char text[GATE_WHY_MAX + MESSAGE_NAME_MAX + 128];
+
+	if (result < 0) {
+		log_sandbox(LOG_LEVEL_ERROR, a->record.name,
+		        "the rules that keep its interface closed cannot be examined or set again: "
+		        "%s",
+		        gate->why);
+		return;
+	}
+	a->mended++;
+	log_sandbox(LOG_LEVEL_WARN, a->record.name,
+	        "the rules that keep its interface closed were changed from outside and are in "
+	        "order again: %s",
+	        gate->why);
+	snprintf(text, sizeof text,
+	        "What keeps the interface of %s closed, which nobody serves, was changed from "
+	        "outside and has been set again: %s.",
+	        a->record.name, gate->why);
+	tell_finding(a->all->supervisor, NULL, EVENT_FINDING_FENCE_CHANGED, text);
+}
+
+void attachment_hold(struct attachment *a)
+{
+	int result;
+
+	if (a->gate.kind != GATE_DIVERT || a->all->held)
+		return;
+	result = gate_hold(&a->gate, a->all->supervisor->gates, on_held_change);
+	if (result)
+		on_held_change(&a->gate, result);
+}
 
 static bool is_quiet(const struct attachment *a)
 {
@@ -36,6 +76,8 @@ void attachments_hold(struct attachments *all)
 		loop_io_close(&a->process);
 		if (a->sandbox)
 			sandbox_look_away(a->sandbox);
+		else
+			gate_unwatch(&a->gate);
 	}
 }
 
@@ -44,6 +86,8 @@ static void release(struct attachment *a)
 	struct sandbox *s = a->sandbox;
 	int error;
 
+	if (!s && a->gate.held)
+		attachment_hold(a);
 	if (s && s->state == SANDBOX_AWAY)
 		sandbox_event(s, SANDBOX_TAKEN_BACK);
 	else if (s && sandbox_look_again(s) != 0)

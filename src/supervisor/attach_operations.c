@@ -281,6 +281,8 @@ void attachment_view(struct attachment *a, struct attachment_view *out)
 	        .expires_ms = r->expires_ms};
 	if (a->sandbox)
 		view_sandbox(a->sandbox, out);
+	else
+		out->mended = a->mended;
 }
 
 void attachments_status(struct attachments *all, struct attachments_status *out)

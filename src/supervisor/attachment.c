@@ -191,6 +191,7 @@ void attachment_settle_shut(struct attachment *a)
 		a->sandbox = NULL;
 	}
 	attachment_forget_policy(a);
+	attachment_hold(a);
 	a->detaching = a->undone = a->shut = false;
 	snprintf(a->trouble, sizeof a->trouble,
 	        "its time is over: interface %s stays shut until this sandbox is detached",

@@ -58,6 +58,7 @@ struct attachment {
 	bool found_mended;                          /* when it was taken over */
 	bool told;                                  /* taking over: what became of it */
 	bool shut;                     /* nobody asked for the end, so an interface stays shut */
+	uint32_t mended;               /* rules of a gate that nobody serves, so far */
 	char trouble[STATE_ERROR_MAX]; /* why it cannot be served at all, or "" */
 };
 
@@ -130,6 +131,9 @@ bool attachment_is_over(const struct attachment *a);
 enum attach_status attachment_trouble(const struct attachment *a);
 /* What is left of such a one: no sandbox, its interface is shut, it waits to be detached. */
 void attachment_settle_shut(struct attachment *a);
+/* attach_hold.c: nobody serves it. Where it is an interface of the host, its rules are put in order
+ * and watched all the same, until its gate is closed. */
+void attachment_hold(struct attachment *a);
 /* Answers who waits for figures. worker may be NULL. */
 void attachment_tell_stats(
         struct attachment *a, uint64_t id, const struct message_worker_stats *worker);

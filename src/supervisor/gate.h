@@ -72,7 +72,9 @@ struct gate {
 	struct gate_watch *watch; /* owned; NULL: not watched */
 	struct gate_door *door;   /* owned; NULL: nobody is awaited */
 	struct gate *next;        /* of the host's diverted gates */
-	unsigned device_index;    /* as last seen by the watch; 0: not there, or not seen yet */
+	unsigned device_index;    /* GATE_DIVERT: as last seen by the watch; 0: not there */
+	unsigned link_index;      /* the same of host_link */
+	bool held;                /* gate_hold(): there is the host's side alone */
 };
 
 /* An unopened gate: gate_close is harmless on it. */
@@ -109,6 +111,9 @@ struct gate_divert {
 	uint8_t bits4, bits6; /* 0: none given */
 	bool force;           /* also what looks like the host's own uplink */
 };
+/* The name that the host's end of the gate's link will have: whoever keeps account of gates has to
+ * know it before there is one. Without it gate_open_divert() chooses one. */
+void gate_name_host_link(struct gate *gate);
 /* GATE_DIVERT. Addresses: the gate has those of the interface, or of the bridge it belongs to; the
  * sandbox may use the addresses given, else that whole network but the gate's own; where neither
  * gives any, those of gate_assign(), which comes first. 0, or -errno with gate->why: no such
@@ -150,8 +155,6 @@ void gate_await_end(struct gate *gate);
  * interface of GATE_DIVERT stays shut (nothing in, nothing out) until gate_release() or a new
  * gate; else it is what it was before it was guarded. path may be NULL. Calls gate_close. */
 int gate_remove(struct gate *gate, struct gate_host *host, const char *path, bool closed);
-/* Shuts an interface that has no gate (any more), or did already. It need not exist. */
-int gate_shut(struct gate_host *host, const char *interface);
 /* Opens an interface that gate_remove() left shut. */
 int gate_release(struct gate_host *host, const char *interface);
 
@@ -177,6 +180,13 @@ int gate_watch(struct gate *gate, struct gate_host *host,
         void (*on_change)(struct gate *gate, int result));
 /* Ends that. Harmless on a gate that is not watched; on_change may call it. */
 void gate_unwatch(struct gate *gate);
+/* Of a gate of GATE_DIVERT that is closed, or was never open here (its shape is filled in): from
+ * now on the host's rules are kept in order all the same, and watched as by gate_watch(). Where the
+ * gate's link is gone the interface is shut, else its frames go to the gate, where nobody listens.
+ * The interface need not exist. 0: they were in order; 1: they were mended, gate->why says what;
+ * -errno. gate_remove() ends it. */
+int gate_hold(struct gate *gate, struct gate_host *host,
+        void (*on_change)(struct gate *gate, int result));
 
 /* What the fence dropped so far; zeros where it cannot be asked. */
 struct fence_counters gate_dropped(const struct gate *gate);

@@ -264,11 +264,17 @@ static int link_host_side(struct gate *gate, uint32_t mtu)
 	STEP("the host's end of the gate's link", netlink_link_no_ipv6(nl, gate->host_link));
 	STEP("the frame size of the gate's link", netlink_link_set_mtu(nl, gate->host_link, mtu));
 	STEP("bringing up the gate's link", netlink_link_up(nl, gate->host_link));
+	if (error)
+		return error;
 	STEP("diverting the interface", divert_set(gate->host->divert, &spec));
+	if (error) /* part of it may be in force */
+		divert_remove(gate->host->divert, &spec);
+	else
+		gate_host_tell_filters(gate->host, gate->device);
 	return error;
 }
 
-static void name_host_link(struct gate *gate)
+void gate_name_host_link(struct gate *gate)
 {
 	uint32_t number;
 
@@ -281,7 +287,8 @@ static int open_learned(struct gate *gate, const struct netlink_link *link)
 	struct divert_link d = {gate, link->mtu};
 	int error = 0;
 
-	name_host_link(gate);
+	if (!gate->host_link[0])
+		gate_name_host_link(gate);
 	if (!gate_host_take(gate->host, gate))
 		error = gate_prepare(gate);
 	STEP("entering the gate's namespace", netns_run(gate->netns, in_gate, &d));

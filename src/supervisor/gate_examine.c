@@ -3,7 +3,8 @@
  * Examining a gate: each part is compared with what it should be and put right where it is not, in
  * the order in which it was made: a link that was down has lost its IPv6 addresses, for example.
  * What is right already is left alone, so nothing is seen of a look at a gate in order. A link that
- * is gone cannot be put right: its other end is the sandbox's, or held the host's rules.
+ * is gone cannot be put right: its other end is the sandbox's, or held the host's rules. An
+ * interface whose gate has lost its link is shut.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -57,6 +58,16 @@ static int mend_address(
 	return error == -EEXIST ? 0 : error;
 }
 
+/* The way back to the sandbox. */
+static int mend_connected(
+        struct gate *gate, struct netlink *nl, const struct ip *address, uint8_t bits)
+{
+	if (!address->family || bits >= (address->family == 6 ? 128 : 32))
+		return 0;
+	return noted(
+	        gate, netlink_route_connected_mend(nl, GATE_LINK, address, bits), "its routes");
+}
+
 static int mend_neighbours(struct gate *gate, struct netlink *nl)
 {
 	int error = 0;
@@ -104,13 +115,16 @@ static int in_gate(void *context)
 		return error;
 	STEP("its rules", mend_fence(gate)); /* first: what is open stays open the shortest */
 	error = error == -ENODEV ? -ENOLINK : error;
-	STEP("its sysctls", noted(gate, netns_harden_gate_again(), "its sysctls"));
+	STEP("its sysctls", noted(gate, netns_harden_gate_again(GATE_LINK), "its sysctls"));
 	if (!error)
 		error = mend_link(gate, nl);
 	STEP("its addresses", mend_address(gate, nl, &gate->gate4, gate->bits4));
 	STEP("its addresses", mend_address(gate, nl, &gate->gate6, gate->bits6));
 	STEP("its routes",
 	        noted(gate, netlink_local_delivery_mend(nl, GATE_LINK, GATE_TABLE), "its routes"));
+	STEP("its routes", noted(gate, netlink_kernel_rules_mend(nl), "its routes"));
+	STEP("its routes", mend_connected(gate, nl, &gate->gate4, gate->bits4));
+	STEP("its routes", mend_connected(gate, nl, &gate->gate6, gate->bits6));
 	STEP("its routes", gate_add_routes(gate, nl));
 	if (!error)
 		error = mend_neighbours(gate, nl);
@@ -136,22 +150,37 @@ static int mend_host_link(struct gate *gate)
 
 /* An interface that is away is no fault: what is not there lets nothing through, and when it comes
  * back, it has its rules before anybody can use it: the second wall stands meanwhile. */
-static int mend_host(struct gate *gate)
+static int mend_host_rules(struct gate *gate, const struct divert_spec *spec)
 {
-	const struct divert_spec spec = gate_divert_spec(gate);
-	int error = mend_host_link(gate);
+	struct divert *divert = gate->host->divert;
+	int error = divert_ports(divert, spec);
 
-	STEP("the host's rules", divert_check(gate->host->divert, &spec));
-	if (error == -ENODEV)
-		return 0;
+	if (!error)
+		error = divert_check(divert, spec);
 	if (error == -ESTALE) {
 		note(gate, "the host's rules");
-		error = divert_set(gate->host->divert, &spec);
+		error = divert_set(divert, spec);
 		/* Where its own chains were gone, they were added to a wall that may be changed. */
-		if (!error && divert_check(gate->host->divert, &spec) == -ESTALE)
-			error = divert_set(gate->host->divert, &spec);
+		if ((error == 0 || error == -ENODEV) && divert_check(divert, spec) == -ESTALE)
+			error = divert_set(divert, spec);
 	}
-	return error;
+	return error == -ENODEV ? 0 : error;
+}
+
+static int mend_host(struct gate *gate)
+{
+	struct divert_spec spec = gate_divert_spec(gate);
+	int link = mend_host_link(gate), error;
+
+	if (link == -ENOLINK)
+		spec.link[0] = 0; /* there is nothing to divert to: shut */
+	else if (link)
+		return link;
+	gate->step = "the host's rules";
+	error = mend_host_rules(gate, &spec);
+	if (link && !gate->held && !error)
+		gate->step = "the host's end of its link";
+	return error || gate->held ? error : link;
 }
 
 int gate_examine(struct gate *gate)
@@ -160,7 +189,7 @@ int gate_examine(struct gate *gate)
 
 	gate->why[0] = 0;
 	error = gate->kind == GATE_DIVERT ? mend_host(gate) : 0;
-	if (!error)
+	if (!error && !gate->held)
 		error = netns_run(gate->netns, in_gate, gate);
 	if (error) {
 		snprintf(gate->why, sizeof gate->why, "%s: %s", gate->step,
@@ -173,4 +202,18 @@ int gate_examine(struct gate *gate)
 int gate_mend(struct gate *gate)
 {
 	return gate_examine(gate);
+}
+
+int gate_hold(
+        struct gate *gate, struct gate_host *host, void (*on_change)(struct gate *gate, int result))
+{
+	int mended, error;
+
+	if (gate->kind != GATE_DIVERT)
+		return -EINVAL;
+	gate->host = host;
+	gate->held = true;
+	mended = gate_examine(gate);
+	error = gate_watch(gate, host, on_change); /* also where the first look was in vain */
+	return error ? error : mended;
 }

@@ -138,6 +138,21 @@ bool gate_host_take(struct gate_host *host, struct gate *gate)
 	return true;
 }
 
+void gate_host_tell_filters(struct gate_host *host, const char *interface)
+{
+	int error = divert_filters(host->divert);
+
+	if (error == -EBUSY)
+		log_warn("interface %s has somebody else's tc filters, or an \"ingress\" qdisc, in "
+		         "the place of vethguard's: it is guarded by nftables alone",
+		        interface);
+	else if (error && error != host->filters)
+		log_warn("interfaces are guarded by nftables alone: programs of tc cannot be "
+		         "used here: %s",
+		        strerror(-error));
+	host->filters = error;
+}
+
 void gate_host_remember(struct gate *gate)
 {
 	gate_host_forget(gate);

@@ -166,16 +166,6 @@ int gate_remove(struct gate *gate, struct gate_host *host, const char *path, boo
 	return error ? error : failed;
 }
 
-int gate_shut(struct gate_host *host, const char *interface)
-{
-	struct divert_spec spec = {0};
-
-	if (strnlen(interface, IFNAMSIZ) >= IFNAMSIZ)
-		return -EINVAL;
-	snprintf(spec.interface, sizeof spec.interface, "%s", interface);
-	return divert_shut(host->divert, &spec);
-}
-
 int gate_release(struct gate_host *host, const char *interface)
 {
 	struct divert_spec spec = {0};

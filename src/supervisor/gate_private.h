@@ -28,6 +28,7 @@ struct gate_host {
 	struct netlink *nl;
 	struct divert *divert;
 	struct gate *diverted; /* list of the gates of GATE_DIVERT */
+	int filters;           /* why an interface has none, as last said; 0: nothing was */
 
 	int rules, links; /* notifications of the host's namespace; -1: none */
 	struct loop_io rules_io, links_io;
@@ -78,6 +79,8 @@ int gate_examine(struct gate *gate);
 bool gate_host_take(struct gate_host *host, struct gate *gate);
 void gate_host_remember(struct gate *gate);
 void gate_host_forget(struct gate *gate);
+/* Says, once for each reason, that rules stand alone. */
+void gate_host_tell_filters(struct gate_host *host, const char *interface);
 struct gate *gate_host_find(struct gate_host *host, const char *device);
 
 /* gate_watch.c */

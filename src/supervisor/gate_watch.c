@@ -5,7 +5,8 @@
  * is found in order. A gate has two sockets of its own, or a daemon two for all of its gates: the
  * kernel asks every socket that listens, wherever it is, about each notification. Where some of
  * those for all were lost, all gates are looked at, one after the other. The host's namespace has
- * two sockets for all diverted gates. However often something changes, a gate is looked at once in
+ * two sockets for all diverted gates, and for what is held of those that nobody serves (gate_hold).
+ * However often something changes, a gate is looked at once in
  * GATE_CALM_MS: a sandbox that takes its end of the link up and down costs little. A sandbox that
  * ends takes the link with it a moment before its owner knows: a link that is gone is told after
  * GONE_MS.
@@ -200,9 +201,10 @@ static bool hears_by_host(struct gate_watch *w, struct gate_host *host)
 static void on_links(struct loop_io *io, unsigned events)
 {
 	struct gate_watch *w = container_of(io, struct gate_watch, links_io);
+	const struct netlink_watcher watcher = {.link = take_link, .context = w};
 
 	(void)events;
-	if (netlink_watch_read(io->fd, take_link, w) != 0)
+	if (netlink_watch_read(io->fd, &watcher) != 0)
 		changed(w);
 }
 
@@ -213,7 +215,7 @@ static int open_in_gate(void *context)
 	w->rules = fence_watch_open();
 	if (w->rules < 0)
 		return w->rules;
-	w->links = netlink_watch_open(true);
+	w->links = netlink_watch_open(NETLINK_WATCH_ROUTING);
 	return w->links < 0 ? w->links : 0;
 }
 
@@ -231,6 +233,14 @@ static int hear(struct gate_watch *w, struct gate_host *host)
 	return error;
 }
 
+static int watch_outside(struct gate *gate, struct gate_host *host)
+{
+	gate->device_index = netlink_link_index(host->nl, gate->device);
+	gate->link_index = gate->host_link[0] ? netlink_link_index(host->nl, gate->host_link) : 0;
+	gate_host_remember(gate);
+	return gate_host_watch(host);
+}
+
 int gate_watch(
         struct gate *gate, struct gate_host *host, void (*on_change)(struct gate *gate, int result))
 {
@@ -245,12 +255,10 @@ int gate_watch(
 	gate->watch = w;
 	gate->host = host;
 	error = loop_timer_open(host->loop, &w->timer, on_time);
-	if (!error)
+	if (!error && !gate->held)
 		error = hear(w, host);
-	if (!error && gate->kind == GATE_DIVERT) {
-		gate_host_remember(gate);
-		error = gate_host_watch(host);
-	}
+	if (!error && gate->kind == GATE_DIVERT)
+		error = watch_outside(gate, host);
 	if (error) {
 		gate_unwatch(gate);
 		return error;
@@ -307,20 +315,36 @@ static void take_host_link(void *context, const struct netlink_link *link, bool 
 		bool device = strcmp(gate->device, link->name) == 0;
 		bool own = strcmp(gate->host_link, link->name) == 0;
 
-		if (gate->watch && ((device && link->index != gate->device_index) ||
-		                           (own && (removed || !link->up)))) {
-			gate->device_index = device && !removed ? link->index : 0;
+		if (!gate->watch)
+			continue;
+		if (device && (removed || link->index != gate->device_index)) {
+			gate->device_index = removed ? 0 : link->index;
 			changed(gate->watch);
 		}
+		if ((own && (removed || !link->up)) ||
+		        (link->master && link->master == gate->device_index)) /* a port */
+			changed(gate->watch);
 	}
+}
+
+static void take_host_filter(void *context, unsigned index, uint32_t by)
+{
+	struct gate_host *host = context;
+
+	if (by == divert_filter_port(host->divert))
+		return;
+	for (struct gate *gate = host->diverted; gate; gate = gate->next)
+		if (gate->watch && (index == gate->device_index || index == gate->link_index))
+			changed(gate->watch);
 }
 
 static void on_host_links(struct loop_io *io, unsigned events)
 {
 	struct gate_host *host = container_of(io, struct gate_host, links_io);
+	const struct netlink_watcher watcher = {take_host_link, take_host_filter, host};
 
 	(void)events;
-	if (netlink_watch_read(io->fd, take_host_link, host) < 0)
+	if (netlink_watch_read(io->fd, &watcher) < 0)
 		all_changed(host);
 }
 
@@ -331,7 +355,7 @@ int gate_host_watch(struct gate_host *host)
 	if (host->rules >= 0)
 		return 0;
 	host->rules = fence_watch_open();
-	host->links = netlink_watch_open(false);
+	host->links = netlink_watch_open(NETLINK_WATCH_FILTERS);
 	if (host->rules < 0 || host->links < 0)
 		error = host->rules < 0 ? host->rules : host->links;
 	if (!error)

@@ -37,15 +37,14 @@ static void fail(struct attachment *a, const char *text)
 }
 
 /* The name that a damaged file would have given. */
-static bool name_of(const char *file, char out[MESSAGE_NAME_MAX + 1])
+static bool name_of(const char *file, const char *suffix, char out[MESSAGE_NAME_MAX + 1])
 {
-	size_t n = strlen(file), suffix = strlen(STATE_SUFFIX);
+	size_t n = strlen(file), end = strlen(suffix);
 
-	if (n <= suffix || n - suffix > MESSAGE_NAME_MAX ||
-	        strcmp(file + n - suffix, STATE_SUFFIX) != 0)
+	if (n <= end || n - end > MESSAGE_NAME_MAX || strcmp(file + n - end, suffix) != 0)
 		return false;
-	memcpy(out, file, n - suffix);
-	out[n - suffix] = 0;
+	memcpy(out, file, n - end);
+	out[n - end] = 0;
 	return message_name_is_plain(slice_from_string(out));
 }
 
@@ -98,6 +97,23 @@ static void set_bounds(struct attachment *a)
 		        strerror(-error));
 }
 
+/* The policy may be another one than the gate was made for. */
+static void settle_ports(struct attachment *a, const struct gate *shape)
+{
+	struct sandbox *s = a->sandbox;
+	int error;
+
+	sandbox_settle_ports(s);
+	if (s->gate.udp_port_count == shape->udp_port_count &&
+	        memcmp(s->gate.udp_ports, shape->udp_ports, sizeof shape->udp_ports) == 0)
+		return;
+	gate_close_handed_out(&s->gate); /* its worker gets those of the new ports */
+	error = attachment_save(a);
+	if (error)
+		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "its state cannot be written: %s",
+		        strerror(-error));
+}
+
 /* shared: the former daemon's recorder reads copies of its dropped packets as well. */
 static void adopt(struct attachment *a, const struct gate *shape, struct generation *g, int names,
         bool shared)
@@ -122,6 +138,7 @@ static void adopt(struct attachment *a, const struct gate *shape, struct generat
 	memcpy(s->seed, a->record.seed, sizeof s->seed);
 	snprintf(s->name, sizeof s->name, "%s", a->record.name);
 	attachment_pin(a->all, s->id, s->pin);
+	settle_ports(a, shape);
 	s->paused = a->record.paused;
 	snprintf(s->pause_reason, sizeof s->pause_reason, "%s", a->record.reason);
 	sandbox_event(s, SANDBOX_ADOPT);
@@ -132,15 +149,10 @@ static void adopt(struct attachment *a, const struct gate *shape, struct generat
 static bool recover_shut(struct attachment *a)
 {
 	char pin[MESSAGE_PATH_MAX + 1];
-	int error;
 
 	attachment_pin(a->all, a->record.id, pin);
 	if (!attachment_is_over(a) || access(pin, F_OK) == 0)
 		return false;
-	error = gate_shut(a->all->supervisor->gates, a->record.interface);
-	if (error)
-		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "interface %s cannot be shut: %s",
-		        a->record.interface, strerror(-error));
 	attachment_settle_shut(a);
 	return true;
 }
@@ -182,6 +194,16 @@ static void listen_further(struct attachments *all)
 	}
 }
 
+/* Whoever attached it died before anybody was told of it: nobody knows it, and nobody will detach
+ * it. What there is of it is named in its file: the link, the interface, its rules. */
+static void undo_unfinished(struct attachment *a)
+{
+	log_sandbox(LOG_LEVEL_WARN, a->record.name,
+	        "it was being attached when the daemon ended: what there is of it is removed");
+	attachment_undo(a);
+	attachment_free(a);
+}
+
 static void read_one(struct attachments *all, const char *file)
 {
 	struct attachment *a = attachment_new(all);
@@ -194,7 +216,7 @@ static void read_one(struct attachments *all, const char *file)
 	}
 	gate_init(&shape);
 	if (state_load(all->state, file, &a->record, &shape, error) != 0) {
-		name_of(file, a->record.name);
+		name_of(file, STATE_SUFFIX, a->record.name);
 		all->damaged = true;
 		attachment_enter(a);
 		fail(a, error);
@@ -203,6 +225,10 @@ static void read_one(struct attachments *all, const char *file)
 	attachment_enter(a);
 	supervisor_id_is_used(all->supervisor, a->record.id);
 	gate_move(&a->gate, &shape);
+	if (a->record.attaching) {
+		undo_unfinished(a);
+		return;
+	}
 	a->left = !recover_shut(a);
 }
 
@@ -217,6 +243,7 @@ static void recover_one(struct attachment *a)
 	forget_knock(a);
 	if (!g) {
 		gate_close(&a->gate);
+		attachment_hold(a);
 		return;
 	}
 	gate_move(&shape, &a->gate);
@@ -227,6 +254,7 @@ static void recover_one(struct attachment *a)
 		generation_put(g);
 		if (names >= 0)
 			close(names);
+		attachment_hold(a);
 		return;
 	}
 	gate_init(&a->gate);
@@ -396,8 +424,10 @@ int attachments_recover(struct attachments *all)
 		all->damaged = true;
 	}
 	while (dir && (entry = readdir(dir)))
-		if (name_of(entry->d_name, name))
+		if (name_of(entry->d_name, STATE_SUFFIX, name))
 			read_one(all, entry->d_name);
+		else if (!all->take && name_of(entry->d_name, STATE_FRESH_SUFFIX, name))
+			unlinkat(dirfd(dir), entry->d_name, 0);
 	if (dir)
 		closedir(dir);
 	all->recovering = true;

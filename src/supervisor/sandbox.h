@@ -148,6 +148,8 @@ void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *ho
 /* sandbox_replace.c, for those that last. */
 /* A worker under s->generation becomes current. 0, or -errno with s->failure. */
 int sandbox_start_worker(struct sandbox *s);
+/* Its gate has the UDP ports of its generation's policy. */
+void sandbox_settle_ports(struct sandbox *s);
 /* Another generation (a reference is taken) is to come into force, at once where nobody serves;
  * owner->replaced answers, not from within this call. 0, or -errno with s->failure: -EBUSY one is
  * under way. */

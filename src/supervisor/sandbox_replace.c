@@ -60,6 +60,11 @@ static void set_traffic(struct sandbox *s, const struct generation *g)
 		        strerror(-error));
 }
 
+void sandbox_settle_ports(struct sandbox *s)
+{
+	set_traffic(s, s->generation);
+}
+
 static void put_in_force(struct sandbox *s, struct generation *g)
 {
 	const struct policy *now = &g->settings->policy, *before = &s->generation->settings->policy;

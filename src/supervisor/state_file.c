@@ -219,9 +219,9 @@ static json_t *pack(const struct attach_record *r, const struct gate *gate)
 {
 	json_t *container = json_pack("{s:s, s:s, s:s}", "engine", r->container.engine, "id",
 	        r->container.id, "name", r->container.name);
-
-	return json_pack("{s:i, s:s, s:o, s:s, s:s, s:s, s:i, s:o, s:o, s:s, s:b, s:o, s:o, s:I, "
-	                 "s:I, s:I, s:I, s:o, s:o, s:b, s:s, s:o}",
+	json_t *root = json_pack(
+	        "{s:i, s:s, s:o, s:s, s:s, s:s, s:i, s:o, s:o, s:s, s:b, s:o, s:o, s:I, "
+	        "s:I, s:I, s:I, s:o, s:o, s:b, s:s, s:o}",
 	        "vethguard", STATE_VERSION, "name", r->name, "id", json_u64(r->id), "kind",
 	        kind_names[r->kind], "interface", r->interface, "netns", r->netns ? r->netns : "",
 	        "pid", (int)r->pid, "pid_start_time", json_u64(r->pid_start_time), "container",
@@ -231,6 +231,12 @@ static json_t *pack(const struct attach_record *r, const struct gate *gate)
 	        (json_int_t)r->expires_ms, "generation", json_u64(r->generation), "seed",
 	        json_hex(r->seed, sizeof r->seed), "paused", r->paused, "reason", r->reason, "gate",
 	        pack_gate(gate));
+
+	if (root && r->attaching && json_object_set_new(root, "attaching", json_true()) != 0) {
+		json_decref(root);
+		return NULL;
+	}
+	return root;
 }
 
 static int write_all(int fd, const char *p, size_t n)
@@ -258,7 +264,7 @@ static int replace_file(int dir, const char *name, const char *text, size_t n)
 	char file[NAME_MAX + 1], fresh[NAME_MAX + 1];
 
 	file_name(name, STATE_SUFFIX, file);
-	file_name(name, ".new", fresh);
+	file_name(name, STATE_FRESH_SUFFIX, fresh);
 	unlinkat(dir, fresh, 0);
 	int fd = openat(dir, fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
@@ -399,7 +405,7 @@ static bool container_of_json(json_t *object, struct attach_container *out)
 struct fields {
 	const char *name, *id, *kind, *interface, *netns, *start_time, *policy, *generation, *seed;
 	const char *reason;
-	int version, pid, observe, paused;
+	int version, pid, observe, paused, attaching;
 	json_int_t uid, gid, created, expires;
 	json_t *container, *labels, *vars, *gate, *groups;
 };
@@ -410,15 +416,15 @@ static bool unpack(json_t *root, struct fields *f, json_error_t *why)
 	return json_unpack_ex(root, why, 0,
 	               "{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:s, s:b, s:o, s:o, s:I, "
 	               "s:I, "
-	               "s:I, s:I, s:s, s:s, s:b, s:s, s:o, s?o !}",
+	               "s:I, s:I, s:s, s:s, s:b, s:s, s:o, s?o, s?b !}",
 	               "vethguard", &f->version, "name", &f->name, "id", &f->id, "kind", &f->kind,
 	               "interface", &f->interface, "netns", &f->netns, "pid", &f->pid,
 	               "pid_start_time", &f->start_time, "container", &f->container, "policy",
 	               &f->policy, "observe", &f->observe, "labels", &f->labels, "vars", &f->vars,
 	               "uid", &f->uid, "gid", &f->gid, "created_ms", &f->created, "expires_ms",
 	               &f->expires, "generation", &f->generation, "seed", &f->seed, "paused",
-	               &f->paused, "reason", &f->reason, "gate", &f->gate, "groups",
-	               &f->groups) == 0;
+	               &f->paused, "reason", &f->reason, "gate", &f->gate, "groups", &f->groups,
+	               "attaching", &f->attaching) == 0;
 }
 
 static bool take_pairs(const struct fields *f, struct attach_record *r)
@@ -472,6 +478,7 @@ static const char *take(const struct fields *f, struct attach_record *r)
 	r->created_ms = f->created;
 	r->expires_ms = f->expires;
 	r->paused = f->paused;
+	r->attaching = f->attaching;
 	r->netns = strdup(f->netns);
 	r->policy = strdup(f->policy);
 	return r->netns && r->policy ? NULL : "memory";
@@ -511,7 +518,7 @@ static char *read_own_file(int dir, const char *file, size_t *n, char error[STAT
 static int parse(const char *file, json_t *root, struct attach_record *r, struct gate *gate,
         char error[STATE_ERROR_MAX])
 {
-	struct fields f;
+	struct fields f = {.attaching = 0}; /* a key that need not be there */
 	json_error_t why;
 	const char *wrong;
 	char expected[NAME_MAX + 1];

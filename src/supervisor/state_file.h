@@ -15,6 +15,8 @@
 #define STATE_FILE_MAX (256u << 10) /* bytes; labels and variables at their bounds fit */
 #define STATE_ERROR_MAX 512
 #define STATE_SUFFIX ".json"
+#define STATE_FRESH_SUFFIX \
+	".new" /* being written: what a daemon that was killed leaves of it is nothing */
 #define STATE_VERSION 1
 #define STATE_SEED_BYTES 16
 
@@ -41,6 +43,7 @@ struct attach_record {
 	uint8_t seed[STATE_SEED_BYTES]; /* of the placeholders */
 	bool paused;
 	char reason[ATTACH_REASON_MAX + 1];
+	bool attaching; /* nobody was told yet that it is there: what there is of it is nobody's */
 };
 
 void attach_record_fini(struct attach_record *record);

@@ -7,6 +7,7 @@ one can be: it forwards, translates addresses, shows bridged frames to its IP ru
 One run without a guard proves that each witness would see a leak. Further runs take parts of the guard away, or do to the
 interface what can happen to one. Usage (as root): fence_diverts.py [FENCE_TOOL]
 """
+import errno
 import fcntl
 import functools
 import os
@@ -254,6 +255,7 @@ def whole(kind, *options):
         check(f"{label}: the host's rules are as they were", world.tell("check") == 0)
         check(f"{label}: they can be taken away", world.tell("remove") == 0)
         check(f"{label}: and leave nothing", "vethguard" not in world.shell("nft list ruleset", "h"))
+        check(f"{label}: nor filters", "clsact" not in world.shell("tc qdisc show", "h"))
         time.sleep(0.3)  # the log's gathering time
         world.lines += world.fence.communicate()[0].splitlines()
         world.fence = None
@@ -288,6 +290,31 @@ def check_inward(world, label):
 
 def wall_alone(world):
     world.shell("nft delete table netdev vethguard-divert", "h")
+    take_filters(world)
+
+
+def take_filters(world):
+    for name in {world.interface, world.wire, LINK}:
+        world.shell(f"tc qdisc del dev {name} clsact 2>/dev/null || true", "h")
+
+
+def filters_gone(world):
+    take_filters(world)
+    check(f"{world.kind}: that filters are gone is noticed", world.tell("check") == -errno.ESTALE)
+
+
+def rules_gone(world):
+    """Of everybody; who has rules of his own sets them again, as a firewall's restart does."""
+    world.shell(f"nft flush ruleset\necho '{NAT}' | nft -f -", "h")
+    check(f"{world.kind}: that rules are gone is noticed", world.tell("check") == -errno.ESTALE)
+
+
+def rules_gone_again_and_again(world):
+    """While they are set."""
+    for _ in range(20):
+        world.shell(f"nft flush ruleset\necho '{NAT}' | nft -f -", "h")
+        world.tell("set")
+    rules_gone(world)
 
 
 def gate_gone(world):
@@ -344,14 +371,19 @@ def main():
         if kind != "tap" or LONG:
             whole(kind, "--networks")
     wall = ("second wall alone", wall_alone, LEARNS)
+    flushed, filters, again = ("ruleset flushed", rules_gone), ("rules alone", filters_gone), ("set again", set_again)
     damaged("port", ("spanning tree", stp), ("down and up", down_and_up), ("on another bridge", other_bridge),
             ("whoever set it is dead", tool_dead), ("gate gone", gate_gone), wall)
-    damaged("port", ("made again", made_again, LEARNS), ("set again", set_again), ("shut", shut))
-    damaged("veth", ("interfaces on top of it", on_top), ("made again", made_again), wall, ("shut", shut))
-    damaged("bridge", ("spanning tree", stp), wall, ("set again", set_again), ("shut", shut), ("gate gone", gate_gone))
+    damaged("port", ("made again", made_again, LEARNS), again, flushed, again, filters, ("shut", shut), flushed)
+    damaged("veth", ("interfaces on top of it", on_top), flushed, again, ("made again", made_again), wall, ("shut", shut))
+    damaged("bridge", ("spanning tree", stp), flushed, again, wall, ("set again", set_again), ("shut", shut), flushed,
+            ("gate gone", gate_gone))
+    damaged("tap", flushed)
     if LONG:
         damaged("tap", ("down and up", down_and_up), ("gate gone", gate_gone), wall, ("shut", shut))
-        damaged("tap-port", ("spanning tree", stp), wall, ("shut", shut), ("on another bridge", other_bridge))
+        damaged("tap-port", ("spanning tree", stp), flushed, again, wall, ("shut", shut), ("on another bridge", other_bridge))
+        damaged("port", ("flushed while it is set", rules_gone_again_and_again))
+        damaged("bridge", filters, again, ("flushed while it is set", rules_gone_again_and_again))
     print(f"{fence_leaks.passed} passed, {fence_leaks.failed} failed")
     return 1 if fence_leaks.failed else 0
 

@@ -154,9 +154,10 @@ class Interface(Attached):
     """A veth's outer end, as a microVM's tap or a container's port: with it goes the way to the host."""
 
     def setUp(self):
-        super().setUp()
         for family in ("netdev", "inet", "bridge", "arp"):  # these outlive a daemon, and the other tests of this lab share the host
             self.addCleanup(subprocess.run, ["nft", "delete", "table", family, "vethguard-divert"], check=False, capture_output=True)
+        super().setUp()
+        self.before = self.links()
         self.port, self.inside = "pt7", f"in{time.monotonic_ns()}"
         support.sh("ip", "netns", "add", self.inside)
         self.addCleanup(subprocess.run, ["ip", "netns", "del", self.inside], check=False)
@@ -167,6 +168,11 @@ class Interface(Attached):
                       ("-n", self.inside, "link", "set", "eth0", "up")):
             support.sh("ip", *words)
         self.assertTrue(wait_until(self.meets_the_host, 5 * SLOW))
+
+    @staticmethod
+    def links():
+        """The host's ends of gates' links."""
+        return {line.split("@")[0] for line in support.sh("ip", "-br", "link").splitlines() if line.startswith("vg")}
 
     def meets_the_host(self):
         """A gate answers in the host's place, or refuses; it does not know this word."""
@@ -248,6 +254,107 @@ class Interface(Attached):
         r = self.daemon.cli("attach", "--interface", self.port, "--policy", self.policy, "--name", "port")
         self.assertEqual(r.returncode, 0, r)
         self.assertIn("vethguard: warning: this is a network of Docker's", r.stderr)
+
+    def shut(self):
+        return f"in-{self.port}" in support.sh("nft", "list", "ruleset") and "clsact" in support.sh("tc", "qdisc", "show", "dev", self.port)
+
+    def flush(self):
+        support.sh("nft", "flush", "ruleset")
+        support.sh("tc", "qdisc", "del", "dev", self.port, "clsact")
+
+    def test_its_time_is_over_and_somebody_flushes_the_rules(self):
+        self.guard(ttl_s=1)
+        over = lambda: "its time is over" in (self.show("port").get("reason") or "")  # noqa: E731
+        self.assertTrue(wait_until(over, 10 * SLOW), self.show("port"))
+        mended = lambda: self.show("port")["fence"]["mended"]  # noqa: E731
+        for _ in range(2):
+            count = mended()
+            self.flush()
+            self.assertTrue(wait_until(lambda n=count: mended() > n and self.shut(), 5 * SLOW), self.daemon.stderr())
+            self.assertFalse(self.meets_the_host())
+        self.assertTrue(wait_until(lambda: [e for e in self.daemon.events(FINDING) if "port" in json.dumps(e)], 5 * SLOW))
+        # Also by the daemon after this one.
+        self.daemon.kill()
+        self.daemon.start()
+        self.flush()
+        self.assertTrue(wait_until(self.shut, 5 * SLOW), self.daemon.stderr())
+        self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/port")[0], 200)
+        self.assertTrue(self.meets_the_host())
+        self.assert_nothing_left()
+
+    def test_nobody_can_serve_it_and_somebody_has_flushed_the_rules(self):
+        self.guard()
+        self.daemon.kill()
+        self.flush()
+        with open(self.policy) as f:
+            text = f.read()
+        with open(self.policy, "a") as f:
+            f.write("nonsense: 1\n")
+        self.daemon.start()
+        self.assertTrue(wait_until(lambda: self.show("port")["state"] == "failed", 5 * SLOW), self.show("port"))
+        self.assertTrue(self.shut(), self.daemon.stderr())
+        self.assertFalse(self.meets_the_host())
+        self.flush()
+        self.assertTrue(wait_until(self.shut, 5 * SLOW), self.daemon.stderr())
+        # The policy is mended; the next daemon serves.
+        self.daemon.kill()
+        with open(self.policy, "w") as f:
+            f.write(text)
+        self.daemon.start()
+        self.assertTrue(wait_until(lambda: self.show("port")["state"] == "serving", 5 * SLOW), self.show("port"))
+        self.assertFalse(self.meets_the_host())
+
+    def assert_nothing_left(self):
+        self.assertFalse(self.rules(), support.sh("nft", "list", "ruleset"))
+        self.assertNotIn("clsact", support.sh("tc", "qdisc", "show", "dev", self.port))
+        self.assertLessEqual(self.links(), self.before)
+        left = {d: [n for n in names if self.box["id"] not in n and not n.startswith("one.")] for d, names in self.state_files().items()}
+        self.assertFalse(left["sandboxes"] or left["netns"] or left["names"], left)
+
+    def test_killed_before_the_answer(self):
+        """What is there of an attach that nobody was told of goes, and nothing else."""
+        other = {"name": "other", "interface": "pt8", "policy": self.policy}
+        support.sh("ip", "link", "add", "pt8", "type", "veth", "peer", "name", "pt9")
+        self.addCleanup(subprocess.run, ["ip", "link", "del", "pt8"], check=False, capture_output=True)
+        self.daemon.attach(**other)
+        self.guard()
+        self.daemon.kill()
+        path = os.path.join(self.daemon.state, "sandboxes", "port.json")
+        with open(path) as f:
+            state = json.load(f)
+        with open(path, "w") as f:
+            json.dump(state | {"attaching": True}, f)
+        self.daemon.start()
+        self.assertEqual(self.daemon.call("GET", "/v1/sandboxes/port")[0], 404)
+        self.assertTrue(self.meets_the_host())
+        rules = support.sh("nft", "list", "ruleset")
+        self.assertNotIn(self.port, rules)
+        self.assertNotIn(state["gate"]["host_link"], rules + support.sh("ip", "link"))
+        self.assertIn("pt8", rules)
+        self.assertTrue(wait_until(lambda: self.show("other")["state"] == "serving", 5 * SLOW), self.show("other"))
+        self.assertEqual(self.show("other")["fence"]["mended"], 0)
+        self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/other")[0], 200)
+        self.assert_nothing_left()
+
+    def test_killed_at_any_moment_of_an_attach(self):
+        """Then it is there and served, or nothing of it is."""
+        found = {200: 0, 404: 0}
+        for turn in range(60 if os.environ.get("VETHGUARD_LONG") == "1" else 6):
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                asked = pool.submit(self.daemon.call, "POST", "/v1/sandboxes",
+                                    {"name": "port", "interface": self.port, "policy": self.policy})
+                time.sleep(0.001 * (turn % 12) * SLOW)
+                self.daemon.kill()
+                asked.exception()
+            self.daemon.start()
+            status = self.daemon.call("GET", "/v1/sandboxes/port")[0]
+            found[status] += 1
+            if status == 200:
+                self.assertTrue(wait_until(lambda: self.show("port")["state"] == "serving", 5 * SLOW), self.show("port"))
+                self.assertFalse(self.meets_the_host())
+                self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/port")[0], 200)
+            self.assert_nothing_left()
+        self.assertTrue(self.meets_the_host())
 
     def test_nobody_there_it_is_closed(self):
         self.guard()

@@ -10,6 +10,10 @@
  * by the interface's name, so they also stand where it vanishes and comes back; and they keep the host from IP and ARP
  * in frames that the port of a bridge would give to it past the bridge.
  *
+ * The same diversion is there a second time as programs of traffic control (netlink/filter.h), which no flush of
+ * nftables takes away: while the rules are gone, nothing passes but to the gate and from it. Who has no such place, or
+ * no right to load programs, has the rules alone.
+ *
  * What holds an interface before nftables does (XDP, tc's ingress, macvtap, an AF_PACKET socket's copy) is not met.
  */
 #ifndef VETHGUARD_FENCE_DIVERT_H
@@ -32,11 +36,14 @@ struct divert; /* the rules of one namespace; its socket stays open */
 /* In the caller's namespace, in which every later call has to be made as well. 0 or -errno. */
 int divert_open(struct divert **out);
 void divert_close(struct divert *d);
-/* Puts the rules in force, or anew where they are there. Both interfaces exist. 0 or -errno: nothing was changed. */
+/* Puts the rules in force, or anew where they are there. 0; -ENODEV: the interface does not exist, and what stands
+ * without it is in force; -ENOLINK: the link does not exist; -errno. */
 int divert_set(struct divert *d, const struct divert_spec *spec);
-/* Reads back and compares. 0: as they should be; -ESTALE: changed or missing; -ENODEV: no such interface; -ENOLINK: no
- * such link; -errno. */
+/* Reads back and compares. 0: as they should be; -ESTALE: changed or missing; -ENODEV: no such interface, and what
+ * stands without it is as it should be; -ENOLINK: no such link; -errno. */
 int divert_check(struct divert *d, const struct divert_spec *spec);
+/* Of a bridge: ports that it has got since are guarded as those it had. 0 or -errno. */
+int divert_ports(struct divert *d, const struct divert_spec *spec);
 /* Takes the rules away, whatever there is of them: the interface is what it was. Neither has to exist. */
 int divert_remove(struct divert *d, const struct divert_spec *spec);
 /* The same, but the interface stays shut, until divert_set() or divert_remove(). */
@@ -46,6 +53,11 @@ int divert_shut(struct divert *d, const struct divert_spec *spec);
 int divert_tidy(struct divert *d);
 /* The netlink address from which these changes are made (fence_watch_read). */
 uint32_t divert_port(const struct divert *d);
+/* The same of the filters. */
+uint32_t divert_filter_port(const struct divert *d);
+/* Of the last divert_set() or divert_shut(): 0: the interface has its filters; -errno: why it has none (-EBUSY:
+ * somebody else's are there). */
+int divert_filters(const struct divert *d);
 /* Whether the kernel has the hook at which frames leave an interface; known after the first divert_set(). */
 bool divert_has_egress(const struct divert *d);
 

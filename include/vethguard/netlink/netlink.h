@@ -16,6 +16,8 @@ struct netlink; /* one rtnetlink socket; belongs to the namespace it was opened 
 
 int netlink_open(struct netlink **out);
 void netlink_close(struct netlink *nl);
+/* Its netlink address, by which notifications name who made a change. */
+uint32_t netlink_port(const struct netlink *nl);
 
 /* A veth pair: name here, peer_name in the namespace of peer_netns_fd. Locally administered random MACs are given. */
 int netlink_veth_add(struct netlink *nl, const char *name, const uint8_t mac[6], const char *peer_name,
@@ -47,23 +49,35 @@ int netlink_address_first(struct netlink *nl, unsigned index, int family, struct
 int netlink_route_is_default(struct netlink *nl, unsigned index, bool *out);
 /* A network reached without a gateway. */
 int netlink_route_on_link(struct netlink *nl, const char *link, const struct ip *base, uint8_t bits);
+/* The route to its network that the kernel makes with this address, where it may be there. 0: it was; 1: it was missing
+ * and is made; -errno. */
+int netlink_route_connected_mend(struct netlink *nl, const char *link, const struct ip *address, uint8_t bits);
 
-/* Notifications: a non-blocking socket, in the namespace of the caller, that hears of changes to links, and with
- * also_removed of addresses, routes and routing rules that are removed. */
-int netlink_watch_open(bool also_removed);
-/* Reads what there is. each is told of every change; removed: the link is gone, or has moved elsewhere. 0; 1: something
- * other than a link was removed; -ENOBUFS where some were lost, -errno. */
-int netlink_watch_read(int fd, void (*each)(void *context, const struct netlink_link *link, bool removed),
-	void *context);
+/* Notifications: a non-blocking socket, in the namespace of the caller, that hears of changes to links, and besides: */
+enum netlink_watched {
+	NETLINK_WATCH_ROUTING, /* of addresses, routes and routing rules that are removed, and of the sysctls that the
+	                          kernel tells of: forwarding, rp_filter */
+	NETLINK_WATCH_FILTERS  /* of queueing disciplines and filters (netlink/filter.h) */
+};
+int netlink_watch_open(enum netlink_watched also);
+struct netlink_watcher {
+	/* Each change of a link; removed: it is gone, or has moved elsewhere. */
+	void (*link)(void *context, const struct netlink_link *link, bool removed);
+	/* Of what is on the interface of this index, by this netlink address. NULL with NETLINK_WATCH_ROUTING. */
+	void (*filter)(void *context, unsigned index, uint32_t by);
+	void *context;
+};
+/* Reads what there is. 0; 1: something of NETLINK_WATCH_ROUTING has changed; -ENOBUFS where some were lost, -errno. */
+int netlink_watch_read(int fd, const struct netlink_watcher *watcher);
 /* The number by which the namespace of nl knows another one (network_namespaces(7), RTM_NEWNSID); assigned where there
  * is none yet. 0 or -errno. */
 int netlink_nsid(struct netlink *nl, int netns_fd, int *out);
-/* One socket for all: it hears of the same as with also_removed, in every namespace that the caller's has a number for.
+/* One socket for all: it hears of the same as with NETLINK_WATCH_ROUTING, in every namespace that the caller's has a number for.
  * The kernel asks each socket that listens to any group, in whichever namespace, whether it wants a notification: a
  * socket in each of a thousand namespaces makes every change of a link anywhere slower. The descriptor, or -errno; -EPERM
  * without CAP_NET_BROADCAST. */
 int netlink_watch_open_all(void);
-/* Reads some of what there is. each: nsid is the namespace, -1 the caller's own; link NULL: something else was removed.
+/* Reads some of what there is. each: nsid is the namespace, -1 the caller's own; link NULL: something else has changed.
  * 0, -ENOBUFS where some were lost, -errno. */
 int netlink_watch_read_all(int fd,
 	void (*each)(void *context, int nsid, const struct netlink_link *link, bool removed), void *context);
@@ -82,6 +96,9 @@ int netlink_neighbour_permanent(struct netlink *nl, const char *link, const stru
 int netlink_local_delivery(struct netlink *nl, const char *link, uint32_t table);
 /* The same where it may be there: 0: it was; 1: something was missing and is made; -errno. */
 int netlink_local_delivery_mend(struct netlink *nl, const char *link, uint32_t table);
+/* The routing rules that every namespace begins with, which flushing rules takes away. 0: they were there; 1: one was
+ * missing and is made; -errno. */
+int netlink_kernel_rules_mend(struct netlink *nl);
 int netlink_local_delivery_remove(struct netlink *nl, const char *link, uint32_t table);
 
 #endif

@@ -210,6 +210,84 @@ static void local_delivery_comes_and_goes(struct netlink *nl, int peer)
 	assert_int_equal(netlink_local_delivery_remove(nl, "", 4242), -EINVAL);
 }
 
+static void what_a_namespace_begins_with_is_made_again(struct netlink *nl, int peer)
+{
+	struct ip v4 = address("10.1.2.1"), v6 = address("fd01::1");
+
+	add_pair(nl, peer);
+	assert_int_equal(netlink_link_up(nl, "outer"), 0);
+	assert_int_equal(netlink_address_add(nl, "outer", &v4, 30), 0);
+	assert_int_equal(netlink_address_add(nl, "outer", &v6, 64), 0);
+	assert_int_equal(netlink_kernel_rules_mend(nl), 0);
+	assert_int_equal(netlink_route_connected_mend(nl, "outer", &v4, 30), 0);
+	assert_int_equal(netlink_route_connected_mend(nl, "outer", &v6, 64), 0);
+	assert_int_equal(shell("(ip -4 rule; ip -6 rule) >/tmp/vethguard-rules.$PPID; "
+	                       "ip -4 rule flush; ip -6 rule flush; ip -4 rule del pref 0; "
+	                       "ip -4 route flush table main; ip -6 route flush table main"),
+	        0);
+	assert_int_equal(netlink_kernel_rules_mend(nl), 1);
+	assert_int_equal(netlink_kernel_rules_mend(nl), 0);
+	assert_int_equal(netlink_route_connected_mend(nl, "outer", &v4, 30), 1);
+	assert_int_equal(netlink_route_connected_mend(nl, "outer", &v4, 30), 0);
+	assert_int_equal(netlink_route_connected_mend(nl, "outer", &v6, 64), 1);
+	assert_int_equal(netlink_route_connected_mend(nl, "outer", &v6, 64), 0);
+	assert_int_equal(shell("(ip -4 rule; ip -6 rule) | cmp - /tmp/vethguard-rules.$PPID; "
+	                       "r=$?; rm /tmp/vethguard-rules.$PPID; exit $r"),
+	        0);
+	assert_int_equal(shell("ip -4 route | grep -q '^10.1.2.0/30 dev outer .*src 10.1.2.1'; "
+	                       "ip -6 route | grep -q '^fd01::/64 dev outer'"),
+	        0);
+	assert_int_equal(netlink_route_connected_mend(nl, "absent", &v4, 30), -ENODEV);
+}
+
+static int links_seen, filters_seen;
+
+static void on_link(void *context, const struct netlink_link *link, bool removed)
+{
+	(void)context;
+	links_seen += strcmp(link->name, "outer") == 0 && removed;
+}
+
+static void on_filter(void *context, unsigned index, uint32_t by)
+{
+	const unsigned *outer = context;
+
+	filters_seen += index == *outer && by != 0;
+}
+
+static void changes_are_told(struct netlink *nl, int peer)
+{
+	unsigned outer;
+	const struct netlink_watcher watcher = {on_link, on_filter, &outer};
+	int routing = netlink_watch_open(NETLINK_WATCH_ROUTING);
+	int filters = netlink_watch_open(NETLINK_WATCH_FILTERS);
+
+	add_pair(nl, peer);
+	outer = netlink_link_index(nl, "outer");
+	assert_true(netlink_watch_read(routing, &watcher) >= 0); /* a link was made */
+	assert_int_equal(netlink_watch_read(routing, &watcher), 0);
+	assert_int_equal(netns_sysctl("ipv4/ip_forward", "1"), 0);
+	assert_int_equal(netlink_watch_read(routing, &watcher), 1);
+	assert_int_equal(netns_sysctl("ipv6/conf/all/forwarding", "1"), 0);
+	assert_int_equal(netlink_watch_read(routing, &watcher), 1);
+	assert_int_equal(netns_sysctl("ipv4/conf/outer/rp_filter", "2"), 0);
+	assert_int_equal(netlink_watch_read(routing, &watcher), 1);
+	assert_int_equal(shell("ip rule del pref 32766"), 0);
+	assert_int_equal(netlink_watch_read(routing, &watcher), 1);
+	assert_int_equal(netlink_watch_read(routing, &watcher), 0);
+	assert_int_equal(netlink_watch_read(filters, &watcher), 0);
+	assert_int_equal(filters_seen, 0);
+	assert_int_equal(shell("tc qdisc add dev outer clsact"), 0);
+	assert_int_equal(netlink_watch_read(filters, &watcher), 0);
+	assert_true(filters_seen > 0);
+	links_seen = 0;
+	assert_int_equal(netlink_link_delete(nl, "outer"), 0);
+	assert_int_equal(netlink_watch_read(filters, &watcher), 0);
+	assert_int_equal(links_seen, 1);
+	close(routing);
+	close(filters);
+}
+
 #define TEST(name) static const struct body body_##name = {name}
 TEST(veth_has_its_ends_where_asked);
 TEST(bad_links_are_refused);
@@ -217,6 +295,8 @@ TEST(addresses_are_usable_at_once);
 TEST(bad_addresses_are_refused);
 TEST(routes_and_neighbours);
 TEST(local_delivery_comes_and_goes);
+TEST(what_a_namespace_begins_with_is_made_again);
+TEST(changes_are_told);
 #undef TEST
 #define TEST(name)                                                               \
 	{                                                                        \
@@ -232,6 +312,8 @@ int main(void)
 	        TEST(bad_addresses_are_refused),
 	        TEST(routes_and_neighbours),
 	        TEST(local_delivery_comes_and_goes),
+	        TEST(what_a_namespace_begins_with_is_made_again),
+	        TEST(changes_are_told),
 	};
 
 	if (!privileges_for_namespaces()) {

@@ -160,6 +160,38 @@ static int harden(void *context)
 	return 0;
 }
 
+static int harden_again(void *context)
+{
+	static const char *const changed[] = {"ipv4/ip_forward", "ipv4/conf/v0/forwarding",
+	        "ipv6/conf/v0/forwarding", "ipv4/conf/v0/rp_filter", "ipv4/conf/all/route_localnet",
+	        "ipv6/conf/v0/accept_redirects", "ipv4/conf/v0/accept_source_route"};
+
+	(void)context;
+	assert_int_equal(netns_harden_gate(), 0);
+	assert_int_equal(system("ip link add v0 type veth peer name v1"), 0);
+	assert_int_equal(netns_harden_gate_again("v0"), 0);
+	for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++) {
+		int was = read_sysctl(changed[i]);
+
+		assert_int_equal(netns_sysctl(changed[i], was == 0 ? "1" : "0"), 0);
+		if (netns_harden_gate_again("v0") != 1 || read_sysctl(changed[i]) != was)
+			fail_msg("%s is not mended", changed[i]);
+		assert_int_equal(netns_harden_gate_again("v0"), 0);
+	}
+	assert_int_equal(system("ip link del v0"), 0);
+	assert_int_equal(netns_harden_gate_again("v0"), 0);
+	return 0;
+}
+
+static void what_was_changed_is_mended(void **state)
+{
+	int fd = netns_new();
+
+	(void)state;
+	assert_int_equal(netns_run(fd, harden_again, NULL), 0);
+	close(fd);
+}
+
 static void a_hardened_gate_forwards_nothing(void **state)
 {
 	int fd = netns_new();
@@ -207,6 +239,7 @@ int main(void)
 	        cmocka_unit_test(run_refuses_what_is_no_namespace),
 	        cmocka_unit_test(sysctls_are_the_namespaces_own),
 	        cmocka_unit_test(a_hardened_gate_forwards_nothing),
+	        cmocka_unit_test(what_was_changed_is_mended),
 	        cmocka_unit_test(a_settled_link_has_its_address_at_once),
 	};
 

@@ -79,7 +79,12 @@ static const struct damage {
         {"ip -4 addr flush dev vg0", "addresses"},
         {"ip -4 rule del pref 1", "routes"},
         {"ip -6 route flush table 100", "routes"},
+        {"ip -4 rule flush", "routes"},
+        {"ip -6 rule flush", "routes"},
+        {"ip -4 route flush table main", "routes"},
+        {"ip -6 route flush table main", "routes"},
         {"echo 1 >/proc/sys/net/ipv4/ip_forward", "sysctls"},
+        {"echo 1 >/proc/sys/net/ipv4/conf/vg0/forwarding", "sysctls"},
         {"echo 1 >/proc/sys/net/ipv4/conf/all/route_localnet", "sysctls"},
 };
 
@@ -299,9 +304,14 @@ static void a_foreign_change_is_noticed_and_mended(void **state)
 	run_loop(WAIT_MS);
 	assert_int_equal(told, 2);
 	assert_non_null(strstr(gate.why, "down"));
+	/* The kernel tells of some sysctls. */
+	assert_int_equal(shell(gate.netns, "echo 1 >/proc/sys/net/ipv6/conf/all/forwarding"), 0);
+	run_loop(WAIT_MS);
+	assert_int_equal(told, 3);
+	assert_non_null(strstr(gate.why, "sysctls"));
 	assert_int_equal(shell(sandbox, "ip link del eth0"), 0);
 	run_loop(2 * WAIT_MS);
-	assert_int_equal(told, 3);
+	assert_int_equal(told, 4);
 	assert_int_equal(told_result, -ENOLINK);
 	close_all(&gate);
 }

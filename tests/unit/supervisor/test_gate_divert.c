@@ -175,6 +175,7 @@ static void two_guarded_interfaces_without_their_chains_do_not_meet(void **state
 	assert_int_equal(divert(&gates[0], "br7"), 0);
 	assert_int_equal(divert(&gates[1], "p2"), 0);
 	assert_int_equal(shell(-1, "nft delete table netdev vethguard-divert"), 0);
+	shell(-1, "tc qdisc del dev br7 clsact; tc qdisc del dev p2 clsact");
 	assert_false(meets(one, "172.31.0.3", NEVER_MS));
 	assert_false(meets(two, "172.30.0.2", NEVER_MS));
 	assert_false(meets(two, "172.31.0.1", NEVER_MS));
@@ -365,7 +366,9 @@ static void foreign_changes_of_the_hosts_rules_are_mended(void **state)
 	        "nft flush chain inet vethguard-divert forward; "
 	        "nft delete table netdev vethguard-divert",
 	        "nft delete table bridge vethguard-divert",
-	        "nft insert rule netdev vethguard-divert in-p1 accept"};
+	        "nft insert rule netdev vethguard-divert in-p1 accept",
+	        "tc qdisc del dev p1 clsact", "tc filter del dev p1 egress",
+	        "tc qdisc del dev p1 clsact; nft flush ruleset"};
 	struct gate gate;
 
 	(void)state;
@@ -388,6 +391,110 @@ static void foreign_changes_of_the_hosts_rules_are_mended(void **state)
 	run_loop(300);
 	assert_int_equal(told, 0);
 	assert_int_equal(gate_remove(&gate, host, NULL, false), 0);
+}
+
+/* An ordinary user may not load programs. */
+static bool divert_filters_are_missing(void)
+{
+	return shell(-1, "tc qdisc show | grep -q clsact") != 0;
+}
+
+/* While the rules are away nobody meets anybody but the gate, which still answers. */
+static void a_flush_of_the_rules_opens_nothing(void **state)
+{
+	static const char *const interfaces[] = {"p1", "br7"};
+	struct gate gate;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof interfaces / sizeof interfaces[0]; i++) {
+		assert_int_equal(divert(&gate, interfaces[i]), 0);
+		if (divert_filters_are_missing()) {
+			assert_int_equal(gate_remove(&gate, host, NULL, false), 0);
+			return;
+		}
+		assert_int_equal(shell(-1, "nft flush ruleset"), 0);
+		assert_int_equal(dial(one, "8.8.8.8", 80), 0);
+		assert_int_equal(dial(one, "172.30.0.1", 80), 0);
+		assert_false(meets(one, "172.30.0.1", NEVER_MS));
+		/* The ports of a bridge are one sandbox; the neighbour of a port is none. */
+		assert_int_equal(meets(one, "172.30.0.3", i ? WAIT_MS : NEVER_MS), i == 1);
+		assert_int_equal(meets(two, "172.30.0.1", i ? NEVER_MS : WAIT_MS), i == 0);
+		assert_int_equal(gate_mend(&gate), 1);
+		assert_int_equal(gate_mend(&gate), 0);
+		assert_int_equal(gate_remove(&gate, host, NULL, false), 0);
+		assert_true(meets(one, "172.30.0.1", WAIT_MS));
+		assert_int_not_equal(shell(-1, "tc qdisc show | grep clsact"), 0);
+	}
+}
+
+/* Shut, and nobody has a gate for it: watched all the same. */
+static void what_is_held_is_watched(void **state)
+{
+	static const char *const commands[] = {"nft flush ruleset",
+	        "nft delete chain netdev vethguard-divert in-p1",
+	        "tc qdisc del dev p1 clsact; nft flush ruleset"};
+	struct gate gate;
+
+	(void)state;
+	assert_int_equal(divert(&gate, "p1"), 0);
+	assert_int_equal(gate_remove(&gate, host, NULL, true), 0);
+	assert_int_equal(gate_hold(&gate, host, on_change), 0);
+	told = 0;
+	run_loop(300);
+	assert_int_equal(told, 0);
+	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+		told = 0;
+		assert_int_equal(shell(-1, "%s", commands[i]), 0);
+		run_loop(WAIT_MS);
+		if (told != 1 || told_result != 1 || gate_mend(&gate) != 0)
+			fail_msg("%s: told %d times, %d, %s", commands[i], told, told_result,
+			        gate.why);
+		assert_false(meets(one, "172.30.0.1", NEVER_MS));
+		assert_false(meets(one, "172.30.0.3", NEVER_MS));
+		assert_int_not_equal(dial(one, "8.8.8.8", 80), 0);
+	}
+	/* Away, flushed, and back. */
+	assert_int_equal(shell(-1, "ip link del p1"), 0);
+	run_loop(300);
+	told = 0;
+	assert_int_equal(shell(-1, "nft flush ruleset"), 0);
+	run_loop(WAIT_MS);
+	assert_int_equal(told, 1);
+	close(one);
+	one = make_container(1);
+	assert_false(meets(one, "172.30.0.1", NEVER_MS));
+	run_loop(WAIT_MS);
+	assert_int_equal(gate_mend(&gate), 0);
+	assert_false(meets(one, "172.30.0.3", NEVER_MS));
+	assert_int_equal(gate_remove(&gate, host, NULL, false), 0);
+	assert_true(meets(one, "172.30.0.3", WAIT_MS));
+	assert_false(has_tables());
+}
+
+/* A gate that nobody serves, with its link: its frames go to the gate. Without: nowhere. */
+static void a_gate_that_is_held_keeps_its_link(void **state)
+{
+	const char *pin = pin_path("held");
+	struct gate gate, held;
+
+	(void)state;
+	assert_int_equal(divert(&gate, "p1"), 0);
+	assert_int_equal(gate_pin(&gate, pin), 0);
+	held = gate;
+	held.netns = held.packets = -1;
+	held.listener_count = 0;
+	gate_close(&gate);
+	assert_int_equal(shell(-1, "nft flush ruleset; tc qdisc del dev p1 clsact"), 0);
+	assert_true(meets(one, "172.30.0.1", WAIT_MS)); /* nobody looks yet */
+	assert_int_equal(gate_hold(&held, host, on_change), 1);
+	assert_int_equal(dial(one, "8.8.8.8", 80), EHOSTUNREACH); /* the gate's word */
+	assert_false(meets(one, "172.30.0.3", NEVER_MS));
+	assert_int_equal(shell(-1, "ip link del %s; nft flush ruleset", held.host_link), 0);
+	assert_int_equal(gate_mend(&held), 1);
+	assert_int_equal(gate_mend(&held), 0);
+	assert_false(meets(one, "172.30.0.1", NEVER_MS));
+	assert_int_equal(gate_remove(&held, host, pin, false), 0);
+	assert_true(meets(one, "172.30.0.1", WAIT_MS));
 }
 
 static void a_pinned_one_is_adopted(void **state)
@@ -434,6 +541,9 @@ int main(void)
 	        T(what_is_no_sandbox_is_refused_with_a_reason),
 	        T(an_interface_that_comes_back_is_guarded_again),
 	        T(foreign_changes_of_the_hosts_rules_are_mended),
+	        T(a_flush_of_the_rules_opens_nothing),
+	        T(what_is_held_is_watched),
+	        T(a_gate_that_is_held_keeps_its_link),
 	        T(a_pinned_one_is_adopted),
 	};
 	int failed;

@@ -162,6 +162,25 @@ static void what_is_written_is_read(void **state)
 		assert_string_equal(is.labels.items[i].value, labels[i].value);
 	}
 	assert_memory_equal(&gate, &gate_was, offsetof(struct gate, netns));
+	assert_false(is.attaching);
+	attach_record_fini(&is);
+}
+
+static void an_attach_that_is_not_done_is_told_from_one_that_is(void **state)
+{
+	struct attach_record was = sample(), is;
+	struct gate gate = sample_gate();
+	char error[STATE_ERROR_MAX] = "";
+
+	(void)state;
+	was.attaching = true;
+	gate.gate4 = gate.gate6 = gate.sandbox4 = (struct ip){0}; /* not known yet */
+	assert_int_equal(state_save(dir, &was, &gate), 0);
+	gate_init(&gate);
+	assert_int_equal(state_load(dir, "one.json", &is, &gate, error), 0);
+	assert_true(is.attaching);
+	assert_string_equal(gate.device, "tap0");
+	assert_string_equal(gate.host_link, "vg12345678");
 	attach_record_fini(&is);
 }
 
@@ -206,6 +225,7 @@ static void values_out_of_bounds_are_refused(void **state)
 {
 	(void)state;
 	refuses("\"vethguard\": 1", "\"vethguard\": 2", "vethguard");
+	refuses("\"vethguard\": 1", "\"vethguard\": 1, \"attaching\": 1", "damaged");
 	refuses("\"vethguard\": 1", "\"vethguard\": 1, \"more\": 1", "damaged");
 	refuses("\"vethguard\": 1", "\"vethguard\": 1, \"vethguard\": 1", "damaged");
 	refuses("\"name\": \"one\"", "\"name\": \"two\"", "name");
@@ -392,6 +412,7 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
 	const struct CMUnitTest tests[] = {TEST(what_is_written_is_read),
+	        TEST(an_attach_that_is_not_done_is_told_from_one_that_is),
 	        TEST(a_file_cut_anywhere_is_refused), TEST(values_out_of_bounds_are_refused),
 	        TEST(files_of_others_are_refused), TEST(a_file_too_large_is_refused),
 	        TEST(a_file_without_groups_is_read), TEST(containers_are_plain_text),

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: the same diversion once more, where traffic control sees the frames. No
+ * ruleset holds it: "nft flush ruleset" leaves it alone, frames of the interface go on to the gate
+ * and nowhere else while the rules are away, and on older kernels it is what guards the way out.
+ * What comes in is marked and handed on; what goes out has to bear the mark. On the way in these
+ * programs come before the rules, on the way out after them. The ports of a bridge that is guarded
+ * whole have one of their own, for what they would give to the host past the bridge.
+ *
+ * Where programs are not to be had (a kernel without them, a user namespace), or somebody else's
+ * filters are in the place, the rules stand alone.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "divert_plan.h"
+#include "vethguard/netlink/filter.h"
+
+#define FILTER_NAME "vethguard-divert"
+#define FILTER_PRIORITY 1
+#define PORT_FILTER_NAME "vethguard-bridge"
+#define PORT_FILTER_PRIORITY 2 /* a port that is guarded itself has the other one too */
+#define PLACES_MAX 3
+#define PORTS_MAX 1024 /* the kernel's bound (BR_MAX_PORTS) */
+
+struct plan {
+	struct filter_place place;
+	enum program_kind kind;
+	unsigned to; /* PROGRAM_HAND_ON */
+};
+
+/* The descriptor, or -errno. */
+static int load(struct divert *d, const struct plan *plan)
+{
+	bool shared = plan->kind < PROGRAM_SHARED_COUNT;
+	int program;
+
+	if (shared && d->programs[plan->kind] >= 0)
+		return d->programs[plan->kind];
+	program = program_load(plan->kind, plan->to);
+	if (shared && program >= 0)
+		d->programs[plan->kind] = program;
+	return program;
+}
+
+static void unload(const struct plan *plan, int program)
+{
+	if (program >= 0 && plan->kind >= PROGRAM_SHARED_COUNT)
+		close(program);
+}
+
+static void add(struct plan *plans, size_t *count, unsigned index, enum filter_hook hook,
+        enum program_kind kind, unsigned to)
+{
+	const struct filter_place place = {index, hook, FILTER_PRIORITY, FILTER_NAME};
+
+	if (index)
+		plans[(*count)++] = (struct plan){place, kind, to};
+}
+
+/* What belongs where. An interface that is not there needs nothing. */
+static size_t plan_all(const struct divert_spec *spec, struct plan plans[PLACES_MAX])
+{
+	unsigned index = if_nametoindex(spec->interface);
+	unsigned link = spec->link[0] ? if_nametoindex(spec->link) : 0;
+	size_t count = 0;
+
+	add(plans, &count, index, FILTER_EGRESS, link ? PROGRAM_LET_MARKED : PROGRAM_DROP, 0);
+	add(plans, &count, index, FILTER_INGRESS, link ? PROGRAM_HAND_ON : PROGRAM_DROP, link);
+	if (index)
+		add(plans, &count, link, FILTER_INGRESS, PROGRAM_HAND_ON, index);
+	return count;
+}
+
+/* Errors that mean "not here, and not later either". */
+static bool is_missing(int error)
+{
+	return error == -EPERM || error == -EACCES || error == -ENOSYS || error == -ENOENT ||
+	       error == -EOPNOTSUPP || error == -EBUSY;
+}
+
+static int set_one(struct divert *d, const struct plan *plan)
+{
+	int program = load(d, plan);
+	int result = program < 0 ? program : filter_set(d->nl, &plan->place, program);
+
+	unload(plan, program);
+	return result;
+}
+
+static int check_one(struct divert *d, const struct plan *plan)
+{
+	uint8_t tag[FILTER_TAG_BYTES];
+	int program = load(d, plan);
+	int result = program < 0 ? program : filter_tag(program, tag);
+
+	if (result >= 0)
+		result = filter_check(d->nl, &plan->place, tag);
+	unload(plan, program);
+	return result;
+}
+
+int divert_filters_set(struct divert *d, const struct divert_spec *spec)
+{
+	struct plan plans[PLACES_MAX];
+	size_t count = plan_all(spec, plans);
+	int result = 0;
+
+	for (size_t i = 0; i < count && result == 0; i++)
+		result = set_one(d, &plans[i]);
+	d->filters = result;
+	if (!is_missing(result))
+		return result;
+	divert_filters_remove(d, spec); /* half of it would let nothing through */
+	return 0;
+}
+
+int divert_filters_check(struct divert *d, const struct divert_spec *spec)
+{
+	struct plan plans[PLACES_MAX];
+	size_t count = plan_all(spec, plans);
+	int result = 0;
+
+	if (is_missing(d->filters) && d->filters != -EBUSY) /* that was one interface's */
+		return 0;
+	for (size_t i = 0; i < count && result == 0; i++)
+		result = check_one(d, &plans[i]);
+	return is_missing(result) ? 0 : result;
+}
+
+struct ports {
+	size_t count;
+	struct plan plans[PORTS_MAX];
+};
+
+static void take_port(void *context, const struct netlink_link *link)
+{
+	const struct filter_place place = {
+	        link->index, FILTER_INGRESS, PORT_FILTER_PRIORITY, PORT_FILTER_NAME};
+	struct ports *ports = context;
+
+	if (ports->count < PORTS_MAX)
+		ports->plans[ports->count++] = (struct plan){place, PROGRAM_DROP_RESERVED, 0};
+}
+
+/* 0 ports where the interface is no bridge. */
+static int find_ports(struct divert *d, const struct divert_spec *spec, struct ports *ports)
+{
+	struct netlink_link link;
+	int result = netlink_link_get(d->nl, spec->interface, 0, &link);
+
+	ports->count = 0;
+	if (result < 0 || strcmp(link.kind, "bridge") != 0)
+		return result == -ENODEV ? 0 : result;
+	return netlink_links_of(d->nl, link.index, take_port, ports);
+}
+
+int divert_ports(struct divert *d, const struct divert_spec *spec)
+{
+	static struct ports ports;
+	int result = find_ports(d, spec, &ports), one;
+
+	for (size_t i = 0; i < ports.count && result == 0; i++) {
+		one = check_one(d, &ports.plans[i]);
+		if (one == -ESTALE)
+			one = set_one(d, &ports.plans[i]);
+		result = one == -ENODEV || is_missing(one) ? 0 : one;
+	}
+	return result;
+}
+
+static void remove_one(struct divert *d, const struct plan *plan, int *result)
+{
+	int error = filter_remove(d->nl, &plan->place);
+
+	if (!error)
+		error = filter_tidy(d->nl, plan->place.index);
+	*result = *result ? *result : error;
+}
+
+int divert_filters_remove(struct divert *d, const struct divert_spec *spec)
+{
+	static struct ports ports;
+	struct plan plans[PLACES_MAX];
+	size_t count = plan_all(spec, plans);
+	int result = find_ports(d, spec, &ports);
+
+	for (size_t i = 0; i < count; i++)
+		remove_one(d, &plans[i], &result);
+	for (size_t i = 0; i < ports.count; i++)
+		remove_one(d, &ports.plans[i], &result);
+	return result;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: the kernel enters with the frame's context in R1 and takes the verdict from
+ * R0: TC_ACT_SHOT drops, TC_ACT_UNSPEC leaves the frame to whoever comes next. Nothing of the
+ * licensed helpers is called, and no map is needed.
+ */
+#include "program.h"
+
+#include <arpa/inet.h>
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/pkt_cls.h>
+#include <stddef.h>
+
+#include "vethguard/fence/divert.h"
+#include "vethguard/netlink/filter.h"
+
+#define INSTRUCTIONS_MAX 16
+
+struct program {
+	struct bpf_insn code[INSTRUCTIONS_MAX];
+	size_t count;
+};
+
+static void put(
+        struct program *p, uint8_t code, uint8_t to, uint8_t from, size_t offset, int32_t value)
+{
+	p->code[p->count++] = (struct bpf_insn){.code = code,
+	        .dst_reg = to & 0xf,
+	        .src_reg = from & 0xf,
+	        .off = (int16_t)offset,
+	        .imm = value};
+}
+
+static void put_value(struct program *p, uint8_t to, int32_t value)
+{
+	put(p, BPF_ALU64 | BPF_MOV | BPF_K, to, 0, 0, value);
+}
+
+static void put_verdict(struct program *p, int32_t verdict)
+{
+	put_value(p, BPF_REG_0, verdict);
+	put(p, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
+}
+
+/* Over so many instructions, where a register has this value, or has not (BPF_JEQ, BPF_JNE). */
+static void put_skip(
+        struct program *p, uint8_t comparison, uint8_t r, int32_t value, size_t instructions)
+{
+	put(p, BPF_JMP | comparison | BPF_K, r, 0, instructions, value);
+}
+
+static void let_marked(struct program *p)
+{
+	put(p, BPF_LDX | BPF_MEM | BPF_W, BPF_REG_2, BPF_REG_1, offsetof(struct __sk_buff, mark),
+	        0);
+	put_skip(p, BPF_JNE, BPF_REG_2, (int32_t)DIVERT_MARK, 2);
+	put_verdict(p, TC_ACT_UNSPEC);
+	put_verdict(p, TC_ACT_SHOT);
+}
+_Static_assert(DIVERT_MARK <= INT32_MAX, "compared as it is, not as a negative number");
+
+static void hand_on(struct program *p, unsigned to)
+{
+	put_value(p, BPF_REG_2, (int32_t)DIVERT_MARK);
+	put(p, BPF_STX | BPF_MEM | BPF_W, BPF_REG_1, BPF_REG_2, offsetof(struct __sk_buff, mark),
+	        0);
+	put_value(p, BPF_REG_1, (int32_t)to);
+	put_value(p, BPF_REG_2, 0); /* out of it */
+	put(p, BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_redirect);
+	put(p, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
+}
+
+/* 01:80:c2:00:00:00 to :0f. Loads from the frame want its context in R6, and give what they load in
+ * the host's order; the protocol is in that of the network. */
+static void drop_reserved(struct program *p)
+{
+	put(p, BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_6, BPF_REG_1, 0, 0);
+	put(p, BPF_LD | BPF_ABS | BPF_W, 0, 0, 0, 0);
+	put_skip(p, BPF_JNE, BPF_REG_0, 0x0180c200, 7);
+	put(p, BPF_LD | BPF_ABS | BPF_H, 0, 0, 0, 4);
+	put(p, BPF_ALU64 | BPF_AND | BPF_K, BPF_REG_0, 0, 0, 0xfff0);
+	put_skip(p, BPF_JNE, BPF_REG_0, 0, 4);
+	put(p, BPF_LDX | BPF_MEM | BPF_W, BPF_REG_2, BPF_REG_6,
+	        offsetof(struct __sk_buff, protocol), 0);
+	put_skip(p, BPF_JEQ, BPF_REG_2, htons(ETH_P_IP), 4);
+	put_skip(p, BPF_JEQ, BPF_REG_2, htons(ETH_P_ARP), 3);
+	put_skip(p, BPF_JEQ, BPF_REG_2, htons(ETH_P_IPV6), 2);
+	put_verdict(p, TC_ACT_UNSPEC);
+	put_verdict(p, TC_ACT_SHOT);
+}
+
+int program_load(enum program_kind kind, unsigned to)
+{
+	struct program p = {.count = 0};
+
+	if (kind == PROGRAM_HAND_ON)
+		hand_on(&p, to);
+	else if (kind == PROGRAM_LET_MARKED)
+		let_marked(&p);
+	else if (kind == PROGRAM_DROP_RESERVED)
+		drop_reserved(&p);
+	else
+		put_verdict(&p, TC_ACT_SHOT);
+	return filter_load(p.code, p.count);
+}
