@@ -315,7 +315,8 @@ static pid_t somebody_inside(void)
 	assert_int_equal(pipe(ready), 0);
 	pid_t pid = fork();
 	if (pid == 0) {
-		if (chroot(f.root) == 0 && chdir("/") == 0 && write(ready[1], "x", 1) == 1)
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && chroot(f.root) == 0 &&
+		        chdir("/") == 0 && write(ready[1], "x", 1) == 1)
 			pause();
 		_exit(1);
 	}
