@@ -32,11 +32,11 @@ lint-completions: $(PROGRAMS)
 lint-format:
 	@tests/lint/format $(LINT_C)
 
-# uthash.h alone is shown to cppcheck; without it every HASH_FIND is an uninitialised variable. exitcode-suppressions in
+# uthash.h and utlist.h alone are shown to cppcheck; without them whatever their macros set is uninitialised. exitcode-suppressions in
 # tests/lint/cppcheck-known has a reason per line. With several processes the exit status leaves out what cppcheck finds
 # across files: whatever it says is a finding.
 lint-cppcheck:
-	@mkdir -p build/lint/include build/lint/cppcheck && ln -sf /usr/include/uthash.h build/lint/include/
+	@mkdir -p build/lint/include build/lint/cppcheck && ln -sf /usr/include/uthash.h /usr/include/utlist.h build/lint/include/
 	@found=$$(cppcheck -j$$(nproc) --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
 		--suppress=missingIncludeSystem --suppressions-list=tests/lint/cppcheck-known \
 		--cppcheck-build-dir=build/lint/cppcheck --template='{file}:{line}: {message} [{id}]' --error-exitcode=1 \

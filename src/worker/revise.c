@@ -72,7 +72,7 @@ static void renumber_keepers(struct successor *s)
 		numbers[i] = s->before[i] == POLICY_NONE ? POLICY_NONE
 		             : w->renumbered             ? w->keeper_numbers[s->before[i]]
 		                                         : s->before[i];
-	memcpy(w->keeper_numbers, numbers, sizeof numbers);
+	memcpy(w->keeper_numbers, numbers, s->count * sizeof numbers[0]);
 	w->renumbered = true;
 }
 
