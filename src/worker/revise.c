@@ -66,7 +66,7 @@ static void match_credentials(struct successor *s)
 static void renumber_keepers(struct successor *s)
 {
 	struct worker *w = s->worker;
-	uint32_t numbers[POLICY_CREDENTIALS_MAX];
+	uint32_t numbers[POLICY_CREDENTIALS_MAX] = {0};
 
 	for (uint32_t i = 0; i < s->count; i++)
 		numbers[i] = s->before[i] == POLICY_NONE ? POLICY_NONE
