@@ -177,7 +177,7 @@ echo '{NAT}' | nft -f -
         counters |= dict(line.split() for line in self.shell("cat /proc/net/snmp6", "h").splitlines())
         own = "fdb" if self.kind != "bridge" else "none"  # a whole bridge is the sandbox's own
         return {"delivered": int(counters["InDelivers"]), "delivered, v6": int(counters["Ip6InDelivers"]),
-                "neighbours": self.shell("ip -4 neigh | grep -v PERMANENT || true; ip -6 neigh | grep -v PERMANENT || true", "h"),
+                "neighbours": self.shell("ip -4 neigh | grep -v PERMANENT || true; ip -6 neigh | grep -v PERMANENT || true", "h").replace("FAILED", "INCOMPLETE"),
                 "fdb": self.shell(f"bridge fdb show | grep -i {SANDBOX_MAC} || true", "h") if own == "fdb" else "",
                 "routes": self.shell("ip route show table all; ip -6 route show table all | grep -v fe80 | grep -v ff00", "h"),
                 "mdb": self.shell("bridge mdb show dev br0 | grep -v ff02 || true", "h") if own == "fdb" else ""}
