@@ -10,6 +10,9 @@
  * its table of descriptors is made of the caller's first few alone: what the child needs is put
  * among those before (close_range(2), CLOSE_RANGE_UNSHARE). Why it could not execute it leaves in
  * that memory.
+ *
+ * A held program is executed by its descriptor. The kernel cannot give an interpreter a descriptor
+ * that closes on execve, so a script in place of a program is executed by its path.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +33,8 @@
 #define VETHGUARD_LIBEXECDIR "/usr/local/libexec/vethguard"
 #endif
 #define SPAWN_CONTROL_FD 3
+#define SPAWN_PROGRAM_FD 4
+#define SPAWN_HELD_MAX 3
 #define SPAWN_STACK_BYTES (64 * 1024)
 #define SPAWN_PATH "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -61,6 +66,42 @@ int spawn_find(const char *name, char *out, size_t out_size)
 	return spawn_join(out, out_size, VETHGUARD_LIBEXECDIR, strlen(VETHGUARD_LIBEXECDIR), name);
 }
 
+static struct {
+	const char *name;
+	int fd;
+} spawn_held[SPAWN_HELD_MAX];
+
+/* -1: it is not held. */
+static int spawn_held_fd(const char *name)
+{
+	for (size_t i = 0; i < SPAWN_HELD_MAX; i++)
+		if (spawn_held[i].name != NULL && strcmp(spawn_held[i].name, name) == 0)
+			return spawn_held[i].fd;
+	return -1;
+}
+
+int spawn_hold(const char *name)
+{
+	char path[PATH_MAX];
+	size_t i = 0;
+	int fd;
+
+	if (spawn_held_fd(name) >= 0)
+		return 0;
+	while (i < SPAWN_HELD_MAX && spawn_held[i].name != NULL)
+		i++;
+	if (i == SPAWN_HELD_MAX)
+		return -ENOSPC;
+	if (spawn_find(name, path, sizeof(path)) != 0)
+		return -ENOENT;
+	fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	spawn_held[i].fd = fd;
+	spawn_held[i].name = name;
+	return 0;
+}
+
 /* name=value for LANG and TERM of the caller, into env from *count on. */
 static void spawn_environment(char store[2][256], char *env[4])
 {
@@ -80,12 +121,12 @@ static void spawn_environment(char store[2][256], char *env[4])
 }
 
 /* Descriptors among the first of this process, which hold /dev/null between two starts. */
-enum { LOW_NULL, LOW_CONTROL, LOW_ERRORS, LOW_MOUNTS, LOW_COUNT };
+enum { LOW_NULL, LOW_CONTROL, LOW_ERRORS, LOW_MOUNTS, LOW_PROGRAM, LOW_COUNT };
 
 struct spawn {
 	const char *path;
 	char *const *argv, *const *env;
-	bool has_errors, has_mounts;
+	bool has_errors, has_mounts, has_program;
 	int error; /* why it was not executed; 0: it was */
 };
 
@@ -149,6 +190,13 @@ IN_CHILD static void spawn_write_only_terminal(void)
 	}
 }
 
+/* The last of the low ones to be needed: its place may be another's. */
+IN_CHILD static bool spawn_place_program(const struct spawn *s)
+{
+	return !s->has_program || low[LOW_PROGRAM] == SPAWN_PROGRAM_FD ||
+	       dup3(low[LOW_PROGRAM], SPAWN_PROGRAM_FD, O_CLOEXEC) == SPAWN_PROGRAM_FD;
+}
+
 /* The output is the guarded command's: a role has nothing to write there, and would keep whoever
  * reads it waiting. */
 IN_CHILD static bool spawn_descriptors(const struct spawn *s)
@@ -162,7 +210,17 @@ IN_CHILD static bool spawn_descriptors(const struct spawn *s)
 	return dup2(low[LOW_NULL], STDIN_FILENO) == STDIN_FILENO &&
 	       dup2(low[LOW_NULL], STDOUT_FILENO) == STDOUT_FILENO &&
 	       dup2(low[LOW_CONTROL], SPAWN_CONTROL_FD) == SPAWN_CONTROL_FD &&
-	       close_range(SPAWN_CONTROL_FD + 1, ~0U, 0) == 0;
+	       spawn_place_program(s) &&
+	       close_range(SPAWN_CONTROL_FD + 1 + s->has_program, ~0U, 0) == 0;
+}
+
+/* Comes back only where it fails. */
+IN_CHILD static void spawn_execute(const struct spawn *s)
+{
+	if (s->has_program)
+		execveat(SPAWN_PROGRAM_FD, "", s->argv, s->env, AT_EMPTY_PATH);
+	if (!s->has_program || errno == ENOENT)
+		execve(s->path, s->argv, s->env);
 }
 
 /* Nothing is to be changed before the table of descriptors is the child's own. */
@@ -174,7 +232,7 @@ IN_CHILD static int spawn_child(void *context)
 		spawn_reset_signals();
 		setsid();
 		if (spawn_descriptors(s))
-			execve(s->path, s->argv, s->env);
+			spawn_execute(s);
 	}
 	s->error = errno;
 	return 127;
@@ -207,11 +265,15 @@ pid_t spawn_program(
 	        .env = env,
 	        .has_errors = errors >= 0,
 	        .has_mounts = mounts >= 0};
-	int error, made = -1;
+	int error, made = -1, program = spawn_held_fd(name);
 	pid_t pid;
 
-	if (spawn_find(name, path, sizeof(path)) != 0)
-		return -ENOENT;
+	s.has_program = program >= 0;
+	if (spawn_find(name, path, sizeof(path)) != 0) {
+		if (!s.has_program)
+			return -ENOENT;
+		path[0] = '\0'; /* a held one needs none */
+	}
 	spawn_environment(store, env);
 	error = spawn_keep_low();
 	if (!error)
@@ -220,11 +282,14 @@ pid_t spawn_program(
 		error = spawn_put_low(errors, LOW_ERRORS);
 	if (!error)
 		error = spawn_put_low(mounts, LOW_MOUNTS);
+	if (!error)
+		error = spawn_put_low(program, LOW_PROGRAM);
 	pid = error ? error : spawn_clone(&s, &made);
 	if (low_end) {
 		spawn_put_low(-1, LOW_CONTROL);
 		spawn_put_low(-1, LOW_ERRORS);
 		spawn_put_low(-1, LOW_MOUNTS);
+		spawn_put_low(-1, LOW_PROGRAM);
 	}
 	if (pid > 0 && s.error) {
 		waitpid(pid, NULL, 0);

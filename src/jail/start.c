@@ -77,6 +77,8 @@ void jail_start(int keep_fds_below)
 
 	if (prctl(PR_SET_DUMPABLE, 0) != 0 || setrlimit(RLIMIT_CORE, &none) != 0)
 		die(JAIL_FAILED, "cannot refuse core dumps: %s", strerror(errno));
+	/* Before Linux 6.14 one that was executed by a descriptor is called by its number. */
+	prctl(PR_SET_NAME, program_invocation_short_name);
 	jail_die_with_parent();
 	jail_null_stdin();
 	umask(077);

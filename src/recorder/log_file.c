@@ -220,10 +220,10 @@ int log_file_sync(struct log_file *log)
 	return 0;
 }
 
-/* The chain's last line has to be known before the file that holds it is left. */
+/* The file's last line, which may be another program's, has to be known before the file is left. */
 static int settle_chain(struct log_file *log)
 {
-	int rc = log->end < 0 && log->regular ? log_file_begin(log) : 0;
+	int rc = log_file_begin(log);
 
 	if (rc == 0)
 		rc = log_file_flush(log); /* the end of a torn line, and the lock */

@@ -308,8 +308,11 @@ static bool prepare(struct attaching *t)
 	t->attachment = attachment_new(t->all);
 	if (!t->attachment)
 		return refuse(t, ATTACH_FAILED, "no memory");
-	return fill_record(t) && find_place(t) && load(t, &g) && make_sandbox(t, g) &&
-	       write_beginning(t);
+	if (!fill_record(t) || !find_place(t) || !load(t, &g) || !make_sandbox(t, g))
+		return false;
+	if (attachment_enter(t->attachment) != 0)
+		return refuse(t, ATTACH_FAILED, "no memory");
+	return write_beginning(t);
 }
 
 static void give_up(struct attaching *t, attach_done done, void *context)
@@ -319,10 +322,8 @@ static void give_up(struct attaching *t, attach_done done, void *context)
 
 	if (t->netns >= 0)
 		close(t->netns);
-	if (t->attachment) {
-		attachment_enter(t->attachment); /* where attachment_free looks for it */
+	if (t->attachment)
 		attachment_free(t->attachment);
-	}
 	done(context, &result);
 	free(t->diagnostics);
 }
@@ -357,7 +358,6 @@ void attachments_attach(struct attachments *all, const struct attach_request *re
 		give_up(&t, done, context);
 		return;
 	}
-	attachment_enter(t.attachment);
 	snprintf(name, sizeof name, "%s", t.attachment->record.name);
 	if (!attachment_wait(t.attachment, OPERATION_ATTACH, 0, done, context)) {
 		state_remove(all->state, name);

@@ -358,9 +358,10 @@ struct attachment *attachment_new(struct attachments *all)
 	return NULL;
 }
 
-void attachment_enter(struct attachment *a)
+int attachment_enter(struct attachment *a)
 {
 	HASH_ADD_STR(a->all->by_name, record.name, a);
+	return a->hh.tbl ? 0 : -ENOMEM;
 }
 
 void attachment_free(struct attachment *a)
@@ -370,7 +371,8 @@ void attachment_free(struct attachment *a)
 	answer_all_else(a);
 	attachment_forget_policy(a);
 	attachment_forget_turn(a);
-	HASH_DEL(all->by_name, a);
+	if (a->hh.tbl)
+		HASH_DEL(all->by_name, a);
 	if (a->sandbox)
 		sandbox_free(a->sandbox);
 	gate_close(&a->gate);

@@ -101,8 +101,8 @@ struct attachments {
 struct attachment *attachment_new(struct attachments *all);
 /* Gives its sandbox up as well. Whoever waits is answered. */
 void attachment_free(struct attachment *a);
-/* Into the registry, under its record's name. */
-void attachment_enter(struct attachment *a);
+/* Into the registry, under its record's name. 0 or -ENOMEM: then it can only be freed. */
+int attachment_enter(struct attachment *a);
 /* 0 or -errno. */
 int attachment_save(struct attachment *a);
 void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE_PATH_MAX + 1]);

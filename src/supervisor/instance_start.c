@@ -206,6 +206,7 @@ int instance_start(struct instance *i, struct generation *g)
 		instance_pause(i, s->pause_reason);
 	if (s->lasting && !s->supervisor->recorder_ready)
 		instance_hold(i);
+	recorder_stalls(i);
 	return 0;
 }
 

@@ -31,6 +31,14 @@ static void pause_worker(struct instance *i, const void *context)
 	role_send(&i->worker, buffer, n, NULL, 0);
 }
 
+void recorder_stalls(struct instance *i)
+{
+	const struct slice text = slice_from_string(i->supervisor->stalled);
+
+	if (text.n)
+		pause_worker(i, &text);
+}
+
 static void resume_worker(struct instance *i, const void *context)
 {
 	const struct message_worker_resume m = {MESSAGE_PAUSE_RECORDER};
@@ -52,6 +60,7 @@ static int on_recorder_ready(struct supervisor *sv, struct ipc_message *message)
 	if (!reader_done(&message->body) || sv->recorder_ready)
 		return -EBADMSG;
 	sv->recorder_ready = true;
+	sv->stalled[0] = 0; /* this one says so itself */
 	if (sv->recording.death_count || sv->lasting)
 		supervisor_for_each_worker(sv, resume_worker, NULL);
 	supervisor_for_each(sv, tell_progress, NULL);
@@ -101,10 +110,11 @@ static int on_count_get(struct supervisor *sv, struct ipc_message *message)
 static int on_stalled(struct supervisor *sv, struct ipc_message *message)
 {
 	struct message_text m;
-	char shown[512];
+	char shown[sizeof sv->stalled];
 
 	if (message_text_decode(&message->body, &m) != 0)
 		return -EBADMSG;
+	snprintf(sv->stalled, sizeof sv->stalled, "%.*s", (int)m.text.n, (const char *)m.text.p);
 	if (loop_now_ms(sv->loop) >= sv->stall_next_ms) {
 		log_error("the audit log cannot be written, so everything is refused: %s",
 		        slice_escape(m.text, shown, sizeof shown));
@@ -122,6 +132,7 @@ static int on_flowing(struct supervisor *sv, struct ipc_message *message)
 	if (sv->stall_shown)
 		log_warn("the audit log can be written again");
 	sv->stall_shown = false;
+	sv->stalled[0] = 0;
 	supervisor_for_each_worker(sv, resume_worker, NULL);
 	return 0;
 }

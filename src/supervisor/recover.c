@@ -127,7 +127,14 @@ static void adopt(struct attachment *a, const struct gate *shape, struct generat
 		fail(a, "no memory");
 		return;
 	}
-	sandbox_set_id(s, a->record.id);
+	if (sandbox_set_id(s, a->record.id) != 0) {
+		sandbox_free(s);
+		if (names >= 0)
+			close(names);
+		generation_put(g);
+		fail(a, "no memory");
+		return;
+	}
 	a->sandbox = s;
 	s->generation = g;
 	attachment_watch_policy(a);
@@ -209,20 +216,29 @@ static void read_one(struct attachments *all, const char *file)
 	struct attachment *a = attachment_new(all);
 	char error[STATE_ERROR_MAX];
 	struct gate shape;
+	bool whole;
 
 	if (!a) {
 		log_error("%s: no memory: its sandbox stays cut off", file);
+		all->damaged = true; /* nothing of it is taken away */
 		return;
 	}
 	gate_init(&shape);
-	if (state_load(all->state, file, &a->record, &shape, error) != 0) {
+	whole = state_load(all->state, file, &a->record, &shape, error) == 0;
+	if (!whole) {
 		name_of(file, STATE_SUFFIX, a->record.name);
 		all->damaged = true;
-		attachment_enter(a);
+	}
+	if (attachment_enter(a) != 0) {
+		log_error("%s: no memory: its sandbox stays cut off", file);
+		all->damaged = true;
+		attachment_free(a);
+		return;
+	}
+	if (!whole) {
 		fail(a, error);
 		return;
 	}
-	attachment_enter(a);
 	supervisor_id_is_used(all->supervisor, a->record.id);
 	gate_move(&a->gate, &shape);
 	if (a->record.attaching) {

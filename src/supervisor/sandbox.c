@@ -243,6 +243,21 @@ static int64_t delay_after_death(struct sandbox *s)
 	return delay_ms;
 }
 
+/* Where none can be started (no descriptors, no memory, no processes, no room for its ring) the
+ * machine lacks something: that is no death, and is tried again until there is enough. */
+static enum sandbox_state start_another(struct sandbox *s)
+{
+	if (s->current || sandbox_start_worker(s) == 0)
+		return SANDBOX_RESTARTING;
+	if (!s->lacking)
+		log_sandbox(LOG_LEVEL_ERROR, s->name,
+		        "no worker can be started: %s; tried again every %d s", s->failure,
+		        SANDBOX_RETRY_MS / 1000);
+	s->lacking = true;
+	loop_timer_set(&s->timer, SANDBOX_RETRY_MS);
+	return SANDBOX_RESTARTING;
+}
+
 static enum sandbox_state restart(struct sandbox *s)
 {
 	int64_t delay_ms = delay_after_death(s);
@@ -259,18 +274,10 @@ static enum sandbox_state restart(struct sandbox *s)
 	snprintf(text, sizeof text,
 	        "%.1900s. Another one is started; until it serves, all is refused.", s->failure);
 	tell_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
-	if (delay_ms == 0 && sandbox_start_worker(s) == 0) {
-		return SANDBOX_RESTARTING;
-	}
-	loop_timer_set(&s->timer, delay_ms ? delay_ms : SANDBOX_BACKOFF_MS);
+	if (delay_ms == 0)
+		return start_another(s);
+	loop_timer_set(&s->timer, delay_ms);
 	return SANDBOX_RESTARTING;
-}
-
-static enum sandbox_state start_another(struct sandbox *s)
-{
-	if (s->current || sandbox_start_worker(s) == 0)
-		return SANDBOX_RESTARTING;
-	return restart(s);
 }
 
 /* Its gate listens already. */
@@ -318,6 +325,7 @@ static enum sandbox_state took_over(struct sandbox *s)
 {
 	loop_timer_cancel(&s->timer);
 	s->death_count = 0;
+	s->lacking = false;
 	return SANDBOX_SERVING;
 }
 
@@ -327,6 +335,7 @@ static enum sandbox_state serve_again(struct sandbox *s)
 		return SANDBOX_RESTARTING;
 	instance_serves(s->current);
 	loop_timer_cancel(&s->timer);
+	s->lacking = false;
 	if (s->failure[0])
 		tell_lifecycle(s->supervisor, s, EVENT_WORKER_REPLACED, s->failure);
 	s->failure[0] = 0;
@@ -506,6 +515,14 @@ void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *ho
 	}
 }
 
+/* Into the registry. 0 or -ENOMEM. */
+static int enter(struct sandbox *s)
+{
+	s->hh.tbl = NULL;
+	HASH_ADD(hh, s->supervisor->sandboxes, id, sizeof s->id, s);
+	return s->hh.tbl ? 0 : -ENOMEM;
+}
+
 struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner, bool lasting)
 {
 	struct sandbox *s = calloc(1, sizeof *s);
@@ -533,22 +550,26 @@ struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner, 
 	if (first)
 		instance_give(first, s);
 	s->current = first;
-	HASH_ADD(hh, sv->sandboxes, id, sizeof s->id, s);
-	return s;
+	if (enter(s) == 0)
+		return s;
+	sandbox_free(s);
+	errno = ENOMEM;
+	return NULL;
 }
 
-void sandbox_set_id(struct sandbox *s, uint64_t id)
+int sandbox_set_id(struct sandbox *s, uint64_t id)
 {
 	HASH_DEL(s->supervisor->sandboxes, s);
 	s->id = id;
-	HASH_ADD(hh, s->supervisor->sandboxes, id, sizeof s->id, s);
+	return enter(s);
 }
 
 void sandbox_free(struct sandbox *s)
 {
 	struct instance *i, *next;
 
-	HASH_DEL(s->supervisor->sandboxes, s);
+	if (s->hh.tbl)
+		HASH_DEL(s->supervisor->sandboxes, s);
 	DL_FOREACH_SAFE(s->instances, i, next)
 	instance_free(i);
 	if (s->lasting && s->unsummed)

@@ -3,6 +3,7 @@
 #ifndef SUPERVISOR_SANDBOX_H
 #define SUPERVISOR_SANDBOX_H
 
+#define HASH_NONFATAL_OOM 1 /* an entry that found no room has no table */
 #include <uthash.h>
 
 #include "supervisor/gate.h"
@@ -21,6 +22,7 @@
 #define SANDBOX_DEATHS_MS 60000
 #define SANDBOX_BACKOFF_MS \
 	20 /* the first restart comes at once, the next after so long, then twice as long */
+#define SANDBOX_RETRY_MS 2000  /* where no worker can be started, it is tried again so often */
 #define SANDBOX_REVISE_MS 5000 /* for a worker that retires to judge again what it has open */
 #define SANDBOX_RETIRED_MAX 4  /* further ones are ended before they have finished */
 
@@ -105,6 +107,7 @@ struct sandbox {
 	struct instance *coming;    /* is to take over from it under a generation of its own */
 	int64_t deaths_ms[SANDBOX_DEATHS_MAX]; /* of workers, the latest ones */
 	size_t death_count;
+	bool lacking; /* no worker can be started just now, and that was said */
 	uint32_t restarts, mended;
 	uint8_t seed[16]; /* of its placeholders */
 	int names; /* memory of its synthetic names, handed from worker to worker (lasting: a file);
@@ -130,8 +133,8 @@ struct sandbox {
  * errno. */
 struct sandbox *sandbox_new(
         struct supervisor *supervisor, struct sandbox_owner *owner, bool lasting);
-/* Instead of the one it was given; nobody else has it. */
-void sandbox_set_id(struct sandbox *s, uint64_t id);
+/* Instead of the one it was given; nobody else has it. 0 or -ENOMEM: then it can only be freed. */
+int sandbox_set_id(struct sandbox *s, uint64_t id);
 void sandbox_free(struct sandbox *s);
 void sandbox_event(struct sandbox *s, enum sandbox_event event);
 /* SANDBOX_FAIL with a text. */

@@ -318,6 +318,18 @@ void supervisor_roles_ready(struct supervisor *sv)
 		sv->on_roles_ready(sv);
 }
 
+/* Roles that are started later are of this program's own version. */
+static int hold_programs(void)
+{
+	static const char *const names[] = {
+	        "vethguard-keeper", "vethguard-recorder", "vethguard-worker"};
+	int error = 0;
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0] && !error; i++)
+		error = spawn_hold(names[i]);
+	return error;
+}
+
 int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step)
 {
 	sv->loop = loop;
@@ -325,8 +337,12 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 	sv->mounts = -1;
 	if (!sv->last_id) /* ids of sandboxes are in the log: no two runs share them */
 		sv->last_id = (uint64_t)(clock_real_ms() / 1000) << 32 | random_below_half();
+	*step = "the programs of its roles";
+	int error = hold_programs();
+	if (error)
+		return error;
 	*step = "looking after the gates";
-	int error = gate_host_open(&sv->gates, loop);
+	error = gate_host_open(&sv->gates, loop);
 	if (error)
 		return error;
 	if (sv->lasting)

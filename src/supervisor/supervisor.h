@@ -20,10 +20,11 @@ struct supervisor {
 	struct role keeper, recorder;
 	struct recording recording;
 	bool log_given, recorder_ready, finishing;
-	bool stall_shown;                      /* people were told that the log cannot be written */
-	int64_t stall_next_ms;                 /* before that they are not told again */
-	struct sandbox *sandboxes;             /* registry, by id */
-	struct settings *settings;             /* of those that are shared (settings.h) */
+	bool stall_shown;          /* people were told that the log cannot be written */
+	char stalled[512];         /* why it cannot: workers to come refuse everything too; or "" */
+	int64_t stall_next_ms;     /* before that they are not told again */
+	struct sandbox *sandboxes; /* registry, by id */
+	struct settings *settings; /* of those that are shared (settings.h) */
 	struct instance *instances, *requests; /* by id, and by what the keeper was asked under */
 	uint64_t last_id;                      /* of sandboxes and of requests */
 	int status;                            /* exit status */
@@ -84,5 +85,7 @@ void supervisor_stop_when_alone(struct supervisor *sv);
 int supervisor_look_at_keeper(struct supervisor *sv);
 /* recorder.c: 0 or -errno. */
 int recorder_start(struct supervisor *sv);
+/* A worker that begins while the log cannot be written. */
+void recorder_stalls(struct instance *i);
 
 #endif

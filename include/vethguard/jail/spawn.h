@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * spawn: starting the other programs of this build. They are found beside the running executable (build/bin), else in
- * LIBEXECDIR of the installation; never through PATH.
+ * LIBEXECDIR of the installation; never through PATH. A program that lives long holds those that it will start again: what is
+ * installed in their place meanwhile is of another version and would not understand it.
  */
 #ifndef VETHGUARD_JAIL_SPAWN_H
 #define VETHGUARD_JAIL_SPAWN_H
@@ -19,6 +20,8 @@ pid_t spawn_program(const char *name, char *const argv[], int control, int error
  * longer than all the rest. What is mounted later does not appear in it. The descriptor (close-on-exec), or -errno:
  * -EXDEV the caller's root is not that of its mount namespace, which one that is entered has. */
 int spawn_lean_mounts(void);
+/* From now on spawn_program starts this very file under that name (static), whatever lies at its path later. 0 or -errno. */
+int spawn_hold(const char *name);
 /* Full path of a program of this build. 0 or -ENOENT. */
 int spawn_find(const char *name, char *out, size_t out_size);
 

@@ -266,6 +266,50 @@ static void what_cannot_be_executed_is_an_error_and_no_process(void **state)
 	assert_int_equal(errno, ECHILD);
 }
 
+/* A copy of this program is held; what replaces it, and what removes it, changes nothing. */
+static void a_held_program_stays_what_it_was(void **state)
+{
+	static char name[] = "held-XXXXXX";
+	char path[PATH_MAX], command[2 * PATH_MAX];
+	char child[] = "child";
+	char *argv[] = {name, child, NULL};
+	char *slash, text[8];
+	int pair[2], pidfd, status, fd;
+
+	(void)state;
+	assert_int_equal(spawn_hold("held-nowhere"), -ENOENT);
+	assert_int_equal(spawn_find(self_name(), path, sizeof(path)), 0);
+	slash = strrchr(path, '/');
+	snprintf(command, sizeof(command), "%.*s/%s", (int)(slash - path), path, name);
+	fd = mkstemp(command);
+	assert_true(fd >= 0);
+	close(fd);
+	snprintf(name, sizeof(name), "%s", strrchr(command, '/') + 1);
+	snprintf(path, sizeof(path), "%s", command);
+	snprintf(command, sizeof(command), "cp /proc/%d/exe '%s' && chmod 700 '%s'", (int)getpid(),
+	        path, path);
+	assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a path of our own */
+	assert_int_equal(spawn_hold(name), 0);
+	assert_int_equal(spawn_hold(name), 0);
+	for (int round = 0; round < 3; round++) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+		pid_t pid = spawn_program(name, argv, pair[1], -1, -1, &pidfd);
+		assert_true(pid > 0);
+		assert_int_equal(recv(pair[0], text, sizeof(text), 0), 5);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		close(pair[0]);
+		close(pair[1]);
+		close(pidfd);
+		unlink(path);
+		fd = round == 0 ? open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0700) : -1;
+		if (fd >= 0) {
+			assert_int_equal(write(fd, "#!/bin/false\n", 13), 13);
+			close(fd);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -276,6 +320,7 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(a_terminal_is_for_writing_only),
 	        cmocka_unit_test(names_are_never_paths_nor_searched),
 	        cmocka_unit_test(what_cannot_be_executed_is_an_error_and_no_process),
+	        cmocka_unit_test(a_held_program_stays_what_it_was),
 	};
 
 	if (argc == 2 && strcmp(argv[1], "child") == 0)

@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define HASH_NONFATAL_OOM 1 /* as supervisor/sandbox.h has it */
 #include "vethguard/ipc/ring.h"
 #include "recorder/recorder.h"
 #include "supervisor/supervisor.h"
