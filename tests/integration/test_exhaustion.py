@@ -145,11 +145,17 @@ class Full(Neighbours):
         status, answer = self.another("third")
         self.assertEqual(status // 100, 5, answer)
         self.assertRegex(json.dumps(answer), "No space|state")
+        self.assertTrue(wait_until(lambda: [len(v) for v in list(self.state_files().values())[:3]] == [2, 2, 2], 10 * SLOW),
+                        self.state_files())
+        self.assertNotIn("eth0", sh("ip", "-n", self.name + "third", "link"))
+        self.assert_both()
+        status, _, answer = self.daemon.call("POST", "/v1/sandboxes/one/reload", {})
+        self.assertEqual(status // 100, 5, answer)  # the worker that serves goes on
         self.assert_both()
         os.kill(self.pid("worker"), signal.SIGKILL)  # no other one without a ring
+        self.assertTrue(wait_until(lambda: "no worker can be started" in self.daemon.stderr(), 10 * SLOW), self.daemon.stderr())
+        self.assertFalse(self.asks(seconds=1))
         self.assertTrue(self.asks(netns=self.other))
         os.unlink(full)
-        self.assertTrue(wait_until(lambda: self.asks(seconds=1) or
-                                   self.show()["state"] == "failed" and
-                                   self.daemon.call("POST", "/v1/sandboxes/one/reload", {}) is None, 20 * SLOW), self.show())
+        self.assertTrue(wait_until(lambda: self.asks(seconds=1), 20 * SLOW), self.show())
         self.assertEqual(self.another("fourth")[0], 201)
