@@ -89,6 +89,7 @@ static enum kind kind_of(const struct stat *st)
 	case S_IFIFO:
 		return KIND_PIPE;
 	case S_IFREG:
+	case S_IFDIR:
 		return KIND_FILE;
 	case S_IFCHR:
 		return KIND_DEVICE;

@@ -20,6 +20,8 @@
 #include "supervisor/gate_private.h"
 
 #define GONE_MS 2000
+#define SHORT_MS 1000   /* where descriptors or memory are short the look is taken again */
+#define SHORT_LOOKS 30  /* so often; then the sandbox is cut off */
 #define LOST_STEP_MS 10 /* between two gates that are looked at because notifications were lost */
 
 struct gate_watch {
@@ -29,11 +31,19 @@ struct gate_watch {
 	int rules, links; /* its own; -1: none */
 	struct loop_io rules_io, links_io;
 	struct loop_timer timer;
-	bool calm;  /* a look was taken just now; the next waits for the timer */
-	bool dirty; /* something changed meanwhile */
-	bool gone;  /* the link was found gone once */
+	bool calm;            /* a look was taken just now; the next waits for the timer */
+	bool dirty;           /* something changed meanwhile */
+	bool gone;            /* the link was found gone once */
+	unsigned short_looks; /* that failed one after the other */
 	void (*on_change)(struct gate *gate, int result);
 };
+
+/* Says nothing of the gate. */
+static bool is_shortage(int error)
+{
+	return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EAGAIN ||
+	       error == -ENOBUFS;
+}
 
 static void look(struct gate_watch *w)
 {
@@ -49,6 +59,12 @@ static void look(struct gate_watch *w)
 		return;
 	}
 	w->gone = false;
+	w->short_looks = is_shortage(result) ? w->short_looks + 1 : 0;
+	if (w->short_looks > 0 && w->short_looks < SHORT_LOOKS) {
+		w->dirty = true;
+		loop_timer_set(&w->timer, SHORT_MS);
+		return;
+	}
 	loop_timer_set(&w->timer, GATE_CALM_MS);
 	if (result != 0)
 		on_change(gate, result); /* may close the gate, and with it w */

@@ -28,6 +28,7 @@ LINK = "vg00000001"
 LONG = os.environ.get("VETHGUARD_LONG") == "1"
 # A bridge learns the sender of a reserved frame before it asks anybody; only the first wall keeps it from that.
 LEARNS = "fdb"
+LISTENER_REPORTS = ("Icmp6InGroupMembQueries", "Icmp6InGroupMembResponses", "Icmp6InGroupMembReductions", "Icmp6InMLDv2Reports")
 TCP_PORT = 40000  # which one the listener has makes no difference here
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454ca, 2, 0x1000
 NAT = "table ip nat { chain post { type nat hook postrouting priority 100; oifname \"up0\" masquerade; }; " \
@@ -175,8 +176,9 @@ echo '{NAT}' | nft -f -
         """What the host's stack took, and what its tables hold of others."""
         counters = dict(zip(*[line.split()[1:] for line in self.shell("grep ^Ip: /proc/net/snmp", "h").splitlines()]))
         counters |= dict(line.split() for line in self.shell("cat /proc/net/snmp6", "h").splitlines())
+        listeners = sum(int(v) for k, v in counters.items() if k in LISTENER_REPORTS)  # a querier asks for them now and then
         own = "fdb" if self.kind != "bridge" else "none"  # a whole bridge is the sandbox's own
-        return {"delivered": int(counters["InDelivers"]), "delivered, v6": int(counters["Ip6InDelivers"]),
+        return {"delivered": int(counters["InDelivers"]), "delivered, v6": int(counters["Ip6InDelivers"]) - listeners,
                 "neighbours": self.shell("ip -4 neigh | grep -v PERMANENT || true; ip -6 neigh | grep -v PERMANENT || true", "h").replace("FAILED", "INCOMPLETE"),
                 "fdb": self.shell(f"bridge fdb show | grep -i {SANDBOX_MAC} || true", "h") if own == "fdb" else "",
                 "routes": self.shell("ip route show table all; ip -6 route show table all | grep -v fe80 | grep -v ff00", "h"),

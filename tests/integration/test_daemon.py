@@ -696,7 +696,8 @@ class Disobedient(Attached):
         folder = support.LAB.path(f"disobedient-{time.monotonic_ns()}")
         shutil.copytree(BIN, folder)
         shutil.copy(os.path.join(HOSTILE, "vethguard-worker"), folder)
-        with open(os.path.join(folder, "misdeed"), "w") as f:
+        self.misdeed = os.path.join(folder, "misdeed")
+        with open(self.misdeed, "w") as f:
             f.write("self willed")
         daemon = Daemon(start=False)
         return daemon.start([os.path.join(folder, "vethguardd"), *daemon.argv()[1:]])
@@ -704,6 +705,7 @@ class Disobedient(Attached):
     def test_paused(self):
         self.assert_served()
         self.assertIn("misdeed self willed: done", self.daemon.stderr())
+        os.unlink(self.misdeed)  # the next one has heard nothing of the sandbox that could have turned it
         pid = self.pid("worker")
         self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/pause", {"reason": "a test"})[0], 200)
         self.assertFalse(os.path.exists(f"/proc/{pid}"), "the worker lives")

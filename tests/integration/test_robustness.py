@@ -133,6 +133,9 @@ class Killed(Robust):
         with Capture() as capture:
             os.kill(pids[role], number)
             status = box.process.wait(10 * SLOW)
+            # The others follow a moment after the one that was killed, and the capture lags behind.
+            self.assertTrue(wait_until(lambda: not support.still_alive(self.of_the_run), 6 * SLOW))
+            time.sleep(0.1 * SLOW)
             gone_at = len(capture.frames)
             time.sleep(0.3)
         box._end()
