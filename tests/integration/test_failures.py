@@ -325,10 +325,14 @@ class AuditDisk(Failing):
     def test_full_and_free_again(self):
         self.fill()
         served = {}
-        for name, netns in zip("ab", self.both()):
-            served[name], text = self.many(name, netns)
-            self.assertIn("No space left" if name == "a" else "503", text)
-        self.assertGreater(served["a"], 0)
+        one, two = self.both()
+        for name in (f"a{n}" for n in range(20)):  # what is answered before the recorder meets the end is in its memory
+            served[name], text = self.many(name, one)
+            if "No space left" in text:
+                break
+        self.assertIn("No space left", text)
+        self.assertGreater(sum(served.values()), 0)
+        self.assertIn("503", self.many("b", two)[1])
         self.assert_closed()
         self.assertIs(self.records(), False)
         worker = self.pid("worker")
