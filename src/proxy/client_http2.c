@@ -287,7 +287,7 @@ enum client_state client_http2_input(struct client *c)
 		if (status != LINK_OK)
 			return ended(c);
 		receive(h, input);
-		if (c->proxy->draining && (h->stream_count || c->answered))
+		if (c->proxy->draining && client_http2_has_asked(c))
 			client_http2_drain(c); /* it began when the worker was retiring */
 		moved += input.n;
 		client_used(c, input, input.n);
@@ -341,6 +341,11 @@ enum client_state client_http2_timeout(struct client *c)
 	send_frames(h);
 	abort_all(h, EVENT_CAUSE_TIMEOUT, "the sandbox made no progress for too long");
 	return leave(c);
+}
+
+bool client_http2_has_asked(const struct client *c)
+{
+	return c->answered || (c->http2 && c->http2->stream_count);
 }
 
 bool client_http2_drain(struct client *c)

@@ -415,6 +415,8 @@ void http2_stream_on_deadline(struct loop_deadline *deadline);
 void http2_streams_forget(struct proxy *proxy);
 /* Draining: no further streams. True: none is open, the connection may be closed. */
 bool client_http2_drain(struct client *client);
+/* Whether any request has come over the connection. */
+bool client_http2_has_asked(const struct client *client);
 
 /* --- tunnel.c --- */
 

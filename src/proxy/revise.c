@@ -222,8 +222,9 @@ static void retire_client(struct client *c)
 		client_poke(c);
 	if (c->state == CLIENT_HTTP && !c->exchange && c->answered)
 		client_close(c);
-	else if (c->state == CLIENT_HTTP2 && client_http2_drain(c) && c->answered)
-		client_close(c);
+	else if (c->state == CLIENT_HTTP2 && client_http2_has_asked(c) && client_http2_drain(c) &&
+	         c->answered)
+		client_close(c); /* its first request may be on its way: GOAWAY would refuse it */
 }
 
 void proxy_retire(struct proxy *p, void (*on_idle)(void *context), void *context)
