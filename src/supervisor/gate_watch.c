@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <uthash.h>
 
+#include "vethguard/base/log.h"
 #include "supervisor/gate_private.h"
 
 #define GONE_MS 2000
@@ -61,6 +62,10 @@ static void look(struct gate_watch *w)
 	w->gone = false;
 	w->short_looks = is_shortage(result) ? w->short_looks + 1 : 0;
 	if (w->short_looks > 0 && w->short_looks < SHORT_LOOKS) {
+		if (w->short_looks == 1)
+			log_warn("a fence cannot be looked at just now: %s; it is tried again, for "
+			         "%d seconds at most",
+			        gate->why, SHORT_LOOKS * SHORT_MS / 1000);
 		w->dirty = true;
 		loop_timer_set(&w->timer, SHORT_MS);
 		return;

@@ -288,7 +288,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #if !defined(__SANITIZE_ADDRESS__)
-		/* First: the origins of the others read the credential, into memory of this program. */
+		/* First: the origins of the others read the credential, into memory of this
+		   program. */
 		TEST(test_nowhere_in_ordinary_memory),
 #endif
 		TEST(test_never_in_the_compression_table),
