@@ -230,8 +230,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(b"at last")
         elif path == "/trickle":
             self.begin_chunked()
-            for i in range(100):
+            end = os.path.join(FOLDER, os.path.basename(self.path.partition("?")[2]) + ".end")
+            for i in range(6000):
                 self.chunk(b"%d\n" % i)
+                if os.path.exists(end):
+                    self.chunk(b"end\n")
+                    break
                 time.sleep(0.1)
             self.wfile.write(b"0\r\n\r\n")
         elif path == "/redirect-plain":

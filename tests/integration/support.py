@@ -82,6 +82,26 @@ def wait_until(condition, seconds=5, step=0.02):
         time.sleep(step)
 
 
+class Trickle:
+    """A response of the origin that comes line by line for as long as the test says; its client writes it to the file `out`."""
+
+    def __init__(self):
+        name = f"trickled-{time.monotonic_ns()}"
+        self.url = "https://api.lab.test/trickle?" + name
+        self.out = LAB.path(name)
+
+    def begun(self):
+        return wait_until(lambda: os.path.exists(self.out) and os.path.getsize(self.out), 10 * SLOW)
+
+    def finish(self):
+        with open(self.out + ".end", "w"):
+            pass
+
+    def whole(self):
+        with open(self.out) as f:
+            return f.read().split()[-1] == "end"
+
+
 # --- what runs on the host's side ---
 
 def process_table():

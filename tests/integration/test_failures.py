@@ -559,9 +559,7 @@ class WatchdogOfTheNext(test_upgrade.Upgraded):
             del os.environ["NOTIFY_SOCKET"], os.environ["WATCHDOG_USEC"]
 
     def test_it_is_watched_too(self):
-        process, _ = self.slowly()
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
+        self.slowly()
         old, new = self.daemon.process.pid, self.upgrade()
         self.assertTrue(wait_until(lambda: self.manager.count(f"MAINPID={new}", old), 10 * SLOW), self.manager.said)
         self.assertTrue(wait_until(lambda: self.manager.count("READY=1", new) and self.manager.count("WATCHDOG=1", new) >= 3,

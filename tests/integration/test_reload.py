@@ -9,21 +9,19 @@ import support
 import test_control
 from support import HTTP, SLOW, wait_until
 
-SLOWLY = "https://api.lab.test/trickle"
-
 
 class Live(test_control.Control):
     def under_way(self, *options):
-        """A response that comes for ten seconds, in a thread: (sandbox, list that its curl's result will be in, thread)."""
+        """A response (self.trickle), in a thread: (sandbox, list that its curl's result will be in, thread)."""
         sandbox, netns = self.attached(name=self.id().rsplit("_", 1)[1])
-        results, out = [], support.LAB.path(f"trickled-{time.monotonic_ns()}")
-        thread = threading.Thread(target=lambda: results.append(self.inside(sandbox["name"], netns, SLOWLY, "-N", "-f", "-o", out,
-                                                                             *options)))
+        results, self.trickle = [], support.Trickle()
+        thread = threading.Thread(target=lambda: results.append(self.inside(sandbox["name"], netns, self.trickle.url, "-N", "-f", "-o",
+                                                                             self.trickle.out, "-m", str(50 * SLOW), *options)))
         thread.start()
         self.addCleanup(thread.join)
-        self.assertTrue(wait_until(lambda: os.path.exists(out) and os.path.getsize(out), 10 * SLOW))
+        self.addCleanup(self.trickle.finish)
+        self.assertTrue(self.trickle.begun())
         self.assertEqual(self.daemon.call("GET", f"/v1/sandboxes/{sandbox['name']}/stats")[2]["worker"]["exchanges_open"], 1)
-        self.out = out
         return sandbox["name"], netns, results, thread
 
     def reload(self, name, policy):
@@ -31,7 +29,8 @@ class Live(test_control.Control):
         self.assertEqual(status, 200, (answer, self.daemon.stderr()))
 
     def cut(self, results, thread, name, code):
-        thread.join(8 * SLOW)  # the response itself takes longer
+        thread.join(30 * SLOW)
+        self.assertFalse(thread.is_alive(), "it goes on")
         self.assertNotEqual(results[0].returncode, 0, results[0])
         event = self.daemon.event(HTTP, seconds=5, status_code=code)
         self.assertIsNotNone(event, self.daemon.events(HTTP))
@@ -52,10 +51,10 @@ class Live(test_control.Control):
         name, netns, results, thread = self.under_way()
         self.reload(name, self.policy)
         self.assertIn("200", self.inside(name, netns, test_control.WHOAMI, "-i").stdout)  # by the new worker, meanwhile
+        self.trickle.finish()
         thread.join(60 * SLOW)
         self.assertEqual(results[0].returncode, 0, results[0])
-        with open(self.out) as f:
-            self.assertEqual(f.read().split()[-1], "99")
+        self.assertTrue(self.trickle.whole())
 
     def test_the_kill_switch(self):
         name, netns, results, thread = self.under_way()

@@ -18,7 +18,6 @@ import test_daemon
 from daemon import Daemon, UnixConnection
 from support import HTTP, LIFECYCLE, SLOW, VETHGUARD, descendants, wait_until
 
-SLOWLY = "https://api.lab.test/trickle"
 WS_PORT = 9446
 # Says "begun", and for each line that it reads echoes a message through the WebSocket.
 ECHO = f"""
@@ -88,12 +87,21 @@ class Upgraded(test_daemon.Attached):
         return self.status()["processes"]["supervisor"]
 
     def slowly(self, *options):
-        """A response that comes for ten seconds: (process, file that it goes to)."""
-        out = support.LAB.path(f"slowly-{time.monotonic_ns()}")
-        process = subprocess.Popen(["ip", "netns", "exec", self.name, "curl", "-sS", "-N", "-f", "-m", str(60 * SLOW), "--cacert",
-                                    self.ca, "-x", test_daemon.PROXY, "-o", out, *options, SLOWLY])
-        self.assertTrue(wait_until(lambda: os.path.exists(out) and os.path.getsize(out), 10 * SLOW))
-        return process, out
+        """A response that is under way: (curl's process, its support.Trickle)."""
+        trickle = support.Trickle()
+        process = subprocess.Popen(["ip", "netns", "exec", self.name, "curl", "-sS", "-N", "-f", "-m", str(240 * SLOW), "--cacert",
+                                    self.ca, "-x", test_daemon.PROXY, "-o", trickle.out, *options, trickle.url])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertTrue(trickle.begun())
+        return process, trickle
+
+    def assert_finished(self, process, trickle):
+        """Nobody has cut it off."""
+        self.assertIsNone(process.poll())
+        trickle.finish()
+        self.assertEqual(process.wait(30 * SLOW), 0)
+        self.assertTrue(trickle.whole())
 
     def echo(self):
         mark = support.LAB.path(f"websocket.{WS_PORT}.ready")
@@ -149,10 +157,8 @@ class Upgrade(Upgraded):
         self.assertIn(served["worker"]["pid"], descendants(new))
         self.assertTrue(alive(worker) and alive(old), "the old worker finishes what it has")
         self.assertEqual(self.says(websocket, "after"), "after")
-        for process, out in (h2, h1):
-            self.assertEqual(process.wait(60 * SLOW), 0)
-            with open(out) as f:
-                self.assertEqual(f.read().split()[-1], "99")
+        for each in (h2, h1):
+            self.assert_finished(*each)
         self.assertTrue(alive(worker), "the WebSocket is still open")
         websocket.stdin.close()
         websocket.wait(20 * SLOW)
@@ -203,8 +209,10 @@ class Upgrade(Upgraded):
             recorder = next((p for p, row in descendants(pid).items() if row[0] == test_daemon.ROLES["recorder"] and row[1] == pid), 0)
             if not recorder:  # it has ended: too soon
                 return set()
-            links = (os.path.join(f"/proc/{recorder}/fd", fd) for fd in os.listdir(f"/proc/{recorder}/fd"))
-            return {os.readlink(link) for link in links}
+            try:
+                return {os.readlink(f"/proc/{recorder}/fd/{fd}") for fd in os.listdir(f"/proc/{recorder}/fd")}
+            except OSError:  # one of them was closed meanwhile
+                return set()
         old = self.daemon.audit + ".1"
         support.AUDITS.append(old)
         os.rename(self.daemon.audit, old)
@@ -218,13 +226,13 @@ class Upgrade(Upgraded):
         support.sh("ip", "netns", "add", other)
         self.addCleanup(subprocess.run, ["ip", "netns", "del", other], check=False)
         self.attach("two", other)
-        process, out = self.slowly()
+        slow = self.slowly()
         pids = [self.daemon.process.pid] + [self.upgrade() for _ in range(3)]
         self.assert_served()
         self.assert_served(netns=other)
         self.assertTrue(all(alive(p) for p in pids))
         self.rotate(pids)
-        self.assertEqual(process.wait(60 * SLOW), 0)
+        self.assert_finished(*slow)
         self.assertTrue(wait_until(lambda: not any(alive(p) for p in pids[:-1]), 20 * SLOW), self.daemon.stderr())
         self.assertTrue(wait_until(lambda: [f for f in os.listdir(self.daemon.state) if f.startswith("upgrade-")] == ["upgrade-3"],
                                    5 * SLOW), os.listdir(self.daemon.state))
@@ -267,7 +275,7 @@ class Refused(Upgraded):
 
     def test_a_configuration_and_a_policy_with_a_fault(self):
         pid, worker = self.daemon.process.pid, self.pid("worker")
-        process, out = self.slowly()
+        slow = self.slowly()
         for path in (self.daemon.config, self.policy):
             with open(path) as f:
                 good = f.read()
@@ -279,14 +287,12 @@ class Refused(Upgraded):
             self.assert_unchanged(pid, worker)
             with open(path, "w") as f:
                 f.write(good)
-        self.assertEqual(process.wait(60 * SLOW), 0)
-        with open(out) as f:
-            self.assertEqual(f.read().split()[-1], "99")
+        self.assert_finished(*slow)
 
     def test_the_new_one_is_killed(self):
         """At any moment: sooner or later it has taken over."""
         support.KILLED.add(self.daemon.audit)
-        process, out = self.slowly()
+        slow = self.slowly()
         for n in range(4):
             pid = self.daemon.process.pid
             os.kill(pid, signal.SIGUSR2)
@@ -298,14 +304,13 @@ class Refused(Upgraded):
                               self.daemon.stderr().count("this one goes on") > n, 20 * SLOW):
                 self.fail(self.daemon.stderr())
             if "has taken over" in self.daemon.stderr():  # the last word was spoken: the old one ends too
+                slow[1].finish()
                 self.assertTrue(wait_until(lambda: self.daemon.process.poll() is not None, 20 * SLOW))
                 self.daemon.start()
                 self.assert_served()
-                return process.kill()
+                return
             self.assert_served(f"killed {n}", 5 * SLOW)
-        self.assertEqual(process.wait(60 * SLOW), 0)
-        with open(out) as f:
-            self.assertEqual(f.read().split()[-1], "99")
+        self.assert_finished(*slow)
 
     def test_the_old_one_is_killed(self):
         support.KILLED.add(self.daemon.audit)
