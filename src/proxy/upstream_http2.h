@@ -12,8 +12,8 @@
 /* What a client does not take is kept, as far as its stream's window goes; the connection's window
  * is given back at once, so that no stream waits for another's client. A few streams at a time,
  * whose clients have taken HTTP2_UPSTREAM_PROVEN bytes as they came, have a wide window: at most
- * 9.1 MiB are kept for one connection. */
-#define HTTP2_UPSTREAM_STREAM_WINDOW (64 << 10)
+ * 9.1 MiB are kept for one connection. The others have the protocol's own window, without a setting
+ * (RFC 9113 section 6.9.2), whose acknowledgement would lift those that are wide already. */
 #define HTTP2_UPSTREAM_WIDE_WINDOW (1 << 20)
 #define HTTP2_UPSTREAM_WIDE_STREAMS 3
 #define HTTP2_UPSTREAM_PROVEN (32 << 10)

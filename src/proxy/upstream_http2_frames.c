@@ -277,7 +277,6 @@ bool http2_upstream_open(struct http2_upstream *s)
 {
 	const nghttp2_settings_entry settings[] = {
 	        {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
-	        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, HTTP2_UPSTREAM_STREAM_WINDOW},
 	        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HTTP_HEAD_MAX},
 	};
 

@@ -67,6 +67,26 @@ static void test_many_exchanges_make_one_connection(void **state)
 	leave(o, false);
 }
 
+/* A setting that lifts the initial window would lift, once it is acknowledged, what is wide already:
+ * beyond what is kept for a client that takes nothing. */
+static void test_the_initial_window_stays(void **state)
+{
+	struct h2 *c = client_of_a(), *o;
+	int32_t id = h2_ask(c, "GET", "/x");
+
+	(void)state;
+	o = h2_origin();
+	respond(o, request_of(o, 0)->id);
+	expect_status(c, id, 200);
+	assert_int_equal(nghttp2_session_get_remote_settings(
+	                         o->session, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE),
+	        65535);
+	assert_int_equal(
+	        nghttp2_session_get_remote_settings(o->session, NGHTTP2_SETTINGS_ENABLE_PUSH), 0);
+	leave(c, false);
+	leave(o, false);
+}
+
 static void test_after_a_failed_dial_the_next_one_dials(void **state)
 {
 	struct h2 *c = client_of_a(), *o;
@@ -646,6 +666,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        TEST(test_many_exchanges_make_one_connection),
+	        TEST(test_the_initial_window_stays),
 	        TEST(test_after_a_failed_dial_the_next_one_dials),
 	        TEST(test_all_dials_fail),
 	        TEST(test_who_waits_too_long_is_told),
