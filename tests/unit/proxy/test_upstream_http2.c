@@ -67,8 +67,8 @@ static void test_many_exchanges_make_one_connection(void **state)
 	leave(o, false);
 }
 
-/* A setting that lifts the initial window would lift, once it is acknowledged, what is wide already:
- * beyond what is kept for a client that takes nothing. */
+/* A setting that lifts the initial window would lift, once it is acknowledged, what is wide
+ * already: beyond what is kept for a client that takes nothing. */
 static void test_the_initial_window_stays(void **state)
 {
 	struct h2 *c = client_of_a(), *o;
