@@ -115,8 +115,9 @@ static bool is_own_turn(const struct stream *stream)
 	return !feed;
 }
 
-/* The supervisor's events, once all records are read that were in the rings before them. */
-static int drain_own(struct stream *stream)
+/* The supervisor's events, once all records are read that were in the rings before them. The last
+ * one waits until all is written that has come before the end: counts of packets, too. */
+static int drain_own(struct stream *stream, bool all)
 {
 	while (stream->own.len && is_own_turn(stream)) {
 		struct own_event head;
@@ -127,6 +128,8 @@ static int drain_own(struct stream *stream)
 			return -ENOMEM;
 		memcpy(&head, buf_bytes(&stream->own), sizeof(head));
 		event_decode(buf_bytes(&stream->own) + sizeof(head), head.n, &event);
+		if (event.kind == EVENT_LIFECYCLE && event.lifecycle == EVENT_STOP && !all)
+			return 0;
 		rc = event.lifecycle == EVENT_POLICY_CHANGED
 		             ? ocsf_sandbox_policy(&stream->ocsf, event.policy, event.fingerprint)
 		             : 0;
@@ -263,7 +266,7 @@ int stream_drain(struct stream *stream, bool all)
 	packets = drain_packets(stream, all && more == 0);
 	if (packets < 0)
 		return packets;
-	own = drain_own(stream);
+	own = drain_own(stream, all && more == 0 && packets == 0);
 	stream->drained = own == 0 && !more && !packets && stream->own.len == 0;
 	return own < 0 ? own : more || packets;
 }

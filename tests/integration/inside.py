@@ -2,16 +2,19 @@
 """Runs inside the sandbox: carries out commands for support.Sandbox (argument "serve"), and is what the small Python
 programs of the tests import: plain sockets, so that each byte on the wire is the test's own."""
 import base64
+import functools
 import json
 import os
-import select  # noqa: F401  (select and time are for the tests' programs)
+import select
 import signal
 import socket
 import ssl
 import struct
 import subprocess
 import sys
-import time  # noqa: F401
+import threading
+import time
+import traceback
 
 PROXY_PORT = 3128
 
@@ -34,8 +37,11 @@ def connect(host, port=443, timeout=10, family=socket.AF_INET):
     return s
 
 
-def tls(host, port=443, sni=None, verify=True, version=None, timeout=10, sock=None, alpn=("http/1.1",), session=None):
+@functools.lru_cache
+def tls_context(named=True, verify=True, version=None, alpn=("http/1.1",)):
+    """Reading the CAs takes longer than most of what is done with it."""
     context = ssl.create_default_context()
+    context.check_hostname = named
     if not verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -43,11 +49,14 @@ def tls(host, port=443, sni=None, verify=True, version=None, timeout=10, sock=No
         context.minimum_version = context.maximum_version = version
     if alpn:
         context.set_alpn_protocols(list(alpn))
+    return context
+
+
+def tls(host, port=443, sni=None, verify=True, version=None, timeout=10, sock=None, alpn=("http/1.1",), session=None):
     sock = sock or connect(host, port, timeout)
     if sni is None:
         sni = host
-    if not sni:
-        context.check_hostname = False
+    context = tls_context(bool(sni), verify, version, tuple(alpn or ()))
     return context.wrap_socket(sock, server_hostname=sni or None, session=session)
 
 
@@ -174,6 +183,74 @@ def dns_query(name, qtype=1, server=None, timeout=2, flags=0x0100, tcp=False, qc
     return data[3] & 15, answers, data
 
 
+class Copy:
+    """A copy of this process that carries out Python text with everything of this module at hand: an interpreter of its own
+    takes longer to start than most of what is asked of it. As far as serve() needs it, a subprocess.Popen."""
+
+    def __init__(self, text, env):
+        ends = os.pipe(), os.pipe()
+        if not env:
+            tls_context()  # the next copies have it, too
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.setsid()
+            for fd, source in enumerate((os.open(os.devnull, os.O_RDONLY), ends[0][1], ends[1][1])):
+                os.dup2(source, fd)
+            os.closerange(3, 256)
+            os._exit(self.work(text, env))
+        for _, end in ends:
+            os.close(end)
+        self.out = {read: b"" for read, _ in ends}
+
+    @staticmethod
+    def work(text, env):
+        sys.stdin, sys.stdout, sys.stderr = (os.fdopen(fd, mode) for fd, mode in enumerate("rww"))
+        if env:
+            os.environ.update(env)
+            tls_context.cache_clear()
+        status = 0
+        try:
+            exec(compile(text, "<stdin>", "exec"), {**globals(), "__name__": "__main__"})
+        except SystemExit as e:
+            status = e.code if isinstance(e.code, int) else int(e.code is not None)
+            if status and not isinstance(e.code, int):
+                print(e.code, file=sys.stderr)
+        except BaseException:
+            status = 1
+            traceback.print_exc()
+        for t in threading.enumerate():
+            if t is not threading.current_thread() and not t.daemon:
+                t.join()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        return status
+
+    def communicate(self, _=None, timeout=None):
+        end, open_ends = time.monotonic() + (timeout or 0), [fd for fd in self.out]
+        while open_ends:
+            ready = select.select(open_ends, [], [], max(0, end - time.monotonic()) if timeout else None)[0]
+            if not ready:
+                raise subprocess.TimeoutExpired("python", timeout)
+            for fd in ready:
+                piece = os.read(fd, 1 << 20)
+                self.out[fd] += piece
+                if not piece:
+                    open_ends.remove(fd)
+        status = os.waitpid(self.pid, 0)[1]
+        self.returncode = os.waitstatus_to_exitcode(status)
+        for fd in self.out:
+            os.close(fd)
+        return tuple(self.out.values())
+
+
+def start(order, data):
+    if "python" in order:
+        return Copy(order["python"], order.get("env"))
+    return subprocess.Popen(order["argv"], stdin=subprocess.PIPE if data is not None else subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ, **order.get("env", {})),
+                            start_new_session=True)
+
+
 def serve():
     def say(what):
         sys.stdout.write(json.dumps(what) + "\n")
@@ -183,9 +260,7 @@ def serve():
     for line in sys.stdin:
         order = json.loads(line)
         data = base64.b64decode(order["input"]) if order.get("input") is not None else None
-        env = dict(os.environ, **order.get("env", {}))
-        p = subprocess.Popen(order["argv"], stdin=subprocess.PIPE if data is not None else subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, start_new_session=True)
+        p = start(order, data)
         try:
             out, err = p.communicate(data, order.get("timeout", 60))
             status = p.returncode

@@ -281,7 +281,8 @@ class Sandbox:
 
     def py(self, code, **kw):
         """Runs Python inside, with everything of inside.py at hand."""
-        return self.run(PYTHON, "-", input="from inside import *\n" + code, **kw)
+        timeout = kw.pop("timeout", 60)
+        return self._ask(timeout + 5, python=code, timeout=timeout * SLOW, **kw)
 
     def settle(self, seconds=2):
         """Waits until worker and recorder have nothing to do: what was recorded so far is in the log.

@@ -54,7 +54,7 @@ class Http2(Case):
         self.assertEqual(done.status, 0, done)
         return done.json()
 
-    def fetch(self, port, *requests, seconds=10):
+    def fetch(self, port, *requests, seconds=30):
         done = self.box.py(f"import h2cases\nprint(json.dumps(h2cases.fetch('api.lab.test', {port}, *{requests!r}, seconds={seconds})))",
                            env={"SLOW": str(SLOW)})
         self.assertEqual(done.status, 0, done)

@@ -333,6 +333,35 @@ static void test_what_the_fence_counted_more_is_told(void **state)
 	close_fixture(&f);
 }
 
+/* Whatever else was still to be counted: the last line of a sandbox says that it has ended. */
+static void test_the_stop_is_the_last_line(void **state)
+{
+	struct fixture f;
+	char *text, *last;
+	size_t n;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	send_packets(&f, 3);
+	send_event(&f, SANDBOX, sample_lifecycle(EVENT_START));
+	send_event(&f, SANDBOX, sample_lifecycle(EVENT_STOP));
+	while (!file_has(f.path, " started"))
+		poll(NULL, 0, 1);
+	poll(NULL, 0, 3 * RECORDER_BATCH_DELAY_MS);
+	assert_false(file_has(f.path, " stopped"));
+	send_packets(&f, 2);
+	send_end(&f, SANDBOX, 8);
+	assert_int_equal(expect_summary(&f, 8).dropped, 5);
+	text = read_file(f.path, &n);
+	text[n - 1] = '\0';
+	last = strrchr(text, '\n');
+	assert_non_null(last);
+	assert_non_null(strstr(last, " stopped"));
+	free(text);
+	assert_true(verify(f.path) >= 3);
+	close_fixture(&f);
+}
+
 static void send_count(struct fixture *f, uint64_t sandbox, uint64_t dropped)
 {
 	struct message_sandbox m = {sandbox, dropped};
@@ -442,6 +471,7 @@ int main(void)
 	        cmocka_unit_test(test_supervisor_that_breaks_protocol_is_left),
 	        cmocka_unit_test(test_lost_supervisor_ends_after_the_last_line),
 	        cmocka_unit_test(test_what_the_fence_counted_more_is_told),
+	        cmocka_unit_test(test_the_stop_is_the_last_line),
 	        cmocka_unit_test(test_copies_ask_for_the_count),
 	        cmocka_unit_test(test_counts_of_before_are_not_told_again),
 	        cmocka_unit_test(test_nonsense_on_the_packet_socket_is_a_finding),
