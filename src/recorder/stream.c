@@ -115,8 +115,17 @@ static bool is_own_turn(const struct stream *stream)
 	return !feed;
 }
 
+/* A stop that nothing follows. One does where a daemon that was started anew goes on with a
+ * sandbox. */
+static bool is_last_word(
+        const struct stream *stream, const struct own_event *head, const struct event *event)
+{
+	return event->kind == EVENT_LIFECYCLE && event->lifecycle == EVENT_STOP &&
+	       stream->own.len == sizeof(*head) + head->n && stream->nflog_fd >= 0;
+}
+
 /* The supervisor's events, once all records are read that were in the rings before them. The last
- * one waits until all is written that has come before the end: counts of packets, too. */
+ * word waits until all is written that has come before the end: counts of packets, too. */
 static int drain_own(struct stream *stream, bool all)
 {
 	while (stream->own.len && is_own_turn(stream)) {
@@ -128,7 +137,7 @@ static int drain_own(struct stream *stream, bool all)
 			return -ENOMEM;
 		memcpy(&head, buf_bytes(&stream->own), sizeof(head));
 		event_decode(buf_bytes(&stream->own) + sizeof(head), head.n, &event);
-		if (event.kind == EVENT_LIFECYCLE && event.lifecycle == EVENT_STOP && !all)
+		if (is_last_word(stream, &head, &event) && !all)
 			return 0;
 		rc = event.lifecycle == EVENT_POLICY_CHANGED
 		             ? ocsf_sandbox_policy(&stream->ocsf, event.policy, event.fingerprint)

@@ -176,6 +176,7 @@ echo '{NAT}' | nft -f -
         """What the host's stack took, and what its tables hold of others."""
         counters = dict(zip(*[line.split()[1:] for line in self.shell("grep ^Ip: /proc/net/snmp", "h").splitlines()]))
         counters |= dict(line.split() for line in self.shell("cat /proc/net/snmp6", "h").splitlines())
+        self.snmp6, self.snmp6_before = {k: int(v) for k, v in counters.items() if "6" in k}, getattr(self, "snmp6", {})
         listeners = sum(int(v) for k, v in counters.items() if k in LISTENER_REPORTS)  # a querier asks for them now and then
         own = "fdb" if self.kind != "bridge" else "none"  # a whole bridge is the sandbox's own
         return {"delivered": int(counters["InDelivers"]), "delivered, v6": int(counters["Ip6InDelivers"]) - listeners,
@@ -193,7 +194,10 @@ echo '{NAT}' | nft -f -
             if frames:
                 out[name] = frames
         now = self.host_state()
-        return out | {k: (v, now[k]) for k, v in self.before.items() if now[k] != v}
+        out |= {k: (v, now[k]) for k, v in self.before.items() if now[k] != v}
+        if "delivered, v6" in out:
+            out["of which"] = {k: v for k, v in self.snmp6.items() if v != self.snmp6_before.get(k, v) and "Delivers" not in k}
+        return out
 
 
 def is_host_chatter(frame):

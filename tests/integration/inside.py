@@ -37,6 +37,9 @@ def connect(host, port=443, timeout=10, family=socket.AF_INET):
     return s
 
 
+MAKING = threading.Lock()
+
+
 @functools.lru_cache
 def tls_context(named=True, verify=True, version=None, alpn=("http/1.1",)):
     """Reading the CAs takes longer than most of what is done with it."""
@@ -53,10 +56,11 @@ def tls_context(named=True, verify=True, version=None, alpn=("http/1.1",)):
 
 
 def tls(host, port=443, sni=None, verify=True, version=None, timeout=10, sock=None, alpn=("http/1.1",), session=None):
-    sock = sock or connect(host, port, timeout)
     if sni is None:
         sni = host
-    context = tls_context(bool(sni), verify, version, tuple(alpn or ()))
+    with MAKING:  # of many threads one reads the CAs, and before it connects: a handshake may not take long to begin
+        context = tls_context(bool(sni), verify, version, tuple(alpn or ()))
+    sock = sock or connect(host, port, timeout)
     return context.wrap_socket(sock, server_hostname=sni or None, session=session)
 
 
