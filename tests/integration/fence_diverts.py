@@ -196,7 +196,8 @@ echo '{NAT}' | nft -f -
         now = self.host_state()
         out |= {k: (v, now[k]) for k, v in self.before.items() if now[k] != v}
         if "delivered, v6" in out:
-            out["of which"] = {k: v for k, v in self.snmp6.items() if v != self.snmp6_before.get(k, v) and "Delivers" not in k}
+            changed = {k: v for k, v in self.snmp6.items() if v != self.snmp6_before.get(k, v)}
+            out["of which"] = [" ".join(f"{k} {v}" for k, v in changed.items())]
         return out
 
 
