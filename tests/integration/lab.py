@@ -106,7 +106,16 @@ class Lab:
         self.processes = []
         subprocess.run(["ip", "netns", "del", "outside"], check=False)
         if self.dir:
+            self.unmount()
             shutil.rmtree(self.dir, ignore_errors=True)
+
+    def unmount(self):
+        """Pins of gates, which outlive their daemons: what is mounted cannot be removed."""
+        with open("/proc/self/mountinfo") as f:
+            places = [line.split()[4] for line in f]
+        for place in reversed(places):
+            if place.startswith(self.dir + "/"):
+                subprocess.run(["umount", "-l", place], check=False)
 
     def spawn(self, argv, **kw):
         p = subprocess.Popen(argv, **kw)
