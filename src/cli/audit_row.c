@@ -25,7 +25,8 @@ enum {
 	ACTIVITY_RESTART = 5,
 	ACTIVITY_ENABLE = 6,
 	ACTIVITY_DISABLE = 7,
-	ACTIVITY_UPDATE = 8
+	ACTIVITY_UPDATE = 8,
+	ACTIVITY_OTHER = 99 /* its line ends an audit file */
 };
 
 /* The member at a path of object keys, or NULL. */
@@ -167,6 +168,7 @@ static enum audit_decision lifecycle_decision(int64_t activity)
 	case ACTIVITY_DISABLE:
 		return AUDIT_PAUSED;
 	case ACTIVITY_UPDATE:
+	case ACTIVITY_OTHER:
 		return AUDIT_CHANGED;
 	default:
 		return AUDIT_OTHER;

@@ -11,6 +11,9 @@
  * file END        drain that sandbox, answer SUMMARY REOPEN     go on in another file; answered
  * with REOPENED STOP       drain all, answer STOPPED, exit
  *
+ * ENDED tells that another recorder of the same file has ended it: the supervisor is to open the
+ * file that follows, and to say REOPEN.
+ *
  * STALLED and FLOWING tell when the log cannot be written and when it can again; FAILED, under a
  * sandbox's id, that its worker broke its stream.
  */

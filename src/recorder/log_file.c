@@ -10,6 +10,12 @@
  * A short write keeps the lock until the rest is written, because a line must not be continued by
  * somebody else. A writer that was killed in between leaves a torn line; the next one ends it, goes
  * on from the last whole line, and `vethguard audit verify` names it.
+ *
+ * Where the file is moved away, whoever is the first to leave it writes a last line that ends it
+ * (OCSF_TYPE_LOG_ENDED), and the new file's first line follows that one. Who still has the old file
+ * finds it under the lock and writes nothing behind it: so the chain does not fork. It is known by
+ * its type, a number at a fixed place of a line whose hash fits: no text in a line can be taken for
+ * it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -122,6 +128,16 @@ static int resume(struct log_file *log, off_t size)
 	return rc;
 }
 
+/* Whether the last line says that the log goes on in another file. In an empty one, the last line
+ * is the old file's. */
+static bool has_ended(struct log_file *log, off_t size)
+{
+	bool ended = size > 0 && log->chain.last.type_uid == OCSF_TYPE_LOG_ENDED;
+
+	log->goes_on &= ended;
+	return ended && !log->goes_on;
+}
+
 static void unlock(struct log_file *log)
 {
 	if (log->locked)
@@ -183,11 +199,28 @@ int log_file_begin(struct log_file *log)
 	rc = fstat(log->fd, &st) < 0 ? -errno : 0;
 	if (rc == 0 && st.st_size != log->end)
 		rc = resume(log, st.st_size);
-	if (rc == 0)
+	if (rc == 0) {
 		log->end = st.st_size;
-	else
+		rc = has_ended(log, st.st_size) ? -ESTALE : 0;
+	}
+	if (rc == -ESTALE) /* what is torn behind the end stays torn */
+		buf_consume(&log->pending, log->pending.len);
+	if (rc != 0)
 		unlock(log);
 	return rc;
+}
+
+void log_file_go_on(struct log_file *log)
+{
+	log->goes_on = true;
+}
+
+bool log_file_is(const struct log_file *log, int fd)
+{
+	struct stat ours, other;
+
+	return fstat(log->fd, &ours) == 0 && fstat(fd, &other) == 0 &&
+	       ours.st_dev == other.st_dev && ours.st_ino == other.st_ino;
 }
 
 int log_file_flush(struct log_file *log)
@@ -227,7 +260,7 @@ static int settle_chain(struct log_file *log)
 
 	if (rc == 0)
 		rc = log_file_flush(log); /* the end of a torn line, and the lock */
-	return rc == 0 ? log_file_sync(log) : rc;
+	return rc == 0 || rc == -ESTALE ? log_file_sync(log) : rc;
 }
 
 int log_file_reopen(struct log_file *log, int fd, int reader)
@@ -239,6 +272,7 @@ int log_file_reopen(struct log_file *log, int fd, int reader)
 		rc = -errno;
 	if (rc != 0)
 		return rc;
+	log->goes_on = log_file_is(log, fd);
 	close(log->fd);
 	close(log->reader);
 	log->fd = fd;
@@ -259,6 +293,9 @@ static const char *advice(int error)
 		       "again";
 	case EAGAIN:
 		return "Another program keeps it locked; end that program";
+	case ESTALE:
+		return "It was moved away and its last line ends it; the file that is to follow "
+		       "cannot be opened: see to its directory";
 	case EROFS:
 		return "Make its file system writable";
 	case ENOLCK:

@@ -23,7 +23,8 @@ struct log_file {
 	off_t end;          /* size of the file after our last write; -1: not yet known */
 	bool regular;
 	bool locked;
-	bool dirty; /* written, not yet synced */
+	bool dirty;   /* written, not yet synced */
+	bool goes_on; /* behind a line that ended it */
 };
 
 /* Takes both descriptors. pending_max: bound of the buffer in bytes. 0 or -errno (they are closed
@@ -35,8 +36,13 @@ void log_file_close(struct log_file *log);
  * -errno. */
 int log_file_adopt(struct log_file *log, struct slice batch, off_t offset);
 /* Before a batch: locks the file against other recorders and continues the chain from its last
- * line. 0: lines may be appended to pending; -EAGAIN: another one is writing just now; -errno. */
+ * line. 0: lines may be appended to pending; -EAGAIN: another one is writing just now; -ESTALE: its
+ * last line ends it, log_file_reopen() is due; -errno. */
 int log_file_begin(struct log_file *log);
+/* It is written to although its last line ends it: nobody is left who could open another one. */
+void log_file_go_on(struct log_file *log);
+/* Whether fd is the same file. */
+bool log_file_is(const struct log_file *log, int fd);
 /* Writes what is pending and unlocks. 0: all is in the file; -errno: the rest is still pending,
  * under the lock. */
 int log_file_flush(struct log_file *log);
@@ -44,7 +50,8 @@ int log_file_flush(struct log_file *log);
  */
 int log_file_sync(struct log_file *log);
 /* Goes on in another file, with nothing pending: takes both descriptors. Where that file is empty,
- * its first line names the last one of the old file. 0; or -EAGAIN (another recorder is writing
+ * its first line names the last one of the old file. Where it is the same file, it is gone on with
+ * even behind a line that ends it. 0; or -EAGAIN (another recorder is writing
  * just now), -errno: nothing has changed and the descriptors are still the caller's. */
 int log_file_reopen(struct log_file *log, int fd, int reader);
 /* What went wrong and what the operator can do, as one sentence. Returns out. */

@@ -14,6 +14,9 @@
 
 #define OCSF_VERSION "1.9.0-dev"
 
+/* type_uid of the line that ends a file: Application Lifecycle, Other. No other line has it. */
+#define OCSF_TYPE_LOG_ENDED 600299
+
 /* Bounds of what reaches a line, in bytes before escaping. */
 #define OCSF_NAME_MAX 128 /* sandbox, policy, rule, credential */
 #define OCSF_HOST_MAX 255

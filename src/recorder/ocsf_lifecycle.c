@@ -8,7 +8,13 @@
 
 #define PROFILES OCSF_CONSTANT("\"profiles\":[\"host\",\"record_integrity\",\"security_control\"]")
 
+#define ACTIVITY_OTHER 99
+
 /* Application Lifecycle. */
+
+#define LIFECYCLE_CLASS 6002
+_Static_assert(LIFECYCLE_CLASS * 100 + ACTIVITY_OTHER == OCSF_TYPE_LOG_ENDED,
+        "what ends a file is known by its type");
 
 static const uint32_t lifecycle_activities[] = {
         [EVENT_START] = 3,           /* Start */
@@ -19,6 +25,7 @@ static const uint32_t lifecycle_activities[] = {
         [EVENT_RESUMED] = 6,         /* Enable */
         [EVENT_POLICY_CHANGED] = 8,  /* Update */
         [EVENT_LOG_OPENED] = 8,      /* Update */
+        [EVENT_LOG_ENDED] = ACTIVITY_OTHER,
 };
 _Static_assert(
         sizeof(lifecycle_activities) / sizeof(lifecycle_activities[0]) == EVENT_LIFECYCLE_COUNT,
@@ -49,6 +56,8 @@ static void lifecycle_body(struct ocsf_line *line)
 	char uid[SEAL_UID_DIGITS + 1];
 
 	snprintf(uid, sizeof(uid), "%016" PRIx64, line->sandbox->uid);
+	if (line->event->lifecycle == EVENT_LOG_ENDED)
+		line_plain(j, "activity_name", "Log File Ended");
 	line_object(j, "app");
 	line_text(j, "name", slice_from_string(line->sandbox->name), OCSF_NAME_MAX);
 	line_plain(j, "uid", uid);
@@ -60,7 +69,7 @@ static void lifecycle_body(struct ocsf_line *line)
 }
 
 const struct ocsf_class ocsf_lifecycle = {
-        .uid = 6002,
+        .uid = LIFECYCLE_CLASS,
         .head = OCSF_CONSTANT("\"class_uid\":6002,\"category_uid\":6"),
         .profiles = PROFILES,
         .activity = lifecycle_activity,
@@ -68,8 +77,6 @@ const struct ocsf_class ocsf_lifecycle = {
 };
 
 /* API Activity. */
-
-#define ACTIVITY_OTHER 99
 
 static const struct operation {
 	struct slice name;

@@ -175,6 +175,7 @@ static void describe_lifecycle(struct sentence *s, const struct ocsf_line *line)
 	        [EVENT_RESUMED] = " resumed",
 	        [EVENT_POLICY_CHANGED] = " under another policy",
 	        [EVENT_LOG_OPENED] = " goes on in a new audit file",
+	        [EVENT_LOG_ENDED] = " ends this audit file: the log goes on in another one",
 	};
 	_Static_assert(sizeof(what) / sizeof(what[0]) == EVENT_LIFECYCLE_COUNT, "one each");
 	const struct event *e = line->event;

@@ -13,8 +13,9 @@
  * taken are tried again every second.
  *
  *   state           leaves it
- *   FLOWS           another recorder has the file's lock: WAITS_FOR_LOCK; an error: STALLED
- *   WAITS_FOR_LOCK  got it: FLOWS; too long: STALLED
+ *   FLOWS           another recorder has the file's lock, or has ended the file: WAITS; an error:
+ *                   STALLED
+ *   WAITS           got the lock, or the file that follows: FLOWS; too long: STALLED
  *   STALLED         all that was pending is written and synced: FLOWS
  *   DONE            (the loop is ending)
  */
@@ -67,32 +68,59 @@ static void give_up(struct recorder *r)
 	loop_stop(r->loop);
 }
 
-static void wait_for_lock(struct recorder *r)
+/* For another recorder's batch, or for the file in which the log goes on. */
+static void wait_for(struct recorder *r, int error)
 {
 	int64_t now_ms = loop_now_ms(r->loop);
 
-	if (r->state != RECORDER_WAITS_FOR_LOCK) {
-		r->state = RECORDER_WAITS_FOR_LOCK;
-		r->lock_since_ms = now_ms;
+	if (r->state != RECORDER_WAITS) {
+		r->state = RECORDER_WAITS;
+		r->waits_since_ms = now_ms;
 	}
-	if (now_ms - r->lock_since_ms > RECORDER_LOCK_WAIT_MS)
-		stall(r, -EAGAIN);
+	if (now_ms - r->waits_since_ms > RECORDER_LOCK_WAIT_MS)
+		stall(r, error);
 	else
 		loop_timer_set(&r->retry, LOCK_RETRY_MS);
+}
+
+static bool is_done(struct recorder *r, int rc)
+{
+	if (rc == -EAGAIN || rc == -ESTALE)
+		wait_for(r, rc);
+	else if (rc != 0)
+		stall(r, rc);
+	else if (r->state == RECORDER_WAITS)
+		r->state = RECORDER_FLOWS;
+	return rc == 0;
+}
+
+/* Once for each time that it is found to have ended, and at each attempt while that stalls. */
+static void ask_for_next_file(struct recorder *r)
+{
+	if (!r->asked && !r->reopening)
+		control_tell(r, MESSAGE_RECORDER_ENDED, 0, NULL);
+	r->asked = true;
+}
+
+/* Without a supervisor nobody can open the file that follows: a chain that forks, which `vethguard
+ * audit verify` names, is better than lines that are lost. */
+static int lock_log(struct recorder *r)
+{
+	int rc = log_file_begin(&r->log);
+
+	if (rc == -ESTALE && !r->supervisor.open) {
+		log_file_go_on(&r->log);
+		rc = log_file_begin(&r->log);
+	}
+	if (rc == -ESTALE)
+		ask_for_next_file(r);
+	return rc;
 }
 
 /* Locks the log, or sees to it that this is tried again. */
 static bool begin(struct recorder *r)
 {
-	int rc = log_file_begin(&r->log);
-
-	if (rc == -EAGAIN)
-		wait_for_lock(r);
-	else if (rc != 0)
-		stall(r, rc);
-	else if (r->state == RECORDER_WAITS_FOR_LOCK)
-		r->state = RECORDER_FLOWS;
-	return rc == 0;
+	return is_done(r, lock_log(r));
 }
 
 /* What was begun is written as it is; everything else is noted first. */
@@ -123,17 +151,30 @@ static bool flush(struct recorder *r)
 	return rc == 0;
 }
 
-/* Between two batches. Where it does not work now, it is tried again with the next one. */
-static void reopen(struct recorder *r)
+/* The last line, unless another recorder has written it. */
+static int end_file(struct recorder *r)
 {
-	int rc = log_file_reopen(&r->log, r->next_log, r->next_reader);
+	int rc = log_file_begin(&r->log);
 
-	if (rc == 0) {
-		r->reopening = false;
-		control_tell(r, MESSAGE_RECORDER_REOPENED, r->reopen_id, NULL);
-	} else if (rc != -EAGAIN) {
-		log_warn("the audit log cannot be left for a new file: %s", strerror(-rc));
-	}
+	if (rc == -ESTALE || !r->log.regular || log_file_is(&r->log, r->next_log))
+		return rc == -ESTALE ? 0 : rc;
+	if (rc == 0)
+		rc = stream_record_log_end(r);
+	return rc == 0 ? write_out(r) : rc;
+}
+
+/* Between two batches. */
+static int reopen(struct recorder *r)
+{
+	int rc = end_file(r);
+
+	if (rc == 0)
+		rc = log_file_reopen(&r->log, r->next_log, r->next_reader);
+	if (rc != 0)
+		return rc;
+	r->reopening = r->asked = false;
+	control_tell(r, MESSAGE_RECORDER_REOPENED, r->reopen_id, NULL);
+	return 0;
 }
 
 /* One batch: 1: streams have more; 0; -errno: the state says how it goes on. */
@@ -144,8 +185,8 @@ static int run_batch(struct recorder *r)
 
 	if (r->begun && !flush(r))
 		return -EAGAIN;
-	if (r->reopening)
-		reopen(r);
+	if (r->reopening && !is_done(r, reopen(r)))
+		return -EAGAIN;
 	if (!begin(r))
 		return -EAGAIN;
 	DL_FOREACH2(r->awake, s, awake_next)
@@ -321,17 +362,18 @@ static void on_retry(struct loop_timer *timer)
 	int rc;
 
 	r->stopping |= !r->supervisor.open;
-	if (r->state == RECORDER_WAITS_FOR_LOCK || (r->state == RECORDER_FLOWS && r->stopping)) {
+	if (r->state == RECORDER_WAITS || (r->state == RECORDER_FLOWS && r->stopping)) {
 		pump_now(r);
 		return;
 	}
 	if (r->state != RECORDER_STALLED)
 		return;
+	r->asked = false;
 	rc = r->begun ? write_out(r) : 0;
 	if (rc == 0 && r->reopening)
-		reopen(r);
+		rc = reopen(r);
 	if (rc == 0)
-		rc = log_file_begin(&r->log);
+		rc = lock_log(r);
 	if (rc == 0)
 		rc = write_out(r);
 	if (rc == 0)

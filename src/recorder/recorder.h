@@ -24,8 +24,9 @@
 	1000 /* at most this long until lines are on the disk, not only in the file */
 #define RECORDER_RETRY_MS 1000 /* while the log cannot be written */
 #define RECORDER_ORPHAN_MS 100 /* from the supervisor's death to the end of its workers, amply */
-#define RECORDER_LOCK_WAIT_MS \
-	2000 /* for other recorders of the same file; then that counts as a failure */
+#define RECORDER_LOCK_WAIT_MS                                                                    \
+	2000 /* for other recorders of the same file, or for the file that follows it; then that \
+	      * counts as a failure */
 #define RECORDER_OWN_MAX                                                                           \
 	(256u << 10) /* of the supervisor's events of one sandbox, while the log cannot be written \
 	              */
@@ -91,7 +92,7 @@ struct stream {
 	uint64_t end_id;        /* message to answer with the summary */
 };
 
-enum recorder_state { RECORDER_FLOWS, RECORDER_WAITS_FOR_LOCK, RECORDER_STALLED, RECORDER_DONE };
+enum recorder_state { RECORDER_FLOWS, RECORDER_WAITS, RECORDER_STALLED, RECORDER_DONE };
 
 struct recorder {
 	struct loop *loop;
@@ -110,11 +111,12 @@ struct recorder {
 	uint8_t notes[JOURNAL_NOTES_MAX],
 	        note[JOURNAL_NOTES_MAX]; /* of all, as last written; of one */
 	enum recorder_state state;
-	int64_t lock_since_ms;
+	int64_t waits_since_ms;
 	int stall_error;
 	bool reopening; /* the files below are to be used as soon as nothing is pending */
 	int next_log, next_reader;
 	uint64_t reopen_id; /* message to answer then */
+	bool asked;         /* for the file that follows one that has ended */
 	bool stopping;
 	uint64_t stop_id; /* message to answer when all is written */
 	int status;       /* of the program */
@@ -142,6 +144,9 @@ void stream_fence_counted(struct stream *stream, uint64_t dropped);
 /* One event as a line. 0 or -errno: nothing was recorded. */
 int stream_record(struct stream *stream, const struct event *event);
 int stream_record_finding(struct stream *stream, enum event_finding finding, const char *detail);
+/* The line that ends the log's file, as one of the daemon. 0, also where no daemon is known: a run
+ * ends no file; -errno: nothing was recorded. */
+int stream_record_log_end(struct recorder *recorder);
 /* Room for one more line: without it nothing may be taken from anywhere. */
 bool stream_has_room(struct stream *stream);
 /* True: its rings have nothing, and a wake-up will tell when that changes. */

@@ -55,6 +55,29 @@ int stream_record_finding(struct stream *stream, enum event_finding finding, con
 	return stream_record(stream, &event);
 }
 
+static bool is_of_daemon(const struct stream *stream)
+{
+	return stream->ocsf.policy.len == 0 && strcmp(stream->ocsf.name, MESSAGE_NAME_DAEMON) == 0;
+}
+
+int stream_record_log_end(struct recorder *recorder)
+{
+	struct stream *stream = recorder->streams;
+	struct event event = {
+	        .id = new_id(),
+	        .kind = EVENT_LIFECYCLE,
+	        .lifecycle = EVENT_LOG_ENDED,
+	        .time_ms = clock_real_ms(),
+	};
+
+	while (stream && !is_of_daemon(stream))
+		stream = stream->next;
+	if (!stream)
+		return 0;
+	stream_wake(stream); /* its sequence is to be noted */
+	return stream_record(stream, &event);
+}
+
 bool stream_has_room(struct stream *stream)
 {
 	return buf_reserve(&stream->recorder->log.pending, OCSF_LINE_MAX) != NULL;

@@ -166,7 +166,7 @@ static void open_log(struct daemon *d)
 	fd = audit_file_open_own(all->audit_path);
 	if (fd < 0)
 		die(STATUS_FAILED, "audit file %s: %s", all->audit_path, strerror(-fd));
-	error = recording_start(&d->supervisor, all->audit_path, fd);
+	error = recording_start(&d->supervisor, all->audit_path, fd, NULL);
 	if (error)
 		die(STATUS_FAILED, "the recorder cannot be told of %s: %s", all->audit_path,
 		        strerror(-error));
@@ -219,27 +219,14 @@ static void on_reloaded(void *context, const struct attach_result *result)
 	tell_ready(d);
 }
 
-static bool same_file(int a, int b)
-{
-	struct stat x, y;
-
-	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev &&
-	       x.st_ino == y.st_ino;
-}
-
 /* Whoever rotates the log has moved it away. */
 static void open_log_again(struct daemon *d)
 {
-	const char *path = d->attachments.audit_path;
-	int fd = audit_file_open_own(path), error = fd < 0 ? fd : 0;
+	int error = recording_reopen(&d->supervisor, false);
 
-	if (!error && same_file(fd, d->supervisor.recording.log))
-		close(fd);
-	else if (!error)
-		error = recording_reopen(&d->supervisor, fd);
 	if (error)
-		log_error("audit file %s: %s; the one that is open is written to", path,
-		        strerror(-error));
+		log_error("audit file %s: %s; the one that is open is written to",
+		        d->attachments.audit_path, strerror(-error));
 }
 
 static void on_hangup(struct loop_signal *s)

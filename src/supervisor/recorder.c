@@ -84,6 +84,14 @@ static int on_reopened(struct supervisor *sv, struct ipc_message *message)
 	return 0;
 }
 
+static int on_ended(struct supervisor *sv, struct ipc_message *message)
+{
+	if (!reader_done(&message->body))
+		return -EBADMSG;
+	recording_ended(sv);
+	return 0;
+}
+
 static int on_drained(struct supervisor *sv, struct ipc_message *message)
 {
 	if (!reader_done(&message->body) || message->head.id > sv->last_id)
@@ -187,6 +195,8 @@ static int on_recorder_message(struct role *role, struct ipc_message *message)
 		return on_drained(sv, message);
 	case MESSAGE_RECORDER_REOPENED:
 		return on_reopened(sv, message);
+	case MESSAGE_RECORDER_ENDED:
+		return on_ended(sv, message);
 	case MESSAGE_RECORDER_STALLED:
 		return on_stalled(sv, message);
 	case MESSAGE_RECORDER_FLOWING:

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the recorder is told: the log, each sandbox, the rings of its workers, the supervisor's own
- * events (telling.c), the end of a ring and of a sandbox. All of it can be told again, to a
- * recorder that takes over from one that was killed: the descriptors are kept, and an event until
- * the recorder says that it is in the log.
+ * What the recorder is told: the log (recording_log.c), each sandbox, the rings of its workers, the
+ * supervisor's own events (telling.c), the end of a ring and of a sandbox. All of it can be told
+ * again, to a recorder that takes over from one that was killed: the descriptors are kept, and an
+ * event until the recorder says that it is in the log.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,11 +12,8 @@
 
 #include "vethguard/ipc/ring.h"
 #include "vethguard/base/log.h"
-#include "supervisor/audit_file.h"
 #include "supervisor/recording_files.h"
 #include "supervisor/supervisor.h"
-
-#define START_FDS 3
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
@@ -34,80 +31,6 @@ int recording_say(
 static int say(struct supervisor *sv, size_t n, const int *fds, size_t fd_count)
 {
 	return recording_say(sv, buffer, n, fds, fd_count);
-}
-
-static int say_start(struct supervisor *sv)
-{
-	const struct recording *r = &sv->recording;
-	const int fds[START_FDS] = {r->log, r->reader, r->journal};
-	struct message_recorder_start m = {slice_from_string(r->path), (uint8_t)log_level()};
-
-	return say(sv,
-	        message_recorder_start_encode(
-	                buffer, sizeof buffer, MESSAGE_RECORDER_START, supervisor_next_id(sv), &m),
-	        fds, START_FDS);
-}
-
-int recording_start(struct supervisor *sv, const char *path, int log)
-{
-	struct recording *r = &sv->recording;
-
-	r->log = log;
-	r->reader = audit_file_reader(log);
-	if (r->reader >= 0 && !r->kept)
-		r->journal = journal_create();
-	if (r->reader < 0 || r->journal < 0) {
-		int error = r->reader < 0 ? r->reader : r->journal;
-
-		if (r->reader >= 0)
-			close(r->reader);
-		close(log);
-		return error;
-	}
-	snprintf(r->path, sizeof r->path, "%s", path);
-	sv->log_given = true;
-	return say_start(sv);
-}
-
-static int say_reopen(struct supervisor *sv)
-{
-	const struct recording *r = &sv->recording;
-	const int fds[] = {r->next_log, r->next_reader};
-
-	return say(sv,
-	        message_empty(buffer, sizeof buffer, MESSAGE_RECORDER_REOPEN, r->reopen_request),
-	        fds, 2);
-}
-
-int recording_reopen(struct supervisor *sv, int log)
-{
-	struct recording *r = &sv->recording;
-	int reader = r->reopen_request ? -EBUSY : audit_file_reader(log);
-
-	if (reader < 0) {
-		close(log);
-		return reader;
-	}
-	r->next_log = log;
-	r->next_reader = reader;
-	r->reopen_request = supervisor_next_id(sv);
-	return say_reopen(sv);
-}
-
-/* The first line of the new file names the last of the old one: it is written at once, so that no
- * later start finds the file empty. */
-void recording_reopened(struct supervisor *sv, uint64_t id)
-{
-	struct recording *r = &sv->recording;
-
-	if (r->reopen_request != id)
-		return;
-	close(r->log);
-	close(r->reader);
-	r->log = r->next_log;
-	r->reader = r->next_reader;
-	r->reopen_request = 0;
-	tell_lifecycle(sv, NULL, EVENT_LOG_OPENED, NULL);
 }
 
 void recording_fini(struct supervisor *sv)
@@ -129,6 +52,7 @@ void recording_fini(struct supervisor *sv)
 	if (sv->log_given) {
 		close(r->log);
 		close(r->reader);
+		identity_fini(&r->opener);
 	}
 	if (sv->log_given || r->kept)
 		close(r->journal);
@@ -368,14 +292,14 @@ static int open_again(struct supervisor *sv, struct sandbox *s)
 int recording_again(struct supervisor *sv)
 {
 	struct sandbox *s, *next;
-	int error = sv->log_given ? say_start(sv) : 0;
+	int error = sv->log_given ? recording_say_start(sv) : 0;
 
 	if (!error && sv->recording.daemon.open) {
 		error = say_daemon(sv);
 		told_say_again(sv, &sv->recording.daemon);
 	}
 	if (!error && sv->recording.reopen_request)
-		error = say_reopen(sv);
+		error = recording_say_reopen(sv);
 	for (struct recorded *left = sv->recording.left; left && !error; left = left->next) {
 		error = say_left(sv, left);
 		told_say_again(sv, left);

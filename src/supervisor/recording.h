@@ -14,6 +14,7 @@
 
 #include "vethguard/ipc/journal.h"
 #include "vethguard/wire/message.h"
+#include "supervisor/identity.h"
 
 #define RECORDER_RESTARTS_MAX 3 /* within so long; the next death is one too many */
 #define RECORDER_RESTARTS_MS 60000
@@ -47,6 +48,8 @@ struct recording {
 	int next_log, next_reader; /* valid where reopen_request */
 	uint64_t reopen_request;
 	char path[MESSAGE_PATH_MAX + 1];
+	bool opened_as_user; /* else with the supervisor's own rights */
+	struct identity opener;
 	int64_t deaths_ms[RECORDER_RESTARTS_MAX]; /* the latest ones */
 	size_t death_count;
 	bool last; /* this recorder only writes what is left: no other one follows */
@@ -64,11 +67,15 @@ struct recording {
  * another vethguardd, or a recorder it has left behind, still uses it, after RECORDING_ADOPT_MS;
  * -errno. */
 int recording_keep_at(struct supervisor *sv, int directory);
-/* The log (taken), open for append. 0 or -errno. */
-int recording_start(struct supervisor *sv, const char *path, int log);
-/* Another file under the same name, after the log was moved away: the chain goes on in it, from
- * recording_reopened on. Takes log. 0; -EBUSY: the one before is still under way; -errno. */
-int recording_reopen(struct supervisor *sv, int log);
+/* The log (taken), open for append; path was opened with the rights of opener (copied), or with the
+ * supervisor's own where that is NULL. 0 or -errno. */
+int recording_start(
+        struct supervisor *sv, const char *path, int log, const struct identity *opener);
+/* After the log was moved away: opens its path; the chain goes on in that file from
+ * recording_reopened on. Nothing happens where it is the file that is open already, unless the
+ * recorder says that this one has ended: then it may go on behind its end. 0; -EBUSY: the one
+ * before is still under way; -errno. */
+int recording_reopen(struct supervisor *sv, bool ended);
 void recording_fini(struct supervisor *sv);
 
 /* Tells the recorder of the sandbox: id, name, policy and gate are filled in. 0 or -errno. */
@@ -106,6 +113,8 @@ void recording_taken(struct supervisor *sv, uint64_t id);
 void recording_drained(struct supervisor *sv, uint64_t id);
 /* The recorder writes to the new file now, asked under this id. */
 void recording_reopened(struct supervisor *sv, uint64_t id);
+/* Another recorder has ended the file. */
+void recording_ended(struct supervisor *sv);
 /* Closes and frees what was kept of it. for_good: files too: it is over and in the log; else a
  * further supervisor finds them. */
 void recording_forget(struct supervisor *sv, struct recorded *of, bool for_good);
@@ -149,8 +158,10 @@ struct told_policy {
 };
 void tell_policy_change(struct supervisor *sv, struct sandbox *s, const struct told_policy *change);
 
-/* For recording.c and telling.c. */
+/* For recording.c, recording_log.c and telling.c. */
 struct told;
+int recording_say_start(struct supervisor *sv);
+int recording_say_reopen(struct supervisor *sv);
 void told_say_again(struct supervisor *sv, const struct recorded *of);
 void told_forget(struct supervisor *sv, struct recorded *of, uint64_t up_to, bool for_good);
 void recording_end_left(struct supervisor *sv, uint64_t id);

@@ -49,7 +49,8 @@ static int open_log(struct sandbox *s)
 		        "audit file %s is, or is reached through, a symbolic link", s->audit_path);
 	if (fd < 0)
 		return sandbox_failed(s, fd, "audit file %s", s->audit_path);
-	int error = recording_start(s->supervisor, s->audit_path, fd);
+	int error = recording_start(
+	        s->supervisor, s->audit_path, fd, s->audit_own ? NULL : &s->generation->identity);
 	return error ? sandbox_failed(s, error, "the recorder") : 0;
 }
 

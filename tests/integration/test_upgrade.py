@@ -19,6 +19,7 @@ from daemon import Daemon, UnixConnection
 from support import HTTP, LIFECYCLE, SLOW, VETHGUARD, descendants, wait_until
 
 WS_PORT = 9446
+LOG_ENDED = 600299  # type_uid of a file's last line
 # Says "begun", and for each line that it reads echoes a message through the WebSocket.
 ECHO = f"""
 import sys
@@ -219,6 +220,20 @@ class Upgrade(Upgraded):
         os.kill(pids[-1], signal.SIGHUP)
         self.assertTrue(wait_until(lambda: all(self.daemon.audit in files(p) and old not in files(p) for p in pids), 20 * SLOW),
                         [files(p) for p in pids])
+        return old
+
+    def verify(self, *paths):
+        return subprocess.run([VETHGUARD, "audit", "verify", *paths], capture_output=True, text=True)
+
+    def assert_one_chain(self, old):
+        """Through the file that was moved away, which ends with one line that says so, and the one after it."""
+        wait_until(lambda: self.verify(old, self.daemon.audit).returncode == 0, 5 * SLOW)  # the last line may be half written
+        r = self.verify(old, self.daemon.audit)
+        self.assertEqual(r.returncode, 0, r)
+        with open(old) as f:
+            types = [json.loads(line)["type_uid"] for line in f]
+        self.assertEqual((types.count(LOG_ENDED), types[-1]), (1, LOG_ENDED))
+        self.assertEqual([e for e in self.daemon.events() if e["type_uid"] == LOG_ENDED], [])
 
     def test_one_after_the_other(self):
         """Three upgrades of two sandboxes while a response is under way; the last daemon is killed and started again."""
@@ -231,16 +246,32 @@ class Upgrade(Upgraded):
         self.assert_served()
         self.assert_served(netns=other)
         self.assertTrue(all(alive(p) for p in pids))
-        self.rotate(pids)
+        old = self.rotate(pids)
         self.assert_finished(*slow)
         self.assertTrue(wait_until(lambda: not any(alive(p) for p in pids[:-1]), 20 * SLOW), self.daemon.stderr())
         self.assertTrue(wait_until(lambda: [f for f in os.listdir(self.daemon.state) if f.startswith("upgrade-")] == ["upgrade-3"],
                                    5 * SLOW), os.listdir(self.daemon.state))
+        self.assert_one_chain(old)
         os.kill(pids[-1], 9)
         support.KILLED.add(self.daemon.audit)
         self.assertTrue(wait_until(lambda: not alive(pids[-1]), 5 * SLOW))
         self.daemon.start()
         self.assert_served()
+
+    def test_runs_that_share_the_log(self):
+        """Nobody tells them that it was moved away: they find its end, and go on where the daemon does."""
+        boxes = [support.Sandbox(support.policy("https://api.lab.test"), audit=self.daemon.audit) for _ in range(2)]
+        for box in boxes:
+            self.assertIn("/before", box.sh("curl -sS https://api.lab.test/before").out)
+        old = self.rotate([self.daemon.process.pid])
+        self.assertIn("/after", boxes[0].sh("curl -sS https://api.lab.test/after").out)
+        for box in boxes:
+            self.assertEqual(box.close(), 0, box.stderr())
+            self.assertNotIn("cannot be written", box.stderr())
+        self.assert_one_chain(old)
+        paths = [e["http_request"]["url"]["path"] for e in self.daemon.events(HTTP)]
+        self.assertEqual(paths.count("/after"), 1, paths)
+        self.assertEqual(sum(e["type_uid"] == 600204 for e in self.daemon.events(LIFECYCLE)), 2, "each run's stop")
 
     def test_who_is_told_to_stop(self):
         """The new one, while the old one finishes: both end."""

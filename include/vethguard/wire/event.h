@@ -73,6 +73,7 @@ enum event_lifecycle {
 	EVENT_RESUMED,
 	EVENT_POLICY_CHANGED,
 	EVENT_LOG_OPENED,       /* of the daemon: it goes on in another audit file */
+	EVENT_LOG_ENDED,        /* the last line of an audit file that was moved away: nobody writes behind it */
 	EVENT_LIFECYCLE_COUNT
 };
 

@@ -102,6 +102,7 @@ enum message_type {
 	/* supervisor <-> recorder, further; behind UPGRADE, which keeps its number */
 	MESSAGE_RECORDER_COUNT_GET, /* recorder -> supervisor: struct message_sandbox, dropped 0: what has its fence counted? */
 	MESSAGE_RECORDER_COUNT,  /* the answer, at any time: struct message_sandbox */
+	MESSAGE_RECORDER_ENDED,  /* recorder -> supervisor: another recorder has ended the log's file: REOPEN is due */
 	MESSAGE_TYPE_COUNT
 };
 

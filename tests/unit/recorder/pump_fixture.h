@@ -254,10 +254,10 @@ static char *read_file(const char *path, size_t *n)
 	return text;
 }
 
-/* Checks the chain from the first line on. The number of lines. */
-static unsigned verify(const char *path)
+/* Checks that each line follows the one before, the first one *last, and leaves the last one there.
+ * The number of lines. */
+static unsigned verify_after(const char *path, struct seal_link *last)
 {
-	struct seal_link last = {0};
 	struct digest digest;
 	unsigned lines = 0;
 	size_t n;
@@ -273,19 +273,27 @@ static unsigned verify(const char *path)
 		digest_sha256_hex(
 		        &digest, (const struct slice[]){seal.covered, SLICE(SEAL_CLOSE)}, 2, hash);
 		assert_string_equal(hash, seal.own.hash);
-		assert_int_equal(seal.previous.has_previous, lines > 0);
-		if (lines > 0) {
-			assert_string_equal(seal.previous.hash, last.hash);
-			assert_string_equal(seal.previous.uid, last.uid);
-			assert_string_equal(seal.previous.chain_uid, last.chain_uid);
+		assert_int_equal(seal.previous.has_previous, last->has_previous);
+		if (last->has_previous) {
+			assert_string_equal(seal.previous.hash, last->hash);
+			assert_string_equal(seal.previous.uid, last->uid);
+			assert_string_equal(seal.previous.chain_uid, last->chain_uid);
 		}
-		last = seal.own;
+		*last = seal.own;
 		lines++;
 		line = end + 1;
 	}
 	digest_fini(&digest);
 	free(text);
 	return lines;
+}
+
+/* Checks the chain from the first line on. The number of lines. */
+static unsigned verify(const char *path)
+{
+	struct seal_link last = {0};
+
+	return verify_after(path, &last);
 }
 
 static bool file_has(const char *path, const char *needle)

@@ -196,7 +196,8 @@ static void test_truncated_while_open(void **state)
 
 static void test_every_error_has_advice(void **state)
 {
-	static const int errors[] = {ENOSPC, EDQUOT, EFBIG, EAGAIN, EROFS, ENOLCK, ENOMEM, EIO};
+	static const int errors[] = {
+	        ENOSPC, EDQUOT, EFBIG, EAGAIN, EROFS, ENOLCK, ENOMEM, ESTALE, EIO};
 	struct log_file log;
 	char text[2048];
 

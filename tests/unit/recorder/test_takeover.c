@@ -344,54 +344,6 @@ static void test_cut_ring_ends_its_stream_only(void **state)
 	close_fixture(&f);
 }
 
-static void send_reopen(struct fixture *f, const char *path)
-{
-	int fds[2] = {open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600),
-	        open(path, O_RDONLY | O_CLOEXEC)};
-	struct ipc_message message;
-
-	assert_int_equal(
-	        ipc_send_blocking(f->control, buffer,
-	                message_empty(buffer, sizeof(buffer), MESSAGE_RECORDER_REOPEN, 31), fds, 2),
-	        0);
-	expect_message(f->control, MESSAGE_RECORDER_REOPENED, 31, &message);
-	close(fds[0]);
-	close(fds[1]);
-}
-
-/* Moved away and opened anew: the first line of the new file names the last of the old one. */
-static void test_chain_goes_on_in_another_file(void **state)
-{
-	struct fixture f;
-	char moved[80], *old, *new;
-	struct seal last, first;
-	size_t n, m;
-
-	(void)state;
-	open_fixture(&f, RLIM_INFINITY);
-	write_event(&f.ring, sample_http());
-	while (verify(f.path) < 1)
-		poll(NULL, 0, 5);
-	snprintf(moved, sizeof(moved), "%s.1", f.path);
-	assert_int_equal(rename(f.path, moved), 0);
-	send_reopen(&f, f.path);
-	write_event(&f.ring, sample_http());
-	send_end(&f, SANDBOX, 8);
-	assert_int_equal(expect_summary(&f, 8).lines, 2);
-	assert_int_equal(verify(moved), 1);
-	old = read_file(moved, &n);
-	new = read_file(f.path, &m);
-	assert_int_equal(seal_parse(slice_of(old, n - 1), &last), 0);
-	assert_int_equal(seal_parse(slice_of(new, m - 1), &first), 0);
-	assert_true(first.previous.has_previous);
-	assert_string_equal(first.previous.hash, last.own.hash);
-	free(old);
-	free(new);
-	unlink(moved);
-	stop(&f);
-	close_fixture(&f);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -406,7 +358,6 @@ int main(void)
 	        cmocka_unit_test(test_workers_come_and_go),
 	        cmocka_unit_test(test_summary_is_inherited),
 	        cmocka_unit_test(test_cut_ring_ends_its_stream_only),
-	        cmocka_unit_test(test_chain_goes_on_in_another_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

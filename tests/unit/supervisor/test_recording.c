@@ -134,7 +134,7 @@ static void start(struct supervisor *sv)
 	                0,
 	        92);
 	must(recording_start(sv, log_path,
-	             open(log_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600)) == 0,
+	             open(log_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600), NULL) == 0,
 	        93);
 	must(recording_open_daemon(sv) == 0, 94);
 }
