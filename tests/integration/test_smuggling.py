@@ -85,7 +85,8 @@ class Run:
 
     @property
     def origin_saw(self):
-        return "".join(c["data"] for c in self.connections)
+        """The clean request's connection last: where the one before was answered early, the origin may have accepted it later."""
+        return "".join(sorted((c["data"] for c in self.connections), key=lambda d: d.startswith("GET /clean")))
 
     def problem(self):
         """What is not as it should be, or None."""
