@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The proxies that are measured: how each is started, and how the load reaches it."""
 import os
+import shutil
 import subprocess
 import time
 
@@ -221,6 +222,7 @@ class Squid(Proxy):
         with open(self.lab.path("squid.crt")) as c, open(self.lab.path("squid.key")) as k:
             bundle = self.lab.write("squid.pem", c.read() + k.read())
         home = self.lab.path("squid")
+        shutil.rmtree(home, ignore_errors=True)  # of the start before this one
         os.mkdir(home)
         sh("/usr/lib/squid/security_file_certgen", "-c", "-s", home + "/db", "-M", "4MB")
         sh("chown", "-R", "proxy:proxy", home)
