@@ -24,6 +24,7 @@ from fence_leaks import TOOL, check, check_records, enter, is_gate_chatter, pack
 
 NEIGHBOUR4, NEIGHBOUR6, NEIGHBOUR_MAC = "10.77.0.3", "fd77::3", "02:00:00:00:00:03"
 OTHER_MAC = "02:00:00:00:02:02"
+PORT_MAC = "02:00:00:00:00:04"  # of the bridge's port to the neighbour
 LINK = "vg00000001"
 LONG = os.environ.get("VETHGUARD_LONG") == "1"
 # A bridge learns the sender of a reserved frame before it asks anybody; only the first wall keeps it from that.
@@ -75,7 +76,7 @@ sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.ipv4.conf.al
  net.ipv4.conf.all.arp_accept=1 net.ipv4.conf.default.arp_accept=1
 ip link add br0 address {GATE_MAC} type bridge
 ip link add br1 type bridge
-ip link add p2 type veth peer name eth0 address {NEIGHBOUR_MAC} netns {n['nb']}
+ip link add p2 address {PORT_MAC} type veth peer name eth0 address {NEIGHBOUR_MAC} netns {n['nb']}
 ip link add up0 address {UPLINK_MAC} type veth peer name eth0 address {OUTSIDE_MAC} netns {n['out']}
 ip link add oth0 type veth peer name eth1 address {OTHER_MAC} netns {n['out']}
 ip link set p2 master {"br1" if self.kind == "bridge" else "br0"}
@@ -109,7 +110,8 @@ echo '{NAT}' | nft -f -
         router = self.wire if routed else "br0"
         self.shell((f"ip link set {self.wire} address {GATE_MAC}\n" if routed else f"ip link set {self.wire} master br0\n") +
                    f"ip link set {self.wire} up\n"
-                   f"ip addr replace {GATE4}/24 dev {router}; ip -6 addr replace {GATE6}/64 dev {router} nodad", "h")
+                   f"ip addr replace {GATE4}/24 dev {router}; ip -6 addr replace {GATE6}/64 dev {router} nodad\n"
+                   "for f in /proc/sys/net/ipv*/neigh/*/retrans_time_ms; do echo 100 > $f; done", "h")  # see settle()
 
     def make_gate(self):
         n = self.names
@@ -185,6 +187,12 @@ echo '{NAT}' | nft -f -
                 "routes": self.shell("ip route show table all; ip -6 route show table all | grep -v fe80 | grep -v ff00", "h"),
                 "mdb": self.shell("bridge mdb show dev br0 | grep -v ff02 || true", "h") if own == "fdb" else ""}
 
+    def settle(self):
+        """Until the host asks no longer for addresses that nobody has: when it gives up it tells itself so by ICMP, and that is delivered."""
+        end = time.monotonic() + 30
+        while "INCOMPLETE" in self.shell("ip -4 neigh; ip -6 neigh", "h") and time.monotonic() < end:
+            time.sleep(0.05)
+
     def seen(self):
         """Witness -> what it saw that it must not."""
         time.sleep(0.1)
@@ -202,8 +210,8 @@ echo '{NAT}' | nft -f -
 
 
 def is_host_chatter(frame):
-    """What the host's own kernel says unasked: neighbour discovery and listener reports of its own addresses."""
-    if is_gate_chatter(frame):
+    """What the host's own kernel says unasked: neighbour discovery and listener reports of its own addresses, spanning tree."""
+    if is_gate_chatter(frame) or frame[:12] == fence_mac("01:80:c2:00:00:00") + fence_mac(PORT_MAC):
         return True
     if frame[12:14] == b"\x08\x06" and frame[22:28] == fence_mac(GATE_MAC):  # who asked for the sandbox before
         return frame[20:22] == b"\0\1"
@@ -278,6 +286,7 @@ def damaged(kind, *damages):
         world.start()
         for text, damage, *may_see in damages:
             damage(world)
+            world.settle()
             world.seen()  # what the damage itself made the host say
             world.before = world.host_state()
             nobody_sees(world, f"{kind}, {text}", may_see)
