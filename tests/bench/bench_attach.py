@@ -14,13 +14,14 @@ import sys
 import time
 
 import bench_lab
-from bench_attach_lab import GUARDED, Crowd, Daemon, Neighbour, Abuser, per_call, percentile, usage
+from bench_attach_lab import GUARDED, Crowd, Daemon, Neighbour, Abuser, per_call, percentile, stolen, usage
 from bench_lab import sh
 
 SAMPLES = 60  # calls behind each latency
-GAP_S = 0.2  # between two attachments that are no burst: the daemon fills its stores again meanwhile
-ABUSE_S = 4.0
-ROUNDS = 2
+ATTACHMENTS = 200  # and attachments
+GAP_S = 0.1  # between two attachments that are no burst: the daemon fills its stores again meanwhile
+ABUSE_S, ALONE_S = 3.0, 2.0
+ROUNDS = 3
 SLOW_CONNECTIONS = 2000
 rows = []
 
@@ -36,20 +37,28 @@ def ms(values):
 
 def attach_all(daemon, crowd, count):
     """In bursts up to each mark, and there one after another with a pause between."""
-    done = 0
-    for mark in (0, count // 2, count - SAMPLES):
+    done, each = 0, min(ATTACHMENTS, count // 4)
+    for mark in (0, count // 2, count - each):
         begin, burst = time.monotonic(), mark - done
         slow = [daemon.attach(crowd, i) for i in range(done, mark)]
         if burst > 0:
             row(f"attach, {burst} in a burst ({done} there): p50 / p99, rate",
                 f"{ms(slow)}, {burst / (time.monotonic() - begin):.0f}/s")
         done = mark
-        times = []
-        for i in range(done, min(done + SAMPLES, count)):
+        times, whole, before = [], [], usage(daemon.pids())
+        for i in range(done, done + each):
             time.sleep(GAP_S)
+            stolen_before = stolen()
             times.append(daemon.attach(crowd, i))
+            if stolen() == stolen_before:
+                whole.append(times[-1])
+        after = usage(daemon.pids())
         row(f"attach, one at a time ({mark} there): p50 / p99", ms(times), "p99 < 5 ms")
-        done += len(times)
+        row(f"attach, one at a time ({mark} there), while the hypervisor took nothing: p50 / p99",
+            f"{ms(whole)} ({len(whole)} of {each})" if whole else "never")
+        row(f"attach, one at a time ({mark} there): CPU of all roles, what fills the stores again included",
+            f"{sum(after[r]['cpu'] - before[r]['cpu'] for r in after) / each * 1e3:.1f} ms")
+        done += each
 
 
 def calls(daemon, count):
@@ -102,31 +111,33 @@ ABUSES = [("a computing process", ["spin"]),
 
 
 def abuse(daemon, crowd):
-    """A neighbour's requests, one after another, beside each abuse in turn; the abuser has one CPU to itself and its
-    sandbox's own worker, the neighbour's load the other."""
-    with Neighbour(crowd, 1) as neighbour:
+    """A neighbour's requests, one after another, beside each abuse and just before it alone: what the machine's owner takes of both
+    CPUs changes from one second to the next. The neighbour keeps to one CPU, the abuser to the other; where the abuser's worker
+    and the recorder run is the scheduler's choice."""
+    worker = daemon.call("GET", "/v1/sandboxes/s1")["worker"]["pid"]
+    with Neighbour(crowd, 1, worker) as neighbour:
         neighbour.rate(1.0)
-        results = {name: [] for name, _ in [("nobody", None)] + ABUSES}
-        did = {}
+        results, did = {name: [] for name, _ in ABUSES}, {}
         for _ in range(ROUNDS):
-            results["nobody"].append(neighbour.rate(ABUSE_S))
             for name, argv in ABUSES:
+                alone, _ = neighbour.rate(ALONE_S)
                 before = usage(daemon.pids())
                 with Abuser(crowd, 0, *argv) as a:
                     time.sleep(0.5)
-                    results[name].append(neighbour.rate(ABUSE_S))
+                    rate, latencies = neighbour.rate(ABUSE_S)
                 after = usage(daemon.pids())
+                results[name].append((rate / alone, alone, rate, latencies))
                 busy = {r: (after[r]["cpu"] - before[r]["cpu"]) / a.wall_s * 100 for r in after}
                 did[name] = (f"{a.done / a.wall_s:.0f}/s; CPU abuser {a.cpu_s / a.wall_s * 100:.0f} %, "
                              f"workers {busy['worker']:.0f} %, recorder {busy['recorder']:.0f} %, "
                              f"supervisor {busy['supervisor']:.1f} %")
                 time.sleep(1.0)
-        alone = max(r for r, _ in results["nobody"])
         for name, values in results.items():
-            best, latencies = max(values, key=lambda v: v[0])
-            row(f"neighbour beside {name}: requests/s; p50 / p99",
-                f"{best:.0f} ({best / alone * 100:.0f} %); {ms(latencies)}" + (f" [{did[name]}]" if name in did else ""),
-                "> 90 %" if name != "nobody" else "")
+            values.sort()
+            share, alone, rate, latencies = values[len(values) // 2]
+            row(f"neighbour beside {name}, of its requests/s alone: median (least to most)",
+                f"{share * 100:.0f} % ({values[0][0] * 100:.0f} to {values[-1][0] * 100:.0f}); {rate:.0f} of {alone:.0f}, "
+                f"{ms(latencies)} [{did[name]}]", "> 90 %")
 
 
 def reload_all(daemon, count):

@@ -53,9 +53,9 @@ class Lab:
         sh("mount", "--bind", self.path("hosts"), "/etc/hosts")
         for name in (None, "outside", "client"):
             plain_congestion_control(f"/run/netns/{name}" if name else "/proc/self/ns/net")
-        origin = self.spawn(["ip", "netns", "exec", "outside", os.path.join(TOOLS, "origin"), f"{ORIGIN4}:443",
-                             self.path("server.pem"), self.path("server.key"), OTHER_CPU], stdout=subprocess.PIPE)
-        origin.stdout.readline()
+        self.origin = self.spawn(["ip", "netns", "exec", "outside", os.path.join(TOOLS, "origin"), f"{ORIGIN4}:443",
+                                  self.path("server.pem"), self.path("server.key"), OTHER_CPU], stdout=subprocess.PIPE)
+        self.origin.stdout.readline()
         os.makedirs(self.path("www/bytes"))
         self.write("www/bytes/1024", "x" * 1024)
         if shutil.which("nghttpd"):

@@ -225,17 +225,26 @@ class Terminal(Case):
                 self.fail(f"{mark!r} did not come before the end: {self.text!r}")
             self.text += piece
 
+    def read_for(self, seconds):
+        """Whether more came within so long."""
+        if not select.select([self.master], [], [], seconds)[0]:
+            return False
+        try:
+            piece = os.read(self.master, 65536)
+        except OSError:  # nobody has the other end open
+            piece = b""
+        self.text += piece
+        return bool(piece)
+
     def status(self, seconds=15):
         end = time.monotonic() + seconds * SLOW
         while time.monotonic() < end:
-            if select.select([self.master], [], [], 0.02)[0]:
-                try:
-                    self.text += os.read(self.master, 65536)
-                except OSError:
-                    pass
+            self.read_for(0.02)
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 self.pid = 0
+                while self.read_for(0):  # what it said last
+                    pass
                 return os.waitstatus_to_exitcode(status)
         self.fail(f"did not end: {self.text!r}")
 
