@@ -252,7 +252,9 @@ void control_print_stats(const json_t *stats)
 	put_number("dropped", stats, "packets_dropped");
 	put_beyond("  connections", stats, "connections", "connections_per_s");
 	put_beyond("  queries", stats, "queries", "dns_queries_per_s");
+	put_beyond("  datagrams", stats, "datagrams", "udp_datagrams_per_s");
 	put_number("  refused", worker, "queries_refused");
+	put_number("delayed", worker, "refusals_delayed");
 	put_number("restarts", stats, "restarts");
 	put_number("mended", stats, "mended");
 }

@@ -7,10 +7,16 @@
 
 #include "vethguard/base/buf.h"
 #include "vethguard/dns/responder.h"
+#include "vethguard/fence/fence.h"
+#include "vethguard/policy/config.h"
 
 #define RESPONDER_TCP_MAX 32 /* connections */
 #define RESPONDER_TCP_IDLE_MS 10000
 #define RESPONDER_TURN_QUERIES 64 /* of one socket before others have their turn */
+#define RESPONDER_PAUSE_MS 1000
+/* Times queries_per_s: what the fence lets through in one second, and so more than comes where the
+ * sandbox's kernel does not hand many datagrams over as one packet (UDP_SEGMENT, udp(7)). */
+#define RESPONDER_READ_MOST (CONFIG_QUERIES_DROPPED * (FENCE_BURST_S + 1))
 
 /* Where a query came from and what it was sent to. */
 struct responder_peer {
@@ -61,13 +67,18 @@ struct responder {
 	struct responder_peer refused_peer; /* the first of them */
 	struct loop_timer refused_timer;
 	bool refused_timer_open;
+	struct loop_timer pause; /* until the second is over nothing is read over UDP */
+	bool paused;
 };
 
 /* responder_answer() with the peer known in full. */
 size_t responder_answer_peer(struct responder *responder, const uint8_t *query, size_t n,
         const struct responder_peer *peer, uint8_t *out, size_t cap);
+/* More queries came in this second than the fence would let through one by one. */
+bool responder_is_flooded(const struct responder *responder);
 /* Answers what waits, within bounds. */
 void responder_udp_serve_rest(struct responder *responder);
+void responder_udp_on_pause_over(struct loop_timer *timer);
 void responder_udp_free_all(struct responder *responder);
 void responder_tcp_free_all(struct responder *responder);
 

@@ -38,8 +38,9 @@ struct responder *responder_new(const struct responder_config *config)
 	if (config->loop) {
 		r->refused_timer_open =
 		        loop_timer_open(config->loop, &r->refused_timer, on_refused_time) == 0;
-		if (!r->refused_timer_open) {
-			free(r);
+		if (!r->refused_timer_open ||
+		        loop_timer_open(config->loop, &r->pause, responder_udp_on_pause_over) < 0) {
+			responder_free(r);
 			return NULL;
 		}
 	}
@@ -54,6 +55,7 @@ void responder_free(struct responder *r)
 	responder_tcp_free_all(r);
 	if (r->refused_timer_open)
 		loop_timer_close(&r->refused_timer);
+	loop_timer_close(&r->pause);
 	free(r);
 }
 
@@ -145,6 +147,11 @@ static bool within_rate(struct responder *r, int64_t now_ms, const struct respon
 static bool may_refuse(const struct responder *r)
 {
 	return r->refused <= (uint64_t)r->config.queries_per_s * (CONFIG_QUERIES_DROPPED - 1);
+}
+
+bool responder_is_flooded(const struct responder *r)
+{
+	return r->refused > (uint64_t)r->config.queries_per_s * (RESPONDER_READ_MOST - 1);
 }
 
 /* --- policy --- */

@@ -112,6 +112,33 @@ static bool serve_one(struct responder_udp *u)
 	return true;
 }
 
+static void on_ready(struct loop_io *io, unsigned events);
+
+static int watch(struct responder_udp *u)
+{
+	return loop_io_open_level(u->responder->config.loop, &u->io, u->io.fd, LOOP_READ, on_ready);
+}
+
+/* The kernel keeps what its buffer holds, and drops the rest. */
+static void pause_reading(struct responder *r)
+{
+	r->paused = true;
+	for (struct responder_udp *u = r->udp; u; u = u->next)
+		loop_io_close(&u->io);
+	loop_timer_set(&r->pause, RESPONDER_PAUSE_MS);
+}
+
+/* What cannot be watched for want of memory is tried again. */
+void responder_udp_on_pause_over(struct loop_timer *timer)
+{
+	struct responder *r = container_of(timer, struct responder, pause);
+
+	r->paused = false;
+	for (struct responder_udp *u = r->udp; u && !r->paused; u = u->next)
+		if (!u->io.watch && watch(u) < 0)
+			pause_reading(r);
+}
+
 /* Level-triggered: what is left after a share is announced again in the next turn of the loop. */
 static void on_ready(struct loop_io *io, unsigned events)
 {
@@ -120,6 +147,8 @@ static void on_ready(struct loop_io *io, unsigned events)
 	(void)events;
 	for (int i = 0; i < RESPONDER_TURN_QUERIES && serve_one(u); i++)
 		;
+	if (responder_is_flooded(u->responder) && !u->responder->paused)
+		pause_reading(u->responder);
 }
 
 static int ask_for_destination(int fd)
@@ -143,14 +172,16 @@ int responder_serve_udp(struct responder *responder, int fd)
 	struct responder_udp *u = calloc(1, sizeof(*u));
 	int err = u ? ask_for_destination(fd) : -ENOMEM;
 
-	if (!err)
-		err = loop_io_open_level(responder->config.loop, &u->io, fd, LOOP_READ, on_ready);
+	if (!err) {
+		u->responder = responder;
+		u->io.fd = fd;
+		err = watch(u);
+	}
 	if (err) {
 		free(u);
 		close(fd);
 		return err;
 	}
-	u->responder = responder;
 	u->next = responder->udp;
 	responder->udp = u;
 	return 0;

@@ -68,6 +68,8 @@ int fence_counters_get(const char *interface, struct fence_counters *out)
 		result = count_packets(&nft, FENCE_CONNECTIONS_PREFIX, interface, &sum.connections);
 	if (result == 0)
 		result = count_packets(&nft, FENCE_QUERIES_PREFIX, interface, &sum.queries);
+	if (result == 0)
+		result = count_packets(&nft, FENCE_DATAGRAMS_PREFIX, interface, &sum.datagrams);
 	nft_close(&nft);
 	if (result == 0)
 		*out = sum;

@@ -99,6 +99,7 @@ void batch_counters(struct nft_batch *b, uint16_t type, const char *interface)
 	batch_counter(b, type, NFPROTO_INET, FENCE_COUNTER_PREFIX, interface);
 	batch_counter(b, type, NFPROTO_INET, FENCE_CONNECTIONS_PREFIX, interface);
 	batch_counter(b, type, NFPROTO_INET, FENCE_QUERIES_PREFIX, interface);
+	batch_counter(b, type, NFPROTO_INET, FENCE_DATAGRAMS_PREFIX, interface);
 }
 
 static struct set_plan sources_plan(

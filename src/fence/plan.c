@@ -44,7 +44,7 @@ static bool family_is(const struct ip *ip, uint8_t family)
 static bool are_bounds(const struct fence_bounds *b)
 {
 	return b->connections_per_s <= FENCE_PER_S_MAX && b->queries_per_s <= FENCE_PER_S_MAX &&
-	       b->copies_per_s <= FENCE_PER_S_MAX;
+	       b->copies_per_s <= FENCE_PER_S_MAX && b->datagrams_per_s <= FENCE_PER_S_MAX;
 }
 
 int fence_spec_check(const struct fence_spec *spec)

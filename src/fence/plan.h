@@ -24,6 +24,7 @@
 #define FENCE_COUNTER_PREFIX "drop-"
 #define FENCE_CONNECTIONS_PREFIX "syn-"
 #define FENCE_QUERIES_PREFIX "dns-"
+#define FENCE_DATAGRAMS_PREFIX "dgram-"
 
 struct chain_plan {
 	const char *table;

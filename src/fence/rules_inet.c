@@ -5,8 +5,9 @@
  * refused. TPROXY without a listener does not match, so that a dead worker's sandbox is refused at
  * once instead of hanging.
  *
- * Bounds stand before what they bound: a connection's first packet, and a query, that is beyond the
- * sandbox's rate goes to the chain "over" and ends there, whatever it asks for. Only the few that
+ * Bounds stand before what they bound: a connection's first packet, a query, or a datagram for the
+ * relay that is beyond the sandbox's rate goes to the chain "over" and ends there, whatever it asks
+ * for. Only the few that
  * are copied from there, and those refused at the end as far as copies are to be had, cost more
  * than these rules. Packets of connections that are there are never counted against a bound.
  *
@@ -103,14 +104,28 @@ static void deliver(struct rule_list *l, uint8_t protocol, enum nft_cmp_ops dns,
 	rule_verdict(l, NF_ACCEPT);
 }
 
-static void deliver_named_udp(struct rule_list *l, const struct fence_spec *spec)
+static void match_named_udp(struct rule_list *l, const struct fence_spec *spec)
 {
 	char set[FENCE_NAME_MAX];
 
-	rule_begin(l);
 	match_protocol(l, IPPROTO_UDP);
 	rule_load_payload(l, TRANSPORT, 2, 2);
 	rule_test_in_set(l, fence_name(set, FENCE_UDP_PREFIX, spec->interface), false);
+}
+
+static void bound_datagrams(struct rule_list *l, const struct fence_spec *spec)
+{
+	if (spec->bounds.datagrams_per_s == 0)
+		return;
+	rule_begin(l);
+	match_named_udp(l, spec);
+	end_beyond(l, spec, spec->bounds.datagrams_per_s, FENCE_DATAGRAMS_PREFIX);
+}
+
+static void deliver_named_udp(struct rule_list *l, const struct fence_spec *spec)
+{
+	rule_begin(l);
+	match_named_udp(l, spec);
 	rule_tproxy_loaded_port(l);
 	rule_verdict(l, NF_ACCEPT);
 }
@@ -152,6 +167,7 @@ void rules_link(struct rule_list *l, const struct fence_spec *spec)
 		deliver(l, IPPROTO_TCP, NFT_CMP_NEQ, spec->tcp_port);
 		deliver(l, IPPROTO_TCP, NFT_CMP_EQ, spec->dns_port);
 		deliver(l, IPPROTO_UDP, NFT_CMP_EQ, spec->dns_port);
+		bound_datagrams(l, spec);
 		deliver_named_udp(l, spec);
 	}
 	accept_neighbour_discovery(l, spec);

@@ -51,6 +51,9 @@ static const struct number_key limit_keys[] = {
         {"connections_per_s", offsetof(struct config_limits, connections_per_s), 1000, 1, 100000},
         {"packet_copies_per_s", offsetof(struct config_limits, packet_copies_per_s), 1000, 1,
                 100000},
+        {"udp_datagrams_per_s", offsetof(struct config_limits, udp_datagrams_per_s), 20000, 1,
+                1000000},
+        {"refusals_per_s", offsetof(struct config_limits, refusals_per_s), 1000, 1, 100000},
 };
 #define LIMIT_KEYS (sizeof(limit_keys) / sizeof(limit_keys[0]))
 

@@ -2,6 +2,11 @@
 /*
  * The UDP relay, for ports that udp:// rules name: its sockets towards the sandbox, and the table
  * of flows (datagram_flow.c) that their datagrams belong to.
+ *
+ * The fence drops what is beyond the sandbox's rate. It counts packets, of which the sandbox's
+ * kernel may make dozens of datagrams each (UDP_SEGMENT, udp(7)), so datagrams are counted here,
+ * too: beyond the rate nothing is read for a moment, and the kernel drops what its buffer does not
+ * hold.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +15,7 @@
 
 #include "proxy/datagram.h"
 #include "proxy/datagram_socket.h"
+#include "vethguard/base/clock.h"
 
 #define DISCARD_PORT 9 /* RFC 863 */
 
@@ -26,12 +32,40 @@ static void take(struct udp_socket *s, const struct flow_key *key, const uint8_t
 		flow_forward(f, p, n);
 }
 
+static void on_sandbox(struct loop_io *io, unsigned events);
+
+static int watch(struct udp_socket *s)
+{
+	return loop_io_open_level(
+	        s->relay->proxy->config.loop, &s->io, s->fd, LOOP_READ, on_sandbox);
+}
+
+static void pause_reading(struct datagram_relay *relay)
+{
+	relay->paused = true;
+	for (size_t i = 0; i < relay->socket_count; i++)
+		loop_io_close(&relay->sockets[i].io);
+	loop_timer_set(&relay->pause, DATAGRAM_PAUSE_MS);
+}
+
+/* What cannot be watched for want of memory is tried again. */
+static void on_pause_over(struct loop_timer *timer)
+{
+	struct datagram_relay *relay = container_of(timer, struct datagram_relay, pause);
+
+	relay->paused = false;
+	for (size_t i = 0; i < relay->socket_count && !relay->paused; i++)
+		if (!relay->sockets[i].io.watch && watch(&relay->sockets[i]) < 0)
+			pause_reading(relay);
+}
+
 static void on_sandbox(struct loop_io *io, unsigned events)
 {
 	struct udp_socket *s = container_of(io, struct udp_socket, io);
+	int64_t now_ms = clock_monotonic_ms();
 
 	(void)events;
-	for (unsigned i = 0; i < DATAGRAM_BATCH; i++) {
+	for (unsigned i = 0; i < DATAGRAM_BATCH && !s->relay->paused; i++) {
 		struct flow_key key;
 		ssize_t n;
 
@@ -42,6 +76,8 @@ static void on_sandbox(struct loop_io *io, unsigned events)
 			return;
 		if (key.dst.family)
 			take(s, &key, s->relay->datagram, (size_t)n);
+		if (!rate_take(&s->relay->rate, now_ms))
+			pause_reading(s->relay);
 	}
 }
 
@@ -126,6 +162,7 @@ void datagram_relay_retire(struct datagram_relay *relay)
 			s->fd = -1;
 		}
 	}
+	loop_timer_cancel(&relay->pause); /* nothing is watched any more */
 }
 
 /* --- life --- */
@@ -137,6 +174,12 @@ struct datagram_relay *datagram_relay_new(struct proxy *proxy)
 	if (!relay)
 		return NULL;
 	relay->proxy = proxy;
+	rate_init(&relay->rate, proxy->config.limits.udp_datagrams_per_s, DATAGRAM_BURST_S,
+	        clock_monotonic_ms());
+	if (loop_timer_open(proxy->config.loop, &relay->pause, on_pause_over) < 0) {
+		free(relay);
+		return NULL;
+	}
 	return relay;
 }
 
@@ -154,7 +197,7 @@ int datagram_relay_serve(struct datagram_relay *relay, int fd, uint16_t port)
 	s->relay = relay;
 	s->fd = fd;
 	s->port = port;
-	if (loop_io_open_level(relay->proxy->config.loop, &s->io, fd, LOOP_READ, on_sandbox) < 0) {
+	if (watch(s) < 0) {
 		close(fd);
 		return -ENOMEM;
 	}
@@ -167,6 +210,7 @@ void datagram_relay_free(struct datagram_relay *relay)
 	if (!relay)
 		return;
 	drop_flows(relay, NULL);
+	loop_timer_close(&relay->pause);
 	for (size_t i = 0; i < relay->socket_count; i++) {
 		loop_io_close(&relay->sockets[i].io);
 		if (relay->sockets[i].fd >= 0)

@@ -7,9 +7,14 @@
 #include <uthash.h>
 
 #include "proxy/private.h"
+#include "vethguard/fence/fence.h"
 
 #define DATAGRAM_MAX 65535
 #define DATAGRAM_BATCH 64
+/* The fence lets through what comes in a second after a burst of FENCE_BURST_S times as much: more
+ * comes only where the sandbox's kernel hands many datagrams over as one packet. */
+#define DATAGRAM_BURST_S (FENCE_BURST_S + 1)
+#define DATAGRAM_PAUSE_MS 10
 #define SOCKETS_MAX (2 * POLICY_UDP_PORTS_MAX)
 
 struct flow_key {
@@ -53,6 +58,9 @@ struct datagram_relay {
 	struct udp_socket sockets[SOCKETS_MAX];
 	size_t socket_count;
 	struct flow *flows;
+	struct rate rate;
+	struct loop_timer pause;
+	bool paused;       /* no datagram of the sandbox is read until the timer ends that */
 	size_t kept_bytes; /* of all flows */
 	uint8_t *datagram; /* DATAGRAM_MAX bytes */
 };

@@ -267,19 +267,13 @@ static void put_problem(
 	r->content_length = body->len;
 }
 
-void exchange_refuse(
-        struct exchange *ex, uint16_t status, enum event_cause cause, const char *detail)
+void exchange_answer_refusal(struct exchange *ex)
 {
 	struct http_response response = {.version = 11};
 	bool grpc = is_grpc(ex);
 	char reason[REASON_MAX];
 	struct buf body;
 
-	ex->cause = cause;
-	ex->detail = detail;
-	exchange_will_refuse(ex, status);
-	ex->state = EXCHANGE_REFUSED;
-	record_exchange(ex);
 	buf_init(&body, 16384);
 	if (grpc)
 		put_grpc(ex, &response, &body);
@@ -292,4 +286,16 @@ void exchange_refuse(
 	ex->ops->response_end(ex, SLICE(""));
 	buf_fini(&body);
 	exchange_finish(ex, true, false);
+}
+
+void exchange_refuse(
+        struct exchange *ex, uint16_t status, enum event_cause cause, const char *detail)
+{
+	ex->cause = cause;
+	ex->detail = detail;
+	exchange_will_refuse(ex, status);
+	ex->state = EXCHANGE_REFUSED;
+	record_exchange(ex);
+	if (!refusal_waits(ex))
+		exchange_answer_refusal(ex);
 }

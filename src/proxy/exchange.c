@@ -5,11 +5,11 @@
  *
  *   NEW -> CREDENTIAL -> DIAL -> ACTIVE -> (UPGRADED) -> DONE
  *
- * or, from anywhere before a response, REFUSED -> DONE. It ends in exactly one place,
- * exchange_finish(): there the upstream is given back and the client is told. The event is recorded
- * before the bytes that make the response whole for the client are given to its connection, since
- * from then on they may leave at any moment: whoever has a whole response has left an event, also
- * where the worker is killed right then.
+ * or, from anywhere before a response, REFUSED (which may wait: refusals.c) -> DONE. It ends in
+ * exactly one place, exchange_finish(): there the upstream is given back and the client is told.
+ * The event is recorded before the bytes that make the response whole for the client are given to
+ * its connection, since from then on they may leave at any moment: whoever has a whole response has
+ * left an event, also where the worker is killed right then.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -53,6 +53,8 @@ static void exchange_free(struct exchange *ex)
 
 	credential_wait_cancel(&ex->waiting);
 	loop_deadline_clear(&ex->whole);
+	list_remove(&ex->turn);
+	free(ex->kept_detail);
 	if (ex->masking)
 		mask_stream_fini(&ex->mask);
 	if (ex->credential)

@@ -26,6 +26,7 @@
  *   placeholder.c            what the sandbox must not send
  *   transform.c              what changes on the way back: credentials are covered
  *   denial.c                 what a refused client is told
+ *   refusals.c               how many of them in a second; the others wait
  *   record.c                 events for the audit log
  *
  * The connection to the upstream
@@ -56,6 +57,7 @@
 #include "proxy/link.h"
 #include "proxy/upstream.h"
 #include "proxy/websocket.h"
+#include "vethguard/base/rate.h"
 #include "vethguard/policy/placeholder.h"
 #include "vethguard/proxy/proxy.h"
 
@@ -130,6 +132,15 @@ struct record_silent {
 	uint16_t src_port, dst_port;
 };
 
+/* Requests that were refused and told to the log, and wait for their answer. */
+struct refusals {
+	struct rate rate;
+	struct list waiting; /* struct exchange, turn */
+	struct loop_timer turn;
+	bool due;
+	uint64_t delayed; /* since the beginning */
+};
+
 struct proxy {
 	struct proxy_config config;
 	struct link_shared links;
@@ -144,6 +155,7 @@ struct proxy {
 	size_t client_count, client_peak; /* the most since memory was given back */
 	uint64_t accepted;                /* of them, since the beginning */
 	struct record_silent silent;
+	struct refusals refusals;
 	struct list upstreams; /* all; the idle ones among them in order of their age */
 	size_t upstream_count, idle_count;
 	struct pool_entry *pool;         /* hash table: pool.c */
@@ -294,6 +306,9 @@ struct exchange {
 	const char *detail;
 	uint64_t bytes_out, bytes_in;
 	struct loop_deadline whole;
+	struct list turn;  /* refusals.c: waits for its answer */
+	char *kept_detail; /* owned; what detail points to then */
+	bool delayed;
 	struct websocket_relay *relay; /* once UPGRADED */
 	bool placeholder_seen;
 	bool recorded; /* its event has been put; an echo found later is told apart */
@@ -323,9 +338,12 @@ void exchange_client_drained(struct exchange *ex);
 void exchange_abort(struct exchange *ex, enum event_cause cause, const char *detail);
 /* Nothing was asked yet: no event. */
 void exchange_drop(struct exchange *ex);
-/* denial.c: answers with an explanation (a refused request, a failed upstream). */
+/* denial.c: records and answers with an explanation (a refused request, a failed upstream): at
+ * once, or when its turn comes. */
 void exchange_refuse(
         struct exchange *ex, uint16_t status, enum event_cause cause, const char *detail);
+/* The answer itself. The exchange is gone afterwards. */
+void exchange_answer_refusal(struct exchange *ex);
 /* Fills in what the event and the answer of a refusal say; status 0: as the cause has it. */
 void exchange_will_refuse(struct exchange *ex, uint16_t status);
 /* True where the request's body may be passed on now. */
@@ -340,6 +358,15 @@ bool exchange_response_head(struct exchange *ex, struct http_response *response)
 void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n);
 void exchange_response_end(struct exchange *ex, struct slice trailers);
 void exchange_upstream_drained(struct exchange *ex);
+
+/* --- refusals.c --- */
+
+int refusals_open(struct proxy *proxy);
+void refusals_close(struct proxy *proxy);
+/* True: there are too many, and it will be answered when its turn comes. */
+bool refusal_waits(struct exchange *ex);
+/* All that wait are answered at once. */
+void refusals_answer_all(struct proxy *proxy);
 
 /* --- client.c --- */
 

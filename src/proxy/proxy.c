@@ -131,7 +131,7 @@ struct proxy *proxy_new(const struct proxy_config *config)
 		goto fail;
 	p->plain = p->plain_memory.p;
 	p->datagrams = datagram_relay_new(p);
-	if (record_silent_open(p) < 0 ||
+	if (record_silent_open(p) < 0 || refusals_open(p) < 0 ||
 	        loop_timer_open(config->loop, &p->accept_again, on_accept_again) < 0 ||
 	        loop_timer_open(config->loop, &p->give_back, on_give_back) < 0)
 		goto fail;
@@ -166,6 +166,7 @@ void proxy_free(struct proxy *p)
 	upstream_http2_free_kept(p);
 	datagram_relay_free(p->datagrams);
 	record_silent_close(p);
+	refusals_close(p);
 	proxy_stop_listening(p, false);
 	loop_timer_close(&p->accept_again);
 	loop_timer_close(&p->give_back);
@@ -371,6 +372,7 @@ void proxy_drain(struct proxy *p, void (*on_idle)(void *context), void *context)
 	p->on_idle = on_idle;
 	p->on_idle_context = context;
 	p->retiring = false;
+	refusals_answer_all(p);
 	proxy_stop_listening(p, false);
 	while (pool_evict(p))
 		;

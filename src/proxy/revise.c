@@ -194,6 +194,7 @@ size_t proxy_revise(
 	struct revision r = {
 	        .proxy = p, .next = next, .cause = EVENT_CAUSE_POLICY_CHANGED, .detail = changed};
 
+	refusals_answer_all(p); /* their verdict was told */
 	look(&r);
 	change(context);
 	p->policy_turn++; /* no upstream connection of the old one is used again */
@@ -207,6 +208,7 @@ void proxy_end_all(struct proxy *p, const char *why)
 {
 	struct revision r = {.proxy = p, .cause = EVENT_CAUSE_CLOSING, .detail = why};
 
+	refusals_answer_all(p);
 	look(&r);
 	while (pool_evict(p))
 		;
@@ -235,6 +237,7 @@ void proxy_retire(struct proxy *p, void (*on_idle)(void *context), void *context
 	datagram_relay_retire(p->datagrams);
 	p->draining = true;
 	p->retiring = true;
+	refusals_answer_all(p);
 	p->on_idle = on_idle;
 	p->on_idle_context = context;
 	while (pool_evict(p))
@@ -260,4 +263,5 @@ void proxy_count(const struct proxy *p, struct message_worker_stats *out)
 	out->flows_open = datagram_relay_count(p->datagrams);
 	out->upstreams_open = p->upstream_count;
 	out->upstreams_idle = p->idle_count;
+	out->refusals_delayed = p->refusals.delayed;
 }

@@ -226,6 +226,7 @@ static void put_worker(struct json *j, const struct message_worker_stats *w)
 	json_put_uint(j, "backlog_bytes", w->backlog_bytes);
 	json_put_uint(j, "heap_bytes", w->heap_bytes);
 	json_put_uint(j, "queries_refused", w->queries_refused);
+	json_put_uint(j, "refusals_delayed", w->refusals_delayed);
 	json_put_end_object(j);
 }
 
@@ -236,10 +237,13 @@ static void put_bounds(struct json *j, const struct attach_stats *stats)
 	json_put_uint(j, "connections_per_s", stats->limits.connections_per_s);
 	json_put_uint(j, "dns_queries_per_s", stats->limits.dns_queries_per_s);
 	json_put_uint(j, "packet_copies_per_s", stats->limits.packet_copies_per_s);
+	json_put_uint(j, "udp_datagrams_per_s", stats->limits.udp_datagrams_per_s);
+	json_put_uint(j, "refusals_per_s", stats->limits.refusals_per_s);
 	json_put_end_object(j);
 	json_put_object(j, "beyond_limits");
 	json_put_uint(j, "connections", stats->dropped.connections);
 	json_put_uint(j, "queries", stats->dropped.queries);
+	json_put_uint(j, "datagrams", stats->dropped.datagrams);
 	json_put_end_object(j);
 }
 

@@ -105,7 +105,8 @@ struct fence_bounds sandbox_bounds(const struct config_limits *limits)
 {
 	return (struct fence_bounds){.connections_per_s = limits->connections_per_s,
 	        .queries_per_s = limits->dns_queries_per_s * CONFIG_QUERIES_DROPPED,
-	        .copies_per_s = limits->packet_copies_per_s};
+	        .copies_per_s = limits->packet_copies_per_s,
+	        .datagrams_per_s = limits->udp_datagrams_per_s};
 }
 
 static int open_gate(struct sandbox *s)

@@ -204,7 +204,7 @@ static json_t *pack_gate(const struct gate *g)
 			return NULL;
 		}
 	return json_pack("{s:b, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:i, "
-	                 "s:o, s:[I, I, I], s:b}",
+	                 "s:o, s:[I, I, I, I], s:b}",
 	        "divert", g->kind == GATE_DIVERT, "device", g->device, "host_link", g->host_link,
 	        "gate4", json_ip(&g->gate4), "gate6", json_ip(&g->gate6), "sandbox4",
 	        json_ip(&g->sandbox4), "sandbox6", json_ip(&g->sandbox6), "bits4", g->bits4,
@@ -212,7 +212,8 @@ static json_t *pack_gate(const struct gate *g)
 	        json_prefix(&g->source6), "mac", json_hex(g->mac, 6), "sandbox_mac",
 	        json_hex(g->sandbox_mac, 6), "tcp_port", g->tcp_port, "udp_ports", ports, "bounds",
 	        (json_int_t)g->bounds.connections_per_s, (json_int_t)g->bounds.queries_per_s,
-	        (json_int_t)g->bounds.copies_per_s, "paused", g->paused);
+	        (json_int_t)g->bounds.copies_per_s, (json_int_t)g->bounds.datagrams_per_s, "paused",
+	        g->paused);
 }
 
 static json_t *pack(const struct attach_record *r, const struct gate *gate)
@@ -325,15 +326,20 @@ static bool ports_of(json_t *ports, struct gate *g)
 	return true;
 }
 
-/* A file of before there were bounds has none: its fence is set anew. */
+#define BOUNDS_WITHOUT_DATAGRAMS 3
+
+/* A file of before there were bounds, or the one of datagrams, has none: its fence is set anew. */
 static bool bounds_of(json_t *bounds, struct gate *g)
 {
-	uint32_t *const out[] = {
-	        &g->bounds.connections_per_s, &g->bounds.queries_per_s, &g->bounds.copies_per_s};
+	uint32_t *const out[] = {&g->bounds.connections_per_s, &g->bounds.queries_per_s,
+	        &g->bounds.copies_per_s, &g->bounds.datagrams_per_s};
+	size_t count = json_array_size(bounds);
 
 	if (!bounds)
 		return true;
-	for (size_t i = 0; i < 3; i++) {
+	if (count != BOUNDS_WITHOUT_DATAGRAMS && count != sizeof(out) / sizeof(out[0]))
+		return false;
+	for (size_t i = 0; i < count; i++) {
 		const json_t *bound = json_array_get(bounds, i);
 		json_int_t v = json_integer_value(bound);
 
@@ -341,7 +347,7 @@ static bool bounds_of(json_t *bounds, struct gate *g)
 			return false;
 		*out[i] = (uint32_t)v;
 	}
-	return json_array_size(bounds) == 3;
+	return true;
 }
 
 static bool bits_of(int v, int max, uint8_t *out)

@@ -82,8 +82,10 @@ static void limits_fields(struct codec *c, struct config_limits *l)
 	l->blocked_mints_per_min = codec_u32(c, l->blocked_mints_per_min);
 	l->connections_per_s = codec_u32(c, l->connections_per_s);
 	l->packet_copies_per_s = codec_u32(c, l->packet_copies_per_s);
+	l->udp_datagrams_per_s = codec_u32(c, l->udp_datagrams_per_s);
+	l->refusals_per_s = codec_u32(c, l->refusals_per_s);
 }
-_Static_assert(sizeof(struct config_limits) == 12 * 4, "a limit was added: encode it too");
+_Static_assert(sizeof(struct config_limits) == 14 * 4, "a limit was added: encode it too");
 
 static void timeouts_fields(struct codec *c, struct config_timeouts *t)
 {
@@ -221,9 +223,10 @@ static void worker_stats_fields(struct codec *c, struct message_worker_stats *m)
 	m->backlog_bytes = codec_u64(c, m->backlog_bytes);
 	m->heap_bytes = codec_u64(c, m->heap_bytes);
 	m->queries_refused = codec_u64(c, m->queries_refused);
+	m->refusals_delayed = codec_u64(c, m->refusals_delayed);
 }
 CODEC_PAIR(worker_stats)
-_Static_assert(sizeof(struct message_worker_stats) == 24 * 8, "a figure was added: encode it too");
+_Static_assert(sizeof(struct message_worker_stats) == 25 * 8, "a figure was added: encode it too");
 
 void message_worker_start_fini(struct message_worker_start *m)
 {

@@ -3,16 +3,20 @@
 that every packet is counted."""
 import subprocess
 import sys
+import time
 
 import support
 import test_daemon
 from daemon import Daemon
-from support import DNS, NETWORK, SLOW, policy, wait_until
+from support import DNS, HTTP, NETWORK, SLOW, policy, wait_until
 
-LIMITS = "limits: {connections_per_s: 5, dns_queries_per_s: 5, packet_copies_per_s: 5}\n"
+BOUNDS = {"connections_per_s": 5, "dns_queries_per_s": 5, "packet_copies_per_s": 5, "udp_datagrams_per_s": 5, "refusals_per_s": 5}
+LIMITS = f"limits: {{{', '.join(f'{k}: {v}' for k, v in BOUNDS.items())}}}\n"
+BURST = 10  # of each
+RELAYED = "udp://10.99.0.80:1234"
 GATE = "198.18.0.1"
 
-# Runs in the sandbox. Nothing here waits for an answer but `ask`.
+# Runs in the sandbox.
 FLOODS = """
 import os, socket, struct, sys
 what, count = sys.argv[1], int(sys.argv[2])
@@ -45,15 +49,53 @@ elif what == "queries":
     except OSError:
         pass
     print(codes.count(0), codes.count(5), len(codes))
+elif what == "relayed":  # all at once, then the answers
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.connect(("10.99.0.80", 1234))
+    for n in range(count):
+        send(s, b"%%d" %% n)
+    s.settimeout(2)
+    heard = set()
+    try:
+        while True:
+            heard.add(s.recv(512))
+    except OSError:
+        pass
+    print(len(heard))
+elif what == "turns":  # a question and its answer, eight at a time
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.connect(("10.99.0.80", 1234))
+    s.settimeout(30)
+    asked = heard = 0
+    while heard < count:
+        while asked < count and asked < heard + 8:
+            s.send(b"?")
+            asked += 1
+        heard += s.recv(512) == b"echo:?"
+    print(heard)
+elif what == "requests":  # all at once over one connection
+    with socket.create_connection((%r, 3128)) as s:
+        s.sendall(b"".join(b"GET http://refused.lab.test/%%d HTTP/1.1\\r\\nHost: refused.lab.test\\r\\n\\r\\n" %% n for n in range(count)))
+        s.settimeout(60)
+        text = b""
+        while text.count(b"HTTP/1.1 403") < count:
+            part = s.recv(65536)
+            if not part:
+                break
+            text += part
+        print(text.count(b"HTTP/1.1 403"))
 elif what == "datagrams":
     for n in range(count):
         send(udp(4000 + n %% 3), b"x" * 100)
-""" % GATE
+""" % (GATE, GATE)
 
 
 class Limited(test_daemon.Attached):
     def make_daemon(self):
         return Daemon(LIMITS)
+
+    def write(self, *rules):
+        return super().write(*rules, RELAYED)
 
     def flood(self, what, count, netns=None):
         done = subprocess.run(["ip", "netns", "exec", netns or self.name, sys.executable, "-c", FLOODS, what, str(count)],
@@ -77,7 +119,7 @@ class Limited(test_daemon.Attached):
         self.flood("connections", 200)
         stats = self.stats()
         self.assertGreater(stats["beyond_limits"]["connections"], 0, stats)
-        self.assertEqual(stats["limits"], {"connections_per_s": 5, "dns_queries_per_s": 5, "packet_copies_per_s": 5})
+        self.assertEqual(stats["limits"], BOUNDS)
         self.assertLessEqual(stats["worker"]["connections"], 200 - stats["beyond_limits"]["connections"] + 10)
         told = self.daemon.event(NETWORK, **{"firewall_rule.name": "rate", "dst_endpoint.port": 443})
         self.assertTrue(told, self.daemon.events(NETWORK)[-3:])
@@ -101,6 +143,42 @@ class Limited(test_daemon.Attached):
             return lines
         self.assertTrue(wait_until(told, 10 * SLOW), self.daemon.events(DNS)[-3:])
         self.assertLess(len(told()), refused)
+
+    def test_datagrams(self):
+        sent = 200
+        heard, = self.flood("relayed", sent)
+        stats = self.stats()
+        beyond = stats["beyond_limits"]["datagrams"]
+        self.assertGreater(heard, 0, stats)
+        self.assertGreater(beyond, 0, stats)
+        self.assertLessEqual(heard, sent - beyond, stats)
+        self.assertGreaterEqual(stats["packets_dropped"], beyond, stats)
+        told = self.daemon.event(NETWORK, **{"firewall_rule.name": "rate", "dst_endpoint.port": 1234})
+        self.assertTrue(told, self.daemon.events(NETWORK)[-3:])
+        self.assertEqual(told["status_code"], "limit")
+        self.assertRegex(self.daemon.cli("stats", "one").stdout, rf"(?m)^  datagrams +{beyond} beyond 5 a second$")
+        self.assert_served("afterwards", 20 * SLOW)
+        counted = self.stats()["packets_dropped"]
+        self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/one")[0], 200)
+        self.assertEqual(sum(self.dropped().values()), counted, self.dropped())
+
+    def test_refused_requests(self):
+        """All of them are answered and told one by one, however many; only the answers take their time."""
+        count = BURST + 8
+        began = time.monotonic()
+        answered, = self.flood("requests", count)
+        self.assertEqual(answered, count)
+        delayed = self.stats()["worker"]["refusals_delayed"]
+        self.assertGreater(delayed, 0)
+        self.assertLessEqual(delayed, count)
+        if time.monotonic() - began < 2 * SLOW:
+            self.assertGreaterEqual(delayed, 4)
+        paths = [e["http_request"]["url"]["path"] for e in self.daemon.events(HTTP)]
+        self.assertEqual(paths, [f"/{n}" for n in range(count)])
+        self.assertRegex(self.daemon.cli("stats", "one").stdout, rf"(?m)^delayed +{delayed}$")
+        many = self.curl("-o", "/dev/null", "-w", "%{http_code}\n", "https://api.lab.test/whoami?[1-100]")
+        self.assertEqual(many.stdout.split(), ["200"] * 100, many)
+        self.assertEqual(self.stats()["worker"]["refusals_delayed"], delayed)
 
     def test_every_packet_is_counted(self):
         """Few of them are copied, all of them are in the log, over a restart of the daemon as well."""
@@ -134,6 +212,21 @@ class Limited(test_daemon.Attached):
         self.assertEqual(self.stats()["beyond_limits"]["connections"], before)
         self.assert_served()
         self.assertEqual(self.show()["fence"]["mended"], 0)
+
+
+class AsItComes(test_daemon.Attached):
+    """The limits of a configuration that names none are in nobody's way."""
+
+    def write(self, *rules):
+        return super().write(*rules, RELAYED)
+
+    def test_busy_programs(self):
+        flood = Limited.flood
+        self.assertEqual(flood(self, "turns", 5000), [5000])
+        self.assertEqual(flood(self, "requests", 500), [500])
+        stats = self.daemon.call("GET", "/v1/sandboxes/one/stats")[2]
+        self.assertEqual(stats["beyond_limits"], {"connections": 0, "queries": 0, "datagrams": 0})
+        self.assertEqual(stats["worker"]["refusals_delayed"], 0)
 
 
 class InARun(support.Case):

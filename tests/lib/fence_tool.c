@@ -60,14 +60,15 @@ static void parse(struct tool *t, int argc, char **argv)
 	int i = 1;
 
 	t->spec.whole_namespace = true;
-	t->spec.bounds = (struct fence_bounds){FENCE_PER_S_MAX, FENCE_PER_S_MAX, FENCE_PER_S_MAX};
+	t->spec.bounds = (struct fence_bounds){
+	        FENCE_PER_S_MAX, FENCE_PER_S_MAX, FENCE_PER_S_MAX, FENCE_PER_S_MAX};
 	for (; i < argc && argv[i][0] == '-' && argv[i][1] == '-'; i++) {
 		if (strcmp(argv[i], "--host") == 0)
 			t->spec.whole_namespace = false;
 		if (strcmp(argv[i], "--bare") == 0)
 			t->bare = true;
 		if (strcmp(argv[i], "--tight") == 0)
-			t->spec.bounds = (struct fence_bounds){1, 1, 1};
+			t->spec.bounds = (struct fence_bounds){1, 1, 1, 1};
 		if (strcmp(argv[i], "--networks") == 0) {
 			t->spec.bits4 = 24;
 			t->spec.bits6 = 64;

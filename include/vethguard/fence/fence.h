@@ -33,6 +33,8 @@ struct fence_bounds {
 	uint32_t queries_per_s;     /* packets to the responder over UDP */
 	uint32_t copies_per_s;      /* of dropped packets to the log, burst of one second; beyond, they are dropped and
 	                               counted without a copy, and not rejected */
+	uint32_t datagrams_per_s;   /* packets to the relay, of all its ports; one that the sandbox's kernel is to cut into
+	                               several datagrams later (UDP_SEGMENT, udp(7)) counts as one */
 };
 
 struct fence_spec {
@@ -81,7 +83,7 @@ int fence_watch_read_all(int fd, void (*each)(void *context, int nsid), void *co
 /* Packets and bytes the fence rejected or dropped on the interface; of them, those beyond a bound. */
 struct fence_counters {
 	uint64_t packets, bytes;
-	uint64_t connections, queries;
+	uint64_t connections, queries, datagrams;
 };
 int fence_counters_get(const char *interface, struct fence_counters *out);
 

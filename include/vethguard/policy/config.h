@@ -42,6 +42,8 @@ struct config_limits {
 	uint32_t blocked_mints_per_min;/* leaves for names that no rule mentions */
 	uint32_t connections_per_s;    /* new ones of the sandbox; beyond, their first packets are dropped */
 	uint32_t packet_copies_per_s;  /* of dropped packets, for the log; beyond: dropped without a copy, and counted */
+	uint32_t udp_datagrams_per_s;  /* for udp:// destinations; beyond: dropped and counted */
+	uint32_t refusals_per_s;       /* requests answered without being sent on; beyond: the answer waits its turn */
 };
 
 #define CONFIG_QUERIES_DROPPED 2

@@ -189,6 +189,7 @@ struct message_worker_stats {
 	uint64_t backlog_bytes;    /* events the recorder has no room for */
 	uint64_t heap_bytes;       /* in use */
 	uint64_t queries_refused;  /* beyond their bound: answered REFUSED and not told one by one */
+	uint64_t refusals_delayed; /* requests whose refusal had to wait for its turn */
 };
 
 struct message_ca {            /* lengths in DER; key is secret: the receiver wipes the datagram */

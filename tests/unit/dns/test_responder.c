@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "dns/internal.h"
 #include "vethguard/dns/responder.h"
 #include "vethguard/policy/load.h"
 
@@ -482,6 +483,30 @@ static void udp_answers_from_the_asked_address(void **state)
 	close(client);
 }
 
+/* Of a flood that came past the fence in few packets, a bounded number is read in a second. */
+static void udp_reads_no_more_than_the_fence_would_let_through(void **state)
+{
+	enum { PER_S = 3, MOST = PER_S * RESPONDER_READ_MOST + RESPONDER_TURN_QUERIES };
+	struct sockaddr_in at;
+	uint8_t query[512];
+	size_t n = make_query(query, "api.example.com", DNS_A, 1);
+	int client = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	(void)state;
+	assert_int_equal(responder_serve_udp(fixture.responder, listen_on(SOCK_DGRAM, &at)), 0);
+	for (int i = 0; i < 3 * MOST; i++)
+		sendto(client, query, n, 0, (struct sockaddr *)&at, sizeof(at));
+	run_loop(100);
+	assert_true(fixture.responder->paused);
+	assert_in_range(fixture.responder->queries + responder_refused(fixture.responder),
+	        PER_S * RESPONDER_READ_MOST, MOST);
+	while (fixture.responder->paused) /* and then it goes on */
+		run_loop(100);
+	run_loop(100);
+	assert_true(responder_refused(fixture.responder) > MOST);
+	close(client);
+}
+
 static int connect_to(const struct sockaddr_in *at)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -670,6 +695,8 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(
 	                refusals_are_recorded_without_another_query, setup_slow, teardown),
 	        IN_LOOP(udp_answers_from_the_asked_address),
+	        cmocka_unit_test_setup_teardown(
+	                udp_reads_no_more_than_the_fence_would_let_through, setup_slow, teardown),
 	        IN_LOOP(tcp_takes_queries_in_any_pieces),
 	        IN_LOOP(tcp_pipelines),
 	        IN_LOOP(tcp_answers_before_it_closes),

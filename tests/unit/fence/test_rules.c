@@ -94,9 +94,9 @@ static void set_replaces_what_differs(void **state)
 static void each_part_of_the_spec_is_checked(void **state)
 {
 	struct world *w = *state;
-	struct fence_spec s[12];
+	struct fence_spec s[13];
 
-	for (size_t i = 0; i < 12; i++)
+	for (size_t i = 0; i < 13; i++)
 		s[i] = w->spec;
 	s[0].sandbox4 = world_ip("10.77.0.3");
 	s[1].sandbox6 = world_ip("fd77::3");
@@ -110,7 +110,8 @@ static void each_part_of_the_spec_is_checked(void **state)
 	s[9].bounds.connections_per_s++;
 	s[10].bounds.queries_per_s++;
 	s[11].bounds.copies_per_s++;
-	for (size_t i = 0; i < 12; i++)
+	s[12].bounds.datagrams_per_s++;
+	for (size_t i = 0; i < 13; i++)
 		assert_int_equal(netns_run(w->gate, check, &s[i]), -ESTALE);
 }
 
@@ -326,9 +327,9 @@ static void a_failed_set_leaves_all_as_it_was(void **state)
 static void bad_specs_are_refused(void **state)
 {
 	struct world *w = *state;
-	struct fence_spec s[15];
+	struct fence_spec s[16];
 
-	for (size_t i = 0; i < 15; i++)
+	for (size_t i = 0; i < 16; i++)
 		s[i] = w->spec;
 	s[0].interface[0] = 0;
 	memset(s[1].interface, 'x', sizeof(s[1].interface));
@@ -345,7 +346,8 @@ static void bad_specs_are_refused(void **state)
 	s[12].bounds.connections_per_s = FENCE_PER_S_MAX + 1;
 	s[13].bounds.queries_per_s = FENCE_PER_S_MAX + 1;
 	s[14].bounds.copies_per_s = FENCE_PER_S_MAX + 1;
-	for (size_t i = 0; i < 15; i++) {
+	s[15].bounds.datagrams_per_s = FENCE_PER_S_MAX + 1;
+	for (size_t i = 0; i < 16; i++) {
 		assert_int_equal(netns_run(w->gate, set, &s[i]), -EINVAL);
 		assert_int_equal(netns_run(w->gate, check, &s[i]), -EINVAL);
 		assert_int_equal(netns_run(w->gate, set_udp_ports, &s[i]), -EINVAL);
@@ -361,7 +363,7 @@ static void any_bounds_fit(void **state)
 	static const uint32_t some[] = {0, 1, 1000, FENCE_PER_S_MAX};
 
 	for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
-		w->spec.bounds = (struct fence_bounds){some[i], some[i], some[i]};
+		w->spec.bounds = (struct fence_bounds){some[i], some[i], some[i], some[i]};
 		assert_int_equal(check_in_gate(w), -ESTALE);
 		assert_int_equal(netns_run(w->gate, set, &w->spec), 0);
 		assert_int_equal(check_in_gate(w), 0);
@@ -401,11 +403,12 @@ static void the_longest_interface_name_fits(void **state)
 static int counters_of_nothing(void *context)
 {
 	(void)context;
-	struct fence_counters c = {1, 1, 1, 1};
+	struct fence_counters c = {1, 1, 1, 1, 1};
 	int result = fence_counters_get("nosuch0", &c);
 
 	assert_int_equal(c.packets, 0);
 	assert_int_equal(c.connections, 0);
+	assert_int_equal(c.datagrams, 0);
 	assert_int_equal(fence_counters_get("sixteen-letters-", &c), -EINVAL);
 	return result;
 }

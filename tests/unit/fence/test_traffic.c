@@ -579,7 +579,7 @@ static void connections_beyond_the_rate_are_dropped_and_counted(void **state)
 	        {.found = true}};
 	char byte = 0;
 
-	bound(w, (struct fence_bounds){1, 0, 0});
+	bound(w, (struct fence_bounds){1, 0, 0, 0});
 	assert_int_equal(connect_from_sandbox(w, SOCK_STREAM, "93.184.216.34", 443, &kept), 0);
 	server = accept4(w->tcp4, NULL, NULL, SOCK_CLOEXEC);
 	before = counted(w);
@@ -614,12 +614,12 @@ static void all_connections_are_of_one_rate(void **state)
 	static const char *const addresses[] = {"8.8.8.8", "2001:db8::7"};
 	uint64_t last = 0;
 
-	bound(w, (struct fence_bounds){1, 0, 0});
+	bound(w, (struct fence_bounds){1, 0, 0, 0});
 	for (uint16_t i = 0; i < TRIES; i++)
 		close(begin_connection(w, addresses[i % 2], i % 4 < 2 ? 53 : (uint16_t)(1000 + i)));
 	last = counted(w).connections;
 	assert_true(last > 0);
-	bound(w, (struct fence_bounds){0, 0, 0});
+	bound(w, (struct fence_bounds){0, 0, 0, 0});
 	for (uint16_t i = 0; i < TRIES; i++)
 		close(begin_connection(w, addresses[i % 2], 443));
 	assert_int_equal(counted(w).connections, last);
@@ -632,7 +632,7 @@ static void queries_beyond_the_rate_are_dropped_and_counted(void **state)
 	char data[64];
 	int client, arrived = 0;
 
-	bound(w, (struct fence_bounds){0, 1, 0});
+	bound(w, (struct fence_bounds){0, 1, 0, 0});
 	before = counted(w);
 	assert_int_equal(connect_from_sandbox(w, SOCK_DGRAM, "8.8.8.8", 53, &client), 0);
 	for (int i = 0; i < TRIES; i++)
@@ -645,6 +645,65 @@ static void queries_beyond_the_rate_are_dropped_and_counted(void **state)
 	assert_int_equal(after.packets - before.packets, TRIES - arrived);
 	assert_int_equal(after.connections, 0);
 	assert_relayed(w, w->udp4, "203.0.113.7", 123); /* no query */
+	close(client);
+}
+
+/* A port of the relay's, over either family: of one rate, which is nobody else's. */
+static void datagrams_beyond_the_rate_are_dropped_and_counted(void **state)
+{
+	struct world *w = *state;
+	struct fence_counters before, after;
+	struct seen seen[2] = {{"vethguard:rate", IPPROTO_UDP, 123, w->spec.sandbox4,
+	                               world_ip("203.0.113.7"), false},
+	        {.found = true}};
+	char data[64];
+	int four, six, arrived = 0;
+
+	bound(w, (struct fence_bounds){0, 0, 0, 1});
+	assert_int_equal(connect_from_sandbox(w, SOCK_DGRAM, "203.0.113.7", 123, &four), 0);
+	assert_int_equal(connect_from_sandbox(w, SOCK_DGRAM, "2001:db8::7", 123, &six), 0);
+	before = counted(w);
+	for (int i = 0; i < TRIES; i++)
+		assert_int_equal(send(i % 2 ? six : four, "datagram", 8, 0), 8);
+	after = counted(w);
+	while (world_readable(w->udp4, 0) && recv(w->udp4, data, sizeof(data), 0) > 0)
+		arrived++;
+	while (world_readable(w->udp6, 0) && recv(w->udp6, data, sizeof(data), 0) > 0)
+		arrived++;
+	assert_in_range(arrived, FENCE_BURST_S, TRIES - 1);
+	assert_int_equal(after.datagrams - before.datagrams, TRIES - arrived);
+	assert_int_equal(after.packets - before.packets, TRIES - arrived);
+	assert_int_equal(after.queries + after.connections, 0);
+	assert_logged(w, seen);
+	assert_relayed(w, w->dns4, "8.8.8.8", 53);
+	assert_intercepted(w, w->tcp4, "93.184.216.34", 443);
+	close(four);
+	close(six);
+}
+
+#define MANY 5000
+
+/* Within its rate nothing is lost, however fast it comes. */
+static void datagrams_within_the_rate_all_arrive(void **state)
+{
+	struct world *w = *state;
+	struct fence_counters before;
+	char data[64];
+	int client, arrived = 0;
+
+	bound(w, (struct fence_bounds){0, 0, 0, MANY / FENCE_BURST_S});
+	before = counted(w);
+	assert_int_equal(connect_from_sandbox(w, SOCK_DGRAM, "203.0.113.7", 123, &client), 0);
+	for (int i = 0; i < MANY; i++) {
+		assert_int_equal(send(client, "datagram", 8, 0), 8);
+		while (world_readable(w->udp4, 0) && recv(w->udp4, data, sizeof(data), 0) > 0)
+			arrived++;
+	}
+	while (arrived < MANY && world_readable(w->udp4, WORLD_TIMEOUT_MS) &&
+	        recv(w->udp4, data, sizeof(data), 0) > 0)
+		arrived++;
+	assert_int_equal(arrived, MANY);
+	assert_int_equal(counted(w).packets, before.packets);
 	close(client);
 }
 
@@ -680,7 +739,7 @@ static void all_is_counted_whatever_is_copied(void **state)
 
 	assert_relayed(w, w->dns4, "8.8.8.8", 53);
 	assert_int_equal(netns_run(w->sandbox, add_false_addresses, w), 0);
-	bound(w, (struct fence_bounds){0, 0, 1});
+	bound(w, (struct fence_bounds){0, 0, 1, 0});
 	count_copies(w);
 	before = counted(w);
 	send_many(w, "10.77.0.2", "203.0.113.7", 443);
@@ -698,7 +757,7 @@ static void a_bound_opens_nothing(void **state)
 	int udp = gate_service(w, SOCK_DGRAM, "0.0.0.0", 7777);
 	int udp53 = gate_service(w, SOCK_DGRAM, "10.77.0.1", 7778);
 
-	bound(w, (struct fence_bounds){1, 1, 1});
+	bound(w, (struct fence_bounds){1, 1, 1, 1});
 	for (int i = 0; i < TRIES; i++) {
 		close(begin_connection(w, "10.77.0.1", 8888));
 		send_from(w, "10.77.0.2", "10.77.0.1", 7777);
@@ -742,6 +801,8 @@ int main(void)
 	        IN_WORLD(connections_beyond_the_rate_are_dropped_and_counted),
 	        IN_WORLD(all_connections_are_of_one_rate),
 	        IN_WORLD(queries_beyond_the_rate_are_dropped_and_counted),
+	        IN_WORLD(datagrams_beyond_the_rate_are_dropped_and_counted),
+	        IN_WORLD(datagrams_within_the_rate_all_arrive),
 	        IN_WORLD(all_is_counted_whatever_is_copied),
 	        IN_WORLD(a_bound_opens_nothing),
 	};

@@ -128,7 +128,7 @@ static int world_setup(void **state)
 	        .udp_ports = {123},
 	        .udp_port_count = 1,
 	        .nflog_group = FENCE_NFLOG_GROUP,
-	        .bounds = {10000, 10000, 10000},
+	        .bounds = {10000, 10000, 10000, 10000},
 	        .whole_namespace = true};
 	w->gate = netns_new();
 	w->sandbox = netns_new();

@@ -50,6 +50,8 @@ static void test_defaults(void **state)
 	assert_true(config.limits.connections > 0 && config.limits.header_bytes >= 4096);
 	assert_int_equal(config.limits.connections_per_s, 1000);
 	assert_int_equal(config.limits.packet_copies_per_s, 1000);
+	assert_int_equal(config.limits.udp_datagrams_per_s, 20000);
+	assert_int_equal(config.limits.refusals_per_s, 1000);
 	assert_true(config.timeouts.connect_ms > 0);
 	assert_int_equal(config.timeouts.request_ms, 0);
 	assert_string_equal(config.audit_file, "");
@@ -141,6 +143,10 @@ static void test_faults(void **state)
 	        {"limits: {connections_per_s: 100001}\n", 1, 29, "not \"100001\""},
 	        {"limits: {packet_copies_per_s: 0}\n", 1, 31, "from 1 to 100000, not \"0\""},
 	        {"limits: {packet_copies_per_s: 100001}\n", 1, 31, "not \"100001\""},
+	        {"limits: {udp_datagrams_per_s: 0}\n", 1, 31, "from 1 to 1000000, not \"0\""},
+	        {"limits: {udp_datagrams_per_s: 1000001}\n", 1, 31, "not \"1000001\""},
+	        {"limits: {refusals_per_s: 0}\n", 1, 26, "from 1 to 100000, not \"0\""},
+	        {"limits: {refusals_per_s: 100001}\n", 1, 26, "not \"100001\""},
 	        {"limits: {dns_queries_per_s: 100001}\n", 1, 29, "not \"100001\""},
 	        {"egress: 5\n", 1, 9, "must be a mapping"},
 	        {"egress: {prox: \"http://p:1\"}\n", 1, 10, "did you mean \"proxy\"?"},

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "proxy/datagram.h"
 
 #define FLOWS_MAX 4   /* usual_limits */
 #define KEPT 4        /* datagrams of one flow that the relay keeps until the name is resolved */
@@ -621,6 +622,79 @@ static void the_kill_switch_ends_flows(void **state)
 	close(c);
 }
 
+/* --- too many --- */
+
+/* Nothing comes back into the purse before the test says so. */
+static void allow(uint64_t datagrams)
+{
+	w.proxy->datagrams->rate = (struct rate){
+	        .per_s = 1000, .left = datagrams * 1000, .burst = 1000000, .at_ms = INT64_MAX};
+}
+
+static void beyond_the_rate_nothing_is_read_for_a_while(void **state)
+{
+	enum { PAUSES = 10 };
+	int c = client_udp(), d = client_udp();
+	int64_t began_ms = clock_monotonic_ms();
+
+	(void)state;
+	allow(2);
+	tell(c, NAME_A, "one");
+	tell(c, NAME_A, "two");
+	tell(c, NAME_A, "three"); /* finds the purse empty; of each pause one passes */
+	for (int i = 0; i < PAUSES; i++)
+		tell(i % 2 ? c : d, i % 2 ? NAME_A : NAME_D, "further");
+	expect_text(origin_udp, "one");
+	expect_text(origin_udp, "two");
+	expect_text(origin_udp, "three");
+	for (int i = 0; i < PAUSES; i++)
+		expect_text(origin_udp, "further");
+	assert_true(clock_monotonic_ms() - began_ms >= (PAUSES - 1) * DATAGRAM_PAUSE_MS);
+	allow(1000);
+	for (int i = 0; i < 100; i++) {
+		tell(c, NAME_A, "at once");
+		expect_text(origin_udp, "at once");
+	}
+	assert_int_equal(w.proxy->datagrams->rate.left, 900 * 1000);
+	close(c);
+	close(d);
+}
+
+/* Answers are nobody's flood. */
+static void answers_pass_in_a_pause(void **state)
+{
+	int c = client_udp();
+	struct sockaddr_in flow;
+
+	(void)state;
+	allow(0);
+	tell(c, NAME_A, "question");
+	expect_text(origin_udp, "question");
+	flow = from;
+	for (int i = 0; i < 10; i++) {
+		from = flow;
+		tell(c, NAME_A, "more"); /* so that it is paused again and again */
+		reply("answer");
+		expect_text(c, "answer");
+	}
+	close(c);
+}
+
+static void a_pause_ends_with_the_relay(void **state)
+{
+	int c = client_udp();
+
+	(void)state;
+	allow(0);
+	tell(c, NAME_A, "question");
+	expect_text(origin_udp, "question");
+	datagram_relay_retire(w.proxy->datagrams);
+	pump(&w, 5 * DATAGRAM_PAUSE_MS);
+	tell(c, NAME_A, "more");
+	expect_silence(origin_udp);
+	close(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -647,6 +721,9 @@ int main(void)
 	        RELAY(flows_under_way_are_recorded_at_the_end),
 	        RELAY(a_retired_relay_only_answers),
 	        RELAY(the_kill_switch_ends_flows),
+	        RELAY(beyond_the_rate_nothing_is_read_for_a_while),
+	        RELAY(answers_pass_in_a_pause),
+	        RELAY(a_pause_ends_with_the_relay),
 	};
 
 	memset(big, 'b', sizeof big);

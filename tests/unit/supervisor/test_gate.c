@@ -204,7 +204,7 @@ static void a_paused_gate_refuses_at_once(void **state)
 
 static void other_bounds_are_in_force(void **state)
 {
-	const struct fence_bounds tight = {1, 1, 1}, wide = {100000, 100000, 100000};
+	const struct fence_bounds tight = {1, 1, 1, 1}, wide = {100000, 100000, 100000, 100000};
 	struct gate gate;
 	int refused = 0;
 

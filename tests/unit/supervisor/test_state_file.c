@@ -88,7 +88,7 @@ static struct gate sample_gate(void)
 	gate.udp_ports[0] = 123;
 	gate.udp_ports[1] = 65535;
 	gate.udp_port_count = 2;
-	gate.bounds = (struct fence_bounds){1234, FENCE_PER_S_MAX, 0};
+	gate.bounds = (struct fence_bounds){1234, FENCE_PER_S_MAX, 0, 20000};
 	gate.paused = true;
 	return gate;
 }
@@ -261,10 +261,35 @@ static void values_out_of_bounds_are_refused(void **state)
 	refuses("1234,", "-1,", "gate");
 	refuses("1234,", "1000001,", "gate");
 	refuses("1234,", "\"1\",", "gate");
-	refuses("1234,", "", "gate");
+	refuses("1234,\n   1000000,", "", "gate");
+	refuses("20000", "1000001", "gate");
+	refuses("20000", "-1", "gate");
 	refuses("1234,", "1, 1234,", "gate");
 	refuses("tap0", "a-name-that-is-too-long", "gate");
 	refuses("0200ff010203", "0200ff0102", "gate");
+}
+
+/* There was no bound for datagrams: its fence is set anew. */
+static void a_file_of_before_a_bound_is_read(void **state)
+{
+	static char text[TEXT_MAX];
+	static const char last[] = ",\n   20000";
+	char error[STATE_ERROR_MAX], *at;
+	struct attach_record record;
+	struct gate gate;
+
+	(void)state;
+	save_sample();
+	read_text(text);
+	at = strstr(text, last);
+	assert_non_null(at);
+	memmove(at, at + strlen(last), strlen(at + strlen(last)) + 1);
+	write_text("one.json", text, strlen(text));
+	gate_init(&gate);
+	assert_int_equal(state_load(dir, "one.json", &record, &gate, error), 0);
+	assert_int_equal(gate.bounds.connections_per_s, 1234);
+	assert_int_equal(gate.bounds.datagrams_per_s, 0);
+	attach_record_fini(&record);
 }
 
 static void files_of_others_are_refused(void **state)
@@ -414,10 +439,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {TEST(what_is_written_is_read),
 	        TEST(an_attach_that_is_not_done_is_told_from_one_that_is),
 	        TEST(a_file_cut_anywhere_is_refused), TEST(values_out_of_bounds_are_refused),
-	        TEST(files_of_others_are_refused), TEST(a_file_too_large_is_refused),
-	        TEST(a_file_without_groups_is_read), TEST(containers_are_plain_text),
-	        TEST(all_bounds_at_once_fit), TEST(labels_and_variables_have_bounds),
-	        TEST(removing_is_done_once)};
+	        TEST(a_file_of_before_a_bound_is_read), TEST(files_of_others_are_refused),
+	        TEST(a_file_too_large_is_refused), TEST(a_file_without_groups_is_read),
+	        TEST(containers_are_plain_text), TEST(all_bounds_at_once_fit),
+	        TEST(labels_and_variables_have_bounds), TEST(removing_is_done_once)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -333,6 +333,8 @@ static void fill_start(struct message_worker_start *m, struct config_host *hosts
 	m->limits.blocked_mints_per_min = 78;
 	m->limits.connections_per_s = 81;
 	m->limits.packet_copies_per_s = 82;
+	m->limits.udp_datagrams_per_s = 83;
+	m->limits.refusals_per_s = 84;
 	m->timeouts.hello_ms = 79;
 	m->timeouts.udp_idle_ms = 80;
 	m->placeholders[0].text = SLICE("vethguard-x-00");
@@ -365,6 +367,8 @@ static void worker_start(void **state)
 	assert_int_equal(out.limits.blocked_mints_per_min, 78);
 	assert_int_equal(out.limits.connections_per_s, 81);
 	assert_int_equal(out.limits.packet_copies_per_s, 82);
+	assert_int_equal(out.limits.udp_datagrams_per_s, 83);
+	assert_int_equal(out.limits.refusals_per_s, 84);
 	assert_int_equal(out.timeouts.udp_idle_ms, 80);
 	assert_int_equal(out.listeners[1].kind, MESSAGE_LISTEN_UDP);
 	message_worker_start_fini(&out);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rate: so many of something in a second, after a burst. What does not fit waits or is dropped; that is the caller's to say. */
+#ifndef VETHGUARD_BASE_RATE_H
+#define VETHGUARD_BASE_RATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RATE_PER_S_MAX 1000000
+#define RATE_BURST_S_MAX 60
+
+struct rate {
+	uint32_t per_s;       /* 0: no bound */
+	uint64_t left, burst; /* in thousandths of one */
+	int64_t at_ms;        /* when left was that much */
+};
+
+/* Begins with a whole burst: as much as burst_s seconds bring. Both numbers are cut to their bounds. */
+void rate_init(struct rate *rate, uint32_t per_s, uint32_t burst_s, int64_t now_ms);
+/* Takes one where there is one. now_ms never goes back. */
+bool rate_take(struct rate *rate, int64_t now_ms);
+
+#endif
