@@ -18,7 +18,7 @@
 #define VETHGUARD_DATADIR "/usr/local/share/vethguard"
 #endif
 
-static int read_open_file(int fd, char **text, size_t *n, struct policy_file_facts *facts)
+int policy_read_open_file(int fd, char **text, size_t *n, struct policy_file_facts *facts)
 {
 	struct stat st;
 	size_t size, have = 0;
@@ -64,7 +64,7 @@ static int read_file(void *context, const char *path, char **text, size_t *n)
 
 	if (fd < 0)
 		return -errno;
-	rc = read_open_file(fd, text, n, context);
+	rc = policy_read_open_file(fd, text, n, context);
 	close(fd);
 	return rc;
 }

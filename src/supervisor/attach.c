@@ -17,6 +17,7 @@
 #include "vethguard/base/process.h"
 #include "supervisor/attach_process.h"
 #include "supervisor/attachment.h"
+#include "supervisor/local_file.h"
 
 #define INTERFACE_NAME_MAX (IFNAMSIZ - 1)
 
@@ -30,6 +31,8 @@ struct attaching {
 	enum attach_status status;
 	char text[SANDBOX_FAILURE_MAX];
 	char *diagnostics; /* owned */
+	const struct settings_files *files;
+	bool remote; /* a child has to read the policy first */
 };
 
 __attribute__((format(printf, 3, 4))) static bool refuse(
@@ -199,6 +202,11 @@ static bool find_place(struct attaching *t)
 		break;
 	}
 	t->netns = attach_netns_open(&r->caller, r->netns);
+	if (t->netns == LOCAL_FILE_UNKNOWN)
+		return refuse(t, ATTACH_INVALID,
+		        "%s may lie where nobody answers: name the namespace as /run/netns/NAME or "
+		        "/proc/PID/ns/net",
+		        r->netns);
 	if (t->netns == -EINVAL)
 		return refuse(t, ATTACH_INVALID, "%s is no network namespace", r->netns);
 	if (t->netns < 0)
@@ -245,9 +253,10 @@ static bool fill_record(struct attaching *t)
 static bool load(struct attaching *t, struct generation **out)
 {
 	struct generation *g = attachment_load(t->attachment, t->request->policy,
-	        &t->request->caller, &t->status, &t->diagnostics);
+	        &t->request->caller, t->files, &t->status, &t->diagnostics);
 
 	*out = g;
+	t->remote = !g && t->status == ATTACH_BUSY && t->files == &settings_no_files;
 	if (!g)
 		snprintf(t->text, sizeof t->text, "%s", attach_load_failure(t->status));
 	return g;
@@ -319,12 +328,18 @@ static void give_up(struct attaching *t, attach_done done, void *context)
 {
 	const struct attach_result result = {
 	        .status = t->status, .text = t->text, .diagnostics = t->diagnostics};
+	struct attach_request request = *t->request;
 
 	if (t->netns >= 0)
 		close(t->netns);
+	if (t->attachment && request.kind == ATTACH_PID) /* it is to be the same process then */
+		request.pid_start_time = t->attachment->record.pid_start_time;
 	if (t->attachment)
 		attachment_free(t->attachment);
-	done(context, &result);
+	if (t->remote)
+		attachments_attach_later(t->all, &request, done, context);
+	else
+		done(context, &result);
 	free(t->diagnostics);
 }
 
@@ -351,7 +366,13 @@ static void settle(struct attachments *all, const char *name)
 void attachments_attach(struct attachments *all, const struct attach_request *request,
         attach_done done, void *context)
 {
-	struct attaching t = {.all = all, .request = request, .netns = -1};
+	attachments_attach_with(all, request, &settings_no_files, done, context);
+}
+
+void attachments_attach_with(struct attachments *all, const struct attach_request *request,
+        const struct settings_files *files, attach_done done, void *context)
+{
+	struct attaching t = {.all = all, .request = request, .netns = -1, .files = files};
 	char name[MESSAGE_NAME_MAX + 1];
 
 	if (!prepare(&t)) {

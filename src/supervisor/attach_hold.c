@@ -50,7 +50,7 @@ static bool is_quiet(const struct attachment *a)
 	static const bool quiet[SANDBOX_STATE_COUNT] = {
 	        [SANDBOX_SERVING] = true, [SANDBOX_RESTARTING] = true, [SANDBOX_CLOSED] = true};
 
-	if (a->pending || a->detaching)
+	if (a->pending || a->later || a->detaching)
 		return false;
 	return !a->sandbox || (quiet[a->sandbox->state] && !sandbox_is_changing(a->sandbox));
 }
@@ -62,7 +62,7 @@ bool attachments_are_quiet(const struct attachments *all)
 	for (a = all->by_name; a; a = a->hh.next)
 		if (!is_quiet(a))
 			return false;
-	return !all->reload_all;
+	return !all->reload_all && !all->wanted;
 }
 
 void attachments_hold(struct attachments *all)

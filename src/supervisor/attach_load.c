@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "supervisor/attachment.h"
+#include "supervisor/local_file.h"
 
 /* True where it needs what a daemon cannot have: the environment of whoever started a command. */
 static bool is_objectionable(const struct policy *policy, char **out)
@@ -31,26 +32,32 @@ static bool is_objectionable(const struct policy *policy, char **out)
 
 const char *attach_load_failure(enum attach_status status)
 {
-	return status == ATTACH_INVALID
-	               ? "the policy cannot be used"
+	return status == ATTACH_INVALID ? "the policy cannot be used"
+	       : status == ATTACH_BUSY
+	               ? "the policy's files changed while they were read: try again"
 	               : "the daemon's configuration cannot be used, or it has no memory";
 }
 
+struct policy_load_options attach_load_options(
+        bool observe, const struct attach_pairs *vars, struct policy_variable room[ATTACH_VARS_MAX])
+{
+	for (size_t i = 0; i < vars->count; i++)
+		room[i] = (struct policy_variable){slice_from_string(vars->items[i].key),
+		        slice_from_string(vars->items[i].value)};
+	return (struct policy_load_options){
+	        .observe = observe, .variables = room, .variable_count = vars->count};
+}
+
 struct generation *attachment_load(const struct attachment *a, const char *policy,
-        const struct identity *identity, enum attach_status *status, char **text)
+        const struct identity *identity, const struct settings_files *files,
+        enum attach_status *status, char **text)
 {
 	struct policy_variable variables[ATTACH_VARS_MAX];
+	const struct policy_load_options options =
+	        attach_load_options(a->record.observe, &a->record.vars, variables);
 	struct generation *g = generation_new(a->record.generation);
 	int error;
 
-	const struct policy_load_options options = {.observe = a->record.observe,
-	        .variables = variables,
-	        .variable_count = a->record.vars.count};
-
-	for (size_t i = 0; i < a->record.vars.count; i++)
-		variables[i] =
-		        (struct policy_variable){slice_from_string(a->record.vars.items[i].key),
-		                slice_from_string(a->record.vars.items[i].value)};
 	*text = NULL;
 	*status = ATTACH_FAILED;
 	if (!g)
@@ -60,21 +67,20 @@ struct generation *attachment_load(const struct attachment *a, const char *polic
 		return NULL;
 	}
 	g->settings = settings_load(&a->all->supervisor->settings, identity, policy,
-	        a->all->config_path, &options, text);
+	        a->all->config_path, &options, files, text);
 	error = g->settings ? 0 : -errno;
 	if (!error && !is_objectionable(&g->settings->policy, text))
 		return g;
 	if (!error || error == -EINVAL)
 		*status = ATTACH_INVALID;
+	if (error == LOCAL_FILE_UNKNOWN)
+		*status = ATTACH_BUSY;
 	generation_put(g);
 	return NULL;
 }
 
 char *attachments_config_objection(const struct attachments *all)
 {
-	struct policy_file_facts facts = {0};
-	struct policy_reader reader =
-	        policy_reader_private_files(policy_default_preset_dir(), &facts);
 	struct diag_list *diags = calloc(1, sizeof *diags);
 	struct config *config = calloc(1, sizeof *config);
 	char *text = NULL;
@@ -87,7 +93,7 @@ char *attachments_config_objection(const struct attachments *all)
 		return strdup("no memory");
 	}
 	config_init(config);
-	if (all->config_path[0] && config_load(&reader, all->config_path, config, diags) != 0 &&
+	if (settings_load_config(all->config_path, config, diags) != 0 &&
 	        (out = open_memstream(&text, &n))) {
 		diag_print(diags, out);
 		fclose(out);

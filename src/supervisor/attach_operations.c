@@ -318,6 +318,7 @@ void attachments_stop(struct attachments *all)
 	if (all->stopping)
 		return;
 	all->stopping = true;
+	attachments_refuse_wanted(all, true);
 	if (!all->by_name) {
 		all->on_empty(all);
 		return;
@@ -336,6 +337,7 @@ void attachments_close(struct attachments *all)
 	struct attachment *a, *next;
 
 	all->on_empty = NULL;
+	attachments_refuse_wanted(all, false);
 	loop_timer_close(&all->recovery);
 	HASH_ITER(hh, all->by_name, a, next)
 	attachment_free(a);

@@ -18,6 +18,7 @@
 
 #include "vethguard/base/process.h"
 #include "supervisor/attach_process.h"
+#include "supervisor/local_file.h"
 
 static bool has_ended(int pidfd)
 {
@@ -65,9 +66,26 @@ int attach_process_netns(const struct identity *id, pid_t pid, int pidfd)
 	return -ESRCH;
 }
 
+/* Where network namespaces have their names as a rule: proc(5) and ip-netns(8), where root alone
+ * makes files and mounts. Nobody has to answer there. */
+static bool is_usual(const char *path)
+{
+	static const char named[] = "/run/netns/";
+	int pid, end = -1;
+
+	if (strncmp(path, named, strlen(named)) == 0)
+		return !strchr(path + strlen(named), '/');
+	return sscanf(path, "/proc/%d/ns/net%n", &pid, &end) == 1 && end >= 0 && !path[end];
+}
+
+static int open_local(void *context)
+{
+	return local_file_open(context);
+}
+
 int attach_netns_open(const struct identity *id, const char *path)
 {
-	int fd = identity_run(id, open_path, (void *)(uintptr_t)path);
+	int fd = identity_run(id, is_usual(path) ? open_path : open_local, (void *)(uintptr_t)path);
 
 	if (fd < 0 || ioctl(fd, NS_GET_NSTYPE) == CLONE_NEWNET)
 		return fd;

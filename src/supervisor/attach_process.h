@@ -16,7 +16,8 @@ int attach_process_open(pid_t pid, uint64_t start_time);
  * that the number cannot have changed hands. The descriptor or -errno. */
 int attach_process_netns(const struct identity *id, pid_t pid, int pidfd);
 /* The namespace that a file stands for, opened with the rights of id. The descriptor or -errno:
- * -EINVAL it is no network namespace. */
+ * -EINVAL it is no network namespace; LOCAL_FILE_UNKNOWN (local_file.h): it cannot be known how
+ * long opening it would take, and it was not. */
 int attach_netns_open(const struct identity *id, const char *path);
 /* True: the namespace is the daemon's own, or that of the host's first process. */
 bool attach_netns_is_own(int netns);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "vethguard/base/buf.h"
 #include "vethguard/base/log.h"
@@ -68,8 +69,92 @@ static void replace(struct attachment *a, struct generation *g, attach_done done
 	}
 }
 
-static void reload(struct attachment *a, const char *policy, const struct identity *caller,
+/* Waiting for files. */
+
+struct attach_later {
+	struct attachment *attachment;
+	struct attach_reading *reading;
+	char *policy; /* owned; NULL: the one that it has */
+	struct identity caller;
+	attach_done done;
+	void *context;
+};
+
+static void later_free(struct attach_later *l)
+{
+	l->attachment->later = NULL;
+	free(l->policy);
+	identity_fini(&l->caller);
+	free(l);
+}
+
+static void begin(struct attachments *all, const char *name, const char *policy,
+        const struct identity *caller, const struct settings_files *files, attach_done done,
+        void *context);
+
+static void on_read(
+        void *context, struct settings_files *files, enum attach_status status, const char *text)
+{
+	struct attach_later *l = context;
+	struct attachment *a = l->attachment;
+	struct attach_later was = *l;
+
+	l->policy = NULL;
+	l->caller.groups = NULL;
+	later_free(l);
+	if (files)
+		begin(a->all, a->record.name, was.policy, &was.caller, files, was.done,
+		        was.context);
+	else
+		refuse_file(was.done, was.context, a, status, text);
+	settings_files_free(files);
+	free(was.policy);
+	identity_fini(&was.caller);
+}
+
+static void reload_later(struct attachment *a, const char *policy, const struct identity *identity,
         attach_done done, void *context)
+{
+	struct policy_variable variables[ATTACH_VARS_MAX];
+	const struct policy_load_options options =
+	        attach_load_options(a->record.observe, &a->record.vars, variables);
+	struct attach_later *l = calloc(1, sizeof *l);
+	enum attach_status status = ATTACH_FAILED;
+	char text[ATTACH_READ_TEXT_MAX] = "no memory";
+
+	if (l) {
+		*l = (struct attach_later){.attachment = a, .done = done, .context = context};
+		l->policy = policy ? strdup(policy) : NULL;
+		if (identity_copy(&l->caller, identity) == 0 && (l->policy || !policy))
+			l->reading = attachments_read(a->all, policy ? policy : a->record.policy,
+			        identity, &options, on_read, l, &status, text);
+		a->later = l;
+	}
+	if (l && l->reading)
+		return;
+	if (l)
+		later_free(l);
+	attach_refuse(done, context, status, "%s", text);
+}
+
+void attachment_refuse_later(struct attachment *a)
+{
+	const bool stopping = a->all->stopping;
+	attach_done done;
+	void *context;
+
+	if (!a->later)
+		return;
+	done = a->later->done;
+	context = a->later->context;
+	attach_reading_cancel(a->later->reading);
+	later_free(a->later);
+	attach_refuse(done, context, stopping ? ATTACH_BUSY : ATTACH_CONFLICT, "%s",
+	        stopping ? "the daemon is stopping" : "the sandbox is gone");
+}
+
+static void reload(struct attachment *a, const char *policy, const struct identity *caller,
+        const struct settings_files *files, attach_done done, void *context)
 {
 	const struct identity own = attach_record_identity(&a->record);
 	const struct identity *identity = policy && caller ? caller : &own;
@@ -77,12 +162,16 @@ static void reload(struct attachment *a, const char *policy, const struct identi
 	struct generation *g;
 	char *text;
 
-	if (sandbox_is_changing(a->sandbox)) {
+	if (a->later || sandbox_is_changing(a->sandbox)) {
 		attach_refuse(done, context, ATTACH_BUSY, "another reload of %s is under way",
 		        a->record.name);
 		return;
 	}
-	g = attachment_load(a, policy ? policy : a->record.policy, identity, &status, &text);
+	g = attachment_load(a, policy ? policy : a->record.policy, identity, files, &status, &text);
+	if (!g && status == ATTACH_BUSY && files == &settings_no_files) {
+		reload_later(a, policy, identity, done, context);
+		return;
+	}
 	if (!g) {
 		refuse_file(done, context, a, status, text);
 		free(text);
@@ -98,8 +187,9 @@ static void reload(struct attachment *a, const char *policy, const struct identi
 	generation_put(g);
 }
 
-void attachments_reload(struct attachments *all, const char *name, const char *policy,
-        const struct identity *caller, attach_done done, void *context)
+static void begin(struct attachments *all, const char *name, const char *policy,
+        const struct identity *caller, const struct settings_files *files, attach_done done,
+        void *context)
 {
 	struct attachment *a = attachments_find(all, name);
 
@@ -119,7 +209,13 @@ void attachments_reload(struct attachments *all, const char *name, const char *p
 		attach_refuse(
 		        done, context, ATTACH_INVALID, ATTACH_GROUPS_RULE, IDENTITY_GROUPS_MAX);
 	else
-		reload(a, policy, caller, done, context);
+		reload(a, policy, caller, files, done, context);
+}
+
+void attachments_reload(struct attachments *all, const char *name, const char *policy,
+        const struct identity *caller, attach_done done, void *context)
+{
+	begin(all, name, policy, caller, &settings_no_files, done, context);
 }
 
 /* All of them. */

@@ -369,6 +369,10 @@ void attachment_free(struct attachment *a)
 	struct attachments *all = a->all;
 
 	answer_all_else(a);
+	attachment_refuse_later(a);
+	if (a->reading)
+		all->readings--;
+	attach_reading_cancel(a->reading);
 	attachment_forget_policy(a);
 	attachment_forget_turn(a);
 	if (a->hh.tbl)
@@ -400,8 +404,10 @@ void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE
 /* Of one that was found again: so that nobody else attaches it. */
 static void note_netns(struct attachment *a)
 {
+	const struct identity own = {.uid = geteuid(), .gid = getegid()};
 	char path[MESSAGE_PATH_MAX + 1];
 	struct stat st;
+	int fd;
 
 	if (a->netns_inode || a->record.kind == ATTACH_INTERFACE)
 		return;
@@ -409,10 +415,14 @@ static void note_netns(struct attachment *a)
 		snprintf(path, sizeof path, "/proc/%d/ns/net", (int)a->record.pid);
 	else
 		snprintf(path, sizeof path, "%s", a->record.netns);
-	if (stat(path, &st) == 0) {
+	fd = attach_netns_open(&own, path);
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) == 0) {
 		a->netns_device = st.st_dev;
 		a->netns_inode = st.st_ino;
 	}
+	close(fd);
 }
 
 int attachment_watch(struct attachment *a)

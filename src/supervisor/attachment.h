@@ -15,6 +15,9 @@
 #define ATTACH_SPARES 4          /* workers in store */
 #define RECOVERY_TURNS 8         /* sandboxes that are taken over at a time after a restart */
 #define RECOVERY_TURNS_QUIET 4   /* of those, where nobody waits */
+#define RECOVERY_READINGS 4      /* policies that children read at a time after a restart */
+#define ATTACH_READ_MS 5000      /* for the files of a policy that may not be local */
+#define ATTACH_READ_TEXT_MAX 1024
 #define ATTACH_GROUPS_RULE \
 	"who asks may be in %d groups at most: setpriv(1) --groups asks with fewer"
 
@@ -47,9 +50,12 @@ struct attachment {
 	struct loop_timer expiry;
 	int pidfd; /* of the process it was attached by, -1: none */
 	struct loop_io process;
-	char *new_policy;   /* owned: of a reload under way that names one, else NULL */
-	struct gate gate;   /* where there is no sandbox: its gate cannot be served */
-	dev_t netns_device; /* of the namespace, where it was found */
+	char *new_policy;               /* owned: of a reload under way that names one, else NULL */
+	struct attach_later *later;     /* a reload that waits for its files; NULL: none */
+	struct attach_reading *reading; /* taking over: its policy is being read */
+	bool slow;                      /* taking over: a child has to read it */
+	struct gate gate;               /* where there is no sandbox: its gate cannot be served */
+	dev_t netns_device;             /* of the namespace, where it was found */
 	ino_t netns_inode;
 	bool detaching; /* for good: gate and state go with it */
 	bool undone;    /* they are gone */
@@ -82,6 +88,8 @@ struct attachments {
 	bool damaged; /* a state file could not be read */
 	struct policy_watch *policy_watch;  /* owned; NULL: policies are not watched */
 	struct reload_all *reload_all;      /* under way, or NULL */
+	struct attach_wanted *wanted;       /* list of those that wait for their policy's files */
+	size_t readings;                    /* taking over: policies that are being read */
 	char root_pem[MESSAGE_PEM_MAX + 1]; /* as last published */
 	int ca;
 	bool recovering; /* attachments_recover() is under way */
@@ -108,11 +116,38 @@ int attachment_save(struct attachment *a);
 void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE_PATH_MAX + 1]);
 /* Watches expiry and process. 0 or -errno; -ESRCH the process is gone. */
 int attachment_watch(struct attachment *a);
-/* attach_load.c: loads policy and configuration with the rights of identity. NULL with *status,
- * ATTACH_INVALID: the policy, or what it names, is wrong; ATTACH_FAILED: the daemon's own
- * configuration is, or there is no memory; and *text (malloc'd): all that is wrong, or NULL. */
+/* attach_load.c: loads policy and configuration with the rights of identity; files of the policy
+ * that may not be local come from files (settings.h). NULL with *status, ATTACH_INVALID: the
+ * policy, or what it names, is wrong; ATTACH_FAILED: the daemon's own configuration is, or there is
+ * no memory; and *text (malloc'd): all that is wrong, or NULL; ATTACH_BUSY: a child has to read the
+ * policy first (attachments_read), or where one has, once more. */
 struct generation *attachment_load(const struct attachment *a, const char *policy,
-        const struct identity *identity, enum attach_status *status, char **text);
+        const struct identity *identity, const struct settings_files *files,
+        enum attach_status *status, char **text);
+/* What such a load goes by; room holds the variables. */
+struct policy_load_options attach_load_options(bool observe, const struct attach_pairs *vars,
+        struct policy_variable room[ATTACH_VARS_MAX]);
+/* attach_read.c: the files of a policy, read by a child, ATTACH_READ_MS at most. done comes once,
+ * from the loop: files, the callee's to free; or NULL with a status and what is wrong. NULL: it
+ * cannot be started, with the same. */
+struct attach_reading;
+struct attach_reading *attachments_read(struct attachments *all, const char *policy,
+        const struct identity *identity, const struct policy_load_options *options,
+        void (*done)(void *context, struct settings_files *files, enum attach_status status,
+                const char *text),
+        void *context, enum attach_status *status, char text[ATTACH_READ_TEXT_MAX]);
+/* done does not come. NULL is harmless. */
+void attach_reading_cancel(struct attach_reading *reading);
+/* attach.c: attachments_attach(), with the files that a child has read. */
+void attachments_attach_with(struct attachments *all, const struct attach_request *request,
+        const struct settings_files *files, attach_done done, void *context);
+/* attach_wanted.c: the request once more, when a child has read its policy. */
+void attachments_attach_later(struct attachments *all, const struct attach_request *request,
+        attach_done done, void *context);
+/* Those that still wait are answered with ATTACH_BUSY; or (at the very end) not at all. */
+void attachments_refuse_wanted(struct attachments *all, bool answered);
+/* attach_reload.c: a reload that waits for its files is over, and answered. */
+void attachment_refuse_later(struct attachment *a);
 /* The sentence that goes with such a status. */
 const char *attach_load_failure(enum attach_status status);
 /* What is wrong with the configuration just now (malloc'd), or NULL. */

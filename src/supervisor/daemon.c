@@ -132,16 +132,13 @@ static void find_config(struct attachments *all, const char *given)
 static void check_config(struct daemon *d)
 {
 	struct attachments *all = &d->attachments;
-	struct policy_file_facts facts = {0};
-	struct policy_reader reader =
-	        policy_reader_private_files(policy_default_preset_dir(), &facts);
 	struct diag_list *diags = calloc(1, sizeof *diags);
 	struct config *config = calloc(1, sizeof *config);
 
 	if (!diags || !config)
 		die(STATUS_FAILED, "no memory");
 	config_init(config);
-	if (all->config_path[0] && config_load(&reader, all->config_path, config, diags) != 0) {
+	if (settings_load_config(all->config_path, config, diags) != 0) {
 		diag_print(diags, stderr);
 		die(STATUS_FAILED, "the configuration cannot be used");
 	}

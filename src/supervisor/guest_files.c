@@ -2,7 +2,8 @@
 /*
  * The parent reads the child's report from a pipe and learns of its end from a pidfd; whatever the
  * child hangs in, the parent waits for nothing but these two and a timer. A child that cannot even
- * be killed (a file system in the sandbox that never answers) is left behind and said so.
+ * be killed (a file system in the sandbox that never answers) is left behind (errand.h) and said
+ * so.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +22,7 @@
 #include "vethguard/base/buf.h"
 #include "vethguard/base/process.h"
 #include "vethguard/jail/capabilities.h"
+#include "supervisor/errand.h"
 #include "supervisor/guest_files.h"
 
 #define CAPABILITY(name) (1ull << (name))
@@ -31,6 +33,7 @@
 #define REPORT_FD 3
 
 struct guest_files {
+	struct loop *loop;
 	pid_t pid; /* 0: reaped, or left behind */
 	int pidfd, pipe;
 	struct loop_io exit;
@@ -180,6 +183,15 @@ static bool reap(struct guest_files *files)
 	return files->pid == 0;
 }
 
+/* It is reaped whenever it is dead. */
+static void leave(struct guest_files *files)
+{
+	loop_io_close(&files->exit);
+	errand_leave(files->loop, files->pid, files->pidfd, ERRAND_NOBODY);
+	files->pid = 0;
+	files->pidfd = -1;
+}
+
 static void on_exit_of_child(struct loop_io *io, unsigned events)
 {
 	struct guest_files *files = container_of(io, struct guest_files, exit);
@@ -201,7 +213,7 @@ static void on_time(struct loop_timer *timer)
 		loop_timer_set(timer, REAP_MS);
 		return;
 	}
-	files->pid = 0;
+	leave(files);
 	read_report(files);
 	finish(files, "the file system: it does not answer");
 }
@@ -234,6 +246,7 @@ int guest_files_write(struct loop *loop, const struct guest_files_plan *plan,
 
 	if (!files)
 		return -ENOMEM;
+	files->loop = loop;
 	files->pidfd = files->pipe = -1;
 	files->done = done;
 	files->context = context;
@@ -261,7 +274,8 @@ void guest_files_free(struct guest_files *files)
 	loop_timer_close(&files->timer);
 	if (files->pid) {
 		kill(files->pid, SIGKILL);
-		(void)reap(files);
+		if (!reap(files) && files->pidfd >= 0)
+			leave(files);
 	}
 	if (files->pidfd >= 0)
 		close(files->pidfd);

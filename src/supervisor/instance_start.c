@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
+#include "supervisor/local_file.h"
 #include "supervisor/memory_file.h"
 #include "supervisor/supervisor.h"
 
@@ -56,6 +57,8 @@ static int generation_files(struct sandbox *s, struct generation *g)
 	}
 	if (g->trusted < 0) {
 		fd = memory_file_trusted(&g->settings->config, &s->supervisor->trusted, &culprit);
+		if (fd == LOCAL_FILE_UNKNOWN && culprit)
+			return sandbox_failed(s, fd, "CA file %s " SETTINGS_NOT_LOCAL, culprit);
 		if (fd < 0 && culprit)
 			return sandbox_failed(s, fd, "CA file %s", culprit);
 		if (fd < 0)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
+#include "supervisor/local_file.h"
 #include "supervisor/memory_file.h"
 #include "vethguard/tls/bundle.h"
 
@@ -84,12 +85,19 @@ static int append_open_file(int out, int in, size_t *left)
 	return write_all(out, "\n", 1); /* a file may end without one */
 }
 
-static int append_file(int out, const char *path, size_t *left)
+static int open_plain(const char *path)
 {
-	int in = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int append_file(int out, const char *path, bool local, size_t *left)
+{
+	int in = local ? local_file_open(path) : open_plain(path);
 
 	if (in < 0)
-		return -errno;
+		return in;
 	int error = append_open_file(out, in, left);
 	close(in);
 	return error;
@@ -98,14 +106,14 @@ static int append_file(int out, const char *path, size_t *left)
 static void append_system_bundle(int out, size_t *left)
 {
 	for (const char *const *path = bundle_paths; *path; path++)
-		if (append_file(out, *path, left) == 0)
+		if (append_file(out, *path, false, left) == 0)
 			return;
 	log_warn("no bundle of trusted CAs found on this system (package ca-certificates): only "
 	         "those of "
 	         "the configuration are trusted");
 }
 
-int memory_file_trusted_cas(const struct config *config, const char **culprit)
+int memory_file_trusted_cas(const struct config *config, bool local, const char **culprit)
 {
 	size_t left = CA_BUNDLE_MAX;
 	int fd = memory_file_new("vethguard-ca"), error = 0;
@@ -115,7 +123,7 @@ int memory_file_trusted_cas(const struct config *config, const char **culprit)
 		return fd;
 	append_system_bundle(fd, &left);
 	for (size_t i = 0; i < config->ca_file_count && !error; i++) {
-		error = append_file(fd, config->ca_files[i], &left);
+		error = append_file(fd, config->ca_files[i], local, &left);
 		if (error)
 			*culprit = config->ca_files[i];
 	}
@@ -135,17 +143,23 @@ void memory_trusted_fini(struct memory_trusted *kept)
 {
 	if (kept->fd >= 0)
 		close(kept->fd);
-	memory_trusted_init(kept);
+	kept->fd = -1;
+	kept->count = 0;
 }
 
 /* One that is not there has a stamp as well. False: it is so young that another change need not
  * show. */
-static bool stamp_of(const char *path, time_t now, struct memory_stamp *out)
+static bool stamp_of(const char *path, bool local, time_t now, struct memory_stamp *out)
 {
+	int fd = local ? local_file_find(path) : open(path, O_PATH | O_CLOEXEC), error;
 	struct stat st;
 
 	memset(out, 0, sizeof *out);
-	if (stat(path, &st) < 0)
+	if (fd < 0)
+		return true;
+	error = fstat(fd, &st);
+	close(fd);
+	if (error)
 		return true;
 	out->device = st.st_dev;
 	out->inode = st.st_ino;
@@ -157,16 +171,16 @@ static bool stamp_of(const char *path, time_t now, struct memory_stamp *out)
 
 /* Of all files that memory_file_trusted_cas() looks at, in its order. */
 static size_t take_stamps(
-        const struct config *config, struct memory_stamp stamps[MEMORY_STAMPS_MAX])
+        const struct config *config, bool local, struct memory_stamp stamps[MEMORY_STAMPS_MAX])
 {
 	time_t now = time(NULL);
 	size_t count = 0;
 	bool old = true;
 
 	for (const char *const *path = bundle_paths; *path && count < MEMORY_STAMPS_MAX; path++)
-		old &= stamp_of(*path, now, &stamps[count++]);
+		old &= stamp_of(*path, false, now, &stamps[count++]);
 	for (size_t i = 0; i < config->ca_file_count && count < MEMORY_STAMPS_MAX; i++)
-		old &= stamp_of(config->ca_files[i], now, &stamps[count++]);
+		old &= stamp_of(config->ca_files[i], local, now, &stamps[count++]);
 	return old && count < MEMORY_STAMPS_MAX ? count : 0;
 }
 
@@ -174,13 +188,13 @@ int memory_file_trusted(
         const struct config *config, struct memory_trusted *kept, const char **culprit)
 {
 	struct memory_stamp stamps[MEMORY_STAMPS_MAX];
-	size_t count = take_stamps(config, stamps);
+	size_t count = take_stamps(config, kept->local, stamps);
 	int fd;
 
 	*culprit = NULL;
 	if (kept->fd < 0 || count == 0 || count != kept->count ||
 	        memcmp(stamps, kept->stamps, count * sizeof stamps[0]) != 0) {
-		fd = memory_file_trusted_cas(config, culprit);
+		fd = memory_file_trusted_cas(config, kept->local, culprit);
 		if (fd < 0)
 			return fd;
 		memory_trusted_fini(kept);

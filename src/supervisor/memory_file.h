@@ -12,14 +12,16 @@
 
 /* A sealed copy. The descriptor or -errno. */
 int memory_file_of(const char *name, const void *p, size_t n);
-/* The system's trusted CAs and then those of the configuration, in PEM. The descriptor or -errno;
- * where a file of the configuration is at fault, *culprit is its path. */
-int memory_file_trusted_cas(const struct config *config, const char **culprit);
+/* The system's trusted CAs and then those of the configuration, in PEM; local: those of the
+ * configuration have to be local ones (local_file.h), which they are else LOCAL_FILE_UNKNOWN for.
+ * The descriptor or -errno; where a file of the configuration is at fault, *culprit is its path. */
+int memory_file_trusted_cas(const struct config *config, bool local, const char **culprit);
 
 /* Many sandboxes trust the same CAs. */
 #define MEMORY_STAMPS_MAX (CONFIG_CA_FILES_MAX + 16)
 struct memory_trusted {
-	int fd; /* as last made; -1: none yet */
+	int fd;     /* as last made; -1: none yet */
+	bool local; /* memory_file_trusted_cas() */
 	size_t count;
 	struct memory_stamp {
 		dev_t device;

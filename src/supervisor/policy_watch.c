@@ -4,15 +4,19 @@
  * is compared with what stat(2) said of it before. So it does not matter how a file was changed:
  * written, renamed over, or reached by a symbolic link that was exchanged somewhere above it (as
  * ConfigMaps are). A file that is missing is not told, for editors let it be so for a moment; it is
- * told when it is back. Folders that are not there are looked for from time to time.
+ * told when it is back. Folders that are not there are looked for from time to time. Only what is
+ * local (local_file.h) is looked at: elsewhere a look may never end.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "vethguard/base/log.h"
+#include "supervisor/local_file.h"
 #include "supervisor/policy_watch.h"
 
 #define EVENTS                                                                              \
@@ -70,6 +74,18 @@ static void owner_free(struct owner *o)
 	free(o);
 }
 
+/* 0 or -errno: LOCAL_FILE_UNKNOWN: it was not looked at. */
+static int examine(const char *path, struct stat *out)
+{
+	int fd = local_file_find(path), error;
+
+	if (fd < 0)
+		return fd;
+	error = fstat(fd, out) < 0 ? -errno : 0;
+	close(fd);
+	return error;
+}
+
 /* Marks those with a changed file. */
 static void look(struct policy_watch *w)
 {
@@ -77,7 +93,7 @@ static void look(struct policy_watch *w)
 		for (size_t i = 0; i < o->count; i++) {
 			struct stat now;
 
-			if (stat(o->files[i].path, &now) != 0 || same(&now, &o->files[i].seen))
+			if (examine(o->files[i].path, &now) != 0 || same(&now, &o->files[i].seen))
 				continue;
 			o->files[i].seen = now;
 			o->changed = true;
@@ -104,11 +120,18 @@ static void tell(struct policy_watch *w)
 /* 0, or -errno; a folder that is not there is left for later. */
 static int folder_open(struct policy_watch *w, struct folder *f)
 {
-	f->id = inotify_add_watch(w->fd, f->path, EVENTS | IN_ONLYDIR);
-	if (f->id >= 0)
-		return 0;
-	if (errno == ENOSPC || errno == ENOMEM)
-		return -errno;
+	char path[64];
+	int fd = local_file_find(f->path), error = fd < 0 ? fd : 0;
+
+	f->id = -1;
+	if (!error) {
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		f->id = inotify_add_watch(w->fd, path, EVENTS | IN_ONLYDIR);
+		error = f->id < 0 ? -errno : 0;
+		close(fd);
+	}
+	if (!error || error == -ENOSPC || error == -ENOMEM)
+		return error;
 	loop_timer_set(&w->retry, POLICY_WATCH_RETRY_MS);
 	return 0;
 }
@@ -304,6 +327,7 @@ void policy_watch_again(struct policy_watch *w, void *owner)
 static struct owner *owner_new(void *owner, const char *const *files, size_t count)
 {
 	struct owner *o = calloc(1, sizeof *o);
+	int error;
 
 	if (!o)
 		return NULL;
@@ -315,8 +339,13 @@ static struct owner *owner_new(void *owner, const char *const *files, size_t cou
 		f->path = strdup(files[o->count]);
 		if (!f->path)
 			break;
-		if (stat(f->path, &f->seen) != 0)
+		error = examine(f->path, &f->seen);
+		if (error)
 			memset(&f->seen, 0, sizeof f->seen);
+		if (error == LOCAL_FILE_UNKNOWN)
+			log_warn("%s is not watched: it lies on a file system that may stop "
+			         "answering",
+			        f->path);
 	}
 	if (o->files && o->count == count)
 		return o;

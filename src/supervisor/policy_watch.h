@@ -2,7 +2,8 @@
 /*
  * policy_watch: tells when the files of a policy have changed (inotify(7) on their folders), once
  * per run of changes. It reads no file: whoever is told loads them, and where that fails nothing
- * changes.
+ * changes. Files that may lie where nobody answers (local_file.h) are not watched, with a word in
+ * the log.
  */
 #ifndef SUPERVISOR_POLICY_WATCH_H
 #define SUPERVISOR_POLICY_WATCH_H

@@ -67,14 +67,44 @@ static int adopt_gate(struct attachment *a, struct gate *shape)
 	return result;
 }
 
-static struct generation *load(struct attachment *a)
+static void on_read(
+        void *context, struct settings_files *files, enum attach_status status, const char *text);
+
+/* A child reads its policy, and its turn comes again. */
+static void read_first(struct attachment *a, const struct identity *identity)
+{
+	struct attachments *all = a->all;
+	struct policy_variable variables[ATTACH_VARS_MAX];
+	const struct policy_load_options options =
+	        attach_load_options(a->record.observe, &a->record.vars, variables);
+	enum attach_status status;
+	char text[ATTACH_READ_TEXT_MAX];
+
+	a->slow = true;
+	if (all->readings >= RECOVERY_READINGS) {
+		a->left = true;
+		return;
+	}
+	a->reading = attachments_read(
+	        all, a->record.policy, identity, &options, on_read, a, &status, text);
+	if (a->reading)
+		all->readings++;
+	else
+		fail(a, text);
+}
+
+/* NULL: it has failed; or not yet, where it is left or being read. */
+static struct generation *load(struct attachment *a, const struct settings_files *files)
 {
 	const struct identity identity = attach_record_identity(&a->record);
 	enum attach_status status;
 	char *text;
-	struct generation *g = attachment_load(a, a->record.policy, &identity, &status, &text);
+	struct generation *g =
+	        attachment_load(a, a->record.policy, &identity, files, &status, &text);
 
-	if (!g)
+	if (!g && status == ATTACH_BUSY && files == &settings_no_files)
+		read_first(a, &identity);
+	else if (!g)
 		fail(a, text ? text : attach_load_failure(status));
 	free(text);
 	return g;
@@ -248,18 +278,25 @@ static void read_one(struct attachments *all, const char *file)
 	a->left = !recover_shut(a);
 }
 
-static void recover_one(struct attachment *a)
+static void cut_off(struct attachment *a)
+{
+	gate_close(&a->gate);
+	attachment_hold(a);
+}
+
+static void recover_one(struct attachment *a, const struct settings_files *files)
 {
 	struct attachments *all = a->all;
-	struct generation *g = load(a);
+	struct generation *g = load(a, files);
 	struct gate shape;
 	int names = -1;
 	bool shared;
 
+	if (!g && (a->left || a->reading))
+		return;
 	forget_knock(a);
 	if (!g) {
-		gate_close(&a->gate);
-		attachment_hold(a);
+		cut_off(a);
 		return;
 	}
 	gate_move(&shape, &a->gate);
@@ -275,6 +312,26 @@ static void recover_one(struct attachment *a)
 	}
 	gate_init(&a->gate);
 	adopt(a, &shape, g, names, shared);
+}
+
+static void on_read(
+        void *context, struct settings_files *files, enum attach_status status, const char *text)
+{
+	struct attachment *a = context;
+	struct attachments *all = a->all;
+
+	(void)status;
+	a->reading = NULL;
+	all->readings--;
+	if (files) {
+		recover_one(a, files);
+	} else {
+		forget_knock(a);
+		fail(a, text);
+		cut_off(a);
+	}
+	settings_files_free(files);
+	attachments_end_turn(all);
 }
 
 static void watch_one(struct attachment *a)
@@ -336,17 +393,25 @@ static DIR *open_directory(int fd)
 	return own < 0 ? NULL : fdopendir(own);
 }
 
+static bool may_go(const struct attachment *a)
+{
+	return a->left && !(a->slow && a->all->readings >= RECOVERY_READINGS);
+}
+
 static struct attachment *next_left(struct attachments *all)
 {
-	struct attachment *a = all->knocked, *next;
+	struct attachment *a, *next;
 
-	if (a) {
-		a->left = false;
-		return a;
+	DL_FOREACH2(all->knocked, a, knock_next)
+	{
+		if (may_go(a)) {
+			a->left = false;
+			return a;
+		}
 	}
 	HASH_ITER(hh, all->by_name, a, next)
 	{
-		if (a->left) {
+		if (may_go(a)) {
 			a->left = false;
 			return a;
 		}
@@ -404,11 +469,11 @@ static void on_turn(struct loop_timer *timer)
 	a = turn ? next_left(all) : NULL;
 	if (a) {
 		*turn = (struct recovery_turn){a, now_ms};
-		recover_one(a);
+		recover_one(a, &settings_no_files);
 	}
-	if (turn && !a)
+	if (turn && !a && !all->readings)
 		finish(all);
-	else
+	else if (!turn || a || all->to_listen) /* else whoever is being read goes on */
 		loop_timer_set(timer, turn || all->to_listen ? 0 : TURN_MS);
 }
 

@@ -160,7 +160,7 @@ static void begin(struct session *session, const struct message_session_start *m
 	                &(struct policy_load_options){.observe = m->observe,
 	                        .variables = m->variables,
 	                        .variable_count = m->variable_count},
-	                &text);
+	                NULL, &text);
 	if (s->generation->settings) {
 		if (!s->audit_path[0] && s->generation->settings->config.audit_file[0]) {
 			snprintf(s->audit_path, sizeof s->audit_path, "%s",

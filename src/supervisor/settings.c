@@ -13,6 +13,7 @@
 
 #include "vethguard/base/log.h"
 #include "vethguard/credential/mask.h"
+#include "supervisor/local_file.h"
 #include "supervisor/sources.h"
 #include "supervisor/settings_private.h"
 
@@ -37,10 +38,23 @@ static char *diagnostics_text(const struct diag_list *diags)
 	return text;
 }
 
+static int read_local(struct settings_opening *o)
+{
+	int fd = local_file_open(o->path), error;
+
+	if (fd < 0)
+		return fd;
+	error = policy_read_open_file(fd, o->text, o->n, &o->facts);
+	close(fd);
+	return error;
+}
+
 static int read_now(void *context)
 {
 	struct settings_opening *o = context;
 
+	if (o->given)
+		return read_local(o);
 	return o->files.read(o->files.context, o->path, o->text, o->n);
 }
 
@@ -48,7 +62,16 @@ static int read_now(void *context)
  * read all the same. */
 static int read_as_user(struct settings_opening *o)
 {
-	int error = identity_run(o->identity, read_now, o);
+	int error = LOCAL_FILE_UNKNOWN;
+
+	if (o->given && o->whose == SETTINGS_CALLERS)
+		error = settings_files_get(o->given, o->path, o->text, o->n, &o->facts);
+	if (error == LOCAL_FILE_UNKNOWN)
+		error = identity_run(o->identity, read_now, o);
+	if (error == LOCAL_FILE_UNKNOWN && o->whose == SETTINGS_CALLERS)
+		o->remote = true;
+	else if (error == LOCAL_FILE_UNKNOWN)
+		o->config_remote = true;
 
 	if (error != -EACCES || !o->identity->lends || o->identity->uid == geteuid())
 		return error;
@@ -134,7 +157,7 @@ static int join_egress_pair(struct settings *s, struct diag_list *diags)
 
 /* user:password, of a file that the invoking user or root keeps from everybody else. */
 static int read_egress_pair(
-        struct settings *s, const struct identity *identity, struct diag_list *diags)
+        struct settings *s, const struct identity *identity, bool wait, struct diag_list *diags)
 {
 	const char *path = s->config.egress_password_file, *why = NULL;
 	size_t user = strlen(s->config.egress_user);
@@ -145,7 +168,7 @@ static int read_egress_pair(
 
 	if (!path[0])
 		return s->config.egress_password.n ? join_egress_pair(s, diags) : 0;
-	int fd = source_file_open(identity, path, error);
+	int fd = source_file_open(identity, path, wait, error);
 	if (fd < 0) {
 		diag_add(diags, "egress.password_file", 0, 0, "%s", error);
 		return -EINVAL;
@@ -249,6 +272,28 @@ const struct identity *settings_config_identity(const struct identity *caller)
 	return caller->lends || caller->fixed ? caller : &own;
 }
 
+static void say_not_local(
+        const struct settings_opening *opening, const char *path, struct diag_list *diags)
+{
+	if (!opening->config_remote)
+		return;
+	memset(diags, 0, sizeof *diags);
+	diag_add(diags, path, 0, 0, SETTINGS_NOT_LOCAL);
+}
+
+int settings_load_config(const char *path, struct config *config, struct diag_list *diags)
+{
+	const struct identity own = {.uid = geteuid(), .gid = getegid()};
+	struct settings_opening opening = {
+	        .identity = &own, .whose = SETTINGS_OWN, .given = &settings_no_files};
+	struct policy_reader reader = {
+	        &opening, settings_read, policy_default_preset_dir(), is_private};
+	int error = path[0] ? config_load(&reader, path, config, diags) : 0;
+
+	say_not_local(&opening, path, diags);
+	return error;
+}
+
 /* Who may not read it is not told what is wrong with it. */
 static int load_config(struct settings *s, struct settings_opening *opening,
         struct policy_reader *reader, const char *path, struct diag_list *diags)
@@ -261,6 +306,7 @@ static int load_config(struct settings *s, struct settings_opening *opening,
 	opening->identity = settings_config_identity(caller);
 	opening->whose = SETTINGS_OWN;
 	error = config_load(reader, path, &s->config, diags);
+	say_not_local(opening, path, diags);
 	if (error && opening->identity != caller && caller->uid != geteuid())
 		opening->lent = true;
 	opening->identity = caller;
@@ -299,8 +345,8 @@ static int load_files(struct settings *s, struct settings_opening *opening, cons
 	if (!error)
 		error = check_egress(s, policy_path, diags);
 	if (!error)
-		error = of_config(
-		        read_egress_pair(s, settings_config_identity(opening->identity), diags));
+		error = of_config(read_egress_pair(
+		        s, settings_config_identity(opening->identity), !opening->given, diags));
 	for (size_t i = 0; !error && i < notes->count; i++)
 		log_warn("%s", notes->items[i].message);
 	free(notes);
@@ -401,14 +447,15 @@ static int load(struct settings *s, struct settings_opening *opening, const char
 }
 
 static struct settings *load_new(const struct identity *identity, const char *policy_path,
-        const char *config_path, const struct policy_load_options *options, bool remembers,
-        char **error)
+        const char *config_path, const struct policy_load_options *options,
+        const struct settings_files *files, bool remembers, char **error)
 {
 	struct diag_list *diags = calloc(1, sizeof *diags);
 	struct settings *s = calloc(1, sizeof *s);
 	struct settings_opening opening = {.identity = identity,
 	        .files = policy_reader_files(policy_default_preset_dir()),
-	        .for_whom = remembers ? s : NULL};
+	        .for_whom = remembers ? s : NULL,
+	        .given = files};
 
 	opening.files.context = &opening.facts;
 	if (!diags || !s) {
@@ -423,7 +470,10 @@ static struct settings *load_new(const struct identity *identity, const char *po
 	config_init(&s->config);
 	int result = load(s, &opening, policy_path, config_path, options, diags);
 	if (result) {
-		if (diags->count)
+		if (opening.remote && result != -ENOMEM)
+			result =
+			        LOCAL_FILE_UNKNOWN; /* what was found out so far is worth nothing */
+		else if (diags->count)
 			*error = diagnostics_text(diags);
 		settings_put(s);
 		s = NULL;
@@ -435,16 +485,16 @@ static struct settings *load_new(const struct identity *identity, const char *po
 
 struct settings *settings_load(struct settings **registry, const struct identity *identity,
         const char *policy_path, const char *config_path, const struct policy_load_options *options,
-        char **error)
+        const struct settings_files *files, char **error)
 {
 	struct settings *s = NULL;
 
 	*error = NULL;
 	if (registry)
-		s = settings_find(*registry, identity, policy_path, config_path, options);
+		s = settings_find(*registry, identity, policy_path, config_path, options, files);
 	if (s)
 		return s;
-	s = load_new(identity, policy_path, config_path, options, registry != NULL, error);
+	s = load_new(identity, policy_path, config_path, options, files, registry != NULL, error);
 	if (s && registry)
 		settings_offer(registry, s, identity, policy_path, config_path, options);
 	return s;

@@ -13,6 +13,21 @@
 
 struct settings_input;
 
+/* The files of a policy, read by a child that may wait for them (errand.h). */
+struct settings_files;
+/* In the child: reads the policy and all that it includes, in their order, with the rights of
+ * identity, and writes what it read to report (a file). 0 or -errno; a file that cannot be read is
+ * no error. */
+int settings_files_read(const struct identity *identity, const char *policy_path,
+        const struct policy_load_options *options, int report);
+/* What is in report so far. NULL: no memory, or it is no such report. */
+struct settings_files *settings_files_open(int report);
+/* The file that it was about to read, or NULL. Borrowed. */
+const char *settings_files_waits_for(const struct settings_files *files);
+void settings_files_free(struct settings_files *files); /* NULL is harmless */
+/* None: whatever is needed has to be local. */
+extern const struct settings_files settings_no_files;
+
 /* Of one sandbox, or shared by those that were loaded from the same: nobody changes it, but for
  * image_file, which is made when it is needed first. */
 struct settings {
@@ -42,13 +57,21 @@ struct settings {
 /* Loads all of it, with the rights of identity where these suffice and else with the supervisor's;
  * of files that took the latter no error quotes a word. Paths are NUL-terminated; config_path may
  * be empty; of options observe and the variables count. registry: of those that are shared (NULL:
- * none is). One reference; or NULL with errno: EINVAL the policy, or a file it names, is wrong;
- * ECANCELED the configuration is: both with what to tell the operator (malloc'd, several lines,
- * caller frees) in *error; ENOMEM, and *error is NULL. */
+ * none is). files: NULL: every file is read however long that takes; else those of the policy are
+ * taken from there, and all others are read only where they are local (local_file.h). One
+ * reference; or NULL with errno: EINVAL the policy, or a file it names, is wrong; ECANCELED the
+ * configuration is: both with what to tell the operator (malloc'd, several lines, caller frees) in
+ * *error; ENOMEM, and EREMOTE a file of the policy is not local, nor in files: *error is NULL. */
 struct settings *settings_load(struct settings **registry, const struct identity *identity,
         const char *policy_path, const char *config_path, const struct policy_load_options *options,
-        char **error);
+        const struct settings_files *files, char **error);
 void settings_put(struct settings *settings); /* NULL is harmless */
+/* Reads a daemon's configuration at path (empty: none), which has to be local, into config
+ * (config_init). 0; or an error with what is wrong in diags, or -ENOMEM. */
+int settings_load_config(const char *path, struct config *config, struct diag_list *diags);
+#define SETTINGS_NOT_LOCAL                                                                         \
+	"lies on a file system that may stop answering (FUSE, NFS, overlay or the like), and the " \
+	"daemon waits for none: keep it on a local one"
 
 /* True: the host's name server is an address of its own (loopback): only the host itself can ask
  * it.

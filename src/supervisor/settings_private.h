@@ -30,12 +30,19 @@ struct settings_opening {
 	char **text;
 	size_t *n;
 	enum settings_whose whose;
-	struct settings *for_whom; /* remembers what was read; NULL: nobody does */
+	struct settings *for_whom;          /* remembers what was read; NULL: nobody does */
+	const struct settings_files *given; /* settings_load() */
+	bool remote;                        /* one of the caller's is not local, nor given */
+	bool config_remote;                 /* the configuration is not */
 };
 
 /* settings.c: a reader's function; context is an opening. */
 int settings_read(void *context, const char *path, char **text, size_t *n);
 const struct identity *settings_config_identity(const struct identity *caller);
+/* settings_files.c: what a child has read, as reading it would give it. 0 or -errno;
+ * LOCAL_FILE_UNKNOWN: it was not read. */
+int settings_files_get(const struct settings_files *files, const char *path, char **text, size_t *n,
+        struct policy_file_facts *facts);
 /* A file of the host's, in memory that is the caller's to free. */
 struct slice settings_host_file(const char *path, char **memory);
 
@@ -45,8 +52,8 @@ void settings_remember(struct settings *s, enum settings_whose whose, const char
 void settings_forget_inputs(struct settings *s);
 /* What was loaded for the same before, where every file is still what it was, or NULL. */
 struct settings *settings_find(struct settings *registry, const struct identity *identity,
-        const char *policy_path, const char *config_path,
-        const struct policy_load_options *options);
+        const char *policy_path, const char *config_path, const struct policy_load_options *options,
+        const struct settings_files *files);
 /* The next one that asks for the same may find it. */
 void settings_offer(struct settings **registry, struct settings *s, const struct identity *identity,
         const char *policy_path, const char *config_path,

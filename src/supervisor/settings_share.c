@@ -80,12 +80,15 @@ void settings_remember(struct settings *s, enum settings_whose whose, const char
 	describe(text, &s->inputs[s->input_count++]);
 }
 
-static bool same_file(const struct settings_input *input, const struct identity *caller)
+static bool same_file(const struct settings_input *input, const struct identity *caller,
+        const struct settings_files *files)
 {
 	struct settings_opening opening = {.identity = input->whose == SETTINGS_OWN
 	                                                       ? settings_config_identity(caller)
 	                                                       : caller,
-	        .files = policy_reader_files(policy_default_preset_dir())};
+	        .files = policy_reader_files(policy_default_preset_dir()),
+	        .whose = input->whose,
+	        .given = files};
 	struct settings_input now = {0};
 	char *text = NULL;
 	size_t n = 0;
@@ -103,7 +106,8 @@ static bool same_file(const struct settings_input *input, const struct identity 
 }
 
 struct settings *settings_find(struct settings *registry, const struct identity *identity,
-        const char *policy_path, const char *config_path, const struct policy_load_options *options)
+        const char *policy_path, const char *config_path, const struct policy_load_options *options,
+        const struct settings_files *files)
 {
 	struct settings *s;
 	struct buf key;
@@ -113,7 +117,7 @@ struct settings *settings_find(struct settings *registry, const struct identity 
 	HASH_FIND(hh, registry, buf_bytes(&key), key.len, s);
 	buf_fini(&key);
 	for (size_t i = 0; s && i < s->input_count; i++)
-		if (!same_file(&s->inputs[i], identity))
+		if (!same_file(&s->inputs[i], identity, files))
 			return NULL;
 	if (s)
 		s->refs++;

@@ -22,6 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "supervisor/local_file.h"
 #include "supervisor/sources.h"
 
 /* Not waiting at a fifo, not adopting a terminal. */
@@ -32,6 +33,11 @@ static int open_plain(void *context)
 	int fd = open(context, OPEN_FLAGS);
 
 	return fd < 0 ? -errno : fd;
+}
+
+static int open_local(void *context)
+{
+	return local_file_open(context);
 }
 
 static int open_literal(const char *path)
@@ -60,11 +66,12 @@ static const char *objection(int fd, const struct identity *id, bool by_root)
 	return NULL;
 }
 
-int source_file_open(const struct identity *id, const char *path, char error[SOURCE_ERROR_MAX])
+int source_file_open(
+        const struct identity *id, const char *path, bool wait, char error[SOURCE_ERROR_MAX])
 {
 	char shown[256];
 	bool by_root = false;
-	int fd = identity_run(id, open_plain, (void *)(uintptr_t)path);
+	int fd = identity_run(id, wait ? open_plain : open_local, (void *)(uintptr_t)path);
 
 	slice_escape(slice_from_string(path), shown, sizeof shown);
 	if (fd == -EACCES && id->lends && id->uid != 0) {
@@ -79,8 +86,15 @@ int source_file_open(const struct identity *id, const char *path, char error[SOU
 			return -1;
 		}
 	}
+	if (fd == LOCAL_FILE_UNKNOWN) {
+		snprintf(error, SOURCE_ERROR_MAX,
+		        "%s lies on a file system that may stop answering: keep it on a local one",
+		        shown);
+		return fd;
+	}
 	if (fd < 0) {
-		snprintf(error, SOURCE_ERROR_MAX, "%s: %s", shown, strerror(-fd));
+		snprintf(error, SOURCE_ERROR_MAX, "%s: %s", shown,
+		        fd == -EINVAL ? "not a regular file" : strerror(-fd));
 		return -1;
 	}
 	const char *why = objection(fd, id, by_root);

@@ -8,7 +8,8 @@
  * pipe, whose size bounds it, so that neither a partial value nor the output of a program that
  * failed is ever taken for a credential, and the supervisor still reads no byte of it. At its
  * timeout, and at its end, the whole group is killed: nothing that it left running keeps the pipe
- * open.
+ * open. One that cannot be killed at once, because it waits for a file system, is left behind
+ * (errand.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,12 +26,14 @@
 #include <unistd.h>
 
 #include "vethguard/base/secret.h"
+#include "supervisor/errand.h"
 #include "supervisor/sources.h"
 
 #define PIPE_BYTES (2 * SECRET_MAX)
 #define LOOK_MS                                                                                    \
 	200 /* how often the pipe is looked at: a program that writes too much would wait for ever \
 	     */
+#define DIE_MS 1000 /* for one that was killed */
 #define TIMEOUT_MS_MAX 600000
 #define PATH_OF_PROGRAMS "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define FIRST_OTHER_FD 3
@@ -175,6 +178,24 @@ static void on_exit_ready(struct loop_io *io, unsigned events)
 	sources_run_ended(run->sources, run->index, run->id, output, output < 0 ? text : NULL);
 }
 
+/* It is to be reaped whenever it is dead. */
+static void leave(struct source_run *run)
+{
+	errand_leave(run->sources->loop, run->pid, run->pidfd, run->sources->identity.uid);
+	run->pid = 0;
+	run->pidfd = -1;
+}
+
+static void give_up(struct source_run *run)
+{
+	char text[SOURCE_ERROR_MAX];
+
+	loop_io_close(&run->exit);
+	leave(run);
+	explain(run, &(siginfo_t){0}, text);
+	sources_run_ended(run->sources, run->index, run->id, -1, text);
+}
+
 static void look_again(struct source_run *run, int64_t now_ms)
 {
 	int64_t left = run->deadline_ms - now_ms;
@@ -189,22 +210,28 @@ static void on_look(struct loop_timer *timer)
 	int64_t now_ms = loop_now_ms(timer->loop);
 	int waiting = 0;
 
+	if (run->late || run->too_much) {
+		give_up(run);
+		return;
+	}
 	run->late = now_ms >= run->deadline_ms;
 	run->too_much = ioctl(run->output, FIONREAD, &waiting) == 0 && waiting >= SECRET_MAX;
-	if (run->late || run->too_much)
+	if (run->late || run->too_much) {
 		kill_group(run);
-	else
+		loop_timer_set(timer, DIE_MS);
+	} else {
 		look_again(run, now_ms);
+	}
 }
 
 void source_run_free(struct source_run *run)
 {
-	if (run->pid > 0) {
-		kill_group(run);
-		waitid(P_PIDFD, (id_t)run->pidfd, &(siginfo_t){0}, WEXITED);
-	}
 	loop_io_close(&run->exit);
 	loop_timer_close(&run->timer);
+	if (run->pid > 0) {
+		kill_group(run);
+		leave(run);
+	}
 	if (run->pidfd >= 0)
 		close(run->pidfd);
 	if (run->output >= 0)
@@ -265,9 +292,14 @@ struct source_run *source_run_start(struct sources *sources,
         const struct policy_credential *credential, uint64_t id, uint32_t index,
         char error[SOURCE_ERROR_MAX])
 {
-	struct source_run *run = calloc(1, sizeof *run);
+	struct source_run *run = NULL;
 	int result = -ENOMEM;
 
+	if (!errand_has_room(sources->identity.uid)) {
+		snprintf(error, SOURCE_ERROR_MAX, "%s", ERRANDS_FULL);
+		return NULL;
+	}
+	run = calloc(1, sizeof *run);
 	if (run) {
 		*run = (struct source_run){
 		        .sources = sources, .id = id, .index = index, .pidfd = -1, .output = -1};

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "supervisor/local_file.h"
 #include "supervisor/sources.h"
 
 void sources_init(struct sources *s, struct loop *loop, const struct policy *policy,
@@ -25,6 +26,8 @@ void sources_fini(struct sources *s)
 		if (s->runs[i])
 			source_run_free(s->runs[i]);
 		s->runs[i] = NULL;
+		source_read_free(s->reads[i]);
+		s->reads[i] = NULL;
 		if (s->variables[i] >= 0)
 			close(s->variables[i]);
 		s->variables[i] = -1;
@@ -53,18 +56,42 @@ void sources_run_ended(struct sources *s, uint32_t index, uint64_t id, int fd, c
 		s->on_source(s, id, fd, error);
 }
 
-static int open_file(
-        struct sources *s, const struct policy_credential *c, char error[SOURCE_ERROR_MAX])
+void sources_read_ended(struct sources *s, uint32_t index, uint64_t id, int fd, const char *error)
 {
-	char path[4096];
+	source_read_free(s->reads[index]);
+	s->reads[index] = NULL;
+	if (fd < 0 && s->policy)
+		refuse(s, id, index, error);
+	else
+		s->on_source(s, id, fd, error);
+}
+
+/* Here and now where it is local, else by a child: the keeper, too, serves many, and would wait. */
+static void open_file(
+        struct sources *s, uint64_t id, uint32_t index, const struct policy_credential *c)
+{
+	char path[4096], error[SOURCE_ERROR_MAX];
+	int fd;
 
 	if (c->location.n >= sizeof path) {
-		snprintf(error, SOURCE_ERROR_MAX, "the path is too long");
-		return -1;
+		refuse(s, id, index, "the path is too long");
+		return;
 	}
 	memcpy(path, c->location.p, c->location.n);
 	path[c->location.n] = 0;
-	return source_file_open(&s->identity, path, error);
+	fd = source_file_open(&s->identity, path, false, error);
+	if (fd >= 0) {
+		s->on_source(s, id, fd, NULL);
+		return;
+	}
+	if (fd == LOCAL_FILE_UNKNOWN && s->reads[index]) {
+		refuse(s, id, index, "its file is being read already");
+		return;
+	}
+	if (fd == LOCAL_FILE_UNKNOWN)
+		s->reads[index] = source_read_start(s, path, id, index, error);
+	if (!s->reads[index])
+		refuse(s, id, index, error);
 }
 
 /* A value is in its pipe once: the keeper keeps it from then on. */
@@ -111,8 +138,11 @@ void sources_open(struct sources *s, uint64_t id, uint32_t index)
 		start_program(s, id, index, &c);
 		return;
 	}
-	fd = c.source == POLICY_SOURCE_FILE ? open_file(s, &c, error)
-	                                    : take_variable(s, index, &c, error);
+	if (c.source == POLICY_SOURCE_FILE) {
+		open_file(s, id, index, &c);
+		return;
+	}
+	fd = take_variable(s, index, &c, error);
 	if (fd < 0)
 		refuse(s, id, index, error);
 	else

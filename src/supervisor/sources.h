@@ -13,7 +13,8 @@
 
 #define SOURCE_ERROR_MAX 512
 
-struct source_run; /* a program under way */
+struct source_run;  /* a program under way */
+struct source_read; /* a file that a child reads */
 
 struct sources {
 	struct loop *loop;
@@ -22,7 +23,8 @@ struct sources {
 	char directory[4096];                  /* where exec: programs start; empty: "/" */
 	int variables[POLICY_CREDENTIALS_MAX]; /* pipes with values of env: sources, -1: none or
 	                                          given out */
-	struct source_run *runs[POLICY_CREDENTIALS_MAX]; /* at most one program per credential */
+	struct source_run *runs[POLICY_CREDENTIALS_MAX];   /* at most one program per credential */
+	struct source_read *reads[POLICY_CREDENTIALS_MAX]; /* and one reader */
 	/* fd >= 0: the callee's, to be read to its end; else error is one sentence. id as given to
 	 * sources_open. */
 	void (*on_source)(struct sources *sources, uint64_t id, int fd, const char *error);
@@ -36,10 +38,22 @@ void sources_fini(struct sources *sources);
  */
 void sources_open(struct sources *sources, uint64_t id, uint32_t credential);
 
-/* The file at path, if it may serve as a credential. The descriptor, or -1 with one sentence in
- * error. */
-int source_file_open(const struct identity *id, const char *path, char error[SOURCE_ERROR_MAX]);
+/* The file at path, if it may serve as a credential. wait: however long that takes, else only a
+ * local one (local_file.h). The descriptor, or -1 with one sentence in error; LOCAL_FILE_UNKNOWN:
+ * whether it is local cannot be known, with a sentence as well. */
+int source_file_open(
+        const struct identity *id, const char *path, bool wait, char error[SOURCE_ERROR_MAX]);
 
+#define SOURCE_READ_MS 5000 /* for a file that is not local */
+/* Has a child read the file of a credential that may not be local into a pipe. As with programs,
+ * sources_read_ended() is called once, with the pipe's read end. NULL: it could not be started,
+ * error says why. */
+struct source_read *source_read_start(struct sources *sources, const char *path, uint64_t id,
+        uint32_t index, char error[SOURCE_ERROR_MAX]);
+void source_read_free(struct source_read *read);
+/* From the reader: its end. */
+void sources_read_ended(
+        struct sources *sources, uint32_t index, uint64_t id, int fd, const char *error);
 /* Starts the program of a credential; on_done comes once, with the read end of its output (the
  * callee's) or -1 and a sentence. NULL: it could not be started, error says why. */
 struct source_run *source_run_start(struct sources *sources,

@@ -14,6 +14,7 @@
 #include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
 #include "vethguard/jail/spawn.h"
+#include "supervisor/errand.h"
 #include "supervisor/roles.h"
 #include "supervisor/root_file.h"
 
@@ -334,6 +335,7 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 {
 	sv->loop = loop;
 	memory_trusted_init(&sv->trusted);
+	sv->trusted.local = sv->lasting;
 	sv->mounts = -1;
 	if (!sv->last_id) /* ids of sandboxes are in the log: no two runs share them */
 		sv->last_id = (uint64_t)(clock_real_ms() / 1000) << 32 | random_below_half();
@@ -398,6 +400,7 @@ void supervisor_fini(struct supervisor *sv)
 	role_fini(&sv->recorder);
 	recording_fini(sv);
 	memory_trusted_fini(&sv->trusted);
+	errand_close_all(sv->loop);
 	if (sv->mounts >= 0)
 		close(sv->mounts);
 }

@@ -51,7 +51,7 @@ static bool tell_all(struct daemon *d)
 
 		if (a->told || a->detaching)
 			continue;
-		a->told = (!s && !a->left) ||
+		a->told = (!s && !a->left && !a->reading) ||
 		          (s && (s->state == SANDBOX_SERVING || s->state == SANDBOX_CLOSED));
 		if (!a->told)
 			all = false;

@@ -34,6 +34,8 @@ struct policy_reader policy_reader_private_files(const char *preset_dir, struct 
 
 /* The reader that opens real files (bounded, regular files only). */
 struct policy_reader policy_reader_files(const char *preset_dir);
+/* What such a reader does with a file that is open already. 0 or -errno. */
+int policy_read_open_file(int fd, char **text, size_t *n, struct policy_file_facts *facts);
 /* Where presets are: policies/presets of the source tree when the running program lies in its build/ folder, else
  * VETHGUARD_DATADIR "/presets". The environment is not asked: it may be hostile. */
 const char *policy_default_preset_dir(void);

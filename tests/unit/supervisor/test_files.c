@@ -65,7 +65,7 @@ static void make(const char *name, uid_t uid, mode_t mode)
 static int opened(void)
 {
 	error_text[0] = 0;
-	int fd = source_file_open(&user, path, error_text);
+	int fd = source_file_open(&user, path, true, error_text);
 
 	if (fd >= 0)
 		close(fd);
@@ -354,17 +354,17 @@ static void ca_files_of_the_configuration(void **state)
 	make(path, user.uid, 0644);
 	config->ca_file_count = 1;
 	snprintf(config->ca_files[0], PATH_MAX, "%s", path);
-	int fd = memory_file_trusted_cas(config, &culprit);
+	int fd = memory_file_trusted_cas(config, false, &culprit);
 	assert_true(fd >= 0);
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(pread(fd, tail, 6, st.st_size - 6), 6);
 	assert_string_equal(tail, "value\n");
 	close(fd);
 	snprintf(config->ca_files[0], PATH_MAX, "%s/missing", dir);
-	assert_int_equal(memory_file_trusted_cas(config, &culprit), -ENOENT);
+	assert_int_equal(memory_file_trusted_cas(config, false, &culprit), -ENOENT);
 	assert_string_equal(culprit, config->ca_files[0]);
 	snprintf(config->ca_files[0], PATH_MAX, "%s", dir);
-	assert_int_equal(memory_file_trusted_cas(config, &culprit), -EINVAL);
+	assert_int_equal(memory_file_trusted_cas(config, false, &culprit), -EINVAL);
 	free(config);
 }
 

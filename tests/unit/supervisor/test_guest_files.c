@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "supervisor/errand.h"
 #include "supervisor/guest_files.h"
 
 #define PEM "-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----\n"
@@ -409,11 +410,40 @@ static void test_nothing_of_the_daemons(void **state)
 	loop_free(outcome.loop);
 }
 
+static void stop(struct loop_timer *timer)
+{
+	loop_stop(timer->loop);
+}
+
+/* Whoever asked goes before the child has ended: it is reaped when it has. */
+static void test_none_stays_a_zombie(void **state)
+{
+	struct loop *loop = loop_new();
+	struct loop_timer look = {0};
+	struct guest_files *files;
+
+	(void)state;
+	f.plan.pid = getpid();
+	f.plan.start_time = 0;
+	assert_int_equal(loop_timer_open(loop, &look, stop), 0);
+	assert_int_equal(guest_files_write(loop, &f.plan, on_done, NULL, &files), 0);
+	guest_files_free(files);
+	while (waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOHANG | WNOWAIT) == 0) {
+		loop_timer_set(&look, 5);
+		assert_int_equal(loop_run(loop), 0);
+	}
+	errand_close_all(loop);
+	loop_timer_close(&look);
+	loop_free(loop);
+}
+
 int main(void)
 {
+	alarm(120);
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 	        CASE(test_empty_root),
+	        CASE(test_none_stays_a_zombie),
 	        CASE(test_bundles_grow_once),
 	        CASE(test_links_within),
 	        CASE(test_links_out),

@@ -6,9 +6,12 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -64,7 +67,7 @@ static struct settings *load(const struct identity *who, const char *task, bool 
 	const struct policy_load_options options = {
 	        .observe = observe, .variables = &variable, .variable_count = task != NULL};
 	char *error;
-	struct settings *s = settings_load(&registry, who, policy, config, &options, &error);
+	struct settings *s = settings_load(&registry, who, policy, config, &options, NULL, &error);
 
 	if (!s)
 		print_message("%s\n", error ? error : "no memory");
@@ -159,6 +162,133 @@ static void secrets_are_not_shared(void **state)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+/* As a child reads a policy, and we load it from what it read. */
+static struct settings_files *read_by_child(int *report)
+{
+	const struct policy_load_options options = {0};
+
+	*report = memfd_create("report", MFD_CLOEXEC);
+	assert_true(*report >= 0);
+	assert_int_equal(settings_files_read(&own, policy, &options, *report), 0);
+	return settings_files_open(*report);
+}
+
+static struct settings *load_from(const struct settings_files *files, char **error)
+{
+	const struct policy_load_options options = {0};
+
+	return settings_load(&registry, &own, policy, config, &options, files, error);
+}
+
+static void what_a_child_has_read(void **state)
+{
+	struct settings_files *files;
+	struct settings *s, *again;
+	char *error;
+	int report;
+
+	(void)state;
+	files = read_by_child(&report);
+	assert_non_null(files);
+	assert_null(settings_files_waits_for(files));
+	unlink(part); /* from now on only the child knew it */
+	s = load_from(files, &error);
+	assert_non_null(s);
+	assert_int_equal(s->file_count, 2);
+	again = load_from(files, &error);
+	assert_ptr_equal(again, s);
+	settings_put(again);
+	assert_null(load_from(&settings_no_files, &error));
+	assert_int_equal(errno, EINVAL);
+	assert_non_null(strstr(error, "part.yaml"));
+	free(error);
+	settings_put(s);
+	settings_files_free(files);
+	close(report);
+}
+
+/* Faults of files as well. */
+static void what_a_child_could_not_read(void **state)
+{
+	struct settings_files *files;
+	char *error;
+	int report;
+
+	(void)state;
+	unlink(part);
+	files = read_by_child(&report);
+	assert_non_null(files);
+	put(part, "vethguard: 1\n");
+	assert_null(load_from(files, &error));
+	assert_int_equal(errno, EINVAL);
+	assert_non_null(strstr(error, "No such file"));
+	free(error);
+	settings_files_free(files);
+	close(report);
+}
+
+/* Wherever the child is killed, what is there is whole or not there, and what it waited for is
+ * known. */
+static void a_report_that_is_cut_off(void **state)
+{
+	struct settings_files *files;
+	char bytes[4096];
+	int report, part_of;
+	ssize_t size;
+	bool waited = false;
+
+	(void)state;
+	files = read_by_child(&report);
+	assert_non_null(files);
+	settings_files_free(files);
+	size = pread(report, bytes, sizeof bytes, 0);
+	assert_true(size > 0 && size < (ssize_t)sizeof bytes);
+	for (ssize_t n = 0; n < size; n++) {
+		part_of = memfd_create("part", MFD_CLOEXEC);
+		assert_int_equal(write(part_of, bytes, (size_t)n), n);
+		files = settings_files_open(part_of);
+		assert_non_null(files);
+		waited = waited || (settings_files_waits_for(files) &&
+		                           strcmp(settings_files_waits_for(files), part) == 0);
+		settings_files_free(files);
+		close(part_of);
+	}
+	assert_true(waited);
+	close(report);
+}
+
+/* One that may not be local is for the child; a configuration is not to be there at all. */
+static void what_is_not_local(void **state)
+{
+	char near_by[64], far[128], *error;
+	struct diag_list *diags = calloc(1, sizeof *diags);
+	struct config *c = calloc(1, sizeof *c);
+	const struct policy_load_options options = {0};
+
+	(void)state;
+	assert_non_null(diags);
+	assert_non_null(c);
+	snprintf(near_by, sizeof near_by, "%s", policy);
+	snprintf(far, sizeof far, "/proc/self/root%s", near_by);
+	assert_null(
+	        settings_load(&registry, &own, far, config, &options, &settings_no_files, &error));
+	assert_int_equal(errno, EREMOTE);
+	assert_null(error);
+	snprintf(far, sizeof far, "/proc/self/root%s", config);
+	assert_null(
+	        settings_load(&registry, &own, policy, far, &options, &settings_no_files, &error));
+	assert_int_equal(errno, ECANCELED);
+	assert_non_null(strstr(error, "keep it on a local one"));
+	free(error);
+	config_init(c);
+	assert_int_not_equal(settings_load_config(far, c, diags), 0);
+	assert_int_equal(diags->count, 1);
+	assert_non_null(strstr(diags->items[0].message, "keep it on a local one"));
+	config_fini(c);
+	free(c);
+	free(diags);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -166,6 +296,10 @@ int main(void)
 	        T(a_changed_file_is_loaded_anew),
 	        T(nothing_is_lent_to_others),
 	        T(secrets_are_not_shared),
+	        T(what_a_child_has_read),
+	        T(what_a_child_could_not_read),
+	        T(a_report_that_is_cut_off),
+	        T(what_is_not_local),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,8 +10,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "vethguard/base/secret.h"
+#include "supervisor/errand.h"
 #include "supervisor/sources.h"
 
 #define SOMEBODY 61000
@@ -21,6 +26,12 @@ static struct sources sources;
 static int ends, output;
 static char said[SOURCE_ERROR_MAX], value[200000];
 static uint64_t answered;
+static struct loop_timer look;
+
+static void on_look(struct loop_timer *timer)
+{
+	loop_stop(timer->loop);
+}
 
 static void on_source(struct sources *s, uint64_t id, int fd, const char *error)
 {
@@ -41,13 +52,15 @@ static int setup(void **state)
 	        getuid() ? getuid() : SOMEBODY, getuid() ? getgid() : SOMEBODY, false};
 	ends = 0;
 	output = -1;
-	return 0;
+	return loop_timer_open(loop, &look, on_look);
 }
 
 static int teardown(void **state)
 {
 	(void)state;
 	sources_fini(&sources);
+	errand_close_all(loop);
+	loop_timer_close(&look);
 	loop_free(loop);
 	if (output >= 0)
 		close(output);
@@ -202,9 +215,89 @@ static void the_end_of_the_sandbox_ends_the_program(void **state)
 	(void)state;
 	start(&c);
 	assert_non_null(sources.runs[0]);
-	sources_fini(&sources); /* reaps it, too */
+	sources_fini(&sources); /* the loop reaps it */
 	assert_null(sources.runs[0]);
 	assert_int_equal(ends, 0);
+	while (waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOHANG | WNOWAIT) == 0) {
+		loop_timer_set(&look, 5);
+		assert_int_equal(loop_run(loop), 0);
+	}
+}
+
+static void put_file(char path[64], size_t n)
+{
+	int fd = mkstemp(strcpy(path, "/tmp/vethguard-source-XXXXXX"));
+
+	assert_true(fd >= 0);
+	memset(value, 'v', n);
+	assert_int_equal(write(fd, value, n), n);
+	assert_int_equal(fchmod(fd, 0644), 0);
+	close(fd);
+}
+
+static void read_file(const char *path)
+{
+	sources.reads[0] = source_read_start(&sources, path, 43, 0, said);
+	assert_non_null(sources.reads[0]);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(ends, 1);
+	assert_null(sources.reads[0]);
+	assert_int_equal(answered, 43);
+}
+
+/* By a child, which hands on the whole file or nothing. */
+static void a_file(void **state)
+{
+	char path[64];
+
+	(void)state;
+	put_file(path, SECRET_MAX - 1);
+	read_file(path);
+	assert_int_equal(strlen(read_value()), SECRET_MAX - 1);
+	unlink(path);
+}
+
+static void a_file_that_is_too_long(void **state)
+{
+	char path[64];
+
+	(void)state;
+	put_file(path, SECRET_MAX);
+	read_file(path);
+	assert_int_equal(output, -1);
+	assert_non_null(strstr(said, "more than the 65536 bytes"));
+	unlink(path);
+}
+
+static void a_file_that_may_not_serve(void **state)
+{
+	char path[64];
+
+	(void)state;
+	put_file(path, 5);
+	assert_int_equal(chmod(path, 0666), 0);
+	read_file(path);
+	assert_int_equal(output, -1);
+	assert_non_null(strstr(said, "can be written by"));
+	unlink(path);
+	ends = 0;
+	read_file(path);
+	assert_int_equal(output, -1);
+	assert_non_null(strstr(said, "No such file"));
+}
+
+static void the_end_of_the_sandbox_ends_the_reader(void **state)
+{
+	char path[64];
+
+	(void)state;
+	put_file(path, 5);
+	sources.reads[0] = source_read_start(&sources, path, 43, 0, said);
+	assert_non_null(sources.reads[0]);
+	sources_fini(&sources);
+	assert_null(sources.reads[0]);
+	assert_int_equal(ends, 0);
+	unlink(path);
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -224,6 +317,10 @@ int main(void)
 	        T(a_program_that_is_not_there),
 	        T(no_program_at_all),
 	        T(the_end_of_the_sandbox_ends_the_program),
+	        T(a_file),
+	        T(a_file_that_is_too_long),
+	        T(a_file_that_may_not_serve),
+	        T(the_end_of_the_sandbox_ends_the_reader),
 	};
 
 	alarm(60);

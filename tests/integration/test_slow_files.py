@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files on a file system that stops answering: whoever named one is told, and nobody else notices."""
+import concurrent.futures
+import os
+import subprocess
+import time
+import unittest
+
+import support
+import test_daemon
+from slow_files import SlowFiles
+from support import SLOW, file_credential, policy, wait_until
+
+PER_USER = 8  # ERRANDS_OF_ONE_MAX
+RULES = "{to: 'https://api.lab.test', methods: [GET], credential: api}"
+
+
+class Slow(test_daemon.Attached):
+    """Beside the sandbox of every test another one, "slow", whose policy is partly there."""
+
+    def setUp(self):
+        mount = support.LAB.path(f"slow-{time.monotonic_ns()}")
+        os.makedirs(mount)
+        if not SlowFiles.works(mount):
+            self.skipTest("no FUSE here")
+        super().setUp()
+        self.files = SlowFiles(mount, {"part.yaml": policy(RULES, credentials=file_credential()).replace("name: lab\n", ""),
+                                       "whole.yaml": policy(RULES, credentials=file_credential()), "secret": support.SECRET})
+        self.addCleanup(self.files.close)
+        self.addCleanup(self.files.go_on)
+        self.mount = mount
+        self.slow = self.name + "s"
+        support.sh("ip", "netns", "add", self.slow)
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.slow], check=False)
+
+    def attach_slow(self, path, name="slow"):
+        return self.daemon.call("POST", "/v1/sandboxes", {"name": name, "netns": f"/run/netns/{self.slow}", "policy": path})
+
+    def write_main(self):
+        return support.LAB.write(f"slow-{time.monotonic_ns()}.yaml", f"vethguard: 1\nname: main\ninclude: {self.mount}/part.yaml\n")
+
+
+class Hanging(Slow):
+    def test_a_policy(self):
+        main = self.write_main()
+        self.assertEqual(self.attach_slow(main)[0], 201)
+        self.assert_served(netns=self.slow)
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/slow/reload", {})[0], 200)
+        self.assertEqual(self.show("slow")["policy"]["generation"], 2)
+        self.files.stop()
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            asked = [pool.submit(self.daemon.call, "POST", "/v1/sandboxes/slow/reload", {}),
+                     pool.submit(self.daemon.call, "POST", "/v1/sandboxes/one/reload", {"policy": f"{self.mount}/whole.yaml"})]
+            self.assertTrue(wait_until(lambda: self.readers() >= 2, 5 * SLOW), self.readers())
+            self.assertTrue(self.daemon.call("GET", "/v1/sandboxes")[0] == 200 and self.asks() and self.asks(netns=self.slow))
+            self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/slow/reload", {})[0], 503)  # one is under way
+            self.assertFalse(any(a.done() for a in asked), "they have not waited")
+            answers = [a.result(60 * SLOW) for a in asked]
+        for status, _, answer in answers:
+            self.assertEqual(status, 422, answer)
+            self.assertIn("has not answered for 5 seconds", str(answer))
+            self.assertIn(self.mount, str(answer))
+        self.assertEqual(self.show("slow")["policy"]["generation"], 2)
+        self.assert_served(netns=self.slow)
+        self.files.go_on()
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/slow/reload", {})[0], 200)
+        self.assertTrue(wait_until(lambda: self.readers() == 0, 5 * SLOW), "killed readers stay")
+
+    def readers(self):
+        """Children of the daemon that are the daemon's own program."""
+        rows = support.descendants(self.daemon.process.pid)
+        return sum(row[0] == "vethguardd" for row in rows.values())
+
+    def test_too_many_of_one_user(self):
+        """Neither more processes nor more waiting; the name of a request that waits is nobody's."""
+        self.files.stop()
+        with concurrent.futures.ThreadPoolExecutor(PER_USER) as pool:
+            waiting = [pool.submit(self.attach_slow, f"{self.mount}/whole.yaml", f"w{i}") for i in range(PER_USER)]
+            self.assertTrue(wait_until(lambda: self.readers() == PER_USER, 10 * SLOW), self.readers())
+            status, _, answer = self.attach_slow(f"{self.mount}/whole.yaml", "beyond")
+            self.assertEqual(status, 503, answer)
+            self.assertIn("do not answer", str(answer))
+            self.assertEqual(self.attach_slow(self.policy, "w0")[0], 201)
+            self.files.go_on()
+            answers = [w.result(60 * SLOW) for w in waiting]
+        self.assertEqual({a[0] for a in answers}, {409}, answers)  # the namespace, or the name, was taken meanwhile
+        self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/w0")[0], 200)
+
+    def test_a_credential(self):
+        path = support.LAB.write(f"slow-{time.monotonic_ns()}.yaml",
+                                 policy(RULES, credentials=file_credential(path=f"{self.mount}/secret")))
+        self.assertEqual(self.attach_slow(path)[0], 201)
+        self.assert_served(netns=self.slow)
+        self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/slow")[0], 200)
+        self.files.stop()
+        self.assertEqual(self.attach_slow(path)[0], 201)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(self.curl, "https://api.lab.test/whoami", netns=self.slow, seconds=20)
+            self.assertTrue(wait_until(lambda: self.readers() > 0, 10 * SLOW), self.daemon.stderr())
+            self.assertTrue(self.asks(), "the keeper waits")
+            self.assertFalse(asked.done())
+            self.assertIn("credential cannot be had", asked.result(60 * SLOW).stdout)
+        self.assertTrue(wait_until(lambda: any("secret: its file system has not answered for 5 seconds" in str(e)
+                                               for e in self.daemon.events()), 5 * SLOW), self.daemon.stderr())
+
+    def test_a_restart(self):
+        self.assertEqual(self.attach_slow(self.write_main())[0], 201)
+        self.daemon.kill()
+        self.files.stop()
+        self.daemon.start()
+        self.assert_served()
+        self.assertTrue(wait_until(lambda: self.show("slow")["state"] == "failed", 20 * SLOW), self.show("slow"))
+        self.assertIn("has not answered for 5 seconds", self.show("slow")["reason"])
+        self.files.go_on()
+        self.daemon.kill()
+        self.daemon.start()
+        self.assert_served(netns=self.slow)
+
+
+if __name__ == "__main__":
+    unittest.main()
