@@ -53,8 +53,7 @@ class Box(support.Boxed):
         return found[0]
 
     def findings(self, code):
-        return [e for e in self.box.events(support.FINDING)[0:] if e in self.box.events()[self.events_before:] and
-                code in json.dumps(e)]
+        return [e for e in self.box.events()[self.events_before:] if e["class_uid"] == support.FINDING and code in json.dumps(e)]
 
     def assert_memory(self, before):
         """The worker has not grown; an instrumented one keeps what was freed."""
