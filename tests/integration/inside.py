@@ -70,16 +70,17 @@ def request(method, path, host, *fields, body=b"", version="1.1"):
 
 
 def read_all(s, limit=1 << 26):
-    data = b""
+    data = bytearray()
     while len(data) < limit:
         try:
             piece = s.recv(65536)
         except (ConnectionResetError, ssl.SSLError, TimeoutError) as e:
-            return data + b"<" + type(e).__name__.encode() + b">"
+            data += b"<" + type(e).__name__.encode() + b">"
+            break
         if not piece:
             break
         data += piece
-    return data
+    return bytes(data)
 
 
 class Reader:
@@ -101,10 +102,13 @@ class Reader:
         return head
 
     def take(self, n):
-        while len(self.data) < n:
+        data = bytearray(self.data)
+        while len(data) < n:
+            self.data = b""
             self.more()
-        part, self.data = self.data[:n], self.data[n:]
-        return part
+            data += self.data
+        self.data = bytes(data[n:])
+        return bytes(data[:n])
 
     def head(self):
         lines = self.until(b"\r\n\r\n").decode("latin-1").split("\r\n")

@@ -11,11 +11,13 @@ import time
 import inside
 
 RESET = struct.pack("ii", 1, 0)
+REST_S = 0.005
 
 
 def steady(path, prefix, seconds=30, threads=3):
     """Requests without an end, each with a path of its own. Those answered with 200 are appended to a file: one write
-    each, after the whole answer is here."""
+    each, after the whole answer is here. A short rest after each: some request is always under way, yet the processors
+    are not all taken from what else is tested."""
     def work(i):
         n, end = 0, time.monotonic() + float(seconds)
         out = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
@@ -30,6 +32,7 @@ def steady(path, prefix, seconds=30, threads=3):
                     status, _, body = reader.response()
                     if status == 200 and where.encode() in body:
                         os.write(out, where.encode() + b"\n")
+                    time.sleep(REST_S)
                 s.close()
             except (OSError, EOFError, ValueError, IndexError):
                 time.sleep(0.02)
