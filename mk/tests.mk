@@ -2,13 +2,18 @@
 ALL_ARCHIVES := $(call archives,$(MODULES)) $(LLHTTP_ARCHIVE)
 ALL_LIBS := $(LLHTTP_LIBS) $(LIBS_NGHTTP2) $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON) $(LIBS_ZLIB)
 
+# What only tests need is not optimized like what they test, and is linked by the quicker linker where there is one.
+TEST_CFLAGS = $(CFLAGS) -Og -g1
+TEST_LDFLAGS = $(LDFLAGS) $(TEST_LINKER)
+TEST_LINKER := $(if $(shell command -v ld.gold 2>/dev/null),-fuse-ld=gold)
+
 UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/tests/unit/%)
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 
 $(BUILD)/tests/unit/%: tests/unit/%.c $(ALL_ARCHIVES)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Isrc -Itests/lib $(LLHTTP_CPPFLAGS) $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS) $(LIBS_CMOCKA)
+	$(CC) $(CPPFLAGS) -Isrc -Itests/lib $(LLHTTP_CPPFLAGS) $(TEST_CFLAGS) -MMD -MP $(TEST_LDFLAGS) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS) $(LIBS_CMOCKA)
 -include $(shell find $(BUILD)/tests -name '*.d' 2>/dev/null)
 
 # fence_tool sets a fence up for tests in other languages (tests/integration/fence_leaks.py); fence_cost measures one.
@@ -45,7 +50,7 @@ FUZZ_SECONDS ?= 60
 .PHONY: fuzz fuzz-replay fuzz-replay-build fuzz-build
 $(BUILD)/tests/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(ALL_ARCHIVES)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(LLHTTP_CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< tests/fuzz/replay.c -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS)
+	$(CC) $(CPPFLAGS) $(LLHTTP_CPPFLAGS) $(TEST_CFLAGS) $(TEST_LDFLAGS) -o $@ $< tests/fuzz/replay.c -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS)
 $(BUILD)/tests/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(ALL_ARCHIVES)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(LLHTTP_CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS)
