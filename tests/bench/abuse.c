@@ -8,10 +8,18 @@
  *   abuse CPU slow ADDRESS PORT COUNT    holds COUNT connections, a byte of a request a second each
  *   abuse CPU dns ADDRESS PORT           name queries, each for a new name, answers not read
  *   abuse CPU packets ADDRESS PORT RATE  datagrams of 1,400 bytes, RATE Mbit/s (0: all that goes)
+ *   abuse CPU datagrams ADDRESS PORT N   datagrams of 16 bytes, N of them in each packet
+ * (UDP_SEGMENT) abuse CPU noise ADDRESS PORT         TCP acknowledgements of connections that there
+ * are none of abuse CPU refusals ADDRESS PORT N    requests that are refused, over N connections
+ * that are kept
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/ip.h>
+#include <netinet/tcp.h>
+#include <netinet/udp.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -25,7 +33,11 @@
 
 #define DATAGRAM 1400
 #define SLOW_MAX 16384
-#define BATCH 64 /* actions between two looks at the clock and at standard input */
+#define ASKING_MAX 512
+#define PIPELINED 8     /* requests on their way over one connection */
+#define SEGMENT 16      /* bytes of a datagram among many in one packet */
+#define SEGMENTS_MAX 64 /* of one packet: UDP_MAX_SEGMENTS */
+#define BATCH 64        /* actions between two looks at the clock and at standard input */
 #define BITS_PER_MBIT 1000000.0
 
 static uint64_t done, failed;
@@ -159,6 +171,156 @@ static void flood_packets(double mbit)
 	close(fd);
 }
 
+/* --- many datagrams in one packet --- */
+
+static void flood_datagrams(int segments)
+{
+	int fd = open_socket(SOCK_DGRAM), size = SEGMENT;
+	static uint8_t packet[SEGMENTS_MAX * SEGMENT];
+	size_t n = (size_t)segments * SEGMENT;
+
+	if (connect(fd, (struct sockaddr *)&target, sizeof(target)) != 0 ||
+	        (segments > 1 &&
+	                setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof(size)) != 0))
+		net_die("datagrams: %s", strerror(errno));
+	while (!over(0))
+		for (unsigned i = 0; i < BATCH; i++)
+			if (send(fd, packet, n, 0) > 0)
+				done += (unsigned)segments;
+			else
+				failed++;
+	close(fd);
+}
+
+/* --- segments of no connection --- */
+
+static uint32_t sum_of(const void *p, size_t n)
+{
+	const uint8_t *bytes = p;
+	uint32_t sum = 0;
+
+	for (size_t i = 0; i + 1 < n; i += 2)
+		sum += (uint32_t)bytes[i] << 8 | bytes[i + 1];
+	return sum;
+}
+
+struct segment {
+	struct iphdr ip;
+	struct tcphdr tcp;
+} __attribute__((packed));
+
+static void fill_segment(struct segment *s, in_addr_t from, uint32_t number)
+{
+	uint32_t sum;
+
+	memset(s, 0, sizeof(*s));
+	s->ip.version = 4;
+	s->ip.ihl = sizeof(s->ip) / 4;
+	s->ip.ttl = 64;
+	s->ip.protocol = IPPROTO_TCP;
+	s->ip.saddr = from;
+	s->ip.daddr = target.sin_addr.s_addr;
+	s->tcp.source = htons((uint16_t)(1024 + number % 60000));
+	s->tcp.dest = target.sin_port;
+	s->tcp.seq = htonl(number);
+	s->tcp.ack_seq = htonl(~number);
+	s->tcp.ack = 1;
+	s->tcp.doff = sizeof(s->tcp) / 4;
+	s->tcp.window = htons(1024);
+	sum = sum_of(&s->tcp, sizeof(s->tcp)) + sum_of(&s->ip.saddr, 8) + IPPROTO_TCP +
+	      sizeof(s->tcp);
+	sum = (sum >> 16) + (sum & 0xffff);
+	s->tcp.check = htons((uint16_t) ~(sum + (sum >> 16)));
+}
+
+/* A raw socket that hears nothing of what comes back. */
+static void flood_segments(void)
+{
+	int probe = open_socket(SOCK_DGRAM),
+	    fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+	struct sockaddr_in self;
+	socklen_t n = sizeof(self);
+	struct segment s;
+
+	if (fd < 0 || connect(probe, (struct sockaddr *)&target, sizeof(target)) != 0 ||
+	        getsockname(probe, (struct sockaddr *)&self, &n) != 0)
+		net_die("noise: %s", strerror(errno));
+	for (uint32_t number = 0; !over(0);)
+		for (unsigned i = 0; i < BATCH; i++) {
+			fill_segment(&s, self.sin_addr.s_addr, number++);
+			count(sendto(fd, &s, sizeof(s), 0, (struct sockaddr *)&target,
+			              sizeof(target)) > 0);
+		}
+	close(fd);
+	close(probe);
+}
+
+/* --- requests that are refused --- */
+
+static const char refused[] =
+        "GET http://refused.lab.test/ HTTP/1.1\r\nHost: refused.lab.test\r\n\r\n";
+static const char answer_begin[] = "HTTP/1.1 403";
+
+struct asking {
+	int fd;
+	unsigned due;   /* answers */
+	size_t matched; /* bytes of an answer's beginning seen last */
+};
+
+static void ask(struct asking *a)
+{
+	char batch[PIPELINED * sizeof(refused)];
+	size_t n = 0;
+
+	for (unsigned i = 0; i < PIPELINED; i++, n += sizeof(refused) - 1)
+		memcpy(batch + n, refused, sizeof(refused) - 1);
+	if (send(a->fd, batch, n, MSG_NOSIGNAL) == (ssize_t)n)
+		a->due = PIPELINED;
+}
+
+static void hear(struct asking *a)
+{
+	static char text[65536];
+	ssize_t n = recv(a->fd, text, sizeof(text), 0);
+
+	if (n == 0 || (n < 0 && errno != EAGAIN))
+		net_die("refusals: the connection has ended");
+	for (ssize_t i = 0; i < n; i++) {
+		a->matched = text[i] == answer_begin[a->matched] ? a->matched + 1
+		             : text[i] == answer_begin[0]        ? 1
+		                                                 : 0;
+		if (a->matched < sizeof(answer_begin) - 1)
+			continue;
+		a->matched = 0;
+		a->due -= a->due > 0;
+		count(true);
+	}
+}
+
+static void flood_refusals(unsigned connections)
+{
+	static struct asking asking[ASKING_MAX];
+	static struct pollfd fds[ASKING_MAX];
+
+	for (unsigned i = 0; i < connections; i++) {
+		asking[i].fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (connect(asking[i].fd, (struct sockaddr *)&target, sizeof(target)) != 0 ||
+		        fcntl(asking[i].fd, F_SETFL, O_NONBLOCK) != 0)
+			net_die("refusals: %s", strerror(errno));
+		fds[i] = (struct pollfd){.fd = asking[i].fd, .events = POLLIN};
+		ask(&asking[i]);
+	}
+	while (!over(0)) {
+		poll(fds, connections, 100);
+		for (unsigned i = 0; i < connections; i++) {
+			if (fds[i].revents)
+				hear(&asking[i]);
+			if (asking[i].due == 0)
+				ask(&asking[i]);
+		}
+	}
+}
+
 static void pin(const char *cpu)
 {
 	cpu_set_t set;
@@ -205,8 +367,14 @@ int main(int argc, char **argv)
 		flood_queries();
 	else if (strcmp(what, "packets") == 0 && argc == 6)
 		flood_packets(atof(argv[5]));
+	else if (strcmp(what, "datagrams") == 0 && argc == 6 && atoi(argv[5]) <= SEGMENTS_MAX)
+		flood_datagrams(atoi(argv[5]));
+	else if (strcmp(what, "noise") == 0 && argc == 5)
+		flood_segments();
+	else if (strcmp(what, "refusals") == 0 && argc == 6 && atoi(argv[5]) <= ASKING_MAX)
+		flood_refusals((unsigned)atoi(argv[5]));
 	else
-		net_die("abuse CPU spin|connect|slow|dns|packets [ADDRESS PORT [NUMBER]]");
+		net_die("abuse CPU WHAT [ADDRESS PORT [NUMBER]]; see the beginning of abuse.c");
 	report(began);
 	return 0;
 }

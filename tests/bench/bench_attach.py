@@ -14,7 +14,7 @@ import sys
 import time
 
 import bench_lab
-from bench_attach_lab import GUARDED, Crowd, Daemon, Neighbour, Abuser, per_call, percentile, stolen, usage
+from bench_attach_lab import GUARDED, SINK, SINK_PORT, Crowd, Daemon, Neighbour, Abuser, per_call, percentile, stolen, usage
 from bench_lab import sh
 
 SAMPLES = 60  # calls behind each latency
@@ -23,6 +23,8 @@ GAP_S = 0.1  # between two attachments that are no burst: the daemon fills its s
 ABUSE_S, ALONE_S = 3.0, 2.0
 ROUNDS = 3
 SLOW_CONNECTIONS = 2000
+ASKING_CONNECTIONS = 64
+SEGMENTS = 64  # datagrams in one packet, at most
 rows = []
 
 
@@ -107,7 +109,11 @@ ABUSES = [("a computing process", ["spin"]),
           ("connection flood", ["connect", GUARDED, "3128"]),
           ("slow clients", ["slow", GUARDED, "3128", str(SLOW_CONNECTIONS)]),
           ("DNS flood", ["dns", GUARDED, "53"]),
-          ("1 Gbit/s of dropped packets", ["packets", GUARDED, "4433", "1000"])]
+          ("1 Gbit/s of dropped packets", ["packets", GUARDED, "4433", "1000"]),
+          ("relayed datagrams", ["datagrams", SINK, str(SINK_PORT), "1"]),
+          (f"relayed datagrams, {SEGMENTS} in a packet", ["datagrams", SINK, str(SINK_PORT), str(SEGMENTS)]),
+          ("TCP segments of no connection", ["noise", GUARDED, "3128"]),
+          ("refused requests", ["refusals", GUARDED, "3128", str(ASKING_CONNECTIONS)])]
 
 
 def abuse(daemon, crowd):

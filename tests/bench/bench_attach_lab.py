@@ -10,6 +10,7 @@ import socket
 import ssl
 import struct
 import subprocess
+import sys
 import time
 
 import bench_lab
@@ -17,6 +18,7 @@ from bench_lab import BUILD, TOOLS, Load
 
 GUARDED = "198.18.0.1"  # the gate's address in every sandbox
 PROXY_PORT = 3128
+SINK, SINK_PORT = bench_lab.ORIGIN4, 9999  # takes datagrams and never reads them
 LOAD_CPU, ABUSE_CPU = "0", "1"
 CLONE_NEWNET = 0x40000000
 POLICY = """vethguard: 1
@@ -26,7 +28,10 @@ allow:
   - name: api
     to: https://api.lab.test
     methods: [GET, HEAD]
-"""
+  - name: sink
+    to: udp://%s:%d
+""" % (SINK, SINK_PORT)
+SINK_PROGRAM = "import signal, socket; s = socket.socket(type=2); s.bind(('%s', %d)); signal.pause()" % (SINK, SINK_PORT)
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -189,6 +194,7 @@ class Daemon:
         self.state = os.path.join(self.dir, "state")
         self.socket = os.path.join(self.state, "control.sock")
         self.policy = lab.write("crowd.yaml", POLICY)
+        lab.spawn(["ip", "netns", "exec", "outside", sys.executable, "-c", SINK_PROGRAM])
         self.config = lab.write("daemon.yaml", f"ca_files: [{lab.path('ca.pem')}]\npermit: [10.99.0.0/16]\n")
         self.process = None
         self.successor = None  # its pidfd, after an upgrade
