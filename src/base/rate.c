@@ -34,13 +34,19 @@ static void fill(struct rate *r, int64_t now_ms)
 	r->at_ms = now_ms;
 }
 
-bool rate_take(struct rate *r, int64_t now_ms)
+bool rate_has(struct rate *r, int64_t now_ms)
 {
 	if (r->per_s == 0)
 		return true;
 	fill(r, now_ms);
-	if (r->left < ONE)
+	return r->left >= ONE;
+}
+
+bool rate_take(struct rate *r, int64_t now_ms)
+{
+	if (!rate_has(r, now_ms))
 		return false;
-	r->left -= ONE;
+	if (r->per_s)
+		r->left -= ONE;
 	return true;
 }

@@ -69,6 +69,10 @@ static void on_sandbox(struct loop_io *io, unsigned events)
 		struct flow_key key;
 		ssize_t n;
 
+		if (!rate_has(&s->relay->rate, now_ms)) {
+			pause_reading(s->relay);
+			return;
+		}
 		memset(&key, 0, sizeof key);
 		n = datagram_receive(s->fd, s->relay->datagram, DATAGRAM_MAX, &key.src,
 		        &key.src_port, &key.dst, &key.dst_port);
@@ -76,8 +80,7 @@ static void on_sandbox(struct loop_io *io, unsigned events)
 			return;
 		if (key.dst.family)
 			take(s, &key, s->relay->datagram, (size_t)n);
-		if (!rate_take(&s->relay->rate, now_ms))
-			pause_reading(s->relay);
+		rate_take(&s->relay->rate, now_ms);
 	}
 }
 

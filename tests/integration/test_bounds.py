@@ -18,7 +18,7 @@ GATE = "198.18.0.1"
 
 # Runs in the sandbox.
 FLOODS = """
-import os, socket, struct, sys
+import os, socket, struct, sys, time
 what, count = sys.argv[1], int(sys.argv[2])
 
 def udp(port):
@@ -62,6 +62,20 @@ elif what == "relayed":  # all at once, then the answers
     except OSError:
         pass
     print(len(heard))
+elif what == "packed":  # packets of which the kernel makes 64 datagrams each
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.IPPROTO_UDP, 103, 16)  # UDP_SEGMENT
+    s.connect(("10.99.0.80", 1234))
+    for n in range(count):
+        send(s, bytes(64 * 16))
+    s.settimeout(1)
+    heard, end = 0, time.monotonic() + 1
+    try:
+        while time.monotonic() < end:  # what waits in the relay's queue comes for a minute
+            heard += len(s.recv(512)) == len(b"echo:") + 16
+    except OSError:
+        pass
+    print(heard)
 elif what == "turns":  # a question and its answer, eight at a time
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.connect(("10.99.0.80", 1234))
@@ -161,6 +175,14 @@ class Limited(test_daemon.Attached):
         counted = self.stats()["packets_dropped"]
         self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/one")[0], 200)
         self.assertEqual(sum(self.dropped().values()), counted, self.dropped())
+
+    def test_many_datagrams_in_a_packet(self):
+        count = 20
+        heard, = self.flood("packed", count)
+        passed = count - self.stats()["beyond_limits"]["datagrams"]
+        self.assertGreater(heard, 0)
+        self.assertGreater(passed, 0)
+        self.assertLess(heard, passed * 64 / 2)
 
     def test_refused_requests(self):
         """All of them are answered and told one by one, however many; only the answers take their time."""

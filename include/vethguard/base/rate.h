@@ -17,7 +17,9 @@ struct rate {
 
 /* Begins with a whole burst: as much as burst_s seconds bring. Both numbers are cut to their bounds. */
 void rate_init(struct rate *rate, uint32_t per_s, uint32_t burst_s, int64_t now_ms);
-/* Takes one where there is one. now_ms never goes back. */
+/* Takes one where there is one. A clock that goes back brings nothing. */
 bool rate_take(struct rate *rate, int64_t now_ms);
+/* Whether there is one. */
+bool rate_has(struct rate *rate, int64_t now_ms);
 
 #endif

@@ -24,7 +24,10 @@ static void a_burst_and_no_more(void **state)
 
 	(void)state;
 	rate_init(&r, 100, 2, START_MS);
+	for (int i = 0; i < 1000; i++)
+		assert_true(rate_has(&r, START_MS));
 	assert_int_equal(take_all(&r, START_MS), 200);
+	assert_false(rate_has(&r, START_MS));
 	assert_false(rate_take(&r, START_MS));
 	assert_false(rate_take(&r, START_MS + 9));
 	assert_true(rate_take(&r, START_MS + 10));
