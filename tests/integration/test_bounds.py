@@ -182,7 +182,7 @@ class Limited(test_daemon.Attached):
         passed = count - self.stats()["beyond_limits"]["datagrams"]
         self.assertGreater(heard, 0)
         self.assertGreater(passed, 0)
-        self.assertLess(heard, passed * 64 / 2)
+        self.assertLess(heard, passed * 64 / 8)
 
     def test_refused_requests(self):
         """All of them are answered and told one by one, however many; only the answers take their time."""
