@@ -37,6 +37,7 @@ void recording_fini(struct supervisor *sv)
 {
 	struct recording *r = &sv->recording;
 
+	recording_wait_fini(r);
 	recording_forget(sv, &r->daemon, false);
 	while (r->left) {
 		struct recorded *left = r->left;

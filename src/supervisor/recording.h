@@ -13,6 +13,7 @@
 #define SUPERVISOR_RECORDING_H
 
 #include "vethguard/ipc/journal.h"
+#include "vethguard/loop/loop.h"
 #include "vethguard/wire/message.h"
 #include "supervisor/identity.h"
 
@@ -58,8 +59,10 @@ struct recording {
 	size_t told_count; /* events in the lists of all */
 	uint32_t after;    /* ids begin above its own, shifted: another daemon's live; 0: none */
 	uint64_t first_id; /* ids below are an earlier supervisor's */
-	struct recorded daemon; /* open in the daemon only */
-	struct recorded *left;  /* of sandboxes that are not known any more */
+	struct recorded daemon;       /* open in the daemon only */
+	struct recorded *left;        /* of sandboxes that are not known any more */
+	struct waiting_ring *waiting; /* list of rings whose writer is still there */
+	struct loop_timer retry;      /* of those; open once there was one */
 };
 
 /* Before recording_start, in the daemon: makes what is missing of rings/, told/ and journal in the
@@ -83,7 +86,8 @@ int recording_open(struct supervisor *sv, struct sandbox *s);
 /* The daemon's own stream, for tell_api and tell_lifecycle without a sandbox. 0 or -errno. */
 int recording_open_daemon(struct supervisor *sv);
 /* What an earlier daemon's workers and supervisor left: those of sandboxes that are open now, and
- * of others under MESSAGE_NAME_LEFT. After all of them were opened. 0 or -errno. */
+ * of others under MESSAGE_NAME_LEFT. After all of them were opened. A ring whose worker is not gone
+ * yet follows when it is, within RECORDING_ADOPT_MS, or stays. 0 or -errno. */
 int recording_adopt(struct supervisor *sv);
 /* The same for the directory of another daemon, of which nothing runs any more, and what was its
  * files there are removed: rings, told, journal. How far it had recorded is known by its rings

@@ -157,11 +157,7 @@ int recording_keep_at(struct supervisor *sv, int directory)
 
 /* What was left. */
 
-struct left {
-	uint64_t sandbox_id, id;
-};
-
-static bool parse_name(const char *name, struct left *out)
+static bool parse_name(const char *name, struct recording_left *out)
 {
 	char again[NAME_BYTES];
 
@@ -173,18 +169,18 @@ static bool parse_name(const char *name, struct left *out)
 
 static int by_id(const void *a, const void *b)
 {
-	const struct left *x = a, *y = b;
+	const struct recording_left *x = a, *y = b;
 
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
 /* The files of a folder made before this start, oldest first (malloc'd). 0 or -errno. */
-static int list(int directory, uint64_t before, struct left **out, size_t *count)
+static int list(int directory, uint64_t before, struct recording_left **out, size_t *count)
 {
 	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
-	struct left *all = d ? calloc(LEFT_MAX, sizeof *all) : NULL;
+	struct recording_left *all = d ? calloc(LEFT_MAX, sizeof *all) : NULL;
 
 	*count = 0;
 	*out = all;
@@ -220,19 +216,7 @@ static struct recorded *owner_of(struct supervisor *sv, uint64_t id)
 	return left ? left : recording_open_left(sv, id);
 }
 
-/* A worker of the killed supervisor is being killed itself: it has the ring open until then. */
-static int adopt_memory(const struct recording *r, const char *name, int fds[3])
-{
-	int64_t end_ms = clock_monotonic_ms() + RECORDING_ADOPT_MS;
-	int error;
-
-	while ((error = ring_adopt_at(r->rings, name, fds)) == -EWOULDBLOCK &&
-	        clock_monotonic_ms() < end_ms)
-		poll(NULL, 0, RETRY_MS);
-	return error;
-}
-
-static int adopt_ring(struct supervisor *sv, const struct left *file)
+int recording_adopt_ring(struct supervisor *sv, const struct recording_left *file)
 {
 	struct recorded_ring *ring = calloc(1, sizeof *ring);
 	struct recorded *of;
@@ -241,7 +225,11 @@ static int adopt_ring(struct supervisor *sv, const struct left *file)
 
 	name_of(file->sandbox_id, file->id, name);
 	if (!error)
-		error = adopt_memory(&sv->recording, name, ring->fds);
+		error = ring_adopt_at(sv->recording.rings, name, ring->fds);
+	if (error == -EWOULDBLOCK) {
+		free(ring);
+		return error;
+	}
 	if (error) {
 		free(ring);
 		log_error("events in %s cannot be read: %s", name, strerror(-error));
@@ -260,6 +248,14 @@ static int adopt_ring(struct supervisor *sv, const struct left *file)
 	return recording_open_ring(sv, of->id, ring);
 }
 
+/* Now, or when its writer is gone. */
+static int adopt_ring(struct supervisor *sv, const struct recording_left *file)
+{
+	int error = recording_adopt_ring(sv, file);
+
+	return error == -EWOULDBLOCK ? recording_wait_for_ring(sv, file) : error;
+}
+
 /* How many bytes, or -errno. */
 static ssize_t read_file(int directory, const char *name, uint8_t *out, size_t size)
 {
@@ -273,7 +269,7 @@ static ssize_t read_file(int directory, const char *name, uint8_t *out, size_t s
 	return n;
 }
 
-static int adopt_told(struct supervisor *sv, const struct left *file)
+static int adopt_told(struct supervisor *sv, const struct recording_left *file)
 {
 	static uint8_t encoded[EVENT_BYTES_MAX];
 	struct recorded *of = owner_of(sv, file->sandbox_id);
@@ -301,7 +297,7 @@ static int adopt_told(struct supervisor *sv, const struct left *file)
 
 int recording_adopt_told(struct supervisor *sv, const struct sandbox *s)
 {
-	struct left *files;
+	struct recording_left *files;
 	size_t count;
 	int error = sv->recording.kept
 	                    ? list(sv->recording.told, sv->recording.first_id, &files, &count)
@@ -317,9 +313,9 @@ int recording_adopt_told(struct supervisor *sv, const struct sandbox *s)
 }
 
 static int adopt_all(struct supervisor *sv, int folder,
-        int (*adopt)(struct supervisor *sv, const struct left *file))
+        int (*adopt)(struct supervisor *sv, const struct recording_left *file))
 {
-	struct left *files;
+	struct recording_left *files;
 	size_t count;
 	int error = list(folder, sv->recording.first_id, &files, &count);
 
@@ -332,7 +328,7 @@ static int adopt_all(struct supervisor *sv, int folder,
 }
 
 /* Where nothing is known of how far a ring was read, the reader goes by the ring itself. */
-static int adopt_foreign_ring(struct supervisor *sv, int from, const struct left *file)
+static int adopt_foreign_ring(struct supervisor *sv, int from, const struct recording_left *file)
 {
 	char name[NAME_BYTES];
 
@@ -344,9 +340,9 @@ static int adopt_foreign_ring(struct supervisor *sv, int from, const struct left
 }
 
 /* Under an id of our own: the recorder hears of events in the order of their ids. */
-static int adopt_foreign_told(struct supervisor *sv, int from, const struct left *file)
+static int adopt_foreign_told(struct supervisor *sv, int from, const struct recording_left *file)
 {
-	const struct left here = {file->sandbox_id, supervisor_next_id(sv)};
+	const struct recording_left here = {file->sandbox_id, supervisor_next_id(sv)};
 	char name[NAME_BYTES], name_here[NAME_BYTES];
 
 	name_of(file->sandbox_id, file->id, name);
@@ -357,11 +353,11 @@ static int adopt_foreign_told(struct supervisor *sv, int from, const struct left
 }
 
 static int adopt_folder(struct supervisor *sv, int directory, const char *folder,
-        int (*adopt)(struct supervisor *sv, int from, const struct left *file))
+        int (*adopt)(struct supervisor *sv, int from, const struct recording_left *file))
 {
 	int from = openat(directory, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	int error = from < 0 && errno != ENOENT ? -errno : 0;
-	struct left *files = NULL;
+	struct recording_left *files = NULL;
 	size_t count = 0;
 
 	if (from < 0)

@@ -20,6 +20,17 @@ void recording_keep_told(const struct recording *r, uint64_t sandbox_id, uint64_
         const uint8_t *encoded, size_t n);
 void recording_remove_told(const struct recording *r, uint64_t sandbox_id, uint64_t id);
 
+/* What an earlier supervisor left: a ring, or an event. */
+struct recording_left {
+	uint64_t sandbox_id, id;
+};
+/* Takes the ring up that lies in the folder of rings. 0, also where it cannot be read, which is
+ * logged; -EWOULDBLOCK: its writer is still there; -errno. */
+int recording_adopt_ring(struct supervisor *sv, const struct recording_left *file);
+/* recording_wait.c: tries that again, for RECORDING_ADOPT_MS. 0 or -errno. */
+int recording_wait_for_ring(struct supervisor *sv, const struct recording_left *file);
+void recording_wait_fini(struct recording *r);
+
 /* telling.c: an event that an earlier supervisor kept: told under the id it had. */
 void told_restore(
         struct supervisor *sv, struct recorded *of, uint64_t id, const uint8_t *encoded, size_t n);

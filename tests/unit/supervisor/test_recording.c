@@ -21,8 +21,10 @@
 #include <unistd.h>
 
 #define HASH_NONFATAL_OOM 1 /* as supervisor/sandbox.h has it */
+#include "vethguard/base/clock.h"
 #include "vethguard/ipc/ring.h"
 #include "recorder/recorder.h"
+#include "supervisor/recording_files.h"
 #include "supervisor/supervisor.h"
 
 #define ROUNDS 12
@@ -182,7 +184,8 @@ static struct supervisor *watched;
 
 static void look(struct loop_timer *timer)
 {
-	if (!watched->recording.left && !watched->recording.daemon.told)
+	if (!watched->recording.left && !watched->recording.waiting &&
+	        !watched->recording.daemon.told)
 		loop_stop(watched->loop);
 	else
 		loop_timer_set(timer, POLL_MS);
@@ -346,6 +349,75 @@ static void an_event_that_cannot_be_read_stays(void **state)
 	recording_fini(&other);
 }
 
+static struct loop *stopping;
+
+static void stop(struct loop_timer *timer)
+{
+	(void)timer;
+	loop_stop(stopping);
+}
+
+static void run_for(struct supervisor *sv, struct loop_timer *timer, int64_t ms)
+{
+	stopping = sv->loop;
+	loop_timer_set(timer, ms);
+	assert_int_equal(loop_run(sv->loop), 0);
+}
+
+/* Rings that are still locked hold nobody up, and are taken up when they are free: more of them
+ * than are tried in a turn. */
+#define LOCKED 100
+static void a_ring_whose_writer_is_there(void **state)
+{
+	struct supervisor one = {0}, other = {0};
+	struct sandbox s = {.supervisor = &one, .id = SANDBOX};
+	struct recorded_ring *rings[LOCKED];
+	struct loop_timer timer = {0};
+	int64_t began;
+
+	(void)state;
+	assert_int_equal(recording_keep_at(&one, folder_fd), 0);
+	for (size_t i = 0; i < LOCKED; i++) {
+		rings[i] = recording_ring_new(&one, &s);
+		assert_non_null(rings[i]);
+	}
+	close(one.recording.journal); /* its supervisor is gone, its workers are not */
+	other.loop = loop_new();
+	assert_int_equal(loop_timer_open(other.loop, &timer, stop), 0);
+	assert_int_equal(recording_keep_at(&other, folder_fd), 0);
+	began = clock_monotonic_ms();
+	assert_int_equal(recording_adopt(&other), 0);
+	assert_true(clock_monotonic_ms() - began < RECORDING_ADOPT_MS);
+	assert_non_null(other.recording.waiting);
+	assert_null(other.recording.left);
+	run_for(&other, &timer, 50);
+	assert_non_null(other.recording.waiting);
+	for (size_t i = 0; i < LOCKED; i++)
+		recording_close_ring(rings[i]);
+	for (unsigned tries = 0; other.recording.waiting && tries < 1000; tries++)
+		run_for(&other, &timer, 20);
+	assert_null(other.recording.waiting);
+	assert_non_null(other.recording.left);
+	assert_int_equal(other.recording.left->id, SANDBOX);
+	size_t count = 0;
+	for (const struct recorded_ring *r = other.recording.left->rings; r; r = r->next) {
+		char name[64];
+
+		snprintf(name, sizeof name, "%016llx.%016llx", (unsigned long long)SANDBOX,
+		        (unsigned long long)r->id);
+		assert_int_equal(unlinkat(other.recording.rings, name, 0), 0);
+		count++;
+	}
+	assert_int_equal(count, LOCKED);
+	loop_timer_close(&timer);
+	recording_fini(&other);
+	loop_free(other.loop);
+	for (size_t i = 0; i < LOCKED; i++)
+		free(rings[i]);
+	close(one.recording.rings);
+	close(one.recording.told);
+}
+
 /* A recorder that confirms nothing costs so much memory and no more. */
 static void what_waits_is_bounded(void **state)
 {
@@ -374,6 +446,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(a_second_daemon_is_kept_out, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
 	                an_event_that_cannot_be_read_stays, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(a_ring_whose_writer_is_there, set_up, tear_down),
 	        cmocka_unit_test(what_waits_is_bounded),
 	};
 
