@@ -105,6 +105,8 @@ static bool check_room(struct attaching *t)
 
 	if (all->stopping)
 		return refuse(t, ATTACH_BUSY, "the daemon is stopping");
+	if (all->recovering)
+		return refuse(t, ATTACH_BUSY, ATTACH_RECOVERING);
 	if (attachments_count(all) >= ATTACHMENTS_MAX)
 		return refuse(t, ATTACH_BUSY, "there are %d sandboxes already", ATTACHMENTS_MAX);
 	if (r->name && r->name[0] && attachments_find(t->all, r->name))

@@ -51,7 +51,9 @@ static struct attachment *find_served(
 
 	if (!a || (a->sandbox && !a->detaching && a->sandbox->state != SANDBOX_STARTING))
 		return a;
-	if (a->trouble[0])
+	if (attachment_is_left(a))
+		attach_refuse(done, context, ATTACH_BUSY, ATTACH_RECOVERING);
+	else if (a->trouble[0])
 		attach_refuse(done, context, attachment_trouble(a), "%s", a->trouble);
 	else
 		attach_refuse(done, context, ATTACH_BUSY, "%s is being %s", name,
@@ -70,7 +72,9 @@ void attachments_detach(struct attachments *all, const char *name, attach_done d
 {
 	struct attachment *a = find(all, name, done, context);
 
-	if (a && attachment_wait(a, OPERATION_DETACH, 0, done, context))
+	if (a && attachment_is_left(a))
+		attach_refuse(done, context, ATTACH_BUSY, ATTACH_RECOVERING);
+	else if (a && attachment_wait(a, OPERATION_DETACH, 0, done, context))
 		attachment_detach(a, false);
 }
 
@@ -216,6 +220,8 @@ static enum attach_state state_of(const struct attachment *a)
 
 	if (a->detaching)
 		return ATTACH_DETACHING;
+	if (attachment_is_left(a))
+		return ATTACH_RESTARTING;
 	if (!a->sandbox)
 		return ATTACH_FAILED_CLOSED;
 	if (a->sandbox->paused &&
@@ -299,12 +305,14 @@ void attachments_status(struct attachments *all, struct attachments_status *out)
 	        .recording = sv->recorder_ready && !sv->stall_shown,
 	        .count = attachments_count(all),
 	        .spare_workers = sv->spare_count,
+	        .ready = !all->recovering,
 	        .generation = all->generation};
 	HASH_ITER(hh, all->by_name, a, next)
 	{
 		enum attach_state state = state_of(a);
 
 		out->serving += state == ATTACH_SERVING;
+		out->restarting += state == ATTACH_RESTARTING;
 		out->failed += state == ATTACH_FAILED_CLOSED;
 	}
 }

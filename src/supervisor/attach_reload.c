@@ -197,6 +197,8 @@ static void begin(struct attachments *all, const char *name, const char *policy,
 		attach_refuse(done, context, ATTACH_NOT_FOUND, "there is no sandbox %.64s", name);
 	else if (all->stopping)
 		attach_refuse(done, context, ATTACH_BUSY, "the daemon is stopping");
+	else if (attachment_is_left(a))
+		attach_refuse(done, context, ATTACH_BUSY, ATTACH_RECOVERING);
 	else if (!a->sandbox)
 		attach_refuse(done, context, attachment_trouble(a), "%s", a->trouble);
 	else if (a->detaching || a->sandbox->state == SANDBOX_STARTING)
@@ -295,6 +297,10 @@ void attachments_reload_all(struct attachments *all, attach_done done, void *con
 	struct reload_all *r;
 	char *objection;
 
+	if (all->recovering) {
+		attach_refuse(done, context, ATTACH_BUSY, ATTACH_RECOVERING);
+		return;
+	}
 	if (all->reload_all) {
 		attach_refuse(done, context, ATTACH_BUSY, "a reload of all is under way");
 		return;

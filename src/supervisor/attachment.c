@@ -177,6 +177,11 @@ bool attachment_is_over(const struct attachment *a)
 	       a->record.expires_ms <= clock_real_ms();
 }
 
+bool attachment_is_left(const struct attachment *a)
+{
+	return !a->sandbox && (a->left || a->reading);
+}
+
 enum attach_status attachment_trouble(const struct attachment *a)
 {
 	return attachment_is_over(a) ? ATTACH_CONFLICT : ATTACH_FAILED;

@@ -18,6 +18,7 @@
 #define RECOVERY_READINGS 4      /* policies that children read at a time after a restart */
 #define ATTACH_READ_MS 5000      /* for the files of a policy that may not be local */
 #define ATTACH_READ_TEXT_MAX 1024
+#define ATTACH_RECOVERING "the daemon is taking its sandboxes over after a restart: try again"
 #define ATTACH_GROUPS_RULE \
 	"who asks may be in %d groups at most: setpriv(1) --groups asks with fewer"
 
@@ -161,6 +162,8 @@ void attachment_forget_policy(struct attachment *a);
 void attachment_undo(struct attachment *a);
 /* Of an interface: its time is over. */
 bool attachment_is_over(const struct attachment *a);
+/* Of a daemon before this one, and not taken over yet: nothing can be done with it now. */
+bool attachment_is_left(const struct attachment *a);
 /* The status that its trouble is answered with: one whose time is over is what it was asked to be;
  * any other is ours. */
 enum attach_status attachment_trouble(const struct attachment *a);

@@ -205,7 +205,8 @@ struct attachments_status {
 	int64_t started_ms;                  /* Unix time */
 	const char *audit_path, *config_path;
 	bool recording; /* the log can be written */
-	size_t count, serving, failed;
+	bool ready;     /* no sandbox of a daemon before this one is still to be taken over */
+	size_t count, serving, restarting, failed;
 	size_t spare_workers;
 	uint64_t generation; /* of the configuration, from 1 */
 };

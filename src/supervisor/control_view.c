@@ -268,6 +268,7 @@ void control_put_status(struct json *j, const struct attachments_status *s)
 	json_put_object(j, NULL);
 	json_put_literal(j, "version", VERSION_TEXT);
 	put_time(j, "started", s->started_ms);
+	json_put_bool(j, "ready", s->ready);
 	json_put_uint(j, "generation", s->generation);
 	put_text(j, "config", s->config_path);
 	json_put_object(j, "audit");
@@ -277,6 +278,7 @@ void control_put_status(struct json *j, const struct attachments_status *s)
 	json_put_object(j, "sandboxes");
 	json_put_uint(j, "count", s->count);
 	json_put_uint(j, "serving", s->serving);
+	json_put_uint(j, "restarting", s->restarting);
 	json_put_uint(j, "failed", s->failed);
 	json_put_uint(j, "spare_workers", s->spare_workers);
 	json_put_end_object(j);

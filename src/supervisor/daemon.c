@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The daemon in order: directories and the lock; keeper and recorder; what a daemon before this one
- * has left; the control socket; loop. It ends orderly by SIGTERM: workers finish what they can
+ * has left is read; the control socket; what was left is taken over, and then it is ready; loop. It
+ * ends orderly by SIGTERM: workers finish what they can
  * within their patience, the recorder writes everything, and the sandboxes stay as they would after
  * a crash: their rules stand and nobody listens, so that they are closed until the next daemon
  * serves them.
@@ -321,27 +322,30 @@ static int open_control(struct daemon *d)
 
 void daemon_answer(struct daemon *d)
 {
-	int error = open_control(d);
+	int error = d->control ? 0 : open_control(d);
 
 	if (error) {
 		log_error("the control socket cannot be opened: %s", strerror(-error));
 		stop(d, STATUS_FAILED);
 		return;
 	}
+	if (d->attachments.recovering)
+		return;
+	d->ready = true;
 	log_info("ready");
 	if (service_watchdog_ms())
 		loop_timer_set(&d->watchdog, service_watchdog_ms());
 	tell_ready(d);
 }
 
-/* Who can connect finds everything in order. */
+/* Who can connect finds every sandbox there is; it is ready when all of them are taken over. */
 static void on_roles_ready(struct supervisor *sv)
 {
 	struct daemon *d = container_of(sv, struct daemon, supervisor);
 
 	if (d->takeover.active)
 		takeover_begin(d);
-	else if (!d->control && !d->attachments.stopping && !d->attachments.recovering)
+	else if (!d->ready && !d->attachments.stopping)
 		daemon_answer(d);
 }
 

@@ -25,13 +25,14 @@ struct daemon {
 	struct unix_listener listener;
 	struct control_owner control_owner;
 	struct control *control;
+	bool ready; /* all that was left is taken over, and the service manager was told */
 	struct upgrade upgrade;
 	struct takeover takeover;
 };
 
 /* Finds and serves what a daemon before this one has left, or gives. */
 void daemon_serve(struct daemon *d);
-/* Answers the control API, and says so to the service manager. */
+/* Answers the control API, and once everything is taken over, says so to the service manager. */
 void daemon_answer(struct daemon *d);
 /* Its sandboxes are all given up. */
 void daemon_finish_when_alone(struct daemon *d);

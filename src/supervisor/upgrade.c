@@ -334,6 +334,8 @@ static const char *objection(const struct daemon *d)
 		return "an upgrade is under way";
 	if (d->attachments.stopping || d->takeover.active || !d->control)
 		return "this daemon does not serve";
+	if (d->attachments.recovering)
+		return ATTACH_RECOVERING;
 	if (d->takeover.open && d->takeover.drains >= UPGRADE_DRAINING_MAX)
 		return "connections from before earlier upgrades are still under way: too many";
 	return NULL;

@@ -50,18 +50,20 @@ class Daemon:
         return [self.program, "--config", self.config, "--state", self.state, "--data", self.data, "--audit", self.audit,
                 *self.options]
 
-    def start(self, argv=None, **kw):
+    def start(self, argv=None, ready=True, **kw):
+        """ready: until all that was there before is taken over; else until it answers."""
         with open(self.stderr_path, "ab") as err:
             self.process = subprocess.Popen(argv or self.argv(), stdin=subprocess.DEVNULL, stdout=err, stderr=err, **kw)
-        if not wait_until(self.answers, 10 * SLOW):
+        if not wait_until(lambda: self.answers(ready), 10 * SLOW):
             raise AssertionError(f"the daemon does not serve: {self.process.poll()} {self.stderr()}")
         return self
 
-    def answers(self):
+    def answers(self, ready=True):
         if self.process.poll() is not None:
             raise AssertionError(f"the daemon ended with {self.process.returncode}: {self.stderr()}")
         try:
-            return self.call("GET", "/v1/status")[0] == 200
+            status, _, answer = self.call("GET", "/v1/status")
+            return status == 200 and (answer["ready"] or not ready)
         except OSError:
             return False
 

@@ -2,6 +2,7 @@
 """Files on a file system that stops answering: whoever named one is told, and nobody else notices."""
 import concurrent.futures
 import os
+import socket
 import subprocess
 import time
 import unittest
@@ -107,14 +108,49 @@ class Hanging(Slow):
         self.assertEqual(self.attach_slow(self.write_main())[0], 201)
         self.daemon.kill()
         self.files.stop()
-        self.daemon.start()
-        self.assert_served()
-        self.assertTrue(wait_until(lambda: self.show("slow")["state"] == "failed", 20 * SLOW), self.show("slow"))
+        path = support.LAB.path(f"notify-{time.monotonic_ns()}")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(path)
+            self.daemon.start(ready=False, env=dict(os.environ, NOTIFY_SOCKET=path))
+            self.assert_answers_while_one_is_left()
+            self.assertFalse(self.heard(manager), "it is not ready yet")
+            self.assertTrue(wait_until(lambda: self.show("slow")["state"] == "failed", 20 * SLOW), self.show("slow"))
+            self.assertTrue(wait_until(self.daemon.answers, 5 * SLOW), self.daemon.stderr())
+            manager.settimeout(10 * SLOW)
+            self.assertIn("READY=1", manager.recv(4096).decode())
         self.assertIn("has not answered for 5 seconds", self.show("slow")["reason"])
         self.files.go_on()
         self.daemon.kill()
         self.daemon.start()
         self.assert_served(netns=self.slow)
+
+    def heard(self, manager):
+        try:
+            return "READY=1" in manager.recv(4096, socket.MSG_DONTWAIT).decode()
+        except BlockingIOError:
+            return False
+
+    def assert_answers_while_one_is_left(self):
+        call = self.daemon.call
+        self.assert_served()
+        self.assertEqual(self.show("slow")["state"], "restarting")
+        self.assertEqual({s["name"]: s["state"] for s in call("GET", "/v1/sandboxes")[2]["sandboxes"]},
+                         {"one": "serving", "slow": "restarting"})
+        status = call("GET", "/v1/status")[2]
+        self.assertFalse(status["ready"])
+        self.assertEqual(status["sandboxes"]["restarting"], 1)
+        for method, path, body in (("POST", "/v1/sandboxes/slow/reload", {}), ("DELETE", "/v1/sandboxes/slow", None),
+                                   ("POST", "/v1/sandboxes/slow/pause", {}), ("GET", "/v1/sandboxes/slow/env", None),
+                                   ("GET", "/v1/sandboxes/slow/stats", None), ("POST", "/v1/reload", {}),
+                                   ("POST", "/v1/sandboxes", {"name": "new", "netns": "/run/netns/x", "policy": self.policy})):
+            answer = call(method, path, body)
+            self.assertEqual(answer[0], 503, answer)
+            self.assertEqual({k.lower(): v for k, v in answer[1].items()}["retry-after"], "1")
+            self.assertIn("after a restart", answer[2]["detail"])
+        self.assertEqual(call("POST", "/v1/upgrade", {})[0], 409)
+        for what in ("pause", "resume", "reload"):
+            self.assertEqual(call("POST", f"/v1/sandboxes/one/{what}", {})[0], 200)
+        self.assertFalse(call("GET", "/v1/status")[2]["ready"], "too late to tell")
 
 
 if __name__ == "__main__":
