@@ -196,6 +196,8 @@ class Upgrade(Upgraded):
         self.assertTrue(wait_until(lambda: any("/v1/upgrade" in json.dumps(e) for e in self.daemon.events(6003)), 5 * SLOW))
 
     def test_roles_of_the_daemon(self):
+        # The worker from before the reload of the beginning is gone.
+        self.assertTrue(wait_until(lambda: self.daemon.call("GET", "/v1/sandboxes/one/stats")[2]["retired"] == 0, 10 * SLOW))
         r = subprocess.run([VETHGUARD, "doctor", "--roles", "--json", "--socket", self.daemon.socket], capture_output=True, text=True)
         found = json.loads(r.stdout)
         self.assertEqual([(f["role"], x) for f in found["roles"] for x in f["facts"] if x["verdict"] in ("differs", "weak")], [])
