@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A container's name becomes a process: the engine is asked, as who calls us and without a shell,
- * and what it prints is read as JSON. Docker and Podman agree on the members that are needed.
+ * and what it prints is read as JSON. Docker and Podman agree on the members that are needed. The
+ * process may end, and its number be another's, before its start time is read: so the engine is
+ * asked once more afterwards, and has to say the same. From then on the daemon compares the start
+ * time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -127,6 +130,31 @@ static int understand(struct slice text, const char *engine, struct control_cont
 	return 0;
 }
 
+/* Whether the process whose start time was read is the container's. */
+static int confirm(const char *engine, const char *container, const struct control_container *found)
+{
+	struct control_container again = {0};
+	char fault[1024], shown[128];
+	struct buf text;
+	json_t *json;
+	bool same;
+
+	buf_init(&text, INSPECT_MAX);
+	same = inspect(engine, container, true, &text) == 0;
+	json = same ? json_loadb((const char *)buf_bytes(&text), text.len, 0, NULL) : NULL;
+	buf_fini(&text);
+	same = json != NULL && control_container_read(json, &again, fault, sizeof(fault)) &&
+	       again.pid == found->pid && strcmp(again.id, found->id) == 0;
+	json_decref(json);
+	if (same)
+		return 0;
+	fprintf(stderr,
+	        "vethguard: error: container %s has ended, or was started again, while it was "
+	        "looked at: try again\n",
+	        slice_escape(slice_from_string(container), shown, sizeof(shown)));
+	return CLI_USAGE;
+}
+
 static int not_found(const char *engine, const char *container, bool any)
 {
 	char shown[128];
@@ -163,6 +191,8 @@ int control_container_find(const char *engine, const char *container, struct con
 		if (status == 0)
 			rc = understand(buf_slice(&text), engines[i], out);
 		buf_fini(&text);
+		if (rc == 0 && out->start_time != 0)
+			rc = confirm(engines[i], container, out);
 		if (rc >= 0)
 			return rc;
 	}

@@ -158,6 +158,45 @@ static void test_engine(void **state)
 	rmdir(directory);
 }
 
+/* It says this, and the next time that. */
+static int find_changing(const char *then)
+{
+	char directory[] = "/tmp/vethguard-engine-XXXXXX", path[128], second[128];
+	char *before = strdup(getenv("PATH"));
+	struct control_container c;
+	FILE *script;
+	int rc;
+
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/docker", directory);
+	snprintf(second, sizeof(second), "%s/second", directory);
+	script = fopen(path, "w");
+	fprintf(script, "#!/bin/sh\n[ -e %s ] && { %s; exit; }\n: >%s\necho '%s'\n", second, then,
+	        second, CONTAINER("abc", "1", "none"));
+	fclose(script);
+	chmod(path, 0755);
+	setenv("PATH", directory, 1);
+	rc = control_container_find("docker", "web", &c);
+	setenv("PATH", before, 1);
+	free(before);
+	assert_int_equal(unlink(second), 0);
+	unlink(path);
+	rmdir(directory);
+	return rc;
+}
+
+/* The number that it had may be another process's already when that is looked at. */
+static void test_restarted_meanwhile(void **state)
+{
+	(void)state;
+	assert_int_equal(find_changing("echo '" CONTAINER("abc", "1", "none") "'"), 0);
+	assert_int_equal(find_changing("echo '" CONTAINER("abc", "2", "none") "'"), CLI_USAGE);
+	assert_int_equal(find_changing("echo '" CONTAINER("abd", "1", "none") "'"), CLI_USAGE);
+	assert_int_equal(find_changing("echo '" CONTAINER("abc", "0", "none") "'"), CLI_USAGE);
+	assert_int_equal(find_changing("echo '{'"), CLI_USAGE);
+	assert_int_equal(find_changing("exit 1"), CLI_USAGE);
+}
+
 /* A daemon that says this and goes away. */
 static int call(const char *said, struct control_answer *answer)
 {
@@ -272,6 +311,7 @@ int main(void)
 	        cmocka_unit_test(test_attach_options),
 	        cmocka_unit_test(test_container),
 	        cmocka_unit_test(test_engine),
+	        cmocka_unit_test(test_restarted_meanwhile),
 	        cmocka_unit_test(test_answers),
 	        cmocka_unit_test(test_paths),
 	        cmocka_unit_test(test_no_word_moves_a_terminal),
