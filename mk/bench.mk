@@ -23,7 +23,7 @@ bench-run: $(PROGRAMS) $(BENCH_PROGRAMS) $(BENCH_MODULE_PROGRAMS)
 	python3 tests/bench/bench.py --extra $(BENCH_OPTIONS)
 
 .PHONY: bench-attach
-## make bench-attach    a thousand sandboxes on one daemon: latencies, memory, abuse (root; about four minutes)
+## make bench-attach    a thousand sandboxes on one daemon: latencies, memory, abuse (root; about six minutes)
 bench-attach:
 	@mk/install-packages build
 	@$(MAKE) --no-print-directory bench-attach-run
