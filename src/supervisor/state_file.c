@@ -496,7 +496,7 @@ static char *read_own_file(int dir, const char *file, size_t *n, char error[STAT
 	int fd = openat(dir, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	const char *why = NULL;
 	char *text = NULL;
-	struct stat st;
+	struct stat st = {0};
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		why = strerror(errno);
