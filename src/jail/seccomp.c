@@ -2,18 +2,24 @@
 /*
  * The last stage: each role's list of system calls (seccomp(2)). A call outside of the list ends
  * the process with SIGSYS: it can only come from code that is not ours. Calls whose arguments
- * matter (socket, mmap, fcntl, ...) are listed with them. Lists are data; one loop loads them.
+ * matter (socket, mmap, fcntl, ...) are listed with them. Lists are data; one loop makes a filter
+ * of them, and libseccomp the program for the kernel. That takes longer than anything else a worker
+ * does between its first word and serving, so it may be done before.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/net.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -75,6 +81,15 @@ static const int socket_levels[] = {SOL_SOCKET, IPPROTO_IP, IPPROTO_IPV6, IPPROT
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
+/* The program that was made last. */
+static struct {
+	enum jail_role role;
+	bool binds;
+	unsigned calls;                   /* rules of its list */
+	struct sock_filter *instructions; /* owned; NULL: none was made, or it is in force */
+	size_t count;
+} made;
+
 static int allow_all(scmp_filter_ctx filter, uint32_t action, const int *calls)
 {
 	int rc = 0;
@@ -84,7 +99,7 @@ static int allow_all(scmp_filter_ctx filter, uint32_t action, const int *calls)
 		/* An architecture without the call (time, open) has nothing to allow. */
 		if (rc == -EDOM || rc == -EINVAL)
 			rc = *calls < 0 ? 0 : rc;
-		jail_state.calls_allowed++;
+		made.calls++;
 	}
 	return rc;
 }
@@ -202,19 +217,77 @@ static int build(scmp_filter_ctx filter, enum jail_role role, bool binds)
 	return rc;
 }
 
-int jail_seccomp(enum jail_role role, bool binds)
+/* libseccomp of before 2.6 writes to a file only. */
+static int export(scmp_filter_ctx filter)
+{
+	int fd = memfd_create("vethguard-filter", MFD_CLOEXEC), rc = fd < 0 ? -errno : 0;
+	struct stat st;
+	size_t n = 0;
+
+	if (rc == 0)
+		rc = seccomp_export_bpf(filter, fd);
+	if (rc == 0 && fstat(fd, &st) < 0)
+		rc = -errno;
+	if (rc == 0) {
+		n = (size_t)st.st_size;
+		made.count = n / sizeof *made.instructions;
+		if (made.count == 0 || made.count > BPF_MAXINSNS ||
+		        n % sizeof *made.instructions != 0)
+			rc = -E2BIG;
+	}
+	if (rc == 0) {
+		made.instructions = malloc(n);
+		rc = made.instructions ? 0 : -ENOMEM;
+	}
+	if (rc == 0 && pread(fd, made.instructions, n, 0) != (ssize_t)n)
+		rc = -EIO;
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+static void forget(void)
+{
+	free(made.instructions);
+	made.instructions = NULL;
+}
+
+int jail_seccomp_prepare(enum jail_role role, bool binds)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
 	int rc;
 
 	if (filter == NULL)
 		return -ENOMEM;
-	jail_state.calls_allowed = 0;
+	forget();
+	made.role = role;
+	made.binds = binds;
+	made.calls = 0;
 	rc = build(filter, role, binds);
 	if (rc == 0)
-		rc = seccomp_load(filter); /* sets no_new_privs where it is not set yet */
+		rc = export(filter);
 	seccomp_release(filter);
 	if (rc != 0)
-		jail_state.calls_allowed = 0;
+		forget();
 	return rc;
+}
+
+int jail_seccomp(enum jail_role role, bool binds)
+{
+	struct sock_fprog program;
+	int rc = 0;
+
+	if (!made.instructions || made.role != role || made.binds != binds)
+		rc = jail_seccomp_prepare(role, binds);
+	if (rc != 0)
+		return rc;
+	program = (struct sock_fprog){(unsigned short)made.count, made.instructions};
+	/* It is set already, but for who comes here without the stages before. */
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
+		return -errno;
+	jail_state.calls_allowed = made.calls;
+	forget();
+	return 0;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a namespace is entered by a short-lived thread, never by the calling one. A
- * thread that unshares or joins a namespace and then ends needs no way back; the calling thread may
- * lack the right to one: in a user namespace of our own, the network namespace we came from still
- * belongs to the parent.
+ * Theory of operation: whoever may come back to the namespace it is in goes into another one by
+ * itself, which costs two system calls. Who may not, does it by a thread that joins and ends: in a
+ * user namespace of our own, the network namespace we came from still belongs to the parent.
  */
 #include "vethguard/netlink/netns.h"
 
@@ -13,6 +12,10 @@
 #include <sched.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "vethguard/base/log.h"
+
+#define EXIT_FAILED 125
 
 struct visit {
 	int netns_fd; /* -1: a new namespace */
@@ -28,12 +31,18 @@ int netns_current(void)
 	return fd < 0 ? -errno : fd;
 }
 
+static int visit(const struct visit *v)
+{
+	int entered = v->netns_fd < 0 ? unshare(CLONE_NEWNET) : setns(v->netns_fd, CLONE_NEWNET);
+
+	return entered < 0 ? -errno : v->what(v->context);
+}
+
 static void *visit_run(void *argument)
 {
 	struct visit *v = argument;
-	int entered = v->netns_fd < 0 ? unshare(CLONE_NEWNET) : setns(v->netns_fd, CLONE_NEWNET);
 
-	v->result = entered < 0 ? -errno : v->what(v->context);
+	v->result = visit(v);
 	return NULL;
 }
 
@@ -48,6 +57,27 @@ static int visit_in_thread(struct visit *v)
 	return v->result;
 }
 
+/* Joining the namespace one is in takes the same right as coming back to it. Who has that right and
+ * does not come back all the same must not go on: what is meant for the host's namespace would be
+ * done in a sandbox's. */
+static int visit_and_return(struct visit *v)
+{
+	int home = netns_current(), result;
+
+	if (home < 0)
+		return visit_in_thread(v);
+	if (setns(home, CLONE_NEWNET) < 0) {
+		result = visit_in_thread(v);
+	} else {
+		result = visit(v);
+		if (setns(home, CLONE_NEWNET) < 0)
+			die(EXIT_FAILED, "cannot return to the host's network namespace: %s",
+			        strerror(errno));
+	}
+	close(home);
+	return result;
+}
+
 static int open_current(void *context)
 {
 	(void)context;
@@ -58,12 +88,12 @@ int netns_new(void)
 {
 	struct visit v = {.netns_fd = -1, .what = open_current};
 
-	return visit_in_thread(&v);
+	return visit_and_return(&v);
 }
 
 int netns_run(int netns_fd, int (*what)(void *context), void *context)
 {
 	struct visit v = {.netns_fd = netns_fd, .what = what, .context = context};
 
-	return netns_fd < 0 ? -EBADF : visit_in_thread(&v);
+	return netns_fd < 0 ? -EBADF : visit_and_return(&v);
 }

@@ -123,6 +123,7 @@ struct instance *instance_new(struct supervisor *sv)
 	if (!i)
 		return NULL;
 	i->supervisor = sv;
+	i->keeper_end = -1;
 	i->id = supervisor_next_id(sv);
 	sources_init(&i->sources, sv->loop, NULL, supervisor_on_source);
 	int error = loop_timer_open(sv->loop, &i->timer, on_time);
@@ -191,8 +192,16 @@ bool instance_is_ready(const struct instance *i)
 	return i->keeper_ready && i->worker_ready;
 }
 
+void instance_close_keeper_end(struct instance *i)
+{
+	if (i->keeper_end >= 0)
+		close(i->keeper_end);
+	i->keeper_end = -1;
+}
+
 void instance_serves(struct instance *i)
 {
+	supervisor_spares_may_come(i->supervisor);
 	loop_timer_cancel(&i->timer);
 	i->state = INSTANCE_SERVING;
 	i->serving_since_ms = loop_now_ms(i->supervisor->loop);
@@ -206,6 +215,7 @@ void instance_free(struct instance *i)
 	if (i->keeper_request)
 		HASH_DELETE(by_request, i->supervisor->requests, i);
 	role_fini(&i->worker);
+	instance_close_keeper_end(i);
 	if (i->ring)
 		recording_ring_end(i->supervisor, i->sandbox, i->ring);
 	sources_fini(&i->sources);

@@ -56,6 +56,7 @@ struct instance {
 	struct sources sources;        /* identity and directory are the owner's to fill in */
 	uint64_t keeper_request;       /* told under this id; 0: not yet */
 	uint64_t worker_request;       /* the same */
+	int keeper_end; /* the worker's, of its pair to the keeper, until it has it; -1 */
 	bool keeper_ready, worker_ready;
 	bool revising; /* RETIRED: told of a policy, and has not said yet that it holds to it */
 	int64_t serving_since_ms;
@@ -65,9 +66,14 @@ struct instance {
 struct instance *instance_new(struct supervisor *sv);
 /* From now on it is that sandbox's. */
 void instance_give(struct instance *i, struct sandbox *s);
-/* Tells keeper, recorder and worker, under this generation (a reference is taken), with the
- * listeners that the gate holds. 0, or -errno with the sandbox's failure filled in. */
+/* Tells the keeper of a spare one that was given to a sandbox, and of the generation it will start
+ * with (a reference is taken). 0, or -errno with the sandbox's failure filled in. */
+int instance_tell_keeper(struct instance *i, struct generation *generation);
+/* Tells the keeper, where that was not done before, recorder and worker, under the same generation,
+ * with the listeners that the gate holds. 0, or -errno with the sandbox's failure filled in. */
 int instance_start(struct instance *i, struct generation *generation);
+/* Where the worker has it, or never will. */
+void instance_close_keeper_end(struct instance *i);
 /* The keeper is asked under this id from now on. */
 void instance_asks_keeper(struct instance *i, uint64_t request);
 /* Gives keeper and worker a new pair: another keeper has taken over. 0 or -errno. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starting a worker: the keeper gets its message first and works while the rest is made; the worker
- * is told last, with every descriptor it will have. Nobody is waited for here. Descriptors that
- * were handed out are closed at the end: only their holder keeps them open.
+ * Starting a worker: the keeper gets its message first, before there is a gate even, and works
+ * while the rest is made; the worker is told last, with every descriptor it will have. Nobody is
+ * waited for here. Descriptors that were handed out are closed at the end: only their holder keeps
+ * them open.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -142,13 +143,13 @@ static void describe_sandbox(
 	}
 }
 
-static int tell_worker(struct instance *i, int keeper)
+static int tell_worker(struct instance *i)
 {
 	static struct message_worker_start m;
 	struct sandbox *s = i->sandbox;
 	int fds[MESSAGE_WORKER_FDS_BEFORE_LISTENERS + MESSAGE_LISTENERS_MAX] = {
 	        i->generation->settings->image_file, i->generation->trusted, i->ring->fds[0],
-	        i->ring->fds[1], i->ring->fds[2], keeper, s->names};
+	        i->ring->fds[1], i->ring->fds[2], i->keeper_end, s->names};
 	size_t count = MESSAGE_WORKER_FDS_BEFORE_LISTENERS;
 
 	describe_sandbox(s, i->generation, &m);
@@ -165,45 +166,45 @@ static int tell_worker(struct instance *i, int keeper)
 	return error ? sandbox_failed(s, error, "the worker") : 0;
 }
 
-static int tell_both(struct instance *i)
-{
-	int pair[2], error = ipc_pair(pair);
-
-	if (error)
-		return sandbox_failed(i->sandbox, error, "a socket between worker and keeper");
-	error = tell_keeper(i, pair[0]);
-	if (error)
-		sandbox_failed(i->sandbox, error, "the keeper");
-	else
-		error = tell_worker(i, pair[1]);
-	close(pair[0]);
-	close(pair[1]);
-	return error;
-}
-
 static int make_ring(struct instance *i)
 {
 	i->ring = recording_ring_new(i->supervisor, i->sandbox);
 	return i->ring ? 0 : sandbox_failed(i->sandbox, -errno, "memory for events");
 }
 
-int instance_start(struct instance *i, struct generation *g)
+int instance_tell_keeper(struct instance *i, struct generation *g)
 {
 	struct sandbox *s = i->sandbox;
+	int pair[2], error = ipc_pair(pair);
 
+	if (error)
+		return sandbox_failed(s, error, "a socket between worker and keeper");
 	i->state = INSTANCE_STARTING;
 	i->generation = generation_get(g);
 	i->sources.policy = &g->settings->policy;
 	i->sources.identity = g->identity;
 	snprintf(i->sources.directory, sizeof i->sources.directory, "%s", s->directory);
-	int error = generation_files(s, g);
+	i->keeper_end = pair[1];
+	error = tell_keeper(i, pair[0]);
+	close(pair[0]);
+	return error ? sandbox_failed(s, error, "the keeper") : 0;
+}
+
+int instance_start(struct instance *i, struct generation *g)
+{
+	struct sandbox *s = i->sandbox;
+	int error = i->generation ? 0 : instance_tell_keeper(i, g);
+
+	if (!error)
+		error = generation_files(s, g);
 	if (!error)
 		error = make_ring(i);
 	if (!error)
-		error = tell_both(i);
+		error = tell_worker(i);
 	gate_close_handed_out(&s->gate);
 	if (error)
 		return error;
+	instance_close_keeper_end(i);
 	loop_timer_set(&i->timer, SANDBOX_START_MS);
 	if (s->paused)
 		instance_pause(i, s->pause_reason);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Setting a sandbox up: the recorder learns of the log and works while the gate is made; the worker
+ * Setting a sandbox up: recorder and keeper learn of it and work while the gate is made; the worker
  * is told last (instance_start.c), because its message carries the gate's sockets. Nobody is waited
  * for here.
  */
@@ -133,7 +133,6 @@ static int open_gate(struct sandbox *s)
 	return error ? sandbox_failed(s, error, "keeping the gate's namespace as %s", s->pin) : 0;
 }
 
-/* Listeners are there: gate_open has made them. */
 static int sandbox_take_worker(struct sandbox *s)
 {
 	s->current = supervisor_take_worker(s->supervisor);
@@ -154,12 +153,14 @@ int sandbox_set_up(struct sandbox *s)
 {
 	int error = s->supervisor->log_given ? 0 : open_log(s);
 
+	if (!error && !s->current)
+		error = sandbox_take_worker(s);
+	if (!error)
+		error = instance_tell_keeper(s->current, s->generation);
 	if (!error)
 		error = open_gate(s);
 	if (!error)
 		error = sandbox_record(s);
-	if (!error && !s->current)
-		error = sandbox_take_worker(s);
 	if (!error)
 		error = instance_start(s->current, s->generation);
 	return error ? error : sandbox_look_again(s); /* the worker is busy meanwhile */

@@ -2,9 +2,9 @@
 /*
  * Workers in store: started, executed, waiting for their first message, so that who attaches a
  * sandbox need not wait for a program to start. They are made again one at a time, when whoever
- * took one is served, as a rule. That is not put off when the next one is taken: a store that waits
- * for a quiet moment stays empty under steady calls. One that dies is made again as any other: not
- * before a pause.
+ * took one is served, or when that takes long. That is not put off when the next one is taken: a
+ * store that waits for a quiet moment stays empty under steady calls. One that dies is made again
+ * as any other: not before a pause.
  */
 #include <errno.h>
 #include <utlist.h>
@@ -12,7 +12,8 @@
 #include "vethguard/base/log.h"
 #include "supervisor/supervisor.h"
 
-#define SPARE_AFTER_MS 12 /* after one was taken: an attachment takes about half of it */
+#define SPARE_AFTER_MS 2        /* after whoever took one is served, and between two */
+#define SPARE_AFTER_TAKEN_MS 50 /* at the latest */
 #define SPARE_AFTER_DEATH_MS 1000
 
 static void make_another(struct supervisor *sv, int64_t after_ms)
@@ -27,7 +28,7 @@ static void on_time(struct loop_timer *timer)
 	struct supervisor *sv = container_of(timer, struct supervisor, spare_timer);
 	struct instance *i;
 
-	sv->spare_due = false;
+	sv->spare_due = sv->spare_waits = false;
 	if (sv->finishing || sv->spare_count >= sv->spare_goal)
 		return;
 	i = instance_new(sv);
@@ -65,15 +66,23 @@ struct instance *supervisor_take_worker(struct supervisor *sv)
 	if (!i)
 		return instance_new(sv);
 	remove_spare(sv, i);
-	make_another(sv, SPARE_AFTER_MS);
+	sv->spare_waits = !sv->spare_due;
+	make_another(sv, SPARE_AFTER_TAKEN_MS);
 	return i;
+}
+
+void supervisor_spares_may_come(struct supervisor *sv)
+{
+	if (sv->spare_waits)
+		loop_timer_set(&sv->spare_timer, SPARE_AFTER_MS);
+	sv->spare_waits = false;
 }
 
 void supervisor_spare_dead(struct supervisor *sv, struct instance *i, const char *how)
 {
 	log_warn("a worker that was started in advance %s", how);
 	remove_spare(sv, i);
-	sv->spare_due = false;
+	sv->spare_due = sv->spare_waits = false;
 	make_another(sv, SPARE_AFTER_DEATH_MS);
 	instance_free(i);
 }

@@ -32,6 +32,7 @@ struct supervisor {
 	size_t spare_count, spare_goal;
 	struct loop_timer spare_timer;
 	bool spare_due;                /* it is set */
+	bool spare_waits;              /* for whoever took one to be served */
 	bool lasting;                  /* the daemon's: roles that die are replaced */
 	struct memory_trusted trusted; /* CAs that upstreams are verified with */
 	int mounts; /* lasting: the namespace workers begin in (spawn_lean_mounts); negative: ours
@@ -61,6 +62,8 @@ void supervisor_roles_ready(struct supervisor *sv);
 /* A worker process that was told nothing, a spare one where there is one. The caller gives it a
  * sandbox. NULL with errno. */
 struct instance *supervisor_take_worker(struct supervisor *sv);
+/* Somebody is served. */
+void supervisor_spares_may_come(struct supervisor *sv);
 void supervisor_spare_dead(struct supervisor *sv, struct instance *i, const char *how);
 /* Keeps so many spare workers from now on. Once. 0 or -errno. */
 int supervisor_keep_spares(struct supervisor *sv, size_t count);

@@ -187,6 +187,7 @@ int main(int argc, char **argv)
 	tls_library_init();
 	leave_host();
 	ca_warm_up(); /* whoever waits in store has the time */
+	(void)jail_seccomp_prepare(JAIL_WORKER, false);
 	w.loop = loop_new();
 	if (!w.loop)
 		die(EXIT_FAILED, "no memory");

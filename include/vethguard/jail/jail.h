@@ -41,6 +41,9 @@ int landlock_abi(void);
 /* seccomp: the role's own list of system calls, all else kills the process; binds: bind(2) as well, for a worker whose
  * connections have a configured source address. 0 or -errno. */
 int jail_seccomp(enum jail_role role, bool binds);
+/* Its longer part, for who has time to spare before: what jail_seccomp() will load, if it is asked for the same. 0 or
+ * -errno, and then jail_seccomp() tries by itself. */
+int jail_seccomp_prepare(enum jail_role role, bool binds);
 
 #define JAIL_TEXT_MAX 16384 /* with JAIL_PORTS_MAX ports */
 #define JAIL_PORTS_MAX 1024

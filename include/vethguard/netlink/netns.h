@@ -7,9 +7,10 @@
 int netns_new(void);
 /* The caller's own. */
 int netns_current(void);
-/* Runs what(context) in a thread of its own that joins the namespace and ends with it; the caller never leaves its
- * place. what's result, or -errno. A child that what() forks must not ask for a signal at its parent's death
- * (PR_SET_PDEATHSIG): the kernel means the thread. */
+/* Runs what(context) in the namespace: the caller goes there and comes back, or where it could not come back (setns(2),
+ * CAP_SYS_ADMIN), a thread that ends. what's result, or -errno. A process that is in the namespace and cannot come back
+ * ends. A child that what() forks must not ask for a signal at its parent's death (PR_SET_PDEATHSIG): the kernel means
+ * the thread. */
 int netns_run(int netns_fd, int (*what)(void *context), void *context);
 /* Writes a /proc/sys/net entry ("ipv4/ip_forward") of the namespace the thread is in. 0 or -errno. */
 int netns_sysctl(const char *name, const char *value);

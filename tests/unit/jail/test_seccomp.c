@@ -394,6 +394,40 @@ static void a_worker_with_a_source_address_binds(void **state)
 	assert_true(left_with(in_child(worker_binds, NULL), 2));
 }
 
+/* What was made before is what is loaded, and only for whom it was made. */
+static int prepared(void *context)
+{
+	const struct attempt *a = context;
+
+	if (jail_seccomp_prepare(JAIL_WORKER, true) != 0 ||
+	        jail_seccomp_prepare(JAIL_WORKER, false) != 0)
+		return 100;
+	if (jail_seccomp(a->role, false) != 0)
+		return 101;
+	a->what();
+	return 7;
+}
+
+static void a_filter_may_be_made_before(void **state)
+{
+	static const struct attempt fatal[] = {
+	        {"execve", JAIL_WORKER, try_execve},
+	        {"bind", JAIL_WORKER, try_bind},
+	        {"tcp", JAIL_KEEPER, try_tcp},
+	        {"fdatasync", JAIL_WORKER, try_fdatasync},
+	};
+	static const struct attempt allowed[] = {
+	        {"tcp", JAIL_WORKER, try_tcp},
+	        {"fdatasync", JAIL_RECORDER, try_fdatasync},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++)
+		assert_true(died_by(in_child(prepared, (void *)&fatal[i]), SIGSYS));
+	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
+		assert_true(left_with(in_child(prepared, (void *)&allowed[i]), 7));
+}
+
 static int abort_in_jail(void *context)
 {
 	(void)context;
@@ -415,6 +449,7 @@ int main(void)
 	        cmocka_unit_test(opening_a_file_kills),
 	        cmocka_unit_test(a_worker_can_do_its_work),
 	        cmocka_unit_test(a_worker_with_a_source_address_binds),
+	        cmocka_unit_test(a_filter_may_be_made_before),
 	        cmocka_unit_test(abort_still_aborts),
 	};
 

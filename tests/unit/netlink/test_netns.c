@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "privileges.h"
 #include "vethguard/netlink/netns.h"
@@ -61,6 +63,64 @@ static void run_is_inside_and_comes_back(void **state)
 	assert_int_equal(netns_run(fd, tell_identity, &inside), 42);
 	assert_int_equal(inside, identity(fd));
 	assert_int_equal(identity_here(), before);
+	close(fd);
+}
+
+/* In a user namespace of its own, which has no right to the network namespace that it came from. */
+static int visit_without_a_way_back(void)
+{
+	ino_t before = identity_here(), inside = 0;
+	int fd;
+
+	if (unshare(CLONE_NEWUSER) < 0)
+		return 1;
+	fd = netns_current();
+	if (setns(fd, CLONE_NEWNET) == 0)
+		return 2;
+	close(fd);
+	fd = netns_new();
+	if (fd < 0 || netns_run(fd, tell_identity, &inside) != 42)
+		return 3;
+	return inside == identity(fd) && inside != before && identity_here() == before ? 0 : 4;
+}
+
+static void who_cannot_come_back_goes_by_a_thread(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0)
+		_exit(visit_without_a_way_back());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static int must_run(void *context)
+{
+	*(bool *)context = true;
+	return 0;
+}
+
+/* Whoever has not even the descriptor that leads back. */
+static void out_of_descriptors_it_goes_by_a_thread(void **state)
+{
+	struct rlimit before, none;
+	ino_t here = identity_here();
+	int fd = netns_new(), result;
+	bool ran = false;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = (rlim_t)fd + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	result = netns_run(fd, must_run, &ran);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(result, 0);
+	assert_true(ran);
+	assert_int_equal(identity_here(), here);
 	close(fd);
 }
 
@@ -236,6 +296,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(a_new_one_is_another_and_we_stay),
 	        cmocka_unit_test(run_is_inside_and_comes_back),
+	        cmocka_unit_test(who_cannot_come_back_goes_by_a_thread),
+	        cmocka_unit_test(out_of_descriptors_it_goes_by_a_thread),
 	        cmocka_unit_test(run_refuses_what_is_no_namespace),
 	        cmocka_unit_test(sysctls_are_the_namespaces_own),
 	        cmocka_unit_test(a_hardened_gate_forwards_nothing),
