@@ -242,16 +242,17 @@ class Peer:
         if not data:
             self.closed = True
             return False
-        self.received += data
-        while len(self.received) >= 9:
-            n = int.from_bytes(self.received[:3], "big")
+        data, at = self.received + data, 0
+        while len(data) - at >= 9:
+            n = int.from_bytes(data[at:at + 3], "big")
             if n > self.max_frame:
                 self.violations.append(f"a frame of {n} octets (4.2)")
-            if len(self.received) < 9 + n:
+            if len(data) - at < 9 + n:
                 break
-            kind, flags, stream = struct.unpack(">BBI", self.received[3:9])
-            payload, self.received = self.received[9:9 + n], self.received[9 + n:]
-            self.take(kind, flags, stream & 0x7fffffff, payload)
+            kind, flags, stream = struct.unpack_from(">BBI", data, at + 3)
+            self.take(kind, flags, stream & 0x7fffffff, data[at + 9:at + 9 + n])
+            at += 9 + n
+        self.received = data[at:]
         return True
 
     def wait(self, condition, seconds):

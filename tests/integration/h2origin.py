@@ -20,7 +20,7 @@ TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 class Request:
     def __init__(self, version, method, target, fields, raw=b""):
         self.version, self.method, self.target, self.fields, self.raw = version, method, target, fields, raw
-        self.body, self.whole, self.trailers = b"", False, []
+        self.body, self.whole, self.trailers = bytearray(), False, []
         self.id = target.partition("?")[0].rpartition("/")[2]
 
     def values(self, name):

@@ -15,13 +15,13 @@ REST_S = 0.005
 
 
 def steady(path, prefix, seconds=30, threads=3):
-    """Requests without an end, each with a path of its own. Those answered with 200 are appended to a file: one write
-    each, after the whole answer is here. A short rest after each: some request is always under way, yet the processors
-    are not all taken from what else is tested."""
+    """Requests until the time is over or a file PATH.end is there, each with a path of its own. Those answered with 200
+    are appended to the file PATH: one write each, after the whole answer is here. A short rest after each: some request
+    is always under way, yet the processors are not all taken from what else is tested."""
     def work(i):
         n, end = 0, time.monotonic() + float(seconds)
         out = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-        while time.monotonic() < end:
+        while time.monotonic() < end and not os.path.exists(path + ".end"):
             try:
                 s = inside.tls("api.lab.test", timeout=5)
                 reader = inside.Reader(s)

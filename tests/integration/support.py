@@ -240,7 +240,8 @@ class Traces:
         now, text = Traces(), []
         for what in ("rules", "routes", "mounts"):
             if getattr(now, what) != getattr(self, what):
-                text.append(f"{what}: {getattr(now, what)}")
+                differ = set(getattr(now, what).splitlines()) ^ set(getattr(self, what).splitlines())
+                text.append(f"{what}: {sorted(differ) or getattr(now, what)}")
         if now.interfaces != self.interfaces:
             text.append(f"interfaces: {now.interfaces ^ self.interfaces}")
         for d, names in now.files.items():

@@ -93,6 +93,7 @@ class Schema:
             "name": name,
             "caption": raw.get("caption", name),
             "attributes": attributes,
+            "required": {key: a for key, a in attributes.items() if a.get("requirement") == "required"},
             "constraints": raw.get("constraints", base["constraints"]),
         }
 
@@ -180,8 +181,8 @@ class Line:
             return
         for key in value:
             self.attribute(f"{path}.{key}".lstrip("."), attributes.get(key), key, value)
-        for key, attribute in attributes.items():
-            if attribute.get("requirement") == "required" and key not in value and self.in_force(attribute):
+        for key, attribute in definition["required"].items():
+            if key not in value and self.in_force(attribute):
                 self.error(f"{path}.{key}".lstrip("."), "is required")
         for kind, keys in definition["constraints"].items():
             present = [key for key in keys if key in value]
