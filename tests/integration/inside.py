@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs inside the sandbox: carries out commands for support.Sandbox (argument "serve"), and is what the small Python
+"""Runs inside the sandbox: carries out commands for support.Sandbox (serve()), and is what the small Python
 programs of the tests import: plain sockets, so that each byte on the wire is the test's own."""
 import base64
 import functools
@@ -277,7 +277,3 @@ def serve():
             out, err = p.communicate()
             status = "timeout"
         say({"status": status, "out": base64.b64encode(out).decode(), "err": base64.b64encode(err).decode()})
-
-
-if __name__ == "__main__" and sys.argv[1:] == ["serve"]:
-    serve()

@@ -4,6 +4,7 @@ import base64
 import functools
 import json
 import os
+import py_compile
 import re
 import select
 import subprocess
@@ -16,6 +17,7 @@ from lab import ROOT, VETHGUARD, Capture, Lab, Result, sh  # noqa: F401  (for th
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = "/usr/bin/python3"
+PACKAGES = "/usr/lib/python3/dist-packages"
 SECRET = "sk-lab-0123456789abcdefghij-TOPSECRET"
 ASAN = "asan" in lab.BIN
 LONG = bool(os.environ.get("VETHGUARD_LONG"))
@@ -29,6 +31,7 @@ OUTPUTS = []    # what each run wrote to stderr
 UNSOUND = set()  # audit files that a test has damaged on purpose
 KILLED = set()  # audit files of runs that did not end by themselves
 CLEAN = {}      # {file: how far it was searched for the credential}
+COMPILED = ("inside", "hostile", "h2frames", "h2cases", "websocket_frames")
 FORM_MAX = 6 * len(SECRET)  # bytes: \uXXXX for each character
 
 
@@ -36,6 +39,8 @@ def start():
     global LAB
     LAB = Lab()
     LAB.start()
+    for name in COMPILED:  # what is imported inside again and again, where nobody may write
+        py_compile.compile(os.path.join(HERE, name + ".py"))
     LAB.write("secret", SECRET + "\n", 0o600)
     return LAB
 
@@ -288,7 +293,9 @@ class Sandbox:
         full_env["PYTHONPATH"] = HERE
         full_env["PYTHONDONTWRITEBYTECODE"] = "1"
         self.stderr_file = open(self.stderr_path, "w")
-        self.process = subprocess.Popen(command + ["--", interpreter, os.path.join(HERE, "inside.py"), "serve"],
+        # -S: what a distribution has its interpreter do at each start is none of the tests' subject. Its packages are (hpack).
+        serve = f"import sys; sys.path.append('{PACKAGES}'); import inside; inside.serve()"
+        self.process = subprocess.Popen(command + ["--", interpreter, "-S", "-c", serve],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr_file,
                                         env=full_env, preexec_fn=preexec, cwd=LAB.dir)
         AUDITS.append(self.audit)
