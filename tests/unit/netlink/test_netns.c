@@ -270,8 +270,11 @@ static int settle(void *context)
 	if (*settled)
 		netns_settle_link("v0");
 	assert_int_equal(system("ip link set v0 up"), 0);
-	*settled = system("test -z \"$(ip -6 address show dev v0 tentative)\" && "
-	                  "ip -6 address show dev v0 scope link | grep -q fe80:") == 0;
+	/* The kernel gives the address when its own work queue has seen the carrier. */
+	*settled = system("for i in $(seq 1000); do ip -6 address show dev v0 scope link | grep -q "
+	                  "fe80: && break; "
+	                  "sleep 0.01; done; test \"$i\" -lt 1000 && "
+	                  "test -z \"$(ip -6 address show dev v0 tentative)\"") == 0;
 	return 0;
 }
 

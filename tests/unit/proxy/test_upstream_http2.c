@@ -280,6 +280,12 @@ static void test_no_streams_at_all(void **state)
 
 /* --- heads that wait for room, and the rules change meanwhile --- */
 
+static struct h2 *patient_client_of_a(void)
+{
+	again((struct world_options){.timeouts = patient_timeouts, .limits = usual_limits});
+	return client_of_a();
+}
+
 static struct carrier *first_upstream(void)
 {
 	return container_of(w.proxy->upstreams.next, struct carrier, all);
@@ -320,7 +326,7 @@ static void go_on(struct h2 *o)
 
 static void test_a_waiting_head_meets_a_lowered_bound(void **state)
 {
-	struct h2 *c = client_of_a(), *o, *o2;
+	struct h2 *c = patient_client_of_a(), *o, *o2;
 	struct upload up = {0};
 	int32_t id[2];
 
@@ -344,7 +350,7 @@ static void test_a_waiting_head_meets_a_lowered_bound(void **state)
 
 static void test_a_waiting_head_meets_goaway(void **state)
 {
-	struct h2 *c = client_of_a(), *o, *o2;
+	struct h2 *c = patient_client_of_a(), *o, *o2;
 	struct upload up = {0};
 	int32_t id[2];
 

@@ -585,6 +585,8 @@ static void test_a_side_that_does_not_read(void **state)
 	uint8_t head[WEBSOCKET_HEAD_MAX];
 
 	(void)state;
+	again((struct world_options){
+	        .timeouts = patient_timeouts, .limits = usual_limits, .send_bytes = 8192});
 	for (int bound = 0; bound < 2; bound++) {
 		switch_over(bound, "", "");
 		pc = container_of(w.proxy->clients.prev, struct client, list);

@@ -108,6 +108,16 @@ static const struct config_timeouts usual_timeouts = {.hello_ms = 1500,
         .request_ms = 0,
         .resolve_ms = 100,
         .udp_idle_ms = 200};
+/* For tests that move so much that a busy machine needs seconds for it. */
+__attribute__((unused)) static const struct config_timeouts patient_timeouts = {
+        .hello_ms = PATIENCE_MS,
+        .header_ms = PATIENCE_MS,
+        .idle_ms = PATIENCE_MS,
+        .connect_ms = PATIENCE_MS,
+        .response_ms = PATIENCE_MS,
+        .request_ms = 0,
+        .resolve_ms = PATIENCE_MS,
+        .udp_idle_ms = PATIENCE_MS};
 static const struct config_limits usual_limits = {.connections = 32,
         .upstream_connections = 16,
         .upstream_idle = 4,
