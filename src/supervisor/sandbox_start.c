@@ -149,6 +149,16 @@ int sandbox_record(struct sandbox *s)
 	return error ? error : tell_recorder(s);
 }
 
+/* It was told nothing yet. Whoever asked for what cannot be may ask again at once: nothing of the
+ * sandbox is to be waited for. */
+static void give_worker_up(struct sandbox *s)
+{
+	if (s->current && s->current->worker_request == 0) {
+		instance_free(s->current);
+		s->current = NULL;
+	}
+}
+
 int sandbox_set_up(struct sandbox *s)
 {
 	int error = s->supervisor->log_given ? 0 : open_log(s);
@@ -163,5 +173,9 @@ int sandbox_set_up(struct sandbox *s)
 		error = sandbox_record(s);
 	if (!error)
 		error = instance_start(s->current, s->generation);
-	return error ? error : sandbox_look_again(s); /* the worker is busy meanwhile */
+	if (error) {
+		give_worker_up(s);
+		return error;
+	}
+	return sandbox_look_again(s); /* the worker is busy meanwhile */
 }

@@ -176,6 +176,10 @@ class Api(Control):
             with self.subTest(body=body):
                 got, _, answer = self.call("POST", "/v1/sandboxes", body)
                 self.assertEqual(got, status, answer)
+        for _ in range(3):  # nothing of one that cannot be is left, its name neither
+            got, _, answer = self.call("POST", "/v1/sandboxes", {"interface": "nosuch0", "policy": self.policy, "name": "again"})
+            self.assertEqual(got, 422, answer)
+            self.assertEqual([s["name"] for s in self.call("GET", "/v1/sandboxes")[2]["sandboxes"]], ["taken"])
         self.assertNotIn("cannot be removed", self.daemon.stderr())  # of an interface that is not there there is no gate
         got, _, answer = self.call("POST", "/v1/sandboxes", {**good, "policy": self.broken})
         self.assertEqual(got, 422, answer)
