@@ -14,12 +14,12 @@ import sys
 import time
 
 import bench_lab
-from bench_attach_lab import GUARDED, SINK, SINK_PORT, Crowd, Daemon, Neighbour, Abuser, per_call, percentile, stolen, usage
+from bench_attach_lab import GUARDED, SINK, SINK_PORT, Crowd, Daemon, Neighbour, Abuser, bare_namespace, per_call, percentile, stolen, usage
 from bench_lab import sh
 
 SAMPLES = 60  # calls behind each latency
 ATTACHMENTS = 200  # and attachments
-GAP_S = 0.1  # between two attachments that are no burst: the daemon fills its stores again meanwhile
+GAP_S = 0.16  # between two attachments that are no burst: the daemon fills its stores again meanwhile
 ABUSE_S, ALONE_S = 3.0, 2.0
 ROUNDS = 3
 SLOW_CONNECTIONS = 2000
@@ -47,14 +47,17 @@ def attach_all(daemon, crowd, count):
             row(f"attach, {burst} in a burst ({done} there): p50 / p99, rate",
                 f"{ms(slow)}, {burst / (time.monotonic() - begin):.0f}/s")
         done = mark
-        times, whole, before = [], [], usage(daemon.pids())
+        times, whole, bare, before = [], [], [], usage(daemon.pids())
         for i in range(done, done + each):
-            time.sleep(GAP_S)
+            time.sleep(GAP_S / 2)
+            bare.append(bare_namespace())
+            time.sleep(GAP_S / 2)
             stolen_before = stolen()
             times.append(daemon.attach(crowd, i))
             if stolen() == stolen_before:
                 whole.append(times[-1])
         after = usage(daemon.pids())
+        row(f"in turn with these, a process that makes a network namespace and ends ({mark} there): p50 / p99", ms(bare))
         row(f"attach, one at a time ({mark} there): p50 / p99", ms(times), "p99 < 5 ms")
         row(f"attach, one at a time ({mark} there), while the hypervisor took nothing: p50 / p99",
             f"{ms(whole)} ({len(whole)} of {each})" if whole else "never")
