@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "vethguard/base/secret.h"
@@ -34,13 +35,12 @@ static int say(int report, const char *text)
 	return 1;
 }
 
-static int copy(int from, int output, char error[SOURCE_ERROR_MAX])
+static int copy_by(char bytes[SECRET_MAX], int from, int output, char error[SOURCE_ERROR_MAX])
 {
-	char bytes[SECRET_MAX];
 	size_t have = 0;
 
-	while (have < sizeof bytes) {
-		ssize_t n = read(from, bytes + have, sizeof bytes - have);
+	while (have < SECRET_MAX) {
+		ssize_t n = read(from, bytes + have, SECRET_MAX - have);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -56,6 +56,22 @@ static int copy(int from, int output, char error[SOURCE_ERROR_MAX])
 	snprintf(error, SOURCE_ERROR_MAX, "its file has more than the %d bytes of a credential",
 	        SECRET_MAX);
 	return -1;
+}
+
+/* Locked memory as secret_alloc() gives it belongs to the parent. */
+static int copy(int from, int output, char error[SOURCE_ERROR_MAX])
+{
+	char bytes[SECRET_MAX] = {0};
+	int result;
+
+	if (mlock(bytes, sizeof bytes) < 0) {
+		snprintf(error, SOURCE_ERROR_MAX, "no memory that is never swapped out for it: %s",
+		        strerror(errno));
+		return -1;
+	}
+	result = copy_by(bytes, from, output, error);
+	secret_wipe(bytes, sizeof bytes);
+	return result;
 }
 
 static int run(void *context, int report, int output)
