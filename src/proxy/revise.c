@@ -217,16 +217,20 @@ void proxy_end_all(struct proxy *p, const char *why)
 
 /* --- retiring --- */
 
-/* Between requests: one that is on its way is read first, and served. */
+/* Between requests: one that is on its way is read first, and served. A session that has asked for
+ * nothing yet is left alone, because GOAWAY would refuse what may be on its way. */
 static void retire_client(struct client *c)
 {
+	bool idle = false;
+
 	if (c->state == CLIENT_HTTP)
 		client_poke(c);
-	if (c->state == CLIENT_HTTP && !c->exchange && c->answered)
+	if (c->state == CLIENT_HTTP)
+		idle = !c->exchange;
+	else if (c->state == CLIENT_HTTP2 && client_http2_has_asked(c))
+		idle = client_http2_drain(c);
+	if (idle && c->answered)
 		client_close(c);
-	else if (c->state == CLIENT_HTTP2 && client_http2_has_asked(c) && client_http2_drain(c) &&
-	         c->answered)
-		client_close(c); /* its first request may be on its way: GOAWAY would refuse it */
 }
 
 void proxy_retire(struct proxy *p, void (*on_idle)(void *context), void *context)
