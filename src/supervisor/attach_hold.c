@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "vethguard/base/log.h"
 #include "supervisor/attachment.h"
@@ -81,11 +82,30 @@ void attachments_hold(struct attachments *all)
 	}
 }
 
-static void release(struct attachment *a)
+/* Taking back. */
+
+static void on_knock(struct gate *gate)
+{
+	const struct sandbox *s = container_of(gate, struct sandbox, gate);
+
+	attachment_knocked(container_of(s->owner, struct attachment, owner));
+}
+
+/* Where another daemon's worker served, nobody does now. */
+static void listen_early(struct attachment *a)
+{
+	struct sandbox *s = a->sandbox;
+
+	if (s && s->state == SANDBOX_AWAY && gate_listen(&s->gate) == 0)
+		gate_await(&s->gate, a->all->supervisor->loop, on_knock);
+}
+
+static void take_back(struct attachment *a)
 {
 	struct sandbox *s = a->sandbox;
 	int error;
 
+	attachment_forget_knock(a);
 	if (!s && a->gate.held)
 		attachment_hold(a);
 	if (s && s->state == SANDBOX_AWAY)
@@ -100,13 +120,23 @@ static void release(struct attachment *a)
 		        strerror(-error));
 }
 
+static void all_are_back(struct attachments *all)
+{
+	log_info("all %zu sandboxes are taken back", attachments_count(all));
+}
+
 void attachments_release(struct attachments *all)
 {
-	struct attachment *a, *next;
+	static const struct attach_turns turns = {listen_early, take_back, all_are_back};
+	struct attachment *a;
+	int error;
 
 	all->held = false;
-	HASH_ITER(hh, all->by_name, a, next)
-	release(a);
+	for (a = all->by_name; a; a = a->hh.next)
+		a->left = !a->detaching;
+	error = attachments_take_turns(all, &turns);
+	if (error)
+		log_error("sandboxes cannot be taken back: %s", strerror(-error));
 }
 
 void attachments_give_up(struct attachments *all)

@@ -49,7 +49,10 @@ static struct attachment *find_served(
 {
 	struct attachment *a = find(all, name, done, context);
 
-	if (!a || (a->sandbox && !a->detaching && a->sandbox->state != SANDBOX_STARTING))
+	if (!a)
+		return NULL;
+	if (!attachment_is_left(a) && a->sandbox && !a->detaching &&
+	        a->sandbox->state != SANDBOX_STARTING)
 		return a;
 	if (attachment_is_left(a))
 		attach_refuse(done, context, ATTACH_BUSY, ATTACH_RECOVERING);
@@ -203,6 +206,12 @@ const char *attach_state_name(enum attach_state state)
 	return names[state];
 }
 
+/* Of one that is left: what it is already, whatever its turn will be about. */
+static bool is_known(const struct attachment *a)
+{
+	return a->sandbox ? a->sandbox->state != SANDBOX_AWAY : a->trouble[0] != 0;
+}
+
 static enum attach_state state_of(const struct attachment *a)
 {
 	static const enum attach_state states[SANDBOX_STATE_COUNT] = {
@@ -220,7 +229,7 @@ static enum attach_state state_of(const struct attachment *a)
 
 	if (a->detaching)
 		return ATTACH_DETACHING;
-	if (attachment_is_left(a))
+	if (attachment_is_left(a) && !is_known(a))
 		return ATTACH_RESTARTING;
 	if (!a->sandbox)
 		return ATTACH_FAILED_CLOSED;

@@ -27,7 +27,7 @@ static void on_changed(void *context, void *owner)
 
 	if (a->detaching || !a->sandbox)
 		return;
-	if (a->all->held || a->later || sandbox_is_changing(a->sandbox) ||
+	if (a->all->held || attachment_is_left(a) || a->later || sandbox_is_changing(a->sandbox) ||
 	        a->sandbox->state == SANDBOX_STARTING)
 		policy_watch_again(all->policy_watch, a);
 	else

@@ -179,7 +179,7 @@ bool attachment_is_over(const struct attachment *a)
 
 bool attachment_is_left(const struct attachment *a)
 {
-	return !a->sandbox && (a->left || a->reading);
+	return a->left || a->reading;
 }
 
 enum attach_status attachment_trouble(const struct attachment *a)

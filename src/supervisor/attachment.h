@@ -13,12 +13,12 @@
 #define ATTACH_PENDING_MAX 64    /* operations under way on one sandbox */
 #define ATTACH_GATES 8           /* gates in store */
 #define ATTACH_SPARES 4          /* workers in store */
-#define RECOVERY_TURNS 8         /* sandboxes that are taken over at a time after a restart */
+#define RECOVERY_TURNS 8         /* sandboxes that are taken over, or back, at a time */
 #define RECOVERY_TURNS_QUIET 4   /* of those, where nobody waits */
 #define RECOVERY_READINGS 4      /* policies that children read at a time after a restart */
 #define ATTACH_READ_MS 5000      /* for the files of a policy that may not be local */
 #define ATTACH_READ_TEXT_MAX 1024
-#define ATTACH_RECOVERING "the daemon is taking its sandboxes over after a restart: try again"
+#define ATTACH_RECOVERING "the daemon is taking its sandboxes over: try again"
 #define ATTACH_GROUPS_RULE \
 	"who asks may be in %d groups at most: setpriv(1) --groups asks with fewer"
 
@@ -60,7 +60,7 @@ struct attachment {
 	ino_t netns_inode;
 	bool detaching; /* for good: gate and state go with it */
 	bool undone;    /* they are gone */
-	bool left;      /* by a daemon before this one, and not taken over yet */
+	bool left;      /* its turn to be taken over, or back, is still to come (turns.c) */
 	struct attachment *knock_prev, *knock_next; /* left, and somebody waits there */
 	bool found_mended;                          /* when it was taken over */
 	bool told;                                  /* taking over: what became of it */
@@ -69,10 +69,19 @@ struct attachment {
 	char trouble[STATE_ERROR_MAX]; /* why it cannot be served at all, or "" */
 };
 
-/* One that was just taken over. */
-struct recovery_turn {
+/* One that was just taken over, or back. */
+struct attach_turn {
 	struct attachment *attachment; /* NULL: none */
 	int64_t since_ms;
+};
+
+/* What is done in turns with those that are left. */
+struct attach_turns {
+	/* Its gate listens from now on, and attachment_knocked() follows when somebody comes; where
+	 * it cannot, nobody waits there, and its turn tells why. NULL: none is to. */
+	void (*listen)(struct attachment *a);
+	void (*take)(struct attachment *a); /* its turn; may free it */
+	void (*finish)(struct attachments *all);
 };
 
 struct attachments {
@@ -93,11 +102,12 @@ struct attachments {
 	size_t readings;                    /* taking over: policies that are being read */
 	char root_pem[MESSAGE_PEM_MAX + 1]; /* as last published */
 	int ca;
-	bool recovering; /* attachments_recover() is under way */
+	bool recovering; /* attachments_take_turns() is under way */
 	struct loop_timer recovery;
+	struct attach_turns turns;
 	struct attachment *to_listen; /* the next one whose gate is to listen; NULL: all do */
 	struct attachment *knocked;   /* list of those that are left where somebody waits */
-	struct recovery_turn turns[RECOVERY_TURNS];
+	struct attach_turn turn[RECOVERY_TURNS];
 	void (*on_recovered)(struct attachments *all);
 	void (*on_empty)(struct attachments *all); /* stopping, and the last one is gone */
 	/* Or NULL: some sandbox's state has changed. */
@@ -162,7 +172,7 @@ void attachment_forget_policy(struct attachment *a);
 void attachment_undo(struct attachment *a);
 /* Of an interface: its time is over. */
 bool attachment_is_over(const struct attachment *a);
-/* Of a daemon before this one, and not taken over yet: nothing can be done with it now. */
+/* Not taken over, or back, yet: nothing can be done with it now. */
 bool attachment_is_left(const struct attachment *a);
 /* The status that its trouble is answered with: one whose time is over is what it was asked to be;
  * any other is ours. */
@@ -191,6 +201,12 @@ void attach_refuse(attach_done done, void *context, enum attach_status status, c
  * time in the loop. on_recovered follows, unless all are stopped before. 0 or -errno. */
 int attachments_recover(struct attachments *all);
 
+/* turns.c: all that are left have their turn, from the loop; finish comes last, unless all are
+ * stopped before. 0 or -errno. */
+int attachments_take_turns(struct attachments *all, const struct attach_turns *turns);
+/* Somebody waits at its gate. Once. */
+void attachment_knocked(struct attachment *a);
+void attachment_forget_knock(struct attachment *a);
 /* Some sandbox's state has changed: another one may have its turn. */
 void attachments_end_turn(struct attachments *all);
 /* It goes. */
@@ -201,7 +217,7 @@ void attachment_forget_turn(struct attachment *a);
 bool attachments_are_quiet(const struct attachments *all);
 /* Holds everything still: no expiry, no end of a process, no look at a fence counts. */
 void attachments_hold(struct attachments *all);
-/* Ends that; what was given away is taken back. */
+/* Ends that; what was given away is taken back, in turns. */
 void attachments_release(struct attachments *all);
 /* Another daemon has them all. on_empty follows when the workers have finished what they had. */
 void attachments_give_up(struct attachments *all);

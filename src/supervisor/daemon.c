@@ -235,12 +235,13 @@ static void on_hangup(struct loop_signal *s)
 		takeover_reopen(&daemon_state); /* and so on, to the first of those that drain */
 	if (daemon_state.upgrade.given)
 		return; /* the rest is for the one that answers */
-	if (daemon_state.attachments.held || daemon_state.takeover.active) {
+	if (daemon_state.attachments.recovering && !daemon_state.ready)
+		return; /* all of it is being read just now */
+	if (daemon_state.attachments.held || daemon_state.attachments.recovering ||
+	        daemon_state.takeover.active) {
 		log_warn("an upgrade is under way: nothing else is read again");
 		return;
 	}
-	if (daemon_state.attachments.recovering)
-		return; /* all of it is being read just now */
 	service_reloading();
 	attachments_reload_all(&daemon_state.attachments, on_reloaded, &daemon_state);
 }

@@ -5,11 +5,9 @@
  * said loudly and shown as failed; the others are served. Nothing is guessed, and nothing that
  * belongs to a file that cannot be read is taken away.
  *
- * All state files are read first, so that every name and number is known. Then, in the loop, every
- * gate listens: whoever connects waits from then on instead of being refused. The sandboxes are
- * taken over a few at a time, so that each is served as soon as the machine can: those where
- * somebody waits at once, the others when all gates listen. Where another daemon still serves them
- * (upgrade.h) the gates do not listen early: what connects meanwhile is that one's.
+ * All state files are read first, so that every name and number is known. Then each has its turn
+ * (turns.c). Where another daemon still serves them (upgrade.h) the gates do not listen before
+ * that: what connects meanwhile is that one's.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,14 +18,10 @@
 #include <sys/stat.h>
 #include <string.h>
 #include <unistd.h>
-#include <utlist.h>
 
 #include "vethguard/base/log.h"
 #include "supervisor/attach_process.h"
 #include "supervisor/attachment.h"
-
-#define TURN_MS 1000      /* of one that is not served by then the turn is over */
-#define LISTEN_AT_ONCE 16 /* gates, about five milliseconds */
 
 static void fail(struct attachment *a, const char *text)
 {
@@ -194,22 +188,11 @@ static bool recover_shut(struct attachment *a)
 	return true;
 }
 
-static void forget_knock(struct attachment *a)
-{
-	if (a->knock_prev)
-		DL_DELETE2(a->all->knocked, a, knock_prev, knock_next);
-	a->knock_prev = NULL;
-}
-
 static void on_knock(struct gate *gate)
 {
-	struct attachment *a = container_of(gate, struct attachment, gate);
-
-	DL_APPEND2(a->all->knocked, a, knock_prev, knock_next);
-	loop_timer_set(&a->all->recovery, 0);
+	attachment_knocked(container_of(gate, struct attachment, gate));
 }
 
-/* Where it cannot, nobody waits there, and its turn tells why. */
 static void listen_early(struct attachment *a)
 {
 	char pin[MESSAGE_PATH_MAX + 1];
@@ -217,18 +200,6 @@ static void listen_early(struct attachment *a)
 	attachment_pin(a->all, a->record.id, pin);
 	if (gate_listen_early(&a->gate, pin) == 0)
 		gate_await(&a->gate, a->all->supervisor->loop, on_knock);
-}
-
-/* A few: the loop is to hear meanwhile of those who wait. */
-static void listen_further(struct attachments *all)
-{
-	for (size_t i = 0; i < LISTEN_AT_ONCE && all->to_listen; i++) {
-		struct attachment *a = all->to_listen;
-
-		all->to_listen = a->hh.next;
-		if (a->left)
-			listen_early(a);
-	}
 }
 
 /* Whoever attached it died before anybody was told of it: nobody knows it, and nobody will detach
@@ -294,7 +265,7 @@ static void recover_one(struct attachment *a, const struct settings_files *files
 
 	if (!g && (a->left || a->reading))
 		return;
-	forget_knock(a);
+	attachment_forget_knock(a);
 	if (!g) {
 		cut_off(a);
 		return;
@@ -326,7 +297,7 @@ static void on_read(
 	if (files) {
 		recover_one(a, files);
 	} else {
-		forget_knock(a);
+		attachment_forget_knock(a);
 		fail(a, text);
 		cut_off(a);
 	}
@@ -393,37 +364,10 @@ static DIR *open_directory(int fd)
 	return own < 0 ? NULL : fdopendir(own);
 }
 
-static bool may_go(const struct attachment *a)
-{
-	return a->left && !(a->slow && a->all->readings >= RECOVERY_READINGS);
-}
-
-static struct attachment *next_left(struct attachments *all)
-{
-	struct attachment *a, *next;
-
-	DL_FOREACH2(all->knocked, a, knock_next)
-	{
-		if (may_go(a)) {
-			a->left = false;
-			return a;
-		}
-	}
-	HASH_ITER(hh, all->by_name, a, next)
-	{
-		if (may_go(a)) {
-			a->left = false;
-			return a;
-		}
-	}
-	return NULL;
-}
-
 static void finish(struct attachments *all)
 {
 	struct attachment *a, *next;
 
-	all->recovering = false;
 	HASH_ITER(hh, all->by_name, a, next)
 	watch_one(a);
 	/* Of an attach that was never answered: these had been made, the state not yet written. */
@@ -432,73 +376,17 @@ static void finish(struct attachments *all)
 	all->on_recovered(all);
 }
 
-/* Turns. One lasts until its sandbox is served or found to be none that can be; one that takes too
- * long holds up nobody else. */
-
-static bool has_turn(const struct recovery_turn *turn, int64_t now_ms)
+static void take_turn(struct attachment *a)
 {
-	const struct sandbox *s = turn->attachment ? turn->attachment->sandbox : NULL;
-
-	return s && s->state == SANDBOX_RESTARTING && now_ms - turn->since_ms < TURN_MS;
-}
-
-/* NULL: as many as may be are under way. Who has somebody waiting goes before those who have not.
- */
-static struct recovery_turn *free_turn(struct attachments *all, int64_t now_ms)
-{
-	size_t quiet = all->to_listen ? 0 : RECOVERY_TURNS_QUIET;
-	size_t count = all->knocked ? RECOVERY_TURNS : quiet;
-
-	for (size_t i = 0; i < count; i++)
-		if (!has_turn(&all->turns[i], now_ms))
-			return &all->turns[i];
-	return NULL;
-}
-
-static void on_turn(struct loop_timer *timer)
-{
-	struct attachments *all = container_of(timer, struct attachments, recovery);
-	int64_t now_ms = loop_now_ms(all->supervisor->loop);
-	struct recovery_turn *turn;
-	struct attachment *a;
-
-	if (all->stopping || !all->recovering)
-		return;
-	listen_further(all);
-	turn = free_turn(all, now_ms);
-	a = turn ? next_left(all) : NULL;
-	if (a) {
-		*turn = (struct recovery_turn){a, now_ms};
-		recover_one(a, &settings_no_files);
-	}
-	if (turn && !a && !all->readings)
-		finish(all);
-	else if (!turn || a || all->to_listen) /* else whoever is being read goes on */
-		loop_timer_set(timer, turn || all->to_listen ? 0 : TURN_MS);
-}
-
-void attachments_end_turn(struct attachments *all)
-{
-	if (all->recovering)
-		loop_timer_set(&all->recovery, 0);
-}
-
-void attachment_forget_turn(struct attachment *a)
-{
-	forget_knock(a);
-	if (a->all->to_listen == a)
-		a->all->to_listen = a->hh.next;
-	for (size_t i = 0; i < RECOVERY_TURNS; i++)
-		if (a->all->turns[i].attachment == a)
-			a->all->turns[i].attachment = NULL;
+	recover_one(a, &settings_no_files);
 }
 
 int attachments_recover(struct attachments *all)
 {
+	const struct attach_turns turns = {all->take ? NULL : listen_early, take_turn, finish};
 	DIR *dir = open_directory(all->state);
 	struct dirent *entry;
 	char name[MESSAGE_NAME_MAX + 1];
-	int error = loop_timer_open(all->supervisor->loop, &all->recovery, on_turn);
 
 	if (!dir) {
 		log_error("the state directory cannot be read: %s", strerror(errno));
@@ -511,9 +399,5 @@ int attachments_recover(struct attachments *all)
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	if (dir)
 		closedir(dir);
-	all->recovering = true;
-	all->to_listen = all->take ? NULL : all->by_name;
-	if (!error)
-		loop_timer_set(&all->recovery, 0);
-	return error;
+	return attachments_take_turns(all, &turns);
 }

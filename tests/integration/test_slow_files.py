@@ -146,7 +146,7 @@ class Hanging(Slow):
             answer = call(method, path, body)
             self.assertEqual(answer[0], 503, answer)
             self.assertEqual({k.lower(): v for k, v in answer[1].items()}["retry-after"], "1")
-            self.assertIn("after a restart", answer[2]["detail"])
+            self.assertIn("taking its sandboxes over", answer[2]["detail"])
         self.assertEqual(call("POST", "/v1/upgrade", {})[0], 409)
         for what in ("pause", "resume", "reload"):
             self.assertEqual(call("POST", f"/v1/sandboxes/one/{what}", {})[0], 200)

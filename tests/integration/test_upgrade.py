@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon hands everything over to another version of itself: connections under way live on in workers of the old one, new
 ones go to the new one, no request fails meanwhile; and where the new one cannot take over, nothing has changed."""
+import concurrent.futures
 import json
 import os
 import random
@@ -321,6 +322,46 @@ class Refused(Upgraded):
             with open(path, "w") as f:
                 f.write(good)
         self.assert_finished(*slow)
+
+    def asked_meanwhile(self, path, looked_for):
+        """The first answer of that kind, of questions one after the other: one waits while the new daemon tries, and is answered when
+        this one takes back what it had given."""
+        while True:
+            over = "this one goes on" in self.daemon.stderr()
+            answer = self.daemon.call("GET", path)
+            if over or looked_for(*answer):
+                return answer
+
+    def test_many_are_taken_back(self):
+        """One that the new one cannot serve is enough. The control socket answers while the others are taken back; then all serve."""
+        boxes = [f"b{n:02}" for n in range(12)]
+        for name in boxes:
+            netns = f"{self.name}{name}"
+            support.sh("ip", "netns", "add", netns)
+            self.addCleanup(subprocess.run, ["ip", "netns", "del", netns], check=False)
+            self.attach(name, netns)
+        other = support.LAB.write(f"upgrade-{time.monotonic_ns()}.yaml", support.policy("https://api.lab.test"))
+        support.sh("ip", "netns", "add", self.name + "x")
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.name + "x"], check=False)
+        self.daemon.attach(name="faulty", netns=f"/run/netns/{self.name}x", policy=other)
+        with open(other, "a") as f:
+            f.write("nonsense: 1\n")
+        with concurrent.futures.ThreadPoolExecutor(2) as threads:
+            shown = threads.submit(self.asked_meanwhile, "/v1/sandboxes",
+                                   lambda status, _, answer: "restarting" in [s["state"] for s in answer.get("sandboxes", ())])
+            refused = threads.submit(self.asked_meanwhile, "/v1/sandboxes/b11/env", lambda status, _, answer: "taking its" in answer.get("detail", ""))
+            os.kill(self.daemon.process.pid, signal.SIGUSR2)
+        states = [s["state"] for s in shown.result()[2]["sandboxes"]]
+        self.assertEqual((len(states), "restarting" in states), (14, True), states)
+        status, header, answer = refused.result()
+        self.assertEqual((status, header["Retry-After"]), (503, "1"), answer)
+        self.assertIn("taking its sandboxes over", answer["detail"])
+        self.assertTrue(wait_until(lambda: self.status()["sandboxes"]["serving"] == 14, 20 * SLOW), self.status())
+        self.assertTrue(self.status()["ready"])
+        self.assertEqual(self.status()["processes"]["supervisor"], self.daemon.process.pid)
+        for name in boxes:
+            self.assert_served(name, netns=f"{self.name}{name}")
+        self.assert_served()
 
     def test_the_new_one_is_killed(self):
         """At any moment: sooner or later it has taken over."""
