@@ -73,9 +73,7 @@ int netns_sysctl(const char *name, const char *value)
 	if (root < 0)
 		return root;
 	fd = openat(root, name, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		result = -errno;
-	else if (write(fd, value, strlen(value)) < 0)
+	if (fd < 0 || write(fd, value, strlen(value)) < 0)
 		result = -errno;
 	if (fd >= 0)
 		close(fd);

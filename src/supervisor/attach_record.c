@@ -105,9 +105,12 @@ void attach_pairs_free(struct attach_pairs *pairs)
 int attach_pairs_copy(struct attach_pairs *out, const struct attach_pairs *pairs)
 {
 	struct attach_pair *items = calloc(pairs->count + 1, sizeof *items);
-	bool ok = items;
+	bool ok = true;
 
-	*out = (struct attach_pairs){items ? pairs->count : 0, items};
+	*out = (struct attach_pairs){0, items};
+	if (!items)
+		return -ENOMEM;
+	out->count = pairs->count;
 	for (size_t i = 0; i < out->count; i++) {
 		items[i].key = strdup(pairs->items[i].key);
 		items[i].value = strdup(pairs->items[i].value);

@@ -124,16 +124,12 @@ static int in_gate_delete(void *context)
 /* The namespace itself may be held by sockets that others still have; the link is not. */
 static int remove_link(const struct gate *gate)
 {
-	int error;
+	int error = 0;
 
-	if (gate->kind == GATE_DIVERT && !gate->host_link[0])
-		error = 0;
-	else if (gate->kind == GATE_DIVERT)
+	if (gate->kind == GATE_DIVERT && gate->host_link[0])
 		error = netlink_link_delete(gate->host->nl, gate->host_link);
-	else if (gate->netns >= 0)
+	else if (gate->kind != GATE_DIVERT && gate->netns >= 0)
 		error = netns_run(gate->netns, in_gate_delete, NULL);
-	else
-		error = 0;
 	return error == -ENODEV ? 0 : error;
 }
 

@@ -99,9 +99,9 @@ static void count_worker(struct instance *i, const void *context)
 static void describe_own(struct roles *r)
 {
 	struct role_report *own = add(r, "the supervisor", getpid());
-	char *text = malloc(JAIL_TEXT_MAX);
+	char *text = own ? malloc(JAIL_TEXT_MAX) : NULL;
 
-	if (own && text) {
+	if (text) {
 		jail_describe(text, JAIL_TEXT_MAX);
 		own->text = text;
 		r->answered++;

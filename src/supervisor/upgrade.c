@@ -235,10 +235,25 @@ static int after_the_last_word(struct daemon *d, const struct message_upgrade *m
 	return 0;
 }
 
+/* From when everything is held still until then. */
+static int before_the_last_word(struct upgrade *u, uint64_t id, const struct message_upgrade *m)
+{
+	if (m->step == MESSAGE_UPGRADE_WANT)
+		give_sandbox(u, id);
+	else if (m->step == MESSAGE_UPGRADE_SERVES)
+		sandbox_is_served(u, id);
+	else if (m->step == MESSAGE_UPGRADE_FAILS)
+		note_failure(u, id, m->text);
+	else if (m->step == MESSAGE_UPGRADE_DONE)
+		on_done(u);
+	else
+		return -EBADMSG;
+	return 0;
+}
+
 static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 {
 	struct upgrade *u = container_of(peer, struct upgrade, peer);
-	uint64_t id = message->head.id;
 	struct message_upgrade m;
 
 	if (message->head.type != MESSAGE_UPGRADE ||
@@ -246,20 +261,11 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 		return -EBADMSG;
 	if (u->given)
 		return after_the_last_word(daemon_of(u), &m);
-	if (m.step == MESSAGE_UPGRADE_HELLO && !u->said_hello)
-		on_hello(u);
-	else if (!u->holding)
+	if (u->holding)
+		return before_the_last_word(u, message->head.id, &m);
+	if (m.step != MESSAGE_UPGRADE_HELLO || u->said_hello)
 		return -EBADMSG;
-	else if (m.step == MESSAGE_UPGRADE_WANT)
-		give_sandbox(u, id);
-	else if (m.step == MESSAGE_UPGRADE_SERVES)
-		sandbox_is_served(u, id);
-	else if (m.step == MESSAGE_UPGRADE_FAILS)
-		note_failure(u, id, m.text);
-	else if (m.step == MESSAGE_UPGRADE_DONE)
-		on_done(u);
-	else
-		return -EBADMSG;
+	on_hello(u);
 	return 0;
 }
 
@@ -274,7 +280,7 @@ static void on_end(struct ipc_peer *peer, int error)
 }
 
 /* The same options as this one's own. */
-static void arguments(const struct daemon *d, char *take_over, char *argv[ARGUMENTS_MAX])
+static void arguments(const struct daemon *d, const char *take_over, char *argv[ARGUMENTS_MAX])
 {
 	const struct daemon_options *o = d->options;
 	const char *const pairs[][2] = {
