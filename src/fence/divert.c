@@ -158,7 +158,7 @@ static int check_spec(const struct divert_spec *spec)
 
 int divert_set(struct divert *d, const struct divert_spec *spec)
 {
-	int result = check_spec(spec), there;
+	int result = check_spec(spec), there, filters;
 
 	if (result == 0 && spec->link[0]) {
 		result = fence_look_for(spec->link);
@@ -169,13 +169,16 @@ int divert_set(struct divert *d, const struct divert_spec *spec)
 	there = fence_look_for(spec->interface);
 	if (there < 0 && there != -ENODEV)
 		return there;
+	/* They close it at once: rules may have to wait until others, which were deleted just now,
+	 * are freed. */
+	filters = divert_filters_set(d, spec);
 	result = set_with(d, spec, there == 0 ? ADD : ANEW);
 	/* Its chains are there, or the wall is missing: the first interface of this namespace, or
 	 * somebody changed something. All of it is written anew. */
 	if (result == -EEXIST || result == -ENOENT)
 		result = set_with(d, spec, ANEW);
 	if (result == 0)
-		result = divert_filters_set(d, spec);
+		result = filters;
 	if (result == 0)
 		result = divert_ports(d, spec);
 	return result == 0 ? there : result;

@@ -43,7 +43,7 @@ class World:
     def __init__(self, kind):
         self.kind = kind
         self.names = {k: f"vgd{os.getpid()}{k}" for k in ("sb", "h", "gt", "nb", "out")}
-        self.fence = self.divert = self.tap = None
+        self.fence = self.divert = self.tap = self.owner = None
         self.lines, self.sockets = [], {}
         self.shell("".join(f"ip netns add {n}\n" for n in self.names.values()))
         self.interface = {"veth": "p1", "port": "p1", "bridge": "br0", "tap": "tap0", "tap-port": "tap0"}[kind]
@@ -145,6 +145,9 @@ echo '{NAT}' | nft -f -
             if tool:
                 self.lines += tool.communicate()[0].splitlines()
         self.fence = self.divert = None
+        if self.owner:
+            self.owner.kill()
+            self.owner.communicate()
         if self.tap is not None:
             os.close(self.tap)
         for s in [*self.sockets.values(), self.sandbox]:
@@ -325,6 +328,20 @@ def rules_gone(world):
     check(f"{world.kind}: that rules are gone is noticed", world.tell("check") == -errno.ESTALE)
 
 
+def programs_come_first(world):
+    """Both are gone, and the rules cannot be set at once: here never, since somebody else owns the table."""
+    rules_gone(world)
+    take_filters(world)
+    world.owner = subprocess.Popen(["ip", "netns", "exec", world.names["h"], "nft", "-i"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                   text=True)
+    world.owner.stdin.write("add table netdev vethguard-divert { flags owner; }\n")
+    world.owner.stdin.flush()
+    end = time.monotonic() + 30
+    while "vethguard" not in world.shell("nft list tables", "h") and time.monotonic() < end:
+        time.sleep(0.02)
+    check(f"{world.kind}: that the rules cannot be set is told", world.tell("set") == -errno.EPERM)
+
+
 def rules_gone_again_and_again(world):
     """While they are set."""
     for _ in range(20):
@@ -392,6 +409,7 @@ def main():
             ("whoever set it is dead", tool_dead), ("gate gone", gate_gone), wall)
     damaged("port", ("made again", made_again, LEARNS), again, flushed, again, filters, ("shut", shut), flushed)
     damaged("veth", ("interfaces on top of it", on_top), flushed, again, ("made again", made_again), wall, ("shut", shut))
+    damaged("port", ("both gone, programs first", programs_come_first))
     damaged("bridge", ("spanning tree", stp), flushed, again, wall, ("set again", set_again), ("shut", shut), flushed,
             ("gate gone", gate_gone))
     damaged("tap", flushed)
