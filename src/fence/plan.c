@@ -93,30 +93,43 @@ static void add_base(struct chain_plan *out, size_t *count, const char *name, ui
 	c->build = build;
 }
 
-size_t fence_plan(const struct fence_spec *spec, struct chain_plan out[FENCE_CHAINS_MAX])
+static void add_own(struct chain_plan *out, size_t *count, uint32_t family, const char *prefix,
+        const struct fence_spec *spec,
+        void (*build)(struct rule_list *l, const struct fence_spec *spec))
 {
-	uint32_t others = spec->whole_namespace ? NF_DROP : NF_ACCEPT;
 	char name[FENCE_NAME_MAX];
-	struct chain_plan *c;
-	size_t n = 0;
 
-	c = add_chain(
-	        out, &n, NFPROTO_NETDEV, fence_name(name, FENCE_INGRESS_PREFIX, spec->interface));
+	add_chain(out, count, family, fence_name(name, prefix, spec->interface))->build = build;
+}
+
+static void add_hook(struct chain_plan *out, size_t *count, const struct fence_spec *spec)
+{
+	char name[FENCE_NAME_MAX];
+	struct chain_plan *c = add_chain(out, count, NFPROTO_NETDEV,
+	        fence_name(name, FENCE_INGRESS_PREFIX, spec->interface));
+
 	c->base = true;
 	c->hook = NF_NETDEV_INGRESS;
 	c->policy = NF_DROP;
 	c->device = spec->interface;
-	c->build = rules_ingress;
-	c = add_chain(out, &n, NFPROTO_INET, fence_name(name, FENCE_LINK_PREFIX, spec->interface));
-	c->build = rules_link;
-	c = add_chain(out, &n, NFPROTO_INET, fence_name(name, FENCE_OVER_PREFIX, spec->interface));
-	c->build = rules_over;
+	c->build = rules_hook;
+}
+
+size_t fence_plan(const struct fence_spec *spec, struct chain_plan out[FENCE_CHAINS_MAX])
+{
+	uint32_t others = spec->whole_namespace ? NF_DROP : NF_ACCEPT;
+	size_t n = 0;
+
+	add_own(out, &n, NFPROTO_NETDEV, FENCE_WIRE_PREFIX, spec, rules_wire);
+	add_own(out, &n, NFPROTO_INET, FENCE_LINK_PREFIX, spec, rules_link);
+	add_own(out, &n, NFPROTO_INET, FENCE_OVER_PREFIX, spec, rules_over);
 	add_base(out, &n, "prerouting", NF_INET_PRE_ROUTING, PRIORITY_FIRST, NF_ACCEPT,
 	        rules_prerouting);
 	add_base(out, &n, "output", NF_INET_LOCAL_OUT, PRIORITY_FIRST, others, rules_output);
 	add_base(out, &n, "forward", NF_INET_FORWARD, PRIORITY_FIRST, others, rules_forward);
 	if (spec->whole_namespace)
 		add_base(out, &n, "input", NF_INET_LOCAL_IN, 0, NF_DROP, rules_input);
+	add_hook(out, &n, spec);
 	return n;
 }
 

@@ -15,7 +15,8 @@
 #define FENCE_NAME_MAX 32 /* a prefix below and an interface's name */
 
 /* Prefixes of what exists once per interface. */
-#define FENCE_INGRESS_PREFIX "in-"
+#define FENCE_INGRESS_PREFIX "in-"  /* the hook, which needs the interface */
+#define FENCE_WIRE_PREFIX "wire-"   /* what it leads to */
 #define FENCE_LINK_PREFIX "link-"
 #define FENCE_UDP_PREFIX "udp-"
 #define FENCE_SOURCES4_PREFIX "src4-"
@@ -40,15 +41,17 @@ struct chain_plan {
 char *fence_name(char out[FENCE_NAME_MAX], const char *prefix, const char *interface);
 /* -EINVAL for a spec that no fence can be made of. */
 int fence_spec_check(const struct fence_spec *spec);
-/* Fills out and returns how many chains there are: the interface's own (ingress first), then the
- * shared ones. */
+/* Fills out and returns how many chains there are: the interface's own, then the shared ones, and
+ * last the hook on the interface. */
+#define FENCE_OWN_CHAINS 3
 size_t fence_plan(const struct fence_spec *spec, struct chain_plan out[FENCE_CHAINS_MAX]);
 /* The rules of one chain; rule_list_fini() afterwards. 0 or -ENOMEM. */
 int fence_plan_rules(
         const struct chain_plan *chain, const struct fence_spec *spec, struct rule_list *out);
 
 /* The chains' contents (rules_ingress.c, rules_inet.c). */
-void rules_ingress(struct rule_list *l, const struct fence_spec *spec);
+void rules_hook(struct rule_list *l, const struct fence_spec *spec);
+void rules_wire(struct rule_list *l, const struct fence_spec *spec);
 void rules_link(struct rule_list *l, const struct fence_spec *spec);
 void rules_over(struct rule_list *l, const struct fence_spec *spec);
 void rules_prerouting(struct rule_list *l, const struct fence_spec *spec);

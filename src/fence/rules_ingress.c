@@ -9,6 +9,9 @@
  *
  * The ethertype is read from the frame, not from the kernel's idea of the protocol, because the
  * latter has already lost a VLAN tag.
+ *
+ * All of it is in a chain of its own, which can be there before the interface is; the hook, which
+ * cannot, has one rule that leads to it, and drops what comes back.
  */
 #include "plan.h"
 
@@ -254,7 +257,15 @@ static void drop_rest(struct rule_list *l, const struct fence_spec *spec)
 	drop_with(l, spec, "vethguard:ethertype");
 }
 
-void rules_ingress(struct rule_list *l, const struct fence_spec *spec)
+void rules_hook(struct rule_list *l, const struct fence_spec *spec)
+{
+	char wire[FENCE_NAME_MAX];
+
+	rule_begin(l);
+	rule_goto(l, fence_name(wire, FENCE_WIRE_PREFIX, spec->interface));
+}
+
+void rules_wire(struct rule_list *l, const struct fence_spec *spec)
 {
 	if (spec->sandbox4.family)
 		accept_ipv4(l, spec);

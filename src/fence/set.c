@@ -43,32 +43,42 @@ static void batch_sets(struct nft_batch *b, const struct fence_spec *spec)
 	}
 }
 
-/* The interface's own two chains come first in the plan: the hook, which needs the interface, and
- * what is made of addresses. */
-#define OWN_CHAINS 2
-
-static void batch_shared(struct nft_batch *b, const struct fence_spec *spec)
+/* All but the hook, which needs the interface. */
+static void batch_before_hook(struct nft_batch *b, const struct fence_spec *spec)
 {
 	struct chain_plan chains[FENCE_CHAINS_MAX];
-	size_t count = fence_plan(spec, chains);
+	size_t count = fence_plan(spec, chains) - 1;
 
 	batch_tables(b, spec);
-	for (size_t i = 1; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		batch_chain(b, NFT_MSG_NEWCHAIN, &chains[i]);
 	batch_sets(b, spec);
-	for (size_t i = OWN_CHAINS; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		batch_rules(b, &chains[i], spec);
 }
 
+static void batch_hook(struct nft_batch *b, const struct fence_spec *spec)
+{
+	struct chain_plan chains[FENCE_CHAINS_MAX];
+	const struct chain_plan *hook = &chains[fence_plan(spec, chains) - 1];
+
+	batch_chain(b, NFT_MSG_NEWCHAIN, hook);
+	batch_rules(b, hook, spec);
+	if (spec->udp_port_count)
+		batch_elements(b, NFT_MSG_NEWSETELEM, SET_UDP, spec);
+}
+
+/* Where the addresses are others than what the interface's own chains were made of. */
 static void batch_own(struct nft_batch *b, const struct fence_spec *spec)
 {
 	struct chain_plan chains[FENCE_CHAINS_MAX];
 
 	fence_plan(spec, chains);
-	batch_chain(b, NFT_MSG_NEWCHAIN, &chains[0]);
-	for (size_t i = 0; i < OWN_CHAINS; i++)
+	for (size_t i = 0; i < FENCE_OWN_CHAINS; i++) {
+		batch_rules_flush(b, &chains[i]);
 		batch_rules(b, &chains[i], spec);
-	batch_elements(b, NFT_MSG_NEWSETELEM, SET_UDP, spec);
+	}
+	batch_hook(b, spec);
 }
 
 static void batch_fence(struct nft_batch *b, const struct fence_spec *spec)
@@ -164,16 +174,26 @@ int fence_prepare(const struct fence_spec *spec, uint32_t *generation)
 {
 	int error = fence_generation(generation);
 
-	return error ? error : change_on(spec, batch_shared, generation);
+	return error ? error : change_on(spec, batch_before_hook, generation);
 }
 
-int fence_set_prepared(const struct fence_spec *spec, uint32_t *generation)
+bool fence_prepared_fits(const struct fence_spec *prepared, const struct fence_spec *spec)
+{
+	return prepared->bits4 == spec->bits4 && prepared->bits6 == spec->bits6 &&
+	       prepared->refuse == spec->refuse && ip_equals(&prepared->sandbox4, &spec->sandbox4) &&
+	       ip_equals(&prepared->sandbox6, &spec->sandbox6) &&
+	       ip_equals(&prepared->gate4, &spec->gate4) &&
+	       ip_equals(&prepared->gate6, &spec->gate6) &&
+	       memcmp(&prepared->bounds, &spec->bounds, sizeof(spec->bounds)) == 0;
+}
+
+int fence_set_prepared(const struct fence_spec *spec, bool fits, uint32_t *generation)
 {
 	int error = fence_spec_check(spec) == 0 ? fence_look_for(spec->interface) : 0;
 
 	if (error)
 		return error;
-	return change_on(spec, batch_own, generation);
+	return change_on(spec, fits ? batch_hook : batch_own, generation);
 }
 
 int fence_generation(uint32_t *out)
@@ -196,7 +216,7 @@ int fence_set_udp_ports(const struct fence_spec *spec)
 
 /* What of the fence is there. */
 struct inventory {
-	const char *ingress; /* name of the chain to remove */
+	const char *ingress, *wire; /* names of the chains to remove */
 	bool have_ingress, have_others;
 	bool have_table[2]; /* as in families */
 };
@@ -214,7 +234,7 @@ static int take_chain(const struct nlmsghdr *reply, void *context)
 		name = nftnl_chain_get_str(c, NFTNL_CHAIN_NAME);
 		if (strcmp(table, FENCE_TABLE) == 0 && strcmp(name, inventory->ingress) == 0)
 			inventory->have_ingress = true;
-		else if (strcmp(table, FENCE_TABLE) == 0)
+		else if (strcmp(table, FENCE_TABLE) == 0 && strcmp(name, inventory->wire) != 0)
 			inventory->have_others = true;
 	}
 	nftnl_chain_free(c);
@@ -270,6 +290,10 @@ static void batch_remove_one(struct nft_batch *b, const struct fence_spec *spec,
 	size_t count = fence_plan(spec, chains);
 
 	batch_tables(b, spec);
+	if (have_ingress) {
+		batch_rules_flush(b, &chains[count - 1]);
+		batch_chain(b, NFT_MSG_DELCHAIN, &chains[count - 1]);
+	}
 	for (size_t i = 0; i < count; i++) {
 		if (chains[i].base)
 			continue;
@@ -289,10 +313,6 @@ static void batch_remove_one(struct nft_batch *b, const struct fence_spec *spec,
 	udp = set_plan(SET_UDP, spec, name);
 	batch_set(b, NFT_MSG_NEWSET, &udp);
 	batch_set(b, NFT_MSG_DELSET, &udp);
-	if (have_ingress) {
-		batch_rules_flush(b, &chains[0]);
-		batch_chain(b, NFT_MSG_DELCHAIN, &chains[0]);
-	}
 	for (enum set_kind kind = SET_SOURCES4; kind <= SET_SOURCES6; kind++) {
 		struct set_plan plan = set_plan(kind, spec, name);
 
@@ -325,9 +345,10 @@ static int remove_found(struct nft *nft, const struct fence_spec *spec,
 
 static int remove_once(struct nft *nft, const struct fence_spec *spec)
 {
-	char ingress[FENCE_NAME_MAX];
+	char ingress[FENCE_NAME_MAX], wire[FENCE_NAME_MAX];
 	struct inventory inventory = {
-	        .ingress = fence_name(ingress, FENCE_INGRESS_PREFIX, spec->interface)};
+	        .ingress = fence_name(ingress, FENCE_INGRESS_PREFIX, spec->interface),
+	        .wire = fence_name(wire, FENCE_WIRE_PREFIX, spec->interface)};
 	uint32_t generation;
 	int result = nft_generation(nft, &generation);
 

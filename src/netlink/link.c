@@ -22,6 +22,14 @@ static int link_begin(
 	return 0;
 }
 
+/* One queue each way, which is what the ends of a pair use. Unless it is asked for, the kernel makes
+ * one for each processor, takes back all but one, and waits for an RCU grace period in between. */
+static void put_queues(struct request *r)
+{
+	mnl_attr_put_u32(r->header, IFLA_NUM_TX_QUEUES, 1);
+	mnl_attr_put_u32(r->header, IFLA_NUM_RX_QUEUES, 1);
+}
+
 static void put_peer(struct request *r, const char *name, const uint8_t mac[6], int netns_fd)
 {
 	struct nlattr *peer = mnl_attr_nest_start(r->header, VETH_INFO_PEER);
@@ -30,6 +38,7 @@ static void put_peer(struct request *r, const char *name, const uint8_t mac[6], 
 	mnl_attr_put_strz(r->header, IFLA_IFNAME, name);
 	mnl_attr_put(r->header, IFLA_ADDRESS, 6, mac);
 	mnl_attr_put_u32(r->header, IFLA_NET_NS_FD, (uint32_t)netns_fd);
+	put_queues(r);
 	mnl_attr_nest_end(r->header, peer);
 }
 
@@ -46,6 +55,7 @@ int netlink_veth_add(struct netlink *nl, const char *name, const uint8_t mac[6],
 	if (result < 0)
 		return result;
 	mnl_attr_put(r.header, IFLA_ADDRESS, 6, mac);
+	put_queues(&r);
 	info = mnl_attr_nest_start(r.header, IFLA_LINKINFO);
 	mnl_attr_put_str(r.header, IFLA_INFO_KIND, "veth");
 	data = mnl_attr_nest_start(r.header, IFLA_INFO_DATA);

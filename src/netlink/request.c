@@ -54,6 +54,11 @@ uint32_t netlink_port(const struct netlink *nl)
 	return mnl_socket_get_portid(nl->socket);
 }
 
+int rtnl_fd(const struct netlink *nl)
+{
+	return mnl_socket_get_fd(nl->socket);
+}
+
 void *rtnl_begin(struct request *r, uint16_t type, uint16_t flags, size_t header_bytes)
 {
 	memset(r->bytes, 0, sizeof(r->bytes));

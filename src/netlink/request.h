@@ -20,6 +20,8 @@ struct request {
 void *rtnl_begin(struct request *r, uint16_t type, uint16_t flags, size_t header_bytes);
 /* The address alone, in its own family's length. */
 void rtnl_put_ip(struct request *r, uint16_t attribute, const struct ip *address);
+/* Its socket, which belongs to its namespace as any other. */
+int rtnl_fd(const struct netlink *nl);
 int rtnl_family(const struct ip *address);
 /* Sends and waits; each reply that is not an acknowledgement goes to on_reply where one is given. 0
  * or -errno. */

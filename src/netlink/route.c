@@ -12,19 +12,34 @@
 #include <linux/if_addr.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 /* Just behind the kernel's own "local" rule (0), before anything an administrator is likely to
  * have. */
 #define LOCAL_DELIVERY_PRIORITY 1
 #define CONNECTED_METRIC 256 /* IP6_RT_PRIO_KERN: part of what makes two IPv6 routes the same */
 
+/* netdevice(7). What comes here names a link that is there: for one that is not, this way the kernel
+ * would look for a module to load. A question by rtnetlink is answered with all of its statistics.
+ */
+static unsigned index_of(const struct netlink *nl, const char *link)
+{
+	struct ifreq r = {0};
+
+	if (rtnl_check_name(link) < 0)
+		return 0;
+	memcpy(r.ifr_name, link, strlen(link));
+	return ioctl(rtnl_fd(nl), SIOCGIFINDEX, &r) < 0 ? 0 : (unsigned)r.ifr_ifindex;
+}
+
 static int require_index(
         struct netlink *nl, const char *link, const struct ip *address, unsigned *index)
 {
 	if (address->family != 4 && address->family != 6)
 		return -EAFNOSUPPORT;
-	*index = netlink_link_index(nl, link);
+	*index = index_of(nl, link);
 	return *index == 0 ? -ENODEV : 0;
 }
 
@@ -183,7 +198,7 @@ static int unless_there(int result, int *made)
 int netlink_local_delivery_mend(struct netlink *nl, const char *link, uint32_t table)
 {
 	static const int families[] = {AF_INET, AF_INET6};
-	unsigned lo = netlink_link_index(nl, "lo");
+	unsigned lo = index_of(nl, "lo");
 	int result = rtnl_check_name(link), made = 0;
 
 	if (result == 0 && lo == 0)
@@ -254,7 +269,7 @@ static int first_error(int so_far, int result)
 int netlink_local_delivery_remove(struct netlink *nl, const char *link, uint32_t table)
 {
 	static const int families[] = {AF_INET, AF_INET6};
-	unsigned lo = netlink_link_index(nl, "lo");
+	unsigned lo = index_of(nl, "lo");
 	int result = rtnl_check_name(link);
 
 	if (result < 0)

@@ -377,18 +377,20 @@ static void raise_limits(void)
 		log_warn("the limit of open files stays at its default: %s", strerror(errno));
 }
 
-/* Without them it only takes longer. */
+/* Without them it only takes longer. They fit at once where the configuration says nothing of
+ * addresses, port and bounds; else from the second on (gate_host_take). */
 static void prepare_gates(struct supervisor *sv)
 {
-	static const struct ip_prefix pool4 = {{4, {100, 64}}, 16};
-	static const struct ip_prefix pool6 = {
-	        {6, {0xfd}}, 64}; /* a gate in store has no address */
+	struct config config;
 	struct gate like;
 	int error;
 
+	config_init(&config);
 	gate_init(&like);
-	gate_assign(&like, &pool4, &pool6);
-	like.tcp_port = PROXY_PORT_DEFAULT;
+	gate_assign(&like, &config.pool4, &config.pool6);
+	like.tcp_port = config.proxy_port;
+	like.bounds = sandbox_bounds(&config.limits);
+	config_fini(&config);
 	error = gate_host_prepare(sv->gates, &like, ATTACH_GATES);
 	if (error)
 		log_warn("no gates can be made in advance: %s", strerror(-error));

@@ -4,9 +4,10 @@
  * packet ever finds the gate without rules; and the sandbox's side is set up last, when there is
  * something to answer it.
  *
- * The work comes in two halves. What needs to know nothing of the sandbox can be done in advance
- * (gate_host_prepare): the namespace, its sysctls, most of the fence, the sockets. What is left is
- * the link, its two chains and its addresses.
+ * The work comes in three parts. What needs to know nothing of the sandbox can be done in advance
+ * (gate_host_prepare): the namespace, its sysctls, the fence but for its hook on the link, the
+ * sockets. gate_open() takes that, and a worker may have the sockets from then on, to which nothing
+ * leads yet. gate_connect() makes the link, the hook and the addresses, while the worker starts.
  *
  * Without a pin the namespace has no name and no file: it lives as long as the supervisor's
  * descriptor, and with it the veth pair and every rule. A supervisor that is killed leaves nothing
@@ -140,6 +141,7 @@ static int in_gate_prepare(void *context)
 int gate_prepare(struct gate *gate)
 {
 	gate->step = "making the gate's namespace";
+	gate->fits = true;
 	gate->netns = netns_new();
 	if (gate->netns < 0) {
 		int error = gate->netns;
@@ -197,9 +199,8 @@ int gate_link_gate_side(struct gate *gate, struct netlink *nl)
 	const struct fence_spec spec = gate_fence(gate);
 	int error = 0;
 
-	STEP("setting the fence", fence_set_prepared(&spec, &gate->generation));
+	STEP("setting the fence", fence_set_prepared(&spec, gate->fits, &gate->generation));
 	gate->link = if_nametoindex(GATE_LINK);
-	STEP("listening", gate_listen_udp(gate));
 	if (!error)
 		error = add_addresses(gate, nl);
 	STEP("bringing up the gate's link", netlink_link_up(nl, GATE_LINK));
@@ -232,6 +233,22 @@ void gate_random_mac(uint8_t mac[6])
 	mac[0] = (uint8_t)((mac[0] & 0xfc) | 0x02); /* locally administered, not multicast */
 }
 
+static int in_gate_listen(void *context)
+{
+	return gate_listen_udp(context);
+}
+
+int gate_take_place(struct gate *gate)
+{
+	int error = 0;
+
+	if (!gate_host_take(gate->host, gate))
+		error = gate_prepare(gate);
+	if (gate->udp_port_count)
+		STEP("listening", netns_run(gate->netns, in_gate_listen, gate));
+	return error;
+}
+
 int gate_open(struct gate *gate, struct gate_host *host, int sandbox_netns)
 {
 	int error = 0;
@@ -246,10 +263,27 @@ int gate_open(struct gate *gate, struct gate_host *host, int sandbox_netns)
 		return error;
 	gate_random_mac(gate->mac);
 	gate_random_mac(gate->sandbox_mac);
-	if (!gate_host_take(host, gate))
-		error = gate_prepare(gate);
+	return gate_take_place(gate);
+}
+
+static int connect_veth(struct gate *gate)
+{
+	int error = 0;
+
 	STEP("entering the gate's namespace", netns_run(gate->netns, in_gate, gate));
-	STEP("entering the sandbox's namespace", netns_run(sandbox_netns, gate_link_sandbox, gate));
+	if (error == -EEXIST) /* one that leads nowhere: others were refused before */
+		snprintf(gate->why, sizeof gate->why,
+		        "that network namespace has an interface " GATE_INNER
+		        " already, which is the name of the one that is made there: take it away");
+	STEP("entering the sandbox's namespace",
+	        netns_run(gate->sandbox_netns, gate_link_sandbox, gate));
+	return error;
+}
+
+int gate_connect(struct gate *gate)
+{
+	int error = gate->kind == GATE_VETH ? connect_veth(gate) : gate_connect_divert(gate);
+
 	gate->sandbox_netns = -1;
 	return error;
 }

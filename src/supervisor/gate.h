@@ -61,7 +61,9 @@ struct gate {
 	unsigned link;
 
 	int netns;         /* holds the namespace, and with it the fence, alive */
-	int sandbox_netns; /* borrowed, while gate_open runs */
+	int sandbox_netns; /* borrowed, from gate_open() until gate_connect() is done */
+	uint32_t mtu;      /* GATE_DIVERT: of the interface, for the same time */
+	bool fits;         /* the fence that is prepared is of these addresses and bounds */
 	int packets;       /* NFLOG socket */
 	size_t listener_count;
 	struct gate_listener listeners[MESSAGE_LISTENERS_MAX];
@@ -99,9 +101,10 @@ int gate_host_listen_for_all(struct gate_host *host);
  * anew for that. One at a time is made again in a quiet moment of the loop. */
 int gate_host_prepare(struct gate_host *host, const struct gate *like, size_t count);
 
-/* GATE_VETH. Makes all of it. The fence stands before the link is up. host may be NULL. 0 or
- * -errno with gate->step or gate->why (-EEXIST: the namespace has another interface, by which it
- * could leave, or is a gate itself); gate_close undoes what there is. */
+/* GATE_VETH. All but the link: the namespace with its sockets, which a worker may have from now on.
+ * Nothing leads to them before gate_connect(). sandbox_netns is kept until then. host may be NULL.
+ * 0 or -errno with gate->step or gate->why (-EEXIST: the sandbox's namespace has another interface,
+ * by which it could leave, or is a gate itself); gate_close undoes what there is. */
 int gate_open(struct gate *gate, struct gate_host *host, int sandbox_netns);
 
 /* An interface to guard. An address with bits: the network that it is in. family 0: none given. */
@@ -114,14 +117,18 @@ struct gate_divert {
 /* The name that the host's end of the gate's link will have: whoever keeps account of gates has to
  * know it before there is one. Without it gate_open_divert() chooses one. */
 void gate_name_host_link(struct gate *gate);
-/* GATE_DIVERT. Addresses: the gate has those of the interface, or of the bridge it belongs to; the
+/* GATE_DIVERT, as gate_open(). Addresses: the gate has those of the interface, or of the bridge it belongs to; the
  * sandbox may use the addresses given, else that whole network but the gate's own; where neither
  * gives any, those of gate_assign(), which comes first. 0, or -errno with gate->why: no such
  * interface, lo, guarded already, one of vethguard's own, an uplink of the host. Nothing is left of
  * one that failed. */
 int gate_open_divert(struct gate *gate, struct gate_host *host, const struct gate_divert *divert);
+/* Makes the link, of which the fence stands before it is up, and of GATE_DIVERT hands the
+ * interface's frames to it. 0 or -errno with gate->step or gate->why; gate_close undoes what there
+ * is, and of GATE_DIVERT nothing is left on the host. */
+int gate_connect(struct gate *gate);
 
-/* Whose fault it is that gate_open() or gate_open_divert() failed. */
+/* Whose fault it is that gate_open(), gate_open_divert() or gate_connect() failed. */
 enum gate_fault {
 	GATE_FAULT_OWN,   /* vethguard's, or the system's */
 	GATE_FAULT_ASKED, /* what was asked for cannot be: gate->why says what to do */

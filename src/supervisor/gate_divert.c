@@ -228,15 +228,9 @@ static int learn_addresses(struct gate *gate, struct netlink *nl, const struct g
 	return 0;
 }
 
-struct divert_link {
-	struct gate *gate;
-	uint32_t mtu;
-};
-
 static int in_gate(void *context)
 {
-	struct divert_link *d = context;
-	struct gate *gate = d->gate;
+	struct gate *gate = context;
 	uint8_t host_mac[6];
 	struct netlink *nl = NULL;
 	int error = 0;
@@ -247,7 +241,7 @@ static int in_gate(void *context)
 		return error;
 	STEP("making the veth pair", netlink_veth_add(nl, GATE_LINK, gate->mac, gate->host_link,
 	                                     host_mac, gate->host->netns));
-	STEP("the frame size of the gate's link", netlink_link_set_mtu(nl, GATE_LINK, d->mtu));
+	STEP("the frame size of the gate's link", netlink_link_set_mtu(nl, GATE_LINK, gate->mtu));
 	if (!error)
 		error = gate_link_gate_side(gate, nl);
 	netlink_close(nl);
@@ -255,14 +249,14 @@ static int in_gate(void *context)
 }
 
 /* The host's end carries frames and nothing else: no address, no word of its own. */
-static int link_host_side(struct gate *gate, uint32_t mtu)
+static int link_host_side(struct gate *gate)
 {
 	struct netlink *nl = gate->host->nl;
 	const struct divert_spec spec = gate_divert_spec(gate);
 	int error = 0;
 
 	STEP("the host's end of the gate's link", netlink_link_no_ipv6(nl, gate->host_link));
-	STEP("the frame size of the gate's link", netlink_link_set_mtu(nl, gate->host_link, mtu));
+	STEP("the frame size of the gate's link", netlink_link_set_mtu(nl, gate->host_link, gate->mtu));
 	STEP("bringing up the gate's link", netlink_link_up(nl, gate->host_link));
 	if (error)
 		return error;
@@ -282,18 +276,13 @@ void gate_name_host_link(struct gate *gate)
 	snprintf(gate->host_link, sizeof gate->host_link, HOST_LINK_PREFIX "%08x", number);
 }
 
-static int open_learned(struct gate *gate, const struct netlink_link *link)
+int gate_connect_divert(struct gate *gate)
 {
-	struct divert_link d = {gate, link->mtu};
 	int error = 0;
 
-	if (!gate->host_link[0])
-		gate_name_host_link(gate);
-	if (!gate_host_take(gate->host, gate))
-		error = gate_prepare(gate);
-	STEP("entering the gate's namespace", netns_run(gate->netns, in_gate, &d));
+	STEP("entering the gate's namespace", netns_run(gate->netns, in_gate, gate));
 	if (!error)
-		error = link_host_side(gate, link->mtu);
+		error = link_host_side(gate);
 	if (!error)
 		gate_host_remember(gate);
 	else
@@ -322,8 +311,11 @@ int gate_open_divert(struct gate *gate, struct gate_host *host, const struct gat
 		return error;
 	memcpy(gate->device, link.name, sizeof gate->device);
 	memcpy(gate->mac, router.mac, sizeof gate->mac);
+	gate->mtu = link.mtu;
 	gate->has_resolver = is_named_network(&router);
-	error = open_learned(gate, &link);
+	if (!gate->host_link[0])
+		gate_name_host_link(gate);
+	error = gate_take_place(gate);
 	if (error)
 		gate_close(gate);
 	return error;

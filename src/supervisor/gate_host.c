@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The host's side of all gates: its namespace, the socket that its rules are changed with, and
- * gates in store. A gate in store holds no link and no address, so it fits any sandbox of the same
- * port.
+ * gates in store. A gate in store holds no link, so it fits any sandbox of the same port; where its
+ * addresses and bounds are the same as well, as they are for all that get theirs from the same
+ * pools, its fence lacks nothing but the hook.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -116,6 +117,27 @@ int gate_host_prepare(struct gate_host *host, const struct gate *like, size_t co
 	return count ? prepare_one(host) : 0;
 }
 
+/* What is made from now on is like this one. */
+static void learn_shape(struct gate_host *host, const struct gate *gate)
+{
+	struct gate *like = &host->like;
+
+	like->gate4 = gate->gate4;
+	like->gate6 = gate->gate6;
+	like->sandbox4 = gate->sandbox4;
+	like->sandbox6 = gate->sandbox6;
+	like->source4 = gate->source4;
+	like->source6 = gate->source6;
+	like->bounds = gate->bounds;
+}
+
+static bool fits(const struct gate *stored, const struct gate *gate)
+{
+	const struct fence_spec prepared = gate_fence(stored), wanted = gate_fence(gate);
+
+	return fence_prepared_fits(&prepared, &wanted);
+}
+
 bool gate_host_take(struct gate_host *host, struct gate *gate)
 {
 	struct gate *from;
@@ -127,12 +149,15 @@ bool gate_host_take(struct gate_host *host, struct gate *gate)
 		empty_store(host);
 		host->like.tcp_port = gate->tcp_port;
 	}
+	if (gate->kind == GATE_VETH)
+		learn_shape(host, gate);
 	if (host->stored == 0)
 		return false;
 	from = &host->store[--host->stored];
 	gate->netns = from->netns;
 	gate->packets = from->packets;
 	gate->generation = from->generation;
+	gate->fits = fits(from, gate);
 	gate->listener_count = from->listener_count;
 	memcpy(gate->listeners, from->listeners, sizeof gate->listeners);
 	return true;

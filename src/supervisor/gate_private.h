@@ -47,8 +47,10 @@ struct gate_host {
 struct fence_spec gate_fence(const struct gate *gate);
 struct ip_prefix gate_one(const struct ip *ip);
 void gate_random_mac(uint8_t mac[6]);
-/* Namespace, sysctls, sockets and most of the fence, with the port of gate. */
+/* Namespace, sysctls, sockets and the fence but for its hook. */
 int gate_prepare(struct gate *gate);
+/* One of those from the store, or a new one, with the sockets of the policy's ports. */
+int gate_take_place(struct gate *gate);
 int gate_open_packets(struct gate *gate);
 
 /* gate_listen.c: in the gate's namespace. Those that every gate has; those of the policy's ports.
@@ -59,7 +61,7 @@ int gate_listen_udp(struct gate *gate);
 /* gate.c, again */
 /* Routes to a sandbox whose address is not in the gate's network. */
 int gate_add_routes(struct gate *gate, struct netlink *nl);
-/* In the gate's namespace, where the link is there: fence, addresses, up. */
+/* In the gate's namespace, where the link is there: the fence's hook, addresses, up. */
 int gate_link_gate_side(struct gate *gate, struct netlink *nl);
 
 /* gate_sandbox.c: in the sandbox's namespace; context is the gate. -EEXIST with gate->why: the
@@ -70,6 +72,7 @@ int gate_link_sandbox(void *context);
 /* gate_divert.c */
 struct ip_prefix gate_network(const struct ip *ip, uint8_t bits);
 struct divert_spec gate_divert_spec(const struct gate *gate);
+int gate_connect_divert(struct gate *gate);
 
 /* gate_examine.c: 0 or 1 and what was mended in gate->why; -ENOLINK: the link is gone; -errno. */
 int gate_examine(struct gate *gate);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Setting a sandbox up: recorder and keeper learn of it and work while the gate is made; the worker
- * is told last (instance_start.c), because its message carries the gate's sockets. Nobody is waited
- * for here.
+ * Setting a sandbox up: keeper, recorder and worker learn of it as early as they can, and work
+ * while the gate is connected, which takes longest. The worker has the gate's sockets before
+ * anything leads to them. Nobody is waited for here.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -109,10 +109,19 @@ struct fence_bounds sandbox_bounds(const struct config_limits *limits)
 	        .datagrams_per_s = limits->udp_datagrams_per_s};
 }
 
+static int gate_failed(struct sandbox *s, int error)
+{
+	char why[GATE_WHY_MAX];
+
+	s->fault = gate_fault_of(&s->gate, error);
+	gate_failure(&s->gate, error, why);
+	snprintf(s->failure, sizeof s->failure, "%s", why);
+	return error;
+}
+
 static int open_gate(struct sandbox *s)
 {
 	const struct settings *settings = s->generation->settings;
-	char why[GATE_WHY_MAX];
 
 	gate_assign(&s->gate, &settings->config.pool4, &settings->config.pool6);
 	s->gate.tcp_port = settings->config.proxy_port;
@@ -120,17 +129,24 @@ static int open_gate(struct sandbox *s)
 	s->gate.bounds = sandbox_bounds(&settings->config.limits);
 	int error = s->divert ? gate_open_divert(&s->gate, s->supervisor->gates, s->divert)
 	                      : gate_open(&s->gate, s->supervisor->gates, s->netns);
+	return error ? gate_failed(s, error) : 0;
+}
+
+static int connect_gate(struct sandbox *s)
+{
+	int error = gate_connect(&s->gate);
+
+	if (error)
+		return gate_failed(s, error);
+	error = s->pin[0] ? gate_pin(&s->gate, s->pin) : 0;
+	return error ? sandbox_failed(s, error, "keeping the gate's namespace as %s", s->pin) : 0;
+}
+
+static void close_netns(struct sandbox *s)
+{
 	if (s->netns >= 0)
 		close(s->netns);
 	s->netns = -1;
-	if (error) {
-		s->fault = gate_fault_of(&s->gate, error);
-		gate_failure(&s->gate, error, why);
-		snprintf(s->failure, sizeof s->failure, "%s", why);
-		return error;
-	}
-	error = s->pin[0] ? gate_pin(&s->gate, s->pin) : 0;
-	return error ? sandbox_failed(s, error, "keeping the gate's namespace as %s", s->pin) : 0;
 }
 
 static int sandbox_take_worker(struct sandbox *s)
@@ -173,9 +189,12 @@ int sandbox_set_up(struct sandbox *s)
 		error = sandbox_record(s);
 	if (!error)
 		error = instance_start(s->current, s->generation);
+	if (!error)
+		error = connect_gate(s);
+	close_netns(s);
 	if (error) {
 		give_worker_up(s);
 		return error;
 	}
-	return sandbox_look_again(s); /* the worker is busy meanwhile */
+	return sandbox_look_again(s);
 }

@@ -162,6 +162,21 @@ class Api(Control):
         told -= {"upgrade"}  # test_upgrade.py
         self.assertEqual(told - self.described.used, set(), "described and never answered so")
 
+    def test_a_link_that_cannot_be_made(self):
+        """The worker has the gate's sockets by then: all of it is taken away again, and the same name can be had."""
+        netns = self.namespace()
+        request, name = {"netns": netns, "policy": self.policy, "name": "late"}, os.path.basename(netns)
+        sh("ip", "-n", name, "link", "set", "lo", "down", "name", "eth0")  # one that leads nowhere
+        status, _, answer = self.call("POST", "/v1/sandboxes", request)
+        self.assertEqual(status, 422, answer)
+        self.assertIn("eth0", answer["detail"])
+        self.assertTrue(support.wait_until(lambda: not self.call("GET", "/v1/sandboxes")[2]["sandboxes"], 10 * support.SLOW))
+        for folder in ("sandboxes", "netns", "names"):
+            self.assertEqual(os.listdir(os.path.join(self.daemon.state, folder)), [], folder)
+        sh("ip", "-n", name, "link", "set", "eth0", "name", "lo")
+        status, _, answer = self.call("POST", "/v1/sandboxes", request)
+        self.assertEqual((status, answer.get("state")), (201, "serving"), answer)
+
     def test_errors(self):
         self.attached(name="taken")
         other = self.namespace()

@@ -57,12 +57,14 @@ struct fence_spec {
 /* Sets the fence up, or replaces the one on the same interface, in one batch, in the caller's network namespace.
  * 0 or -errno. */
 int fence_set(const struct fence_spec *spec);
-/* The same in two steps, in a namespace without rules: what needs neither the interface nor an address (nothing
- * passes yet), and the rest, of the same interface, ports and nflog_group, but for UDP ports, which are added. */
+/* The same in two steps, in a namespace without rules: all that needs no interface (nothing passes yet), and the rest,
+ * of the same interface, ports and nflog_group, but for UDP ports, which are added. fits: the addresses and bounds are
+ * the same, too. */
 /* generation: of the namespace's rules when the step was done (fence_generation), if nobody else has changed any of them
  * since the step before; else 0. The second step takes there what the first gave. */
 int fence_prepare(const struct fence_spec *spec, uint32_t *generation);
-int fence_set_prepared(const struct fence_spec *spec, uint32_t *generation);
+int fence_set_prepared(const struct fence_spec *spec, bool fits, uint32_t *generation);
+bool fence_prepared_fits(const struct fence_spec *prepared, const struct fence_spec *spec);
 /* Another number after each change of the rules of the caller's namespace, whoever made it; never 0. 0 or -errno. */
 int fence_generation(uint32_t *out);
 /* Changes only the set of UDP ports. */

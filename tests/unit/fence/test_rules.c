@@ -150,6 +150,8 @@ static void damage_is_detected_and_mended(void **state)
 	        "nft insert rule inet vethguard over-vg0 accept",
 	        "nft flush chain netdev vethguard in-vg0",
 	        "nft insert rule netdev vethguard in-vg0 accept",
+	        "nft flush chain netdev vethguard wire-vg0",
+	        "nft insert rule netdev vethguard wire-vg0 accept",
 	        "nft 'delete element inet vethguard links { vg0 }'",
 	        "nft 'delete element inet vethguard sandboxes { vg0 }'",
 	        "nft 'delete element netdev vethguard extensions { 43 }'",
@@ -273,6 +275,8 @@ static void remove_works_on_what_damage_left(void **state)
 	        "nft delete table netdev vethguard",
 	        "nft 'delete element inet vethguard sandboxes { vg0 }'",
 	        "nft flush chain netdev vethguard in-vg0; nft delete chain netdev vethguard in-vg0",
+	        "nft flush chain netdev vethguard in-vg0; nft flush chain netdev vethguard wire-vg0; "
+	        "nft delete chain netdev vethguard wire-vg0",
 	        "nft flush ruleset",
 	        "ip link delete vg0",
 	};
@@ -296,6 +300,8 @@ static void remove_of_one_works_on_what_damage_left(void **state)
 	        "nft 'delete element inet vethguard sandboxes { vg1 }'",
 	        "nft flush chain inet vethguard link-vg1",
 	        "nft flush chain netdev vethguard in-vg1; nft delete chain netdev vethguard in-vg1",
+	        "nft flush chain netdev vethguard in-vg1; nft flush chain netdev vethguard wire-vg1; "
+	        "nft delete chain netdev vethguard wire-vg1",
 	        "ip link delete vg1",
 	};
 

@@ -16,6 +16,7 @@ static void open_gate(struct gate *gate)
 	sandbox = netns_new();
 	assert_true(sandbox >= 0);
 	assert_int_equal(gate_open(gate, host, sandbox), 0);
+	assert_int_equal(gate_connect(gate), 0);
 }
 
 static void close_all(struct gate *gate)
@@ -52,6 +53,51 @@ static void a_gate_from_the_store_is_as_good(void **state)
 	open_gate(&gate);
 	assert_int_equal(gate_mend(&gate), 0);
 	assert_int_equal(dial(sandbox, "2001:db8::1", 80), 0);
+	close_all(&gate);
+}
+
+/* A fence in store that was made for others: every address of it is another one. */
+static void a_gate_from_the_store_gets_its_own_addresses(void **state)
+{
+	static const struct ip_prefix pool4 = {{4, {100, 64, 9}}, 30}, pool6 = {{6, {0xfd, 9}}, 126};
+	struct gate like, gate;
+
+	(void)state;
+	assign(&like);
+	gate_assign(&like, &pool4, &pool6);
+	like.bounds.connections_per_s = 1;
+	assert_int_equal(gate_host_prepare(host, &like, 1), 0);
+	open_gate(&gate);
+	assert_false(gate.fits);
+	gate.generation = 0; /* the rules are to be compared, not only their number */
+	assert_int_equal(gate_mend(&gate), 0);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
+	assert_int_equal(dial(sandbox, "2001:db8::1", 80), 0);
+	close_all(&gate);
+	run_loop(200);
+	open_gate(&gate);
+	assert_true(gate.fits); /* what is made from then on is of those that came */
+	gate.generation = 0;
+	assert_int_equal(gate_mend(&gate), 0);
+	assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
+	close_all(&gate);
+}
+
+static void nothing_leads_to_a_gate_before_it_is_connected(void **state)
+{
+	struct gate gate;
+
+	(void)state;
+	assign(&gate);
+	sandbox = netns_new();
+	assert_true(sandbox >= 0);
+	assert_int_equal(gate_open(&gate, host, sandbox), 0);
+	assert_true(gate.listener_count > 0);
+	assert_int_not_equal(shell(sandbox, "ip link show eth0 2>/dev/null"), 0);
+	assert_int_not_equal(dial(sandbox, "8.8.8.8", 80), 0);
+	assert_int_equal(gate_connect(&gate), 0);
+	assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
 	close_all(&gate);
 }
 
@@ -413,6 +459,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, open_host, close_host)
 	        T(connections_to_anywhere_reach_the_listener),
 	        T(a_gate_from_the_store_is_as_good),
+	        T(a_gate_from_the_store_gets_its_own_addresses),
+	        T(nothing_leads_to_a_gate_before_it_is_connected),
 	        T(the_store_is_filled_again),
 	        T(damage_is_mended_and_named),
 	        T(a_link_that_is_gone_cannot_be_mended),

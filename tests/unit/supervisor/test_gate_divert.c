@@ -62,12 +62,19 @@ static int tear_down(void **state)
 	return 0;
 }
 
+static int open_divert(struct gate *gate, const struct gate_divert *asked)
+{
+	int error = gate_open_divert(gate, host, asked);
+
+	return error ? error : gate_connect(gate);
+}
+
 static int divert(struct gate *gate, const char *interface)
 {
 	struct gate_divert asked = {.interface = interface};
 
 	assign(gate);
-	return gate_open_divert(gate, host, &asked);
+	return open_divert(gate, &asked);
 }
 
 static void in_order(struct gate *gate)
@@ -229,7 +236,7 @@ static void an_address_that_is_given_is_the_only_one(void **state)
 	(void)state;
 	asked.address4 = ip_of("172.30.0.2");
 	assign(&gate);
-	assert_int_equal(gate_open_divert(&gate, host, &asked), 0);
+	assert_int_equal(open_divert(&gate, &asked), 0);
 	assert_int_equal(gate.source4.bits, 32);
 	assert_int_equal(dial(one, "8.8.8.8", 80), 0);
 	assert_int_equal(shell(one, "ip addr flush dev eth0 scope global; "
@@ -268,7 +275,7 @@ static void a_network_that_is_given_has_its_first_address_as_gate(void **state)
 	asked.address4 = ip_of("10.9.8.7");
 	asked.bits4 = 24;
 	assign(&gate);
-	assert_int_equal(gate_open_divert(&gate, host, &asked), 0);
+	assert_int_equal(open_divert(&gate, &asked), 0);
 	assert_true(ip_equals(&gate.gate4, &(struct ip){.family = 4, .bytes = {10, 9, 8, 1}}));
 	assert_int_equal(gate.source4.bits, 32);
 	assert_int_equal(gate.source6.base.family, 0);
