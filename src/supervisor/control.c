@@ -53,26 +53,27 @@ static void call_free(struct control_call *call)
 	free(call);
 }
 
+/* For the audit log. */
 static void tell(struct control_call *call, unsigned status, const char *detail)
 {
 	struct control *control = call->control;
 	char target[CONTROL_TARGET_TEXT];
 	struct control_record record = {.peer = call->peer,
-	        .operation = call->route ? call->route->operation : "",
-	        .method = call->route ? call->route->method : "",
+	        .operation = call->route->operation,
+	        .method = call->route->method,
 	        .target = target,
 	        .sandbox = call->name,
 	        .sandbox_id = call->id,
+	        .looks = !call->route->changes,
 	        .status = status,
 	        .detail = detail};
 	char escaped[CONTROL_DETAIL_MAX];
 
-	if (!call->route || !call->route->changes)
-		return;
 	control_route_target(call->route, call->name, target);
-	log_info("%s %s by uid %u (pid %d): %u %s", record.operation, record.sandbox,
-	        (unsigned)record.peer.uid, (int)record.peer.pid, status,
-	        slice_escape_controls(slice_from_string(detail), escaped, sizeof escaped));
+	if (call->route->changes)
+		log_info("%s %s by uid %u (pid %d): %u %s", record.operation, record.sandbox,
+		        (unsigned)record.peer.uid, (int)record.peer.pid, status,
+		        slice_escape_controls(slice_from_string(detail), escaped, sizeof escaped));
 	control->owner->called(control->owner, &record);
 }
 
@@ -116,7 +117,8 @@ static void refuse(struct control_call *call, unsigned status, const char *detai
 	struct json j;
 	struct buf body;
 
-	tell(call, status, detail);
+	if (call->route) /* else it is told already, in its own words */
+		tell(call, status, detail);
 	buf_init(&body, CONTROL_ANSWER_MAX);
 	control_problem_begin(&j, &body, status, slice_from_string(detail));
 	if (diagnostics)
@@ -199,18 +201,24 @@ static void no_route(
 {
 	char method[WORD_MAX], path[WORD_MAX], detail[CONTROL_DETAIL_MAX],
 	        fields[CONTROL_ALLOWED_MAX + 16] = "";
+	struct control_record record = {.peer = call->peer,
+	        .operation = "",
+	        .method = slice_escape(request->method, method, sizeof method),
+	        .target = slice_escape(request->target, path, sizeof path),
+	        .sandbox = "",
+	        .looks = true,
+	        .status = *allowed ? 405 : 404,
+	        .detail = detail};
 
-	slice_escape(request->method, method, sizeof method);
-	slice_escape(request->target, path, sizeof path);
 	if (*allowed) {
 		snprintf(detail, sizeof detail, "%s is not for %s; %s is", method, path, allowed);
 		snprintf(fields, sizeof fields, "Allow: %s\r\n", allowed);
-		refuse(call, 405, detail, NULL, fields);
-		return;
+	} else {
+		snprintf(detail, sizeof detail, "there is no %s in this API%s", path,
+		        slice_find_byte(request->target, '?') >= 0 ? "; it takes no query" : "");
 	}
-	snprintf(detail, sizeof detail, "there is no %s in this API%s", path,
-	        slice_find_byte(request->target, '?') >= 0 ? "; it takes no query" : "");
-	control_refuse(call, 404, detail);
+	call->control->owner->called(call->control->owner, &record);
+	refuse(call, record.status, detail, NULL, fields);
 }
 
 static void on_request(struct http_handler *handler, struct http_exchange *exchange,

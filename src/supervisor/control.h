@@ -25,13 +25,13 @@ struct control_record {
 	const char *method, *target; /* of the request; "" where none was read */
 	const char *sandbox;         /* its name, or "" */
 	uint64_t sandbox_id;         /* 0: not known */
+	bool looks;                  /* it changes nothing */
 	unsigned status;             /* of the answer */
 	const char *detail;          /* why it was refused, or "" */
 };
 
 struct control_owner {
-	/* Every call that would change something, after its answer is known, and every refused
-	 * connection. */
+	/* Every call, after its answer is known, and every refused connection. */
 	void (*called)(struct control_owner *owner, const struct control_record *record);
 	/* Hands over to the installed version (upgrade.h). */
 	void (*upgrade)(struct control_owner *owner, upgrade_done done, void *context);

@@ -30,7 +30,7 @@ struct control_route {
 	const char *method;
 	const char *path; /* '*' stands for a sandbox's name */
 	const char *operation;
-	bool changes;  /* is told to the audit log */
+	bool changes;  /* something, or may */
 	bool has_body; /* may be sent one, as JSON */
 	void (*run)(struct control *control, struct control_call *call);
 };

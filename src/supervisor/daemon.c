@@ -283,6 +283,7 @@ static void on_called(struct control_owner *owner, const struct control_record *
 	        .user_id = record->peer.uid,
 	        .process_id = (uint32_t)record->peer.pid,
 	        .sandbox = record->sandbox,
+	        .looks = record->looks,
 	        .status = (uint16_t)record->status,
 	        .error = record->detail[0] ? record->detail : NULL};
 

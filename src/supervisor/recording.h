@@ -20,6 +20,7 @@
 #define RECORDER_RESTARTS_MAX 3 /* within so long; the next death is one too many */
 #define RECORDER_RESTARTS_MS 60000
 #define RECORDING_TOLD_MAX 16384 /* own events that wait to be in the log */
+#define RECORDING_LOOKS_MAX 1024 /* so many wait: calls that only look are not added */
 #define RECORDING_ADOPT_MS 5000  /* for workers and recorder of a killed supervisor to be gone */
 
 struct supervisor;
@@ -138,9 +139,11 @@ void tell_observed(
         struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text);
 
 /* One call of the control API, whatever came of it. Texts may come from the caller: they are
- * escaped and bounded. */
+ * escaped and bounded. One that only looks is left to the daemon's own log where
+ * RECORDING_LOOKS_MAX events wait: who asks again and again must not crowd out what is done. */
 struct told_call {
-	const char *operation; /* "attach", "detach", "reload", "pause", "resume", "list", ... */
+	const char *operation;       /* of control_routes.c: "sandboxes.attach", ...; or NULL */
+	bool looks;                  /* it changes nothing */
 	const char *method, *target; /* of the request: "POST", "/v1/sandboxes"; or NULL */
 	const char *user_agent;      /* or NULL */
 	uint32_t user_id;            /* of the caller, as SO_PEERCRED says */

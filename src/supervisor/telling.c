@@ -207,7 +207,11 @@ void tell_api(struct supervisor *sv, struct sandbox *s, const struct told_call *
 	        .status = call->status,
 	        .detail = text_or_none(call->error)};
 
-	tell(sv, s, &event);
+	if (call->looks && sv->recording.told_count >= RECORDING_LOOKS_MAX)
+		log_info("%s by uid %u (pid %u) is not in the audit log, which takes nothing",
+		        call->operation, (unsigned)call->user_id, (unsigned)call->process_id);
+	else
+		tell(sv, s, &event);
 }
 
 void tell_policy_change(struct supervisor *sv, struct sandbox *s, const struct told_policy *change)

@@ -261,10 +261,19 @@ class Api(Control):
         self.attached(name="told")
         self.call("POST", "/v1/sandboxes/told/pause", {"reason": "x"})
         self.call("DELETE", "/v1/sandboxes/nobody")
-        for operation, status in (("sandboxes.attach", 201), ("sandboxes.pause", 200), ("sandboxes.detach", 404)):
-            event = self.daemon.event(API, **{"api.operation": operation, "api.response.code": status})
-            self.assertIsNotNone(event, f"{operation} {status}: {self.daemon.events(API)}")
-            self.assertEqual(event["actor"]["user"]["uid"], "0")
+        for path in ("", "/told", "/told/env", "/told/stats", "/nobody"):
+            self.call("GET", "/v1/sandboxes" + path)
+        self.call("GET", "/v1/roles")
+        self.call("GET", "/v1/sandbox?es")
+        for operation, status, activity in (
+                ("sandboxes.attach", 201, 1), ("sandboxes.pause", 200, 3), ("sandboxes.detach", 404, 4), ("sandboxes.list", 200, 2),
+                ("sandboxes.get", 200, 2), ("sandboxes.get", 404, 2), ("sandboxes.env", 200, 2), ("sandboxes.stats", 200, 2),
+                ("roles.get", 200, 2), ("status.get", 200, 2), ("none", 404, 99)):
+            with self.subTest(operation, status=status):
+                event = self.daemon.event(API, **{"api.operation": operation, "api.response.code": status})
+                self.assertIsNotNone(event, self.daemon.events(API))
+                self.assertEqual(event["actor"]["user"]["uid"], "0")
+                self.assertEqual(event["activity_id"], activity)
 
 
 class Who(Control):

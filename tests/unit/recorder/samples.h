@@ -158,7 +158,7 @@ static inline struct event sample_call(void)
 	        .id = 0x9d21c07e5b3a0009u,
 	        .kind = EVENT_API,
 	        .time_ms = SAMPLE_TIME,
-	        .operation = SLICE("attach"),
+	        .operation = SLICE("sandboxes.attach"),
 	        .method = SLICE("POST"),
 	        .target = SLICE("/v1/sandboxes"),
 	        .user_agent = SLICE("curl/8.14.1"),

@@ -317,8 +317,34 @@ static void test_call(void **state)
 	(void)state;
 	assert_int_equal(json_integer_value(json_object_get(line, "type_uid")), 600301);
 	assert_string_equal(json_string_value(json_object_get(line, "message")),
-	        "attach agent-7 by alice allowed");
+	        "sandboxes.attach agent-7 by alice allowed");
 	json_decref(line);
+}
+
+/* As control_routes.c of the supervisor calls them. */
+static void test_each_call_has_its_activity(void **state)
+{
+	static const struct {
+		const char *operation;
+		int type_uid;
+	} calls[] = {{"sandboxes.attach", 600301}, {"sandboxes.list", 600302},
+	        {"sandboxes.get", 600302}, {"sandboxes.env", 600302}, {"sandboxes.stats", 600302},
+	        {"status.get", 600302}, {"roles.get", 600302}, {"sandboxes.reload", 600303},
+	        {"sandboxes.pause", 600303}, {"sandboxes.resume", 600303}, {"reload", 600303},
+	        {"upgrade", 600303}, {"sandboxes.detach", 600304}, {"connect", 600399},
+	        {"", 600399}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		struct event e = sample_call();
+		json_t *line;
+
+		e.operation = slice_from_string(calls[i].operation);
+		line = rendered(e);
+		assert_int_equal(
+		        json_integer_value(json_object_get(line, "type_uid")), calls[i].type_uid);
+		json_decref(line);
+	}
 }
 
 static void test_change_of_policy(void **state)
@@ -459,8 +485,8 @@ static void render_lifecycles(void)
 
 static void render_calls(void)
 {
-	static const char *const operations[] = {"attach", "list", "show", "env", "stats", "status",
-	        "reload", "pause", "resume", "detach", "brew", ""};
+	static const char *const operations[] = {"sandboxes.attach", "sandboxes.list",
+	        "sandboxes.reload", "sandboxes.detach", "brew", ""};
 
 	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
 		struct event e = sample_call();
@@ -605,6 +631,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup_teardown(test_call, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(test_each_call_has_its_activity, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_change_of_policy, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_allowed_request, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(

@@ -213,6 +213,7 @@ static struct {
 	struct control_owner owner;
 	char directory[64], path[96];
 	unsigned told, status;
+	bool looks;
 	char operation[64], sandbox[80], detail[256], target[256];
 } f;
 
@@ -221,6 +222,7 @@ static void called(struct control_owner *owner, const struct control_record *rec
 	(void)owner;
 	f.told++;
 	f.status = record->status;
+	f.looks = record->looks;
 	assert_int_equal(record->peer.uid, getuid());
 	snprintf(f.target, sizeof f.target, "%s %s", record->method, record->target);
 	snprintf(f.operation, sizeof f.operation, "%s", record->operation);
@@ -386,9 +388,13 @@ static void test_sandbox_object(void **state)
 	assert_string_equal(json_string_value(json_object_get(part, "gate4")), "10.1.2.1");
 	assert_true(json_is_null(json_object_get(part, "sandbox6")));
 	json_decref(s);
-	assert_int_equal(f.told, 0); /* looking is not told */
+	assert_string_equal(f.operation, "sandboxes.get");
+	assert_string_equal(f.sandbox, "one");
+	assert_true(f.looks);
 	assert_int_equal(call("GET", "/v1/sandboxes/two", ""), 404);
 	json_decref(json_answer());
+	assert_int_equal(f.told, 2); /* a refusal, too */
+	assert_int_equal(f.status, 404);
 	assert_int_equal(call("GET", "/v1/sandboxes", ""), 200);
 	s = json_answer();
 	assert_int_equal(json_array_size(json_object_get(s, "sandboxes")), 2);
@@ -481,7 +487,8 @@ static void test_operations(void **state)
 	asks("POST", "/v1/reload", "", "reload all");
 	assert_string_equal(f.operation, "reload");
 	assert_string_equal(f.target, "POST /v1/reload");
-	assert_int_equal(f.told, 7);
+	assert_false(f.looks);
+	assert_int_equal(f.told, 10);
 	all.asked[0] = '\0';
 	asks("GET", "/v1/status", "", "");
 }
@@ -501,7 +508,10 @@ static void test_no_route(void **state)
 	refused(405, "POST", "/v1/status", "", "Allow: GET\r\n");
 	refused(405, "get", "/v1/status", "", "Allow: GET\r\n");
 	refused(405, "GET", "/v1/sandboxes/one/pause", "", "Allow: POST\r\n");
-	assert_int_equal(f.told, 0);
+	assert_int_equal(f.told, 12); /* told as well, with what was asked for */
+	assert_int_equal(f.status, 405);
+	assert_string_equal(f.operation, "");
+	assert_string_equal(f.target, "GET /v1/sandboxes/one/pause");
 }
 
 static void test_no_json(void **state)

@@ -438,6 +438,26 @@ static void what_waits_is_bounded(void **state)
 	assert_null(sv.recording.daemon.told);
 }
 
+/* Who asks again and again, while nothing is written, takes no room from what is done. */
+static void who_looks_leaves_room(void **state)
+{
+	struct supervisor sv = {.recording.daemon = {.id = SANDBOX, .open = true}};
+	const struct told_call look = {.operation = "sandboxes.list", .looks = true, .status = 200};
+	const struct told_call change = {.operation = "sandboxes.pause", .status = 200};
+
+	(void)state;
+	for (size_t i = 0; i < RECORDING_LOOKS_MAX + 10; i++)
+		tell_api(&sv, NULL, &look);
+	assert_int_equal(sv.recording.told_count, RECORDING_LOOKS_MAX);
+	tell_api(&sv, NULL, &change);
+	assert_int_equal(sv.recording.told_count, RECORDING_LOOKS_MAX + 1);
+	recording_taken(&sv, sv.last_id);
+	assert_int_equal(sv.recording.told_count, 0);
+	tell_api(&sv, NULL, &look);
+	assert_int_equal(sv.recording.told_count, 1);
+	recording_taken(&sv, sv.last_id);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -448,6 +468,7 @@ int main(void)
 	                an_event_that_cannot_be_read_stays, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(a_ring_whose_writer_is_there, set_up, tear_down),
 	        cmocka_unit_test(what_waits_is_bounded),
+	        cmocka_unit_test(who_looks_leaves_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
