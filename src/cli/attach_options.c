@@ -119,6 +119,9 @@ static bool add(struct attach_words *words, const char *option, const char *valu
 
 	if (pair && (equals == NULL || equals == value))
 		return wrong(option, value, "write KEY=VALUE");
+	for (size_t i = 0; pair && i < words->count; i++)
+		if (strncmp(words->items[i], value, (size_t)(equals - value) + 1) == 0)
+			return wrong(option, value, "that key was given before");
 	if (words->count == ATTACH_WORDS_MAX)
 		return wrong(option, value, "too many of them");
 	words->items[words->count++] = value;
@@ -207,6 +210,8 @@ int attach_options_read(char **argv, struct attach_options *o)
 		                "--interface");
 	if (!o->policy || !*o->policy)
 		return complain("which policy? Name one with --policy");
+	if (o->name && !*o->name)
+		return complain("--name is empty; without it, a name is made up");
 	if (o->engine && !o->container)
 		return complain("--engine goes with --container");
 	if (o->addresses.count && !o->interface)

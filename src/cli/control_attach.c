@@ -6,12 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "attach_options.h"
 #include "commands.h"
 #include "control_commands.h"
 
-static int add_pairs(json_t *body, const char *member, const struct attach_words *words)
+/* True: the member is there, with all of its words. What is no UTF-8 is in no JSON, and must not be
+ * missing from a request that goes out all the same. */
+static bool add_pairs(json_t *body, const char *member, const struct attach_words *words)
 {
 	json_t *object = json_object();
 
@@ -21,19 +24,22 @@ static int add_pairs(json_t *body, const char *member, const struct attach_words
 		if (json_object_setn_new(object, words->items[i],
 		            (size_t)(equals - words->items[i]), json_string(equals + 1)) != 0) {
 			json_decref(object);
-			return -EINVAL;
+			return false;
 		}
 	}
-	return object && json_object_set_new(body, member, object) == 0 ? 0 : -ENOMEM;
+	return json_object_set_new(body, member, object) == 0;
 }
 
-static int add_addresses(json_t *body, const struct attach_words *words)
+static bool add_addresses(json_t *body, const struct attach_words *words)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; array && i < words->count; i++)
-		json_array_append_new(array, json_string(words->items[i]));
-	return array && json_object_set_new(body, "addresses", array) == 0 ? 0 : -ENOMEM;
+	for (size_t i = 0; i < words->count; i++)
+		if (json_array_append_new(array, json_string(words->items[i])) != 0) {
+			json_decref(array);
+			return false;
+		}
+	return json_object_set_new(body, "addresses", array) == 0;
 }
 
 static int add_container(json_t *body, const struct attach_options *o)
@@ -55,10 +61,36 @@ static int add_container(json_t *body, const struct attach_options *o)
 	               : CLI_USAGE;
 }
 
-static void set_text(json_t *body, const char *member, const char *text)
+static bool set_text(json_t *body, const char *member, const char *text)
 {
-	if (text)
-		json_object_set_new(body, member, json_string(text));
+	return !text || json_object_set_new(body, member, json_string(text)) == 0;
+}
+
+/* The absolute path of a namespace. /proc/PID/ns/net is a link that leads to no path: it stays as
+ * it is, and its directory is made absolute. */
+static bool resolve_netns(const char *path, char out[PATH_MAX])
+{
+	const char *slash = strrchr(path, '/');
+	char directory[PATH_MAX], real[PATH_MAX];
+	size_t n = slash ? (size_t)(slash - path) : 0;
+	struct stat st;
+
+	if (realpath(path, out))
+		return true;
+	if (errno != ENOENT || n == 0 || n >= sizeof(directory) || stat(path, &st) != 0)
+		return false;
+	memcpy(directory, path, n);
+	directory[n] = '\0';
+	return realpath(directory, real) && snprintf(out, PATH_MAX, "%s%s", real, slash) < PATH_MAX;
+}
+
+static bool add_texts(
+        json_t *body, const struct attach_options *o, const char *policy, const char *netns)
+{
+	return set_text(body, "policy", policy) && set_text(body, "name", o->name) &&
+	       set_text(body, "interface", o->interface) && set_text(body, "netns", netns) &&
+	       (o->addresses.count == 0 || add_addresses(body, &o->addresses)) &&
+	       add_pairs(body, "labels", &o->labels) && add_pairs(body, "vars", &o->vars);
 }
 
 /* 0, or an exit status after a message. */
@@ -71,17 +103,18 @@ static int build(json_t *body, const struct attach_options *o)
 		fprintf(stderr, "vethguard: error: --policy %s: %s\n", o->policy, strerror(errno));
 		return CLI_USAGE;
 	}
-	if (o->netns && !realpath(o->netns, netns)) {
+	if (o->netns && !resolve_netns(o->netns, netns)) {
 		fprintf(stderr,
 		        "vethguard: error: --netns %s: %s (a name of 'ip netns' is "
 		        "/run/netns/NAME)\n",
 		        o->netns, strerror(errno));
 		return CLI_USAGE;
 	}
-	set_text(body, "policy", policy);
-	set_text(body, "name", o->name);
-	set_text(body, "interface", o->interface);
-	set_text(body, "netns", o->netns ? netns : NULL);
+	if (!add_texts(body, o, policy, o->netns ? netns : NULL)) {
+		fputs("vethguard: error: names, paths, labels and variables have to be UTF-8\n",
+		        stderr);
+		return CLI_USAGE;
+	}
 	if (o->pid)
 		json_object_set_new(body, "pid", json_integer(o->pid));
 	if (o->container)
@@ -94,12 +127,6 @@ static int build(json_t *body, const struct attach_options *o)
 		json_object_set_new(body, "observe", json_true());
 	if (o->files)
 		json_object_set_new(body, "files", json_true());
-	if ((o->addresses.count && add_addresses(body, &o->addresses) != 0) ||
-	        add_pairs(body, "labels", &o->labels) != 0 ||
-	        add_pairs(body, "vars", &o->vars) != 0) {
-		fputs("vethguard: error: labels and variables have to be UTF-8\n", stderr);
-		return CLI_USAGE;
-	}
 	return 0;
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `vethguard detach`, `reload`, `pause`, `resume`: what changes a sandbox. */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "commands.h"
 #include "control_named.h"
@@ -95,13 +97,21 @@ static int reload_one(
         const struct control_line *line, const struct named_options *options, const char *name)
 {
 	char path[PATH_MAX];
+	json_t *body = NULL;
 
 	if (options->policy && !realpath(options->policy, path)) {
-		perror("vethguard: error: --policy");
+		fprintf(stderr, "vethguard: error: --policy %s: %s\n", options->policy,
+		        strerror(errno));
 		return CLI_USAGE;
 	}
-	return change(
-	        line, name, "/reload", options->policy ? json_pack("{s:s}", "policy", path) : NULL);
+	if (options->policy) {
+		body = json_pack("{s:s}", "policy", path);
+		if (!body) { /* without one, the policy before would be read anew */
+			fputs("vethguard: error: the path of --policy is not UTF-8\n", stderr);
+			return CLI_USAGE;
+		}
+	}
+	return change(line, name, "/reload", body);
 }
 
 static int reload_all(const struct control_line *line)

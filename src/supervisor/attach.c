@@ -60,7 +60,8 @@ static bool check_interface(struct attaching *t)
 
 	if (!name || !name[0] || strlen(name) > INTERFACE_NAME_MAX || strchr(name, '/') ||
 	        strchr(name, ' '))
-		return refuse(t, ATTACH_INVALID, "an interface's name has 1 to %d characters",
+		return refuse(t, ATTACH_INVALID,
+		        "an interface's name has 1 to %d characters, none a slash or space",
 		        INTERFACE_NAME_MAX);
 	return true;
 }

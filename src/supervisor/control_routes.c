@@ -327,14 +327,14 @@ static void run_list(struct control *control, struct control_call *call)
 
 static void run_show(struct control *control, struct control_call *call)
 {
-	struct attach_result none = {
-	        .status = ATTACH_NOT_FOUND, .text = "there is no such sandbox"};
 	struct attachment *a = attachments_find(control_attachments(control), call->name);
+	char text[MESSAGE_NAME_MAX + 32];
 
+	snprintf(text, sizeof text, "there is no sandbox %s", call->name);
 	if (a)
 		answer_sandbox(call, 200, a, NULL, NULL);
 	else
-		control_refuse_result(call, &none);
+		control_refuse(call, 404, text);
 }
 
 static void run_detach(struct control *control, struct control_call *call)

@@ -416,6 +416,16 @@ class Commands(Control):
         # The kernel takes the gate, and with it the link, apart in its own time.
         self.assertEqual(wait_until(lambda: self.links(netns) == ["lo"] and "gone", 10 * SLOW), "gone")
 
+    def test_a_namespace_of_proc(self):
+        """A link there leads to no path that could be resolved."""
+        p = subprocess.Popen(["nsenter", f"--net={self.namespace()}", "sleep", "600"])
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        self.assertTrue(wait_until(lambda: os.readlink(f"/proc/{p.pid}/ns/net") != os.readlink("/proc/self/ns/net"), 5 * SLOW))
+        place = f"/proc/{p.pid}/ns/net"
+        self.ok("attach", "--netns", place, "--policy", self.policy, "--name", "proc")
+        self.assertRegex(self.ok("list"), rf"(?m)^proc +serving +netns {place} ")
+
     @staticmethod
     def links(netns):
         return [link["ifname"] for link in json.loads(sh("ip", "-n", os.path.basename(netns), "-j", "link"))]
@@ -425,18 +435,29 @@ class Commands(Control):
         r = self.daemon.cli("show", "one", "none")
         self.assertEqual(r.returncode, 1, r)
         self.assertRegex(r.stdout, "(?m)^name +one$")
-        self.assertIn("none", r.stderr + "none")
+        self.assertIn("there is no sandbox none", r.stderr)
         r = self.daemon.cli("detach", "none", "one")
         self.assertEqual(r.returncode, 1, r)
         self.assertIn("one: detached", r.stdout)
 
     def test_wrong_usage(self):
+        odd = os.fsencode(support.LAB.path("odd")) + b"\xff.yaml"
+        with open(odd, "w"):
+            pass
         for words in (["attach"], ["attach", "--pid", "1"], ["attach", "--pid", "1", "--netns", "/x", "--policy", "p"], ["detach"],
                       ["show"], ["show", "a/b"], ["env"], ["env", "a", "--format", "xml"], ["pause"], ["pause", "a", "--all"],
                       ["list", "a"], ["reload", "--policy", "p"], ["stats", "--jsno"],
                       ["attach", "--netns", "/nowhere", "--policy", self.policy],
                       ["attach", "--netns", "/x", "--address", "10.7.0.2", "--policy", "p"],
-                      ["attach", "--pid", "1", "--policy", "/nowhere"]):
+                      ["attach", "--pid", "1", "--policy", "/nowhere"],
+                      # These would attach something else than was asked for, if a part that cannot be written down were left out.
+                      ["attach", "--netns", "/proc/self/ns/net", "--policy", self.policy, "--name", b"a\xff"],
+                      ["attach", "--interface", "tap", "--policy", self.policy, "--address", b"10.7.0.2\xff"],
+                      ["attach", "--interface", b"tap\xff", "--policy", self.policy],
+                      ["attach", "--interface", "tap", "--policy", self.policy, "--var", b"a=\xff"],
+                      ["attach", "--interface", "tap", "--policy", self.policy, "--var", "a=1", "--var", "a=2"],
+                      ["attach", "--interface", "tap", "--policy", self.policy, "--name", ""],
+                      ["reload", "a", "--policy", odd]):
             with self.subTest(words=words):
                 r = self.daemon.cli(*words)
                 self.assertEqual(r.returncode, 2, r)

@@ -62,7 +62,9 @@ static void test_attach_options(void **state)
 	        "--policy p --container c --engine lxc", "--policy p --pid 1 --label a",
 	        "--policy p --pid 1 --label =a", "--policy p --pid 1 --ttl soon",
 	        "--policy p --pid 1 --var", "--policy p --pid 1 --nmae x",
-	        "--policy p --pid 4294967296", "--policy p --pid 1 --address 10.0.0.2"};
+	        "--policy p --pid 4294967296", "--policy p --pid 1 --address 10.0.0.2",
+	        "--policy p --pid 1 --var a=1 --var b=2 --var a=3",
+	        "--policy p --pid 1 --label a= --label a="};
 	struct attach_options o;
 
 	(void)state;
@@ -79,6 +81,7 @@ static void test_attach_options(void **state)
 	assert_true(o.files);
 	assert_int_equal(options(&o, "-p p -i tap0 --address 10.0.0.2 --address fd00::2"), -1);
 	assert_int_equal(o.addresses.count, 2);
+	assert_int_equal(options(&o, "-p p --pid 1 --var a=1 --var ab=1 --label a=1"), -1);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		if (options(&o, wrong[i]) != CLI_USAGE)
 			fail_msg("%s", wrong[i]);
