@@ -295,6 +295,7 @@ static bool write_beginning(struct attaching *t)
 	struct gate shape;
 	int error;
 
+	a->record.undoing = true; /* until it is settled */
 	if (a->record.kind != ATTACH_INTERFACE)
 		return true; /* what is made for others goes with the gate's namespace */
 	gate_name_host_link(&a->sandbox->gate);
@@ -302,9 +303,7 @@ static bool write_beginning(struct attaching *t)
 	shape.kind = GATE_DIVERT;
 	shape.tcp_port = a->sandbox->generation->settings->config.proxy_port;
 	memcpy(shape.device, a->record.interface, sizeof shape.device);
-	a->record.attaching = true;
 	error = state_save(t->all->state, &a->record, &shape);
-	a->record.attaching = false;
 	if (!error)
 		return true;
 	state_remove(t->all->state, a->record.name);
@@ -355,6 +354,7 @@ static void settle(struct attachments *all, const char *name)
 	if (!a || a->detaching || a->sandbox->state != SANDBOX_STARTING)
 		return; /* it has failed, and everybody knows */
 	a->sandbox->divert = NULL;
+	a->record.undoing = false;
 	error = attachment_save(a);
 	if (!error)
 		error = attachment_watch(a);

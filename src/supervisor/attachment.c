@@ -212,6 +212,21 @@ static void settle_or_free(struct attachment *a)
 		attachment_free(a);
 }
 
+/* From here on only a part of it may be there. Should this process die now, the next one is to take
+ * the rest away instead of showing a sandbox that it can neither serve nor mend. */
+static void write_end(struct attachment *a, const struct gate *gate)
+{
+	int error;
+
+	if (stays_shut(a) || a->record.undoing || !a->record.policy)
+		return; /* or it is written already; or its file is damaged, and stays what it is */
+	a->record.undoing = true;
+	error = state_save(a->all->state, &a->record, gate);
+	if (error)
+		log_sandbox(LOG_LEVEL_DEBUG, a->record.name, "its end cannot be written: %s",
+		        strerror(-error));
+}
+
 void attachment_undo(struct attachment *a)
 {
 	char pin[MESSAGE_PATH_MAX + 1];
@@ -222,6 +237,7 @@ void attachment_undo(struct attachment *a)
 		return;
 	a->undone = true;
 	attachment_pin(a->all, a->record.id, pin);
+	write_end(a, gate);
 	error = gate_remove(gate, a->all->supervisor->gates, pin, a->shut);
 	if (error)
 		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its gate cannot be removed whole: %s",

@@ -203,11 +203,13 @@ static void listen_early(struct attachment *a)
 }
 
 /* Whoever attached it died before anybody was told of it: nobody knows it, and nobody will detach
- * it. What there is of it is named in its file: the link, the interface, its rules. */
+ * it. Or whoever detached it died before all was gone. What there is of it is named in its file:
+ * the link, the interface, its rules. */
 static void undo_unfinished(struct attachment *a)
 {
 	log_sandbox(LOG_LEVEL_WARN, a->record.name,
-	        "it was being attached when the daemon ended: what there is of it is removed");
+	        "it was being attached or detached when the daemon ended: what there is of it is "
+	        "removed");
 	attachment_undo(a);
 	attachment_free(a);
 }
@@ -242,7 +244,7 @@ static void read_one(struct attachments *all, const char *file)
 	}
 	supervisor_id_is_used(all->supervisor, a->record.id);
 	gate_move(&a->gate, &shape);
-	if (a->record.attaching) {
+	if (a->record.undoing) {
 		undo_unfinished(a);
 		return;
 	}

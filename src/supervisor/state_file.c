@@ -233,7 +233,7 @@ static json_t *pack(const struct attach_record *r, const struct gate *gate)
 	        json_hex(r->seed, sizeof r->seed), "paused", r->paused, "reason", r->reason, "gate",
 	        pack_gate(gate));
 
-	if (root && r->attaching && json_object_set_new(root, "attaching", json_true()) != 0) {
+	if (root && r->undoing && json_object_set_new(root, "attaching", json_true()) != 0) {
 		json_decref(root);
 		return NULL;
 	}
@@ -484,7 +484,7 @@ static const char *take(const struct fields *f, struct attach_record *r)
 	r->created_ms = f->created;
 	r->expires_ms = f->expires;
 	r->paused = f->paused;
-	r->attaching = f->attaching;
+	r->undoing = f->attaching;
 	r->netns = strdup(f->netns);
 	r->policy = strdup(f->policy);
 	return r->netns && r->policy ? NULL : "memory";

@@ -43,7 +43,8 @@ struct attach_record {
 	uint8_t seed[STATE_SEED_BYTES]; /* of the placeholders */
 	bool paused;
 	char reason[ATTACH_REASON_MAX + 1];
-	bool attaching; /* nobody was told yet that it is there: what there is of it is nobody's */
+	bool undoing; /* not whole: nobody was told yet that it is there, or its end has begun. A
+	               * daemon that finds it so takes away what there is of it. */
 };
 
 void attach_record_fini(struct attach_record *record);

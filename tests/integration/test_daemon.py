@@ -2,8 +2,10 @@
 """The daemon: sandboxes that it attaches to, and what happens to them when parts of it, or all of it, are killed."""
 import concurrent.futures
 import contextlib
+import ctypes
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -21,6 +23,30 @@ ROLES = {"keeper": "vethguard-keepe", "recorder": "vethguard-recor", "worker": "
 HOSTILE = os.path.join(BIN, "..", "tests", "hostile")
 READS = "{to: 'https://api.lab.test', methods: [GET], credential: api}"
 SOON = 1 * SLOW  # how soon it has to serve again
+
+
+class Replaced:
+    """Notices that a file is put in another's place (inotify(7)), however short it lasts."""
+    MOVED_TO = 0x80
+
+    def __init__(self, folder, name):
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.name = name.encode()
+        self.fd = libc.inotify_init1(os.O_CLOEXEC)
+        assert self.fd >= 0 and libc.inotify_add_watch(self.fd, folder.encode(), self.MOVED_TO) >= 0, ctypes.get_errno()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.fd)
+
+    def wait(self, seconds):
+        end = time.monotonic() + seconds
+        while select.select([self.fd], [], [], max(0, end - time.monotonic()))[0]:
+            if self.name in os.read(self.fd, 65536):
+                return True
+        return False
 
 
 class Attached(unittest.TestCase):
@@ -353,6 +379,21 @@ class Interface(Attached):
                 self.assertTrue(wait_until(lambda: self.show("port")["state"] == "serving", 5 * SLOW), self.show("port"))
                 self.assertFalse(self.meets_the_host())
                 self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/port")[0], 200)
+            self.assert_nothing_left()
+        self.assertTrue(self.meets_the_host())
+
+    def test_killed_in_the_middle_of_a_detach(self):
+        """The next daemon takes the rest away: of half a gate it could serve nothing."""
+        for _ in range(20 if support.LONG else 1):
+            self.guard()
+            with Replaced(os.path.join(self.daemon.state, "sandboxes"), "port.json") as replaced:
+                asked = subprocess.Popen([support.VETHGUARD, "detach", "port", "--socket", self.daemon.socket],
+                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                self.assertTrue(replaced.wait(20 * SLOW), "that it ends is not on the disk before it does")
+                self.daemon.kill()
+            asked.wait(20 * SLOW)
+            self.daemon.start()
+            self.assertEqual(self.daemon.call("GET", "/v1/sandboxes/port")[0], 404)
             self.assert_nothing_left()
         self.assertTrue(self.meets_the_host())
 

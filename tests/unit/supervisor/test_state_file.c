@@ -162,7 +162,7 @@ static void what_is_written_is_read(void **state)
 		assert_string_equal(is.labels.items[i].value, labels[i].value);
 	}
 	assert_memory_equal(&gate, &gate_was, offsetof(struct gate, netns));
-	assert_false(is.attaching);
+	assert_false(is.undoing);
 	attach_record_fini(&is);
 }
 
@@ -173,12 +173,12 @@ static void an_attach_that_is_not_done_is_told_from_one_that_is(void **state)
 	char error[STATE_ERROR_MAX] = "";
 
 	(void)state;
-	was.attaching = true;
+	was.undoing = true;
 	gate.gate4 = gate.gate6 = gate.sandbox4 = (struct ip){0}; /* not known yet */
 	assert_int_equal(state_save(dir, &was, &gate), 0);
 	gate_init(&gate);
 	assert_int_equal(state_load(dir, "one.json", &is, &gate, error), 0);
-	assert_true(is.attaching);
+	assert_true(is.undoing);
 	assert_string_equal(gate.device, "tap0");
 	assert_string_equal(gate.host_link, "vg12345678");
 	attach_record_fini(&is);
