@@ -11,9 +11,12 @@ UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/tests/unit/%)
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 
+# What includes tests/lib/no_memory.h says which allocation of the code under test fails.
+NO_MEMORY := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+
 $(BUILD)/tests/unit/%: tests/unit/%.c $(ALL_ARCHIVES)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Isrc -Itests/lib $(LLHTTP_CPPFLAGS) $(TEST_CFLAGS) -MMD -MP $(TEST_LDFLAGS) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS) $(LIBS_CMOCKA)
+	$(CC) $(CPPFLAGS) -Isrc -Itests/lib $(LLHTTP_CPPFLAGS) $(TEST_CFLAGS) -MMD -MP $(TEST_LDFLAGS) $(if $(findstring "no_memory.h",$(file <$<)),$(NO_MEMORY)) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS) $(LIBS_CMOCKA)
 -include $(shell find $(BUILD)/tests -name '*.d' 2>/dev/null)
 
 # fence_tool sets a fence up for tests in other languages (tests/integration/fence_leaks.py); fence_cost measures one.

@@ -14,11 +14,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define HASH_NONFATAL_OOM 1
-#define uthash_nonfatal_oom(element) ((element)->lost = true)
-#include <uthash.h>
 #include <utlist.h>
 
+#include "vethguard/base/table.h"
 #include "vethguard/dns/responder.h"
 #include "vethguard/ipc/shared_names.h"
 #include "vethguard/policy/url.h"
@@ -28,13 +26,12 @@
 #define FIRST_SLOTS 64
 
 struct name {
+	/* In the table, unless nobody knows the host, or two workers found an address for it. */
 	UT_hash_handle hh;
 	struct name *prev, *next; /* in names->idle, where holds is 0 */
 	int64_t asked_ms;
 	uint32_t index;
 	uint32_t holds;
-	bool lost;      /* the table had no memory for it */
-	bool listed;    /* in the table: not so where two workers found an address for one name */
 	uint8_t host_n; /* 0: nobody knows what the index stands for */
 	char host[];
 };
@@ -118,7 +115,7 @@ static int make_slot(struct names *names)
 	return 0;
 }
 
-/* A name of no index yet. False in listed: another one is in the table under this name. */
+/* A name of no index yet. Without a table: another one is in it under this name. */
 static struct name *name_new(struct names *names, struct slice host, unsigned hash)
 {
 	struct name *name = calloc(1, sizeof(*name) + host.n);
@@ -133,17 +130,16 @@ static struct name *name_new(struct names *names, struct slice host, unsigned ha
 	if (!host.n || other)
 		return name;
 	HASH_ADD_KEYPTR_BYHASHVALUE(hh, names->table, name->host, host.n, hash, name);
-	if (name->lost) {
+	if (!name->hh.tbl) {
 		free(name);
 		return NULL;
 	}
-	name->listed = true;
 	return name;
 }
 
 static void name_free(struct names *names, struct name *name)
 {
-	if (name->listed)
+	if (name->hh.tbl)
 		HASH_DEL(names->table, name);
 	DL_DELETE(names->idle, name);
 	free(name);

@@ -8,13 +8,10 @@
  * Parents are kept in a bounded table in order of last use.
  */
 #include <stdlib.h>
-
-#define HASH_NONFATAL_OOM 1
-#define uthash_nonfatal_oom(element) ((element)->lost = true)
-#include <uthash.h>
 #include <utlist.h>
 
 #include "vethguard/base/hash.h"
+#include "vethguard/base/table.h"
 #include "vethguard/dns/tunnel.h"
 
 #define BITMAP_BITS 256
@@ -35,7 +32,6 @@ struct watched {
 	int64_t window_ms; /* start of the counting */
 	int64_t reported_ms;
 	bool reported;
-	bool lost; /* the table had no memory for it */
 	size_t name_n;
 	char name[];
 };
@@ -155,7 +151,7 @@ static struct watched *watch(struct dns_tunnel *t, struct slice parent, int64_t 
 	w->name_n = parent.n;
 	w->window_ms = now_ms;
 	HASH_ADD_KEYPTR_BYHASHVALUE(hh, t->table, w->name, w->name_n, hash, w);
-	if (w->lost) {
+	if (!w->hh.tbl) {
 		free(w);
 		return NULL;
 	}

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <event2/dns.h>
 #include <event2/event.h>
-#include <uthash.h>
 
 #include "loop/private.h"
 #include "vethguard/base/hash.h"
+#include "vethguard/base/table.h"
 #include "vethguard/loop/resolver.h"
 
 #define SECOND_FAMILY_WAIT_MS 50
@@ -115,6 +115,11 @@ static struct resolver_query *query_new(struct resolver *r, struct slice host, b
 		return NULL;
 	}
 	HASH_ADD(hh, r->queries, host, host.n, q);
+	if (!q->hh.tbl) {
+		loop_timer_close(&q->patience);
+		free(q);
+		return NULL;
+	}
 	if (!pinned) {
 		list_append(&r->by_age, &q->age);
 		r->cached++;

@@ -12,10 +12,7 @@
 
 #include "vethguard/base/clock.h"
 #include "vethguard/base/hash.h"
-
-#define HASH_NONFATAL_OOM 1
-#define uthash_nonfatal_oom(leaf) ((leaf)->lost = true)
-#include <uthash.h>
+#include "vethguard/base/table.h"
 
 #define RENEW_BEFORE_S (24 * 3600)
 #define HOST_MAX 253
@@ -25,7 +22,6 @@
 struct leaf {
 	UT_hash_handle hh;
 	struct tls_identity *identity; /* one reference */
-	bool lost;                     /* the table had no memory for it */
 	size_t key_len;
 	uint8_t key[]; /* 0 and a host, or 4 or 6 and an address */
 };
@@ -123,9 +119,8 @@ static struct slice make_key(struct slice host, const struct ip *address, uint8_
 
 static void leaf_add(struct leaf **table, struct leaf *leaf, unsigned hash)
 {
-	leaf->lost = false;
 	HASH_ADD_KEYPTR_BYHASHVALUE(hh, *table, leaf->key, leaf->key_len, hash, leaf);
-	if (leaf->lost)
+	if (!leaf->hh.tbl)
 		leaf_free(leaf);
 }
 

@@ -4,8 +4,7 @@
 #ifndef VETHGUARD_SRC_PROXY_DATAGRAM_H
 #define VETHGUARD_SRC_PROXY_DATAGRAM_H
 
-#include <uthash.h>
-
+#include "vethguard/base/table.h"
 #include "proxy/private.h"
 #include "vethguard/fence/fence.h"
 

@@ -73,7 +73,8 @@ static void drop_kept(struct flow *f)
 
 void flow_free(struct flow *f)
 {
-	HASH_DEL(f->relay->flows, f);
+	if (f->hh.tbl)
+		HASH_DEL(f->relay->flows, f);
 	resolver_wait_cancel(&f->waiting);
 	loop_deadline_clear(&f->deadline);
 	loop_io_close(&f->io);
@@ -277,6 +278,10 @@ static struct flow *flow_new(struct udp_socket *s, const struct flow_key *key)
 		f->destination.address = key->dst;
 	}
 	HASH_ADD(hh, relay->flows, key, sizeof f->key, f);
+	if (!f->hh.tbl) {
+		flow_free(f);
+		return NULL;
+	}
 	touch(f);
 	return f;
 }

@@ -6,8 +6,8 @@
  * it, so that a connection that goes to and fro costs no allocation.
  */
 #include <stdlib.h>
-#include <uthash.h>
 
+#include "vethguard/base/table.h"
 #include "proxy/private.h"
 
 struct pool_entry {
@@ -55,6 +55,10 @@ struct pool_entry *pool_entry_get(struct proxy *proxy, const struct upstream_key
 		list_init(&entry->waiting);
 		entry->key = *key;
 		HASH_ADD_KEYPTR(hh, proxy->pool, entry->key.bytes, entry->key.n, entry);
+		if (!entry->hh.tbl) {
+			free(entry);
+			return NULL;
+		}
 	}
 	entry->references++;
 	return entry;

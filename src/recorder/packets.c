@@ -10,8 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
+#include "vethguard/base/table.h"
 
 #include "recorder/packets.h"
 

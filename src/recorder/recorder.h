@@ -4,8 +4,7 @@
 #ifndef RECORDER_RECORDER_H
 #define RECORDER_RECORDER_H
 
-#include <uthash.h>
-
+#include "vethguard/base/table.h"
 #include "vethguard/ipc/peer.h"
 #include "vethguard/ipc/ring.h"
 

@@ -375,6 +375,8 @@ int stream_open(struct recorder *recorder, const struct message_recorder_sandbox
 	recorder->stream_count++;
 	recorder->notes_whole = false;
 	HASH_ADD_KEYPTR(hh, recorder->by_id, &stream->ocsf.uid, sizeof stream->ocsf.uid, stream);
+	if (rc == 0 && !stream->hh.tbl)
+		rc = -ENOMEM;
 	stream_wake(stream);
 	if (rc != 0)
 		stream_close(stream);
@@ -390,7 +392,8 @@ void stream_close(struct stream *stream)
 	*at = stream->next;
 	stream->recorder->stream_count--;
 	stream->recorder->notes_whole = false;
-	HASH_DEL(stream->recorder->by_id, stream);
+	if (stream->hh.tbl)
+		HASH_DEL(stream->recorder->by_id, stream);
 	leave_awake(stream);
 	while (stream->feeds)
 		feed_close(stream->feeds);

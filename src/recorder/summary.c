@@ -11,9 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "vethguard/base/table.h"
 #include "vethguard/wire/packet.h"
 
 #include "recorder/ocsf_parts.h"

@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <uthash.h>
 
 #include "vethguard/base/log.h"
+#include "vethguard/base/table.h"
 #include "supervisor/gate_private.h"
 
 #define GONE_MS 2000
@@ -216,7 +216,9 @@ static bool hears_by_host(struct gate_watch *w, struct gate_host *host)
 		return false;
 	w->nsid = nsid;
 	HASH_ADD_INT(host->by_nsid, nsid, w);
-	return true;
+	if (!w->hh.tbl)
+		w->nsid = -1;
+	return w->nsid >= 0;
 }
 
 static void on_links(struct loop_io *io, unsigned events)

@@ -127,14 +127,18 @@ struct instance *instance_new(struct supervisor *sv)
 	i->id = supervisor_next_id(sv);
 	sources_init(&i->sources, sv->loop, NULL, supervisor_on_source);
 	int error = loop_timer_open(sv->loop, &i->timer, on_time);
+	HASH_ADD(by_id, sv->instances, id, sizeof i->id, i);
+	if (!error && !i->by_id.tbl)
+		error = -ENOMEM;
 	if (!error)
 		error = role_start(sv->loop, &i->worker, "vethguard-worker", "the worker",
 		        sv->mounts, on_message, on_dead);
 	if (!error) {
 		role_bound(&i->worker, ROLE_WORKER_BURST, ROLE_WORKER_PER_S);
-		HASH_ADD(by_id, sv->instances, id, sizeof i->id, i);
 		return i;
 	}
+	if (i->by_id.tbl)
+		HASH_DELETE(by_id, sv->instances, i);
 	loop_timer_close(&i->timer);
 	free(i);
 	errno = -error;
@@ -179,12 +183,13 @@ int instance_ask_stats(struct instance *i, uint64_t id)
 	        message_empty(buffer, sizeof buffer, MESSAGE_WORKER_STATS_GET, id), NULL, 0);
 }
 
-void instance_asks_keeper(struct instance *i, uint64_t request)
+int instance_asks_keeper(struct instance *i, uint64_t request)
 {
-	if (i->keeper_request)
+	if (i->by_request.tbl)
 		HASH_DELETE(by_request, i->supervisor->requests, i);
 	i->keeper_request = request;
 	HASH_ADD(by_request, i->supervisor->requests, keeper_request, sizeof request, i);
+	return i->by_request.tbl ? 0 : -ENOMEM;
 }
 
 bool instance_is_ready(const struct instance *i)
@@ -212,7 +217,7 @@ void instance_free(struct instance *i)
 	if (i->sandbox)
 		DL_DELETE(i->sandbox->instances, i);
 	HASH_DELETE(by_id, i->supervisor->instances, i);
-	if (i->keeper_request)
+	if (i->by_request.tbl)
 		HASH_DELETE(by_request, i->supervisor->requests, i);
 	role_fini(&i->worker);
 	instance_close_keeper_end(i);

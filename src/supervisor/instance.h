@@ -7,8 +7,7 @@
 #ifndef SUPERVISOR_INSTANCE_H
 #define SUPERVISOR_INSTANCE_H
 
-#include <uthash.h>
-
+#include "vethguard/base/table.h"
 #include "vethguard/policy/placeholder.h"
 #include "supervisor/role.h"
 #include "supervisor/settings.h"
@@ -74,8 +73,8 @@ int instance_tell_keeper(struct instance *i, struct generation *generation);
 int instance_start(struct instance *i, struct generation *generation);
 /* Where the worker has it, or never will. */
 void instance_close_keeper_end(struct instance *i);
-/* The keeper is asked under this id from now on. */
-void instance_asks_keeper(struct instance *i, uint64_t request);
+/* The keeper is asked under this id from now on. 0 or -ENOMEM. */
+int instance_asks_keeper(struct instance *i, uint64_t request);
 /* Gives keeper and worker a new pair: another keeper has taken over. 0 or -errno. */
 int instance_new_keeper(struct instance *i);
 /* Everything is refused, live connections are closed; reason NULL: that is over. */

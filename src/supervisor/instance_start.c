@@ -89,7 +89,9 @@ static int tell_keeper(struct instance *i, int fd)
 		m.credentials[n].ttl_s = c.source == POLICY_SOURCE_ENV ? 0 : c.ttl_s;
 	}
 	i->keeper_ready = false;
-	instance_asks_keeper(i, supervisor_next_id(sv));
+	int error = instance_asks_keeper(i, supervisor_next_id(sv));
+	if (error)
+		return error;
 	size_t n = message_keeper_sandbox_encode(
 	        buffer, sizeof buffer, MESSAGE_KEEPER_SANDBOX, i->keeper_request, &m);
 	return role_send(&sv->keeper, buffer, n, &fd, 1);

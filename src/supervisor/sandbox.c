@@ -518,7 +518,6 @@ void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *ho
 /* Into the registry. 0 or -ENOMEM. */
 static int enter(struct sandbox *s)
 {
-	s->hh.tbl = NULL;
 	HASH_ADD(hh, s->supervisor->sandboxes, id, sizeof s->id, s);
 	return s->hh.tbl ? 0 : -ENOMEM;
 }

@@ -3,9 +3,7 @@
 #ifndef SUPERVISOR_SANDBOX_H
 #define SUPERVISOR_SANDBOX_H
 
-#define HASH_NONFATAL_OOM 1 /* an entry that found no room has no table */
-#include <uthash.h>
-
+#include "vethguard/base/table.h"
 #include "supervisor/gate.h"
 #include "supervisor/instance.h"
 #include "supervisor/recording.h"

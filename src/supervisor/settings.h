@@ -4,11 +4,10 @@
 #ifndef SUPERVISOR_SETTINGS_H
 #define SUPERVISOR_SETTINGS_H
 
-#include <uthash.h>
-
 #include "vethguard/policy/config.h"
 #include "vethguard/policy/load.h"
 #include "vethguard/base/secret.h"
+#include "vethguard/base/table.h"
 #include "supervisor/identity.h"
 
 struct settings_input;

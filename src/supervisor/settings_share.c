@@ -149,8 +149,8 @@ void settings_offer(struct settings **registry, struct settings *s, const struct
 	s->key = malloc(key.len);
 	if (s->key) {
 		memcpy(s->key, buf_bytes(&key), key.len);
-		s->registry = registry;
 		HASH_ADD_KEYPTR(hh, *registry, s->key, key.len, s);
+		s->registry = s->hh.tbl ? registry : NULL;
 	}
 	buf_fini(&key);
 }

@@ -10,15 +10,11 @@
 #include <stdlib.h>
 
 #include "vethguard/base/hash.h"
-
-#define HASH_NONFATAL_OOM 1
-#define uthash_nonfatal_oom(slot) ((slot)->lost = true)
-#include <uthash.h>
+#include "vethguard/base/table.h"
 
 struct session_slot {
 	UT_hash_handle hh;
 	unsigned references; /* the table's, and one per connection */
-	bool lost;           /* the table had no memory for it */
 	unsigned count;
 	SSL_SESSION *sessions[SESSIONS_PER_KEY]; /* oldest first */
 	size_t key_len;
@@ -80,7 +76,6 @@ static struct session_slot *slot_new(struct slice key)
 
 static void slot_add(struct session_cache *cache, struct session_slot *slot, unsigned hash)
 {
-	slot->lost = false;
 	HASH_ADD_KEYPTR_BYHASHVALUE(hh, cache->slots, slot->key, slot->key_len, hash, slot);
 }
 
@@ -92,7 +87,7 @@ static void slot_touch(struct session_cache *cache, struct session_slot *slot, u
 		return;
 	HASH_DELETE(hh, cache->slots, slot);
 	slot_add(cache, slot, hash);
-	if (slot->lost)
+	if (!slot->hh.tbl)
 		session_slot_release(slot);
 }
 
@@ -114,7 +109,7 @@ struct session_slot *session_slot_get(struct session_cache *cache, struct slice 
 	if (HASH_COUNT(cache->slots) >= cache->max && cache->slots)
 		evict(cache, cache->slots);
 	slot_add(cache, slot, hash);
-	if (!slot->lost)
+	if (slot->hh.tbl)
 		slot->references++;
 	return slot;
 }

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "no_memory.h"
 #include "vethguard/base/clock.h"
 #include "vethguard/base/cursor.h"
 #include "vethguard/loop/resolver.h"
@@ -355,6 +356,36 @@ static void test_without_servers_nothing_is_asked(void **state)
 	resolver_free(r);
 }
 
+/* A resolver has all of its hosts, or there is none. libevent, whose memory this is, too, does
+ * without some of it. */
+static void test_without_memory_no_host_is_forgotten(void **state)
+{
+	struct config_host hosts[40]; /* the table grows on the way */
+	struct waiter w = {.wait.on_answer = on_answer};
+	unsigned nth = 0, refused = 0;
+	struct resolver *r;
+	bool met;
+
+	(void)state;
+	for (unsigned i = 0; i < 40; i++) {
+		hosts[i] = (struct config_host){.address = {.family = 4}};
+		snprintf(hosts[i].name, sizeof hosts[i].name, "host-%u.test", i);
+	}
+	do {
+		no_memory_at(++nth);
+		r = resolver_new(f.loop, NULL, 0, hosts, 40, 500);
+		met = no_memory_met();
+		assert_true(r || met);
+		refused += !r;
+		for (unsigned i = 0; r && i < 40; i++)
+			assert_int_equal(
+			        resolver_get(r, slice_from_string(hosts[i].name), &w.wait)->count,
+			        1);
+		resolver_free(r);
+	} while (met);
+	assert_true(refused >= 43); /* itself, the names, the table, its buckets */
+}
+
 static void test_freed_while_asking(void **state)
 {
 	(void)state;
@@ -382,6 +413,7 @@ int main(void)
 	        TEST(test_an_answer_ages),
 	        TEST(test_more_addresses_than_are_kept),
 	        TEST(test_without_servers_nothing_is_asked),
+	        TEST(test_without_memory_no_host_is_forgotten),
 	        TEST(test_freed_while_asking),
 	};
 

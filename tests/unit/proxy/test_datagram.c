@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "no_memory.h"
 #include "proxy/datagram.h"
 
 #define FLOWS_MAX 4   /* usual_limits */
@@ -207,6 +208,31 @@ static void only_the_destination_answers(void **state)
 	assert_int_equal(only(EVENT_FLOW)->bytes_in, 6);
 	close(c);
 	close(other);
+}
+
+/* The flow itself, the table of all, its buckets: it is not there, and the next one may be. */
+static void a_flow_without_memory(void **state)
+{
+	struct datagram_relay *relay = w.proxy->datagrams;
+	struct sockaddr_in to = loopback(77, 1, NAME_A, w.port);
+	struct flow_key key = {.src_port = 1, .dst_port = w.port};
+	unsigned nth = 0, refused = 0;
+	bool met;
+
+	(void)state;
+	key.src = key.dst = ip_from_sockaddr((struct sockaddr *)&to, &key.dst_port);
+	do {
+		no_memory_at(++nth);
+		struct flow *f = flow_open(&relay->sockets[0], &key);
+		met = no_memory_met();
+
+		assert_true(f || met);
+		assert_int_equal(HASH_COUNT(relay->flows), f != NULL);
+		refused += !f;
+		if (f)
+			flow_free(f);
+	} while (met);
+	assert_true(refused >= 3);
 }
 
 /* An ICMP error of an earlier datagram neither ends the flow nor swallows the next datagram. */
@@ -701,6 +727,7 @@ int main(void)
 	        RELAY(a_flow_carries_both_ways),
 	        RELAY(two_clients_are_two_flows),
 	        RELAY(only_the_destination_answers),
+	        RELAY(a_flow_without_memory),
 	        RELAY(a_flow_survives_an_unreachable_port),
 	        RELAY(what_no_rule_names_is_recorded_once),
 	        RELAY(an_address_without_a_name_is_judged_as_itself),

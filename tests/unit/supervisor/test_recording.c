@@ -20,7 +20,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define HASH_NONFATAL_OOM 1 /* as supervisor/sandbox.h has it */
 #include "vethguard/base/clock.h"
 #include "vethguard/ipc/ring.h"
 #include "recorder/recorder.h"

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker's places in the supervisor's registries, where there is no memory for them. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "no_memory.h"
+#include "supervisor/supervisor.h"
+
+#define ALL 40 /* a registry grows on the way */
+
+static struct supervisor sv;
+
+static int setup(void **state)
+{
+	(void)state;
+	sv.loop = loop_new();
+	sv.mounts = -1;
+	assert_non_null(sv.loop);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	loop_free(sv.loop);
+	return 0;
+}
+
+/* There is no program beside this one to be started, so that none is with memory either. */
+static void a_worker_that_cannot_be_started_is_nowhere(void **state)
+{
+	bool met;
+
+	(void)state;
+	for (unsigned nth = 1; nth == 1 || met; nth++) {
+		no_memory_at(nth);
+		assert_null(instance_new(&sv));
+		met = no_memory_met();
+		assert_int_equal(errno, met ? ENOMEM : ENOENT);
+		assert_null(sv.instances);
+	}
+}
+
+static unsigned asked(const struct instance *all)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < ALL; i++) {
+		struct instance *found;
+
+		HASH_FIND(by_request, sv.requests, &all[i].keeper_request,
+		        sizeof all[i].keeper_request, found);
+		assert_true(!found || found == &all[i]);
+		n += found != NULL;
+	}
+	return n;
+}
+
+/* What the keeper answers would never be known. */
+static void a_question_that_cannot_be_noted_is_not_asked(void **state)
+{
+	static struct instance all[ALL];
+	unsigned nth = 0, refused;
+
+	(void)state;
+	do {
+		for (unsigned i = 0; i < ALL; i++)
+			all[i] = (struct instance){.supervisor = &sv};
+		no_memory_at(++nth);
+		refused = 0;
+		for (unsigned i = 0; i < ALL; i++)
+			refused += instance_asks_keeper(&all[i], nth * ALL + i + 1) == -ENOMEM;
+		assert_int_equal(refused, no_memory_met());
+		assert_int_equal(asked(all), ALL - refused);
+		for (unsigned i = 0; i < ALL; i++) /* again, all of them */
+			assert_int_equal(
+			        instance_asks_keeper(&all[i], (nth + 1000) * ALL + i + 1), 0);
+		assert_int_equal(asked(all), ALL);
+		for (unsigned i = 0; i < ALL; i++)
+			HASH_DELETE(by_request, sv.requests, &all[i]);
+		assert_null(sv.requests);
+	} while (refused);
+	assert_true(nth > 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(a_worker_that_cannot_be_started_is_nowhere),
+	        cmocka_unit_test(a_question_that_cannot_be_noted_is_not_asked),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
