@@ -21,6 +21,8 @@ struct journal_shared {
 	int64_t offset;
 	uint64_t notes_bytes[2];
 	struct journal_identity identity; /* of a file; the supervisor's, who does not map it */
+	_Atomic uint32_t mark_bytes;
+	uint8_t mark[JOURNAL_MARK_MAX];
 	_Alignas(HEAD_BYTES) uint8_t batch[JOURNAL_BATCH_MAX];
 	uint8_t notes[2][JOURNAL_NOTES_MAX];
 };
@@ -140,4 +142,22 @@ void journal_begin(struct journal *journal, size_t notes_bytes, struct slice bat
 void journal_commit(struct journal *journal)
 {
 	set_word(journal, 0, !(word_of(journal) & 1));
+}
+
+void journal_set_mark(struct journal *journal, struct slice mark)
+{
+	struct journal_shared *shared = journal->shared;
+	size_t n = mark.n > JOURNAL_MARK_MAX ? 0 : mark.n;
+
+	atomic_store_explicit(&shared->mark_bytes, 0, memory_order_seq_cst);
+	if (n)
+		memcpy(shared->mark, mark.p, n);
+	atomic_store_explicit(&shared->mark_bytes, (uint32_t)n, memory_order_release);
+}
+
+struct slice journal_mark(const struct journal *journal)
+{
+	uint32_t n = atomic_load_explicit(&journal->shared->mark_bytes, memory_order_acquire);
+
+	return slice_of(journal->shared->mark, n > JOURNAL_MARK_MAX ? 0 : n);
 }

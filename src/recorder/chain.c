@@ -59,6 +59,40 @@ int chain_resume(struct chain *chain, struct slice line)
 	return 0;
 }
 
+void chain_mark(const struct chain *chain, uint8_t out[CHAIN_MARK_BYTES])
+{
+	const struct seal_link *last = &chain->last;
+
+	memcpy(out, last->chain_uid, SEAL_CHAIN_DIGITS);
+	out += SEAL_CHAIN_DIGITS;
+	memcpy(out, last->uid, SEAL_UID_DIGITS);
+	out += SEAL_UID_DIGITS;
+	memcpy(out, last->hash, SEAL_HASH_DIGITS);
+	memcpy(out + SEAL_HASH_DIGITS, &last->type_uid, sizeof(last->type_uid));
+}
+
+static bool take_digits(const char **mark, char *out, size_t digits)
+{
+	memcpy(out, *mark, digits);
+	out[digits] = '\0';
+	*mark += digits;
+	return strspn(out, "0123456789abcdef") == digits;
+}
+
+int chain_follow(struct chain *chain, struct slice mark)
+{
+	struct seal_link last = {.has_previous = true};
+	const char *at = mark.p;
+
+	if (mark.n != CHAIN_MARK_BYTES || !take_digits(&at, last.chain_uid, SEAL_CHAIN_DIGITS) ||
+	        !take_digits(&at, last.uid, SEAL_UID_DIGITS) ||
+	        !take_digits(&at, last.hash, SEAL_HASH_DIGITS))
+		return -EBADMSG;
+	memcpy(&last.type_uid, at, sizeof(last.type_uid));
+	chain->last = last;
+	return 0;
+}
+
 int chain_seal(
         struct chain *chain, struct buf *out, size_t start, const char *uid, uint64_t type_uid)
 {

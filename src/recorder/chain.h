@@ -7,6 +7,8 @@
 #include "vethguard/tls/digest.h"
 #include "vethguard/wire/seal.h"
 
+#define CHAIN_MARK_BYTES (SEAL_CHAIN_DIGITS + SEAL_UID_DIGITS + SEAL_HASH_DIGITS + sizeof(uint64_t))
+
 struct chain {
 	struct digest digest;
 	struct seal_link last; /* the line that the next one refers to */
@@ -20,6 +22,11 @@ void chain_restart(struct chain *chain);
 /* Goes on behind a line (without newline) that an earlier run wrote. 0, or -EBADMSG: it is no such
  * line or its hash is wrong, and the chain is unchanged. */
 int chain_resume(struct chain *chain, struct slice line);
+/* The line that the next one refers to, for another recorder that may have to go on behind it. */
+void chain_mark(const struct chain *chain, uint8_t out[CHAIN_MARK_BYTES]);
+/* Goes on behind the line that was marked. 0, or -EBADMSG: that is no mark, and the chain is
+ * unchanged. */
+int chain_follow(struct chain *chain, struct slice mark);
 /* out holds, from start on, a line's object without its closing brace: ends and seals it, with
  * newline. 0, or -ENOBUFS, -ENOMEM, -EIO with the chain unchanged (and out holding more than
  * before). */

@@ -13,7 +13,8 @@
  *
  * Where the file is moved away, whoever is the first to leave it writes a last line that ends it
  * (OCSF_TYPE_LOG_ENDED), and the new file's first line follows that one. Who still has the old file
- * finds it under the lock and writes nothing behind it: so the chain does not fork. It is known by
+ * finds it under the lock and writes nothing behind it: so the chain does not fork. A recorder that
+ * dies with the new file still empty has left a mark in the journal (notes.c). The end is known by
  * its type, a number at a fixed place of a line whose hash fits: no text in a line can be taken for
  * it.
  */
@@ -93,11 +94,26 @@ static struct slice last_line(struct slice text)
 	return line;
 }
 
+void log_file_follow(struct log_file *log, struct slice mark)
+{
+	log->has_follows = mark.n == sizeof(log->follows);
+	if (log->has_follows)
+		memcpy(log->follows, mark.p, mark.n);
+}
+
+static bool follow(struct log_file *log)
+{
+	return log->has_follows &&
+	       chain_follow(&log->chain, slice_of(log->follows, sizeof(log->follows))) == 0;
+}
+
 static int resume_from(struct log_file *log, struct slice tail)
 {
 	const char *end = tail.n ? memrchr(tail.p, '\n', tail.n) : NULL;
 	size_t whole = end ? (size_t)(end - tail.p) + 1 : 0;
 
+	if (tail.n == 0 && follow(log))
+		return 0;
 	if (whole < tail.n) {
 		log_warn("%s ends in a torn line: its writer was interrupted", log->path);
 		if (buf_append(&log->pending, "\n", 1) != 0)
@@ -235,6 +251,7 @@ int log_file_flush(struct log_file *log)
 		if (n == 0)
 			return -EIO;
 		buf_consume(&log->pending, (size_t)n);
+		log->has_follows = false;
 		if (log->end >= 0) /* else it is still to be looked at: log_file_begin() */
 			log->end += n;
 		log->dirty = true;

@@ -23,8 +23,10 @@ struct log_file {
 	off_t end;          /* size of the file after our last write; -1: not yet known */
 	bool regular;
 	bool locked;
-	bool dirty;   /* written, not yet synced */
-	bool goes_on; /* behind a line that ended it */
+	bool dirty;                        /* written, not yet synced */
+	bool goes_on;                      /* behind a line that ended it */
+	uint8_t follows[CHAIN_MARK_BYTES]; /* the line that goes before an empty file's first one */
+	bool has_follows;
 };
 
 /* Takes both descriptors. pending_max: bound of the buffer in bytes. 0 or -errno (they are closed
@@ -41,6 +43,9 @@ int log_file_adopt(struct log_file *log, struct slice batch, off_t offset);
 int log_file_begin(struct log_file *log);
 /* It is written to although its last line ends it: nobody is left who could open another one. */
 void log_file_go_on(struct log_file *log);
+/* The recorder before this one had left another file, behind the line of this mark (chain.h), and
+ * may not have written to this one yet: where it is empty, its first line follows that one. */
+void log_file_follow(struct log_file *log, struct slice mark);
 /* Whether fd is the same file. */
 bool log_file_is(const struct log_file *log, int fd);
 /* Writes what is pending and unlocks. 0: all is in the file; -errno: the rest is still pending,

@@ -90,6 +90,7 @@ int notes_inherit(struct recorder *r)
 	off_t offset;
 	int rc;
 
+	log_file_follow(&r->log, journal_mark(&r->journal));
 	if (journal_begun(&r->journal, &batch, &offset)) {
 		rc = log_file_adopt(&r->log, batch, offset);
 		if (rc < 0)
@@ -318,6 +319,17 @@ void notes_begin(struct recorder *r)
 	r->begun = true;
 }
 
+/* The next recorder may be given this file while it is still empty. */
+void notes_mark(struct recorder *r)
+{
+	uint8_t mark[CHAIN_MARK_BYTES];
+
+	if (r->log.end != 0 || !r->log.chain.last.has_previous)
+		return;
+	chain_mark(&r->log.chain, mark);
+	journal_set_mark(&r->journal, slice_of(mark, sizeof(mark)));
+}
+
 static void tell_taken(struct stream *stream)
 {
 	for (struct feed *feed = stream->feeds; feed; feed = feed->next)
@@ -333,6 +345,8 @@ void notes_commit(struct recorder *r)
 
 	journal_commit(&r->journal);
 	r->begun = false;
+	if (r->log.end > 0 && journal_mark(&r->journal).n)
+		journal_set_mark(&r->journal, SLICE(""));
 	DL_FOREACH2(r->awake, s, awake_next)
 	tell_taken(s);
 }

@@ -172,6 +172,7 @@ static int reopen(struct recorder *r)
 		rc = log_file_reopen(&r->log, r->next_log, r->next_reader);
 	if (rc != 0)
 		return rc;
+	notes_mark(r);
 	r->reopening = r->asked = false;
 	control_tell(r, MESSAGE_RECORDER_REOPENED, r->reopen_id, NULL);
 	return 0;

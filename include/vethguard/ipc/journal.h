@@ -18,6 +18,7 @@
 
 #define JOURNAL_BATCH_MAX (512u << 10) /* bytes of lines */
 #define JOURNAL_NOTES_MAX (2u << 20)   /* bytes of notes */
+#define JOURNAL_MARK_MAX 256
 
 struct journal {
 	struct journal_shared *shared; /* the mapping */
@@ -56,5 +57,10 @@ uint8_t *journal_spare(struct journal *journal);
 void journal_begin(struct journal *journal, size_t notes_bytes, struct slice batch, off_t offset);
 /* It is in the log. */
 void journal_commit(struct journal *journal);
+
+/* A few bytes beside the notes, for as long as they are true; empty: none. Replaced at once: who is killed meanwhile leaves
+ * none. */
+void journal_set_mark(struct journal *journal, struct slice mark);
+struct slice journal_mark(const struct journal *journal);
 
 #endif

@@ -134,12 +134,30 @@ static void nonsense_is_within_bounds(void **state)
 		memset(memory, byte, 4096);
 		open_again();
 		assert_true(journal_notes(&journal).n <= JOURNAL_NOTES_MAX);
+		assert_true(journal_mark(&journal).n <= JOURNAL_MARK_MAX);
 		assert_false(begun());
 		begin("one", "line\n", 0);
 		journal_commit(&journal);
 		expect_notes("one");
 	}
 	munmap(memory, (size_t)st.st_size);
+}
+
+static void a_mark_lasts_until_it_is_replaced(void **state)
+{
+	static const char large[JOURNAL_MARK_MAX + 1] = "too much";
+
+	(void)state;
+	assert_int_equal(journal_mark(&journal).n, 0);
+	journal_set_mark(&journal, slice_of(large, JOURNAL_MARK_MAX));
+	begin("one", "line\n", 0);
+	journal_commit(&journal);
+	open_again();
+	assert_int_equal(journal_mark(&journal).n, JOURNAL_MARK_MAX);
+	journal_set_mark(&journal, SLICE("mark"));
+	assert_true(slice_equals(journal_mark(&journal), SLICE("mark")));
+	journal_set_mark(&journal, slice_of(large, sizeof large));
+	assert_int_equal(journal_mark(&journal).n, 0);
 }
 
 static void other_memory_is_refused(void **state)
@@ -203,6 +221,7 @@ int main(void)
 	        TEST(what_was_begun_can_be_given_up),
 	        TEST(notes_without_a_batch_count_from_their_commit),
 	        TEST(nonsense_is_within_bounds),
+	        TEST(a_mark_lasts_until_it_is_replaced),
 	        TEST(other_memory_is_refused),
 	        TEST(a_file_tells_how_often_it_was_opened),
 	};

@@ -228,6 +228,56 @@ static void test_full_device(void **state)
 	log_file_close(&log);
 }
 
+/* Of a file that is empty. */
+static struct seal_link last_behind(struct slice mark)
+{
+	struct seal_link last;
+	struct log_file log;
+
+	open_log(&log);
+	log_file_follow(&log, mark);
+	assert_int_equal(log_file_begin(&log), 0);
+	last = log.chain.last;
+	log_file_close(&log);
+	return last;
+}
+
+/* An empty file follows the line that was marked; what is no mark is passed over, and so is any
+ * where the file has lines of its own. */
+static void test_marked_line_goes_before(void **state)
+{
+	enum { DIGITS = CHAIN_MARK_BYTES - sizeof(uint64_t) };
+	uint8_t mark[CHAIN_MARK_BYTES], bad[CHAIN_MARK_BYTES];
+	struct seal_link from, to;
+	struct log_file log;
+
+	(void)state;
+	write_lines(2, &from, &to);
+	open_log(&log);
+	assert_int_equal(log_file_begin(&log), 0);
+	chain_mark(&log.chain, mark);
+	log_file_close(&log);
+	unlink(path);
+	for (size_t i = 0; i <= DIGITS; i++) {
+		memcpy(bad, mark, sizeof(bad));
+		if (i < DIGITS)
+			bad[i] = i % 2 ? '"' : 0;
+		assert_int_equal(last_behind(slice_of(bad, sizeof(bad))).has_previous, i == DIGITS);
+		assert_false(last_behind(slice_of(mark, i)).has_previous);
+	}
+	from = last_behind(slice_of(mark, sizeof(mark)));
+	assert_string_equal(from.chain_uid, to.chain_uid);
+	assert_string_equal(from.uid, to.uid);
+	assert_string_equal(from.hash, to.hash);
+	assert_int_equal(from.type_uid, to.type_uid);
+	write_lines(1, &from, &to);
+	open_log(&log);
+	log_file_follow(&log, slice_of(mark, sizeof(mark)));
+	assert_int_equal(log_file_begin(&log), 0);
+	assert_string_equal(log.chain.last.hash, to.hash);
+	log_file_close(&log);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -240,6 +290,7 @@ int main(void)
 	        TEST(test_only_a_torn_line),
 	        TEST(test_huge_last_line),
 	        TEST(test_truncated_while_open),
+	        TEST(test_marked_line_goes_before),
 	        TEST(test_every_error_has_advice),
 	        TEST(test_full_device),
 	};

@@ -229,6 +229,63 @@ static void test_killed_between_two_files(void **state)
 	assert_one_chain(r, 3, 1);
 }
 
+/* The next one is given the file that is to follow, which is still empty, and what the other one
+ * has left of itself. */
+static void replace_in_new_file(struct rotation *r)
+{
+	struct fixture *f = &r->f;
+	int status;
+
+	kill(f->pid, SIGKILL);
+	assert_int_equal(waitpid(f->pid, &status, 0), f->pid);
+	close(f->control);
+	close(f->log);
+	close(f->reader);
+	f->log = open(r->new, O_WRONLY | O_APPEND | O_CLOEXEC);
+	f->reader = open(r->new, O_RDONLY | O_CLOEXEC);
+	launch(f, r->new, RLIM_INFINITY);
+	add_daemon(f);
+	say_sandbox(f, SANDBOX, f->handed);
+}
+
+/* It has told that it has begun the new file, and dies before there is a line in it; and so does
+ * the next one. */
+static void test_killed_before_the_first_line(void **state)
+{
+	struct rotation *r = *state;
+	struct stat st;
+
+	begin(r);
+	reopen(&r->f, r->new);
+	replace_in_new_file(r);
+	replace_in_new_file(r);
+	assert_int_equal(stat(r->new, &st), 0);
+	assert_int_equal(st.st_size, 0);
+	write_event(&r->f.ring, sample_http());
+	finish(&r->f, SANDBOX, 2);
+	assert_one_chain(r, 3, 1);
+}
+
+/* Once there was a line in it, a file that somebody has emptied begins a chain of its own. */
+static void test_emptied_afterwards(void **state)
+{
+	struct rotation *r = *state;
+	struct seal_link last = {0};
+	struct ipc_message message;
+
+	begin(r);
+	reopen(&r->f, r->new);
+	send_event(&r->f, SANDBOX, sample_lifecycle(EVENT_START));
+	expect_message(r->f.control, MESSAGE_RECORDER_TAKEN, r->f.event_id, &message);
+	assert_int_equal(verify_after(r->old, &last), 3);
+	assert_true(file_has(r->new, last.hash));
+	assert_int_equal(truncate(r->new, 0), 0);
+	replace_in_new_file(r);
+	send_event(&r->f, SANDBOX, sample_lifecycle(EVENT_START));
+	expect_message(r->f.control, MESSAGE_RECORDER_TAKEN, r->f.event_id, &message);
+	assert_int_equal(verify(r->new), 1);
+}
+
 /* The old file takes a part of its last line: that is completed first. */
 static void test_disk_is_full(void **state)
 {
@@ -311,6 +368,8 @@ int main(void)
 	        TEST(test_two_daemons_end_it_once),
 	        TEST(test_next_file_comes_late),
 	        TEST(test_killed_between_two_files),
+	        TEST(test_killed_before_the_first_line),
+	        TEST(test_emptied_afterwards),
 	        TEST(test_disk_is_full),
 	        TEST(test_ended_file_is_still_the_one),
 	        TEST(test_supervisor_is_lost),
