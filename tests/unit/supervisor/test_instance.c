@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <sys/resource.h>
+
 #include "no_memory.h"
 #include "supervisor/supervisor.h"
 
@@ -29,19 +31,24 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* There is no program beside this one to be started, so that none is with memory either. */
+/* Without descriptors none is started with memory either, so that no program has to be there. */
 static void a_worker_that_cannot_be_started_is_nowhere(void **state)
 {
+	struct rlimit before, few;
 	bool met;
 
 	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit){3, before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	for (unsigned nth = 1; nth == 1 || met; nth++) {
 		no_memory_at(nth);
 		assert_null(instance_new(&sv));
 		met = no_memory_met();
-		assert_int_equal(errno, met ? ENOMEM : ENOENT);
+		assert_int_equal(errno, met ? ENOMEM : EMFILE);
 		assert_null(sv.instances);
 	}
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 static unsigned asked(const struct instance *all)
