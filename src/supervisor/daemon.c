@@ -217,20 +217,11 @@ static void on_reloaded(void *context, const struct attach_result *result)
 	tell_ready(d);
 }
 
-/* Whoever rotates the log has moved it away. */
-static void open_log_again(struct daemon *d)
-{
-	int error = recording_reopen(&d->supervisor, false);
-
-	if (error)
-		log_error("audit file %s: %s; the one that is open is written to",
-		        d->attachments.audit_path, strerror(-error));
-}
-
 static void on_hangup(struct loop_signal *s)
 {
 	(void)s;
-	open_log_again(&daemon_state);
+	/* Whoever rotates the log has moved it away. */
+	recording_reopen(&daemon_state.supervisor, false);
 	if (!daemon_state.takeover.active)
 		takeover_reopen(&daemon_state); /* and so on, to the first of those that drain */
 	if (daemon_state.upgrade.given)

@@ -38,6 +38,8 @@ void recording_fini(struct supervisor *sv)
 	struct recording *r = &sv->recording;
 
 	recording_wait_fini(r);
+	audit_opening_cancel(r->opening);
+	r->opening = NULL;
 	recording_forget(sv, &r->daemon, false);
 	while (r->left) {
 		struct recorded *left = r->left;

@@ -15,7 +15,7 @@
 #include "vethguard/ipc/journal.h"
 #include "vethguard/loop/loop.h"
 #include "vethguard/wire/message.h"
-#include "supervisor/identity.h"
+#include "supervisor/audit_opening.h"
 
 #define RECORDER_RESTARTS_MAX 3 /* within so long; the next death is one too many */
 #define RECORDER_RESTARTS_MS 60000
@@ -49,6 +49,10 @@ struct recording {
 	int log, reader, journal;  /* valid where the supervisor's log_given */
 	int next_log, next_reader; /* valid where reopen_request */
 	uint64_t reopen_request;
+	struct audit_identity log_is, next_is;
+	struct audit_opening *opening; /* of the file that is to follow; NULL: none */
+	bool ended; /* it is opened because another recorder has ended this one */
+	bool again; /* it may have been moved away meanwhile, too */
 	char path[MESSAGE_PATH_MAX + 1];
 	bool opened_as_user; /* else with the supervisor's own rights */
 	struct identity opener;
@@ -75,11 +79,12 @@ int recording_keep_at(struct supervisor *sv, int directory);
  * supervisor's own where that is NULL. 0 or -errno. */
 int recording_start(
         struct supervisor *sv, const char *path, int log, const struct identity *opener);
-/* After the log was moved away: opens its path; the chain goes on in that file from
- * recording_reopened on. Nothing happens where it is the file that is open already, unless the
- * recorder says that this one has ended: then it may go on behind its end. 0; -EBUSY: the one
- * before is still under way; -errno. */
-int recording_reopen(struct supervisor *sv, bool ended);
+/* After the log was moved away: its path is opened, without holding the loop; the chain goes on in
+ * that file from recording_reopened on. Nothing happens where it is the file that is open already,
+ * unless the recorder says that this one has ended: then it may go on behind its end. Where it
+ * cannot be opened, that is logged, and the one that is open is written to. One at a time: what is
+ * called for meanwhile follows. */
+void recording_reopen(struct supervisor *sv, bool ended);
 void recording_fini(struct supervisor *sv);
 
 /* Tells the recorder of the sandbox: id, name, policy and gate are filled in. 0 or -errno. */

@@ -4,12 +4,11 @@
  * the recorder goes on in another one under the same path. The daemon is told by SIGHUP. A run is
  * told by nobody: its recorder finds the line with which the daemon's has ended the file, and asks.
  * So does that of a daemon which only finishes what it has, should it be told late. The path is
- * opened with the same rights as at the start.
+ * opened with the same rights as at the start, by a child (audit_opening.c).
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
@@ -44,6 +43,8 @@ int recording_start(struct supervisor *sv, const char *path, int log, const stru
 	if (r->reader >= 0 && !r->kept)
 		r->journal = journal_create();
 	error = r->reader < 0 ? r->reader : r->journal < 0 ? r->journal : 0;
+	if (!error)
+		error = audit_identify(log, &r->log_is);
 	if (!error && opener)
 		error = identity_copy(&r->opener, opener);
 	if (error) {
@@ -68,55 +69,83 @@ int recording_say_reopen(struct supervisor *sv)
 	        fds, REOPEN_FDS);
 }
 
-static bool same_file(int a, int b)
+static bool is_log(const struct recording *r, const struct audit_identity *file)
 {
-	struct stat x, y;
-
-	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev &&
-	       x.st_ino == y.st_ino;
+	return r->log_is.device == file->device && r->log_is.inode == file->inode;
 }
 
-/* Takes log. */
-static int go_on_in(struct supervisor *sv, int log)
+static int go_on_in(struct supervisor *sv, const struct audit_opened *next)
 {
 	struct recording *r = &sv->recording;
-	int reader = audit_file_reader(log);
 
-	if (reader < 0) {
-		close(log);
-		return reader;
-	}
-	r->next_log = log;
-	r->next_reader = reader;
+	r->next_log = next->log;
+	r->next_reader = next->reader;
+	r->next_is = next->identity;
 	r->reopen_request = supervisor_next_id(sv);
 	return recording_say_reopen(sv);
 }
 
-int recording_reopen(struct supervisor *sv, bool ended)
+static void say_failed(const struct recording *r, int error)
 {
-	struct recording *r = &sv->recording;
-	int log;
+	const char *why =
+	        error == -ETIMEDOUT ? "its file system does not answer" : strerror(-error);
 
-	if (r->reopen_request)
-		return -EBUSY;
-	log = r->opened_as_user ? audit_file_open(&r->opener, r->path)
-	                        : audit_file_open_own(r->path);
-	if (log < 0)
-		return log;
-	if (ended || !same_file(log, r->log))
-		return go_on_in(sv, log);
-	close(log);
-	return 0;
+	if (r->ended)
+		log_error(
+		        "audit file %s was moved away and cannot be opened anew: %s", r->path, why);
+	else
+		log_error("audit file %s: %s; the one that is open is written to", r->path, why);
 }
 
-/* It asks again as long as it has no other file. What is under way answers it as well. */
+static void look_again(struct supervisor *sv)
+{
+	const bool again = sv->recording.again;
+
+	sv->recording.again = false;
+	if (again)
+		recording_reopen(sv, false);
+}
+
+static void on_opened(void *context, const struct audit_opened *opened)
+{
+	struct supervisor *sv = context;
+	struct recording *r = &sv->recording;
+	int error = opened->error;
+
+	r->opening = NULL;
+	if (!error && (r->ended || !is_log(r, &opened->identity))) {
+		error = go_on_in(sv, opened);
+	} else if (!error) {
+		close(opened->log);
+		close(opened->reader);
+	}
+	if (error)
+		say_failed(r, error);
+	if (!r->reopen_request)
+		look_again(sv);
+}
+
+void recording_reopen(struct supervisor *sv, bool ended)
+{
+	struct recording *r = &sv->recording;
+	int error;
+
+	if (r->opening || r->reopen_request) { /* which answers whoever finds the end as well */
+		r->ended |= ended;
+		r->again |= !ended;
+		return;
+	}
+	r->ended = ended;
+	error = audit_opening_start(sv->loop, r->path, r->opened_as_user ? &r->opener : NULL,
+	        on_opened, sv, &r->opening);
+	if (error)
+		say_failed(r, error);
+}
+
+/* It asks again as long as it has no other file. */
 void recording_ended(struct supervisor *sv)
 {
-	int error = recording_reopen(sv, true);
-
-	if (error && error != -EBUSY)
-		log_error("audit file %s was moved away and cannot be opened anew: %s",
-		        sv->recording.path, strerror(-error));
+	recording_reopen(sv, true);
 }
 
 /* The first line of the new file names the last of the old one: it is written at once, so that no
@@ -131,6 +160,8 @@ void recording_reopened(struct supervisor *sv, uint64_t id)
 	close(r->reader);
 	r->log = r->next_log;
 	r->reader = r->next_reader;
+	r->log_is = r->next_is;
 	r->reopen_request = 0;
 	tell_lifecycle(sv, NULL, EVENT_LOG_OPENED, NULL);
+	look_again(sv);
 }

@@ -2,6 +2,7 @@
 """Files on a file system that stops answering: whoever named one is told, and nobody else notices."""
 import concurrent.futures
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -10,7 +11,8 @@ import unittest
 import support
 import test_daemon
 from slow_files import SlowFiles
-from support import SLOW, file_credential, policy, wait_until
+from daemon import Daemon
+from support import HTTP, SLOW, VETHGUARD, file_credential, policy, wait_until
 
 PER_USER = 8  # ERRANDS_OF_ONE_MAX
 RULES = "{to: 'https://api.lab.test', methods: [GET], credential: api}"
@@ -42,6 +44,39 @@ class Slow(test_daemon.Attached):
 
 
 class Hanging(Slow):
+    def make_daemon(self):
+        daemon = Daemon(start=False)
+        os.mkdir(os.path.join(daemon.dir, "log"))
+        support.AUDITS.remove(daemon.audit)
+        daemon.audit = os.path.join(daemon.dir, "log", "audit.jsonl")
+        support.AUDITS.append(daemon.audit)
+        return daemon.start()
+
+    def test_the_audit_file(self):
+        """It is to be opened anew, and its directory does not answer: the one that is open is written to."""
+        log = os.path.dirname(self.daemon.audit)
+        support.sh("mount", "--bind", self.mount, log)
+        self.addCleanup(subprocess.run, ["umount", "-l", log], check=False, stderr=subprocess.DEVNULL)
+        self.files.stop()
+        os.kill(self.daemon.process.pid, signal.SIGHUP)
+        self.assertTrue(wait_until(lambda: self.readers() == 1, 5 * SLOW), self.readers())
+        self.assertTrue(self.daemon.call("GET", "/v1/sandboxes")[0] == 200 and self.asks())
+        os.kill(self.daemon.process.pid, signal.SIGHUP)  # that is remembered
+        self.assertEqual(self.daemon.stderr(), "")
+        self.assertTrue(wait_until(lambda: "its file system does not answer" in self.daemon.stderr(), 20 * SLOW), self.daemon.stderr())
+        self.files.go_on()
+        support.sh("umount", "-l", log)
+        self.assertTrue(wait_until(lambda: self.readers() == 0, 20 * SLOW), "nobody waits any more")
+        old = self.daemon.audit + ".1"
+        support.AUDITS.append(old)
+        os.rename(self.daemon.audit, old)
+        os.kill(self.daemon.process.pid, signal.SIGHUP)
+        self.assertTrue(wait_until(lambda: os.path.exists(self.daemon.audit) and os.path.getsize(self.daemon.audit), 10 * SLOW))
+        self.assertTrue(self.asks())
+        self.assertTrue(wait_until(lambda: len(self.daemon.events(HTTP)) == 1, 10 * SLOW), "the request is in the new file")
+        r = subprocess.run([VETHGUARD, "audit", "verify", old, self.daemon.audit], capture_output=True, text=True)
+        self.assertEqual(r.returncode, 0, r)
+
     def test_a_policy(self):
         main = self.write_main()
         self.assertEqual(self.attach_slow(main)[0], 201)
