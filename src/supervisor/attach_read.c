@@ -45,6 +45,17 @@ static void say_late(const struct settings_files *files, char text[ATTACH_READ_T
 	        ATTACH_READ_MS / 1000);
 }
 
+static void say_beyond(const char *path, char text[ATTACH_READ_TEXT_MAX])
+{
+	char shown[512];
+
+	snprintf(text, ATTACH_READ_TEXT_MAX,
+	        "%s: with it, the files of this policy have more than %d MiB, the most where one "
+	        "of "
+	        "them may lie on a file system that does not answer: keep them on a local one",
+	        slice_escape(slice_from_string(path), shown, sizeof shown), SETTINGS_FILES_MIB);
+}
+
 static void on_done(void *context, const struct errand_result *result)
 {
 	struct attach_reading *r = context;
@@ -58,6 +69,9 @@ static void on_done(void *context, const struct errand_result *result)
 	} else if (result->status != 0 || !files) {
 		status = ATTACH_FAILED;
 		snprintf(text, sizeof text, "no memory to read the policy, or who read it died");
+	} else if (settings_files_beyond(files)) {
+		status = ATTACH_INVALID;
+		say_beyond(settings_files_beyond(files), text);
 	}
 	if (status != ATTACH_OK) {
 		settings_files_free(files);

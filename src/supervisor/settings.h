@@ -12,7 +12,11 @@
 
 struct settings_input;
 
-/* The files of a policy, read by a child that may wait for them (errand.h). */
+/* The files of a policy, read by a child that may wait for them (errand.h). They are in memory, and
+ * of one caller several may be read at a time (ERRANDS_OF_ONE_MAX): so together they have a bound
+ * of their own, which is about half a million destinations. */
+#define SETTINGS_FILES_MIB 16
+#define SETTINGS_FILES_MAX ((size_t)SETTINGS_FILES_MIB << 20) /* bytes */
 struct settings_files;
 /* In the child: reads the policy and all that it includes, in their order, with the rights of
  * identity, and writes what it read to report (a file). 0 or -errno; a file that cannot be read is
@@ -23,6 +27,8 @@ int settings_files_read(const struct identity *identity, const char *policy_path
 struct settings_files *settings_files_open(int report);
 /* The file that it was about to read, or NULL. Borrowed. */
 const char *settings_files_waits_for(const struct settings_files *files);
+/* The first file that went beyond SETTINGS_FILES_MAX, or NULL. Borrowed. */
+const char *settings_files_beyond(const struct settings_files *files);
 void settings_files_free(struct settings_files *files); /* NULL is harmless */
 /* None: whatever is needed has to be local. */
 extern const struct settings_files settings_no_files;

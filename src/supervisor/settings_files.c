@@ -14,7 +14,7 @@
 #include "supervisor/local_file.h"
 #include "supervisor/settings_private.h"
 
-#define REPORT_BYTES_MAX (2u * POLICY_FILE_MAX) /* of all files of one policy together */
+#define BEYOND (-EOVERFLOW) /* no file's own error: with it there would be too much */
 
 enum { ABOUT_TO_READ = 1, HAS_READ };
 
@@ -37,7 +37,7 @@ struct settings_files {
 	void *memory;
 	size_t size, count, room;
 	struct settings_file *items; /* owned */
-	const char *waits_for;
+	const char *waits_for, *beyond;
 };
 
 const struct settings_files settings_no_files;
@@ -87,13 +87,13 @@ static int read_and_tell(void *context, const char *path, char **text, size_t *n
 	*text = NULL;
 	*n = 0;
 	error = settings_read(&r->opening, path, text, n);
-	if (error == LOCAL_FILE_UNKNOWN) /* as a file system may call it */
+	if (error == LOCAL_FILE_UNKNOWN || error == BEYOND) /* as a file system may call it */
 		error = -EIO;
 	if (!error && *n > r->left) {
 		free(*text);
 		*text = NULL;
 		*n = 0;
-		error = -EFBIG;
+		error = BEYOND;
 	}
 	record.kind = HAS_READ;
 	record.error = error;
@@ -113,7 +113,7 @@ int settings_files_read(const struct identity *identity, const char *policy_path
 	struct reading r = {.opening = {.identity = identity,
 	                            .files = policy_reader_files(policy_default_preset_dir())},
 	        .report = report,
-	        .left = REPORT_BYTES_MAX};
+	        .left = SETTINGS_FILES_MAX};
 	const struct policy_reader reader = {
 	        .context = &r, .read = read_and_tell, .preset_dir = r.opening.files.preset_dir};
 	struct diag_list *diags = calloc(1, sizeof *diags);
@@ -166,6 +166,8 @@ static bool parse(struct settings_files *files)
 		left -= r.path_n + r.text_n;
 		at = path + r.path_n + r.text_n;
 		files->waits_for = r.kind == ABOUT_TO_READ ? path : NULL;
+		if (r.kind == HAS_READ && r.error == BEYOND && !files->beyond)
+			files->beyond = path;
 		const struct settings_file file = {
 		        path, path + r.path_n, r.text_n, r.error, r.facts};
 		if (r.kind == HAS_READ && !add(files, &file))
@@ -199,6 +201,11 @@ struct settings_files *settings_files_open(int report)
 const char *settings_files_waits_for(const struct settings_files *files)
 {
 	return files->waits_for;
+}
+
+const char *settings_files_beyond(const struct settings_files *files)
+{
+	return files->beyond;
 }
 
 void settings_files_free(struct settings_files *files)

@@ -15,6 +15,7 @@ from daemon import Daemon
 from support import HTTP, SLOW, VETHGUARD, file_credential, policy, wait_until
 
 PER_USER = 8  # ERRANDS_OF_ONE_MAX
+MOST = 16 << 20  # SETTINGS_FILES_MAX
 RULES = "{to: 'https://api.lab.test', methods: [GET], credential: api}"
 
 
@@ -28,7 +29,8 @@ class Slow(test_daemon.Attached):
             self.skipTest("no FUSE here")
         super().setUp()
         self.files = SlowFiles(mount, {"part.yaml": policy(RULES, credentials=file_credential()).replace("name: lab\n", ""),
-                                       "whole.yaml": policy(RULES, credentials=file_credential()), "secret": support.SECRET})
+                                       "whole.yaml": policy(RULES, credentials=file_credential()), "secret": support.SECRET,
+                                       "large.yaml": self.large()})
         self.addCleanup(self.files.close)
         self.addCleanup(self.files.go_on)
         self.mount = mount
@@ -36,11 +38,26 @@ class Slow(test_daemon.Attached):
         support.sh("ip", "netns", "add", self.slow)
         self.addCleanup(subprocess.run, ["ip", "netns", "del", self.slow], check=False)
 
+    def large(self):
+        """For a test that needs it."""
+        return ""
+
     def attach_slow(self, path, name="slow"):
         return self.daemon.call("POST", "/v1/sandboxes", {"name": name, "netns": f"/run/netns/{self.slow}", "policy": path})
 
     def write_main(self):
         return support.LAB.write(f"slow-{time.monotonic_ns()}.yaml", f"vethguard: 1\nname: main\ninclude: {self.mount}/part.yaml\n")
+
+
+class Large(Slow):
+    def large(self):
+        return policy(RULES, credentials=file_credential()) + "# and so on\n" * (MOST // 12 + 1)
+
+    def test_a_policy(self):
+        status, _, answer = self.attach_slow(f"{self.mount}/large.yaml")
+        self.assertEqual(status, 422, answer)
+        self.assertIn(f"{self.mount}/large.yaml: with it, the files of this policy have more than 16 MiB", str(answer))
+        self.assertEqual(self.attach_slow(f"{self.mount}/whole.yaml")[0], 201)
 
 
 class Hanging(Slow):

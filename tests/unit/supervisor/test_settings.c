@@ -227,6 +227,56 @@ static void what_a_child_could_not_read(void **state)
 	close(report);
 }
 
+/* A policy of n bytes, with what it includes. */
+static void put_large(size_t n)
+{
+	FILE *f = fopen(policy, "w");
+	char line[1 << 12];
+	int head;
+
+	assert_non_null(f);
+	memset(line, '#', sizeof line);
+	line[sizeof line - 1] = '\n';
+	head = fprintf(f, "vethguard: 1\nname: a\ninclude: [%s]\n", part);
+	for (n -= (size_t)head; n; n -= n < sizeof line ? n : sizeof line)
+		assert_true(fwrite(n < sizeof line ? line + sizeof line - n : line, 1,
+		                    n < sizeof line ? n : sizeof line, f) > 0);
+	fclose(f);
+}
+
+/* Together, and to the byte. */
+static void more_than_a_child_may_read(void **state)
+{
+	struct settings_files *files;
+	struct settings *s;
+	struct stat st;
+	char *error;
+	int report;
+
+	(void)state;
+	assert_int_equal(stat(part, &st), 0);
+	put_large(SETTINGS_FILES_MAX - (size_t)st.st_size);
+	files = read_by_child(&report);
+	assert_non_null(files);
+	assert_null(settings_files_beyond(files));
+	s = load_from(files, &error);
+	assert_non_null(s);
+	settings_put(s);
+	settings_files_free(files);
+	close(report);
+	put_large(SETTINGS_FILES_MAX - (size_t)st.st_size + 1);
+	files = read_by_child(&report);
+	assert_non_null(files);
+	assert_string_equal(settings_files_beyond(files), part);
+	assert_null(load_from(files, &error));
+	assert_int_equal(errno, EINVAL);
+	free(error);
+	assert_int_equal(fstat(report, &st), 0);
+	assert_true((size_t)st.st_size < SETTINGS_FILES_MAX + 4096);
+	settings_files_free(files);
+	close(report);
+}
+
 /* Wherever the child is killed, what is there is whole or not there, and what it waited for is
  * known. */
 static void a_report_that_is_cut_off(void **state)
@@ -298,6 +348,7 @@ int main(void)
 	        T(secrets_are_not_shared),
 	        T(what_a_child_has_read),
 	        T(what_a_child_could_not_read),
+	        T(more_than_a_child_may_read),
 	        T(a_report_that_is_cut_off),
 	        T(what_is_not_local),
 	};
