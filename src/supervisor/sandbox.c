@@ -156,6 +156,15 @@ static void on_gate_change(struct gate *gate, int result)
 	}
 }
 
+int sandbox_look_now(struct sandbox *s)
+{
+	int result = gate_mend(&s->gate);
+
+	if (result)
+		on_gate_change(&s->gate, result);
+	return result < 0 ? result : 0;
+}
+
 void sandbox_look_away(struct sandbox *s)
 {
 	gate_unwatch(&s->gate);

@@ -86,6 +86,11 @@ int sandbox_replace(struct sandbox *s, struct generation *g)
 
 	if (sandbox_is_changing(s))
 		return sandbox_failed(s, -EBUSY, "another reload is under way");
+	/* It may be closed because of its fence: then there is nothing that it could be served
+	 * behind, and the reason stands. */
+	error = s->state == SANDBOX_CLOSED ? sandbox_look_now(s) : 0;
+	if (error)
+		return error;
 	set_traffic(s, g);
 	s->coming = start_instance(s, g, &error);
 	if (s->coming)

@@ -130,6 +130,11 @@ class Links(Foreign):
     def test_the_gates_end_is_deleted(self):
         self.in_gate("ip", "link", "del", "vg0")
         self.assert_closed("link|fence|gate")
+        # Nor does a reload serve behind a fence that is not there.
+        status, _, answer = self.daemon.call("POST", "/v1/sandboxes/one/reload")
+        self.assertEqual(status, 500, answer)
+        self.assertRegex(answer["detail"], "its fence cannot be")
+        self.assert_closed("link|fence|gate")
 
     def test_the_sandboxs_end_is_deleted(self):
         sh("ip", "-n", self.name, "link", "del", "eth0")
