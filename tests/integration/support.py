@@ -224,7 +224,7 @@ def memory_now_kib(pid):
         return int(re.search(r"RssAnon:\s+(\d+)", f.read()).group(1))
 
 
-# Folders of unit tests, labs and doctors that run beside this lab: mkdtemp(3) with our name.
+# Files and folders of unit tests, labs and doctors that run beside this lab: our name and six letters or more.
 FOREIGN = re.compile(r"vethguard-[a-z-]+-\w{6,}")
 
 

@@ -48,7 +48,7 @@ static void name_stream(int fd)
 static int prepare(void **state)
 {
 	(void)state;
-	snprintf(path, sizeof path, "/tmp/vethguard-journald-%d", (int)getpid());
+	snprintf(path, sizeof path, "/tmp/vethguard-journald-process%d", (int)getpid());
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, stream) < 0)
 		return -1;
 	real_stderr = dup(STDERR_FILENO);

@@ -41,7 +41,7 @@ static void listen_as(const char *as)
 static int prepare(void **state)
 {
 	(void)state;
-	snprintf(name, sizeof name, "/tmp/vethguard-service-%d", (int)getpid());
+	snprintf(name, sizeof name, "/tmp/vethguard-service-process%d", (int)getpid());
 	unsetenv("WATCHDOG_USEC");
 	unsetenv("WATCHDOG_PID");
 	return 0;

@@ -121,11 +121,10 @@ static void start_and_look(int errors)
 /* In a mount namespace of a child, so that the pin is nobody else's to see. */
 static int lean(void *context)
 {
-	static const char at[] = "/tmp/vethguard-test pin";
+	const char *at = context;
 	char before[NAME_MAX] = "", inside[NAME_MAX] = "", outside[NAME_MAX] = "";
 	int fd, mounts, n = 0;
 
-	(void)context;
 	if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0 ||
 	        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
 		return 77;
@@ -149,10 +148,15 @@ static int lean(void *context)
 
 static void a_lean_namespace_has_no_pins(void **state)
 {
-	int status = in_child(lean, NULL);
+	char folder[] = "/tmp/vethguard-test-XXXXXX", at[sizeof(folder) + 16];
+	int status;
 
 	(void)state;
-	unlink("/tmp/vethguard-test pin");
+	assert_non_null(mkdtemp(folder));
+	snprintf(at, sizeof(at), "%s/a pin", folder); /* mountinfo escapes the space */
+	status = in_child(lean, at);
+	unlink(at);
+	rmdir(folder);
 	if (left_with(status, 77))
 		skip();
 	assert_true(left_with(status, 7));

@@ -221,7 +221,7 @@ static void what_a_namespace_begins_with_is_made_again(struct netlink *nl, int p
 	assert_int_equal(netlink_kernel_rules_mend(nl), 0);
 	assert_int_equal(netlink_route_connected_mend(nl, "outer", &v4, 30), 0);
 	assert_int_equal(netlink_route_connected_mend(nl, "outer", &v6, 64), 0);
-	assert_int_equal(shell("(ip -4 rule; ip -6 rule) >/tmp/vethguard-rules.$PPID; "
+	assert_int_equal(shell("(ip -4 rule; ip -6 rule) >/tmp/vethguard-rules-process$PPID; "
 	                       "ip -4 rule flush; ip -6 rule flush; ip -4 rule del pref 0; "
 	                       "ip -4 route flush table main; ip -6 route flush table main"),
 	        0);
@@ -231,8 +231,9 @@ static void what_a_namespace_begins_with_is_made_again(struct netlink *nl, int p
 	assert_int_equal(netlink_route_connected_mend(nl, "outer", &v4, 30), 0);
 	assert_int_equal(netlink_route_connected_mend(nl, "outer", &v6, 64), 1);
 	assert_int_equal(netlink_route_connected_mend(nl, "outer", &v6, 64), 0);
-	assert_int_equal(shell("(ip -4 rule; ip -6 rule) | cmp - /tmp/vethguard-rules.$PPID; "
-	                       "r=$?; rm /tmp/vethguard-rules.$PPID; exit $r"),
+	assert_int_equal(
+	        shell("(ip -4 rule; ip -6 rule) | cmp - /tmp/vethguard-rules-process$PPID; "
+	              "r=$?; rm /tmp/vethguard-rules-process$PPID; exit $r"),
 	        0);
 	assert_int_equal(shell("ip -4 route | grep -q '^10.1.2.0/30 dev outer .*src 10.1.2.1'; "
 	                       "ip -6 route | grep -q '^fd01::/64 dev outer'"),

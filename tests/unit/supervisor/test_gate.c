@@ -59,7 +59,8 @@ static void a_gate_from_the_store_is_as_good(void **state)
 /* A fence in store that was made for others: every address of it is another one. */
 static void a_gate_from_the_store_gets_its_own_addresses(void **state)
 {
-	static const struct ip_prefix pool4 = {{4, {100, 64, 9}}, 30}, pool6 = {{6, {0xfd, 9}}, 126};
+	static const struct ip_prefix pool4 = {{4, {100, 64, 9}}, 30},
+	                              pool6 = {{6, {0xfd, 9}}, 126};
 	struct gate like, gate;
 
 	(void)state;
@@ -432,9 +433,10 @@ static void one_socket_hears_of_all_gates(void **state)
 static void lost_notifications_are_made_up_for(void **state)
 {
 	struct gate gate;
-	char line[] = "for i in $(seq 2000); do echo flush ruleset; done > /tmp/vethguard-flush; "
-	              "for i in $(seq 12); do nft -f /tmp/vethguard-flush; done; "
-	              "rm /tmp/vethguard-flush";
+	char line[] = "file=$(mktemp /tmp/vethguard-flush-XXXXXX); "
+	              "for i in $(seq 2000); do echo flush ruleset; done > $file; "
+	              "for i in $(seq 12); do nft -f $file; done; "
+	              "rm $file";
 	int small = 2304;
 
 	(void)state;
