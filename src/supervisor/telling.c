@@ -119,10 +119,17 @@ static struct told *append(
 	return told;
 }
 
+/* The recorder was told that nothing of it follows, and may have forgotten it: what comes all the
+ * same, a call about it while the daemon stops, say, is the daemon's own. */
+static bool has_ended(const struct sandbox *s)
+{
+	return s && s->lasting && (s->state == SANDBOX_SUMMING || s->state == SANDBOX_ENDED);
+}
+
 static void tell(struct supervisor *sv, struct sandbox *s, struct event *event)
 {
 	static uint8_t encoded[EVENT_BYTES_MAX];
-	struct recorded *of = recording_of(sv, s);
+	struct recorded *of = recording_of(sv, has_ended(s) ? NULL : s);
 	struct told *told;
 	size_t n;
 

@@ -457,6 +457,28 @@ static void who_looks_leaves_room(void **state)
 	recording_taken(&sv, sv.last_id);
 }
 
+/* Else the recorder is told of a sandbox that it has forgotten, and ends. */
+static void nothing_follows_the_end_of_a_sandbox(void **state)
+{
+	struct supervisor sv = {.recording.daemon = {.id = SANDBOX, .open = true}};
+	struct sandbox s = {.name = "one",
+	        .lasting = true,
+	        .state = SANDBOX_SERVING,
+	        .recorded = {.id = SANDBOX + 1, .open = true}};
+	const struct told_call call = {.operation = "sandboxes.pause", .status = 503};
+
+	(void)state;
+	tell_api(&sv, &s, &call);
+	assert_non_null(s.recorded.told);
+	assert_null(sv.recording.daemon.told);
+	told_forget(&sv, &s.recorded, sv.last_id, true);
+	s.state = SANDBOX_SUMMING;
+	tell_api(&sv, &s, &call);
+	assert_null(s.recorded.told);
+	assert_non_null(sv.recording.daemon.told);
+	recording_taken(&sv, sv.last_id);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -468,6 +490,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(a_ring_whose_writer_is_there, set_up, tear_down),
 	        cmocka_unit_test(what_waits_is_bounded),
 	        cmocka_unit_test(who_looks_leaves_room),
+	        cmocka_unit_test(nothing_follows_the_end_of_a_sandbox),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
