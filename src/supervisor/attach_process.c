@@ -102,6 +102,15 @@ static bool is_netns_of(const char *path, const struct stat *netns, bool unknown
 	return st.st_dev == netns->st_dev && st.st_ino == netns->st_ino;
 }
 
+bool attach_process_is_in_own_netns(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof path, "/proc/%d/ns/net", (int)pid);
+	return stat(path, &st) == 0 && is_netns_of("/proc/self/ns/net", &st, false);
+}
+
 bool attach_netns_is_own(int netns)
 {
 	struct stat st;

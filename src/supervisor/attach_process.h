@@ -19,6 +19,8 @@ int attach_process_netns(const struct identity *id, pid_t pid, int pidfd);
  * -EINVAL it is no network namespace; LOCAL_FILE_UNKNOWN (local_file.h): it cannot be known how
  * long opening it would take, and it was not. */
 int attach_netns_open(const struct identity *id, const char *path);
+/* Whether it is in the daemon's network namespace. False also where that cannot be known. */
+bool attach_process_is_in_own_netns(pid_t pid);
 /* True: the namespace is the daemon's own, or that of the host's first process. */
 bool attach_netns_is_own(int netns);
 

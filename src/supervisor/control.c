@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
+#include "supervisor/attach_process.h"
 #include "supervisor/control_call.h"
 
 #define WORD_MAX 256
@@ -258,12 +259,17 @@ static const char *admit(struct http_handler *handler, const struct http_peer *p
 	        .method = "",
 	        .target = "",
 	        .sandbox = "",
-	        .status = 403,
-	        .detail = "only root and members of the group " CONTROL_GROUP
-	                  " may use the control socket"};
+	        .looks = true,
+	        .status = 403};
 
-	if (peer->uid == 0 || peer->uid == geteuid() ||
-	        (control->group != (gid_t)-1 && http_peer_in_group(peer, control->group)))
+	if (peer->uid != 0 && peer->uid != geteuid() &&
+	        (control->group == (gid_t)-1 || !http_peer_in_group(peer, control->group)))
+		record.detail = "only root and members of the group " CONTROL_GROUP
+		                " may use the control socket";
+	else if (!attach_process_is_in_own_netns(peer->pid))
+		record.detail = "only processes in the daemon's own network namespace may use the "
+		                "control socket: no sandbox ever is in that one";
+	else
 		return NULL;
 	log_warn("uid %u (pid %d) may not use the control socket and was refused",
 	        (unsigned)peer->uid, (int)peer->pid);

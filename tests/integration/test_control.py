@@ -289,6 +289,21 @@ class Who(Control):
         refused = self.ask()
         self.assertEqual(refused.returncode, 7, refused)  # connect(2): permission denied
 
+    def test_from_inside(self):
+        """Whoever is in a sandbox, or in any other namespace that it made for itself, is nobody's administrator."""
+        _, netns = self.attached(name="inside")
+        connect = ["curl", "-sS", "--unix-socket", self.daemon.socket, "http://localhost/v1/status"]
+        for inside in (["nsenter", f"--net={netns}"], ["nsenter", f"--net={netns}", "unshare", "-n"], ["unshare", "-Un"]):
+            with self.subTest(inside):
+                answer = json.loads(sh(*inside, *connect))
+                self.assertEqual(answer["status"], 403, answer)
+                self.assertIn("network namespace", answer["detail"])
+        r = subprocess.run(["nsenter", f"--net={netns}", VETHGUARD, "detach", "inside", "--socket", self.daemon.socket],
+                           capture_output=True, text=True)
+        self.assertEqual(r.returncode, 3, r)
+        self.assertEqual(self.daemon.call("GET", "/v1/sandboxes/inside")[2]["state"], "serving")
+        self.assertIsNotNone(self.daemon.event(API, **{"api.operation": "connect", "api.response.code": 403}))
+
     def test_credentials_decide_too(self):
         """Where a mode lets others in, as a socket unit may by mistake."""
         os.chmod(self.daemon.socket, 0o666)
