@@ -117,12 +117,12 @@ static void print_shell(const struct environment *env)
 	}
 }
 
-/* docker run --env-file: a line is taken as it is, there is no way to write a newline. */
+/* docker run --env-file: a line is taken as it is, there is no way to write a newline. None has
+ * one: see plain_path(). */
 static void print_docker(const struct environment *env)
 {
 	for (char **var = env->vars; var && *var; var++)
-		if (!strchr(*var, '\n'))
-			printf("%s\n", *var);
+		printf("%s\n", *var);
 }
 
 static void print_object(const struct environment *env)
@@ -163,6 +163,23 @@ static int print(const struct env_options *o, const json_t *answer)
 	return 0;
 }
 
+/* A path that each format can hold: a line of docker's, a string of JSON. */
+static bool plain_path(const char *option, const char *path)
+{
+	json_t *text = json_string(path);
+	bool plain = text && *path;
+
+	json_decref(text);
+	for (const char *p = path; *p; p++)
+		plain = plain && (unsigned char)*p >= ' ' && *p != 0x7f;
+	if (!plain)
+		fprintf(stderr,
+		        "vethguard: error: %s has to be a path in UTF-8 without control "
+		        "characters\n",
+		        option);
+	return plain;
+}
+
 static bool known_format(const char *format)
 {
 	static const char *const formats[] = {"shell", "docker", "json", "pem"};
@@ -191,6 +208,8 @@ int cli_env(int argc, char **argv)
 		fputs("vethguard: error: --format is one of shell, docker, json and pem\n", stderr);
 		return CLI_USAGE;
 	}
+	if (!plain_path("--ca", o.ca) || !plain_path("--ca-bundle", o.bundle))
+		return CLI_USAGE;
 	if (o.line.name_count != 1) {
 		fputs("vethguard: error: which sandbox? Usage: vethguard env NAME [OPTIONS]\n",
 		        stderr);

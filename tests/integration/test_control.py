@@ -460,7 +460,8 @@ class Commands(Control):
         with open(odd, "w"):
             pass
         for words in (["attach"], ["attach", "--pid", "1"], ["attach", "--pid", "1", "--netns", "/x", "--policy", "p"], ["detach"],
-                      ["show"], ["show", "a/b"], ["env"], ["env", "a", "--format", "xml"], ["pause"], ["pause", "a", "--all"],
+                      ["show"], ["show", "a/b"], ["env"], ["env", "a", "--format", "xml"],
+                      ["env", "a", "--ca", "/a\nb"], ["env", "a", "--ca-bundle", b"/\xff"], ["env", "a", "--ca", ""], ["pause"], ["pause", "a", "--all"],
                       ["list", "a"], ["reload", "--policy", "p"], ["stats", "--jsno"],
                       ["attach", "--netns", "/nowhere", "--policy", self.policy],
                       ["attach", "--netns", "/x", "--address", "10.7.0.2", "--policy", "p"],
