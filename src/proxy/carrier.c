@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "proxy/private.h"
+#include "proxy/exchange.h"
 
 static void on_bury(struct loop_task *task)
 {

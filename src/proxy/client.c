@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "proxy/client.h"
+#include "proxy/exchange.h"
 #include "vethguard/base/clock.h"
 
 enum client_event {

@@ -1,13 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of a client know of each other: client.c (the states), peek.c (what a connection
- * is, TLS, CONNECT, tunnels), client_http1.c (requests; client_http1_answer.c: their answers),
- * client_http2.c (a connection of many streams). */
+/*
+ * A client: one connection from the sandbox. First what others have of it; then what its parts know
+ * of each other: client.c (the states), peek.c (what a connection is, TLS, CONNECT, tunnels),
+ * client_http1.c (requests; client_http1_answer.c: their answers), client_http2.c (a connection of
+ * many streams).
+ */
 #ifndef VETHGUARD_SRC_PROXY_CLIENT_H
 #define VETHGUARD_SRC_PROXY_CLIENT_H
 
 #include <unistd.h>
 
+#include "proxy/http1.h"
 #include "proxy/private.h"
+
+struct http2_server;
+
+enum client_state {
+	CLIENT_PEEK,     /* what is it? */
+	CLIENT_TLS,      /* handshake with the sandbox */
+	CLIENT_HTTP,     /* a request head is awaited or read */
+	CLIENT_EXCHANGE, /* a request is being served */
+	CLIENT_HTTP2,    /* many of them, one per stream */
+	CLIENT_DIAL,     /* a tunnel's other end is dialled */
+	CLIENT_LINGER, /* the last response was sent; the rest of what comes is read and thrown away
+	                */
+	CLIENT_CLOSED,
+	CLIENT_STATE_COUNT
+};
+
+/* One connection from the sandbox. */
+struct client {
+	struct proxy *proxy;
+	struct list list;
+	enum client_state state;
+	struct link link;
+	struct loop_deadline deadline;
+	struct loop_task wake; /* goes on with input, or with the end of an exchange */
+	struct ip src, dst;    /* dst: as the sandbox dialled it */
+	uint16_t src_port, dst_port;
+	struct destination destination; /* what that stands for: synthetic address -> name,
+	                                   CONNECT's authority */
+	bool holds_name;                /* the synthetic address is held */
+	bool explicit_proxy;            /* the connection was made to the proxy port */
+	bool connected;                 /* ... and CONNECT was accepted */
+	bool tls;                       /* terminated here */
+	char sni[POLICY_HOST_MAX + 1];
+	size_t sni_n;
+	struct buf stash; /* plain bytes not used up: first bytes, pipelined requests */
+	struct http1 http1;
+	struct http2_server *http2; /* NULL before CLIENT_HTTP2 */
+	struct exchange *exchange;
+	bool exchange_over;     /* it has ended; told in the next turn */
+	bool exchange_complete; /* ... with a whole response */
+	bool request_whole;     /* ... after a whole request */
+	bool reset;             /* close with a TCP reset */
+	struct loop_task bury;
+	bool keep_alive;
+	bool half_closed;
+	bool answered; /* at least one request was answered */
+	bool slow;     /* it has not taken its last response within LINGER_MS */
+	uint64_t lingered;
+	uint64_t sent_seen; /* link.sent when last looked at */
+	struct dial *dial;
+	struct tunnel *tunnel;
+	struct policy_decision decision; /* of a tunnel */
+	struct destination tunnelled;    /* where it goes */
+	bool passthrough;
+	bool cut; /* the tunnel is to end: revise.c */
+	uint16_t tls_version;
+	int64_t start_ms;
+};
+
+int client_open(struct proxy *proxy, int fd, const struct sockaddr *from);
+void client_close(struct client *client);
+/* Held work may go on. */
+void client_wake(struct client *client);
+/* Looks for input now. */
+void client_poke(struct client *client);
+void client_on_deadline(struct client *client, enum proxy_wait wait);
+extern const struct exchange_client client_http1;
+
+/* A stream made no progress for too long. */
+void http2_stream_on_deadline(struct loop_deadline *deadline);
+/* Frees those kept for reuse. */
+void http2_streams_forget(struct proxy *proxy);
+/* Draining: no further streams. True: none is open, the connection may be closed. */
+bool client_http2_drain(struct client *client);
+/* Whether any request has come over the connection. */
+bool client_http2_has_asked(const struct client *client);
+
+/* --- its parts --- */
 
 /* The next bytes to be looked at: stashed ones first. LINK_OK with them, borrowed until
  * client_used(). */

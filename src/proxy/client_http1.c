@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "proxy/client.h"
+#include "proxy/exchange.h"
 
 /* --- the head --- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How an HTTP/1 connection of the sandbox gets its answers: struct exchange_client over a link. */
-#include "proxy/client.h"
+#include "proxy/exchange.h"
 
 static void response_head(
         struct exchange *ex, const struct http_response *response, struct slice upgrade)

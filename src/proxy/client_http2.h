@@ -12,9 +12,10 @@
 #ifndef VETHGUARD_SRC_PROXY_CLIENT_HTTP2_H
 #define VETHGUARD_SRC_PROXY_CLIENT_HTTP2_H
 
-#include "proxy/client.h"
+#include "proxy/exchange.h"
 #include "proxy/http2.h"
 #include "proxy/http2_rules.h"
+#include "proxy/websocket.h"
 
 #define HTTP2_STREAMS_MAX 100u
 /* With those whose stream is over for the client, which may open others, while their upstream has

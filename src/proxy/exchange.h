@@ -1,12 +1,140 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of an exchange know of each other: exchange.c (its life), denial.c (refusing),
- * request.c (what goes upstream), transform.c (what changes on the way back), placeholder.c (what
- * the sandbox must not send), websocket_relay.c (frames after an upgrade). */
+/*
+ * An exchange: one request and its response, between any two protocols. First what a client's side
+ * and an upstream's have of it; then what its parts know of each other: exchange.c (its life),
+ * denial.c (refusing), request.c (what goes upstream), transform.c (what changes on the way back),
+ * placeholder.c (what the sandbox must not send), websocket_relay.c (frames after an upgrade).
+ */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_H
 
-#include "proxy/private.h"
+#include "proxy/client.h"
+#include "proxy/http.h"
+#include "proxy/upstream.h"
 #include "vethguard/credential/unpack.h"
+#include "vethguard/policy/placeholder.h"
+
+struct websocket_relay;
+
+/* How an exchange answers whoever asked: an HTTP/1 connection or an HTTP/2 stream. */
+struct exchange_client {
+	/* Sends a head; final ones (not 1xx) once. upgrade: the protocol of a 101 or empty. */
+	void (*response_head)(
+	        struct exchange *ex, const struct http_response *response, struct slice upgrade);
+	void (*response_body)(struct exchange *ex, const uint8_t *p, size_t n);
+	void (*response_end)(struct exchange *ex, struct slice trailers);
+	/* The upstream can take (more of) the request's body. */
+	void (*request_resume)(struct exchange *ex);
+	bool (*congested)(struct exchange *ex);
+	/* The exchange is over and gone after this call. complete: the response was sent as a
+	 * whole; else the client's stream is to be cut off so that it cannot be taken for whole. */
+	void (*done)(struct exchange *ex, bool complete);
+};
+
+#define EXCHANGE_INTERIMS_MAX 64
+
+enum exchange_state {
+	EXCHANGE_NEW,
+	EXCHANGE_CREDENTIAL, /* the keeper is asked */
+	EXCHANGE_DIAL,       /* an upstream connection is made */
+	EXCHANGE_ACTIVE,     /* the request is on its way or sent */
+	EXCHANGE_UPGRADED,   /* after 101 */
+	EXCHANGE_REFUSED,    /* answered by vethguard */
+	EXCHANGE_DONE
+};
+
+struct exchange {
+	struct proxy *proxy;
+	struct client *client;
+	struct http2_stream *stream; /* which of the client's, where it speaks HTTP/2 */
+	const struct exchange_client *ops;
+	struct exchange *next_free;
+	enum exchange_state state;
+	uint64_t id; /* of its event */
+	int64_t start_ms, start_us;
+	struct destination destination;
+	struct judgement judgement;
+	struct credential_wait waiting;
+	struct credential_value *credential;
+	struct mask_stream mask;
+	unsigned waits_told; /* of mask.waited, to the store of credentials */
+	bool masking;
+	struct unpack *unpack;
+	struct buf packed; /* compressed input that the client has no room for yet */
+	bool unpack_more;  /* the decoder holds more for which there was no room */
+	bool packed_any;   /* a byte of the body has come */
+	bool damaged;      /* the body cannot be unpacked or covered */
+	bool ending;       /* the upstream has sent all; some of it is still in packed */
+	struct upstream *upstream;
+	struct ip upstream_address;
+	bool request_done; /* the client has sent all of it */
+	bool request_sent; /* the head has gone out */
+	bool head_sent;    /* a final response head was sent to the client */
+	bool no_retry;
+	bool http1_only;     /* upstream: HTTP/2 is not offered */
+	bool http1_required; /* ... because the upstream said so */
+	uint16_t status;
+	uint8_t client_version;
+	enum event_cause cause;
+	enum event_decision outcome;
+	const char *detail;
+	uint64_t bytes_out, bytes_in;
+	struct loop_deadline whole;
+	struct list turn;  /* refusals.c: waits for its answer */
+	char *kept_detail; /* owned; what detail points to then */
+	bool delayed;
+	struct websocket_relay *relay; /* once UPGRADED */
+	bool placeholder_seen;
+	bool recorded; /* its event has been put; an echo found later is told apart */
+	bool echo_told;
+	bool cut;          /* it is to end: revise.c */
+	bool counted;      /* the response's length is known to the client */
+	uint64_t length;   /* ... which it is */
+	unsigned interims; /* responses before the final one */
+	size_t scanned_n;
+	char scanned[PLACEHOLDER_MAX]; /* the last bytes of the request's body */
+	struct slice scheme;
+	enum http_body client_body; /* framing towards the client */
+	bool head_request;
+	/* From here on nothing is cleared between exchanges. */
+	struct http_request request;
+};
+
+struct exchange *exchange_new(
+        struct proxy *proxy, struct client *client, const struct exchange_client *ops);
+/* The request's head is in ex->request. */
+void exchange_start(struct exchange *ex);
+void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n);
+void exchange_request_end(struct exchange *ex, struct slice trailers);
+/* The client's side is able to take bytes again. */
+void exchange_client_drained(struct exchange *ex);
+/* The client is gone, broke the protocol or took too long. */
+void exchange_abort(struct exchange *ex, enum event_cause cause, const char *detail);
+/* Nothing was asked yet: no event. */
+void exchange_drop(struct exchange *ex);
+/* denial.c: records and answers with an explanation (a refused request, a failed upstream): at
+ * once, or when its turn comes. */
+void exchange_refuse(
+        struct exchange *ex, uint16_t status, enum event_cause cause, const char *detail);
+/* The answer itself. The exchange is gone afterwards. */
+void exchange_answer_refusal(struct exchange *ex);
+/* Fills in what the event and the answer of a refusal say; status 0: as the cause has it. */
+void exchange_will_refuse(struct exchange *ex, uint16_t status);
+/* True where the request's body may be passed on now. */
+bool exchange_takes_body(const struct exchange *ex);
+
+void exchange_upstream_ready(struct exchange *ex);
+/* The client may send the body that it asked about (RFC 9110 section 10.1.1). */
+void exchange_continue(struct exchange *ex);
+void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const char *detail);
+/* A head from the upstream. False: the exchange has let go of the upstream. */
+bool exchange_response_head(struct exchange *ex, struct http_response *response);
+void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n);
+void exchange_response_end(struct exchange *ex, struct slice trailers);
+void exchange_upstream_drained(struct exchange *ex);
+void exchange_on_deadline(struct exchange *ex);
+
+/* --- its parts --- */
 
 /* Sends the head. 0 or -errno (-EBADMSG: the credential cannot be put in). */
 int exchange_send_plain(struct exchange *ex);

@@ -7,7 +7,7 @@
  */
 #include <stdio.h>
 
-#include "proxy/private.h"
+#include "proxy/client.h"
 
 const char *destination_text(const struct destination *d, char *out)
 {

@@ -7,7 +7,7 @@
  * server speaks first is recognised by the policy alone: where only a tcp:// rule speaks of the
  * destination, nothing is waited for.
  */
-#include "proxy/client.h"
+#include "proxy/exchange.h"
 #include "vethguard/wire/client_hello.h"
 
 #define METHOD_PEEK_MAX 24

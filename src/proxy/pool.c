@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "vethguard/base/table.h"
-#include "proxy/private.h"
+#include "proxy/exchange.h"
 
 struct pool_entry {
 	struct list idle, shared, waiting;

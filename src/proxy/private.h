@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clang-format off: a table */
 /*
- * What the files of proxy/ share, and which file does what.
+ * What the files of proxy/ share, and which file does what. One connection from the sandbox is
+ * described in client.h, one request and its response in exchange.h, one connection to an upstream
+ * in upstream.h.
  *
  * The connection from the sandbox
  *   proxy.c                  accepts, finds the original destination; the proxy as a whole
@@ -53,20 +55,16 @@
 #define VETHGUARD_SRC_PROXY_PRIVATE_H
 
 #include "proxy/destination.h"
-#include "proxy/http1.h"
 #include "proxy/link.h"
-#include "proxy/upstream.h"
-#include "proxy/websocket.h"
+#include "vethguard/base/list.h"
 #include "vethguard/base/rate.h"
-#include "vethguard/policy/placeholder.h"
 #include "vethguard/proxy/proxy.h"
 
 struct client;
 struct exchange;
-struct http2_server;
+struct http_request;
 struct http2_stream;
 struct tunnel;
-struct websocket_relay;
 
 /* One list of deadlines per kind of waiting; config_timeouts gives the delays. */
 enum proxy_wait {
@@ -240,125 +238,6 @@ void dial_cancel(struct dial *dial); /* no callback follows */
 enum secret_part { SECRET_QUERY, SECRET_HEAD };
 struct buf proxy_secret_text(struct proxy *proxy, enum secret_part part);
 
-/* --- exchange.c --- */
-
-/* How an exchange answers whoever asked: an HTTP/1 connection or an HTTP/2 stream. */
-struct exchange_client {
-	/* Sends a head; final ones (not 1xx) once. upgrade: the protocol of a 101 or empty. */
-	void (*response_head)(
-	        struct exchange *ex, const struct http_response *response, struct slice upgrade);
-	void (*response_body)(struct exchange *ex, const uint8_t *p, size_t n);
-	void (*response_end)(struct exchange *ex, struct slice trailers);
-	/* The upstream can take (more of) the request's body. */
-	void (*request_resume)(struct exchange *ex);
-	bool (*congested)(struct exchange *ex);
-	/* The exchange is over and gone after this call. complete: the response was sent as a
-	 * whole; else the client's stream is to be cut off so that it cannot be taken for whole. */
-	void (*done)(struct exchange *ex, bool complete);
-};
-
-#define EXCHANGE_INTERIMS_MAX 64
-
-enum exchange_state {
-	EXCHANGE_NEW,
-	EXCHANGE_CREDENTIAL, /* the keeper is asked */
-	EXCHANGE_DIAL,       /* an upstream connection is made */
-	EXCHANGE_ACTIVE,     /* the request is on its way or sent */
-	EXCHANGE_UPGRADED,   /* after 101 */
-	EXCHANGE_REFUSED,    /* answered by vethguard */
-	EXCHANGE_DONE
-};
-
-struct exchange {
-	struct proxy *proxy;
-	struct client *client;
-	struct http2_stream *stream; /* which of the client's, where it speaks HTTP/2 */
-	const struct exchange_client *ops;
-	struct exchange *next_free;
-	enum exchange_state state;
-	uint64_t id; /* of its event */
-	int64_t start_ms, start_us;
-	struct destination destination;
-	struct judgement judgement;
-	struct credential_wait waiting;
-	struct credential_value *credential;
-	struct mask_stream mask;
-	unsigned waits_told; /* of mask.waited, to the store of credentials */
-	bool masking;
-	struct unpack *unpack;
-	struct buf packed; /* compressed input that the client has no room for yet */
-	bool unpack_more;  /* the decoder holds more for which there was no room */
-	bool packed_any;   /* a byte of the body has come */
-	bool damaged;      /* the body cannot be unpacked or covered */
-	bool ending;       /* the upstream has sent all; some of it is still in packed */
-	struct upstream *upstream;
-	struct ip upstream_address;
-	bool request_done; /* the client has sent all of it */
-	bool request_sent; /* the head has gone out */
-	bool head_sent;    /* a final response head was sent to the client */
-	bool no_retry;
-	bool http1_only;     /* upstream: HTTP/2 is not offered */
-	bool http1_required; /* ... because the upstream said so */
-	uint16_t status;
-	uint8_t client_version;
-	enum event_cause cause;
-	enum event_decision outcome;
-	const char *detail;
-	uint64_t bytes_out, bytes_in;
-	struct loop_deadline whole;
-	struct list turn;  /* refusals.c: waits for its answer */
-	char *kept_detail; /* owned; what detail points to then */
-	bool delayed;
-	struct websocket_relay *relay; /* once UPGRADED */
-	bool placeholder_seen;
-	bool recorded; /* its event has been put; an echo found later is told apart */
-	bool echo_told;
-	bool cut;          /* it is to end: revise.c */
-	bool counted;      /* the response's length is known to the client */
-	uint64_t length;   /* ... which it is */
-	unsigned interims; /* responses before the final one */
-	size_t scanned_n;
-	char scanned[PLACEHOLDER_MAX]; /* the last bytes of the request's body */
-	struct slice scheme;
-	enum http_body client_body; /* framing towards the client */
-	bool head_request;
-	/* From here on nothing is cleared between exchanges. */
-	struct http_request request;
-};
-
-struct exchange *exchange_new(
-        struct proxy *proxy, struct client *client, const struct exchange_client *ops);
-/* The request's head is in ex->request. */
-void exchange_start(struct exchange *ex);
-void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n);
-void exchange_request_end(struct exchange *ex, struct slice trailers);
-/* The client's side is able to take bytes again. */
-void exchange_client_drained(struct exchange *ex);
-/* The client is gone, broke the protocol or took too long. */
-void exchange_abort(struct exchange *ex, enum event_cause cause, const char *detail);
-/* Nothing was asked yet: no event. */
-void exchange_drop(struct exchange *ex);
-/* denial.c: records and answers with an explanation (a refused request, a failed upstream): at
- * once, or when its turn comes. */
-void exchange_refuse(
-        struct exchange *ex, uint16_t status, enum event_cause cause, const char *detail);
-/* The answer itself. The exchange is gone afterwards. */
-void exchange_answer_refusal(struct exchange *ex);
-/* Fills in what the event and the answer of a refusal say; status 0: as the cause has it. */
-void exchange_will_refuse(struct exchange *ex, uint16_t status);
-/* True where the request's body may be passed on now. */
-bool exchange_takes_body(const struct exchange *ex);
-
-void exchange_upstream_ready(struct exchange *ex);
-/* The client may send the body that it asked about (RFC 9110 section 10.1.1). */
-void exchange_continue(struct exchange *ex);
-void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const char *detail);
-/* A head from the upstream. False: the exchange has let go of the upstream. */
-bool exchange_response_head(struct exchange *ex, struct http_response *response);
-void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n);
-void exchange_response_end(struct exchange *ex, struct slice trailers);
-void exchange_upstream_drained(struct exchange *ex);
-
 /* --- refusals.c --- */
 
 int refusals_open(struct proxy *proxy);
@@ -367,83 +246,6 @@ void refusals_close(struct proxy *proxy);
 bool refusal_waits(struct exchange *ex);
 /* All that wait are answered at once. */
 void refusals_answer_all(struct proxy *proxy);
-
-/* --- client.c --- */
-
-enum client_state {
-	CLIENT_PEEK,     /* what is it? */
-	CLIENT_TLS,      /* handshake with the sandbox */
-	CLIENT_HTTP,     /* a request head is awaited or read */
-	CLIENT_EXCHANGE, /* a request is being served */
-	CLIENT_HTTP2,    /* many of them, one per stream */
-	CLIENT_DIAL,     /* a tunnel's other end is dialled */
-	CLIENT_LINGER, /* the last response was sent; the rest of what comes is read and thrown away
-	                */
-	CLIENT_CLOSED,
-	CLIENT_STATE_COUNT
-};
-
-/* One connection from the sandbox. */
-struct client {
-	struct proxy *proxy;
-	struct list list;
-	enum client_state state;
-	struct link link;
-	struct loop_deadline deadline;
-	struct loop_task wake; /* goes on with input, or with the end of an exchange */
-	struct ip src, dst;    /* dst: as the sandbox dialled it */
-	uint16_t src_port, dst_port;
-	struct destination destination; /* what that stands for: synthetic address -> name,
-	                                   CONNECT's authority */
-	bool holds_name;                /* the synthetic address is held */
-	bool explicit_proxy;            /* the connection was made to the proxy port */
-	bool connected;                 /* ... and CONNECT was accepted */
-	bool tls;                       /* terminated here */
-	char sni[POLICY_HOST_MAX + 1];
-	size_t sni_n;
-	struct buf stash; /* plain bytes not used up: first bytes, pipelined requests */
-	struct http1 http1;
-	struct http2_server *http2; /* NULL before CLIENT_HTTP2 */
-	struct exchange *exchange;
-	bool exchange_over;     /* it has ended; told in the next turn */
-	bool exchange_complete; /* ... with a whole response */
-	bool request_whole;     /* ... after a whole request */
-	bool reset;             /* close with a TCP reset */
-	struct loop_task bury;
-	bool keep_alive;
-	bool half_closed;
-	bool answered; /* at least one request was answered */
-	bool slow;     /* it has not taken its last response within LINGER_MS */
-	uint64_t lingered;
-	uint64_t sent_seen; /* link.sent when last looked at */
-	struct dial *dial;
-	struct tunnel *tunnel;
-	struct policy_decision decision; /* of a tunnel */
-	struct destination tunnelled;    /* where it goes */
-	bool passthrough;
-	bool cut; /* the tunnel is to end: revise.c */
-	uint16_t tls_version;
-	int64_t start_ms;
-};
-
-int client_open(struct proxy *proxy, int fd, const struct sockaddr *from);
-void client_close(struct client *client);
-/* Held work may go on. */
-void client_wake(struct client *client);
-/* Looks for input now. */
-void client_poke(struct client *client);
-extern const struct exchange_client client_http1;
-
-/* --- client_http2.c and client_http2_stream.c --- */
-
-/* A stream made no progress for too long. */
-void http2_stream_on_deadline(struct loop_deadline *deadline);
-/* Frees those kept for reuse. */
-void http2_streams_forget(struct proxy *proxy);
-/* Draining: no further streams. True: none is open, the connection may be closed. */
-bool client_http2_drain(struct client *client);
-/* Whether any request has come over the connection. */
-bool client_http2_has_asked(const struct client *client);
 
 /* --- tunnel.c --- */
 
@@ -458,8 +260,6 @@ void tunnel_close(struct tunnel *tunnel, enum event_cause cause, const char *det
 void tunnel_free(struct tunnel *tunnel);
 void tunnel_on_deadline(struct loop_deadline *deadline);
 void tunnel_on_doubt(struct loop_deadline *deadline);
-void client_on_deadline(struct client *client, enum proxy_wait wait);
-void exchange_on_deadline(struct exchange *ex);
 
 /* --- datagram.c --- */
 

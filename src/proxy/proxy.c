@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "proxy/client.h"
+#include "proxy/exchange.h"
 
 #define ACCEPT_BATCH 64
 _Static_assert(LINK_CHUNK <= SECRET_MAX, "what was read fits secret memory");

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "proxy/exchange.h"
+#include "proxy/websocket.h"
 
 struct buf proxy_secret_text(struct proxy *proxy, enum secret_part part)
 {

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "proxy/client_http2.h"
-#include "proxy/exchange.h"
 
 /* Why, and by which policy (NULL: everything is ended, whatever the policy). */
 struct revision {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where an exchange gets its upstream from: a stream of a connection that is shared, an idle
  * connection, or a new one. */
-#include "proxy/private.h"
+#include "proxy/exchange.h"
 
 /* An idle HTTP/1 connection for the exchange. */
 static struct upstream *take_idle(struct exchange *ex, struct pool_entry *entry)

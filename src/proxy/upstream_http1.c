@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "proxy/private.h"
+#include "proxy/exchange.h"
 
 static struct carrier *carrier_of(const struct upstream *u)
 {

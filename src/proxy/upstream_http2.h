@@ -4,9 +4,10 @@
 #ifndef VETHGUARD_SRC_PROXY_UPSTREAM_HTTP2_H
 #define VETHGUARD_SRC_PROXY_UPSTREAM_HTTP2_H
 
+#include "proxy/exchange.h"
 #include "proxy/http2.h"
 #include "proxy/http2_rules.h"
-#include "proxy/private.h"
+#include "proxy/websocket.h"
 
 #define HTTP2_UPSTREAM_STREAMS 100 /* at once on one connection */
 /* What a client does not take is kept, as far as its stream's window goes; the connection's window

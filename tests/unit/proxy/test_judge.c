@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "../policy/policy_test.h"
-#include "proxy/private.h"
+#include "proxy/client.h"
 
 static const char policy[] =
         "vethguard: 1\n"

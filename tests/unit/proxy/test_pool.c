@@ -10,6 +10,7 @@
 
 #include "no_memory.h"
 #include "proxy/private.h"
+#include "proxy/upstream.h"
 
 #define ENTRIES 200 /* the table grows on the way */
 

@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include "fixture.h"
+#include "proxy/websocket.h"
 
 #define COVERED "*****************************"
 #define SECRET_BYTES (sizeof SECRET_VALUE - 1)

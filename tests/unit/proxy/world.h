@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "proxy/private.h"
+#include "proxy/exchange.h"
 #include "vethguard/base/clock.h"
 #include "vethguard/policy/load.h"
 #include "vethguard/tls/ca.h"
