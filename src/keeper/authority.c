@@ -17,23 +17,28 @@
 #define MESSAGE_CA_BYTES (64 + 2 * CA_CERTIFICATE_MAX + CA_KEY_MAX)
 #define MESSAGE_ROOT_BYTES (64 + MESSAGE_PEM_MAX)
 
+static struct slice make_name(char name[NAME_BYTES], const char *kind)
+{
+	uint32_t number;
+	int n;
+
+	random_bytes(&number, sizeof(number));
+	n = snprintf(name, NAME_BYTES, "vethguard %s CA %08x", kind, number);
+	return slice_of(name, (size_t)n);
+}
+
 struct ca *authority_new(void)
 {
 	char name[NAME_BYTES];
-	uint32_t number;
 
-	random_bytes(&number, sizeof(number));
-	snprintf(name, sizeof(name), "vethguard sandbox CA %08x", number);
-	return ca_new_root(slice_from_string(name), VALID_DAYS);
+	return ca_new_root(make_name(name, "sandbox"), VALID_DAYS);
 }
 
-struct ca *authority_intermediate(const struct ca *root, struct slice sandbox)
+struct ca *authority_intermediate(const struct ca *root)
 {
-	char name[NAME_BYTES], escaped[NAME_BYTES];
+	char name[NAME_BYTES];
 
-	slice_escape(sandbox, escaped, sizeof(escaped));
-	snprintf(name, sizeof(name), "vethguard %.54s", escaped);
-	return ca_new_intermediate(root, slice_from_string(name), VALID_DAYS);
+	return ca_new_intermediate(root, make_name(name, "intermediate"), VALID_DAYS);
 }
 
 int authority_send(

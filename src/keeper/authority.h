@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* authority: the root CA of this keeper, which never leaves it, and the intermediate of each
- * sandbox. */
+/* authority: the root CA of this keeper, which never leaves it, and what it signs. */
 #ifndef KEEPER_AUTHORITY_H
 #define KEEPER_AUTHORITY_H
 
@@ -12,8 +11,8 @@ struct ca *authority_new(void);
 /* The root that the file holds; an empty file is filled with a new one and is on the disk when this
  * returns. fd stays the caller's. NULL with why, a text for people. */
 struct ca *authority_open(int fd, const char **why);
-/* The intermediate of one sandbox. NULL as above. */
-struct ca *authority_intermediate(const struct ca *root, struct slice sandbox);
+/* An intermediate "vethguard intermediate CA RANDOM". NULL as above. */
+struct ca *authority_intermediate(const struct ca *root);
 /* Answers MESSAGE_CA_GET. 0 or -errno. */
 int authority_send(
         const struct ca *root, const struct ca *intermediate, struct ipc_peer *peer, uint64_t id);

@@ -31,6 +31,7 @@ struct keeper {
 	struct ca *root;
 	struct ipc_peer supervisor;
 	struct sources sources;
+	struct intermediates intermediates;
 	struct sandboxes sandboxes;
 	int status;
 };
@@ -139,21 +140,27 @@ static void on_supervisor_end(struct ipc_peer *peer, int error)
 	loop_stop(keeper->loop);
 }
 
-static void serve(struct keeper *keeper, uint64_t start_id)
+/* in_store: of its intermediates */
+static void serve(struct keeper *keeper, uint64_t start_id, size_t in_store)
 {
 	uint8_t message[TEXT_MESSAGE_BYTES];
 
 	must("no supervisor", ipc_peer_open(keeper->loop, &keeper->supervisor, IPC_SUPERVISOR_FD,
 	                              "supervisor", on_supervisor_message, on_supervisor_end));
 	keeper->sources = (struct sources){.loop = keeper->loop, .supervisor = &keeper->supervisor};
-	keeper->sandboxes = (struct sandboxes){
-	        .loop = keeper->loop, .root = keeper->root, .sources = &keeper->sources};
+	keeper->sandboxes = (struct sandboxes){.loop = keeper->loop,
+	        .root = keeper->root,
+	        .intermediates = &keeper->intermediates,
+	        .sources = &keeper->sources};
 	must("cannot report",
 	        ipc_send(&keeper->supervisor, message,
 	                message_empty(message, sizeof(message), MESSAGE_KEEPER_READY, start_id),
 	                NULL, 0));
+	must("no intermediates",
+	        intermediates_open(&keeper->intermediates, keeper->loop, keeper->root, in_store));
 	must("the loop does not run", loop_run(keeper->loop));
 	sandboxes_free(&keeper->sandboxes);
+	intermediates_close(&keeper->intermediates);
 	ipc_peer_close(&keeper->supervisor);
 }
 
@@ -175,7 +182,7 @@ int main(int argc, char **argv)
 	if (!keeper.loop)
 		die(EXIT_FAILED, "no memory");
 	enter_jail();
-	serve(&keeper, start_id);
+	serve(&keeper, start_id, root_file < 0 ? 0 : INTERMEDIATES_MAX);
 	loop_free(keeper.loop);
 	ca_free(keeper.root);
 	return keeper.status;

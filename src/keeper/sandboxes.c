@@ -162,7 +162,7 @@ static struct sandbox *sandbox_new(struct sandboxes *all, const struct message_k
 	if (!sandbox)
 		return NULL;
 	sandbox->all = all;
-	sandbox->intermediate = authority_intermediate(all->root, m->sandbox);
+	sandbox->intermediate = intermediates_take(all->intermediates);
 	if (!sandbox->intermediate) {
 		free(sandbox);
 		return NULL;

@@ -4,14 +4,15 @@
 #ifndef KEEPER_SANDBOXES_H
 #define KEEPER_SANDBOXES_H
 
+#include "keeper/intermediates.h"
 #include "keeper/sources.h"
-#include "vethguard/tls/ca.h"
 
 #define SANDBOXES_MAX 4096
 
 struct sandboxes {
 	struct loop *loop;
 	const struct ca *root;
+	struct intermediates *intermediates;
 	struct sources *sources;
 	struct sandbox *first;
 	size_t count;

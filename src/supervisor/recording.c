@@ -101,6 +101,7 @@ struct recorded_ring *recording_ring_new(struct supervisor *sv, struct sandbox *
 		error = recording_make_ring(&sv->recording, s->id, ring);
 	}
 	if (!error) {
+		s->recorded.id = s->id;
 		ring->next = s->recorded.rings;
 		s->recorded.rings = ring;
 		error = s->recorded.open ? recording_open_ring(sv, s->id, ring) : 0;

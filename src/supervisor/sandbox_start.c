@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Setting a sandbox up: keeper, recorder and worker learn of it as early as they can, and work
- * while the gate is connected, which takes longest. The worker has the gate's sockets before
- * anything leads to them. Nobody is waited for here.
+ * Setting a sandbox up: keeper, worker and recorder learn of it as early as they can, in the order
+ * of how much they have to do, and work while the gate is connected, which takes longest. The
+ * worker has the gate's sockets before anything leads to them. Nobody is waited for here.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -186,9 +186,11 @@ int sandbox_set_up(struct sandbox *s)
 	if (!error)
 		error = open_gate(s);
 	if (!error)
-		error = sandbox_record(s);
+		error = open_names(s);
 	if (!error)
 		error = instance_start(s->current, s->generation);
+	if (!error)
+		error = tell_recorder(s); /* it has time: what comes from the worker waits */
 	if (!error)
 		error = connect_gate(s);
 	close_netns(s);

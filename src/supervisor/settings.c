@@ -358,11 +358,15 @@ static int load_files(struct settings *s, struct settings_opening *opening, cons
 struct slice settings_host_file(const char *path, char **memory)
 {
 	FILE *in = fopen(path, "re");
-	size_t n = 0;
+	size_t room = HOST_FILE_MAX, n = 0;
+	struct stat st;
 
-	*memory = in ? malloc(HOST_FILE_MAX) : NULL;
+	if (in && fstat(fileno(in), &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
+	        st.st_size < HOST_FILE_MAX)
+		room = (size_t)st.st_size + 1;
+	*memory = in ? malloc(room) : NULL;
 	if (*memory)
-		n = fread(*memory, 1, HOST_FILE_MAX, in);
+		n = fread(*memory, 1, room, in);
 	if (in)
 		fclose(in);
 	return slice_of(*memory ? *memory : "", n);

@@ -91,31 +91,39 @@ static void on_end(struct ipc_peer *peer, int error)
 		credential_store_fail_all(w->credentials, "the keeper is gone");
 }
 
+static size_t ca_question(uint8_t *message, size_t cap)
+{
+	return message_empty(message, cap, MESSAGE_CA_GET, QUESTION_CA);
+}
+
+int keeper_ask_ca(int fd)
+{
+	uint8_t message[64];
+	int r = ipc_send_blocking(fd, message, ca_question(message, sizeof message), NULL, 0);
+
+	return r == -EPIPE ? 0 : r; /* on_end() hears of that */
+}
+
 int keeper_replace(struct worker *w, int fd)
 {
+	uint8_t message[64];
 	int r;
 
 	if (!w->serving) /* as good as the first one: nothing was asked that matters */
 		credential_store_fail_all(w->credentials, "the keeper is gone");
 	ipc_peer_close(&w->keeper);
 	w->keeper_broke = false;
-	if (!w->serving)
-		return keeper_open(w, fd);
-	r = ipc_peer_open(w->loop, &w->keeper, fd, "keeper", on_message, on_end);
-	if (r == 0)
+	r = keeper_open(w, fd);
+	if (r == 0 && w->serving)
 		credential_store_ask_again(w->credentials);
+	else if (r == 0)
+		r = ipc_send(&w->keeper, message, ca_question(message, sizeof message), NULL, 0);
 	return r;
 }
 
 int keeper_open(struct worker *w, int fd)
 {
-	uint8_t message[64];
-	int r = ipc_peer_open(w->loop, &w->keeper, fd, "keeper", on_message, on_end);
-
-	if (r < 0)
-		return r;
-	return ipc_send(&w->keeper, message,
-	        message_empty(message, sizeof message, MESSAGE_CA_GET, QUESTION_CA), NULL, 0);
+	return ipc_peer_open(w->loop, &w->keeper, fd, "keeper", on_message, on_end);
 }
 
 int keeper_ask(void *context, uint32_t credential)

@@ -193,6 +193,7 @@ int main(int argc, char **argv)
 		die(EXIT_FAILED, "no memory");
 	receive_start(&w);
 	log_open("vethguard-worker", (enum log_level)w.start.log_level);
+	must("no word to the keeper", worker_ask_ca(&w)); /* which answers meanwhile */
 	must("the policy cannot be used", worker_open_policy(&w));
 	must("no guard of shared memory", shared_names_guard());
 	narrow(&w);

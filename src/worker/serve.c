@@ -84,6 +84,11 @@ int worker_map_policy(int fd, struct policy *policy)
 	return r < 0 ? r : policy_open(policy, p, n);
 }
 
+int worker_ask_ca(const struct worker *w)
+{
+	return keeper_ask_ca(w->fds[FD_KEEPER]);
+}
+
 int worker_open_policy(struct worker *w)
 {
 	int r = worker_map_policy(w->fds[FD_POLICY], &w->policy);

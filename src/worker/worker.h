@@ -69,7 +69,9 @@ void events_put(struct events *events, const struct event *event);
 void events_hold(struct events *events, bool hold);
 void events_close(struct events *events);
 
-/* Opens the pair to the keeper and asks for the CA; worker_serve() follows when it is there. */
+/* Asks for the CA, before the pair to the keeper is opened even. 0 or -errno. */
+int keeper_ask_ca(int fd);
+/* Opens the pair; worker_serve() follows when the CA is there. Takes fd. 0 or -errno. */
 int keeper_open(struct worker *w, int fd);
 /* Asks for a credential's value: a credential_ask. */
 int keeper_ask(void *context, uint32_t credential);
@@ -78,6 +80,8 @@ int keeper_replace(struct worker *w, int fd);
 
 /* Maps a policy and checks it. Takes fd. 0 or -errno. */
 int worker_map_policy(int fd, struct policy *policy);
+/* First of all: the CA takes the keeper a while. 0 or -errno. */
+int worker_ask_ca(const struct worker *w);
 /* Maps the policy: before the jail, which needs its ports. 0 or -errno. */
 int worker_open_policy(struct worker *w);
 /* Everything but the CA is ready: makes the parts. 0 or -errno. */

@@ -13,6 +13,10 @@
 
 #define NAMES_MAX 1024
 
+int __real_ipc_send_blocking(
+        int fd, const uint8_t *message, size_t size, const int *fds, size_t fd_count);
+int __wrap_ipc_send_blocking(
+        int fd, const uint8_t *message, size_t size, const int *fds, size_t fd_count);
 int __real_ipc_send(struct ipc_peer *peer, const uint8_t *message, size_t size, const int *fds,
         size_t fd_count);
 int __wrap_ipc_send(struct ipc_peer *peer, const uint8_t *message, size_t size, const int *fds,
@@ -91,18 +95,28 @@ static void misbehave(void)
 
 /* The keeper has given what a worker needs, a worker serves, the recorder has an event in the log.
  */
-static void sent(const struct ipc_peer *peer, enum message_type type, uint64_t id)
+static void sent(enum message_type type, uint64_t id)
 {
 	static bool done;
 
-	if (type == MESSAGE_CA_GET)
-		keeper_fd = peer->io.fd;
 	if (done || (type != MESSAGE_WORKER_READY && type != MESSAGE_CA &&
 	                    type != MESSAGE_RECORDER_TAKEN))
 		return;
 	done = true;
 	last_id = id;
 	misbehave();
+}
+
+/* A worker's first word to its keeper. */
+int __wrap_ipc_send_blocking(
+        int fd, const uint8_t *message, size_t size, const int *fds, size_t fd_count)
+{
+	struct message_head head;
+	struct reader body;
+
+	if (message_open(message, size, &head, &body) == 0 && head.type == MESSAGE_CA_GET)
+		keeper_fd = fd;
+	return __real_ipc_send_blocking(fd, message, size, fds, fd_count);
 }
 
 int __wrap_ipc_send(
@@ -113,7 +127,7 @@ int __wrap_ipc_send(
 	struct reader body;
 
 	if (message_open(message, size, &head, &body) == 0)
-		sent(peer, head.type, head.id);
+		sent(head.type, head.id);
 	return error;
 }
 
@@ -126,7 +140,7 @@ int __wrap_ipc_send_secret(struct ipc_peer *peer, uint8_t *message, size_t size)
 	int error = __real_ipc_send_secret(peer, message, size);
 
 	if (opened == 0)
-		sent(peer, head.type, head.id);
+		sent(head.type, head.id);
 	return error;
 }
 

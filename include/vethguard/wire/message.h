@@ -212,7 +212,7 @@ struct message_credential {    /* answer; value is secret: the receiver wipes th
 
 struct message_keeper_sandbox {
 	uint64_t sandbox_id;
-	struct slice sandbox;      /* name, for the intermediate's subject */
+	struct slice sandbox;      /* name, for messages */
 	uint32_t credential_count;
 	struct {
 		struct slice name;

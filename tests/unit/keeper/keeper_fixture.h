@@ -117,7 +117,8 @@ static inline void fixture_spawn(struct fixture *f)
 	f->supervisor = pair[0];
 }
 
-static inline void fixture_start(struct fixture *f)
+/* root: the root CA's file, or -1. */
+static inline void fixture_start_with(struct fixture *f, int root)
 {
 	struct ipc_message message;
 	uint8_t start[64];
@@ -126,11 +127,16 @@ static inline void fixture_start(struct fixture *f)
 	assert_int_equal(
 	        ipc_send_blocking(f->supervisor, start,
 	                message_empty(start, sizeof(start), MESSAGE_KEEPER_START, ++f->last_id),
-	                NULL, 0),
+	                &root, root >= 0),
 	        0);
 	fixture_expect(f->supervisor, MESSAGE_KEEPER_READY, &message);
 	assert_int_equal(message.head.id, f->last_id);
 	assert_true(reader_done(&message.body));
+}
+
+static inline void fixture_start(struct fixture *f)
+{
+	fixture_start_with(f, -1);
 }
 
 /* Waits for the keeper's end: its exit status, or 1000 + signal. */

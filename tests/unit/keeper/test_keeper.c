@@ -100,13 +100,52 @@ static void test_ca_chain(void **state)
 	X509_NAME_get_text_by_NID(X509_get_subject_name(root), NID_commonName, name, sizeof(name));
 	assert_int_equal(strncmp(name, "vethguard sandbox CA ", 21), 0);
 	X509_NAME_get_text_by_NID(X509_get_subject_name(one), NID_commonName, name, sizeof(name));
-	assert_string_equal(name, "vethguard box");
+	assert_int_equal(strncmp(name, "vethguard intermediate CA ", 26), 0);
 	X509_free(root);
 	X509_free(root_again);
 	X509_free(one);
 	X509_free(two);
 	close(a);
 	close(b);
+}
+
+#define IN_STORE 8 /* INTERMEDIATES_MAX */
+#define ROUNDS 2   /* from a full store, and at once again, from an empty one */
+#define FILLED_MS 200
+
+/* The keeper of a daemon makes some in advance: each is given once. */
+static void test_intermediates_in_store(void **state)
+{
+	struct fixture f;
+	int file = memfd_create("root", MFD_CLOEXEC);
+	X509 *all[ROUNDS * (IN_STORE + 1)], *root;
+	size_t count = 0;
+	struct message_ca ca;
+
+	(void)state;
+	fixture_start_with(&f, file);
+	close(file);
+	for (int round = 0; round < ROUNDS; round++) {
+		usleep(round == 0 ? FILLED_MS * 1000 : 0);
+		for (int i = 0; i <= IN_STORE; i++) {
+			int worker = fixture_sandbox(&f, count + 1, 0, 0, 0);
+
+			get_ca(&f, worker, &ca);
+			root = parse(ca.root);
+			all[count] = parse(ca.intermediate);
+			assert_int_equal(verify(root, all[count]), 1);
+			for (size_t other = 0; other < count; other++)
+				assert_int_equal(EVP_PKEY_eq(X509_get0_pubkey(all[count]),
+				                         X509_get0_pubkey(all[other])),
+				        0);
+			count++;
+			X509_free(root);
+			close(worker);
+		}
+	}
+	while (count)
+		X509_free(all[--count]);
+	assert_int_equal(fixture_end(&f), 0);
 }
 
 /* --- values --- */
@@ -531,6 +570,7 @@ int main(void)
 	        TEST(test_worker_that_does_not_read),
 	        TEST(test_worker_goes_meanwhile),
 	        TEST(test_workers_are_apart),
+	        cmocka_unit_test(test_intermediates_in_store),
 	        cmocka_unit_test(test_stop),
 	        cmocka_unit_test(test_broken_supervisor),
 	        cmocka_unit_test(test_wrong_first_message),
