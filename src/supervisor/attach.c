@@ -54,6 +54,20 @@ static bool is_absolute(const char *path)
 	return path && path[0] == '/' && strlen(path) <= MESSAGE_PATH_MAX;
 }
 
+/* Nobody sends from such an address: the sandbox would be cut off without a word. */
+static bool check_address(struct attaching *t, const struct ip *address)
+{
+	const enum ip_class class = ip_classify(address);
+	char text[IP_TEXT_MAX];
+
+	if (!address->family ||
+	        (class != IP_UNSPECIFIED && class != IP_LOOPBACK && class != IP_MULTICAST &&
+	                class != IP_BROADCAST && class != IP_MAPPED))
+		return true;
+	return refuse(t, ATTACH_INVALID, "no sandbox can have the address %s: it is %s",
+	        ip_format(address, text), ip_class_name(class));
+}
+
 static bool check_interface(struct attaching *t)
 {
 	const char *name = t->request->interface;
@@ -63,7 +77,7 @@ static bool check_interface(struct attaching *t)
 		return refuse(t, ATTACH_INVALID,
 		        "an interface's name has 1 to %d characters, none a slash or space",
 		        INTERFACE_NAME_MAX);
-	return true;
+	return check_address(t, &t->request->address4) && check_address(t, &t->request->address6);
 }
 
 static bool check_request(struct attaching *t)

@@ -22,6 +22,7 @@ PROXY = "http://198.18.0.1:3128"
 ROLES = {"keeper": "vethguard-keepe", "recorder": "vethguard-recor", "worker": "vethguard-worke"}
 HOSTILE = os.path.join(BIN, "..", "tests", "hostile")
 READS = "{to: 'https://api.lab.test', methods: [GET], credential: api}"
+NOBODYS = ("0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "::", "::1", "ff02::1", "::ffff:10.7.0.2")
 SOON = 1 * SLOW  # how soon it has to serve again
 
 
@@ -472,9 +473,12 @@ class Refused(Attached):
                                 ({"netns": "/proc/self/ns/net"}, 422), ({"netns": "/proc/self/ns/mnt"}, 422),
                                 ({"netns": "/run/netns/none"}, 422), ({"pid": 4194303}, 422),
                                 ({"name": "-x", "netns": netns}, 422), ({"name": "vethguardd", "netns": netns}, 422),
-                                ({"name": "left-behind", "netns": netns}, 422)):
+                                ({"name": "left-behind", "netns": netns}, 422),
+                                *(({"interface": "up0", "addresses": [a]}, 422) for a in NOBODYS)):
             got, _, answer = self.daemon.call("POST", "/v1/sandboxes", {"policy": self.policy, **members})
             self.assertEqual(got, status, (members, answer))
+            if "addresses" in members:
+                self.assertIn("no sandbox can have the address", answer["detail"])
         self.assertEqual(len(self.state_files()["sandboxes"]), 1)
         self.assert_served()
 
