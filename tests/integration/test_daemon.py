@@ -176,6 +176,31 @@ class Life(Attached):
             process.kill()
         self.assertTrue(wait_until(lambda: self.daemon.call("GET", "/v1/sandboxes/by-pid")[0] == 404, 10 * SLOW))
 
+    def test_another_process_has_its_number(self):
+        """Numbers are used again: one that began at another time is another process, for who attaches it and after a restart."""
+        process = subprocess.Popen(["unshare", "-n", "sleep", "600"])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        own = os.stat("/proc/self/ns/net").st_ino
+        wait_until(lambda: os.stat(f"/proc/{process.pid}/ns/net").st_ino != own, 5 * SLOW)
+        began = support.process_row(process.pid)[3]
+        wanted = {"name": "by-pid", "pid": process.pid, "policy": self.policy}
+        for other in (began - 1, began + 1):
+            status, _, answer = self.daemon.call("POST", "/v1/sandboxes", wanted | {"start_time": other})
+            self.assertEqual((status, answer["detail"]), (422, f"there is no such process {process.pid}"))
+        self.daemon.attach(**wanted, start_time=began)
+        self.daemon.kill()
+        path = os.path.join(self.daemon.state, "sandboxes", "by-pid.json")
+        with open(path) as f:
+            state = json.load(f)
+        self.assertEqual(int(state["pid_start_time"], 16), began)
+        with open(path, "w") as f:
+            json.dump(state | {"pid_start_time": f"{began - 1:016x}"}, f)
+        self.daemon.start()
+        self.assertTrue(wait_until(lambda: self.daemon.call("GET", "/v1/sandboxes/by-pid")[0] == 404, 10 * SLOW), self.daemon.stderr())
+        links = json.loads(support.sh("nsenter", f"--net=/proc/{process.pid}/ns/net", "ip", "-j", "link"))
+        self.assertEqual([link["ifname"] for link in links], ["lo"])
+
 
 class Interface(Attached):
     """A veth's outer end, as a microVM's tap or a container's port: with it goes the way to the host."""
