@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,4 +35,16 @@ int process_start_time(pid_t pid, uint64_t *out)
 	errno = 0;
 	*out = strtoull(p + 1, &end, 10);
 	return errno || end == p + 1 ? -EBADMSG : 0;
+}
+
+__attribute__((no_sanitize_address)) void process_reset_signals(void)
+{
+	struct sigaction normal = {.sa_handler = SIG_DFL};
+	sigset_t none;
+
+	for (int s = 1; s < NSIG; s++)
+		if (s != SIGKILL && s != SIGSTOP)
+			sigaction(s, &normal, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -27,6 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "vethguard/base/process.h"
 #include "vethguard/jail/spawn.h"
 
 #ifndef VETHGUARD_LIBEXECDIR
@@ -164,18 +165,6 @@ static int spawn_put_low(int fd, size_t where)
 /* What follows runs in the child, on a stack that AddressSanitizer does not know. */
 #define IN_CHILD __attribute__((no_sanitize_address))
 
-IN_CHILD static void spawn_reset_signals(void)
-{
-	struct sigaction normal = {.sa_handler = SIG_DFL};
-	sigset_t none;
-
-	for (int s = 1; s < NSIG; s++)
-		if (s != SIGKILL && s != SIGSTOP)
-			sigaction(s, &normal, NULL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 /* A terminal is commonly open for reading too, and a role is in no session that the terminal would
  * keep from it: what a person types is not the role's to read. */
 IN_CHILD static void spawn_write_only_terminal(void)
@@ -229,7 +218,7 @@ IN_CHILD static int spawn_child(void *context)
 	struct spawn *s = context;
 
 	if (close_range(low_end, ~0U, CLOSE_RANGE_UNSHARE) == 0) {
-		spawn_reset_signals();
+		process_reset_signals();
 		setsid();
 		if (spawn_descriptors(s))
 			spawn_execute(s);

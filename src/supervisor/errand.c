@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
+#include "vethguard/base/process.h"
 #include "supervisor/errand.h"
 
 #define REPORT_FD 3
@@ -57,15 +58,11 @@ _Noreturn static void child(const struct errand_plan *plan, int report, pid_t pa
 {
 	struct rlimit no_core = {0, 0},
 	              time = {(rlim_t)plan->ms / 1000 + 1, (rlim_t)plan->ms / 1000 + 1};
-	sigset_t none;
 
 	if (!keep_only(report, plan->output))
 		_exit(127);
-	for (int s = 1; s < NSIG; s++)
-		if (s != SIGKILL && s != SIGSTOP)
-			signal(s, s == SIGPIPE ? SIG_IGN : SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	process_reset_signals();
+	signal(SIGPIPE, SIG_IGN);
 	setrlimit(RLIMIT_CORE, &no_core);
 	setrlimit(RLIMIT_CPU, &time);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)

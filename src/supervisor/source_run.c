@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "vethguard/base/process.h"
 #include "vethguard/base/secret.h"
 #include "supervisor/errand.h"
 #include "supervisor/sources.h"
@@ -90,25 +91,13 @@ static void set_environment(const struct identity *id)
 	}
 }
 
-static void reset_signals(void)
-{
-	struct sigaction normal = {.sa_handler = SIG_DFL};
-	sigset_t none;
-
-	for (int s = 1; s < NSIG; s++)
-		if (s != SIGKILL && s != SIGSTOP)
-			sigaction(s, &normal, NULL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 /* In the child. Whatever fails shows as exit status 126 or 127, as in a shell. */
 static void child(struct sources *sources, char **argv, int output, pid_t parent)
 {
 	struct rlimit no_core = {0, 0};
 	int null = open("/dev/null", O_RDONLY);
 
-	reset_signals();
+	process_reset_signals();
 	setsid();
 	set_environment(&sources->identity);
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0)
