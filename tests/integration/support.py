@@ -35,6 +35,13 @@ COMPILED = ("inside", "hostile", "h2frames", "h2cases", "websocket_frames")
 FORM_MAX = 6 * len(SECRET)  # bytes: \uXXXX for each character
 
 
+def netns(case, name):
+    """A network namespace, for as long as the test runs; its name."""
+    sh("ip", "netns", "add", name)
+    case.addCleanup(subprocess.run, ["ip", "netns", "del", name], check=False, stderr=subprocess.DEVNULL)
+    return name
+
+
 def start():
     global LAB
     LAB = Lab()

@@ -54,9 +54,7 @@ class Attached(unittest.TestCase):
     """A daemon and a namespace that it guards."""
 
     def setUp(self):
-        self.name = f"box{time.monotonic_ns()}"
-        support.sh("ip", "netns", "add", self.name)
-        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.name], check=False)
+        self.name = support.netns(self, f"box{time.monotonic_ns()}")
         self.policy = self.write(READS)
         self.daemon = self.make_daemon()
         self.addCleanup(self.daemon.stop)
@@ -163,8 +161,7 @@ class Life(Attached):
         self.assertTrue(self.explains())
 
     def test_its_time_is_over(self):
-        support.sh("ip", "netns", "add", self.name + "t")
-        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.name + "t"], check=False)
+        support.netns(self, self.name + "t")
         self.attach("short", self.name + "t", ttl_s=1)
         self.assertTrue(wait_until(lambda: self.daemon.call("GET", "/v1/sandboxes/short")[0] == 404, 10 * SLOW))
 
@@ -211,8 +208,7 @@ class Interface(Attached):
         super().setUp()
         self.before = self.links()
         self.port, self.inside = "pt7", f"in{time.monotonic_ns()}"
-        support.sh("ip", "netns", "add", self.inside)
-        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.inside], check=False)
+        support.netns(self, self.inside)
         support.sh("ip", "link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", self.inside)
         self.addCleanup(subprocess.run, ["ip", "link", "del", self.port], check=False, capture_output=True)
         for words in (("addr", "add", "10.55.0.1/24", "dev", self.port), ("link", "set", self.port, "up"),
@@ -473,9 +469,7 @@ class Changing(Attached):
 class Refused(Attached):
     def test_namespaces_that_are_no_sandboxes(self):
         gate = os.path.join(self.daemon.state, "netns", self.state_files()["netns"][0])
-        other = self.name + "o"
-        support.sh("ip", "netns", "add", other)
-        self.addCleanup(subprocess.run, ["ip", "netns", "del", other], check=False)
+        other = support.netns(self, self.name + "o")
         support.sh("ip", "-n", other, "link", "add", "uplink0", "type", "veth", "peer", "name", "uplink1")
         for members, word in (({"netns": "/proc/1/ns/net"}, ""), ({"pid": 1}, ""), ({"pid": os.getpid()}, "the host itself"),
                               ({"netns": gate}, "is a gate"), ({"netns": f"/run/netns/{other}"}, "an interface uplink")):
@@ -509,17 +503,14 @@ class Refused(Attached):
 
     def test_the_environment_is_no_source(self):
         text = policy(READS, credentials="  api: {source: 'env:API_KEY', inject: bearer}\n")
-        support.sh("ip", "netns", "add", self.name + "e")
-        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.name + "e"], check=False)
+        support.netns(self, self.name + "e")
         status, _, answer = self.daemon.call("POST", "/v1/sandboxes", {
             "netns": f"/run/netns/{self.name}e", "policy": support.LAB.write("env-source.yaml", text)})
         self.assertEqual(status, 422, answer)
         self.assertIn("env:", json.dumps(answer["diagnostics"]))
 
     def test_a_configuration_with_a_fault_is_not_the_callers(self):
-        netns = self.name + "c"
-        support.sh("ip", "netns", "add", netns)
-        self.addCleanup(subprocess.run, ["ip", "netns", "del", netns], check=False)
+        netns = support.netns(self, self.name + "c")
         with open(self.daemon.config) as f:
             good = f.read()
         with open(self.daemon.config, "w") as f:
@@ -569,8 +560,7 @@ class Many(Attached):
         """One after the other; who can connect to the daemon finds all of them."""
         names = [f"{self.name}-{i}" for i in range(6)]
         for name in names:
-            support.sh("ip", "netns", "add", name)
-            self.addCleanup(subprocess.run, ["ip", "netns", "del", name], check=False)
+            support.netns(self, name)
             self.attach(name, name)
         self.daemon.kill()
         with open(os.path.join(self.daemon.state, "sandboxes", names[2] + ".json"), "w") as f:
@@ -587,8 +577,7 @@ class Many(Attached):
         """Once its gate listens a connection is never refused, reset or forgotten: it is its sandbox's worker's."""
         names = [f"{self.name}-{i}" for i in range(6)]
         for name in names:
-            support.sh("ip", "netns", "add", name)
-            self.addCleanup(subprocess.run, ["ip", "netns", "del", name], check=False)
+            support.netns(self, name)
             self.attach(name, name)
         self.daemon.kill()
         clients = [subprocess.Popen(["ip", "netns", "exec", name, support.PYTHON, "-c", WAITS, str(10 * SLOW)], text=True,
@@ -601,8 +590,7 @@ class Many(Attached):
 
     def test_ends_while_they_are_taken_over(self):
         for i in range(6):
-            support.sh("ip", "netns", "add", f"{self.name}-{i}")
-            self.addCleanup(subprocess.run, ["ip", "netns", "del", f"{self.name}-{i}"], check=False)
+            support.netns(self, f"{self.name}-{i}")
             self.attach(f"{self.name}-{i}", f"{self.name}-{i}")
         self.daemon.kill()
         with open(self.daemon.stderr_path, "ab") as err:
@@ -786,9 +774,7 @@ class Disobedient(Attached):
 
 class Damaged(Attached):
     def test_one_state_file(self):
-        other = self.name + "o"
-        support.sh("ip", "netns", "add", other)
-        self.addCleanup(subprocess.run, ["ip", "netns", "del", other], check=False)
+        other = support.netns(self, self.name + "o")
         self.attach("two", other)
         self.daemon.kill()
         path = os.path.join(self.daemon.state, "sandboxes", "one.json")

@@ -16,9 +16,7 @@ from support import SLOW, sh, wait_until
 class Neighbours(test_daemon.Attached):
     def setUp(self):
         super().setUp()
-        self.other = self.name + "n"
-        sh("ip", "netns", "add", self.other)
-        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.other], check=False)
+        self.other = support.netns(self, self.name + "n")
         self.attach("two", self.other)
         self.assert_both()
 
@@ -37,9 +35,7 @@ class Neighbours(test_daemon.Attached):
 
     def another(self, name):
         """The answer to attaching a third one."""
-        netns = self.name + name
-        sh("ip", "netns", "add", netns)
-        self.addCleanup(subprocess.run, ["ip", "netns", "del", netns], check=False)
+        netns = support.netns(self, self.name + name)
         status, _, answer = self.daemon.call("POST", "/v1/sandboxes",
                                              {"name": name, "netns": f"/run/netns/{netns}", "policy": self.policy})
         return status, answer

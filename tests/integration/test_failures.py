@@ -463,8 +463,7 @@ class Crowd(Failing):
     def crowd(self, count):
         names = [f"{self.name}-{i}" for i in range(count)]
         for name in names:
-            sh("ip", "netns", "add", name)
-            self.addCleanup(subprocess.run, ["ip", "netns", "del", name], check=False)
+            support.netns(self, name)
             self.attach(name, name)
         return names
 

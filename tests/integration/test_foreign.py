@@ -34,9 +34,7 @@ class Foreign(test_daemon.Attached):
 
     def setUp(self):
         super().setUp()
-        self.other = self.name + "n"
-        sh("ip", "netns", "add", self.other)
-        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.other], check=False)
+        self.other = support.netns(self, self.name + "n")
         self.attach("two", self.other)
         self.pin = os.path.join(self.daemon.state, "netns", self.box["id"])
         if not os.path.exists(self.pin):

@@ -34,9 +34,7 @@ class Slow(test_daemon.Attached):
         self.addCleanup(self.files.close)
         self.addCleanup(self.files.go_on)
         self.mount = mount
-        self.slow = self.name + "s"
-        support.sh("ip", "netns", "add", self.slow)
-        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.slow], check=False)
+        self.slow = support.netns(self, self.name + "s")
 
     def large(self):
         """For a test that needs it."""

@@ -92,8 +92,7 @@ class Inside:
         self.name, self.netns, self.interface = name, f"torture-{name}", interface
         self.file = support.LAB.path(f"torture-{name}")
         self.at, self.answers = 0, []  # [kind, what, time]
-        sh("ip", "netns", "add", self.netns)
-        test.addCleanup(subprocess.run, ["ip", "netns", "del", self.netns], check=False, stderr=subprocess.DEVNULL)
+        support.netns(test, self.netns)
         sh("ip", "-n", self.netns, "link", "set", "lo", "up")
         if interface:
             sh("ip", "link", "add", interface, "type", "veth", "peer", "name", "eth0", "netns", self.netns)

@@ -240,9 +240,7 @@ class Upgrade(Upgraded):
 
     def test_one_after_the_other(self):
         """Three upgrades of two sandboxes while a response is under way; the last daemon is killed and started again."""
-        other = self.name + "o"
-        support.sh("ip", "netns", "add", other)
-        self.addCleanup(subprocess.run, ["ip", "netns", "del", other], check=False)
+        other = support.netns(self, self.name + "o")
         self.attach("two", other)
         slow = self.slowly()
         pids = [self.daemon.process.pid] + [self.upgrade() for _ in range(3)]
@@ -336,13 +334,10 @@ class Refused(Upgraded):
         """One that the new one cannot serve is enough. The control socket answers while the others are taken back; then all serve."""
         boxes = [f"b{n:02}" for n in range(12)]
         for name in boxes:
-            netns = f"{self.name}{name}"
-            support.sh("ip", "netns", "add", netns)
-            self.addCleanup(subprocess.run, ["ip", "netns", "del", netns], check=False)
+            netns = support.netns(self, f"{self.name}{name}")
             self.attach(name, netns)
         other = support.LAB.write(f"upgrade-{time.monotonic_ns()}.yaml", support.policy("https://api.lab.test"))
-        support.sh("ip", "netns", "add", self.name + "x")
-        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.name + "x"], check=False)
+        support.netns(self, self.name + "x")
         self.daemon.attach(name="faulty", netns=f"/run/netns/{self.name}x", policy=other)
         with open(other, "a") as f:
             f.write("nonsense: 1\n")
