@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vethguard: the command-line tool. One table of commands; everything else is in the commands' own
  * files. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -114,6 +115,15 @@ static int cli_version(int argc, char **argv)
 	return 0;
 }
 
+/* An --env-file that is cut short on a full disk is not what was asked for. */
+static int written(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	fprintf(stderr, "vethguard: error: the output cannot be written: %s\n", strerror(errno));
+	return status ? status : CLI_USAGE;
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command;
@@ -132,5 +142,7 @@ int main(int argc, char **argv)
 	command = command_find(argv[1]);
 	if (command == NULL)
 		return unknown_command(argv[1]);
-	return command->run(argc - 1, argv + 1);
+	if (command->run == cli_run) /* its status is the command's own */
+		return cli_run(argc - 1, argv + 1);
+	return written(command->run(argc - 1, argv + 1));
 }

@@ -455,6 +455,15 @@ class Commands(Control):
         self.assertEqual(r.returncode, 1, r)
         self.assertIn("one: detached", r.stdout)
 
+    def test_output_that_cannot_be_written(self):
+        """An --env-file that is cut short must not pass for one."""
+        self.attached(name="full")
+        for words in (["env", "full", "--format", "docker"], ["list"], ["show", "full", "--json"]):
+            with self.subTest(words), open("/dev/full", "w") as full:
+                r = subprocess.run([VETHGUARD, *words, "--socket", self.daemon.socket], stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(r.returncode, 2, r)
+                self.assertIn("cannot be written: No space left on device", r.stderr)
+
     def test_wrong_usage(self):
         odd = os.fsencode(support.LAB.path("odd")) + b"\xff.yaml"
         with open(odd, "w"):
