@@ -15,8 +15,8 @@
 #define FENCE_NAME_MAX 32 /* a prefix below and an interface's name */
 
 /* Prefixes of what exists once per interface. */
-#define FENCE_INGRESS_PREFIX "in-"  /* the hook, which needs the interface */
-#define FENCE_WIRE_PREFIX "wire-"   /* what it leads to */
+#define FENCE_INGRESS_PREFIX "in-" /* the hook, which needs the interface */
+#define FENCE_WIRE_PREFIX "wire-"  /* what it leads to */
 #define FENCE_LINK_PREFIX "link-"
 #define FENCE_UDP_PREFIX "udp-"
 #define FENCE_SOURCES4_PREFIX "src4-"

@@ -22,8 +22,9 @@ static int link_begin(
 	return 0;
 }
 
-/* One queue each way, which is what the ends of a pair use. Unless it is asked for, the kernel makes
- * one for each processor, takes back all but one, and waits for an RCU grace period in between. */
+/* One queue each way, which is what the ends of a pair use. Unless it is asked for, the kernel
+ * makes one for each processor, takes back all but one, and waits for an RCU grace period in
+ * between. */
 static void put_queues(struct request *r)
 {
 	mnl_attr_put_u32(r->header, IFLA_NUM_TX_QUEUES, 1);

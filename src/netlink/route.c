@@ -21,8 +21,9 @@
 #define LOCAL_DELIVERY_PRIORITY 1
 #define CONNECTED_METRIC 256 /* IP6_RT_PRIO_KERN: part of what makes two IPv6 routes the same */
 
-/* netdevice(7). What comes here names a link that is there: for one that is not, this way the kernel
- * would look for a module to load. A question by rtnetlink is answered with all of its statistics.
+/* netdevice(7). What comes here names a link that is there: for one that is not, this way the
+ * kernel would look for a module to load. A question by rtnetlink is answered with all of its
+ * statistics.
  */
 static unsigned index_of(const struct netlink *nl, const char *link)
 {

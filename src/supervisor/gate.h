@@ -117,11 +117,11 @@ struct gate_divert {
 /* The name that the host's end of the gate's link will have: whoever keeps account of gates has to
  * know it before there is one. Without it gate_open_divert() chooses one. */
 void gate_name_host_link(struct gate *gate);
-/* GATE_DIVERT, as gate_open(). Addresses: the gate has those of the interface, or of the bridge it belongs to; the
- * sandbox may use the addresses given, else that whole network but the gate's own; where neither
- * gives any, those of gate_assign(), which comes first. 0, or -errno with gate->why: no such
- * interface, lo, guarded already, one of vethguard's own, an uplink of the host. Nothing is left of
- * one that failed. */
+/* GATE_DIVERT, as gate_open(). Addresses: the gate has those of the interface, or of the bridge it
+ * belongs to; the sandbox may use the addresses given, else that whole network but the gate's own;
+ * where neither gives any, those of gate_assign(), which comes first. 0, or -errno with gate->why:
+ * no such interface, lo, guarded already, one of vethguard's own, an uplink of the host. Nothing is
+ * left of one that failed. */
 int gate_open_divert(struct gate *gate, struct gate_host *host, const struct gate_divert *divert);
 /* Makes the link, of which the fence stands before it is up, and of GATE_DIVERT hands the
  * interface's frames to it. 0 or -errno with gate->step or gate->why; gate_close undoes what there

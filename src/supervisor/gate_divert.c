@@ -256,7 +256,8 @@ static int link_host_side(struct gate *gate)
 	int error = 0;
 
 	STEP("the host's end of the gate's link", netlink_link_no_ipv6(nl, gate->host_link));
-	STEP("the frame size of the gate's link", netlink_link_set_mtu(nl, gate->host_link, gate->mtu));
+	STEP("the frame size of the gate's link",
+	        netlink_link_set_mtu(nl, gate->host_link, gate->mtu));
 	STEP("bringing up the gate's link", netlink_link_up(nl, gate->host_link));
 	if (error)
 		return error;

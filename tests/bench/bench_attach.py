@@ -14,7 +14,7 @@ import sys
 import time
 
 import bench_lab
-from bench_attach_lab import GUARDED, SINK, SINK_PORT, Crowd, Daemon, Neighbour, Abuser, bare_namespace, per_call, percentile, stolen, usage
+from bench_attach_lab import GUARDED, SINK, SINK_PORT, Crowd, Daemon, Echo, Neighbour, Abuser, bare_namespace, per_call, percentile, stolen, usage
 from bench_lab import sh
 
 SAMPLES = 60  # calls behind each latency
@@ -47,16 +47,21 @@ def attach_all(daemon, crowd, count):
             row(f"attach, {burst} in a burst ({done} there): p50 / p99, rate",
                 f"{ms(slow)}, {burst / (time.monotonic() - begin):.0f}/s")
         done = mark
-        times, whole, bare, before = [], [], [], usage(daemon.pids())
+        times, whole, bare, echoes, before = [], [], [], [], usage(daemon.pids())
+        echo = Echo()
         for i in range(done, done + each):
-            time.sleep(GAP_S / 2)
+            time.sleep(GAP_S / 3)
             bare.append(bare_namespace())
-            time.sleep(GAP_S / 2)
+            time.sleep(GAP_S / 3)
+            echoes.append(echo.ask())
+            time.sleep(GAP_S / 3)
             stolen_before = stolen()
             times.append(daemon.attach(crowd, i))
             if stolen() == stolen_before:
                 whole.append(times[-1])
         after = usage(daemon.pids())
+        echo.close()
+        row(f"in turn with these, a byte to a process that sleeps, and back ({mark} there): p50 / p99", ms(echoes))
         row(f"in turn with these, a process that makes a network namespace and ends ({mark} there): p50 / p99", ms(bare))
         row(f"attach, one at a time ({mark} there): p50 / p99", ms(times), "p99 < 5 ms")
         row(f"attach, one at a time ({mark} there), while the hypervisor took nothing: p50 / p99",

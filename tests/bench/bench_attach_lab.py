@@ -57,6 +57,31 @@ def bare_namespace():
     return (time.monotonic() - begin) * 1e3
 
 
+class Echo:
+    """A process that says back what it is told: what it takes to be woken, and to wake, at this moment."""
+
+    def __init__(self):
+        self.ours, theirs = socket.socketpair()
+        self.pid = os.fork()
+        if self.pid == 0:
+            self.ours.close()
+            while word := theirs.recv(1):
+                theirs.send(word)
+            os._exit(0)
+        theirs.close()
+
+    def ask(self):
+        """Milliseconds."""
+        begin = time.monotonic()
+        self.ours.send(b"x")
+        self.ours.recv(1)
+        return (time.monotonic() - begin) * 1e3
+
+    def close(self):
+        self.ours.close()
+        os.waitpid(self.pid, 0)
+
+
 def check(result, what):
     if result:
         raise OSError(ctypes.get_errno(), what)

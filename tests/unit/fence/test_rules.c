@@ -275,7 +275,8 @@ static void remove_works_on_what_damage_left(void **state)
 	        "nft delete table netdev vethguard",
 	        "nft 'delete element inet vethguard sandboxes { vg0 }'",
 	        "nft flush chain netdev vethguard in-vg0; nft delete chain netdev vethguard in-vg0",
-	        "nft flush chain netdev vethguard in-vg0; nft flush chain netdev vethguard wire-vg0; "
+	        "nft flush chain netdev vethguard in-vg0; nft flush chain netdev vethguard "
+	        "wire-vg0; "
 	        "nft delete chain netdev vethguard wire-vg0",
 	        "nft flush ruleset",
 	        "ip link delete vg0",
@@ -300,7 +301,8 @@ static void remove_of_one_works_on_what_damage_left(void **state)
 	        "nft 'delete element inet vethguard sandboxes { vg1 }'",
 	        "nft flush chain inet vethguard link-vg1",
 	        "nft flush chain netdev vethguard in-vg1; nft delete chain netdev vethguard in-vg1",
-	        "nft flush chain netdev vethguard in-vg1; nft flush chain netdev vethguard wire-vg1; "
+	        "nft flush chain netdev vethguard in-vg1; nft flush chain netdev vethguard "
+	        "wire-vg1; "
 	        "nft delete chain netdev vethguard wire-vg1",
 	        "ip link delete vg1",
 	};
