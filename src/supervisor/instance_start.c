@@ -168,6 +168,18 @@ static int tell_worker(struct instance *i)
 	return error ? sandbox_failed(s, error, "the worker") : 0;
 }
 
+/* Before START, so that it never serves before it knows. */
+static void tell_quiet(struct instance *i)
+{
+	const struct sandbox *s = i->sandbox;
+
+	if (s->paused)
+		instance_pause(i, s->pause_reason);
+	if (s->lasting && !s->supervisor->recorder_ready)
+		instance_hold(i);
+	recorder_stalls(i);
+}
+
 static int make_ring(struct instance *i)
 {
 	i->ring = recording_ring_new(i->supervisor, i->sandbox);
@@ -201,18 +213,15 @@ int instance_start(struct instance *i, struct generation *g)
 		error = generation_files(s, g);
 	if (!error)
 		error = make_ring(i);
-	if (!error)
+	if (!error) {
+		tell_quiet(i);
 		error = tell_worker(i);
+	}
 	gate_close_handed_out(&s->gate);
 	if (error)
 		return error;
 	instance_close_keeper_end(i);
 	loop_timer_set(&i->timer, SANDBOX_START_MS);
-	if (s->paused)
-		instance_pause(i, s->pause_reason);
-	if (s->lasting && !s->supervisor->recorder_ready)
-		instance_hold(i);
-	recorder_stalls(i);
 	return 0;
 }
 

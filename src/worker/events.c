@@ -67,7 +67,7 @@ void events_put(struct events *ev, const struct event *event)
 void events_hold(struct events *ev, bool hold)
 {
 	ev->held = hold;
-	if (ev->worker->proxy)
+	if (ev->worker && ev->worker->proxy) /* it may come before there is anything */
 		proxy_hold(ev->worker->proxy, hold || ev->backlog.len > 0);
 }
 

@@ -60,12 +60,10 @@ static int take_fd(struct ipc_message *m)
 	return fd;
 }
 
-static int on_message(struct ipc_peer *peer, struct ipc_message *m)
+/* What may come before START, too: a worker that begins paused never serves before it is. */
+static int be_quiet(struct worker *w, struct ipc_message *m)
 {
-	struct worker *w = container_of(peer, struct worker, supervisor);
 	struct message_worker_pause pause;
-	struct message_worker_resume resume;
-	struct message_worker_retire retire;
 
 	switch (m->head.type) {
 	case MESSAGE_WORKER_PAUSE:
@@ -76,6 +74,21 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 	case MESSAGE_WORKER_HOLD:
 		events_hold(&w->events, true);
 		return 0;
+	default:
+		return -EBADMSG;
+	}
+}
+
+static int on_message(struct ipc_peer *peer, struct ipc_message *m)
+{
+	struct worker *w = container_of(peer, struct worker, supervisor);
+	struct message_worker_resume resume;
+	struct message_worker_retire retire;
+
+	switch (m->head.type) {
+	case MESSAGE_WORKER_PAUSE:
+	case MESSAGE_WORKER_HOLD:
+		return be_quiet(w, m);
 	case MESSAGE_WORKER_RESUME:
 		if (message_worker_resume_decode(&m->body, &resume) < 0)
 			return -EBADMSG;
@@ -113,19 +126,25 @@ static void on_end(struct ipc_peer *peer, int error)
 	loop_stop(w->loop);
 }
 
-/* The first message and its descriptors. It may be long in coming: workers are kept in store. */
+/* START and its descriptors. It may be long in coming: workers are kept in store. */
 static void receive_start(struct worker *w)
 {
+	static const char unexpected[] = "the supervisor's first message is not the one expected";
 	struct ipc_message m;
 
 	w->start_message = malloc(MESSAGE_BYTES_MAX);
 	if (!w->start_message)
 		die(EXIT_FAILED, "no memory");
-	must("no word from the supervisor",
-	        ipc_receive_blocking(IPC_SUPERVISOR_FD, -1, w->start_message, &m));
-	if (m.head.type != MESSAGE_WORKER_START ||
-	        message_worker_start_decode(&m.body, &w->start) < 0)
-		die(EXIT_FAILED, "the supervisor's first message is not the one expected");
+	for (;;) {
+		must("no word from the supervisor",
+		        ipc_receive_blocking(IPC_SUPERVISOR_FD, -1, w->start_message, &m));
+		if (m.head.type == MESSAGE_WORKER_START)
+			break;
+		if (m.fd_count || be_quiet(w, &m) < 0)
+			die(EXIT_FAILED, "%s", unexpected);
+	}
+	if (message_worker_start_decode(&m.body, &w->start) < 0)
+		die(EXIT_FAILED, "%s", unexpected);
 	if (m.fd_count != MESSAGE_WORKER_FDS_BEFORE_LISTENERS + w->start.listener_count)
 		die(EXIT_FAILED, "the supervisor's first message came with %zu descriptors",
 		        m.fd_count);

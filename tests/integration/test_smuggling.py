@@ -215,6 +215,7 @@ class Smuggling(Case):
         cls.box.close()
         cls.origin.terminate()
         cls.origin.wait()
+        os.unlink(support.LAB.path("smuggling.socket"))  # it is waited for where all of this is tried again
         sh("ip", "link", "del", "strict0")
         sh("ip", "netns", "del", "strict")
 

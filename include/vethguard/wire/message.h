@@ -40,7 +40,7 @@ enum message_type {
 	                          * or recorder under a sandbox's id: its worker broke the protocol with them */
 
 	/* supervisor -> worker */
-	MESSAGE_WORKER_START,    /* struct message_worker_start */
+	MESSAGE_WORKER_START,    /* struct message_worker_start; PAUSE and HOLD may come before it */
 	MESSAGE_WORKER_READY,    /* worker -> supervisor: it serves */
 	MESSAGE_WORKER_PAUSE,    /* struct message_worker_pause */
 	MESSAGE_WORKER_HOLD,     /* no body: begin nothing new until RESUME (nobody records just now) */

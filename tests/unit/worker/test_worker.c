@@ -46,7 +46,7 @@ static void the_right_first_message_is_enough(void **state)
 static void another_message_first_ends_it(void **state)
 {
 	static const enum message_type types[] = {MESSAGE_STOP, MESSAGE_WORKER_PAUSE,
-	        MESSAGE_WORKER_HOLD, MESSAGE_CA, MESSAGE_KEEPER_START, MESSAGE_WORKER_READY};
+	        MESSAGE_WORKER_RESUME, MESSAGE_CA, MESSAGE_KEEPER_START, MESSAGE_WORKER_READY};
 
 	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
 		fixture_send(f.supervisor, types[i], 1);
@@ -165,6 +165,26 @@ static void it_stops_also_before_it_serves(void **state)
 	fixture_send(f.supervisor, MESSAGE_STOP, 9);
 	fixture_expect(f.supervisor, MESSAGE_STOPPED, 9);
 	fixture_expect_exit(&f, 0, "");
+}
+
+static void it_may_be_told_to_pause_before_it_begins(void **state)
+{
+	const struct message_worker_pause why = {MESSAGE_PAUSE_OPERATOR, SLICE("a test")};
+	uint8_t message[128];
+	size_t n =
+	        message_worker_pause_encode(message, sizeof message, MESSAGE_WORKER_PAUSE, 3, &why);
+
+	(void)state;
+	fixture_send_n(f.supervisor, message, n);
+	fixture_send(f.supervisor, MESSAGE_WORKER_HOLD, 4);
+	serve();
+	fixture_send(f.supervisor, MESSAGE_STOP, 9);
+	fixture_expect(f.supervisor, MESSAGE_STOPPED, 9);
+	fixture_expect_exit(&f, 0, "");
+	tear_down(state);
+	set_up(state);
+	fixture_send_n(f.supervisor, message, n - 1); /* its text is cut */
+	fixture_expect_exit(&f, 125, NULL);
 }
 
 static void a_message_that_is_not_for_it_ends_it(void **state)
@@ -431,6 +451,7 @@ int main(void)
 	        WORKER(a_ring_of_another_size_ends_it),
 	        WORKER(orders_before_the_ca_are_obeyed_in_order),
 	        WORKER(it_stops_also_before_it_serves),
+	        WORKER(it_may_be_told_to_pause_before_it_begins),
 	        WORKER(a_message_that_is_not_for_it_ends_it),
 	        WORKER(a_second_start_ends_it),
 	        WORKER(noise_later_ends_it),
