@@ -9,8 +9,7 @@
 
 #define REFILL_AFTER_MS 30 /* after one was taken */
 #define REFILL_NEXT_MS 2
-#define REFILL_AGAIN_MS \
-	1000 /* where one could not be made: whoever needs one meanwhile tries, too */
+#define REFILL_AGAIN_MS 1000 /* where one could not be made */
 
 static void refill(struct intermediates *all, int64_t after_ms)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starting a worker: the keeper gets its message first, before there is a gate even, and works
- * while the rest is made; the worker is told last, with every descriptor it will have. Nobody is
+ * while the rest is made; the worker gets its own with every descriptor it will have. Nobody is
  * waited for here. Descriptors that were handed out are closed at the end: only their holder keeps
  * them open.
  */
