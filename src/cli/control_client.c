@@ -144,6 +144,8 @@ static int refused(const struct control_answer *answer)
 		        slice_from_string(json_string_value(line)), shown, sizeof(shown));
 		fprintf(stderr, "%s\n", shown);
 	}
+	if (answer->status == 404)
+		fprintf(stderr, "'vethguard list' shows what there is.\n");
 	return answer->status == 403 ? CONTROL_UNREACHABLE : CONTROL_REFUSED;
 }
 

@@ -94,13 +94,17 @@ static bool check_request(struct attaching *t)
 	if (r->name && r->name[0] && !message_name_is_plain(slice_from_string(r->name)))
 		return refuse(t, ATTACH_INVALID, MESSAGE_NAME_RULE, MESSAGE_NAME_MAX);
 	if (!is_absolute(r->policy))
-		return refuse(t, ATTACH_INVALID, "the policy's path has to be absolute");
+		return refuse(t, ATTACH_INVALID,
+		        "the policy's path has to be absolute, of at most %d bytes",
+		        MESSAGE_PATH_MAX);
 	if (r->caller.group_count > IDENTITY_GROUPS_MAX)
 		return refuse(t, ATTACH_INVALID, ATTACH_GROUPS_RULE, IDENTITY_GROUPS_MAX);
 	if (r->ttl_s > ATTACH_TTL_MAX_S)
 		return refuse(t, ATTACH_INVALID, "ttl_s is at most %u", ATTACH_TTL_MAX_S);
 	if (r->kind == ATTACH_NETNS && !is_absolute(r->netns))
-		return refuse(t, ATTACH_INVALID, "the namespace's path has to be absolute");
+		return refuse(t, ATTACH_INVALID,
+		        "the namespace's path has to be absolute, of at most %d bytes",
+		        MESSAGE_PATH_MAX);
 	if (r->kind == ATTACH_PID && r->pid <= 0)
 		return refuse(t, ATTACH_INVALID, "a process has a number above 0");
 	if (r->kind == ATTACH_INTERFACE)
@@ -125,15 +129,17 @@ static bool check_room(struct attaching *t)
 	if (attachments_count(all) >= ATTACHMENTS_MAX)
 		return refuse(t, ATTACH_BUSY, "there are %d sandboxes already", ATTACHMENTS_MAX);
 	if (r->name && r->name[0] && attachments_find(t->all, r->name))
-		return refuse(t, ATTACH_CONFLICT, "there is a sandbox %s already", r->name);
+		return refuse(t, ATTACH_CONFLICT,
+		        "there is a sandbox %s already: detach it, or take another name", r->name);
 	if (r->kind != ATTACH_INTERFACE)
 		return true;
 	HASH_ITER(hh, all->by_name, a, next)
 	{
 		if (a->record.kind == ATTACH_INTERFACE &&
 		        strcmp(a->record.interface, r->interface) == 0)
-			return refuse(t, ATTACH_CONFLICT, "the interface %s is %s's already",
-			        r->interface, a->record.name);
+			return refuse(t, ATTACH_CONFLICT,
+			        "the interface %s is %s's already: detach that first", r->interface,
+			        a->record.name);
 	}
 	return true;
 }
@@ -153,7 +159,8 @@ static bool check_netns_is_free(struct attaching *t)
 	{
 		if (a != t->attachment && a->netns_inode == st.st_ino &&
 		        a->netns_device == st.st_dev)
-			return refuse(t, ATTACH_CONFLICT, "that network namespace is %s's already",
+			return refuse(t, ATTACH_CONFLICT,
+			        "that network namespace is %s's already: detach that first",
 			        a->record.name);
 	}
 	t->attachment->netns_device = st.st_dev;
@@ -170,7 +177,8 @@ static bool check_interface_is_free(struct attaching *t)
 	{
 		if (a != t->attachment && a->record.kind == ATTACH_INTERFACE &&
 		        strcmp(a->record.interface, name) == 0)
-			return refuse(t, ATTACH_CONFLICT, "interface %s is %s's already", name,
+			return refuse(t, ATTACH_CONFLICT,
+			        "interface %s is %s's already: detach that first", name,
 			        a->record.name);
 	}
 	return true;
@@ -225,7 +233,11 @@ static bool find_place(struct attaching *t)
 		        "/proc/PID/ns/net",
 		        r->netns);
 	if (t->netns == -EINVAL)
-		return refuse(t, ATTACH_INVALID, "%s is no network namespace", r->netns);
+		return refuse(t, ATTACH_INVALID,
+		        "%s is no network namespace: one of ip-netns(8) is /run/netns/NAME, that "
+		        "of a "
+		        "process /proc/PID/ns/net",
+		        r->netns);
 	if (t->netns < 0)
 		return refuse(t, ATTACH_INVALID, "%s: %s", r->netns, strerror(-t->netns));
 	return check_netns_is_free(t);

@@ -205,8 +205,9 @@ static void begin(struct attachments *all, const char *name, const char *policy,
 		attach_refuse(done, context, ATTACH_BUSY, "%s is being %s", name,
 		        a->detaching ? "detached" : "attached");
 	else if (policy && (policy[0] != '/' || strlen(policy) > MESSAGE_PATH_MAX))
-		attach_refuse(
-		        done, context, ATTACH_INVALID, "the policy's path has to be absolute");
+		attach_refuse(done, context, ATTACH_INVALID,
+		        "the policy's path has to be absolute, of at most %d bytes",
+		        MESSAGE_PATH_MAX);
 	else if (policy && caller && caller->group_count > IDENTITY_GROUPS_MAX)
 		attach_refuse(
 		        done, context, ATTACH_INVALID, ATTACH_GROUPS_RULE, IDENTITY_GROUPS_MAX);

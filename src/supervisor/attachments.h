@@ -113,6 +113,7 @@ struct attachment_view {
 	uint32_t restarts; /* workers that died and were replaced */
 	uint32_t mended;   /* times the fence was found changed and was set again */
 	bool has_resolver; /* see struct gate */
+	const char *notes; /* on the policy and its variables, a line each (struct settings) */
 	bool brief;        /* for whoever shows it: labels, vars and paths are left out */
 };
 

@@ -99,9 +99,8 @@ void control_answer(struct control_call *call, unsigned status, struct slice jso
 	finish(call, status, CONTROL_JSON, "", json);
 }
 
-void control_put_lines(struct json *j, const char *key, const char *lines)
+void control_add_lines(struct json *j, const char *lines)
 {
-	json_put_array(j, key);
 	while (lines && *lines) {
 		size_t n = strcspn(lines, "\n");
 
@@ -109,6 +108,12 @@ void control_put_lines(struct json *j, const char *key, const char *lines)
 			json_put_string(j, NULL, slice_of(lines, n), 0);
 		lines += n + (lines[n] == '\n');
 	}
+}
+
+void control_put_lines(struct json *j, const char *key, const char *lines)
+{
+	json_put_array(j, key);
+	control_add_lines(j, lines);
 	json_put_end_array(j);
 }
 

@@ -277,6 +277,8 @@ bool control_body_attach(const json_t *body, struct control_attach *out, char *f
 	request->observe = json_is_true(m[OBSERVE].value);
 	request->ttl_s = (uint32_t)ttl;
 	out->files = json_is_true(m[FILES].value);
+	if (request->name && !request->name[0])
+		return wrong(fault, "name: is empty; without it, one is made up");
 	if (!is_absolute(request->policy))
 		return wrong(fault, "policy: the absolute path of a policy file is needed");
 	if (request->kind == ATTACH_NETNS && !is_absolute(request->netns))

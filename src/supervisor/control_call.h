@@ -68,5 +68,6 @@ void control_put_stats(
         struct json *j, const struct attachment_view *view, const struct attach_stats *stats);
 void control_put_status(struct json *j, const struct attachments_status *status);
 void control_put_lines(struct json *j, const char *key, const char *lines);
+void control_add_lines(struct json *j, const char *lines); /* to an array that is open */
 
 #endif

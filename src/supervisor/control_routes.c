@@ -50,8 +50,12 @@ static void answer_sandbox(struct control_call *call, unsigned status, struct at
 		control_put_lines(&j, "diff", diff);
 	if (files)
 		control_put_lines(&j, "files", files->written);
-	if (status == 201)
-		control_put_lines(&j, "warnings", files ? files->faults : warning_of(&view));
+	if (status == 201) {
+		json_put_array(&j, "warnings");
+		control_add_lines(&j, view.notes);
+		control_add_lines(&j, files ? files->faults : warning_of(&view));
+		json_put_end_array(&j);
+	}
 	json_put_end_object(&j);
 	answer(call, status, &j, &out);
 }

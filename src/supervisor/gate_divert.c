@@ -118,7 +118,8 @@ static int check_interface(struct gate *gate, struct netlink *nl, const struct g
 	if (error == -EINVAL)
 		return refuse(gate, error, "\"%s\" is no name of an interface", asked->interface);
 	if (error == -ENODEV)
-		return refuse(gate, error, "there is no interface %s", asked->interface);
+		return refuse(gate, error, "the daemon's network namespace has no interface %s",
+		        asked->interface);
 	if (error)
 		return refuse(gate, error, "interface %s cannot be examined: %s", asked->interface,
 		        strerror(-error));

@@ -320,6 +320,24 @@ static int of_config(int error)
 	return error && error != -ENOMEM ? -ECANCELED : error;
 }
 
+/* For the operator's log, and for whoever asked for this. */
+static int take_notes(struct settings *s, const struct diag_list *notes)
+{
+	FILE *out;
+	size_t n;
+
+	if (!notes->count)
+		return 0;
+	out = open_memstream(&s->notes, &n);
+	if (!out)
+		return -ENOMEM;
+	for (size_t i = 0; i < notes->count; i++) {
+		log_warn("%s", notes->items[i].message);
+		fprintf(out, "%s\n", notes->items[i].message);
+	}
+	return fclose(out) == 0 ? 0 : -ENOMEM;
+}
+
 static int load_files(struct settings *s, struct settings_opening *opening, const char *policy_path,
         const char *config_path, const struct policy_load_options *wanted, struct diag_list *diags)
 {
@@ -347,8 +365,8 @@ static int load_files(struct settings *s, struct settings_opening *opening, cons
 	if (!error)
 		error = of_config(read_egress_pair(
 		        s, settings_config_identity(opening->identity), !opening->given, diags));
-	for (size_t i = 0; !error && i < notes->count; i++)
-		log_warn("%s", notes->items[i].message);
+	if (!error)
+		error = take_notes(s, notes);
 	free(notes);
 	return error;
 }
@@ -517,6 +535,7 @@ void settings_put(struct settings *s)
 	if (s->image_file >= 0)
 		close(s->image_file);
 	free(s->image);
+	free(s->notes);
 	free(s->hosts);
 	for (size_t i = 0; i < s->file_count; i++)
 		free(s->files[i]);

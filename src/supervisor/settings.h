@@ -45,6 +45,8 @@ struct settings {
 	size_t file_count;    /* the policy's files, the main one first: for whoever watches them */
 	char **files;         /* owned: absolute paths */
 	struct secret egress_pair; /* "user:password" for egress.proxy, or empty */
+	char *notes; /* owned: what is no fault but probably not meant, a line each; NULL: nothing
+	              */
 	size_t server_count;
 	struct config_server servers[CONFIG_SERVERS_MAX];
 	size_t host_count;

@@ -455,6 +455,27 @@ class Commands(Control):
         self.assertEqual(r.returncode, 1, r)
         self.assertIn("one: detached", r.stdout)
 
+    def test_who_asked_is_told_what_to_do(self):
+        netns = self.namespace()
+        r = self.daemon.cli("attach", "--netns", netns, "--policy", self.policy, "--name", "told", "--var", "tsk=7")
+        self.assertEqual(r.returncode, 0, r)
+        self.assertIn('warning: variable "tsk" is given, but the policy does not use it', r.stderr)
+        again = {"netns": self.namespace(), "policy": self.policy, "name": "shared", "vars": {"tsk": "7"}}  # loaded before, told all the same
+        self.assertEqual(self.daemon.attach(**again)["warnings"], ['variable "tsk" is given, but the policy does not use it'])
+        for words, told in ((["attach", "--netns", netns, "--policy", self.policy], "that network namespace is told's already: detach that first"),
+                            (["attach", "--netns", netns, "--policy", self.policy, "--name", "told"], "or take another name"),
+                            (["attach", "--netns", "/etc/passwd", "--policy", self.policy], "/run/netns/NAME"),
+                            (["attach", "--interface", "nosuch", "--policy", self.policy], "the daemon's network namespace has no interface nosuch"),
+                            (["show", "nobody"], "'vethguard list' shows")):
+            r = self.daemon.cli(*words)
+            self.assertEqual(r.returncode, 1, r)
+            self.assertIn(told, r.stderr)
+        for members, told in (({"name": ""}, "name: is empty"), ({"policy": "/" + "a" * 5000}, "of at most 4095 bytes"),
+                              ({"netns": "/" + "a" * 5000}, "of at most 4095 bytes")):
+            status, _, answer = self.daemon.call("POST", "/v1/sandboxes", {"netns": netns, "policy": self.policy} | members)
+            self.assertEqual(status, 422, answer)
+            self.assertIn(told, answer["detail"])
+
     def test_output_that_cannot_be_written(self):
         """An --env-file that is cut short must not pass for one."""
         self.attached(name="full")
