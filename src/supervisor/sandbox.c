@@ -148,6 +148,10 @@ static void on_gate_change(struct gate *gate, int result)
 		s->mended++;
 	} else if (result == -ENOLINK && !s->lasting) {
 		on_link_gone(s);
+	} else if (result == -ENOLINK && s->gate.kind == GATE_VETH) {
+		sandbox_fail(s, "its link to the gate was taken away from inside, or its network "
+		                "namespace has ended; it is cut off from every network: detach it, "
+		                "and attach anew what is still there");
 	} else {
 		sandbox_fail(s,
 		        "its fence cannot be examined or set again (%s); the sandbox is cut off "

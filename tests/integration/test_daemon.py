@@ -198,6 +198,61 @@ class Life(Attached):
         links = json.loads(support.sh("nsenter", f"--net=/proc/{process.pid}/ns/net", "ip", "-j", "link"))
         self.assertEqual([link["ifname"] for link in links], ["lo"])
 
+    def test_root_inside_takes_its_link_away(self):
+        """It has cut itself off, which is said, with what to do; attached anew it is served."""
+        for words in (["link", "del", "eth0"], ["link", "set", "eth0", "netns", self.name + "n"]):
+            other = support.netns(self, self.name + "n")
+            support.sh("ip", "-n", self.name, *words)
+            support.sh("ip", "netns", "del", other)
+            self.assertTrue(wait_until(lambda: self.show()["state"] == "failed", 10 * SLOW), self.show())
+            self.assertRegex(self.show()["reason"], "taken away from inside.*detach it")
+            self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/one")[0], 200)
+            self.attach()
+            self.assert_served()
+
+
+class Numbered(Attached):
+    """Root inside whose CAP_NET_ADMIN counts in the host's user namespace too, as in a container that has none of its own: the kernel
+    lets it make links in every namespace that its own has a number for, which it has for the other end of its link."""
+    MARK = b"VGNUMBER" * 4
+    RIGHTS = "-all,+net_admin,+net_raw"
+
+    def attack(self, netns):
+        """Links on top of whatever can be reached by a number, which the kernel gives who asks what the links are; a frame out of each.
+        (how many were made, how many frames left)"""
+        inside = ["ip", "netns", "exec", netns]
+        indexes = {socket.if_nametoindex("up0"), *range(1, 20)}
+        lines = [f"link add link if{i} link-netnsid {n} name m{n}x{i} type macvlan mode bridge\nlink set m{n}x{i} up" for i in indexes for n in range(3)]
+        support.sh(*inside, "setpriv", "--bounding-set", self.RIGHTS, "--inh-caps", self.RIGHTS, "sh", "-c", "ip link >/dev/null; ip -force -batch - 2>/dev/null || true",
+                   input="\n".join(lines))
+        made = [link["ifname"] for link in json.loads(support.sh(*inside, "ip", "-j", "link")) if link["ifname"].startswith("m")]
+        send = ("import socket, sys\nfor name in sys.argv[1:]:\n s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\n s.bind((name, 0))\n"
+                f" s.send(b'\\xff' * 6 + bytes(6) + b'\\x88\\xb5' + {self.MARK!r})\n")
+        with support.Capture() as capture:
+            support.sh(*inside, "python3", "-c", send, *made)
+        return len(made), sum(self.MARK in frame for _, frame in capture.frames)
+
+    def known(self):
+        """How many namespaces each gate has a number for."""
+        folder = os.path.join(self.daemon.state, "netns")
+        return [support.sh("nsenter", f"--net={folder}/{gate}", "ip", "netns", "list-id").count("nsid ") for gate in os.listdir(folder)]
+
+    def test_a_gate_leads_nowhere(self):
+        self.assertEqual(self.known(), [1])
+        made, left = self.attack(self.name)
+        self.assertGreater(made, 0)  # on the gate's end
+        self.assertEqual(left, 0)
+        self.daemon.kill()
+        self.daemon.start()
+        self.assert_served()
+        self.assertEqual((self.known(), self.attack(self.name)[1]), ([1], 0))
+
+    def test_the_host_would(self):
+        """The test above would see it: here the other end of the link is the host's, as that of an interface is."""
+        other = support.netns(self, self.name + "h")
+        support.sh("ip", "link", "add", "pt8", "type", "veth", "peer", "name", "eth0", "netns", other)
+        self.assertGreater(self.attack(other)[1], 0)
+
 
 class Interface(Attached):
     """A veth's outer end, as a microVM's tap or a container's port: with it goes the way to the host."""
