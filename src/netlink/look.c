@@ -44,6 +44,9 @@ static void take_attribute(const struct nlattr *a, struct netlink_link *link)
 	case IFLA_MASTER:
 		link->master = mnl_attr_get_u32(a);
 		break;
+	case IFLA_LINK_NETNSID:
+		link->elsewhere = true;
+		break;
 	case IFLA_LINKINFO:
 		take_kind(a, link);
 		break;

@@ -10,15 +10,19 @@
 
 #include "supervisor/gate_private.h"
 
-/* What the kernel puts into every namespace leads nowhere but over the link that is made here. */
+/* What the kernel puts into every namespace leads nowhere but over the link that is made here.
+ * Names alone say nothing: root inside may have given one of these to its way out. */
 static bool leads_nowhere(const struct netlink_link *link)
 {
-	static const char *const names[] = {"sit0", "tunl0", "ip6tnl0", "gre0", "gretap0",
-	        "erspan0", "ip6gre0", "ip_vti0", "ip6_vti0"};
+	static const struct {
+		const char *name, *kind;
+	} tunnels[] = {{"sit0", "sit"}, {"tunl0", "ipip"}, {"ip6tnl0", "ip6tnl"}, {"gre0", "gre"},
+	        {"gretap0", "gretap"}, {"erspan0", "erspan"}, {"ip6gre0", "ip6gre"},
+	        {"ip_vti0", "vti"}, {"ip6_vti0", "vti6"}};
 
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (strcmp(link->name, names[i]) == 0)
-			return true;
+	for (size_t i = 0; i < sizeof tunnels / sizeof tunnels[0]; i++)
+		if (strcmp(link->name, tunnels[i].name) == 0)
+			return strcmp(link->kind, tunnels[i].kind) == 0 && !link->elsewhere;
 	return link->loopback || strcmp(link->kind, "dummy") == 0;
 }
 

@@ -532,6 +532,12 @@ class Refused(Attached):
             self.assertEqual(status, 422, answer)
             self.assertIn(word, answer["detail"], members)
         self.assertTrue(wait_until(lambda: [len(v) for v in self.state_files().values()][:2] == [1, 1], 5 * SLOW), self.state_files())
+        for words in (["link", "set", "uplink0", "name", "gre0"], ["link", "del", "gre0"], ["link", "add", "sit0", "type", "bridge"]):
+            support.sh("ip", "-n", other, *words)  # names that the kernel gives to tunnels of every namespace, taken by root inside
+            links = [link["ifname"] for link in json.loads(support.sh("ip", "-n", other, "-j", "link"))]
+            if len(links) > 1:
+                status, _, answer = self.daemon.call("POST", "/v1/sandboxes", {"policy": self.policy, "netns": f"/run/netns/{other}"})
+                self.assertEqual(status, 422, (links, answer))
         self.assertNotIn("eth0", support.sh("ip", "-n", other, "link"))
         self.assert_served()
 

@@ -35,6 +35,7 @@ struct netlink_link {
 	unsigned index, master; /* master: index of the bridge or bond that it belongs to, or 0 */
 	uint32_t mtu;
 	bool up, loopback, ethernet;
+	bool elsewhere; /* its other end, or what carries it, is in another namespace */
 	uint8_t mac[6];
 	char name[IFNAMSIZ], kind[NETLINK_KIND_MAX]; /* kind: "veth", "bridge", "tun", ...; "": none, as a rule hardware */
 };
