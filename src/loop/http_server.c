@@ -40,9 +40,28 @@ static bool peer_of(int fd, struct http_peer *peer)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0 ||
 	        size != sizeof credentials)
 		return false;
-	*peer = (struct http_peer){
-	        .pid = credentials.pid, .uid = credentials.uid, .gid = credentials.gid};
+	*peer = (struct http_peer){.pid = credentials.pid,
+	        .pidfd = HTTP_PEER_UNTOLD,
+	        .uid = credentials.uid,
+	        .gid = credentials.gid};
 	return groups_of(fd, peer);
+}
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* <asm-generic/socket.h> of Linux 6.5 */
+#endif
+
+/* False: there is no room for it. */
+static bool pidfd_of(int fd, int *out)
+{
+	int pidfd;
+	socklen_t size = sizeof pidfd;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0)
+		*out = pidfd;
+	else
+		*out = errno == ENOPROTOOPT ? HTTP_PEER_UNTOLD : HTTP_PEER_ENDED;
+	return *out != HTTP_PEER_ENDED || (errno != EMFILE && errno != ENFILE && errno != ENOMEM);
 }
 
 bool http_peer_in_group(const struct http_peer *peer, gid_t gid)
@@ -98,13 +117,20 @@ static void welcome(struct http_server *server, int fd)
 		close(fd);
 		return;
 	}
-	c = is_full(server, &peer) ? NULL : http_connection_new(server, fd, &peer);
+	c = is_full(server, &peer) || !pidfd_of(fd, &peer.pidfd)
+	            ? NULL
+	            : http_connection_new(server, fd, &peer);
 	if (!c) {
+		if (peer.pidfd >= 0)
+			close(peer.pidfd);
 		free((gid_t *)(uintptr_t)peer.groups);
 		turn_away(fd);
 		return;
 	}
 	why = server->handler->admit(server->handler, &c->peer);
+	c->peer.pidfd = HTTP_PEER_UNTOLD;
+	if (peer.pidfd >= 0)
+		close(peer.pidfd);
 	if (why)
 		http_connection_refuse(c, 403, why);
 }

@@ -102,13 +102,14 @@ static bool is_netns_of(const char *path, const struct stat *netns, bool unknown
 	return st.st_dev == netns->st_dev && st.st_ino == netns->st_ino;
 }
 
-bool attach_process_is_in_own_netns(pid_t pid)
+bool attach_process_is_in_own_netns(pid_t pid, int pidfd)
 {
 	char path[64];
 	struct stat st;
 
 	snprintf(path, sizeof path, "/proc/%d/ns/net", (int)pid);
-	return stat(path, &st) == 0 && is_netns_of("/proc/self/ns/net", &st, false);
+	return stat(path, &st) == 0 && is_netns_of("/proc/self/ns/net", &st, false) &&
+	       (pidfd < 0 || !has_ended(pidfd));
 }
 
 bool attach_netns_is_own(int netns)

@@ -19,8 +19,9 @@ int attach_process_netns(const struct identity *id, pid_t pid, int pidfd);
  * -EINVAL it is no network namespace; LOCAL_FILE_UNKNOWN (local_file.h): it cannot be known how
  * long opening it would take, and it was not. */
 int attach_netns_open(const struct identity *id, const char *path);
-/* Whether it is in the daemon's network namespace. False also where that cannot be known. */
-bool attach_process_is_in_own_netns(pid_t pid);
+/* Whether it is in the daemon's network namespace. False also where that cannot be known. pidfd: of
+ * that process, looked at afterwards; negative: there is none, and the number is believed. */
+bool attach_process_is_in_own_netns(pid_t pid, int pidfd);
 /* True: the namespace is the daemon's own, or that of the host's first process. */
 bool attach_netns_is_own(int netns);
 

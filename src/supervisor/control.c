@@ -271,7 +271,8 @@ static const char *admit(struct http_handler *handler, const struct http_peer *p
 	        (control->group == (gid_t)-1 || !http_peer_in_group(peer, control->group)))
 		record.detail = "only root and members of the group " CONTROL_GROUP
 		                " may use the control socket";
-	else if (!attach_process_is_in_own_netns(peer->pid))
+	else if (peer->pidfd == HTTP_PEER_ENDED ||
+	         !attach_process_is_in_own_netns(peer->pid, peer->pidfd))
 		record.detail = "only processes in the daemon's own network namespace may use the "
 		                "control socket: no sandbox ever is in that one";
 	else

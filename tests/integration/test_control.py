@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -303,6 +304,36 @@ class Who(Control):
         self.assertEqual(r.returncode, 3, r)
         self.assertEqual(self.daemon.call("GET", "/v1/sandboxes/inside")[2]["state"], "serving")
         self.assertIsNotNone(self.daemon.event(API, **{"api.operation": "connect", "api.response.code": 403}))
+
+    def test_another_process_has_its_number(self):
+        """Who connects from inside, ends, and leaves the connection to others, while somebody outside is given its number."""
+        _, netns = self.attached(name="number")
+        with socket.socketpair()[0] as s:
+            try:
+                s.getsockopt(socket.SOL_SOCKET, 77)  # SO_PEERPIDFD
+            except OSError:
+                self.skipTest("this kernel does not tell a process that ended from another one with its number")
+        inside = ("import os, socket, sys\ns = socket.socket(socket.AF_UNIX)\nchild = os.fork()\nif child == 0:\n"
+                  " s.connect(sys.argv[1])\n s.send(b'GET /v1/status HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')\n os._exit(0)\n"
+                  "os.waitpid(child, 0)\nprint(child, flush=True)\nprint(s.recv(65536).decode())\n")
+        os.kill(self.daemon.process.pid, signal.SIGSTOP)
+        try:
+            p = subprocess.Popen(["nsenter", f"--net={netns}", support.PYTHON, "-c", inside, self.daemon.socket], stdout=subprocess.PIPE, text=True)
+            self.addCleanup(p.wait)
+            self.addCleanup(p.kill)
+            number = int(p.stdout.readline())
+            for _ in range(200):  # others start processes too
+                with open("/proc/sys/kernel/ns_last_pid", "w") as f:
+                    f.write(str(number - 1))
+                other = subprocess.Popen(["sleep", "600"])
+                self.addCleanup(other.wait)
+                self.addCleanup(other.kill)
+                if other.pid == number:
+                    break
+            self.assertEqual(other.pid, number)
+        finally:
+            os.kill(self.daemon.process.pid, signal.SIGCONT)
+        self.assertIn("HTTP/1.1 403 ", p.stdout.read())
 
     def test_credentials_decide_too(self):
         """Where a mode lets others in, as a socket unit may by mistake."""

@@ -23,8 +23,12 @@
 #define HTTP_SERVER_RETRY_MS 100       /* before the next accept(2) where descriptors ran out */
 #define HTTP_SERVER_READS_MAX 16       /* of one connection in a turn of the loop */
 
+#define HTTP_PEER_UNTOLD (-1) /* of pidfd: the kernel has none to give (before Linux 6.5) */
+#define HTTP_PEER_ENDED (-2)
+
 struct http_peer {
-	pid_t pid; /* when it connected; it may have ended since */
+	pid_t pid; /* when it connected; it may have ended since, and another process have its number */
+	int pidfd; /* during admit(): of the very process that connected (SO_PEERPIDFD), or one of the above */
 	uid_t uid;
 	gid_t gid;
 	size_t group_count;
