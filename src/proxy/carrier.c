@@ -154,6 +154,7 @@ static void on_dialled(void *context, const struct dial_result *result)
 		carrier_failed(c, EVENT_CAUSE_LIMIT, "no memory for a connection");
 		return;
 	}
+	c->link.reads_on = true; /* a last answer, an alert, GOAWAY */
 	if (!c->tls) {
 		established(c);
 		return;

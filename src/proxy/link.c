@@ -68,7 +68,7 @@ static enum link_status receive(struct link *l, uint8_t *p, size_t cap, size_t *
 {
 	ssize_t r;
 
-	if (l->broken)
+	if (l->broken && !l->draining)
 		return LINK_ERROR;
 	if (!l->readable && !l->doubtful)
 		return LINK_AGAIN;
@@ -85,8 +85,8 @@ static enum link_status receive(struct link *l, uint8_t *p, size_t cap, size_t *
 		return LINK_OK;
 	}
 	if (r == 0)
-		return LINK_EOF;
-	if (errno == EAGAIN || errno == EWOULDBLOCK) {
+		return l->draining && !l->fin_came ? LINK_ERROR : LINK_EOF;
+	if ((errno == EAGAIN || errno == EWOULDBLOCK) && !l->draining) {
 		l->readable = false;
 		return LINK_AGAIN;
 	}

@@ -8,6 +8,11 @@
  * is left when another link claims them (input not used up, output the socket did not take) moves
  * into memory of its own. So an idle connection holds no buffer, and a busy one costs one recv()
  * and one send() per event.
+ *
+ * A peer that closes its socket with bytes of ours unread resets the connection, and the reset may
+ * be found by a send() before what the peer said last has been read (RFC 9112 section 9.6). Linux
+ * keeps that in the receive queue. Who still wants it sets reads_on: the answer of an upstream that
+ * did not want all of the request is there to be passed on.
  */
 #ifndef VETHGUARD_SRC_PROXY_LINK_H
 #define VETHGUARD_SRC_PROXY_LINK_H
@@ -61,6 +66,9 @@ struct link {
 	bool writable;
 	bool congested;       /* on_drained is due */
 	bool broken;          /* sending failed; reading reports LINK_ERROR */
+	bool reads_on;        /* the owner's wish: what came before sending failed is read first */
+	bool draining;        /* ... that is going on */
+	bool fin_came;        /* ... and at its end is a FIN, not a reset */
 	bool truncated;       /* TLS ended without close_notify: a body that lasts until the end is
 	                         incomplete */
 	bool end_after_flush; /* shut the sending side down once all is sent */
@@ -94,7 +102,7 @@ static inline void link_settle(struct link *link)
 	link->doubtful = false;
 }
 /* Queues bytes; they leave at the end of the loop's turn or when much has gathered. A failure shows
- * at the next read. */
+ * at the next read, with reads_on once all that had come is read. */
 void link_write(struct link *link, const void *p, size_t n);
 /* The same for bytes that hold a secret: TLS only, plain in locked memory only, and wiped there. */
 void link_write_secret(struct link *link, const void *p, size_t n);

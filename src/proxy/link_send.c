@@ -18,6 +18,19 @@ void link_break(struct link *l)
 	if (!l->broken)
 		shutdown(l->fd, SHUT_RDWR);
 	l->broken = true;
+	l->draining = false;
+}
+
+/* The socket takes no more. The error is told once, to whoever comes first, and that was send():
+ * recv() will report an end after the last byte, which is none after a reset. Linux says EPIPE
+ * instead where the FIN had come before the reset. */
+static void sending_failed(struct link *l, int error)
+{
+	link_break(l);
+	if (!l->reads_on)
+		return;
+	l->draining = l->readable = l->hung_up = true;
+	l->fin_came = error == EPIPE;
 }
 
 static void mark_congestion(struct link *l)
@@ -30,6 +43,8 @@ static void mark_congestion(struct link *l)
  * bytes. */
 static void queue_out(struct link *l, const uint8_t *p, size_t n)
 {
+	if (l->broken)
+		return;
 	if (n && buf_append(&l->out, p, n) < 0)
 		link_break(l);
 	mark_congestion(l);
@@ -50,7 +65,7 @@ static size_t send_some(struct link *l, const uint8_t *p, size_t n)
 		else if (r < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			l->writable = false;
 		else
-			link_break(l);
+			sending_failed(l, errno);
 	}
 	l->sent += sent;
 	return sent;

@@ -5,7 +5,7 @@
 
 #include "proxy/link.h"
 
-/* Sending or receiving has failed. */
+/* Sending or receiving has failed: nothing more is read either. */
 void link_break(struct link *link);
 /* The shared buffer for bytes to send belongs to the link from now on: before its TLS may write. */
 void link_claim_tx(struct link *link);

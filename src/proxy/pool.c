@@ -82,13 +82,15 @@ struct slice pool_entry_key(const struct pool_entry *entry)
 /* The one whose caches are warm and whose peer is least likely to have left. */
 struct carrier *pool_take(struct pool_entry *entry)
 {
-	struct carrier *c;
+	while (!list_is_empty(&entry->idle)) {
+		struct carrier *c = container_of(entry->idle.prev, struct carrier, pooled);
 
-	if (list_is_empty(&entry->idle))
-		return NULL;
-	c = container_of(entry->idle.prev, struct carrier, pooled);
-	pool_remove(c);
-	return c;
+		pool_remove(c);
+		if (!c->link.broken)
+			return c;
+		carrier_close(c);
+	}
+	return NULL;
 }
 
 struct carrier *pool_shared(struct pool_entry *entry)

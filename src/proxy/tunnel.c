@@ -4,6 +4,10 @@
  * KiB of a direction are copied (short connections are cheaper so); what follows moves with
  * splice(2) through a pipe and never enters this process. A pipe is borrowed from a few kept ones
  * only while bytes are in it.
+ *
+ * An end whose socket takes no more (the peer has closed it with bytes unread: a reset) is dead,
+ * but what it had said before lies in its receive queue and goes to the other end, as it would
+ * without a tunnel in between. Then both are reset.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +26,7 @@ struct end {
 	int fd;
 	bool readable, writable;
 	bool hung_up; /* the peer has sent FIN: reading goes on to the end */
+	bool dead;    /* it takes no more; what it has said is still read */
 };
 
 struct half {
@@ -84,22 +89,27 @@ static void return_pipe(struct tunnel *t, struct half *h)
 	h->piped = 0;
 }
 
-/* What a transfer's result means for the end it touched: true: bytes moved. */
-static bool settle(ssize_t r, bool *ready, bool *failed)
+/* What a transfer's result means for readiness. False: it failed. */
+static bool settle(ssize_t r, bool *ready)
 {
 	if (r > 0)
 		return true;
-	if (r < 0 && (errno == EAGAIN || errno == EINTR))
+	if (r < 0 && (errno == EAGAIN || errno == EINTR)) {
 		*ready = *ready && errno == EINTR;
-	else
-		*failed = true;
+		return true;
+	}
 	return false;
 }
 
-/* Sends what this half holds. False: it could not all be sent. */
-static bool push(struct half *h, bool *failed)
+static void kill_end(struct end *e)
 {
-	while ((h->pending.len || h->piped) && h->to->writable && !*failed) {
+	e->dead = e->hung_up = e->readable = true;
+}
+
+/* Sends what this half holds. False: it could not all be sent. */
+static bool push(struct half *h)
+{
+	while ((h->pending.len || h->piped) && h->to->writable && !h->to->dead) {
 		ssize_t r;
 
 		if (h->pending.len)
@@ -108,7 +118,9 @@ static bool push(struct half *h, bool *failed)
 		else
 			r = splice(h->pipe[0], NULL, h->to->fd, NULL, h->piped,
 			        SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-		if (!settle(r, &h->to->writable, failed))
+		if (!settle(r, &h->to->writable))
+			kill_end(h->to);
+		if (r <= 0)
 			continue;
 		h->bytes += (uint64_t)r;
 		if (h->pending.len) {
@@ -138,12 +150,12 @@ static ssize_t copy(struct tunnel *t, struct half *h)
 	}
 	if (h->to->writable)
 		sent = send(h->to->fd, plain, (size_t)r, MSG_NOSIGNAL | MSG_DONTWAIT);
-	if (sent < 0) {
-		if (errno != EAGAIN && errno != EINTR)
-			return -1;
-		h->to->writable = errno == EINTR;
-		sent = 0;
+	if (sent < 0 && !settle(sent, &h->to->writable)) {
+		kill_end(h->to);
+		return r;
 	}
+	if (sent < 0)
+		sent = 0;
 	h->bytes += (uint64_t)sent;
 	if (sent < r && buf_append(&h->pending, plain + sent, (size_t)(r - sent)) < 0) {
 		errno = ENOMEM;
@@ -166,48 +178,71 @@ static ssize_t pull(struct tunnel *t, struct half *h)
 	return r;
 }
 
-/* Moves one direction as far as it goes. True: its share is used up and it could go on. */
-static bool relay(struct tunnel *t, struct half *h, bool *failed)
+/* Takes in and sends. True: its share is used up and it could go on. */
+static bool move(struct tunnel *t, struct half *h)
 {
 	size_t moved = 0;
 
-	while (!*failed && push(h, failed) && !h->eof && h->from->readable) {
+	while (push(h) && !h->eof && h->from->readable && !h->to->dead) {
 		ssize_t r = pull(t, h);
 
 		if (r == 0) {
 			h->eof = true;
-		} else if (settle(r, &h->from->readable, failed)) {
+		} else if (!settle(r, &h->from->readable)) { /* a reset, behind all that was said */
+			kill_end(h->from);
+			h->eof = true;
+		} else if (r > 0) {
 			moved += (size_t)r;
 			if (moved >= 4 * LINK_TURN_BYTES) {
-				push(h, failed);
+				push(h);
 				return true;
 			}
 		}
 	}
+	return false;
+}
+
+/* Moves one direction as far as it goes. */
+static bool relay(struct tunnel *t, struct half *h)
+{
+	bool again = move(t, h);
+
+	if (h->to->dead) {
+		buf_fini(&h->pending);
+		return_pipe(t, h);
+		h->ended = true;
+		return false;
+	}
 	if (!h->piped)
 		return_pipe(t, h);
 	if (h->eof && !h->ended && !h->pending.len && !h->piped) {
-		/* The end of both directions is told by close(), which follows at once. */
-		if (!t->halves[h == &t->halves[0]].ended)
+		/* The end of both directions is told by close(), which follows at once; after a
+		 * reset it is another one. */
+		if (!t->halves[h == &t->halves[0]].ended && !h->from->dead)
 			shutdown(h->to->fd, SHUT_WR);
 		h->ended = true;
 	}
-	return false;
+	return again;
+}
+
+static bool any_dead(const struct tunnel *t)
+{
+	return t->ends[0].dead || t->ends[1].dead;
 }
 
 static void run(struct tunnel *t)
 {
-	bool failed = false, again = false;
+	bool again = false, was_dead = any_dead(t);
 	uint64_t before = t->halves[0].bytes + t->halves[1].bytes;
 
 	for (int i = 0; i < 2; i++)
-		again |= relay(t, &t->halves[i], &failed);
-	if (failed) {
-		tunnel_close(t, EVENT_CAUSE_POLICY, "one side reset the connection");
-		return;
-	}
+		again |= relay(t, &t->halves[i]);
+	/* What the end that has just died had said; its other direction is over. */
+	for (int i = 0; i < 2 && any_dead(t) && !was_dead; i++)
+		again |= relay(t, &t->halves[i]);
 	if (t->halves[0].ended && t->halves[1].ended) {
-		tunnel_close(t, EVENT_CAUSE_POLICY, NULL);
+		tunnel_close(t, EVENT_CAUSE_POLICY,
+		        any_dead(t) ? "one side reset the connection" : NULL);
 		return;
 	}
 	if (t->halves[0].bytes + t->halves[1].bytes != before)
@@ -282,7 +317,7 @@ void tunnel_record(struct tunnel *t, enum event_cause cause, const char *detail)
 void tunnel_close(struct tunnel *t, enum event_cause cause, const char *detail)
 {
 	struct client *c = t->client;
-	bool whole = t->halves[0].ended && t->halves[1].ended;
+	bool whole = t->halves[0].ended && t->halves[1].ended && !any_dead(t);
 
 	if (t->closed)
 		return;

@@ -15,6 +15,7 @@ static struct upstream *take_idle(struct exchange *ex, struct pool_entry *entry)
 	c->own.reused = true;
 	c->own.ready = true;
 	c->own.response_begun = false;
+	c->own.sent_before = c->link.sent;
 	carrier_wait(&c->own, WAIT_RESPONSE);
 	return &c->own;
 }

@@ -48,12 +48,13 @@ struct upstream {
 	const struct upstream_ops *ops;
 	struct carrier *carrier;
 	struct exchange *exchange;
-	bool ready;          /* the request's head may be sent at once */
-	bool reused;         /* the connection has served an exchange before */
-	bool response_begun; /* a byte of the response has come */
-	bool untouched;      /* the upstream said that it has done nothing with the request */
-	bool raw;            /* after 101: bytes pass as they are */
-	uint64_t sent_seen;  /* bytes the socket had taken when last looked at */
+	bool ready;           /* the request's head may be sent at once */
+	bool reused;          /* the connection has served an exchange before */
+	bool response_begun;  /* a byte of the response has come */
+	bool untouched;       /* the upstream said that it has done nothing with the request */
+	bool raw;             /* after 101: bytes pass as they are */
+	uint64_t sent_seen;   /* bytes the socket had taken when last looked at */
+	uint64_t sent_before; /* ... and before this exchange: HTTP/1 */
 	struct loop_deadline deadline;
 	struct http_response response;
 };

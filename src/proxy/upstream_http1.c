@@ -197,11 +197,22 @@ static void ended(struct carrier *c, enum link_status status)
 	                          : "the upstream closed the connection without a response");
 }
 
+/* An idle connection was reset before a byte of the request left: what may be there to read answers
+ * something else. */
+static bool never_asked(const struct carrier *c)
+{
+	return c->link.broken && c->own.reused && c->link.sent == c->own.sent_before;
+}
+
 static void read_response(struct carrier *c)
 {
 	struct proxy *proxy = c->proxy;
 	size_t moved = 0;
 
+	if (serves(c) && never_asked(c)) {
+		ended(c, LINK_ERROR);
+		return;
+	}
 	while (serves(c) && !c->own.exchange->ending &&
 	        !c->own.exchange->ops->congested(c->own.exchange)) {
 		size_t n;

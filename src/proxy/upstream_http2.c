@@ -107,12 +107,61 @@ static void go_on_with_streams(struct http2_upstream *s)
 
 /* --- the connection --- */
 
-/* The connection is lost; every exchange on it is told. */
+/* All of the response is here and waits for a client that takes it slowly: the connection has
+ * nothing to do with it any more. */
+static bool is_whole(const struct upstream_stream *st)
+{
+	return st->up.exchange && st->response_ended;
+}
+
+static bool any_whole(const struct http2_upstream *s)
+{
+	for (const struct list *l = s->streams.next; l != &s->streams; l = l->next)
+		if (is_whole(container_of(l, struct upstream_stream, list)))
+			return true;
+	return false;
+}
+
+/* Ends the streams; with keep, all but those whose responses are whole. What is told to exchanges
+ * may end others' streams. */
+static void fail_streams(struct http2_upstream *s, bool keep)
+{
+	struct list *next;
+
+	for (struct list *l = s->streams.next; l != &s->streams; l = next) {
+		struct upstream_stream *st = container_of(l, struct upstream_stream, list);
+
+		next = l->next;
+		st->id = 0;
+		st->closed = true;
+		if (keep && is_whole(st))
+			continue;
+		if (st->up.exchange)
+			upstream_stream_fail(st, s->detail ? s->cause : EVENT_CAUSE_CLOSING,
+			        s->detail ? s->detail : "vethguard closed the connection");
+		upstream_stream_free(st);
+		next = s->streams.next;
+	}
+}
+
+/* The connection is lost; every exchange on it is told that has not got all of its response. */
 static void lost(struct carrier *c, enum event_cause cause, const char *detail)
 {
-	c->http2->cause = cause;
-	c->http2->detail = detail;
-	carrier_close(c);
+	struct http2_upstream *s = c->http2;
+
+	s->cause = cause;
+	s->detail = detail;
+	if (!any_whole(s)) {
+		carrier_close(c);
+		return;
+	}
+	s->gone = s->ending = true;
+	pool_remove(c);
+	nghttp2_session_del(s->session);
+	s->session = NULL;
+	link_close(&c->link, false);
+	fail_streams(s, true);
+	http2_upstream_later(s);
 }
 
 /* Streams are left whose exchanges are over: what ends them has still to be sent. */
@@ -137,6 +186,11 @@ static void look_after(struct carrier *c)
 		http2_upstream_flush(s);
 	if (c->state != CARRIER_BUSY && c->state != CARRIER_IDLE)
 		return;
+	if (s->gone) {
+		if (!s->open)
+			carrier_close(c);
+		return;
+	}
 	if (!s->session ||
 	        (!nghttp2_session_want_read(s->session) && !nghttp2_session_want_write(s->session)))
 		lost(c, EVENT_CAUSE_UPSTREAM, "the upstream broke the HTTP/2 protocol");
@@ -234,16 +288,7 @@ static void close_http2(struct carrier *c)
 		nghttp2_session_terminate_session(s->session, NGHTTP2_NO_ERROR);
 		nghttp2_session_send(s->session);
 	}
-	while (!list_is_empty(&s->streams)) {
-		struct upstream_stream *st =
-		        container_of(s->streams.next, struct upstream_stream, list);
-
-		st->id = 0;
-		if (st->up.exchange)
-			upstream_stream_fail(st, s->detail ? s->cause : EVENT_CAUSE_CLOSING,
-			        s->detail ? s->detail : "vethguard closed the connection");
-		upstream_stream_free(st);
-	}
+	fail_streams(s, false);
 	c->http2 = NULL;
 	nghttp2_session_del(s->session);
 	free(s);

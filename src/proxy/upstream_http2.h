@@ -36,6 +36,7 @@ struct http2_upstream {
 	unsigned open;          /* streams */
 	bool inside;            /* in a callback of the session: nothing may be sent from there */
 	bool ending;            /* no further streams */
+	bool gone;              /* the connection has ended; responses that are whole are left */
 	bool secret;            /* heads hold a credential */
 	bool served;            /* has had a stream */
 	bool changed;           /* a stream was freed since this was cleared */

@@ -55,9 +55,9 @@ class Upstream(_Robust):
             "timeouts: {response: 2s, connect: 2s, idle: 3s, header: 5s, request: 6s}\n"))
         cls.box = support.Sandbox(policy("https://api.lab.test", "http://plain.lab.test:9001", "http://plain.lab.test:9002",
                                          "http://plain.lab.test:9003", "http://plain.lab.test:9004",
-                                         "http://plain.lab.test:9005"), config=config)
+                                         "http://plain.lab.test:9005", "http://plain.lab.test:9006"), config=config)
         cls.listeners = []
-        for port, what in ((9001, cls.reset), (9002, cls.silent), (9003, cls.trickle), (9004, cls.forever)):
+        for port, what in ((9001, cls.reset), (9002, cls.silent), (9003, cls.trickle), (9004, cls.forever), (9006, cls.early)):
             def make(port=port):
                 s = socket.socket()
                 s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -114,6 +114,11 @@ class Upstream(_Robust):
         c.sendall(b"HTTP/1.1 200 OK\r\n")
         while True:
             c.sendall(b"X-More: yes\r\n" * 1000)
+
+    @staticmethod
+    def early(c):
+        """An answer, and the end with most of the request unread: the kernel makes a reset of it."""
+        c.sendall(b"HTTP/1.1 413 Too much\r\nContent-Length: 2\r\n\r\nno")
 
     def ask(self, url, seconds):
         began = time.monotonic()
@@ -180,6 +185,19 @@ class Upstream(_Robust):
 
     def test_a_head_without_end(self):
         self.assertIn(self.ask("http://plain.lab.test:9004/", 8).out[-3:], ("502", "504"))
+
+    def test_an_answer_before_a_reset(self):
+        """RFC 9112 section 9.6: it came before the reset, and is the client's, however far the request was."""
+        done = self.box.py("""
+for i in range(25):
+    s = connect("plain.lab.test", 9006)
+    try:
+        s.sendall(b"POST / HTTP/1.1\\r\\nHost: plain.lab.test:9006\\r\\nContent-Length: 4000000\\r\\n\\r\\n" + bytes(4000000))
+    except OSError:
+        pass
+    print(read_all(s)[:13])
+""")
+        self.assertEqual(set(done.out.splitlines()), {"b'HTTP/1.1 413 '"}, done)
 
     def test_nobody_listens(self):
         self.assertEqual(self.ask("http://plain.lab.test:9005/", 6).out[-3:], "502")

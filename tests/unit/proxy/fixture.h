@@ -55,6 +55,26 @@ MAY_BE_UNUSED static void ask(
 	"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
 #define SWITCHED SWITCHED_FIELDS "\r\n"
 
+/* Says something, all of which arrives, and resets the connection. */
+MAY_BE_UNUSED static void say_and_reset(struct peer *p, const char *text)
+{
+	int one = 1;
+
+	setsockopt(p->link.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	say(p, text);
+	hang_up(p, true);
+}
+
+/* A turn of the proxy's loop in which of all sockets only its first client's was ready: what is
+ * passed on may find an upstream gone that has said something before. */
+MAY_BE_UNUSED static void only_the_client_is_ready(void)
+{
+	struct client *c = container_of(w.proxy->clients.next, struct client, list);
+
+	c->link.io.on_ready(&c->link.io, LOOP_READ);
+	link_flush(&container_of(w.proxy->upstreams.next, struct carrier, all)->link);
+}
+
 /* The only event of its kind, once it is there. */
 MAY_BE_UNUSED static const struct event *only(enum event_kind kind)
 {

@@ -352,6 +352,30 @@ static void test_a_reset_behind_the_last_bytes(void **state)
 	hang_up(c, false);
 }
 
+/* Sending to an end fails before what it had said is read: that still goes to the other one. */
+static void test_last_words_before_a_reset(void **state)
+{
+	static const char *const other = "more";
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct peer *c = client(&w, NAME_T, NULL), *o = origin(&w, false);
+		struct peer *stays = i ? o : c, *goes = i ? c : o;
+
+		say(goes, "hello");
+		expect(stays, "hello");
+		say(stays, other); /* its event comes first */
+		say_and_reset(goes, "bye");
+		UNTIL(&w, stays->failed || stays->eof);
+		assert_true(stays->failed);
+		expect(stays, "bye");
+		UNTIL(&w, count_events(&w, EVENT_CONNECTION) == (size_t)i + 1);
+		assert_true(slice_equals(find_event(&w, EVENT_CONNECTION)->detail,
+		        SLICE("one side reset the connection")));
+		hang_up(stays, false);
+	}
+}
+
 static void test_an_idle_tunnel_ends(void **state)
 {
 	struct peer *c = client(&w, NAME_T, NULL), *o = origin(&w, false);
@@ -384,6 +408,7 @@ int main(void)
 	        TEST(test_passthrough),
 	        TEST(test_a_tunnel_whose_end_breaks),
 	        TEST(test_a_reset_behind_the_last_bytes),
+	        TEST(test_last_words_before_a_reset),
 	        TEST(test_an_idle_tunnel_ends),
 	};
 

@@ -242,6 +242,51 @@ static void test_an_early_answer_ends_the_connection(void **state)
 	hang_up(o, false);
 }
 
+/* The origin has answered and closed with bytes unread, and the reset is found by sending more of
+ * the request, before the answer was looked at. */
+static void test_an_answer_before_a_reset(void **state)
+{
+	static const struct {
+		const char *answer, *status, *body;
+		bool whole;
+	} cases[] = {
+	        {"HTTP/1.1 413 Too much\r\nContent-Length: 2\r\n\r\nno", "HTTP/1.1 413 ", "no",
+	                true},
+	        {"HTTP/1.1 413 Too much\r\nTransfer-Encoding: chunked\r\n\r\n"
+	         "2\r\nno\r\n0\r\n\r\n",
+	                "HTTP/1.1 413 ", "2\r\nno\r\n0\r\n\r\n", true},
+	        {"HTTP/1.1 413 Too much\r\nContent-Length: 3\r\n\r\nno", "HTTP/1.1 413 ", "no",
+	                false},
+	        {"HTTP/1.1 413 Too much\r\n\r\nno", "HTTP/1.1 413 ", "2\r\nno\r\n", false},
+	        {"HTTP/1.1 413 Too", "HTTP/1.1 502 ", "{", true},
+	        {"", "HTTP/1.1 502 ", "{", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+		bool tls = i & 1;
+		const char *name = tls ? "a.test" : "p.test";
+		struct peer *c = client(&w, tls ? NAME_A : NAME_P, tls ? name : NULL), *o;
+
+		ask(c, "POST /x", name, "Content-Length: 1000\r\n");
+		say(c, "part");
+		o = origin(&w, tls);
+		expect_head(o, "POST /x ");
+		expect(o, "part");
+		say_and_reset(o, cases[i / 2].answer);
+		say(c, "more");
+		only_the_client_is_ready();
+		expect_head(c, cases[i / 2].status);
+		expect(c, cases[i / 2].body);
+		if (cases[i / 2].whole)
+			UNTIL(&w, c->eof);
+		else
+			expect_reset(c);
+		UNTIL(&w, count_events(&w, EVENT_HTTP) == i + 1);
+		hang_up(c, false);
+	}
+}
+
 static void test_origins_that_lie(void **state)
 {
 	static const char *const lies[] = {
@@ -378,6 +423,24 @@ static void test_unasked_bytes_end_a_pooled_connection(void **state)
 	UNTIL(&w, o2->eof || o2->failed);
 	hang_up(c, false);
 	hang_up(o, false);
+	hang_up(o2, false);
+}
+
+/* The same on a connection that is reset before a byte of the request has left. */
+static void test_unasked_bytes_before_a_reset(void **state)
+{
+	struct peer *c = client(&w, NAME_A, "a.test"), *o = pooled(c, "a.test"), *o2;
+
+	(void)state;
+	say_and_reset(o, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
+	ask(c, "GET /x", "a.test", "");
+	only_the_client_is_ready();
+	o2 = origin(&w, true);
+	expect_head(o2, "GET /x ");
+	say(o2, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood");
+	expect_head(c, "HTTP/1.1 200 ");
+	expect(c, "good");
+	hang_up(c, false);
 	hang_up(o2, false);
 }
 
@@ -581,12 +644,14 @@ int main(void)
 	        TEST(test_bodyless_responses),
 	        TEST(test_an_old_client),
 	        TEST(test_an_early_answer_ends_the_connection),
+	        TEST(test_an_answer_before_a_reset),
 	        TEST(test_origins_that_lie),
 	        TEST(test_a_cut_response_is_cut_visibly),
 	        TEST(test_truncation_is_no_end),
 	        TEST(test_a_dead_pooled_connection_is_tried_again_once),
 	        TEST(test_what_is_not_idempotent_is_not_tried_again),
 	        TEST(test_unasked_bytes_end_a_pooled_connection),
+	        TEST(test_unasked_bytes_before_a_reset),
 	        TEST(test_the_upstreams_wish_to_close),
 	        TEST(test_trace_is_refused),
 	        TEST(test_a_bad_head_shows_nothing_of_an_earlier_request),

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -388,20 +389,32 @@ static void test_the_rest_of_a_record_is_read(void **state)
 	free(bytes);
 }
 
-static void test_reset(void **state)
+/* Both ends anew, over TCP. */
+static void over_tcp(struct end *from, struct end *to)
 {
 	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	socklen_t n = sizeof sin;
-	int listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0);
+	int listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0),
+	    one = 1;
 
-	(void)state;
+	/* Accepted ones inherit it: what is sent leaves at once, before a reset too. */
+	setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	assert_int_equal(bind(listener, (struct sockaddr *)&sin, n), 0);
 	assert_int_equal(listen(listener, 1), 0);
 	getsockname(listener, (struct sockaddr *)&sin, &n);
 	assert_int_equal(connect(client, (struct sockaddr *)&sin, n), 0);
-	end_open(&w.c, accept4(listener, NULL, NULL, SOCK_NONBLOCK));
-	end_close(&w.a);
-	end_open(&w.a, client);
+	end_close(to);
+	end_open(to, accept4(listener, NULL, NULL, SOCK_NONBLOCK));
+	end_close(from);
+	end_open(from, client);
+	close(listener);
+}
+
+static void test_reset(void **state)
+{
+	(void)state;
+	over_tcp(&w.a, &w.c);
 	link_write(&w.a.link, "x", 1);
 	link_flush(&w.a.link);
 	UNTIL(w.c.in.len == 1);
@@ -411,7 +424,77 @@ static void test_reset(void **state)
 	link_end(&w.c.link);
 	pump(2);
 	end_close(&w.c);
-	close(listener);
+}
+
+#define LAST_WORDS 20000
+
+/* b says something and is gone before a has read any of it; then a sends, in vain. */
+static void go_unread(bool tls, bool politely, bool reads_on)
+{
+	uint8_t *bytes = pattern(LAST_WORDS);
+
+	over_tcp(&w.a, &w.b);
+	if (tls)
+		start_tls();
+	w.a.link.reads_on = reads_on;
+	w.a.deaf = true;
+	link_write(&w.b.link, bytes, LAST_WORDS);
+	if (politely)
+		link_end(&w.b.link);
+	link_flush(&w.b.link);
+	link_close(&w.b.link, !politely);
+	for (int i = 0; i < 2 && !w.a.link.broken; i++) { /* the answer to the first is a reset */
+		link_write(&w.a.link, bytes, 1);
+		link_flush(&w.a.link);
+	}
+	assert_true(w.a.link.broken);
+	free(bytes);
+}
+
+/* Sending fails before what had come was read: that is there, and what follows is no clean end. */
+static void test_what_came_before_a_reset_is_read(void **state)
+{
+	uint8_t *bytes = pattern(LAST_WORDS);
+
+	(void)state;
+	for (int tls = 0; tls < 2; tls++) {
+		go_unread(tls, false, true);
+		w.a.deaf = false;
+		UNTIL(w.a.last != LINK_AGAIN);
+		assert_int_equal(w.a.last, LINK_ERROR);
+		assert_int_equal(w.a.in.len, LAST_WORDS);
+		assert_memory_equal(buf_bytes(&w.a.in), bytes, LAST_WORDS);
+		take(&w.a);
+		assert_int_equal(w.a.last, LINK_ERROR);
+		link_write(&w.a.link, "more", 4);
+		assert_int_equal(link_unsent(&w.a.link), 0);
+	}
+	free(bytes);
+}
+
+/* A FIN that had come before the reset is an end. */
+static void test_what_came_before_an_end_and_a_reset_is_read(void **state)
+{
+	(void)state;
+	for (int tls = 0; tls < 2; tls++) {
+		go_unread(tls, true, true);
+		w.a.deaf = false;
+		UNTIL(w.a.last != LINK_AGAIN);
+		assert_int_equal(w.a.last, LINK_EOF);
+		assert_false(w.a.link.truncated);
+		assert_int_equal(w.a.in.len, LAST_WORDS);
+	}
+}
+
+/* Whoever does not ask for it hears at once that the peer is gone. */
+static void test_a_link_that_does_not_read_on(void **state)
+{
+	(void)state;
+	go_unread(false, false, false);
+	w.a.deaf = false;
+	UNTIL(w.a.last != LINK_AGAIN);
+	assert_int_equal(w.a.last, LINK_ERROR);
+	assert_int_equal(w.a.in.len, 0);
 }
 
 static void test_a_closed_link_is_harmless(void **state)
@@ -448,6 +531,9 @@ int main(void)
 	        TEST(test_the_end_of_a_full_link_is_told),
 	        TEST(test_the_rest_of_a_record_is_read),
 	        TEST(test_reset),
+	        TEST(test_what_came_before_a_reset_is_read),
+	        TEST(test_what_came_before_an_end_and_a_reset_is_read),
+	        TEST(test_a_link_that_does_not_read_on),
 	        TEST(test_a_closed_link_is_harmless),
 	};
 

@@ -197,6 +197,28 @@ static void test_an_early_answer_and_a_reset(void **state)
 	expect_alive();
 }
 
+/* The same where the connection is reset, and sending finds that out before the answer was read. */
+static void test_an_early_answer_and_a_lost_connection(void **state)
+{
+	struct answer *r;
+	int32_t id;
+
+	(void)state;
+	buf_append(&body.bytes, "some", 4);
+	r = asked(&id, "PUT", "/x", &body);
+	ALL_UNTIL(r->body.len == 4);
+	respond(o, r->id);
+	leave(o, true);
+	o = NULL;
+	buf_append(&body.bytes, "more", 4);
+	nghttp2_session_resume_data(c->session, id);
+	h2_run(c);
+	only_the_client_is_ready();
+	expect_status(id, 200);
+	assert_true(answer(c, id)->ended);
+	assert_int_equal(only(EVENT_HTTP)->status, 200);
+}
+
 static void test_a_client_that_goes(void **state)
 {
 	int32_t id, other;
@@ -497,6 +519,41 @@ static void test_a_client_that_takes_nothing(void **state)
 	leave(slow, false);
 }
 
+/* All of a response has come, and its client takes it slowly: the connection may end. Who has not
+ * got all of his is told. */
+static void test_a_slow_client_and_a_connection_that_ends(void **state)
+{
+	const nghttp2_nv fields[] = {nv(":status", "200")};
+	struct upload one = {.ended = true};
+	int32_t id, other;
+	size_t total;
+	struct answer *r = asked(&id, "GET", "/x", NULL);
+
+	(void)state;
+	buf_init(&one.bytes, 1);
+	buf_append(&one.bytes, "x", 1);
+	asked(&other, "POST", "/y", &one);
+	run_for(20);
+	c->peer->deaf = true;
+	fill(512u << 10);
+	total = body.bytes.len;
+	body.ended = true;
+	respond_with(o, r->id, fields, 1, &body);
+	ALL_UNTIL(!body.bytes.len && r->closed);
+	say_goaway(o, LAST_OF_ALL, NGHTTP2_NO_ERROR);
+	leave(o, false);
+	o = NULL;
+	ALL_UNTIL(!link_is_open(&container_of(w.proxy->upstreams.next, struct carrier, all)->link));
+	assert_true(stashed() > 0);
+	c->peer->deaf = false;
+	peer_read(c->peer);
+	expect_status(other, 502);
+	ALL_UNTIL(answer(c, id)->ended);
+	assert_int_equal(answer(c, id)->body.len, total);
+	ALL_UNTIL(list_is_empty(&w.proxy->upstreams));
+	buf_fini(&one.bytes);
+}
+
 /* An upstream that gives no window: the client stops, nothing piles up, and it goes on later. */
 static void test_an_upstream_that_takes_nothing(void **state)
 {
@@ -548,6 +605,7 @@ int main(void)
 	        TEST(test_resets_before_a_head),
 	        TEST(test_resets_inside_a_body),
 	        TEST(test_an_early_answer_and_a_reset),
+	        TEST(test_an_early_answer_and_a_lost_connection),
 	        TEST(test_a_client_that_goes),
 	        TEST(test_silence_ends_the_request_and_the_sharing),
 	        TEST(test_malformed_heads),
@@ -559,6 +617,7 @@ int main(void)
 	        TEST(test_trailers_both_ways),
 	        TEST(test_trailers_against_the_rules),
 	        TEST(test_a_client_that_takes_nothing),
+	        TEST(test_a_slow_client_and_a_connection_that_ends),
 	        TEST(test_an_upstream_that_takes_nothing),
 	        TEST(test_an_upstream_that_takes_nothing_for_too_long),
 	};
