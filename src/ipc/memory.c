@@ -141,11 +141,21 @@ static struct mapping *mapping_of(const void *address)
 	return m;
 }
 
+/* The recorder asks this of its journal with each batch, and its rings are a thousand mappings: who
+ * is asked for is found first the next time. */
 bool ipc_memory_lost(const void *start)
 {
-	const struct mapping *m = mapping_of(start);
+	struct mapping **at = &mappings, *m;
 
-	return m && m->lost;
+	while (*at && (*at)->start != start)
+		at = &(*at)->next;
+	m = *at;
+	if (!m)
+		return false;
+	*at = m->next;
+	m->next = mappings;
+	mappings = m;
+	return m->lost;
 }
 
 void ipc_memory_spare(const void *start)

@@ -106,7 +106,7 @@ int feed_open(struct stream *stream, uint64_t id, const int fds[3])
 	feed->next = stream->feeds;
 	stream->feeds = feed;
 	stream->feed_count++;
-	stream->recorder->notes_whole = false;
+	stream->unnoted = true;
 	stream_wake(stream);
 	if (rc == 0) {
 		notes_apply_feed(feed);
@@ -127,7 +127,7 @@ void feed_close(struct feed *feed)
 		at = &(*at)->next;
 	*at = feed->next;
 	feed->stream->feed_count--;
-	feed->stream->recorder->notes_whole = false;
+	feed->stream->unnoted = true; /* and awake, where it lives on */
 	loop_io_close(&feed->data);
 	ring_close(&feed->ring);
 	free(feed);

@@ -19,6 +19,8 @@ int notes_apply(struct stream *stream);
 void notes_apply_feed(struct feed *feed);
 /* The pending batch is about to be written; its lines are of what the streams have read so far. */
 void notes_begin(struct recorder *recorder);
+/* The stream is about to be closed. */
+void notes_forget(struct stream *stream);
 /* The log goes on in another file now, before anybody is told so. */
 void notes_mark(struct recorder *recorder);
 /* It is in the file: readers' positions are public, the supervisor hears what is recorded of its

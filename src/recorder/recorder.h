@@ -63,8 +63,10 @@ struct stream {
 	struct stream *next;
 	UT_hash_handle hh; /* by the sandbox's id */
 	struct stream *awake_prev, *awake_next;
-	bool awake;                 /* in the recorder's list of these */
-	size_t note_at, note_bytes; /* where its note was written last */
+	bool awake;  /* in the recorder's list of these */
+	size_t note; /* in the recorder's noted, where is_noted */
+	bool is_noted;
+	bool unnoted; /* it has changed since, besides what it has read */
 	struct recorder *recorder;
 	struct ocsf_sandbox ocsf;
 	struct summary summary;
@@ -91,6 +93,12 @@ struct stream {
 	uint64_t end_id;        /* message to answer with the summary */
 };
 
+/* Where a stream's note was written last. */
+struct noted {
+	struct stream *stream;
+	size_t at, bytes;
+};
+
 enum recorder_state { RECORDER_FLOWS, RECORDER_WAITS, RECORDER_STALLED, RECORDER_DONE };
 
 struct recorder {
@@ -105,7 +113,11 @@ struct recorder {
 	/* Those of which something may have to be read, written or noted. All others sleep: a batch
 	 * costs nothing for them, and a wake-up tells when that changes. */
 	struct stream *awake;
-	bool notes_whole; /* notes has one for each stream, at its place */
+	/* Notes has nothing but the notes that noted tells of; of streams that are awake, those of
+	 * the last batch, where there was one. */
+	bool notes_whole;
+	struct noted noted[RECORDER_STREAMS_MAX];
+	size_t noted_count;
 	size_t notes_bytes;
 	uint8_t notes[JOURNAL_NOTES_MAX],
 	        note[JOURNAL_NOTES_MAX]; /* of all, as last written; of one */

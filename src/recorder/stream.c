@@ -328,7 +328,7 @@ static void leave_awake(struct stream *stream)
 
 void stream_rest(struct stream *stream)
 {
-	if (stream->own.len == 0 && !stream->packets_lost && !stream->ending &&
+	if (stream->own.len == 0 && !stream->packets_lost && !stream->ending && !stream->unnoted &&
 	        stream->packets.next_due_ms == INT64_MAX)
 		leave_awake(stream);
 }
@@ -373,7 +373,7 @@ int stream_open(struct recorder *recorder, const struct message_recorder_sandbox
 	stream->next = recorder->streams;
 	recorder->streams = stream;
 	recorder->stream_count++;
-	recorder->notes_whole = false;
+	stream->unnoted = true;
 	HASH_ADD_KEYPTR(hh, recorder->by_id, &stream->ocsf.uid, sizeof stream->ocsf.uid, stream);
 	if (rc == 0 && !stream->hh.tbl)
 		rc = -ENOMEM;
@@ -391,7 +391,7 @@ void stream_close(struct stream *stream)
 		at = &(*at)->next;
 	*at = stream->next;
 	stream->recorder->stream_count--;
-	stream->recorder->notes_whole = false;
+	notes_forget(stream);
 	if (stream->hh.tbl)
 		HASH_DEL(stream->recorder->by_id, stream);
 	leave_awake(stream);

@@ -120,7 +120,8 @@ static bool check_room(struct attaching *t)
 {
 	const struct attachments *all = t->all;
 	const struct attach_request *r = t->request;
-	struct attachment *a, *next;
+	const struct attachment *other;
+	struct attach_place place;
 
 	if (all->stopping)
 		return refuse(t, ATTACH_BUSY, "the daemon is stopping");
@@ -133,20 +134,23 @@ static bool check_room(struct attaching *t)
 		        "there is a sandbox %s already: detach it, or take another name", r->name);
 	if (r->kind != ATTACH_INTERFACE)
 		return true;
-	HASH_ITER(hh, all->by_name, a, next)
-	{
-		if (a->record.kind == ATTACH_INTERFACE &&
-		        strcmp(a->record.interface, r->interface) == 0)
-			return refuse(t, ATTACH_CONFLICT,
-			        "the interface %s is %s's already: detach that first", r->interface,
-			        a->record.name);
-	}
-	return true;
+	place = attach_place_of_interface(r->interface);
+	other = attachments_at(all, &place);
+	return !other ||
+	       refuse(t, ATTACH_CONFLICT, "the interface %s is %s's already: detach that first",
+	               r->interface, other->record.name);
 }
 
-static bool check_netns_is_free(struct attaching *t)
+static bool settle_at(struct attaching *t, const struct attach_place *place)
 {
-	struct attachment *a, *next;
+	return attachment_settle_at(t->attachment, place) == 0 ||
+	       refuse(t, ATTACH_FAILED, "no memory");
+}
+
+static bool take_netns(struct attaching *t)
+{
+	const struct attachment *other;
+	struct attach_place place;
 	struct stat st;
 
 	if (attach_netns_is_own(t->netns))
@@ -155,33 +159,20 @@ static bool check_netns_is_free(struct attaching *t)
 		        "as a sandbox");
 	if (fstat(t->netns, &st) < 0)
 		return refuse(t, ATTACH_FAILED, "the namespace: %s", strerror(errno));
-	HASH_ITER(hh, t->all->by_name, a, next)
-	{
-		if (a != t->attachment && a->netns_inode == st.st_ino &&
-		        a->netns_device == st.st_dev)
-			return refuse(t, ATTACH_CONFLICT,
-			        "that network namespace is %s's already: detach that first",
-			        a->record.name);
-	}
-	t->attachment->netns_device = st.st_dev;
-	t->attachment->netns_inode = st.st_ino;
-	return true;
+	place = attach_place_of_netns(&st);
+	other = attachments_at(t->all, &place);
+	if (other)
+		return refuse(t, ATTACH_CONFLICT,
+		        "that network namespace is %s's already: detach that first",
+		        other->record.name);
+	return settle_at(t, &place);
 }
 
-static bool check_interface_is_free(struct attaching *t)
+static bool take_interface(struct attaching *t)
 {
-	const char *name = t->request->interface;
-	struct attachment *a, *next;
+	const struct attach_place place = attach_place_of_interface(t->request->interface);
 
-	HASH_ITER(hh, t->all->by_name, a, next)
-	{
-		if (a != t->attachment && a->record.kind == ATTACH_INTERFACE &&
-		        strcmp(a->record.interface, name) == 0)
-			return refuse(t, ATTACH_CONFLICT,
-			        "interface %s is %s's already: detach that first", name,
-			        a->record.name);
-	}
-	return true;
+	return settle_at(t, &place); /* nobody else is there: check_room() */
 }
 
 static bool find_process(struct attaching *t)
@@ -220,9 +211,9 @@ static bool find_place(struct attaching *t)
 		t->divert = (struct gate_divert){.interface = r->interface,
 		        .address4 = r->address4,
 		        .address6 = r->address6};
-		return check_interface_is_free(t);
+		return take_interface(t);
 	case ATTACH_PID:
-		return find_process(t) && check_netns_is_free(t);
+		return find_process(t) && take_netns(t);
 	default:
 		break;
 	}
@@ -240,7 +231,7 @@ static bool find_place(struct attaching *t)
 		        r->netns);
 	if (t->netns < 0)
 		return refuse(t, ATTACH_INVALID, "%s: %s", r->netns, strerror(-t->netns));
-	return check_netns_is_free(t);
+	return take_netns(t);
 }
 
 /* One that nobody has, not even by chance. */

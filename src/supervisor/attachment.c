@@ -398,6 +398,7 @@ void attachment_free(struct attachment *a)
 	attachment_forget_turn(a);
 	if (a->hh.tbl)
 		HASH_DEL(all->by_name, a);
+	attachment_leave_place(a);
 	if (a->sandbox)
 		sandbox_free(a->sandbox);
 	gate_close(&a->gate);
@@ -422,30 +423,6 @@ void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE
 	snprintf(out, MESSAGE_PATH_MAX + 1, "%.4000s/%016llx", all->pins, (unsigned long long)id);
 }
 
-/* Of one that was found again: so that nobody else attaches it. */
-static void note_netns(struct attachment *a)
-{
-	const struct identity own = {.uid = geteuid(), .gid = getegid()};
-	char path[MESSAGE_PATH_MAX + 1];
-	struct stat st;
-	int fd;
-
-	if (a->netns_inode || a->record.kind == ATTACH_INTERFACE)
-		return;
-	if (a->record.kind == ATTACH_PID)
-		snprintf(path, sizeof path, "/proc/%d/ns/net", (int)a->record.pid);
-	else
-		snprintf(path, sizeof path, "%s", a->record.netns);
-	fd = attach_netns_open(&own, path);
-	if (fd < 0)
-		return;
-	if (fstat(fd, &st) == 0) {
-		a->netns_device = st.st_dev;
-		a->netns_inode = st.st_ino;
-	}
-	close(fd);
-}
-
 int attachment_watch(struct attachment *a)
 {
 	struct loop *loop = a->all->supervisor->loop;
@@ -456,14 +433,14 @@ int attachment_watch(struct attachment *a)
 		loop_timer_set(&a->expiry, left_ms > 0 ? left_ms : 0);
 	}
 	if (a->record.pid == 0) {
-		note_netns(a);
+		attachment_find_place(a);
 		return 0;
 	}
 	if (a->pidfd < 0)
 		a->pidfd = attach_process_open(a->record.pid, a->record.pid_start_time);
 	if (a->pidfd < 0)
 		return a->pidfd;
-	note_netns(a);
+	attachment_find_place(a);
 	return loop_io_open_level(loop, &a->process, a->pidfd, LOOP_READ, on_process_end);
 }
 

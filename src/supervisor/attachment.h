@@ -4,6 +4,8 @@
 #ifndef SUPERVISOR_ATTACHMENT_H
 #define SUPERVISOR_ATTACHMENT_H
 
+#include <sys/stat.h>
+
 #include "supervisor/policy_watch.h"
 #include "supervisor/state_file.h"
 #include "supervisor/supervisor.h"
@@ -21,6 +23,14 @@
 #define ATTACH_RECOVERING "the daemon is taking its sandboxes over: try again"
 #define ATTACH_GROUPS_RULE \
 	"who asks may be in %d groups at most: setpriv(1) --groups asks with fewer"
+
+/* What a sandbox is attached by, which no two have at a time. All of its bytes are compared: made
+ * of zeros. */
+struct attach_place {
+	dev_t netns_device; /* of the namespace; 0 where it is an interface, or was not found */
+	ino_t netns_inode;
+	char interface[IFNAMSIZ]; /* of the host; empty where it is a namespace */
+};
 
 enum attach_operation {
 	OPERATION_ATTACH,
@@ -56,8 +66,8 @@ struct attachment {
 	struct attach_reading *reading; /* taking over: its policy is being read */
 	bool slow;                      /* taking over: a child has to read it */
 	struct gate gate;               /* where there is no sandbox: its gate cannot be served */
-	dev_t netns_device;             /* of the namespace, where it was found */
-	ino_t netns_inode;
+	struct attach_place place;      /* all zeros: not known */
+	UT_hash_handle at_place;
 	bool detaching; /* for good: gate and state go with it */
 	bool undone;    /* they are gone */
 	bool left;      /* its turn to be taken over, or back, is still to come (turns.c) */
@@ -86,7 +96,7 @@ struct attach_turns {
 
 struct attachments {
 	struct supervisor *supervisor;
-	struct attachment *by_name;
+	struct attachment *by_name, *by_place;
 	int state;                              /* directory of state files */
 	char pins[MESSAGE_PATH_MAX + 1];        /* directory of the gates' namespaces */
 	char config_path[MESSAGE_PATH_MAX + 1]; /* empty: none */
@@ -122,6 +132,16 @@ struct attachment *attachment_new(struct attachments *all);
 void attachment_free(struct attachment *a);
 /* Into the registry, under its record's name. 0 or -ENOMEM: then it can only be freed. */
 int attachment_enter(struct attachment *a);
+/* attach_place.c. */
+struct attach_place attach_place_of_netns(const struct stat *st);
+struct attach_place attach_place_of_interface(const char *interface);
+/* Who is there, or NULL. */
+struct attachment *attachments_at(const struct attachments *all, const struct attach_place *place);
+/* From now on it is there. Harmless where it is known to be somewhere. 0 or -ENOMEM. */
+int attachment_settle_at(struct attachment *a, const struct attach_place *place);
+/* Of one that was found again: what it is attached by, so that nobody else attaches it. */
+void attachment_find_place(struct attachment *a);
+void attachment_leave_place(struct attachment *a);
 /* 0 or -errno. */
 int attachment_save(struct attachment *a);
 void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE_PATH_MAX + 1]);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "vethguard/ipc/ring.h"
 #include "vethguard/base/log.h"
@@ -115,26 +116,48 @@ struct recorded_ring *recording_ring_new(struct supervisor *sv, struct sandbox *
 	return NULL;
 }
 
+void recording_ring_ends(struct supervisor *sv, struct recorded *of, struct recorded_ring *ring)
+{
+	ring->end_request = supervisor_next_id(sv);
+	ring->of = of;
+	DL_APPEND2(sv->recording.ending, ring, ending_prev, ending_next);
+}
+
+/* It is in no sandbox's list any more. */
+static void free_ring(
+        struct supervisor *sv, const struct recorded *of, struct recorded_ring *ring, bool for_good)
+{
+	if (ring->end_request)
+		DL_DELETE2(sv->recording.ending, ring, ending_prev, ending_next);
+	if (for_good)
+		recording_remove_ring(&sv->recording, of->id, ring);
+	else
+		recording_close_ring(ring);
+	free(ring);
+}
+
 void recording_ring_end(struct supervisor *sv, struct sandbox *s, struct recorded_ring *ring)
 {
 	if (ring->end_request)
 		return;
-	ring->end_request = supervisor_next_id(sv);
+	recording_ring_ends(sv, &s->recorded, ring);
 	if (s->recorded.open &&
 	        say_ring(sv, MESSAGE_RECORDER_RING_END, ring->end_request, s->id, ring) != 0)
 		log_sandbox(LOG_LEVEL_ERROR, s->name,
 		        "the recorder could not be told that a worker has ended");
 }
 
-/* What was left behind is over with its last ring. */
-void recording_end_left(struct supervisor *sv, uint64_t id)
+/* What was left behind is over with its last ring. Others are not in that list. */
+void recording_end_left(struct supervisor *sv, struct recorded *of)
 {
-	struct message_sandbox m = {id, 0};
+	struct message_sandbox m = {of->id, 0};
 
+	if (of->rings || of->told)
+		return;
 	for (struct recorded **at = &sv->recording.left; *at; at = &(*at)->next) {
 		struct recorded *left = *at;
 
-		if (left->id != id || left->rings || left->told)
+		if (left != of)
 			continue;
 		*at = left->next;
 		if (!left->end_told)
@@ -147,36 +170,28 @@ void recording_end_left(struct supervisor *sv, uint64_t id)
 	}
 }
 
-static bool remove_drained(struct supervisor *sv, struct recorded *of, uint64_t end_request)
+static void take_out(struct recorded_ring *ring)
 {
-	for (struct recorded_ring **at = &of->rings; *at; at = &(*at)->next) {
-		struct recorded_ring *ring = *at;
+	struct recorded_ring **at = &ring->of->rings;
 
-		if (ring->end_request != end_request)
-			continue;
-		*at = ring->next;
-		recording_remove_ring(&sv->recording, of->id, ring);
-		free(ring);
-		return true;
-	}
-	return false;
+	while (*at != ring)
+		at = &(*at)->next;
+	*at = ring->next;
 }
 
 void recording_drained(struct supervisor *sv, uint64_t id)
 {
-	struct sandbox *s, *next;
+	struct recorded_ring *ring = sv->recording.ending;
+	struct recorded *of;
 
-	HASH_ITER(hh, sv->sandboxes, s, next)
-	{
-		if (remove_drained(sv, &s->recorded, id))
-			return;
-	}
-	for (struct recorded *left = sv->recording.left; left; left = left->next) {
-		if (!remove_drained(sv, left, id))
-			continue;
-		recording_end_left(sv, left->id);
+	while (ring && ring->end_request != id)
+		ring = ring->ending_next;
+	if (!ring)
 		return;
-	}
+	of = ring->of;
+	take_out(ring);
+	free_ring(sv, of, ring, true);
+	recording_end_left(sv, of);
 }
 
 /* Sandboxes. */
@@ -328,6 +343,9 @@ void recording_leave(struct supervisor *sv, struct recorded *of)
 	left->end_told = true;
 	left->next = sv->recording.left;
 	sv->recording.left = left;
+	told_move(left);
+	for (struct recorded_ring *ring = left->rings; ring; ring = ring->next)
+		ring->of = left;
 	of->rings = NULL;
 	of->told = NULL;
 }
@@ -339,10 +357,6 @@ void recording_forget(struct supervisor *sv, struct recorded *of, bool for_good)
 	told_forget(sv, of, UINT64_MAX, for_good);
 	while ((ring = of->rings) != NULL) {
 		of->rings = ring->next;
-		if (for_good)
-			recording_remove_ring(&sv->recording, of->id, ring);
-		else
-			recording_close_ring(ring);
-		free(ring);
+		free_ring(sv, of, ring, for_good);
 	}
 }

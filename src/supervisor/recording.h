@@ -32,6 +32,8 @@ struct recorded_ring {
 	uint64_t id;
 	int fds[3];           /* memory, data, space: the worker gets copies */
 	uint64_t end_request; /* 0: its writer lives */
+	struct recorded *of;  /* where end_request is set */
+	struct recorded_ring *ending_prev, *ending_next; /* the same */
 };
 
 /* What the recorder knows under one id: a sandbox, or the daemon itself. */
@@ -61,7 +63,9 @@ struct recording {
 	bool last; /* this recorder only writes what is left: no other one follows */
 	bool kept; /* in a directory: rings and told are open there */
 	int rings, told;
-	size_t told_count; /* events in the lists of all */
+	size_t told_count;            /* events in the lists of all */
+	struct told *by_id;           /* all of them */
+	struct recorded_ring *ending; /* list of all rings with an end_request */
 	uint32_t after;    /* ids begin above its own, shifted: another daemon's live; 0: none */
 	uint64_t first_id; /* ids below are an earlier supervisor's */
 	struct recorded daemon;       /* open in the daemon only */
@@ -176,7 +180,11 @@ int recording_say_start(struct supervisor *sv);
 int recording_say_reopen(struct supervisor *sv);
 void told_say_again(struct supervisor *sv, const struct recorded *of);
 void told_forget(struct supervisor *sv, struct recorded *of, uint64_t up_to, bool for_good);
-void recording_end_left(struct supervisor *sv, uint64_t id);
+/* They are in the list of this one now. */
+void told_move(struct recorded *of);
+void recording_end_left(struct supervisor *sv, struct recorded *of);
+/* recording.c: its writer is gone; the recorder is still to be told, under ring->end_request. */
+void recording_ring_ends(struct supervisor *sv, struct recorded *of, struct recorded_ring *ring);
 /* Sends what is in the buffer of its own to the recorder; 0 where there is none just now. */
 int recording_say(
         struct supervisor *sv, const uint8_t *message, size_t n, const int *fds, size_t fd_count);

@@ -236,7 +236,6 @@ int recording_adopt_ring(struct supervisor *sv, const struct recording_left *fil
 		return error == -ENOMEM ? error : 0;
 	}
 	ring->id = file->id;
-	ring->end_request = supervisor_next_id(sv);
 	of = owner_of(sv, file->sandbox_id);
 	if (!of) {
 		recording_close_ring(ring);
@@ -245,6 +244,7 @@ int recording_adopt_ring(struct supervisor *sv, const struct recording_left *fil
 	}
 	ring->next = of->rings;
 	of->rings = ring;
+	recording_ring_ends(sv, of, ring);
 	return recording_open_ring(sv, of->id, ring);
 }
 

@@ -238,6 +238,8 @@ static void read_one(struct attachments *all, const char *file)
 		attachment_free(a);
 		return;
 	}
+	if (a->record.interface[0])
+		attachment_find_place(a);
 	if (!whole) {
 		fail(a, error);
 		return;

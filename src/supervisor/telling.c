@@ -16,7 +16,9 @@
 /* An event on its way, oldest first. */
 struct told {
 	struct told *next;
-	uint64_t id; /* of its message: the recorder passes over those it has */
+	struct recorded *of; /* whose list this is in */
+	UT_hash_handle hh;   /* by id, in recording.by_id */
+	uint64_t id;         /* of its message: the recorder passes over those it has */
 	size_t n;
 	uint8_t encoded[];
 };
@@ -54,47 +56,36 @@ void told_forget(struct supervisor *sv, struct recorded *of, uint64_t up_to, boo
 
 		of->told = first->next;
 		sv->recording.told_count--;
+		HASH_DEL(sv->recording.by_id, first);
 		if (for_good)
 			recording_remove_told(&sv->recording, of->id, first->id);
 		free(first);
 	}
 }
 
-static bool has_told(const struct recorded *of, uint64_t id)
+void told_move(struct recorded *of)
 {
-	const struct told *t = of->told;
-
-	while (t && t->id != id)
-		t = t->next;
-	return t != NULL;
+	for (struct told *t = of->told; t; t = t->next)
+		t->of = of;
 }
 
-static bool take_off(struct supervisor *sv, struct recorded *of, uint64_t id)
+static struct told *find_told(const struct supervisor *sv, uint64_t id)
 {
-	bool has = has_told(of, id);
+	struct told *t;
 
-	if (has)
-		told_forget(sv, of, id, true);
-	return has;
+	HASH_FIND(hh, sv->recording.by_id, &id, sizeof id, t);
+	return t;
 }
 
 void recording_taken(struct supervisor *sv, uint64_t id)
 {
-	struct sandbox *s, *next;
+	struct told *t = find_told(sv, id);
+	struct recorded *of = t ? t->of : NULL;
 
-	if (take_off(sv, &sv->recording.daemon, id))
+	if (!of)
 		return;
-	HASH_ITER(hh, sv->sandboxes, s, next)
-	{
-		if (take_off(sv, &s->recorded, id))
-			return;
-	}
-	for (struct recorded *left = sv->recording.left; left; left = left->next) {
-		if (!take_off(sv, left, id))
-			continue;
-		recording_end_left(sv, left->id);
-		return;
-	}
+	told_forget(sv, of, id, true);
+	recording_end_left(sv, of);
 }
 
 /* NULL: there is no memory, or too many wait already. */
@@ -108,10 +99,16 @@ static struct told *append(
 		role_kill(&sv->recorder, "it puts nothing of what it is told into the log");
 	if (!told)
 		return NULL;
-	sv->recording.told_count++;
 	told->next = NULL;
+	told->of = of;
 	told->id = id;
 	told->n = n;
+	HASH_ADD(hh, sv->recording.by_id, id, sizeof told->id, told);
+	if (!told->hh.tbl) {
+		free(told);
+		return NULL;
+	}
+	sv->recording.told_count++;
 	memcpy(told->encoded, encoded, n);
 	while (*last)
 		last = &(*last)->next;
@@ -148,7 +145,7 @@ static void tell(struct supervisor *sv, struct sandbox *s, struct event *event)
 void told_restore(
         struct supervisor *sv, struct recorded *of, uint64_t id, const uint8_t *encoded, size_t n)
 {
-	if (has_told(of, id))
+	if (find_told(sv, id))
 		return;
 	struct told *told = append(sv, of, id, encoded, n);
 

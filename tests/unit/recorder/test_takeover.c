@@ -311,6 +311,95 @@ static void test_summary_is_inherited(void **state)
 	close_fixture(&f);
 }
 
+enum { CROWD = 5, CROWD_FIRST = 100 };
+
+struct crowd {
+	struct ring rings[CROWD];
+	int packets[CROWD], handed[CROWD][4];
+	unsigned lines[CROWD], kinds[CROWD];
+};
+
+static void join_crowd(struct fixture *f, struct crowd *c, size_t i)
+{
+	int fds[4], pair[2];
+
+	assert_int_equal(ring_create(fds), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair), 0);
+	fds[3] = pair[1];
+	c->packets[i] = pair[0];
+	say_sandbox(f, CROWD_FIRST + i, fds);
+	for (size_t k = 0; k < 4; k++)
+		c->handed[i][k] = dup(fds[k]);
+	close(pair[1]);
+	assert_int_equal(ring_open_writer(&c->rings[i], fds[0], fds[1], fds[2]), 0);
+}
+
+static void leave_crowd(struct fixture *f, struct crowd *c, size_t i)
+{
+	struct message_summary m;
+
+	send_end(f, CROWD_FIRST + i, 20 + i);
+	m = expect_summary(f, 20 + i);
+	assert_int_equal(m.lines, c->lines[i]);
+	assert_int_equal(m.denied, c->lines[i]);
+	assert_int_equal(m.unusual_count,
+	        c->kinds[i] < MESSAGE_UNUSUAL_MAX ? c->kinds[i] : MESSAGE_UNUSUAL_MAX);
+	ring_close(&c->rings[i]);
+	close(c->packets[i]);
+	for (size_t k = 0; k < 4; k++)
+		close(c->handed[i][k]);
+}
+
+/* A destination that was not refused before, so that more is noted of this sandbox. */
+static void refuse_another(struct fixture *f, struct crowd *c, size_t i)
+{
+	struct event event = sample_denied();
+	char host[32];
+	unsigned all = 0;
+
+	snprintf(host, sizeof(host), "s%zu-%u.example", i, c->kinds[i]++);
+	event.host = event.sni = slice_from_string(host);
+	write_event(&c->rings[i], event);
+	c->lines[i]++;
+	for (size_t k = 0; k < CROWD; k++)
+		all += c->lines[k];
+	while (verify(f->path) < all) /* in the log, in a batch of its own */
+		poll(NULL, 0, 2);
+}
+
+/* Notes lie one behind the other: they come, grow and go in any order, and none takes what is of
+ * another one's. */
+static void test_notes_of_many_keep_their_places(void **state)
+{
+	struct crowd c = {0};
+	struct fixture f;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	for (size_t i = 0; i < CROWD - 1; i++)
+		join_crowd(&f, &c, i);
+	for (size_t round = 0; round < 3; round++)
+		for (size_t i = 0; i < CROWD - 1; i += 1 + round % 2)
+			refuse_another(&f, &c, i);
+	leave_crowd(&f, &c, 1); /* neither the first nor the last */
+	refuse_another(&f, &c, 2);
+	join_crowd(&f, &c, CROWD - 1);
+	refuse_another(&f, &c, CROWD - 1);
+	refuse_another(&f, &c, 0);
+	poll(NULL, 0, 20);
+	replace(&f);
+	for (size_t i = CROWD; i-- > 0;)
+		if (i != 1)
+			say_sandbox(&f, CROWD_FIRST + i, c.handed[i]);
+	refuse_another(&f, &c, 3);
+	refuse_another(&f, &c, 0);
+	for (size_t i = 0; i < CROWD; i++)
+		if (i != 1)
+			leave_crowd(&f, &c, i);
+	stop(&f);
+	close_fixture(&f);
+}
+
 /* The file is cut under the recorder: that sandbox's stream ends, the recorder and others live. */
 static void test_cut_ring_ends_its_stream_only(void **state)
 {
@@ -360,6 +449,7 @@ int main(void)
 	        cmocka_unit_test(test_garbled_journal),
 	        cmocka_unit_test(test_workers_come_and_go),
 	        cmocka_unit_test(test_summary_is_inherited),
+	        cmocka_unit_test(test_notes_of_many_keep_their_places),
 	        cmocka_unit_test(test_cut_ring_ends_its_stream_only),
 	};
 
