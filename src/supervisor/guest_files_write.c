@@ -7,9 +7,10 @@
  *
  * The CA goes only into files and directories of the root's own mount: what is mounted there may
  * belong to the host or to other sandboxes. The one exception is resolv.conf, which engines mount
- * from a file of their own for each container; that one is written in place, and never where it is
- * the host's. Everything else is replaced by renaming, but for a name that is a link: then the file
- * that it leads to is written in place.
+ * from a file of their own for each container: one that is mounted itself, and not merely on
+ * something that is. That one is written in place, and never where it is the host's. Everything
+ * else is replaced by renaming, but for a name that is a link: then the file that it leads to is
+ * written in place.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -205,6 +206,11 @@ static int find(const struct work *w, const char *path, struct statx *at)
 	return error ? error : fd;
 }
 
+static bool is_mounted_itself(const struct statx *at)
+{
+	return at->stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
 /* mounted: a file that is mounted over the name may be written. */
 static int put(const struct work *w, const char *path, struct slice bytes, bool mounted)
 {
@@ -222,7 +228,7 @@ static int put(const struct work *w, const char *path, struct slice bytes, bool 
 	else if (is_the_hosts(&at, path))
 		error = -EXDEV;
 	else if (at.stx_mnt_id != w->mount)
-		error = mounted ? write_in_place(fd, bytes) : -EXDEV;
+		error = mounted && is_mounted_itself(&at) ? write_in_place(fd, bytes) : -EXDEV;
 	else
 		error = is_link(&place) ? write_in_place(fd, bytes) : replace(&place, bytes);
 	if (fd >= 0)
@@ -231,7 +237,8 @@ static int put(const struct work *w, const char *path, struct slice bytes, bool 
 	return error;
 }
 
-/* A regular file, at most GUEST_FILE_MAX bytes. */
+/* A regular file of the root's own mount, at most GUEST_FILE_MAX bytes. What others could not read
+ * there would else be in a bundle that they can, if names were exchanged before that is written. */
 static int read_file(const struct work *w, const char *path, struct buf *out)
 {
 	struct statx at;
@@ -240,7 +247,9 @@ static int read_file(const struct work *w, const char *path, struct buf *out)
 
 	if (fd < 0)
 		return fd;
-	in = at.stx_size > GUEST_FILE_MAX ? -EFBIG : reopen(fd, O_RDONLY);
+	in = at.stx_mnt_id != w->mount      ? -EXDEV
+	     : at.stx_size > GUEST_FILE_MAX ? -EFBIG
+	                                    : reopen(fd, O_RDONLY);
 	close(fd);
 	if (in < 0)
 		return in;

@@ -8,11 +8,13 @@
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fanotify.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -264,6 +266,74 @@ static void test_hosts_own(void **state)
 	reported("-" GUEST_RESOLV ": it is mounted there");
 }
 
+static void mount_at(const char *what, const char *inside_at)
+{
+	assert_int_equal(mount(what, inside(inside_at), NULL, MS_BIND, NULL), 0);
+}
+
+/* In a mount namespace of its own; false where there is none to be had. */
+static bool own_mounts(void)
+{
+	if (unshare(CLONE_NEWNS) < 0)
+		return false;
+	assert_int_equal(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	close(f.fd);
+	f.fd = open(f.root, O_PATH | O_DIRECTORY);
+	return f.fd >= 0;
+}
+
+/* What engines do, also where the name is a link. */
+static void test_engines_own(void **state)
+{
+	char engines[128];
+
+	(void)state;
+	if (!own_mounts())
+		skip();
+	snprintf(engines, sizeof engines, "%s/engines", f.top);
+	for (unsigned linked = 0; linked < 2; linked++) {
+		const char *at = linked ? "/run" : GUEST_RESOLV;
+
+		fclose(fopen(engines, "w"));
+		directories();
+		make(at, "");
+		if (linked)
+			assert_int_equal(symlink("../run", inside(GUEST_RESOLV)), 0);
+		mount_at(engines, at);
+		install();
+		assert_int_equal(umount2(inside(at), MNT_DETACH), 0);
+		assert_non_null(strstr(text_of(engines), "nameserver 10.1.2.1"));
+		unlink(inside(GUEST_RESOLV));
+	}
+}
+
+/* A volume that others have too: its files are neither written nor read through names of ours. */
+static void test_volume(void **state)
+{
+	char volume[128], victim[160];
+	FILE *out;
+
+	(void)state;
+	if (!own_mounts())
+		skip();
+	snprintf(volume, sizeof volume, "%s/volume", f.top);
+	snprintf(victim, sizeof victim, "%s/victim", volume);
+	mkdir(volume, 0755);
+	out = fopen(victim, "w");
+	fputs("untouched", out);
+	fclose(out);
+	directories();
+	mkdir(inside("/data"), 0755);
+	mount_at(volume, "/data");
+	assert_int_equal(symlink("/data/victim", inside(GUEST_RESOLV)), 0);
+	assert_int_equal(symlink("/data/victim", inside(GUEST_BUNDLE)), 0);
+	install();
+	assert_int_equal(umount2(inside("/data"), MNT_DETACH), 0);
+	assert_string_equal(text_of(victim), "untouched");
+	reported("-" GUEST_RESOLV ": it is mounted there");
+	reported("-" GUEST_BUNDLE ": it is mounted there");
+}
+
 struct outcome {
 	struct loop *loop;
 	char written[4096], faults[4096];
@@ -452,6 +522,8 @@ int main(void)
 	        CASE(test_strange_files),
 	        CASE(test_huge_bundle),
 	        CASE(test_hosts_own),
+	        CASE(test_engines_own),
+	        CASE(test_volume),
 	        CASE(test_wrong_process),
 	        CASE(test_nothing_of_the_daemons),
 	};
