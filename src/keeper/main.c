@@ -31,7 +31,6 @@ struct keeper {
 	struct ca *root;
 	struct ipc_peer supervisor;
 	struct sources sources;
-	struct intermediates intermediates;
 	struct sandboxes sandboxes;
 	int status;
 };
@@ -93,17 +92,33 @@ static void send_text(struct keeper *keeper, enum message_type type, uint64_t id
 	        message_text_encode(message, sizeof(message), type, id, &body), NULL, 0);
 }
 
-static int on_sandbox(struct keeper *keeper, struct ipc_message *message)
+/* What cannot be done for want of room is refused under its id. */
+static int refuse(struct keeper *keeper, const struct ipc_message *message, int rc)
 {
-	int rc = sandboxes_add(&keeper->sandboxes, message);
-
-	if (rc == -EBADMSG)
-		return rc;
-	if (rc == 0)
-		rc = authority_send_root(keeper->root, &keeper->supervisor, message->head.id);
-	if (rc < 0)
+	if (rc < 0 && rc != -EBADMSG)
 		send_text(keeper, MESSAGE_FAILED, message->head.id,
 		        "The keeper has no room for another sandbox.");
+	return rc == -EBADMSG ? rc : 0;
+}
+
+static int on_sandbox(struct keeper *keeper, struct ipc_message *message)
+{
+	int rc = sandboxes_describe(&keeper->sandboxes, message);
+
+	if (rc == 0)
+		rc = authority_send_root(keeper->root, &keeper->supervisor, message->head.id);
+	return refuse(keeper, message, rc);
+}
+
+static int here(struct ipc_peer *peer, const struct ipc_message *message)
+{
+	uint8_t answer[64];
+
+	if (!reader_done(&message->body) || message->fd_count > 0)
+		return -EBADMSG;
+	ipc_send(peer, answer,
+	        message_empty(answer, sizeof(answer), MESSAGE_KEEPER_HERE, message->head.id), NULL,
+	        0);
 	return 0;
 }
 
@@ -112,8 +127,12 @@ static int on_supervisor_message(struct ipc_peer *peer, struct ipc_message *mess
 	struct keeper *keeper = container_of(peer, struct keeper, supervisor);
 
 	switch (message->head.type) {
+	case MESSAGE_KEEPER_WORKER:
+		return refuse(keeper, message, sandboxes_add(&keeper->sandboxes, message));
 	case MESSAGE_KEEPER_SANDBOX:
 		return on_sandbox(keeper, message);
+	case MESSAGE_KEEPER_LOOK:
+		return here(peer, message);
 	case MESSAGE_SOURCE:
 		return sources_on_message(&keeper->sources, message);
 	case MESSAGE_DESCRIBE:
@@ -140,27 +159,21 @@ static void on_supervisor_end(struct ipc_peer *peer, int error)
 	loop_stop(keeper->loop);
 }
 
-/* in_store: of its intermediates */
-static void serve(struct keeper *keeper, uint64_t start_id, size_t in_store)
+static void serve(struct keeper *keeper, uint64_t start_id)
 {
 	uint8_t message[TEXT_MESSAGE_BYTES];
 
 	must("no supervisor", ipc_peer_open(keeper->loop, &keeper->supervisor, IPC_SUPERVISOR_FD,
 	                              "supervisor", on_supervisor_message, on_supervisor_end));
 	keeper->sources = (struct sources){.loop = keeper->loop, .supervisor = &keeper->supervisor};
-	keeper->sandboxes = (struct sandboxes){.loop = keeper->loop,
-	        .root = keeper->root,
-	        .intermediates = &keeper->intermediates,
-	        .sources = &keeper->sources};
+	keeper->sandboxes = (struct sandboxes){
+	        .loop = keeper->loop, .root = keeper->root, .sources = &keeper->sources};
 	must("cannot report",
 	        ipc_send(&keeper->supervisor, message,
 	                message_empty(message, sizeof(message), MESSAGE_KEEPER_READY, start_id),
 	                NULL, 0));
-	must("no intermediates",
-	        intermediates_open(&keeper->intermediates, keeper->loop, keeper->root, in_store));
 	must("the loop does not run", loop_run(keeper->loop));
 	sandboxes_free(&keeper->sandboxes);
-	intermediates_close(&keeper->intermediates);
 	ipc_peer_close(&keeper->supervisor);
 }
 
@@ -182,7 +195,7 @@ int main(int argc, char **argv)
 	if (!keeper.loop)
 		die(EXIT_FAILED, "no memory");
 	enter_jail();
-	serve(&keeper, start_id, root_file < 0 ? 0 : INTERMEDIATES_MAX);
+	serve(&keeper, start_id);
 	loop_free(keeper.loop);
 	ca_free(keeper.root);
 	return keeper.status;

@@ -4,6 +4,10 @@
  * me my credential number N". Which sandbox it is follows from the pair its message came over,
  * never from anything it says. A message that is anything else ends that worker's pair, and with it
  * everything that was kept for it; the others do not notice.
+ *
+ * The supervisor says whose a worker is before it tells the worker, but over another pair:
+ * questions for credentials that overtake this are kept until it has come, one for each credential
+ * there may be.
  */
 #include "keeper/sandboxes.h"
 
@@ -22,6 +26,13 @@
 _Static_assert(VALUE_MAX + MESSAGE_OVERHEAD <= SECRET_MAX,
         "a message with a value is made in secret memory");
 
+#define EARLY_MAX POLICY_CREDENTIALS_MAX /* questions before it is known whose they are */
+
+struct early {
+	uint64_t id;
+	uint32_t credential;
+};
+
 struct sandbox {
 	struct sandbox *prev, *next;
 	struct sandboxes *all;
@@ -30,8 +41,11 @@ struct sandbox {
 	uint64_t id;
 	char name[MESSAGE_NAME_MAX + 1];
 	char label[MESSAGE_NAME_MAX + 32];
+	bool described;
+	struct early *early; /* EARLY_MAX; NULL: there was none */
+	uint32_t early_count;
 	uint32_t source_count;
-	struct source sources[];
+	struct source *sources;
 };
 
 static void sandbox_free(struct sandbox *sandbox)
@@ -41,6 +55,8 @@ static void sandbox_free(struct sandbox *sandbox)
 	ipc_peer_close(&sandbox->worker);
 	for (uint32_t i = 0; i < sandbox->source_count; i++)
 		source_fini(&sandbox->sources[i]);
+	free(sandbox->sources);
+	free(sandbox->early);
 	ca_free(sandbox->intermediate);
 	DL_DELETE(all->first, sandbox);
 	all->count--;
@@ -66,8 +82,7 @@ static void send_credential(
 static void on_answer(struct source *source, uint64_t question, struct slice value, uint32_t ttl_s,
         const char *error)
 {
-	struct source *first = source - source->credential;
-	struct sandbox *sandbox = container_of(first, struct sandbox, sources);
+	struct sandbox *sandbox = source->context;
 	struct message_credential answer = {
 	        .credential = source->credential,
 	        .available = !error,
@@ -79,14 +94,33 @@ static void on_answer(struct source *source, uint64_t question, struct slice val
 	send_credential(sandbox, question, &answer);
 }
 
+static int ask(struct sandbox *sandbox, uint64_t id, uint32_t credential)
+{
+	if (credential >= sandbox->source_count)
+		return -EBADMSG;
+	return source_get(&sandbox->sources[credential], id);
+}
+
+static int keep_early(struct sandbox *sandbox, uint64_t id, uint32_t credential)
+{
+	if (!sandbox->early)
+		sandbox->early = calloc(EARLY_MAX, sizeof(sandbox->early[0]));
+	if (!sandbox->early)
+		return -ENOMEM;
+	if (sandbox->early_count == EARLY_MAX)
+		return -EBADMSG;
+	sandbox->early[sandbox->early_count++] = (struct early){id, credential};
+	return 0;
+}
+
 static int on_credential_get(struct sandbox *sandbox, struct ipc_message *message)
 {
 	struct message_credential_get get;
 
-	if (message_credential_get_decode(&message->body, &get) < 0 ||
-	        get.credential >= sandbox->source_count)
+	if (message_credential_get_decode(&message->body, &get) < 0)
 		return -EBADMSG;
-	return source_get(&sandbox->sources[get.credential], message->head.id);
+	return sandbox->described ? ask(sandbox, message->head.id, get.credential)
+	                          : keep_early(sandbox, message->head.id, get.credential);
 }
 
 static int on_worker_message(struct ipc_peer *peer, struct ipc_message *message)
@@ -133,9 +167,25 @@ static void on_worker_end(struct ipc_peer *peer, int error)
 	sandbox_free(sandbox);
 }
 
-static void describe(struct sandbox *sandbox, const struct message_keeper_sandbox *m)
+/* What it asked too early; one of them may be what no worker of this sandbox asks. */
+static void hear_early(struct sandbox *sandbox)
 {
-	sandbox->id = m->sandbox_id;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < sandbox->early_count && rc == 0; i++)
+		rc = ask(sandbox, sandbox->early[i].id, sandbox->early[i].credential);
+	free(sandbox->early);
+	sandbox->early = NULL;
+	sandbox->early_count = 0;
+	if (rc < 0)
+		on_worker_end(&sandbox->worker, rc);
+}
+
+static int describe(struct sandbox *sandbox, const struct message_keeper_sandbox *m)
+{
+	sandbox->sources = calloc(m->credential_count, sizeof(sandbox->sources[0]));
+	if (!sandbox->sources && m->credential_count > 0)
+		return -ENOMEM;
 	slice_escape(m->sandbox, sandbox->name, sizeof(sandbox->name));
 	snprintf(sandbox->label, sizeof(sandbox->label), "worker of sandbox %s", sandbox->name);
 	for (uint32_t i = 0; i < m->credential_count; i++) {
@@ -148,26 +198,56 @@ static void describe(struct sandbox *sandbox, const struct message_keeper_sandbo
 		source->ttl_s = m->credentials[i].ttl_s;
 		source->timeout_ms = m->credentials[i].timeout_ms;
 		source->on_answer = on_answer;
+		source->context = sandbox;
 		slice_escape(m->credentials[i].name, source->name, sizeof(source->name));
 		source_init(source);
 	}
 	sandbox->source_count = m->credential_count;
+	sandbox->described = true;
+	hear_early(sandbox);
+	return 0;
 }
 
-static struct sandbox *sandbox_new(struct sandboxes *all, const struct message_keeper_sandbox *m)
+/* The newest are first, and most are asked for soon. */
+static struct sandbox *find(const struct sandboxes *all, uint64_t id)
 {
-	struct sandbox *sandbox =
-	        calloc(1, sizeof(*sandbox) + m->credential_count * sizeof(sandbox->sources[0]));
+	struct sandbox *sandbox;
+
+	DL_FOREACH(all->first, sandbox)
+	{
+		if (sandbox->id == id)
+			return sandbox;
+	}
+	return NULL;
+}
+
+int sandboxes_describe(struct sandboxes *all, struct ipc_message *message)
+{
+	struct message_keeper_sandbox m;
+	struct sandbox *sandbox;
+
+	if (message_keeper_sandbox_decode(&message->body, &m) < 0 || message->fd_count > 0)
+		return -EBADMSG;
+	sandbox = find(all, m.sandbox_id);
+	if (!sandbox)
+		return 0;
+	return sandbox->described ? -EBADMSG : describe(sandbox, &m);
+}
+
+static struct sandbox *sandbox_new(struct sandboxes *all, uint64_t id)
+{
+	struct sandbox *sandbox = calloc(1, sizeof(*sandbox));
 
 	if (!sandbox)
 		return NULL;
 	sandbox->all = all;
-	sandbox->intermediate = intermediates_take(all->intermediates);
+	sandbox->id = id;
+	snprintf(sandbox->label, sizeof(sandbox->label), "worker in store");
+	sandbox->intermediate = authority_intermediate(all->root);
 	if (!sandbox->intermediate) {
 		free(sandbox);
 		return NULL;
 	}
-	describe(sandbox, m);
 	DL_PREPEND(all->first, sandbox);
 	all->count++;
 	return sandbox;
@@ -175,15 +255,14 @@ static struct sandbox *sandbox_new(struct sandboxes *all, const struct message_k
 
 int sandboxes_add(struct sandboxes *all, struct ipc_message *message)
 {
-	struct message_keeper_sandbox m;
 	struct sandbox *sandbox;
 	int rc;
 
-	if (message_keeper_sandbox_decode(&message->body, &m) < 0 || message->fd_count != 1)
+	if (!reader_done(&message->body) || message->fd_count != 1)
 		return -EBADMSG;
 	if (all->count == SANDBOXES_MAX)
 		return -ENOSPC;
-	sandbox = sandbox_new(all, &m);
+	sandbox = sandbox_new(all, message->head.id);
 	if (!sandbox)
 		return -ENOMEM;
 	rc = ipc_peer_open(all->loop, &sandbox->worker, message->fds[0], sandbox->label,

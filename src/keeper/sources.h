@@ -35,6 +35,7 @@ struct source {
 	uint64_t sandbox_id;
 	const char *sandbox; /* its name, for the log */
 	uint32_t credential;
+	void *context; /* on_answer's */
 	char name[MESSAGE_NAME_MAX + 1];
 	uint32_t ttl_s;
 	uint32_t timeout_ms;

@@ -123,7 +123,6 @@ struct instance *instance_new(struct supervisor *sv)
 	if (!i)
 		return NULL;
 	i->supervisor = sv;
-	i->keeper_end = -1;
 	i->id = supervisor_next_id(sv);
 	sources_init(&i->sources, sv->loop, NULL, supervisor_on_source);
 	int error = loop_timer_open(sv->loop, &i->timer, on_time);
@@ -135,8 +134,11 @@ struct instance *instance_new(struct supervisor *sv)
 		        sv->mounts, on_message, on_dead);
 	if (!error) {
 		role_bound(&i->worker, ROLE_WORKER_BURST, ROLE_WORKER_PER_S);
-		return i;
+		error = instance_meet_keeper(i);
 	}
+	if (!error)
+		return i;
+	role_fini(&i->worker);
 	if (i->by_id.tbl)
 		HASH_DELETE(by_id, sv->instances, i);
 	loop_timer_close(&i->timer);
@@ -197,13 +199,6 @@ bool instance_is_ready(const struct instance *i)
 	return i->keeper_ready && i->worker_ready;
 }
 
-void instance_close_keeper_end(struct instance *i)
-{
-	if (i->keeper_end >= 0)
-		close(i->keeper_end);
-	i->keeper_end = -1;
-}
-
 void instance_serves(struct instance *i)
 {
 	supervisor_spares_may_come(i->supervisor);
@@ -220,7 +215,6 @@ void instance_free(struct instance *i)
 	if (i->by_request.tbl)
 		HASH_DELETE(by_request, i->supervisor->requests, i);
 	role_fini(&i->worker);
-	instance_close_keeper_end(i);
 	if (i->ring)
 		recording_ring_end(i->supervisor, i->sandbox, i->ring);
 	sources_fini(&i->sources);

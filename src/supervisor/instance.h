@@ -55,27 +55,26 @@ struct instance {
 	struct sources sources;        /* identity and directory are the owner's to fill in */
 	uint64_t keeper_request;       /* told under this id; 0: not yet */
 	uint64_t worker_request;       /* the same */
-	int keeper_end; /* the worker's, of its pair to the keeper, until it has it; -1 */
 	bool keeper_ready, worker_ready;
 	bool revising; /* RETIRED: told of a policy, and has not said yet that it holds to it */
 	int64_t serving_since_ms;
 };
 
-/* A process that waits for its first message. NULL with errno. */
+/* A process that waits for its first message, and has met the keeper. NULL with errno. */
 struct instance *instance_new(struct supervisor *sv);
+/* Gives keeper and worker a pair, where a keeper runs; the keeper makes its CA. 0 or -errno. */
+int instance_meet_keeper(struct instance *i);
 /* From now on it is that sandbox's. */
 void instance_give(struct instance *i, struct sandbox *s);
-/* Tells the keeper of a spare one that was given to a sandbox, and of the generation it will start
- * with (a reference is taken). 0, or -errno with the sandbox's failure filled in. */
+/* Tells the keeper which sandbox it was given to, and of the generation it will start with (a
+ * reference is taken). 0, or -errno with the sandbox's failure filled in. */
 int instance_tell_keeper(struct instance *i, struct generation *generation);
 /* Tells the keeper, where that was not done before, recorder and worker, under the same generation,
  * with the listeners that the gate holds. 0, or -errno with the sandbox's failure filled in. */
 int instance_start(struct instance *i, struct generation *generation);
-/* Where the worker has it, or never will. */
-void instance_close_keeper_end(struct instance *i);
 /* The keeper is asked under this id from now on. 0 or -ENOMEM. */
 int instance_asks_keeper(struct instance *i, uint64_t request);
-/* Gives keeper and worker a new pair: another keeper has taken over. 0 or -errno. */
+/* Another keeper has taken over: both meet, and it is told what the one before was. 0 or -errno. */
 int instance_new_keeper(struct instance *i);
 /* Everything is refused, live connections are closed; reason NULL: that is over. */
 void instance_pause(struct instance *i, const char *reason);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starting a worker: the keeper gets its message first, before there is a gate even, and works
- * while the rest is made; the worker gets its own with every descriptor it will have. Nobody is
- * waited for here. Descriptors that were handed out are closed at the end: only their holder keeps
- * them open.
+ * Starting a worker: it has met the keeper when it was made, in store as a rule, and has its CA.
+ * The keeper is told of its sandbox first; the worker gets its own message with every descriptor it
+ * will have. Nobody is waited for here. Descriptors that were handed out are closed at the end:
+ * only their holder keeps them open.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -69,7 +69,7 @@ static int generation_files(struct sandbox *s, struct generation *g)
 	return 0;
 }
 
-static int tell_keeper(struct instance *i, int fd)
+static int tell_keeper(struct instance *i)
 {
 	struct supervisor *sv = i->supervisor;
 	const struct policy *policy = &i->generation->settings->policy;
@@ -94,7 +94,7 @@ static int tell_keeper(struct instance *i, int fd)
 		return error;
 	size_t n = message_keeper_sandbox_encode(
 	        buffer, sizeof buffer, MESSAGE_KEEPER_SANDBOX, i->keeper_request, &m);
-	return role_send(&sv->keeper, buffer, n, &fd, 1);
+	return role_send(&sv->keeper, buffer, n, NULL, 0);
 }
 
 /* Variables that show a placeholder inside the sandbox: the same in every generation. */
@@ -151,7 +151,7 @@ static int tell_worker(struct instance *i)
 	struct sandbox *s = i->sandbox;
 	int fds[MESSAGE_WORKER_FDS_BEFORE_LISTENERS + MESSAGE_LISTENERS_MAX] = {
 	        i->generation->settings->image_file, i->generation->trusted, i->ring->fds[0],
-	        i->ring->fds[1], i->ring->fds[2], i->keeper_end, s->names};
+	        i->ring->fds[1], i->ring->fds[2], s->names};
 	size_t count = MESSAGE_WORKER_FDS_BEFORE_LISTENERS;
 
 	describe_sandbox(s, i->generation, &m);
@@ -189,18 +189,13 @@ static int make_ring(struct instance *i)
 int instance_tell_keeper(struct instance *i, struct generation *g)
 {
 	struct sandbox *s = i->sandbox;
-	int pair[2], error = ipc_pair(pair);
 
-	if (error)
-		return sandbox_failed(s, error, "a socket between worker and keeper");
 	i->state = INSTANCE_STARTING;
 	i->generation = generation_get(g);
 	i->sources.policy = &g->settings->policy;
 	i->sources.identity = g->identity;
 	snprintf(i->sources.directory, sizeof i->sources.directory, "%s", s->directory);
-	i->keeper_end = pair[1];
-	error = tell_keeper(i, pair[0]);
-	close(pair[0]);
+	int error = tell_keeper(i);
 	return error ? sandbox_failed(s, error, "the keeper") : 0;
 }
 
@@ -220,24 +215,37 @@ int instance_start(struct instance *i, struct generation *g)
 	gate_close_handed_out(&s->gate);
 	if (error)
 		return error;
-	instance_close_keeper_end(i);
 	loop_timer_set(&i->timer, SANDBOX_START_MS);
 	return 0;
 }
 
-int instance_new_keeper(struct instance *i)
+int instance_meet_keeper(struct instance *i)
 {
-	int pair[2], error = ipc_pair(pair);
+	struct supervisor *sv = i->supervisor;
+	int pair[2], error;
 
+	if (!role_runs(&sv->keeper)) /* the next one is met */
+		return 0;
+	error = ipc_pair(pair);
 	if (error)
 		return error;
-	error = tell_keeper(i, pair[0]);
-	if (!error)
+	error = role_send(&sv->keeper, buffer,
+	        message_empty(buffer, sizeof buffer, MESSAGE_KEEPER_WORKER, i->id), &pair[0], 1);
+	if (error == -EPIPE) /* it ends just now */
+		error = 0;
+	else if (!error)
 		error = role_send(&i->worker, buffer,
 		        message_empty(buffer, sizeof buffer, MESSAGE_WORKER_KEEPER,
-		                supervisor_next_id(i->supervisor)),
+		                supervisor_next_id(sv)),
 		        &pair[1], 1);
 	close(pair[0]);
 	close(pair[1]);
 	return error;
+}
+
+int instance_new_keeper(struct instance *i)
+{
+	int error = instance_meet_keeper(i);
+
+	return error || !i->generation ? error : tell_keeper(i);
 }

@@ -138,14 +138,16 @@ static int on_source_open(struct supervisor *sv, struct ipc_message *message)
 	return 0;
 }
 
-/* Under the id of an instance: this worker broke the protocol with the keeper, and is not trusted
- * with anything else. Under that of a request: it is refused. */
+/* Under the id of an instance: this worker, which may be a spare one, broke the protocol with the
+ * keeper and is not trusted with anything else, or the keeper has no room for it. Under that of a
+ * request: it is refused. */
 static void on_keeper_failed(struct role *role, uint64_t id)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, keeper);
-	struct instance *i = supervisor_find_instance(sv, id);
+	struct instance *i;
 	char text[ROLE_HOW_MAX];
 
+	HASH_FIND(by_id, sv->instances, &id, sizeof id, i);
 	if (i) {
 		role_kill(&i->worker, role->last_words);
 		role->last_words[0] = 0;
@@ -188,6 +190,8 @@ static int on_keeper_message(struct role *role, struct ipc_message *message)
 	switch (message->head.type) {
 	case MESSAGE_KEEPER_READY:
 		return on_keeper_ready(sv, message);
+	case MESSAGE_KEEPER_HERE:
+		return supervisor_keeper_is_here(sv, message);
 	case MESSAGE_KEEPER_ROOT:
 		return on_root(sv, message);
 	case MESSAGE_SOURCE_OPEN:
@@ -218,11 +222,17 @@ void supervisor_stop_when_alone(struct supervisor *sv)
 
 static int start_keeper(struct supervisor *sv);
 
-static void give_keeper(struct instance *i, const void *context)
+/* To all workers, those in store too. */
+static void give_keeper(struct supervisor *sv)
 {
-	(void)context;
-	if (i->state != INSTANCE_ENDING && instance_new_keeper(i) != 0)
-		role_kill(&i->worker, "it cannot be given to another keeper");
+	struct instance *i, *next;
+
+	HASH_ITER(by_id, sv->instances, i, next)
+	{
+		if (role_runs(&i->worker) && i->state != INSTANCE_ENDING &&
+		        instance_new_keeper(i) != 0)
+			role_kill(&i->worker, "it cannot be given to another keeper");
+	}
 }
 
 static void start_keeper_again(struct supervisor *sv)
@@ -234,7 +244,7 @@ static void start_keeper_again(struct supervisor *sv)
 		loop_timer_set(&sv->keeper_timer, ROLE_PAUSE_MS);
 		return;
 	}
-	supervisor_for_each_worker(sv, give_keeper, NULL);
+	give_keeper(sv);
 }
 
 static void on_keeper_time(struct loop_timer *timer)

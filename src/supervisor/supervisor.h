@@ -44,8 +44,9 @@ struct supervisor {
 	int64_t keeper_deaths_ms[KEEPER_RESTARTS_MAX];
 	size_t keeper_death_count;
 	struct loop_timer keeper_timer, recorder_timer, keeper_look;
-	pid_t keeper_looked_at; /* 0: none ran */
-	unsigned keeper_owes;   /* so many looks in a row */
+	pid_t keeper_looked_at;  /* 0: none ran */
+	uint64_t keeper_look_id; /* asked under this id and not answered yet; or 0 */
+	unsigned keeper_owes;    /* so many looks in a row */
 	/* lasting: keeper and recorder have begun to serve; NULL: nobody asks */
 	void (*on_roles_ready)(struct supervisor *sv);
 	void (*on_keeper_lost)(struct supervisor *sv, const char *how); /* before it was ready */
@@ -86,6 +87,8 @@ void supervisor_stop_when_alone(struct supervisor *sv);
 
 /* keeper_look.c, for those that last. 0 or -errno. */
 int supervisor_look_at_keeper(struct supervisor *sv);
+/* The answer. 0 or -EBADMSG. */
+int supervisor_keeper_is_here(struct supervisor *sv, struct ipc_message *message);
 /* recorder.c: 0 or -errno. */
 int recorder_start(struct supervisor *sv);
 /* A worker that begins while the log cannot be written. */

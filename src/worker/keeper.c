@@ -32,17 +32,25 @@ static uint64_t credential_id(uint32_t credential)
 	return (uint64_t)QUESTION_CREDENTIAL << 32 | credential;
 }
 
-static int take_ca(struct worker *w, struct ipc_message *m)
+int keeper_read_ca(struct worker *w, struct ipc_message *m)
 {
 	struct message_ca ca;
-	struct ca *issuer;
 
-	if (w->serving || m->head.id != QUESTION_CA || message_ca_decode(&m->body, &ca) < 0)
+	if (w->issuer || m->head.id != QUESTION_CA || message_ca_decode(&m->body, &ca) < 0)
 		return -EBADMSG;
-	issuer = ca_from_der(ca.intermediate, ca.key);
-	if (!issuer)
-		return -EBADMSG;
-	worker_serve(w, issuer);
+	w->issuer = ca_from_der(ca.intermediate, ca.key);
+	return w->issuer ? 0 : -EBADMSG;
+}
+
+static int take_ca(struct worker *w, struct ipc_message *m)
+{
+	int r = w->serving ? -EBADMSG : keeper_read_ca(w, m);
+
+	if (r < 0)
+		return r;
+	r = worker_serve(w);
+	if (r < 0)
+		worker_fail(w, "cannot serve: %s", strerror(-r));
 	return 0;
 }
 
@@ -79,14 +87,15 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 }
 
 /* Without the keeper no credential can be had. Of one that died another may take over, so questions
- * stay open as long as an answer may take; one that broke the protocol is not waited for. */
+ * stay open as long as an answer may take, and a worker without its CA waits as long as it is
+ * given; one that broke the protocol is not waited for. */
 static void on_end(struct ipc_peer *peer, int error)
 {
 	struct worker *w = container_of(peer, struct worker, keeper);
 
 	w->keeper_broke = error != 0;
-	if (!w->serving)
-		worker_fail(w, "the keeper went away before it gave the sandbox's CA");
+	if (error && !w->serving)
+		worker_fail(w, "the keeper broke the protocol before it gave the sandbox's CA");
 	else if (error)
 		credential_store_fail_all(w->credentials, "the keeper is gone");
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vethguard-worker: the proxy of one sandbox. main() is the order of confinement: empty root and
- * ids, which are the same for every sandbox, so that a worker in store has them behind it; first
- * word from the supervisor (with every descriptor it will ever have); Landlock and seccomp, which
- * depend on it; only then the parts that read what a sandbox sends.
+ * ids, which are the same for every sandbox, so that a worker in store has them behind it; the CA
+ * from the keeper and the first word from the supervisor (store.c), with every descriptor it will
+ * ever have; Landlock and seccomp, which depend on it; only then the parts that read what a sandbox
+ * sends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,13 +21,12 @@
 
 #define WORKER_OOM_SCORE "500" /* proc(5), oom_score_adj */
 
-#define EXIT_FAILED 125
 #define TCP_PORTS_MAX 1024
 
 static void must(const char *what, int r)
 {
 	if (r < 0)
-		die(EXIT_FAILED, "%s: %s", what, strerror(-r));
+		die(WORKER_EXIT_FAILED, "%s: %s", what, strerror(-r));
 }
 
 void worker_fail(struct worker *w, const char *format, ...)
@@ -45,23 +45,13 @@ void worker_fail(struct worker *w, const char *format, ...)
 		ipc_send(&w->supervisor, message,
 		        message_text_encode(message, sizeof message, MESSAGE_FAILED, 0, &body),
 		        NULL, 0);
-	w->status = EXIT_FAILED;
+	w->status = WORKER_EXIT_FAILED;
 	loop_stop(w->loop);
 }
 
 /* --- the supervisor --- */
 
-/* Its one descriptor. */
-static int take_fd(struct ipc_message *m)
-{
-	int fd = m->fds[0];
-
-	m->fds[0] = -1;
-	return fd;
-}
-
-/* What may come before START, too: a worker that begins paused never serves before it is. */
-static int be_quiet(struct worker *w, struct ipc_message *m)
+int worker_be_quiet(struct worker *w, struct ipc_message *m)
 {
 	struct message_worker_pause pause;
 
@@ -88,7 +78,7 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 	switch (m->head.type) {
 	case MESSAGE_WORKER_PAUSE:
 	case MESSAGE_WORKER_HOLD:
-		return be_quiet(w, m);
+		return worker_be_quiet(w, m);
 	case MESSAGE_WORKER_RESUME:
 		if (message_worker_resume_decode(&m->body, &resume) < 0)
 			return -EBADMSG;
@@ -97,11 +87,11 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *m)
 	case MESSAGE_WORKER_RETIRE:
 		if (message_worker_retire_decode(&m->body, &retire) < 0 || m->fd_count != 1)
 			return -EBADMSG;
-		return worker_retire(w, m->head.id, retire.generation, take_fd(m));
+		return worker_retire(w, m->head.id, retire.generation, worker_take_fd(m));
 	case MESSAGE_WORKER_KEEPER:
 		if (!reader_done(&m->body) || m->fd_count != 1)
 			return -EBADMSG;
-		return keeper_replace(w, take_fd(m));
+		return keeper_replace(w, worker_take_fd(m));
 	case MESSAGE_WORKER_STATS_GET:
 		if (!reader_done(&m->body))
 			return -EBADMSG;
@@ -122,34 +112,8 @@ static void on_end(struct ipc_peer *peer, int error)
 {
 	struct worker *w = container_of(peer, struct worker, supervisor);
 
-	w->status = error ? EXIT_FAILED : w->status;
+	w->status = error ? WORKER_EXIT_FAILED : w->status;
 	loop_stop(w->loop);
-}
-
-/* START and its descriptors. It may be long in coming: workers are kept in store. */
-static void receive_start(struct worker *w)
-{
-	static const char unexpected[] = "the supervisor's first message is not the one expected";
-	struct ipc_message m;
-
-	w->start_message = malloc(MESSAGE_BYTES_MAX);
-	if (!w->start_message)
-		die(EXIT_FAILED, "no memory");
-	for (;;) {
-		must("no word from the supervisor",
-		        ipc_receive_blocking(IPC_SUPERVISOR_FD, -1, w->start_message, &m));
-		if (m.head.type == MESSAGE_WORKER_START)
-			break;
-		if (m.fd_count || be_quiet(w, &m) < 0)
-			die(EXIT_FAILED, "%s", unexpected);
-	}
-	if (message_worker_start_decode(&m.body, &w->start) < 0)
-		die(EXIT_FAILED, "%s", unexpected);
-	if (m.fd_count != MESSAGE_WORKER_FDS_BEFORE_LISTENERS + w->start.listener_count)
-		die(EXIT_FAILED, "the supervisor's first message came with %zu descriptors",
-		        m.fd_count);
-	memcpy(w->fds, m.fds, sizeof w->fds);
-	w->start_id = m.head.id;
 }
 
 static void leave_host(void)
@@ -200,7 +164,8 @@ int main(int argc, char **argv)
 	log_open("vethguard-worker", LOG_LEVEL_WARN);
 	jail_start(IPC_SUPERVISOR_FD + 1);
 	if (argc > 1)
-		die(EXIT_FAILED, "this program is started by vethguardd and takes no arguments");
+		die(WORKER_EXIT_FAILED,
+		        "this program is started by vethguardd and takes no arguments");
 	be_killed_first();
 	signal(SIGPIPE, SIG_IGN); /* splice(2) to a socket whose peer is gone raises it */
 	tls_library_init();
@@ -209,10 +174,9 @@ int main(int argc, char **argv)
 	(void)jail_seccomp_prepare(JAIL_WORKER, false);
 	w.loop = loop_new();
 	if (!w.loop)
-		die(EXIT_FAILED, "no memory");
-	receive_start(&w);
+		die(WORKER_EXIT_FAILED, "no memory");
+	worker_await_start(&w);
 	log_open("vethguard-worker", (enum log_level)w.start.log_level);
-	must("no word to the keeper", worker_ask_ca(&w)); /* which answers meanwhile */
 	must("the policy cannot be used", worker_open_policy(&w));
 	must("no guard of shared memory", shared_names_guard());
 	narrow(&w);

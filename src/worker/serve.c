@@ -12,7 +12,7 @@
 #include "worker/worker.h"
 
 /* The order of descriptors in WORKER_START (wire/message.h). */
-enum { FD_POLICY, FD_TRUST, FD_RING, FD_RING_DATA, FD_RING_SPACE, FD_KEEPER, FD_NAMES };
+enum { FD_POLICY, FD_TRUST, FD_RING, FD_RING_DATA, FD_RING_SPACE, FD_NAMES };
 _Static_assert(FD_NAMES + 1 == MESSAGE_WORKER_FDS_BEFORE_LISTENERS,
         "descriptors as wire/message.h counts them");
 
@@ -82,11 +82,6 @@ int worker_map_policy(int fd, struct policy *policy)
 
 	close(fd);
 	return r < 0 ? r : policy_open(policy, p, n);
-}
-
-int worker_ask_ca(const struct worker *w)
-{
-	return keeper_ask_ca(w->fds[FD_KEEPER]);
 }
 
 int worker_open_policy(struct worker *w)
@@ -204,10 +199,12 @@ int worker_prepare(struct worker *w)
 	w->tunnel_signs = dns_tunnel_new();
 	if (!w->resolver || !w->tunnel_signs)
 		return -ENOMEM;
-	return keeper_open(w, w->fds[FD_KEEPER]);
+	r = w->keeper_fd < 0 ? 0 : keeper_open(w, w->keeper_fd); /* else another one will come */
+	w->keeper_fd = -1;
+	return r == 0 && w->issuer ? worker_serve(w) : r;
 }
 
-static int make_proxy(struct worker *w, struct ca *issuer)
+static int make_proxy(struct worker *w)
 {
 	const struct message_worker_start *s = &w->start;
 	const struct mint_limits mint = {
@@ -241,7 +238,8 @@ static int make_proxy(struct worker *w, struct ca *issuer)
 	};
 
 	random_bytes(&proxy.event_nonce, sizeof proxy.event_nonce);
-	w->mint = mint_new(issuer, &mint);
+	w->mint = mint_new(w->issuer, &mint);
+	w->issuer = NULL;
 	proxy.mint = w->mint;
 	w->proxy = w->mint ? proxy_new(&proxy) : NULL;
 	if (w->proxy)
@@ -268,22 +266,21 @@ static int listen_on(struct worker *w, size_t i)
 	return -EBADMSG;
 }
 
-void worker_serve(struct worker *w, struct ca *issuer)
+int worker_serve(struct worker *w)
 {
 	uint8_t message[64];
-	int r = make_proxy(w, issuer);
+	int r = make_proxy(w);
 
 	for (size_t i = 0; i < w->start.listener_count && r == 0; i++)
 		r = listen_on(w, i);
-	if (r < 0) {
-		worker_fail(w, "cannot serve: %s", strerror(-r));
-		return;
-	}
+	if (r < 0)
+		return r;
 	w->serving = true;
 	ipc_send(&w->supervisor, message,
 	        message_empty(message, sizeof message, MESSAGE_WORKER_READY, w->start_id), NULL, 0);
 	malloc_trim(0); /* what the beginning needed goes back: most workers are idle most of the
 	                   time */
+	return 0;
 }
 
 /* --- the end --- */

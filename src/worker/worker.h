@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker: reads every hostile byte of one sandbox. main.c is the order of confinement, serve.c
- * puts the parts together, events.c leads to the recorder, keeper.c to the keeper; revise.c is for
- * what the supervisor says later: pauses, a new policy, figures.
+ * The worker: reads every hostile byte of one sandbox. main.c is the order of confinement, store.c
+ * waits for a sandbox, serve.c puts the parts together, events.c leads to the recorder, keeper.c to
+ * the keeper; revise.c is for what the supervisor says later: pauses, a new policy, figures.
  */
 #ifndef VETHGUARD_SRC_WORKER_WORKER_H
 #define VETHGUARD_SRC_WORKER_WORKER_H
@@ -39,6 +39,8 @@ struct worker {
 	bool keeper_broke;     /* the protocol */
 	uint32_t keeper_numbers[POLICY_CREDENTIALS_MAX]; /* by own number; POLICY_NONE: none */
 	struct ipc_peer supervisor, keeper;
+	int keeper_fd;     /* its pair, until it is opened: while in store; or -1 */
+	struct ca *issuer; /* the CA that came while in store, until it serves */
 	struct events events;
 	struct names *names;
 	struct resolver *resolver;
@@ -60,6 +62,8 @@ struct worker {
 	int status; /* exit status */
 };
 
+#define WORKER_EXIT_FAILED 125
+
 /* Ends the loop after telling the supervisor why. */
 void worker_fail(struct worker *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -69,8 +73,19 @@ void events_put(struct events *events, const struct event *event);
 void events_hold(struct events *events, bool hold);
 void events_close(struct events *events);
 
+/* Waits for START, which may be long in coming, and for its CA. Exits where it is told what it must
+ * not. */
+void worker_await_start(struct worker *w);
+/* PAUSE or HOLD, also before START: a worker that begins paused never serves before it is. 0 or
+ * -EBADMSG. */
+int worker_be_quiet(struct worker *w, struct ipc_message *m);
+/* The message's one descriptor, which is the caller's from now on. */
+int worker_take_fd(struct ipc_message *m);
+
 /* Asks for the CA, before the pair to the keeper is opened even. 0 or -errno. */
 int keeper_ask_ca(int fd);
+/* The answer: w->issuer. 0 or -EBADMSG. */
+int keeper_read_ca(struct worker *w, struct ipc_message *m);
 /* Opens the pair; worker_serve() follows when the CA is there. Takes fd. 0 or -errno. */
 int keeper_open(struct worker *w, int fd);
 /* Asks for a credential's value: a credential_ask. */
@@ -80,14 +95,12 @@ int keeper_replace(struct worker *w, int fd);
 
 /* Maps a policy and checks it. Takes fd. 0 or -errno. */
 int worker_map_policy(int fd, struct policy *policy);
-/* First of all: the CA takes the keeper a while. 0 or -errno. */
-int worker_ask_ca(const struct worker *w);
 /* Maps the policy: before the jail, which needs its ports. 0 or -errno. */
 int worker_open_policy(struct worker *w);
 /* Everything but the CA is ready: makes the parts. 0 or -errno. */
 int worker_prepare(struct worker *w);
-/* The CA has come (taken): listens and reports READY. */
-void worker_serve(struct worker *w, struct ca *issuer);
+/* The CA has come: listens and reports READY. 0 or -errno. */
+int worker_serve(struct worker *w);
 void worker_stop(struct worker *w, uint64_t id);
 /* Refuses everything from now on, or no longer for this reason. */
 void worker_pause(struct worker *w, enum message_pause why, struct slice text);

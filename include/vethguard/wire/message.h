@@ -40,7 +40,7 @@ enum message_type {
 	                          * or recorder under a sandbox's id: its worker broke the protocol with them */
 
 	/* supervisor -> worker */
-	MESSAGE_WORKER_START,    /* struct message_worker_start; PAUSE and HOLD may come before it */
+	MESSAGE_WORKER_START,    /* struct message_worker_start + fds as below; PAUSE, HOLD and KEEPER may come before it */
 	MESSAGE_WORKER_READY,    /* worker -> supervisor: it serves */
 	MESSAGE_WORKER_PAUSE,    /* struct message_worker_pause */
 	MESSAGE_WORKER_HOLD,     /* no body: begin nothing new until RESUME (nobody records just now) */
@@ -48,7 +48,7 @@ enum message_type {
 	MESSAGE_WORKER_RETIRE,   /* struct message_worker_retire + fd: policy image (sealed memfd) */
 	MESSAGE_WORKER_RETIRED,  /* worker -> supervisor: answer to RETIRE: struct message_worker_retired. When nothing of what
 	                          * was left is left: STOPPED with the latest RETIRE's id, and it exits */
-	MESSAGE_WORKER_KEEPER,   /* no body + fd: its pair to a keeper that takes over from one that died */
+	MESSAGE_WORKER_KEEPER,   /* no body + fd: its pair to the keeper, to begin with and when another one takes over */
 	MESSAGE_WORKER_STATS_GET,/* no body; answered once it serves, also by one that retires */
 	MESSAGE_WORKER_STATS,    /* worker -> supervisor: answer: struct message_worker_stats */
 
@@ -61,7 +61,7 @@ enum message_type {
 	/* supervisor <-> keeper */
 	MESSAGE_KEEPER_START,    /* no body; + fd of the root CA's file where there is to be one (keeper/authority.h) */
 	MESSAGE_KEEPER_READY,
-	MESSAGE_KEEPER_SANDBOX,  /* struct message_keeper_sandbox + fd: the keeper's end of its worker's pair */
+	MESSAGE_KEEPER_SANDBOX,  /* struct message_keeper_sandbox: whose a WORKER is from now on */
 	MESSAGE_KEEPER_ROOT,     /* keeper -> supervisor: answer to SANDBOX: root certificate (PEM) */
 	MESSAGE_SOURCE_OPEN,     /* keeper -> supervisor: struct message_source_open */
 	MESSAGE_SOURCE,          /* supervisor -> keeper: struct message_source + fd to read the value from until its end */
@@ -103,6 +103,13 @@ enum message_type {
 	MESSAGE_RECORDER_COUNT_GET, /* recorder -> supervisor: struct message_sandbox, dropped 0: what has its fence counted? */
 	MESSAGE_RECORDER_COUNT,  /* the answer, at any time: struct message_sandbox */
 	MESSAGE_RECORDER_ENDED,  /* recorder -> supervisor: another recorder has ended the log's file: REOPEN is due */
+
+	/* supervisor <-> keeper, further */
+	MESSAGE_KEEPER_WORKER,   /* no body, under the id that the worker's sandbox will have here, + fd: the keeper's end of the
+	                          * worker's pair. It may have its CA; all else when SANDBOX has said whose it is. Refused: FAILED
+	                          * under this id */
+	MESSAGE_KEEPER_LOOK,     /* no body: is it there? */
+	MESSAGE_KEEPER_HERE,     /* keeper -> supervisor: the answer */
 	MESSAGE_TYPE_COUNT
 };
 
@@ -111,9 +118,8 @@ struct message_text {          /* STOPPED, FAILED, STALLED, ... */
 };
 
 /* fds: policy image (sealed memfd), trusted CAs (memfd, PEM), ring memory (memfd), ring data eventfd, ring space
- * eventfd, keeper's pair, memory of synthetic names (dns/responder.h), then one per listener in the order of
- * listeners[]. */
-#define MESSAGE_WORKER_FDS_BEFORE_LISTENERS 7
+ * eventfd, memory of synthetic names (dns/responder.h), then one per listener in the order of listeners[]. */
+#define MESSAGE_WORKER_FDS_BEFORE_LISTENERS 6
 enum message_listener { MESSAGE_LISTEN_TCP, MESSAGE_LISTEN_DNS_UDP, MESSAGE_LISTEN_DNS_TCP, MESSAGE_LISTEN_UDP };
 #define MESSAGE_LISTENERS_MAX 134 /* both families: TCP, DNS over UDP and TCP, POLICY_UDP_PORTS_MAX */
 struct message_worker_start {
@@ -211,7 +217,7 @@ struct message_credential {    /* answer; value is secret: the receiver wipes th
 };
 
 struct message_keeper_sandbox {
-	uint64_t sandbox_id;
+	uint64_t sandbox_id;       /* the worker's */
 	struct slice sandbox;      /* name, for messages */
 	uint32_t credential_count;
 	struct {

@@ -154,6 +154,21 @@ static inline int fixture_end(struct fixture *f)
 	return fixture_wait(f);
 }
 
+/* A worker in store; returns its end of its pair. */
+static inline int fixture_worker(struct fixture *f, uint64_t id)
+{
+	uint8_t out[64];
+	int pair[2];
+
+	assert_int_equal(ipc_pair(pair), 0);
+	assert_int_equal(
+	        ipc_send_blocking(f->supervisor, out,
+	                message_empty(out, sizeof(out), MESSAGE_KEEPER_WORKER, id), &pair[1], 1),
+	        0);
+	close(pair[1]);
+	return pair[0];
+}
+
 static inline void fixture_send_sandbox(
         struct fixture *f, const struct message_keeper_sandbox *m, int fd)
 {
@@ -165,15 +180,13 @@ static inline void fixture_send_sandbox(
 	assert_int_equal(ipc_send_blocking(f->supervisor, out, n, &fd, fd >= 0 ? 1 : 0), 0);
 }
 
-/* A sandbox with count credentials "c0", "c1", ...; returns the worker's end of its pair. */
-static inline int fixture_sandbox(
+/* That worker's sandbox, with count credentials "c0", "c1", ... */
+static inline void fixture_describe(
         struct fixture *f, uint64_t sandbox_id, uint32_t count, uint32_t ttl_s, uint32_t timeout_ms)
 {
 	static char names[POLICY_CREDENTIALS_MAX][16];
 	struct message_keeper_sandbox m = {
 	        .sandbox_id = sandbox_id, .sandbox = SLICE("box"), .credential_count = count};
-	struct ipc_message message;
-	int pair[2];
 
 	for (uint32_t i = 0; i < count; i++) {
 		snprintf(names[i], sizeof(names[i]), "c%u", i);
@@ -181,12 +194,26 @@ static inline int fixture_sandbox(
 		m.credentials[i].ttl_s = ttl_s;
 		m.credentials[i].timeout_ms = timeout_ms;
 	}
-	assert_int_equal(ipc_pair(pair), 0);
-	fixture_send_sandbox(f, &m, pair[1]);
-	close(pair[1]);
+	fixture_send_sandbox(f, &m, -1);
+}
+
+static inline void fixture_expect_root(struct fixture *f)
+{
+	struct ipc_message message;
+
 	fixture_expect(f->supervisor, MESSAGE_KEEPER_ROOT, &message);
 	assert_int_equal(message.head.id, f->last_id);
-	return pair[0];
+}
+
+/* Both. */
+static inline int fixture_sandbox(
+        struct fixture *f, uint64_t sandbox_id, uint32_t count, uint32_t ttl_s, uint32_t timeout_ms)
+{
+	int worker = fixture_worker(f, sandbox_id);
+
+	fixture_describe(f, sandbox_id, count, ttl_s, timeout_ms);
+	fixture_expect_root(f);
+	return worker;
 }
 
 static inline uint64_t fixture_ask(struct fixture *f, int worker, uint32_t credential)

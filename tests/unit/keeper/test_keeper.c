@@ -109,43 +109,94 @@ static void test_ca_chain(void **state)
 	close(b);
 }
 
-#define IN_STORE 8 /* INTERMEDIATES_MAX */
-#define ROUNDS 2   /* from a full store, and at once again, from an empty one */
-#define FILLED_MS 200
+/* --- before it is known whose a worker is --- */
 
-/* The keeper of a daemon makes some in advance: each is given once. */
-static void test_intermediates_in_store(void **state)
+static void test_worker_in_store(void **state)
 {
-	struct fixture f;
-	int file = memfd_create("root", MFD_CLOEXEC);
-	X509 *all[ROUNDS * (IN_STORE + 1)], *root;
-	size_t count = 0;
+	struct fixture *f = *state;
+	int worker = fixture_worker(f, 3);
 	struct message_ca ca;
 
-	(void)state;
-	fixture_start_with(&f, file);
-	close(file);
-	for (int round = 0; round < ROUNDS; round++) {
-		usleep(round == 0 ? FILLED_MS * 1000 : 0);
-		for (int i = 0; i <= IN_STORE; i++) {
-			int worker = fixture_sandbox(&f, count + 1, 0, 0, 0);
+	get_ca(f, worker, &ca);
+	fixture_expect_silence(f->supervisor);
+	fixture_describe(f, 3, 1, 0, 0);
+	fixture_expect_root(f);
+	fixture_fetch(f, worker, 3, 0, "a-value");
+	close(worker);
+}
 
-			get_ca(&f, worker, &ca);
-			root = parse(ca.root);
-			all[count] = parse(ca.intermediate);
-			assert_int_equal(verify(root, all[count]), 1);
-			for (size_t other = 0; other < count; other++)
-				assert_int_equal(EVP_PKEY_eq(X509_get0_pubkey(all[count]),
-				                         X509_get0_pubkey(all[other])),
-				        0);
-			count++;
-			X509_free(root);
-			close(worker);
-		}
-	}
-	while (count)
-		X509_free(all[--count]);
-	assert_int_equal(fixture_end(&f), 0);
+/* Its questions come over another pair than the word whose it is. */
+static void test_early_questions(void **state)
+{
+	struct fixture *f = *state;
+	int worker = fixture_worker(f, 3);
+	uint64_t ids[] = {fixture_ask(f, worker, 1), fixture_ask(f, worker, 0)};
+
+	fixture_expect_silence(f->supervisor);
+	fixture_describe(f, 3, 2, 0, 0);
+	fixture_give(f, fixture_expect_open(f, 3, 1), fixture_file("second", 6), NULL);
+	fixture_give(f, fixture_expect_open(f, 3, 0), fixture_file("firstly", 7), NULL);
+	fixture_expect_root(f);
+	fixture_expect_value(worker, ids[0], 1, "second");
+	fixture_expect_value(worker, ids[1], 0, "firstly");
+	close(worker);
+}
+
+static void test_early_questions_have_bounds(void **state)
+{
+	struct fixture *f = *state;
+	int worker = fixture_worker(f, 3);
+	struct ipc_message message;
+	struct message_ca ca;
+
+	/* A credential that its sandbox turns out not to have. */
+	fixture_ask(f, worker, 2);
+	get_ca(f, worker, &ca); /* it was heard */
+	fixture_describe(f, 3, 2, 0, 0);
+	fixture_expect(f->supervisor, MESSAGE_FAILED, &message);
+	assert_int_equal(message.head.id, 3);
+	fixture_expect_root(f);
+	fixture_expect_end(worker);
+	close(worker);
+	/* More than there are credentials. */
+	worker = fixture_worker(f, 4);
+	for (int i = 0; i <= POLICY_CREDENTIALS_MAX; i++)
+		fixture_ask(f, worker, 0);
+	fixture_expect_end(worker);
+	fixture_expect(f->supervisor, MESSAGE_FAILED, &message);
+	assert_int_equal(message.head.id, 4);
+	close(worker);
+}
+
+/* The supervisor may not know yet. */
+static void test_described_when_it_has_gone(void **state)
+{
+	struct fixture *f = *state;
+	struct message_ca ca;
+	int other = fixture_worker(f, 2);
+
+	close(fixture_worker(f, 3));
+	get_ca(f, other, &ca);
+	fixture_describe(f, 3, 1, 0, 0);
+	fixture_expect_root(f);
+	fixture_describe(f, 2, 1, 0, 0);
+	fixture_expect_root(f);
+	fixture_fetch(f, other, 2, 0, "a-value");
+	close(other);
+}
+
+static void test_look(void **state)
+{
+	struct fixture *f = *state;
+	struct ipc_message message;
+	uint8_t m[64];
+
+	assert_int_equal(ipc_send_blocking(f->supervisor, m,
+	                         message_empty(m, sizeof(m), MESSAGE_KEEPER_LOOK, 17), NULL, 0),
+	        0);
+	fixture_expect(f->supervisor, MESSAGE_KEEPER_HERE, &message);
+	assert_int_equal(message.head.id, 17);
+	assert_true(reader_done(&message.body));
 }
 
 /* --- values --- */
@@ -536,6 +587,35 @@ static void test_broken_supervisor(void **state)
 	}
 }
 
+/* A worker comes with one descriptor, its sandbox with none and once; a look has no body. */
+static void test_worker_told_wrongly(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		struct message_keeper_sandbox box = {.sandbox_id = 1, .sandbox = SLICE("box")};
+		struct fixture f;
+		uint8_t m[64];
+		int worker, fds[2];
+
+		fixture_start(&f);
+		worker = fixture_sandbox(&f, 1, 1, 0, 0);
+		fds[0] = fds[1] = worker;
+		if (i < 2)
+			ipc_send_blocking(f.supervisor, m,
+			        message_empty(m, sizeof(m), MESSAGE_KEEPER_WORKER, 9), fds,
+			        i == 0 ? 0 : 2);
+		else if (i == 4)
+			ipc_send_blocking(f.supervisor, m,
+			        message_empty(m, sizeof(m), MESSAGE_KEEPER_LOOK, 9) + 1, NULL, 0);
+		else
+			fixture_send_sandbox(&f, &box, i == 2 ? worker : -1);
+		fixture_expect_end(f.supervisor);
+		assert_int_equal(fixture_wait(&f), 125);
+		close(worker);
+		close(f.supervisor);
+	}
+}
+
 static void test_wrong_first_message(void **state)
 {
 	struct fixture f;
@@ -556,6 +636,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        TEST(test_ca_chain),
+	        TEST(test_worker_in_store),
+	        TEST(test_early_questions),
+	        TEST(test_early_questions_have_bounds),
+	        TEST(test_described_when_it_has_gone),
+	        TEST(test_look),
 	        TEST(test_file_and_cache),
 	        TEST(test_questions_share_one_read),
 	        TEST(test_ttl),
@@ -570,9 +655,9 @@ int main(void)
 	        TEST(test_worker_that_does_not_read),
 	        TEST(test_worker_goes_meanwhile),
 	        TEST(test_workers_are_apart),
-	        cmocka_unit_test(test_intermediates_in_store),
 	        cmocka_unit_test(test_stop),
 	        cmocka_unit_test(test_broken_supervisor),
+	        cmocka_unit_test(test_worker_told_wrongly),
 	        cmocka_unit_test(test_wrong_first_message),
 	};
 

@@ -34,6 +34,7 @@ static int tear_down(void **state)
 static void the_right_first_message_is_enough(void **state)
 {
 	(void)state;
+	fixture_send_keeper(&f);
 	fixture_send_start(&f, f.start, f.start_n, START_FDS);
 	fixture_expect_question(&f);
 	fixture_give_ca(&f, CA_QUESTION);
@@ -41,6 +42,112 @@ static void the_right_first_message_is_enough(void **state)
 	fixture_send(f.supervisor, MESSAGE_STOP, 77);
 	fixture_expect(f.supervisor, MESSAGE_STOPPED, 77);
 	fixture_expect_exit(&f, 0, "");
+}
+
+static void receive(struct ipc_message *m, enum message_type type, uint64_t id)
+{
+	assert_int_equal(ipc_receive_blocking(f.supervisor, WAIT_MS, fixture_in, m), 0);
+	assert_int_equal(m->head.type, type);
+	assert_int_equal(m->head.id, id);
+}
+
+/* It serves, and takes orders. */
+static void expect_service(void)
+{
+	fixture_expect(f.supervisor, MESSAGE_WORKER_READY, START_ID);
+	fixture_send(f.supervisor, MESSAGE_STOP, 77);
+	fixture_expect(f.supervisor, MESSAGE_STOPPED, 77);
+	fixture_expect_exit(&f, 0, "");
+}
+
+/* --- in store --- */
+
+static void its_ca_may_come_before_its_sandbox(void **state)
+{
+	(void)state;
+	fixture_send_keeper(&f);
+	fixture_expect_question(&f);
+	fixture_give_ca(&f, CA_QUESTION);
+	fixture_expect_silence(f.supervisor);
+	fixture_send_start(&f, f.start, f.start_n, START_FDS);
+	expect_service();
+}
+
+/* With the CA, without, and without having met any before its sandbox. */
+static void keepers_may_change_while_it_waits(void **state)
+{
+	for (int i = 0; i < 3; i++) {
+		if (i < 2) {
+			fixture_send_keeper(&f);
+			fixture_expect_question(&f);
+		}
+		if (i == 1)
+			fixture_give_ca(&f, CA_QUESTION);
+		if (i < 2) {
+			fixture_hang_up(&f.keeper);
+			fixture_send_another_keeper(&f);
+			fixture_send_another_keeper(&f);
+		}
+		if (i == 0)
+			fixture_expect_question(&f);
+		fixture_send_start(&f, f.start, f.start_n, START_FDS);
+		if (i == 2) {
+			fixture_expect_silence(f.supervisor);
+			fixture_send_keeper(&f);
+			fixture_expect_question(&f);
+		}
+		if (i != 1)
+			fixture_give_ca(&f, CA_QUESTION);
+		else
+			fixture_expect_silence(f.keeper);
+		expect_service();
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+static void a_keeper_that_breaks_the_protocol_in_store_ends_it(void **state)
+{
+	for (int i = 0; i < 6; i++) {
+		fixture_send_keeper(&f);
+		fixture_expect_question(&f);
+		switch (i) {
+		case 0:
+			fixture_give_ca(&f, CA_QUESTION + 1);
+			break;
+		case 1:
+			fixture_give_bad_ca(&f);
+			break;
+		case 2:
+			fixture_send(f.keeper, MESSAGE_CA, CA_QUESTION);
+			break;
+		case 3:
+			fixture_send(f.keeper, MESSAGE_STOP, CA_QUESTION);
+			break;
+		case 4:
+			assert_int_equal(send(f.keeper, "nonsense", 8, 0), 8);
+			break;
+		default:
+			fixture_give_ca(&f, CA_QUESTION);
+			fixture_give_ca(&f, CA_QUESTION); /* one is enough */
+		}
+		fixture_expect_exit(&f, 125, "the keeper cannot be understood");
+		tear_down(state);
+		set_up(state);
+	}
+}
+
+static void a_keeper_comes_with_one_descriptor(void **state)
+{
+	uint8_t message[64];
+	size_t n = message_empty(message, sizeof message, MESSAGE_WORKER_KEEPER, 2);
+
+	for (size_t i = 0; i < 3; i += 2) {
+		assert_int_equal(ipc_send_blocking(f.supervisor, message, n, f.fds, i), 0);
+		fixture_expect_exit(&f, 125, "first message is not the one expected");
+		tear_down(state);
+		set_up(state);
+	}
 }
 
 static void another_message_first_ends_it(void **state)
@@ -125,6 +232,7 @@ static void a_ring_of_another_size_ends_it(void **state)
 
 static void begin(void)
 {
+	fixture_send_keeper(&f);
 	fixture_send_start(&f, f.start, f.start_n, START_FDS);
 	fixture_expect_question(&f);
 }
@@ -205,7 +313,6 @@ static void a_second_start_ends_it(void **state)
 {
 	(void)state;
 	serve();
-	f.fds[5] = dup(f.fds[7]);
 	fixture_send_start(&f, f.start, f.start_n, START_FDS);
 	fixture_expect_exit(&f, 125, NULL);
 }
@@ -272,8 +379,12 @@ static void it_ends_with_its_supervisor(void **state)
 
 static void a_keeper_that_breaks_the_protocol_gives_no_ca(void **state)
 {
-	for (int i = 0; i < 5; i++) {
+	struct ipc_message in;
+
+	for (int i = 0; i < 4; i++) {
 		begin();
+		fixture_send(f.supervisor, MESSAGE_WORKER_STATS_GET, 60);
+		receive(&in, MESSAGE_WORKER_STATS, 60); /* it has its sandbox */
 		switch (i) {
 		case 0:
 			fixture_give_ca(&f, CA_QUESTION + 1);
@@ -284,11 +395,8 @@ static void a_keeper_that_breaks_the_protocol_gives_no_ca(void **state)
 		case 2:
 			fixture_send(f.keeper, MESSAGE_CA, CA_QUESTION);
 			break;
-		case 3:
-			fixture_send(f.keeper, MESSAGE_STOP, CA_QUESTION);
-			break;
 		default:
-			fixture_hang_up(&f.keeper);
+			fixture_send(f.keeper, MESSAGE_STOP, CA_QUESTION);
 		}
 		fixture_expect(f.supervisor, MESSAGE_FAILED, 0);
 		fixture_expect_exit(&f, 125, "before it gave the sandbox's CA");
@@ -342,13 +450,6 @@ static void retire_with(uint64_t id, uint64_t generation)
 
 	send_retire(id, generation, &image, 1);
 	close(image);
-}
-
-static void receive(struct ipc_message *m, enum message_type type, uint64_t id)
-{
-	assert_int_equal(ipc_receive_blocking(f.supervisor, WAIT_MS, fixture_in, m), 0);
-	assert_int_equal(m->head.type, type);
-	assert_int_equal(m->head.id, id);
 }
 
 /* With nothing under way it is done at once. */
@@ -410,23 +511,30 @@ static void it_tells_figures(void **state)
 #endif
 }
 
+/* The first one goes before it gave the CA. */
+static void another_keeper_gives_the_ca(void **state)
+{
+	(void)state;
+	begin();
+	fixture_hang_up(&f.keeper);
+	fixture_expect_silence(f.supervisor);
+	fixture_send_another_keeper(&f);
+	fixture_expect_question(&f);
+	fixture_give_ca(&f, CA_QUESTION);
+	expect_service();
+}
+
 static void another_keeper_takes_over(void **state)
 {
 	uint8_t message[64];
-	int pair[2];
 	size_t n = message_empty(message, sizeof message, MESSAGE_WORKER_KEEPER, 70);
 	struct pollfd quiet;
 
 	(void)state;
 	serve();
 	fixture_hang_up(&f.keeper);
-	for (int i = 0; i < 2; i++) { /* also where the former one is still there */
-		assert_int_equal(ipc_pair(pair), 0);
-		assert_int_equal(ipc_send_blocking(f.supervisor, message, n, &pair[1], 1), 0);
-		close(pair[1]);
-		fixture_hang_up(&f.keeper);
-		f.keeper = pair[0];
-	}
+	for (int i = 0; i < 2; i++) /* also where the former one is still there */
+		fixture_send_another_keeper(&f);
 	fixture_send(f.supervisor, MESSAGE_WORKER_STATS_GET, 71);
 	fixture_expect(f.supervisor, MESSAGE_WORKER_STATS, 71);
 	quiet = (struct pollfd){.fd = f.keeper, .events = POLLIN};
@@ -441,6 +549,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        WORKER(the_right_first_message_is_enough),
+	        WORKER(its_ca_may_come_before_its_sandbox),
+	        WORKER(keepers_may_change_while_it_waits),
+	        WORKER(a_keeper_that_breaks_the_protocol_in_store_ends_it),
+	        WORKER(a_keeper_comes_with_one_descriptor),
 	        WORKER(another_message_first_ends_it),
 	        WORKER(noise_first_ends_it),
 	        WORKER(nobody_there_ends_it),
@@ -463,6 +575,7 @@ int main(void)
 	        WORKER(it_retires),
 	        WORKER(a_policy_that_cannot_be_retired_under_ends_it),
 	        WORKER(it_tells_figures),
+	        WORKER(another_keeper_gives_the_ca),
 	        WORKER(another_keeper_takes_over),
 	};
 

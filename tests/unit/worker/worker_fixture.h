@@ -37,6 +37,7 @@ struct fixture {
 	pid_t pid;
 	int supervisor, keeper; /* this test's ends, or -1 */
 	int words;              /* what it writes to stderr */
+	int keepers_end; /* the worker's, of its pair to the keeper, until it has it; or -1 */
 	int fds[START_FDS + 1]; /* for WORKER_START, and one too many */
 	uint8_t start[MESSAGE_BYTES_MAX];
 	size_t start_n;
@@ -161,9 +162,9 @@ static inline void fixture_open(struct fixture *f)
 	f->fds[0] = fixture_memory(parts.policy.image, parts.policy.size);
 	f->fds[1] = fixture_memory(buf_bytes(&parts.pem), parts.pem.len);
 	assert_int_equal(ring_create(&f->fds[2]), 0);
-	f->fds[5] = keeper[1];
-	f->fds[6] = shared_names_create(64);
-	f->fds[7] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	f->keepers_end = keeper[1];
+	f->fds[5] = shared_names_create(64);
+	f->fds[6] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	f->supervisor = control[0];
 	f->keeper = keeper[0];
 	f->words = memfd_create("words", MFD_CLOEXEC);
@@ -185,6 +186,7 @@ static inline void fixture_close(struct fixture *f)
 {
 	fixture_hang_up(&f->supervisor);
 	fixture_hang_up(&f->keeper);
+	fixture_hang_up(&f->keepers_end);
 	for (size_t i = 0; i < sizeof f->fds / sizeof f->fds[0]; i++)
 		fixture_hang_up(&f->fds[i]);
 	if (f->pid > 0) {
@@ -208,13 +210,33 @@ static inline void fixture_send(int fd, enum message_type type, uint64_t id)
 	fixture_send_n(fd, message, message_empty(message, sizeof message, type, id));
 }
 
-/* The first n bytes, with so many of the descriptors; afterwards the keeper's end is the worker's
- * alone. */
+/* The first n bytes, with so many of the descriptors. */
 static inline void fixture_send_start(
         struct fixture *f, const uint8_t *message, size_t n, size_t fd_count)
 {
 	assert_int_equal(ipc_send_blocking(f->supervisor, message, n, f->fds, fd_count), 0);
-	fixture_hang_up(&f->fds[5]);
+}
+
+/* The pair to the keeper; afterwards the worker's end is its own alone. */
+static inline void fixture_send_keeper(struct fixture *f)
+{
+	uint8_t message[64];
+	size_t n = message_empty(message, sizeof message, MESSAGE_WORKER_KEEPER, 2);
+
+	assert_int_equal(ipc_send_blocking(f->supervisor, message, n, &f->keepers_end, 1), 0);
+	fixture_hang_up(&f->keepers_end);
+}
+
+/* As above: another one, whether the one before is still there or not. */
+static inline void fixture_send_another_keeper(struct fixture *f)
+{
+	int pair[2];
+
+	assert_int_equal(ipc_pair(pair), 0);
+	f->keepers_end = pair[1];
+	fixture_send_keeper(f);
+	fixture_hang_up(&f->keeper);
+	f->keeper = pair[0];
 }
 
 static inline void fixture_expect(int fd, enum message_type type, uint64_t id)

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A worker in store: nobody's yet, it waits for START. What it can have before it has: its pair to
+ * the keeper, and over it its CA. Both sides are listened to without a loop, because nothing else
+ * is there to be looked after; where START overtakes the CA, that comes in the loop (keeper.c).
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "worker/worker.h"
+
+enum { SUPERVISOR, KEEPER, SIDES };
+/* A message with a CA is no longer. */
+#define CA_BYTES_MAX (64 + 2 * MESSAGE_CERTIFICATE_MAX + MESSAGE_KEY_MAX)
+
+static const char unexpected[] = "the supervisor's first message is not the one expected";
+
+int worker_take_fd(struct ipc_message *m)
+{
+	int fd = m->fds[0];
+
+	m->fds[0] = -1;
+	return fd;
+}
+
+/* One that went; another may take over. */
+static void leave_keeper(struct worker *w)
+{
+	if (w->keeper_fd >= 0)
+		close(w->keeper_fd);
+	w->keeper_fd = -1;
+}
+
+static int meet_keeper(struct worker *w, struct ipc_message *m)
+{
+	if (!reader_done(&m->body) || m->fd_count != 1)
+		return -EBADMSG;
+	leave_keeper(w);
+	w->keeper_fd = worker_take_fd(m);
+	return w->issuer ? 0 : keeper_ask_ca(w->keeper_fd);
+}
+
+static void hear_keeper(struct worker *w)
+{
+	struct ipc_message m;
+	int r = ipc_receive_blocking(w->keeper_fd, -1, w->start_message, &m);
+
+	if (r == -EPIPE) {
+		leave_keeper(w);
+		return;
+	}
+	if (r == 0)
+		r = m.fd_count || m.head.type != MESSAGE_CA ? -EBADMSG : keeper_read_ca(w, &m);
+	secret_wipe(w->start_message, CA_BYTES_MAX);
+	if (r < 0)
+		die(WORKER_EXIT_FAILED, "the keeper cannot be understood: %s", strerror(-r));
+}
+
+static void take_start(struct worker *w, struct ipc_message *m)
+{
+	if (message_worker_start_decode(&m->body, &w->start) < 0)
+		die(WORKER_EXIT_FAILED, "%s", unexpected);
+	if (m->fd_count != MESSAGE_WORKER_FDS_BEFORE_LISTENERS + w->start.listener_count)
+		die(WORKER_EXIT_FAILED, "the supervisor's first message came with %zu descriptors",
+		        m->fd_count);
+	memcpy(w->fds, m->fds, sizeof w->fds);
+	w->start_id = m->head.id;
+}
+
+/* True: that was START. */
+static bool hear_supervisor(struct worker *w)
+{
+	struct ipc_message m;
+	int r = ipc_receive_blocking(IPC_SUPERVISOR_FD, -1, w->start_message, &m);
+
+	if (r < 0)
+		die(WORKER_EXIT_FAILED, "no word from the supervisor: %s", strerror(-r));
+	if (m.head.type == MESSAGE_WORKER_START) {
+		take_start(w, &m);
+		return true;
+	}
+	if (m.head.type == MESSAGE_WORKER_KEEPER)
+		r = meet_keeper(w, &m);
+	else
+		r = m.fd_count ? -EBADMSG : worker_be_quiet(w, &m);
+	if (r < 0)
+		die(WORKER_EXIT_FAILED, "%s", unexpected);
+	return false;
+}
+
+void worker_await_start(struct worker *w)
+{
+	bool begun = false;
+
+	w->keeper_fd = -1;
+	w->start_message = malloc(MESSAGE_BYTES_MAX);
+	if (!w->start_message)
+		die(WORKER_EXIT_FAILED, "no memory");
+	while (!begun) {
+		struct pollfd sides[SIDES] = {
+		        [SUPERVISOR] = {.fd = IPC_SUPERVISOR_FD, .events = POLLIN},
+		        [KEEPER] = {.fd = w->keeper_fd, .events = POLLIN}};
+
+		if (poll(sides, SIDES, -1) < 0)
+			continue;
+		if (sides[KEEPER].revents)
+			hear_keeper(w);
+		if (sides[SUPERVISOR].revents)
+			begun = hear_supervisor(w);
+	}
+}
