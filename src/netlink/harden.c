@@ -172,13 +172,17 @@ int netns_harden_gate_again(const char *link)
 
 void netns_settle_link(const char *link)
 {
+	int root = netns_sysctls_open();
 	char name[64];
 
+	if (root < 0)
+		return;
 	/* Docker switches IPv6 off in a container without a network, for every link to come. */
 	snprintf(name, sizeof(name), "ipv6/conf/%s/disable_ipv6", link);
-	netns_sysctl(name, "0");
+	netns_sysctl_at(root, name, "0");
 	snprintf(name, sizeof(name), "ipv6/conf/%s/accept_dad", link);
-	netns_sysctl(name, "0");
+	netns_sysctl_at(root, name, "0");
 	snprintf(name, sizeof(name), "ipv6/conf/%s/dad_transmits", link);
-	netns_sysctl(name, "0");
+	netns_sysctl_at(root, name, "0");
+	close(root);
 }

@@ -4,7 +4,8 @@
  * up, once for each network namespace it was looked up in, and looks through all those of one name
  * one after the other: with a thousand gates one sysctl takes longer than all of them with one
  * gate. So they are reached through a procfs that nobody else has, and that is thrown away after
- * some uses. Where none can be mounted (without root), /proc serves as well.
+ * some uses: at a time when nobody waits, because the kernel takes a millisecond or more for that.
+ * Where none can be mounted (without root), /proc serves as well.
  */
 #include "vethguard/netlink/netns.h"
 
@@ -18,7 +19,8 @@
 
 #include "sysctls.h"
 
-#define USES_MAX 32
+#define USES_RENEW 16 /* then it is time for another one */
+#define USES_MAX 128  /* then it cannot be put off */
 #define NAME_BYTES_MAX 160
 
 static int mount_proc(void)
@@ -34,49 +36,63 @@ static int mount_proc(void)
 	return mounted;
 }
 
-/* Reached from no directory: it is gone with its descriptor. -1: there is none. Namespaces are
- * visited one after the other, so nobody else is here. */
-static int own_proc(void)
-{
-	static int own = -1;
-	static unsigned uses;
-	static bool never;
+/* Namespaces are visited one after the other, so nobody else is here. */
+static struct {
+	int root; /* reached from no directory: it is gone with its descriptor; -1: none yet */
+	unsigned uses;
+	bool never; /* none can be had */
+} own = {.root = -1};
 
-	if (own >= 0 && uses++ < USES_MAX)
-		return own;
-	if (own >= 0)
-		close(own);
-	own = never ? -1 : mount_proc();
-	never = own < 0;
-	uses = 1;
-	return own;
+static void renew(unsigned uses_max)
+{
+	if (own.never || (own.root >= 0 && own.uses < uses_max))
+		return;
+	if (own.root >= 0)
+		close(own.root);
+	own.root = mount_proc();
+	own.never = own.root < 0;
+	own.uses = 0;
+}
+
+void netns_sysctls_renew(void)
+{
+	renew(USES_RENEW);
 }
 
 int netns_sysctls_open(void)
 {
-	int own = own_proc(), fd;
+	int fd;
 
-	fd = own >= 0 ? openat(own, "sys/net", O_PATH | O_DIRECTORY | O_CLOEXEC)
-	              : open("/proc/sys/net", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	renew(USES_MAX);
+	own.uses++;
+	fd = own.root >= 0 ? openat(own.root, "sys/net", O_PATH | O_DIRECTORY | O_CLOEXEC)
+	                   : open("/proc/sys/net", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
-int netns_sysctl(const char *name, const char *value)
+int netns_sysctl_at(int root, const char *name, const char *value)
 {
-	int root, fd, result = 0;
+	int fd, result = 0;
 
 	if (strlen(name) > NAME_BYTES_MAX)
 		return -ENAMETOOLONG;
 	if (strstr(name, "..") || name[0] == '/')
 		return -EINVAL;
-	root = netns_sysctls_open();
-	if (root < 0)
-		return root;
 	fd = openat(root, name, O_WRONLY | O_CLOEXEC);
 	if (fd < 0 || write(fd, value, strlen(value)) < 0)
 		result = -errno;
 	if (fd >= 0)
 		close(fd);
+	return result;
+}
+
+int netns_sysctl(const char *name, const char *value)
+{
+	int root = netns_sysctls_open(), result;
+
+	if (root < 0)
+		return root;
+	result = netns_sysctl_at(root, name, value);
 	close(root);
 	return result;
 }

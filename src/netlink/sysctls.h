@@ -6,5 +6,7 @@
 /* Their directory, for this thread and this namespace only; the caller closes it. The descriptor or
  * -errno. */
 int netns_sysctls_open(void);
+/* netns_sysctl() below it. */
+int netns_sysctl_at(int root, const char *name, const char *value);
 
 #endif

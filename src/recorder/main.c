@@ -6,6 +6,7 @@
  * short list of system calls.
  */
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -69,6 +70,16 @@ static void close_all(struct recorder *recorder)
 	loop_free(recorder->loop);
 }
 
+/* Whoever records something has more urgent things to do than to be interrupted by who writes it
+ * down: sched(7), SCHED_BATCH. */
+static void wait_for_a_turn(void)
+{
+	const struct sched_param none = {0};
+
+	if (sched_setscheduler(0, SCHED_BATCH, &none) < 0)
+		log_debug("no batch scheduling: %s", strerror(errno));
+}
+
 int main(int argc, char **argv)
 {
 	struct recorder *recorder = calloc(1, sizeof(*recorder));
@@ -82,6 +93,7 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		die(EXIT_FAILED, "this program is started by vethguardd and takes no arguments");
 	ignore_signals();
+	wait_for_a_turn();
 	if (!recorder)
 		die(EXIT_FAILED, "no memory");
 	must("no guard of shared memory", ring_guard());

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
+#include "vethguard/netlink/netns.h"
 #include "supervisor/gate_private.h"
 
 #define REFILL_AFTER_MS 20 /* after one was taken, whoever else takes one: see spares.c */
@@ -21,6 +22,7 @@ static int prepare_one(struct gate_host *host)
 	struct gate *gate = &host->store[host->stored];
 	int error;
 
+	netns_sysctls_renew();
 	*gate = host->like;
 	error = gate_prepare(gate);
 	if (error)

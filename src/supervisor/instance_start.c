@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -133,6 +134,7 @@ static void describe_sandbox(
 	        .limits = settings->config.limits,
 	        .timeouts = settings->config.timeouts,
 	        .log_level = (uint8_t)log_level(),
+	        .cpu = (uint16_t)sched_getcpu(),
 	        .listener_count = s->gate.listener_count};
 	memcpy(m->servers, settings->servers, sizeof m->servers);
 	memcpy(m->permit, settings->config.permit, sizeof m->permit);
@@ -231,13 +233,13 @@ int instance_meet_keeper(struct instance *i)
 		return error;
 	error = role_send(&sv->keeper, buffer,
 	        message_empty(buffer, sizeof buffer, MESSAGE_KEEPER_WORKER, i->id), &pair[0], 1);
-	if (error == -EPIPE) /* it ends just now */
-		error = 0;
-	else if (!error)
+	if (!error)
 		error = role_send(&i->worker, buffer,
 		        message_empty(buffer, sizeof buffer, MESSAGE_WORKER_KEEPER,
 		                supervisor_next_id(sv)),
 		        &pair[1], 1);
+	if (error == -EPIPE) /* one of them ends just now, which is heard of by itself */
+		error = 0;
 	close(pair[0]);
 	close(pair[1]);
 	return error;

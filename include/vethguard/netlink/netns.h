@@ -14,6 +14,9 @@ int netns_current(void);
 int netns_run(int netns_fd, int (*what)(void *context), void *context);
 /* Writes a /proc/sys/net entry ("ipv4/ip_forward") of the namespace the thread is in. 0 or -errno. */
 int netns_sysctl(const char *name, const char *value);
+/* For a time when nobody waits: what makes the entries quick to reach is made anew now and then, which takes the kernel
+ * a millisecond or more. Without this it happens in between, but less often. */
+void netns_sysctls_renew(void);
 /* Makes the namespace the thread is in fit for a gate: no forwarding, no redirects, no router advertisements, no
  * source routing, no duplicate address detection, ICMP errors without rate limit. Call before its links are made:
  * they start from the defaults written here. 0 or -errno of the first entry that matters. */

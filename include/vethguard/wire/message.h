@@ -140,6 +140,7 @@ struct message_worker_start {
 	struct config_limits limits;
 	struct config_timeouts timeouts;
 	uint8_t log_level;
+	uint16_t cpu;              /* where the supervisor runs just now, which has more to do (worker/store.c) */
 	size_t placeholder_count;
 	struct {
 		uint32_t credential;
