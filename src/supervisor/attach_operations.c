@@ -345,6 +345,8 @@ void attachments_stop(struct attachments *all)
 	{
 		if (a->sandbox)
 			sandbox_event(a->sandbox, SANDBOX_END);
+		else if (a->unlinking)
+			attachment_detach_now(a);
 		else
 			attachment_free(a);
 	}

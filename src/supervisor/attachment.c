@@ -155,13 +155,10 @@ static void on_failed(struct sandbox_owner *owner, const char *text)
 static void on_summary(struct sandbox_owner *owner, const struct message_summary *summary)
 {
 	struct attachment *a = attachment_of(owner);
-	const struct attach_result result = {
-	        .status = ATTACH_OK, .text = "", .summary = summary, .attachment = a};
 
-	if (!a->detaching)
-		return;
-	attachment_undo(a);
-	attachment_answer(a, OPERATION_DETACH, 0, &result);
+	a->summed = true;
+	a->summary = *summary;
+	a->summary.unusual_count = 0; /* that is the message's */
 }
 
 /* An agent does not gain the open network by waiting: an interface whose time is over is no longer
@@ -251,16 +248,67 @@ void attachment_undo(struct attachment *a)
 		log_sandbox(LOG_LEVEL_INFO, a->record.name, "detached");
 }
 
-static void on_ended(struct sandbox_owner *owner, struct sandbox *s)
+static void finish(struct attachment *a)
 {
-	struct attachment *a = attachment_of(owner);
-	const struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
+	const struct attach_result result = {.status = ATTACH_OK,
+	        .text = "",
+	        .summary = a->summed ? &a->summary : NULL,
+	        .attachment = a};
 
-	(void)s;
 	if (a->detaching)
 		attachment_undo(a);
 	attachment_answer(a, OPERATION_DETACH, 0, &result);
 	settle_or_free(a);
+}
+
+static void on_unlinked(void *context)
+{
+	struct attachment *a = context;
+
+	a->unlinking = NULL;
+	finish(a);
+}
+
+void attachment_detach_now(struct attachment *a)
+{
+	if (!a->unlinking)
+		return;
+	gate_unlink_end(a->unlinking);
+	on_unlinked(a);
+}
+
+/* Its sandbox has ended, or it had none. The link of a gate is the kernel's to take away, which
+ * takes its time; nobody else waits for that. */
+static void unlink_and_finish(struct attachment *a)
+{
+	struct sandbox *s = a->sandbox;
+	struct gate *gate = s ? &s->gate : &a->gate;
+
+	if (a->undone || a->all->stopping || gate->kind != GATE_VETH || gate->netns < 0) {
+		finish(a);
+		return;
+	}
+	write_end(a, gate);
+	if (gate_unlink(gate, a->all->supervisor->loop, on_unlinked, a, &a->unlinking) != 0) {
+		finish(a);
+		return;
+	}
+	if (s) {
+		gate_move(&a->gate, &s->gate);
+		sandbox_free(s);
+		a->sandbox = NULL;
+	}
+}
+
+static void on_ended(struct sandbox_owner *owner, struct sandbox *s)
+{
+	struct attachment *a = attachment_of(owner);
+
+	(void)s;
+	if (a->detaching)
+		unlink_and_finish(a);
+	else
+		finish(a);
 }
 
 static void on_changed(struct sandbox_owner *owner, struct sandbox *s)
@@ -389,6 +437,7 @@ void attachment_free(struct attachment *a)
 {
 	struct attachments *all = a->all;
 
+	gate_unlink_end(a->unlinking);
 	answer_all_else(a);
 	attachment_refuse_later(a);
 	if (a->reading)
@@ -446,8 +495,6 @@ int attachment_watch(struct attachment *a)
 
 void attachment_detach(struct attachment *a, bool shut)
 {
-	const struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
-
 	loop_timer_cancel(&a->expiry);
 	if (a->detaching) {
 		if (!a->undone)
@@ -460,7 +507,5 @@ void attachment_detach(struct attachment *a, bool shut)
 		sandbox_event(a->sandbox, SANDBOX_END); /* may free a */
 		return;
 	}
-	attachment_undo(a);
-	attachment_answer(a, OPERATION_DETACH, 0, &result);
-	settle_or_free(a);
+	unlink_and_finish(a);
 }

@@ -6,6 +6,7 @@
 
 #include <sys/stat.h>
 
+#include "supervisor/gate_unlink.h"
 #include "supervisor/policy_watch.h"
 #include "supervisor/state_file.h"
 #include "supervisor/supervisor.h"
@@ -68,9 +69,12 @@ struct attachment {
 	struct gate gate;               /* where there is no sandbox: its gate cannot be served */
 	struct attach_place place;      /* all zeros: not known */
 	UT_hash_handle at_place;
-	bool detaching; /* for good: gate and state go with it */
-	bool undone;    /* they are gone */
-	bool left;      /* its turn to be taken over, or back, is still to come (turns.c) */
+	bool detaching;                   /* for good: gate and state go with it */
+	bool undone;                      /* they are gone */
+	struct gate_unlinking *unlinking; /* the link is being taken away; NULL: it is not */
+	bool summed;
+	struct message_summary summary; /* where summed; without destinations */
+	bool left; /* its turn to be taken over, or back, is still to come (turns.c) */
 	struct attachment *knock_prev, *knock_next; /* left, and somebody waits there */
 	bool found_mended;                          /* when it was taken over */
 	bool told;                                  /* taking over: what became of it */
@@ -188,7 +192,8 @@ int attachments_watch_policies(struct attachments *all);
 /* Its generation's files, in place of those before. */
 void attachment_watch_policy(struct attachment *a);
 void attachment_forget_policy(struct attachment *a);
-/* Removes gate, pin and state. Once. */
+/* Removes gate, pin and state. Once. Whoever has others to serve ends it by attachment_detach(),
+ * which does not wait for the kernel. */
 void attachment_undo(struct attachment *a);
 /* Of an interface: its time is over. */
 bool attachment_is_over(const struct attachment *a);
@@ -205,6 +210,9 @@ void attachment_hold(struct attachment *a);
 /* Answers who waits for figures. worker may be NULL. */
 void attachment_tell_stats(
         struct attachment *a, uint64_t id, const struct message_worker_stats *worker);
+/* A detach that waits for the kernel is over when it is. Nothing happens where none does. Frees a.
+ */
+void attachment_detach_now(struct attachment *a);
 /* Ends it for good, which may free it; shut: an interface stays shut. */
 void attachment_detach(struct attachment *a, bool shut);
 bool attachment_wait(struct attachment *a, enum attach_operation operation, uint64_t id,

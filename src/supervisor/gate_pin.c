@@ -108,7 +108,7 @@ int gate_adopt(struct gate *gate, struct gate_host *host, const char *path)
 	return error;
 }
 
-static int in_gate_delete(void *context)
+int gate_delete_link(void *context)
 {
 	struct netlink *nl;
 	int error = netlink_open(&nl);
@@ -129,7 +129,7 @@ static int remove_link(const struct gate *gate)
 	if (gate->kind == GATE_DIVERT && gate->host_link[0])
 		error = netlink_link_delete(gate->host->nl, gate->host_link);
 	else if (gate->kind != GATE_DIVERT && gate->netns >= 0)
-		error = netns_run(gate->netns, in_gate_delete, NULL);
+		error = netns_run(gate->netns, gate_delete_link, NULL);
 	return error == -ENODEV ? 0 : error;
 }
 

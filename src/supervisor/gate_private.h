@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gate_private: what the files of the gate share (gate.c, gate_divert.c, gate_examine.c,
- * gate_pin.c, gate_listen.c, gate_host.c, gate_sandbox.c, gate_watch.c). */
+ * gate_pin.c, gate_unlink.c, gate_listen.c, gate_host.c, gate_sandbox.c, gate_watch.c). */
 #ifndef SUPERVISOR_GATE_PRIVATE_H
 #define SUPERVISOR_GATE_PRIVATE_H
 
@@ -76,6 +76,9 @@ int gate_connect_divert(struct gate *gate);
 
 /* gate_examine.c: 0 or 1 and what was mended in gate->why; -ENOLINK: the link is gone; -errno. */
 int gate_examine(struct gate *gate);
+
+/* gate_pin.c: in the gate's namespace; context is not looked at. 0 or -errno. */
+int gate_delete_link(void *context);
 
 /* gate_host.c */
 /* Moves a prepared gate into this one. False: there is none that fits. */

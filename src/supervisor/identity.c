@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
@@ -58,6 +59,31 @@ static int groups_of(const struct identity *id, gid_t out[IDENTITY_GROUPS_MAX])
 	return 1;
 }
 
+/*
+ * The calls themselves, which are about the calling thread (credentials(7)), as setns(2) is. The C
+ * library's would have all threads of the supervisor do the same, so that one that is deleting a
+ * sandbox's link (gate_unlink.h) would lose its rights, and be waited for.
+ */
+#ifdef SYS_setresuid32
+#define OWN_SETRESUID SYS_setresuid32
+#define OWN_SETRESGID SYS_setresgid32
+#define OWN_SETGROUPS SYS_setgroups32
+#else
+#define OWN_SETRESUID SYS_setresuid
+#define OWN_SETRESGID SYS_setresgid
+#define OWN_SETGROUPS SYS_setgroups
+#endif
+
+static int own_ids(long call, unsigned effective)
+{
+	return (int)syscall(call, (uid_t)-1, effective, (uid_t)-1);
+}
+
+static int own_groups(int count, const gid_t *groups)
+{
+	return (int)syscall(OWN_SETGROUPS, count, groups);
+}
+
 static bool effective_is(uid_t uid, gid_t gid)
 {
 	/* setfsuid(2) tells nothing of its success; a call that changes nothing tells who one is.
@@ -73,8 +99,8 @@ static int enter(const struct identity *id)
 
 	if (count < 0)
 		return count;
-	if (setgroups((size_t)count, groups) < 0 || setresgid((gid_t)-1, id->gid, (gid_t)-1) < 0 ||
-	        setresuid((uid_t)-1, id->uid, (uid_t)-1) < 0)
+	if (own_groups(count, groups) < 0 || own_ids(OWN_SETRESGID, id->gid) < 0 ||
+	        own_ids(OWN_SETRESUID, id->uid) < 0)
 		return -errno;
 	return effective_is(id->uid, id->gid) ? 0 : -EPERM;
 }
@@ -82,8 +108,8 @@ static int enter(const struct identity *id)
 /* The user's id first: with it come the capabilities that the rest needs. */
 static void leave(uid_t uid, gid_t gid, const gid_t *groups, int count)
 {
-	if (setresuid((uid_t)-1, uid, (uid_t)-1) < 0 || setresgid((gid_t)-1, gid, (gid_t)-1) < 0 ||
-	        !effective_is(uid, gid) || setgroups((size_t)count, groups) < 0)
+	if (own_ids(OWN_SETRESUID, uid) < 0 || own_ids(OWN_SETRESGID, gid) < 0 ||
+	        !effective_is(uid, gid) || own_groups(count, groups) < 0)
 		die(125, "cannot take back the supervisor's own identity");
 }
 

@@ -634,6 +634,24 @@ class Many(Attached):
             self.assert_served(name, netns=name)
         self.assertFalse(self.asks(netns=names[2], seconds=2))
 
+    def test_all_are_detached_at_once(self):
+        """More than the kernel is asked to take away at a time. Each link is gone when its answer comes, and others are served meanwhile."""
+        names = [f"{self.name}-{i}" for i in range(10)]
+        for name in names:
+            support.netns(self, name)
+            self.attach(name, name)
+        with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
+            def detach(name):
+                status, _, answer = self.daemon.call("DELETE", f"/v1/sandboxes/{name}")
+                return status, "summary" in answer, "eth0" in support.sh("ip", "-n", name, "link")
+            asked = pool.map(detach, names)
+            self.assert_served()
+            self.assertEqual(set(asked), {(200, True, False)}, self.daemon.stderr())
+        self.assertEqual([s["name"] for s in self.daemon.call("GET", "/v1/sandboxes")[2]["sandboxes"]], ["one"])
+        self.assertEqual([len(self.state_files()[d]) for d in ("sandboxes", "netns", "names")], [1, 1, 1])
+        self.attach(names[0], names[0])
+        self.assert_served(netns=names[0])
+
     def test_who_connects_meanwhile_waits(self):
         """Once its gate listens a connection is never refused, reset or forgotten: it is its sandbox's worker's."""
         names = [f"{self.name}-{i}" for i in range(6)]

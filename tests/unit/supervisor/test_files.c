@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,6 +147,53 @@ static void groups_of_who_asked(void **state)
 	assert_int_equal(identity_run(&who, count_groups, NULL), -E2BIG);
 	assert_int_equal(geteuid(), 0);
 	free(many);
+}
+
+static _Atomic pid_t other_thread;
+static int waits[2];
+
+static void *wait_in_thread(void *context)
+{
+	char byte;
+
+	other_thread = gettid();
+	(void)!read(waits[0], &byte, 1);
+	return context;
+}
+
+/* Effective uid of the other thread. */
+static int look_at_other(void *context)
+{
+	char name[64], line[256];
+	unsigned real, effective = 0;
+	FILE *in;
+
+	(void)context;
+	snprintf(name, sizeof name, "/proc/self/task/%d/status", (int)other_thread);
+	in = fopen(name, "re");
+	if (!in)
+		return -errno;
+	while (fgets(line, sizeof line, in))
+		if (sscanf(line, "Uid: %u %u", &real, &effective) == 2)
+			break;
+	fclose(in);
+	return (int)effective;
+}
+
+/* One that is deleting a link meanwhile keeps its rights. */
+static void other_threads_stay_who_they_are(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pipe2(waits, O_CLOEXEC), 0);
+	assert_int_equal(pthread_create(&thread, NULL, wait_in_thread, NULL), 0);
+	while (other_thread == 0)
+		usleep(1000);
+	assert_int_equal(identity_run(&user, look_at_other, NULL), (int)geteuid());
+	close(waits[1]);
+	pthread_join(thread, NULL);
+	close(waits[0]);
 }
 
 static void own_file(void **state)
@@ -412,6 +460,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        T(no_rights_but_the_users),
 	        T(groups_of_who_asked),
+	        T(other_threads_stay_who_they_are),
 	        T(own_file),
 	        T(others_may_not_exchange_it),
 	        T(what_is_no_regular_file),

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "gate_world.h"
+#include "supervisor/gate_unlink.h"
 
 static int sandbox;
 
@@ -209,6 +210,75 @@ static void a_pinned_gate_is_adopted(void **state)
 	assert_int_equal(access(pin, F_OK), -1);
 	assert_int_not_equal(shell(sandbox, "ip link show eth0 2>/dev/null"), 0);
 	close(sandbox);
+}
+
+static void on_no_change(struct gate *gate, int result)
+{
+	(void)gate;
+	fail_msg("told of %d", result);
+}
+
+static void on_unlinked(void *context)
+{
+	if (--*(int *)context == 0)
+		loop_stop(loop);
+}
+
+/* More than are taken away at a time, their gates closed or moved meanwhile. */
+static void links_are_taken_away_while_the_loop_goes_on(void **state)
+{
+	enum { COUNT = GATE_UNLINKS_MAX + 3 };
+	struct gate gates[COUNT], moved;
+	struct gate_unlinking *u[COUNT];
+	int sandboxes[COUNT], left = COUNT;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT; i++) {
+		open_gate(&gates[i]);
+		sandboxes[i] = sandbox;
+		assert_int_equal(gate_watch(&gates[i], host, on_no_change), 0);
+	}
+	for (size_t i = 0; i < COUNT; i++)
+		assert_int_equal(gate_unlink(&gates[i], loop, on_unlinked, &left, &u[i]), 0);
+	gate_close(&gates[0]);
+	gate_move(&moved, &gates[1]);
+	run_loop(10 * WAIT_MS);
+	assert_int_equal(left, 0);
+	for (size_t i = 0; i < COUNT; i++)
+		assert_int_not_equal(shell(sandboxes[i], "ip link show eth0 >/dev/null 2>&1"), 0);
+	assert_int_equal(gate_remove(&moved, host, NULL, true), 0);
+	for (size_t i = 2; i < COUNT; i++)
+		assert_int_equal(gate_remove(&gates[i], host, NULL, true), 0);
+	for (size_t i = 0; i < COUNT; i++)
+		close(sandboxes[i]);
+}
+
+/* Those that are under way are waited for, those that wait are not begun; nobody is told. */
+static void taking_links_away_can_be_ended(void **state)
+{
+	enum { COUNT = GATE_UNLINKS_MAX + 2 };
+	struct gate gates[COUNT];
+	struct gate_unlinking *u[COUNT];
+	int sandboxes[COUNT], left = COUNT;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT; i++) {
+		open_gate(&gates[i]);
+		sandboxes[i] = sandbox;
+	}
+	for (size_t i = 0; i < COUNT; i++)
+		assert_int_equal(gate_unlink(&gates[i], loop, on_unlinked, &left, &u[i]), 0);
+	for (size_t i = COUNT; i-- > 0;)
+		gate_unlink_end(u[i]);
+	gate_unlink_end(NULL);
+	assert_int_equal(left, COUNT);
+	assert_int_not_equal(shell(sandboxes[0], "ip link show eth0 >/dev/null 2>&1"), 0);
+	assert_int_equal(shell(sandboxes[COUNT - 1], "ip link show eth0 >/dev/null"), 0);
+	for (size_t i = 0; i < COUNT; i++) {
+		assert_int_equal(gate_remove(&gates[i], host, NULL, true), 0);
+		assert_int_not_equal(shell(sandboxes[i], "ip link show eth0 >/dev/null 2>&1"), 0);
+		close(sandboxes[i]);
+	}
 }
 
 static void a_pin_without_its_gate_is_said(void **state)
@@ -467,6 +537,8 @@ int main(void)
 	        T(damage_is_mended_and_named),
 	        T(a_link_that_is_gone_cannot_be_mended),
 	        T(a_pinned_gate_is_adopted),
+	        T(links_are_taken_away_while_the_loop_goes_on),
+	        T(taking_links_away_can_be_ended),
 	        T(a_pin_without_its_gate_is_said),
 	        T(a_paused_gate_refuses_at_once),
 	        T(other_udp_ports_are_in_force),
