@@ -58,11 +58,11 @@ struct uplinks {
 	char name[IFNAMSIZ]; /* of one that looks like one; empty: none */
 };
 
-/* What a container engine or a hypervisor puts on a bridge leads to a sandbox; anything else may
- * lead to a network. */
+/* What a container engine or a hypervisor makes leads to a sandbox; anything else may lead to a
+ * network, and whoever is on that would be taken for the sandbox. */
 static bool leads_to_sandbox(const struct netlink_link *link)
 {
-	static const char *const kinds[] = {"veth", "tun", "dummy"};
+	static const char *const kinds[] = {"veth", "tun", "netkit", "dummy"};
 
 	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
 		if (strcmp(link->kind, kinds[i]) == 0)
@@ -102,6 +102,11 @@ static int refuse_uplink(
 		        "interface %s is a network card of the host: what is behind it is a "
 		        "network, not a sandbox",
 		        link->name);
+	if (!leads_to_sandbox(link) && strcmp(link->kind, "bridge") != 0)
+		return refuse(gate, -EBUSY,
+		        "interface %s is a %s: what comes in on it may be a network's, not a "
+		        "sandbox's; guard the veth, tap or bridge that the sandbox is behind",
+		        link->name, link->kind);
 	if (found.name[0])
 		return refuse(gate, -EBUSY,
 		        "bridge %s has the port %s, which leads to a network: what is on the "

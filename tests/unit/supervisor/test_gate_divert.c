@@ -318,6 +318,7 @@ static void what_is_no_sandbox_is_refused_with_a_reason(void **state)
 	                           "ip link set mv7 master br7"),
 	        0);
 	refused("br7", -EBUSY, "mv7");
+	refused("mv7", -EBUSY, "is a macvlan");
 	assert_int_equal(shell(-1, "ip link del mv7; ip link del x7; "
 	                           "ip tuntap add dev tun7 mode tun"),
 	        0);
