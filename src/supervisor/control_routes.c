@@ -283,6 +283,8 @@ static void run_attach(struct control *control, struct control_call *call)
 
 /* The rest. */
 
+#define SANDBOX_TEXT_BYTES 1024 /* more than one takes in a list, as a rule */
+
 struct listing {
 	struct json j;
 	bool brief;
@@ -302,6 +304,9 @@ static bool put_one(void *context, struct attachment *a)
 
 static void put_list(struct control *control, struct listing *list, struct buf *out)
 {
+	size_t count = attachments_count(control_attachments(control));
+
+	(void)!buf_reserve(out, count * SANDBOX_TEXT_BYTES); /* it grows where that is too little */
 	json_begin(&list->j, out);
 	json_put_object(&list->j, NULL);
 	json_put_bool(&list->j, "brief", list->brief);

@@ -4,7 +4,6 @@
  * value just now is null. Nothing here holds a credential's value: of credentials only placeholders
  * are known to this process at all.
  */
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <time.h>
@@ -123,9 +122,10 @@ static void put_addresses(struct json *j, const struct attachment_view *v)
 
 void control_open_sandbox(struct json *j, const char *key, const struct attachment_view *v)
 {
-	char id[17];
+	char id[17] = "";
 
-	snprintf(id, sizeof id, "%016" PRIx64, v->id);
+	for (unsigned i = 0; i < 16; i++)
+		id[i] = "0123456789abcdef"[v->id >> (60 - 4 * i) & 15];
 	json_put_object(j, key);
 	json_put_string(j, "name", slice_from_string(v->name), 0);
 	json_put_literal(j, "id", id);
