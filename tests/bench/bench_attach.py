@@ -7,6 +7,7 @@
 Sandboxes are network namespaces; the client of the control API is this program, a connection for each call as `vethguard
 attach` and curl make one."""
 import argparse
+import concurrent.futures
 import json
 import os
 import signal
@@ -24,6 +25,7 @@ ABUSE_S, ALONE_S = 3.0, 2.0
 ROUNDS = 3
 SLOW_CONNECTIONS = 2000
 ASKING_CONNECTIONS = 64
+DETACHERS = 8  # clients at a time
 SEGMENTS = 64  # datagrams in one packet, at most
 rows = []
 
@@ -192,14 +194,21 @@ def upgrade(daemon, crowd, count):
 
 
 def detach_all(daemon, count):
-    times = []
-    for i in range(min(SAMPLES, count)):
-        times.append(daemon.timed("DELETE", f"/v1/sandboxes/s{i}"))
-    row(f"detach, one after another ({count} there): p50 / p99", ms(times))
-    begin = time.monotonic()
-    rest = [daemon.timed("DELETE", f"/v1/sandboxes/s{i}") for i in range(len(times), count)]
-    if rest:
-        row("detach of the rest: rate", f"{len(rest) / (time.monotonic() - begin):.0f}/s")
+    """One after another; the same while somebody asks for something else all the time; the rest by several clients at once."""
+    def detach(i):
+        return daemon.timed("DELETE", f"/v1/sandboxes/s{i}")
+
+    row(f"detach, one after another ({count} there): p50 / p99", ms([detach(i) for i in range(SAMPLES)]))
+    asked, beside = [], concurrent.futures.ThreadPoolExecutor(1).submit(lambda: [detach(i) for i in range(SAMPLES, 2 * SAMPLES)])
+    while not beside.done():
+        asked.append(daemon.timed("GET", "/v1/status"))
+        time.sleep(0.002)
+    beside.result()
+    row("status beside detaches, one after another: p50 / p99", ms(asked))
+    begin, rest = time.monotonic(), range(2 * SAMPLES, count)
+    with concurrent.futures.ThreadPoolExecutor(DETACHERS) as clients:
+        list(clients.map(detach, rest))
+    row(f"detach of the rest, {DETACHERS} clients: rate", f"{len(rest) / (time.monotonic() - begin):.0f}/s")
 
 
 def measure(lab, args):

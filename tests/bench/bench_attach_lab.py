@@ -11,6 +11,7 @@ import ssl
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 import bench_lab
@@ -234,7 +235,7 @@ class Daemon:
         self.config = lab.write("daemon.yaml", f"ca_files: [{lab.path('ca.pem')}]\npermit: [10.99.0.0/16]\n")
         self.process = None
         self.successor = None  # its pidfd, after an upgrade
-        self.answered = 0.0  # when the last answer had come
+        self.answered = threading.local()  # .at: when this thread's last answer had come
 
     def __enter__(self):
         self.start()
@@ -292,7 +293,7 @@ class Daemon:
             parts = []
             while part := s.recv(1 << 20):
                 parts.append(part)
-        self.answered = time.monotonic()
+        self.answered.at = time.monotonic()
         head, _, answer = b"".join(parts).partition(b"\r\n\r\n")
         if not head.startswith(b"HTTP/1.1 2"):
             raise RuntimeError(f"{method} {path}: {head[:60]!r} {answer[:2000]!r} {self.stderr()}")
@@ -302,7 +303,7 @@ class Daemon:
         """Milliseconds to the end of the answer; reading its JSON, which takes as long again for a list of a thousand, is the caller's."""
         begin = time.monotonic()
         self.call(method, path, body)
-        return (self.answered - begin) * 1e3
+        return (self.answered.at - begin) * 1e3
 
     def attach(self, crowd, i):
         """Milliseconds from the request to the answer, which says that the sandbox is served."""
