@@ -7,11 +7,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
+#include "supervisor/idle_cpu.h"
 #include "supervisor/local_file.h"
 #include "supervisor/memory_file.h"
 #include "supervisor/supervisor.h"
@@ -134,7 +134,7 @@ static void describe_sandbox(
 	        .limits = settings->config.limits,
 	        .timeouts = settings->config.timeouts,
 	        .log_level = (uint8_t)log_level(),
-	        .cpu = (uint16_t)sched_getcpu(),
+	        .cpu = idle_cpu_beside(),
 	        .listener_count = s->gate.listener_count};
 	memcpy(m->servers, settings->servers, sizeof m->servers);
 	memcpy(m->permit, settings->config.permit, sizeof m->permit);

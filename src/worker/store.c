@@ -62,8 +62,8 @@ static void hear_keeper(struct worker *w)
 
 /* The supervisor has as much to do for this sandbox as the worker, at the same time. The kernel
  * likes to run who is woken where who woke it runs, all the more on a virtual machine, where a CPU
- * that idles counts as taken: then one waits for the other. So to any other CPU; where to next is
- * the kernel's to say again. */
+ * that idles counts as taken: then one waits for the other. So where every other CPU idles, to one
+ * of those; where to next is the kernel's to say again. */
 static void step_aside(unsigned supervisors)
 {
 	cpu_set_t all, others;
