@@ -8,16 +8,28 @@
 
 #define MAY_BE_UNUSED __attribute__((unused))
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define HASTY(name) cmocka_unit_test_setup_teardown(name, set_up_hasty, tear_down)
 
 static struct world w;
 
-static int set_up(void **state)
+MAY_BE_UNUSED static int set_up(void **state)
 {
 	const struct world_options usual = {
-	        .timeouts = usual_timeouts, .limits = usual_limits, .send_bytes = 8192};
+	        .timeouts = patient_timeouts, .limits = usual_limits, .send_bytes = 8192};
 
 	(void)state;
 	world_open(&w, &usual);
+	return 0;
+}
+
+/* For tests whose subject is that a time is over. */
+MAY_BE_UNUSED static int set_up_hasty(void **state)
+{
+	const struct world_options hasty = {
+	        .timeouts = hasty_timeouts, .limits = usual_limits, .send_bytes = 8192};
+
+	(void)state;
+	world_open(&w, &hasty);
 	return 0;
 }
 

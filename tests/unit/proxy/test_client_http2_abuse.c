@@ -240,7 +240,7 @@ static void test_more_streams_than_allowed(void **state)
 {
 	struct h2 *h = h2_client();
 	struct world_options o = {
-	        .timeouts = usual_timeouts, .limits = usual_limits, .send_bytes = 8192};
+	        .timeouts = patient_timeouts, .limits = usual_limits, .send_bytes = 8192};
 
 	(void)state;
 	h2_hang_up(h, false);
@@ -264,7 +264,7 @@ static void test_more_streams_than_allowed(void **state)
 static void test_more_streams_than_the_sandbox_may_have(void **state)
 {
 	struct h2 *h = h2_client(), *other;
-	struct world_options o = {.timeouts = usual_timeouts, .limits = usual_limits};
+	struct world_options o = {.timeouts = patient_timeouts, .limits = usual_limits};
 	int32_t id;
 
 	(void)state;

@@ -47,7 +47,7 @@ static void pump(int ms)
 
 #define UNTIL(condition)                                             \
 	do {                                                         \
-		int64_t until_end = clock_monotonic_ms() + 3000;     \
+		int64_t until_end = clock_monotonic_ms() + 30000;    \
 		while (!(condition)) {                               \
 			if (clock_monotonic_ms() > until_end)        \
 				fail_msg("in vain: %s", #condition); \

@@ -266,7 +266,7 @@ static void test_the_end_answers_all(void **state)
 		hang_up(c, false);
 		UNTIL(&w, idle || i == 2);
 		assert_int_equal(count_events(&w, EVENT_HTTP), 1);
-		again((struct world_options){.timeouts = usual_timeouts, .limits = usual_limits});
+		again((struct world_options){.timeouts = patient_timeouts, .limits = usual_limits});
 	}
 }
 
@@ -282,7 +282,7 @@ static void test_freed_while_they_wait(void **state)
 	w.proxy = NULL;
 	assert_int_equal(count_events(&w, EVENT_HTTP), 1);
 	hang_up(c, false);
-	again((struct world_options){.timeouts = usual_timeouts, .limits = usual_limits});
+	again((struct world_options){.timeouts = patient_timeouts, .limits = usual_limits});
 }
 
 /* --- HTTP/2 --- */

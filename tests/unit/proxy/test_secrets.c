@@ -297,7 +297,7 @@ static void test_pool_is_not_shared_between_credentials(void **state)
 	        "allow:\n  - {to: \"https://c.test:%1$u\", paths: [/with/**], credential: key}\n"
 	        "  - {to: \"https://c.test:%1$u\", paths: [/without/**]}\n";
 	const struct world_options o = {
-	        .policy = policy, .timeouts = usual_timeouts, .limits = usual_limits};
+	        .policy = policy, .timeouts = patient_timeouts, .limits = usual_limits};
 	struct peer *c, *one, *two;
 
 	(void)state;

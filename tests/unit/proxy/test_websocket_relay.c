@@ -282,7 +282,7 @@ static void test_a_placeholder_in_any_two_frames(void **state)
 	for (unsigned how = 0; how < 3; how++)
 		for (size_t cut = 9; cut < sizeof MESSAGE - 3; cut += 1 + how * 7) {
 			if (w.event_count > EVENTS_MAX - 8) {
-				again((struct world_options){.timeouts = usual_timeouts,
+				again((struct world_options){.timeouts = patient_timeouts,
 				        .limits = usual_limits,
 				        .send_bytes = 8192});
 				found = 0;
