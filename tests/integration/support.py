@@ -21,7 +21,8 @@ PACKAGES = "/usr/lib/python3/dist-packages"
 SECRET = "sk-lab-0123456789abcdefghij-TOPSECRET"
 ASAN = "asan" in lab.BIN
 LONG = bool(os.environ.get("VETHGUARD_LONG"))
-SLOW = 4 if ASAN else 1  # instrumented programs may take this much longer
+PACE = 4 if ASAN else 1  # instrumented programs take about this much longer: for what is meant to last a while
+SLOW = 4 * PACE  # for bounds on waiting, which cost nothing where all is well: the machine may be slow, or have other things to do
 REPORT = re.compile(r"(AddressSanitizer|LeakSanitizer|UndefinedBehaviorSanitizer|MemorySanitizer|: runtime error:)")
 HTTP, DNS, NETWORK, FINDING, LIFECYCLE = 4002, 4003, 4001, 2004, 6002
 
@@ -88,7 +89,7 @@ def holds_secret(data, secret=SECRET):
     return next((f for f in secret_forms(secret) if f in data), None)
 
 
-def wait_until(condition, seconds=5, step=0.02):
+def wait_until(condition, seconds=10 * SLOW, step=0.02):
     """The condition's first true value, or the last one when the time is over."""
     end = time.monotonic() + seconds
     while True:

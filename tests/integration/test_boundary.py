@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 import support
-from support import FINDING, PYTHON, SECRET, Case, file_credential, policy, sh, wait_until
+from support import FINDING, PYTHON, SECRET, SLOW, Case, file_credential, policy, sh, wait_until
 
 API = "https://api.lab.test"
 ROLES = ("worker", "keeper", "recorder")
@@ -204,7 +204,7 @@ class Secrets(Case):
         s = self.sandbox(policy(self.POLICY, credentials=f"  api: {{source: 'exec:[{helper}]', inject: bearer, ttl: 1s}}\n"))
         self.assertEqual(s.sh(f"curl -s -o /dev/null -w '%{{http_code}}' {API}/status/204").out[:1], "2")
         pids = [s.pids()[r] for r in ("keeper", "worker", "supervisor")]
-        self.assertTrue(wait_until(lambda: not any(places(p, SECRET.encode()) for p in pids), 6, 0.3),
+        self.assertTrue(wait_until(lambda: not any(places(p, SECRET.encode()) for p in pids), 6 * SLOW, 0.3),
                         [places(p, SECRET.encode()) for p in pids])
 
     def test_a_variable_is_nowhere_else(self):

@@ -8,7 +8,7 @@ import time
 import support
 import test_daemon
 from daemon import Daemon
-from support import DNS, HTTP, NETWORK, SLOW, policy, wait_until
+from support import DNS, HTTP, NETWORK, PACE, SLOW, policy, wait_until
 
 BOUNDS = {"connections_per_s": 5, "dns_queries_per_s": 5, "packet_copies_per_s": 5, "udp_datagrams_per_s": 5, "refusals_per_s": 5}
 LIMITS = f"limits: {{{', '.join(f'{k}: {v}' for k, v in BOUNDS.items())}}}\n"
@@ -193,7 +193,7 @@ class Limited(test_daemon.Attached):
         delayed = self.stats()["worker"]["refusals_delayed"]
         self.assertGreater(delayed, 0)
         self.assertLessEqual(delayed, count)
-        if time.monotonic() - began < 2 * SLOW:
+        if time.monotonic() - began < 2 * PACE:
             self.assertGreaterEqual(delayed, 4)
         paths = [e["http_request"]["url"]["path"] for e in self.daemon.events(HTTP)]
         self.assertEqual(paths, [f"/{n}" for n in range(count)])

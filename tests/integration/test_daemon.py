@@ -16,7 +16,7 @@ import unittest
 import support
 from lab import BIN
 from daemon import VETHGUARDD, Daemon
-from support import FINDING, HTTP, LIFECYCLE, SLOW, descendants, file_credential, policy, wait_until
+from support import FINDING, HTTP, LIFECYCLE, PACE, SLOW, descendants, file_credential, policy, wait_until
 
 PROXY = "http://198.18.0.1:3128"
 ROLES = {"keeper": "vethguard-keepe", "recorder": "vethguard-recor", "worker": "vethguard-worke"}
@@ -78,7 +78,7 @@ class Attached(unittest.TestCase):
         return self.daemon.call("GET", f"/v1/sandboxes/{name}")[2]
 
     def curl(self, *argv, netns=None, seconds=10):
-        return subprocess.run(["ip", "netns", "exec", netns or self.name, "curl", "-sS", "-m", str(seconds * SLOW),
+        return subprocess.run(["ip", "netns", "exec", netns or self.name, "curl", "-sS", "-m", str(seconds * PACE),
                                "--cacert", self.ca, "-x", PROXY, *argv], capture_output=True, text=True)
 
     def asks(self, **kw):
@@ -446,7 +446,7 @@ class Interface(Attached):
             with concurrent.futures.ThreadPoolExecutor() as pool:
                 asked = pool.submit(self.daemon.call, "POST", "/v1/sandboxes",
                                     {"name": "port", "interface": self.port, "policy": self.policy})
-                time.sleep(0.001 * (turn % 12) * SLOW)
+                time.sleep(0.001 * (turn % 12) * PACE)
                 self.daemon.kill()
                 asked.exception()
             self.daemon.start()

@@ -96,7 +96,7 @@ class Scarce(Neighbours):
         self.assert_both()
         os.kill(self.pid("keeper"), signal.SIGKILL)
         os.kill(self.pid("recorder"), signal.SIGKILL)
-        wait_until(lambda: not self.asks(seconds=1), 3)
+        wait_until(lambda: not self.asks(seconds=1), 3 * SLOW)
         self.assertIsNone(self.daemon.process.poll(), self.daemon.stderr())
         restore()
         self.assert_both()

@@ -11,7 +11,7 @@ import h2frames
 import support
 from h2origin import Origin
 from lab import ORIGIN4
-from support import ASAN, FINDING, HERE, HTTP, PYTHON, SLOW, Case, memory_peak_kib, policy
+from support import ASAN, FINDING, HERE, HTTP, PACE, PYTHON, SLOW, Case, memory_peak_kib, policy
 
 PORT1, PORT2, HOSTILE, PLAIN = 8444, 8446, 8447, 8448   # origins: HTTP/1.1, HTTP/2, HTTP/2 that attacks, no TLS
 UPSTREAM = os.path.join(HERE, "h2", "upstream.case")
@@ -50,13 +50,13 @@ class Http2(Case):
             self.assertLess(memory_peak_kib(self.worker), MEMORY_KIB, "the worker's peak in KiB")
 
     def tool(self, name, *arguments, timeout=120):
-        done = self.box.run(PYTHON, os.path.join(HERE, name), *map(str, arguments), env={"SLOW": str(SLOW)}, timeout=timeout)
+        done = self.box.run(PYTHON, os.path.join(HERE, name), *map(str, arguments), env={"SLOW": str(PACE)}, timeout=timeout)
         self.assertEqual(done.status, 0, done)
         return done.json()
 
     def fetch(self, port, *requests, seconds=30):
         done = self.box.py(f"import h2cases\nprint(json.dumps(h2cases.fetch('api.lab.test', {port}, *{requests!r}, seconds={seconds})))",
-                           env={"SLOW": str(SLOW)})
+                           env={"SLOW": str(PACE)})
         self.assertEqual(done.status, 0, done)
         return [tuple(r) for r in done.json()]
 

@@ -18,7 +18,7 @@ class Box(support.Boxed):
     def raw(self, data):
         """What the proxy port answers to these bytes."""
         return self.py("s = socket.create_connection((gate(), PROXY_PORT), 5)\ns.sendall(bytes.fromhex('" + data.hex() +
-                       "'))\ns.settimeout(0.7)\nprint(read_all(s).decode('latin-1'))")
+                       f"'))\ns.settimeout({10 * support.SLOW})\nfirst = s.recv(65536)\ns.settimeout(0.7)\nprint((first + read_all(s)).decode('latin-1'))")
 
 
 class Connect(Box):

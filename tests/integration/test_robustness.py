@@ -14,7 +14,7 @@ import unittest
 
 import support
 from lab import DNS4, HOST4, HOST6, ORIGIN4, ORIGIN6
-from support import FINDING, HTTP, LIFECYCLE, PYTHON, SLOW, VETHGUARD, Capture, Case, Traces, policy, sh, wait_until
+from support import FINDING, HTTP, LIFECYCLE, PACE, PYTHON, SLOW, VETHGUARD, Capture, Case, Traces, policy, sh, wait_until
 
 NOTHING = "vethguard: 1\nname: nothing\n"
 API = policy("https://api.lab.test")
@@ -60,7 +60,7 @@ class Robust(Case):
         left = wait_until(lambda: not support.still_alive(ours), 6 * SLOW) or support.still_alive(ours)
         self.assertIs(left, True, f"still there: {left}")
         self.assertEqual(self.before.since(), "")
-        self.assertEqual(wait_until(lambda: not own_namespaces() - self.spaces, 3) or own_namespaces() - self.spaces, True)
+        self.assertEqual(wait_until(lambda: not own_namespaces() - self.spaces, 3 * SLOW) or own_namespaces() - self.spaces, True)
 
     def steady(self, box, prefix="steady", seconds=30):
         """Starts the traffic, and waits until it flows. The file of the requests that were answered."""
@@ -135,7 +135,7 @@ class Killed(Robust):
             status = box.process.wait(10 * SLOW)
             # The others follow a moment after the one that was killed, and the capture lags behind.
             self.assertTrue(wait_until(lambda: not support.still_alive(self.of_the_run), 6 * SLOW))
-            time.sleep(0.1 * SLOW)
+            time.sleep(0.1 * PACE)
             gone_at = len(capture.frames)
             time.sleep(0.3)
         box._end()
@@ -692,7 +692,7 @@ class Flood(Robust):
         box.sh("curl -sS https://api.lab.test/first")
         worker = box.pids()["worker"]
         resting = self.descriptors(worker)
-        box.send(argv=[PYTHON, LOAD, "idle", "300", str(8 * SLOW)], timeout=60)
+        box.send(argv=[PYTHON, LOAD, "idle", "300", str(8 * PACE)], timeout=60)
         self.assertTrue(wait_until(lambda: self.descriptors(worker) >= resting + 90, 10 * SLOW))
         self.assertLess(self.descriptors(worker), resting + 130)
         box.answer(60)
@@ -710,7 +710,7 @@ class Flood(Robust):
     def test_slow_heads(self):
         config = support.LAB.write("loris.yaml", support.LAB.config("timeouts: {hello: 2s, header: 2s}\n"))
         box = self.begin(text=policy("http://plain.lab.test"), config=config)
-        left = box.run(PYTHON, LOAD, "loris", "50", "plain.lab.test", "80", str(5 * SLOW), timeout=80).json()
+        left = box.run(PYTHON, LOAD, "loris", "50", "plain.lab.test", "80", str(5 * PACE), timeout=80).json()
         self.assertEqual(left, 0)
         self.assertEqual(self.seen("http"), [])
 
@@ -718,7 +718,7 @@ class Flood(Robust):
         """They end with the time for a first byte."""
         config = support.LAB.write("hello.yaml", support.LAB.config("timeouts: {hello: 1s}\n"))
         box = self.begin(text=API, config=config)
-        done = box.run(PYTHON, LOAD, "idle", "50", str(3 * SLOW))
+        done = box.run(PYTHON, LOAD, "idle", "50", str(3 * PACE))
         self.assertEqual(done.out.split(), ["50", "0"])
 
     def test_ten_thousand_resets(self):

@@ -16,7 +16,7 @@ import time
 import lab
 import support
 from daemon import Daemon
-from support import HTTP, LONG, NETWORK, PYTHON, SECRET, SLOW, VETHGUARD, Case, sh, wait_until
+from support import HTTP, LONG, NETWORK, PACE, PYTHON, SECRET, SLOW, VETHGUARD, Case, sh, wait_until
 
 KILLS = int(os.environ.get("VETHGUARD_KILLS", 1000 if LONG else 25))
 SEED = int(os.environ.get("VETHGUARD_SEED", time.time_ns() % 1000000))
@@ -112,7 +112,7 @@ class Inside:
         resolv = support.LAB.write(f"torture-{self.name}.resolv", "".join(f"nameserver {n}\n" for n in env["nameservers"]))
         self.command = ["nsenter", f"--net=/run/netns/{self.netns}", "unshare", "-m", "sh", "-c",
                         f'mount --bind {resolv} /etc/resolv.conf && exec "$@"', "sh", PYTHON,
-                        os.path.join(support.HERE, "torture_inside.py"), self.name, self.file, SECRET, str(SLOW)]
+                        os.path.join(support.HERE, "torture_inside.py"), self.name, self.file, SECRET, str(PACE)]
         self.env = {**os.environ, "SSL_CERT_FILE": ca, "PYTHONDONTWRITEBYTECODE": "1"}
 
     def start(self):
@@ -200,7 +200,7 @@ class Torture(Case):
         while self.rng.random() < 0.25:
             with open(self.daemon.stderr_path, "ab") as err:
                 process = subprocess.Popen(self.daemon.argv(), stdin=subprocess.DEVNULL, stdout=err, stderr=err)
-            time.sleep(self.rng.random() * 0.15 * SLOW)
+            time.sleep(self.rng.random() * 0.15 * PACE)
             self.daemon.process = process
             self.kill(self.rng.sample([("supervisor", process.pid)], 1))
             process.wait()

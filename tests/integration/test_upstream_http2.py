@@ -45,11 +45,14 @@ class Requests(Box):
 
     def test_one_connection_for_many(self):
         urls = [f"{SITE}/many/{i}" for i in range(30)]
-        done = self.curl("-Z", "--parallel-immediate", "--parallel-max", "30", *urls)
+        outputs = sum((["-o", "/dev/null"] for _ in urls), [])
+        done = self.curl("-Z", "--parallel-immediate", "--parallel-max", "30", "-w", "%{http_code}\\n", *outputs, *urls)
         self.assert_ok(done)
-        rows = [r for r in self.seen("h2") if r["path"].startswith("/many/")]
-        self.assertEqual(len(rows), 30)
-        self.assertEqual(len({r["session"] for r in rows}), 1, "more than one connection was made")
+        rows = [(r["session"], r["path"]) for r in self.seen("h2") if r["path"].startswith("/many/")]
+        whole = (done.out.split(), rows, [(e["http_request"]["url"]["path"], e.get("status_detail")) for e in self.box.events(support.HTTP)])
+        self.assertEqual(done.out.split(), ["200"] * 30, whole)
+        self.assertEqual(sorted(path for _, path in rows), sorted(f"/many/{i}" for i in range(30)), whole)
+        self.assertEqual(len({session for session, _ in rows}), 1, f"more than one connection was made: {whole}")
 
     def test_upload(self):
         data = os.urandom(3 << 20)

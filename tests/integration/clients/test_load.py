@@ -38,7 +38,7 @@ class H2load(Client):
     def test_all_at_once(self):
         box = self.box
         for host in ("www", "api"):
-            self.load(box, host, 40000 // support.SLOW)
+            self.load(box, host, 40000 // support.PACE)
         if not support.ASAN:
             self.assertLess(support.memory_peak_kib(box.pids()["worker"]), 160 * 1024)
 
@@ -60,7 +60,7 @@ class Grpc(NodeClient):
 
     def test_all_at_once(self):
         def check(box, word):
-            calls = 400 // support.SLOW
+            calls = 400 // support.PACE
             answer = self.node(box, "load", self.HOST, 5, calls, timeout=120)
             self.assertEqual(answer, {"done": 5 * calls, "wrong": []})
         self.each(check)
