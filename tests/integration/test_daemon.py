@@ -681,6 +681,11 @@ class Many(Attached):
         self.assert_served()
 
 
+def is_dead(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return f.read().rpartition(") ")[2].startswith("Z")
+
+
 class Killed(Attached):
     def test_each_role(self):
         self.assert_served()
@@ -705,6 +710,18 @@ class Killed(Attached):
         for pid in [self.pid(role) for role in ROLES]:
             os.kill(pid, 9)
         self.assert_served("all three", 2 * SOON)
+
+    def test_roles_together_while_nobody_looks(self):
+        # Whichever death the supervisor hears of first, the others are there already.
+        for roles in (list(ROLES)[::-1], list(ROLES)):
+            pids = [self.pid(role) for role in roles]
+            self.daemon.process.send_signal(signal.SIGSTOP)
+            for pid in pids:
+                os.kill(pid, 9)
+                self.assertTrue(wait_until(lambda p=pid: is_dead(p), 5 * SLOW))
+            self.daemon.process.send_signal(signal.SIGCONT)
+            self.assert_served("all three", 2 * SOON)
+        self.assertNotIn("tried again", self.daemon.stderr())
 
     def test_a_worker_too_often(self):
         def died():
