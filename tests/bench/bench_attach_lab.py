@@ -58,6 +58,21 @@ def bare_namespace():
     return (time.monotonic() - begin) * 1e3
 
 
+class Spin:
+    """Computing, and nothing else: what the host takes away shows in it. The CPU is not always as quick as when it was measured out."""
+
+    def __init__(self, milliseconds):
+        self.rounds = 20000
+        self.rounds = int(self.rounds * milliseconds / percentile([self.run() for _ in range(50)], 50))
+
+    def run(self):
+        """Milliseconds that it took at this moment."""
+        begin, n = time.monotonic(), 0
+        for i in range(self.rounds):
+            n += i
+        return (time.monotonic() - begin) * 1e3
+
+
 class Echo:
     """A process that says back what it is told: what it takes to be woken, and to wake, at this moment."""
 
