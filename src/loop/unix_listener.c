@@ -3,6 +3,9 @@
  * A socket's file has the mode that the umask leaves, so that is set around bind(2): at no moment
  * can somebody else connect. Whether a file that is there already is in use is asked by connecting
  * to it: a listener that is gone refuses.
+ *
+ * One that the service manager has made outlives this process: its queue holds who calls while no
+ * daemon runs. How it was made is the manager's configuration, which is checked here.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +20,7 @@
 #include "vethguard/loop/unix_listener.h"
 
 #define PASSED_FIRST 3 /* SD_LISTEN_FDS_START */
-#define PASSED_MAX 64
+#define PASSED_ANY (INT32_MAX - PASSED_FIRST)
 #define SOCKET_UMASK 0117 /* leaves 0660 */
 
 static int name_of(const char *path, struct sockaddr_un *name)
@@ -117,44 +120,86 @@ static bool listens(int fd)
 	       option_is(fd, SO_ACCEPTCONN, 1);
 }
 
-/* How many descriptors were passed to this very process. */
-static unsigned passed(void)
+/* How many descriptors were passed to this very process. Negative: what is said is no number. */
+static int passed(void)
 {
 	const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
 	uint64_t number;
 
-	if (!pid || !count || !slice_to_u64(slice_from_string(pid), INT32_MAX, &number) ||
-	        (pid_t)number != getpid() ||
-	        !slice_to_u64(slice_from_string(count), PASSED_MAX, &number))
+	if (!pid || !count)
 		return 0;
-	return (unsigned)number;
+	if (!slice_to_u64(slice_from_string(pid), INT32_MAX, &number))
+		return -1;
+	if ((pid_t)number != getpid())
+		return 0; /* somebody's before this one, who has not cleaned up */
+	if (!slice_to_u64(slice_from_string(count), PASSED_ANY, &number) || number == 0)
+		return -1;
+	return (int)number;
 }
 
-int unix_listener_inherit(struct unix_listener *listener)
+static void forget_passed(void)
 {
-	unsigned count = passed();
-
-	*listener = (struct unix_listener){.fd = -1};
 	unsetenv("LISTEN_PID");
+	unsetenv("LISTEN_PIDFDID");
 	unsetenv("LISTEN_FDS");
 	unsetenv("LISTEN_FDNAMES");
-	for (unsigned i = 0; i < count; i++) {
-		int fd = PASSED_FIRST + (int)i;
+}
 
-		if (listener->fd < 0 && listens(fd))
-			listener->fd = fd;
-		else
-			close(fd);
-	}
-	if (listener->fd < 0)
-		return count ? -EINVAL : -ENOENT;
-	if (fcntl(listener->fd, F_SETFD, FD_CLOEXEC) < 0 ||
-	        fcntl(listener->fd, F_SETFL, O_RDWR | O_NONBLOCK) < 0) {
-		int error = -errno;
+static bool is_bound_to(int fd, const char *path)
+{
+	struct sockaddr_un name = {0};
+	socklen_t size = sizeof name - 1; /* a name may fill its field without a NUL */
 
-		unix_listener_close(listener);
-		return error;
-	}
+	return getsockname(fd, (struct sockaddr *)&name, &size) == 0 &&
+	       strcmp(name.sun_path, path) == 0;
+}
+
+/* NULL: nobody can connect by it who could not where we make it. */
+static const char *objection_to_file(const char *path, gid_t gid)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
+		return "its file is gone";
+	if (st.st_uid != 0 && st.st_uid != geteuid())
+		return "its file belongs to another user (SocketUser=)";
+	if (st.st_mode & S_IWOTH)
+		return "its file lets everybody connect (SocketMode=0660)";
+	if ((st.st_mode & S_IWGRP) && st.st_gid != 0 && st.st_gid != gid)
+		return "its file lets another group connect (SocketGroup=)";
+	return NULL;
+}
+
+static const char *objection_to(int fd, const char *path, gid_t gid)
+{
+	if (!listens(fd))
+		return "it is no Unix stream socket that listens";
+	if (!is_bound_to(fd, path))
+		return "it is bound to another path (ListenStream=)";
+	return objection_to_file(path, gid);
+}
+
+int unix_listener_inherit(
+        struct unix_listener *listener, const char *path, gid_t gid, const char **why)
+{
+	int count = passed();
+
+	*listener = (struct unix_listener){.fd = -1};
+	forget_passed();
+	if (count == 0)
+		return -ENOENT;
+	if (count < 0)
+		*why = "LISTEN_PID or LISTEN_FDS is no number above 0";
+	else if (count > 1)
+		*why = "there is more than one descriptor";
+	else
+		*why = objection_to(PASSED_FIRST, path, gid);
+	if (!*why && (fcntl(PASSED_FIRST, F_SETFD, FD_CLOEXEC) < 0 ||
+	                     fcntl(PASSED_FIRST, F_SETFL, O_RDWR | O_NONBLOCK) < 0))
+		*why = "its flags cannot be set";
+	if (*why)
+		return -EINVAL;
+	listener->fd = PASSED_FIRST;
 	return 0;
 }
 

@@ -248,8 +248,7 @@ static void on_request(struct http_handler *handler, struct http_exchange *excha
 	if (!call->route)
 		no_route(call, request, allowed);
 	else if (control->held)
-		control_refuse(
-		        call, 503, "another version of the daemon is taking over: connect again");
+		control_refuse(call, 503, "this daemon makes way for another one: connect again");
 	else if (read_body(call, request))
 		call->route->run(control, call);
 }
@@ -288,13 +287,6 @@ gid_t control_group(void)
 	struct group *group = getgrnam(CONTROL_GROUP);
 
 	return group ? group->gr_gid : (gid_t)-1;
-}
-
-int control_listen(struct unix_listener *listener, const char *path)
-{
-	int error = unix_listener_inherit(listener);
-
-	return error == -ENOENT ? unix_listener_open(listener, path, control_group()) : error;
 }
 
 struct control *control_new(struct loop *loop, int fd, struct attachments *attachments,

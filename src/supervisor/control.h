@@ -43,8 +43,6 @@ struct control;
 
 /* The group that may use the socket; (gid_t)-1: there is none, and only root may. */
 gid_t control_group(void);
-/* A socket passed by the service manager, else a new one at path. 0 or -errno. */
-int control_listen(struct unix_listener *listener, const char *path);
 /* Serves fd, which stays the caller's. group as above. NULL: no memory. */
 struct control *control_new(struct loop *loop, int fd, struct attachments *attachments,
         struct control_owner *owner, gid_t group);

@@ -188,6 +188,9 @@ static void stop(struct daemon *d, int status)
 	if (status && !d->supervisor.status)
 		d->supervisor.status = status;
 	service_stopping();
+	/* Who calls from now on waits for the next daemon, which listens on the same socket. */
+	if (d->control && !d->listener.ours)
+		control_hold(d->control, true);
 	attachments_stop(&d->attachments);
 }
 
@@ -293,16 +296,44 @@ static int on_roles_asked(struct control_owner *owner, roles_told told, void *co
 	return roles_ask(&d->supervisor, 0, told, context);
 }
 
-static int open_control(struct daemon *d)
+static const char *socket_path(const struct daemon *d, char out[PATH_MAX])
+{
+	if (d->options->socket)
+		return d->options->socket;
+	snprintf(out, PATH_MAX, "%s/%s", d->state, DAEMON_SOCKET);
+	return out;
+}
+
+/* Before any descriptor is opened, or any process started that would find in its environment what
+ * was meant for this one. */
+static void take_passed_socket(struct daemon *d)
+{
+	char buffer[PATH_MAX];
+	const char *path = socket_path(d, buffer), *why = NULL;
+
+	if (unix_listener_inherit(&d->listener, path, control_group(), &why) == -EINVAL)
+		die(STATUS_FAILED,
+		        "the service manager has passed something else than the control socket, "
+		        "%s: %s",
+		        path, why);
+}
+
+static int listen_for_calls(struct daemon *d)
 {
 	char path[PATH_MAX];
-	int error;
 
-	snprintf(path, sizeof path, "%s/%s", d->state, DAEMON_SOCKET);
-	error = d->takeover.listener >= 0 ? unix_listener_adopt(&d->listener, d->takeover.listener,
-	                                            d->takeover.listener_ours)
-	                                  : control_listen(&d->listener,
-	                                            d->options->socket ? d->options->socket : path);
+	if (d->takeover.listener >= 0)
+		return unix_listener_adopt(
+		        &d->listener, d->takeover.listener, d->takeover.listener_ours);
+	if (d->listener.fd >= 0)
+		return 0;
+	return unix_listener_open(&d->listener, socket_path(d, path), control_group());
+}
+
+static int open_control(struct daemon *d)
+{
+	int error = listen_for_calls(d);
+
 	d->takeover.listener = -1;
 	if (error)
 		return error;
@@ -486,6 +517,7 @@ int daemon_run(const struct daemon_options *options)
 	check_config(d);
 	if (options->check_config)
 		return 0;
+	take_passed_socket(d);
 	if (options->take_over)
 		takeover_open(d, options->take_over);
 	else

@@ -24,10 +24,12 @@ struct unix_listener {
  * socket that nobody listens on any more is replaced. 0 or -errno: -ENAMETOOLONG; -EADDRINUSE: somebody listens there;
  * -EEXIST: the path is something else than a socket. */
 int unix_listener_open(struct unix_listener *listener, const char *path, gid_t gid);
-/* The first Unix stream socket that the service manager passed to this process and that listens; other passed
- * descriptors are closed, and LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES leave the environment. 0; -ENOENT: none was
- * passed; -EINVAL: some were, none of them such a socket. */
-int unix_listener_inherit(struct unix_listener *listener);
+/* The socket that the service manager passed to this process (sd_listen_fds(3)), which has to be the only descriptor
+ * passed, a Unix stream socket that listens, and bound to path, whose file nobody may write to but root, this user and
+ * gid (to connect is to write: unix(7)). What the manager said leaves the environment in any case. To be asked first in
+ * a process, while descriptor 3 can be nothing else. 0; -ENOENT: nothing was passed to this process; -EINVAL: *why is a
+ * sentence's second half, and what was passed is left as it is. */
+int unix_listener_inherit(struct unix_listener *listener, const char *path, gid_t gid, const char **why);
 /* One that another process has made and gives away (fd is taken); ours: with its file. 0 or -errno. */
 int unix_listener_adopt(struct unix_listener *listener, int fd, bool ours);
 /* Another process has it from now on, and with it the file. */

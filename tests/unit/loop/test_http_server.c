@@ -427,23 +427,6 @@ static void test_no_socket_in_the_way(void **state)
 	unlink(path);
 }
 
-static void test_nothing_inherited(void **state)
-{
-	struct unix_listener other;
-	char pid[16];
-
-	(void)state;
-	assert_int_equal(unix_listener_inherit(&other), -ENOENT);
-	setenv("LISTEN_PID", "1", 1); /* somebody else's */
-	setenv("LISTEN_FDS", "1", 1);
-	assert_int_equal(unix_listener_inherit(&other), -ENOENT);
-	assert_null(getenv("LISTEN_FDS"));
-	snprintf(pid, sizeof pid, "%d", (int)getpid());
-	setenv("LISTEN_PID", pid, 1);
-	setenv("LISTEN_FDS", "many", 1);
-	assert_int_equal(unix_listener_inherit(&other), -ENOENT);
-}
-
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -464,7 +447,6 @@ int main(void)
 	        CASE(test_socket_file),
 	        CASE(test_stale_socket),
 	        CASE(test_no_socket_in_the_way),
-	        CASE(test_nothing_inherited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
