@@ -38,6 +38,10 @@ static void record_decision(
 	e->policy_reason = (uint8_t)decision->reason;
 	if (decision->rule != POLICY_NONE)
 		e->rule = policy_rule_name(proxy->config.policy, decision->rule);
+	/* The operator's own words for a refusal, which the client is told too. */
+	if (decision->reason == POLICY_REASON_RULE && e->cause == EVENT_CAUSE_POLICY &&
+	        !e->detail.n)
+		e->detail = policy_rule_text(proxy->config.policy, decision->rule);
 	if (decision->credential != POLICY_NONE) {
 		policy_credential(proxy->config.policy, decision->credential, &credential);
 		e->credential = credential.name;

@@ -96,7 +96,7 @@ class Rules(Box):
         body = json.loads(out["body"])
         self.assertEqual((body["reason"], body["rule"]), ("Not this one.", "deny[0]"))
         event = self.assert_denied(self.box, body)
-        self.assertEqual(event["firewall_rule"]["name"], "deny[0]")
+        self.assertEqual((event["firewall_rule"]["name"], event["status_code"], event["status_detail"]), ("deny[0]", "rule", "Not this one."))
 
     def test_group(self):
         self.allowed("GET", "/x", host="deb.lab.test")
