@@ -41,6 +41,12 @@ int cli_policy(int argc, char **argv)
 		fputs(usage, stdout);
 		return POLICY_EXIT_GOOD;
 	}
+	if (argc >= 2) {
+		char escaped[128];
+
+		fprintf(stderr, "vethguard: error: policy has no command %s\n",
+		        slice_escape(slice_from_string(argv[1]), escaped, sizeof(escaped)));
+	}
 	fputs(usage, stderr);
 	return POLICY_EXIT_BAD;
 }
