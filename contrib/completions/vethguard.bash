@@ -110,7 +110,7 @@ _vethguard()
 		case $what in
 		'policy '*) words='--var --json --help' ;;
 		'doctor '*) words='--config --roles --policy --socket --json --help' ;;
-		'audit show') words='--json --help --denied --sandbox --since' ;;
+		'audit show') words='--json --help --denied --sandbox --since --event' ;;
 		'audit verify') words='--anchor --help' ;;
 		*) words='--help' ;;
 		esac
@@ -118,7 +118,7 @@ _vethguard()
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null
 		return
-	elif [[ ${COMP_WORDS[1]} == @(policy|audit) && $COMP_CWORD -gt 2 && $3 != @(--var|--sandbox|--since|--anchor|-[sSa]) ]]; then
+	elif [[ ${COMP_WORDS[1]} == @(policy|audit) && $COMP_CWORD -gt 2 && $3 != @(--var|--sandbox|--since|--event|--anchor|-[sSea]) ]]; then
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null
 		return

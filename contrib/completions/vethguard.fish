@@ -127,6 +127,7 @@ set -l show '__vethguard_is audit show'
 complete -c vethguard -n $show -s d -l denied -d 'Only what was refused'
 complete -c vethguard -n $show -s s -l sandbox -x -d 'Of one sandbox'
 complete -c vethguard -n $show -s S -l since -x -d 'Not older than'
+complete -c vethguard -n $show -s e -l event -x -d 'With this id'
 complete -c vethguard -n "$show; or __vethguard_is doctor" -s j -l json -d 'As JSON'
 complete -c vethguard -n '__vethguard_is audit verify' -s a -l anchor -x -d 'A hash that must be there'
 complete -c vethguard -n '__vethguard_is policy; or __vethguard_is audit; or __vethguard_is doctor' -s h -l help -d Help

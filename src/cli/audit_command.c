@@ -8,6 +8,7 @@
 static void usage(FILE *out)
 {
 	fputs("Usage: vethguard audit show FILE [--denied] [--sandbox NAME] [--since WHEN] "
+	      "[--event ID] "
 	      "[--json]\n"
 	      "       vethguard audit verify FILE... [--anchor HASH]\n\n"
 	      "  show     the audit log as a table\n"

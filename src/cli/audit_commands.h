@@ -69,6 +69,8 @@ struct audit_row {
 struct json_t;
 /* False: not an event of the audit log. */
 bool audit_row_read(const struct json_t *event, struct audit_row *row);
+/* The event with this id (metadata.uid), or a finding about it. */
+bool audit_row_is_about(const struct json_t *event, const char *uid);
 const char *audit_decision_name(enum audit_decision decision);
 
 /* audit_table.c: rows in columns. */

@@ -105,6 +105,7 @@ static void read_http(struct audit_row *row, const json_t *event)
 {
 	struct slice method = text(event, "http_request.http_method");
 	struct slice scheme = text(event, "http_request.url.scheme");
+	struct slice host = text(event, "http_request.url.hostname");
 	struct slice query = text(event, "http_request.url.query_string");
 	int64_t port = number(event, "http_request.url.port");
 
@@ -112,8 +113,12 @@ static void read_http(struct audit_row *row, const json_t *event)
 	add_text(row->what, sizeof(row->what), " ");
 	add(row->what, sizeof(row->what), scheme);
 	add_text(row->what, sizeof(row->what), scheme.n ? "://" : "");
-	add(row->what, sizeof(row->what), text(event, "http_request.url.hostname"));
-	add_port(row->what, sizeof(row->what), is_default_port(scheme, port) ? 0 : port);
+	if (host.n) {
+		add(row->what, sizeof(row->what), host);
+		add_port(row->what, sizeof(row->what), is_default_port(scheme, port) ? 0 : port);
+	} else { /* a request that names no host that counts: where its connection went */
+		add_destination(row, event);
+	}
 	add(row->what, sizeof(row->what), text(event, "http_request.url.path"));
 	add_text(row->what, sizeof(row->what), query.n ? "?" : "");
 	add(row->what, sizeof(row->what), query);
@@ -224,6 +229,18 @@ static void read_why(struct audit_row *row, const json_t *event)
 		add_text(row->why, sizeof(row->why), ": ");
 	if (!rule.n || row->decision != AUDIT_DROPPED)
 		add(row->why, sizeof(row->why), detail);
+}
+
+bool audit_row_is_about(const json_t *event, const char *uid)
+{
+	const json_t *related = member(event, "finding_info.related_events");
+
+	if (slice_equals(text(event, "metadata.uid"), slice_from_string(uid)))
+		return true;
+	for (size_t i = 0; i < json_array_size(related); i++)
+		if (slice_equals(text(json_array_get(related, i), "uid"), slice_from_string(uid)))
+			return true;
+	return false;
 }
 
 bool audit_row_read(const json_t *event, struct audit_row *row)

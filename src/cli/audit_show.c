@@ -14,13 +14,16 @@
 
 #define STRANGE_SHOWN_MAX 3 /* lines that are no events: so many are named, the rest is counted */
 
-enum { OPTION_DENIED, OPTION_SANDBOX, OPTION_SINCE, OPTION_JSON, OPTION_HELP };
+enum { OPTION_DENIED, OPTION_SANDBOX, OPTION_SINCE, OPTION_EVENT, OPTION_JSON, OPTION_HELP };
 
 static const struct option_spec specs[] = {
         {"denied", 'd', NULL, "only what was denied or dropped"},
         {"sandbox", 's', "NAME", "only this sandbox (name or id)"},
         {"since", 'S', "WHEN",
                 "only from then on: 30s, 10m, 2h, 1d ago,\nor RFC 3339: 2026-11-20T16:33:36Z"},
+        {"event", 'e', "ID",
+                "only the event with this id, which a denial tells the\nagent, and findings about "
+                "it"},
         {"json", 'j', NULL, "the lines as they are instead of a table"},
         {"help", 'h', NULL, "this text"},
         {NULL, 0, NULL, NULL},
@@ -29,7 +32,7 @@ static const struct option_spec specs[] = {
 struct show {
 	const char *path;
 	bool denied, json, help;
-	const char *sandbox;
+	const char *sandbox, *event;
 	int64_t since_ms;
 	bool plain_output; /* a terminal: only ASCII reaches it */
 	struct audit_table table;
@@ -39,11 +42,13 @@ struct show {
 static void help(void)
 {
 	fputs("Usage: vethguard audit show FILE [OPTIONS]\n\n"
-	      "Shows the audit log as a table; FILE '-' is standard input.\n\n",
+	      "Shows the audit log as a table; FILE '-' is standard input. Times are local ones:\n"
+	      "with TZ=UTC they are those of the log.\n\n",
 	        stdout);
 	options_print(specs, stdout);
 	fputs("\nExamples:\n"
 	      "  vethguard audit show vethguard.jsonl --denied --since 1h\n"
+	      "  vethguard audit show vethguard.jsonl --event 0ef28f6900000006 --json | jq .\n"
 	      "  tail -f vethguard.jsonl | vethguard audit show - --sandbox agent-7\n",
 	        stdout);
 }
@@ -58,6 +63,9 @@ static bool take_option(struct show *show, int option, const char *value)
 		return true;
 	case OPTION_SANDBOX:
 		show->sandbox = value;
+		return true;
+	case OPTION_EVENT:
+		show->event = value;
 		return true;
 	case OPTION_JSON:
 		show->json = true;
@@ -103,8 +111,10 @@ static bool parse(struct show *show, char **argv)
 	return false;
 }
 
-static bool wanted(const struct show *show, const struct audit_row *row)
+static bool wanted(const struct show *show, const json_t *event, const struct audit_row *row)
 {
+	if (show->event && !audit_row_is_about(event, show->event))
+		return false;
 	if (show->denied && !row->refused)
 		return false;
 	if (row->time_ms < show->since_ms)
@@ -142,9 +152,9 @@ static void show_line(struct show *show, const struct audit_reader *reader, stru
 		complain(show, reader, reader->torn ? "a torn line" : "not JSON");
 	else if (!audit_row_read(event, &row))
 		complain(show, reader, "not an event of vethguard");
-	else if (wanted(show, &row) && show->json)
+	else if (wanted(show, event, &row) && show->json)
 		print_json(show, event, line);
-	else if (wanted(show, &row))
+	else if (wanted(show, event, &row))
 		audit_table_print(&show->table, &row);
 	json_decref(event);
 }

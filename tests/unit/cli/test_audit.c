@@ -107,6 +107,43 @@ static void test_what_a_terminal_obeys_is_escaped(void **state)
 		assert_in_range(*p, 0x20, 0x7e);
 }
 
+static void test_a_request_without_a_host_shows_where_it_went(void **state)
+{
+	struct audit_row row;
+
+	(void)state;
+	assert_true(
+	        read_row("{\"time\":1,\"class_uid\":4002,\"http_request\":{\"http_method\":\"GET\","
+	                 "\"url\":{\"scheme\":\"https\",\"port\":443,\"path\":\"/x\"}},"
+	                 "\"dst_endpoint\":{\"ip\":\"fd00::1\",\"port\":443}}",
+	                &row));
+	assert_string_equal(row.what, "GET https://[fd00::1]:443/x");
+}
+
+static void test_an_event_is_found_by_its_id(void **state)
+{
+	static const struct {
+		const char *line;
+		bool is;
+	} lines[] = {
+	        {"{\"metadata\":{\"uid\":\"0ef2\"}}", true},
+	        {"{\"metadata\":{\"uid\":\"0ef20\"}}", false},
+	        {"{\"metadata\":{\"uid\":1}}", false},
+	        {"{\"finding_info\":{\"related_events\":[7,{\"uid\":\"1\"},{\"uid\":\"0ef2\"}]}}",
+	                true},
+	        {"{\"finding_info\":{\"related_events\":{\"uid\":\"0ef2\"}}}", false},
+	        {"[]", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		json_t *event = json_loads(lines[i].line, 0, NULL);
+
+		assert_int_equal(audit_row_is_about(event, "0ef2"), lines[i].is);
+		json_decref(event);
+	}
+}
+
 static void test_endless_texts_are_bounded(void **state)
 {
 	char *line = malloc(200000);
@@ -353,6 +390,8 @@ int main(void)
 	        cmocka_unit_test(test_lines_that_are_no_events),
 	        cmocka_unit_test(test_attributes_of_wrong_types_are_nothing),
 	        cmocka_unit_test(test_what_a_terminal_obeys_is_escaped),
+	        cmocka_unit_test(test_a_request_without_a_host_shows_where_it_went),
+	        cmocka_unit_test(test_an_event_is_found_by_its_id),
 	        cmocka_unit_test(test_endless_texts_are_bounded),
 	        cmocka_unit_test(test_table_fits_its_terminal),
 	        cmocka_unit_test(test_colour_only_where_wanted),
