@@ -301,10 +301,15 @@ static void report_syntax(struct builder *b, const char *text, size_t n)
 	} else {
 		size_t at = p->problem_mark.index;
 		bool tab = at < n && text[at] == '\t';
+		/* "to: *.example.com": the star begins an alias, one byte before what is no name.
+		 */
+		bool star = at > 0 && at <= n && text[at - 1] == '*';
 
 		snprintf(message, sizeof(message), "not valid YAML: %s%s%s%s",
 		        p->context ? p->context : "", p->context ? ", " : "", problem,
-		        tab ? "; a tab stands here, YAML indents with spaces" : "");
+		        tab    ? "; a tab stands here, YAML indents with spaces"
+		        : star ? "; write what begins with * in quotes: \"*.example.com\""
+		               : "");
 		fail_at(b, p->problem_mark, message);
 	}
 }
