@@ -73,6 +73,10 @@ static void tell(const struct control_line *line, const json_t *json)
 	if (json_object_get(json, "diff"))
 		printf(", policy generation %lld",
 		        (long long)json_integer_value(json_object_get(policy, "generation")));
+	if (strcmp(control_text(json, "state"), "failed") == 0)
+		printf(" (nobody serves it)%s", json_is_true(json_object_get(json, "paused"))
+		                                        ? "; it is paused when it is served again"
+		                                        : "");
 	putchar('\n');
 	control_print_lines(stdout, "  ", json_object_get(json, "diff"));
 }
@@ -195,7 +199,8 @@ static const struct option_spec pause_specs[] = {{"all", 'a', NULL, "every sandb
 static const struct named_command pause_command = {"vethguard pause",
         "NAME...|--all [--reason TEXT] [OPTIONS]",
         "Refuses everything that sandboxes ask for, at once, and closes their live\n"
-        "connections, until 'vethguard resume'.",
+        "connections, until 'vethguard resume'. One that has failed is served by nobody; it\n"
+        "is paused when it is served again.",
         "  vethguard pause agent-7 --reason 'looks odd'\n"
         "  vethguard pause --all\n",
         pause_specs, pause_one};
@@ -217,7 +222,7 @@ static const struct option_spec resume_specs[] = {{"all", 'a', NULL, "every sand
         CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
 
 static const struct named_command resume_command = {"vethguard resume", "NAME...|--all [OPTIONS]",
-        "Lets paused sandboxes go on.",
+        "Lets paused sandboxes go on. One that has failed does not: 'vethguard reload' it.",
         "  vethguard resume agent-7\n"
         "  vethguard resume --all\n",
         resume_specs, resume_one};

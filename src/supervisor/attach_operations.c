@@ -81,6 +81,13 @@ void attachments_detach(struct attachments *all, const char *name, attach_done d
 		attachment_detach(a, false);
 }
 
+/* One that cannot be served at all may be by the next daemon: what is known of it can be paused. */
+static bool is_kept(const struct attachment *a)
+{
+	return !a->sandbox && !attachment_is_left(a) && !a->detaching && a->trouble[0] &&
+	       a->record.policy && !a->record.undoing && !attachment_is_over(a);
+}
+
 /* A pause lasts: over the death of workers and of the daemon. It is done first, and answered when
  * nothing from before lives any more. */
 static void set_pause(struct attachment *a, const char *reason, attach_done done, void *context)
@@ -89,12 +96,13 @@ static void set_pause(struct attachment *a, const char *reason, attach_done done
 
 	a->record.paused = reason != NULL;
 	snprintf(a->record.reason, sizeof a->record.reason, "%s", reason ? reason : "");
-	sandbox_pause(a->sandbox, reason);
-	error = attachment_save(a);
+	if (a->sandbox)
+		sandbox_pause(a->sandbox, reason);
+	error = state_save(a->all->state, &a->record, a->sandbox ? &a->sandbox->gate : &a->gate);
 	if (error)
 		attach_refuse(done, context, ATTACH_FAILED,
 		        "it is done, but a restart would forget it: %s", strerror(-error));
-	else if (reason && a->sandbox->stilling)
+	else if (reason && a->sandbox && a->sandbox->stilling)
 		attachment_wait(a, OPERATION_PAUSE, 0, done, context);
 	else
 		answer_ok(a, done, context);
@@ -103,8 +111,10 @@ static void set_pause(struct attachment *a, const char *reason, attach_done done
 void attachments_pause(struct attachments *all, const char *name, const char *reason,
         attach_done done, void *context)
 {
-	struct attachment *a = find_served(all, name, done, context);
+	struct attachment *a = attachments_find(all, name);
 
+	if (!a || !is_kept(a))
+		a = find_served(all, name, done, context);
 	if (!a)
 		return;
 	if (reason && strlen(reason) > ATTACH_REASON_MAX) {
@@ -120,7 +130,13 @@ void attachments_resume(struct attachments *all, const char *name, attach_done d
 {
 	struct attachment *a = find_served(all, name, done, context);
 
-	if (a)
+	if (!a)
+		return;
+	if (a->sandbox->state == SANDBOX_CLOSED) /* it stays what it is: nobody would serve it */
+		attach_refuse(done, context, ATTACH_CONFLICT,
+		        "%s has failed, and resuming does not serve it again: %s", name,
+		        a->sandbox->failure);
+	else
 		set_pause(a, NULL, done, context);
 }
 
@@ -277,6 +293,7 @@ void attachment_view(struct attachment *a, struct attachment_view *out)
 	*out = (struct attachment_view){.name = r->name,
 	        .id = r->id,
 	        .state = state,
+	        .paused = r->paused,
 	        .reason = reason_of(a, state),
 	        .kind = r->kind,
 	        .interface = r->interface,

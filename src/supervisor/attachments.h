@@ -92,6 +92,7 @@ struct attachment_view {
 	const char *name;
 	uint64_t id; /* as in the audit log */
 	enum attach_state state;
+	bool paused;        /* also one that has failed: so it will be when it is served again */
 	const char *reason; /* of PAUSED and FAILED: one sentence; else empty */
 	enum attach_kind kind;
 	const char *interface, *netns; /* as asked for; empty where the kind has none */
@@ -185,9 +186,11 @@ void attachments_reload(struct attachments *all, const char *name, const char *p
 void attachments_reload_all(struct attachments *all, attach_done done, void *context);
 /* Everything is refused at once, live connections closed; answers when every worker that had work
  * to do is gone, which takes SANDBOX_STILL_MS at most, and another one explains. Pausing a paused
- * one replaces the reason (NULL: a plain one). */
+ * one replaces the reason (NULL: a plain one). One that has failed is paused when it is served
+ * again. */
 void attachments_pause(struct attachments *all, const char *name, const char *reason,
         attach_done done, void *context);
+/* ATTACH_CONFLICT, and nothing changes: it has failed, so nobody would serve it. */
 void attachments_resume(struct attachments *all, const char *name, attach_done done, void *context);
 void attachments_env(struct attachments *all, const char *name, attach_done done, void *context);
 void attachments_stats(struct attachments *all, const char *name, attach_done done, void *context);

@@ -130,6 +130,7 @@ void control_open_sandbox(struct json *j, const char *key, const struct attachme
 	json_put_string(j, "name", slice_from_string(v->name), 0);
 	json_put_literal(j, "id", id);
 	json_put_literal(j, "state", attach_state_name(v->state));
+	json_put_bool(j, "paused", v->paused);
 	put_reason(j, v);
 	put_attachment(j, v);
 	put_policy(j, v);

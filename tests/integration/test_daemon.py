@@ -399,11 +399,15 @@ class Interface(Attached):
         self.assertFalse(self.meets_the_host())
         self.flush()
         self.assertTrue(wait_until(self.shut, 5 * SLOW), self.daemon.stderr())
-        # The policy is mended; the next daemon serves.
+        # The policy is mended; the next daemon serves, but not what was paused meanwhile.
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/port/resume")[0], 500)
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/port/pause")[0], 200)
         self.daemon.kill()
         with open(self.policy, "w") as f:
             f.write(text)
         self.daemon.start()
+        self.assertTrue(wait_until(lambda: self.show("port")["state"] == "paused", 5 * SLOW), self.show("port"))
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/port/resume")[0], 200)
         self.assertTrue(wait_until(lambda: self.show("port")["state"] == "serving", 5 * SLOW), self.show("port"))
         self.assertFalse(self.meets_the_host())
 
@@ -732,8 +736,19 @@ class Killed(Attached):
             return self.show()["state"] == "failed"
         self.assertTrue(wait_until(died, 30 * SLOW), self.show())
         self.assertFalse(self.asks(seconds=2))
+        # Nobody is told that it goes on; whoever pauses it finds it paused when it is served again.
+        r = self.daemon.cli("resume", "one")
+        self.assertEqual(r.returncode, 1, r)
+        self.assertRegex(r.stderr, "one has failed, and resuming does not serve it again: .*too often")
+        self.assertFalse(self.show()["paused"])
+        r = self.daemon.cli("pause", "one", "--reason", "a look")
+        self.assertEqual((r.returncode, r.stdout), (0, "one: failed (nobody serves it); it is paused when it is served again\n"), r)
+        status, _, answer = self.daemon.call("POST", "/v1/sandboxes/one/resume")
+        self.assertEqual((status, self.show()["paused"]), (409, True), answer)
         status, _, answer = self.daemon.call("POST", "/v1/sandboxes/one/reload")
-        self.assertEqual(status, 200, answer)
+        self.assertEqual((status, answer["state"], answer["reason"]), (200, "paused", "a look"), answer)
+        self.assertFalse(self.asks(seconds=2))
+        self.assertEqual(self.daemon.cli("resume", "one").stdout, "one: serving\n")
         self.assert_served()
 
     def test_the_daemon(self):

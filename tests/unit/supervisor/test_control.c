@@ -168,6 +168,7 @@ void attachment_view(struct attachment *a, struct attachment_view *out)
 	*out = (struct attachment_view){.name = "one",
 	        .id = 0x1f,
 	        .state = ATTACH_PAUSED,
+	        .paused = true,
 	        .reason = "look",
 	        .kind = ATTACH_PID,
 	        .interface = "",
@@ -377,6 +378,7 @@ static void test_sandbox_object(void **state)
 	s = json_answer();
 	assert_string_equal(json_string_value(json_object_get(s, "id")), "000000000000001f");
 	assert_string_equal(json_string_value(json_object_get(s, "state")), "paused");
+	assert_true(json_is_true(json_object_get(s, "paused")));
 	assert_string_equal(
 	        json_string_value(json_object_get(s, "created")), "2025-11-21T21:59:05.678Z");
 	assert_true(json_is_null(json_object_get(s, "expires")));
