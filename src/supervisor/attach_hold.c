@@ -16,6 +16,8 @@ static void on_held_change(struct gate *gate, int result)
 	struct attachment *a = container_of(gate, struct attachment, gate);
 	char text[GATE_WHY_MAX + MESSAGE_NAME_MAX + 128];
 
+	if (result == GATE_AWAY)
+		return; /* closed it is anyway */
 	if (result < 0) {
 		log_sandbox(LOG_LEVEL_ERROR, a->record.name,
 		        "the rules that keep its interface closed cannot be examined or set again: "

@@ -213,6 +213,7 @@ const char *attach_state_name(enum attach_state state)
 {
 	static const char *const names[] = {[ATTACH_STARTING] = "starting",
 	        [ATTACH_SERVING] = "serving",
+	        [ATTACH_AWAY] = "away",
 	        [ATTACH_PAUSED] = "paused",
 	        [ATTACH_RESTARTING] = "restarting",
 	        [ATTACH_FAILED_CLOSED] = "failed",
@@ -252,6 +253,8 @@ static enum attach_state state_of(const struct attachment *a)
 	if (a->sandbox->paused &&
 	        (a->sandbox->state == SANDBOX_SERVING || a->sandbox->state == SANDBOX_RESTARTING))
 		return ATTACH_PAUSED;
+	if (a->sandbox->state == SANDBOX_SERVING && a->sandbox->gate.away)
+		return ATTACH_AWAY;
 	return states[a->sandbox->state];
 }
 
@@ -259,6 +262,8 @@ static const char *reason_of(const struct attachment *a, enum attach_state state
 {
 	if (state == ATTACH_PAUSED)
 		return a->sandbox->pause_reason;
+	if (state == ATTACH_AWAY)
+		return "its interface is not there: nothing passes until it comes back";
 	if (state != ATTACH_FAILED_CLOSED)
 		return "";
 	return a->sandbox ? a->sandbox->failure : a->trouble;

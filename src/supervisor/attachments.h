@@ -77,6 +77,7 @@ struct attach_request {
 enum attach_state {
 	ATTACH_STARTING,
 	ATTACH_SERVING,
+	ATTACH_AWAY, /* its interface is not there; it is served when that comes back */
 	ATTACH_PAUSED,
 	ATTACH_RESTARTING,
 	ATTACH_FAILED_CLOSED,
@@ -93,7 +94,7 @@ struct attachment_view {
 	uint64_t id; /* as in the audit log */
 	enum attach_state state;
 	bool paused;        /* also one that has failed: so it will be when it is served again */
-	const char *reason; /* of PAUSED and FAILED: one sentence; else empty */
+	const char *reason; /* of AWAY, PAUSED and FAILED: one sentence; else empty */
 	enum attach_kind kind;
 	const char *interface, *netns; /* as asked for; empty where the kind has none */
 	pid_t pid;                     /* 0: none */

@@ -77,6 +77,7 @@ struct gate {
 	unsigned device_index;    /* GATE_DIVERT: as last seen by the watch; 0: not there */
 	unsigned link_index;      /* the same of host_link */
 	bool held;                /* gate_hold(): there is the host's side alone */
+	bool away; /* GATE_DIVERT: the interface was not there when it was last looked for */
 };
 
 /* An unopened gate: gate_close is harmless on it. */
@@ -179,8 +180,11 @@ int gate_pause(struct gate *gate, bool paused);
  * 1: it was changed and is mended; -errno: it cannot be examined or mended. */
 int gate_mend(struct gate *gate);
 /* Calls gate_mend() at once when somebody changes the rules or links around the gate, and seldom
- * without cause (GATE_POLL_MS). on_change is told of results other than 0. What this module changes
- * itself is in order, so nobody is told of it. on_change may close the gate. */
+ * without cause (GATE_POLL_MS). on_change is told of results other than 0, and once of an interface
+ * that is not there. What this module changes itself is in order, so nobody is told of it.
+ * on_change may close the gate. */
+/* The interface of GATE_DIVERT is not there; all that stands without it does. */
+#define GATE_AWAY 2
 #define GATE_POLL_MS 300000
 #define GATE_CALM_MS 100 /* between two looks, however often something changes */
 int gate_watch(struct gate *gate, struct gate_host *host,

@@ -153,6 +153,7 @@ static int mend_host_link(struct gate *gate)
 static int mend_host_rules(struct gate *gate, const struct divert_spec *spec)
 {
 	struct divert *divert = gate->host->divert;
+	bool was_away = gate->away;
 	int error = divert_ports(divert, spec);
 
 	if (!error)
@@ -164,7 +165,10 @@ static int mend_host_rules(struct gate *gate, const struct divert_spec *spec)
 		if ((error == 0 || error == -ENODEV) && divert_check(divert, spec) == -ESTALE)
 			error = divert_set(divert, spec);
 	}
-	return error == -ENODEV ? 0 : error;
+	gate->away = error == -ENODEV;
+	if (was_away && !error)
+		note(gate, "its interface is there again");
+	return gate->away ? 0 : error;
 }
 
 static int mend_host(struct gate *gate)

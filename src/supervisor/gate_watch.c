@@ -35,6 +35,7 @@ struct gate_watch {
 	bool calm;            /* a look was taken just now; the next waits for the timer */
 	bool dirty;           /* something changed meanwhile */
 	bool gone;            /* the link was found gone once */
+	bool away;            /* so is the interface, and that was told */
 	unsigned short_looks; /* that failed one after the other */
 	void (*on_change)(struct gate *gate, int result);
 };
@@ -70,6 +71,9 @@ static void look(struct gate_watch *w)
 		loop_timer_set(&w->timer, SHORT_MS);
 		return;
 	}
+	if (result >= 0 && gate->away && !w->away)
+		result = GATE_AWAY;
+	w->away = gate->away;
 	loop_timer_set(&w->timer, GATE_CALM_MS);
 	if (result != 0)
 		on_change(gate, result); /* may close the gate, and with it w */
@@ -337,9 +341,14 @@ static void take_host_link(void *context, const struct netlink_link *link, bool 
 	for (struct gate *gate = host->diverted; gate; gate = gate->next) {
 		bool device = strcmp(gate->device, link->name) == 0;
 		bool own = strcmp(gate->host_link, link->name) == 0;
+		bool renamed = !device && link->index == gate->device_index;
 
 		if (!gate->watch)
 			continue;
+		if (renamed) {
+			gate->device_index = 0;
+			changed(gate->watch);
+		}
 		if (device && (removed || link->index != gate->device_index)) {
 			gate->device_index = removed ? 0 : link->index;
 			changed(gate->watch);

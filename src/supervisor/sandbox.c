@@ -130,6 +130,18 @@ static void on_link_gone(struct sandbox *s)
 	        "network any more.");
 }
 
+/* A container that stops takes its interface along, and may come back with it. */
+static void on_interface_away(struct sandbox *s)
+{
+	char text[IFNAMSIZ + 128];
+
+	snprintf(text, sizeof text,
+	        "Its interface %s is not there any more: nothing passes until it comes back.",
+	        s->gate.device);
+	log_sandbox(LOG_LEVEL_WARN, s->name, "%s", text);
+	tell_observed(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED, text);
+}
+
 /* Rules are only ours to change. Whoever did is root on this machine, by mistake as a rule:
  * flushing the ruleset of every namespace, say. */
 static void on_gate_change(struct gate *gate, int result)
@@ -137,7 +149,9 @@ static void on_gate_change(struct gate *gate, int result)
 	struct sandbox *s = container_of(gate, struct sandbox, gate);
 	char text[GATE_WHY_MAX + 128];
 
-	if (result > 0) {
+	if (result == GATE_AWAY) {
+		on_interface_away(s);
+	} else if (result > 0) {
 		log_sandbox(LOG_LEVEL_WARN, s->name,
 		        "its fence was changed from outside and is in order again: %s", gate->why);
 		snprintf(text, sizeof text,

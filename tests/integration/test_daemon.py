@@ -264,13 +264,16 @@ class Interface(Attached):
         self.before = self.links()
         self.port, self.inside = "pt7", f"in{time.monotonic_ns()}"
         support.netns(self, self.inside)
-        support.sh("ip", "link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", self.inside)
         self.addCleanup(subprocess.run, ["ip", "link", "del", self.port], check=False, capture_output=True)
-        for words in (("addr", "add", "10.55.0.1/24", "dev", self.port), ("link", "set", self.port, "up"),
+        self.make_port()
+        self.assertTrue(wait_until(self.meets_the_host, 5 * SLOW))
+
+    def make_port(self):
+        for words in (("link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", self.inside),
+                      ("addr", "add", "10.55.0.1/24", "dev", self.port), ("link", "set", self.port, "up"),
                       ("-n", self.inside, "addr", "add", "10.55.0.2/24", "dev", "eth0"),
                       ("-n", self.inside, "link", "set", "eth0", "up")):
             support.sh("ip", *words)
-        self.assertTrue(wait_until(self.meets_the_host, 5 * SLOW))
 
     @staticmethod
     def links():
@@ -333,6 +336,25 @@ class Interface(Attached):
         self.assertTrue(self.meets_the_host())
         self.assertFalse(self.rules())
         self.assertNotIn("port.json", self.state_files()["sandboxes"])
+
+    def test_it_goes_and_comes_back(self):
+        """As that of a container that is stopped and started: nobody takes it for served meanwhile."""
+        self.guard()
+        serving = lambda: self.daemon.call("GET", "/v1/status")[2]["sandboxes"]["serving"]  # noqa: E731
+        self.assertEqual(serving(), 2)
+        support.sh("ip", "link", "del", self.port)
+        self.assertTrue(wait_until(lambda: self.show("port")["state"] == "away", 5 * SLOW), self.show("port"))
+        self.assertIn("until it comes back", self.show("port")["reason"])
+        self.assertEqual(serving(), 1)
+        self.assertRegex(self.daemon.cli("list").stdout, r"(?m)^port +away ")
+        self.assertTrue(wait_until(lambda: [e for e in self.daemon.events(FINDING) if f"{self.port} is not there" in json.dumps(e)], 5 * SLOW))
+        self.daemon.kill()
+        self.daemon.start()
+        self.assertTrue(wait_until(lambda: self.show("port")["state"] == "away", 5 * SLOW), self.show("port"))
+        self.make_port()
+        self.assertTrue(wait_until(lambda: self.show("port")["state"] == "serving", 5 * SLOW), self.show("port"))
+        self.assertFalse(self.meets_the_host())
+        self.assertIn("its interface is there again", self.daemon.stderr())
 
     def test_a_network_of_dockers(self):
         """Its containers may have Docker ask for names from the host: who attaches is warned, where the host has its own resolver."""

@@ -346,9 +346,14 @@ static void an_interface_that_comes_back_is_guarded_again(void **state)
 	told = 0;
 	run_loop(200);
 	assert_int_equal(shell(-1, "ip link del p1"), 0);
+	run_loop(WAIT_MS);
+	assert_int_equal(told, 1);
+	assert_int_equal(told_result, GATE_AWAY); /* no fault, but told: once */
+	assert_true(gate.away);
 	run_loop(300);
-	assert_int_equal(told, 0); /* away is no fault */
+	assert_int_equal(told, 1);
 	in_order(&gate);
+	told = 0;
 	close(one);
 	one = make_container(1);
 	/* Nobody has looked yet; the wall by name stands. */
@@ -357,6 +362,8 @@ static void an_interface_that_comes_back_is_guarded_again(void **state)
 	run_loop(WAIT_MS);
 	assert_int_equal(told, 1);
 	assert_int_equal(told_result, 1);
+	assert_non_null(strstr(gate.why, "there again"));
+	assert_false(gate.away);
 	assert_int_equal(dial(one, "8.8.8.8", 80), 0);
 	assert_false(meets(one, "172.30.0.3", NEVER_MS));
 	assert_int_equal(gate_remove(&gate, host, NULL, false), 0);
