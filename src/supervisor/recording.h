@@ -63,6 +63,7 @@ struct recording {
 	bool last; /* this recorder only writes what is left: no other one follows */
 	bool kept; /* in a directory: rings and told are open there */
 	int rings, told;
+	unsigned unkept;              /* events in a row that could not be written there */
 	size_t told_count;            /* events in the lists of all */
 	struct told *by_id;           /* all of them */
 	struct recorded_ring *ending; /* list of all rings with an end_request */

@@ -78,17 +78,26 @@ static int write_file(int directory, const char *name, const uint8_t *p, size_t 
 	return error;
 }
 
-void recording_keep_told(const struct recording *r, uint64_t sandbox_id, uint64_t id,
-        const uint8_t *encoded, size_t n)
+/* A full disk is full for each of them: said when it begins, and when it is over. */
+static void tell_unkept(struct recording *r, int error)
+{
+	if (error && r->unkept++ == 0)
+		log_error("events cannot be kept for a restart: %s", strerror(-error));
+	if (error || r->unkept == 0)
+		return;
+	log_warn("events can be kept for a restart again; %u could not", r->unkept);
+	r->unkept = 0;
+}
+
+void recording_keep_told(
+        struct recording *r, uint64_t sandbox_id, uint64_t id, const uint8_t *encoded, size_t n)
 {
 	char name[NAME_BYTES];
 
 	if (!r->kept)
 		return;
 	name_of(sandbox_id, id, name);
-	int error = write_file(r->told, name, encoded, n);
-	if (error)
-		log_error("an event cannot be kept for a restart: %s", strerror(-error));
+	tell_unkept(r, write_file(r->told, name, encoded, n));
 }
 
 void recording_remove_told(const struct recording *r, uint64_t sandbox_id, uint64_t id)

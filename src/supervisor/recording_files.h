@@ -15,9 +15,10 @@ void recording_close_ring(const struct recorded_ring *ring);
 /* Closes it and removes its file. */
 void recording_remove_ring(
         const struct recording *r, uint64_t sandbox_id, struct recorded_ring *ring);
-/* A failure is logged: the event is still told. */
-void recording_keep_told(const struct recording *r, uint64_t sandbox_id, uint64_t id,
-        const uint8_t *encoded, size_t n);
+/* Where it cannot be, the event is still told. Failures that follow each other are logged once,
+ * with their number when they are over. */
+void recording_keep_told(
+        struct recording *r, uint64_t sandbox_id, uint64_t id, const uint8_t *encoded, size_t n);
 void recording_remove_told(const struct recording *r, uint64_t sandbox_id, uint64_t id);
 
 /* What an earlier supervisor left: a ring, or an event. */

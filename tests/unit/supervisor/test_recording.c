@@ -315,6 +315,60 @@ static void killed_daemons_lose_and_double_nothing(void **state)
 	assert_int_equal(count_files("told"), 0);
 }
 
+/* What is logged from here on (an open memfd), until it is read. */
+static int begin_log(int *stderr_fd)
+{
+	int log = memfd_create("log", MFD_CLOEXEC);
+
+	*stderr_fd = dup(STDERR_FILENO);
+	assert_true(log >= 0 && *stderr_fd >= 0);
+	assert_int_equal(dup2(log, STDERR_FILENO), STDERR_FILENO);
+	return log;
+}
+
+static void end_log(int log, int stderr_fd, char *out, size_t size)
+{
+	ssize_t n = pread(log, out, size - 1, 0);
+
+	dup2(stderr_fd, STDERR_FILENO);
+	close(stderr_fd);
+	close(log);
+	assert_true(n >= 0);
+	out[n] = 0;
+}
+
+/* Thousands of lines about a full disk would hide what else goes wrong. */
+static void what_cannot_be_kept_is_said_once(void **state)
+{
+	static struct supervisor sv;
+	struct recording *r = &sv.recording;
+	uint8_t event[8] = "event";
+	int log, stderr_fd, told;
+	char text[1024];
+
+	(void)state;
+	assert_int_equal(recording_keep_at(&sv, folder_fd), 0);
+	told = r->told;
+	r->told = -1; /* nothing can be written there */
+	log = begin_log(&stderr_fd);
+	for (uint64_t id = 1; id <= 5; id++)
+		recording_keep_told(r, SANDBOX, id, event, sizeof event);
+	end_log(log, stderr_fd, text, sizeof text);
+	assert_non_null(strstr(text, "events cannot be kept for a restart"));
+	assert_null(strchr(strchr(text, '\n') + 1, '\n'));
+	r->told = told;
+	log = begin_log(&stderr_fd);
+	for (uint64_t id = 6; id <= 7; id++)
+		recording_keep_told(r, SANDBOX, id, event, sizeof event);
+	end_log(log, stderr_fd, text, sizeof text);
+	assert_non_null(strstr(text, "again; 5 could not"));
+	assert_null(strchr(strchr(text, '\n') + 1, '\n'));
+	assert_int_equal(count_files("told"), 2);
+	for (uint64_t id = 6; id <= 7; id++)
+		recording_remove_told(r, SANDBOX, id);
+	recording_fini(&sv);
+}
+
 static void a_second_daemon_is_kept_out(void **state)
 {
 	struct supervisor one = {0}, other = {0};
@@ -484,6 +538,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup_teardown(
 	                killed_daemons_lose_and_double_nothing, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(
+	                what_cannot_be_kept_is_said_once, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(a_second_daemon_is_kept_out, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
 	                an_event_that_cannot_be_read_stays, set_up, tear_down),
