@@ -147,20 +147,18 @@ static int on_flowing(struct supervisor *sv, struct ipc_message *message)
 
 static int on_summary(struct supervisor *sv, struct ipc_message *message)
 {
+	const uint64_t id = message->head.id;
 	struct message_summary m;
-	struct sandbox *s, *next;
+	struct sandbox *s;
 
 	if (message_summary_decode(&message->body, &m) != 0)
 		return -EBADMSG;
-	HASH_ITER(hh, sv->sandboxes, s, next)
-	{
-		if (s->state != SANDBOX_SUMMING || s->summary_request != message->head.id)
-			continue;
-		s->owner->summary(s->owner, &m);
-		sandbox_event(s, SANDBOX_SUMMED);
-		return 0;
-	}
-	return message->head.id <= sv->last_id ? 0 : -EBADMSG;
+	HASH_FIND(at_summary, sv->summing, &id, sizeof id, s);
+	if (!s || s->state != SANDBOX_SUMMING)
+		return id <= sv->last_id ? 0 : -EBADMSG;
+	s->owner->summary(s->owner, &m);
+	sandbox_event(s, SANDBOX_SUMMED);
+	return 0;
 }
 
 /* Under a sandbox's id: its events cannot be read, from the beginning or because its worker wrote

@@ -33,7 +33,8 @@ static enum sandbox_state sum_up(struct sandbox *s)
 	if (!role_runs(&sv->recorder))
 		return SANDBOX_ENDED;
 	s->summary_request = supervisor_next_id(sv);
-	if (recording_end(sv, s) != 0)
+	HASH_ADD(at_summary, sv->summing, summary_request, sizeof s->summary_request, s);
+	if (!s->at_summary.tbl || recording_end(sv, s) != 0)
 		return SANDBOX_ENDED;
 	loop_timer_set(&s->timer, s->lasting ? SANDBOX_SUM_LASTING_MS : SANDBOX_SUM_MS);
 	return SANDBOX_SUMMING;
@@ -596,6 +597,8 @@ void sandbox_free(struct sandbox *s)
 
 	if (s->hh.tbl)
 		HASH_DEL(s->supervisor->sandboxes, s);
+	if (s->at_summary.tbl)
+		HASH_DELETE(at_summary, s->supervisor->summing, s);
 	DL_FOREACH_SAFE(s->instances, i, next)
 	instance_free(i);
 	if (s->lasting && s->unsummed)

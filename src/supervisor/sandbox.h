@@ -112,9 +112,10 @@ struct sandbox {
 	              -1: none yet */
 	struct recorded recorded; /* what the recorder knows of it, under id */
 	struct gate gate;
-	uint64_t dropped_before;  /* as struct message_recorder_sandbox has it */
-	uint64_t summary_request; /* 0: none under way */
-	bool unsummed;            /* the recorder has not said that all is in the log */
+	uint64_t dropped_before;   /* as struct message_recorder_sandbox has it */
+	uint64_t summary_request;  /* 0: none under way */
+	UT_hash_handle at_summary; /* by that */
+	bool unsummed;             /* the recorder has not said that all is in the log */
 	char root_pem[MESSAGE_PEM_MAX + 1];
 	bool is_given; /* AWAY for good: it ends here, not for the other daemon, with its workers */
 	bool handed_over; /* to another generation; owner->replaced has not been told yet */

@@ -24,6 +24,7 @@ struct supervisor {
 	char stalled[512];         /* why it cannot: workers to come refuse everything too; or "" */
 	int64_t stall_next_ms;     /* before that they are not told again */
 	struct sandbox *sandboxes; /* registry, by id */
+	struct sandbox *summing;   /* those whose summary was asked for, by its request */
 	struct settings *settings; /* of those that are shared (settings.h) */
 	struct instance *instances, *requests; /* by id, and by what the keeper was asked under */
 	uint64_t last_id;                      /* of sandboxes and of requests */
