@@ -88,6 +88,18 @@ int netlink_link_up(struct netlink *nl, const char *name)
 	return rtnl_run(nl, &r, NULL, NULL);
 }
 
+int netlink_link_no_master(struct netlink *nl, const char *name)
+{
+	struct request r;
+	struct ifinfomsg *link;
+	int result = link_begin(&r, RTM_NEWLINK, 0, name, &link);
+
+	if (result < 0)
+		return result;
+	mnl_attr_put_u32(r.header, IFLA_MASTER, 0);
+	return rtnl_run(nl, &r, NULL, NULL);
+}
+
 int netlink_link_set_mac(struct netlink *nl, const char *name, const uint8_t mac[6])
 {
 	struct request r;

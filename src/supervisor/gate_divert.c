@@ -58,6 +58,8 @@ struct uplinks {
 	char name[IFNAMSIZ]; /* of one that looks like one; empty: none */
 };
 
+#define UPLINKS_MAX 16 /* ports that are taken out of a bridge in one look */
+
 /* What a container engine or a hypervisor makes leads to a sandbox; anything else may lead to a
  * network, and whoever is on that would be taken for the sandbox. */
 static bool leads_to_sandbox(const struct netlink_link *link)
@@ -76,6 +78,29 @@ static void look_for_uplink(void *context, const struct netlink_link *member)
 
 	if (!leads_to_sandbox(member))
 		memcpy(found->name, member->name, sizeof found->name);
+}
+
+int gate_part_uplinks(struct gate *gate, char parted[IFNAMSIZ])
+{
+	struct netlink *nl = gate->host->nl;
+	struct netlink_link link;
+	int error = netlink_link_get(nl, gate->device, 0, &link);
+
+	parted[0] = 0;
+	if (error || strcmp(link.kind, "bridge") != 0)
+		return error == -ENODEV ? 0 : error;
+	for (int i = 0; i < UPLINKS_MAX; i++) {
+		struct uplinks found = {""};
+
+		error = netlink_links_of(nl, link.index, look_for_uplink, &found);
+		if (error || !found.name[0])
+			return error;
+		error = netlink_link_no_master(nl, found.name);
+		if (error && error != -ENODEV) /* it went by itself */
+			return error;
+		memcpy(parted, found.name, sizeof found.name);
+	}
+	return -EBUSY; /* somebody adds them as fast */
 }
 
 static int refuse_uplink(

@@ -171,17 +171,40 @@ static int mend_host_rules(struct gate *gate, const struct divert_spec *spec)
 	return gate->away ? 0 : error;
 }
 
+#define PORTS_STEP "a port of its bridge that leads to a network"
+
+/* Whoever is on a bridge reaches its other ports without the gate, so none of them may be a way
+ * out. Such a port is refused when the bridge is attached, and taken out of it when it comes later.
+ */
+static int mend_ports(struct gate *gate)
+{
+	char parted[IFNAMSIZ], text[IFNAMSIZ + 64];
+	int error = gate_part_uplinks(gate, parted);
+
+	if (error || !parted[0])
+		return error;
+	snprintf(text, sizeof text, "%s, which leads to a network, is no port of its bridge",
+	        parted);
+	note(gate, text);
+	return 0;
+}
+
 static int mend_host(struct gate *gate)
 {
 	struct divert_spec spec = gate_divert_spec(gate);
-	int link = mend_host_link(gate), error;
+	int link = mend_host_link(gate), ports, error;
 
 	if (link == -ENOLINK)
 		spec.link[0] = 0; /* there is nothing to divert to: shut */
 	else if (link)
 		return link;
+	ports = mend_ports(gate);
 	gate->step = "the host's rules";
-	error = mend_host_rules(gate, &spec);
+	error = mend_host_rules(gate, &spec); /* whatever became of the ports */
+	if (ports && !error) {
+		gate->step = PORTS_STEP;
+		error = ports;
+	}
 	if (link && !gate->held && !error)
 		gate->step = "the host's end of its link";
 	return error || gate->held ? error : link;

@@ -73,6 +73,9 @@ int gate_link_sandbox(void *context);
 struct ip_prefix gate_network(const struct ip *ip, uint8_t bits);
 struct divert_spec gate_divert_spec(const struct gate *gate);
 int gate_connect_divert(struct gate *gate);
+/* Of a bridge: takes ports out of it that lead to a network: by these, what is on the bridge would
+ * get past the gate. parted: the name of one; empty: there were none. 0 or -errno. */
+int gate_part_uplinks(struct gate *gate, char parted[IFNAMSIZ]);
 
 /* gate_examine.c: 0 or 1 and what was mended in gate->why; -ENOLINK: the link is gone; -errno. */
 int gate_examine(struct gate *gate);

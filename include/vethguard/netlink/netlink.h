@@ -24,6 +24,8 @@ int netlink_veth_add(struct netlink *nl, const char *name, const uint8_t mac[6],
 	const uint8_t peer_mac[6], int peer_netns_fd);
 int netlink_link_delete(struct netlink *nl, const char *name);
 int netlink_link_up(struct netlink *nl, const char *name);
+/* Out of the bridge or bond that it belongs to. */
+int netlink_link_no_master(struct netlink *nl, const char *name);
 /* Its address or MTU; the link may be up. */
 int netlink_link_set_mac(struct netlink *nl, const char *name, const uint8_t mac[6]);
 int netlink_link_set_mtu(struct netlink *nl, const char *name, uint32_t mtu);

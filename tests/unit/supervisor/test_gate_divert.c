@@ -369,6 +369,55 @@ static void an_interface_that_comes_back_is_guarded_again(void **state)
 	assert_int_equal(gate_remove(&gate, host, NULL, false), 0);
 }
 
+/* What joins a guarded bridge later is met by who is on it without the gate: another container may
+ * be, a way to a network may not. */
+static void a_bridge_gets_no_way_out_later(void **state)
+{
+	int outside = netns_new();
+	struct gate gate;
+
+	(void)state;
+	assert_true(outside >= 0);
+	assert_int_equal(divert(&gate, "br7"), 0);
+	assert_int_equal(shell(-1,
+	                         "ip link add x7 type veth peer name y7 netns /proc/%d/fd/%d; "
+	                         "ip link set x7 up; "
+	                         "ip link add link x7 name v7 type macvlan mode passthru; "
+	                         "ip link set v7 master br7 up",
+	                         getpid(), outside),
+	        0);
+	assert_int_equal(shell(outside, "ip link set lo up; ip addr add 172.30.0.77/24 dev y7; "
+	                                "ip link set y7 up"),
+	        0);
+	assert_true(meets(one, "172.30.0.77", WAIT_MS)); /* nobody looks yet */
+	assert_int_equal(gate_mend(&gate), 1);
+	assert_non_null(strstr(gate.why, "v7, which leads to a network"));
+	assert_int_equal(gate_mend(&gate), 0);
+	assert_false(meets(one, "172.30.0.77", NEVER_MS));
+	assert_true(meets(one, "172.30.0.3", WAIT_MS));
+	/* Who watches is told, and needs nobody to ask. */
+	assert_int_equal(gate_watch(&gate, host, on_change), 0);
+	run_loop(200);
+	told = 0;
+	assert_int_equal(shell(-1, "ip link set v7 master br7"), 0);
+	run_loop(WAIT_MS);
+	assert_int_equal(told, 1);
+	assert_int_equal(told_result, 1);
+	assert_int_not_equal(shell(-1, "ip link show v7 | grep -q 'master br7'"), 0);
+	assert_false(meets(one, "172.30.0.77", NEVER_MS));
+	assert_int_equal(dial(one, "8.8.8.8", 80), 0);
+	/* Another container. */
+	told = 0;
+	assert_int_equal(shell(-1, "ip link del x7; ip link set p2 nomaster; "
+	                           "ip link set p2 master br7"),
+	        0);
+	run_loop(300);
+	assert_int_equal(told, 0);
+	assert_true(meets(one, "172.30.0.3", WAIT_MS));
+	assert_int_equal(gate_remove(&gate, host, NULL, false), 0);
+	close(outside);
+}
+
 static void foreign_changes_of_the_hosts_rules_are_mended(void **state)
 {
 	static const char *const commands[] = {"nft flush ruleset",
@@ -545,6 +594,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	        T(a_whole_bridge_is_one_sandbox),
+	        T(a_bridge_gets_no_way_out_later),
 	        T(a_port_is_diverted_and_its_neighbour_is_not),
 	        T(two_guarded_containers_do_not_meet),
 	        T(the_tables_go_with_the_last_interface),
