@@ -15,14 +15,16 @@ import sys
 import time
 
 import bench_lab
-from bench_attach_lab import GUARDED, SINK, SINK_PORT, Crowd, Daemon, Echo, Neighbour, Abuser, Spin, bare_namespace, per_call, percentile, stolen, usage
+from bench_attach_lab import GUARDED, SINK, SINK_PORT, Crowd, Daemon, Neighbour, Abuser, per_call, usage
 from bench_lab import sh
+from bench_machine import Echo, Spin, Warm, bare_namespace, percentile, stolen
 
 SAMPLES = 60  # calls behind each latency
 ATTACHMENTS = 200  # and attachments
 GAP_S = 0.16  # between two attachments that are no burst: the daemon fills its stores again meanwhile
 TURN = 25  # attachments, and then as many of what they are compared with
 SETTLE_S = 0.5  # between the two
+MIB_EACH = 5  # memory that a sandbox takes, the kernel's included
 SPIN_MS = 2.5
 ABUSE_S, ALONE_S = 3.0, 2.0
 ROUNDS = 3
@@ -228,7 +230,7 @@ def detach_all(daemon, count):
 
 def measure(lab, args):
     print(f"  {args.count} namespaces", file=sys.stderr, flush=True)
-    with Crowd(lab, args.count) as crowd, Daemon(lab) as daemon:
+    with Warm(args.count * MIB_EACH), Crowd(lab, args.count) as crowd, Daemon(lab) as daemon:
         if wanted(args, "packets"):
             daemon.attach(crowd, 0)
             packets(crowd, 1)

@@ -16,12 +16,12 @@ import time
 
 import bench_lab
 from bench_lab import BUILD, TOOLS, Load
+from bench_machine import CLONE_NEWNET, libc, percentile
 
 GUARDED = "198.18.0.1"  # the gate's address in every sandbox
 PROXY_PORT = 3128
 SINK, SINK_PORT = bench_lab.ORIGIN4, 9999  # takes datagrams and never reads them
 LOAD_CPU, ABUSE_CPU = "0", "1"
-CLONE_NEWNET = 0x40000000
 POLICY = """vethguard: 1
 name: crowd
 include: [preset:pypi, preset:npm, preset:github, preset:debian]
@@ -33,69 +33,6 @@ allow:
     to: udp://%s:%d
 """ % (SINK, SINK_PORT)
 SINK_PROGRAM = "import signal, socket; s = socket.socket(type=2); s.bind(('%s', %d)); signal.pause()" % (SINK, SINK_PORT)
-libc = ctypes.CDLL(None, use_errno=True)
-
-
-def percentile(values, p):
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * p / 100))]
-
-
-def stolen():
-    """Clock ticks that the hypervisor gave to others while this machine had something to do, since the boot (proc(5))."""
-    with open("/proc/stat") as f:
-        return int(f.readline().split()[8])
-
-
-def bare_namespace():
-    """Milliseconds that the machine takes, at this moment, for a process with a network namespace of its own and its end."""
-    begin = time.monotonic()
-    pid = os.fork()
-    if pid == 0:
-        os._exit(libc.unshare(CLONE_NEWNET) != 0)
-    if os.waitpid(pid, 0)[1]:
-        raise RuntimeError("no network namespace")
-    return (time.monotonic() - begin) * 1e3
-
-
-class Spin:
-    """Computing, and nothing else: what the host takes away shows in it. The CPU is not always as quick as when it was measured out."""
-
-    def __init__(self, milliseconds):
-        self.rounds = 20000
-        self.rounds = int(self.rounds * milliseconds / percentile([self.run() for _ in range(50)], 50))
-
-    def run(self):
-        """Milliseconds that it took at this moment."""
-        begin, n = time.monotonic(), 0
-        for i in range(self.rounds):
-            n += i
-        return (time.monotonic() - begin) * 1e3
-
-
-class Echo:
-    """A process that says back what it is told: what it takes to be woken, and to wake, at this moment."""
-
-    def __init__(self):
-        self.ours, theirs = socket.socketpair()
-        self.pid = os.fork()
-        if self.pid == 0:
-            self.ours.close()
-            while word := theirs.recv(1):
-                theirs.send(word)
-            os._exit(0)
-        theirs.close()
-
-    def ask(self):
-        """Milliseconds."""
-        begin = time.monotonic()
-        self.ours.send(b"x")
-        self.ours.recv(1)
-        return (time.monotonic() - begin) * 1e3
-
-    def close(self):
-        self.ours.close()
-        os.waitpid(self.pid, 0)
 
 
 def check(result, what):
