@@ -290,6 +290,13 @@ static void view_sandbox(const struct sandbox *s, struct attachment_view *out)
 	}
 }
 
+void attachment_examine(
+        const struct attachment *a, void (*tell)(void *context, const char *fault), void *context)
+{
+	if (a->sandbox && a->sandbox->current)
+		sources_examine(&a->sandbox->current->sources, tell, context);
+}
+
 void attachment_view(struct attachment *a, struct attachment_view *out)
 {
 	const struct attach_record *r = &a->record;

@@ -203,6 +203,9 @@ size_t attachments_count(const struct attachments *all);
 void attachments_for_each(
         struct attachments *all, bool (*what)(void *context, struct attachment *a), void *context);
 void attachment_view(struct attachment *a, struct attachment_view *out);
+/* As sources_examine, of one that serves. */
+void attachment_examine(
+        const struct attachment *a, void (*tell)(void *context, const char *fault), void *context);
 
 /* Of the daemon itself, for /v1/status. */
 struct attachments_status {

@@ -33,6 +33,13 @@ static const char *warning_of(const struct attachment_view *view)
 	               : "";
 }
 
+/* Of a credential's file: its first request would be told as well, when whoever can mend it no
+ * longer looks. */
+static void add_fault(void *context, const char *fault)
+{
+	json_put_string(context, NULL, slice_from_string(fault), 0);
+}
+
 static void answer_sandbox(struct control_call *call, unsigned status, struct attachment *a,
         const char *diff, const struct guest_files_report *files)
 {
@@ -53,6 +60,7 @@ static void answer_sandbox(struct control_call *call, unsigned status, struct at
 	if (status == 201) {
 		json_put_array(&j, "warnings");
 		control_add_lines(&j, view.notes);
+		attachment_examine(a, add_fault, &j);
 		control_add_lines(&j, files ? files->faults : warning_of(&view));
 		json_put_end_array(&j);
 	}

@@ -49,6 +49,13 @@ static void fill_environment(const struct sandbox *s, struct message_session_rea
 	}
 }
 
+/* Of a credential's file, before the command starts. */
+static void warn(void *context, const char *fault)
+{
+	(void)context;
+	log_warn("%s", fault);
+}
+
 static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
 {
 	struct session *session = container_of(owner, struct session, owner);
@@ -61,6 +68,7 @@ static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
 	        .proxy_port = s->generation->settings->config.proxy_port,
 	        .root_pem = slice_from_string(s->root_pem)};
 	fill_environment(s, &m);
+	sources_examine(&s->current->sources, warn, NULL);
 	say(session, message_session_ready_encode(
 	                     buffer, sizeof buffer, MESSAGE_SESSION_READY, session->start_id, &m));
 }

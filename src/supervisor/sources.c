@@ -34,15 +34,25 @@ void sources_fini(struct sources *s)
 	}
 }
 
+#define SOURCE_FAULT_MAX (SOURCE_ERROR_MAX + POLICY_NAME_MAX + 32)
+
 /* The name makes the sentence useful where it is shown last: in a denial, in the keeper's log. */
-static void refuse(struct sources *s, uint64_t id, uint32_t index, const char *error)
+static void name_fault(
+        const struct sources *s, uint32_t index, const char *error, char text[SOURCE_FAULT_MAX])
 {
 	struct policy_credential c;
-	char name[POLICY_NAME_MAX + 1], text[SOURCE_ERROR_MAX + sizeof name + 32];
+	char name[POLICY_NAME_MAX + 1];
 
 	policy_credential(s->policy, index, &c);
-	snprintf(text, sizeof text, "credential \"%s\": %s",
+	snprintf(text, SOURCE_FAULT_MAX, "credential \"%s\": %s",
 	        slice_escape(c.name, name, sizeof name), error);
+}
+
+static void refuse(struct sources *s, uint64_t id, uint32_t index, const char *error)
+{
+	char text[SOURCE_FAULT_MAX];
+
+	name_fault(s, index, error, text);
 	s->on_source(s, id, -1, text);
 }
 
@@ -66,20 +76,47 @@ void sources_read_ended(struct sources *s, uint32_t index, uint64_t id, int fd, 
 		s->on_source(s, id, fd, error);
 }
 
+/* As source_file_open for a local one; path is filled. */
+static int open_local(const struct sources *s, const struct policy_credential *c,
+        char path[SOURCE_PATH_MAX], char error[SOURCE_ERROR_MAX])
+{
+	if (c->location.n >= SOURCE_PATH_MAX) {
+		snprintf(error, SOURCE_ERROR_MAX, "the path is too long");
+		return -1;
+	}
+	memcpy(path, c->location.p, c->location.n);
+	path[c->location.n] = 0;
+	return source_file_open(&s->identity, path, false, error);
+}
+
+void sources_examine(
+        const struct sources *s, void (*tell)(void *context, const char *fault), void *context)
+{
+	for (uint32_t i = 0; s->policy && i < policy_credential_count(s->policy); i++) {
+		char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX], text[SOURCE_FAULT_MAX];
+		struct policy_credential c;
+		int fd;
+
+		policy_credential(s->policy, i, &c);
+		if (c.source != POLICY_SOURCE_FILE)
+			continue;
+		fd = open_local(s, &c, path, error);
+		if (fd >= 0)
+			close(fd);
+		if (fd >= 0 || fd == LOCAL_FILE_UNKNOWN)
+			continue;
+		name_fault(s, i, error, text);
+		tell(context, text);
+	}
+}
+
 /* Here and now where it is local, else by a child: the keeper, too, serves many, and would wait. */
 static void open_file(
         struct sources *s, uint64_t id, uint32_t index, const struct policy_credential *c)
 {
-	char path[4096], error[SOURCE_ERROR_MAX];
-	int fd;
+	char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX];
+	int fd = open_local(s, c, path, error);
 
-	if (c->location.n >= sizeof path) {
-		refuse(s, id, index, "the path is too long");
-		return;
-	}
-	memcpy(path, c->location.p, c->location.n);
-	path[c->location.n] = 0;
-	fd = source_file_open(&s->identity, path, false, error);
 	if (fd >= 0) {
 		s->on_source(s, id, fd, NULL);
 		return;

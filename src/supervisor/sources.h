@@ -12,6 +12,7 @@
 #include "vethguard/policy/policy.h"
 
 #define SOURCE_ERROR_MAX 512
+#define SOURCE_PATH_MAX 4096
 
 struct source_run;  /* a program under way */
 struct source_read; /* a file that a child reads */
@@ -37,6 +38,11 @@ void sources_fini(struct sources *sources);
 /* Answers through on_source, at once or when the program has ended. credential may be out of range.
  */
 void sources_open(struct sources *sources, uint64_t id, uint32_t credential);
+/* Tells which files could not serve if they were asked for now, a sentence each: for whoever has
+ * just named them. No value is read, no program run, and nothing waited for: a file that may not be
+ * local is not looked at. */
+void sources_examine(const struct sources *sources, void (*tell)(void *context, const char *fault),
+        void *context);
 
 /* The file at path, if it may serve as a credential. wait: however long that takes, else only a
  * local one (local_file.h). The descriptor, or -1 with one sentence in error; LOCAL_FILE_UNKNOWN:

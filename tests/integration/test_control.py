@@ -486,6 +486,19 @@ class Commands(Control):
         self.assertEqual(r.returncode, 1, r)
         self.assertIn("one: detached", r.stdout)
 
+    def test_whoever_attaches_is_told_of_a_credential_that_cannot_be_had(self):
+        shared = support.LAB.write("shared-key", SECRET)
+        os.chmod(shared, 0o666)
+        for file, fault in (("/nowhere/key", "No such file or directory"), (shared, "chmod go-w would mend that")):
+            policy = support.LAB.write("absent.yaml", POLICY % file)
+            r = self.daemon.cli("attach", "--netns", self.namespace(), "--policy", policy)
+            self.assertEqual(r.returncode, 0, r)
+            self.assertIn(f'warning: credential "key": {file}', r.stderr)
+            self.assertIn(fault, r.stderr)
+        os.chmod(shared, 0o600)  # the same policy, and there is nothing to tell of it
+        r = self.daemon.cli("attach", "--netns", self.namespace(), "--policy", policy)
+        self.assertEqual((r.returncode, r.stderr.count("warning")), (0, 0), r)
+
     def test_who_asked_is_told_what_to_do(self):
         netns = self.namespace()
         r = self.daemon.cli("attach", "--netns", netns, "--policy", self.policy, "--name", "told", "--var", "tsk=7")

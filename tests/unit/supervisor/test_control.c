@@ -156,6 +156,13 @@ void attachments_for_each(
 		;
 }
 
+void attachment_examine(
+        const struct attachment *a, void (*tell)(void *context, const char *fault), void *context)
+{
+	(void)a;
+	tell(context, "credential \"key\": /none: No such file or directory");
+}
+
 void attachment_view(struct attachment *a, struct attachment_view *out)
 {
 	static const struct attach_container container = {"docker", "0123abcd", "web \"x\""};
@@ -450,6 +457,8 @@ static void test_attached_without_files(void **state)
 	s = json_answer();
 	assert_int_equal(json_array_size(json_object_get(s, "files")), 0);
 	assert_string_equal(json_string_value(json_array_get(json_object_get(s, "warnings"), 0)),
+	        "credential \"key\": /none: No such file or directory");
+	assert_string_equal(json_string_value(json_array_get(json_object_get(s, "warnings"), 1)),
 	        "nothing was written into the sandbox: not just now");
 	json_decref(s);
 	assert_int_equal(f.status, 201);
