@@ -7,8 +7,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/capability.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +53,13 @@ static void say(int report, const char *text)
 	(void)!write(report, text, strlen(text));
 }
 
+static void say_fault(int report, const char *fault)
+{
+	say(report, "-the file system: ");
+	say(report, fault);
+	say(report, "\n");
+}
+
 static bool is_same_process(const struct guest_files_plan *plan)
 {
 	uint64_t started;
@@ -67,33 +76,77 @@ static bool is_own_root(int root)
 	       (theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino);
 }
 
+/* What root in a user namespace of its own has for its root directory, and what is mounted there,
+ * is its own choice: a directory of the host's, say. So for such a process all is done as the root
+ * of that namespace, which may write what belongs to somebody it knows (user_namespaces(7)). To be
+ * asked once the directory is open: no process comes back out of one. NULL, or why not. */
+static const char *become_its_root(pid_t pid)
+{
+	struct stat theirs, ours;
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &theirs) < 0 || stat("/proc/self/ns/user", &ours) < 0)
+		return "the process is gone";
+	if (theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino) {
+		close(fd);
+		return NULL;
+	}
+	if (setgroups(0, NULL) < 0 || setns(fd, CLONE_NEWUSER) < 0)
+		return "this daemon may not enter the process's user namespace";
+	close(fd);
+	return setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0
+	               ? "the process has a user namespace that nobody is root in"
+	               : NULL;
+}
+
+/* After each change of ids or namespaces, which gives capabilities and takes the signal. */
+static bool keep_few_rights(void)
+{
+	struct capabilities have;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (capabilities_get(&have) != 0)
+		return false;
+	have.permitted &= CHILD_CAPABILITIES;
+	have.effective = have.permitted;
+	have.inheritable = 0;
+	return capabilities_set(&have) == 0;
+}
+
 static void child_run(const struct guest_files_plan *plan, int report)
 {
 	struct pollfd alive = {.fd = pidfd_open(plan->pid, 0), .events = POLLIN};
+	const char *fault;
 	char path[64];
 	int root;
 
 	snprintf(path, sizeof path, "/proc/%d/root", (int)plan->pid);
 	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (alive.fd < 0 || root < 0) {
-		say(report,
-		        errno == EACCES || errno == EPERM
-		                ? "-the file system: this daemon may not look into the process\n"
-		                : "-the file system: the process is gone\n");
+		say_fault(report, errno == EACCES || errno == EPERM
+		                          ? "this daemon may not look into the process"
+		                          : "the process is gone");
 		return;
 	}
+	fault = plan->caller.uid == 0 ? become_its_root(plan->pid) : NULL;
+	if (!keep_few_rights())
+		return;
 	/* The descriptor stands for the process; it lives, so the number was its own all along. */
 	if (!is_same_process(plan) || poll(&alive, 1, 0) != 0)
-		say(report, "-the file system: the process is gone\n");
+		say_fault(report, "the process is gone");
 	else if (is_own_root(root))
-		say(report, "-the file system: it is the host's own, which is left alone\n");
+		say_fault(report, "it is the host's own, which is left alone");
+	else if (fault)
+		say_fault(report, fault);
 	else
 		guest_files_install(root, plan, report);
 }
 
 static void child(const struct guest_files_plan *plan, int report)
 {
-	struct capabilities have;
 	struct rlimit bytes = {GUEST_FILE_MAX * 2, GUEST_FILE_MAX * 2},
 	              time = {GUEST_FILES_MS / 1000, GUEST_FILES_MS / 1000};
 	sigset_t none;
@@ -111,14 +164,7 @@ static void child(const struct guest_files_plan *plan, int report)
 	setrlimit(RLIMIT_CPU, &time);
 	if (plan->caller.uid != 0 && identity_become(&plan->caller) != 0)
 		_exit(1);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of identity, which clears it */
-	if (capabilities_get(&have) == 0) {
-		have.permitted &= CHILD_CAPABILITIES;
-		have.effective = have.permitted;
-		have.inheritable = 0;
-		if (capabilities_set(&have) != 0)
-			_exit(1);
-	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	child_run(plan, report);
 	_exit(0);
 }

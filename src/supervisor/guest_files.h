@@ -5,7 +5,8 @@
  * answer, files as large as they like, all of them changing while one looks. So a child with few
  * rights does it, within a bound of time, and its report is what is known of it. What a process
  * of a user's has for its root directory is the user's choice, any directory of the host's, say: so
- * for a user it is done with that user's own rights.
+ * for a user it is done with that user's own rights, and in a process that has a user namespace
+ * with those of its root.
  *
  * guest_files_write.c is the child's part: guest_files_install().
  */

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <grp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -413,6 +414,115 @@ static unsigned ends_in(pid_t pid, const char *link)
 	return found;
 }
 
+/* A file of a process's, as somebody writes numbers into proc(5). */
+static bool write_map(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool written = fd >= 0 && write(fd, text, strlen(text)) > 0;
+
+	close(fd);
+	return written;
+}
+
+/* A user's process, root in a user namespace of its own (for the group as well where it has one),
+ * whose root directory is the one here. 0: the kernel has no such namespaces for users. */
+static pid_t root_of_its_own(uid_t user, bool group)
+{
+	char map[32];
+	int ends[2], ready = 0;
+	pid_t pid;
+
+	snprintf(map, sizeof map, "0 %u 1\n", (unsigned)user);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		ready = setgroups(0, NULL) == 0 && setresgid(user, user, user) == 0 &&
+		        setresuid(user, user, user) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0 &&
+		        unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of ids clears it */
+		ready = ready && write_map("/proc/self/uid_map", map) &&
+		        (!group || (write_map("/proc/self/setgroups", "deny") &&
+		                           write_map("/proc/self/gid_map", map))) &&
+		        chroot(f.root) == 0;
+		(void)!write(ends[1], &ready, sizeof ready);
+		pause();
+		_exit(0);
+	}
+	close(ends[1]);
+	(void)!read(ends[0], &ready, sizeof ready);
+	close(ends[0]);
+	if (!ready) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+	return ready ? pid : 0;
+}
+
+/* Its root directory is its own choice; root's files in it are not its own all the same, and nobody
+ * writes them for it. */
+static void nothing_of_others(bool group, const char *fault)
+{
+	struct outcome outcome;
+	pid_t pid;
+
+	directories();
+	make(GUEST_RESOLV, "root's\n");
+	make(GUEST_BUNDLE, "root's too\n");
+	chmod(f.top, 0711);
+	pid = getuid() == 0 ? root_of_its_own(65534, group) : 0;
+	if (!pid)
+		skip();
+	outcome = outcome_of(pid, 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_string_equal(text_of(inside(GUEST_RESOLV)), "root's\n");
+	assert_string_equal(text_of(inside(GUEST_BUNDLE)), "root's too\n");
+	assert_string_equal(text_of(inside(GUEST_CA)), "(none)");
+	assert_string_equal(outcome.written, "");
+	assert_non_null(strstr(outcome.faults, fault));
+}
+
+static void test_owners_it_does_not_know(void **state)
+{
+	(void)state;
+	nothing_of_others(true, GUEST_RESOLV ": Permission denied");
+}
+
+static void test_namespace_without_a_root(void **state)
+{
+	(void)state;
+	nothing_of_others(false, "the process has a user namespace that nobody is root in");
+}
+
+/* What is its own is written, and stays its own. */
+static void test_owner_it_knows(void **state)
+{
+	struct outcome outcome;
+	struct stat st;
+	pid_t pid;
+
+	(void)state;
+	directories();
+	make(GUEST_RESOLV, "its own\n");
+	chmod(f.top, 0711);
+	for (const char *const *path = (const char *const[]){"", "/etc", "/etc/ssl",
+	             "/etc/ssl/certs", GUEST_RESOLV, NULL};
+	        *path; path++)
+		if (getuid() == 0)
+			assert_int_equal(chown(inside(*path), 65534, 65534), 0);
+	pid = getuid() == 0 ? root_of_its_own(65534, true) : 0;
+	if (!pid)
+		skip();
+	outcome = outcome_of(pid, 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_string_equal(outcome.faults, "");
+	assert_string_equal(text_of(inside(GUEST_CA)), PEM);
+	assert_memory_equal(text_of(inside(GUEST_RESOLV)), "nameserver ", 11);
+	assert_int_equal(stat(inside(GUEST_RESOLV), &st), 0);
+	assert_int_equal(st.st_uid, 65534);
+}
+
 static struct {
 	struct loop_io io;
 	int fd;
@@ -526,6 +636,9 @@ int main(void)
 	        CASE(test_volume),
 	        CASE(test_wrong_process),
 	        CASE(test_nothing_of_the_daemons),
+	        CASE(test_owners_it_does_not_know),
+	        CASE(test_namespace_without_a_root),
+	        CASE(test_owner_it_knows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
