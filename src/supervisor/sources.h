@@ -38,7 +38,7 @@ void sources_fini(struct sources *sources);
 /* Answers through on_source, at once or when the program has ended. credential may be out of range.
  */
 void sources_open(struct sources *sources, uint64_t id, uint32_t credential);
-/* Tells which files could not serve if they were asked for now, a sentence each: for whoever has
+/* Tells which files could not serve if they were asked just then, a sentence each: for whoever has
  * just named them. No value is read, no program run, and nothing waited for: a file that may not be
  * local is not looked at. */
 void sources_examine(const struct sources *sources, void (*tell)(void *context, const char *fault),
