@@ -6,7 +6,6 @@
  * it with what the kernel says of this process from outside (`vethguard doctor --roles`).
  */
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -99,32 +98,16 @@ static enum kind kind_of(const struct stat *st)
 	}
 }
 
-#define PROBE 1024 /* numbers that one call asks about */
-
-/* A jailed process has no /proc to look into, and most numbers are none of its descriptors: poll(2)
- * tells of many at a time (POLLNVAL). */
-static void count_descriptors(unsigned first, unsigned n, unsigned counts[KINDS])
-{
-	struct pollfd fds[PROBE];
-	struct stat st;
-	bool told;
-
-	for (unsigned i = 0; i < n; i++)
-		fds[i] = (struct pollfd){.fd = (int)(first + i)};
-	told = poll(fds, n, 0) >= 0;
-	for (unsigned i = 0; i < n; i++)
-		if (!(told && (fds[i].revents & POLLNVAL)) && fstat(fds[i].fd, &st) == 0)
-			counts[kind_of(&st)]++;
-}
-
 static void describe_descriptors(struct buf *b)
 {
-	unsigned counts[KINDS] = {0}, all = 0, max = jail_state.facts.files_max;
+	unsigned counts[KINDS] = {0}, all = 0;
+	struct stat st;
 
-	for (unsigned fd = 0; fd < max; fd += PROBE)
-		count_descriptors(fd, max - fd < PROBE ? max - fd : PROBE, counts);
-	for (unsigned i = 0; i < KINDS; i++)
-		all += counts[i];
+	for (unsigned fd = 0; fd < jail_state.facts.files_max; fd++)
+		if (fstat((int)fd, &st) == 0) {
+			counts[kind_of(&st)]++;
+			all++;
+		}
 	buf_printf(b,
 	        "descriptors: %u\nfd_socket: %u\nfd_pipe: %u\nfd_file: %u\nfd_device: %u\nfd_anon: "
 	        "%u\n",
