@@ -388,27 +388,13 @@ static int open_signals(struct daemon *d)
 	return error;
 }
 
-#define FILES_EACH 12 /* descriptors of a sandbox; one more where its worker is replaced */
-#define FILES_WANTED ((rlim_t)ATTACHMENTS_MAX * FILES_EACH + 1024)
-
-/* The hard limit of a shell is often less than what all sandboxes take, and root may raise it. */
+/* Each sandbox takes about ten descriptors. */
 static void raise_limits(void)
 {
 	struct rlimit files;
 
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
 		return;
-	if (files.rlim_max < FILES_WANTED) {
-		const struct rlimit wanted = {FILES_WANTED, FILES_WANTED};
-
-		if (setrlimit(RLIMIT_NOFILE, &wanted) == 0)
-			return;
-		log_warn(
-		        "at most %llu files can be open, which is enough for about %llu sandboxes: "
-		        "raise the hard limit (LimitNOFILE=, ulimit -Hn) for more",
-		        (unsigned long long)files.rlim_max,
-		        (unsigned long long)files.rlim_max / FILES_EACH);
-	}
 	files.rlim_cur = files.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &files) < 0)
 		log_warn("the limit of open files stays at its default: %s", strerror(errno));
