@@ -133,7 +133,7 @@ static void child_run(const struct guest_files_plan *plan, int report)
 	}
 	fault = plan->caller.uid == 0 ? become_its_root(plan->pid) : NULL;
 	if (!keep_few_rights())
-		return;
+		fault = "this daemon cannot give up its rights first";
 	/* The descriptor stands for the process; it lives, so the number was its own all along. */
 	if (!is_same_process(plan) || poll(&alive, 1, 0) != 0)
 		say_fault(report, "the process is gone");
