@@ -8,7 +8,7 @@ MODULES := $(FLOOR_0) $(FLOOR_1) $(FLOOR_2) $(FLOOR_3) $(FLOOR_4)
 
 # One archive per module; a program names the archives it may link (programs.mk).
 define module_rules
-SRC_$(1) := $$(filter-out %/main.c %_main.c,$$(wildcard src/$(1)/*.c))
+SRC_$(1) := $$(filter-out %/main.c %_main.c,$$(wildcard src/$(1)/*.c src/$(1)/*/*.c))
 OBJ_$(1) := $$(SRC_$(1):src/%.c=$$(OBJ)/%.o)
 $$(LIB)/libvg_$(1).a: $$(OBJ_$(1))
 	@mkdir -p $$(@D)

@@ -7,7 +7,7 @@ TEST_CFLAGS = $(CFLAGS) -Og -g1
 TEST_LDFLAGS = $(LDFLAGS) $(TEST_LINKER)
 TEST_LINKER := $(if $(shell command -v ld.gold 2>/dev/null),-fuse-ld=gold)
 
-UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
+UNIT_SRC := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/tests/unit/%)
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
 

@@ -102,7 +102,7 @@ _vethguard()
 		return
 		;;
 	policy) words='check explain diff' ;;
-	audit) words='show verify' ;;
+	audit) words='show suggest verify' ;;
 	help) words="run $control policy audit doctor version" ;;
 	esac
 	((COMP_CWORD == 2)) || words=
@@ -111,6 +111,7 @@ _vethguard()
 		'policy '*) words='--var --json --help' ;;
 		'doctor '*) words='--config --roles --policy --socket --json --help' ;;
 		'audit show') words='--json --help --denied --sandbox --since --event' ;;
+		'audit suggest') words='--json --help --sandbox --since --event' ;;
 		'audit verify') words='--anchor --help' ;;
 		*) words='--help' ;;
 		esac

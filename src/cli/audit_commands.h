@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `vethguard audit show|verify`: reading what the recorder wrote. */
+/* `vethguard audit show|suggest|verify`: reading what the recorder wrote. */
 #ifndef VETHGUARD_CLI_AUDIT_COMMANDS_H
 #define VETHGUARD_CLI_AUDIT_COMMANDS_H
 
@@ -10,10 +10,12 @@
 #define AUDIT_LINE_MAX (1u << 20) /* bytes of one line; the recorder's own stay far below */
 
 /* argv[0] is "audit". Exit status: 0; 1: the log is not as it should be (verify) or has lines that
- * are none (show); 2: usage or a file that cannot be read. */
+ * are none (show), or nothing can be suggested (suggest); 2: usage or a file that cannot be read.
+ */
 int cli_audit(int argc, char **argv);
-int audit_show(char **argv);   /* argv: behind "show" */
-int audit_verify(char **argv); /* argv: behind "verify" */
+int audit_show(char **argv);    /* argv: behind "show" */
+int audit_suggest(char **argv); /* argv: behind "suggest" */
+int audit_verify(char **argv);  /* argv: behind "verify" */
 
 /* audit_reader.c: a file line by line. */
 struct audit_reader {
@@ -67,6 +69,22 @@ struct audit_row {
 	int64_t bytes;
 };
 struct json_t;
+/* Classes, actions and dispositions of OCSF that are looked at. */
+enum {
+	CLASS_FINDING = 2004,
+	CLASS_NETWORK = 4001,
+	CLASS_HTTP = 4002,
+	CLASS_DNS = 4003,
+	CLASS_LIFECYCLE = 6002,
+	CLASS_API = 6003
+};
+enum { ACTION_ALLOWED = 1, ACTION_DENIED = 2, ACTION_OBSERVED = 3 };
+enum { DISPOSITION_DROPPED = 6, DISPOSITION_ERROR = 27 };
+/* The member at a path of object keys ("metadata.uid"): NULL, 0 or no bytes where there is none of
+ * that type. Text may hold any byte. */
+const struct json_t *audit_member(const struct json_t *event, const char *path);
+int64_t audit_number(const struct json_t *event, const char *path);
+struct slice audit_text(const struct json_t *event, const char *path);
 /* False: not an event of the audit log. */
 bool audit_row_read(const struct json_t *event, struct audit_row *row);
 /* The event with this id (metadata.uid), or a finding about it. */

@@ -10,16 +10,6 @@
 #include "audit_commands.h"
 
 enum {
-	CLASS_NETWORK = 4001,
-	CLASS_HTTP = 4002,
-	CLASS_DNS = 4003,
-	CLASS_FINDING = 2004,
-	CLASS_LIFECYCLE = 6002,
-	CLASS_API = 6003
-};
-enum { ACTION_ALLOWED = 1, ACTION_DENIED = 2, ACTION_OBSERVED = 3 };
-enum { DISPOSITION_DROPPED = 6, DISPOSITION_ERROR = 27 };
-enum {
 	ACTIVITY_START = 3,
 	ACTIVITY_STOP = 4,
 	ACTIVITY_RESTART = 5,
@@ -29,8 +19,7 @@ enum {
 	ACTIVITY_OTHER = 99 /* its line ends an audit file */
 };
 
-/* The member at a path of object keys, or NULL. */
-static const json_t *member(const json_t *tree, const char *path)
+const json_t *audit_member(const json_t *tree, const char *path)
 {
 	for (;;) {
 		const char *dot = strchr(path, '.');
@@ -48,14 +37,14 @@ static const json_t *member(const json_t *tree, const char *path)
 	}
 }
 
-static int64_t number(const json_t *tree, const char *path)
+int64_t audit_number(const json_t *tree, const char *path)
 {
-	return json_integer_value(member(tree, path));
+	return json_integer_value(audit_member(tree, path));
 }
 
-static struct slice text(const json_t *tree, const char *path)
+struct slice audit_text(const json_t *tree, const char *path)
 {
-	const json_t *value = member(tree, path);
+	const json_t *value = audit_member(tree, path);
 
 	return slice_of(json_string_value(value), json_string_length(value));
 }
@@ -85,14 +74,14 @@ static void add_port(char *out, size_t out_size, int64_t port)
 
 static void add_destination(struct audit_row *row, const json_t *event)
 {
-	struct slice name = text(event, "dst_endpoint.hostname");
-	struct slice address = text(event, "dst_endpoint.ip");
+	struct slice name = audit_text(event, "dst_endpoint.hostname");
+	struct slice address = audit_text(event, "dst_endpoint.ip");
 	bool bracket = !name.n && slice_find_byte(address, ':') >= 0;
 
 	add_text(row->what, sizeof(row->what), bracket ? "[" : "");
 	add(row->what, sizeof(row->what), name.n ? name : address);
 	add_text(row->what, sizeof(row->what), bracket ? "]" : "");
-	add_port(row->what, sizeof(row->what), number(event, "dst_endpoint.port"));
+	add_port(row->what, sizeof(row->what), audit_number(event, "dst_endpoint.port"));
 }
 
 static bool is_default_port(struct slice scheme, int64_t port)
@@ -103,13 +92,13 @@ static bool is_default_port(struct slice scheme, int64_t port)
 
 static void read_http(struct audit_row *row, const json_t *event)
 {
-	struct slice method = text(event, "http_request.http_method");
-	struct slice scheme = text(event, "http_request.url.scheme");
-	struct slice host = text(event, "http_request.url.hostname");
-	struct slice query = text(event, "http_request.url.query_string");
-	int64_t port = number(event, "http_request.url.port");
+	struct slice method = audit_text(event, "http_request.http_method");
+	struct slice scheme = audit_text(event, "http_request.url.scheme");
+	struct slice host = audit_text(event, "http_request.url.hostname");
+	struct slice query = audit_text(event, "http_request.url.query_string");
+	int64_t port = audit_number(event, "http_request.url.port");
 
-	add(row->what, sizeof(row->what), method.n ? method : text(event, "activity_name"));
+	add(row->what, sizeof(row->what), method.n ? method : audit_text(event, "activity_name"));
 	add_text(row->what, sizeof(row->what), " ");
 	add(row->what, sizeof(row->what), scheme);
 	add_text(row->what, sizeof(row->what), scheme.n ? "://" : "");
@@ -119,7 +108,7 @@ static void read_http(struct audit_row *row, const json_t *event)
 	} else { /* a request that names no host that counts: where its connection went */
 		add_destination(row, event);
 	}
-	add(row->what, sizeof(row->what), text(event, "http_request.url.path"));
+	add(row->what, sizeof(row->what), audit_text(event, "http_request.url.path"));
 	add_text(row->what, sizeof(row->what), query.n ? "?" : "");
 	add(row->what, sizeof(row->what), query);
 }
@@ -127,27 +116,27 @@ static void read_http(struct audit_row *row, const json_t *event)
 static void read_dns(struct audit_row *row, const json_t *event)
 {
 	add_text(row->what, sizeof(row->what), "DNS ");
-	add(row->what, sizeof(row->what), text(event, "query.type"));
+	add(row->what, sizeof(row->what), audit_text(event, "query.type"));
 	add_text(row->what, sizeof(row->what), " ");
-	add(row->what, sizeof(row->what), text(event, "query.hostname"));
+	add(row->what, sizeof(row->what), audit_text(event, "query.hostname"));
 }
 
 static void read_network(struct audit_row *row, const json_t *event)
 {
-	struct slice protocol = text(event, "connection_info.protocol_name");
-	struct slice frame = text(event, "unmapped.ethertype");
+	struct slice protocol = audit_text(event, "connection_info.protocol_name");
+	struct slice frame = audit_text(event, "unmapped.ethertype");
 	char count[40];
 
 	if (frame.n)
 		add_text(row->what, sizeof(row->what), "frame ");
 	add(row->what, sizeof(row->what), frame.n ? frame : protocol);
-	if (!frame.n && !protocol.n && !member(event, "dst_endpoint"))
+	if (!frame.n && !protocol.n && !audit_member(event, "dst_endpoint"))
 		add_text(row->what, sizeof(row->what), "various kinds");
 	add_text(row->what, sizeof(row->what), " ");
 	add_destination(row, event);
-	if (number(event, "count") > 1) {
-		snprintf(
-		        count, sizeof(count), " (%lld packets)", (long long)number(event, "count"));
+	if (audit_number(event, "count") > 1) {
+		snprintf(count, sizeof(count), " (%lld packets)",
+		        (long long)audit_number(event, "count"));
 		add_text(row->what, sizeof(row->what), count);
 	}
 }
@@ -155,8 +144,8 @@ static void read_network(struct audit_row *row, const json_t *event)
 static void read_finding(struct audit_row *row, const json_t *event)
 {
 	row->decision = AUDIT_FINDING;
-	add(row->what, sizeof(row->what), text(event, "finding_info.title"));
-	add(row->why, sizeof(row->why), text(event, "finding_info.desc"));
+	add(row->what, sizeof(row->what), audit_text(event, "finding_info.title"));
+	add(row->why, sizeof(row->why), audit_text(event, "finding_info.desc"));
 }
 
 static enum audit_decision lifecycle_decision(int64_t activity)
@@ -182,10 +171,10 @@ static enum audit_decision lifecycle_decision(int64_t activity)
 
 static void read_lifecycle(struct audit_row *row, const json_t *event)
 {
-	struct slice policy = text(event, "policy.name");
+	struct slice policy = audit_text(event, "policy.name");
 
-	row->decision = lifecycle_decision(number(event, "activity_id"));
-	add(row->what, sizeof(row->what), text(event, "status_detail"));
+	row->decision = lifecycle_decision(audit_number(event, "activity_id"));
+	add(row->what, sizeof(row->what), audit_text(event, "status_detail"));
 	if (policy.n) {
 		add_text(row->why, sizeof(row->why), "policy ");
 		add(row->why, sizeof(row->why), policy);
@@ -194,20 +183,20 @@ static void read_lifecycle(struct audit_row *row, const json_t *event)
 
 static void read_call(struct audit_row *row, const json_t *event)
 {
-	const json_t *about = json_array_get(member(event, "resources"), 0);
-	struct slice user = text(event, "actor.user.name");
+	const json_t *about = json_array_get(audit_member(event, "resources"), 0);
+	struct slice user = audit_text(event, "actor.user.name");
 
-	add(row->what, sizeof(row->what), text(event, "api.operation"));
+	add(row->what, sizeof(row->what), audit_text(event, "api.operation"));
 	add_text(row->what, sizeof(row->what), about ? " " : "");
-	add(row->what, sizeof(row->what), text(about, "name"));
+	add(row->what, sizeof(row->what), audit_text(about, "name"));
 	add_text(row->what, sizeof(row->what), user.n ? " by " : " by user ");
-	add(row->what, sizeof(row->what), user.n ? user : text(event, "actor.user.uid"));
+	add(row->what, sizeof(row->what), user.n ? user : audit_text(event, "actor.user.uid"));
 }
 
 static enum audit_decision read_decision(const json_t *event)
 {
-	int64_t action = number(event, "action_id");
-	int64_t disposition = number(event, "disposition_id");
+	int64_t action = audit_number(event, "action_id");
+	int64_t disposition = audit_number(event, "disposition_id");
 
 	if (disposition == DISPOSITION_ERROR)
 		return AUDIT_FAILED;
@@ -221,8 +210,8 @@ static enum audit_decision read_decision(const json_t *event)
 
 static void read_why(struct audit_row *row, const json_t *event)
 {
-	struct slice rule = text(event, "firewall_rule.name");
-	struct slice detail = text(event, "status_detail");
+	struct slice rule = audit_text(event, "firewall_rule.name");
+	struct slice detail = audit_text(event, "status_detail");
 
 	add(row->why, sizeof(row->why), rule);
 	if (rule.n && detail.n && row->decision != AUDIT_DROPPED)
@@ -233,30 +222,31 @@ static void read_why(struct audit_row *row, const json_t *event)
 
 bool audit_row_is_about(const json_t *event, const char *uid)
 {
-	const json_t *related = member(event, "finding_info.related_events");
+	const json_t *related = audit_member(event, "finding_info.related_events");
 
-	if (slice_equals(text(event, "metadata.uid"), slice_from_string(uid)))
+	if (slice_equals(audit_text(event, "metadata.uid"), slice_from_string(uid)))
 		return true;
 	for (size_t i = 0; i < json_array_size(related); i++)
-		if (slice_equals(text(json_array_get(related, i), "uid"), slice_from_string(uid)))
+		if (slice_equals(
+		            audit_text(json_array_get(related, i), "uid"), slice_from_string(uid)))
 			return true;
 	return false;
 }
 
 bool audit_row_read(const json_t *event, struct audit_row *row)
 {
-	int64_t class = number(event, "class_uid");
+	int64_t class = audit_number(event, "class_uid");
 
 	memset(row, 0, sizeof(*row));
-	if (!json_is_object(event) || !json_is_integer(member(event, "time")))
+	if (!json_is_object(event) || !json_is_integer(audit_member(event, "time")))
 		return false;
-	row->time_ms = number(event, "time");
-	add(row->sandbox, sizeof(row->sandbox), text(event, "device.name"));
-	add(row->sandbox_uid, sizeof(row->sandbox_uid), text(event, "device.uid"));
+	row->time_ms = audit_number(event, "time");
+	add(row->sandbox, sizeof(row->sandbox), audit_text(event, "device.name"));
+	add(row->sandbox_uid, sizeof(row->sandbox_uid), audit_text(event, "device.uid"));
 	row->decision = read_decision(event);
-	row->refused = number(event, "action_id") == ACTION_DENIED && class != CLASS_FINDING;
-	row->has_bytes = json_is_integer(member(event, "traffic.bytes"));
-	row->bytes = number(event, "traffic.bytes");
+	row->refused = audit_number(event, "action_id") == ACTION_DENIED && class != CLASS_FINDING;
+	row->has_bytes = json_is_integer(audit_member(event, "traffic.bytes"));
+	row->bytes = audit_number(event, "traffic.bytes");
 	switch (class) {
 	case CLASS_HTTP:
 		read_http(row, event);

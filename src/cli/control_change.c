@@ -64,21 +64,23 @@ int cli_detach(int argc, char **argv)
 static void tell(const struct control_line *line, const json_t *json)
 {
 	const json_t *policy = json_object_get(json, "policy");
+	const json_t *diff = json_object_get(json, "diff");
 
 	if (line->json) {
 		control_print_json(json);
 		return;
 	}
 	printf("%s: %s", control_text(json, "name"), control_text(json, "state"));
-	if (json_object_get(json, "diff"))
-		printf(", policy generation %lld",
-		        (long long)json_integer_value(json_object_get(policy, "generation")));
+	if (diff)
+		printf(", policy generation %lld%s",
+		        (long long)json_integer_value(json_object_get(policy, "generation")),
+		        json_array_size(diff) ? "" : ", which decides as the one before");
 	if (strcmp(control_text(json, "state"), "failed") == 0)
 		printf(" (nobody serves it)%s", json_is_true(json_object_get(json, "paused"))
 		                                        ? "; it is paused when it is served again"
 		                                        : "");
 	putchar('\n');
-	control_print_lines(stdout, "  ", json_object_get(json, "diff"));
+	control_print_lines(stdout, "  ", diff);
 }
 
 static int change(const struct control_line *line, const char *name, const char *tail, json_t *body)

@@ -82,6 +82,8 @@ void doctor_limits(
         struct doctor_finding *f, const struct rlimit *memory, const struct rlimit *files);
 /* path: whether the scheduler shares out by session (sched(7), autogroup). */
 void doctor_shares(struct doctor_finding *f, const char *path);
+/* error: what socket(2) of AF_VSOCK says here, 0 where there is one. */
+void doctor_vsock(struct doctor_finding *f, int error);
 /* path: a file as resolv.conf(5) has it. */
 void doctor_resolver(struct doctor_finding *f, const char *path);
 

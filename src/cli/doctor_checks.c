@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,6 +65,15 @@ static void check_limits(struct doctor_finding *f)
 static void check_shares(struct doctor_finding *f)
 {
 	doctor_shares(f, "/proc/sys/kernel/sched_autogroup_enabled");
+}
+
+static void check_vsock(struct doctor_finding *f)
+{
+	int fd = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	doctor_vsock(f, fd < 0 ? errno : 0);
+	if (fd >= 0)
+		close(fd);
 }
 
 static void check_resolver(struct doctor_finding *f)
@@ -256,5 +266,5 @@ static void check_trial(struct doctor_finding *f)
 }
 
 const doctor_check doctor_checks[] = {check_kernel, check_user, check_modules, check_landlock,
-        check_seccomp, check_limits, check_shares, check_programs, check_trust, check_resolver,
-        check_presets, check_stores, check_trial, NULL};
+        check_seccomp, check_limits, check_shares, check_vsock, check_programs, check_trust,
+        check_resolver, check_presets, check_stores, check_trial, NULL};

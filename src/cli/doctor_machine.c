@@ -179,6 +179,21 @@ void doctor_shares(struct doctor_finding *f, const char *path)
 		               "weight for each sandbox.");
 }
 
+/* vsock(7) is of no network namespace, and the daemon puts no filter on processes. */
+void doctor_vsock(struct doctor_finding *f, int error)
+{
+	f->subject = "vsock";
+	if (error) {
+		doctor_tell(f, DOCTOR_OK, "AF_VSOCK is not to be had here: %s", strerror(error));
+		return;
+	}
+	doctor_tell(f, DOCTOR_NOTE,
+	        "programs may open AF_VSOCK, which is of no network: 'vethguard run' refuses it to "
+	        "its command, but attached sandboxes have it");
+	doctor_mend(f, "Where they matter: a seccomp profile of their engine that refuses "
+	               "socket(2) of the family 40.");
+}
+
 void doctor_resolver(struct doctor_finding *f, const char *path)
 {
 	FILE *file = fopen(path, "re");

@@ -42,6 +42,7 @@ struct explain {
 	bool no_path;        /* the URL's path has no canonical form: denied before any rule */
 	bool connection;     /* CONNECT: the connection is judged */
 	enum policy_tls tls; /* of https */
+	char capitals[POLICY_METHOD_MAX + 1]; /* the method that would be allowed, or "" */
 	char path[POLICY_PATH_MAX];
 };
 
@@ -106,6 +107,26 @@ static int read_request(struct explain *x, const char *method, const char *url)
 	else
 		x->no_path = true;
 	return 0;
+}
+
+/* A method is compared byte by byte, and who writes "get" may mean GET. */
+static void look_at_capitals(struct explain *x)
+{
+	struct policy_request request = x->request;
+	struct policy_decision decision;
+	char text[POLICY_METHOD_MAX + 1] = "";
+
+	if (x->connection || x->decision.verdict == POLICY_ALLOW)
+		return;
+	for (size_t i = 0; i < request.method.n; i++) {
+		char c = request.method.p[i];
+
+		text[i] = (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+	}
+	request.method.p = text;
+	policy_decide(&x->loaded.policy, &request, &decision);
+	if (decision.verdict == POLICY_ALLOW)
+		memcpy(x->capitals, text, sizeof x->capitals);
 }
 
 static void print_rule(void *context, const struct policy_rule_report *r)
@@ -174,6 +195,9 @@ static void print_verdict(const struct explain *x)
 	}
 	if (x->request.scheme == POLICY_HTTPS)
 		printf("tls: %s\n", tls_words[x->tls]);
+	if (x->capitals[0])
+		printf("hint: methods are compared as they are written; %s would be allowed\n",
+		        x->capitals);
 }
 
 static void write_verdict(const struct explain *x, struct json *j)
@@ -200,6 +224,8 @@ static void write_verdict(const struct explain *x, struct json *j)
 	}
 	if (x->request.scheme == POLICY_HTTPS)
 		json_literal(j, "tls", tls_words[x->tls]);
+	if (x->capitals[0])
+		json_literal(j, "allowed_in_capitals", x->capitals);
 }
 
 static int answer_json(struct explain *x, const char *method, const char *url)
@@ -265,6 +291,7 @@ int policy_explain_command(int argc, char **argv)
 	} else if (read_request(&x, argv[2], argv[3]) == 0) {
 		policy_decide(&x.loaded.policy, &x.request, &x.decision);
 		x.tls = policy_decide_tls(&x.loaded.policy, &x.request, &connection);
+		look_at_capitals(&x);
 		status =
 		        options.json ? answer_json(&x, argv[2], argv[3]) : answer_text(&x, argv[2]);
 	}

@@ -3,6 +3,9 @@
  * The conversation with the supervisor. It is strictly question and answer, so blocking calls do.
  * Values of variables that env: sources read go out through pipes, never in a message, and are
  * wiped from this process's environment before the sandbox is forked from it.
+ *
+ * A supervisor that fails says why and ends, which may be before it was asked anything: its words
+ * are still in the socket then, behind the error that sending or receiving brings (unix(7)).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -74,6 +77,15 @@ static int absolute_new(
 	return n < PATH_MAX ? 0 : failure_set(failure, -ENAMETOOLONG, "--audit %.64s...", path);
 }
 
+/* Where it is gone, that is no error here: what it has said is received next. */
+static int send_to(
+        const struct run_session *s, const uint8_t *message, size_t n, const int *fds, size_t count)
+{
+	int rc = ipc_send_blocking(s->control, message, n, fds, count);
+
+	return rc == -EPIPE || rc == -ECONNRESET ? 0 : rc;
+}
+
 static int send_start(struct run_session *s, const struct run_options *o, const struct privilege *p,
         int netns, struct failure *failure)
 {
@@ -106,7 +118,7 @@ static int send_start(struct run_session *s, const struct run_options *o, const 
 	        s->buffer, MESSAGE_BYTES_MAX, MESSAGE_SESSION_START, 1, &m);
 	if (n == 0)
 		return failure_set(failure, -EMSGSIZE, "paths are too long for the supervisor");
-	rc = ipc_send_blocking(s->control, s->buffer, n, &netns, 1);
+	rc = send_to(s, s->buffer, n, &netns, 1);
 	return rc == 0 ? 0 : failure_set(failure, rc, "the supervisor does not listen");
 }
 
@@ -179,8 +191,7 @@ static int answer_variables(
 	if (rc >= 0) {
 		n = message_names_encode(
 		        reply, MESSAGE_BYTES_MAX, MESSAGE_SESSION_ENV, question->head.id, &answer);
-		rc = n == 0 ? -EMSGSIZE
-		            : ipc_send_blocking(s->control, reply, n, fds, answer.count);
+		rc = n == 0 ? -EMSGSIZE : send_to(s, reply, n, fds, answer.count);
 		if (rc == 0)
 			rc = remember_wiped(s, &asked);
 		if (rc != 0)
@@ -240,6 +251,8 @@ static int receive(
 {
 	int rc = ipc_receive_blocking(s->control, timeout_ms, s->buffer, m);
 
+	if (rc == -ECONNRESET)
+		rc = ipc_receive_blocking(s->control, timeout_ms, s->buffer, m);
 	if (rc == -ETIMEDOUT)
 		return failure_set(failure, rc, "the supervisor did not answer in time");
 	if (rc != 0) {
@@ -286,7 +299,7 @@ int run_session_roles(struct run_session *s,
 {
 	struct message_role role = {.left = 1};
 	struct ipc_message m;
-	int rc = ipc_send_blocking(s->control, s->buffer,
+	int rc = send_to(s, s->buffer,
 	        message_empty(s->buffer, MESSAGE_BYTES_MAX, MESSAGE_SESSION_ROLES, 3), NULL, 0);
 
 	if (rc != 0) {
@@ -320,7 +333,7 @@ int run_session_end(
 	struct ipc_message m;
 	size_t n =
 	        message_status_encode(s->buffer, MESSAGE_BYTES_MAX, MESSAGE_SESSION_END, 2, &end);
-	int rc = n == 0 ? -EMSGSIZE : ipc_send_blocking(s->control, s->buffer, n, NULL, 0);
+	int rc = n == 0 ? -EMSGSIZE : send_to(s, s->buffer, n, NULL, 0);
 
 	if (rc != 0) {
 		supervisor_gone(s, failure);

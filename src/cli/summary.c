@@ -26,7 +26,9 @@ void summary_print(
 	for (size_t i = 0; i < s->unusual_count; i++)
 		fprintf(out, "  refused %6" PRIu64 " x  %s\n", s->unusual[i].count,
 		        slice_escape(s->unusual[i].what, what, sizeof(what)));
-	if (audit_path[0] != '\0')
-		fprintf(out, "  audit log: %s ('vethguard audit show %s')\n", audit_path,
-		        audit_path);
+	if (audit_path[0] == '\0')
+		return;
+	fprintf(out, "  audit log: %s ('vethguard audit show %s')\n", audit_path, audit_path);
+	if (s->denied > 0 || s->observed > 0)
+		fprintf(out, "  what would allow it: 'vethguard audit suggest %s'\n", audit_path);
 }

@@ -5,7 +5,8 @@
  * and nowhere else while the rules are away, and on older kernels it is what guards the way out.
  * What comes in is marked and handed on; what goes out has to bear the mark. On the way in these
  * programs come before the rules, on the way out after them. The ports of a bridge that is guarded
- * whole have one of their own, for what they would give to the host past the bridge.
+ * whole have one of their own, for what they would give to the host past the bridge, and to mark
+ * the rest for the bridge's table.
  *
  * Where programs are not to be had (a kernel without them, a user namespace), or somebody else's
  * filters are in the place, the rules stand alone.
@@ -141,7 +142,7 @@ static void take_port(void *context, const struct netlink_link *link)
 	struct ports *ports = context;
 
 	if (ports->count < PORTS_MAX)
-		ports->plans[ports->count++] = (struct plan){place, PROGRAM_DROP_RESERVED, 0};
+		ports->plans[ports->count++] = (struct plan){place, PROGRAM_BRIDGE_PORT, 0};
 }
 
 /* 0 ports where the interface is no bridge. */

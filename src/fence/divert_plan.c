@@ -126,6 +126,40 @@ static void drop_reserved_frames(struct rule_list *l)
 	rule_verdict(l, NF_DROP);
 }
 
+#define KIND_COUNT 4
+static const char kinds[KIND_COUNT][IFNAMSIZ] = {"veth", "tun", "netkit", "dummy"};
+
+bool divert_kind_leads_to_sandbox(const char *kind)
+{
+	for (size_t i = 0; i < KIND_COUNT; i++)
+		if (strcmp(kind, kinds[i]) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * A port that leads to a network is taken out of a guarded bridge by whoever looks; this stands
+ * when nobody does. Which bridge it is a port of cannot be asked everywhere
+ * (CONFIG_NFT_BRIDGE_META), so the frame's mark says that it comes from a guarded one. A network
+ * card has no kind: no rule that asks for one matches, and the last drops.
+ */
+static void keep_from_networks(struct rule_list *l)
+{
+	rule_begin(l);
+	rule_load_meta(l, NFT_META_MARK);
+	rule_test_u32(l, NFT_CMP_NEQ, DIVERT_MARK);
+	rule_test_u32(l, NFT_CMP_NEQ, DIVERT_PORT_MARK);
+	rule_verdict(l, NF_ACCEPT);
+	for (size_t i = 0; i < KIND_COUNT; i++) {
+		rule_begin(l);
+		rule_load_meta(l, NFT_META_OIFKIND);
+		rule_test_bytes(l, NFT_CMP_EQ, kinds[i], sizeof(kinds[i]));
+		rule_verdict(l, NF_ACCEPT);
+	}
+	rule_begin(l);
+	rule_verdict(l, NF_DROP);
+}
+
 /*
  * Where frames between the ports of a bridge are shown to the inet family as well (br_netfilter),
  * they come in on the bridge and leave by it: a whole bridge that is one sandbox keeps them. For
@@ -146,6 +180,8 @@ int divert_wall_rules(const struct chain_plan *chain, struct rule_list *out)
 		drop_guarded(out, NFT_META_IIFNAME);
 	} else {
 		drop_guarded(out, NFT_META_OIFNAME);
+		if (chain->family == NFPROTO_BRIDGE)
+			keep_from_networks(out);
 	}
 	return out->failed ? -ENOMEM : 0;
 }

@@ -15,7 +15,7 @@
 #include "vethguard/fence/divert.h"
 #include "vethguard/netlink/filter.h"
 
-#define INSTRUCTIONS_MAX 16
+#define INSTRUCTIONS_MAX 24
 
 struct program {
 	struct bpf_insn code[INSTRUCTIONS_MAX];
@@ -60,11 +60,16 @@ static void let_marked(struct program *p)
 }
 _Static_assert(DIVERT_MARK <= INT32_MAX, "compared as it is, not as a negative number");
 
+/* context: the register that has it. Two instructions. */
+static void put_mark(struct program *p, uint8_t context, uint32_t mark)
+{
+	put_value(p, BPF_REG_2, (int32_t)mark);
+	put(p, BPF_STX | BPF_MEM | BPF_W, context, BPF_REG_2, offsetof(struct __sk_buff, mark), 0);
+}
+
 static void hand_on(struct program *p, unsigned to)
 {
-	put_value(p, BPF_REG_2, (int32_t)DIVERT_MARK);
-	put(p, BPF_STX | BPF_MEM | BPF_W, BPF_REG_1, BPF_REG_2, offsetof(struct __sk_buff, mark),
-	        0);
+	put_mark(p, BPF_REG_1, DIVERT_MARK);
 	put_value(p, BPF_REG_1, (int32_t)to);
 	put_value(p, BPF_REG_2, 0); /* out of it */
 	put(p, BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_redirect);
@@ -73,7 +78,7 @@ static void hand_on(struct program *p, unsigned to)
 
 /* 01:80:c2:00:00:00 to :0f. Loads from the frame want its context in R6, and give what they load in
  * the host's order; the protocol is in that of the network. */
-static void drop_reserved(struct program *p)
+static void bridge_port(struct program *p)
 {
 	put(p, BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_6, BPF_REG_1, 0, 0);
 	put(p, BPF_LD | BPF_ABS | BPF_W, 0, 0, 0, 0);
@@ -83,9 +88,10 @@ static void drop_reserved(struct program *p)
 	put_skip(p, BPF_JNE, BPF_REG_0, 0, 4);
 	put(p, BPF_LDX | BPF_MEM | BPF_W, BPF_REG_2, BPF_REG_6,
 	        offsetof(struct __sk_buff, protocol), 0);
-	put_skip(p, BPF_JEQ, BPF_REG_2, htons(ETH_P_IP), 4);
-	put_skip(p, BPF_JEQ, BPF_REG_2, htons(ETH_P_ARP), 3);
-	put_skip(p, BPF_JEQ, BPF_REG_2, htons(ETH_P_IPV6), 2);
+	put_skip(p, BPF_JEQ, BPF_REG_2, htons(ETH_P_IP), 6);
+	put_skip(p, BPF_JEQ, BPF_REG_2, htons(ETH_P_ARP), 5);
+	put_skip(p, BPF_JEQ, BPF_REG_2, htons(ETH_P_IPV6), 4);
+	put_mark(p, BPF_REG_6, DIVERT_PORT_MARK);
 	put_verdict(p, TC_ACT_UNSPEC);
 	put_verdict(p, TC_ACT_SHOT);
 }
@@ -98,8 +104,8 @@ int program_load(enum program_kind kind, unsigned to)
 		hand_on(&p, to);
 	else if (kind == PROGRAM_LET_MARKED)
 		let_marked(&p);
-	else if (kind == PROGRAM_DROP_RESERVED)
-		drop_reserved(&p);
+	else if (kind == PROGRAM_BRIDGE_PORT)
+		bridge_port(&p);
 	else
 		put_verdict(&p, TC_ACT_SHOT);
 	return filter_load(p.code, p.count);

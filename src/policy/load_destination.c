@@ -103,6 +103,30 @@ static void set_prefix(
 	out->key = make_key(arena, TARGET_PREFIX, key, sizeof(key));
 }
 
+/* Says what would be right: the network that the address is in, or how many bits there are. bits:
+ * behind the slash. */
+static void refuse_prefix(
+        struct tree *tree, const struct tree_node *node, const struct ip *ip, struct slice bits)
+{
+	unsigned most = ip->family == 6 ? 128 : 32;
+	char message[160], text[IP_TEXT_MAX];
+	struct ip base = *ip;
+	uint64_t n;
+
+	if (!slice_to_u64(bits, most, &n)) {
+		snprintf(message, sizeof(message),
+		        "not a network: behind the slash stands a number of bits from 0 to %u",
+		        most);
+	} else {
+		for (unsigned i = (unsigned)n; i < most; i++)
+			base.bytes[i / 8] &= (uint8_t) ~(0x80u >> i % 8);
+		snprintf(message, sizeof(message),
+		        "not a network: bits are set behind the first %u; write %s/%u", (unsigned)n,
+		        ip_format(&base, text), (unsigned)n);
+	}
+	fail(tree, node, message);
+}
+
 /* True where text is an address or a prefix, or meant as one: *good tells whether it is right. */
 static bool take_address(struct tree *tree, const struct tree_node *node, struct slice text,
         struct model_destination *out, bool *good)
@@ -124,9 +148,8 @@ static bool take_address(struct tree *tree, const struct tree_node *node, struct
 		        "only IPv6 addresses stand in brackets, and they always do: "
 		        "[fd00::/8]:443");
 	} else if (!ip_prefix_parse(inner, &prefix)) {
-		fail(tree, node,
-		        "not a network: the number of bits is wrong, or bits are set behind them "
-		        "(10.1.2.0/24, not 10.1.2.3/24)");
+		refuse_prefix(tree, node, &ip,
+		        slice_of(inner.p + slash + 1, inner.n - (size_t)slash - 1));
 	} else {
 		set_prefix(tree->arena, &prefix, out);
 		*good = true;

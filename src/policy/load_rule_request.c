@@ -111,7 +111,10 @@ static bool check_path(struct tree *tree, const struct tree_node *node, struct s
 
 	tree_quote(path, quoted);
 	if (path.p[0] != '/')
-		tree_error(tree, node, "path %s does not begin with \"/\"", quoted);
+		tree_error(tree, node, "path %s does not begin with \"/\"%s", quoted,
+		        path.p[0] == '^'
+		                ? "; patterns have * and **, they are no regular expressions"
+		                : "");
 	else if (slice_find_byte(path, '?') >= 0 || slice_find_byte(path, '#') >= 0)
 		tree_error(tree, node,
 		        "path %s holds a query or fragment; only the path is matched", quoted);

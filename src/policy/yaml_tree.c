@@ -64,6 +64,15 @@ static struct tree_node *new_node(struct builder *b, enum tree_kind kind, yaml_m
 	return node;
 }
 
+/* The line of a key that the map in frame has already. */
+static unsigned line_of_key(const struct frame *frame, struct slice key)
+{
+	for (const struct tree_item *item = frame->node->first; item; item = item->next)
+		if (slice_equals(item->key->text, key))
+			return item->key->line;
+	return frame->node->line;
+}
+
 /* Takes node as the next key of the map in frame. */
 static void take_key(
         struct builder *b, struct frame *frame, struct tree_node *node, yaml_mark_t mark)
@@ -80,8 +89,9 @@ static void take_key(
 	if (id == UINT32_MAX) {
 		fail_memory(b);
 	} else if (!added) {
-		snprintf(message, sizeof(message), "the key %s stands twice in this mapping",
-		        tree_quote(node->text, quoted));
+		snprintf(message, sizeof(message),
+		        "the key %s stands twice in this mapping, first in line %u",
+		        tree_quote(node->text, quoted), line_of_key(frame, node->text));
 		fail_at(b, mark, message);
 	}
 	frame->key = node;
@@ -319,6 +329,11 @@ static void read_events(struct builder *b, const char *text, size_t n)
 	yaml_event_t event;
 	bool end = false;
 
+	/* A byte order mark is no text, but libyaml counts it as a column of the first line. */
+	if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
+		text += 3;
+		n -= 3;
+	}
 	yaml_parser_set_encoding(&b->parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&b->parser, (const unsigned char *)text, n);
 	while (!end && b->rc == 0) {

@@ -59,7 +59,8 @@ static void put_advice(struct json *j, const struct exchange *ex)
 		else
 			json_literal(j, "advice",
 			        "Do not retry. If the task needs this, ask the operator to allow "
-			        "it in the policy, quoting method, URL and event.");
+			        "it in the policy, quoting method, URL and event; 'vethguard audit "
+			        "suggest' shows the operator the rule.");
 		break;
 	case EVENT_CAUSE_RESOLVE:
 	case EVENT_CAUSE_CONNECT:

@@ -76,10 +76,34 @@ bool http_list_has(struct slice list, struct slice token)
 	return false;
 }
 
+static char as_server_reads(char c)
+{
+	if (c == '_')
+		return '-';
+	return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+bool http_names_alike(struct slice a, struct slice b)
+{
+	if (a.n != b.n)
+		return false;
+	for (size_t i = 0; i < a.n; i++)
+		if (as_server_reads(a.p[i]) != as_server_reads(b.p[i]))
+			return false;
+	return true;
+}
+
+bool http_resembles_framing(const struct http_field *f)
+{
+	return f->known == HTTP_OTHER &&
+	       (http_names_alike(f->name, SLICE("content-length")) ||
+	               http_names_alike(f->name, SLICE("transfer-encoding")));
+}
+
 void http_drop(struct http_fields *fields, struct slice name)
 {
 	for (size_t i = 0; i < fields->count; i++)
-		if (slice_equals_ignoring_case(fields->items[i].name, name))
+		if (http_names_alike(fields->items[i].name, name))
 			fields->items[i].dropped = true;
 }
 

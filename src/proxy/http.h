@@ -123,7 +123,12 @@ bool http_list_has(struct slice list, struct slice token);
  * Upgrade, Transfer-Encoding, Content-Length, Host, Expect (RFC 9110 section 7.6.1). Framing is
  * written anew. */
 void http_drop_hop_by_hop(struct http_fields *fields);
-/* Drops every field of that name. */
+/* True where a server may take one name for the other: some hand fields on with '_' for '-' (RFC
+ * 3875 section 4.1.18), or the other way round. */
+bool http_names_alike(struct slice a, struct slice b);
+/* ... and would take this field for one that says where the body ends. */
+bool http_resembles_framing(const struct http_field *field);
+/* Drops every field of that name, or of one that is alike. */
 void http_drop(struct http_fields *fields, struct slice name);
 /* Appends a field; false: HTTP_FIELDS_MAX. */
 bool http_add(struct http_fields *fields, struct slice name, struct slice value);

@@ -8,24 +8,6 @@
 
 /* --- what the fields say about the body (RFC 9112 section 6.3) --- */
 
-/* Some servers hand fields on with '_' for '-' (RFC 3875 section 4.1.18), or the other way round:
- * what they would take for framing must not come past the checks below. */
-static bool resembles_framing(struct slice name)
-{
-	static const struct slice framing[] = {{"content-length", 14}, {"transfer-encoding", 17}};
-
-	for (size_t k = 0; k < sizeof framing / sizeof *framing; k++) {
-		size_t i = 0;
-
-		while (i < name.n && name.n == framing[k].n &&
-		        (name.p[i] == '_' ? '-' : name.p[i] | 0x20) == framing[k].p[i])
-			i++;
-		if (i == framing[k].n)
-			return true;
-	}
-	return false;
-}
-
 static bool framing_fields(struct http1 *h, const struct http_fields *fields, uint8_t version,
         enum http_body *body, uint64_t *length)
 {
@@ -46,7 +28,7 @@ static bool framing_fields(struct http1 *h, const struct http_fields *fields, ui
 			*body = HTTP_BODY_CHUNKED;
 			if (!slice_equals_ignoring_case(f->value, SLICE("chunked")))
 				h->error = "transfer-encoding other than chunked";
-		} else if (resembles_framing(f->name)) {
+		} else if (http_resembles_framing(f)) {
 			h->error = "a field name that some servers take for another's";
 		}
 	}

@@ -112,7 +112,7 @@ static const char *read_length(const struct http_fields *fields, bool *has, uint
 	return NULL;
 }
 
-/* What no head may carry in HTTP/2 (RFC 9113 section 8.2.2). */
+/* What no head may carry in HTTP/2 (RFC 9113 section 8.2.2), nor under another spelling. */
 static const char *check_fields(const struct http_fields *fields)
 {
 	for (size_t i = 0; i < fields->count; i++) {
@@ -124,6 +124,8 @@ static const char *check_fields(const struct http_fields *fields)
 			return "a connection-specific field in HTTP/2";
 		if (f->known == HTTP_TE && !slice_equals_ignoring_case(f->value, SLICE("trailers")))
 			return "te other than trailers in HTTP/2";
+		if (http_resembles_framing(f)) /* behind us may be HTTP/1 */
+			return "a field name that some servers take for another's";
 	}
 	return NULL;
 }

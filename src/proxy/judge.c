@@ -123,6 +123,113 @@ static bool from_absolute(const struct http_request *r, struct destination *d, s
 	return true;
 }
 
+/* --- what a request asks for besides --- */
+
+/* Fields in which some servers look for the method or the path that is meant: frameworks, since
+ * forms know GET and POST only; servers behind a rewriting one. No standard has them. */
+struct override {
+	struct slice name;
+	bool path;
+};
+
+static const struct override *find_override(struct slice name)
+{
+	static const struct override overrides[] = {
+	        {{"x-http-method-override", 22}, false},
+	        {{"x-http-method", 13}, false},
+	        {{"x-method-override", 17}, false},
+	        {{"x-original-url", 14}, true},
+	        {{"x-rewrite-url", 13}, true},
+	};
+
+	for (size_t i = 0; i < sizeof overrides / sizeof *overrides; i++)
+		if (http_names_alike(name, overrides[i].name))
+			return &overrides[i];
+	return NULL;
+}
+
+bool judge_is_override(struct slice name)
+{
+	return find_override(name) != NULL;
+}
+
+/* The method or path that the field asks for, put in its place in *question; text has
+ * POLICY_PATH_MAX bytes. False: nobody can say what that would be. */
+static bool read_override(
+        struct policy_request *question, const struct override *o, struct slice value, char *text)
+{
+	ptrdiff_t mark = slice_find_byte(value, '?');
+	size_t n;
+
+	if (o->path) {
+		if (!url_canonical_path(slice_of(value.p, mark < 0 ? value.n : (size_t)mark), text,
+		            POLICY_PATH_MAX, &n))
+			return false;
+		question->path = slice_of(text, n);
+		return true;
+	}
+	if (!value.n || value.n > POLICY_METHOD_MAX)
+		return false;
+	for (n = 0; n < value.n; n++) { /* who honours it reads it in capitals */
+		bool small = value.p[n] >= 'a' && value.p[n] <= 'z';
+
+		text[n] = (char)(small ? value.p[n] - 'a' + 'A' : value.p[n]);
+	}
+	question->method = slice_of(text, n);
+	return true;
+}
+
+/* Whether what the field asks for is allowed too, and for the same credential. */
+static void judge_override(const struct policy *policy, const struct policy_request *question,
+        const struct override *o, struct slice value, struct judgement *j)
+{
+	struct policy_request other = *question;
+	struct policy_decision decision;
+	char text[POLICY_PATH_MAX];
+
+	if (!read_override(&other, o, value, text)) {
+		refuse(j, EVENT_CAUSE_CLIENT, EVENT_FINDING_SMUGGLING,
+		        "a field asks for another method or path, and cannot be read");
+		return;
+	}
+	policy_decide(policy, &other, &decision);
+	if (decision.verdict != POLICY_ALLOW) {
+		j->decision = decision;
+		refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_SMUGGLING,
+		        "a field asks for another method or path, which is denied");
+	} else if (decision.observed) {
+		j->decision = decision;
+	} else if (decision.credential != j->decision.credential) {
+		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
+		        "a field asks for another method or path, which is not for this "
+		        "credential");
+	}
+}
+
+/* Each field by itself: one of them is honoured at most. Where one could be honoured for the method
+ * and another for the path, what is asked for would be neither of what was judged. */
+static void judge_overrides(const struct policy *policy, const struct policy_request *question,
+        const struct http_fields *fields, struct judgement *j)
+{
+	bool path = false, method = false;
+
+	for (size_t i = 0; i < fields->count && j->allowed && !j->decision.observed; i++) {
+		const struct http_field *f = &fields->items[i];
+		const struct override *o = f->known == HTTP_OTHER ? find_override(f->name) : NULL;
+
+		if (!o)
+			continue;
+		judge_override(policy, question, o, f->value, j);
+		path |= o->path;
+		method |= !o->path;
+	}
+	if (path && method && j->allowed && !j->decision.observed)
+		refuse(j, EVENT_CAUSE_CLIENT, EVENT_FINDING_SMUGGLING,
+		        "fields ask for another method and for another path");
+}
+
+/* --- all of it --- */
+
 void judge_request(struct proxy *proxy, const struct client *c, const struct http_request *r,
         struct destination *d, struct judgement *j)
 {
@@ -147,6 +254,7 @@ void judge_request(struct proxy *proxy, const struct client *c, const struct htt
 	question.path = r->asterisk ? SLICE("/") : slice_of(r->path, r->path_n);
 	policy_decide(proxy->config.policy, &question, &j->decision);
 	j->allowed = j->decision.verdict == POLICY_ALLOW;
+	judge_overrides(proxy->config.policy, &question, &r->fields, j);
 	if (j->allowed && j->decision.passthrough)
 		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
 		        "the rule passes TLS through unopened, but this connection was opened");

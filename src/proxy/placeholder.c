@@ -26,8 +26,7 @@ static bool carries_keys(const struct http_field *f, struct slice injected)
 void exchange_found_placeholder(struct exchange *ex, const char *where)
 {
 	ex->placeholder_seen = true;
-	record_finding(
-	        ex->proxy, ex->client, EVENT_FINDING_PLACEHOLDER_LEAK, ex->id, SLICE(""), where);
+	record_remark(ex, EVENT_FINDING_PLACEHOLDER_LEAK, SLICE(""), where);
 }
 
 /* A placeholder in the URL that does not stand for what is put there, plain or in base64. */

@@ -79,6 +79,22 @@ struct slice pool_entry_key(const struct pool_entry *entry)
 
 /* --- idle and shared connections --- */
 
+/* Nothing has come that nobody asked for: it would pass for the response to the next request. The
+ * loop may not have heard of it yet, or never will: no event tells of what was there already when a
+ * response was read that filled the buffer to its last byte. */
+static bool is_quiet(struct carrier *c)
+{
+	uint8_t stray[LINK_RECORD];
+	enum link_status status;
+	size_t n;
+
+	c->link.readable = true; /* ask the kernel, whatever epoll said last */
+	status = link_read(&c->link, stray, sizeof stray, &n);
+	if (n)
+		secret_wipe(stray, n);
+	return status == LINK_AGAIN;
+}
+
 /* The one whose caches are warm and whose peer is least likely to have left. */
 struct carrier *pool_take(struct pool_entry *entry)
 {
@@ -86,7 +102,7 @@ struct carrier *pool_take(struct pool_entry *entry)
 		struct carrier *c = container_of(entry->idle.prev, struct carrier, pooled);
 
 		pool_remove(c);
-		if (!c->link.broken)
+		if (!c->link.broken && is_quiet(c))
 			return c;
 		carrier_close(c);
 	}

@@ -198,6 +198,8 @@ struct judgement {
 };
 void judge_request(struct proxy *proxy, const struct client *client,
         const struct http_request *request, struct destination *destination, struct judgement *out);
+/* A field by which a request can ask for another method or path. */
+bool judge_is_override(struct slice name);
 /* A connection whose content is not looked at (opaque TCP). */
 void judge_opaque(struct proxy *proxy, const struct destination *destination,
         enum policy_scheme scheme, struct judgement *out);
@@ -299,6 +301,9 @@ void record_connection(const struct client *client, const struct policy_decision
         uint64_t bytes_in, const struct ip *upstream);
 void record_finding(struct proxy *proxy, const struct client *client, enum event_finding finding,
         uint64_t about, struct slice rule, const char *detail);
+/* About an exchange that the finding itself does not end. */
+void record_remark(struct exchange *exchange, enum event_finding finding, struct slice rule,
+        const char *detail);
 
 /* --- proxy.c --- */
 /* What all TLS connections share, of the sandbox's side and of the upstreams'. NULL: no memory. */

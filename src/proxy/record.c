@@ -75,9 +75,9 @@ static void record_echo(struct exchange *ex, struct slice rule)
 	if (!ex->masking || !ex->mask.found || ex->echo_told)
 		return;
 	ex->echo_told = true;
-	record_finding(ex->proxy, ex->client, EVENT_FINDING_CREDENTIAL_ECHO, ex->id, rule,
-	        "the upstream sent the credential back; it was covered before it reached "
-	        "the sandbox");
+	record_remark(ex, EVENT_FINDING_CREDENTIAL_ECHO, rule,
+	        "the upstream sent the credential back; it was covered before it reached the "
+	        "sandbox");
 }
 
 static void put_exchange(struct exchange *ex)
@@ -242,14 +242,14 @@ void record_silent(const struct client *c)
 	s->dst_port = c->dst_port;
 }
 
-void record_finding(struct proxy *proxy, const struct client *c, enum event_finding finding,
-        uint64_t about, struct slice rule, const char *detail)
+static void put_finding(struct proxy *proxy, const struct client *c, enum event_decision decision,
+        enum event_finding finding, uint64_t about, struct slice rule, const char *detail)
 {
 	struct event e = {
 	        .id = proxy_event_id(proxy),
 	        .kind = EVENT_FINDING,
 	        .time_ms = clock_real_ms(),
-	        .decision = EVENT_DENIED,
+	        .decision = decision,
 	        .finding = finding,
 	        .about = about,
 	        .rule = rule,
@@ -260,4 +260,17 @@ void record_finding(struct proxy *proxy, const struct client *c, enum event_find
 	record_client(c, &e);
 	e.upstream_port = c->destination.port;
 	put(proxy, &e);
+}
+
+void record_finding(struct proxy *proxy, const struct client *c, enum event_finding finding,
+        uint64_t about, struct slice rule, const char *detail)
+{
+	put_finding(proxy, c, EVENT_DENIED, finding, about, rule, detail);
+}
+
+void record_remark(
+        struct exchange *ex, enum event_finding finding, struct slice rule, const char *detail)
+{
+	put_finding(ex->proxy, ex->client, ex->judgement.allowed ? EVENT_OBSERVED : EVENT_DENIED,
+	        finding, ex->id, rule, detail);
 }

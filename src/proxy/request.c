@@ -165,8 +165,9 @@ int exchange_send_with_credential(struct exchange *ex)
 
 /* --- trailers --- */
 
-/* Fields that may not come in a trailer (RFC 9110 section 6.5.1), those that carry credentials, and
- * those that say how the response should be written: a server may merge trailers into the head. */
+/* Fields that may not come in a trailer (RFC 9110 section 6.5.1), those that carry credentials,
+ * those that ask for something else than was judged, and those that say how the response should be
+ * written: a server may merge trailers into the head. */
 static bool may_trail(struct slice name, struct slice injected)
 {
 	static const struct slice never[] = {{"transfer-encoding", 17}, {"content-length", 14},
@@ -179,10 +180,10 @@ static bool may_trail(struct slice name, struct slice injected)
 	        {"connect-accept-encoding", 23}, {"grpc-encoding", 13},
 	        {"connect-content-encoding", 24}};
 
-	if (injected.n && slice_equals_ignoring_case(name, injected))
+	if ((injected.n && http_names_alike(name, injected)) || judge_is_override(name))
 		return false;
 	for (size_t i = 0; i < sizeof never / sizeof *never; i++)
-		if (slice_equals_ignoring_case(name, never[i]))
+		if (http_names_alike(name, never[i]))
 			return false;
 	return true;
 }

@@ -14,7 +14,7 @@ static const char placeholder_found[] =
 static void value_found(struct exchange *ex)
 {
 	ex->relay->value_seen = true;
-	record_finding(ex->proxy, ex->client, EVENT_FINDING_CREDENTIAL_SENT, ex->id, SLICE(""),
+	record_remark(ex, EVENT_FINDING_CREDENTIAL_SENT, SLICE(""),
 	        "the sandbox sent a credential itself, in a WebSocket message");
 }
 

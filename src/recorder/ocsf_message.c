@@ -164,6 +164,12 @@ static void describe(struct sentence *s, const struct ocsf_line *line)
 	}
 }
 
+/* Read anew, it is what it was. */
+static bool is_same_policy(const struct event *e)
+{
+	return e->old_fingerprint.n && slice_equals(e->old_fingerprint, e->fingerprint);
+}
+
 static void describe_lifecycle(struct sentence *s, const struct ocsf_line *line)
 {
 	static const char *const what[] = {
@@ -182,7 +188,10 @@ static void describe_lifecycle(struct sentence *s, const struct ocsf_line *line)
 
 	add_text(s, line->sandbox->policy.len ? "sandbox " : "");
 	add_text(s, line->sandbox->name);
-	add_text(s, what[e->lifecycle]);
+	if (e->lifecycle == EVENT_POLICY_CHANGED && is_same_policy(e))
+		add_text(s, " under the same policy, read anew");
+	else
+		add_text(s, what[e->lifecycle]);
 	if (e->lifecycle == EVENT_POLICY_CHANGED) {
 		add_text(s, ": ");
 		add(s, e->policy);

@@ -29,8 +29,8 @@
 #define RECORDER_OWN_MAX                                                                           \
 	(256u << 10) /* of the supervisor's events of one sandbox, while the log cannot be written \
 	              */
-#define RECORDER_FEEDS_MAX 16     /* of one sandbox at a time */
-#define RECORDER_STREAMS_MAX 2048 /* sandboxes at a time */
+#define RECORDER_FEEDS_MAX MESSAGE_RECORDER_RINGS_MAX
+#define RECORDER_STREAMS_MAX MESSAGE_RECORDER_SANDBOXES_MAX
 #define RECORDER_LOST_NOTE_MS \
 	5000 /* at most one finding per so long about copies of packets that were lost */
 #define RECORDER_COUNT_MS \

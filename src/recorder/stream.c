@@ -21,6 +21,16 @@
 #define NFLOG_READS_MAX 32   /* per turn of the loop */
 #define NFLOG_ROUNDS_MAX 256 /* of them, to have read what was there before a count */
 
+/* Before each of the supervisor's events. */
+struct own_event {
+	uint64_t id;
+	size_t n;
+};
+
+_Static_assert(
+        MESSAGE_RECORDER_AHEAD_MAX <= RECORDER_OWN_MAX, "what the supervisor may send has room");
+_Static_assert(
+        sizeof(struct own_event) <= MESSAGE_RECORDER_EVENT_COST, "and with what is noted of it");
 _Static_assert(RECORDER_COUNT_MS <= PACKETS_WINDOW_MS, "a window's end finds the question due");
 
 static uint64_t new_id(void)
@@ -100,12 +110,6 @@ static int drain_feeds(struct stream *stream)
 	}
 	return more;
 }
-
-/* Before each of the supervisor's events. */
-struct own_event {
-	uint64_t id;
-	size_t n;
-};
 
 int stream_take(struct stream *stream, uint64_t id, struct slice encoded)
 {

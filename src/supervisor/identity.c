@@ -62,7 +62,7 @@ static int groups_of(const struct identity *id, gid_t out[IDENTITY_GROUPS_MAX])
 /*
  * The calls themselves, which are about the calling thread (credentials(7)), as setns(2) is. The C
  * library's would have all threads of the supervisor do the same, so that one that is deleting a
- * sandbox's link (gate_unlink.h) would lose its rights, and be waited for.
+ * sandbox's link (gate/unlink.h) would lose its rights, and be waited for.
  */
 #ifdef SYS_setresuid32
 #define OWN_SETRESUID SYS_setresuid32

@@ -20,7 +20,7 @@
 #include "vethguard/base/log.h"
 #include "vethguard/ipc/journald.h"
 #include "vethguard/jail/capabilities.h"
-#include "supervisor/daemon.h"
+#include "supervisor/daemon/daemon.h"
 #include "supervisor/session.h"
 
 #define STATUS_FAILED 125

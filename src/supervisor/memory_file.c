@@ -2,6 +2,7 @@
 /* Sealed memory, and the bundle of trusted CAs that every worker verifies its upstreams against. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <sys/mman.h>
@@ -136,14 +137,39 @@ int memory_file_trusted_cas(const struct config *config, bool local, const char 
 
 void memory_trusted_init(struct memory_trusted *kept)
 {
-	*kept = (struct memory_trusted){.fd = -1};
+	*kept = (struct memory_trusted){0};
+}
+
+void memory_bundle_put(struct memory_bundle *bundle)
+{
+	if (!bundle || --bundle->refs)
+		return;
+	close(bundle->fd);
+	free(bundle);
+}
+
+static int make_bundle(
+        const struct config *config, bool local, struct memory_bundle **out, const char **culprit)
+{
+	struct memory_bundle *bundle = malloc(sizeof *bundle);
+
+	if (!bundle)
+		return -ENOMEM;
+	*bundle = (struct memory_bundle){
+	        .refs = 1, .fd = memory_file_trusted_cas(config, local, culprit)};
+	if (bundle->fd >= 0) {
+		*out = bundle;
+		return 0;
+	}
+	int error = bundle->fd;
+	free(bundle);
+	return error;
 }
 
 void memory_trusted_fini(struct memory_trusted *kept)
 {
-	if (kept->fd >= 0)
-		close(kept->fd);
-	kept->fd = -1;
+	memory_bundle_put(kept->bundle);
+	kept->bundle = NULL;
 	kept->count = 0;
 }
 
@@ -184,24 +210,25 @@ static size_t take_stamps(
 	return old && count < MEMORY_STAMPS_MAX ? count : 0;
 }
 
-int memory_file_trusted(
-        const struct config *config, struct memory_trusted *kept, const char **culprit)
+int memory_file_trusted(const struct config *config, struct memory_trusted *kept,
+        struct memory_bundle **out, const char **culprit)
 {
 	struct memory_stamp stamps[MEMORY_STAMPS_MAX];
 	size_t count = take_stamps(config, kept->local, stamps);
-	int fd;
+	struct memory_bundle *bundle = NULL;
 
 	*culprit = NULL;
-	if (kept->fd < 0 || count == 0 || count != kept->count ||
+	if (!kept->bundle || count == 0 || count != kept->count ||
 	        memcmp(stamps, kept->stamps, count * sizeof stamps[0]) != 0) {
-		fd = memory_file_trusted_cas(config, kept->local, culprit);
-		if (fd < 0)
-			return fd;
+		int error = make_bundle(config, kept->local, &bundle, culprit);
+		if (error)
+			return error;
 		memory_trusted_fini(kept);
-		kept->fd = fd;
+		kept->bundle = bundle;
 		kept->count = count;
 		memcpy(kept->stamps, stamps, count * sizeof stamps[0]);
 	}
-	fd = fcntl(kept->fd, F_DUPFD_CLOEXEC, 0);
-	return fd < 0 ? -errno : fd;
+	kept->bundle->refs++;
+	*out = kept->bundle;
+	return 0;
 }

@@ -17,11 +17,16 @@ int memory_file_of(const char *name, const void *p, size_t n);
  * The descriptor or -errno; where a file of the configuration is at fault, *culprit is its path. */
 int memory_file_trusted_cas(const struct config *config, bool local, const char **culprit);
 
-/* Many sandboxes trust the same CAs. */
+/* Many sandboxes trust the same CAs: one copy, and one descriptor, for all of them. */
+struct memory_bundle {
+	unsigned refs;
+	int fd; /* sealed */
+};
+void memory_bundle_put(struct memory_bundle *bundle); /* NULL is harmless */
 #define MEMORY_STAMPS_MAX (CONFIG_CA_FILES_MAX + 16)
 struct memory_trusted {
-	int fd;     /* as last made; -1: none yet */
-	bool local; /* memory_file_trusted_cas() */
+	struct memory_bundle *bundle; /* as last made; NULL: none yet */
+	bool local;                   /* memory_file_trusted_cas() */
 	size_t count;
 	struct memory_stamp {
 		dev_t device;
@@ -32,9 +37,9 @@ struct memory_trusted {
 };
 void memory_trusted_init(struct memory_trusted *kept);
 void memory_trusted_fini(struct memory_trusted *kept);
-/* memory_file_trusted_cas(), or a copy of what is kept where none of the files has changed since.
- */
-int memory_file_trusted(
-        const struct config *config, struct memory_trusted *kept, const char **culprit);
+/* memory_file_trusted_cas(), or what is kept where none of the files has changed since: a
+ * reference. 0 or -errno. */
+int memory_file_trusted(const struct config *config, struct memory_trusted *kept,
+        struct memory_bundle **out, const char **culprit);
 
 #endif

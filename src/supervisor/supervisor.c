@@ -15,8 +15,8 @@
 #include "vethguard/base/log.h"
 #include "vethguard/jail/spawn.h"
 #include "supervisor/errand.h"
-#include "supervisor/roles.h"
-#include "supervisor/root_file.h"
+#include "supervisor/role/roles.h"
+#include "supervisor/daemon/root_file.h"
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 

@@ -4,7 +4,7 @@
 #define SUPERVISOR_SUPERVISOR_H
 
 #include "supervisor/memory_file.h"
-#include "supervisor/sandbox.h"
+#include "supervisor/sandbox/sandbox.h"
 
 #define SUPERVISOR_STOP_MS 2000
 #define KEEPER_RESTARTS_MAX 4 /* lasting: within so long; further ones wait */

@@ -116,6 +116,10 @@ static void make_library(void)
 	 * nothing, LeakSanitizer would take for lost what only this heap points to. */
 	CRYPTO_secure_malloc_init(SECURE_HEAP_BYTES, SECURE_HEAP_LEAST);
 #endif
+	/* Whatever is fetched first also learns the names of all ciphers that OpenSSL has ever had,
+	 * of which none is asked for here by such a name. Those of digests are: certificates are
+	 * verified by them. */
+	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ADD_ALL_CIPHERS, NULL);
 	/* Neither OpenSSL's configuration nor, at the first gmtime_r, libc's time zone is to be
 	 * opened once jailed. */
 	OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);

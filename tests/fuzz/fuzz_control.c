@@ -3,7 +3,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "supervisor/control_body.h"
+#include "supervisor/control/body.h"
 #include "vethguard/wire/control_http.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

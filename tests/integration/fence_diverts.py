@@ -19,7 +19,7 @@ import time
 
 import fence_leaks
 from fence_frames import (GATE4, GATE6, GATE_MAC, OUTSIDE_MAC, SANDBOX4, SANDBOX6, SANDBOX_MAC, UPLINK4, UPLINK6, UPLINK_MAC,
-                          all_cases, at_the_bridge, to_the_sandbox)
+                          DIVERT_MARKS, all_cases, at_the_bridge, offloads, to_the_sandbox)
 from fence_leaks import TOOL, check, check_records, enter, is_gate_chatter, packet_socket, received
 
 NEIGHBOUR4, NEIGHBOUR6, NEIGHBOUR_MAC = "10.77.0.3", "fd77::3", "02:00:00:00:00:03"
@@ -31,7 +31,8 @@ LONG = os.environ.get("VETHGUARD_LONG") == "1"
 LEARNS = "fdb"
 LISTENER_REPORTS = ("Icmp6InGroupMembQueries", "Icmp6InGroupMembResponses", "Icmp6InGroupMembReductions", "Icmp6InMLDv2Reports")
 TCP_PORT = 40000  # which one the listener has makes no difference here
-TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454ca, 2, 0x1000
+TUNSETIFF, IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x400454ca, 2, 0x1000, 0x4000
+NO_OFFLOAD = bytes(10)  # struct virtio_net_hdr
 NAT = "table ip nat { chain post { type nat hook postrouting priority 100; oifname \"up0\" masquerade; }; " \
       "chain pre { type nat hook prerouting priority -100; udp dport 4242 dnat to 192.0.2.2; }; }; " \
       "table ip filter { chain forward { type filter hook forward priority 0; accept; }; }"
@@ -52,6 +53,8 @@ class World:
         self.make_wire()
         self.make_gate()
         self.sandbox = None if self.tap else packet_socket(self.names["sb"], "eth0")
+        if self.sandbox:  # a mark of one's own counts for nothing on the other side
+            self.sandbox.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, DIVERT_MARKS[0])
         self.sockets = {"uplink": packet_socket(self.names["out"], "eth0"), "another interface": packet_socket(self.names["out"], "eth1"),
                         "neighbour": packet_socket(self.names["nb"], "eth0")}
         self.before = self.host_state()
@@ -102,7 +105,7 @@ echo '{NAT}' | nft -f -
                 with open("/proc/self/ns/net") as home:
                     enter(n["h"])
                     self.tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
-                    fcntl.ioctl(self.tap, TUNSETIFF, struct.pack("16sH22x", b"tap0", IFF_TAP | IFF_NO_PI))
+                    fcntl.ioctl(self.tap, TUNSETIFF, struct.pack("16sH22x", b"tap0", IFF_TAP | IFF_NO_PI | IFF_VNET_HDR))
                     fence_leaks.LIBC.setns(home.fileno(), fence_leaks.CLONE_NEWNET)
         else:
             self.shell(f"ip link add p1 type veth peer name eth0 address {SANDBOX_MAC} netns {n['sb']}", "h")
@@ -159,11 +162,19 @@ echo '{NAT}' | nft -f -
     def send(self, frame):
         try:
             if self.tap is not None:
-                os.write(self.tap, frame)
+                os.write(self.tap, NO_OFFLOAD + frame)
             else:
                 self.sandbox.send(frame)
         except OSError:
             pass  # a frame that the kernel does not take there
+
+    def send_offloads(self):
+        """What a virtual machine can leave to the host's kernel."""
+        for frame in offloads():
+            try:
+                os.write(self.tap, frame)
+            except OSError:
+                pass  # as above
 
     def arrived(self):
         """What came to the sandbox."""
@@ -173,7 +184,7 @@ echo '{NAT}' | nft -f -
         time.sleep(0.1)
         while True:
             try:
-                frames.append(os.read(self.tap, 65536))
+                frames.append(os.read(self.tap, 65536)[len(NO_OFFLOAD):])
             except OSError:
                 return frames
 
@@ -245,9 +256,11 @@ def control():
     for kind, witnesses in (("port", ("uplink", "another interface", "neighbour", "delivered", "delivered, v6", "neighbours", "fdb",
                                       "mdb")),
                             ("veth", ("uplink", "delivered", "delivered, v6", "neighbours")),
-                            ("bridge", ("uplink", "delivered", "neighbours"))):
+                            ("bridge", ("uplink", "delivered", "neighbours", "another interface"))):
         world = World(kind)
         try:
+            if kind == "bridge":
+                a_network_joins(world)
             send_all(world, everything(TCP_PORT))
             seen = world.seen()
             for name in witnesses:
@@ -258,6 +271,8 @@ def control():
 
 def nobody_sees(world, label, may_see=()):
     send_all(world, everything(TCP_PORT))
+    if world.tap is not None:
+        world.send_offloads()
     seen = {k: (len(v), v[:2]) for k, v in world.seen().items() if k not in may_see}
     check(f"{label}: nobody but the gate sees a frame", not seen, str(seen))
     check_inward(world, label)
@@ -390,6 +405,11 @@ def on_top(world):
     world.shell(f"ip link add mv0 link {world.wire} type macvlan mode bridge; ip link set mv0 up; ip addr add 10.80.0.1/24 dev mv0", "h")
 
 
+def a_network_joins(world):
+    """The bridge gets a port that is a way out, and nobody takes it off again."""
+    world.shell("ip link add link oth0 name mvb type macvlan mode passthru; ip link set mvb master br0 up", "h")
+
+
 def set_again(world):
     check(f"{world.kind}: its rules are set again", world.tell("set") == 0 and world.tell("check") == 0)
 
@@ -412,6 +432,7 @@ def main():
     damaged("port", ("both gone, programs first", programs_come_first))
     damaged("bridge", ("spanning tree", stp), flushed, again, wall, ("set again", set_again), ("shut", shut), flushed,
             ("gate gone", gate_gone))
+    damaged("bridge", ("a network joins", a_network_joins), ("shut", shut))
     damaged("tap", flushed)
     if LONG:
         damaged("tap", ("down and up", down_and_up), ("gate gone", gate_gone), wall, ("shut", shut))

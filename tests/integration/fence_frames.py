@@ -2,6 +2,7 @@
 """The frames of fence_leaks.py: what a sandbox could send, and what should become of each."""
 
 import dataclasses
+import itertools
 import logging
 import struct
 
@@ -18,6 +19,8 @@ UPLINK_MAC, OUTSIDE_MAC = "02:00:00:00:01:01", "02:00:00:00:01:02"
 FAR4, FAR6 = "93.184.216.34", "2606:2800:220:1::1"
 LINK_LOCAL = "fe80::ff:fe00:2"
 MARK = b"VGLEAK--" * 4
+DIVERT_MARKS = (0x76676174, 0x76670001)  # include/vethguard/fence/divert.h
+NEEDS_CHECKSUM, PLAIN, TCP4, UDP_FRAGMENTS, TCP6, UDP_SEGMENTS, ECN = 1, 0, 1, 3, 4, 5, 0x80  # linux/virtio_net.h
 
 
 @dataclasses.dataclass
@@ -334,3 +337,38 @@ def to_the_sandbox(neighbour_mac, neighbour4, neighbour6):
     frames.append(("routed", "uplink", ether(0x0800, IP(src="192.0.2.2", dst=SANDBOX4) / UDP(dport=22) / mark, UPLINK_MAC, OUTSIDE_MAC)))
     frames.append(("routed, v6", "uplink", ether(0x86dd, IPv6(src="2001:db8:f::2", dst=SANDBOX6) / UDP(dport=22) / mark, UPLINK_MAC, OUTSIDE_MAC)))
     return frames
+
+
+def head(kind, start, offset, length=0, size=0, flags=NEEDS_CHECKSUM):
+    """struct virtio_net_hdr: the sum of what begins at start is to be written at offset from there."""
+    return struct.pack("<BBHHHH", flags, kind, length, size, start, offset)
+
+
+def whole(frames):
+    """Of one segment. Where the sum is to be written: its own place, and over ethertype, protocol, addresses and ports."""
+    heads = [head(PLAIN, start, to - start) for start, to in ((34, 40), (34, 50), (0, 12), *((14, t) for t in (16, 23, 26, 30, 32, 36, 38)))]
+    return itertools.product(heads + [head(PLAIN, 0, 0, flags=0), head(0x7f, 0, 0)], frames)
+
+
+def cut(frames):
+    """Of several segments, which the kernel is to make: of TCP, of UDP, and of UDP as fragments."""
+    heads = {(4, 6): [head(TCP4, 34, 16, 54, 500), head(TCP4 | ECN, 34, 16, 54, 500), head(TCP4, 34, 16, 54, 1)],
+             (4, 17): [head(UDP_SEGMENTS, 34, 6, 42, 500), head(UDP_FRAGMENTS, 34, 6, 42, 504)],
+             (6, 6): [head(TCP6, 54, 16, 74, 500)],
+             (6, 17): [head(UDP_SEGMENTS, 54, 6, 62, 500), head(UDP_FRAGMENTS, 54, 6, 62, 504)]}
+    for frame in frames:
+        family = 4 if frame[12:14] == b"\x08\0" else 6
+        for h in heads[family, frame[23 if family == 4 else 20]]:
+            yield h, frame
+
+
+def layers(body, far4, far6):
+    """Under the sandbox's own address and another."""
+    parts = (UDP(sport=9, dport=1234), UDP(sport=9, dport=53), TCP(sport=9, dport=80, flags="PA"), TCP(sport=10, dport=443, flags="S"))
+    return [ip4(p / body, far, source) for far in far4 for source in (SANDBOX4, "8.8.8.8") for p in parts] + \
+        [ip6(p / body, far, source) for far in far6 for source in (SANDBOX6, "2001:db8::8") for p in parts]
+
+
+def offloads(far4=(FAR4, GATE4), far6=(FAR6, GATE6)):
+    """Frames behind what they leave to the kernel that takes them, as a packet socket or a tap wants it."""
+    return [h + f for h, f in itertools.chain(whole(layers(MARK, far4, far6)), cut(layers(MARK * 90, far4, far6)))]

@@ -168,6 +168,47 @@ class Audit(Case):
         self.assertNotIn("api.lab.test", self.tool("show", "--since", later, self.box.audit).stdout)
         self.assertEqual(self.tool("show", "--since", "yesterday-ish", self.box.audit).returncode, 2)
 
+    def test_suggest(self):
+        """Of what the attacks of this run left in the log nothing is suggested but two plain requests, and as the run's own
+        policy decides nothing was allowed by mistake: each suggested rule loads, and is what `policy explain` allows."""
+        r = self.tool("suggest", self.box.audit, "--json")
+        self.assertEqual(r.stderr, "")
+        answer = json.loads(r.stdout)
+        hosts = {s["rule"]["to"] for s in answer["suggested"]}
+        for never in ("git.lab", "meta.lab", "t.evil.lab", "www.lab", "8.8.8.8"):
+            self.assertFalse([h for h in hosts if never in h], hosts)
+        refused = {x["what"]: x["why"] for x in answer["refused"]}
+        self.assertIn("a deny rule", refused["GET https://git.lab.test/p"])
+        self.assertEqual(r.returncode, 0 if hosts else 1)
+
+    def test_suggest_closes_the_circle(self):
+        """What was denied, then suggested, then added to the policy, is allowed; its neighbours stay denied."""
+        text = policy("https://api.lab.test")
+        box = self.sandbox(text)
+        for path in ("/a", "/b"):
+            box.py(f"fetch('other.lab.test', '{path}')")
+        box.py("fetch('evil.lab.test', '/vethguard-api-" + 32 * "0" + "')")
+        event = next(e["metadata"]["uid"] for e in box.events() if support.field(e, "http_request.url.path") == "/a")
+        r = self.tool("suggest", box.audit, "--event", event)
+        self.assertEqual((r.returncode, r.stderr), (0, ""), r)
+        more = support.LAB.write("more.yaml", r.stdout)
+        whole = support.LAB.write("whole.yaml", text.replace("allow:", f"include: [{more}]\nallow:"))
+
+        def explain(method, url):
+            return subprocess.run([VETHGUARD, "policy", "explain", whole, method, url], stdout=subprocess.DEVNULL,
+                                  timeout=60 * SLOW).returncode
+        self.assertEqual([explain("GET", "https://other.lab.test/" + p) for p in ("a", "b", "a/c")], [0, 1, 1])
+        self.assertEqual(explain("POST", "https://other.lab.test/a"), 1)
+        self.assertEqual(explain("GET", "https://evil.lab.test/"), 1)
+        r = self.tool("suggest", box.audit)
+        self.assertIn('      - "/b"\n', r.stdout)
+        self.assertNotIn('"https://evil.lab.test', r.stdout)
+        self.assertIn("placeholder", r.stdout)
+        self.assertLess(max(map(len, r.stdout.splitlines())), 101)
+        for wrong in (("--event", "0" * 16), ("--sandbox", "nobody"), ("--since", "2999-01-01T00:00:00Z")):
+            r = self.tool("suggest", box.audit, *wrong)
+            self.assertEqual((r.returncode, r.stdout), (1, "# Nothing to suggest.\n"), wrong)
+
     def test_show_of_what_is_no_log(self):
         path = support.LAB.write("no-log", "hello\n{\"a\": 1}\n\x00\x1b[31m\n")
         r = self.tool("show", path)

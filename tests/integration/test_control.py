@@ -453,6 +453,7 @@ class Commands(Control):
         self.assertRegex(out, "(?m)^agent: serving, policy generation 2$")
         self.assertIn("api.lab.test", out)  # what is no longer possible
         self.assertIn('"status":403', self.inside("agent", netns).stdout)
+        self.assertEqual(self.ok("reload", "agent"), "agent: serving, policy generation 3, which decides as the one before\n")
         r = self.daemon.cli("reload", "agent", "--policy", self.broken)
         self.assertEqual(r.returncode, 1, r)
         self.assertRegex(r.stderr, r"control-broken\.yaml:2:1: error: ")

@@ -9,7 +9,7 @@ import subprocess
 import support
 from support import SLOW, VETHGUARD, Case, sh
 
-SUBJECTS = ["kernel", "user", "modules", "landlock", "seccomp", "limits", "shares", "programs", "ca bundle", "resolver", "presets",
+SUBJECTS = ["kernel", "user", "modules", "landlock", "seccomp", "limits", "shares", "vsock", "programs", "ca bundle", "resolver", "presets",
             "stores", "trial"]
 
 

@@ -191,6 +191,9 @@ CHANGES = {
              "ip link set t0 up; ip route replace default dev t0",
     "tunnels": f"for k in ipip sit gre; do ip link add t$k type $k remote {ORIGIN4} local 198.18.0.2; ip link set t$k up; "
                f"ip route replace 10.97.0.0/16 dev t$k; done; ip link add w0 type wireguard; ip link set w0 up",
+    "another name": "ip link set eth0 down; ip link set eth0 name wire0; ip link property add dev wire0 altname vg0; "
+                    "ip link add link wire0 name eth0 type macvlan mode passthru; ip link set wire0 up; ip link set eth0 up; "
+                    f"ip addr add {HOST4}/16 dev eth0; ip route add default dev eth0",
     "promiscuous": "ip link set eth0 promisc on; ip link set eth0 allmulticast on; ip link set eth0 arp off",
 }
 

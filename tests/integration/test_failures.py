@@ -24,7 +24,9 @@ from support import FINDING, HTTP, LIFECYCLE, LONG, SLOW, VETHGUARD, descendants
 from test_exhaustion import Neighbours
 
 KEEPER_RESTARTS_MAX, RECORDER_RESTARTS_MAX = 4, 3  # src/supervisor/supervisor.h and recording.h
-ATTACH_RELOADS_MAX, ATTACHMENTS_MAX = 8, 2000  # src/supervisor/attachment.h and attachments.h
+RECORDING_RINGS_MAX, RECORDER_RINGS_MAX = 64, 16  # recording.h and message.h
+API = 6003
+ATTACH_RELOADS_MAX, ATTACHMENTS_MAX = 8, 2000  # src/supervisor/attach/attachment.h and attachments.h
 WATCHDOG_S = 0.5
 
 
@@ -328,6 +330,46 @@ class AuditDisk(Failing):
         for name, count in served.items():
             self.assertGreaterEqual(sum(p.startswith(f"/{name}-") for p in paths), count, name)
         self.assertNotIn("/closed", paths)
+        self.verify()
+
+    def stall(self):
+        self.fill()
+        one, _ = self.both()
+        for n in range(20):  # what is answered before the recorder meets the end is in its memory
+            if "No space left" in self.many(f"s{n}", one)[1]:
+                return
+        self.fail("the log has room")
+
+    def test_changed_again_and_again_meanwhile(self):
+        """Each worker leaves its ring behind and each call an event, which nobody takes: the recorder lives, what waits is
+        bounded, a pause is answered, and in the end all of it is in the log, once."""
+        self.stall()
+        recorder, changes, calls = self.pid("recorder"), 0, 300
+        for n in range(2 * RECORDING_RINGS_MAX):
+            with open(self.policy, "w") as f:
+                f.write(support.policy(test_daemon.READS, f"https://w{n}.lab.test", credentials=support.file_credential()))
+            status, _, answer = self.daemon.call("POST", "/v1/sandboxes/one/reload", {})
+            if status != 200:
+                break
+            changes += 1
+        self.assertEqual(status, 500)
+        self.assertIn("the audit log has no room for", answer["detail"])
+        self.assertGreater(changes, RECORDER_RINGS_MAX)
+        self.assertEqual(sum(name.startswith(self.box["id"]) for name in self.state_files()["rings"]), RECORDING_RINGS_MAX)
+        for _ in range(calls):
+            self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/reload", {"policy": "here"}, {"User-Agent": "x" * 200})[0], 422)
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/pause", {})[0], 200)
+        self.assertEqual(self.show()["state"], "paused")
+        self.assertEqual(self.daemon.call("POST", "/v1/sandboxes/one/resume", {})[0], 200)
+        self.assertEqual(self.pid("recorder"), recorder, self.daemon.stderr())
+        os.unlink(self.filler)
+        self.assert_both()
+        said = lambda: sum(e["api"]["response"]["code"] == 422 for e in self.daemon.events(API))  # noqa: E731
+        self.assertTrue(wait_until(lambda: said() == calls, 20 * SLOW), said())
+        self.assertTrue(wait_until(lambda: len(self.state_files()["rings"]) == 2 and not self.state_files()["told"], 20 * SLOW),
+                        self.state_files())
+        self.assertEqual(len([e for e in self.daemon.events(LIFECYCLE) if "w0.lab.test" in json.dumps(e)]), 2)
+        self.assertEqual(self.pid("recorder"), recorder, self.daemon.stderr())
         self.verify()
 
     def test_full_and_free_again(self):

@@ -50,6 +50,19 @@ class Rules(Box):
         for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "get", "GETX", "FOO"):
             self.denied(method, "/user", also=(400, 405, 501))
 
+    def test_another_method_or_path_in_a_field(self):
+        """What servers may take from a field is judged too, over either version of HTTP."""
+        rows = [("/user", "X-HTTP-Method-Override: HEAD", True), ("/user", "x-http-method-override: delete", False),
+                ("/user", "X_HTTP_Method: PUT", False), ("/user", "X-Original-URL: /repos/acme/x", True),
+                ("/user", "X-Original-URL: /admin", False), ("/repos/acme/x", "X-Rewrite-URL: /repos/acme/secret/y", False)]
+        for version in ("--http1.1", "--http2"):
+            for path, field, passes in rows:
+                with self.subTest(version=version, field=field):
+                    at = self._seen_size()
+                    done = self.box.run("curl", "-sS4", version, "-o", "/dev/null", "-w", "%{http_code}", "-H", field, "https://api.lab.test" + path)
+                    self.seen_at = at
+                    self.assertEqual((done.out != "403", len(self.seen("http"))), (passes, passes), done)
+
     def test_denied_paths(self):
         self.denied("GET", "/", "/users", "/user/", "/user/x", "/USER", "/repos/acmex", "/repos/acme2/x", "/repos", "/one/end",
                     "/one/a/b/end", "/one//end")

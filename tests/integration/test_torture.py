@@ -56,6 +56,7 @@ class Judge(lab.Capture):
         self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
         self.all = []  # of the last frames, as they came
         self.count, self.wrong, self.forms = 0, collections.Counter(), support.secret_forms(SECRET)
+        self.examples = {}  # of each wrong flow the first frame's beginning
         self.frames = self
 
     def append(self, item):
@@ -67,13 +68,18 @@ class Judge(lab.Capture):
         what = flow(frame)
         if not isinstance(what, tuple) or what[0] not in OWN or what[1:] not in MAY_LEAVE:
             self.wrong[what] += 1
+            self.examples.setdefault(what, frame[:128].hex())
         if any(form in frame for form in self.forms):
             self.wrong["the credential", what] += 1
 
     @staticmethod
     def is_own(f):
-        """Neighbour discovery and group membership of the host itself."""
-        return f[12:14] == b"\x86\xdd" and (f[20] == 0 or f[20] == 58 and f[54] in (133, 135, 136, 143))
+        """Neighbour discovery and group membership of the host itself; and what its kernel says to a name server whose answer
+        finds the worker that asked killed: port unreachable, quoting that answer."""
+        if f[12:14] == b"\x86\xdd":
+            return f[20] == 0 or f[20] == 58 and f[54] in (133, 135, 136, 143)
+        unreachable = f[12:15] == b"\x08\x00\x45" and f[23] == 1 and f[34:36] == b"\x03\x03"
+        return unreachable and f[51] == 17 and f[54:58] == f[30:34] and f[58:62] == f[26:30] and f[62:64] == b"\0\x35"
 
     def missed(self):
         return struct.unpack("II", self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))[1]
@@ -330,7 +336,7 @@ class Torture(Case):
               f"{capture.count} frames out ({capture.lost} missed); closed for good and reloaded {self.failed}; served after a restart "
               f"within {statistics.median(self.took or [0]):.2f} s (median), {max(self.took, default=0):.2f} s (most), ready within "
               f"{max(self.ready, default=0):.2f} s (most)", flush=True)
-        self.assertEqual(dict(capture.wrong), {}, "left and was never judged")
+        self.assertEqual(dict(capture.wrong), {}, f"left and was never judged: {capture.examples}")
         self.assertEqual(capture.lost, 0)
         self.assert_no_leak()
         with open(ca, "rb") as f:

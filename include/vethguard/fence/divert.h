@@ -16,6 +16,10 @@
  * which no flush of nftables takes away: while the rules are gone, nothing passes but to the gate
  * and from it. Who has no such place, or no right to load programs, has the rules alone.
  *
+ * Whoever is on a bridge that is guarded whole reaches its other ports without the gate. Programs
+ * on the ports mark what comes in, the gate's frames are marked anyway, and the bridge table lets
+ * neither leave by a port of a kind that may lead to a network, whether or not a daemon runs.
+ *
  * What holds an interface before nftables does (XDP, tc's ingress, macvtap, an AF_PACKET socket's
  * copy) is not met.
  */
@@ -28,12 +32,18 @@
 
 #define DIVERT_TABLE "vethguard-divert"
 #define DIVERT_MARK 0x76676174u /* of frames on their way from a gate to its interface */
+#define DIVERT_PORT_MARK \
+	0x76670001u /* of what came in on a port of a bridge that is guarded whole */
 
 struct divert_spec {
 	char interface[IFNAMSIZ]; /* guarded */
 	char link[IFNAMSIZ]; /* the host's end of the gate's link; "": none, the interface is shut
 	                      */
 };
+
+/* Whether a link of this kind (IFLA_INFO_KIND; "": none, a network card) leads to a sandbox: what
+ * container engines and hypervisors make. Any other may lead to a network. */
+bool divert_kind_leads_to_sandbox(const char *kind);
 
 struct divert; /* the rules of one namespace; its socket stays open */
 

@@ -96,7 +96,7 @@ enum message_type {
 	MESSAGE_SESSION_ROLES,   /* run -> supervisor: no body */
 	MESSAGE_SESSION_ROLE,    /* supervisor -> run: struct message_role, one after the other under the question's id */
 
-	/* one daemon <-> the one of another version that takes over from it (supervisor/upgrade.h) */
+	/* one daemon <-> the one of another version that takes over from it (supervisor/daemon/upgrade.h) */
 	MESSAGE_UPGRADE,         /* struct message_upgrade; descriptors as its step says */
 
 	/* supervisor <-> recorder, further; behind UPGRADE, which keeps its number */
@@ -264,6 +264,13 @@ struct message_recorder_ring {
 	uint64_t ring;             /* unique in its sandbox, also over a restart of the supervisor */
 };
 
+#define MESSAGE_RECORDER_SANDBOXES_MAX 2048 /* that the recorder has room for, those included that have ended and are not drained */
+/* What of one sandbox the recorder has room for while the log cannot be written: rings that are not drained; bytes of events
+ * that are not taken, each with so many besides its own. */
+#define MESSAGE_RECORDER_RINGS_MAX 16
+#define MESSAGE_RECORDER_AHEAD_MAX (64u << 10)
+#define MESSAGE_RECORDER_EVENT_COST 32
+
 struct message_recorder_event {
 	uint64_t sandbox_id;
 	struct slice event;        /* as event_encode() made it; the rest of the message */
@@ -348,7 +355,7 @@ enum message_upgrade_step {
 	MESSAGE_UPGRADE_GIVE,      /* old: everything has been held still; id: how many upgrades drain already; text: what
 	                            * service_describe() says. fds: lock of the state directory, control socket */
 	MESSAGE_UPGRADE_WANT,      /* new: asks for the sandbox id */
-	MESSAGE_UPGRADE_SANDBOX,   /* old, answer: fds: NFLOG socket, memory of synthetic names; none: it has none to give */
+	MESSAGE_UPGRADE_SANDBOX,   /* old, answer: fd: NFLOG socket; none: it has none to give */
 	MESSAGE_UPGRADE_SERVES,    /* new: the sandbox id is served by its worker */
 	MESSAGE_UPGRADE_FAILS,     /* new: the sandbox id cannot be served: text says why */
 	MESSAGE_UPGRADE_DONE,      /* new: all that could be done is */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
@@ -210,6 +211,16 @@ static void shares(void **state)
 	expect("shares", DOCTOR_NOTE, "by thread", false);
 }
 
+static void vsock(void **state)
+{
+	(void)state;
+	doctor_vsock(anew(), EAFNOSUPPORT);
+	expect("vsock", DOCTOR_OK, "not to be had", false);
+	doctor_vsock(anew(), 0);
+	expect("vsock", DOCTOR_NOTE, "attached sandboxes", true);
+	assert_non_null(strstr(f.remedy, "seccomp"));
+}
+
 static void resolvers(void **state)
 {
 	(void)state;
@@ -248,6 +259,7 @@ int main(void)
 	        MACHINE(seccomp),
 	        cmocka_unit_test(limits),
 	        cmocka_unit_test(shares),
+	        cmocka_unit_test(vsock),
 	        MACHINE(resolvers),
 	        cmocka_unit_test(what_is_too_long_is_cut),
 	};

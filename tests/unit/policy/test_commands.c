@@ -141,6 +141,35 @@ static void test_explain(void **state)
 	assert_non_null(strstr(r.err, "vethguard: error: not a method"));
 }
 
+/* Who writes a method in small letters is told, where that is all that stands between it and a
+ * rule. */
+static void test_explain_small_letters(void **state)
+{
+	static const char *const rows[][3] = {
+	        {"get", "https://api.github.com/user", "GET would be allowed"},
+	        {"Get", "https://api.github.com/user", "GET would be allowed"},
+	        {"GET", "https://api.github.com/user", NULL},
+	        {"get", "https://paste.example/", NULL},
+	        {"delete", "https://api.github.com/user", NULL},
+	        {"CONNECT", "https://paste.example/", NULL},
+	};
+	json_t *root;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		RUN(&r, "explain", "policies/coding-agent.yaml", rows[i][0], rows[i][1]);
+		assert_int_equal(strstr(r.out, "hint:") != NULL, rows[i][2] != NULL);
+		if (rows[i][2])
+			assert_non_null(strstr(r.out, rows[i][2]));
+	}
+	RUN(&r, "explain", "policies/coding-agent.yaml", "get", "https://api.github.com/user",
+	        "--json");
+	assert_int_equal(r.status, 1);
+	root = json_loads(r.out, 0, NULL);
+	assert_string_equal(json_string_value(json_object_get(root, "allowed_in_capitals")), "GET");
+	json_decref(root);
+}
+
 static void test_explain_json(void **state)
 {
 	json_t *root, *rules;
@@ -218,6 +247,7 @@ int main(void)
 	        cmocka_unit_test(test_check_bad),
 	        cmocka_unit_test(test_check_json),
 	        cmocka_unit_test(test_explain),
+	        cmocka_unit_test(test_explain_small_letters),
 	        cmocka_unit_test(test_explain_json),
 	        cmocka_unit_test(test_usage),
 	        cmocka_unit_test(test_escapes),

@@ -67,13 +67,19 @@ MAY_BE_UNUSED static void ask(
 	"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
 #define SWITCHED SWITCHED_FIELDS "\r\n"
 
-/* Says something, all of which arrives, and resets the connection. */
-MAY_BE_UNUSED static void say_and_reset(struct peer *p, const char *text)
+/* Says something that arrives at once. */
+MAY_BE_UNUSED static void say_at_once(struct peer *p, const char *text)
 {
 	int one = 1;
 
 	setsockopt(p->link.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	say(p, text);
+}
+
+/* ... and resets the connection. */
+MAY_BE_UNUSED static void say_and_reset(struct peer *p, const char *text)
+{
+	say_at_once(p, text);
 	hang_up(p, true);
 }
 

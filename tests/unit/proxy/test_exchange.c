@@ -444,6 +444,56 @@ static void test_unasked_bytes_before_a_reset(void **state)
 	hang_up(o2, false);
 }
 
+/* Behind a response that fills what is read at once to the last byte: no event tells of them. */
+static void test_unasked_bytes_behind_a_full_read(void **state)
+{
+	struct peer *c = client(&w, NAME_P, NULL), *o, *o2;
+	static char text[LINK_CHUNK + 100];
+	int n;
+
+	(void)state;
+	ask(c, "GET /x", "p.test", "");
+	o = origin(&w, false);
+	expect_head(o, "GET /x ");
+	n = snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\nContent-Length: %u\r\n\r\n",
+	        LINK_CHUNK - 42);
+	assert_int_equal(n, 42);
+	memset(text + n, 'a', LINK_CHUNK - 42);
+	strcpy(text + LINK_CHUNK, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
+	say_n(o, text, LINK_CHUNK + strlen(text + LINK_CHUNK));
+	expect_head(c, "HTTP/1.1 200 ");
+	UNTIL(&w, c->in.len == LINK_CHUNK - 42);
+	buf_consume(&c->in, c->in.len);
+	ask(c, "GET /y", "p.test", "");
+	o2 = origin(&w, false);
+	expect_head(o2, "GET /y ");
+	say(o2, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood");
+	expect_head(c, "HTTP/1.1 200 ");
+	expect(c, "good");
+	hang_up(c, false);
+	hang_up(o, false);
+	hang_up(o2, false);
+}
+
+/* They come at the same time as the next request, and the loop hears of that first. */
+static void test_unasked_bytes_beside_a_request(void **state)
+{
+	struct peer *c = client(&w, NAME_A, "a.test"), *o = pooled(c, "a.test"), *o2;
+
+	(void)state;
+	ask(c, "GET /x", "a.test", "");
+	say_at_once(o, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
+	only_the_client_is_ready();
+	o2 = origin(&w, true);
+	expect_head(o2, "GET /x ");
+	say(o2, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood");
+	expect_head(c, "HTTP/1.1 200 ");
+	expect(c, "good");
+	hang_up(c, false);
+	hang_up(o, false);
+	hang_up(o2, false);
+}
+
 static void test_the_upstreams_wish_to_close(void **state)
 {
 	struct peer *c = client(&w, NAME_A, "a.test"), *o;
@@ -651,6 +701,8 @@ int main(void)
 	        TEST(test_a_dead_pooled_connection_is_tried_again_once),
 	        TEST(test_what_is_not_idempotent_is_not_tried_again),
 	        TEST(test_unasked_bytes_end_a_pooled_connection),
+	        TEST(test_unasked_bytes_behind_a_full_read),
+	        TEST(test_unasked_bytes_beside_a_request),
 	        TEST(test_unasked_bytes_before_a_reset),
 	        TEST(test_the_upstreams_wish_to_close),
 	        TEST(test_trace_is_refused),

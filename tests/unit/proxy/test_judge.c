@@ -24,7 +24,13 @@ static const char policy[] =
         "  - {name: pass, to: \"https://pass.test\", tls: passthrough}\n"
         "  - {name: literal, to: \"https://192.0.2.7\"}\n"
         "  - {name: literal6, to: \"http://[2001:db8::7]\"}\n"
-        "  - {name: ssh, to: \"tcp://git.test:22\"}\n";
+        "  - {name: ssh, to: \"tcp://git.test:22\"}\n"
+        "  - {name: form, to: \"http://form.test\", methods: [GET, POST, PUT]}\n"
+        "  - {name: two, to: \"https://two.test\", paths: [/open/**]}\n"
+        "  - {name: key, to: \"https://two.test\", paths: [/key/**], credential: key}\n"
+        "deny:\n"
+        "  - {name: never, to: \"http://web.test\", methods: [DELETE]}\n"
+        "  - {name: shut, to: \"http://web.test\", paths: [/shut/**]}\n";
 
 #define TLS 1u
 #define PROXY 2u     /* on the proxy port */
@@ -124,6 +130,86 @@ static const struct {
         {0, "web.test", 80, "", "GET / HTTP/1.1\r\nHost: 198.51.100.1", BIND, false, NULL},
         {0, "198.51.100.1", 80, "", "GET / HTTP/1.1\r\nHost: 198.51.100.2", BIND, false, NULL},
         {0, "198.51.100.1", 80, "", "GET / HTTP/1.1\r\nHost: 198.51.100.1", DENY, false, NULL},
+        /* Fields that ask for another method or path: judged for that too. */
+        {0, "form.test", 80, "",
+                "POST / HTTP/1.1\r\nHost: form.test\r\nX-HTTP-Method-Override: PUT", ALLOW, false,
+                "form.test"},
+        {0, "form.test", 80, "",
+                "POST / HTTP/1.1\r\nHost: form.test\r\nx-http-method-override: put", ALLOW, false,
+                "form.test"},
+        {0, "form.test", 80, "",
+                "POST / HTTP/1.1\r\nHost: form.test\r\nX-HTTP-Method-Override: DELETE", DENY, false,
+                NULL},
+        {0, "form.test", 80, "", "POST / HTTP/1.1\r\nHost: form.test\r\nX-HTTP-Method: delete",
+                DENY, false, NULL},
+        {0, "form.test", 80, "", "POST / HTTP/1.1\r\nHost: form.test\r\nX-Method-Override: Delete",
+                DENY, false, NULL},
+        {0, "form.test", 80, "",
+                "POST / HTTP/1.1\r\nHost: form.test\r\nX_HTTP_Method_Override: DELETE", DENY, false,
+                NULL},
+        {0, "form.test", 80, "",
+                "POST / HTTP/1.1\r\nHost: form.test\r\nX-HTTP-Method-Override: PUT, DELETE", DENY,
+                false, NULL},
+        {0, "form.test", 80, "",
+                "POST / HTTP/1.1\r\nHost: form.test\r\nX-HTTP-Method-Override: "
+                "PUT\r\nX-HTTP-Method-Override: DELETE",
+                DENY, false, NULL},
+        {0, "form.test", 80, "", "POST / HTTP/1.1\r\nHost: form.test\r\nX-HTTP-Method-Override: /",
+                DENY, false, NULL},
+        {0, "form.test", 80, "",
+                "POST / HTTP/1.1\r\nHost: form.test\r\nX-HTTP-Method-Override:", BAD, false, NULL},
+        {0, "form.test", 80, "",
+                "POST / HTTP/1.1\r\nHost: form.test\r\nX-HTTP-Method-Override: "
+                "012345678901234567890123456789012",
+                BAD, false, NULL},
+        {0, "form.test", 80, "",
+                "POST / HTTP/1.1\r\nHost: form.test\r\nX-HTTP-Method-Overridd: DELETE", ALLOW,
+                false, "form.test"},
+        {0, "web.test", 80, "", "GET / HTTP/1.1\r\nHost: web.test\r\nX-HTTP-Method-Override: PATCH",
+                ALLOW, false, "web.test"},
+        {0, "web.test", 80, "",
+                "GET / HTTP/1.1\r\nHost: web.test\r\nX-HTTP-Method-Override: delete", DENY, false,
+                NULL},
+        {0, "web.test", 80, "", "GET / HTTP/1.1\r\nHost: web.test\r\nX-Original-URL: /open?/shut/",
+                ALLOW, false, "web.test"},
+        {0, "web.test", 80, "", "GET / HTTP/1.1\r\nHost: web.test\r\nX-Original-URL: /shut/x", DENY,
+                false, NULL},
+        {0, "web.test", 80, "", "GET / HTTP/1.1\r\nHost: web.test\r\nX-Rewrite-URL: /a/../shut/x?y",
+                DENY, false, NULL},
+        {0, "web.test", 80, "", "GET / HTTP/1.1\r\nHost: web.test\r\nX-Rewrite-URL: //shut/x", DENY,
+                false, NULL},
+        {0, "web.test", 80, "", "GET / HTTP/1.1\r\nHost: web.test\r\nX_Original_URL: /%73hut/x",
+                DENY, false, NULL},
+        {0, "web.test", 80, "",
+                "GET / HTTP/1.1\r\nHost: web.test\r\nX-Original-URL: http://web.test/", BAD, false,
+                NULL},
+        {0, "web.test", 80, "", "GET / HTTP/1.1\r\nHost: web.test\r\nX-Original-URL: /a/..%2fshut",
+                BAD, false, NULL},
+        {0, "web.test", 80, "", "GET / HTTP/1.1\r\nHost: web.test\r\nX-Original-URL:", BAD, false,
+                NULL},
+        {0, "web.test", 80, "", "GET / HTTP/1.1\r\nHost: web.test\r\nX-Rewrite-URL: /..", BAD,
+                false, NULL},
+        {TLS, "two.test", 443, "two.test",
+                "GET /key/a HTTP/1.1\r\nHost: two.test\r\nX-Original-URL: /key/b", ALLOW, true,
+                "two.test"},
+        {TLS, "two.test", 443, "two.test",
+                "GET /key/a HTTP/1.1\r\nHost: two.test\r\nX-Original-URL: /open/b", BIND, false,
+                NULL},
+        {TLS, "two.test", 443, "two.test",
+                "GET /open/a HTTP/1.1\r\nHost: two.test\r\nX-Original-URL: /key/b", BIND, false,
+                NULL},
+        {TLS, "two.test", 443, "two.test",
+                "GET /open/a HTTP/1.1\r\nHost: two.test\r\nX-Original-URL: /other", DENY, false,
+                NULL},
+        /* Each is allowed alone; what both together ask for was judged by nobody. */
+        {TLS, "two.test", 443, "two.test",
+                "GET /open/a HTTP/1.1\r\nHost: two.test\r\nX-Original-URL: /open/b\r\n"
+                "X-HTTP-Method: GET",
+                BAD, false, NULL},
+        {TLS, "two.test", 443, "two.test",
+                "GET /open/a HTTP/1.1\r\nHost: two.test\r\nX-Original-URL: /open/b\r\n"
+                "X-Rewrite-URL: /open/c",
+                ALLOW, false, "two.test"},
         /* What the policy does not say. */
         {TLS, "api.test", 443, "api.test", "GET /v2/x HTTP/1.1\r\nHost: api.test", DENY, false,
                 NULL},

@@ -39,12 +39,13 @@ static void test_injected_once_whatever_the_sandbox_sends(void **state)
 	struct peer *o = bound(c, "GET /x",
 	        "Authorization: Bearer " PLACEHOLDER
 	        "\r\nauthorization: other\r\nAccept-Encoding: br, gzip\r\n"
-	        "Accept-Encoding: zstd\r\nCookie: a=b\r\n");
+	        "Accept-Encoding: zstd\r\nAccept_Encoding: br\r\nCookie: a=b\r\n");
 
 	(void)state;
 	assert_null(strcasestr(strcasestr(o->head, "authorization:") + 1, "authorization:"));
 	assert_true(head_has(o, "accept-encoding: gzip\r\n"));
 	assert_false(head_has(o, "zstd"));
+	assert_false(head_has(o, "br\r\n"));
 	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
 	expect_head(c, "HTTP/1.1 200 ");
 	assert_null(find_finding(&w, EVENT_FINDING_PLACEHOLDER_LEAK));
@@ -350,7 +351,8 @@ static void test_trailers_never_replace_the_credential(void **state)
 
 	(void)state;
 	o = bound(c, "POST /x", "Transfer-Encoding: chunked\r\n");
-	say(c, "1\r\na\r\n0\r\nAuthorization: mine\r\nX-Ok: 1\r\nCookie: x\r\n\r\n");
+	say(c, "1\r\na\r\n0\r\nAuthorization: mine\r\nTransfer_Encoding: mine\r\n"
+	       "X-HTTP-Method-Override: mine\r\nX-Ok: 1\r\nCookie: x\r\n\r\n");
 	UNTIL(&w, has(o, "X-Ok: 1\r\n\r\n", 11));
 	assert_false(has(o, "mine", 4));
 	leave(c, o);
@@ -381,9 +383,19 @@ static void test_placeholders_in_the_wrong_place(void **state)
 		o = origin(&w, true);
 		take_head(o);
 		assert_int_equal(leaks(), i + 1);
+		/* The request went on. */
+		assert_int_equal(
+		        find_finding(&w, EVENT_FINDING_PLACEHOLDER_LEAK)->decision, EVENT_OBSERVED);
 		hang_up(c, false);
 		hang_up(o, false);
 	}
+	struct peer *c = client(&w, NAME_A, "a.test");
+
+	ask(c, "DELETE /x", "a.test", fields[0]);
+	expect_head(c, "HTTP/1.1 403 ");
+	assert_int_equal(leaks(), 3);
+	assert_int_equal(find_finding(&w, EVENT_FINDING_PLACEHOLDER_LEAK)->decision, EVENT_DENIED);
+	hang_up(c, false);
 }
 
 /* A request that carries a credential: its own placeholder is welcome where that goes, in base64 as

@@ -321,7 +321,7 @@ static void test_call(void **state)
 	json_decref(line);
 }
 
-/* As control_routes.c of the supervisor calls them. */
+/* As control/routes.c of the supervisor calls them. */
 static void test_each_call_has_its_activity(void **state)
 {
 	static const struct {
@@ -365,6 +365,13 @@ static void test_change_of_policy(void **state)
 	        "+ allow https://api.github.com/");
 	assert_string_equal(
 	        json_string_value(json_object_get(json_object_get(line, "policy"), "uid")), "ffff");
+	assert_non_null(strstr(
+	        json_string_value(json_object_get(line, "message")), " under another policy: "));
+	json_decref(line);
+	e.old_fingerprint = e.fingerprint = SLICE("ffff");
+	line = rendered(e);
+	assert_non_null(strstr(json_string_value(json_object_get(line, "message")),
+	        " under the same policy, read anew: "));
 	json_decref(line);
 }
 

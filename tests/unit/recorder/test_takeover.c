@@ -2,6 +2,23 @@
 /* A recorder that is killed at any point of its work, and the next one that takes over. */
 #include "pump_fixture.h"
 
+/* Until the recorder has written so many lines. They are counted by their ends: who reads beside a
+ * write that crosses a page may see the first half of a line. */
+static void wait_for_lines(const char *path, unsigned count)
+{
+	unsigned lines;
+
+	do {
+		size_t n;
+		char *text = read_file(path, &n);
+
+		lines = 0;
+		for (size_t i = 0; i < n; i++)
+			lines += text[i] == '\n';
+		free(text);
+	} while (lines < count && poll(NULL, 0, 2) == 0);
+}
+
 /* The recorder dies at once, and another one takes over what the supervisor has kept. */
 static void replace_with(struct fixture *f, rlim_t file_size)
 {
@@ -173,8 +190,7 @@ static void test_waiting_writer_is_woken_by_the_next_reader(void **state)
 	open_fixture(&f, RLIM_INFINITY);
 	write_event(&f.ring, event);
 	count++;
-	while (verify(f.path) < 1)
-		poll(NULL, 0, 5);
+	wait_for_lines(f.path, 1);
 	kill(f.pid, SIGSTOP);
 	while (ring_write(&f.ring, record, n) == 0)
 		count++;
@@ -196,8 +212,7 @@ static void test_broken_stream_is_inherited(void **state)
 	open_fixture(&f, RLIM_INFINITY);
 	assert_int_equal(ring_write(&f.ring, "nonsense", 8), 0);
 	expect_message(f.control, MESSAGE_FAILED, SANDBOX, &message);
-	while (verify(f.path) < 1)
-		poll(NULL, 0, 5);
+	wait_for_lines(f.path, 1);
 	poll(NULL, 0, 20);
 	replace(&f);
 	write_event(&f.ring, sample_http());
@@ -217,8 +232,7 @@ static void test_garbled_journal(void **state)
 	(void)state;
 	open_fixture(&f, RLIM_INFINITY);
 	write_event(&f.ring, sample_http());
-	while (verify(f.path) < 1)
-		poll(NULL, 0, 5);
+	wait_for_lines(f.path, 1);
 	kill(f.pid, SIGKILL);
 	waitpid(f.pid, NULL, 0);
 	close(f.control);
@@ -299,8 +313,7 @@ static void test_summary_is_inherited(void **state)
 	open_fixture(&f, RLIM_INFINITY);
 	for (int i = 0; i < 7; i++)
 		write_event(&f.ring, sample_denied());
-	while (verify(f.path) < 7)
-		poll(NULL, 0, 5);
+	wait_for_lines(f.path, 7);
 	poll(NULL, 0, 20);
 	replace(&f);
 	write_event(&f.ring, sample_denied());
@@ -316,7 +329,7 @@ enum { CROWD = 5, CROWD_FIRST = 100 };
 struct crowd {
 	struct ring rings[CROWD];
 	int packets[CROWD], handed[CROWD][4];
-	unsigned lines[CROWD], kinds[CROWD];
+	unsigned lines[CROWD], kinds[CROWD], all; /* lines: of each, and of all of them */
 };
 
 static void join_crowd(struct fixture *f, struct crowd *c, size_t i)
@@ -355,16 +368,12 @@ static void refuse_another(struct fixture *f, struct crowd *c, size_t i)
 {
 	struct event event = sample_denied();
 	char host[32];
-	unsigned all = 0;
 
 	snprintf(host, sizeof(host), "s%zu-%u.example", i, c->kinds[i]++);
 	event.host = event.sni = slice_from_string(host);
 	write_event(&c->rings[i], event);
 	c->lines[i]++;
-	for (size_t k = 0; k < CROWD; k++)
-		all += c->lines[k];
-	while (verify(f->path) < all) /* in the log, in a batch of its own */
-		poll(NULL, 0, 2);
+	wait_for_lines(f->path, ++c->all); /* in the log, in a batch of its own */
 }
 
 /* Notes lie one behind the other: they come, grow and go in any order, and none takes what is of
@@ -397,6 +406,7 @@ static void test_notes_of_many_keep_their_places(void **state)
 		if (i != 1)
 			leave_crowd(&f, &c, i);
 	stop(&f);
+	assert_int_equal(verify(f.path), c.all);
 	close_fixture(&f);
 }
 
@@ -418,8 +428,7 @@ static void test_cut_ring_ends_its_stream_only(void **state)
 	say_ring(&f, SANDBOX, 2, fds);
 	assert_int_equal(ring_open_writer(&cut, fds[0], fds[1], fds[2]), 0);
 	write_event(&cut, sample_http());
-	while (verify(f.path) < 1)
-		poll(NULL, 0, 5);
+	wait_for_lines(f.path, 1);
 	assert_int_equal(ftruncate(memory, 0), 0);
 	eventfd_write(cut.data_fd, 1);
 	expect_message(f.control, MESSAGE_FAILED, SANDBOX, &message);

@@ -20,9 +20,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "supervisor/audit_file.h"
+#include "supervisor/recording/audit_file.h"
 #include "supervisor/memory_file.h"
-#include "supervisor/sources.h"
+#include "supervisor/settings/sources.h"
 
 #define SOMEBODY 61000
 
@@ -419,12 +419,12 @@ static void ca_files_of_the_configuration(void **state)
 static ino_t inode_of(const struct config *config, struct memory_trusted *kept)
 {
 	const char *culprit;
+	struct memory_bundle *bundle = NULL;
 	struct stat st;
-	int fd = memory_file_trusted(config, kept, &culprit);
 
-	assert_true(fd >= 0);
-	assert_int_equal(fstat(fd, &st), 0);
-	close(fd);
+	assert_int_equal(memory_file_trusted(config, kept, &bundle, &culprit), 0);
+	assert_int_equal(fstat(bundle->fd, &st), 0);
+	memory_bundle_put(bundle);
 	return st.st_ino;
 }
 
@@ -432,6 +432,7 @@ static ino_t inode_of(const struct config *config, struct memory_trusted *kept)
 static void ca_files_are_put_together_again_when_they_change(void **state)
 {
 	struct config *config = calloc(1, sizeof *config);
+	struct memory_bundle *bundle = NULL, *again = NULL;
 	struct memory_trusted kept;
 	const char *culprit;
 	ino_t first, second;
@@ -440,6 +441,10 @@ static void ca_files_are_put_together_again_when_they_change(void **state)
 	memory_trusted_init(&kept);
 	first = inode_of(config, &kept);
 	assert_int_equal(inode_of(config, &kept), first);
+	assert_int_equal(memory_file_trusted(config, &kept, &bundle, &culprit), 0);
+	assert_int_equal(memory_file_trusted(config, &kept, &again, &culprit), 0);
+	assert_int_equal(again->fd, bundle->fd); /* no descriptor for each sandbox */
+	memory_bundle_put(again);
 	make(path, user.uid, 0644);
 	config->ca_file_count = 1;
 	snprintf(config->ca_files[0], PATH_MAX, "%s", path);
@@ -447,9 +452,11 @@ static void ca_files_are_put_together_again_when_they_change(void **state)
 	assert_int_not_equal(second, first);
 	assert_int_not_equal(inode_of(config, &kept), second);
 	assert_int_equal(unlink(path), 0);
-	assert_int_equal(memory_file_trusted(config, &kept, &culprit), -ENOENT);
+	assert_int_equal(memory_file_trusted(config, &kept, &again, &culprit), -ENOENT);
 	assert_string_equal(culprit, path);
 	memory_trusted_fini(&kept);
+	assert_true(fcntl(bundle->fd, F_GETFD) >= 0); /* whoever has it keeps it */
+	memory_bundle_put(bundle);
 	free(config);
 }
 

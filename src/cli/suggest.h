@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * suggest: from denials of the audit log to the smallest rules that would allow just them. The log
+ * may be written by anybody: what becomes part of a rule has passed the canonical forms of the
+ * policy, all other text is escaped when shown.
+ */
+#ifndef VETHGUARD_CLI_SUGGEST_H
+#define VETHGUARD_CLI_SUGGEST_H
+
+#include <stdio.h>
+
+#include "vethguard/base/slice.h"
+#include "vethguard/policy/policy.h"
+
+struct json_t;
+
+#define SUGGEST_ASKS_MAX 20000      /* different requests; more are an error: narrow them down */
+#define SUGGEST_DENIALS_MAX 1000000 /* denied lines */
+#define SUGGEST_FINDINGS_MAX 100000
+#define SUGGEST_PATHS_MAX 8   /* paths of a rule; more become one pattern over their common start */
+#define SUGGEST_PATH_MAX 256  /* a longer path may carry data: not suggested */
+#define SUGGEST_LABEL_MAX 40  /* so may a longer label of a host */
+#define SUGGEST_METHODS_MAX 8 /* of a rule; further ones begin another */
+#define SUGGEST_ID_SIZE 17
+
+/* Why a denial is not made into a rule. */
+enum suggest_doubt {
+	SUGGEST_FINE,
+	SUGGEST_DENY_RULE,   /* refused by a deny rule */
+	SUGGEST_NO_RULE,     /* refused for something that no rule changes */
+	SUGGEST_FINDING,     /* a finding is about it or about its host */
+	SUGGEST_PLACEHOLDER, /* it may carry a placeholder */
+	SUGGEST_METADATA,
+	SUGGEST_ADDRESS,   /* an address that is not public */
+	SUGGEST_LONG,      /* host or path may carry data */
+	SUGGEST_STRANGE,   /* cannot be written as a rule that allows only this */
+	SUGGEST_NAME_ONLY, /* only its name was asked for */
+	SUGGEST_PACKETS,   /* dropped by the fence */
+	SUGGEST_DOUBT_COUNT
+};
+
+/* One thing that was asked for and refused, however often. */
+struct suggest_ask {
+	char *policy, *host; /* owned; host canonical, IPv6 in brackets */
+	char *method, *path; /* owned; NULL: a connection */
+	char *what;          /* owned; as `audit show` has it */
+	enum policy_scheme scheme;
+	uint16_t port;
+	enum suggest_doubt doubt;
+	unsigned long count;
+	int64_t last_ms;
+	char event[SUGGEST_ID_SIZE]; /* the last one's id */
+};
+
+struct suggest_denial {
+	size_t ask;
+	char event[SUGGEST_ID_SIZE];
+};
+
+struct suggest {
+	struct suggest_ask *asks; /* owned */
+	size_t count, room;
+	struct suggest_denial *denials; /* owned */
+	size_t denial_count, denial_room;
+	struct json_t *index;    /* owned; key of an ask: its number */
+	struct json_t *findings; /* owned; ids of events and hosts that findings are about */
+};
+
+/* A rule: asks of one destination that differ in path and method only. */
+struct suggest_rule {
+	const struct suggest_ask *ask; /* names the destination */
+	const char *methods[SUGGEST_METHODS_MAX];
+	size_t method_count;
+	char *paths[SUGGEST_PATHS_MAX]; /* owned */
+	size_t path_count;
+	bool folded; /* the one path stands for more than were asked for */
+	unsigned long count;
+	int64_t last_ms;
+	const char *event;
+};
+
+struct suggest_rules {
+	struct suggest_rule *rules; /* owned */
+	size_t count;
+};
+
+/* suggest_read.c. Findings count wherever they stand; take: the denials of this event are wanted.
+ * 0, -ENOMEM, or -E2BIG beyond one of the bounds. */
+int suggest_init(struct suggest *s);
+int suggest_read(struct suggest *s, const struct json_t *event, bool take);
+void suggest_fini(struct suggest *s);
+
+/* suggest_doubt.c: what one request would open. */
+enum suggest_doubt suggest_doubt_of(const struct suggest_ask *ask, struct slice query);
+const char *suggest_doubt_text(enum suggest_doubt doubt);
+
+/* suggest_rules.c. Once everything is read: findings are laid beside denials, asks are sorted and
+ * made into rules, which borrow from s. 0 or -ENOMEM. */
+int suggest_make(struct suggest *s, struct suggest_rules *out);
+void suggest_rules_free(struct suggest_rules *rules);
+
+/* suggest_print.c */
+void suggest_print(const struct suggest *s, const struct suggest_rules *rules, FILE *out);
+int suggest_print_json(const struct suggest *s, const struct suggest_rules *rules, FILE *out);
+
+#endif

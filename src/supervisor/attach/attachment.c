@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One attachment: who waits for what of it, what its sandbox tells, its end. Two ends are to be
+ * told apart: that of the daemon, which leaves gate, rules and state behind for the next one, and
+ * that of the attachment (detached, expired, its process gone), which leaves nothing.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "vethguard/base/clock.h"
+#include "vethguard/base/log.h"
+#include "supervisor/attach/process.h"
+#include "supervisor/attach/attachment.h"
+#include "supervisor/sandbox/names_file.h"
+#include "supervisor/daemon/root_file.h"
+
+void attach_refuse(
+        attach_done done, void *context, enum attach_status status, const char *format, ...)
+{
+	struct attach_result result = {.status = status};
+	char text[SANDBOX_FAILURE_MAX];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	result.text = text;
+	done(context, &result);
+}
+
+/* Who waits. */
+
+static void pending_free(struct attach_pending *p)
+{
+	DL_DELETE(p->attachment->pending, p);
+	loop_timer_close(&p->patience);
+	free(p);
+}
+
+static void on_patience_over(struct loop_timer *timer)
+{
+	struct attach_pending *p = container_of(timer, struct attach_pending, patience);
+	attach_done done = p->done;
+	void *context = p->context;
+
+	pending_free(p);
+	attach_refuse(done, context, ATTACH_BUSY, "its worker does not answer just now");
+}
+
+bool attachment_wait(struct attachment *a, enum attach_operation operation, uint64_t id,
+        attach_done done, void *context)
+{
+	struct attach_pending *p = NULL;
+	int count;
+
+	DL_COUNT(a->pending, p, count);
+	p = count < ATTACH_PENDING_MAX ? calloc(1, sizeof *p) : NULL;
+	if (!p || loop_timer_open(a->all->supervisor->loop, &p->patience, on_patience_over) != 0) {
+		free(p);
+		attach_refuse(done, context, ATTACH_BUSY, "too many operations on %s are under way",
+		        a->record.name);
+		return false;
+	}
+	p->attachment = a;
+	p->operation = operation;
+	p->id = id;
+	p->done = done;
+	p->context = context;
+	DL_APPEND(a->pending, p);
+	if (operation == OPERATION_STATS)
+		loop_timer_set(&p->patience, ATTACH_FRESHNESS_MS);
+	return true;
+}
+
+void attachment_answer(struct attachment *a, enum attach_operation operation, uint64_t id,
+        const struct attach_result *result)
+{
+	struct attach_pending *p, *next;
+
+	DL_FOREACH_SAFE(a->pending, p, next)
+	{
+		attach_done done = p->done;
+		void *context = p->context;
+
+		if (p->operation != operation || p->id != id)
+			continue;
+		pending_free(p);
+		done(context, result);
+	}
+}
+
+/* Who detaches a sandbox, or stops the daemon, ends what others wait for. */
+static void answer_all_else(struct attachment *a)
+{
+	const bool stopping = a->all->stopping;
+	const struct attach_result result = {.status = stopping ? ATTACH_BUSY : ATTACH_CONFLICT,
+	        .text = stopping ? "the daemon is stopping"
+	                         : "the sandbox is gone: it was detached, or has ended"};
+
+	while (a->pending)
+		attachment_answer(a, a->pending->operation, a->pending->id, &result);
+}
+
+/* What its sandbox tells. */
+
+static struct attachment *attachment_of(struct sandbox_owner *owner)
+{
+	return container_of(owner, struct attachment, owner);
+}
+
+static void on_variables_needed(struct sandbox_owner *owner, const struct message_names *names)
+{
+	(void)names;
+	sandbox_fail(attachment_of(owner)->sandbox, "an attached sandbox has no variables to give");
+}
+
+static void publish_root(struct attachments *all, const char *pem)
+{
+	int error;
+
+	if (strcmp(all->root_pem, pem) == 0)
+		return;
+	snprintf(all->root_pem, sizeof all->root_pem, "%s", pem);
+	error = root_file_publish(all->ca, pem);
+	if (error)
+		log_warn("root.pem cannot be written: %s", strerror(-error));
+}
+
+static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
+{
+	struct attachment *a = attachment_of(owner);
+	const struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
+
+	publish_root(a->all, s->root_pem);
+	attachment_answer(a, OPERATION_ATTACH, 0, &result);
+}
+
+static void on_failed(struct sandbox_owner *owner, const char *text)
+{
+	static const enum attach_status statuses[] = {[GATE_FAULT_OWN] = ATTACH_FAILED,
+	        [GATE_FAULT_ASKED] = ATTACH_INVALID,
+	        [GATE_FAULT_TAKEN] = ATTACH_CONFLICT};
+	struct attachment *a = attachment_of(owner);
+	const struct attach_result result = {.status = statuses[a->sandbox->fault], .text = text};
+
+	a->detaching = true; /* it never served */
+	attachment_answer(a, OPERATION_ATTACH, 0, &result);
+}
+
+static void on_summary(struct sandbox_owner *owner, const struct message_summary *summary)
+{
+	struct attachment *a = attachment_of(owner);
+
+	a->summed = true;
+	a->summary = *summary;
+	a->summary.unusual_count = 0; /* that is the message's */
+}
+
+/* An agent does not gain the open network by waiting: an interface whose time is over is no longer
+ * guarded but shut, and keeps its place here and on the disk until somebody detaches it. */
+static bool stays_shut(const struct attachment *a)
+{
+	return a->shut && a->record.kind == ATTACH_INTERFACE;
+}
+
+bool attachment_is_over(const struct attachment *a)
+{
+	return a->record.kind == ATTACH_INTERFACE && a->record.expires_ms &&
+	       a->record.expires_ms <= clock_real_ms();
+}
+
+bool attachment_is_left(const struct attachment *a)
+{
+	return a->left || a->reading;
+}
+
+enum attach_status attachment_trouble(const struct attachment *a)
+{
+	return attachment_is_over(a) ? ATTACH_CONFLICT : ATTACH_FAILED;
+}
+
+void attachment_settle_shut(struct attachment *a)
+{
+	if (a->sandbox) {
+		gate_close(&a->sandbox->gate);
+		a->gate = a->sandbox->gate; /* its shape: what there is to take away */
+		sandbox_free(a->sandbox);
+		a->sandbox = NULL;
+	}
+	attachment_forget_policy(a);
+	attachment_hold(a);
+	a->detaching = a->undone = a->shut = false;
+	snprintf(a->trouble, sizeof a->trouble,
+	        "its time is over: interface %s stays shut until this sandbox is detached",
+	        a->record.interface);
+	log_sandbox(LOG_LEVEL_INFO, a->record.name, "%s", a->trouble);
+}
+
+static void settle_or_free(struct attachment *a)
+{
+	if (stays_shut(a) && !a->all->stopping)
+		attachment_settle_shut(a);
+	else
+		attachment_free(a);
+}
+
+/* From here on only a part of it may be there. Should this process die now, the next one is to take
+ * the rest away instead of showing a sandbox that it can neither serve nor mend. */
+static void write_end(struct attachment *a, const struct gate *gate)
+{
+	int error;
+
+	if (stays_shut(a) || a->record.undoing || !a->record.policy)
+		return; /* or it is written already; or its file is damaged, and stays what it is */
+	a->record.undoing = true;
+	error = state_save(a->all->state, &a->record, gate);
+	if (error)
+		log_sandbox(LOG_LEVEL_DEBUG, a->record.name, "its end cannot be written: %s",
+		        strerror(-error));
+}
+
+void attachment_undo(struct attachment *a)
+{
+	char pin[MESSAGE_PATH_MAX + 1];
+	struct gate *gate = a->sandbox ? &a->sandbox->gate : &a->gate;
+	int error;
+
+	if (a->undone)
+		return;
+	a->undone = true;
+	attachment_pin(a->all, a->record.id, pin);
+	write_end(a, gate);
+	error = gate_remove(gate, a->all->supervisor->gates, pin, a->shut);
+	if (error)
+		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its gate cannot be removed whole: %s",
+		        strerror(-error));
+	names_file_remove(a->all->supervisor->names, a->record.id);
+	error = stays_shut(a) ? 0 : state_remove(a->all->state, a->record.name);
+	if (error)
+		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its state file cannot be removed: %s",
+		        strerror(-error));
+	if (!stays_shut(a))
+		log_sandbox(LOG_LEVEL_INFO, a->record.name, "detached");
+}
+
+static void finish(struct attachment *a)
+{
+	const struct attach_result result = {.status = ATTACH_OK,
+	        .text = "",
+	        .summary = a->summed ? &a->summary : NULL,
+	        .attachment = a};
+
+	if (a->detaching)
+		attachment_undo(a);
+	attachment_answer(a, OPERATION_DETACH, 0, &result);
+	settle_or_free(a);
+}
+
+static void on_unlinked(void *context)
+{
+	struct attachment *a = context;
+
+	a->unlinking = NULL;
+	finish(a);
+}
+
+void attachment_detach_now(struct attachment *a)
+{
+	if (!a->unlinking)
+		return;
+	gate_unlink_end(a->unlinking);
+	on_unlinked(a);
+}
+
+/* Its sandbox has ended, or it had none. The link of a gate is the kernel's to take away, which
+ * takes its time; nobody else waits for that. */
+static void unlink_and_finish(struct attachment *a)
+{
+	struct sandbox *s = a->sandbox;
+	struct gate *gate = s ? &s->gate : &a->gate;
+
+	if (a->undone || a->all->stopping || gate->kind != GATE_VETH || gate->netns < 0) {
+		finish(a);
+		return;
+	}
+	write_end(a, gate);
+	if (gate_unlink(gate, a->all->supervisor->loop, on_unlinked, a, &a->unlinking) != 0) {
+		finish(a);
+		return;
+	}
+	if (s) {
+		gate_move(&a->gate, &s->gate);
+		sandbox_free(s);
+		a->sandbox = NULL;
+	}
+}
+
+static void on_ended(struct sandbox_owner *owner, struct sandbox *s)
+{
+	struct attachment *a = attachment_of(owner);
+
+	(void)s;
+	if (a->detaching)
+		unlink_and_finish(a);
+	else
+		finish(a);
+}
+
+static void on_changed(struct sandbox_owner *owner, struct sandbox *s)
+{
+	struct attachment *a = attachment_of(owner);
+
+	if (s->state == SANDBOX_SERVING)
+		publish_root(a->all, s->root_pem);
+	attachments_end_turn(a->all);
+	if (a->all->on_changed)
+		a->all->on_changed(a->all);
+}
+
+static void on_stats(
+        struct sandbox_owner *owner, uint64_t id, const struct message_worker_stats *worker)
+{
+	struct attachment *a = attachment_of(owner);
+
+	attachment_tell_stats(a, id, worker);
+}
+
+static void take_over(struct attachment *a, struct sandbox *s)
+{
+	a->record.generation = s->generation->number;
+	if (attach_record_set_identity(&a->record, &s->generation->identity) != 0)
+		log_sandbox(LOG_LEVEL_ERROR, a->record.name,
+		        "no memory for the groups of who named its policy: it is read without "
+		        "them from now on");
+	attachment_watch_policy(a);
+	if (a->new_policy) {
+		free(a->record.policy);
+		a->record.policy = a->new_policy;
+		a->new_policy = NULL;
+	}
+	int error = attachment_save(a);
+	if (error)
+		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "its state cannot be written: %s",
+		        strerror(-error));
+}
+
+static void on_replaced(struct sandbox_owner *owner, struct sandbox *s, const char *error)
+{
+	struct attachment *a = attachment_of(owner);
+	char text[SANDBOX_FAILURE_MAX];
+	struct attach_result result = {
+	        .status = error ? ATTACH_FAILED : ATTACH_OK, .text = "", .attachment = a};
+
+	if (error && a->detaching) {
+		result.status = ATTACH_CONFLICT;
+		result.text = "the sandbox is being detached";
+	} else if (error) {
+		snprintf(text, sizeof text, "the policy before stays in force: %.1900s", error);
+		result.text = text;
+		log_sandbox(LOG_LEVEL_WARN, a->record.name, "%s", text);
+	} else {
+		take_over(a, s);
+		log_sandbox(LOG_LEVEL_INFO, a->record.name, "policy of generation %llu is in force",
+		        (unsigned long long)a->record.generation);
+	}
+	free(a->new_policy);
+	a->new_policy = NULL;
+	result.diff = error ? NULL : s->generation->difference;
+	attachment_answer(a, OPERATION_RELOAD, 0, &result);
+}
+
+static void on_stilled(struct sandbox_owner *owner, struct sandbox *s)
+{
+	struct attachment *a = attachment_of(owner);
+	const struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
+
+	(void)s;
+	attachment_answer(a, OPERATION_PAUSE, 0, &result);
+}
+
+/* Its life. */
+
+static void on_expiry(struct loop_timer *timer)
+{
+	struct attachment *a = container_of(timer, struct attachment, expiry);
+
+	log_sandbox(LOG_LEVEL_INFO, a->record.name, "its time is over");
+	attachment_detach(a, true);
+}
+
+static void on_process_end(struct loop_io *io, unsigned events)
+{
+	struct attachment *a = container_of(io, struct attachment, process);
+
+	(void)events;
+	loop_io_close(io);
+	log_sandbox(LOG_LEVEL_INFO, a->record.name, "its process %d has ended", (int)a->record.pid);
+	attachment_detach(a, true);
+}
+
+struct attachment *attachment_new(struct attachments *all)
+{
+	struct attachment *a = calloc(1, sizeof *a);
+
+	if (!a)
+		return NULL;
+	a->all = all;
+	a->pidfd = -1;
+	gate_init(&a->gate);
+	a->owner = (struct sandbox_owner){.variables_needed = on_variables_needed,
+	        .ready = on_ready,
+	        .failed = on_failed,
+	        .summary = on_summary,
+	        .ended = on_ended,
+	        .changed = on_changed,
+	        .stats = on_stats,
+	        .replaced = on_replaced,
+	        .stilled = on_stilled};
+	if (loop_timer_open(all->supervisor->loop, &a->expiry, on_expiry) == 0)
+		return a;
+	free(a);
+	return NULL;
+}
+
+int attachment_enter(struct attachment *a)
+{
+	HASH_ADD_STR(a->all->by_name, record.name, a);
+	return a->hh.tbl ? 0 : -ENOMEM;
+}
+
+void attachment_free(struct attachment *a)
+{
+	struct attachments *all = a->all;
+
+	gate_unlink_end(a->unlinking);
+	answer_all_else(a);
+	attachment_refuse_later(a);
+	if (a->reading)
+		all->readings--;
+	attach_reading_cancel(a->reading);
+	attachment_forget_policy(a);
+	attachment_forget_turn(a);
+	if (a->hh.tbl)
+		HASH_DEL(all->by_name, a);
+	attachment_leave_place(a);
+	if (a->sandbox)
+		sandbox_free(a->sandbox);
+	gate_close(&a->gate);
+	loop_timer_close(&a->expiry);
+	loop_io_close(&a->process);
+	if (a->pidfd >= 0)
+		close(a->pidfd);
+	free(a->new_policy);
+	attach_record_fini(&a->record);
+	free(a);
+	if (all->stopping && !all->by_name && all->on_empty)
+		all->on_empty(all);
+}
+
+int attachment_save(struct attachment *a)
+{
+	return state_save(a->all->state, &a->record, &a->sandbox->gate);
+}
+
+void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE_PATH_MAX + 1])
+{
+	snprintf(out, MESSAGE_PATH_MAX + 1, "%.4000s/%016llx", all->pins, (unsigned long long)id);
+}
+
+int attachment_watch(struct attachment *a)
+{
+	struct loop *loop = a->all->supervisor->loop;
+
+	if (a->record.expires_ms) {
+		int64_t left_ms = a->record.expires_ms - clock_real_ms();
+
+		loop_timer_set(&a->expiry, left_ms > 0 ? left_ms : 0);
+	}
+	if (a->record.pid == 0) {
+		attachment_find_place(a);
+		return 0;
+	}
+	if (a->pidfd < 0)
+		a->pidfd = attach_process_open(a->record.pid, a->record.pid_start_time);
+	if (a->pidfd < 0)
+		return a->pidfd;
+	attachment_find_place(a);
+	return loop_io_open_level(loop, &a->process, a->pidfd, LOOP_READ, on_process_end);
+}
+
+void attachment_detach(struct attachment *a, bool shut)
+{
+	loop_timer_cancel(&a->expiry);
+	if (a->detaching) {
+		if (!a->undone)
+			a->shut = a->shut && shut; /* whoever asks for it outdoes the clock */
+		return;
+	}
+	a->detaching = true;
+	a->shut = shut;
+	if (a->sandbox) {
+		sandbox_event(a->sandbox, SANDBOX_END); /* may free a */
+		return;
+	}
+	unlink_and_finish(a);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All sandboxes at once, for an upgrade: held still, given up to another daemon or taken back. And
+ * single ones that nobody serves: rules of the host keep their interface closed, and those rules
+ * are looked after as if somebody did.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/attach/attachment.h"
+
+static void on_held_change(struct gate *gate, int result)
+{
+	struct attachment *a = container_of(gate, struct attachment, gate);
+	char text[GATE_WHY_MAX + MESSAGE_NAME_MAX + 128];
+
+	if (result == GATE_AWAY)
+		return; /* closed it is anyway */
+	if (result < 0) {
+		log_sandbox(LOG_LEVEL_ERROR, a->record.name,
+		        "the rules that keep its interface closed cannot be examined or set again: "
+		        "%s",
+		        gate->why);
+		return;
+	}
+	a->mended++;
+	log_sandbox(LOG_LEVEL_WARN, a->record.name,
+	        "the rules that keep its interface closed were changed from outside and are in "
+	        "order again: %s",
+	        gate->why);
+	snprintf(text, sizeof text,
+	        "What keeps the interface of %s closed, which nobody serves, was changed from "
+	        "outside and has been set again: %s.",
+	        a->record.name, gate->why);
+	tell_finding(a->all->supervisor, NULL, EVENT_FINDING_FENCE_CHANGED, text);
+}
+
+void attachment_hold(struct attachment *a)
+{
+	int result;
+
+	if (a->gate.kind != GATE_DIVERT || a->all->held)
+		return;
+	result = gate_hold(&a->gate, a->all->supervisor->gates, on_held_change);
+	if (result)
+		on_held_change(&a->gate, result);
+}
+
+static bool is_quiet(const struct attachment *a)
+{
+	static const bool quiet[SANDBOX_STATE_COUNT] = {
+	        [SANDBOX_SERVING] = true, [SANDBOX_RESTARTING] = true, [SANDBOX_CLOSED] = true};
+
+	if (a->pending || a->later || a->detaching)
+		return false;
+	return !a->sandbox || (quiet[a->sandbox->state] && !sandbox_is_changing(a->sandbox));
+}
+
+bool attachments_are_quiet(const struct attachments *all)
+{
+	const struct attachment *a;
+
+	for (a = all->by_name; a; a = a->hh.next)
+		if (!is_quiet(a))
+			return false;
+	return !all->reload_all && !all->wanted;
+}
+
+void attachments_hold(struct attachments *all)
+{
+	struct attachment *a, *next;
+
+	all->held = true;
+	HASH_ITER(hh, all->by_name, a, next)
+	{
+		loop_timer_cancel(&a->expiry);
+		loop_io_close(&a->process);
+		if (a->sandbox)
+			sandbox_look_away(a->sandbox);
+		else
+			gate_unwatch(&a->gate);
+	}
+}
+
+/* Taking back. */
+
+static void on_knock(struct gate *gate)
+{
+	const struct sandbox *s = container_of(gate, struct sandbox, gate);
+
+	attachment_knocked(container_of(s->owner, struct attachment, owner));
+}
+
+/* Where another daemon's worker served, nobody does now. */
+static void listen_early(struct attachment *a)
+{
+	struct sandbox *s = a->sandbox;
+
+	if (s && s->state == SANDBOX_AWAY && gate_listen(&s->gate) == 0)
+		gate_await(&s->gate, a->all->supervisor->loop, on_knock);
+}
+
+static void take_back(struct attachment *a)
+{
+	struct sandbox *s = a->sandbox;
+	int error;
+
+	attachment_forget_knock(a);
+	if (!s && a->gate.held)
+		attachment_hold(a);
+	if (s && s->state == SANDBOX_AWAY)
+		sandbox_event(s, SANDBOX_TAKEN_BACK);
+	else if (s && sandbox_look_again(s) != 0)
+		sandbox_fail(s, "its fence cannot be watched; the sandbox is cut off");
+	error = attachment_watch(a);
+	if (error == -ESRCH)
+		attachment_detach(a, true);
+	else if (error)
+		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "its end cannot be noticed: %s",
+		        strerror(-error));
+}
+
+static void all_are_back(struct attachments *all)
+{
+	log_info("all %zu sandboxes are taken back", attachments_count(all));
+}
+
+void attachments_release(struct attachments *all)
+{
+	static const struct attach_turns turns = {listen_early, take_back, all_are_back};
+	struct attachment *a;
+	int error;
+
+	all->held = false;
+	for (a = all->by_name; a; a = a->hh.next)
+		a->left = !a->detaching;
+	error = attachments_take_turns(all, &turns);
+	if (error)
+		log_error("sandboxes cannot be taken back: %s", strerror(-error));
+}
+
+void attachments_give_up(struct attachments *all)
+{
+	struct attachment *a, *next;
+
+	all->stopping = true;
+	if (!all->by_name)
+		all->on_empty(all);
+	HASH_ITER(hh, all->by_name, a, next)
+	{
+		struct sandbox *s = a->sandbox;
+
+		if (!s) {
+			attachment_free(a);
+			continue;
+		}
+		s->is_given = true;
+		if (s->state != SANDBOX_AWAY)
+			sandbox_event(s, SANDBOX_END);
+		else if (!s->instances)
+			sandbox_event(s, SANDBOX_WORKERS_GONE);
+	}
+}
+
+void attachments_end_given(struct attachments *all)
+{
+	struct attachment *a, *next;
+
+	HASH_ITER(hh, all->by_name, a, next)
+	{
+		if (a->sandbox)
+			sandbox_event(a->sandbox, SANDBOX_END);
+	}
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The policy of an attachment, loaded anew. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "supervisor/attach/attachment.h"
+#include "supervisor/local_file.h"
+
+/* True where it needs what a daemon cannot have: the environment of whoever started a command. */
+static bool is_objectionable(const struct policy *policy, char **out)
+{
+	struct policy_credential c;
+	char name[4 * POLICY_NAME_MAX + 1], *text;
+
+	for (uint32_t i = 0; i < policy_credential_count(policy); i++) {
+		policy_credential(policy, i, &c);
+		if (c.source != POLICY_SOURCE_ENV)
+			continue;
+		if (asprintf(&text,
+		            "credential \"%s\": an env: source takes the value from the "
+		            "environment "
+		            "of `vethguard run`; a sandbox that is attached has none: use file: or "
+		            "exec:",
+		            slice_escape(c.name, name, sizeof name)) < 0)
+			text = NULL;
+		*out = text;
+		return true;
+	}
+	return false;
+}
+
+const char *attach_load_failure(enum attach_status status)
+{
+	return status == ATTACH_INVALID ? "the policy cannot be used"
+	       : status == ATTACH_BUSY
+	               ? "the policy's files changed while they were read: try again"
+	               : "the daemon's configuration cannot be used, or it has no memory";
+}
+
+struct policy_load_options attach_load_options(
+        bool observe, const struct attach_pairs *vars, struct policy_variable room[ATTACH_VARS_MAX])
+{
+	for (size_t i = 0; i < vars->count; i++)
+		room[i] = (struct policy_variable){slice_from_string(vars->items[i].key),
+		        slice_from_string(vars->items[i].value)};
+	return (struct policy_load_options){
+	        .observe = observe, .variables = room, .variable_count = vars->count};
+}
+
+struct generation *attachment_load(const struct attachment *a, const char *policy,
+        const struct identity *identity, const struct settings_files *files,
+        enum attach_status *status, char **text)
+{
+	struct policy_variable variables[ATTACH_VARS_MAX];
+	const struct policy_load_options options =
+	        attach_load_options(a->record.observe, &a->record.vars, variables);
+	struct generation *g = generation_new(a->record.generation);
+	int error;
+
+	*text = NULL;
+	*status = ATTACH_FAILED;
+	if (!g)
+		return NULL;
+	if (identity_copy(&g->identity, identity) != 0) {
+		generation_put(g);
+		return NULL;
+	}
+	g->settings = settings_load(&a->all->supervisor->settings, identity, policy,
+	        a->all->config_path, &options, files, text);
+	error = g->settings ? 0 : -errno;
+	if (!error && !is_objectionable(&g->settings->policy, text))
+		return g;
+	if (!error || error == -EINVAL)
+		*status = ATTACH_INVALID;
+	if (error == LOCAL_FILE_UNKNOWN)
+		*status = ATTACH_BUSY;
+	generation_put(g);
+	return NULL;
+}
+
+char *attachments_config_objection(const struct attachments *all)
+{
+	struct diag_list *diags = calloc(1, sizeof *diags);
+	struct config *config = calloc(1, sizeof *config);
+	char *text = NULL;
+	size_t n;
+	FILE *out;
+
+	if (!diags || !config) {
+		free(diags);
+		free(config);
+		return strdup("no memory");
+	}
+	config_init(config);
+	if (settings_load_config(all->config_path, config, diags) != 0 &&
+	        (out = open_memstream(&text, &n))) {
+		diag_print(diags, out);
+		fclose(out);
+	}
+	config_fini(config);
+	free(config);
+	free(diags);
+	return text;
+}

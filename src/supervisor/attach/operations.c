@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can be done with an attachment besides making it, and what can be seen of it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/attach/attachment.h"
+
+struct attachment *attachments_find(const struct attachments *all, const char *name)
+{
+	struct attachment *a;
+
+	HASH_FIND_STR(all->by_name, name, a);
+	return a;
+}
+
+size_t attachments_count(const struct attachments *all)
+{
+	return HASH_COUNT(all->by_name);
+}
+
+void attachments_for_each(
+        struct attachments *all, bool (*what)(void *context, struct attachment *a), void *context)
+{
+	struct attachment *a, *next;
+
+	HASH_ITER(hh, all->by_name, a, next)
+	{
+		if (!what(context, a))
+			return;
+	}
+}
+
+/* Or answers that there is none. */
+static struct attachment *find(
+        struct attachments *all, const char *name, attach_done done, void *context)
+{
+	struct attachment *a = attachments_find(all, name);
+
+	if (!a)
+		attach_refuse(done, context, ATTACH_NOT_FOUND, "there is no sandbox %.64s", name);
+	return a;
+}
+
+static struct attachment *find_served(
+        struct attachments *all, const char *name, attach_done done, void *context)
+{
+	struct attachment *a = find(all, name, done, context);
+
+	if (!a)
+		return NULL;
+	if (!attachment_is_left(a) && a->sandbox && !a->detaching &&
+	        a->sandbox->state != SANDBOX_STARTING)
+		return a;
+	if (attachment_is_left(a))
+		attach_refuse(done, context, ATTACH_BUSY, ATTACH_RECOVERING);
+	else if (a->trouble[0])
+		attach_refuse(done, context, attachment_trouble(a), "%s", a->trouble);
+	else
+		attach_refuse(done, context, ATTACH_BUSY, "%s is being %s", name,
+		        a->detaching ? "detached" : "attached");
+	return NULL;
+}
+
+static void answer_ok(struct attachment *a, attach_done done, void *context)
+{
+	const struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
+
+	done(context, &result);
+}
+
+void attachments_detach(struct attachments *all, const char *name, attach_done done, void *context)
+{
+	struct attachment *a = find(all, name, done, context);
+
+	if (a && attachment_is_left(a))
+		attach_refuse(done, context, ATTACH_BUSY, ATTACH_RECOVERING);
+	else if (a && attachment_wait(a, OPERATION_DETACH, 0, done, context))
+		attachment_detach(a, false);
+}
+
+/* One that cannot be served at all may be by the next daemon: what is known of it can be paused. */
+static bool is_kept(const struct attachment *a)
+{
+	return !a->sandbox && !attachment_is_left(a) && !a->detaching && a->trouble[0] &&
+	       a->record.policy && !a->record.undoing && !attachment_is_over(a);
+}
+
+/* A pause lasts: over the death of workers and of the daemon. It is done first, and answered when
+ * nothing from before lives any more. */
+static void set_pause(struct attachment *a, const char *reason, attach_done done, void *context)
+{
+	int error;
+
+	a->record.paused = reason != NULL;
+	snprintf(a->record.reason, sizeof a->record.reason, "%s", reason ? reason : "");
+	if (a->sandbox)
+		sandbox_pause(a->sandbox, reason);
+	error = state_save(a->all->state, &a->record, a->sandbox ? &a->sandbox->gate : &a->gate);
+	if (error)
+		attach_refuse(done, context, ATTACH_FAILED,
+		        "it is done, but a restart would forget it: %s", strerror(-error));
+	else if (reason && a->sandbox && a->sandbox->stilling)
+		attachment_wait(a, OPERATION_PAUSE, 0, done, context);
+	else
+		answer_ok(a, done, context);
+}
+
+void attachments_pause(struct attachments *all, const char *name, const char *reason,
+        attach_done done, void *context)
+{
+	struct attachment *a = attachments_find(all, name);
+
+	if (!a || !is_kept(a))
+		a = find_served(all, name, done, context);
+	if (!a)
+		return;
+	if (reason && strlen(reason) > ATTACH_REASON_MAX) {
+		attach_refuse(done, context, ATTACH_INVALID, "a reason has at most %d bytes",
+		        ATTACH_REASON_MAX);
+		return;
+	}
+	set_pause(a, reason && reason[0] ? reason : "The operator has paused this sandbox.", done,
+	        context);
+}
+
+void attachments_resume(struct attachments *all, const char *name, attach_done done, void *context)
+{
+	struct attachment *a = find_served(all, name, done, context);
+
+	if (!a)
+		return;
+	if (a->sandbox->state == SANDBOX_CLOSED) /* it stays what it is: nobody would serve it */
+		attach_refuse(done, context, ATTACH_CONFLICT,
+		        "%s has failed, and resuming does not serve it again: %s", name,
+		        a->sandbox->failure);
+	else
+		set_pause(a, NULL, done, context);
+}
+
+void attachments_env(struct attachments *all, const char *name, attach_done done, void *context)
+{
+	struct attachment *a = find_served(all, name, done, context);
+	static struct attach_env env;
+	struct policy_credential c;
+
+	if (!a)
+		return;
+	const struct sandbox *s = a->sandbox;
+	const struct generation *g = s->generation;
+	env = (struct attach_env){.root_pem = s->root_pem,
+	        .gate4 = s->gate.gate4,
+	        .gate6 = s->gate.gate6,
+	        .proxy_port = s->gate.tcp_port};
+	for (uint32_t i = 0; i < policy_credential_count(&g->settings->policy); i++) {
+		policy_credential(&g->settings->policy, i, &c);
+		if (c.env.n == 0)
+			continue;
+		env.items[env.count].name = c.env;
+		env.items[env.count++].value = slice_from_string(g->placeholders[i]);
+	}
+	const struct attach_result result = {
+	        .status = ATTACH_OK, .text = "", .attachment = a, .env = &env};
+	done(context, &result);
+}
+
+static void fill_stats(const struct attachment *a, struct attach_stats *out)
+{
+	const struct sandbox *s = a->sandbox;
+
+	*out = (struct attach_stats){.dropped = gate_dropped(&s->gate),
+	        .limits = s->generation->settings->config.limits,
+	        .restarts = s->restarts,
+	        .mended = s->mended,
+	        .retired = (unsigned)sandbox_retired(s)};
+	if (s->current && s->current->state == INSTANCE_SERVING)
+		out->serving_ms = loop_now_ms(s->supervisor->loop) - s->current->serving_since_ms;
+}
+
+void attachment_tell_stats(
+        struct attachment *a, uint64_t id, const struct message_worker_stats *worker)
+{
+	struct attach_stats stats;
+	const struct attach_result result = {
+	        .status = ATTACH_OK, .text = "", .attachment = a, .stats = &stats};
+
+	fill_stats(a, &stats);
+	stats.worker = worker;
+	attachment_answer(a, OPERATION_STATS, id, &result);
+}
+
+void attachments_stats(struct attachments *all, const char *name, attach_done done, void *context)
+{
+	struct attachment *a = find_served(all, name, done, context);
+	struct sandbox *s = a ? a->sandbox : NULL;
+	uint64_t id;
+
+	if (!a)
+		return;
+	id = supervisor_next_id(all->supervisor);
+	if (!attachment_wait(a, OPERATION_STATS, id, done, context))
+		return;
+	if (!s->current || s->current->state != INSTANCE_SERVING ||
+	        instance_ask_stats(s->current, id) != 0)
+		attachment_tell_stats(a, id, NULL);
+}
+
+/* What can be seen. */
+
+const char *attach_state_name(enum attach_state state)
+{
+	static const char *const names[] = {[ATTACH_STARTING] = "starting",
+	        [ATTACH_SERVING] = "serving",
+	        [ATTACH_AWAY] = "away",
+	        [ATTACH_PAUSED] = "paused",
+	        [ATTACH_RESTARTING] = "restarting",
+	        [ATTACH_FAILED_CLOSED] = "failed",
+	        [ATTACH_DETACHING] = "detaching"};
+	_Static_assert(sizeof names / sizeof names[0] == ATTACH_STATE_COUNT, "a name per state");
+
+	return names[state];
+}
+
+/* Of one that is left: what it is already, whatever its turn will be about. */
+static bool is_known(const struct attachment *a)
+{
+	return a->sandbox ? a->sandbox->state != SANDBOX_AWAY : a->trouble[0] != 0;
+}
+
+static enum attach_state state_of(const struct attachment *a)
+{
+	static const enum attach_state states[SANDBOX_STATE_COUNT] = {
+	        [SANDBOX_NEW] = ATTACH_STARTING,
+	        [SANDBOX_VARIABLES] = ATTACH_STARTING,
+	        [SANDBOX_STARTING] = ATTACH_STARTING,
+	        [SANDBOX_SERVING] = ATTACH_SERVING,
+	        [SANDBOX_RESTARTING] = ATTACH_RESTARTING,
+	        [SANDBOX_CLOSED] = ATTACH_FAILED_CLOSED,
+	        [SANDBOX_AWAY] = ATTACH_SERVING,
+	        [SANDBOX_STOPPING] = ATTACH_DETACHING,
+	        [SANDBOX_SUMMING] = ATTACH_DETACHING,
+	        [SANDBOX_ENDED] = ATTACH_DETACHING,
+	};
+
+	if (a->detaching)
+		return ATTACH_DETACHING;
+	if (attachment_is_left(a) && !is_known(a))
+		return ATTACH_RESTARTING;
+	if (!a->sandbox)
+		return ATTACH_FAILED_CLOSED;
+	if (a->sandbox->paused &&
+	        (a->sandbox->state == SANDBOX_SERVING || a->sandbox->state == SANDBOX_RESTARTING))
+		return ATTACH_PAUSED;
+	if (a->sandbox->state == SANDBOX_SERVING && a->sandbox->gate.away)
+		return ATTACH_AWAY;
+	return states[a->sandbox->state];
+}
+
+static const char *reason_of(const struct attachment *a, enum attach_state state)
+{
+	if (state == ATTACH_PAUSED)
+		return a->sandbox->pause_reason;
+	if (state == ATTACH_AWAY)
+		return "its interface is not there: nothing passes until it comes back";
+	if (state != ATTACH_FAILED_CLOSED)
+		return "";
+	return a->sandbox ? a->sandbox->failure : a->trouble;
+}
+
+static void view_sandbox(const struct sandbox *s, struct attachment_view *out)
+{
+	out->gate4 = s->gate.gate4;
+	out->gate6 = s->gate.gate6;
+	out->sandbox4 = s->gate.sandbox4;
+	out->sandbox6 = s->gate.sandbox6;
+	out->proxy_port = s->gate.tcp_port;
+	out->has_resolver = s->gate.has_resolver;
+	out->restarts = s->restarts;
+	out->mended = s->mended;
+	out->retired = (unsigned)sandbox_retired(s);
+	if (s->current)
+		out->worker_pid = s->current->worker.pid;
+	if (s->generation) {
+		out->policy_name = policy_name(&s->generation->settings->policy);
+		out->policy_fingerprint = policy_fingerprint(&s->generation->settings->policy);
+		out->observe = policy_mode(&s->generation->settings->policy) == POLICY_OBSERVE;
+		out->notes = s->generation->settings->notes;
+	}
+}
+
+void attachment_examine(
+        const struct attachment *a, void (*tell)(void *context, const char *fault), void *context)
+{
+	if (a->sandbox && a->sandbox->current)
+		sources_examine(&a->sandbox->current->sources, tell, context);
+}
+
+void attachment_view(struct attachment *a, struct attachment_view *out)
+{
+	const struct attach_record *r = &a->record;
+	enum attach_state state = state_of(a);
+
+	*out = (struct attachment_view){.name = r->name,
+	        .id = r->id,
+	        .state = state,
+	        .paused = r->paused,
+	        .reason = reason_of(a, state),
+	        .kind = r->kind,
+	        .interface = r->interface,
+	        .netns = r->netns ? r->netns : "",
+	        .pid = r->pid,
+	        .pid_start_time = r->pid_start_time,
+	        .container = &r->container,
+	        .policy_path = r->policy ? r->policy : "",
+	        .policy_name = SLICE(""),
+	        .policy_fingerprint = SLICE(""),
+	        .generation = r->generation,
+	        .observe = r->observe,
+	        .labels = r->labels,
+	        .vars = r->vars,
+	        .uid = r->uid,
+	        .gid = r->gid,
+	        .created_ms = r->created_ms,
+	        .expires_ms = r->expires_ms};
+	if (a->sandbox)
+		view_sandbox(a->sandbox, out);
+	else
+		out->mended = a->mended;
+}
+
+void attachments_status(struct attachments *all, struct attachments_status *out)
+{
+	const struct supervisor *sv = all->supervisor;
+	struct attachment *a, *next;
+
+	*out = (struct attachments_status){.pid = getpid(),
+	        .keeper_pid = sv->keeper.pid,
+	        .recorder_pid = sv->recorder.pid,
+	        .started_ms = all->started_ms,
+	        .audit_path = all->audit_path,
+	        .config_path = all->config_path,
+	        .recording = sv->recorder_ready && !sv->stall_shown,
+	        .count = attachments_count(all),
+	        .spare_workers = sv->spare_count,
+	        .ready = !all->recovering,
+	        .generation = all->generation};
+	HASH_ITER(hh, all->by_name, a, next)
+	{
+		enum attach_state state = state_of(a);
+
+		out->serving += state == ATTACH_SERVING;
+		out->restarting += state == ATTACH_RESTARTING;
+		out->failed += state == ATTACH_FAILED_CLOSED;
+	}
+}
+
+/* The end of all: the daemon's own. */
+
+void attachments_stop(struct attachments *all)
+{
+	struct attachment *a, *next;
+
+	if (all->stopping)
+		return;
+	all->stopping = true;
+	attachments_refuse_wanted(all, true);
+	if (!all->by_name) {
+		all->on_empty(all);
+		return;
+	}
+	HASH_ITER(hh, all->by_name, a, next)
+	{
+		if (a->sandbox)
+			sandbox_event(a->sandbox, SANDBOX_END);
+		else if (a->unlinking)
+			attachment_detach_now(a);
+		else
+			attachment_free(a);
+	}
+}
+
+void attachments_close(struct attachments *all)
+{
+	struct attachment *a, *next;
+
+	all->on_empty = NULL;
+	attachments_refuse_wanted(all, false);
+	loop_timer_close(&all->recovery);
+	HASH_ITER(hh, all->by_name, a, next)
+	attachment_free(a);
+	close(all->state);
+}

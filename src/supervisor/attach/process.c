@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A process is named by its number, and numbers are used again: so it is held by a pidfd first, and
+ * everything that is read by number counts only if the process was still there afterwards.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/nsfs.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vethguard/base/process.h"
+#include "supervisor/attach/process.h"
+#include "supervisor/local_file.h"
+
+static bool has_ended(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) != 0;
+}
+
+int attach_process_open(pid_t pid, uint64_t start_time)
+{
+	int fd = pidfd_open(pid, 0);
+	uint64_t now = 0;
+	int error;
+
+	if (fd < 0)
+		return -errno;
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+	error = process_start_time(pid, &now);
+	if (!error && (has_ended(fd) || (start_time && now != start_time)))
+		error = -ESRCH;
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
+}
+
+static int open_path(void *context)
+{
+	int fd = open(context, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int attach_process_netns(const struct identity *id, pid_t pid, int pidfd)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%d/ns/net", (int)pid);
+	fd = identity_run(id, open_path, path);
+	if (!has_ended(pidfd))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -ESRCH;
+}
+
+/* Where network namespaces have their names as a rule: proc(5) and ip-netns(8), where root alone
+ * makes files and mounts. Nobody has to answer there. */
+static bool is_usual(const char *path)
+{
+	static const char named[] = "/run/netns/";
+	int pid, end = -1;
+
+	if (strncmp(path, named, strlen(named)) == 0)
+		return !strchr(path + strlen(named), '/');
+	return sscanf(path, "/proc/%d/ns/net%n", &pid, &end) == 1 && end >= 0 && !path[end];
+}
+
+static int open_local(void *context)
+{
+	return local_file_open(context);
+}
+
+int attach_netns_open(const struct identity *id, const char *path)
+{
+	int fd = identity_run(id, is_usual(path) ? open_path : open_local, (void *)(uintptr_t)path);
+
+	if (fd < 0 || ioctl(fd, NS_GET_NSTYPE) == CLONE_NEWNET)
+		return fd;
+	close(fd);
+	return -EINVAL;
+}
+
+static bool is_netns_of(const char *path, const struct stat *netns, bool unknown)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return unknown;
+	return st.st_dev == netns->st_dev && st.st_ino == netns->st_ino;
+}
+
+bool attach_process_is_in_own_netns(pid_t pid, int pidfd)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof path, "/proc/%d/ns/net", (int)pid);
+	return stat(path, &st) == 0 && is_netns_of("/proc/self/ns/net", &st, false) &&
+	       (pidfd < 0 || !has_ended(pidfd));
+}
+
+bool attach_netns_is_own(int netns)
+{
+	struct stat st;
+
+	/* Where the daemon may not look at the first process, nobody gets its namespace from it. */
+	return fstat(netns, &st) < 0 || is_netns_of("/proc/self/ns/net", &st, true) ||
+	       is_netns_of("/proc/1/ns/net", &st, false);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Labels and variables of an attachment, and what may be one. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "supervisor/daemon/state_file.h"
+
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* extra: what a key may hold beside letters and digits, not as its first character. */
+static bool key_is_plain(const char *key, const char *extra, bool digit_first, size_t max)
+{
+	size_t n = strlen(key);
+
+	if (n == 0 || n > max || !(is_letter(key[0]) || (digit_first && is_digit(key[0]))))
+		return false;
+	for (size_t i = 1; i < n; i++)
+		if (!is_letter(key[i]) && !is_digit(key[i]) && !strchr(extra, key[i]))
+			return false;
+	return true;
+}
+
+static bool value_is_text(const char *value, size_t max)
+{
+	size_t n = strlen(value);
+
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)value[i] < 0x20 || value[i] == 0x7f)
+			return false;
+	return n <= max;
+}
+
+static bool has_twice(const struct attach_pairs *pairs)
+{
+	for (size_t i = 0; i < pairs->count; i++)
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(pairs->items[i].key, pairs->items[k].key) == 0)
+				return true;
+	return false;
+}
+
+#define TEXT_OF(number) TEXT_OF_2(number)
+#define TEXT_OF_2(number) #number
+
+const char *attach_labels_objection(const struct attach_pairs *labels)
+{
+	if (labels->count > ATTACH_LABELS_MAX)
+		return "there are more than " TEXT_OF(ATTACH_LABELS_MAX) " labels";
+	for (size_t i = 0; i < labels->count; i++) {
+		if (!key_is_plain(labels->items[i].key, "._-/", true, ATTACH_LABEL_KEY_MAX))
+			return "a label's key is up to " TEXT_OF(
+			        ATTACH_LABEL_KEY_MAX) " letters, digits, '.', '_', '-' and '/', "
+			                              "beginning with a letter or digit";
+		if (!value_is_text(labels->items[i].value, ATTACH_LABEL_VALUE_MAX))
+			return "a label's value is up to " TEXT_OF(
+			        ATTACH_LABEL_VALUE_MAX) " bytes without control characters";
+	}
+	return has_twice(labels) ? "a label is there twice" : NULL;
+}
+
+const char *attach_vars_objection(const struct attach_pairs *vars)
+{
+	if (vars->count > ATTACH_VARS_MAX)
+		return "there are more than " TEXT_OF(ATTACH_VARS_MAX) " variables";
+	for (size_t i = 0; i < vars->count; i++) {
+		if (!key_is_plain(vars->items[i].key, "_", false, ATTACH_VAR_KEY_MAX))
+			return "a variable's name is up to " TEXT_OF(
+			        ATTACH_VAR_KEY_MAX) " letters, digits and '_', beginning with a "
+			                            "letter";
+		if (!value_is_text(vars->items[i].value, ATTACH_VAR_VALUE_MAX))
+			return "a variable's value is up to " TEXT_OF(
+			        ATTACH_VAR_VALUE_MAX) " bytes without control characters";
+	}
+	return has_twice(vars) ? "a variable is there twice" : NULL;
+}
+
+/* It is shown on terminals. */
+const char *attach_container_objection(const struct attach_container *c)
+{
+	bool plain = value_is_text(c->engine, ATTACH_ENGINE_MAX) &&
+	             value_is_text(c->id, ATTACH_CONTAINER_MAX) &&
+	             value_is_text(c->name, ATTACH_CONTAINER_MAX);
+
+	return plain ? NULL : "engine, id and name of a container hold no control characters";
+}
+
+void attach_pairs_free(struct attach_pairs *pairs)
+{
+	for (size_t i = 0; i < pairs->count; i++) {
+		free((char *)(uintptr_t)pairs->items[i].key);
+		free((char *)(uintptr_t)pairs->items[i].value);
+	}
+	free((struct attach_pair *)(uintptr_t)pairs->items);
+	*pairs = (struct attach_pairs){0, NULL};
+}
+
+int attach_pairs_copy(struct attach_pairs *out, const struct attach_pairs *pairs)
+{
+	struct attach_pair *items = calloc(pairs->count + 1, sizeof *items);
+	bool ok = true;
+
+	*out = (struct attach_pairs){0, items};
+	if (!items)
+		return -ENOMEM;
+	out->count = pairs->count;
+	for (size_t i = 0; i < out->count; i++) {
+		items[i].key = strdup(pairs->items[i].key);
+		items[i].value = strdup(pairs->items[i].value);
+		ok = ok && items[i].key && items[i].value;
+	}
+	if (ok)
+		return 0;
+	attach_pairs_free(out);
+	return -ENOMEM;
+}
+
+struct identity attach_record_identity(const struct attach_record *r)
+{
+	return (struct identity){.uid = r->uid,
+	        .gid = r->gid,
+	        .asked = r->asked,
+	        .group_count = r->group_count,
+	        .groups = r->groups};
+}
+
+int attach_record_set_identity(struct attach_record *r, const struct identity *id)
+{
+	struct identity own;
+	int error = identity_copy(&own, id);
+
+	free(r->groups);
+	r->uid = own.uid;
+	r->gid = own.gid;
+	r->asked = own.asked;
+	r->group_count = own.group_count;
+	r->groups = (gid_t *)(uintptr_t)own.groups;
+	return error;
+}
+
+void attach_record_fini(struct attach_record *r)
+{
+	free(r->groups);
+	free(r->netns);
+	free(r->policy);
+	attach_pairs_free(&r->labels);
+	attach_pairs_free(&r->vars);
+	memset(r, 0, sizeof *r);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests to attach whose policy a child has to read first. Nothing is made for them meanwhile,
+ * and no name is theirs: when the files are there, the request begins anew, with all of its checks.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "supervisor/attach/attachment.h"
+
+struct attach_wanted {
+	struct attach_wanted *prev, *next;
+	struct attachments *all;
+	struct attach_request request; /* what it points to is owned */
+	struct attach_reading *reading;
+	attach_done done;
+	void *context;
+};
+
+static void release(const char *text)
+{
+	free((char *)(uintptr_t)text);
+}
+
+static void wanted_free(struct attach_wanted *w)
+{
+	struct attach_request *r = &w->request;
+
+	release(r->name);
+	release(r->interface);
+	release(r->netns);
+	release(r->policy);
+	attach_pairs_free(&r->labels);
+	attach_pairs_free(&r->vars);
+	identity_fini(&r->caller);
+	free(w);
+}
+
+static bool copy_text(const char **text)
+{
+	if (!*text)
+		return true;
+	*text = strdup(*text);
+	return *text;
+}
+
+static bool copy_pairs(struct attach_pairs *pairs)
+{
+	const struct attach_pairs from = *pairs;
+
+	return attach_pairs_copy(pairs, &from) == 0;
+}
+
+/* Each part is a copy, or empty, whatever fails. */
+static struct attach_wanted *wanted_new(const struct attach_request *request)
+{
+	struct attach_wanted *w = calloc(1, sizeof *w);
+	struct attach_request *r;
+	bool ok;
+
+	if (!w)
+		return NULL;
+	r = &w->request;
+	*r = *request;
+	ok = copy_text(&r->name) & copy_text(&r->interface) & copy_text(&r->netns) &
+	     copy_text(&r->policy) & copy_pairs(&r->labels) & copy_pairs(&r->vars) &
+	     (identity_copy(&r->caller, &request->caller) == 0);
+	if (ok)
+		return w;
+	wanted_free(w);
+	return NULL;
+}
+
+static void on_read(
+        void *context, struct settings_files *files, enum attach_status status, const char *text)
+{
+	struct attach_wanted *w = context;
+	const struct attach_result result = {
+	        .status = status, .text = attach_load_failure(status), .diagnostics = text};
+
+	DL_DELETE(w->all->wanted, w);
+	if (files)
+		attachments_attach_with(w->all, &w->request, files, w->done, w->context);
+	else
+		w->done(w->context, &result);
+	settings_files_free(files);
+	wanted_free(w);
+}
+
+void attachments_attach_later(struct attachments *all, const struct attach_request *request,
+        attach_done done, void *context)
+{
+	struct policy_variable variables[ATTACH_VARS_MAX];
+	const struct policy_load_options options =
+	        attach_load_options(request->observe, &request->vars, variables);
+	struct attach_wanted *w = wanted_new(request);
+	enum attach_status status = ATTACH_FAILED;
+	char text[ATTACH_READ_TEXT_MAX] = "no memory";
+
+	if (w)
+		w->reading = attachments_read(all, request->policy, &request->caller, &options,
+		        on_read, w, &status, text);
+	if (!w || !w->reading) {
+		if (w)
+			wanted_free(w);
+		attach_refuse(done, context, status, "%s", text);
+		return;
+	}
+	w->all = all;
+	w->done = done;
+	w->context = context;
+	DL_APPEND(all->wanted, w);
+}
+
+void attachments_refuse_wanted(struct attachments *all, bool answered)
+{
+	while (all->wanted) {
+		struct attach_wanted *w = all->wanted;
+
+		DL_DELETE(all->wanted, w);
+		attach_reading_cancel(w->reading);
+		if (answered)
+			attach_refuse(w->done, w->context, ATTACH_BUSY, "the daemon is stopping");
+		wanted_free(w);
+	}
+}

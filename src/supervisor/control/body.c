@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Members are read by a table: name, type, where it goes. An unknown name is refused, with the one
+ * that was probably meant: a mistyped "polcy" must not attach with less than was wanted. What the
+ * values mean (lengths, which names are taken) is for attachments to judge; here only that which
+ * has to hold to make the call at all.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "vethguard/base/diag.h"
+#include "supervisor/control/body.h"
+
+#define WORD_MAX 96
+#define MEMBERS_MAX 16
+
+enum member_type { STRING, INTEGER, BOOLEAN, OBJECT, ARRAY };
+
+struct member {
+	const char *name;
+	enum member_type type;
+	const json_t *value; /* filled in; NULL: not there */
+};
+
+__attribute__((format(printf, 2, 3))) static bool wrong(char *fault, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(fault, CONTROL_FAULT_MAX, format, arguments);
+	va_end(arguments);
+	return false;
+}
+
+static bool has_type(const json_t *value, enum member_type type)
+{
+	switch (type) {
+	case STRING:
+		return json_is_string(value);
+	case INTEGER:
+		return json_is_integer(value);
+	case BOOLEAN:
+		return json_is_boolean(value);
+	case OBJECT:
+		return json_is_object(value);
+	default:
+		return json_is_array(value);
+	}
+}
+
+static const char *const type_names[] = {
+        [STRING] = "a string",
+        [INTEGER] = "a whole number",
+        [BOOLEAN] = "true or false",
+        [OBJECT] = "an object",
+        [ARRAY] = "an array",
+};
+
+static bool unknown(
+        const struct member *members, size_t count, const char *where, const char *key, char *fault)
+{
+	const char *names[MEMBERS_MAX + 1], *near;
+	char word[WORD_MAX];
+
+	for (size_t i = 0; i < count; i++)
+		names[i] = members[i].name;
+	names[count] = NULL;
+	near = diag_nearest(slice_from_string(key), names);
+	slice_escape(slice_from_string(key), word, sizeof word);
+	if (near)
+		return wrong(fault, "%s%s: there is no such member; did you mean \"%s\"?", where,
+		        word, near);
+	return wrong(fault, "%s%s: there is no such member", where, word);
+}
+
+/* where: what stands before a member's name in messages. */
+static bool read_members(
+        const json_t *body, struct member *members, size_t count, const char *where, char *fault)
+{
+	const char *key;
+	json_t *value;
+
+	/* jansson's iteration takes no const; nothing is changed. */
+	for (void *at = json_object_iter((json_t *)(uintptr_t)body); at;
+	        at = json_object_iter_next((json_t *)(uintptr_t)body, at)) {
+		key = json_object_iter_key(at);
+		value = json_object_iter_value(at);
+		size_t i = 0;
+
+		while (i < count && strcmp(members[i].name, key) != 0)
+			i++;
+		if (i == count)
+			return unknown(members, count, where, key, fault);
+		if (json_is_null(value))
+			continue; /* as if it were not there */
+		if (!has_type(value, members[i].type))
+			return wrong(fault, "%s%s: has to be %s", where, key,
+			        type_names[members[i].type]);
+		members[i].value = value;
+	}
+	return true;
+}
+
+static const char *text_of(const struct member *member)
+{
+	return member->value ? json_string_value(member->value) : NULL;
+}
+
+static bool read_number(
+        const struct member *member, uint64_t min, uint64_t max, uint64_t *out, char *fault)
+{
+	json_int_t n;
+
+	if (!member->value)
+		return true;
+	n = json_integer_value(member->value);
+	if (n < 0 || (uint64_t)n < min || (uint64_t)n > max)
+		return wrong(fault, "%s: %lld is out of range (%llu to %llu)", member->name,
+		        (long long)n, (unsigned long long)min, (unsigned long long)max);
+	*out = (uint64_t)n;
+	return true;
+}
+
+static bool read_pairs(const struct member *member, struct attach_pair *pairs, size_t max,
+        struct attach_pairs *out, char *fault)
+{
+	const char *key;
+	char word[WORD_MAX];
+	json_t *value;
+
+	out->items = pairs;
+	if (!member->value)
+		return true;
+	for (void *at = json_object_iter((json_t *)(uintptr_t)member->value); at;
+	        at = json_object_iter_next((json_t *)(uintptr_t)member->value, at)) {
+		key = json_object_iter_key(at);
+		value = json_object_iter_value(at);
+		slice_escape(slice_from_string(key), word, sizeof word);
+		if (!json_is_string(value))
+			return wrong(fault, "%s.%s: has to be a string", member->name, word);
+		if (out->count == max)
+			return wrong(fault, "%s: more than %zu", member->name, max);
+		pairs[out->count++] = (struct attach_pair){key, json_string_value(value)};
+	}
+	return true;
+}
+
+static bool read_address(const json_t *value, struct attach_request *request, char *fault)
+{
+	const char *text = json_string_value(value);
+	char word[WORD_MAX];
+	struct ip address, *place;
+
+	slice_escape(slice_from_string(text ? text : ""), word, sizeof word);
+	if (!text || !ip_parse(slice_from_string(text), &address))
+		return wrong(fault, "addresses: '%s' is no IP address", word);
+	place = address.family == 4 ? &request->address4 : &request->address6;
+	if (place->family)
+		return wrong(fault, "addresses: '%s': at most one of each family", word);
+	*place = address;
+	return true;
+}
+
+static bool read_addresses(const struct member *member, struct attach_request *request, char *fault)
+{
+	size_t i;
+
+	for (i = 0; i < json_array_size(member->value); i++)
+		if (!read_address(json_array_get(member->value, i), request, fault))
+			return false;
+	return true;
+}
+
+static bool copy_word(const struct member *member, char *to, size_t size, char *fault)
+{
+	const char *text = text_of(member);
+
+	if (!text)
+		return true;
+	if (strlen(text) >= size)
+		return wrong(fault, "container.%s: longer than %zu bytes", member->name, size - 1);
+	memcpy(to, text, strlen(text) + 1);
+	return true;
+}
+
+static bool read_container(const struct member *member, struct attach_request *request, char *fault)
+{
+	enum { ENGINE, ID, NAME, COUNT };
+	struct member members[COUNT] = {
+	        [ENGINE] = {.name = "engine"}, [ID] = {.name = "id"}, [NAME] = {.name = "name"}};
+	struct attach_container *c = &request->container;
+
+	if (!member->value)
+		return true;
+	return read_members(member->value, members, COUNT, "container.", fault) &&
+	       copy_word(&members[ENGINE], c->engine, sizeof c->engine, fault) &&
+	       copy_word(&members[ID], c->id, sizeof c->id, fault) &&
+	       copy_word(&members[NAME], c->name, sizeof c->name, fault);
+}
+
+enum {
+	NAME,
+	INTERFACE,
+	NETNS,
+	PID,
+	START_TIME,
+	ADDRESSES,
+	POLICY,
+	OBSERVE,
+	LABELS,
+	VARS,
+	TTL,
+	CONTAINER,
+	FILES,
+	ATTACH_MEMBERS
+};
+
+static bool read_kind(const struct member *m, struct attach_request *request, char *fault)
+{
+	int count = !!m[INTERFACE].value + !!m[NETNS].value + !!m[PID].value;
+	uint64_t pid = 0;
+
+	if (count != 1)
+		return wrong(fault, "%s: one of interface, netns and pid says what to attach to",
+		        count ? "too many" : "none given");
+	request->kind = m[INTERFACE].value ? ATTACH_INTERFACE
+	                : m[NETNS].value   ? ATTACH_NETNS
+	                                   : ATTACH_PID;
+	request->interface = text_of(&m[INTERFACE]);
+	request->netns = text_of(&m[NETNS]);
+	if (request->kind != ATTACH_PID && (m[START_TIME].value || m[CONTAINER].value))
+		return wrong(fault, "start_time and container go with a pid");
+	if (!read_number(&m[PID], 1, INT32_MAX, &pid, fault))
+		return false;
+	request->pid = (pid_t)pid;
+	return read_number(&m[START_TIME], 0, INT64_MAX, &request->pid_start_time, fault);
+}
+
+static bool is_absolute(const char *path)
+{
+	return path && path[0] == '/';
+}
+
+bool control_body_attach(const json_t *body, struct control_attach *out, char *fault)
+{
+	struct member m[ATTACH_MEMBERS] = {[NAME] = {.name = "name"},
+	        [INTERFACE] = {.name = "interface"},
+	        [NETNS] = {.name = "netns"},
+	        [PID] = {.name = "pid", .type = INTEGER},
+	        [START_TIME] = {.name = "start_time", .type = INTEGER},
+	        [ADDRESSES] = {.name = "addresses", .type = ARRAY},
+	        [POLICY] = {.name = "policy"},
+	        [OBSERVE] = {.name = "observe", .type = BOOLEAN},
+	        [LABELS] = {.name = "labels", .type = OBJECT},
+	        [VARS] = {.name = "vars", .type = OBJECT},
+	        [TTL] = {.name = "ttl_s", .type = INTEGER},
+	        [CONTAINER] = {.name = "container", .type = OBJECT},
+	        [FILES] = {.name = "files", .type = BOOLEAN}};
+	struct attach_request *request = &out->request;
+	uint64_t ttl = 0;
+
+	memset(out, 0, sizeof *out);
+	if (!body)
+		return wrong(fault, "the request has no body: what is to be attached?");
+	if (!read_members(body, m, ATTACH_MEMBERS, "", fault) || !read_kind(m, request, fault) ||
+	        !read_addresses(&m[ADDRESSES], request, fault) ||
+	        !read_pairs(&m[LABELS], out->labels, ATTACH_LABELS_MAX, &request->labels, fault) ||
+	        !read_pairs(&m[VARS], out->vars, ATTACH_VARS_MAX, &request->vars, fault) ||
+	        !read_number(&m[TTL], 1, ATTACH_TTL_MAX_S, &ttl, fault) ||
+	        !read_container(&m[CONTAINER], request, fault))
+		return false;
+	request->name = text_of(&m[NAME]);
+	request->policy = text_of(&m[POLICY]);
+	request->observe = json_is_true(m[OBSERVE].value);
+	request->ttl_s = (uint32_t)ttl;
+	out->files = json_is_true(m[FILES].value);
+	if (request->name && !request->name[0])
+		return wrong(fault, "name: is empty; without it, one is made up");
+	if (!is_absolute(request->policy))
+		return wrong(fault, "policy: the absolute path of a policy file is needed");
+	if (request->kind == ATTACH_NETNS && !is_absolute(request->netns))
+		return wrong(fault, "netns: has to be an absolute path");
+	if (out->files && request->kind != ATTACH_PID)
+		return wrong(fault, "files: can be written for a pid only");
+	return true;
+}
+
+bool control_body_reload(const json_t *body, const char **policy, char *fault)
+{
+	struct member m = {.name = "policy"};
+
+	*policy = NULL;
+	if (body && !read_members(body, &m, 1, "", fault))
+		return false;
+	*policy = text_of(&m);
+	if (*policy && !is_absolute(*policy))
+		return wrong(fault, "policy: has to be an absolute path");
+	return true;
+}
+
+bool control_body_pause(const json_t *body, const char **reason, char *fault)
+{
+	struct member m = {.name = "reason"};
+
+	*reason = NULL;
+	if (body && !read_members(body, &m, 1, "", fault))
+		return false;
+	*reason = text_of(&m);
+	if (*reason && strlen(*reason) > ATTACH_REASON_MAX)
+		return wrong(fault, "reason: longer than %d bytes", ATTACH_REASON_MAX);
+	return true;
+}
+
+bool control_body_empty(const json_t *body, char *fault)
+{
+	return !body || json_object_size(body) == 0 ||
+	       wrong(fault, "this request takes no members");
+}

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon in order: directories and the lock; keeper and recorder; what a daemon before this one
+ * has left is read; the control socket; what was left is taken over, and then it is ready; loop. It
+ * ends orderly by SIGTERM: workers finish what they can
+ * within their patience, the recorder writes everything, and the sandboxes stay as they would after
+ * a crash: their rules stand and nobody listens, so that they are closed until the next daemon
+ * serves them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vethguard/base/clock.h"
+#include "vethguard/base/log.h"
+#include "vethguard/ipc/service.h"
+#include "supervisor/recording/audit_file.h"
+#include "supervisor/daemon/daemon_state.h"
+#include "supervisor/open_files.h"
+#include "supervisor/recording/sets.h"
+
+#define LOCK_MS 2000 /* for the processes of a killed daemon to be gone */
+#define LOCK_RETRY_MS 5
+
+/* Allocations from this size on have pages of their own: what loading a policy takes for a moment
+ * goes back to the system and leaves no holes between what a thousand sandboxes keep, and of large
+ * structs only those pages are there that are written to. */
+#define OWN_PAGES_BYTES (32 << 10)
+
+static struct daemon daemon_state;
+
+/* Directories. */
+
+/* Makes one where it is not there; only its owner and root may write in it. The descriptor. */
+static int directory(const char *parent, const char *name, mode_t mode)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int fd;
+
+	snprintf(path, sizeof path, "%s%s%s", parent, name[0] ? "/" : "", name);
+	if (mkdir(path, mode) < 0 && errno != EEXIST)
+		die(STATUS_FAILED, "%s cannot be made: %s", path, strerror(errno));
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		die(STATUS_FAILED, "%s: %s", path, strerror(errno));
+	if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)))
+		die(STATUS_FAILED,
+		        "%s can be written by others than the daemon: that would let them decide "
+		        "what it trusts",
+		        path);
+	return fd;
+}
+
+/* One that was killed leaves its lock for a moment to a child that was about to become a role. */
+static int lock_within(int fd, int64_t patience_ms)
+{
+	int64_t end_ms = clock_monotonic_ms() + patience_ms;
+
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK || clock_monotonic_ms() >= end_ms)
+			return -errno;
+		poll(NULL, 0, LOCK_RETRY_MS);
+	}
+	return 0;
+}
+
+static void lock_state(struct daemon *d, int state)
+{
+	int error;
+
+	d->lock = openat(state, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (d->lock < 0)
+		die(STATUS_FAILED, "%s/lock: %s", d->state, strerror(errno));
+	error = lock_within(d->lock, LOCK_MS);
+	if (error)
+		die(STATUS_FAILED, "another vethguardd uses %s already (or its lock: %s)", d->state,
+		        strerror(-error));
+}
+
+static void open_recording(struct daemon *d)
+{
+	int fd = d->takeover.active ? recording_set_new(d->state_directory, &d->set)
+	                            : recording_set_last(d->state_directory, &d->set);
+	int error = fd < 0 ? fd : recording_keep_at(&d->supervisor, fd);
+
+	if (error)
+		die(STATUS_FAILED, "what is recorded cannot be kept in %s: %s", d->state,
+		        strerror(-error));
+	close(fd);
+}
+
+static void open_directories(struct daemon *d)
+{
+	struct attachments *all = &d->attachments;
+	int data;
+
+	d->state_directory = directory(d->state, "", 0755);
+	if (!d->takeover.active)
+		lock_state(d, d->state_directory);
+	open_recording(d);
+	all->state = directory(d->state, "sandboxes", 0700);
+	close(directory(d->state, "netns", 0700));
+	d->supervisor.names = directory(d->state, "names", 0700);
+	snprintf(all->pins, sizeof all->pins, "%s/netns", d->state);
+	data = directory(d->data, "", 0755);
+	close(data);
+	all->ca = directory(d->data, "ca", 0755);
+	d->supervisor.ca = all->ca;
+}
+
+/* Configuration. */
+
+static void find_config(struct attachments *all, const char *given)
+{
+	const char *path = given ? given : access(DAEMON_CONFIG, F_OK) == 0 ? DAEMON_CONFIG : NULL;
+	char full[PATH_MAX];
+
+	if (path && !realpath(path, full))
+		die(STATUS_FAILED, "%s: %s", path, strerror(errno));
+	snprintf(all->config_path, sizeof all->config_path, "%s", path ? full : "");
+}
+
+/* Loaded once to see that it is in order, and for what is the daemon's own in it. */
+static void check_config(struct daemon *d)
+{
+	struct attachments *all = &d->attachments;
+	struct diag_list *diags = calloc(1, sizeof *diags);
+	struct config *config = calloc(1, sizeof *config);
+
+	if (!diags || !config)
+		die(STATUS_FAILED, "no memory");
+	config_init(config);
+	if (settings_load_config(all->config_path, config, diags) != 0) {
+		diag_print(diags, stderr);
+		die(STATUS_FAILED, "the configuration cannot be used");
+	}
+	if (!all->audit_path[0])
+		snprintf(all->audit_path, sizeof all->audit_path, "%s", config->audit_file);
+	d->watch_policies = config->watch;
+	config_fini(config);
+	free(config);
+	free(diags);
+}
+
+/* Only the directory of the default is made: any other is the operator's. */
+static void open_log(struct daemon *d)
+{
+	struct attachments *all = &d->attachments;
+	int fd, error;
+
+	if (!all->audit_path[0]) {
+		close(directory("/var/log", "vethguard", 0750));
+		snprintf(all->audit_path, sizeof all->audit_path, DAEMON_AUDIT);
+	}
+	fd = audit_file_open_own(all->audit_path);
+	if (fd < 0)
+		die(STATUS_FAILED, "audit file %s: %s", all->audit_path, strerror(-fd));
+	error = recording_start(&d->supervisor, all->audit_path, fd, NULL);
+	if (error)
+		die(STATUS_FAILED, "the recorder cannot be told of %s: %s", all->audit_path,
+		        strerror(-error));
+}
+
+/* Its end and its signals. */
+
+static void on_empty(struct attachments *all)
+{
+	daemon_finish_when_alone(container_of(all, struct daemon, attachments));
+}
+
+void daemon_finish_when_alone(struct daemon *d)
+{
+	if (d->attachments.stopping && !d->attachments.by_name && !d->takeover.open)
+		supervisor_finish(&d->supervisor, 0);
+}
+
+static void stop(struct daemon *d, int status)
+{
+	if (status && !d->supervisor.status)
+		d->supervisor.status = status;
+	service_stopping();
+	/* Who calls from now on waits for the next daemon, which listens on the same socket. */
+	if (d->control && !d->listener.ours)
+		control_hold(d->control, true);
+	attachments_stop(&d->attachments);
+}
+
+static void on_terminate(struct loop_signal *s)
+{
+	struct daemon *d = &daemon_state;
+
+	(void)s;
+	if (upgrade_stop(d))
+		return;
+	log_info("stopping: sandboxes stay closed until the next start");
+	takeover_stop(d);
+	stop(d, 0);
+}
+
+static void tell_ready(struct daemon *d)
+{
+	service_ready("%zu sandboxes", attachments_count(&d->attachments));
+}
+
+static void on_reloaded(void *context, const struct attach_result *result)
+{
+	struct daemon *d = context;
+
+	if (result->status != ATTACH_OK)
+		log_error("not all was reloaded: %s", result->text);
+	tell_ready(d);
+}
+
+static void on_hangup(struct loop_signal *s)
+{
+	(void)s;
+	/* Whoever rotates the log has moved it away. */
+	recording_reopen(&daemon_state.supervisor, false);
+	if (!daemon_state.takeover.active)
+		takeover_reopen(&daemon_state); /* and so on, to the first of those that drain */
+	if (daemon_state.upgrade.given)
+		return; /* the rest is for the one that answers */
+	if (daemon_state.attachments.recovering && !daemon_state.ready)
+		return; /* all of it is being read just now */
+	if (daemon_state.attachments.held || daemon_state.attachments.recovering ||
+	        daemon_state.takeover.active) {
+		log_warn("an upgrade is under way: nothing else is read again");
+		return;
+	}
+	service_reloading();
+	attachments_reload_all(&daemon_state.attachments, on_reloaded, &daemon_state);
+}
+
+static void on_upgraded(void *context, const char *error, pid_t pid)
+{
+	(void)context;
+	(void)error; /* upgrade.c has told it already */
+	(void)pid;
+}
+
+static void on_replace(struct loop_signal *s)
+{
+	(void)s;
+	upgrade_begin(&daemon_state, on_upgraded, NULL);
+}
+
+static void on_watchdog(struct loop_timer *timer)
+{
+	service_watchdog();
+	loop_timer_set(timer, service_watchdog_ms());
+}
+
+static void on_keeper_lost(struct supervisor *sv, const char *how)
+{
+	struct daemon *d = container_of(sv, struct daemon, supervisor);
+
+	log_error("the keeper %s: without a root CA nothing can be served", how);
+	stop(d, STATUS_FAILED);
+}
+
+static void on_called(struct control_owner *owner, const struct control_record *record)
+{
+	struct daemon *d = container_of(owner, struct daemon, control_owner);
+	struct attachment *a = attachments_find(&d->attachments, record->sandbox);
+	const struct told_call call = {.operation = record->operation,
+	        .method = record->method[0] ? record->method : NULL,
+	        .target = record->target[0] ? record->target : NULL,
+	        .user_id = record->peer.uid,
+	        .process_id = (uint32_t)record->peer.pid,
+	        .sandbox = record->sandbox,
+	        .looks = record->looks,
+	        .status = (uint16_t)record->status,
+	        .error = record->detail[0] ? record->detail : NULL};
+
+	tell_api(&d->supervisor, a && !a->detaching ? a->sandbox : NULL, &call);
+}
+
+static void on_upgrade_asked(struct control_owner *owner, upgrade_done done, void *context)
+{
+	upgrade_begin(container_of(owner, struct daemon, control_owner), done, context);
+}
+
+static int on_roles_asked(struct control_owner *owner, roles_told told, void *context)
+{
+	struct daemon *d = container_of(owner, struct daemon, control_owner);
+
+	return roles_ask(&d->supervisor, 0, told, context);
+}
+
+static const char *socket_path(const struct daemon *d, char out[PATH_MAX])
+{
+	if (d->options->socket)
+		return d->options->socket;
+	snprintf(out, PATH_MAX, "%s/%s", d->state, DAEMON_SOCKET);
+	return out;
+}
+
+/* Before any descriptor is opened, or any process started that would find in its environment what
+ * was meant for this one. */
+static void take_passed_socket(struct daemon *d)
+{
+	char buffer[PATH_MAX];
+	const char *path = socket_path(d, buffer), *why = NULL;
+
+	if (unix_listener_inherit(&d->listener, path, control_group(), &why) == -EINVAL)
+		die(STATUS_FAILED,
+		        "the service manager has passed something else than the control socket, "
+		        "%s: %s",
+		        path, why);
+}
+
+static int listen_for_calls(struct daemon *d)
+{
+	char path[PATH_MAX];
+
+	if (d->takeover.listener >= 0)
+		return unix_listener_adopt(
+		        &d->listener, d->takeover.listener, d->takeover.listener_ours);
+	if (d->listener.fd >= 0)
+		return 0;
+	return unix_listener_open(&d->listener, socket_path(d, path), control_group());
+}
+
+static int open_control(struct daemon *d)
+{
+	int error = listen_for_calls(d);
+
+	d->takeover.listener = -1;
+	if (error)
+		return error;
+	d->control_owner = (struct control_owner){
+	        .called = on_called, .upgrade = on_upgrade_asked, .roles = on_roles_asked};
+	d->control = control_new(
+	        d->loop, d->listener.fd, &d->attachments, &d->control_owner, control_group());
+	return d->control ? 0 : -ENOMEM;
+}
+
+void daemon_answer(struct daemon *d)
+{
+	int error = d->control ? 0 : open_control(d);
+
+	if (error) {
+		log_error("the control socket cannot be opened: %s", strerror(-error));
+		stop(d, STATUS_FAILED);
+		return;
+	}
+	if (d->attachments.recovering)
+		return;
+	d->ready = true;
+	log_info("ready");
+	if (service_watchdog_ms())
+		loop_timer_set(&d->watchdog, service_watchdog_ms());
+	tell_ready(d);
+}
+
+/* Who can connect finds every sandbox there is; it is ready when all of them are taken over. */
+static void on_roles_ready(struct supervisor *sv)
+{
+	struct daemon *d = container_of(sv, struct daemon, supervisor);
+
+	if (d->takeover.active)
+		takeover_begin(d);
+	else if (!d->ready && !d->attachments.stopping)
+		daemon_answer(d);
+}
+
+static int open_signals(struct daemon *d)
+{
+	signal(SIGPIPE, SIG_IGN);
+	int error = loop_signal_open(d->loop, &d->terminate, SIGTERM, on_terminate);
+	if (!error)
+		error = loop_signal_open(d->loop, &d->interrupt, SIGINT, on_terminate);
+	if (!error)
+		error = loop_signal_open(d->loop, &d->hangup, SIGHUP, on_hangup);
+	if (!error)
+		error = loop_signal_open(d->loop, &d->replace, SIGUSR2, on_replace);
+	if (!error)
+		error = loop_timer_open(d->loop, &d->watchdog, on_watchdog);
+	return error;
+}
+
+/* Without them it only takes longer. They fit at once where the configuration says nothing of
+ * addresses, port and bounds; else from the second on (gate_host_take). */
+static void prepare_gates(struct supervisor *sv)
+{
+	struct config config;
+	struct gate like;
+	int error;
+
+	config_init(&config);
+	gate_init(&like);
+	gate_assign(&like, &config.pool4, &config.pool6);
+	like.tcp_port = config.proxy_port;
+	like.bounds = sandbox_bounds(&config.limits);
+	config_fini(&config);
+	error = gate_host_prepare(sv->gates, &like, ATTACH_GATES);
+	if (error)
+		log_warn("no gates can be made in advance: %s", strerror(-error));
+}
+
+/* All that was there is served, or on its way to it. */
+static void on_recovered(struct attachments *all)
+{
+	struct daemon *d = container_of(all, struct daemon, attachments);
+	struct supervisor *sv = &d->supervisor;
+	int error = recording_adopt(sv);
+
+	if (error)
+		log_error("not all that was recorded before could be taken over: %s",
+		        strerror(-error));
+	if (!d->takeover.active)
+		recording_set_adopt_others(sv, d->state_directory, d->set);
+	prepare_gates(sv);
+	if (all->on_changed)
+		all->on_changed(all);
+	if (!d->takeover.active)
+		supervisor_roles_ready(sv);
+}
+
+void daemon_serve(struct daemon *d)
+{
+	int error = d->watch_policies ? attachments_watch_policies(&d->attachments) : 0;
+
+	if (error)
+		log_warn("policies are not watched: %s", strerror(-error));
+	d->attachments.on_recovered = on_recovered;
+	error = supervisor_keep_spares(&d->supervisor, ATTACH_SPARES);
+	if (error)
+		die(STATUS_FAILED, "no memory");
+	error = attachments_recover(&d->attachments);
+	if (error)
+		die(STATUS_FAILED, "no memory");
+}
+
+static void start(struct daemon *d)
+{
+	struct supervisor *sv = &d->supervisor;
+	const char *step;
+	int error;
+
+	sv->lasting = true;
+	sv->on_roles_ready = on_roles_ready;
+	sv->on_keeper_lost = on_keeper_lost;
+	error = supervisor_start(sv, d->loop, &step);
+	if (error)
+		die(STATUS_FAILED, "cannot start %s: %s", step, strerror(-error));
+	open_log(d);
+	d->attachments.on_empty = on_empty;
+	d->attachments.generation = 1;
+	d->attachments.started_ms = clock_real_ms();
+	d->attachments.supervisor = sv;
+	error = recording_open_daemon(sv);
+	if (error)
+		die(STATUS_FAILED, "the recorder: %s", strerror(-error));
+	if (!d->takeover.active)
+		daemon_serve(d);
+	if (service_watchdog_ms())
+		loop_timer_set(&d->watchdog, service_watchdog_ms());
+}
+
+static void clean_up(struct daemon *d)
+{
+	upgrade_close(d);
+	takeover_close(d);
+	if (d->control)
+		control_free(d->control);
+	unix_listener_close(&d->listener);
+	attachments_close(&d->attachments);
+	supervisor_fini(&d->supervisor);
+	loop_signal_close(&d->terminate);
+	loop_signal_close(&d->interrupt);
+	loop_signal_close(&d->hangup);
+	loop_signal_close(&d->replace);
+	loop_timer_close(&d->watchdog);
+	service_close();
+	loop_free(d->loop);
+	close(d->attachments.ca);
+	close(d->state_directory);
+	close(d->supervisor.names);
+	close(d->lock);
+}
+
+int daemon_run(const struct daemon_options *options)
+{
+	struct daemon *d = &daemon_state;
+	int error;
+
+	d->state = options->state ? options->state : DAEMON_STATE;
+	d->options = options;
+	d->listener.fd = d->takeover.listener = d->lock = -1;
+	d->data = options->data ? options->data : DAEMON_DATA;
+	find_config(&d->attachments, options->config);
+	if (options->audit)
+		snprintf(d->attachments.audit_path, sizeof d->attachments.audit_path, "%s",
+		        options->audit);
+	check_config(d);
+	if (options->check_config)
+		return 0;
+	take_passed_socket(d);
+	if (options->take_over)
+		takeover_open(d, options->take_over);
+	else
+		service_open();
+	open_files_raise(ATTACHMENTS_MAX);
+	open_directories(d);
+	mallopt(M_MMAP_THRESHOLD, OWN_PAGES_BYTES);
+	d->loop = loop_new();
+	if (!d->loop || open_signals(d) != 0)
+		die(STATUS_FAILED, "no memory");
+	start(d);
+	error = loop_run(d->loop);
+	clean_up(d);
+	return error ? STATUS_FAILED : d->supervisor.status;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* daemon_state: the daemon as its own files see it (daemon.c, upgrade.c, takeover.c). */
+#ifndef SUPERVISOR_DAEMON_STATE_H
+#define SUPERVISOR_DAEMON_STATE_H
+
+#include "supervisor/attach/attachment.h"
+#include "supervisor/control/control.h"
+#include "supervisor/daemon/daemon.h"
+#include "supervisor/daemon/upgrade.h"
+
+#define STATUS_FAILED 125
+
+struct daemon {
+	struct supervisor supervisor;
+	struct attachments attachments;
+	struct loop *loop;
+	struct loop_signal terminate, interrupt, hangup, replace;
+	struct loop_timer watchdog;
+	bool watch_policies;
+	const struct daemon_options *options;
+	const char *state, *data;
+	int state_directory;
+	uint64_t set; /* of recording files (recording/sets.h) */
+	int lock;
+	struct unix_listener listener;
+	struct control_owner control_owner;
+	struct control *control;
+	bool ready; /* all that was left is taken over, and the service manager was told */
+	struct upgrade upgrade;
+	struct takeover takeover;
+};
+
+/* Finds and serves what a daemon before this one has left, or gives. */
+void daemon_serve(struct daemon *d);
+/* Answers the control API, and once everything is taken over, says so to the service manager. */
+void daemon_answer(struct daemon *d);
+/* Its sandboxes are all given up. */
+void daemon_finish_when_alone(struct daemon *d);
+
+#endif

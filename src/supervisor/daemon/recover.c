@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a daemon before this one has left: state files and pinned gates. Each sandbox is for itself:
+ * one whose file is damaged, whose gate is gone or whose policy no longer loads stays cut off, is
+ * said loudly and shown as failed; the others are served. Nothing is guessed, and nothing that
+ * belongs to a file that cannot be read is taken away.
+ *
+ * All state files are read first, so that every name and number is known. Then each has its turn
+ * (turns.c). Where another daemon still serves them (upgrade.h) the gates do not listen before
+ * that: what connects meanwhile is that one's.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/attach/process.h"
+#include "supervisor/attach/attachment.h"
+
+static void fail(struct attachment *a, const char *text)
+{
+	snprintf(
+	        a->trouble, sizeof a->trouble, "%.400s; it stays cut off from every network", text);
+	log_sandbox(LOG_LEVEL_ERROR, a->record.name, "%s", a->trouble);
+}
+
+/* The name that a damaged file would have given. */
+static bool name_of(const char *file, const char *suffix, char out[MESSAGE_NAME_MAX + 1])
+{
+	size_t n = strlen(file), end = strlen(suffix);
+
+	if (n <= end || n - end > MESSAGE_NAME_MAX || strcmp(file + n - end, suffix) != 0)
+		return false;
+	memcpy(out, file, n - end);
+	out[n - end] = 0;
+	return message_name_is_plain(slice_from_string(out));
+}
+
+static int adopt_gate(struct attachment *a, struct gate *shape)
+{
+	char pin[MESSAGE_PATH_MAX + 1], text[GATE_WHY_MAX + 64];
+	int result;
+
+	attachment_pin(a->all, a->record.id, pin);
+	result = gate_adopt(shape, a->all->supervisor->gates, pin);
+	if (result > 0) {
+		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its fence was put in order: %s",
+		        shape->why);
+		a->found_mended = true;
+	}
+	if (result >= 0)
+		return 0;
+	snprintf(text, sizeof text, "its gate cannot be taken over: %s", shape->why);
+	fail(a, text);
+	return result;
+}
+
+static void on_read(
+        void *context, struct settings_files *files, enum attach_status status, const char *text);
+
+/* A child reads its policy, and its turn comes again. */
+static void read_first(struct attachment *a, const struct identity *identity)
+{
+	struct attachments *all = a->all;
+	struct policy_variable variables[ATTACH_VARS_MAX];
+	const struct policy_load_options options =
+	        attach_load_options(a->record.observe, &a->record.vars, variables);
+	enum attach_status status;
+	char text[ATTACH_READ_TEXT_MAX];
+
+	a->slow = true;
+	if (all->readings >= RECOVERY_READINGS) {
+		a->left = true;
+		return;
+	}
+	a->reading = attachments_read(
+	        all, a->record.policy, identity, &options, on_read, a, &status, text);
+	if (a->reading)
+		all->readings++;
+	else
+		fail(a, text);
+}
+
+/* NULL: it has failed; or not yet, where it is left or being read. */
+static struct generation *load(struct attachment *a, const struct settings_files *files)
+{
+	const struct identity identity = attach_record_identity(&a->record);
+	enum attach_status status;
+	char *text;
+	struct generation *g =
+	        attachment_load(a, a->record.policy, &identity, files, &status, &text);
+
+	if (!g && status == ATTACH_BUSY && files == &settings_no_files)
+		read_first(a, &identity);
+	else if (!g)
+		fail(a, text ? text : attach_load_failure(status));
+	free(text);
+	return g;
+}
+
+/* The configuration may have others by now than those that the fence was found with. */
+static void set_bounds(struct attachment *a)
+{
+	struct sandbox *s = a->sandbox;
+	const struct fence_bounds bounds = sandbox_bounds(&s->generation->settings->config.limits);
+	int error;
+
+	if (memcmp(&bounds, &s->gate.bounds, sizeof bounds) == 0)
+		return;
+	error = gate_set_traffic(&s->gate, s->gate.udp_ports, s->gate.udp_port_count, &bounds);
+	if (!error)
+		error = attachment_save(a);
+	if (error)
+		log_sandbox(LOG_LEVEL_WARN, a->record.name, "bounds of its fence: %s",
+		        strerror(-error));
+}
+
+/* The policy may be another one than the gate was made for. */
+static void settle_ports(struct attachment *a, const struct gate *shape)
+{
+	struct sandbox *s = a->sandbox;
+	int error;
+
+	sandbox_settle_ports(s);
+	if (s->gate.udp_port_count == shape->udp_port_count &&
+	        memcmp(s->gate.udp_ports, shape->udp_ports, sizeof shape->udp_ports) == 0)
+		return;
+	gate_close_handed_out(&s->gate); /* its worker gets those of the new ports */
+	error = attachment_save(a);
+	if (error)
+		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "its state cannot be written: %s",
+		        strerror(-error));
+}
+
+/* shared: the former daemon's recorder reads copies of its dropped packets as well. */
+static void adopt(struct attachment *a, const struct gate *shape, struct generation *g, bool shared)
+{
+	struct sandbox *s = sandbox_new(a->all->supervisor, &a->owner, true);
+
+	if (!s) {
+		generation_put(g);
+		fail(a, "no memory");
+		return;
+	}
+	if (sandbox_set_id(s, a->record.id) != 0) {
+		sandbox_free(s);
+		generation_put(g);
+		fail(a, "no memory");
+		return;
+	}
+	a->sandbox = s;
+	s->generation = g;
+	attachment_watch_policy(a);
+	s->gate = *shape;
+	set_bounds(a);
+	s->dropped_before = shared ? MESSAGE_DROPPED_UNKNOWN : gate_dropped(&s->gate).packets;
+	memcpy(s->seed, a->record.seed, sizeof s->seed);
+	snprintf(s->name, sizeof s->name, "%s", a->record.name);
+	attachment_pin(a->all, s->id, s->pin);
+	settle_ports(a, shape);
+	s->paused = a->record.paused;
+	snprintf(s->pause_reason, sizeof s->pause_reason, "%s", a->record.reason);
+	sandbox_event(s, SANDBOX_ADOPT);
+}
+
+/* Its time was over before: there is no gate any more. Its rules may be gone with whoever flushed
+ * them meanwhile. */
+static bool recover_shut(struct attachment *a)
+{
+	char pin[MESSAGE_PATH_MAX + 1];
+
+	attachment_pin(a->all, a->record.id, pin);
+	if (!attachment_is_over(a) || access(pin, F_OK) == 0)
+		return false;
+	attachment_settle_shut(a);
+	return true;
+}
+
+static void on_knock(struct gate *gate)
+{
+	attachment_knocked(container_of(gate, struct attachment, gate));
+}
+
+static void listen_early(struct attachment *a)
+{
+	char pin[MESSAGE_PATH_MAX + 1];
+
+	attachment_pin(a->all, a->record.id, pin);
+	if (gate_listen_early(&a->gate, pin) == 0)
+		gate_await(&a->gate, a->all->supervisor->loop, on_knock);
+}
+
+/* Whoever attached it died before anybody was told of it: nobody knows it, and nobody will detach
+ * it. Or whoever detached it died before all was gone. What there is of it is named in its file:
+ * the link, the interface, its rules. */
+static void undo_unfinished(struct attachment *a)
+{
+	log_sandbox(LOG_LEVEL_WARN, a->record.name,
+	        "it was being attached or detached when the daemon ended: what there is of it is "
+	        "removed");
+	attachment_undo(a);
+	attachment_free(a);
+}
+
+static void read_one(struct attachments *all, const char *file)
+{
+	struct attachment *a = attachment_new(all);
+	char error[STATE_ERROR_MAX];
+	struct gate shape;
+	bool whole;
+
+	if (!a) {
+		log_error("%s: no memory: its sandbox stays cut off", file);
+		all->damaged = true; /* nothing of it is taken away */
+		return;
+	}
+	gate_init(&shape);
+	whole = state_load(all->state, file, &a->record, &shape, error) == 0;
+	if (!whole) {
+		name_of(file, STATE_SUFFIX, a->record.name);
+		all->damaged = true;
+	}
+	if (attachment_enter(a) != 0) {
+		log_error("%s: no memory: its sandbox stays cut off", file);
+		all->damaged = true;
+		attachment_free(a);
+		return;
+	}
+	if (a->record.interface[0])
+		attachment_find_place(a);
+	if (!whole) {
+		fail(a, error);
+		return;
+	}
+	supervisor_id_is_used(all->supervisor, a->record.id);
+	gate_move(&a->gate, &shape);
+	if (a->record.undoing) {
+		undo_unfinished(a);
+		return;
+	}
+	a->left = !recover_shut(a);
+}
+
+static void cut_off(struct attachment *a)
+{
+	gate_close(&a->gate);
+	attachment_hold(a);
+}
+
+static void recover_one(struct attachment *a, const struct settings_files *files)
+{
+	struct attachments *all = a->all;
+	struct generation *g = load(a, files);
+	struct gate shape;
+	bool shared;
+
+	if (!g && (a->left || a->reading))
+		return;
+	attachment_forget_knock(a);
+	if (!g) {
+		cut_off(a);
+		return;
+	}
+	gate_move(&shape, &a->gate);
+	if (all->take)
+		all->take(all, a->record.id, &shape.packets);
+	shared = shape.packets >= 0;
+	if (adopt_gate(a, &shape) != 0) {
+		generation_put(g);
+		attachment_hold(a);
+		return;
+	}
+	gate_init(&a->gate);
+	adopt(a, &shape, g, shared);
+}
+
+static void on_read(
+        void *context, struct settings_files *files, enum attach_status status, const char *text)
+{
+	struct attachment *a = context;
+	struct attachments *all = a->all;
+
+	(void)status;
+	a->reading = NULL;
+	all->readings--;
+	if (files) {
+		recover_one(a, files);
+	} else {
+		attachment_forget_knock(a);
+		fail(a, text);
+		cut_off(a);
+	}
+	settings_files_free(files);
+	attachments_end_turn(all);
+}
+
+static void watch_one(struct attachment *a)
+{
+	bool waits = !a->sandbox && attachment_is_over(a);
+	int error = a->detaching || waits ? 0 : attachment_watch(a);
+
+	if (error == -ESRCH) {
+		log_sandbox(LOG_LEVEL_INFO, a->record.name, "its process %d has ended meanwhile",
+		        (int)a->record.pid);
+		attachment_detach(a, true);
+	} else if (error) {
+		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "its end cannot be noticed: %s",
+		        strerror(-error));
+	}
+}
+
+static bool is_known(struct attachments *all, const char *pin)
+{
+	struct attachment *a, *next;
+	uint64_t id = strtoull(pin, NULL, 16);
+
+	if (supervisor_find(all->supervisor, id))
+		return true;
+	HASH_ITER(hh, all->by_name, a, next)
+	{
+		if (!a->sandbox && a->record.id == id)
+			return true;
+	}
+	return false;
+}
+
+/* What is in a directory of files that are named by a sandbox's id, and is no known one's. Nothing
+ * where a state file could not be read: they may be that sandbox's. */
+static void remove_orphans(struct attachments *all, DIR *dir, bool mounted)
+{
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		char path[2 * MESSAGE_PATH_MAX];
+
+		if (all->damaged || entry->d_name[0] == '.' || is_known(all, entry->d_name))
+			continue;
+		log_warn("%s of %s belongs to no sandbox and is removed", entry->d_name,
+		        mounted ? "netns" : "names");
+		snprintf(path, sizeof path, "%s/%s", all->pins, entry->d_name);
+		if (mounted)
+			umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
+		unlinkat(dirfd(dir), entry->d_name, 0);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static DIR *open_directory(int fd)
+{
+	int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return own < 0 ? NULL : fdopendir(own);
+}
+
+static void finish(struct attachments *all)
+{
+	struct attachment *a, *next;
+
+	HASH_ITER(hh, all->by_name, a, next)
+	watch_one(a);
+	/* Of an attach that was never answered: these had been made, the state not yet written. */
+	remove_orphans(all, opendir(all->pins), true);
+	remove_orphans(all, open_directory(all->supervisor->names), false);
+	all->on_recovered(all);
+}
+
+static void take_turn(struct attachment *a)
+{
+	recover_one(a, &settings_no_files);
+}
+
+int attachments_recover(struct attachments *all)
+{
+	const struct attach_turns turns = {all->take ? NULL : listen_early, take_turn, finish};
+	DIR *dir = open_directory(all->state);
+	struct dirent *entry;
+	char name[MESSAGE_NAME_MAX + 1];
+
+	if (!dir) {
+		log_error("the state directory cannot be read: %s", strerror(errno));
+		all->damaged = true;
+	}
+	while (dir && (entry = readdir(dir)))
+		if (name_of(entry->d_name, STATE_SUFFIX, name))
+			read_one(all, entry->d_name);
+		else if (!all->take && name_of(entry->d_name, STATE_FRESH_SUFFIX, name))
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+	return attachments_take_turns(all, &turns);
+}

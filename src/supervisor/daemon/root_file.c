@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A new file has no name that counts until the keeper has filled it and has it on the disk: a
+ * keeper or a machine that dies in between leaves no half of a root behind.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/daemon/root_file.h"
+
+#define NAME "root.key"
+#define FRESH "root.key.new"
+#define FLAGS (O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+
+/* Why it may not serve, or NULL. */
+static const char *objection(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return "cannot be examined";
+	if (!S_ISREG(st.st_mode))
+		return "is no regular file";
+	if (st.st_uid != geteuid())
+		return "belongs to somebody else";
+	if (st.st_mode & (S_IRWXG | S_IRWXO))
+		return "can be read by others: chmod 0600 would mend that, where nobody has";
+	return st.st_nlink == 1 ? NULL : "has another name besides";
+}
+
+int root_file_open(int dir)
+{
+	int fd = openat(dir, NAME, O_RDONLY | FLAGS);
+	const char *why;
+
+	if (fd < 0 && errno == ENOENT) {
+		if (unlinkat(dir, FRESH, 0) < 0 && errno != ENOENT)
+			return -errno;
+		fd = openat(dir, FRESH, O_RDWR | O_CREAT | O_EXCL | FLAGS, 0600);
+	}
+	if (fd < 0)
+		return -errno;
+	why = objection(fd);
+	if (!why)
+		return fd;
+	log_error("the root CA's file " NAME " %s", why);
+	close(fd);
+	return -EPERM;
+}
+
+int root_file_keep(int dir)
+{
+	if (renameat2(dir, FRESH, dir, NAME, RENAME_NOREPLACE) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return fsync(dir) < 0 ? -errno : 0;
+}
+
+int root_file_publish(int dir, const char *pem)
+{
+	size_t n = strlen(pem);
+	int fd, error = 0;
+
+	if (unlinkat(dir, "root.pem.new", 0) < 0 && errno != ENOENT)
+		return -errno;
+	fd = openat(dir, "root.pem.new", O_WRONLY | O_CREAT | O_EXCL | FLAGS, 0644);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, pem, n) != (ssize_t)n || fchmod(fd, 0644) < 0)
+		error = -EIO;
+	close(fd);
+	if (!error && renameat(dir, "root.pem.new", dir, "root.pem") < 0)
+		error = -errno;
+	return error;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The new one's part of an upgrade (upgrade.h). Whatever goes wrong here ends this process, and the
+ * old one goes on. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "vethguard/ipc/service.h"
+#include "supervisor/daemon/daemon_state.h"
+#include "supervisor/recording/sets.h"
+
+#define ANSWER_MS 10000
+
+static uint8_t buffer[MESSAGE_BYTES_MAX];
+
+static size_t encode(enum message_upgrade_step step, uint64_t id, const char *text)
+{
+	const struct message_upgrade m = {(uint8_t)step, slice_from_string(text)};
+
+	return message_upgrade_encode(buffer, sizeof buffer, MESSAGE_UPGRADE, id, &m);
+}
+
+static void say(struct takeover *t, enum message_upgrade_step step, uint64_t id, const char *text)
+{
+	ipc_send(&t->peer, buffer, encode(step, id, text), NULL, 0);
+}
+
+void takeover_open(struct daemon *d, const char *arg)
+{
+	struct takeover *t = &d->takeover;
+	uint64_t epoch;
+
+	if (sscanf(arg, "%" SCNu64 ".%" SCNu64, &epoch, &t->former) != 2 || epoch > UINT32_MAX - 1)
+		die(STATUS_FAILED, "--take-over is for a vethguardd that starts another one");
+	d->supervisor.recording.after = (uint32_t)epoch;
+	t->active = true;
+}
+
+/* What became of each sandbox, said once. False: that of some is open. */
+static bool tell_all(struct daemon *d)
+{
+	struct attachment *a, *next;
+	bool all = true;
+
+	HASH_ITER(hh, d->attachments.by_name, a, next)
+	{
+		const struct sandbox *s = a->sandbox;
+
+		if (a->told || a->detaching)
+			continue;
+		a->told = (!s && !a->left && !a->reading) ||
+		          (s && (s->state == SANDBOX_SERVING || s->state == SANDBOX_CLOSED));
+		if (!a->told)
+			all = false;
+		else if (s && s->state == SANDBOX_SERVING)
+			say(&d->takeover, MESSAGE_UPGRADE_SERVES, a->record.id, "");
+		else
+			say(&d->takeover, MESSAGE_UPGRADE_FAILS, a->record.id,
+			        s ? s->failure : a->trouble);
+	}
+	return all;
+}
+
+static void on_changed(struct attachments *all)
+{
+	struct daemon *d = container_of(all, struct daemon, attachments);
+
+	if (!d->takeover.active || d->takeover.settled || !tell_all(d) || all->recovering)
+		return;
+	d->takeover.settled = true;
+	say(&d->takeover, MESSAGE_UPGRADE_DONE, 0, "");
+}
+
+/* Waits: nothing else is done meanwhile, and the old one has nothing else to say. */
+static void take(struct attachments *all, uint64_t id, int *packets)
+{
+	struct daemon *d = container_of(all, struct daemon, attachments);
+	int fd = d->takeover.peer.io.fd;
+	static uint8_t received[MESSAGE_BYTES_MAX];
+	struct ipc_message message;
+	struct message_upgrade m;
+	int error = ipc_send_blocking(fd, buffer, encode(MESSAGE_UPGRADE_WANT, id, ""), NULL, 0);
+
+	if (!error)
+		error = ipc_receive_blocking(fd, ANSWER_MS, received, &message);
+	if (!error && (message.head.type != MESSAGE_UPGRADE || message.head.id != id ||
+	                      message_upgrade_decode(&message.body, &m) != 0 ||
+	                      m.step != MESSAGE_UPGRADE_SANDBOX || message.fd_count > 2))
+		error = -EBADMSG;
+	if (error)
+		die(STATUS_FAILED, "the daemon that is to be replaced does not give: %s",
+		        strerror(-error));
+	*packets = message.fd_count > 0 ? message.fds[0] : -1;
+	if (message.fd_count > 1) /* its names, by a daemon of before: they are a file */
+		close(message.fds[1]);
+}
+
+/* What cannot be had twice is there: the rest is as at any start. */
+static int on_give(
+        struct daemon *d, struct ipc_message *message, const struct message_upgrade *given)
+{
+	struct takeover *t = &d->takeover;
+
+	if (!t->begun || d->lock >= 0 || message->fd_count != 2 || given->text.n < 1 ||
+	        given->text.n >= sizeof t->service)
+		return -EBADMSG;
+	d->lock = message->fds[0];
+	t->listener = message->fds[1];
+	message->fds[0] = message->fds[1] = -1;
+	t->drains = message->head.id;
+	t->listener_ours = given->text.p[0] == 'o';
+	snprintf(t->service, sizeof t->service, "%.*s", (int)given->text.n - 1,
+	        (const char *)given->text.p + 1);
+	d->attachments.take = take;
+	d->attachments.on_changed = on_changed;
+	daemon_serve(d);
+	return 0;
+}
+
+static int on_yours(struct daemon *d)
+{
+	struct takeover *t = &d->takeover;
+
+	if (!t->settled)
+		return -EBADMSG;
+	t->active = false;
+	d->attachments.take = NULL;
+	d->attachments.on_changed = NULL;
+	service_adopt(t->service);
+	daemon_answer(d);
+	return 0;
+}
+
+static int on_message(struct ipc_peer *peer, struct ipc_message *message)
+{
+	struct daemon *d = container_of(peer, struct daemon, takeover.peer);
+	struct message_upgrade m;
+
+	if (!d->takeover.active || message->head.type != MESSAGE_UPGRADE ||
+	        message_upgrade_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	if (m.step == MESSAGE_UPGRADE_GIVE)
+		return on_give(d, message, &m);
+	return m.step == MESSAGE_UPGRADE_YOURS ? on_yours(d) : -EBADMSG;
+}
+
+static void on_end(struct ipc_peer *peer, int error)
+{
+	struct daemon *d = container_of(peer, struct daemon, takeover.peer);
+
+	(void)error;
+	if (d->takeover.active)
+		die(STATUS_FAILED, "the daemon that was to be replaced is gone");
+	d->takeover.open = false;
+	log_info("what was under way before the upgrade is over");
+	recording_set_adopt(&d->supervisor, d->state_directory, d->takeover.former);
+	daemon_finish_when_alone(d);
+}
+
+void takeover_begin(struct daemon *d)
+{
+	struct takeover *t = &d->takeover;
+	int error;
+
+	if (t->begun)
+		return;
+	t->begun = true;
+	error = ipc_peer_open(
+	        d->loop, &t->peer, IPC_SUPERVISOR_FD, "the vethguardd before", on_message, on_end);
+	if (error)
+		die(STATUS_FAILED, "descriptor %d: %s", IPC_SUPERVISOR_FD, strerror(-error));
+	t->open = true;
+	say(t, MESSAGE_UPGRADE_HELLO, d->set, "");
+}
+
+void takeover_stop(struct daemon *d)
+{
+	if (d->takeover.active)
+		die(STATUS_FAILED, "stopped before it had taken over");
+	if (d->takeover.open)
+		say(&d->takeover, MESSAGE_UPGRADE_END, 0, "");
+}
+
+void takeover_reopen(struct daemon *d)
+{
+	if (d->takeover.open)
+		say(&d->takeover, MESSAGE_UPGRADE_REOPEN, 0, "");
+}
+
+void takeover_close(struct daemon *d)
+{
+	if (d->takeover.open)
+		ipc_peer_close(&d->takeover.peer);
+	if (d->takeover.listener >= 0)
+		close(d->takeover.listener);
+}

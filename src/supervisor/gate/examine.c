@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Examining a gate: each part is compared with what it should be and put right where it is not, in
+ * the order in which it was made: a link that was down has lost its IPv6 addresses, for example.
+ * What is right already is left alone, so nothing is seen of a look at a gate in order. A link that
+ * is gone cannot be put right: its other end is the sandbox's, or held the host's rules. An
+ * interface whose gate has lost its link is shut.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "supervisor/gate/private.h"
+
+static void note(struct gate *gate, const char *what)
+{
+	size_t n = strlen(gate->why);
+
+	if (strstr(gate->why, what))
+		return;
+	snprintf(gate->why + n, sizeof gate->why - n, "%s%s", n ? ", " : "", what);
+}
+
+/* What a mending step returns: 1 where there was something to do. */
+static int noted(struct gate *gate, int result, const char *what)
+{
+	if (result > 0)
+		note(gate, what);
+	return result < 0 ? result : 0;
+}
+
+static int mend_link(struct gate *gate, struct netlink *nl)
+{
+	struct netlink_link link;
+	int error = 0;
+
+	STEP("the gate's link", netlink_link_get(nl, GATE_LINK, 0, &link));
+	if (error)
+		return error == -ENODEV ? -ENOLINK : error;
+	if (memcmp(link.mac, gate->mac, sizeof gate->mac) != 0) {
+		note(gate, "the MAC address of its link");
+		STEP("the gate's link", netlink_link_set_mac(nl, GATE_LINK, gate->mac));
+	}
+	if (!link.up) {
+		note(gate, "its link (down)");
+		STEP("the gate's link", netlink_link_up(nl, GATE_LINK));
+	}
+	return error;
+}
+
+static int mend_address(
+        struct gate *gate, struct netlink *nl, const struct ip *address, uint8_t bits)
+{
+	int error = netlink_address_add(nl, GATE_LINK, address, bits);
+
+	if (error == 0)
+		note(gate, "its addresses");
+	return error == -EEXIST ? 0 : error;
+}
+
+/* The way back to the sandbox. */
+static int mend_connected(
+        struct gate *gate, struct netlink *nl, const struct ip *address, uint8_t bits)
+{
+	if (!address->family || bits >= (address->family == 6 ? 128 : 32))
+		return 0;
+	return noted(
+	        gate, netlink_route_connected_mend(nl, GATE_LINK, address, bits), "its routes");
+}
+
+static int mend_neighbours(struct gate *gate, struct netlink *nl)
+{
+	int error = 0;
+
+	if (gate->kind != GATE_VETH)
+		return 0;
+	STEP("neighbours of the gate",
+	        netlink_neighbour_permanent(nl, GATE_LINK, &gate->sandbox4, gate->sandbox_mac));
+	STEP("neighbours of the gate",
+	        netlink_neighbour_permanent(nl, GATE_LINK, &gate->sandbox6, gate->sandbox_mac));
+	return error;
+}
+
+/* Once, at the first look after the rules were set: comparing them costs more than setting them,
+ * and later ones have a cause, or come seldom. */
+static bool fence_is_as_set(struct gate *gate)
+{
+	uint32_t set = gate->generation, now;
+
+	gate->generation = 0;
+	return set && gate->link && if_nametoindex(GATE_LINK) == gate->link &&
+	       fence_generation(&now) == 0 && now == set;
+}
+
+static int mend_fence(struct gate *gate)
+{
+	const struct fence_spec spec = gate_fence(gate);
+	int error = fence_is_as_set(gate) ? 0 : fence_check(&spec);
+
+	if (error == -ESTALE) {
+		note(gate, "its rules");
+		error = fence_set(&spec);
+	}
+	return error;
+}
+
+static int mend_parts(struct gate *gate, struct netlink *nl)
+{
+	int error = 0;
+
+	STEP("its rules", mend_fence(gate)); /* first: what is open stays open the shortest */
+	error = error == -ENODEV ? -ENOLINK : error;
+	STEP("its sysctls", noted(gate, netns_harden_gate_again(GATE_LINK), "its sysctls"));
+	if (!error)
+		error = mend_link(gate, nl);
+	STEP("its addresses", mend_address(gate, nl, &gate->gate4, gate->bits4));
+	STEP("its addresses", mend_address(gate, nl, &gate->gate6, gate->bits6));
+	STEP("its routes",
+	        noted(gate, netlink_local_delivery_mend(nl, GATE_LINK, GATE_TABLE), "its routes"));
+	STEP("its routes", noted(gate, netlink_kernel_rules_mend(nl), "its routes"));
+	STEP("its routes", mend_connected(gate, nl, &gate->gate4, gate->bits4));
+	STEP("its routes", mend_connected(gate, nl, &gate->gate6, gate->bits6));
+	STEP("its routes", gate_add_routes(gate, nl));
+	return error ? error : mend_neighbours(gate, nl);
+}
+
+/* A sandbox that ends takes the link away, also while it is looked at: whichever part failed then,
+ * that is why. */
+static int in_gate(void *context)
+{
+	struct gate *gate = context;
+	struct netlink *nl = NULL;
+	int error = 0;
+
+	STEP("netlink in the gate's namespace", netlink_open(&nl));
+	if (error)
+		return error;
+	error = mend_parts(gate, nl);
+	netlink_close(nl);
+	if (error && if_nametoindex(GATE_LINK) == 0 && errno == ENODEV) {
+		gate->step = "the gate's link";
+		error = -ENOLINK;
+	}
+	return error;
+}
+
+static int mend_host_link(struct gate *gate)
+{
+	struct netlink *nl = gate->host->nl;
+	struct netlink_link link;
+	int error = 0;
+
+	STEP("the host's end of its link", netlink_link_get(nl, gate->host_link, 0, &link));
+	if (error)
+		return error == -ENODEV ? -ENOLINK : error;
+	if (!link.up) {
+		note(gate, "the host's end of its link (down)");
+		STEP("the host's end of its link", netlink_link_up(nl, gate->host_link));
+	}
+	return error;
+}
+
+/* An interface that is away is no fault: what is not there lets nothing through, and when it comes
+ * back, it has its rules before anybody can use it: the second wall stands meanwhile. */
+static int mend_host_rules(struct gate *gate, const struct divert_spec *spec)
+{
+	struct divert *divert = gate->host->divert;
+	bool was_away = gate->away;
+	int error = divert_ports(divert, spec);
+
+	if (!error)
+		error = divert_check(divert, spec);
+	if (error == -ESTALE) {
+		note(gate, "the host's rules");
+		error = divert_set(divert, spec);
+		/* Where its own chains were gone, they were added to a wall that may be changed. */
+		if ((error == 0 || error == -ENODEV) && divert_check(divert, spec) == -ESTALE)
+			error = divert_set(divert, spec);
+	}
+	gate->away = error == -ENODEV;
+	if (was_away && !error)
+		note(gate, "its interface is there again");
+	return gate->away ? 0 : error;
+}
+
+#define PORTS_STEP "a port of its bridge that leads to a network"
+
+/* Whoever is on a bridge reaches its other ports without the gate, so none of them may be a way
+ * out. Such a port is refused when the bridge is attached, and taken out of it when it comes later.
+ */
+static int mend_ports(struct gate *gate)
+{
+	char parted[IFNAMSIZ], text[IFNAMSIZ + 64];
+	int error = gate_part_uplinks(gate, parted);
+
+	if (error || !parted[0])
+		return error;
+	snprintf(text, sizeof text, "%s, which leads to a network, is no port of its bridge",
+	        parted);
+	note(gate, text);
+	return 0;
+}
+
+static int mend_host(struct gate *gate)
+{
+	struct divert_spec spec = gate_divert_spec(gate);
+	int link = mend_host_link(gate), ports, error;
+
+	if (link == -ENOLINK)
+		spec.link[0] = 0; /* there is nothing to divert to: shut */
+	else if (link)
+		return link;
+	ports = mend_ports(gate);
+	gate->step = "the host's rules";
+	error = mend_host_rules(gate, &spec); /* whatever became of the ports */
+	if (ports && !error) {
+		gate->step = PORTS_STEP;
+		error = ports;
+	}
+	if (link && !gate->held && !error)
+		gate->step = "the host's end of its link";
+	return error || gate->held ? error : link;
+}
+
+int gate_examine(struct gate *gate)
+{
+	int error;
+
+	gate->why[0] = 0;
+	error = gate->kind == GATE_DIVERT ? mend_host(gate) : 0;
+	if (!error && !gate->held)
+		error = netns_run(gate->netns, in_gate, gate);
+	if (error) {
+		snprintf(gate->why, sizeof gate->why, "%s: %s", gate->step,
+		        error == -ENOLINK ? "it is gone" : strerror(-error));
+		return error;
+	}
+	return gate->why[0] ? 1 : 0;
+}
+
+int gate_mend(struct gate *gate)
+{
+	return gate_examine(gate);
+}
+
+int gate_hold(
+        struct gate *gate, struct gate_host *host, void (*on_change)(struct gate *gate, int result))
+{
+	int mended, error;
+
+	if (gate->kind != GATE_DIVERT)
+		return -EINVAL;
+	gate->host = host;
+	gate->held = true;
+	mended = gate_examine(gate);
+	error = gate_watch(gate, host, on_change); /* also where the first look was in vain */
+	return error ? error : mended;
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making a gate. Order matters twice: the fence is set before the link's ends come up, so that no
+ * packet ever finds the gate without rules; and the sandbox's side is set up last, when there is
+ * something to answer it.
+ *
+ * The work comes in three parts. What needs to know nothing of the sandbox can be done in advance
+ * (gate_host_prepare): the namespace, its sysctls, the fence but for its hook on the link, the
+ * sockets. gate_open() takes that, and a worker may have the sockets from then on, to which nothing
+ * leads yet. gate_connect() makes the link, the hook and the addresses, while the worker starts.
+ *
+ * Without a pin the namespace has no name and no file: it lives as long as the supervisor's
+ * descriptor, and with it the veth pair and every rule. A supervisor that is killed leaves nothing
+ * behind, and a sandbox that outlives it has lost its link. Of a veth pair the neighbours are
+ * permanent on both sides: no ARP or ND of the sandbox decides where its packets go.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "vethguard/base/hash.h"
+#include "vethguard/netlink/netlink.h"
+#include "vethguard/netlink/netns.h"
+#include "supervisor/gate/private.h"
+
+void gate_init(struct gate *gate)
+{
+	memset(gate, 0, sizeof *gate);
+	gate->netns = gate->sandbox_netns = gate->packets = -1;
+}
+
+void gate_move(struct gate *to, struct gate *from)
+{
+	gate_await_end(from);
+	*to = *from;
+	from->netns = from->packets = -1;
+	from->listener_count = 0;
+}
+
+static struct ip nth(const struct ip_prefix *pool, uint8_t n)
+{
+	struct ip ip = pool->base;
+
+	ip.bytes[(ip.family == 6 ? 16 : 4) - 1] |= n; /* pools end in at least two zero bits */
+	return ip;
+}
+
+struct ip_prefix gate_one(const struct ip *ip)
+{
+	return (struct ip_prefix){*ip, ip->family == 6 ? 128 : 32};
+}
+
+void gate_assign(struct gate *gate, const struct ip_prefix *pool4, const struct ip_prefix *pool6)
+{
+	gate->gate4 = nth(pool4, 1);
+	gate->gate6 = nth(pool6, 1);
+	gate->sandbox4 = nth(pool4, 2);
+	gate->sandbox6 = nth(pool6, 2);
+	gate->source4 = gate_one(&gate->sandbox4);
+	gate->source6 = gate_one(&gate->sandbox6);
+	gate->bits4 = GATE_BITS4;
+	gate->bits6 = GATE_BITS6;
+}
+
+const char *gate_failure(const struct gate *gate, int error, char out[GATE_WHY_MAX])
+{
+	if (gate->why[0])
+		snprintf(out, GATE_WHY_MAX, "%s", gate->why);
+	else
+		snprintf(out, GATE_WHY_MAX, "%s: %s", gate->step ? gate->step : "the gate",
+		        strerror(-error));
+	return out;
+}
+
+enum gate_fault gate_fault_of(const struct gate *gate, int error)
+{
+	if (!gate->why[0])
+		return GATE_FAULT_OWN;
+	switch (error) {
+	case -EEXIST:
+		return gate->kind == GATE_DIVERT ? GATE_FAULT_TAKEN : GATE_FAULT_ASKED;
+	case -EINVAL:
+	case -ENODEV:
+	case -EBUSY:
+	case -EADDRINUSE:
+		return GATE_FAULT_ASKED;
+	default:
+		return GATE_FAULT_OWN;
+	}
+}
+
+struct fence_spec gate_fence(const struct gate *gate)
+{
+	struct fence_spec spec = {.interface = GATE_LINK,
+	        .sandbox4 = gate->source4.base,
+	        .sandbox6 = gate->source6.base,
+	        .bits4 = gate->source4.bits == 32 ? 0 : gate->source4.bits,
+	        .bits6 = gate->source6.bits == 128 ? 0 : gate->source6.bits,
+	        .gate4 = gate->gate4,
+	        .gate6 = gate->gate6,
+	        .tcp_port = gate->tcp_port,
+	        .dns_port = GATE_DNS_PORT,
+	        .udp_port_count = gate->udp_port_count,
+	        .bounds = gate->bounds,
+	        .nflog_group = FENCE_NFLOG_GROUP,
+	        .refuse = gate->paused,
+	        .whole_namespace = true};
+
+	memcpy(spec.udp_ports, gate->udp_ports, sizeof spec.udp_ports);
+	return spec;
+}
+
+int gate_open_packets(struct gate *gate)
+{
+	int fd = fence_nflog_open(FENCE_NFLOG_GROUP);
+
+	gate->packets = fd < 0 ? -1 : fd;
+	return fd < 0 ? fd : 0;
+}
+
+/* What can be done before anything is known of the sandbox. */
+static int in_gate_prepare(void *context)
+{
+	struct gate *gate = context;
+	const struct fence_spec spec = gate_fence(gate);
+	struct netlink *nl = NULL;
+	int error = 0;
+
+	STEP("hardening the gate's namespace", netns_harden_gate());
+	STEP("netlink in the gate's namespace", netlink_open(&nl));
+	if (error)
+		return error;
+	STEP("delivering to the worker", netlink_local_delivery(nl, GATE_LINK, GATE_TABLE));
+	STEP("preparing the fence", fence_prepare(&spec, &gate->generation));
+	STEP("listening for dropped packets", gate_open_packets(gate));
+	STEP("listening", gate_listen_always(gate));
+	netlink_close(nl);
+	return error;
+}
+
+int gate_prepare(struct gate *gate)
+{
+	gate->step = "making the gate's namespace";
+	gate->fits = true;
+	gate->netns = netns_new();
+	if (gate->netns < 0) {
+		int error = gate->netns;
+
+		gate->netns = -1;
+		return error;
+	}
+	return netns_run(gate->netns, in_gate_prepare, gate);
+}
+
+static int add_addresses(struct gate *gate, struct netlink *nl)
+{
+	int error = 0;
+
+	STEP("addresses of the gate",
+	        netlink_address_add(nl, GATE_LINK, &gate->gate4, gate->bits4));
+	STEP("addresses of the gate",
+	        netlink_address_add(nl, GATE_LINK, &gate->gate6, gate->bits6));
+	return error;
+}
+
+/* The wire has two ends that are known. */
+static int add_neighbours(struct gate *gate, struct netlink *nl)
+{
+	int error = 0;
+
+	STEP("neighbours of the gate",
+	        netlink_neighbour_permanent(nl, GATE_LINK, &gate->sandbox4, gate->sandbox_mac));
+	STEP("neighbours of the gate",
+	        netlink_neighbour_permanent(nl, GATE_LINK, &gate->sandbox6, gate->sandbox_mac));
+	return error;
+}
+
+/* A sandbox's address that is not in the gate's network is reached over the link all the same. */
+static int add_route(struct gate *gate, struct netlink *nl, const struct ip_prefix *source,
+        const struct ip *own, uint8_t bits)
+{
+	struct ip_prefix network = gate_network(own, bits);
+
+	if (source->base.family == 0 || ip_in_prefix(&source->base, &network))
+		return 0;
+	gate->step = "routes of the gate";
+	return netlink_route_on_link(nl, GATE_LINK, &source->base, source->bits);
+}
+
+int gate_add_routes(struct gate *gate, struct netlink *nl)
+{
+	int error = add_route(gate, nl, &gate->source4, &gate->gate4, gate->bits4);
+
+	return error ? error : add_route(gate, nl, &gate->source6, &gate->gate6, gate->bits6);
+}
+
+int gate_link_gate_side(struct gate *gate, struct netlink *nl)
+{
+	const struct fence_spec spec = gate_fence(gate);
+	int error = 0;
+
+	STEP("setting the fence", fence_set_prepared(&spec, gate->fits, &gate->generation));
+	gate->link = if_nametoindex(GATE_LINK);
+	if (!error)
+		error = add_addresses(gate, nl);
+	STEP("bringing up the gate's link", netlink_link_up(nl, GATE_LINK));
+	if (gate->kind == GATE_VETH && !error)
+		return add_neighbours(gate, nl);
+	STEP("routes of the gate", gate_add_routes(gate, nl));
+	return error;
+}
+
+static int in_gate(void *context)
+{
+	struct gate *gate = context;
+	struct netlink *nl = NULL;
+	int error = 0;
+
+	STEP("netlink in the gate's namespace", netlink_open(&nl));
+	if (error)
+		return error;
+	STEP("making the veth pair", netlink_veth_add(nl, GATE_LINK, gate->mac, GATE_INNER,
+	                                     gate->sandbox_mac, gate->sandbox_netns));
+	if (!error)
+		error = gate_link_gate_side(gate, nl);
+	netlink_close(nl);
+	return error;
+}
+
+void gate_random_mac(uint8_t mac[6])
+{
+	random_bytes(mac, 6);
+	mac[0] = (uint8_t)((mac[0] & 0xfc) | 0x02); /* locally administered, not multicast */
+}
+
+static int in_gate_listen(void *context)
+{
+	return gate_listen_udp(context);
+}
+
+int gate_take_place(struct gate *gate)
+{
+	int error = 0;
+
+	if (!gate_host_take(gate->host, gate))
+		error = gate_prepare(gate);
+	if (gate->udp_port_count)
+		STEP("listening", netns_run(gate->netns, in_gate_listen, gate));
+	return error;
+}
+
+int gate_open(struct gate *gate, struct gate_host *host, int sandbox_netns)
+{
+	int error = 0;
+
+	gate->kind = GATE_VETH;
+	gate->host = host;
+	gate->sandbox_netns = sandbox_netns;
+	gate->why[0] = 0;
+	STEP("examining the sandbox's namespace",
+	        netns_run(sandbox_netns, gate_check_sandbox, gate));
+	if (error)
+		return error;
+	gate_random_mac(gate->mac);
+	gate_random_mac(gate->sandbox_mac);
+	return gate_take_place(gate);
+}
+
+static int connect_veth(struct gate *gate)
+{
+	int error = 0;
+
+	STEP("entering the gate's namespace", netns_run(gate->netns, in_gate, gate));
+	if (error == -EEXIST) /* one that leads nowhere: others were refused before */
+		snprintf(gate->why, sizeof gate->why,
+		        "that network namespace has an interface " GATE_INNER
+		        " already, which is the name of the one that is made there: take it away");
+	STEP("entering the sandbox's namespace",
+	        netns_run(gate->sandbox_netns, gate_link_sandbox, gate));
+	return error;
+}
+
+int gate_connect(struct gate *gate)
+{
+	int error = gate->kind == GATE_VETH ? connect_veth(gate) : gate_connect_divert(gate);
+
+	gate->sandbox_netns = -1;
+	return error;
+}
+
+static int in_gate_set(void *context)
+{
+	const struct fence_spec spec = gate_fence(context);
+
+	return fence_set(&spec);
+}
+
+int gate_set_traffic(
+        struct gate *gate, const uint16_t *ports, size_t count, const struct fence_bounds *bounds)
+{
+	bool same_ports;
+
+	if (count > FENCE_UDP_PORTS_MAX)
+		return -E2BIG;
+	same_ports = count == gate->udp_port_count &&
+	             (count == 0 || memcmp(ports, gate->udp_ports, count * sizeof *ports) == 0);
+	if (same_ports && memcmp(bounds, &gate->bounds, sizeof *bounds) == 0)
+		return 0;
+	if (!same_ports) {
+		gate_close_handed_out(gate); /* what was not handed out yet does not fit any more */
+		if (count)
+			memcpy(gate->udp_ports, ports, count * sizeof *ports);
+		gate->udp_port_count = count;
+	}
+	gate->bounds = *bounds;
+	return netns_run(gate->netns, in_gate_set, gate);
+}
+
+int gate_pause(struct gate *gate, bool paused)
+{
+	gate->paused = paused;
+	return netns_run(gate->netns, in_gate_set, gate);
+}
+
+static int count_dropped(void *context)
+{
+	return fence_counters_get(GATE_LINK, context);
+}
+
+struct fence_counters gate_dropped(const struct gate *gate)
+{
+	struct fence_counters dropped = {0};
+
+	if (netns_run(gate->netns, count_dropped, &dropped) != 0)
+		dropped = (struct fence_counters){0};
+	return dropped;
+}
+
+void gate_close(struct gate *gate)
+{
+	gate_unwatch(gate);
+	gate_host_forget(gate);
+	gate_close_handed_out(gate);
+	if (gate->packets >= 0)
+		close(gate->packets);
+	gate->packets = -1;
+	if (gate->netns >= 0)
+		close(gate->netns);
+	gate->netns = -1;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The host's side of all gates: its namespace, the socket that its rules are changed with, and
+ * gates in store. A gate in store holds no link, so it fits any sandbox of the same port; where its
+ * addresses and bounds are the same as well, as they are for all that get theirs from the same
+ * pools, its fence lacks nothing but the hook.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "vethguard/netlink/netns.h"
+#include "supervisor/gate/private.h"
+
+#define REFILL_AFTER_MS 20 /* after one was taken, whoever else takes one: see spares.c */
+#define REFILL_AGAIN_MS 1000
+
+static int prepare_one(struct gate_host *host)
+{
+	struct gate *gate = &host->store[host->stored];
+	int error;
+
+	netns_sysctls_renew();
+	*gate = host->like;
+	error = gate_prepare(gate);
+	if (error)
+		gate_close(gate);
+	else
+		host->stored++;
+	return error;
+}
+
+static void refill(struct gate_host *host, int64_t after_ms)
+{
+	if (!host->refilling)
+		loop_timer_set(&host->refill, after_ms);
+	host->refilling = true;
+}
+
+static void on_refill(struct loop_timer *timer)
+{
+	struct gate_host *host = container_of(timer, struct gate_host, refill);
+	int error;
+
+	host->refilling = false;
+	if (host->stored >= host->goal)
+		return;
+	error = prepare_one(host);
+	if (error)
+		log_warn("no further gate can be made in advance: %s", strerror(-error));
+	refill(host, error ? REFILL_AGAIN_MS : REFILL_AFTER_MS);
+}
+
+int gate_host_open(struct gate_host **out, struct loop *loop)
+{
+	struct gate_host *host = calloc(1, sizeof *host);
+	int error = 0;
+
+	*out = NULL;
+	if (!host)
+		return -ENOMEM;
+	host->loop = loop;
+	host->rules = host->links = host->all_rules = host->all_links = -1;
+	host->netns = netns_current();
+	if (host->netns < 0)
+		error = host->netns;
+	if (!error)
+		error = netlink_open(&host->nl);
+	if (!error)
+		error = divert_open(&host->divert);
+	if (!error && loop)
+		error = loop_timer_open(loop, &host->refill, on_refill);
+	if (error) {
+		gate_host_close(host);
+		return error;
+	}
+	*out = host;
+	return 0;
+}
+
+static void empty_store(struct gate_host *host)
+{
+	while (host->stored)
+		gate_close(&host->store[--host->stored]);
+}
+
+void gate_host_close(struct gate_host *host)
+{
+	if (!host)
+		return;
+	gate_host_unwatch(host);
+	gate_host_listen_end(host);
+	loop_timer_close(&host->refill);
+	empty_store(host);
+	free(host->store);
+	divert_close(host->divert);
+	netlink_close(host->nl);
+	if (host->netns >= 0)
+		close(host->netns);
+	free(host);
+}
+
+int gate_host_prepare(struct gate_host *host, const struct gate *like, size_t count)
+{
+	struct gate *store;
+
+	if (host->stored || !host->loop)
+		return -EINVAL; /* once, and by a loop that makes them again */
+	store = calloc(count, sizeof *store);
+	if (!store)
+		return -ENOMEM;
+	free(host->store);
+	host->store = store;
+	host->like = *like;
+	host->goal = count;
+	refill(host, 0);
+	return count ? prepare_one(host) : 0;
+}
+
+/* What is made from now on is like this one. */
+static void learn_shape(struct gate_host *host, const struct gate *gate)
+{
+	struct gate *like = &host->like;
+
+	like->gate4 = gate->gate4;
+	like->gate6 = gate->gate6;
+	like->sandbox4 = gate->sandbox4;
+	like->sandbox6 = gate->sandbox6;
+	like->source4 = gate->source4;
+	like->source6 = gate->source6;
+	like->bounds = gate->bounds;
+}
+
+static bool fits(const struct gate *stored, const struct gate *gate)
+{
+	const struct fence_spec prepared = gate_fence(stored), wanted = gate_fence(gate);
+
+	return fence_prepared_fits(&prepared, &wanted);
+}
+
+bool gate_host_take(struct gate_host *host, struct gate *gate)
+{
+	struct gate *from;
+
+	if (!host || host->goal == 0)
+		return false;
+	refill(host, REFILL_AFTER_MS);
+	if (host->like.tcp_port != gate->tcp_port) {
+		empty_store(host);
+		host->like.tcp_port = gate->tcp_port;
+	}
+	if (gate->kind == GATE_VETH)
+		learn_shape(host, gate);
+	if (host->stored == 0)
+		return false;
+	from = &host->store[--host->stored];
+	gate->netns = from->netns;
+	gate->packets = from->packets;
+	gate->generation = from->generation;
+	gate->fits = fits(from, gate);
+	gate->listener_count = from->listener_count;
+	memcpy(gate->listeners, from->listeners, sizeof gate->listeners);
+	return true;
+}
+
+void gate_host_tell_filters(struct gate_host *host, const char *interface)
+{
+	int error = divert_filters(host->divert);
+
+	if (error == -EBUSY)
+		log_warn("interface %s has somebody else's tc filters, or an \"ingress\" qdisc, in "
+		         "the place of vethguard's: it is guarded by nftables alone",
+		        interface);
+	else if (error && error != host->filters)
+		log_warn("interfaces are guarded by nftables alone: programs of tc cannot be "
+		         "used here: %s",
+		        strerror(-error));
+	host->filters = error;
+}
+
+void gate_host_remember(struct gate *gate)
+{
+	gate_host_forget(gate);
+	gate->next = gate->host->diverted;
+	gate->host->diverted = gate;
+}
+
+void gate_host_forget(struct gate *gate)
+{
+	struct gate **at;
+
+	if (!gate->host)
+		return;
+	for (at = &gate->host->diverted; *at; at = &(*at)->next) {
+		if (*at != gate)
+			continue;
+		*at = gate->next;
+		gate->next = NULL;
+		return;
+	}
+}
+
+struct gate *gate_host_find(struct gate_host *host, const char *device)
+{
+	for (struct gate *gate = host->diverted; gate; gate = gate->next)
+		if (strcmp(gate->device, device) == 0)
+			return gate;
+	return NULL;
+}

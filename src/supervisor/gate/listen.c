@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The gate's listening sockets, on their way to a worker. Until one has them, whoever connects
+ * waits in their queues, and nothing that was sent is read: so a gate that is taken over listens at
+ * once, before anything else of it was looked at, and its owner is told who waits.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "supervisor/gate/private.h"
+
+#define BACKLOG 1024
+
+static int listen_on(struct gate *gate, enum message_listener kind, bool stream, uint16_t port)
+{
+	static const int families[] = {4, 6};
+
+	for (size_t i = 0; i < 2; i++) {
+		if (gate->listener_count >= MESSAGE_LISTENERS_MAX)
+			return -ENOSPC;
+		int fd = fence_listen(families[i], stream, port, BACKLOG);
+		if (fd < 0)
+			return fd;
+		gate->listeners[gate->listener_count++] = (struct gate_listener){kind, port, fd};
+	}
+	return 0;
+}
+
+int gate_listen_always(struct gate *gate)
+{
+	int error = 0;
+
+	STEP("listening for connections",
+	        listen_on(gate, MESSAGE_LISTEN_TCP, true, gate->tcp_port));
+	STEP("listening for names", listen_on(gate, MESSAGE_LISTEN_DNS_UDP, false, GATE_DNS_PORT));
+	STEP("listening for names", listen_on(gate, MESSAGE_LISTEN_DNS_TCP, true, GATE_DNS_PORT));
+	return error;
+}
+
+int gate_listen_udp(struct gate *gate)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < gate->udp_port_count; i++)
+		STEP("listening for datagrams",
+		        listen_on(gate, MESSAGE_LISTEN_UDP, false, gate->udp_ports[i]));
+	return error;
+}
+
+static int in_gate_listen(void *context)
+{
+	struct gate *gate = context;
+	int error = gate_listen_always(gate);
+
+	return error ? error : gate_listen_udp(gate);
+}
+
+int gate_listen(struct gate *gate)
+{
+	gate_close_handed_out(gate);
+	int error = netns_run(gate->netns, in_gate_listen, gate);
+
+	if (error)
+		gate_close_handed_out(gate);
+	return error;
+}
+
+/* Waiting for somebody to come. */
+
+struct knock {
+	struct loop_io io;
+	struct gate_door *door;
+};
+
+struct gate_door {
+	struct gate *gate;
+	void (*on_knock)(struct gate *gate);
+	size_t count;
+	struct knock knocks[];
+};
+
+void gate_await_end(struct gate *gate)
+{
+	struct gate_door *door = gate->door;
+
+	if (!door)
+		return;
+	gate->door = NULL;
+	for (size_t i = 0; i < door->count; i++)
+		loop_io_close(&door->knocks[i].io);
+	free(door);
+}
+
+static void on_ready(struct loop_io *io, unsigned events)
+{
+	struct gate_door *door = container_of(io, struct knock, io)->door;
+	void (*on_knock)(struct gate * gate) = door->on_knock;
+	struct gate *gate = door->gate;
+
+	(void)events;
+	gate_await_end(gate);
+	on_knock(gate);
+}
+
+int gate_await(struct gate *gate, struct loop *loop, void (*on_knock)(struct gate *gate))
+{
+	size_t count = gate->listener_count;
+	struct gate_door *door = calloc(1, sizeof *door + count * sizeof door->knocks[0]);
+	int error = door ? 0 : -ENOMEM;
+
+	gate_await_end(gate);
+	if (error)
+		return error;
+	door->gate = gate;
+	door->on_knock = on_knock;
+	gate->door = door;
+	while (!error && door->count < count) {
+		struct knock *knock = &door->knocks[door->count];
+
+		knock->door = door;
+		error = loop_io_open_level(
+		        loop, &knock->io, gate->listeners[door->count].fd, LOOP_READ, on_ready);
+		door->count += !error;
+	}
+	if (error)
+		gate_await_end(gate);
+	return error;
+}
+
+void gate_close_handed_out(struct gate *gate)
+{
+	gate_await_end(gate);
+	for (size_t i = 0; i < gate->listener_count; i++)
+		close(gate->listeners[i].fd);
+	gate->listener_count = 0;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pins: a namespace bound to a file lives without any process. The file alone says nothing: whoever
+ * may unmount it leaves an empty one, so what is opened is looked at before it is believed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <linux/magic.h>
+#include <linux/nsfs.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/gate/private.h"
+
+int gate_pin(const struct gate *gate, const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	char from[64];
+	int error;
+
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	snprintf(from, sizeof from, "/proc/self/fd/%d", gate->netns);
+	if (mount(from, path, NULL, MS_BIND, NULL) == 0)
+		return 0;
+	error = -errno;
+	unlink(path);
+	return error;
+}
+
+static int unpin(const char *path)
+{
+	if (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL && errno != ENOENT)
+		return -errno;
+	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* The descriptor, or -errno; -EINVAL: a file, but no network namespace. */
+static int open_pin(const char *path)
+{
+	struct statfs fs;
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	if (fstatfs(fd, &fs) == 0 && fs.f_type == NSFS_MAGIC &&
+	        ioctl(fd, NS_GET_NSTYPE) == CLONE_NEWNET)
+		return fd;
+	close(fd);
+	return -EINVAL;
+}
+
+static int in_gate_packets(void *context)
+{
+	struct gate *gate = context;
+
+	gate->step = "listening for dropped packets";
+	return gate_open_packets(gate);
+}
+
+int gate_listen_early(struct gate *gate, const char *path)
+{
+	int error;
+
+	gate->netns = open_pin(path);
+	error = gate->netns < 0 ? gate->netns : gate_listen(gate);
+	if (error && gate->netns >= 0)
+		close(gate->netns);
+	if (error)
+		gate->netns = -1;
+	return error;
+}
+
+int gate_adopt(struct gate *gate, struct gate_host *host, const char *path)
+{
+	int fd = gate->netns < 0 ? open_pin(path) : gate->netns, mended, error;
+
+	gate->host = host;
+	if (fd < 0) {
+		gate->step = "opening the pin";
+		snprintf(gate->why, sizeof gate->why, "the gate's pin %s %s", path,
+		        fd == -EINVAL ? "holds no network namespace: it was unmounted"
+		                      : strerror(-fd));
+		return fd;
+	}
+	gate->netns = fd;
+	mended = gate_examine(gate);
+	if (mended < 0) {
+		gate_close(gate);
+		return mended;
+	}
+	error = gate->packets < 0 ? netns_run(gate->netns, in_gate_packets, gate) : 0;
+	if (!error && !gate->listener_count)
+		error = gate_listen(gate);
+	if (!error)
+		return mended;
+	snprintf(gate->why, sizeof gate->why, "%s: %s", gate->step, strerror(-error));
+	gate_close(gate);
+	return error;
+}
+
+int gate_delete_link(void *context)
+{
+	struct netlink *nl;
+	int error = netlink_open(&nl);
+
+	(void)context;
+	if (error)
+		return error;
+	error = netlink_link_delete(nl, GATE_LINK);
+	netlink_close(nl);
+	return error;
+}
+
+/* The namespace itself may be held by sockets that others still have; the link is not. */
+static int remove_link(const struct gate *gate)
+{
+	int error = 0;
+
+	if (gate->kind == GATE_DIVERT && gate->host_link[0])
+		error = netlink_link_delete(gate->host->nl, gate->host_link);
+	else if (gate->kind != GATE_DIVERT && gate->netns >= 0)
+		error = netns_run(gate->netns, gate_delete_link, NULL);
+	return error == -ENODEV ? 0 : error;
+}
+
+/* With the last diverted interface the tables go, but for those of one that stays shut. */
+static void tidy(struct gate_host *host)
+{
+	int error = host->diverted ? 0 : divert_tidy(host->divert);
+
+	if (error)
+		log_warn("tables \"%s\" cannot be removed: %s", DIVERT_TABLE, strerror(-error));
+}
+
+int gate_remove(struct gate *gate, struct gate_host *host, const char *path, bool closed)
+{
+	const struct divert_spec spec = gate_divert_spec(gate);
+	int error = 0, failed;
+
+	gate_unwatch(gate);                                 /* it would mend what is taken away */
+	if (gate->kind == GATE_DIVERT && gate->device[0]) { /* else none was accepted */
+		gate->host = host;
+		error = closed ? divert_shut(host->divert, &spec)
+		               : divert_remove(host->divert, &spec);
+	}
+	failed = remove_link(gate);
+	error = error ? error : failed;
+	failed = path ? unpin(path) : 0;
+	gate_close(gate);
+	if (gate->kind == GATE_DIVERT)
+		tidy(host);
+	return error ? error : failed;
+}
+
+int gate_release(struct gate_host *host, const char *interface)
+{
+	struct divert_spec spec = {0};
+	int error;
+
+	if (strnlen(interface, IFNAMSIZ) >= IFNAMSIZ)
+		return -EINVAL;
+	snprintf(spec.interface, sizeof spec.interface, "%s", interface);
+	error = divert_remove(host->divert, &spec);
+	tidy(host);
+	return error;
+}

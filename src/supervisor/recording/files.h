@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recording_files: what a daemon keeps for its successor, in the directory of recording_keep_at:
+ * rings/SANDBOX.RING and told/SANDBOX.EVENT, ids of 16 hex digits. In a session rings are nameless
+ * memory and events are kept by nobody else.
+ */
+#ifndef SUPERVISOR_RECORDING_FILES_H
+#define SUPERVISOR_RECORDING_FILES_H
+
+#include "supervisor/recording/recording.h"
+
+/* Fills in ring->fds. 0 or -errno. */
+int recording_make_ring(const struct recording *r, uint64_t sandbox_id, struct recorded_ring *ring);
+void recording_close_ring(const struct recorded_ring *ring);
+/* Closes it and removes its file. */
+void recording_remove_ring(
+        const struct recording *r, uint64_t sandbox_id, struct recorded_ring *ring);
+/* Where it cannot be, the event is still told. Failures that follow each other are logged once,
+ * with their number when they are over. */
+void recording_keep_told(
+        struct recording *r, uint64_t sandbox_id, uint64_t id, const uint8_t *encoded, size_t n);
+void recording_remove_told(const struct recording *r, uint64_t sandbox_id, uint64_t id);
+
+/* What an earlier supervisor left: a ring, or an event. */
+struct recording_left {
+	uint64_t sandbox_id, id;
+};
+/* Takes the ring up that lies in the folder of rings. 0, also where it cannot be read, which is
+ * logged; -EWOULDBLOCK: its writer is still there; -errno. */
+int recording_adopt_ring(struct supervisor *sv, const struct recording_left *file);
+/* wait.c: tries that again, for RECORDING_ADOPT_MS, or as long as there are too few descriptors. 0
+ * or -errno. */
+int recording_wait_for_ring(struct supervisor *sv, const struct recording_left *file);
+void recording_wait_fini(struct recording *r);
+
+/* telling.c: an event that an earlier supervisor kept: told under the id it had. */
+void told_restore(
+        struct supervisor *sv, struct recorded *of, uint64_t id, const uint8_t *encoded, size_t n);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Worker processes as such: their making, their messages, their end. What follows for the sandbox
+ * is decided in sandbox.c. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/supervisor.h"
+
+static uint8_t buffer[MESSAGE_BYTES_MAX];
+
+struct generation *generation_new(uint64_t number)
+{
+	struct generation *g = calloc(1, sizeof *g);
+
+	if (g) {
+		g->refs = 1;
+		g->number = number;
+	}
+	return g;
+}
+
+struct generation *generation_get(struct generation *g)
+{
+	g->refs++;
+	return g;
+}
+
+void generation_put(struct generation *g)
+{
+	if (!g || --g->refs)
+		return;
+	settings_put(g->settings);
+	identity_fini(&g->identity);
+	free(g->difference);
+	memory_bundle_put(g->trusted);
+	free(g);
+}
+
+static int on_ready(struct instance *i, struct ipc_message *message)
+{
+	if (!reader_done(&message->body) || i->worker_request == 0 ||
+	        message->head.id != i->worker_request || i->worker_ready)
+		return -EBADMSG;
+	i->worker_ready = true;
+	sandbox_instance_progress(i->sandbox, i);
+	return 0;
+}
+
+static int on_retired(struct instance *i, struct ipc_message *message)
+{
+	struct message_worker_retired m;
+
+	if (message_worker_retired_decode(&message->body, &m) != 0 || !i->revising)
+		return -EBADMSG;
+	i->revising = false;
+	if (i->state == INSTANCE_RETIRED)
+		loop_timer_cancel(&i->timer);
+	log_sandbox(LOG_LEVEL_INFO, i->sandbox->name,
+	        "under the policy of generation %llu, %llu of the former worker's connections "
+	        "were closed and %llu go on",
+	        (unsigned long long)m.generation, (unsigned long long)m.closed,
+	        (unsigned long long)m.left);
+	sandbox_revised(i->sandbox);
+	return 0;
+}
+
+static int on_stats(struct instance *i, struct ipc_message *message)
+{
+	struct message_worker_stats m;
+	struct sandbox_owner *owner = i->sandbox->owner;
+
+	if (message_worker_stats_decode(&message->body, &m) != 0 || !owner->stats)
+		return -EBADMSG;
+	owner->stats(owner, message->head.id, &m);
+	return 0;
+}
+
+static int on_message(struct role *role, struct ipc_message *message)
+{
+	struct instance *i = container_of(role, struct instance, worker);
+
+	if (!i->sandbox)
+		return -EBADMSG;
+	switch (message->head.type) {
+	case MESSAGE_WORKER_READY:
+		return on_ready(i, message);
+	case MESSAGE_WORKER_RETIRED:
+		return on_retired(i, message);
+	case MESSAGE_WORKER_STATS:
+		return on_stats(i, message);
+	default:
+		return -EBADMSG;
+	}
+}
+
+static void on_dead(struct role *role, const char *how)
+{
+	struct instance *i = container_of(role, struct instance, worker);
+
+	if (i->sandbox)
+		sandbox_instance_dead(i->sandbox, i, how);
+	else
+		supervisor_spare_dead(i->supervisor, i, how);
+}
+
+static void on_time(struct loop_timer *timer)
+{
+	struct instance *i = container_of(timer, struct instance, timer);
+
+	sandbox_instance_late(i->sandbox, i);
+}
+
+struct instance *instance_new(struct supervisor *sv)
+{
+	struct instance *i = calloc(1, sizeof *i);
+
+	if (!i)
+		return NULL;
+	i->supervisor = sv;
+	i->id = supervisor_next_id(sv);
+	sources_init(&i->sources, sv->loop, NULL, supervisor_on_source);
+	int error = loop_timer_open(sv->loop, &i->timer, on_time);
+	HASH_ADD(by_id, sv->instances, id, sizeof i->id, i);
+	if (!error && !i->by_id.tbl)
+		error = -ENOMEM;
+	if (!error)
+		error = role_start(sv->loop, &i->worker, "vethguard-worker", "the worker",
+		        sv->mounts, on_message, on_dead);
+	if (!error) {
+		role_bound(&i->worker, ROLE_WORKER_BURST, ROLE_WORKER_PER_S);
+		error = instance_meet_keeper(i);
+	}
+	if (!error)
+		return i;
+	role_fini(&i->worker);
+	if (i->by_id.tbl)
+		HASH_DELETE(by_id, sv->instances, i);
+	loop_timer_close(&i->timer);
+	free(i);
+	errno = -error;
+	return NULL;
+}
+
+void instance_give(struct instance *i, struct sandbox *s)
+{
+	i->sandbox = s;
+	DL_APPEND(s->instances, i);
+	i->worker.text.sandbox = s->name;
+	if (s->name[0])
+		snprintf(i->worker.label, sizeof i->worker.label, "the worker of %s", s->name);
+}
+
+void instance_hold(struct instance *i)
+{
+	size_t n = message_empty(
+	        buffer, sizeof buffer, MESSAGE_WORKER_HOLD, supervisor_next_id(i->supervisor));
+
+	role_send(&i->worker, buffer, n, NULL, 0);
+}
+
+void instance_pause(struct instance *i, const char *reason)
+{
+	const struct message_worker_pause pause = {
+	        MESSAGE_PAUSE_OPERATOR, slice_from_string(reason ? reason : "")};
+	const struct message_worker_resume resume = {MESSAGE_PAUSE_OPERATOR};
+	uint64_t id = supervisor_next_id(i->supervisor);
+	size_t n = reason ? message_worker_pause_encode(
+	                            buffer, sizeof buffer, MESSAGE_WORKER_PAUSE, id, &pause)
+	                  : message_worker_resume_encode(
+	                            buffer, sizeof buffer, MESSAGE_WORKER_RESUME, id, &resume);
+
+	if (role_send(&i->worker, buffer, n, NULL, 0) != 0 && reason)
+		role_kill(&i->worker, "it cannot be told to pause");
+}
+
+int instance_ask_stats(struct instance *i, uint64_t id)
+{
+	return role_send(&i->worker, buffer,
+	        message_empty(buffer, sizeof buffer, MESSAGE_WORKER_STATS_GET, id), NULL, 0);
+}
+
+int instance_asks_keeper(struct instance *i, uint64_t request)
+{
+	if (i->by_request.tbl)
+		HASH_DELETE(by_request, i->supervisor->requests, i);
+	i->keeper_request = request;
+	HASH_ADD(by_request, i->supervisor->requests, keeper_request, sizeof request, i);
+	return i->by_request.tbl ? 0 : -ENOMEM;
+}
+
+bool instance_is_ready(const struct instance *i)
+{
+	return i->keeper_ready && i->worker_ready;
+}
+
+void instance_serves(struct instance *i)
+{
+	supervisor_spares_may_come(i->supervisor);
+	loop_timer_cancel(&i->timer);
+	i->state = INSTANCE_SERVING;
+	i->serving_since_ms = loop_now_ms(i->supervisor->loop);
+}
+
+void instance_free(struct instance *i)
+{
+	if (i->sandbox)
+		DL_DELETE(i->sandbox->instances, i);
+	HASH_DELETE(by_id, i->supervisor->instances, i);
+	if (i->by_request.tbl)
+		HASH_DELETE(by_request, i->supervisor->requests, i);
+	role_fini(&i->worker);
+	if (i->ring)
+		recording_ring_end(i->supervisor, i->sandbox, i->ring);
+	sources_fini(&i->sources);
+	generation_put(i->generation);
+	loop_timer_close(&i->timer);
+	free(i);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starting a worker: it has met the keeper when it was made, in store as a rule, and has its CA.
+ * The keeper is told of its sandbox first; the worker gets its own message with every descriptor it
+ * will have. Nobody is waited for here. Descriptors that were handed out are closed at the end:
+ * only their holder keeps them open.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/idle_cpu.h"
+#include "supervisor/local_file.h"
+#include "supervisor/memory_file.h"
+#include "supervisor/supervisor.h"
+
+#define SOURCE_GRACE_MS 2000
+
+static uint8_t buffer[MESSAGE_BYTES_MAX];
+
+/* The same policy in another sandbox, whose settings are not shared because it has other variables,
+ * say: its memory serves both. -1: there is none. */
+static int same_image(const struct sandbox *s, const struct settings *own)
+{
+	struct sandbox *other, *next;
+
+	HASH_ITER(hh, s->supervisor->sandboxes, other, next)
+	{
+		const struct settings *theirs =
+		        other->generation ? other->generation->settings : NULL;
+
+		if (theirs && theirs->image_file >= 0 && theirs->image_size == own->image_size &&
+		        memcmp(theirs->image, own->image, own->image_size) == 0)
+			return fcntl(theirs->image_file, F_DUPFD_CLOEXEC, 0);
+	}
+	return -1;
+}
+
+static int open_image(const struct sandbox *s, const struct settings *own)
+{
+	int fd = same_image(s, own);
+
+	return fd >= 0 ? fd : memory_file_of("vethguard-policy", own->image, own->image_size);
+}
+
+/* What all workers of a generation read, made once. */
+static int generation_files(struct sandbox *s, struct generation *g)
+{
+	const char *culprit = NULL;
+	int fd, error;
+
+	if (g->settings->image_file < 0) {
+		fd = open_image(s, g->settings);
+		if (fd < 0)
+			return sandbox_failed(s, fd, "memory for the policy");
+		g->settings->image_file = fd;
+	}
+	if (g->trusted)
+		return 0;
+	error = memory_file_trusted(
+	        &g->settings->config, &s->supervisor->trusted, &g->trusted, &culprit);
+	if (error == LOCAL_FILE_UNKNOWN && culprit)
+		return sandbox_failed(s, error, "CA file %s " SETTINGS_NOT_LOCAL, culprit);
+	if (error && culprit)
+		return sandbox_failed(s, error, "CA file %s", culprit);
+	return error ? sandbox_failed(s, error, "memory for trusted CAs") : 0;
+}
+
+static int tell_keeper(struct instance *i)
+{
+	struct supervisor *sv = i->supervisor;
+	const struct policy *policy = &i->generation->settings->policy;
+	struct message_keeper_sandbox m = {
+	        .sandbox_id = i->id, .sandbox = slice_from_string(i->sandbox->name)};
+	struct policy_credential c;
+
+	m.credential_count = policy_credential_count(policy);
+	if (m.credential_count > POLICY_CREDENTIALS_MAX)
+		return -E2BIG;
+	for (uint32_t n = 0; n < m.credential_count; n++) {
+		policy_credential(policy, n, &c);
+		m.credentials[n].name = c.name;
+		/* The supervisor's own limit comes first and knows what to say. */
+		m.credentials[n].timeout_ms = c.timeout_ms + SOURCE_GRACE_MS;
+		/* The value of a variable can be had once only, so it lasts. */
+		m.credentials[n].ttl_s = c.source == POLICY_SOURCE_ENV ? 0 : c.ttl_s;
+	}
+	i->keeper_ready = false;
+	int error = instance_asks_keeper(i, supervisor_next_id(sv));
+	if (error)
+		return error;
+	size_t n = message_keeper_sandbox_encode(
+	        buffer, sizeof buffer, MESSAGE_KEEPER_SANDBOX, i->keeper_request, &m);
+	return role_send(&sv->keeper, buffer, n, NULL, 0);
+}
+
+/* Variables that show a placeholder inside the sandbox: the same in every generation. */
+static void make_placeholders(
+        const struct sandbox *s, struct generation *g, struct message_worker_start *m)
+{
+	struct policy_credential c;
+
+	for (uint32_t i = 0; i < policy_credential_count(&g->settings->policy); i++) {
+		policy_credential(&g->settings->policy, i, &c);
+		if (c.env.n == 0)
+			continue;
+		size_t n = placeholder_make(c.name, c.env, s->seed, g->placeholders[i]);
+		m->placeholders[m->placeholder_count].credential = i;
+		m->placeholders[m->placeholder_count++].text = slice_of(g->placeholders[i], n);
+	}
+}
+
+static void describe_sandbox(
+        const struct sandbox *s, struct generation *g, struct message_worker_start *m)
+{
+	const struct settings *settings = g->settings;
+
+	*m = (struct message_worker_start){.sandbox = slice_from_string(s->name),
+	        .sandbox_id = s->id,
+	        .generation = g->number,
+	        .gate4 = s->gate.gate4,
+	        .gate6 = s->gate.gate6,
+	        .pool4 = settings->config.pool4,
+	        .pool6 = settings->config.pool6,
+	        .proxy_port = settings->config.proxy_port,
+	        .server_count = settings->server_count,
+	        .host_count = settings->host_count,
+	        .hosts = settings->hosts,
+	        .permit_count = settings->config.permit_count,
+	        .limits = settings->config.limits,
+	        .timeouts = settings->config.timeouts,
+	        .log_level = (uint8_t)log_level(),
+	        .cpu = idle_cpu_beside(),
+	        .listener_count = s->gate.listener_count};
+	memcpy(m->servers, settings->servers, sizeof m->servers);
+	memcpy(m->permit, settings->config.permit, sizeof m->permit);
+	m->egress = settings->config.egress;
+	m->egress_pair = secret_slice(&settings->egress_pair);
+	make_placeholders(s, g, m);
+	for (size_t i = 0; i < s->gate.listener_count; i++) {
+		m->listeners[i].kind = s->gate.listeners[i].kind;
+		m->listeners[i].port = s->gate.listeners[i].port;
+	}
+}
+
+static int tell_worker(struct instance *i)
+{
+	static struct message_worker_start m;
+	struct sandbox *s = i->sandbox;
+	int fds[MESSAGE_WORKER_FDS_BEFORE_LISTENERS + MESSAGE_LISTENERS_MAX] = {
+	        i->generation->settings->image_file, i->generation->trusted->fd, i->ring->fds[0],
+	        i->ring->fds[1], i->ring->fds[2], s->names};
+	size_t count = MESSAGE_WORKER_FDS_BEFORE_LISTENERS;
+
+	describe_sandbox(s, i->generation, &m);
+	for (size_t n = 0; n < s->gate.listener_count; n++)
+		fds[count++] = s->gate.listeners[n].fd;
+	i->worker_request = supervisor_next_id(i->supervisor);
+	size_t n = message_worker_start_encode(
+	        buffer, sizeof buffer, MESSAGE_WORKER_START, i->worker_request, &m);
+	if (n == 0)
+		return sandbox_failed(
+		        s, -EMSGSIZE, "what the worker has to know (too many static hosts?)");
+	int error = role_send(&i->worker, buffer, n, fds, count);
+	secret_wipe(buffer, n);
+	return error ? sandbox_failed(s, error, "the worker") : 0;
+}
+
+/* Before START, so that it never serves before it knows. */
+static void tell_quiet(struct instance *i)
+{
+	const struct sandbox *s = i->sandbox;
+
+	if (s->paused)
+		instance_pause(i, s->pause_reason);
+	if (s->lasting && !s->supervisor->recorder_ready)
+		instance_hold(i);
+	recorder_stalls(i);
+}
+
+static int make_ring(struct instance *i)
+{
+	i->ring = recording_ring_new(i->supervisor, i->sandbox);
+	return i->ring ? 0
+	               : sandbox_failed(i->sandbox, -errno, "%s",
+	                         errno == ENOBUFS ? "too many of its workers have left events that "
+	                                            "the audit log has no room for"
+	                                          : "memory for events");
+}
+
+int instance_tell_keeper(struct instance *i, struct generation *g)
+{
+	struct sandbox *s = i->sandbox;
+
+	i->state = INSTANCE_STARTING;
+	i->generation = generation_get(g);
+	i->sources.policy = &g->settings->policy;
+	i->sources.identity = g->identity;
+	snprintf(i->sources.directory, sizeof i->sources.directory, "%s", s->directory);
+	int error = tell_keeper(i);
+
+	if (error == -EPIPE) /* it ends just now: the next one is told */
+		error = 0;
+	return error ? sandbox_failed(s, error, "the keeper") : 0;
+}
+
+int instance_start(struct instance *i, struct generation *g)
+{
+	struct sandbox *s = i->sandbox;
+	int error = i->generation ? 0 : instance_tell_keeper(i, g);
+
+	if (!error)
+		error = generation_files(s, g);
+	if (!error)
+		error = sandbox_open_names(s);
+	if (!error)
+		error = make_ring(i);
+	if (!error) {
+		tell_quiet(i);
+		error = tell_worker(i);
+	}
+	gate_close_handed_out(&s->gate);
+	sandbox_close_names(s);
+	if (error)
+		return error;
+	loop_timer_set(&i->timer, SANDBOX_START_MS);
+	return 0;
+}
+
+int instance_meet_keeper(struct instance *i)
+{
+	struct supervisor *sv = i->supervisor;
+	int pair[2], error;
+
+	if (!role_runs(&sv->keeper)) /* the next one is met */
+		return 0;
+	error = ipc_pair(pair);
+	if (error)
+		return error;
+	error = role_send(&sv->keeper, buffer,
+	        message_empty(buffer, sizeof buffer, MESSAGE_KEEPER_WORKER, i->id), &pair[0], 1);
+	if (!error)
+		error = role_send(&i->worker, buffer,
+		        message_empty(buffer, sizeof buffer, MESSAGE_WORKER_KEEPER,
+		                supervisor_next_id(sv)),
+		        &pair[1], 1);
+	if (error == -EPIPE) /* one of them ends just now, which is heard of by itself */
+		error = 0;
+	close(pair[0]);
+	close(pair[1]);
+	return error;
+}
+
+int instance_new_keeper(struct instance *i)
+{
+	int error = instance_meet_keeper(i);
+
+	return error || !i->generation ? error : tell_keeper(i);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Setting a sandbox up: keeper, worker and recorder learn of it as early as they can, in the order
+ * of how much they have to do, and work while the gate is connected, which takes longest. The
+ * worker has the gate's sockets before anything leads to them. Nobody is waited for here.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "vethguard/ipc/shared_names.h"
+#include "supervisor/recording/audit_file.h"
+#include "supervisor/sandbox/names_file.h"
+#include "supervisor/supervisor.h"
+
+int sandbox_failed(struct sandbox *s, int error, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	int n = vsnprintf(s->failure, sizeof s->failure, format, arguments);
+	va_end(arguments);
+	if (n >= 0 && (size_t)n < sizeof s->failure)
+		snprintf(s->failure + n, sizeof s->failure - (size_t)n, ": %s", strerror(-error));
+	return error;
+}
+
+/* The last part of the path would have been made: a directory above it is missing. */
+static int no_directory(struct sandbox *s)
+{
+	const char *slash = strrchr(s->audit_path, '/');
+	int n = slash > s->audit_path ? (int)(slash - s->audit_path) : 1;
+
+	return sandbox_failed(s, -ENOENT, "audit file %s: the directory %.*s has to be there first",
+	        s->audit_path, n, s->audit_path);
+}
+
+static int open_log(struct sandbox *s)
+{
+	int fd = s->audit_own ? audit_file_open_own(s->audit_path)
+	                      : audit_file_open(&s->generation->identity, s->audit_path);
+
+	if (fd == -ENOENT)
+		return no_directory(s);
+	if (fd == -ELOOP)
+		return sandbox_failed(s, fd,
+		        "audit file %s is, or is reached through, a symbolic link", s->audit_path);
+	if (fd < 0)
+		return sandbox_failed(s, fd, "audit file %s", s->audit_path);
+	int error = recording_start(
+	        s->supervisor, s->audit_path, fd, s->audit_own ? NULL : &s->generation->identity);
+	return error ? sandbox_failed(s, error, "the recorder") : 0;
+}
+
+/* Of one that lasts in a file. Without its old one, addresses that are cached inside are unknown;
+ * nothing else is lost. */
+static int make_names(const struct sandbox *s)
+{
+	uint32_t limit = s->generation->settings->config.limits.dns_names;
+	bool damaged;
+
+	if (!s->lasting)
+		return shared_names_create(limit);
+	int fd = names_file_open(s->supervisor->names, s->id, limit, &damaged);
+	if (damaged)
+		log_sandbox(LOG_LEVEL_WARN, s->name,
+		        "what was kept of its synthetic addresses is damaged and is begun anew: "
+		        "names that are cached inside have to be asked for again");
+	return fd;
+}
+
+int sandbox_open_names(struct sandbox *s)
+{
+	int fd = s->names < 0 ? make_names(s) : s->names;
+
+	s->names = fd < 0 ? -1 : fd;
+	return fd < 0 ? sandbox_failed(s, fd, "memory for names") : 0;
+}
+
+void sandbox_close_names(struct sandbox *s)
+{
+	if (!s->lasting || s->names < 0)
+		return;
+	close(s->names);
+	s->names = -1;
+}
+
+int sandbox_record(struct sandbox *s)
+{
+	int error = recording_open(s->supervisor, s);
+
+	return error ? sandbox_failed(s, error, "the recorder") : 0;
+}
+
+size_t sandbox_udp_ports(const struct policy *policy, uint16_t out[POLICY_UDP_PORTS_MAX])
+{
+	uint16_t ports[POLICY_UDP_PORTS_MAX];
+	size_t count = policy_udp_ports(policy, ports, POLICY_UDP_PORTS_MAX), used = 0;
+
+	for (size_t i = 0; i < count && i < POLICY_UDP_PORTS_MAX; i++) {
+		if (ports[i] == GATE_DNS_PORT)
+			log_warn("udp port 53 is the name service's own: rules for it have no "
+			         "effect");
+		else
+			out[used++] = ports[i];
+	}
+	return used;
+}
+
+struct fence_bounds sandbox_bounds(const struct config_limits *limits)
+{
+	return (struct fence_bounds){.connections_per_s = limits->connections_per_s,
+	        .queries_per_s = limits->dns_queries_per_s * CONFIG_QUERIES_DROPPED,
+	        .copies_per_s = limits->packet_copies_per_s,
+	        .datagrams_per_s = limits->udp_datagrams_per_s};
+}
+
+static int gate_failed(struct sandbox *s, int error)
+{
+	char why[GATE_WHY_MAX];
+
+	s->fault = gate_fault_of(&s->gate, error);
+	gate_failure(&s->gate, error, why);
+	snprintf(s->failure, sizeof s->failure, "%s", why);
+	return error;
+}
+
+static int open_gate(struct sandbox *s)
+{
+	const struct settings *settings = s->generation->settings;
+
+	gate_assign(&s->gate, &settings->config.pool4, &settings->config.pool6);
+	s->gate.tcp_port = settings->config.proxy_port;
+	s->gate.udp_port_count = sandbox_udp_ports(&settings->policy, s->gate.udp_ports);
+	s->gate.bounds = sandbox_bounds(&settings->config.limits);
+	int error = s->divert ? gate_open_divert(&s->gate, s->supervisor->gates, s->divert)
+	                      : gate_open(&s->gate, s->supervisor->gates, s->netns);
+	return error ? gate_failed(s, error) : 0;
+}
+
+static int connect_gate(struct sandbox *s)
+{
+	int error = gate_connect(&s->gate);
+
+	if (error)
+		return gate_failed(s, error);
+	error = s->pin[0] ? gate_pin(&s->gate, s->pin) : 0;
+	return error ? sandbox_failed(s, error, "keeping the gate's namespace as %s", s->pin) : 0;
+}
+
+static void close_netns(struct sandbox *s)
+{
+	if (s->netns >= 0)
+		close(s->netns);
+	s->netns = -1;
+}
+
+static int sandbox_take_worker(struct sandbox *s)
+{
+	s->current = supervisor_take_worker(s->supervisor);
+	if (!s->current)
+		return sandbox_failed(s, -errno, "starting a worker");
+	instance_give(s->current, s);
+	return 0;
+}
+
+/* It was told nothing yet. Whoever asked for what cannot be may ask again at once: nothing of the
+ * sandbox is to be waited for. */
+static void give_worker_up(struct sandbox *s)
+{
+	if (s->current && s->current->worker_request == 0) {
+		instance_free(s->current);
+		s->current = NULL;
+	}
+}
+
+int sandbox_set_up(struct sandbox *s)
+{
+	int error = s->supervisor->log_given ? 0 : open_log(s);
+
+	if (!error && !s->current)
+		error = sandbox_take_worker(s);
+	if (!error)
+		error = instance_tell_keeper(s->current, s->generation);
+	if (!error)
+		error = open_gate(s);
+	if (!error)
+		error = instance_start(s->current, s->generation);
+	if (!error)
+		error = sandbox_record(s); /* it has time: what comes from the worker waits */
+	if (!error)
+		error = connect_gate(s);
+	close_netns(s);
+	if (error) {
+		give_worker_up(s);
+		return error;
+	}
+	return sandbox_look_again(s);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* settings_private: what settings.c and share.c share. */
+#ifndef SUPERVISOR_SETTINGS_PRIVATE_H
+#define SUPERVISOR_SETTINGS_PRIVATE_H
+
+#include "supervisor/settings/settings.h"
+
+enum settings_whose {
+	SETTINGS_CALLERS, /* opened with the rights of who named the policy */
+	SETTINGS_OWN,     /* the configuration */
+	SETTINGS_HOSTS,   /* resolv.conf, hosts: the host's */
+};
+
+/* A file as it was read: not its text, which may hold a password, but what tells it from others. */
+struct settings_input {
+	enum settings_whose whose;
+	char *path; /* owned */
+	size_t n;
+	uint64_t hash[2];
+	struct policy_file_facts facts;
+};
+
+/* A file on its way to policy_load(), and whether any took rights that its user does not have. */
+struct settings_opening {
+	const struct identity *identity;
+	struct policy_reader files;
+	struct policy_file_facts facts; /* of the file read last */
+	bool lent;
+	const char *path;
+	char **text;
+	size_t *n;
+	enum settings_whose whose;
+	struct settings *for_whom;          /* remembers what was read; NULL: nobody does */
+	const struct settings_files *given; /* settings_load() */
+	bool remote;                        /* one of the caller's is not local, nor given */
+	bool config_remote;                 /* the configuration is not */
+};
+
+/* settings.c: a reader's function; context is an opening. */
+int settings_read(void *context, const char *path, char **text, size_t *n);
+const struct identity *settings_config_identity(const struct identity *caller);
+/* files.c: what a child has read, as reading it would give it. 0 or -errno;
+ * LOCAL_FILE_UNKNOWN: it was not read. */
+int settings_files_get(const struct settings_files *files, const char *path, char **text, size_t *n,
+        struct policy_file_facts *facts);
+/* A file of the host's, in memory that is the caller's to free. */
+struct slice settings_host_file(const char *path, char **memory);
+
+/* share.c */
+void settings_remember(struct settings *s, enum settings_whose whose, const char *path,
+        struct slice text, const struct policy_file_facts *facts);
+void settings_forget_inputs(struct settings *s);
+/* What was loaded for the same before, where every file is still what it was, or NULL. */
+struct settings *settings_find(struct settings *registry, const struct identity *identity,
+        const char *policy_path, const char *config_path, const struct policy_load_options *options,
+        const struct settings_files *files);
+/* The next one that asks for the same may find it. */
+void settings_offer(struct settings **registry, struct settings *s, const struct identity *identity,
+        const char *policy_path, const char *config_path,
+        const struct policy_load_options *options);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bounds of the daemon's registry: as many sandboxes as there may be, and as many operations on one
+ * of them; the next is refused and changes nothing. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "supervisor/attach/attachment.h"
+#include "supervisor/open_files.h"
+
+static struct supervisor supervisor;
+static struct attachments all;
+
+static struct {
+	unsigned count;
+	enum attach_status status;
+	char text[256];
+} answered;
+
+static void on_done(void *context, const struct attach_result *result)
+{
+	(void)context;
+	answered.count++;
+	answered.status = result->status;
+	snprintf(answered.text, sizeof answered.text, "%s", result->text);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&answered, 0, sizeof answered);
+	supervisor = (struct supervisor){.loop = loop_new()};
+	all = (struct attachments){.supervisor = &supervisor};
+	return supervisor.loop ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	struct attachment *a, *next;
+
+	(void)state;
+	HASH_ITER(hh, all.by_name, a, next)
+	attachment_free(a);
+	loop_free(supervisor.loop);
+	return 0;
+}
+
+static void enter(unsigned number)
+{
+	struct attachment *a = attachment_new(&all);
+
+	assert_non_null(a);
+	snprintf(a->record.name, sizeof a->record.name, "box-%u", number);
+	assert_int_equal(attachment_enter(a), 0);
+}
+
+/* Of a namespace that is not there: whoever gets so far is told of that. */
+static void attach(const char *name)
+{
+	const struct attach_request request = {.name = name,
+	        .kind = ATTACH_NETNS,
+	        .netns = "/nowhere/at-all",
+	        .policy = "/nowhere/policy.yaml",
+	        .caller = {.uid = getuid(), .gid = getgid(), .fixed = getuid() != 0}};
+
+	attachments_attach(&all, &request, on_done, NULL);
+}
+
+static void one_more_than_there_may_be(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < ATTACHMENTS_MAX - 1; i++)
+		enter(i);
+	attach("last");
+	assert_int_equal(answered.count, 1);
+	assert_int_equal(answered.status, ATTACH_INVALID);
+	assert_non_null(strstr(answered.text, "/nowhere/at-all"));
+	assert_int_equal(attachments_count(&all), ATTACHMENTS_MAX - 1);
+	enter(ATTACHMENTS_MAX);
+	attach("beyond");
+	assert_int_equal(answered.count, 2);
+	assert_int_equal(answered.status, ATTACH_BUSY);
+	assert_string_equal(answered.text, "there are 2000 sandboxes already");
+	assert_int_equal(attachments_count(&all), ATTACHMENTS_MAX);
+	assert_null(attachments_find(&all, "beyond"));
+}
+
+/* Whoever attaches and detaches again and again, while nothing can be written: the recorder has
+ * room for so many, and all of them again in its next life. */
+static void more_that_have_ended_than_may_wait(void **state)
+{
+	struct recorded left[RECORDING_LEFT_MAX] = {0};
+
+	(void)state;
+	for (size_t i = 0; i < RECORDING_LEFT_MAX; i++) {
+		left[i].next = supervisor.recording.left;
+		supervisor.recording.left = &left[i];
+	}
+	attach("one");
+	assert_int_equal(answered.status, ATTACH_BUSY);
+	assert_non_null(strstr(answered.text, "is not in the audit log yet"));
+	supervisor.recording.left = left[RECORDING_LEFT_MAX - 1].next;
+	attach("one");
+	assert_int_equal(answered.status, ATTACH_INVALID);
+	assert_non_null(strstr(answered.text, "/nowhere/at-all"));
+	supervisor.recording.left = NULL;
+}
+
+static void a_place_is_left_once(void **state)
+{
+	const struct attach_place place = attach_place_of_interface("eth7");
+	struct attachment *a;
+
+	(void)state;
+	enter(1);
+	a = attachments_find(&all, "box-1");
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(attachment_settle_at(a, &place), 0);
+		assert_ptr_equal(attachments_at(&all, &place), a);
+		attachment_leave_place(a);
+		attachment_leave_place(a);
+		assert_null(attachments_at(&all, &place));
+	}
+}
+
+static void no_descriptors_for_another(void **state)
+{
+	struct rlimit before, few;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit){OPEN_FILES_KEPT, before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	attach("beyond");
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(answered.count, 1);
+	assert_int_equal(answered.status, ATTACH_BUSY);
+	assert_non_null(strstr(answered.text, "it may have 192 open files"));
+	assert_int_equal(attachments_count(&all), 0);
+}
+
+static void one_operation_more_than_may_wait(void **state)
+{
+	const struct attach_result result = {.status = ATTACH_OK, .text = ""};
+	struct attachment *a;
+
+	(void)state;
+	enter(1);
+	a = attachments_find(&all, "box-1");
+	assert_non_null(a);
+	for (unsigned i = 0; i < ATTACH_PENDING_MAX; i++)
+		assert_true(attachment_wait(a, OPERATION_PAUSE, 7, on_done, NULL));
+	assert_int_equal(answered.count, 0);
+	assert_false(attachment_wait(a, OPERATION_PAUSE, 7, on_done, NULL));
+	assert_int_equal(answered.count, 1);
+	assert_int_equal(answered.status, ATTACH_BUSY);
+	assert_string_equal(answered.text, "too many operations on box-1 are under way");
+	attachment_answer(a, OPERATION_PAUSE, 7, &result);
+	assert_int_equal(answered.count, 1 + ATTACH_PENDING_MAX);
+	assert_int_equal(answered.status, ATTACH_OK);
+	assert_true(attachment_wait(a, OPERATION_PAUSE, 7, on_done, NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test_setup_teardown(one_more_than_there_may_be, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(no_descriptors_for_another, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(
+	                one_operation_more_than_may_wait, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(
+	                more_that_have_ended_than_may_wait, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(a_place_is_left_once, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,675 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The control API over a real socket, above attachments that write down what they are asked and
+ * answer what they are told to: routes, JSON both ways, and every way to be refused. What the real
+ * ones do is the integration tests' subject.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "vethguard/wire/control_http.h"
+#include "supervisor/control/control.h"
+
+#define TURN_MS 10
+#define PATIENCE_MS 20000
+
+#define LABEL_BYTES 100000
+
+struct attachment {
+	int unused;
+};
+struct attachments {
+	char asked[4096];
+	struct attach_result answer;
+	bool later; /* answers wait */
+	bool no_env;
+	unsigned many; /* sandboxes in a list, each with a label of LABEL_BYTES; 0: two without */
+	gid_t groups[8];
+	size_t group_count;
+	attach_done done;
+	void *context;
+};
+
+static struct attachments all;
+static struct attachment one;
+static struct attach_env env;
+static struct attach_stats stats;
+static struct message_worker_stats worker_stats;
+static struct message_summary summary;
+
+static void ask(attach_done done, void *context, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(all.asked, sizeof all.asked, format, arguments);
+	va_end(arguments);
+	all.done = done;
+	all.context = context;
+	if (!all.later)
+		done(context, &all.answer);
+}
+
+void attachments_attach(
+        struct attachments *a, const struct attach_request *r, attach_done done, void *context)
+{
+	char four[IP_TEXT_MAX] = "-", six[IP_TEXT_MAX] = "-";
+
+	(void)a;
+	all.group_count = r->caller.asked ? r->caller.group_count : SIZE_MAX;
+	for (size_t i = 0; i < r->caller.group_count && i < 8; i++)
+		all.groups[i] = r->caller.groups[i];
+	if (r->address4.family)
+		ip_format(&r->address4, four);
+	if (r->address6.family)
+		ip_format(&r->address6, six);
+	ask(done, context,
+	        "attach %s %d %s %s %d/%llu %s %s %s %d %u %zu:%s=%s %zu:%s=%s %s/%s/%s %u/%u/%d",
+	        r->name ? r->name : "-", r->kind, r->interface ? r->interface : "-",
+	        r->netns ? r->netns : "-", r->pid, (unsigned long long)r->pid_start_time, four, six,
+	        r->policy, r->observe, r->ttl_s, r->labels.count,
+	        r->labels.count ? r->labels.items[0].key : "",
+	        r->labels.count ? r->labels.items[0].value : "", r->vars.count,
+	        r->vars.count ? r->vars.items[0].key : "",
+	        r->vars.count ? r->vars.items[0].value : "", r->container.engine, r->container.id,
+	        r->container.name, r->caller.uid, r->caller.gid, (int)r->caller_pid);
+}
+
+void attachments_detach(struct attachments *a, const char *name, attach_done done, void *context)
+{
+	(void)a;
+	ask(done, context, "detach %s", name);
+}
+
+void attachments_reload(struct attachments *a, const char *name, const char *policy,
+        const struct identity *caller, attach_done done, void *context)
+{
+	(void)a;
+	ask(done, context, "reload %s %s %u", name, policy ? policy : "-", caller->uid);
+}
+
+void attachments_reload_all(struct attachments *a, attach_done done, void *context)
+{
+	(void)a;
+	ask(done, context, "reload all");
+}
+
+void attachments_pause(struct attachments *a, const char *name, const char *reason,
+        attach_done done, void *context)
+{
+	(void)a;
+	ask(done, context, "pause %s %s", name, reason ? reason : "-");
+}
+
+void attachments_resume(struct attachments *a, const char *name, attach_done done, void *context)
+{
+	(void)a;
+	ask(done, context, "resume %s", name);
+}
+
+void attachments_env(struct attachments *a, const char *name, attach_done done, void *context)
+{
+	static const struct attach_result busy = {.status = ATTACH_BUSY, .text = "not just now"};
+
+	(void)a;
+	if (all.no_env)
+		done(context, &busy);
+	else
+		ask(done, context, "env %s", name);
+}
+
+void attachments_stats(struct attachments *a, const char *name, attach_done done, void *context)
+{
+	(void)a;
+	ask(done, context, "stats %s", name);
+}
+
+struct attachment *attachments_find(const struct attachments *a, const char *name)
+{
+	(void)a;
+	return strcmp(name, "one") == 0 ? &one : NULL;
+}
+
+size_t attachments_count(const struct attachments *a)
+{
+	(void)a;
+	return 1;
+}
+
+void attachments_for_each(
+        struct attachments *a, bool (*what)(void *context, struct attachment *), void *context)
+{
+	(void)a;
+	for (unsigned i = 0; i < (all.many ? all.many : 2) && what(context, &one); i++)
+		;
+}
+
+void attachment_examine(
+        const struct attachment *a, void (*tell)(void *context, const char *fault), void *context)
+{
+	(void)a;
+	tell(context, "credential \"key\": /none: No such file or directory");
+}
+
+void attachment_view(struct attachment *a, struct attachment_view *out)
+{
+	static const struct attach_container container = {"docker", "0123abcd", "web \"x\""};
+	static const struct attach_pair label = {"team", "r\xc3\xa4t"};
+	static char text[LABEL_BYTES + 1];
+	static const struct attach_pair large = {"team", text};
+
+	(void)a;
+	memset(text, 'x', LABEL_BYTES);
+	*out = (struct attachment_view){.name = "one",
+	        .id = 0x1f,
+	        .state = ATTACH_PAUSED,
+	        .paused = true,
+	        .reason = "look",
+	        .kind = ATTACH_PID,
+	        .interface = "",
+	        .netns = "",
+	        .pid = 77,
+	        .container = &container,
+	        .policy_path = "/p.yaml",
+	        .policy_name = SLICE("p"),
+	        .policy_fingerprint = SLICE("0011223344556677"),
+	        .generation = 3,
+	        .labels = {1, all.many ? &large : &label},
+	        .proxy_port = 3128,
+	        .uid = 5,
+	        .gid = 6,
+	        .created_ms = 1763762345678};
+	ip_parse(SLICE("10.1.2.1"), &out->gate4);
+}
+
+const char *attach_state_name(enum attach_state state)
+{
+	return state == ATTACH_PAUSED ? "paused" : "?";
+}
+
+const char *attach_kind_name(enum attach_kind kind)
+{
+	return kind == ATTACH_PID ? "pid" : "?";
+}
+
+void attachments_status(struct attachments *a, struct attachments_status *out)
+{
+	(void)a;
+	*out = (struct attachments_status){
+	        .pid = 4, .audit_path = "/a", .config_path = "", .count = 1, .generation = 1};
+}
+
+/* The fixture. */
+
+static struct {
+	struct loop *loop;
+	struct loop_timer timer;
+	struct unix_listener listener;
+	struct control *control;
+	struct control_owner owner;
+	char directory[64], path[96];
+	unsigned told, status;
+	bool looks;
+	char operation[64], sandbox[80], detail[256], target[256];
+} f;
+
+static void called(struct control_owner *owner, const struct control_record *record)
+{
+	(void)owner;
+	f.told++;
+	f.status = record->status;
+	f.looks = record->looks;
+	assert_int_equal(record->peer.uid, getuid());
+	snprintf(f.target, sizeof f.target, "%s %s", record->method, record->target);
+	snprintf(f.operation, sizeof f.operation, "%s", record->operation);
+	snprintf(f.sandbox, sizeof f.sandbox, "%s", record->sandbox);
+	snprintf(f.detail, sizeof f.detail, "%s", record->detail);
+}
+
+static void on_time(struct loop_timer *timer)
+{
+	loop_stop(timer->loop);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&f, 0, sizeof f);
+	memset(&all, 0, sizeof all);
+	all.answer = (struct attach_result){.text = "", .attachment = &one};
+	snprintf(f.directory, sizeof f.directory, "/tmp/vethguard-control-XXXXXX");
+	if (!mkdtemp(f.directory))
+		return -1;
+	snprintf(f.path, sizeof f.path, "%s/control.sock", f.directory);
+	f.loop = loop_new();
+	f.owner.called = called;
+	if (loop_timer_open(f.loop, &f.timer, on_time) != 0 ||
+	        unix_listener_open(&f.listener, f.path, (gid_t)-1) != 0)
+		return -1;
+	f.control = control_new(f.loop, f.listener.fd, &all, &f.owner, (gid_t)-1);
+	return f.control ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	control_free(f.control);
+	unix_listener_close(&f.listener);
+	loop_timer_close(&f.timer);
+	loop_free(f.loop);
+	return rmdir(f.directory);
+}
+
+static void turn(void)
+{
+	loop_timer_set(&f.timer, TURN_MS);
+	loop_run(f.loop);
+}
+
+static int dial(void)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	strcpy(name.sun_path, f.path);
+	assert_int_equal(connect(fd, (struct sockaddr *)&name, sizeof name), 0);
+	return fd;
+}
+
+static char answer[CONTROL_BODY_MAX * 2];
+
+static void say(int fd, const char *method, const char *path, const char *type, const char *body)
+{
+	char text[CONTROL_BODY_MAX + 1024];
+	int n = snprintf(text, sizeof text,
+	        "%s %s HTTP/1.1\r\nConnection: close\r\nContent-Type: %s\r\nContent-Length: "
+	        "%zu\r\n\r\n%s",
+	        method, path, type, strlen(body), body);
+
+	assert_int_equal(send(fd, text, (size_t)n, MSG_NOSIGNAL), n);
+}
+
+/* Status and, in answer, the whole message. */
+static unsigned hear(int fd)
+{
+	size_t n = 0;
+	ssize_t more = -1;
+
+	for (int waited = 0; waited < PATIENCE_MS && more != 0; waited += TURN_MS) {
+		turn();
+		while ((more = recv(fd, answer + n, sizeof answer - n - 1, 0)) > 0)
+			n += (size_t)more;
+	}
+	answer[n] = '\0';
+	close(fd);
+	return n > 12 ? (unsigned)atoi(answer + 9) : 0;
+}
+
+static unsigned call(const char *method, const char *path, const char *body)
+{
+	int fd = dial();
+
+	say(fd, method, path, *body ? "application/json; charset=utf-8" : "", body);
+	return hear(fd);
+}
+
+/* Whatever is answered is JSON, and of the type that it says. */
+static json_t *json_answer(void)
+{
+	json_t *json = json_loads(strstr(answer, "\r\n\r\n") + 4, JSON_REJECT_DUPLICATES, NULL);
+
+	if (!json)
+		fail_msg("no JSON: %s", answer);
+	if (atoi(answer + 9) >= 400) {
+		assert_non_null(strstr(answer, "Content-Type: application/problem+json\r\n"));
+		assert_int_equal(
+		        json_integer_value(json_object_get(json, "status")), atoi(answer + 9));
+	}
+	return json;
+}
+
+static void refused(
+        unsigned status, const char *method, const char *path, const char *body, const char *words)
+{
+	unsigned got = call(method, path, body);
+
+	if (got != status || !strstr(answer, words))
+		fail_msg("%s %s %.80s: not %u with \"%s\": %s", method, path, body, status, words,
+		        answer);
+	json_decref(json_answer());
+	assert_string_equal(all.asked, "");
+}
+
+/* Tests. */
+
+static void test_attach(void **state)
+{
+	char expected[4096];
+
+	(void)state;
+	assert_int_equal(call("POST", "/v1/sandboxes",
+	                         "{\"name\":\"n\",\"pid\":9,\"start_time\":8,\"addresses\":[\"10."
+	                         "0.0.2\",\"fd00::2\"],\"policy\":\"/p\",\"observe\":true,"
+	                         "\"labels\":{\"a\":\"b\"},\"vars\":{\"c\":\"d\"},\"ttl_s\":60,"
+	                         "\"container\":{\"engine\":\"docker\",\"id\":\"i\",\"name\":null"
+	                         "},\"interface\":null}"),
+	        201);
+	snprintf(expected, sizeof expected,
+	        "attach n 2 - - 9/8 10.0.0.2 fd00::2 /p 1 60 1:a=b 1:c=d docker/i/ %u/%u/%d",
+	        getuid(), getgid(), getpid());
+	assert_string_equal(all.asked, expected);
+	assert_int_equal(f.told, 1);
+	assert_string_equal(f.operation, "sandboxes.attach");
+	assert_string_equal(f.sandbox, "one");
+	assert_int_equal(f.status, 201);
+}
+
+static void test_sandbox_object(void **state)
+{
+	json_t *s, *part;
+
+	(void)state;
+	assert_int_equal(call("GET", "/v1/sandboxes/one", ""), 200);
+	s = json_answer();
+	assert_string_equal(json_string_value(json_object_get(s, "id")), "000000000000001f");
+	assert_string_equal(json_string_value(json_object_get(s, "state")), "paused");
+	assert_true(json_is_true(json_object_get(s, "paused")));
+	assert_string_equal(
+	        json_string_value(json_object_get(s, "created")), "2025-11-21T21:59:05.678Z");
+	assert_true(json_is_null(json_object_get(s, "expires")));
+	part = json_object_get(json_object_get(s, "attachment"), "container");
+	assert_string_equal(json_string_value(json_object_get(part, "name")), "web \"x\"");
+	part = json_object_get(s, "labels");
+	assert_string_equal(json_string_value(json_object_get(part, "team")), "r\xc3\xa4t");
+	part = json_object_get(s, "addresses");
+	assert_string_equal(json_string_value(json_object_get(part, "gate4")), "10.1.2.1");
+	assert_true(json_is_null(json_object_get(part, "sandbox6")));
+	json_decref(s);
+	assert_string_equal(f.operation, "sandboxes.get");
+	assert_string_equal(f.sandbox, "one");
+	assert_true(f.looks);
+	assert_int_equal(call("GET", "/v1/sandboxes/two", ""), 404);
+	json_decref(json_answer());
+	assert_int_equal(f.told, 2); /* a refusal, too */
+	assert_int_equal(f.status, 404);
+	assert_int_equal(call("GET", "/v1/sandboxes", ""), 200);
+	s = json_answer();
+	assert_int_equal(json_array_size(json_object_get(s, "sandboxes")), 2);
+	json_decref(s);
+}
+
+/* Labels may be more than an answer holds: that hides no sandbox. */
+static void test_a_long_list(void **state)
+{
+	json_t *list, *s;
+
+	(void)state;
+	assert_int_equal(call("GET", "/v1/sandboxes", ""), 200);
+	list = json_answer();
+	assert_true(json_is_false(json_object_get(list, "brief")));
+	json_decref(list);
+	all.many = CONTROL_ANSWER_MAX / LABEL_BYTES + 10;
+	assert_int_equal(call("GET", "/v1/sandboxes", ""), 200);
+	list = json_answer();
+	assert_true(json_is_true(json_object_get(list, "brief")));
+	assert_int_equal(json_array_size(json_object_get(list, "sandboxes")), all.many);
+	s = json_array_get(json_object_get(list, "sandboxes"), 0);
+	assert_string_equal(json_string_value(json_object_get(s, "name")), "one");
+	assert_true(json_is_null(json_object_get(s, "labels")));
+	assert_true(json_is_null(json_object_get(json_object_get(s, "policy"), "path")));
+	json_decref(list);
+}
+
+/* The process' own, not those that a database knows. */
+static void test_groups(void **state)
+{
+	gid_t own[64];
+	int count = getgroups(64, own);
+
+	(void)state;
+	assert_int_equal(call("POST", "/v1/sandboxes", "{\"pid\":9,\"policy\":\"/p\"}"), 201);
+	assert_int_equal(all.group_count, count);
+	for (int i = 0; i < count && i < 8; i++)
+		assert_int_equal(all.groups[i], own[i]);
+}
+
+/* It is guarded, and that is the answer, although nothing was written inside. */
+static void test_attached_without_files(void **state)
+{
+	json_t *s;
+
+	(void)state;
+	all.no_env = true;
+	assert_int_equal(
+	        call("POST", "/v1/sandboxes", "{\"pid\":9,\"policy\":\"/p\",\"files\":true}"), 201);
+	s = json_answer();
+	assert_int_equal(json_array_size(json_object_get(s, "files")), 0);
+	assert_string_equal(json_string_value(json_array_get(json_object_get(s, "warnings"), 0)),
+	        "credential \"key\": /none: No such file or directory");
+	assert_string_equal(json_string_value(json_array_get(json_object_get(s, "warnings"), 1)),
+	        "nothing was written into the sandbox: not just now");
+	json_decref(s);
+	assert_int_equal(f.status, 201);
+}
+
+static void asks(const char *method, const char *path, const char *body, const char *asked)
+{
+	assert_int_equal(call(method, path, body), 200);
+	json_decref(json_answer());
+	assert_string_equal(all.asked, asked);
+}
+
+static void test_operations(void **state)
+{
+	char reload[64];
+
+	(void)state;
+	all.answer.diff = "+ one\n- two\n";
+	all.answer.env = &env;
+	all.answer.stats = &stats;
+	all.answer.summary = &summary;
+	asks("DELETE", "/v1/sandboxes/one", "", "detach one");
+	assert_string_equal(f.operation, "sandboxes.detach");
+	assert_string_equal(f.target, "DELETE /v1/sandboxes/one");
+	asks("GET", "/v1/sandboxes/one/env", "", "env one");
+	asks("GET", "/v1/sandboxes/one/stats", "", "stats one");
+	stats.worker = &worker_stats;
+	asks("GET", "/v1/sandboxes/one/stats", "", "stats one");
+	snprintf(reload, sizeof reload, "reload one - %u", getuid());
+	asks("POST", "/v1/sandboxes/one/reload", "", reload);
+	assert_non_null(strstr(answer, "\"diff\":[\"+ one\",\"- two\"]"));
+	snprintf(reload, sizeof reload, "reload one /q %u", getuid());
+	asks("POST", "/v1/sandboxes/one/reload", "{\"policy\":\"/q\"}", reload);
+	asks("POST", "/v1/sandboxes/one/pause", "{}", "pause one -");
+	asks("POST", "/v1/sandboxes/one/pause", "{\"reason\":\"why\"}", "pause one why");
+	asks("POST", "/v1/sandboxes/one/resume", "", "resume one");
+	asks("POST", "/v1/reload", "", "reload all");
+	assert_string_equal(f.operation, "reload");
+	assert_string_equal(f.target, "POST /v1/reload");
+	assert_false(f.looks);
+	assert_int_equal(f.told, 10);
+	all.asked[0] = '\0';
+	asks("GET", "/v1/status", "", "");
+}
+
+static void test_no_route(void **state)
+{
+	(void)state;
+	refused(404, "GET", "/", "", "there is no /");
+	refused(404, "GET", "/v1/sandboxes/", "", "there is no");
+	refused(404, "GET", "/v1/sandboxes/a/b", "", "there is no");
+	refused(404, "GET", "/v1/sandboxes/..", "", "there is no");
+	refused(404, "GET", "/v1/sandboxes/%6fne", "", "there is no");
+	refused(404, "GET", "/v1/sandboxes/one/envs", "", "there is no");
+	refused(404, "GET", "/v1/sandboxes//env", "", "there is no");
+	refused(404, "GET", "/v1/sandboxes?all", "", "it takes no query");
+	refused(405, "PUT", "/v1/sandboxes", "", "Allow: GET, POST\r\n");
+	refused(405, "POST", "/v1/status", "", "Allow: GET\r\n");
+	refused(405, "get", "/v1/status", "", "Allow: GET\r\n");
+	refused(405, "GET", "/v1/sandboxes/one/pause", "", "Allow: POST\r\n");
+	assert_int_equal(f.told, 12); /* told as well, with what was asked for */
+	assert_int_equal(f.status, 405);
+	assert_string_equal(f.operation, "");
+	assert_string_equal(f.target, "GET /v1/sandboxes/one/pause");
+}
+
+static void test_no_json(void **state)
+{
+	int fd = dial();
+	char deep[8192] = "{\"labels\":";
+
+	(void)state;
+	say(fd, "POST", "/v1/sandboxes", "application/x-www-form-urlencoded", "{}");
+	assert_int_equal(hear(fd), 415);
+	json_decref(json_answer());
+	refused(400, "POST", "/v1/sandboxes", "{", "line 1, column 1");
+	refused(400, "POST", "/v1/sandboxes", "[]", "has to be a JSON object");
+	refused(400, "POST", "/v1/sandboxes", "{} {}", "no JSON");
+	refused(400, "POST", "/v1/sandboxes", "{\"a\":1,\"a\":2}", "no JSON");
+	refused(400, "POST", "/v1/sandboxes", "{\"name\":\"\\u0000\"}", "no JSON");
+	refused(400, "POST", "/v1/sandboxes", "{\"name\":\"\xff\"}", "no JSON");
+	memset(deep + 10, '[', sizeof deep - 11);
+	refused(400, "POST", "/v1/sandboxes", deep, "no JSON");
+	refused(400, "DELETE", "/v1/sandboxes/one", "{}", "has no body");
+}
+
+#define WITH(members) "{\"policy\":\"/p\",\"pid\":1," members "}"
+
+static void test_wrong_members(void **state)
+{
+	(void)state;
+	refused(422, "POST", "/v1/sandboxes", "", "no body");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"obsrve\":true"),
+	        "did you mean \\\"observe\\\"?");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"zzz\":1"), "zzz: there is no such member");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"a\\u001b[2J\":1"), "\\\\x1b");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"name\":1"), "name: has to be a string");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"observe\":\"yes\""), "true or false");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"ttl_s\":1.5"), "a whole number");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"ttl_s\":0"), "out of range");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"ttl_s\":31622401"), "out of range");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"labels\":[]"), "an object");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"labels\":{\"a\":1}"), "labels.a: ");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[\"x\"]"), "'x' is no IP");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[1]"), "is no IP");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"addresses\":[\"1.1.1.1\",\"1.1.1.2\"]"),
+	        "at most one");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"container\":{\"nme\":\"x\"}"),
+	        "container.nme");
+	refused(422, "POST", "/v1/sandboxes", WITH("\"netns\":\"/n\""), "too many: one of");
+	refused(422, "POST", "/v1/sandboxes", "{\"policy\":\"/p\"}", "none given: one of");
+	refused(422, "POST", "/v1/sandboxes", "{\"policy\":\"/p\",\"netns\":\"n\"}", "absolute");
+	refused(422, "POST", "/v1/sandboxes", "{\"policy\":\"p\",\"pid\":1}", "policy: ");
+	refused(422, "POST", "/v1/sandboxes", "{\"pid\":1}", "policy: ");
+	refused(422, "POST", "/v1/sandboxes", "{\"policy\":\"/p\",\"pid\":0}", "out of range");
+	refused(422, "POST", "/v1/sandboxes",
+	        "{\"policy\":\"/p\",\"interface\":\"e\",\"files\":true}", "files: ");
+	refused(422, "POST", "/v1/sandboxes",
+	        "{\"policy\":\"/p\",\"interface\":\"e\",\"start_time\":1}", "go with a pid");
+	refused(422, "POST", "/v1/sandboxes/one/reload", "{\"policy\":\"p\"}", "absolute");
+	refused(422, "POST", "/v1/sandboxes/one/pause", "{\"resaon\":\"x\"}", "did you mean");
+	refused(422, "POST", "/v1/sandboxes/one/resume", "{\"x\":1}", "takes no members");
+	refused(422, "POST", "/v1/reload", "{\"x\":1}", "takes no members");
+	assert_string_equal(f.operation, "reload"); /* refusals of changes are told too */
+	assert_int_equal(f.status, 422);
+	assert_string_equal(f.detail, "this request takes no members");
+}
+
+static void test_many_pairs(void **state)
+{
+	char body[8192], *at = body;
+
+	(void)state;
+	at += sprintf(at, "{\"policy\":\"/p\",\"pid\":1,\"labels\":{");
+	for (int i = 0; i < ATTACH_LABELS_MAX; i++)
+		at += sprintf(at, "%s\"k%d\":\"v\"", i ? "," : "", i);
+	strcpy(at, "}}");
+	assert_int_equal(call("POST", "/v1/sandboxes", body), 201);
+	all.asked[0] = '\0';
+	strcpy(at, ",\"one\":\"more\"}}");
+	refused(422, "POST", "/v1/sandboxes", body, "labels: more than 32");
+}
+
+static void test_failures(void **state)
+{
+	static const struct {
+		enum attach_status status;
+		unsigned expected;
+	} cases[] = {{ATTACH_INVALID, 422}, {ATTACH_NOT_FOUND, 404}, {ATTACH_CONFLICT, 409},
+	        {ATTACH_BUSY, 503}, {ATTACH_FAILED, 500}};
+	json_t *json;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		all.answer = (struct attach_result){.status = cases[i].status,
+		        .text = "because",
+		        .diagnostics = "p:1:2: error: x\np:3:4: error: y\n"};
+		assert_int_equal(call("POST", "/v1/sandboxes/one/resume", ""), cases[i].expected);
+		json = json_answer();
+		assert_string_equal(json_string_value(json_object_get(json, "detail")), "because");
+		assert_int_equal(json_array_size(json_object_get(json, "diagnostics")), 2);
+		json_decref(json);
+		assert_string_equal(f.detail, "because");
+	}
+}
+
+/* The client has gone, or the server, before an operation has its answer. */
+static void test_late_answers(void **state)
+{
+	int fd = dial();
+
+	(void)state;
+	all.later = true;
+	say(fd, "POST", "/v1/sandboxes/one/resume", "", "");
+	while (!all.done)
+		turn();
+	close(fd);
+	turn();
+	all.done(all.context, &all.answer);
+	turn();
+	assert_int_equal(f.told, 1); /* told all the same: it was done */
+	all.done = NULL;
+	fd = dial();
+	say(fd, "POST", "/v1/sandboxes/one/resume", "", "");
+	while (!all.done)
+		turn();
+	control_free(f.control);
+	f.control = NULL;
+	all.done(all.context, &all.answer);
+	close(fd);
+	assert_int_equal(f.told, 1);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+	        CASE(test_attach),
+	        CASE(test_sandbox_object),
+	        CASE(test_a_long_list),
+	        CASE(test_groups),
+	        CASE(test_attached_without_files),
+	        CASE(test_operations),
+	        CASE(test_no_route),
+	        CASE(test_no_json),
+	        CASE(test_wrong_members),
+	        CASE(test_many_pairs),
+	        CASE(test_failures),
+	        CASE(test_late_answers),
+	};
+
+	log_open("test_control", LOG_LEVEL_ERROR);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
