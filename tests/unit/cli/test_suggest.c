@@ -234,6 +234,15 @@ static void test_a_text_does_not_end_at_its_nul(void **state)
 	assert_int_equal(suggest_of(event, NULL), 0);
 }
 
+static void test_what_is_not_suggested_is_escaped_once(void **state)
+{
+	(void)state;
+	assert_int_equal(
+	        suggest_of(http("GET", "https", "a.example", 443, "/a\nb\\c\033", "default"), NULL),
+	        0);
+	assert_non_null(strstr(printed, "  GET https://a.example/a\\x0ab\\x5cc\\x1b\n"));
+}
+
 static void test_findings_forbid(void **state)
 {
 	json_t *denial = http("POST", "https", "a.example", 443, "/", "default");
@@ -428,6 +437,7 @@ int main(void)
 	        cmocka_unit_test(test_paths_and_methods_that_are_never_suggested),
 	        cmocka_unit_test(test_a_placeholder_in_the_query),
 	        cmocka_unit_test(test_a_text_does_not_end_at_its_nul),
+	        cmocka_unit_test(test_what_is_not_suggested_is_escaped_once),
 	        cmocka_unit_test(test_findings_forbid),
 	        cmocka_unit_test(test_methods_share_a_rule_only_where_paths_are_the_same),
 	        cmocka_unit_test(test_many_paths_become_one_pattern_and_say_so),
