@@ -111,7 +111,7 @@ _vethguard()
 		'policy '*) words='--var --json --help' ;;
 		'doctor '*) words='--config --roles --policy --socket --json --help' ;;
 		'audit show') words='--json --help --denied --sandbox --since --event' ;;
-		'audit suggest') words='--json --help --sandbox --since --event' ;;
+		'audit suggest') words='--json --help --sandbox --since --event --policy --var' ;;
 		'audit verify') words='--anchor --help' ;;
 		*) words='--help' ;;
 		esac

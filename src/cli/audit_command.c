@@ -11,7 +11,7 @@ static void usage(FILE *out)
 	      "[--event ID] "
 	      "[--json]\n"
 	      "       vethguard audit suggest FILE [--sandbox NAME] [--since WHEN] [--event ID] "
-	      "[--json]\n"
+	      "[--policy FILE] [--json]\n"
 	      "       vethguard audit verify FILE... [--anchor HASH]\n\n"
 	      "  show     the audit log as a table\n"
 	      "  suggest  rules that would allow what was refused\n"

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "vethguard/base/slice.h"
+#include "vethguard/policy/load.h"
 
 #include "options.h"
 
@@ -105,9 +106,13 @@ struct audit_pick {
 	const char *sandbox, *event; /* NULL: any */
 	int64_t since_ms;
 	bool denied, json, help;
+	const char *policy;                                     /* NULL: none */
+	struct policy_variable variables[POLICY_VARIABLES_MAX]; /* of the policy */
+	size_t variable_count;
 };
 /* An option means what its letter says, whatever its place in specs: denied, sandbox, Since, event,
- * json, help. They may stand before and behind FILE. False after a message on stderr. */
+ * policy, json, help; --var has none. They may stand before and behind FILE. False after a message
+ * on stderr. */
 bool audit_pick_parse(
         struct audit_pick *pick, const char *command, const struct option_spec *specs, char **argv);
 /* By sandbox, time and id; findings about the event with that id are wanted too. Whether it was

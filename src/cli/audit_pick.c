@@ -3,6 +3,7 @@
 #include "vethguard/base/clock.h"
 
 #include "audit_commands.h"
+#include "variable_option.h"
 
 static bool take_option(struct audit_pick *pick, char letter, const char *value)
 {
@@ -18,6 +19,11 @@ static bool take_option(struct audit_pick *pick, char letter, const char *value)
 	case 'e':
 		pick->event = value;
 		return true;
+	case 'p':
+		pick->policy = value;
+		return true;
+	case 0: /* --var */
+		return variable_take(value, pick->variables, &pick->variable_count);
 	case 'j':
 		pick->json = true;
 		return true;

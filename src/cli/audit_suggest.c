@@ -6,12 +6,15 @@
 
 #include "audit_commands.h"
 #include "commands.h"
+#include "policy_commands.h"
 #include "suggest.h"
 
 static const struct option_spec specs[] = {
         {"sandbox", 's', "NAME", "only denials of this sandbox (name or id)"},
         AUDIT_SPEC_SINCE,
         {"event", 'e', "ID", "only the denial with this id"},
+        {"policy", 'p', "FILE", "leave out what this policy allows by now"},
+        {"var", 0, "KEY=VALUE", "a variable of that policy; may be repeated"},
         {"json", 'j', NULL, "one object instead of a policy"},
         {"help", 'h', NULL, "this text"},
         {NULL, 0, NULL, NULL},
@@ -31,7 +34,8 @@ static void help(void)
 	      "Examples:\n"
 	      "  vethguard audit suggest vethguard.jsonl --event 0ef28f6900000006\n"
 	      "  vethguard audit suggest vethguard.jsonl --since 1h >more.yaml\n"
-	      "  vethguard policy check more.yaml\n",
+	      "  vethguard policy check more.yaml\n"
+	      "  vethguard audit suggest vethguard.jsonl --policy agent.yaml\n",
 	        stdout);
 }
 
@@ -62,10 +66,10 @@ static int read_all(const struct audit_pick *pick, struct suggest *s, unsigned l
 	return rc;
 }
 
-static int answer(const struct audit_pick *pick, struct suggest *s)
+static int answer(const struct audit_pick *pick, struct suggest *s, const struct policy *policy)
 {
 	struct suggest_rules rules;
-	int rc = suggest_make(s, &rules);
+	int rc = suggest_make(s, policy, &rules);
 	int status = rules.count ? 0 : 1;
 
 	if (rc == 0 && pick->json)
@@ -80,12 +84,50 @@ static int answer(const struct audit_pick *pick, struct suggest *s)
 	return status;
 }
 
-int audit_suggest(char **argv)
+static int suggest(const struct audit_pick *pick, const struct policy *policy)
 {
-	struct audit_pick pick;
 	unsigned long strange = 0;
 	struct suggest s;
-	int rc, status = CLI_USAGE;
+	int status = CLI_USAGE, rc = suggest_init(&s);
+
+	if (rc == 0)
+		rc = read_all(pick, &s, &strange);
+	if (strange)
+		fprintf(stderr, "vethguard: warning: %s: %lu left out that are no events\n",
+		        pick->path, strange);
+	if (rc == 0)
+		status = answer(pick, &s, policy);
+	else if (rc == -E2BIG)
+		fprintf(stderr,
+		        "vethguard: error: %s: more different denials or findings than can be "
+		        "looked at: "
+		        "use --since, --sandbox or --event\n",
+		        pick->path);
+	else
+		fprintf(stderr, "vethguard: error: cannot read %s: %s\n", pick->path,
+		        strerror(-rc));
+	suggest_fini(&s);
+	return status;
+}
+
+/* False after messages on stderr; policy_unload() in either case. */
+static bool load(const struct audit_pick *pick, struct policy_loaded *loaded)
+{
+	struct policy_options options = {.variable_count = pick->variable_count};
+	struct diag_list diags = {.count = 0};
+
+	memcpy(options.variables, pick->variables, sizeof(options.variables));
+	if (policy_load_file(pick->policy, &options, loaded, &diags) == 0)
+		return true;
+	diag_print(&diags, stderr);
+	return false;
+}
+
+int audit_suggest(char **argv)
+{
+	struct policy_loaded loaded = {.image = NULL};
+	struct audit_pick pick;
+	int status = CLI_USAGE;
 
 	if (!audit_pick_parse(&pick, "vethguard audit suggest", specs, argv))
 		return CLI_USAGE;
@@ -93,22 +135,8 @@ int audit_suggest(char **argv)
 		help();
 		return 0;
 	}
-	rc = suggest_init(&s);
-	if (rc == 0)
-		rc = read_all(&pick, &s, &strange);
-	if (strange)
-		fprintf(stderr, "vethguard: warning: %s: %lu left out that are no events\n",
-		        pick.path, strange);
-	if (rc == 0)
-		status = answer(&pick, &s);
-	else if (rc == -E2BIG)
-		fprintf(stderr,
-		        "vethguard: error: %s: more different denials or findings than can be "
-		        "looked at: "
-		        "use --since, --sandbox or --event\n",
-		        pick.path);
-	else
-		fprintf(stderr, "vethguard: error: cannot read %s: %s\n", pick.path, strerror(-rc));
-	suggest_fini(&s);
+	if (!pick.policy || load(&pick, &loaded))
+		status = suggest(&pick, pick.policy ? &loaded.policy : NULL);
+	policy_unload(&loaded);
 	return status;
 }

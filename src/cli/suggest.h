@@ -36,6 +36,7 @@ enum suggest_doubt {
 	SUGGEST_STRANGE,   /* cannot be written as a rule that allows only this */
 	SUGGEST_NAME_ONLY, /* only its name was asked for */
 	SUGGEST_PACKETS,   /* dropped by the fence */
+	SUGGEST_ALLOWED,   /* the policy of today allows it; counted in allowed, not shown */
 	SUGGEST_DOUBT_COUNT
 };
 
@@ -62,6 +63,7 @@ struct suggest {
 	size_t count, room;
 	struct suggest_denial *denials; /* owned */
 	size_t denial_count, denial_room;
+	unsigned long allowed;   /* asks that the policy of suggest_make() allows */
 	struct json_t *index;    /* owned; key of an ask: its number */
 	struct json_t *findings; /* owned; ids of events and hosts that findings are about */
 };
@@ -94,9 +96,13 @@ void suggest_fini(struct suggest *s);
 enum suggest_doubt suggest_doubt_of(const struct suggest_ask *ask, struct slice query);
 const char *suggest_doubt_text(enum suggest_doubt doubt);
 
-/* suggest_rules.c. Once everything is read: findings are laid beside denials, asks are sorted and
- * made into rules, which borrow from s. 0 or -ENOMEM. */
-int suggest_make(struct suggest *s, struct suggest_rules *out);
+/* suggest_policy.c: leaves out what the policy allows, and what its deny rules refuse is told as
+ * such. */
+void suggest_judge(struct suggest *s, const struct policy *policy);
+
+/* suggest_rules.c. Once everything is read: findings are laid beside denials, the policy (NULL:
+ * none) is asked, asks are sorted and made into rules, which borrow from s. 0 or -ENOMEM. */
+int suggest_make(struct suggest *s, const struct policy *policy, struct suggest_rules *out);
 void suggest_rules_free(struct suggest_rules *rules);
 
 /* suggest_print.c */

@@ -19,6 +19,7 @@ static const char *const texts[] = {
         [SUGGEST_STRANGE] = "no rule can be written for this alone",
         [SUGGEST_NAME_ONLY] = "only its name was asked for, no request was seen",
         [SUGGEST_PACKETS] = "packets, of which a tcp:// or udp:// rule written by hand relays some",
+        [SUGGEST_ALLOWED] = "the policy allows it by now",
 };
 _Static_assert(sizeof(texts) / sizeof(texts[0]) == SUGGEST_DOUBT_COUNT, "one text per doubt");
 

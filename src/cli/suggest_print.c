@@ -105,6 +105,8 @@ void suggest_print(const struct suggest *s, const struct suggest_rules *rules, F
 	} else {
 		fputs("# Nothing to suggest.\n", out);
 	}
+	if (s->allowed)
+		fprintf(out, "# Left out: %lu that the policy allows by now.\n", s->allowed);
 	print_refused(s, out);
 }
 
@@ -146,7 +148,8 @@ int suggest_print_json(const struct suggest *s, const struct suggest_rules *rule
 			        json_pack("{s:s, s:s, s:I, s:s}", "what", s->asks[i].what, "why",
 			                suggest_doubt_text(s->asks[i].doubt), "count",
 			                (json_int_t)s->asks[i].count, "event", s->asks[i].event));
-	all = json_pack("{s:o, s:o}", "suggested", suggested, "refused", refused);
+	all = json_pack("{s:o, s:o, s:I}", "suggested", suggested, "refused", refused, "allowed",
+	        (json_int_t)s->allowed);
 	rc = all ? json_dumpf(all, out, JSON_COMPACT | JSON_ENSURE_ASCII) : -1;
 	fputc('\n', out);
 	json_decref(all);

@@ -153,7 +153,7 @@ static bool join(struct suggest_rules *rules, struct suggest_rule *rule)
 	return false;
 }
 
-int suggest_make(struct suggest *s, struct suggest_rules *out)
+int suggest_make(struct suggest *s, const struct policy *policy, struct suggest_rules *out)
 {
 	size_t n;
 
@@ -161,6 +161,8 @@ int suggest_make(struct suggest *s, struct suggest_rules *out)
 	if (s->count == 0)
 		return 0;
 	lay_findings_beside(s);
+	if (policy)
+		suggest_judge(s, policy);
 	forget_names(s);
 	qsort(s->asks, s->count, sizeof(*s->asks), compare);
 	out->rules = calloc(s->count, sizeof(*out->rules));

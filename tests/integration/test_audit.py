@@ -221,6 +221,10 @@ class Audit(Case):
         self.assertNotIn('"https://evil.lab.test', r.stdout)
         self.assertIn("placeholder", r.stdout)
         self.assertLess(max(map(len, r.stdout.splitlines())), 101)
+        one = support.LAB.write("one.yaml", policy("{to: 'https://${who}.lab.test', paths: [/a]}", more="variables: {who: {}}\n"))
+        r = self.tool("suggest", box.audit, "--policy", one, "--var", "who=other", "--json")
+        answer = json.loads(r.stdout)
+        self.assertEqual(([s["rule"]["paths"] for s in answer["suggested"]], answer["allowed"]), ([["/b"]], 1), r)
         for wrong in (("--event", "0" * 16), ("--sandbox", "nobody"), ("--since", "2999-01-01T00:00:00Z")):
             r = self.tool("suggest", box.audit, *wrong)
             self.assertEqual((r.returncode, r.stdout), (1, "# Nothing to suggest.\n"), wrong)

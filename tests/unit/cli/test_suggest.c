@@ -22,6 +22,7 @@
 
 static char path[64], printed[TEXT_MAX];
 static unsigned id;
+static const struct policy *today; /* --policy, or NULL */
 
 /* One HTTP event; code: its status_code. */
 static json_t *http(const char *method, const char *scheme, const char *host, int port,
@@ -86,7 +87,7 @@ static size_t suggest_of(json_t *first, ...)
 	for (json_t *event = first; event; event = va_arg(more, json_t *))
 		read_event(&s, event);
 	va_end(more);
-	assert_int_equal(suggest_make(&s, &rules), 0);
+	assert_int_equal(suggest_make(&s, today, &rules), 0);
 	out = fmemopen(printed, sizeof(printed), "w");
 	assert_non_null(out);
 	suggest_print(&s, &rules, out);
@@ -97,24 +98,30 @@ static size_t suggest_of(json_t *first, ...)
 	return n;
 }
 
-/* What the policy in printed decides. */
-static bool allows(const char *method, const char *text)
+static void load(const char *text, struct policy_loaded *loaded)
 {
 	static const struct policy_options options = {.quiet = true};
 	struct diag_list diags = {.count = 0};
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+	if (policy_load_file(path, &options, loaded, &diags) != 0) {
+		diag_print(&diags, stderr);
+		fail_msg("not a policy: %s", text);
+	}
+}
+
+/* What the policy in printed decides. */
+static bool allows(const char *method, const char *text)
+{
 	struct policy_request request = {0};
 	struct policy_decision decision;
 	struct policy_loaded loaded;
 	struct url url;
-	FILE *file = fopen(path, "w");
 
-	assert_non_null(file);
-	fputs(printed, file);
-	fclose(file);
-	if (policy_load_file(path, &options, &loaded, &diags) != 0) {
-		diag_print(&diags, stderr);
-		fail_msg("not a policy: %s", printed);
-	}
+	load(printed, &loaded);
 	assert_true(url_parse(slice_from_string(text), &url));
 	request.scheme = url.scheme;
 	request.host = slice_of(url.authority.host, url.authority.host_n);
@@ -296,7 +303,7 @@ static size_t suggest_many(const char *prefix, int n)
 		snprintf(where, sizeof(where), "%s%d", prefix, i);
 		read_event(&s, http("GET", "https", "a.example", 443, where, "path"));
 	}
-	assert_int_equal(suggest_make(&s, &rules), 0);
+	assert_int_equal(suggest_make(&s, today, &rules), 0);
 	out = fmemopen(printed, sizeof(printed), "w");
 	suggest_print(&s, &rules, out);
 	fclose(out);
@@ -389,6 +396,123 @@ static void test_too_many_are_refused(void **state)
 	suggest_fini(&s);
 }
 
+/* How many rules are suggested for one event beside a policy with these rules. */
+static size_t suggest_beside(const char *rules, json_t *event)
+{
+	struct policy_loaded loaded;
+	char text[512];
+	size_t n;
+
+	snprintf(text, sizeof(text), "vethguard: 1\n%s", rules);
+	load(text, &loaded);
+	today = &loaded.policy;
+	n = suggest_of(event, NULL);
+	today = NULL;
+	policy_unload(&loaded);
+	return n;
+}
+
+static void test_what_a_policy_allows_by_now_is_left_out(void **state)
+{
+	static const char get[] = "allow: [{to: \"https://a.example\", methods: [GET]}]\n";
+	static const char tcp[] = "allow: [{to: \"tcp://a.example:443\"}]\n";
+	static const char address[] = "allow: [{to: \"http://10.0.0.5\"}]\n";
+	static const char left_out[] =
+	        "# Nothing to suggest.\n# Left out: 1 that the policy allows "
+	        "by now.\n";
+
+	(void)state;
+	assert_int_equal(
+	        suggest_beside(get, http("GET", "https", "a.example", 443, "/x", "default")), 0);
+	assert_string_equal(printed, left_out);
+	/* Unread inside of TLS, whatever is asked. */
+	assert_int_equal(
+	        suggest_beside(tcp, http("PUT", "https", "a.example", 443, "/x", "default")), 0);
+	assert_string_equal(printed, left_out);
+	assert_int_equal(suggest_beside("allow: [{to: \"tcp://a.example:22\"}]\n",
+	                         connection("tcp", "a.example", 22, 2)),
+	        0);
+	assert_string_equal(printed, left_out);
+	assert_int_equal(
+	        suggest_beside(address, http("GET", "http", "10.0.0.5", 80, "/", "default")), 0);
+	assert_string_equal(printed, left_out);
+	/* A deny rule that is gone. */
+	assert_int_equal(
+	        suggest_beside(get, http("GET", "https", "a.example", 443, "/x", "rule")), 0);
+	assert_string_equal(printed, left_out);
+}
+
+static void test_what_a_policy_does_not_allow_stays(void **state)
+{
+	static const char get[] = "allow: [{to: \"https://a.example\", methods: [GET]}]\n";
+	static const char observe[] = "mode: observe\nallow: [{to: \"https://b.example\"}]\n";
+
+	(void)state;
+	assert_int_equal(
+	        suggest_beside(get, http("PUT", "https", "a.example", 443, "/x", "default")), 1);
+	assert_null(strstr(printed, "Left out"));
+	assert_int_equal(
+	        suggest_beside(get, http("GET", "http", "a.example", 80, "/x", "default")), 1);
+	assert_int_equal(
+	        suggest_beside(get, http("GET", "https", "b.example", 443, "/x", "default")), 1);
+	assert_int_equal(suggest_beside(get, connection("tcp", "a.example", 22, 2)), 1);
+	/* Observed is not allowed. */
+	assert_int_equal(
+	        suggest_beside(observe, http("GET", "https", "a.example", 443, "/x", "default")),
+	        1);
+}
+
+static void test_a_deny_rule_of_the_policy_is_told(void **state)
+{
+	static const char deny[] = "deny: [{to: \"https://a.example\"}]\n";
+	static const char observe[] = "mode: observe\ndeny: [{to: \"https://a.example\"}]\n";
+
+	(void)state;
+	assert_int_equal(
+	        suggest_beside(deny, http("GET", "https", "a.example", 443, "/x", "default")), 0);
+	assert_non_null(strstr(printed, "a deny rule refuses it on purpose"));
+	assert_int_equal(
+	        suggest_beside(observe, http("GET", "https", "a.example", 443, "/x", "default")),
+	        0);
+	assert_non_null(strstr(printed, "a deny rule refuses it on purpose"));
+}
+
+static void test_an_attack_is_named_whatever_a_policy_allows(void **state)
+{
+	static const char all[] =
+	        "allow: [{to: \"https://a.example\"}, {to: \"http://169.254.169.254\"}]\n";
+
+	(void)state;
+	assert_int_equal(suggest_beside(all, http("GET", "https", "a.example", 443,
+	                                             "/vethguard-api-bde0", "default")),
+	        0);
+	assert_non_null(strstr(printed, "placeholder"));
+	assert_int_equal(
+	        suggest_beside(all, http("GET", "http", "169.254.169.254", 80, "/", "default")), 0);
+	assert_non_null(strstr(printed, "metadata"));
+	assert_int_equal(
+	        suggest_beside(all, http("GET", "https", "a.example", 443, "/x", "binding")), 0);
+	assert_non_null(strstr(printed, "no rule would allow it"));
+	assert_null(strstr(printed, "Left out"));
+}
+
+static void test_a_finding_counts_whatever_a_policy_allows(void **state)
+{
+	json_t *denial = http("GET", "https", "a.example", 443, "/x", "default");
+	json_t *finding = json_pack("{s:i, s:{s:[{s:O}]}}", "class_uid", CLASS_FINDING,
+	        "finding_info", "related_events", "uid", audit_member(denial, "metadata.uid"));
+	struct policy_loaded loaded;
+
+	(void)state;
+	load("vethguard: 1\nallow: [{to: \"https://a.example\"}]\n", &loaded);
+	today = &loaded.policy;
+	assert_int_equal(suggest_of(denial, finding, NULL), 0);
+	today = NULL;
+	policy_unload(&loaded);
+	assert_non_null(strstr(printed, "a finding is about it"));
+	assert_null(strstr(printed, "Left out"));
+}
+
 static int run_on(const char *text, char *option, char *value)
 {
 	char *argv[] = {path, option, value, NULL};
@@ -409,6 +533,10 @@ static void test_usage(void **state)
 	assert_int_equal(run_on("", "--since", "soon"), 2);
 	assert_int_equal(run_on("", "--nonsense", NULL), 2);
 	assert_int_equal(run_on("", "second-file", NULL), 2);
+	assert_int_equal(run_on("", "--policy", "/no/such/file"), 2);
+	assert_int_equal(run_on("no policy\n", "--policy", path), 2);
+	assert_int_equal(run_on("vethguard: 1\n", "--policy", path), 1); /* a log of no events */
+	assert_int_equal(run_on("", "--var", "=x"), 2);
 	assert_int_equal(audit_suggest((char *[]){"/no/such/file", NULL}), 2);
 	assert_int_equal(audit_suggest((char *[]){NULL}), 2);
 	assert_int_equal(audit_suggest((char *[]){"--help", NULL}), 0);
@@ -445,6 +573,11 @@ int main(void)
 	        cmocka_unit_test(test_a_name_alone_is_no_request),
 	        cmocka_unit_test(test_attributes_of_wrong_types),
 	        cmocka_unit_test(test_too_many_are_refused),
+	        cmocka_unit_test(test_what_a_policy_allows_by_now_is_left_out),
+	        cmocka_unit_test(test_what_a_policy_does_not_allow_stays),
+	        cmocka_unit_test(test_a_deny_rule_of_the_policy_is_told),
+	        cmocka_unit_test(test_an_attack_is_named_whatever_a_policy_allows),
+	        cmocka_unit_test(test_a_finding_counts_whatever_a_policy_allows),
 	        cmocka_unit_test(test_usage),
 	};
 
