@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: each file is loaded on its own; all faults of all files are shown before the
- * status tells. */
+ * status tells. What is no fault but probably not meant is a note and leaves the status alone. */
 #include "policy_commands.h"
 
 #define JSON_MAX (16u << 20)
@@ -23,7 +23,7 @@ static void print_good(const char *path, const struct policy *policy)
 }
 
 static void write_json(struct json *j, const char *path, const struct policy_loaded *loaded, int rc,
-        const struct diag_list *diags)
+        const struct diag_list *diags, const struct diag_list *notes)
 {
 	json_object(j, NULL);
 	json_literal(j, "file", path);
@@ -37,7 +37,32 @@ static void write_json(struct json *j, const char *path, const struct policy_loa
 	}
 	policy_diags_json(j, "errors", diags);
 	json_uint(j, "errors_not_shown", diags->dropped);
+	policy_diags_json(j, "notes", notes);
+	json_uint(j, "notes_not_shown", notes->dropped);
 	json_end_object(j);
+}
+
+/* 0 where the file loads. */
+static int check_file(const char *path, struct policy_options *options, struct json *j)
+{
+	struct diag_list diags = {.count = 0}, notes = {.count = 0};
+	struct policy_loaded loaded;
+	int rc;
+
+	options->notes = &notes;
+	rc = policy_load_file(path, options, &loaded, &diags);
+	options->notes = NULL;
+	if (options->json) {
+		write_json(j, path, &loaded, rc, &diags, &notes);
+	} else {
+		policy_print_notes(&notes);
+		if (rc == 0)
+			print_good(path, &loaded.policy);
+		else
+			diag_print(&diags, stderr);
+	}
+	policy_unload(&loaded);
+	return rc;
 }
 
 int policy_check_command(int argc, char **argv)
@@ -55,21 +80,9 @@ int policy_check_command(int argc, char **argv)
 	buf_init(&buf, JSON_MAX);
 	json_begin(&j, &buf);
 	json_array(&j, NULL);
-	for (int i = 1; i <= n; i++) {
-		struct diag_list diags = {.count = 0};
-		struct policy_loaded loaded;
-		int rc = policy_load_file(argv[i], &options, &loaded, &diags);
-
-		if (rc != 0)
+	for (int i = 1; i <= n; i++)
+		if (check_file(argv[i], &options, &j) != 0)
 			status = POLICY_EXIT_BAD;
-		if (options.json)
-			write_json(&j, argv[i], &loaded, rc, &diags);
-		else if (rc == 0)
-			print_good(argv[i], &loaded.policy);
-		else
-			diag_print(&diags, stderr);
-		policy_unload(&loaded);
-	}
 	json_end_array(&j);
 	if (options.json)
 		return policy_print_json(&j, &buf, status);

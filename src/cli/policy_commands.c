@@ -12,7 +12,8 @@ static const char usage[] =
         "       vethguard policy explain FILE METHOD URL [--var NAME=VALUE] [--json]\n"
         "       vethguard policy diff OLD NEW [--var NAME=VALUE] [--json]\n"
         "\n"
-        "check    loads each policy with all that it includes and says what is wrong with it\n"
+        "check    loads each policy with all that it includes and says what is wrong with it;\n"
+        "         a note tells what is no fault but probably not meant\n"
         "explain  says what would happen to a request, and for every rule why it matches or not;\n"
         "         METHOD CONNECT asks about a connection: https://, http://, tcp:// or "
         "udp://HOST:PORT\n"
@@ -103,19 +104,38 @@ int policy_load_file(const char *path, const struct policy_options *with, struct
 	struct diag_list notes = {.count = 0};
 	struct policy_load_options options = {.variables = with->variables,
 	        .variable_count = with->variable_count,
-	        .notes = &notes};
+	        .notes = with->notes ? with->notes : &notes};
 	size_t size;
 	int rc;
 
+	if (with->notes) {
+		options.each_source = policy_note_source;
+		options.each_source_context = with->notes;
+	}
 	memset(out, 0, sizeof(*out));
 	rc = policy_load(&reader, path, &options, &out->image, &size, diags);
 	if (rc == 0)
 		rc = policy_open(&out->policy, out->image, size);
 	if (rc != 0 && diags->count == 0)
 		diag_add(diags, path, 0, 0, "cannot load the policy: %s", strerror(-rc));
-	for (size_t i = 0; i < notes.count && !with->quiet; i++)
-		fprintf(stderr, "%s: note: %s\n", notes.items[i].file, notes.items[i].message);
+	if (!with->quiet)
+		policy_print_notes(&notes);
 	return rc;
+}
+
+void policy_print_notes(const struct diag_list *notes)
+{
+	for (size_t i = 0; i < notes->count; i++) {
+		const struct diag *note = &notes->items[i];
+
+		if (note->line)
+			fprintf(stderr, "%s:%u:%u: note: %s\n", note->file, note->line,
+			        note->column, note->message);
+		else
+			fprintf(stderr, "%s: note: %s\n", note->file, note->message);
+	}
+	if (notes->dropped)
+		fprintf(stderr, "%zu more notes are not shown\n", notes->dropped);
 }
 
 void policy_unload(struct policy_loaded *loaded)

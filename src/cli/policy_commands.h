@@ -18,6 +18,11 @@
 /* Runs "policy SUBCOMMAND ...": argv[0] is the word "policy". Returns the exit status. */
 int cli_policy(int argc, char **argv);
 
+/* policy_sources.c: an each_source of policy_load(); context is the struct diag_list that gets a
+ * note where whoever runs this has no value of the credential now. Reads no value. */
+void policy_note_source(void *context, const struct policy_credential *credential, const char *file,
+        unsigned line, unsigned column);
+
 int policy_check_command(int argc, char **argv);
 int policy_explain_command(int argc, char **argv);
 int policy_diff_command(int argc, char **argv);
@@ -32,12 +37,14 @@ struct policy_loaded {
 struct policy_options {
 	bool json, help;
 	bool quiet; /* no notes: a variable may be for another file */
+	struct diag_list
+	        *notes; /* where they go instead of stderr; with those that only check has */
 	struct policy_variable variables[POLICY_VARIABLES_MAX];
 	size_t variable_count;
 };
 
-/* Notes (of a variable that is not used) go to stderr. 0 or -errno; diags say why. policy_unload()
- * in either case. */
+/* Notes (of a variable that is not used) go to stderr, unless options says otherwise. 0 or -errno;
+ * diags say why. policy_unload() in either case. */
 int policy_load_file(const char *path, const struct policy_options *options,
         struct policy_loaded *out, struct diag_list *diags);
 void policy_unload(struct policy_loaded *loaded);
@@ -46,6 +53,8 @@ void policy_unload(struct policy_loaded *loaded);
  * argv[1] on, or -1 with a message for an option that is unknown or wrong. */
 int policy_take_options(int argc, char **argv, struct policy_options *out);
 
+/* Each "file:line:column: note: message", as far as there is a place, on stderr. */
+void policy_print_notes(const struct diag_list *notes);
 void policy_diags_json(struct json *j, const char *key, const struct diag_list *diags);
 /* Prints what was built, and a line break. The exit status: bad where the text is not whole. */
 int policy_print_json(struct json *j, struct buf *buf, int status);

@@ -240,6 +240,17 @@ static void loader_fini(struct loader *l)
 	arena_fini(&l->arena);
 }
 
+static void tell_sources(const struct model *model, const struct policy_load_options *options)
+{
+	for (size_t i = 0; i < model->credential_count; i++) {
+		const struct model_credential *credential = &model->credentials[i];
+		const struct mark *at = &credential->source;
+
+		options->each_source(options->each_source_context, &credential->c, at->file,
+		        at->line, at->column);
+	}
+}
+
 int policy_load(const struct policy_reader *reader, const char *path,
         const struct policy_load_options *options, uint8_t **image, size_t *size,
         struct diag_list *diags)
@@ -265,6 +276,8 @@ int policy_load(const struct policy_reader *reader, const char *path,
 		rc = policy_compile(&l->model, image, size);
 	if (rc == 0 && options && options->notes)
 		variables_note_unused(l, path, options->notes);
+	if (rc == 0 && options && options->each_source)
+		tell_sources(&l->model, options);
 	loader_fini(l);
 	free(l);
 	return rc;

@@ -350,11 +350,13 @@ static void load_credential(struct loader *l, struct load_file *file, const stru
 		return;
 	tree_check_keys(tree, item->value, known, NULL);
 	source = tree_get(item->value, "source");
-	if (source)
+	if (source) {
+		credential.source = mark_of(tree, source);
 		take_source(tree, source, file->path, &credential.c);
-	else
+	} else {
 		tree_error(tree, item->key,
 		        "source is missing: file:PATH, env:NAME or exec:[program, ...]");
+	}
 	take_inject(tree, item->value, &credential.c);
 	take_times(tree, item->value, &credential.c);
 	take_placeholder(l, tree, item->value, &credential.c);

@@ -52,7 +52,7 @@ struct model_rule {
 
 struct model_credential {
 	struct policy_credential c;
-	struct mark mark;
+	struct mark mark, source; /* of its name, and of where its value comes from */
 };
 
 struct model {

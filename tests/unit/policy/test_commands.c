@@ -9,6 +9,8 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/policy_commands.h"
@@ -109,6 +111,163 @@ static void test_check_json(void **state)
 	assert_int_equal(json_integer_value(json_object_get(error, "line")), 2);
 	assert_int_equal(json_integer_value(json_object_get(error, "column")), 7);
 	json_decref(root);
+}
+
+#define NOTED "/tmp/vethguard-check-XXXXXX"
+
+/* A folder of its own with policy.yaml, whose path is kept; the folder ends with forget(). */
+static char folder[sizeof(NOTED)], policy_path[sizeof(NOTED) + 16], secret_path[sizeof(NOTED) + 16];
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void remember(const char *text)
+{
+	strcpy(folder, NOTED);
+	assert_non_null(mkdtemp(folder));
+	snprintf(policy_path, sizeof(policy_path), "%s/policy.yaml", folder);
+	snprintf(secret_path, sizeof(secret_path), "%s/secret", folder);
+	write_file(policy_path, text);
+}
+
+static void forget(void)
+{
+	unlink(secret_path);
+	rmdir(secret_path);
+	unlink(policy_path);
+	assert_int_equal(rmdir(folder), 0);
+}
+
+static const char with_file[] = "vethguard: 1\n"
+                                "credentials:\n"
+                                "  key: {source: file:secret, inject: bearer}\n"
+                                "allow: [{to: https://a.example, credential: key}]\n";
+static const char with_variable[] = "vethguard: 1\n"
+                                    "credentials:\n"
+                                    "  key: {source: env:VETHGUARD_TEST_KEY, inject: bearer}\n"
+                                    "  ran: {source: 'exec:[/no/such]', inject: bearer}\n"
+                                    "allow: [{to: https://a.example, credential: key}]\n";
+
+/* A source that is there is not worth a word, and other commands look for none. */
+static void test_check_sources_there(void **state)
+{
+	(void)state;
+	remember(with_file);
+	RUN(&r, "explain", policy_path, "GET", "https://a.example/");
+	assert_string_equal(r.err, "");
+	RUN(&r, "diff", policy_path, policy_path);
+	assert_string_equal(r.err, "");
+	write_file(secret_path, "sesame-open\n");
+	RUN(&r, "check", policy_path);
+	assert_int_equal(r.status, 0);
+	assert_string_equal(r.err, "");
+	assert_null(strstr(r.out, "sesame"));
+	forget();
+	remember(with_variable);
+	setenv("VETHGUARD_TEST_KEY", "sesame-open", 1);
+	RUN(&r, "check", policy_path);
+	assert_int_equal(r.status, 0);
+	assert_string_equal(r.err, "");
+	unsetenv("VETHGUARD_TEST_KEY");
+	forget();
+}
+
+static void test_check_file_missing(void **state)
+{
+	(void)state;
+	remember(with_file);
+	RUN(&r, "check", policy_path);
+	assert_int_equal(r.status, 0);
+	assert_non_null(strstr(r.out, ": good: "));
+	assert_non_null(strstr(r.err, "/policy.yaml:3:17: note: credential \"key\": file \""));
+	assert_non_null(strstr(r.err, "/secret\" does not exist on this machine now"));
+	assert_int_equal(mkdir(secret_path, 0700), 0);
+	RUN(&r, "check", policy_path);
+	assert_int_equal(r.status, 0);
+	assert_non_null(strstr(r.err, "/secret\" is no regular file"));
+	forget();
+}
+
+/* Root, who may read everything, looks as somebody else. */
+static void test_check_file_unreadable(void **state)
+{
+	bool root = geteuid() == 0;
+
+	(void)state;
+	remember(with_file);
+	write_file(secret_path, "sesame-open\n");
+	assert_int_equal(chmod(secret_path, 0), 0);
+	assert_int_equal(chmod(folder, 0755), 0);
+	assert_int_equal(chmod(policy_path, 0644), 0);
+	if (root)
+		assert_int_equal(seteuid(65534), 0);
+	RUN(&r, "check", policy_path);
+	if (root)
+		assert_int_equal(seteuid(0), 0);
+	assert_int_equal(r.status, 0);
+	assert_non_null(strstr(r.err, ":3:17: note: credential \"key\": file \""));
+	assert_non_null(
+	        strstr(r.err, "who runs this check: Permission denied; started through sudo"));
+	forget();
+}
+
+/* What no right would help is told without advice about rights. */
+static void test_check_file_below_file(void **state)
+{
+	(void)state;
+	remember("vethguard: 1\n"
+	         "credentials: {key: {source: file:policy.yaml/x, inject: bearer}}\n"
+	         "allow: [{to: https://a.example, credential: key}]\n");
+	RUN(&r, "check", policy_path);
+	assert_int_equal(r.status, 0);
+	assert_non_null(strstr(r.err, "who runs this check: Not a directory"));
+	assert_null(strstr(r.err, "sudo"));
+	forget();
+}
+
+static void test_check_variable_missing(void **state)
+{
+	(void)state;
+	remember(with_variable);
+	unsetenv("VETHGUARD_TEST_KEY");
+	RUN(&r, "check", policy_path);
+	assert_int_equal(r.status, 0);
+	assert_non_null(strstr(r.err, "/policy.yaml:3:17: note: credential \"key\": variable "
+	                              "\"VETHGUARD_TEST_KEY\" is not set in this environment now"));
+	assert_null(strstr(r.err, "\"ran\""));
+	setenv("VETHGUARD_TEST_KEY", "", 1);
+	RUN(&r, "check", policy_path);
+	assert_non_null(strstr(r.err, "is empty in this environment now"));
+	unsetenv("VETHGUARD_TEST_KEY");
+	forget();
+}
+
+static void test_check_notes_json(void **state)
+{
+	json_t *root, *file, *note;
+
+	(void)state;
+	remember(with_file);
+	RUN(&r, "check", "--json", policy_path);
+	assert_int_equal(r.status, 0);
+	assert_string_equal(r.err, "");
+	root = json_loads(r.out, 0, NULL);
+	file = json_array_get(root, 0);
+	assert_true(json_is_true(json_object_get(file, "good")));
+	assert_int_equal(json_array_size(json_object_get(file, "errors")), 0);
+	assert_int_equal(json_array_size(json_object_get(file, "notes")), 1);
+	assert_int_equal(json_integer_value(json_object_get(file, "notes_not_shown")), 0);
+	note = json_array_get(json_object_get(file, "notes"), 0);
+	assert_int_equal(json_integer_value(json_object_get(note, "line")), 3);
+	assert_int_equal(json_integer_value(json_object_get(note, "column")), 17);
+	json_decref(root);
+	forget();
 }
 
 static void test_explain(void **state)
@@ -246,6 +405,12 @@ int main(void)
 	        cmocka_unit_test(test_check),
 	        cmocka_unit_test(test_check_bad),
 	        cmocka_unit_test(test_check_json),
+	        cmocka_unit_test(test_check_sources_there),
+	        cmocka_unit_test(test_check_file_missing),
+	        cmocka_unit_test(test_check_file_unreadable),
+	        cmocka_unit_test(test_check_file_below_file),
+	        cmocka_unit_test(test_check_variable_missing),
+	        cmocka_unit_test(test_check_notes_json),
 	        cmocka_unit_test(test_explain),
 	        cmocka_unit_test(test_explain_small_letters),
 	        cmocka_unit_test(test_explain_json),
