@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "unused.h"
 #include "variables.h"
 
 bool load_is_token(struct slice s)
@@ -276,6 +277,9 @@ int policy_load(const struct policy_reader *reader, const char *path,
 		rc = policy_compile(&l->model, image, size);
 	if (rc == 0 && options && options->notes)
 		variables_note_unused(l, path, options->notes);
+	if (rc == 0 && options && options->notes && options->unused_rules)
+		unused_note_rules(&l->model, ((struct load_file *)vec_at(&l->files, 0))->tree.file,
+		        options->notes);
 	if (rc == 0 && options && options->each_source)
 		tell_sources(&l->model, options);
 	loader_fini(l);

@@ -248,6 +248,39 @@ static void test_check_variable_missing(void **state)
 	forget();
 }
 
+/* An included rule that this policy makes idle is meant for other policies, too. */
+static void test_check_unused_included(void **state)
+{
+	(void)state;
+	remember("vethguard: 1\ninclude: [secret]\ndeny: [{to: a.example}]\n");
+	write_file(secret_path, "vethguard: 1\nallow: [{to: a.example}, {to: a.example}]\n");
+	RUN(&r, "check", policy_path);
+	assert_int_equal(r.status, 0);
+	assert_string_equal(r.err, "");
+	forget();
+}
+
+static void test_check_unused(void **state)
+{
+	json_t *root, *note;
+
+	(void)state;
+	remember("vethguard: 1\nallow:\n  - to: a.example\ndeny: [{to: a.example}]\n");
+	RUN(&r, "explain", policy_path, "GET", "https://a.example/");
+	assert_string_equal(r.err, "");
+	RUN(&r, "check", policy_path);
+	assert_int_equal(r.status, 0);
+	assert_non_null(strstr(r.out, ": good: "));
+	assert_non_null(strstr(r.err, "/policy.yaml:3:5: note: rule \"allow[0]\" decides no"));
+	RUN(&r, "check", "--json", policy_path);
+	assert_int_equal(r.status, 0);
+	root = json_loads(r.out, 0, NULL);
+	note = json_array_get(json_object_get(json_array_get(root, 0), "notes"), 0);
+	assert_int_equal(json_integer_value(json_object_get(note, "line")), 3);
+	json_decref(root);
+	forget();
+}
+
 static void test_check_notes_json(void **state)
 {
 	json_t *root, *file, *note;
@@ -410,6 +443,8 @@ int main(void)
 	        cmocka_unit_test(test_check_file_unreadable),
 	        cmocka_unit_test(test_check_file_below_file),
 	        cmocka_unit_test(test_check_variable_missing),
+	        cmocka_unit_test(test_check_unused_included),
+	        cmocka_unit_test(test_check_unused),
 	        cmocka_unit_test(test_check_notes_json),
 	        cmocka_unit_test(test_explain),
 	        cmocka_unit_test(test_explain_small_letters),

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules that can never decide: told where that is certain, and never otherwise. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "policy_test.h"
+
+#define HEAD             \
+	"vethguard: 1\n" \
+	"credentials:\n" \
+	"  k: {source: env:K, inject: bearer}\n"
+
+/* Loads text with its notes; fails the test where it does not load. */
+static void load(struct test_policy *t, const char *text, struct diag_list *notes)
+{
+	struct policy_reader reader = {(void *)(uintptr_t)text, test_read, NULL};
+	struct policy_load_options options = {.notes = notes, .unused_rules = true};
+
+	memset(t, 0, sizeof(*t));
+	memset(notes, 0, sizeof(*notes));
+	if (policy_load(&reader, "/test.yaml", &options, &t->image, &t->size, &t->diags) != 0) {
+		diag_print(&t->diags, stderr);
+		fail_msg("the policy does not load: %s", text);
+	}
+	assert_int_equal(policy_open(&t->policy, t->image, t->size), 0);
+}
+
+/* The notes of a policy with these allow and deny rules (flow sequences). */
+static void load_rules_of(struct diag_list *notes, const char *allow, const char *deny)
+{
+	char text[2048];
+	struct test_policy t;
+
+	snprintf(text, sizeof(text), HEAD "allow: %s\ndeny: %s\n", allow, deny);
+	load(&t, text, notes);
+	test_unload(&t);
+}
+
+static void test_silent(void **state)
+{
+	static const char *const rows[][2] = {
+	        /* a deny that leaves something */
+	        {"[{to: a.example}]", "[{to: a.example, methods: [DELETE]}]"},
+	        {"[{to: a.example}]", "[{to: a.example, paths: ['/**']}]"},
+	        {"[{to: a.example, methods: [GET, PUT]}]", "[{to: a.example, methods: [PUT]}]"},
+	        {"[{to: a.example, paths: [/a, /b]}]", "[{to: a.example, paths: [/a]}]"},
+	        {"[{to: a.example, paths: ['/a/**']}]", "[{to: a.example, paths: ['/a/*']}]"},
+	        {"[{to: [a.example, b.example]}]", "[{to: a.example}]"},
+	        {"[{to: 'https://*.example'}]", "[{to: a.example}]"},
+	        {"[{to: b.example}]", "[{to: 'https://*.b.example'}]"},
+	        {"[{to: ab.example}]", "[{to: 'https://*.b.example'}]"},
+	        {"[{to: a.example, ports: [443, 8443]}]", "[{to: a.example}]"},
+	        {"[{to: a.example, ports: [1000-2000]}]", "[{to: a.example, ports: [1000-1999]}]"},
+	        {"[{to: 'http://a.example'}]", "[{to: 'https://a.example', ports: [80]}]"},
+	        {"[{to: 'udp://a.example:5'}]", "[{to: 'tcp://a.example:5'}]"},
+	        {"[{to: 'https://10.0.0.0/8'}]", "[{to: 'https://10.0.0.0/9'}]"},
+	        {"[{to: 'https://10.0.0.0/9'}]", "[{to: 'https://10.128.0.0/9'}]"},
+	        {"[{to: 'https://[a00::/8]'}]", "[{to: 'https://10.0.0.0/8'}]"},
+	        /* allows that differ in what they say */
+	        {"[{to: a.example}, {to: a.example, credential: k}]", "[]"},
+	        {"[{to: a.example}, {to: a.example, paths: [/a]}]", "[]"},
+	        {"[{to: 'https://*.example'}, {to: a.example}]", "[]"},
+	        {"[{to: a.example, paths: ['/**']}, {to: a.example, paths: [/a]}]", "[]"},
+	        {"[{to: a.example, methods: [GET]}, {to: a.example, methods: [GET, PUT]}]", "[]"},
+	        {"[{to: 'https://a.example'}, {to: 'http://a.example'}]", "[]"},
+	        /* the more specific deny is the one whose reason is told */
+	        {"[]", "[{to: 'https://*.example'}, {to: a.example, reason: no}]"},
+	        {"[]", "[{to: a.example, paths: [/a]}, {to: a.example, paths: ['/**']}]"},
+	};
+	struct diag_list notes;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		load_rules_of(&notes, rows[i][0], rows[i][1]);
+		if (notes.count > 0)
+			fail_msg("%s %s: %s", rows[i][0], rows[i][1], notes.items[0].message);
+	}
+}
+
+static void test_told(void **state)
+{
+	static const char *const rows[][3] = {
+	        {"[{to: a.example}]", "[{to: a.example}]", "allow[0]"},
+	        {"[{to: a.example, methods: [GET]}]", "[{to: 'https://*.example'}]", "allow[0]"},
+	        {"[{to: 'https://*.a.example'}]", "[{to: 'https://*.example'}]", "allow[0]"},
+	        {"[{to: a.example}]", "[{to: 'tcp://a.example:443'}]", "allow[0]"},
+	        {"[{to: a.example, paths: [/a/b]}]", "[{to: a.example, paths: ['/a/**']}]",
+	                "allow[0]"},
+	        {"[{to: a.example, ports: [80, 90]}]", "[{to: a.example, ports: [1-100]}]",
+	                "allow[0]"},
+	        {"[{to: 'https://10.200.1.0/24'}]", "[{to: 'https://10.192.0.0/10'}]", "allow[0]"},
+	        {"[{to: 'https://[fd00::1]'}]", "[{to: 'https://[fd00::/8]'}]", "allow[0]"},
+	        {"[{to: [a.example, b.example]}]", "[{to: [b.example, a.example]}]", "allow[0]"},
+	        {"[{to: a.example}, {to: a.example}]", "[]", "allow[1]"},
+	        {"[{to: a.example, credential: k}, {to: a.example, methods: [GET]}]", "[]",
+	                "allow[1]"},
+	        {"[{to: a.example, paths: [/a, /b]}, {to: a.example, paths: [/b]}]", "[]",
+	                "allow[1]"},
+	        {"[]", "[{to: a.example}, {to: a.example, methods: [PUT]}]", "deny[1]"},
+	        {"[]", "[{to: a.example, methods: [PUT]}, {to: a.example}]", "deny[0]"},
+	};
+	struct diag_list notes;
+	char begin[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		load_rules_of(&notes, rows[i][0], rows[i][1]);
+		snprintf(begin, sizeof(begin), "rule \"%s\" decides no request: rule ", rows[i][2]);
+		if (notes.count != 1 || !strstr(notes.items[0].message, begin))
+			fail_msg("%s %s: %zu notes", rows[i][0], rows[i][1], notes.count);
+	}
+}
+
+static void test_place(void **state)
+{
+	struct test_policy t;
+	struct diag_list notes;
+
+	(void)state;
+	load(&t,
+	        "vethguard: 1\n"
+	        "allow:\n"
+	        "  - {name: pull, to: a.example, methods: [GET]}\n"
+	        "deny:\n"
+	        "  - {name: shut, to: a.example}\n",
+	        &notes);
+	assert_int_equal(notes.count, 1);
+	assert_string_equal(notes.items[0].file, "/test.yaml");
+	assert_int_equal(notes.items[0].line, 3);
+	assert_int_equal(notes.items[0].column, 5);
+	assert_string_equal(notes.items[0].message,
+	        "rule \"pull\" decides no request: rule \"shut\" at /test.yaml:5 denies all that "
+	        "it "
+	        "allows, and deny beats allow; remove one of them, or narrow \"shut\"");
+	test_unload(&t);
+}
+
+/* Nobody is told who did not ask: attach and reload do not. */
+static void test_not_asked(void **state)
+{
+	static const char text[] = "vethguard: 1\nallow: [{to: a.example}, {to: a.example}]\n";
+	struct policy_reader reader = {(void *)(uintptr_t)text, test_read, NULL};
+	struct diag_list notes = {.count = 0};
+	struct policy_load_options options = {.notes = &notes};
+	struct test_policy t = {.size = 0};
+
+	(void)state;
+	assert_int_equal(
+	        policy_load(&reader, "/test.yaml", &options, &t.image, &t.size, &t.diags), 0);
+	assert_int_equal(notes.count, 0);
+	test_unload(&t);
+}
+
+/* What a rule is made of in the test below. */
+static const char *const hosts[] = {"a.example", "'https://*.example'", "'https://*.a.example'"};
+static const char *const methods[] = {"", ", methods: [GET]", ", methods: [GET, PUT]"};
+static const char *const paths[] = {
+        "", ", paths: ['/**']", ", paths: ['/x/*']", ", paths: [/x/y, '/z/**']"};
+#define SHAPES (2 * 3 * 3 * 4)
+
+static void write_rule(char *out, size_t size, const char *name, unsigned shape)
+{
+	snprintf(out, size, "%s: [{name: %s, to: %s%s%s}]", shape % 2 ? "deny" : "allow", name,
+	        hosts[shape / 2 % 3], methods[shape / 6 % 3], paths[shape / 18]);
+}
+
+static void ask_all(const struct policy *policy, const char *message)
+{
+	static const char *const words[] = {"GET", "PUT", "get", "POST"};
+	static const char *const urls[] = {"https://a.example/", "https://a.example/x/y",
+	        "https://a.example/x/y;p", "https://a.example/x//y", "https://a.example/x%2Fy",
+	        "https://a.example/z", "https://b.a.example/x/y", "https://b.a.example/z/%2F",
+	        "https://b.example/x/w"};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		for (size_t k = 0; k < sizeof(urls) / sizeof(urls[0]); k++) {
+			struct policy_decision d = test_ask(policy, words[i], urls[k]);
+			char begin[64];
+
+			if (d.rule == POLICY_NONE)
+				continue;
+			snprintf(begin, sizeof(begin), "rule \"%.*s\" decides",
+			        SLICE_ARG(policy_rule_name(policy, d.rule)));
+			if (strncmp(message, begin, strlen(begin)) == 0)
+				fail_msg("%s %s is decided: %s", words[i], urls[k], message);
+		}
+}
+
+/* Any two rules: where one is told of, the proxy's own function never names it. */
+static void test_decides_nothing(void **state)
+{
+	char first[256], second[256], text[600];
+	size_t told = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < SHAPES; i++)
+		for (unsigned k = 0; k < SHAPES; k++) {
+			struct test_policy t;
+			struct diag_list notes;
+
+			write_rule(first, sizeof(first), "one", i);
+			write_rule(second, sizeof(second), "two", k);
+			if (i % 2 == k % 2) /* one list of two */
+				snprintf(text, sizeof(text), "vethguard: 1\n%.*s, %s\n",
+				        (int)strlen(first) - 1, first, strchr(second, '{'));
+			else
+				snprintf(text, sizeof(text), "vethguard: 1\n%s\n%s\n", first,
+				        second);
+			load(&t, text, &notes);
+			for (size_t n = 0; n < notes.count; n++)
+				ask_all(&t.policy, notes.items[n].message);
+			told += notes.count;
+			test_unload(&t);
+		}
+	assert_true(told > 100);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_silent),
+	        cmocka_unit_test(test_told),
+	        cmocka_unit_test(test_place),
+	        cmocka_unit_test(test_not_asked),
+	        cmocka_unit_test(test_decides_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
