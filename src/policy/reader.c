@@ -119,6 +119,9 @@ static bool find_build_tree(char *out, size_t size)
 const char *policy_default_preset_dir(void)
 {
 	static char tree[PATH_MAX + 32];
+	static const char *found;
 
-	return find_build_tree(tree, sizeof(tree)) ? tree : VETHGUARD_DATADIR "/presets";
+	if (!found)
+		found = find_build_tree(tree, sizeof(tree)) ? tree : VETHGUARD_DATADIR "/presets";
+	return found;
 }

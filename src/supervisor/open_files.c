@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
@@ -11,7 +12,7 @@
 
 #define WANTED_EACH (2 * OPEN_FILES_EACH)
 #define WANTED_OF_ITS_OWN 1024
-#define TRIED (OPEN_FILES_EACH + OPEN_FILES_KEPT)
+#define WANTED_LEFT (OPEN_FILES_EACH + OPEN_FILES_KEPT)
 
 void open_files_raise(unsigned sandboxes)
 {
@@ -32,21 +33,35 @@ void open_files_raise(unsigned sandboxes)
 		log_warn("the limit of open files stays at its default: %s", strerror(errno));
 }
 
-/* By having them: the kernel tells nobody how many there are, and the limit is not the only one. */
-bool open_files_left(void)
+/* proc_pid_fd(5): since Linux 6.2 the folder's size is the number of descriptors. 0: not known. */
+static uint64_t count_open(void)
 {
-	int tried[TRIED];
+	struct stat st;
+
+	return stat("/proc/self/fd", &st) < 0 ? 0 : (uint64_t)st.st_size;
+}
+
+static bool can_open_as_many(void)
+{
+	int tried[WANTED_LEFT];
 	size_t n = 0;
 
 	for (int fd = eventfd(0, EFD_CLOEXEC); fd >= 0;) {
 		tried[n++] = fd;
-		if (n == TRIED)
+		if (n == WANTED_LEFT)
 			break;
 		fd = fcntl(tried[0], F_DUPFD_CLOEXEC, 0);
 	}
 	for (size_t i = n; i--;)
 		close(tried[i]);
-	return n == TRIED;
+	return n == WANTED_LEFT;
+}
+
+bool open_files_left(void)
+{
+	const uint64_t open = count_open(), limit = open_files_limit();
+
+	return open ? limit >= WANTED_LEFT && limit - WANTED_LEFT >= open : can_open_as_many();
 }
 
 uint64_t open_files_limit(void)

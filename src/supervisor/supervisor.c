@@ -15,6 +15,7 @@
 #include "vethguard/base/log.h"
 #include "vethguard/jail/spawn.h"
 #include "supervisor/errand.h"
+#include "supervisor/resident.h"
 #include "supervisor/role/roles.h"
 #include "supervisor/daemon/root_file.h"
 
@@ -330,14 +331,16 @@ void supervisor_roles_ready(struct supervisor *sv)
 }
 
 /* Roles that are started later are of this program's own version. */
-static int hold_programs(void)
+static int hold_programs(const struct supervisor *sv)
 {
 	static const char *const names[] = {
-	        "vethguard-keeper", "vethguard-recorder", "vethguard-worker"};
+	        "vethguard-keeper", "vethguard-recorder", "vethguard-worker", NULL};
 	int error = 0;
 
-	for (size_t i = 0; i < sizeof names / sizeof names[0] && !error; i++)
-		error = spawn_hold(names[i]);
+	for (const char *const *name = names; *name && !error; name++)
+		error = spawn_hold(*name);
+	if (!error && sv->lasting)
+		resident_keep_programs(names);
 	return error;
 }
 
@@ -350,7 +353,7 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 	if (!sv->last_id) /* ids of sandboxes are in the log: no two runs share them */
 		sv->last_id = (uint64_t)(clock_real_ms() / 1000) << 32 | random_below_half();
 	*step = "the programs of its roles";
-	int error = hold_programs();
+	int error = hold_programs(sv);
 	if (error)
 		return error;
 	*step = "looking after the gates";

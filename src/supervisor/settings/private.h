@@ -4,6 +4,7 @@
 #define SUPERVISOR_SETTINGS_PRIVATE_H
 
 #include "supervisor/settings/settings.h"
+#include "supervisor/settings/stamp.h"
 
 enum settings_whose {
 	SETTINGS_CALLERS, /* opened with the rights of who named the policy */
@@ -18,6 +19,7 @@ struct settings_input {
 	size_t n;
 	uint64_t hash[2];
 	struct policy_file_facts facts;
+	struct stamp stamp;
 };
 
 /* A file on its way to policy_load(), and whether any took rights that its user does not have. */
@@ -25,6 +27,7 @@ struct settings_opening {
 	const struct identity *identity;
 	struct policy_reader files;
 	struct policy_file_facts facts; /* of the file read last */
+	struct stamp stamp;             /* and this, where it is known */
 	bool lent;
 	const char *path;
 	char **text;
@@ -44,11 +47,11 @@ const struct identity *settings_config_identity(const struct identity *caller);
 int settings_files_get(const struct settings_files *files, const char *path, char **text, size_t *n,
         struct policy_file_facts *facts);
 /* A file of the host's, in memory that is the caller's to free. */
-struct slice settings_host_file(const char *path, char **memory);
+struct slice settings_host_file(const char *path, char **memory, struct stamp *stamp);
 
 /* share.c */
 void settings_remember(struct settings *s, enum settings_whose whose, const char *path,
-        struct slice text, const struct policy_file_facts *facts);
+        struct slice text, const struct policy_file_facts *facts, const struct stamp *stamp);
 void settings_forget_inputs(struct settings *s);
 /* What was loaded for the same before, where every file is still what it was, or NULL. */
 struct settings *settings_find(struct settings *registry, const struct identity *identity,

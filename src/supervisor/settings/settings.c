@@ -41,9 +41,12 @@ static char *diagnostics_text(const struct diag_list *diags)
 static int read_local(struct settings_opening *o)
 {
 	int fd = local_file_open(o->path), error;
+	struct stat st;
 
 	if (fd < 0)
 		return fd;
+	if (fstat(fd, &st) == 0)
+		o->stamp = stamp_of(&st, time(NULL));
 	error = policy_read_open_file(fd, o->text, o->n, &o->facts);
 	close(fd);
 	return error;
@@ -86,13 +89,15 @@ int settings_read(void *context, const char *path, char **text, size_t *n)
 	o->path = path;
 	o->text = text;
 	o->n = n;
+	o->stamp = (struct stamp){0};
 	int error = read_as_user(o);
 	if (!o->for_whom)
 		return error;
 	if (error)
 		settings_forget_inputs(o->for_whom);
 	else
-		settings_remember(o->for_whom, o->whose, path, slice_of(*text, *n), &o->facts);
+		settings_remember(
+		        o->for_whom, o->whose, path, slice_of(*text, *n), &o->facts, &o->stamp);
 	return error;
 }
 
@@ -373,15 +378,18 @@ static int load_files(struct settings *s, struct settings_opening *opening, cons
 
 /* A file of the host's, as much as HOST_FILE_MAX. Missing or unreadable: empty, as the C library
  * takes it. */
-struct slice settings_host_file(const char *path, char **memory)
+struct slice settings_host_file(const char *path, char **memory, struct stamp *stamp)
 {
 	FILE *in = fopen(path, "re");
 	size_t room = HOST_FILE_MAX, n = 0;
 	struct stat st;
 
-	if (in && fstat(fileno(in), &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
-	        st.st_size < HOST_FILE_MAX)
-		room = (size_t)st.st_size + 1;
+	*stamp = (struct stamp){0};
+	if (in && fstat(fileno(in), &st) == 0 && S_ISREG(st.st_mode)) {
+		*stamp = stamp_of(&st, time(NULL));
+		if (st.st_size > 0 && st.st_size < HOST_FILE_MAX)
+			room = (size_t)st.st_size + 1;
+	}
 	*memory = in ? malloc(room) : NULL;
 	if (*memory)
 		n = fread(*memory, 1, room, in);
@@ -392,9 +400,10 @@ struct slice settings_host_file(const char *path, char **memory)
 
 static struct slice read_host_file(struct settings *s, const char *path, char **memory)
 {
-	struct slice text = settings_host_file(path, memory);
+	struct stamp stamp;
+	struct slice text = settings_host_file(path, memory, &stamp);
 
-	settings_remember(s, SETTINGS_HOSTS, path, text, &(struct policy_file_facts){0});
+	settings_remember(s, SETTINGS_HOSTS, path, text, &(struct policy_file_facts){0}, &stamp);
 	return text;
 }
 
@@ -419,8 +428,9 @@ bool settings_host_asks_itself(void)
 {
 	struct config_server servers[CONFIG_SERVERS_MAX];
 	bool own = false;
+	struct stamp stamp;
 	char *memory;
-	struct slice text = settings_host_file("/etc/resolv.conf", &memory);
+	struct slice text = settings_host_file("/etc/resolv.conf", &memory, &stamp);
 	size_t count = settings_parse_resolv(text, servers, CONFIG_SERVERS_MAX);
 
 	free(memory);

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sandboxes under one policy share what was made of it. Nothing is taken on trust: every file is
- * read again for each of them, with the same rights as the first time, and where a byte of any, or
- * who may read it, is not what it was, all of it is loaded anew. Reading is a small part of
- * loading.
+ * looked at again for each of them, with the same rights as the first time, and where a byte of
+ * any, or who may read it, is not what it was, all of it is loaded anew. A file that has not
+ * changed for a while is not read for that (stamp.h): its bytes may be on a disk by now, and
+ * whoever attaches would wait for it.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "vethguard/base/buf.h"
 #include "vethguard/base/hash.h"
+#include "supervisor/local_file.h"
 #include "supervisor/settings/private.h"
 
 #define KEY_MAX (64u << 10)
@@ -59,7 +64,7 @@ void settings_forget_inputs(struct settings *s)
 }
 
 void settings_remember(struct settings *s, enum settings_whose whose, const char *path,
-        struct slice text, const struct policy_file_facts *facts)
+        struct slice text, const struct policy_file_facts *facts, const struct stamp *stamp)
 {
 	struct settings_input *inputs;
 	char *copy;
@@ -75,17 +80,48 @@ void settings_remember(struct settings *s, enum settings_whose whose, const char
 		settings_forget_inputs(s);
 		return;
 	}
-	s->inputs[s->input_count] =
-	        (struct settings_input){.whose = whose, .path = copy, .facts = *facts};
+	s->inputs[s->input_count] = (struct settings_input){
+	        .whose = whose, .path = copy, .facts = *facts, .stamp = *stamp};
 	describe(text, &s->inputs[s->input_count++]);
 }
 
-static bool same_file(const struct settings_input *input, const struct identity *caller,
+static const struct identity *reader_of(
+        const struct settings_input *input, const struct identity *caller)
+{
+	return input->whose == SETTINGS_OWN ? settings_config_identity(caller) : caller;
+}
+
+/* With the rights that are in force: 0 where the file holds its stamp and may be read. */
+static int look(void *context)
+{
+	const struct settings_input *input = context;
+	int fd = local_file_find(input->path);
+	struct stat st;
+	bool same;
+
+	if (fd < 0)
+		return fd;
+	same = fstat(fd, &st) == 0 && stamp_holds(&input->stamp, &st) &&
+	       faccessat(fd, "", R_OK, AT_EACCESS | AT_EMPTY_PATH) == 0;
+	close(fd);
+	return same ? 0 : -ESTALE;
+}
+
+static bool is_untouched(struct settings_input *input, const struct identity *caller)
+{
+	struct stat st;
+
+	if (!input->stamp.counts)
+		return false;
+	if (input->whose == SETTINGS_HOSTS)
+		return stat(input->path, &st) == 0 && stamp_holds(&input->stamp, &st);
+	return identity_run(reader_of(input, caller), look, input) == 0;
+}
+
+static bool same_bytes(struct settings_input *input, const struct identity *caller,
         const struct settings_files *files)
 {
-	struct settings_opening opening = {.identity = input->whose == SETTINGS_OWN
-	                                                       ? settings_config_identity(caller)
-	                                                       : caller,
+	struct settings_opening opening = {.identity = reader_of(input, caller),
 	        .files = policy_reader_files(policy_default_preset_dir()),
 	        .whose = input->whose,
 	        .given = files};
@@ -95,14 +131,17 @@ static bool same_file(const struct settings_input *input, const struct identity 
 
 	opening.files.context = &opening.facts;
 	if (input->whose == SETTINGS_HOSTS)
-		n = settings_host_file(input->path, &text).n;
+		n = settings_host_file(input->path, &text, &opening.stamp).n;
 	else if (settings_read(&opening, input->path, &text, &n) != 0)
 		return false;
 	describe(slice_of(text, n), &now);
 	free(text);
-	return now.n == input->n && memcmp(now.hash, input->hash, sizeof now.hash) == 0 &&
-	       opening.facts.owner == input->facts.owner &&
-	       opening.facts.closed == input->facts.closed;
+	if (now.n != input->n || memcmp(now.hash, input->hash, sizeof now.hash) != 0 ||
+	        opening.facts.owner != input->facts.owner ||
+	        opening.facts.closed != input->facts.closed)
+		return false;
+	input->stamp = opening.stamp;
+	return true;
 }
 
 struct settings *settings_find(struct settings *registry, const struct identity *identity,
@@ -117,7 +156,8 @@ struct settings *settings_find(struct settings *registry, const struct identity 
 	HASH_FIND(hh, registry, buf_bytes(&key), key.len, s);
 	buf_fini(&key);
 	for (size_t i = 0; s && i < s->input_count; i++)
-		if (!same_file(&s->inputs[i], identity, files))
+		if (!is_untouched(&s->inputs[i], identity) &&
+		        !same_bytes(&s->inputs[i], identity, files))
 			return NULL;
 	if (s)
 		s->refs++;

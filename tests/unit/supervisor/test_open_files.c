@@ -7,7 +7,11 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "supervisor/open_files.h"
@@ -66,6 +70,34 @@ static void what_others_hold_is_not_left(void **state)
 	limit(ENOUGH);
 }
 
+/* Before Linux 6.2, or where there is no /proc: as in an empty root. */
+static void the_same_where_the_kernel_does_not_count(void **state)
+{
+	char root[] = "/tmp/vethguard-test-XXXXXX";
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	pid = fork();
+	if (pid == 0) {
+		int first = first_free();
+
+		if (unshare(CLONE_NEWUSER) < 0 || chroot(root) < 0)
+			_exit(2);
+		limit((rlim_t)first + NEEDED);
+		bool enough = open_files_left();
+		limit((rlim_t)first + NEEDED - 1);
+		_exit(enough && !open_files_left() && first_free() == first ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(rmdir(root), 0);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 2)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* Without the right to raise it, which root need not have (containers), up to the hard one. */
 static void the_limit_is_raised_as_far_as_it_goes(void **state)
 {
@@ -89,6 +121,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(none_is_left_below_what_is_kept),
 	        cmocka_unit_test(what_others_hold_is_not_left),
+	        cmocka_unit_test(the_same_where_the_kernel_does_not_count),
 	        cmocka_unit_test(the_limit_is_raised_as_far_as_it_goes),
 	};
 

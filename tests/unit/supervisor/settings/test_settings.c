@@ -8,14 +8,17 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "supervisor/settings/settings.h"
+#include "supervisor/settings/stamp.h"
 
 #define SOMEBODY 61000
 
@@ -339,6 +342,92 @@ static void what_is_not_local(void **state)
 	free(diags);
 }
 
+static void wait_until_settled(const char *path)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	while (!stamp_of(&st, time(NULL)).counts)
+		poll(NULL, 0, 50);
+}
+
+static bool was_read(int watch)
+{
+	char events[4096];
+	bool any = false;
+
+	while (read(watch, events, sizeof events) > 0)
+		any = true;
+	return any;
+}
+
+static struct settings *load_as(const struct identity *who)
+{
+	const struct policy_load_options options = {0};
+	char *error;
+	struct settings *s =
+	        settings_load(&registry, who, policy, config, &options, &settings_no_files, &error);
+
+	free(error);
+	return s;
+}
+
+/* Nothing waits for the bytes of a file that is what it was; and whatever becomes of it is seen. */
+static void what_has_not_changed_is_not_read(void **state)
+{
+	struct settings *first, *second;
+	int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+
+	(void)state;
+	wait_until_settled(config); /* the one that was written last */
+	first = load_as(&own);
+	assert_non_null(first);
+	assert_true(inotify_add_watch(watch, policy, IN_ACCESS) >= 0);
+	assert_true(inotify_add_watch(watch, part, IN_ACCESS) >= 0);
+	assert_true(inotify_add_watch(watch, config, IN_ACCESS) >= 0);
+	second = load_as(&own);
+	assert_ptr_equal(second, first);
+	settings_put(second);
+	assert_false(was_read(watch));
+
+	put(part, "vethguard: 1\nallow: [\n");
+	assert_null(load_as(&own));
+	assert_true(was_read(watch));
+	assert_null(load_as(&own)); /* and not the one before, whose file this was */
+	put(part, "vethguard: 1\nallow:\n  - name: other\n    to: https://b.example\n");
+	second = load_as(&own);
+	assert_ptr_equal(second, first); /* as it was, to the byte */
+	settings_put(second);
+	put(part, "vethguard: 1\nallow:\n  - name: other\n    to: https://c.example\n");
+	second = load_as(&own);
+	assert_non_null(second);
+	assert_ptr_not_equal(second, first);
+	settings_put(second);
+	settings_put(first);
+	close(watch);
+}
+
+/* The way to a file that has not changed is closed to somebody: what was loaded for them before is
+ * theirs no more. */
+static void what_may_not_be_read_any_more(void **state)
+{
+	const struct identity other = {.uid = SOMEBODY, .gid = SOMEBODY};
+	struct settings *first;
+
+	(void)state;
+	if (getuid() != 0)
+		skip();
+	wait_until_settled(config);
+	first = load_as(&other);
+	assert_non_null(first);
+	assert_int_equal(chmod(dir, 0700), 0);
+	assert_null(load_as(&other));
+	assert_int_equal(chmod(dir, 0755), 0);
+	assert_int_equal(chmod(part, 0600), 0);
+	assert_null(load_as(&other));
+	settings_put(first);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -346,6 +435,8 @@ int main(void)
 	        T(a_changed_file_is_loaded_anew),
 	        T(nothing_is_lent_to_others),
 	        T(secrets_are_not_shared),
+	        T(what_has_not_changed_is_not_read),
+	        T(what_may_not_be_read_any_more),
 	        T(what_a_child_has_read),
 	        T(what_a_child_could_not_read),
 	        T(more_than_a_child_may_read),
