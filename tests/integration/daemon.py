@@ -125,6 +125,11 @@ class Daemon:
             raise AssertionError("sanitizer report:\n" + self.stderr()[-6000:])
         return self.process.returncode if self.process else None
 
+    def end(self):
+        """After a test, however it went: nothing is left of it."""
+        if self.process and self.process.poll() is None:
+            self.kill()
+
     def kill(self):
         support.KILLED.add(self.audit)
         self.process.kill()

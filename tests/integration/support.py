@@ -184,6 +184,17 @@ def descendants(pid):
     return found
 
 
+def open_files(pid):
+    """What the descriptors of a process lead to, but for those that it closes meanwhile."""
+    found, fds = [], f"/proc/{pid}/fd"
+    for fd in os.listdir(fds):
+        try:
+            found.append(os.readlink(os.path.join(fds, fd)))
+        except FileNotFoundError:
+            pass
+    return found
+
+
 def family(pid):
     """As descendants(), much quicker; while some of them end, others may be missed."""
     found, todo = {}, [pid]

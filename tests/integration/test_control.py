@@ -653,6 +653,7 @@ class Activated(Case):
     def setUp(self):
         super().setUp()
         self.daemon = Daemon(start=False)
+        self.addCleanup(self.daemon.end)
         os.makedirs(self.daemon.state, 0o755)
         self.listener = self.listen(self.daemon.socket)
 
@@ -699,8 +700,7 @@ class Activated(Case):
         for pid in roles:
             with open(f"/proc/{pid}/environ") as f:
                 self.assertNotIn("LISTEN_", f.read(), "what is said to the daemon is said to nobody else")
-            fds = f"/proc/{pid}/fd"
-            self.assertNotIn(inode, [os.readlink(os.path.join(fds, n)) for n in os.listdir(fds)], "its roles do not have the socket")
+            self.assertNotIn(inode, support.open_files(pid), "its roles do not have the socket")
         self.assertEqual(d.stop(), 0, d.stderr())
         self.assertTrue(os.path.exists(d.socket), "the manager's socket is the manager's")
 
