@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Both clocks exist on every Linux and clock_gettime(2) cannot fail for them, so there is no error
+/* These clocks exist on every Linux and clock_gettime(2) cannot fail for them, so there is no error
  * to return. */
 #include <time.h>
 
@@ -21,6 +21,11 @@ int64_t clock_monotonic_ms(void)
 int64_t clock_monotonic_us(void)
 {
 	return read_us(CLOCK_MONOTONIC);
+}
+
+int64_t clock_boot_ms(void)
+{
+	return read_us(CLOCK_BOOTTIME) / 1000;
 }
 
 int64_t clock_real_ms(void)

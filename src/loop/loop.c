@@ -18,7 +18,8 @@ struct loop {
 	struct event_base *base;
 	struct event *run_tasks;
 	struct list tasks; /* struct loop_task, in order of asking */
-	bool running;      /* inside run_tasks() */
+	struct loop_alarms alarms;
+	bool running; /* inside run_tasks() */
 };
 
 /* During a turn: at its end. From a task: in the next turn, after a look at the descriptors;
@@ -104,6 +105,7 @@ void loop_free(struct loop *loop)
 {
 	if (!loop)
 		return;
+	loop_alarms_close(&loop->alarms);
 	if (loop->run_tasks)
 		event_free(loop->run_tasks);
 	if (loop->base)
@@ -114,6 +116,11 @@ void loop_free(struct loop *loop)
 struct event_base *loop_base(struct loop *loop)
 {
 	return loop->base;
+}
+
+struct loop_alarms *loop_alarms_of(struct loop *loop)
+{
+	return &loop->alarms;
 }
 
 int loop_run(struct loop *loop)

@@ -10,4 +10,12 @@ struct event_base *loop_base(struct loop *loop);
 void loop_memory_init(void);
 size_t loop_cells_in_use(void); /* of libevent's small pieces */
 
+/* alarm.c: all alarms of a loop. */
+struct loop_alarms {
+	struct loop_io io;   /* its descriptor; closed until the first alarm is opened */
+	struct list members; /* in order of at_ms */
+};
+struct loop_alarms *loop_alarms_of(struct loop *loop);
+void loop_alarms_close(struct loop_alarms *all);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clock: the two clocks, as plain integers. */
+/* clock: the clocks, as plain integers. */
 #ifndef VETHGUARD_BASE_CLOCK_H
 #define VETHGUARD_BASE_CLOCK_H
 
@@ -8,6 +8,8 @@
 /* CLOCK_MONOTONIC, for durations and deadlines. */
 int64_t clock_monotonic_ms(void);
 int64_t clock_monotonic_us(void);
+/* CLOCK_BOOTTIME, which goes on while the machine sleeps. */
+int64_t clock_boot_ms(void);
 /* CLOCK_REALTIME since the epoch, for records. */
 int64_t clock_real_ms(void);
 

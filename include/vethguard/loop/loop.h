@@ -59,6 +59,18 @@ void loop_timer_set(struct loop_timer *timer, int64_t delay_ms); /* from now; re
 void loop_timer_cancel(struct loop_timer *timer);
 void loop_timer_close(struct loop_timer *timer);
 
+/* One-shot alarms, for times that a person has set: they go on while the machine sleeps (CLOCK_BOOTTIME), and one whose
+ * time came meanwhile rings when it wakes. Few, and in order: setting one looks for its place. */
+struct loop_alarm {
+	struct list place;
+	struct loop *loop;
+	int64_t at_ms;
+	void (*on_time)(struct loop_alarm *alarm);
+};
+int loop_alarm_open(struct loop *loop, struct loop_alarm *alarm, void (*on_time)(struct loop_alarm *alarm)); /* 0 or -errno */
+void loop_alarm_set(struct loop_alarm *alarm, int64_t delay_ms); /* from now; replaces an earlier setting */
+void loop_alarm_cancel(struct loop_alarm *alarm);                /* it may be freed then; harmless on a zeroed one */
+
 /* Deadlines, for things that are many: all in one list wait the same time, so setting one is a move to the list's
  * tail and costs no system call. Precision is a twentieth of the list's delay (at least 10 ms), never early. */
 struct loop_deadline {

@@ -385,9 +385,9 @@ static void on_stilled(struct sandbox_owner *owner, struct sandbox *s)
 
 /* Its life. */
 
-static void on_expiry(struct loop_timer *timer)
+static void on_expiry(struct loop_alarm *alarm)
 {
-	struct attachment *a = container_of(timer, struct attachment, expiry);
+	struct attachment *a = container_of(alarm, struct attachment, expiry);
 
 	log_sandbox(LOG_LEVEL_INFO, a->record.name, "its time is over");
 	attachment_detach(a, true);
@@ -421,7 +421,7 @@ struct attachment *attachment_new(struct attachments *all)
 	        .stats = on_stats,
 	        .replaced = on_replaced,
 	        .stilled = on_stilled};
-	if (loop_timer_open(all->supervisor->loop, &a->expiry, on_expiry) == 0)
+	if (loop_alarm_open(all->supervisor->loop, &a->expiry, on_expiry) == 0)
 		return a;
 	free(a);
 	return NULL;
@@ -451,7 +451,7 @@ void attachment_free(struct attachment *a)
 	if (a->sandbox)
 		sandbox_free(a->sandbox);
 	gate_close(&a->gate);
-	loop_timer_close(&a->expiry);
+	loop_alarm_cancel(&a->expiry);
 	loop_io_close(&a->process);
 	if (a->pidfd >= 0)
 		close(a->pidfd);
@@ -479,7 +479,7 @@ int attachment_watch(struct attachment *a)
 	if (a->record.expires_ms) {
 		int64_t left_ms = a->record.expires_ms - clock_real_ms();
 
-		loop_timer_set(&a->expiry, left_ms > 0 ? left_ms : 0);
+		loop_alarm_set(&a->expiry, left_ms);
 	}
 	if (a->record.pid == 0) {
 		attachment_find_place(a);
@@ -495,7 +495,7 @@ int attachment_watch(struct attachment *a)
 
 void attachment_detach(struct attachment *a, bool shut)
 {
-	loop_timer_cancel(&a->expiry);
+	loop_alarm_cancel(&a->expiry);
 	if (a->detaching) {
 		if (!a->undone)
 			a->shut = a->shut && shut; /* whoever asks for it outdoes the clock */

@@ -59,7 +59,7 @@ struct attachment {
 	struct attach_record record;
 	UT_hash_handle hh; /* by name, in the order of their making */
 	struct attach_pending *pending;
-	struct loop_timer expiry;
+	struct loop_alarm expiry;
 	int pidfd; /* of the process it was attached by, -1: none */
 	struct loop_io process;
 	char *new_policy;               /* owned: of a reload under way that names one, else NULL */

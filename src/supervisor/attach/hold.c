@@ -75,7 +75,7 @@ void attachments_hold(struct attachments *all)
 	all->held = true;
 	HASH_ITER(hh, all->by_name, a, next)
 	{
-		loop_timer_cancel(&a->expiry);
+		loop_alarm_cancel(&a->expiry);
 		loop_io_close(&a->process);
 		if (a->sandbox)
 			sandbox_look_away(a->sandbox);
