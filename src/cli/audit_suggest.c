@@ -135,7 +135,9 @@ int audit_suggest(char **argv)
 		help();
 		return 0;
 	}
-	if (!pick.policy || load(&pick, &loaded))
+	if (pick.variable_count && !pick.policy)
+		fputs("vethguard: error: --var is of a policy: which --policy FILE?\n", stderr);
+	else if (!pick.policy || load(&pick, &loaded))
 		status = suggest(&pick, pick.policy ? &loaded.policy : NULL);
 	policy_unload(&loaded);
 	return status;

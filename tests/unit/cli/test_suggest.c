@@ -436,6 +436,11 @@ static void test_what_a_policy_allows_by_now_is_left_out(void **state)
 	assert_int_equal(
 	        suggest_beside(address, http("GET", "http", "10.0.0.5", 80, "/", "default")), 0);
 	assert_string_equal(printed, left_out);
+	/* So is plain http, where the policy does not speak of http there. */
+	assert_int_equal(suggest_beside("allow: [{to: \"tcp://a.example:80\"}]\n",
+	                         http("PUT", "http", "a.example", 80, "/x", "default")),
+	        0);
+	assert_string_equal(printed, left_out);
 	/* A deny rule that is gone. */
 	assert_int_equal(
 	        suggest_beside(get, http("GET", "https", "a.example", 443, "/x", "rule")), 0);
@@ -446,6 +451,10 @@ static void test_what_a_policy_does_not_allow_stays(void **state)
 {
 	static const char get[] = "allow: [{to: \"https://a.example\", methods: [GET]}]\n";
 	static const char observe[] = "mode: observe\nallow: [{to: \"https://b.example\"}]\n";
+	static const char web_and_tcp[] = "allow: [{to: \"http://a.example\", methods: [GET]}, "
+	                                  "{to: \"tcp://a.example:80\"}]\n";
+	static const char tls_and_tcp[] = "allow: [{to: \"https://a.example:80\"}, "
+	                                  "{to: \"tcp://a.example:80\"}]\n";
 
 	(void)state;
 	assert_int_equal(
@@ -456,6 +465,17 @@ static void test_what_a_policy_does_not_allow_stays(void **state)
 	assert_int_equal(
 	        suggest_beside(get, http("GET", "https", "b.example", 443, "/x", "default")), 1);
 	assert_int_equal(suggest_beside(get, connection("tcp", "a.example", 22, 2)), 1);
+	/* What a rule for http names is read, also where one for tcp:// names it too. */
+	assert_int_equal(
+	        suggest_beside(web_and_tcp, http("PUT", "http", "a.example", 80, "/x", "default")),
+	        1);
+	/* So it is where https is spoken of at that port: the first bytes decide. */
+	assert_int_equal(
+	        suggest_beside(tls_and_tcp, http("PUT", "http", "a.example", 80, "/x", "default")),
+	        1);
+	assert_int_equal(suggest_beside("allow: [{to: \"tcp://a.example:81\"}]\n",
+	                         http("PUT", "http", "a.example", 80, "/x", "default")),
+	        1);
 	/* Observed is not allowed. */
 	assert_int_equal(
 	        suggest_beside(observe, http("GET", "https", "a.example", 443, "/x", "default")),
@@ -537,6 +557,7 @@ static void test_usage(void **state)
 	assert_int_equal(run_on("no policy\n", "--policy", path), 2);
 	assert_int_equal(run_on("vethguard: 1\n", "--policy", path), 1); /* a log of no events */
 	assert_int_equal(run_on("", "--var", "=x"), 2);
+	assert_int_equal(run_on("", "--var", "name=value"), 2); /* of which policy? */
 	assert_int_equal(audit_suggest((char *[]){"/no/such/file", NULL}), 2);
 	assert_int_equal(audit_suggest((char *[]){NULL}), 2);
 	assert_int_equal(audit_suggest((char *[]){"--help", NULL}), 0);
