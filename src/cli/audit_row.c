@@ -172,9 +172,11 @@ static enum audit_decision lifecycle_decision(int64_t activity)
 static void read_lifecycle(struct audit_row *row, const json_t *event)
 {
 	struct slice policy = audit_text(event, "policy.name");
+	struct slice detail = audit_text(event, "status_detail");
 
 	row->decision = lifecycle_decision(audit_number(event, "activity_id"));
-	add(row->what, sizeof(row->what), audit_text(event, "status_detail"));
+	/* A command, or a cause; else the sentence says what there is to say. */
+	add(row->what, sizeof(row->what), detail.n ? detail : audit_text(event, "message"));
 	if (policy.n) {
 		add_text(row->why, sizeof(row->why), "policy ");
 		add(row->why, sizeof(row->why), policy);
@@ -212,8 +214,15 @@ static void read_why(struct audit_row *row, const json_t *event)
 {
 	struct slice rule = audit_text(event, "firewall_rule.name");
 	struct slice detail = audit_text(event, "status_detail");
+	struct slice credential = audit_text(event, "unmapped.credential");
 
 	add(row->why, sizeof(row->why), rule);
+	/* The rule names it also where the request was refused before it could be sent. */
+	if (credential.n && audit_number(event, "action_id") == ACTION_ALLOWED) {
+		add_text(row->why, sizeof(row->why), " (credential ");
+		add(row->why, sizeof(row->why), credential);
+		add_text(row->why, sizeof(row->why), ")");
+	}
 	if (rule.n && detail.n && row->decision != AUDIT_DROPPED)
 		add_text(row->why, sizeof(row->why), ": ");
 	if (!rule.n || row->decision != AUDIT_DROPPED)

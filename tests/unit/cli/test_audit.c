@@ -120,6 +120,39 @@ static void test_a_request_without_a_host_shows_where_it_went(void **state)
 	assert_string_equal(row.what, "GET https://[fd00::1]:443/x");
 }
 
+static void test_a_row_of_a_life_says_something(void **state)
+{
+	struct audit_row row;
+
+	(void)state;
+	assert_true(read_row("{\"time\":1,\"class_uid\":6002,\"activity_id\":8,"
+	                     "\"message\":\"vethguardd goes on in a new audit file\"}",
+	        &row));
+	assert_string_equal(row.what, "vethguardd goes on in a new audit file");
+	assert_true(
+	        read_row("{\"time\":1,\"class_uid\":6002,\"activity_id\":7,\"message\":\"long\","
+	                 "\"status_detail\":\"incident 42\"}",
+	                &row));
+	assert_string_equal(row.what, "incident 42");
+}
+
+static void test_a_credential_is_named_where_it_was_used(void **state)
+{
+	struct audit_row row;
+
+	(void)state;
+	assert_true(read_row("{\"time\":1,\"class_uid\":4002,\"action_id\":1,"
+	                     "\"firewall_rule\":{\"name\":\"read\"},\"status_detail\":\"late\","
+	                     "\"unmapped\":{\"credential\":\"a\\u001bpi\"}}",
+	        &row));
+	assert_string_equal(row.why, "read (credential a\\x1bpi): late");
+	assert_true(read_row("{\"time\":1,\"class_uid\":4002,\"action_id\":2,\"disposition_id\":27,"
+	                     "\"firewall_rule\":{\"name\":\"read\"},\"status_detail\":\"paused\","
+	                     "\"unmapped\":{\"credential\":\"api\"}}",
+	        &row));
+	assert_string_equal(row.why, "read: paused");
+}
+
 static void test_an_event_is_found_by_its_id(void **state)
 {
 	static const struct {
@@ -367,6 +400,9 @@ static void test_show_and_its_usage(void **state)
 	assert_int_equal(run_on(audit_show, log, n, "--nonsense", NULL), 2);
 	assert_int_equal(run_on(audit_show, log, n, "second-file", NULL), 2);
 	assert_int_equal(run_on(audit_show, "nonsense\n", 9, NULL, NULL), 1);
+	/* A line that cannot be about the event is not looked at, one that may be is. */
+	assert_int_equal(run_on(audit_show, "nonsense\n", 9, "--event", "0ef2"), 0);
+	assert_int_equal(run_on(audit_show, "about 0ef2\n", 11, "--event", "0ef2"), 1);
 	free(log);
 }
 
@@ -464,6 +500,8 @@ int main(void)
 	        cmocka_unit_test(test_attributes_of_wrong_types_are_nothing),
 	        cmocka_unit_test(test_what_a_terminal_obeys_is_escaped),
 	        cmocka_unit_test(test_a_request_without_a_host_shows_where_it_went),
+	        cmocka_unit_test(test_a_row_of_a_life_says_something),
+	        cmocka_unit_test(test_a_credential_is_named_where_it_was_used),
 	        cmocka_unit_test(test_an_event_is_found_by_its_id),
 	        cmocka_unit_test(test_endless_texts_are_bounded),
 	        cmocka_unit_test(test_table_fits_its_terminal),
