@@ -328,6 +328,8 @@ const char *event_finding_title(enum event_finding finding)
 	        [EVENT_FINDING_PACKETS_LOST] = "Copies of dropped packets were lost",
 	        [EVENT_FINDING_FLOOD] = "A connection was flooded with frames that ask for nothing",
 	        [EVENT_FINDING_CREDENTIAL_SENT] = "The sandbox sent a credential itself",
+	        [EVENT_FINDING_LOG_OUTAGE] = "The audit log could not be written for a while",
+	        [EVENT_FINDING_CUT_OFF] = "A sandbox could not be taken over and is cut off",
 	};
 	_Static_assert(
 	        sizeof(titles) / sizeof(titles[0]) == EVENT_FINDING_COUNT, "one title per finding");

@@ -50,10 +50,14 @@ class Daemon:
         return [self.program, "--config", self.config, "--state", self.state, "--data", self.data, "--audit", self.audit,
                 *self.options]
 
-    def start(self, argv=None, ready=True, **kw):
-        """ready: until all that was there before is taken over; else until it answers."""
+    def spawn(self, argv=None, **kw):
+        """Whatever becomes of it."""
         with open(self.stderr_path, "ab") as err:
             self.process = subprocess.Popen(argv or self.argv(), stdin=subprocess.DEVNULL, stdout=err, stderr=err, **kw)
+
+    def start(self, argv=None, ready=True, **kw):
+        """ready: until all that was there before is taken over; else until it answers."""
+        self.spawn(argv, **kw)
         if not wait_until(lambda: self.answers(ready), 10 * SLOW):
             raise AssertionError(f"the daemon does not serve: {self.process.poll()} {self.stderr()}")
         return self

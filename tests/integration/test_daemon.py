@@ -858,6 +858,14 @@ class Killed(Attached):
         self.assertEqual(self.daemon.call("DELETE", "/v1/sandboxes/one")[0], 200)
         self.assertTrue(wait_until(lambda: not any(self.state_files().values()), 5 * SLOW), self.state_files())
 
+    def test_the_log_has_its_starts_and_ends(self):
+        """A start without a stop before it tells of one that was killed."""
+        self.daemon.kill()
+        self.daemon.start()
+        self.daemon.stop()
+        own = [e["activity_id"] for e in self.daemon.events(LIFECYCLE) if e["device"]["name"] == "vethguardd"]
+        self.assertEqual(own, [3, 3, 4])
+
     def test_an_orderly_end_leaves_it_closed(self):
         self.assertEqual(self.daemon.stop(), 0)
         self.assertEqual(descendants(self.daemon.process.pid), {})
@@ -919,6 +927,9 @@ class Damaged(Attached):
         self.assert_served(netns=other)
         self.assertEqual(self.show()["state"], "failed")
         self.assertIn("one.json is damaged", self.daemon.stderr())
+        found = self.daemon.event(FINDING, **{"finding_info.types": ["sandbox-cut-off"]})
+        self.assertEqual(found["device"]["name"], "vethguardd")
+        self.assertIn("Sandbox one: the state file one.json is damaged", found["finding_info"]["desc"])
         self.assertFalse(self.asks(seconds=2))
         self.assertEqual(len(self.state_files()["netns"]), 2)
 

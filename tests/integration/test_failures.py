@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -318,6 +319,10 @@ class AuditDisk(Failing):
     def records(self):
         return self.daemon.call("GET", "/v1/status")[2]["audit"]["recording"]
 
+    def outage(self):
+        """The finding that tells of it, when it is over."""
+        return self.daemon.event(FINDING, seconds=10, **{"finding_info.types": ["log-outage"]})
+
     def assert_closed(self):
         for netns in self.both():
             self.assertIn("503", self.code("/closed", netns=netns))
@@ -394,6 +399,10 @@ class AuditDisk(Failing):
         self.assert_both()
         self.assertTrue(self.daemon.event(FINDING, seconds=10))
         self.assertIs(self.records(), True)
+        outage = self.outage()
+        self.assertEqual(outage["device"]["name"], "vethguardd")
+        self.assertRegex(outage["finding_info"]["desc"], r"^From 2.*Z to 2.*Z nothing could be written, for [0-9.]+ s in all, "
+                         r"and new work was refused\. No event is missing\. The recorder: .*No space left on device")
         self.assert_once(served)
 
     def test_killed_and_started_with_a_full_disk(self):
@@ -408,6 +417,7 @@ class AuditDisk(Failing):
         os.unlink(self.filler)
         self.assert_both()
         self.assertTrue(self.daemon.event(LIFECYCLE, seconds=20))
+        self.assertTrue(self.outage())
         self.assert_once(served)
 
 
@@ -499,6 +509,38 @@ class TooOften(Failing):
         uids = [e["metadata"]["uid"] for e in self.daemon.events()]
         self.assertEqual(len(uids), len(set(uids)))
         self.verify()
+
+
+class Journal(unittest.TestCase):
+    """What keeps recorders from starting is named, once, with the command that mends it."""
+
+    def asserts_named(self, daemon):
+        path = os.path.join(daemon.state, "journal")
+        self.assertTrue(wait_until(lambda: f"mv -T {path} {path}.aside" in daemon.stderr(), 20 * SLOW), daemon.stderr())
+
+    def test_a_recorder_that_never_becomes_ready(self):
+        programs = support.LAB.path(f"programs-{time.monotonic_ns()}")
+        shutil.copytree(lab.BIN, programs)
+        shutil.copy("/bin/false", os.path.join(programs, "vethguard-recorder"))
+        daemon = Daemon(start=False, program=os.path.join(programs, "vethguardd"))
+        self.addCleanup(daemon.end)
+        daemon.spawn()
+        self.asserts_named(daemon)
+        self.assertTrue(wait_until(lambda: "not before a pause" in daemon.stderr(), 20 * SLOW), daemon.stderr())
+        self.assertEqual(daemon.stderr().count("journal.aside"), 1, daemon.stderr())
+        self.assertIsNone(daemon.process.poll())
+
+    def test_one_that_cannot_be_opened(self):
+        daemon = Daemon(start=False)
+        self.addCleanup(daemon.end)
+        os.makedirs(os.path.join(daemon.state, "journal"))
+        daemon.spawn()
+        self.assertEqual(daemon.process.wait(20 * SLOW), 125)
+        self.asserts_named(daemon)
+        path = os.path.join(daemon.state, "journal")
+        sh("mv", "-T", path, path + ".aside")
+        daemon.start()
+        self.assertEqual(daemon.stop(), 0)
 
 
 class Crowd(Failing):

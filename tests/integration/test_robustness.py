@@ -517,6 +517,8 @@ class Disk(Robust):
         self.verify(box.audit)
         events = box.events()
         self.assert_sequence(events)
+        self.assertEqual([e["device"]["name"] for e in events if "log-outage" in e.get("finding_info", {}).get("types", ())],
+                         [events[0]["device"]["name"]])
         paths = self.recorded(events)
         for row in self.seen("http"):
             self.assertEqual(paths.count(row["path"]), 1, row["path"])

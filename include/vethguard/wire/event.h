@@ -61,6 +61,8 @@ enum event_finding {
 	EVENT_FINDING_PACKETS_LOST,     /* copies of dropped packets were lost: counts are a lower bound */
 	EVENT_FINDING_FLOOD,            /* frames or streams that only cost: HTTP/2 */
 	EVENT_FINDING_CREDENTIAL_SENT,  /* the sandbox sent a credential's value, which it should not know */
+	EVENT_FINDING_LOG_OUTAGE,       /* the audit log could not be written for a while */
+	EVENT_FINDING_CUT_OFF,          /* a sandbox could not be taken over by a vethguardd that was started anew */
 	EVENT_FINDING_COUNT
 };
 

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "vethguard/base/version.h"
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
 #include "vethguard/ipc/service.h"
@@ -188,6 +189,8 @@ static void stop(struct daemon *d, int status)
 	if (status && !d->supervisor.status)
 		d->supervisor.status = status;
 	service_stopping();
+	if (!d->attachments.stopping)
+		tell_lifecycle(&d->supervisor, NULL, EVENT_STOP, NULL);
 	/* Who calls from now on waits for the next daemon, which listens on the same socket. */
 	if (d->control && !d->listener.ours)
 		control_hold(d->control, true);
@@ -461,6 +464,7 @@ static void start(struct daemon *d)
 	error = recording_open_daemon(sv);
 	if (error)
 		die(STATUS_FAILED, "the recorder: %s", strerror(-error));
+	tell_lifecycle(sv, NULL, EVENT_START, "version " VERSION_TEXT);
 	if (!d->takeover.active)
 		daemon_serve(d);
 	if (service_watchdog_ms())

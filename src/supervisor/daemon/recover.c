@@ -25,9 +25,13 @@
 
 static void fail(struct attachment *a, const char *text)
 {
+	char told[sizeof a->trouble + MESSAGE_NAME_MAX + 16];
+
 	snprintf(
 	        a->trouble, sizeof a->trouble, "%.400s; it stays cut off from every network", text);
 	log_sandbox(LOG_LEVEL_ERROR, a->record.name, "%s", a->trouble);
+	snprintf(told, sizeof told, "Sandbox %s: %s.", a->record.name, a->trouble);
+	tell_finding(a->all->supervisor, NULL, EVENT_FINDING_CUT_OFF, told);
 }
 
 /* The name that a damaged file would have given. */

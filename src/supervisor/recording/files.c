@@ -30,6 +30,33 @@ static void name_of(uint64_t sandbox_id, uint64_t id, char out[NAME_BYTES])
 	snprintf(out, NAME_BYTES, "%016" PRIx64 ".%016" PRIx64, sandbox_id, id);
 }
 
+#define ASIDE ".unreadable" /* no name of ours: nobody looks at it again */
+
+/* For want of these a file cannot be read now: the next start may. */
+static bool may_pass(int error)
+{
+	return error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -EINTR;
+}
+
+/* A file whose events cannot be read would be named at each start: kept for whoever wants to look
+ * at it, it is named once, with what to do. */
+static void set_aside(int folder, const char *of, const char *name, int error)
+{
+	char aside[NAME_BYTES + sizeof ASIDE];
+
+	snprintf(aside, sizeof aside, "%s" ASIDE, name);
+	if (may_pass(error))
+		log_error("events in %s/%s cannot be read: %s; the next start tries again", of,
+		        name, strerror(-error));
+	else if (renameat(folder, name, folder, aside) < 0)
+		log_error("events in %s/%s cannot be read: %s; move that file away", of, name,
+		        strerror(-error));
+	else
+		log_error("events in %s/%s cannot be read and are missing in the log: %s; the file "
+		          "is kept as %s/%s, remove it when it was looked at",
+		        of, name, strerror(-error), of, aside);
+}
+
 /* Rings. */
 
 int recording_make_ring(const struct recording *r, uint64_t sandbox_id, struct recorded_ring *ring)
@@ -121,7 +148,17 @@ static int open_folder(int directory, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-static int open_journal(int directory, struct journal_identity *identity)
+void recording_blame_journal(const struct recording *r, const char *why)
+{
+	const char *in = r->kept_in;
+
+	log_error("%s/journal: %s. Everything stays closed until that is mended: stop vethguardd, "
+	          "mv -T %s/journal %s/journal.aside, start it again. Events may be in the log "
+	          "twice then, none is missing",
+	        in, why, in, in);
+}
+
+static int open_journal(const struct recording *r, int directory, struct journal_identity *identity)
 {
 	int64_t end_ms = clock_monotonic_ms() + RECORDING_ADOPT_MS;
 	int fd;
@@ -135,15 +172,29 @@ static int open_journal(int directory, struct journal_identity *identity)
 		unlinkat(directory, "journal", 0);
 		fd = journal_open_at(directory, "journal", identity);
 	}
+	if (fd < 0 && fd != -EWOULDBLOCK)
+		recording_blame_journal(r, strerror(-fd));
 	return fd;
+}
+
+static void name_directory(int directory, char *out, size_t size)
+{
+	char link[64];
+	ssize_t n;
+
+	snprintf(link, sizeof link, "/proc/self/fd/%d", directory);
+	n = readlink(link, out, size - 1);
+	out[n > 0 ? n : 0] = 0;
 }
 
 int recording_keep_at(struct supervisor *sv, int directory)
 {
 	struct recording *r = &sv->recording;
 	struct journal_identity identity = {.opened = r->after};
-	int journal = open_journal(directory, &identity);
+	int journal;
 
+	name_directory(directory, r->kept_in, sizeof r->kept_in);
+	journal = open_journal(r, directory, &identity);
 	if (journal < 0)
 		return journal;
 	r->rings = open_folder(directory, "rings");
@@ -242,7 +293,7 @@ int recording_adopt_ring(struct supervisor *sv, const struct recording_left *fil
 	}
 	if (error) {
 		free(ring);
-		log_error("events in %s cannot be read: %s", name, strerror(-error));
+		set_aside(sv->recording.rings, "rings", name, error);
 		return error == -ENOMEM ? error : 0;
 	}
 	ring->id = file->id;
@@ -292,8 +343,8 @@ static int adopt_told(struct supervisor *sv, const struct recording_left *file)
 		return -ENOMEM;
 	name_of(file->sandbox_id, file->id, name);
 	n = read_file(sv->recording.told, name, encoded, sizeof encoded);
-	if (n < 0) { /* nothing is known of what it holds: it stays for the next start */
-		log_error("the event in %s cannot be read: %s", name, strerror((int)-n));
+	if (n < 0) {
+		set_aside(sv->recording.told, "told", name, (int)n);
 		return 0;
 	}
 	if (n == 0 || event_decode(encoded, (size_t)n, &event) != 0) {
@@ -306,7 +357,7 @@ static int adopt_told(struct supervisor *sv, const struct recording_left *file)
 	return 0;
 }
 
-int recording_adopt_told(struct supervisor *sv, const struct sandbox *s)
+int recording_adopt_told(struct supervisor *sv, uint64_t id)
 {
 	struct recording_left *files;
 	size_t count;
@@ -317,7 +368,7 @@ int recording_adopt_told(struct supervisor *sv, const struct sandbox *s)
 	if (error)
 		return sv->recording.kept ? error : 0;
 	for (size_t i = 0; i < count && !error; i++)
-		if (files[i].sandbox_id == s->id)
+		if (files[i].sandbox_id == id)
 			error = adopt_told(sv, &files[i]);
 	free(files);
 	return error;

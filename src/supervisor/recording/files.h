@@ -33,6 +33,9 @@ int recording_adopt_ring(struct supervisor *sv, const struct recording_left *fil
 int recording_wait_for_ring(struct supervisor *sv, const struct recording_left *file);
 void recording_wait_fini(struct recording *r);
 
+/* Says what to do about a journal with which nothing can be recorded. */
+void recording_blame_journal(const struct recording *r, const char *why);
+
 /* telling.c: an event that an earlier supervisor kept: told under the id it had. */
 void told_restore(
         struct supervisor *sv, struct recorded *of, uint64_t id, const uint8_t *encoded, size_t n);

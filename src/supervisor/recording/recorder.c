@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "vethguard/base/log.h"
+#include "supervisor/recording/files.h"
 #include "supervisor/supervisor.h"
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
@@ -60,6 +61,7 @@ static int on_recorder_ready(struct supervisor *sv, struct ipc_message *message)
 	if (!reader_done(&message->body) || sv->recorder_ready)
 		return -EBADMSG;
 	sv->recorder_ready = true;
+	sv->recording.unready_deaths = 0;
 	sv->stalled[0] = 0; /* this one says so itself */
 	if (sv->recording.death_count || sv->lasting)
 		supervisor_for_each_worker(sv, resume_worker, NULL);
@@ -68,11 +70,23 @@ static int on_recorder_ready(struct supervisor *sv, struct ipc_message *message)
 	return 0;
 }
 
+/* It was written: so said, or shown by a line that is in it. */
+static void flows(struct supervisor *sv)
+{
+	if (sv->stall_shown)
+		log_warn("the audit log can be written again");
+	sv->stall_shown = false;
+	sv->stalled[0] = 0;
+	outage_ends(sv);
+}
+
 static int on_taken(struct supervisor *sv, struct ipc_message *message)
 {
 	if (!reader_done(&message->body) || message->head.id > sv->last_id)
 		return -EBADMSG;
 	recording_taken(sv, message->head.id);
+	if (!sv->stalled[0] && sv->recording.outage.since_ms) /* another recorder's, which could */
+		flows(sv);
 	return 0;
 }
 
@@ -123,6 +137,7 @@ static int on_stalled(struct supervisor *sv, struct ipc_message *message)
 	if (message_text_decode(&message->body, &m) != 0)
 		return -EBADMSG;
 	snprintf(sv->stalled, sizeof sv->stalled, "%.*s", (int)m.text.n, (const char *)m.text.p);
+	outage_begins(sv, sv->stalled);
 	if (loop_now_ms(sv->loop) >= sv->stall_next_ms) {
 		log_error("the audit log cannot be written, so everything is refused: %s",
 		        slice_escape(m.text, shown, sizeof shown));
@@ -137,10 +152,7 @@ static int on_flowing(struct supervisor *sv, struct ipc_message *message)
 {
 	if (!reader_done(&message->body))
 		return -EBADMSG;
-	if (sv->stall_shown)
-		log_warn("the audit log can be written again");
-	sv->stall_shown = false;
-	sv->stalled[0] = 0;
+	flows(sv);
 	supervisor_for_each_worker(sv, resume_worker, NULL);
 	return 0;
 }
@@ -267,6 +279,9 @@ static void replace_lasting(struct supervisor *sv, const char *how)
 {
 	bool goes_on = may_go_on(sv);
 
+	if (++sv->recording.unready_deaths == RECORDER_RESTARTS_MAX)
+		recording_blame_journal(
+		        &sv->recording, "no recorder becomes ready, maybe for what it notes");
 	supervisor_for_each_worker(sv, hold_worker, NULL);
 	supervisor_for_each(sv, tell_death, how);
 	log_warn("the recorder %s; another one takes over%s", how,

@@ -286,8 +286,12 @@ static int say_daemon(struct supervisor *sv)
 
 int recording_open_daemon(struct supervisor *sv)
 {
-	sv->recording.daemon.open = true;
-	return say_daemon(sv);
+	struct recorded *daemon = &sv->recording.daemon;
+	int error;
+
+	daemon->open = true;
+	error = say_daemon(sv);
+	return error ? error : recording_adopt_told(sv, daemon->id);
 }
 
 static int say_left(struct supervisor *sv, struct recorded *left)

@@ -24,6 +24,7 @@
 #define RECORDING_RINGS_MAX 64   /* of one sandbox, whose workers are gone as a rule */
 #define RECORDING_LEFT_MAX \
 	32 /* sandboxes that have ended and are not in the log: then no other one begins */
+#define RECORDING_WHY_MAX 320
 #define RECORDING_ADOPT_MS 5000 /* for workers and recorder of a killed supervisor to be gone */
 
 struct supervisor;
@@ -55,6 +56,17 @@ struct recorded {
 	size_t rings_given;
 };
 
+/* Times in which the log could not be written, and what of it is not in the log yet. */
+struct outage {
+	int64_t since_ms; /* Unix time; 0: the log can be written */
+	int64_t first_ms,
+	        all_ms; /* of those that were not told: when they began, how long all were */
+	unsigned count;
+	unsigned looks, lost;        /* the supervisor's own events that were left out meanwhile */
+	int64_t next_told_ms;        /* of the loop's clock: before that they are gathered */
+	char why[RECORDING_WHY_MAX]; /* the last one */
+};
+
 /* What a recorder is given, kept for the next one. */
 struct recording {
 	int log, reader, journal;  /* valid where the supervisor's log_given */
@@ -69,15 +81,18 @@ struct recording {
 	struct identity opener;
 	int64_t deaths_ms[RECORDER_RESTARTS_MAX]; /* the latest ones */
 	size_t death_count;
-	bool last; /* this recorder only writes what is left: no other one follows */
-	bool kept; /* in a directory: rings and told are open there */
+	unsigned unready_deaths; /* in a row, of recorders that never got as far as to be ready */
+	bool last;               /* this recorder only writes what is left: no other one follows */
+	bool kept;               /* in a directory: rings and told are open there */
 	int rings, told;
-	unsigned unkept;              /* events in a row that could not be written there */
-	size_t told_count;            /* events in the lists of all */
-	struct told *by_id;           /* all of them */
-	struct recorded_ring *ending; /* list of all rings with an end_request */
+	char kept_in[MESSAGE_PATH_MAX + 1]; /* that directory, as people know it */
+	unsigned unkept;                    /* events in a row that could not be written there */
+	size_t told_count;                  /* events in the lists of all */
+	struct told *by_id;                 /* all of them */
+	struct recorded_ring *ending;       /* list of all rings with an end_request */
 	uint32_t after;    /* ids begin above its own, shifted: another daemon's live; 0: none */
 	uint64_t first_id; /* ids below are an earlier supervisor's */
+	struct outage outage;
 	struct recorded daemon;       /* open in the daemon only */
 	struct recorded *left;        /* of sandboxes that are not known any more */
 	struct waiting_ring *waiting; /* list of rings whose writer is still there */
@@ -103,7 +118,8 @@ void recording_fini(struct supervisor *sv);
 
 /* Tells the recorder of the sandbox: id, name, policy and gate are filled in. 0 or -errno. */
 int recording_open(struct supervisor *sv, struct sandbox *s);
-/* The daemon's own stream, for tell_api and tell_lifecycle without a sandbox. 0 or -errno. */
+/* The daemon's own stream, for events without a sandbox; what an earlier daemon has told and is not
+ * in the log is told again. 0 or -errno. */
 int recording_open_daemon(struct supervisor *sv);
 /* What an earlier daemon's workers and supervisor left: those of sandboxes that are open now, and
  * of others under MESSAGE_NAME_LEFT. After all of them were opened. A ring whose worker is not gone
@@ -114,9 +130,9 @@ int recording_adopt(struct supervisor *sv);
  * files there are removed: rings, told, journal. How far it had recorded is known by its rings
  * only, so an event may be in the log twice; none is missing. 0 or -errno. */
 int recording_adopt_from(struct supervisor *sv, int directory);
-/* The same of one sandbox that is open, and its events alone: before it tells any event of its own,
- * because a recorder passes over what is older than the latest. 0 or -errno. */
-int recording_adopt_told(struct supervisor *sv, const struct sandbox *s);
+/* The same of one sandbox that is open, and its events alone: before any further event of it is
+ * told, because a recorder passes over what is older than the latest. 0 or -errno. */
+int recording_adopt_told(struct supervisor *sv, uint64_t id);
 /* How many sandboxes have ended whose events are not all in the log yet. */
 size_t recording_count_left(const struct supervisor *sv);
 /* The sandbox is over; under s->summary_request. Told when the recorder was given all that is left
@@ -162,6 +178,12 @@ void tell_finding(
         struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text);
 void tell_observed(
         struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text);
+
+/* outage.c: an outage becomes a finding when it is over, of the daemon or of each sandbox of a
+ * session: its time, its reason, and which of the supervisor's own events it cost. Many in a row
+ * become one: a recorder that was taken over may say it endlessly. */
+void outage_begins(struct supervisor *sv, const char *why); /* again and again is harmless */
+void outage_ends(struct supervisor *sv);
 
 /* One call of the control API, whatever came of it. Texts may come from the caller: they are
  * escaped and bounded. One that only looks is left to the daemon's own log where

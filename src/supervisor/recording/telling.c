@@ -123,8 +123,10 @@ static struct told *append(
 
 	if (full && !sv->stalled[0])
 		role_kill(&sv->recorder, "it puts nothing of what it is told into the log");
-	if (!told)
+	if (!told) {
+		sv->recording.outage.lost++;
 		return NULL;
+	}
 	told->next = NULL;
 	told->of = of;
 	told->id = id;
@@ -240,11 +242,13 @@ void tell_api(struct supervisor *sv, struct sandbox *s, const struct told_call *
 	        .status = call->status,
 	        .detail = text_or_none(call->error)};
 
-	if (call->looks && sv->recording.told_count >= RECORDING_LOOKS_MAX)
+	if (call->looks && sv->recording.told_count >= RECORDING_LOOKS_MAX) {
+		sv->recording.outage.looks++;
 		log_info("%s by uid %u (pid %u) is not in the audit log, which takes nothing",
 		        call->operation, (unsigned)call->user_id, (unsigned)call->process_id);
-	else
+	} else {
 		tell(sv, s, &event);
+	}
 }
 
 void tell_policy_change(struct supervisor *sv, struct sandbox *s, const struct told_policy *change)

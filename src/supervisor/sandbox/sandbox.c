@@ -313,7 +313,7 @@ static enum sandbox_state adopt(struct sandbox *s)
 {
 	if (sandbox_look_again(s) != 0 || sandbox_record(s) != 0)
 		return close_down(s);
-	int error = recording_adopt_told(s->supervisor, s);
+	int error = recording_adopt_told(s->supervisor, s->id);
 	if (error)
 		log_sandbox(LOG_LEVEL_ERROR, s->name,
 		        "events from before the restart cannot be read: %s", strerror(-error));

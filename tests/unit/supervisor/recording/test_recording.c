@@ -31,6 +31,7 @@
 #define ROUNDS 12
 #define RING_EVENTS 150 /* in each round */
 #define TOLD_EVENTS 5
+#define TAKEN_OVER_MS 30
 #define SANDBOX 4242
 #define FIRST_ID 0xabc0000000000000u
 #define POLL_MS 5
@@ -161,21 +162,29 @@ static void write_ring(struct supervisor *sv, struct sandbox *s, unsigned round)
 	}
 }
 
+static void tell_one(struct supervisor *sv, unsigned round, unsigned i)
+{
+	char cause[32];
+
+	snprintf(cause, sizeof cause, "round %u event %u.", round, i);
+	tell_lifecycle(sv, NULL, EVENT_PAUSED, cause);
+}
+
 static void live(unsigned round)
 {
 	struct supervisor sv = {0};
 	struct sandbox s = {.supervisor = &sv, .id = SANDBOX};
-	char cause[32];
 
 	start(&sv);
+	/* As a call that is answered, and is in the log, while the sandboxes are taken over. */
+	tell_one(&sv, round, 0);
+	poll(NULL, 0, TAKEN_OVER_MS);
 	must(recording_adopt(&sv) == 0, 88);
 	if (!sv.recording.left)
 		must(recording_open_left(&sv, SANDBOX) != NULL, 87);
 	write_ring(&sv, &s, round);
-	for (unsigned i = 0; i < TOLD_EVENTS; i++) {
-		snprintf(cause, sizeof cause, "round %u event %u.", round, i);
-		tell_lifecycle(&sv, NULL, EVENT_PAUSED, cause);
-	}
+	for (unsigned i = 1; i < TOLD_EVENTS; i++)
+		tell_one(&sv, round, i);
 	*said = (int)round + 1;
 	loop_run(sv.loop);
 	_exit(86);
@@ -385,23 +394,92 @@ static void a_second_daemon_is_kept_out(void **state)
 	recording_fini(&other);
 }
 
-/* What cannot be read just now may be read at the next start; it is not thrown away. */
-static void an_event_that_cannot_be_read_stays(void **state)
+/* Nothing is thrown away, and nobody has to read of it at each start. */
+static void what_cannot_be_read_is_named_once(void **state)
 {
-	struct supervisor one = {0}, other = {0};
-	char name[64];
+	static const char *const folders[] = {"rings", "told"};
+	struct supervisor sv = {0};
+	char name[64], aside[80], text[2048], said_so[128];
+	int log, stderr_fd;
 
 	(void)state;
-	assert_int_equal(recording_keep_at(&one, folder_fd), 0);
+	assert_int_equal(recording_keep_at(&sv, folder_fd), 0);
 	snprintf(name, sizeof name, "%016llx.%016llx", (unsigned long long)SANDBOX,
-	        (unsigned long long)supervisor_next_id(&one));
-	assert_int_equal(symlinkat("nowhere", one.recording.told, name), 0); /* -ELOOP */
-	recording_fini(&one);
-	assert_int_equal(recording_keep_at(&other, folder_fd), 0);
-	assert_int_equal(recording_adopt(&other), 0);
-	assert_int_equal(count_files("told"), 1);
-	assert_int_equal(unlinkat(other.recording.told, name, 0), 0);
-	recording_fini(&other);
+	        (unsigned long long)supervisor_next_id(&sv));
+	snprintf(aside, sizeof aside, "%s.unreadable", name);
+	assert_int_equal(symlinkat("nowhere", sv.recording.rings, name), 0);
+	assert_int_equal(symlinkat("nowhere", sv.recording.told, name), 0);
+	recording_fini(&sv);
+	for (unsigned start = 0; start < 2; start++) {
+		sv = (struct supervisor){0};
+		assert_int_equal(recording_keep_at(&sv, folder_fd), 0);
+		log = begin_log(&stderr_fd);
+		assert_int_equal(recording_adopt(&sv), 0);
+		end_log(log, stderr_fd, text, sizeof text);
+		for (size_t i = 0; i < 2; i++) {
+			snprintf(said_so, sizeof said_so, "the file is kept as %s/%s", folders[i],
+			        aside);
+			assert_int_equal(strstr(text, said_so) != NULL, start == 0);
+			assert_int_equal(count_files(folders[i]), 1);
+		}
+		assert_true(start == 0 || text[0] == 0);
+		if (start == 1) {
+			assert_int_equal(unlinkat(sv.recording.rings, aside, 0), 0);
+			assert_int_equal(unlinkat(sv.recording.told, aside, 0), 0);
+		}
+		recording_fini(&sv);
+	}
+}
+
+/* It stays closed, and says what would open it. */
+static void a_journal_that_cannot_be_opened_is_named(void **state)
+{
+	struct supervisor sv = {0};
+	char text[2048], command[256];
+	int log, stderr_fd;
+
+	(void)state;
+	assert_int_equal(mkdirat(folder_fd, "journal", 0700), 0);
+	log = begin_log(&stderr_fd);
+	assert_int_equal(recording_keep_at(&sv, folder_fd), -EISDIR);
+	end_log(log, stderr_fd, text, sizeof text);
+	snprintf(command, sizeof command, "mv -T %s/journal %s/journal.aside", folder, folder);
+	assert_non_null(strstr(text, command));
+	assert_int_equal(unlinkat(folder_fd, "journal", AT_REMOVEDIR), 0);
+}
+
+static void an_outage_becomes_a_finding(void **state)
+{
+	struct supervisor sv = {.lasting = true, .recording.daemon = {.id = SANDBOX, .open = true}};
+	const struct told_call look = {.operation = "sandboxes.list", .looks = true, .status = 200};
+
+	(void)state;
+	outage_ends(&sv); /* of none */
+	assert_int_equal(sv.recording.told_count, 0);
+	outage_begins(&sv, "The disk is full.");
+	outage_begins(&sv, "The disk is still full.");
+	assert_int_equal(sv.recording.outage.count, 1);
+	sv.recording.told_count = RECORDING_LOOKS_MAX;
+	tell_api(&sv, NULL, &look);
+	assert_int_equal(sv.recording.outage.looks, 1);
+	sv.recording.told_count = 0;
+	outage_ends(&sv);
+	assert_int_equal(sv.recording.told_count, 1);
+	assert_int_equal(sv.recording.outage.looks, 0);
+	/* One that says it endlessly fills nothing; what it said is told with the next one. */
+	for (unsigned i = 0; i < 100; i++) {
+		outage_begins(&sv, "The disk is full.");
+		outage_ends(&sv);
+	}
+	assert_int_equal(sv.recording.told_count, 1);
+	assert_int_equal(sv.recording.outage.count, 100);
+	sv.recording.outage.next_told_ms = 0;
+	outage_begins(&sv, "The disk is full.");
+	outage_ends(&sv);
+	assert_int_equal(sv.recording.told_count, 2);
+	assert_int_equal(sv.recording.outage.count, 0);
+	recording_taken(&sv, sv.last_id);
+	assert_null(sv.recording.daemon.told);
 }
 
 static struct loop *stopping;
@@ -690,7 +768,10 @@ int main(void)
 	                what_cannot_be_kept_is_said_once, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(a_second_daemon_is_kept_out, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
-	                an_event_that_cannot_be_read_stays, set_up, tear_down),
+	                what_cannot_be_read_is_named_once, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(
+	                a_journal_that_cannot_be_opened_is_named, set_up, tear_down),
+	        cmocka_unit_test(an_outage_becomes_a_finding),
 	        cmocka_unit_test_setup_teardown(
 	                rings_that_there_are_no_descriptors_for, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(a_ring_whose_writer_is_there, set_up, tear_down),

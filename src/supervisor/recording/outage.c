@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * While the log cannot be written it cannot say so either. Whoever reads it later would see a pause
+ * like any other, and could not tell whether something is missing.
+ */
+#include <stdio.h>
+#include <time.h>
+
+#include "vethguard/base/clock.h"
+#include "supervisor/supervisor.h"
+
+#define TIME_BYTES sizeof "2026-11-23T04:35:00Z"
+
+void outage_begins(struct supervisor *sv, const char *why)
+{
+	struct outage *o = &sv->recording.outage;
+
+	snprintf(o->why, sizeof o->why, "%s", why);
+	if (o->since_ms)
+		return;
+	o->since_ms = clock_real_ms();
+	if (o->count++ == 0)
+		o->first_ms = o->since_ms;
+}
+
+static void format_time(int64_t time_ms, char out[TIME_BYTES])
+{
+	time_t seconds = (time_t)(time_ms / 1000);
+	struct tm tm;
+
+	out[0] = 0;
+	if (gmtime_r(&seconds, &tm))
+		strftime(out, TIME_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm);
+}
+
+static size_t add_times(const struct outage *o, char *out, size_t size)
+{
+	const double seconds = (double)o->all_ms / 1000;
+	char first[TIME_BYTES], last[TIME_BYTES], times[32] = "";
+
+	format_time(o->first_ms, first);
+	format_time(clock_real_ms(), last);
+	if (o->count > 1)
+		snprintf(times, sizeof times, " %u times", o->count);
+	return (size_t)snprintf(out, size,
+	        "From %s to %s nothing could be written%s, for %.1f s in all, and new work was "
+	        "refused.",
+	        first, last, times, seconds);
+}
+
+/* What the workers had to tell waits in their rings; the supervisor's own list has an end. */
+static size_t add_losses(const struct outage *o, char *out, size_t size)
+{
+	int n = 0;
+
+	if (!o->lost && !o->looks)
+		return (size_t)snprintf(out, size, " No event is missing.");
+	if (o->lost)
+		n = snprintf(out, size, " %u events of vethguardd's own are missing.", o->lost);
+	if (o->looks)
+		n += snprintf(out + n, size - (size_t)n,
+		        " %u calls that only looked are not in the log.", o->looks);
+	return (size_t)n;
+}
+
+static void tell_one(struct sandbox *s, const void *context)
+{
+	tell_observed(s->supervisor, s, EVENT_FINDING_LOG_OUTAGE, context);
+}
+
+void outage_ends(struct supervisor *sv)
+{
+	struct outage *o = &sv->recording.outage;
+	const int64_t now_ms = clock_monotonic_ms();
+	char text[2 * RECORDING_WHY_MAX];
+	size_t n;
+
+	if (!o->since_ms)
+		return;
+	o->all_ms += clock_real_ms() - o->since_ms;
+	o->since_ms = 0;
+	if (now_ms < o->next_told_ms)
+		return;
+	n = add_times(o, text, sizeof text);
+	n += add_losses(o, text + n, sizeof text - n);
+	snprintf(text + n, sizeof text - n, " The recorder: %s", o->why);
+	*o = (struct outage){.next_told_ms = now_ms + RECORDER_STALL_SHOWN_MS};
+	if (sv->lasting)
+		tell_observed(sv, NULL, EVENT_FINDING_LOG_OUTAGE, text);
+	else
+		supervisor_for_each(sv, tell_one, text);
+}
