@@ -113,7 +113,8 @@ static void write_api(struct json *j, const struct event *e)
 	if (e->status) {
 		line_object(j, "response");
 		line_uint(j, "code", e->status);
-		line_some_text(j, "error_message", e->detail, OCSF_TEXT_MAX);
+		if (e->decision == EVENT_DENIED)
+			line_some_text(j, "error_message", e->detail, OCSF_TEXT_MAX);
 		line_end_object(j);
 	}
 	line_end_object(j);

@@ -259,7 +259,10 @@ class Api(Control):
         self.assertTrue(wait_until(served, 5 * SLOW))
 
     def test_calls_are_events(self):
-        self.attached(name="told")
+        self.attached(name="told", labels={"ticket": "T-17"})
+        attached = self.daemon.event(API, **{"api.operation": "sandboxes.attach", "device.name": "told"})
+        self.assertRegex(attached["status_detail"], r"^(netns /|pid [0-9]).*, policy /.*\.yaml, label ticket=T-17$")
+        self.assertNotIn("error_message", attached["api"]["response"])
         self.call("POST", "/v1/sandboxes/told/pause", {"reason": "x"})
         self.call("DELETE", "/v1/sandboxes/nobody")
         for path in ("", "/told", "/told/env", "/told/stats", "/nobody"):

@@ -34,6 +34,8 @@
 /* Allocations from this size on have pages of their own: what loading a policy takes for a moment
  * goes back to the system and leaves no holes between what a thousand sandboxes keep, and of large
  * structs only those pages are there that are written to. */
+#define STATUS_CREATED 201 /* RFC 9110 section 15.3.2 */
+#define ATTACHED_TEXT_MAX 512
 #define OWN_PAGES_BYTES (32 << 10)
 
 static struct daemon daemon_state;
@@ -274,6 +276,7 @@ static void on_called(struct control_owner *owner, const struct control_record *
 {
 	struct daemon *d = container_of(owner, struct daemon, control_owner);
 	struct attachment *a = attachments_find(&d->attachments, record->sandbox);
+	char done[ATTACHED_TEXT_MAX] = "";
 	const struct told_call call = {.operation = record->operation,
 	        .method = record->method[0] ? record->method : NULL,
 	        .target = record->target[0] ? record->target : NULL,
@@ -282,8 +285,11 @@ static void on_called(struct control_owner *owner, const struct control_record *
 	        .sandbox = record->sandbox,
 	        .looks = record->looks,
 	        .status = (uint16_t)record->status,
-	        .error = record->detail[0] ? record->detail : NULL};
+	        .error = record->detail[0] ? record->detail : NULL,
+	        .done = done};
 
+	if (a && record->status == STATUS_CREATED)
+		attach_record_describe(&a->record, done, sizeof done);
 	tell_api(&d->supervisor, a && !a->detaching ? a->sandbox : NULL, &call);
 }
 

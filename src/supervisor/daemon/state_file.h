@@ -48,6 +48,9 @@ struct attach_record {
 };
 
 void attach_record_fini(struct attach_record *record);
+/* record_text.c: what it is attached to, its policy's path, labels and variables, cut to size: for
+ * the audit log. */
+void attach_record_describe(const struct attach_record *record, char *out, size_t size);
 /* Whose rights count: borrowed from the record. */
 struct identity attach_record_identity(const struct attach_record *record);
 /* From now on those of id. 0; or -ENOMEM: it has the ids and no further group. */

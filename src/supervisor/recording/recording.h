@@ -199,6 +199,7 @@ struct told_call {
 	const char *sandbox; /* the name it is about, where s is NULL (refused, not found) */
 	uint16_t status;     /* of the answer; 400 and above: refused or failed */
 	const char *error;   /* why, or NULL */
+	const char *done;    /* of one that was done: more about it, or NULL */
 };
 void tell_api(struct supervisor *sv, struct sandbox *s, const struct told_call *call);
 

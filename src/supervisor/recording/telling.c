@@ -240,7 +240,7 @@ void tell_api(struct supervisor *sv, struct sandbox *s, const struct told_call *
 	        .process_id = call->process_id,
 	        .host = text_or_none(s ? s->name : call->sandbox),
 	        .status = call->status,
-	        .detail = text_or_none(call->error)};
+	        .detail = text_or_none(refused ? call->error : call->done)};
 
 	if (call->looks && sv->recording.told_count >= RECORDING_LOOKS_MAX) {
 		sv->recording.outage.looks++;

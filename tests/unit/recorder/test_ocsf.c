@@ -312,12 +312,22 @@ static void test_hostile_texts_stay_inside_their_strings(void **state)
 
 static void test_call(void **state)
 {
-	json_t *line = rendered(sample_call());
+	struct event call = sample_call();
+	json_t *line = rendered(call);
 
 	(void)state;
 	assert_int_equal(json_integer_value(json_object_get(line, "type_uid")), 600301);
 	assert_string_equal(json_string_value(json_object_get(line, "message")),
 	        "sandboxes.attach agent-7 by alice allowed");
+	assert_null(json_object_get(line, "status_detail"));
+	json_decref(line);
+	/* What was done is no error. */
+	call.detail = SLICE("netns /run/netns/agent, policy /etc/agent.yaml");
+	line = rendered(call);
+	assert_string_equal(json_string_value(json_object_get(line, "status_detail")),
+	        "netns /run/netns/agent, policy /etc/agent.yaml");
+	assert_null(json_object_get(
+	        json_object_get(json_object_get(line, "api"), "response"), "error_message"));
 	json_decref(line);
 }
 

@@ -424,6 +424,31 @@ static void labels_and_variables_have_bounds(void **state)
 	assert_non_null(attach_vars_objection(&all));
 }
 
+static void what_it_is_attached_to_in_words(void **state)
+{
+	struct attach_record record = sample();
+	char text[512], cut[24];
+
+	(void)state;
+	attach_record_describe(&record, text, sizeof text);
+	assert_ptr_equal(strstr(text, "pid 4711, container web (docker abc), policy /etc/p.yaml, "
+	                              "label "),
+	        text);
+	assert_non_null(strstr(text, ", var "));
+	attach_record_describe(&record, cut, sizeof cut);
+	assert_int_equal(strlen(cut), sizeof cut - 1);
+	assert_memory_equal(cut, text, sizeof cut - 1);
+	record = (struct attach_record){.kind = ATTACH_NETNS,
+	        .netns = (char *)(uintptr_t) "/run/netns/a",
+	        .policy = (char *)(uintptr_t) "/p"};
+	attach_record_describe(&record, text, sizeof text);
+	assert_string_equal(text, "netns /run/netns/a, policy /p");
+	record.kind = ATTACH_INTERFACE;
+	snprintf(record.interface, sizeof record.interface, "tap0");
+	attach_record_describe(&record, text, sizeof text);
+	assert_string_equal(text, "interface tap0, policy /p");
+}
+
 static void removing_is_done_once(void **state)
 {
 	(void)state;
@@ -442,7 +467,8 @@ int main(void)
 	        TEST(a_file_of_before_a_bound_is_read), TEST(files_of_others_are_refused),
 	        TEST(a_file_too_large_is_refused), TEST(a_file_without_groups_is_read),
 	        TEST(containers_are_plain_text), TEST(all_bounds_at_once_fit),
-	        TEST(labels_and_variables_have_bounds), TEST(removing_is_done_once)};
+	        TEST(labels_and_variables_have_bounds), TEST(what_it_is_attached_to_in_words),
+	        TEST(removing_is_done_once)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
