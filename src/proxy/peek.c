@@ -43,6 +43,25 @@ static bool web_may_be_allowed(const struct client *c, const struct destination 
 	       http_may_be_allowed(c, d);
 }
 
+static bool scheme_is_denied(
+        const struct client *c, const struct destination *d, enum policy_scheme scheme)
+{
+	struct policy_request q;
+	struct policy_decision decision;
+
+	dest_question(d, &q);
+	q.scheme = scheme;
+	policy_decide(c->proxy->config.policy, &q, &decision);
+	return decision.verdict == POLICY_DENY && decision.reason == POLICY_REASON_RULE;
+}
+
+/* A deny rule refuses every request of its scheme there: what is said has to be looked at, though a
+ * tcp:// rule would relay it unread. */
+static bool web_is_denied(const struct client *c, const struct destination *d)
+{
+	return scheme_is_denied(c, d, POLICY_HTTPS) || scheme_is_denied(c, d, POLICY_HTTP);
+}
+
 static bool opaque_is_allowed(struct client *c, struct judgement *j)
 {
 	judge_opaque(c->proxy, &c->destination, POLICY_TCP, j);
@@ -279,7 +298,8 @@ enum client_state client_peek(struct client *c)
 	struct judgement j;
 
 	if ((!c->explicit_proxy || c->connected) && opaque_is_allowed(c, &j) &&
-	        !j.decision.observed && !web_may_be_allowed(c, &c->destination))
+	        !j.decision.observed && !web_may_be_allowed(c, &c->destination) &&
+	        !web_is_denied(c, &c->destination))
 		return dial_tunnel(c, &c->destination, &j.decision);
 	for (;;) {
 		enum client_state next = decide(c);

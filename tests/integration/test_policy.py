@@ -190,6 +190,28 @@ class Passthrough(Box):
         self.assertEqual(self.seen("http"), [])
 
 
+class DeniedBeside(Box):
+    """A deny rule for a scheme, where a tcp:// rule would relay whatever it is."""
+    RULES = policy("tcp://plain.lab.test:80", "tcp://api.lab.test:443", "tcp://tcp.lab.test:2222", "tcp://www.lab.test:443",
+                   deny=("http://plain.lab.test", "https://api.lab.test", "http://tcp.lab.test:2222"))
+
+    def test_http(self):
+        self.assertEqual(self.py("print(fetch('plain.lab.test', port=80, plain=True)[0])"), "403\n")
+        self.assertEqual(self.seen("http"), [])
+
+    def test_https(self):
+        self.assertEqual(self.py("print(fetch('api.lab.test')[0])"), "403\n")
+        self.assertEqual(self.seen("http"), [])
+
+    def test_others_are_relayed(self):
+        self.assertEqual(self.py("print(fetch('www.lab.test', verify=False)[0])"), "200\n")
+
+    def test_nor_is_a_protocol_in_which_the_server_begins_refused(self):
+        """Only later: what the sandbox says is waited for."""
+        out = self.py("s = connect('tcp.lab.test', 2222, timeout=30); print(s.recv(100))")
+        self.assertEqual(out, "b'banner 1.0\\r\\n'\n")
+
+
 class Streams(Box):
     RULES = policy("tcp://tcp.lab.test:2222", "https://api.lab.test")
 
