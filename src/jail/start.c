@@ -71,6 +71,18 @@ static void jail_null_stdin(void)
 		close(fd);
 }
 
+/* The supervisor bounds its own turns at real-time priority by a signal (priority.h). Of those whom
+ * it lends that priority it sees itself that they do not take too long. */
+static void jail_forget_turns(void)
+{
+	struct rlimit turn;
+
+	if (getrlimit(RLIMIT_RTTIME, &turn) < 0)
+		return;
+	turn.rlim_cur = turn.rlim_max;
+	setrlimit(RLIMIT_RTTIME, &turn);
+}
+
 void jail_start(int keep_fds_below)
 {
 	struct rlimit none = {0, 0};
@@ -80,6 +92,7 @@ void jail_start(int keep_fds_below)
 	/* Before Linux 6.14 one that was executed by a descriptor is called by its number. */
 	prctl(PR_SET_NAME, program_invocation_short_name);
 	jail_die_with_parent();
+	jail_forget_turns();
 	jail_null_stdin();
 	umask(077);
 	if (close_range((unsigned)keep_fds_below, ~0U, 0) != 0)

@@ -35,9 +35,10 @@
 	        CAPABILITY(CAP_DAC_OVERRIDE) | CAPABILITY(CAP_DAC_READ_SEARCH) |                  \
 	        CAPABILITY(CAP_SYS_RESOURCE) | CAPABILITY(CAP_IPC_LOCK))
 /* The namespaces of processes that it is asked to guard (SYS_PTRACE), the control socket's group
- * (CHOWN), one socket that hears of changes in all gates (NET_BROADCAST). */
-#define CAPABILITIES_OF_DAEMON \
-	(CAPABILITY(CAP_SYS_PTRACE) | CAPABILITY(CAP_CHOWN) | CAPABILITY(CAP_NET_BROADCAST))
+ * (CHOWN), one socket that hears of changes in all gates (NET_BROADCAST), priority (SYS_NICE). */
+#define CAPABILITIES_OF_DAEMON                                                                \
+	(CAPABILITY(CAP_SYS_PTRACE) | CAPABILITY(CAP_CHOWN) | CAPABILITY(CAP_NET_BROADCAST) | \
+	        CAPABILITY(CAP_SYS_NICE))
 
 static struct supervisor supervisor;
 static struct session session;

@@ -15,6 +15,7 @@
 #include "vethguard/base/log.h"
 #include "vethguard/jail/spawn.h"
 #include "supervisor/errand.h"
+#include "supervisor/priority.h"
 #include "supervisor/resident.h"
 #include "supervisor/role/roles.h"
 #include "supervisor/daemon/root_file.h"
@@ -90,6 +91,7 @@ static int on_root(struct supervisor *sv, struct ipc_message *message)
 
 	if (message_keeper_root_decode(&message->body, &m) != 0)
 		return -EBADMSG;
+	priority_take_back(sv->keeper.pid);
 	i = find_request(sv, message->head.id);
 	if (!i) /* its worker may be gone; an id that was never given out is another matter */
 		return message->head.id <= sv->last_id ? 0 : -EBADMSG;

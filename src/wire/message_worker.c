@@ -142,7 +142,6 @@ static void worker_start_fields(struct codec *c, struct message_worker_start *m)
 	limits_fields(c, &m->limits);
 	timeouts_fields(c, &m->timeouts);
 	m->log_level = codec_u8(c, m->log_level);
-	m->cpu = codec_u16(c, m->cpu);
 	placeholders_fields(c, m);
 	listeners_fields(c, m);
 }

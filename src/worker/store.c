@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -60,22 +59,6 @@ static void hear_keeper(struct worker *w)
 		die(WORKER_EXIT_FAILED, "the keeper cannot be understood: %s", strerror(-r));
 }
 
-/* The supervisor has as much to do for this sandbox as the worker, at the same time. The kernel
- * likes to run who is woken where who woke it runs, all the more on a virtual machine, where a CPU
- * that idles counts as taken: then one waits for the other. So where every other CPU idles, to one
- * of those; where to next is the kernel's to say again. */
-static void step_aside(unsigned supervisors)
-{
-	cpu_set_t all, others;
-
-	if ((unsigned)sched_getcpu() != supervisors || sched_getaffinity(0, sizeof all, &all) < 0)
-		return;
-	others = all;
-	CPU_CLR(supervisors, &others);
-	if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
-		sched_setaffinity(0, sizeof all, &all);
-}
-
 static void take_start(struct worker *w, struct ipc_message *m)
 {
 	if (message_worker_start_decode(&m->body, &w->start) < 0)
@@ -85,7 +68,6 @@ static void take_start(struct worker *w, struct ipc_message *m)
 		        m->fd_count);
 	memcpy(w->fds, m->fds, sizeof w->fds);
 	w->start_id = m->head.id;
-	step_aside(w->start.cpu);
 }
 
 /* True: that was START. */

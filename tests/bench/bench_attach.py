@@ -8,6 +8,7 @@ Sandboxes are network namespaces; the client of the control API is this program,
 attach` and curl make one."""
 import argparse
 import concurrent.futures
+import contextlib
 import json
 import os
 import signal
@@ -17,18 +18,20 @@ import time
 import bench_lab
 from bench_attach_lab import GUARDED, SINK, SINK_PORT, Crowd, Daemon, Neighbour, Abuser, per_call, usage
 from bench_lab import sh
-from bench_machine import Echo, Spin, Warm, bare_namespace, percentile, stolen
+from bench_machine import Echo, Prompt, Spin, Warm, bare_namespace, percentile, stolen
 
 SAMPLES = 60  # calls behind each latency
 ATTACHMENTS = 200  # and attachments
 GAP_S = 0.16  # between two attachments that are no burst: the daemon fills its stores again meanwhile
 TURN = 25  # attachments, and then as many of what they are compared with
+ORDINARY = 4  # each so many-eth is asked for by a caller at ordinary priority
 SETTLE_S = 0.5  # between the two
 MIB_EACH = 5  # memory that a sandbox takes, the kernel's included
 SPIN_MS = 2.5
 ABUSE_S, ALONE_S = 3.0, 2.0
 ROUNDS = 3
 SLOW_CONNECTIONS = 2000
+BUSY_EACH = 4  # processes that compute, for each CPU
 ASKING_CONNECTIONS = 64
 DETACHERS = 8  # clients at a time
 SEGMENTS = 64  # datagrams in one packet, at most
@@ -67,14 +70,18 @@ def attach_all(daemon, crowd, count):
             row(f"attach, {burst} in a burst ({done} there): p50 / p99, rate",
                 f"{ms(slow)}, {burst / (time.monotonic() - begin):.0f}/s")
         done = mark
-        times, whole, bare, echoes, spins, before = [], [], [], [], [], usage(daemon.pids())
+        times, whole, ordinary, bare, echoes, spins, before = [], [], [], [], [], [], usage(daemon.pids())
         echo, spin = Echo(), Spin(SPIN_MS)
         for i in range(done, done + each):
             if (i - done) % TURN == 0:
                 others(echo, spin, min(TURN, done + each - i), bare, echoes, spins)
             time.sleep(GAP_S)
+            if i % ORDINARY == 0:
+                ordinary.append(daemon.attach(crowd, i))
+                continue
             stolen_before = stolen()
-            times.append(daemon.attach(crowd, i))
+            with Prompt():
+                times.append(daemon.attach(crowd, i))
             if stolen() == stolen_before:
                 whole.append(times[-1])
         after = usage(daemon.pids())
@@ -84,10 +91,26 @@ def attach_all(daemon, crowd, count):
         row(f"in turn with these, a process that makes a network namespace and ends ({mark} there): p50 / p99", ms(bare))
         row(f"attach, one at a time ({mark} there): p50 / p99", ms(times), "p99 < 5 ms")
         row(f"attach, one at a time ({mark} there), while the hypervisor took nothing: p50 / p99",
-            f"{ms(whole)} ({len(whole)} of {each})" if whole else "never")
+            f"{ms(whole)} ({len(whole)} of {len(times)})" if whole else "never")
+        row(f"attach, one at a time ({mark} there), by a caller at ordinary priority: p50 / most of {len(ordinary)}",
+            f"{percentile(ordinary, 50):.2f} / {max(ordinary):.2f} ms")
         row(f"attach, one at a time ({mark} there): CPU of all roles, what fills the stores again included",
             f"{sum(after[r]['cpu'] - before[r]['cpu'] for r in after) / each * 1e3:.1f} ms")
         done += each
+
+
+def attach_beside_computing(daemon, crowd, count):
+    """The last ones once more, while others keep every CPU busy."""
+    computing, times = BUSY_EACH * os.cpu_count(), []
+    with contextlib.ExitStack() as busy:
+        for i in range(computing):
+            busy.enter_context(Abuser(crowd, i, "spin", cpu=str(i % os.cpu_count())))
+        for i in range(count - SAMPLES, count):
+            daemon.call("DELETE", f"/v1/sandboxes/s{i}")
+            time.sleep(GAP_S)
+            with Prompt():
+                times.append(daemon.attach(crowd, i))
+    row(f"attach, one at a time ({count - 1} there), {computing} processes computing on {os.cpu_count()} CPUs: p50 / p99", ms(times))
 
 
 def calls(daemon, count):
@@ -238,7 +261,8 @@ def measure(lab, args):
             time.sleep(0.5)
         attach_all(daemon, crowd, args.count)
         time.sleep(1.0)
-        for name, what in (("memory", lambda: memory(daemon, "before the first request")),
+        for name, what in (("busy", lambda: attach_beside_computing(daemon, crowd, args.count)),
+                           ("memory", lambda: memory(daemon, "before the first request")),
                            ("calls", lambda: calls(daemon, args.count)),
                            ("requests", lambda: requests(crowd, args.count)),
                            ("memory", lambda: memory(daemon, "after requests")),
@@ -269,7 +293,7 @@ def table():
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--count", type=int, default=1000, help="sandboxes (at least %d)" % (4 * SAMPLES))
-    p.add_argument("--only", default="", help="memory,calls,requests,idle,packets,abuse,reload,restart,roles,upgrade,detach")
+    p.add_argument("--only", default="", help="busy,memory,calls,requests,idle,packets,abuse,reload,restart,roles,upgrade,detach")
     p.add_argument("--out", default=os.path.join(bench_lab.ROOT, "build/bench/attach.json"))
     p.add_argument("--keep", action="store_true", help="leave the files of the run")
     args = p.parse_args()

@@ -337,11 +337,11 @@ class Neighbour:
 
 
 class Abuser:
-    def __init__(self, crowd, i, *argv):
-        self.crowd, self.i, self.argv = crowd, i, argv
+    def __init__(self, crowd, i, *argv, cpu=ABUSE_CPU):
+        self.crowd, self.i, self.argv, self.cpu = crowd, i, argv, cpu
 
     def __enter__(self):
-        self.process = self.crowd.spawn(self.i, [os.path.join(TOOLS, "abuse"), ABUSE_CPU, *self.argv])
+        self.process = self.crowd.spawn(self.i, [os.path.join(TOOLS, "abuse"), self.cpu, *self.argv])
         return self
 
     def __exit__(self, *_):

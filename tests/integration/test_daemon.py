@@ -712,6 +712,48 @@ def is_dead(pid):
         return f.read().rpartition(") ")[2].startswith("Z")
 
 
+class Priority(Attached):
+    """What the scheduler says of each role (sched(7))."""
+    RAISED = os.SCHED_RR | os.SCHED_RESET_ON_FORK
+    LEFT = {"vethguardd": RAISED, "vethguard-keepe": os.SCHED_OTHER, "vethguard-recor": os.SCHED_BATCH, "vethguard-worke": os.SCHED_OTHER}
+
+    def make_daemon(self):
+        return Daemon(options=["--verbose"])
+
+    def schedulers(self):
+        """By the program: the policies of its processes."""
+        found = {"vethguardd": {os.sched_getscheduler(self.daemon.process.pid)}}
+        for pid, row in descendants(self.daemon.process.pid).items():
+            with contextlib.suppress(ProcessLookupError):  # a worker that has just been told to end
+                found.setdefault(row[0], set()).add(os.sched_getscheduler(pid) & ~os.SCHED_RESET_ON_FORK)
+        return found
+
+    def assert_left(self, daemons=RAISED):
+        """In a moment: a process that has just been forked is called as the daemon, and says later that it is a batch process."""
+        left = {name: {policy} for name, policy in (self.LEFT | {"vethguardd": daemons}).items()}
+        found = wait_until(lambda: self.schedulers() == left, 2 * SLOW) and left
+        self.assertEqual(found or self.schedulers(), left, self.daemon.stderr())
+
+    def test_only_the_daemon_has_it(self):
+        if "ordinary priority" in self.daemon.stderr():
+            self.skipTest("nobody has such a priority on this machine")
+        self.assert_left()
+        for call in ("reload", "pause", "resume"):
+            self.assertEqual(self.daemon.call("POST", f"/v1/sandboxes/one/{call}")[0], 200)
+            self.assert_left()
+        for role in ("keeper", "worker"):
+            os.kill(self.pid(role), 9)
+            self.assert_served(role)
+            self.assert_left()
+
+    def test_nobody_has_it_without_the_capability(self):
+        self.daemon.stop()
+        self.daemon.start(["setpriv", "--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice", *self.daemon.argv()])
+        self.assertIn("the daemon runs at ordinary priority (Operation not permitted)", self.daemon.stderr())
+        self.assert_served()
+        self.assert_left(daemons=os.SCHED_OTHER)
+
+
 class Killed(Attached):
     def test_each_role(self):
         self.assert_served()

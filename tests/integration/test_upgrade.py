@@ -142,6 +142,7 @@ class Upgrade(Upgraded):
     def test_everything_lives_on(self):
         self.assert_served()
         old, worker = self.daemon.process.pid, self.pid("worker")
+        priority = os.sched_getscheduler(old)
         h2, h1, websocket = self.slowly(), self.slowly("--http1.1"), self.echo()
         self.assertEqual(self.says(websocket, "before"), "before")
         over = threading.Event()
@@ -157,6 +158,7 @@ class Upgrade(Upgraded):
         self.assertEqual(failed, [], self.daemon.stderr())
         self.assertNotEqual(served["worker"]["pid"], worker)
         self.assertIn(served["worker"]["pid"], descendants(new))
+        self.assertEqual(os.sched_getscheduler(new), priority)
         self.assertTrue(alive(worker) and alive(old), "the old worker finishes what it has")
         self.assertEqual(self.says(websocket, "after"), "after")
         for each in (h2, h1):

@@ -121,7 +121,6 @@ struct message_text {          /* STOPPED, FAILED, STALLED, ... */
  * eventfd, memory of synthetic names (dns/responder.h), then one per listener in the order of listeners[]. */
 #define MESSAGE_WORKER_FDS_BEFORE_LISTENERS 6
 enum message_listener { MESSAGE_LISTEN_TCP, MESSAGE_LISTEN_DNS_UDP, MESSAGE_LISTEN_DNS_TCP, MESSAGE_LISTEN_UDP };
-#define MESSAGE_CPU_ANY UINT16_MAX
 #define MESSAGE_LISTENERS_MAX 134 /* both families: TCP, DNS over UDP and TCP, POLICY_UDP_PORTS_MAX */
 struct message_worker_start {
 	struct slice sandbox;      /* name */
@@ -141,7 +140,6 @@ struct message_worker_start {
 	struct config_limits limits;
 	struct config_timeouts timeouts;
 	uint8_t log_level;
-	uint16_t cpu;              /* where the supervisor has more to do while every other one idles, or MESSAGE_CPU_ANY */
 	size_t placeholder_count;
 	struct {
 		uint32_t credential;

@@ -459,6 +459,12 @@ static void start(struct daemon *d)
 	sv->lasting = true;
 	sv->on_roles_ready = on_roles_ready;
 	sv->on_keeper_lost = on_keeper_lost;
+	error = priority_open(&d->priority, d->loop);
+	if (error)
+		log_info(
+		        "the daemon runs at ordinary priority (%s): where sandboxes keep every CPU "
+		        "busy, it waits for its turn",
+		        strerror(-error));
 	error = supervisor_start(sv, d->loop, &step);
 	if (error)
 		die(STATUS_FAILED, "cannot start %s: %s", step, strerror(-error));
@@ -486,6 +492,7 @@ static void clean_up(struct daemon *d)
 	unix_listener_close(&d->listener);
 	attachments_close(&d->attachments);
 	supervisor_fini(&d->supervisor);
+	priority_close(&d->priority);
 	loop_signal_close(&d->terminate);
 	loop_signal_close(&d->interrupt);
 	loop_signal_close(&d->hangup);

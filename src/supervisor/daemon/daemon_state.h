@@ -7,6 +7,7 @@
 #include "supervisor/control/control.h"
 #include "supervisor/daemon/daemon.h"
 #include "supervisor/daemon/upgrade.h"
+#include "supervisor/priority.h"
 
 #define STATUS_FAILED 125
 
@@ -16,6 +17,7 @@ struct daemon {
 	struct loop *loop;
 	struct loop_signal terminate, interrupt, hangup, replace;
 	struct loop_timer watchdog;
+	struct priority priority;
 	bool watch_policies;
 	const struct daemon_options *options;
 	const char *state, *data;

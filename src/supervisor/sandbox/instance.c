@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #include "vethguard/base/log.h"
+#include "supervisor/priority.h"
 #include "supervisor/supervisor.h"
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
@@ -45,6 +46,7 @@ static int on_ready(struct instance *i, struct ipc_message *message)
 	if (!reader_done(&message->body) || i->worker_request == 0 ||
 	        message->head.id != i->worker_request || i->worker_ready)
 		return -EBADMSG;
+	priority_take_back(i->worker.pid);
 	i->worker_ready = true;
 	sandbox_instance_progress(i->sandbox, i);
 	return 0;

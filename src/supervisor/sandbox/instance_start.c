@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
-#include "supervisor/idle_cpu.h"
 #include "supervisor/local_file.h"
 #include "supervisor/memory_file.h"
+#include "supervisor/priority.h"
 #include "supervisor/supervisor.h"
 
 #define SOURCE_GRACE_MS 2000
@@ -93,6 +93,7 @@ static int tell_keeper(struct instance *i)
 		return error;
 	size_t n = message_keeper_sandbox_encode(
 	        buffer, sizeof buffer, MESSAGE_KEEPER_SANDBOX, i->keeper_request, &m);
+	priority_lend(sv->keeper.pid);
 	return role_send(&sv->keeper, buffer, n, NULL, 0);
 }
 
@@ -132,7 +133,6 @@ static void describe_sandbox(
 	        .limits = settings->config.limits,
 	        .timeouts = settings->config.timeouts,
 	        .log_level = (uint8_t)log_level(),
-	        .cpu = idle_cpu_beside(),
 	        .listener_count = s->gate.listener_count};
 	memcpy(m->servers, settings->servers, sizeof m->servers);
 	memcpy(m->permit, settings->config.permit, sizeof m->permit);
@@ -163,6 +163,7 @@ static int tell_worker(struct instance *i)
 	if (n == 0)
 		return sandbox_failed(
 		        s, -EMSGSIZE, "what the worker has to know (too many static hosts?)");
+	priority_lend(i->worker.pid);
 	int error = role_send(&i->worker, buffer, n, fds, count);
 	secret_wipe(buffer, n);
 	return error ? sandbox_failed(s, error, "the worker") : 0;

@@ -137,27 +137,6 @@ static void a_keeper_that_breaks_the_protocol_in_store_ends_it(void **state)
 	}
 }
 
-/* Wherever that is, and also where there is no such CPU: afterwards it may run everywhere again. */
-static void it_may_run_everywhere_once_it_stepped_aside(void **state)
-{
-	const uint16_t cpus[] = {0, 1, 2, 1023, 1024, UINT16_MAX - 1};
-	cpu_set_t own, its;
-
-	assert_int_equal(sched_getaffinity(0, sizeof own, &own), 0);
-	for (size_t i = 0; i < sizeof cpus / sizeof cpus[0]; i++) {
-		fixture_encode_start(&f, cpus[i]);
-		fixture_send_keeper(&f);
-		fixture_expect_question(&f);
-		fixture_give_ca(&f, CA_QUESTION);
-		fixture_send_start(&f, f.start, f.start_n, START_FDS);
-		fixture_expect(f.supervisor, MESSAGE_WORKER_READY, START_ID);
-		assert_int_equal(sched_getaffinity(f.pid, sizeof its, &its), 0);
-		assert_true(CPU_EQUAL(&own, &its));
-		tear_down(state);
-		set_up(state);
-	}
-}
-
 static void a_keeper_comes_with_one_descriptor(void **state)
 {
 	uint8_t message[64];
@@ -574,7 +553,6 @@ int main(void)
 	        WORKER(keepers_may_change_while_it_waits),
 	        WORKER(a_keeper_that_breaks_the_protocol_in_store_ends_it),
 	        WORKER(a_keeper_comes_with_one_descriptor),
-	        WORKER(it_may_run_everywhere_once_it_stepped_aside),
 	        WORKER(another_message_first_ends_it),
 	        WORKER(noise_first_ends_it),
 	        WORKER(nobody_there_ends_it),

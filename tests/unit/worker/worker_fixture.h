@@ -131,8 +131,7 @@ static inline void fixture_exec(int control, int words)
 	_exit(76);
 }
 
-/* cpu: where the supervisor says it runs. */
-static inline void fixture_encode_start(struct fixture *f, uint16_t cpu)
+static inline void fixture_encode_start(struct fixture *f)
 {
 	static struct message_worker_start m;
 	static struct config config;
@@ -146,8 +145,7 @@ static inline void fixture_encode_start(struct fixture *f, uint16_t cpu)
 	        .pool6 = config.pool6,
 	        .limits = config.limits,
 	        .timeouts = config.timeouts,
-	        .log_level = 1,
-	        .cpu = cpu};
+	        .log_level = 1};
 	f->start_n = message_worker_start_encode(
 	        f->start, sizeof f->start, MESSAGE_WORKER_START, START_ID, &m);
 	assert_true(f->start_n > 0);
@@ -158,7 +156,7 @@ static inline void fixture_open(struct fixture *f)
 	int control[2], keeper[2];
 
 	memset(f, 0, sizeof *f);
-	fixture_encode_start(f, MESSAGE_CPU_ANY);
+	fixture_encode_start(f);
 	assert_int_equal(ipc_pair(control), 0);
 	assert_int_equal(ipc_pair(keeper), 0);
 	f->fds[0] = fixture_memory(parts.policy.image, parts.policy.size);
