@@ -11,8 +11,9 @@ _vethguard_run()
 			((i++))
 			break
 			;;
+		=) ((i++)) ;;
 		--policy | --var | --config | --name | --user | --audit | --env | -p | -c | -n | -u | -a | -e)
-			((i++))
+			[[ ${COMP_WORDS[i + 1]} == = ]] || ((i++))
 			;;
 		-*) ;;
 		*) break ;;
@@ -88,6 +89,12 @@ _vethguard()
 	local words='' what="${COMP_WORDS[1]} ${COMP_WORDS[2]}"
 	local control='attach detach list show env reload pause resume stats'
 	COMPREPLY=()
+	# Readline takes --option=value for three words: the value completes as if it stood apart.
+	if [[ ${COMP_WORDS[COMP_CWORD]} == = ]]; then
+		set -- "$1" '' "${COMP_WORDS[COMP_CWORD - 1]}"
+	elif [[ $3 == = && -n $2 ]]; then
+		set -- "$1" "$2" "${COMP_WORDS[COMP_CWORD - 2]}"
+	fi
 	if ((COMP_CWORD == 1)); then
 		COMPREPLY=($(compgen -W "run $control policy audit doctor help version" -- "$2"))
 		return
