@@ -63,6 +63,22 @@ static int method_number(struct model *model, struct slice method)
 	return (int)model->method_count++;
 }
 
+/* Any word may be a method, but a slip is likelier than one this near to a usual one; in a deny
+ * rule it would refuse nothing. TRACK is a method of old servers that people deny, not a slip. */
+static void note_slip(const struct rule_parse *p, const struct tree_node *node, struct slice method)
+{
+	static const char *const usual[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE",
+	        "OPTIONS", "CONNECT", "TRACE", "TRACK", NULL};
+	const struct policy_load_options *options = p->l->options;
+	const char *nearest = diag_nearest(method, usual);
+
+	if (options && options->notes && nearest &&
+	        !slice_equals(method, slice_from_string(nearest)))
+		diag_add(options->notes, p->tree->file, node->line, node->column,
+		        "method \"%.*s\" is none that HTTP knows; did you mean \"%s\"?",
+		        SLICE_ARG(method), nearest);
+}
+
 void load_rule_methods(struct rule_parse *p, struct tree_node *node)
 {
 	struct tree_item single;
@@ -84,6 +100,7 @@ void load_rule_methods(struct rule_parse *p, struct tree_node *node)
 			        tree_quote(text, quoted));
 			continue;
 		}
+		note_slip(p, item->value, text);
 		number = method_number(&p->l->model, text);
 		if (number < 0)
 			tree_error(p->tree, item->value,

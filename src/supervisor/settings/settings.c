@@ -337,8 +337,14 @@ static int take_notes(struct settings *s, const struct diag_list *notes)
 	if (!out)
 		return -ENOMEM;
 	for (size_t i = 0; i < notes->count; i++) {
-		log_warn("%s", notes->items[i].message);
-		fprintf(out, "%s\n", notes->items[i].message);
+		const struct diag *note = &notes->items[i];
+		char place[DIAG_FILE_MAX + 32] = "";
+
+		if (note->line)
+			snprintf(place, sizeof place, "%s:%u:%u: ", note->file, note->line,
+			        note->column);
+		log_warn("%s%s", place, note->message);
+		fprintf(out, "%s%s\n", place, note->message);
 	}
 	return fclose(out) == 0 ? 0 : -ENOMEM;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules that can never decide: told where that is certain, and never otherwise. */
+/* Notes: rules that can never decide, told where that is certain and never otherwise; slips in
+ * methods. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -218,11 +219,43 @@ static void test_decides_nothing(void **state)
 	assert_true(told > 100);
 }
 
+/* A slip in a deny rule would refuse nothing. Words that are methods somewhere are left alone. */
+static void test_methods(void **state)
+{
+	static const char *const silent[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE",
+	        "OPTIONS", "CONNECT", "TRACE", "TRACK", "QUERY", "PURGE", "LIST", "LOCK", "COPY",
+	        "MOVE", "MERGE", "REPORT", "SEARCH", "PROPPATCH", "UPDATE", "LINK", "BIND", "ACL"};
+	static const char *const slips[][2] = {{"GTE", "GET"}, {"DELTE", "DELETE"},
+	        {"POTS", "POST"}, {"OPTION", "OPTIONS"}, {"PUTT", "PUT"}, {"PACTH", "PATCH"}};
+	struct diag_list notes;
+	char rule[128], wanted[128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
+		snprintf(rule, sizeof(rule), "[{to: a.example, methods: [%s]}]", silent[i]);
+		load_rules_of(&notes, "[]", rule);
+		if (notes.count > 0)
+			fail_msg("%s: %s", silent[i], notes.items[0].message);
+	}
+	for (size_t i = 0; i < sizeof(slips) / sizeof(slips[0]); i++) {
+		snprintf(rule, sizeof(rule), "[{to: a.example, methods: [GET, %s]}]", slips[i][0]);
+		snprintf(wanted, sizeof(wanted),
+		        "method \"%s\" is none that HTTP knows; did you mean \"%s\"?", slips[i][0],
+		        slips[i][1]);
+		load_rules_of(&notes, "[]", rule);
+		assert_int_equal(notes.count, 1);
+		assert_string_equal(notes.items[0].message, wanted);
+		assert_int_equal(notes.items[0].line, 5);
+		assert_int_equal(notes.items[0].column, 39);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_silent),
 	        cmocka_unit_test(test_told),
+	        cmocka_unit_test(test_methods),
 	        cmocka_unit_test(test_place),
 	        cmocka_unit_test(test_not_asked),
 	        cmocka_unit_test(test_decides_nothing),
