@@ -28,6 +28,7 @@ struct show {
 	bool plain_output; /* a terminal: only ASCII reaches it */
 	struct audit_table table;
 	unsigned long strange;
+	bool found; /* an event that was asked for */
 };
 
 static void help(void)
@@ -69,6 +70,16 @@ static void print_json(const struct show *show, const json_t *event, struct slic
 	putchar('\n');
 }
 
+static void print_event(
+        struct show *show, const json_t *event, const struct audit_row *row, struct slice line)
+{
+	show->found = true;
+	if (show->pick.json)
+		print_json(show, event, line);
+	else
+		audit_table_print(&show->table, row);
+}
+
 static void complain(struct show *show, const struct audit_reader *reader, const char *why)
 {
 	if (++show->strange <= STRANGE_SHOWN_MAX)
@@ -90,10 +101,8 @@ static void show_line(struct show *show, const struct audit_reader *reader, stru
 		complain(show, reader, reader->torn ? "a torn line" : "not JSON");
 	else if (!audit_row_read(event, &row))
 		complain(show, reader, "not an event of vethguard");
-	else if (wanted(show, event, &row) && show->pick.json)
-		print_json(show, event, line);
 	else if (wanted(show, event, &row))
-		audit_table_print(&show->table, &row);
+		print_event(show, event, &row, line);
 	json_decref(event);
 }
 
@@ -129,6 +138,8 @@ static int run(struct show *show)
 		        strerror(-rc));
 		return CLI_USAGE;
 	}
+	if (!show->found && !show->strange && !show->pick.json)
+		fprintf(stderr, "vethguard: note: %s has no such event\n", show->pick.path);
 	if (show->strange > STRANGE_SHOWN_MAX)
 		fprintf(stderr, "vethguard: warning: %lu lines in all are not events\n",
 		        show->strange);

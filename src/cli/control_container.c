@@ -162,15 +162,19 @@ static int not_found(const char *engine, const char *container, bool any)
 	slice_escape(slice_from_string(container), shown, sizeof(shown));
 	if (!any)
 		fprintf(stderr,
-		        "vethguard: error: %s was not found in PATH: it is asked for the "
-		        "container's process; --pid does without\n",
-		        engine ? engine : "neither docker nor podman");
+		        "vethguard: error: %s%s in PATH: it is asked for the container's process; "
+		        "--pid does without\n",
+		        engine ? engine : "neither docker nor podman", engine ? " is not" : " is");
+	else if (engine)
+		fprintf(stderr,
+		        "vethguard: error: %s knows no container %s that this user may see, or "
+		        "does not run: '%s ps -a' tells\n",
+		        engine, shown, engine);
 	else
 		fprintf(stderr,
-		        "vethguard: error: %s no container %s that this user may see; '%s ps -a' "
-		        "shows them\n",
-		        engine ? "there is" : "docker and podman know", shown,
-		        engine ? engine : "docker");
+		        "vethguard: error: docker and podman know no container %s that this user "
+		        "may see, or do not run: 'docker ps -a' and 'podman ps -a' tell\n",
+		        shown);
 	return CLI_USAGE;
 }
 

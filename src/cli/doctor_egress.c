@@ -123,7 +123,9 @@ void doctor_egress(const char *path, struct doctor_finding *f)
 		const struct diag *d = &diags.items[0];
 
 		f->state = DOCTOR_BROKEN;
-		if (diags.count)
+		if (diags.count && !d->line)
+			snprintf(f->text, sizeof(f->text), "%.200s: %.250s", d->file, d->message);
+		else if (diags.count)
 			snprintf(f->text, sizeof(f->text), "%.200s:%u:%u: %.250s", d->file, d->line,
 			        d->column, d->message);
 		else

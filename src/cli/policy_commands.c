@@ -17,7 +17,6 @@ static const char usage[] =
         "explain  says what would happen to a request, and for every rule why it matches or not;\n"
         "         METHOD CONNECT asks about a connection: https://, http://, tcp:// or "
         "udp://HOST:PORT\n"
-        "\n"
         "diff     says what becomes possible and what no longer is where NEW takes the place of "
         "OLD\n"
         "\n"

@@ -168,6 +168,13 @@ class Audit(Case):
         self.assertIn("api.lab.test", self.tool("show", "--sandbox", "audited", self.box.audit).stdout)
         self.assertNotIn("api.lab.test", self.tool("show", "--sandbox", "someone-else", self.box.audit).stdout)
 
+    def test_show_says_that_there_is_nothing(self):
+        for words in (("--sandbox", "nobody"), ("--event", "nonsense")):
+            r = self.tool("show", self.box.audit, *words)
+            self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "", f"vethguard: note: {self.box.audit} has no such event\n"))
+            r = self.tool("show", self.box.audit, "--json", *words)
+            self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "", ""))
+
     def test_show_since(self):
         self.assertIn("api.lab.test", self.tool("show", "--since", "1h", self.box.audit).stdout)
         later = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))

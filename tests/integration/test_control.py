@@ -503,6 +503,28 @@ class Commands(Control):
         r = self.daemon.cli("attach", "--netns", self.namespace(), "--policy", policy)
         self.assertEqual((r.returncode, r.stderr.count("warning")), (0, 0), r)
 
+    def test_a_container_that_no_engine_knows(self):
+        empty = tempfile.mkdtemp(dir=support.LAB.dir)
+        attach = ("attach", "--container", "nosuch", "--policy", self.policy)
+        for words, told in (((), "error: neither docker nor podman is in PATH: "), (("--engine", "podman"), "error: podman is not in PATH: ")):
+            r = self.daemon.cli(*attach, *words, env={**os.environ, "PATH": empty})
+            self.assertEqual(r.returncode, 2, r)
+            self.assertIn(told, r.stderr)
+        with open(os.path.join(empty, "docker"), "w") as f:
+            f.write("#!/bin/sh\nexit 1\n")
+        os.chmod(f.name, 0o755)
+        for words, told in (((), "docker and podman know no container nosuch that this user may see, or do not run: 'docker ps -a' and 'podman ps -a' tell"),
+                            (("--engine", "docker"), "docker knows no container nosuch that this user may see, or does not run: 'docker ps -a' tells")):
+            r = self.daemon.cli(*attach, *words, env={**os.environ, "PATH": empty})
+            self.assertEqual(r.returncode, 2, r)
+            self.assertIn(told, r.stderr)
+
+    def test_a_slip_in_a_method_is_told(self):
+        path = support.LAB.write("slip.yaml", "vethguard: 1\ndeny:\n  - {to: https://a.example, methods: [DELTE]}\n")
+        r = self.daemon.cli("attach", "--netns", self.namespace(), "--policy", path)
+        self.assertEqual(r.returncode, 0, r)
+        self.assertIn(f'warning: {path}:3:39: method "DELTE" is none that HTTP knows; did you mean "DELETE"?', r.stderr)
+
     def test_who_asked_is_told_what_to_do(self):
         netns = self.namespace()
         r = self.daemon.cli("attach", "--netns", netns, "--policy", self.policy, "--name", "told", "--var", "tsk=7")

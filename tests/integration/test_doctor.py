@@ -123,6 +123,7 @@ class Doctor(Case):
             return findings["egress"]["state"], findings["egress"]["text"], findings["egress"].get("remedy", "")
 
         self.assertEqual(told("{}\n"), ("ok", "directly: the configuration names no proxy", ""))
+        self.assertIn("broken  egress       /nosuch.yaml: cannot read the configuration: No such file", self.doctor("--config", "/nosuch.yaml").stdout)
         state, text, _ = told("resolver: {hosts: {corp.test: 10.99.0.80}}\n" + proxy("corp.test:80", ", address: 10.99.0.1"))
         self.assertEqual(state, "ok", text)
         self.assertIn("corp.test port 80 takes connections", text)
