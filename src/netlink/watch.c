@@ -42,6 +42,18 @@ int netlink_watch_open_all(void)
 	return error;
 }
 
+/* Binding a bound socket again changes its groups, where it keeps its address (netlink(7)). */
+int netlink_watch_routing(int fd, bool wanted)
+{
+	struct sockaddr_nl own;
+	socklen_t n = sizeof(own);
+
+	if (getsockname(fd, (struct sockaddr *)&own, &n) < 0)
+		return -errno;
+	own.nl_groups = RTMGRP_LINK | (wanted ? ROUTING : 0);
+	return bind(fd, (struct sockaddr *)&own, sizeof(own)) < 0 ? -errno : 0;
+}
+
 ssize_t netlink_receive_nsid(int fd, void *buffer, size_t size, int *nsid)
 {
 	union {

@@ -80,6 +80,10 @@ int netlink_nsid(struct netlink *nl, int netns_fd, int *out);
  * socket in each of a thousand namespaces makes every change of a link anywhere slower. The descriptor, or -errno; -EPERM
  * without CAP_NET_BROADCAST. */
 int netlink_watch_open_all(void);
+/* Whether a socket with NETLINK_WATCH_ROUTING hears of more than links: the kernel looks through the numbers of all namespaces for each
+ * notification that a socket for all might hear of, and who sets up a link causes dozens. What happens while it does not is
+ * lost. 0 or -errno. */
+int netlink_watch_routing(int fd, bool wanted);
 /* Reads some of what there is. each: nsid is the namespace, -1 the caller's own; link NULL: something else has changed.
  * 0, -ENOBUFS where some were lost, -errno. */
 int netlink_watch_read_all(int fd,

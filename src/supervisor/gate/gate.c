@@ -282,7 +282,9 @@ static int connect_veth(struct gate *gate)
 
 int gate_connect(struct gate *gate)
 {
+	gate_host_hear_routing(gate->host, false);
 	int error = gate->kind == GATE_VETH ? connect_veth(gate) : gate_connect_divert(gate);
+	gate_host_hear_routing(gate->host, true);
 
 	gate->sandbox_netns = -1;
 	return error;

@@ -96,5 +96,7 @@ struct gate *gate_host_find(struct gate_host *host, const char *device);
 int gate_host_watch(struct gate_host *host);
 void gate_host_unwatch(struct gate_host *host);
 void gate_host_listen_end(struct gate_host *host);
+/* Whether the one socket for all gates hears of more than links. host may be NULL. */
+void gate_host_hear_routing(struct gate_host *host, bool wanted);
 
 #endif

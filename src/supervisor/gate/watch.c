@@ -210,6 +210,19 @@ int gate_host_listen_for_all(struct gate_host *host)
 	return error;
 }
 
+/* Most notifications of an attachment are of the daemon's own making, and nobody needs them. What
+ * somebody else changes of routing in another gate in the same millisecond or two leads nobody
+ * anywhere, and is found by the next look without cause. */
+void gate_host_hear_routing(struct gate_host *host, bool wanted)
+{
+	int error =
+	        host && host->all_links >= 0 ? netlink_watch_routing(host->all_links, wanted) : 0;
+
+	if (error)
+		log_warn("changes of routing in gates are %s: %s", wanted ? "not heard" : "heard",
+		        strerror(-error));
+}
+
 /* False: this gate needs sockets of its own. */
 static bool hears_by_host(struct gate_watch *w, struct gate_host *host)
 {

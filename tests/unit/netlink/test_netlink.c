@@ -289,6 +289,32 @@ static void changes_are_told(struct netlink *nl, int peer)
 	close(filters);
 }
 
+/* While nothing but links is listened to, what else happens is not made up for later. */
+static void routing_is_heard_where_it_is_wanted(struct netlink *nl, int peer)
+{
+	const struct netlink_watcher watcher = {on_link, NULL, NULL};
+	int fd = netlink_watch_open(NETLINK_WATCH_ROUTING);
+
+	add_pair(nl, peer);
+	assert_true(netlink_watch_read(fd, &watcher) >= 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(netlink_watch_routing(fd, false), 0);
+		assert_int_equal(netns_sysctl("ipv4/ip_forward", i ? "0" : "1"), 0);
+		assert_int_equal(netlink_watch_read(fd, &watcher), 0);
+		assert_int_equal(netlink_watch_routing(fd, true), 0);
+		assert_int_equal(netlink_watch_read(fd, &watcher), 0);
+		assert_int_equal(netns_sysctl("ipv4/ip_forward", i ? "1" : "0"), 0);
+		assert_int_equal(netlink_watch_read(fd, &watcher), 1);
+	}
+	assert_int_equal(netlink_watch_routing(fd, false), 0);
+	links_seen = 0;
+	assert_int_equal(netlink_link_delete(nl, "outer"), 0);
+	assert_int_equal(netlink_watch_read(fd, &watcher), 0);
+	assert_int_equal(links_seen, 1);
+	close(fd);
+	assert_int_equal(netlink_watch_routing(fd, true), -EBADF);
+}
+
 #define TEST(name) static const struct body body_##name = {name}
 TEST(veth_has_its_ends_where_asked);
 TEST(bad_links_are_refused);
@@ -298,6 +324,7 @@ TEST(routes_and_neighbours);
 TEST(local_delivery_comes_and_goes);
 TEST(what_a_namespace_begins_with_is_made_again);
 TEST(changes_are_told);
+TEST(routing_is_heard_where_it_is_wanted);
 #undef TEST
 #define TEST(name)                                                               \
 	{                                                                        \
@@ -315,6 +342,7 @@ int main(void)
 	        TEST(local_delivery_comes_and_goes),
 	        TEST(what_a_namespace_begins_with_is_made_again),
 	        TEST(changes_are_told),
+	        TEST(routing_is_heard_where_it_is_wanted),
 	};
 
 	if (!privileges_for_namespaces()) {

@@ -545,6 +545,28 @@ static void one_socket_hears_of_all_gates(void **state)
 	a_foreign_change_is_noticed_and_mended(state); /* under a number that was free again */
 }
 
+static void routing_is_heard_again_when_another_gate_is_connected(void **state)
+{
+	struct gate first, second;
+	int other;
+
+	(void)state;
+	assert_int_equal(gate_host_listen_for_all(host), 0);
+	open_gate(&first);
+	assert_int_equal(gate_watch(&first, host, on_change), 0);
+	other = sandbox;
+	open_gate(&second);
+	run_loop(300);
+	told = 0;
+	assert_int_equal(shell(first.netns, "ip addr flush dev vg0"), 0);
+	run_loop(WAIT_MS);
+	assert_int_equal(told, 1);
+	assert_int_equal(told_result, 1);
+	close(other);
+	close_all(&first);
+	gate_close(&second);
+}
+
 /* More than the buffer holds: what was lost is looked for. */
 static void lost_notifications_are_made_up_for(void **state)
 {
@@ -594,6 +616,7 @@ int main(void)
 	        T(a_foreign_change_is_noticed_and_mended),
 	        T(whoever_is_told_may_close_the_gate),
 	        T(one_socket_hears_of_all_gates),
+	        T(routing_is_heard_again_when_another_gate_is_connected),
 	        T(lost_notifications_are_made_up_for),
 	};
 	int failed;
