@@ -92,9 +92,10 @@ bool mask_scan_nothing(const struct mask *mask, const uint8_t *text, size_t n);
  */
 size_t mask_scan_prefix(const struct mask *mask, const uint8_t *text, size_t n);
 /* Covers every occurrence that starts before until. *covered: how many bytes at the front are
- * covered from before; on return the end of the last covered stretch. Returns the occurrences
- * found, those that overlap an earlier one not counted. */
-uint64_t mask_cover(
-        const struct mask *mask, uint8_t *text, size_t n, size_t until, size_t *covered);
+ * covered from before; on return the end of the last covered stretch. *first: where the first of
+ * the occurrences starts, or n. Returns the occurrences found, those that overlap an earlier one
+ * not counted. */
+uint64_t mask_cover(const struct mask *mask, uint8_t *text, size_t n, size_t until, size_t *covered,
+        size_t *first);
 
 #endif

@@ -256,14 +256,18 @@ size_t mask_scan_prefix(const struct mask *mask, const uint8_t *text, size_t n)
 	return n;
 }
 
-uint64_t mask_cover(const struct mask *mask, uint8_t *text, size_t n, size_t until, size_t *covered)
+uint64_t mask_cover(const struct mask *mask, uint8_t *text, size_t n, size_t until, size_t *covered,
+        size_t *first)
 {
 	struct mask_span run = {0, *covered}, span;
 	struct mask_scan scan;
 	uint64_t found = 0;
 
+	*first = n;
 	mask_scan_begin(&scan, mask, text, n);
 	while (mask_scan_next(&scan, &span) && span.start < until) {
+		if (span.start < *first)
+			*first = span.start;
 		if (span.start >= run.end) {
 			memset(text + run.start, '*', run.end - run.start);
 			run = span;

@@ -60,25 +60,28 @@ static void commit_unshown(struct mask_stream *s, uint8_t *room, size_t n, struc
 }
 
 /* Shorter ends look like a value's beginning by chance too often to be counted. released: something
- * that was kept back is certain now; found: it was a value. */
-static void count_waits(struct mask_stream *s, bool released, bool found)
+ * that was kept back is certain now; became: it was a value's beginning. A value that only comes
+ * later in the same text, as whoever guesses could make it come, forgives nothing; nor does one
+ * before whose end the kept back bytes happen to go on. */
+static void count_waits(struct mask_stream *s, bool released, bool became)
 {
-	bool waits = s->held > MASK_SHOWN_MAX && !s->covered;
+	bool waits = s->held - s->covered > MASK_SHOWN_MAX;
 
-	if (s->waits && found)
+	if (s->waits && became)
 		s->waited--;
-	if (waits && (!s->waits || released))
-		s->waited++;
+	s->unseen = waits && (!s->waits || released);
+	s->waited += s->unseen;
 	s->waits = waits;
 }
 
 int mask_stream_feed(struct mask_stream *s, const uint8_t *p, size_t n, struct buf *out)
 {
-	size_t total = s->held + n, keep_from, covered = s->covered;
-	uint64_t before = s->found;
+	size_t total = s->held + n, keep_from, covered = s->covered, first;
+	bool became;
 	uint8_t *room;
 	int rc;
 
+	s->unseen = false;
 	if (n == 0)
 		return 0;
 	if (total < n || n > out->max)
@@ -95,11 +98,12 @@ int mask_stream_feed(struct mask_stream *s, const uint8_t *p, size_t n, struct b
 		secret_wipe(room, total);
 		return rc;
 	}
-	s->found += mask_cover(s->mask, room, total, keep_from, &covered);
+	s->found += mask_cover(s->mask, room, total, keep_from, &covered, &first);
+	became = first < s->held;
 	s->held = total - keep_from;
 	s->covered = covered > keep_from ? covered - keep_from : 0;
 	secret_wipe(room + keep_from, s->held);
-	count_waits(s, keep_from > 0, s->found > before);
+	count_waits(s, keep_from > 0, became);
 	commit_unshown(s, room, keep_from, out);
 	return 0;
 }
@@ -127,8 +131,8 @@ int mask_stream_pause(struct mask_stream *s, struct buf *out)
 
 int mask_stream_end(struct mask_stream *s, struct buf *out)
 {
-	uint64_t before;
 	uint8_t *room;
+	size_t first;
 
 	if (s->held == 0)
 		return 0;
@@ -136,10 +140,8 @@ int mask_stream_end(struct mask_stream *s, struct buf *out)
 	if (!room)
 		return s->held > out->max - out->len ? -ENOBUFS : -ENOMEM;
 	memcpy(room, s->tail.p, s->held);
-	before = s->found;
-	s->found += mask_cover(s->mask, room, s->held, s->held, &s->covered);
-	if (s->waits && s->found > before)
-		s->waited--;
+	s->found += mask_cover(s->mask, room, s->held, s->held, &s->covered, &first);
+	s->waited -= s->waits && first < s->held;
 	s->waits = false;
 	commit_unshown(s, room, s->held, out);
 	secret_wipe(s->tail.p, s->tail.n);
@@ -149,7 +151,7 @@ int mask_stream_end(struct mask_stream *s, struct buf *out)
 
 int mask_stream_show(struct mask_stream *s, struct buf *out)
 {
-	size_t covered = s->covered, from = s->shown;
+	size_t covered = s->covered, from = s->shown, first;
 	uint8_t *room;
 
 	if (s->held <= from)
@@ -158,21 +160,21 @@ int mask_stream_show(struct mask_stream *s, struct buf *out)
 	if (!room)
 		return s->held > out->max - out->len ? -ENOBUFS : -ENOMEM;
 	memcpy(room, s->tail.p, s->held);
-	mask_cover(s->mask, room, s->held, s->held, &covered);
+	mask_cover(s->mask, room, s->held, s->held, &covered, &first);
 	memmove(room, room + from, s->held - from);
 	secret_wipe(room + s->held - from, from);
 	buf_commit(out, s->held - from);
 	s->shown = s->held;
-	s->waited -= s->waits;
-	s->waits = false;
+	s->waited -= s->unseen;
+	s->waits = s->unseen = false;
 	return 0;
 }
 
 uint64_t mask_in_place(const struct mask *mask, uint8_t *p, size_t n)
 {
-	size_t covered = 0;
+	size_t covered = 0, first;
 
-	return n > 0 ? mask_cover(mask, p, n, n, &covered) : 0;
+	return n > 0 ? mask_cover(mask, p, n, n, &covered, &first) : 0;
 }
 
 bool mask_stream_clean(struct mask_stream *s, const uint8_t *p, size_t n)

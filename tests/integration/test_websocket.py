@@ -197,6 +197,35 @@ class Covered(Box):
         for line, i in zip(lines, range(1, n, 3)):
             self.assertEqual(line, f"{i} {'*' * (n - i)} after 1")
 
+    def test_it_cannot_be_guessed_in_fragments(self):
+        """An origin that sends each fragment back at once: what is kept back of one is right. Ending the message forgives nothing."""
+        value = support.SECRET[::-1].encode().hex()
+        with support.Sandbox(policy(f"{{to: 'https://{API}:{PORT}', credential: api}}", credentials=support.file_credential())) as box:
+            done = box.py(BEGIN + f"""
+value = bytes.fromhex("{value}")[::-1]
+c = ws("/echo", host="{API}")
+def waits(guess):
+    try:
+        c.send(TEXT, guess, fin=False)
+        c.sock.settimeout(0.3)
+        try:
+            got, late = c.next()[3], False
+        except TimeoutError:
+            got, late = b"", True
+        c.sock.settimeout(5)
+        c.send(0)
+        return late if got + (c.message()[0] or b"") == guess else None
+    except (EOFError, OSError):
+        return None
+n = 7       # a beginning that many values share
+while n < len(value) and waits(value[:n] + b"#") is False and waits(value[:n + 1]):
+    n += 1
+print(n)
+""", timeout=60)
+            self.assertEqual(done.status, 0, done)
+            self.assertLess(int(done.out), 7 + 10)
+            self.assertTrue([e for e in box.events(support.FINDING) if "guessing" in json.dumps(e)])
+
     def test_nothing_else_is_changed(self):
         out = self.py(f"c = ws('/raw/' + (frame(TEXT, b'((', fin=False, masked=False) + frame(0, b'', fin=False, masked=False) + frame(PING, b'p', masked=False) + "
                       f"frame(0, b'))', masked=False)).hex(), host='{API}')\nprint([c.next()[:2] for _ in range(4)])")

@@ -46,8 +46,9 @@ struct mask_stream {
 	size_t covered;      /* of these, how many at the front end an occurrence already found */
 	size_t shown;        /* of these, how many were passed on already: mask_stream_pause() */
 	struct secret tail;  /* those bytes */
-	bool waits;          /* they are more than MASK_SHOWN_MAX: no chance */
-	unsigned waited;     /* how often that was so without a value coming of it, up to now */
+	bool waits;          /* they are more than MASK_SHOWN_MAX beyond those: no chance */
+	bool unseen;         /* ... since the last feed only, so nobody can have noticed yet */
+	unsigned waited;     /* how often that was so without a value coming of them, up to now */
 };
 int mask_stream_init(struct mask_stream *s, const struct mask *mask); /* 0 or -errno */
 void mask_stream_fini(struct mask_stream *s);

@@ -693,6 +693,58 @@ static void test_waits_are_counted(void **state)
 	mask_free(mask);
 }
 
+/* One piece, and what follows it: nothing, a pause, the end of a message. */
+enum then { GO_ON, PAUSE, SHOW };
+
+/* Whoever can have a value sent, or a message ended, has no more guesses for it. */
+static void test_waits_that_are_not_forgiven(void **state)
+{
+	static const struct {
+		const char *piece;
+		enum then then;
+		unsigned waited;
+	} rows[] = {
+	        /* a value comes, but what was kept back was not its beginning */
+	        {"x-long", PAUSE, 1},
+	        {"x-long-secret-value-x", PAUSE, 1},
+	        /* what is kept back goes on behind the end of a value, whose last byte it shares */
+	        {"-lon", PAUSE, 1},
+	        {"g-", PAUSE, 2},
+	        {"#", PAUSE, 2},
+	        /* the end of a message shows what waited for it since an earlier piece */
+	        {"x-long", PAUSE, 3},
+	        {"", SHOW, 3},
+	        {"#", SHOW, 3},
+	        {"x-lon", GO_ON, 4},
+	        {"g", SHOW, 4},
+	        {"#", SHOW, 4},
+	        /* what comes together with that end has not waited */
+	        {"x-long", SHOW, 4},
+	        {"-secret-value-x", SHOW, 4},
+	};
+	struct mask *mask = mask_of("x-long-secret-value-x");
+	struct mask_stream s;
+	struct buf out;
+
+	(void)state;
+	buf_init(&out, 4096);
+	mask_stream_init(&s, mask);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const char *p = rows[i].piece;
+
+		assert_int_equal(mask_stream_feed(&s, (const uint8_t *)p, strlen(p), &out), 0);
+		if (rows[i].then == PAUSE)
+			assert_int_equal(mask_stream_pause(&s, &out), 0);
+		if (rows[i].then == SHOW)
+			assert_int_equal(mask_stream_show(&s, &out), 0);
+		if (s.waited != rows[i].waited)
+			fail_msg("%zu %s: %u instead of %u", i, p, s.waited, rows[i].waited);
+	}
+	mask_stream_fini(&s);
+	buf_fini(&out);
+	mask_free(mask);
+}
+
 /* A short value shows less. */
 static void test_a_short_value_is_not_shown(void **state)
 {
@@ -726,6 +778,7 @@ int main(void)
 	        cmocka_unit_test(test_pauses_inside_a_value),
 	        cmocka_unit_test(test_a_message_does_not_wait),
 	        cmocka_unit_test(test_waits_are_counted),
+	        cmocka_unit_test(test_waits_that_are_not_forgiven),
 	        cmocka_unit_test(test_a_short_value_is_not_shown),
 	        cmocka_unit_test(test_held_bytes_leave_no_trace_in_the_output),
 	        cmocka_unit_test(test_long_values_in_pieces),
