@@ -28,7 +28,6 @@ struct resolver_query {
 	bool pinned; /* a static host */
 	int64_t expires_ms;
 	struct evdns_request *requests[2]; /* A, AAAA; NULL: not out */
-	unsigned pending;
 	uint32_t ttl_s;
 	int failure; /* last DNS error */
 	struct resolver_answer answer;
@@ -49,17 +48,17 @@ struct resolver {
 	bool has_servers;
 };
 
+/* evdns has still to call back, with the query for argument. */
+static bool is_out(const struct resolver_query *q)
+{
+	return q->requests[0] || q->requests[1];
+}
+
 static void query_cancel(struct resolver_query *q)
 {
-	for (int i = 0; i < 2; i++) {
-		struct evdns_request *request = q->requests[i];
-
-		q->requests[i] = NULL;
-		if (request) {
-			evdns_cancel_request(q->resolver->dns, request);
-			q->pending--;
-		}
-	}
+	for (int i = 0; i < 2; i++)
+		if (q->requests[i])
+			evdns_cancel_request(q->resolver->dns, q->requests[i]);
 }
 
 static void query_free(struct resolver *r, struct resolver_query *q)
@@ -83,7 +82,7 @@ static void make_room(struct resolver *r)
 		struct resolver_query *q = container_of(l, struct resolver_query, age);
 
 		newer = l->next;
-		if (q->state != QUERY_ASKING && !q->pending)
+		if (q->state != QUERY_ASKING && !is_out(q))
 			query_free(r, q);
 	}
 }
@@ -196,14 +195,13 @@ static void on_family(struct resolver_query *q, unsigned family, int result, cha
 	if (result == DNS_ERR_CANCEL)
 		return;
 	q->requests[family] = NULL;
-	q->pending--;
 	if (q->state != QUERY_ASKING) /* the second family came too late for this round */
 		return;
 	if (result == DNS_ERR_NONE && (type == DNS_IPv4_A || type == DNS_IPv6_AAAA))
 		take_addresses(q, type, count, ttl, addresses);
 	else if (result != DNS_ERR_NODATA || !q->failure)
 		q->failure = result;
-	if (!q->pending)
+	if (!is_out(q))
 		query_finish(q);
 	else if (q->answer.count)
 		loop_timer_set(&q->patience, SECOND_FAMILY_WAIT_MS);
@@ -219,22 +217,24 @@ static void on_ipv6(int result, char type, int count, int ttl, void *addresses, 
 	on_family(argument, 1, result, type, count, ttl, addresses);
 }
 
-/* evdns may call back from within the asking call only by its own deferred queue, never directly.
- */
+/* evdns may call back from within the asking call only by its own deferred queue, never directly. A
+ * family that is still out since an earlier round is not asked about again: its answer, however
+ * late, will do. Nor could it be called off: an answer that has come already is told all the same,
+ * later in this turn, and would pass for the new question's. */
 static void query_ask(struct resolver_query *q)
 {
-	struct resolver *r = q->resolver;
+	struct evdns_base *dns = q->resolver->dns;
 	const int flags = DNS_QUERY_NO_SEARCH;
 
-	query_cancel(q);
 	memset(&q->answer, 0, sizeof q->answer);
 	q->failure = 0;
 	q->ttl_s = RESOLVER_TTL_MAX_S;
 	q->state = QUERY_ASKING;
-	q->requests[0] = evdns_base_resolve_ipv4(r->dns, q->host, flags, on_ipv4, q);
-	q->requests[1] = evdns_base_resolve_ipv6(r->dns, q->host, flags, on_ipv6, q);
-	q->pending = (q->requests[0] != NULL) + (q->requests[1] != NULL);
-	if (!q->pending) {
+	if (!q->requests[0])
+		q->requests[0] = evdns_base_resolve_ipv4(dns, q->host, flags, on_ipv4, q);
+	if (!q->requests[1])
+		q->requests[1] = evdns_base_resolve_ipv6(dns, q->host, flags, on_ipv6, q);
+	if (!is_out(q)) {
 		q->failure = DNS_ERR_UNKNOWN;
 		loop_timer_set(&q->patience, 0);
 	}

@@ -21,7 +21,7 @@ struct resolver_answer {
 /* hosts are copied and win over the servers. NULL: no memory. */
 struct resolver *resolver_new(struct loop *loop, const struct config_server *servers, size_t server_count,
 	const struct config_host *hosts, size_t host_count, uint32_t timeout_ms);
-void resolver_free(struct resolver *resolver);
+void resolver_free(struct resolver *resolver); /* between two turns of the loop */
 
 struct resolver_wait {
 	struct resolver_query *query; /* NULL: not waiting */

@@ -30,10 +30,11 @@ struct waiter {
 struct fixture {
 	struct loop *loop;
 	struct resolver *resolver;
-	struct loop_io io;
+	struct loop_io io, poke;
 	struct loop_timer stop, late;
 	int server;
-	unsigned queries[2]; /* A, AAAA */
+	struct config_server at; /* where it listens */
+	unsigned queries[2];     /* A, AAAA */
 	unsigned stop_after, answered;
 	struct waiter waiters[3];
 	/* An answer held back until `late`. */
@@ -41,6 +42,7 @@ struct fixture {
 	size_t held_n;
 	struct sockaddr_storage peer;
 	socklen_t peer_n;
+	bool by_hand; /* ... or the test */
 };
 
 static struct fixture f;
@@ -65,6 +67,7 @@ static const struct zone zones[] = {
         {.name = "cut.test", .v4 = 1, .ttl = 60, .truncated = true},
         {.name = "slow6.test", .v4 = 1, .v6 = 1, .ttl = 60, .slow_v6 = true},
         {.name = "many.test", .v4 = 20, .ttl = 60},
+        {.name = "brief6.test", .v4 = 1, .v6 = 1, .ttl = 0, .slow_v6 = true},
 };
 
 static const struct zone *find(const char *name)
@@ -141,7 +144,8 @@ static void on_query(struct loop_io *io, unsigned events)
 		f.held_n = size;
 		f.peer = peer;
 		f.peer_n = peer_n;
-		loop_timer_set(&f.late, 200);
+		if (!f.by_hand)
+			loop_timer_set(&f.late, 200);
 		return;
 	}
 	sendto(io->fd, answer, size, 0, (struct sockaddr *)&peer, peer_n);
@@ -200,7 +204,6 @@ static int set_up(void **state)
 	struct sockaddr_in loopback = {
 	        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t n = sizeof loopback;
-	struct config_server server = {0};
 	struct config_host hosts[] = {{.name = "static.test"}, {.name = "static.test"}};
 
 	(void)state;
@@ -210,11 +213,11 @@ static int set_up(void **state)
 	if (!f.loop || bind(f.server, (struct sockaddr *)&loopback, n) < 0 ||
 	        getsockname(f.server, (struct sockaddr *)&loopback, &n) < 0)
 		return -1;
-	ip_parse(SLICE("127.0.0.1"), &server.address);
-	server.port = ntohs(loopback.sin_port);
+	ip_parse(SLICE("127.0.0.1"), &f.at.address);
+	f.at.port = ntohs(loopback.sin_port);
 	ip_parse(SLICE("192.0.2.1"), &hosts[0].address);
 	ip_parse(SLICE("2001:db8::1"), &hosts[1].address);
-	f.resolver = resolver_new(f.loop, &server, 1, hosts, 2, 600);
+	f.resolver = resolver_new(f.loop, &f.at, 1, hosts, 2, 600);
 	return f.resolver &&
 	                       loop_io_open_level(f.loop, &f.io, f.server, LOOP_READ, on_query) ==
 	                               0 &&
@@ -337,6 +340,43 @@ static void test_an_answer_ages(void **state)
 	assert_int_equal(f.queries[0], 2);
 }
 
+static void on_poke(struct loop_io *io, unsigned events)
+{
+	char byte;
+
+	(void)events;
+	assert_int_equal(read(io->fd, &byte, 1), 1);
+	assert_null(ask(1, "brief6.test"));
+}
+
+/* An answer is read, and before evdns tells of it, in the same turn of the loop, the name is asked
+ * for anew. It counts once, as the answer to what is asked now, and nothing more is asked: else
+ * a question would be out that nobody counts, and its answer come to memory that is somebody
+ * else's.
+ */
+static void test_an_answer_that_comes_while_it_is_asked_for_again(void **state)
+{
+	int pair[2];
+
+	(void)state;
+	resolver_free(f.resolver);
+	f.resolver = resolver_new(f.loop, &f.at, 1, NULL, 0, 8000); /* with patience */
+	f.by_hand = true;
+	assert_int_equal(ask_and_settle("brief6.test")->count, 1);
+	usleep(1100 * 1000);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_int_equal(loop_io_open_level(f.loop, &f.poke, pair[0], LOOP_READ, on_poke), 0);
+	on_late(&f.late);
+	assert_int_equal(write(pair[1], "", 1), 1);
+	settle(2, 3000);
+	assert_int_equal(f.waiters[1].answer.count, 2);
+	assert_int_equal(f.queries[0], 2);
+	assert_int_equal(f.queries[1], 1);
+	loop_io_close(&f.poke);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 static void test_more_addresses_than_are_kept(void **state)
 {
 	(void)state;
@@ -411,6 +451,7 @@ int main(void)
 	        TEST(test_callers_share_one_question),
 	        TEST(test_a_cancelled_caller_hears_nothing),
 	        TEST(test_an_answer_ages),
+	        TEST(test_an_answer_that_comes_while_it_is_asked_for_again),
 	        TEST(test_more_addresses_than_are_kept),
 	        TEST(test_without_servers_nothing_is_asked),
 	        TEST(test_without_memory_no_host_is_forgotten),
