@@ -58,17 +58,22 @@ static void ask_for_plain_messages(struct http_fields *fields)
 	}
 }
 
-/* Only codings that can be unpacked here, and the whole response: asked for in parts, or as the
- * difference to another one (RFC 3229), an echo of the credential could be fetched in pieces none
- * of which holds it. A server may always answer a range with the whole (RFC 9110 section 14.2). */
+/* What would have the response come in pieces, as a difference to another one (RFC 3229), or in
+ * other bytes. Request-Range is Range's name of before RFC 2068, which Apache's httpd still obeys.
+ */
+static const struct slice shaping[] = {
+        {"range", 5}, {"if-range", 8}, {"request-range", 13}, {"a-im", 4}, {"accept-charset", 14}};
+
+/* Only codings that can be unpacked here, and the whole response as it is: else an echo of the
+ * credential could be fetched in pieces none of which holds it. A server may always answer a range
+ * with the whole (RFC 9110 section 14.2). */
 static void limit_response(struct http_fields *fields)
 {
 	const struct http_field *accepted = http_find(fields, HTTP_ACCEPT_ENCODING);
 	bool gzip = accepted && http_list_has(accepted->value, SLICE("gzip"));
 
-	http_drop(fields, SLICE("range"));
-	http_drop(fields, SLICE("if-range"));
-	http_drop(fields, SLICE("a-im"));
+	for (size_t i = 0; i < sizeof shaping / sizeof *shaping; i++)
+		http_drop(fields, shaping[i]);
 	ask_for_plain_messages(fields);
 	http_drop(fields, SLICE("accept-encoding"));
 	http_add(fields, SLICE("Accept-Encoding"), gzip ? SLICE("gzip") : SLICE("identity"));
@@ -175,8 +180,7 @@ static bool may_trail(struct slice name, struct slice injected)
 	        {"content-type", 12}, {"trailer", 7}, {"connection", 10}, {"te", 2}, {"expect", 6},
 	        {"upgrade", 7}, {"set-cookie", 10}, {"proxy-authorization", 19},
 	        {"proxy-authenticate", 18}, {"keep-alive", 10}, {"content-range", 13},
-	        {"proxy-connection", 16}, {"range", 5}, {"if-range", 8}, {"a-im", 4},
-	        {"accept-encoding", 15}, {"grpc-accept-encoding", 20},
+	        {"proxy-connection", 16}, {"accept-encoding", 15}, {"grpc-accept-encoding", 20},
 	        {"connect-accept-encoding", 23}, {"grpc-encoding", 13},
 	        {"connect-content-encoding", 24}};
 
@@ -184,6 +188,9 @@ static bool may_trail(struct slice name, struct slice injected)
 		return false;
 	for (size_t i = 0; i < sizeof never / sizeof *never; i++)
 		if (http_names_alike(name, never[i]))
+			return false;
+	for (size_t i = 0; i < sizeof shaping / sizeof *shaping; i++)
+		if (http_names_alike(name, shaping[i]))
 			return false;
 	return true;
 }

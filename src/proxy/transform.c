@@ -5,11 +5,12 @@
  *
  * Gzip is unpacked here and goes to the client plain. A response in any other coding is refused: it
  * could carry the credential unseen; so is one whose messages are compressed each by itself (gRPC,
- * Connect). Unpacking obeys back-pressure like everything else: input that the client has no room
- * for waits in ex->packed.
+ * Connect), or in a character set that is not searched (charset.c). Unpacking obeys back-pressure
+ * like everything else: input that the client has no room for waits in ex->packed.
  */
 #include <errno.h>
 
+#include "proxy/charset.h"
 #include "proxy/exchange.h"
 #include "proxy/websocket_relay.h"
 
@@ -89,7 +90,15 @@ int exchange_begin_masking(
 		return -1;
 	ex->masking = true;
 	mask_fields(ex, r);
-	if (coding == CODING_PLAIN || exchange_has_no_content(ex, r))
+	if (exchange_has_no_content(ex, r))
+		return 0;
+	if (!charset_is_searchable(&r->fields)) {
+		*cause = EVENT_CAUSE_UNREADABLE;
+		*why = "the upstream's response is in a character set that cannot be searched for "
+		       "the credential: ask for UTF-8";
+		return -1;
+	}
+	if (coding == CODING_PLAIN)
 		return 0;
 	if (coding == CODING_OTHER) {
 		*cause = EVENT_CAUSE_UNREADABLE;

@@ -248,6 +248,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(gzip.compress(b"before " + secret.encode() + b" after"), Content_Encoding="gzip")
         elif path == "/reflect-br":
             self.answer(b"\x0b\x02\x80hello\x03", Content_Encoding="br")
+        elif path == "/reflect-charset":
+            charset = self.path.partition("?")[2]
+            self.answer(("key " + secret).encode(charset), Content_Type="text/plain; charset=" + charset)
         elif path == "/reflect-split":
             self.begin_chunked()
             for i in range(0, len(secret), 3):

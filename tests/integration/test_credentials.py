@@ -255,9 +255,21 @@ class NotInside(Box):
 
     def test_range_cannot_cut_it(self):
         """Ranges and conditional tricks would deliver the value piece by piece, each without a match."""
-        self.py("fetch('api.lab.test', '/range', fields=('Range: bytes=0-5',))")
-        ranges = [h for r in self.seen("http", path="/range") for h in r["headers"] if h[0].lower() == "range"]
-        self.assertEqual(ranges, [])
+        asked = ("Range: bytes=0-5", "If-Range: x", "Request-Range: bytes=0-5", "A-IM: gzip", "Accept-Charset: utf-16")
+        self.py(f"fetch('api.lab.test', '/range', fields={asked})\nfetch('www.lab.test', '/range2', fields={asked})")
+        def sent(path):
+            return {h[0].lower() for r in self.seen("http", path=path) for h in r["headers"]} & {f.split(":")[0].lower() for f in asked}
+        self.assertEqual(sent("/range"), set())
+        self.assertEqual(len(sent("/range2")), len(asked), "who gets no credential may ask for pieces")
+
+    def test_a_character_set_that_is_not_searched_is_refused(self):
+        for charset, status in (("utf-16", 502), ("UTF-32LE", 502), ("utf-7", 502), ("cp037", 502), ("iso-2022-jp", 502),
+                                ("utf-8", 200), ("ISO-8859-1", 200)):
+            out = self.py(f"answered(*fetch('api.lab.test', '/reflect-charset?{charset}'))")
+            self.assertEqual(json.loads(out)["status"], status, charset)
+            self.assert_no_secret(out.replace("\\u0000", "").replace("\\x00", ""))
+        self.assertIn("character set", self.py("answered(*fetch('api.lab.test', '/reflect-charset?utf-16'))"))
+        self.assertEqual(json.loads(self.py("answered(*fetch('www.lab.test', '/reflect-charset?utf-16'))"))["status"], 200)
 
     def test_websocket_is_masked_or_refused(self):
         out = self.py("s = tls('api.lab.test'); s.sendall(request('GET', '/ws', 'api.lab.test', 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='))\nprint(Reader(s).head()[0])")

@@ -265,7 +265,8 @@ class Credentials(Box):
         """A server that merges trailers into the head would take them for the request's (RFC 9110 section 6.5.1)."""
         done = self.box.py("""
 s = tls("api.lab.test", 9443)
-names = [b"Range: bytes=0-5", b"If-Range: x", b"Accept-Encoding: br", b"Grpc-Accept-Encoding: gzip", b"Connect-Accept-Encoding: gzip", b"A-IM: gzip"]
+names = [b"Range: bytes=0-5", b"If-Range: x", b"Accept-Encoding: br", b"Grpc-Accept-Encoding: gzip", b"Connect-Accept-Encoding: gzip", b"A-IM: gzip",
+         b"Request-Range: bytes=0-5", b"Accept-Charset: utf-16"]
 s.sendall(b"POST /t HTTP/1.1\\r\\nHost: api.lab.test:9443\\r\\nTransfer-Encoding: chunked\\r\\nConnection: close\\r\\n\\r\\n"
           b"3\\r\\nabc\\r\\n0\\r\\nX-Sum: 7\\r\\n" + b"\\r\\n".join(names) + b"\\r\\n\\r\\n")
 print(read_all(s).decode())
