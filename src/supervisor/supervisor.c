@@ -150,6 +150,7 @@ static void on_keeper_failed(struct role *role, uint64_t id)
 	struct instance *i;
 	char text[ROLE_HOW_MAX];
 
+	priority_take_back(role->pid);
 	HASH_FIND(by_id, sv->instances, &id, sizeof id, i);
 	if (i) {
 		role_kill(&i->worker, role->last_words);
