@@ -55,9 +55,29 @@ static int lock_and_size(int fd, size_t size)
 	return -posix_fallocate(fd, 0, (off_t)size);
 }
 
-/* Under its name it is whole from the beginning: whoever is killed in between leaves a file that
- * the next one removes, and nobody reads. */
-int ipc_memory_new_at(int directory, const char *name, size_t size)
+int ipc_memory_nameless(int directory, size_t size)
+{
+	int fd = openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), error;
+
+	if (fd < 0)
+		return -errno;
+	error = lock_and_size(fd, size);
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
+}
+
+int ipc_memory_name(int fd, int directory, const char *name)
+{
+	char path[sizeof "/proc/self/fd/-2147483648"];
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, path, directory, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
+/* Whoever is killed in between leaves a file that the next one removes, and nobody reads. */
+int ipc_memory_new_renamed(int directory, const char *name, size_t size)
 {
 	int fd, error;
 
@@ -72,6 +92,22 @@ int ipc_memory_new_at(int directory, const char *name, size_t size)
 	if (error == 0)
 		return fd;
 	unlinkat(directory, UNFINISHED, 0);
+	close(fd);
+	return error;
+}
+
+/* Under its name it is whole from the beginning. */
+int ipc_memory_new_at(int directory, const char *name, size_t size)
+{
+	int fd = ipc_memory_nameless(directory, size), error;
+
+	if (fd == -EOPNOTSUPP)
+		return ipc_memory_new_renamed(directory, name, size);
+	if (fd < 0)
+		return fd;
+	error = ipc_memory_name(fd, directory, name);
+	if (!error)
+		return fd;
 	close(fd);
 	return error;
 }

@@ -22,6 +22,12 @@ void ipc_message_close_fds(struct ipc_message *message);
 int ipc_memory_new(const char *name, size_t size);
 /* The same as a new file, locked, with its space taken: -EEXIST, -ENOSPC, -errno. */
 int ipc_memory_new_at(int directory, const char *name, size_t size);
+/* For that: a file that has no name yet and goes with its last descriptor (open(2), O_TMPFILE),
+ * -EOPNOTSUPP: not on that file system; its name in a directory of the same one, -EEXIST; and the
+ * way without either. */
+int ipc_memory_nameless(int directory, size_t size);
+int ipc_memory_name(int fd, int directory, const char *name);
+int ipc_memory_new_renamed(int directory, const char *name, size_t size);
 /* One that is there, locked: -EWOULDBLOCK: somebody has it open; -EBADMSG: no file of this size. */
 int ipc_memory_open_at(int directory, const char *name, size_t size);
 /* NULL with *error: -EBADMSG: another size, or its size is not sealed and it is no file. */

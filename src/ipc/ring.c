@@ -102,6 +102,16 @@ int ring_create_at(int directory, const char *name, int fds[3])
 	return error;
 }
 
+int ring_prepare(int directory, int fds[3])
+{
+	return add_eventfds(fds, ipc_memory_nameless(directory, sizeof(struct ring_shared)));
+}
+
+int ring_name(const int fds[3], int directory, const char *name)
+{
+	return ipc_memory_name(fds[0], directory, name);
+}
+
 int ring_adopt_at(int directory, const char *name, int fds[3])
 {
 	return add_eventfds(fds, ipc_memory_open_at(directory, name, sizeof(struct ring_shared)));

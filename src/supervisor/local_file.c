@@ -9,6 +9,7 @@
  * The descriptor holds what was found: a link or mount that is exchanged behind our back changes
  * nothing.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <limits.h>
@@ -198,16 +199,23 @@ static int walk(struct walk *w)
 	}
 }
 
-int local_file_find(const char *path)
+static int walk_from_root(const char *path)
 {
 	struct walk w = {.at = open_path(AT_FDCWD, "/", O_DIRECTORY, 0), .rest = path};
 	int fd;
 
 	if (w.at < 0)
 		return w.at;
-	fd = path[0] == '/' ? walk(&w) : LOCAL_FILE_UNKNOWN;
+	fd = walk(&w);
 	close(w.at);
 	return fd;
+}
+
+int local_file_find(const char *path)
+{
+	int fd = path[0] == '/' ? open_path(AT_FDCWD, path, 0, WITHIN) : LOCAL_FILE_UNKNOWN;
+
+	return fd == -EXDEV ? walk_from_root(path) : fd == -ELOOP ? LOCAL_FILE_UNKNOWN : fd;
 }
 
 int local_file_open(const char *path)

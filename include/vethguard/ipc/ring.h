@@ -34,6 +34,10 @@ int ring_create(int fds[3]);
 /* As ring_create, with the memory as a new file (0600) of a directory; its space is taken at once (-ENOSPC), so that a full
  * file system cannot fail a writer later. It is locked until its last holder has closed it. */
 int ring_create_at(int directory, const char *name, int fds[3]);
+/* The same in two steps: all that takes time, without a name (-EOPNOTSUPP: not on this file system; it is gone with its last
+ * holder), and its name, for a directory of the same file system. Each 0 or -errno. */
+int ring_prepare(int directory, int fds[3]);
+int ring_name(const int fds[3], int directory, const char *name);
 /* What a writer has left there: new eventfds to the same memory. -EWOULDBLOCK: somebody has it open still; -EBADMSG: no ring. */
 int ring_adopt_at(int directory, const char *name, int fds[3]);
 /* Maps the ring; takes the fds (closed where this fails). The reader may open a ring that already has records. 0 or -errno (-EBADMSG: wrong size). */

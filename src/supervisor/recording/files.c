@@ -59,20 +59,52 @@ static void set_aside(int folder, const char *of, const char *name, int error)
 
 /* Rings. */
 
-int recording_make_ring(const struct recording *r, uint64_t sandbox_id, struct recorded_ring *ring)
+/* Three at a time; a descriptor each. */
+static void close_three(const int fds[3])
+{
+	for (size_t i = 0; i < 3; i++)
+		close(fds[i]);
+}
+
+void recording_prepare_ring(struct recording *r)
+{
+	if (r->kept && r->ready_count < RECORDING_READY_MAX &&
+	        ring_prepare(r->rings, r->ready[r->ready_count]) == 0)
+		r->ready_count++;
+}
+
+void recording_close_ready(struct recording *r)
+{
+	while (r->ready_count)
+		close_three(r->ready[--r->ready_count]);
+}
+
+static int name_ready(struct recording *r, const char *name, struct recorded_ring *ring)
+{
+	const int *fds = r->ready[--r->ready_count];
+	int error = ring_name(fds, r->rings, name);
+
+	if (error)
+		close_three(fds);
+	else
+		memcpy(ring->fds, fds, sizeof ring->fds);
+	return error;
+}
+
+int recording_make_ring(struct recording *r, uint64_t sandbox_id, struct recorded_ring *ring)
 {
 	char name[NAME_BYTES];
 
 	if (!r->kept)
 		return ring_create(ring->fds);
 	name_of(sandbox_id, ring->id, name);
-	return ring_create_at(r->rings, name, ring->fds);
+	return r->ready_count ? name_ready(r, name, ring)
+	                      : ring_create_at(r->rings, name, ring->fds);
 }
 
 void recording_close_ring(const struct recorded_ring *ring)
 {
-	for (size_t i = 0; i < 3; i++)
-		close(ring->fds[i]);
+	close_three(ring->fds);
 }
 
 void recording_remove_ring(

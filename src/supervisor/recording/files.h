@@ -10,7 +10,9 @@
 #include "supervisor/recording/recording.h"
 
 /* Fills in ring->fds. 0 or -errno. */
-int recording_make_ring(const struct recording *r, uint64_t sandbox_id, struct recorded_ring *ring);
+int recording_make_ring(struct recording *r, uint64_t sandbox_id, struct recorded_ring *ring);
+/* Those in store. */
+void recording_close_ready(struct recording *r);
 void recording_close_ring(const struct recorded_ring *ring);
 /* Closes it and removes its file. */
 void recording_remove_ring(

@@ -64,6 +64,7 @@ void recording_fini(struct supervisor *sv)
 	}
 	if (sv->log_given || r->kept)
 		close(r->journal);
+	recording_close_ready(r);
 	if (r->kept) {
 		close(r->rings);
 		close(r->told);

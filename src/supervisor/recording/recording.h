@@ -22,6 +22,7 @@
 #define RECORDING_TOLD_MAX 16384 /* own events that wait to be in the log */
 #define RECORDING_LOOKS_MAX 1024 /* so many wait: calls that only look are not added */
 #define RECORDING_RINGS_MAX 64   /* of one sandbox, whose workers are gone as a rule */
+#define RECORDING_READY_MAX 4    /* rings in store */
 #define RECORDING_LEFT_MAX \
 	32 /* sandboxes that have ended and are not in the log: then no other one begins */
 #define RECORDING_WHY_MAX 320
@@ -85,6 +86,8 @@ struct recording {
 	bool last;               /* this recorder only writes what is left: no other one follows */
 	bool kept;               /* in a directory: rings and told are open there */
 	int rings, told;
+	int ready[RECORDING_READY_MAX][3]; /* rings without a name yet: memory, data, space */
+	size_t ready_count;
 	char kept_in[MESSAGE_PATH_MAX + 1]; /* that directory, as people know it */
 	unsigned unkept;                    /* events in a row that could not be written there */
 	size_t told_count;                  /* events in the lists of all */
@@ -142,6 +145,9 @@ int recording_end(struct supervisor *sv, struct sandbox *s);
  */
 void recording_count(struct supervisor *sv, struct sandbox *s);
 
+/* One more ring in store, with its space taken, for who has time to spare before: where rings are
+ * kept and there is room. Without one it is made when it is wanted. */
+void recording_prepare_ring(struct recording *r);
 /* A ring for a further worker; the recorder hears of it now, or with recording_open, or when
  * earlier ones are drained. NULL with errno (ENOBUFS: RECORDING_RINGS_MAX wait for that already).
  * The ring is valid until its end is over. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Workers in store: started, executed, waiting for their first message, so that who attaches a
- * sandbox need not wait for a program to start. They are made again one at a time, when whoever
- * took one is served, or when that takes long. That is not put off when the next one is taken: a
- * store that waits for a quiet moment stays empty under steady calls. One that dies is made again
- * as any other: not before a pause.
+ * sandbox need not wait for a program to start; and beside each of them the ring it will write to.
+ * They are made again one at a time, when whoever took one is served, or when that takes long. That
+ * is not put off when the next one is taken: a store that waits for a quiet moment stays empty
+ * under steady calls. One that dies is made again as any other: not before a pause.
  */
 #include <errno.h>
 #include <utlist.h>
@@ -37,6 +37,7 @@ static void on_time(struct loop_timer *timer)
 		make_another(sv, SPARE_AFTER_DEATH_MS);
 		return;
 	}
+	recording_prepare_ring(&sv->recording);
 	DL_APPEND(sv->spares, i);
 	sv->spare_count++;
 	make_another(sv, SPARE_AFTER_MS);

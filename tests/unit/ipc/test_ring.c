@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "vethguard/ipc/ring.h"
+#include "ipc/private.h"
 
 #define HEAD_AT 0
 #define RECORDS_AT 4096
@@ -261,6 +262,12 @@ static int remove_folder(void **state)
 	return rmdir(folder);
 }
 
+static void close_three(const int fds[3])
+{
+	for (size_t i = 0; i < 3; i++)
+		close(fds[i]);
+}
+
 static void what_was_killed_half_way_stands_in_no_ones_way(void **state)
 {
 	int fds[3];
@@ -270,10 +277,34 @@ static void what_was_killed_half_way_stands_in_no_ones_way(void **state)
 	assert_true(fd >= 0);
 	close(fd);
 	assert_int_equal(ring_adopt_at(folder_fd, "ring", fds), -ENOENT);
-	assert_int_equal(ring_create_at(folder_fd, "ring", fds), 0);
+	fd = ipc_memory_new_renamed(folder_fd, "ring", MEMORY_BYTES);
+	assert_true(fd >= 0);
 	assert_int_equal(faccessat(folder_fd, "unfinished", F_OK, 0), -1);
-	for (size_t i = 0; i < 3; i++)
-		close(fds[i]);
+	assert_int_equal(ipc_memory_new_renamed(folder_fd, "ring", MEMORY_BYTES), -EEXIST);
+	assert_int_equal(faccessat(folder_fd, "unfinished", F_OK, 0), -1);
+	assert_int_equal(ring_adopt_at(folder_fd, "ring", fds), -EWOULDBLOCK);
+	close(fd);
+	assert_int_equal(ring_adopt_at(folder_fd, "ring", fds), 0);
+	close_three(fds);
+}
+
+/* It is nobody's until it has a name, and a name that is taken stays whose it is. */
+static void a_ring_in_store_is_a_file_from_its_name_on(void **state)
+{
+	int fds[3], other[3], again[3];
+
+	(void)state;
+	assert_int_equal(ring_prepare(folder_fd, fds), 0);
+	assert_int_equal(ring_prepare(folder_fd, other), 0);
+	assert_int_equal(ring_adopt_at(folder_fd, "ring", again), -ENOENT);
+	assert_int_equal(ring_name(fds, folder_fd, "ring"), 0);
+	assert_int_equal(ring_name(other, folder_fd, "ring"), -EEXIST);
+	close_three(other);
+	assert_int_equal(ring_adopt_at(folder_fd, "ring", again), -EWOULDBLOCK);
+	close_three(fds);
+	assert_int_equal(ring_adopt_at(folder_fd, "ring", again), 0);
+	close_three(again);
+	assert_int_equal(ring_prepare(-1, fds), -EBADF);
 }
 
 static void a_ring_that_is_a_file_outlives_its_writer(void **state)
@@ -424,6 +455,8 @@ int main(void)
 	        cmocka_unit_test(created_memory_cannot_shrink),
 	        cmocka_unit_test_setup_teardown(
 	                what_was_killed_half_way_stands_in_no_ones_way, make_folder, remove_folder),
+	        cmocka_unit_test_setup_teardown(
+	                a_ring_in_store_is_a_file_from_its_name_on, make_folder, remove_folder),
 	        cmocka_unit_test_setup_teardown(
 	                a_ring_that_is_a_file_outlives_its_writer, make_folder, remove_folder),
 	        cmocka_unit_test_setup_teardown(

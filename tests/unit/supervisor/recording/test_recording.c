@@ -507,6 +507,59 @@ static size_t count_left(const struct supervisor *sv)
 	return count;
 }
 
+/* Those in store have no name until they are somebody's; without one a ring is made at once. */
+static void rings_in_store(void **state)
+{
+	struct supervisor sv = {0};
+	struct sandbox s = {.supervisor = &sv, .id = SANDBOX};
+	char name[64];
+
+	(void)state;
+	recording_prepare_ring(&sv.recording);
+	assert_int_equal(sv.recording.ready_count, 0); /* a session's are memory */
+	assert_int_equal(recording_keep_at(&sv, folder_fd), 0);
+	recording_prepare_ring(&sv.recording);
+	for (size_t i = 0; i < 3; i++) {
+		struct recorded_ring *ring = recording_ring_new(&sv, &s);
+
+		assert_non_null(ring);
+		assert_int_equal(sv.recording.ready_count, 0);
+		snprintf(name, sizeof name, "%016llx.%016llx", (unsigned long long)SANDBOX,
+		        (unsigned long long)ring->id);
+		assert_int_equal(faccessat(sv.recording.rings, name, F_OK, 0), 0);
+	}
+	for (size_t i = 0; i < RECORDING_READY_MAX + 1; i++)
+		recording_prepare_ring(&sv.recording);
+	assert_int_equal(sv.recording.ready_count, RECORDING_READY_MAX);
+	recording_forget(&sv, &s.recorded, true);
+	recording_fini(&sv);
+	assert_int_equal(sv.recording.ready_count, 0);
+}
+
+/* A name that is taken is another ring's: that one stays, and the one in store is given up. */
+static void a_ring_in_store_whose_name_is_taken(void **state)
+{
+	struct supervisor sv = {0};
+	struct sandbox s = {.supervisor = &sv, .id = SANDBOX};
+	char name[64];
+	int fd;
+
+	(void)state;
+	assert_int_equal(recording_keep_at(&sv, folder_fd), 0);
+	recording_prepare_ring(&sv.recording);
+	snprintf(name, sizeof name, "%016llx.%016llx", (unsigned long long)SANDBOX,
+	        (unsigned long long)sv.last_id + 1);
+	fd = openat(sv.recording.rings, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_null(recording_ring_new(&sv, &s));
+	assert_int_equal(errno, EEXIST);
+	assert_int_equal(sv.recording.ready_count, 0);
+	assert_null(s.recorded.rings);
+	assert_int_equal(unlinkat(sv.recording.rings, name, 0), 0);
+	recording_fini(&sv);
+}
+
 /* Without descriptors for all, those wait that there are none for, and none is lost. */
 #define WAITING 8
 static void rings_that_there_are_no_descriptors_for(void **state)
@@ -772,6 +825,9 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(
 	                a_journal_that_cannot_be_opened_is_named, set_up, tear_down),
 	        cmocka_unit_test(an_outage_becomes_a_finding),
+	        cmocka_unit_test_setup_teardown(rings_in_store, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(
+	                a_ring_in_store_whose_name_is_taken, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
 	                rings_that_there_are_no_descriptors_for, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(a_ring_whose_writer_is_there, set_up, tear_down),
