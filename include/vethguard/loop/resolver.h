@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resolver: real names to real addresses, on the worker's own side (libevent's evdns), with a cache by TTL. */
+/* resolver: real names to real addresses, on the worker's own side, with a cache by TTL. */
 #ifndef VETHGUARD_LOOP_RESOLVER_H
 #define VETHGUARD_LOOP_RESOLVER_H
 

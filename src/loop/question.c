@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each try has a socket of its own, connected to the server: the kernel chooses a port by chance
+ * that no other question has, lets in only what comes from the server's address and port, and says
+ * at once where nobody listens. A question is over with the first answer that repeats all of its
+ * chance (dns_lookup_read()); what does not is passed over, a few times, then the next try asks
+ * from elsewhere.
+ *
+ * Servers are asked in their order, as resolv.conf(5) has it. One that is silent, fails or refuses
+ * makes the question go on to the next one. For other questions that means nothing, since whoever
+ * owns a name decides how servers fare with it; only after silence another one is the first to be
+ * asked from then on. No server is ever asked for anything but what a caller wants to know.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "loop/question.h"
+#include "vethguard/base/hash.h"
+
+#define TRIES_MIN 2 /* a datagram may get lost */
+#define TRIES_MAX 3 /* so that each has its time */
+
+struct question {
+	struct questions *all;
+	struct slice host;
+	question_on_end on_end;
+	void *context;
+	struct list place; /* while it waits for its turn */
+	struct loop_io io; /* fd -1: no try is out */
+	struct loop_deadline patience;
+	struct loop_task over;
+	size_t server;
+	unsigned tried, asked; /* tries; servers among them */
+	unsigned strange;      /* datagrams of this try */
+	uint16_t type;
+	bool counted; /* in all->out */
+	bool plain;
+	enum question_end end; /* as it stands */
+	struct dns_found found;
+	struct dns_lookup lookup;
+};
+
+static void on_over(struct loop_task *task);
+static void on_silence(struct loop_deadline *deadline);
+static void on_reply(struct loop_io *io, unsigned events);
+
+int questions_open(struct questions *all, struct loop *loop, const struct config_server *servers,
+        size_t count, uint32_t timeout_ms)
+{
+	*all = (struct questions){.loop = loop};
+	list_init(&all->waiting);
+	for (size_t i = 0; i < count && i < CONFIG_SERVERS_MAX; i++)
+		all->servers[all->server_count++] = servers[i];
+	all->tries = count < TRIES_MIN   ? TRIES_MIN
+	             : count > TRIES_MAX ? TRIES_MAX
+	                                 : (unsigned)count;
+	return loop_deadlines_open(loop, &all->patience, timeout_ms / all->tries, on_silence);
+}
+
+void questions_close(struct questions *all)
+{
+	loop_deadlines_close(&all->patience);
+}
+
+/* --- a try --- */
+
+static void close_try(struct question *q)
+{
+	int fd = q->io.fd;
+
+	loop_deadline_clear(&q->patience);
+	loop_io_close(&q->io);
+	if (fd >= 0)
+		close(fd);
+	q->io.fd = -1;
+}
+
+static bool write_lookup(struct question *q)
+{
+	uint8_t mix[DNS_LOOKUP_MIX];
+	uint16_t id;
+
+	random_bytes(&id, sizeof id);
+	random_bytes(mix, sizeof mix);
+	return dns_lookup_write(&q->lookup, q->host, q->type, id, q->plain ? NULL : mix);
+}
+
+static int connect_to(const struct config_server *server)
+{
+	struct sockaddr_storage ss;
+	socklen_t n = ip_to_sockaddr(&server->address, server->port ? server->port : 53, &ss);
+	int fd = socket(ss.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&ss, n) < 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static bool send_try(struct question *q)
+{
+	struct questions *all = q->all;
+
+	q->strange = 0;
+	q->io.fd = connect_to(&all->servers[q->server]);
+	if (q->io.fd < 0 || !write_lookup(q))
+		return false;
+	if (loop_io_open_level(all->loop, &q->io, q->io.fd, LOOP_READ, on_reply) < 0)
+		return false;
+	if (send(q->io.fd, q->lookup.bytes, q->lookup.n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return false;
+	loop_deadline_set(&all->patience, &q->patience);
+	return true;
+}
+
+/* Asks again, as q says; where no try is left or can be made, it is over. */
+static void try_again(struct question *q)
+{
+	close_try(q);
+	while (q->tried < q->all->tries) {
+		q->tried++;
+		if (send_try(q))
+			return;
+		close_try(q);
+		q->end = QUESTION_FAILED;
+		q->server = (q->server + 1) % q->all->server_count;
+		q->asked++;
+	}
+	loop_task_queue(q->all->loop, &q->over);
+}
+
+/* This server is no help. */
+static void try_next_server(struct question *q, enum question_end end)
+{
+	q->end = end;
+	q->server = (q->server + 1) % q->all->server_count;
+	if (++q->asked >= q->all->server_count && end != QUESTION_SILENT) {
+		close_try(q);
+		loop_task_queue(q->all->loop, &q->over);
+		return;
+	}
+	try_again(q);
+}
+
+static void on_silence(struct loop_deadline *deadline)
+{
+	struct question *q = container_of(deadline, struct question, patience);
+	struct questions *all = q->all;
+
+	if (all->preferred == q->server)
+		all->preferred = (q->server + 1) % all->server_count;
+	try_next_server(q, QUESTION_SILENT);
+}
+
+/* --- the answer --- */
+
+static void finish(struct question *q, enum question_end end)
+{
+	q->end = end;
+	close_try(q);
+	loop_task_queue(q->all->loop, &q->over);
+}
+
+static void take_answer(struct question *q)
+{
+	switch (q->found.truncated ? DNS_NOERROR : q->found.rcode) {
+	case DNS_NOERROR:
+		finish(q, q->found.truncated ? QUESTION_TRUNCATED : QUESTION_NO_ADDRESS);
+		break;
+	case DNS_NXDOMAIN:
+		finish(q, QUESTION_NO_NAME);
+		break;
+	case DNS_REFUSED:
+		try_next_server(q, QUESTION_REFUSED);
+		break;
+	default:
+		try_next_server(q, QUESTION_FAILED);
+	}
+}
+
+/* A server that wants it plain is asked so at once, and that is not one of the tries. */
+static void ask_plainly(struct question *q)
+{
+	q->plain = true;
+	q->tried--;
+	try_again(q);
+}
+
+static void on_datagram(struct question *q, const uint8_t *p, size_t n)
+{
+	switch (dns_lookup_read(&q->lookup, p, n, &q->found)) {
+	case DNS_LOOKUP_STRANGE:
+		if (++q->strange < QUESTION_STRANGE_MAX)
+			break;
+		q->end = QUESTION_FAILED;
+		try_again(q);
+		break;
+	case DNS_LOOKUP_ASK_PLAIN:
+		ask_plainly(q);
+		break;
+	case DNS_LOOKUP_BROKEN:
+		try_next_server(q, QUESTION_FAILED);
+		break;
+	case DNS_LOOKUP_ANSWER:
+		take_answer(q);
+		break;
+	}
+}
+
+/* One datagram; if there are more, the next turn of the loop says so. */
+static void on_reply(struct loop_io *io, unsigned events)
+{
+	struct question *q = container_of(io, struct question, io);
+	uint8_t bytes[DNS_LOOKUP_REPLY_MAX + 1]; /* one more shows that it is too long */
+	ssize_t n = recv(io->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+
+	(void)events;
+	if (n >= 0)
+		on_datagram(q, bytes, (size_t)n);
+	else if (errno != EAGAIN && errno != EINTR) /* nobody listens there */
+		try_next_server(q, QUESTION_FAILED);
+}
+
+/* --- a question --- */
+
+static void begin(struct question *q)
+{
+	q->counted = true;
+	q->all->out++;
+	q->server = q->all->preferred;
+	try_again(q);
+}
+
+/* Its place is the next one's. */
+void question_cancel(struct question *q)
+{
+	struct questions *all;
+
+	if (!q)
+		return;
+	all = q->all;
+	close_try(q);
+	loop_task_cancel(all->loop, &q->over);
+	list_remove(&q->place);
+	all->out -= q->counted;
+	free(q);
+	if (all->out < QUESTIONS_OUT_MAX && !list_is_empty(&all->waiting)) {
+		q = container_of(all->waiting.next, struct question, place);
+		list_remove(&q->place);
+		begin(q);
+	}
+}
+
+static void on_over(struct loop_task *task)
+{
+	struct question *q = container_of(task, struct question, over);
+	struct dns_found found = q->found;
+	question_on_end on_end = q->on_end;
+	void *context = q->context;
+	uint16_t type = q->type;
+	enum question_end end = q->end;
+
+	if (end != QUESTION_NO_ADDRESS)
+		found.count = 0;
+	question_cancel(q);
+	on_end(context, type, end, &found);
+}
+
+struct question *question_ask(struct questions *all, struct slice host, uint16_t type,
+        question_on_end on_end, void *context)
+{
+	struct question *q = calloc(1, sizeof *q);
+
+	if (!q)
+		return NULL;
+	*q = (struct question){.all = all,
+	        .host = host,
+	        .type = type,
+	        .on_end = on_end,
+	        .context = context,
+	        .io.fd = -1,
+	        .over.run = on_over};
+	if (all->out < QUESTIONS_OUT_MAX)
+		begin(q);
+	else
+		list_append(&all->waiting, &q->place);
+	return q;
+}

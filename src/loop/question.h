@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* question: one question to the name servers, until one of them has answered or all have failed. */
+#ifndef VETHGUARD_SRC_LOOP_QUESTION_H
+#define VETHGUARD_SRC_LOOP_QUESTION_H
+
+#include "vethguard/loop/loop.h"
+#include "vethguard/policy/config.h"
+#include "vethguard/wire/dns_lookup.h"
+
+#define QUESTIONS_OUT_MAX 256 /* at a time, a descriptor each; others wait for their turn */
+#define QUESTION_STRANGE_MAX \
+	8 /* datagrams that are no answer, then the next try has another port */
+
+/* Worse ones later. */
+enum question_end {
+	QUESTION_NO_ADDRESS, /* or addresses */
+	QUESTION_NO_NAME,
+	QUESTION_TRUNCATED,
+	QUESTION_REFUSED,
+	QUESTION_SILENT,
+	QUESTION_FAILED
+};
+
+/* Who is asked, and how it went so far. */
+struct questions {
+	struct loop *loop;
+	struct config_server servers[CONFIG_SERVERS_MAX];
+	size_t server_count;
+	size_t preferred;               /* the server that is asked first */
+	unsigned tries;                 /* for one question */
+	struct loop_deadlines patience; /* of one try */
+	struct list waiting;            /* struct question, those whose turn has not come */
+	size_t out;
+};
+
+struct question;
+typedef void (*question_on_end)(
+        void *context, uint16_t type, enum question_end end, const struct dns_found *found);
+
+/* One question takes timeout_ms at most. 0 or -ENOMEM. */
+int questions_open(struct questions *all, struct loop *loop, const struct config_server *servers,
+        size_t count, uint32_t timeout_ms);
+void questions_close(struct questions *all); /* when no question is left */
+/* host is borrowed until the end, which is told once and never from within this call; the question
+ * is gone then. NULL: no memory. */
+struct question *question_ask(struct questions *all, struct slice host, uint16_t type,
+        question_on_end on_end, void *context);
+void question_cancel(struct question *q); /* NULL is harmless */
+
+#endif
