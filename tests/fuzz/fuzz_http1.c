@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "proxy/charset.h"
 #include "proxy/http1.h"
 
 struct message {
@@ -126,6 +127,8 @@ static void same_message(const struct message *a, const struct message *b)
 	MUST(slice_equals(buf_slice(&a->content), buf_slice(&b->content)));
 	MUST(slice_equals(http1_trailers(&a->http1), http1_trailers(&b->http1)));
 	if (a->response) {
+		MUST(charset_is_searchable(&a->answer.fields) ==
+		        charset_is_searchable(&b->answer.fields));
 		same_answer(&a->answer, &b->answer);
 		same_fields(&a->answer.fields, &b->answer.fields);
 	} else {

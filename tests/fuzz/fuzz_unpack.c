@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A compressed body. The first byte seeds the cuts, the second the room that is given at a time.
+ * However it is cut, it must be the same bytes, or damaged for good, and never more at a time than
+ * there is room for.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "vethguard/credential/unpack.h"
+
+#define OUT_MAX (1u << 20) /* enough is enough: the rest of a bomb is more of the same */
+#define STEP_MAX 16384     /* what may come beyond the room (unpack.c) */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct result {
+	struct buf out;
+	int error;
+	bool complete;
+};
+
+static void require(bool fact)
+{
+	if (!fact)
+		abort();
+}
+
+/* room 0: all at once. */
+static void run(const uint8_t *p, size_t n, unsigned seed, size_t room, struct result *result)
+{
+	struct unpack *u = unpack_new();
+	bool more = false;
+
+	require(u != NULL);
+	buf_init(&result->out, OUT_MAX + 2 * STEP_MAX);
+	for (size_t at = 0; (at < n || more) && !result->error && result->out.len < OUT_MAX;) {
+		size_t step = room ? (seed = seed * 1103515245 + 12345) / 65536 % 40 : n, used = 0;
+		size_t limit = result->out.len + (room ? room : OUT_MAX);
+
+		if (step > n - at)
+			step = n - at;
+		limit = limit < OUT_MAX ? limit : OUT_MAX;
+		result->error = unpack_feed(u, p + at, step, &used, &result->out, limit);
+		require(result->error == 0 || result->error == -EBADMSG);
+		require(used <= step && result->out.len <= limit + STEP_MAX);
+		more = result->out.len >= limit;
+		require(result->error || more || used == step);
+		at += used;
+	}
+	result->complete = unpack_complete(u);
+	if (result->error) {
+		size_t used = 0;
+
+		require(!result->complete);
+		require(unpack_feed(u, p, n, &used, &result->out, OUT_MAX) == -EBADMSG);
+	}
+	unpack_free(u);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct result whole = {.error = 0}, pieces = {.error = 0};
+	size_t n;
+
+	if (size < 2)
+		return 0;
+	run(data + 2, size - 2, 0, 0, &whole);
+	run(data + 2, size - 2, data[0], 1 + (size_t)data[1] * 16, &pieces);
+	n = whole.out.len < pieces.out.len ? whole.out.len : pieces.out.len;
+	require(memcmp(buf_bytes(&whole.out), buf_bytes(&pieces.out), n) == 0 || n == 0);
+	if (whole.out.len < OUT_MAX && pieces.out.len < OUT_MAX) {
+		require(whole.error == pieces.error && whole.complete == pieces.complete);
+		require(whole.error || whole.out.len == pieces.out.len);
+	}
+	buf_fini(&whole.out);
+	buf_fini(&pieces.out);
+	return 0;
+}
