@@ -71,7 +71,7 @@ _vethguard_control()
 			words+=' --ttl --observe --files'
 			;;
 		env) words+=' --format --proxy-env --ca-bundle --ca' ;;
-		reload) words+=' --policy' ;;
+		reload) words+=' --all --policy' ;;
 		pause) words+=' --all --reason' ;;
 		resume) words+=' --all' ;;
 		esac

@@ -8,6 +8,7 @@
 
 #include "commands.h"
 #include "control_named.h"
+#include "vethguard/wire/message.h"
 
 /* --- detach --- */
 
@@ -66,6 +67,11 @@ static void tell(const struct control_line *line, const json_t *json)
 	const json_t *policy = json_object_get(json, "policy");
 	const json_t *diff = json_object_get(json, "diff");
 
+	char prefix[MESSAGE_NAME_MAX + 32];
+
+	snprintf(prefix, sizeof(prefix), "vethguard: warning: %.*s: ", MESSAGE_NAME_MAX,
+	        control_text(json, "name"));
+	control_print_lines(stderr, prefix, json_object_get(json, "warnings"));
 	if (line->json) {
 		control_print_json(json);
 		return;
@@ -137,10 +143,11 @@ static int reload_all(const struct control_line *line)
 }
 
 static const struct option_spec reload_specs[] = {
+        {"all", 'a', NULL, "every sandbox, as without a name"},
         {"policy", 'p', "FILE", "put this policy in force instead of the present file"},
         CONTROL_SPEC_SOCKET, CONTROL_SPEC_JSON, CONTROL_SPEC_HELP, {NULL, 0, NULL, NULL}};
 
-static const struct named_command reload_command = {"vethguard reload", "[NAME...] [OPTIONS]",
+static const struct named_command reload_command = {"vethguard reload", "[NAME...|--all] [OPTIONS]",
         "Reads policies anew and puts them in force; live connections are judged again.\n"
         "Prints what changed. Without a name: the configuration and all sandboxes. A file\n"
         "with a fault changes nothing.",
@@ -157,6 +164,8 @@ int cli_reload(int argc, char **argv)
 	(void)argc;
 	if (rc >= 0)
 		return rc;
+	if (line.name_count && options.all)
+		return named_usage(&reload_command, "--all or names, not both");
 	if (!line.name_count && options.policy)
 		return named_usage(&reload_command, "--policy is for sandboxes that are named");
 	return line.name_count ? named_each(&reload_command, &line, &options) : reload_all(&line);

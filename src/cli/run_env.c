@@ -84,6 +84,10 @@ static void add_option(struct environment *env, const char *text, const struct r
 		        text);
 	else if (own != NULL)
 		environment_set(env, name, slice_from_string(own));
+	else
+		log_warn("--env %s: no such variable is set here, so the command has none; to set "
+		         "it, write --env %s=VALUE",
+		        text, text);
 }
 
 int run_env_build(struct environment *env, const struct run_options *options,

@@ -131,8 +131,11 @@ static bool take(struct run_options *out, int option, const char *value)
 
 static bool complete(const struct run_options *o)
 {
+	char shown[128];
+
 	if (o->name != NULL && !message_name_is_plain(slice_from_string(o->name))) {
-		fprintf(stderr, "vethguard: error: --name: " MESSAGE_NAME_RULE "\n",
+		fprintf(stderr, "vethguard: error: --name %s: " MESSAGE_NAME_RULE "\n",
+		        slice_escape(slice_from_string(o->name), shown, sizeof(shown)),
 		        MESSAGE_NAME_MAX);
 		return false;
 	}

@@ -396,6 +396,12 @@ class Environment(Case):
         self.assertEqual((env["PASSED"], env["SET"]), ("yes", "2"))
         self.assertIn("PATH", env)
 
+    def test_a_variable_that_is_not_set_is_told(self):
+        r = self.run_vethguard(NOTHING, ["env"], options=["--no-env", "--env", "NOT_SET"])
+        self.assertEqual(r.status, 0, r)
+        self.assertIn("warning: --env NOT_SET: no such variable is set here", r.stderr)
+        self.assertNotIn("NOT_SET", r.stdout)
+
     def test_proxies_of_the_caller_are_removed(self):
         env = self.environment(env={"HTTPS_PROXY": "http://192.0.2.1:3128", "all_proxy": "socks5://192.0.2.1"})
         self.assertEqual([k for k in env if k.lower().endswith("_proxy")], [])

@@ -461,6 +461,8 @@ class Commands(Control):
         self.assertEqual(r.returncode, 1, r)
         self.assertRegex(r.stderr, r"control-broken\.yaml:2:1: error: ")
 
+        self.assertEqual(self.ok("reload", "--all"), "1 reloaded\n")
+
         self.assertRegex(self.ok("detach", "agent"), r"(?m)^agent: detached; [1-9]\d* allowed, [1-9]\d* denied")
         self.assertEqual(json.loads(self.ok("list", "--json")), {"brief": False, "sandboxes": []})
         # The kernel takes the gate, and with it the link, apart in its own time.
@@ -499,7 +501,14 @@ class Commands(Control):
             self.assertEqual(r.returncode, 0, r)
             self.assertIn(f'warning: credential "key": {file}', r.stderr)
             self.assertIn(fault, r.stderr)
+            name = json.loads(self.ok("list", "--json"))["sandboxes"][-1]["name"]
+            r = self.daemon.cli("reload", name)  # as is whoever looks whether it was mended
+            self.assertEqual(r.returncode, 0, r)
+            self.assertIn(f'warning: {name}: credential "key": {file}', r.stderr)
+            self.assertIn(fault, r.stderr)
         os.chmod(shared, 0o600)  # the same policy, and there is nothing to tell of it
+        r = self.daemon.cli("reload", name)
+        self.assertEqual((r.returncode, r.stderr), (0, ""), r)
         r = self.daemon.cli("attach", "--netns", self.namespace(), "--policy", policy)
         self.assertEqual((r.returncode, r.stderr.count("warning")), (0, 0), r)
 
@@ -535,7 +544,10 @@ class Commands(Control):
         for words, told in ((["attach", "--netns", netns, "--policy", self.policy], "that network namespace is told's already: detach that first"),
                             (["attach", "--netns", netns, "--policy", self.policy, "--name", "told"], "or take another name"),
                             (["attach", "--netns", "/etc/passwd", "--policy", self.policy], "/run/netns/NAME"),
-                            (["attach", "--interface", "nosuch", "--policy", self.policy], "the daemon's network namespace has no interface nosuch"),
+                            (["attach", "--interface", "nosuch", "--policy", self.policy], "the daemon's network namespace has no interface nosuch: 'ip -br link' lists"),
+                            (["attach", "--netns", self.namespace(), "--policy", self.policy, "--name", "a b"], "a b: a sandbox name is up to 64"),
+                            (["attach", "--netns", self.namespace(), "--policy", self.policy, "--label", "fine=1", "--label", "a b=2"], "a b: a label's key is"),
+                            (["attach", "--netns", self.namespace(), "--policy", self.policy, "--var", "a-b=2"], "a-b: a variable's name is"),
                             (["show", "nobody"], "'vethguard list' shows")):
             r = self.daemon.cli(*words)
             self.assertEqual(r.returncode, 1, r)
@@ -562,7 +574,7 @@ class Commands(Control):
         for words in (["attach"], ["attach", "--pid", "1"], ["attach", "--pid", "1", "--netns", "/x", "--policy", "p"], ["detach"],
                       ["show"], ["show", "a/b"], ["env"], ["env", "a", "--format", "xml"],
                       ["env", "a", "--ca", "/a\nb"], ["env", "a", "--ca-bundle", b"/\xff"], ["env", "a", "--ca", ""], ["pause"], ["pause", "a", "--all"],
-                      ["list", "a"], ["reload", "--policy", "p"], ["stats", "--jsno"],
+                      ["list", "a"], ["reload", "--policy", "p"], ["reload", "a", "--all"], ["stats", "--jsno"],
                       ["attach", "--netns", "/nowhere", "--policy", self.policy],
                       ["attach", "--netns", "/x", "--address", "10.7.0.2", "--policy", "p"],
                       ["attach", "--pid", "1", "--policy", "/nowhere"],

@@ -81,19 +81,47 @@ static bool check_interface(struct attaching *t)
 	return check_address(t, &t->request->address4) && check_address(t, &t->request->address6);
 }
 
+/* Whoever asked sees which one is meant, as far as SHOWN_BYTES go. */
+#define SHOWN_BYTES 96
+
+static const char *show(const char *text, char out[SHOWN_BYTES])
+{
+	return slice_escape(slice_from_string(text), out, SHOWN_BYTES);
+}
+
+static bool refuse_pair(struct attaching *t, const char *objection, const struct attach_pair *pair)
+{
+	char key[SHOWN_BYTES];
+
+	return pair ? refuse(t, ATTACH_INVALID, "%s: %s", show(pair->key, key), objection)
+	            : refuse(t, ATTACH_INVALID, "%s", objection);
+}
+
+static bool check_texts(struct attaching *t)
+{
+	const struct attach_request *r = t->request;
+	const struct attach_pair *culprit;
+	char name[SHOWN_BYTES];
+	const char *objection = attach_labels_objection(&r->labels, &culprit);
+
+	if (!objection)
+		objection = attach_vars_objection(&r->vars, &culprit);
+	if (objection)
+		return refuse_pair(t, objection, culprit);
+	objection = attach_container_objection(&r->container);
+	if (objection)
+		return refuse(t, ATTACH_INVALID, "%s", objection);
+	return !r->name || !r->name[0] || message_name_is_plain(slice_from_string(r->name)) ||
+	       refuse(t, ATTACH_INVALID, "%s: " MESSAGE_NAME_RULE, show(r->name, name),
+	               MESSAGE_NAME_MAX);
+}
+
 static bool check_request(struct attaching *t)
 {
 	const struct attach_request *r = t->request;
-	const char *objection = attach_labels_objection(&r->labels);
 
-	if (!objection)
-		objection = attach_vars_objection(&r->vars);
-	if (!objection)
-		objection = attach_container_objection(&r->container);
-	if (objection)
-		return refuse(t, ATTACH_INVALID, "%s", objection);
-	if (r->name && r->name[0] && !message_name_is_plain(slice_from_string(r->name)))
-		return refuse(t, ATTACH_INVALID, MESSAGE_NAME_RULE, MESSAGE_NAME_MAX);
+	if (!check_texts(t))
+		return false;
 	if (!is_absolute(r->policy))
 		return refuse(t, ATTACH_INVALID,
 		        "the policy's path has to be absolute, of at most %d bytes",

@@ -38,23 +38,27 @@ static bool value_is_text(const char *value, size_t max)
 	return n <= max;
 }
 
-static bool has_twice(const struct attach_pairs *pairs)
+/* The first that an earlier one has the key of, or NULL. */
+static const struct attach_pair *find_twice(const struct attach_pairs *pairs)
 {
 	for (size_t i = 0; i < pairs->count; i++)
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(pairs->items[i].key, pairs->items[k].key) == 0)
-				return true;
-	return false;
+				return &pairs->items[i];
+	return NULL;
 }
 
 #define TEXT_OF(number) TEXT_OF_2(number)
 #define TEXT_OF_2(number) #number
 
-const char *attach_labels_objection(const struct attach_pairs *labels)
+const char *attach_labels_objection(
+        const struct attach_pairs *labels, const struct attach_pair **culprit)
 {
+	*culprit = NULL;
 	if (labels->count > ATTACH_LABELS_MAX)
 		return "there are more than " TEXT_OF(ATTACH_LABELS_MAX) " labels";
 	for (size_t i = 0; i < labels->count; i++) {
+		*culprit = &labels->items[i];
 		if (!key_is_plain(labels->items[i].key, "._-/", true, ATTACH_LABEL_KEY_MAX))
 			return "a label's key is up to " TEXT_OF(
 			        ATTACH_LABEL_KEY_MAX) " letters, digits, '.', '_', '-' and '/', "
@@ -63,14 +67,18 @@ const char *attach_labels_objection(const struct attach_pairs *labels)
 			return "a label's value is up to " TEXT_OF(
 			        ATTACH_LABEL_VALUE_MAX) " bytes without control characters";
 	}
-	return has_twice(labels) ? "a label is there twice" : NULL;
+	*culprit = find_twice(labels);
+	return *culprit ? "a label is there twice" : NULL;
 }
 
-const char *attach_vars_objection(const struct attach_pairs *vars)
+const char *attach_vars_objection(
+        const struct attach_pairs *vars, const struct attach_pair **culprit)
 {
+	*culprit = NULL;
 	if (vars->count > ATTACH_VARS_MAX)
 		return "there are more than " TEXT_OF(ATTACH_VARS_MAX) " variables";
 	for (size_t i = 0; i < vars->count; i++) {
+		*culprit = &vars->items[i];
 		if (!key_is_plain(vars->items[i].key, "_", false, ATTACH_VAR_KEY_MAX))
 			return "a variable's name is up to " TEXT_OF(
 			        ATTACH_VAR_KEY_MAX) " letters, digits and '_', beginning with a "
@@ -79,7 +87,8 @@ const char *attach_vars_objection(const struct attach_pairs *vars)
 			return "a variable's value is up to " TEXT_OF(
 			        ATTACH_VAR_VALUE_MAX) " bytes without control characters";
 	}
-	return has_twice(vars) ? "a variable is there twice" : NULL;
+	*culprit = find_twice(vars);
+	return *culprit ? "a variable is there twice" : NULL;
 }
 
 /* It is shown on terminals. */

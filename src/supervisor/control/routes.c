@@ -57,11 +57,12 @@ static void answer_sandbox(struct control_call *call, unsigned status, struct at
 		control_put_lines(&j, "diff", diff);
 	if (files)
 		control_put_lines(&j, "files", files->written);
-	if (status == 201) {
+	if (status == 201 || diff) {
 		json_put_array(&j, "warnings");
 		control_add_lines(&j, view.notes);
 		attachment_examine(a, add_fault, &j);
-		control_add_lines(&j, files ? files->faults : warning_of(&view));
+		if (!diff)
+			control_add_lines(&j, files ? files->faults : warning_of(&view));
 		json_put_end_array(&j);
 	}
 	json_put_end_object(&j);

@@ -435,9 +435,12 @@ static bool unpack(json_t *root, struct fields *f, json_error_t *why)
 
 static bool take_pairs(const struct fields *f, struct attach_record *r)
 {
+	const struct attach_pair *culprit;
+
 	return pairs_of(f->labels, ATTACH_LABELS_MAX, &r->labels) &&
-	       !attach_labels_objection(&r->labels) &&
-	       pairs_of(f->vars, ATTACH_VARS_MAX, &r->vars) && !attach_vars_objection(&r->vars);
+	       !attach_labels_objection(&r->labels, &culprit) &&
+	       pairs_of(f->vars, ATTACH_VARS_MAX, &r->vars) &&
+	       !attach_vars_objection(&r->vars, &culprit);
 }
 
 /* NULL, or which value cannot be. */

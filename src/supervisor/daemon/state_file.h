@@ -58,9 +58,11 @@ int attach_record_set_identity(struct attach_record *record, const struct identi
 /* A copy of pairs. 0 or -ENOMEM. */
 int attach_pairs_copy(struct attach_pairs *out, const struct attach_pairs *pairs);
 void attach_pairs_free(struct attach_pairs *pairs);
-/* Why these labels or variables may not be, or NULL. */
-const char *attach_labels_objection(const struct attach_pairs *labels);
-const char *attach_vars_objection(const struct attach_pairs *vars);
+/* Why these labels or variables may not be, or NULL. *culprit: the one that is meant, or NULL. */
+const char *attach_labels_objection(
+        const struct attach_pairs *labels, const struct attach_pair **culprit);
+const char *attach_vars_objection(
+        const struct attach_pairs *vars, const struct attach_pair **culprit);
 const char *attach_container_objection(const struct attach_container *container);
 
 /* dir: the directory of these files. The gate's shape goes with it. On the disk when this returns.

@@ -137,7 +137,9 @@ static int check_interface(struct gate *gate, struct netlink *nl, const struct g
 	if (error == -EINVAL)
 		return refuse(gate, error, "\"%s\" is no name of an interface", asked->interface);
 	if (error == -ENODEV)
-		return refuse(gate, error, "the daemon's network namespace has no interface %s",
+		return refuse(gate, error,
+		        "the daemon's network namespace has no interface %s: 'ip -br link' lists "
+		        "those it has",
 		        asked->interface);
 	if (error)
 		return refuse(gate, error, "interface %s cannot be examined: %s", asked->interface,

@@ -398,30 +398,36 @@ static void labels_and_variables_have_bounds(void **state)
 	static char keys[ATTACH_VARS_MAX + 1][8], long_value[ATTACH_VAR_VALUE_MAX + 2];
 	const struct attach_pair bad[] = {{"", "x"}, {"-a", "x"}, {"a b", "x"}, {"a", "x\n"},
 	        {"a", long_value}, {"a=b", "x"}};
-	struct attach_pairs all = {1, pairs};
+	struct attach_pairs all = {2, pairs};
+	const struct attach_pair *culprit;
 
 	(void)state;
 	memset(long_value, 'x', sizeof long_value - 1);
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-		pairs[0] = bad[i];
-		assert_non_null(attach_labels_objection(&all));
-		assert_non_null(attach_vars_objection(&all));
+		pairs[0] = (struct attach_pair){"fine", "x"};
+		pairs[1] = bad[i];
+		assert_non_null(attach_labels_objection(&all, &culprit));
+		assert_ptr_equal(culprit, &pairs[1]);
+		assert_non_null(attach_vars_objection(&all, &culprit));
+		assert_ptr_equal(culprit, &pairs[1]);
 	}
 	for (size_t i = 0; i <= ATTACH_VARS_MAX; i++) {
 		snprintf(keys[i], sizeof keys[i], "k%zu", i);
 		pairs[i] = (struct attach_pair){keys[i], "v"};
 	}
 	all.count = ATTACH_LABELS_MAX;
-	assert_null(attach_labels_objection(&all));
+	assert_null(attach_labels_objection(&all, &culprit));
 	all.count++;
-	assert_non_null(attach_labels_objection(&all));
+	assert_non_null(attach_labels_objection(&all, &culprit));
+	assert_null(culprit);
 	all.count = ATTACH_VARS_MAX;
-	assert_null(attach_vars_objection(&all));
+	assert_null(attach_vars_objection(&all, &culprit));
 	all.count++;
-	assert_non_null(attach_vars_objection(&all));
+	assert_non_null(attach_vars_objection(&all, &culprit));
 	all.count = 2;
 	pairs[1] = pairs[0];
-	assert_non_null(attach_vars_objection(&all));
+	assert_non_null(attach_vars_objection(&all, &culprit));
+	assert_ptr_equal(culprit, &pairs[1]);
 }
 
 static void what_it_is_attached_to_in_words(void **state)
