@@ -69,6 +69,7 @@ struct responder {
 	bool refused_timer_open;
 	struct loop_timer pause; /* until the second is over nothing is read over UDP */
 	bool paused;
+	bool held;
 };
 
 /* responder_answer() with the peer known in full. */
@@ -79,6 +80,9 @@ bool responder_is_flooded(const struct responder *responder);
 /* Answers what waits, within bounds. */
 void responder_udp_serve_rest(struct responder *responder);
 void responder_udp_on_pause_over(struct loop_timer *timer);
+/* Nothing is held any more. */
+void responder_udp_go_on(struct responder *responder);
+void responder_tcp_go_on(struct responder *responder);
 void responder_udp_free_all(struct responder *responder);
 void responder_tcp_free_all(struct responder *responder);
 

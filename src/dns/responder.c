@@ -59,6 +59,17 @@ void responder_free(struct responder *r)
 	free(r);
 }
 
+void responder_hold(struct responder *r, bool hold)
+{
+	if (r->held == hold)
+		return;
+	r->held = hold;
+	if (hold) /* who reads looks before each query */
+		return;
+	responder_udp_go_on(r);
+	responder_tcp_go_on(r);
+}
+
 void responder_finish(struct responder *r)
 {
 	if (r)

@@ -102,13 +102,16 @@ static int answer_next(struct responder_connection *c)
 static enum advance advance(struct responder_connection *c)
 {
 	for (int i = 0; i < RESPONDER_TURN_QUERIES; i++) {
+		bool held = c->responder->held;
 		bool room = OUT_MAX - c->out.len >= LENGTH_BYTES + DNS_ANSWER_MAX;
-		int result = room ? answer_next(c) : 0;
+		int result = room && !held ? answer_next(c) : 0;
 
 		if (result > 0)
 			continue;
 		if (result == 0)
 			result = flush(c);
+		if (result == 0 && held)
+			return ADVANCE_WAIT;
 		if (result == 0 && !room)
 			continue;
 		if (result == 0)
@@ -142,6 +145,14 @@ static void on_ready(struct loop_io *io, unsigned events)
 static void on_again(struct loop_task *task)
 {
 	run(container_of(task, struct responder_connection, again));
+}
+
+void responder_tcp_go_on(struct responder *responder)
+{
+	struct responder_connection *c;
+
+	DL_FOREACH(responder->connections, c)
+	loop_task_queue(responder->config.loop, &c->again);
 }
 
 static void on_idle(struct loop_deadline *deadline)

@@ -120,23 +120,33 @@ static int watch(struct responder_udp *u)
 }
 
 /* The kernel keeps what its buffer holds, and drops the rest. */
+static void stop_reading(struct responder *r)
+{
+	for (struct responder_udp *u = r->udp; u; u = u->next)
+		loop_io_close(&u->io);
+}
+
 static void pause_reading(struct responder *r)
 {
 	r->paused = true;
-	for (struct responder_udp *u = r->udp; u; u = u->next)
-		loop_io_close(&u->io);
+	stop_reading(r);
 	loop_timer_set(&r->pause, RESPONDER_PAUSE_MS);
 }
 
 /* What cannot be watched for want of memory is tried again. */
+void responder_udp_go_on(struct responder *r)
+{
+	for (struct responder_udp *u = r->udp; u && !r->paused && !r->held; u = u->next)
+		if (!u->io.watch && watch(u) < 0)
+			pause_reading(r);
+}
+
 void responder_udp_on_pause_over(struct loop_timer *timer)
 {
 	struct responder *r = container_of(timer, struct responder, pause);
 
 	r->paused = false;
-	for (struct responder_udp *u = r->udp; u && !r->paused; u = u->next)
-		if (!u->io.watch && watch(u) < 0)
-			pause_reading(r);
+	responder_udp_go_on(r);
 }
 
 /* Level-triggered: what is left after a share is announced again in the next turn of the loop. */
@@ -145,9 +155,11 @@ static void on_ready(struct loop_io *io, unsigned events)
 	struct responder_udp *u = container_of(io, struct responder_udp, io);
 
 	(void)events;
-	for (int i = 0; i < RESPONDER_TURN_QUERIES && serve_one(u); i++)
+	for (int i = 0; i < RESPONDER_TURN_QUERIES && !u->responder->held && serve_one(u); i++)
 		;
-	if (responder_is_flooded(u->responder) && !u->responder->paused)
+	if (u->responder->held)
+		stop_reading(u->responder);
+	else if (responder_is_flooded(u->responder) && !u->responder->paused)
 		pause_reading(u->responder);
 }
 

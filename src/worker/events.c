@@ -5,6 +5,19 @@
 
 #include "worker/worker.h"
 
+/* While events wait, nothing begins that would make more: no request, and no name is answered,
+ * which nothing else would bound but the worker's memory. */
+static void hold_all(const struct events *ev)
+{
+	const struct worker *w = ev->worker;
+	bool behind = ev->backlog.len > 0;
+
+	if (w->proxy)
+		proxy_hold(w->proxy, ev->held || behind);
+	if (w->responder)
+		responder_hold(w->responder, behind);
+}
+
 static void drain_backlog(struct events *ev)
 {
 	while (ev->backlog.len >= 2) {
@@ -16,8 +29,7 @@ static void drain_backlog(struct events *ev)
 		buf_consume(&ev->backlog, n + 2);
 	}
 	buf_fini(&ev->backlog);
-	if (ev->worker->proxy)
-		proxy_hold(ev->worker->proxy, ev->held);
+	hold_all(ev);
 }
 
 static void on_space(struct loop_io *io, unsigned what)
@@ -47,11 +59,10 @@ static void keep(struct events *ev, size_t n)
 {
 	uint8_t length[2] = {(uint8_t)(n >> 8), (uint8_t)n};
 
-	if (ev->worker->proxy)
-		proxy_hold(ev->worker->proxy, true);
 	if (buf_append(&ev->backlog, length, 2) < 0 || buf_append(&ev->backlog, ev->record, n) < 0)
 		worker_fail(ev->worker,
 		        "the recorder has not taken events for too long; nothing passes any more");
+	hold_all(ev);
 }
 
 void events_put(struct events *ev, const struct event *event)
@@ -67,8 +78,8 @@ void events_put(struct events *ev, const struct event *event)
 void events_hold(struct events *ev, bool hold)
 {
 	ev->held = hold;
-	if (ev->worker && ev->worker->proxy) /* it may come before there is anything */
-		proxy_hold(ev->worker->proxy, hold || ev->backlog.len > 0);
+	if (ev->worker) /* it may come before there is anything */
+		hold_all(ev);
 }
 
 void events_close(struct events *ev)

@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	run(data + 2, size - 2, 0, 0, &whole);
 	run(data + 2, size - 2, data[0], 1 + (size_t)data[1] * 16, &pieces);
 	n = whole.out.len < pieces.out.len ? whole.out.len : pieces.out.len;
-	require(memcmp(buf_bytes(&whole.out), buf_bytes(&pieces.out), n) == 0 || n == 0);
+	require(n == 0 || memcmp(buf_bytes(&whole.out), buf_bytes(&pieces.out), n) == 0);
 	if (whole.out.len < OUT_MAX && pieces.out.len < OUT_MAX) {
 		require(whole.error == pieces.error && whole.complete == pieces.complete);
 		require(whole.error || whole.out.len == pieces.out.len);

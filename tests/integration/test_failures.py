@@ -21,7 +21,7 @@ import test_daemon
 import test_torture
 import test_upgrade
 from daemon import Daemon
-from support import FINDING, HTTP, LIFECYCLE, LONG, SLOW, VETHGUARD, descendants, sh, wait_until
+from support import FINDING, HTTP, LIFECYCLE, LONG, PACE, SLOW, VETHGUARD, descendants, sh, wait_until
 from test_exhaustion import Neighbours
 
 KEEPER_RESTARTS_MAX, RECORDER_RESTARTS_MAX = 4, 3  # src/supervisor/supervisor.h and recording.h
@@ -443,6 +443,42 @@ class Resolver(Failing):
             self.assert_both()
         codes = {e["http_response"]["code"] for e in self.daemon.events(HTTP) if e["http_request"]["url"]["path"] == "/gone"}
         self.assertTrue(codes and codes <= {502, 504}, codes)
+
+
+class Names(Failing):
+    """A recorder that is stopped, and a sandbox that asks for names on and on."""
+    FLOOD = r"""
+import socket, struct, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.connect((sys.argv[1], 53))
+tail = b"".join(bytes([62]) + b"x" * 62 for _ in range(3)) + b"\3lab\4test\0\0\1\0\1"
+end = time.monotonic() + float(sys.argv[2])
+n = 0
+while time.monotonic() < end:
+    for _ in range(200):
+        n += 1
+        try:
+            s.send(struct.pack(">HHHHHH", n & 65535, 0x100, 1, 0, 0, 0) + b"\10%08d" % n + tail)
+        except OSError:
+            pass
+    time.sleep(0.01)
+"""
+
+    def make_daemon(self):
+        return Daemon("limits: {dns_queries_per_s: 100000}\n")
+
+    def test_until_a_ring_is_full(self):
+        """They wait as everything else does; no worker ends, and no event with it."""
+        workers = [self.show(name)["worker"]["pid"] for name in ("one", "two")]
+        recorder = self.pid("recorder")
+        self.stopped(recorder)
+        gate = self.daemon.call("GET", "/v1/sandboxes/one/env")[2]["nameservers"][0]
+        sh("ip", "netns", "exec", self.name, support.PYTHON, "-c", self.FLOOD, gate, str(6 * PACE))
+        self.assertEqual([self.show(name)["worker"]["pid"] for name in ("one", "two")], workers, self.daemon.stderr())
+        self.assertTrue(self.asks(netns=self.other))
+        os.kill(recorder, signal.SIGCONT)
+        self.assert_both()
+        self.assertEqual([self.show(name)["worker"]["pid"] for name in ("one", "two")], workers, self.daemon.stderr())
 
 
 class Hanging(Failing):

@@ -56,6 +56,9 @@ struct responder *responder_new(const struct responder_config *config);
 void responder_free(struct responder *responder);
 /* Queries refused for their rate since the beginning. */
 uint64_t responder_refused(const struct responder *responder);
+/* While held nothing is read and nothing answered: queries wait in the kernel, as many as it keeps. May be called from
+ * within on_query, whose query is still answered. */
+void responder_hold(struct responder *responder, bool hold);
 /* Answers what has arrived over UDP, then responder_free(). */
 void responder_finish(struct responder *responder);
 /* One query in, one answer out: pure but for names and clock. Size of the answer, 0: stay silent. Used by both

@@ -58,6 +58,7 @@ static struct {
 	struct responder *responder;
 
 	size_t count;
+	size_t hold_after; /* so many events; 0: never */
 	struct event event;
 	char host[300], rule[100], detail[200];
 } fixture;
@@ -65,7 +66,8 @@ static struct {
 static void on_query(void *context, struct event *event)
 {
 	(void)context;
-	fixture.count++;
+	if (++fixture.count == fixture.hold_after)
+		responder_hold(fixture.responder, true);
 	fixture.event = *event;
 	snprintf(fixture.host, sizeof(fixture.host), "%.*s", SLICE_ARG(event->host));
 	snprintf(fixture.rule, sizeof(fixture.rule), "%.*s", SLICE_ARG(event->rule));
@@ -679,6 +681,81 @@ static void tcp_connections_are_bounded(void **state)
 	close(clients[0]);
 }
 
+/* What has come while there was no room for its events is answered when there is, in order. */
+static void held_in_the_middle(void **state)
+{
+	struct sockaddr_in udp_at, tcp_at;
+	uint8_t query[512], framed[512], reply[1500];
+	size_t n = make_query(query, "api.example.com", DNS_A, 1);
+	size_t framed_n = make_framed(framed, "api.example.com");
+	int udp = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), tcp;
+
+	(void)state;
+	assert_int_equal(responder_serve_udp(fixture.responder, listen_on(SOCK_DGRAM, &udp_at)), 0);
+	assert_int_equal(
+	        responder_serve_tcp(fixture.responder, listen_on(SOCK_STREAM, &tcp_at)), 0);
+	tcp = connect_to(&tcp_at);
+	for (unsigned round = 0; round < 2; round++) {
+		fixture.hold_after = fixture.count + 1;
+		for (int i = 0; i < 20 && round == 0; i++)
+			sendto(udp, query, n, 0, (struct sockaddr *)&udp_at, sizeof(udp_at));
+		for (int i = 0; i < 20 && round == 1; i++)
+			assert_int_equal(send(tcp, framed, framed_n, 0), framed_n);
+		run_loop(50);
+		assert_int_equal(fixture.count, fixture.hold_after);
+		assert_true(recv(round ? tcp : udp, reply, sizeof(reply), 0) > (ssize_t)n);
+		assert_true(
+		        recv(round ? tcp : udp, reply, sizeof(reply), 0) < 0 && errno == EAGAIN);
+		if (round == 0) { /* whoever comes now waits as well */
+			assert_int_equal(send(tcp, framed, framed_n, 0), framed_n);
+			run_loop(20);
+			assert_int_equal(fixture.count, 1);
+		}
+		fixture.hold_after = 0;
+		responder_hold(fixture.responder, false);
+		responder_hold(fixture.responder, false);
+		run_loop(50);
+		assert_int_equal(fixture.count, round == 0 ? 21 : 41);
+		while (recv(round ? tcp : udp, reply, sizeof(reply), 0) > 0)
+			;
+		while (recv(tcp, reply, sizeof(reply), 0) > 0)
+			;
+	}
+	close(udp);
+	close(tcp);
+}
+
+/* A pause for its rate and a hold do not lift each other. */
+static void held_and_paused(void **state)
+{
+	struct sockaddr_in at;
+	uint8_t query[512];
+	size_t n = make_query(query, "api.example.com", DNS_A, 1);
+	int client = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	uint64_t refused;
+
+	(void)state;
+	assert_int_equal(responder_serve_udp(fixture.responder, listen_on(SOCK_DGRAM, &at)), 0);
+	for (int i = 0; i < 300; i++)
+		sendto(client, query, n, 0, (struct sockaddr *)&at, sizeof(at));
+	run_loop(50);
+	assert_true(fixture.responder->paused);
+	refused = responder_refused(fixture.responder);
+	responder_hold(fixture.responder, true);
+	responder_hold(fixture.responder, false);
+	run_loop(50);
+	assert_int_equal(responder_refused(fixture.responder), refused);
+	responder_hold(fixture.responder, true);
+	while (fixture.responder->paused)
+		run_loop(100);
+	run_loop(50);
+	assert_int_equal(responder_refused(fixture.responder), refused);
+	responder_hold(fixture.responder, false);
+	run_loop(50);
+	assert_true(responder_refused(fixture.responder) > refused);
+	close(client);
+}
+
 #define IN_LOOP(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -706,6 +783,8 @@ int main(void)
 	        IN_LOOP(tcp_answers_before_it_closes),
 	        IN_LOOP(tcp_cuts_off_garbage),
 	        IN_LOOP(tcp_connections_are_bounded),
+	        IN_LOOP(held_in_the_middle),
+	        cmocka_unit_test_setup_teardown(held_and_paused, setup_slow, teardown),
 	};
 
 	return cmocka_run_group_tests_name("responder", tests, NULL, NULL);
