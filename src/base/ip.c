@@ -170,6 +170,24 @@ enum ip_class ip_classify(const struct ip *ip)
 	return IP_UNSPECIFIED;
 }
 
+struct ip ip_carried(const struct ip *ip, unsigned translator_bits)
+{
+	enum ip_class class = ip_classify(ip);
+	bool local = class == IP_NAT64 && ip->bytes[5] == 1; /* RFC 8215 */
+	struct ip carried = {.family = 4};
+	size_t at = 12;
+
+	if (class != IP_MAPPED && class != IP_NAT64)
+		return (struct ip){0};
+	if (local && (translator_bits == 48 || translator_bits == 56 || translator_bits == 64))
+		at = translator_bits / 8;
+	for (size_t i = 0; i < 4; i++) {
+		at += at == 8; /* is zero in all of them */
+		carried.bytes[i] = ip->bytes[at++];
+	}
+	return carried;
+}
+
 static const char *const class_names[] = {
         [IP_PUBLIC] = "public",
         [IP_UNSPECIFIED] = "unspecified",

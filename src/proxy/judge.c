@@ -9,6 +9,8 @@
 
 #include "proxy/client.h"
 
+#define TRANSLATOR_BITS_MAX 96 /* RFC 6052 */
+
 const char *destination_text(const struct destination *d, char *out)
 {
 	char ip[IP_TEXT_MAX];
@@ -278,13 +280,27 @@ void judge_opaque(struct proxy *proxy, const struct destination *d, enum policy_
 	j->allowed = j->decision.verdict == POLICY_ALLOW;
 }
 
+/* Whoever permits a translator's prefix wants the IPv4 internet, not all that the translator goes
+ * to: what an address carries has to pass by itself, unless the network is narrower than the
+ * prefix. */
+static bool is_permitted(const struct proxy *proxy, const struct ip *address)
+{
+	for (size_t i = 0; i < proxy->config.permit_count; i++) {
+		const struct ip_prefix *permit = &proxy->config.permit[i];
+		struct ip carried = ip_carried(address, permit->bits);
+
+		if (!ip_in_prefix(address, permit))
+			continue;
+		if (!carried.family || permit->bits > TRANSLATOR_BITS_MAX ||
+		        ip_classify(&carried) == IP_PUBLIC || is_permitted(proxy, &carried))
+			return true;
+	}
+	return false;
+}
+
 bool judge_address(
         struct proxy *proxy, const struct policy_decision *decision, const struct ip *address)
 {
-	if (decision->names_address || ip_classify(address) == IP_PUBLIC)
-		return true;
-	for (size_t i = 0; i < proxy->config.permit_count; i++)
-		if (ip_in_prefix(address, &proxy->config.permit[i]))
-			return true;
-	return false;
+	return decision->names_address || ip_classify(address) == IP_PUBLIC ||
+	       is_permitted(proxy, address);
 }

@@ -52,6 +52,9 @@ char *ip_format(const struct ip *ip, char out[IP_TEXT_MAX]);
 bool ip_equals(const struct ip *a, const struct ip *b);
 bool ip_in_prefix(const struct ip *ip, const struct ip_prefix *prefix);
 enum ip_class ip_classify(const struct ip *ip);
+/* The IPv4 address inside of an IPv4-mapped, -translated or -compatible one or of NAT64 (RFC 6052 section 2.2; of
+ * 64:ff9b:1::/48 the translator's prefix is told in bits: 48, 56, 64, else 96). family 0: there is none. */
+struct ip ip_carried(const struct ip *ip, unsigned translator_bits);
 /* A word for people: "private", "link-local", ... */
 const char *ip_class_name(enum ip_class c);
 struct ip ip_from_sockaddr(const struct sockaddr *sa, uint16_t *port);

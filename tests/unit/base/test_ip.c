@@ -228,6 +228,37 @@ static void prefixes(void **state)
 	assert_false(ip_in_prefix(&ip, &p));
 }
 
+static void carried_addresses(void **state)
+{
+	static const struct {
+		const char *in;
+		unsigned bits;
+		const char *out;
+	} cases[] = {
+	        {"::ffff:192.0.2.33", 96, "192.0.2.33"},
+	        {"::ffff:0:192.0.2.33", 0, "192.0.2.33"},
+	        {"::192.0.2.33", 96, "192.0.2.33"},
+	        {"64:ff9b::192.0.2.33", 96, "192.0.2.33"},
+	        {"64:ff9b::192.0.2.33", 48, "192.0.2.33"}, /* always 96 */
+	        {"64:ff9b:1::192.0.2.33", 96, "192.0.2.33"},
+	        {"64:ff9b:1:c000:2:2100::", 48, "192.0.2.33"},
+	        {"64:ff9b:1:1c0:0:221::", 56, "192.0.2.33"},
+	        {"64:ff9b:1:1:c0:2:2100:0", 64, "192.0.2.33"},
+	        {"64:ff9b:1::192.0.2.33", 52, "192.0.2.33"},
+	        {"2001:4860::8888", 96, "-"},
+	        {"fd00::1", 96, "-"},
+	        {"10.0.0.1", 96, "-"},
+	};
+	char text[IP_TEXT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ip ip = parsed(cases[i].in), carried = ip_carried(&ip, cases[i].bits);
+
+		assert_string_equal(ip_format(&carried, text), cases[i].out);
+	}
+}
+
 static void socket_addresses(void **state)
 {
 	static const char *const texts[] = {"192.0.2.7", "2001:db8::7"};
@@ -263,6 +294,7 @@ int main(void)
 	        cmocka_unit_test(parses_strictly),
 	        cmocka_unit_test(formats_canonically),
 	        cmocka_unit_test(prefixes),
+	        cmocka_unit_test(carried_addresses),
 	        cmocka_unit_test(socket_addresses),
 	};
 

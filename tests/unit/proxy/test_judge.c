@@ -346,6 +346,51 @@ static void test_addresses(void **state)
 	assert_false(judge_address(&proxy, &plain, &ip));
 }
 
+/* A permit for a translator's prefix is none for the private networks behind it. */
+static void test_addresses_behind_a_translator(void **state)
+{
+	static const struct {
+		const char *address;
+		bool passes;
+	} cases[] = {
+	        {"64:ff9b::8.8.8.8", true},
+	        {"64:ff9b::10.1.2.3", true}, /* permitted itself */
+	        {"64:ff9b::10.2.2.3", false},
+	        {"64:ff9b::127.0.0.1", false},
+	        {"64:ff9b::169.254.169.254", false},
+	        {"64:ff9b::192.168.7.7", true}, /* by the narrow one */
+	        {"64:ff9b::192.168.8.7", false},
+	        {"::ffff:8.8.8.8", true},
+	        {"::ffff:169.254.169.254", false},
+	        {"::ffff:0:127.0.0.1", false},
+	        {"64:ff9b:1:808:8:800::", true}, /* 8.8.8.8 */
+	        {"64:ff9b:1:a02:2:300::", false},
+	        {"64:ff9b:1:a01:2:300::", true},
+	        {"64:ff9b:1:a9fe:a9:fe00::", false},
+	        {"fd01::1", true},
+	};
+	const struct ip_prefix permit[] = {
+	        {{4, {10, 1}}, 16},
+	        {{6, {0, 0x64, 0xff, 0x9b}}, 96},
+	        {{6, {0, 0x64, 0xff, 0x9b, [12] = 192, 168, 7}}, 120},
+	        {{6, {[10] = 0xff, 0xff}}, 96},
+	        {{6, {0, 0x64, 0xff, 0x9b, 0, 1}}, 48},
+	        {{6, {0xfd, 1}}, 16},
+	};
+	static struct proxy proxy;
+	const struct policy_decision plain = {0};
+
+	(void)state;
+	proxy.config.permit = permit;
+	proxy.config.permit_count = sizeof permit / sizeof *permit;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct ip ip = address(cases[i].address);
+
+		if (judge_address(&proxy, &plain, &ip) != cases[i].passes)
+			fail_msg("%s", cases[i].address);
+	}
+}
+
 static void test_texts(void **state)
 {
 	char out[POLICY_HOST_MAX + 16];
@@ -368,6 +413,7 @@ int main(void)
 	        cmocka_unit_test(test_every_disagreement),
 	        cmocka_unit_test(test_observing_gives_no_credential),
 	        cmocka_unit_test(test_addresses),
+	        cmocka_unit_test(test_addresses_behind_a_translator),
 	        cmocka_unit_test(test_texts),
 	};
 
