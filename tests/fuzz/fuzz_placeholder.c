@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A text that the sandbox sends, searched for placeholders. One that is told stands where it is
+ * said; one that is put into the text, at the place of which the first byte tells, is found, and so
+ * it is when all of that goes in base64, as a user and a password do.
+ */
+#include <stdlib.h>
+
+#include "credential/base64.h"
+#include "credential/store_placeholders.h"
+#include "vethguard/policy/policy.h"
+
+#define TEXT_MAX 4096
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct slice known[] = {{"vethguard-one-0123456789abcdef", 30},
+        {"vethguard-one-0123456789abcdef0", 31}, {"sk-vethguard-vethguard-a0", 25}};
+static struct placeholders set;
+
+static void require(bool fact)
+{
+	if (!fact)
+		abort();
+}
+
+static uint32_t find(struct slice text)
+{
+	size_t at, n;
+	uint32_t found = placeholders_find(&set, text, &at, &n);
+
+	if (found != POLICY_NONE) {
+		require(found < sizeof known / sizeof *known && at <= text.n && n <= text.n - at);
+		require(slice_equals(known[found], slice_of(text.p + at, n)));
+	}
+	return found;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static uint8_t text[TEXT_MAX + 64], encoded[BASE64_SIZE(sizeof text)];
+	struct slice put;
+	size_t at;
+
+	for (uint32_t i = 0; set.count < sizeof known / sizeof *known; i++)
+		require(placeholders_add(&set, i, known[i]) == 0);
+	if (size < 1 || size > TEXT_MAX)
+		return 0;
+	find(slice_of(data + 1, size - 1));
+	placeholders_find_encoded(&set, slice_of(data + 1, size - 1));
+	put = known[data[0] % 3];
+	at = data[0] / 3 < size - 1 ? data[0] / 3u : size - 1;
+	memcpy(text, data + 1, at);
+	memcpy(text + at, put.p, put.n);
+	memcpy(text + at + put.n, data + 1 + at, size - 1 - at);
+	require(find(slice_of(text, size - 1 + put.n)) != POLICY_NONE);
+	require(placeholders_find_encoded(
+	                &set, slice_of(encoded, base64_encode(text, size - 1 + put.n, encoded))) !=
+	        POLICY_NONE);
+	return 0;
+}
