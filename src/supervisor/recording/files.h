@@ -9,6 +9,10 @@
 
 #include "supervisor/recording/recording.h"
 
+/* Of a ring or an event: two ids of 16 digits, a dot, and the end. */
+#define RECORDING_NAME_BYTES 34
+void recording_file_name(uint64_t sandbox_id, uint64_t id, char out[RECORDING_NAME_BYTES]);
+
 /* Fills in ring->fds. 0 or -errno. */
 int recording_make_ring(struct recording *r, uint64_t sandbox_id, struct recorded_ring *ring);
 /* Those in store. */
@@ -27,8 +31,8 @@ void recording_remove_told(const struct recording *r, uint64_t sandbox_id, uint6
 struct recording_left {
 	uint64_t sandbox_id, id;
 };
-/* Takes the ring up that lies in the folder of rings. 0, also where it cannot be read, which is
- * logged; -EWOULDBLOCK: its writer is still there; -errno. */
+/* adopt.c: takes the ring up that lies in the folder of rings. 0, also where it cannot be read,
+ * which is logged; -EWOULDBLOCK: its writer is still there; -errno. */
 int recording_adopt_ring(struct supervisor *sv, const struct recording_left *file);
 /* wait.c: tries that again, for RECORDING_ADOPT_MS, or as long as there are too few descriptors. 0
  * or -errno. */

@@ -172,17 +172,18 @@ void sandbox_look_still(struct sandbox *s);
 size_t sandbox_retired(const struct sandbox *s);
 /* Workers that are ready retire, others are ended. */
 void sandbox_retire_all(struct sandbox *s);
-/* Looks whether its fence is in order and sets it again where it is not. 0, or -errno: it cannot
- * be, and s->failure says why. */
+/* s->coming is ready. */
+void sandbox_hand_over(struct sandbox *s);
+/* s->coming is gone. */
+void sandbox_keep_generation(struct sandbox *s, const char *how);
+
+/* fence.c. Looks whether its fence is in order and sets it again where it is not. 0, or -errno: it
+ * cannot be, and s->failure says why. */
 int sandbox_look_now(struct sandbox *s);
 /* Nobody looks whether its fence is in order: another daemon is about to. */
 void sandbox_look_away(struct sandbox *s);
 /* Ends that. 0, or -errno with s->failure. */
 int sandbox_look_again(struct sandbox *s);
-/* s->coming is ready. */
-void sandbox_hand_over(struct sandbox *s);
-/* s->coming is gone. */
-void sandbox_keep_generation(struct sandbox *s, const char *how);
 
 /* start.c: log, gate and the first worker. 0, or -errno with s->failure. */
 int sandbox_set_up(struct sandbox *s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* settings_private: what settings.c and share.c share. */
+/* settings_private: what the files that load settings share. */
 #ifndef SUPERVISOR_SETTINGS_PRIVATE_H
 #define SUPERVISOR_SETTINGS_PRIVATE_H
 
@@ -46,8 +46,22 @@ const struct identity *settings_config_identity(const struct identity *caller);
  * LOCAL_FILE_UNKNOWN: it was not read. */
 int settings_files_get(const struct settings_files *files, const char *path, char **text, size_t *n,
         struct policy_file_facts *facts);
-/* A file of the host's, in memory that is the caller's to free. */
+/* hosts.c: a file of the host's, in memory that is the caller's to free. */
 struct slice settings_host_file(const char *path, char **memory, struct stamp *stamp);
+/* The configuration's name servers, or else the host's. */
+void settings_find_servers(struct settings *s);
+/* The configuration's hosts and those of the host. 0 or -ENOMEM. */
+int settings_find_hosts(struct settings *s);
+/* egress.c: 0, or -EINVAL with what is wrong in diags. That this host has the source addresses. */
+int settings_check_egress_address(
+        const struct config *c, const char *config_path, struct diag_list *diags);
+/* That the way out can carry what the policy allows: CONNECT carries TCP only. */
+int settings_check_egress(
+        const struct settings *s, const char *policy_path, struct diag_list *diags);
+/* The proxy's user and password, of its URL or of a file (wait as source_file_open() has it): fills
+ * in s->egress_pair. Also -ENOMEM and the like. */
+int settings_read_egress_pair(
+        struct settings *s, const struct identity *identity, bool wait, struct diag_list *diags);
 
 /* share.c */
 void settings_remember(struct settings *s, enum settings_whose whose, const char *path,

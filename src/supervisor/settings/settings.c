@@ -5,19 +5,14 @@
  * anything is started: a session that cannot be set up leaves nothing to undo.
  */
 #include <errno.h>
-#include <sys/socket.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
-#include "vethguard/credential/mask.h"
 #include "supervisor/local_file.h"
-#include "supervisor/settings/sources.h"
 #include "supervisor/settings/private.h"
-
-#define HOST_FILE_MAX (1u << 20) /* bytes of resolv.conf and hosts that are looked at */
 
 /* The diagnostics as diag_print() shows them, in memory. */
 static char *diagnostics_text(const struct diag_list *diags)
@@ -119,139 +114,6 @@ static void withhold(struct diag_list *diags, const char *path, const char *chec
 	        "cannot be used (or a file that belongs to it). What is wrong with it is not "
 	        "shown, because you may not read it: ask whoever may to run '%s'",
 	        check);
-}
-
-/* Why the bytes read (with one line's end taken off) cannot be a password, or NULL. */
-static const char *password_objection(const uint8_t *p, size_t n, size_t room)
-{
-	if (n == 0)
-		return "is empty";
-	if (n > room)
-		return "is too long for a password";
-	for (size_t i = 0; i < n; i++)
-		if (p[i] < 0x20 || p[i] == 0x7f)
-			return "holds a control character or a second line";
-	return NULL;
-}
-
-/* user:password, both from the proxy's URL. */
-static int join_egress_pair(struct settings *s, struct diag_list *diags)
-{
-	struct slice password = secret_slice(&s->config.egress_password);
-	size_t user = strlen(s->config.egress_user);
-	const char *why = password_objection(
-	        (const uint8_t *)password.p, password.n, CONFIG_EGRESS_PAIR_MAX - user - 1);
-	int rc;
-
-	if (!why && user + 1 + password.n < MASK_VALUE_MIN)
-		why = "is too short together with its user";
-	if (why) {
-		diag_add(diags, "egress.proxy", 0, 0, "its password %s", why);
-		return -EINVAL;
-	}
-	rc = secret_alloc(&s->egress_pair, user + 1 + password.n);
-	if (rc < 0)
-		return rc;
-	memcpy(s->egress_pair.p, s->config.egress_user, user);
-	s->egress_pair.p[user] = ':';
-	memcpy(s->egress_pair.p + user + 1, password.p, password.n);
-	s->egress_pair.n = user + 1 + password.n;
-	secret_free(&s->config.egress_password);
-	return 0;
-}
-
-/* user:password, of a file that the invoking user or root keeps from everybody else. */
-static int read_egress_pair(
-        struct settings *s, const struct identity *identity, bool wait, struct diag_list *diags)
-{
-	const char *path = s->config.egress_password_file, *why = NULL;
-	size_t user = strlen(s->config.egress_user);
-	char error[SOURCE_ERROR_MAX];
-	struct secret *pair = &s->egress_pair;
-	struct stat st;
-	ssize_t n;
-
-	if (!path[0])
-		return s->config.egress_password.n ? join_egress_pair(s, diags) : 0;
-	int fd = source_file_open(identity, path, wait, error);
-	if (fd < 0) {
-		diag_add(diags, "egress.password_file", 0, 0, "%s", error);
-		return -EINVAL;
-	}
-	int rc = secret_alloc(pair, CONFIG_EGRESS_PAIR_MAX + 2);
-	if (rc < 0) {
-		close(fd);
-		return rc;
-	}
-	memcpy(pair->p, s->config.egress_user, user);
-	pair->p[user++] = ':';
-	n = read(fd, pair->p + user, pair->cap - user);
-	if (n > 0 && pair->p[user + (size_t)n - 1] == '\n')
-		n--;
-	if (n < 0)
-		why = "cannot be read";
-	else if (fstat(fd, &st) < 0 || (st.st_mode & S_IROTH))
-		why = "can be read by everybody: chmod o-r would mend that";
-	else
-		why = password_objection(pair->p + user, (size_t)n, CONFIG_EGRESS_PAIR_MAX - user);
-	close(fd);
-	if (!why && user + (size_t)n < MASK_VALUE_MIN)
-		why = "is too short together with egress.user";
-	if (why) {
-		diag_add(diags, path, 0, 0, "egress.password_file %s", why);
-		return -EINVAL;
-	}
-	pair->n = user + (size_t)n;
-	return 0;
-}
-
-/* Tried here, in the namespace that the worker dials from. */
-static int check_source(const struct ip *address, const struct config_place *place,
-        const char *config_path, struct diag_list *diags)
-{
-	struct sockaddr_storage from;
-	socklen_t n = ip_to_sockaddr(address, 0, &from);
-	char text[IP_TEXT_MAX];
-	int error = 0, fd;
-
-	if (!address->family)
-		return 0;
-	fd = socket(from.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&from, n) < 0)
-		error = errno;
-	if (fd >= 0)
-		close(fd);
-	if (error == EADDRNOTAVAIL)
-		diag_add(diags, config_path, place->line, place->column,
-		        "egress.address %s: this host has no such address",
-		        ip_format(address, text));
-	else if (error)
-		diag_add(diags, config_path, place->line, place->column,
-		        "egress.address %s cannot be used: %s", ip_format(address, text),
-		        strerror(error));
-	return error ? -EINVAL : 0;
-}
-
-static int check_egress_address(
-        const struct config *c, const char *config_path, struct diag_list *diags)
-{
-	int rc4 = check_source(&c->egress.address4, &c->egress_place4, config_path, diags);
-	int rc6 = check_source(&c->egress.address6, &c->egress_place6, config_path, diags);
-
-	return rc4 ? rc4 : rc6;
-}
-
-/* CONNECT carries TCP only. */
-static int check_egress(const struct settings *s, const char *policy_path, struct diag_list *diags)
-{
-	uint16_t port;
-
-	if (!s->config.egress.proxy_port || policy_udp_ports(&s->policy, &port, 1) == 0)
-		return 0;
-	diag_add(diags, policy_path, 0, 0,
-	        "a udp:// rule cannot be served: the configuration sends everything through "
-	        "egress.proxy, which carries TCP only");
-	return -EINVAL;
 }
 
 /* One that cannot be remembered is not watched, which is no reason to refuse the policy. */
@@ -370,102 +232,16 @@ static int load_files(struct settings *s, struct settings_opening *opening, cons
 	if (!error)
 		error = policy_open(&s->policy, s->image, s->image_size);
 	if (!error)
-		error = of_config(check_egress_address(&s->config, config_path, diags));
+		error = of_config(settings_check_egress_address(&s->config, config_path, diags));
 	if (!error)
-		error = check_egress(s, policy_path, diags);
+		error = settings_check_egress(s, policy_path, diags);
 	if (!error)
-		error = of_config(read_egress_pair(
+		error = of_config(settings_read_egress_pair(
 		        s, settings_config_identity(opening->identity), !opening->given, diags));
 	if (!error)
 		error = take_notes(s, notes);
 	free(notes);
 	return error;
-}
-
-/* A file of the host's, as much as HOST_FILE_MAX. Missing or unreadable: empty, as the C library
- * takes it. */
-struct slice settings_host_file(const char *path, char **memory, struct stamp *stamp)
-{
-	FILE *in = fopen(path, "re");
-	size_t room = HOST_FILE_MAX, n = 0;
-	struct stat st;
-
-	*stamp = (struct stamp){0};
-	if (in && fstat(fileno(in), &st) == 0 && S_ISREG(st.st_mode)) {
-		*stamp = stamp_of(&st, time(NULL));
-		if (st.st_size > 0 && st.st_size < HOST_FILE_MAX)
-			room = (size_t)st.st_size + 1;
-	}
-	*memory = in ? malloc(room) : NULL;
-	if (*memory)
-		n = fread(*memory, 1, room, in);
-	if (in)
-		fclose(in);
-	return slice_of(*memory ? *memory : "", n);
-}
-
-static struct slice read_host_file(struct settings *s, const char *path, char **memory)
-{
-	struct stamp stamp;
-	struct slice text = settings_host_file(path, memory, &stamp);
-
-	settings_remember(s, SETTINGS_HOSTS, path, text, &(struct policy_file_facts){0}, &stamp);
-	return text;
-}
-
-static void find_servers(struct settings *s)
-{
-	char *memory;
-
-	s->server_count = s->config.server_count;
-	memcpy(s->servers, s->config.servers, sizeof s->servers);
-	if (s->server_count)
-		return;
-	struct slice text = read_host_file(s, "/etc/resolv.conf", &memory);
-	s->server_count = settings_parse_resolv(text, s->servers, CONFIG_SERVERS_MAX);
-	free(memory);
-	if (s->server_count == 0) { /* resolv.conf(5): the name server on the local machine */
-		s->servers[0] = (struct config_server){{4, {127, 0, 0, 1}}, 53};
-		s->server_count = 1;
-	}
-}
-
-bool settings_host_asks_itself(void)
-{
-	struct config_server servers[CONFIG_SERVERS_MAX];
-	bool own = false;
-	struct stamp stamp;
-	char *memory;
-	struct slice text = settings_host_file("/etc/resolv.conf", &memory, &stamp);
-	size_t count = settings_parse_resolv(text, servers, CONFIG_SERVERS_MAX);
-
-	free(memory);
-	for (size_t i = 0; i < count; i++)
-		own = own || ip_classify(&servers[i].address) == IP_LOOPBACK;
-	return own;
-}
-
-static int find_hosts(struct settings *s)
-{
-	char *memory;
-	size_t own = s->config.host_count;
-
-	struct config_host *shrunk, *hosts = calloc(CONFIG_HOSTS_MAX, sizeof *hosts);
-	if (!hosts)
-		return -ENOMEM;
-	s->hosts = hosts;
-	if (own)
-		memcpy(s->hosts, s->config.hosts, own * sizeof *s->hosts);
-	s->host_count = own;
-	struct slice text = read_host_file(s, "/etc/hosts", &memory);
-	if (!settings_parse_hosts(text, s->hosts, own, &s->host_count, CONFIG_HOSTS_MAX))
-		log_warn("/etc/hosts has more than %d names: the rest is not used",
-		        CONFIG_HOSTS_MAX);
-	free(memory);
-	shrunk = realloc(hosts, (s->host_count + 1) * sizeof *hosts);
-	if (shrunk)
-		s->hosts = shrunk;
-	return 0;
 }
 
 static int load(struct settings *s, struct settings_opening *opening, const char *policy_path,
@@ -474,8 +250,8 @@ static int load(struct settings *s, struct settings_opening *opening, const char
 	int result = load_files(s, opening, policy_path, config_path, options, diags);
 
 	if (!result) {
-		find_servers(s);
-		result = find_hosts(s);
+		settings_find_servers(s);
+		result = settings_find_hosts(s);
 	}
 	if (result && diags->count && opening->lent && result == -ECANCELED)
 		withhold(diags, config_path, "vethguardd --check-config");

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What becomes of a sandbox whose fence, link or interface is not what it should be: changed rules
+ * are set again and told of; where nothing can be set again, it is cut off.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/supervisor.h"
+
+/* Root inside has taken its own end of the link away: it has cut itself off, and its command goes
+ * on without a network. */
+static void on_link_gone(struct sandbox *s)
+{
+	gate_unwatch(&s->gate);
+	log_sandbox(LOG_LEVEL_WARN, s->name,
+	        "its link to the gate was taken away from inside: it has no network any more");
+	tell_observed(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED,
+	        "The sandbox's link to its gate is gone: it was taken away from inside. It has no "
+	        "network any more.");
+}
+
+/* A container that stops takes its interface along, and may come back with it. */
+static void on_interface_away(struct sandbox *s)
+{
+	char text[IFNAMSIZ + 128];
+
+	snprintf(text, sizeof text,
+	        "Its interface %s is not there any more: nothing passes until it comes back.",
+	        s->gate.device);
+	log_sandbox(LOG_LEVEL_WARN, s->name, "%s", text);
+	tell_observed(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED, text);
+}
+
+/* Rules are only ours to change. Whoever did is root on this machine, by mistake as a rule:
+ * flushing the ruleset of every namespace, say. */
+static void on_gate_change(struct gate *gate, int result)
+{
+	struct sandbox *s = container_of(gate, struct sandbox, gate);
+	char text[GATE_WHY_MAX + 128];
+
+	if (result == GATE_AWAY) {
+		on_interface_away(s);
+	} else if (result > 0) {
+		log_sandbox(LOG_LEVEL_WARN, s->name,
+		        "its fence was changed from outside and is in order again: %s", gate->why);
+		snprintf(text, sizeof text,
+		        "What keeps the sandbox in was changed from outside and has been set "
+		        "again: %s.",
+		        gate->why);
+		tell_finding(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED, text);
+		s->mended++;
+	} else if (result == -ENOLINK && !s->lasting) {
+		on_link_gone(s);
+	} else if (result == -ENOLINK && s->gate.kind == GATE_VETH) {
+		sandbox_fail(s, "its link to the gate was taken away from inside, or its network "
+		                "namespace has ended; it is cut off from every network: detach it, "
+		                "and attach anew what is still there");
+	} else {
+		sandbox_fail(s,
+		        "its fence cannot be examined or set again (%s); the sandbox is cut off "
+		        "from every network",
+		        gate->why);
+	}
+}
+
+int sandbox_look_now(struct sandbox *s)
+{
+	int result = gate_mend(&s->gate);
+
+	if (result)
+		on_gate_change(&s->gate, result);
+	return result < 0 ? result : 0;
+}
+
+void sandbox_look_away(struct sandbox *s)
+{
+	gate_unwatch(&s->gate);
+}
+
+int sandbox_look_again(struct sandbox *s)
+{
+	int error = gate_watch(&s->gate, s->supervisor->gates, on_gate_change);
+
+	return error ? sandbox_failed(s, error, "watching the fence") : 0;
+}
