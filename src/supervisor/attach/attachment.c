@@ -1,110 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One attachment: who waits for what of it, what its sandbox tells, its end. Two ends are to be
- * told apart: that of the daemon, which leaves gate, rules and state behind for the next one, and
- * that of the attachment (detached, expired, its process gone), which leaves nothing.
- */
+/* One attachment: what its sandbox tells, what it watches, what is kept of it. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
-#include <utlist.h>
 
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
 #include "supervisor/attach/process.h"
 #include "supervisor/attach/attachment.h"
-#include "supervisor/sandbox/names_file.h"
 #include "supervisor/daemon/root_file.h"
-
-void attach_refuse(
-        attach_done done, void *context, enum attach_status status, const char *format, ...)
-{
-	struct attach_result result = {.status = status};
-	char text[SANDBOX_FAILURE_MAX];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof text, format, arguments);
-	va_end(arguments);
-	result.text = text;
-	done(context, &result);
-}
-
-/* Who waits. */
-
-static void pending_free(struct attach_pending *p)
-{
-	DL_DELETE(p->attachment->pending, p);
-	loop_timer_close(&p->patience);
-	free(p);
-}
-
-static void on_patience_over(struct loop_timer *timer)
-{
-	struct attach_pending *p = container_of(timer, struct attach_pending, patience);
-	attach_done done = p->done;
-	void *context = p->context;
-
-	pending_free(p);
-	attach_refuse(done, context, ATTACH_BUSY, "its worker does not answer just now");
-}
-
-bool attachment_wait(struct attachment *a, enum attach_operation operation, uint64_t id,
-        attach_done done, void *context)
-{
-	struct attach_pending *p = NULL;
-	int count;
-
-	DL_COUNT(a->pending, p, count);
-	p = count < ATTACH_PENDING_MAX ? calloc(1, sizeof *p) : NULL;
-	if (!p || loop_timer_open(a->all->supervisor->loop, &p->patience, on_patience_over) != 0) {
-		free(p);
-		attach_refuse(done, context, ATTACH_BUSY, "too many operations on %s are under way",
-		        a->record.name);
-		return false;
-	}
-	p->attachment = a;
-	p->operation = operation;
-	p->id = id;
-	p->done = done;
-	p->context = context;
-	DL_APPEND(a->pending, p);
-	if (operation == OPERATION_STATS)
-		loop_timer_set(&p->patience, ATTACH_FRESHNESS_MS);
-	return true;
-}
-
-void attachment_answer(struct attachment *a, enum attach_operation operation, uint64_t id,
-        const struct attach_result *result)
-{
-	struct attach_pending *p, *next;
-
-	DL_FOREACH_SAFE(a->pending, p, next)
-	{
-		attach_done done = p->done;
-		void *context = p->context;
-
-		if (p->operation != operation || p->id != id)
-			continue;
-		pending_free(p);
-		done(context, result);
-	}
-}
-
-/* Who detaches a sandbox, or stops the daemon, ends what others wait for. */
-static void answer_all_else(struct attachment *a)
-{
-	const bool stopping = a->all->stopping;
-	const struct attach_result result = {.status = stopping ? ATTACH_BUSY : ATTACH_CONFLICT,
-	        .text = stopping ? "the daemon is stopping"
-	                         : "the sandbox is gone: it was detached, or has ended"};
-
-	while (a->pending)
-		attachment_answer(a, a->pending->operation, a->pending->id, &result);
-}
 
 /* What its sandbox tells. */
 
@@ -161,13 +66,6 @@ static void on_summary(struct sandbox_owner *owner, const struct message_summary
 	a->summary.unusual_count = 0; /* that is the message's */
 }
 
-/* An agent does not gain the open network by waiting: an interface whose time is over is no longer
- * guarded but shut, and keeps its place here and on the disk until somebody detaches it. */
-static bool stays_shut(const struct attachment *a)
-{
-	return a->shut && a->record.kind == ATTACH_INTERFACE;
-}
-
 bool attachment_is_over(const struct attachment *a)
 {
 	return a->record.kind == ATTACH_INTERFACE && a->record.expires_ms &&
@@ -184,131 +82,10 @@ enum attach_status attachment_trouble(const struct attachment *a)
 	return attachment_is_over(a) ? ATTACH_CONFLICT : ATTACH_FAILED;
 }
 
-void attachment_settle_shut(struct attachment *a)
-{
-	if (a->sandbox) {
-		gate_close(&a->sandbox->gate);
-		a->gate = a->sandbox->gate; /* its shape: what there is to take away */
-		sandbox_free(a->sandbox);
-		a->sandbox = NULL;
-	}
-	attachment_forget_policy(a);
-	attachment_hold(a);
-	a->detaching = a->undone = a->shut = false;
-	snprintf(a->trouble, sizeof a->trouble,
-	        "its time is over: interface %s stays shut until this sandbox is detached",
-	        a->record.interface);
-	log_sandbox(LOG_LEVEL_INFO, a->record.name, "%s", a->trouble);
-}
-
-static void settle_or_free(struct attachment *a)
-{
-	if (stays_shut(a) && !a->all->stopping)
-		attachment_settle_shut(a);
-	else
-		attachment_free(a);
-}
-
-/* From here on only a part of it may be there. Should this process die now, the next one is to take
- * the rest away instead of showing a sandbox that it can neither serve nor mend. */
-static void write_end(struct attachment *a, const struct gate *gate)
-{
-	int error;
-
-	if (stays_shut(a) || a->record.undoing || !a->record.policy)
-		return; /* or it is written already; or its file is damaged, and stays what it is */
-	a->record.undoing = true;
-	error = state_save(a->all->state, &a->record, gate);
-	if (error)
-		log_sandbox(LOG_LEVEL_DEBUG, a->record.name, "its end cannot be written: %s",
-		        strerror(-error));
-}
-
-void attachment_undo(struct attachment *a)
-{
-	char pin[MESSAGE_PATH_MAX + 1];
-	struct gate *gate = a->sandbox ? &a->sandbox->gate : &a->gate;
-	int error;
-
-	if (a->undone)
-		return;
-	a->undone = true;
-	attachment_pin(a->all, a->record.id, pin);
-	write_end(a, gate);
-	error = gate_remove(gate, a->all->supervisor->gates, pin, a->shut);
-	if (error)
-		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its gate cannot be removed whole: %s",
-		        strerror(-error));
-	names_file_remove(a->all->supervisor->names, a->record.id);
-	error = stays_shut(a) ? 0 : state_remove(a->all->state, a->record.name);
-	if (error)
-		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its state file cannot be removed: %s",
-		        strerror(-error));
-	if (!stays_shut(a))
-		log_sandbox(LOG_LEVEL_INFO, a->record.name, "detached");
-}
-
-static void finish(struct attachment *a)
-{
-	const struct attach_result result = {.status = ATTACH_OK,
-	        .text = "",
-	        .summary = a->summed ? &a->summary : NULL,
-	        .attachment = a};
-
-	if (a->detaching)
-		attachment_undo(a);
-	attachment_answer(a, OPERATION_DETACH, 0, &result);
-	settle_or_free(a);
-}
-
-static void on_unlinked(void *context)
-{
-	struct attachment *a = context;
-
-	a->unlinking = NULL;
-	finish(a);
-}
-
-void attachment_detach_now(struct attachment *a)
-{
-	if (!a->unlinking)
-		return;
-	gate_unlink_end(a->unlinking);
-	on_unlinked(a);
-}
-
-/* Its sandbox has ended, or it had none. The link of a gate is the kernel's to take away, which
- * takes its time; nobody else waits for that. */
-static void unlink_and_finish(struct attachment *a)
-{
-	struct sandbox *s = a->sandbox;
-	struct gate *gate = s ? &s->gate : &a->gate;
-
-	if (a->undone || a->all->stopping || gate->kind != GATE_VETH || gate->netns < 0) {
-		finish(a);
-		return;
-	}
-	write_end(a, gate);
-	if (gate_unlink(gate, a->all->supervisor->loop, on_unlinked, a, &a->unlinking) != 0) {
-		finish(a);
-		return;
-	}
-	if (s) {
-		gate_move(&a->gate, &s->gate);
-		sandbox_free(s);
-		a->sandbox = NULL;
-	}
-}
-
 static void on_ended(struct sandbox_owner *owner, struct sandbox *s)
 {
-	struct attachment *a = attachment_of(owner);
-
 	(void)s;
-	if (a->detaching)
-		unlink_and_finish(a);
-	else
-		finish(a);
+	attachment_end(attachment_of(owner));
 }
 
 static void on_changed(struct sandbox_owner *owner, struct sandbox *s)
@@ -438,7 +215,7 @@ void attachment_free(struct attachment *a)
 	struct attachments *all = a->all;
 
 	gate_unlink_end(a->unlinking);
-	answer_all_else(a);
+	attachment_answer_all(a);
 	attachment_refuse_later(a);
 	if (a->reading)
 		all->readings--;
@@ -491,21 +268,4 @@ int attachment_watch(struct attachment *a)
 		return a->pidfd;
 	attachment_find_place(a);
 	return loop_io_open_level(loop, &a->process, a->pidfd, LOOP_READ, on_process_end);
-}
-
-void attachment_detach(struct attachment *a, bool shut)
-{
-	loop_alarm_cancel(&a->expiry);
-	if (a->detaching) {
-		if (!a->undone)
-			a->shut = a->shut && shut; /* whoever asks for it outdoes the clock */
-		return;
-	}
-	a->detaching = true;
-	a->shut = shut;
-	if (a->sandbox) {
-		sandbox_event(a->sandbox, SANDBOX_END); /* may free a */
-		return;
-	}
-	unlink_and_finish(a);
 }

@@ -192,9 +192,6 @@ int attachments_watch_policies(struct attachments *all);
 /* Its generation's files, in place of those before. */
 void attachment_watch_policy(struct attachment *a);
 void attachment_forget_policy(struct attachment *a);
-/* Removes gate, pin and state. Once. Whoever has others to serve ends it by attachment_detach(),
- * which does not wait for the kernel. */
-void attachment_undo(struct attachment *a);
 /* Of an interface: its time is over. */
 bool attachment_is_over(const struct attachment *a);
 /* Not taken over, or back, yet: nothing can be done with it now. */
@@ -202,28 +199,40 @@ bool attachment_is_left(const struct attachment *a);
 /* The status that its trouble is answered with: one whose time is over is what it was asked to be;
  * any other is ours. */
 enum attach_status attachment_trouble(const struct attachment *a);
-/* What is left of such a one: no sandbox, its interface is shut, it waits to be detached. */
+/* pending.c: calls done when there is an answer. False: too much is under way, and done was called.
+ */
+bool attachment_wait(struct attachment *a, enum attach_operation operation, uint64_t id,
+        attach_done done, void *context);
+/* Answers all that wait for this. */
+void attachment_answer(struct attachment *a, enum attach_operation operation, uint64_t id,
+        const struct attach_result *result);
+/* Who detaches a sandbox, or stops the daemon, ends what others wait for: all that still wait are
+ * told so. */
+void attachment_answer_all(struct attachment *a);
+/* Answers with one sentence. */
+void attach_refuse(attach_done done, void *context, enum attach_status status, const char *format,
+        ...) __attribute__((format(printf, 4, 5)));
+
+/* end.c: ends it for good, which may free it; shut: an interface stays shut. */
+void attachment_detach(struct attachment *a, bool shut);
+/* A detach that waits for the kernel is over when it is. Nothing happens where none does. Frees a.
+ */
+void attachment_detach_now(struct attachment *a);
+/* Its sandbox has ended, or it has none: what is left to do. May free it, at once or later. */
+void attachment_end(struct attachment *a);
+/* Removes gate, pin and state. Once. Whoever has others to serve ends it by attachment_detach(),
+ * which does not wait for the kernel. */
+void attachment_undo(struct attachment *a);
+/* What is left of one whose time is over: no sandbox, its interface is shut, it waits to be
+ * detached. */
 void attachment_settle_shut(struct attachment *a);
+
 /* hold.c: nobody serves it. Where it is an interface of the host, its rules are put in order
  * and watched all the same, until its gate is closed. */
 void attachment_hold(struct attachment *a);
 /* Answers who waits for figures. worker may be NULL. */
 void attachment_tell_stats(
         struct attachment *a, uint64_t id, const struct message_worker_stats *worker);
-/* A detach that waits for the kernel is over when it is. Nothing happens where none does. Frees a.
- */
-void attachment_detach_now(struct attachment *a);
-/* Ends it for good, which may free it; shut: an interface stays shut. */
-void attachment_detach(struct attachment *a, bool shut);
-bool attachment_wait(struct attachment *a, enum attach_operation operation, uint64_t id,
-        attach_done done, void *context);
-/* Answers all that wait for this. */
-void attachment_answer(struct attachment *a, enum attach_operation operation, uint64_t id,
-        const struct attach_result *result);
-
-/* Answers with one sentence. */
-void attach_refuse(attach_done done, void *context, enum attach_status status, const char *format,
-        ...) __attribute__((format(printf, 4, 5)));
 
 /* recover.c: finds everything that a daemon before this one has left, and takes it over, a few at a
  * time in the loop. on_recovered follows, unless all are stopped before. 0 or -errno. */

@@ -2,123 +2,35 @@
 /*
  * The daemon in order: directories and the lock; keeper and recorder; what a daemon before this one
  * has left is read; the control socket; what was left is taken over, and then it is ready; loop. It
- * ends orderly by SIGTERM: workers finish what they can
- * within their patience, the recorder writes everything, and the sandboxes stay as they would after
- * a crash: their rules stand and nobody listens, so that they are closed until the next daemon
- * serves them.
+ * ends orderly by SIGTERM: workers finish what they can within their patience, the recorder writes
+ * everything, and the sandboxes stay as they would after a crash: their rules stand and nobody
+ * listens, so that they are closed until the next daemon serves them.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <malloc.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "vethguard/base/version.h"
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
 #include "vethguard/ipc/service.h"
-#include "supervisor/recording/audit_file.h"
 #include "supervisor/daemon/daemon_state.h"
 #include "supervisor/open_files.h"
 #include "supervisor/recording/sets.h"
 
-#define LOCK_MS 2000 /* for the processes of a killed daemon to be gone */
-#define LOCK_RETRY_MS 5
+#define STATUS_CREATED 201 /* RFC 9110 section 15.3.2 */
+#define ATTACHED_TEXT_MAX 512
 
 /* Allocations from this size on have pages of their own: what loading a policy takes for a moment
  * goes back to the system and leaves no holes between what a thousand sandboxes keep, and of large
  * structs only those pages are there that are written to. */
-#define STATUS_CREATED 201 /* RFC 9110 section 15.3.2 */
-#define ATTACHED_TEXT_MAX 512
 #define OWN_PAGES_BYTES (32 << 10)
 
 static struct daemon daemon_state;
-
-/* Directories. */
-
-/* Makes one where it is not there; only its owner and root may write in it. The descriptor. */
-static int directory(const char *parent, const char *name, mode_t mode)
-{
-	char path[PATH_MAX];
-	struct stat st;
-	int fd;
-
-	snprintf(path, sizeof path, "%s%s%s", parent, name[0] ? "/" : "", name);
-	if (mkdir(path, mode) < 0 && errno != EEXIST)
-		die(STATUS_FAILED, "%s cannot be made: %s", path, strerror(errno));
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		die(STATUS_FAILED, "%s: %s", path, strerror(errno));
-	if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)))
-		die(STATUS_FAILED,
-		        "%s can be written by others than the daemon: that would let them decide "
-		        "what it trusts",
-		        path);
-	return fd;
-}
-
-/* One that was killed leaves its lock for a moment to a child that was about to become a role. */
-static int lock_within(int fd, int64_t patience_ms)
-{
-	int64_t end_ms = clock_monotonic_ms() + patience_ms;
-
-	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		if (errno != EWOULDBLOCK || clock_monotonic_ms() >= end_ms)
-			return -errno;
-		poll(NULL, 0, LOCK_RETRY_MS);
-	}
-	return 0;
-}
-
-static void lock_state(struct daemon *d, int state)
-{
-	int error;
-
-	d->lock = openat(state, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (d->lock < 0)
-		die(STATUS_FAILED, "%s/lock: %s", d->state, strerror(errno));
-	error = lock_within(d->lock, LOCK_MS);
-	if (error)
-		die(STATUS_FAILED, "another vethguardd uses %s already (or its lock: %s)", d->state,
-		        strerror(-error));
-}
-
-static void open_recording(struct daemon *d)
-{
-	int fd = d->takeover.active ? recording_set_new(d->state_directory, &d->set)
-	                            : recording_set_last(d->state_directory, &d->set);
-	int error = fd < 0 ? fd : recording_keep_at(&d->supervisor, fd);
-
-	if (error)
-		die(STATUS_FAILED, "what is recorded cannot be kept in %s: %s", d->state,
-		        strerror(-error));
-	close(fd);
-}
-
-static void open_directories(struct daemon *d)
-{
-	struct attachments *all = &d->attachments;
-	int data;
-
-	d->state_directory = directory(d->state, "", 0755);
-	if (!d->takeover.active)
-		lock_state(d, d->state_directory);
-	open_recording(d);
-	all->state = directory(d->state, "sandboxes", 0700);
-	close(directory(d->state, "netns", 0700));
-	d->supervisor.names = directory(d->state, "names", 0700);
-	snprintf(all->pins, sizeof all->pins, "%s/netns", d->state);
-	data = directory(d->data, "", 0755);
-	close(data);
-	all->ca = directory(d->data, "ca", 0755);
-	d->supervisor.ca = all->ca;
-}
 
 /* Configuration. */
 
@@ -152,25 +64,6 @@ static void check_config(struct daemon *d)
 	config_fini(config);
 	free(config);
 	free(diags);
-}
-
-/* Only the directory of the default is made: any other is the operator's. */
-static void open_log(struct daemon *d)
-{
-	struct attachments *all = &d->attachments;
-	int fd, error;
-
-	if (!all->audit_path[0]) {
-		close(directory("/var/log", "vethguard", 0750));
-		snprintf(all->audit_path, sizeof all->audit_path, DAEMON_AUDIT);
-	}
-	fd = audit_file_open_own(all->audit_path);
-	if (fd < 0)
-		die(STATUS_FAILED, "audit file %s: %s", all->audit_path, strerror(-fd));
-	error = recording_start(&d->supervisor, all->audit_path, fd, NULL);
-	if (error)
-		die(STATUS_FAILED, "the recorder cannot be told of %s: %s", all->audit_path,
-		        strerror(-error));
 }
 
 /* Its end and its signals. */
@@ -468,7 +361,7 @@ static void start(struct daemon *d)
 	error = supervisor_start(sv, d->loop, &step);
 	if (error)
 		die(STATUS_FAILED, "cannot start %s: %s", step, strerror(-error));
-	open_log(d);
+	daemon_open_log(d);
 	d->attachments.on_empty = on_empty;
 	d->attachments.generation = 1;
 	d->attachments.started_ms = clock_real_ms();
@@ -528,7 +421,7 @@ int daemon_run(const struct daemon_options *options)
 	else
 		service_open();
 	open_files_raise(ATTACHMENTS_MAX);
-	open_directories(d);
+	daemon_open_directories(d);
 	mallopt(M_MMAP_THRESHOLD, OWN_PAGES_BYTES);
 	d->loop = loop_new();
 	if (!d->loop || open_signals(d) != 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* daemon_state: the daemon as its own files see it (daemon.c, upgrade.c, takeover.c). */
+/* daemon_state: the daemon as its own files see it (daemon.c, directories.c, upgrade.c,
+ * takeover.c). */
 #ifndef SUPERVISOR_DAEMON_STATE_H
 #define SUPERVISOR_DAEMON_STATE_H
 
@@ -32,6 +33,10 @@ struct daemon {
 	struct takeover takeover;
 };
 
+/* directories.c: makes and opens them, and locks that of the state, or ends the program. */
+void daemon_open_directories(struct daemon *d);
+/* And the log, once recording goes on. */
+void daemon_open_log(struct daemon *d);
 /* Finds and serves what a daemon before this one has left, or gives. */
 void daemon_serve(struct daemon *d);
 /* Answers the control API, and once everything is taken over, says so to the service manager. */

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of an attachment. Two are to be told apart: that of the daemon, which leaves gate, rules
+ * and state behind for the next one, and that of the attachment (detached, expired, its process
+ * gone), which leaves nothing.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/attach/attachment.h"
+#include "supervisor/sandbox/names_file.h"
+
+/* An agent does not gain the open network by waiting: an interface whose time is over is no longer
+ * guarded but shut, and keeps its place here and on the disk until somebody detaches it. */
+static bool stays_shut(const struct attachment *a)
+{
+	return a->shut && a->record.kind == ATTACH_INTERFACE;
+}
+
+void attachment_settle_shut(struct attachment *a)
+{
+	if (a->sandbox) {
+		gate_close(&a->sandbox->gate);
+		a->gate = a->sandbox->gate; /* its shape: what there is to take away */
+		sandbox_free(a->sandbox);
+		a->sandbox = NULL;
+	}
+	attachment_forget_policy(a);
+	attachment_hold(a);
+	a->detaching = a->undone = a->shut = false;
+	snprintf(a->trouble, sizeof a->trouble,
+	        "its time is over: interface %s stays shut until this sandbox is detached",
+	        a->record.interface);
+	log_sandbox(LOG_LEVEL_INFO, a->record.name, "%s", a->trouble);
+}
+
+static void settle_or_free(struct attachment *a)
+{
+	if (stays_shut(a) && !a->all->stopping)
+		attachment_settle_shut(a);
+	else
+		attachment_free(a);
+}
+
+/* From here on only a part of it may be there. Should this process die now, the next one is to take
+ * the rest away instead of showing a sandbox that it can neither serve nor mend. */
+static void write_end(struct attachment *a, const struct gate *gate)
+{
+	int error;
+
+	if (stays_shut(a) || a->record.undoing || !a->record.policy)
+		return; /* or it is written already; or its file is damaged, and stays what it is */
+	a->record.undoing = true;
+	error = state_save(a->all->state, &a->record, gate);
+	if (error)
+		log_sandbox(LOG_LEVEL_DEBUG, a->record.name, "its end cannot be written: %s",
+		        strerror(-error));
+}
+
+void attachment_undo(struct attachment *a)
+{
+	char pin[MESSAGE_PATH_MAX + 1];
+	struct gate *gate = a->sandbox ? &a->sandbox->gate : &a->gate;
+	int error;
+
+	if (a->undone)
+		return;
+	a->undone = true;
+	attachment_pin(a->all, a->record.id, pin);
+	write_end(a, gate);
+	error = gate_remove(gate, a->all->supervisor->gates, pin, a->shut);
+	if (error)
+		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its gate cannot be removed whole: %s",
+		        strerror(-error));
+	names_file_remove(a->all->supervisor->names, a->record.id);
+	error = stays_shut(a) ? 0 : state_remove(a->all->state, a->record.name);
+	if (error)
+		log_sandbox(LOG_LEVEL_WARN, a->record.name, "its state file cannot be removed: %s",
+		        strerror(-error));
+	if (!stays_shut(a))
+		log_sandbox(LOG_LEVEL_INFO, a->record.name, "detached");
+}
+
+static void finish(struct attachment *a)
+{
+	const struct attach_result result = {.status = ATTACH_OK,
+	        .text = "",
+	        .summary = a->summed ? &a->summary : NULL,
+	        .attachment = a};
+
+	if (a->detaching)
+		attachment_undo(a);
+	attachment_answer(a, OPERATION_DETACH, 0, &result);
+	settle_or_free(a);
+}
+
+static void on_unlinked(void *context)
+{
+	struct attachment *a = context;
+
+	a->unlinking = NULL;
+	finish(a);
+}
+
+void attachment_detach_now(struct attachment *a)
+{
+	if (!a->unlinking)
+		return;
+	gate_unlink_end(a->unlinking);
+	on_unlinked(a);
+}
+
+/* The link of a gate is the kernel's to take away, which takes its time; nobody else waits for
+ * that.
+ */
+void attachment_end(struct attachment *a)
+{
+	struct sandbox *s = a->sandbox;
+	struct gate *gate = s ? &s->gate : &a->gate;
+
+	if (!a->detaching || a->undone || a->all->stopping || gate->kind != GATE_VETH ||
+	        gate->netns < 0) {
+		finish(a);
+		return;
+	}
+	write_end(a, gate);
+	if (gate_unlink(gate, a->all->supervisor->loop, on_unlinked, a, &a->unlinking) != 0) {
+		finish(a);
+		return;
+	}
+	if (s) {
+		gate_move(&a->gate, &s->gate);
+		sandbox_free(s);
+		a->sandbox = NULL;
+	}
+}
+
+void attachment_detach(struct attachment *a, bool shut)
+{
+	loop_alarm_cancel(&a->expiry);
+	if (a->detaching) {
+		if (!a->undone)
+			a->shut = a->shut && shut; /* whoever asks for it outdoes the clock */
+		return;
+	}
+	a->detaching = true;
+	a->shut = shut;
+	if (a->sandbox)
+		sandbox_event(a->sandbox, SANDBOX_END); /* may free a */
+	else
+		attachment_end(a);
+}
