@@ -50,15 +50,30 @@ void control_route_target(
 struct attachments *control_attachments(struct control *control);
 struct control_owner *control_owner(struct control *control);
 struct loop *control_loop(struct control *control);
-void control_answer(struct control_call *call, unsigned status, struct slice json);
+/* What was begun is whole, or is not sent. Ends out. */
+void control_answer(
+        struct control_call *call, unsigned status, const struct json *j, struct buf *out);
 void control_refuse(struct control_call *call, unsigned status, const char *detail);
-/* diagnostics: lines, or NULL. */
-void control_refuse_with(
-        struct control_call *call, unsigned status, const char *detail, const char *diagnostics);
-/* The answer to an operation that failed. */
-void control_refuse_result(struct control_call *call, const struct attach_result *result);
+/* True: the operation went well, and gave all that the answer needs (whole); it is not answered
+ * yet. False: the call has ended. */
+bool control_succeeded(struct control_call *call, const struct attach_result *result, bool whole);
 /* False: the call went on without its server, and has been freed. */
 bool control_is_open(struct control_call *call);
+
+/* sandbox_calls.c and daemon_calls.c: what routes run. */
+void control_run_attach(struct control *control, struct control_call *call);
+void control_run_list(struct control *control, struct control_call *call);
+void control_run_show(struct control *control, struct control_call *call);
+void control_run_detach(struct control *control, struct control_call *call);
+void control_run_env(struct control *control, struct control_call *call);
+void control_run_stats(struct control *control, struct control_call *call);
+void control_run_reload(struct control *control, struct control_call *call);
+void control_run_pause(struct control *control, struct control_call *call);
+void control_run_resume(struct control *control, struct control_call *call);
+void control_run_reload_all(struct control *control, struct control_call *call);
+void control_run_status(struct control *control, struct control_call *call);
+void control_run_upgrade(struct control *control, struct control_call *call);
+void control_run_roles(struct control *control, struct control_call *call);
 
 /* view.c: JSON of what is shown. key NULL inside arrays and at the top. A sandbox is left
  * open: the caller adds members and ends the object. */

@@ -4,7 +4,6 @@
  * members; then the operation runs. A call lives until its answer; should the server be closed
  * before, it goes on without, and what it brings is dropped.
  */
-#include <errno.h>
 #include <grp.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -93,12 +92,6 @@ static void finish(struct control_call *call, unsigned status, const char *type,
 	call_free(call);
 }
 
-void control_answer(struct control_call *call, unsigned status, struct slice json)
-{
-	tell(call, status, "");
-	finish(call, status, CONTROL_JSON, "", json);
-}
-
 void control_add_lines(struct json *j, const char *lines)
 {
 	while (lines && *lines) {
@@ -134,7 +127,7 @@ static void refuse(struct control_call *call, unsigned status, const char *detai
 	buf_fini(&body);
 }
 
-void control_refuse_with(
+static void refuse_with(
         struct control_call *call, unsigned status, const char *detail, const char *diagnostics)
 {
 	refuse(call, status, detail, diagnostics, status == 503 ? "Retry-After: 1\r\n" : "");
@@ -142,10 +135,22 @@ void control_refuse_with(
 
 void control_refuse(struct control_call *call, unsigned status, const char *detail)
 {
-	control_refuse_with(call, status, detail, NULL);
+	refuse_with(call, status, detail, NULL);
 }
 
-void control_refuse_result(struct control_call *call, const struct attach_result *result)
+void control_answer(
+        struct control_call *call, unsigned status, const struct json *j, struct buf *out)
+{
+	if (j->failed) {
+		control_refuse(call, 500, "the daemon has no memory for the answer");
+	} else {
+		tell(call, status, "");
+		finish(call, status, CONTROL_JSON, "", buf_slice(out));
+	}
+	buf_fini(out);
+}
+
+bool control_succeeded(struct control_call *call, const struct attach_result *result, bool whole)
 {
 	static const unsigned statuses[] = {
 	        [ATTACH_OK] = 500,
@@ -156,7 +161,12 @@ void control_refuse_result(struct control_call *call, const struct attach_result
 	        [ATTACH_FAILED] = 500,
 	};
 
-	control_refuse_with(call, statuses[result->status], result->text, result->diagnostics);
+	if (!control_is_open(call))
+		return false;
+	if (result->status == ATTACH_OK && whole)
+		return true;
+	refuse_with(call, statuses[result->status], result->text, result->diagnostics);
+	return false;
 }
 
 /* A request's beginning. */

@@ -625,6 +625,30 @@ static void test_failures(void **state)
 	}
 }
 
+static int tell_roles(struct control_owner *owner, roles_told told, void *context)
+{
+	static char text[LABEL_BYTES + 1];
+	static struct role_report reports[2 + CONTROL_ANSWER_MAX / LABEL_BYTES];
+
+	(void)owner;
+	memset(text, 'x', LABEL_BYTES);
+	for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++)
+		reports[i] = (struct role_report){.label = "a worker", .pid = 9, .text = text};
+	told(context, 0, reports, all.many ? sizeof reports / sizeof reports[0] : 1);
+	return 0;
+}
+
+static void test_roles(void **state)
+{
+	(void)state;
+	f.owner.roles = tell_roles;
+	assert_int_equal(call("GET", "/v1/roles", ""), 200);
+	assert_non_null(
+	        strstr(answer, "{\"roles\":[{\"role\":\"a worker\",\"pid\":9,\"text\":\"xx"));
+	all.many = 1;
+	refused(503, "GET", "/v1/roles", "", "too large for one answer");
+}
+
 /* The client has gone, or the server, before an operation has its answer. */
 static void test_late_answers(void **state)
 {
@@ -667,6 +691,7 @@ int main(void)
 	        CASE(test_wrong_members),
 	        CASE(test_many_pairs),
 	        CASE(test_failures),
+	        CASE(test_roles),
 	        CASE(test_late_answers),
 	};
 

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can be asked of sandboxes: for each call what is begun, and its answer. */
+#include <stdio.h>
+
+#include "supervisor/control/call.h"
+#include "supervisor/settings/settings.h"
+
+/* What can be seen of the place that it was attached to and is not guarded with it. */
+static const char *warning_of(const struct attachment_view *view)
+{
+	return view->has_resolver && settings_host_asks_itself()
+	               ? "this is a network of Docker's that has a name: a container on it that "
+	                 "was started without --dns has Docker ask for names, which may go out "
+	                 "from the host's network, past the guard; start it with --dns ADDRESS "
+	                 "(any address will do)"
+	               : "";
+}
+
+/* Of a credential's file: its first request would be told as well, when whoever can mend it no
+ * longer looks. */
+static void add_fault(void *context, const char *fault)
+{
+	json_put_string(context, NULL, slice_from_string(fault), 0);
+}
+
+/* From now on the call is about this sandbox. */
+static void view_for(struct control_call *call, struct attachment *a, struct attachment_view *view)
+{
+	attachment_view(a, view);
+	call->id = view->id;
+	snprintf(call->name, sizeof call->name, "%s", view->name);
+}
+
+static void answer_sandbox(struct control_call *call, unsigned status, struct attachment *a,
+        const char *diff, const struct guest_files_report *files)
+{
+	struct attachment_view view;
+	struct buf out;
+	struct json j;
+
+	view_for(call, a, &view);
+	buf_init(&out, CONTROL_ANSWER_MAX);
+	json_begin(&j, &out);
+	control_open_sandbox(&j, NULL, &view);
+	if (diff)
+		control_put_lines(&j, "diff", diff);
+	if (files)
+		control_put_lines(&j, "files", files->written);
+	if (status == 201 || diff) {
+		json_put_array(&j, "warnings");
+		control_add_lines(&j, view.notes);
+		attachment_examine(a, add_fault, &j);
+		if (!diff)
+			control_add_lines(&j, files ? files->faults : warning_of(&view));
+		json_put_end_array(&j);
+	}
+	json_put_end_object(&j);
+	control_answer(call, status, &j, &out);
+}
+
+static void on_sandbox(void *context, const struct attach_result *result)
+{
+	struct control_call *call = context;
+
+	if (control_succeeded(call, result, result->attachment))
+		answer_sandbox(call, 200, result->attachment, NULL, NULL);
+}
+
+static void on_reloaded(void *context, const struct attach_result *result)
+{
+	struct control_call *call = context;
+
+	if (control_succeeded(call, result, result->attachment))
+		answer_sandbox(
+		        call, 200, result->attachment, result->diff ? result->diff : "", NULL);
+}
+
+static void on_detached(void *context, const struct attach_result *result)
+{
+	struct control_call *call = context;
+	const struct message_summary *m = result->summary;
+	struct attachment_view view = {0};
+	struct buf out;
+	struct json j;
+
+	if (!control_succeeded(call, result, true))
+		return;
+	buf_init(&out, CONTROL_BODY_MAX);
+	json_begin(&j, &out);
+	json_put_object(&j, NULL);
+	json_put_string(&j, "name", slice_from_string(call->name), 0);
+	if (result->attachment)
+		attachment_view(result->attachment, &view);
+	if (view.interface && view.interface[0])
+		json_put_string(&j, "opened", slice_from_string(view.interface), 0);
+	if (m) {
+		json_put_object(&j, "summary");
+		json_put_uint(&j, "allowed", m->allowed);
+		json_put_uint(&j, "denied", m->denied);
+		json_put_uint(&j, "observed", m->observed);
+		json_put_uint(&j, "failed", m->failed);
+		json_put_uint(&j, "dropped", m->dropped);
+		json_put_uint(&j, "findings", m->findings);
+		json_put_end_object(&j);
+	}
+	json_put_end_object(&j);
+	control_answer(call, 200, &j, &out);
+}
+
+static void on_env(void *context, const struct attach_result *result)
+{
+	struct control_call *call = context;
+	struct buf out;
+	struct json j;
+
+	if (!control_succeeded(call, result, result->env))
+		return;
+	buf_init(&out, CONTROL_ANSWER_MAX);
+	json_begin(&j, &out);
+	control_put_env(&j, call->name, result->env);
+	control_answer(call, 200, &j, &out);
+}
+
+static void on_stats(void *context, const struct attach_result *result)
+{
+	struct control_call *call = context;
+	struct attachment_view view;
+	struct buf out;
+	struct json j;
+
+	if (!control_succeeded(call, result, result->stats && result->attachment))
+		return;
+	attachment_view(result->attachment, &view);
+	buf_init(&out, CONTROL_BODY_MAX);
+	json_begin(&j, &out);
+	control_put_stats(&j, &view, result->stats);
+	control_answer(call, 200, &j, &out);
+}
+
+/* Attaching: the sandbox, then its files where these are wanted. */
+
+static void on_files(void *context, const struct guest_files_report *report)
+{
+	struct control_call *call = context;
+	struct attachment *a = attachments_find(control_attachments(call->control), call->name);
+
+	if (a)
+		answer_sandbox(call, 201, a, NULL, report);
+	else
+		control_refuse(call, 409, "the sandbox ended while it was being set up");
+}
+
+static void no_files(struct control_call *call, const char *why)
+{
+	struct guest_files_report report = {.written = ""};
+	char fault[256];
+
+	snprintf(fault, sizeof fault, "nothing was written into the sandbox: %.200s", why);
+	report.faults = fault;
+	on_files(call, &report);
+}
+
+/* Into the very process that was attached: its number may be another's by now. */
+static void write_files(
+        struct control_call *call, struct attachment *a, const struct attach_env *env)
+{
+	struct attachment_view view;
+
+	attachment_view(a, &view);
+	struct guest_files_plan plan = {.pid = view.pid,
+	        .start_time = view.pid_start_time,
+	        .servers = {env->gate4, env->gate6},
+	        .root_pem = slice_from_string(env->root_pem),
+	        .caller = call->attach.request.caller};
+	int error =
+	        guest_files_write(control_loop(call->control), &plan, on_files, call, &call->files);
+
+	if (error)
+		no_files(call, strerror(-error));
+}
+
+static void on_attached_env(void *context, const struct attach_result *result)
+{
+	struct control_call *call = context;
+
+	if (!control_is_open(call))
+		return;
+	if (result->status == ATTACH_OK && result->env && result->attachment)
+		write_files(call, result->attachment, result->env);
+	else /* it is attached all the same */
+		no_files(call, result->text);
+}
+
+static void on_attached(void *context, const struct attach_result *result)
+{
+	struct control_call *call = context;
+	struct attachment_view view;
+
+	if (!control_succeeded(call, result, result->attachment))
+		return;
+	if (!call->attach.files) {
+		answer_sandbox(call, 201, result->attachment, NULL, NULL);
+		return;
+	}
+	view_for(call, result->attachment, &view);
+	attachments_env(control_attachments(call->control), call->name, on_attached_env, call);
+}
+
+static struct identity identity_of(const struct control_call *call)
+{
+	return (struct identity){.uid = call->peer.uid,
+	        .gid = call->peer.gid,
+	        .asked = true,
+	        .group_count = call->peer.group_count,
+	        .groups = call->peer.groups};
+}
+
+void control_run_attach(struct control *control, struct control_call *call)
+{
+	char fault[CONTROL_FAULT_MAX];
+
+	if (!control_body_attach(call->body, &call->attach, fault)) {
+		control_refuse(call, 422, fault);
+		return;
+	}
+	call->attach.request.caller = identity_of(call);
+	call->attach.request.caller_pid = call->peer.pid;
+	if (call->attach.request.name)
+		snprintf(call->name, sizeof call->name, "%s", call->attach.request.name);
+	attachments_attach(control_attachments(control), &call->attach.request, on_attached, call);
+}
+
+#define SANDBOX_TEXT_BYTES 1024 /* more than one takes in a list, as a rule */
+
+struct listing {
+	struct json j;
+	bool brief;
+};
+
+static bool put_one(void *context, struct attachment *a)
+{
+	struct listing *list = context;
+	struct attachment_view view;
+
+	attachment_view(a, &view);
+	view.brief = list->brief;
+	control_open_sandbox(&list->j, NULL, &view);
+	json_put_end_object(&list->j);
+	return !list->j.failed;
+}
+
+static void put_list(struct control *control, struct listing *list, struct buf *out)
+{
+	size_t count = attachments_count(control_attachments(control));
+
+	(void)!buf_reserve(out, count * SANDBOX_TEXT_BYTES); /* it grows where that is too little */
+	json_begin(&list->j, out);
+	json_put_object(&list->j, NULL);
+	json_put_bool(&list->j, "brief", list->brief);
+	json_put_array(&list->j, "sandboxes");
+	attachments_for_each(control_attachments(control), put_one, list);
+	json_put_end_array(&list->j);
+	json_put_end_object(&list->j);
+}
+
+/* What people wrote into labels and variables may be more than one answer holds. That is no reason
+ * to show nothing: ATTACHMENTS_MAX sandboxes without it fit. */
+void control_run_list(struct control *control, struct control_call *call)
+{
+	struct listing list = {.brief = false};
+	struct buf out;
+
+	buf_init(&out, CONTROL_ANSWER_MAX);
+	put_list(control, &list, &out);
+	if (list.j.failed) {
+		buf_fini(&out);
+		buf_init(&out, CONTROL_ANSWER_MAX);
+		list.brief = true;
+		put_list(control, &list, &out);
+	}
+	control_answer(call, 200, &list.j, &out);
+}
+
+void control_run_show(struct control *control, struct control_call *call)
+{
+	struct attachment *a = attachments_find(control_attachments(control), call->name);
+	char text[MESSAGE_NAME_MAX + 32];
+
+	snprintf(text, sizeof text, "there is no sandbox %s", call->name);
+	if (a)
+		answer_sandbox(call, 200, a, NULL, NULL);
+	else
+		control_refuse(call, 404, text);
+}
+
+void control_run_detach(struct control *control, struct control_call *call)
+{
+	attachments_detach(control_attachments(control), call->name, on_detached, call);
+}
+
+void control_run_env(struct control *control, struct control_call *call)
+{
+	attachments_env(control_attachments(control), call->name, on_env, call);
+}
+
+void control_run_stats(struct control *control, struct control_call *call)
+{
+	attachments_stats(control_attachments(control), call->name, on_stats, call);
+}
+
+void control_run_reload(struct control *control, struct control_call *call)
+{
+	char fault[CONTROL_FAULT_MAX];
+	struct identity caller = identity_of(call);
+	const char *policy;
+
+	if (!control_body_reload(call->body, &policy, fault))
+		control_refuse(call, 422, fault);
+	else
+		attachments_reload(control_attachments(control), call->name, policy, &caller,
+		        on_reloaded, call);
+}
+
+void control_run_pause(struct control *control, struct control_call *call)
+{
+	char fault[CONTROL_FAULT_MAX];
+	const char *reason;
+
+	if (!control_body_pause(call->body, &reason, fault))
+		control_refuse(call, 422, fault);
+	else
+		attachments_pause(
+		        control_attachments(control), call->name, reason, on_sandbox, call);
+}
+
+void control_run_resume(struct control *control, struct control_call *call)
+{
+	char fault[CONTROL_FAULT_MAX];
+
+	if (!control_body_empty(call->body, fault))
+		control_refuse(call, 422, fault);
+	else
+		attachments_resume(control_attachments(control), call->name, on_sandbox, call);
+}
