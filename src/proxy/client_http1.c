@@ -202,7 +202,7 @@ static void expect_body(struct client *c)
 
 enum client_state client_exchange_input(struct client *c)
 {
-	size_t moved = 0;
+	uint64_t before = c->link.received;
 
 	while (c->exchange && !c->exchange->request_done && exchange_takes_body(c->exchange) &&
 	        !c->half_closed) {
@@ -218,11 +218,10 @@ enum client_state client_exchange_input(struct client *c)
 		if (status != LINK_OK)
 			return input_ended(c, status);
 		expect_body(c);
-		moved += input.n;
 		next = body_input(c, input);
 		if (next != CLIENT_EXCHANGE)
 			return next;
-		if (moved >= LINK_TURN_BYTES) {
+		if (link_turn_is_over(&c->link, before)) {
 			client_wake(c);
 			return CLIENT_EXCHANGE;
 		}

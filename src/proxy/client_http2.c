@@ -272,7 +272,8 @@ static void start_waiting(struct http2_server *h)
 enum client_state client_http2_input(struct client *c)
 {
 	struct http2_server *h;
-	size_t moved = 0;
+	uint64_t before = c->link.received;
+	bool any = false;
 
 	if (!c->http2 && !open_server(c))
 		return CLIENT_CLOSED;
@@ -289,17 +290,17 @@ enum client_state client_http2_input(struct client *c)
 		receive(h, input);
 		if (c->proxy->draining && client_http2_has_asked(c))
 			client_http2_drain(c); /* it began when the worker was retiring */
-		moved += input.n;
+		any = true;
 		client_used(c, input, input.n);
 		http2_server_send(h);
 		if (is_quiet(h))
 			link_settle(&c->link);
-		if (moved >= LINK_TURN_BYTES) {
+		if (link_turn_is_over(&c->link, before)) {
 			client_wake(c);
 			break;
 		}
 	}
-	if (!moved)
+	if (!any)
 		http2_server_send(h);
 	return next_state(c);
 }

@@ -78,6 +78,7 @@ static enum link_status receive(struct link *l, uint8_t *p, size_t cap, size_t *
 	while (r < 0 && errno == EINTR);
 	if (r > 0) {
 		*n = (size_t)r;
+		l->received += (size_t)r;
 		if (*n < cap && !l->hung_up) {
 			l->readable = false;
 			l->doubtful = true;

@@ -29,7 +29,7 @@
 	(512u << 10) /* unsent bytes at which a link is given up: never reached while LINK_HIGH is \
 	                obeyed */
 #define LINK_EVENTS (LOOP_READ | LOOP_WRITE | LOOP_CLOSED)
-#define LINK_TURN_BYTES (256u << 10) /* moved for one connection before others have their turn */
+#define LINK_TURN_BYTES (256u << 10) /* read of one connection before others have their turn */
 
 enum link_status { LINK_OK, LINK_AGAIN, LINK_EOF, LINK_ERROR };
 
@@ -73,8 +73,9 @@ struct link {
 	                         incomplete */
 	bool end_after_flush; /* shut the sending side down once all is sent */
 	uint64_t sent;        /* bytes the socket took: tells a slow peer from a dead one */
-	struct buf parked;    /* input of TLS not used up */
-	struct buf out;       /* output the socket did not take */
+	uint64_t received; /* bytes the socket gave: what reading costs, however little they hold */
+	struct buf parked; /* input of TLS not used up */
+	struct buf out;    /* output the socket did not take */
 };
 
 /* Takes fd (non-blocking). watched: a registration of fd for LINK_EVENTS, which is taken over (and
@@ -95,6 +96,12 @@ int link_start_tls(struct link *link, struct tls *tls, struct slice first);
 enum link_status link_handshake(struct link *link);
 /* Up to cap bytes (at least LINK_RECORD). LINK_EOF: the peer sends no more (see truncated). */
 enum link_status link_read(struct link *link, uint8_t *out, size_t cap, size_t *n);
+/* Whether that was enough for one turn of the loop, which began when so much had been received. Of
+ * TLS the records count, not their content: those of a byte each cost as much as full ones. */
+static inline bool link_turn_is_over(const struct link *link, uint64_t received_before)
+{
+	return link->received - received_before >= LINK_TURN_BYTES;
+}
 /* What was read is complete: no need to look for a reset right behind it. Spares a system call per
  * message. */
 static inline void link_settle(struct link *link)

@@ -207,7 +207,7 @@ static bool never_asked(const struct carrier *c)
 static void read_response(struct carrier *c)
 {
 	struct proxy *proxy = c->proxy;
-	size_t moved = 0;
+	uint64_t before = c->link.received;
 
 	if (serves(c) && never_asked(c)) {
 		ended(c, LINK_ERROR);
@@ -232,8 +232,7 @@ static void read_response(struct carrier *c)
 			secret_wipe(proxy->plain, n);
 		if (!more)
 			break;
-		moved += n;
-		if (moved >= LINK_TURN_BYTES) {
+		if (link_turn_is_over(&c->link, before)) {
 			loop_task_queue(proxy->config.loop, &c->go_on);
 			return;
 		}

@@ -224,7 +224,7 @@ static bool receive(struct carrier *c, const uint8_t *p, size_t n)
 
 static void on_event(struct carrier *c)
 {
-	size_t moved = 0;
+	uint64_t before = c->link.received;
 
 	while (c->http2->session) {
 		size_t n;
@@ -238,8 +238,7 @@ static void on_event(struct carrier *c)
 		}
 		if (!receive(c, c->proxy->plain, n))
 			return;
-		moved += n;
-		if (moved >= LINK_TURN_BYTES) {
+		if (link_turn_is_over(&c->link, before)) {
 			http2_upstream_later(c->http2);
 			break;
 		}

@@ -26,6 +26,9 @@ struct tls {
 	uint64_t sni_hash;             /* server side: name in the first ClientHello */
 	enum tls_status final;         /* TLS_CLOSED or TLS_ERROR once reached, else TLS_OK */
 	int output_error;              /* -errno of the output buffer */
+	unsigned messages;             /* of TLS, with little content between them; see tls.c */
+	size_t content;                /* bytes of it */
+	bool flooded;                  /* too many messages */
 	bool sni_seen;
 	bool established;
 	bool is_verification;

@@ -13,11 +13,32 @@
 #include <openssl/err.h>
 #include <stdlib.h>
 
+/* Messages of TLS after the handshake (new keys, tickets) with less content than that between them.
+ * Peers that mean well send a few tickets and a new key once in a long while. Each costs its reader
+ * more than its sender, and as long as more of them is there nothing else has its turn. */
+#define MESSAGES_MAX 32
+#define MESSAGES_CONTENT 4096
+
 /* The most that one record adds to its plaintext: header, explicit nonce (TLS 1.2 GCM), tag. */
 #define RECORD_OVERHEAD 29
 
+/* OpenSSL goes on to the end of its input, unless there is none. */
+static void on_message(
+        int sent, int version, int type, const void *p, size_t n, SSL *ssl, void *arg)
+{
+	struct tls *tls = tls_of_ssl(ssl);
+
+	(void)version, (void)p, (void)n, (void)arg;
+	if (sent || type != SSL3_RT_HANDSHAKE || !tls->established ||
+	        ++tls->messages <= MESSAGES_MAX)
+		return;
+	tls->flooded = true;
+	tls->in_left = 0;
+}
+
 bool tls_context_setup(SSL_CTX *ctx)
 {
+	SSL_CTX_set_msg_callback(ctx, on_message);
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN);
 	SSL_CTX_set_read_ahead(ctx, 0);
@@ -180,14 +201,27 @@ enum tls_status tls_handshake(struct tls *tls)
 	return TLS_OK;
 }
 
+static void count_content(struct tls *tls, size_t n)
+{
+	tls->content += n;
+	if (tls->content < MESSAGES_CONTENT)
+		return;
+	tls->content = 0;
+	tls->messages = 0;
+}
+
 /* One SSL_read and what it means. */
 static enum tls_status read_once(struct tls *tls, uint8_t *out, size_t cap, size_t *n)
 {
 	errors_clear();
 	int rc = SSL_read_ex(tls->ssl, out, cap, n);
-	if (rc == 1)
+	if (rc == 1) {
+		count_content(tls, *n);
 		return TLS_OK;
+	}
 	*n = 0;
+	if (tls->flooded)
+		return tls_fail(tls, "a flood of TLS messages that carry nothing");
 	return take_status(tls, rc);
 }
 

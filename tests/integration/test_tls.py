@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """TLS towards the sandbox: every shape of ClientHello, names that do not agree, versions, resumption, limits."""
+import os
+
 import support
 from support import FINDING, policy
 
@@ -203,3 +205,20 @@ class Leaves(Box):
         box = self.sandbox(RULES, config=config)
         done = box.py("print(all(tls(f'{c}.wild.lab.test').getpeercert() for c in 'abcdefghijkl' * 2))")
         self.assertEqual(done.out, "True\n", done)
+
+
+class Floods(Box):
+    """One connection that costs the worker more than its sender, who has made all of it before: nobody waits for it."""
+
+    def flood(self, kind, count):
+        told = self.box.run(support.PYTHON, os.path.join(support.HERE, "tls_floods.py"), "api.lab.test", "443", kind, str(count),
+                            timeout=180).json()
+        self.assertLess(told["slowest"], 0.4 * support.PACE, told)
+        return told["ended"]
+
+    def test_messages_without_content(self):
+        """New keys without end."""
+        self.assertEqual(self.flood("updates", 400000), "closed")
+
+    def test_records_of_a_byte(self):
+        self.assertEqual(self.flood("records", 1000000), "taken")

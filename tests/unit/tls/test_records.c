@@ -13,6 +13,7 @@
 #include "pair.h"
 
 #define BIG 100000
+#define FLOOD "a flood of TLS messages that carry nothing"
 
 static struct slice none = {"", 0};
 static struct pair pair;
@@ -368,6 +369,15 @@ static void test_renegotiation_is_refused(void **state)
 	assert_int_equal(pair.asked_count, 0);
 }
 
+/* The client changes its keys so often, and wants the server to. */
+static void update_keys(int times)
+{
+	for (int i = 0; i < times; i++) {
+		assert_int_equal(SSL_key_update(pair.c->ssl, SSL_KEY_UPDATE_REQUESTED), 1);
+		assert_int_equal(SSL_do_handshake(pair.c->ssl), 1);
+	}
+}
+
 static void test_key_update(void **state)
 {
 	uint8_t got[16];
@@ -385,6 +395,72 @@ static void test_key_update(void **state)
 		        TLS_WANT_READ);
 		assert_int_equal(n, 1);
 	}
+}
+
+/* Messages of TLS itself as they are needed: tickets, and new keys now and then. */
+static void test_messages_without_content_are_few(void **state)
+{
+	static uint8_t data[4096], got[4096];
+	size_t n;
+	(void)state;
+
+	for (int i = 0; i < 3; i++) {
+		update_keys(20);
+		assert_int_equal(pair_read(&pair, pair.s, &pair.to_server, got, sizeof(got), &n),
+		        TLS_WANT_READ);
+		assert_int_equal(n, 0);
+		assert_int_equal(tls_write(pair.c, data, sizeof(data)), TLS_OK);
+		pair_read(&pair, pair.s, &pair.to_server, got, sizeof(got), &n);
+		assert_int_equal(n, sizeof(data));
+	}
+}
+
+/* A byte now and then is no excuse. */
+static void test_flood_of_key_updates_and_bytes(void **state)
+{
+	uint8_t got[64];
+	size_t n;
+	(void)state;
+
+	for (int i = 0; i < 40; i++) {
+		update_keys(1);
+		assert_int_equal(tls_write(pair.c, (const uint8_t *)"a", 1), TLS_OK);
+	}
+	assert_int_equal(
+	        pair_read(&pair, pair.s, &pair.to_server, got, sizeof(got), &n), TLS_ERROR);
+	assert_int_equal(n, 32);
+	assert_string_equal(tls_error_text(pair.s), FLOOD);
+}
+
+/* Each costs its reader more than its sender, who can have made them all before. Nothing is
+ * answered or looked at after the bound. */
+static void test_flood_of_key_updates(void **state)
+{
+	uint8_t got[16];
+	size_t n;
+	(void)state;
+
+	update_keys(1000);
+	assert_int_equal(
+	        pair_read(&pair, pair.s, &pair.to_server, got, sizeof(got), &n), TLS_ERROR);
+	assert_string_equal(tls_error_text(pair.s), FLOOD);
+	assert_in_range(pair.to_client.len, 0, 64 * 32);
+}
+
+/* The other way: an upstream whose tickets do not end. */
+static void test_flood_of_tickets(void **state)
+{
+	uint8_t got[16];
+	size_t n;
+	(void)state;
+
+	for (int i = 0; i < 200; i++) {
+		assert_int_equal(SSL_new_session_ticket(pair.s->ssl), 1);
+		SSL_do_handshake(pair.s->ssl);
+	}
+	assert_int_equal(
+	        pair_read(&pair, pair.c, &pair.to_client, got, sizeof(got), &n), TLS_ERROR);
+	assert_string_equal(tls_error_text(pair.c), FLOOD);
 }
 
 /* An idle connection holds no record buffer (16 KiB each): far more of them idle than work. */
@@ -495,6 +571,10 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(
 	                test_renegotiation_is_refused, connect_pair_1_2, drop_pair),
 	        CONNECTED(test_key_update),
+	        CONNECTED(test_messages_without_content_are_few),
+	        CONNECTED(test_flood_of_key_updates),
+	        CONNECTED(test_flood_of_key_updates_and_bytes),
+	        CONNECTED(test_flood_of_tickets),
 	        CONNECTED(test_buffers_of_records_are_kept),
 	        CONNECTED(test_idle_connection_is_small),
 	        cmocka_unit_test_setup_teardown(
