@@ -44,11 +44,6 @@ uint16_t reader_u16(struct reader *r)
 	return (uint16_t)take_integer(r, 2);
 }
 
-uint32_t reader_u24(struct reader *r)
-{
-	return (uint32_t)take_integer(r, 3);
-}
-
 uint32_t reader_u32(struct reader *r)
 {
 	return (uint32_t)take_integer(r, 4);
@@ -125,13 +120,6 @@ void writer_u8(struct writer *w, uint8_t v)
 void writer_u16(struct writer *w, uint16_t v)
 {
 	put_integer(w, 2, v);
-}
-
-void writer_u24(struct writer *w, uint32_t v)
-{
-	if (v > 0xffffff)
-		w->failed = true;
-	put_integer(w, 3, v);
 }
 
 void writer_u32(struct writer *w, uint32_t v)

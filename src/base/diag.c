@@ -5,7 +5,6 @@
  * not see it escaped twice.
  */
 #include <stdarg.h>
-#include <stdlib.h>
 
 #include "vethguard/base/diag.h"
 

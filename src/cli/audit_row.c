@@ -5,7 +5,6 @@
  * is shown as nothing.
  */
 #include <jansson.h>
-#include <stdarg.h>
 
 #include "audit_commands.h"
 

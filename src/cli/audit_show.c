@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `vethguard audit show`: the audit log as a table, or its lines as they are. */
-#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>

@@ -5,7 +5,6 @@
  * What a chain cannot tell is whether lines are missing at the end, or whether all was written
  * anew: for that, keep the last hash somewhere else and give it as --anchor.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "vethguard/tls/digest.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Points in time as people write them. */
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

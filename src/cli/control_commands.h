@@ -9,7 +9,6 @@
 #include "control_client.h"
 #include "options.h"
 
-#define CONTROL_NAMES_MAX 4096 /* on one command line */
 #define CONTROL_PATH_MAX 256
 
 int cli_attach(int argc, char **argv);

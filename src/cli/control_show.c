@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `vethguard list`, `show`, `stats`: what the daemon guards. */
-#include <stdio.h>
 
 #include "commands.h"
 #include "control_named.h"

@@ -4,7 +4,6 @@
  * sandbox wrote, so every text is escaped before a terminal sees it. Columns are as wide as what is
  * in them.
  */
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which user the command runs as; see privilege.h. Looked up before any namespace changes what /etc
  * says. */
-#include <errno.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>

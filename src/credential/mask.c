@@ -9,7 +9,6 @@
  */
 #include "mask_internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base64.h"

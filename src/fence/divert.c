@@ -292,8 +292,3 @@ int divert_filters(const struct divert *d)
 {
 	return d->filters;
 }
-
-bool divert_has_egress(const struct divert *d)
-{
-	return d->has_egress;
-}

@@ -96,15 +96,6 @@ static void batch_fence(struct nft_batch *b, const struct fence_spec *spec)
 		batch_rules(b, &chains[i], spec);
 }
 
-static void batch_udp_ports(struct nft_batch *b, const struct fence_spec *spec)
-{
-	char name[FENCE_NAME_MAX];
-	struct set_plan plan = set_plan(SET_UDP, spec, name);
-
-	batch_elements_flush(b, &plan);
-	batch_elements(b, NFT_MSG_NEWSETELEM, SET_UDP, spec);
-}
-
 typedef void (*batch_filler)(struct nft_batch *b, const struct fence_spec *spec);
 
 /* generation: on condition that the rules are still of this one; 0: whatever they are. */
@@ -121,20 +112,6 @@ static int send_filled(
 	fill(&b, spec);
 	result = nft_batch_send(&b);
 	nft_batch_fini(&b);
-	return result;
-}
-
-static int change(const struct fence_spec *spec, batch_filler fill)
-{
-	struct nft nft;
-	int result = fence_spec_check(spec);
-
-	if (result == 0)
-		result = nft_open(&nft);
-	if (result < 0)
-		return result;
-	result = send_filled(&nft, spec, fill, 0);
-	nft_close(&nft);
 	return result;
 }
 
@@ -162,12 +139,19 @@ static int change_on(const struct fence_spec *spec, batch_filler fill, uint32_t 
 
 int fence_set(const struct fence_spec *spec)
 {
-	/* Newer kernels take a hook on a device that may come later; older ones refuse. */
-	int error = fence_spec_check(spec) == 0 ? fence_look_for(spec->interface) : 0;
+	struct nft nft;
+	int result = fence_spec_check(spec);
 
-	if (error)
-		return error;
-	return change(spec, batch_fence);
+	if (result == 0) /* newer kernels take a hook on a device that may come later; older ones
+	                    refuse */
+		result = fence_look_for(spec->interface);
+	if (result == 0)
+		result = nft_open(&nft);
+	if (result < 0)
+		return result;
+	result = send_filled(&nft, spec, batch_fence, 0);
+	nft_close(&nft);
+	return result;
 }
 
 int fence_prepare(const struct fence_spec *spec, uint32_t *generation)
@@ -208,11 +192,6 @@ int fence_generation(uint32_t *out)
 	result = nft_generation(&nft, out);
 	nft_close(&nft);
 	return result;
-}
-
-int fence_set_udp_ports(const struct fence_spec *spec)
-{
-	return change(spec, batch_udp_ports);
 }
 
 /* What of the fence is there. */

@@ -6,7 +6,6 @@
  * "NAME=value" suffices for every field. The log's own bound on a message is far below what a
  * datagram holds, so no entry needs a file of its own.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

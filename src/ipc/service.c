@@ -153,38 +153,21 @@ static int tell(const char *message)
 	return n < 0 ? -errno : 0;
 }
 
-__attribute__((format(printf, 2, 0))) static int tell_status(
-        const char *before, const char *format, va_list args)
+int service_ready(const char *format, ...)
 {
 	char message[MESSAGE_MAX], status[SERVICE_STATUS_MAX];
+	va_list args;
 
-	if (vsnprintf(status, sizeof status, format, args) < 0)
+	va_start(args, format);
+	int n = vsnprintf(status, sizeof status, format, args);
+	va_end(args);
+	if (n < 0)
 		return -EINVAL;
 	for (char *p = status; *p; p++)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			*p = '?';
-	snprintf(message, sizeof message, "%sSTATUS=%s\n", before, status);
+	snprintf(message, sizeof message, "READY=1\nSTATUS=%s\n", status);
 	return tell(message);
-}
-
-int service_ready(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	int error = tell_status("READY=1\n", format, args);
-	va_end(args);
-	return error;
-}
-
-int service_status(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	int error = tell_status("", format, args);
-	va_end(args);
-	return error;
 }
 
 int service_reloading(void)

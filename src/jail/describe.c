@@ -5,7 +5,6 @@
  * tried: its descriptors, and a connection that Landlock has to refuse. Whoever reads it compares
  * it with what the kernel says of this process from outside (`vethguard doctor --roles`).
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -8,7 +8,6 @@
 #include <linux/capability.h>
 #include <pwd.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>

@@ -7,7 +7,6 @@
  */
 #include "keeper/authority.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 #include "vethguard/base/hash.h"

@@ -3,7 +3,6 @@
  * index. */
 #include "request.h"
 
-#include <errno.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>

@@ -6,7 +6,6 @@
  * bytes that RFC 3986 section 3.2.1 permits there; a URL written with escapes of YAML is not found,
  * and then refused for what stands before its "@".
  */
-#include <errno.h>
 #include <string.h>
 
 #include "config_read.h"

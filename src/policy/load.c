@@ -6,7 +6,6 @@
  * that nothing is compiled.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "unused.h"

@@ -20,6 +20,5 @@ static inline struct slice destination_host(const struct destination *d)
 /* "host:port" or "[addr]:port" for people (port 0: without); out has POLICY_HOST_MAX + 16 bytes. */
 const char *destination_text(const struct destination *d, char *out);
 bool destination_set_host(struct destination *d, struct slice host);
-bool destination_equals(const struct destination *a, const struct destination *b);
 
 #endif

@@ -6,7 +6,6 @@
  * says of single fields (characters, lower case, order and number of pseudo-header fields,
  * connection-specific fields); here is what the fields mean together.
  */
-#include <stdio.h>
 
 #include "proxy/http2.h"
 

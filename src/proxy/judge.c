@@ -39,12 +39,6 @@ bool destination_set_host(struct destination *d, struct slice host)
 	return true;
 }
 
-bool destination_equals(const struct destination *a, const struct destination *b)
-{
-	return a->port == b->port && slice_equals(destination_host(a), destination_host(b)) &&
-	       ip_equals(&a->address, &b->address);
-}
-
 static void refuse(
         struct judgement *j, enum event_cause cause, enum event_finding finding, const char *detail)
 {

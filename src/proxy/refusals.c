@@ -7,7 +7,6 @@
  * number, so no more of them can be asked for than are answered. Requests that are sent on neither
  * wait nor count.
  */
-#include <stdlib.h>
 
 #include "proxy/exchange.h"
 #include "vethguard/base/clock.h"

@@ -7,7 +7,6 @@
  * So that a response can be read, a request with a credential asks for identity or gzip only, and
  * for all of it.
  */
-#include <errno.h>
 
 #include "proxy/exchange.h"
 #include "proxy/websocket.h"

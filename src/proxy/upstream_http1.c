@@ -3,7 +3,6 @@
  * HTTP/1.1 to an upstream: the connection serves one exchange at a time. Bytes that come while it
  * is idle, or after a response's end, were never asked for: it is closed, never used again.
  */
-#include <errno.h>
 
 #include "proxy/exchange.h"
 

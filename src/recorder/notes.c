@@ -13,7 +13,6 @@
  * and refused destinations as far as it goes.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <utlist.h>
 
 #include "vethguard/base/log.h"

@@ -18,7 +18,6 @@
 #include <openssl/provider.h>
 #include <openssl/rand.h>
 #include <pthread.h>
-#include <time.h>
 
 #define ALGORITHMS_MAX 32
 #define SECURE_HEAP_BYTES (512 * 1024) /* private keys of some thousand handshakes at a time */

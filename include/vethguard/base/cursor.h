@@ -22,7 +22,6 @@ static inline struct reader reader_over(const void *p, size_t n)
 
 uint8_t reader_u8(struct reader *r);
 uint16_t reader_u16(struct reader *r);
-uint32_t reader_u24(struct reader *r);
 uint32_t reader_u32(struct reader *r);
 uint64_t reader_u64(struct reader *r);
 /* The next n bytes, borrowed from the input. */
@@ -48,7 +47,6 @@ static inline struct writer writer_over(void *p, size_t cap)
 
 void writer_u8(struct writer *w, uint8_t v);
 void writer_u16(struct writer *w, uint16_t v);
-void writer_u24(struct writer *w, uint32_t v);
 void writer_u32(struct writer *w, uint32_t v);
 void writer_u64(struct writer *w, uint64_t v);
 void writer_bytes(struct writer *w, const void *p, size_t n);

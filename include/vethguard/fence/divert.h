@@ -74,8 +74,5 @@ uint32_t divert_filter_port(const struct divert *d);
 /* Of the last divert_set() or divert_shut(): 0: the interface has its filters; -errno: why it has
  * none (-EBUSY: somebody else's are there). */
 int divert_filters(const struct divert *d);
-/* Whether the kernel has the hook at which frames leave an interface; known after the first
- * divert_set(). */
-bool divert_has_egress(const struct divert *d);
 
 #endif

@@ -20,7 +20,6 @@
 #define FENCE_SOURCES_MAX 64
 #define FENCE_SOURCE_S 3600     /* an address that was silent for so long leaves its place to another */
 #define FENCE_NFLOG_GROUP 7675  /* in the gate's namespace */
-#define FENCE_PREFIX_MAX 32     /* bytes of a log prefix: "vethguard:source", "vethguard:ethertype", "vethguard:rate", "vethguard:other" */
 #define FENCE_SNAP_BYTES 128    /* of each dropped packet copied to the log */
 #define FENCE_RATE_COPIES_PER_S 10 /* of what is beyond a bound, so that the log has examples; all of it is counted */
 
@@ -67,8 +66,6 @@ int fence_set_prepared(const struct fence_spec *spec, bool fits, uint32_t *gener
 bool fence_prepared_fits(const struct fence_spec *prepared, const struct fence_spec *spec);
 /* Another number after each change of the rules of the caller's namespace, whoever made it; never 0. 0 or -errno. */
 int fence_generation(uint32_t *out);
-/* Changes only the set of UDP ports. */
-int fence_set_udp_ports(const struct fence_spec *spec);
 int fence_remove(const char *interface);
 /* Reads the rules back and compares them with spec. 0: as they should be; -ESTALE: changed or missing. */
 int fence_check(const struct fence_spec *spec);

@@ -24,13 +24,12 @@ void service_close(void);
 void service_describe(char out[SERVICE_DESCRIPTION_MAX]);
 /* In place of service_open(). 0; -ENOTCONN: the line is empty; -EINVAL. */
 int service_adopt(const char *line);
-/* Everything is as it should be: after the start, and after each reload. status as in service_status(). */
+/* Everything is as it should be: after the start, and after each reload. status: one line for people
+ * (`systemctl status`); control bytes become '?'. */
 int service_ready(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A reload begins; service_ready() follows. */
 int service_reloading(void);
 int service_stopping(void);
-/* One line for people (`systemctl status`); control bytes become '?'. */
-int service_status(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Another process, which took this one's work over, is the service from now on. */
 int service_main_pid(pid_t pid);
 /* How often service_watchdog() has to be called at least, in milliseconds; 0: nobody watches. Half of what the manager

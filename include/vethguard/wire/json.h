@@ -35,7 +35,6 @@ void json_put_literal(struct json *j, const char *key, const char *v);
 #define json_array json_put_array
 #define json_end_object json_put_end_object
 #define json_end_array json_put_end_array
-#define json_int json_put_int
 #define json_uint json_put_uint
 #define json_bool json_put_bool
 #define json_null json_put_null

@@ -4,7 +4,6 @@
  * another worker started under it. A reload of all goes a few sandboxes at a time: each one's two
  * workers are there side by side for a moment.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

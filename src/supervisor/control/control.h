@@ -13,7 +13,6 @@
 #include "supervisor/role/roles.h"
 #include "supervisor/daemon/upgrade.h"
 
-#define CONTROL_SOCKET "/run/vethguard/control.sock"
 #define CONTROL_GROUP "vethguard"
 #define CONTROL_DETAIL_MAX 1024
 

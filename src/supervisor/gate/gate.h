@@ -160,11 +160,10 @@ int gate_await(struct gate *gate, struct loop *loop, void (*on_knock)(struct gat
 /* Harmless where nobody is awaited. */
 void gate_await_end(struct gate *gate);
 /* Takes the gate away for good: pin, namespace, link, the host's rules. closed: the guarded
- * interface of GATE_DIVERT stays shut (nothing in, nothing out) until gate_release() or a new
- * gate; else it is what it was before it was guarded. path may be NULL. Calls gate_close. */
+ * interface of GATE_DIVERT stays shut (nothing in, nothing out) until it is called again with
+ * false, or a new gate is made; else it is what it was before it was guarded. path may be NULL.
+ * Calls gate_close. */
 int gate_remove(struct gate *gate, struct gate_host *host, const char *path, bool closed);
-/* Opens an interface that gate_remove() left shut. */
-int gate_release(struct gate_host *host, const char *interface);
 
 /* A further set of listeners beside those of a worker that still has the first (SO_REUSEPORT; what
  * waits in the queue of a listener that closes goes to the others). gate->listeners was closed

@@ -161,16 +161,3 @@ int gate_remove(struct gate *gate, struct gate_host *host, const char *path, boo
 		tidy(host);
 	return error ? error : failed;
 }
-
-int gate_release(struct gate_host *host, const char *interface)
-{
-	struct divert_spec spec = {0};
-	int error;
-
-	if (strnlen(interface, IFNAMSIZ) >= IFNAMSIZ)
-		return -EINVAL;
-	snprintf(spec.interface, sizeof spec.interface, "%s", interface);
-	error = divert_remove(host->divert, &spec);
-	tidy(host);
-	return error;
-}

@@ -10,7 +10,6 @@
  * when some of those are in the log.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <utlist.h>

@@ -77,9 +77,9 @@ static void unnamed_udp_is_refused_at_once(void **state)
 	assert_int_equal(refusal(w, "10.77.0.1", w->spec.tcp_port), EHOSTUNREACH);
 }
 
-static int set_udp_ports(void *context)
+static int set(void *context)
 {
-	return fence_set_udp_ports(context);
+	return fence_set(context);
 }
 
 static void a_changed_port_set_counts_at_once(void **state)
@@ -87,10 +87,10 @@ static void a_changed_port_set_counts_at_once(void **state)
 	struct world *w = *state;
 
 	w->spec.udp_port_count = 0;
-	assert_int_equal(netns_run(w->gate, set_udp_ports, &w->spec), 0);
+	assert_int_equal(netns_run(w->gate, set, &w->spec), 0);
 	assert_int_equal(refusal(w, "203.0.113.7", 123), EHOSTUNREACH);
 	w->spec.udp_port_count = 1;
-	assert_int_equal(netns_run(w->gate, set_udp_ports, &w->spec), 0);
+	assert_int_equal(netns_run(w->gate, set, &w->spec), 0);
 	assert_relayed(w, w->udp4, "203.0.113.7", 123);
 }
 

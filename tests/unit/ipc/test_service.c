@@ -80,8 +80,8 @@ static void says_each_state(void **state)
 	assert_null(getenv("NOTIFY_SOCKET"));
 	assert_int_equal(service_ready("%d sandboxes", 3), 0);
 	assert_string_equal(heard(), "READY=1\nSTATUS=3 sandboxes\n");
-	assert_int_equal(service_status("a\nREADY=1\x7f"), 0);
-	assert_string_equal(heard(), "STATUS=a?READY=1?\n");
+	assert_int_equal(service_ready("a\nSTOPPING=1\x7f"), 0);
+	assert_string_equal(heard(), "READY=1\nSTATUS=a?STOPPING=1?\n");
 	int64_t before_ms = clock_monotonic_ms();
 	assert_int_equal(service_reloading(), 0);
 	assert_int_equal(sscanf(heard(), "RELOADING=1\nMONOTONIC_USEC=%lld%c", &us, &rest), 2);

@@ -38,7 +38,7 @@ static size_t make_message(const struct parts *parts)
 	size_t n;
 
 	writer_u8(&w, 1);
-	writer_u24(&w, 0);
+	writer_bytes(&w, "\0\0\0", 3);
 	writer_u16(&w, parts->legacy_version);
 	writer_bytes(&w, "rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr", 32);
 	writer_vector(&w, 1, parts->session);

@@ -132,7 +132,7 @@ static void two_guarded_containers_do_not_meet(void **state)
 	assert_false(meets(one, "172.30.0.1", NEVER_MS));
 	in_order(&gates[1]);
 	assert_int_equal(dial(two, "8.8.8.8", 80), 0);
-	assert_int_equal(gate_release(host, "p1"), 0);
+	assert_int_equal(gate_remove(&gates[0], host, NULL, false), 0);
 	assert_true(meets(one, "172.30.0.1", WAIT_MS));
 	assert_int_equal(gate_remove(&gates[1], host, NULL, false), 0);
 }
@@ -156,7 +156,7 @@ static void the_tables_go_with_the_last_interface(void **state)
 	assert_int_equal(gate_remove(&gates[1], host, NULL, true), 0);
 	assert_true(has_tables()); /* shut */
 	assert_false(meets(two, "172.30.0.1", NEVER_MS));
-	assert_int_equal(gate_release(host, "p2"), 0);
+	assert_int_equal(gate_remove(&gates[1], host, NULL, false), 0);
 	assert_false(has_tables());
 	assert_true(meets(two, "172.30.0.1", WAIT_MS));
 	/* They come again with the next one. */
