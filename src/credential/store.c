@@ -5,6 +5,11 @@
  * the time before which nobody is asked again. Waiting callers are told from a task at the end of
  * the loop's turn, each at most once; the list is taken off the slot first, so that a caller who
  * asks again from its callback waits for the next turn.
+ *
+ * A value's end is on CLOCK_BOOTTIME: a token is none the younger for the machine's sleep. The
+ * timer that wipes what is over stands still meanwhile (the jail leaves no call to make another
+ * kind), so each use looks at the clock itself. How long an answer may take is time in which
+ * somebody could work on it.
  */
 #include "vethguard/credential/store.h"
 
@@ -13,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
 #include "store_placeholders.h"
 #include "value.h"
@@ -26,7 +32,7 @@
 
 struct slot {
 	struct credential_value *value; /* the store's own reference, or NULL */
-	int64_t expires_ms;             /* 0: never */
+	int64_t expires_ms;             /* clock_boot_ms(); 0: never */
 	bool asked;                     /* the keeper owes an answer */
 	int64_t answer_by_ms;           /* ... by then */
 	bool due;                       /* the waiting are to be told at the end of this turn */
@@ -83,7 +89,7 @@ static void plan_expiry(struct credential_store *store)
 			first = slot->expires_ms;
 	}
 	if (first > 0) {
-		int64_t now = loop_now_ms(store->loop);
+		int64_t now = clock_boot_ms();
 
 		loop_timer_set(&store->expiry, first > now ? first - now : 0);
 	} else {
@@ -91,10 +97,9 @@ static void plan_expiry(struct credential_store *store)
 	}
 }
 
-static bool is_fresh(const struct credential_store *store, const struct slot *slot)
+static bool is_fresh(const struct slot *slot)
 {
-	return slot->value &&
-	       (slot->expires_ms == 0 || loop_now_ms(store->loop) < slot->expires_ms);
+	return slot->value && (slot->expires_ms == 0 || clock_boot_ms() < slot->expires_ms);
 }
 
 static void on_expiry(struct loop_timer *timer)
@@ -102,8 +107,7 @@ static void on_expiry(struct loop_timer *timer)
 	struct credential_store *store = container_of(timer, struct credential_store, expiry);
 
 	for (uint32_t i = 0; i < store->count; i++)
-		if (store->slots[i].value && !store->slots[i].due &&
-		        !is_fresh(store, &store->slots[i]))
+		if (store->slots[i].value && !store->slots[i].due && !is_fresh(&store->slots[i]))
 			drop_value(&store->slots[i]);
 	plan_expiry(store);
 }
@@ -254,7 +258,7 @@ struct credential_value *credential_store_get(
 	if (credential >= store->count)
 		return NULL;
 	slot = &store->slots[credential];
-	if (slot->waited <= CREDENTIAL_WAITS_MAX && is_fresh(store, slot))
+	if (slot->waited <= CREDENTIAL_WAITS_MAX && is_fresh(slot))
 		return slot->value;
 	credential_wait_cancel(wait);
 	list_append(&slot->waiting, &wait->place);
@@ -319,7 +323,7 @@ void credential_store_answer(struct credential_store *store, uint32_t credential
 	slot->asked = false;
 	slot->value = made;
 	slot->retry_ms = 0;
-	slot->expires_ms = ttl_s > 0 ? loop_now_ms(store->loop) + (int64_t)ttl_s * 1000 : 0;
+	slot->expires_ms = ttl_s > 0 ? clock_boot_ms() + (int64_t)ttl_s * 1000 : 0;
 	make_due(store, slot);
 	plan_expiry(store);
 }

@@ -8,6 +8,9 @@
  *
  * A regular file cannot be watched for readiness and a pipe mostly has its bytes at once, so
  * reading is tried first and the loop asked only on EAGAIN.
+ *
+ * A held value's end is on CLOCK_BOOTTIME, as in the workers' stores (credential/store.c): the
+ * timer stands still while the machine sleeps, so each question looks whether the value is over.
  */
 #include "keeper/sources.h"
 
@@ -19,6 +22,7 @@
 #include <utlist.h>
 
 #include "keeper/value.h"
+#include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
 
 #define RETRY_MS 1000
@@ -58,7 +62,7 @@ void source_fini(struct source *source)
 /* Seconds the held value is still good for: 0 for ever, and never 0 for one that ends. */
 static uint32_t ttl_left(const struct source *source)
 {
-	int64_t left = source->expires_ms - loop_now_ms(source->sources->loop);
+	int64_t left = source->expires_ms - clock_boot_ms();
 
 	if (source->expires_ms == 0)
 		return 0;
@@ -97,12 +101,21 @@ static void fail(struct source *source, const char *what)
 	fail_saying(source, sentence);
 }
 
-static void on_expiry(struct loop_timer *timer)
+static void expire(struct source *source)
 {
-	struct source *source = container_of(timer, struct source, timer);
-
 	leave_state(source);
 	secret_free(&source->value);
+}
+
+static bool is_over(const struct source *source)
+{
+	return source->state == SOURCE_HELD && source->expires_ms > 0 &&
+	       clock_boot_ms() >= source->expires_ms;
+}
+
+static void on_expiry(struct loop_timer *timer)
+{
+	expire(container_of(timer, struct source, timer));
 }
 
 static void on_timeout(struct loop_timer *timer)
@@ -145,7 +158,7 @@ static void finish(struct source *source)
 			return;
 		}
 		loop_timer_set(&source->timer, ttl_ms);
-		source->expires_ms = loop_now_ms(source->sources->loop) + ttl_ms;
+		source->expires_ms = clock_boot_ms() + ttl_ms;
 	}
 	source->state = SOURCE_HELD;
 	answer_all(source);
@@ -247,9 +260,12 @@ static void ask(struct source *source)
 
 int source_get(struct source *source, uint64_t question)
 {
-	bool refused = source->state == SOURCE_EMPTY &&
-	               loop_now_ms(source->sources->loop) < source->retry_ms;
+	bool refused;
 
+	if (is_over(source))
+		expire(source);
+	refused = source->state == SOURCE_EMPTY &&
+	          loop_now_ms(source->sources->loop) < source->retry_ms;
 	if (source->waiting_count == SOURCE_WAITING_MAX)
 		return -EBADMSG;
 	source->waiting[source->waiting_count++] = question;

@@ -50,7 +50,7 @@ struct source {
 	struct loop_timer timer; /* ASKED, READING: the whole must be over; HELD: the value's end */
 	int fd;
 	struct secret value;
-	int64_t expires_ms; /* 0: never */
+	int64_t expires_ms; /* clock_boot_ms(); 0: never */
 	int64_t retry_ms;
 	char error[SOURCE_ERROR_MAX];
 	uint64_t waiting[SOURCE_WAITING_MAX];

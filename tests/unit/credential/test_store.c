@@ -11,6 +11,7 @@
 
 #include "credential/base64.h"
 #include "vethguard/credential/store.h"
+#include "sleeping_host.h"
 
 /* The store asks two things of a policy; this one says: three credentials. */
 uint32_t policy_credential_count(const struct policy *policy)
@@ -188,6 +189,38 @@ static void test_ttl_and_references(void **state)
 	answer(w, 0, "token-value-2", 0);
 	turn(w, 0);
 	assert_ptr_not_equal(d.value, c.value);
+	credential_value_release(c.value);
+	credential_value_release(d.value);
+}
+
+/* A token of an hour is over after a night, awake or not; one without an end is not. */
+static void test_ttl_goes_on_while_the_machine_sleeps(void **state)
+{
+	struct world *w = *state;
+	struct caller c, d, again, late;
+
+	assert_null(get(w, 0, &c));
+	assert_null(get(w, 1, &d));
+	answer(w, 0, "token-value-1", 3600);
+	answer(w, 1, "token-value-2", 0);
+	turn(w, 1);
+	host_sleeps(3590);
+	assert_non_null(get(w, 0, &again));
+	host_sleeps(20);
+	assert_null(get(w, 0, &again));
+	assert_int_equal(w->asked[0], 2);
+	assert_null(get(w, 0, &late)); /* nor is the old one given while the answer is awaited */
+	assert_int_equal(w->asked[0], 2);
+	answer(w, 0, "token-value-3", 3600);
+	turn(w, 1);
+	assert_true(
+	        slice_equals(secret_slice(&again.value->rendered), SLICE("Bearer token-value-3")));
+	assert_ptr_equal(late.value, again.value);
+	credential_value_release(late.value);
+	credential_value_release(again.value);
+	assert_non_null(get(w, 0, &again));
+	assert_non_null(get(w, 1, &again));
+	assert_int_equal(w->asked[1], 1);
 	credential_value_release(c.value);
 	credential_value_release(d.value);
 }
@@ -562,6 +595,7 @@ int main(void)
 	        TEST(test_fetch_and_hold),
 	        TEST(test_callers_share_one_question),
 	        TEST(test_ttl_and_references),
+	        TEST(test_ttl_goes_on_while_the_machine_sleeps),
 	        TEST(test_a_guessed_one_is_given_to_nobody),
 	        TEST(test_unavailable_is_not_hammered),
 	        TEST(test_asking_again_from_the_callback),
