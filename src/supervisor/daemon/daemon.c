@@ -84,8 +84,10 @@ static void stop(struct daemon *d, int status)
 	if (status && !d->supervisor.status)
 		d->supervisor.status = status;
 	service_stopping();
-	if (!d->attachments.stopping)
+	if (!d->attachments.stopping) {
+		outage_tell(&d->supervisor);
 		tell_lifecycle(&d->supervisor, NULL, EVENT_STOP, NULL);
+	}
 	/* Who calls from now on waits for the next daemon, which listens on the same socket. */
 	if (d->control && !d->listener.ours)
 		control_hold(d->control, true);

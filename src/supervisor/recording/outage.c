@@ -39,7 +39,7 @@ static size_t add_times(const struct outage *o, char *out, size_t size)
 	char first[TIME_BYTES], last[TIME_BYTES], times[32] = "";
 
 	format_time(o->first_ms, first);
-	format_time(clock_real_ms(), last);
+	format_time(o->last_ms, last);
 	if (o->count > 1)
 		snprintf(times, sizeof times, " %u times", o->count);
 	return (size_t)snprintf(out, size,
@@ -68,25 +68,51 @@ static void tell_one(struct sandbox *s, const void *context)
 	tell_observed(s->supervisor, s, EVENT_FINDING_LOG_OUTAGE, context);
 }
 
-void outage_ends(struct supervisor *sv)
+void outage_tell(struct supervisor *sv)
 {
 	struct outage *o = &sv->recording.outage;
-	const int64_t now_ms = clock_monotonic_ms();
 	char text[2 * RECORDING_WHY_MAX];
 	size_t n;
 
-	if (!o->since_ms)
-		return;
-	o->all_ms += clock_real_ms() - o->since_ms;
-	o->since_ms = 0;
-	if (now_ms < o->next_told_ms)
+	if (o->since_ms || !o->count)
 		return;
 	n = add_times(o, text, sizeof text);
 	n += add_losses(o, text + n, sizeof text - n);
 	snprintf(text + n, sizeof text - n, " The recorder: %s", o->why);
-	*o = (struct outage){.next_told_ms = now_ms + RECORDER_STALL_SHOWN_MS};
+	*o = (struct outage){.next_told_ms = clock_monotonic_ms() + RECORDER_STALL_SHOWN_MS};
 	if (sv->lasting)
 		tell_observed(sv, NULL, EVENT_FINDING_LOG_OUTAGE, text);
 	else
 		supervisor_for_each(sv, tell_one, text);
+}
+
+/* One that goes on is told when it ends. */
+static void on_time(struct loop_timer *timer)
+{
+	outage_tell(container_of(timer, struct supervisor, recording.outage_time));
+}
+
+/* Without a timer it waits for the next one's end, or for ours. */
+static void tell_later(struct supervisor *sv, int64_t delay_ms)
+{
+	struct loop_timer *timer = &sv->recording.outage_time;
+
+	if (timer->event || loop_timer_open(sv->loop, timer, on_time) == 0)
+		loop_timer_set(timer, delay_ms);
+}
+
+void outage_ends(struct supervisor *sv)
+{
+	struct outage *o = &sv->recording.outage;
+	const int64_t now_ms = clock_monotonic_ms();
+
+	if (!o->since_ms)
+		return;
+	o->all_ms += clock_real_ms() - o->since_ms;
+	o->last_ms = clock_real_ms();
+	o->since_ms = 0;
+	if (now_ms < o->next_told_ms)
+		tell_later(sv, o->next_told_ms - now_ms);
+	else
+		outage_tell(sv);
 }

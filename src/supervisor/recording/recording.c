@@ -42,6 +42,8 @@ void recording_fini(struct supervisor *sv)
 	struct recording *r = &sv->recording;
 
 	recording_wait_fini(r);
+	if (r->outage_time.event)
+		loop_timer_close(&r->outage_time);
 	audit_opening_cancel(r->opening);
 	r->opening = NULL;
 	recording_forget(sv, &r->daemon, false);

@@ -60,8 +60,8 @@ struct recorded {
 /* Times in which the log could not be written, and what of it is not in the log yet. */
 struct outage {
 	int64_t since_ms; /* Unix time; 0: the log can be written */
-	int64_t first_ms,
-	        all_ms; /* of those that were not told: when they began, how long all were */
+	int64_t first_ms, last_ms,
+	        all_ms; /* of those that were not told: begin and end, and how long all were */
 	unsigned count;
 	unsigned looks, lost;        /* the supervisor's own events that were left out meanwhile */
 	int64_t next_told_ms;        /* of the loop's clock: before that they are gathered */
@@ -96,10 +96,11 @@ struct recording {
 	uint32_t after;    /* ids begin above its own, shifted: another daemon's live; 0: none */
 	uint64_t first_id; /* ids below are an earlier supervisor's */
 	struct outage outage;
-	struct recorded daemon;       /* open in the daemon only */
-	struct recorded *left;        /* of sandboxes that are not known any more */
-	struct waiting_ring *waiting; /* list of rings whose writer is still there */
-	struct loop_timer retry;      /* of those; open once there was one */
+	struct loop_timer outage_time; /* to tell what was gathered; open once that was so */
+	struct recorded daemon;        /* open in the daemon only */
+	struct recorded *left;         /* of sandboxes that are not known any more */
+	struct waiting_ring *waiting;  /* list of rings whose writer is still there */
+	struct loop_timer retry;       /* of those; open once there was one */
 };
 
 /* Before recording_start, in the daemon: makes what is missing of rings/, told/ and journal in the
@@ -187,9 +188,11 @@ void tell_observed(
 
 /* outage.c: an outage becomes a finding when it is over, of the daemon or of each sandbox of a
  * session: its time, its reason, and which of the supervisor's own events it cost. Many in a row
- * become one: a recorder that was taken over may say it endlessly. */
+ * become one, told when RECORDER_STALL_SHOWN_MS are over: a recorder that was taken over may say it
+ * endlessly. */
 void outage_begins(struct supervisor *sv, const char *why); /* again and again is harmless */
 void outage_ends(struct supervisor *sv);
+void outage_tell(struct supervisor *sv); /* what was gathered, at once: no later time may come */
 
 /* One call of the control API, whatever came of it. Texts may come from the caller: they are
  * escaped and bounded. One that only looks is left to the daemon's own log where

@@ -28,6 +28,9 @@ static enum sandbox_state sum_up(struct sandbox *s)
 	if (!s->recorded.open)
 		return SANDBOX_ENDED;
 	s->unsummed = true;
+	if (!sv->lasting)
+		outage_tell(
+		        sv); /* what it says is about this sandbox: nobody would hear it later */
 	if (!s->is_given)
 		tell_lifecycle(sv, s, EVENT_STOP, NULL);
 	if (!role_runs(&sv->recorder))

@@ -9,17 +9,22 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "vethguard/base/clock.h"
 #include "supervisor/supervisor.h"
 
 #define SANDBOX 4242
 
 static void an_outage_becomes_a_finding(void **state)
 {
-	struct supervisor sv = {.lasting = true, .recording.daemon = {.id = SANDBOX, .open = true}};
+	struct supervisor sv = {.loop = loop_new(),
+	        .lasting = true,
+	        .recording.daemon = {.id = SANDBOX, .open = true}};
 	const struct told_call look = {.operation = "sandboxes.list", .looks = true, .status = 200};
 
 	(void)state;
+	assert_non_null(sv.loop);
 	outage_ends(&sv); /* of none */
+	outage_tell(&sv);
 	assert_int_equal(sv.recording.told_count, 0);
 	outage_begins(&sv, "The disk is full.");
 	outage_begins(&sv, "The disk is still full.");
@@ -31,7 +36,7 @@ static void an_outage_becomes_a_finding(void **state)
 	outage_ends(&sv);
 	assert_int_equal(sv.recording.told_count, 1);
 	assert_int_equal(sv.recording.outage.looks, 0);
-	/* One that says it endlessly fills nothing; what it said is told with the next one. */
+	/* One that says it endlessly fills nothing; what it said is told later. */
 	for (unsigned i = 0; i < 100; i++) {
 		outage_begins(&sv, "The disk is full.");
 		outage_ends(&sv);
@@ -45,6 +50,70 @@ static void an_outage_becomes_a_finding(void **state)
 	assert_int_equal(sv.recording.outage.count, 0);
 	recording_taken(&sv, sv.last_id);
 	assert_null(sv.recording.daemon.told);
+	loop_timer_close(&sv.recording.outage_time);
+	loop_free(sv.loop);
+}
+
+static struct loop *stopping;
+
+static void stop(struct loop_timer *timer)
+{
+	(void)timer;
+	loop_stop(stopping);
+}
+
+static void run_for(struct supervisor *sv, struct loop_timer *timer, int64_t ms)
+{
+	stopping = sv->loop;
+	loop_timer_set(timer, ms);
+	assert_int_equal(loop_run(sv->loop), 0);
+}
+
+/* What was gathered is told when its time comes, once, and never in the middle of an outage. */
+static void outages_in_a_row_are_told_in_time(void **state)
+{
+	struct supervisor sv = {.loop = loop_new(),
+	        .lasting = true,
+	        .recording.daemon = {.id = SANDBOX, .open = true}};
+	struct outage *o = &sv.recording.outage;
+	struct loop_timer timer;
+
+	(void)state;
+	assert_non_null(sv.loop);
+	assert_int_equal(loop_timer_open(sv.loop, &timer, stop), 0);
+	o->next_told_ms = clock_monotonic_ms() + 50;
+	for (unsigned i = 0; i < 3; i++) {
+		outage_begins(&sv, "The disk is full.");
+		outage_ends(&sv);
+	}
+	assert_int_equal(sv.recording.told_count, 0);
+	run_for(&sv, &timer, 200);
+	assert_int_equal(sv.recording.told_count, 1);
+	assert_int_equal(o->count, 0);
+
+	o->next_told_ms = clock_monotonic_ms() + 50;
+	outage_begins(&sv, "The disk is full.");
+	outage_ends(&sv);
+	outage_begins(&sv, "The disk is full again.");
+	run_for(&sv, &timer, 200);
+	outage_tell(&sv);
+	assert_int_equal(sv.recording.told_count, 1);
+	assert_int_equal(o->count, 2);
+	outage_ends(&sv); /* its time is over: at once */
+	assert_int_equal(sv.recording.told_count, 2);
+
+	outage_begins(&sv, "The disk is full.");
+	outage_ends(&sv);
+	assert_int_equal(sv.recording.told_count, 2);
+	outage_tell(&sv); /* the daemon ends: not later, and not twice */
+	outage_tell(&sv);
+	assert_int_equal(sv.recording.told_count, 3);
+	for (uint64_t id = 1; id <= sv.last_id; id++)
+		recording_taken(&sv, id);
+	assert_null(sv.recording.daemon.told);
+	loop_timer_close(&sv.recording.outage_time);
+	loop_timer_close(&timer);
+	loop_free(sv.loop);
 }
 
 /* A recorder that confirms nothing costs so much memory and no more. */
@@ -200,6 +269,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(an_outage_becomes_a_finding),
+	        cmocka_unit_test(outages_in_a_row_are_told_in_time),
 	        cmocka_unit_test(what_waits_is_bounded),
 	        cmocka_unit_test(one_that_cannot_write_is_left_alone),
 	        cmocka_unit_test(who_looks_leaves_room),
