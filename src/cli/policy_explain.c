@@ -2,7 +2,8 @@
 /*
  * Theory of operation: METHOD and URL become the same struct policy_request that the proxy builds,
  * with the same canonical host and path, and go through the same policy_decide(). The rules are
- * listed by policy_explain().
+ * listed by policy_explain(). Where the proxy would relay the connection unread, the request is
+ * nothing that it ever sees, and the connection is what is explained.
  */
 #include "policy_commands.h"
 #include "vethguard/policy/explain.h"
@@ -41,6 +42,7 @@ struct explain {
 	struct policy_decision decision;
 	bool no_path;        /* the URL's path has no canonical form: denied before any rule */
 	bool connection;     /* CONNECT: the connection is judged */
+	bool relayed;        /* unread: the verdict is about the connection, whatever is asked */
 	enum policy_tls tls; /* of https */
 	char capitals[POLICY_METHOD_MAX + 1]; /* the method that would be allowed, or "" */
 	char path[POLICY_PATH_MAX];
@@ -107,6 +109,22 @@ static int read_request(struct explain *x, const char *method, const char *url)
 	else
 		x->no_path = true;
 	return 0;
+}
+
+static void decide(struct explain *x)
+{
+	const struct policy *policy = &x->loaded.policy;
+	struct policy_decision connection;
+
+	policy_decide(policy, &x->request, &x->decision);
+	x->tls = policy_decide_tls(policy, &x->request, &connection);
+	if (x->decision.verdict == POLICY_ALLOW && !x->decision.observed)
+		return;
+	x->relayed = policy_relays_unread(policy, &x->request, &connection);
+	if (x->relayed) {
+		x->decision = connection;
+		x->no_path = false;
+	}
 }
 
 /* A method is compared byte by byte, and who writes "get" may mean GET. */
@@ -195,6 +213,9 @@ static void print_verdict(const struct explain *x)
 	}
 	if (x->request.scheme == POLICY_HTTPS)
 		printf("tls: %s\n", tls_words[x->tls]);
+	if (x->relayed)
+		printf("relayed: only a tcp:// rule allows this place, so what is asked there is "
+		       "not read, and no rule about http or https, method or path counts\n");
 	if (x->capitals[0])
 		printf("hint: methods are compared as they are written; %s would be allowed\n",
 		        x->capitals);
@@ -224,8 +245,21 @@ static void write_verdict(const struct explain *x, struct json *j)
 	}
 	if (x->request.scheme == POLICY_HTTPS)
 		json_literal(j, "tls", tls_words[x->tls]);
+	json_bool(j, "relayed", x->relayed);
 	if (x->capitals[0])
 		json_literal(j, "allowed_in_capitals", x->capitals);
+}
+
+static void list_rules(const struct explain *x,
+        void (*each)(void *context, const struct policy_rule_report *report), void *context)
+{
+	struct policy_request judged = x->request;
+
+	if (x->relayed) {
+		judged.scheme = POLICY_TCP;
+		judged.method = judged.path = SLICE("");
+	}
+	policy_explain(&x->loaded.policy, &judged, each, context);
 }
 
 static int answer_json(struct explain *x, const char *method, const char *url)
@@ -247,7 +281,7 @@ static int answer_json(struct explain *x, const char *method, const char *url)
 	write_verdict(x, &j);
 	json_array(&j, "rules");
 	if (!x->no_path)
-		policy_explain(&x->loaded.policy, &x->request, write_rule, &j);
+		list_rules(x, write_rule, &j);
 	json_end_array(&j);
 	json_end_object(&j);
 	return policy_print_json(&j, &buf,
@@ -263,7 +297,7 @@ static int answer_text(struct explain *x, const char *method)
 	if (x->no_path)
 		printf("  %s\n", path_fault);
 	else
-		policy_explain(&x->loaded.policy, &x->request, print_rule, NULL);
+		list_rules(x, print_rule, NULL);
 	print_verdict(x);
 	return x->decision.verdict == POLICY_ALLOW ? POLICY_EXIT_GOOD : POLICY_EXIT_DENIED;
 }
@@ -271,7 +305,6 @@ static int answer_text(struct explain *x, const char *method)
 int policy_explain_command(int argc, char **argv)
 {
 	struct diag_list diags = {.count = 0};
-	struct policy_decision connection;
 	struct explain x = {0};
 	struct policy_options options;
 	int status = POLICY_EXIT_BAD;
@@ -289,8 +322,7 @@ int policy_explain_command(int argc, char **argv)
 	if (policy_load_file(argv[1], &options, &x.loaded, &diags) != 0) {
 		diag_print(&diags, stderr);
 	} else if (read_request(&x, argv[2], argv[3]) == 0) {
-		policy_decide(&x.loaded.policy, &x.request, &x.decision);
-		x.tls = policy_decide_tls(&x.loaded.policy, &x.request, &connection);
+		decide(&x);
 		look_at_capitals(&x);
 		status =
 		        options.json ? answer_json(&x, argv[2], argv[3]) : answer_text(&x, argv[2]);

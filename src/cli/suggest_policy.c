@@ -3,24 +3,6 @@
  * refuse no allow rule would open. */
 #include "suggest.h"
 
-/* Where only a tcp:// rule names it the connection is relayed unread, whatever is asked in it: TLS
- * is not opened, and of plain http not even the first bytes are looked at, unless the policy speaks
- * of the web there (proxy/peek.c). */
-static bool is_relayed(const struct policy *policy, const struct policy_request *request,
-        struct policy_decision *out)
-{
-	struct policy_request connection = *request;
-	struct policy_decision http;
-
-	connection.method = connection.path = SLICE("");
-	if (policy_decide_tls(policy, &connection, out) != POLICY_TLS_OPAQUE)
-		return false;
-	if (request->scheme == POLICY_HTTPS)
-		return true;
-	policy_decide(policy, &connection, &http);
-	return http.verdict == POLICY_DENY && http.reason != POLICY_REASON_RULE;
-}
-
 static void judge(const struct policy *policy, const struct suggest_ask *ask,
         struct policy_decision *decision)
 {
@@ -34,8 +16,7 @@ static void judge(const struct policy *policy, const struct suggest_ask *ask,
 		request.path = slice_from_string(ask->path);
 	}
 	policy_decide(policy, &request, decision);
-	if ((ask->scheme == POLICY_HTTPS || ask->scheme == POLICY_HTTP) &&
-	        decision->verdict == POLICY_DENY && is_relayed(policy, &request, &connection))
+	if (decision->verdict == POLICY_DENY && policy_relays_unread(policy, &request, &connection))
 		*decision = connection;
 }
 

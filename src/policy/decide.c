@@ -308,6 +308,25 @@ enum policy_tls policy_decide_tls(const struct policy *policy, const struct poli
 	return out->verdict == POLICY_ALLOW ? POLICY_TLS_INTERCEPT : POLICY_TLS_REFUSE;
 }
 
+/* TLS is not opened there, and of plain http not even the first bytes are looked at, unless the
+ * policy speaks of the web there (proxy/peek.c). */
+bool policy_relays_unread(const struct policy *policy, const struct policy_request *request,
+        struct policy_decision *out)
+{
+	struct policy_request connection = *request;
+	struct policy_decision http;
+
+	if (request->scheme != POLICY_HTTPS && request->scheme != POLICY_HTTP)
+		return false;
+	connection.method = connection.path = SLICE("");
+	if (policy_decide_tls(policy, &connection, out) != POLICY_TLS_OPAQUE)
+		return false;
+	if (request->scheme == POLICY_HTTPS)
+		return true;
+	policy_decide(policy, &connection, &http);
+	return http.verdict == POLICY_DENY && http.reason != POLICY_REASON_RULE;
+}
+
 bool policy_mentions_host(const struct policy *policy, struct slice host)
 {
 	struct policy_request request = {.host = host};

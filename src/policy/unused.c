@@ -9,6 +9,10 @@
  *   before the deny of some requests, then the earlier one; of allows the earlier one, where its
  *   paths are as specific and it does not lack the other's credential.
  *
+ * And a deny for some requests where only a tcp:// rule allows anything refuses nothing: what is
+ * relayed unread has no requests. Told is it where no allow rule for http or https, and no deny of
+ * whole connections, comes near the place.
+ *
  * One rule has to cover the other alone: what only several do together is not told. Neither are
  * rules of included files, which are written for more than this policy. Looking ends where the
  * work grows out of bounds.
@@ -191,6 +195,91 @@ static void note(
 	        SLICE_ARG(outer->name));
 }
 
+static bool destinations_meet(const struct model_rule *x, const struct model_destination *a,
+        const struct model_rule *y, const struct model_destination *b)
+{
+	struct image_range one_a, one_b;
+	size_t n_a, n_b;
+	const struct image_range *p = ports_of(x, a, &one_a, &n_a);
+	const struct image_range *q = ports_of(y, b, &one_b, &n_b);
+
+	if (!target_covers(a->key, b->key) && !target_covers(b->key, a->key))
+		return false;
+	for (size_t i = 0; i < n_a; i++)
+		for (size_t k = 0; k < n_b; k++)
+			if (p[i].low <= q[k].high && q[k].low <= p[i].high)
+				return true;
+	return false;
+}
+
+static bool is_about_requests(const struct model_rule *rule)
+{
+	return rule->has_methods || rule->path_count > 0;
+}
+
+/* Whether a rule that comes near the place d of the deny rule inner says anything else about it
+ * than that it may be relayed; *relays: that. */
+static bool speaks_of(uint32_t *left, const struct model_rule *rule, const struct model_rule *inner,
+        const struct model_destination *d, bool *relays)
+{
+	if (!take_steps(left, 1))
+		return true;
+	if (rule->deny && is_about_requests(rule))
+		return false;
+	for (size_t l = 0; l < rule->list_count; l++)
+		for (size_t k = 0; k < rule->lists[l].count; k++) {
+			const struct model_destination *o = &rule->lists[l].items[k];
+
+			if (!take_steps(left, 1))
+				return true;
+			if (o->scheme == POLICY_UDP || !destinations_meet(rule, o, inner, d))
+				continue;
+			if (rule->deny || o->scheme != POLICY_TCP)
+				return true;
+			*relays = true;
+		}
+	return false;
+}
+
+/* The tcp:// allow rule that alone opens the place, or NULL. */
+static const struct model_rule *relayed_by(uint32_t *left, const struct model *model,
+        const struct model_rule *inner, const struct model_destination *d)
+{
+	const struct model_rule *by = NULL;
+
+	for (size_t i = 0; i < model->rules.n; i++) {
+		const struct model_rule *rule = vec_at(&model->rules, i);
+		bool relays = false;
+
+		if (speaks_of(left, rule, inner, d, &relays))
+			return NULL;
+		if (relays && !by)
+			by = rule;
+	}
+	return by;
+}
+
+static void note_unread(uint32_t *left, const struct model *model, const struct model_rule *inner,
+        struct diag_list *notes)
+{
+	for (size_t l = 0; l < inner->list_count; l++)
+		for (size_t k = 0; k < inner->lists[l].count; k++) {
+			const struct model_destination *d = &inner->lists[l].items[k];
+			const struct model_rule *by = relayed_by(left, model, inner, d);
+
+			if (!by)
+				continue;
+			diag_add(notes, d->mark.file, d->mark.line, d->mark.column,
+			        "rule \"%.*s\" refuses nothing at \"%.*s\": only the tcp:// rule "
+			        "\"%.*s\" at %s:%u allows that place, and what it relays is not "
+			        "read; allow the place by https:// or http:// too, or deny it "
+			        "without methods and paths",
+			        SLICE_ARG(inner->name), SLICE_ARG(d->text), SLICE_ARG(by->name),
+			        by->mark.file, by->mark.line);
+			return;
+		}
+}
+
 void unused_note_rules(const struct model *model, const char *main_file, struct diag_list *notes)
 {
 	uint32_t left = STEPS_MAX;
@@ -200,6 +289,8 @@ void unused_note_rules(const struct model *model, const char *main_file, struct 
 
 		if (strcmp(inner->mark.file, main_file) != 0)
 			continue;
+		if (inner->deny && is_about_requests(inner))
+			note_unread(&left, model, inner, notes);
 		for (size_t k = 0; k < model->rules.n; k++) {
 			const struct model_rule *outer = vec_at(&model->rules, k);
 

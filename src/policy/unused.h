@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unused: rules that can never decide, because another one always does. */
+/* unused: rules that can never decide, because another one always does, or because what they are
+ * about is not read. */
 #ifndef POLICY_UNUSED_H
 #define POLICY_UNUSED_H
 

@@ -82,6 +82,11 @@ enum policy_tls { POLICY_TLS_REFUSE, POLICY_TLS_INTERCEPT, POLICY_TLS_PASSTHROUG
  * request->scheme and method are ignored; decision says which rule. */
 enum policy_tls policy_decide_tls(const struct policy *policy, const struct policy_request *request,
 	struct policy_decision *out);
+/* True where a connection for a request of https or http is relayed unread: only a tcp:// rule allows the place, so
+ * neither the request nor a deny rule for some requests counts. *out is then that rule's decision. As the proxy meets it
+ * on a connection to the place itself; a plain http request that the sandbox puts to a proxy is read and judged. */
+bool policy_relays_unread(const struct policy *policy, const struct policy_request *request,
+	struct policy_decision *out);
 /* True where some rule (allow or deny) names the host under any scheme or port: leaf certificates are minted freely
  * only for these. */
 bool policy_mentions_host(const struct policy *policy, struct slice host);

@@ -333,6 +333,61 @@ static void test_explain(void **state)
 	assert_non_null(strstr(r.err, "vethguard: error: not a method"));
 }
 
+/* What only tcp:// opens is relayed unread: the answer is what the proxy does, whatever a deny for
+ * some requests says. One without methods and paths counts. */
+static void test_explain_relayed(void **state)
+{
+	static const struct {
+		const char *method, *url;
+		int status;
+		const char *says, *says_not;
+	} rows[] = {
+	        {"DELETE", "https://db.example:5432/a", 0, "allow, by rule \"db\"", "never"},
+	        {"DELETE", "http://db.example:5432/a", 0, "allow, by rule \"db\"", "never"},
+	        {"GET", "https://db.example:5432/", 0, "relayed: only a tcp:// rule", "default"},
+	        {"GET", "https://db.example:5432/a%00b", 0, "relayed: ", "cannot be judged"},
+	        {"CONNECT", "https://db.example:5432", 0, "relayed: ", NULL},
+	        {"CONNECT", "tcp://db.example:5432", 0, "allow, by rule \"db\"", "relayed: "},
+	        {"GET", "https://shut.example:5432/", 1, "deny, by rule \"shut\"", "relayed: "},
+	        {"DELETE", "https://both.example:5432/", 1, "deny, by rule \"never2\"",
+	                "relayed: "},
+	        {"GET", "https://both.example:5432/", 0, "allow, by rule \"web\"", "relayed: "},
+	};
+	json_t *root;
+
+	(void)state;
+	remember("vethguard: 1\n"
+	         "allow:\n"
+	         "  - {name: db, to: ['tcp://db.example:5432', 'tcp://shut.example:5432']}\n"
+	         "  - {name: both, to: 'tcp://both.example:5432'}\n"
+	         "  - {name: web, to: 'https://both.example:5432'}\n"
+	         "deny:\n"
+	         "  - {name: never, to: ['https://db.example:5432', 'http://db.example:5432'], "
+	         "methods: [DELETE], reason: never}\n"
+	         "  - {name: shut, to: 'https://shut.example:5432'}\n"
+	         "  - {name: never2, to: 'https://both.example:5432', methods: [DELETE]}\n");
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const char *verdict;
+
+		RUN(&r, "explain", policy_path, rows[i].method, rows[i].url);
+		verdict = strstr(r.out, "verdict: ");
+		if (r.status != rows[i].status || !verdict || !strstr(verdict, rows[i].says) ||
+		        (rows[i].says_not && strstr(verdict, rows[i].says_not)))
+			fail_msg("%s %s: %d: %s", rows[i].method, rows[i].url, r.status, r.out);
+	}
+	RUN(&r, "explain", policy_path, "DELETE", "https://db.example:5432/a", "--json");
+	assert_int_equal(r.status, 0);
+	root = json_loads(r.out, 0, NULL);
+	assert_true(json_is_true(json_object_get(root, "relayed")));
+	assert_string_equal(json_string_value(json_object_get(root, "rule")), "db");
+	assert_true(json_is_true(
+	        json_object_get(json_array_get(json_object_get(root, "rules"), 0), "matches")));
+	assert_false(json_is_true(
+	        json_object_get(json_array_get(json_object_get(root, "rules"), 3), "matches")));
+	json_decref(root);
+	forget();
+}
+
 /* Who writes a method in small letters is told, where that is all that stands between it and a
  * rule. */
 static void test_explain_small_letters(void **state)
@@ -447,6 +502,7 @@ int main(void)
 	        cmocka_unit_test(test_check_unused),
 	        cmocka_unit_test(test_check_notes_json),
 	        cmocka_unit_test(test_explain),
+	        cmocka_unit_test(test_explain_relayed),
 	        cmocka_unit_test(test_explain_small_letters),
 	        cmocka_unit_test(test_explain_json),
 	        cmocka_unit_test(test_usage),

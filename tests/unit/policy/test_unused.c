@@ -115,6 +115,99 @@ static void test_told(void **state)
 	}
 }
 
+/* A deny for some requests of a place that only tcp:// opens: relayed unread it has none. */
+static void test_unread(void **state)
+{
+	static const struct {
+		const char *allow, *deny;
+		bool told;
+	} rows[] = {
+	        {"[{to: 'tcp://a.example:443'}]", "[{to: a.example, methods: [DELETE]}]", true},
+	        {"[{to: 'tcp://a.example:443'}]", "[{to: a.example, paths: [/a]}]", true},
+	        {"[{to: 'tcp://*.example:443'}]", "[{to: a.example, paths: [/a]}]", true},
+	        {"[{to: 'tcp://a.example:443'}]", "[{to: 'https://*.example', paths: [/a]}]", true},
+	        {"[{to: 'tcp://a.example', ports: [1-90]}]",
+	                "[{to: 'http://a.example', methods: [PUT]}]", true},
+	        {"[{to: 'tcp://10.0.0.0/8:443'}]", "[{to: 'https://10.1.0.0/16', paths: [/a]}]",
+	                true},
+	        {"[{to: 'tcp://a.example:443'}]", "[{to: [b.example, a.example], paths: [/a]}]",
+	                true},
+	        {"[{to: 'tcp://a.example:443'}, {to: b.example}]",
+	                "[{to: a.example, paths: [/a]}, {to: a.example, paths: [/b], methods: "
+	                "[PUT]}]",
+	                true},
+	        /* somebody reads it, or nobody may */
+	        {"[{to: 'tcp://a.example:443'}, {to: a.example}]",
+	                "[{to: a.example, methods: [DELETE]}]", false},
+	        {"[{to: 'tcp://a.example:443'}, {to: 'https://*.example'}]",
+	                "[{to: a.example, methods: [DELETE]}]", false},
+	        {"[{to: 'tcp://a.example:80'}, {to: 'https://a.example:80'}]",
+	                "[{to: 'http://a.example', methods: [DELETE]}]", false},
+	        {"[{to: 'tcp://a.example:443'}]",
+	                "[{to: a.example, methods: [PUT]}, {to: 'tcp://*.example:443'}]", false},
+	        /* another place, or the whole of it */
+	        {"[{to: 'tcp://a.example:5432'}]", "[{to: a.example, methods: [PUT]}]", false},
+	        {"[{to: 'tcp://b.example:443'}]", "[{to: a.example, methods: [PUT]}]", false},
+	        {"[{to: 'udp://a.example:443'}]", "[{to: a.example, methods: [PUT]}]", false},
+	        {"[{to: 'tcp://a.example:443'}]", "[{to: a.example}]", false},
+	};
+	struct diag_list notes;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		bool told = false;
+
+		load_rules_of(&notes, rows[i].allow, rows[i].deny);
+		for (size_t k = 0; k < notes.count; k++)
+			told |= strstr(notes.items[k].message,
+			                "rule \"deny[0]\" refuses nothing") != NULL;
+		if (told != rows[i].told)
+			fail_msg("%s %s: told %d", rows[i].allow, rows[i].deny, told);
+	}
+}
+
+/* Where it is told nothing is refused: the proxy's own function relays. */
+static void test_unread_is_relayed(void **state)
+{
+	struct policy_request request = {.scheme = POLICY_HTTPS,
+	        .host = SLICE("db.example"),
+	        .port = 5432,
+	        .method = SLICE("DELETE"),
+	        .path = SLICE("/a")};
+	struct policy_decision decision;
+	struct diag_list notes;
+	struct test_policy t;
+
+	(void)state;
+	load(&t,
+	        "vethguard: 1\n"
+	        "allow:\n"
+	        "  - {name: db, to: 'tcp://db.example:5432'}\n"
+	        "deny:\n"
+	        "  - {name: keep, to: ['https://db.example:5432'], methods: [DELETE]}\n",
+	        &notes);
+	assert_int_equal(notes.count, 1);
+	assert_int_equal(notes.items[0].line, 5);
+	assert_int_equal(notes.items[0].column, 23);
+	assert_string_equal(notes.items[0].message,
+	        "rule \"keep\" refuses nothing at \"https://db.example:5432\": only the tcp:// "
+	        "rule "
+	        "\"db\" at /test.yaml:3 allows that place, and what it relays is not read; allow "
+	        "the "
+	        "place by https:// or http:// too, or deny it without methods and paths");
+	assert_true(policy_relays_unread(&t.policy, &request, &decision));
+	assert_int_equal(decision.verdict, POLICY_ALLOW);
+	assert_true(slice_equals(policy_rule_name(&t.policy, decision.rule), SLICE("db")));
+	request.scheme = POLICY_HTTP;
+	assert_true(policy_relays_unread(&t.policy, &request, &decision));
+	request.scheme = POLICY_TCP;
+	assert_false(policy_relays_unread(&t.policy, &request, &decision));
+	request.scheme = POLICY_HTTPS;
+	request.port = 443;
+	assert_false(policy_relays_unread(&t.policy, &request, &decision));
+	test_unload(&t);
+}
+
 static void test_place(void **state)
 {
 	struct test_policy t;
@@ -256,6 +349,8 @@ int main(void)
 	        cmocka_unit_test(test_silent),
 	        cmocka_unit_test(test_told),
 	        cmocka_unit_test(test_methods),
+	        cmocka_unit_test(test_unread),
+	        cmocka_unit_test(test_unread_is_relayed),
 	        cmocka_unit_test(test_place),
 	        cmocka_unit_test(test_not_asked),
 	        cmocka_unit_test(test_decides_nothing),
