@@ -43,6 +43,23 @@ static void ask_source(uint64_t sandbox, uint32_t credential)
 	        NULL, 0);
 }
 
+/* As if the priority had been lent to it. What it answers is a failure that is nobody's, and then
+ * whether that took the priority back. */
+static void answer_lent(uint64_t id)
+{
+	const struct sched_param lowest = {.sched_priority = 1};
+	bool back = false;
+
+	if (sched_setscheduler(0, SCHED_RR, &lowest) < 0)
+		_exit(95);
+	fake_say_text(MESSAGE_FAILED, id + 1000, "nobody's");
+	for (int i = 0; i < 300 && !back; i++) {
+		usleep(10000);
+		back = sched_getscheduler(0) == SCHED_OTHER;
+	}
+	fake_say_text(MESSAGE_FAILED, id, back ? "given back" : "kept");
+}
+
 static void keeper_hears_sandbox(struct ipc_message *m)
 {
 	struct message_keeper_sandbox s;
@@ -51,6 +68,8 @@ static void keeper_hears_sandbox(struct ipc_message *m)
 		_exit(98);
 	if (fake_is("keeper=refuse"))
 		fake_say_text(MESSAGE_FAILED, m->head.id, "full");
+	else if (fake_is("keeper=lent"))
+		answer_lent(m->head.id);
 	else if (fake_is("keeper=forge")) /* an id that was never given out */
 		say_root(m->head.id + 1000);
 	else if (!fake_is("keeper=mute"))
@@ -415,6 +434,18 @@ static void keepers_that_misbehave(void **state)
 	expect_failure("the keeper was killed: it broke the protocol");
 }
 
+static void a_failure_of_the_keeper_gives_the_priority_back(void **state)
+{
+	const struct sched_param lowest = {.sched_priority = 1}, none = {0};
+
+	(void)state;
+	if (sched_setscheduler(0, SCHED_RR, &lowest) < 0)
+		skip(); /* this machine lets nobody have it */
+	assert_int_equal(sched_setscheduler(0, SCHED_OTHER, &none), 0);
+	begin("keeper=lent");
+	expect_failure("the keeper refuses: given back");
+}
+
 /* The keeper ends with a status that says what it was answered. */
 static void sources_for_the_keeper(void **state)
 {
@@ -547,6 +578,7 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(workers_that_misbehave),
 	        cmocka_unit_test(a_deaf_worker_is_killed_at_the_end),
 	        cmocka_unit_test(keepers_that_misbehave),
+	        cmocka_unit_test(a_failure_of_the_keeper_gives_the_priority_back),
 	        cmocka_unit_test(sources_for_the_keeper),
 	        cmocka_unit_test(recorders_that_misbehave),
 	        cmocka_unit_test(sessions_that_cannot_start),
