@@ -9,12 +9,32 @@
 
 #include "variables.h"
 
+static const char path_fault[] = "a destination has no path; write it under paths: [/...]";
+
 static bool fail(struct tree *tree, const struct tree_node *node, const char *message)
 {
 	char quoted[TREE_QUOTE_MAX];
 
 	tree_error(tree, node, "destination %s: %s", tree_quote(node->text, quoted), message);
 	return false;
+}
+
+/* What is no slip is a protocol of its own, as a rule. */
+static bool refuse_scheme(struct tree *tree, const struct tree_node *node, struct slice word)
+{
+	static const char *const known[] = {"https", "http", "tcp", "udp", NULL};
+	char message[160], small[8];
+	const char *nearest;
+
+	for (size_t i = 0; i < word.n && i < sizeof small; i++)
+		small[i] = (char)(word.p[i] >= 'A' && word.p[i] <= 'Z' ? word.p[i] - 'A' + 'a'
+		                                                       : word.p[i]);
+	nearest = word.n <= sizeof small ? diag_nearest(slice_of(small, word.n), known) : NULL;
+	snprintf(message, sizeof message,
+	        "unknown scheme; known are https, http, tcp and udp%s%s%s",
+	        nearest ? "; did you mean \"" : "; another protocol over TCP is tcp://host:port",
+	        nearest ? nearest : "", nearest ? "\"?" : "");
+	return fail(tree, node, message);
 }
 
 /* Takes "scheme://" off text; https without one. */
@@ -34,7 +54,7 @@ static bool take_scheme(struct tree *tree, const struct tree_node *node, struct 
 		if (slice_equals(word, slice_from_string(policy_scheme_name(*scheme))))
 			return true;
 	}
-	return fail(tree, node, "unknown scheme; known are https, http, tcp and udp");
+	return refuse_scheme(tree, node, word);
 }
 
 static bool take_port(
@@ -42,11 +62,30 @@ static bool take_port(
 {
 	uint64_t value;
 
+	if (slice_find_byte(text, '/') >= 0)
+		return fail(tree, node, path_fault);
 	if (text.n > 5 || !slice_to_u64(text, UINT16_MAX, &value) || value == 0)
 		return fail(tree, node,
 		        "the port must be a number from 1 to 65535 (ranges go into ports: "
 		        "[8000-8100])");
 	*port = (uint16_t)value;
+	return true;
+}
+
+/* "user:password@host": its colon is none before a port. */
+static bool names_user(struct slice text)
+{
+	ptrdiff_t at = slice_find_byte(text, '@'), slash = slice_find_byte(text, '/');
+
+	return at >= 0 && (slash < 0 || at < slash);
+}
+
+/* Several colons, and nothing that no address has. */
+static bool looks_like_ipv6(struct slice text)
+{
+	for (size_t i = 0; i < text.n; i++)
+		if (!memchr("0123456789abcdefABCDEF:./", text.p[i], 25))
+			return false;
 	return true;
 }
 
@@ -56,7 +95,11 @@ static bool split_port(
 {
 	ptrdiff_t at;
 	struct slice rest;
+	bool ipv6;
 
+	if (names_user(*text))
+		return fail(tree, node,
+		        "a destination names no user; credentials have their own section");
 	if (text->n > 0 && text->p[0] == '[') {
 		at = slice_find_byte(*text, ']');
 		if (at < 0)
@@ -68,10 +111,11 @@ static bool split_port(
 			at = (ptrdiff_t)text->n;
 	}
 	rest = slice_of(text->p + at, text->n - (size_t)at);
+	ipv6 = looks_like_ipv6(*text);
 	text->n = (size_t)at;
 	if (rest.n == 0)
 		return true;
-	if (text->n > 0 && text->p[0] != '[' &&
+	if (ipv6 && text->n > 0 && text->p[0] != '[' &&
 	        slice_find_byte(slice_of(rest.p + 1, rest.n - 1), ':') >= 0)
 		return fail(tree, node, "an IPv6 address stands in brackets: [2001:db8::1]:443");
 	if (rest.p[0] == '/')
@@ -169,10 +213,7 @@ static bool take_host(struct tree *tree, const struct tree_node *node, struct sl
 	if (text.n == 0)
 		return fail(tree, node, "the host is empty");
 	if (slice_find_byte(text, '/') >= 0)
-		return fail(tree, node, "a destination has no path; write it under paths: [/...]");
-	if (slice_find_byte(text, '@') >= 0)
-		return fail(tree, node,
-		        "a destination names no user; credentials have their own section");
+		return fail(tree, node, path_fault);
 	if (slice_find_byte(text, '*') >= 0)
 		return fail(tree, node,
 		        "a wildcard stands only at the front, for whole labels: *.example.com");
@@ -180,6 +221,9 @@ static bool take_host(struct tree *tree, const struct tree_node *node, struct sl
 		if ((unsigned char)text.p[i] >= 0x80)
 			return fail(
 			        tree, node, "host names are written in their ASCII form (xn--...)");
+	if (slice_find_byte(text, ',') >= 0)
+		return fail(tree, node,
+		        "this is one host; several stand in a list: [a.example, b.example]");
 	if (!url_canonical_host(text, host, &n))
 		return fail(tree, node,
 		        "not a host name: labels of 1 to 63 letters, digits, '-' or '_', 253 bytes "

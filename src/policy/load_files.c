@@ -76,6 +76,14 @@ struct slice load_join(struct arena *arena, struct slice file, struct slice rela
 static int load_files(struct loader *l, const struct include *chain, const struct tree *from,
         const struct tree_node *at, struct slice label, const char *shown);
 
+static bool is_preset(struct slice name)
+{
+	for (const char *const *known = preset_names; *known; known++)
+		if (slice_equals(name, slice_from_string(*known)))
+			return true;
+	return false;
+}
+
 static void report_read(struct loader *l, const struct tree *from, const struct tree_node *at,
         const char *shown, int rc)
 {
@@ -83,9 +91,10 @@ static void report_read(struct loader *l, const struct tree *from, const struct 
 	const char *why = rc == -EFBIG    ? "the file is too large"
 	                  : rc == -EINVAL ? "not a regular file"
 	                                  : strerror(-rc);
+	const bool named = slice_starts_with(text, SLICE("preset:"));
 	const char *nearest = NULL;
 
-	if (at && rc == -ENOENT && slice_starts_with(text, SLICE("preset:")))
+	if (at && rc == -ENOENT && named)
 		nearest = diag_nearest(slice_of(text.p + 7, text.n - 7), preset_names);
 	l->wrong = true;
 	if (!at)
@@ -94,6 +103,9 @@ static void report_read(struct loader *l, const struct tree *from, const struct 
 	         slice_equals(slice_of(text.p + 7, text.n - 7), slice_from_string(nearest)))
 		diag_add(l->model.diags, from->file, at->line, at->column,
 		        "%s is not in the directory of presets, %s", shown, l->reader->preset_dir);
+	else if (rc == -ENOENT && !named && is_preset(text))
+		diag_add(l->model.diags, from->file, at->line, at->column,
+		        "there is no file %s; did you mean \"preset:%s\"?", shown, shown);
 	else if (nearest)
 		diag_add(l->model.diags, from->file, at->line, at->column,
 		        "there is no %s; did you mean \"preset:%s\"?", shown, nearest);

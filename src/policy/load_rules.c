@@ -176,6 +176,20 @@ static void take_keys(struct rule_parse *p)
 		take_credential(p, value);
 }
 
+/* A destination alone is what people write first. */
+static bool is_rule(struct tree *tree, const struct tree_node *node)
+{
+	char quoted[TREE_QUOTE_MAX];
+
+	if (node->kind != TREE_SCALAR || node->text.n == 0)
+		return tree_is_map(tree, node, "a rule");
+	tree_error(tree, node,
+	        "a rule must be a mapping (\"key: value\" lines), not %s; a destination stands "
+	        "behind \"to: \"",
+	        tree_quote(node->text, quoted));
+	return false;
+}
+
 static void load_rule(
         struct loader *l, struct load_file *file, struct tree_node *node, bool deny, size_t index)
 {
@@ -185,7 +199,7 @@ static void load_rule(
 	p.rule.deny = deny;
 	p.rule.credential = POLICY_NONE;
 	p.rule.mark = mark_of(p.tree, node);
-	if (!tree_is_map(p.tree, node, "a rule"))
+	if (!is_rule(p.tree, node))
 		return;
 	tree_check_keys(
 	        p.tree, node, deny ? deny_keys : allow_keys, deny ? deny_refused : allow_refused);

@@ -75,8 +75,15 @@ bool tree_is_list(struct tree *tree, const struct tree_node *node, const char *w
 
 	if (node->kind == TREE_LIST)
 		return true;
-	tree_error(tree, node, "%s must be a list (\"- item\" lines), not %s", what,
-	        describe(node, quoted));
+	if (node->kind == TREE_MAP && node->first &&
+	        slice_starts_with(node->first->key->text, SLICE("-")))
+		tree_error(tree, node,
+		        "%s must be a list (\"- item\" lines): behind \"-\" stands a space, in %s "
+		        "there is none",
+		        what, tree_quote(node->first->key->text, quoted));
+	else
+		tree_error(tree, node, "%s must be a list (\"- item\" lines), not %s", what,
+		        describe(node, quoted));
 	return false;
 }
 
