@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <libnftnl/chain.h>
 #include <libnftnl/set.h>
-#include <libnftnl/table.h>
 #include <string.h>
 
 #include "divert_plan.h"
@@ -77,25 +76,6 @@ static int look(struct nft *nft, bool *in_use)
 	return result;
 }
 
-static int take_table(const struct nlmsghdr *reply, void *context)
-{
-	(void)reply;
-	*(bool *)context = true;
-	return MNL_CB_OK;
-}
-
-static int has_table(struct nft *nft, uint32_t family, bool *out)
-{
-	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
-	struct nlmsghdr *header =
-	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, (uint16_t)family, NLM_F_ACK, 0);
-	int result;
-
-	mnl_attr_put_strz(header, NFTA_TABLE_NAME, DIVERT_TABLE);
-	result = nft_query(nft, header, take_table, out);
-	return result == -ENOENT ? 0 : result;
-}
-
 static int delete_tables(struct nft *nft, const bool has[FAMILY_COUNT], uint32_t generation)
 {
 	struct nft_batch b;
@@ -121,7 +101,7 @@ static int tidy_once(struct nft *nft)
 	if (result == 0)
 		result = look(nft, &in_use);
 	for (size_t i = 0; i < FAMILY_COUNT && result == 0; i++) {
-		result = has_table(nft, families[i], &has[i]);
+		result = nft_has_table(nft, families[i], DIVERT_TABLE, &has[i]);
 		any |= has[i];
 	}
 	if (result < 0)

@@ -96,6 +96,25 @@ int nft_generation(struct nft *nft, uint32_t *out)
 	return nft_query(nft, header, take_generation, out);
 }
 
+static int take_table(const struct nlmsghdr *reply, void *context)
+{
+	(void)reply;
+	*(bool *)context = true;
+	return MNL_CB_OK;
+}
+
+int nft_has_table(struct nft *nft, uint32_t family, const char *name, bool *has)
+{
+	_Alignas(struct nlmsghdr) char request[256];
+	struct nlmsghdr *header =
+	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, (uint16_t)family, NLM_F_ACK, 0);
+	int result;
+
+	mnl_attr_put_strz(header, NFTA_TABLE_NAME, name);
+	result = nft_query(nft, header, take_table, has);
+	return result == -ENOENT ? 0 : result;
+}
+
 static void batch_close_message(struct nft_batch *b)
 {
 	if (b->open)

@@ -221,36 +221,14 @@ static int take_chain(const struct nlmsghdr *reply, void *context)
 	return MNL_CB_OK;
 }
 
-static int take_table(const struct nlmsghdr *reply, void *context)
-{
-	(void)reply;
-	*(bool *)context = true;
-	return MNL_CB_OK;
-}
-
-static int look_for_tables(struct nft *nft, struct inventory *inventory)
-{
-	_Alignas(struct nlmsghdr) char request[256];
-	int result = 0;
-
-	for (size_t i = 0; i < 2 && result == 0; i++) {
-		struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
-		        request, NFT_MSG_GETTABLE, (uint16_t)families[i], NLM_F_ACK, 0);
-
-		mnl_attr_put_strz(header, NFTA_TABLE_NAME, FENCE_TABLE);
-		result = nft_query(nft, header, take_table, &inventory->have_table[i]);
-		if (result == -ENOENT)
-			result = 0;
-	}
-	return result;
-}
-
 static int look(struct nft *nft, struct inventory *inventory)
 {
 	_Alignas(struct nlmsghdr) char request[256];
 	struct nlmsghdr *header;
-	int result = look_for_tables(nft, inventory);
+	int result = 0;
 
+	for (size_t i = 0; i < 2 && result == 0; i++)
+		result = nft_has_table(nft, families[i], FENCE_TABLE, &inventory->have_table[i]);
 	if (result < 0)
 		return result;
 	header = nftnl_nlmsg_build_hdr(request, NFT_MSG_GETCHAIN, NFPROTO_NETDEV, NLM_F_DUMP, 0);
