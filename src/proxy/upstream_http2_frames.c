@@ -110,6 +110,12 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 		s->detail = "the upstream sent a CONTINUATION frame that is too large";
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
 	}
+	/* nghttp2 minds it only from when the settings are acknowledged; those went before any
+	 * request. */
+	if (hd->type == NGHTTP2_PUSH_PROMISE) {
+		s->detail = "the upstream pushes";
+		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	}
 	if (now - s->empty_since_ms >= 1000) {
 		s->empty = 0;
 		s->empty_since_ms = now;

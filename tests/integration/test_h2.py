@@ -267,6 +267,19 @@ class Hostile(HostileOrigin):
         got = self.fetch(HOSTILE, *[("GET", f"/ok/{i}", b"") for i in range(50)])
         self.assertEqual({g[0] for g in got}, {200})
 
+    def test_push_before_settings_are_acknowledged(self):
+        """8.4: they came before any request, so whoever answers one has seen them; what it promises is no trailer either."""
+        promise = h2frames.block([(":method", "GET"), (":scheme", "https"), (":authority", "api.lab.test"), (":path", "/"), ("x-pushed", "1")])
+
+        def how(peer, number):
+            peer.send(h2frames.headers(number, h2frames.block([(":status", "200")]), end_stream=False) +
+                      h2frames.frame("PUSH_PROMISE", number, 4, (2).to_bytes(4, "big") + promise) + h2frames.data(number, b"fine", True))
+        self.origin.answer_settings = False
+        self.refuse(1, how)
+        (_, body, reset), = self.fetch(HOSTILE, ("GET", "/ok/push", b""))
+        self.assertNotEqual((body, reset), ("fine", None))
+        self.assertEqual(self.box.events(HTTP)[-1]["status_detail"], "the upstream pushes")
+
     def test_settings_never_acknowledged(self):
         self.refuse(1, self.goaway)
         self.origin.answer_settings = False
