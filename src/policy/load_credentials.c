@@ -55,7 +55,7 @@ static bool check_variable(
 	if (name.n <= ENV_MAX && is_variable(name))
 		return true;
 	tree_error(tree, node, "%s %s is no variable's name (letters, digits and '_', at most %d)",
-	        what, tree_quote(name, quoted), ENV_MAX);
+	        what, tree_quote_value(tree, name, quoted), ENV_MAX);
 	return false;
 }
 
@@ -103,7 +103,8 @@ static void take_exec_text(struct tree *tree, const struct tree_node *node, stru
         struct policy_credential *out)
 {
 	struct diag_list diags = {.count = 0};
-	struct tree inner = {.arena = tree->arena, .diags = &diags, .file = tree->file};
+	struct tree inner = {
+	        .arena = tree->arena, .diags = &diags, .file = tree->file, .secretive = true};
 
 	if (text.n == 0 || text.p[0] != '[' || tree_parse(&inner, text.p, text.n) != 0) {
 		out->source = POLICY_SOURCE_EXEC;
@@ -121,17 +122,21 @@ static void take_exec_text(struct tree *tree, const struct tree_node *node, stru
 	take_exec(tree, inner.root, out);
 }
 
+/* What is near no source may be the value itself. */
 static void report_source(struct tree *tree, const struct tree_node *node, struct slice kind)
 {
-	char quoted[TREE_QUOTE_MAX];
+	const char *nearest = diag_nearest(kind, sources);
 
 	if (is_among(kind, later_sources))
-		tree_error(tree, node, "source %s %s; use file:PATH, env:NAME or exec:[...]",
-		        tree_quote(kind, quoted), later);
+		tree_error(tree, node, "source \"%.*s\" %s; use file:PATH, env:NAME or exec:[...]",
+		        SLICE_ARG(kind), later);
+	else if (nearest)
+		tree_error(tree, node, "unknown source \"%.*s\"; did you mean \"%s\"?",
+		        SLICE_ARG(kind), nearest);
 	else
 		tree_error(tree, node,
-		        "unknown source %s; use file:PATH, env:NAME or exec:[program, ...]",
-		        tree_quote(kind, quoted));
+		        "source must say where the value is: file:PATH, env:NAME or "
+		        "exec:[program, ...]; the value itself stands in no policy");
 }
 
 static void take_source_text(struct tree *tree, const struct tree_node *node, struct slice policy,
@@ -208,12 +213,12 @@ static void take_header(
 	else if (!tree_text(tree, node, "header", FIELD_MAX, &out->field))
 		return;
 	else if (!load_is_token(out->field))
-		tree_error(
-		        tree, node, "header %s is no field name", tree_quote(out->field, quoted));
+		tree_error(tree, node, "header %s is no field name",
+		        tree_quote_value(tree, out->field, quoted));
 	else if (!header_is_free(out->field))
 		tree_error(tree, node,
-		        "header %s steers the connection and cannot carry a credential",
-		        tree_quote(out->field, quoted));
+		        "header \"%.*s\" steers the connection and cannot carry a credential",
+		        SLICE_ARG(out->field));
 	if (prefix)
 		tree_text(tree, prefix, "prefix", FIELD_MAX, &out->prefix);
 }
@@ -229,7 +234,7 @@ static void take_query(
 	else if (tree_text(tree, node, "query", FIELD_MAX, &out->field) &&
 	         !load_is_token(out->field))
 		tree_error(tree, node, "query %s is no parameter's name",
-		        tree_quote(out->field, quoted));
+		        tree_quote_value(tree, out->field, quoted));
 }
 
 static void take_username(
@@ -242,7 +247,7 @@ static void take_username(
 		return;
 	if (slice_find_byte(out->username, ':') >= 0)
 		tree_error(tree, node, "username %s holds \":\", which ends it (RFC 7617)",
-		        tree_quote(out->username, quoted));
+		        tree_quote_value(tree, out->username, quoted));
 }
 
 /* Keys that belong to one way of injection only. */
@@ -268,7 +273,6 @@ static void take_inject(
         struct tree *tree, const struct tree_node *map, struct policy_credential *out)
 {
 	const struct tree_node *node = tree_get(map, "inject");
-	char quoted[TREE_QUOTE_MAX];
 	int word;
 
 	if (!node) {
@@ -276,8 +280,8 @@ static void take_inject(
 		return;
 	}
 	if (node->kind == TREE_SCALAR && is_among(node->text, later_injects)) {
-		tree_error(tree, node, "inject %s %s; use bearer, basic, header or query",
-		        tree_quote(node->text, quoted), later);
+		tree_error(tree, node, "inject \"%.*s\" %s; use bearer, basic, header or query",
+		        SLICE_ARG(node->text), later);
 		return;
 	}
 	word = tree_word(tree, node, "inject", injects);
@@ -371,7 +375,7 @@ static void load_credential(struct loader *l, struct load_file *file, const stru
 		l->model.credentials[l->model.credential_count++] = credential;
 }
 
-void load_credentials(struct loader *l, struct load_file *file)
+static void load_all(struct loader *l, struct load_file *file)
 {
 	const struct tree_node *map = tree_get(file->tree.root, "credentials");
 
@@ -386,4 +390,11 @@ void load_credentials(struct loader *l, struct load_file *file)
 		}
 		load_credential(l, file, item);
 	}
+}
+
+void load_credentials(struct loader *l, struct load_file *file)
+{
+	file->tree.secretive = true;
+	load_all(l, file);
+	file->tree.secretive = false;
 }

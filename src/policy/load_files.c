@@ -151,6 +151,11 @@ static int include_one(struct loader *l, const struct include *chain, struct tre
 	if (!tree_text(tree, node, "include", PATH_TEXT_MAX / 2, &text))
 		return 0;
 	label = text;
+	if (memmem(text.p, text.n, "://", 3)) {
+		tree_error(tree, node, "include %s: a path or preset:NAME stands here, no URL",
+		        tree_quote(text, quoted));
+		return 0;
+	}
 	if (slice_starts_with(text, SLICE("preset:"))) {
 		label = slice_of(text.p + 7, text.n - 7);
 		next.path = preset_path(l, tree, node, label);

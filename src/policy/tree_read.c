@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Theory of operation: each reader checks one node for one type and reports at the node's own
- * place. */
+/*
+ * Theory of operation: each reader checks one node for one type and reports at the node's own
+ * place. Messages go to terminals, logs and callers, so what may be a secret is not in them: the
+ * user of a URL never, and under a credential nothing that is not as short and plain as a name.
+ */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "yaml_tree.h"
 
 #define QUOTED_BYTES 64
+#define PLAIN_BYTES 16 /* that a name may have, where a secret could stand */
 
 static const char *const kind_names[] = {"a single value", "a list", "a mapping"};
 
@@ -22,12 +26,64 @@ void tree_error(struct tree *tree, const struct tree_node *node, const char *for
 	diag_add(tree->diags, tree->file, node->line, node->column, "%s", message);
 }
 
+/* How many bytes of s are before the user of a URL ("https://user:password@host", or without the
+ * scheme), and how many the user has: 0, there is none. A password may have any byte in it. */
+static size_t find_user(struct slice s, size_t *before)
+{
+	const char *mark = memmem(s.p, s.n, "://", 3), *at = memrchr(s.p, '@', s.n);
+	size_t n;
+
+	*before = mark ? (size_t)(mark + 3 - s.p) : 0;
+	if (!at || at < s.p + *before)
+		return 0;
+	n = (size_t)(at - s.p) - *before;
+	if (!mark && (!memchr(s.p, ':', n) || memchr(s.p, '/', n)))
+		return 0;
+	return n;
+}
+
+static bool is_name_byte(char c)
+{
+	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+	       c == '_' || c == '-' || c == '.';
+}
+
 const char *tree_quote(struct slice s, char out[TREE_QUOTE_MAX])
 {
-	char escaped[QUOTED_BYTES + 1];
+	char escaped[QUOTED_BYTES + 1], host[QUOTED_BYTES + 1] = "";
+	size_t before, user = find_user(s, &before);
 
+	if (user > 0) {
+		slice_escape(
+		        slice_of(s.p + before + user, s.n - before - user), host, sizeof(host));
+		s.n = before;
+	}
 	slice_escape(s, escaped, sizeof(escaped));
-	snprintf(out, TREE_QUOTE_MAX, "\"%s\"", escaped);
+	snprintf(out, TREE_QUOTE_MAX, "\"%s%s%s\"", escaped, user > 0 ? "..." : "", host);
+	return out;
+}
+
+/* How many bytes of s are a name, up to what ends one; 0: s is none. */
+static size_t name_length(struct slice s)
+{
+	size_t n = 0;
+
+	while (n < s.n && n <= PLAIN_BYTES && is_name_byte(s.p[n]))
+		n++;
+	return n <= PLAIN_BYTES && (n == s.n || memchr(" :=", s.p[n], 3)) ? n : 0;
+}
+
+const char *tree_quote_value(const struct tree *tree, struct slice s, char out[TREE_QUOTE_MAX])
+{
+	size_t n;
+
+	if (!tree->secretive)
+		return tree_quote(s, out);
+	n = name_length(s);
+	if (n == 0)
+		snprintf(out, TREE_QUOTE_MAX, "(not shown, as it may be a secret)");
+	else
+		snprintf(out, TREE_QUOTE_MAX, "\"%.*s%s\"", (int)n, s.p, n < s.n ? "..." : "");
 	return out;
 }
 
@@ -39,11 +95,13 @@ static bool is_null(const struct tree_node *node)
 }
 
 /* "a list", or the text itself. */
-static const char *describe(const struct tree_node *node, char out[TREE_QUOTE_MAX])
+static const char *describe(
+        const struct tree *tree, const struct tree_node *node, char out[TREE_QUOTE_MAX])
 {
 	if (is_null(node))
 		return "nothing";
-	return node->kind == TREE_SCALAR ? tree_quote(node->text, out) : kind_names[node->kind];
+	return node->kind == TREE_SCALAR ? tree_quote_value(tree, node->text, out)
+	                                 : kind_names[node->kind];
 }
 
 struct tree_node *tree_get(const struct tree_node *map, const char *key)
@@ -65,7 +123,7 @@ bool tree_is_map(struct tree *tree, const struct tree_node *node, const char *wh
 	if (node->kind == TREE_MAP)
 		return true;
 	tree_error(tree, node, "%s must be a mapping (\"key: value\" lines), not %s", what,
-	        describe(node, quoted));
+	        describe(tree, node, quoted));
 	return false;
 }
 
@@ -83,7 +141,7 @@ bool tree_is_list(struct tree *tree, const struct tree_node *node, const char *w
 		        what, tree_quote(node->first->key->text, quoted));
 	else
 		tree_error(tree, node, "%s must be a list (\"- item\" lines), not %s", what,
-		        describe(node, quoted));
+		        describe(tree, node, quoted));
 	return false;
 }
 
@@ -170,10 +228,10 @@ bool tree_text(struct tree *tree, const struct tree_node *node, const char *what
 		tree_error(tree, node, "%s is empty", what);
 	else if (node->text.n > max)
 		tree_error(tree, node, "%s %s has %zu bytes; at most %zu are possible", what,
-		        tree_quote(node->text, quoted), node->text.n, max);
+		        tree_quote_value(tree, node->text, quoted), node->text.n, max);
 	else if (has_control(node->text))
 		tree_error(tree, node, "%s %s holds a control character or a line break", what,
-		        tree_quote(node->text, quoted));
+		        tree_quote_value(tree, node->text, quoted));
 	else {
 		*out = node->text;
 		return true;
@@ -190,7 +248,7 @@ bool tree_uint(struct tree *tree, const struct tree_node *node, const char *what
 	        *out >= min)
 		return true;
 	tree_error(tree, node, "%s must be a number from %llu to %llu, not %s", what,
-	        (unsigned long long)min, (unsigned long long)max, describe(node, quoted));
+	        (unsigned long long)min, (unsigned long long)max, describe(tree, node, quoted));
 	return false;
 }
 
@@ -222,14 +280,14 @@ bool tree_duration(struct tree *tree, const struct tree_node *node, const char *
 
 	if (node->kind != TREE_SCALAR || !parse_duration(node->text, out_ms)) {
 		tree_error(tree, node, "%s must be a duration such as 500ms, 10s, 5m or 1h, not %s",
-		        what, describe(node, quoted));
+		        what, describe(tree, node, quoted));
 		return false;
 	}
 	if (*out_ms >= min_ms && *out_ms <= max_ms)
 		return true;
 	tree_error(tree, node, "%s must be from %llums to %llus, not %s", what,
 	        (unsigned long long)min_ms, (unsigned long long)(max_ms / 1000),
-	        describe(node, quoted));
+	        describe(tree, node, quoted));
 	return false;
 }
 
@@ -247,9 +305,10 @@ int tree_word(struct tree *tree, const struct tree_node *node, const char *what,
 	nearest = node->kind == TREE_SCALAR ? diag_nearest(node->text, words) : NULL;
 	if (nearest)
 		tree_error(tree, node, "%s must be %s, not %s; did you mean \"%s\"?", what, list,
-		        describe(node, quoted), nearest);
+		        describe(tree, node, quoted), nearest);
 	else
-		tree_error(tree, node, "%s must be %s, not %s", what, list, describe(node, quoted));
+		tree_error(tree, node, "%s must be %s, not %s", what, list,
+		        describe(tree, node, quoted));
 	return -1;
 }
 

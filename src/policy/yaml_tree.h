@@ -41,7 +41,8 @@ struct tree {
 	struct diag_list *diags;
 	const char *file;
 	struct tree_node *root;
-	bool wrong; /* some reader has reported */
+	bool wrong;     /* some reader has reported */
+	bool secretive; /* what is read now may be a secret that somebody wrote into the policy */
 };
 
 /* Parses n bytes. 0; -EINVAL with a diag; -ENOMEM. Nodes live in the arena. */
@@ -49,9 +50,11 @@ int tree_parse(struct tree *tree, const char *text, size_t n);
 
 void tree_error(struct tree *tree, const struct tree_node *node, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
-/* Text for messages: quoted, escaped, cut after some 60 bytes. */
+/* Text for messages: quoted, escaped, cut after some 60 bytes, without the user of a URL. */
 #define TREE_QUOTE_MAX 96
 const char *tree_quote(struct slice s, char out[TREE_QUOTE_MAX]);
+/* The same for a value: while the tree is secretive no more of it than a short name. */
+const char *tree_quote_value(const struct tree *tree, struct slice s, char out[TREE_QUOTE_MAX]);
 /* The value of key, or NULL. Harmless on what is not a map. */
 struct tree_node *tree_get(const struct tree_node *map, const char *key);
 /* The readers below report what is wrong and return false. what: the key, for messages. */
