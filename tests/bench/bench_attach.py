@@ -62,7 +62,7 @@ def others(echo, spin, count, bare, echoes, spins):
 
 def attach_all(daemon, crowd, count):
     """In bursts up to each mark, and there one after another with a pause between."""
-    done, each, paced = 0, min(ATTACHMENTS, count // 4), []
+    done, each, paced, paced_ordinary = 0, min(ATTACHMENTS, count // 4), [], []
     for mark in (0, count // 2, count - each):
         begin, burst = time.monotonic(), mark - done
         slow = [daemon.attach(crowd, i) for i in range(done, mark)]
@@ -97,8 +97,10 @@ def attach_all(daemon, crowd, count):
         row(f"attach, one at a time ({mark} there): CPU of all roles, what fills the stores again included",
             f"{sum(after[r]['cpu'] - before[r]['cpu'] for r in after) / each * 1e3:.1f} ms")
         paced += times
+        paced_ordinary += ordinary
         done += each
     row(f"attach, one at a time, all {len(paced)} of these: p50 / p99", ms(paced), "p99 < 5 ms")
+    row(f"attach, one at a time, all {len(paced_ordinary)} by a caller at ordinary priority: p50 / p99", ms(paced_ordinary))
 
 
 def attach_beside_computing(daemon, crowd, count):
