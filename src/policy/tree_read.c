@@ -10,6 +10,7 @@
 #include "yaml_tree.h"
 
 #define QUOTED_BYTES 64
+#define SCHEME_BYTES 16
 #define PLAIN_BYTES 16 /* that a name may have, where a secret could stand */
 
 static const char *const kind_names[] = {"a single value", "a list", "a mapping"};
@@ -50,16 +51,18 @@ static bool is_name_byte(char c)
 
 const char *tree_quote(struct slice s, char out[TREE_QUOTE_MAX])
 {
-	char escaped[QUOTED_BYTES + 1], host[QUOTED_BYTES + 1] = "";
+	char text[QUOTED_BYTES + 1], scheme[SCHEME_BYTES + 1];
 	size_t before, user = find_user(s, &before);
 
-	if (user > 0) {
+	if (user == 0) {
+		slice_escape(s, text, sizeof(text));
+		snprintf(out, TREE_QUOTE_MAX, "\"%s\"", text);
+	} else {
+		slice_escape(slice_of(s.p, before), scheme, sizeof(scheme));
 		slice_escape(
-		        slice_of(s.p + before + user, s.n - before - user), host, sizeof(host));
-		s.n = before;
+		        slice_of(s.p + before + user, s.n - before - user), text, sizeof(text));
+		snprintf(out, TREE_QUOTE_MAX, "\"%s...%s\"", scheme, text);
 	}
-	slice_escape(s, escaped, sizeof(escaped));
-	snprintf(out, TREE_QUOTE_MAX, "\"%s%s%s\"", escaped, user > 0 ? "..." : "", host);
 	return out;
 }
 
