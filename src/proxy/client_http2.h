@@ -30,8 +30,6 @@
 #define HTTP2_FRAME_HEAD 9    /* RFC 9113 section 4.1 */
 /* Content of a DATA frame that is one TLS record together with its head. */
 #define HTTP2_FRAME_DATA (LINK_RECORD - HTTP2_FRAME_HEAD)
-#define HTTP2_TRAILERS_MAX 8192 /* bytes of a request's trailers */
-#define HTTP2_TRAILER_FIELDS_MAX 64
 
 /* What a client may make the proxy do for nothing: purses that fill with time and with what is
  * useful. */
@@ -88,8 +86,8 @@ struct http2_stream {
 	struct loop_deadline deadline;
 	struct loop_task task; /* the request goes on; a closed stream's exchange ends */
 	struct http2_block block;
-	struct buf stash;      /* of the request's body: what the upstream has not taken yet */
-	struct buf trailers;   /* the request's, as lines */
+	struct buf stash; /* of the request's body: what the upstream has not taken yet */
+	struct http_trailers trailers; /* the request's */
 	struct buf out;        /* of the response's body: what the client has not taken yet */
 	struct buf last;       /* the response's trailers, as lines */
 	const uint8_t *direct; /* of the response's body: being sent from where it lies */

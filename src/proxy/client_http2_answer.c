@@ -17,7 +17,7 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *p, size_
 	struct http2_stream *s = source->ptr;
 	size_t have = s->out.len ? s->out.len : s->direct_n;
 	bool last = s->whole && have <= n;
-	nghttp2_nv nv[HTTP2_TRAILER_FIELDS_MAX];
+	nghttp2_nv nv[HTTP_TRAILERS_MAX];
 
 	(void)p, (void)context;
 	if (!have && !last)
@@ -26,7 +26,7 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *p, size_
 	if (last)
 		*flags |= NGHTTP2_DATA_FLAG_EOF;
 	if (last && s->last.len) {
-		size_t count = http2_put_lines(buf_slice(&s->last), nv, HTTP2_TRAILER_FIELDS_MAX);
+		size_t count = http2_put_lines(buf_slice(&s->last), nv, HTTP_TRAILERS_MAX);
 
 		if (count && nghttp2_submit_trailer(session, id, nv, count) == 0)
 			*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
@@ -195,8 +195,10 @@ static void response_end(struct exchange *ex, struct slice trailers)
 
 	if (s->closed)
 		return;
-	if (!s->whole && trailers.n)
-		buf_append_slice(&s->last, trailers);
+	if (!s->whole && trailers.n && buf_append_slice(&s->last, trailers) < 0) {
+		http2_stream_reset(s, NGHTTP2_INTERNAL_ERROR);
+		return;
+	}
 	s->whole = true;
 	offer(s);
 }

@@ -34,7 +34,7 @@ struct http2_stream *http2_stream_new(struct http2_server *h, int32_t id)
 	}
 	memset(&s->stash, 0, sizeof *s - offsetof(struct http2_stream, stash));
 	buf_init(&s->stash, HTTP2_STREAM_WINDOW);
-	buf_init(&s->trailers, HTTP2_TRAILERS_MAX);
+	http_trailers_init(&s->trailers);
 	buf_init(&s->out, LINK_OUT_MAX);
 	buf_init(&s->last, HTTP_HEAD_MAX);
 	s->server = h;
@@ -60,7 +60,7 @@ void http2_stream_free(struct http2_stream *s)
 	proxy->stream_count--;
 	http2_block_reset(&s->block);
 	buf_fini(&s->stash);
-	buf_fini(&s->trailers);
+	http_trailers_free(&s->trailers);
 	buf_fini(&s->out);
 	buf_fini(&s->last);
 	if (proxy->free_stream_count < HTTP2_STREAMS_KEPT) {
@@ -270,11 +270,6 @@ void http2_stream_start(struct http2_stream *s)
 	exchange_start(s->exchange);
 }
 
-static struct slice trailers_of(const struct http2_stream *s)
-{
-	return s->trailers.len ? buf_slice(&s->trailers) : SLICE("");
-}
-
 /* What waits goes on as far as the upstream takes it. A WebSocket's exchange may end on the way:
  * what it says then is sent later, so that the stream is still there. */
 static void forward(struct http2_stream *s)
@@ -294,7 +289,7 @@ static void forward(struct http2_stream *s)
 			continue;
 		}
 		if (s->request_whole)
-			exchange_request_end(s->exchange, trailers_of(s));
+			exchange_request_end(s->exchange, buf_slice(&s->trailers.lines));
 		break;
 	}
 	h->sending = sending;
@@ -346,14 +341,8 @@ void http2_stream_data(struct http2_stream *s, const uint8_t *p, size_t n)
 
 void http2_stream_trailer(struct http2_stream *s, struct slice name, struct slice value)
 {
-	size_t before = s->trailers.len;
-
-	if (buf_append_slice(&s->trailers, name) < 0 || buf_append(&s->trailers, ": ", 2) < 0 ||
-	        buf_append_slice(&s->trailers, value) < 0 ||
-	        buf_append(&s->trailers, "\r\n", 2) < 0) {
-		s->trailers.len = before;
+	if (!http_trailers_add(&s->trailers, name, value))
 		http2_stream_refused(s, "request trailers too large");
-	}
 }
 
 void http2_stream_ended(struct http2_stream *s)

@@ -139,9 +139,10 @@ void exchange_on_deadline(struct exchange *ex);
 /* Sends the head. 0 or -errno (-EBADMSG: the credential cannot be put in). */
 int exchange_send_plain(struct exchange *ex);
 int exchange_send_with_credential(struct exchange *ex);
-/* For the upstream: the trailer lines that may pass; borrowed until the next use of proxy->text. */
+/* For the upstream: the trailer lines that may pass. They lie where trailers did, which are no
+ * more. */
 struct slice exchange_request_trailers(struct exchange *ex, struct slice trailers);
-/* For the client: those that may pass, covered; borrowed until the next use of proxy->text. */
+/* For the client: those that may pass, covered; the same. */
 struct slice exchange_response_trailers(struct exchange *ex, struct slice trailers);
 /* The one end: the upstream is given back, the client told. complete: the response was sent as a
  * whole; reusable: so is the upstream's connection. The exchange is gone afterwards. */

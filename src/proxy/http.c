@@ -141,6 +141,25 @@ bool http_add(struct http_fields *fields, struct slice name, struct slice value)
 	return true;
 }
 
+void http_trailers_init(struct http_trailers *t)
+{
+	buf_init(&t->lines, HTTP_TRAILER_BYTES_MAX);
+	t->count = 0;
+}
+
+void http_trailers_free(struct http_trailers *t)
+{
+	buf_fini(&t->lines);
+}
+
+bool http_trailers_add(struct http_trailers *t, struct slice name, struct slice value)
+{
+	return t->count++ < HTTP_TRAILERS_MAX && buf_append_slice(&t->lines, name) == 0 &&
+	       buf_append_slice(&t->lines, SLICE(": ")) == 0 &&
+	       buf_append_slice(&t->lines, value) == 0 &&
+	       buf_append_slice(&t->lines, SLICE("\r\n")) == 0;
+}
+
 bool http_is_tchar(uint8_t c)
 {
 	static const char others[] = "!#$%&'*+-.^_`|~";

@@ -11,7 +11,9 @@
 #include "vethguard/policy/url.h"
 
 #define HTTP_FIELDS_MAX 128
-#define HTTP_HEAD_MAX (64u << 10) /* bytes of one head: the configured limit is at most this */
+#define HTTP_HEAD_MAX (64u << 10)    /* bytes of one head: the configured limit is at most this */
+#define HTTP_TRAILERS_MAX 64         /* fields of a trailer section */
+#define HTTP_TRAILER_BYTES_MAX 8192u /* and its bytes */
 #define HTTP_AUTHORITY_MAX (POLICY_HOST_MAX + 16)
 #define HTTP_TARGET_MAX POLICY_PATH_MAX
 #define HTTP_METHOD_BYTES_MAX POLICY_METHOD_MAX
@@ -132,6 +134,17 @@ bool http_resembles_framing(const struct http_field *field);
 void http_drop(struct http_fields *fields, struct slice name);
 /* Appends a field; false: HTTP_FIELDS_MAX. */
 bool http_add(struct http_fields *fields, struct slice name, struct slice value);
+/* A trailer section as it is handed on: lines, "name: value" CRLF each. */
+struct http_trailers {
+	struct buf lines;
+	unsigned count;
+};
+
+void http_trailers_init(struct http_trailers *trailers);
+void http_trailers_free(struct http_trailers *trailers);
+/* False where it is one too many, they are too large or memory is short: what is there already is
+ * not the whole then. */
+bool http_trailers_add(struct http_trailers *trailers, struct slice name, struct slice value);
 /* The standard reason phrase, or "". */
 struct slice http_reason(uint16_t status);
 /* A byte of a token (RFC 9110 section 5.6.2). */

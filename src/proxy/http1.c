@@ -96,7 +96,7 @@ void http1_init(struct http1 *h, bool response, uint32_t head_limit)
 	h->response = response;
 	h->limit = head_limit && head_limit < HTTP_HEAD_MAX ? head_limit : HTTP_HEAD_MAX;
 	buf_init(&h->head, HTTP_HEAD_MAX + 1);
-	buf_init(&h->trailers, HTTP1_TRAILERS_MAX);
+	buf_init(&h->trailers, HTTP_TRAILER_BYTES_MAX);
 }
 
 void http1_fini(struct http1 *h)

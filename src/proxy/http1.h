@@ -13,7 +13,6 @@
 
 #include "proxy/http.h"
 
-#define HTTP1_TRAILERS_MAX 8192 /* bytes of a trailer section */
 #define HTTP1_CHUNK_DIGITS_MAX 16
 #define HTTP1_EXTENSIONS_MAX 16384 /* bytes of chunk extensions beyond twice the data's */
 
@@ -53,14 +52,14 @@ enum chunked_state {
 struct chunked {
 	enum chunked_state state;
 	unsigned digits;
-	uint32_t extension_bytes, trailer_bytes;
+	uint32_t extension_bytes, trailer_bytes, trailers;
 	uint64_t left; /* of the current chunk's data */
 };
 
 struct chunked_sink {
 	void (*on_body)(void *context, const uint8_t *p, size_t n);
 	void *context;
-	struct buf *trailers; /* "name: value CRLF" lines, bounded by HTTP1_TRAILERS_MAX */
+	struct buf *trailers; /* "name: value CRLF" lines, bounded by HTTP_TRAILER_BYTES_MAX */
 };
 
 /* Reads up to n bytes; *used tells how many. sink: where content and trailers go, NULL: nowhere.

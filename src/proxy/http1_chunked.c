@@ -137,7 +137,7 @@ static const char *trailer_byte(struct chunked *c, uint8_t byte, const struct ch
 {
 	bool kept = true, fits = true;
 
-	if (++c->trailer_bytes > HTTP1_TRAILERS_MAX)
+	if (++c->trailer_bytes > HTTP_TRAILER_BYTES_MAX)
 		return "trailer section too large";
 	switch (c->state) {
 	case CHUNKED_LINE:
@@ -145,6 +145,8 @@ static const char *trailer_byte(struct chunked *c, uint8_t byte, const struct ch
 			c->state = CHUNKED_END_LF;
 			break;
 		}
+		if (++c->trailers > HTTP_TRAILERS_MAX)
+			return "too many trailers";
 		fits = http_is_tchar(byte);
 		kept = keep(sink, &byte, 1);
 		c->state = CHUNKED_FIELD;

@@ -194,27 +194,29 @@ static bool may_trail(struct slice name, struct slice injected)
 	return true;
 }
 
-/* The lines that may pass, in proxy->text. */
+/* The lines that may pass, where all of them lay: in the parser's own buffer, which nobody else
+ * reads any more. */
 static struct slice filter_trailers(struct exchange *ex, struct slice trailers)
 {
-	struct buf *text = &ex->proxy->text;
+	char *kept = (char *)(uintptr_t)trailers.p;
 	struct policy_credential spec = {0};
+	size_t kept_n = 0;
 
 	if (ex->credential)
 		policy_credential(
 		        ex->proxy->config.policy, ex->judgement.decision.credential, &spec);
-	buf_consume(text, text->len);
 	while (trailers.n) {
 		const char *lf = memchr(trailers.p, '\n', trailers.n);
 		size_t n = lf ? (size_t)(lf - trailers.p) + 1 : trailers.n;
 		ptrdiff_t colon = slice_find_byte(slice_of(trailers.p, n), ':');
 
-		if (colon > 0 && may_trail(slice_of(trailers.p, (size_t)colon), spec.field) &&
-		        buf_append(text, trailers.p, n) < 0)
-			break;
+		if (colon > 0 && may_trail(slice_of(trailers.p, (size_t)colon), spec.field)) {
+			memmove(kept + kept_n, trailers.p, n);
+			kept_n += n;
+		}
 		trailers = slice_of(trailers.p + n, trailers.n - n);
 	}
-	return buf_slice(text);
+	return slice_of(kept, kept_n);
 }
 
 struct slice exchange_request_trailers(struct exchange *ex, struct slice trailers)
@@ -228,7 +230,6 @@ struct slice exchange_response_trailers(struct exchange *ex, struct slice traile
 {
 	if (ex->client_body != HTTP_BODY_CHUNKED && ex->client_version < 20)
 		return SLICE("");
-	/* They lie in the upstream parser's own buffer, which nobody else reads any more. */
 	if (ex->masking)
 		ex->mask.found +=
 		        mask_in_place(ex->mask.mask, (uint8_t *)(uintptr_t)trailers.p, trailers.n);

@@ -65,13 +65,13 @@ struct upstream_stream {
 	bool wide;      /* its window is a wide one */
 	size_t taken;   /* bytes that the client took as they came, until it is */
 	unsigned interims;
-	struct http2_block block; /* a header block as it comes in */
-	struct buf trailers;      /* of the response: lines */
-	struct buf stash;         /* of the response, for which the client has no room */
-	struct buf out;           /* of the request, for which the upstream has no window */
-	struct buf last;          /* the request's trailers, as lines: they go behind its body */
-	struct slice direct;      /* body of the request that is sent from where it lies */
-	struct upstream up;       /* last: most of it is not cleared for a new stream */
+	struct http2_block block;      /* a header block as it comes in */
+	struct http_trailers trailers; /* of the response */
+	struct buf stash;              /* of the response, for which the client has no room */
+	struct buf out;                /* of the request, for which the upstream has no window */
+	struct buf last;     /* the request's trailers, as lines: they go behind its body */
+	struct slice direct; /* body of the request that is sent from where it lies */
+	struct upstream up;  /* last: most of it is not cleared for a new stream */
 };
 
 extern const struct upstream_ops upstream_http2;

@@ -127,8 +127,8 @@ int upstream_stream_send_head(struct upstream *u, const struct outgoing *head)
  * waits. False: there are none. */
 static bool submit_trailers(nghttp2_session *session, int32_t id, struct upstream_stream *st)
 {
-	nghttp2_nv nv[HTTP2_NV_MAX];
-	size_t n = http2_put_lines(buf_slice(&st->last), nv, HTTP2_NV_MAX);
+	nghttp2_nv nv[HTTP_TRAILERS_MAX];
+	size_t n = http2_put_lines(buf_slice(&st->last), nv, HTTP_TRAILERS_MAX);
 
 	return n && nghttp2_submit_trailer(session, id, nv, n) == 0;
 }

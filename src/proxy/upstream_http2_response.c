@@ -18,10 +18,7 @@ static bool malformed(struct upstream_stream *st, const char *detail)
 
 void upstream_stream_trailer(struct upstream_stream *st, struct slice name, struct slice value)
 {
-	if (buf_append_slice(&st->trailers, name) < 0 ||
-	        buf_append_slice(&st->trailers, SLICE(": ")) < 0 ||
-	        buf_append_slice(&st->trailers, value) < 0 ||
-	        buf_append_slice(&st->trailers, SLICE("\r\n")) < 0)
+	if (!http_trailers_add(&st->trailers, name, value))
 		upstream_stream_fail(
 		        st, EVENT_CAUSE_UPSTREAM, "the upstream's trailers are too large");
 }
@@ -141,7 +138,7 @@ void upstream_stream_end(struct upstream_stream *st)
 	st->response_ended = true;
 	loop_deadline_clear(&st->up.deadline);
 	if (!st->stash.len)
-		exchange_response_end(st->up.exchange, buf_slice(&st->trailers));
+		exchange_response_end(st->up.exchange, buf_slice(&st->trailers.lines));
 }
 
 void upstream_stream_deliver(struct upstream_stream *st)
@@ -165,7 +162,7 @@ void upstream_stream_deliver(struct upstream_stream *st)
 	if (st->id && s->session)
 		nghttp2_session_consume_stream(s->session, st->id, moved);
 	if (!st->stash.len && st->response_ended)
-		exchange_response_end(st->up.exchange, buf_slice(&st->trailers));
+		exchange_response_end(st->up.exchange, buf_slice(&st->trailers.lines));
 	else if (!st->stash.len)
 		carrier_wait(&st->up, st->up.raw ? WAIT_POOLED : WAIT_RESPONSE);
 }

@@ -68,7 +68,7 @@ struct upstream *upstream_http2_open(struct carrier *c, struct exchange *ex)
 	if (!st)
 		return NULL;
 	st->session = s;
-	buf_init(&st->trailers, HTTP1_TRAILERS_MAX);
+	http_trailers_init(&st->trailers);
 	buf_init(&st->stash, HTTP2_UPSTREAM_WIDE_WINDOW);
 	buf_init(&st->out, 4 * LINK_CHUNK);
 	buf_init(&st->last, HTTP_HEAD_MAX);
@@ -110,7 +110,7 @@ void upstream_stream_free(struct upstream_stream *st)
 	list_remove(&st->list);
 	s->open--;
 	s->changed = true;
-	buf_fini(&st->trailers);
+	http_trailers_free(&st->trailers);
 	buf_fini(&st->out);
 	buf_fini(&st->last);
 	give_free(s->carrier->proxy, st, s->secret);
@@ -258,7 +258,7 @@ static void resume(struct upstream *u)
 
 static struct slice trailers(struct upstream *u)
 {
-	return buf_slice(&stream_of(u)->trailers);
+	return buf_slice(&stream_of(u)->trailers.lines);
 }
 
 /* A connection on which one stream hears nothing may be dead: no further stream begins there. */

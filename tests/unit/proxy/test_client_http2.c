@@ -102,6 +102,38 @@ static void test_a_body_with_trailers(void **state)
 	hang_up(o, false);
 }
 
+/* The request is cut off, and never ends for the upstream. */
+static void test_a_body_with_too_many_trailers(void **state)
+{
+	struct h2 *h = h2_client();
+	nghttp2_nv trailers[HTTP_TRAILERS_MAX + 1];
+	struct upload up = {.trailers = trailers, .trailer_count = HTTP_TRAILERS_MAX + 1};
+	struct peer *o;
+	int32_t id;
+
+	(void)state;
+	for (size_t i = 0; i <= HTTP_TRAILERS_MAX; i++)
+		trailers[i] = nv("x-sum", "7");
+	buf_init(&up.bytes, 1u << 20);
+	buf_append(&up.bytes, "hello", 5);
+	id = h2_ask_with(h, "POST", "a.test", "/up", NULL, 0, &up);
+	o = origin(&w, true);
+	expect_head(o, "POST /up ");
+	UNTIL(&w, o->in.len);
+	expect(o, "5\r\nhello\r\n");
+	up.ended = true;
+	nghttp2_session_resume_data(h->session, id);
+	h2_run(h);
+	UNTIL(&w, o->eof || o->failed);
+	assert_int_equal(o->in.len, 0);
+	H2_UNTIL(h, answer(h, id)->closed);
+	assert_int_equal(answer(h, id)->status, 0);
+	assert_int_equal(only(EVENT_FINDING)->finding, EVENT_FINDING_SMUGGLING);
+	buf_fini(&up.bytes);
+	h2_hang_up(h, false);
+	hang_up(o, true);
+}
+
 static void test_a_large_body_both_ways(void **state)
 {
 	enum { SIZE = 3000000 };
@@ -334,6 +366,7 @@ int main(void)
 	        TEST(test_requests_one_after_the_other),
 	        TEST(test_streams_side_by_side),
 	        TEST(test_a_body_with_trailers),
+	        TEST(test_a_body_with_too_many_trailers),
 	        TEST(test_a_large_body_both_ways),
 	        TEST(test_a_refused_stream_leaves_the_others),
 	        TEST(test_bodyless_responses),

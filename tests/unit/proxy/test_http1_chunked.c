@@ -34,7 +34,7 @@ static void read_in_steps(const char *text, size_t n, size_t step, struct got *g
 	struct chunked_sink sink = {on_body, g, &trailers};
 
 	memset(g, 0, sizeof *g);
-	buf_init(&trailers, HTTP1_TRAILERS_MAX);
+	buf_init(&trailers, HTTP_TRAILER_BYTES_MAX);
 	while (g->used < n && !g->error && g->chunked.state != CHUNKED_DONE) {
 		size_t k = n - g->used < step ? n - g->used : step, used;
 
@@ -161,10 +161,12 @@ static void test_bounds(void **state)
 	(void)state;
 	assert_null(repeated("4;a", "b", HTTP1_EXTENSIONS_MAX - 1));
 	assert_non_null(repeated("4;a", "b", HTTP1_EXTENSIONS_MAX));
-	assert_null(repeated("0\r\nA:", "b", HTTP1_TRAILERS_MAX - 2 - 1));
-	assert_non_null(repeated("0\r\nA:", "b", HTTP1_TRAILERS_MAX));
-	assert_non_null(repeated("0\r\n", "A: b\r\n", HTTP1_TRAILERS_MAX / 6 + 1));
-	assert_non_null(repeated("0\r\nA: ", " ", HTTP1_TRAILERS_MAX));
+	assert_null(repeated("0\r\nA:", "b", HTTP_TRAILER_BYTES_MAX - 2 - 1));
+	assert_non_null(repeated("0\r\nA:", "b", HTTP_TRAILER_BYTES_MAX));
+	assert_null(repeated("0\r\n", "A: b\r\n", HTTP_TRAILERS_MAX));
+	assert_string_equal(
+	        repeated("0\r\n", "A: b\r\n", HTTP_TRAILERS_MAX + 1), "too many trailers");
+	assert_non_null(repeated("0\r\nA: ", " ", HTTP_TRAILER_BYTES_MAX));
 }
 
 /* Extensions count as far as they outweigh the data. */

@@ -489,6 +489,36 @@ static void test_trailers_against_the_rules(void **state)
 	}
 }
 
+/* As many as are possible arrive, each; with one more nothing does that looks whole. */
+static void test_many_trailers(void **state)
+{
+	const nghttp2_nv fields[] = {nv(":status", "200")};
+	nghttp2_nv down[HTTP_TRAILERS_MAX + 1];
+	char name[HTTP_TRAILERS_MAX + 1][8];
+
+	(void)state;
+	for (size_t i = 0; i <= HTTP_TRAILERS_MAX; i++) {
+		snprintf(name[i], sizeof name[i], "x-%zu", i);
+		down[i] = nv(name[i], "1");
+	}
+	for (size_t n = HTTP_TRAILERS_MAX; n <= HTTP_TRAILERS_MAX + 1; n++) {
+		struct upload back = {.trailers = down, .trailer_count = n, .ended = true};
+		int32_t id;
+		struct answer *r = asked(&id, "GET", "/x", NULL);
+
+		buf_init(&back.bytes, 100);
+		buf_append(&back.bytes, "bye", 3);
+		respond_with(o, r->id, fields, 1, &back);
+		ALL_UNTIL(answer(c, id)->closed);
+		assert_int_equal(answer(c, id)->ended, n == HTTP_TRAILERS_MAX);
+		assert_int_equal(!!strstr(answer(c, id)->fields, "x-0: 1\n"), answer(c, id)->ended);
+		assert_int_equal(
+		        !!strstr(answer(c, id)->fields, "x-63: 1\n"), answer(c, id)->ended);
+		buf_fini(&back.bytes);
+		expect_alive();
+	}
+}
+
 /* --- windows --- */
 
 /* Bytes of responses that wait for clients, on the first connection. */
@@ -631,6 +661,7 @@ int main(void)
 	        TEST(test_a_body_where_there_is_none),
 	        TEST(test_trailers_both_ways),
 	        TEST(test_trailers_against_the_rules),
+	        TEST(test_many_trailers),
 	        TEST(test_a_client_that_takes_nothing),
 	        TEST(test_a_slow_client_and_a_connection_that_ends),
 	        TEST(test_an_upstream_that_takes_nothing),
