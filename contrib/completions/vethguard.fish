@@ -120,7 +120,7 @@ set -l two 'test (count (commandline -opc)) -eq 2'
 set -l more 'test (count (commandline -opc)) -gt 2'
 complete -c vethguard -n "__vethguard_is policy; and $two" -a 'check explain diff'
 complete -c vethguard -n "__vethguard_is policy; and $more" -F
-complete -c vethguard -n '__vethguard_is policy' -l json -d 'As JSON'
+complete -c vethguard -n '__vethguard_is policy' -s j -l json -d 'As JSON'
 complete -c vethguard -n "__vethguard_is audit; and $two" -a 'show suggest verify'
 complete -c vethguard -n "__vethguard_is audit; and $more" -F
 set -l show '__vethguard_is audit show'

@@ -3,7 +3,15 @@
 #include <string.h>
 
 #include "audit_commands.h"
+#include "command.h"
 #include "commands.h"
+
+static const struct command commands[] = {
+        {"show", audit_show, "the audit log as a table"},
+        {"suggest", audit_suggest, "rules that would allow what was refused"},
+        {"verify", audit_verify, "checks that no line was changed, removed or added"},
+        {NULL, NULL, NULL},
+};
 
 static void usage(FILE *out)
 {
@@ -12,26 +20,25 @@ static void usage(FILE *out)
 	      "[--json]\n"
 	      "       vethguard audit suggest FILE [--sandbox NAME] [--since WHEN] [--event ID] "
 	      "[--policy FILE] [--json]\n"
-	      "       vethguard audit verify FILE... [--anchor HASH]\n\n"
-	      "  show     the audit log as a table\n"
-	      "  suggest  rules that would allow what was refused\n"
-	      "  verify   checks that no line was changed, removed or added\n\n"
-	      "FILE '-' is standard input. 'vethguard audit show --help' tells more.\n",
+	      "       vethguard audit verify FILE... [--anchor HASH]\n\n",
 	        out);
+	command_list(commands, out);
+	fputs("\nFILE '-' is standard input. 'vethguard audit show --help' tells more.\n", out);
 }
 
 int cli_audit(int argc, char **argv)
 {
-	if (argc >= 2 && strcmp(argv[1], "show") == 0)
-		return audit_show(argv + 2);
-	if (argc >= 2 && strcmp(argv[1], "suggest") == 0)
-		return audit_suggest(argv + 2);
-	if (argc >= 2 && strcmp(argv[1], "verify") == 0)
-		return audit_verify(argv + 2);
-	if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+	const struct command *command;
+
+	if (argc < 2) {
+		usage(stderr);
+		return CLI_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		usage(stdout);
 		return 0;
 	}
-	usage(stderr);
-	return CLI_USAGE;
+	command = command_find(commands, argv[1]);
+	return command ? command->run(argc - 1, argv + 1)
+	               : command_unknown(commands, "vethguard audit", argv[1]);
 }

@@ -16,9 +16,9 @@
  * are none (show), or nothing can be suggested (suggest); 2: usage or a file that cannot be read.
  */
 int cli_audit(int argc, char **argv);
-int audit_show(char **argv);    /* argv: behind "show" */
-int audit_suggest(char **argv); /* argv: behind "suggest" */
-int audit_verify(char **argv);  /* argv: behind "verify" */
+int audit_show(int argc, char **argv); /* argv[0] is "show" */
+int audit_suggest(int argc, char **argv);
+int audit_verify(int argc, char **argv);
 
 /* audit_reader.c: a file line by line. */
 struct audit_reader {

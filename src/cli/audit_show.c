@@ -145,13 +145,14 @@ static int run(struct show *show)
 	return fflush(stdout) != 0 ? CLI_USAGE : show->strange ? 1 : 0;
 }
 
-int audit_show(char **argv)
+int audit_show(int argc, char **argv)
 {
 	struct show show = {0};
 	int width = terminal_width();
 	const char *no_colour = getenv("NO_COLOR");
 
-	if (!audit_pick_parse(&show.pick, "vethguard audit show", specs, argv))
+	(void)argc;
+	if (!audit_pick_parse(&show.pick, "vethguard audit show", specs, argv + 1))
 		return CLI_USAGE;
 	if (show.pick.help) {
 		help();

@@ -123,13 +123,14 @@ static bool load(const struct audit_pick *pick, struct policy_loaded *loaded)
 	return false;
 }
 
-int audit_suggest(char **argv)
+int audit_suggest(int argc, char **argv)
 {
 	struct policy_loaded loaded = {.image = NULL};
 	struct audit_pick pick;
 	int status = CLI_USAGE;
 
-	if (!audit_pick_parse(&pick, "vethguard audit suggest", specs, argv))
+	(void)argc;
+	if (!audit_pick_parse(&pick, "vethguard audit suggest", specs, argv + 1))
 		return CLI_USAGE;
 	if (pick.help) {
 		help();

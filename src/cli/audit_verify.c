@@ -181,12 +181,13 @@ static int run(struct verify *v)
 	return status >= 0 ? status : report(v, lines);
 }
 
-int audit_verify(char **argv)
+int audit_verify(int argc, char **argv)
 {
 	struct verify v = {0};
 	int status;
 
-	if (!parse(&v, argv))
+	(void)argc;
+	if (!parse(&v, argv + 1))
 		return CLI_USAGE;
 	if (v.help) {
 		help();

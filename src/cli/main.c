@@ -6,21 +6,15 @@
 #include <string.h>
 
 #include "audit_commands.h"
+#include "command.h"
 #include "commands.h"
 #include "control_commands.h"
 #include "policy_commands.h"
-#include "vethguard/base/diag.h"
 #include "vethguard/base/log.h"
 #include "vethguard/base/version.h"
 
 static int cli_help(int argc, char **argv);
 static int cli_version(int argc, char **argv);
-
-struct command {
-	const char *name;
-	int (*run)(int argc, char **argv); /* argv[0] is the command's name */
-	const char *help;
-};
 
 static const struct command commands[] = {
         {"run", cli_run, "run a command behind the guard"},
@@ -38,24 +32,15 @@ static const struct command commands[] = {
         {"doctor", cli_doctor, "what this machine can do, and how to mend it"},
         {"help", cli_help, "this text, or that of a command"},
         {"version", cli_version, "the version"},
+        {NULL, NULL, NULL},
 };
-#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
-
-static const struct command *command_find(const char *name)
-{
-	for (size_t i = 0; i < COMMANDS; i++)
-		if (strcmp(name, commands[i].name) == 0)
-			return &commands[i];
-	return NULL;
-}
 
 static void usage(FILE *out)
 {
 	fputs("vethguard: run any program behind a policy for the network.\n\n"
 	      "Usage: vethguard COMMAND [OPTIONS]\n\nCommands:\n",
 	        out);
-	for (size_t i = 0; i < COMMANDS; i++)
-		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+	command_list(commands, out);
 	fputs("\nExamples:\n"
 	      "  vethguard doctor\n"
 	      "  vethguard policy check policies/coding-agent.yaml\n"
@@ -65,23 +50,6 @@ static void usage(FILE *out)
 	      "'vethguard COMMAND --help' tells more; so do the manual pages vethguard(1) and\n"
 	      "vethguard-run(1).\n",
 	        out);
-}
-
-static int unknown_command(const char *name)
-{
-	const char *names[COMMANDS + 1], *near;
-	char escaped[128];
-
-	for (size_t i = 0; i < COMMANDS; i++)
-		names[i] = commands[i].name;
-	names[COMMANDS] = NULL;
-	near = diag_nearest(slice_from_string(name), names);
-	slice_escape(slice_from_string(name), escaped, sizeof(escaped));
-	fprintf(stderr, "vethguard: error: unknown command %s", escaped);
-	if (near != NULL)
-		fprintf(stderr, "; did you mean %s?", near);
-	fputs("\nSee 'vethguard help'.\n", stderr);
-	return CLI_USAGE;
 }
 
 static int cli_help(int argc, char **argv)
@@ -94,9 +62,9 @@ static int cli_help(int argc, char **argv)
 		usage(stdout);
 		return 0;
 	}
-	command = command_find(argv[1]);
+	command = command_find(commands, argv[1]);
 	if (command == NULL)
-		return unknown_command(argv[1]);
+		return command_unknown(commands, "vethguard", argv[1]);
 	if (command->run == cli_help || command->run == cli_version) {
 		printf("vethguard %s: %s\n", command->name, command->help);
 		return 0;
@@ -139,9 +107,9 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "--version") == 0)
 		return cli_version(0, NULL);
-	command = command_find(argv[1]);
+	command = command_find(commands, argv[1]);
 	if (command == NULL)
-		return unknown_command(argv[1]);
+		return command_unknown(commands, "vethguard", argv[1]);
 	if (command->run == cli_run) /* its status is the command's own */
 		return cli_run(argc - 1, argv + 1);
 	return written(command->run(argc - 1, argv + 1));

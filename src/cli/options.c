@@ -91,14 +91,15 @@ int options_next(struct options *o)
 	if (o->letters != NULL && *o->letters != '\0')
 		return options_short(o);
 	word = *o->argv;
-	if (word == NULL || word[0] != '-' || word[1] == '\0')
+	if (o->ended || word == NULL || word[0] != '-' || word[1] == '\0')
 		return OPTIONS_END;
 	o->argv++;
 	if (word[1] != '-') {
 		o->letters = word + 1;
 		return options_short(o);
 	}
-	return word[2] == '\0' ? OPTIONS_END : options_long(o, word + 2);
+	o->ended = word[2] == '\0';
+	return o->ended ? OPTIONS_END : options_long(o, word + 2);
 }
 
 #define HELP_COLUMN 26

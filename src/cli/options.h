@@ -8,6 +8,7 @@
 #ifndef VETHGUARD_CLI_OPTIONS_H
 #define VETHGUARD_CLI_OPTIONS_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 struct option_spec {
@@ -27,6 +28,7 @@ struct options {
 	char **argv;         /* what is left; at OPTIONS_END the first word that is no option */
 	char *value;         /* of the option just returned */
 	const char *letters; /* rest of a group of short options */
+	bool ended;          /* "--" was there */
 };
 
 /* argv: behind the command's name, ends with NULL. */

@@ -4,96 +4,121 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "command.h"
+#include "options.h"
 #include "policy_commands.h"
 #include "variable_option.h"
 
-static const char usage[] =
-        "usage: vethguard policy check FILE... [--var NAME=VALUE] [--json]\n"
-        "       vethguard policy explain FILE METHOD URL [--var NAME=VALUE] [--json]\n"
-        "       vethguard policy diff OLD NEW [--var NAME=VALUE] [--json]\n"
-        "\n"
-        "check    loads each policy with all that it includes and says what is wrong with it;\n"
-        "         a note tells what is no fault but probably not meant\n"
-        "explain  says what would happen to a request, and for every rule why it matches or not;\n"
-        "         METHOD CONNECT asks about a connection: https://, http://, tcp:// or "
-        "udp://HOST:PORT\n"
-        "diff     says what becomes possible and what no longer is where NEW takes the place of "
-        "OLD\n"
-        "\n"
-        "--var gives ${NAME} of the policies its value; it may be repeated\n"
-        "\n"
-        "exit status: 0 right, allowed or the same, 1 denied or different, 2 wrong usage or a "
-        "policy that does not load\n";
+static const struct command commands[] = {
+        {"check", policy_check_command,
+                "what is wrong with policies, and what is probably not meant"},
+        {"explain", policy_explain_command, "what would happen to a request, and why"},
+        {"diff", policy_diff_command, "what a new version makes possible, and what no longer is"},
+        {NULL, NULL, NULL},
+};
 
-static const struct {
-	const char *name;
-	int (*run)(int argc, char **argv);
-} commands[] = {{"check", policy_check_command}, {"explain", policy_explain_command},
-        {"diff", policy_diff_command}};
+enum { OPTION_VAR, OPTION_JSON, OPTION_HELP };
+
+static const struct option_spec specs[] = {
+        {"var", 0, "NAME=VALUE", "the value of ${NAME} in the policies; repeatable"},
+        {"json", 'j', NULL, "for programs"},
+        {"help", 'h', NULL, "this text"},
+        {NULL, 0, NULL, NULL},
+};
+
+static void usage(FILE *out)
+{
+	fputs("Usage: vethguard policy check FILE... [--var NAME=VALUE] [--json]\n"
+	      "       vethguard policy explain FILE METHOD URL [--var NAME=VALUE] [--json]\n"
+	      "       vethguard policy diff OLD NEW [--var NAME=VALUE] [--json]\n\n",
+	        out);
+	command_list(commands, out);
+	fputs("\nExit status: 0 right, allowed or the same, 1 denied or different, 2 wrong usage "
+	      "or "
+	      "a\npolicy that does not load. 'vethguard policy check --help' tells more.\n",
+	        out);
+}
 
 int cli_policy(int argc, char **argv)
 {
-	if (argc >= 2)
-		for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-			if (strcmp(argv[1], commands[i].name) == 0)
-				return commands[i].run(argc - 1, argv + 1);
-	if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		fputs(usage, stdout);
+	const struct command *command;
+
+	if (argc < 2) {
+		usage(stderr);
+		return POLICY_EXIT_BAD;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		usage(stdout);
 		return POLICY_EXIT_GOOD;
 	}
-	if (argc >= 2) {
-		char escaped[128];
-
-		fprintf(stderr, "vethguard: error: policy has no command %s\n",
-		        slice_escape(slice_from_string(argv[1]), escaped, sizeof(escaped)));
-	}
-	fputs(usage, stderr);
-	return POLICY_EXIT_BAD;
+	command = command_find(commands, argv[1]);
+	return command ? command->run(argc - 1, argv + 1)
+	               : command_unknown(commands, "vethguard policy", argv[1]);
 }
 
-/* "--var NAME=VALUE" or "--var=NAME=VALUE" at argv[*i]; moves *i on. */
-static bool take_variable(int argc, char **argv, int *i, struct policy_options *out)
+static void help(const struct policy_usage *usage)
 {
-	const char *value = argv[*i] + strlen("--var");
-
-	if (*value == '=')
-		return variable_take(value + 1, out->variables, &out->variable_count);
-	if (*i + 1 == argc) {
-		fputs("vethguard: error: --var needs NAME=VALUE\n", stderr);
-		return false;
-	}
-	return variable_take(argv[++*i], out->variables, &out->variable_count);
+	printf("Usage: %s", usage->command);
+	for (size_t i = 0; i < POLICY_WORDS && usage->words[i]; i++)
+		printf(" %s", usage->words[i]);
+	printf("%s [OPTIONS]\n\n%s\n", usage->more ? "..." : "", usage->text);
+	options_print(specs, stdout);
+	printf("\nExamples:\n%s", usage->examples);
 }
 
-int policy_take_options(int argc, char **argv, struct policy_options *out)
+static bool take_option(int option, const char *value, struct policy_options *out)
 {
-	bool options = true;
-	int n = 0;
+	if (option == OPTION_VAR)
+		return variable_take(value, out->variables, &out->variable_count);
+	if (option == OPTION_JSON)
+		out->json = true;
+	else
+		out->help = true;
+	return true;
+}
+
+/* Whether there are as many words as there should be, with a message where not. */
+static bool check_words(const struct policy_usage *usage, char **words, size_t n)
+{
+	char escaped[128];
+	size_t wanted = 0;
+
+	while (wanted < POLICY_WORDS && usage->words[wanted])
+		wanted++;
+	if (n < wanted)
+		fprintf(stderr, "vethguard: error: which %s? See '%s --help'.\n", usage->words[n],
+		        usage->command);
+	else if (n > wanted && !usage->more)
+		fprintf(stderr, "vethguard: error: %s is one word too many. See '%s --help'.\n",
+		        slice_escape(slice_from_string(words[wanted]), escaped, sizeof(escaped)),
+		        usage->command);
+	else
+		return true;
+	return false;
+}
+
+int policy_take_options(const struct policy_usage *usage, char **argv, struct policy_options *out)
+{
+	struct options o;
+	int option, n = 0;
 
 	memset(out, 0, sizeof(*out));
-	for (int i = 1; i < argc; i++) {
-		if (!options || argv[i][0] != '-' || argv[i][1] == '\0') {
-			argv[++n] = argv[i];
-		} else if (strcmp(argv[i], "--") == 0) {
-			options = false;
-		} else if (strcmp(argv[i], "--json") == 0) {
-			out->json = true;
-		} else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-			out->help = true;
-		} else if (strcmp(argv[i], "--var") == 0 || strncmp(argv[i], "--var=", 6) == 0) {
-			if (!take_variable(argc, argv, &i, out))
+	options_init(&o, usage->command, specs, argv + 1);
+	for (;;) {
+		while ((option = options_next(&o)) >= 0)
+			if (!take_option(option, o.value, out))
 				return -1;
-		} else {
-			fprintf(stderr, "vethguard: error: unknown option \"%s\"\n%s", argv[i],
-			        usage);
+		if (option == OPTIONS_WRONG)
 			return -1;
-		}
+		if (!*o.argv)
+			break;
+		argv[n++] = *o.argv++; /* options may stand between words */
 	}
-	if (out->help)
-		fputs(usage, stdout);
-	else if (n == 0)
-		fputs(usage, stderr);
-	return n;
+	if (out->help) {
+		help(usage);
+		return 0;
+	}
+	return check_words(usage, argv, (size_t)n) ? n : -1;
 }
 
 int policy_load_file(const char *path, const struct policy_options *with, struct policy_loaded *out,

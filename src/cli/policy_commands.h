@@ -49,9 +49,18 @@ int policy_load_file(const char *path, const struct policy_options *options,
         struct policy_loaded *out, struct diag_list *diags);
 void policy_unload(struct policy_loaded *loaded);
 
-/* Sorts argv: options anywhere, the rest stays in order. Returns the count of what is left from
- * argv[1] on, or -1 with a message for an option that is unknown or wrong. */
-int policy_take_options(int argc, char **argv, struct policy_options *out);
+#define POLICY_WORDS 3 /* that a command has beside its options, at most */
+
+struct policy_usage {
+	const char *command;             /* "vethguard policy check" */
+	const char *words[POLICY_WORDS]; /* what has to be given */
+	bool more;                       /* the last of them may be repeated */
+	const char *text, *examples;     /* of --help: whole lines */
+};
+
+/* Sorts argv, the command's name first: options anywhere, the words in order, from argv[0] on.
+ * Returns how many there are, 0 after --help was answered, or -1 after a message. */
+int policy_take_options(const struct policy_usage *usage, char **argv, struct policy_options *out);
 
 /* Each "file:line:column: note: message", as far as there is a place, on stderr. */
 void policy_print_notes(const struct diag_list *notes);

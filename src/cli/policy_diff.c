@@ -6,6 +6,18 @@
 
 #define JSON_MAX (4u << 20)
 
+static const struct policy_usage usage = {
+        .command = "vethguard policy diff",
+        .words = {"OLD", "NEW"},
+        .text = "Says what becomes possible (+) and what no longer is (-) where NEW takes the "
+                "place "
+                "of OLD,\nhowever they are written. Exit status: 0 nothing, 1 something, 2 one "
+                "does "
+                "not load.\n",
+        .examples = "  vethguard policy diff old.yaml new.yaml\n"
+                    "  vethguard policy diff old.yaml new.yaml --json | jq .widens\n",
+};
+
 static void print_text(const struct policy_diff *diff)
 {
 	for (size_t i = 0; i < diff->count; i++)
@@ -66,19 +78,14 @@ int policy_diff_command(int argc, char **argv)
 	struct policy_loaded from = {0}, to = {0};
 	struct policy_options options;
 	int status = POLICY_EXIT_BAD;
-	int n = policy_take_options(argc, argv, &options);
+	int n = policy_take_options(&usage, argv, &options);
 
-	if (options.help && n >= 0)
-		return POLICY_EXIT_GOOD;
-	if (n != 2) {
-		if (n > 0)
-			fputs("usage: vethguard policy diff OLD NEW [--var NAME=VALUE] [--json]\n",
-			        stderr);
-		return POLICY_EXIT_BAD;
-	}
+	(void)argc;
+	if (n <= 0)
+		return n == 0 ? POLICY_EXIT_GOOD : POLICY_EXIT_BAD;
 	options.quiet = true;
-	if (policy_load_file(argv[1], &options, &from, &diags) != 0 ||
-	        policy_load_file(argv[2], &options, &to, &diags) != 0)
+	if (policy_load_file(argv[0], &options, &from, &diags) != 0 ||
+	        policy_load_file(argv[1], &options, &to, &diags) != 0)
 		diag_print(&diags, stderr);
 	else
 		status = compare(&from, &to, options.json);

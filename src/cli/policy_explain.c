@@ -12,6 +12,16 @@
 #define JSON_MAX (256u << 20)
 #define SHOWN_MAX 512
 
+static const struct policy_usage usage = {
+        .command = "vethguard policy explain",
+        .words = {"FILE", "METHOD", "URL"},
+        .text = "Says what would happen to a request, and for every rule why it matches or not. "
+                "METHOD\n"
+                "CONNECT asks about a connection: https://, http://, tcp:// or udp://HOST:PORT.\n"
+                "Exit status: 0 allowed, 1 denied, 2 the policy does not load.\n",
+        .examples = "  vethguard policy explain agent.yaml GET https://pypi.org/simple/\n"
+                    "  vethguard policy explain agent.yaml CONNECT tcp://db.example.com:5432\n",
+};
 static const char *const match_texts[] = {
         [POLICY_MATCHES] = "matches",
         [POLICY_MISS_HOST] = "another host",
@@ -308,24 +318,18 @@ int policy_explain_command(int argc, char **argv)
 	struct explain x = {0};
 	struct policy_options options;
 	int status = POLICY_EXIT_BAD;
-	int n = policy_take_options(argc, argv, &options);
+	int n = policy_take_options(&usage, argv, &options);
 
-	if (options.help && n >= 0)
-		return POLICY_EXIT_GOOD;
-	if (n != 3) {
-		if (n > 0)
-			fputs("usage: vethguard policy explain FILE METHOD URL [--var NAME=VALUE] "
-			      "[--json]\n",
-			        stderr);
-		return POLICY_EXIT_BAD;
-	}
-	if (policy_load_file(argv[1], &options, &x.loaded, &diags) != 0) {
+	(void)argc;
+	if (n <= 0)
+		return n == 0 ? POLICY_EXIT_GOOD : POLICY_EXIT_BAD;
+	if (policy_load_file(argv[0], &options, &x.loaded, &diags) != 0) {
 		diag_print(&diags, stderr);
-	} else if (read_request(&x, argv[2], argv[3]) == 0) {
+	} else if (read_request(&x, argv[1], argv[2]) == 0) {
 		decide(&x);
 		look_at_capitals(&x);
 		status =
-		        options.json ? answer_json(&x, argv[2], argv[3]) : answer_text(&x, argv[2]);
+		        options.json ? answer_json(&x, argv[1], argv[2]) : answer_text(&x, argv[1]);
 	}
 	policy_unload(&x.loaded);
 	return status;

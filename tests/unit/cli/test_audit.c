@@ -275,10 +275,10 @@ static char *make_log(unsigned n, size_t *size)
 	return text;
 }
 
-static int run_on(
-        int (*command)(char **argv), const char *text, size_t n, const char *a, const char *b)
+static int run_on(int (*command)(int argc, char **argv), const char *text, size_t n, const char *a,
+        const char *b)
 {
-	char *argv[] = {path, (char *)(uintptr_t)a, (char *)(uintptr_t)b, NULL};
+	char *argv[] = {"command", path, (char *)(uintptr_t)a, (char *)(uintptr_t)b, NULL};
 	FILE *f = fopen(path, "w");
 	int saved = dup(STDOUT_FILENO), errors = dup(STDERR_FILENO), status;
 
@@ -288,7 +288,7 @@ static int run_on(
 	fflush(stdout);
 	assert_non_null(freopen("/dev/null", "w", stdout));
 	assert_non_null(freopen("/dev/null", "w", stderr));
-	status = command(argv);
+	status = command(2, argv);
 	fflush(stdout);
 	dup2(saved, STDOUT_FILENO);
 	dup2(errors, STDERR_FILENO);

@@ -533,15 +533,19 @@ static void test_a_finding_counts_whatever_a_policy_allows(void **state)
 	assert_null(strstr(printed, "Left out"));
 }
 
+static int suggest(char *a, char *b, char *c)
+{
+	return audit_suggest(2, (char *[]){"suggest", a, b, c, NULL});
+}
+
 static int run_on(const char *text, char *option, char *value)
 {
-	char *argv[] = {path, option, value, NULL};
 	FILE *file = fopen(path, "w");
 
 	assert_non_null(file);
 	fputs(text, file);
 	fclose(file);
-	return audit_suggest(argv);
+	return suggest(path, option, value);
 }
 
 static void test_usage(void **state)
@@ -558,9 +562,9 @@ static void test_usage(void **state)
 	assert_int_equal(run_on("vethguard: 1\n", "--policy", path), 1); /* a log of no events */
 	assert_int_equal(run_on("", "--var", "=x"), 2);
 	assert_int_equal(run_on("", "--var", "name=value"), 2); /* of which policy? */
-	assert_int_equal(audit_suggest((char *[]){"/no/such/file", NULL}), 2);
-	assert_int_equal(audit_suggest((char *[]){NULL}), 2);
-	assert_int_equal(audit_suggest((char *[]){"--help", NULL}), 0);
+	assert_int_equal(suggest("/no/such/file", NULL, NULL), 2);
+	assert_int_equal(suggest(NULL, NULL, NULL), 2);
+	assert_int_equal(suggest("--help", NULL, NULL), 0);
 }
 
 static int set_path(void **state)

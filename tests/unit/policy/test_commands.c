@@ -447,32 +447,58 @@ static void test_explain_json(void **state)
 
 static void test_usage(void **state)
 {
-	static const char *const bad[][5] = {
-	        {NULL},
-	        {"chek", NULL},
-	        {"check", NULL},
-	        {"check", "--jsn", "policies/observe.yaml", NULL},
-	        {"explain", NULL},
-	        {"explain", "policies/observe.yaml", "GET", NULL},
-	        {"explain", "policies/observe.yaml", "GET", "a.example", NULL},
-	        {"explain", "policies/observe.yaml", "GET", "tcp://a.example:1", NULL},
-	        {"explain", "policies/observe.yaml", "", "https://a.example", NULL},
-	        {"explain", "policies/observe.yaml", "GET", "https://a.example/#x", NULL},
-	        {"explain", "tests/unit/policy/bad/mode.yaml", "GET", "https://a.example/", NULL},
+	static const struct {
+		const char *args[5], *says;
+	} bad[] = {
+	        {{NULL}, "Usage: vethguard policy check"},
+	        {{"chek"}, "unknown command chek; did you mean check?\nSee 'vethguard policy "
+	                   "--help'."},
+	        {{"nonsense"}, "unknown command nonsense\nSee"},
+	        {{"check"}, "which FILE? See 'vethguard policy check --help'."},
+	        {{"check", "--jsn", "policies/observe.yaml"}, "did you mean --json?"},
+	        {{"check", "policies/observe.yaml", "--var"},
+	                "--var needs a value: --var NAME=VALUE"},
+	        {{"check", "policies/observe.yaml", "--", "--json"}, "--json: error: cannot read"},
+	        {{"explain"}, "which FILE?"},
+	        {{"explain", "policies/observe.yaml"}, "which METHOD?"},
+	        {{"explain", "policies/observe.yaml", "GET"}, "which URL?"},
+	        {{"explain", "policies/observe.yaml", "GET", "https://a.example/", "x\x1b"},
+	                "x\\x1b is one word too many."},
+	        {{"explain", "policies/observe.yaml", "GET", "a.example"}, "not a URL"},
+	        {{"explain", "policies/observe.yaml", "GET", "tcp://a.example:1"}, "CONNECT"},
+	        {{"explain", "policies/observe.yaml", "", "https://a.example"}, "not a method"},
+	        {{"explain", "policies/observe.yaml", "GET", "https://a.example/#x"}, "not a URL"},
+	        {{"explain", "tests/unit/policy/bad/mode.yaml", "GET", "https://a.example/"},
+	                "mode must be"},
+	        {{"diff", "policies/observe.yaml"}, "which NEW?"},
+	        {{"diff", "a", "b", "c"}, "c is one word too many."},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		run(&r, bad[i]);
+		run(&r, bad[i].args);
 		assert_int_equal(r.status, 2);
-		assert_string_equal(r.out, "");
-		assert_true(r.err[0] != '\0');
+		if (!strstr(r.err, bad[i].says))
+			fail_msg("row %zu says \"%s\"", i, r.err);
 	}
+}
+
+static void test_help(void **state)
+{
+	static const char *const commands[] = {"check", "explain", "diff"};
+
+	(void)state;
 	RUN(&r, "--help");
 	assert_int_equal(r.status, 0);
-	RUN(&r, "check", "--help");
-	assert_int_equal(r.status, 0);
-	assert_non_null(strstr(r.out, "usage:"));
+	for (size_t i = 0; i < 3; i++) {
+		assert_non_null(strstr(r.out, commands[i]));
+		RUN(&r, commands[i], "--help");
+		assert_int_equal(r.status, 0);
+		assert_string_equal(r.err, "");
+		assert_non_null(strstr(r.out, "Usage: vethguard policy "));
+		assert_non_null(strstr(r.out, commands[i]));
+		RUN(&r, "-h");
+	}
 }
 
 /* What a terminal would obey is never printed as it is. */
@@ -506,6 +532,7 @@ int main(void)
 	        cmocka_unit_test(test_explain_small_letters),
 	        cmocka_unit_test(test_explain_json),
 	        cmocka_unit_test(test_usage),
+	        cmocka_unit_test(test_help),
 	        cmocka_unit_test(test_escapes),
 	};
 

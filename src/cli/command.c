@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "command.h"
+#include "commands.h"
+#include "vethguard/base/diag.h"
+
+#define ESCAPED_MAX 128
+
+const struct command *command_find(const struct command *table, const char *name)
+{
+	for (; table->name; table++)
+		if (strcmp(name, table->name) == 0)
+			return table;
+	return NULL;
+}
+
+int command_unknown(const struct command *table, const char *of, const char *name)
+{
+	const char *names[COMMANDS_MAX + 1], *near;
+	char escaped[ESCAPED_MAX];
+	size_t n = 0;
+
+	for (; n < COMMANDS_MAX && table[n].name; n++)
+		names[n] = table[n].name;
+	names[n] = NULL;
+	near = diag_nearest(slice_from_string(name), names);
+	fprintf(stderr, "vethguard: error: unknown command %s",
+	        slice_escape(slice_from_string(name), escaped, sizeof(escaped)));
+	if (near)
+		fprintf(stderr, "; did you mean %s?", near);
+	fprintf(stderr, "\nSee '%s --help'.\n", of);
+	return CLI_USAGE;
+}
+
+void command_list(const struct command *table, FILE *out)
+{
+	for (; table->name; table++)
+		fprintf(out, "  %-10s %s\n", table->name, table->help);
+}
