@@ -5,10 +5,9 @@
 
 #include <stdio.h>
 
+#include "vethguard/base/options.h"
 #include "vethguard/base/slice.h"
 #include "vethguard/policy/load.h"
-
-#include "options.h"
 
 #define AUDIT_LINE_MAX (1u << 20) /* bytes of one line; the recorder's own stay far below */
 

@@ -7,12 +7,12 @@
  */
 #include <string.h>
 
+#include "vethguard/base/options.h"
 #include "vethguard/tls/digest.h"
 #include "vethguard/wire/seal.h"
 
 #include "audit_commands.h"
 #include "commands.h"
-#include "options.h"
 
 enum { OPTION_ANCHOR, OPTION_HELP };
 

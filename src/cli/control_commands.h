@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "control_client.h"
-#include "options.h"
+#include "vethguard/base/options.h"
 
 #define CONTROL_PATH_MAX 256
 

@@ -6,9 +6,9 @@
 
 #include "commands.h"
 #include "doctor.h"
-#include "options.h"
 #include "vethguard/base/buf.h"
 #include "vethguard/base/log.h"
+#include "vethguard/base/options.h"
 #include "vethguard/base/version.h"
 #include "vethguard/wire/json.h"
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "command.h"
-#include "options.h"
 #include "policy_commands.h"
 #include "variable_option.h"
+#include "vethguard/base/options.h"
 
 static const struct command commands[] = {
         {"check", policy_check_command,

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "commands.h"
-#include "options.h"
 #include "variable_option.h"
 #include "run_options.h"
 #include "vethguard/wire/message.h"
+#include "vethguard/base/options.h"
 #include "vethguard/base/slice.h"
 #include "vethguard/policy/policy.h"
 

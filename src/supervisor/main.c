@@ -9,7 +9,6 @@
  * its worker; loop.
  */
 #include <fcntl.h>
-#include <getopt.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
+#include "vethguard/base/options.h"
 #include "vethguard/ipc/journald.h"
 #include "vethguard/jail/capabilities.h"
 #include "supervisor/daemon/daemon.h"
@@ -75,104 +75,93 @@ static void give_up(uint64_t kept)
 		die(STATUS_FAILED, "cannot refuse core dumps");
 }
 
-static void usage(FILE *out)
-{
-	fputs("usage: vethguardd [OPTIONS]\n"
-	      "       vethguardd --session\n"
-	      "\n"
-	      "Guards sandboxes that others have made (`vethguard attach`), until SIGTERM. They "
-	      "stay "
-	      "closed while it does\n"
-	      "not run. SIGHUP reads configuration and policies again, SIGUSR2 hands everything "
-	      "over to\n"
-	      "the vethguardd that is installed now.\n"
-	      "\n"
-	      "  --config FILE    default: " DAEMON_CONFIG ", where it is there\n"
-	      "  --state DIR      what has to survive the daemon; default: " DAEMON_STATE "\n"
-	      "  --data DIR       the root CA; default: " DAEMON_DATA "\n"
-	      "  --socket PATH    of the control API; default: " DAEMON_SOCKET
-	      " in the state directory\n"
-	      "  --audit FILE     default: what the configuration says, else " DAEMON_AUDIT "\n"
-	      "  --check-config   look at the configuration and end\n"
-	      "  -v, --verbose    tell what is done; twice: in detail\n"
-	      "  --session        serve one session on descriptor 3, for `vethguard run`\n"
-	      "  --take-over ID   take over from the daemon on descriptor 3, which starts it\n"
-	      "  --help           this text\n",
-	        out);
-}
-
 enum {
-	OPTION_CONFIG = 256,
+	OPTION_CONFIG,
 	OPTION_STATE,
 	OPTION_DATA,
 	OPTION_SOCKET,
 	OPTION_AUDIT,
 	OPTION_CHECK,
+	OPTION_VERBOSE,
 	OPTION_SESSION,
 	OPTION_TAKE_OVER,
 	OPTION_HELP
 };
 
+static const struct option_spec specs[] = {
+        [OPTION_CONFIG] = {"config", 0, "FILE", "default: " DAEMON_CONFIG ", where it is there"},
+        [OPTION_STATE] = {"state", 0, "DIR",
+                "what has to survive the daemon; default:\n" DAEMON_STATE},
+        [OPTION_DATA] = {"data", 0, "DIR", "the root CA; default: " DAEMON_DATA},
+        [OPTION_SOCKET] = {"socket", 0, "PATH",
+                "of the control API; default: " DAEMON_SOCKET "\nin the state directory"},
+        [OPTION_AUDIT] = {"audit", 0, "FILE",
+                "default: what the configuration says, else\n" DAEMON_AUDIT},
+        [OPTION_CHECK] = {"check-config", 0, NULL, "look at the configuration and end"},
+        [OPTION_VERBOSE] = {"verbose", 'v', NULL, "tell what is done; twice: in detail"},
+        [OPTION_SESSION] = {"session", 0, NULL,
+                "serve one session on descriptor 3, for\n`vethguard run`"},
+        [OPTION_TAKE_OVER] = {"take-over", 0, "ID",
+                "take over from the daemon on descriptor 3, which\nstarts it"},
+        [OPTION_HELP] = {"help", 'h', NULL, "this text"},
+        {NULL, 0, NULL, NULL},
+};
+
+static void help(void)
+{
+	fputs("Usage: vethguardd [OPTIONS]\n"
+	      "       vethguardd --session\n\n"
+	      "Guards sandboxes that others have made (`vethguard attach`), until SIGTERM. They\n"
+	      "stay closed while it does not run. SIGHUP reads configuration and policies again,\n"
+	      "SIGUSR2 hands everything over to the vethguardd that is installed now.\n\n",
+	        stdout);
+	options_print(specs, stdout);
+	_exit(fflush(stdout) == 0 ? 0 : STATUS_FAILED);
+}
+
+static void take_option(int option, char *value, struct daemon_options *o)
+{
+	if (option == OPTION_CONFIG)
+		o->config = value;
+	else if (option == OPTION_STATE)
+		o->state = value;
+	else if (option == OPTION_DATA)
+		o->data = value;
+	else if (option == OPTION_SOCKET)
+		o->socket = value;
+	else if (option == OPTION_AUDIT)
+		o->audit = value;
+	else if (option == OPTION_CHECK)
+		o->check_config = true;
+	else if (option == OPTION_VERBOSE)
+		o->verbose++;
+	else if (option == OPTION_TAKE_OVER)
+		o->take_over = value;
+	else
+		help();
+}
+
 /* True: a session. */
 static bool parse_options(int argc, char **argv, struct daemon_options *o)
 {
-	static const struct option options[] = {
-	        {"config", required_argument, NULL, OPTION_CONFIG},
-	        {"state", required_argument, NULL, OPTION_STATE},
-	        {"data", required_argument, NULL, OPTION_DATA},
-	        {"socket", required_argument, NULL, OPTION_SOCKET},
-	        {"audit", required_argument, NULL, OPTION_AUDIT},
-	        {"check-config", no_argument, NULL, OPTION_CHECK},
-	        {"verbose", no_argument, NULL, 'v'},
-	        {"take-over", required_argument, NULL, OPTION_TAKE_OVER},
-	        {"session", no_argument, NULL, OPTION_SESSION},
-	        {"help", no_argument, NULL, OPTION_HELP},
-	        {NULL, 0, NULL, 0},
-	};
 	bool is_session = false;
+	struct options options;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "v", options, NULL)) != -1) {
-		switch (option) {
-		case OPTION_CONFIG:
-			o->config = optarg;
-			break;
-		case OPTION_STATE:
-			o->state = optarg;
-			break;
-		case OPTION_DATA:
-			o->data = optarg;
-			break;
-		case OPTION_SOCKET:
-			o->socket = optarg;
-			break;
-		case OPTION_AUDIT:
-			o->audit = optarg;
-			break;
-		case OPTION_CHECK:
-			o->check_config = true;
-			break;
-		case 'v':
-			o->verbose++;
-			break;
-		case OPTION_TAKE_OVER:
-			o->take_over = optarg;
-			break;
-		case OPTION_SESSION:
-			is_session = true;
-			break;
-		case OPTION_HELP:
-			usage(stdout);
-			_exit(fflush(stdout) == 0 ? 0 : STATUS_FAILED);
-		default:
-			usage(stderr);
-			_exit(STATUS_FAILED);
-		}
+	options_init(&options, "vethguardd", specs, argv + 1);
+	while ((option = options_next(&options)) >= 0) {
+		is_session |= option == OPTION_SESSION;
+		if (option != OPTION_SESSION)
+			take_option(option, options.value, o);
 	}
-	if (optind == argc && (!is_session || argc == 2))
-		return is_session;
-	usage(stderr);
-	_exit(STATUS_FAILED);
+	if (option == OPTIONS_WRONG)
+		_exit(STATUS_FAILED);
+	if (*options.argv)
+		die(STATUS_FAILED,
+		        "no word is expected behind the options. See 'vethguardd --help'.");
+	if (is_session && argc != 2)
+		die(STATUS_FAILED, "--session stands alone. See 'vethguardd --help'.");
+	return is_session;
 }
 
 static void check_path(const char *name, const char *path)

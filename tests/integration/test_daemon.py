@@ -625,6 +625,14 @@ class Refused(Attached):
             r = subprocess.run([VETHGUARDD, "--check-config", "--config", path], capture_output=True, text=True)
             self.assertEqual(r.returncode, status, r)
 
+    def test_wrong_usage(self):
+        for words, says in ((["--stat", "/x"], "unknown option --stat; did you mean --state?"), (["--state"], "--state needs a value: --state DIR"),
+                            (["--state", "x"], "--state: the path has to be absolute"), (["start"], "no word is expected"),
+                            (["--session", "--verbose"], "--session stands alone")):
+            r = subprocess.run([VETHGUARDD, *words], capture_output=True, text=True, timeout=20 * SLOW)
+            self.assertEqual((r.returncode, r.stdout), (125, ""), words)
+            self.assertIn(says, r.stderr)
+
 
 # Connects until somebody listens, and then waits for the answer.
 WAITS = """

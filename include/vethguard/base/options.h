@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options: one table of options per command, for parsing and for its --help. "--name value",
- * "--name=value", "-v";
- * "--" or the first other word ends them. An unknown option is answered with the one that was
- * probably meant.
+ * options: one table of options per command, for parsing and for its --help. "--name value", "--name=value", "-v";
+ * "--" or the first other word ends them. An unknown option is answered with the one that was probably meant.
  */
-#ifndef VETHGUARD_CLI_OPTIONS_H
-#define VETHGUARD_CLI_OPTIONS_H
+#ifndef VETHGUARD_BASE_OPTIONS_H
+#define VETHGUARD_BASE_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,7 +22,7 @@ struct option_spec {
 
 struct options {
 	const struct option_spec *specs;
-	const char *command; /* for messages: "vethguard run" */
+	const char *command; /* for messages: "vethguard run"; its first word is the program */
 	char **argv;         /* what is left; at OPTIONS_END the first word that is no option */
 	char *value;         /* of the option just returned */
 	const char *letters; /* rest of a group of short options */

@@ -3,7 +3,7 @@
  * reorders words that belong to the guarded command. */
 #include <string.h>
 
-#include "options.h"
+#include "vethguard/base/options.h"
 #include "vethguard/base/diag.h"
 
 #define ESCAPED_MAX 128
@@ -12,6 +12,12 @@ void options_init(
         struct options *o, const char *command, const struct option_spec *specs, char **argv)
 {
 	*o = (struct options){.specs = specs, .command = command, .argv = argv};
+}
+
+/* "program: error: ". */
+static void begin_message(const struct options *o)
+{
+	fprintf(stderr, "%.*s: error: ", (int)strcspn(o->command, " "), o->command);
 }
 
 static void options_unknown(const struct options *o, struct slice name, const char *dashes)
@@ -26,7 +32,8 @@ static void options_unknown(const struct options *o, struct slice name, const ch
 	names[n] = NULL;
 	near = diag_nearest(name, names);
 	slice_escape(name, escaped, sizeof(escaped));
-	fprintf(stderr, "vethguard: error: unknown option %s%s", dashes, escaped);
+	begin_message(o);
+	fprintf(stderr, "unknown option %s%s", dashes, escaped);
 	if (near != NULL)
 		fprintf(stderr, "; did you mean --%s?", near);
 	fprintf(stderr, "\nSee '%s --help'.\n", o->command);
@@ -35,8 +42,8 @@ static void options_unknown(const struct options *o, struct slice name, const ch
 static int options_need_value(struct options *o, int i)
 {
 	if (*o->argv == NULL) {
-		fprintf(stderr,
-		        "vethguard: error: option --%s needs a value: --%s %s\nSee '%s --help'.\n",
+		begin_message(o);
+		fprintf(stderr, "option --%s needs a value: --%s %s\nSee '%s --help'.\n",
 		        o->specs[i].name, o->specs[i].name, o->specs[i].argument, o->command);
 		return OPTIONS_WRONG;
 	}
@@ -54,8 +61,8 @@ static int options_long(struct options *o, char *word)
 			continue;
 		o->value = equals ? equals + 1 : NULL;
 		if (o->specs[i].argument == NULL && equals != NULL) {
-			fprintf(stderr, "vethguard: error: option --%s takes no value\n",
-			        o->specs[i].name);
+			begin_message(o);
+			fprintf(stderr, "option --%s takes no value\n", o->specs[i].name);
 			return OPTIONS_WRONG;
 		}
 		return o->specs[i].argument == NULL || equals ? i : options_need_value(o, i);
