@@ -161,15 +161,13 @@ void rules_link(struct rule_list *l, const struct fence_spec *spec)
 {
 	rule_begin(l);
 	rule_notrack(l);
-	if (!spec->refuse) {
-		bound_connections(l, spec);
-		bound_queries(l, spec);
-		deliver(l, IPPROTO_TCP, NFT_CMP_NEQ, spec->tcp_port);
-		deliver(l, IPPROTO_TCP, NFT_CMP_EQ, spec->dns_port);
-		deliver(l, IPPROTO_UDP, NFT_CMP_EQ, spec->dns_port);
-		bound_datagrams(l, spec);
-		deliver_named_udp(l, spec);
-	}
+	bound_connections(l, spec);
+	bound_queries(l, spec);
+	deliver(l, IPPROTO_TCP, NFT_CMP_NEQ, spec->tcp_port);
+	deliver(l, IPPROTO_TCP, NFT_CMP_EQ, spec->dns_port);
+	deliver(l, IPPROTO_UDP, NFT_CMP_EQ, spec->dns_port);
+	bound_datagrams(l, spec);
+	deliver_named_udp(l, spec);
 	accept_neighbour_discovery(l, spec);
 	rules_drop_uncopied(l, spec, spec->bounds.copies_per_s);
 	rule_begin(l);

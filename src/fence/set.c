@@ -164,7 +164,6 @@ int fence_prepare(const struct fence_spec *spec, uint32_t *generation)
 bool fence_prepared_fits(const struct fence_spec *prepared, const struct fence_spec *spec)
 {
 	return prepared->bits4 == spec->bits4 && prepared->bits6 == spec->bits6 &&
-	       prepared->refuse == spec->refuse &&
 	       ip_equals(&prepared->sandbox4, &spec->sandbox4) &&
 	       ip_equals(&prepared->sandbox6, &spec->sandbox6) &&
 	       ip_equals(&prepared->gate4, &spec->gate4) &&

@@ -48,7 +48,6 @@ struct fence_spec {
 	size_t udp_port_count;
 	uint16_t nflog_group;
 	struct fence_bounds bounds;
-	bool refuse;                /* paused: nothing is handed to a listener */
 	bool whole_namespace;       /* a gate of our own: every other interface's packets are dropped as well, nothing is
 	                               forwarded, and only the worker's transparent sockets may send to the sandbox */
 };

@@ -199,7 +199,7 @@ static json_t *pack_gate(const struct gate *g)
 			return NULL;
 		}
 	return json_pack("{s:b, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:i, "
-	                 "s:o, s:[I, I, I, I], s:b}",
+	                 "s:o, s:[I, I, I, I]}",
 	        "divert", g->kind == GATE_DIVERT, "device", g->device, "host_link", g->host_link,
 	        "gate4", json_ip(&g->gate4), "gate6", json_ip(&g->gate6), "sandbox4",
 	        json_ip(&g->sandbox4), "sandbox6", json_ip(&g->sandbox6), "bits4", g->bits4,
@@ -207,8 +207,7 @@ static json_t *pack_gate(const struct gate *g)
 	        json_prefix(&g->source6), "mac", json_hex(g->mac, 6), "sandbox_mac",
 	        json_hex(g->sandbox_mac, 6), "tcp_port", g->tcp_port, "udp_ports", ports, "bounds",
 	        (json_int_t)g->bounds.connections_per_s, (json_int_t)g->bounds.queries_per_s,
-	        (json_int_t)g->bounds.copies_per_s, (json_int_t)g->bounds.datagrams_per_s, "paused",
-	        g->paused);
+	        (json_int_t)g->bounds.copies_per_s, (json_int_t)g->bounds.datagrams_per_s);
 }
 
 static json_t *pack(const struct attach_record *r, const struct gate *gate)
@@ -296,16 +295,18 @@ static bool bits_of(int v, int max, uint8_t *out)
 	return v >= 0 && v <= max;
 }
 
+/* Earlier daemons wrote "paused" of the gate, too: false, but in the very first files. One with
+ * true is refused: its gate was closed, and nothing here would keep it so. */
 static bool unpack_gate(json_t *object, struct gate *g)
 {
 	const char *device, *host_link, *gate4, *gate6, *sandbox4, *sandbox6, *source4, *source6;
 	const char *mac, *sandbox_mac;
-	int divert, paused, bits4, bits6, port;
+	int divert, paused = false, bits4, bits6, port;
 	json_t *ports, *bounds = NULL;
 
 	if (json_unpack(object,
 	            "{s:b, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:i, s:o, "
-	            "s?o, s:b !}",
+	            "s?o, s?b !}",
 	            "divert", &divert, "device", &device, "host_link", &host_link, "gate4", &gate4,
 	            "gate6", &gate6, "sandbox4", &sandbox4, "sandbox6", &sandbox6, "bits4", &bits4,
 	            "bits6", &bits6, "source4", &source4, "source6", &source6, "mac", &mac,
@@ -313,9 +314,9 @@ static bool unpack_gate(json_t *object, struct gate *g)
 	            &bounds, "paused", &paused) != 0)
 		return false;
 	g->kind = divert ? GATE_DIVERT : GATE_VETH;
-	g->paused = paused;
 	g->tcp_port = (uint16_t)port;
-	return port >= 1 && port <= UINT16_MAX && copy_text(device, g->device, sizeof g->device) &&
+	return !paused && port >= 1 && port <= UINT16_MAX &&
+	       copy_text(device, g->device, sizeof g->device) &&
 	       copy_text(host_link, g->host_link, sizeof g->host_link) &&
 	       ip_of(gate4, 4, &g->gate4) && ip_of(gate6, 6, &g->gate6) &&
 	       ip_of(sandbox4, 4, &g->sandbox4) && ip_of(sandbox6, 6, &g->sandbox6) &&

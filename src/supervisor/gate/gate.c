@@ -103,7 +103,6 @@ struct fence_spec gate_fence(const struct gate *gate)
 	        .udp_port_count = gate->udp_port_count,
 	        .bounds = gate->bounds,
 	        .nflog_group = FENCE_NFLOG_GROUP,
-	        .refuse = gate->paused,
 	        .whole_namespace = true};
 
 	memcpy(spec.udp_ports, gate->udp_ports, sizeof spec.udp_ports);
@@ -315,12 +314,6 @@ int gate_set_traffic(
 		gate->udp_port_count = count;
 	}
 	gate->bounds = *bounds;
-	return netns_run(gate->netns, in_gate_set, gate);
-}
-
-int gate_pause(struct gate *gate, bool paused)
-{
-	gate->paused = paused;
 	return netns_run(gate->netns, in_gate_set, gate);
 }
 

@@ -49,7 +49,6 @@ struct gate {
 	uint16_t udp_ports[FENCE_UDP_PORTS_MAX];
 	size_t udp_port_count;
 	struct fence_bounds bounds;
-	bool paused; /* everything is refused */
 	/* GATE_DIVERT, not written down: the interface belongs to a network of Docker's that has a
 	 * name, whose containers have Docker's resolver in their own namespace. It may ask from the
 	 * host's, past the gate. */
@@ -172,8 +171,6 @@ int gate_listen(struct gate *gate);
 /* Other UDP ports and bounds, for a new policy or configuration; gate_listen() follows. */
 int gate_set_traffic(
         struct gate *gate, const uint16_t *ports, size_t count, const struct fence_bounds *bounds);
-/* Refuses everything, or ends that. */
-int gate_pause(struct gate *gate, bool paused);
 
 /* Compares the fence with what it should be and sets it anew where it is not. 0: it was in order;
  * 1: it was changed and is mended; -errno: it cannot be examined or mended. */

@@ -89,7 +89,6 @@ static struct gate sample_gate(void)
 	gate.udp_ports[1] = 65535;
 	gate.udp_port_count = 2;
 	gate.bounds = (struct fence_bounds){1234, FENCE_PER_S_MAX, 0, 20000};
-	gate.paused = true;
 	return gate;
 }
 
@@ -200,11 +199,10 @@ static void a_file_cut_anywhere_is_refused(void **state)
 	}
 }
 
-/* from in the sample becomes to: it has to be refused, and say so. */
-static void refuses(const char *from, const char *to, const char *why)
+/* Writes the sample, in which from becomes to. */
+static void save_changed(const char *from, const char *to)
 {
 	static char text[TEXT_MAX], changed[2 * TEXT_MAX];
-	char error[STATE_ERROR_MAX];
 	const char *at;
 
 	save_sample();
@@ -215,6 +213,14 @@ static void refuses(const char *from, const char *to, const char *why)
 	int n = snprintf(
 	        changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
 	write_text("one.json", changed, (size_t)n);
+}
+
+/* With from as to it has to be refused, and say so. */
+static void refuses(const char *from, const char *to, const char *why)
+{
+	char error[STATE_ERROR_MAX];
+
+	save_changed(from, to);
 	if (load("one.json", error) != -EINVAL)
 		fail_msg("%s for %s is not refused", to, from);
 	if (!strstr(error, why))
@@ -265,6 +271,7 @@ static void values_out_of_bounds_are_refused(void **state)
 	refuses("20000", "1000001", "gate");
 	refuses("20000", "-1", "gate");
 	refuses("1234,", "1, 1234,", "gate");
+	refuses("\"divert\": true", "\"divert\": true, \"paused\": true", "gate");
 	refuses("tap0", "a-name-that-is-too-long", "gate");
 	refuses("0200ff010203", "0200ff0102", "gate");
 }
@@ -272,24 +279,27 @@ static void values_out_of_bounds_are_refused(void **state)
 /* There was no bound for datagrams: its fence is set anew. */
 static void a_file_of_before_a_bound_is_read(void **state)
 {
-	static char text[TEXT_MAX];
-	static const char last[] = ",\n   20000";
-	char error[STATE_ERROR_MAX], *at;
+	char error[STATE_ERROR_MAX];
 	struct attach_record record;
 	struct gate gate;
 
 	(void)state;
-	save_sample();
-	read_text(text);
-	at = strstr(text, last);
-	assert_non_null(at);
-	memmove(at, at + strlen(last), strlen(at + strlen(last)) + 1);
-	write_text("one.json", text, strlen(text));
+	save_changed(",\n   20000", "");
 	gate_init(&gate);
 	assert_int_equal(state_load(dir, "one.json", &record, &gate, error), 0);
 	assert_int_equal(gate.bounds.connections_per_s, 1234);
 	assert_int_equal(gate.bounds.datagrams_per_s, 0);
 	attach_record_fini(&record);
+}
+
+/* Every daemon before this one wrote that its gate is not paused. */
+static void a_file_of_when_gates_could_be_paused_is_read(void **state)
+{
+	char error[STATE_ERROR_MAX];
+
+	(void)state;
+	save_changed("\"divert\": true", "\"divert\": true, \"paused\": false");
+	assert_int_equal(load("one.json", error), 0);
 }
 
 static void files_of_others_are_refused(void **state)
@@ -470,11 +480,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {TEST(what_is_written_is_read),
 	        TEST(an_attach_that_is_not_done_is_told_from_one_that_is),
 	        TEST(a_file_cut_anywhere_is_refused), TEST(values_out_of_bounds_are_refused),
-	        TEST(a_file_of_before_a_bound_is_read), TEST(files_of_others_are_refused),
-	        TEST(a_file_too_large_is_refused), TEST(a_file_without_groups_is_read),
-	        TEST(containers_are_plain_text), TEST(all_bounds_at_once_fit),
-	        TEST(labels_and_variables_have_bounds), TEST(what_it_is_attached_to_in_words),
-	        TEST(removing_is_done_once)};
+	        TEST(a_file_of_before_a_bound_is_read),
+	        TEST(a_file_of_when_gates_could_be_paused_is_read),
+	        TEST(files_of_others_are_refused), TEST(a_file_too_large_is_refused),
+	        TEST(a_file_without_groups_is_read), TEST(containers_are_plain_text),
+	        TEST(all_bounds_at_once_fit), TEST(labels_and_variables_have_bounds),
+	        TEST(what_it_is_attached_to_in_words), TEST(removing_is_done_once)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

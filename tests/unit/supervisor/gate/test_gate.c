@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A gate with a veth pair: made, damaged and mended, pinned and adopted, watched, paused. */
+/* A gate with a veth pair: made, damaged and mended, pinned and adopted, watched. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -351,20 +351,6 @@ static void a_pin_without_its_gate_is_said(void **state)
 	close(sandbox);
 }
 
-static void a_paused_gate_refuses_at_once(void **state)
-{
-	struct gate gate;
-
-	(void)state;
-	open_gate(&gate);
-	assert_int_equal(gate_pause(&gate, true), 0);
-	assert_int_equal(gate_mend(&gate), 0);
-	assert_int_equal(dial(sandbox, "8.8.8.8", 80), EHOSTUNREACH);
-	assert_int_equal(gate_pause(&gate, false), 0);
-	assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
-	close_all(&gate);
-}
-
 static void other_bounds_are_in_force(void **state)
 {
 	const struct fence_bounds tight = {1, 1, 1, 1}, wide = {100000, 100000, 100000, 100000};
@@ -446,6 +432,7 @@ static void on_change(struct gate *gate, int result)
 
 static void a_foreign_change_is_noticed_and_mended(void **state)
 {
+	const struct fence_bounds bounds = {1000, 1000, 1000, 1000};
 	struct gate gate;
 
 	(void)state;
@@ -460,7 +447,7 @@ static void a_foreign_change_is_noticed_and_mended(void **state)
 	assert_int_equal(told_result, 1);
 	assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
 	/* What we change ourselves is nobody's news. */
-	assert_int_equal(gate_pause(&gate, true), 0);
+	assert_int_equal(gate_set_traffic(&gate, NULL, 0, &bounds), 0);
 	run_loop(300);
 	assert_int_equal(told, 1);
 	assert_int_equal(shell(gate.netns, "ip link set vg0 down"), 0);
@@ -609,7 +596,6 @@ int main(void)
 	        T(links_are_taken_away_while_the_loop_goes_on),
 	        T(taking_links_away_can_be_ended),
 	        T(a_pin_without_its_gate_is_said),
-	        T(a_paused_gate_refuses_at_once),
 	        T(other_udp_ports_are_in_force),
 	        T(other_bounds_are_in_force),
 	        T(what_waits_in_a_queue_moves_to_the_next_listener),
