@@ -23,8 +23,6 @@ static struct {
 	log_sink *sink;
 } log_state = {"vethguard", LOG_LEVEL_INFO, NULL};
 
-static const struct log_subject nothing = {NULL, NULL};
-
 static const char *const level_names[] = {
         [LOG_LEVEL_ERROR] = "error",
         [LOG_LEVEL_WARN] = "warning",
@@ -83,8 +81,9 @@ static void write_stderr(const char *line, size_t n)
 		return;
 }
 
+/* sandbox: NULL where it is about none. */
 __attribute__((format(printf, 3, 0))) static void write_line(
-        enum log_level level, const struct log_subject *subject, const char *format, va_list args)
+        enum log_level level, const char *sandbox, const char *format, va_list args)
 {
 	char line[LOG_LINE_MAX];
 	size_t room = sizeof(line) - 1; /* the newline */
@@ -92,39 +91,27 @@ __attribute__((format(printf, 3, 0))) static void write_line(
 
 	n = written(snprintf(line, room, "%s: %s: ", log_state.program, level_names[level]), room);
 	begin = n;
-	if (subject->sandbox && !log_state.sink)
-		n += written(snprintf(line + n, room - n, "%s: ", subject->sandbox), room - n);
+	if (sandbox && !log_state.sink)
+		n += written(snprintf(line + n, room - n, "%s: ", sandbox), room - n);
 	n += written(vsnprintf(line + n, room - n, format, args), room - n);
 	mask_controls(line, n);
 	if (log_state.sink) {
 		log_state.sink(&(struct log_record){
-		        level, log_state.program, *subject, line + begin, n - begin});
+		        level, log_state.program, {.sandbox = sandbox}, line + begin, n - begin});
 		return;
 	}
 	line[n++] = '\n';
 	write_stderr(line, n);
 }
 
-void log_about(enum log_level level, const struct log_subject *subject, const char *format, ...)
-{
-	va_list args;
-
-	if (log_state.level < level)
-		return;
-	va_start(args, format);
-	write_line(level, subject, format, args);
-	va_end(args);
-}
-
 void log_sandbox(enum log_level level, const char *sandbox, const char *format, ...)
 {
-	const struct log_subject subject = {.sandbox = sandbox};
 	va_list args;
 
 	if (log_state.level < level)
 		return;
 	va_start(args, format);
-	write_line(level, &subject, format, args);
+	write_line(level, sandbox, format, args);
 	va_end(args);
 }
 
@@ -173,7 +160,7 @@ void log_error(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	write_line(LOG_LEVEL_ERROR, &nothing, format, args);
+	write_line(LOG_LEVEL_ERROR, NULL, format, args);
 	va_end(args);
 }
 
@@ -184,7 +171,7 @@ void log_warn(const char *format, ...)
 	if (log_state.level < LOG_LEVEL_WARN)
 		return;
 	va_start(args, format);
-	write_line(LOG_LEVEL_WARN, &nothing, format, args);
+	write_line(LOG_LEVEL_WARN, NULL, format, args);
 	va_end(args);
 }
 
@@ -195,7 +182,7 @@ void log_info(const char *format, ...)
 	if (log_state.level < LOG_LEVEL_INFO)
 		return;
 	va_start(args, format);
-	write_line(LOG_LEVEL_INFO, &nothing, format, args);
+	write_line(LOG_LEVEL_INFO, NULL, format, args);
 	va_end(args);
 }
 
@@ -206,7 +193,7 @@ void log_debug(const char *format, ...)
 	if (log_state.level < LOG_LEVEL_DEBUG)
 		return;
 	va_start(args, format);
-	write_line(LOG_LEVEL_DEBUG, &nothing, format, args);
+	write_line(LOG_LEVEL_DEBUG, NULL, format, args);
 	va_end(args);
 }
 
@@ -215,7 +202,7 @@ void die(int status, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	write_line(LOG_LEVEL_ERROR, &nothing, format, args);
+	write_line(LOG_LEVEL_ERROR, NULL, format, args);
 	va_end(args);
 	exit(status);
 }

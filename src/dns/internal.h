@@ -72,8 +72,12 @@ struct responder {
 	bool held;
 };
 
-/* responder_answer() with the peer known in full. */
-size_t responder_answer_peer(struct responder *responder, const uint8_t *query, size_t n,
+/* One query in, one answer out, for both transports: pure but for names and clock. Size of the
+ * answer, 0: stay silent. localhost and names under .localhost, .onion (RFC 7686), .invalid:
+ * NXDOMAIN. Single-label names: NXDOMAIN unless a rule mentions them. Reverse names of synthetic
+ * addresses: NXDOMAIN. Denied names get an address too (the explanation comes over HTTP), the event
+ * says denied. */
+size_t responder_answer(struct responder *responder, const uint8_t *query, size_t n,
         const struct responder_peer *peer, uint8_t *out, size_t cap);
 /* More queries came in this second than the fence would let through one by one. */
 bool responder_is_flooded(const struct responder *responder);

@@ -284,7 +284,7 @@ static enum dns_rcode rcode_of_error(int err)
 	return err == -ENOTSUP ? DNS_NOTIMP : DNS_FORMERR;
 }
 
-size_t responder_answer_peer(struct responder *r, const uint8_t *query, size_t n,
+size_t responder_answer(struct responder *r, const uint8_t *query, size_t n,
         const struct responder_peer *peer, uint8_t *out, size_t cap)
 {
 	int64_t start_us = clock_monotonic_us();
@@ -320,13 +320,4 @@ size_t responder_answer_peer(struct responder *r, const uint8_t *query, size_t n
 	e.duration_us = (uint32_t)(clock_monotonic_us() - start_us);
 	event_send(r, &e);
 	return size;
-}
-
-size_t responder_answer(struct responder *responder, const uint8_t *query, size_t n,
-        const struct ip *client, uint16_t client_port, bool tcp, uint8_t *out, size_t cap)
-{
-	const struct responder_peer peer = {
-	        .client = *client, .client_port = client_port, .asked_port = 53, .tcp = tcp};
-
-	return responder_answer_peer(responder, query, n, &peer, out, cap);
 }

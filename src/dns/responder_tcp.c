@@ -86,7 +86,7 @@ static int answer_next(struct responder_connection *c)
 
 	if (r.failed)
 		return 0;
-	n = responder_answer_peer(c->responder, (const uint8_t *)query.p, query.n, &c->peer,
+	n = responder_answer(c->responder, (const uint8_t *)query.p, query.n, &c->peer,
 	        framed + LENGTH_BYTES, DNS_ANSWER_MAX);
 	if (n == 0) /* no query at all: there is nothing to say to this client */
 		return -EBADMSG;

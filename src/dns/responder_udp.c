@@ -106,7 +106,7 @@ static bool serve_one(struct responder_udp *u)
 		return true;
 	peer.client = ip_from_sockaddr((struct sockaddr *)&from, &peer.client_port);
 	peer.asked = asked_address(&m, &peer.asked_port);
-	size = responder_answer_peer(u->responder, query, (size_t)n, &peer, answer, sizeof(answer));
+	size = responder_answer(u->responder, query, (size_t)n, &peer, answer, sizeof(answer));
 	if (size)
 		send_answer(u->io.fd, &from, m.msg_namelen, &peer.asked, answer, size);
 	return true;

@@ -31,7 +31,6 @@ struct ring_shared {
 	_Atomic uint32_t writer_waits;
 	_Alignas(64) _Atomic uint64_t tail; /* written by the reader */
 	_Atomic uint32_t reader_sleeps;
-	_Atomic uint32_t stop;
 	_Alignas(CURSORS_BYTES) uint8_t records[RING_BYTES];
 };
 _Static_assert((RING_BYTES & (RING_BYTES - 1)) == 0, "positions are masked");
@@ -158,11 +157,6 @@ static uint64_t writer_free(const struct ring *ring)
 	return used > RING_BYTES ? 0 : RING_BYTES - used;
 }
 
-size_t ring_room(const struct ring *ring)
-{
-	return (size_t)(writer_free(ring) / stride(RING_RECORD_MAX));
-}
-
 static void copy_in(uint8_t *records, uint64_t position, const void *p, size_t n)
 {
 	size_t at = (size_t)(position & (RING_BYTES - 1));
@@ -259,16 +253,6 @@ void ring_seek_unknown(struct ring *ring)
 	uint64_t head = atomic_load_explicit(&ring->shared->head, memory_order_acquire);
 
 	ring_seek(ring, head == tail ? head : 0);
-}
-
-void ring_stop(struct ring *ring, bool stop)
-{
-	atomic_store_explicit(&ring->shared->stop, stop, memory_order_release);
-}
-
-bool ring_stopped(const struct ring *ring)
-{
-	return atomic_load_explicit(&ring->shared->stop, memory_order_acquire) != 0;
 }
 
 bool ring_sleep(struct ring *ring)

@@ -114,8 +114,6 @@ int feed_open(struct stream *stream, uint64_t id, const int fds[3])
 	}
 	if (rc != 0)
 		feed_close(feed);
-	else
-		ring_stop(&feed->ring, stream->recorder->state == RECORDER_STALLED);
 	return rc;
 }
 

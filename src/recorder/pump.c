@@ -30,13 +30,6 @@
 #define LOCK_RETRY_MS 10
 #define FAILED_STATUS 1
 
-static void stop_rings(struct recorder *r, bool stop)
-{
-	for (struct stream *s = r->streams; s; s = s->next)
-		for (struct feed *feed = s->feeds; feed; feed = feed->next)
-			ring_stop(&feed->ring, stop);
-}
-
 static void stall(struct recorder *r, int error)
 {
 	char text[MESSAGE_TEXT_MAX];
@@ -46,7 +39,6 @@ static void stall(struct recorder *r, int error)
 		return;
 	r->state = RECORDER_STALLED;
 	r->stall_error = error;
-	stop_rings(r, true);
 	log_file_explain(&r->log, error, text, sizeof(text));
 	log_error("%s", text);
 	control_tell(r, MESSAGE_RECORDER_STALLED, 0, text);
@@ -351,7 +343,6 @@ static void resume(struct recorder *r)
 {
 	log_info("the audit log %s can be written again", r->log.path);
 	r->state = RECORDER_FLOWS;
-	stop_rings(r, false);
 	wake_all(r);
 	control_tell(r, MESSAGE_RECORDER_FLOWING, 0, NULL);
 	pump_now(r);

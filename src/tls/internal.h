@@ -31,7 +31,6 @@ struct tls {
 	bool flooded;                  /* too many messages */
 	bool sni_seen;
 	bool established;
-	bool is_verification;
 };
 
 struct tls_identity {

@@ -82,11 +82,6 @@ void tls_free(struct tls *tls)
 	free(tls);
 }
 
-void tls_set_output(struct tls *tls, struct buf *out)
-{
-	tls->out = out;
-}
-
 void tls_feed(struct tls *tls, const uint8_t *p, size_t n)
 {
 	tls->in = p;
@@ -144,7 +139,6 @@ static enum tls_status take_error(struct tls *tls)
 		        tls->output_error == -ENOBUFS ? "output buffer is full" : "out of memory");
 	} else if (ERR_GET_LIB(error) == ERR_LIB_SSL &&
 	           ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED) {
-		tls->is_verification = true;
 		tls_fail(tls, X509_verify_cert_error_string(SSL_get_verify_result(tls->ssl)));
 	} else {
 		tls_fail(tls, reason_text(error));
@@ -305,9 +299,4 @@ bool tls_resumed(const struct tls *tls)
 const char *tls_error_text(const struct tls *tls)
 {
 	return tls->error ? tls->error : "";
-}
-
-bool tls_error_is_verification(const struct tls *tls)
-{
-	return tls->is_verification;
 }

@@ -29,8 +29,7 @@ struct entry {
 };
 
 struct tls_trust {
-	uint8_t *owned; /* NULL where borrowed */
-	const uint8_t *pem;
+	const uint8_t *pem; /* borrowed */
 	size_t n;
 	struct entry *entries;
 	size_t count;
@@ -210,7 +209,7 @@ static bool store_setup(struct tls_trust *trust)
 	return lookup && X509_LOOKUP_set_method_data(lookup, trust);
 }
 
-struct tls_trust *tls_trust_new_borrowed(const uint8_t *pem, size_t n)
+struct tls_trust *tls_trust_new(const uint8_t *pem, size_t n)
 {
 	struct tls_trust *trust = calloc(1, sizeof(*trust));
 
@@ -227,22 +226,6 @@ struct tls_trust *tls_trust_new_borrowed(const uint8_t *pem, size_t n)
 	return trust;
 }
 
-struct tls_trust *tls_trust_new(const uint8_t *pem, size_t n)
-{
-	uint8_t *copy = malloc(n > 0 ? n : 1);
-
-	if (!copy)
-		return NULL;
-	if (n > 0)
-		memcpy(copy, pem, n);
-	struct tls_trust *trust = tls_trust_new_borrowed(copy, n);
-	if (trust)
-		trust->owned = copy;
-	else
-		free(copy);
-	return trust;
-}
-
 void tls_trust_free(struct tls_trust *trust)
 {
 	if (!trust)
@@ -250,7 +233,6 @@ void tls_trust_free(struct tls_trust *trust)
 	X509_STORE_free(trust->store);
 	X509_LOOKUP_meth_free(trust->method);
 	free(trust->entries);
-	free(trust->owned);
 	free(trust);
 }
 

@@ -103,7 +103,7 @@ static int open_trust(struct worker *w)
 
 	close(w->fds[FD_TRUST]);
 	if (r == 0)
-		w->trust = tls_trust_new_borrowed(p, n);
+		w->trust = tls_trust_new(p, n);
 	return r < 0 ? r : w->trust ? 0 : -ENOMEM;
 }
 

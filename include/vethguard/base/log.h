@@ -31,10 +31,7 @@ void log_open(const char *program, enum log_level level);
 enum log_level log_level(void);
 /* Every message goes to sink from now on; NULL: to stderr. A sink may not log and may not block. */
 void log_to(log_sink *sink);
-/* As log_error() and the others below; on stderr the sandbox's name stands before the text. */
-void log_about(enum log_level level, const struct log_subject *subject, const char *format, ...)
-        __attribute__((format(printf, 3, 4)));
-/* The same with nothing but the sandbox's name as the subject. */
+/* As log_error() and the others below, about a sandbox; on stderr its name stands before the text. */
 void log_sandbox(enum log_level level, const char *sandbox, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 /* A line that another program wrote, n bytes without control bytes: on stderr as it is, with "program: " before it where

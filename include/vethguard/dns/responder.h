@@ -61,12 +61,6 @@ uint64_t responder_refused(const struct responder *responder);
 void responder_hold(struct responder *responder, bool hold);
 /* Answers what has arrived over UDP, then responder_free(). */
 void responder_finish(struct responder *responder);
-/* One query in, one answer out: pure but for names and clock. Size of the answer, 0: stay silent. Used by both
- * transports. localhost and names under .localhost, .onion (RFC 7686), .invalid: NXDOMAIN. Single-label names: NXDOMAIN
- * unless a rule mentions them. Reverse names of synthetic addresses: NXDOMAIN. Denied names get an address too (the
- * explanation comes over HTTP), the event says denied. */
-size_t responder_answer(struct responder *responder, const uint8_t *query, size_t n, const struct ip *client,
-	uint16_t client_port, bool tcp, uint8_t *out, size_t cap);
 /* Serves transparent UDP sockets (answers leave from the address that was asked) and TCP listeners (RFC 7766: length
  * prefix, pipelining, idle timeout 10 s, at most 32 connections). Takes fd. 0 or -errno. */
 int responder_serve_udp(struct responder *responder, int fd);

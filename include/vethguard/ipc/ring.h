@@ -8,8 +8,7 @@
  * process. A file has no seals. Should somebody cut it all the same, the side that has called ring_guard() reads zeros
  * where it was, which no ring holds; a side without the guard is killed by SIGBUS.
  *
- * Full: the writer must wait (never drop). The reader's stop flag (the log cannot be written) makes the writer refuse
- * new work at once.
+ * Full: the writer must wait (never drop).
  */
 #ifndef VETHGUARD_IPC_RING_H
 #define VETHGUARD_IPC_RING_H
@@ -51,8 +50,6 @@ int ring_guard(void);
 /* Writer: copies the record in. 0; -EAGAIN: full, space_fd will become readable when half is free; -EMSGSIZE. Wakes the
  * reader only where it sleeps. */
 int ring_write(struct ring *ring, const void *record, size_t n);
-/* Writer: room for this many further records of the largest size. */
-size_t ring_room(const struct ring *ring);
 
 /* Reader: copies the next record into out (RING_RECORD_MAX). Its size; 0: empty; -EBADMSG: the writer broke the ring. */
 int ring_read(struct ring *ring, void *out);
@@ -61,9 +58,6 @@ void ring_release(struct ring *ring);
 /* Reader, before its first read: goes on at position, where another reader of this ring has ended, and wakes the writer, which
  * that one may have left waiting. Any position is safe: one that makes no sense is -EBADMSG when read. */
 void ring_seek(struct ring *ring, uint64_t position);
-/* Reader: raises or lowers the stop flag. Writer: true while it is raised. */
-void ring_stop(struct ring *ring, bool stop);
-bool ring_stopped(const struct ring *ring);
 /* Reader, in place of ring_seek where no position is known: goes on behind everything where everything was given back to the
  * writer, else at the beginning. */
 void ring_seek_unknown(struct ring *ring);

@@ -63,8 +63,6 @@ struct tls *tls_connect_new(struct tls_client *client, struct slice host, const 
 /* --- both --- */
 
 void tls_free(struct tls *tls);
-/* Changes where ciphertext is appended. */
-void tls_set_output(struct tls *tls, struct buf *out);
 /* Hands over received ciphertext, borrowed until tls_input_left() is 0 or the next tls_feed. */
 void tls_feed(struct tls *tls, const uint8_t *p, size_t n);
 size_t tls_input_left(const struct tls *tls);
@@ -82,14 +80,11 @@ uint16_t tls_version(const struct tls *tls);   /* 0x0303, 0x0304 */
 bool tls_resumed(const struct tls *tls);
 /* One sentence about the last TLS_ERROR: "certificate has expired", "hostname mismatch", ... In the connection. */
 const char *tls_error_text(const struct tls *tls);
-/* The failure was in verifying the peer's certificate. */
-bool tls_error_is_verification(const struct tls *tls);
 
 /* Certificates to trust: PEM text (many certificates, other text between them skipped). Certificates are parsed when
- * first looked up, so that an idle worker pays nothing for a large system store. NULL: no memory. */
-struct tls_trust *tls_trust_new(const uint8_t *pem, size_t n); /* copies pem */
-/* The same without the copy: pem (a mapped file, say) must outlive the trust. */
-struct tls_trust *tls_trust_new_borrowed(const uint8_t *pem, size_t n);
+ * first looked up, so that an idle worker pays nothing for a large system store. pem (a mapped file, say) must outlive
+ * the trust. NULL: no memory. */
+struct tls_trust *tls_trust_new(const uint8_t *pem, size_t n);
 void tls_trust_free(struct tls_trust *trust);
 /* Reads the whole text if nothing has yet: certificates that can be used, and PEM blocks that could not be read. */
 void tls_trust_count(struct tls_trust *trust, size_t *usable, size_t *unusable);

@@ -156,10 +156,11 @@ static size_t answer_n;
 
 static void ask_bytes(const uint8_t *query, size_t n)
 {
-	const struct ip client = {.family = 4, .bytes = {10, 200, 0, 2}};
+	const struct responder_peer peer = {.client = {.family = 4, .bytes = {10, 200, 0, 2}},
+	        .client_port = 4444,
+	        .asked_port = 53};
 
-	answer_n = responder_answer(
-	        fixture.responder, query, n, &client, 4444, false, answer, sizeof(answer));
+	answer_n = responder_answer(fixture.responder, query, n, &peer, answer, sizeof(answer));
 }
 
 static void ask_class(const char *name, uint16_t type, uint16_t class)

@@ -46,6 +46,7 @@ struct world {
 	struct ca_leaf_key *leaf_key;
 	struct tls_identity *identity;
 	struct tls_trust *trust, *sandbox_trust;
+	struct buf trust_pem, sandbox_trust_pem;
 	struct tls_server *origin_tls;
 	struct tls_client *sandbox_tls;
 	struct credential_store *store;
@@ -189,16 +190,12 @@ static struct tls_identity *world_identity(void *context, struct slice sni)
 	return w->identity;
 }
 
-static inline struct tls_trust *world_trust(const struct ca *ca)
+/* Trusts one root, whose text is kept in pem. */
+static inline struct tls_trust *world_trust(const struct ca *ca, struct buf *pem)
 {
-	struct tls_trust *trust;
-	struct buf pem;
-
-	buf_init(&pem, 65536);
-	ca_pem_append(ca_certificate_der(ca), &pem);
-	trust = tls_trust_new(buf_bytes(&pem), pem.len);
-	buf_fini(&pem);
-	return trust;
+	buf_init(pem, 65536);
+	ca_pem_append(ca_certificate_der(ca), pem);
+	return tls_trust_new(buf_bytes(pem), pem->len);
 }
 
 static int world_read_policy(void *context, const char *path, char **text, size_t *n)
@@ -278,8 +275,8 @@ static inline void world_open(struct world *w, const struct world_options *o)
 	w->issuer = ca_new_intermediate(w->root, SLICE("sandbox"), 10);
 	w->origin_root = ca_new_root(SLICE("origin root"), 30);
 	w->leaf_key = ca_leaf_key_new();
-	w->trust = world_trust(w->origin_root);
-	w->sandbox_trust = world_trust(w->root);
+	w->trust = world_trust(w->origin_root, &w->trust_pem);
+	w->sandbox_trust = world_trust(w->root, &w->sandbox_trust_pem);
 	w->origin_tls = tls_server_new(world_identity, w);
 	w->sandbox_tls = tls_client_new(w->sandbox_trust);
 	w->store = credential_store_new(w->loop, &w->policy, world_ask, w);
@@ -324,6 +321,8 @@ static inline void world_close(struct world *w)
 	tls_server_free(w->origin_tls);
 	tls_trust_free(w->trust);
 	tls_trust_free(w->sandbox_trust);
+	buf_fini(&w->trust_pem);
+	buf_fini(&w->sandbox_trust_pem);
 	tls_identity_release(w->identity);
 	ca_leaf_key_free(w->leaf_key);
 	ca_free(w->root);

@@ -170,7 +170,6 @@ static void test_full_disk_loses_nothing(void **state)
 	assert_non_null(memmem(m.text.p, m.text.n, f.path, strlen(f.path)));
 	assert_int_equal(fstat(f.log, &st), 0);
 	assert_int_equal(st.st_size, 10000);
-	assert_true(ring_stopped(&f.ring));
 	/* The worker goes on until its ring is full, and then has to wait. */
 	for (int i = 0; i < 500; i++)
 		write_event(&f.ring, sample_denied());

@@ -21,7 +21,8 @@ struct pair {
 	struct ca *issuer;
 	struct ca_leaf_key *leaf_key;
 	struct tls_identity *identity; /* shown whatever the name, where set */
-	struct tls_trust *trust;
+	struct tls_trust *trust;       /* of root_pem */
+	struct buf root_pem;
 	struct tls_server *server;
 	struct tls_client *client;
 	struct buf to_server, to_client;
@@ -77,16 +78,13 @@ static inline struct tls_identity *pair_custom_leaf(
 
 static inline void pair_init(struct pair *pair)
 {
-	struct buf pem;
-
 	memset(pair, 0, sizeof(*pair));
 	pair->root = ca_new_root(SLICE("test root"), 30);
 	pair->issuer = ca_new_intermediate(pair->root, SLICE("test intermediate"), 10);
 	pair->leaf_key = ca_leaf_key_new();
-	buf_init(&pem, 65536);
-	ca_pem_append(ca_certificate_der(pair->root), &pem);
-	pair->trust = tls_trust_new(buf_bytes(&pem), pem.len);
-	buf_fini(&pem);
+	buf_init(&pair->root_pem, 65536);
+	ca_pem_append(ca_certificate_der(pair->root), &pair->root_pem);
+	pair->trust = tls_trust_new(buf_bytes(&pair->root_pem), pair->root_pem.len);
 	pair->server = tls_server_new(pair_identity_for, pair);
 	pair->client = tls_client_new(pair->trust);
 	buf_init(&pair->to_server, 1 << 20);
@@ -113,6 +111,7 @@ static inline void pair_fini(struct pair *pair)
 	tls_client_free(pair->client);
 	tls_server_free(pair->server);
 	tls_trust_free(pair->trust);
+	buf_fini(&pair->root_pem);
 	ca_leaf_key_free(pair->leaf_key);
 	ca_free(pair->issuer);
 	ca_free(pair->root);

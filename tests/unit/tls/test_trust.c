@@ -46,7 +46,7 @@ static void trust_pem(void)
 {
 	tls_client_free(pair.client);
 	tls_trust_free(pair.trust);
-	pair.trust = tls_trust_new(buf_bytes(&pem), pem.len);
+	pair.trust = tls_trust_new(pem.len ? buf_bytes(&pem) : (const uint8_t *)"", pem.len);
 	pair.client = tls_client_new(pair.trust);
 	assert_non_null(pair.client);
 }
@@ -55,7 +55,8 @@ static bool trusted(void)
 {
 	pair_dial(&pair, "a.example", none, none);
 	bool ok = pair_shake(&pair);
-	assert_int_equal(!ok, tls_error_is_verification(pair.c));
+	assert_string_equal(
+	        tls_error_text(pair.c), ok ? "" : "unable to get local issuer certificate");
 	pair_hang_up(&pair);
 	return ok;
 }
@@ -166,17 +167,6 @@ static void test_intermediate_as_anchor(void **state)
 	assert_true(trusted());
 }
 
-static void test_borrowed_text(void **state)
-{
-	(void)state;
-	certificate(pair.root);
-	tls_client_free(pair.client);
-	tls_trust_free(pair.trust);
-	pair.trust = tls_trust_new_borrowed(buf_bytes(&pem), pem.len);
-	pair.client = tls_client_new(pair.trust);
-	assert_true(trusted());
-}
-
 /* Every truncation of the text ends without trouble, and only the whole is trusted. */
 static void test_truncated_text(void **state)
 {
@@ -203,7 +193,6 @@ int main(void)
 	        TRUST_TEST(test_carriage_returns),
 	        TRUST_TEST(test_equal_subjects),
 	        TRUST_TEST(test_intermediate_as_anchor),
-	        TRUST_TEST(test_borrowed_text),
 	        TRUST_TEST(test_truncated_text),
 	};
 
