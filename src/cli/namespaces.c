@@ -32,16 +32,9 @@ void namespaces_close(struct namespaces *ns)
 static int write_map(pid_t pid, const char *which, const char *text)
 {
 	char path[64];
-	int fd, rc = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, which);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-		rc = -errno;
-	close(fd);
-	return rc;
+	return privilege_write_map(path, text);
 }
 
 /* Every id that exists here keeps its number inside. */

@@ -42,7 +42,7 @@ static bool id_from_environment(const char *name, unsigned *out)
 	return true;
 }
 
-static int write_text(const char *path, const char *text)
+int privilege_write_map(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC), rc = 0;
 
@@ -91,13 +91,13 @@ static int enter_user_namespace(const struct privilege *p, struct failure *failu
 
 	if (unshare(CLONE_NEWUSER) != 0)
 		return refused(failure, -errno);
-	rc = write_text("/proc/self/setgroups", "deny");
+	rc = privilege_write_map("/proc/self/setgroups", "deny");
 	snprintf(map, sizeof(map), "0 %u 1", (unsigned)p->uid);
 	if (rc == 0 || rc == -ENOENT)
-		rc = write_text("/proc/self/uid_map", map);
+		rc = privilege_write_map("/proc/self/uid_map", map);
 	snprintf(map, sizeof(map), "0 %u 1", (unsigned)p->gid);
 	if (rc == 0)
-		rc = write_text("/proc/self/gid_map", map);
+		rc = privilege_write_map("/proc/self/gid_map", map);
 	/* AppArmor lets the namespace be made and takes its capabilities away: the first use tells.
 	 */
 	if (rc == 0 && unshare(CLONE_NEWNS) != 0)

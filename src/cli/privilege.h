@@ -22,6 +22,9 @@ int privilege_enter(struct privilege *out, struct failure *failure);
 /* True where the process may make namespaces, mounts and ids as root does. */
 bool privilege_is_root(void);
 
+/* Writes a file of proc(5) that says which ids a user namespace has. 0 or -errno. */
+int privilege_write_map(const char *path, const char *text);
+
 /* A user to run the command as. */
 struct run_user {
 	uid_t uid;

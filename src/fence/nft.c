@@ -110,6 +110,7 @@ int nft_has_table(struct nft *nft, uint32_t family, const char *name, bool *has)
 	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, (uint16_t)family, NLM_F_ACK, 0);
 	int result;
 
+	*has = false;
 	mnl_attr_put_strz(header, NFTA_TABLE_NAME, name);
 	result = nft_query(nft, header, take_table, has);
 	return result == -ENOENT ? 0 : result;

@@ -25,7 +25,7 @@ void nft_close(struct nft *nft);
 int nft_generation(struct nft *nft, uint32_t *out);
 /* Sends the one request built at header and gives every reply to each. 0 or -errno. */
 int nft_query(struct nft *nft, struct nlmsghdr *header, mnl_cb_t each, void *context);
-/* *has becomes true where there is such a table; name is one of ours. 0 or -errno. */
+/* *has: whether there is such a table; name is one of ours. 0 or -errno. */
 int nft_has_table(struct nft *nft, uint32_t family, const char *name, bool *has);
 
 /* A transaction: all of it happens, or none of it. Too much for the buffer sets the sticky failed.
