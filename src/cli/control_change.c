@@ -133,6 +133,8 @@ static int reload_all(const struct control_line *line)
 
 	if (rc)
 		return rc;
+	control_print_lines(
+	        stderr, "vethguard: warning: ", json_object_get(answer.json, "warnings"));
 	if (line->json)
 		control_print_json(answer.json);
 	else

@@ -534,6 +534,19 @@ class Commands(Control):
         self.assertEqual(r.returncode, 0, r)
         self.assertIn(f'warning: {path}:3:39: method "DELTE" is none that HTTP knows; did you mean "DELETE"?', r.stderr)
 
+    def test_a_reload_of_all_tells_whose_policy_has_a_slip(self):
+        slip = support.LAB.write("slips.yaml", "vethguard: 1\ndeny:\n  - {to: https://a.example, methods: [DELTE]}\n")
+        for name, policy in (("slip-1", slip), ("slip-2", slip), ("right", self.policy)):
+            self.daemon.attach(netns=self.namespace(), policy=policy, name=name)
+        told = [f'slip-{i}: {slip}:3:39: method "DELTE" is none that HTTP knows; did you mean "DELETE"?' for i in (1, 2)]
+        status, _, answer = self.daemon.call("POST", "/v1/reload")
+        self.assertEqual((status, sorted(answer["warnings"])), (200, told))
+        r = self.daemon.cli("reload", "--all")
+        self.assertEqual(r.returncode, 0, r)
+        self.assertEqual(sorted(r.stderr.splitlines()), [f"vethguard: warning: {w}" for w in told])
+        os.kill(self.daemon.process.pid, signal.SIGHUP)  # nobody gets an answer: the daemon's own log has it
+        self.assertTrue(wait_until(lambda: all(w in self.daemon.stderr() for w in told)), self.daemon.stderr())
+
     def test_who_asked_is_told_what_to_do(self):
         netns = self.namespace()
         r = self.daemon.cli("attach", "--netns", netns, "--policy", self.policy, "--name", "told", "--var", "tsk=7")

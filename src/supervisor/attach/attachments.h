@@ -165,6 +165,8 @@ struct attach_result {
 	const char *diff; /* reload: what changed for the policy's users, several lines; NULL:
 	                     nothing to compare */
 	size_t reloaded, failed; /* reload all: how many */
+	const char *warnings; /* reload all, ATTACH_OK: "NAME: what is probably not meant", a line
+	                         each; else NULL */
 	const struct attach_env *env;
 	const struct attach_stats *stats;
 };

@@ -232,22 +232,29 @@ struct reload_all {
 	size_t count, next, under_way, reloaded, failed;
 	bool starting; /* answers that come at once do not start further ones from within */
 	char first[MESSAGE_NAME_MAX + 1 + SANDBOX_FAILURE_MAX];
-	struct buf diagnostics;
+	struct buf diagnostics, warnings;
 };
+
+/* What is collected for whoever asked, NUL-terminated; NULL: nothing. */
+static const char *text_of(struct buf *b)
+{
+	return buf_append(b, "", 1) == 0 && b->len > 1 ? (const char *)buf_bytes(b) : NULL;
+}
 
 static void finish(struct reload_all *r)
 {
 	struct attach_result result = {.status = r->failed ? ATTACH_FAILED : ATTACH_OK,
 	        .text = r->first,
 	        .reloaded = r->reloaded,
-	        .failed = r->failed};
+	        .failed = r->failed,
+	        .diagnostics = text_of(&r->diagnostics),
+	        .warnings = text_of(&r->warnings)};
 
-	if (buf_append(&r->diagnostics, "", 1) == 0 && r->diagnostics.len > 1)
-		result.diagnostics = (const char *)buf_bytes(&r->diagnostics);
 	r->all->reload_all = NULL;
 	log_info("%zu policies were reloaded, %zu were not", r->reloaded, r->failed);
 	r->done(r->context, &result);
 	buf_fini(&r->diagnostics);
+	buf_fini(&r->warnings);
 	free(r->names);
 	free(r);
 }
@@ -261,6 +268,42 @@ static void note(struct reload_all *r, const char *text)
 		buf_append(&r->diagnostics, "\n", 1);
 }
 
+struct warned {
+	struct buf *out;
+	const char *name;
+};
+
+static void warn(const struct warned *w, struct slice text)
+{
+	const size_t before = w->out->len;
+
+	if (buf_append_slice(w->out, slice_from_string(w->name)) < 0 ||
+	        buf_append(w->out, ": ", 2) < 0 || buf_append_slice(w->out, text) < 0 ||
+	        buf_append(w->out, "\n", 1) < 0)
+		w->out->len = before;
+}
+
+static void on_fault(void *context, const char *fault)
+{
+	warn(context, slice_from_string(fault));
+}
+
+/* As the answer of whoever reloads this one alone. */
+static void collect_warnings(struct reload_all *r, struct attachment *a)
+{
+	struct warned w = {&r->warnings, a->record.name};
+	struct attachment_view view;
+
+	attachment_view(a, &view);
+	for (const char *line = view.notes; line && *line;) {
+		size_t n = strcspn(line, "\n");
+
+		warn(&w, slice_of(line, n));
+		line += n + (line[n] == '\n');
+	}
+	attachment_examine(a, on_fault, &w);
+}
+
 static void on_reloaded(void *context, const struct attach_result *result)
 {
 	struct reload_all *r = context;
@@ -268,6 +311,8 @@ static void on_reloaded(void *context, const struct attach_result *result)
 	r->under_way--;
 	if (result->status == ATTACH_OK || result->status == ATTACH_NOT_FOUND) {
 		r->reloaded += result->status == ATTACH_OK;
+		if (result->attachment)
+			collect_warnings(r, result->attachment);
 	} else {
 		if (r->failed++ == 0)
 			snprintf(r->first, sizeof r->first, "%s%s%s",
@@ -328,6 +373,7 @@ void attachments_reload_all(struct attachments *all, attach_done done, void *con
 	r->done = done;
 	r->context = context;
 	buf_init(&r->diagnostics, DIAGNOSTICS_MAX);
+	buf_init(&r->warnings, DIAGNOSTICS_MAX);
 	HASH_ITER(hh, all->by_name, a, next)
 	{
 		/* An interface whose time is over has nothing to reload, and is no failure. */

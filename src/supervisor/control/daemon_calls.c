@@ -17,6 +17,7 @@ static void on_all_reloaded(void *context, const struct attach_result *result)
 	json_put_object(&j, NULL);
 	json_put_uint(&j, "reloaded", result->reloaded);
 	json_put_uint(&j, "failed", result->failed);
+	control_put_lines(&j, "warnings", result->warnings);
 	json_put_end_object(&j);
 	control_answer(call, 200, &j, &out);
 }

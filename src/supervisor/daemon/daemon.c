@@ -111,12 +111,24 @@ static void tell_ready(struct daemon *d)
 	service_ready("%zu sandboxes", attachments_count(&d->attachments));
 }
 
+/* Nobody waits for an answer who could read them there. */
+static void warn_of_policies(const char *lines)
+{
+	while (lines && *lines) {
+		size_t n = strcspn(lines, "\n");
+
+		log_warn("%.*s", (int)n, lines);
+		lines += n + (lines[n] == '\n');
+	}
+}
+
 static void on_reloaded(void *context, const struct attach_result *result)
 {
 	struct daemon *d = context;
 
 	if (result->status != ATTACH_OK)
 		log_error("not all was reloaded: %s", result->text);
+	warn_of_policies(result->warnings);
 	tell_ready(d);
 }
 
