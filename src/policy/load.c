@@ -129,6 +129,12 @@ static void load_main(
 }
 
 #define PORT_WORDS (65536 / 64)
+#define DNS_PORT 53
+
+static bool is_marked(const uint64_t seen[PORT_WORDS], uint32_t port)
+{
+	return seen[port / 64] >> (port % 64) & 1;
+}
 
 /* Sets the bits of a range; returns how many were not set before. */
 static size_t mark_ports(uint64_t seen[PORT_WORDS], struct image_range range)
@@ -136,7 +142,7 @@ static size_t mark_ports(uint64_t seen[PORT_WORDS], struct image_range range)
 	size_t count = 0;
 
 	for (uint32_t port = range.low; port <= range.high; port++) {
-		count += (seen[port / 64] >> (port % 64) & 1) == 0;
+		count += !is_marked(seen, port);
 		seen[port / 64] |= UINT64_C(1) << (port % 64);
 	}
 	return count;
@@ -160,18 +166,32 @@ static size_t mark_rule_ports(uint64_t seen[PORT_WORDS], const struct model_rule
 	return count;
 }
 
+/* Names are asked for there, and answered by vethguard, whatever a rule says. */
+static void note_own_port(const struct loader *l, const struct model_rule *rule)
+{
+	if (l->options && l->options->notes)
+		diag_add(l->options->notes, rule->mark.file, rule->mark.line, rule->mark.column,
+		        "udp:// port %d is vethguard's own: queries for names are answered there, "
+		        "nothing is relayed",
+		        DNS_PORT);
+}
+
 /* Each port that udp:// rules allow needs a listener of its own. */
 static void check_udp_ports(struct loader *l)
 {
 	uint64_t seen[PORT_WORDS] = {0};
 	size_t count = 0;
+	bool noted;
 
 	for (size_t i = 0; i < l->model.rules.n && count <= POLICY_UDP_PORTS_MAX; i++) {
 		const struct model_rule *r = vec_at(&l->model.rules, i);
 
 		if (r->deny)
 			continue;
+		noted = is_marked(seen, DNS_PORT);
 		count += mark_rule_ports(seen, r);
+		if (!noted && is_marked(seen, DNS_PORT))
+			note_own_port(l, r);
 		if (count <= POLICY_UDP_PORTS_MAX)
 			continue;
 		diag_add(l->model.diags, r->mark.file, r->mark.line, r->mark.column,

@@ -154,6 +154,21 @@ static bool check_path(struct tree *tree, const struct tree_node *node, struct s
 	return false;
 }
 
+/* "/v1/.*" is a good path, and permits less than who thinks of a regular expression expects. */
+static void note_regular_expression(
+        const struct rule_parse *p, const struct tree_node *node, struct slice path)
+{
+	const struct policy_load_options *options = p->l->options;
+	char quoted[TREE_QUOTE_MAX];
+
+	if (options && options->notes &&
+	        (memmem(path.p, path.n, "/.*", 3) || slice_ends_with(path, SLICE("$"))))
+		diag_add(options->notes, p->tree->file, node->line, node->column,
+		        "path %s is no regular expression: \"*\" stands for anything within a "
+		        "segment, \"**\" for any segments, every other byte for itself",
+		        tree_quote(path, quoted));
+}
+
 void load_rule_paths(struct rule_parse *p, struct tree_node *node)
 {
 	struct tree_item single;
@@ -172,7 +187,9 @@ void load_rule_paths(struct rule_parse *p, struct tree_node *node)
 
 		if (tree_text(p->tree, item->value, "a path", POLICY_PATH_MAX, &path) &&
 		        variables_in_path(p->l, p->tree, item->value, &path) &&
-		        check_path(p->tree, item->value, path))
+		        check_path(p->tree, item->value, path)) {
+			note_regular_expression(p, item->value, path);
 			p->rule.paths[p->rule.path_count++] = path;
+		}
 	}
 }

@@ -297,6 +297,19 @@ static yaml_mark_t mark_of_offset(const char *text, size_t n, size_t offset)
 	return mark;
 }
 
+/* Where the fault is to be looked for: what has no end is noticed at the file's, but is wrong where
+ * it begins. */
+static yaml_mark_t place_of(const yaml_parser_t *p, const char *text, size_t n)
+{
+	size_t at = p->problem_mark.index;
+
+	while (at < n && strchr(" \t\r\n", text[at]))
+		at++;
+	return p->context && at >= n && p->context_mark.index < p->problem_mark.index
+	               ? p->context_mark
+	               : p->problem_mark;
+}
+
 static void report_syntax(struct builder *b, const char *text, size_t n)
 {
 	const yaml_parser_t *p = &b->parser;
@@ -320,7 +333,7 @@ static void report_syntax(struct builder *b, const char *text, size_t n)
 		        tab    ? "; a tab stands here, YAML indents with spaces"
 		        : star ? "; write what begins with * in quotes: \"*.example.com\""
 		               : "");
-		fail_at(b, p->problem_mark, message);
+		fail_at(b, place_of(p, text, n), message);
 	}
 }
 

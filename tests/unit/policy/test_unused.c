@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Notes: rules that can never decide, told where that is certain and never otherwise; slips in
- * methods. */
+ * methods; paths and ports that mean something else than they look like. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -343,6 +343,52 @@ static void test_methods(void **state)
 	}
 }
 
+static void test_regular_expressions(void **state)
+{
+	static const char *const silent[] = {
+	        "/v1/*.json", "/v1/a.*", "/**", "/.well-known/*", "/$a"};
+	static const char *const told[] = {"/v1/.*", "/.*/x", "/v1/x$"};
+	struct diag_list notes;
+	char rule[128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
+		snprintf(rule, sizeof(rule), "[{to: a.example, paths: ['%s']}]", silent[i]);
+		load_rules_of(&notes, rule, "[]");
+		assert_int_equal(notes.count, 0);
+	}
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		snprintf(rule, sizeof(rule), "[{to: a.example, paths: [/a, '%s']}]", told[i]);
+		load_rules_of(&notes, rule, "[]");
+		assert_int_equal(notes.count, 1);
+		assert_non_null(strstr(notes.items[0].message, told[i]));
+		assert_non_null(strstr(notes.items[0].message, "is no regular expression"));
+		assert_int_equal(notes.items[0].column, 37);
+	}
+}
+
+/* Told once; a deny rule, or one for TCP, means no more than it says. */
+static void test_port_of_names(void **state)
+{
+	static const char *const silent[][2] = {{"[{to: 'udp://a.example:54'}]", "[]"},
+	        {"[{to: 'tcp://a.example:53'}]", "[]"}, {"[]", "[{to: 'udp://a.example:53'}]"}};
+	static const char *const told[] = {"[{to: 'udp://a.example:53'}]",
+	        "[{to: 'udp://a.example', ports: [50-60]}]",
+	        "[{to: ['udp://a.example:53', 'udp://b.example:53']}, {to: 'udp://c.example:53'}]"};
+	struct diag_list notes;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
+		load_rules_of(&notes, silent[i][0], silent[i][1]);
+		assert_int_equal(notes.count, 0);
+	}
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		load_rules_of(&notes, told[i], "[]");
+		assert_int_equal(notes.count, 1);
+		assert_non_null(strstr(notes.items[0].message, "port 53 is vethguard's own"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -351,6 +397,8 @@ int main(void)
 	        cmocka_unit_test(test_methods),
 	        cmocka_unit_test(test_unread),
 	        cmocka_unit_test(test_unread_is_relayed),
+	        cmocka_unit_test(test_regular_expressions),
+	        cmocka_unit_test(test_port_of_names),
 	        cmocka_unit_test(test_place),
 	        cmocka_unit_test(test_not_asked),
 	        cmocka_unit_test(test_decides_nothing),
