@@ -68,10 +68,17 @@ bool client_takes_bytes(struct client *c)
 /* What still comes is thrown away; the end waits for the response to be taken. */
 static enum client_state linger_input(struct client *c)
 {
+	uint64_t before = c->link.received;
+
 	while (c->lingered < LINGER_BYTES && !c->half_closed) {
 		struct slice input;
-		enum link_status status = client_input(c, &input);
+		enum link_status status;
 
+		if (link_turn_is_over(&c->link, before)) {
+			client_wake(c);
+			return CLIENT_LINGER;
+		}
+		status = client_input(c, &input);
 		if (status == LINK_AGAIN)
 			return CLIENT_LINGER;
 		if (status == LINK_EOF)

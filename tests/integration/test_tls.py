@@ -222,3 +222,7 @@ class Floods(Box):
 
     def test_records_of_a_byte(self):
         self.assertEqual(self.flood("records", 1000000), "taken")
+
+    def test_records_of_a_byte_behind_the_end(self):
+        """The response is sent, the connection ends politely: for two seconds at most, and what still comes is thrown away."""
+        self.assertIn(self.flood("behind", 1000000), ("taken", "closed"))

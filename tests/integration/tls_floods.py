@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs inside the sandbox: tls_floods.py HOST PORT updates|records COUNT. A client of TLS 1.3 that has made so many new
-keys before (RFC 8446 section 4.6.3), or records of one byte each (frames of HTTP/2 of a type that nobody knows), and sends all
-of it at once. Beside it somebody asks for a connection again and again. One line of JSON: how it ended, bytes sent, and how
+"""Runs inside the sandbox: tls_floods.py HOST PORT updates|records|behind COUNT. A client of TLS 1.3 that has made so many new
+keys before (RFC 8446 section 4.6.3), or records of one byte each (frames of HTTP/2 of a type that nobody knows; or behind a last
+request of HTTP/1.1), and sends all of it at once. Beside it somebody asks for a connection again and again. One line of JSON: how it ended, bytes sent, and how
 long the other's slowest handshake took."""
 import ctypes
 import json
@@ -14,6 +14,7 @@ import time
 HOST, PORT, KIND, COUNT = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 SNI = 55        # SSL_CTRL_SET_TLSEXT_HOSTNAME
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+LAST = f"GET /none HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n".encode()
 UNKNOWN = bytes((0, 64, 0, 66, 0, 0, 0, 0, 0))  # the head of a frame of 16384 bytes
 
 
@@ -42,7 +43,8 @@ class Client:
         o.SSL_set_bio(self.tls, self.into, self.outof)
         o.SSL_set_connect_state(self.tls)
         o.SSL_ctrl(self.tls, SNI, 0, HOST.encode())
-        o.SSL_set_alpn_protos(self.tls, b"\2h2", 3)
+        if KIND != "behind":
+            o.SSL_set_alpn_protos(self.tls, b"\2h2", 3)
         self.room = ctypes.create_string_buffer(1 << 16)
         self.socket = socket.create_connection((HOST, PORT))
         self.socket.settimeout(20)
@@ -67,13 +69,13 @@ class Client:
 
     def flood(self):
         parts = []
-        self.write(PREFACE)
+        self.write(LAST if KIND == "behind" else PREFACE)
         for i in range(COUNT):
             if KIND == "updates":
                 self.update()
-            elif i % 16384 == 0:
+            elif KIND == "records" and i % 16384 == 0:
                 self.write(UNKNOWN)
-            if KIND == "records":
+            if KIND != "updates":
                 self.write(b"x")
             if i % 1000 == 0:
                 parts.append(self.output())
