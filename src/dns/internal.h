@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "vethguard/base/buf.h"
+#include "vethguard/base/rate.h"
 #include "vethguard/dns/responder.h"
 #include "vethguard/fence/fence.h"
 #include "vethguard/policy/config.h"
@@ -36,7 +37,8 @@ struct responder_listener {
 	struct responder *responder;
 	struct responder_listener *next;
 	struct loop_io io;
-	struct loop_timer pause; /* while descriptors have run out */
+	struct rate rate;        /* connections */
+	struct loop_timer pause; /* while descriptors have run out, or there is no rate left */
 };
 
 struct responder_connection {

@@ -21,6 +21,8 @@
 #define OUT_MAX 65536
 #define READ_BYTES 4096
 #define PAUSE_MS 1000 /* before accepting again when descriptors have run out */
+#define PACE_MS 10    /* ... after more than so many connections in a second: by the batch, */
+#define PER_S 50      /* as being woken is most of what one costs */
 
 enum advance { ADVANCE_WAIT, ADVANCE_AGAIN, ADVANCE_CLOSE };
 
@@ -203,20 +205,19 @@ static void on_pause_over(struct loop_timer *timer)
 		loop_timer_set(timer, PAUSE_MS);
 }
 
-/* A listener that cannot accept would be announced again at once, for ever. */
-static void pause_listener(struct responder_listener *l, int error)
+static void pause_listener(struct responder_listener *l, int64_t ms)
 {
 	int fd = l->io.fd;
 
-	log_warn("DNS over TCP pauses: %s", strerror(error));
 	loop_io_close(&l->io);
 	l->io.fd = fd;
-	loop_timer_set(&l->pause, PAUSE_MS);
+	loop_timer_set(&l->pause, ms);
 }
 
 static void on_accept(struct loop_io *io, unsigned events)
 {
 	struct responder_listener *l = container_of(io, struct responder_listener, io);
+	int64_t now_ms = loop_now_ms(l->responder->config.loop);
 
 	(void)events;
 	for (int i = 0; i < RESPONDER_TCP_MAX; i++) {
@@ -226,13 +227,20 @@ static void on_accept(struct loop_io *io, unsigned events)
 		        io->fd, (struct sockaddr *)&from, &from_n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd >= 0) {
+			rate_take(&l->rate, now_ms);
 			connection_open(l->responder, fd, &from);
 			continue;
 		}
-		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-			pause_listener(l, errno);
-		return; /* none left, or one that went away while it waited */
+		/* It would be announced again at once, for ever. */
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+			log_warn("DNS over TCP pauses: %s", strerror(errno));
+			pause_listener(l, PAUSE_MS);
+			return;
+		}
+		break; /* none left, or one that went away while it waited */
 	}
+	if (!rate_has(&l->rate, now_ms))
+		pause_listener(l, PACE_MS);
 }
 
 static int open_idle_list(struct responder *r)
@@ -252,6 +260,7 @@ int responder_serve_tcp(struct responder *responder, int fd)
 
 	if (!err) {
 		l->responder = responder;
+		rate_init(&l->rate, PER_S, 1, loop_now_ms(responder->config.loop));
 		err = loop_timer_open(responder->config.loop, &l->pause, on_pause_over);
 	}
 	if (!err) {

@@ -248,6 +248,8 @@ void client_close(struct client *c)
 	struct exchange *ex = c->exchange;
 
 	c->state = CLIENT_CLOSED;
+	if (!c->let_out)
+		accept_was_futile(c->proxy);
 	if (ex) {
 		if (ex->state == EXCHANGE_NEW)
 			exchange_drop(ex);

@@ -58,6 +58,7 @@ struct client {
 	bool keep_alive;
 	bool half_closed;
 	bool answered; /* at least one request was answered */
+	bool let_out;  /* something it asked for was allowed */
 	bool slow;     /* it has not taken its last response within LINGER_MS */
 	uint64_t lingered;
 	uint64_t sent_seen; /* link.sent when last looked at */

@@ -168,6 +168,7 @@ static bool may_retry(const struct exchange *ex)
 
 static void get_upstream(struct exchange *ex, bool fresh)
 {
+	ex->client->let_out = true;
 	ex->state = EXCHANGE_DIAL;
 	ex->http1_only = ex->request.wants_websocket || ex->http1_required;
 	ex->upstream = upstream_get(ex, fresh);

@@ -107,6 +107,7 @@ static enum client_state dial_tunnel(
 {
 	if (c->proxy->paused)
 		return refuse_connection(c, decision, EVENT_CAUSE_CLOSING, c->proxy->pause_text);
+	c->let_out = true;
 	c->decision = *decision;
 	c->tunnelled = *d;
 	c->passthrough = decision->passthrough;

@@ -6,7 +6,8 @@
  * in upstream.h.
  *
  * The connection from the sandbox
- *   proxy.c                  accepts, finds the original destination; the proxy as a whole
+ *   proxy.c                  the proxy as a whole: shared means, holding, pausing, draining
+ *   accept.c                 listeners: connections are taken as they come, of a flood by the batch
  *   client.c                 one connection: peek, TLS, HTTP, tunnel, as a state table; its life
  *   peek.c                   what it is, from its first bytes; CONNECT
  *   client_http1.c           requests over HTTP/1; client_http1_answer.c: their answers
@@ -105,7 +106,6 @@ struct listener {
 	struct loop_task more;
 };
 #define PROXY_LISTENERS_MAX 8
-#define ACCEPT_AGAIN_MS 200 /* after running out of descriptors */
 /* When half of at least so many connections are gone, their memory goes back to the system. */
 #define GIVE_BACK_LEAST 256
 #define GIVE_BACK_MS 1000
@@ -147,7 +147,8 @@ struct proxy {
 	struct tls_client *tls_client; /* proxy_tls_client() */
 	struct listener listeners[PROXY_LISTENERS_MAX];
 	size_t listener_count;
-	struct loop_timer accept_again, give_back;
+	struct loop_timer accept_again, accept_paced, give_back;
+	struct rate futile; /* connections that came to nothing; empty: a flood of them */
 	struct datagram_relay *datagrams;
 	struct list clients;
 	size_t client_count, client_peak; /* the most since memory was given back */
@@ -312,7 +313,15 @@ struct tls_client *proxy_tls_client(struct proxy *proxy);
 void proxy_client_came(struct proxy *proxy);
 void proxy_client_gone(struct proxy *proxy);
 void proxy_maybe_idle(struct proxy *proxy);
+
+/* --- accept.c (and proxy_serve_tcp()) --- */
+int accept_open(struct proxy *proxy);
+void accept_close(struct proxy *proxy);
+/* One has ended for which nothing was let out. */
+void accept_was_futile(struct proxy *proxy);
+/* Connections may be accepted again. */
+void accept_resume(struct proxy *proxy);
 /* Closes the listeners; first: takes what waits there already. */
-void proxy_stop_listening(struct proxy *proxy, bool first);
+void accept_stop(struct proxy *proxy, bool first);
 
 #endif

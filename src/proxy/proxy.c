@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The proxy as a whole: its shared means, its listeners, its bounds, holding, pausing and draining.
- */
+/* The proxy as a whole: its shared means, its bounds, holding, pausing and draining. */
 #include <errno.h>
 #include <malloc.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "proxy/exchange.h"
 
-#define ACCEPT_BATCH 64
 _Static_assert(LINK_CHUNK <= SECRET_MAX, "what was read fits secret memory");
 
 /* --- deadlines: each list knows what it holds --- */
@@ -110,7 +105,6 @@ struct tls_client *proxy_tls_client(struct proxy *p)
 
 /* --- life --- */
 
-static void on_accept_again(struct loop_timer *timer);
 static void on_give_back(struct loop_timer *timer);
 
 struct proxy *proxy_new(const struct proxy_config *config)
@@ -131,8 +125,7 @@ struct proxy *proxy_new(const struct proxy_config *config)
 		goto fail;
 	p->plain = p->plain_memory.p;
 	p->datagrams = datagram_relay_new(p);
-	if (record_silent_open(p) < 0 || refusals_open(p) < 0 ||
-	        loop_timer_open(config->loop, &p->accept_again, on_accept_again) < 0 ||
+	if (record_silent_open(p) < 0 || refusals_open(p) < 0 || accept_open(p) < 0 ||
 	        loop_timer_open(config->loop, &p->give_back, on_give_back) < 0)
 		goto fail;
 	if (!p->datagrams || open_waits(p) < 0 || secret_alloc(&p->secret_text, SECRET_MAX) < 0)
@@ -167,8 +160,7 @@ void proxy_free(struct proxy *p)
 	datagram_relay_free(p->datagrams);
 	record_silent_close(p);
 	refusals_close(p);
-	proxy_stop_listening(p, false);
-	loop_timer_close(&p->accept_again);
+	accept_close(p);
 	loop_timer_close(&p->give_back);
 	while (p->free_exchanges) {
 		struct exchange *ex = p->free_exchanges;
@@ -192,91 +184,6 @@ void proxy_free(struct proxy *p)
 	buf_fini(&p->unpacked);
 	secret_free(&p->plain_memory);
 	free(p);
-}
-
-/* --- accepting --- */
-
-static bool may_accept(const struct proxy *p)
-{
-	return !p->draining && !p->held && p->client_count < p->config.limits.connections;
-}
-
-/* A connection beyond the bound waits in the kernel's backlog until another one ends. */
-static void on_accept(struct loop_io *io, unsigned events)
-{
-	struct listener *l = container_of(io, struct listener, io);
-
-	(void)events;
-	for (unsigned i = 0; i < ACCEPT_BATCH; i++) {
-		struct sockaddr_storage from;
-		socklen_t n = sizeof from;
-		int fd;
-
-		if (!may_accept(l->proxy)) {
-			l->paused = true;
-			return;
-		}
-		fd = accept4(l->fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd < 0) {
-			if (errno == ECONNABORTED || errno == EINTR)
-				continue;
-			/* Out of descriptors or memory: tried again when a connection ends, or
-			 * soon. */
-			l->paused = errno != EAGAIN && errno != EWOULDBLOCK;
-			if (l->paused)
-				loop_timer_set(&l->proxy->accept_again, ACCEPT_AGAIN_MS);
-			return;
-		}
-		client_open(l->proxy, fd, (struct sockaddr *)&from);
-	}
-	loop_task_queue(l->proxy->config.loop, &l->more);
-}
-
-static void on_more(struct loop_task *task)
-{
-	struct listener *l = container_of(task, struct listener, more);
-
-	on_accept(&l->io, LOOP_READ);
-}
-
-static void resume_accepting(struct proxy *p)
-{
-	if (!may_accept(p))
-		return;
-	for (size_t i = 0; i < p->listener_count; i++)
-		if (p->listeners[i].paused) {
-			p->listeners[i].paused = false;
-			loop_task_queue(p->config.loop, &p->listeners[i].more);
-		}
-}
-
-static void on_accept_again(struct loop_timer *timer)
-{
-	resume_accepting(container_of(timer, struct proxy, accept_again));
-}
-
-int proxy_serve_tcp(struct proxy *p, int fd)
-{
-	const int one = 1;
-	struct listener *l;
-
-	if (p->listener_count == PROXY_LISTENERS_MAX) {
-		close(fd);
-		return -ENOSPC;
-	}
-	l = &p->listeners[p->listener_count];
-	l->proxy = p;
-	l->fd = fd;
-	l->more.run = on_more;
-	/* Accepted sockets inherit both (tcp(7), socket(7)). */
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
-	if (loop_io_open(p->config.loop, &l->io, fd, LOOP_READ, on_accept) < 0) {
-		close(fd);
-		return -ENOMEM;
-	}
-	p->listener_count++;
-	return 0;
 }
 
 int proxy_serve_udp(struct proxy *p, int fd, uint16_t port)
@@ -314,7 +221,7 @@ void proxy_client_gone(struct proxy *p)
 		p->giving_back = true;
 		loop_timer_set(&p->give_back, GIVE_BACK_MS);
 	}
-	resume_accepting(p);
+	accept_resume(p);
 	proxy_maybe_idle(p);
 }
 
@@ -325,23 +232,9 @@ void proxy_hold(struct proxy *p, bool hold)
 	p->held = hold;
 	if (hold)
 		return;
-	resume_accepting(p);
+	accept_resume(p);
 	for (struct list *l = p->clients.next; l != &p->clients; l = l->next)
 		client_wake(container_of(l, struct client, list));
-}
-
-void proxy_stop_listening(struct proxy *p, bool first)
-{
-	for (size_t i = 0; i < p->listener_count; i++) {
-		struct listener *l = &p->listeners[i];
-
-		if (first)
-			on_accept(&l->io, LOOP_READ);
-		loop_io_close(&l->io);
-		loop_task_cancel(p->config.loop, &l->more);
-		close(l->fd);
-	}
-	p->listener_count = 0;
 }
 
 void proxy_pause(struct proxy *p, const char *why)
@@ -373,7 +266,7 @@ void proxy_drain(struct proxy *p, void (*on_idle)(void *context), void *context)
 	p->on_idle_context = context;
 	p->retiring = false;
 	refusals_answer_all(p);
-	proxy_stop_listening(p, false);
+	accept_stop(p, false);
 	while (pool_evict(p))
 		;
 	for (struct list *l = p->clients.next; l != &p->clients; l = next) {

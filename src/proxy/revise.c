@@ -236,7 +236,7 @@ void proxy_retire(struct proxy *p, void (*on_idle)(void *context), void *context
 {
 	struct list *next;
 
-	proxy_stop_listening(p, true);
+	accept_stop(p, true);
 	datagram_relay_retire(p->datagrams);
 	p->draining = true;
 	p->retiring = true;

@@ -682,6 +682,33 @@ static void tcp_connections_are_bounded(void **state)
 	close(clients[0]);
 }
 
+/* Of many connections in a second the next ones are taken by the batch, and none is lost. */
+static void tcp_floods_are_taken_by_the_batch(void **state)
+{
+	struct sockaddr_in at;
+	uint8_t query[512], reply[1500];
+	size_t n = make_framed(query, "api.example.com");
+	bool rested = false;
+	int client;
+
+	(void)state;
+	assert_int_equal(responder_serve_tcp(fixture.responder, listen_on(SOCK_STREAM, &at)), 0);
+	for (int i = 0; i < 500 && !rested; i++) {
+		close(connect_to(&at));
+		run_loop(1);
+		rested = !fixture.responder->listeners->io.watch;
+	}
+	assert_true(rested);
+	client = connect_to(&at);
+	send(client, query, n, 0);
+	for (int i = 0; i < 100 && recv(client, reply, sizeof(reply), MSG_PEEK) < 0; i++)
+		run_loop(20);
+	assert_true(recv(client, reply, sizeof(reply), 0) > (ssize_t)n);
+	close(client);
+	run_loop(100);
+	assert_non_null(fixture.responder->listeners->io.watch);
+}
+
 /* What has come while there was no room for its events is answered when there is, in order. */
 static void held_in_the_middle(void **state)
 {
@@ -784,6 +811,7 @@ int main(void)
 	        IN_LOOP(tcp_answers_before_it_closes),
 	        IN_LOOP(tcp_cuts_off_garbage),
 	        IN_LOOP(tcp_connections_are_bounded),
+	        IN_LOOP(tcp_floods_are_taken_by_the_batch),
 	        IN_LOOP(held_in_the_middle),
 	        cmocka_unit_test_setup_teardown(held_and_paused, setup_slow, teardown),
 	};

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Listeners: connections are taken as they come, up to the bound on their number. But where a
+ * sandbox makes many for which nothing is let out (it closes them without a word, asks for what is
+ * denied, sends what is no request), the listeners are looked at a hundred times a second instead
+ * of once per connection: being woken is most of what such a connection costs, and the time for it
+ * is taken from the neighbours. What the sandbox loses by that is ACCEPT_PACE_MS, and its own.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proxy/client.h"
+#include "vethguard/base/clock.h"
+
+#define ACCEPT_BATCH 64     /* connections of one turn of the loop */
+#define ACCEPT_AGAIN_MS 200 /* after running out of descriptors or memory */
+#define ACCEPT_PACE_MS 10   /* between two looks at the listeners in a flood */
+#define FUTILE_PER_S 50     /* connections that came to nothing: more are a flood */
+
+static bool may_accept(const struct proxy *p)
+{
+	return !p->draining && !p->held && p->client_count < p->config.limits.connections;
+}
+
+void accept_was_futile(struct proxy *p)
+{
+	rate_take(&p->futile, clock_monotonic_ms());
+}
+
+/* All that waited is taken: in a flood, what comes next is told in a while. */
+static void rest(struct listener *l)
+{
+	struct proxy *p = l->proxy;
+
+	if (rate_has(&p->futile, clock_monotonic_ms()))
+		return;
+	loop_io_close(&l->io);
+	loop_timer_set(&p->accept_paced, ACCEPT_PACE_MS);
+}
+
+/* A connection beyond the bound waits in the kernel's backlog until another one ends. */
+static void on_accept(struct loop_io *io, unsigned events)
+{
+	struct listener *l = container_of(io, struct listener, io);
+
+	(void)events;
+	for (unsigned i = 0; i < ACCEPT_BATCH; i++) {
+		struct sockaddr_storage from;
+		socklen_t n = sizeof from;
+		int fd;
+
+		if (!may_accept(l->proxy)) {
+			l->paused = true;
+			return;
+		}
+		fd = accept4(l->fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd >= 0) {
+			client_open(l->proxy, fd, (struct sockaddr *)&from);
+			continue;
+		}
+		if (errno == ECONNABORTED || errno == EINTR)
+			continue;
+		if (errno == EAGAIN || errno == EWOULDBLOCK) {
+			rest(l);
+			return;
+		}
+		/* Tried again when a connection ends, or soon. */
+		l->paused = true;
+		loop_timer_set(&l->proxy->accept_again, ACCEPT_AGAIN_MS);
+		return;
+	}
+	loop_task_queue(l->proxy->config.loop, &l->more);
+}
+
+static void on_more(struct loop_task *task)
+{
+	struct listener *l = container_of(task, struct listener, more);
+
+	on_accept(&l->io, LOOP_READ);
+}
+
+static int watch(struct listener *l)
+{
+	return loop_io_open(l->proxy->config.loop, &l->io, l->fd, LOOP_READ, on_accept);
+}
+
+/* What came meanwhile is told at once. */
+static void on_paced(struct loop_timer *timer)
+{
+	struct proxy *p = container_of(timer, struct proxy, accept_paced);
+
+	for (size_t i = 0; i < p->listener_count; i++)
+		if (!p->listeners[i].io.watch && watch(&p->listeners[i]) < 0)
+			loop_timer_set(&p->accept_paced, ACCEPT_AGAIN_MS);
+}
+
+void accept_resume(struct proxy *p)
+{
+	if (!may_accept(p))
+		return;
+	for (size_t i = 0; i < p->listener_count; i++)
+		if (p->listeners[i].paused) {
+			p->listeners[i].paused = false;
+			loop_task_queue(p->config.loop, &p->listeners[i].more);
+		}
+}
+
+static void on_again(struct loop_timer *timer)
+{
+	accept_resume(container_of(timer, struct proxy, accept_again));
+}
+
+int accept_open(struct proxy *p)
+{
+	int r = loop_timer_open(p->config.loop, &p->accept_again, on_again);
+
+	rate_init(&p->futile, FUTILE_PER_S, 1, clock_monotonic_ms());
+	return r < 0 ? r : loop_timer_open(p->config.loop, &p->accept_paced, on_paced);
+}
+
+void accept_close(struct proxy *p)
+{
+	accept_stop(p, false);
+	loop_timer_close(&p->accept_again);
+	loop_timer_close(&p->accept_paced);
+}
+
+int proxy_serve_tcp(struct proxy *p, int fd)
+{
+	const int one = 1;
+	struct listener *l;
+
+	if (p->listener_count == PROXY_LISTENERS_MAX) {
+		close(fd);
+		return -ENOSPC;
+	}
+	l = &p->listeners[p->listener_count];
+	l->proxy = p;
+	l->fd = fd;
+	l->more.run = on_more;
+	/* Accepted sockets inherit both (tcp(7), socket(7)). */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+	if (watch(l) < 0) {
+		close(fd);
+		return -ENOMEM;
+	}
+	p->listener_count++;
+	return 0;
+}
+
+void accept_stop(struct proxy *p, bool first)
+{
+	for (size_t i = 0; i < p->listener_count; i++) {
+		struct listener *l = &p->listeners[i];
+
+		for (bool more = first; more; more = list_has(&l->more.place)) {
+			loop_task_cancel(p->config.loop, &l->more);
+			on_accept(&l->io, LOOP_READ);
+		}
+		loop_io_close(&l->io);
+		loop_task_cancel(p->config.loop, &l->more);
+		close(l->fd);
+	}
+	p->listener_count = 0;
+}
