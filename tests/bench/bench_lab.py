@@ -43,6 +43,7 @@ class Lab:
         return self.path(name)
 
     def start(self):
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by way of stop()
         lab.Lab.enter()
         sh("ip", "link", "set", "lo", "up")
         self.add_namespace("outside", "up0", HOST4, "out0", ORIGIN4)
