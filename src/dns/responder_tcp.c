@@ -21,8 +21,11 @@
 #define OUT_MAX 65536
 #define READ_BYTES 4096
 #define PAUSE_MS 1000 /* before accepting again when descriptors have run out */
-#define PACE_MS 10    /* ... after more than so many connections in a second: by the batch, */
-#define PER_S 50      /* as being woken is most of what one costs */
+/* More than so many connections in a second are taken a few at a time: being woken is most of what
+ * one costs. */
+#define PER_S 50
+#define PACE_MS 10
+#define PACE_BATCH 4
 
 enum advance { ADVANCE_WAIT, ADVANCE_AGAIN, ADVANCE_CLOSE };
 
@@ -220,7 +223,8 @@ static void on_accept(struct loop_io *io, unsigned events)
 	int64_t now_ms = loop_now_ms(l->responder->config.loop);
 
 	(void)events;
-	for (int i = 0; i < RESPONDER_TCP_MAX; i++) {
+	for (int i = 0; i < PACE_BATCH || (i < RESPONDER_TCP_MAX && rate_has(&l->rate, now_ms));
+	        i++) {
 		struct sockaddr_storage from = {0};
 		socklen_t from_n = sizeof(from);
 		int fd = accept4(

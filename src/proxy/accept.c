@@ -2,9 +2,10 @@
 /*
  * Listeners: connections are taken as they come, up to the bound on their number. But where a
  * sandbox makes many for which nothing is let out (it closes them without a word, asks for what is
- * denied, sends what is no request), the listeners are looked at a hundred times a second instead
- * of once per connection: being woken is most of what such a connection costs, and the time for it
- * is taken from the neighbours. What the sandbox loses by that is ACCEPT_PACE_MS, and its own.
+ * denied, sends what is no request), a few are taken a hundred times a second instead of each when
+ * it comes: being woken is most of what such a connection costs, and the time for it is taken from
+ * the neighbours. The others wait in the kernel's backlog, and where that is full their first
+ * packets are dropped: what a sandbox loses by its flood is its own.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -17,7 +18,8 @@
 
 #define ACCEPT_BATCH 64     /* connections of one turn of the loop */
 #define ACCEPT_AGAIN_MS 200 /* after running out of descriptors or memory */
-#define ACCEPT_PACE_MS 10   /* between two looks at the listeners in a flood */
+#define ACCEPT_PACE_MS 10   /* between two looks at a listener in a flood */
+#define ACCEPT_PACE_BATCH 4 /* connections of one look */
 #define FUTILE_PER_S 50     /* connections that came to nothing: more are a flood */
 
 static bool may_accept(const struct proxy *p)
@@ -30,32 +32,28 @@ void accept_was_futile(struct proxy *p)
 	rate_take(&p->futile, clock_monotonic_ms());
 }
 
-/* All that waited is taken: in a flood, what comes next is told in a while. */
-static void rest(struct listener *l)
+static bool is_flooded(struct proxy *p)
 {
-	struct proxy *p = l->proxy;
-
-	if (rate_has(&p->futile, clock_monotonic_ms()))
-		return;
-	loop_io_close(&l->io);
-	loop_timer_set(&p->accept_paced, ACCEPT_PACE_MS);
+	return !rate_has(&p->futile, clock_monotonic_ms());
 }
 
-/* A connection beyond the bound waits in the kernel's backlog until another one ends. */
-static void on_accept(struct loop_io *io, unsigned events)
-{
-	struct listener *l = container_of(io, struct listener, io);
+enum taken {
+	TAKEN_ALL,   /* none waits */
+	TAKEN_SOME,  /* as many as were wanted */
+	TAKEN_PAUSE, /* what waits has to wait on */
+};
 
-	(void)events;
-	for (unsigned i = 0; i < ACCEPT_BATCH; i++) {
+/* A connection beyond the bound waits in the kernel's backlog until another one ends. */
+static enum taken take(struct listener *l, unsigned most)
+{
+	for (unsigned i = 0; i < most; i++) {
 		struct sockaddr_storage from;
 		socklen_t n = sizeof from;
 		int fd;
 
-		if (!may_accept(l->proxy)) {
-			l->paused = true;
-			return;
-		}
+		l->paused = !may_accept(l->proxy);
+		if (l->paused)
+			return TAKEN_PAUSE;
 		fd = accept4(l->fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
 			client_open(l->proxy, fd, (struct sockaddr *)&from);
@@ -63,16 +61,33 @@ static void on_accept(struct loop_io *io, unsigned events)
 		}
 		if (errno == ECONNABORTED || errno == EINTR)
 			continue;
-		if (errno == EAGAIN || errno == EWOULDBLOCK) {
-			rest(l);
-			return;
-		}
+		if (errno == EAGAIN || errno == EWOULDBLOCK)
+			return TAKEN_ALL;
 		/* Tried again when a connection ends, or soon. */
 		l->paused = true;
 		loop_timer_set(&l->proxy->accept_again, ACCEPT_AGAIN_MS);
-		return;
+		return TAKEN_PAUSE;
 	}
-	loop_task_queue(l->proxy->config.loop, &l->more);
+	return TAKEN_SOME;
+}
+
+static void on_accept(struct loop_io *io, unsigned events)
+{
+	struct listener *l = container_of(io, struct listener, io);
+	struct proxy *p = l->proxy;
+	enum taken taken = take(l, ACCEPT_PACE_BATCH);
+
+	(void)events;
+	if (taken == TAKEN_SOME && !is_flooded(p))
+		taken = take(l, ACCEPT_BATCH);
+	if (taken == TAKEN_PAUSE)
+		return;
+	if (is_flooded(p)) {
+		loop_io_close(&l->io);
+		loop_timer_set(&p->accept_paced, ACCEPT_PACE_MS);
+	} else if (taken == TAKEN_SOME) {
+		loop_task_queue(p->config.loop, &l->more);
+	}
 }
 
 static void on_more(struct loop_task *task)
@@ -87,7 +102,7 @@ static int watch(struct listener *l)
 	return loop_io_open(l->proxy->config.loop, &l->io, l->fd, LOOP_READ, on_accept);
 }
 
-/* What came meanwhile is told at once. */
+/* What came meanwhile, or was left, is told at once. */
 static void on_paced(struct loop_timer *timer)
 {
 	struct proxy *p = container_of(timer, struct proxy, accept_paced);
@@ -157,10 +172,8 @@ void accept_stop(struct proxy *p, bool first)
 	for (size_t i = 0; i < p->listener_count; i++) {
 		struct listener *l = &p->listeners[i];
 
-		for (bool more = first; more; more = list_has(&l->more.place)) {
-			loop_task_cancel(p->config.loop, &l->more);
-			on_accept(&l->io, LOOP_READ);
-		}
+		while (first && take(l, ACCEPT_BATCH) == TAKEN_SOME)
+			;
 		loop_io_close(&l->io);
 		loop_task_cancel(p->config.loop, &l->more);
 		close(l->fd);

@@ -7,7 +7,7 @@
  *
  * The connection from the sandbox
  *   proxy.c                  the proxy as a whole: shared means, holding, pausing, draining
- *   accept.c                 listeners: connections are taken as they come, of a flood by the batch
+ *   accept.c                 listeners: connections are taken as they come, or in a flood slowly
  *   client.c                 one connection: peek, TLS, HTTP, tunnel, as a state table; its life
  *   peek.c                   what it is, from its first bytes; CONNECT
  *   client_http1.c           requests over HTTP/1; client_http1_answer.c: their answers

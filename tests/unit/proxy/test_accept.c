@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How connections are taken: as they come, of a flood by the batch, and all that wait at the end.
- */
+/* How connections are taken: as they come, of a flood a few at a time, and all that wait at the
+ * end. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -96,6 +96,27 @@ static void test_bytes_that_are_no_request(void **state)
 {
 	(void)state;
 	expect_flood_by_the_batch(say_what_is_no_request);
+}
+
+/* ... and none of those that wait is lost, also where nothing comes behind them. */
+static void test_many_that_wait_in_a_flood(void **state)
+{
+	enum { WAITING = 14 };
+	struct peer *c[WAITING];
+	uint64_t taken;
+
+	(void)state;
+	assert_true(flood(say_nothing));
+	taken = w.proxy->accepted;
+	for (unsigned i = 0; i < WAITING; i++) {
+		c[i] = client(&w, NAME_D, NULL);
+		ask(c[i], "GET /x", "d.test", "");
+	}
+	for (unsigned i = 0; i < WAITING; i++) {
+		expect_head(c[i], "HTTP/1.1 403 ");
+		hang_up(c[i], false);
+	}
+	assert_int_equal(w.proxy->accepted, taken + WAITING);
 }
 
 /* The other listeners are not in it. */
@@ -221,6 +242,7 @@ int main(void)
 	        TEST(test_connections_without_a_word),
 	        TEST(test_requests_that_are_denied),
 	        TEST(test_bytes_that_are_no_request),
+	        TEST(test_many_that_wait_in_a_flood),
 	        TEST(test_a_flood_is_of_one_listener),
 	        TEST(test_requests_that_are_allowed_are_no_flood),
 	        TEST(test_tunnels_are_no_flood),
