@@ -10,6 +10,7 @@
 #include <utlist.h>
 
 #include "vethguard/base/log.h"
+#include "supervisor/sandbox/states.h"
 #include "supervisor/supervisor.h"
 
 void sandbox_pause(struct sandbox *s, const char *reason)

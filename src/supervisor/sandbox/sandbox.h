@@ -142,7 +142,8 @@ void sandbox_fail(struct sandbox *s, const char *format, ...) __attribute__((for
 /* SANDBOX_FAIL with a text of the caller's, of any length (all diagnostics of a policy). */
 void sandbox_refuse(struct sandbox *s, const char *text);
 
-/* Of its workers. */
+/* workers.c: one of its workers is ready or not yet, took too long, is gone (how: as in "the
+ * worker %s"); i is freed by the last. */
 void sandbox_instance_progress(struct sandbox *s, struct instance *i);
 void sandbox_instance_late(struct sandbox *s, struct instance *i);
 void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *how);
@@ -164,8 +165,6 @@ void sandbox_revised(struct sandbox *s);
 /* pause.c: refuses everything and closes what is open; owner->stilled answers, not from
  * within this call; reason NULL: ends that, and nobody answers. */
 void sandbox_pause(struct sandbox *s, const char *reason);
-/* SANDBOX_PAUSE. Whoever has worked for the sandbox ends; one that knows nothing of it explains. */
-enum sandbox_state sandbox_still(struct sandbox *s);
 /* A worker is gone, or another one serves: tells the owner where that is all. */
 void sandbox_look_still(struct sandbox *s);
 /* How many workers finish what they had. */

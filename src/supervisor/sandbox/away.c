@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Of an upgrade: another daemon serves the sandbox, and its workers here finish what they have.
+ * Nothing is given up until it is certain that it stays away. */
+#include "vethguard/base/log.h"
+#include "supervisor/sandbox/states.h"
+#include "supervisor/supervisor.h"
+
+/* Of an upgrade: another daemon's worker serves. */
+enum sandbox_state sandbox_give_away(struct sandbox *s)
+{
+	loop_timer_cancel(&s->timer);
+	gate_close_handed_out(&s->gate);
+	sandbox_retire_all(s);
+	return SANDBOX_AWAY;
+}
+
+enum sandbox_state sandbox_take_back(struct sandbox *s)
+{
+	return sandbox_look_again(s) == 0 ? sandbox_start_another(s) : sandbox_close_down(s);
+}
+
+/* What it had is finished: nothing is left to be done here, once it is certain that it stays away.
+ */
+enum sandbox_state sandbox_finish_away(struct sandbox *s)
+{
+	return s->is_given ? sandbox_sum_up(s) : SANDBOX_AWAY;
+}
+
+enum sandbox_state sandbox_fail_away(struct sandbox *s)
+{
+	log_sandbox(LOG_LEVEL_ERROR, s->name, "%s", s->failure);
+	sandbox_kill_workers(s, "its sandbox is being cut off");
+	return SANDBOX_AWAY;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A sandbox that lasts whose worker died, or that was there before this supervisor: another worker
+ * is started until one serves. One whose workers die too often, or whose fence cannot be set, is
+ * closed: its fence stands, nothing listens.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/sandbox/states.h"
+#include "supervisor/supervisor.h"
+
+enum sandbox_state sandbox_close_down(struct sandbox *s)
+{
+	loop_timer_cancel(&s->timer);
+	sandbox_kill_workers(s, "its sandbox is being cut off");
+	gate_close_handed_out(&s->gate); /* where no worker was given them yet */
+	log_sandbox(LOG_LEVEL_ERROR, s->name, "%s", s->failure);
+	tell_finding(s->supervisor, s, EVENT_FINDING_ROLE_DIED, s->failure);
+	return SANDBOX_CLOSED;
+}
+
+enum sandbox_state sandbox_fail_closed(struct sandbox *s)
+{
+	return s->lasting ? sandbox_close_down(s) : sandbox_cut_off(s);
+}
+
+/* Remembers this death. How long to wait before another one is started, or -1: it is one too many.
+ */
+static int64_t delay_after_death(struct sandbox *s)
+{
+	int64_t now_ms = loop_now_ms(s->supervisor->loop);
+	int64_t *oldest = &s->deaths_ms[s->death_count++ % SANDBOX_DEATHS_MAX];
+	int64_t before_ms = *oldest, delay_ms = 0;
+
+	*oldest = now_ms;
+	if (s->death_count > SANDBOX_DEATHS_MAX && now_ms - before_ms <= SANDBOX_DEATHS_MS)
+		return -1;
+	for (size_t i = 0; i < SANDBOX_DEATHS_MAX && i < s->death_count; i++)
+		if (&s->deaths_ms[i] != oldest && now_ms - s->deaths_ms[i] <= SANDBOX_DEATHS_MS)
+			delay_ms = delay_ms ? 2 * delay_ms : SANDBOX_BACKOFF_MS;
+	return delay_ms;
+}
+
+/* Where none can be started (no descriptors, no memory, no processes, no room for its ring) the
+ * machine lacks something: that is no death, and is tried again until there is enough. */
+enum sandbox_state sandbox_start_another(struct sandbox *s)
+{
+	if (s->current || sandbox_start_worker(s) == 0)
+		return SANDBOX_RESTARTING;
+	if (!s->lacking)
+		log_sandbox(LOG_LEVEL_ERROR, s->name,
+		        "no worker can be started: %s; tried again every %d s", s->failure,
+		        SANDBOX_RETRY_MS / 1000);
+	s->lacking = true;
+	loop_timer_set(&s->timer, SANDBOX_RETRY_MS);
+	return SANDBOX_RESTARTING;
+}
+
+enum sandbox_state sandbox_restart(struct sandbox *s)
+{
+	int64_t delay_ms = delay_after_death(s);
+	char text[SANDBOX_FAILURE_MAX];
+
+	if (delay_ms < 0) {
+		memcpy(text, s->failure, sizeof text);
+		snprintf(s->failure, sizeof s->failure,
+		        "%.1900s; that was too often: nobody serves it any more", text);
+		return sandbox_close_down(s);
+	}
+	s->restarts++;
+	log_sandbox(LOG_LEVEL_WARN, s->name, "%s; another one is started", s->failure);
+	snprintf(text, sizeof text,
+	        "%.1900s. Another one is started; until it serves, all is refused.", s->failure);
+	tell_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
+	if (delay_ms == 0)
+		return sandbox_start_another(s);
+	loop_timer_set(&s->timer, delay_ms);
+	return SANDBOX_RESTARTING;
+}
+
+enum sandbox_state sandbox_adopt(struct sandbox *s)
+{
+	if (sandbox_look_again(s) != 0 || sandbox_record(s) != 0)
+		return sandbox_close_down(s);
+	int error = recording_adopt_told(s->supervisor, s->id);
+	if (error)
+		log_sandbox(LOG_LEVEL_ERROR, s->name,
+		        "events from before the restart cannot be read: %s", strerror(-error));
+	tell_lifecycle(s->supervisor, s, EVENT_ADOPTED, NULL);
+	return sandbox_start_another(s);
+}
+
+enum sandbox_state sandbox_took_over(struct sandbox *s)
+{
+	loop_timer_cancel(&s->timer);
+	s->death_count = 0;
+	s->lacking = false;
+	return SANDBOX_SERVING;
+}
+
+enum sandbox_state sandbox_serve_again(struct sandbox *s)
+{
+	if (!s->current || !instance_is_ready(s->current))
+		return SANDBOX_RESTARTING;
+	instance_serves(s->current);
+	loop_timer_cancel(&s->timer);
+	s->lacking = false;
+	if (s->failure[0])
+		tell_lifecycle(s->supervisor, s, EVENT_WORKER_REPLACED, s->failure);
+	s->failure[0] = 0;
+	log_sandbox(LOG_LEVEL_INFO, s->name, "served again%s", s->paused ? ", paused" : "");
+	return SANDBOX_SERVING;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What becomes of a sandbox when one of its workers is ready, late or dead. */
+#include <stdio.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/supervisor.h"
+
+void sandbox_instance_progress(struct sandbox *s, struct instance *i)
+{
+	if (i == s->coming && i->state == INSTANCE_STARTING && instance_is_ready(i))
+		sandbox_hand_over(s);
+	else if (i == s->current)
+		sandbox_event(s, SANDBOX_PROGRESS);
+}
+
+void sandbox_instance_late(struct sandbox *s, struct instance *i)
+{
+	if (s->state == SANDBOX_STARTING)
+		sandbox_event(s, SANDBOX_TIMEOUT);
+	else
+		role_kill(&i->worker, i->revising ? "it did not judge what it had open in time"
+		                                  : "it was not ready in time");
+}
+
+static void tell_disobedience(struct sandbox *s, const char *how)
+{
+	char text[SANDBOX_FAILURE_MAX];
+
+	snprintf(text, sizeof text,
+	        "A worker of the paused sandbox did not end by itself: it %.900s.", how);
+	log_sandbox(LOG_LEVEL_WARN, s->name, "%s", text);
+	tell_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
+}
+
+void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *how)
+{
+	bool was_current = i == s->current, was_coming = i == s->coming;
+
+	if (was_current)
+		s->current = NULL;
+	if (s->stilling && i->worker.killed && i->state == INSTANCE_ENDING)
+		tell_disobedience(s, how);
+	instance_free(i);
+	sandbox_look_still(s);
+	if (was_coming)
+		sandbox_keep_generation(s, how);
+	sandbox_revised(s);
+	if (s->state == SANDBOX_STOPPING || s->state == SANDBOX_AWAY) {
+		if (!s->instances)
+			sandbox_event(s, SANDBOX_WORKERS_GONE);
+	} else if (was_current && s->lasting && s->state != SANDBOX_STARTING) {
+		snprintf(s->failure, sizeof s->failure, "The worker %s", how);
+		sandbox_event(s, SANDBOX_WORKER_DIED);
+	} else if (was_current) {
+		sandbox_fail(s, "the worker %s; the sandbox is cut off from every network", how);
+	}
+}
