@@ -22,7 +22,6 @@
 #include "objects.h"
 
 #define CHECK_TRIES 8
-#define REQUEST_BYTES 512
 
 struct chain_check {
 	const struct chain_plan *chains;
@@ -90,7 +89,7 @@ static int check_chains(struct nft *nft, const struct fence_spec *spec)
 	static const uint16_t families[] = {NFPROTO_NETDEV, NFPROTO_INET};
 	struct chain_plan chains[FENCE_CHAINS_MAX];
 	struct chain_check check = {.chains = chains, .count = fence_plan(spec, chains)};
-	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
+	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
 	int result = 0;
 
 	for (size_t i = 0; i < 2 && result == 0; i++) {
@@ -136,7 +135,7 @@ static int take_table(const struct nlmsghdr *reply, void *context)
 static int check_tables(struct nft *nft, const struct fence_spec *spec)
 {
 	struct table_check check = {.whole_namespace = spec->whole_namespace};
-	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
+	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
 	struct nlmsghdr *header =
 	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, AF_UNSPEC, NLM_F_DUMP, 0);
 	int result = nft_query(nft, header, take_table, &check);
@@ -198,18 +197,6 @@ static int check_element(struct nftnl_set_elem *e, void *context)
 	return 0;
 }
 
-static int take_elements(const struct nlmsghdr *reply, void *context)
-{
-	struct nftnl_set *s = nftnl_set_alloc();
-
-	if (!s)
-		return MNL_CB_ERROR;
-	if (nftnl_set_elems_nlmsg_parse(reply, s) == 0)
-		nftnl_set_elem_foreach(s, check_element, context);
-	nftnl_set_free(s);
-	return MNL_CB_OK;
-}
-
 static int count_element(struct nftnl_set_elem *e, void *context)
 {
 	(void)e;
@@ -219,12 +206,9 @@ static int count_element(struct nftnl_set_elem *e, void *context)
 
 static int check_set(struct nft *nft, enum set_kind kind, const struct fence_spec *spec)
 {
-	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
 	char name[FENCE_NAME_MAX];
 	struct set_plan plan = set_plan(kind, spec, name);
 	struct element_check check = {.kind = kind};
-	struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
-	        request, NFT_MSG_GETSETELEM, (uint16_t)plan.family, NLM_F_DUMP, 0);
 	size_t wanted = 0;
 	int result;
 
@@ -232,9 +216,7 @@ static int check_set(struct nft *nft, enum set_kind kind, const struct fence_spe
 	if (!check.wanted)
 		return -ENOMEM;
 	nftnl_set_elem_foreach(check.wanted, count_element, &wanted);
-	mnl_attr_put_strz(header, NFTA_SET_ELEM_LIST_TABLE, FENCE_TABLE);
-	mnl_attr_put_strz(header, NFTA_SET_ELEM_LIST_SET, plan.name);
-	result = nft_query(nft, header, take_elements, &check);
+	result = nft_each_element(nft, plan.family, FENCE_TABLE, plan.name, check_element, &check);
 	nftnl_set_free(check.wanted);
 	if (result < 0)
 		return result;

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define TEXT_BYTES (16 * 1024) /* of one chain; the longest has about 5 KiB */
-#define REQUEST_BYTES 512
 
 struct text {
 	char bytes[TEXT_BYTES];
@@ -59,7 +58,7 @@ static int take_rule(const struct nlmsghdr *reply, void *context)
 
 int compare_rules(struct nft *nft, const struct rule_list *wanted)
 {
-	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
+	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
 	struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
 	        request, NFT_MSG_GETRULE, (uint16_t)wanted->family, NLM_F_DUMP, 0);
 	struct text *texts = calloc(2, sizeof(*texts));

@@ -27,7 +27,7 @@ static int take_counter(const struct nlmsghdr *reply, void *context)
 static int add_counter(
         struct nft *nft, uint32_t family, const char *name, struct fence_counters *sum)
 {
-	_Alignas(struct nlmsghdr) char request[512];
+	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
 	struct nlmsghdr *header =
 	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETOBJ, (uint16_t)family, NLM_F_ACK, 0);
 

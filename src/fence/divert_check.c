@@ -13,8 +13,6 @@
 #include "compare.h"
 #include "divert_plan.h"
 
-#define REQUEST_BYTES 512
-
 struct chain_look {
 	const struct chain_plan *plan;
 	bool as_planned;
@@ -36,7 +34,7 @@ static int take_chain(const struct nlmsghdr *reply, void *context)
 static int check_chain(
         struct nft *nft, const struct chain_plan *chain, const struct rule_list *wanted)
 {
-	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
+	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
 	struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
 	        request, NFT_MSG_GETCHAIN, (uint16_t)chain->family, NLM_F_ACK, 0);
 	struct chain_look look = {chain, false};
@@ -65,7 +63,7 @@ static int take_table(const struct nlmsghdr *reply, void *context)
 /* There, and not dormant. */
 static int check_table(struct nft *nft, uint32_t family)
 {
-	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
+	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
 	struct nlmsghdr *header =
 	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, (uint16_t)family, NLM_F_ACK, 0);
 	bool awake = false;
@@ -79,7 +77,7 @@ static int check_table(struct nft *nft, uint32_t family)
 /* -ENOENT: the interface is not in the set. */
 static int check_in_set(struct nft *nft, const struct set_plan *plan, const char *interface)
 {
-	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
+	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
 	struct nlmsghdr *header = nftnl_nlmsg_build_hdr(
 	        request, NFT_MSG_GETSETELEM, (uint16_t)plan->family, NLM_F_ACK, 0);
 	struct nftnl_set *s = set_with_interface(plan, interface);

@@ -14,7 +14,6 @@
 #include "divert_plan.h"
 
 #define TIDY_TRIES 8
-#define REQUEST_BYTES 512
 
 static const uint32_t families[] = {NFPROTO_NETDEV, NFPROTO_INET, NFPROTO_BRIDGE, NFPROTO_ARP};
 #define FAMILY_COUNT (sizeof(families) / sizeof(families[0]))
@@ -39,34 +38,17 @@ static int take_element(struct nftnl_set_elem *e, void *context)
 	return 0;
 }
 
-static int take_elements(const struct nlmsghdr *reply, void *context)
-{
-	struct nftnl_set *s = nftnl_set_alloc();
-
-	if (!s)
-		return MNL_CB_ERROR;
-	if (nftnl_set_elems_nlmsg_parse(reply, s) == 0)
-		nftnl_set_elem_foreach(s, take_element, context);
-	nftnl_set_free(s);
-	return MNL_CB_OK;
-}
-
 static int look_for_names(struct nft *nft, uint32_t family, bool *in_use)
 {
-	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
-	struct nlmsghdr *header =
-	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETSETELEM, (uint16_t)family, NLM_F_DUMP, 0);
-	int result;
+	int result =
+	        nft_each_element(nft, family, DIVERT_TABLE, DIVERT_GUARDED, take_element, in_use);
 
-	mnl_attr_put_strz(header, NFTA_SET_ELEM_LIST_TABLE, DIVERT_TABLE);
-	mnl_attr_put_strz(header, NFTA_SET_ELEM_LIST_SET, DIVERT_GUARDED);
-	result = nft_query(nft, header, take_elements, in_use);
 	return result == -ENOENT ? 0 : result;
 }
 
 static int look(struct nft *nft, bool *in_use)
 {
-	_Alignas(struct nlmsghdr) char request[REQUEST_BYTES];
+	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
 	struct nlmsghdr *header =
 	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETCHAIN, NFPROTO_NETDEV, NLM_F_DUMP, 0);
 	int result = nft_query(nft, header, take_chain, in_use);

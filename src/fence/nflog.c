@@ -15,6 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define CONFIG_BYTES 256 /* a header and a few numbers */
+#define REPLY_BYTES 1024 /* an acknowledgement, with what it is of */
 #define RECEIVE_BYTES (8 * 1024 * 1024)
 #define GATHER_BYTES (16 * 1024) /* of one datagram */
 /* Each packet is told at once: one that is dropped just before the sandbox ends is in the socket
@@ -40,7 +42,7 @@ static struct nlmsghdr *config_begin(char *buffer, uint16_t group, uint32_t sequ
 
 static int config_send(int fd, const struct nlmsghdr *header)
 {
-	_Alignas(struct nlmsghdr) char reply[1024];
+	_Alignas(struct nlmsghdr) char reply[REPLY_BYTES];
 	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
 	ssize_t n = sendto(
 	        fd, header, header->nlmsg_len, 0, (struct sockaddr *)&kernel, sizeof(kernel));
@@ -54,7 +56,7 @@ static int config_send(int fd, const struct nlmsghdr *header)
 
 static int bind_group(int fd, uint16_t group)
 {
-	_Alignas(struct nlmsghdr) char buffer[256];
+	_Alignas(struct nlmsghdr) char buffer[CONFIG_BYTES];
 	struct nlmsghdr *header = config_begin(buffer, group, 1);
 	struct nfulnl_msg_config_cmd command = {.command = NFULNL_CFG_CMD_BIND};
 
@@ -64,7 +66,7 @@ static int bind_group(int fd, uint16_t group)
 
 static int set_parameters(int fd, uint16_t group)
 {
-	_Alignas(struct nlmsghdr) char buffer[256];
+	_Alignas(struct nlmsghdr) char buffer[CONFIG_BYTES];
 	struct nlmsghdr *header = config_begin(buffer, group, 2);
 	struct nfulnl_msg_config_mode mode = {
 	        .copy_range = htonl(FENCE_SNAP_BYTES), .copy_mode = NFULNL_COPY_PACKET};

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <libnftnl/common.h>
 #include <libnftnl/gen.h>
+#include <libnftnl/set.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <stdlib.h>
@@ -105,7 +106,7 @@ static int take_table(const struct nlmsghdr *reply, void *context)
 
 int nft_has_table(struct nft *nft, uint32_t family, const char *name, bool *has)
 {
-	_Alignas(struct nlmsghdr) char request[256];
+	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
 	struct nlmsghdr *header =
 	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETTABLE, (uint16_t)family, NLM_F_ACK, 0);
 	int result;
@@ -114,6 +115,36 @@ int nft_has_table(struct nft *nft, uint32_t family, const char *name, bool *has)
 	mnl_attr_put_strz(header, NFTA_TABLE_NAME, name);
 	result = nft_query(nft, header, take_table, has);
 	return result == -ENOENT ? 0 : result;
+}
+
+struct each_element {
+	int (*each)(struct nftnl_set_elem *element, void *context);
+	void *context;
+};
+
+static int take_elements(const struct nlmsghdr *reply, void *context)
+{
+	const struct each_element *e = context;
+	struct nftnl_set *s = nftnl_set_alloc();
+
+	if (!s)
+		return MNL_CB_ERROR;
+	if (nftnl_set_elems_nlmsg_parse(reply, s) == 0)
+		nftnl_set_elem_foreach(s, e->each, e->context);
+	nftnl_set_free(s);
+	return MNL_CB_OK;
+}
+
+int nft_each_element(struct nft *nft, uint32_t family, const char *table, const char *set,
+        int (*each)(struct nftnl_set_elem *element, void *context), void *context)
+{
+	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
+	struct nlmsghdr *header =
+	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETSETELEM, (uint16_t)family, NLM_F_DUMP, 0);
+
+	mnl_attr_put_strz(header, NFTA_SET_ELEM_LIST_TABLE, table);
+	mnl_attr_put_strz(header, NFTA_SET_ELEM_LIST_SET, set);
+	return nft_query(nft, header, take_elements, &(struct each_element){each, context});
 }
 
 static void batch_close_message(struct nft_batch *b)

@@ -11,7 +11,10 @@
 
 #define NFT_BATCH_BYTES (256 * 1024)
 #define NFT_MESSAGE_BYTES \
-	(8 * 1024) /* above the largest message: a set of FENCE_UDP_PORTS_MAX elements */
+	(8 * 1024)            /* above the largest message: a set of FENCE_UDP_PORTS_MAX elements */
+#define NFT_REQUEST_BYTES 512 /* one that asks: a header and a few names */
+
+struct nftnl_set_elem;
 
 struct nft {
 	struct mnl_socket *socket;
@@ -25,6 +28,10 @@ void nft_close(struct nft *nft);
 int nft_generation(struct nft *nft, uint32_t *out);
 /* Sends the one request built at header and gives every reply to each. 0 or -errno. */
 int nft_query(struct nft *nft, struct nlmsghdr *header, mnl_cb_t each, void *context);
+/* Gives every element of the set to each, which returns 0. 0; -ENOENT: no such set or table; or
+ * -errno. */
+int nft_each_element(struct nft *nft, uint32_t family, const char *table, const char *set,
+        int (*each)(struct nftnl_set_elem *element, void *context), void *context);
 /* *has: whether there is such a table; name is one of ours. 0 or -errno. */
 int nft_has_table(struct nft *nft, uint32_t family, const char *name, bool *has);
 

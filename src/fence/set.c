@@ -222,7 +222,7 @@ static int take_chain(const struct nlmsghdr *reply, void *context)
 
 static int look(struct nft *nft, struct inventory *inventory)
 {
-	_Alignas(struct nlmsghdr) char request[256];
+	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
 	struct nlmsghdr *header;
 	int result = 0;
 
