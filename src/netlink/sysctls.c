@@ -84,14 +84,3 @@ int netns_sysctl_at(int root, const char *name, const char *value)
 		close(fd);
 	return result;
 }
-
-int netns_sysctl(const char *name, const char *value)
-{
-	int root = netns_sysctls_open(), result;
-
-	if (root < 0)
-		return root;
-	result = netns_sysctl_at(root, name, value);
-	close(root);
-	return result;
-}

@@ -6,7 +6,8 @@
 /* Their directory, for this thread and this namespace only; the caller closes it. The descriptor or
  * -errno. */
 int netns_sysctls_open(void);
-/* netns_sysctl() below it. */
+/* Writes an entry below it ("ipv4/ip_forward"), whose path has neither ".." nor a slash in front.
+ * 0, or -errno: -ENOENT no such entry, -EINVAL or what the kernel says of the value. */
 int netns_sysctl_at(int root, const char *name, const char *value);
 
 #endif

@@ -12,8 +12,6 @@ int netns_current(void);
  * ends. A child that what() forks must not ask for a signal at its parent's death (PR_SET_PDEATHSIG): the kernel means
  * the thread. */
 int netns_run(int netns_fd, int (*what)(void *context), void *context);
-/* Writes a /proc/sys/net entry ("ipv4/ip_forward") of the namespace the thread is in. 0 or -errno. */
-int netns_sysctl(const char *name, const char *value);
 /* For a time when nobody waits: what makes the entries quick to reach is made anew now and then, which takes the kernel
  * a millisecond or more. Without this it happens in between, but less often. */
 void netns_sysctls_renew(void);

@@ -16,6 +16,7 @@
 #include "privileges.h"
 #include "vethguard/netlink/netlink.h"
 #include "vethguard/netlink/netns.h"
+#include "sysctl.h"
 
 static const uint8_t mac_a[6] = {2, 0, 0, 0, 0, 0xa}, mac_b[6] = {2, 0, 0, 0, 0, 0xb};
 
@@ -267,11 +268,11 @@ static void changes_are_told(struct netlink *nl, int peer)
 	outer = netlink_link_index(nl, "outer");
 	assert_true(netlink_watch_read(routing, &watcher) >= 0); /* a link was made */
 	assert_int_equal(netlink_watch_read(routing, &watcher), 0);
-	assert_int_equal(netns_sysctl("ipv4/ip_forward", "1"), 0);
+	assert_int_equal(write_sysctl("ipv4/ip_forward", "1"), 0);
 	assert_int_equal(netlink_watch_read(routing, &watcher), 1);
-	assert_int_equal(netns_sysctl("ipv6/conf/all/forwarding", "1"), 0);
+	assert_int_equal(write_sysctl("ipv6/conf/all/forwarding", "1"), 0);
 	assert_int_equal(netlink_watch_read(routing, &watcher), 1);
-	assert_int_equal(netns_sysctl("ipv4/conf/outer/rp_filter", "2"), 0);
+	assert_int_equal(write_sysctl("ipv4/conf/outer/rp_filter", "2"), 0);
 	assert_int_equal(netlink_watch_read(routing, &watcher), 1);
 	assert_int_equal(shell("ip rule del pref 32766"), 0);
 	assert_int_equal(netlink_watch_read(routing, &watcher), 1);
@@ -299,11 +300,11 @@ static void routing_is_heard_where_it_is_wanted(struct netlink *nl, int peer)
 	assert_true(netlink_watch_read(fd, &watcher) >= 0);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(netlink_watch_routing(fd, false), 0);
-		assert_int_equal(netns_sysctl("ipv4/ip_forward", i ? "0" : "1"), 0);
+		assert_int_equal(write_sysctl("ipv4/ip_forward", i ? "0" : "1"), 0);
 		assert_int_equal(netlink_watch_read(fd, &watcher), 0);
 		assert_int_equal(netlink_watch_routing(fd, true), 0);
 		assert_int_equal(netlink_watch_read(fd, &watcher), 0);
-		assert_int_equal(netns_sysctl("ipv4/ip_forward", i ? "1" : "0"), 0);
+		assert_int_equal(write_sysctl("ipv4/ip_forward", i ? "1" : "0"), 0);
 		assert_int_equal(netlink_watch_read(fd, &watcher), 1);
 	}
 	assert_int_equal(netlink_watch_routing(fd, false), 0);

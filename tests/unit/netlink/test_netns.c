@@ -15,6 +15,7 @@
 
 #include "privileges.h"
 #include "vethguard/netlink/netns.h"
+#include "sysctl.h"
 
 static ino_t identity(int fd)
 {
@@ -165,14 +166,14 @@ static int write_sysctls(void *context)
 	char name[400] = "ipv4/";
 
 	(void)context;
-	assert_int_equal(netns_sysctl("ipv4/ip_default_ttl", "77"), 0);
+	assert_int_equal(write_sysctl("ipv4/ip_default_ttl", "77"), 0);
 	assert_int_equal(read_sysctl("ipv4/ip_default_ttl"), 77);
-	assert_int_equal(netns_sysctl("ipv4/ip_default_ttl", "-1"), -EINVAL);
-	assert_int_equal(netns_sysctl("ipv4/no_such_entry", "1"), -ENOENT);
-	assert_int_equal(netns_sysctl("ipv4/conf", "1"), -EISDIR);
-	assert_int_equal(netns_sysctl("../kernel/hostname", "x"), -EINVAL);
+	assert_int_equal(write_sysctl("ipv4/ip_default_ttl", "-1"), -EINVAL);
+	assert_int_equal(write_sysctl("ipv4/no_such_entry", "1"), -ENOENT);
+	assert_int_equal(write_sysctl("ipv4/conf", "1"), -EISDIR);
+	assert_int_equal(write_sysctl("../kernel/hostname", "x"), -EINVAL);
 	memset(name + 5, 'a', sizeof(name) - 6);
-	assert_int_equal(netns_sysctl(name, "1"), -ENAMETOOLONG);
+	assert_int_equal(write_sysctl(name, "1"), -ENAMETOOLONG);
 	return 0;
 }
 
@@ -207,8 +208,8 @@ static int harden(void *context)
 	};
 
 	(void)context;
-	assert_int_equal(netns_sysctl("ipv4/ip_forward", "1"), 0);
-	assert_int_equal(netns_sysctl("ipv6/conf/all/forwarding", "1"), 0);
+	assert_int_equal(write_sysctl("ipv4/ip_forward", "1"), 0);
+	assert_int_equal(write_sysctl("ipv6/conf/all/forwarding", "1"), 0);
 	assert_int_equal(netns_harden_gate(), 0);
 	assert_int_equal(netns_harden_gate(), 0);
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
@@ -233,7 +234,7 @@ static int harden_again(void *context)
 	for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++) {
 		int was = read_sysctl(changed[i]);
 
-		assert_int_equal(netns_sysctl(changed[i], was == 0 ? "1" : "0"), 0);
+		assert_int_equal(write_sysctl(changed[i], was == 0 ? "1" : "0"), 0);
 		if (netns_harden_gate_again("v0") != 1 || read_sysctl(changed[i]) != was)
 			fail_msg("%s is not mended", changed[i]);
 		assert_int_equal(netns_harden_gate_again("v0"), 0);
@@ -279,7 +280,7 @@ static int settle(void *context)
 
 	/* Who is left alone looks for duplicates for a quarter of an hour, however slow the machine
 	 * is. */
-	assert_int_equal(netns_sysctl("ipv6/conf/default/dad_transmits", "1000"), 0);
+	assert_int_equal(write_sysctl("ipv6/conf/default/dad_transmits", "1000"), 0);
 	assert_int_equal(system("ip link add v0 type veth peer name v1"), 0);
 	assert_int_equal(system("ip link set v1 up"), 0);
 	if (*settled)
