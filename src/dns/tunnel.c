@@ -74,7 +74,8 @@ static char lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
-bool dns_tunnel_looks_encoded(struct slice bytes, size_t min_bytes)
+/* Varied letters with many digits or few vowels. */
+static bool looks_encoded(struct slice bytes, size_t min_bytes)
 {
 	unsigned counts[256] = {0};
 	size_t digits = 0, letters = 0, vowels = 0, squares = 0;
@@ -123,12 +124,11 @@ static bool has_encoded_label(struct slice subdomain)
 	while (end > 0) {
 		size_t start = label_start(subdomain, end);
 
-		if (dns_tunnel_looks_encoded(
-		            slice_of(subdomain.p + start, end - start), DNS_TUNNEL_LABEL_MIN))
+		if (looks_encoded(slice_of(subdomain.p + start, end - start), DNS_TUNNEL_LABEL_MIN))
 			return true;
 		end = start ? start - 1 : 0;
 	}
-	return dns_tunnel_looks_encoded(subdomain, DNS_TUNNEL_SUBDOMAIN_MIN);
+	return looks_encoded(subdomain, DNS_TUNNEL_SUBDOMAIN_MIN);
 }
 
 static struct watched *watch(struct dns_tunnel *t, struct slice parent, int64_t now_ms)

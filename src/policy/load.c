@@ -80,7 +80,7 @@ static void load_group(struct loader *l, struct tree *tree, const struct tree_it
 		        ((struct load_group *)vec_at(&l->groups, id))->mark.line);
 }
 
-void load_groups(struct loader *l, struct load_file *file)
+static void load_groups(struct loader *l, struct load_file *file)
 {
 	const struct tree_node *map = tree_get(file->tree.root, "groups");
 

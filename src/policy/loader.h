@@ -68,7 +68,6 @@ bool load_is_token(struct slice s);
 int load_all_files(struct loader *l, const char *path);
 /* Each reports what is wrong and goes on; -ENOMEM only through arena.failed. */
 void load_credentials(struct loader *l, struct load_file *file);
-void load_groups(struct loader *l, struct load_file *file);
 void load_rules(struct loader *l, struct load_file *file, bool deny);
 
 #endif

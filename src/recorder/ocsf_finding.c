@@ -49,7 +49,7 @@ static void write_related(struct ocsf_line *line)
 	json_end_array(j);
 }
 
-void ocsf_finding_info(struct ocsf_line *line)
+static void put_finding_info(struct ocsf_line *line)
 {
 	struct json *j = &line->json;
 	const struct event *e = line->event;
@@ -97,7 +97,7 @@ static void finding_body(struct ocsf_line *line)
 	struct json *j = &line->json;
 	const struct event *e = line->event;
 
-	ocsf_finding_info(line);
+	put_finding_info(line);
 	line_bool(j, "is_alert", true);
 	write_evidence(line);
 	if (e->credential.n) {

@@ -59,7 +59,6 @@ void ocsf_query(struct ocsf_line *line);
 void ocsf_http_request(struct ocsf_line *line);
 /* The request of a call of the control API: its host is a socket's. */
 void ocsf_control_request(struct ocsf_line *line);
-void ocsf_finding_info(struct ocsf_line *line);
 
 /* ocsf_reason.c: why, as a code ("default", "resolve", ...) and as a sentence. */
 struct slice ocsf_reason_code(const struct event *event);

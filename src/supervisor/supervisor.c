@@ -50,7 +50,8 @@ void supervisor_for_each(struct supervisor *sv,
 	what(s, context);
 }
 
-struct instance *supervisor_find_instance(struct supervisor *sv, uint64_t id)
+/* One that was given to a sandbox, or NULL. */
+static struct instance *find_instance(struct supervisor *sv, uint64_t id)
 {
 	struct instance *i;
 
@@ -132,7 +133,7 @@ static int on_source_open(struct supervisor *sv, struct ipc_message *message)
 
 	if (message_source_open_decode(&message->body, &m) != 0)
 		return -EBADMSG;
-	struct instance *i = supervisor_find_instance(sv, m.sandbox_id);
+	struct instance *i = find_instance(sv, m.sandbox_id);
 	if (!i || !i->generation || i->state == INSTANCE_ENDING) {
 		answer_source(sv, message->head.id, -1, "there is no such sandbox");
 		return 0;

@@ -77,8 +77,6 @@ uint64_t supervisor_next_id(struct supervisor *sv);
 void supervisor_id_is_used(struct supervisor *sv, uint64_t id);
 
 struct sandbox *supervisor_find(struct supervisor *sv, uint64_t id);
-/* One that was given to a sandbox, or NULL. */
-struct instance *supervisor_find_instance(struct supervisor *sv, uint64_t id);
 void supervisor_for_each(struct supervisor *sv,
         void (*what)(struct sandbox *s, const void *context), const void *context);
 /* Every worker that has had its first message. */

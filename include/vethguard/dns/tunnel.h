@@ -26,8 +26,6 @@ void dns_tunnel_free(struct dns_tunnel *tunnel);
  * DNS_TUNNEL_WINDOW_MS; *parent (borrowed from name) is then the domain it is about. Without memory for another parent
  * it stays silent. now_ms: monotonic. */
 enum dns_tunnel_sign dns_tunnel_observe(struct dns_tunnel *tunnel, struct slice name, int64_t now_ms, struct slice *parent);
-/* True for a run of bytes that looks like encoded data: varied letters with many digits or few vowels. */
-bool dns_tunnel_looks_encoded(struct slice bytes, size_t min_bytes);
 /* The domain that a name is counted under: its last two labels, three below a country's second level ("co.uk"). */
 struct slice dns_tunnel_parent(struct slice name);
 /* One sentence for the finding. */
