@@ -16,7 +16,7 @@
 #include "proxy/client.h"
 #include "vethguard/base/clock.h"
 
-#define ACCEPT_BATCH 64     /* connections of one turn of the loop */
+#define ACCEPT_BATCH 64     /* further connections of one turn of the loop */
 #define ACCEPT_AGAIN_MS 200 /* after running out of descriptors or memory */
 #define ACCEPT_PACE_MS 10   /* between two looks at a listener in a flood */
 #define ACCEPT_PACE_BATCH 4 /* connections of one look */
@@ -80,8 +80,6 @@ static void on_accept(struct loop_io *io, unsigned events)
 	(void)events;
 	if (taken == TAKEN_SOME && !is_flooded(p))
 		taken = take(l, ACCEPT_BATCH);
-	if (taken == TAKEN_PAUSE)
-		return;
 	if (is_flooded(p)) {
 		loop_io_close(&l->io);
 		loop_timer_set(&p->accept_paced, ACCEPT_PACE_MS);
@@ -90,11 +88,14 @@ static void on_accept(struct loop_io *io, unsigned events)
 	}
 }
 
+/* One that is not watched has its look when it is again: in a flood each connection that ends would
+ * make room for the next. */
 static void on_more(struct loop_task *task)
 {
 	struct listener *l = container_of(task, struct listener, more);
 
-	on_accept(&l->io, LOOP_READ);
+	if (l->io.watch)
+		on_accept(&l->io, LOOP_READ);
 }
 
 static int watch(struct listener *l)

@@ -119,6 +119,31 @@ static void test_many_that_wait_in_a_flood(void **state)
 	assert_int_equal(w.proxy->accepted, taken + WAITING);
 }
 
+/* Holding all connections but one is no way around it: each that ends makes room for the next. */
+static void test_a_flood_at_the_bound_of_connections(void **state)
+{
+	enum { WAITING = 14, AT_ONCE = 4 };
+	struct world_options o = {.timeouts = patient_timeouts, .limits = usual_limits};
+	struct peer *held;
+
+	(void)state;
+	o.limits.connections = 2;
+	again(o);
+	held = client(&w, NAME_A, NULL);
+	UNTIL(&w, w.proxy->client_count == 1);
+	w.proxy->futile.left = 0; /* a flood, however slow this machine is */
+	w.proxy->futile.at_ms = INT64_MAX;
+	for (unsigned i = 0; i < WAITING; i++)
+		say_nothing();
+	UNTIL(&w, w.proxy->accepted > 1);
+	assert_in_range(w.proxy->accepted, 2, 1 + AT_ONCE);
+	UNTIL(&w, w.proxy->accepted == 1 + WAITING && w.proxy->client_count == 1);
+	w.proxy->futile.left = w.proxy->futile.burst;
+	UNTIL(&w, is_watched(NAME_D));
+	expect_answer(client(&w, NAME_D, NULL));
+	hang_up(held, false);
+}
+
 /* The other listeners are not in it. */
 static void test_a_flood_is_of_one_listener(void **state)
 {
@@ -243,6 +268,7 @@ int main(void)
 	        TEST(test_requests_that_are_denied),
 	        TEST(test_bytes_that_are_no_request),
 	        TEST(test_many_that_wait_in_a_flood),
+	        TEST(test_a_flood_at_the_bound_of_connections),
 	        TEST(test_a_flood_is_of_one_listener),
 	        TEST(test_requests_that_are_allowed_are_no_flood),
 	        TEST(test_tunnels_are_no_flood),
