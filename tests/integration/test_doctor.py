@@ -5,7 +5,9 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 
+import lab
 import support
 from support import SLOW, VETHGUARD, Case, sh
 
@@ -158,15 +160,14 @@ class Doctor(Case):
                      prefix=["chroot", root, "setpriv", "--reuid", "1000", "--regid", "1000", "--clear-groups"])
 
     def test_leaves_nothing(self):
-        tmp = support.LAB.path("doctor-tmp")
-        os.mkdir(tmp)
+        tmp = tempfile.mkdtemp(dir=support.LAB.dir)
         os.chmod(tmp, 0o1777)
         before = support.Traces()
-        # A /tmp of its own: the machine's may have that of another doctor.
-        own = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /tmp && exec "$@"', tmp]
+        # A /tmp of its own: the machine's may have that of another doctor. The tree may lie in the machine's.
+        own = ["unshare", "-m", "sh", "-c", 'mount --rbind "$1" /mnt && mount --bind "$0" /tmp && shift && exec "$@"', tmp, lab.ROOT]
+        program = os.path.join("/mnt", os.path.relpath(VETHGUARD, lab.ROOT))
         for words in ((), ("prlimit", "--nofile=20:20")):
-            r = subprocess.run([*own, *words, VETHGUARD, "doctor"], capture_output=True,
-                               text=True, timeout=60 * SLOW, cwd="/")
-            self.assertIn("trial", r.stdout)
+            r = subprocess.run([*own, *words, program, "doctor"], capture_output=True, text=True, timeout=60 * SLOW, cwd="/")
+            self.assertIn("trial", r.stdout, r)
         self.assertEqual(before.since(), "")
         self.assertEqual(os.listdir(tmp), [])

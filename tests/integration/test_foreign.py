@@ -199,12 +199,18 @@ class Diverted(Foreign):
         if name != "one":
             return super().attach(name, netns, **more)
         sh("ip", "link", "add", "vforeign", "type", "veth", "peer", "name", "eth0", "netns", self.name)
+        self.addCleanup(self.no_link)
         sh("ip", "addr", "add", GATEWAY4 + "/24", "dev", "vforeign")
         sh("ip", "link", "set", "vforeign", "up")
         sh("ip", "-n", self.name, "addr", "add", GUEST4 + "/24", "dev", "eth0")
         sh("ip", "-n", self.name, "link", "set", "eth0", "up")
         sh("ip", "-n", self.name, "route", "add", "default", "via", GATEWAY4)
         return self.daemon.attach(name=name, interface="vforeign", policy=self.policy, **more)
+
+    @staticmethod
+    def no_link():
+        """At once: with its peer's namespace it goes only when the kernel comes to it."""
+        subprocess.run(["ip", "link", "del", "vforeign"], check=False, stderr=subprocess.DEVNULL)
 
     @staticmethod
     def no_tables():
@@ -271,6 +277,7 @@ class Diverted(Foreign):
         sh("ip", "link", "del", "vforeign")
         self.assertFalse(self.asks(seconds=1))
         sh("ip", "link", "add", "vforeign", "type", "veth", "peer", "name", "eth0", "netns", self.name)
+        self.addCleanup(self.no_link)
         sh("ip", "addr", "add", GATEWAY4 + "/24", "dev", "vforeign")
         sh("ip", "link", "set", "vforeign", "up")
         sh("ip", "-n", self.name, "addr", "add", GUEST4 + "/24", "dev", "eth0")
