@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the sandbox of a request is: its network namespace, by the process or the file that stands
+ * for it and with the rights of who asks, or an interface of the host. From then on nobody else
+ * attaches what is there (place.c).
+ */
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "vethguard/base/process.h"
+#include "supervisor/attach/attaching.h"
+#include "supervisor/attach/process.h"
+#include "supervisor/local_file.h"
+
+static bool settle_at(struct attaching *t, const struct attach_place *place)
+{
+	return attachment_settle_at(t->attachment, place) == 0 ||
+	       attaching_refuse(t, ATTACH_FAILED, "no memory");
+}
+
+static bool take_netns(struct attaching *t)
+{
+	const struct attachment *other;
+	struct attach_place place;
+	struct stat st;
+
+	if (attach_netns_is_own(t->netns))
+		return attaching_refuse(t, ATTACH_INVALID,
+		        "that is the network namespace of the host itself: it cannot be guarded as "
+		        "a sandbox");
+	if (fstat(t->netns, &st) < 0)
+		return attaching_refuse(t, ATTACH_FAILED, "the namespace: %s", strerror(errno));
+	place = attach_place_of_netns(&st);
+	other = attachments_at(t->all, &place);
+	if (other)
+		return attaching_refuse(t, ATTACH_CONFLICT,
+		        "that network namespace is %s's already: detach that first",
+		        other->record.name);
+	return settle_at(t, &place);
+}
+
+static bool take_interface(struct attaching *t)
+{
+	const struct attach_place place = attach_place_of_interface(t->request->interface);
+
+	return settle_at(t, &place); /* nobody else is there: attaching_check_room() */
+}
+
+static bool find_process(struct attaching *t)
+{
+	const struct attach_request *r = t->request;
+	struct attachment *a = t->attachment;
+	int error = 0;
+
+	a->pidfd = attach_process_open(r->pid, r->pid_start_time);
+	if (a->pidfd < 0)
+		error = a->pidfd;
+	if (!error)
+		error = process_start_time(r->pid, &a->record.pid_start_time);
+	if (!error) {
+		t->netns = attach_process_netns(&r->caller, r->pid, a->pidfd);
+		error = t->netns < 0 ? t->netns : 0;
+	}
+	if (error == -ESRCH)
+		return attaching_refuse(
+		        t, ATTACH_INVALID, "there is no such process %d", (int)r->pid);
+	if (error == -EACCES)
+		return attaching_refuse(t, ATTACH_INVALID,
+		        "process %d is somebody else's: who runs it, or root, may attach it",
+		        (int)r->pid);
+	if (error)
+		return attaching_refuse(
+		        t, ATTACH_INVALID, "process %d: %s", (int)r->pid, strerror(-error));
+	a->record.pid = r->pid;
+	return true;
+}
+
+bool attaching_find_place(struct attaching *t)
+{
+	const struct attach_request *r = t->request;
+
+	switch (r->kind) {
+	case ATTACH_INTERFACE:
+		t->divert = (struct gate_divert){.interface = r->interface,
+		        .address4 = r->address4,
+		        .address6 = r->address6};
+		return take_interface(t);
+	case ATTACH_PID:
+		return find_process(t) && take_netns(t);
+	default:
+		break;
+	}
+	t->netns = attach_netns_open(&r->caller, r->netns);
+	if (t->netns == LOCAL_FILE_UNKNOWN)
+		return attaching_refuse(t, ATTACH_INVALID,
+		        "%s may lie where nobody answers: name the namespace as /run/netns/NAME or "
+		        "/proc/PID/ns/net",
+		        r->netns);
+	if (t->netns == -EINVAL)
+		return attaching_refuse(t, ATTACH_INVALID,
+		        "%s is no network namespace: one of ip-netns(8) is /run/netns/NAME, that "
+		        "of a process /proc/PID/ns/net",
+		        r->netns);
+	if (t->netns < 0)
+		return attaching_refuse(t, ATTACH_INVALID, "%s: %s", r->netns, strerror(-t->netns));
+	return take_netns(t);
+}
