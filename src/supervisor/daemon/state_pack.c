@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing a state file's content: what was asked for, what was made, and nothing secret. 64-bit
+ * numbers and byte strings are hex text: JSON's numbers are not trusted with them. One description
+ * of the fields would have to serve json_pack() and json_unpack() with their different needs, so
+ * there are two, here and in state_unpack.c, and a test that what one writes the other reads.
+ *
+ * Where there is no memory for a value it is NULL, and json_pack() gives NULL for the whole.
+ */
+#include <stdio.h>
+
+#include "supervisor/daemon/state_json.h"
+
+#define HEX_BYTES_MAX 16
+#define PREFIX_TEXT_MAX (IP_TEXT_MAX + 4)
+
+static const char *const kind_names[] = {
+        [ATTACH_INTERFACE] = "interface", [ATTACH_NETNS] = "netns", [ATTACH_PID] = "pid"};
+_Static_assert(sizeof kind_names / sizeof kind_names[0] == ATTACH_KIND_COUNT, "a name per kind");
+
+const char *attach_kind_name(enum attach_kind kind)
+{
+	return kind_names[kind];
+}
+
+/* Values. */
+
+static const char *hex(const uint8_t *p, size_t n, char out[2 * HEX_BYTES_MAX + 1])
+{
+	for (size_t i = 0; i < n; i++)
+		snprintf(out + 2 * i, 3, "%02x", p[i]);
+	return out;
+}
+
+static json_t *json_hex(const uint8_t *p, size_t n)
+{
+	char text[2 * HEX_BYTES_MAX + 1];
+
+	return json_string(hex(p, n, text));
+}
+
+static json_t *json_u64(uint64_t v)
+{
+	char text[17];
+
+	snprintf(text, sizeof text, "%016llx", (unsigned long long)v);
+	return json_string(text);
+}
+
+static json_t *json_ip(const struct ip *ip)
+{
+	char text[IP_TEXT_MAX];
+
+	return json_string(ip->family ? ip_format(ip, text) : "");
+}
+
+static json_t *json_prefix(const struct ip_prefix *prefix)
+{
+	char text[PREFIX_TEXT_MAX], ip[IP_TEXT_MAX];
+
+	if (!prefix->base.family)
+		return json_string("");
+	snprintf(text, sizeof text, "%s/%u", ip_format(&prefix->base, ip), prefix->bits);
+	return json_string(text);
+}
+
+static json_t *json_pairs(const struct attach_pairs *pairs)
+{
+	json_t *object = json_object();
+
+	for (size_t i = 0; object && i < pairs->count; i++)
+		if (json_object_set_new(
+		            object, pairs->items[i].key, json_string(pairs->items[i].value)) != 0) {
+			json_decref(object);
+			return NULL;
+		}
+	return object;
+}
+
+/* Numbers of groups; NULL: no memory. */
+static json_t *json_groups(const struct attach_record *r)
+{
+	json_t *groups = json_array();
+
+	for (size_t i = 0; groups && i < r->group_count; i++)
+		if (json_array_append_new(groups, json_integer((json_int_t)r->groups[i])) != 0) {
+			json_decref(groups);
+			return NULL;
+		}
+	return groups;
+}
+
+/* The whole. */
+
+static json_t *pack_gate(const struct gate *g)
+{
+	json_t *ports = json_array();
+
+	for (size_t i = 0; ports && i < g->udp_port_count; i++)
+		if (json_array_append_new(ports, json_integer(g->udp_ports[i])) != 0) {
+			json_decref(ports);
+			return NULL;
+		}
+	return json_pack("{s:b, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:i, "
+	                 "s:o, s:[I, I, I, I]}",
+	        "divert", g->kind == GATE_DIVERT, "device", g->device, "host_link", g->host_link,
+	        "gate4", json_ip(&g->gate4), "gate6", json_ip(&g->gate6), "sandbox4",
+	        json_ip(&g->sandbox4), "sandbox6", json_ip(&g->sandbox6), "bits4", g->bits4,
+	        "bits6", g->bits6, "source4", json_prefix(&g->source4), "source6",
+	        json_prefix(&g->source6), "mac", json_hex(g->mac, 6), "sandbox_mac",
+	        json_hex(g->sandbox_mac, 6), "tcp_port", g->tcp_port, "udp_ports", ports, "bounds",
+	        (json_int_t)g->bounds.connections_per_s, (json_int_t)g->bounds.queries_per_s,
+	        (json_int_t)g->bounds.copies_per_s, (json_int_t)g->bounds.datagrams_per_s);
+}
+
+static json_t *pack(const struct attach_record *r, const struct gate *gate)
+{
+	json_t *container = json_pack("{s:s, s:s, s:s}", "engine", r->container.engine, "id",
+	        r->container.id, "name", r->container.name);
+
+	return json_pack("{s:i, s:s, s:o, s:s, s:s, s:s, s:i, s:o, s:o, s:s, s:b, s:o, s:o, s:I, "
+	                 "s:I, s:I, s:I, s:o, s:o, s:b, s:s, s:o}",
+	        "vethguard", STATE_VERSION, "name", r->name, "id", json_u64(r->id), "kind",
+	        kind_names[r->kind], "interface", r->interface, "netns", r->netns ? r->netns : "",
+	        "pid", (int)r->pid, "pid_start_time", json_u64(r->pid_start_time), "container",
+	        container, "policy", r->policy ? r->policy : "", "observe", r->observe, "labels",
+	        json_pairs(&r->labels), "vars", json_pairs(&r->vars), "uid", (json_int_t)r->uid,
+	        "gid", (json_int_t)r->gid, "created_ms", (json_int_t)r->created_ms, "expires_ms",
+	        (json_int_t)r->expires_ms, "generation", json_u64(r->generation), "seed",
+	        json_hex(r->seed, sizeof r->seed), "paused", r->paused, "reason", r->reason, "gate",
+	        pack_gate(gate));
+}
+
+/* Takes value, which may be NULL: no memory. */
+static bool add(json_t *root, const char *key, json_t *value)
+{
+	return json_object_set_new(root, key, value) == 0;
+}
+
+json_t *state_pack(const struct attach_record *r, const struct gate *gate)
+{
+	json_t *root = pack(r, gate);
+
+	if (root && (!r->undoing || add(root, "attaching", json_true())) &&
+	        (!r->asked || add(root, "groups", json_groups(r))))
+		return root;
+	json_decref(root);
+	return NULL;
+}
