@@ -16,7 +16,7 @@
 #include "vethguard/ipc/ring.h"
 #include "supervisor/open_files.h"
 #include "supervisor/recording/files.h"
-#include "supervisor/supervisor.h"
+#include "supervisor/recording/private.h"
 
 #define LEFT_MAX 65536 /* files that are looked at */
 

@@ -14,7 +14,7 @@
 #include "vethguard/base/log.h"
 #include "vethguard/ipc/journal.h"
 #include "supervisor/recording/audit_file.h"
-#include "supervisor/supervisor.h"
+#include "supervisor/recording/private.h"
 
 #define START_FDS 3
 #define REOPEN_FDS 2

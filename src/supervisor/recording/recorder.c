@@ -3,7 +3,7 @@
  * The recorder as the supervisor sees it: what it says, and what follows when it dies.
  *
  * What it had not written is not lost: events wait in the ring, which the supervisor holds too, and
- * in its own list (recording.c). So another recorder is started and told everything again; the
+ * in its own list (telling.c). So another recorder is started and told everything again; the
  * workers hold their traffic until it is ready. One that dies again and again, or that broke the
  * protocol, is not trusted with traffic any more: the sandboxes are cut off, and a last recorder
  * only writes what is left.

@@ -222,28 +222,4 @@ struct told_policy {
 };
 void tell_policy_change(struct supervisor *sv, struct sandbox *s, const struct told_policy *change);
 
-/* For recording.c, log.c and telling.c. */
-struct told;
-int recording_say_start(struct supervisor *sv);
-int recording_say_reopen(struct supervisor *sv);
-/* To a recorder that was not given anything yet. */
-void told_say_again(struct supervisor *sv, struct recorded *of);
-void told_forget(struct supervisor *sv, struct recorded *of, uint64_t up_to, bool for_good);
-/* They are in the list of this one now. */
-void told_move(struct recorded *of);
-void recording_end_left(struct supervisor *sv, struct recorded *of);
-/* As many of its rings as the recorder takes, the oldest first. 0 or -errno. */
-int recording_give_rings(struct supervisor *sv, struct recorded *of);
-/* Its end, where that waits and nothing is to be given before it any more. */
-void recording_end_waiting(struct supervisor *sv, struct recorded *of);
-/* recording.c: its writer is gone; the recorder is still to be told, under ring->end_request. */
-void recording_ring_ends(struct supervisor *sv, struct recorded *of, struct recorded_ring *ring);
-/* Sends what is in the buffer of its own to the recorder; 0 where there is none just now. */
-int recording_say(
-        struct supervisor *sv, const uint8_t *message, size_t n, const int *fds, size_t fd_count);
-struct recorded *recording_of(struct supervisor *sv, struct sandbox *s);
-int recording_open_ring(struct supervisor *sv, uint64_t of, const struct recorded_ring *ring);
-/* A stream under an id of which nothing else is known. NULL: no memory. */
-struct recorded *recording_open_left(struct supervisor *sv, uint64_t id);
-
 #endif

@@ -11,7 +11,7 @@
 #include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
 #include "supervisor/recording/files.h"
-#include "supervisor/supervisor.h"
+#include "supervisor/recording/private.h"
 
 /* An event on its way, oldest first. */
 struct told {

@@ -19,7 +19,7 @@
 #include "vethguard/ipc/ring.h"
 #include "recorder/recorder.h"
 #include "supervisor/open_files.h"
-#include "supervisor/supervisor.h"
+#include "supervisor/recording/private.h"
 #include "recording_folder.h"
 
 #define ROUNDS 12

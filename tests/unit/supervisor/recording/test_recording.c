@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/clock.h"
-#include "supervisor/supervisor.h"
+#include "supervisor/recording/private.h"
 
 #define SANDBOX 4242
 
