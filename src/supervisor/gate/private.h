@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gate_private: what the files of the gate share (gate.c, divert.c, examine.c,
- * pin.c, unlink.c, listen.c, host.c, sandbox.c, watch.c). */
+ * pin.c, unlink.c, listen.c, host.c, sandbox.c, watch.c, watch_all.c, watch_host.c). */
 #ifndef SUPERVISOR_GATE_PRIVATE_H
 #define SUPERVISOR_GATE_PRIVATE_H
 
@@ -92,9 +92,10 @@ void gate_host_forget(struct gate *gate);
 void gate_host_tell_filters(struct gate_host *host, const char *interface);
 struct gate *gate_host_find(struct gate_host *host, const char *device);
 
-/* watch.c */
+/* watch_host.c: opens the sockets in the host's namespace. Once. 0 or -errno. */
 int gate_host_watch(struct gate_host *host);
 void gate_host_unwatch(struct gate_host *host);
+/* watch_all.c: closes the sockets for all gates (gate_host_listen_for_all). */
 void gate_host_listen_end(struct gate_host *host);
 /* Whether the one socket for all gates hears of more than links. host may be NULL. */
 void gate_host_hear_routing(struct gate_host *host, bool wanted);

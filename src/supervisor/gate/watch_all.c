@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The two sockets by which a daemon hears of all its gates: the kernel asks every socket that
+ * listens, wherever it is, about each notification, and with two in each of a thousand gates it
+ * would ask two thousand. A gate is found by the number that the host's namespace has for the
+ * gate's. Where notifications were lost, all gates are looked at, one after the other.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/gate/watch.h"
+
+#define LOST_STEP_MS 10 /* between two gates that are looked at because notifications were lost */
+
+static struct gate_watch *find_nsid(struct gate_host *host, int nsid)
+{
+	struct gate_watch *w = NULL;
+
+	if (nsid >= 0)
+		HASH_FIND_INT(host->by_nsid, &nsid, w);
+	return w;
+}
+
+/* One after the other, and whoever waits already goes on waiting. */
+static void look_at_all(struct gate_host *host)
+{
+	struct gate_watch *w, *next;
+	int64_t after_ms = 0;
+
+	HASH_ITER(hh, host->by_nsid, w, next)
+	{
+		if (!w->dirty && !w->calm)
+			loop_timer_set(&w->timer, after_ms += LOST_STEP_MS);
+		w->dirty = true;
+	}
+}
+
+static void take_rules_of(void *context, int nsid)
+{
+	struct gate_watch *w = find_nsid(context, nsid);
+
+	if (w)
+		gate_watch_changed(w);
+}
+
+static void on_all_rules(struct loop_io *io, unsigned events)
+{
+	struct gate_host *host = container_of(io, struct gate_host, all_rules_io);
+
+	(void)events;
+	if (fence_watch_read_all(io->fd, take_rules_of, host) < 0)
+		look_at_all(host);
+}
+
+static void take_link_of(void *context, int nsid, const struct netlink_link *link, bool removed)
+{
+	struct gate_watch *w = find_nsid(context, nsid);
+
+	if (w && link)
+		gate_watch_take_link(w, link, removed);
+	else if (w)
+		gate_watch_changed(w);
+}
+
+static void on_all_links(struct loop_io *io, unsigned events)
+{
+	struct gate_host *host = container_of(io, struct gate_host, all_links_io);
+
+	(void)events;
+	if (netlink_watch_read_all(io->fd, take_link_of, host) < 0)
+		look_at_all(host);
+}
+
+int gate_host_listen_for_all(struct gate_host *host)
+{
+	int error = 0;
+
+	host->all_rules = fence_watch_open_all();
+	host->all_links = netlink_watch_open_all();
+	if (host->all_rules < 0 || host->all_links < 0)
+		error = host->all_rules < 0 ? host->all_rules : host->all_links;
+	if (!error)
+		error = loop_io_open_level(
+		        host->loop, &host->all_rules_io, host->all_rules, LOOP_READ, on_all_rules);
+	if (!error)
+		error = loop_io_open_level(
+		        host->loop, &host->all_links_io, host->all_links, LOOP_READ, on_all_links);
+	if (error)
+		gate_host_listen_end(host);
+	return error;
+}
+
+void gate_host_listen_end(struct gate_host *host)
+{
+	loop_io_close(&host->all_rules_io);
+	loop_io_close(&host->all_links_io);
+	if (host->all_rules >= 0)
+		close(host->all_rules);
+	if (host->all_links >= 0)
+		close(host->all_links);
+	host->all_rules = host->all_links = -1;
+}
+
+/* Most notifications of an attachment are of the daemon's own making, and nobody needs them. What
+ * somebody else changes of routing in another gate in the same millisecond or two leads nobody
+ * anywhere, and is found by the next look without cause. */
+void gate_host_hear_routing(struct gate_host *host, bool wanted)
+{
+	int error =
+	        host && host->all_links >= 0 ? netlink_watch_routing(host->all_links, wanted) : 0;
+
+	if (error)
+		log_warn("changes of routing in gates are %s: %s", wanted ? "not heard" : "heard",
+		        strerror(-error));
+}
+
+bool gate_watch_by_number(struct gate_watch *w, struct gate_host *host)
+{
+	int nsid;
+
+	if (host->all_rules < 0 || netlink_nsid(host->nl, w->gate->netns, &nsid) != 0 ||
+	        find_nsid(host, nsid))
+		return false;
+	w->nsid = nsid;
+	HASH_ADD_INT(host->by_nsid, nsid, w);
+	if (!w->hh.tbl)
+		w->nsid = -1;
+	return w->nsid >= 0;
+}
+
+void gate_watch_forget_number(struct gate_watch *w, struct gate_host *host)
+{
+	if (w->nsid >= 0)
+		HASH_DEL(host->by_nsid, w);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The two sockets in the host's namespace, for all diverted gates, and for what is held of those
+ * that nobody serves (gate_hold): rules of the host's tables, interfaces and their programs. What
+ * vethguard changes there itself is known by the port it came from, and no cause for a look.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "supervisor/gate/watch.h"
+
+static void all_changed(struct gate_host *host)
+{
+	for (struct gate *gate = host->diverted; gate; gate = gate->next)
+		if (gate->watch)
+			gate_watch_changed(gate->watch);
+}
+
+static void on_host_rules(struct loop_io *io, unsigned events)
+{
+	struct gate_host *host = container_of(io, struct gate_host, rules_io);
+	bool touched;
+
+	(void)events;
+	if (fence_watch_read(io->fd, DIVERT_TABLE, divert_port(host->divert), &touched) < 0 ||
+	        touched)
+		all_changed(host);
+}
+
+static void take_host_link(void *context, const struct netlink_link *link, bool removed)
+{
+	struct gate_host *host = context;
+
+	for (struct gate *gate = host->diverted; gate; gate = gate->next) {
+		bool device = strcmp(gate->device, link->name) == 0;
+		bool own = strcmp(gate->host_link, link->name) == 0;
+		bool renamed = !device && link->index == gate->device_index;
+
+		if (!gate->watch)
+			continue;
+		if (renamed) {
+			gate->device_index = 0;
+			gate_watch_changed(gate->watch);
+		}
+		if (device && (removed || link->index != gate->device_index)) {
+			gate->device_index = removed ? 0 : link->index;
+			gate_watch_changed(gate->watch);
+		}
+		if ((own && (removed || !link->up)) ||
+		        (link->master && link->master == gate->device_index)) /* a port */
+			gate_watch_changed(gate->watch);
+	}
+}
+
+static void take_host_filter(void *context, unsigned index, uint32_t by)
+{
+	struct gate_host *host = context;
+
+	if (by == divert_filter_port(host->divert))
+		return;
+	for (struct gate *gate = host->diverted; gate; gate = gate->next)
+		if (gate->watch && (index == gate->device_index || index == gate->link_index))
+			gate_watch_changed(gate->watch);
+}
+
+static void on_host_links(struct loop_io *io, unsigned events)
+{
+	struct gate_host *host = container_of(io, struct gate_host, links_io);
+	const struct netlink_watcher watcher = {take_host_link, take_host_filter, host};
+
+	(void)events;
+	if (netlink_watch_read(io->fd, &watcher) < 0)
+		all_changed(host);
+}
+
+int gate_host_watch(struct gate_host *host)
+{
+	int error = 0;
+
+	if (host->rules >= 0)
+		return 0;
+	host->rules = fence_watch_open();
+	host->links = netlink_watch_open(NETLINK_WATCH_FILTERS);
+	if (host->rules < 0 || host->links < 0)
+		error = host->rules < 0 ? host->rules : host->links;
+	if (!error)
+		error = loop_io_open_level(
+		        host->loop, &host->rules_io, host->rules, LOOP_READ, on_host_rules);
+	if (!error)
+		error = loop_io_open_level(
+		        host->loop, &host->links_io, host->links, LOOP_READ, on_host_links);
+	if (error)
+		gate_host_unwatch(host);
+	return error;
+}
+
+void gate_host_unwatch(struct gate_host *host)
+{
+	loop_io_close(&host->rules_io);
+	loop_io_close(&host->links_io);
+	if (host->rules >= 0)
+		close(host->rules);
+	if (host->links >= 0)
+		close(host->links);
+	host->rules = host->links = -1;
+}
