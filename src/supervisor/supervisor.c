@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeper and recorder serve all sandboxes: their messages are sorted here and given to the sandbox
- * they are about, found by id, never by anything that the sender could point with. When the keeper
- * dies, a session's sandbox is cut off: nothing can be signed without it, and its root went with
- * it. The daemon's root is a file, so another keeper goes on. recorder.c is about the recorder.
+ * What all sandboxes share: the registry, in which each is found by its id, never by anything that
+ * a sender could point with; the ids themselves; and the roles that serve all of them, from their
+ * start to their end. What the keeper says is in role/keeper.c, what the recorder says in
+ * recording/recorder.c.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <unistd.h>
 #include <utlist.h>
 
@@ -15,12 +14,10 @@
 #include "vethguard/base/log.h"
 #include "vethguard/jail/spawn.h"
 #include "supervisor/errand.h"
-#include "supervisor/priority.h"
 #include "supervisor/resident.h"
 #include "supervisor/role/roles.h"
-#include "supervisor/daemon/root_file.h"
 
-static uint8_t buffer[MESSAGE_BYTES_MAX];
+/* The registry. */
 
 uint64_t supervisor_next_id(struct supervisor *sv)
 {
@@ -50,15 +47,6 @@ void supervisor_for_each(struct supervisor *sv,
 	what(s, context);
 }
 
-/* One that was given to a sandbox, or NULL. */
-static struct instance *find_instance(struct supervisor *sv, uint64_t id)
-{
-	struct instance *i;
-
-	HASH_FIND(by_id, sv->instances, &id, sizeof id, i);
-	return i && i->sandbox ? i : NULL;
-}
-
 void supervisor_for_each_worker(struct supervisor *sv,
         void (*what)(struct instance *i, const void *context), const void *context)
 {
@@ -75,229 +63,7 @@ void supervisor_for_each_worker(struct supervisor *sv,
 	}
 }
 
-/* Keeper. */
-
-static struct instance *find_request(struct supervisor *sv, uint64_t id)
-{
-	struct instance *i;
-
-	HASH_FIND(by_request, sv->requests, &id, sizeof id, i);
-	return i && !i->keeper_ready ? i : NULL;
-}
-
-static int on_root(struct supervisor *sv, struct ipc_message *message)
-{
-	struct message_keeper_root m;
-	struct instance *i;
-
-	if (message_keeper_root_decode(&message->body, &m) != 0)
-		return -EBADMSG;
-	priority_take_back(sv->keeper.pid);
-	i = find_request(sv, message->head.id);
-	if (!i) /* its worker may be gone; an id that was never given out is another matter */
-		return message->head.id <= sv->last_id ? 0 : -EBADMSG;
-	memcpy(i->sandbox->root_pem, m.root_pem.p, m.root_pem.n);
-	i->sandbox->root_pem[m.root_pem.n] = 0;
-	i->keeper_ready = true;
-	if (i->state == INSTANCE_STARTING)
-		sandbox_instance_progress(i->sandbox, i);
-	return 0;
-}
-
-static void answer_source(struct supervisor *sv, uint64_t id, int fd, const char *error)
-{
-	struct message_source m = {
-	        .opened = fd >= 0, .error = slice_from_string(fd >= 0 ? NULL : error)};
-	size_t n = message_source_encode(buffer, sizeof buffer, MESSAGE_SOURCE, id, &m);
-	int result = role_send(&sv->keeper, buffer, n, &fd, fd >= 0);
-
-	if (result)
-		log_error("the keeper could not be answered: %s", strerror(-result));
-}
-
-void supervisor_on_source(struct sources *sources, uint64_t id, int fd, const char *error)
-{
-	struct instance *i = container_of(sources, struct instance, sources);
-
-	if (error)
-		log_sandbox(LOG_LEVEL_DEBUG, i->sandbox->name, "%s",
-		        error); /* the keeper tells people */
-	answer_source(i->supervisor, id, fd, error);
-	if (fd >= 0)
-		close(fd);
-}
-
-static int on_source_open(struct supervisor *sv, struct ipc_message *message)
-{
-	struct message_source_open m;
-
-	if (message_source_open_decode(&message->body, &m) != 0)
-		return -EBADMSG;
-	struct instance *i = find_instance(sv, m.sandbox_id);
-	if (!i || !i->generation || i->state == INSTANCE_ENDING) {
-		answer_source(sv, message->head.id, -1, "there is no such sandbox");
-		return 0;
-	}
-	sources_open(&i->sources, message->head.id, m.credential);
-	return 0;
-}
-
-/* Under the id of an instance: this worker, which may be a spare one, broke the protocol with the
- * keeper and is not trusted with anything else, or the keeper has no room for it. Under that of a
- * request: it is refused. */
-static void on_keeper_failed(struct role *role, uint64_t id)
-{
-	struct supervisor *sv = container_of(role, struct supervisor, keeper);
-	struct instance *i;
-	char text[ROLE_HOW_MAX];
-
-	priority_take_back(role->pid);
-	HASH_FIND(by_id, sv->instances, &id, sizeof id, i);
-	if (i) {
-		role_kill(&i->worker, role->last_words);
-		role->last_words[0] = 0;
-		return;
-	}
-	i = find_request(sv, id);
-	if (!i)
-		return;
-	snprintf(text, sizeof text, "%s", role->last_words);
-	role->last_words[0] = 0;
-	if (i->sandbox->lasting && i->sandbox->state != SANDBOX_STARTING)
-		role_kill(&i->worker, text);
-	else
-		sandbox_fail(i->sandbox, "the keeper refuses: %s", text);
-}
-
-static int on_keeper_ready(struct supervisor *sv, struct ipc_message *message)
-{
-	int error;
-
-	if (!reader_done(&message->body))
-		return -EBADMSG;
-	if (sv->lasting && !sv->keeper_ready) {
-		error = root_file_keep(sv->ca);
-		if (error) {
-			log_error("the root CA's file cannot be kept: %s", strerror(-error));
-			return -EBADMSG;
-		}
-	}
-	sv->keeper_ready = true;
-	supervisor_roles_ready(sv);
-	return 0;
-}
-
-static int on_keeper_message(struct role *role, struct ipc_message *message)
-{
-	struct supervisor *sv = container_of(role, struct supervisor, keeper);
-
-	sv->keeper_owes = 0; /* it has much to do, perhaps: it does not hang */
-	switch (message->head.type) {
-	case MESSAGE_KEEPER_READY:
-		return on_keeper_ready(sv, message);
-	case MESSAGE_KEEPER_HERE:
-		return supervisor_keeper_is_here(sv, message);
-	case MESSAGE_KEEPER_ROOT:
-		return on_root(sv, message);
-	case MESSAGE_SOURCE_OPEN:
-		return on_source_open(sv, message);
-	default:
-		return -EBADMSG;
-	}
-}
-
-/* Their ends. */
-
-struct death {
-	const char *who, *how;
-};
-
-static void lose(struct sandbox *s, const void *context)
-{
-	const struct death *death = context;
-
-	sandbox_fail(s, "%s %s; the sandbox is cut off from every network", death->who, death->how);
-}
-
-void supervisor_stop_when_alone(struct supervisor *sv)
-{
-	if (sv->finishing && !role_runs(&sv->keeper) && !role_runs(&sv->recorder))
-		loop_stop(sv->loop);
-}
-
-static int start_keeper(struct supervisor *sv);
-
-/* To all workers, those in store too. */
-static void give_keeper(struct supervisor *sv)
-{
-	struct instance *i, *next;
-
-	HASH_ITER(by_id, sv->instances, i, next)
-	{
-		if (role_runs(&i->worker) && i->state != INSTANCE_ENDING &&
-		        instance_new_keeper(i) != 0)
-			role_kill(&i->worker, "it cannot be given to another keeper");
-	}
-}
-
-static void start_keeper_again(struct supervisor *sv)
-{
-	int error = start_keeper(sv);
-
-	if (error) {
-		log_error("no keeper can be started: %s", strerror(-error));
-		loop_timer_set(&sv->keeper_timer, ROLE_PAUSE_MS);
-		return;
-	}
-	give_keeper(sv);
-}
-
-static void on_keeper_time(struct loop_timer *timer)
-{
-	start_keeper_again(container_of(timer, struct supervisor, keeper_timer));
-}
-
-static void tell_keeper_death(struct sandbox *s, const void *context)
-{
-	char text[ROLE_HOW_MAX + 128];
-
-	snprintf(text, sizeof text, "The keeper %.900s. Another one is started.",
-	        (const char *)context);
-	tell_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
-}
-
-/* Workers go on with what they have: certificates and credentials that are in use. What needs the
- * keeper is refused until the next one is there. */
-static void replace_keeper(struct supervisor *sv, const char *how)
-{
-	int64_t now_ms = loop_now_ms(sv->loop);
-	int64_t *oldest = &sv->keeper_deaths_ms[sv->keeper_death_count++ % KEEPER_RESTARTS_MAX];
-	bool often = sv->keeper_death_count > KEEPER_RESTARTS_MAX &&
-	             now_ms - *oldest <= KEEPER_RESTARTS_MS;
-
-	*oldest = now_ms;
-	supervisor_for_each(sv, tell_keeper_death, how);
-	log_warn("the keeper %s; another one is started%s", how,
-	        often ? ", not before a pause: that was too often" : "");
-	if (often)
-		loop_timer_set(&sv->keeper_timer, ROLE_PAUSE_MS);
-	else
-		start_keeper_again(sv);
-}
-
-static void on_keeper_dead(struct role *role, const char *how)
-{
-	struct supervisor *sv = container_of(role, struct supervisor, keeper);
-	struct death death = {"the keeper", how};
-
-	if (!role->stopping && sv->lasting && sv->keeper_ready)
-		replace_keeper(sv, how);
-	else if (!role->stopping && sv->on_keeper_lost)
-		sv->on_keeper_lost(sv, how);
-	else if (!role->stopping)
-		supervisor_for_each(sv, lose, &death);
-	supervisor_stop_when_alone(sv);
-}
+/* Start and end. */
 
 static uint64_t random_below_half(void)
 {
@@ -305,27 +71,6 @@ static uint64_t random_below_half(void)
 
 	random_bytes(&n, sizeof n);
 	return n >> 1;
-}
-
-/* With the root CA's file, where there is to be one. */
-static int start_keeper(struct supervisor *sv)
-{
-	int root = sv->lasting ? root_file_open(sv->ca) : -1;
-
-	if (sv->lasting && root < 0)
-		return root;
-	int error = role_start(sv->loop, &sv->keeper, "vethguard-keeper", "the keeper", -1,
-	        on_keeper_message, on_keeper_dead);
-	if (!error) {
-		sv->keeper.on_failed = on_keeper_failed;
-		sv->keeper.room_ms = ROLE_ROOM_MS;
-		size_t n = message_empty(
-		        buffer, sizeof buffer, MESSAGE_KEEPER_START, supervisor_next_id(sv));
-		error = role_send(&sv->keeper, buffer, n, &root, root >= 0);
-	}
-	if (root >= 0)
-		close(root);
-	return error;
 }
 
 void supervisor_roles_ready(struct supervisor *sv)
@@ -376,13 +121,11 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 	*step = "the recorder";
 	error = recorder_start(sv);
 	if (!error && sv->lasting)
-		error = loop_timer_open(loop, &sv->keeper_timer, on_keeper_time);
-	if (!error && sv->lasting)
 		error = supervisor_look_at_keeper(sv);
 	if (error)
 		return error;
 	*step = "the keeper";
-	return start_keeper(sv);
+	return keeper_start(sv);
 }
 
 void supervisor_finish(struct supervisor *sv, int status)
@@ -399,6 +142,12 @@ void supervisor_finish(struct supervisor *sv, int status)
 	role_stop(&sv->recorder, supervisor_next_id(sv), SUPERVISOR_STOP_MS);
 	role_stop(&sv->keeper, supervisor_next_id(sv), SUPERVISOR_STOP_MS);
 	supervisor_stop_when_alone(sv);
+}
+
+void supervisor_stop_when_alone(struct supervisor *sv)
+{
+	if (sv->finishing && !role_runs(&sv->keeper) && !role_runs(&sv->recorder))
+		loop_stop(sv->loop);
 }
 
 void supervisor_fini(struct supervisor *sv)

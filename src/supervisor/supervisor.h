@@ -70,8 +70,6 @@ void supervisor_spare_dead(struct supervisor *sv, struct instance *i, const char
 /* Keeps so many spare workers from now on. Once. 0 or -errno. */
 int supervisor_keep_spares(struct supervisor *sv, size_t count);
 void spares_fini(struct supervisor *sv);
-/* Answers the keeper's request id with what its source gave (sources.h). */
-void supervisor_on_source(struct sources *sources, uint64_t id, int fd, const char *error);
 uint64_t supervisor_next_id(struct supervisor *sv);
 /* An id that was given out by a supervisor before this one. */
 void supervisor_id_is_used(struct supervisor *sv, uint64_t id);
@@ -84,11 +82,15 @@ void supervisor_for_each_worker(struct supervisor *sv,
         void (*what)(struct instance *i, const void *context), const void *context);
 void supervisor_stop_when_alone(struct supervisor *sv);
 
-/* keeper_look.c, for those that last. 0 or -errno. */
+/* role/keeper.c: 0 or -errno. */
+int keeper_start(struct supervisor *sv);
+/* Answers the keeper's request id with what its source gave (sources.h). */
+void supervisor_on_source(struct sources *sources, uint64_t id, int fd, const char *error);
+/* role/keeper_look.c, for those that last. 0 or -errno. */
 int supervisor_look_at_keeper(struct supervisor *sv);
 /* The answer. 0 or -EBADMSG. */
 int supervisor_keeper_is_here(struct supervisor *sv, struct ipc_message *message);
-/* recorder.c: 0 or -errno. */
+/* recording/recorder.c: 0 or -errno. */
 int recorder_start(struct supervisor *sv);
 /* A worker that begins while the log cannot be written. */
 void recorder_stalls(struct instance *i);
