@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The daemon in order: directories and the lock; keeper and recorder; what a daemon before this one
- * has left is read; the control socket; what was left is taken over, and then it is ready; loop. It
- * ends orderly by SIGTERM: workers finish what they can within their patience, the recorder writes
- * everything, and the sandboxes stay as they would after a crash: their rules stand and nobody
- * listens, so that they are closed until the next daemon serves them.
+ * has left is read; the control socket (answer.c); what was left is taken over, and then it is
+ * ready; loop. It ends orderly by SIGTERM (signals.c): workers finish what they can within their
+ * patience, the recorder writes everything, and the sandboxes stay as they would after a crash:
+ * their rules stand and nobody listens, so that they are closed until the next daemon serves them.
  */
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -21,9 +20,6 @@
 #include "supervisor/daemon/daemon_state.h"
 #include "supervisor/open_files.h"
 #include "supervisor/recording/sets.h"
-
-#define STATUS_CREATED 201 /* RFC 9110 section 15.3.2 */
-#define ATTACHED_TEXT_MAX 512
 
 /* Allocations from this size on have pages of their own: what loading a policy takes for a moment
  * goes back to the system and leaves no holes between what a thousand sandboxes keep, and of large
@@ -66,20 +62,9 @@ static void check_config(struct daemon *d)
 	free(diags);
 }
 
-/* Its end and its signals. */
+/* Its end. */
 
-static void on_empty(struct attachments *all)
-{
-	daemon_finish_when_alone(container_of(all, struct daemon, attachments));
-}
-
-void daemon_finish_when_alone(struct daemon *d)
-{
-	if (d->attachments.stopping && !d->attachments.by_name && !d->takeover.open)
-		supervisor_finish(&d->supervisor, 0);
-}
-
-static void stop(struct daemon *d, int status)
+void daemon_stop(struct daemon *d, int status)
 {
 	if (status && !d->supervisor.status)
 		d->supervisor.status = status;
@@ -94,215 +79,18 @@ static void stop(struct daemon *d, int status)
 	attachments_stop(&d->attachments);
 }
 
-static void on_terminate(struct loop_signal *s)
+void daemon_finish_when_alone(struct daemon *d)
 {
-	struct daemon *d = &daemon_state;
-
-	(void)s;
-	if (upgrade_stop(d))
-		return;
-	log_info("stopping: sandboxes stay closed until the next start");
-	takeover_stop(d);
-	stop(d, 0);
+	if (d->attachments.stopping && !d->attachments.by_name && !d->takeover.open)
+		supervisor_finish(&d->supervisor, 0);
 }
 
-static void tell_ready(struct daemon *d)
+static void on_empty(struct attachments *all)
 {
-	service_ready("%zu sandboxes", attachments_count(&d->attachments));
+	daemon_finish_when_alone(container_of(all, struct daemon, attachments));
 }
 
-/* Nobody waits for an answer who could read them there. */
-static void warn_of_policies(const char *lines)
-{
-	while (lines && *lines) {
-		size_t n = strcspn(lines, "\n");
-
-		log_warn("%.*s", (int)n, lines);
-		lines += n + (lines[n] == '\n');
-	}
-}
-
-static void on_reloaded(void *context, const struct attach_result *result)
-{
-	struct daemon *d = context;
-
-	if (result->status != ATTACH_OK)
-		log_error("not all was reloaded: %s", result->text);
-	warn_of_policies(result->warnings);
-	tell_ready(d);
-}
-
-static void on_hangup(struct loop_signal *s)
-{
-	(void)s;
-	/* Whoever rotates the log has moved it away. */
-	recording_reopen(&daemon_state.supervisor, false);
-	if (!daemon_state.takeover.active)
-		takeover_reopen(&daemon_state); /* and so on, to the first of those that drain */
-	if (daemon_state.upgrade.given)
-		return; /* the rest is for the one that answers */
-	if (daemon_state.attachments.recovering && !daemon_state.ready)
-		return; /* all of it is being read just now */
-	if (daemon_state.attachments.held || daemon_state.attachments.recovering ||
-	        daemon_state.takeover.active) {
-		log_warn("an upgrade is under way: nothing else is read again");
-		return;
-	}
-	service_reloading();
-	attachments_reload_all(&daemon_state.attachments, on_reloaded, &daemon_state);
-}
-
-static void on_upgraded(void *context, const char *error, pid_t pid)
-{
-	(void)context;
-	(void)error; /* upgrade.c has told it already */
-	(void)pid;
-}
-
-static void on_replace(struct loop_signal *s)
-{
-	(void)s;
-	upgrade_begin(&daemon_state, on_upgraded, NULL);
-}
-
-static void on_watchdog(struct loop_timer *timer)
-{
-	service_watchdog();
-	loop_timer_set(timer, service_watchdog_ms());
-}
-
-static void on_keeper_lost(struct supervisor *sv, const char *how)
-{
-	struct daemon *d = container_of(sv, struct daemon, supervisor);
-
-	log_error("the keeper %s: without a root CA nothing can be served", how);
-	stop(d, STATUS_FAILED);
-}
-
-static void on_called(struct control_owner *owner, const struct control_record *record)
-{
-	struct daemon *d = container_of(owner, struct daemon, control_owner);
-	struct attachment *a = attachments_find(&d->attachments, record->sandbox);
-	char done[ATTACHED_TEXT_MAX] = "";
-	const struct told_call call = {.operation = record->operation,
-	        .method = record->method[0] ? record->method : NULL,
-	        .target = record->target[0] ? record->target : NULL,
-	        .user_id = record->peer.uid,
-	        .process_id = (uint32_t)record->peer.pid,
-	        .sandbox = record->sandbox,
-	        .looks = record->looks,
-	        .status = (uint16_t)record->status,
-	        .error = record->detail[0] ? record->detail : NULL,
-	        .done = done};
-
-	if (a && record->status == STATUS_CREATED)
-		attach_record_describe(&a->record, done, sizeof done);
-	tell_api(&d->supervisor, a && !a->detaching ? a->sandbox : NULL, &call);
-}
-
-static void on_upgrade_asked(struct control_owner *owner, upgrade_done done, void *context)
-{
-	upgrade_begin(container_of(owner, struct daemon, control_owner), done, context);
-}
-
-static int on_roles_asked(struct control_owner *owner, roles_told told, void *context)
-{
-	struct daemon *d = container_of(owner, struct daemon, control_owner);
-
-	return roles_ask(&d->supervisor, 0, told, context);
-}
-
-static const char *socket_path(const struct daemon *d, char out[PATH_MAX])
-{
-	if (d->options->socket)
-		return d->options->socket;
-	snprintf(out, PATH_MAX, "%s/%s", d->state, DAEMON_SOCKET);
-	return out;
-}
-
-/* Before any descriptor is opened, or any process started that would find in its environment what
- * was meant for this one. */
-static void take_passed_socket(struct daemon *d)
-{
-	char buffer[PATH_MAX];
-	const char *path = socket_path(d, buffer), *why = NULL;
-
-	if (unix_listener_inherit(&d->listener, path, control_group(), &why) == -EINVAL)
-		die(STATUS_FAILED,
-		        "the service manager has passed something else than the control socket, "
-		        "%s: %s",
-		        path, why);
-}
-
-static int listen_for_calls(struct daemon *d)
-{
-	char path[PATH_MAX];
-
-	if (d->takeover.listener >= 0)
-		return unix_listener_adopt(
-		        &d->listener, d->takeover.listener, d->takeover.listener_ours);
-	if (d->listener.fd >= 0)
-		return 0;
-	return unix_listener_open(&d->listener, socket_path(d, path), control_group());
-}
-
-static int open_control(struct daemon *d)
-{
-	int error = listen_for_calls(d);
-
-	d->takeover.listener = -1;
-	if (error)
-		return error;
-	d->control_owner = (struct control_owner){
-	        .called = on_called, .upgrade = on_upgrade_asked, .roles = on_roles_asked};
-	d->control = control_new(
-	        d->loop, d->listener.fd, &d->attachments, &d->control_owner, control_group());
-	return d->control ? 0 : -ENOMEM;
-}
-
-void daemon_answer(struct daemon *d)
-{
-	int error = d->control ? 0 : open_control(d);
-
-	if (error) {
-		log_error("the control socket cannot be opened: %s", strerror(-error));
-		stop(d, STATUS_FAILED);
-		return;
-	}
-	if (d->attachments.recovering)
-		return;
-	d->ready = true;
-	log_info("ready");
-	if (service_watchdog_ms())
-		loop_timer_set(&d->watchdog, service_watchdog_ms());
-	tell_ready(d);
-}
-
-/* Who can connect finds every sandbox there is; it is ready when all of them are taken over. */
-static void on_roles_ready(struct supervisor *sv)
-{
-	struct daemon *d = container_of(sv, struct daemon, supervisor);
-
-	if (d->takeover.active)
-		takeover_begin(d);
-	else if (!d->ready && !d->attachments.stopping)
-		daemon_answer(d);
-}
-
-static int open_signals(struct daemon *d)
-{
-	signal(SIGPIPE, SIG_IGN);
-	int error = loop_signal_open(d->loop, &d->terminate, SIGTERM, on_terminate);
-	if (!error)
-		error = loop_signal_open(d->loop, &d->interrupt, SIGINT, on_terminate);
-	if (!error)
-		error = loop_signal_open(d->loop, &d->hangup, SIGHUP, on_hangup);
-	if (!error)
-		error = loop_signal_open(d->loop, &d->replace, SIGUSR2, on_replace);
-	if (!error)
-		error = loop_timer_open(d->loop, &d->watchdog, on_watchdog);
-	return error;
-}
+/* Its start. */
 
 /* Without them it only takes longer. They fit at once where the configuration says nothing of
  * addresses, port and bounds; else from the second on (gate_host_take). */
@@ -357,6 +145,31 @@ void daemon_serve(struct daemon *d)
 		die(STATUS_FAILED, "no memory");
 }
 
+/* Who can connect finds every sandbox there is; it is ready when all of them are taken over. */
+static void on_roles_ready(struct supervisor *sv)
+{
+	struct daemon *d = container_of(sv, struct daemon, supervisor);
+
+	if (d->takeover.active)
+		takeover_begin(d);
+	else if (!d->ready && !d->attachments.stopping)
+		daemon_answer(d);
+}
+
+static void on_keeper_lost(struct supervisor *sv, const char *how)
+{
+	struct daemon *d = container_of(sv, struct daemon, supervisor);
+
+	log_error("the keeper %s: without a root CA nothing can be served", how);
+	daemon_stop(d, STATUS_FAILED);
+}
+
+static void on_watchdog(struct loop_timer *timer)
+{
+	service_watchdog();
+	loop_timer_set(timer, service_watchdog_ms());
+}
+
 static void start(struct daemon *d)
 {
 	struct supervisor *sv = &d->supervisor;
@@ -400,10 +213,7 @@ static void clean_up(struct daemon *d)
 	attachments_close(&d->attachments);
 	supervisor_fini(&d->supervisor);
 	priority_close(&d->priority);
-	loop_signal_close(&d->terminate);
-	loop_signal_close(&d->interrupt);
-	loop_signal_close(&d->hangup);
-	loop_signal_close(&d->replace);
+	daemon_close_signals(d);
 	loop_timer_close(&d->watchdog);
 	service_close();
 	loop_free(d->loop);
@@ -429,7 +239,7 @@ int daemon_run(const struct daemon_options *options)
 	check_config(d);
 	if (options->check_config)
 		return 0;
-	take_passed_socket(d);
+	daemon_take_passed_socket(d);
 	if (options->take_over)
 		takeover_open(d, options->take_over);
 	else
@@ -438,7 +248,8 @@ int daemon_run(const struct daemon_options *options)
 	daemon_open_directories(d);
 	mallopt(M_MMAP_THRESHOLD, OWN_PAGES_BYTES);
 	d->loop = loop_new();
-	if (!d->loop || open_signals(d) != 0)
+	if (!d->loop || daemon_open_signals(d) != 0 ||
+	        loop_timer_open(d->loop, &d->watchdog, on_watchdog) != 0)
 		die(STATUS_FAILED, "no memory");
 	start(d);
 	error = loop_run(d->loop);

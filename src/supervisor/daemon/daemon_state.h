@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* daemon_state: the daemon as its own files see it (daemon.c, directories.c, upgrade.c,
- * takeover.c). */
+/* daemon_state: the daemon as its own files see it (daemon.c, directories.c, answer.c, signals.c,
+ * upgrade.c, takeover.c). */
 #ifndef SUPERVISOR_DAEMON_STATE_H
 #define SUPERVISOR_DAEMON_STATE_H
 
@@ -37,11 +37,22 @@ struct daemon {
 void daemon_open_directories(struct daemon *d);
 /* And the log, once recording goes on. */
 void daemon_open_log(struct daemon *d);
-/* Finds and serves what a daemon before this one has left, or gives. */
+/* daemon.c: finds and serves what a daemon before this one has left, or gives. */
 void daemon_serve(struct daemon *d);
-/* Answers the control API, and once everything is taken over, says so to the service manager. */
-void daemon_answer(struct daemon *d);
+/* Ends it orderly; the loop ends when everything has. Once more is harmless. status: the program's,
+ * where it has none yet. */
+void daemon_stop(struct daemon *d, int status);
 /* Its sandboxes are all given up. */
 void daemon_finish_when_alone(struct daemon *d);
+/* answer.c: takes the control socket that the service manager has passed, if any, or ends the
+ * program. Before any descriptor is opened, or any process started that would find in its
+ * environment what was meant for this one. */
+void daemon_take_passed_socket(struct daemon *d);
+/* Answers the control API, and once everything is taken over, says so to the service manager. */
+void daemon_answer(struct daemon *d);
+void daemon_tell_ready(struct daemon *d);
+/* signals.c: 0 or -errno. */
+int daemon_open_signals(struct daemon *d);
+void daemon_close_signals(struct daemon *d);
 
 #endif

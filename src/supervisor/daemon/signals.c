@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the daemon is told from outside without a call: SIGTERM and SIGINT end it, SIGHUP has it
+ * read everything again and go on in the log's next file, SIGUSR2 has the installed vethguardd take
+ * over.
+ */
+#include <signal.h>
+#include <string.h>
+
+#include "vethguard/base/log.h"
+#include "vethguard/ipc/service.h"
+#include "supervisor/daemon/daemon_state.h"
+
+static void terminate(struct daemon *d)
+{
+	if (upgrade_stop(d))
+		return;
+	log_info("stopping: sandboxes stay closed until the next start");
+	takeover_stop(d);
+	daemon_stop(d, 0);
+}
+
+static void on_terminate(struct loop_signal *s)
+{
+	terminate(container_of(s, struct daemon, terminate));
+}
+
+static void on_interrupt(struct loop_signal *s)
+{
+	terminate(container_of(s, struct daemon, interrupt));
+}
+
+/* Nobody waits for an answer who could read them there. */
+static void warn_of_policies(const char *lines)
+{
+	while (lines && *lines) {
+		size_t n = strcspn(lines, "\n");
+
+		log_warn("%.*s", (int)n, lines);
+		lines += n + (lines[n] == '\n');
+	}
+}
+
+static void on_reloaded(void *context, const struct attach_result *result)
+{
+	struct daemon *d = context;
+
+	if (result->status != ATTACH_OK)
+		log_error("not all was reloaded: %s", result->text);
+	warn_of_policies(result->warnings);
+	daemon_tell_ready(d);
+}
+
+static void on_hangup(struct loop_signal *s)
+{
+	struct daemon *d = container_of(s, struct daemon, hangup);
+
+	/* Whoever rotates the log has moved it away. */
+	recording_reopen(&d->supervisor, false);
+	if (!d->takeover.active)
+		takeover_reopen(d); /* and so on, to the first of those that drain */
+	if (d->upgrade.given)
+		return; /* the rest is for the one that answers */
+	if (d->attachments.recovering && !d->ready)
+		return; /* all of it is being read just now */
+	if (d->attachments.held || d->attachments.recovering || d->takeover.active) {
+		log_warn("an upgrade is under way: nothing else is read again");
+		return;
+	}
+	service_reloading();
+	attachments_reload_all(&d->attachments, on_reloaded, d);
+}
+
+static void on_upgraded(void *context, const char *error, pid_t pid)
+{
+	(void)context;
+	(void)error; /* upgrade.c has told it already */
+	(void)pid;
+}
+
+static void on_replace(struct loop_signal *s)
+{
+	upgrade_begin(container_of(s, struct daemon, replace), on_upgraded, NULL);
+}
+
+int daemon_open_signals(struct daemon *d)
+{
+	signal(SIGPIPE, SIG_IGN);
+	int error = loop_signal_open(d->loop, &d->terminate, SIGTERM, on_terminate);
+	if (!error)
+		error = loop_signal_open(d->loop, &d->interrupt, SIGINT, on_interrupt);
+	if (!error)
+		error = loop_signal_open(d->loop, &d->hangup, SIGHUP, on_hangup);
+	if (!error)
+		error = loop_signal_open(d->loop, &d->replace, SIGUSR2, on_replace);
+	return error;
+}
+
+void daemon_close_signals(struct daemon *d)
+{
+	loop_signal_close(&d->terminate);
+	loop_signal_close(&d->interrupt);
+	loop_signal_close(&d->hangup);
+	loop_signal_close(&d->replace);
+}
