@@ -145,13 +145,8 @@ struct stream *stream_find(struct recorder *recorder, uint64_t sandbox_id);
 /* Formats what has come, up to its share. 1: there is more; 0; -ENOMEM: no room, nothing was read;
  * -EIO. */
 int stream_drain(struct stream *stream, bool all);
-/* Takes an event of the supervisor, sent under a growing id: it is recorded behind what the workers
- * have reported so far, or passed over where the recorder before has recorded it. 0, or -EBADMSG,
- * -ENOBUFS, -ENOMEM. */
-int stream_take(struct stream *stream, uint64_t id, struct slice encoded);
-/* The fence has dropped so many packets by now, those before this stream included: what there is no
- * copy of is counted too. */
-void stream_fence_counted(struct stream *stream, uint64_t dropped);
+/* A random one, for an event of the recorder's making. */
+uint64_t stream_new_id(void);
 /* One event as a line. 0 or -errno: nothing was recorded. */
 int stream_record(struct stream *stream, const struct event *event);
 int stream_record_finding(struct stream *stream, enum event_finding finding, const char *detail);
@@ -167,6 +162,23 @@ void stream_wake(struct stream *stream);
 /* Of one whose rings sleep: no turn any more until it is woken, unless something of it waits for
  * its time. */
 void stream_rest(struct stream *stream);
+
+/* own.c */
+/* Takes an event of the supervisor, sent under a growing id: it is recorded behind what the workers
+ * have reported so far, or passed over where the recorder before has recorded it. 0, or -EBADMSG,
+ * -ENOBUFS, -ENOMEM. */
+int stream_take(struct stream *stream, uint64_t id, struct slice encoded);
+/* Records those whose turn has come; all: the last word, too. 0 or -errno: the rest waits. */
+int stream_drain_own(struct stream *stream, bool all);
+
+/* dropped.c */
+/* The loop tells of copies from now on. 0 or -errno. */
+int stream_hear_packets(struct stream *stream);
+/* As stream_drain; all: also those whose time to be gathered is not over. */
+int stream_drain_packets(struct stream *stream, bool all);
+/* The fence has dropped so many packets by now, those before this stream included: what there is no
+ * copy of is counted too. */
+void stream_fence_counted(struct stream *stream, uint64_t dropped);
 
 /* feed.c */
 /* Takes the three descriptors. 0 or -errno (they are closed then). */
