@@ -59,6 +59,7 @@ static int in_gate_listen(void *context)
 int gate_listen(struct gate *gate)
 {
 	gate_close_handed_out(gate);
+	gate->step = "entering the gate's namespace"; /* until the first of its steps */
 	int error = netns_run(gate->netns, in_gate_listen, gate);
 
 	if (error)
