@@ -126,9 +126,10 @@ void sandbox_fail(struct sandbox *s, const char *format, ...)
 
 void sandbox_refuse(struct sandbox *s, const char *text)
 {
+	if (!table[s->state][SANDBOX_FAIL])
+		return;
 	s->refusal = text;
-	if (table[s->state][SANDBOX_FAIL])
-		sandbox_event(s, SANDBOX_FAIL); /* may free s */
+	sandbox_event(s, SANDBOX_FAIL); /* may free s */
 }
 
 static void on_time(struct loop_timer *timer)
@@ -143,15 +144,25 @@ static int enter(struct sandbox *s)
 	return s->hh.tbl ? 0 : -ENOMEM;
 }
 
+/* The worker of one that does not last, which has time to start while the policy is loaded. */
+static int start_first(struct sandbox *s)
+{
+	struct instance *first = instance_new(s->supervisor);
+
+	if (!first)
+		return -errno;
+	instance_give(first, s);
+	s->current = first;
+	return 0;
+}
+
 struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner, bool lasting)
 {
 	struct sandbox *s = calloc(1, sizeof *s);
-	struct instance *first = lasting ? NULL : instance_new(sv);
+	int error;
 
-	if (!s || (!first && !lasting)) {
-		free(s);
+	if (!s)
 		return NULL;
-	}
 	s->supervisor = sv;
 	s->owner = owner;
 	s->lasting = lasting;
@@ -159,21 +170,15 @@ struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner, 
 	s->netns = s->names = -1;
 	random_bytes(s->seed, sizeof s->seed);
 	gate_init(&s->gate);
-	int error = loop_timer_open(sv->loop, &s->timer, on_time);
-	if (error) {
-		if (first)
-			instance_free(first);
-		free(s);
-		errno = -error;
-		return NULL;
-	}
-	if (first)
-		instance_give(first, s);
-	s->current = first;
-	if (enter(s) == 0)
+	error = loop_timer_open(sv->loop, &s->timer, on_time);
+	if (!error && !lasting)
+		error = start_first(s);
+	if (!error)
+		error = enter(s);
+	if (!error)
 		return s;
 	sandbox_free(s);
-	errno = ENOMEM;
+	errno = -error;
 	return NULL;
 }
 
