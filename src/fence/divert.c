@@ -32,9 +32,9 @@ static void batch_wall(struct nft_batch *b, const struct divert *d)
 		if (!d->has_family[i])
 			continue;
 		batch_table(b, NFT_MSG_NEWTABLE, divert_families[i], DIVERT_TABLE);
-		batch_set(b, NFT_MSG_NEWSET, &guarded);
+		batch_set(b, &guarded);
 	}
-	batch_set(b, NFT_MSG_NEWSET, &itself);
+	batch_set(b, &itself);
 	for (size_t i = 0; i < count; i++) {
 		batch_chain(b, NFT_MSG_NEWCHAIN, &chains[i]);
 		batch_rules_flush(b, &chains[i]);

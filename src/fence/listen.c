@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: a listener that TPROXY may hand other hosts' packets to must be transparent;
- * its getsockname() (TCP) or control message (UDP) then says where the sandbox wanted to go. Bound
- * to the interface it is also out of reach of every other one, which matters where the fence stands
- * in the host's own namespace.
+ * its getsockname() (TCP) or control message (UDP) then says where the sandbox wanted to go.
  */
 #include "vethguard/fence/fence.h"
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -55,7 +52,7 @@ static int bind_wildcard(int fd, int family, uint16_t port)
 	return result < 0 ? -errno : 0;
 }
 
-int fence_listen_on(const char *interface, int family, bool stream, uint16_t port, int backlog)
+int fence_listen(int family, bool stream, uint16_t port, int backlog)
 {
 	int type = (stream ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK;
 	int fd, result;
@@ -66,10 +63,6 @@ int fence_listen_on(const char *interface, int family, bool stream, uint16_t por
 	if (fd < 0)
 		return -errno;
 	result = set_options(fd, family, stream);
-	if (result == 0 && interface &&
-	        setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, interface,
-	                (socklen_t)strlen(interface)) < 0)
-		result = -errno;
 	if (result == 0)
 		result = bind_wildcard(fd, family, port);
 	if (result == 0 && stream && listen(fd, backlog) < 0)
@@ -78,9 +71,4 @@ int fence_listen_on(const char *interface, int family, bool stream, uint16_t por
 		return fd;
 	close(fd);
 	return result;
-}
-
-int fence_listen(int family, bool stream, uint16_t port, int backlog)
-{
-	return fence_listen_on(NULL, family, stream, port, backlog);
 }

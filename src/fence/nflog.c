@@ -18,7 +18,7 @@
 #define CONFIG_BYTES 256 /* a header and a few numbers */
 #define REPLY_BYTES 1024 /* an acknowledgement, with what it is of */
 #define RECEIVE_BYTES (8 * 1024 * 1024)
-#define GATHER_BYTES (16 * 1024) /* of one datagram */
+#define GATHER_BYTES (FENCE_NFLOG_DATAGRAM_BYTES / 2) /* of one datagram, amply */
 /* Each packet is told at once: one that is dropped just before the sandbox ends is in the socket
  * when the recorder looks for the last time. The recorder wakes no more often for it: it lets
  * records gather itself. */

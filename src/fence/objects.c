@@ -69,11 +69,11 @@ void batch_chain(struct nft_batch *b, uint16_t type, const struct chain_plan *ch
 	nftnl_chain_free(c);
 }
 
-static void batch_counter(struct nft_batch *b, uint16_t type, uint32_t family, const char *prefix,
-        const char *interface)
+static void batch_counter(
+        struct nft_batch *b, uint32_t family, const char *prefix, const char *interface)
 {
-	struct nlmsghdr *header = nft_batch_message(
-	        b, type, (uint16_t)family, type == NFT_MSG_NEWOBJ ? NLM_F_CREATE : 0);
+	struct nlmsghdr *header =
+	        nft_batch_message(b, NFT_MSG_NEWOBJ, (uint16_t)family, NLM_F_CREATE);
 	struct nftnl_obj *o = nftnl_obj_alloc();
 	char name[FENCE_NAME_MAX];
 
@@ -85,21 +85,19 @@ static void batch_counter(struct nft_batch *b, uint16_t type, uint32_t family, c
 	nftnl_obj_set_str(o, NFTNL_OBJ_TABLE, FENCE_TABLE);
 	nftnl_obj_set_str(o, NFTNL_OBJ_NAME, fence_name(name, prefix, interface));
 	nftnl_obj_set_u32(o, NFTNL_OBJ_TYPE, NFT_OBJECT_COUNTER);
-	if (type == NFT_MSG_NEWOBJ) {
-		nftnl_obj_set_u64(o, NFTNL_OBJ_CTR_PKTS, 0);
-		nftnl_obj_set_u64(o, NFTNL_OBJ_CTR_BYTES, 0);
-	}
+	nftnl_obj_set_u64(o, NFTNL_OBJ_CTR_PKTS, 0);
+	nftnl_obj_set_u64(o, NFTNL_OBJ_CTR_BYTES, 0);
 	nftnl_obj_nlmsg_build_payload(header, o);
 	nftnl_obj_free(o);
 }
 
-void batch_counters(struct nft_batch *b, uint16_t type, const char *interface)
+void batch_counters(struct nft_batch *b, const char *interface)
 {
-	batch_counter(b, type, NFPROTO_NETDEV, FENCE_COUNTER_PREFIX, interface);
-	batch_counter(b, type, NFPROTO_INET, FENCE_COUNTER_PREFIX, interface);
-	batch_counter(b, type, NFPROTO_INET, FENCE_CONNECTIONS_PREFIX, interface);
-	batch_counter(b, type, NFPROTO_INET, FENCE_QUERIES_PREFIX, interface);
-	batch_counter(b, type, NFPROTO_INET, FENCE_DATAGRAMS_PREFIX, interface);
+	batch_counter(b, NFPROTO_NETDEV, FENCE_COUNTER_PREFIX, interface);
+	batch_counter(b, NFPROTO_INET, FENCE_COUNTER_PREFIX, interface);
+	batch_counter(b, NFPROTO_INET, FENCE_CONNECTIONS_PREFIX, interface);
+	batch_counter(b, NFPROTO_INET, FENCE_QUERIES_PREFIX, interface);
+	batch_counter(b, NFPROTO_INET, FENCE_DATAGRAMS_PREFIX, interface);
 }
 
 static struct set_plan sources_plan(
@@ -186,20 +184,17 @@ static void write_set(struct nlmsghdr *header, struct nftnl_set *s, const struct
 	nftnl_set_nlmsg_build_payload(header, s);
 }
 
-void batch_set(struct nft_batch *b, uint16_t type, const struct set_plan *plan)
+void batch_set(struct nft_batch *b, const struct set_plan *plan)
 {
-	struct nlmsghdr *header = nft_batch_message(
-	        b, type, (uint16_t)plan->family, type == NFT_MSG_NEWSET ? NLM_F_CREATE : 0);
+	struct nlmsghdr *header =
+	        nft_batch_message(b, NFT_MSG_NEWSET, (uint16_t)plan->family, NLM_F_CREATE);
 	struct nftnl_set *s = set_alloc(plan);
 
 	if (!s) {
 		b->failed = true;
 		return;
 	}
-	if (type == NFT_MSG_NEWSET)
-		write_set(header, s, plan);
-	else
-		nftnl_set_nlmsg_build_payload(header, s);
+	write_set(header, s, plan);
 	nftnl_set_free(s);
 }
 
@@ -278,8 +273,7 @@ struct nftnl_set *set_with_elements(
 	return NULL;
 }
 
-void batch_elements(
-        struct nft_batch *b, uint16_t type, enum set_kind kind, const struct fence_spec *spec)
+void batch_elements(struct nft_batch *b, enum set_kind kind, const struct fence_spec *spec)
 {
 	char name[FENCE_NAME_MAX];
 	struct set_plan plan = set_plan(kind, spec, name);
@@ -287,14 +281,13 @@ void batch_elements(
 	struct nlmsghdr *header;
 
 	if (kind == SET_UDP && spec->udp_port_count == 0)
-		return; /* a message without elements would mean all of them */
+		return; /* the kernel refuses a message without elements */
 	s = set_with_elements(&plan, kind, spec);
 	if (!s) {
 		b->failed = true;
 		return;
 	}
-	header = nft_batch_message(
-	        b, type, (uint16_t)plan.family, type == NFT_MSG_NEWSETELEM ? NLM_F_CREATE : 0);
+	header = nft_batch_message(b, NFT_MSG_NEWSETELEM, (uint16_t)plan.family, NLM_F_CREATE);
 	nftnl_set_elems_nlmsg_build_payload(header, s);
 	nftnl_set_free(s);
 }

@@ -38,14 +38,14 @@ struct set_plan set_plan(
 struct nftnl_set *set_with_elements(
         const struct set_plan *plan, enum set_kind kind, const struct fence_spec *spec);
 
+/* Each of these makes what may be there, unless it has a type that says otherwise. */
 void batch_table(struct nft_batch *b, uint16_t type, uint32_t family, const char *table);
 void batch_chain(struct nft_batch *b, uint16_t type, const struct chain_plan *chain);
 /* The counters of one interface in the tables of both families. */
-void batch_counters(struct nft_batch *b, uint16_t type, const char *interface);
-void batch_set(struct nft_batch *b, uint16_t type, const struct set_plan *plan);
-/* Adds or deletes the elements that spec gives the set. */
-void batch_elements(
-        struct nft_batch *b, uint16_t type, enum set_kind kind, const struct fence_spec *spec);
+void batch_counters(struct nft_batch *b, const char *interface);
+void batch_set(struct nft_batch *b, const struct set_plan *plan);
+/* Adds the elements that spec gives the set. */
+void batch_elements(struct nft_batch *b, enum set_kind kind, const struct fence_spec *spec);
 /* A set of interfaces, or of pairs of them (FENCE_PAIR_BYTES), with this one in it, or NULL. */
 struct nftnl_set *set_with_interface(const struct set_plan *plan, const char *interface);
 /* A set of interfaces gets, or loses, this one. */

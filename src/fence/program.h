@@ -10,8 +10,7 @@ enum program_kind {
 	PROGRAM_LET_MARKED,  /* drops what does not bear DIVERT_MARK */
 	PROGRAM_BRIDGE_PORT, /* drops IP and ARP to addresses that no bridge forwards, marks the
 	                        rest */
-	PROGRAM_HAND_ON,     /* marks, and sends out of another interface */
-	PROGRAM_KIND_COUNT
+	PROGRAM_HAND_ON      /* marks, and sends out of another interface */
 };
 #define PROGRAM_SHARED_COUNT PROGRAM_HAND_ON /* the others are the same for every interface */
 

@@ -159,11 +159,10 @@ int netlink_neighbour_permanent(
 	return rtnl_run(nl, &r, NULL, NULL);
 }
 
-static int local_rule(struct netlink *nl, uint16_t type, uint16_t flags, int family,
-        const char *link, uint32_t table)
+static int local_rule(struct netlink *nl, int family, const char *link, uint32_t table)
 {
 	struct request r;
-	struct fib_rule_hdr *m = rtnl_begin(&r, type, flags, sizeof(*m));
+	struct fib_rule_hdr *m = rtnl_begin(&r, RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL, sizeof(*m));
 
 	m->family = (uint8_t)family;
 	m->action = FR_ACT_TO_TBL;
@@ -173,11 +172,10 @@ static int local_rule(struct netlink *nl, uint16_t type, uint16_t flags, int fam
 	return rtnl_run(nl, &r, NULL, NULL);
 }
 
-static int local_route(
-        struct netlink *nl, uint16_t type, uint16_t flags, int family, unsigned lo, uint32_t table)
+static int local_route(struct netlink *nl, int family, unsigned lo, uint32_t table)
 {
 	struct request r;
-	struct rtmsg *m = rtnl_begin(&r, type, flags, sizeof(*m));
+	struct rtmsg *m = rtnl_begin(&r, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, sizeof(*m));
 
 	m->rtm_family = (uint8_t)family;
 	m->rtm_protocol = RTPROT_STATIC;
@@ -207,13 +205,9 @@ int netlink_local_delivery_mend(struct netlink *nl, const char *link, uint32_t t
 	if (result == 0)
 		result = netlink_link_up(nl, "lo"); /* a route to a link that is down is refused */
 	for (size_t i = 0; i < 2 && result == 0; i++) {
-		result = unless_there(local_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL,
-		                              families[i], lo, table),
-		        &made);
+		result = unless_there(local_route(nl, families[i], lo, table), &made);
 		if (result == 0)
-			result = unless_there(local_rule(nl, RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL,
-			                              families[i], link, table),
-			        &made);
+			result = unless_there(local_rule(nl, families[i], link, table), &made);
 	}
 	return result < 0 ? result : made > 0;
 }
@@ -257,29 +251,4 @@ int netlink_kernel_rules_mend(struct netlink *nl)
 		result = unless_there(
 		        kernel_rule(nl, rules[i].family, rules[i].priority, rules[i].table), &made);
 	return result < 0 ? result : made > 0;
-}
-
-/* The error worth telling: the first that is not "it was not there". */
-static int first_error(int so_far, int result)
-{
-	if (so_far < 0 || result == -ENOENT || result == -ESRCH)
-		return so_far;
-	return result;
-}
-
-int netlink_local_delivery_remove(struct netlink *nl, const char *link, uint32_t table)
-{
-	static const int families[] = {AF_INET, AF_INET6};
-	unsigned lo = index_of(nl, "lo");
-	int result = rtnl_check_name(link);
-
-	if (result < 0)
-		return result;
-	for (size_t i = 0; i < 2; i++) {
-		result = first_error(
-		        result, local_rule(nl, RTM_DELRULE, 0, families[i], link, table));
-		result = first_error(
-		        result, local_route(nl, RTM_DELROUTE, 0, families[i], lo, table));
-	}
-	return result;
 }

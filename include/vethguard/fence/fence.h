@@ -65,7 +65,6 @@ int fence_set_prepared(const struct fence_spec *spec, bool fits, uint32_t *gener
 bool fence_prepared_fits(const struct fence_spec *prepared, const struct fence_spec *spec);
 /* Another number after each change of the rules of the caller's namespace, whoever made it; never 0. 0 or -errno. */
 int fence_generation(uint32_t *out);
-int fence_remove(const char *interface);
 /* Reads the rules back and compares them with spec. 0: as they should be; -ESTALE: changed or missing. */
 int fence_check(const struct fence_spec *spec);
 /* A non-blocking socket that hears of changes to the rules of the caller's namespace. */
@@ -89,9 +88,6 @@ int fence_counters_get(const char *interface, struct fence_counters *out);
  * wildcard of family 4 or 6 (IPV6_V6ONLY) on port (0: any; see getsockname). stream: listening TCP with the given
  * backlog and deferred accept off; else UDP with IP_RECVORIGDSTADDR and packet info. The fd or -errno. */
 int fence_listen(int family, bool stream, uint16_t port, int backlog);
-/* The same, out of reach of every other interface (SO_BINDTODEVICE). For a fence in the host's own namespace, where
- * the wildcard would be open to the host's other networks, and several sandboxes may want the same UDP port. */
-int fence_listen_on(const char *interface, int family, bool stream, uint16_t port, int backlog);
 /* An NFLOG socket bound to group with FENCE_SNAP_BYTES copy range and a large receive buffer, non-blocking and
  * close-on-exec, set up so that read() on it yields nfnetlink_log datagrams (wire/packet.h parses them), each within
  * FENCE_NFLOG_DATAGRAM_BYTES. Records that find the buffer full are lost without an error from read();

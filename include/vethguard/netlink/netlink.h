@@ -106,6 +106,5 @@ int netlink_local_delivery_mend(struct netlink *nl, const char *link, uint32_t t
 /* The routing rules that every namespace begins with, which flushing rules takes away. 0: they were there; 1: one was
  * missing and is made; -errno. */
 int netlink_kernel_rules_mend(struct netlink *nl);
-int netlink_local_delivery_remove(struct netlink *nl, const char *link, uint32_t table);
 
 #endif

@@ -104,20 +104,6 @@ static void bad_arguments_are_refused(void **state)
 	assert_int_equal(fence_listen(0, true, 0, 1), -EAFNOSUPPORT);
 	assert_int_equal(fence_listen(5, true, 0, 1), -EAFNOSUPPORT);
 	assert_int_equal(fence_listen(AF_INET6, true, 0, 1), -EAFNOSUPPORT);
-	assert_int_equal(fence_listen_on("nosuch0", 4, true, 0, 1), -ENODEV);
-}
-
-static void a_listener_of_an_interface_is_bound_to_it(void **state)
-{
-	int fd = fence_listen_on("lo", 4, true, 0, 1);
-	char name[IFNAMSIZ] = "";
-	socklen_t n = sizeof(name);
-
-	(void)state;
-	assert_flags(fd);
-	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, &n), 0);
-	assert_string_equal(name, "lo");
-	close(fd);
 }
 
 static void a_log_group_has_one_reader(void **state)
@@ -154,7 +140,6 @@ int main(void)
 	        cmocka_unit_test(both_families_share_a_port),
 	        cmocka_unit_test(a_port_in_use_is_refused),
 	        cmocka_unit_test(bad_arguments_are_refused),
-	        cmocka_unit_test(a_listener_of_an_interface_is_bound_to_it),
 	        cmocka_unit_test(a_log_group_has_one_reader),
 	        cmocka_unit_test(an_idle_log_has_nothing_to_read),
 	};
