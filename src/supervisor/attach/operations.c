@@ -389,5 +389,6 @@ void attachments_close(struct attachments *all)
 	loop_timer_close(&all->recovery);
 	HASH_ITER(hh, all->by_name, a, next)
 	attachment_free(a);
+	policy_watch_free(all->policy_watch);
 	close(all->state);
 }
