@@ -42,10 +42,6 @@ struct mask {
 	size_t block_used; /* bytes taken of the last block */
 };
 
-struct mask_span {
-	size_t start, end;
-};
-
 static inline unsigned mask_block(const uint8_t *p)
 {
 	return ((unsigned)p[0] << 5 ^ p[1]) & (MASK_SHIFTS - 1);
@@ -71,21 +67,6 @@ unsigned mask_escape_stands_for(
 /* Fills tables->escaped from tables->member. */
 void mask_fill_escaped(struct mask_tables *tables);
 
-/* Occurrences in text, in order of their starts. */
-struct mask_scan {
-	const struct mask *mask;
-	const uint8_t *text;
-	size_t n;
-	size_t at[MASK_MODE_COUNT];   /* where each mode's search goes on */
-	size_t bare[MASK_MODE_COUNT]; /* behind the last escape byte the search has passed */
-	struct mask_span
-	        next[MASK_MODE_COUNT]; /* each mode's next occurrence; start == n: no more */
-};
-
-void mask_scan_begin(
-        struct mask_scan *scan, const struct mask *mask, const uint8_t *text, size_t n);
-/* False: no more. Occurrences may overlap. */
-bool mask_scan_next(struct mask_scan *scan, struct mask_span *span);
 /* True when text holds no occurrence. */
 bool mask_scan_nothing(const struct mask *mask, const uint8_t *text, size_t n);
 /* Where the longest end of text that is a true beginning of an occurrence starts; n: there is none.

@@ -13,6 +13,21 @@
  */
 #include "mask_internal.h"
 
+struct mask_span {
+	size_t start, end;
+};
+
+/* Occurrences in text, in order of their starts. */
+struct mask_scan {
+	const struct mask *mask;
+	const uint8_t *text;
+	size_t n;
+	size_t at[MASK_MODE_COUNT];   /* where each mode's search goes on */
+	size_t bare[MASK_MODE_COUNT]; /* behind the last escape byte the search has passed */
+	struct mask_span
+	        next[MASK_MODE_COUNT]; /* each mode's next occurrence; start == n: no more */
+};
+
 /* The longest pattern that stands at text[start]; 0: none. */
 static size_t plain_here(const struct mask *mask, const uint8_t *text, size_t left, unsigned block)
 {
@@ -139,7 +154,8 @@ static void refill(struct mask_scan *scan, enum mask_mode mode)
 		escaped_next(scan, mode);
 }
 
-void mask_scan_begin(struct mask_scan *scan, const struct mask *mask, const uint8_t *text, size_t n)
+static void scan_begin(
+        struct mask_scan *scan, const struct mask *mask, const uint8_t *text, size_t n)
 {
 	*scan = (struct mask_scan){.mask = mask, .text = text, .n = n};
 	scan->at[MASK_PLAIN] = mask->window - 2;
@@ -147,7 +163,8 @@ void mask_scan_begin(struct mask_scan *scan, const struct mask *mask, const uint
 		refill(scan, mode);
 }
 
-bool mask_scan_next(struct mask_scan *scan, struct mask_span *span)
+/* False: no more. Occurrences may overlap. */
+static bool scan_next(struct mask_scan *scan, struct mask_span *span)
 {
 	enum mask_mode first = MASK_PLAIN;
 
@@ -264,8 +281,8 @@ uint64_t mask_cover(const struct mask *mask, uint8_t *text, size_t n, size_t unt
 	uint64_t found = 0;
 
 	*first = n;
-	mask_scan_begin(&scan, mask, text, n);
-	while (mask_scan_next(&scan, &span) && span.start < until) {
+	scan_begin(&scan, mask, text, n);
+	while (scan_next(&scan, &span) && span.start < until) {
 		if (span.start < *first)
 			*first = span.start;
 		if (span.start >= run.end) {

@@ -30,7 +30,6 @@ struct responder_udp {
 	struct responder *responder;
 	struct responder_udp *next;
 	struct loop_io io;
-	bool family6;
 };
 
 struct responder_listener {

@@ -19,8 +19,7 @@
 #define PARENT_BYTES_MAX \
 	128 /* two or three labels of a name; longer ones are counted under their first bytes */
 
-/* Bits set in expectation by DNS_TUNNEL_DISTINCT_MIN different names: 256 * (1 - (255/256)^60)
- * = 53.6.
+/* Bits set in expectation by 60 different names within the window: 256 * (1 - (255/256)^60) = 53.6.
  */
 #define BITS_SUSPICIOUS 53
 

@@ -20,7 +20,9 @@
 
 #define BIT(cap) (1ULL << (cap))
 
-uint64_t jail_guest_capabilities(void)
+/* What root inside the sandbox may have at most: power over its own files, processes and network.
+ */
+static uint64_t guest_capabilities(void)
 {
 	return BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_FOWNER) |
 	       BIT(CAP_FSETID) | BIT(CAP_KILL) | BIT(CAP_SETGID) | BIT(CAP_SETUID) |
@@ -32,7 +34,7 @@ uint64_t jail_guest_capabilities(void)
 
 int jail_guest_bound(void)
 {
-	uint64_t keep = jail_guest_capabilities();
+	uint64_t keep = guest_capabilities();
 	struct capabilities sets;
 	int rc = capabilities_bound(keep);
 

@@ -197,8 +197,3 @@ void http_server_free(struct http_server *server)
 	loop_timer_close(&server->retry);
 	free(server);
 }
-
-size_t http_server_connections(const struct http_server *server)
-{
-	return server->count;
-}

@@ -8,7 +8,7 @@
 struct event_base *loop_base(struct loop *loop);
 /* memory.c: before any other call of libevent. */
 void loop_memory_init(void);
-size_t loop_cells_in_use(void); /* of libevent's small pieces */
+size_t loop_cells_in_use(void); /* for tests: of libevent's small pieces */
 
 /* alarm.c: all alarms of a loop. */
 struct loop_alarms {

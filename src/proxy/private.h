@@ -285,8 +285,6 @@ size_t datagram_relay_count(const struct datagram_relay *relay);
 /* A duration as events hold it: longer ones become the longest, negative ones (a clock set back)
  * none. */
 uint32_t record_duration_us(int64_t us);
-/* Endpoints and TLS facts of a client's connection. */
-void record_client(const struct client *client, struct event *event);
 /* A connection that the sandbox ended without having said anything. The first ones of a second are
  * told by a line each, the rest of it by one with their number. */
 #define RECORD_SILENT_PER_S 50

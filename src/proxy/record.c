@@ -19,7 +19,8 @@ uint32_t record_duration_us(int64_t us)
 	return us < 0 ? 0 : us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
 }
 
-void record_client(const struct client *c, struct event *e)
+/* Endpoints and TLS facts of a client's connection. */
+static void record_client(const struct client *c, struct event *e)
 {
 	e->src = c->src;
 	e->src_port = c->src_port;

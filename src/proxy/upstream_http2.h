@@ -107,9 +107,6 @@ int upstream_stream_send_head(struct upstream *u, const struct outgoing *head);
 void upstream_stream_send_body(struct upstream *u, const uint8_t *p, size_t n);
 void upstream_stream_send_end(struct upstream *u, struct slice trailers);
 bool upstream_stream_congested(const struct upstream *u);
-/* How much of the body may go into the next frame, without copying it. */
-ssize_t upstream_stream_read(nghttp2_session *session, int32_t id, uint8_t *buf, size_t n,
-        uint32_t *flags, nghttp2_data_source *source, void *context);
 /* The next n bytes of it go onto the link. */
 void upstream_stream_write(struct upstream_stream *st, struct link *link, size_t n);
 

@@ -73,11 +73,43 @@ static void build(struct field_list *list, const struct outgoing *head, struct s
 		add(list, head->field, head->value, true);
 }
 
+/* Only with the last byte of the body on its way: nghttp2 sends a head before any content that
+ * waits. False: there are none. */
+static bool submit_trailers(nghttp2_session *session, int32_t id, struct upstream_stream *st)
+{
+	nghttp2_nv nv[HTTP_TRAILERS_MAX];
+	size_t n = http2_put_lines(buf_slice(&st->last), nv, HTTP_TRAILERS_MAX);
+
+	return n && nghttp2_submit_trailer(session, id, nv, n) == 0;
+}
+
+/* How much of the body may go into the next frame, without copying it. */
+static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, size_t n,
+        uint32_t *flags, nghttp2_data_source *source, void *context)
+{
+	struct upstream_stream *st = source->ptr;
+	size_t left = st->direct.n ? st->direct.n : st->out.len;
+
+	(void)buf;
+	(void)context;
+	if (st->cut || (!left && !st->request_ended))
+		return NGHTTP2_ERR_DEFERRED;
+	if (n > left)
+		n = left;
+	*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+	if (n == left && st->request_ended) {
+		*flags |= NGHTTP2_DATA_FLAG_EOF;
+		if (submit_trailers(session, id, st))
+			*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+	}
+	return (ssize_t)n;
+}
+
 /* Everything given to nghttp2 is borrowed, so it has to be written before this returns. */
 static int submit(struct upstream_stream *st, const struct field_list *list, bool ends)
 {
 	struct http2_upstream *s = st->session;
-	nghttp2_data_provider body = {.source.ptr = st, .read_callback = upstream_stream_read};
+	nghttp2_data_provider body = {.source.ptr = st, .read_callback = read_body};
 	int32_t id = nghttp2_submit_request(
 	        s->session, NULL, list->nv, list->n, ends ? NULL : &body, st);
 
@@ -121,37 +153,6 @@ int upstream_stream_send_head(struct upstream *u, const struct outgoing *head)
 	if (e == 0 && head->request->expects_continue)
 		exchange_continue(u->exchange);
 	return e;
-}
-
-/* Only with the last byte of the body on its way: nghttp2 sends a head before any content that
- * waits. False: there are none. */
-static bool submit_trailers(nghttp2_session *session, int32_t id, struct upstream_stream *st)
-{
-	nghttp2_nv nv[HTTP_TRAILERS_MAX];
-	size_t n = http2_put_lines(buf_slice(&st->last), nv, HTTP_TRAILERS_MAX);
-
-	return n && nghttp2_submit_trailer(session, id, nv, n) == 0;
-}
-
-ssize_t upstream_stream_read(nghttp2_session *session, int32_t id, uint8_t *buf, size_t n,
-        uint32_t *flags, nghttp2_data_source *source, void *context)
-{
-	struct upstream_stream *st = source->ptr;
-	size_t left = st->direct.n ? st->direct.n : st->out.len;
-
-	(void)buf;
-	(void)context;
-	if (st->cut || (!left && !st->request_ended))
-		return NGHTTP2_ERR_DEFERRED;
-	if (n > left)
-		n = left;
-	*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-	if (n == left && st->request_ended) {
-		*flags |= NGHTTP2_DATA_FLAG_EOF;
-		if (submit_trailers(session, id, st))
-			*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-	}
-	return (ssize_t)n;
 }
 
 void upstream_stream_write(struct upstream_stream *st, struct link *link, size_t n)

@@ -23,7 +23,5 @@ struct ca {
 
 /* The public key of a key on P-256. False: it is no such key. */
 bool ca_point(EVP_PKEY *key, uint8_t out[CA_POINT_BYTES]);
-/* SHA-256 of p, from an algorithm fetched once. */
-bool tls_sha256(const void *p, size_t n, uint8_t out[32]);
 
 #endif

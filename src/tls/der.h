@@ -6,11 +6,9 @@
 #include "vethguard/base/cursor.h"
 
 enum {
-	DER_BOOLEAN = 0x01,
 	DER_INTEGER = 0x02,
 	DER_BIT_STRING = 0x03,
 	DER_OCTET_STRING = 0x04,
-	DER_OID = 0x06,
 	DER_UTF8_STRING = 0x0c,
 	DER_UTC_TIME = 0x17,
 	DER_GENERALIZED_TIME = 0x18,

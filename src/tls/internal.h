@@ -48,6 +48,8 @@ X509 *tls_x509_parse(const uint8_t *der, size_t n);
 
 /* memory.c: for the very first call of OpenSSL in a program. */
 void tls_memory_init(void);
+/* For tests: how many buffers wait (tls_buffers_release). */
+size_t tls_buffers_kept(void);
 
 /* bio.c: the only way between OpenSSL and the owner's bytes. */
 BIO *tls_bio_new(struct tls *tls);
@@ -59,11 +61,12 @@ struct tls *tls_new(SSL_CTX *ctx, struct slice alpn, struct buf *out);
 bool tls_context_setup(SSL_CTX *ctx);
 /* Is name one of the protocols in the wire-form list? */
 bool tls_alpn_contains(struct slice list, struct slice name);
-/* Decides whether a client's finished handshake stands; sets the error if not. */
-enum tls_status tls_fail(struct tls *tls, const char *text);
 
 /* trust.c */
 X509_STORE *tls_trust_store(struct tls_trust *trust); /* borrowed */
+/* For tests: reads the whole text if nothing has yet. Certificates that can be used, and PEM blocks
+ * that could not be read. */
+void tls_trust_count(struct tls_trust *trust, size_t *usable, size_t *unusable);
 
 /* identity.c: takes one reference of each; NULL leaves them with the caller. */
 struct tls_identity *tls_identity_new(

@@ -66,7 +66,8 @@ static const uint8_t common_name[] = {0x06, 0x03, 0x55, 0x04, 0x03};
 
 #define PUT(w, constant) writer_bytes((w), (constant), sizeof(constant))
 
-bool tls_sha256(const void *p, size_t n, uint8_t out[32])
+/* From an algorithm fetched once. */
+static bool sha256(const void *p, size_t n, uint8_t out[32])
 {
 	static EVP_MD *md; /* for the process's life */
 
@@ -82,7 +83,7 @@ static bool describe(struct ca_leaf_key *key)
 	uint8_t digest[32];
 
 	memcpy(key->spki, spki_before_point, sizeof(spki_before_point));
-	if (!ca_point(key->key, point) || !tls_sha256(point, CA_POINT_BYTES, digest))
+	if (!ca_point(key->key, point) || !sha256(point, CA_POINT_BYTES, digest))
 		return false;
 	memcpy(key->id, digest, sizeof(key->id));
 	return true;
@@ -239,7 +240,7 @@ static size_t write_leaf(uint8_t *out, const struct ca *issuer, struct slice tbs
 	struct writer body = writer_over(bytes, sizeof(bytes));
 	struct writer w = writer_over(out, CA_CERTIFICATE_MAX);
 
-	if (!tls_sha256(tbs.p, tbs.n, digest) ||
+	if (!sha256(tbs.p, tbs.n, digest) ||
 	        EVP_PKEY_sign(issuer->signer, signature + 1, &n, digest, sizeof(digest)) != 1)
 		return 0;
 	writer_bytes(&body, tbs.p, tbs.n);

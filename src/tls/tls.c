@@ -99,7 +99,7 @@ static void errors_clear(void)
 		ERR_clear_error();
 }
 
-enum tls_status tls_fail(struct tls *tls, const char *text)
+static enum tls_status tls_fail(struct tls *tls, const char *text)
 {
 	tls->final = TLS_ERROR;
 	if (!tls->error)
@@ -289,11 +289,6 @@ struct slice tls_alpn(const struct tls *tls)
 uint16_t tls_version(const struct tls *tls)
 {
 	return (uint16_t)SSL_version(tls->ssl);
-}
-
-bool tls_resumed(const struct tls *tls)
-{
-	return SSL_session_reused(tls->ssl);
 }
 
 const char *tls_error_text(const struct tls *tls)

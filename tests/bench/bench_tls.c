@@ -4,8 +4,8 @@
  * handshake and side, per minted leaf, per record; heap bytes per idle connection. Each figure is
  * the least of several rounds.
  *
- *   cc -O2 -Iinclude -Isrc -Itests/unit/tls -D_GNU_SOURCE tests/bench/bench_tls.c
- * build/lib/libvg_{mint,tls,base}.a \ -lssl -lcrypto
+ *   cc -O2 -Iinclude -Isrc -Itests/unit/tls -D_GNU_SOURCE tests/bench/bench_tls.c \
+ *     build/lib/libvg_{mint,tls,base}.a -lssl -lcrypto
  */
 #include <malloc.h>
 #include <time.h>
@@ -56,7 +56,7 @@ static void visit(struct pair *pair, int version, struct sides *sides)
 			pair_step(pair, pair->c, &pair->to_client);
 		sides->client += cpu_us() - t;
 	}
-	sides->resumed += tls_resumed(pair->s);
+	sides->resumed += pair_resumed(pair->s);
 	t = cpu_us();
 	tls_free(pair->s);
 	sides->server += cpu_us() - t;
@@ -215,7 +215,7 @@ static void bench_trust(void)
 		return;
 	size_t before = mallinfo2().uordblks;
 	double t = cpu_us();
-	struct tls_trust *trust = tls_trust_new_borrowed(pem, n);
+	struct tls_trust *trust = tls_trust_new(pem, n);
 	double made = cpu_us();
 	size_t made_bytes = mallinfo2().uordblks - before;
 	tls_trust_count(trust, &usable, &unusable);

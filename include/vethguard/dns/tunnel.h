@@ -10,7 +10,6 @@
 #include "vethguard/base/slice.h"
 
 #define DNS_TUNNEL_WINDOW_MS 60000
-#define DNS_TUNNEL_DISTINCT_MIN 60   /* different names below one parent within the window */
 #define DNS_TUNNEL_LABEL_MIN 40      /* bytes of a label that may be data */
 #define DNS_TUNNEL_SUBDOMAIN_MIN 100 /* bytes of all labels below the parent together that may be data */
 #define DNS_TUNNEL_PARENTS_MAX 512   /* parents watched at a time; the least recently asked goes first */
@@ -26,7 +25,8 @@ void dns_tunnel_free(struct dns_tunnel *tunnel);
  * DNS_TUNNEL_WINDOW_MS; *parent (borrowed from name) is then the domain it is about. Without memory for another parent
  * it stays silent. now_ms: monotonic. */
 enum dns_tunnel_sign dns_tunnel_observe(struct dns_tunnel *tunnel, struct slice name, int64_t now_ms, struct slice *parent);
-/* The domain that a name is counted under: its last two labels, three below a country's second level ("co.uk"). */
+/* The domain that a name is counted under, as dns_tunnel_observe() tells it: its last two labels, three below a country's
+ * second level ("co.uk"). Borrowed from name. */
 struct slice dns_tunnel_parent(struct slice name);
 /* One sentence for the finding. */
 const char *dns_tunnel_sign_text(enum dns_tunnel_sign sign);

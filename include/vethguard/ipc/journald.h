@@ -17,7 +17,7 @@
 /* Sends messages there from now on where stderr is the journal's (JOURNAL_STREAM names its device and inode, systemd.exec(5));
  * else leaves the log as it is. socket_path: JOURNALD_SOCKET. True: the log goes to the journal. */
 bool journald_open(const char *socket_path);
-/* Back to stderr. Harmless when it was not open. */
+/* Back to stderr. Harmless when it was not open. Programs keep it to their end. */
 void journald_close(void);
 
 #endif

@@ -7,13 +7,8 @@
 #ifndef VETHGUARD_JAIL_GUEST_H
 #define VETHGUARD_JAIL_GUEST_H
 
-#include <stdint.h>
-
-/* Capabilities that root inside the sandbox may have at most: those over its own files, processes
- * and network. */
-uint64_t jail_guest_capabilities(void);
-/* Bounding set and all sets of the caller cut down to jail_guest_capabilities(); ambient set
- * emptied. 0 or -errno. */
+/* Bounding set and all sets of the caller cut down to what root inside the sandbox may have at most: capabilities over
+ * its own files, processes and network; ambient set emptied. 0 or -errno. */
 int jail_guest_bound(void);
 /* Socket families that do not live in the network namespace (AF_VSOCK reaches the hypervisor) fail
  * with EAFNOSUPPORT, io_uring (whose sockets no filter sees) and the kernel's keys (which it fetches

@@ -59,7 +59,6 @@ void http_server_free(struct http_server *server);
 /* Accepts no connection, until that is lifted: who connects waits in the queue, for this process or another one that
  * listens on the same socket. 0 or -errno (of lifting). */
 int http_server_hold(struct http_server *server, bool hold);
-size_t http_server_connections(const struct http_server *server);
 
 /* content_type: a literal. fields: further header lines, each with its CR LF, or "". body is copied. Without memory the
  * connection is closed instead. Harmless where the client has gone. */

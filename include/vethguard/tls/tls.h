@@ -29,9 +29,8 @@ enum tls_status {
 /* Readies the library, without any configuration file: for a process to call before its jail takes the file system.
  * Every constructor here does it too. */
 void tls_library_init(void);
-/* Buffers of records that wait for this thread's next one (never more than 8, of 16.5 KiB each): how many, and an end of
- * their waiting, for who wants to give memory back to the system. */
-size_t tls_buffers_kept(void);
+/* Ends the waiting of buffers of records for this thread's next one (never more than 8, of 16.5 KiB each), for who wants
+ * to give memory back to the system. */
 void tls_buffers_release(void);
 
 /* --- towards the sandbox --- */
@@ -77,7 +76,6 @@ void tls_close(struct tls *tls);
 /* The protocol agreed by ALPN, or empty. */
 struct slice tls_alpn(const struct tls *tls);
 uint16_t tls_version(const struct tls *tls);   /* 0x0303, 0x0304 */
-bool tls_resumed(const struct tls *tls);
 /* One sentence about the last TLS_ERROR: "certificate has expired", "hostname mismatch", ... In the connection. */
 const char *tls_error_text(const struct tls *tls);
 
@@ -86,8 +84,6 @@ const char *tls_error_text(const struct tls *tls);
  * the trust. NULL: no memory. */
 struct tls_trust *tls_trust_new(const uint8_t *pem, size_t n);
 void tls_trust_free(struct tls_trust *trust);
-/* Reads the whole text if nothing has yet: certificates that can be used, and PEM blocks that could not be read. */
-void tls_trust_count(struct tls_trust *trust, size_t *usable, size_t *unusable);
 
 void tls_identity_release(struct tls_identity *identity);
 void tls_identity_retain(struct tls_identity *identity);

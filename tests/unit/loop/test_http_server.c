@@ -18,7 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "vethguard/loop/http_server.h"
+#include "loop/http_connection.h"
 #include "vethguard/loop/unix_listener.h"
 #include "vethguard/wire/control_http.h"
 
@@ -273,9 +273,9 @@ static void test_gone_before_the_answer(void **state)
 		turn();
 	close(fd);
 	turn();
-	assert_int_equal(http_server_connections(f.server), 1);
+	assert_int_equal(f.server->count, 1);
 	http_respond_problem(f.held, 500, "too late");
-	while (http_server_connections(f.server) > 0)
+	while (f.server->count > 0)
 		turn();
 }
 
@@ -286,9 +286,9 @@ static void test_gone_in_the_middle(void **state)
 	(void)state;
 	say(fd, "POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nhalf");
 	turn();
-	assert_int_equal(http_server_connections(f.server), 1);
+	assert_int_equal(f.server->count, 1);
 	close(fd);
-	while (http_server_connections(f.server) > 0)
+	while (f.server->count > 0)
 		turn();
 	assert_int_equal(f.requests, 0);
 }
@@ -364,13 +364,13 @@ static void test_many(void **state)
 	(void)state;
 	for (size_t i = 0; i < most; i++)
 		fds[i] = client();
-	while (http_server_connections(f.server) < most)
+	while (f.server->count < most)
 		turn();
 	one = client();
 	assert_non_null(strstr(wait_for(one, NULL), "too many connections\"}"));
 	close(one);
 	close(fds[0]);
-	while (http_server_connections(f.server) == most)
+	while (f.server->count == most)
 		turn();
 	fds[0] = client();
 	say(fds[0], "GET /again HTTP/1.1\r\n\r\n");

@@ -34,6 +34,11 @@ struct pair {
 	size_t segment; /* bytes fed at a time; 0: all */
 };
 
+static inline bool pair_resumed(const struct tls *tls)
+{
+	return SSL_session_reused(tls->ssl);
+}
+
 static inline struct tls_identity *pair_identity_for(void *context, struct slice sni)
 {
 	struct pair *pair = context;

@@ -50,7 +50,7 @@ static void test_every_segmentation(void **state)
 			assert_true(slice_equals(tls_alpn(pair.s), SLICE("h2")));
 			assert_string_equal(pair.asked, "api.example.com");
 			assert_int_equal(pair.asked_count, 1);
-			assert_false(tls_resumed(pair.s));
+			assert_false(pair_resumed(pair.s));
 			exchange(&pair);
 			pair_fini(&pair);
 		}

@@ -37,8 +37,8 @@ static bool visit(struct pair *pair, const char *host, const char *key)
 		        tls_error_text(pair->s));
 	assert_true(shaken);
 	pair_read(pair, pair->c, &pair->to_client, got, sizeof(got), &n);
-	bool resumed = tls_resumed(pair->c);
-	assert_int_equal(resumed, tls_resumed(pair->s));
+	bool resumed = pair_resumed(pair->c);
+	assert_int_equal(resumed, pair_resumed(pair->s));
 	pair_hang_up(pair);
 	return resumed;
 }
@@ -85,7 +85,7 @@ static void steal(struct pair *pair, const char *made_for, const char *used_for)
 	SSL_set_session(pair->c->ssl, session);
 	SSL_set_max_proto_version(pair->c->ssl, max_version);
 	assert_true(pair_shake(pair));
-	assert_true(tls_resumed(pair->s)); /* so the session is good for its own name */
+	assert_true(pair_resumed(pair->s)); /* so the session is good for its own name */
 	pair_hang_up(pair);
 
 	unsigned asked = pair->asked_count;
@@ -93,7 +93,7 @@ static void steal(struct pair *pair, const char *made_for, const char *used_for)
 	SSL_set_session(pair->c->ssl, session);
 	SSL_set_max_proto_version(pair->c->ssl, max_version);
 	pair_shake(pair);
-	assert_false(tls_resumed(pair->s));
+	assert_false(pair_resumed(pair->s));
 	assert_int_equal(pair->asked_count, asked + 1);
 	assert_string_equal(pair->asked, used_for);
 	pair_hang_up(pair);
@@ -145,7 +145,7 @@ static void test_failed_verification_leaves_no_session(void **state)
 			SSL_set_max_proto_version(pair.c->ssl, i);
 			assert_false(pair_shake(&pair));
 			assert_string_equal(tls_error_text(pair.c), "hostname mismatch");
-			assert_false(tls_resumed(pair.c));
+			assert_false(pair_resumed(pair.c));
 			pair_hang_up(&pair);
 		}
 		pair_fini(&pair);
