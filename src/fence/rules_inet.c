@@ -7,9 +7,9 @@
  *
  * Bounds stand before what they bound: a connection's first packet, a query, or a datagram for the
  * relay that is beyond the sandbox's rate goes to the chain "over" and ends there, whatever it asks
- * for. Only the few that
- * are copied from there, and those refused at the end as far as copies are to be had, cost more
- * than these rules. Packets of connections that are there are never counted against a bound.
+ * for. Only the few that are copied from there, and those refused at the end as far as copies are
+ * to be had, cost more than these rules. Packets of connections that are there are never counted
+ * against a bound.
  *
  * "forward" drops what no rule here lets come so far; "output" keeps the answers out of connection
  * tracking; in a gate both, and "input", also shut every other interface out.

@@ -186,6 +186,22 @@ static void accept_arp(struct rule_list *l, const struct fence_spec *spec)
 	rule_verdict(l, NF_ACCEPT);
 }
 
+/* To that group, with that next header and hop limit, and that byte first behind the IPv6 header.
+ */
+static void drop_to_group(
+        struct rule_list *l, const uint8_t group[16], uint16_t next_and_hops, uint8_t first)
+{
+	rule_begin(l);
+	match_ethertype(l, ETH_P_IPV6);
+	rule_load_payload(l, NETWORK, 24, 16);
+	rule_test_bytes(l, NFT_CMP_EQ, group, 16);
+	rule_load_payload(l, NETWORK, 6, 2);
+	rule_test_u16(l, NFT_CMP_EQ, next_and_hops);
+	rule_load_payload(l, NETWORK, ICMP6_BASE, 1);
+	rule_test_u8(l, NFT_CMP_EQ, first);
+	rule_verdict(l, NF_DROP);
+}
+
 /*
  * What a sandbox's own kernel says unasked when its link comes up, always to the link's own
  * multicast groups: duplicate address detection, multicast listener reports, router solicitations.
@@ -205,24 +221,10 @@ static void drop_link_chatter(struct rule_list *l)
 	rule_test_u16(l, NFT_CMP_EQ, 0xff02);
 	match_neighbour_discovery(l);
 	rule_verdict(l, NF_DROP);
-	rule_begin(l);
-	match_ethertype(l, ETH_P_IPV6);
-	rule_load_payload(l, NETWORK, 24, 16);
-	rule_test_bytes(l, NFT_CMP_EQ, mld_routers, 16);
-	rule_load_payload(l, NETWORK, 6, 2);
-	rule_test_u16(l, NFT_CMP_EQ, IPPROTO_HOPOPTS << 8 | 1);
-	rule_load_payload(l, NETWORK, ICMP6_BASE, 1);
-	rule_test_u8(l, NFT_CMP_EQ, IPPROTO_ICMPV6);
-	rule_verdict(l, NF_DROP);
-	rule_begin(l);
-	match_ethertype(l, ETH_P_IPV6);
-	rule_load_payload(l, NETWORK, 24, 16);
-	rule_test_bytes(l, NFT_CMP_EQ, all_routers, 16);
-	rule_load_payload(l, NETWORK, 6, 2);
-	rule_test_u16(l, NFT_CMP_EQ, IPPROTO_ICMPV6 << 8 | 255);
-	rule_load_payload(l, NETWORK, ICMP6_BASE, 1);
-	rule_test_u8(l, NFT_CMP_EQ, ND_ROUTER_SOLICIT);
-	rule_verdict(l, NF_DROP);
+	/* A report stands behind a router alert, whose first byte says what follows it (RFC 3810
+	 * section 5). */
+	drop_to_group(l, mld_routers, IPPROTO_HOPOPTS << 8 | 1, IPPROTO_ICMPV6);
+	drop_to_group(l, all_routers, IPPROTO_ICMPV6 << 8 | 255, ND_ROUTER_SOLICIT);
 }
 
 static void drop_with(struct rule_list *l, const struct fence_spec *spec, const char *prefix)

@@ -67,6 +67,29 @@ int netlink_address_add(
 	return rtnl_run(nl, &r, NULL, NULL);
 }
 
+/* A route of the main table over a link. Where it leads is the caller's to say. */
+static struct rtmsg *route_begin(struct request *r, uint16_t flags, uint8_t protocol,
+        const struct ip *address, unsigned index)
+{
+	struct rtmsg *m = rtnl_begin(r, RTM_NEWROUTE, NLM_F_CREATE | flags, sizeof(*m));
+
+	m->rtm_family = (uint8_t)rtnl_family(address);
+	m->rtm_table = RT_TABLE_MAIN;
+	m->rtm_protocol = protocol;
+	m->rtm_scope = RT_SCOPE_UNIVERSE;
+	m->rtm_type = RTN_UNICAST;
+	mnl_attr_put_u32(r->header, RTA_OIF, index);
+	return m;
+}
+
+/* It leads to a network that is on the link itself. */
+static void route_to(struct request *r, struct rtmsg *m, const struct ip *network, uint8_t bits)
+{
+	m->rtm_dst_len = bits;
+	m->rtm_scope = network->family == 6 ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK;
+	rtnl_put_ip(r, RTA_DST, network);
+}
+
 int netlink_route_default(struct netlink *nl, const char *link, const struct ip *gateway)
 {
 	struct request r;
@@ -76,37 +99,22 @@ int netlink_route_default(struct netlink *nl, const char *link, const struct ip 
 
 	if (result < 0)
 		return result;
-	m = rtnl_begin(&r, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, sizeof(*m));
-	m->rtm_family = (uint8_t)rtnl_family(gateway);
-	m->rtm_table = RT_TABLE_MAIN;
-	m->rtm_protocol = RTPROT_STATIC;
-	m->rtm_scope = RT_SCOPE_UNIVERSE;
-	m->rtm_type = RTN_UNICAST;
+	m = route_begin(&r, NLM_F_REPLACE, RTPROT_STATIC, gateway, index);
 	/* The gateway is at the other end of this wire whatever the prefix length says. */
 	m->rtm_flags = RTNH_F_ONLINK;
 	rtnl_put_ip(&r, RTA_GATEWAY, gateway);
-	mnl_attr_put_u32(r.header, RTA_OIF, index);
 	return rtnl_run(nl, &r, NULL, NULL);
 }
 
 int netlink_route_on_link(struct netlink *nl, const char *link, const struct ip *base, uint8_t bits)
 {
 	struct request r;
-	struct rtmsg *m;
 	unsigned index;
 	int result = require_index(nl, link, base, &index);
 
 	if (result < 0)
 		return result;
-	m = rtnl_begin(&r, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, sizeof(*m));
-	m->rtm_family = (uint8_t)rtnl_family(base);
-	m->rtm_dst_len = bits;
-	m->rtm_table = RT_TABLE_MAIN;
-	m->rtm_protocol = RTPROT_STATIC;
-	m->rtm_scope = base->family == 6 ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK;
-	m->rtm_type = RTN_UNICAST;
-	rtnl_put_ip(&r, RTA_DST, base);
-	mnl_attr_put_u32(r.header, RTA_OIF, index);
+	route_to(&r, route_begin(&r, NLM_F_REPLACE, RTPROT_STATIC, base, index), base, bits);
 	return rtnl_run(nl, &r, NULL, NULL);
 }
 
@@ -115,7 +123,6 @@ int netlink_route_connected_mend(
 {
 	struct ip network = *address;
 	struct request r;
-	struct rtmsg *m;
 	unsigned index;
 	int result = require_index(nl, link, address, &index);
 
@@ -123,15 +130,7 @@ int netlink_route_connected_mend(
 		return result;
 	for (unsigned i = bits; i < (address->family == 6 ? 128 : 32); i++)
 		network.bytes[i / 8] &= (uint8_t) ~(0x80 >> i % 8);
-	m = rtnl_begin(&r, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, sizeof(*m));
-	m->rtm_family = (uint8_t)rtnl_family(address);
-	m->rtm_dst_len = bits;
-	m->rtm_table = RT_TABLE_MAIN;
-	m->rtm_protocol = RTPROT_KERNEL;
-	m->rtm_scope = address->family == 6 ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK;
-	m->rtm_type = RTN_UNICAST;
-	rtnl_put_ip(&r, RTA_DST, &network);
-	mnl_attr_put_u32(r.header, RTA_OIF, index);
+	route_to(&r, route_begin(&r, NLM_F_EXCL, RTPROT_KERNEL, address, index), &network, bits);
 	if (address->family == 6)
 		mnl_attr_put_u32(r.header, RTA_PRIORITY, CONNECTED_METRIC);
 	else
