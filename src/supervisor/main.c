@@ -26,8 +26,9 @@
 #define STATUS_FAILED 125
 #define CAPABILITY(name) (1ull << (name))
 /* Of its own: links, rules, transparent sockets, port 53 of a gate (NET_ADMIN, NET_BIND_SERVICE),
- * namespaces (SYS_ADMIN), other users' processes (KILL), the operator's files (DAC). For the roles,
- * which give all of it up: SYS_ADMIN, SYS_CHROOT, SET*, SYS_RESOURCE. */
+ * namespaces (SYS_ADMIN), other users' processes (KILL), the operator's files (DAC), programs that
+ * stay in memory (IPC_LOCK). For the roles, which give all of it up: SYS_ADMIN, SYS_CHROOT, SET*,
+ * SYS_RESOURCE. */
 #define CAPABILITIES_KEPT                                                                         \
 	(CAPABILITY(CAP_NET_ADMIN) | CAPABILITY(CAP_NET_BIND_SERVICE) |                           \
 	        CAPABILITY(CAP_SYS_ADMIN) | CAPABILITY(CAP_SYS_CHROOT) | CAPABILITY(CAP_SETUID) | \

@@ -25,7 +25,7 @@ void buf_fini(struct buf *b);
 uint8_t *buf_reserve(struct buf *b, size_t n);
 /* Counts n bytes written into the reserved room as content. */
 void buf_commit(struct buf *b, size_t n);
-/* 0, or -ENOBUFS (bound reached) or -ENOMEM; on failure nothing was appended. */
+/* n bytes, or a slice, onto the end. 0, or -ENOBUFS (bound reached) or -ENOMEM; on failure nothing was appended. */
 int buf_append(struct buf *b, const void *p, size_t n);
 int buf_append_slice(struct buf *b, struct slice s);
 /* printf onto the end; same errors as buf_append. */
@@ -33,11 +33,13 @@ int buf_printf(struct buf *b, const char *format, ...) __attribute__((format(pri
 /* Drops n <= len bytes from the front. */
 void buf_consume(struct buf *b, size_t n);
 
+/* The content, len bytes, valid until the buffer changes; NULL where there is no memory yet. */
 static inline uint8_t *buf_bytes(const struct buf *b)
 {
 	return b->mem ? b->mem + b->start : NULL;
 }
 
+/* The same as a slice, never of NULL. */
 static inline struct slice buf_slice(const struct buf *b)
 {
 	return slice_of(b->mem ? b->mem + b->start : (const uint8_t *)"", b->len);

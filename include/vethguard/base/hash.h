@@ -5,7 +5,7 @@
 
 #include "vethguard/base/slice.h"
 
-/* SipHash-1-3 under a key. The key of a table inside one process comes from hash_random_key(). */
+/* Of SipHash-1-3. A table inside one process has one from hash_random_key(). */
 struct hash_key {
 	uint64_t k0, k1;
 };

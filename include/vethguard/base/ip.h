@@ -57,8 +57,9 @@ enum ip_class ip_classify(const struct ip *ip);
 struct ip ip_carried(const struct ip *ip, unsigned translator_bits);
 /* A word for people: "private", "link-local", ... */
 const char *ip_class_name(enum ip_class c);
+/* family 0 where sa is of neither. port: in host order; may be NULL. */
 struct ip ip_from_sockaddr(const struct sockaddr *sa, uint16_t *port);
-/* Fills ss and returns its length in bytes. */
+/* Fills ss and returns its length in bytes. port: in host order. */
 socklen_t ip_to_sockaddr(const struct ip *ip, uint16_t port, struct sockaddr_storage *ss);
 
 #endif

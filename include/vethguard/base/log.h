@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log: a program's own messages to people, on stderr, one line each: "vethguard-worker: error: ...", or wherever a sink
- * puts them (vethguard/ipc/journald.h). Not the audit log. A message never holds a credential, and holds bytes from a sandbox only through slice_escape().
+ * log: a program's own messages to people, on stderr, one line each: "vethguard-worker: error: ...", or wherever a
+ * sink puts them (vethguard/ipc/journald.h). Not the audit log. A message never holds a credential, and holds bytes
+ * from a sandbox only through slice_escape().
  */
 #ifndef VETHGUARD_BASE_LOG_H
 #define VETHGUARD_BASE_LOG_H
@@ -34,9 +35,9 @@ void log_to(log_sink *sink);
 /* As log_error() and the others below, about a sandbox; on stderr its name stands before the text. */
 void log_sandbox(enum log_level level, const char *sandbox, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
-/* A line that another program wrote, n bytes without control bytes: on stderr as it is, with "program: " before it where
- * it does not begin so. A sink gets it with the level that the line names, else as a warning. The log's own level
- * does not hold for it: whoever wrote it has one. The bytes written. */
+/* A line that another program wrote, n bytes without control bytes: on stderr as it is, with "program: " before it
+ * where it does not begin so. A sink gets it with the level that the line names, else as a warning. The log's own
+ * level does not hold for it: whoever wrote it has one. The bytes written. */
 size_t log_relay(const char *program, const struct log_subject *subject, const char *line, size_t n);
 void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -56,8 +56,8 @@ void mask_stream_fini(struct mask_stream *s);
  * for what is held and n more; -errno. On failure nothing was appended and nothing of p was taken. */
 int mask_stream_feed(struct mask_stream *s, const uint8_t *p, size_t n, struct buf *out);
 /* At a pause, so that no message waits for the next one: appends what is kept back where it is so short that it tells
- * nothing (an eighth of the shortest pattern, 1 to MASK_SHOWN_MAX bytes), and keeps it in mind: an occurrence that goes on
- * is covered from there. 0 or -errno as above. */
+ * nothing (an eighth of the shortest pattern, 1 to MASK_SHOWN_MAX bytes), and keeps it in mind: an occurrence that
+ * goes on is covered from there. 0 or -errno as above. */
 int mask_stream_pause(struct mask_stream *s, struct buf *out);
 /* At the stream's end: appends what was kept back (no longer a danger: it never became the whole value). */
 int mask_stream_end(struct mask_stream *s, struct buf *out);

@@ -20,12 +20,14 @@ struct credential_value {
 	struct mask *mask;
 	unsigned references;
 };
+/* One reference more; one less, and wiped and freed with the last. */
 void credential_value_retain(struct credential_value *v);
 void credential_value_release(struct credential_value *v);
 
 /* Asks the keeper for the credential; the answer comes through credential_store_answer(). 0 or -errno. */
 typedef int (*credential_ask)(void *context, uint32_t credential);
 
+/* policy is borrowed; context goes to ask. NULL: no memory. */
 struct credential_store *credential_store_new(struct loop *loop, const struct policy *policy, credential_ask ask,
 	void *context);
 /* Callers still waiting are let go without a callback. Not from within a callback of the store. */
@@ -44,9 +46,9 @@ struct credential_value *credential_store_get(struct credential_store *store, ui
 	struct credential_wait *wait);
 /* The value that is held now (borrowed, retain to keep), or NULL; nobody is asked. */
 struct credential_value *credential_store_held(const struct credential_store *store, uint32_t credential);
-/* Somebody who can have an upstream send his guesses back sees from what is kept back that he guessed a beginning of the
- * value rightly. So times (of struct mask_stream's `waited`; negative: a value came of it after all) are counted, and
- * after CREDENTIAL_WAITS_MAX nobody gets the credential any more. True: it has just come to that. */
+/* Somebody who can have an upstream send his guesses back sees from what is kept back that he guessed a beginning of
+ * the value rightly. So times (of struct mask_stream's `waited`; negative: a value came of it after all) are counted,
+ * and after CREDENTIAL_WAITS_MAX nobody gets the credential any more. True: it has just come to that. */
 #define CREDENTIAL_WAITS_MAX 8
 bool credential_store_waited(struct credential_store *store, uint32_t credential, int times);
 bool credential_store_is_guessed(const struct credential_store *store, uint32_t credential);
@@ -61,9 +63,9 @@ void credential_store_fail_all(struct credential_store *store, const char *error
 /* Another keeper has taken over: it is asked what is still open, and what could not be had may be asked for again at
  * once. */
 void credential_store_ask_again(struct credential_store *store);
-/* The policy that the store borrows is about to become one with count credentials, of which i is what map[i] was (POLICY_NONE:
- * a new one). Values, questions and placeholders move; who waits for a credential that is gone is let go without a callback.
- * 0 or -ENOMEM: nothing has changed. */
+/* The policy that the store borrows is about to become one with count credentials, of which i is what map[i] was
+ * (POLICY_NONE: a new one). Values, questions and placeholders move; who waits for a credential that is gone is let
+ * go without a callback. 0 or -ENOMEM: nothing has changed. */
 int credential_store_renumber(struct credential_store *store, const uint32_t *map, uint32_t count);
 
 /* Placeholders: which credential a text mentions. Scans p for any placeholder of this sandbox (prefix "vethguard-" or
@@ -71,7 +73,8 @@ int credential_store_renumber(struct credential_store *store, const uint32_t *ma
  * such credential, or a text that is no placeholder), -ENOSPC, -ENOMEM. A text without one costs one memmem(). */
 int credential_store_set_placeholder(struct credential_store *store, uint32_t credential, struct slice placeholder);
 uint32_t credential_store_find_placeholder(const struct credential_store *store, struct slice p, size_t *at, size_t *n);
-/* The same inside of base64 (a user and a password, a token in a cookie): heads only, bodies are not searched for it. */
+/* The same inside of base64 (a user and a password, a token in a cookie): heads only, bodies are not searched for
+ * it. */
 uint32_t credential_store_find_encoded_placeholder(const struct credential_store *store, struct slice p);
 
 #endif

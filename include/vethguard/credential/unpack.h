@@ -6,7 +6,7 @@
 #include "vethguard/base/buf.h"
 
 struct unpack;
-struct unpack *unpack_new(void);
+struct unpack *unpack_new(void); /* NULL: no memory */
 void unpack_free(struct unpack *u);
 /* Takes input until it is used up or out holds out_limit bytes or more; *used tells how much was taken. Several gzip
  * members in a row are one stream. 0; -EBADMSG: not gzip or damaged, for good; -errno. A caller calls again, also with

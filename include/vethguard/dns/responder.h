@@ -22,9 +22,10 @@ struct names;
  * NULL: no memory. */
 struct names *names_new(const struct ip_prefix *pool4, const struct ip_prefix *pool6, uint32_t limit);
 void names_free(struct names *names);
-/* Before the first name: keeps the names in that memory (ipc/shared_names.h) as well, and takes over those that are there
- * already, of a worker before this one, each as if it had been asked for just now. From then on a worker that opened the memory
- * earlier gives no address away, only finds new ones. Takes fd. *dropped: entries that make no sense. 0 or -errno. */
+/* Before the first name: keeps the names in that memory (ipc/shared_names.h) as well, and takes over those that are
+ * there already, of a worker before this one, each as if it had been asked for just now. From then on a worker that
+ * opened the memory earlier gives no address away, only finds new ones. Takes fd. *dropped: entries that make no
+ * sense. 0 or -errno. */
 int names_share(struct names *names, int fd, int64_t now_ms, uint32_t *dropped);
 /* Addresses given out. */
 uint32_t names_count(const struct names *names);
@@ -52,7 +53,9 @@ struct responder_config {
 	uint32_t queries_per_s;             /* beyond: REFUSED, recorded once per second with the count in detail; beyond
 	                                       CONFIG_QUERIES_DROPPED times as many: silence, and the end of a connection */
 };
+/* config is copied, what it points to borrowed. NULL: no memory. */
 struct responder *responder_new(const struct responder_config *config);
+/* Closes what it serves; names stay. */
 void responder_free(struct responder *responder);
 /* Queries refused for their rate since the beginning. */
 uint64_t responder_refused(const struct responder *responder);

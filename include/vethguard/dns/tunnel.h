@@ -25,8 +25,8 @@ void dns_tunnel_free(struct dns_tunnel *tunnel);
  * DNS_TUNNEL_WINDOW_MS; *parent (borrowed from name) is then the domain it is about. Without memory for another parent
  * it stays silent. now_ms: monotonic. */
 enum dns_tunnel_sign dns_tunnel_observe(struct dns_tunnel *tunnel, struct slice name, int64_t now_ms, struct slice *parent);
-/* The domain that a name is counted under, as dns_tunnel_observe() tells it: its last two labels, three below a country's
- * second level ("co.uk"). Borrowed from name. */
+/* The domain that a name is counted under, as dns_tunnel_observe() tells it: its last two labels, three below a
+ * country's second level ("co.uk"). Borrowed from name. */
 struct slice dns_tunnel_parent(struct slice name);
 /* One sentence for the finding. */
 const char *dns_tunnel_sign_text(enum dns_tunnel_sign sign);

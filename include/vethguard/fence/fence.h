@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fence: the kernel rules that leave a sandbox one way out: to its worker. Built with libnftnl as one batch per change;
- * put on one interface of one network namespace. If every process of vethguard dies, the rules stay and nothing passes.
+ * fence: the kernel rules that leave a sandbox one way out: to its worker. Built with libnftnl as one batch per
+ * change; put on one interface of one network namespace. If every process of vethguard dies, the rules stay and
+ * nothing passes.
  *
  * Two tables: "netdev vethguard" (ingress hook on the interface: ARP and the sandbox's own source addresses pass, all
- * else is logged and dropped) and "inet vethguard" (one iifname verdict map, one chain per sandbox: TCP to tproxy, DNS
- * to the responder, the policy's UDP ports to the relay, the rest logged, counted and rejected), with notrack both ways.
+ * else is logged and dropped) and "inet vethguard" (one iifname verdict map, one chain per sandbox: TCP to tproxy,
+ * DNS to the responder, the policy's UDP ports to the relay, the rest logged, counted and rejected), with notrack
+ * both ways.
  */
 #ifndef VETHGUARD_FENCE_FENCE_H
 #define VETHGUARD_FENCE_FENCE_H
@@ -23,8 +25,8 @@
 #define FENCE_SNAP_BYTES 128    /* of each dropped packet copied to the log */
 #define FENCE_RATE_COPIES_PER_S 10 /* of what is beyond a bound, so that the log has examples; all of it is counted */
 
-/* What one sandbox may make of this machine's work in a second, after a burst of FENCE_BURST_S times as much; beyond, the
- * kernel drops. 0: no bound. Nothing passes because of a bound that would not pass without it. */
+/* What one sandbox may make of this machine's work in a second, after a burst of FENCE_BURST_S times as much; beyond,
+ * the kernel drops. 0: no bound. Nothing passes because of a bound that would not pass without it. */
 #define FENCE_BURST_S 2
 #define FENCE_PER_S_MAX 1000000
 struct fence_bounds {
@@ -57,31 +59,33 @@ struct fence_spec {
 int fence_set(const struct fence_spec *spec);
 /* The same in two steps, in a namespace without rules: all that needs no interface (nothing passes yet), and the rest,
  * of the same interface, ports and nflog_group, but for UDP ports, which are added. fits: the addresses and bounds are
- * the same, too. */
-/* generation: of the namespace's rules when the step was done (fence_generation), if nobody else has changed any of them
- * since the step before; else 0. The second step takes there what the first gave. */
+ * the same, too (fence_prepared_fits). *generation: of the namespace's rules when the step was done (fence_generation),
+ * if nobody else has changed any of them since the step before; else 0. The second step takes there what the first
+ * gave. 0 or -errno; -ENODEV: the interface is not there. */
 int fence_prepare(const struct fence_spec *spec, uint32_t *generation);
 int fence_set_prepared(const struct fence_spec *spec, bool fits, uint32_t *generation);
+/* Whether what was prepared for one has the addresses and bounds of the other. */
 bool fence_prepared_fits(const struct fence_spec *prepared, const struct fence_spec *spec);
 /* Another number after each change of the rules of the caller's namespace, whoever made it; never 0. 0 or -errno. */
 int fence_generation(uint32_t *out);
-/* Reads the rules back and compares them with spec. 0: as they should be; -ESTALE: changed or missing. */
+/* Reads the rules back and compares them with spec. 0: as they should be; -ESTALE: changed or missing; -errno. */
 int fence_check(const struct fence_spec *spec);
-/* A non-blocking socket that hears of changes to the rules of the caller's namespace. */
+/* A non-blocking socket that hears of changes to the rules of the caller's namespace. The descriptor or -errno. */
 int fence_watch_open(void);
 /* Reads what there is. True in *changed where a table was touched by anyone but the netlink address own (0: by anyone):
  * any table, or with a name, that one. 0; -ENOBUFS where notifications were lost (*changed is true then); -errno. */
 int fence_watch_read(int fd, const char *table, uint32_t own, bool *changed);
-/* One for all namespaces that the caller's has a number for (netlink_watch_open_all), and what it hears: each is told of
- * a namespace, -1 the caller's own, in which anybody has changed any rule. Reads some of what there is: 0, -ENOBUFS where
- * notifications were lost, -errno. */
+/* One for all namespaces that the caller's has a number for (netlink_watch_open_all). The descriptor or -errno. */
 int fence_watch_open_all(void);
+/* Reads some of what it hears: each is told of a namespace, -1 the caller's own, in which anybody has changed any rule.
+ * 0, -ENOBUFS where notifications were lost, -errno. */
 int fence_watch_read_all(int fd, void (*each)(void *context, int nsid), void *context);
 /* Packets and bytes the fence rejected or dropped on the interface; of them, those beyond a bound. */
 struct fence_counters {
 	uint64_t packets, bytes;
 	uint64_t connections, queries, datagrams;
 };
+/* In the caller's namespace. 0 or -errno, with zeros. */
 int fence_counters_get(const char *interface, struct fence_counters *out);
 
 /* A transparent listening socket in the caller's namespace (IP_TRANSPARENT, non-blocking, close-on-exec), bound to the

@@ -43,8 +43,8 @@ struct ipc_peer {
 int ipc_peer_open(struct loop *loop, struct ipc_peer *peer, int fd, const char *name, ipc_on_message on_message,
 	ipc_on_end on_end);
 void ipc_peer_close(struct ipc_peer *peer); /* no callback follows */
-/* Handles what has arrived already, through on_message and, where it is there, on_end: for a peer whose process is known
- * to have ended, so that its last words are heard whichever sign of its end came first. */
+/* Handles what has arrived already, through on_message and, where it is there, on_end: for a peer whose process is
+ * known to have ended, so that its last words are heard whichever sign of its end came first. */
 void ipc_peer_drain(struct ipc_peer *peer);
 /* Sends one encoded message (size 0, from a failed encoder, is -EMSGSIZE) with copies of fds. Order is kept. 0 or
  * -errno. -EPIPE: the other side has closed; what it sent before is still delivered, then on_end. A size or descriptor
@@ -52,10 +52,12 @@ void ipc_peer_drain(struct ipc_peer *peer);
 int ipc_send(struct ipc_peer *peer, const uint8_t *message, size_t size, const int *fds, size_t fd_count);
 /* Whether ipc_send would take one more such message now. */
 bool ipc_peer_has_room(const struct ipc_peer *peer, size_t size, size_t fd_count);
-/* Waits until the other side has read so much that nothing is queued any more, for at most timeout_ms: for a burst that is
- * larger than the queue may be. The loop stands still meanwhile. 0; -ETIMEDOUT; -EPIPE: closed, or about to be cut off. */
+/* Waits until the other side has read so much that nothing is queued any more, for at most timeout_ms: for a burst
+ * that is larger than the queue may be. The loop stands still meanwhile. 0; -ETIMEDOUT; -EPIPE: closed, or about to
+ * be cut off. */
 int ipc_peer_flush(struct ipc_peer *peer, int timeout_ms);
-/* As ipc_send for a message that holds a secret: the bytes are wiped, also where they had to be queued, which is in locked memory. */
+/* As ipc_send for a message that holds a secret: the bytes are wiped, also where they had to be queued, which is in
+ * locked memory. */
 int ipc_send_secret(struct ipc_peer *peer, uint8_t *message, size_t size);
 
 /* A pair: [0] and [1], close-on-exec, non-blocking, with room for MESSAGE_BYTES_MAX. 0 or -errno. */

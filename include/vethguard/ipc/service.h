@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * service: what a service manager is told of this process's state, by the protocol of sd_notify(3): one datagram of lines
- * "NAME=value" to the socket that NOTIFY_SOCKET names, a path or (first byte '@') an abstract name. Nobody who listens, or a
- * manager that does not take it in time, is no error: each call returns 0, or -errno for whoever wants to say so, and the daemon
- * goes on. -ENOTCONN: no manager asked to be told.
+ * service: what a service manager is told of this process's state, by the protocol of sd_notify(3): one datagram of
+ * lines "NAME=value" to the socket that NOTIFY_SOCKET names, a path or (first byte '@') an abstract name. Nobody who
+ * listens, or a manager that does not take it in time, is no error: each call returns 0, or -errno for whoever wants
+ * to say so, and the daemon goes on. -ENOTCONN: no manager asked to be told.
  */
 #ifndef VETHGUARD_IPC_SERVICE_H
 #define VETHGUARD_IPC_SERVICE_H

@@ -17,6 +17,7 @@ int capabilities_set(const struct capabilities *wanted);
 bool capabilities_have(unsigned capability);
 /* Takes everything but keep out of the bounding set. 0 or -errno (-EPERM without CAP_SETPCAP). */
 int capabilities_bound(uint64_t keep);
+/* Of the calling thread. */
 uint64_t capabilities_bounding_set(void);
 
 #endif

@@ -25,15 +25,16 @@ struct jail_ids jail_role_ids(enum jail_role role, uint32_t salt);
 
 /* First stage, at the very start of main(): not dumpable, no core (RLIMIT_CORE 0), dies with its parent
  * (PR_SET_PDEATHSIG; exits at once where the parent is gone already), stdin from /dev/null, umask 077, every descriptor
- * beyond keep closed, environment cleared. */
+ * from keep_fds_below on closed, environment cleared. Ends the program where that fails. */
 void jail_start(int keep_fds_below);
 /* Namespaces and root: new mount, IPC and UTS namespaces, an empty read-only root (pivot_root). The network namespace
  * stays. 0 or -errno. */
 int jail_empty_root(void);
-/* Groups, gid, uid; every capability and the bounding set; no_new_privs; verified by reading them back. */
+/* Groups, gid, uid; every capability and the bounding set; no_new_privs; verified by reading them back. 0 or -errno. */
 int jail_drop(struct jail_ids ids);
 /* Landlock: no file system at all; TCP bind to no port (binds: to an ephemeral one the kernel chooses, and no other),
- * connect only to ports (count SIZE_MAX: any). 0; -EOPNOTSUPP where the kernel has no Landlock (logged, not fatal: the
+ * connect only to ports (count SIZE_MAX: any); no abstract socket and no signal to a process outside, where the kernel
+ * knows that much. 0; -EOPNOTSUPP where the kernel has no Landlock (logged, not fatal: the
  * empty root stands); -errno. */
 int jail_landlock(const uint16_t *ports, size_t count, bool binds);
 /* Version of the kernel's Landlock, 0 where there is none. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http_server: HTTP/1.1 over a listening Unix socket, for a control API that few trusted programs use. Every connection's
- * peer is known by its credentials before a byte of it is read (unix(7), SO_PEERCRED), everything is bounded (connections,
- * heads, bodies, time), and every answer, also the server's own, is a problem document (RFC 9457) or what the handler says.
+ * http_server: HTTP/1.1 over a listening Unix socket, for a control API that few trusted programs use. Every
+ * connection's peer is known by its credentials before a byte of it is read (unix(7), SO_PEERCRED), everything is
+ * bounded (connections, heads, bodies, time), and every answer, also the server's own, is a problem document (RFC
+ * 9457) or what the handler says.
  *
- * Not evhttp: that of libevent 2.1 bounds neither connections nor the time a request takes, tells of a connection only
- * after it has read a whole request, and answers in HTML where it refuses by itself.
+ * Not evhttp: that of libevent 2.1 bounds neither connections nor the time a request takes, tells of a connection
+ * only after it has read a whole request, and answers in HTML where it refuses by itself.
  */
 #ifndef VETHGUARD_LOOP_HTTP_SERVER_H
 #define VETHGUARD_LOOP_HTTP_SERVER_H
@@ -35,6 +36,7 @@ struct http_peer {
 	const gid_t *groups; /* further ones (SO_PEERGROUPS), borrowed from the connection */
 };
 
+/* Whether that is its group, or one of the further ones. */
 bool http_peer_in_group(const struct http_peer *peer, gid_t gid);
 
 struct http_server;
@@ -61,7 +63,7 @@ void http_server_free(struct http_server *server);
 int http_server_hold(struct http_server *server, bool hold);
 
 /* content_type: a literal. fields: further header lines, each with its CR LF, or "". body is copied. Without memory the
- * connection is closed instead. Harmless where the client has gone. */
+ * connection is closed instead. Harmless where the client has gone. Ends the exchange. */
 void http_respond(struct http_exchange *exchange, unsigned status, const char *content_type, const char *fields,
 	struct slice body);
 /* An answer of status with a problem document of nothing but this detail. */

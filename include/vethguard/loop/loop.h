@@ -15,10 +15,10 @@
 struct loop;
 
 struct loop *loop_new(void); /* NULL: no memory */
-void loop_free(struct loop *loop);
+void loop_free(struct loop *loop); /* after all that was opened in it was closed; NULL is harmless */
 /* Runs until loop_stop(). 0 or -errno. */
 int loop_run(struct loop *loop);
-void loop_stop(struct loop *loop);
+void loop_stop(struct loop *loop); /* when the callback that is running returns */
 /* Monotonic milliseconds. */
 int64_t loop_now_ms(struct loop *loop);
 
@@ -44,8 +44,8 @@ int loop_io_open_level(struct loop *loop, struct loop_io *io, int fd, unsigned e
 	void (*on_ready)(struct loop_io *io, unsigned events));
 /* Stops watching; no callback follows, also none that was already due. Harmless on a closed one (zeroed struct). */
 void loop_io_close(struct loop_io *io);
-/* Hands the registration of from (watched, then closed) over to to (not watched before): the same descriptor and events,
- * no system call. What was due is told to to. As edges may have been told already, to begins by trying. */
+/* Hands the registration of from (watched, then closed) over to to (not watched before): the same descriptor and
+ * events, no system call. What was due is told to to. As edges may have been told already, to begins by trying. */
 void loop_io_move(struct loop_io *from, struct loop_io *to, void (*on_ready)(struct loop_io *io, unsigned events));
 
 /* One-shot timers, for things that are few. */
@@ -54,8 +54,10 @@ struct loop_timer {
 	struct event *event;
 	void (*on_time)(struct loop_timer *timer);
 };
+/* 0 or -ENOMEM. */
 int loop_timer_open(struct loop *loop, struct loop_timer *timer, void (*on_time)(struct loop_timer *timer));
 void loop_timer_set(struct loop_timer *timer, int64_t delay_ms); /* from now; replaces an earlier setting */
+/* No callback follows. Both are harmless on a closed one (zeroed struct). */
 void loop_timer_cancel(struct loop_timer *timer);
 void loop_timer_close(struct loop_timer *timer);
 
@@ -67,7 +69,8 @@ struct loop_alarm {
 	int64_t at_ms;
 	void (*on_time)(struct loop_alarm *alarm);
 };
-int loop_alarm_open(struct loop *loop, struct loop_alarm *alarm, void (*on_time)(struct loop_alarm *alarm)); /* 0 or -errno */
+/* 0 or -errno. */
+int loop_alarm_open(struct loop *loop, struct loop_alarm *alarm, void (*on_time)(struct loop_alarm *alarm));
 void loop_alarm_set(struct loop_alarm *alarm, int64_t delay_ms); /* from now; replaces an earlier setting */
 void loop_alarm_cancel(struct loop_alarm *alarm);                /* it may be freed then; harmless on a zeroed one */
 
@@ -85,23 +88,25 @@ struct loop_deadlines {
 	int64_t delay_ms;
 	void (*on_time)(struct loop_deadline *deadline);
 };
+/* 0 or -ENOMEM. */
 int loop_deadlines_open(struct loop *loop, struct loop_deadlines *list, int64_t delay_ms,
 	void (*on_time)(struct loop_deadline *deadline));
 void loop_deadlines_close(struct loop_deadlines *list); /* the deadlines in it are unset */
 /* Due delay_ms from now; moves it from whichever list it was in. */
 void loop_deadline_set(struct loop_deadlines *list, struct loop_deadline *deadline);
-void loop_deadline_clear(struct loop_deadline *deadline);
+void loop_deadline_clear(struct loop_deadline *deadline); /* harmless where it is not set */
 
 /* Work to be done once at the end of this turn of the loop, in order of asking: flushing, freeing, going on with a
- * connection that used up its share. Asking again while asked is harmless; what a task asks for runs in the next turn. */
+ * connection that used up its share. Asking again while asked is harmless; what a task asks for runs in the next
+ * turn. */
 struct loop_task {
 	struct list place;
 	void (*run)(struct loop_task *task);
 };
 void loop_task_queue(struct loop *loop, struct loop_task *task);
-void loop_task_cancel(struct loop *loop, struct loop_task *task);
+void loop_task_cancel(struct loop *loop, struct loop_task *task); /* harmless where it was not asked for */
 
-/* Signals, delivered in the loop. */
+/* Signals, delivered in the loop. Opening: 0 or -ENOMEM; closing is harmless on a zeroed one. */
 struct loop_signal {
 	struct loop *loop;
 	struct event *event;

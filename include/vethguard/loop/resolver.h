@@ -18,10 +18,11 @@ struct resolver_answer {
 	const char *error;     /* one sentence, static */
 };
 
-/* hosts are copied and win over the servers. NULL: no memory. */
+/* servers and hosts are copied; hosts win. timeout_ms: for one name. NULL: no memory. */
 struct resolver *resolver_new(struct loop *loop, const struct config_server *servers, size_t server_count,
 	const struct config_host *hosts, size_t host_count, uint32_t timeout_ms);
-void resolver_free(struct resolver *resolver); /* between two turns of the loop */
+/* Between two turns of the loop. Whoever still waits is let go without a callback. */
+void resolver_free(struct resolver *resolver);
 
 struct resolver_wait {
 	struct resolver_query *query; /* NULL: not waiting */
@@ -32,6 +33,6 @@ struct resolver_wait {
  * Callers for one name share one query. Returns the answer at once (borrowed until the loop's next turn) where it is
  * cached or static; else NULL and on_answer follows (never from within this call). */
 const struct resolver_answer *resolver_get(struct resolver *resolver, struct slice host, struct resolver_wait *wait);
-void resolver_wait_cancel(struct resolver_wait *wait);
+void resolver_wait_cancel(struct resolver_wait *wait); /* harmless when not waiting (zeroed) */
 
 #endif

@@ -20,9 +20,9 @@ struct unix_listener {
 	char path[UNIX_LISTENER_PATH_MAX + 1];
 };
 
-/* Binds path with mode 0660 and, gid not being (gid_t)-1, that group; from the first moment on nobody else can connect. A
- * socket that nobody listens on any more is replaced. 0 or -errno: -ENAMETOOLONG; -EADDRINUSE: somebody listens there;
- * -EEXIST: the path is something else than a socket. */
+/* Binds path with mode 0660 and, gid not being (gid_t)-1, that group; from the first moment on nobody else can
+ * connect. A socket that nobody listens on any more is replaced. 0 or -errno: -ENAMETOOLONG; -EADDRINUSE: somebody
+ * listens there; -EEXIST: the path is something else than a socket. */
 int unix_listener_open(struct unix_listener *listener, const char *path, gid_t gid);
 /* The socket that the service manager passed to this process (sd_listen_fds(3)), which has to be the only descriptor
  * passed, a Unix stream socket that listens, and bound to path, whose file nobody may write to but root, this user and

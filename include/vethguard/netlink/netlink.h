@@ -19,7 +19,8 @@ void netlink_close(struct netlink *nl);
 /* Its netlink address, by which notifications name who made a change. */
 uint32_t netlink_port(const struct netlink *nl);
 
-/* A veth pair: name here, peer_name in the namespace of peer_netns_fd. Locally administered random MACs are given. */
+/* A veth pair: name here, peer_name in the namespace of peer_netns_fd. mac and peer_mac are
+ * theirs: the kernel need not make any. peer_netns_fd stays the caller's. */
 int netlink_veth_add(struct netlink *nl, const char *name, const uint8_t mac[6], const char *peer_name,
 	const uint8_t peer_mac[6], int peer_netns_fd);
 int netlink_link_delete(struct netlink *nl, const char *name);
@@ -50,7 +51,7 @@ int netlink_links_of(struct netlink *nl, unsigned master, void (*each)(void *con
 int netlink_address_first(struct netlink *nl, unsigned index, int family, struct ip *out, uint8_t *bits);
 /* True in *out where a default route of either family leaves through the link, in any table. */
 int netlink_route_is_default(struct netlink *nl, unsigned index, bool *out);
-/* A network reached without a gateway. */
+/* A network reached without a gateway; replaces what leads there. */
 int netlink_route_on_link(struct netlink *nl, const char *link, const struct ip *base, uint8_t bits);
 /* The route to its network that the kernel makes with this address, where it may be there. 0: it was; 1: it was missing
  * and is made; -errno. */
@@ -75,14 +76,14 @@ int netlink_watch_read(int fd, const struct netlink_watcher *watcher);
 /* The number by which the namespace of nl knows another one (network_namespaces(7), RTM_NEWNSID); assigned where there
  * is none yet. 0 or -errno. */
 int netlink_nsid(struct netlink *nl, int netns_fd, int *out);
-/* One socket for all: it hears of the same as with NETLINK_WATCH_ROUTING, in every namespace that the caller's has a number for.
- * The kernel asks each socket that listens to any group, in whichever namespace, whether it wants a notification: a
- * socket in each of a thousand namespaces makes every change of a link anywhere slower. The descriptor, or -errno; -EPERM
- * without CAP_NET_BROADCAST. */
+/* One socket for all: it hears of the same as with NETLINK_WATCH_ROUTING, in every namespace that the caller's has a
+ * number for. The kernel asks each socket that listens to any group, in whichever namespace, whether it wants a
+ * notification: a socket in each of a thousand namespaces makes every change of a link anywhere slower. The
+ * descriptor, or -errno; -EPERM without CAP_NET_BROADCAST. */
 int netlink_watch_open_all(void);
-/* Whether a socket with NETLINK_WATCH_ROUTING hears of more than links: the kernel looks through the numbers of all namespaces for each
- * notification that a socket for all might hear of, and who sets up a link causes dozens. What happens while it does not is
- * lost. 0 or -errno. */
+/* Whether a socket with NETLINK_WATCH_ROUTING hears of more than links: the kernel looks through the numbers of all
+ * namespaces for each notification that a socket for all might hear of, and who sets up a link causes dozens. What
+ * happens while it does not is lost. 0 or -errno. */
 int netlink_watch_routing(int fd, bool wanted);
 /* Reads some of what there is. each: nsid is the namespace, -1 the caller's own; link NULL: something else has changed.
  * 0, -ENOBUFS where some were lost, -errno. */
@@ -95,9 +96,11 @@ int netlink_listen_all(int fd);
 #define NETLINK_READS_MAX 256 /* datagrams in one call: whoever makes many keeps nobody else waiting */
 /* The interface's index, or 0. */
 unsigned netlink_link_index(struct netlink *nl, const char *name);
-/* IPv6 without duplicate address detection (IFA_F_NODAD). */
+/* IPv6 without duplicate address detection (IFA_F_NODAD). -EEXIST: the link has it. */
 int netlink_address_add(struct netlink *nl, const char *link, const struct ip *address, uint8_t prefix_bits);
+/* The default route of the gateway's family, which is taken to be on the link; replaces one. */
 int netlink_route_default(struct netlink *nl, const char *link, const struct ip *gateway);
+/* An entry that is never asked for and never forgotten (NUD_PERMANENT); replaces one. */
 int netlink_neighbour_permanent(struct netlink *nl, const char *link, const struct ip *address, const uint8_t mac[6]);
 /* Packets that come in on link are looked up in table, which delivers every address locally (TPROXY). Both families. */
 int netlink_local_delivery(struct netlink *nl, const char *link, uint32_t table);

@@ -19,8 +19,8 @@ void netns_sysctls_renew(void);
  * source routing, no duplicate address detection, ICMP errors without rate limit. Call before its links are made:
  * they start from the defaults written here. 0 or -errno of the first entry that matters. */
 int netns_harden_gate(void);
-/* Reads the same entries of a gate that is in use, and those of its link, and writes those that differ. 0: none of those
- * that matter did; 1; or -errno. */
+/* Reads the same entries of a gate that is in use, and those of its link, and writes those that differ. 0: none of
+ * those that matter did; 1; or -errno. */
 int netns_harden_gate_again(const char *link);
 /* Gives a link IPv6, also where its namespace starts new links without, and makes its own (link-local) IPv6 address
  * final as soon as the link comes up, where the kernel would look out for a

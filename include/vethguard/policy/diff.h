@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * diff: what a sandbox may do under one policy and may not under another one, in words of an operator. Compared is what
- * policy_decide() would say, not how it is written: names, order, groups, and rules that a deny rule covers make no
- * difference.
+ * diff: what a sandbox may do under one policy and may not under another one, in words of an operator. Compared is
+ * what policy_decide() would say, not how it is written: names, order, groups, and rules that a deny rule covers make
+ * no difference.
  *
- * Where two sets of path patterns cannot be told to be equal, they are reported as different, and where an access cannot
- * be told to have been there before, it is reported as new: a policy whose diff does not widen allows nothing new.
+ * Where two sets of path patterns cannot be told to be equal, they are reported as different, and where an access
+ * cannot be told to have been there before, it is reported as new: a policy whose diff does not widen allows nothing
+ * new.
  */
 #ifndef VETHGUARD_POLICY_DIFF_H
 #define VETHGUARD_POLICY_DIFF_H

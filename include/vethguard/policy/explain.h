@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * explain: why a decision came out as it did, rule by rule, for `vethguard policy explain` and denial texts. It calls
- * policy_decide() for the verdict and never decides anything itself.
+ * explain: why a decision came out as it did, rule by rule, for `vethguard policy explain`. The verdict is
+ * policy_decide()'s; here is only told what of each rule matches.
  */
 #ifndef VETHGUARD_POLICY_EXPLAIN_H
 #define VETHGUARD_POLICY_EXPLAIN_H

@@ -40,10 +40,10 @@ int policy_read_open_file(int fd, char **text, size_t *n, struct policy_file_fac
  * VETHGUARD_DATADIR "/presets". The environment is not asked: it may be hostile. */
 const char *policy_default_preset_dir(void);
 
-/* Variables: "${name}" in a destination's host or in a path is replaced by the value of that name, given here or as the
- * default of the policy's own variables:. A value is plain text that can only fill the place it was written for: in a host
- * whole labels or a part of one, in a path whole segments or a part of one. It becomes no wildcard, address, port, scheme
- * or escape. */
+/* Variables: "${name}" in a destination's host or in a path is replaced by the value of that name, given here or as
+ * the default of the policy's own variables:. A value is plain text that can only fill the place it was written for:
+ * in a host whole labels or a part of one, in a path whole segments or a part of one. It becomes no wildcard,
+ * address, port, scheme or escape. */
 #define POLICY_VARIABLES_MAX 64       /* given at once, and declared in one policy */
 #define POLICY_VARIABLE_NAME_MAX 64   /* bytes: letters, digits, '_', first a letter */
 #define POLICY_VARIABLE_VALUE_MAX 256 /* bytes, at least one */

@@ -68,10 +68,10 @@ struct policy {
 int policy_open(struct policy *policy, const void *image, size_t size);
 
 /* The decision. Pure, total, no allocation; cost does not grow with the number of exact hosts. Deny beats allow; the
- * most specific allow names the credential (host before glob before address, then the longer literal path; of equals one
- * with a credential before one without). Denies are generous: one for tcp:// denies everything that runs over TCP there,
- * the case of a method does not save it, nor do "//" and "%2F" in a path. In mode observe every denial, a deny rule's
- * too, becomes an allow with observed set, no credential and no passthrough; a request that cannot be judged
+ * most specific allow names the credential (host before glob before address, then the longer literal path; of equals
+ * one with a credential before one without). Denies are generous: one for tcp:// denies everything that runs over TCP
+ * there, the case of a method does not save it, nor do "//" and "%2F" in a path. In mode observe every denial, a deny
+ * rule's too, becomes an allow with observed set, no credential and no passthrough; a request that cannot be judged
  * (POLICY_REASON_BAD_REQUEST) stays denied. */
 void policy_decide(const struct policy *policy, const struct policy_request *request, struct policy_decision *out);
 
@@ -83,8 +83,8 @@ enum policy_tls { POLICY_TLS_REFUSE, POLICY_TLS_INTERCEPT, POLICY_TLS_PASSTHROUG
 enum policy_tls policy_decide_tls(const struct policy *policy, const struct policy_request *request,
 	struct policy_decision *out);
 /* True where a connection for a request of https or http is relayed unread: only a tcp:// rule allows the place, so
- * neither the request nor a deny rule for some requests counts. *out is then that rule's decision. As the proxy meets it
- * on a connection to the place itself; a plain http request that the sandbox puts to a proxy is read and judged. */
+ * neither the request nor a deny rule for some requests counts. *out is then that rule's decision. As the proxy meets
+ * it on a connection to the place itself; a plain http request that the sandbox puts to a proxy is read and judged. */
 bool policy_relays_unread(const struct policy *policy, const struct policy_request *request,
 	struct policy_decision *out);
 /* True where some rule (allow or deny) names the host under any scheme or port: leaf certificates are minted freely

@@ -26,11 +26,12 @@ struct url_authority {
 bool url_parse_authority(struct slice text, struct url_authority *out);
 
 /* Path of a request target to its canonical form: percent-encoded unreserved bytes decoded, other escapes in upper
- * case, dot segments removed, the raw bytes "<>[]^`{|} escaped; empty segments ("//") are kept, never merged. An escaped
- * slash stays "%2F" (npm and others name things so): it is no border of a segment and no wildcard of a rule takes it.
- * Refused (false): an escaped or raw backslash, NUL or other control, a malformed escape, any other raw byte outside of
- * RFC 3986 pchar and '/', a ".." that leaves the root, an empty or dot part beside "%2F", a dot segment with path
- * parameters ("..;x"), a result over out_size. out may not overlap path. The query is not part of path. */
+ * case, dot segments removed, the raw bytes "<>[]^`{|} escaped; empty segments ("//") are kept, never merged. An
+ * escaped slash stays "%2F" (npm and others name things so): it is no border of a segment and no wildcard of a rule
+ * takes it. Refused (false): an escaped or raw backslash, NUL or other control, a malformed escape, any other raw
+ * byte outside of RFC 3986 pchar and '/', a ".." that leaves the root, an empty or dot part beside "%2F", a dot
+ * segment with path parameters ("..;x"), a result over out_size. out may not overlap path. The query is not part of
+ * path. */
 bool url_canonical_path(struct slice path, char *out, size_t out_size, size_t *n);
 
 /* "scheme://authority/path?query" for `policy explain METHOD URL`. path and query borrow text. False: malformed. */

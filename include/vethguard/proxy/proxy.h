@@ -53,14 +53,16 @@ uint64_t proxy_event_id(struct proxy *proxy);
 void proxy_hold(struct proxy *proxy, bool hold);
 /* Everything new is refused with 503 and this text (copied, at most 255 bytes); NULL: no more. */
 void proxy_pause(struct proxy *proxy, const char *why);
-/* The kill switch: ends every exchange, tunnel and flow at once, each recorded with this text (borrowed for the call). */
+/* The kill switch: ends every exchange, tunnel and flow at once, each recorded with this text (borrowed for the
+ * call). */
 void proxy_end_all(struct proxy *proxy, const char *why);
-/* Another policy: everything under way is judged by next. What does not pass, or would get another credential, is recorded
- * and ended. In between change() is called: afterwards config.policy has to be what next is, and the store of credentials has
- * to speak of it. How many ended. */
+/* Another policy: everything under way is judged by next. What does not pass, or would get another credential, is
+ * recorded and ended. In between change() is called: afterwards config.policy has to be what next is, and the store
+ * of credentials has to speak of it. How many ended. */
 size_t proxy_revise(struct proxy *proxy, const struct policy *next, void (*change)(void *context), void *context);
-/* Takes what waits at the listeners and closes them. What is under way goes on, also tunnels and flows, and each connection
- * ends with what it is doing; on_idle is called once when nothing is left. Once; proxy_drain() may follow. */
+/* Takes what waits at the listeners and closes them. What is under way goes on, also tunnels and flows, and each
+ * connection ends with what it is doing; on_idle is called once when nothing is left. Once; proxy_drain() may
+ * follow. */
 void proxy_retire(struct proxy *proxy, void (*on_idle)(void *context), void *context);
 /* Connections and flows. */
 size_t proxy_left(const struct proxy *proxy);

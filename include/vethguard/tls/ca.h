@@ -33,12 +33,12 @@ int ca_pem_append(struct slice der, struct buf *out);
 
 /* The key all leaves of one mint share. */
 struct ca_leaf_key;
-struct ca_leaf_key *ca_leaf_key_new(void);
+struct ca_leaf_key *ca_leaf_key_new(void); /* NULL: no memory or no randomness */
 void ca_leaf_key_free(struct ca_leaf_key *key);
-/* A leaf for host (canonical name as dNSName) or address (iPAddress), signed by issuer; chain: leaf, issuer. serverAuth,
- * digitalSignature, SAN (critical when the subject is empty), SKI, AKI, random 16-byte positive serial, valid from 48
- * hours ago for 7 days. One reference for the caller. NULL on failure. Built from a DER template: the cost is the
- * signature. */
+/* A leaf for host (canonical name as dNSName) or address (iPAddress), signed by issuer; chain: leaf, issuer.
+ * serverAuth, digitalSignature, SAN (critical when the subject is empty), SKI, AKI, random 16-byte positive serial,
+ * valid from 48 hours ago for 7 days. One reference for the caller. NULL on failure. Built from a DER template: the
+ * cost is the signature. */
 struct tls_identity *ca_leaf_new(const struct ca *issuer, const struct ca_leaf_key *key, struct slice host,
 	const struct ip *address);
 

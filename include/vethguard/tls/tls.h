@@ -29,15 +29,15 @@ enum tls_status {
 /* Readies the library, without any configuration file: for a process to call before its jail takes the file system.
  * Every constructor here does it too. */
 void tls_library_init(void);
-/* Ends the waiting of buffers of records for this thread's next one (never more than 8, of 16.5 KiB each), for who wants
- * to give memory back to the system. */
+/* Ends the waiting of buffers of records for this thread's next one (never more than 8, of 16.5 KiB each), for who
+ * wants to give memory back to the system. */
 void tls_buffers_release(void);
 
 /* --- towards the sandbox --- */
 
 /* Asked during the handshake with the client's SNI (canonical lower case, or empty). Returns the identity to use (the
- * callee keeps its own reference) or NULL to refuse the handshake with unrecognized_name. Not asked where a session made
- * for the same name is resumed: no certificate is shown then. It must not call into any connection. */
+ * callee keeps its own reference) or NULL to refuse the handshake with unrecognized_name. Not asked where a session
+ * made for the same name is resumed: no certificate is shown then. It must not call into any connection. */
 typedef struct tls_identity *(*tls_identity_for)(void *context, struct slice sni);
 
 /* TLS 1.2 and 1.3, session tickets under a key that lives and dies with this struct (rotated hourly), sessions bound
@@ -45,7 +45,8 @@ typedef struct tls_identity *(*tls_identity_for)(void *context, struct slice sni
 struct tls_server *tls_server_new(tls_identity_for identity_for, void *context);
 void tls_server_free(struct tls_server *server);
 /* alpn: protocols in order of preference in wire form (RFC 7301), borrowed for the connection's life. A client that
- * offers ALPN without any of them is refused with no_application_protocol. out: where ciphertext is appended. */
+ * offers ALPN without any of them is refused with no_application_protocol. out: where ciphertext is appended, borrowed
+ * as long. NULL: no memory. */
 struct tls *tls_accept_new(struct tls_server *server, struct slice alpn, struct buf *out);
 
 /* --- towards an upstream --- */
@@ -55,7 +56,7 @@ struct tls *tls_accept_new(struct tls_server *server, struct slice alpn, struct 
 struct tls_client *tls_client_new(struct tls_trust *trust);
 void tls_client_free(struct tls_client *client);
 /* host: canonical name to send as SNI and to verify, or empty and address set. session_key: sessions are shared only
- * among connections with equal keys (at most 320 bytes). */
+ * among connections with equal keys (at most 320 bytes). alpn, out, NULL: as above. */
 struct tls *tls_connect_new(struct tls_client *client, struct slice host, const struct ip *address,
 	struct slice alpn, struct slice session_key, struct buf *out);
 
@@ -64,7 +65,7 @@ struct tls *tls_connect_new(struct tls_client *client, struct slice host, const 
 void tls_free(struct tls *tls);
 /* Hands over received ciphertext, borrowed until tls_input_left() is 0 or the next tls_feed. */
 void tls_feed(struct tls *tls, const uint8_t *p, size_t n);
-size_t tls_input_left(const struct tls *tls);
+size_t tls_input_left(const struct tls *tls); /* bytes of it */
 /* Goes on with the handshake. TLS_OK: done. A client's first call writes its ClientHello. */
 enum tls_status tls_handshake(struct tls *tls);
 /* Decrypts up to cap bytes; *n is 0 unless TLS_OK. Post-handshake messages are handled within. */
@@ -85,6 +86,7 @@ const char *tls_error_text(const struct tls *tls);
 struct tls_trust *tls_trust_new(const uint8_t *pem, size_t n);
 void tls_trust_free(struct tls_trust *trust);
 
+/* One reference less, and freed with the last (NULL is harmless); one more. */
 void tls_identity_release(struct tls_identity *identity);
 void tls_identity_retain(struct tls_identity *identity);
 /* When the leaf ends to be valid, in seconds since the epoch. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * control_http: the heads of HTTP/1.1 messages (RFC 9112) between the control API and its clients, and nothing more of
- * HTTP than that: bodies have a Content-Length, nothing is folded, chunked or tolerated. Both sides read by these functions.
+ * control_http: the heads of HTTP/1.1 messages (RFC 9112) between the control API and its clients, and nothing more
+ * of HTTP than that: bodies have a Content-Length, nothing is folded, chunked or tolerated. Both sides read by these
+ * functions.
  */
 #ifndef VETHGUARD_WIRE_CONTROL_HTTP_H
 #define VETHGUARD_WIRE_CONTROL_HTTP_H

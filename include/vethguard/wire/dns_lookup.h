@@ -35,8 +35,9 @@ struct dns_found {
 	uint32_t ttl_s; /* the least of the addresses and of the aliases that led to them */
 };
 
-/* Asks for a host's addresses: type DNS_A or DNS_AAAA. id and mix are chance, which an answer has to repeat: mix says which
- * letters are large. mix NULL: as plainly as can be, all letters small and no EDNS. False: no name that can be asked for. */
+/* Asks for a host's addresses: type DNS_A or DNS_AAAA. id and mix are chance, which an answer has to repeat: mix says
+ * which letters are large. mix NULL: as plainly as can be, all letters small and no EDNS. False: no name that can be
+ * asked for. */
 bool dns_lookup_write(struct dns_lookup *lookup, struct slice host, uint16_t type, uint16_t id, const uint8_t *mix);
 /* Of an answer only what belongs to the question counts: records of the name itself and of names that it is an alias
  * for, in whatever order. What stands in other sections, or has another owner, is nobody's. */

@@ -147,8 +147,8 @@ static inline bool event_kind_is_of_worker(enum event_kind kind)
 	       kind == EVENT_FINDING;
 }
 
-/* The policy allowed it, and it got nowhere: no name, no connection, a bad certificate, an upstream that broke off or was too
- * slow. What the sandbox did wrong, or a time-out of its own, is denied. */
+/* The policy allowed it, and it got nowhere: no name, no connection, a bad certificate, an upstream that broke off or
+ * was too slow. What the sandbox did wrong, or a time-out of its own, is denied. */
 bool event_is_failure(const struct event *event);
 
 /* Encoded size, or 0 where it does not fit cap (never for cap >= EVENT_BYTES_MAX). Texts are cut at EVENT_TEXT_MAX, or
@@ -158,6 +158,7 @@ size_t event_encode(const struct event *event, uint8_t *out, size_t cap);
 /* Slices borrow from the input. 0 or -EBADMSG: any field out of range, any trailing byte. */
 int event_decode(const uint8_t *p, size_t n, struct event *out);
 
+/* For people, static. */
 const char *event_cause_text(enum event_cause cause);
 const char *event_finding_title(enum event_finding finding);
 

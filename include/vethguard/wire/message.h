@@ -154,8 +154,8 @@ struct message_worker_start {
 
 /* Two reasons to refuse, each ended by a RESUME of its own. */
 enum message_pause {
-	MESSAGE_PAUSE_RECORDER,    /* the log cannot be written: new work is refused, what is under way goes on. Its RESUME ends HOLD
-	                            * as well */
+	MESSAGE_PAUSE_RECORDER,    /* the log cannot be written: new work is refused, what is under way goes on. Its RESUME
+	                            * ends HOLD as well */
 	MESSAGE_PAUSE_OPERATOR     /* the kill switch: what is under way is closed at once, too */
 };
 struct message_worker_pause {
@@ -166,8 +166,8 @@ struct message_worker_resume {
 	enum message_pause why;
 };
 
-/* Accepts what is queued, closes its listeners, judges everything under way by the new policy and closes what does not pass.
- * May come again with a later policy. */
+/* Accepts what is queued, closes its listeners, judges everything under way by the new policy and closes what does
+ * not pass. May come again with a later policy. */
 struct message_worker_retire {
 	uint64_t generation;       /* of the policy that comes with it */
 };
@@ -177,8 +177,8 @@ struct message_worker_retired {
 	uint64_t left;             /* that are finished under it */
 };
 
-/* What a worker has done since it began, and what it holds just now (_open, _idle, _kept, _bytes). Of one worker: the supervisor
- * adds up those of a sandbox. */
+/* What a worker has done since it began, and what it holds just now (_open, _idle, _kept, _bytes). Of one worker: the
+ * supervisor adds up those of a sandbox. */
 enum message_stats_kind { MESSAGE_STATS_HTTP, MESSAGE_STATS_CONNECTION, MESSAGE_STATS_DNS, MESSAGE_STATS_KINDS };
 struct message_worker_stats {
 	uint64_t generation;       /* of its policy */
@@ -262,9 +262,10 @@ struct message_recorder_ring {
 	uint64_t ring;             /* unique in its sandbox, also over a restart of the supervisor */
 };
 
-#define MESSAGE_RECORDER_SANDBOXES_MAX 2048 /* that the recorder has room for, those included that have ended and are not drained */
-/* What of one sandbox the recorder has room for while the log cannot be written: rings that are not drained; bytes of events
- * that are not taken, each with so many besides its own. */
+/* Sandboxes that the recorder has room for, those included that have ended and are not drained. */
+#define MESSAGE_RECORDER_SANDBOXES_MAX 2048
+/* What of one sandbox the recorder has room for while the log cannot be written: rings that are not drained; bytes of
+ * events that are not taken, each with so many besides its own. */
 #define MESSAGE_RECORDER_RINGS_MAX 16
 #define MESSAGE_RECORDER_AHEAD_MAX (64u << 10)
 #define MESSAGE_RECORDER_EVENT_COST 32
@@ -283,7 +284,8 @@ struct message_status {
 	int32_t status;
 };
 
-/* Names appear in logs, tables and file names of the operator: nothing there that has a meaning, and none of the log's own. */
+/* Names appear in logs, tables and file names of the operator: nothing there that has a meaning, and none of the
+ * log's own. */
 bool message_name_is_plain(struct slice name);
 
 #define MESSAGE_UNUSUAL_MAX 8
@@ -335,8 +337,6 @@ struct message_session_ready {
 	} env[MESSAGE_ENV_MAX];
 };
 
-/* One encoder and one decoder per struct; encoders return the message's size, or 0 where it does not fit cap or a field
- * is out of its bounds. Decoders return 0, -EBADMSG or -ENOMEM and leave *m zeroed on failure; slices borrow the input. */
 struct message_head {
 	enum message_type type;
 	uint64_t id;
@@ -344,6 +344,7 @@ struct message_head {
 
 /* Reads the head and leaves body on the rest. 0 or -EBADMSG. */
 int message_open(const uint8_t *p, size_t n, struct message_head *head, struct reader *body);
+/* A message without a body. Its size, or 0 where it does not fit cap. */
 size_t message_empty(uint8_t *out, size_t cap, enum message_type type, uint64_t id);
 
 /* The two programs may be of different versions: steps keep their numbers, and one that is not known ends the upgrade.
@@ -366,7 +367,9 @@ struct message_upgrade {
 	struct slice text;
 };
 
-
+/* One encoder and one decoder per struct; encoders return the message's size, or 0 where it does not fit cap or a
+ * field is out of its bounds. Decoders return 0, -EBADMSG or -ENOMEM and leave *m zeroed on failure; slices borrow
+ * the input. */
 #define MESSAGE_CODEC(name)                                                                                   \
 	size_t message_##name##_encode(uint8_t *out, size_t cap, enum message_type type, uint64_t id,             \
 		const struct message_##name *m);                                                                  \
@@ -398,6 +401,7 @@ MESSAGE_CODEC(role);
 MESSAGE_CODEC(session_ready);
 MESSAGE_CODEC(upgrade);
 #undef MESSAGE_CODEC
+/* Frees what the decoder allocated. A worker keeps it to its end. */
 void message_worker_start_fini(struct message_worker_start *m);
 
 #endif

@@ -36,8 +36,8 @@ struct seal {
 	struct slice covered;      /* the hash covers these bytes and then SEAL_CLOSE */
 };
 
-/* Takes a line (without its newline) apart. 0, or -EBADMSG: it is not a line that seal_append_* could have ended. The hash is
- * not checked. */
+/* Takes a line (without its newline) apart. 0, or -EBADMSG: it is not a line that seal_append_* could have ended. The
+ * hash is not checked. */
 int seal_parse(struct slice line, struct seal *out);
 /* Appends the attestation up to where the fingerprint goes. 0 or an error of buf_append. */
 int seal_append_link(struct buf *out, const struct seal_link *previous);

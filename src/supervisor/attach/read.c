@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading a policy that lies where nobody may answer: a child does it (settings_files.h), and the
- * loop goes on meanwhile. What is asked for then starts anew, with the files in hand.
+ * Reading a policy that lies where nobody may answer: a child does it (settings/settings.h), and
+ * the loop goes on meanwhile. What is asked for then starts anew, with the files in hand.
  */
 #include <errno.h>
 #include <stdio.h>

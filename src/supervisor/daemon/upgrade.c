@@ -44,7 +44,7 @@ static void answer(struct upgrade *u, const char *error)
 		done(context, error, error ? 0 : u->pid);
 }
 
-/* It is killed, and on_exit() goes on from there. */
+/* It is killed, and on_exit_ready() goes on from there. */
 static void fail(struct upgrade *u, const char *why)
 {
 	if (!u->why[0])

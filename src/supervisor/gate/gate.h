@@ -88,7 +88,8 @@ void gate_assign(struct gate *gate, const struct ip_prefix *pool4, const struct 
 
 /*
  * What the gates of one supervisor share: the namespace of the host, in which it is opened, with
- * its notifications, and gates made in advance. Without a loop (NULL) nothing is watched.
+ * its notifications, and gates made in advance. Without a loop (NULL) nothing is watched. 0 or
+ * -errno.
  */
 int gate_host_open(struct gate_host **out, struct loop *loop);
 void gate_host_close(struct gate_host *host);
@@ -175,14 +176,14 @@ int gate_set_traffic(
 /* Compares the fence with what it should be and sets it anew where it is not. 0: it was in order;
  * 1: it was changed and is mended; -errno: it cannot be examined or mended. */
 int gate_mend(struct gate *gate);
-/* Calls gate_mend() at once when somebody changes the rules or links around the gate, and seldom
- * without cause (GATE_POLL_MS). on_change is told of results other than 0, and once of an interface
- * that is not there. What this module changes itself is in order, so nobody is told of it.
- * on_change may close the gate. */
 /* The interface of GATE_DIVERT is not there; all that stands without it does. */
 #define GATE_AWAY 2
 #define GATE_POLL_MS 300000
 #define GATE_CALM_MS 100 /* between two looks, however often something changes */
+/* Calls gate_mend() at once when somebody changes the rules or links around the gate, and seldom
+ * without cause (GATE_POLL_MS). on_change is told of results other than 0, and once of an interface
+ * that is not there (GATE_AWAY). What this module changes itself is in order, so nobody is told of
+ * it. on_change may close the gate. 0 or -errno: it is not watched. */
 int gate_watch(struct gate *gate, struct gate_host *host,
         void (*on_change)(struct gate *gate, int result));
 /* Ends that. Harmless on a gate that is not watched; on_change may call it. */
