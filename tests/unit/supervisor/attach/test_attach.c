@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bounds of the daemon's registry: as many sandboxes as there may be, and as many operations on one
- * of them; the next is refused and changes nothing. */
+ * of them; the next is refused and changes nothing. And the time that a sandbox was given: when it
+ * is over, so is the sandbox. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "vethguard/base/clock.h"
 #include "supervisor/attach/attachment.h"
 #include "supervisor/open_files.h"
 
@@ -167,6 +171,68 @@ static void one_operation_more_than_may_wait(void **state)
 	assert_true(attachment_wait(a, OPERATION_PAUSE, 7, on_done, NULL));
 }
 
+/* A sandbox without a gate, whose state is on the disk, with so much time left. */
+static void attach_for(int64_t left_ms)
+{
+	struct attachment *a;
+
+	enter(1);
+	a = attachments_find(&all, "box-1");
+	a->record.policy = strdup("/nowhere/policy.yaml");
+	a->record.kind = ATTACH_NETNS;
+	a->record.netns = strdup("/nowhere/at-all");
+	a->record.generation = 1;
+	a->record.expires_ms = clock_real_ms() + left_ms;
+	a->sandbox = sandbox_new(&supervisor, &a->owner, true);
+	assert_true(a->record.policy && a->record.netns && a->sandbox);
+	a->record.id = a->sandbox->id;
+	a->sandbox->state = SANDBOX_SERVING;
+	assert_int_equal(attachment_save(a), 0);
+	assert_true(attachment_wait(a, OPERATION_PAUSE, 0, on_done, NULL));
+	assert_int_equal(attachment_watch(a), 0);
+}
+
+static struct loop_timer look;
+
+static void on_look(struct loop_timer *timer)
+{
+	if (!all.by_name)
+		loop_stop(supervisor.loop);
+	else
+		loop_timer_set(timer, 1);
+}
+
+/* Also where it was over before anybody looked: the daemon did not run, or the clock was set. */
+static void a_sandbox_ends_with_its_time(void **state)
+{
+	static const int64_t left_ms[] = {50, 0, -1000, -INT64_C(3600000)};
+	char folder[] = "/tmp/test_attach.XXXXXX";
+	int fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	all.state = supervisor.names = fd;
+	assert_int_equal(loop_timer_open(supervisor.loop, &look, on_look), 0);
+	for (size_t i = 0; i < sizeof left_ms / sizeof left_ms[0]; i++) {
+		int64_t since_ms = clock_monotonic_ms();
+
+		answered.count = 0;
+		attach_for(left_ms[i]);
+		loop_timer_set(&look, 0);
+		assert_int_equal(loop_run(supervisor.loop), 0);
+		assert_true(clock_monotonic_ms() - since_ms >= left_ms[i] - 1);
+		assert_null(supervisor.sandboxes);
+		assert_int_equal(answered.count, 1); /* whoever waited for it is told */
+		assert_int_equal(answered.status, ATTACH_CONFLICT);
+		assert_int_equal(faccessat(fd, "box-1.json", F_OK, 0), -1);
+	}
+	loop_timer_close(&look);
+	close(fd);
+	assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +243,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(
 	                more_that_have_ended_than_may_wait, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(a_place_is_left_once, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(a_sandbox_ends_with_its_time, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
