@@ -11,18 +11,6 @@
 
 #define OVERLAP_STEPS_MAX 1024 /* segments compared; also the depth of the recursion */
 
-static struct slice segment_at(struct slice text, size_t at)
-{
-	const char *slash = memchr(text.p + at, '/', text.n - at);
-
-	return slice_of(text.p + at, slash ? (size_t)(slash - text.p) - at : text.n - at);
-}
-
-static bool is_any_depth(struct slice segment)
-{
-	return segment.n == 2 && segment.p[0] == '*' && segment.p[1] == '*';
-}
-
 static bool is_escaped_slash(struct slice segment, size_t at)
 {
 	return segment.n - at >= 3 && memcmp(segment.p + at, "%2F", 3) == 0;
@@ -68,15 +56,15 @@ bool pattern_matches(struct slice pattern, struct slice path)
 		struct slice want, have;
 
 		if (p <= pattern.n) {
-			want = segment_at(pattern, p);
-			if (is_any_depth(want)) {
+			want = pattern_segment_at(pattern, p);
+			if (pattern_is_any_depth(want)) {
 				star = p += want.n + 1;
 				taken = s;
 				if (p > pattern.n) /* the last one takes the rest */
 					return !has_escaped_slash(slice_of(path.p + s, path.n - s));
 				continue;
 			}
-			have = segment_at(path, s);
+			have = pattern_segment_at(path, s);
 			if (segment_matches(want, have)) {
 				p += want.n + 1;
 				s += have.n + 1;
@@ -85,14 +73,14 @@ bool pattern_matches(struct slice pattern, struct slice path)
 		}
 		if (star == SIZE_MAX)
 			return false;
-		have = segment_at(path, taken);
+		have = pattern_segment_at(path, taken);
 		if (has_escaped_slash(have))
 			return false;
 		taken += have.n + 1;
 		s = taken;
 		p = star;
 	}
-	while (p <= pattern.n && is_any_depth(segment_at(pattern, p)))
+	while (p <= pattern.n && pattern_is_any_depth(pattern_segment_at(pattern, p)))
 		p += 3;
 	return p > pattern.n;
 }
@@ -128,12 +116,12 @@ static bool overlaps_from(struct slice a, size_t i, struct slice b, size_t j, un
 		if (*budget == 0)
 			return true;
 		--*budget;
-		x = segment_at(a, i);
-		y = segment_at(b, j);
-		if (is_any_depth(x))
+		x = pattern_segment_at(a, i);
+		y = pattern_segment_at(b, j);
+		if (pattern_is_any_depth(x))
 			return overlaps_from(a, i + 3, b, j, budget) ||
 			       overlaps_from(a, i, b, j + y.n + 1, budget);
-		if (is_any_depth(y))
+		if (pattern_is_any_depth(y))
 			return overlaps_from(a, i, b, j + 3, budget) ||
 			       overlaps_from(a, i + x.n + 1, b, j, budget);
 		if (!segment_overlaps(x, y))
@@ -141,9 +129,9 @@ static bool overlaps_from(struct slice a, size_t i, struct slice b, size_t j, un
 		i += x.n + 1;
 		j += y.n + 1;
 	}
-	while (i <= a.n && is_any_depth(segment_at(a, i)))
+	while (i <= a.n && pattern_is_any_depth(pattern_segment_at(a, i)))
 		i += 3;
-	while (j <= b.n && is_any_depth(segment_at(b, j)))
+	while (j <= b.n && pattern_is_any_depth(pattern_segment_at(b, j)))
 		j += 3;
 	return i > a.n && j > b.n;
 }
@@ -181,7 +169,7 @@ struct slice pattern_literal_start(struct slice pattern, unsigned depth_max, uns
 
 	*depth = 0;
 	while (at <= pattern.n && *depth < depth_max) {
-		struct slice segment = segment_at(pattern, at);
+		struct slice segment = pattern_segment_at(pattern, at);
 
 		if (pattern_has_wildcard(segment))
 			break;

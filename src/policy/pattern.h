@@ -20,4 +20,18 @@ uint32_t pattern_rank(struct slice pattern);
 struct slice pattern_literal_start(struct slice pattern, unsigned depth_max, unsigned *depth);
 bool pattern_has_wildcard(struct slice pattern);
 
+/* The segment that begins at a place of a pattern or path: up to the next '/', or to the end. */
+static inline struct slice pattern_segment_at(struct slice text, size_t at)
+{
+	const char *slash = memchr(text.p + at, '/', text.n - at);
+
+	return slice_of(text.p + at, slash ? (size_t)(slash - text.p) - at : text.n - at);
+}
+
+/* "**" */
+static inline bool pattern_is_any_depth(struct slice segment)
+{
+	return segment.n == 2 && segment.p[0] == '*' && segment.p[1] == '*';
+}
+
 #endif

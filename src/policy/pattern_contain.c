@@ -10,18 +10,6 @@
 
 #define CONTAIN_STEPS_MAX 4096 /* segments looked at; beyond them the answer is no */
 
-static struct slice segment_at(struct slice text, size_t at)
-{
-	const char *slash = memchr(text.p + at, '/', text.n - at);
-
-	return slice_of(text.p + at, slash ? (size_t)(slash - text.p) - at : text.n - at);
-}
-
-static bool is_any_depth(struct slice segment)
-{
-	return segment.n == 2 && segment.p[0] == '*' && segment.p[1] == '*';
-}
-
 /* Both are one segment and no "**". */
 static bool segment_contains(struct slice outer, struct slice inner)
 {
@@ -58,17 +46,17 @@ static bool contains_from(
         struct slice outer, size_t o, struct slice inner, size_t i, unsigned *budget)
 {
 	while (o <= outer.n) {
-		struct slice want = segment_at(outer, o), have;
+		struct slice want = pattern_segment_at(outer, o), have;
 
 		if (*budget == 0)
 			return false;
 		--*budget;
-		if (is_any_depth(want)) {
+		if (pattern_is_any_depth(want)) {
 			if (contains_from(outer, o + 3, inner, i, budget))
 				return true;
 			if (i > inner.n)
 				return false;
-			have = segment_at(inner, i);
+			have = pattern_segment_at(inner, i);
 			if (url_find_escaped_slash(have.p, have.n))
 				return false;
 			i += have.n + 1;
@@ -76,8 +64,8 @@ static bool contains_from(
 		}
 		if (i > inner.n)
 			return false;
-		have = segment_at(inner, i);
-		if (is_any_depth(have) || !segment_contains(want, have))
+		have = pattern_segment_at(inner, i);
+		if (pattern_is_any_depth(have) || !segment_contains(want, have))
 			return false;
 		o += want.n + 1;
 		i += have.n + 1;
