@@ -8,21 +8,13 @@
  */
 #include "mask_internal.h"
 
-static int hex_value(uint8_t c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Compares digits hex digits of value with text, upper and lower case alike. */
 static enum mask_fit hex_fit(uint32_t value, unsigned digits, const uint8_t *text, size_t left)
 {
 	for (unsigned i = 0; i < digits; i++) {
 		if (i == left)
 			return MASK_PART;
-		if (hex_value(text[i]) != (int)(value >> 4 * (digits - 1 - i) & 15))
+		if (slice_hex_digit(text[i]) != (int)(value >> 4 * (digits - 1 - i) & 15))
 			return MASK_NO;
 	}
 	return MASK_WHOLE;
@@ -202,7 +194,7 @@ static unsigned json_stands_for(const uint8_t *text, size_t left, uint8_t out[2]
 	if (left < 6)
 		return 0;
 	for (unsigned i = 2; i < 6; i++) {
-		int digit = hex_value(text[i]);
+		int digit = slice_hex_digit(text[i]);
 
 		if (digit < 0)
 			return 0;
@@ -224,8 +216,8 @@ unsigned mask_escape_stands_for(
 		return json_stands_for(text, left, out);
 	if (left < 3)
 		return 0;
-	high = hex_value(text[1]);
-	low = hex_value(text[2]);
+	high = slice_hex_digit(text[1]);
+	low = slice_hex_digit(text[2]);
 	if (high < 0 || low < 0)
 		return 0;
 	out[0] = (uint8_t)(high << 4 | low);

@@ -59,15 +59,6 @@ int config_take_password(char *text, size_t n, struct secret *out)
 	return 0;
 }
 
-static int hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 bool config_decode(char *p, size_t *n)
 {
 	size_t out = 0;
@@ -78,7 +69,8 @@ bool config_decode(char *p, size_t *n)
 		p[out] = p[i];
 		if (p[i] != '%')
 			continue;
-		if (*n - i < 3 || (high = hex(p[i + 1])) < 0 || (low = hex(p[i + 2])) < 0)
+		if (*n - i < 3 || (high = slice_hex_digit(p[i + 1])) < 0 ||
+		        (low = slice_hex_digit(p[i + 2])) < 0)
 			return false;
 		p[out] = (char)(high << 4 | low);
 		if ((unsigned char)p[out] < 0x20 || p[out] == 0x7f)

@@ -52,17 +52,6 @@ static bool is_mended(unsigned c)
 	return c > ' ' && c < 0x7f && strchr("\"<>[]^`{|}", (int)c);
 }
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return -1;
-}
-
 /* The value of the escape at p ("%XX"), or -1. */
 static int escape_value(const char *p, size_t left)
 {
@@ -70,8 +59,8 @@ static int escape_value(const char *p, size_t left)
 
 	if (left < 3)
 		return -1;
-	high = hex_value(p[1]);
-	low = hex_value(p[2]);
+	high = slice_hex_digit(p[1]);
+	low = slice_hex_digit(p[2]);
 	return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 

@@ -9,19 +9,11 @@
  */
 #include "proxy/http1.h"
 
-static int digit_of(uint8_t c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* --- the size and its extensions --- */
 
 static const char *size_digit(struct chunked *c, uint8_t byte)
 {
-	int digit = digit_of(byte);
+	int digit = slice_hex_digit(byte);
 
 	if (digit < 0)
 		return "a chunk size is not a hexadecimal number";

@@ -78,14 +78,6 @@ static void limit_response(struct http_fields *fields)
 	http_add(fields, SLICE("Accept-Encoding"), gzip ? SLICE("gzip") : SLICE("identity"));
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Is this parameter ("name=value") of that name, in whatever spelling? An upstream decodes before
  * it compares. */
 static bool parameter_is(struct slice pair, struct slice name)
@@ -95,9 +87,10 @@ static bool parameter_is(struct slice pair, struct slice name)
 	while (at < pair.n && pair.p[at] != '=') {
 		char c = pair.p[at++];
 
-		if (c == '%' && pair.n - at >= 2 && hex_digit(pair.p[at]) >= 0 &&
-		        hex_digit(pair.p[at + 1]) >= 0) {
-			c = (char)(hex_digit(pair.p[at]) << 4 | hex_digit(pair.p[at + 1]));
+		if (c == '%' && pair.n - at >= 2 && slice_hex_digit(pair.p[at]) >= 0 &&
+		        slice_hex_digit(pair.p[at + 1]) >= 0) {
+			c = (char)(slice_hex_digit(pair.p[at]) << 4 |
+			           slice_hex_digit(pair.p[at + 1]));
 			at += 2;
 		} else if (c == '+') {
 			c = ' ';

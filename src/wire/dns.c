@@ -280,24 +280,13 @@ static bool reverse_of_ipv4(struct slice name, struct ip *out)
 	return true;
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 static bool reverse_of_ipv6(struct slice name, struct ip *out)
 {
 	if (name.n != 32 + 31)
 		return false;
 	*out = (struct ip){.family = 6};
 	for (size_t i = 0; i < 32; i++) {
-		int v = hex_digit(name.p[2 * (31 - i)]);
+		int v = slice_hex_digit(name.p[2 * (31 - i)]);
 
 		if (v < 0 || (i > 0 && name.p[2 * (31 - i) + 1] != '.'))
 			return false;

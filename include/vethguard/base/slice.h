@@ -35,6 +35,15 @@ static inline bool slice_equals(struct slice a, struct slice b)
 	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
+/* What a hexadecimal digit of either case stands for, or -1. */
+static inline int slice_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /* ASCII letters compare without regard to case, as field names (RFC 9110 section 5.1) and host names do. */
 bool slice_equals_ignoring_case(struct slice a, struct slice b);
 bool slice_starts_with(struct slice s, struct slice prefix);

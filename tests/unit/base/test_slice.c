@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <limits.h>
 
 #include "vethguard/base/slice.h"
 
@@ -65,6 +66,21 @@ static void reads_numbers(void **state)
 	assert_int_equal(v, 42);
 }
 
+static void reads_hexadecimal_digits(void **state)
+{
+	static const char digits[] = "0123456789abcdefABCDEF";
+
+	(void)state;
+	for (int c = CHAR_MIN; c <= CHAR_MAX; c++) {
+		const char *at = c ? strchr(digits, c) : NULL;
+		int value = !at                ? -1
+		            : at - digits < 16 ? (int)(at - digits)
+		                               : (int)(at - digits) - 6;
+
+		assert_int_equal(slice_hex_digit((char)c), value);
+	}
+}
+
 static void escapes(void **state)
 {
 	char out[32];
@@ -110,6 +126,7 @@ int main(void)
 	        cmocka_unit_test(compares),
 	        cmocka_unit_test(finds_and_trims),
 	        cmocka_unit_test(reads_numbers),
+	        cmocka_unit_test(reads_hexadecimal_digits),
 	        cmocka_unit_test(escapes),
 	        cmocka_unit_test(cuts_with_dots),
 	};
