@@ -4,11 +4,13 @@
  *
  * Here: which addresses may be dialled, and a dial's beginning and end. An address of this host
  * itself is refused like a private one: a public name that resolves to it would reach services that
- * trust local callers. The kernel tells: the source address it chose for the connection is the
- * destination's. That it is not the host's is believed for NOT_OWN_MS.
+ * trust local callers. The kernel tells, and nothing is sent to ask it. That an address is not the
+ * host's is believed for NOT_OWN_MS.
  *
  * A socket is registered with the loop once: whoever gets it gets the registration too.
  */
+#include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,6 +18,9 @@
 #include "proxy/dial.h"
 
 #define NOT_OWN_MS 5000
+#define ANY_PORT 9
+#define PROBE 0x10           /* the kernel's MSG_PROBE, which libc has under another name */
+#define LINK_BYTES_MAX 65535 /* no device but the loopback takes larger packets */
 
 /* --- the end --- */
 
@@ -70,22 +75,62 @@ void dial_fail(struct dial *d, enum event_cause cause, const char *detail)
 
 /* --- addresses --- */
 
-/* Connecting a datagram socket sends nothing and tells which source address the kernel would use.
- * Anything unclear counts as the host's own. */
-static bool is_own(const struct ip *address)
+/* An address that the sender names as its own has to be one that is delivered locally, which the
+ * kernel looks up first. The source address that it would choose by itself tells less: of several
+ * addresses in one network it takes the first for all. Empty and only to be confirmed, the message
+ * is not sent where the address is right either. */
+static bool is_own_ipv4(int fd, const struct ip *address)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(struct in_pktinfo))];
+	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(struct in_pktinfo)),
+	                     .cmsg_level = IPPROTO_IP,
+	                     .cmsg_type = IP_PKTINFO}};
+	struct sockaddr_storage to;
+	struct in_pktinfo info = {0};
+	struct msghdr message = {.msg_name = &to,
+	        .msg_namelen = ip_to_sockaddr(address, ANY_PORT, &to),
+	        .msg_control = &control,
+	        .msg_controllen = sizeof control};
+
+	memcpy(&info.ipi_spec_dst, address->bytes, sizeof info.ipi_spec_dst);
+	memcpy(CMSG_DATA(&control.head), &info, sizeof info);
+	return sendmsg(fd, &message, MSG_CONFIRM | PROBE) == 0 ||
+	       (errno != EINVAL && errno != ENETUNREACH);
+}
+
+/* Connecting a datagram socket sends nothing and tells which source address the kernel would use:
+ * the address itself, where that is assigned to this host (RFC 6724 section 5, rule 1). Where a
+ * network is local as a whole, the route to it leads over the loopback. */
+static bool is_own_ipv6(int fd, const struct ip *address)
 {
 	struct sockaddr_storage to, local;
-	socklen_t n = ip_to_sockaddr(address, 9, &to), local_n = sizeof local;
-	struct ip source = {0};
-	int fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	socklen_t n = ip_to_sockaddr(address, ANY_PORT, &to), local_n = sizeof local;
+	int mtu = 0;
+	socklen_t mtu_n = sizeof mtu;
+	struct ip source;
+
+	if (connect(fd, (struct sockaddr *)&to, n) < 0)
+		return false; /* there is no way to it */
+	if (getsockname(fd, (struct sockaddr *)&local, &local_n) < 0 ||
+	        getsockopt(fd, IPPROTO_IPV6, IPV6_MTU, &mtu, &mtu_n) < 0)
+		return true;
+	source = ip_from_sockaddr((struct sockaddr *)&local, NULL);
+	return ip_equals(&source, address) || mtu > LINK_BYTES_MAX;
+}
+
+/* Anything unclear counts as the host's own. */
+static bool is_own(const struct ip *address)
+{
+	bool ipv4 = address->family == 4, own;
+	int fd = socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return true;
-	if (connect(fd, (struct sockaddr *)&to, n) == 0 &&
-	        getsockname(fd, (struct sockaddr *)&local, &local_n) == 0)
-		source = ip_from_sockaddr((struct sockaddr *)&local, NULL);
+	own = ipv4 ? is_own_ipv4(fd, address) : is_own_ipv6(fd, address);
 	close(fd);
-	return ip_equals(&source, address);
+	return own;
 }
 
 /* Where an answer about the address is kept. */

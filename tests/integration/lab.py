@@ -23,7 +23,7 @@ BIN = os.environ.get("VETHGUARD_BIN", os.path.join(ROOT, "build", "bin"))
 VETHGUARD = os.path.join(BIN, "vethguard")
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 HOST4, DNS4, ORIGIN4, EVIL4 = "10.99.0.1", "10.99.0.53", "10.99.0.80", "10.99.0.66"
-OWN_PUBLIC4 = "11.22.33.44"
+OWN_PUBLIC4, OWN_SECOND4 = "11.22.33.44", "11.22.33.45"
 # Free for the origins of tests/integration/clients: *.real.lab.test, *.one.lab.test, *.node.lab.test.
 REAL4, PLAIN4, NODE4 = "10.99.0.81", "10.99.0.82", "10.99.0.83"
 HOST6, DNS6, ORIGIN6 = "fd99::1", "fd99::53", "fd99::80"
@@ -72,7 +72,8 @@ class Lab:
         sh("ip", "link", "add", "up0", "type", "veth", "peer", "name", "out0", "netns", "outside")
         sh("ip", "addr", "add", HOST4 + "/16", "dev", "up0")
         sh("ip", "addr", "add", HOST6 + "/64", "dev", "up0", "nodad")
-        sh("ip", "addr", "add", OWN_PUBLIC4 + "/32", "dev", "lo")  # an address of the host itself that is not private
+        for a in (OWN_PUBLIC4, OWN_SECOND4):  # addresses of the host itself that are not private
+            sh("ip", "addr", "add", a + "/24", "dev", "lo")
         sh("ip", "link", "set", "up0", "up")
         for address in (DNS4 + "/16", ORIGIN4 + "/16", EVIL4 + "/16", REAL4 + "/16", PLAIN4 + "/16", NODE4 + "/16"):
             sh("ip", "-n", "outside", "addr", "add", address, "dev", "out0")

@@ -34,7 +34,8 @@ def seen(**what):
 # --- DNS: names under lab.test exist; private.lab.test and loop.lab.test point where they must not lead ---
 
 SPECIAL = {"loop.lab.test": ["127.0.0.1"], "private.lab.test": ["192.168.7.7"], "meta.lab.test": ["169.254.169.254"],
-           "own.lab.test": ["10.99.0.1"], "own-public.lab.test": ["11.22.33.44"], "evil.lab.test": ["10.99.0.66"], "closed.lab.test": ["10.99.0.80"],
+           "own.lab.test": ["10.99.0.1"], "own-public.lab.test": ["11.22.33.44"], "own-second.lab.test": ["11.22.33.45"],
+           "evil.lab.test": ["10.99.0.66"], "closed.lab.test": ["10.99.0.80"],
            "silent.lab.test": None}
 # The origins of tests/integration/clients, which those tests start themselves.
 SUFFIXES = {".real.lab.test": ["10.99.0.81"], ".one.lab.test": ["10.99.0.82"], ".node.lab.test": ["10.99.0.83"]}

@@ -301,7 +301,7 @@ class Datagrams(Box):
 
 class Addresses(Box):
     RULES = policy("https://loop.lab.test", "https://private.lab.test", "https://meta.lab.test", "https://own.lab.test",
-                   "https://own-public.lab.test", "http://meta.lab.test", "http://loop.lab.test", "tcp://loop.lab.test:22",
+                   "https://own-public.lab.test", "https://own-second.lab.test", "http://meta.lab.test", "http://loop.lab.test", "tcp://loop.lab.test:22",
                    "udp://private.lab.test:1234", "https://api.lab.test", "https://closed.lab.test:9", "https://nowhere.other.test",
                    "{to: 'https://*.lab.test', paths: [/wild/**]}")
 
@@ -354,6 +354,10 @@ class Addresses(Box):
     def test_own_public_address(self):
         """Not private at all, and still the host's own."""
         self.own("own-public.lab.test", "11.22.33.44")
+
+    def test_own_second_address(self):
+        """The kernel would choose the first one of that network as the source of what goes there."""
+        self.own("own-second.lab.test", "11.22.33.45")
 
     def test_streams_and_datagrams_too(self):
         out = self.py("try:\n s = connect('loop.lab.test', 22, timeout=5); print(s.recv(10))\nexcept OSError: print('ended')")
