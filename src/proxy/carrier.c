@@ -45,7 +45,7 @@ void carrier_close(struct carrier *c)
 		c->protocol->close(c);
 	dial_cancel(c->dial);
 	c->dial = NULL;
-	link_close(&c->link, false);
+	link_close(&c->link, c->cut);
 	loop_deadline_clear(&c->own.deadline);
 	loop_task_cancel(c->proxy->config.loop, &c->go_on);
 	loop_task_queue(c->proxy->config.loop, &c->bury);

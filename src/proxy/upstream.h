@@ -96,6 +96,7 @@ struct carrier {
 	bool tls, http1_only;
 	bool settled; /* its dial has told, or failed */
 	bool counted; /* among proxy->upstream_count: from its dial on */
+	bool cut;     /* closed with a reset: what the kernel still holds of a request stays here */
 	struct destination destination;
 	struct ip address; /* dialled */
 	struct dial *dial;

@@ -280,6 +280,7 @@ static void put(struct upstream *u, bool reusable)
 {
 	struct carrier *c = carrier_of(u);
 
+	c->cut = u->exchange && u->exchange->cut;
 	u->exchange = NULL;
 	u->ready = false;
 	if (!reusable || c->state != CARRIER_BUSY || !u->response.keep_alive || u->raw ||
