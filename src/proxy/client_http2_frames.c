@@ -313,6 +313,7 @@ int http2_server_open_session(struct http2_server *h)
 		nghttp2_option_set_no_closed_streams(options, 1);
 		nghttp2_option_set_max_outbound_ack(options, ACKS_MAX);
 		nghttp2_option_set_max_settings(options, SETTINGS_ENTRIES_MAX);
+		nghttp2_option_set_max_send_header_block_length(options, HTTP2_BLOCK_MAX);
 		r = nghttp2_session_server_new2(&h->session, callbacks, h, options);
 		nghttp2_option_del(options);
 	}

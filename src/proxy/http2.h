@@ -15,6 +15,10 @@
 /* ... and content-length, te, an injected field */
 #define HTTP2_NV_MAX (HTTP_FIELDS_MAX + HTTP2_PSEUDO_MAX + 3)
 #define HTTP2_FIELD_COST 4 /* bytes counted beside name and value: as many as HTTP/1 needs */
+/* A header block to be sent, as nghttp2 reckons it before it packs it (each field takes a dozen
+ * bytes more): beyond what any head comes to that was read within HTTP_HEAD_MAX, with a credential.
+ */
+#define HTTP2_BLOCK_MAX (4 * HTTP_HEAD_MAX)
 
 enum http2_head {
 	HTTP2_HEAD_OK,

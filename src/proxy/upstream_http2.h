@@ -35,6 +35,7 @@ struct http2_upstream {
 	struct list streams;
 	unsigned open;          /* streams */
 	bool inside;            /* in a callback of the session: nothing may be sent from there */
+	bool heading;           /* a head is on its way to the link, which takes all of it */
 	bool ending;            /* no further streams */
 	bool gone;              /* the connection has ended; responses that are whole are left */
 	bool secret;            /* heads hold a credential */

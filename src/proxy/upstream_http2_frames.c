@@ -19,6 +19,12 @@ static struct upstream_stream *find(nghttp2_session *session, int32_t id)
 
 /* --- sending --- */
 
+/* The link has to become empty first; but a head that has begun is not interrupted. */
+static bool must_wait(const struct http2_upstream *s)
+{
+	return link_is_congested(&s->carrier->link) && !s->heading;
+}
+
 static bool is_head(const uint8_t *frame, size_t n)
 {
 	return n > 3 && (frame[3] == NGHTTP2_HEADERS || frame[3] == NGHTTP2_CONTINUATION);
@@ -32,7 +38,7 @@ static ssize_t on_send(
 
 	(void)session;
 	(void)flags;
-	if (link_is_congested(link))
+	if (must_wait(s))
 		return NONE;
 	if (s->secret && is_head(p, n)) {
 		link_write_secret(link, p, n);
@@ -52,7 +58,7 @@ static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const ui
 
 	(void)session;
 	(void)frame;
-	if (link_is_congested(link))
+	if (must_wait(s))
 		return NGHTTP2_ERR_WOULDBLOCK;
 	s->empty = 0;
 	link_write(link, header, HTTP2_FRAME_HEADER);
@@ -78,11 +84,13 @@ static ssize_t data_length(nghttp2_session *session, uint8_t type, int32_t id,
 
 static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *context)
 {
+	struct http2_upstream *s = context;
 	struct upstream_stream *st = find(session, frame->hd.stream_id);
 
-	(void)context;
-	if (st && frame->hd.type == NGHTTP2_HEADERS)
-		st->head_written = true;
+	if (!st || frame->hd.type != NGHTTP2_HEADERS)
+		return 0;
+	s->heading &= st->head_written; /* not any more, where it is this stream's first */
+	st->head_written = true;
 	return 0;
 }
 
@@ -271,6 +279,7 @@ static nghttp2_session *session_new(struct http2_upstream *s)
 		nghttp2_option_set_no_closed_streams(option, 1);
 		nghttp2_option_set_max_reserved_remote_streams(option, 0);
 		nghttp2_option_set_peer_max_concurrent_streams(option, HTTP2_UPSTREAM_STREAMS);
+		nghttp2_option_set_max_send_header_block_length(option, HTTP2_BLOCK_MAX);
 		http2_rules_init(&s->rules);
 		nghttp2_session_client_new2(&session, on, s, option);
 	}

@@ -105,7 +105,8 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, siz
 	return (ssize_t)n;
 }
 
-/* Everything given to nghttp2 is borrowed, so it has to be written before this returns. */
+/* Everything given to nghttp2 is borrowed, so it has to be written before this returns, also where
+ * the link becomes full on the way. */
 static int submit(struct upstream_stream *st, const struct field_list *list, bool ends)
 {
 	struct http2_upstream *s = st->session;
@@ -117,7 +118,9 @@ static int submit(struct upstream_stream *st, const struct field_list *list, boo
 		return -ENOBUFS;
 	st->id = id;
 	st->request_ended = ends;
+	s->heading = true;
 	http2_upstream_flush(s);
+	s->heading = false;
 	if (st->head_written)
 		return 0;
 	/* It never happens, but nghttp2 must not come back to what it has borrowed. */
