@@ -337,6 +337,22 @@ class Interface(Attached):
         self.assertFalse(self.rules())
         self.assertNotIn("port.json", self.state_files()["sandboxes"])
 
+    def test_by_another_of_its_names(self):
+        """It is one interface all the same (ip-link(8), altname), and its rules go by its own name."""
+        support.sh("ip", "link", "property", "add", "dev", self.port, "altname", "pt7-other")
+        self.daemon.attach(name="port", interface="pt7-other", policy=self.policy)
+        self.assertFalse(self.meets_the_host())
+        self.assertEqual(self.show("port")["attachment"]["interface"], self.port)
+        for name in (self.port, "pt7-other"):
+            status, _, answer = self.daemon.call("POST", "/v1/sandboxes", {"name": "two", "interface": name, "policy": self.policy})
+            self.assertEqual((status, answer["detail"]), (409, f"the interface {self.port} is port's already: detach that first"))
+        self.daemon.kill()
+        self.daemon.start()
+        self.assertEqual(self.show("port")["state"], "serving")
+        status, _, answer = self.daemon.call("DELETE", "/v1/sandboxes/port")
+        self.assertEqual((status, answer["opened"]), (200, self.port))
+        self.assertTrue(self.meets_the_host())
+
     def test_it_goes_and_comes_back(self):
         """As that of a container that is stopped and started: nobody takes it for served meanwhile."""
         self.guard()

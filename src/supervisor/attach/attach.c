@@ -50,8 +50,7 @@ static bool fill_record(struct attaching *t)
 	else
 		make_name(t->all, record->name);
 	record->kind = r->kind;
-	if (r->kind == ATTACH_INTERFACE)
-		snprintf(record->interface, sizeof record->interface, "%s", r->interface);
+	memcpy(record->interface, t->interface, sizeof record->interface);
 	record->netns = strdup(r->kind == ATTACH_NETNS ? r->netns : "");
 	record->policy = strdup(r->policy);
 	record->container = r->container;

@@ -12,6 +12,7 @@ struct attaching {
 	const struct attach_request *request;
 	struct attachment *attachment;
 	int netns;
+	char interface[IFNAMSIZ]; /* its own name: attaching_check_request() */
 	struct gate_divert divert;
 	enum attach_status status;
 	char text[SANDBOX_FAILURE_MAX];

@@ -30,6 +30,16 @@ static bool check_address(struct attaching *t, const struct ip *address)
 	        ip_format(address, text), ip_class_name(class));
 }
 
+/* An interface may have further names (ip-link(8), altname). Rules go by its own, and so does what
+ * is remembered of it: by another one it would be attached twice, or be looked for in vain. */
+static void find_own_name(struct attaching *t, const char *name)
+{
+	unsigned index = if_nametoindex(name);
+
+	if (!index || !if_indextoname(index, t->interface))
+		snprintf(t->interface, sizeof t->interface, "%s", name);
+}
+
 static bool check_interface(struct attaching *t)
 {
 	const char *name = t->request->interface;
@@ -39,6 +49,7 @@ static bool check_interface(struct attaching *t)
 		return attaching_refuse(t, ATTACH_INVALID,
 		        "an interface's name has 1 to %d characters, none a slash or space",
 		        INTERFACE_NAME_MAX);
+	find_own_name(t, name);
 	return check_address(t, &t->request->address4) && check_address(t, &t->request->address6);
 }
 
@@ -140,9 +151,9 @@ bool attaching_check_room(struct attaching *t)
 		        "there is a sandbox %s already: detach it, or take another name", r->name);
 	if (r->kind != ATTACH_INTERFACE)
 		return true;
-	place = attach_place_of_interface(r->interface);
+	place = attach_place_of_interface(t->interface);
 	other = attachments_at(all, &place);
 	return !other || attaching_refuse(t, ATTACH_CONFLICT,
 	                         "the interface %s is %s's already: detach that first",
-	                         r->interface, other->record.name);
+	                         t->interface, other->record.name);
 }

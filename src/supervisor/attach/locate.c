@@ -41,7 +41,7 @@ static bool take_netns(struct attaching *t)
 
 static bool take_interface(struct attaching *t)
 {
-	const struct attach_place place = attach_place_of_interface(t->request->interface);
+	const struct attach_place place = attach_place_of_interface(t->interface);
 
 	return settle_at(t, &place); /* nobody else is there: attaching_check_room() */
 }
@@ -81,7 +81,7 @@ bool attaching_find_place(struct attaching *t)
 
 	switch (r->kind) {
 	case ATTACH_INTERFACE:
-		t->divert = (struct gate_divert){.interface = r->interface,
+		t->divert = (struct gate_divert){.interface = t->interface,
 		        .address4 = r->address4,
 		        .address6 = r->address6};
 		return take_interface(t);
