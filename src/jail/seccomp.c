@@ -12,6 +12,7 @@
 #include <linux/net.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -33,15 +34,14 @@
  * run under glibc 2.36 does not show, other versions do: clock_gettime, time and getrandom outside
  * of the vDSO, fstat for newfstatat, epoll_pwait for epoll_wait (aarch64), writev in abort(). */
 static const int common_calls[] = {CALL(read), CALL(write), CALL(writev), CALL(close), CALL(fstat),
-        CALL(newfstatat), CALL(lseek), CALL(recvmsg), CALL(sendmsg), CALL(recvfrom), CALL(sendto),
-        CALL(poll), CALL(ppoll), CALL(epoll_ctl), CALL(epoll_wait), CALL(epoll_pwait),
-        CALL(epoll_pwait2), CALL(timerfd_settime), CALL(brk), CALL(munmap), CALL(mremap),
-        CALL(madvise), CALL(mlock), CALL(mlock2), CALL(munlock), CALL(futex), CALL(getrandom),
-        CALL(clock_gettime), CALL(clock_getres), CALL(clock_nanosleep), CALL(nanosleep),
-        CALL(gettimeofday), CALL(time), CALL(getpid), CALL(gettid), CALL(getuid), CALL(geteuid),
-        CALL(getgid), CALL(getegid), CALL(rt_sigaction), CALL(rt_sigprocmask), CALL(rt_sigreturn),
-        CALL(sigaltstack), CALL(restart_syscall), CALL(sched_yield), CALL(exit), CALL(exit_group),
-        LIST_END};
+        CALL(newfstatat), CALL(lseek), CALL(recvmsg), CALL(recvfrom), CALL(poll), CALL(ppoll),
+        CALL(epoll_ctl), CALL(epoll_wait), CALL(epoll_pwait), CALL(epoll_pwait2),
+        CALL(timerfd_settime), CALL(brk), CALL(munmap), CALL(mremap), CALL(madvise), CALL(mlock),
+        CALL(mlock2), CALL(munlock), CALL(futex), CALL(getrandom), CALL(clock_gettime),
+        CALL(clock_getres), CALL(clock_nanosleep), CALL(nanosleep), CALL(gettimeofday), CALL(time),
+        CALL(getpid), CALL(gettid), CALL(getuid), CALL(geteuid), CALL(getgid), CALL(getegid),
+        CALL(rt_sigaction), CALL(rt_sigprocmask), CALL(rt_sigreturn), CALL(sigaltstack),
+        CALL(restart_syscall), CALL(sched_yield), CALL(exit), CALL(exit_group), LIST_END};
 
 static const int worker_calls[] = {CALL(connect), CALL(accept4), CALL(splice), CALL(pipe2),
         CALL(getsockopt), CALL(getsockname), CALL(shutdown), LIST_END};
@@ -77,7 +77,18 @@ int __lsan_is_turned_off(void)
 static const int fcntl_commands[] = {
         F_GETFL, F_GETFD, F_SETFD, F_DUPFD_CLOEXEC, F_SETPIPE_SZ, F_GETPIPE_SZ, F_GET_SEALS};
 static const unsigned long ioctl_commands[] = {FIONREAD, TCGETS};
-static const int socket_levels[] = {SOL_SOCKET, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP};
+/* What a worker sets, and no other: with SO_LINGER on a socket that it gives to another process,
+ * close(2) would keep that process for as long as it says. */
+static const struct {
+	int level, name;
+} socket_options[] = {
+        {SOL_SOCKET, SO_KEEPALIVE},
+        {SOL_SOCKET, SO_BINDTODEVICE},
+        {IPPROTO_TCP, TCP_NODELAY},
+        {IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT},
+        {IPPROTO_IP, IP_RECVORIGDSTADDR},
+        {IPPROTO_IPV6, IPV6_RECVORIGDSTADDR},
+};
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -128,10 +139,24 @@ static int allow_nonblocking(scmp_filter_ctx filter, enum jail_role role)
 	        SCMP_A2_32(SCMP_CMP_MASKED_EQ, O_NONBLOCK, O_NONBLOCK));
 }
 
+/* With MSG_FASTOPEN they are connect(2), which Landlock hears nothing of. */
+static int allow_sending(scmp_filter_ctx filter)
+{
+	int rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(sendmsg), 1,
+	        SCMP_A2_32(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, 0));
+
+	if (rc == 0)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(sendto), 1,
+		        SCMP_A3_32(SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, 0));
+	return rc;
+}
+
 static int allow_common_arguments(scmp_filter_ctx filter)
 {
 	int rc = allow_memory(filter);
 
+	if (rc == 0)
+		rc = allow_sending(filter);
 	for (size_t i = 0; rc == 0 && i < COUNT(fcntl_commands); i++)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(fcntl), 1,
 		        SCMP_A1_32(SCMP_CMP_EQ, (uint32_t)fcntl_commands[i]));
@@ -153,7 +178,7 @@ static int allow_socket(scmp_filter_ctx filter, int family, int type, int protoc
 	        SCMP_A2_32(SCMP_CMP_EQ, (uint32_t)protocol));
 }
 
-/* TCP and UDP over IPv4 and IPv6, nothing else; options of those layers only. */
+/* TCP and UDP over IPv4 and IPv6, nothing else. */
 static int allow_network(scmp_filter_ctx filter)
 {
 	static const int families[] = {AF_INET, AF_INET6};
@@ -168,9 +193,10 @@ static int allow_network(scmp_filter_ctx filter)
 		if (rc == 0)
 			rc = allow_socket(filter, families[i], SOCK_DGRAM, IPPROTO_UDP);
 	}
-	for (size_t i = 0; rc == 0 && i < COUNT(socket_levels); i++)
-		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(setsockopt), 1,
-		        SCMP_A1_32(SCMP_CMP_EQ, (uint32_t)socket_levels[i]));
+	for (size_t i = 0; rc == 0 && i < COUNT(socket_options); i++)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(setsockopt), 2,
+		        SCMP_A1_32(SCMP_CMP_EQ, (uint32_t)socket_options[i].level),
+		        SCMP_A2_32(SCMP_CMP_EQ, (uint32_t)socket_options[i].name));
 	return rc;
 }
 

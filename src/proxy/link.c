@@ -210,6 +210,13 @@ int link_open(struct link_shared *shared, struct link *l, int fd, struct loop_io
 	return r;
 }
 
+void link_reset_socket(int fd)
+{
+	const struct sockaddr nowhere = {.sa_family = AF_UNSPEC};
+
+	(void)connect(fd, &nowhere, sizeof nowhere);
+}
+
 void link_close(struct link *l, bool reset)
 {
 	if (!l->shared || l->fd < 0)
@@ -218,11 +225,8 @@ void link_close(struct link *l, bool reset)
 		link_flush(l);
 	link_disown(l);
 	loop_io_close(&l->io);
-	if (reset) {
-		struct linger linger = {.l_onoff = 1, .l_linger = 0};
-
-		setsockopt(l->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
-	}
+	if (reset)
+		link_reset_socket(l->fd);
 	close(l->fd);
 	l->fd = -1;
 	tls_free(l->tls);

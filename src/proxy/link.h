@@ -82,6 +82,10 @@ struct link {
  * closed then); NULL: there is none yet. 0 or -errno (fd and watched closed). */
 int link_open(struct link_shared *shared, struct link *link, int fd, struct loop_io *watched,
         void (*on_event)(struct link *), void (*on_drained)(struct link *));
+/* Ends the connection of a TCP socket with a reset; what is unsent is lost. The descriptor stays.
+ * It is disconnected for that (connect(2), AF_UNSPEC), which does what a close with SO_LINGER of 0
+ * would: no worker may set that option. */
+void link_reset_socket(int fd);
 /* Closes at once, unsent bytes are lost; no callback follows. reset: with a TCP reset. Harmless
  * when closed. */
 void link_close(struct link *link, bool reset);

@@ -294,11 +294,8 @@ void tunnel_on_doubt(struct loop_deadline *deadline)
 static void end_close(struct end *e, bool reset)
 {
 	loop_io_close(&e->io);
-	if (reset) {
-		struct linger linger = {.l_onoff = 1, .l_linger = 0};
-
-		setsockopt(e->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
-	}
+	if (reset)
+		link_reset_socket(e->fd);
 	close(e->fd);
 	e->fd = -1;
 }

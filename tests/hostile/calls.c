@@ -90,6 +90,8 @@ CALL(call_add_seals, SYS_fcntl, HOSTILE_SUPERVISOR_FD, F_ADD_SEALS, F_SEAL_WRITE
 CALL(call_tiocsti, SYS_ioctl, STDERR_FILENO, 0x5412 /* TIOCSTI */, "x")
 CALL(call_fionbio, SYS_ioctl, HOSTILE_SUPERVISOR_FD, 0x5421 /* FIONBIO */, &(int){0})
 CALL(call_raw_option, SYS_setsockopt, HOSTILE_SUPERVISOR_FD, IPPROTO_RAW, 64, NULL, 0)
+CALL(call_linger, SYS_setsockopt, HOSTILE_SUPERVISOR_FD, SOL_SOCKET, SO_LINGER,
+        &(struct linger){1, 3600}, sizeof(struct linger))
 CALL(call_stat_path, SYS_newfstatat, AT_FDCWD, passwd, &(struct stat){0}, 0)
 CALL(call_splice, SYS_splice, HOSTILE_SUPERVISOR_FD, NULL, STDERR_FILENO, NULL, 1L, 0)
 CALL(call_fdatasync, SYS_fdatasync, HOSTILE_SUPERVISOR_FD)
@@ -106,6 +108,18 @@ static long connect_to(uint16_t port)
 static long connect_unnamed(void) /* 10.99.0.80, the lab's outside; no rule names this port */
 {
 	return connect_to(8081);
+}
+/* The same by another call, of which Landlock hears nothing. */
+static long fast_open(void)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET,
+	        .sin_port = htons(8081),
+	        .sin_addr.s_addr = htonl(0x0a630050)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? -1
+	              : sendto(fd, "x", 1, MSG_FASTOPEN | MSG_NOSIGNAL, (struct sockaddr *)&to,
+	                        sizeof(to));
 }
 static long connect_ssh(void)
 {
@@ -184,7 +198,8 @@ const struct misdeed misdeed_calls[] = {{"execve", call_execve}, {"execveat", ca
         {"capset", call_capset}, {"setrlimit", call_prlimit}, {"fcntl setown", call_setowner},
         {"fcntl blocking", call_blocking}, {"fcntl add seals", call_add_seals},
         {"ioctl tiocsti", call_tiocsti}, {"ioctl fionbio", call_fionbio},
-        {"setsockopt raw", call_raw_option}, {"stat path", call_stat_path}, {"splice", call_splice},
-        {"fdatasync", call_fdatasync}, {"connect 8081", connect_unnamed},
-        {"connect 22", connect_ssh}, {"bind 4444", bind_port}, {"mark", bind_to_device},
-        {"map for writing", map_for_writing}, {"overwrite log", overwrite_log}, {NULL, NULL}};
+        {"setsockopt raw", call_raw_option}, {"setsockopt linger", call_linger},
+        {"stat path", call_stat_path}, {"splice", call_splice}, {"fdatasync", call_fdatasync},
+        {"connect 8081", connect_unnamed}, {"connect 22", connect_ssh}, {"fast open", fast_open},
+        {"bind 4444", bind_port}, {"mark", bind_to_device}, {"map for writing", map_for_writing},
+        {"overwrite log", overwrite_log}, {NULL, NULL}};

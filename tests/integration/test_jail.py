@@ -29,14 +29,14 @@ WITH_ARGUMENTS = ["mmap exec", "mprotect exec", "fcntl setown", "fcntl blocking"
 # The sanitizers' run-time opens files: there these are refused, everywhere else they kill.
 NOT_SANITIZED = ["openat", "prctl dumpable"]
 KILLS = {
-    "worker": ["setsockopt raw", "fdatasync"],
-    "keeper": ["tcp", "udp", "connect", "accept4", "setsockopt raw", "splice", "fdatasync"],
+    "worker": ["setsockopt raw", "setsockopt linger", "mark", "fast open", "fdatasync"],
+    "keeper": ["tcp", "udp", "connect", "accept4", "setsockopt raw", "setsockopt linger", "splice", "fdatasync"],
     "recorder": ["tcp", "udp", "connect", "accept4", "setsockopt raw", "splice"],
 }
 # What a sanitized check tries of all these: its list of calls is a little longer, the mechanism is the same.
 A_FEW = {"execve", "netlink", "ptrace", "mmap exec", "tcp", "connect"}
 REFUSED = {
-    "worker": {"stat path": "ENOENT", "connect 8081": "EACCES", "connect 22": "EACCES", "mark": "EPERM", "map for writing": "EPERM"},
+    "worker": {"stat path": "ENOENT", "connect 8081": "EACCES", "connect 22": "EACCES", "map for writing": "EPERM"},
     "keeper": {"stat path": "ENOENT", "map for writing": "EPERM"},
     "recorder": {"stat path": "ENOENT", "map for writing": "EPERM", "overwrite log": "EBADF"},
 }

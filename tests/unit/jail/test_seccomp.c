@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,6 +191,28 @@ static int try_firewall_option(void)
 {
 	return (int)syscall(SYS_setsockopt, 1000, IPPROTO_RAW, 64, NULL, 0);
 }
+static int try_linger(void)
+{
+	struct linger linger = {.l_onoff = 1, .l_linger = 3600};
+
+	return (int)syscall(SYS_setsockopt, 1000, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+}
+static int try_mark(void)
+{
+	return (int)syscall(SYS_setsockopt, 1000, SOL_SOCKET, SO_MARK, NULL, 0);
+}
+static int try_upper_layer(void)
+{
+	return (int)syscall(SYS_setsockopt, 1000, IPPROTO_TCP, TCP_ULP, "tls", 4);
+}
+static int try_fast_open(void)
+{
+	return (int)syscall(SYS_sendto, 1000, "x", 1, MSG_NOSIGNAL | MSG_FASTOPEN, NULL, 0);
+}
+static int try_fast_open_message(void)
+{
+	return (int)syscall(SYS_sendmsg, 1000, NULL, MSG_FASTOPEN);
+}
 static int try_connect(void)
 {
 	return (int)syscall(SYS_connect, 1000, NULL, 0);
@@ -278,6 +301,11 @@ static void everything_unlisted_kills(void **state)
 	        {"TIOCSTI", JAIL_WORKER, try_push_input},
 	        {"F_SETOWN", JAIL_WORKER, try_set_owner},
 	        {"raw socket option", JAIL_WORKER, try_firewall_option},
+	        {"SO_LINGER", JAIL_WORKER, try_linger},
+	        {"SO_MARK", JAIL_WORKER, try_mark},
+	        {"TCP_ULP", JAIL_WORKER, try_upper_layer},
+	        {"MSG_FASTOPEN", JAIL_WORKER, try_fast_open},
+	        {"MSG_FASTOPEN", JAIL_WORKER, try_fast_open_message},
 	        {"unlink", JAIL_RECORDER, try_unlink},
 	        {"another epoll", JAIL_WORKER, try_epoll},
 	        {"another eventfd", JAIL_WORKER, try_eventfd},
@@ -326,6 +354,30 @@ static void opening_a_file_kills(void **state)
 	assert_true(died_by(in_child(jailed, &prctl_attempt), SIGSYS));
 }
 
+/* The number of options that a worker's sockets got. */
+static int set_options(void)
+{
+	static const struct {
+		int family, type, level, name;
+	} options[] = {{AF_INET, SOCK_STREAM, SOL_SOCKET, SO_KEEPALIVE},
+	        {AF_INET, SOCK_STREAM, IPPROTO_TCP, TCP_NODELAY},
+	        {AF_INET, SOCK_STREAM, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT},
+	        {AF_INET, SOCK_DGRAM, IPPROTO_IP, IP_RECVORIGDSTADDR},
+	        {AF_INET6, SOCK_DGRAM, IPPROTO_IPV6, IPV6_RECVORIGDSTADDR}};
+	const int on = 1;
+	int n = 0;
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		int fd = socket(options[i].family, options[i].type, 0);
+
+		n += setsockopt(fd, options[i].level, options[i].name, &on, sizeof(on)) == 0 ||
+		     errno == EBADF;
+		close(fd);
+	}
+	n += setsockopt(1000, SOL_SOCKET, SO_BINDTODEVICE, "lo", 3) == -1 && errno == EBADF;
+	return n;
+}
+
 static int worker_works(void *context)
 {
 	int fds[2], n = 0;
@@ -350,6 +402,8 @@ static int worker_works(void *context)
 	n += clock_gettime(CLOCK_REALTIME, &now) == 0 && gmtime_r(&t, &parts) != NULL;
 	n += fcntl(fds[0], F_SETFL, O_NONBLOCK) == 0 && isatty(fds[0]) == 0;
 	n += try_accept() == -1 && errno == EBADF && try_splice() == -1 && errno == EBADF;
+	n += set_options() == 6;
+	n += send(1000, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == -1 && errno == EBADF;
 	fprintf(stderr, "%s", "");
 	return n;
 }
@@ -357,7 +411,7 @@ static int worker_works(void *context)
 static void a_worker_can_do_its_work(void **state)
 {
 	(void)state;
-	assert_true(left_with(in_child(worker_works, NULL), 8));
+	assert_true(left_with(in_child(worker_works, NULL), 10));
 }
 
 static int worker_binds(void *context)
