@@ -60,6 +60,7 @@ static void on_description(struct role *role, struct slice text)
 		if (r->reports[i].pid == role->pid && !r->reports[i].text) {
 			r->reports[i].text = strndup(text.p, text.n);
 			r->answered++;
+			loop_timer_set(&r->patience, ROLES_PATIENCE_MS); /* it goes on */
 		}
 	if (r->answered == r->count)
 		loop_timer_set(&r->patience, 0);

@@ -5,7 +5,8 @@
 
 #include "supervisor/supervisor.h"
 
-#define ROLES_PATIENCE_MS 2000 /* a role that hangs is told of as one without an answer */
+/* Since the last answer: thousands take their time. A role that hangs is told of as one without. */
+#define ROLES_PATIENCE_MS 2000
 
 struct role_report {
 	char label[ROLE_LABEL_MAX]; /* "the supervisor", "the keeper", "the worker of x" */
