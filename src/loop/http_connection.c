@@ -19,7 +19,10 @@
 void http_connection_free(struct http_exchange *c)
 {
 	list_remove(&c->place);
-	c->server->count--;
+	if (c->stranger)
+		c->server->strangers--;
+	else
+		c->server->count--;
 	loop_io_close(&c->io);
 	loop_timer_close(&c->timer);
 	loop_task_cancel(c->server->loop, &c->task);
@@ -275,7 +278,7 @@ static void on_time(struct loop_timer *timer)
 }
 
 struct http_exchange *http_connection_new(
-        struct http_server *server, int fd, const struct http_peer *peer)
+        struct http_server *server, int fd, const struct http_peer *peer, bool stranger)
 {
 	struct http_exchange *c = calloc(1, sizeof *c);
 
@@ -294,7 +297,11 @@ struct http_exchange *http_connection_new(
 		return NULL;
 	}
 	list_append(&server->connections, &c->place);
-	server->count++;
+	c->stranger = stranger;
+	if (stranger)
+		server->strangers++;
+	else
+		server->count++;
 	enter(c, IDLE, HTTP_SERVER_IDLE_MS);
 	return c;
 }

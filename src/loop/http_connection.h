@@ -28,6 +28,7 @@ struct http_exchange {
 	struct control_head head; /* of the request; borrows from in */
 	bool continued;           /* the client was told to go on */
 	bool closes;              /* no further request after this one */
+	bool stranger;            /* it may not speak: it is told so, and gone */
 	unsigned reads;           /* in this turn of the loop */
 };
 
@@ -38,13 +39,14 @@ struct http_server {
 	struct loop_timer retry;
 	int fd;
 	struct list connections; /* struct http_exchange */
-	size_t count;
+	size_t count;            /* of those that may speak */
+	size_t strangers;        /* the others */
 };
 
-/* Takes fd and the peer's groups where it returns a connection; the handler has not been asked yet.
+/* Takes fd and the peer's groups where it returns a connection. stranger: only to be refused.
  * NULL: no memory. */
 struct http_exchange *http_connection_new(
-        struct http_server *server, int fd, const struct http_peer *peer);
+        struct http_server *server, int fd, const struct http_peer *peer, bool stranger);
 void http_connection_free(struct http_exchange *connection);
 /* The server's own answer: the connection is of no use afterwards. */
 void http_connection_refuse(struct http_exchange *connection, unsigned status, const char *detail);

@@ -78,60 +78,76 @@ static size_t count_of(const struct http_server *server, uid_t uid)
 	size_t count = 0;
 
 	for (const struct list *l = server->connections.next; l != &server->connections;
-	        l = l->next)
-		count += container_of(l, struct http_exchange, place)->peer.uid == uid;
+	        l = l->next) {
+		const struct http_exchange *c = container_of(l, struct http_exchange, place);
+
+		count += !c->stranger && c->peer.uid == uid;
+	}
 	return count;
 }
 
-static bool is_full(const struct http_server *server, const struct http_peer *peer)
+/* Who may not speak takes nobody's place who may. */
+static bool is_full(const struct http_server *server, const struct http_peer *peer, bool stranger)
 {
+	if (stranger)
+		return server->strangers >= HTTP_SERVER_STRANGERS_MAX;
 	return server->count >= HTTP_SERVER_CONNECTIONS_MAX ||
 	       (peer->uid != 0 && count_of(server, peer->uid) >= HTTP_SERVER_CONNECTIONS_MAX / 2);
 }
 
-#define FULL_BODY                                           \
-	"{\"type\":\"urn:vethguard:problem:control:busy\"," \
-	"\"title\":\"Service Unavailable\",\"status\":503," \
-	"\"detail\":\"too many connections\"}"
-
-/* Answered without being kept: one more is not afforded. */
-static void turn_away(int fd)
+/* Answered without being kept: one more is not afforded. Where it has sent something already, the
+ * answer may be lost. */
+static void turn_away(int fd, unsigned status, const char *detail)
 {
-	char answer[512];
-	int n = snprintf(answer, sizeof answer,
-	        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: " CONTROL_PROBLEM "\r\n"
-	        "Content-Length: %zu\r\nRetry-After: 1\r\nConnection: close\r\n\r\n%s",
-	        sizeof(FULL_BODY) - 1, FULL_BODY);
+	struct json j;
+	struct buf body, answer;
 
-	(void)!send(fd, answer, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+	buf_init(&body, CONTROL_BODY_MAX);
+	buf_init(&answer, CONTROL_BODY_MAX);
+	control_problem_begin(&j, &body, status, slice_from_string(detail));
+	json_end_object(&j);
+	if (!j.failed && buf_printf(&answer,
+	                         "HTTP/1.1 %u %s\r\nContent-Type: " CONTROL_PROBLEM "\r\n"
+	                         "Content-Length: %zu\r\n%sConnection: close\r\n\r\n%.*s",
+	                         status, control_status_name(status), body.len,
+	                         status == 503 ? "Retry-After: 1\r\n" : "",
+	                         SLICE_ARG(buf_slice(&body))) == 0)
+		(void)!send(fd, buf_bytes(&answer), answer.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	buf_fini(&body);
+	buf_fini(&answer);
 	close(fd);
+}
+
+static void forget_peer(struct http_peer *peer)
+{
+	free((gid_t *)(uintptr_t)peer->groups);
+	if (peer->pidfd >= 0)
+		close(peer->pidfd);
 }
 
 static void welcome(struct http_server *server, int fd)
 {
-	struct http_peer peer;
-	struct http_exchange *c;
-	const char *why;
+	struct http_exchange *c = NULL;
+	struct http_peer peer, kept;
+	const char *why = NULL;
 
 	if (!peer_of(fd, &peer)) {
 		close(fd);
 		return;
 	}
-	c = is_full(server, &peer) || !pidfd_of(fd, &peer.pidfd)
-	            ? NULL
-	            : http_connection_new(server, fd, &peer);
-	if (!c) {
-		if (peer.pidfd >= 0)
-			close(peer.pidfd);
-		free((gid_t *)(uintptr_t)peer.groups);
-		turn_away(fd);
-		return;
+	if (pidfd_of(fd, &peer.pidfd)) {
+		why = server->handler->admit(server->handler, &peer);
+		kept = peer;
+		kept.pidfd = HTTP_PEER_UNTOLD;
+		if (!is_full(server, &peer, why))
+			c = http_connection_new(server, fd, &kept, why);
 	}
-	why = server->handler->admit(server->handler, &c->peer);
-	c->peer.pidfd = HTTP_PEER_UNTOLD;
-	if (peer.pidfd >= 0)
-		close(peer.pidfd);
-	if (why)
+	if (!c)
+		turn_away(fd, why ? 403 : 503, why ? why : "too many connections");
+	else
+		peer.groups = NULL; /* they are the connection's */
+	forget_peer(&peer);
+	if (c && why)
 		http_connection_refuse(c, 403, why);
 }
 

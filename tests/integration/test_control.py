@@ -308,6 +308,25 @@ class Who(Control):
         self.assertEqual(self.daemon.call("GET", "/v1/sandboxes/inside")[2]["state"], "serving")
         self.assertIsNotNone(self.daemon.event(API, **{"api.operation": "connect", "api.response.code": 403}))
 
+    def test_a_flood_from_inside(self):
+        """Thousands of connections that are refused: whoever may is served meanwhile, and the log does not grow by them."""
+        _, netns = self.attached(name="flood")
+        flood = ("import socket, sys\nkept = []\n"
+                 "for _ in range(20000):\n s = socket.socket(socket.AF_UNIX)\n s.connect(sys.argv[1])\n kept = [*kept[-200:], s]\n")
+        p = subprocess.Popen(["nsenter", f"--net={netns}", support.PYTHON, "-c", flood, self.daemon.socket])
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        asked = 0
+        while p.poll() is None:
+            r = self.daemon.cli("list")  # which waits where the queue of connections is full
+            self.assertEqual((r.returncode, r.stderr), (0, ""))
+            asked += 1
+        self.assertEqual(p.returncode, 0)
+        self.assertGreater(asked, 3)
+        together = re.compile(r"\d+ connections; the last of them: only processes")
+        self.assertIsNotNone(self.daemon.event(API, status_detail=lambda text: text and together.match(text)))
+        self.assertLess(sum(e["api"]["operation"] == "connect" for e in self.daemon.events(API)), 100)
+
     def test_another_process_has_its_number(self):
         """Who connects from inside, ends, and leaves the connection to others, while somebody outside is given its number."""
         _, netns = self.attached(name="number")

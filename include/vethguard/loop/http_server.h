@@ -17,6 +17,7 @@
 #include "vethguard/loop/loop.h"
 
 #define HTTP_SERVER_CONNECTIONS_MAX 64 /* at a time; one user that is not root may have half of them */
+#define HTTP_SERVER_STRANGERS_MAX 8    /* beside those, that may not speak and wait for the whole answer */
 #define HTTP_SERVER_IDLE_MS 60000      /* between two requests */
 #define HTTP_SERVER_REQUEST_MS 10000   /* from a request's first byte to its last */
 #define HTTP_SERVER_ANSWER_MS 30000    /* for the client to take an answer */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
-#include "supervisor/attach/process.h"
+#include "supervisor/control/admission.h"
 #include "supervisor/control/call.h"
 
 #define WORD_MAX 256
@@ -22,7 +22,7 @@ struct control {
 	struct loop *loop;
 	struct attachments *attachments;
 	struct control_owner *owner;
-	gid_t group;
+	struct admission admission;
 	bool held;
 	struct control_call calls; /* head of a ring: those under way */
 };
@@ -268,28 +268,8 @@ static void on_request(struct http_handler *handler, struct http_exchange *excha
 static const char *admit(struct http_handler *handler, const struct http_peer *peer)
 {
 	struct control *control = container_of(handler, struct control, handler);
-	struct control_record record = {.peer = *peer,
-	        .operation = "connect",
-	        .method = "",
-	        .target = "",
-	        .sandbox = "",
-	        .looks = true,
-	        .status = 403};
 
-	if (peer->uid != 0 && peer->uid != geteuid() &&
-	        (control->group == (gid_t)-1 || !http_peer_in_group(peer, control->group)))
-		record.detail = "only root and members of the group " CONTROL_GROUP
-		                " may use the control socket";
-	else if (peer->pidfd == HTTP_PEER_ENDED ||
-	         !attach_process_is_in_own_netns(peer->pid, peer->pidfd))
-		record.detail = "only processes in the daemon's own network namespace may use the "
-		                "control socket: no sandbox ever is in that one";
-	else
-		return NULL;
-	log_warn("uid %u (pid %d) may not use the control socket and was refused",
-	        (unsigned)peer->uid, (int)peer->pid);
-	control->owner->called(control->owner, &record);
-	return record.detail;
+	return admission_objection(&control->admission, peer);
 }
 
 gid_t control_group(void)
@@ -309,15 +289,15 @@ struct control *control_new(struct loop *loop, int fd, struct attachments *attac
 	*control = (struct control){.handler = {admit, on_request},
 	        .loop = loop,
 	        .attachments = attachments,
-	        .owner = owner,
-	        .group = group};
+	        .owner = owner};
 	control->calls.prev = control->calls.next = &control->calls;
-	control->server = http_server_new(loop, fd, &control->handler);
-	if (!control->server) {
-		free(control);
-		return NULL;
-	}
-	return control;
+	if (admission_open(&control->admission, loop, owner, group) == 0)
+		control->server = http_server_new(loop, fd, &control->handler);
+	if (control->server)
+		return control;
+	admission_close(&control->admission);
+	free(control);
+	return NULL;
 }
 
 int control_hold(struct control *control, bool hold)
@@ -343,5 +323,6 @@ void control_free(struct control *control)
 			call_free(call); /* nobody calls back any more */
 	}
 	http_server_free(control->server);
+	admission_close(&control->admission);
 	free(control);
 }

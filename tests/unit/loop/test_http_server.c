@@ -379,6 +379,41 @@ static void test_many(void **state)
 		close(fds[i]);
 }
 
+/* Those that may not speak take no place of those that may, and what is kept of them is bounded. */
+static void test_many_that_are_not_admitted(void **state)
+{
+	int fds[HTTP_SERVER_STRANGERS_MAX], one;
+
+	(void)state;
+	f.refusal = "not you";
+	for (size_t i = 0; i < HTTP_SERVER_STRANGERS_MAX; i++) {
+		fds[i] = client();
+		assert_non_null(strstr(wait_for(fds[i], NULL), "HTTP/1.1 403 "));
+	}
+	for (size_t i = 0; i < HTTP_SERVER_STRANGERS_MAX; i++) {
+		one = client();
+		assert_non_null(
+		        strstr(wait_for(one, NULL), "\"status\":403,\"detail\":\"not you\"}"));
+		assert_int_equal(send(one, "x", 1, MSG_NOSIGNAL), -1); /* nobody reads it */
+		close(one);
+	}
+	assert_int_equal(f.server->count, 0);
+	f.refusal = NULL;
+	one = client();
+	say(one, "GET /admitted HTTP/1.1\r\n\r\n");
+	wait_for(one, "GET /admitted");
+	assert_int_equal(f.server->count, 1);
+	close(one);
+	for (size_t i = 0; i < HTTP_SERVER_STRANGERS_MAX; i++)
+		close(fds[i]);
+	f.refusal = "not you";
+	turn();
+	one = client();
+	wait_for(one, "HTTP/1.1 403 ");
+	assert_int_equal(send(one, "x", 1, MSG_NOSIGNAL), 1); /* there is a place again */
+	close(one);
+}
+
 /* The socket. */
 
 static void test_socket_file(void **state)
@@ -444,6 +479,7 @@ int main(void)
 	        CASE(test_freed_with_one_waiting),
 	        CASE(test_flood),
 	        CASE(test_many),
+	        CASE(test_many_that_are_not_admitted),
 	        CASE(test_socket_file),
 	        CASE(test_stale_socket),
 	        CASE(test_no_socket_in_the_way),
