@@ -198,11 +198,12 @@ static void begin(struct attachments *all, const char *name, const char *policy,
 		attach_refuse(done, context, ATTACH_BUSY, "the daemon is stopping");
 	else if (attachment_is_left(a))
 		attach_refuse(done, context, ATTACH_BUSY, ATTACH_RECOVERING);
+	else if (a->detaching) /* what is left of it may be its link alone */
+		attach_refuse(done, context, ATTACH_BUSY, "%s is being detached", name);
 	else if (!a->sandbox)
 		attach_refuse(done, context, attachment_trouble(a), "%s", a->trouble);
-	else if (a->detaching || a->sandbox->state == SANDBOX_STARTING)
-		attach_refuse(done, context, ATTACH_BUSY, "%s is being %s", name,
-		        a->detaching ? "detached" : "attached");
+	else if (a->sandbox->state == SANDBOX_STARTING)
+		attach_refuse(done, context, ATTACH_BUSY, "%s is being attached", name);
 	else if (policy && (policy[0] != '/' || strlen(policy) > MESSAGE_PATH_MAX))
 		attach_refuse(done, context, ATTACH_INVALID,
 		        "the policy's path has to be absolute, of at most %d bytes",

@@ -109,10 +109,10 @@ static void on_keeper_failed(struct role *role, uint64_t id)
 		return;
 	}
 	i = find_request(sv, id);
+	snprintf(text, sizeof text, "%s", role->last_words);
+	role->last_words[0] = 0; /* they are not about the keeper's own end */
 	if (!i)
 		return;
-	snprintf(text, sizeof text, "%s", role->last_words);
-	role->last_words[0] = 0;
 	if (i->sandbox->lasting && i->sandbox->state != SANDBOX_STARTING)
 		role_kill(&i->worker, text);
 	else

@@ -74,6 +74,10 @@ static void keeper_hears_sandbox(struct ipc_message *m)
 		say_root(m->head.id + 1000);
 	else if (!fake_is("keeper=mute"))
 		say_root(m->head.id);
+	if (fake_is("keeper=about")) { /* about a worker that is gone, before an end of its own */
+		fake_say_text(MESSAGE_FAILED, m->head.id + 1000, "another's");
+		fake_die(SIGSEGV);
+	}
 	if (fake_is("keeper=range"))
 		ask_source(s.sandbox_id, 63);
 	if (fake_is("keeper=stranger"))
@@ -432,6 +436,8 @@ static void keepers_that_misbehave(void **state)
 	expect_failure("the keeper refuses: full");
 	begin("keeper=forge");
 	expect_failure("the keeper was killed: it broke the protocol");
+	begin("keeper=mute keeper=about");
+	expect_failure("the keeper died (signal 11); the sandbox is cut off");
 }
 
 static void a_failure_of_the_keeper_gives_the_priority_back(void **state)

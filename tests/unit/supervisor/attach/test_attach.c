@@ -233,6 +233,25 @@ static void a_sandbox_ends_with_its_time(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
+/* Of one that has no sandbox any more, whose link the kernel still takes away. */
+static void one_that_is_being_detached(void **state)
+{
+	static const struct identity caller;
+	struct attachment *a;
+
+	(void)state;
+	enter(1);
+	a = attachments_find(&all, "box-1");
+	a->detaching = true;
+	attachments_reload(&all, "box-1", "/some/policy.yaml", &caller, on_done, NULL);
+	assert_int_equal(answered.status, ATTACH_BUSY);
+	assert_string_equal(answered.text, "box-1 is being detached");
+	memset(&answered, 0, sizeof answered);
+	attachments_pause(&all, "box-1", "a reason", on_done, NULL);
+	assert_int_equal(answered.status, ATTACH_BUSY);
+	assert_string_equal(answered.text, "box-1 is being detached");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +263,7 @@ int main(void)
 	                more_that_have_ended_than_may_wait, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(a_place_is_left_once, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(a_sandbox_ends_with_its_time, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(one_that_is_being_detached, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
