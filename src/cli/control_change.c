@@ -19,6 +19,7 @@ static int detach_one(
 	struct control_answer answer;
 	const json_t *summary;
 	const char *opened;
+	char shown[64];
 	int rc;
 
 	(void)options;
@@ -41,7 +42,8 @@ static int detach_one(
 		printf("%s: detached\n", name);
 	opened = control_text(answer.json, "opened");
 	if (!line->json && opened[0])
-		printf("%s: interface %s is open: nothing guards it any more\n", name, opened);
+		printf("%s: interface %s is open: nothing guards it any more\n", name,
+		        slice_escape(slice_from_string(opened), shown, sizeof(shown)));
 	control_answer_free(&answer);
 	return 0;
 }

@@ -186,7 +186,7 @@ void control_print_sandbox(const json_t *sandbox)
 	put_line("id", control_text(sandbox, "id"));
 	put_line("state", control_text(sandbox, "state"));
 	put_line("reason", control_text(sandbox, "reason"));
-	put_line("attached to", at);
+	printf("%-12s %s\n", "attached to", at); /* escaped already */
 	put_line("policy", control_text(policy, "name"));
 	put_line("  file", control_text(policy, "path"));
 	put_line("  print", control_text(policy, "fingerprint"));

@@ -337,6 +337,21 @@ class Interface(Attached):
         self.assertFalse(self.rules())
         self.assertNotIn("port.json", self.state_files()["sandboxes"])
 
+    def test_whatever_its_name(self):
+        """Of bytes that a terminal would obey: no command shows them as they are."""
+        name, shown = "\x1b[31mp", r"\x1b[31mp"
+        support.sh("ip", "link", "set", self.port, "down")
+        support.sh("ip", "link", "set", self.port, "name", name)
+        self.addCleanup(subprocess.run, ["ip", "link", "del", name], check=False, capture_output=True)
+        support.sh("ip", "link", "set", name, "up")
+        said = [self.daemon.cli("attach", "--interface", name, "--policy", self.policy, "--name", "port"),
+                self.daemon.cli("attach", "--interface", name, "--policy", self.policy, "--name", "again"),
+                *(self.daemon.cli(what, *more) for what, *more in (["list"], ["show", "port"], ["detach", "port"]))]
+        self.assertEqual([r.returncode for r in said], [0, 1, 0, 0, 0], said)
+        for r in said[1:]:
+            self.assertIn(f"interface {shown} ", (r.stdout + r.stderr).replace("\n", " "))
+        self.assertNotIn("\x1b", "".join(r.stdout + r.stderr for r in said) + self.daemon.stderr())
+
     def test_by_another_of_its_names(self):
         """It is one interface all the same (ip-link(8), altname), and its rules go by its own name."""
         support.sh("ip", "link", "property", "add", "dev", self.port, "altname", "pt7-other")
