@@ -124,7 +124,9 @@ int policy_take_options(const struct policy_usage *usage, char **argv, struct po
 int policy_load_file(const char *path, const struct policy_options *with, struct policy_loaded *out,
         struct diag_list *diags)
 {
-	struct policy_reader reader = policy_reader_files(policy_default_preset_dir());
+	struct policy_file_facts facts = {0};
+	struct policy_reader reader =
+	        policy_reader_watchful_files(policy_default_preset_dir(), &facts);
 	struct diag_list notes = {.count = 0};
 	struct policy_load_options options = {.variables = with->variables,
 	        .variable_count = with->variable_count,

@@ -248,6 +248,21 @@ static bool is_loaded(struct loader *l, struct slice path)
 	return !added;
 }
 
+/* No fault: on some file systems everybody can write everything, and where a daemon starts again it
+ * would cut off a sandbox for what may have been so for years. */
+static void note_writers(struct loader *l, const struct include *chain, const char *shown)
+{
+	const struct policy_writers *writers = NULL;
+	char text[POLICY_WRITERS_TEXT_MAX];
+
+	if (l->options && l->options->notes && l->reader->writers &&
+	        !(chain->parent && slice_starts_with(slice_from_string(shown), SLICE("preset:"))))
+		writers = l->reader->writers(l->reader->context);
+	if (writers)
+		diag_add(l->options->notes, chain->parent ? chain->path.p : shown, 0, 0, "%s",
+		        policy_writers_text(writers, text));
+}
+
 /* Reads the file of chain and all that it includes. Only -ENOMEM is an error; faults are reported.
  */
 static int load_files(struct loader *l, const struct include *chain, const struct tree *from,
@@ -276,6 +291,7 @@ static int load_files(struct loader *l, const struct include *chain, const struc
 		report_read(l, from, at, shown, rc);
 		return 0;
 	}
+	note_writers(l, chain, shown);
 	if (at)
 		shown = chain->path.p;
 	rc = parse_file(l, chain->path, label, shown, text, n);

@@ -30,8 +30,11 @@ int policy_read_open_file(int fd, char **text, size_t *n, struct policy_file_fac
 		return -EINVAL;
 	if (st.st_size < 0 || st.st_size > (off_t)POLICY_FILE_MAX)
 		return -EFBIG;
-	if (facts)
-		*facts = (struct policy_file_facts){st.st_uid, (st.st_mode & 077) == 0};
+	if (facts) {
+		*facts = (struct policy_file_facts){
+		        .owner = st.st_uid, .closed = (st.st_mode & 077) == 0};
+		policy_writers_add(&facts->writers, &st, "", geteuid());
+	}
 	size = (size_t)st.st_size;
 	out = malloc(size + 1);
 	if (!out)
@@ -57,14 +60,38 @@ int policy_read_open_file(int fd, char **text, size_t *n, struct policy_file_fac
 	return 0;
 }
 
+void policy_look_above(
+        int fd, const char *path, policy_writers_look *look, struct policy_writers *writers)
+{
+	char link[64], real[PATH_MAX];
+	ssize_t n;
+
+	policy_writers_add_above(writers, path, geteuid(), look);
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	n = readlink(link, real, sizeof real - 1);
+	if (n <= 0)
+		return;
+	real[n] = 0;
+	if (strcmp(real, path) != 0)
+		policy_writers_add_above(writers, real, geteuid(), look);
+}
+
+static int look_at(const char *path, struct stat *st)
+{
+	return stat(path, st) < 0 ? -errno : 0;
+}
+
 static int read_file(void *context, const char *path, char **text, size_t *n)
 {
+	struct policy_file_facts *facts = context;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	int rc;
 
 	if (fd < 0)
 		return -errno;
-	rc = policy_read_open_file(fd, text, n, context);
+	rc = policy_read_open_file(fd, text, n, facts);
+	if (rc == 0 && facts)
+		policy_look_above(fd, path, look_at, &facts->writers);
 	close(fd);
 	return rc;
 }
@@ -84,7 +111,26 @@ static bool is_private(void *context)
 struct policy_reader policy_reader_private_files(
         const char *preset_dir, struct policy_file_facts *facts)
 {
-	return (struct policy_reader){facts, read_file, preset_dir, is_private};
+	return (struct policy_reader){.context = facts,
+	        .read = read_file,
+	        .preset_dir = preset_dir,
+	        .is_private = is_private};
+}
+
+static const struct policy_writers *many_writers(void *context)
+{
+	const struct policy_file_facts *facts = context;
+
+	return facts->writers.who > POLICY_WRITER_OWNER ? &facts->writers : NULL;
+}
+
+struct policy_reader policy_reader_watchful_files(
+        const char *preset_dir, struct policy_file_facts *facts)
+{
+	return (struct policy_reader){.context = facts,
+	        .read = read_file,
+	        .preset_dir = preset_dir,
+	        .writers = many_writers};
 }
 
 /* The tree that the running program was built in: "policies/presets" beside one of the directories

@@ -566,13 +566,45 @@ class Commands(Control):
         os.kill(self.daemon.process.pid, signal.SIGHUP)  # nobody gets an answer: the daemon's own log has it
         self.assertTrue(wait_until(lambda: all(w in self.daemon.stderr() for w in told)), self.daemon.stderr())
 
+    def test_a_policy_that_others_can_change_is_told(self):
+        folder = os.path.join(support.LAB.dir, "shared-folder")
+        os.makedirs(folder)
+        path = os.path.join(folder, "agent.yaml")
+        with open(path, "w") as f:
+            f.write(support.policy("https://api.lab.test"))
+        file, above = f"{path}: can be changed by everybody: ", f"{path}: lies below {folder}, where everybody can put another file in its place: "
+        r = self.daemon.cli("attach", "--netns", self.namespace(), "--policy", path, "--name", "mine")
+        self.assertEqual((r.returncode, r.stderr), (0, ""), r)
+        for place, mode, told in ((path, 0o666, file), (path, 0o644, None), (folder, 0o777, above), (folder, 0o1777, None)):
+            os.chmod(place, mode)  # of a folder: no file has changed, and who shares what was loaded before is told all the same
+            r = self.daemon.cli("attach", "--netns", self.namespace(), "--policy", path)
+            self.assertEqual((r.returncode, told and "warning: " + told in r.stderr, r.stderr.count("warning")), (0, told and True, int(bool(told))), r)
+            r = self.daemon.cli("reload", "mine")
+            self.assertEqual((r.returncode, told and "warning: mine: " + told in r.stderr, r.stderr.count("warning")), (0, told and True, int(bool(told))), r)
+            r = subprocess.run([VETHGUARD, "run", "--policy", path, "--config", support.LAB.path("config.yaml"), "--", "true"],
+                               capture_output=True, text=True)
+            self.assertEqual((r.returncode, told and told in r.stderr, r.stderr.count("warning")), (0, told and True, int(bool(told))), r)
+            r = subprocess.run([VETHGUARD, "policy", "check", path], capture_output=True, text=True)
+            self.assertEqual((r.returncode, told and told.replace(": ", ": note: ", 1) in r.stderr, r.stderr.count("note")),
+                             (0, told and True, int(bool(told))), r)
+        os.chown(path, 61000, 61000)
+        r = self.daemon.cli("reload", "mine")
+        self.assertIn(f"warning: mine: {path}: belongs to user 61000, who can change it: ", r.stderr)
+        self.addCleanup(os.chmod, self.daemon.config, 0o644)
+        os.chmod(self.daemon.config, 0o666)
+        r = self.daemon.cli("reload", "mine")
+        self.assertIn(f"warning: mine: {self.daemon.config}: can be changed by everybody: ", r.stderr)
+        os.kill(self.daemon.process.pid, signal.SIGHUP)
+        self.assertTrue(wait_until(lambda: f"{self.daemon.config}: can be changed by everybody" in self.daemon.stderr()), self.daemon.stderr())
+
     def test_who_asked_is_told_what_to_do(self):
         netns = self.namespace()
         r = self.daemon.cli("attach", "--netns", netns, "--policy", self.policy, "--name", "told", "--var", "tsk=7")
         self.assertEqual(r.returncode, 0, r)
-        self.assertIn('warning: variable "tsk" is given, but the policy does not use it', r.stderr)
+        unused = self.policy + ': variable "tsk" is given, but the policy does not use it'
+        self.assertIn("warning: " + unused, r.stderr)
         again = {"netns": self.namespace(), "policy": self.policy, "name": "shared", "vars": {"tsk": "7"}}  # loaded before, told all the same
-        self.assertEqual(self.daemon.attach(**again)["warnings"], ['variable "tsk" is given, but the policy does not use it'])
+        self.assertEqual(self.daemon.attach(**again)["warnings"], [unused])
         for words, told in ((["attach", "--netns", netns, "--policy", self.policy], "that network namespace is told's already: detach that first"),
                             (["attach", "--netns", netns, "--policy", self.policy, "--name", "told"], "or take another name"),
                             (["attach", "--netns", "/etc/passwd", "--policy", self.policy], "/run/netns/NAME"),

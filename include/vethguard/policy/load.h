@@ -8,6 +8,7 @@
 
 #include "vethguard/base/diag.h"
 #include "vethguard/policy/policy.h"
+#include "vethguard/policy/writers.h"
 
 #define POLICY_FILE_MAX (64u << 20)  /* bytes of one file */
 #define POLICY_INCLUDE_DEPTH_MAX 16
@@ -22,20 +23,31 @@ struct policy_reader {
 	/* Whether the file that was read last is kept from everybody but its reader: a regular file of root's or of the
 	 * reading user's, without any right of group and others. NULL: no. Asked of configurations that hold a password. */
 	bool (*is_private)(void *context);
+	/* Who else can change the file that was read last, for a note. Borrowed until the next one is read. NULL: nobody, or
+	 * it is not known; and so for presets, which come with the program. */
+	const struct policy_writers *(*writers)(void *context);
 };
 
 /* What policy_reader_files() tells of the file read last, where its context points to one. */
 struct policy_file_facts {
 	uint32_t owner;
 	bool closed; /* neither its group nor others have any right */
+	struct policy_writers writers;
 };
 /* The reader that opens real files, and calls those of root's or of its own user's private; facts is borrowed. */
 struct policy_reader policy_reader_private_files(const char *preset_dir, struct policy_file_facts *facts);
 
 /* The reader that opens real files (bounded, regular files only). */
 struct policy_reader policy_reader_files(const char *preset_dir);
-/* What such a reader does with a file that is open already. 0 or -errno. */
+/* The same, which tells of files that everybody or a group can change, for whoever only looks at a policy: it may be
+ * another user who will use it, so owners do not count. facts is borrowed. */
+struct policy_reader policy_reader_watchful_files(const char *preset_dir, struct policy_file_facts *facts);
+/* What such a reader does with a file that is open already. 0 or -errno. Whose the file is and who has rights is told in
+ * facts (NULL: nobody asks), of the directories above nothing. */
 int policy_read_open_file(int fd, char **text, size_t *n, struct policy_file_facts *facts);
+/* Adds to *writers those that have rights in directories above the open file: by the path that it was opened by, and by
+ * the one that it is really at. path is absolute. */
+void policy_look_above(int fd, const char *path, policy_writers_look *look, struct policy_writers *writers);
 /* Where presets are: policies/presets of the source tree when the running program lies in its build/ folder, else
  * VETHGUARD_DATADIR "/presets". The environment is not asked: it may be hostile. */
 const char *policy_default_preset_dir(void);

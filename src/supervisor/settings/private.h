@@ -41,6 +41,8 @@ struct settings_opening {
 
 /* settings.c: a reader's function; context is an opening. */
 int settings_read(void *context, const char *path, char **text, size_t *n);
+/* Where it is local (local_file.h): a policy_writers_look. */
+int settings_look_local(const char *path, struct stat *st);
 const struct identity *settings_config_identity(const struct identity *caller);
 /* files.c: what a child has read, as reading it would give it. 0 or -errno;
  * LOCAL_FILE_UNKNOWN: it was not read. */

@@ -33,6 +33,17 @@ static char *diagnostics_text(const struct diag_list *diags)
 	return text;
 }
 
+int settings_look_local(const char *path, struct stat *st)
+{
+	int fd = local_file_find(path), error;
+
+	if (fd < 0)
+		return fd;
+	error = fstat(fd, st) < 0 ? -errno : 0;
+	close(fd);
+	return error;
+}
+
 static int read_local(struct settings_opening *o)
 {
 	int fd = local_file_open(o->path), error;
@@ -43,6 +54,8 @@ static int read_local(struct settings_opening *o)
 	if (fstat(fd, &st) == 0)
 		o->stamp = stamp_of(&st, time(NULL));
 	error = policy_read_open_file(fd, o->text, o->n, &o->facts);
+	if (!error)
+		policy_look_above(fd, o->path, settings_look_local, &o->facts.writers);
 	close(fd);
 	return error;
 }
@@ -105,6 +118,18 @@ static bool is_private(void *context)
 	return o->facts.closed && (owner == 0 || owner == o->identity->uid || owner == geteuid());
 }
 
+/* Rootless, owners that the user namespace does not have all look alike, and root is among them. A
+ * file that was read with lent rights may still be in a folder of whoever named it. */
+static const struct policy_writers *writers(void *context)
+{
+	const struct settings_opening *o = context;
+	const struct policy_writers *w = &o->facts.writers;
+	const bool known =
+	        w->who == POLICY_WRITER_OWNER && (o->identity->fixed || w->id == o->identity->uid);
+
+	return w->who == POLICY_WRITER_NONE || known ? NULL : w;
+}
+
 /* Diagnostics quote what they complain of. A user who may run this program as root, and not read
  * every file as root, would have any file read out that way. */
 static void withhold(struct diag_list *diags, const char *path, const char *check)
@@ -153,19 +178,28 @@ int settings_load_config(const char *path, struct config *config, struct diag_li
 	const struct identity own = {.uid = geteuid(), .gid = getegid()};
 	struct settings_opening opening = {
 	        .identity = &own, .whose = SETTINGS_OWN, .given = &settings_no_files};
-	struct policy_reader reader = {
-	        &opening, settings_read, policy_default_preset_dir(), is_private};
+	struct policy_reader reader = {.context = &opening,
+	        .read = settings_read,
+	        .preset_dir = policy_default_preset_dir(),
+	        .is_private = is_private};
 	int error = path[0] ? config_load(&reader, path, config, diags) : 0;
+	const struct policy_writers *others = path[0] && !error ? writers(&opening) : NULL;
+	char text[POLICY_WRITERS_TEXT_MAX];
 
 	say_not_local(&opening, path, diags);
+	if (others)
+		log_warn("%s: %s", path, policy_writers_text(others, text));
 	return error;
 }
 
 /* Who may not read it is not told what is wrong with it. */
 static int load_config(struct settings *s, struct settings_opening *opening,
-        struct policy_reader *reader, const char *path, struct diag_list *diags)
+        struct policy_reader *reader, const char *path, struct diag_list *notes,
+        struct diag_list *diags)
 {
 	const struct identity *caller = opening->identity;
+	const struct policy_writers *others;
+	char text[POLICY_WRITERS_TEXT_MAX];
 	int error;
 
 	if (!path[0])
@@ -174,6 +208,9 @@ static int load_config(struct settings *s, struct settings_opening *opening,
 	opening->whose = SETTINGS_OWN;
 	error = config_load(reader, path, &s->config, diags);
 	say_not_local(opening, path, diags);
+	others = error ? NULL : writers(opening);
+	if (others)
+		diag_add(notes, path, 0, 0, "%s", policy_writers_text(others, text));
 	if (error && opening->identity != caller && caller->uid != geteuid())
 		opening->lent = true;
 	opening->identity = caller;
@@ -200,11 +237,13 @@ static int take_notes(struct settings *s, const struct diag_list *notes)
 		return -ENOMEM;
 	for (size_t i = 0; i < notes->count; i++) {
 		const struct diag *note = &notes->items[i];
-		char place[DIAG_FILE_MAX + 32] = "";
+		char place[DIAG_FILE_MAX + 32];
 
 		if (note->line)
 			snprintf(place, sizeof place, "%s:%u:%u: ", note->file, note->line,
 			        note->column);
+		else
+			snprintf(place, sizeof place, "%s: ", note->file);
 		log_warn("%s%s", place, note->message);
 		fprintf(out, "%s%s\n", place, note->message);
 	}
@@ -214,8 +253,11 @@ static int take_notes(struct settings *s, const struct diag_list *notes)
 static int load_files(struct settings *s, struct settings_opening *opening, const char *policy_path,
         const char *config_path, const struct policy_load_options *wanted, struct diag_list *diags)
 {
-	struct policy_reader reader = {
-	        opening, settings_read, opening->files.preset_dir, is_private};
+	struct policy_reader reader = {.context = opening,
+	        .read = settings_read,
+	        .preset_dir = opening->files.preset_dir,
+	        .is_private = is_private,
+	        .writers = writers};
 	struct policy_load_options options = *wanted;
 	struct diag_list *notes = calloc(1, sizeof *notes);
 	int error = notes ? 0 : -ENOMEM;
@@ -225,7 +267,7 @@ static int load_files(struct settings *s, struct settings_opening *opening, cons
 	options.each_file_context = s;
 
 	if (!error)
-		error = of_config(load_config(s, opening, &reader, config_path, diags));
+		error = of_config(load_config(s, opening, &reader, config_path, notes, diags));
 	if (!error)
 		error = policy_load(
 		        &reader, policy_path, &options, &s->image, &s->image_size, diags);

@@ -91,6 +91,16 @@ static const struct identity *reader_of(
 	return input->whose == SETTINGS_OWN ? settings_config_identity(caller) : caller;
 }
 
+/* The directories above a file have changed without it. */
+static bool same_writers(const struct settings_input *input, int fd, const struct stat *st)
+{
+	struct policy_writers now = {0};
+
+	policy_writers_add(&now, st, "", geteuid());
+	policy_look_above(fd, input->path, settings_look_local, &now);
+	return policy_writers_equal(&now, &input->facts.writers);
+}
+
 /* With the rights that are in force: 0 where the file holds its stamp and may be read. */
 static int look(void *context)
 {
@@ -102,7 +112,8 @@ static int look(void *context)
 	if (fd < 0)
 		return fd;
 	same = fstat(fd, &st) == 0 && stamp_holds(&input->stamp, &st) &&
-	       faccessat(fd, "", R_OK, AT_EACCESS | AT_EMPTY_PATH) == 0;
+	       faccessat(fd, "", R_OK, AT_EACCESS | AT_EMPTY_PATH) == 0 &&
+	       same_writers(input, fd, &st);
 	close(fd);
 	return same ? 0 : -ESTALE;
 }
@@ -138,7 +149,8 @@ static bool same_bytes(struct settings_input *input, const struct identity *call
 	free(text);
 	if (now.n != input->n || memcmp(now.hash, input->hash, sizeof now.hash) != 0 ||
 	        opening.facts.owner != input->facts.owner ||
-	        opening.facts.closed != input->facts.closed)
+	        opening.facts.closed != input->facts.closed ||
+	        !policy_writers_equal(&opening.facts.writers, &input->facts.writers))
 		return false;
 	input->stamp = opening.stamp;
 	return true;

@@ -127,6 +127,57 @@ static void a_changed_file_is_loaded_anew(void **state)
 	settings_put(third);
 }
 
+/* Who else can change a file is told of each load, also where only a folder above it has changed.
+ */
+static void who_else_can_write_is_told(void **state)
+{
+	struct settings *first = load(&own, NULL, false), *second, *third;
+
+	(void)state;
+	assert_null(first->notes);
+	assert_int_equal(chmod(dir, 0777), 0);
+	second = load(&own, NULL, false);
+	assert_ptr_not_equal(first, second);
+	assert_non_null(strstr(second->notes, "part.yaml: lies below "));
+	third = load(&own, NULL, false);
+	assert_ptr_equal(second, third);
+	settings_put(third);
+	assert_int_equal(chmod(dir, 0755), 0);
+	third = load(&own, NULL, false);
+	assert_null(third->notes);
+	settings_put(third);
+	assert_int_equal(chmod(config, 0602), 0);
+	third = load(&own, NULL, false);
+	assert_non_null(strstr(third->notes, "config.yaml: can be changed by everybody"));
+	assert_null(strstr(third->notes, "policy.yaml"));
+	settings_put(third);
+	settings_put(second);
+	settings_put(first);
+}
+
+/* An owner who is neither root nor who named the policy; rootless, nobody knows owners. */
+static void whose_else_it_is_is_told(void **state)
+{
+	struct identity other = {.uid = SOMEBODY, .gid = SOMEBODY},
+	                same = {.uid = SOMEBODY + 1, .gid = SOMEBODY + 1},
+	                fixed = {.uid = SOMEBODY + 1, .gid = SOMEBODY + 1, .fixed = true};
+	struct settings *s;
+
+	(void)state;
+	if (getuid() != 0)
+		skip();
+	assert_int_equal(chown(part, SOMEBODY, SOMEBODY), 0);
+	s = load(&other, NULL, false);
+	assert_null(s->notes);
+	settings_put(s);
+	s = load(&same, NULL, false);
+	assert_non_null(strstr(s->notes, "part.yaml: belongs to user 61000"));
+	settings_put(s);
+	s = load(&fixed, NULL, false);
+	assert_null(s->notes);
+	settings_put(s);
+}
+
 static void nothing_is_lent_to_others(void **state)
 {
 	struct identity other = {.uid = SOMEBODY, .gid = SOMEBODY};
@@ -205,6 +256,26 @@ static void what_a_child_has_read(void **state)
 	assert_int_equal(errno, EINVAL);
 	assert_non_null(strstr(error, "part.yaml"));
 	free(error);
+	settings_put(s);
+	settings_files_free(files);
+	close(report);
+}
+
+/* Who else could write when it did. */
+static void who_else_can_write_where_a_child_reads(void **state)
+{
+	struct settings_files *files;
+	struct settings *s;
+	char *error;
+	int report;
+
+	(void)state;
+	assert_int_equal(chmod(dir, 0777), 0);
+	files = read_by_child(&report);
+	assert_int_equal(chmod(dir, 0755), 0);
+	s = load_from(files, &error);
+	assert_non_null(s);
+	assert_non_null(strstr(s->notes, "part.yaml: lies below "));
 	settings_put(s);
 	settings_files_free(files);
 	close(report);
@@ -433,11 +504,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        T(the_same_is_shared),
 	        T(a_changed_file_is_loaded_anew),
+	        T(who_else_can_write_is_told),
+	        T(whose_else_it_is_is_told),
 	        T(nothing_is_lent_to_others),
 	        T(secrets_are_not_shared),
 	        T(what_has_not_changed_is_not_read),
 	        T(what_may_not_be_read_any_more),
 	        T(what_a_child_has_read),
+	        T(who_else_can_write_where_a_child_reads),
 	        T(what_a_child_could_not_read),
 	        T(more_than_a_child_may_read),
 	        T(a_report_that_is_cut_off),
