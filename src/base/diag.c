@@ -10,6 +10,7 @@
 
 #define NEAREST_WORD_MAX 64 /* letters; nobody mistypes a key as long as that */
 #define NEAREST_EDITS_MAX 2
+#define NEAREST_BEGINNING 3 /* letters; with fewer, nothing is meant in particular */
 
 void diag_add(struct diag_list *list, const char *file, unsigned line, unsigned column,
         const char *format, ...)
@@ -77,8 +78,28 @@ static size_t edit_distance(struct slice a, struct slice b)
 	return rows[a.n % 3][b.n];
 }
 
+/* The only candidate that begins with word. */
+static const char *only_one_that_begins(struct slice word, const char *const candidates[])
+{
+	const char *found = NULL;
+
+	if (word.n < NEAREST_BEGINNING)
+		return NULL;
+	for (; *candidates; candidates++) {
+		struct slice c = slice_from_string(*candidates);
+
+		if (c.n > NEAREST_WORD_MAX || !slice_starts_with(c, word))
+			continue;
+		if (found)
+			return NULL;
+		found = *candidates;
+	}
+	return found;
+}
+
 const char *diag_nearest(struct slice word, const char *const candidates[])
 {
+	const char *const *all = candidates;
 	const char *best = NULL;
 	size_t best_distance = NEAREST_EDITS_MAX + 1;
 
@@ -96,5 +117,5 @@ const char *diag_nearest(struct slice word, const char *const candidates[])
 			best_distance = distance;
 		}
 	}
-	return best;
+	return best ? best : only_one_that_begins(word, all);
 }

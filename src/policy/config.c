@@ -21,6 +21,7 @@
 #include "vethguard/policy/config.h"
 #include "loader.h"
 
+#define OF_POLICY "belongs into a policy (--policy), not into the configuration"
 #define POOL4_BITS_MAX 24
 #define POOL6_BITS_MAX 64
 #define POOL_BITS_MIN 8
@@ -211,13 +212,16 @@ static void read_top(struct tree *tree, bool is_private, struct config *config)
 {
 	static const char *const known[] = {"vethguard", "resolver", "ca_files", "permit", "pools",
 	        "proxy_port", "egress", "audit_file", "limits", "timeouts", "watch", NULL};
+	static const struct tree_refusal refused[] = {{"allow", OF_POLICY}, {"deny", OF_POLICY},
+	        {"credentials", OF_POLICY}, {"groups", OF_POLICY}, {"include", OF_POLICY},
+	        {"variables", OF_POLICY}, {"mode", OF_POLICY}, {NULL, NULL}};
 	static const char *const words[] = {"false", "true", NULL};
 	struct tree_node *root = tree->root, *node;
 	uint64_t value;
 
 	if (!tree_is_map(tree, root, "a configuration"))
 		return;
-	tree_check_keys(tree, root, known, NULL);
+	tree_check_keys(tree, root, known, refused);
 	if ((node = tree_get(root, "vethguard")))
 		tree_uint(tree, node, "vethguard (the language version)", 1, 1, &value);
 	if ((node = tree_get(root, "resolver")))

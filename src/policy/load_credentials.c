@@ -68,6 +68,9 @@ static void take_file(struct tree *tree, const struct tree_node *node, struct sl
 		tree_error(tree, node, "source file: needs a path of 1 to %d bytes", LOCATION_MAX);
 	else if (path.p[0] == '~')
 		tree_error(tree, node, "\"~\" is not expanded here; write the whole path");
+	else if (path.p[0] == ' ')
+		tree_error(tree, node,
+		        "source file: no space stands behind the colon: file:PATH, all in one");
 	else
 		out->location = load_join(tree->arena, policy, path);
 }

@@ -9,14 +9,20 @@
 
 #include "variables.h"
 
-static const char path_fault[] = "a destination has no path; write it under paths: [/...]";
-
 static bool fail(struct tree *tree, const struct tree_node *node, const char *message)
 {
 	char quoted[TREE_QUOTE_MAX];
 
 	tree_error(tree, node, "destination %s: %s", tree_quote(node->text, quoted), message);
 	return false;
+}
+
+/* rest: from the first slash on. */
+static bool refuse_path(struct tree *tree, const struct tree_node *node, struct slice rest)
+{
+	return fail(tree, node,
+	        rest.n == 1 ? "a destination has no path; leave the \"/\" at its end out"
+	                    : "a destination has no path; write it under paths: [/...]");
 }
 
 /* What is no slip is a protocol of its own, as a rule. */
@@ -26,6 +32,10 @@ static bool refuse_scheme(struct tree *tree, const struct tree_node *node, struc
 	char message[160], small[8];
 	const char *nearest;
 
+	if (slice_equals(word, SLICE("wss")) || slice_equals(word, SLICE("ws")))
+		return fail(tree, node,
+		        word.n == 3 ? "a WebSocket is the GET that asks for it: write https://"
+		                    : "a WebSocket is the GET that asks for it: write http://");
 	for (size_t i = 0; i < word.n && i < sizeof small; i++)
 		small[i] = (char)(word.p[i] >= 'A' && word.p[i] <= 'Z' ? word.p[i] - 'A' + 'a'
 		                                                       : word.p[i]);
@@ -60,10 +70,11 @@ static bool take_scheme(struct tree *tree, const struct tree_node *node, struct 
 static bool take_port(
         struct tree *tree, const struct tree_node *node, struct slice text, uint16_t *port)
 {
+	ptrdiff_t slash = slice_find_byte(text, '/');
 	uint64_t value;
 
-	if (slice_find_byte(text, '/') >= 0)
-		return fail(tree, node, path_fault);
+	if (slash >= 0)
+		return refuse_path(tree, node, slice_of(text.p + slash, text.n - (size_t)slash));
 	if (text.n > 5 || !slice_to_u64(text, UINT16_MAX, &value) || value == 0)
 		return fail(tree, node,
 		        "the port must be a number from 1 to 65535 (ranges go into ports: "
@@ -206,14 +217,20 @@ static bool take_host(struct tree *tree, const struct tree_node *node, struct sl
 {
 	bool glob = text.n >= 2 && text.p[0] == '*' && text.p[1] == '.';
 	char host[POLICY_HOST_MAX + 1];
+	ptrdiff_t slash;
 	size_t n;
 
 	if (glob)
 		text = slice_of(text.p + 2, text.n - 2);
 	if (text.n == 0)
 		return fail(tree, node, "the host is empty");
-	if (slice_find_byte(text, '/') >= 0)
-		return fail(tree, node, path_fault);
+	slash = slice_find_byte(text, '/');
+	if (slash >= 0)
+		return refuse_path(tree, node, slice_of(text.p + slash, text.n - (size_t)slash));
+	if (slice_equals(text, SLICE("*")))
+		return fail(tree, node,
+		        "nothing stands for every host: name those that are needed; a run with "
+		        "\"mode: observe\" tells which");
 	if (slice_find_byte(text, '*') >= 0)
 		return fail(tree, node,
 		        "a wildcard stands only at the front, for whole labels: *.example.com");

@@ -15,12 +15,21 @@
 
 static const char *const main_keys[] = {"vethguard", "name", "include", "credentials", "groups",
         "allow", "deny", "mode", "variables", NULL};
+#define OF_CONFIG "belongs into the configuration (vethguard.yaml), not into a policy"
+
 static const struct tree_refusal main_refused[] = {
         {"ask", "is not supported by this version: nothing can be held for approval yet; use allow "
                 "or deny"},
         {"limits", "is not supported by this version: rates and volumes are not limited yet; "
                    "remove it"},
-        {NULL, NULL}};
+        {"default", "does not exist: what no rule allows is refused, and that cannot be changed"},
+        {"rules", "does not exist: rules stand under allow: and deny:"},
+        {"version", "does not exist: the language's is written \"vethguard: 1\""},
+        {"<<", "does not exist: keys of another mapping are not merged into this one; write them "
+               "out"},
+        {"resolver", OF_CONFIG}, {"ca_files", OF_CONFIG}, {"permit", OF_CONFIG},
+        {"pools", OF_CONFIG}, {"proxy_port", OF_CONFIG}, {"egress", OF_CONFIG},
+        {"audit_file", OF_CONFIG}, {"watch", OF_CONFIG}, {"timeouts", OF_CONFIG}, {NULL, NULL}};
 static const char *const preset_names[] = {"pypi", "npm", "debian", "github", "crates", "golang",
         "docker-hub", "huggingface", "openai", "anthropic", NULL};
 

@@ -69,11 +69,21 @@ static void note_slip(const struct rule_parse *p, const struct tree_node *node, 
 {
 	static const char *const usual[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE",
 	        "OPTIONS", "CONNECT", "TRACE", "TRACK", NULL};
+	static const char *const all[] = {"ALL", "ANY", "EVERY", NULL};
 	const struct policy_load_options *options = p->l->options;
 	const char *nearest = diag_nearest(method, usual);
 
-	if (options && options->notes && nearest &&
-	        !slice_equals(method, slice_from_string(nearest)))
+	if (!options || !options->notes)
+		return;
+	for (size_t i = 0; all[i]; i++)
+		if (slice_equals(method, slice_from_string(all[i]))) {
+			diag_add(options->notes, p->tree->file, node->line, node->column,
+			        "method \"%.*s\" is none that HTTP knows; leave methods out, and "
+			        "the rule is for all",
+			        SLICE_ARG(method));
+			return;
+		}
+	if (nearest && !slice_equals(method, slice_from_string(nearest)))
 		diag_add(options->notes, p->tree->file, node->line, node->column,
 		        "method \"%.*s\" is none that HTTP knows; did you mean \"%s\"?",
 		        SLICE_ARG(method), nearest);
@@ -120,6 +130,14 @@ static bool stars_are_right(struct slice path)
 	return true;
 }
 
+/* As other languages write a variable. */
+static bool has_braces(struct slice path)
+{
+	const char *brace = memchr(path.p, '{', path.n), *end = memchr(path.p, '}', path.n);
+
+	return brace && end && brace < end;
+}
+
 static bool check_path(struct tree *tree, const struct tree_node *node, struct slice path)
 {
 	char canonical[POLICY_PATH_MAX * 3];
@@ -131,6 +149,8 @@ static bool check_path(struct tree *tree, const struct tree_node *node, struct s
 		tree_error(tree, node, "path %s does not begin with \"/\"%s", quoted,
 		        path.p[0] == '^'
 		                ? "; patterns have * and **, they are no regular expressions"
+		        : memmem(path.p, path.n, "://", 3)
+		                ? "; scheme and host stand under to:, here only what follows them"
 		                : "");
 	else if (slice_find_byte(path, '?') >= 0 || slice_find_byte(path, '#') >= 0)
 		tree_error(tree, node,
@@ -142,8 +162,9 @@ static bool check_path(struct tree *tree, const struct tree_node *node, struct s
 		        "canonical path has",
 		        quoted);
 	else if (!slice_equals(path, slice_of(canonical, n)))
-		tree_error(tree, node, "path %s is not in canonical form; write %s", quoted,
-		        tree_quote(slice_of(canonical, n), better));
+		tree_error(tree, node, "path %s is not in canonical form; write %s%s", quoted,
+		        tree_quote(slice_of(canonical, n), better),
+		        has_braces(path) ? " (a variable is written ${name})" : "");
 	else if (!stars_are_right(path))
 		tree_error(tree, node,
 		        "path %s: \"**\" stands alone between slashes (\"/a/**\"); inside of a "
@@ -154,25 +175,69 @@ static bool check_path(struct tree *tree, const struct tree_node *node, struct s
 	return false;
 }
 
+/* The variable that the path has without braces, or NULL. A "$" may well be part of a path. */
+static const struct load_variable *unbraced(const struct loader *l, struct slice path)
+{
+	const char *dollar = memchr(path.p, '$', path.n);
+
+	for (; dollar; dollar = memchr(dollar + 1, '$', (size_t)(path.p + path.n - dollar - 1))) {
+		struct slice rest = slice_of(dollar + 1, (size_t)(path.p + path.n - dollar - 1));
+
+		for (size_t i = 0; i < l->variable_count; i++)
+			if (slice_starts_with(rest, l->variables[i].name))
+				return &l->variables[i];
+	}
+	return NULL;
+}
+
 /* "/v1/.*" is a good path, and permits less than who thinks of a regular expression expects. */
-static void note_regular_expression(
-        const struct rule_parse *p, const struct tree_node *node, struct slice path)
+static void note_path(const struct rule_parse *p, const struct tree_node *node, struct slice path)
 {
 	const struct policy_load_options *options = p->l->options;
+	const struct load_variable *variable;
 	char quoted[TREE_QUOTE_MAX];
 
-	if (options && options->notes &&
-	        (memmem(path.p, path.n, "/.*", 3) || slice_ends_with(path, SLICE("$"))))
+	if (!options || !options->notes)
+		return;
+	variable = unbraced(p->l, path);
+	if (variable)
+		diag_add(options->notes, p->tree->file, node->line, node->column,
+		        "path %s: the variable is written ${%.*s}; without braces it stands for "
+		        "itself",
+		        tree_quote(path, quoted), SLICE_ARG(variable->name));
+	else if (memmem(path.p, path.n, "/.*", 3) || slice_ends_with(path, SLICE("$")))
 		diag_add(options->notes, p->tree->file, node->line, node->column,
 		        "path %s is no regular expression: \"*\" stands for anything within a "
 		        "segment, \"**\" for any segments, every other byte for itself",
 		        tree_quote(path, quoted));
 }
 
+/* A longer list was not written by hand. */
+#define DIRECTORIES_LOOKED_AT 64
+
+/* "/v1/" alone is no directory with all that is in it. Who has written more about what lies below
+ * knows that. */
+static void note_directory(const struct rule_parse *p, const struct tree_node *node, size_t index)
+{
+	const struct policy_load_options *options = p->l->options;
+	struct slice path = p->rule.paths[index];
+	char quoted[TREE_QUOTE_MAX];
+
+	if (!options || !options->notes || path.n == 1 || !slice_ends_with(path, SLICE("/")) ||
+	        slice_find_byte(path, '*') >= 0)
+		return;
+	for (size_t i = 0; i < p->rule.path_count; i++)
+		if (i != index && slice_starts_with(p->rule.paths[i], slice_of(path.p, path.n - 1)))
+			return;
+	diag_add(options->notes, p->tree->file, node->line, node->column,
+	        "path %s matches itself alone; all that lies below it is \"%.*s**\"",
+	        tree_quote(path, quoted), path.n > 64 ? 0 : (int)path.n, path.p);
+}
+
 void load_rule_paths(struct rule_parse *p, struct tree_node *node)
 {
 	struct tree_item single;
-	const struct tree_item *item = tree_items(p->tree, node, "paths", &single);
+	const struct tree_item *first = tree_items(p->tree, node, "paths", &single), *item = first;
 	size_t n = node->kind == TREE_LIST ? node->count : 1;
 
 	if (!item)
@@ -188,8 +253,11 @@ void load_rule_paths(struct rule_parse *p, struct tree_node *node)
 		if (tree_text(p->tree, item->value, "a path", POLICY_PATH_MAX, &path) &&
 		        variables_in_path(p->l, p->tree, item->value, &path) &&
 		        check_path(p->tree, item->value, path)) {
-			note_regular_expression(p, item->value, path);
+			note_path(p, item->value, path);
 			p->rule.paths[p->rule.path_count++] = path;
 		}
 	}
+	if (p->rule.path_count == n && n <= DIRECTORIES_LOOKED_AT)
+		for (size_t i = 0; i < n; i++, first = first->next)
+			note_directory(p, first->value, i);
 }

@@ -45,6 +45,18 @@ static void take_group(struct rule_parse *p, const struct tree_node *node, struc
 		*out = ((struct load_group *)vec_at(&p->l->groups, id))->destinations;
 }
 
+/* "to: mirrors" is a host of that name, and a group is what was meant. */
+static void note_group(const struct rule_parse *p, const struct tree_node *node)
+{
+	const struct policy_load_options *options = p->l->options;
+	char quoted[TREE_QUOTE_MAX];
+
+	if (options && options->notes && intern_find(&p->l->group_names, node->text) != UINT32_MAX)
+		diag_add(options->notes, p->tree->file, node->line, node->column,
+		        "destination %s is a host here; the group of that name is \"group:%.*s\"",
+		        tree_quote(node->text, quoted), SLICE_ARG(node->text));
+}
+
 static void show_destination(struct to_text *t, struct slice text)
 {
 	t->full = t->full || text.n + 2 > TO_TEXT_MAX - t->n;
@@ -79,8 +91,10 @@ static void take_destinations(struct rule_parse *p, struct tree_node *to, struct
 		if (item->value->kind == TREE_SCALAR && slice_starts_with(text, SLICE("group:")))
 			take_group(p, item->value, slice_of(text.p + 6, text.n - 6),
 			        &lists[p->rule.list_count++]);
-		else if (load_destination(p->l, p->tree, item->value, &items[lists[0].count]))
+		else if (load_destination(p->l, p->tree, item->value, &items[lists[0].count])) {
 			text = items[lists[0].count++].text;
+			note_group(p, item->value);
+		}
 		show_destination(shown, text);
 	}
 }

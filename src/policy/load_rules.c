@@ -11,15 +11,24 @@
 static const char *const allow_keys[] = {
         "name", "to", "ports", "methods", "paths", "tls", "credential", NULL};
 static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths", "reason", NULL};
+#define IS_TO "does not exist: where a rule leads to is said with \"to: https://host\""
+#define SAYS_ITSELF "does not exist: whether a rule stands under allow: or deny: says what it does"
+#define NO_MERGE \
+	"does not exist: keys of another mapping are not merged into this one; write them out"
+
 static const struct tree_refusal allow_refused[] = {
         {"limits", "is not supported by this version: a rule cannot limit rates yet; remove it"},
         {"ask", "is not supported by this version: a rule either allows or denies; remove it"},
-        {"reason", "belongs to deny rules: it is what a refused client is told"}, {NULL, NULL}};
+        {"reason", "belongs to deny rules: it is what a refused client is told"}, {"host", IS_TO},
+        {"hosts", IS_TO}, {"url", IS_TO}, {"domain", IS_TO}, {"destination", IS_TO},
+        {"action", SAYS_ITSELF}, {"<<", NO_MERGE}, {NULL, NULL}};
 static const struct tree_refusal deny_refused[] = {
         {"limits", "is not supported by this version: a rule cannot limit rates yet; remove it"},
         {"ask", "is not supported by this version: a rule either allows or denies; remove it"},
         {"credential", "belongs to allow rules: a denied request is never sent"},
-        {"tls", "belongs to allow rules: a denied connection is never relayed"}, {NULL, NULL}};
+        {"tls", "belongs to allow rules: a denied connection is never relayed"}, {"host", IS_TO},
+        {"hosts", IS_TO}, {"url", IS_TO}, {"domain", IS_TO}, {"destination", IS_TO},
+        {"action", SAYS_ITSELF}, {"<<", NO_MERGE}, {NULL, NULL}};
 
 static void take_credential(struct rule_parse *p, const struct tree_node *node)
 {
@@ -63,6 +72,54 @@ static void take_reason(struct rule_parse *p, struct tree_node *node)
 		flat.text = slice_trim(flat.text);
 	}
 	tree_text(p->tree, &flat, "reason", REASON_MAX, &p->rule.reason);
+}
+
+/* Top-level names that are nobody's but a network's own, by custom or by RFC 6761 and 9476. */
+static bool is_own_domain(struct slice name)
+{
+	static const char *const own[] = {"internal", "local", "lan", "corp", "home", "intern",
+	        "intranet", "private", "localdomain", "test", "example", "invalid", "alt", NULL};
+
+	for (size_t i = 0; own[i]; i++)
+		if (slice_equals(name, slice_from_string(own[i])))
+			return true;
+	return false;
+}
+
+/* A name or address that never leaves the sandbox. */
+static bool is_loopback(const struct model_destination *d)
+{
+	struct slice rest = slice_of(d->key.p + 1, d->key.n - 1);
+	const uint8_t *prefix = (const uint8_t *)rest.p;
+
+	if (d->key.p[0] != TARGET_PREFIX)
+		return slice_equals(rest, SLICE("localhost")) ||
+		       slice_ends_with(rest, SLICE(".localhost"));
+	return prefix[0] == 4 ? prefix[1] >= 8 && prefix[2] == 127
+	                      : prefix[1] == 128 && prefix[17] == 1 &&
+	                                memcmp(prefix + 2, (const uint8_t[15]){0}, 15) == 0;
+}
+
+/* What is right and seldom meant. */
+static void note_destination(
+        const struct rule_parse *p, const struct model_destination *d, const struct tree_node *at)
+{
+	const struct policy_load_options *options = p->l->options;
+	struct slice name = slice_of(d->key.p + 1, d->key.n ? d->key.n - 1 : 0);
+	char quoted[TREE_QUOTE_MAX];
+
+	if (!options || !options->notes || p->rule.deny || d->key.n == 0)
+		return;
+	if (is_loopback(d))
+		diag_add(options->notes, p->tree->file, at->line, at->column,
+		        "destination %s is the sandbox itself for what runs inside: such requests "
+		        "do not come here; name a service of this host by another of its addresses",
+		        tree_quote(d->text, quoted));
+	else if (d->key.p[0] == TARGET_GLOB && slice_find_byte(name, '.') < 0 &&
+	         !is_own_domain(name))
+		diag_add(options->notes, p->tree->file, at->line, at->column,
+		        "destination %s is every name that ends in \".%.*s\", whoever has it",
+		        tree_quote(d->text, quoted), SLICE_ARG(name));
 }
 
 /* What the scheme and port of one destination make impossible. */
@@ -119,6 +176,7 @@ static void check_rule(struct rule_parse *p, const struct tree_node *to)
 				at.column = d->mark.column;
 			}
 			check_destination(p, d, &at);
+			note_destination(p, d, &at);
 		}
 }
 

@@ -185,9 +185,16 @@ static void report_key(struct tree *tree, const struct tree_node *key, const cha
 	const char *why = why_refused(key->text, refused);
 	const char *nearest = diag_nearest(key->text, known);
 
+	ptrdiff_t colon = slice_find_byte(key->text, ':');
+	struct slice before = slice_of(key->text.p, colon < 0 ? 0 : (size_t)colon);
+
 	tree_quote(key->text, quoted);
 	list_words(known, words, sizeof(words));
-	if (why)
+	if (is_known(before, known))
+		tree_error(tree, key,
+		        "unknown key %s; behind the colon of \"%.*s:\" stands a space", quoted,
+		        SLICE_ARG(before));
+	else if (why)
 		tree_error(tree, key, "%s %s", quoted, why);
 	else if (nearest)
 		tree_error(tree, key, "unknown key %s; did you mean \"%s\"?", quoted, nearest);

@@ -310,6 +310,25 @@ static yaml_mark_t place_of(const yaml_parser_t *p, const char *text, size_t n)
 	               : p->problem_mark;
 }
 
+/* libyaml tells of its own grammar; what to do about it. */
+static const char *hint_of(const yaml_parser_t *p, const char *text, size_t n)
+{
+	const char *problem = p->problem ? p->problem : "";
+	size_t at = p->problem_mark.index;
+
+	if (at < n && text[at] == '\t')
+		return "; a tab stands here, YAML indents with spaces";
+	/* "to: *.example.com": the star begins an alias, one byte before what is no name. */
+	if (at > 0 && at <= n && text[at - 1] == '*')
+		return "; write what begins with * in quotes: \"*.example.com\"";
+	if (strstr(problem, "expected '-' indicator") || strstr(problem, "expected <block end>"))
+		return "; keys that belong together begin in the same column";
+	if (strstr(problem, "mapping values are not allowed"))
+		return "; a key may be indented too far here, or a text with \": \" stands without "
+		       "quotes";
+	return "";
+}
+
 static void report_syntax(struct builder *b, const char *text, size_t n)
 {
 	const yaml_parser_t *p = &b->parser;
@@ -322,17 +341,9 @@ static void report_syntax(struct builder *b, const char *text, size_t n)
 		snprintf(message, sizeof(message), "not a UTF-8 text: %s", problem);
 		fail_at(b, mark_of_offset(text, n, p->problem_offset), message);
 	} else {
-		size_t at = p->problem_mark.index;
-		bool tab = at < n && text[at] == '\t';
-		/* "to: *.example.com": the star begins an alias, one byte before what is no name.
-		 */
-		bool star = at > 0 && at <= n && text[at - 1] == '*';
-
 		snprintf(message, sizeof(message), "not valid YAML: %s%s%s%s",
 		        p->context ? p->context : "", p->context ? ", " : "", problem,
-		        tab    ? "; a tab stands here, YAML indents with spaces"
-		        : star ? "; write what begins with * in quotes: \"*.example.com\""
-		               : "");
+		        hint_of(p, text, n));
 		fail_at(b, place_of(p, text, n), message);
 	}
 }

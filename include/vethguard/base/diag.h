@@ -32,7 +32,8 @@ void diag_add(struct diag_list *list, const char *file, unsigned line, unsigned 
 /* One line each: "file:line:column: error: message". */
 void diag_print(const struct diag_list *list, FILE *out);
 /* The candidate closest to word by edit distance, where it is near enough to be a slip (at most 2 edits and fewer
- * than half the letters), else NULL. candidates ends with NULL. */
+ * than half the letters), else the only one that begins with word (3 letters at least), else NULL. candidates ends with
+ * NULL. */
 const char *diag_nearest(struct slice word, const char *const candidates[]);
 
 #endif

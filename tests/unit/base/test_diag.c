@@ -88,7 +88,8 @@ static void suggests_the_nearest(void **state)
 	        {"credentialss", "credentials"}, {"path", "paths"}, {"allow", "allow"}, {"", NULL},
 	        {"t", NULL}, {"ot", NULL}, {"xyz", NULL}, {"de", NULL}, {"dxxy", NULL},
 	        {"aloxx", NULL}, {"mehtosd", "methods"}, {"mxxxods", NULL},
-	        {"verylongwordthatisnothing", NULL}};
+	        {"verylongwordthatisnothing", NULL}, {"met", "methods"}, {"all", "allow"},
+	        {"cred", NULL} /* two begin so */, {"credential", "credential"}, {"me", NULL}};
 	static char huge[100];
 
 	(void)state;

@@ -132,6 +132,7 @@ static void test_faults(void **state)
 	        {"- a\n", 1, 1, "must be a mapping"},
 	        {"limit: {}\n", 1, 1, "did you mean \"limits\"?"},
 	        {"vethguard: 2\n", 1, 12, "from 1 to 1, not \"2\""},
+	        {"allow: []\n", 1, 1, "\"allow\" belongs into a policy (--policy), not into"},
 	        {"limits: {conections: 1}\n", 1, 10, "did you mean \"connections\"?"},
 	        {"limits: {connections: 0}\n", 1, 23, "from 1 to 8000, not \"0\""},
 	        {"limits: {connections: 8001}\n", 1, 23, "not \"8001\""},

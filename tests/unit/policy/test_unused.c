@@ -232,6 +232,58 @@ static void test_place(void **state)
 	test_unload(&t);
 }
 
+/* What is right and seldom meant: one note with this text, or none. */
+static void test_slips(void **state)
+{
+	static const struct {
+		const char *allow, *deny, *told;
+	} rows[] = {
+	        {"[{to: a.example, methods: [ANY]}]", "[]",
+	                "method \"ANY\" is none that HTTP knows; leave methods out"},
+	        {"[]", "[{to: a.example, methods: ALL}]",
+	                "method \"ALL\" is none that HTTP knows; leave methods out"},
+	        {"[{to: 'https://*.com'}]", "[]",
+	                "\"https://*.com\" is every name that ends in \".com\", whoever has it"},
+	        {"[{to: 'tcp://*.dev:22'}]", "[]", "every name that ends in \".dev\""},
+	        {"[{to: 'https://*.example.com'}, {to: 'https://*.internal'}]", "[]", NULL},
+	        {"[]", "[{to: 'https://*.com'}]", NULL},
+	        {"[{to: 'http://localhost:8080'}]", "[]",
+	                "\"http://localhost:8080\" is the sandbox itself for what runs inside"},
+	        {"[{to: 'http://a.localhost'}]", "[]", "is the sandbox itself"},
+	        {"[{to: 'http://127.0.0.1:8080'}]", "[]", "is the sandbox itself"},
+	        {"[{to: 'http://127.1.0.0/16'}]", "[]", "is the sandbox itself"},
+	        {"[{to: 'http://[::1]:8080'}]", "[]", "is the sandbox itself"},
+	        {"[{to: ['http://[::2]:8080', 'http://126.0.0.0/7', 'http://[::]', "
+	         "'http://128.0.0.1', mylocalhost]}]",
+	                "[{to: localhost}]", NULL},
+	        {"[{to: a.example, paths: [/v1/]}]", "[]",
+	                "path \"/v1/\" matches itself alone; all that lies below it is "
+	                "\"/v1/**\""},
+	        {"[]", "[{to: a.example, paths: [/admin/, /user]}]", "\"/admin/**\""},
+	        {"[{to: a.example, paths: [/, /v1, '/v*/', /v2/, '/v2/**', /v3/, /v3/models]}]",
+	                "[]", NULL},
+	        {"[{to: a.example, paths: [/$k/x]}]\nvariables: {k: {default: v}}", "[]",
+	                "path \"/$k/x\": the variable is written ${k}; without braces"},
+	        {"[{to: a.example, paths: [/$/$a/x, /$batch]}]", "[]", NULL},
+	        {"[{to: a.example, paths: ['/a/$', '/v/.*']}]", "[]", "is no regular expression"},
+	        {"[{to: all}, {to: b.example}]\ngroups: {all: [c.example]}", "[]",
+	                "destination \"all\" is a host here; the group of that name is "
+	                "\"group:all\""},
+	        {"[{to: 'group:all'}]\ngroups: {all: [c.example]}", "[]", NULL},
+	};
+	struct diag_list notes;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *told;
+
+		load_rules_of(&notes, rows[i].allow, rows[i].deny);
+		told = notes.count ? notes.items[0].message : "";
+		if (!rows[i].told != !notes.count || (rows[i].told && !strstr(told, rows[i].told)))
+			fail_msg("%s %s: %s", rows[i].allow, rows[i].deny, told);
+	}
+}
+
 /* Nobody is told who did not ask: attach and reload do not. */
 static void test_not_asked(void **state)
 {
@@ -400,6 +452,7 @@ int main(void)
 	        cmocka_unit_test(test_regular_expressions),
 	        cmocka_unit_test(test_port_of_names),
 	        cmocka_unit_test(test_place),
+	        cmocka_unit_test(test_slips),
 	        cmocka_unit_test(test_not_asked),
 	        cmocka_unit_test(test_decides_nothing),
 	};
