@@ -5,10 +5,10 @@ LINT_CPPFLAGS := $(CPPFLAGS) $(LLHTTP_CPPFLAGS)
 LINT_MAN := $(wildcard docs/man/*.[1-8])
 
 .PHONY: lint lint-packages lint-floors lint-format lint-tidy lint-cppcheck lint-man lint-shell lint-text \
-	lint-completions lint-install
-## make lint            floors, clang-tidy, cppcheck, format, manual pages, shell scripts, completions, links, installing (minutes)
-lint: lint-packages lint-floors lint-text lint-man lint-shell lint-completions lint-format lint-install lint-cppcheck \
-	lint-tidy
+	lint-completions lint-options lint-install
+## make lint            floors, clang-tidy, cppcheck, format, manual pages, options, shell scripts, completions, links, installing (minutes)
+lint: lint-packages lint-floors lint-text lint-man lint-options lint-shell lint-completions lint-format lint-install \
+	lint-cppcheck lint-tidy
 	@echo "lint: everything is in order"
 
 lint-packages:
@@ -28,6 +28,9 @@ lint-shell:
 
 lint-completions: $(PROGRAMS)
 	@tests/lint/completions
+
+lint-options: $(PROGRAMS)
+	@tests/lint/options
 
 lint-format:
 	@tests/lint/format $(LINT_C)

@@ -5,6 +5,7 @@
 
 #include "attach_options.h"
 #include "commands.h"
+#include "vethguard/base/ip.h"
 #include "vethguard/base/slice.h"
 
 #define DAY_S 86400u
@@ -51,7 +52,8 @@ static const struct option_spec specs[] = {
         [VAR] = {"var", 0, "KEY=VALUE",
                 "a variable of the policy's hosts and paths; may\n"
                 "be repeated"},
-        [TTL] = {"ttl", 0, "TIME", "detach by itself after 90s, 30m, 2h, 7d"},
+        [TTL] = {"ttl", 0, "TIME",
+                "detach by itself after 90s, 30m, 2h, 7d; a number\nalone: seconds"},
         [OBSERVE] = {"observe", 0, NULL,
                 "refuse nothing but the floor, log what would\n"
                 "have been refused"},
@@ -128,12 +130,26 @@ static bool add(struct attach_words *words, const char *option, const char *valu
 	return true;
 }
 
+static bool take_address(struct attach_options *o, const char *value)
+{
+	struct ip address;
+
+	if (strchr(value, '/'))
+		return wrong("address", value,
+		        "the sandbox's own address stands here, without a number of bits");
+	if (!ip_parse(slice_from_string(value), &address))
+		return wrong("address", value, "no IP address");
+	return add(&o->addresses, "address", value, false);
+}
+
 static bool take_pid(struct attach_options *o, const char *value)
 {
 	uint64_t pid;
 
 	if (!slice_to_u64(slice_from_string(value), INT32_MAX, &pid) || pid == 0)
 		return wrong("pid", value, "no process id");
+	if (o->pid)
+		return wrong("pid", value, "it was given before; one at a time");
 	o->pid = (int)pid;
 	return true;
 }
@@ -163,6 +179,8 @@ static bool take(void *context, const char *option, const char *value)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		if (strcmp(option, texts[i].name) != 0)
 			continue;
+		if (*texts[i].place)
+			return wrong(option, value, "it was given before; one at a time");
 		*texts[i].place = value;
 		return true;
 	}
@@ -173,7 +191,7 @@ static bool take(void *context, const char *option, const char *value)
 	if (strcmp(option, "engine") == 0)
 		return take_engine(o, value);
 	if (strcmp(option, "address") == 0)
-		return add(&o->addresses, option, value, false);
+		return take_address(o, value);
 	if (strcmp(option, "label") == 0)
 		return add(&o->labels, option, value, true);
 	if (strcmp(option, "var") == 0)
@@ -202,7 +220,8 @@ int attach_options_read(char **argv, struct attach_options *o)
 	}
 	kinds = !!o->interface + !!o->netns + !!o->pid + !!o->container;
 	if (o->line.name_count)
-		return complain("attach takes options only; a sandbox is named with --name");
+		return complain("attach takes options only; a sandbox is named with --name, a "
+		                "policy with --policy");
 	if (kinds != 1)
 		return complain(
 		        kinds ? "one of --container, --pid, --netns and --interface at a time"

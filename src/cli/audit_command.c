@@ -40,5 +40,5 @@ int cli_audit(int argc, char **argv)
 	}
 	command = command_find(commands, argv[1]);
 	return command ? command->run(argc - 1, argv + 1)
-	               : command_unknown(commands, "vethguard audit", argv[1]);
+	               : command_unknown(commands, "vethguard audit", argv[1], NULL);
 }

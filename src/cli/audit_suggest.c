@@ -39,8 +39,12 @@ static void help(void)
 	        stdout);
 }
 
-/* strange: counts lines that are no events. */
-static int read_all(const struct audit_pick *pick, struct suggest *s, unsigned long *strange)
+struct lines {
+	unsigned long strange; /* are no events */
+	unsigned long wanted;  /* are picked */
+};
+
+static int read_all(const struct audit_pick *pick, struct suggest *s, struct lines *lines)
 {
 	struct audit_reader reader;
 	struct slice line;
@@ -54,10 +58,13 @@ static int read_all(const struct audit_pick *pick, struct suggest *s, unsigned l
 		                        : json_loadb(line.p, line.n,
 		                                  JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 
+		const bool wanted = json_is_object(event) && audit_pick_wants(pick, event);
+
+		lines->wanted += wanted;
 		if (json_is_object(event))
-			rc = suggest_read(s, event, audit_pick_wants(pick, event));
+			rc = suggest_read(s, event, wanted);
 		else
-			++*strange;
+			lines->strange++;
 		json_decref(event);
 		if (rc < 0)
 			break;
@@ -86,15 +93,17 @@ static int answer(const struct audit_pick *pick, struct suggest *s, const struct
 
 static int suggest(const struct audit_pick *pick, const struct policy *policy)
 {
-	unsigned long strange = 0;
+	struct lines lines = {0};
 	struct suggest s;
 	int status = CLI_USAGE, rc = suggest_init(&s);
 
 	if (rc == 0)
-		rc = read_all(pick, &s, &strange);
-	if (strange)
+		rc = read_all(pick, &s, &lines);
+	if (lines.strange)
 		fprintf(stderr, "vethguard: warning: %s: %lu left out that are no events\n",
-		        pick->path, strange);
+		        pick->path, lines.strange);
+	if (rc == 0 && !lines.wanted && !lines.strange && !pick->json)
+		fprintf(stderr, "vethguard: note: %s has no such event\n", pick->path);
 	if (rc == 0)
 		status = answer(pick, &s, policy);
 	else if (rc == -E2BIG)

@@ -15,20 +15,22 @@ const struct command *command_find(const struct command *table, const char *name
 	return NULL;
 }
 
-int command_unknown(const struct command *table, const char *of, const char *name)
+int command_unknown(
+        const struct command *table, const char *of, const char *name, const char *meant)
 {
-	const char *names[COMMANDS_MAX + 1], *near;
+	const char *names[COMMANDS_MAX + 1];
 	char escaped[ESCAPED_MAX];
 	size_t n = 0;
 
 	for (; n < COMMANDS_MAX && table[n].name; n++)
 		names[n] = table[n].name;
 	names[n] = NULL;
-	near = diag_nearest(slice_from_string(name), names);
+	if (!meant)
+		meant = diag_nearest(slice_from_string(name), names);
 	fprintf(stderr, "vethguard: error: unknown command %s",
 	        slice_escape(slice_from_string(name), escaped, sizeof(escaped)));
-	if (near)
-		fprintf(stderr, "; did you mean %s?", near);
+	if (meant)
+		fprintf(stderr, "; did you mean %s?", meant);
 	fprintf(stderr, "\nSee '%s --help'.\n", of);
 	return CLI_USAGE;
 }

@@ -16,9 +16,10 @@ struct command {
 
 /* NULL: there is none. */
 const struct command *command_find(const struct command *table, const char *name);
-/* Says on stderr that there is none, what was probably meant, and where to read on. of: the words
- * before. CLI_USAGE. */
-int command_unknown(const struct command *table, const char *of, const char *name);
+/* Says on stderr that there is none, what was probably meant (NULL: what is spelled most alike),
+ * and where to read on. of: the words before. CLI_USAGE. */
+int command_unknown(
+        const struct command *table, const char *of, const char *name, const char *meant);
 /* A line for each. */
 void command_list(const struct command *table, FILE *out);
 

@@ -136,8 +136,11 @@ static void tell(const json_t *s)
 	const char *name = control_text(s, "name");
 	const json_t *files = json_object_get(s, "files");
 
-	printf("%s: %s, policy %s\n", name, control_text(s, "state"),
-	        control_text(json_object_get(s, "policy"), "name"));
+	const char *expires = control_text(s, "expires");
+
+	printf("%s: %s, policy %s%s%s\n", name, control_text(s, "state"),
+	        control_text(json_object_get(s, "policy"), "name"), expires[0] ? ", until " : "",
+	        expires);
 	printf("  name server and proxy  %s %s port %lld\n", control_text(addresses, "gate4"),
 	        control_text(addresses, "gate6"),
 	        (long long)json_integer_value(json_object_get(s, "proxy_port")));

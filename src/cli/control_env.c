@@ -211,8 +211,8 @@ int cli_env(int argc, char **argv)
 	if (!plain_path("--ca", o.ca) || !plain_path("--ca-bundle", o.bundle))
 		return CLI_USAGE;
 	if (o.line.name_count != 1) {
-		fputs("vethguard: error: which sandbox? Usage: vethguard env NAME [OPTIONS]\n",
-		        stderr);
+		fprintf(stderr, "vethguard: error: %s Usage: vethguard env NAME [OPTIONS]\n",
+		        o.line.name_count ? "one sandbox at a time." : "which sandbox?");
 		return CLI_USAGE;
 	}
 	if (!control_path(path, o.line.names[0], "/env"))

@@ -52,6 +52,22 @@ static void usage(FILE *out)
 	        out);
 }
 
+/* Words of other programs, and commands of policy and audit without that word. NULL: none. */
+static const char *meant_by(const char *word)
+{
+	static const char *const words[][2] = {{"check", "policy check"},
+	        {"explain", "policy explain"}, {"diff", "policy diff"}, {"verify", "audit verify"},
+	        {"suggest", "audit suggest"}, {"log", "audit show"}, {"logs", "audit show"},
+	        {"ls", "list"}, {"ps", "list"}, {"status", "list"}, {"rm", "detach"},
+	        {"stop", "detach"}, {"kill", "detach"}, {"exec", "run"}, {"start", "run or attach"},
+	        {"inspect", "show"}, {"unpause", "resume"}};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(word, words[i][0]) == 0)
+			return words[i][1];
+	return NULL;
+}
+
 static int cli_help(int argc, char **argv)
 {
 	const struct command *command;
@@ -64,7 +80,7 @@ static int cli_help(int argc, char **argv)
 	}
 	command = command_find(commands, argv[1]);
 	if (command == NULL)
-		return command_unknown(commands, "vethguard", argv[1]);
+		return command_unknown(commands, "vethguard", argv[1], meant_by(argv[1]));
 	if (command->run == cli_help || command->run == cli_version) {
 		printf("vethguard %s: %s\n", command->name, command->help);
 		return 0;
@@ -109,7 +125,7 @@ int main(int argc, char **argv)
 		return cli_version(0, NULL);
 	command = command_find(commands, argv[1]);
 	if (command == NULL)
-		return command_unknown(commands, "vethguard", argv[1]);
+		return command_unknown(commands, "vethguard", argv[1], meant_by(argv[1]));
 	if (command->run == cli_run) /* its status is the command's own */
 		return cli_run(argc - 1, argv + 1);
 	return written(command->run(argc - 1, argv + 1));

@@ -53,7 +53,7 @@ int cli_policy(int argc, char **argv)
 	}
 	command = command_find(commands, argv[1]);
 	return command ? command->run(argc - 1, argv + 1)
-	               : command_unknown(commands, "vethguard policy", argv[1]);
+	               : command_unknown(commands, "vethguard policy", argv[1], NULL);
 }
 
 static void help(const struct policy_usage *usage)

@@ -76,6 +76,28 @@ static int complain(const char *what, const char *text)
 	return -1;
 }
 
+/* What is wrong with a URL that is none, where that is plain. */
+static const char *url_fault(const char *method, const char *url)
+{
+	const char *mark = strstr(url, "://");
+
+	if (strstr(method, "://"))
+		return "the method stands before the URL, and this is no URL";
+	if (!mark)
+		return "the scheme is missing (https://host/path), not a URL";
+	if (strncmp(url, "ws://", 5) == 0 || strncmp(url, "wss://", 6) == 0)
+		return "a WebSocket is judged as the GET that asks for it; ask about http:// or "
+		       "https:// instead of";
+	if (strchr(mark, '@'))
+		return "a URL is asked about without a user";
+	if (strchr(mark, '#'))
+		return "what follows \"#\" is never sent; ask without it";
+	if (!strchr(mark + 3, ':') &&
+	        (strncmp(url, "tcp://", 6) == 0 || strncmp(url, "udp://", 6) == 0))
+		return "tcp:// and udp:// need a port, as in tcp://host:5432";
+	return "not a URL such as https://host/path, tcp://host:port or udp://host:port";
+}
+
 /* Visible ASCII is enough of a check here: the policy compares methods byte by byte. */
 static bool is_method(const char *method)
 {
@@ -97,10 +119,7 @@ static int read_request(struct explain *x, const char *method, const char *url)
 	if (!is_method(method))
 		return complain("not a method", method);
 	if (!url_parse(slice_from_string(url), &x->url))
-		return complain(
-		        "not a URL such as https://host/path, tcp://host:port or udp://host:port "
-		        "(without a user or \"#...\")",
-		        url);
+		return complain(url_fault(method, url), url);
 	http = x->url.scheme == POLICY_HTTPS || x->url.scheme == POLICY_HTTP;
 	if (!http && !x->connection)
 		return complain(

@@ -65,15 +65,30 @@ static bool is_wiped(const struct run_session *session, struct slice name)
 	return false;
 }
 
+/* Whoever hands in a key by itself has missed that the policy sees to it. */
+static void warn_of_placeholder(
+        struct slice name, const char *value, const struct message_session_ready *ready)
+{
+	for (size_t i = 0; i < ready->env_count; i++)
+		if (slice_equals(ready->env[i].name, name) &&
+		        !slice_equals(ready->env[i].value, slice_from_string(value)))
+			log_warn("--env %.*s: the policy has the placeholder of a credential for "
+			         "this variable; the command gets the value given here instead, "
+			         "and can read it",
+			        SLICE_ARG(name));
+}
+
 /* NAME=VALUE sets; NAME passes on our own, unless that is a credential, which is not ours to pass.
  */
-static void add_option(struct environment *env, const char *text, const struct run_session *session)
+static void add_option(struct environment *env, const char *text, const struct run_session *session,
+        const struct message_session_ready *ready)
 {
 	const char *equals = strchr(text, '=');
 	struct slice name = slice_of(text, equals ? (size_t)(equals - text) : strlen(text));
 	const char *own;
 
 	if (equals != NULL) {
+		warn_of_placeholder(name, equals + 1, ready);
 		environment_set(env, name, slice_from_string(equals + 1));
 		return;
 	}
@@ -82,9 +97,10 @@ static void add_option(struct environment *env, const char *text, const struct r
 		log_warn("--env %s: the policy reads a credential from this variable; the sandbox "
 		         "does not get it",
 		        text);
-	else if (own != NULL)
+	else if (own != NULL) {
+		warn_of_placeholder(name, own, ready);
 		environment_set(env, name, slice_from_string(own));
-	else
+	} else
 		log_warn("--env %s: no such variable is set here, so the command has none; to set "
 		         "it, write --env %s=VALUE",
 		        text, text);
@@ -110,6 +126,6 @@ int run_env_build(struct environment *env, const struct run_options *options,
 	for (size_t i = 0; i < ready->env_count; i++)
 		environment_set(env, ready->env[i].name, ready->env[i].value);
 	for (size_t i = 0; i < options->env_count; i++)
-		add_option(env, options->env[i], session);
+		add_option(env, options->env[i], session, ready);
 	return env->failed ? -ENOMEM : 0;
 }

@@ -90,12 +90,23 @@ static bool add_env(struct run_options *out, const char *value)
 	return true;
 }
 
+/* The last one alone would be in force, which is not what who names two expects. */
+static bool take_policy(struct run_options *out, const char *value)
+{
+	if (out->policy)
+		fputs("vethguard: error: --policy is given twice; one policy can include others "
+		      "(include: [other.yaml])\n",
+		        stderr);
+	else
+		out->policy = value;
+	return out->policy == value;
+}
+
 static bool take(struct run_options *out, int option, const char *value)
 {
 	switch (option) {
 	case POLICY:
-		out->policy = value;
-		return true;
+		return take_policy(out, value);
 	case VAR:
 		return variable_take(value, out->variables, &out->variable_count);
 	case CONFIG:
@@ -129,6 +140,30 @@ static bool take(struct run_options *out, int option, const char *value)
 	}
 }
 
+static bool is_policy_file(const char *word)
+{
+	struct slice s = slice_from_string(word ? word : "");
+
+	return slice_ends_with(s, SLICE(".yaml")) || slice_ends_with(s, SLICE(".yml"));
+}
+
+static void ask_for_policy(const char *command)
+{
+	char shown[128];
+
+	if (is_policy_file(command))
+		fprintf(stderr,
+		        "vethguard: error: which policy? %s stands where the command does; did you "
+		        "mean --policy %s?\n",
+		        slice_escape(slice_from_string(command), shown, sizeof(shown)), shown);
+	else
+		fputs("vethguard: error: which policy? Name one with --policy, for example:\n"
+		      "  vethguard run --policy policies/coding-agent.yaml -- COMMAND\n"
+		      "The smallest one, which permits nothing, is the single line 'vethguard: "
+		      "1'.\n",
+		        stderr);
+}
+
 static bool complete(const struct run_options *o)
 {
 	char shown[128];
@@ -140,11 +175,7 @@ static bool complete(const struct run_options *o)
 		return false;
 	}
 	if (o->policy == NULL || o->policy[0] == '\0') {
-		fputs("vethguard: error: which policy? Name one with --policy, for example:\n"
-		      "  vethguard run --policy policies/coding-agent.yaml -- COMMAND\n"
-		      "The smallest one, which permits nothing, is the single line 'vethguard: "
-		      "1'.\n",
-		        stderr);
+		ask_for_policy(o->command[0]);
 		return false;
 	}
 	if (o->command[0] == NULL || o->command[0][0] == '\0') {

@@ -18,6 +18,7 @@
 
 #include "vethguard/base/log.h"
 #include "vethguard/base/options.h"
+#include "vethguard/base/version.h"
 #include "vethguard/ipc/journald.h"
 #include "vethguard/jail/capabilities.h"
 #include "supervisor/daemon/daemon.h"
@@ -86,6 +87,7 @@ enum {
 	OPTION_VERBOSE,
 	OPTION_SESSION,
 	OPTION_TAKE_OVER,
+	OPTION_VERSION,
 	OPTION_HELP
 };
 
@@ -104,6 +106,7 @@ static const struct option_spec specs[] = {
                 "serve one session on descriptor 3, for\n`vethguard run`"},
         [OPTION_TAKE_OVER] = {"take-over", 0, "ID",
                 "take over from the daemon on descriptor 3, which\nstarts it"},
+        [OPTION_VERSION] = {"version", 0, NULL, "the version"},
         [OPTION_HELP] = {"help", 'h', NULL, "this text"},
         {NULL, 0, NULL, NULL},
 };
@@ -117,6 +120,12 @@ static void help(void)
 	      "SIGUSR2 hands everything over to the vethguardd that is installed now.\n\n",
 	        stdout);
 	options_print(specs, stdout);
+	_exit(fflush(stdout) == 0 ? 0 : STATUS_FAILED);
+}
+
+static void version(void)
+{
+	puts("vethguardd " VERSION_TEXT);
 	_exit(fflush(stdout) == 0 ? 0 : STATUS_FAILED);
 }
 
@@ -138,6 +147,8 @@ static void take_option(int option, char *value, struct daemon_options *o)
 		o->verbose++;
 	else if (option == OPTION_TAKE_OVER)
 		o->take_over = value;
+	else if (option == OPTION_VERSION)
+		version();
 	else
 		help();
 }

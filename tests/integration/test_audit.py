@@ -175,6 +175,12 @@ class Audit(Case):
             r = self.tool("show", self.box.audit, "--json", *words)
             self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "", ""))
 
+    def test_suggest_says_that_there_is_nothing(self):
+        for words in (("--sandbox", "nobody"), ("--event", "nonsense")):
+            r = self.tool("suggest", self.box.audit, *words)
+            self.assertEqual((r.returncode, r.stderr), (1, f"vethguard: note: {self.box.audit} has no such event\n"))
+            self.assertEqual(self.tool("suggest", self.box.audit, "--json", *words).stderr, "")
+
     def test_show_since(self):
         self.assertIn("api.lab.test", self.tool("show", "--since", "1h", self.box.audit).stdout)
         later = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))

@@ -115,6 +115,14 @@ class Refusals(Case):
         bad = support.LAB.write("badconfig.yaml", "resolver:\n  servers: [not-an-address]\n")
         self.own("badconfig.yaml:2:", "not-an-address", argv=command(NOTHING, "true", options=["--config", bad]))
 
+    def test_words_that_a_newcomer_writes(self):
+        self.own("agent.yaml stands where the command does; did you mean --policy agent.yaml?",
+                 argv=[VETHGUARD, "run", "agent.yaml", "--", "true"])
+        self.own("--policy is given twice", argv=[VETHGUARD, "run", "--policy", "a", "--policy", "b", "--", "true"])
+        for word, told in (("check", "policy check"), ("ls", "list"), ("rm", "detach"), ("logs", "audit show"), ("atach", "attach")):
+            r = subprocess.run([VETHGUARD, word, "x"], capture_output=True, text=True)
+            self.assertEqual((r.returncode, r.stderr), (2, f"vethguard: error: unknown command {word}; did you mean {told}?\nSee 'vethguard --help'.\n"))
+
     def test_unknown_option(self):
         self.own("--polcy", "--policy", argv=[VETHGUARD, "run", "--polcy", "x", "--", "true"])
 
@@ -421,6 +429,17 @@ class Environment(Case):
                                       credentials=support.file_credential(rest="inject: bearer, env: OPENAI_API_KEY")))
         self.assertTrue(env["OPENAI_API_KEY"].startswith("sk-"), env["OPENAI_API_KEY"])
         self.assertNotEqual(env["OPENAI_API_KEY"], support.SECRET)
+
+    def test_a_key_in_place_of_the_placeholder_is_told(self):
+        text = policy("{to: 'https://api.lab.test', credential: api}", credentials=support.file_credential())
+        for words, env in ((["--env", "API_KEY=a-real-key"], None), (["--env", "API_KEY"], {"API_KEY": "a-real-key"})):
+            r = self.run_vethguard(text, ["printenv", "API_KEY"], options=words, env=env)
+            self.assertEqual((r.status, r.stdout), (0, "a-real-key\n"), r)
+            self.assertIn("warning: --env API_KEY: the policy has the placeholder of a credential for this variable", r.stderr)
+            self.assertNotIn("a-real-key", r.stderr)
+        r = self.run_vethguard(text, ["printenv", "API_KEY"], env={"API_KEY": "a-real-key"})
+        self.assertNotIn("a-real-key", r.stdout)
+        self.assertEqual(r.stderr, "")
 
     def test_source_variable_is_taken_away(self):
         env = self.environment(policy("{to: 'https://api.lab.test', credential: api}", credentials=(

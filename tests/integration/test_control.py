@@ -449,7 +449,7 @@ class Commands(Control):
         netns = self.namespace()
         out = self.ok("attach", "--netns", netns, "--policy", self.policy, "--name", "agent", "--label", "team=a=b", "--var", "task=7",
                       "--ttl", "2h")
-        self.assertRegex(out, "(?m)^agent: serving, policy control$")
+        self.assertRegex(out, r"(?m)^agent: serving, policy control, until 20\d\d-")
         self.assertRegex(self.ok("list"), rf"(?m)^agent +serving +netns {netns} +control \(1\) +20\S+Z +20\S+Z$")
         self.assertRegex(self.ok("show", "agent"), "(?m)^labels +team=a=b$")
         self.assertEqual(json.loads(self.ok("list", "--json"))["sandboxes"][0]["vars"], {"task": "7"})
@@ -612,15 +612,31 @@ class Commands(Control):
                             (["attach", "--netns", self.namespace(), "--policy", self.policy, "--name", "a b"], "a b: a sandbox name is up to 64"),
                             (["attach", "--netns", self.namespace(), "--policy", self.policy, "--label", "fine=1", "--label", "a b=2"], "a b: a label's key is"),
                             (["attach", "--netns", self.namespace(), "--policy", self.policy, "--var", "a-b=2"], "a-b: a variable's name is"),
+                            (["attach", "--interface", "a/b", "--policy", self.policy], "a/b: an interface's name has 1 to 15 characters"),
                             (["show", "nobody"], "'vethguard list' shows")):
             r = self.daemon.cli(*words)
             self.assertEqual(r.returncode, 1, r)
             self.assertIn(told, r.stderr)
         for members, told in (({"name": ""}, "name: is empty"), ({"policy": "/" + "a" * 5000}, "of at most 4095 bytes"),
-                              ({"netns": "/" + "a" * 5000}, "of at most 4095 bytes")):
+                              ({"netns": "/" + "a" * 5000}, "of at most 4095 bytes"), ({"policy": "a.yaml"}, 'policy: "a.yaml" is no absolute path'),
+                              ({"netns": "build"}, 'netns: "build" is no absolute path'), ({"ttl": 5}, 'ttl: there is no such member; did you mean "ttl_s"?')):
             status, _, answer = self.daemon.call("POST", "/v1/sandboxes", {"netns": netns, "policy": self.policy} | members)
             self.assertEqual(status, 422, answer)
             self.assertIn(told, answer["detail"])
+
+    def test_a_variable_as_a_source_is_told_with_its_place(self):
+        path = support.LAB.write("from-env.yaml", support.policy("{to: 'https://api.lab.test', credential: api}", credentials="  api: {source: env:K, inject: bearer}\n"))
+        r = self.daemon.cli("attach", "--netns", self.namespace(), "--policy", path)
+        self.assertEqual(r.returncode, 1, r)
+        self.assertIn(f'{path}:4:17: error: credential "api": an env: source takes', r.stderr)
+
+    def test_when_it_ends_is_told(self):
+        r = self.daemon.cli("attach", "--netns", self.namespace(), "--policy", self.policy, "--ttl", "2h")
+        self.assertRegex(r.stdout, r"^att-\w+: serving, policy \w+, until \d{4}-\d\d-\d\dT")
+        r = self.daemon.cli("attach", "--netns", self.namespace(), "--policy", self.policy)
+        self.assertRegex(r.stdout, r"^att-\w+: serving, policy \w+\n")
+        r = self.daemon.cli("env", "a", "b")
+        self.assertEqual((r.returncode, r.stderr), (2, "vethguard: error: one sandbox at a time. Usage: vethguard env NAME [OPTIONS]\n"))
 
     def test_output_that_cannot_be_written(self):
         """An --env-file that is cut short must not pass for one."""

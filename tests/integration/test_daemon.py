@@ -656,6 +656,27 @@ class Refused(Attached):
             r = subprocess.run([VETHGUARDD, "--check-config", "--config", path], capture_output=True, text=True)
             self.assertEqual(r.returncode, status, r)
 
+    def test_what_a_configuration_names_is_looked_at(self):
+        """Files that a sandbox would miss are faults; what would be taken without a word is told."""
+        key = support.LAB.write("no-certificate.pem", "-----BEGIN PRIVATE KEY-----\n")
+        for text, status, told in (("ca_files: [nope.pem]", 125, "nope.pem: No such file or directory"),
+                                   (f"ca_files: [{key}]", 0, f"warning: PATH: CA file {key} holds no certificate in PEM"),
+                                   ("egress: {proxy: 'http://p:3128', user: u, password_file: nope}", 125, "egress.password_file: "),
+                                   ("audit_file: /nowhere/a.jsonl", 125, "audit_file /nowhere/a.jsonl: the directory /nowhere has to be there first"),
+                                   ("egress: {interface: none0}", 0, "warning: PATH: egress.interface none0 is not there now ('ip -br link'"),
+                                   ("permit: [0.0.0.0/0, 'fd00::/8']", 0, "warning: PATH: permit 0.0.0.0/0 lets a name lead to private"),
+                                   (f"audit_file: {support.LAB.dir}/a.jsonl", 0, "")):
+            path = support.LAB.write("names.yaml", text + "\n")
+            r = subprocess.run([VETHGUARDD, "--check-config", "--config", path], capture_output=True, text=True)
+            self.assertEqual(r.returncode, status, r)
+            self.assertIn(told.replace("PATH", path), r.stderr)
+            self.assertEqual(r.stderr.count("warning"), int("warning" in told), r)
+
+    def test_version(self):
+        r = subprocess.run([VETHGUARDD, "--version"], capture_output=True, text=True)
+        self.assertEqual((r.returncode, r.stderr), (0, ""), r)
+        self.assertRegex(r.stdout, r"^vethguardd \d+\.\d+\.\d+\n$")
+
     def test_wrong_usage(self):
         for words, says in ((["--stat", "/x"], "unknown option --stat; did you mean --state?"), (["--state"], "--state needs a value: --state DIR"),
                             (["--state", "x"], "--state: the path has to be absolute"), (["start"], "no word is expected"),

@@ -30,6 +30,14 @@ static bool check_address(struct attaching *t, const struct ip *address)
 	        ip_format(address, text), ip_class_name(class));
 }
 
+/* Whoever asked sees which one is meant, as far as SHOWN_BYTES go. */
+#define SHOWN_BYTES 96
+
+static const char *show(const char *text, char out[SHOWN_BYTES])
+{
+	return slice_escape(slice_from_string(text), out, SHOWN_BYTES);
+}
+
 /* An interface may have further names (ip-link(8), altname). Rules go by its own, and so does what
  * is remembered of it: by another one it would be attached twice, or be looked for in vain. */
 static void find_own_name(struct attaching *t, const char *name)
@@ -43,22 +51,15 @@ static void find_own_name(struct attaching *t, const char *name)
 static bool check_interface(struct attaching *t)
 {
 	const char *name = t->request->interface;
+	char shown[SHOWN_BYTES];
 
 	if (!name || !name[0] || strlen(name) > INTERFACE_NAME_MAX || strchr(name, '/') ||
 	        strchr(name, ' '))
 		return attaching_refuse(t, ATTACH_INVALID,
-		        "an interface's name has 1 to %d characters, none a slash or space",
-		        INTERFACE_NAME_MAX);
+		        "%s: an interface's name has 1 to %d characters, none a slash or space",
+		        show(name ? name : "", shown), INTERFACE_NAME_MAX);
 	find_own_name(t, name);
 	return check_address(t, &t->request->address4) && check_address(t, &t->request->address6);
-}
-
-/* Whoever asked sees which one is meant, as far as SHOWN_BYTES go. */
-#define SHOWN_BYTES 96
-
-static const char *show(const char *text, char out[SHOWN_BYTES])
-{
-	return slice_escape(slice_from_string(text), out, SHOWN_BYTES);
 }
 
 static bool refuse_pair(struct attaching *t, const char *objection, const struct attach_pair *pair)

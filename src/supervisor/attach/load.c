@@ -8,8 +8,10 @@
 #include "supervisor/local_file.h"
 
 /* True where it needs what a daemon cannot have: the environment of whoever started a command. */
-static bool is_objectionable(const struct policy *policy, char **out)
+static bool is_objectionable(const struct settings *settings, char **out)
 {
+	const struct policy *policy = &settings->policy;
+	const char *place = settings->env_source;
 	struct policy_credential c;
 	char name[4 * POLICY_NAME_MAX + 1], *text;
 
@@ -18,10 +20,11 @@ static bool is_objectionable(const struct policy *policy, char **out)
 		if (c.source != POLICY_SOURCE_ENV)
 			continue;
 		if (asprintf(&text,
-		            "credential \"%s\": an env: source takes the value from the "
+		            "%s%scredential \"%s\": an env: source takes the value from the "
 		            "environment "
 		            "of `vethguard run`; a sandbox that is attached has none: use file: or "
 		            "exec:",
+		            place ? place : "", place ? ": error: " : "",
 		            slice_escape(c.name, name, sizeof name)) < 0)
 			text = NULL;
 		*out = text;
@@ -69,7 +72,7 @@ struct generation *attachment_load(const struct attachment *a, const char *polic
 	g->settings = settings_load(&a->all->supervisor->settings, identity, policy,
 	        a->all->config_path, &options, files, text);
 	error = g->settings ? 0 : -errno;
-	if (!error && !is_objectionable(&g->settings->policy, text))
+	if (!error && !is_objectionable(g->settings, text))
 		return g;
 	if (!error || error == -EINVAL)
 		*status = ATTACH_INVALID;

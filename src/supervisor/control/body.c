@@ -239,9 +239,14 @@ static bool read_kind(const struct member *m, struct attach_request *request, ch
 	return read_number(&m[START_TIME], 0, INT64_MAX, &request->pid_start_time, fault);
 }
 
-static bool is_absolute(const char *path)
+static bool check_absolute(const char *member, const char *path, char *fault)
 {
-	return path && path[0] == '/';
+	char shown[WORD_MAX];
+
+	if (path[0] == '/')
+		return true;
+	return wrong(fault, "%s: \"%s\" is no absolute path", member,
+	        slice_escape(slice_from_string(path), shown, sizeof shown));
 }
 
 bool control_body_attach(const json_t *body, struct control_attach *out, char *fault)
@@ -279,10 +284,11 @@ bool control_body_attach(const json_t *body, struct control_attach *out, char *f
 	out->files = json_is_true(m[FILES].value);
 	if (request->name && !request->name[0])
 		return wrong(fault, "name: is empty; without it, one is made up");
-	if (!is_absolute(request->policy))
+	if (!request->policy)
 		return wrong(fault, "policy: the absolute path of a policy file is needed");
-	if (request->kind == ATTACH_NETNS && !is_absolute(request->netns))
-		return wrong(fault, "netns: has to be an absolute path");
+	if (!check_absolute("policy", request->policy, fault) ||
+	        (request->kind == ATTACH_NETNS && !check_absolute("netns", request->netns, fault)))
+		return false;
 	if (out->files && request->kind != ATTACH_PID)
 		return wrong(fault, "files: can be written for a pid only");
 	return true;
@@ -296,9 +302,7 @@ bool control_body_reload(const json_t *body, const char **policy, char *fault)
 	if (body && !read_members(body, &m, 1, "", fault))
 		return false;
 	*policy = text_of(&m);
-	if (*policy && !is_absolute(*policy))
-		return wrong(fault, "policy: has to be an absolute path");
-	return true;
+	return !*policy || check_absolute("policy", *policy, fault);
 }
 
 bool control_body_pause(const json_t *body, const char **reason, char *fault)

@@ -227,7 +227,8 @@ static void no_route(
 	        .detail = detail};
 
 	if (*allowed) {
-		snprintf(detail, sizeof detail, "%s is not for %s; %s is", method, path, allowed);
+		snprintf(detail, sizeof detail, "%s is not for %s, which takes %s", method, path,
+		        allowed);
 		snprintf(fields, sizeof fields, "Allow: %s\r\n", allowed);
 	} else {
 		snprintf(detail, sizeof detail, "there is no %s in this API%s", path,

@@ -102,9 +102,11 @@ void daemon_tell_ready(struct daemon *d)
 void daemon_answer(struct daemon *d)
 {
 	int error = d->control ? 0 : open_control(d);
+	char path[PATH_MAX];
 
 	if (error) {
-		log_error("the control socket cannot be opened: %s", strerror(-error));
+		log_error("the control socket %s cannot be opened: %s", socket_path(d, path),
+		        strerror(-error));
 		daemon_stop(d, STATUS_FAILED);
 		return;
 	}

@@ -50,7 +50,12 @@ static void check_config(struct daemon *d)
 	if (!diags || !config)
 		die(STATUS_FAILED, "no memory");
 	config_init(config);
-	if (settings_load_config(all->config_path, config, diags) != 0) {
+	bool good = settings_load_config(all->config_path, config, diags) == 0;
+	if (good && d->options->check_config) {
+		settings_check_config_files(config, all->config_path, diags);
+		good = diags->count == 0;
+	}
+	if (!good) {
 		diag_print(diags, stderr);
 		die(STATUS_FAILED, "the configuration cannot be used");
 	}

@@ -65,6 +65,11 @@ int settings_check_egress(
 int settings_read_egress_pair(
         struct settings *s, const struct identity *identity, bool wait, struct diag_list *diags);
 
+/* config_files.c: what is right and seldom meant, or not there now. local: of files only those that
+ * are (local_file.h) are looked into. */
+void settings_note_config(
+        const struct config *c, const char *path, bool local, struct diag_list *notes);
+
 /* share.c */
 void settings_remember(struct settings *s, enum settings_whose whose, const char *path,
         struct slice text, const struct policy_file_facts *facts, const struct stamp *stamp);

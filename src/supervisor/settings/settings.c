@@ -155,6 +155,17 @@ static void remember_file(void *context, const char *path)
 		s->file_count++;
 }
 
+/* Borrows nothing. One that no place is known of is found all the same, by who looks for it. */
+static void remember_env_source(void *context, const struct policy_credential *credential,
+        const char *file, unsigned line, unsigned column)
+{
+	struct settings *s = context;
+
+	if (credential->source == POLICY_SOURCE_ENV && !s->env_source &&
+	        asprintf(&s->env_source, "%s:%u:%u", file, line, column) < 0)
+		s->env_source = NULL;
+}
+
 /* The configuration is the invoking user's in a session, and the daemon's own else. */
 const struct identity *settings_config_identity(const struct identity *caller)
 {
@@ -173,6 +184,18 @@ static void say_not_local(
 	diag_add(diags, path, 0, 0, SETTINGS_NOT_LOCAL);
 }
 
+static void log_config_notes(const struct config *config, const char *path)
+{
+	struct diag_list *notes = calloc(1, sizeof *notes);
+
+	if (!notes)
+		return;
+	settings_note_config(config, path, true, notes);
+	for (size_t i = 0; i < notes->count; i++)
+		log_warn("%s: %s", notes->items[i].file, notes->items[i].message);
+	free(notes);
+}
+
 int settings_load_config(const char *path, struct config *config, struct diag_list *diags)
 {
 	const struct identity own = {.uid = geteuid(), .gid = getegid()};
@@ -189,6 +212,8 @@ int settings_load_config(const char *path, struct config *config, struct diag_li
 	say_not_local(&opening, path, diags);
 	if (others)
 		log_warn("%s: %s", path, policy_writers_text(others, text));
+	if (!error)
+		log_config_notes(config, path);
 	return error;
 }
 
@@ -211,6 +236,8 @@ static int load_config(struct settings *s, struct settings_opening *opening,
 	others = error ? NULL : writers(opening);
 	if (others)
 		diag_add(notes, path, 0, 0, "%s", policy_writers_text(others, text));
+	if (!error)
+		settings_note_config(&s->config, path, opening->given != NULL, notes);
 	if (error && opening->identity != caller && caller->uid != geteuid())
 		opening->lent = true;
 	opening->identity = caller;
@@ -265,6 +292,8 @@ static int load_files(struct settings *s, struct settings_opening *opening, cons
 	options.notes = notes;
 	options.each_file = remember_file;
 	options.each_file_context = s;
+	options.each_source = remember_env_source;
+	options.each_source_context = s;
 
 	if (!error)
 		error = of_config(load_config(s, opening, &reader, config_path, notes, diags));
@@ -370,6 +399,7 @@ void settings_put(struct settings *s)
 		close(s->image_file);
 	free(s->image);
 	free(s->notes);
+	free(s->env_source);
 	free(s->hosts);
 	for (size_t i = 0; i < s->file_count; i++)
 		free(s->files[i]);

@@ -45,6 +45,8 @@ struct settings {
 	size_t file_count;    /* the policy's files, the main one first: for whoever watches them */
 	char **files;         /* owned: absolute paths */
 	struct secret egress_pair; /* "user:password" for egress.proxy, or empty */
+	char *env_source; /* owned: where the policy's first env: source stands; NULL: there is none
+	                   */
 	char *notes; /* owned: what is no fault but probably not meant, a line each; NULL: nothing
 	              */
 	size_t server_count;
@@ -76,6 +78,9 @@ void settings_put(struct settings *settings); /* NULL is harmless */
 /* Reads a daemon's configuration at path (empty: none), which has to be local, into config
  * (config_init). 0; or an error with what is wrong in diags, or -ENOMEM. */
 int settings_load_config(const char *path, struct config *config, struct diag_list *diags);
+/* What a daemon's configuration names and cannot be had now: CA files, the proxy's password, the
+ * directory of the log. */
+void settings_check_config_files(const struct config *c, const char *path, struct diag_list *diags);
 #define SETTINGS_NOT_LOCAL                                                                         \
 	"lies on a file system that may stop answering (FUSE, NFS, overlay or the like), and the " \
 	"daemon waits for none: keep it on a local one"

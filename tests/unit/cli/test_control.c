@@ -64,7 +64,10 @@ static void test_attach_options(void **state)
 	        "--policy p --pid 1 --var", "--policy p --pid 1 --nmae x",
 	        "--policy p --pid 4294967296", "--policy p --pid 1 --address 10.0.0.2",
 	        "--policy p --pid 1 --var a=1 --var b=2 --var a=3",
-	        "--policy p --pid 1 --label a= --label a="};
+	        "--policy p --pid 1 --label a= --label a=", "--policy p --policy q --pid 1",
+	        "--policy p --pid 1 --pid 2", "--policy p --container a --container b",
+	        "--policy p --interface tap0 --address 10.0.0.300",
+	        "--policy p --interface tap0 --address 10.0.0.2/24"};
 	struct attach_options o;
 
 	(void)state;

@@ -42,6 +42,10 @@ static void run_needs_policy_and_command(void **state)
 	assert_int_equal(
 	        run_options_parse(WORDS(W("-pp"), W("-eA=b=c"), W("true")), &o, &status), 0);
 	assert_string_equal(o.env[0], "A=b=c");
+	assert_int_equal(
+	        run_options_parse(WORDS(W("-pp"), W("--policy=q"), W("true")), &o, &status), -1);
+	assert_int_equal(
+	        run_options_parse(WORDS(W("a.yaml"), W("--"), W("true")), &o, &status), -1);
 }
 
 static void more_variables_than_there_is_room_for_are_refused(void **state)
