@@ -84,6 +84,21 @@ _vethguard_control()
 	COMPREPLY=($(compgen -W "$words" -- "$2"))
 }
 
+# How many words that are no options stand between `vethguard policy explain` and the cursor.
+_vethguard_words()
+{
+	local i n=0
+	for ((i = 3; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		--var) [[ ${COMP_WORDS[i + 1]} == = ]] || ((i++)) ;;
+		-*) ;;
+		=) ((i++)) ;;
+		*) ((n++)) ;;
+		esac
+	done
+	printf %d "$n"
+}
+
 _vethguard()
 {
 	local words='' what="${COMP_WORDS[1]} ${COMP_WORDS[2]}"
@@ -94,6 +109,10 @@ _vethguard()
 		set -- "$1" '' "${COMP_WORDS[COMP_CWORD - 1]}"
 	elif [[ $3 == = && -n $2 ]]; then
 		set -- "$1" "$2" "${COMP_WORDS[COMP_CWORD - 2]}"
+	fi
+	if ((COMP_CWORD == 1)) && [[ $2 == -* ]]; then
+		COMPREPLY=($(compgen -W '--help --version' -- "$2"))
+		return
 	fi
 	if ((COMP_CWORD == 1)); then
 		COMPREPLY=($(compgen -W "run $control policy audit doctor help version" -- "$2"))
@@ -115,13 +134,15 @@ _vethguard()
 	((COMP_CWORD == 2)) || words=
 	if [[ $2 == -* ]]; then
 		case $what in
-		'policy '*) words='--var --json --help' ;;
+		'policy check' | 'policy explain' | 'policy diff') words='--var --json --help' ;;
 		'doctor '*) words='--config --roles --policy --socket --json --help' ;;
 		'audit show') words='--json --help --denied --sandbox --since --event' ;;
 		'audit suggest') words='--json --help --sandbox --since --event --policy --var' ;;
 		'audit verify') words='--anchor --help' ;;
 		*) words='--help' ;;
 		esac
+	elif [[ $what == 'policy explain' && $COMP_CWORD -gt 2 && $3 != --var && $(_vethguard_words) != 0 ]]; then
+		[[ $(_vethguard_words) == 1 ]] && words='GET HEAD POST PUT PATCH DELETE OPTIONS CONNECT'
 	elif [[ ${COMP_WORDS[1]} == doctor && $3 == @(--config|-c|--policy|-p) ]]; then
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null

@@ -42,6 +42,25 @@ function __vethguard_complete_guarded
     complete -C (string join ' ' -- $words $token)
 end
 
+# Whether so many words that are no options stand behind `vethguard policy explain`.
+function __vethguard_explains
+    __vethguard_is policy explain; or return 1
+    set -l words (commandline -opc)
+    set -e words[1..3]
+    set -l n 0
+    while set -q words[1]
+        switch $words[1]
+            case --var
+                set -e words[1]
+            case '-*'
+            case '*'
+                set n (math $n + 1)
+        end
+        set -e words[1]
+    end
+    test $n $argv
+end
+
 complete -c vethguard -f
 set -l none 'test (count (commandline -opc)) -eq 1'
 complete -c vethguard -n $none -a run -d 'Run a command behind the guard'
@@ -59,12 +78,15 @@ complete -c vethguard -n $none -a audit -d 'Show and verify the audit log, sugge
 complete -c vethguard -n $none -a doctor -d 'What this machine can do'
 complete -c vethguard -n $none -a help -d Help
 complete -c vethguard -n $none -a version -d 'The version'
+complete -c vethguard -n $none -s h -l help -d Help
+complete -c vethguard -n $none -l version -d 'The version'
 
 set -l run __vethguard_run_options
 complete -c vethguard -n "$run; or __vethguard_is doctor" -s p -l policy -r -F -d 'The policy to enforce'
 complete -c vethguard -n '__vethguard_is doctor' -s s -l socket -r -F -d 'Daemon of --roles'
 complete -c vethguard -n '__vethguard_is doctor' -l roles -d 'How each program is confined'
-complete -c vethguard -n "$run; or __vethguard_is policy" -l var -x -d 'Value of a variable of the policy'
+complete -c vethguard -n $run -l var -x -d 'Value of a variable of the policy'
+complete -c vethguard -n "__vethguard_is policy; and test (count (commandline -opc)) -gt 2" -l var -x -d 'Value of a variable of the policy'
 complete -c vethguard -n "$run; or __vethguard_is doctor" -s c -l config -r -F -d Settings
 complete -c vethguard -n $run -s n -l name -x -d 'Name of the sandbox'
 complete -c vethguard -n $run -s u -l user -x -a '(__fish_complete_users)' -d 'User to run as'
@@ -119,8 +141,9 @@ complete -c vethguard -n '__vethguard_is pause' -s r -l reason -x -d 'Why'
 set -l two 'test (count (commandline -opc)) -eq 2'
 set -l more 'test (count (commandline -opc)) -gt 2'
 complete -c vethguard -n "__vethguard_is policy; and $two" -a 'check explain diff'
-complete -c vethguard -n "__vethguard_is policy; and $more" -F
-complete -c vethguard -n '__vethguard_is policy' -s j -l json -d 'As JSON'
+complete -c vethguard -n "__vethguard_is policy; and $more; and not __vethguard_explains -gt 0" -F
+complete -c vethguard -n '__vethguard_explains -eq 1' -a 'GET HEAD POST PUT PATCH DELETE OPTIONS CONNECT' -d Method
+complete -c vethguard -n "__vethguard_is policy; and $more" -s j -l json -d 'As JSON'
 complete -c vethguard -n "__vethguard_is audit; and $two" -a 'show suggest verify'
 complete -c vethguard -n "__vethguard_is audit; and $more" -F
 set -l show '__vethguard_is audit show'

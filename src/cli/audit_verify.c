@@ -160,6 +160,9 @@ static int run_file(struct verify *v, const char *path, unsigned long *lines)
 			if (check_line(v, &reader, line))
 				continue;
 			printf("BROKEN: %s line %lu: %s.\n", reader.name, reader.number, v->reason);
+			if (reader.number == 1 && path != v->paths[0])
+				puts("Of several files the oldest comes first: are these in that "
+				     "order?");
 			status = 1;
 		}
 		audit_reader_close(&reader);

@@ -257,7 +257,9 @@ static void write_verdict(const struct explain *x, struct json *j)
 	struct policy_credential credential;
 
 	json_literal(j, "verdict", d->verdict == POLICY_ALLOW ? "allow" : "deny");
-	json_literal(j, "why", policy_reason_text(d->reason));
+	json_literal(j, "why",
+	        d->verdict == POLICY_ALLOW && !d->observed ? "an allow rule of the policy names it"
+	                                                   : policy_reason_text(d->reason));
 	json_bool(j, "observed", d->observed);
 	if (d->rule != POLICY_NONE) {
 		json_string(j, "rule", policy_rule_name(policy, d->rule), 0);

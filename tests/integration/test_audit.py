@@ -273,6 +273,7 @@ class Audit(Case):
         r = self.tool("verify", new, old)
         self.assertEqual(r.returncode, 1, r)
         self.assertIn("audit.jsonl.1 line 1", r.stdout)
+        self.assertIn("Of several files the oldest comes first", r.stdout)
 
     def test_removed_line(self):
         self.assertIn("6", self.damaged(lambda x: x[:5] + x[6:]))

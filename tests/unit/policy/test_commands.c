@@ -428,6 +428,8 @@ static void test_explain_json(void **state)
 	root = json_loads(r.out, 0, NULL);
 	assert_non_null(root);
 	assert_string_equal(json_string_value(json_object_get(root, "verdict")), "allow");
+	assert_string_equal(json_string_value(json_object_get(root, "why")),
+	        "an allow rule of the policy names it");
 	assert_string_equal(json_string_value(json_object_get(root, "rule")), "read-acme");
 	assert_string_equal(json_string_value(json_object_get(root, "credential")), "github");
 	rules = json_object_get(root, "rules");
