@@ -20,6 +20,8 @@ struct guest_plan {
 	struct namespaces ns;
 	bool rootless;
 	struct slice root_pem; /* the sandbox's CA */
+	size_t file_count;     /* of credentials: covered */
+	const struct slice *files;
 	struct ip gate4, gate6;
 	char directory[PATH_MAX]; /* working directory */
 	int terminal;             /* controlling terminal, or -1 */

@@ -5,6 +5,8 @@
  * container engine, a resolver, a message bus, a terminal multiplexer). Every socket that has a
  * path now is covered by an empty file; directories in which such sockets come and go are covered
  * whole, so that a later one is not seen either. A few devices are alike.
+ *
+ * And the files that credentials come from: the command often runs as the user who may read them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -173,6 +175,27 @@ static int hide_socket(const char *path, const char *empty_file)
 	return rc;
 }
 
+/* One that is not there is not covered. Rootless, one that we may not reach is out of the command's
+ * reach as well. */
+static int hide_file(const struct mounts *m, struct slice name, const char *empty_file)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int fd, rc = 0;
+
+	if (snprintf(path, sizeof(path), "%.*s", SLICE_ARG(name)) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
+		return 0;
+	if (fd < 0)
+		return m->plan->rootless && errno == EACCES ? 0 : -errno;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		rc = mounts_attach_at(empty_file, fd, true);
+	close(fd);
+	return rc;
+}
+
 int hide_mounts(struct mounts *m, const struct hide_list *list, struct failure *failure)
 {
 	char file[64], directory[64];
@@ -192,6 +215,13 @@ int hide_mounts(struct mounts *m, const struct hide_list *list, struct failure *
 		if (rc != 0)
 			failure_set(failure, rc, "cannot hide the socket %.200s from the sandbox",
 			        list->paths[i]);
+	}
+	for (size_t i = 0; rc == 0 && i < m->plan->file_count; i++) {
+		rc = hide_file(m, m->plan->files[i], file);
+		if (rc != 0)
+			failure_set(failure, rc,
+			        "cannot hide the credential's file %.*s from the sandbox",
+			        SLICE_ARG(m->plan->files[i]));
 	}
 	return rc;
 }

@@ -43,8 +43,8 @@ static void usage(FILE *out)
 	command_list(commands, out);
 	fputs("\nExamples:\n"
 	      "  vethguard doctor\n"
-	      "  vethguard policy check policies/coding-agent.yaml\n"
-	      "  vethguard run --policy policies/coding-agent.yaml -- pip download requests\n"
+	      "  vethguard policy check coding-agent.yaml\n"
+	      "  vethguard run --policy coding-agent.yaml -- pip download requests\n"
 	      "  vethguard attach --container agent --policy agent.yaml\n"
 	      "  vethguard audit show vethguard.jsonl --denied\n\n"
 	      "'vethguard COMMAND --help' tells more; so do the manual pages vethguard(1) and\n"

@@ -88,6 +88,8 @@ static int start_command(struct run *r)
 	plan->user = &r->user;
 	plan->rootless = r->privilege.rootless;
 	plan->root_pem = r->ready.root_pem;
+	plan->file_count = r->ready.file_count;
+	plan->files = r->ready.files;
 	plan->gate4 = r->ready.gate4;
 	plan->gate6 = r->ready.gate6;
 	if (getcwd(plan->directory, sizeof(plan->directory)) == NULL)

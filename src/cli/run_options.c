@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of `vethguard run` and its --help. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "variable_option.h"
@@ -9,6 +11,7 @@
 #include "vethguard/wire/message.h"
 #include "vethguard/base/options.h"
 #include "vethguard/base/slice.h"
+#include "vethguard/policy/load.h"
 #include "vethguard/policy/policy.h"
 
 enum { POLICY, VAR, CONFIG, NAME, USER, AUDIT, OBSERVE, ENV, NO_ENV, PROXY_ENV, VERBOSE, HELP };
@@ -47,7 +50,7 @@ static void help(void)
 	        stdout);
 	options_print(specs, stdout);
 	fputs("\nExamples:\n"
-	      "  vethguard run --policy policies/coding-agent.yaml -- pip download requests\n"
+	      "  vethguard run --policy coding-agent.yaml -- pip download requests\n"
 	      "  vethguard run --policy agent.yaml --audit agent.jsonl -- bash\n"
 	      "  vethguard run --policy agent.yaml --config site.yaml --name build-7 -- make\n"
 	      "  vethguard run --policy agent.yaml --var repo=acme/site -- ./task\n"
@@ -147,9 +150,24 @@ static bool is_policy_file(const char *word)
 	return slice_ends_with(s, SLICE(".yaml")) || slice_ends_with(s, SLICE(".yml"));
 }
 
+/* One that is there: of an installation, beside its presets, or of the tree that this program was
+ * built in. Else a name. */
+static const char *example_policy(char out[PATH_MAX])
+{
+	static const char name[] = "coding-agent.yaml";
+	const char *presets = policy_default_preset_dir(), *slash = strrchr(presets, '/');
+	int n = slash ? (int)(slash - presets) : 0;
+
+	snprintf(out, PATH_MAX, "%.*s/examples/%s", n, presets, name);
+	if (access(out, R_OK) == 0)
+		return out;
+	snprintf(out, PATH_MAX, "%.*s/%s", n, presets, name);
+	return access(out, R_OK) == 0 ? out : name;
+}
+
 static void ask_for_policy(const char *command)
 {
-	char shown[128];
+	char shown[128], path[PATH_MAX];
 
 	if (is_policy_file(command))
 		fprintf(stderr,
@@ -157,11 +175,12 @@ static void ask_for_policy(const char *command)
 		        "mean --policy %s?\n",
 		        slice_escape(slice_from_string(command), shown, sizeof(shown)), shown);
 	else
-		fputs("vethguard: error: which policy? Name one with --policy, for example:\n"
-		      "  vethguard run --policy policies/coding-agent.yaml -- COMMAND\n"
-		      "The smallest one, which permits nothing, is the single line 'vethguard: "
-		      "1'.\n",
-		        stderr);
+		fprintf(stderr,
+		        "vethguard: error: which policy? Name one with --policy, for example:\n"
+		        "  vethguard run --policy %s -- COMMAND\n"
+		        "The smallest one, which permits nothing, is the single line 'vethguard: "
+		        "1'.\n",
+		        example_policy(path));
 }
 
 static bool complete(const struct run_options *o)
@@ -179,10 +198,10 @@ static bool complete(const struct run_options *o)
 		return false;
 	}
 	if (o->command[0] == NULL || o->command[0][0] == '\0') {
-		fputs("vethguard: error: which command? Write it behind the options, for example:\n"
-		      "  vethguard run --policy policies/coding-agent.yaml -- curl "
-		      "https://pypi.org\n",
-		        stderr);
+		fprintf(stderr,
+		        "vethguard: error: which command? Write it behind the options, for "
+		        "example:\n  vethguard run --policy %s -- curl https://pypi.org\n",
+		        slice_escape(slice_from_string(o->policy), shown, sizeof(shown)));
 		return false;
 	}
 	return true;

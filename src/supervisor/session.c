@@ -49,6 +49,26 @@ static void fill_environment(const struct sandbox *s, struct message_session_rea
 	}
 }
 
+#define FILES_BYTES_MAX (MESSAGE_BYTES_MAX / 2) /* of all paths: the message has other parts */
+
+/* False: their names are too long for one message. */
+static bool fill_files(const struct sandbox *s, struct message_session_ready *m)
+{
+	struct policy_credential c;
+	size_t left = FILES_BYTES_MAX;
+
+	for (uint32_t i = 0; i < policy_credential_count(&s->generation->settings->policy); i++) {
+		policy_credential(&s->generation->settings->policy, i, &c);
+		if (c.source != POLICY_SOURCE_FILE)
+			continue;
+		if (c.location.n > left)
+			return false;
+		left -= c.location.n;
+		m->files[m->file_count++] = c.location;
+	}
+	return true;
+}
+
 /* Of a credential's file, before the command starts. */
 static void warn(void *context, const char *fault)
 {
@@ -68,6 +88,11 @@ static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
 	        .proxy_port = s->generation->settings->config.proxy_port,
 	        .root_pem = slice_from_string(s->root_pem)};
 	fill_environment(s, &m);
+	if (!fill_files(s, &m)) {
+		sandbox_fail(s, "the paths of all file: sources together are longer than %d bytes",
+		        FILES_BYTES_MAX);
+		return;
+	}
 	sources_examine(&s->current->sources, warn, NULL);
 	say(session, message_session_ready_encode(
 	                     buffer, sizeof buffer, MESSAGE_SESSION_READY, session->start_id, &m));

@@ -66,6 +66,9 @@ static void session_ready_fields(struct codec *c, struct message_session_ready *
 		m->env[i].name = codec_variable(c, m->env[i].name);
 		m->env[i].value = codec_string(c, m->env[i].value, 0, MESSAGE_VARIABLE_MAX);
 	}
+	m->file_count = codec_upto(c, m->file_count, MESSAGE_ENV_MAX);
+	for (size_t i = 0; i < m->file_count; i++)
+		m->files[i] = codec_string(c, m->files[i], 1, MESSAGE_PATH_MAX);
 }
 CODEC_PAIR(session_ready)
 

@@ -86,7 +86,9 @@ class Refusals(Case):
         return r
 
     def test_no_policy(self):
-        self.own("--policy", argv=[VETHGUARD, "run", "--", "true"])
+        r = self.own("--policy", argv=[VETHGUARD, "run", "--", "true"])
+        example = re.search(r"--policy (/\S+) -- COMMAND", r.stderr)[1]
+        self.assertTrue(os.path.isfile(example), example)
 
     def test_no_command(self):
         self.own("command", argv=[VETHGUARD, "run", "--policy", "x.yaml"])

@@ -3,12 +3,14 @@
 import base64
 import json
 import os
+import subprocess
 import time
 
 import support
-from support import FINDING, HTTP, SECRET, descendants, file_credential, holds_secret, policy
+from support import FINDING, HTTP, SECRET, SLOW, VETHGUARD, descendants, file_credential, holds_secret, policy
 
-RULES = ("{to: 'https://api.lab.test', credential: api}", "https://www.lab.test", "http://plain.lab.test",
+API = "{to: 'https://api.lab.test', credential: api}"
+RULES = (API, "https://www.lab.test", "http://plain.lab.test",
          "{to: 'https://api.lab.test:8443', methods: [GET]}", "http://api.lab.test")
 
 
@@ -274,6 +276,45 @@ class NotInside(Box):
     def test_websocket_is_masked_or_refused(self):
         out = self.py("s = tls('api.lab.test'); s.sendall(request('GET', '/ws', 'api.lab.test', 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='))\nprint(Reader(s).head()[0])")
         self.assertIn(out, ("101\n", "502\n", "403\n"))
+
+    def test_its_file_cannot_be_read(self):
+        """By who may read it outside: under its name, a link's, after moving what can be moved, from another mount namespace."""
+        folder = support.LAB.path("kept")
+        os.makedirs(folder, exist_ok=True)
+        path, link = os.path.join(folder, "key"), support.LAB.path("kept-link")
+        for place in (path, folder + "/other"):
+            with open(place, "w") as f:
+                f.write(SECRET + "\n")
+            os.chmod(place, 0o644)
+        if not os.path.islink(link):
+            os.symlink(path, link)
+        box = self.sandbox(policy(API, credentials=file_credential(path=link)))
+        done = box.sh(f"cat {path} {link}; mv {path} {path}.2; rm -f {path}; ln {path} {path}.3; umount {path}; mv {folder} {folder}-2 && cat {folder}-2/key;"
+                      f" mv {folder}-2 {folder}; unshare -Urm sh -c 'umount {path}; cat {path}'; cat {folder}/key; echo end")
+        self.assertEqual(done.out, "end\n", done)
+        self.assertIn("200", self.py("print(fetch('api.lab.test', '/whoami')[0])", box))
+        with open(path) as f:
+            self.assertEqual(f.read(), SECRET + "\n")
+        done = box.sh(f"wc -c < {folder}/other")  # only what a credential comes from
+        self.assertEqual(int(done.out), len(SECRET) + 1)
+
+    def test_its_file_cannot_be_read_without_root(self):
+        path = support.LAB.write("users-key", SECRET + "\n", 0o600)
+        os.chown(path, 65534, 65534)
+        text = policy(API, credentials=file_credential(path=path))
+        r = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", VETHGUARD, "run", "--policy",
+                            support.LAB.write("users.yaml", text), "--config", support.LAB.path("config.yaml"), "--", "sh", "-c",
+                            f"cat {path}; curl -sS https://api.lab.test/whoami"], capture_output=True, text=True, cwd="/", timeout=60 * SLOW)
+        self.assertEqual((r.returncode, json.loads(r.stdout)["authenticated"]), (0, True), r)
+
+    def test_files_that_are_not_there_or_too_many(self):
+        missing = support.LAB.path("not-there/key")
+        box = self.sandbox(policy(API, credentials=file_credential(path=missing)))
+        self.assertNotEqual(box.sh(f"cat {missing}").status, 0)
+        many = "".join(file_credential(f"c{i}", "inject: bearer", "/" + f"{i}/" * 1300) for i in range(30))
+        r = self.run_vethguard(policy(API, credentials=file_credential() + many), ["true"])
+        self.assertEqual(r.status, 125, r)
+        self.assertIn("the paths of all file: sources together are longer than 65536 bytes", r.stderr)
 
     def test_environment(self):
         out = self.py("print(open('/proc/self/environ').read())")

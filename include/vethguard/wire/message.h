@@ -335,6 +335,8 @@ struct message_session_ready {
 	struct {
 		struct slice name, value; /* variable and its placeholder */
 	} env[MESSAGE_ENV_MAX];
+	size_t file_count;
+	struct slice files[MESSAGE_ENV_MAX]; /* of file: sources, absolute: the command sees none of them */
 };
 
 struct message_head {
