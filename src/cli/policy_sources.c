@@ -19,6 +19,19 @@
 
 static const char by_root[] = "; started through sudo, vethguard reads it where root owns it";
 
+/* Why a file that is there is refused, or should be kept closer; NULL: it is all right. */
+static const char *rights_fault(const struct stat *st)
+{
+	if (!S_ISREG(st->st_mode))
+		return "is no regular file on this machine now; name a file of one line";
+	if (st->st_mode & (S_IWGRP | S_IWOTH))
+		return "can be written by its group or by others, and is refused so: 'chmod go-w' "
+		       "would mend that";
+	if (st->st_mode & S_IROTH)
+		return "can be read by everybody: 'chmod o-r' would mend that";
+	return NULL;
+}
+
 static void note_file(struct diag_list *notes, const struct policy_credential *c, const char *file,
         unsigned line, unsigned column)
 {
@@ -43,11 +56,9 @@ static void note_file(struct diag_list *notes, const struct policy_credential *c
 		        "check: %s%s",
 		        SLICE_ARG(c->name), shown, (unsigned)geteuid(), strerror(error),
 		        error == EACCES && geteuid() != 0 ? by_root : "");
-	else if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-		diag_add(notes, file, line, column,
-		        "credential \"%.*s\": \"%s\" is no regular file on this machine now; name "
-		        "a file of one line",
-		        SLICE_ARG(c->name), shown);
+	else if (stat(path, &st) == 0 && rights_fault(&st))
+		diag_add(notes, file, line, column, "credential \"%.*s\": file \"%s\" %s",
+		        SLICE_ARG(c->name), shown, rights_fault(&st));
 	free(path);
 }
 

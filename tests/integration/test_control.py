@@ -525,6 +525,9 @@ class Commands(Control):
             self.assertEqual(r.returncode, 0, r)
             self.assertIn(f'warning: {name}: credential "key": {file}', r.stderr)
             self.assertIn(fault, r.stderr)
+        os.chmod(shared, 0o644)
+        r = self.daemon.cli("reload", name)
+        self.assertIn(f'warning: {name}: credential "key": {shared} can be read by everybody: chmod o-r would mend that', r.stderr)
         os.chmod(shared, 0o600)  # the same policy, and there is nothing to tell of it
         r = self.daemon.cli("reload", name)
         self.assertEqual((r.returncode, r.stderr), (0, ""), r)

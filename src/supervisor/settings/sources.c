@@ -4,6 +4,7 @@
  * answer and not an accident. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "supervisor/local_file.h"
@@ -89,6 +90,21 @@ static int open_local(const struct sources *s, const struct policy_credential *c
 	return source_file_open(&s->identity, path, false, error);
 }
 
+/* Closes fd. It is no reason to refuse the value, as it would be of one that others can write. */
+static bool is_for_everybody(int fd, const char *path, char error[SOURCE_ERROR_MAX])
+{
+	char shown[256];
+	struct stat st;
+	bool is = fstat(fd, &st) == 0 && (st.st_mode & S_IROTH);
+
+	close(fd);
+	if (is)
+		snprintf(error, SOURCE_ERROR_MAX,
+		        "%s can be read by everybody: chmod o-r would mend that",
+		        slice_escape(slice_from_string(path), shown, sizeof shown));
+	return is;
+}
+
 void sources_examine(
         const struct sources *s, void (*tell)(void *context, const char *fault), void *context)
 {
@@ -101,9 +117,7 @@ void sources_examine(
 		if (c.source != POLICY_SOURCE_FILE)
 			continue;
 		fd = open_local(s, &c, path, error);
-		if (fd >= 0)
-			close(fd);
-		if (fd >= 0 || fd == LOCAL_FILE_UNKNOWN)
+		if (fd == LOCAL_FILE_UNKNOWN || (fd >= 0 && !is_for_everybody(fd, path, error)))
 			continue;
 		name_fault(s, i, error, text);
 		tell(context, text);

@@ -164,6 +164,7 @@ static void test_check_sources_there(void **state)
 	RUN(&r, "diff", policy_path, policy_path);
 	assert_string_equal(r.err, "");
 	write_file(secret_path, "sesame-open\n");
+	assert_int_equal(chmod(secret_path, 0640), 0);
 	RUN(&r, "check", policy_path);
 	assert_int_equal(r.status, 0);
 	assert_string_equal(r.err, "");
@@ -175,6 +176,30 @@ static void test_check_sources_there(void **state)
 	assert_int_equal(r.status, 0);
 	assert_string_equal(r.err, "");
 	unsetenv("VETHGUARD_TEST_KEY");
+	forget();
+}
+
+/* Who else may write a credential has it refused; who else may read it, a word. */
+static void test_check_file_rights(void **state)
+{
+	static const struct {
+		mode_t mode;
+		const char *told;
+	} rows[] = {{0644, "can be read by everybody: 'chmod o-r' would mend that"},
+	        {0620, "can be written by its group or by others, and is refused so: 'chmod go-w'"},
+	        {0606, "can be written by its group or by others, and is refused so: 'chmod "
+	               "go-w'"}};
+
+	(void)state;
+	remember(with_file);
+	write_file(secret_path, "sesame-open\n");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(chmod(secret_path, rows[i].mode), 0);
+		RUN(&r, "check", policy_path);
+		assert_int_equal(r.status, 0);
+		assert_non_null(strstr(r.err, ":3:17: note: credential \"key\": file \""));
+		assert_non_null(strstr(r.err, rows[i].told));
+	}
 	forget();
 }
 
@@ -533,6 +558,7 @@ int main(void)
 	        cmocka_unit_test(test_check_bad),
 	        cmocka_unit_test(test_check_json),
 	        cmocka_unit_test(test_check_sources_there),
+	        cmocka_unit_test(test_check_file_rights),
 	        cmocka_unit_test(test_check_file_missing),
 	        cmocka_unit_test(test_check_file_unreadable),
 	        cmocka_unit_test(test_check_file_below_file),
