@@ -94,6 +94,7 @@ static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
 		return;
 	}
 	sources_examine(&s->current->sources, warn, NULL);
+	sources_remember_covered(&s->current->sources);
 	say(session, message_session_ready_encode(
 	                     buffer, sizeof buffer, MESSAGE_SESSION_READY, session->start_id, &m));
 }

@@ -298,6 +298,19 @@ class NotInside(Box):
         done = box.sh(f"wc -c < {folder}/other")  # only what a credential comes from
         self.assertEqual(int(done.out), len(SECRET) + 1)
 
+    def test_a_file_that_takes_its_place_is_told(self):
+        """What is put there by rename is not covered; the same file with another value is."""
+        path = support.LAB.write("rotated-key", SECRET + "\n", 0o600)
+        box = self.sandbox(policy(API, credentials=file_credential(path=path, rest="inject: bearer, ttl: 1s")))
+        told = f'credential "api": {path} was put there after the run started'
+        for step in ("written", "renamed", "again"):
+            support.LAB.write("rotated-key" if step == "written" else "rotated-next", SECRET + "\n", 0o600)
+            if step == "renamed":
+                os.rename(support.LAB.path("rotated-next"), path)
+            time.sleep(1.1)
+            self.assertIn("200", self.py("print(fetch('api.lab.test', '/whoami')[0])", box))
+            self.assertEqual(box.stderr().count(told), int(step != "written"), box.stderr())
+
     def test_its_file_cannot_be_read_without_root(self):
         path = support.LAB.write("users-key", SECRET + "\n", 0o600)
         os.chown(path, 65534, 65534)

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "vethguard/base/log.h"
 #include "supervisor/local_file.h"
 #include "supervisor/settings/sources.h"
 
@@ -33,6 +34,8 @@ void sources_fini(struct sources *s)
 			close(s->variables[i]);
 		s->variables[i] = -1;
 	}
+	free(s->covered);
+	s->covered = NULL;
 }
 
 #define SOURCE_FAULT_MAX (SOURCE_ERROR_MAX + POLICY_NAME_MAX + 32)
@@ -124,6 +127,45 @@ void sources_examine(
 	}
 }
 
+void sources_remember_covered(struct sources *s)
+{
+	free(s->covered);
+	s->covered = calloc(POLICY_CREDENTIALS_MAX, sizeof *s->covered);
+	for (uint32_t i = 0; s->covered && s->policy && i < policy_credential_count(s->policy);
+	        i++) {
+		char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX];
+		struct policy_credential c;
+		struct stat st;
+		int fd;
+
+		policy_credential(s->policy, i, &c);
+		fd = c.source == POLICY_SOURCE_FILE ? open_local(s, &c, path, error) : -1;
+		if (fd < 0)
+			continue;
+		if (fstat(fd, &st) == 0)
+			s->covered[i] = (struct source_identity){st.st_dev, st.st_ino};
+		close(fd);
+	}
+}
+
+static void look_whether_covered(struct sources *s, uint32_t index, int fd, const char *path)
+{
+	struct source_identity *covered = s->covered ? &s->covered[index] : NULL;
+	char shown[256], error[SOURCE_ERROR_MAX], text[SOURCE_FAULT_MAX];
+	struct stat st;
+
+	if (!covered || fstat(fd, &st) < 0 ||
+	        (st.st_dev == covered->device && st.st_ino == covered->inode))
+		return;
+	snprintf(error, sizeof error,
+	        "%s was put there after the run started, so the sandbox can see it: write into the "
+	        "file that is there instead",
+	        slice_escape(slice_from_string(path), shown, sizeof shown));
+	name_fault(s, index, error, text);
+	log_warn("%s", text);
+	*covered = (struct source_identity){st.st_dev, st.st_ino}; /* told once */
+}
+
 /* Here and now where it is local, else by a child: the keeper, too, serves many, and would wait. */
 static void open_file(
         struct sources *s, uint64_t id, uint32_t index, const struct policy_credential *c)
@@ -132,6 +174,7 @@ static void open_file(
 	int fd = open_local(s, c, path, error);
 
 	if (fd >= 0) {
+		look_whether_covered(s, index, fd, path);
 		s->on_source(s, id, fd, NULL);
 		return;
 	}

@@ -26,6 +26,11 @@ struct sources {
 	                                          given out */
 	struct source_run *runs[POLICY_CREDENTIALS_MAX];   /* at most one program per credential */
 	struct source_read *reads[POLICY_CREDENTIALS_MAX]; /* and one reader */
+	/* sources_remember_covered(), by credential; owned; NULL: nothing is covered. */
+	struct source_identity {
+		dev_t device;
+		ino_t inode; /* 0: there was none */
+	} * covered;
 	/* fd >= 0: the callee's, to be read to its end; else error is one sentence. id as given to
 	 * sources_open. */
 	void (*on_source)(struct sources *sources, uint64_t id, int fd, const char *error);
@@ -43,6 +48,10 @@ void sources_open(struct sources *sources, uint64_t id, uint32_t credential);
  * local is not looked at. */
 void sources_examine(const struct sources *sources, void (*tell)(void *context, const char *fault),
         void *context);
+
+/* From now on tells, in the log, of each file that is another one than is there now: `vethguard
+ * run` covers these, and its command may read any other. */
+void sources_remember_covered(struct sources *sources);
 
 /* The file at path, if it may serve as a credential. wait: however long that takes, else only a
  * local one (local_file.h). The descriptor, or -1 with one sentence in error; LOCAL_FILE_UNKNOWN:
