@@ -60,25 +60,26 @@ int policy_read_open_file(int fd, char **text, size_t *n, struct policy_file_fac
 	return 0;
 }
 
-void policy_look_above(
-        int fd, const char *path, policy_writers_look *look, struct policy_writers *writers)
+static int look_at(void *context, const char *path, struct stat *st)
+{
+	(void)context;
+	return stat(path, st) < 0 ? -errno : 0;
+}
+
+/* By the path that the file was opened by, and by the one that it is really at. */
+static void look_above(int fd, const char *path, struct policy_writers *writers)
 {
 	char link[64], real[PATH_MAX];
 	ssize_t n;
 
-	policy_writers_add_above(writers, path, geteuid(), look);
+	policy_writers_add_above(writers, path, geteuid(), look_at, NULL);
 	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
 	n = readlink(link, real, sizeof real - 1);
 	if (n <= 0)
 		return;
 	real[n] = 0;
 	if (strcmp(real, path) != 0)
-		policy_writers_add_above(writers, real, geteuid(), look);
-}
-
-static int look_at(const char *path, struct stat *st)
-{
-	return stat(path, st) < 0 ? -errno : 0;
+		policy_writers_add_above(writers, real, geteuid(), look_at, NULL);
 }
 
 static int read_file(void *context, const char *path, char **text, size_t *n)
@@ -91,7 +92,7 @@ static int read_file(void *context, const char *path, char **text, size_t *n)
 		return -errno;
 	rc = policy_read_open_file(fd, text, n, facts);
 	if (rc == 0 && facts)
-		policy_look_above(fd, path, look_at, &facts->writers);
+		look_above(fd, path, &facts->writers);
 	close(fd);
 	return rc;
 }

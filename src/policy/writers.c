@@ -34,8 +34,8 @@ void policy_writers_add(
 		found(w, POLICY_WRITER_EVERYBODY, 0, place);
 }
 
-void policy_writers_add_above(
-        struct policy_writers *w, const char *path, uint32_t user, policy_writers_look *look)
+void policy_writers_add_above(struct policy_writers *w, const char *path, uint32_t user,
+        policy_writers_look *look, void *context)
 {
 	char directory[PATH_TEXT_MAX];
 	struct stat st;
@@ -47,7 +47,7 @@ void policy_writers_add_above(
 		const char *at = slash == directory ? "/" : directory;
 
 		*slash = 0;
-		if (look(at, &st) == 0)
+		if (look(context, at, &st) == 0)
 			policy_writers_add(w, &st, at, user);
 	}
 }

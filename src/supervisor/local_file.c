@@ -237,3 +237,19 @@ int local_file_open(const char *path)
 	close(fd);
 	return file;
 }
+
+int local_file_look(const char *path, struct stat *st)
+{
+	int fd = open_path(AT_FDCWD, path, 0, WITHIN), error;
+
+	if (fd < 0)
+		return fd;
+	error = fstat(fd, st) < 0 ? -errno : 0;
+	close(fd);
+	return error;
+}
+
+int local_file_above(int directory)
+{
+	return open_path(directory, "..", O_DIRECTORY, WITHIN);
+}

@@ -12,6 +12,7 @@
 #define SUPERVISOR_LOCAL_FILE_H
 
 #include <errno.h>
+#include <sys/stat.h>
 
 #define LOCAL_FILE_UNKNOWN (-EREMOTE)
 
@@ -22,5 +23,12 @@ int local_file_find(const char *path);
 /* The regular file at path, for reading, without waiting for whoever has a lease on it. -EINVAL: it
  * is none; else as above. */
 int local_file_open(const char *path);
+
+/* Tells of what is on the file system of the root directory, in one step: 0, or -errno; -EXDEV:
+ * some part of the way is not there. */
+int local_file_look(const char *path, struct stat *st);
+/* The directory above one that was found, as such a descriptor. -EXDEV: that is on another mount;
+ * the root directory is above itself. */
+int local_file_above(int directory);
 
 #endif

@@ -590,6 +590,20 @@ class Commands(Control):
             r = subprocess.run([VETHGUARD, "policy", "check", path], capture_output=True, text=True)
             self.assertEqual((r.returncode, told and told.replace(": ", ": note: ", 1) in r.stderr, r.stderr.count("note")),
                              (0, told and True, int(bool(told))), r)
+        mount = os.path.join(support.LAB.dir, "another-mount")
+        os.makedirs(mount)
+        sh("mount", "-t", "tmpfs", "none", mount)
+        self.addCleanup(subprocess.run, ["umount", "-l", mount], check=False)
+        os.makedirs(mount + "/a/b")
+        far = mount + "/a/b/agent.yaml"
+        shutil.copy(path, far)
+        for place, mode, told in ((mount + "/a", 0o777, mount + "/a"), (mount + "/a", 0o755, None), (mount, 0o777, mount), (mount, 0o755, None),
+                                  (far, 0o666, far)):
+            os.chmod(place, mode)
+            r = self.daemon.cli("reload", "mine", "--policy", far)
+            self.assertEqual((r.returncode, r.stderr.count("warning"), told is None or told + (": can" if told == far else ", where everybody") in r.stderr),
+                             (0, int(bool(told)), True), r)
+        self.assertEqual(self.daemon.cli("reload", "mine", "--policy", path).returncode, 0)
         os.chown(path, 61000, 61000)
         r = self.daemon.cli("reload", "mine")
         self.assertIn(f"warning: mine: {path}: belongs to user 61000, who can change it: ", r.stderr)

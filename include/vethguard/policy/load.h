@@ -45,9 +45,6 @@ struct policy_reader policy_reader_watchful_files(const char *preset_dir, struct
 /* What such a reader does with a file that is open already. 0 or -errno. Whose the file is and who has rights is told in
  * facts (NULL: nobody asks), of the directories above nothing. */
 int policy_read_open_file(int fd, char **text, size_t *n, struct policy_file_facts *facts);
-/* Adds to *writers those that have rights in directories above the open file: by the path that it was opened by, and by
- * the one that it is really at. path is absolute. */
-void policy_look_above(int fd, const char *path, policy_writers_look *look, struct policy_writers *writers);
 /* Where presets are: policies/presets of the source tree when the running program lies in its build/ folder, else
  * VETHGUARD_DATADIR "/presets". The environment is not asked: it may be hostile. */
 const char *policy_default_preset_dir(void);

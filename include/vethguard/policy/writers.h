@@ -24,14 +24,15 @@ struct policy_writers {
 };
 
 /* Tells of a directory: 0 or -errno; one that cannot be looked at is passed over. */
-typedef int policy_writers_look(const char *path, struct stat *st);
+typedef int policy_writers_look(void *context, const char *path, struct stat *st);
 
 /* What the rights of a file, or of a directory at place, add to *w (zeroed before the first). user: who uses the file.
  * A group that is root's, or has the number of the owner or of user, as the group that is made for one user alone, is
  * nobody else; in a directory with the sticky bit only owners can take a file away. */
 void policy_writers_add(struct policy_writers *w, const struct stat *st, const char *place, uint32_t user);
 /* The same of each directory above path (absolute). */
-void policy_writers_add_above(struct policy_writers *w, const char *path, uint32_t user, policy_writers_look *look);
+void policy_writers_add_above(struct policy_writers *w, const char *path, uint32_t user, policy_writers_look *look,
+	void *context);
 bool policy_writers_equal(const struct policy_writers *a, const struct policy_writers *b);
 /* What stands behind a file's name ("can be changed by everybody: ..."), with how to mend it; out. */
 const char *policy_writers_text(const struct policy_writers *w, char out[POLICY_WRITERS_TEXT_MAX]);

@@ -110,7 +110,7 @@ static void check_audit(const struct config *c, const char *path, struct diag_li
 	if (!slash)
 		return;
 	slash[slash == directory] = 0;
-	if (settings_look_local(directory, &st) == -ENOENT)
+	if (local_file_look(directory, &st) == -ENOENT)
 		diag_add(diags, path, 0, 0, "audit_file %s: the directory %s has to be there first",
 		        c->audit_file, directory);
 }

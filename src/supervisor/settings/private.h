@@ -41,8 +41,11 @@ struct settings_opening {
 
 /* settings.c: a reader's function; context is an opening. */
 int settings_read(void *context, const char *path, char **text, size_t *n);
-/* Where it is local (local_file.h): a policy_writers_look. */
-int settings_look_local(const char *path, struct stat *st);
+/* writers.c: adds to *writers those that have rights in directories above the open file, by the
+ * path that it was opened by and by the one that it is really at. It is local (local_file.h), and
+ * nothing else is waited for: where it is not on the root directory's file system, only what is
+ * above it on its own mount is sure to be looked at. */
+void settings_look_above(int fd, const char *path, struct policy_writers *writers);
 const struct identity *settings_config_identity(const struct identity *caller);
 /* files.c: what a child has read, as reading it would give it. 0 or -errno;
  * LOCAL_FILE_UNKNOWN: it was not read. */

@@ -33,17 +33,6 @@ static char *diagnostics_text(const struct diag_list *diags)
 	return text;
 }
 
-int settings_look_local(const char *path, struct stat *st)
-{
-	int fd = local_file_find(path), error;
-
-	if (fd < 0)
-		return fd;
-	error = fstat(fd, st) < 0 ? -errno : 0;
-	close(fd);
-	return error;
-}
-
 static int read_local(struct settings_opening *o)
 {
 	int fd = local_file_open(o->path), error;
@@ -55,7 +44,7 @@ static int read_local(struct settings_opening *o)
 		o->stamp = stamp_of(&st, time(NULL));
 	error = policy_read_open_file(fd, o->text, o->n, &o->facts);
 	if (!error)
-		policy_look_above(fd, o->path, settings_look_local, &o->facts.writers);
+		settings_look_above(fd, o->path, &o->facts.writers);
 	close(fd);
 	return error;
 }

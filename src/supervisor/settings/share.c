@@ -97,7 +97,7 @@ static bool same_writers(const struct settings_input *input, int fd, const struc
 	struct policy_writers now = {0};
 
 	policy_writers_add(&now, st, "", geteuid());
-	policy_look_above(fd, input->path, settings_look_local, &now);
+	settings_look_above(fd, input->path, &now);
 	return policy_writers_equal(&now, &input->facts.writers);
 }
 

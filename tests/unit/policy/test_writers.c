@@ -17,8 +17,9 @@
 static struct stat made_up;
 
 /* Only /etc/x is not root's alone. */
-static int look(const char *path, struct stat *st)
+static int look(void *context, const char *path, struct stat *st)
 {
+	(void)context;
 	if (strcmp(path, "/etc/gone") == 0)
 		return -ENOENT;
 	*st = made_up;
@@ -33,7 +34,7 @@ static const char *directory_text(mode_t mode, uint32_t owner, uint32_t group)
 	struct policy_writers w = {0};
 
 	made_up = (struct stat){.st_mode = S_IFDIR | mode, .st_uid = owner, .st_gid = group};
-	policy_writers_add_above(&w, "/etc/x/gone/../y/p.yaml", USER, look);
+	policy_writers_add_above(&w, "/etc/x/gone/../y/p.yaml", USER, look, NULL);
 	return w.who ? policy_writers_text(&w, text) : "";
 }
 
@@ -121,9 +122,9 @@ static void test_names(void **state)
 	assert_false(policy_writers_equal(&w, &other));
 	memset(place, '/', sizeof(place) - 1);
 	memset(&w, 0, sizeof(w));
-	policy_writers_add_above(&w, place, USER, look); /* longer than a path can be */
+	policy_writers_add_above(&w, place, USER, look, NULL); /* longer than a path can be */
 	assert_int_equal(w.who, POLICY_WRITER_NONE);
-	policy_writers_add_above(&w, "none", USER, look);
+	policy_writers_add_above(&w, "none", USER, look, NULL);
 	assert_int_equal(w.who, POLICY_WRITER_NONE);
 }
 

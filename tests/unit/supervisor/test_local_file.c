@@ -164,6 +164,39 @@ static void another_mount(void **state)
 	assert_int_equal(umount2(at(path, "bound"), MNT_DETACH), 0);
 }
 
+/* One step, from the root directory; and up to where a mount ends. */
+static void looking_and_going_up(void **state)
+{
+	struct stat st, above;
+	int fd, next;
+
+	(void)state;
+	need_mounts("tmpfs", "mode=0755");
+	assert_int_equal(mkdir(at(other, "mount/folder"), 0711), 0);
+	assert_int_equal(local_file_look(at(path, "folder"), &st), 0);
+	assert_true(S_ISDIR(st.st_mode));
+	assert_int_equal(local_file_look(at(path, "none"), &st), -ENOENT);
+	assert_int_equal(local_file_look(other, &st), -EXDEV);
+
+	fd = local_file_find(other);
+	assert_true(fd >= 0);
+	next = local_file_above(fd);
+	assert_true(next >= 0);
+	assert_int_equal(stat(at(path, "mount"), &st), 0);
+	assert_int_equal(fstat(next, &above), 0);
+	assert_int_equal(st.st_ino, above.st_ino);
+	assert_int_equal(local_file_above(next), -EXDEV);
+	close(fd);
+	close(next);
+	fd = local_file_find("/");
+	next = local_file_above(fd);
+	assert_int_equal(fstat(next, &above), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_ino, above.st_ino);
+	close(fd);
+	close(next);
+}
+
 /* A link of somebody else's in a folder for everybody: the kernel is to decide. */
 static void a_strangers_link(void **state)
 {
@@ -237,6 +270,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(what_is_no_file, setup, teardown),
 	        cmocka_unit_test_setup_teardown(what_cannot_be_known, setup, teardown),
 	        cmocka_unit_test_setup_teardown(another_mount, setup, teardown),
+	        cmocka_unit_test_setup_teardown(looking_and_going_up, setup, teardown),
 	        cmocka_unit_test_setup_teardown(a_strangers_link, setup, teardown),
 	        cmocka_unit_test_setup_teardown(a_mount_that_is_not_local, setup, teardown),
 	        cmocka_unit_test_setup_teardown(a_mount_that_is_gone, setup, teardown),
