@@ -135,7 +135,7 @@ int policy_load_file(const char *path, const struct policy_options *with, struct
 	int rc;
 
 	if (with->notes) {
-		options.unused_rules = true;
+		options.thorough = true;
 		options.each_source = policy_note_source;
 		options.each_source_context = with->notes;
 	}

@@ -296,7 +296,7 @@ int policy_load(const struct policy_reader *reader, const char *path,
 		rc = policy_compile(&l->model, image, size);
 	if (rc == 0 && options && options->notes)
 		variables_note_unused(l, path, options->notes);
-	if (rc == 0 && options && options->notes && options->unused_rules)
+	if (rc == 0 && options && options->notes && options->thorough)
 		unused_note_rules(&l->model, ((struct load_file *)vec_at(&l->files, 0))->tree.file,
 		        options->notes);
 	if (rc == 0 && options && options->each_source)

@@ -223,8 +223,8 @@ static void note_directory(const struct rule_parse *p, const struct tree_node *n
 	struct slice path = p->rule.paths[index];
 	char quoted[TREE_QUOTE_MAX];
 
-	if (!options || !options->notes || path.n == 1 || !slice_ends_with(path, SLICE("/")) ||
-	        slice_find_byte(path, '*') >= 0)
+	if (!options || !options->notes || !options->thorough || path.n == 1 ||
+	        !slice_ends_with(path, SLICE("/")) || slice_find_byte(path, '*') >= 0)
 		return;
 	for (size_t i = 0; i < p->rule.path_count; i++)
 		if (i != index && slice_starts_with(p->rule.paths[i], slice_of(path.p, path.n - 1)))

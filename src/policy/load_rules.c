@@ -108,7 +108,7 @@ static void note_destination(
 	struct slice name = slice_of(d->key.p + 1, d->key.n ? d->key.n - 1 : 0);
 	char quoted[TREE_QUOTE_MAX];
 
-	if (!options || !options->notes || p->rule.deny || d->key.n == 0)
+	if (!options || !options->notes || !options->thorough || p->rule.deny || d->key.n == 0)
 		return;
 	if (is_loopback(d))
 		diag_add(options->notes, p->tree->file, at->line, at->column,

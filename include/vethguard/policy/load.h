@@ -73,7 +73,8 @@ struct policy_load_options {
 	size_t variable_count;
 	struct diag_list *notes; /* what is no fault but probably not meant: a variable that is given and not used; NULL:
 	                            nobody asks. Filled only where the load succeeds. */
-	bool unused_rules; /* notes tell of rules that decide no request as well, which is some work in a large policy */
+	bool thorough; /* notes tell as well of what may be meant after all, and of rules that decide no request, which is some
+	                * work in a large policy: for whoever asks what is to be thought of a policy */
 	/* Called for each credential of a policy that has loaded, with where its source is written: for whoever wants to
 	 * look whether there is a value. What it is given is borrowed for the call. NULL: nobody asks. */
 	void (*each_source)(void *context, const struct policy_credential *credential, const char *file, unsigned line,

@@ -18,7 +18,7 @@
 static void load(struct test_policy *t, const char *text, struct diag_list *notes)
 {
 	struct policy_reader reader = {(void *)(uintptr_t)text, test_read, NULL};
-	struct policy_load_options options = {.notes = notes, .unused_rules = true};
+	struct policy_load_options options = {.notes = notes, .thorough = true};
 
 	memset(t, 0, sizeof(*t));
 	memset(notes, 0, sizeof(*notes));
@@ -287,7 +287,8 @@ static void test_slips(void **state)
 /* Nobody is told who did not ask: attach and reload do not. */
 static void test_not_asked(void **state)
 {
-	static const char text[] = "vethguard: 1\nallow: [{to: a.example}, {to: a.example}]\n";
+	static const char text[] = "vethguard: 1\nallow: [{to: a.example}, {to: a.example}, "
+	                           "{to: 'https://*.com', paths: [/v1/]}, {to: localhost}]\n";
 	struct policy_reader reader = {(void *)(uintptr_t)text, test_read, NULL};
 	struct diag_list notes = {.count = 0};
 	struct policy_load_options options = {.notes = &notes};
