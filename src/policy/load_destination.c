@@ -95,7 +95,7 @@ static bool names_user(struct slice text)
 static bool looks_like_ipv6(struct slice text)
 {
 	for (size_t i = 0; i < text.n; i++)
-		if (!memchr("0123456789abcdefABCDEF:./", text.p[i], 25))
+		if (slice_find_byte(SLICE("0123456789abcdefABCDEF:./"), text.p[i]) < 0)
 			return false;
 	return true;
 }

@@ -257,7 +257,9 @@ void load_rule_paths(struct rule_parse *p, struct tree_node *node)
 			p->rule.paths[p->rule.path_count++] = path;
 		}
 	}
-	if (p->rule.path_count == n && n <= DIRECTORIES_LOOKED_AT)
-		for (size_t i = 0; i < n; i++, first = first->next)
-			note_directory(p, first->value, i);
+	if (!p->rule.paths || p->rule.path_count != n || n > DIRECTORIES_LOOKED_AT)
+		return;
+	n = 0;
+	for (item = first; item; item = item->next)
+		note_directory(p, item->value, n++);
 }

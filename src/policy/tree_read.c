@@ -73,7 +73,7 @@ static size_t name_length(struct slice s)
 
 	while (n < s.n && n <= PLAIN_BYTES && is_name_byte(s.p[n]))
 		n++;
-	return n <= PLAIN_BYTES && (n == s.n || memchr(" :=", s.p[n], 3)) ? n : 0;
+	return n <= PLAIN_BYTES && (n == s.n || slice_find_byte(SLICE(" :="), s.p[n]) >= 0) ? n : 0;
 }
 
 const char *tree_quote_value(const struct tree *tree, struct slice s, char out[TREE_QUOTE_MAX])

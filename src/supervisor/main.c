@@ -129,7 +129,7 @@ static void version(void)
 	_exit(fflush(stdout) == 0 ? 0 : STATUS_FAILED);
 }
 
-static void take_option(int option, char *value, struct daemon_options *o)
+static void take_option(int option, const char *value, struct daemon_options *o)
 {
 	if (option == OPTION_CONFIG)
 		o->config = value;

@@ -72,9 +72,9 @@ struct generation *attachment_load(const struct attachment *a, const char *polic
 	g->settings = settings_load(&a->all->supervisor->settings, identity, policy,
 	        a->all->config_path, &options, files, text);
 	error = g->settings ? 0 : -errno;
-	if (!error && !is_objectionable(g->settings, text))
+	if (g->settings && !is_objectionable(g->settings, text))
 		return g;
-	if (!error || error == -EINVAL)
+	if (g->settings || error == -EINVAL)
 		*status = ATTACH_INVALID;
 	if (error == LOCAL_FILE_UNKNOWN)
 		*status = ATTACH_BUSY;
