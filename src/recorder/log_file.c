@@ -189,7 +189,9 @@ int log_file_adopt(struct log_file *log, struct slice batch, off_t offset)
 	log->locked = flock(log->fd, LOCK_EX | LOCK_NB) == 0;
 	if (fstat(log->fd, &st) < 0)
 		return -errno;
-	written = st.st_size < offset ? -EBADMSG : count_written(log, batch, offset);
+	written = st.st_size < offset || batch.n > log->pending.max
+	                  ? -EBADMSG /* no recorder has begun it */
+	                  : count_written(log, batch, offset);
 	if (written < 0 && written != -EBADMSG)
 		return (int)written;
 	if (written < 0 || ((size_t)written < batch.n && !log->locked)) {

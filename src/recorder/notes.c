@@ -19,7 +19,8 @@
 
 #include "recorder/recorder.h"
 
-/* Its parts follow in the order of their counts. */
+/* Its parts follow in the order of their counts. A flag is a byte, since one that is found may hold
+ * anything. */
 struct note {
 	uint64_t sandbox_id;
 	uint64_t sequence, told;
@@ -28,7 +29,7 @@ struct note {
 	uint32_t feeds;        /* struct feed_note */
 	uint32_t destinations; /* struct summary_kept */
 	uint32_t kinds;        /* struct packets_kind */
-	bool packets_lost;
+	uint8_t packets_lost;
 };
 
 _Static_assert(RECORDER_PENDING_MAX <= JOURNAL_BATCH_MAX, "any batch fits into the journal");

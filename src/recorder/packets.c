@@ -264,6 +264,12 @@ size_t packets_save(const struct packets *packets, void *out, size_t max)
 	return n;
 }
 
+/* A time that an event can have. */
+static int64_t bounded(int64_t ms)
+{
+	return ms < 0 ? 0 : ms > EVENT_TIME_MAX_MS ? EVENT_TIME_MAX_MS : ms;
+}
+
 int packets_restore(struct packets *packets, const struct packets_kind *kind)
 {
 	struct packets_key key = kind->key;
@@ -277,6 +283,8 @@ int packets_restore(struct packets *packets, const struct packets_kind *kind)
 	key = entry->kind.key;
 	entry->kind = *kind;
 	entry->kind.key = key;
+	entry->kind.first_ms = bounded(kind->first_ms);
+	entry->kind.last_ms = bounded(kind->last_ms);
 	if (kind->due_ms < packets->next_due_ms)
 		packets->next_due_ms = kind->due_ms;
 	return 0;

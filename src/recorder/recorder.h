@@ -55,7 +55,7 @@ struct feed {
 /* How far a ring is read, as noted. */
 struct feed_note {
 	uint64_t id, position;
-	bool broken;
+	uint8_t broken;
 };
 
 /* The events of one sandbox. */

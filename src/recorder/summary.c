@@ -261,7 +261,7 @@ void summary_restore(struct summary *summary, const struct summary_kept *kept)
 	if (kept->n > SUMMARY_TEXT_MAX || kept->error > kept->count)
 		return;
 	entry = find_or_add(summary, kept->text, kept->n);
-	if (!entry)
+	if (!entry || kept->count > UINT64_MAX - entry->count)
 		return;
 	entry->count += kept->count;
 	entry->error += kept->error;

@@ -15,8 +15,6 @@
 #include "vethguard/policy/policy.h"
 #include "vethguard/wire/event.h"
 
-#define TIME_MAX_MS 253402300799999 /* the end of the year 9999 */
-
 /* Never reorder within a release: worker and recorder are built together, but a fuzz corpus is not.
  */
 #define FIELDS(X)                \
@@ -174,7 +172,7 @@ static size_t text_bound(const struct event *event, uint64_t map)
 
 static uint64_t bounded_time(int64_t ms)
 {
-	return ms < 0 ? 0 : ms > TIME_MAX_MS ? TIME_MAX_MS : (uint64_t)ms;
+	return ms < 0 ? 0 : ms > EVENT_TIME_MAX_MS ? EVENT_TIME_MAX_MS : (uint64_t)ms;
 }
 
 static bool is_http_version(uint8_t v)
@@ -231,9 +229,9 @@ static bool in_range(const struct event *e)
 		return false;
 	if (e->policy_reason >= POLICY_REASON_COUNT || e->lifecycle >= EVENT_LIFECYCLE_COUNT)
 		return false;
-	if (e->time_ms < 0 || e->time_ms > TIME_MAX_MS)
+	if (e->time_ms < 0 || e->time_ms > EVENT_TIME_MAX_MS)
 		return false;
-	if (e->last_ms < 0 || e->last_ms > TIME_MAX_MS)
+	if (e->last_ms < 0 || e->last_ms > EVENT_TIME_MAX_MS)
 		return false;
 	if (e->http_version != 0 && !is_http_version(e->http_version))
 		return false;

@@ -12,6 +12,7 @@
 
 #define EVENT_BYTES_MAX 16384 /* one encoded event */
 #define EVENT_TEXT_MAX 4096   /* one text field; longer ones are cut by the encoder */
+#define EVENT_TIME_MAX_MS 253402300799999 /* the end of the year 9999 */
 
 enum event_kind {
 	EVENT_HTTP,       /* one request: HTTP Activity 4002 */

@@ -278,6 +278,23 @@ static void test_marked_line_goes_before(void **state)
 	log_file_close(&log);
 }
 
+/* A batch longer than any that is ever begun comes from a damaged journal: it is passed over, and
+ * the log goes on. */
+static void test_a_batch_that_nobody_began(void **state)
+{
+	static char batch[(1 << 20) + 1];
+	struct log_file log;
+
+	(void)state;
+	open_log(&log);
+	assert_int_equal(log_file_adopt(&log, slice_of(batch, sizeof(batch)), 0), 0);
+	assert_int_equal(log.pending.len, 0);
+	assert_false(log.locked);
+	assert_int_equal(log_file_adopt(&log, slice_of(batch, sizeof(batch) - 1), 0), 1);
+	assert_int_equal(log.pending.len, sizeof(batch) - 1);
+	log_file_close(&log);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -291,6 +308,7 @@ int main(void)
 	        TEST(test_huge_last_line),
 	        TEST(test_truncated_while_open),
 	        TEST(test_marked_line_goes_before),
+	        TEST(test_a_batch_that_nobody_began),
 	        TEST(test_every_error_has_advice),
 	        TEST(test_full_device),
 	};
