@@ -2,12 +2,51 @@
 """A policy that changes while requests are under way, and the kill switch: what passes is finished by the worker that began it,
 what does not ends at once, and the log says why."""
 import os
+import subprocess
+import sys
 import threading
 import time
 
 import support
 import test_control
 from support import HTTP, SLOW, wait_until
+
+# Asks for as much as it can until it is ended; when a line of input comes, over connections that have been idle, too. A line of
+# output: it has begun.
+LOAD = """import http.client, ssl, sys, threading, time
+context = ssl.create_default_context(cafile=sys.argv[1])
+
+def connect():
+    c = http.client.HTTPSConnection('api.lab.test', context=context, timeout=10)
+    c.connect()
+    return c
+
+def ask(c, n):
+    path = f'/whoami?{sys.argv[2]}-{n}'
+    try:
+        c.request('GET', path)
+        c.getresponse().read()
+    except (OSError, http.client.HTTPException):
+        c.close()
+
+def asks(n):
+    while True:
+        try:
+            c = connect()
+            for _ in range(20):
+                ask(c, n)
+        except OSError:
+            time.sleep(0.01)
+
+idle = [connect() for _ in range(8)]
+threads = [threading.Thread(target=asks, args=(n,)) for n in range(4)]
+for t in threads:
+    t.start()
+print('begun', flush=True)
+sys.stdin.readline()
+for c in idle:
+    ask(c, 'idle')
+"""
 
 
 class Live(test_control.Control):
@@ -32,9 +71,8 @@ class Live(test_control.Control):
         thread.join(30 * SLOW)
         self.assertFalse(thread.is_alive(), "it goes on")
         self.assertNotEqual(results[0].returncode, 0, results[0])
-        event = self.daemon.event(HTTP, seconds=5, status_code=code)
-        self.assertIsNotNone(event, self.daemon.events(HTTP))
-        self.assertEqual(event["http_request"]["url"]["path"], "/trickle")
+        event = self.daemon.event(HTTP, seconds=5, status_code=code, **{"http_request.url.path": "/trickle"})
+        self.assertIsNotNone(event, self.daemon.events(HTTP)[-5:])
 
     def test_what_no_longer_passes_ends_http2(self):
         name, netns, results, thread = self.under_way()
@@ -55,6 +93,38 @@ class Live(test_control.Control):
         thread.join(60 * SLOW)
         self.assertEqual(results[0].returncode, 0, results[0])
         self.assertTrue(self.trickle.whole())
+
+    def begin(self, sandbox, netns, *argv):
+        """A program in the namespace, with the sandbox's name server; it is ended with the test."""
+        env = self.daemon.call("GET", f"/v1/sandboxes/{sandbox}/env")[2]
+        resolv = support.LAB.write("begun-resolv", "".join(f"nameserver {n}\n" for n in env["nameservers"]))
+        process = subprocess.Popen(["nsenter", f"--net={netns}", "unshare", "-m", "sh", "-c",
+                                    f"mount --bind {resolv} /etc/resolv.conf && exec \"$0\" \"$@\"", *argv],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def arrived(self, word):
+        return sum(word in r["path"] for r in self.seen("http"))
+
+    def test_under_load_nothing_passes_afterwards(self):
+        """Not over connections that were there before, busy or idle, nor over new ones, whichever of the two workers takes them."""
+        netns = self.attached(name="load")[1]
+        word = f"load{time.monotonic_ns()}"
+        ca = support.LAB.write("load-ca.pem", self.daemon.call("GET", "/v1/sandboxes/load/env")[2]["ca_pem"])
+        load = self.begin("load", netns, sys.executable, "-c", LOAD, ca, word)
+        self.begin("load", netns, "curl", "-sZ", "--parallel-max", "50", "--cacert", ca, "-o", "/dev/null",
+                   f"https://api.lab.test/whoami?{word}-h2-[1-1000000]")
+        self.assertEqual(load.stdout.readline(), "begun\n")
+        self.assertTrue(wait_until(lambda: self.arrived(word) > 200 and self.arrived(word + "-h2") > 200, 30 * SLOW))
+        self.reload("load", self.narrow)
+        time.sleep(0.2 * SLOW)  # what had left the worker before
+        before = self.arrived(word)
+        load.stdin.write("\n")  # over the idle ones, too
+        load.stdin.flush()
+        time.sleep(1)
+        self.assertEqual(self.arrived(word), before)
 
     def test_the_kill_switch(self):
         name, netns, results, thread = self.under_way()
