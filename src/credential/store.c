@@ -35,6 +35,7 @@ struct slot {
 	int64_t expires_ms;             /* clock_boot_ms(); 0: never */
 	bool asked;                     /* the keeper owes an answer */
 	int64_t answer_by_ms;           /* ... by then */
+	bool passing;                   /* ... which is for those who wait, and not kept */
 	bool due;                       /* the waiting are to be told at the end of this turn */
 	int64_t retry_ms;               /* unavailable until then: error says why */
 	int waited;                     /* credential_store_waited() */
@@ -147,7 +148,7 @@ static void make_due(struct credential_store *store, struct slot *slot)
 static void refuse(struct credential_store *store, struct slot *slot, const char *error)
 {
 	drop_value(slot);
-	slot->asked = false;
+	slot->asked = slot->passing = false;
 	slot->retry_ms = loop_now_ms(store->loop) + RETRY_MS;
 	snprintf(slot->error, sizeof(slot->error), "%s", error);
 	make_due(store, slot);
@@ -324,6 +325,9 @@ void credential_store_answer(struct credential_store *store, uint32_t credential
 	slot->value = made;
 	slot->retry_ms = 0;
 	slot->expires_ms = ttl_s > 0 ? clock_boot_ms() + (int64_t)ttl_s * 1000 : 0;
+	if (slot->passing)
+		slot->expires_ms = clock_boot_ms();
+	slot->passing = false;
 	make_due(store, slot);
 	plan_expiry(store);
 }
@@ -350,6 +354,16 @@ void credential_store_ask_again(struct credential_store *store)
 	}
 }
 
+/* From now on the value is asked for anew: what is here, or on its way, is for those only who have
+ * waited for it. */
+static void forget(struct slot *slot)
+{
+	slot->passing = slot->asked;
+	slot->expires_ms = clock_boot_ms();
+	if (!slot->due)
+		drop_value(slot);
+}
+
 int credential_store_renumber(struct credential_store *store, const uint32_t *map, uint32_t count)
 {
 	struct slot *old = store->slots, *slots = slots_new(count);
@@ -367,6 +381,7 @@ int credential_store_renumber(struct credential_store *store, const uint32_t *ma
 		if (slots[i].value)
 			slots[i].value->credential = i;
 		from->value = NULL;
+		forget(&slots[i]);
 	}
 	placeholders_renumber(&store->placeholders, map, count);
 	store->slots = slots;

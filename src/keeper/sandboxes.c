@@ -234,6 +234,17 @@ int sandboxes_describe(struct sandboxes *all, struct ipc_message *message)
 	return sandbox->described ? -EBADMSG : describe(sandbox, &m);
 }
 
+int sandboxes_forget(struct sandboxes *all, struct ipc_message *message)
+{
+	struct sandbox *sandbox = find(all, message->head.id);
+
+	if (!reader_done(&message->body) || message->fd_count > 0)
+		return -EBADMSG;
+	for (uint32_t i = 0; sandbox && i < sandbox->source_count; i++)
+		source_forget(&sandbox->sources[i]);
+	return 0;
+}
+
 static struct sandbox *sandbox_new(struct sandboxes *all, uint64_t id)
 {
 	struct sandbox *sandbox = calloc(1, sizeof(*sandbox));

@@ -22,6 +22,9 @@ int sandboxes_add(struct sandboxes *sandboxes, struct ipc_message *message);
 /* MESSAGE_KEEPER_SANDBOX: whose that worker is; one that has gone meanwhile is passed over. 0 or
  * -errno: -EBADMSG for a message that is wrong, or a worker that was described before; -ENOMEM. */
 int sandboxes_describe(struct sandboxes *sandboxes, struct ipc_message *message);
+/* MESSAGE_KEEPER_FORGET: what is held for that worker is wiped; one that has gone meanwhile is
+ * passed over. 0 or -EBADMSG. */
+int sandboxes_forget(struct sandboxes *sandboxes, struct ipc_message *message);
 /* Ends all of them. */
 void sandboxes_free(struct sandboxes *sandboxes);
 

@@ -46,6 +46,7 @@ static void leave_state(struct source *source)
 		close(source->fd);
 	source->fd = -1;
 	source->state = SOURCE_EMPTY;
+	source->forgotten = false;
 }
 
 void source_init(struct source *source)
@@ -143,6 +144,7 @@ static void finish(struct source *source)
 	struct slice value = secret_slice(&source->value);
 	const char *error = value_check(&value);
 	int64_t ttl_ms = (int64_t)source->ttl_s * 1000;
+	bool forgotten = source->forgotten;
 
 	if (!error && keep_value(source, value) < 0)
 		error = "cannot be kept: there is no memory that may be locked";
@@ -162,6 +164,16 @@ static void finish(struct source *source)
 	}
 	source->state = SOURCE_HELD;
 	answer_all(source);
+	if (forgotten)
+		expire(source);
+}
+
+void source_forget(struct source *source)
+{
+	if (source->state == SOURCE_HELD)
+		expire(source);
+	else
+		source->forgotten = source->state != SOURCE_EMPTY;
 }
 
 /* Room for at least one more byte; one byte over the bound shows that there is too much. */

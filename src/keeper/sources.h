@@ -51,6 +51,7 @@ struct source {
 	int fd;
 	struct secret value;
 	int64_t expires_ms; /* clock_boot_ms(); 0: never */
+	bool forgotten;     /* ASKED, READING: what comes is not held */
 	int64_t retry_ms;
 	char error[SOURCE_ERROR_MAX];
 	uint64_t waiting[SOURCE_WAITING_MAX];
@@ -64,6 +65,9 @@ void source_fini(struct source *source);
 /* Asks for the value under the worker's question id. 0; -EBADMSG: more questions than a worker has.
  */
 int source_get(struct source *source, uint64_t question);
+/* What is held is wiped, and asked for again when it is wanted. What is under way goes to those who
+ * wait, and is not held. */
+void source_forget(struct source *source);
 /* The supervisor's answer. Takes the descriptor where it is wanted. 0 or -EBADMSG. */
 int sources_on_message(struct sources *sources, struct ipc_message *message);
 

@@ -9,7 +9,8 @@ import time
 
 import support
 import test_control
-from support import HTTP, SLOW, wait_until
+from support import HTTP, SECRET, SLOW, wait_until
+from test_control import POLICY
 
 # Asks for as much as it can until it is ended; when a line of input comes, over connections that have been idle, too. A line of
 # output: it has begun.
@@ -46,6 +47,19 @@ print('begun', flush=True)
 sys.stdin.readline()
 for c in idle:
     ask(c, 'idle')
+"""
+
+
+# Two connections, one of which is idle until a line of input comes. A line of output for each request: its status.
+TWICE = """import http.client, ssl, sys
+context = ssl.create_default_context(cafile=sys.argv[1])
+both = [http.client.HTTPSConnection('api.lab.test', context=context, timeout=10) for _ in range(2)]
+for c in both:
+    c.connect()
+for c in both:
+    c.request('GET', '/whoami')
+    print(c.getresponse().status, flush=True)
+    sys.stdin.readline()
 """
 
 
@@ -125,6 +139,24 @@ class Live(test_control.Control):
         load.stdin.flush()
         time.sleep(1)
         self.assertEqual(self.arrived(word), before)
+
+    def test_a_credential_of_another_value(self):
+        """Its file has changed, the policy has not: what is asked over a connection that was there before gets the new value."""
+        for ttl in ("60s", "0s"):
+            with self.subTest(ttl=ttl):
+                key = support.LAB.write("changing-key", SECRET, 0o600)
+                policy = support.LAB.write("changing.yaml", (POLICY % key).replace("inject: bearer", f"inject: bearer, ttl: {ttl}"))
+                netns = self.namespace()
+                self.daemon.attach(netns=netns, policy=policy, name="changing")
+                ca = support.LAB.write("changing-ca.pem", self.daemon.call("GET", "/v1/sandboxes/changing/env")[2]["ca_pem"])
+                client = self.begin("changing", netns, sys.executable, "-c", TWICE, ca)
+                self.assertEqual(client.stdout.readline(), "200\n")
+                support.LAB.write("changing-key", "another-value-0123456789", 0o600)
+                self.reload("changing", policy)
+                client.stdin.write("\n")
+                client.stdin.flush()
+                self.assertEqual(client.stdout.readline(), "401\n")
+                self.daemon.call("DELETE", "/v1/sandboxes/changing")
 
     def test_the_kill_switch(self):
         name, netns, results, thread = self.under_way()

@@ -64,8 +64,9 @@ void credential_store_fail_all(struct credential_store *store, const char *error
  * once. */
 void credential_store_ask_again(struct credential_store *store);
 /* The policy that the store borrows is about to become one with count credentials, of which i is what map[i] was
- * (POLICY_NONE: a new one). Values, questions and placeholders move; who waits for a credential that is gone is let
- * go without a callback. 0 or -ENOMEM: nothing has changed. */
+ * (POLICY_NONE: a new one). Questions and placeholders move; who waits for a credential that is gone is let go without a
+ * callback. Values may be others by now: whoever asks from here on waits for another answer than those who wait already.
+ * 0 or -ENOMEM: nothing has changed. */
 int credential_store_renumber(struct credential_store *store, const uint32_t *map, uint32_t count);
 
 /* Placeholders: which credential a text mentions. Scans p for any placeholder of this sandbox (prefix "vethguard-" or

@@ -110,6 +110,7 @@ enum message_type {
 	                          * under this id */
 	MESSAGE_KEEPER_LOOK,     /* no body: is it there? */
 	MESSAGE_KEEPER_HERE,     /* keeper -> supervisor: the answer */
+	MESSAGE_KEEPER_FORGET,   /* no body, under the id of WORKER: what that worker asks for from now on is read anew */
 	MESSAGE_TYPE_COUNT
 };
 

@@ -109,18 +109,23 @@ void sandbox_keep_generation(struct sandbox *s, const char *how)
 	s->owner->replaced(s->owner, s, text);
 }
 
-/* One that has not been told of this generation yet, or of an earlier one only. */
+/* One that has not been told of this generation yet, or of an earlier one only. A credential may
+ * have another value by now: the worker forgets what it has, and so does the keeper, before it is
+ * asked. */
 static void retire(struct sandbox *s, struct instance *i)
 {
 	struct message_worker_retire m = {s->generation->number};
 	size_t n = message_worker_retire_encode(buffer, sizeof buffer, MESSAGE_WORKER_RETIRE,
 	        supervisor_next_id(s->supervisor), &m);
+	uint8_t forget[64];
 	int error;
 
 	i->state = INSTANCE_RETIRED;
 	i->revising = true;
 	loop_timer_set(&i->timer, SANDBOX_REVISE_MS);
 	i->worker.stopping = true;
+	role_send(&s->supervisor->keeper, forget,
+	        message_empty(forget, sizeof forget, MESSAGE_KEEPER_FORGET, i->id), NULL, 0);
 	error = role_send(&i->worker, buffer, n, &s->generation->settings->image_file, 1);
 	if (error)
 		role_kill(&i->worker, "it cannot be told to retire");

@@ -424,9 +424,44 @@ static void test_other_numbers(void **state)
 	assert_int_equal(waits.told, 1);
 	assert_non_null(waits.value);
 	assert_int_equal(waits.value->credential, 0);
-	assert_ptr_equal(credential_store_held(w->store, 0), waits.value);
 	credential_value_release(waits.value);
 	credential_value_release(held.value); /* an old response may still need it */
+}
+
+/* With the policy a value may have changed, too: no request that comes later gets what was held, or
+ * was on its way. */
+static void test_values_are_asked_for_anew(void **state)
+{
+	const uint32_t before[] = {0, 1, 2};
+	struct world *w = *state;
+	struct caller held, waits, late[2];
+
+	assert_null(get(w, 0, &held));
+	answer(w, 0, "token-value-0", 0);
+	turn(w, 0);
+	assert_null(get(w, 1, &waits));
+	assert_int_equal(credential_store_renumber(w->store, before, 3), 0);
+	assert_null(get(w, 0, &late[0]));
+	assert_int_equal(w->asked[0], 2);
+	answer(w, 0, "other-value-0", 0);
+	answer(w, 1, "token-value-1", 0);
+	turn(w, 0);
+	assert_true(slice_equals(
+	        secret_slice(&late[0].value->rendered), SLICE("Bearer other-value-0")));
+	assert_true(
+	        slice_equals(secret_slice(&waits.value->rendered), SLICE("Bearer token-value-1")));
+	assert_ptr_equal(credential_store_held(w->store, 0), late[0].value);
+	assert_null(get(w, 1, &late[1]));
+	assert_int_equal(w->asked[1], 2);
+	answer(w, 1, "other-value-1", 0);
+	turn(w, 0);
+	assert_true(slice_equals(
+	        secret_slice(&late[1].value->rendered), SLICE("Bearer other-value-1")));
+	assert_ptr_equal(credential_store_held(w->store, 1), late[1].value);
+	credential_value_release(held.value);
+	credential_value_release(waits.value);
+	credential_value_release(late[0].value);
+	credential_value_release(late[1].value);
 }
 
 static void test_asking_fails(void **state)
@@ -604,6 +639,7 @@ int main(void)
 	        TEST(test_keeper_dies),
 	        TEST(test_another_keeper),
 	        TEST(test_other_numbers),
+	        TEST(test_values_are_asked_for_anew),
 	        TEST(test_asking_fails),
 	        TEST(test_free_lets_waiters_go),
 	        TEST(test_basic_masks_the_pair),

@@ -221,6 +221,40 @@ static void test_file_and_cache(void **state)
 	close(worker);
 }
 
+static void forget(struct fixture *f, uint64_t id)
+{
+	uint8_t m[64];
+
+	assert_int_equal(ipc_send_blocking(f->supervisor, m,
+	                         message_empty(m, sizeof(m), MESSAGE_KEEPER_FORGET, id), NULL, 0),
+	        0);
+	test_look(&(void *){f}); /* it has been heard */
+}
+
+/* What is held is read again; what is being read is for those who wait for it. */
+static void test_forgotten_values(void **state)
+{
+	struct fixture *f = *state;
+	int worker = fixture_sandbox(f, 7, 2, 0, 0), pipe_fds[2];
+	uint64_t waits;
+
+	fixture_fetch(f, worker, 7, 0, "first-value");
+	assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
+	waits = fixture_ask(f, worker, 1);
+	fixture_give(f, fixture_expect_open(f, 7, 1), pipe_fds[0], NULL);
+	forget(f, 7);
+	forget(f, 8); /* nobody */
+	fixture_fetch(f, worker, 7, 0, "second-value");
+	fixture_expect_value(worker, fixture_ask(f, worker, 0), 0, "second-value");
+	assert_int_equal(write(pipe_fds[1], "third-value", 11), 11);
+	close(pipe_fds[1]);
+	fixture_expect_value(worker, waits, 1, "third-value");
+	fixture_fetch(f, worker, 7, 1, "fourth-value");
+	fixture_expect_value(worker, fixture_ask(f, worker, 1), 1, "fourth-value");
+	fixture_expect_silence(f->supervisor);
+	close(worker);
+}
+
 static void test_questions_share_one_read(void **state)
 {
 	struct fixture *f = *state;
@@ -642,6 +676,7 @@ int main(void)
 	        TEST(test_described_when_it_has_gone),
 	        TEST(test_look),
 	        TEST(test_file_and_cache),
+	        TEST(test_forgotten_values),
 	        TEST(test_questions_share_one_read),
 	        TEST(test_ttl),
 	        TEST(test_refused_values),
