@@ -180,10 +180,25 @@ static void end_client(struct client *c, bool policy_is_new)
 	}
 }
 
+/* Of connections to upstreams over which nothing goes on: what the kernel still holds of requests
+ * stays here. Where other streams go on, what had been written leaves with them. */
+static void cut_orphaned(struct proxy *p)
+{
+	for (struct list *l = p->upstreams.next; l != &p->upstreams; l = l->next) {
+		struct carrier *c = container_of(l, struct carrier, all);
+
+		if (c->state != CARRIER_BUSY || !upstream_http2_is_orphaned(c))
+			continue;
+		c->cut = true;
+		carrier_close(c);
+	}
+}
+
 static void end_marked(struct revision *r)
 {
 	for (struct list *l = r->proxy->clients.next; l != &r->proxy->clients; l = l->next)
 		end_client(container_of(l, struct client, list), r->next != NULL);
+	cut_orphaned(r->proxy);
 	datagram_relay_end_revised(r->proxy->datagrams);
 }
 

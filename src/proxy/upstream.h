@@ -128,6 +128,8 @@ extern const struct upstream_ops upstream_http1;
 bool upstream_http2_has_room(const struct carrier *c);
 /* True where it takes extended CONNECT (RFC 8441 section 3). */
 bool upstream_http2_connects(const struct carrier *c);
+/* True where exchanges had streams, and all of them are over. */
+bool upstream_http2_is_orphaned(const struct carrier *c);
 /* A stream for the exchange. NULL: no memory. */
 struct upstream *upstream_http2_open(struct carrier *c, struct exchange *exchange);
 

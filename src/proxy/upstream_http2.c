@@ -173,6 +173,11 @@ static bool is_orphaned(const struct http2_upstream *s)
 	return s->open > 0;
 }
 
+bool upstream_http2_is_orphaned(const struct carrier *c)
+{
+	return c->http2 && is_orphaned(c->http2);
+}
+
 /* After each turn: what arose is sent, what waited goes on, and the connection is idle or ends. */
 static void look_after(struct carrier *c)
 {

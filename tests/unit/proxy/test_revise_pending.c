@@ -140,6 +140,8 @@ static void test_a_chunked_body_stays_open(void **state)
 
 /* --- many streams --- */
 
+#define UPLOAD_BYTES 60000 /* less than the window */
+
 static void test_uploads_beside_what_goes_on(void **state)
 {
 	struct h2 *c = enliven(h2_client()), *o;
@@ -174,6 +176,40 @@ static void test_uploads_beside_what_goes_on(void **state)
 		assert_true(o->answers[i]->closed);
 		buf_fini(&ups[i].bytes);
 	}
+	leave(c, false);
+	leave(o, false);
+}
+
+/* All that has been written of a request may still lie in the kernel: where nothing else goes on
+ * over the connection, it stays there. */
+static void test_a_whole_upload_that_has_not_left(void **state)
+{
+	static char body[UPLOAD_BYTES];
+	struct h2 *c = enliven(h2_client()), *o;
+	struct upload up = {.ended = true};
+	int32_t id;
+	int bytes = 4096;
+
+	(void)state;
+	setsockopt(w.origin_fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+	id = h2_ask(c, "GET", "/first");
+	o = h2_origin();
+	respond(o, request_of(o, 0)->id);
+	ALL_UNTIL(answer(c, id)->closed);
+	o->peer->deaf = true;
+	buf_init(&up.bytes, sizeof body);
+	buf_append(&up.bytes, body, sizeof body);
+	id = h2_ask_with(c, "POST", "a.test", "/up", NULL, 0, &up);
+	ALL_UNTIL(!up.bytes.len);
+	run_for(20);
+	assert_int_equal(narrow_down(), 1);
+	ALL_UNTIL(answer(c, id)->closed);
+	assert_int_equal(answer(c, id)->status, 403);
+	o->peer->deaf = false;
+	peer_read(o->peer);
+	ALL_UNTIL(o->peer->eof || o->peer->failed || (o->count == 2 && o->answers[1]->closed));
+	assert_true(o->count == 1 || !o->answers[1]->ended);
+	buf_fini(&up.bytes);
 	leave(c, false);
 	leave(o, false);
 }
@@ -386,6 +422,7 @@ int main(void)
 	        WIDE(test_a_body_that_waits_for_its_upstream_never_leaves),
 	        WIDE(test_a_chunked_body_stays_open),
 	        WIDE(test_uploads_beside_what_goes_on),
+	        WIDE(test_a_whole_upload_that_has_not_left),
 	        WIDE(test_one_that_waits_for_the_dial_of_one_that_ends),
 	        WIDE(test_the_next_request_gets_the_new_credential),
 	        WIDE(test_new_streams_leave_the_old_connection),
