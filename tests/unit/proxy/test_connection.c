@@ -18,6 +18,63 @@ static void ask_connect(struct peer *c, const char *host)
 	say(c, text);
 }
 
+/* --- names and addresses --- */
+
+/* Asks for so many other names, long after, that each address that may be is given away; how many
+ * names found room. */
+static unsigned use_up_addresses(int64_t now_ms)
+{
+	unsigned assigned = 0;
+	struct ip v4, v6;
+	char name[32];
+
+	for (unsigned i = 0; i < 200; i++) {
+		int n = snprintf(name, sizeof name, "n%u-%u.test", (unsigned)now_ms, i);
+
+		assigned += names_assign(w.names, slice_of(name, (size_t)n), now_ms, &v4, &v6) == 0;
+	}
+	return assigned;
+}
+
+static bool stands_for(unsigned name, const char *host)
+{
+	const struct ip address = {4, {127, 77, 1, (uint8_t)name}};
+	struct slice is;
+
+	return names_lookup(w.names, &address, &is) && slice_equals(is, slice_from_string(host));
+}
+
+/* However many names are asked for meanwhile: the address that a connection goes to keeps its name,
+ * and what is asked over it goes where it went. Then the address may be another name's, and nothing
+ * is let out there by what it was. */
+static void test_an_address_that_is_in_use_is_given_to_nobody(void **state)
+{
+	struct peer *c = client(&w, NAME_P, NULL), *o;
+
+	(void)state;
+	ask(c, "GET /x", "p.test", "");
+	o = origin(&w, false);
+	expect_head(o, "GET /x ");
+	assert_int_equal(use_up_addresses(1000000), 63); /* of 64 */
+	assert_true(stands_for(NAME_P, "p.test"));
+	assert_false(stands_for(NAME_A, "a.test"));
+	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	expect_head(c, "HTTP/1.1 200 ");
+	say(c, "GET /y HTTP/1.0\r\n\r\n"); /* which names no host */
+	expect_head(o, "GET /y ");
+	assert_true(head_has(o, "\r\nhost: p.test:"));
+	hang_up(c, true);
+	UNTIL(&w, !w.proxy->client_count);
+	assert_int_equal(use_up_addresses(2000000), 64);
+	assert_false(stands_for(NAME_P, "p.test"));
+	c = client(&w, NAME_P, NULL);
+	say(c, "GET /z HTTP/1.0\r\n\r\n");
+	expect_head(c, "HTTP/1.1 403 ");
+	assert_false(origin_is_asked(&w));
+	hang_up(c, false);
+	hang_up(o, false);
+}
+
 /* --- what is refused --- */
 
 static void test_a_denied_name_is_explained_inside_tls(void **state)
@@ -390,6 +447,7 @@ static void test_an_idle_tunnel_ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        TEST(test_an_address_that_is_in_use_is_given_to_nobody),
 	        TEST(test_a_denied_name_is_explained_inside_tls),
 	        TEST(test_opaque_bytes_without_a_rule),
 	        TEST(test_what_begins_no_request_of_http),
