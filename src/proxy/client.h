@@ -28,6 +28,13 @@ enum client_state {
 	CLIENT_STATE_COUNT
 };
 
+/* What is known of the bytes that a tunnel carries. */
+enum tunnel_content {
+	TUNNEL_UNSEEN, /* the policy spoke of nothing that they could be besides */
+	TUNNEL_TLS,
+	TUNNEL_OTHER /* no TLS and no request, or nothing for so long that it was let out as that */
+};
+
 /* One connection from the sandbox. */
 struct client {
 	struct proxy *proxy;
@@ -66,6 +73,7 @@ struct client {
 	struct tunnel *tunnel;
 	struct policy_decision decision; /* of a tunnel */
 	struct destination tunnelled;    /* where it goes */
+	enum tunnel_content content;
 	bool passthrough;
 	bool cut; /* the tunnel is to end: revise.c */
 	uint16_t tls_version;
@@ -111,6 +119,8 @@ enum client_state client_dial_timeout(struct client *c);
 /* c->exchange holds a CONNECT request. */
 enum client_state client_connect(struct client *c);
 bool client_may_only_be_refused(const struct client *c);
+/* Whether the policy in force would let the tunnel out, and by which decision. */
+bool client_tunnel_passes(const struct client *c, struct policy_decision *decision);
 
 /* Handlers of client_http1.c. */
 enum client_state client_http1_input(struct client *c);

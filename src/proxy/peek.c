@@ -102,20 +102,40 @@ static void on_tunnel_dialled(void *context, const struct dial_result *result)
 		                       "no memory for a tunnel"));
 }
 
-static enum client_state dial_tunnel(
-        struct client *c, const struct destination *d, const struct policy_decision *decision)
+static enum client_state dial_tunnel(struct client *c, const struct destination *d,
+        const struct policy_decision *decision, enum tunnel_content content)
 {
 	if (c->proxy->paused)
 		return refuse_connection(c, decision, EVENT_CAUSE_CLOSING, c->proxy->pause_text);
 	c->let_out = true;
 	c->decision = *decision;
 	c->tunnelled = *d;
+	c->content = content;
 	c->passthrough = decision->passthrough;
 	c->dial = dial_start(c->proxy, d, decision, on_tunnel_dialled, c);
 	if (!c->dial)
 		return refuse_connection(
 		        c, decision, EVENT_CAUSE_LIMIT, "no memory for a connection");
 	return CLIENT_DIAL;
+}
+
+bool client_tunnel_passes(const struct client *c, struct policy_decision *decision)
+{
+	const struct destination *d = &c->tunnelled;
+	struct policy_request q;
+	struct judgement j;
+
+	if (c->content == TUNNEL_TLS) {
+		enum policy_tls treatment;
+
+		dest_question(d, &q);
+		treatment = policy_decide_tls(c->proxy->config.policy, &q, decision);
+		return treatment == POLICY_TLS_PASSTHROUGH || treatment == POLICY_TLS_OPAQUE;
+	}
+	judge_opaque(c->proxy, d, POLICY_TCP, &j);
+	*decision = j.decision;
+	return j.allowed && (c->content == TUNNEL_OTHER || j.decision.observed ||
+	                            (!web_may_be_allowed(c, d) && !web_is_denied(c, d)));
 }
 
 enum client_state client_dial_timeout(struct client *c)
@@ -130,7 +150,7 @@ static enum client_state opaque(struct client *c)
 
 	if (!opaque_is_allowed(c, &j))
 		return refuse_connection(c, &j.decision, EVENT_CAUSE_POLICY, NULL);
-	return dial_tunnel(c, &c->destination, &j.decision);
+	return dial_tunnel(c, &c->destination, &j.decision, TUNNEL_OTHER);
 }
 
 /* Bytes that begin no request. Where only http can be meant, they are a malformed one and answered
@@ -181,9 +201,9 @@ static enum client_state tls_hello(struct client *c, const struct client_hello *
 	dest_question(&d, &q);
 	treatment = policy_decide_tls(c->proxy->config.policy, &q, &decision);
 	if (agrees && treatment == POLICY_TLS_PASSTHROUGH)
-		return dial_tunnel(c, &d, &decision);
+		return dial_tunnel(c, &d, &decision, TUNNEL_TLS);
 	if (agrees && treatment == POLICY_TLS_OPAQUE)
-		return dial_tunnel(c, &d, &decision);
+		return dial_tunnel(c, &d, &decision, TUNNEL_TLS);
 	return open_tls(c);
 }
 
@@ -301,7 +321,7 @@ enum client_state client_peek(struct client *c)
 	if ((!c->explicit_proxy || c->connected) && opaque_is_allowed(c, &j) &&
 	        !j.decision.observed && !web_may_be_allowed(c, &c->destination) &&
 	        !web_is_denied(c, &c->destination))
-		return dial_tunnel(c, &c->destination, &j.decision);
+		return dial_tunnel(c, &c->destination, &j.decision, TUNNEL_UNSEEN);
 	for (;;) {
 		enum client_state next = decide(c);
 		enum link_status status;

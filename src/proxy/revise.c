@@ -74,22 +74,6 @@ static void look_at_exchange(struct revision *r, struct exchange *ex)
 	r->ended++;
 }
 
-static bool judge_tunnel(
-        struct proxy *proxy, const struct client *c, struct policy_decision *decision)
-{
-	const struct destination *d = &c->tunnelled;
-	struct policy_request question = {
-	        .host = destination_host(d), .address = d->address, .port = d->port};
-	struct judgement j;
-
-	if (c->passthrough && policy_decide_tls(proxy->config.policy, &question, decision) ==
-	                              POLICY_TLS_PASSTHROUGH)
-		return true;
-	judge_opaque(proxy, d, POLICY_TCP, &j);
-	*decision = j.decision;
-	return j.allowed;
-}
-
 static void look_at_tunnel(struct revision *r, struct client *c)
 {
 	const struct policy *before = r->proxy->config.policy;
@@ -98,7 +82,7 @@ static void look_at_tunnel(struct revision *r, struct client *c)
 
 	if (r->next) {
 		r->proxy->config.policy = r->next;
-		passes = judge_tunnel(r->proxy, c, &now);
+		passes = client_tunnel_passes(c, &now);
 		r->proxy->config.policy = before;
 	}
 	if (passes && may_go_on(r, &c->decision, &now)) {

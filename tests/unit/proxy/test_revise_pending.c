@@ -35,7 +35,8 @@ static const char narrow[] = "vethguard: 1\n"
                              "  - {name: a, to: \"https://a.test:%1$u\", methods: [GET]}\n"
                              "  - {name: c, to: \"https://c.test:%1$u\", credential: other}\n"
                              "  - {name: q, to: \"https://q.test:%1$u\", tls: passthrough}\n"
-                             "  - {name: s, to: \"https://s.test:%1$u\"}\n";
+                             "  - {name: s, to: \"https://s.test:%1$u\"}\n"
+                             "  - {name: raw, to: \"tcp://s.test:%1$u\"}\n";
 
 static const struct world_options begun = {
         .policy = wide, .timeouts = patient_timeouts, .limits = usual_limits, .send_bytes = 8192};
@@ -54,23 +55,29 @@ static void change(void *context)
 	const uint32_t before[] = {POLICY_NONE};
 
 	(void)context;
-	assert_int_equal(credential_store_renumber(w.store, before, 1), 0);
+	assert_int_equal(
+	        credential_store_renumber(w.store, before, policy_credential_count(&next)), 0);
 	w.policy = next;
 }
 
 /* How much has ended. */
-static size_t narrow_down(void)
+static size_t change_to(const char *text)
 {
 	uint8_t *image = w.image;
 	struct policy policy = w.policy;
 	size_t ended;
 
-	world_load_policy(&w, narrow, false);
+	world_load_policy(&w, text, false);
 	next = w.policy;
 	w.policy = policy;
 	ended = proxy_revise(w.proxy, &next, change, NULL);
 	free(image);
 	return ended;
+}
+
+static size_t narrow_down(void)
+{
+	return change_to(narrow);
 }
 
 static void expect_nothing_more(struct peer *o)
@@ -386,6 +393,83 @@ static void test_what_was_opened_and_is_to_be_passed_through(void **state)
 	hang_up(o, false);
 }
 
+/* --- what a tunnel carries --- */
+
+#define T_RAW "vethguard: 1\nname: t\nallow:\n  - {name: raw, to: \"tcp://t.test:%1$u\"}\n"
+static const char raw[] = T_RAW;
+static const char raw_and_http[] = T_RAW "  - {name: web, to: \"http://t.test:%1$u\"}\n";
+static const char raw_and_https[] = T_RAW "  - {name: web, to: \"https://t.test:%1$u\"}\n";
+static const char raw_without_https[] =
+        T_RAW "deny:\n  - {name: no, to: \"https://t.test:%1$u\", reason: never}\n";
+
+/* A tunnel, begun under a policy, in which the sandbox has spoken first. */
+static struct peer *tunnel(const char *policy, const void *first, size_t n, struct peer **o)
+{
+	struct world_options options = begun;
+	struct peer *c;
+
+	options.policy = policy;
+	again(options);
+	c = client(&w, NAME_T, NULL);
+	say_n(c, first, n);
+	*o = origin(&w, false);
+	UNTIL(&w, (*o)->in.len == n);
+	buf_consume(&(*o)->in, n);
+	return c;
+}
+
+/* It may be TLS, for nobody has looked; a policy that speaks of TLS there would have it opened. */
+static void test_a_tunnel_that_nobody_looked_at(void **state)
+{
+	static const char *const policies[] = {raw_and_https, raw_without_https};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct peer *o, *c = tunnel(raw, "anything", 8, &o);
+
+		assert_int_equal(change_to(raw), 0);
+		say(c, "more");
+		expect(o, "more");
+		assert_int_equal(change_to(policies[i]), 1);
+		say(c, "still more");
+		expect_nothing_more(o);
+		expect_reset(c);
+		hang_up(c, false);
+		hang_up(o, false);
+	}
+}
+
+static void test_a_tunnel_that_is_no_tls(void **state)
+{
+	struct peer *o, *c = tunnel(raw_and_http, "SSH-2.0-x\r\n", 11, &o);
+
+	(void)state;
+	assert_int_equal(change_to(raw_and_https), 0);
+	assert_int_equal(change_to(raw_without_https), 0);
+	say(c, "more");
+	expect(o, "more");
+	hang_up(c, false);
+	hang_up(o, false);
+}
+
+static void test_a_tunnel_with_tls_in_it(void **state)
+{
+	/* A ClientHello for t.test, the shortest there may be. */
+	static const uint8_t hello[] = {22, 3, 1, 0, 62, 1, 0, 0, 58, 3, 3, 1, 2, 3, 4, 5, 6, 7, 8,
+	        9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29,
+	        30, 31, 32, 0, 0, 2, 0x13, 1, 1, 0, 0, 15, 0, 0, 0, 11, 0, 9, 0, 0, 6, 't', '.',
+	        't', 'e', 's', 't'};
+	struct peer *o, *c = tunnel(raw_and_http, hello, sizeof hello, &o);
+
+	(void)state;
+	assert_int_equal(change_to(raw), 0);
+	assert_int_equal(change_to(raw_and_https), 1);
+	expect_nothing_more(o);
+	expect_reset(c);
+	hang_up(c, false);
+	hang_up(o, false);
+}
+
 static void test_datagrams_end(void **state)
 {
 	struct sockaddr_in at = loopback(77, 1, NAME_D, w.port), out = loopback(0, 0, 1, w.port);
@@ -430,6 +514,9 @@ int main(void)
 	        WIDE(test_a_websocket_ends),
 	        WIDE(test_passthrough_that_is_to_be_opened),
 	        WIDE(test_what_was_opened_and_is_to_be_passed_through),
+	        WIDE(test_a_tunnel_that_nobody_looked_at),
+	        WIDE(test_a_tunnel_that_is_no_tls),
+	        WIDE(test_a_tunnel_with_tls_in_it),
 	        WIDE(test_datagrams_end),
 	};
 
