@@ -109,8 +109,7 @@ static int suggest(const struct audit_pick *pick, const struct policy *policy)
 	else if (rc == -E2BIG)
 		fprintf(stderr,
 		        "vethguard: error: %s: more different denials or findings than can be "
-		        "looked at: "
-		        "use --since, --sandbox or --event\n",
+		        "looked at: use --since, --sandbox or --event\n",
 		        pick->path);
 	else
 		fprintf(stderr, "vethguard: error: cannot read %s: %s\n", pick->path,

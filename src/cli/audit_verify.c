@@ -122,8 +122,7 @@ static bool check_line(struct verify *v, const struct audit_reader *reader, stru
 		return false;
 	if (!v->any && seal.previous.has_previous)
 		printf("The first line continues a chain from an older file: it follows event %s "
-		       "with the "
-		       "fingerprint %s.\n",
+		       "with the fingerprint %s.\n",
 		        seal.previous.uid, seal.previous.hash);
 	v->any = true;
 	v->last = seal.own;

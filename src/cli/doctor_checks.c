@@ -117,9 +117,8 @@ static void check_user(struct doctor_finding *f)
 	doctor_tell(f, DOCTOR_BROKEN, "%.400s", failure.text);
 	doctor_mend(f,
 	        "Permit user namespaces: sysctl -w kernel.unprivileged_userns_clone=1 "
-	        "user.max_user_namespaces=15000 "
-	        "kernel.apparmor_restrict_unprivileged_userns=0 (those that exist here); or use "
-	        "sudo.");
+	        "user.max_user_namespaces=15000 kernel.apparmor_restrict_unprivileged_userns=0 "
+	        "(those that exist here); or use sudo.");
 }
 
 static void check_programs(struct doctor_finding *f)
@@ -261,8 +260,8 @@ static void check_trial(struct doctor_finding *f)
 	doctor_tell(f, DOCTOR_BROKEN, "'vethguard run -- true' failed: %s",
 	        n > 0 ? said : "without a word");
 	doctor_mend(f, "The findings above say what is missing; the kernel needs CONFIG_VETH, "
-	               "CONFIG_NF_TABLES, "
-	               "CONFIG_NFT_TPROXY, CONFIG_NFT_LOG and CONFIG_NETFILTER_NETLINK_LOG.");
+	               "CONFIG_NF_TABLES, CONFIG_NFT_TPROXY, CONFIG_NFT_LOG and "
+	               "CONFIG_NETFILTER_NETLINK_LOG.");
 }
 
 const doctor_check doctor_checks[] = {check_kernel, check_user, check_modules, check_landlock,

@@ -134,8 +134,7 @@ static int mount_resolver(struct mounts *m, struct failure *failure)
 	if (rc == -ENOENT)
 		return failure_set(failure, 0,
 		        "/etc/resolv.conf is missing or a link to nothing, so the sandbox cannot "
-		        "be told its "
-		        "name server; an empty file will do: 'touch /etc/resolv.conf'");
+		        "be told its name server; an empty file will do: 'touch /etc/resolv.conf'");
 	return rc == 0 ? 0 : failure_set(failure, rc, "cannot mount over /etc/resolv.conf");
 }
 

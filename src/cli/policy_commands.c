@@ -34,8 +34,7 @@ static void usage(FILE *out)
 	        out);
 	command_list(commands, out);
 	fputs("\nExit status: 0 right, allowed or the same, 1 denied or different, 2 wrong usage "
-	      "or "
-	      "a\npolicy that does not load. 'vethguard policy check --help' tells more.\n",
+	      "or a\npolicy that does not load. 'vethguard policy check --help' tells more.\n",
 	        out);
 }
 

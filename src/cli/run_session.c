@@ -47,8 +47,7 @@ int run_session_open(struct run_session *s, struct failure *failure)
 	if (s->pid == -ENOENT)
 		return failure_set(failure, 0,
 		        "the program vethguardd was not found beside this one; was vethguard moved "
-		        "away "
-		        "from the others?");
+		        "away from the others?");
 	return s->pid < 0 ? failure_set(failure, s->pid, "cannot start the supervisor vethguardd")
 	                  : 0;
 }

@@ -57,9 +57,8 @@ struct credential_value *value_new(
 	rc = inject_render(&credential, bytes, &value->rendered);
 	if (rc == -EINVAL)
 		*error = "The credential's value cannot be sent in a request: it is shorter than 6 "
-		         "bytes, holds a "
-		         "control character, begins or ends with a blank, or lacks the ':' that "
-		         "basic needs.";
+		         "bytes, holds a control character, begins or ends with a blank, or lacks "
+		         "the ':' that basic needs.";
 	else if (rc == -EMSGSIZE)
 		*error = "The credential's value is too long to be sent in a request.";
 	else if (rc == 0)

@@ -43,8 +43,7 @@ static void read_servers(struct tree *tree, struct tree_node *node, struct confi
 		else
 			tree_error(tree, item->value,
 			        "server %s must be an address, with a port where it is not 53: "
-			        "9.9.9.9:53 or "
-			        "[2620:fe::fe]:53",
+			        "9.9.9.9:53 or [2620:fe::fe]:53",
 			        tree_quote(text, quoted));
 	}
 }

@@ -63,10 +63,8 @@ static void report_credentials(struct compiler *c, const struct claim *a, const 
 	first->reported = second->reported = true;
 	diag_add(c->model->diags, second->mark.file, second->mark.line, second->mark.column,
 	        "rule \"%.*s\" (credential \"%.*s\") and rule \"%.*s\" at %s:%u (credential "
-	        "\"%.*s\") are "
-	        "equally specific for the same requests; give one of them a longer path, or both "
-	        "the same "
-	        "credential",
+	        "\"%.*s\") are equally specific for the same requests; give one of them a longer "
+	        "path, or both the same credential",
 	        SLICE_ARG(second->name), SLICE_ARG(credentials[second->credential].c.name),
 	        SLICE_ARG(first->name), first->mark.file, first->mark.line,
 	        SLICE_ARG(credentials[first->credential].c.name));
@@ -82,10 +80,8 @@ static void report_tls(struct compiler *c, const struct image_entry *a, const st
 	first->reported = second->reported = true;
 	diag_add(c->model->diags, second->mark.file, second->mark.line, second->mark.column,
 	        "rule \"%.*s\" and rule \"%.*s\" at %s:%u name the same destination, but only one "
-	        "says "
-	        "tls: passthrough; a connection is either opened or passed through, so say it in "
-	        "both or in "
-	        "none",
+	        "says tls: passthrough; a connection is either opened or passed through, so say it "
+	        "in both or in none",
 	        SLICE_ARG(second->name), SLICE_ARG(first->name), first->mark.file,
 	        first->mark.line);
 }

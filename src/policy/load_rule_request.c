@@ -105,8 +105,7 @@ void load_rule_methods(struct rule_parse *p, struct tree_node *node)
 		if (!is_upper_token(text)) {
 			tree_error(p->tree, item->value,
 			        "method %s: methods are words in capital letters such as GET; "
-			        "leave methods out "
-			        "to allow all",
+			        "leave methods out to allow all",
 			        tree_quote(text, quoted));
 			continue;
 		}
@@ -158,8 +157,7 @@ static bool check_path(struct tree *tree, const struct tree_node *node, struct s
 	else if (!url_canonical_path(path, canonical, sizeof(canonical), &n))
 		tree_error(tree, node,
 		        "path %s can match no request: it leaves the root, or holds an escape or a "
-		        "byte that no "
-		        "canonical path has",
+		        "byte that no canonical path has",
 		        quoted);
 	else if (!slice_equals(path, slice_of(canonical, n)))
 		tree_error(tree, node, "path %s is not in canonical form; write %s%s", quoted,

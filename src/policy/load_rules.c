@@ -162,8 +162,7 @@ static void check_rule(struct rule_parse *p, const struct tree_node *to)
 	if (r->passthrough && (r->has_methods || r->path_count > 0 || r->credential != POLICY_NONE))
 		tree_error(p->tree, p->node,
 		        "tls: passthrough leaves the connection closed to view, so methods, paths "
-		        "and credential "
-		        "cannot stand beside it");
+		        "and credential cannot stand beside it");
 	for (size_t l = 0; l < r->list_count; l++)
 		for (size_t i = 0; i < r->lists[l].count; i++) {
 			/* destinations written here are reported where they stand, those of groups

@@ -186,8 +186,7 @@ static void note(
 {
 	diag_add(notes, inner->mark.file, inner->mark.line, inner->mark.column,
 	        "rule \"%.*s\" decides no request: rule \"%.*s\" at %s:%u %s; remove one of them, "
-	        "or "
-	        "narrow \"%.*s\"",
+	        "or narrow \"%.*s\"",
 	        SLICE_ARG(inner->name), SLICE_ARG(outer->name), outer->mark.file, outer->mark.line,
 	        !outer->deny  ? "allows all of it first"
 	        : inner->deny ? "denies all of it first"

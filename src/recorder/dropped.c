@@ -38,8 +38,7 @@ static int note_lost_packets(struct stream *stream, int64_t now_ms, bool all)
 	stream->lost_noted_ms = now_ms;
 	return stream_record_finding(stream, EVENT_FINDING_PACKETS_LOST,
 	        "Dropped packets came faster than their copies could be read: the counts of "
-	        "dropped "
-	        "packets are a lower bound. The packets themselves were all dropped.");
+	        "dropped packets are a lower bound. The packets themselves were all dropped.");
 }
 
 static void count_packet(void *context, const struct nflog_packet *packet)

@@ -332,8 +332,7 @@ char *log_file_explain(const struct log_file *log, int error, char *out, size_t 
 {
 	snprintf(out, out_size,
 	        "The audit log %s cannot be written: %s. %s; nothing is lost, the sandboxes wait "
-	        "until it "
-	        "can be written again.",
+	        "until it can be written again.",
 	        log->path, strerror(-error), advice(error));
 	return out;
 }

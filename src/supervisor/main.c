@@ -70,8 +70,7 @@ static void give_up(uint64_t kept)
 	if (error)
 		die(STATUS_FAILED,
 		        "cannot give up capabilities: %s (vethguardd needs root, in a user "
-		        "namespace at "
-		        "least)",
+		        "namespace at least)",
 		        strerror(-error));
 	if (prctl(PR_SET_DUMPABLE, 0) < 0 || setrlimit(RLIMIT_CORE, &no_core) < 0)
 		die(STATUS_FAILED, "cannot refuse core dumps");

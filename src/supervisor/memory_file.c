@@ -110,8 +110,7 @@ static void append_system_bundle(int out, size_t *left)
 		if (append_file(out, *path, false, left) == 0)
 			return;
 	log_warn("no bundle of trusted CAs found on this system (package ca-certificates): only "
-	         "those of "
-	         "the configuration are trusted");
+	         "those of the configuration are trusted");
 }
 
 int memory_file_trusted_cas(const struct config *config, bool local, const char **culprit)

@@ -21,9 +21,8 @@ static bool is_objectionable(const struct settings *settings, char **out)
 			continue;
 		if (asprintf(&text,
 		            "%s%scredential \"%s\": an env: source takes the value from the "
-		            "environment "
-		            "of `vethguard run`; a sandbox that is attached has none: use file: or "
-		            "exec:",
+		            "environment of `vethguard run`; a sandbox that is attached has none: "
+		            "use file: or exec:",
 		            place ? place : "", place ? ": error: " : "",
 		            slice_escape(c.name, name, sizeof name)) < 0)
 			text = NULL;

@@ -51,8 +51,7 @@ static void say_beyond(const char *path, char text[ATTACH_READ_TEXT_MAX])
 
 	snprintf(text, ATTACH_READ_TEXT_MAX,
 	        "%s: with it, the files of this policy have more than %d MiB, the most where one "
-	        "of "
-	        "them may lie on a file system that does not answer: keep them on a local one",
+	        "of them may lie on a file system that does not answer: keep them on a local one",
 	        slice_escape(slice_from_string(path), shown, sizeof shown), SETTINGS_FILES_MIB);
 }
 

@@ -80,8 +80,7 @@ int source_file_open(
 		if (fd == -ELOOP) {
 			snprintf(error, SOURCE_ERROR_MAX,
 			        "%s is reached through a symbolic link, which is refused for a "
-			        "file that "
-			        "the invoking user cannot read",
+			        "file that the invoking user cannot read",
 			        shown);
 			return -1;
 		}

@@ -113,8 +113,7 @@ static void nothing_can_be_typed_into_the_outer_shell(void **state)
 {
 	(void)state;
 	on_terminal("echo up; read a; python3 -c 'import fcntl,termios; fcntl.ioctl(0, "
-	            "termios.TIOCSTI, b\"x\")' 2>&1"
-	            " | tail -1",
+	            "termios.TIOCSTI, b\"x\")' 2>&1 | tail -1",
 	        "\n");
 	assert_true(said("Operation not permitted") || said("not found"));
 }

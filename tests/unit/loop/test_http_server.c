@@ -143,8 +143,7 @@ static void test_one_after_another(void **state)
 
 	(void)state;
 	say(fd, "GET /first HTTP/1.1\r\n\r\nPOST /second HTTP/1.1\r\nContent-Length: "
-	        "3\r\n\r\nabcGET "
-	        "/third HTTP/1.1\r\nConnection: close\r\n\r\n");
+	        "3\r\n\r\nabcGET /third HTTP/1.1\r\nConnection: close\r\n\r\n");
 	assert_non_null(strstr(wait_for(fd, NULL), "GET /first "));
 	assert_string_equal(f.seen, "GET /third ");
 	assert_int_equal(f.requests, 3);

@@ -191,10 +191,8 @@ static void test_unread_is_relayed(void **state)
 	assert_int_equal(notes.items[0].column, 23);
 	assert_string_equal(notes.items[0].message,
 	        "rule \"keep\" refuses nothing at \"https://db.example:5432\": only the tcp:// "
-	        "rule "
-	        "\"db\" at /test.yaml:3 allows that place, and what it relays is not read; allow "
-	        "the "
-	        "place by https:// or http:// too, or deny it without methods and paths");
+	        "rule \"db\" at /test.yaml:3 allows that place, and what it relays is not read; "
+	        "allow the place by https:// or http:// too, or deny it without methods and paths");
 	assert_true(policy_relays_unread(&t.policy, &request, &decision));
 	assert_int_equal(decision.verdict, POLICY_ALLOW);
 	assert_true(slice_equals(policy_rule_name(&t.policy, decision.rule), SLICE("db")));
@@ -227,8 +225,7 @@ static void test_place(void **state)
 	assert_int_equal(notes.items[0].column, 5);
 	assert_string_equal(notes.items[0].message,
 	        "rule \"pull\" decides no request: rule \"shut\" at /test.yaml:5 denies all that "
-	        "it "
-	        "allows, and deny beats allow; remove one of them, or narrow \"shut\"");
+	        "it allows, and deny beats allow; remove one of them, or narrow \"shut\"");
 	test_unload(&t);
 }
 

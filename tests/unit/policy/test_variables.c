@@ -224,12 +224,10 @@ static void test_bad_in_path(void **state)
 	GIVE("v=a/b");
 	must_fail(PATHS("/x${v}"), 2, 32,
 	        "\"/x${v}\": \"${v}\" is \"a/b\", but here it is a part of one segment and can "
-	        "hold "
-	        "no \"/\"");
+	        "hold no \"/\"");
 	must_fail(PATHS("/${v}x"), 2, 32,
 	        "\"/${v}x\": \"${v}\" is \"a/b\", but here it is a part of one segment and can "
-	        "hold "
-	        "no \"/\"");
+	        "hold no \"/\"");
 	/* a dot segment that only comes to be by what stands beside it */
 	GIVE("v=x");
 	assert_int_equal(load(&t, PATHS("/../${v}"), NULL), -EINVAL);

@@ -404,8 +404,7 @@ static void test_openssl_verify(void **state)
 	write_pem(l, leaf->leaf);
 	snprintf(command, sizeof(command),
 	        "openssl verify -x509_strict -check_ss_sig -purpose sslserver -verify_hostname "
-	        "a.example "
-	        "-CAfile %s -untrusted %s %s >/dev/null",
+	        "a.example -CAfile %s -untrusted %s %s >/dev/null",
 	        r, i, l);
 	int good = system(command);
 	snprintf(command, sizeof(command),
