@@ -347,7 +347,7 @@ int recorder_start(struct supervisor *sv)
 
 	if (!error) {
 		sv->recorder.on_failed = on_recorder_failed;
-		sv->recorder.room_ms = ROLE_ROOM_MS;
+		role_wait_for_room(&sv->recorder, ROLE_ROOM_MS, ROLE_ROOM_ALL_MS);
 	}
 	return error;
 }

@@ -61,7 +61,7 @@ static void answer_source(struct supervisor *sv, uint64_t id, int fd, const char
 	size_t n = message_source_encode(buffer, sizeof buffer, MESSAGE_SOURCE, id, &m);
 	int result = role_send(&sv->keeper, buffer, n, &fd, fd >= 0);
 
-	if (result)
+	if (result && result != -EPIPE) /* its end is heard of by itself */
 		log_error("the keeper could not be answered: %s", strerror(-result));
 }
 
@@ -241,7 +241,7 @@ static int start_with(struct supervisor *sv, int root)
 	        on_keeper_message, on_keeper_dead);
 	if (!error) {
 		sv->keeper.on_failed = on_keeper_failed;
-		sv->keeper.room_ms = ROLE_ROOM_MS;
+		role_wait_for_room(&sv->keeper, ROLE_ROOM_MS, ROLE_ROOM_ALL_MS);
 		size_t n = message_empty(
 		        buffer, sizeof buffer, MESSAGE_KEEPER_START, supervisor_next_id(sv));
 		error = role_send(&sv->keeper, buffer, n, &root, root >= 0);

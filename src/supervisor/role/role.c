@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
 #include "vethguard/jail/spawn.h"
 #include "supervisor/role/role.h"
@@ -214,11 +215,32 @@ int role_start(struct loop *loop, struct role *role, const char *program, const 
 	return error;
 }
 
+void role_wait_for_room(struct role *role, int room_ms, int all_ms)
+{
+	role->room_ms = room_ms;
+	role->room_all_ms = role->room_left_ms = all_ms;
+	role->room_at_ms = clock_monotonic_ms();
+}
+
+/* It may be full all the same: ipc_send says so. */
+static void wait_for_room(struct role *role)
+{
+	const int64_t began_ms = clock_monotonic_ms();
+	int64_t left_ms = role->room_left_ms + (began_ms - role->room_at_ms) / ROLE_ROOM_BACK;
+
+	if (left_ms > role->room_all_ms)
+		left_ms = role->room_all_ms;
+	ipc_peer_flush(&role->peer, left_ms < role->room_ms ? (int)left_ms : role->room_ms);
+	role->room_at_ms = clock_monotonic_ms();
+	left_ms -= role->room_at_ms - began_ms;
+	role->room_left_ms = left_ms > 0 ? left_ms : 0;
+}
+
 int role_send(
         struct role *role, const uint8_t *message, size_t size, const int *fds, size_t fd_count)
 {
 	if (role->room_ms && !ipc_peer_has_room(&role->peer, size, fd_count))
-		ipc_peer_flush(&role->peer, role->room_ms); /* still full: ipc_send says so */
+		wait_for_room(role);
 	return ipc_send(&role->peer, message, size, fds, fd_count);
 }
 

@@ -21,6 +21,10 @@
 /* Keeper and recorder are told of every sandbox when they are started again, more than their queue
  * holds: so long does the supervisor wait for one to read. One that does not is killed. */
 #define ROLE_ROOM_MS 5000
+/* All such waits together, of which a part of the time that passes is given back: one that reads a
+ * little now and then would keep the supervisor from everybody else for ever. */
+#define ROLE_ROOM_ALL_MS 20000
+#define ROLE_ROOM_BACK 20 /* a twentieth */
 
 struct role {
 	struct ipc_peer peer;
@@ -30,10 +34,12 @@ struct role {
 	char label[ROLE_LABEL_MAX]; /* "the worker of sandbox x" */
 	pid_t pid;                  /* 0: not running */
 	int pidfd;
-	unsigned burst, per_s;         /* messages it may send; burst 0: any number */
-	int64_t credit;                /* thousandths of a message that it may still send */
-	int64_t credit_ms;             /* when that was counted */
-	int room_ms;                   /* how long role_send waits for room in its queue, or 0 */
+	unsigned burst, per_s; /* messages it may send; burst 0: any number */
+	int64_t credit;        /* thousandths of a message that it may still send */
+	int64_t credit_ms;     /* when that was counted */
+	int room_ms;           /* how long role_send waits for room in its queue, or 0 */
+	int64_t room_all_ms, room_left_ms,
+	        room_at_ms;            /* all of its waits; what was left, and when */
 	bool stopping;                 /* its end is expected */
 	bool killed;                   /* we did it */
 	char last_words[ROLE_HOW_MAX]; /* why it is being killed, or what it said of its failure;
@@ -66,6 +72,8 @@ int role_send(
         struct role *role, const uint8_t *message, size_t size, const int *fds, size_t fd_count);
 /* Asks it how it is confined; told has its answer, unless it is asked again before. */
 void role_ask(struct role *role, uint64_t id, void (*told)(struct role *role, struct slice text));
+/* From now on role_send waits for room in its queue: so long, and all of its waits together. */
+void role_wait_for_room(struct role *role, int room_ms, int all_ms);
 /* Bounds what it may send from now on. */
 void role_bound(struct role *role, unsigned burst, unsigned per_s);
 /* Asks it to finish; after patience_ms it is killed. on_dead follows either way. */

@@ -11,13 +11,15 @@
 
 #include "../fake_role.h"
 #include "supervisor/role/role.h"
+#include "vethguard/base/clock.h"
 
 #define FLOOD_BYTES (1 << 20)
 
 static const char *const programs[] = {"fake-good", "fake-crash", "fake-exit", "fake-deaf",
         "fake-nonsense", "fake-hangup", "fake-words", "fake-early", "fake-escapes", "fake-flood",
-        "fake-long", "fake-endless", "fake-gifts", "fake-chatty", "fake-slow"};
+        "fake-long", "fake-endless", "fake-gifts", "fake-chatty", "fake-slow", "fake-drip"};
 #define GIFTS 100
+#define DRIP_MS 200
 #define BURST 2000 /* messages with a descriptor: far more than socket and queue hold */
 
 static void write_all(const char *text, size_t n)
@@ -78,6 +80,18 @@ static void read_a_burst(void)
 	fake_say(MESSAGE_WORKER_READY, 7);
 }
 
+static void read_now_and_then(void)
+{
+	struct ipc_message m;
+
+	for (;;) {
+		usleep(DRIP_MS * 1000);
+		while (ipc_receive_blocking(IPC_SUPERVISOR_FD, 0, fake_in, &m) == 0)
+			for (size_t i = 0; i < m.fd_count; i++)
+				close(m.fds[i]);
+	}
+}
+
 /* The other side. */
 static int play(const char *name)
 {
@@ -103,6 +117,8 @@ static int play(const char *name)
 		fake_say_text(MESSAGE_STOPPED, 0, "");
 	if (strcmp(name, "fake-gifts") == 0)
 		give_descriptors();
+	if (strcmp(name, "fake-drip") == 0)
+		read_now_and_then();
 	if (strcmp(name, "fake-slow") == 0)
 		read_a_burst();
 	if (strcmp(name, "fake-chatty") == 0)
@@ -259,7 +275,7 @@ static void a_burst_waits_for_its_reader(void **state)
 {
 	(void)state;
 	start("fake-slow");
-	role.room_ms = 30000;
+	role_wait_for_room(&role, 30000, 30000);
 	assert_int_equal(send_burst(), 0);
 	assert_int_equal(loop_run(loop), 0);
 	assert_int_equal(messages, 1);
@@ -270,8 +286,25 @@ static void a_burst_that_nobody_reads_kills(void **state)
 {
 	(void)state;
 	start("fake-deaf");
-	role.room_ms = 20;
+	role_wait_for_room(&role, 20, 20);
 	assert_int_equal(send_burst(), -ENOBUFS);
+	expect_end("was killed: No buffer space available");
+}
+
+/* It reads all that there is, but not before it has been waited for a while. */
+static void one_that_makes_wait_again_and_again_is_killed(void **state)
+{
+	int64_t began_ms = clock_monotonic_ms(), took_ms;
+	int error = 0;
+
+	(void)state;
+	start("fake-drip");
+	role_wait_for_room(&role, 2 * DRIP_MS, 4 * DRIP_MS);
+	while (!error && clock_monotonic_ms() - began_ms < 40 * DRIP_MS)
+		error = send_burst();
+	took_ms = clock_monotonic_ms() - began_ms;
+	assert_int_equal(error, -ENOBUFS);
+	assert_in_range(took_ms, 3 * DRIP_MS, 20 * DRIP_MS); /* not at the first wait */
 	expect_end("was killed: No buffer space available");
 }
 
@@ -409,6 +442,7 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(hanging_up_kills),
 	        cmocka_unit_test(a_burst_waits_for_its_reader),
 	        cmocka_unit_test(a_burst_that_nobody_reads_kills),
+	        cmocka_unit_test(one_that_makes_wait_again_and_again_is_killed),
 	        cmocka_unit_test(patience_ends),
 	        cmocka_unit_test(killing_says_why),
 	        cmocka_unit_test(fini_reaps_without_a_word),
