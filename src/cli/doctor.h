@@ -51,7 +51,7 @@ enum doctor_verdict {
 #define DOCTOR_VALUE_MAX 8192
 
 struct doctor_fact {
-	char name[32];
+	char name[32]; /* both escaped: the words of a role, which may have been taken over */
 	char value[DOCTOR_VALUE_MAX];
 	char kernel[128]; /* what it says, where it differs */
 	enum doctor_verdict verdict;
@@ -62,6 +62,10 @@ struct doctor_fact {
  */
 bool doctor_fact_read(
         struct slice line, const char *proc, pid_t pid, bool confined, struct doctor_fact *fact);
+/* The facts that each has to tell, from 0 on; NULL: that was all. */
+const char *doctor_fact_name(size_t i);
+/* Of one that it did not tell: it differs from what the kernel says, or is weak. */
+void doctor_fact_unsaid(const char *name, const char *proc, pid_t pid, struct doctor_fact *fact);
 
 /* Sets state and text, or the remedy; what is too long is cut. */
 void doctor_tell(struct doctor_finding *f, enum doctor_state state, const char *format, ...)

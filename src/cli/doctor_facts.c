@@ -230,8 +230,13 @@ static const struct known known[] = {
         {"fd_file", say_files, NULL, NULL},
         {"fd_device", say_descriptors, "/dev/", NULL},
         {"fd_anon", say_descriptors, "anon_inode:", NULL},
-        {"landlock_paths", NULL, NULL, "none"},
+        {"landlock_abi", NULL, NULL, NULL},
 };
+
+const char *doctor_fact_name(size_t i)
+{
+	return i < sizeof(known) / sizeof(known[0]) ? known[i].name : NULL;
+}
 
 static const struct known *find(const char *name)
 {
@@ -241,11 +246,13 @@ static const struct known *find(const char *name)
 	return NULL;
 }
 
-/* A connection that no rule allows has to be refused. */
+/* Of a kernel with Landlock: no path, and a connection that no rule allows has to be refused. */
 static bool is_weak(const struct known *k, const struct doctor_fact *fact)
 {
 	if (k && k->wanted)
 		return strcmp(k->wanted, fact->value) != 0;
+	if (strcmp(fact->name, "landlock_paths") == 0)
+		return strcmp(fact->value, "none") != 0;
 	return strcmp(fact->name, "landlock_probe") == 0 &&
 	       strstr(fact->value, "not refused") != NULL;
 }
@@ -255,17 +262,15 @@ bool doctor_fact_read(
 {
 	const struct process process = {proc, pid};
 	const char *colon = memchr(line.p, ':', line.n);
-	size_t name_n = colon ? (size_t)(colon - (const char *)line.p) : 0, value_n;
+	size_t name_n = colon ? (size_t)(colon - (const char *)line.p) : 0;
 	const struct known *k;
 
 	memset(fact, 0, sizeof(*fact));
 	if (name_n == 0 || name_n >= sizeof(fact->name) || line.n < name_n + 2)
 		return false;
-	value_n = line.n - name_n - 2;
-	if (value_n >= sizeof(fact->value))
-		value_n = sizeof(fact->value) - 1;
-	memcpy(fact->name, line.p, name_n);
-	memcpy(fact->value, colon + 2, value_n);
+	slice_escape(slice_of(line.p, name_n), fact->name, sizeof(fact->name));
+	slice_escape_controls(
+	        slice_of(colon + 2, line.n - name_n - 2), fact->value, sizeof(fact->value));
 	k = find(fact->name);
 	fact->verdict = DOCTOR_CLAIMED;
 	if (k && k->say && k->say(&process, k->key, fact->kernel, sizeof(fact->kernel)))
@@ -276,4 +281,19 @@ bool doctor_fact_read(
 	if (fact->verdict != DOCTOR_DIFFERS && confined && is_weak(k, fact))
 		fact->verdict = DOCTOR_WEAK;
 	return true;
+}
+
+void doctor_fact_unsaid(const char *name, const char *proc, pid_t pid, struct doctor_fact *fact)
+{
+	const struct process process = {proc, pid};
+	const struct known *k = find(name);
+
+	memset(fact, 0, sizeof(*fact));
+	snprintf(fact->name, sizeof(fact->name), "%s", name);
+	snprintf(fact->value, sizeof(fact->value), "(not told)");
+	fact->verdict = DOCTOR_DIFFERS;
+	if (!k || !k->say || !k->say(&process, k->key, fact->kernel, sizeof(fact->kernel))) {
+		fact->kernel[0] = '\0';
+		fact->verdict = DOCTOR_WEAK;
+	}
 }

@@ -64,7 +64,7 @@ static void tell_fact(struct report *r, const struct doctor_fact *fact)
 	r->sound = r->sound && (fact->verdict == DOCTOR_AGREED || fact->verdict == DOCTOR_CLAIMED);
 	if (r->j) {
 		json_put_object(r->j, NULL);
-		json_put_literal(r->j, "name", fact->name);
+		json_put_string(r->j, "name", slice_from_string(fact->name), 0);
 		json_put_string(r->j, "value", slice_from_string(fact->value), 0);
 		json_put_literal(r->j, "verdict", verdict_words[fact->verdict]);
 		if (fact->kernel[0])
@@ -98,6 +98,36 @@ static void tell_facts(struct report *r, const struct message_role *role, bool c
 	}
 }
 
+static bool is_said(struct slice text, const char *name)
+{
+	const size_t n = strlen(name);
+
+	while (text.n > 0) {
+		const char *line = text.p, *end = memchr(line, '\n', text.n);
+		size_t line_n = end ? (size_t)(end - line) : text.n;
+
+		if (line_n > n + 1 && memcmp(line, name, n) == 0 && line[n] == ':')
+			return true;
+		line_n += end != NULL;
+		text = slice_of(line + line_n, text.n - line_n);
+	}
+	return false;
+}
+
+/* What it passes over in silence may be what it is not confined by. */
+static void tell_unsaid(struct report *r, const struct message_role *role)
+{
+	static struct doctor_fact fact;
+	const char *name;
+
+	for (size_t i = 0; role->text.n > 0 && (name = doctor_fact_name(i)) != NULL; i++) {
+		if (is_said(role->text, name))
+			continue;
+		doctor_fact_unsaid(name, "/proc", (pid_t)role->pid, &fact);
+		tell_fact(r, &fact);
+	}
+}
+
 /* The supervisor is the first. */
 static void tell_role(void *context, const struct message_role *role)
 {
@@ -116,6 +146,7 @@ static void tell_role(void *context, const struct message_role *role)
 		json_put_uint(r->j, "pid", role->pid);
 		json_put_array(r->j, "facts");
 		tell_facts(r, role, confined);
+		tell_unsaid(r, role);
 		json_put_end_array(r->j);
 		json_put_end_object(r->j);
 		return;
@@ -123,6 +154,7 @@ static void tell_role(void *context, const struct message_role *role)
 	printf("%s%s (process %u)%s\n", r->roles > 1 ? "\n" : "", name, role->pid,
 	        role->text.n == 0 ? ": no answer" : "");
 	tell_facts(r, role, confined);
+	tell_unsaid(r, role);
 }
 
 /* The policy of a session that is nobody's: its one port is what Landlock is to show. */

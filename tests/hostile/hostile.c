@@ -79,7 +79,7 @@ static const struct misdeed *find(const struct misdeed *all, const char *name, s
 
 static void misbehave(void)
 {
-	for (const char *name = names; *name && strcmp(name, "lie") != 0;) {
+	for (const char *name = names; *name && strncmp(name, "lie", 3) != 0;) {
 		size_t n = strcspn(name, "\n");
 		const struct misdeed *misdeed = find(misdeed_calls, name, n);
 
@@ -156,4 +156,9 @@ void __wrap_jail_describe(char *out, size_t out_size)
 	uid = strstr(out, "uid: ");
 	if (uid && strcmp(names, "lie") == 0)
 		uid[5] = uid[5] == '9' ? '8' : (char)(uid[5] + 1);
+	if (strcmp(names, "lie in colour") == 0)
+		snprintf(out + strlen(out), out_size - strlen(out),
+		        "\x1b[31mso\": \x1b]0;owned\x07\"\n");
+	if (strcmp(names, "lie by silence") == 0)
+		snprintf(out, out_size, "all: well\n");
 }

@@ -276,6 +276,21 @@ class Told(Hostile):
                 self.assertEqual(facts["uid"][1], "differs")
                 self.assertEqual([n for n, f in facts.items() if f[1] not in ("agreed", "claimed")], ["uid"])
 
+    def test_a_role_that_says_nothing_of_it(self):
+        for role in KILLS:
+            with self.subTest(role):
+                facts = self.roles(folder=self.programs(role, "lie by silence"), status=1)[role]
+                self.assertEqual(facts.pop("all"), ("well", "claimed"))
+                self.assertLessEqual({"uid", "cap_effective", "seccomp", "root", "dumpable", "landlock_abi"}, set(facts))
+                self.assertEqual({verdict for _, verdict in facts.values()}, {"differs", "weak"})
+
+    def test_a_role_that_writes_to_the_terminal(self):
+        folder = self.programs("worker", "lie in colour")
+        r = self.ask(folder=folder)
+        self.assertRegex(r.stdout, r'(?m)^  \\x1b\[31mso" +\\x1b\]0;owned\\x07" +its own word$')
+        self.assertNotIn("\x1b", r.stdout)
+        self.assertEqual(self.roles(folder=folder)["worker"][r'\x1b[31mso"'], (r'\x1b]0;owned\x07"', "claimed"))
+
     def test_a_role_that_does_not_answer(self):
         r = self.ask(folder=self.programs("worker", "deaf"))
         self.assertEqual(r.returncode, 1, r)

@@ -83,6 +83,29 @@ static void lines_that_are_none(void **state)
 		assert_false(doctor_fact_read(slice_from_string(lines[i]), proc, PID, true, &fact));
 }
 
+static void words_are_escaped(void **state)
+{
+	(void)state;
+	expect("a\x1b[m: \x1b]0;x\x07 c:\\d", true, DOCTOR_CLAIMED, "");
+	assert_string_equal(fact.name, "a\\x1b[m");
+	assert_string_equal(fact.value, "\\x1b]0;x\\x07 c:\\d");
+}
+
+static void what_is_not_told_differs(void **state)
+{
+	size_t n = 0;
+
+	(void)state;
+	for (const char *name; (name = doctor_fact_name(n)) != NULL; n++) {
+		doctor_fact_unsaid(name, proc, PID, &fact);
+		assert_string_equal(fact.name, name);
+		assert_int_equal(fact.verdict, fact.kernel[0] ? DOCTOR_DIFFERS : DOCTOR_WEAK);
+		if (strcmp(name, "uid") == 0)
+			assert_string_equal(fact.kernel, "7");
+	}
+	assert_true(n > 20);
+}
+
 static int setup(void **state)
 {
 	char path[128];
@@ -117,6 +140,8 @@ int main(void)
 	        cmocka_unit_test(a_role_that_is_not_confined_says_so),
 	        cmocka_unit_test(what_cannot_be_read_is_its_own_word),
 	        cmocka_unit_test(lines_that_are_none),
+	        cmocka_unit_test(words_are_escaped),
+	        cmocka_unit_test(what_is_not_told_differs),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
