@@ -20,9 +20,12 @@
 #include "vethguard/base/log.h"
 #include "vethguard/base/version.h"
 #include "vethguard/jail/jail.h"
+#include "vethguard/wire/control_http.h"
 #include "vethguard/wire/json.h"
 
-#define ROLES_JSON_MAX (1u << 20)
+/* Each line of a role becomes an object with its name, value and verdict: some times what an answer
+ * of the daemon's may have. */
+#define ROLES_JSON_MAX (16u * CONTROL_ANSWER_MAX)
 
 static const char *const verdicts[] = {[DOCTOR_AGREED] = "kernel agrees",
         [DOCTOR_CLAIMED] = "its own word",
@@ -236,13 +239,18 @@ static void begin_json(struct json *j, struct buf *text)
 	json_put_array(j, "roles");
 }
 
-static void end_json(struct json *j, struct buf *text, bool sound)
+/* False: not all of it is there, so nothing is printed. */
+static bool end_json(struct json *j, struct buf *text, bool sound)
 {
 	json_put_end_array(j);
 	json_put_bool(j, "sound", sound);
 	json_put_end_object(j);
-	printf("%.*s\n", (int)text->len, (const char *)buf_bytes(text));
+	if (j->failed)
+		log_error("there is no memory for the report");
+	else
+		printf("%.*s\n", (int)text->len, (const char *)buf_bytes(text));
 	buf_fini(text);
+	return !j->failed;
 }
 
 int doctor_roles(const char *policy, const char *socket, bool as_json)
@@ -272,7 +280,7 @@ int doctor_roles(const char *policy, const char *socket, bool as_json)
 	if (rc != 0 && failure.text[0])
 		log_error("%s", failure.text);
 	if (as_json)
-		end_json(&j, &text, report.sound);
+		report.sound &= end_json(&j, &text, report.sound);
 	else if (rc == 0)
 		puts(report.sound ? "\nEach role is confined as it should be."
 		                  : "\nNOT every role is confined as it should be.");

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import unittest
 
@@ -290,6 +291,30 @@ class Told(Hostile):
         self.assertRegex(r.stdout, r'(?m)^  \\x1b\[31mso" +\\x1b\]0;owned\\x07" +its own word$')
         self.assertNotIn("\x1b", r.stdout)
         self.assertEqual(self.roles(folder=folder)["worker"][r'\x1b[31mso"'], (r'\x1b]0;owned\x07"', "claimed"))
+
+    def test_those_of_very_many_sandboxes(self):
+        """What a daemon with 1,500 of them may answer is told whole, as JSON too."""
+        path, line = support.LAB.path("many.sock"), "a_name: " + "x" * 40 + "\n"
+        roles = [{"role": f"the worker of box-{i}", "pid": os.getpid(), "text": line * 40} for i in range(1500)]
+        body = json.dumps({"roles": roles}).encode()
+
+        def answer(server):
+            for _ in range(2):
+                with server.accept()[0] as s:
+                    while not s.recv(65536).endswith(b"\r\n\r\n"):
+                        pass
+                    s.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+        with socket.socket(socket.AF_UNIX) as server, concurrent.futures.ThreadPoolExecutor(1) as pool:
+            server.bind(path)
+            server.listen()
+            server.settimeout(60 * SLOW)
+            served = pool.submit(answer, server)
+            told = json.loads(self.ask("--json", "--socket", path).stdout)
+            self.assertEqual((len(told["roles"]), told["sound"]), (1500, False))
+            self.assertEqual({sum(f["name"] == "a_name" for f in role["facts"]) for role in told["roles"]}, {40})
+            self.assertEqual(self.ask("--socket", path).stdout.count("a_name"), 1500 * 40)
+            served.result()
 
     def test_a_role_that_does_not_answer(self):
         r = self.ask(folder=self.programs("worker", "deaf"))
