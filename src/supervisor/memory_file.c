@@ -147,6 +147,22 @@ void memory_bundle_put(struct memory_bundle *bundle)
 	free(bundle);
 }
 
+bool memory_bundle_equal(const struct memory_bundle *a, const struct memory_bundle *b)
+{
+	char mine[4096], other[sizeof mine];
+	ssize_t n = -1;
+
+	if (a == b || !a || !b)
+		return a == b;
+	for (off_t at = 0; n; at += n) {
+		n = pread(a->fd, mine, sizeof mine, at);
+		if (n < 0 || pread(b->fd, other, sizeof other, at) != n ||
+		        memcmp(mine, other, (size_t)n) != 0)
+			return false;
+	}
+	return true;
+}
+
 static int make_bundle(
         const struct config *config, bool local, struct memory_bundle **out, const char **culprit)
 {

@@ -23,6 +23,8 @@ struct memory_bundle {
 	int fd; /* sealed */
 };
 void memory_bundle_put(struct memory_bundle *bundle); /* NULL is harmless */
+/* The same bytes. NULL equals only NULL; what cannot be compared is not equal. */
+bool memory_bundle_equal(const struct memory_bundle *a, const struct memory_bundle *b);
 #define MEMORY_STAMPS_MAX (CONFIG_CA_FILES_MAX + 16)
 struct memory_trusted {
 	struct memory_bundle *bundle; /* as last made; NULL: none yet */

@@ -10,7 +10,7 @@
 
 /* --- pauses --- */
 
-/* What a refused client is told: the operator's reason before the recorder's. */
+/* What a refused client is told: the operator's reason before all others. */
 void worker_apply_pauses(struct worker *w)
 {
 	const char *why = NULL;
@@ -27,7 +27,7 @@ void worker_pause(struct worker *w, enum message_pause why, struct slice text)
 	w->pauses[why].on = true;
 	snprintf(w->pauses[why].text, sizeof w->pauses[why].text, "%.*s", SLICE_ARG(text));
 	worker_apply_pauses(w);
-	if (w->proxy && why == MESSAGE_PAUSE_OPERATOR)
+	if (w->proxy && why != MESSAGE_PAUSE_RECORDER)
 		proxy_end_all(w->proxy, w->pauses[why].text);
 }
 

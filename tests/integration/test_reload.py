@@ -158,6 +158,41 @@ class Live(test_control.Control):
                 self.assertEqual(client.stdout.readline(), "401\n")
                 self.daemon.call("DELETE", "/v1/sandboxes/changing")
 
+    def configure(self, old, new):
+        with open(self.daemon.config) as f:
+            text = f.read()
+        self.assertIn(old, text)
+        self.rewrite(text.replace(old, new))
+        self.addCleanup(self.rewrite, text)
+
+    def rewrite(self, text):
+        with open(self.daemon.config, "w") as f:
+            f.write(text)
+
+    def test_another_way_out_ends_what_had_the_earlier_one(self):
+        """What the configuration does not permit any more is reached over no connection that was there before, busy or idle."""
+        name, netns, results, thread = self.under_way()
+        ca = support.LAB.write("way-out-ca.pem", self.daemon.call("GET", f"/v1/sandboxes/{name}/env")[2]["ca_pem"])
+        client = self.begin(name, netns, sys.executable, "-c", TWICE, ca)
+        self.assertEqual(client.stdout.readline(), "200\n")
+        self.configure("permit: [10.99.0.0/16, fd99::/64]", "permit: [10.98.0.0/16]")
+        self.reload(name, self.policy)
+        self.cut(results, thread, name, "closing")
+        client.stdin.write("\n")
+        client.stdin.flush()
+        self.assertEqual(client.stdout.readline(), "503\n")
+        self.assertIn("403", self.inside(name, netns, test_control.WHOAMI, "-i").stdout)
+
+    def test_other_bounds_end_nothing(self):
+        name, netns, results, thread = self.under_way()
+        self.configure("permit:", "timeouts: {connect: 7s}\npermit:")
+        self.reload(name, self.policy)
+        self.assertIn("200", self.inside(name, netns, test_control.WHOAMI, "-i").stdout)
+        self.trickle.finish()
+        thread.join(60 * SLOW)
+        self.assertEqual(results[0].returncode, 0, results[0])
+        self.assertTrue(self.trickle.whole())
+
     def test_the_kill_switch(self):
         name, netns, results, thread = self.under_way()
         self.assertEqual(self.call("POST", f"/v1/sandboxes/{name}/pause", {"reason": "enough"})[0], 200)

@@ -153,10 +153,12 @@ struct message_worker_start {
 	} listeners[MESSAGE_LISTENERS_MAX];
 };
 
-/* Two reasons to refuse, each ended by a RESUME of its own. */
+/* Reasons to refuse, each ended by a RESUME of its own. */
 enum message_pause {
 	MESSAGE_PAUSE_RECORDER,    /* the log cannot be written: new work is refused, what is under way goes on. Its RESUME
 	                            * ends HOLD as well */
+	MESSAGE_PAUSE_WAY_OUT,     /* before RETIRE, where the configuration's way out is another now: what is under way is
+	                            * closed at once, too. No RESUME follows */
 	MESSAGE_PAUSE_OPERATOR     /* the kill switch: what is under way is closed at once, too */
 };
 struct message_worker_pause {

@@ -164,19 +164,36 @@ void instance_hold(struct instance *i)
 	role_send(&i->worker, buffer, n, NULL, 0);
 }
 
+static void send_pause(struct instance *i, enum message_pause why, const char *text)
+{
+	const struct message_worker_pause pause = {why, slice_from_string(text)};
+	size_t n = message_worker_pause_encode(buffer, sizeof buffer, MESSAGE_WORKER_PAUSE,
+	        supervisor_next_id(i->supervisor), &pause);
+
+	if (role_send(&i->worker, buffer, n, NULL, 0) != 0)
+		role_kill(&i->worker, "it cannot be told to pause");
+}
+
+static void send_resume(struct instance *i)
+{
+	const struct message_worker_resume resume = {MESSAGE_PAUSE_OPERATOR};
+	size_t n = message_worker_resume_encode(buffer, sizeof buffer, MESSAGE_WORKER_RESUME,
+	        supervisor_next_id(i->supervisor), &resume);
+
+	role_send(&i->worker, buffer, n, NULL, 0);
+}
+
 void instance_pause(struct instance *i, const char *reason)
 {
-	const struct message_worker_pause pause = {
-	        MESSAGE_PAUSE_OPERATOR, slice_from_string(reason ? reason : "")};
-	const struct message_worker_resume resume = {MESSAGE_PAUSE_OPERATOR};
-	uint64_t id = supervisor_next_id(i->supervisor);
-	size_t n = reason ? message_worker_pause_encode(
-	                            buffer, sizeof buffer, MESSAGE_WORKER_PAUSE, id, &pause)
-	                  : message_worker_resume_encode(
-	                            buffer, sizeof buffer, MESSAGE_WORKER_RESUME, id, &resume);
+	if (reason)
+		send_pause(i, MESSAGE_PAUSE_OPERATOR, reason);
+	else
+		send_resume(i);
+}
 
-	if (role_send(&i->worker, buffer, n, NULL, 0) != 0 && reason)
-		role_kill(&i->worker, "it cannot be told to pause");
+void instance_close_way_out(struct instance *i, const char *why)
+{
+	send_pause(i, MESSAGE_PAUSE_WAY_OUT, why);
 }
 
 int instance_ask_stats(struct instance *i, uint64_t id)

@@ -79,6 +79,9 @@ int instance_asks_keeper(struct instance *i, uint64_t request);
 int instance_new_keeper(struct instance *i);
 /* Everything is refused, live connections are closed; reason NULL: that is over. */
 void instance_pause(struct instance *i, const char *reason);
+/* Live connections are closed, and whatever still comes is refused, with a sentence for who asks:
+ * it is told to retire next. */
+void instance_close_way_out(struct instance *i, const char *why);
 /* Nobody records just now: nothing new is begun until the recorder is ready. */
 void instance_hold(struct instance *i);
 /* owner->stats answers with this id. 0 or -errno. */

@@ -125,7 +125,8 @@ static void describe_sandbox(
 	        .gate6 = s->gate.gate6,
 	        .pool4 = settings->config.pool4,
 	        .pool6 = settings->config.pool6,
-	        .proxy_port = settings->config.proxy_port,
+	        .proxy_port = s->gate.tcp_port, /* the listeners' own: the configuration's may be
+	                                           another by now */
 	        .server_count = settings->server_count,
 	        .host_count = settings->host_count,
 	        .hosts = settings->hosts,

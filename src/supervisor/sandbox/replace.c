@@ -109,6 +109,17 @@ void sandbox_keep_generation(struct sandbox *s, const char *how)
 	s->owner->replaced(s->owner, s, text);
 }
 
+/* What a worker was told of the way out when it started, it cannot be told anew. */
+static bool goes_another_way(const struct generation *before, const struct generation *now)
+{
+	return !settings_same_way_out(before->settings, now->settings) ||
+	       !memory_bundle_equal(before->trusted, now->trusted);
+}
+
+static const char way_out_changed[] =
+        "the configuration of the way out was changed, and what had begun under the earlier one "
+        "is ended; ask again over a new connection";
+
 /* One that has not been told of this generation yet, or of an earlier one only. A credential may
  * have another value by now: the worker forgets what it has, and so does the keeper, before it is
  * asked. */
@@ -124,6 +135,8 @@ static void retire(struct sandbox *s, struct instance *i)
 	i->revising = true;
 	loop_timer_set(&i->timer, SANDBOX_REVISE_MS);
 	i->worker.stopping = true;
+	if (goes_another_way(i->generation, s->generation))
+		instance_close_way_out(i, way_out_changed);
 	role_send(&s->supervisor->keeper, forget,
 	        message_empty(forget, sizeof forget, MESSAGE_KEEPER_FORGET, i->id), NULL, 0);
 	error = role_send(&i->worker, buffer, n, &s->generation->settings->image_file, 1);

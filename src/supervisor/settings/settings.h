@@ -75,6 +75,9 @@ struct settings *settings_load(struct settings **registry, const struct identity
         const char *policy_path, const char *config_path, const struct policy_load_options *options,
         const struct settings_files *files, char **error);
 void settings_put(struct settings *settings); /* NULL is harmless */
+/* Whether both say the same of the way out: name servers, static hosts, permitted networks, source
+ * addresses, the proxy and its password. Trusted CAs are not among it (memory_bundle_equal). */
+bool settings_same_way_out(const struct settings *a, const struct settings *b);
 /* Reads a daemon's configuration at path (empty: none), which has to be local, into config
  * (config_init). 0; or an error with what is wrong in diags, or -ENOMEM. */
 int settings_load_config(const char *path, struct config *config, struct diag_list *diags);

@@ -98,12 +98,52 @@ static void ca_files_are_put_together_again_when_they_change(void **state)
 	free(config);
 }
 
+static struct memory_bundle *bundle_of(const void *p, size_t n)
+{
+	struct memory_bundle *bundle = calloc(1, sizeof *bundle);
+
+	assert_non_null(bundle);
+	*bundle = (struct memory_bundle){.refs = 1, .fd = memory_file_of("test", p, n)};
+	assert_true(bundle->fd >= 0);
+	return bundle;
+}
+
+static void bundles_are_equal_by_their_bytes(void **state)
+{
+	static const size_t sizes[] = {0, 1, 4095, 4096, 4097, 100000};
+	static uint8_t bytes[100001];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+		const size_t n = sizes[i];
+		struct memory_bundle *a = bundle_of(bytes, n), *same = bundle_of(bytes, n),
+		                     *longer = bundle_of(bytes, n + 1), *other;
+
+		bytes[n] = 'x';
+		other = bundle_of(bytes, n + 1); /* its last byte is another */
+		bytes[n] = 0;
+		assert_true(memory_bundle_equal(a, a));
+		assert_true(memory_bundle_equal(a, same));
+		assert_false(memory_bundle_equal(a, longer));
+		assert_false(memory_bundle_equal(longer, a));
+		assert_false(memory_bundle_equal(longer, other));
+		assert_false(memory_bundle_equal(a, NULL));
+		assert_false(memory_bundle_equal(NULL, a));
+		memory_bundle_put(a);
+		memory_bundle_put(same);
+		memory_bundle_put(longer);
+		memory_bundle_put(other);
+	}
+	assert_true(memory_bundle_equal(NULL, NULL));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        T(memory_is_sealed),
 	        T(ca_files_of_the_configuration),
 	        T(ca_files_are_put_together_again_when_they_change),
+	        T(bundles_are_equal_by_their_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
