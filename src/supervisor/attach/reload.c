@@ -231,6 +231,7 @@ struct reload_all {
 	void *context;
 	char (*names)[MESSAGE_NAME_MAX + 1];
 	size_t count, next, under_way, reloaded, failed;
+	size_t busy;   /* of those that failed: to be asked for again, as nothing is wrong */
 	bool starting; /* answers that come at once do not start further ones from within */
 	char first[MESSAGE_NAME_MAX + 1 + SANDBOX_FAILURE_MAX];
 	struct buf diagnostics, warnings;
@@ -242,9 +243,16 @@ static const char *text_of(struct buf *b)
 	return buf_append(b, "", 1) == 0 && b->len > 1 ? (const char *)buf_bytes(b) : NULL;
 }
 
+static enum attach_status status_of(const struct reload_all *r)
+{
+	if (r->failed == 0)
+		return ATTACH_OK;
+	return r->busy == r->failed ? ATTACH_BUSY : ATTACH_FAILED;
+}
+
 static void finish(struct reload_all *r)
 {
-	struct attach_result result = {.status = r->failed ? ATTACH_FAILED : ATTACH_OK,
+	struct attach_result result = {.status = status_of(r),
 	        .text = r->first,
 	        .reloaded = r->reloaded,
 	        .failed = r->failed,
@@ -315,6 +323,7 @@ static void on_reloaded(void *context, const struct attach_result *result)
 		if (result->attachment)
 			collect_warnings(r, result->attachment);
 	} else {
+		r->busy += result->status == ATTACH_BUSY;
 		if (r->failed++ == 0)
 			snprintf(r->first, sizeof r->first, "%s%s%s",
 			        result->attachment ? result->attachment->record.name : "",
@@ -329,8 +338,13 @@ static void go_on(struct reload_all *r)
 {
 	r->starting = true;
 	while (r->next < r->count && r->under_way < ATTACH_RELOADS_MAX) {
+		const char *name = r->names[r->next++];
+		const struct attachment *a = attachments_find(r->all, name);
+
+		if (!a || a->detaching) /* meanwhile: it serves nothing any more */
+			continue;
 		r->under_way++;
-		attachments_reload(r->all, r->names[r->next++], NULL, NULL, on_reloaded, r);
+		attachments_reload(r->all, name, NULL, NULL, on_reloaded, r);
 	}
 	r->starting = false;
 	if (r->under_way == 0 && r->next == r->count)

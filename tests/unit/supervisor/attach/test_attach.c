@@ -252,6 +252,31 @@ static void one_that_is_being_detached(void **state)
 	assert_string_equal(answered.text, "box-1 is being detached");
 }
 
+/* Whoever reloads all is told to ask again; one that is being detached needs no reload. */
+static void all_while_one_is_attached_and_one_detached(void **state)
+{
+	struct attachment *a, *b;
+
+	(void)state;
+	enter(1);
+	enter(2);
+	a = attachments_find(&all, "box-1");
+	b = attachments_find(&all, "box-2");
+	a->sandbox = sandbox_new(&supervisor, &a->owner, true);
+	assert_non_null(a->sandbox);
+	a->sandbox->state = SANDBOX_STARTING;
+	b->detaching = true;
+	attachments_reload_all(&all, on_done, NULL);
+	assert_int_equal(answered.count, 1);
+	assert_int_equal(answered.status, ATTACH_BUSY);
+	assert_string_equal(answered.text, "box-1 is being attached");
+	a->detaching = true;
+	attachments_reload_all(&all, on_done, NULL);
+	assert_int_equal(answered.status, ATTACH_OK);
+	sandbox_free(a->sandbox);
+	a->sandbox = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -264,6 +289,8 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(a_place_is_left_once, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(a_sandbox_ends_with_its_time, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(one_that_is_being_detached, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(
+	                all_while_one_is_attached_and_one_detached, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
