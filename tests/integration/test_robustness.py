@@ -36,9 +36,9 @@ class Robust(Case):
         ctypes.CDLL(None).prctl(SUBREAPER, 0, 0, 0, 0)
 
     def rootless(self):
-        """The lab's folder open to the other user while the test runs, and a credential that user may read."""
-        os.chmod(support.LAB.dir, 0o777)
-        self.addCleanup(os.chmod, support.LAB.dir, 0o755)
+        """The lab's folder the other user's while the test runs, and a credential that user may read."""
+        os.chown(support.LAB.dir, 1000, 1000)
+        self.addCleanup(os.chown, support.LAB.dir, 0, 0)
         support.LAB.write("secret-1000", support.SECRET + "\n", 0o600)
         os.chown(support.LAB.path("secret-1000"), 1000, 1000)
 
