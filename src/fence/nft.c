@@ -7,6 +7,8 @@
  */
 #include "nft.h"
 
+#include "vethguard/netlink/dump.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <libnftnl/common.h>
@@ -54,6 +56,7 @@ int nft_query(struct nft *nft, struct nlmsghdr *header, mnl_cb_t each, void *con
 	unsigned port = mnl_socket_get_portid(nft->socket);
 	char *reply = malloc(REPLY_BYTES);
 	int more = MNL_CB_OK, result = 0;
+	bool overtaken = false;
 	ssize_t n;
 
 	if (!reply)
@@ -65,13 +68,16 @@ int nft_query(struct nft *nft, struct nlmsghdr *header, mnl_cb_t each, void *con
 		n = mnl_socket_recvfrom(nft->socket, reply, REPLY_BYTES);
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n >= 0)
-			more = mnl_cb_run(reply, (size_t)n, header->nlmsg_seq, port, each, context);
+		if (n >= 0) {
+			overtaken |= netlink_dump_overtaken(reply, (size_t)n);
+			more = mnl_cb_run(reply, (size_t)n, header->nlmsg_seq, port,
+			        overtaken ? NULL : each, context);
+		}
 		if (n < 0 || more < 0)
 			result = -errno;
 	}
 	free(reply);
-	return result;
+	return result == 0 && overtaken ? -EINTR : result;
 }
 
 static int take_generation(const struct nlmsghdr *reply, void *context)

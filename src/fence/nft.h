@@ -26,7 +26,8 @@ void nft_close(struct nft *nft);
 /* The generation of the namespace's rules: it changes with every change that anyone makes. 0 or
  * -errno. */
 int nft_generation(struct nft *nft, uint32_t *out);
-/* Sends the one request built at header and gives every reply to each. 0 or -errno. */
+/* Sends the one request built at header and gives every reply to each. 0 or -errno; -EINTR: a dump
+ * during which the rules were changed, of which each has had a part. */
 int nft_query(struct nft *nft, struct nlmsghdr *header, mnl_cb_t each, void *context);
 /* Gives every element of the set to each, which returns 0. 0; -ENOENT: no such set or table; or
  * -errno. */

@@ -6,6 +6,8 @@
  */
 #include "request.h"
 
+#include "vethguard/netlink/dump.h"
+
 #include <errno.h>
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
@@ -82,6 +84,7 @@ int rtnl_run(struct netlink *nl, struct request *r, mnl_cb_t on_reply, void *con
 {
 	unsigned port = mnl_socket_get_portid(nl->socket);
 	_Alignas(struct nlmsghdr) char reply[REPLY_BYTES];
+	bool overtaken = false;
 	ssize_t n;
 	int more = MNL_CB_OK;
 
@@ -94,11 +97,13 @@ int rtnl_run(struct netlink *nl, struct request *r, mnl_cb_t on_reply, void *con
 			continue;
 		if (n < 0)
 			return -errno;
-		more = mnl_cb_run(reply, (size_t)n, r->header->nlmsg_seq, port, on_reply, context);
+		overtaken |= netlink_dump_overtaken(reply, (size_t)n);
+		more = mnl_cb_run(reply, (size_t)n, r->header->nlmsg_seq, port,
+		        overtaken ? NULL : on_reply, context);
 		if (more < 0)
 			return -errno;
 	}
-	return 0;
+	return overtaken ? -EINTR : 0;
 }
 
 int rtnl_check_name(const char *name)

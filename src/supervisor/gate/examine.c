@@ -12,6 +12,8 @@
 
 #include "supervisor/gate/private.h"
 
+#define EXAMINE_TRIES 8 /* each lost to somebody's change in the middle of a dump */
+
 static void note(struct gate *gate, const char *what)
 {
 	size_t n = strlen(gate->why);
@@ -222,14 +224,20 @@ static int mend_host(struct gate *gate)
 	return error || gate->held ? error : link;
 }
 
+static int examine(struct gate *gate)
+{
+	int error = gate->kind == GATE_DIVERT ? mend_host(gate) : 0;
+
+	return error || gate->held ? error : netns_run(gate->netns, in_gate, gate);
+}
+
 int gate_examine(struct gate *gate)
 {
-	int error;
+	int error = -EINTR;
 
 	gate->why[0] = 0;
-	error = gate->kind == GATE_DIVERT ? mend_host(gate) : 0;
-	if (!error && !gate->held)
-		error = netns_run(gate->netns, in_gate, gate);
+	for (int i = 0; i < EXAMINE_TRIES && error == -EINTR; i++)
+		error = examine(gate);
 	if (error) {
 		snprintf(gate->why, sizeof gate->why, "%s: %s", gate->step,
 		        error == -ENOLINK ? "it is gone" : strerror(-error));

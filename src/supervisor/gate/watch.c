@@ -26,7 +26,7 @@
 static bool is_shortage(int error)
 {
 	return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EAGAIN ||
-	       error == -ENOBUFS;
+	       error == -EINTR || error == -ENOBUFS;
 }
 
 static void look(struct gate_watch *w)

@@ -62,6 +62,70 @@ static void a_batch_with_one_error_does_nothing(void **state)
 	nft_close(&nft);
 }
 
+/* More than the kernel has ready when the first of it is read. */
+#define MANY_CHAINS 1500
+
+static void make_chains(struct nft *nft, const char *prefix, unsigned count)
+{
+	struct chain_plan chain = {.table = FENCE_TABLE, .family = NFPROTO_INET};
+	struct nft_batch b;
+
+	assert_int_equal(nft_batch_init(&b, nft), 0);
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(chain.name, sizeof chain.name, "%s%u", prefix, i);
+		batch_chain(&b, NFT_MSG_NEWCHAIN, &chain);
+	}
+	assert_int_equal(nft_batch_send(&b), 0);
+	nft_batch_fini(&b);
+}
+
+struct overtaking {
+	bool wanted;
+	unsigned count;
+};
+
+static int count_chains(const struct nlmsghdr *reply, void *context)
+{
+	struct overtaking *o = context;
+	struct nft other;
+
+	(void)reply;
+	if (o->count++ == 0 && o->wanted) {
+		assert_int_equal(nft_open(&other), 0);
+		make_chains(&other, "other", 1);
+		nft_close(&other);
+	}
+	return MNL_CB_OK;
+}
+
+static int dump_chains(struct nft *nft, struct overtaking *o)
+{
+	_Alignas(struct nlmsghdr) char request[NFT_REQUEST_BYTES];
+
+	return nft_query(nft,
+	        nftnl_nlmsg_build_hdr(request, NFT_MSG_GETCHAIN, NFPROTO_INET, NLM_F_DUMP, 0),
+	        count_chains, o);
+}
+
+/* It is read to its end, so what is asked next over the same socket is answered. */
+static void a_dump_that_is_overtaken(void **state)
+{
+	struct overtaking overtaken = {.wanted = true}, whole = {0};
+	struct nft nft;
+	uint32_t generation;
+
+	(void)state;
+	assert_int_equal(nft_open(&nft), 0);
+	set_up_table(&nft, 0, 0);
+	make_chains(&nft, "one", MANY_CHAINS);
+	assert_int_equal(dump_chains(&nft, &overtaken), -EINTR);
+	assert_true(overtaken.count < MANY_CHAINS);
+	assert_int_equal(nft_generation(&nft, &generation), 0);
+	assert_int_equal(dump_chains(&nft, &whole), 0);
+	assert_int_equal(whole.count, MANY_CHAINS + 1);
+	nft_close(&nft);
+}
+
 static void a_batch_for_another_generation_is_refused(void **state)
 {
 	struct nft nft;
@@ -116,6 +180,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(a_batch_too_long_is_not_sent),
 	        cmocka_unit_test(a_batch_with_one_error_does_nothing),
+	        cmocka_unit_test(a_dump_that_is_overtaken),
 	        cmocka_unit_test(a_batch_for_another_generation_is_refused),
 	        cmocka_unit_test(a_chain_has_a_bounded_number_of_rules),
 	        cmocka_unit_test(an_expression_needs_a_rule),
