@@ -88,17 +88,9 @@ int control_receive_start(struct recorder *r, int fd, uint64_t *start_id)
 	return rc == 0 ? notes_inherit(r) : rc;
 }
 
-/* False, with all descriptors closed by then: its sandbox is to be cut off. */
-static bool reads(struct recorder *r, uint64_t sandbox_id, int rc)
+static void say_unreadable(int error)
 {
-	if (rc == 0) {
-		pump_later(r);
-		return true;
-	}
-	log_error("a sandbox's events cannot be read: %s", strerror(-rc));
-	control_tell(r, MESSAGE_FAILED, sandbox_id,
-	        "The recorder cannot read the events of a further sandbox or worker.");
-	return false;
+	log_error("a sandbox's events cannot be read: %s", strerror(-error));
 }
 
 static void took_fds(struct ipc_message *message)
@@ -117,7 +109,12 @@ static int on_sandbox(struct recorder *r, struct ipc_message *message)
 		return -EBADMSG;
 	int rc = stream_open(r, &m, m.has_packets ? message->fds[0] : -1);
 	took_fds(message);
-	reads(r, m.sandbox_id, rc);
+	if (rc == 0) {
+		pump_later(r);
+	} else {
+		say_unreadable(rc);
+		control_tell(r, MESSAGE_RECORDER_REFUSED, m.sandbox_id, NULL);
+	}
 	return 0;
 }
 
@@ -136,7 +133,13 @@ static int on_ring(struct recorder *r, struct ipc_message *message)
 		return -EBADMSG;
 	int rc = feed_open(stream, m.ring, message->fds);
 	took_fds(message);
-	reads(r, m.sandbox_id, rc);
+	if (rc == 0) {
+		pump_later(r);
+	} else {
+		say_unreadable(rc);
+		control_tell(r, MESSAGE_FAILED, m.sandbox_id,
+		        "The recorder cannot read the events of a further worker.");
+	}
 	return 0;
 }
 

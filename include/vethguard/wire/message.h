@@ -103,6 +103,7 @@ enum message_type {
 	MESSAGE_RECORDER_COUNT_GET, /* recorder -> supervisor: struct message_sandbox, dropped 0: what has its fence counted? */
 	MESSAGE_RECORDER_COUNT,  /* the answer, at any time: struct message_sandbox */
 	MESSAGE_RECORDER_ENDED,  /* recorder -> supervisor: another recorder has ended the log's file: REOPEN is due */
+	MESSAGE_RECORDER_REFUSED,/* recorder -> supervisor, no body, under the id of SANDBOX's sandbox: it cannot be read */
 
 	/* supervisor <-> keeper, further */
 	MESSAGE_KEEPER_WORKER,   /* no body, under the id that the worker's sandbox will have here, + fd: the keeper's end of the

@@ -173,8 +173,8 @@ static int on_summary(struct supervisor *sv, struct ipc_message *message)
 	return 0;
 }
 
-/* Under a sandbox's id: its events cannot be read, from the beginning or because its worker wrote
- * what it must not. */
+/* Under a sandbox's id: its worker wrote what it must not, or a further one's events cannot be
+ * read. The recorder has the sandbox, and what is told of its end. */
 static void on_recorder_failed(struct role *role, uint64_t id)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, recorder);
@@ -185,9 +185,24 @@ static void on_recorder_failed(struct role *role, uint64_t id)
 		return;
 	snprintf(text, sizeof text, "%s", role->last_words);
 	role->last_words[0] = 0;
-	if (s->state == SANDBOX_STARTING)
-		s->recorded.open = false; /* it knows nothing of this sandbox */
 	sandbox_fail(s, "%s The sandbox is cut off from every network.", text);
+}
+
+/* It is told nothing more of a sandbox that it does not have. One that was served before is told of
+ * again to the next recorder. */
+static int on_refused(struct supervisor *sv, struct ipc_message *message)
+{
+	struct sandbox *s = supervisor_find(sv, message->head.id);
+
+	if (!reader_done(&message->body))
+		return -EBADMSG;
+	if (!s)
+		return message->head.id <= sv->last_id ? 0 : -EBADMSG;
+	if (s->state == SANDBOX_STARTING)
+		s->recorded.open = false;
+	sandbox_fail(s, "The recorder cannot read the events of a further sandbox. The sandbox is "
+	                "cut off from every network.");
+	return 0;
 }
 
 static int on_recorder_message(struct role *role, struct ipc_message *message)
@@ -197,6 +212,8 @@ static int on_recorder_message(struct role *role, struct ipc_message *message)
 	switch (message->head.type) {
 	case MESSAGE_RECORDER_READY:
 		return on_recorder_ready(sv, message);
+	case MESSAGE_RECORDER_REFUSED:
+		return on_refused(sv, message);
 	case MESSAGE_RECORDER_TAKEN:
 		return on_taken(sv, message);
 	case MESSAGE_RECORDER_COUNT_GET:

@@ -453,6 +453,28 @@ static void test_nonsense_on_the_packet_socket_is_a_finding(void **state)
 	close_fixture(&f);
 }
 
+/* Its NFLOG socket cannot be waited for, as a file cannot. What came with it about its ring is
+ * passed over. */
+static void test_a_sandbox_that_cannot_be_read_is_refused(void **state)
+{
+	struct fixture f;
+	struct ipc_message message;
+	int fds[4];
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	assert_int_equal(ring_create(fds), 0);
+	fds[3] = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	assert_true(fds[3] >= 0);
+	say_sandbox(&f, SANDBOX + 1, fds);
+	close(fds[3]);
+	expect_message(f.control, MESSAGE_RECORDER_REFUSED, SANDBOX + 1, &message);
+	write_event(&f.ring, sample_http()); /* the other one lives on */
+	send_end(&f, SANDBOX, 8);
+	assert_int_equal(expect_summary(&f, 8).allowed, 1);
+	close_fixture(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -474,6 +496,7 @@ int main(void)
 	        cmocka_unit_test(test_copies_ask_for_the_count),
 	        cmocka_unit_test(test_counts_of_before_are_not_told_again),
 	        cmocka_unit_test(test_nonsense_on_the_packet_socket_is_a_finding),
+	        cmocka_unit_test(test_a_sandbox_that_cannot_be_read_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
