@@ -571,7 +571,8 @@ class Signals(Case):
     def test_forwarded(self):
         for name in ("TERM", "HUP", "INT", "QUIT", "USR1", "USR2"):
             with self.subTest(signal=name):
-                p = self.start("bash", "-c", f"trap 'echo got; exit 11' {name}; echo ready; while :; do sleep 0.05; done")
+                p = self.start(support.PYTHON, "-c", f"import os, signal, time\nsignal.signal(signal.SIG{name}, lambda *_: os._exit(11))\n"
+                               "print('ready', flush=True)\ntime.sleep(1000)")
                 p.send_signal(getattr(signal, "SIG" + name))
                 self.assertEqual(p.wait(10 * SLOW), 11)
 
