@@ -154,7 +154,7 @@ struct message_worker_start {
 	} listeners[MESSAGE_LISTENERS_MAX];
 };
 
-/* Reasons to refuse, each ended by a RESUME of its own. */
+/* Reasons to refuse, each ended by a RESUME of its own but the one that goes with the worker. */
 enum message_pause {
 	MESSAGE_PAUSE_RECORDER,    /* the log cannot be written: new work is refused, what is under way goes on. Its RESUME
 	                            * ends HOLD as well */
