@@ -35,21 +35,3 @@ LIBS_JANSSON := $(call pc,jansson)
 LIBS_ZLIB := $(call pc,zlib)
 LIBS_NGHTTP2 := $(call pc,libnghttp2)
 LIBS_CMOCKA := $(call pc,cmocka)
-
-# llhttp: the system library where there is one, else the C sources that Debian's node-llhttp ships.
-LLHTTP_LIBS := $(shell $(PKG_CONFIG) --libs libllhttp 2>/dev/null)
-LLHTTP_SRCDIR ?= /usr/share/llhttp
-LLHTTP_INCDIR ?= /usr/share/include/llhttp
-ifeq ($(LLHTTP_LIBS),)
-LLHTTP_ARCHIVE := $(LIB)/libllhttp.a
-LLHTTP_CPPFLAGS := -isystem $(LLHTTP_INCDIR) -DLLHTTP_STRICT_MODE=1
-LLHTTP_LIBS := $(LLHTTP_ARCHIVE)
-$(OBJ)/llhttp/%.o: $(LLHTTP_SRCDIR)/%.c
-	@mkdir -p $(@D)
-	$(CC) $(LLHTTP_CPPFLAGS) -std=gnu11 -fPIE -O2 -g -c -o $@ $<
-$(LLHTTP_ARCHIVE): $(OBJ)/llhttp/api.o $(OBJ)/llhttp/http.o $(OBJ)/llhttp/llhttp.o
-	@mkdir -p $(@D)
-	rm -f $@ && $(AR) rcs $@ $^
-else
-LLHTTP_CPPFLAGS := $(shell $(PKG_CONFIG) --cflags libllhttp) -DLLHTTP_STRICT_MODE=1
-endif

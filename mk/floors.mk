@@ -18,6 +18,6 @@ $(foreach m,$(MODULES),$(eval $(call module_rules,$(m))))
 
 $(OBJ)/%.o: src/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(if $(filter proxy,$(firstword $(subst /, ,$*))),$(LLHTTP_CPPFLAGS)) $(WARNINGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(CC) $(CPPFLAGS) $(WARNINGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)

@@ -1,7 +1,7 @@
 # `make lint`: what can be found without running anything. Not part of `make check` except for the floors. Each part is a
 # goal of its own; `make -k lint` shows all of them.
 LINT_C := $(shell find src include tests -name '*.[ch]' 2>/dev/null)
-LINT_CPPFLAGS := $(CPPFLAGS) $(LLHTTP_CPPFLAGS)
+LINT_CPPFLAGS := $(CPPFLAGS)
 LINT_MAN := $(wildcard docs/man/*.[1-8])
 
 .PHONY: lint lint-packages lint-floors lint-format lint-tidy lint-cppcheck lint-man lint-shell lint-text \

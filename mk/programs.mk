@@ -12,7 +12,7 @@ MODS_vethguard-keeper := keeper tls ipc loop jail wire base
 LIBS_vethguard-keeper := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
 
 MODS_vethguard-worker := worker proxy dns mint credential tls ipc loop jail policy wire base
-LIBS_vethguard-worker := $(LLHTTP_LIBS) $(LIBS_NGHTTP2) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_YAML) $(LIBS_ZLIB)
+LIBS_vethguard-worker := $(LIBS_NGHTTP2) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_YAML) $(LIBS_ZLIB)
 
 MODS_vethguard-recorder := recorder ipc loop jail tls policy wire base
 LIBS_vethguard-recorder := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
@@ -29,7 +29,7 @@ PROGRAM_NAMES := $(foreach p,$(PROGRAM_NAMES),$(if $(wildcard src/$(MAIN_$(p))/m
 PROGRAMS := $(addprefix $(BIN)/,$(PROGRAM_NAMES))
 
 define program_rules
-$$(BIN)/$(1): $$(OBJ)/$$(MAIN_$(1))/main.o $$(call archives,$$(MODS_$(1))) $$(if $$(findstring worker,$(1)),$$(LLHTTP_ARCHIVE))
+$$(BIN)/$(1): $$(OBJ)/$$(MAIN_$(1))/main.o $$(call archives,$$(MODS_$(1)))
 	@mkdir -p $$(@D)
 	$$(CC) $$(LDFLAGS) -o $$@ $$(OBJ)/$$(MAIN_$(1))/main.o -Wl,--start-group $$(call archives,$$(MODS_$(1))) -Wl,--end-group $$(LIBS_$(1))
 endef

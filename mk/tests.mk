@@ -1,6 +1,6 @@
 # Tests mirror src/: tests/unit/MODULE/test_SUBJECT.c is one cmocka program, linked with every archive.
-ALL_ARCHIVES := $(call archives,$(MODULES)) $(LLHTTP_ARCHIVE)
-ALL_LIBS := $(LLHTTP_LIBS) $(LIBS_NGHTTP2) $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON) $(LIBS_ZLIB)
+ALL_ARCHIVES := $(call archives,$(MODULES))
+ALL_LIBS := $(LIBS_NGHTTP2) $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_JANSSON) $(LIBS_ZLIB)
 
 # What only tests need is not optimized like what they test, and is linked by the quicker linker where there is one.
 TEST_CFLAGS = $(CFLAGS) -Og -g1
@@ -18,7 +18,7 @@ SLEEPING_HOST := -Wl,--wrap=clock_gettime,--wrap=timerfd_create,--wrap=timerfd_s
 
 $(BUILD)/tests/unit/%: tests/unit/%.c $(ALL_ARCHIVES)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Isrc -Itests/lib $(LLHTTP_CPPFLAGS) $(TEST_CFLAGS) -MMD -MP $(TEST_LDFLAGS) $(if $(findstring "no_memory.h",$(file <$<)),$(NO_MEMORY)) $(if $(findstring "sleeping_host.h",$(file <$<)),$(SLEEPING_HOST)) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS) $(LIBS_CMOCKA)
+	$(CC) $(CPPFLAGS) -Isrc -Itests/lib $(TEST_CFLAGS) -MMD -MP $(TEST_LDFLAGS) $(if $(findstring "no_memory.h",$(file <$<)),$(NO_MEMORY)) $(if $(findstring "sleeping_host.h",$(file <$<)),$(SLEEPING_HOST)) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS) $(LIBS_CMOCKA)
 -include $(shell find $(BUILD)/tests -name '*.d' 2>/dev/null)
 
 # fence_tool sets a fence up for tests in other languages (tests/integration/fence_leaks.py); fence_cost measures one.
@@ -55,10 +55,10 @@ FUZZ_SECONDS ?= 60
 .PHONY: fuzz fuzz-replay fuzz-replay-build fuzz-build
 $(BUILD)/tests/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(ALL_ARCHIVES)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(LLHTTP_CPPFLAGS) $(TEST_CFLAGS) $(TEST_LDFLAGS) -o $@ $< tests/fuzz/replay.c -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS)
+	$(CC) $(CPPFLAGS) $(TEST_CFLAGS) $(TEST_LDFLAGS) -o $@ $< tests/fuzz/replay.c -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS)
 $(BUILD)/tests/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(ALL_ARCHIVES)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(LLHTTP_CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS)
 fuzz-replay-build: $(REPLAY_BIN)
 fuzz-replay: $(REPLAY_BIN)
 	@n=0; for t in $(FUZZ_NAMES); do $(BUILD)/tests/fuzz/replay_$$t tests/corpus/$$t/* || exit 1; n=$$((n + 1)); done; \

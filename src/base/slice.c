@@ -130,3 +130,20 @@ char *slice_escape_controls(struct slice s, char *out, size_t out_size)
 {
 	return escape(s, false, out, out_size);
 }
+
+/* Bit b of word w: byte 32 * w + b belongs to a token. Letters, digits and !#$%&'*+-.^_`|~ do. */
+static const uint32_t token_bytes[8] = {0, 0x03ff6cfa, 0xc7fffffe, 0x57ffffff};
+
+size_t slice_token_length(struct slice s)
+{
+	size_t n = 0;
+
+	while (n < s.n) {
+		unsigned char c = (unsigned char)s.p[n];
+
+		if (!(token_bytes[c >> 5] >> (c & 31) & 1))
+			break;
+		n++;
+	}
+	return n;
+}

@@ -7,6 +7,7 @@
  */
 #include "policy_commands.h"
 #include "vethguard/policy/explain.h"
+#include "vethguard/policy/method.h"
 #include "vethguard/policy/url.h"
 
 #define JSON_MAX (256u << 20)
@@ -50,7 +51,7 @@ struct explain {
 	struct url url;
 	struct policy_request request;
 	struct policy_decision decision;
-	bool no_path;        /* the URL's path has no canonical form: denied before any rule */
+	const char *fault;   /* refused before any rule is asked, or NULL */
 	bool connection;     /* CONNECT: the connection is judged */
 	bool relayed;        /* unread: the verdict is about the connection, whatever is asked */
 	enum policy_tls tls; /* of https */
@@ -98,26 +99,17 @@ static const char *url_fault(const char *method, const char *url)
 	return "not a URL such as https://host/path, tcp://host:port or udp://host:port";
 }
 
-/* Visible ASCII is enough of a check here: the policy compares methods byte by byte. */
-static bool is_method(const char *method)
-{
-	size_t n = strlen(method);
-
-	for (size_t i = 0; i < n; i++)
-		if (method[i] <= ' ' || method[i] >= 0x7f)
-			return false;
-	return n > 0 && n <= POLICY_METHOD_MAX;
-}
-
 /* Builds the request. -1 with a message where METHOD and URL make none. */
 static int read_request(struct explain *x, const char *method, const char *url)
 {
+	enum policy_method kind = policy_method_of(slice_from_string(method));
 	bool http;
 	size_t n;
 
 	x->connection = strcmp(method, "CONNECT") == 0;
-	if (!is_method(method))
-		return complain("not a method", method);
+	if (kind == POLICY_METHOD_MALFORMED)
+		return strstr(method, "://") ? complain(url_fault(method, url), url)
+		                             : complain("not a method", method);
 	if (!url_parse(slice_from_string(url), &x->url))
 		return complain(url_fault(method, url), url);
 	http = x->url.scheme == POLICY_HTTPS || x->url.scheme == POLICY_HTTP;
@@ -136,7 +128,9 @@ static int read_request(struct explain *x, const char *method, const char *url)
 	if (url_canonical_path(x->url.path, x->path, sizeof(x->path), &n))
 		x->request.path = slice_of(x->path, n);
 	else
-		x->no_path = true;
+		x->fault = path_fault;
+	if (kind != POLICY_METHOD_FINE)
+		x->fault = policy_method_fault(kind);
 	return 0;
 }
 
@@ -146,13 +140,18 @@ static void decide(struct explain *x)
 	struct policy_decision connection;
 
 	policy_decide(policy, &x->request, &x->decision);
+	if (x->fault)
+		x->decision = (struct policy_decision){.verdict = POLICY_DENY,
+		        .reason = POLICY_REASON_BAD_REQUEST,
+		        .rule = POLICY_NONE,
+		        .credential = POLICY_NONE};
 	x->tls = policy_decide_tls(policy, &x->request, &connection);
 	if (x->decision.verdict == POLICY_ALLOW && !x->decision.observed)
 		return;
 	x->relayed = policy_relays_unread(policy, &x->request, &connection);
 	if (x->relayed) {
 		x->decision = connection;
-		x->no_path = false;
+		x->fault = NULL;
 	}
 }
 
@@ -163,7 +162,7 @@ static void look_at_capitals(struct explain *x)
 	struct policy_decision decision;
 	char text[POLICY_METHOD_MAX + 1] = "";
 
-	if (x->connection || x->decision.verdict == POLICY_ALLOW)
+	if (x->connection || x->fault || x->decision.verdict == POLICY_ALLOW)
 		return;
 	for (size_t i = 0; i < request.method.n; i++) {
 		char c = request.method.p[i];
@@ -307,11 +306,11 @@ static int answer_json(struct explain *x, const char *method, const char *url)
 	json_literal(&j, "url", url);
 	if (!x->connection)
 		json_string(&j, "path", x->request.path, 0);
-	if (x->no_path)
-		json_literal(&j, "fault", path_fault);
+	if (x->fault)
+		json_literal(&j, "fault", x->fault);
 	write_verdict(x, &j);
 	json_array(&j, "rules");
-	if (!x->no_path)
+	if (!x->fault)
 		list_rules(x, write_rule, &j);
 	json_end_array(&j);
 	json_end_object(&j);
@@ -325,8 +324,8 @@ static int answer_text(struct explain *x, const char *method)
 
 	printf("policy %s\n", shown(policy_name(&x->loaded.policy), name));
 	print_request(x, method);
-	if (x->no_path)
-		printf("  %s\n", path_fault);
+	if (x->fault)
+		printf("  %s\n", x->fault);
 	else
 		list_rules(x, print_rule, NULL);
 	print_verdict(x);

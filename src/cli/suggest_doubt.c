@@ -3,6 +3,7 @@
  * person. */
 #include <ctype.h>
 
+#include "vethguard/policy/method.h"
 #include "vethguard/policy/url.h"
 
 #include "suggest.h"
@@ -91,7 +92,8 @@ static enum suggest_doubt doubt_of_host(struct slice host)
 	                              : SUGGEST_FINE;
 }
 
-/* Capitals, digits, '-' and '_': what a policy takes without asking how YAML reads it. */
+/* Capitals, digits, '-' and '_': what a policy takes without asking how YAML reads it. A rule would
+ * not help a method that is refused whatever the policy says. */
 static bool is_method(const char *method)
 {
 	size_t n = strlen(method);
@@ -100,7 +102,8 @@ static bool is_method(const char *method)
 		if (!isupper((unsigned char)method[i]) && !isdigit((unsigned char)method[i]) &&
 		        method[i] != '-' && method[i] != '_')
 			return false;
-	return n > 0 && n <= POLICY_METHOD_MAX && isupper((unsigned char)method[0]);
+	return policy_method_of(slice_of(method, n)) == POLICY_METHOD_FINE &&
+	       isupper((unsigned char)method[0]);
 }
 
 static enum suggest_doubt doubt_of_path(struct slice path)

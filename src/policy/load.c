@@ -13,15 +13,7 @@
 
 bool load_is_token(struct slice s)
 {
-	for (size_t i = 0; i < s.n; i++) {
-		char c = s.p[i];
-		bool alnum =
-		        (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-
-		if (!alnum && (c == '\0' || !strchr("!#$%&'*+-.^_`|~", c)))
-			return false;
-	}
-	return s.n > 0;
+	return s.n > 0 && slice_token_length(s) == s.n;
 }
 
 bool load_name(struct tree *tree, const struct tree_node *node, const char *what, struct slice *out)

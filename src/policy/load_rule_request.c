@@ -2,6 +2,7 @@
 /* What a rule asks of a request besides its destination: ports, methods, paths. */
 #include "load_rule.h"
 #include "variables.h"
+#include "vethguard/policy/method.h"
 
 static bool parse_ports(struct slice text, struct image_range *out)
 {
@@ -72,9 +73,16 @@ static void note_slip(const struct rule_parse *p, const struct tree_node *node, 
 	static const char *const all[] = {"ALL", "ANY", "EVERY", NULL};
 	const struct policy_load_options *options = p->l->options;
 	const char *nearest = diag_nearest(method, usual);
+	const char *fault = policy_method_fault(policy_method_of(method));
 
 	if (!options || !options->notes)
 		return;
+	if (fault && !p->rule.deny) {
+		diag_add(options->notes, p->tree->file, node->line, node->column,
+		        "method \"%.*s\" is refused whatever a rule says: %s", SLICE_ARG(method),
+		        fault);
+		return;
+	}
 	for (size_t i = 0; all[i]; i++)
 		if (slice_equals(method, slice_from_string(all[i]))) {
 			diag_add(options->notes, p->tree->file, node->line, node->column,

@@ -23,15 +23,18 @@ static void give_up_request(struct client *c)
 	ex->scheme = c->tls ? SLICE("https") : SLICE("http");
 }
 
-static enum client_state bad_request(struct client *c, enum http1_status status)
+static enum client_state bad_request(struct client *c)
 {
 	struct exchange *ex = c->exchange;
+	struct http_fault fault = http1_fault(&c->http1);
+	bool other = fault.status == HTTP_MISDIRECTED;
 
 	give_up_request(c);
-	record_finding(
-	        c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), http1_error(&c->http1));
-	exchange_refuse(ex, status == HTTP1_TOO_LARGE ? 431 : 400, EVENT_CAUSE_CLIENT,
-	        http1_error(&c->http1));
+	record_finding(c->proxy, c,
+	        other ? EVENT_FINDING_BINDING_MISMATCH : EVENT_FINDING_SMUGGLING, ex->id, SLICE(""),
+	        fault.why);
+	exchange_refuse(ex, other ? 0 : fault.status,
+	        other ? EVENT_CAUSE_BINDING : EVENT_CAUSE_CLIENT, fault.why);
 	return CLIENT_EXCHANGE;
 }
 
@@ -41,7 +44,7 @@ static enum client_state begin(struct client *c)
 
 	/* What is here of the body is looked at before anything leaves. */
 	if (!http1_body_is_sound(&c->http1, buf_bytes(&c->stash), c->stash.len))
-		return bad_request(c, HTTP1_BAD);
+		return bad_request(c);
 	c->keep_alive = ex->request.keep_alive && !c->proxy->draining;
 	c->exchange_over = false;
 	if (ex->request.body == HTTP_BODY_NONE)
@@ -87,7 +90,7 @@ enum client_state client_http1_input(struct client *c)
 		head = http1_request_head(
 		        &c->http1, (const uint8_t *)input.p, input.n, &used, &c->exchange->request);
 		if (head == HTTP1_BAD || head == HTTP1_TOO_LARGE)
-			return bad_request(c, head);
+			return bad_request(c);
 		if (!client_used(c, input, used))
 			return CLIENT_CLOSED;
 		if (head == HTTP1_DONE)
@@ -142,13 +145,14 @@ static enum client_state body_input(struct client *c, struct slice input)
 	status =
 	        http1_body(&c->http1, (const uint8_t *)input.p, input.n, &used, on_request_body, c);
 	if (status == HTTP1_BAD) {
-		record_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""),
-		        http1_error(&c->http1));
+		struct http_fault fault = http1_fault(&c->http1);
+
+		record_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), fault.why);
 		if (!ex->head_sent) { /* the upstream's connection ends within the request */
-			exchange_refuse(ex, 400, EVENT_CAUSE_CLIENT, http1_error(&c->http1));
+			exchange_refuse(ex, fault.status, EVENT_CAUSE_CLIENT, fault.why);
 			return CLIENT_EXCHANGE;
 		}
-		exchange_abort(ex, EVENT_CAUSE_CLIENT, http1_error(&c->http1));
+		exchange_abort(ex, EVENT_CAUSE_CLIENT, fault.why);
 		return CLIENT_CLOSED;
 	}
 	if (!client_used(c, input, used)) {

@@ -94,6 +94,8 @@ struct http2_stream {
 	size_t direct_n;
 	uint64_t left;    /* of the response's body, where its length was announced */
 	bool counted;     /* ... which is so */
+	uint64_t owed;    /* of the request's body, where its length was announced */
+	bool owes;        /* ... which is so */
 	size_t discarded; /* of the request's body, after the answer */
 	int32_t id;
 	uint32_t code;       /* of the RST_STREAM that an unfinished exchange causes */

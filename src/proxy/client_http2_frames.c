@@ -115,16 +115,6 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	return 0;
 }
 
-/* A field that nghttp2 would leave out: whoever sends it means something by it. */
-static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame,
-        const uint8_t *name, size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags,
-        void *context)
-{
-	(void)session, (void)frame, (void)name, (void)name_n, (void)value, (void)value_n;
-	(void)flags, (void)context;
-	return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* RST_STREAM, PROTOCOL_ERROR */
-}
-
 static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *context)
 {
 	struct http2_server *h = context;
@@ -141,6 +131,8 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
 			http2_stream_begin(s);
 		else if (ended)
 			http2_stream_ended(s);
+		else /* RFC 9113 section 8.1 */
+			http2_stream_refused(s, "a trailer section that does not end the stream");
 		return 0;
 	case NGHTTP2_DATA:
 		if (s && ended)
@@ -286,7 +278,6 @@ static nghttp2_session_callbacks *callbacks_new(void)
 	nghttp2_session_callbacks_set_on_begin_frame_callback(cb, on_begin_frame);
 	nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
 	nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
-	nghttp2_session_callbacks_set_on_invalid_header_callback(cb, on_invalid_header);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
 	nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(cb, on_invalid_frame);
@@ -311,6 +302,8 @@ int http2_server_open_session(struct http2_server *h)
 	if (callbacks && nghttp2_option_new(&options) == 0) {
 		nghttp2_option_set_no_auto_window_update(options, 1);
 		nghttp2_option_set_no_closed_streams(options, 1);
+		/* What a message is has one reader for every version of HTTP (http_rules.c). */
+		nghttp2_option_set_no_http_messaging(options, 1);
 		nghttp2_option_set_max_outbound_ack(options, ACKS_MAX);
 		nghttp2_option_set_max_settings(options, SETTINGS_ENTRIES_MAX);
 		nghttp2_option_set_max_send_header_block_length(options, HTTP2_BLOCK_MAX);

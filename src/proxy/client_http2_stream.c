@@ -198,26 +198,28 @@ void http2_stream_refused(struct http2_stream *s, const char *detail)
 
 	s->code = NGHTTP2_PROTOCOL_ERROR;
 	c->answered = true;
-	if (!ex)
+	if (!ex) {
+		http2_stream_reset(s, NGHTTP2_PROTOCOL_ERROR);
 		return;
+	}
 	record_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), detail);
 	if (ex->state == EXCHANGE_NEW)
 		ex->outcome = EVENT_DENIED;
 	exchange_abort(ex, EVENT_CAUSE_CLIENT, detail);
 }
 
-static void refuse_head(struct http2_stream *s, enum http2_head head, const char *why)
+static void refuse_head(struct http2_stream *s, struct http_fault fault)
 {
 	struct exchange *ex = s->exchange;
 	struct client *c = s->server->client;
+	bool other = fault.status == HTTP_MISDIRECTED;
 
 	ex->request_done = true;
 	record_finding(c->proxy, c,
-	        head == HTTP2_HEAD_MISDIRECTED ? EVENT_FINDING_BINDING_MISMATCH
-	                                       : EVENT_FINDING_SMUGGLING,
-	        ex->id, SLICE(""), why);
-	exchange_refuse(ex, head == HTTP2_HEAD_TOO_LARGE ? 431 : 0,
-	        head == HTTP2_HEAD_MISDIRECTED ? EVENT_CAUSE_BINDING : EVENT_CAUSE_CLIENT, why);
+	        other ? EVENT_FINDING_BINDING_MISMATCH : EVENT_FINDING_SMUGGLING, ex->id, SLICE(""),
+	        fault.why);
+	exchange_refuse(ex, other ? 0 : fault.status,
+	        other ? EVENT_CAUSE_BINDING : EVENT_CAUSE_CLIENT, fault.why);
 }
 
 /* What HTTP/1.1 needs beside, and HTTP/2 does without (RFC 8441 section 5). */
@@ -235,16 +237,15 @@ static bool ask_for_websocket(struct http2_stream *s)
 void http2_stream_begin(struct http2_stream *s)
 {
 	struct exchange *ex = open_exchange(s);
-	const char *why;
-	enum http2_head head;
+	struct http_fault fault;
 
 	if (!ex) {
 		http2_stream_reset(s, NGHTTP2_INTERNAL_ERROR);
 		return;
 	}
-	head = http2_read_request(&s->block, s->request_whole, &ex->request, &why);
-	if (head != HTTP2_HEAD_OK) {
-		refuse_head(s, head, why);
+	fault = http2_read_request(&s->block, s->request_whole, &ex->request);
+	if (fault.why) {
+		refuse_head(s, fault);
 		return;
 	}
 	if (slice_equals(ex->request.method, SLICE("CONNECT"))) {
@@ -253,9 +254,12 @@ void http2_stream_begin(struct http2_stream *s)
 		return;
 	}
 	if (ex->request.wants_websocket && !ask_for_websocket(s)) {
-		refuse_head(s, HTTP2_HEAD_TOO_LARGE, "too many fields");
+		refuse_head(
+		        s, (struct http_fault){HTTP_FIELDS_TOO_LARGE, "too many header fields"});
 		return;
 	}
+	s->owes = ex->request.body == HTTP_BODY_LENGTH;
+	s->owed = ex->request.content_length;
 	/* Nothing new is begun while the recorder is behind. */
 	s->waiting = true;
 	if (!s->server->client->proxy->held)
@@ -323,6 +327,11 @@ void http2_stream_data(struct http2_stream *s, const uint8_t *p, size_t n)
 {
 	struct exchange *ex = s->exchange;
 
+	if (s->owes && n > s->owed) {
+		http2_stream_refused(s, "more content than its length");
+		return;
+	}
+	s->owed -= s->owes ? n : 0;
 	/* Frames of a WebSocket may come before the upstream has agreed to it. */
 	if (!ex || (ex->request_done &&
 	                   !(ex->request.wants_websocket && ex->state != EXCHANGE_UPGRADED))) {
@@ -341,12 +350,20 @@ void http2_stream_data(struct http2_stream *s, const uint8_t *p, size_t n)
 
 void http2_stream_trailer(struct http2_stream *s, struct slice name, struct slice value)
 {
-	if (!http_trailers_add(&s->trailers, name, value))
-		http2_stream_refused(s, "request trailers too large");
+	const char *why = http2_check_trailer(name, value);
+
+	if (!why && !http_trailers_add(&s->trailers, name, value))
+		why = "request trailers too large";
+	if (why)
+		http2_stream_refused(s, why);
 }
 
 void http2_stream_ended(struct http2_stream *s)
 {
 	s->request_whole = true;
+	if (s->owes && s->owed) {
+		http2_stream_refused(s, "less content than its length");
+		return;
+	}
 	forward(s);
 }

@@ -61,18 +61,28 @@ const struct http_field *http_find(const struct http_fields *fields, enum http_n
 	return NULL;
 }
 
+bool http_list_next(struct slice *rest, struct slice *item)
+{
+	while (rest->n) {
+		ptrdiff_t comma = slice_find_byte(*rest, ',');
+		size_t n = comma < 0 ? rest->n : (size_t)comma;
+
+		*item = slice_trim(slice_of(rest->p, n));
+		n += comma >= 0;
+		*rest = slice_of(rest->p + n, rest->n - n);
+		if (item->n)
+			return true;
+	}
+	return false;
+}
+
 bool http_list_has(struct slice list, struct slice token)
 {
-	while (list.n) {
-		ptrdiff_t comma = slice_find_byte(list, ',');
-		size_t n = comma < 0 ? list.n : (size_t)comma;
+	struct slice item;
 
-		if (slice_equals_ignoring_case(slice_trim(slice_of(list.p, n)), token))
+	while (http_list_next(&list, &item))
+		if (slice_equals_ignoring_case(item, token))
 			return true;
-		if (comma < 0)
-			break;
-		list = slice_of(list.p + n + 1, list.n - n - 1);
-	}
 	return false;
 }
 
@@ -109,17 +119,10 @@ void http_drop(struct http_fields *fields, struct slice name)
 
 static void drop_each_of(struct http_fields *fields, struct slice list)
 {
-	while (list.n) {
-		ptrdiff_t comma = slice_find_byte(list, ',');
-		size_t n = comma < 0 ? list.n : (size_t)comma;
-		struct slice name = slice_trim(slice_of(list.p, n));
+	struct slice name;
 
-		if (name.n)
-			http_drop(fields, name);
-		if (comma < 0)
-			break;
-		list = slice_of(list.p + n + 1, list.n - n - 1);
-	}
+	while (http_list_next(&list, &name))
+		http_drop(fields, name);
 }
 
 void http_drop_hop_by_hop(struct http_fields *fields)
@@ -162,10 +165,7 @@ bool http_trailers_add(struct http_trailers *t, struct slice name, struct slice 
 
 bool http_is_tchar(uint8_t c)
 {
-	static const char others[] = "!#$%&'*+-.^_`|~";
-
-	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
-	       (c && strchr(others, c));
+	return slice_token_length(slice_of(&c, 1)) == 1;
 }
 
 struct slice http_reason(uint16_t status)
@@ -189,6 +189,10 @@ struct slice http_reason(uint16_t status)
 		return SLICE("Request Timeout");
 	case 413:
 		return SLICE("Content Too Large");
+	case 414:
+		return SLICE("URI Too Long");
+	case 417:
+		return SLICE("Expectation Failed");
 	case 421:
 		return SLICE("Misdirected Request");
 	case 431:
@@ -201,6 +205,8 @@ struct slice http_reason(uint16_t status)
 		return SLICE("Service Unavailable");
 	case 504:
 		return SLICE("Gateway Timeout");
+	case 505:
+		return SLICE("HTTP Version Not Supported");
 	default:
 		return SLICE("");
 	}

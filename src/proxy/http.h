@@ -16,7 +16,19 @@
 #define HTTP_TRAILER_BYTES_MAX 8192u /* and its bytes */
 #define HTTP_AUTHORITY_MAX (POLICY_HOST_MAX + 16)
 #define HTTP_TARGET_MAX POLICY_PATH_MAX
-#define HTTP_METHOD_BYTES_MAX POLICY_METHOD_MAX
+
+/* Statuses of refusals (RFC 9110 section 15). */
+#define HTTP_MALFORMED 400
+#define HTTP_TARGET_TOO_LONG 414
+#define HTTP_EXPECTATION_FAILED 417
+#define HTTP_MISDIRECTED 421 /* it names two destinations: a matter of binding, not of form */
+#define HTTP_FIELDS_TOO_LARGE 431
+#define HTTP_NOT_IMPLEMENTED 501
+#define HTTP_VERSION_UNKNOWN 505
+/* Three digits from here to 999 are passed on; those from 600 on are no standard, but servers use
+ * them. */
+#define HTTP_STATUS_MIN 100
+#define HTTP_STATUS_MAX 999
 
 /* Field names that the proxy itself cares about. The order is that of http_field_names[]. */
 enum http_name {
@@ -102,6 +114,30 @@ struct http_response {
 	struct http_fields fields;
 };
 
+/* What is wrong with a head: the status of the refusal, and one sentence; NULL: nothing. */
+struct http_fault {
+	uint16_t status;
+	const char *why;
+};
+#define HTTP_SOUND ((struct http_fault){0, NULL})
+
+/* --- http_rules.c --- */
+
+/* Any token of POLICY_METHOD_MAX bytes, but for those that vethguard/policy/method.h reserves. */
+struct http_fault http_check_method(struct slice method);
+/* Its length and its bytes. */
+struct http_fault http_check_target(struct slice target);
+/* What a field value may hold (RFC 9110 section 5.5): no control character but tabs. */
+bool http_is_value(struct slice s);
+/* Content-Length: a number, once; in a response the same number more than once counts as one. NULL,
+ * or what is wrong. */
+const char *http_read_length(
+        const struct http_fields *fields, bool response, bool *has, uint64_t *length);
+/* Transfer-Encoding: not given, or chunked once and nothing else. */
+struct http_fault http_read_codings(const struct http_fields *fields, bool *chunked);
+/* Expect: 100-continue or nothing (RFC 9110 section 10.1.1); HTTP/1.0 knows none. */
+struct http_fault http_read_expect(struct http_request *r);
+
 /* http_target.c: both return NULL, or one sentence that says what is wrong. */
 /* r->target by its form (RFC 9112 section 3.2): path, query, authority. */
 const char *http_parse_target(struct http_request *r);
@@ -118,6 +154,9 @@ struct slice http_authority_text(const struct http_request *r, char *out);
 enum http_name http_name_of(struct slice name);
 /* The first field of that name that was not dropped, or NULL. */
 const struct http_field *http_find(const struct http_fields *fields, enum http_name known);
+/* The next element of a comma-separated list, trimmed; empty ones are skipped (RFC 9110 section
+ * 5.6.1.2). False: there is none. */
+bool http_list_next(struct slice *rest, struct slice *item);
 /* True where a comma-separated list (RFC 9110 section 5.6.1) has the token, without regard to case.
  */
 bool http_list_has(struct slice list, struct slice token);

@@ -2,10 +2,11 @@
 /*
  * Reading the chunked coding (RFC 9112 section 7.1), one byte at a time but for the data, in one
  * grammar: every line ends in CRLF, a size is at most 16 hexadecimal digits that fit into 63 bits,
- * extensions are tokens with token or quoted values and nothing else, data ends where its size
- * said. Readers that were more generous (a bare LF that ends an extension for one and not for the
- * other, two bytes skipped behind the data whatever they are) are how requests were hidden in
- * bodies. Extensions are dropped; trailer lines come out as "name: value" CRLF.
+ * extensions are tokens with token or quoted values, blanks may stand around ";" and "=" (section
+ * 7.1.1) and nowhere else, data ends where its size said. Readers that were more generous (a bare
+ * LF that ends an extension for one and not for the other, two bytes skipped behind the data
+ * whatever they are) are how requests were hidden in bodies. Extensions are dropped; trailer lines
+ * come out as "name: value" CRLF.
  */
 #include "proxy/http1.h"
 
@@ -25,13 +26,22 @@ static const char *size_digit(struct chunked *c, uint8_t byte)
 	return NULL;
 }
 
-/* What may follow a size, an extension's name or its value. */
-static const char *after_part(struct chunked *c, uint8_t byte, const char *otherwise)
+static bool is_blank(uint8_t byte)
 {
-	if (byte == '\r')
+	return byte == ' ' || byte == '\t';
+}
+
+/* What may follow a size, an extension's name or its value; blank: the state that its blanks are.
+ */
+static const char *after_part(
+        struct chunked *c, uint8_t byte, enum chunked_state blank, const char *otherwise)
+{
+	if (byte == '\r' && c->state != blank)
 		c->state = CHUNKED_SIZE_LF;
 	else if (byte == ';')
 		c->state = CHUNKED_NAME;
+	else if (is_blank(byte))
+		c->state = blank;
 	else
 		return otherwise;
 	return NULL;
@@ -49,21 +59,31 @@ static const char *extension_byte(struct chunked *c, uint8_t byte)
 	enum chunked_state was = c->state;
 
 	switch (was) {
+	case CHUNKED_SIZE_BLANK:
+		return after_part(c, byte, CHUNKED_SIZE_BLANK, malformed);
 	case CHUNKED_NAME:
+		if (is_blank(byte))
+			return NULL;
 		c->state = CHUNKED_NAME_REST;
 		return http_is_tchar(byte) ? NULL : malformed;
 	case CHUNKED_NAME_REST:
 		if (http_is_tchar(byte))
 			return NULL;
+		__attribute__((fallthrough));
+	case CHUNKED_NAME_BLANK:
 		if (byte != '=')
-			return after_part(c, byte, malformed);
+			return after_part(c, byte, CHUNKED_NAME_BLANK, malformed);
 		c->state = CHUNKED_VALUE;
 		return NULL;
 	case CHUNKED_VALUE:
+		if (is_blank(byte))
+			return NULL;
 		c->state = byte == '"' ? CHUNKED_QUOTED : CHUNKED_TOKEN;
 		return byte == '"' || http_is_tchar(byte) ? NULL : malformed;
 	case CHUNKED_TOKEN:
-		return http_is_tchar(byte) ? NULL : after_part(c, byte, malformed);
+		if (http_is_tchar(byte))
+			return NULL;
+		return after_part(c, byte, CHUNKED_VALUE_BLANK, malformed);
 	case CHUNKED_QUOTED:
 		if (byte == '"')
 			c->state = CHUNKED_CLOSED;
@@ -73,8 +93,8 @@ static const char *extension_byte(struct chunked *c, uint8_t byte)
 	case CHUNKED_ESCAPED:
 		c->state = CHUNKED_QUOTED;
 		return is_text(byte) ? NULL : malformed;
-	default: /* CHUNKED_CLOSED */
-		return after_part(c, byte, malformed);
+	default: /* CHUNKED_CLOSED, CHUNKED_VALUE_BLANK */
+		return after_part(c, byte, CHUNKED_VALUE_BLANK, malformed);
 	}
 }
 
@@ -94,8 +114,8 @@ static const char *size_line_byte(struct chunked *c, uint8_t byte)
 		c->left = 0;
 		return size_digit(c, byte);
 	case CHUNKED_DIGITS:
-		if (byte == '\r' || byte == ';')
-			return after_part(c, byte, NULL);
+		if (byte == '\r' || byte == ';' || is_blank(byte))
+			return after_part(c, byte, CHUNKED_SIZE_BLANK, NULL);
 		return size_digit(c, byte);
 	case CHUNKED_SIZE_LF:
 		settle_extensions(c);
@@ -144,9 +164,15 @@ static const char *trailer_byte(struct chunked *c, uint8_t byte, const struct ch
 		c->state = CHUNKED_FIELD;
 		break;
 	case CHUNKED_FIELD:
-		fits = http_is_tchar(byte) || byte == ':';
-		kept = byte == ':' ? keep(sink, ": ", 2) : keep(sink, &byte, 1);
-		c->state = byte == ':' ? CHUNKED_BLANK : CHUNKED_FIELD;
+		if (http_is_tchar(byte)) {
+			kept = keep(sink, &byte, 1);
+			break;
+		}
+		__attribute__((fallthrough));
+	case CHUNKED_FIELD_BLANK:
+		c->state = byte == ':' ? CHUNKED_BLANK : CHUNKED_FIELD_BLANK;
+		fits = byte == ':' || (c->response && is_blank(byte));
+		kept = byte != ':' || keep(sink, ": ", 2);
 		break;
 	case CHUNKED_BLANK:
 		if (byte == ' ' || byte == '\t')

@@ -20,13 +20,6 @@
  */
 #define HTTP2_BLOCK_MAX (4 * HTTP_HEAD_MAX)
 
-enum http2_head {
-	HTTP2_HEAD_OK,
-	HTTP2_HEAD_BAD,
-	HTTP2_HEAD_TOO_LARGE,
-	HTTP2_HEAD_MISDIRECTED /* it names two destinations */
-};
-
 /* One header block while it is received, and as long as what was read from it is used. */
 struct http2_block {
 	struct buf text;    /* of each field: its two lengths, its name, its value */
@@ -34,7 +27,9 @@ struct http2_block {
 	size_t limit;       /* bytes of a head */
 	size_t size;        /* bytes so far, kept or not */
 	size_t count;
-	bool too_large; /* beyond a bound: nothing more is kept */
+	bool plain;      /* one of them is no pseudo-header field */
+	bool too_large;  /* beyond a bound: nothing more is kept */
+	const char *why; /* a field is malformed: neither */
 };
 
 /* limit: bytes, at most HTTP_HEAD_MAX. */
@@ -44,14 +39,21 @@ void http2_block_fini(struct http2_block *block);
 void http2_block_reset(struct http2_block *block);
 /* Takes a copy of one field; names of pseudo-header fields with their colon. */
 void http2_block_add(struct http2_block *block, struct slice name, struct slice value);
+/* The next field of what is left of block->text; cookies are not among them. False: none. */
+bool http2_block_next(struct slice *rest, struct slice *name, struct slice *value);
+/* NULL, or what is wrong with one field by itself. */
+const char *http2_check_field(struct slice name, struct slice value);
+/* ... of a trailer section. */
+const char *http2_check_trailer(struct slice name, struct slice value);
+/* A field that HTTP/2 has no use for, since it is about one connection (RFC 9113 section 8.2.2). */
+bool http2_is_of_connection(enum http_name known);
 
-/* The block as a request's head; its slices point into the block. ended: no body follows. *why:
- * one sentence where the result is not OK. */
-enum http2_head http2_read_request(
-        const struct http2_block *block, bool ended, struct http_request *out, const char **why);
-/* ... as a response's. no_body: it was asked for with HEAD. */
-enum http2_head http2_read_response(const struct http2_block *block, bool ended, bool no_body,
-        struct http_response *out, const char **why);
+/* The block as a request's head; its slices point into the block. ended: no body follows. */
+struct http_fault http2_read_request(
+        const struct http2_block *block, bool ended, struct http_request *out);
+/* ... as a response's. no_body: it was asked for with HEAD. NULL, or what is wrong. */
+const char *http2_read_response(
+        const struct http2_block *block, bool ended, bool no_body, struct http_response *out);
 
 /* --- writing --- */
 

@@ -90,7 +90,8 @@ const char *http_parse_host(struct http_request *r)
 	if (connect)
 		return NULL;
 	if (count == 0)
-		return r->version == 11 ? "no Host" : NULL;
+		return r->version == 11 || (r->version == 20 && !r->has_authority) ? "no Host"
+		                                                                   : NULL;
 	if (r->has_authority)
 		return same_authority(r, &host, &r->authority)
 		               ? NULL

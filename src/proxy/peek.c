@@ -10,7 +10,7 @@
 #include "proxy/exchange.h"
 #include "vethguard/wire/client_hello.h"
 
-#define METHOD_PEEK_MAX 24
+#define METHOD_PEEK_MAX (2 * POLICY_METHOD_MAX) /* one that is too long is HTTP as well */
 
 static void dest_question(const struct destination *d, struct policy_request *q)
 {
@@ -244,25 +244,26 @@ enum client_state client_tls_timeout(struct client *c)
 
 enum guess { GUESS_HTTP, GUESS_MORE, GUESS_OTHER };
 
-/* A method of capital letters, a space, then a path, an http URL or an asterisk. */
+/* A method (any token is one), a space, then a path, an http URL or an asterisk. */
 static enum guess guess_http(struct slice first)
 {
-	size_t i = 0;
-	struct slice rest;
+	size_t i = slice_token_length(
+	        slice_of(first.p, first.n < METHOD_PEEK_MAX ? first.n : METHOD_PEEK_MAX));
+	struct slice rest, scheme = SLICE("http");
 
-	while (i < first.n && i < METHOD_PEEK_MAX &&
-	        ((first.p[i] >= 'A' && first.p[i] <= 'Z') || first.p[i] == '-'))
-		i++;
 	if (i == first.n && i < METHOD_PEEK_MAX)
 		return GUESS_MORE;
-	if (i == 0 || first.p[i] != ' ')
+	if (i == 0 || i == first.n || first.p[i] != ' ')
 		return GUESS_OTHER;
 	rest = slice_of(first.p + i + 1, first.n - i - 1);
 	if (rest.n == 0)
 		return GUESS_MORE;
-	if (rest.p[0] == '/' || rest.p[0] == '*' || slice_starts_with(rest, SLICE("http")))
+	if (rest.p[0] == '/' || rest.p[0] == '*')
 		return GUESS_HTTP;
-	return rest.n < 4 && slice_starts_with(SLICE("http"), rest) ? GUESS_MORE : GUESS_OTHER;
+	scheme.n = rest.n < scheme.n ? rest.n : scheme.n;
+	if (!slice_equals_ignoring_case(slice_of(rest.p, scheme.n), scheme))
+		return GUESS_OTHER;
+	return rest.n < sizeof "http" - 1 ? GUESS_MORE : GUESS_HTTP;
 }
 
 /* HTTP/2 without TLS, as agreed beforehand (RFC 9113 section 3.3): its preface. */

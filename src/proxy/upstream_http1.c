@@ -164,7 +164,7 @@ static bool take(struct carrier *c, const uint8_t *p, size_t n)
 			return false;
 		}
 		if (status == HTTP1_BAD || status == HTTP1_TOO_LARGE) {
-			carrier_failed(c, EVENT_CAUSE_UPSTREAM, http1_error(&c->http1));
+			carrier_failed(c, EVENT_CAUSE_UPSTREAM, http1_fault(&c->http1).why);
 			return false;
 		}
 		p += used;

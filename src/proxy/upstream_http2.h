@@ -19,7 +19,6 @@
 #define HTTP2_UPSTREAM_WIDE_STREAMS 3
 #define HTTP2_UPSTREAM_PROVEN (32 << 10)
 #define HTTP2_UPSTREAM_WINDOW (4 << 20) /* of the connection */
-#define HTTP2_UPSTREAM_INTERIMS 32      /* 1xx responses to one request */
 /* Frames in one second, with no head and no content between them in either direction (RFC 9113
  * section 10.5). */
 #define HTTP2_UPSTREAM_EMPTY_FRAMES 2000
@@ -65,7 +64,8 @@ struct upstream_stream {
 	bool congested; /* the exchange waits until `out` is shorter, or the link takes bytes */
 	bool wide;      /* its window is a wide one */
 	size_t taken;   /* bytes that the client took as they came, until it is */
-	unsigned interims;
+	bool counted;   /* the response's content has a length */
+	uint64_t left;  /* ... so much of it is to come */
 	struct http2_block block;      /* a header block as it comes in */
 	struct http_trailers trailers; /* of the response */
 	struct buf stash;              /* of the response, for which the client has no room */
@@ -118,8 +118,8 @@ bool upstream_stream_head(struct upstream_stream *st, bool ends);
 void upstream_stream_trailer(struct upstream_stream *st, struct slice name, struct slice value);
 /* Bytes of the body; what the client has no room for is kept. */
 void upstream_stream_data(struct upstream_stream *st, const uint8_t *p, size_t n);
-/* The response is whole. */
-void upstream_stream_end(struct upstream_stream *st);
+/* The response is whole. False: it is not; the stream is to be reset, the exchange was told. */
+bool upstream_stream_end(struct upstream_stream *st);
 /* What was kept goes to the client as far as it has room. */
 void upstream_stream_deliver(struct upstream_stream *st);
 

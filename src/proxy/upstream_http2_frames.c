@@ -166,27 +166,6 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
-/* nghttp2 would leave such a field out and go on. */
-static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame,
-        const uint8_t *name, size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags,
-        void *context)
-{
-	struct upstream_stream *st = find(session, frame->hd.stream_id);
-
-	(void)name;
-	(void)name_n;
-	(void)value;
-	(void)value_n;
-	(void)flags;
-	(void)context;
-	if (st) {
-		st->up.response_begun = true;
-		upstream_stream_fail(
-		        st, EVENT_CAUSE_UPSTREAM, "the upstream sent a malformed field");
-	}
-	return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-}
-
 /* No stream begins here any more. */
 static void end_sharing(struct http2_upstream *s)
 {
@@ -220,8 +199,9 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 		return 0;
 	}
 	if ((frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) && ends &&
-	        st->up.exchange)
-		upstream_stream_end(st);
+	        st->up.exchange && !upstream_stream_end(st))
+		nghttp2_submit_rst_stream(
+		        session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_PROTOCOL_ERROR);
 	return 0;
 }
 
@@ -270,13 +250,14 @@ static nghttp2_session *session_new(struct http2_upstream *s)
 	nghttp2_session_callbacks_set_on_begin_frame_callback(on, on_begin_frame);
 	nghttp2_session_callbacks_set_on_begin_headers_callback(on, on_begin_headers);
 	nghttp2_session_callbacks_set_on_header_callback(on, on_header);
-	nghttp2_session_callbacks_set_on_invalid_header_callback(on, on_invalid_header);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(on, on_frame);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(on, on_data);
 	nghttp2_session_callbacks_set_on_stream_close_callback(on, on_stream_close);
 	if (nghttp2_option_new(&option) == 0) {
 		nghttp2_option_set_no_auto_window_update(option, 1);
 		nghttp2_option_set_no_closed_streams(option, 1);
+		/* What a message is has one reader for every version of HTTP (http_rules.c). */
+		nghttp2_option_set_no_http_messaging(option, 1);
 		nghttp2_option_set_max_reserved_remote_streams(option, 0);
 		nghttp2_option_set_peer_max_concurrent_streams(option, HTTP2_UPSTREAM_STREAMS);
 		nghttp2_option_set_max_send_header_block_length(option, HTTP2_BLOCK_MAX);

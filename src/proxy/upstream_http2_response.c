@@ -18,9 +18,12 @@ static bool malformed(struct upstream_stream *st, const char *detail)
 
 void upstream_stream_trailer(struct upstream_stream *st, struct slice name, struct slice value)
 {
-	if (!http_trailers_add(&st->trailers, name, value))
-		upstream_stream_fail(
-		        st, EVENT_CAUSE_UPSTREAM, "the upstream's trailers are too large");
+	const char *why = http2_check_trailer(name, value);
+
+	if (!why && !http_trailers_add(&st->trailers, name, value))
+		why = "the upstream's trailers are too large";
+	if (why)
+		malformed(st, why);
 }
 
 /* An extended CONNECT was accepted (RFC 8441 section 5): to the exchange that is the switch of
@@ -38,6 +41,7 @@ static bool switched(struct upstream_stream *st)
 		        websocket_accept(f->value, accept) < 0)
 			return malformed(st, "no memory for a WebSocket");
 	}
+	st->counted = false;
 	r->status = 101;
 	r->reason = SLICE("Switching Protocols");
 	if (!http_add(&r->fields, SLICE("Upgrade"), SLICE("websocket")) ||
@@ -49,22 +53,30 @@ static bool switched(struct upstream_stream *st)
 	return true;
 }
 
+/* How much content there has to be: the exchange may frame it anew for its client. */
+static void expect_content(struct upstream_stream *st, const struct http_response *r)
+{
+	bool none = st->up.exchange->head_request || r->status == 304 || r->body == HTTP_BODY_NONE;
+
+	st->counted = none || r->body == HTTP_BODY_LENGTH;
+	st->left = none ? 0 : r->content_length;
+}
+
 bool upstream_stream_head(struct upstream_stream *st, bool ends)
 {
 	struct http_response *r = &st->up.response;
 	const char *why;
 
 	carrier_wait(&st->up, WAIT_RESPONSE);
-	if (st->final_head) /* trailers */
-		return true;
-	if (http2_read_response(&st->block, ends, st->up.exchange->head_request, r, &why) !=
-	        HTTP2_HEAD_OK)
+	if (st->final_head) /* RFC 9113 section 8.1 */
+		return ends || malformed(st, "a trailer section that does not end the stream");
+	why = http2_read_response(&st->block, ends, st->up.exchange->head_request, r);
+	if (why)
 		return malformed(st, why);
 	if (r->status == 101 || (r->status / 100 == 1 && ends))
 		return malformed(st, "the upstream sent an interim response out of place");
-	if (r->status / 100 == 1 && ++st->interims > HTTP2_UPSTREAM_INTERIMS)
-		return malformed(st, "the upstream sent too many interim responses");
 	st->final_head = r->status / 100 != 1;
+	expect_content(st, r);
 	if (r->status / 100 == 2 && st->up.exchange->request.wants_websocket)
 		return ends ? malformed(st, "the upstream ended a WebSocket that it accepted")
 		            : switched(st);
@@ -117,6 +129,14 @@ void upstream_stream_data(struct upstream_stream *st, const uint8_t *p, size_t n
 {
 	struct http2_upstream *s = st->session;
 
+	if (!st->final_head || (st->counted && n > st->left)) {
+		malformed(st, st->final_head ? "the upstream sent more content than its length"
+		                             : "the upstream sent content before a response");
+		nghttp2_submit_rst_stream(
+		        s->session, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_PROTOCOL_ERROR);
+		return;
+	}
+	st->left -= st->counted ? n : 0;
 	if (!st->stash.len && client_has_room(st)) {
 		carrier_wait(&st->up, st->up.raw ? WAIT_POOLED : WAIT_RESPONSE);
 		nghttp2_session_consume_stream(s->session, st->id, n);
@@ -133,12 +153,17 @@ void upstream_stream_data(struct upstream_stream *st, const uint8_t *p, size_t n
 	}
 }
 
-void upstream_stream_end(struct upstream_stream *st)
+bool upstream_stream_end(struct upstream_stream *st)
 {
+	if (!st->final_head || (st->counted && st->left))
+		return malformed(st, st->final_head
+		                             ? "the upstream sent less content than its length"
+		                             : "the upstream ended a stream without a response");
 	st->response_ended = true;
 	loop_deadline_clear(&st->up.deadline);
 	if (!st->stash.len)
 		exchange_response_end(st->up.exchange, buf_slice(&st->trailers.lines));
+	return true;
 }
 
 void upstream_stream_deliver(struct upstream_stream *st)

@@ -65,7 +65,7 @@ static void read_message(struct message *m, const uint8_t *p, size_t n, size_t s
 		}
 		free(piece);
 		if (m->head == HTTP1_BAD || m->head == HTTP1_TOO_LARGE || m->body == HTTP1_BAD) {
-			MUST(http1_error(&m->http1)[0]);
+			MUST(http1_fault(&m->http1).why && http1_fault(&m->http1).status >= 400);
 			break;
 		}
 		MUST(used <= k && (used > 0 || m->body == HTTP1_DONE));
@@ -118,6 +118,7 @@ static void same_answer(const struct http_response *a, const struct http_respons
 static void same_message(const struct message *a, const struct message *b)
 {
 	MUST(refused(a->head) == refused(b->head) && refused(a->body) == refused(b->body));
+	MUST(!refused(a->head) || http1_fault(&a->http1).status == http1_fault(&b->http1).status);
 	if (refused(a->head) || refused(a->body))
 		return;
 	MUST(a->head == b->head && a->body == b->body);

@@ -79,7 +79,7 @@ static void check_fields(const struct http_fields *fields)
 	for (size_t i = 0; i < fields->count; i++) {
 		const struct http_field *f = &fields->items[i];
 
-		MUST(!f->name.n || f->name.p[0] != ':');
+		MUST(!http2_check_field(f->name, f->value) && f->name.p[0] != ':');
 		MUST(f->known == http_name_of(f->name));
 		MUST(f->known != HTTP_CONNECTION && f->known != HTTP_TRANSFER_ENCODING &&
 		        f->known != HTTP_UPGRADE && f->known != HTTP_KEEP_ALIVE);
@@ -89,17 +89,18 @@ static void check_fields(const struct http_fields *fields)
 static void check_request(const struct http2_block *b, bool ended)
 {
 	static struct http_request r;
-	const char *why = NULL;
-	enum http2_head head = http2_read_request(b, ended, &r, &why);
+	struct http_fault fault = http2_read_request(b, ended, &r);
 
-	MUST((head == HTTP2_HEAD_OK) == !why);
-	MUST(!b->too_large || head == HTTP2_HEAD_TOO_LARGE);
-	if (head != HTTP2_HEAD_OK)
+	MUST((fault.status != 0) == (fault.why != NULL));
+	MUST(!b->too_large || fault.status == HTTP_FIELDS_TOO_LARGE ||
+	        fault.status == HTTP_TARGET_TOO_LONG);
+	if (fault.why)
 		return;
 	check_fields(&r.fields);
 	MUST(!r.has_authority || r.authority.host_n <= POLICY_HOST_MAX);
 	MUST(!r.has_authority || strlen(r.authority.host) == r.authority.host_n);
-	MUST(r.method.n && r.method.n <= HTTP_METHOD_BYTES_MAX);
+	MUST(r.method.n && r.method.n <= POLICY_METHOD_MAX);
+	MUST(slice_token_length(r.method) == r.method.n);
 	MUST(r.path_n <= sizeof r.path && !memchr(r.path, 0, r.path_n));
 	MUST(!memmem(r.path, r.path_n, "/../", 4) && !memmem(r.path, r.path_n, "/./", 3));
 	for (size_t i = 0; i < r.path_n; i++)
@@ -112,14 +113,12 @@ static void check_request(const struct http2_block *b, bool ended)
 static void check_response(const struct http2_block *b, bool ended, bool no_body)
 {
 	static struct http_response r;
-	const char *why = NULL;
-	enum http2_head head = http2_read_response(b, ended, no_body, &r, &why);
+	const char *why = http2_read_response(b, ended, no_body, &r);
 
-	MUST((head == HTTP2_HEAD_OK) == !why);
-	if (head != HTTP2_HEAD_OK)
+	if (why)
 		return;
 	check_fields(&r.fields);
-	MUST(r.status >= 100 && r.status <= 599);
+	MUST(r.status >= HTTP_STATUS_MIN && r.status <= HTTP_STATUS_MAX);
 	MUST(r.body != HTTP_BODY_UNTIL_CLOSE);
 }
 

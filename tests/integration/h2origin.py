@@ -97,7 +97,7 @@ class Origin:
     @staticmethod
     def answer(request):
         """(status, body)."""
-        part = request.target.split("/")
+        part = request.target.split("/") + [""]
         if part[1] == "empty":
             return 204, b""
         return 200, bytes(int(part[2])) if part[1] == "bytes" else b"ok"

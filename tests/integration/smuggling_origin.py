@@ -20,7 +20,7 @@ import time
 
 PAUSE = 0.06
 FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+): ([\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?|)")
-LINE = re.compile(rb"([A-Z][A-Z-]*) (/[!-~]*|\*) HTTP/1\.1")
+LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) (/[!-~]*|\*) HTTP/1\.1")
 SIZE = re.compile(rb"[0-9a-f]{1,8}")
 
 

@@ -54,6 +54,8 @@ ptrdiff_t slice_find_byte(struct slice s, char c);
 struct slice slice_trim(struct slice s);
 /* Decimal digits only, no sign, the whole slice; false where it is empty, has another byte or exceeds max. */
 bool slice_to_u64(struct slice s, uint64_t max, uint64_t *out);
+/* How many bytes at the beginning of s a token may have (RFC 9110 section 5.6.2). */
+size_t slice_token_length(struct slice s);
 /* Writes s to out (out_size > 0, NUL-terminated) as printable ASCII: other bytes and backslash become \xNN; a text
  * that does not fit ends in "...". Returns out. For anything that came from a sandbox or the network. */
 char *slice_escape(struct slice s, char *out, size_t out_size);

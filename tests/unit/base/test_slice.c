@@ -120,6 +120,23 @@ static void cuts_with_dots(void **state)
 	}
 }
 
+static void test_tokens(void **state)
+{
+	static const char all[] = "!#$%&'*+-.^_`|~";
+
+	(void)state;
+	for (int c = 0; c < 256; c++) {
+		char byte = (char)c;
+		bool is = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+		          (c >= 'A' && c <= 'Z') || (c && strchr(all, c));
+
+		assert_int_equal(slice_token_length(slice_of(&byte, 1)), is);
+	}
+	assert_int_equal(slice_token_length(SLICE("")), 0);
+	assert_int_equal(slice_token_length(SLICE("a-b c")), 3);
+	assert_int_equal(slice_token_length(SLICE("abc")), 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +146,7 @@ int main(void)
 	        cmocka_unit_test(reads_hexadecimal_digits),
 	        cmocka_unit_test(escapes),
 	        cmocka_unit_test(cuts_with_dots),
+	        cmocka_unit_test(test_tokens),
 	};
 
 	return cmocka_run_group_tests_name("slice", tests, NULL, NULL);

@@ -201,8 +201,9 @@ static void test_paths_and_methods_that_are_never_suggested(void **state)
 	} bad[] = {{"GET", "/*"}, {"GET", "/a/**"}, {"GET", "x"}, {"GET", ""}, {"GET", "/a/../b"},
 	        {"GET", "/%41"}, {"GET", "/a b"}, {"GET", "/\"]\n"}, {"GET", "/a\\b"},
 	        {"GET", "/vethguard-api-bde0ac86e737dd1f02f16ebf373c60f8"},
-	        {"GET", "/ghp_VETHGUARD0123"}, {"get", "/"}, {"", "/"}, {"GET,PUT", "/"},
-	        {"GET]", "/"}, {"1", "/"}, {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "/"}};
+	        {"GET", "/ghp_VETHGUARD0123"}, {"get", "/"}, {"TRACE", "/"}, {"PRI", "/"},
+	        {"", "/"}, {"GET,PUT", "/"}, {"GET]", "/"}, {"1", "/"},
+	        {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "/"}};
 	char *longer = calloc(1, SUGGEST_PATH_MAX + 2);
 
 	(void)state;

@@ -442,6 +442,43 @@ static void test_explain_small_letters(void **state)
 	json_decref(root);
 }
 
+/* What the proxy refuses whatever the policy says, and what it leaves to the policy: any token. */
+static void test_explain_methods(void **state)
+{
+	static const struct {
+		const char *method, *told;
+		int status;
+	} rows[] = {
+	        {"LIST", "allow", 0},
+	        {"get", "allow", 0},
+	        {"!#$%&'*+-.^_`|~", "allow", 0},
+	        {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "allow", 0},
+	        {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "the method is too long", 1},
+	        {"TRACE", "TRACE is never forwarded", 1},
+	        {"trace", "TRACE is never forwarded", 1},
+	        {"PRI", "the method is reserved", 1},
+	        {"head", "the method is reserved", 1},
+	        {"connect", "the method is reserved", 1},
+	        {"G(T", "vethguard: error: not a method", 2},
+	        {"GET\x80", "vethguard: error: not a method", 2},
+	        {"", "vethguard: error: not a method", 2},
+	};
+
+	(void)state;
+	remember("vethguard: 1\nname: t\nmode: observe\nallow: [{to: a.example}]\n");
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		RUN(&r, "explain", policy_path, rows[i].method, "https://a.example/");
+		if (r.status != rows[i].status ||
+		        !strstr(r.status == 2 ? r.err : r.out, rows[i].told))
+			fail_msg("%s: %d\n%s%s", rows[i].method, r.status, r.out, r.err);
+	}
+	RUN(&r, "explain", policy_path, "TRACE", "https://a.example/", "--json");
+	assert_non_null(strstr(r.out, "\"fault\":\"TRACE is never forwarded\""));
+	assert_non_null(strstr(r.out, "\"verdict\":\"deny\""));
+	assert_non_null(strstr(r.out, "\"rules\":[]"));
+	forget();
+}
+
 static void test_explain_json(void **state)
 {
 	json_t *root, *rules;
@@ -569,6 +606,7 @@ int main(void)
 	        cmocka_unit_test(test_explain),
 	        cmocka_unit_test(test_explain_relayed),
 	        cmocka_unit_test(test_explain_small_letters),
+	        cmocka_unit_test(test_explain_methods),
 	        cmocka_unit_test(test_explain_json),
 	        cmocka_unit_test(test_usage),
 	        cmocka_unit_test(test_help),

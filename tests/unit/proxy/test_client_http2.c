@@ -315,11 +315,11 @@ static void test_the_preface_in_pieces(void **state)
 	hang_up(c, false);
 	c = client(&w, NAME_P, NULL);
 	say(c, "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n");
-	expect_head(c, "HTTP/1.1 400 ");
+	expect_head(c, "HTTP/1.1 505 ");
 	hang_up(c, false);
 	c = client(&w, NAME_A, "a.test");
 	say(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-	expect_head(c, "HTTP/1.1 400 ");
+	expect_head(c, "HTTP/1.1 505 ");
 	hang_up(c, false);
 	assert_false(origin_is_asked(&w));
 }

@@ -11,14 +11,14 @@
 
 /* --- what must not reach the upstream --- */
 
-static void refused_by_stream_error(const nghttp2_nv *more, size_t n)
+static void refused_as_malformed(const nghttp2_nv *more, size_t n)
 {
 	struct h2 *h = h2_client();
 	int32_t id = h2_ask_with(h, "GET", "a.test", "/", more, n, NULL), next;
 
 	H2_UNTIL(h, answer(h, id)->closed);
-	assert_int_equal(answer(h, id)->code, NGHTTP2_PROTOCOL_ERROR);
-	assert_int_equal(answer(h, id)->status, 0);
+	assert_int_equal(answer(h, id)->code, NGHTTP2_NO_ERROR);
+	assert_int_equal(answer(h, id)->status, 400);
 	assert_int_equal(only(EVENT_FINDING)->finding, EVENT_FINDING_SMUGGLING);
 	assert_int_equal(only(EVENT_HTTP)->decision, EVENT_DENIED);
 	assert_int_equal(only(EVENT_HTTP)->http_version, 20);
@@ -35,14 +35,15 @@ static void test_fields_against_the_rules(void **state)
 	        {"proxy-connection", "x"}, {"transfer-encoding", "chunked"}, {"upgrade", "h2c"},
 	        {"te", "gzip"}, {"x-a", "b\r\nx: y"}, {"x-a", "b\nc"}, {"x-a", "b\rc"},
 	        {"x-a", " b"}, {"X-Upper", "1"}, {"x a", "1"}, {"x:a", "1"}, {"", "1"},
-	        {":status", "200"}, {":path", "/2"}, {":unknown", "1"}, {"content-length", "x"},
-	        {"content-length", "5"}, {"content-length", "-1"}};
+	        {"x-a", "b "}, {"x-a", "\x7f"}, {":status", "200"}, {":path", "/2"},
+	        {":unknown", "1"}, {"content-length", "x"}, {"content-length", "5"},
+	        {"content-length", "-1"}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		const nghttp2_nv more[] = {nv(bad[i][0], bad[i][1])};
 
-		refused_by_stream_error(more, 1);
+		refused_as_malformed(more, 1);
 		tear_down(NULL);
 		set_up(NULL);
 	}
@@ -66,13 +67,14 @@ static void refused_with(int status, const char *method, const char *authority, 
 
 static void test_heads_that_are_answered(void **state)
 {
-	static char long_value[9000];
+	static char long_value[9000], long_path[HTTP_TARGET_MAX + 2];
 	nghttp2_nv many[200];
 	const nghttp2_nv host[] = {nv("host", "b.test")}, hope[] = {nv("expect", "much")};
 	nghttp2_nv large[1];
 
 	(void)state;
 	memset(long_value, 'a', sizeof long_value - 1);
+	memset(long_path, '/', HTTP_TARGET_MAX + 1);
 	large[0] = nv("x-a", long_value);
 	for (size_t i = 0; i < 200; i++)
 		many[i] = nv("x-a", "");
@@ -82,7 +84,12 @@ static void test_heads_that_are_answered(void **state)
 	refused_with(400, "GET", "u@a.test:1", "/", NULL, 0);
 	refused_with(400, "GET", "a.test", "/%00", NULL, 0);
 	refused_with(400, "GET", "a.test", "/../x", NULL, 0);
-	refused_with(400, "GET", "a.test", "/", hope, 1);
+	refused_with(417, "GET", "a.test", "/", hope, 1);
+	refused_with(414, "GET", "a.test", long_path, NULL, 0);
+	refused_with(501, "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "a.test", "/", NULL, 0);
+	refused_with(400, "PRI", "a.test", "/", NULL, 0);
+	refused_with(400, "head", "a.test", "/", NULL, 0);
+	refused_with(400, "G T", "a.test", "/", NULL, 0);
 	refused_with(431, "GET", "a.test", "/", large, 1);
 	refused_with(431, "GET", "a.test", "/", many, 200);
 	refused_with(405, "TRACE", "a.test", "/", NULL, 0);

@@ -337,6 +337,45 @@ static void test_a_tunnel_carries_whatever_it_is(void **state)
 	only(EVENT_CONNECTION);
 }
 
+/* Where a rule about http counts beside tcp://, any method is one: a server that takes "delete" for
+ * DELETE gets neither unseen. */
+static void test_any_method_is_http(void **state)
+{
+	static const char *const requests[] = {"DELETE /x", "delete /x", "Delete /x", "delete *",
+	        "delete HTTP://t.test/x", "LI-ST_1 /x", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA /x"};
+	static const char *const others[] = {"EHLO me\r\n", "delete (/x\r\n", "GET\t/x",
+	        "\x16\x04/x", "SSH-2.0-x\r\n", "GET htt/"};
+	struct world_options o = {.timeouts = patient_timeouts,
+	        .limits = usual_limits,
+	        .policy = "vethguard: 1\nname: t\n"
+	                  "allow: [{name: t, to: \"tcp://t.test:%1$u\"}]\n"
+	                  "deny: [{name: no, to: \"http://t.test:%1$u\"}]\n"};
+	struct peer *c, *up;
+
+	(void)state;
+	again(o);
+	for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+		c = client(&w, NAME_T, NULL);
+		for (const char *p = requests[i]; *p; p++) {
+			say_n(c, p, 1);
+			pump(&w, 1);
+		}
+		say(c, " HTTP/1.1\r\nHost: t.test\r\n\r\n");
+		take_head(c);
+		assert_memory_equal(c->head, "HTTP/1.1 ", 9);
+		assert_false(origin_is_asked(&w));
+		hang_up(c, false);
+	}
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		c = client(&w, NAME_T, NULL);
+		say(c, others[i]);
+		up = origin(&w, false);
+		expect(up, others[i]);
+		hang_up(c, false);
+		hang_up(up, false);
+	}
+}
+
 static void test_passthrough(void **state)
 {
 	struct peer *c = peer_new(&w, connect_to(&(struct sockaddr_in){.sin_family = AF_INET,
@@ -463,6 +502,7 @@ int main(void)
 	        TEST(test_absolute_targets),
 	        TEST(test_a_tunnel_both_ways),
 	        TEST(test_a_tunnel_carries_whatever_it_is),
+	        TEST(test_any_method_is_http),
 	        TEST(test_passthrough),
 	        TEST(test_a_tunnel_whose_end_breaks),
 	        TEST(test_a_reset_behind_the_last_bytes),

@@ -294,11 +294,11 @@ static void test_origins_that_lie(void **state)
 	        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: "
 	        "chunked\r\n\r\n0\r\n\r\n",
 	        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-	        "HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\r\n",
+	        "HTTP/1.1 200 OK\r\n X: a\r\n\r\n",
 	        "HTTP/1.1 200 OK\nX: a\n\n",
 	        "HTTP/1.1 200 O\x01K\r\n\r\n",
 	        "HTTP/1.1 99 Low\r\n\r\n",
-	        "HTTP/1.1 600 High\r\n\r\n",
+	        "HTTP/1.1 000 Low\r\n\r\n",
 	        "HTTP/2 200 OK\r\n\r\n",
 	        "HTTP/1.1 101 Switch\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
 	        "SSH-2.0-x\r\n",

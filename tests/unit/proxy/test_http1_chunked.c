@@ -62,6 +62,10 @@ static void test_taken(void **state)
 	        {"A\r\n0123456789\r\n0\r\n\r\n", "0123456789", ""},
 	        {"4;a;b=c;d=\"e;\\\"f\"\r\nabcd\r\n0;z\r\n\r\n", "abcd", ""},
 	        {"1;a=\"\"\r\nx\r\n0\r\n\r\n", "x", ""},
+	        /* Blanks around ";" and "=" (RFC 9112 section 7.1.1). */
+	        {"4 ; a=b\r\nabcd\r\n0\t;\tz\r\n\r\n", "abcd", ""},
+	        {"4;a = b ; c = \"d\" ;e\r\nabcd\r\n0\r\n\r\n", "abcd", ""},
+	        {"4;a ;b\r\nabcd\r\n0\r\n\r\n", "abcd", ""},
 	        {"0\r\nA: b\r\n\r\n", "", "A: b\r\n"},
 	        {"0\r\nA:b \t \r\nC:\r\nD: \t\r\n\r\n", "", "A: b\r\nC: \r\nD: \r\n"},
 	        {"0\r\nA: b: \xc3\xa9 c\r\n\r\n", "", "A: b: \xc3\xa9 c\r\n"},
@@ -86,14 +90,16 @@ static void test_taken(void **state)
 
 static void test_refused(void **state)
 {
-	static const char *const texts[] = {"\r", "g", "0x", "+", "-", " ", "4 ", "4\t", "4.",
-	        "4\n", "4\rx", "4\r\r", "4,", ";", "4;\r", "4;;", "4; ", "4;a ", "4;a=\r", "4;a=;",
-	        "4;a\n", "4;a\rb", "4;a=b\n", "4;a=\"b\n", "4;a=\"b\r", "4;a=\"b\"c", "4;a=\"\\\n",
-	        "4;a=\x01", "4;a=\x7f", "4;a\x80", "1\r\nxx", "1\r\nx\n", "1\r\nx\rx", "1\r\nx\r\r",
-	        "00000000000000001", "10000000000000000", "ffffffffffffffff", "8000000000000000",
-	        "0\n", "0\r\n\n", "0\r\n\r\r", "0\r\n\rx", "0\r\n ", "0\r\n:", "0\r\nA\r",
-	        "0\r\nA ", "0\r\nA\t", "0\r\nA: b\n", "0\r\nA: b\rc", "0\r\nA: \x01",
-	        "0\r\nA: \x7f", "0\r\nA: b\r\n ", "0\r\nA(", "0\r\n\x80"};
+	static const char *const texts[] = {"\r", "g", "0x", "+", "-", " ", "4.", "4\n", "4\rx",
+	        "4\r\r", "4,", ";", "4;\r", "4;;", "4; \r", "4;a \r", "4;a b", "4 4", "4 \r",
+	        "4\t\r", "4;a=\r", "4;a=;", "4;a= \r", "4;a=b \r", "4;a=b c",
+	        "4;a=b =", "4;a=\"b\" \r", "4;a\n", "4;a\rb", "4;a=b\n", "4;a=\"b\n", "4;a=\"b\r",
+	        "4;a=\"b\"c", "4;a=\"\\\n", "4;a=\x01", "4;a=\x7f", "4;a\x80", "1\r\nxx",
+	        "1\r\nx\n", "1\r\nx\rx", "1\r\nx\r\r", "00000000000000001", "10000000000000000",
+	        "ffffffffffffffff", "8000000000000000", "0\n", "0\r\n\n", "0\r\n\r\r", "0\r\n\rx",
+	        "0\r\n ", "0\r\n:", "0\r\nA\r", "0\r\nA ", "0\r\nA\t", "0\r\nA: b\n",
+	        "0\r\nA: b\rc", "0\r\nA: \x01", "0\r\nA: \x7f", "0\r\nA: b\r\n ", "0\r\nA(",
+	        "0\r\n\x80"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -125,6 +131,39 @@ static void test_nul_is_refused(void **state)
 
 		read_in_steps(texts[i].p, texts[i].n, 100, &g);
 		assert_non_null(g.error);
+	}
+}
+
+/* A response's trailers may have blanks before the colon, which go (RFC 9112 section 5.1). */
+static void test_blanks_before_a_colon(void **state)
+{
+	static const char good[] = "0\r\nA \t : b\r\nC\t:d\r\n\r\n";
+	static const char *const bad[] = {"0\r\nA b", "0\r\nA \r", "0\r\n ", "0\r\nA \x01"};
+	struct buf trailers;
+	struct chunked_sink sink = {on_body, NULL, &trailers};
+
+	(void)state;
+	for (size_t k = 1; k < sizeof good; k++) {
+		struct chunked c = {.response = true};
+		size_t used;
+
+		buf_init(&trailers, HTTP_TRAILER_BYTES_MAX);
+		for (size_t at = 0; at < sizeof good - 1; at += used) {
+			size_t n = sizeof good - 1 - at < k ? sizeof good - 1 - at : k;
+
+			assert_null(chunked_read(&c, (const uint8_t *)good + at, n, &used, &sink));
+		}
+		assert_int_equal(c.state, CHUNKED_DONE);
+		assert_true(slice_equals(buf_slice(&trailers), SLICE("A: b\r\nC: d\r\n")));
+		buf_fini(&trailers);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct chunked c = {.response = true};
+		size_t used;
+
+		assert_non_null(
+		        chunked_read(&c, (const uint8_t *)bad[i], strlen(bad[i]), &used, NULL));
+		assert_int_equal(used, strlen(bad[i]));
 	}
 }
 
@@ -193,6 +232,7 @@ int main(void)
 	        cmocka_unit_test(test_taken),
 	        cmocka_unit_test(test_refused),
 	        cmocka_unit_test(test_nul_is_refused),
+	        cmocka_unit_test(test_blanks_before_a_colon),
 	        cmocka_unit_test(test_the_largest_size),
 	        cmocka_unit_test(test_bounds),
 	        cmocka_unit_test(test_extensions_beside_data),
