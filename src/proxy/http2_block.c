@@ -109,9 +109,11 @@ void http2_block_add(struct http2_block *b, struct slice name, struct slice valu
 	bool pseudo = name.n && name.p[0] == ':';
 
 	b->size += name.n + value.n + HTTP2_FIELD_COST;
-	if (b->too_large || b->why)
+	if (b->too_large)
 		return;
 	b->too_large = b->size > b->limit;
+	if (b->why) /* it is counted on, no more */
+		return;
 	if (pseudo && b->plain)
 		b->why = "a pseudo-header field behind other fields";
 	else

@@ -142,6 +142,20 @@ static void test_a_configured_limit(void **state)
 	assert_int_equal(read_it(), HTTP_FIELDS_TOO_LARGE);
 }
 
+/* What is too large is so behind a malformed field as well. */
+static void test_bytes_behind_a_malformed_field(void **state)
+{
+	(void)state;
+	http2_block_fini(&block);
+	http2_block_init(&block, 100);
+	begin();
+	add("x a", "b");
+	assert_int_equal(read_it(), HTTP_MALFORMED);
+	add("x-a", "0123456789012345678901234567890123456789");
+	assert_true(block.too_large);
+	assert_int_equal(read_it(), HTTP_FIELDS_TOO_LARGE);
+}
+
 /* Fields that cost next to nothing, one more than there is room for; empty ones count too. */
 static void test_number_of_fields(void **state)
 {
@@ -474,6 +488,7 @@ int main(void)
 	        TEST(test_a_request),
 	        TEST(test_bytes_of_a_head),
 	        TEST(test_a_configured_limit),
+	        TEST(test_bytes_behind_a_malformed_field),
 	        TEST(test_number_of_fields),
 	        TEST(test_cookie_crumbs),
 	        TEST(test_target_and_method),
