@@ -90,7 +90,7 @@ int recording_end(struct supervisor *sv, struct sandbox *s)
 	if (s->recorded.end_waits)
 		return 0;
 	/* What another daemon's recorder reads meanwhile is not to be counted here. */
-	m.dropped = s->is_given ? 0 : gate_dropped(&s->gate).packets;
+	m.dropped = s->dropped_at_end = s->is_given ? 0 : gate_dropped(&s->gate).packets;
 	return recording_say(sv, buffer,
 	        message_sandbox_encode(
 	                buffer, sizeof buffer, MESSAGE_RECORDER_END, s->summary_request, &m),
@@ -123,8 +123,10 @@ static int open_again(struct supervisor *sv, struct sandbox *s)
 {
 	int error = recording_open(sv, s);
 
-	if (!error)
+	if (!error) {
 		told_say_again(sv, &s->recorded);
+		recording_count(sv, s);
+	}
 	if (!error && s->state == SANDBOX_SUMMING)
 		error = recording_end(sv, s);
 	return error;
