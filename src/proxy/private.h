@@ -175,6 +175,7 @@ struct proxy {
 	size_t free_exchange_count;
 	size_t stream_count;                    /* HTTP/2 streams of all clients */
 	struct upstream_stream *free_upstreams; /* the same, of HTTP/2 upstreams */
+	uint32_t grown; /* bytes of their windows beyond HTTP2_UPSTREAM_WIDE_WINDOW */
 	size_t free_upstream_count;
 	struct http2_stream *free_streams;
 	size_t free_stream_count;

@@ -69,7 +69,7 @@ struct upstream *upstream_http2_open(struct carrier *c, struct exchange *ex)
 		return NULL;
 	st->session = s;
 	http_trailers_init(&st->trailers);
-	buf_init(&st->stash, HTTP2_UPSTREAM_WIDE_WINDOW);
+	buf_init(&st->stash, HTTP2_UPSTREAM_WIDEST_WINDOW);
 	buf_init(&st->out, 4 * LINK_CHUNK);
 	buf_init(&st->last, HTTP_HEAD_MAX);
 	st->up.ops = &upstream_http2;
@@ -105,7 +105,9 @@ void upstream_stream_free(struct upstream_stream *st)
 	if (st->id && s->session)
 		nghttp2_session_set_stream_user_data(s->session, st->id, NULL);
 	drop_stash(st);
-	s->wide -= st->wide;
+	s->wide -= st->window != 0;
+	if (st->window > HTTP2_UPSTREAM_WIDE_WINDOW)
+		s->carrier->proxy->grown -= st->window - HTTP2_UPSTREAM_WIDE_WINDOW;
 	loop_deadline_clear(&st->up.deadline);
 	list_remove(&st->list);
 	s->open--;
