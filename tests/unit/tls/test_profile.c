@@ -297,6 +297,30 @@ static void test_old_upstream(void **state)
 	pair_fini(&pair);
 }
 
+/* What docs/threat-model.md says is not looked at: a certificate that demands a stapled answer of
+ * its authority is taken without one, and none is asked for. */
+static void test_must_staple_is_not_looked_at(void **state)
+{
+	struct pair pair;
+	EVP_PKEY *key = EVP_EC_gen("P-256");
+	(void)state;
+
+	pair_init(&pair);
+	pair.identity = pair_custom_leaf(
+	        "DNS:a.example", -60, 3600, key, pair.issuer->certificate, pair.issuer->key);
+	X509_EXTENSION *feature =
+	        X509V3_EXT_conf_nid(NULL, NULL, NID_tlsfeature, "status_request");
+	assert_true(X509_add_ext(pair.identity->leaf, feature, -1));
+	assert_true(X509_sign(pair.identity->leaf, pair.issuer->key, EVP_sha256()));
+	X509_EXTENSION_free(feature);
+	sk_X509_push(pair.identity->chain, X509_dup(pair.issuer->certificate));
+	dial_anew(&pair);
+	assert_true(pair_shake(&pair));
+	assert_int_equal(SSL_get_tlsext_status_type(pair.s->ssl), -1);
+	EVP_PKEY_free(key);
+	pair_fini(&pair);
+}
+
 /* One record of the largest kind fits into what is reserved for it, of each kind of cipher. */
 static void test_large_writes(void **state)
 {
@@ -339,6 +363,7 @@ int main(void)
 	        cmocka_unit_test(test_upstreams),
 	        cmocka_unit_test(test_best_is_preferred),
 	        cmocka_unit_test(test_old_upstream),
+	        cmocka_unit_test(test_must_staple_is_not_looked_at),
 	        cmocka_unit_test(test_large_writes),
 	};
 
