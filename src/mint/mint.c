@@ -4,8 +4,9 @@
  * for the others, each in order of last use with the same bound. A flood of invented names turns
  * over the second table only, and a token bucket bounds the signatures that it costs. A leaf that
  * is about to expire is made anew when asked for. The leaf returned last is held once more, so that
- * evicting it cannot pull it from under the caller. A name has a leaf per kind of key. The ECDSA key
- * is made with the mint; the RSA key, which few sandboxes need, when a client first asks for it.
+ * evicting it cannot pull it from under the caller. A name has a leaf per kind of key. The ECDSA
+ * key is made with the mint; the RSA key, which few sandboxes need, when a client first asks for
+ * it.
  */
 #include "vethguard/mint/mint.h"
 
@@ -104,8 +105,8 @@ static bool bucket_take(struct mint *mint, int64_t now_ms)
 	return true;
 }
 
-static struct slice make_key(struct slice host, const struct ip *address, enum tls_key_kind kind,
-        uint8_t out[KEY_MAX])
+static struct slice make_key(
+        struct slice host, const struct ip *address, enum tls_key_kind kind, uint8_t out[KEY_MAX])
 {
 	if (host.n > HOST_MAX ||
 	        (host.n == 0 && (!address || (address->family != 4 && address->family != 6))))

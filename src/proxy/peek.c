@@ -86,7 +86,8 @@ static enum client_state refuse_hello(struct client *c, const char *detail, uint
 	const struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE};
 	const uint8_t alert[] = {21, 3, 1, 0, 2, 2, description};
 
-	record_connection(c, &none, EVENT_DENIED, EVENT_CAUSE_CLIENT, detail, c->stash.len, 0, NULL);
+	record_connection(
+	        c, &none, EVENT_DENIED, EVENT_CAUSE_CLIENT, detail, c->stash.len, 0, NULL);
 	buf_fini(&c->stash);
 	link_write(&c->link, alert, sizeof alert);
 	return client_end(c);
@@ -168,7 +169,8 @@ static enum client_state opaque(struct client *c)
 }
 
 /* Bytes that begin no request. Of a client that speaks TLS, but not as it should, they are answered
- * with an alert; where only http can be meant, they are a malformed request and answered as such. */
+ * with an alert; where only http can be meant, they are a malformed request and answered as such.
+ */
 static enum client_state other(struct client *c)
 {
 	struct judgement j;
@@ -236,8 +238,8 @@ static enum client_state tls_hello(struct client *c, const struct client_hello *
 	bool agrees, other_address;
 
 	if (!read_server_name(c, hello, &d, &other_address))
-		return refuse_hello(c, "the TLS server name is not a host name",
-		        TLS_ALERT_UNRECOGNIZED_NAME);
+		return refuse_hello(
+		        c, "the TLS server name is not a host name", TLS_ALERT_UNRECOGNIZED_NAME);
 	agrees = !c->sni_n || !c->destination.host_n ||
 	         slice_equals(destination_host(&d), destination_host(&c->destination));
 	dest_question(&d, &q);
@@ -251,8 +253,8 @@ static enum client_state tls_hello(struct client *c, const struct client_hello *
 	return open_tls(c);
 }
 
-/* The handshake has failed. Where TLS has left an alert, what still comes is read before the end, so
- * that a reset does not overtake it. */
+/* The handshake has failed. Where TLS has left an alert, what still comes is read before the end,
+ * so that a reset does not overtake it. */
 static enum client_state handshake_failed(struct client *c, bool in_tls)
 {
 	/* The usual reason: the client does not trust the sandbox's CA. */

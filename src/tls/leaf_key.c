@@ -38,8 +38,8 @@ static const uint8_t spki_after_modulus[] = {0x02, 0x03, 0x01, 0x00, 0x01};
 #define RSA_KEY_AT (24) /* RSAPublicKey, the content of the BIT STRING */
 
 _Static_assert(sizeof(spki_before_point) + CA_POINT_BYTES <= CA_SPKI_MAX, "room for a point");
-_Static_assert(sizeof(spki_before_modulus) + CA_MODULUS_BYTES + sizeof(spki_after_modulus) ==
-                       CA_SPKI_MAX,
+_Static_assert(
+        sizeof(spki_before_modulus) + CA_MODULUS_BYTES + sizeof(spki_after_modulus) == CA_SPKI_MAX,
         "room for a modulus");
 
 bool ca_sha256(const void *p, size_t n, uint8_t out[32])

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one place that says what TLS is spoken, in both directions. docs/architecture.md ("What TLS is
- * spoken") says the same in words, with the reasons; change both together.
+ * The one place that says what TLS is spoken, in both directions. docs/architecture.md ("What TLS
+ * is spoken") says the same in words, with the reasons; change both together.
  *
- * Towards the sandbox it is what a careful public server offers: TLS 1.3, and TLS 1.2 with ECDHE and
- * an AEAD. Towards upstreams the same, and AES-CBC with ECDHE behind it, because there are servers
- * that have nothing better. Each side has forward secrecy always; DHE and RSA key exchange, TLS 1.1
- * and older, SHA-1 signatures, and RSA keys below 2048 bits are refused (security level 2).
+ * Towards the sandbox it is what a careful public server offers: TLS 1.3, and TLS 1.2 with ECDHE
+ * and an AEAD. Towards upstreams the same, and AES-CBC with ECDHE behind it, because there are
+ * servers that have nothing better. Each side has forward secrecy always; DHE and RSA key exchange,
+ * TLS 1.1 and older, SHA-1 signatures, and RSA keys below 2048 bits are refused (security level 2).
  *
  * Leaves are signed by an ECDSA intermediate whatever their own key is, so a client that cannot
- * verify ECDSA at all is not served. RSA leaves are for those that can, but whose ClientHello leaves
- * no room for an ECDSA key of P-256 in the handshake: a list of ciphers with ECDHE-RSA alone (common
- * in scripts), TLS 1.2 with the group P-384 alone, signature algorithms without P-256.
+ * verify ECDSA at all is not served. RSA leaves are for those that can, but whose ClientHello
+ * leaves no room for an ECDSA key of P-256 in the handshake: a list of ciphers with ECDHE-RSA alone
+ * (common in scripts), TLS 1.2 with the group P-384 alone, signature algorithms without P-256.
  */
 #include "internal.h"
 
 #include "vethguard/base/cursor.h"
 
 #define SECURITY_LEVEL 2 /* 112 bits, SSL_CTX_set_security_level(3) */
-#define SUITES_1_3                                        \
+#define SUITES_1_3                                       \
 	"TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:" \
 	"TLS_CHACHA20_POLY1305_SHA256"
 #define SERVER_SUITES_1_2                                              \
@@ -26,10 +26,10 @@
 	"ECDHE-ECDSA-CHACHA20-POLY1305:"                               \
 	"ECDHE-RSA-AES128-GCM-SHA256:ECDHE-RSA-AES256-GCM-SHA384:"     \
 	"ECDHE-RSA-CHACHA20-POLY1305"
-#define CLIENT_SUITES_1_2                                             \
-	"ECDHE+AESGCM:ECDHE+CHACHA20:"                                \
-	"ECDHE-ECDSA-AES256-SHA384:ECDHE-RSA-AES256-SHA384:"          \
-	"ECDHE-ECDSA-AES128-SHA256:ECDHE-RSA-AES128-SHA256:"          \
+#define CLIENT_SUITES_1_2                                    \
+	"ECDHE+AESGCM:ECDHE+CHACHA20:"                       \
+	"ECDHE-ECDSA-AES256-SHA384:ECDHE-RSA-AES256-SHA384:" \
+	"ECDHE-ECDSA-AES128-SHA256:ECDHE-RSA-AES128-SHA256:" \
 	"ECDHE-ECDSA-AES256-SHA:ECDHE-RSA-AES256-SHA:ECDHE-ECDSA-AES128-SHA:ECDHE-RSA-AES128-SHA"
 #define CURVES "X25519:P-256:P-384:P-521"
 
@@ -70,8 +70,8 @@ bool tls_profile_client(SSL_CTX *ctx)
 #define GROUP_P256 0x0017
 #define LIST_MAX 6
 
-/* IANA's numbers; lists end with 0. In TLS 1.2 the curve is not part of ECDSA's algorithms (RFC 8446
- * section 4.2.3). */
+/* IANA's numbers; lists end with 0. In TLS 1.2 the curve is not part of ECDSA's algorithms (RFC
+ * 8446 section 4.2.3). */
 struct needs {
 	uint16_t suites_1_2[LIST_MAX + 1];
 	uint16_t sigalgs_1_2[LIST_MAX + 1];
@@ -158,5 +158,5 @@ enum tls_key_kind tls_profile_key_kind(SSL *ssl)
 	read_offer(ssl, &offer);
 	/* Where neither fits OpenSSL finds the alert. No RSA key is made for that. */
 	return !fits(&offer, TLS_KEY_ECDSA) && fits(&offer, TLS_KEY_RSA) ? TLS_KEY_RSA
-	                                                                  : TLS_KEY_ECDSA;
+	                                                                 : TLS_KEY_ECDSA;
 }

@@ -98,8 +98,8 @@ static int on_server_name(SSL *ssl, int *alert, void *arg)
 	*alert = SSL_AD_UNRECOGNIZED_NAME;
 	if (name.n > TLS_SNI_MAX)
 		return SSL_TLSEXT_ERR_ALERT_FATAL;
-	struct tls_identity *identity =
-	        server->identity_for(server->context, name_lower(name, lower), tls_of_ssl(ssl)->key_kind);
+	struct tls_identity *identity = server->identity_for(
+	        server->context, name_lower(name, lower), tls_of_ssl(ssl)->key_kind);
 	if (!identity)
 		return SSL_TLSEXT_ERR_ALERT_FATAL;
 	if (SSL_use_cert_and_key(ssl, identity->leaf, identity->key, identity->chain, 1) != 1) {

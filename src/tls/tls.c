@@ -19,8 +19,8 @@
 #define MESSAGES_MAX 32
 #define MESSAGES_CONTENT 4096
 
-/* The most that one record adds to its plaintext: header, IV, MAC and padding (TLS 1.2, AES-CBC with
- * SHA-384). */
+/* The most that one record adds to its plaintext: header, IV, MAC and padding (TLS 1.2, AES-CBC
+ * with SHA-384). */
 #define RECORD_OVERHEAD 85
 
 /* OpenSSL goes on to the end of its input, unless there is none. */
@@ -144,9 +144,26 @@ static const char *upstream_text(unsigned long error)
 	}
 }
 
+/* Takes all errors. The last one says most, except where it only says (from OpenSSL 3.2 on) that
+ * there was one before. */
+static unsigned long take_last_error(void)
+{
+	unsigned long error, told = 0;
+
+	while ((error = ERR_get_error()) != 0) {
+#ifdef SSL_R_RECORD_LAYER_FAILURE
+		if (told && ERR_GET_LIB(error) == ERR_LIB_SSL &&
+		        ERR_GET_REASON(error) == SSL_R_RECORD_LAYER_FAILURE)
+			continue;
+#endif
+		told = error;
+	}
+	return told;
+}
+
 static enum tls_status take_error(struct tls *tls)
 {
-	unsigned long error = ERR_peek_last_error();
+	unsigned long error = take_last_error();
 
 	if (tls->output_error != 0) {
 		tls_fail(tls,
@@ -157,7 +174,6 @@ static enum tls_status take_error(struct tls *tls)
 	} else {
 		tls_fail(tls, tls->client ? upstream_text(error) : reason_text(error));
 	}
-	ERR_clear_error();
 	return TLS_ERROR;
 }
 

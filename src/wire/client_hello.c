@@ -60,8 +60,7 @@ static bool gather(struct handshake *h, struct slice fragment)
 		if (h->need > sizeof(h->bytes))
 			return refuse(&h->alert, TLS_ALERT_ILLEGAL_PARAMETER);
 	}
-	return h->need == 0 || h->len <= h->need ||
-	       refuse(&h->alert, TLS_ALERT_UNEXPECTED_MESSAGE);
+	return h->need == 0 || h->len <= h->need || refuse(&h->alert, TLS_ALERT_UNEXPECTED_MESSAGE);
 }
 
 /* The first bytes alone tell TLS from anything else: a handshake record of a version 3.x. */

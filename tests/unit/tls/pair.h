@@ -20,7 +20,7 @@ struct pair {
 	struct ca *root;
 	struct ca *issuer;
 	struct ca_leaf_key *leaf_key;
-	struct ca_leaf_key *rsa_key; /* made when first asked for */
+	struct ca_leaf_key *rsa_key;   /* made when first asked for */
 	struct tls_identity *identity; /* shown whatever the name, where set */
 	struct tls_trust *trust;       /* of root_pem */
 	struct buf root_pem;

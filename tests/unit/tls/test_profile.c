@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include <openssl/err.h>
+
 #include "pair.h"
 
 static struct slice none = {"", 0};
@@ -66,7 +68,7 @@ static void hang_up(struct pair *pair)
 static void test_served_clients(void **state)
 {
 	static const struct server_row rows[] = {
-	        {{"the usual one", .version = TLS1_3_VERSION}, TLS_KEY_ECDSA, NID_X25519},
+	        {{"the usual one", .version = TLS1_3_VERSION}, TLS_KEY_ECDSA, 0},
 	        {{"P-256 alone", .groups = "P-256"}, TLS_KEY_ECDSA, NID_X9_62_prime256v1},
 	        {{"P-384 alone", .groups = "P-384"}, TLS_KEY_ECDSA, NID_secp384r1},
 	        {{"P-521 alone", .groups = "P-521"}, TLS_KEY_ECDSA, NID_secp521r1},
@@ -120,6 +122,31 @@ static void test_served_clients(void **state)
 			assert_int_equal(SSL_get_shared_group(pair.s->ssl, 0), row->group);
 		hang_up(&pair);
 	}
+	pair_fini(&pair);
+}
+
+/* Of clients that have it the hybrid group is taken, without a further round trip. */
+static void test_usual_group(void **state)
+{
+	struct pair pair;
+	(void)state;
+
+	pair_init(&pair);
+	dial_anew(&pair);
+	bool hybrid = SSL_set1_groups_list(pair.c->ssl, "X25519MLKEM768:X25519") == 1;
+	assert_int_equal(hybrid, OPENSSL_version_major() > 3 || OPENSSL_version_minor() >= 5);
+	ERR_clear_error();
+	assert_true(pair_shake(&pair));
+	if (hybrid)
+		assert_int_equal(SSL_get_shared_group(pair.s->ssl, 0) & 0xffff, 0x11ec);
+	else
+		assert_int_equal(SSL_get_shared_group(pair.s->ssl, 0), NID_X25519);
+	pair_hang_up(&pair);
+	/* One that does not is served with a share that it sent. */
+	dial_anew(&pair);
+	SSL_set1_groups_list(pair.c->ssl, "X25519:P-256");
+	assert_true(pair_shake(&pair));
+	assert_int_equal(SSL_get_shared_group(pair.s->ssl, 0), NID_X25519);
 	pair_fini(&pair);
 }
 
@@ -308,8 +335,7 @@ static void test_must_staple_is_not_looked_at(void **state)
 	pair_init(&pair);
 	pair.identity = pair_custom_leaf(
 	        "DNS:a.example", -60, 3600, key, pair.issuer->certificate, pair.issuer->key);
-	X509_EXTENSION *feature =
-	        X509V3_EXT_conf_nid(NULL, NULL, NID_tlsfeature, "status_request");
+	X509_EXTENSION *feature = X509V3_EXT_conf_nid(NULL, NULL, NID_tlsfeature, "status_request");
 	assert_true(X509_add_ext(pair.identity->leaf, feature, -1));
 	assert_true(X509_sign(pair.identity->leaf, pair.issuer->key, EVP_sha256()));
 	X509_EXTENSION_free(feature);
@@ -335,8 +361,7 @@ static void test_large_writes(void **state)
 	pair_init(&pair);
 	pair.rsa_key = ca_leaf_key_new(TLS_KEY_RSA);
 	for (size_t i = 0; i < sizeof(suites) / sizeof(*suites); i++) {
-		pair.identity =
-		        ca_leaf_new(pair.issuer, pair.rsa_key, SLICE("a.example"), NULL);
+		pair.identity = ca_leaf_new(pair.issuer, pair.rsa_key, SLICE("a.example"), NULL);
 		dial_anew(&pair);
 		apply(pair.s->ssl, &(struct offer){"", TLS1_2_VERSION, suites[i]});
 		assert_true(pair_shake(&pair));
@@ -357,6 +382,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_served_clients),
+	        cmocka_unit_test(test_usual_group),
 	        cmocka_unit_test(test_refused_clients),
 	        cmocka_unit_test(test_rsa_is_resumed),
 	        cmocka_unit_test(test_early_data_is_not_read),

@@ -243,12 +243,12 @@ static void refusals_have_alerts(void **state)
 		uint8_t alert;
 		struct slice bytes; /* of a record */
 	} rows[] = {
-#define ROW(why, alert, literal)                                  \
-	{                                                         \
-		why, TLS_ALERT_##alert,                           \
-		{                                                 \
+#define ROW(why, alert, literal)                                    \
+	{                                                           \
+		why, TLS_ALERT_##alert,                             \
+		{                                                   \
 			"\x16\3\1" literal, sizeof(literal) - 1 + 3 \
-		}                                                 \
+		}                                                   \
 	}
 	        ROW("an empty record", UNEXPECTED_MESSAGE, "\0\0"),
 	        ROW("a record of 16385 bytes", RECORD_OVERFLOW, "\x40\1"),
@@ -317,8 +317,8 @@ static void refused_bodies_have_alerts(void **state)
 /* RFC 8446 sections 4.2.1 and 5.1, appendix D: what is said there is passed over. */
 static void versions_that_do_not_count(void **state)
 {
-	static const uint16_t legacy[] = {0x0300, 0x0301, 0x0303, 0x0304, 0x0305, 0x03ff, 0x0400,
-	        0x7f1c, 0xfefd, 0xffff};
+	static const uint16_t legacy[] = {
+	        0x0300, 0x0301, 0x0303, 0x0304, 0x0305, 0x03ff, 0x0400, 0x7f1c, 0xfefd, 0xffff};
 	struct parts parts = usual;
 	struct client_hello hello;
 
@@ -379,8 +379,8 @@ static void strays(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		bool more;
-		int alert = client_hello_stray_alert(
-		        (const uint8_t *)rows[i].bytes, rows[i].n, &more);
+		int alert =
+		        client_hello_stray_alert((const uint8_t *)rows[i].bytes, rows[i].n, &more);
 
 		if ((more ? -1 : alert) != rows[i].alert)
 			fail_msg("row %zu", i);
