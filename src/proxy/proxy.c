@@ -70,7 +70,7 @@ static int open_waits(struct proxy *p)
 
 /* --- certificates for the connection whose handshake goes on right now --- */
 
-static struct tls_identity *identity_for(void *context, struct slice sni)
+static struct tls_identity *identity_for(void *context, struct slice sni, enum tls_key_kind kind)
 {
 	struct proxy *p = context;
 	const struct client *c = p->shaking_hands;
@@ -84,7 +84,8 @@ static struct tls_identity *identity_for(void *context, struct slice sni)
 	mentioned =
 	        q.host.n ? policy_mentions_host(p->config.policy, q.host)
 	                 : policy_decide_tls(p->config.policy, &q, &decision) != POLICY_TLS_REFUSE;
-	return mint_get(p->config.mint, q.host, &q.address, mentioned, loop_now_ms(p->config.loop));
+	return mint_get(
+	        p->config.mint, q.host, &q.address, kind, mentioned, loop_now_ms(p->config.loop));
 }
 
 /* Made when they are first needed: half a megabyte and five milliseconds that a sandbox which is

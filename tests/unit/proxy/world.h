@@ -274,7 +274,7 @@ static inline void world_open(struct world *w, const struct world_options *o)
 	w->root = ca_new_root(SLICE("sandbox root"), 30);
 	w->issuer = ca_new_intermediate(w->root, SLICE("sandbox"), 10);
 	w->origin_root = ca_new_root(SLICE("origin root"), 30);
-	w->leaf_key = ca_leaf_key_new();
+	w->leaf_key = ca_leaf_key_new(TLS_KEY_ECDSA);
 	w->trust = world_trust(w->origin_root, &w->trust_pem);
 	w->sandbox_trust = world_trust(w->root, &w->sandbox_trust_pem);
 	w->origin_tls = tls_server_new(world_identity, w);
