@@ -76,6 +76,18 @@ int main(int argc, char **argv)
 
 
 
+# A server that answers all of its queries with no more than that a datagram has no room.
+ONLY_CUT = """
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1], flush=True)
+while True:
+    query, peer = s.recvfrom(4096)
+    end = query.index(b"\\0", 12) + 5
+    s.sendto(query[:2] + b"\\x83\\x80\\0\\1" + bytes(6) + query[12:end], peer)
+"""
+
 
 class Searched(support.Boxed):
     """Programs inside see a resolv.conf as Kubernetes writes it: every name is first asked for with each domain of the list behind it."""
@@ -193,6 +205,41 @@ class SearchListAllowed(Searched):
         self.assertIn("search list", done.out)
         self.assertEqual(self.events(FINDING), [])
         self.assertEqual(self.seen("http"), [])
+
+
+class LongAnswers(support.Boxed):
+    """The operator's server says that a datagram has no room for the answer: it is asked over TCP (RFC 7766)."""
+
+    @classmethod
+    def make_box(cls):
+        return support.Sandbox(policy("http://long.lab.test", "http://long-deaf.lab.test", "http://api.lab.test"))
+
+    def get(self, name, box=None):
+        return (box or self.box).sh(f"curl -sS -m 30 http://{name}/long").out
+
+    def test_over_tcp(self):
+        self.assertIn('"/long"', self.get("long.lab.test"))
+        asked = [(r["type"], r.get("tcp", False)) for r in self.seen("dns") if r["name"] == "long.lab.test"]
+        self.assertEqual(sorted(asked), [(1, False), (1, True), (28, False), (28, True)])
+        self.assertEqual(self.box.events(FINDING), [])
+
+    def test_no_answer_over_tcp_either(self):
+        out = self.get("long-deaf.lab.test")
+        self.assertIn("could not be had over TCP", out)
+        self.assertIn("502", out)
+        self.assertIn('"/long"', self.get("api.lab.test"))
+
+    def test_the_next_server_has_it(self):
+        """The first one (out of the lab's namespace, on loopback) only knows UDP: nobody listens for TCP there."""
+        first = subprocess.Popen([PYTHON, "-c", ONLY_CUT], stdout=subprocess.PIPE, text=True)
+        try:
+            port = int(first.stdout.readline())
+            config = support.LAB.write("two-servers.yaml", support.LAB.config().replace("[10.99.0.53]", f"['127.0.0.1:{port}', 10.99.0.53]"))
+            box = self.sandbox(policy("http://long.lab.test"), config=config)
+            self.assertIn('"/long"', self.get("long.lab.test", box))
+        finally:
+            first.kill()
+            first.communicate()
 
 
 if __name__ == "__main__":
