@@ -18,7 +18,7 @@
 /* Times queries_per_s: what the fence lets through in one second, and so more than comes where the
  * sandbox's kernel does not hand many datagrams over as one packet (UDP_SEGMENT, udp(7)). */
 #define RESPONDER_READ_MOST (CONFIG_QUERIES_DROPPED * (FENCE_BURST_S + 1))
-#define ALLOWED_SEARCH_LABELS 16 /* of a search list's domain */
+#define ALLOWED_SEARCH_LABELS 8 /* of a search list's domain */
 
 /* Where a query came from and what it was sent to. */
 struct responder_peer {
