@@ -8,8 +8,7 @@
 #include "vethguard/wire/dns_lookup.h"
 
 #define QUESTIONS_OUT_MAX 256  /* at a time, a descriptor each; others wait for their turn */
-#define QUESTION_STRANGE_MAX 8 /* replies that are no answer, then the next try has another port \
-	                        */
+#define QUESTION_STRANGE_MAX 8 /* replies that are no answer: then the next port is tried */
 
 /* Worse ones later. */
 enum question_end {
