@@ -194,6 +194,7 @@ struct proxy {
 struct judgement {
 	struct policy_decision decision;
 	bool allowed;
+	bool searched; /* a search list has put a domain behind the name before it was dialled */
 	enum event_cause cause; /* why not, where the policy did not say it */
 	enum event_finding finding;
 	const char *detail; /* one sentence, static, or NULL */
