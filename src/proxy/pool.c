@@ -96,11 +96,13 @@ static bool is_quiet(struct carrier *c)
 }
 
 /* The one whose caches are warm and whose peer is least likely to have left. */
-struct carrier *pool_take(struct pool_entry *entry)
+struct carrier *pool_take(struct pool_entry *entry, int64_t idle_ms)
 {
 	while (!list_is_empty(&entry->idle)) {
 		struct carrier *c = container_of(entry->idle.prev, struct carrier, pooled);
 
+		if (loop_now_ms(c->proxy->config.loop) - c->idle_since_ms >= idle_ms)
+			return NULL;
 		pool_remove(c);
 		if (!c->link.broken && is_quiet(c))
 			return c;
@@ -126,6 +128,7 @@ void pool_mark_idle(struct carrier *c)
 	struct proxy *proxy = c->proxy;
 
 	c->state = CARRIER_IDLE;
+	c->idle_since_ms = loop_now_ms(proxy->config.loop);
 	list_remove(&c->all);
 	list_append(&proxy->upstreams, &c->all);
 	proxy->idle_count++;

@@ -26,6 +26,7 @@
  *   judge.c                  who is asked for, by every name that was said; the verdict
  *   exchange.c               one request and its response, between any two protocols
  *   request.c                what goes upstream, with the credential in it
+ *   retry.c                  what is kept of it until it is answered, and when it is sent again
  *   placeholder.c            what the sandbox must not send
  *   transform.c              what changes on the way back: credentials are covered
  *   denial.c                 what a refused client is told
@@ -170,6 +171,7 @@ struct proxy {
 	struct secret secret_text; /* a head with a credential in it, wiped after each use */
 	uint64_t next_event;
 	size_t exchanges; /* under way */
+	size_t kept;      /* bytes of their requests that are kept for a second try */
 	struct exchange
 	        *free_exchanges; /* kept for the next requests, so that these cost no allocation */
 	size_t free_exchange_count;

@@ -54,14 +54,15 @@ struct upstream {
 	bool untouched;       /* the upstream said that it has done nothing with the request */
 	bool raw;             /* after 101: bytes pass as they are */
 	uint64_t sent_seen;   /* bytes the socket had taken when last looked at */
-	uint64_t sent_before; /* ... and before this exchange: HTTP/1 */
+	uint64_t sent_before; /* ... and before this exchange */
 	struct loop_deadline deadline;
 	struct http_response response;
 };
 
 /* A connection, or a share of one, for the exchange: ready at return, or exchange_upstream_ready()
  * or exchange_upstream_failed() follows. fresh: no idle HTTP/1 connection, which may have been
- * closed meanwhile. NULL: the bound on connections is reached, or no memory. */
+ * closed meanwhile. What may not be sent again (retry.c) takes no chances with idle ones. NULL: the
+ * bound on connections is reached, or no memory. */
 struct upstream *upstream_get(struct exchange *exchange, bool fresh);
 void upstream_on_deadline(struct upstream *u, int wait);
 
@@ -96,7 +97,8 @@ struct carrier {
 	bool tls, http1_only;
 	bool settled; /* its dial has told, or failed */
 	bool counted; /* among proxy->upstream_count: from its dial on */
-	bool cut;     /* closed with a reset: what the kernel still holds of a request stays here */
+	int64_t idle_since_ms;
+	bool cut; /* closed with a reset: what the kernel still holds of a request stays here */
 	struct destination destination;
 	struct ip address; /* dialled */
 	struct dial *dial;
@@ -120,7 +122,7 @@ void carrier_wait(struct upstream *u, int wait);
 /* Where its own exchange is BUSY or it is dialled. */
 void carrier_on_deadline(struct carrier *c, int wait);
 
-extern const struct upstream_ops upstream_http1;
+extern const struct upstream_ops upstream_http1, upstream_http2;
 
 /* --- upstream_http2.c --- */
 
@@ -157,8 +159,9 @@ struct pool_entry *pool_entry_get(struct proxy *proxy, const struct upstream_key
 void pool_entry_release(struct proxy *proxy, struct pool_entry *entry);
 struct slice pool_entry_key(const struct pool_entry *entry);
 
-/* The newest idle HTTP/1 connection, taken out; NULL: none. */
-struct carrier *pool_take(struct pool_entry *entry);
+/* The newest idle HTTP/1 connection, taken out, which has been idle for less than that; NULL: none.
+ */
+struct carrier *pool_take(struct pool_entry *entry, int64_t idle_ms);
 /* An HTTP/2 connection with room for a stream; NULL: none. It stays. */
 struct carrier *pool_shared(struct pool_entry *entry);
 void pool_add_idle(struct carrier *c);

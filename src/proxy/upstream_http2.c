@@ -122,6 +122,13 @@ static bool any_whole(const struct http2_upstream *s)
 	return false;
 }
 
+/* Nothing of the request has left: neither its head is written, nor has the socket taken anything
+ * since it was. */
+static bool never_asked(const struct upstream_stream *st)
+{
+	return !st->head_begun || st->up.carrier->link.sent == st->up.sent_before;
+}
+
 /* Ends the streams; with keep, all but those whose responses are whole. What is told to exchanges
  * may end others' streams. */
 static void fail_streams(struct http2_upstream *s, bool keep)
@@ -132,10 +139,13 @@ static void fail_streams(struct http2_upstream *s, bool keep)
 		struct upstream_stream *st = container_of(l, struct upstream_stream, list);
 
 		next = l->next;
+		if (st->closed) /* it was over before the connection was */
+			upstream_stream_tell_closed(st);
 		st->id = 0;
 		st->closed = true;
 		if (keep && is_whole(st))
 			continue;
+		st->up.untouched = never_asked(st);
 		if (st->up.exchange)
 			upstream_stream_fail(st, s->detail ? s->cause : EVENT_CAUSE_CLOSING,
 			        s->detail ? s->detail : "vethguard closed the connection");

@@ -143,6 +143,7 @@ int upstream_stream_send_head(struct upstream *u, const struct outgoing *head)
 	if (!session_of(st))
 		return -EIO;
 	st->head_begun = true;
+	u->sent_before = u->carrier->link.sent;
 	buf_consume(text, text->len);
 	e = write_path(text, head);
 	if (e == 0) {
