@@ -160,6 +160,7 @@ static void get_upstream(struct exchange *ex)
 	ex->client->let_out = true;
 	ex->state = EXCHANGE_DIAL;
 	ex->http1_only = ex->request.wants_websocket || ex->http1_required;
+	ex->prior = prior_is_wanted(ex);
 	ex->upstream = upstream_get(ex, ex->retries > 0);
 	if (!ex->upstream)
 		exchange_fail(ex, EVENT_CAUSE_LIMIT, "too many upstream connections are open");

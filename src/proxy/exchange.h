@@ -88,6 +88,8 @@ struct exchange {
 	struct buf kept_trailers;
 	bool http1_only;     /* upstream: HTTP/2 is not offered */
 	bool http1_required; /* ... because the upstream said so */
+	bool prior;          /* upstream: HTTP/2 without TLS, as the client has it */
+	bool prior_in_vain;  /* ... which the upstream does not speak */
 	uint16_t status;
 	uint8_t client_version;
 	enum event_cause cause;
@@ -135,6 +137,8 @@ void exchange_refuse(
 void exchange_answer_refusal(struct exchange *ex);
 /* Fills in what the event and the answer of a refusal say; status 0: as the cause has it. */
 void exchange_will_refuse(struct exchange *ex, uint16_t status);
+/* A gRPC call over HTTP/2. */
+bool exchange_is_grpc(const struct exchange *ex);
 /* True where the request's body may be passed on now. */
 bool exchange_takes_body(const struct exchange *ex);
 

@@ -44,7 +44,7 @@ static struct upstream *make(struct exchange *ex, struct pool_entry *entry)
 		pool_entry_release(ex->proxy, entry);
 		return NULL;
 	}
-	if (c->tls && pool_should_wait(entry)) {
+	if ((c->tls || c->prior) && pool_should_wait(entry)) {
 		pool_wait(c);
 		carrier_wait(&c->own, WAIT_CONNECT);
 	} else if (carrier_dial(c) < 0) {
@@ -65,8 +65,8 @@ static struct upstream *take_websocket(struct exchange *ex)
 
 	if (!ex->request.wants_websocket || ex->http1_required)
 		return NULL;
-	upstream_key_make(&key, &ex->destination, ex->client->tls, false, &ex->judgement.decision,
-	        ex->proxy->policy_turn);
+	upstream_key_make(&key, &ex->destination, ex->client->tls, UPSTREAM_ANY,
+	        &ex->judgement.decision, ex->proxy->policy_turn);
 	entry = pool_entry_get(ex->proxy, &key);
 	if (!entry)
 		return NULL;
@@ -87,7 +87,10 @@ struct upstream *upstream_get(struct exchange *ex, bool fresh)
 
 	if (u)
 		return u;
-	upstream_key_make(&key, &ex->destination, ex->client->tls, ex->http1_only,
+	upstream_key_make(&key, &ex->destination, ex->client->tls,
+	        ex->http1_only ? UPSTREAM_HTTP1
+	        : ex->prior    ? UPSTREAM_PRIOR
+	                       : UPSTREAM_ANY,
 	        &ex->judgement.decision, proxy->policy_turn);
 	entry = pool_entry_get(proxy, &key);
 	if (!entry)

@@ -7,6 +7,7 @@
  * carrier: one connection to an upstream, from its dial to its end. TLS tells which protocol it
  * speaks (ALPN); until the first connection for a key has told, further exchanges for that key
  * wait, so that a hundred streams to one HTTP/2 upstream make one connection and not a hundred.
+ * Without TLS the protocol is the client's own (prior.c).
  */
 #ifndef VETHGUARD_SRC_PROXY_UPSTREAM_H
 #define VETHGUARD_SRC_PROXY_UPSTREAM_H
@@ -72,7 +73,8 @@ enum carrier_state {
 	CARRIER_WAITING, /* another one for the same key will tell the protocol */
 	CARRIER_DIALING,
 	CARRIER_TLS,
-	CARRIER_BUSY, /* serves an exchange, or several streams */
+	CARRIER_PRIOR, /* HTTP/2 without TLS: the upstream's settings are awaited */
+	CARRIER_BUSY,  /* serves an exchange, or several streams */
 	CARRIER_IDLE,
 	CARRIER_CLOSED
 };
@@ -94,7 +96,7 @@ struct carrier {
 	struct pool_entry *entry;
 	const struct carrier_protocol *protocol;
 	enum carrier_state state;
-	bool tls, http1_only;
+	bool tls, http1_only, prior;
 	bool settled; /* its dial has told, or failed */
 	bool counted; /* among proxy->upstream_count: from its dial on */
 	int64_t idle_since_ms;
@@ -124,8 +126,24 @@ void carrier_on_deadline(struct carrier *c, int wait);
 
 extern const struct upstream_ops upstream_http1, upstream_http2;
 
+/* Its protocol is told: whoever waits for that goes on. */
+void carrier_told(struct carrier *c);
+
+/* --- prior.c --- */
+
+/* The request goes on as it came: over HTTP/2 without TLS. */
+bool prior_is_wanted(const struct exchange *ex);
+/* The upstream does not answer in HTTP/2: the exchange of a connection that waits for that, in
+ * whatever state, goes on over HTTP/1.1, or fails where that cannot be. told: the upstream said
+ * something else. */
+void prior_failed(struct carrier *c, bool told);
+/* So it would be with this one. */
+bool prior_is_in_vain(const struct carrier *c);
+
 /* --- upstream_http2.c --- */
 
+/* HTTP/2 without TLS: something has come before the upstream's settings. */
+void upstream_http2_on_greeting(struct carrier *c);
 /* True where one more stream may be opened. */
 bool upstream_http2_has_room(const struct carrier *c);
 /* True where it takes extended CONNECT (RFC 8441 section 3). */
@@ -149,10 +167,15 @@ struct upstream_key {
 	char bytes[UPSTREAM_KEY_MAX];
 	size_t n;
 };
-/* http1_only: HTTP/2 is not offered (a WebSocket upgrade needs HTTP/1.1). turn: of the policy that
- * decided, since another one has other credentials under the same numbers. */
+enum upstream_how {
+	UPSTREAM_ANY,
+	UPSTREAM_HTTP1, /* HTTP/2 is not offered (a WebSocket upgrade needs HTTP/1.1) */
+	UPSTREAM_PRIOR  /* HTTP/2 without TLS */
+};
+/* turn: of the policy that decided, since another one has other credentials under the same numbers.
+ */
 void upstream_key_make(struct upstream_key *key, const struct destination *d, bool tls,
-        bool http1_only, const struct policy_decision *decision, uint32_t turn);
+        enum upstream_how how, const struct policy_decision *decision, uint32_t turn);
 
 /* The entry for a key, made where needed; counted. NULL: no memory. */
 struct pool_entry *pool_entry_get(struct proxy *proxy, const struct upstream_key *key);

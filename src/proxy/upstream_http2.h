@@ -40,6 +40,7 @@ struct http2_upstream {
 	bool gone;              /* the connection has ended; responses that are whole are left */
 	bool secret;            /* heads hold a credential */
 	bool served;            /* has had a stream */
+	bool greeted;           /* the upstream's settings have come */
 	bool changed;           /* a stream was freed since this was cleared */
 	unsigned wide;          /* streams with a wide window */
 	int64_t empty_since_ms; /* frames without a head or content are counted since then */

@@ -55,7 +55,8 @@ static void build(struct field_list *list, const struct outgoing *head, struct s
 	add(list, SLICE(":method"), r->wants_websocket ? SLICE("CONNECT") : r->method, false);
 	if (r->wants_websocket) /* RFC 8441: the stream is the connection, and needs no key */
 		add(list, SLICE(":protocol"), SLICE("websocket"), false);
-	add(list, SLICE(":scheme"), SLICE("https"), false);
+	add(list, SLICE(":scheme"), r->scheme == POLICY_HTTP ? SLICE("http") : SLICE("https"),
+	        false);
 	add(list, SLICE(":authority"), authority, false);
 	add(list, SLICE(":path"), path, head->secret);
 	for (size_t i = 0; i < r->fields.count; i++) {

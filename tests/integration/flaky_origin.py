@@ -114,6 +114,10 @@ class Http1:
         for count in range(1 << 30):
             lines = self.until(b"\r\n\r\n").decode("latin-1").split("\r\n")
             method, path, _ = lines[0].split(" ")
+            if method == "PRI":  # HTTP/2 is not spoken here
+                self.origin.note(Arrival(method, path, False))
+                self.sock.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+                return
             fields = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines[1:])}
             a = self.origin.note(Arrival(method, path, count > 0))
             if self.origin.fails(a, "head"):

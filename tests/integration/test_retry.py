@@ -12,7 +12,7 @@ import lab
 import support
 from support import HTTP, SLOW, policy
 
-PORT1, PORT2, NGINX1, NGINX2 = 9461, 9462, 9463, 9464
+PORT1, PORT2, NGINX1, NGINX2, CLEAR1, CLEAR2 = 9461, 9462, 9463, 9464, 9465, 9466
 HOST = "www.lab.test"
 KEPT = 64 << 10
 
@@ -20,7 +20,7 @@ KEPT = 64 << 10
 CLIENT = """
 import h2frames
 def ask1(port, method, path, pieces, fields=(), s=None, expect=False, chunked=False):
-    s = s or tls(HOST, port, timeout=20)
+    s = s or (connect(HOST, port, 20) if port in CLEAR else tls(HOST, port, timeout=20))
     n = sum(map(len, pieces))
     lines = ["Transfer-Encoding: chunked"] if chunked else ["Content-Length: %d" % n] if method != "GET" else []
     reader = Reader(s)
@@ -46,13 +46,13 @@ def ask1(port, method, path, pieces, fields=(), s=None, expect=False, chunked=Fa
 
 def ask2(port, method, path, pieces, p=None, length=True, expect=False, chunked=False):
     if not p:
-        p = h2frames.Peer(tls(HOST, port, timeout=20, alpn=("h2",)))
+        p = h2frames.Peer(connect(HOST, port, 20) if port in CLEAR else tls(HOST, port, timeout=20, alpn=("h2",)))
         p.send(h2frames.PREFACE)
         p.send_settings()
     number = p.opened + 2 if p.opened > 0 else 1
     p.opened = number
     n = sum(map(len, pieces))
-    fields = [(":method", method), (":scheme", "https"), (":authority", HOST + ":" + str(port)), (":path", path)]
+    fields = [(":method", method), (":scheme", "http" if port in CLEAR else "https"), (":authority", HOST + ":" + str(port)), (":path", path)]
     if method != "GET" and not chunked:
         fields.append(("content-length", str(n)))
     if expect:
@@ -91,9 +91,11 @@ class Retry(support.Case):
     def setUpClass(cls):
         super().setUpClass()
         make = flaky_origin.Origin
-        cls.origins = {port: support.in_namespace("outside", lambda p=port, v=v: make(lab.ORIGIN4, p, support.LAB.dir, v))
-                       for port, v in ((PORT1, "http/1.1"), (PORT2, "h2"))}
-        cls.box = support.Sandbox(policy(*(f"https://{HOST}:{port}" for port in cls.origins)))
+        cls.origins = {port: support.in_namespace("outside", lambda p=port, f=f, v=v: make(lab.ORIGIN4, p, f, v))
+                       for port, f, v in ((PORT1, support.LAB.dir, "http/1.1"), (PORT2, support.LAB.dir, "h2"),
+                                          (CLEAR1, None, "http/1.1"), (CLEAR2, None, "h2"))}
+        cls.box = support.Sandbox(policy(*(f"https://{HOST}:{port}" for port in (PORT1, PORT2)),
+                                         *(f"http://{HOST}:{port}" for port in (CLEAR1, CLEAR2))))
 
     @classmethod
     def tearDownClass(cls):
@@ -109,7 +111,7 @@ class Retry(support.Case):
     def ask_all(self, version, port, what, moments, kinds=BODIES, same=False):
         """{(moment, kind): (status, body)}. Each has a client's connection of its own, after another one has been answered over
         a connection that is kept; same: over that client's."""
-        code = CLIENT + f"HOST = {HOST!r}\nresults = []\nask = ask{version}\n"
+        code = CLIENT + f"HOST = {HOST!r}\nCLEAR = {(CLEAR1, CLEAR2)!r}\nresults = []\nask = ask{version}\n"
         for moment in moments:
             for kind in kinds:
                 method, sizes, options = BODIES[kind]
@@ -118,7 +120,7 @@ class Retry(support.Case):
                     code += f"s = tls(HOST, {port}, timeout=20)\nask1({port}, 'GET', '/warm', [], s=s)\n"
                     more = ", s=s"
                 else:
-                    code += f"ask1({port}, 'GET', '/warm', [])\n"
+                    code += f"ask({port}, 'GET', '/warm', [])\n"
                     more = ""
                 code += (f"results.append(({moment!r}, {kind!r}, ask({port}, {method!r}, {path!r}, "
                          f"[os.urandom(1) * n for n in {sizes!r}], **{options!r}{more})))\n")
@@ -165,6 +167,29 @@ class Retry(support.Case):
                         self.assertEqual(len(arrivals), 2)
                         if BODIES[kind][2].get("chunked"):
                             self.assertIn(("x-sum", "7"), arrivals[-1].trailers)
+
+    def test_http2_without_tls(self):
+        """It goes on as it came, and so does what is sent again."""
+        for what in ("goaway", "refused"):
+            results = self.ask_all(2, CLEAR2, what, ("head", "body", "end"), kinds=("get", "small", "chunks"))
+            for (moment, kind), result in results.items():
+                with self.subTest(what=what, moment=moment, kind=kind):
+                    arrivals = self.arrivals(CLEAR2, what, moment, kind, 2)
+                    self.check_whole(result, arrivals, kind)
+                    self.assertEqual(len(arrivals), 2)
+                    self.assertEqual(self.check_event(CLEAR2, what, moment, kind, 2), 200)
+
+    def test_http2_without_tls_to_an_origin_that_speaks_http1(self):
+        before = len(self.origins[CLEAR1].of("*"))
+        results = self.ask_all(2, CLEAR1, "lost", ("no",))
+        for (moment, kind), result in results.items():
+            with self.subTest(kind=kind):
+                arrivals = self.arrivals(CLEAR1, "lost", moment, kind, 2)
+                self.check_whole(result, arrivals, kind)
+                self.assertEqual(len(arrivals), 1)
+                self.assertEqual(self.check_event(CLEAR1, "lost", moment, kind, 2), 200)
+        greetings = self.origins[CLEAR1].of("*")[before:]
+        self.assertEqual([(a.method, bytes(a.body)) for a in greetings], [("PRI", b"")], "it is asked once")
 
     def test_http2_is_lost(self):
         """Nobody knows what was done: only what is idempotent, and only where the connection had served others."""
