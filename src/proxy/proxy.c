@@ -29,6 +29,7 @@ CLIENT_WAIT(on_client_idle, WAIT_IDLE)
 CLIENT_WAIT(on_dial, WAIT_DIAL)
 CLIENT_WAIT(on_linger, WAIT_LINGER)
 UPSTREAM_WAIT(on_connect, WAIT_CONNECT)
+UPSTREAM_WAIT(on_prior, WAIT_PRIOR)
 UPSTREAM_WAIT(on_response, WAIT_RESPONSE)
 UPSTREAM_WAIT(on_pooled, WAIT_POOLED)
 
@@ -53,6 +54,7 @@ static int open_waits(struct proxy *p)
 	        [WAIT_STREAM] = {t->idle_ms, http2_stream_on_deadline},
 	        [WAIT_STREAM_LINGER] = {LINGER_MS, http2_stream_on_deadline},
 	        [WAIT_CONNECT] = {(int64_t)t->connect_ms + t->resolve_ms, on_connect},
+	        [WAIT_PRIOR] = {PRIOR_MS, on_prior},
 	        [WAIT_RESPONSE] = {t->response_ms, on_response},
 	        [WAIT_POOLED] = {t->idle_ms, on_pooled},
 	        [WAIT_REQUEST] = {t->request_ms ? t->request_ms : REQUEST_FOREVER_MS, on_request},

@@ -47,6 +47,7 @@ struct http2_upstream {
 	bool gone;              /* the connection has ended; responses that are whole are left */
 	bool secret;            /* heads hold a credential */
 	bool served;            /* has had a stream */
+	bool greeted;           /* the upstream's settings have come */
 	bool changed;           /* a stream was freed since this was cleared */
 	unsigned wide;          /* streams with a wide window */
 	int64_t empty_since_ms; /* frames without a head or content are counted since then */
@@ -83,8 +84,6 @@ struct upstream_stream {
 	struct upstream up;  /* last: most of it is not cleared for a new stream */
 };
 
-extern const struct upstream_ops upstream_http2;
-
 static inline struct upstream_stream *stream_of(const struct upstream *u)
 {
 	return container_of(u, struct upstream_stream, up);
@@ -109,6 +108,8 @@ void upstream_stream_go_on(struct upstream_stream *st);
 /* It cannot be served; the exchange is told and has let go. */
 void upstream_stream_fail(struct upstream_stream *st, enum event_cause cause, const char *detail);
 void upstream_stream_free(struct upstream_stream *st);
+/* nghttp2 has closed the stream: an exchange that has not got its whole response is told. */
+void upstream_stream_tell_closed(struct upstream_stream *st);
 
 /* --- upstream_http2_request.c: struct upstream_ops, and for nghttp2 --- */
 

@@ -201,25 +201,28 @@ static void end_sharing(struct http2_upstream *s)
 	pool_unshare(s->carrier);
 }
 
-/* nghttp2 has closed the stream: an exchange that has not got its whole response is told. */
-static void end_closed(struct upstream_stream *st)
+void upstream_stream_tell_closed(struct upstream_stream *st)
 {
 	struct exchange *ex = st->up.exchange;
 
-	if (ex && !st->response_ended) {
-		st->up.untouched =
-		        st->code == NGHTTP2_REFUSED_STREAM || st->code == NGHTTP2_HTTP_1_1_REQUIRED;
-		ex->http1_required = st->code == NGHTTP2_HTTP_1_1_REQUIRED;
-		/* A reset is an answer, unlike the end of a connection from the pool; but an
-		 * upstream that has had enough of this connection, which many share, means the
-		 * connection: nobody else has to suffer for one client (node says so where one has
-		 * stopped reading). */
-		if (st->reset && st->code == NGHTTP2_ENHANCE_YOUR_CALM)
-			end_sharing(st->session);
-		else
-			ex->no_retry |= !st->up.untouched;
-		upstream_stream_fail(st, EVENT_CAUSE_UPSTREAM, why_closed(st));
-	}
+	if (!ex || st->response_ended)
+		return;
+	st->up.untouched =
+	        st->code == NGHTTP2_REFUSED_STREAM || st->code == NGHTTP2_HTTP_1_1_REQUIRED;
+	ex->http1_required = st->code == NGHTTP2_HTTP_1_1_REQUIRED;
+	/* A reset is an answer, unlike the end of a connection from the pool; but an upstream that
+	 * has had enough of this connection, which many share, means the connection: nobody else
+	 * has to suffer for one client (node says so where one has stopped reading). */
+	if (st->reset && st->code == NGHTTP2_ENHANCE_YOUR_CALM)
+		end_sharing(st->session);
+	else
+		ex->no_retry |= !st->up.untouched;
+	upstream_stream_fail(st, EVENT_CAUSE_UPSTREAM, why_closed(st));
+}
+
+static void end_closed(struct upstream_stream *st)
+{
+	upstream_stream_tell_closed(st);
 	if (!st->up.exchange)
 		upstream_stream_free(st);
 }

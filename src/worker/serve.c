@@ -104,8 +104,6 @@ int worker_open_policy(struct worker *w)
 
 	w->policy_in_force = &w->policy;
 	w->generation = w->start.generation;
-	if (r == 0)
-		w->keeper_count = policy_credential_count(&w->policy);
 	return r;
 }
 

@@ -58,6 +58,7 @@ struct world {
 	unsigned asked;
 	bool keeper_silent;
 	const char *keeper_error;
+	const char *value; /* of every credential; NULL: SECRET_VALUE */
 	struct event events[EVENTS_MAX];
 	uint8_t records[EVENTS_MAX][2048];
 	size_t event_count; /* kept: the first ones */
@@ -175,8 +176,9 @@ static int world_ask(void *context, uint32_t credential)
 
 	w->asked++;
 	if (!w->keeper_silent)
-		credential_store_answer(
-		        w->store, credential, SLICE(SECRET_VALUE), 0, w->keeper_error);
+		credential_store_answer(w->store, credential,
+		        w->value ? slice_from_string(w->value) : SLICE(SECRET_VALUE), 0,
+		        w->keeper_error);
 	return 0;
 }
 
