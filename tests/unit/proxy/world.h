@@ -182,11 +182,13 @@ static int world_ask(void *context, uint32_t credential)
 	return 0;
 }
 
-static struct tls_identity *world_identity(void *context, struct slice sni)
+static struct tls_identity *world_identity(
+        void *context, struct slice sni, enum tls_key_kind kind)
 {
 	struct world *w = context;
 	const struct ip none = {0};
 
+	(void)kind; /* the proxy, which is the client, has room for either */
 	tls_identity_release(w->identity);
 	w->identity = ca_leaf_new(w->origin_root, w->leaf_key, sni, &none);
 	return w->identity;
