@@ -32,6 +32,7 @@ static const struct slice policy_codes[] = {
         [POLICY_REASON_PORT] = OCSF_CONSTANT("port"),
         [POLICY_REASON_METHOD] = OCSF_CONSTANT("method"),
         [POLICY_REASON_PATH] = OCSF_CONSTANT("path"),
+        [POLICY_REASON_READING] = OCSF_CONSTANT("reading"),
         [POLICY_REASON_BAD_REQUEST] = OCSF_CONSTANT("bad-request"),
 };
 _Static_assert(
