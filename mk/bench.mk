@@ -31,3 +31,10 @@ bench-attach:
 .PHONY: bench-attach-run
 bench-attach-run: $(PROGRAMS) $(BENCH_PROGRAMS)
 	python3 tests/bench/bench_attach.py $(BENCH_ATTACH_OPTIONS)
+
+.PHONY: bench-long-ways
+## make bench-long-ways 64 MB over round trips of 10, 60 and 150 ms, beside the same without vethguard (root; two minutes)
+bench-long-ways:
+	@mk/install-packages build test
+	@$(MAKE) --no-print-directory -s all
+	python3 tests/bench/bench_long_ways.py $(BENCH_LONG_WAYS_OPTIONS)

@@ -117,6 +117,8 @@ bool audit_pick_parse(
 /* By sandbox, time and id; findings about the event with that id are wanted too. Whether it was
  * denied is for the caller to ask. */
 bool audit_pick_wants(const struct audit_pick *pick, const struct json_t *event);
+/* A note on stderr: no event was picked, and by which options. */
+void audit_pick_note_none(const struct audit_pick *pick);
 
 /* audit_table.c: rows in columns. */
 struct audit_table {

@@ -80,3 +80,19 @@ bool audit_pick_wants(const struct audit_pick *pick, const struct json_t *event)
 	return !pick->sandbox || slice_equals(name, slice_from_string(pick->sandbox)) ||
 	       slice_equals(uid, slice_from_string(pick->sandbox));
 }
+
+void audit_pick_note_none(const struct audit_pick *pick)
+{
+	const bool narrowed = pick->sandbox || pick->event || pick->since_ms != INT64_MIN;
+
+	if (pick->denied && !narrowed)
+		fprintf(stderr, "vethguard: note: nothing in %s was denied or dropped\n",
+		        pick->path);
+	else if (narrowed)
+		fprintf(stderr, "vethguard: note: no event in %s matches%s%s%s%s\n", pick->path,
+		        pick->denied ? " --denied" : "", pick->sandbox ? " --sandbox" : "",
+		        pick->event ? " --event" : "",
+		        pick->since_ms != INT64_MIN ? " --since" : "");
+	else
+		fprintf(stderr, "vethguard: note: %s has no events\n", pick->path);
+}

@@ -138,7 +138,7 @@ static int run(struct show *show)
 		return CLI_USAGE;
 	}
 	if (!show->found && !show->strange && !show->pick.json)
-		fprintf(stderr, "vethguard: note: %s has no such event\n", show->pick.path);
+		audit_pick_note_none(&show->pick);
 	if (show->strange > STRANGE_SHOWN_MAX)
 		fprintf(stderr, "vethguard: warning: %lu lines in all are not events\n",
 		        show->strange);

@@ -103,7 +103,7 @@ static int suggest(const struct audit_pick *pick, const struct policy *policy)
 		fprintf(stderr, "vethguard: warning: %s: %lu left out that are no events\n",
 		        pick->path, lines.strange);
 	if (rc == 0 && !lines.wanted && !lines.strange && !pick->json)
-		fprintf(stderr, "vethguard: note: %s has no such event\n", pick->path);
+		audit_pick_note_none(pick);
 	if (rc == 0)
 		status = answer(pick, &s, policy);
 	else if (rc == -E2BIG)

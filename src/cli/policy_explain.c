@@ -61,7 +61,9 @@ struct explain {
 
 static const char path_fault[] =
         "the path cannot be judged, so no rule is asked: it has a backslash, a control, a "
-        "malformed escape, a \"..\" above the root or beside \"%2F\", or is too long";
+        "malformed escape, a \"..\" above the root or beside \"%2F\", a dot segment or NUL in "
+        "another "
+        "encoding, or is too long";
 
 static const char *shown(struct slice s, char out[SHOWN_MAX])
 {
@@ -182,6 +184,9 @@ static void print_rule(void *context, const struct policy_rule_report *r)
 	(void)context;
 	printf("  %-5s %-28s %-15s %s  (%s:%u)\n", r->deny ? "deny" : "allow", shown(r->name, name),
 	        match_texts[r->match], shown(r->to, to), shown(r->file, file), r->line);
+	if (r->reading.n > 0)
+		printf("        because a server may read the path as \"%s\"\n",
+		        shown(r->reading, to));
 }
 
 static void write_rule(void *context, const struct policy_rule_report *r)
@@ -194,6 +199,8 @@ static void write_rule(void *context, const struct policy_rule_report *r)
 	json_bool(j, "matches", r->match == POLICY_MATCHES);
 	if (r->match != POLICY_MATCHES)
 		json_literal(j, "differs_in", match_words[r->match]);
+	if (r->reading.n > 0)
+		json_string(j, "read_as", r->reading, 0);
 	json_string(j, "to", r->to, 0);
 	json_string(j, "file", r->file, 0);
 	json_uint(j, "line", r->line);

@@ -254,12 +254,14 @@ static int add(struct suggest *s, struct suggest_ask *ask, size_t *at)
 	return 0;
 }
 
+/* What a search list has made of an allowed name was never meant. */
 static bool is_denial(const json_t *event)
 {
 	int64_t class = audit_number(event, "class_uid"), action = audit_number(event, "action_id");
 
 	return (class == CLASS_HTTP || class == CLASS_DNS || class == CLASS_NETWORK) &&
-	       (action == ACTION_DENIED || action == ACTION_OBSERVED);
+	       (action == ACTION_DENIED || action == ACTION_OBSERVED) &&
+	       !slice_equals(audit_text(event, "status_code"), SLICE("search-list"));
 }
 
 int suggest_read(struct suggest *s, const json_t *event, bool take)

@@ -18,6 +18,7 @@
 /* Times queries_per_s: what the fence lets through in one second, and so more than comes where the
  * sandbox's kernel does not hand many datagrams over as one packet (UDP_SEGMENT, udp(7)). */
 #define RESPONDER_READ_MOST (CONFIG_QUERIES_DROPPED * (FENCE_BURST_S + 1))
+#define ALLOWED_SEARCH_LABELS 8 /* of a search list's domain */
 
 /* Where a query came from and what it was sent to. */
 struct responder_peer {
@@ -73,11 +74,17 @@ struct responder {
 	bool held;
 };
 
+/* True where some rule allows anything at all on the host; *decision is then that rule's. */
+bool allowed_name(const struct policy *policy, struct slice host, struct policy_decision *decision);
+/* For a host that is not allowed: where it is an allowed name with a domain behind it, that domain
+ * (the shortest, of at most ALLOWED_SEARCH_LABELS labels; borrowed from host). Else empty. */
+struct slice allowed_search_domain(const struct policy *policy, struct slice host);
 /* One query in, one answer out, for both transports: pure but for names and clock. Size of the
  * answer, 0: stay silent. localhost and names under .localhost, .onion (RFC 7686), .invalid:
  * NXDOMAIN. Single-label names: NXDOMAIN unless a rule mentions them. Reverse names of synthetic
- * addresses: NXDOMAIN. Denied names get an address too (the explanation comes over HTTP), the event
- * says denied. */
+ * addresses: NXDOMAIN. Denied names that a search list makes of allowed ones: NXDOMAIN, for every
+ * type. Other denied names get an address too (the explanation comes over HTTP), the event says
+ * denied. */
 size_t responder_answer(struct responder *responder, const uint8_t *query, size_t n,
         const struct responder_peer *peer, uint8_t *out, size_t cap);
 /* More queries came in this second than the fence would let through one by one. */

@@ -2,8 +2,9 @@
 /*
  * One query becomes one answer and one event, here and only here. The order: rate, shape, kind of
  * name, what the policy says about the name, synthetic address. The policy decides what the event
- * says, never whether there is an answer: a denied name gets an address too, because the
- * explanation waits behind it. Nothing is ever asked of anybody else.
+ * says. A denied name gets an address too, because the explanation waits behind it, unless a search
+ * list has made it of an allowed name (allowed.c): then the resolver is to try the next one.
+ * Nothing is ever asked of anybody else.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,13 +18,12 @@
 
 #define CLASS_IN 1
 #define RATE_WINDOW_MS 1000
-#define HTTPS_PORT 443
-#define UNUSED_PORT 1 /* tcpmux: no rule names it */
 
 /* What there is to answer, before it is put into bytes. */
 struct verdict {
 	enum dns_rcode rcode;
-	struct ip address; /* family 0: none */
+	struct ip address;          /* family 0: none */
+	struct slice search_domain; /* of a name that a search list has made, or empty */
 };
 
 static void on_refused_time(struct loop_timer *timer);
@@ -97,10 +97,10 @@ static void event_begin(struct event *e, const struct responder_peer *peer)
 	};
 }
 
-static void event_send(struct responder *r, struct event *e)
+static void event_send(struct responder *r, struct event *e, struct slice search_domain)
 {
 	if (r->config.on_query)
-		r->config.on_query(r->config.context, e);
+		r->config.on_query(r->config.context, e, search_domain);
 }
 
 /* --- rate --- */
@@ -122,7 +122,7 @@ static void report_refused(struct responder *r)
 	e.dns_rcode = DNS_REFUSED;
 	r->refused_before += r->refused;
 	r->refused = 0;
-	event_send(r, &e);
+	event_send(r, &e, SLICE(""));
 }
 
 uint64_t responder_refused(const struct responder *r)
@@ -167,31 +167,11 @@ bool responder_is_flooded(const struct responder *r)
 
 /* --- policy --- */
 
-/* True where some rule allows anything at all on the host. The first question names the rule of
- * the usual case; the second asks for a port that nobody uses, so that the reason "but not this
- * port" tells that another one is allowed. */
-static bool name_is_allowed(
-        const struct policy *policy, struct slice host, struct policy_decision *decision)
-{
-	struct policy_request request = {.scheme = POLICY_HTTPS, .host = host, .port = HTTPS_PORT};
-	struct policy_decision other;
-
-	if (policy_decide_tls(policy, &request, decision) != POLICY_TLS_REFUSE &&
-	        !decision->observed)
-		return true;
-	request.port = UNUSED_PORT;
-	policy_decide(policy, &request, &other);
-	if ((other.verdict == POLICY_DENY || other.observed) && other.reason != POLICY_REASON_PORT)
-		return false;
-	*decision = other;
-	return true;
-}
-
 static void judge_name(const struct policy *policy, struct slice host, struct event *e)
 {
 	struct policy_decision decision;
 
-	if (name_is_allowed(policy, host, &decision))
+	if (allowed_name(policy, host, &decision))
 		e->decision = EVENT_ALLOWED;
 	else if (decision.observed)
 		e->decision = EVENT_OBSERVED;
@@ -239,6 +219,14 @@ static void answer_host(struct responder *r, const struct dns_query *q, struct s
 		return;
 	}
 	judge_name(policy, host, e);
+	if (e->decision != EVENT_ALLOWED)
+		v->search_domain = allowed_search_domain(policy, host);
+	if (v->search_domain.n) {
+		v->rcode = DNS_NXDOMAIN;
+		e->decision = EVENT_DENIED;
+		e->cause = EVENT_CAUSE_SEARCH_LIST;
+		return;
+	}
 	if (q->type != DNS_A && q->type != DNS_AAAA)
 		return;
 	if (names_assign(r->config.names, host, now_ms, &v4, &v6) < 0) {
@@ -290,7 +278,7 @@ size_t responder_answer(struct responder *r, const uint8_t *query, size_t n,
 	int64_t start_us = clock_monotonic_us();
 	bool in_rate = within_rate(r, start_us / 1000, peer);
 	char host[POLICY_HOST_MAX + 1];
-	struct verdict v = {.rcode = DNS_NOERROR};
+	struct verdict v = {.rcode = DNS_NOERROR, .search_domain = SLICE("")};
 	struct dns_query q;
 	struct event e;
 	size_t size = 0;
@@ -318,6 +306,6 @@ size_t responder_answer(struct responder *r, const uint8_t *query, size_t n,
 	e.bytes_out = n;
 	e.bytes_in = size;
 	e.duration_us = (uint32_t)(clock_monotonic_us() - start_us);
-	event_send(r, &e);
+	event_send(r, &e, v.search_domain);
 	return size;
 }

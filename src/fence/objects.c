@@ -95,6 +95,8 @@ void batch_counters(struct nft_batch *b, const char *interface)
 {
 	batch_counter(b, NFPROTO_NETDEV, FENCE_COUNTER_PREFIX, interface);
 	batch_counter(b, NFPROTO_INET, FENCE_COUNTER_PREFIX, interface);
+	batch_counter(b, NFPROTO_NETDEV, FENCE_PASSED_PREFIX, interface);
+	batch_counter(b, NFPROTO_INET, FENCE_RECEIVED_PREFIX, interface);
 	batch_counter(b, NFPROTO_INET, FENCE_CONNECTIONS_PREFIX, interface);
 	batch_counter(b, NFPROTO_INET, FENCE_QUERIES_PREFIX, interface);
 	batch_counter(b, NFPROTO_INET, FENCE_DATAGRAMS_PREFIX, interface);

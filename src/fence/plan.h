@@ -23,6 +23,8 @@
 #define FENCE_SOURCES6_PREFIX "src6-"
 #define FENCE_OVER_PREFIX "over-" /* where what is beyond a bound ends */
 #define FENCE_COUNTER_PREFIX "drop-"
+#define FENCE_PASSED_PREFIX "pass-"   /* IP that the ingress hook let through */
+#define FENCE_RECEIVED_PREFIX "recv-" /* of it, what the IP stack took */
 #define FENCE_CONNECTIONS_PREFIX "syn-"
 #define FENCE_QUERIES_PREFIX "dns-"
 #define FENCE_DATAGRAMS_PREFIX "dgram-"

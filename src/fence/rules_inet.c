@@ -159,7 +159,10 @@ static void accept_neighbour_discovery(struct rule_list *l, const struct fence_s
 
 void rules_link(struct rule_list *l, const struct fence_spec *spec)
 {
+	char received[FENCE_NAME_MAX];
+
 	rule_begin(l);
+	rule_count(l, fence_name(received, FENCE_RECEIVED_PREFIX, spec->interface));
 	rule_notrack(l);
 	bound_connections(l, spec);
 	bound_queries(l, spec);

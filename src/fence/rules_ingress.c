@@ -3,9 +3,13 @@
  * Theory of operation: what may leave the wire at all, before any part of the IP stack has looked
  * at it. The first two rules take nearly every packet, so they come first and are complete: right
  * source, a destination that can be someone's, no IPv4 options, no fragment, no IPv6 extension
- * header (which hides the port and, as a routing header, the destination). Then neighbour discovery
- * and ARP from the sandbox's own addresses. What is left is sorted by reason, logged, counted and
- * dropped.
+ * header (which hides the port and, as a routing header, the destination), in a frame to this
+ * interface's own MAC (the IP stack would drop another one without a word). Then neighbour
+ * discovery and ARP from the sandbox's own addresses. What is left is sorted by reason, logged,
+ * counted and dropped.
+ *
+ * The IP stack drops what is broken (checksum, lengths) before the next hook sees it. So the IP
+ * packets that pass here are counted, and those that arrive there: the difference was dropped.
  *
  * The ethertype is read from the frame, not from the kernel's idea of the protocol, because the
  * latter has already lost a VLAN tag.
@@ -16,6 +20,7 @@
 #include "plan.h"
 
 #include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <netinet/icmp6.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -46,6 +51,20 @@ static void match_ethertype(struct rule_list *l, uint16_t ethertype)
 {
 	rule_load_payload(l, LINK, 12, 2);
 	rule_test_u16(l, NFT_CMP_EQ, ethertype);
+}
+
+static void match_to_this_host(struct rule_list *l)
+{
+	rule_load_meta(l, NFT_META_PKTTYPE);
+	rule_test_u8(l, NFT_CMP_EQ, PACKET_HOST);
+}
+
+static void pass(struct rule_list *l, const struct fence_spec *spec)
+{
+	char counter[FENCE_NAME_MAX];
+
+	rule_count(l, fence_name(counter, FENCE_PASSED_PREFIX, spec->interface));
+	rule_verdict(l, NF_ACCEPT);
 }
 
 #define IPV4_SOURCE 12
@@ -120,8 +139,9 @@ static void accept_ipv4(struct rule_list *l, const struct fence_spec *spec)
 	rule_test_u8(l, NFT_CMP_NEQ, 0);
 	rule_test_u8(l, NFT_CMP_NEQ, 127);
 	rule_test_u8(l, NFT_CMP_LT, 224);
+	match_to_this_host(l);
 	learn_source4(l, spec, IPV4_SOURCE);
-	rule_verdict(l, NF_ACCEPT);
+	pass(l, spec);
 }
 
 static void accept_ipv6(struct rule_list *l, const struct fence_spec *spec)
@@ -135,8 +155,9 @@ static void accept_ipv6(struct rule_list *l, const struct fence_spec *spec)
 	        l, NETWORK, 24, 2); /* not ::/16 (unspecified, loopback, mapped), multicast */
 	rule_test_u16(l, NFT_CMP_NEQ, 0);
 	rule_test_u16(l, NFT_CMP_LT, 0xff00);
+	match_to_this_host(l);
 	learn_source6(l, spec);
-	rule_verdict(l, NF_ACCEPT);
+	pass(l, spec);
 }
 
 /* Neighbour solicitation and advertisement that have not passed a router (RFC 4861 section 7.1). */
@@ -158,7 +179,7 @@ static void accept_neighbour_discovery(struct rule_list *l, const struct fence_s
 	match_source6(l, spec);
 	match_neighbour_discovery(l);
 	learn_source6(l, spec);
-	rule_verdict(l, NF_ACCEPT);
+	pass(l, spec);
 	rule_begin(l);
 	match_ethertype(l, ETH_P_IPV6);
 	rule_load_payload(l, NETWORK, 8, 2);
@@ -166,7 +187,7 @@ static void accept_neighbour_discovery(struct rule_list *l, const struct fence_s
 	rule_test_u16(l, NFT_CMP_EQ, 0xfe80);
 	match_neighbour_discovery(l);
 	rule_test_rate(l, LINK_LOCAL_ND_PER_SECOND);
-	rule_verdict(l, NF_ACCEPT);
+	pass(l, spec);
 }
 
 /* A request or reply for IPv4 over Ethernet that says who it is truthfully (RFC 826). */

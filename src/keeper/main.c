@@ -131,8 +131,6 @@ static int on_supervisor_message(struct ipc_peer *peer, struct ipc_message *mess
 		return refuse(keeper, message, sandboxes_add(&keeper->sandboxes, message));
 	case MESSAGE_KEEPER_SANDBOX:
 		return on_sandbox(keeper, message);
-	case MESSAGE_KEEPER_FORGET:
-		return sandboxes_forget(&keeper->sandboxes, message);
 	case MESSAGE_KEEPER_LOOK:
 		return here(peer, message);
 	case MESSAGE_SOURCE:

@@ -7,7 +7,9 @@
  *
  * The supervisor says whose a worker is before it tells the worker, but over another pair:
  * questions for credentials that overtake this are kept until it has come, one for each credential
- * there may be.
+ * there may be. So it is when a worker gets another policy: each question says of which generation
+ * its number is. One of an earlier generation than was described last is dropped: the worker does
+ * not know yet, and asks again as soon as it does.
  */
 #include "keeper/sandboxes.h"
 
@@ -39,23 +41,32 @@ struct sandbox {
 	struct ipc_peer worker;
 	struct ca *intermediate;
 	uint64_t id;
+	uint64_t generation; /* of its sources */
 	char name[MESSAGE_NAME_MAX + 1];
 	char label[MESSAGE_NAME_MAX + 32];
 	bool described;
 	struct early *early; /* EARLY_MAX; NULL: there was none */
 	uint32_t early_count;
+	uint64_t early_generation;
 	uint32_t source_count;
 	struct source *sources;
 };
+
+static void sources_free(struct sandbox *sandbox)
+{
+	for (uint32_t i = 0; i < sandbox->source_count; i++)
+		source_fini(&sandbox->sources[i]);
+	free(sandbox->sources);
+	sandbox->sources = NULL;
+	sandbox->source_count = 0;
+}
 
 static void sandbox_free(struct sandbox *sandbox)
 {
 	struct sandboxes *all = sandbox->all;
 
 	ipc_peer_close(&sandbox->worker);
-	for (uint32_t i = 0; i < sandbox->source_count; i++)
-		source_fini(&sandbox->sources[i]);
-	free(sandbox->sources);
+	sources_free(sandbox);
 	free(sandbox->early);
 	ca_free(sandbox->intermediate);
 	DL_DELETE(all->first, sandbox);
@@ -101,15 +112,23 @@ static int ask(struct sandbox *sandbox, uint64_t id, uint32_t credential)
 	return source_get(&sandbox->sources[credential], id);
 }
 
-static int keep_early(struct sandbox *sandbox, uint64_t id, uint32_t credential)
+/* Those of the latest generation that was asked about: the worker has asked again for the others.
+ */
+static int keep_early(
+        struct sandbox *sandbox, uint64_t id, const struct message_credential_get *get)
 {
 	if (!sandbox->early)
 		sandbox->early = calloc(EARLY_MAX, sizeof(sandbox->early[0]));
 	if (!sandbox->early)
 		return -ENOMEM;
+	if (get->generation < sandbox->early_generation)
+		return -EBADMSG;
+	if (get->generation > sandbox->early_generation)
+		sandbox->early_count = 0;
+	sandbox->early_generation = get->generation;
 	if (sandbox->early_count == EARLY_MAX)
 		return -EBADMSG;
-	sandbox->early[sandbox->early_count++] = (struct early){id, credential};
+	sandbox->early[sandbox->early_count++] = (struct early){id, get->credential};
 	return 0;
 }
 
@@ -119,8 +138,11 @@ static int on_credential_get(struct sandbox *sandbox, struct ipc_message *messag
 
 	if (message_credential_get_decode(&message->body, &get) < 0)
 		return -EBADMSG;
-	return sandbox->described ? ask(sandbox, message->head.id, get.credential)
-	                          : keep_early(sandbox, message->head.id, get.credential);
+	if (!sandbox->described || get.generation > sandbox->generation)
+		return keep_early(sandbox, message->head.id, &get);
+	if (get.generation < sandbox->generation)
+		return 0;
+	return ask(sandbox, message->head.id, get.credential);
 }
 
 static int on_worker_message(struct ipc_peer *peer, struct ipc_message *message)
@@ -172,6 +194,10 @@ static void hear_early(struct sandbox *sandbox)
 {
 	int rc = 0;
 
+	if (sandbox->early_count && sandbox->early_generation > sandbox->generation)
+		return;
+	if (sandbox->early_generation < sandbox->generation)
+		sandbox->early_count = 0;
 	for (uint32_t i = 0; i < sandbox->early_count && rc == 0; i++)
 		rc = ask(sandbox, sandbox->early[i].id, sandbox->early[i].credential);
 	free(sandbox->early);
@@ -181,11 +207,21 @@ static void hear_early(struct sandbox *sandbox)
 		on_worker_end(&sandbox->worker, rc);
 }
 
+/* The same policy once more: whoever waits is answered, and nothing is held. */
+static int forget(struct sandbox *sandbox)
+{
+	for (uint32_t i = 0; i < sandbox->source_count; i++)
+		source_forget(&sandbox->sources[i]);
+	return 0;
+}
+
 static int describe(struct sandbox *sandbox, const struct message_keeper_sandbox *m)
 {
+	sources_free(sandbox);
 	sandbox->sources = calloc(m->credential_count, sizeof(sandbox->sources[0]));
 	if (!sandbox->sources && m->credential_count > 0)
 		return -ENOMEM;
+	sandbox->generation = m->generation;
 	slice_escape(m->sandbox, sandbox->name, sizeof(sandbox->name));
 	snprintf(sandbox->label, sizeof(sandbox->label), "worker of sandbox %s", sandbox->name);
 	for (uint32_t i = 0; i < m->credential_count; i++) {
@@ -193,6 +229,7 @@ static int describe(struct sandbox *sandbox, const struct message_keeper_sandbox
 
 		source->sources = sandbox->all->sources;
 		source->sandbox_id = m->sandbox_id;
+		source->generation = m->generation;
 		source->sandbox = sandbox->name;
 		source->credential = i;
 		source->ttl_s = m->credentials[i].ttl_s;
@@ -231,18 +268,9 @@ int sandboxes_describe(struct sandboxes *all, struct ipc_message *message)
 	sandbox = find(all, m.sandbox_id);
 	if (!sandbox)
 		return 0;
-	return sandbox->described ? -EBADMSG : describe(sandbox, &m);
-}
-
-int sandboxes_forget(struct sandboxes *all, struct ipc_message *message)
-{
-	struct sandbox *sandbox = find(all, message->head.id);
-
-	if (!reader_done(&message->body) || message->fd_count > 0)
-		return -EBADMSG;
-	for (uint32_t i = 0; sandbox && i < sandbox->source_count; i++)
-		source_forget(&sandbox->sources[i]);
-	return 0;
+	if (!sandbox->described || m.generation > sandbox->generation)
+		return describe(sandbox, &m);
+	return m.generation == sandbox->generation ? forget(sandbox) : -EBADMSG;
 }
 
 static struct sandbox *sandbox_new(struct sandboxes *all, uint64_t id)

@@ -19,12 +19,10 @@ struct sandboxes {
 /* MESSAGE_KEEPER_WORKER with the worker's descriptor, which is taken. 0 or -errno: -EBADMSG for a
  * message that is wrong, -ENOSPC over SANDBOXES_MAX, -ENOMEM. */
 int sandboxes_add(struct sandboxes *sandboxes, struct ipc_message *message);
-/* MESSAGE_KEEPER_SANDBOX: whose that worker is; one that has gone meanwhile is passed over. 0 or
- * -errno: -EBADMSG for a message that is wrong, or a worker that was described before; -ENOMEM. */
+/* MESSAGE_KEEPER_SANDBOX: whose that worker is, and what it may ask for; one that has gone
+ * meanwhile is passed over. Said again: what is held for it is wiped, and what it asks for is read
+ * anew. 0 or -errno: -EBADMSG for a message that is wrong, or of an earlier generation; -ENOMEM. */
 int sandboxes_describe(struct sandboxes *sandboxes, struct ipc_message *message);
-/* MESSAGE_KEEPER_FORGET: what is held for that worker is wiped; one that has gone meanwhile is
- * passed over. 0 or -EBADMSG. */
-int sandboxes_forget(struct sandboxes *sandboxes, struct ipc_message *message);
 /* Ends all of them. */
 void sandboxes_free(struct sandboxes *sandboxes);
 

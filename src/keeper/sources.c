@@ -251,7 +251,8 @@ static void start_reading(struct source *source, int fd)
 static void ask(struct source *source)
 {
 	struct sources *sources = source->sources;
-	struct message_source_open question = {source->sandbox_id, source->credential};
+	struct message_source_open question = {
+	        source->sandbox_id, source->credential, source->generation};
 	uint8_t message[MESSAGE_SMALL];
 
 	if (loop_timer_open(sources->loop, &source->timer, on_timeout) < 0) {

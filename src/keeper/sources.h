@@ -32,7 +32,7 @@ enum source_state {
 struct source {
 	struct sources *sources;
 	enum source_state state;
-	uint64_t sandbox_id;
+	uint64_t sandbox_id, generation;
 	const char *sandbox; /* its name, for the log */
 	uint32_t credential;
 	void *context; /* on_answer's */

@@ -4,12 +4,14 @@
  * that no other question has, lets in only what comes from the server's address and port, and says
  * at once where nobody listens. A question is over with the first answer that repeats all of its
  * chance (dns_lookup_read()); what does not is passed over, a few times, then the next try asks
- * from elsewhere.
+ * from elsewhere. Where the answer has no room in a datagram, the same server is asked over TCP
+ * with chance of its own, in the time that the try has left; what comes back is read as strictly.
  *
  * Servers are asked in their order, as resolv.conf(5) has it. One that is silent, fails or refuses
  * makes the question go on to the next one. For other questions that means nothing, since whoever
  * owns a name decides how servers fare with it; only after silence another one is the first to be
- * asked from then on. No server is ever asked for anything but what a caller wants to know.
+ * asked from then on. That is silence over UDP: whoever owns a name decides whether TCP is needed
+ * for it. No server is ever asked for anything but what a caller wants to know.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,6 +19,7 @@
 #include <unistd.h>
 
 #include "loop/question.h"
+#include "loop/question_stream.h"
 #include "vethguard/base/hash.h"
 
 #define TRIES_MIN 2 /* a datagram may get lost */
@@ -27,13 +30,14 @@ struct question {
 	struct slice host;
 	question_on_end on_end;
 	void *context;
-	struct list place; /* while it waits for its turn */
-	struct loop_io io; /* fd -1: no try is out */
+	struct list place;              /* while it waits for its turn */
+	struct loop_io io;              /* fd -1: no try is out */
+	struct question_stream *stream; /* of a try over TCP, or NULL */
 	struct loop_deadline patience;
 	struct loop_task over;
 	size_t server;
 	unsigned tried, asked; /* tries; servers among them */
-	unsigned strange;      /* datagrams of this try */
+	unsigned strange;      /* replies to this try */
 	uint16_t type;
 	bool counted; /* in all->out */
 	bool plain;
@@ -45,6 +49,7 @@ struct question {
 static void on_over(struct loop_task *task);
 static void on_silence(struct loop_deadline *deadline);
 static void on_reply(struct loop_io *io, unsigned events);
+static void on_stream(struct loop_io *io, unsigned events);
 
 int questions_open(struct questions *all, struct loop *loop, const struct config_server *servers,
         size_t count, uint32_t timeout_ms)
@@ -66,15 +71,22 @@ void questions_close(struct questions *all)
 
 /* --- a try --- */
 
-static void close_try(struct question *q)
+static void close_socket(struct question *q)
 {
 	int fd = q->io.fd;
 
-	loop_deadline_clear(&q->patience);
 	loop_io_close(&q->io);
 	if (fd >= 0)
 		close(fd);
 	q->io.fd = -1;
+	question_stream_free(q->stream);
+	q->stream = NULL;
+}
+
+static void close_try(struct question *q)
+{
+	loop_deadline_clear(&q->patience);
+	close_socket(q);
 }
 
 static bool write_lookup(struct question *q)
@@ -87,13 +99,14 @@ static bool write_lookup(struct question *q)
 	return dns_lookup_write(&q->lookup, q->host, q->type, id, q->plain ? NULL : mix);
 }
 
-static int connect_to(const struct config_server *server)
+static int connect_to(const struct config_server *server, int type)
 {
 	struct sockaddr_storage ss;
-	socklen_t n = ip_to_sockaddr(&server->address, server->port ? server->port : 53, &ss);
-	int fd = socket(ss.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	socklen_t n = ip_to_sockaddr(
+	        &server->address, server->port ? server->port : CONFIG_SERVER_PORT, &ss);
+	int fd = socket(ss.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	if (fd >= 0 && connect(fd, (struct sockaddr *)&ss, n) < 0) {
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&ss, n) < 0 && errno != EINPROGRESS) {
 		close(fd);
 		return -1;
 	}
@@ -105,7 +118,7 @@ static bool send_try(struct question *q)
 	struct questions *all = q->all;
 
 	q->strange = 0;
-	q->io.fd = connect_to(&all->servers[q->server]);
+	q->io.fd = connect_to(&all->servers[q->server], SOCK_DGRAM);
 	if (q->io.fd < 0 || !write_lookup(q))
 		return false;
 	if (loop_io_open_level(all->loop, &q->io, q->io.fd, LOOP_READ, on_reply) < 0)
@@ -150,6 +163,10 @@ static void on_silence(struct loop_deadline *deadline)
 	struct question *q = container_of(deadline, struct question, patience);
 	struct questions *all = q->all;
 
+	if (q->stream) {
+		try_next_server(q, QUESTION_TRUNCATED);
+		return;
+	}
 	if (all->preferred == q->server)
 		all->preferred = (q->server + 1) % all->server_count;
 	try_next_server(q, QUESTION_SILENT);
@@ -164,11 +181,38 @@ static void finish(struct question *q, enum question_end end)
 	loop_task_queue(q->all->loop, &q->over);
 }
 
+/* Asks the same server over TCP; the try's time runs on. */
+static bool send_over_tcp(struct question *q)
+{
+	struct questions *all = q->all;
+
+	close_socket(q);
+	if (!write_lookup(q))
+		return false;
+	q->lookup.reply_max = DNS_LOOKUP_STREAM_MAX;
+	q->stream = question_stream_new(&q->lookup);
+	if (!q->stream)
+		return false;
+	q->io.fd = connect_to(&all->servers[q->server], SOCK_STREAM);
+	return q->io.fd >= 0 && loop_io_open(all->loop, &q->io, q->io.fd,
+	                                LOOP_READ | LOOP_WRITE | LOOP_CLOSED, on_stream) == 0;
+}
+
+static void take_truncated(struct question *q)
+{
+	if (q->stream || !send_over_tcp(q)) /* nor does TCP hold it */
+		try_next_server(q, QUESTION_TRUNCATED);
+}
+
 static void take_answer(struct question *q)
 {
-	switch (q->found.truncated ? DNS_NOERROR : q->found.rcode) {
+	if (q->found.truncated) {
+		take_truncated(q);
+		return;
+	}
+	switch (q->found.rcode) {
 	case DNS_NOERROR:
-		finish(q, q->found.truncated ? QUESTION_TRUNCATED : QUESTION_NO_ADDRESS);
+		finish(q, QUESTION_NO_ADDRESS);
 		break;
 	case DNS_NXDOMAIN:
 		finish(q, QUESTION_NO_NAME);
@@ -189,12 +233,13 @@ static void ask_plainly(struct question *q)
 	try_again(q);
 }
 
-static void on_datagram(struct question *q, const uint8_t *p, size_t n)
+/* True: it is passed over, and the try goes on. */
+static bool take_reply(struct question *q, const uint8_t *p, size_t n)
 {
 	switch (dns_lookup_read(&q->lookup, p, n, &q->found)) {
 	case DNS_LOOKUP_STRANGE:
 		if (++q->strange < QUESTION_STRANGE_MAX)
-			break;
+			return true;
 		q->end = QUESTION_FAILED;
 		try_again(q);
 		break;
@@ -208,6 +253,7 @@ static void on_datagram(struct question *q, const uint8_t *p, size_t n)
 		take_answer(q);
 		break;
 	}
+	return false;
 }
 
 /* One datagram; if there are more, the next turn of the loop says so. */
@@ -219,9 +265,24 @@ static void on_reply(struct loop_io *io, unsigned events)
 
 	(void)events;
 	if (n >= 0)
-		on_datagram(q, bytes, (size_t)n);
+		take_reply(q, bytes, (size_t)n);
 	else if (errno != EAGAIN && errno != EINTR) /* nobody listens there */
 		try_next_server(q, QUESTION_FAILED);
+}
+
+/* All that is there: readiness is told once. */
+static void on_stream(struct loop_io *io, unsigned events)
+{
+	struct question *q = container_of(io, struct question, io);
+	struct slice reply;
+	int result;
+
+	(void)events;
+	do
+		result = question_stream_next(q->stream, io->fd, &reply);
+	while (result == 0 && take_reply(q, (const uint8_t *)reply.p, reply.n));
+	if (result < 0 && result != -EAGAIN)
+		try_next_server(q, QUESTION_TRUNCATED);
 }
 
 /* --- a question --- */

@@ -7,15 +7,14 @@
 #include "vethguard/policy/config.h"
 #include "vethguard/wire/dns_lookup.h"
 
-#define QUESTIONS_OUT_MAX 256 /* at a time, a descriptor each; others wait for their turn */
-#define QUESTION_STRANGE_MAX \
-	8 /* datagrams that are no answer, then the next try has another port */
+#define QUESTIONS_OUT_MAX 256  /* at a time, a descriptor each; others wait for their turn */
+#define QUESTION_STRANGE_MAX 8 /* replies that are no answer: then the next port is tried */
 
 /* Worse ones later. */
 enum question_end {
 	QUESTION_NO_ADDRESS, /* or addresses */
 	QUESTION_NO_NAME,
-	QUESTION_TRUNCATED,
+	QUESTION_TRUNCATED, /* and not to be had over TCP */
 	QUESTION_REFUSED,
 	QUESTION_SILENT,
 	QUESTION_FAILED

@@ -3,8 +3,6 @@
  * One struct resolver_query per name: it is asked about while a question of its two (A, AAAA) is
  * out (question.h), an answer in the cache afterwards, until its ttl is over and the next caller
  * asks anew. Static hosts are queries that were answered at the start and never age.
- *
- * An answer that is truncated is not asked for again over TCP; such a name fails with that reason.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -125,7 +123,8 @@ static struct resolver_query *query_new(struct resolver *r, struct slice host, b
 static const char *const failure_texts[] = {
         [QUESTION_NO_ADDRESS] = "the name has no address",
         [QUESTION_NO_NAME] = "the name does not exist",
-        [QUESTION_TRUNCATED] = "the resolver's answer was truncated",
+        [QUESTION_TRUNCATED] =
+                "the resolver's answer has no room in a datagram and could not be had over TCP",
         [QUESTION_REFUSED] = "the resolver refused to answer",
         [QUESTION_SILENT] = "no resolver answered in time",
         [QUESTION_FAILED] = "the resolver failed",

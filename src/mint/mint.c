@@ -4,7 +4,9 @@
  * for the others, each in order of last use with the same bound. A flood of invented names turns
  * over the second table only, and a token bucket bounds the signatures that it costs. A leaf that
  * is about to expire is made anew when asked for. The leaf returned last is held once more, so that
- * evicting it cannot pull it from under the caller.
+ * evicting it cannot pull it from under the caller. A name has a leaf per kind of key. The ECDSA
+ * key is made with the mint; the RSA key, which few sandboxes need, when a client first asks for
+ * it.
  */
 #include "vethguard/mint/mint.h"
 
@@ -16,19 +18,19 @@
 
 #define RENEW_BEFORE_S (24 * 3600)
 #define HOST_MAX 253
-#define KEY_MAX (1 + HOST_MAX)
+#define KEY_MAX (2 + HOST_MAX)
 #define MINUTE_MS 60000
 
 struct leaf {
 	UT_hash_handle hh;
 	struct tls_identity *identity; /* one reference */
 	size_t key_len;
-	uint8_t key[]; /* 0 and a host, or 4 or 6 and an address */
+	uint8_t key[]; /* the kind; then 0 and a host, or 4 or 6 and an address */
 };
 
 struct mint {
 	struct ca *issuer;
-	struct ca_leaf_key *key;
+	struct ca_leaf_key *keys[TLS_KEY_KINDS]; /* NULL: not needed yet */
 	struct mint_limits limits;
 	struct leaf *tables[2]; /* blocked, mentioned; least recently used first */
 	struct hash_key hash_key;
@@ -43,8 +45,8 @@ struct mint *mint_new(struct ca *issuer, const struct mint_limits *limits)
 	struct mint *mint = calloc(1, sizeof(*mint));
 
 	if (mint)
-		mint->key = ca_leaf_key_new();
-	if (!mint || !mint->key) {
+		mint->keys[TLS_KEY_ECDSA] = ca_leaf_key_new(TLS_KEY_ECDSA);
+	if (!mint || !mint->keys[TLS_KEY_ECDSA]) {
 		free(mint);
 		ca_free(issuer);
 		return NULL;
@@ -75,7 +77,8 @@ void mint_free(struct mint *mint)
 		while (mint->tables[i])
 			drop(&mint->tables[i], mint->tables[i]);
 	tls_identity_release(mint->last);
-	ca_leaf_key_free(mint->key);
+	for (size_t i = 0; i < TLS_KEY_KINDS; i++)
+		ca_leaf_key_free(mint->keys[i]);
 	ca_free(mint->issuer);
 	free(mint);
 }
@@ -102,19 +105,21 @@ static bool bucket_take(struct mint *mint, int64_t now_ms)
 	return true;
 }
 
-static struct slice make_key(struct slice host, const struct ip *address, uint8_t out[KEY_MAX])
+static struct slice make_key(
+        struct slice host, const struct ip *address, enum tls_key_kind kind, uint8_t out[KEY_MAX])
 {
 	if (host.n > HOST_MAX ||
 	        (host.n == 0 && (!address || (address->family != 4 && address->family != 6))))
 		return slice_of(NULL, 0);
+	out[0] = (uint8_t)kind;
 	if (host.n > 0) {
-		out[0] = 0;
-		memcpy(out + 1, host.p, host.n);
-		return slice_of(out, 1 + host.n);
+		out[1] = 0;
+		memcpy(out + 2, host.p, host.n);
+		return slice_of(out, 2 + host.n);
 	}
-	out[0] = address->family;
-	memcpy(out + 1, address->bytes, sizeof(address->bytes));
-	return slice_of(out, 1 + sizeof(address->bytes));
+	out[1] = address->family;
+	memcpy(out + 2, address->bytes, sizeof(address->bytes));
+	return slice_of(out, 2 + sizeof(address->bytes));
 }
 
 static void leaf_add(struct leaf **table, struct leaf *leaf, unsigned hash)
@@ -163,11 +168,20 @@ static void keep(struct mint *mint, struct leaf **table, struct slice key, unsig
 	leaf_add(table, leaf, hash);
 }
 
+/* A new leaf, one reference for the caller. */
+static struct tls_identity *make(
+        struct mint *mint, struct slice host, const struct ip *address, enum tls_key_kind kind)
+{
+	if (!mint->keys[kind])
+		mint->keys[kind] = ca_leaf_key_new(kind);
+	return mint->keys[kind] ? ca_leaf_new(mint->issuer, mint->keys[kind], host, address) : NULL;
+}
+
 struct tls_identity *mint_get(struct mint *mint, struct slice host, const struct ip *address,
-        bool mentioned, int64_t now_ms)
+        enum tls_key_kind kind, bool mentioned, int64_t now_ms)
 {
 	uint8_t key_bytes[KEY_MAX];
-	struct slice key = make_key(host, address, key_bytes);
+	struct slice key = make_key(host, address, kind, key_bytes);
 	struct leaf **table = &mint->tables[mentioned];
 	struct leaf *leaf;
 
@@ -184,7 +198,7 @@ struct tls_identity *mint_get(struct mint *mint, struct slice host, const struct
 		drop(table, leaf);
 	if (!mentioned && !bucket_take(mint, now_ms))
 		return NULL;
-	struct tls_identity *identity = ca_leaf_new(mint->issuer, mint->key, host, address);
+	struct tls_identity *identity = make(mint, host, address, kind);
 	if (!identity)
 		return NULL;
 	hold(mint, identity);

@@ -10,6 +10,7 @@
 
 #include "compile.h"
 #include "pattern.h"
+#include "reading.h"
 
 #define ENTRY_LOOK_BACK \
 	8 /* entries of a rule searched for an equal one; more only means a few doubles */
@@ -65,13 +66,28 @@ static void compile_credential(struct compiler *c, const struct policy_credentia
 	compile_push(c, SECTION_CREDENTIALS, &to);
 }
 
+/* A deny is held against every reading of a path, an allow against the shortest one besides. */
+static struct image_text compile_reading(
+        struct compiler *c, const struct model_rule *rule, struct slice pattern)
+{
+	char bytes[READING_MAX];
+	struct slice reading = slice_of(bytes, reading_of_pattern(pattern, bytes));
+
+	if (!rule->deny)
+		reading.n = reading_shortest(reading, bytes);
+	reading = arena_copy(c->model->arena, reading);
+	c->failed |= c->model->arena->failed;
+	return compile_text(c, reading);
+}
+
 static void compile_patterns(struct compiler *c, const struct model_rule *rule)
 {
-	for (size_t i = 0; i < rule->path_count; i++) {
+	for (size_t i = 0; i < rule->path_count && !c->failed; i++) {
 		struct image_pattern pattern = {
 		        .text = compile_text(c, rule->paths[i]),
+		        .reading = compile_reading(c, rule, rule->paths[i]),
 		        .rank = pattern_rank(rule->paths[i]),
-		        .plain = !pattern_has_wildcard(rule->paths[i]),
+		        .simple = reading_pattern_is_simple(rule->paths[i]),
 		};
 
 		compile_push(c, SECTION_PATTERNS, &pattern);

@@ -8,6 +8,7 @@
 
 #include "compile.h"
 #include "pattern.h"
+#include "reading.h"
 
 static int compare_pairs(const void *a, const void *b)
 {
@@ -76,6 +77,47 @@ void compile_profiles(struct compiler *c)
 	}
 }
 
+/* The start of a deny's pattern, whose readings begin with it: its segments without wildcards, in
+ * the shortest form. An escaped slash ends a segment there as another one does. */
+static struct slice deny_start(struct slice pattern, char *bytes, unsigned *depth)
+{
+	struct slice start = slice_of(bytes, reading_of_pattern(pattern, bytes));
+	size_t n = 0;
+
+	while (n < start.n && (bytes[n] > READING_WILDCARD_MAX || bytes[n] < 0))
+		n++;
+	if (n < start.n && bytes[n] != READING_DEPTH) {
+		while (n > 0 && bytes[n - 1] != '/' && bytes[n - 1] != READING_SLASH)
+			n--;
+		n -= n > 0;
+	}
+	*depth = 0;
+	n = n > 0 ? reading_shortest(slice_of(bytes, n), bytes) : 0;
+	if (n <= 1)
+		return SLICE("");
+	for (size_t i = 0; i < n; i++)
+		if (bytes[i] == '/' && ++*depth > IMAGE_DEPTH_MAX) {
+			--*depth;
+			return slice_of(bytes, i);
+		}
+	return slice_of(bytes, n);
+}
+
+static struct slice node_key(
+        struct compiler *c, uint32_t profile, uint32_t deny, struct slice start)
+{
+	uint32_t numbers[2] = {profile, deny};
+	char *key = arena_take(c->model->arena, sizeof(numbers) + start.n);
+
+	if (!key) {
+		c->failed = true;
+		return SLICE("");
+	}
+	memcpy(key, numbers, sizeof(numbers));
+	memcpy(key + sizeof(numbers), start.p, start.n);
+	return slice_of(key, sizeof(numbers) + start.n);
+}
+
 /* Files an entry of a profile under the literal start of one of its patterns, or of none. */
 static void add_candidate(struct compiler *c, uint32_t profile, uint32_t entry, uint32_t pattern)
 {
@@ -85,28 +127,28 @@ static void add_candidate(struct compiler *c, uint32_t profile, uint32_t entry, 
 	const struct image_rule *out = vec_at(&c->sections[SECTION_RULES], e->rule);
 	struct compile_pair pair = {
 	        .order = compile_order(rule), .entry = entry, .pattern = pattern};
-	struct image_node node = {.profile = profile};
-	struct slice start = SLICE("");
+	struct image_node node = {.profile = profile, .deny = rule->deny};
+	struct image_starts *starts = &p->starts[rule->deny];
+	struct slice start = SLICE(""), key;
+	char bytes[READING_MAX];
 	unsigned depth = 0;
-	bool added;
-	char *key;
+	bool added = false;
 
 	if (pattern != POLICY_NONE)
-		start = pattern_literal_start(
-		        rule->paths[pattern - out->first_pattern], IMAGE_DEPTH_MAX, &depth);
-	p->depths |= 1u << depth;
-	if (p->longest < start.n)
-		p->longest = (uint32_t)start.n;
-	key = arena_take(c->model->arena, sizeof(profile) + start.n);
-	if (!key) {
-		c->failed = true;
+		start = rule->deny
+		                ? deny_start(
+		                          rule->paths[pattern - out->first_pattern], bytes, &depth)
+		                : pattern_literal_start(rule->paths[pattern - out->first_pattern],
+		                          IMAGE_DEPTH_MAX, &depth);
+	starts->depths |= 1u << depth;
+	if (starts->longest < start.n)
+		starts->longest = (uint32_t)start.n;
+	key = node_key(c, profile, rule->deny, start);
+	if (c->failed)
 		return;
-	}
-	memcpy(key, &profile, sizeof(profile));
-	memcpy(key + sizeof(profile), start.p, start.n);
-	pair.owner = intern_put(&c->nodes, slice_of(key, sizeof(profile) + start.n), &added);
+	pair.owner = intern_put(&c->nodes, key, &added);
 	if (added) {
-		node.start = compile_text(c, start);
+		node.start = compile_text(c, slice_of(key.p + key.n - start.n, start.n));
 		compile_push(c, SECTION_NODES, &node);
 	}
 	if (pair.owner == UINT32_MAX || !vec_append(&c->candidates, &pair, 1))

@@ -64,7 +64,7 @@ static bool build_tables(struct compiler *c)
 	for (uint32_t i = 0; i < nodes->n; i++) {
 		const struct image_node *n = vec_at(nodes, i);
 
-		key = image_node_key(&c->header, n->profile);
+		key = image_node_key(&c->header, n->profile, n->deny);
 		fill_slot(node_slots, hash_bytes(&key, string_at(c, n->start), n->start.n), i);
 	}
 	return true;

@@ -2,10 +2,11 @@
 /*
  * Theory of operation: find the targets that name the destination; for a request, look up each
  * literal start of its path among the nodes of each target's profile, which leaves the few (entry,
- * pattern) pairs that could match. The first deny that matches ends it; of the allows the most
- * specific is kept: targets come in falling order, so a later target never beats an earlier one,
- * and inside a target the rank of the pattern decides. A connection (no method yet) is denied only
- * by denies that name no method and no path, and allowed where any request could be.
+ * pattern) pairs that could match. Denies are looked up by the shortest reading of the path, which
+ * is made when the first of them wants it. The first deny that matches ends it; of the allows the
+ * most specific is kept: targets come in falling order, so a later target never beats an earlier
+ * one, and inside a target the rank of the pattern decides. A connection (no method yet) is denied
+ * only by denies that name no method and no path, and allowed where any request could be.
  *
  * Only a denial walks all entries of its targets, to say what was missing. Nothing here allocates
  * or fails.
@@ -16,12 +17,18 @@
 struct state {
 	const struct policy *policy;
 	const struct question *question;
-	bool denies_only; /* the second look, at the path as a lenient server may see it */
-	uint32_t deny;    /* rule, or POLICY_NONE */
-	uint32_t allow;   /* rule of the best allow so far, or POLICY_NONE */
+	uint32_t deny;  /* rule, or POLICY_NONE */
+	uint32_t allow; /* rule of the best allow so far, or POLICY_NONE */
 	uint32_t allow_rank;
 	uint32_t allow_target;
+	bool misread; /* an allow was left out because of another reading of the path */
 };
+
+#define STATE_START(policy_, question_)                                            \
+	{                                                                          \
+		.policy = (policy_), .question = (question_), .deny = POLICY_NONE, \
+		.allow = POLICY_NONE, .allow_target = POLICY_NONE                  \
+	}
 
 static bool entry_agrees(const struct policy *policy, const struct question *q,
         const struct image_entry *e, const struct image_rule *r)
@@ -47,89 +54,130 @@ static bool beats(const struct state *s, uint32_t target, uint32_t rank, uint32_
 	return rule < s->allow;
 }
 
-static void judge_candidate(
-        struct state *s, uint32_t target, const struct image_candidate *c, struct slice path)
+static void judge_allow(
+        struct state *s, uint32_t target, const struct image_candidate *c, struct path_view *view)
 {
 	const struct image_entry *e = image_entry_at(s->policy, c->entry);
 	const struct image_rule *r = image_rule_at(s->policy, e->rule);
-	const struct image_pattern *pattern = NULL;
 	uint32_t rank = 0;
 
-	if (s->denies_only && (r->flags & RULE_DENY) == 0)
-		return;
-	if (!entry_agrees(s->policy, s->question, e, r))
-		return;
-	if (!method_agrees(s->question, r))
+	if (!entry_agrees(s->policy, s->question, e, r) || !method_agrees(s->question, r))
 		return;
 	if (c->pattern != POLICY_NONE) {
-		pattern = image_pattern_at(s->policy, c->pattern);
-		rank = pattern->rank;
-		if (!pattern_matches(image_slice(s->policy, pattern->text), path))
+		const struct image_pattern *pattern = image_pattern_at(s->policy, c->pattern);
+		enum lookup_match match = lookup_allows(s->policy, pattern, view);
+
+		s->misread |= match == LOOKUP_MISREAD;
+		if (match != LOOKUP_MATCHES)
 			return;
+		rank = pattern->rank;
 	}
-	if ((r->flags & RULE_DENY) != 0) {
-		s->deny = e->rule;
-	} else if (beats(s, target, rank, e->rule)) {
-		s->allow = e->rule;
-		s->allow_rank = rank;
-		s->allow_target = target;
-	}
+	if (!beats(s, target, rank, e->rule))
+		return;
+	s->allow = e->rule;
+	s->allow_rank = rank;
+	s->allow_target = target;
 }
 
-static void judge_start(struct state *s, uint32_t target, struct slice path, size_t start)
+static void judge_deny(struct state *s, const struct image_candidate *c, struct path_view *view)
+{
+	const struct image_entry *e = image_entry_at(s->policy, c->entry);
+	const struct image_rule *r = image_rule_at(s->policy, e->rule);
+
+	if (entry_agrees(s->policy, s->question, e, r) && method_agrees(s->question, r) &&
+	        (c->pattern == POLICY_NONE ||
+	                lookup_denies(s->policy, image_pattern_at(s->policy, c->pattern), view)))
+		s->deny = e->rule;
+}
+
+/* The candidates that are filed under one start. */
+static void judge_start(
+        struct state *s, uint32_t target, bool deny, struct slice start, struct path_view *view)
 {
 	uint32_t profile = image_target_at(s->policy, target)->profile;
-	uint32_t index = lookup_node(s->policy, profile, slice_of(path.p, start));
+	uint32_t index = lookup_node(s->policy, profile, deny, start);
 	const struct image_node *node;
 
 	if (index == POLICY_NONE)
 		return;
 	node = image_node_at(s->policy, index);
-	for (uint32_t i = 0; i < node->candidate_count && s->deny == POLICY_NONE; i++)
-		judge_candidate(
-		        s, target, image_candidate_at(s->policy, node->first_candidate + i), path);
+	for (uint32_t i = 0; i < node->candidate_count && s->deny == POLICY_NONE; i++) {
+		const struct image_candidate *c =
+		        image_candidate_at(s->policy, node->first_candidate + i);
+
+		if (deny)
+			judge_deny(s, c, view);
+		else
+			judge_allow(s, target, c, view);
+	}
 }
 
 /* Tries every literal start of the path for which the profile has a node of that depth. */
-static void judge_path(struct state *s, uint32_t target, struct slice path)
+static void judge_path(struct state *s, uint32_t target, bool deny, struct path_view *view)
 {
-	const struct image_profile *p =
-	        image_profile_at(s->policy, image_target_at(s->policy, target)->profile);
-	uint32_t depths = p->depths;
+	const struct image_starts *starts =
+	        &image_profile_at(s->policy, image_target_at(s->policy, target)->profile)
+	                 ->starts[deny];
+	uint32_t depths = starts->depths;
+	struct slice path = view->path;
 	size_t end = 0;
 
+	if (deny && depths > 1) {
+		path_view_make(view);
+		path = view->shortest;
+	}
 	for (unsigned depth = 0; depth <= IMAGE_DEPTH_MAX && s->deny == POLICY_NONE; depth++) {
 		const char *slash;
 
 		if ((depths & 1u << depth) != 0)
-			judge_start(s, target, path, end);
-		if (end >= path.n || end >= p->longest || depths >> depth <= 1)
+			judge_start(s, target, deny, slice_of(path.p, end), view);
+		if (end >= path.n || end >= starts->longest || depths >> depth <= 1)
 			return;
 		slash = memchr(path.p + end + 1, '/', path.n - end - 1);
 		end = slash ? (size_t)(slash - path.p) : path.n;
 	}
 }
 
-/* A server that merges "//" would see another path than the one judged: denies are asked about that
- * one too. */
-static __attribute__((noinline)) void judge_lenient_path(struct state *s, const struct found *found)
+/* All denies of a profile, one after the other: for paths whose readings do not have one start. */
+static void judge_all_denies(struct state *s, uint32_t target, struct path_view *view)
 {
-	char lenient[POLICY_PATH_MAX];
-	size_t n = lookup_lenient_path(s->question->request->path, lenient);
+	const struct image_profile *p =
+	        image_profile_at(s->policy, image_target_at(s->policy, target)->profile);
 
-	s->denies_only = true;
-	for (uint32_t i = 0; i < found->count && s->deny == POLICY_NONE; i++)
-		judge_path(s, found->targets[i], slice_of(lenient, n));
+	for (uint32_t k = 0; k < p->deny && s->deny == POLICY_NONE; k++) {
+		struct image_candidate c = {
+		        .entry = image_ref_at(s->policy, p->first_ref + k), .pattern = POLICY_NONE};
+		const struct image_rule *r =
+		        image_rule_at(s->policy, image_entry_at(s->policy, c.entry)->rule);
+
+		if ((r->flags & RULE_PATHS) == 0)
+			judge_deny(s, &c, view);
+		for (uint32_t i = 0; i < r->pattern_count && s->deny == POLICY_NONE; i++) {
+			c.pattern = r->first_pattern + i;
+			judge_deny(s, &c, view);
+		}
+	}
 }
 
-static void judge_request(struct state *s, const struct found *found)
+static void judge_denies(struct state *s, uint32_t target, struct path_view *view)
 {
-	struct slice path = s->question->request->path;
+	if (image_profile_at(s->policy, image_target_at(s->policy, target)->profile)->deny == 0)
+		return;
+	if (path_view_has_two_cuts(view))
+		judge_all_denies(s, target, view);
+	else
+		judge_path(s, target, true, view);
+}
 
+static __attribute__((noinline)) void judge_request(struct state *s, const struct found *found)
+{
+	struct path_view view;
+
+	path_view_init(&view, s->question->request->path);
 	for (uint32_t i = 0; i < found->count && s->deny == POLICY_NONE; i++)
-		judge_path(s, found->targets[i], path);
-	if (s->deny == POLICY_NONE && lookup_path_is_ambiguous(path))
-		judge_lenient_path(s, found);
+		judge_denies(s, found->targets[i], &view);
+	for (uint32_t i = 0; i < found->count && s->deny == POLICY_NONE; i++)
+		judge_path(s, found->targets[i], false, &view);
 }
 
 /* The first entry among count refs of a profile from first on that agrees, or POLICY_NONE. */
@@ -174,6 +222,8 @@ static enum policy_reason why_denied(const struct state *s, const struct found *
 {
 	enum policy_reason reason = POLICY_REASON_DEFAULT;
 
+	if (s->misread)
+		return POLICY_REASON_READING;
 	for (uint32_t i = 0; i < found->count; i++) {
 		const struct image_profile *p = image_profile_at(
 		        s->policy, image_target_at(s->policy, found->targets[i])->profile);
@@ -261,7 +311,7 @@ static bool passes_through(const struct policy *policy, const struct policy_requ
 {
 	struct policy_request connection = *request;
 	struct question q = {&connection, true, 0, 0};
-	struct state s = {policy, &q, false, POLICY_NONE, POLICY_NONE, 0, POLICY_NONE};
+	struct state s = STATE_START(policy, &q);
 
 	connection.scheme = POLICY_HTTPS;
 	judge_connection(&s, found);
@@ -274,7 +324,7 @@ void policy_decide(const struct policy *policy, const struct policy_request *req
 {
 	struct question q;
 	struct found found;
-	struct state s = {policy, &q, false, POLICY_NONE, POLICY_NONE, 0, POLICY_NONE};
+	struct state s = STATE_START(policy, &q);
 
 	if (!question_prepare(policy, request, &q)) {
 		deny(out, POLICY_REASON_BAD_REQUEST);

@@ -6,9 +6,8 @@
  * longer possible. Another credential: two allow patterns that meet, with different credentials,
  * where neither side has a claim of its own that takes the common paths from one of them.
  *
- * Denies are also asked about the path as a lenient server may read it (lookup_lenient_path), so
- * whether one meets a pattern is also asked of the pattern with everything that such a reading can
- * change opened wide.
+ * Denies hold against every reading of a path (reading.h), so whether one meets a pattern is also
+ * asked of both with everything that a reading can change opened wide.
  */
 #include "diff_cell.h"
 #include "pattern.h"
@@ -77,10 +76,32 @@ bool diff_collect(struct diff_side *side, const struct question *q, uint64_t *bu
 	return true;
 }
 
+/* A ';', or an escape other than "%2F": where an allow pattern has one, its shortest reading counts
+ * as well (lookup_allows). */
+static bool has_readings(struct slice pattern)
+{
+	const char *p = pattern.p, *end = pattern.p + pattern.n;
+
+	if (memchr(p, ';', pattern.n))
+		return true;
+	for (; (p = memchr(p, '%', (size_t)(end - p))); p++)
+		if (end - p < 3 || memcmp(p, "%2F", 3) != 0)
+			return true;
+	return false;
+}
+
 /* As patterns; empty: any path, which is more than "/" and "**" (they take no escaped slash). */
 static bool contains(struct slice outer, struct slice inner)
 {
 	return outer.n == 0 || (inner.n > 0 && pattern_contains(outer, inner));
+}
+
+/* The same of allows, where a pattern with wildcards does not match every path that it says. */
+static bool allow_contains(struct slice outer, struct slice inner)
+{
+	return slice_equals(outer, inner) ||
+	       (contains(outer, inner) &&
+	               (outer.n == 0 || !(has_readings(outer) || has_readings(inner))));
 }
 
 static bool meets(struct slice a, struct slice b)
@@ -88,31 +109,27 @@ static bool meets(struct slice a, struct slice b)
 	return a.n == 0 || b.n == 0 || pattern_overlaps(a, b);
 }
 
-static bool lenient_reading_differs(struct slice segment)
-{
-	return segment.n == 0 || memchr(segment.p, '*', segment.n) ||
-	       memchr(segment.p, ';', segment.n) || memmem(segment.p, segment.n, "%3B", 3) ||
-	       memmem(segment.p, segment.n, "%2F", 3);
-}
-
-/* A pattern that has every lenient reading of every path of the other one. An empty segment becomes
- * "**": no byte becomes more than three. */
+/* A pattern that has every reading of every path of the given one, in small letters. What is read
+ * in several ways becomes "**": no byte becomes more than three. */
 static struct slice open_wide(struct slice pattern, char out[POLICY_PATH_MAX * 3])
 {
 	size_t n = 0;
 
 	for (size_t at = 1; at <= pattern.n;) {
-		const char *slash = memchr(pattern.p + at, '/', pattern.n - at);
-		size_t end = slash ? (size_t)(slash - pattern.p) : pattern.n;
-		struct slice segment = slice_of(pattern.p + at, end - at);
-		bool last = end == pattern.n;
+		struct slice segment = pattern_segment_at(pattern, at);
+		bool opens = segment.n == 0 || memchr(segment.p, '*', segment.n) ||
+		             memchr(segment.p, ';', segment.n) ||
+		             memchr(segment.p, '%', segment.n) || segment.p[segment.n - 1] == '.';
 
-		if (lenient_reading_differs(segment) && !(last && segment.n == 0))
+		at += segment.n + 1;
+		if (opens)
 			segment = SLICE("**");
 		out[n++] = '/';
-		memcpy(out + n, segment.p, segment.n);
-		n += segment.n;
-		at = end + 1;
+		for (size_t i = 0; i < segment.n; i++) {
+			char c = segment.p[i];
+
+			out[n++] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+		}
 	}
 	return slice_of(out, n);
 }
@@ -120,13 +137,14 @@ static struct slice open_wide(struct slice pattern, char out[POLICY_PATH_MAX * 3
 /* Whether a deny may refuse some path of a pattern. */
 static bool deny_meets(struct slice deny, struct slice pattern)
 {
-	char wide[POLICY_PATH_MAX * 3];
+	char wide[POLICY_PATH_MAX * 3], wide_deny[POLICY_PATH_MAX * 3];
 
-	return meets(deny, pattern) || pattern_overlaps(deny, open_wide(pattern, wide));
+	return meets(deny, pattern) ||
+	       pattern_overlaps(open_wide(deny, wide_deny), open_wide(pattern, wide));
 }
 
-/* Some claim of the list contains the pattern. */
-static bool is_within(const struct vec *claims, struct slice pattern, uint64_t *budget)
+/* Some deny contains the pattern. */
+static bool is_denied_by(const struct vec *claims, struct slice pattern, uint64_t *budget)
 {
 	for (size_t i = 0; i < claims->n; i++) {
 		const struct diff_claim *claim = vec_at(claims, i);
@@ -134,6 +152,20 @@ static bool is_within(const struct vec *claims, struct slice pattern, uint64_t *
 		if (!spend_pair(budget, claim->pattern, pattern))
 			return false;
 		if (contains(claim->pattern, pattern))
+			return true;
+	}
+	return false;
+}
+
+/* Some allow contains the pattern. */
+static bool is_allowed_by(const struct vec *claims, struct slice pattern, uint64_t *budget)
+{
+	for (size_t i = 0; i < claims->n; i++) {
+		const struct diff_claim *claim = vec_at(claims, i);
+
+		if (!spend_pair(budget, claim->pattern, pattern))
+			return false;
+		if (allow_contains(claim->pattern, pattern))
 			return true;
 	}
 	return false;
@@ -150,7 +182,7 @@ static void compare_denies(const struct diff_side *old, const struct diff_side *
 
 		if (!spend_pair(sink->budget, deny, pattern))
 			break;
-		if (is_within(&now->denies, deny, sink->budget) || !deny_meets(deny, pattern))
+		if (is_denied_by(&now->denies, deny, sink->budget) || !deny_meets(deny, pattern))
 			continue;
 		change->pattern = contains(pattern, deny) ? deny : pattern;
 		change->within = contains(deny, change->pattern) ? SLICE("") : deny;
@@ -169,9 +201,9 @@ static void compare_allows(const struct diff_side *old, const struct diff_side *
 		struct diff_change change = {
 		        .kind = kind, .pattern = claim->pattern, .credential = claim->credential};
 
-		if (is_within(&now->denies, claim->pattern, sink->budget))
+		if (is_denied_by(&now->denies, claim->pattern, sink->budget))
 			continue;
-		if (is_within(&old->allows, claim->pattern, sink->budget))
+		if (is_allowed_by(&old->allows, claim->pattern, sink->budget))
 			compare_denies(old, now, &change, sink);
 		else
 			sink->change(sink->context, &change);
@@ -210,7 +242,7 @@ static bool is_taken(const struct vec *claims, const struct diff_claim *mine,
 static bool is_denied(
         const struct diff_side *side, struct slice a, struct slice b, uint64_t *budget)
 {
-	return is_within(&side->denies, a, budget) || is_within(&side->denies, b, budget);
+	return is_denied_by(&side->denies, a, budget) || is_denied_by(&side->denies, b, budget);
 }
 
 static void compare_pair(const struct diff_side *from, const struct diff_side *to,

@@ -25,28 +25,33 @@ struct explanation {
 	const struct policy *policy;
 	struct question question;
 	struct found found;
-	struct slice lenient; /* the path as a lenient server may see it, for denies */
+	struct path_view view;
+	bool by_reading; /* of the rule at hand: a reading of the path made the difference */
 };
 
-static bool path_agrees(const struct explanation *x, const struct image_rule *r)
+static bool path_agrees(struct explanation *x, const struct image_rule *r)
 {
 	bool deny = (r->flags & RULE_DENY) != 0;
 
 	if ((r->flags & RULE_PATHS) == 0)
 		return true;
 	for (uint32_t i = 0; i < r->pattern_count; i++) {
-		struct slice pattern = image_slice(
-		        x->policy, image_pattern_at(x->policy, r->first_pattern + i)->text);
+		const struct image_pattern *pattern =
+		        image_pattern_at(x->policy, r->first_pattern + i);
+		bool written = pattern_matches(
+		        image_slice(x->policy, pattern->text), x->question.request->path);
+		bool agrees = deny ? lookup_denies(x->policy, pattern, &x->view)
+		                   : lookup_allows(x->policy, pattern, &x->view) == LOOKUP_MATCHES;
 
-		if (pattern_matches(pattern, x->question.request->path) ||
-		        (deny && pattern_matches(pattern, x->lenient)))
+		x->by_reading |= agrees != written;
+		if (agrees)
 			return true;
 	}
 	return false;
 }
 
 static enum progress judge_entry(
-        const struct explanation *x, const struct image_entry *e, const struct image_rule *r)
+        struct explanation *x, const struct image_entry *e, const struct image_rule *r)
 {
 	const struct policy_request *request = x->question.request;
 	bool deny = (r->flags & RULE_DENY) != 0;
@@ -66,7 +71,7 @@ static enum progress judge_entry(
 	return path_agrees(x, r) ? AT_END : AT_PATH;
 }
 
-static enum policy_match judge_rule(const struct explanation *x, uint32_t rule)
+static enum policy_match judge_rule(struct explanation *x, uint32_t rule)
 {
 	const struct image_rule *r = image_rule_at(x->policy, rule);
 	enum progress best = AT_HOST;
@@ -91,16 +96,18 @@ void policy_explain(const struct policy *policy, const struct policy_request *re
         void (*each)(void *context, const struct policy_rule_report *report), void *context)
 {
 	struct explanation x = {.policy = policy};
-	char lenient[POLICY_PATH_MAX];
 
 	if (question_prepare(policy, request, &x.question)) {
 		lookup_targets(policy, request, &x.found);
 		if (!x.question.connection)
-			x.lenient = slice_of(lenient, lookup_lenient_path(request->path, lenient));
+			path_view_init(&x.view, request->path);
 	}
 	for (uint32_t i = 0; i < policy_rule_count(policy); i++) {
 		const struct image_rule *r = image_rule_at(policy, i);
-		struct policy_rule_report report = {
+		struct policy_rule_report report;
+
+		x.by_reading = false;
+		report = (struct policy_rule_report){
 		        .rule = i,
 		        .deny = (r->flags & RULE_DENY) != 0,
 		        .match = judge_rule(&x, i),
@@ -110,6 +117,10 @@ void policy_explain(const struct policy *policy, const struct policy_request *re
 		        .line = r->line,
 		};
 
+		if (x.by_reading) {
+			path_view_make(&x.view);
+			report.reading = x.view.shortest;
+		}
 		each(context, &report);
 	}
 }

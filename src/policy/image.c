@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "image.h"
+#include "reading.h"
 
 const uint32_t image_element_size[] = {
         [SECTION_STRINGS] = 1,
@@ -107,9 +108,10 @@ static bool patterns_are_sound(const struct policy *policy)
 		if (!text_is_sound(policy, method[i], POLICY_METHOD_MAX))
 			return false;
 	for (uint32_t i = 0; i < image_count(policy, SECTION_PATTERNS); i++) {
-		struct image_text text = image_pattern_at(policy, i)->text;
+		const struct image_pattern *p = image_pattern_at(policy, i);
 
-		if (!text_is_sound(policy, text, POLICY_PATH_MAX) || text.n == 0)
+		if (!text_is_sound(policy, p->text, POLICY_PATH_MAX) || p->text.n == 0 ||
+		        !text_is_sound(policy, p->reading, READING_MAX))
 			return false;
 	}
 	return true;
@@ -152,7 +154,7 @@ static bool nodes_are_sound(const struct policy *policy)
 	for (uint32_t i = 0; i < image_count(policy, SECTION_NODES); i++) {
 		const struct image_node *n = image_node_at(policy, i);
 
-		if (n->profile >= image_count(policy, SECTION_PROFILES) ||
+		if (n->profile >= image_count(policy, SECTION_PROFILES) || n->deny > 1 ||
 		        !text_is_sound(policy, n->start, POLICY_PATH_MAX))
 			return false;
 		if (!range_is_inside(

@@ -9,7 +9,7 @@
  *   host ----hash----> target (exact host, glob suffix or prefix) ---> profile
  *   profile: the entries (rule, scheme, ports) that name such a destination; hosts with the same
  * entries share one profile + literal start of the path ----hash----> node ---> candidates (entry,
- * path pattern)
+ * path pattern); denies have nodes of their own, found by the shortest reading of the path
  */
 #ifndef POLICY_IMAGE_H
 #define POLICY_IMAGE_H
@@ -18,7 +18,7 @@
 #include "vethguard/policy/policy.h"
 
 #define IMAGE_MAGIC "vgpolicy"
-#define IMAGE_VERSION 1u
+#define IMAGE_VERSION 2u
 #define IMAGE_ALIGN 8u
 #define IMAGE_FINGERPRINT 16
 #define IMAGE_METHODS_MAX 64   /* distinct methods of one policy: one bit each */
@@ -96,16 +96,21 @@ struct image_range {
 
 struct image_pattern {
 	struct image_text text;
-	uint32_t rank;  /* greater: more specific */
-	uint32_t plain; /* 1: no wildcard */
+	struct image_text reading; /* of a deny: its full form, of an allow: its shortest one */
+	uint32_t rank;             /* greater: more specific */
+	uint32_t simple;           /* 1: its full form is itself */
+};
+
+struct image_starts {
+	uint32_t depths;  /* bit D: some node has a literal start of D segments */
+	uint32_t longest; /* bytes of the longest literal start */
 };
 
 struct image_profile {
 	uint32_t first_ref,
 	        ref_count; /* in the order: denies of the connection, other denies, allows */
 	uint32_t deny_connection, deny; /* counts: the former is a part of the latter */
-	uint32_t depths;                /* bit D: some node has a literal start of D segments */
-	uint32_t longest;               /* bytes of the longest literal start */
+	struct image_starts starts[2];  /* of allows and of denies */
 };
 
 enum image_target_kind { TARGET_HOST, TARGET_GLOB, TARGET_PREFIX, TARGET_KIND_COUNT };
@@ -117,10 +122,10 @@ struct image_target {
 };
 
 struct image_node {
-	struct image_text start; /* "" or "/seg/seg" */
+	struct image_text start; /* "" or "/seg/seg"; of denies in its shortest form */
 	uint32_t profile;
+	uint32_t deny; /* 1: its candidates are denies; else allows */
 	uint32_t first_candidate, candidate_count;
-	uint32_t reserved;
 };
 
 struct image_candidate {
@@ -190,10 +195,11 @@ static inline struct hash_key image_target_key(const struct image_header *h, uin
 	return (struct hash_key){h->k0 ^ kind, h->k1};
 }
 
-static inline struct hash_key image_node_key(const struct image_header *h, uint32_t profile)
+static inline struct hash_key image_node_key(
+        const struct image_header *h, uint32_t profile, uint32_t deny)
 {
 	return (struct hash_key){
-	        h->k0, h->k1 ^ (profile + UINT64_C(1)) * UINT64_C(0x9e3779b97f4a7c15)};
+	        h->k0, h->k1 ^ (profile * UINT64_C(2) + deny + 1) * UINT64_C(0x9e3779b97f4a7c15)};
 }
 
 #endif

@@ -7,6 +7,7 @@
  * table, whatever the image holds.
  */
 #include "lookup.h"
+#include "pattern.h"
 #include "url_path.h"
 
 struct table {
@@ -40,10 +41,11 @@ static uint32_t find_target(const struct policy *policy, uint32_t kind, struct s
 	return POLICY_NONE;
 }
 
-uint32_t lookup_node(const struct policy *policy, uint32_t profile, struct slice start)
+uint32_t lookup_node(
+        const struct policy *policy, uint32_t profile, uint32_t deny, struct slice start)
 {
 	struct table table = table_of(policy, SECTION_NODE_SLOTS);
-	struct hash_key hash_key = image_node_key(image_header(policy), profile);
+	struct hash_key hash_key = image_node_key(image_header(policy), profile, deny);
 	uint64_t hash = hash_bytes(&hash_key, start.p, start.n);
 
 	for (uint32_t i = 0; i < table.count; i++) {
@@ -55,7 +57,7 @@ uint32_t lookup_node(const struct policy *policy, uint32_t profile, struct slice
 		if (slot->tag != hash >> 32)
 			continue;
 		node = image_node_at(policy, slot->index);
-		if (node->profile == profile &&
+		if (node->profile == profile && node->deny == deny &&
 		        slice_equals(image_slice(policy, node->start), start))
 			return slot->index;
 	}
@@ -152,43 +154,6 @@ void lookup_targets(
 	add_prefixes(policy, &request->address, out);
 }
 
-/* Servers of the Java family take "/private;x/" for "/private/" (RFC 3986 section 3.3). */
-static bool begins_parameter(struct slice path, size_t i)
-{
-	return path.p[i] == ';' || (path.n - i >= 3 && memcmp(path.p + i, "%3B", 3) == 0);
-}
-
-bool lookup_path_is_ambiguous(struct slice path)
-{
-	for (size_t i = 1; i < path.n; i++)
-		if ((path.p[i] == '/' && path.p[i - 1] == '/') || begins_parameter(path, i))
-			return true;
-	return url_find_escaped_slash(path.p, path.n) != NULL;
-}
-
-size_t lookup_lenient_path(struct slice path, char out[POLICY_PATH_MAX])
-{
-	size_t n = 0;
-	bool parameter = false;
-
-	for (size_t i = 0; i < path.n && n < POLICY_PATH_MAX; i++) {
-		char c = path.p[i];
-
-		parameter = parameter || begins_parameter(path, i);
-
-		if (c == '%' && path.n - i >= 3 && memcmp(path.p + i, "%2F", 3) == 0) {
-			c = '/';
-			i += 2;
-		}
-		parameter = parameter && c != '/';
-		if (parameter)
-			continue;
-		if (c != '/' || n == 0 || out[n - 1] != '/')
-			out[n++] = c;
-	}
-	return n;
-}
-
 static void set_method(const struct policy *policy, struct question *q)
 {
 	const struct image_text *names = image_section(policy, SECTION_METHODS);
@@ -239,4 +204,39 @@ bool question_prepare(
 		return false;
 	set_method(policy, out);
 	return true;
+}
+
+bool lookup_denies(
+        const struct policy *policy, const struct image_pattern *pattern, struct path_view *view)
+{
+	struct slice text = image_slice(policy, pattern->text);
+
+	if (pattern_matches(text, view->path))
+		return true;
+	path_view_make(view);
+	if (!path_view_is_plain(view) || !pattern->simple) {
+		struct slice reading = image_slice(policy, pattern->reading);
+
+		return reading_matches(reading, view->full) ||
+		       (view->has_levels && reading_matches(reading, view->once));
+	}
+	/* only the case of letters and a '/' at the end can differ */
+	return pattern_matches(text, view->full) ||
+	       (view->shortest.n != view->full.n && pattern_matches(text, view->shortest));
+}
+
+enum lookup_match lookup_allows(
+        const struct policy *policy, const struct image_pattern *pattern, struct path_view *view)
+{
+	struct slice text = image_slice(policy, pattern->text);
+
+	if (!pattern_matches(text, view->path))
+		return LOOKUP_DIFFERS;
+	if (path_view_is_plain(view) || !pattern_has_wildcard(text))
+		return LOOKUP_MATCHES;
+	path_view_make(view);
+	return !view->has_two_cuts && reading_matches(
+	                                      image_slice(policy, pattern->reading), view->shortest)
+	               ? LOOKUP_MATCHES
+	               : LOOKUP_MISREAD;
 }

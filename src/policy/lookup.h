@@ -5,6 +5,7 @@
 #define POLICY_LOOKUP_H
 
 #include "image.h"
+#include "reading.h"
 
 /* exact host, every glob suffix, every prefix length of both families */
 #define FOUND_MAX (1 + IMAGE_LABELS_MAX + 33 + 129)
@@ -30,14 +31,22 @@ bool question_prepare(
         const struct policy *policy, const struct policy_request *request, struct question *out);
 void lookup_targets(
         const struct policy *policy, const struct policy_request *request, struct found *out);
-/* The node of a profile for the literal start, or POLICY_NONE. */
-uint32_t lookup_node(const struct policy *policy, uint32_t profile, struct slice start);
+/* The node of a profile for the literal start, among those of its denies (1) or allows (0), or
+ * POLICY_NONE. */
+uint32_t lookup_node(
+        const struct policy *policy, uint32_t profile, uint32_t deny, struct slice start);
 
-/* path as a lenient server may see it: escaped slashes unescaped, parameters of segments (;x) taken
- * away, then runs of '/' made one; out has POLICY_PATH_MAX bytes, path no more. Returns the new
- * length. */
-bool lookup_path_is_ambiguous(struct slice path); /* the lenient path differs */
-size_t lookup_lenient_path(struct slice path, char out[POLICY_PATH_MAX]);
+/* A pattern of a deny matches the path as it is written or any reading of it (reading.h). */
+bool lookup_denies(
+        const struct policy *policy, const struct image_pattern *pattern, struct path_view *view);
+/* A pattern of an allow has to match the path as it is written and its shortest reading. */
+enum lookup_match {
+	LOOKUP_DIFFERS,
+	LOOKUP_MATCHES,
+	LOOKUP_MISREAD /* as it is written, and not as some servers read it */
+};
+enum lookup_match lookup_allows(
+        const struct policy *policy, const struct image_pattern *pattern, struct path_view *view);
 
 /* A deny rule for tcp:// denies everything that runs over TCP there. */
 static inline bool scheme_agrees(uint32_t rule_scheme, bool deny, enum policy_scheme scheme)

@@ -6,6 +6,7 @@
  * url_path_is_canonical() reads a path under the same table without writing.
  */
 #include "url_path.h"
+#include "reading.h"
 
 /* How a byte value may stand in a canonical path. */
 enum form {
@@ -178,6 +179,30 @@ static bool put_slash(struct output *o, size_t *segment)
 	return true;
 }
 
+/* Only these escapes can hide a dot segment or a NUL: of bytes beyond ASCII, of '%', of a space. */
+static bool may_hide(struct slice path)
+{
+	const char *end = path.p + path.n, *p = path.p;
+
+	while ((p = memchr(p, '%', (size_t)(end - p)))) {
+		if (end - p < 3)
+			return true;
+		if (p[1] >= '8' || (p[1] == '2' && (p[2] == '0' || p[2] == '5')))
+			return true;
+		p += 3;
+	}
+	return false;
+}
+
+/* No server reads a NUL or a dot segment in it, however it decodes. */
+static bool reads_well(struct slice path)
+{
+	char full[POLICY_PATH_MAX];
+	size_t n;
+
+	return !may_hide(path) || (path.n <= sizeof(full) && reading_of_path(path, full, &n));
+}
+
 /* NOLINTNEXTLINE(readability-non-const-parameter): written through struct output */
 bool url_canonical_path(struct slice path, char *out, size_t out_size, size_t *n)
 {
@@ -209,7 +234,7 @@ bool url_canonical_path(struct slice path, char *out, size_t out_size, size_t *n
 	if (!end_segment(&o, segment))
 		return false;
 	*n = o.n;
-	return true;
+	return reads_well(slice_of(out, o.n));
 }
 
 static bool segment_is_sound(const char *p, size_t n)
@@ -253,5 +278,5 @@ bool url_path_is_canonical(struct slice path)
 			return false;
 		i += step;
 	}
-	return segment_is_sound(path.p + segment, path.n - segment);
+	return segment_is_sound(path.p + segment, path.n - segment) && reads_well(path);
 }

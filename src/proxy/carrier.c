@@ -2,7 +2,7 @@
 /*
  * One connection to an upstream:
  *
- *   (WAITING) -> DIALING -> (TLS) -> BUSY <-> IDLE -> CLOSED
+ *   (WAITING) -> DIALING -> (TLS or PRIOR) -> BUSY <-> IDLE -> CLOSED
  *
  * ALPN decides which protocol it speaks from BUSY on. A closed one is freed at the end of the
  * loop's turn, so that a callback may close what it was called from.
@@ -31,7 +31,9 @@ static void dial_ended(struct carrier *c, struct carrier *told)
 
 void carrier_close(struct carrier *c)
 {
-	bool undecided = (c->state == CARRIER_DIALING || c->state == CARRIER_TLS) && !c->settled;
+	bool undecided = (c->state == CARRIER_DIALING || c->state == CARRIER_TLS ||
+	                         c->state == CARRIER_PRIOR) &&
+	                 !c->settled;
 
 	if (c->state == CARRIER_CLOSED)
 		return;
@@ -71,14 +73,20 @@ void carrier_failed(struct carrier *c, enum event_cause cause, const char *detai
 
 /* --- from a dial to a protocol --- */
 
+void carrier_told(struct carrier *c)
+{
+	dial_ended(c, c);
+}
+
 static void established(struct carrier *c)
 {
-	bool http2 = c->link.tls && slice_equals(tls_alpn(c->link.tls), SLICE("h2"));
+	bool http2 = c->link.tls ? slice_equals(tls_alpn(c->link.tls), SLICE("h2")) : c->prior;
 
 	c->state = CARRIER_BUSY;
 	c->protocol = http2 ? &carrier_http2 : &carrier_http1;
 	c->protocol->begin(c);
-	dial_ended(c, c);
+	if (c->state != CARRIER_PRIOR)
+		carrier_told(c);
 }
 
 static void shake_hands(struct carrier *c)
@@ -113,6 +121,8 @@ static void on_event(struct link *link)
 
 	if (c->state == CARRIER_TLS)
 		shake_hands(c);
+	if (c->state == CARRIER_PRIOR)
+		upstream_http2_on_greeting(c);
 	if (c->state == CARRIER_BUSY || c->state == CARRIER_IDLE)
 		c->protocol->on_event(c);
 }
@@ -194,6 +204,7 @@ struct carrier *carrier_new(struct exchange *ex, struct pool_entry *entry)
 	c->destination = ex->destination;
 	c->tls = ex->client->tls;
 	c->http1_only = ex->http1_only;
+	c->prior = ex->prior;
 	c->link.fd = -1;
 	c->bury.run = on_bury;
 	c->go_on.run = on_go_on;
@@ -209,6 +220,10 @@ void carrier_on_deadline(struct carrier *c, int wait)
 {
 	if (c->state == CARRIER_IDLE || !c->own.exchange) {
 		carrier_close(c);
+		return;
+	}
+	if (c->state == CARRIER_PRIOR) {
+		prior_failed(c, false);
 		return;
 	}
 	/* It still takes the request, however slowly. */

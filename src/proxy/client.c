@@ -107,6 +107,14 @@ static enum client_state linger_timeout(struct client *c)
 	return CLIENT_CLOSED;
 }
 
+enum client_state client_end(struct client *c)
+{
+	link_end(&c->link);
+	link_flush(&c->link);
+	c->sent_seen = c->link.sent;
+	return CLIENT_LINGER;
+}
+
 static enum client_state stay(struct client *c)
 {
 	return c->state;

@@ -107,6 +107,8 @@ enum link_status client_input(struct client *c, struct slice *input);
 bool client_used(struct client *c, struct slice input, size_t used);
 /* True where the sandbox has taken bytes since this was asked last: it is slow, not dead. */
 bool client_takes_bytes(struct client *c);
+/* No more will be sent: what is queued is, then the end. The next state. */
+enum client_state client_end(struct client *c);
 /* Leaves a state from outside of a handler (a tunnel took over, a dial failed). */
 void client_move(struct client *c, enum client_state state);
 

@@ -268,8 +268,5 @@ enum client_state client_exchange_over(struct client *c)
 		http1_reset(&c->http1);
 		return CLIENT_HTTP;
 	}
-	link_end(&c->link);
-	link_flush(&c->link);
-	c->sent_seen = c->link.sent;
-	return CLIENT_LINGER;
+	return client_end(c);
 }

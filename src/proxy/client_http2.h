@@ -106,10 +106,11 @@ struct http2_stream {
 	bool reset;                                /* by this side, or by nghttp2 */
 	bool asked;                                /* it has had its exchange */
 	bool request_whole;                        /* END_STREAM has come */
-	bool waiting;  /* the exchange is not begun: the recorder is behind */
-	bool whole;    /* all of the response is in out, direct and last */
-	bool end_sent; /* END_STREAM has gone out */
-	bool paused;   /* the upstream waits until the client takes bytes */
+	bool waiting;    /* the exchange is not begun: the recorder is behind */
+	bool whole;      /* all of the response is in out, direct and last */
+	bool end_sent;   /* END_STREAM has gone out */
+	bool given_back; /* no upstream has done anything with it: REFUSED_STREAM */
+	bool paused;     /* the upstream waits until the client takes bytes */
 };
 
 static inline struct loop *http2_stream_loop(const struct http2_stream *s)

@@ -233,8 +233,9 @@ static void done(struct exchange *ex, bool complete)
 		return;
 	}
 	buf_fini(&s->stash);
+	s->given_back = !complete && ex->unprocessed;
 	if (!complete || !s->whole)
-		http2_stream_reset(s, s->code);
+		http2_stream_reset(s, s->given_back ? NGHTTP2_REFUSED_STREAM : s->code);
 	else
 		http2_stream_watch(s);
 }

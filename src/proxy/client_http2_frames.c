@@ -252,7 +252,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
 		http2_stream_watch(s);
 		return 0;
 	case NGHTTP2_RST_STREAM:
-		if (!is_clients_fault(frame->rst_stream.error_code))
+		if ((s && s->given_back) || !is_clients_fault(frame->rst_stream.error_code))
 			return 0;
 		return too_much(h, http2_guard_reset(&h->guard, h->client->proxy->config.loop));
 	case NGHTTP2_GOAWAY:

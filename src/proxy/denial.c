@@ -153,7 +153,7 @@ static void put_body(const struct exchange *ex, struct buf *out)
 /* --- gRPC over HTTP/2 --- */
 
 /* Its client reads no body of a refusal, but a status in fields. */
-static bool is_grpc(const struct exchange *ex)
+bool exchange_is_grpc(const struct exchange *ex)
 {
 	const struct http_field *type = http_find(&ex->request.fields, HTTP_CONTENT_TYPE);
 
@@ -250,7 +250,7 @@ void exchange_will_refuse(struct exchange *ex, uint16_t status)
 	ex->status = status ? status : status_for(ex->cause);
 	if (ex->cause == EVENT_CAUSE_BINDING && ex->client_version == 20)
 		ex->status = 421; /* this stream only: RFC 9110 section 15.5.20 */
-	if (is_grpc(ex))
+	if (exchange_is_grpc(ex))
 		ex->status = 200; /* the refusal is in its trailers */
 }
 
@@ -271,7 +271,7 @@ static void put_problem(
 void exchange_answer_refusal(struct exchange *ex)
 {
 	struct http_response response = {.version = 11};
-	bool grpc = is_grpc(ex);
+	bool grpc = exchange_is_grpc(ex);
 	char reason[REASON_MAX];
 	struct buf body;
 

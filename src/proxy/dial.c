@@ -21,6 +21,7 @@
 #define ANY_PORT 9
 #define PROBE 0x10           /* the kernel's MSG_PROBE, which libc has under another name */
 #define LINK_BYTES_MAX 65535 /* no device but the loopback takes larger packets */
+#define LOOPBACK_INDEX 1     /* in every network namespace */
 
 /* --- the end --- */
 
@@ -100,9 +101,32 @@ static bool is_own_ipv4(int fd, const struct ip *address)
 	       (errno != EINVAL && errno != ENETUNREACH);
 }
 
+/* A route over the loopback: that of a network that is local as a whole (ip-route(8), type local).
+ * Nothing is sent, as above. */
+static bool leads_over_loopback(int fd, const struct ip *address)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo))];
+	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(struct in6_pktinfo)),
+	                     .cmsg_level = IPPROTO_IPV6,
+	                     .cmsg_type = IPV6_PKTINFO}};
+	const struct in6_pktinfo info = {.ipi6_ifindex = LOOPBACK_INDEX};
+	struct sockaddr_storage to;
+	struct msghdr message = {.msg_name = &to,
+	        .msg_namelen = ip_to_sockaddr(address, ANY_PORT, &to),
+	        .msg_control = &control,
+	        .msg_controllen = sizeof control};
+
+	memcpy(CMSG_DATA(&control.head), &info, sizeof info);
+	return sendmsg(fd, &message, MSG_CONFIRM | PROBE) == 0 || errno == ENOMEM ||
+	       errno == ENOBUFS;
+}
+
 /* Connecting a datagram socket sends nothing and tells which source address the kernel would use:
- * the address itself, where that is assigned to this host (RFC 6724 section 5, rule 1). Where a
- * network is local as a whole, the route to it leads over the loopback. */
+ * the address itself, where that is assigned to this host (RFC 6724 section 5, rule 1). The route
+ * of a local network may also name another device: then it is the size of packets that shows the
+ * loopback, by which they go all the same. */
 static bool is_own_ipv6(int fd, const struct ip *address)
 {
 	struct sockaddr_storage to, local;
@@ -111,6 +135,8 @@ static bool is_own_ipv6(int fd, const struct ip *address)
 	socklen_t mtu_n = sizeof mtu;
 	struct ip source;
 
+	if (leads_over_loopback(fd, address))
+		return true;
 	if (connect(fd, (struct sockaddr *)&to, n) < 0)
 		return false; /* there is no way to it */
 	if (getsockname(fd, (struct sockaddr *)&local, &local_n) < 0 ||

@@ -43,6 +43,8 @@ struct exchange *exchange_new(
 	ex->start_ms = clock_real_ms();
 	ex->start_us = clock_monotonic_us();
 	ex->id = proxy_event_id(proxy);
+	buf_init(&ex->kept, EXCHANGE_KEPT_MAX);
+	buf_init(&ex->kept_trailers, HTTP_HEAD_MAX);
 	proxy->exchanges++;
 	return ex;
 }
@@ -62,6 +64,7 @@ static void exchange_free(struct exchange *ex)
 	unpack_free(ex->unpack);
 	websocket_relay_free(ex->relay);
 	buf_fini(&ex->packed);
+	exchange_forget_body(ex);
 	proxy->exchanges--;
 	if (proxy->free_exchange_count < EXCHANGES_KEPT) {
 		ex->next_free = proxy->free_exchanges;
@@ -92,9 +95,18 @@ void exchange_finish(struct exchange *ex, bool complete, bool reusable)
 	exchange_free(ex);
 }
 
+/* A client that speaks HTTP/2 is told in the protocol's own way that nothing was done: it may ask
+ * again by itself, whatever the request is (RFC 9113 section 8.7). */
+static bool gives_back(const struct exchange *ex)
+{
+	return ex->unprocessed && !ex->head_sent && ex->client_version == 20;
+}
+
 void exchange_fail(struct exchange *ex, enum event_cause cause, const char *detail)
 {
-	if (!ex->head_sent) {
+	if (gives_back(ex)) {
+		ex->outcome = EVENT_DENIED;
+	} else if (!ex->head_sent) {
 		exchange_refuse(ex, 0, cause, detail);
 		return;
 	}
@@ -122,13 +134,18 @@ static void send_request(struct exchange *ex)
 	int r = ex->credential ? exchange_send_with_credential(ex) : exchange_send_plain(ex);
 
 	if (r < 0) {
-		exchange_fail(ex, r == -EBADMSG ? EVENT_CAUSE_CREDENTIAL : EVENT_CAUSE_LIMIT,
-		        "the request head became too large");
+		exchange_fail(ex,
+		        r == -EBADMSG ? EVENT_CAUSE_CREDENTIAL
+		        : r == -EIO   ? EVENT_CAUSE_UPSTREAM
+		                      : EVENT_CAUSE_LIMIT,
+		        r == -EIO ? "the upstream ended the connection before this request"
+		                  : "the request head became too large");
 		return;
 	}
 	ex->request_sent = true;
 	ex->state = EXCHANGE_ACTIVE;
 	ex->upstream_address = ex->upstream->carrier->address;
+	exchange_send_kept(ex);
 	if (!ex->request_done)
 		ex->ops->request_resume(ex);
 }
@@ -138,59 +155,17 @@ void exchange_upstream_ready(struct exchange *ex)
 	send_request(ex);
 }
 
-/* "Content-Length: 0" is no body: nothing of it is to come. */
-static bool has_body(const struct http_request *r)
-{
-	return r->body == HTTP_BODY_CHUNKED || (r->body == HTTP_BODY_LENGTH && r->content_length);
-}
-
-/* A request may go out a second time where the first can have had no effect: the upstream said that
- * it did not look at it (RFC 9113 section 8.7), or a connection from the pool ended before any byte
- * of a response and the method is idempotent (RFC 9110 section 9.2.2). A body that has begun to
- * leave is gone. */
-static bool may_retry(const struct exchange *ex)
-{
-	static const struct slice idempotent[] = {
-	        {"GET", 3}, {"HEAD", 4}, {"OPTIONS", 7}, {"PUT", 3}, {"DELETE", 6}};
-	const struct upstream *u = ex->upstream;
-
-	if (ex->no_retry || u->response_begun || ex->bytes_out)
-		return false;
-	if (u->untouched)
-		return true;
-	if (!u->reused || has_body(&ex->request))
-		return false;
-	for (size_t i = 0; i < sizeof idempotent / sizeof *idempotent; i++)
-		if (slice_equals(ex->request.method, idempotent[i]))
-			return true;
-	return false;
-}
-
-static void get_upstream(struct exchange *ex, bool fresh)
+static void get_upstream(struct exchange *ex)
 {
 	ex->client->let_out = true;
 	ex->state = EXCHANGE_DIAL;
 	ex->http1_only = ex->request.wants_websocket || ex->http1_required;
-	ex->upstream = upstream_get(ex, fresh);
+	ex->prior = prior_is_wanted(ex);
+	ex->upstream = upstream_get(ex, ex->retries > 0);
 	if (!ex->upstream)
 		exchange_fail(ex, EVENT_CAUSE_LIMIT, "too many upstream connections are open");
 	else if (ex->upstream->ready)
 		send_request(ex);
-}
-
-void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const char *detail)
-{
-	bool again = may_retry(ex) && cause == EVENT_CAUSE_UPSTREAM;
-
-	ex->upstream_address = ex->upstream->carrier->address;
-	ex->upstream->exchange = NULL; /* it closes itself */
-	ex->upstream = NULL;
-	if (again && !ex->head_sent) {
-		ex->no_retry = true;
-		get_upstream(ex, true);
-		return;
-	}
-	exchange_fail(ex, cause, detail);
 }
 
 static void on_credential(
@@ -204,7 +179,7 @@ static void on_credential(
 	}
 	credential_value_retain(v);
 	ex->credential = v;
-	get_upstream(ex, false);
+	get_upstream(ex);
 }
 
 static void get_credential(struct exchange *ex)
@@ -219,7 +194,50 @@ static void get_credential(struct exchange *ex)
 		return;
 	credential_value_retain(v);
 	ex->credential = v;
-	get_upstream(ex, false);
+	get_upstream(ex);
+}
+
+/* The verdict stands. */
+static void begin(struct exchange *ex)
+{
+	if (ex->proxy->paused)
+		exchange_refuse(ex, 503, EVENT_CAUSE_CLOSING, ex->proxy->pause_text);
+	else if (ex->judgement.decision.credential != POLICY_NONE)
+		get_credential(ex);
+	else
+		get_upstream(ex);
+}
+
+void exchange_begin_again(struct exchange *ex)
+{
+	struct upstream *u = ex->upstream;
+
+	ex->begins_again = false;
+	ex->upstream = NULL;
+	if (u)
+		u->ops->put(u, false);
+	credential_wait_cancel(&ex->waiting);
+	if (ex->credential)
+		credential_value_release(ex->credential);
+	ex->credential = NULL;
+	begin(ex);
+}
+
+void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const char *detail)
+{
+	bool again = exchange_may_retry(ex, cause);
+
+	ex->unprocessed = ex->upstream->untouched;
+	ex->upstream_address = ex->upstream->carrier->address;
+	ex->upstream->exchange = NULL; /* it closes itself */
+	ex->upstream = NULL;
+	if (!again) {
+		exchange_fail(ex, cause, detail);
+		return;
+	}
+	ex->retries++;
+	ex->unprocessed = false;
+	exchange_begin_again(ex);
 }
 
 /* --- the beginning --- */
@@ -240,7 +258,7 @@ void exchange_start(struct exchange *ex)
 
 	ex->client_version = r->version;
 	ex->head_request = slice_equals(r->method, SLICE("HEAD"));
-	ex->request_done = !has_body(r);
+	ex->request_done = !exchange_has_body(ex);
 	te = http_find(&r->fields, HTTP_TE);
 	r->te_trailers = te && http_list_has(te->value, SLICE("trailers"));
 	judge_request(proxy, ex->client, r, &ex->destination, &ex->judgement);
@@ -262,12 +280,8 @@ void exchange_start(struct exchange *ex)
 		/* Servers exist to which "trace" is the same. Its answer would be the request as
 		 * the upstream saw it, credential included. */
 		exchange_refuse(ex, 405, EVENT_CAUSE_CLIENT, "TRACE is never forwarded");
-	} else if (proxy->paused) {
-		exchange_refuse(ex, 503, EVENT_CAUSE_CLOSING, proxy->pause_text);
-	} else if (ex->judgement.decision.credential != POLICY_NONE) {
-		get_credential(ex);
 	} else {
-		get_upstream(ex, false);
+		begin(ex);
 	}
 }
 
@@ -285,12 +299,14 @@ void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 
 	if (n == 0) /* a chunk of no bytes would be the last one */
 		return;
-	ex->bytes_out += n;
 	u->ops->touch(u);
 	if (ex->state == EXCHANGE_UPGRADED) {
+		ex->bytes_out += n;
 		websocket_from_sandbox(ex, p, n);
 		return;
 	}
+	exchange_keep_body(ex, p, n);
+	ex->bytes_out += n;
 	exchange_scan_request(ex, p, n);
 	u->ops->send_body(u, p, n);
 }
@@ -300,8 +316,9 @@ void exchange_request_end(struct exchange *ex, struct slice trailers)
 	struct upstream *u = ex->upstream;
 
 	ex->request_done = true;
-	ex->no_retry |= trailers.n > 0; /* nobody keeps them */
-	u->ops->send_end(u, exchange_request_trailers(ex, trailers));
+	trailers = exchange_request_trailers(ex, trailers);
+	exchange_keep_trailers(ex, trailers);
+	u->ops->send_end(u, trailers);
 }
 
 void exchange_upstream_drained(struct exchange *ex)
@@ -366,6 +383,7 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 	const char *why = NULL;
 	enum event_cause cause = EVENT_CAUSE_UPSTREAM;
 
+	exchange_forget_body(ex);
 	if (r->status == 101)
 		return exchange_upgrade(ex, r);
 	if (r->status / 100 == 1) {

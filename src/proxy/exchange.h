@@ -2,8 +2,9 @@
 /*
  * An exchange: one request and its response, between any two protocols. First what a client's side
  * and an upstream's have of it; then what its parts know of each other: exchange.c (its life),
- * denial.c (refusing), request.c (what goes upstream), transform.c (what changes on the way back),
- * placeholder.c (what the sandbox must not send), websocket_relay.c (frames after an upgrade).
+ * denial.c (refusing), request.c (what goes upstream), retry.c (when it may go out again),
+ * transform.c (what changes on the way back), placeholder.c (what the sandbox must not send),
+ * websocket_relay.c (frames after an upgrade).
  */
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_H
@@ -32,6 +33,14 @@ struct exchange_client {
 };
 
 #define EXCHANGE_INTERIMS_MAX 64
+#define EXCHANGE_RETRIES_MAX 4 /* times that one request is sent again */
+/* Bytes of a request's body that are kept until its response begins, so that it can be sent again;
+ * a longer body is sent once. */
+#define EXCHANGE_KEPT_MAX (64u << 10)
+#define EXCHANGE_KEPT_ALL_MAX (16u << 20) /* of all requests of a worker together */
+/* A request that may not be sent again takes an idle HTTP/1 connection only where that has been
+ * idle for no longer: servers close theirs after two seconds at the earliest, as a rule. */
+#define EXCHANGE_RISK_MS 1000
 
 enum exchange_state {
 	EXCHANGE_NEW,
@@ -70,9 +79,17 @@ struct exchange {
 	bool request_done; /* the client has sent all of it */
 	bool request_sent; /* the head has gone out */
 	bool head_sent;    /* a final response head was sent to the client */
-	bool no_retry;
+	bool no_retry;     /* the upstream may have done something with the request */
+	unsigned retries;
+	bool begins_again; /* revise.c: with the credential's value of now */
+	bool unprocessed;  /* it failed, and no upstream has done anything with it */
+	bool continued;    /* the client was told to send its body */
+	struct buf kept;   /* the body so far, while the request could be sent again */
+	struct buf kept_trailers;
 	bool http1_only;     /* upstream: HTTP/2 is not offered */
 	bool http1_required; /* ... because the upstream said so */
+	bool prior;          /* upstream: HTTP/2 without TLS, as the client has it */
+	bool prior_in_vain;  /* ... which the upstream does not speak */
 	uint16_t status;
 	uint8_t client_version;
 	enum event_cause cause;
@@ -120,10 +137,15 @@ void exchange_refuse(
 void exchange_answer_refusal(struct exchange *ex);
 /* Fills in what the event and the answer of a refusal say; status 0: as the cause has it. */
 void exchange_will_refuse(struct exchange *ex, uint16_t status);
+/* A gRPC call over HTTP/2. */
+bool exchange_is_grpc(const struct exchange *ex);
 /* True where the request's body may be passed on now. */
 bool exchange_takes_body(const struct exchange *ex);
 
 void exchange_upstream_ready(struct exchange *ex);
+/* What was to be sent with another credential's value, or failed before anything was done with it,
+ * begins anew: the credential is fetched again, and a connection too. */
+void exchange_begin_again(struct exchange *ex);
 /* The client may send the body that it asked about (RFC 9110 section 10.1.1). */
 void exchange_continue(struct exchange *ex);
 void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const char *detail);
@@ -133,6 +155,29 @@ void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n);
 void exchange_response_end(struct exchange *ex, struct slice trailers);
 void exchange_upstream_drained(struct exchange *ex);
 void exchange_on_deadline(struct exchange *ex);
+
+/* --- retry.c --- */
+
+/* The request has content: "Content-Length: 0" is none. */
+bool exchange_has_body(const struct exchange *ex);
+/* All of the request could be kept, as far as it has told. */
+bool exchange_can_be_kept(const struct exchange *ex);
+/* It could be sent again, though an upstream may have done what it asks for (RFC 9110 section
+ * 9.2.2). */
+bool exchange_is_repeatable(const struct exchange *ex);
+/* How long a connection may have been idle that it takes. */
+int64_t exchange_idle_ms(const struct exchange *ex);
+/* Before these bytes of the body, or the trailers, are given to the upstream. */
+void exchange_keep_body(struct exchange *ex, const uint8_t *p, size_t n);
+void exchange_keep_trailers(struct exchange *ex, struct slice trailers);
+/* It will not be sent again. */
+void exchange_forget_body(struct exchange *ex);
+/* Its upstream has failed: whether it may be sent again. */
+bool exchange_may_retry(const struct exchange *ex, enum event_cause cause);
+/* No body and no trailers follow the head. */
+bool exchange_ends_with_head(const struct exchange *ex);
+/* Behind the head: what is kept. */
+void exchange_send_kept(struct exchange *ex);
 
 /* --- its parts --- */
 

@@ -4,6 +4,11 @@
  * Host field or absolute target, CONNECT's authority, the name behind the synthetic address that
  * was dialled) has to name the same one, or the request is refused whatever the policy says: that
  * is what binds a credential to its destination.
+ *
+ * One difference is nobody's attempt: a resolver with a search list (resolv.conf(5)) connects to
+ * "evil.example.corp.example" when it is asked for "evil.example". What the request names is judged
+ * then, so that a denial is explained, and where it would be allowed it is refused all the same. In
+ * mode observe, which binds no credential to anything, it goes to what the request names.
  */
 #include <stdio.h>
 
@@ -57,6 +62,15 @@ static void connection_destination(const struct client *c, struct destination *d
 		destination_set_host(d, slice_of(c->sni, c->sni_n));
 }
 
+/* Whether a search list can have made the name that was dialled of this one. */
+static bool is_searched(const struct client *c, struct slice name)
+{
+	struct slice dialled = destination_host(&c->destination);
+
+	return !c->explicit_proxy && name.n && dialled.n > name.n + 1 && dialled.p[name.n] == '.' &&
+	       slice_starts_with(dialled, name);
+}
+
 /* The request's authority against the connection's destination. */
 static bool agree(const struct client *c, const struct http_request *r, struct destination *d,
         struct judgement *j)
@@ -65,7 +79,8 @@ static bool agree(const struct client *c, const struct http_request *r, struct d
 	const struct url_authority *a = &r->authority;
 
 	connection_destination(c, &connection);
-	if (c->sni_n && c->destination.host_n &&
+	j->searched = is_searched(c, slice_of(c->sni, c->sni_n));
+	if (c->sni_n && c->destination.host_n && !j->searched &&
 	        !slice_equals(slice_of(c->sni, c->sni_n), destination_host(&c->destination))) {
 		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
 		        "the TLS server name is not the name that was connected to");
@@ -89,6 +104,10 @@ static bool agree(const struct client *c, const struct http_request *r, struct d
 	 * on this side. */
 	if (!c->tls && !connection.host_n && a->host_n)
 		return true;
+	if (!c->tls && is_searched(c, destination_host(d))) {
+		j->searched = true;
+		return true;
+	}
 	if (!slice_equals(destination_host(d), destination_host(&connection)) ||
 	        !ip_equals(&d->address, &connection.address)) {
 		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
@@ -251,6 +270,10 @@ void judge_request(struct proxy *proxy, const struct client *c, const struct htt
 	policy_decide(proxy->config.policy, &question, &j->decision);
 	j->allowed = j->decision.verdict == POLICY_ALLOW;
 	judge_overrides(proxy->config.policy, &question, &r->fields, j);
+	if (j->allowed && j->searched && !j->decision.observed)
+		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_NONE,
+		        "the connection is to this name with a domain of a search list behind it "
+		        "(resolv.conf), which is another one");
 	if (j->allowed && j->decision.passthrough)
 		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
 		        "the rule passes TLS through unopened, but this connection was opened");

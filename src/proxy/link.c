@@ -244,6 +244,16 @@ int link_start_tls(struct link *l, struct tls *tls, struct slice first)
 	return 0;
 }
 
+void link_drop_tls(struct link *l)
+{
+	link_flush(l);
+	if (l->shared->rx_owner == l)
+		l->shared->rx_owner = NULL;
+	buf_fini(&l->parked);
+	tls_free(l->tls);
+	l->tls = NULL;
+}
+
 int link_release(struct link *l, struct buf *left, struct loop_io *io,
         void (*handler)(struct loop_io *io, unsigned events))
 {

@@ -96,6 +96,9 @@ static inline bool link_is_open(const struct link *link)
 
 /* Puts TLS (taken) on the link; first: bytes already received that belong to it. 0 or -ENOMEM. */
 int link_start_tls(struct link *link, struct tls *tls, struct slice first);
+/* TLS has failed: what it wrote is kept for sending, what it had not used is dropped, and the link
+ * is plain, for the rest of what comes to be thrown away. */
+void link_drop_tls(struct link *link);
 /* LINK_OK: established; LINK_AGAIN; LINK_EOF; LINK_ERROR. */
 enum link_status link_handshake(struct link *link);
 /* Up to cap bytes (at least LINK_RECORD). LINK_EOF: the peer sends no more (see truncated). */

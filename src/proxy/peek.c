@@ -78,6 +78,21 @@ bool client_may_only_be_refused(const struct client *c)
 	return (!j.allowed || j.decision.observed) && !web_may_be_allowed(c, &c->destination);
 }
 
+/* The end of a connection that began as TLS: a fatal alert, unencrypted, and then the end, once the
+ * sandbox has taken it. The record's version is that of a first one (RFC 8446 section 5.1), which
+ * any client reads. */
+static enum client_state refuse_hello(struct client *c, const char *detail, uint8_t description)
+{
+	const struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE};
+	const uint8_t alert[] = {21, 3, 1, 0, 2, 2, description};
+
+	record_connection(
+	        c, &none, EVENT_DENIED, EVENT_CAUSE_CLIENT, detail, c->stash.len, 0, NULL);
+	buf_fini(&c->stash);
+	link_write(&c->link, alert, sizeof alert);
+	return client_end(c);
+}
+
 /* --- tunnels --- */
 
 static enum client_state refuse_connection(struct client *c, const struct policy_decision *decision,
@@ -153,22 +168,33 @@ static enum client_state opaque(struct client *c)
 	return dial_tunnel(c, &c->destination, &j.decision, TUNNEL_OTHER);
 }
 
-/* Bytes that begin no request. Where only http can be meant, they are a malformed one and answered
- * as such. */
+/* Bytes that begin no request. Of a client that speaks TLS, but not as it should, they are answered
+ * with an alert; where only http can be meant, they are a malformed request and answered as such.
+ */
 static enum client_state other(struct client *c)
 {
 	struct judgement j;
+	uint8_t alert;
+	bool more;
 
-	if (!opaque_is_allowed(c, &j) && http_may_be_allowed(c, &c->destination))
-		return CLIENT_HTTP;
-	return opaque(c);
+	if (opaque_is_allowed(c, &j))
+		return opaque(c);
+	alert = client_hello_stray_alert(buf_bytes(&c->stash), c->stash.len, &more);
+	if (alert)
+		return refuse_hello(c, "TLS that does not begin with a ClientHello", alert);
+	if (more)
+		return CLIENT_PEEK;
+	return http_may_be_allowed(c, &c->destination) ? CLIENT_HTTP : opaque(c);
 }
 
 /* --- TLS --- */
 
+/* HTTP/1.0 is named, because a client that offers nothing else has to be given it or an alert (RFC
+ * 7301 section 3.2). All other protocols get the alert: a client that means another one is not to
+ * have its bytes read as HTTP. */
 static enum client_state open_tls(struct client *c)
 {
-	static const char alpn[] = "\x02h2\x08http/1.1";
+	static const char alpn[] = "\x02h2\x08http/1.1\x08http/1.0";
 	struct tls_server *server = proxy_tls_server(c->proxy);
 	struct tls *tls = server ? tls_accept_new(server, SLICE(alpn), &c->proxy->links.tx) : NULL;
 	struct slice first = buf_slice(&c->stash);
@@ -182,29 +208,64 @@ static enum client_state open_tls(struct client *c)
 	return CLIENT_TLS;
 }
 
+/* What the ClientHello names, into c->sni and d. An address there is none of what may be there (RFC
+ * 6066 section 3); servers pass over it, so the destination stays what was dialled. False: no host
+ * name. */
+static bool read_server_name(struct client *c, const struct client_hello *hello,
+        struct destination *d, bool *other_address)
+{
+	struct slice name = slice_of(hello->sni, hello->sni_n);
+	struct ip literal;
+
+	*other_address = false;
+	if (!name.n)
+		return true;
+	if (ip_parse(name, &literal)) {
+		*other_address = d->host_n || !ip_equals(&literal, &d->address);
+		return true;
+	}
+	if (!url_canonical_host(name, c->sni, &c->sni_n))
+		return false;
+	return destination_set_host(d, slice_of(c->sni, c->sni_n));
+}
+
 static enum client_state tls_hello(struct client *c, const struct client_hello *hello)
 {
 	struct destination d = c->destination;
 	struct policy_request q;
 	struct policy_decision decision = {.rule = POLICY_NONE, .credential = POLICY_NONE};
 	enum policy_tls treatment;
-	bool agrees;
+	bool agrees, other_address;
 
-	if (hello->sni_n) {
-		if (!url_canonical_host(slice_of(hello->sni, hello->sni_n), c->sni, &c->sni_n))
-			return refuse_connection(c, &decision, EVENT_CAUSE_CLIENT,
-			        "the TLS server name is not a host name");
-		destination_set_host(&d, slice_of(c->sni, c->sni_n));
-	}
-	agrees = !hello->sni_n || !c->destination.host_n ||
+	if (!read_server_name(c, hello, &d, &other_address))
+		return refuse_hello(
+		        c, "the TLS server name is not a host name", TLS_ALERT_UNRECOGNIZED_NAME);
+	agrees = !c->sni_n || !c->destination.host_n ||
 	         slice_equals(destination_host(&d), destination_host(&c->destination));
 	dest_question(&d, &q);
 	treatment = policy_decide_tls(c->proxy->config.policy, &q, &decision);
-	if (agrees && treatment == POLICY_TLS_PASSTHROUGH)
+	/* Who passes it through gets the ClientHello as it is, and some servers go by any name that
+	 * is in it: an address that nobody judged is not sent there. */
+	if (agrees && treatment == POLICY_TLS_PASSTHROUGH && !other_address)
 		return dial_tunnel(c, &d, &decision, TUNNEL_TLS);
 	if (agrees && treatment == POLICY_TLS_OPAQUE)
 		return dial_tunnel(c, &d, &decision, TUNNEL_TLS);
 	return open_tls(c);
+}
+
+/* The handshake has failed. Where TLS has left an alert, what still comes is read before the end,
+ * so that a reset does not overtake it. */
+static enum client_state handshake_failed(struct client *c, bool in_tls)
+{
+	/* The usual reason: the client does not trust the sandbox's CA. */
+	c->decision.rule = c->decision.credential = POLICY_NONE;
+	record_connection(c, &c->decision, EVENT_DENIED, EVENT_CAUSE_CLIENT,
+	        in_tls ? tls_error_text(c->link.tls) : "the sandbox ended the TLS handshake", 0, 0,
+	        NULL);
+	if (!in_tls)
+		return CLIENT_CLOSED;
+	link_drop_tls(&c->link);
+	return client_end(c);
 }
 
 enum client_state client_shake_hands(struct client *c)
@@ -222,14 +283,7 @@ enum client_state client_shake_hands(struct client *c)
 	case LINK_AGAIN:
 		return CLIENT_TLS;
 	default:
-		/* The usual reason: the client does not trust the sandbox's CA. */
-		c->decision.rule = c->decision.credential = POLICY_NONE;
-		record_connection(c, &c->decision, EVENT_DENIED, EVENT_CAUSE_CLIENT,
-		        status == LINK_ERROR && !c->link.broken
-		                ? tls_error_text(c->link.tls)
-		                : "the sandbox ended the TLS handshake",
-		        0, 0, NULL);
-		return CLIENT_CLOSED;
+		return handshake_failed(c, status == LINK_ERROR && !c->link.broken);
 	}
 }
 
@@ -281,7 +335,6 @@ static enum client_state decide(struct client *c)
 {
 	struct slice first = buf_slice(&c->stash);
 	struct client_hello hello;
-	struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE};
 
 	if (first.n == 0)
 		return CLIENT_PEEK;
@@ -293,7 +346,7 @@ static enum client_state decide(struct client *c)
 	case CLIENT_HELLO_MORE:
 		return CLIENT_PEEK;
 	case CLIENT_HELLO_BAD:
-		return refuse_connection(c, &none, EVENT_CAUSE_CLIENT, "malformed TLS ClientHello");
+		return refuse_hello(c, "malformed TLS ClientHello", hello.alert);
 	case CLIENT_HELLO_NOT_TLS:
 		break;
 	}

@@ -20,11 +20,12 @@ struct pool_entry {
 };
 
 void upstream_key_make(struct upstream_key *key, const struct destination *d, bool tls,
-        bool http1_only, const struct policy_decision *decision, uint32_t turn)
+        enum upstream_how how, const struct policy_decision *decision, uint32_t turn)
 {
 	uint32_t credential = decision->credential;
 	uint8_t tail[UPSTREAM_KEY_TAIL] = {(uint8_t)(d->port >> 8), (uint8_t)d->port,
-	        (uint8_t)(tls | http1_only << 1 | decision->names_address << 2),
+	        (uint8_t)((unsigned)tls | (unsigned)how << 1 |
+	                  (unsigned)decision->names_address << 3),
 	        (uint8_t)(credential >> 24), (uint8_t)(credential >> 16),
 	        (uint8_t)(credential >> 8), (uint8_t)credential, (uint8_t)(turn >> 24),
 	        (uint8_t)(turn >> 16), (uint8_t)(turn >> 8), (uint8_t)turn};
@@ -96,11 +97,13 @@ static bool is_quiet(struct carrier *c)
 }
 
 /* The one whose caches are warm and whose peer is least likely to have left. */
-struct carrier *pool_take(struct pool_entry *entry)
+struct carrier *pool_take(struct pool_entry *entry, int64_t idle_ms)
 {
 	while (!list_is_empty(&entry->idle)) {
 		struct carrier *c = container_of(entry->idle.prev, struct carrier, pooled);
 
+		if (loop_now_ms(c->proxy->config.loop) - c->idle_since_ms >= idle_ms)
+			return NULL;
 		pool_remove(c);
 		if (!c->link.broken && is_quiet(c))
 			return c;
@@ -126,6 +129,7 @@ void pool_mark_idle(struct carrier *c)
 	struct proxy *proxy = c->proxy;
 
 	c->state = CARRIER_IDLE;
+	c->idle_since_ms = loop_now_ms(proxy->config.loop);
 	list_remove(&c->all);
 	list_append(&proxy->upstreams, &c->all);
 	proxy->idle_count++;
@@ -227,7 +231,9 @@ void pool_dial_ended(struct proxy *proxy, struct pool_entry *entry, struct carri
 			continue;
 		}
 		list_remove(&c->pooled);
-		if (carrier_dial(c) < 0)
+		if (prior_is_in_vain(c))
+			prior_failed(c, false);
+		else if (carrier_dial(c) < 0)
 			carrier_failed(
 			        c, EVENT_CAUSE_LIMIT, "too many upstream connections are open");
 	}

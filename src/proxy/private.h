@@ -26,6 +26,7 @@
  *   judge.c                  who is asked for, by every name that was said; the verdict
  *   exchange.c               one request and its response, between any two protocols
  *   request.c                what goes upstream, with the credential in it
+ *   retry.c                  what is kept of it until it is answered, and when it is sent again
  *   placeholder.c            what the sandbox must not send
  *   transform.c              what changes on the way back: credentials are covered
  *   denial.c                 what a refused client is told
@@ -36,6 +37,7 @@
  *   upstream.c               an exchange asks for one: upstream.h
  *   pool.c                   those under way and those kept for reuse
  *   carrier.c                one connection: dialling, TLS, which protocol
+ *   prior.c                  ... HTTP/2 without TLS, which nothing announces
  *   upstream_http1.c         HTTP/1 over it
  *   upstream_http2*.c        HTTP/2 over it: session, frames, streams, requests, responses
  *   dial.c                   name -> addresses that may be dialled
@@ -81,6 +83,7 @@ enum proxy_wait {
 	WAIT_STREAM_LINGER, /* answered before all of the request had come */
 	/* struct upstream */
 	WAIT_CONNECT,  /* dialling and TLS */
+	WAIT_PRIOR,    /* HTTP/2 without TLS: the upstream's settings */
 	WAIT_RESPONSE, /* upstream silent while a request is under way */
 	WAIT_POOLED,   /* idle in the pool; an upgraded connection without traffic */
 	/* struct exchange */
@@ -94,6 +97,7 @@ enum proxy_wait {
 };
 #define SILENT_MS 1000
 #define LINGER_MS 2000
+#define PRIOR_MS 2000
 #define DOUBT_MS 1000
 #define LINGER_BYTES (16u << 20) /* LINGER_MS is what bounds it */
 #define REQUEST_FOREVER_MS INT32_MAX
@@ -119,6 +123,13 @@ struct not_own {
 	int64_t until_ms;
 };
 #define DIAL_NOT_OWN_KEPT 64
+
+/* An origin that answered to the beginning of HTTP/2 without TLS with something else. */
+struct no_prior {
+	struct destination destination;
+	int64_t until_ms;
+};
+#define NO_PRIOR_KEPT 16
 
 /* Connections that ended without a byte, in the second that began with the first of them. */
 struct record_silent {
@@ -164,17 +175,21 @@ struct proxy {
 	int pipes[TUNNEL_PIPES_KEPT][2]; /* empty ones, for splice(2) */
 	size_t pipe_count;
 	struct not_own not_own[DIAL_NOT_OWN_KEPT]; /* dial.c, by a sum of the address */
-	struct buf text;                           /* heads and covered bodies on their way out */
-	struct buf target;                         /* of the request that is being recorded */
+	struct no_prior no_prior[NO_PRIOR_KEPT];   /* prior.c, the oldest ones are replaced */
+	unsigned next_no_prior;
+	struct buf text;   /* heads and covered bodies on their way out */
+	struct buf target; /* of the request that is being recorded */
 	struct buf unpacked;
 	struct secret secret_text; /* a head with a credential in it, wiped after each use */
 	uint64_t next_event;
 	size_t exchanges; /* under way */
+	size_t kept;      /* bytes of their requests that are kept for a second try */
 	struct exchange
 	        *free_exchanges; /* kept for the next requests, so that these cost no allocation */
 	size_t free_exchange_count;
 	size_t stream_count;                    /* HTTP/2 streams of all clients */
 	struct upstream_stream *free_upstreams; /* the same, of HTTP/2 upstreams */
+	uint32_t grown; /* bytes of their windows beyond HTTP2_UPSTREAM_WIDE_WINDOW */
 	size_t free_upstream_count;
 	struct http2_stream *free_streams;
 	size_t free_stream_count;
@@ -193,6 +208,7 @@ struct proxy {
 struct judgement {
 	struct policy_decision decision;
 	bool allowed;
+	bool searched; /* a search list has put a domain behind the name before it was dialled */
 	enum event_cause cause; /* why not, where the policy did not say it */
 	enum event_finding finding;
 	const char *detail; /* one sentence, static, or NULL */

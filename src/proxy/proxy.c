@@ -29,6 +29,7 @@ CLIENT_WAIT(on_client_idle, WAIT_IDLE)
 CLIENT_WAIT(on_dial, WAIT_DIAL)
 CLIENT_WAIT(on_linger, WAIT_LINGER)
 UPSTREAM_WAIT(on_connect, WAIT_CONNECT)
+UPSTREAM_WAIT(on_prior, WAIT_PRIOR)
 UPSTREAM_WAIT(on_response, WAIT_RESPONSE)
 UPSTREAM_WAIT(on_pooled, WAIT_POOLED)
 
@@ -53,6 +54,7 @@ static int open_waits(struct proxy *p)
 	        [WAIT_STREAM] = {t->idle_ms, http2_stream_on_deadline},
 	        [WAIT_STREAM_LINGER] = {LINGER_MS, http2_stream_on_deadline},
 	        [WAIT_CONNECT] = {(int64_t)t->connect_ms + t->resolve_ms, on_connect},
+	        [WAIT_PRIOR] = {PRIOR_MS, on_prior},
 	        [WAIT_RESPONSE] = {t->response_ms, on_response},
 	        [WAIT_POOLED] = {t->idle_ms, on_pooled},
 	        [WAIT_REQUEST] = {t->request_ms ? t->request_ms : REQUEST_FOREVER_MS, on_request},
@@ -70,7 +72,7 @@ static int open_waits(struct proxy *p)
 
 /* --- certificates for the connection whose handshake goes on right now --- */
 
-static struct tls_identity *identity_for(void *context, struct slice sni)
+static struct tls_identity *identity_for(void *context, struct slice sni, enum tls_key_kind kind)
 {
 	struct proxy *p = context;
 	const struct client *c = p->shaking_hands;
@@ -84,7 +86,8 @@ static struct tls_identity *identity_for(void *context, struct slice sni)
 	mentioned =
 	        q.host.n ? policy_mentions_host(p->config.policy, q.host)
 	                 : policy_decide_tls(p->config.policy, &q, &decision) != POLICY_TLS_REFUSE;
-	return mint_get(p->config.mint, q.host, &q.address, mentioned, loop_now_ms(p->config.loop));
+	return mint_get(
+	        p->config.mint, q.host, &q.address, kind, mentioned, loop_now_ms(p->config.loop));
 }
 
 /* Made when they are first needed: half a megabyte and five milliseconds that a sandbox which is

@@ -28,7 +28,7 @@ struct buf proxy_secret_text(struct proxy *proxy, enum secret_part part)
 static int send_head(struct exchange *ex, struct outgoing *head)
 {
 	head->request = &ex->request;
-	head->ends = ex->request_done;
+	head->ends = exchange_ends_with_head(ex);
 	return ex->upstream->ops->send_head(ex->upstream, head);
 }
 

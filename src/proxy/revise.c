@@ -62,6 +62,7 @@ static void look_at_exchange(struct revision *r, struct exchange *ex)
 		judge_by(r, ex->client, &ex->request, &d, &j);
 		if (j.allowed && may_go_on(r, &ex->judgement.decision, &j.decision)) {
 			ex->judgement.decision = j.decision;
+			ex->begins_again = ex->credential && ex->state == EXCHANGE_DIAL;
 			return;
 		}
 	}
@@ -136,13 +137,27 @@ static void end_exchange(struct exchange *ex, bool policy_is_new)
 		exchange_refuse(ex, 0, ex->cause, ex->detail);
 }
 
+static bool is_marked(const struct exchange *ex)
+{
+	return ex && (ex->cut || ex->begins_again);
+}
+
+/* What has got a credential, and is not sent yet, gets the value of now. */
+static void take_step(struct exchange *ex, bool policy_is_new)
+{
+	if (ex->cut)
+		end_exchange(ex, policy_is_new);
+	else
+		exchange_begin_again(ex);
+}
+
 /* The first that is marked: the end of one may be the end of others. */
 static struct http2_stream *marked_stream(struct http2_server *h)
 {
 	for (struct list *l = h->streams.next; l != &h->streams; l = l->next) {
 		struct http2_stream *s = container_of(l, struct http2_stream, list);
 
-		if (s->exchange && s->exchange->cut)
+		if (is_marked(s->exchange))
 			return s;
 	}
 	return NULL;
@@ -152,11 +167,12 @@ static void end_client(struct client *c, bool policy_is_new)
 {
 	struct http2_stream *s;
 
-	if (c->state == CLIENT_EXCHANGE && c->exchange && c->exchange->cut)
-		end_exchange(c->exchange, policy_is_new);
+	if (c->state == CLIENT_EXCHANGE && is_marked(c->exchange))
+		take_step(c->exchange, policy_is_new);
 	while (c->state == CLIENT_HTTP2 && c->http2 && (s = marked_stream(c->http2))) {
-		s->code = NGHTTP2_CANCEL;
-		end_exchange(s->exchange, policy_is_new);
+		if (s->exchange->cut)
+			s->code = NGHTTP2_CANCEL;
+		take_step(s->exchange, policy_is_new);
 	}
 	if (c->state == CLIENT_DIAL && c->cut) {
 		c->reset = true;

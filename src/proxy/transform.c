@@ -144,8 +144,9 @@ void exchange_continue(struct exchange *ex)
 {
 	struct http_response *r = &ex->upstream->response;
 
-	if (ex->client_version < 11)
+	if (ex->client_version < 11 || ex->continued)
 		return;
+	ex->continued = true;
 	memset(r, 0, offsetof(struct http_response, fields));
 	r->status = 100;
 	r->reason = http_reason(100);

@@ -7,6 +7,7 @@
  * carrier: one connection to an upstream, from its dial to its end. TLS tells which protocol it
  * speaks (ALPN); until the first connection for a key has told, further exchanges for that key
  * wait, so that a hundred streams to one HTTP/2 upstream make one connection and not a hundred.
+ * Without TLS the protocol is the client's own (prior.c).
  */
 #ifndef VETHGUARD_SRC_PROXY_UPSTREAM_H
 #define VETHGUARD_SRC_PROXY_UPSTREAM_H
@@ -54,14 +55,15 @@ struct upstream {
 	bool untouched;       /* the upstream said that it has done nothing with the request */
 	bool raw;             /* after 101: bytes pass as they are */
 	uint64_t sent_seen;   /* bytes the socket had taken when last looked at */
-	uint64_t sent_before; /* ... and before this exchange: HTTP/1 */
+	uint64_t sent_before; /* ... and before this exchange */
 	struct loop_deadline deadline;
 	struct http_response response;
 };
 
 /* A connection, or a share of one, for the exchange: ready at return, or exchange_upstream_ready()
  * or exchange_upstream_failed() follows. fresh: no idle HTTP/1 connection, which may have been
- * closed meanwhile. NULL: the bound on connections is reached, or no memory. */
+ * closed meanwhile. What may not be sent again (retry.c) takes no chances with idle ones. NULL: the
+ * bound on connections is reached, or no memory. */
 struct upstream *upstream_get(struct exchange *exchange, bool fresh);
 void upstream_on_deadline(struct upstream *u, int wait);
 
@@ -71,7 +73,8 @@ enum carrier_state {
 	CARRIER_WAITING, /* another one for the same key will tell the protocol */
 	CARRIER_DIALING,
 	CARRIER_TLS,
-	CARRIER_BUSY, /* serves an exchange, or several streams */
+	CARRIER_PRIOR, /* HTTP/2 without TLS: the upstream's settings are awaited */
+	CARRIER_BUSY,  /* serves an exchange, or several streams */
 	CARRIER_IDLE,
 	CARRIER_CLOSED
 };
@@ -93,10 +96,11 @@ struct carrier {
 	struct pool_entry *entry;
 	const struct carrier_protocol *protocol;
 	enum carrier_state state;
-	bool tls, http1_only;
+	bool tls, http1_only, prior;
 	bool settled; /* its dial has told, or failed */
 	bool counted; /* among proxy->upstream_count: from its dial on */
-	bool cut;     /* closed with a reset: what the kernel still holds of a request stays here */
+	int64_t idle_since_ms;
+	bool cut; /* closed with a reset: what the kernel still holds of a request stays here */
 	struct destination destination;
 	struct ip address; /* dialled */
 	struct dial *dial;
@@ -120,10 +124,26 @@ void carrier_wait(struct upstream *u, int wait);
 /* Where its own exchange is BUSY or it is dialled. */
 void carrier_on_deadline(struct carrier *c, int wait);
 
-extern const struct upstream_ops upstream_http1;
+extern const struct upstream_ops upstream_http1, upstream_http2;
+
+/* Its protocol is told: whoever waits for that goes on. */
+void carrier_told(struct carrier *c);
+
+/* --- prior.c --- */
+
+/* The request goes on as it came: over HTTP/2 without TLS. */
+bool prior_is_wanted(const struct exchange *ex);
+/* The upstream does not answer in HTTP/2: the exchange of a connection that waits for that, in
+ * whatever state, goes on over HTTP/1.1, or fails where that cannot be. told: the upstream said
+ * something else. */
+void prior_failed(struct carrier *c, bool told);
+/* So it would be with this one. */
+bool prior_is_in_vain(const struct carrier *c);
 
 /* --- upstream_http2.c --- */
 
+/* HTTP/2 without TLS: something has come before the upstream's settings. */
+void upstream_http2_on_greeting(struct carrier *c);
 /* True where one more stream may be opened. */
 bool upstream_http2_has_room(const struct carrier *c);
 /* True where it takes extended CONNECT (RFC 8441 section 3). */
@@ -147,18 +167,24 @@ struct upstream_key {
 	char bytes[UPSTREAM_KEY_MAX];
 	size_t n;
 };
-/* http1_only: HTTP/2 is not offered (a WebSocket upgrade needs HTTP/1.1). turn: of the policy that
- * decided, since another one has other credentials under the same numbers. */
+enum upstream_how {
+	UPSTREAM_ANY,
+	UPSTREAM_HTTP1, /* HTTP/2 is not offered (a WebSocket upgrade needs HTTP/1.1) */
+	UPSTREAM_PRIOR  /* HTTP/2 without TLS */
+};
+/* turn: of the policy that decided, since another one has other credentials under the same numbers.
+ */
 void upstream_key_make(struct upstream_key *key, const struct destination *d, bool tls,
-        bool http1_only, const struct policy_decision *decision, uint32_t turn);
+        enum upstream_how how, const struct policy_decision *decision, uint32_t turn);
 
 /* The entry for a key, made where needed; counted. NULL: no memory. */
 struct pool_entry *pool_entry_get(struct proxy *proxy, const struct upstream_key *key);
 void pool_entry_release(struct proxy *proxy, struct pool_entry *entry);
 struct slice pool_entry_key(const struct pool_entry *entry);
 
-/* The newest idle HTTP/1 connection, taken out; NULL: none. */
-struct carrier *pool_take(struct pool_entry *entry);
+/* The newest idle HTTP/1 connection, taken out, which has been idle for less than that; NULL: none.
+ */
+struct carrier *pool_take(struct pool_entry *entry, int64_t idle_ms);
 /* An HTTP/2 connection with room for a stream; NULL: none. It stays. */
 struct carrier *pool_shared(struct pool_entry *entry);
 void pool_add_idle(struct carrier *c);

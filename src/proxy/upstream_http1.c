@@ -209,6 +209,7 @@ static void read_response(struct carrier *c)
 	uint64_t before = c->link.received;
 
 	if (serves(c) && never_asked(c)) {
+		c->own.untouched = true;
 		ended(c, LINK_ERROR);
 		return;
 	}

@@ -122,6 +122,13 @@ static bool any_whole(const struct http2_upstream *s)
 	return false;
 }
 
+/* Nothing of the request has left: neither its head is written, nor has the socket taken anything
+ * since it was. */
+static bool never_asked(const struct upstream_stream *st)
+{
+	return !st->head_begun || st->up.carrier->link.sent == st->up.sent_before;
+}
+
 /* Ends the streams; with keep, all but those whose responses are whole. What is told to exchanges
  * may end others' streams. */
 static void fail_streams(struct http2_upstream *s, bool keep)
@@ -132,10 +139,13 @@ static void fail_streams(struct http2_upstream *s, bool keep)
 		struct upstream_stream *st = container_of(l, struct upstream_stream, list);
 
 		next = l->next;
+		if (st->closed) /* it was over before the connection was */
+			upstream_stream_tell_closed(st);
 		st->id = 0;
 		st->closed = true;
 		if (keep && is_whole(st))
 			continue;
+		st->up.untouched = never_asked(st);
 		if (st->up.exchange)
 			upstream_stream_fail(st, s->detail ? s->cause : EVENT_CAUSE_CLOSING,
 			        s->detail ? s->detail : "vethguard closed the connection");
@@ -251,20 +261,12 @@ static void on_event(struct carrier *c)
 	look_after(c);
 }
 
-static void begin(struct carrier *c)
+/* The connection serves whom it was dialled for, and others from now on. */
+static void serve(struct carrier *c)
 {
 	struct exchange *ex = c->own.exchange;
-	struct http2_upstream *s = calloc(1, sizeof *s);
-	struct upstream *u = NULL;
+	struct upstream *u = upstream_http2_open(c, ex);
 
-	c->http2 = s;
-	if (s) {
-		s->carrier = c;
-		s->secret = ex->credential != NULL;
-		list_init(&s->streams);
-		if (http2_upstream_open(s))
-			u = upstream_http2_open(c, ex);
-	}
 	if (!u) {
 		carrier_failed(c, EVENT_CAUSE_LIMIT, "no memory for a connection");
 		return;
@@ -274,7 +276,71 @@ static void begin(struct carrier *c)
 	pool_share(c);
 	ex->upstream = u;
 	exchange_upstream_ready(ex);
-	http2_upstream_later(s);
+	http2_upstream_later(c->http2);
+}
+
+static bool open_session(struct carrier *c)
+{
+	struct http2_upstream *s = calloc(1, sizeof *s);
+
+	c->http2 = s;
+	if (!s)
+		return false;
+	s->carrier = c;
+	s->secret = c->own.exchange->credential != NULL;
+	list_init(&s->streams);
+	return http2_upstream_open(s);
+}
+
+static void begin(struct carrier *c)
+{
+	if (!open_session(c)) {
+		carrier_failed(c, EVENT_CAUSE_LIMIT, "no memory for a connection");
+	} else if (c->prior) {
+		c->state = CARRIER_PRIOR;
+		carrier_wait(&c->own, WAIT_PRIOR);
+		http2_upstream_flush(c->http2);
+	} else {
+		serve(c);
+	}
+}
+
+/* nghttp2 has an answer, and it is not to settings: it was something else. */
+static bool is_no_greeting(const struct http2_upstream *s)
+{
+	return !s->greeted && nghttp2_session_want_write(s->session);
+}
+
+/* No byte of a request leaves before the upstream's settings are there (RFC 9113 section 3.4). */
+void upstream_http2_on_greeting(struct carrier *c)
+{
+	struct http2_upstream *s = c->http2;
+
+	while (s->session && !s->greeted) {
+		size_t n;
+		enum link_status status = link_read(&c->link, c->proxy->plain, LINK_CHUNK, &n);
+
+		if (status == LINK_AGAIN)
+			return;
+		if (status != LINK_OK) {
+			prior_failed(c, false);
+			return;
+		}
+		s->inside = true;
+		if (nghttp2_session_mem_recv(s->session, c->proxy->plain, n) < 0 ||
+		        is_no_greeting(s)) {
+			prior_failed(c, true);
+			return;
+		}
+		s->inside = false;
+	}
+	if (!s->session) {
+		prior_failed(c, false);
+		return;
+	}
+	c->state = CARRIER_BUSY;
+	serve(c);
+	carrier_told(c);
 }
 
 /* Whoever closes tells why before; what is told to exchanges may close others' streams. */

@@ -11,14 +11,21 @@
 
 #define HTTP2_UPSTREAM_STREAMS 100 /* at once on one connection */
 /* What a client does not take is kept, as far as its stream's window goes; the connection's window
- * is given back at once, so that no stream waits for another's client. A few streams at a time,
- * whose clients have taken HTTP2_UPSTREAM_PROVEN bytes as they came, have a wide window: at most
- * 9.1 MiB are kept for one connection. The others have the protocol's own window, without a setting
- * (RFC 9113 section 6.9.2), whose acknowledgement would lift those that are wide already. */
-#define HTTP2_UPSTREAM_WIDE_WINDOW (1 << 20)
+ * is given back at once, so that no stream waits for another's client. A stream begins with the
+ * protocol's own window, without a setting (RFC 9113 section 6.9.2), whose acknowledgement would
+ * lift those that are wide already. A few streams of a connection, whose clients have taken
+ * HTTP2_UPSTREAM_PROVEN bytes as they came, get a wide window. It doubles each time that the client
+ * has taken a whole window as it came, where that took so long that the window may be what held
+ * the upstream back: a window is at most one round trip's worth. What all streams of a worker have
+ * beyond HTTP2_UPSTREAM_WIDE_WINDOW is bounded. So at most 9.1 MiB are kept for one connection, and
+ * HTTP2_UPSTREAM_GROWN_MAX more for all together. */
+#define HTTP2_UPSTREAM_WIDE_WINDOW (1u << 20)
 #define HTTP2_UPSTREAM_WIDE_STREAMS 3
-#define HTTP2_UPSTREAM_PROVEN (32 << 10)
-#define HTTP2_UPSTREAM_WINDOW (4 << 20) /* of the connection */
+#define HTTP2_UPSTREAM_PROVEN (32u << 10)
+#define HTTP2_UPSTREAM_WIDEST_WINDOW (16u << 20)
+#define HTTP2_UPSTREAM_GROWN_MAX (32u << 20)
+#define HTTP2_UPSTREAM_QUICK_MS 5        /* a window in less is 200 MB/s and more: wide enough */
+#define HTTP2_UPSTREAM_WINDOW (32 << 20) /* of the connection */
 /* Frames in one second, with no head and no content between them in either direction (RFC 9113
  * section 10.5). */
 #define HTTP2_UPSTREAM_EMPTY_FRAMES 2000
@@ -39,6 +46,7 @@ struct http2_upstream {
 	bool gone;              /* the connection has ended; responses that are whole are left */
 	bool secret;            /* heads hold a credential */
 	bool served;            /* has had a stream */
+	bool greeted;           /* the upstream's settings have come */
 	bool changed;           /* a stream was freed since this was cleared */
 	unsigned wide;          /* streams with a wide window */
 	int64_t empty_since_ms; /* frames without a head or content are counted since then */
@@ -57,15 +65,16 @@ struct upstream_stream {
 	bool head_written; /* ... and nothing of ours is borrowed any more */
 	bool final_head;   /* a response head other than 1xx has come */
 	bool response_ended, request_ended;
-	bool cut;       /* nothing more of the request is sent: it is reset */
-	bool reset;     /* the upstream has reset it; else nghttp2 did, for what had come */
-	bool closed;    /* nghttp2 knows it no more */
-	uint32_t code;  /* ... for that reason (RFC 9113 section 7) */
-	bool congested; /* the exchange waits until `out` is shorter, or the link takes bytes */
-	bool wide;      /* its window is a wide one */
-	size_t taken;   /* bytes that the client took as they came, until it is */
-	bool counted;   /* the response's content has a length */
-	uint64_t left;  /* ... so much of it is to come */
+	bool cut;         /* nothing more of the request is sent: it is reset */
+	bool reset;       /* the upstream has reset it; else nghttp2 did, for what had come */
+	bool closed;      /* nghttp2 knows it no more */
+	uint32_t code;    /* ... for that reason (RFC 9113 section 7) */
+	bool congested;   /* the exchange waits until `out` is shorter, or the link takes bytes */
+	uint32_t window;  /* where it was widened; 0: the protocol's own */
+	size_t taken;     /* bytes that the client took as they came, since it was widened */
+	int64_t taken_ms; /* since then */
+	bool counted;     /* the response's content has a length */
+	uint64_t left;    /* ... so much of it is to come */
 	struct http2_block block;      /* a header block as it comes in */
 	struct http_trailers trailers; /* of the response */
 	struct buf stash;              /* of the response, for which the client has no room */
@@ -74,8 +83,6 @@ struct upstream_stream {
 	struct slice direct; /* body of the request that is sent from where it lies */
 	struct upstream up;  /* last: most of it is not cleared for a new stream */
 };
-
-extern const struct upstream_ops upstream_http2;
 
 static inline struct upstream_stream *stream_of(const struct upstream *u)
 {
@@ -101,6 +108,8 @@ void upstream_stream_go_on(struct upstream_stream *st);
 /* It cannot be served; the exchange is told and has let go. */
 void upstream_stream_fail(struct upstream_stream *st, enum event_cause cause, const char *detail);
 void upstream_stream_free(struct upstream_stream *st);
+/* nghttp2 has closed the stream: an exchange that has not got its whole response is told. */
+void upstream_stream_tell_closed(struct upstream_stream *st);
 
 /* --- upstream_http2_request.c: struct upstream_ops, and for nghttp2 --- */
 

@@ -187,6 +187,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 		s->detail = "the upstream lifted a window beyond its bound";
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
 	}
+	if (frame->hd.type == NGHTTP2_SETTINGS)
+		s->greeted = true;
 	if (!st || !st->up.exchange)
 		return 0;
 	if (frame->hd.type == NGHTTP2_RST_STREAM)

@@ -55,7 +55,8 @@ static void build(struct field_list *list, const struct outgoing *head, struct s
 	add(list, SLICE(":method"), r->wants_websocket ? SLICE("CONNECT") : r->method, false);
 	if (r->wants_websocket) /* RFC 8441: the stream is the connection, and needs no key */
 		add(list, SLICE(":protocol"), SLICE("websocket"), false);
-	add(list, SLICE(":scheme"), SLICE("https"), false);
+	add(list, SLICE(":scheme"), r->scheme == POLICY_HTTP ? SLICE("http") : SLICE("https"),
+	        false);
 	add(list, SLICE(":authority"), authority, false);
 	add(list, SLICE(":path"), path, head->secret);
 	for (size_t i = 0; i < r->fields.count; i++) {
@@ -143,6 +144,7 @@ int upstream_stream_send_head(struct upstream *u, const struct outgoing *head)
 	if (!session_of(st))
 		return -EIO;
 	st->head_begun = true;
+	u->sent_before = u->carrier->link.sent;
 	buf_consume(text, text->len);
 	e = write_path(text, head);
 	if (e == 0) {

@@ -109,20 +109,43 @@ static bool client_has_room(const struct upstream_stream *st)
 	return ex && !ex->ending && !ex->ops->congested(ex);
 }
 
+static bool set_window(struct upstream_stream *st, uint32_t window)
+{
+	if (nghttp2_session_set_local_window_size(
+	            session_of(st), NGHTTP2_FLAG_NONE, st->id, (int32_t)window) != 0)
+		return false;
+	st->window = window;
+	return true;
+}
+
+static void grow(struct upstream_stream *st, int64_t took_ms)
+{
+	struct proxy *proxy = st->session->carrier->proxy;
+
+	if (took_ms < HTTP2_UPSTREAM_QUICK_MS || st->window == HTTP2_UPSTREAM_WIDEST_WINDOW ||
+	        st->window > HTTP2_UPSTREAM_GROWN_MAX - proxy->grown)
+		return;
+	if (set_window(st, 2 * st->window))
+		proxy->grown += st->window / 2;
+}
+
 /* A client that takes what comes is worth a wide window (long ways need one). */
 static void widen(struct upstream_stream *st, size_t n)
 {
 	struct http2_upstream *s = st->session;
+	int64_t now_ms;
 
-	if (st->wide)
-		return;
 	st->taken += n;
-	if (st->taken < HTTP2_UPSTREAM_PROVEN || s->wide == HTTP2_UPSTREAM_WIDE_STREAMS ||
-	        nghttp2_session_set_local_window_size(
-	                s->session, NGHTTP2_FLAG_NONE, st->id, HTTP2_UPSTREAM_WIDE_WINDOW) != 0)
+	if (st->taken < (st->window ? st->window : HTTP2_UPSTREAM_PROVEN))
 		return;
-	st->wide = true;
-	s->wide++;
+	now_ms = loop_now_ms(s->carrier->proxy->config.loop);
+	if (st->window)
+		grow(st, now_ms - st->taken_ms);
+	else if (s->wide < HTTP2_UPSTREAM_WIDE_STREAMS &&
+	         set_window(st, HTTP2_UPSTREAM_WIDE_WINDOW))
+		s->wide++;
+	st->taken = 0;
+	st->taken_ms = now_ms;
 }
 
 void upstream_stream_data(struct upstream_stream *st, const uint8_t *p, size_t n)
@@ -144,6 +167,7 @@ void upstream_stream_data(struct upstream_stream *st, const uint8_t *p, size_t n
 		give(st, p, n);
 		return;
 	}
+	st->taken = 0;
 	/* It is the client's turn: the upstream's silence does not count. */
 	loop_deadline_clear(&st->up.deadline);
 	if (buf_append(&st->stash, p, n) < 0) {

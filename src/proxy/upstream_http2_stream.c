@@ -69,7 +69,7 @@ struct upstream *upstream_http2_open(struct carrier *c, struct exchange *ex)
 		return NULL;
 	st->session = s;
 	http_trailers_init(&st->trailers);
-	buf_init(&st->stash, HTTP2_UPSTREAM_WIDE_WINDOW);
+	buf_init(&st->stash, HTTP2_UPSTREAM_WIDEST_WINDOW);
 	buf_init(&st->out, 4 * LINK_CHUNK);
 	buf_init(&st->last, HTTP_HEAD_MAX);
 	st->up.ops = &upstream_http2;
@@ -105,7 +105,9 @@ void upstream_stream_free(struct upstream_stream *st)
 	if (st->id && s->session)
 		nghttp2_session_set_stream_user_data(s->session, st->id, NULL);
 	drop_stash(st);
-	s->wide -= st->wide;
+	s->wide -= st->window != 0;
+	if (st->window > HTTP2_UPSTREAM_WIDE_WINDOW)
+		s->carrier->proxy->grown -= st->window - HTTP2_UPSTREAM_WIDE_WINDOW;
 	loop_deadline_clear(&st->up.deadline);
 	list_remove(&st->list);
 	s->open--;
@@ -199,25 +201,28 @@ static void end_sharing(struct http2_upstream *s)
 	pool_unshare(s->carrier);
 }
 
-/* nghttp2 has closed the stream: an exchange that has not got its whole response is told. */
-static void end_closed(struct upstream_stream *st)
+void upstream_stream_tell_closed(struct upstream_stream *st)
 {
 	struct exchange *ex = st->up.exchange;
 
-	if (ex && !st->response_ended) {
-		st->up.untouched =
-		        st->code == NGHTTP2_REFUSED_STREAM || st->code == NGHTTP2_HTTP_1_1_REQUIRED;
-		ex->http1_required = st->code == NGHTTP2_HTTP_1_1_REQUIRED;
-		/* A reset is an answer, unlike the end of a connection from the pool; but an
-		 * upstream that has had enough of this connection, which many share, means the
-		 * connection: nobody else has to suffer for one client (node says so where one has
-		 * stopped reading). */
-		if (st->reset && st->code == NGHTTP2_ENHANCE_YOUR_CALM)
-			end_sharing(st->session);
-		else
-			ex->no_retry |= !st->up.untouched;
-		upstream_stream_fail(st, EVENT_CAUSE_UPSTREAM, why_closed(st));
-	}
+	if (!ex || st->response_ended)
+		return;
+	st->up.untouched =
+	        st->code == NGHTTP2_REFUSED_STREAM || st->code == NGHTTP2_HTTP_1_1_REQUIRED;
+	ex->http1_required = st->code == NGHTTP2_HTTP_1_1_REQUIRED;
+	/* A reset is an answer, unlike the end of a connection from the pool; but an upstream that
+	 * has had enough of this connection, which many share, means the connection: nobody else
+	 * has to suffer for one client (node says so where one has stopped reading). */
+	if (st->reset && st->code == NGHTTP2_ENHANCE_YOUR_CALM)
+		end_sharing(st->session);
+	else
+		ex->no_retry |= !st->up.untouched;
+	upstream_stream_fail(st, EVENT_CAUSE_UPSTREAM, why_closed(st));
+}
+
+static void end_closed(struct upstream_stream *st)
+{
+	upstream_stream_tell_closed(st);
 	if (!st->up.exchange)
 		upstream_stream_free(st);
 }

@@ -46,8 +46,9 @@ static void count_packet(void *context, const struct nflog_packet *packet)
 	struct stream *stream = context;
 	int64_t now_ms = clock_monotonic_ms();
 
-	if (stream->copies++ == 0)
+	if (!stream->count_due)
 		stream->count_next_ms = now_ms + RECORDER_COUNT_MS;
+	stream->count_due = true;
 	if (packets_add(&stream->packets, packet, clock_real_ms(), now_ms) != 0)
 		stream->packets_lost = true;
 }
@@ -102,10 +103,10 @@ void stream_fence_counted(struct stream *stream, uint64_t dropped)
  * end of a window of the kind that was copied wakes this up. */
 static void ask_count(struct stream *stream, int64_t now_ms)
 {
-	if (stream->copies == 0 || now_ms < stream->count_next_ms ||
+	if (!stream->count_due || now_ms < stream->count_next_ms ||
 	        stream->fence_base == MESSAGE_DROPPED_UNKNOWN)
 		return;
-	stream->copies = 0;
+	stream->count_due = false;
 	control_ask_count(stream->recorder, stream->ocsf.uid);
 }
 

@@ -21,6 +21,7 @@ static const struct slice cause_codes[] = {
         [EVENT_CAUSE_CLOSING] = OCSF_CONSTANT("closing"),
         [EVENT_CAUSE_CALLER] = OCSF_CONSTANT("caller"),
         [EVENT_CAUSE_POLICY_CHANGED] = OCSF_CONSTANT("policy-changed"),
+        [EVENT_CAUSE_SEARCH_LIST] = OCSF_CONSTANT("search-list"),
 };
 _Static_assert(
         sizeof(cause_codes) / sizeof(cause_codes[0]) == EVENT_CAUSE_COUNT, "one code per cause");
@@ -31,6 +32,7 @@ static const struct slice policy_codes[] = {
         [POLICY_REASON_PORT] = OCSF_CONSTANT("port"),
         [POLICY_REASON_METHOD] = OCSF_CONSTANT("method"),
         [POLICY_REASON_PATH] = OCSF_CONSTANT("path"),
+        [POLICY_REASON_READING] = OCSF_CONSTANT("reading"),
         [POLICY_REASON_BAD_REQUEST] = OCSF_CONSTANT("bad-request"),
 };
 _Static_assert(

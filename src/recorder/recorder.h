@@ -85,10 +85,10 @@ struct stream {
 	int64_t lost_noted_ms;
 	bool drained; /* it had nothing more when last looked at, and that is in the file */
 	bool ending;
-	uint64_t fence_base;    /* packets the fence had counted before this stream;
-	                           MESSAGE_DROPPED_UNKNOWN */
-	uint64_t copies;        /* read since the fence's count was asked for */
-	int64_t count_next_ms;  /* it is asked for then, where there are copies */
+	uint64_t fence_base; /* packets the fence had counted before this stream;
+	                        MESSAGE_DROPPED_UNKNOWN */
+	bool count_due;      /* the fence's count is to be asked for, at count_next_ms */
+	int64_t count_next_ms;
 	uint64_t fence_dropped; /* packets the fence counted, as END tells */
 	uint64_t end_id;        /* message to answer with the summary */
 };

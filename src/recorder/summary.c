@@ -186,7 +186,9 @@ void summary_count(struct summary *summary, const struct event *event)
 	default:
 		summary->dropped += times;
 	}
-	count_destination(summary, event, times);
+	/* What was meant is the allowed name, asked for next. */
+	if (event->cause != EVENT_CAUSE_SEARCH_LIST)
+		count_destination(summary, event, times);
 }
 
 static uint64_t surely(const struct summary_destination *entry)

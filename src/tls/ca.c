@@ -275,7 +275,7 @@ void ca_warm_up(void)
 		ca_free(ca_from_der(ca_certificate_der(made), secret_slice(&key)));
 	secret_free(&key);
 	ca_free(made);
-	ca_leaf_key_free(ca_leaf_key_new());
+	ca_leaf_key_free(ca_leaf_key_new(TLS_KEY_ECDSA));
 }
 
 void ca_free(struct ca *ca)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ca.c (authorities) and leaf.c (leaves) share. */
+/* What ca.c (authorities), leaf.c (leaves) and leaf_key.c (their keys) share. */
 #ifndef VETHGUARD_SRC_TLS_CA_INTERNAL_H
 #define VETHGUARD_SRC_TLS_CA_INTERNAL_H
 
@@ -9,6 +9,8 @@
 #define CA_NAME_MAX 64 /* bytes of a common name (RFC 5280 appendix A, ub-common-name) */
 #define CA_KEY_ID_BYTES 20
 #define CA_POINT_BYTES 65 /* a public key on P-256, uncompressed (RFC 5480 section 2.2) */
+#define CA_MODULUS_BYTES 256
+#define CA_SPKI_MAX 294 /* SubjectPublicKeyInfo of an RSA key of 2048 bits */
 
 struct ca {
 	X509 *certificate;
@@ -20,6 +22,17 @@ struct ca {
 	size_t name_n;
 	uint8_t key_id[CA_KEY_ID_BYTES];
 };
+
+/* The key that leaves share, and what a leaf says of it. */
+struct ca_leaf_key {
+	EVP_PKEY *key;
+	size_t spki_n;
+	uint8_t spki[CA_SPKI_MAX]; /* DER */
+	uint8_t id[CA_KEY_ID_BYTES];
+};
+
+/* leaf_key.c: from an algorithm fetched once. */
+bool ca_sha256(const void *p, size_t n, uint8_t out[32]);
 
 /* The public key of a key on P-256. False: it is no such key. */
 bool ca_point(EVP_PKEY *key, uint8_t out[CA_POINT_BYTES]);

@@ -36,11 +36,10 @@ static bool context_setup(SSL_CTX *ctx, struct tls_trust *trust)
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 	SSL_CTX_sess_set_new_cb(ctx, on_session);
+	tls_context_setup(ctx);
 	/* Whatever the operator listed is an anchor, an intermediate too. */
 	return X509_VERIFY_PARAM_set_flags(param, X509_V_FLAG_PARTIAL_CHAIN) &&
-	       tls_context_setup(ctx) &&
-	       SSL_CTX_set1_groups_list(ctx, "X25519:P-256:P-384:P-521") &&
-	       SSL_CTX_set_cipher_list(ctx, "ECDHE+AESGCM:ECDHE+CHACHA20");
+	       tls_profile_client(ctx);
 }
 
 struct tls_client *tls_client_new(struct tls_trust *trust)

@@ -24,6 +24,7 @@ struct tls {
 	struct session_slot *sessions; /* client side: one reference */
 	const char *error;             /* static text; set with TLS_ERROR */
 	uint64_t sni_hash;             /* server side: name in the first ClientHello */
+	enum tls_key_kind key_kind;    /* server side: what the ClientHello has room for */
 	enum tls_status final;         /* TLS_CLOSED or TLS_ERROR once reached, else TLS_OK */
 	int output_error;              /* -errno of the output buffer */
 	unsigned messages;             /* of TLS, with little content between them; see tls.c */
@@ -58,9 +59,15 @@ struct tls *tls_of_ssl(const SSL *ssl);
 /* tls.c */
 struct tls *tls_new(SSL_CTX *ctx, struct slice alpn, struct buf *out);
 /* Settings that both directions have in common. */
-bool tls_context_setup(SSL_CTX *ctx);
+void tls_context_setup(SSL_CTX *ctx);
 /* Is name one of the protocols in the wire-form list? */
 bool tls_alpn_contains(struct slice list, struct slice name);
+
+/* profile.c: versions, cipher suites and groups of either direction. */
+bool tls_profile_server(SSL_CTX *ctx);
+bool tls_profile_client(SSL_CTX *ctx);
+/* For use while a ClientHello is worked on (SSL_CTX_set_client_hello_cb). */
+enum tls_key_kind tls_profile_key_kind(SSL *ssl);
 
 /* trust.c */
 X509_STORE *tls_trust_store(struct tls_trust *trust); /* borrowed */

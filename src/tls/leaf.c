@@ -20,22 +20,9 @@
 #define SERIAL_BYTES 16
 #define BACKDATE_S (48 * 3600)
 #define LIFE_S (7 * 24 * 3600)
-#define SPKI_BYTES (sizeof(spki_before_point) + CA_POINT_BYTES)
 #define SIGNATURE_MAX 80
 #define NAME_MAX_BYTES 320 /* of any one DER name in a leaf */
 #define EXTENSIONS_MAX 640
-
-/* SubjectPublicKeyInfo of a key on P-256 (RFC 5480 section 2), up to its point: SEQUENCE of
- * AlgorithmIdentifier (id-ecPublicKey, secp256r1) and BIT STRING without unused bits */
-static const uint8_t spki_before_point[] = {0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48,
-        0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03,
-        0x42, 0x00};
-
-struct ca_leaf_key {
-	EVP_PKEY *key;
-	uint8_t spki[SPKI_BYTES];
-	uint8_t id[CA_KEY_ID_BYTES];
-};
 
 /* AlgorithmIdentifier ecdsa-with-SHA256 (RFC 5758 section 3.2) */
 static const uint8_t ecdsa_sha256[] = {
@@ -65,53 +52,6 @@ static const uint8_t critical[] = {0x01, 0x01, 0xff};
 static const uint8_t common_name[] = {0x06, 0x03, 0x55, 0x04, 0x03};
 
 #define PUT(w, constant) writer_bytes((w), (constant), sizeof(constant))
-
-/* From an algorithm fetched once. */
-static bool sha256(const void *p, size_t n, uint8_t out[32])
-{
-	static EVP_MD *md; /* for the process's life */
-
-	if (!md)
-		md = EVP_MD_fetch(tls_library(), "SHA256", NULL);
-	return md && EVP_Digest(p, n, out, NULL, md, NULL) == 1;
-}
-
-/* The key's SubjectPublicKeyInfo and its id (RFC 7093 section 2 method 1). */
-static bool describe(struct ca_leaf_key *key)
-{
-	uint8_t *point = key->spki + sizeof(spki_before_point);
-	uint8_t digest[32];
-
-	memcpy(key->spki, spki_before_point, sizeof(spki_before_point));
-	if (!ca_point(key->key, point) || !sha256(point, CA_POINT_BYTES, digest))
-		return false;
-	memcpy(key->id, digest, sizeof(key->id));
-	return true;
-}
-
-struct ca_leaf_key *ca_leaf_key_new(void)
-{
-	struct ca_leaf_key *key = calloc(1, sizeof(*key));
-
-	if (!key)
-		return NULL;
-	tls_library_init();
-	key->key = EVP_PKEY_Q_keygen(tls_library(), NULL, "EC", "P-256");
-	if (!key->key || !describe(key)) {
-		ca_leaf_key_free(key);
-		key = NULL;
-	}
-	ERR_clear_error();
-	return key;
-}
-
-void ca_leaf_key_free(struct ca_leaf_key *key)
-{
-	if (!key)
-		return;
-	EVP_PKEY_free(key->key);
-	free(key);
-}
 
 static bool host_is_plain(struct slice host)
 {
@@ -223,7 +163,7 @@ static size_t write_tbs(uint8_t *out, const struct ca *issuer, const struct ca_l
 	writer_bytes(&body, issuer->name, issuer->name_n);
 	write_validity(&body, now_s - BACKDATE_S, now_s - BACKDATE_S + LIFE_S);
 	write_subject(&body, name);
-	writer_bytes(&body, key->spki, sizeof(key->spki));
+	writer_bytes(&body, key->spki, key->spki_n);
 	write_extensions(&body, issuer, key, host, address, name.n > CA_NAME_MAX);
 	der_write(&w, DER_SEQUENCE, slice_of(bytes, body.len));
 	return body.failed || w.failed ? 0 : w.len;
@@ -240,7 +180,7 @@ static size_t write_leaf(uint8_t *out, const struct ca *issuer, struct slice tbs
 	struct writer body = writer_over(bytes, sizeof(bytes));
 	struct writer w = writer_over(out, CA_CERTIFICATE_MAX);
 
-	if (!sha256(tbs.p, tbs.n, digest) ||
+	if (!ca_sha256(tbs.p, tbs.n, digest) ||
 	        EVP_PKEY_sign(issuer->signer, signature + 1, &n, digest, sizeof(digest)) != 1)
 		return 0;
 	writer_bytes(&body, tbs.p, tbs.n);

@@ -32,10 +32,10 @@ static OSSL_ALGORITHM ciphers[ALGORITHMS_MAX + 1];
 
 /* First names of the key types in certificates and handshakes, and of those that the key schedule
  * is made with. */
-static const char *const key_type_names[] = {
-        "EC", "RSA", "RSA-PSS", "ED25519", "ED448", "X25519", "HMAC", "HKDF", "TLS1-PRF", NULL};
+static const char *const key_type_names[] = {"EC", "RSA", "RSA-PSS", "ED25519", "ED448", "X25519",
+        "X25519MLKEM768", "HMAC", "HKDF", "TLS1-PRF", NULL};
 static const char *const cipher_names[] = {"AES-128-GCM", "AES-256-GCM", "ChaCha20-Poly1305",
-        "AES-256-CBC", "AES-256-CTR", "AES-256-ECB", NULL};
+        "AES-128-CBC", "AES-256-CBC", "AES-256-CTR", "AES-256-ECB", NULL};
 
 static bool is_listed(const OSSL_ALGORITHM *algorithm, const char *const *list)
 {

@@ -74,6 +74,7 @@ static int on_client_hello(SSL *ssl, int *alert, void *arg)
 		return SSL_CLIENT_HELLO_ERROR;
 	}
 	tls->sni_seen = true;
+	tls->key_kind = tls_profile_key_kind(ssl);
 	tls->sni_hash = session_context[0];
 	if (!SSL_set_session_id_context(
 	            ssl, (unsigned char *)session_context, sizeof(session_context))) {
@@ -97,8 +98,8 @@ static int on_server_name(SSL *ssl, int *alert, void *arg)
 	*alert = SSL_AD_UNRECOGNIZED_NAME;
 	if (name.n > TLS_SNI_MAX)
 		return SSL_TLSEXT_ERR_ALERT_FATAL;
-	struct tls_identity *identity =
-	        server->identity_for(server->context, name_lower(name, lower));
+	struct tls_identity *identity = server->identity_for(
+	        server->context, name_lower(name, lower), tls_of_ssl(ssl)->key_kind);
 	if (!identity)
 		return SSL_TLSEXT_ERR_ALERT_FATAL;
 	if (SSL_use_cert_and_key(ssl, identity->leaf, identity->key, identity->chain, 1) != 1) {
@@ -153,11 +154,8 @@ static bool context_setup(SSL_CTX *ctx, struct tls_server *server)
 	SSL_CTX_set_tlsext_servername_callback(ctx, on_server_name);
 	SSL_CTX_set_tlsext_servername_arg(ctx, server);
 	SSL_CTX_set_alpn_select_cb(ctx, on_alpn, NULL);
-	return tls_context_setup(ctx) && SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, on_ticket) &&
-	       SSL_CTX_set1_groups_list(ctx, "X25519:P-256") &&
-	       SSL_CTX_set_cipher_list(ctx,
-	               "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:"
-	               "ECDHE-ECDSA-CHACHA20-POLY1305");
+	tls_context_setup(ctx);
+	return tls_profile_server(ctx) && SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, on_ticket);
 }
 
 struct tls_server *tls_server_new(tls_identity_for identity_for, void *context)

@@ -126,9 +126,19 @@ void session_slot_put(struct session_slot *slot, SSL_SESSION *session)
 	slot->sessions[slot->count++] = session;
 }
 
+/* In seconds since the epoch. */
+static int64_t session_made_s(const SSL_SESSION *session)
+{
+#if OPENSSL_VERSION_NUMBER >= 0x30300000L
+	return SSL_SESSION_get_time_ex(session);
+#else
+	return SSL_SESSION_get_time(session);
+#endif
+}
+
 static bool session_is_fresh(const SSL_SESSION *session, int64_t now_s)
 {
-	int64_t made = SSL_SESSION_get_time(session);
+	int64_t made = session_made_s(session);
 	int64_t lasts = SSL_SESSION_get_timeout(session);
 	int64_t hint = (int64_t)SSL_SESSION_get_ticket_lifetime_hint(session);
 

@@ -19,8 +19,9 @@
 #define MESSAGES_MAX 32
 #define MESSAGES_CONTENT 4096
 
-/* The most that one record adds to its plaintext: header, explicit nonce (TLS 1.2 GCM), tag. */
-#define RECORD_OVERHEAD 29
+/* The most that one record adds to its plaintext: header, IV, MAC and padding (TLS 1.2, AES-CBC
+ * with SHA-384). */
+#define RECORD_OVERHEAD 85
 
 /* OpenSSL goes on to the end of its input, unless there is none. */
 static void on_message(
@@ -36,16 +37,12 @@ static void on_message(
 	tls->in_left = 0;
 }
 
-bool tls_context_setup(SSL_CTX *ctx)
+void tls_context_setup(SSL_CTX *ctx)
 {
 	SSL_CTX_set_msg_callback(ctx, on_message);
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN);
 	SSL_CTX_set_read_ahead(ctx, 0);
-	SSL_CTX_set_security_level(ctx, 2);
-	return SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) &&
-	       SSL_CTX_set_ciphersuites(ctx, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_"
-	                                     "CHACHA20_POLY1305_SHA256");
 }
 
 struct tls *tls_new(SSL_CTX *ctx, struct slice alpn, struct buf *out)
@@ -130,9 +127,43 @@ static const char *reason_text(unsigned long error)
 	return text ? text : "TLS failure";
 }
 
+/* What an upstream's refusal of all that is offered means for whoever reads of it. */
+static const char *upstream_text(unsigned long error)
+{
+	switch (ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0) {
+	case SSL_R_UNSUPPORTED_PROTOCOL:
+	case SSL_R_WRONG_SSL_VERSION:
+	case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
+		return "the server speaks neither TLS 1.2 nor TLS 1.3";
+	case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
+	case SSL_R_TLSV1_ALERT_INSUFFICIENT_SECURITY:
+		return "the server refused the handshake: offered were TLS 1.3, and TLS 1.2 with "
+		       "ECDHE and AES or ChaCha20, without a client certificate";
+	default:
+		return reason_text(error);
+	}
+}
+
+/* Takes all errors. The last one says most, except where it only says (from OpenSSL 3.2 on) that
+ * there was one before. */
+static unsigned long take_last_error(void)
+{
+	unsigned long error, told = 0;
+
+	while ((error = ERR_get_error()) != 0) {
+#ifdef SSL_R_RECORD_LAYER_FAILURE
+		if (told && ERR_GET_LIB(error) == ERR_LIB_SSL &&
+		        ERR_GET_REASON(error) == SSL_R_RECORD_LAYER_FAILURE)
+			continue;
+#endif
+		told = error;
+	}
+	return told;
+}
+
 static enum tls_status take_error(struct tls *tls)
 {
-	unsigned long error = ERR_peek_last_error();
+	unsigned long error = take_last_error();
 
 	if (tls->output_error != 0) {
 		tls_fail(tls,
@@ -141,9 +172,8 @@ static enum tls_status take_error(struct tls *tls)
 	           ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED) {
 		tls_fail(tls, X509_verify_cert_error_string(SSL_get_verify_result(tls->ssl)));
 	} else {
-		tls_fail(tls, reason_text(error));
+		tls_fail(tls, tls->client ? upstream_text(error) : reason_text(error));
 	}
-	ERR_clear_error();
 	return TLS_ERROR;
 }
 

@@ -4,12 +4,18 @@
  * (RFC 8446 section 5.1 allows any split); it alone can answer "more". The second reads the
  * complete message with a sticky cursor, so that whatever is short or long in there is an error and
  * never a reason to wait. What two readers could understand in two ways is refused: an extension
- * twice, a second name, bytes after the message in its last record.
+ * twice, a second name, bytes after the message in its last record. Each refusal has its alert:
+ * decode_error, unless who refuses says another one.
  */
 #include "vethguard/wire/client_hello.h"
 
 #define RECORD_HEADER_BYTES 5
+#define RECORD_LEAST 20 /* change_cipher_spec, the first of the kinds of records */
 #define RECORD_HANDSHAKE 22
+#define RECORD_MOST 24
+#define VERSION_MAJOR 3
+#define VERSION_LEAST 0x0300
+#define SSLV2_HELLO_BYTES 5 /* of it tell what it is */
 #define RECORD_FRAGMENT_MAX 16384
 #define HANDSHAKE_HEADER_BYTES 4
 #define HANDSHAKE_CLIENT_HELLO 1
@@ -27,7 +33,15 @@ struct handshake {
 	uint8_t bytes[CLIENT_HELLO_MAX];
 	size_t len;  /* gathered */
 	size_t need; /* of the whole message, once its header is there; else 0 */
+	uint8_t alert;
 };
+
+/* Sets the alert that goes with a refusal; false, for the caller to return. */
+static bool refuse(uint8_t *alert, uint8_t description)
+{
+	*alert = description;
+	return false;
+}
 
 /* Takes one fragment in. False: it cannot be part of a ClientHello. */
 static bool gather(struct handshake *h, struct slice fragment)
@@ -35,50 +49,65 @@ static bool gather(struct handshake *h, struct slice fragment)
 	size_t room = sizeof(h->bytes) - h->len;
 
 	if (fragment.n > room)
-		return false;
+		return refuse(&h->alert, TLS_ALERT_ILLEGAL_PARAMETER);
 	memcpy(h->bytes + h->len, fragment.p, fragment.n);
 	h->len += fragment.n;
 	if (h->len && h->bytes[0] != HANDSHAKE_CLIENT_HELLO)
-		return false;
+		return refuse(&h->alert, TLS_ALERT_UNEXPECTED_MESSAGE);
 	if (h->len >= HANDSHAKE_HEADER_BYTES && h->need == 0) {
 		h->need = HANDSHAKE_HEADER_BYTES +
 		          ((size_t)h->bytes[1] << 16 | (size_t)h->bytes[2] << 8 | h->bytes[3]);
 		if (h->need > sizeof(h->bytes))
-			return false;
+			return refuse(&h->alert, TLS_ALERT_ILLEGAL_PARAMETER);
 	}
-	return h->need == 0 || h->len <= h->need;
+	return h->need == 0 || h->len <= h->need || refuse(&h->alert, TLS_ALERT_UNEXPECTED_MESSAGE);
 }
 
 /* The first bytes alone tell TLS from anything else: a handshake record of a version 3.x. */
 static bool looks_like_tls(const uint8_t *p, size_t n)
 {
-	return (n < 1 || p[0] == RECORD_HANDSHAKE) && (n < 2 || p[1] == 3) && (n < 3 || p[2] <= 4);
+	return (n < 1 || p[0] == RECORD_HANDSHAKE) && (n < 2 || p[1] == VERSION_MAJOR);
+}
+
+/* One record, as far as it is there. */
+static enum client_hello_status walk_record(struct reader *r, struct handshake *h)
+{
+	size_t n;
+	struct slice fragment;
+
+	if (!looks_like_tls(r->p, r->left)) {
+		refuse(&h->alert, TLS_ALERT_UNEXPECTED_MESSAGE);
+		return CLIENT_HELLO_BAD;
+	}
+	if (r->left < RECORD_HEADER_BYTES)
+		return CLIENT_HELLO_MORE;
+	reader_bytes(r, 3);
+	n = reader_u16(r);
+	if (n == 0 || n > RECORD_FRAGMENT_MAX) {
+		refuse(&h->alert, n ? TLS_ALERT_RECORD_OVERFLOW : TLS_ALERT_UNEXPECTED_MESSAGE);
+		return CLIENT_HELLO_BAD;
+	}
+	fragment = reader_bytes(r, n < r->left ? n : r->left);
+	if (!gather(h, fragment))
+		return CLIENT_HELLO_BAD;
+	/* A record longer than what it may carry is wrong before its end arrives. */
+	if (h->need && n - fragment.n > h->need - h->len) {
+		refuse(&h->alert, TLS_ALERT_UNEXPECTED_MESSAGE);
+		return CLIENT_HELLO_BAD;
+	}
+	return fragment.n < n ? CLIENT_HELLO_MORE : CLIENT_HELLO_DONE;
 }
 
 static enum client_hello_status walk_records(struct reader r, bool at_limit, struct handshake *h)
 {
-	while (h->need == 0 || h->len < h->need) {
-		size_t n;
-		struct slice fragment;
+	enum client_hello_status status = CLIENT_HELLO_DONE;
 
-		if (r.left && (!looks_like_tls(r.p, r.left)))
-			return CLIENT_HELLO_BAD;
-		if (r.left < RECORD_HEADER_BYTES)
-			return at_limit ? CLIENT_HELLO_BAD : CLIENT_HELLO_MORE;
-		reader_bytes(&r, 3);
-		n = reader_u16(&r);
-		if (n == 0 || n > RECORD_FRAGMENT_MAX)
-			return CLIENT_HELLO_BAD;
-		fragment = reader_bytes(&r, n < r.left ? n : r.left);
-		if (!gather(h, fragment))
-			return CLIENT_HELLO_BAD;
-		/* A record longer than what it may carry is wrong before its end arrives. */
-		if (h->need && n - fragment.n > h->need - h->len)
-			return CLIENT_HELLO_BAD;
-		if (fragment.n < n)
-			return at_limit ? CLIENT_HELLO_BAD : CLIENT_HELLO_MORE;
-	}
-	return CLIENT_HELLO_DONE;
+	while (status == CLIENT_HELLO_DONE && (h->need == 0 || h->len < h->need))
+		status = walk_record(&r, h);
+	if (status != CLIENT_HELLO_MORE || !at_limit)
+		return status;
+	refuse(&h->alert, TLS_ALERT_ILLEGAL_PARAMETER);
+	return CLIENT_HELLO_BAD;
 }
 
 /* RFC 6066 section 3: one host_name, and no other kind of name exists. */
@@ -94,7 +123,7 @@ static bool read_server_name(struct slice data, struct client_hello *out)
 		return false;
 	for (size_t i = 0; i < name.n; i++)
 		if (name.p[i] <= ' ' || name.p[i] >= 0x7f)
-			return false;
+			return refuse(&out->alert, TLS_ALERT_UNRECOGNIZED_NAME);
 	memcpy(out->sni, name.p, name.n);
 	out->sni[name.n] = '\0';
 	out->sni_n = name.n;
@@ -174,7 +203,11 @@ static bool read_extensions(struct slice list, struct client_hello *out)
 		struct slice data = reader_vector(&r, 2, UINT16_MAX);
 		uint8_t bit = (uint8_t)(1u << (type & 7));
 
-		if (r.failed || seen[type >> 3] & bit || !read_extension(type, data, out))
+		if (r.failed)
+			return false;
+		if (seen[type >> 3] & bit)
+			return refuse(&out->alert, TLS_ALERT_ILLEGAL_PARAMETER);
+		if (!read_extension(type, data, out))
 			return false;
 		seen[type >> 3] |= bit;
 	}
@@ -191,13 +224,23 @@ static bool read_hello(struct slice body, struct client_hello *out)
 	reader_vector(&r, 1, SESSION_ID_MAX);
 	suites = reader_vector(&r, 2, UINT16_MAX);
 	compressions = reader_vector(&r, 1, UINT8_MAX);
-	if (r.failed || out->version >> 8 != 3)
+	if (r.failed || suites.n == 0 || suites.n % 2)
 		return false;
-	if (suites.n == 0 || suites.n % 2 || slice_find_byte(compressions, '\0') < 0)
-		return false;
+	if (out->version < VERSION_LEAST)
+		return refuse(&out->alert, TLS_ALERT_PROTOCOL_VERSION);
+	if (slice_find_byte(compressions, '\0') < 0)
+		return refuse(&out->alert, TLS_ALERT_ILLEGAL_PARAMETER);
 	if (r.left == 0) /* TLS 1.2 and older may come without extensions */
 		return true;
 	return read_extensions(reader_vector(&r, 2, UINT16_MAX), out) && reader_done(&r);
+}
+
+/* Nothing of a bad hello is handed out. */
+static enum client_hello_status bad(struct client_hello *out, uint8_t alert)
+{
+	memset(out, 0, sizeof(*out));
+	out->alert = alert ? alert : TLS_ALERT_DECODE_ERROR;
+	return CLIENT_HELLO_BAD;
 }
 
 enum client_hello_status client_hello_parse(const uint8_t *p, size_t n, struct client_hello *out)
@@ -212,12 +255,37 @@ enum client_hello_status client_hello_parse(const uint8_t *p, size_t n, struct c
 		return CLIENT_HELLO_NOT_TLS;
 	h.len = 0;
 	h.need = 0;
+	h.alert = 0;
 	status = walk_records(reader_over(p, at_limit ? CLIENT_HELLO_MAX : n), at_limit, &h);
+	if (status == CLIENT_HELLO_BAD)
+		return bad(out, h.alert);
 	if (status != CLIENT_HELLO_DONE)
 		return status;
 	body = slice_of(h.bytes + HANDSHAKE_HEADER_BYTES, h.need - HANDSHAKE_HEADER_BYTES);
-	if (read_hello(body, out))
-		return CLIENT_HELLO_DONE;
-	memset(out, 0, sizeof(*out));
-	return CLIENT_HELLO_BAD;
+	return read_hello(body, out) ? CLIENT_HELLO_DONE : bad(out, out->alert);
+}
+
+/* Two bytes of length, of which the first has its highest bit set, client_hello, and the version:
+ * 2, or 3.x of a client that would take TLS. */
+static bool looks_like_sslv2(const uint8_t *p, size_t n)
+{
+	if (n < 1 || !(p[0] & 0x80) || (n > 2 && p[2] != HANDSHAKE_CLIENT_HELLO))
+		return false;
+	return n < 4 || p[3] == VERSION_MAJOR || (p[3] == 0 && (n < 5 || p[4] == 2));
+}
+
+static bool looks_like_record(const uint8_t *p, size_t n)
+{
+	return n >= 1 && p[0] >= RECORD_LEAST && p[0] <= RECORD_MOST &&
+	       (n < 2 || p[1] == VERSION_MAJOR);
+}
+
+uint8_t client_hello_stray_alert(const uint8_t *p, size_t n, bool *more)
+{
+	bool sslv2 = looks_like_sslv2(p, n), record = looks_like_record(p, n);
+
+	*more = n < SSLV2_HELLO_BYTES && (sslv2 || record);
+	if (*more)
+		return 0;
+	return sslv2 ? TLS_ALERT_PROTOCOL_VERSION : record ? TLS_ALERT_UNEXPECTED_MESSAGE : 0;
 }

@@ -7,7 +7,9 @@
  * Of the answer's records only those count that are the name's own, or an alias of it leads to. The
  * records are looked through once for each alias, because servers put them in any order; the names
  * in them are compared written out and in small letters. A pointer in a name leads to where the
- * name has not been yet, closer to the message's beginning each time, so that there is an end.
+ * name has not been yet, closer to the message's beginning each time, so that there is an end. Many
+ * records that all point to one long name, looked through for each of many aliases, would take long
+ * nevertheless: DNS_LOOKUP_NAME_BYTES ends it.
  */
 #include "vethguard/wire/dns_lookup.h"
 
@@ -34,6 +36,7 @@ struct records {
 	struct slice message;
 	struct reader first; /* stands before the first of them */
 	unsigned count;
+	size_t name_bytes; /* that may still be looked at */
 };
 
 static uint8_t small_letter(uint8_t c)
@@ -94,6 +97,7 @@ bool dns_lookup_write(struct dns_lookup *lookup, struct slice host, uint16_t typ
 	lookup->n = w.len;
 	lookup->type = type;
 	lookup->plain = !mix;
+	lookup->reply_max = DNS_LOOKUP_REPLY_MAX;
 	return !w.failed && host.n > 0;
 }
 
@@ -106,8 +110,9 @@ static void append_label(struct name *name, struct slice label)
 		name->bytes[name->n++] = small_letter((uint8_t)label.p[i]);
 }
 
-static void read_name(struct reader *r, struct slice message, struct name *name)
+static void read_name(struct reader *r, struct records *all, struct name *name)
 {
+	struct slice message = all->message;
 	size_t before = message.n - r->left; /* where a pointer may lead */
 	struct reader at = *r;
 	bool jumped = false;
@@ -116,9 +121,13 @@ static void read_name(struct reader *r, struct slice message, struct name *name)
 	for (;;) {
 		uint8_t n = reader_u8(&at);
 		struct slice label;
+		size_t to;
 
+		if (all->name_bytes <= n)
+			break;
 		if ((n & 0xc0) == 0xc0) {
-			size_t to = (size_t)(n & 0x3f) << 8 | reader_u8(&at);
+			all->name_bytes--;
+			to = (size_t)(n & 0x3f) << 8 | reader_u8(&at);
 
 			if (!jumped)
 				*r = at;
@@ -134,6 +143,7 @@ static void read_name(struct reader *r, struct slice message, struct name *name)
 		label = reader_bytes(&at, n);
 		if (at.failed)
 			break;
+		all->name_bytes -= 1u + n;
 		append_label(name, label);
 		if (n > 0)
 			continue;
@@ -173,7 +183,7 @@ static bool take_address(struct dns_found *found, uint16_t type, struct slice da
 }
 
 /* One record. What it says of the name that is wanted is taken; *alias is the name it leads to. */
-static void read_record(struct reader *r, const struct records *all, const struct name *wanted,
+static void read_record(struct reader *r, struct records *all, const struct name *wanted,
         uint16_t wanted_type, struct dns_found *found, struct name *alias)
 {
 	struct name owner;
@@ -182,7 +192,7 @@ static void read_record(struct reader *r, const struct records *all, const struc
 	uint32_t ttl_s;
 	struct slice data;
 
-	read_name(r, all->message, &owner);
+	read_name(r, all, &owner);
 	type = reader_u16(r);
 	class = reader_u16(r);
 	ttl_s = reader_u32(r);
@@ -196,7 +206,7 @@ static void read_record(struct reader *r, const struct records *all, const struc
 		take_ttl(found, ttl_s);
 	} else if (type == TYPE_CNAME && alias->n == 0) {
 		reader_u16(&data_at);
-		read_name(&data_at, all->message, alias);
+		read_name(&data_at, all, alias);
 		if (data_at.failed || data_at.left != r->left)
 			r->failed = true;
 		take_ttl(found, ttl_s);
@@ -206,7 +216,7 @@ static void read_record(struct reader *r, const struct records *all, const struc
 /* Looks through the records for the name's, and for those of the names it is an alias for. False:
  * they make no sense. */
 static bool read_records(
-        const struct records *all, struct name *wanted, uint16_t type, struct dns_found *found)
+        struct records *all, struct name *wanted, uint16_t type, struct dns_found *found)
 {
 	for (unsigned aliases = 0; aliases <= DNS_LOOKUP_ALIASES; aliases++) {
 		struct reader r = all->first;
@@ -255,14 +265,14 @@ enum dns_lookup_reply dns_lookup_read(
 	uint16_t flags = reader_u16(&r);
 	unsigned questions = reader_u16(&r);
 	unsigned answers = reader_u16(&r);
-	struct records all = {.message = slice_of(p, n), .count = answers};
+	struct records all = {
+	        .message = slice_of(p, n), .count = answers, .name_bytes = DNS_LOOKUP_NAME_BYTES};
 	enum dns_lookup_reply reply;
 	struct name wanted;
 
 	reader_u32(&r); /* the other sections are not looked at */
 	*found = (struct dns_found){.rcode = flags & RCODE_MASK, .ttl_s = UINT32_MAX};
-	if (r.failed || n > DNS_LOOKUP_REPLY_MAX ||
-	        id != (lookup->bytes[0] << 8 | lookup->bytes[1]) ||
+	if (r.failed || n > lookup->reply_max || id != (lookup->bytes[0] << 8 | lookup->bytes[1]) ||
 	        (flags & (FLAG_RESPONSE | OPCODE_MASK)) != FLAG_RESPONSE)
 		return DNS_LOOKUP_STRANGE;
 	question = r;
@@ -272,7 +282,7 @@ enum dns_lookup_reply dns_lookup_read(
 	found->truncated = flags & FLAG_TRUNCATED;
 	if (found->rcode != DNS_NOERROR || found->truncated)
 		return DNS_LOOKUP_ANSWER;
-	read_name(&question, all.message, &wanted);
+	read_name(&question, &all, &wanted);
 	all.first = r;
 	if (read_records(&all, &wanted, lookup->type, found))
 		return DNS_LOOKUP_ANSWER;

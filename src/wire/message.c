@@ -51,6 +51,7 @@ static uint32_t credential_index(struct codec *c, uint32_t v)
 static void credential_get_fields(struct codec *c, struct message_credential_get *m)
 {
 	m->credential = credential_index(c, m->credential);
+	m->generation = codec_u64(c, m->generation);
 }
 CODEC_PAIR(credential_get)
 
@@ -71,6 +72,7 @@ CODEC_PAIR(credential)
 static void keeper_sandbox_fields(struct codec *c, struct message_keeper_sandbox *m)
 {
 	m->sandbox_id = codec_u64(c, m->sandbox_id);
+	m->generation = codec_u64(c, m->generation);
 	m->sandbox = codec_string(c, m->sandbox, 1, MESSAGE_NAME_MAX);
 	m->credential_count = codec_upto(c, m->credential_count, POLICY_CREDENTIALS_MAX);
 	for (uint32_t i = 0; i < m->credential_count; i++) {
@@ -92,6 +94,7 @@ static void source_open_fields(struct codec *c, struct message_source_open *m)
 {
 	m->sandbox_id = codec_u64(c, m->sandbox_id);
 	m->credential = credential_index(c, m->credential);
+	m->generation = codec_u64(c, m->generation);
 }
 CODEC_PAIR(source_open)
 

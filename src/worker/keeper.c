@@ -7,29 +7,19 @@
 
 enum { QUESTION_CA = 1, QUESTION_CREDENTIAL };
 
-/* A policy that came later may know a credential under another number than the keeper, which has
- * the policy that this worker was started with. */
-static uint32_t keepers_number(const struct worker *w, uint32_t credential)
+#define GENERATION_BITS 24 /* as many of it as the id of a question has */
+
+/* The id of a question for a credential carries its index and the generation that this is of, so
+ * that nothing has to be remembered. */
+static uint64_t credential_id(uint64_t generation, uint32_t credential)
 {
-	return w->renumbered ? w->keeper_numbers[credential] : credential;
+	return generation << (64 - GENERATION_BITS) | (uint64_t)QUESTION_CREDENTIAL << 32 |
+	       credential;
 }
 
-static uint32_t own_number(const struct worker *w, uint32_t number)
+static bool is_credential_id(uint64_t id, uint32_t credential)
 {
-	uint32_t count = policy_credential_count(&w->policy);
-
-	if (!w->renumbered)
-		return number < count ? number : POLICY_NONE;
-	for (uint32_t i = 0; i < count; i++)
-		if (w->keeper_numbers[i] == number)
-			return i;
-	return POLICY_NONE;
-}
-
-/* The id of a question for a credential carries its index, so that nothing has to be remembered. */
-static uint64_t credential_id(uint32_t credential)
-{
-	return (uint64_t)QUESTION_CREDENTIAL << 32 | credential;
+	return (id & (UINT64_MAX >> GENERATION_BITS)) == credential_id(0, credential);
 }
 
 int keeper_read_ca(struct worker *w, struct ipc_message *m)
@@ -58,17 +48,18 @@ static int take_credential(struct worker *w, struct ipc_message *m)
 {
 	struct message_credential c;
 	char error[256];
-	uint32_t credential;
 
 	if (message_credential_decode(&m->body, &c) < 0 ||
-	        m->head.id != credential_id(c.credential) || c.credential >= w->keeper_count)
+	        !is_credential_id(m->head.id, c.credential))
 		return -EBADMSG;
-	credential = own_number(w, c.credential);
-	if (credential == POLICY_NONE) /* asked for before the policy changed */
+	/* Asked for before the policy changed: it may be another credential's by now. */
+	if (m->head.id != credential_id(w->generation, c.credential))
 		return 0;
+	if (c.credential >= policy_credential_count(&w->policy))
+		return -EBADMSG;
 	slice_escape(c.error, error, sizeof error);
 	credential_store_answer(
-	        w->credentials, credential, c.value, c.ttl_s, c.available ? NULL : error);
+	        w->credentials, c.credential, c.value, c.ttl_s, c.available ? NULL : error);
 	return 0;
 }
 
@@ -138,13 +129,14 @@ int keeper_open(struct worker *w, int fd)
 int keeper_ask(void *context, uint32_t credential)
 {
 	struct worker *w = context;
-	const struct message_credential_get get = {.credential = keepers_number(w, credential)};
+	const struct message_credential_get get = {
+	        .credential = credential, .generation = w->generation};
 	uint8_t message[64];
 	size_t n = message_credential_get_encode(message, sizeof message, MESSAGE_CREDENTIAL_GET,
-	        credential_id(get.credential), &get);
+	        credential_id(w->generation, credential), &get);
 	int r;
 
-	if (w->keeper_broke || get.credential == POLICY_NONE)
+	if (w->keeper_broke)
 		return -EPIPE;
 	if (!w->keeper.open) /* asked when another one is there */
 		return 0;

@@ -21,7 +21,8 @@
 
 #define WORKER_OOM_SCORE "500" /* proc(5), oom_score_adj */
 
-#define TCP_PORTS_MAX 1024
+#define TCP_PORTS_MAX 1024 /* of the policy */
+#define PORTS_MAX (TCP_PORTS_MAX + CONFIG_SERVERS_MAX)
 
 static void must(const char *what, int r)
 {
@@ -124,20 +125,40 @@ static void leave_host(void)
 	must("cannot drop privileges", jail_drop(ids));
 }
 
-/* Ports that may be dialled: those of the policy, or where all goes through a proxy, the proxy's.
- * DNS over TCP is not spoken. */
-static void narrow(struct worker *w)
+static size_t add_port(uint16_t ports[PORTS_MAX], size_t count, uint16_t port)
 {
-	uint16_t ports[TCP_PORTS_MAX];
-	size_t count = policy_tcp_ports(&w->policy, ports, TCP_PORTS_MAX);
-	bool binds = w->start.egress.address4.family || w->start.egress.address6.family;
-	int r;
+	for (size_t i = 0; i < count; i++)
+		if (ports[i] == port)
+			return count;
+	ports[count] = port;
+	return count + 1;
+}
 
-	if (w->start.egress.proxy_port) {
-		ports[0] = w->start.egress.proxy_port;
+/* Ports that may be dialled: those of the policy, or where all goes through a proxy, the proxy's;
+ * and those of the resolvers, for answers that have no room in a datagram. SIZE_MAX: all. */
+static size_t dialled_ports(const struct worker *w, uint16_t ports[PORTS_MAX])
+{
+	const struct message_worker_start *s = &w->start;
+	size_t count = policy_tcp_ports(&w->policy, ports, TCP_PORTS_MAX);
+
+	if (s->egress.proxy_port) {
+		ports[0] = s->egress.proxy_port;
 		count = 1;
 	}
-	r = jail_landlock(ports, count > TCP_PORTS_MAX ? SIZE_MAX : count, binds);
+	if (count > TCP_PORTS_MAX)
+		return SIZE_MAX;
+	for (size_t i = 0; i < s->server_count; i++)
+		count = add_port(
+		        ports, count, s->servers[i].port ? s->servers[i].port : CONFIG_SERVER_PORT);
+	return count;
+}
+
+static void narrow(struct worker *w)
+{
+	uint16_t ports[PORTS_MAX];
+	bool binds = w->start.egress.address4.family || w->start.egress.address6.family;
+	int r = jail_landlock(ports, dialled_ports(w, ports), binds);
+
 	if (r != -EOPNOTSUPP)
 		must("cannot use Landlock", r);
 	must("cannot filter system calls", jail_seccomp(JAIL_WORKER, binds));

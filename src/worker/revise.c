@@ -45,6 +45,7 @@ void worker_resume(struct worker *w, enum message_pause why)
 struct successor {
 	struct worker *worker;
 	struct policy policy;
+	uint64_t generation;
 	uint32_t count;
 	uint32_t before[POLICY_CREDENTIALS_MAX]; /* by number in the new one: number in the old */
 };
@@ -63,33 +64,24 @@ static void match_credentials(struct successor *s)
 	}
 }
 
-static void renumber_keepers(struct successor *s)
-{
-	struct worker *w = s->worker;
-	uint32_t numbers[POLICY_CREDENTIALS_MAX] = {0};
-
-	for (uint32_t i = 0; i < s->count; i++)
-		numbers[i] = s->before[i] == POLICY_NONE ? POLICY_NONE
-		             : w->renumbered             ? w->keeper_numbers[s->before[i]]
-		                                         : s->before[i];
-	memcpy(w->keeper_numbers, numbers, s->count * sizeof numbers[0]);
-	w->renumbered = true;
-}
-
-/* The new policy is in force from here on, at the place where everybody looks. */
+/* The new policy is in force from here on, at the place where everybody looks. What the keeper was
+ * asked for under the old one's numbers, it is asked for again. */
 static void change(void *context)
 {
 	struct successor *s = context;
 	struct worker *w = s->worker;
 	struct policy old = w->policy;
+	bool asks_again = s->generation > w->generation;
 
 	if (credential_store_renumber(w->credentials, s->before, s->count) < 0) {
 		worker_fail(w, "no memory for a new policy");
 		return;
 	}
-	renumber_keepers(s);
 	w->policy = s->policy;
+	w->generation = s->generation;
 	munmap((void *)(uintptr_t)old.image, old.size);
+	if (asks_again)
+		credential_store_ask_again(w->credentials);
 }
 
 static void send_retired(struct worker *w, uint64_t id, uint64_t closed)
@@ -107,14 +99,13 @@ static void send_retired(struct worker *w, uint64_t id, uint64_t closed)
 /* What is queued at the listeners was accepted under no policy yet: it gets the new one. */
 int worker_retire(struct worker *w, uint64_t id, uint64_t generation, int image)
 {
-	struct successor s = {.worker = w};
+	struct successor s = {.worker = w, .generation = generation};
 	uint64_t closed = 0;
 	int r = worker_map_policy(image, &s.policy);
 
 	if (r < 0 || generation < w->generation)
 		return r < 0 ? r : -EBADMSG;
 	match_credentials(&s);
-	w->generation = generation;
 	w->stop_id = id;
 	if (w->proxy)
 		closed = proxy_revise(w->proxy, &s.policy, change, &s);

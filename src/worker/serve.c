@@ -43,16 +43,13 @@ static void record(void *context, const struct event *event)
 	events_put(&w->events, event);
 }
 
-/* A DNS query: its event, and a finding where names look like carried data. */
-static void on_query(void *context, struct event *event)
+/* A finding where a queried name looks like carried data. */
+static void look_for_tunnel(struct worker *w, const struct event *query, struct slice name)
 {
-	struct worker *w = context;
 	struct slice parent;
-	enum dns_tunnel_sign sign;
+	enum dns_tunnel_sign sign =
+	        dns_tunnel_observe(w->tunnel_signs, name, loop_now_ms(w->loop), &parent);
 
-	event->id = proxy_event_id(w->proxy);
-	record(w, event);
-	sign = dns_tunnel_observe(w->tunnel_signs, event->host, loop_now_ms(w->loop), &parent);
 	if (sign != DNS_TUNNEL_NONE) {
 		struct event finding = {
 		        .id = proxy_event_id(w->proxy),
@@ -60,18 +57,35 @@ static void on_query(void *context, struct event *event)
 		        .time_ms = clock_real_ms(),
 		        .decision = EVENT_DENIED,
 		        .finding = EVENT_FINDING_DNS_TUNNEL,
-		        .about = event->id,
-		        .src = event->src,
-		        .src_port = event->src_port,
-		        .dst = event->dst,
-		        .dst_port = event->dst_port,
-		        .protocol = event->protocol,
+		        .about = query->id,
+		        .src = query->src,
+		        .src_port = query->src_port,
+		        .dst = query->dst,
+		        .dst_port = query->dst_port,
+		        .protocol = query->protocol,
 		        .host = parent,
 		        .detail = slice_from_string(dns_tunnel_sign_text(sign)),
 		};
 
 		record(w, &finding);
 	}
+}
+
+/* A DNS query: its event, and what the name looks like. One that a search list has made is looked
+ * at in its two parts: an agent that asks for many allowed names asks for as many below each domain
+ * of its list, and those are no data. What is, varies in one of the parts. */
+static void on_query(void *context, struct event *event, struct slice search_domain)
+{
+	struct worker *w = context;
+	struct slice name = event->host;
+
+	event->id = proxy_event_id(w->proxy);
+	record(w, event);
+	if (search_domain.n) {
+		look_for_tunnel(w, event, search_domain);
+		name.n -= search_domain.n + 1;
+	}
+	look_for_tunnel(w, event, name);
 }
 
 int worker_map_policy(int fd, struct policy *policy)
@@ -90,8 +104,6 @@ int worker_open_policy(struct worker *w)
 
 	w->policy_in_force = &w->policy;
 	w->generation = w->start.generation;
-	if (r == 0)
-		w->keeper_count = policy_credential_count(&w->policy);
 	return r;
 }
 

@@ -33,11 +33,8 @@ struct worker {
 	int fds[MESSAGE_FDS_MAX];
 	struct policy policy;
 	const struct policy *policy_in_force;
-	uint64_t generation;   /* of it */
-	uint32_t keeper_count; /* credentials that the keeper knows */
-	bool renumbered;       /* the policy has changed: keeper_numbers counts */
-	bool keeper_broke;     /* the protocol */
-	uint32_t keeper_numbers[POLICY_CREDENTIALS_MAX]; /* by own number; POLICY_NONE: none */
+	uint64_t generation; /* of it */
+	bool keeper_broke;   /* the protocol */
 	struct ipc_peer supervisor, keeper;
 	int keeper_fd;     /* its pair, until it is opened: while in store; or -1 */
 	struct ca *issuer; /* the CA that came while in store, until it serves */

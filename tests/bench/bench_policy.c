@@ -50,7 +50,14 @@ static char *write_policy(unsigned hosts, unsigned rules)
 		        "  - to: https://api.example.org\n    methods: [GET, POST]\n    paths: "
 		        "[/repos/owner-%u/**]\n",
 		        i);
+	fputs("  - to: https://denies.example.org\n", f);
 	fputs("deny:\n  - to: https://*.example.com\n    methods: [DELETE]\n", f);
+	for (unsigned i = 0; i < rules; i++)
+		fprintf(f,
+		        "  - to: https://denies.example.org\n    paths: "
+		        "[/repos/owner-%u/*/secrets/**, "
+		        "/@private-%u%%2F*]\n",
+		        i, i);
 	fclose(f);
 	return text;
 }
@@ -116,6 +123,14 @@ int main(int argc, char **argv)
 	if (rules > 0)
 		measure(&policy, "path rules, allowed", "api.example.org",
 		        "/repos/owner-%u/name/pulls/12", rules, POLICY_ALLOW);
+	if (rules > 0) {
+		measure(&policy, "deny rules, plain path", "denies.example.org",
+		        "/repos/owner-%u/name/pulls/12", rules, POLICY_ALLOW);
+		measure(&policy, "deny rules, escaped slash", "denies.example.org",
+		        "/@scope-%u%%2Fname", rules, POLICY_ALLOW);
+		measure(&policy, "deny rules, parameters", "denies.example.org",
+		        "/repos/owner-%u/name;v=1/pulls", rules, POLICY_ALLOW);
+	}
 	if (rules > 0)
 		measure(&policy, "path rules, denied", "api.example.org",
 		        "/repos/other-%u/name/pulls/12", rules, POLICY_DENY);

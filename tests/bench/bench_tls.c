@@ -101,7 +101,7 @@ static void bench_leaf(void)
 	enum { COUNT = 500 };
 	struct ca *root = ca_new_root(SLICE("root"), 30);
 	struct ca *issuer = ca_new_intermediate(root, SLICE("issuer"), 30);
-	struct ca_leaf_key *key = ca_leaf_key_new();
+	struct ca_leaf_key *key = ca_leaf_key_new(TLS_KEY_ECDSA);
 	struct mint_limits limits = {1000, 60};
 	double leaf = 1e9, found = 1e9;
 
@@ -114,11 +114,11 @@ static void bench_leaf(void)
 		leaf = t < leaf ? t : leaf;
 	}
 	struct mint *mint = mint_new(issuer, &limits);
-	mint_get(mint, SLICE("api.example.com"), NULL, true, 0);
+	mint_get(mint, SLICE("api.example.com"), NULL, TLS_KEY_ECDSA, true, 0);
 	for (int round = 0; round < ROUNDS; round++) {
 		double t = cpu_us();
 		for (int i = 0; i < COUNT * 100; i++)
-			mint_get(mint, SLICE("api.example.com"), NULL, true, 0);
+			mint_get(mint, SLICE("api.example.com"), NULL, TLS_KEY_ECDSA, true, 0);
 		t = cpu_us() - t;
 		found = t < found ? t : found;
 	}

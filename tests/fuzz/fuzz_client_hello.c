@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as the start of a connection. Beyond memory safety: the answer for a prefix never
- * contradicts the answer for more of the same bytes, and a name that is handed out is one that may
- * stand in a log.
+ * contradicts the answer for more of the same bytes, a name that is handed out is one that may
+ * stand in a log, and what is refused, and nothing else, has an alert.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,13 +11,30 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check(const struct client_hello *hello)
+static void check(const struct client_hello *hello, enum client_hello_status status)
 {
+	if ((status == CLIENT_HELLO_BAD) != (hello->alert != 0) || (hello->alert && hello->sni_n))
+		abort();
 	if (hello->sni_n > 253 || hello->sni[hello->sni_n] != '\0')
 		abort();
 	for (size_t i = 0; i < hello->sni_n; i++)
 		if (hello->sni[i] <= ' ' || hello->sni[i] >= 0x7f)
 			abort();
+}
+
+/* A ClientHello is no stray, and what was called one remains it. */
+static void check_stray(const uint8_t *data, size_t size, enum client_hello_status status)
+{
+	bool more, before_more;
+	uint8_t alert = client_hello_stray_alert(data, size, &more);
+	uint8_t before = client_hello_stray_alert(data, size / 2, &before_more);
+
+	if ((more && (alert || size >= 5)) || (before && before != alert))
+		abort();
+	if (size && !before && !before_more && size / 2 && (alert || more))
+		abort();
+	if (status == CLIENT_HELLO_NOT_TLS && size > 1 && data[0] == 22 && (alert || more))
+		abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -26,7 +43,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	enum client_hello_status status = client_hello_parse(data, size, &hello);
 	enum client_hello_status before = client_hello_parse(data, size / 2, &shorter);
 
-	check(&hello);
+	check(&hello, status);
+	check(&shorter, before);
+	check_stray(data, size, status);
 	if (status == CLIENT_HELLO_MORE &&
 	        (size >= CLIENT_HELLO_MAX || before != CLIENT_HELLO_MORE))
 		abort();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as a name server's reply. The first byte says how: type A or AAAA, plain or mixed, the
- * bytes as they are or behind a right head and question. What counts of a reply must hang together,
- * and a reply to another question must not count.
+ * bytes as they are or behind a right head and question; an odd size, that it came over TCP, where
+ * it may be longer. What counts of a reply must hang together, and a reply to another question must
+ * not count.
  */
 #include <stdlib.h>
 
@@ -46,6 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(dns_lookup_write(
 	        &lookup, SLICE("www.host.test"), type, 0x4142, plain ? NULL : mix));
 	require(dns_lookup_write(&other, SLICE("www.host.tesu"), type, 0x4142, plain ? NULL : mix));
+	if (size & 1)
+		lookup.reply_max = other.reply_max = DNS_LOOKUP_STREAM_MAX;
 	head = data[0] & 4 ? 0 : 12 + lookup.question_n;
 	reply = malloc(head + size - 1 + 1);
 	require(reply != NULL);

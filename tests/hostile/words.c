@@ -162,7 +162,8 @@ static long summary_ahead(void)
 
 static long source_of(uint64_t sandbox, uint32_t credential)
 {
-	struct message_source_open m = {.sandbox_id = sandbox, .credential = credential};
+	struct message_source_open m = {
+	        .sandbox_id = sandbox, .credential = credential, .generation = 1};
 	size_t n =
 	        message_source_open_encode(message, sizeof(message), MESSAGE_SOURCE_OPEN, 77, &m);
 

@@ -19,7 +19,7 @@ import time
 
 import fence_leaks
 from fence_frames import (GATE4, GATE6, GATE_MAC, OUTSIDE_MAC, SANDBOX4, SANDBOX6, SANDBOX_MAC, UPLINK4, UPLINK6, UPLINK_MAC,
-                          DIVERT_MARKS, all_cases, at_the_bridge, offloads, to_the_sandbox)
+                          DIVERT_MARKS, all_cases, at_the_bridge, broken, offloads, to_the_sandbox)
 from fence_leaks import TOOL, check, check_records, enter, is_gate_chatter, packet_socket, received
 
 NEIGHBOUR4, NEIGHBOUR6, NEIGHBOUR_MAC = "10.77.0.3", "fd77::3", "02:00:00:00:00:03"
@@ -286,13 +286,15 @@ def whole(kind, *options):
         world.start(*options)
         nobody_sees(world, label)
         check(f"{label}: the host's rules are as they were", world.tell("check") == 0)
+        # Of a whole bridge, the host's own br_netfilter drops broken headers before the interface has them.
+        bridge_filters = kind == "bridge" and "1" in world.shell("cat /proc/sys/net/bridge/bridge-nf-call-iptables || true", "h")
         check(f"{label}: they can be taken away", world.tell("remove") == 0)
         check(f"{label}: and leave nothing", "vethguard" not in world.shell("nft list ruleset", "h"))
         check(f"{label}: nor filters", "clsact" not in world.shell("tc qdisc show", "h"))
         time.sleep(0.3)  # the log's gathering time
         world.lines += world.fence.communicate()[0].splitlines()
         world.fence = None
-        check_records(world, label, (), False)
+        check_records(world, label, () if bridge_filters else broken(), False)
     finally:
         world.close()
 

@@ -28,6 +28,7 @@ class Case:
     name: str
     frames: list
     prefix: str = ""     # of the record each frame must leave; "": none
+    uncopied: bool = False  # each frame is counted, and leaves no record
     delivered: str = ""  # the line the worker's side must print
 
 
@@ -185,8 +186,28 @@ def destinations():
                                                 / UDP(dport=9) / MARK, every)], "other"))
     cases.append(Case("frame to somebody else", [
         ether(0x0800, IP(src=SANDBOX4, dst=FAR4) / payload, OUTSIDE_MAC),
-        ether(0x86dd, IPv6(src=SANDBOX6, dst=FAR6) / payload, OUTSIDE_MAC)]))
+        ether(0x86dd, IPv6(src=SANDBOX6, dst=FAR6) / payload, OUTSIDE_MAC)], "other"))
+    cases += [Case(f"frame to {to}", [ether(0x0800, IP(src=SANDBOX4, dst=FAR4) / p, to)
+                                      for p in (payload, TCP(sport=9, dport=443, flags="S"))], "other")
+              for to in (every, "01:00:5e:00:00:01", "33:33:00:00:00:01", "00:00:00:00:00:00")]
     return cases
+
+
+def broken():
+    """What the IP stack itself drops behind the ingress hook: counted, never copied."""
+    whole = raw(IP(src=SANDBOX4, dst=FAR4) / UDP(sport=9, dport=53) / MARK)
+    whole6 = raw(IPv6(src=SANDBOX6, dst=FAR6) / UDP(sport=9, dport=53) / MARK)
+
+    def with_length(n):
+        packet = IP(whole)
+        packet.len, packet.chksum = n, None
+        return raw(packet)
+
+    frames = [ether(0x0800, IP(src=SANDBOX4, dst=FAR4, chksum=c) / UDP(sport=9, dport=53) / MARK) for c in (1, 0xffff)]
+    frames += [ether(0x0800, with_length(n)) for n in (0, 19, len(whole) + 1, 65535)]
+    frames += [ether(0x86dd, whole6[:4] + struct.pack("!H", n) + whole6[6:]) for n in (len(whole6) - 39, 65535)]
+    frames += [ether(0x86dd, b"\x50" + whole6[1:])]  # version 5
+    return [Case("broken headers", frames, uncopied=True)]
 
 
 def spoofed():
@@ -240,7 +261,23 @@ def link_layer():
 def all_cases(port):
     """port: the TCP listener's, which must not be open to UDP either."""
     return passing(port) + refused_protocols(port) + fragments4() + extensions6() + options4() + \
-        destinations() + spoofed() + link_layer()
+        destinations() + broken() + spoofed() + link_layer()
+
+
+def is_kept_quiet(frame):
+    """What the fence neither counts nor hands to the IP stack's next hook: honest ARP, the link's own chatter, and a frame
+    that ends within its VLAN tag, which the kernel drops before any hook."""
+    kind, ip = frame[12:14], frame[14:]
+    if kind in (b"\x81\x00", b"\x88\xa8"):
+        return len(ip) < 4
+    if kind == b"\x08\x06":
+        return ip[:6] == bytes((0, 1, 8, 0, 6, 4)) and ip[6:8] in (b"\0\1", b"\0\2") and ip[14:18] == bytes(map(int, SANDBOX4.split(".")))
+    if kind != b"\x86\xdd" or len(ip) < 41:
+        return False
+    to, following, hops, first = ip[24:40], ip[6], ip[7], ip[40]
+    return (ip[8:24] == bytes(16) and to[:2] == b"\xff\x02" and (following, hops) == (58, 255) and first in (135, 136)) or \
+        (to == b"\xff\2" + bytes(13) + b"\x16" and (following, hops, first) == (0, 1, 58)) or \
+        (to == b"\xff\2" + bytes(13) + b"\2" and (following, hops, first) == (58, 255, 133))
 
 
 def from_outside(port):

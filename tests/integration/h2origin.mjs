@@ -9,7 +9,8 @@ import zlib from "node:zlib";
 const [folder, address, port] = process.argv.slice(2);
 const server = http2.createSecureServer({
 	key: fs.readFileSync(`${folder}/server.key`), cert: fs.readFileSync(`${folder}/server.pem`),
-	settings: {maxConcurrentStreams: 100, enableConnectProtocol: process.argv[5] === "websocket"},
+	settings: {maxConcurrentStreams: 100, enableConnectProtocol: process.argv[5] === "websocket",
+		...(process.argv[5] === "wide" && {initialWindowSize: 1 << 24})},
 });
 let sessions = 0;
 const refusedOnce = new Set();
@@ -21,6 +22,8 @@ function note(what) {
 
 server.on("session", session => {
 	session.number = ++sessions;
+	if (process.argv[5] === "wide")
+		session.setLocalWindowSize(1 << 25);
 	session.on("error", () => {});
 });
 
@@ -42,6 +45,11 @@ const pages = {
 			stream.end();
 		};
 		more();
+	},
+	count(stream) { // how many bytes it was sent
+		let n = 0;
+		stream.on("data", chunk => { n += chunk.length; });
+		stream.on("end", () => { stream.respond({":status": 200}); stream.end(String(n)); });
 	},
 	length(stream, request, n) {
 		stream.respond({":status": 200, "content-length": n});

@@ -130,6 +130,9 @@ class Http1:
     def run(self):
         while True:
             head = self.until(b"\r\n\r\n")
+            if not self.origin.context and head == b"PRI * HTTP/2.0":  # a client's HTTP/2 without TLS: not spoken here
+                self.sock.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+                return
             request = self.head(head)
             if request is None:
                 self.origin.wrong(head[:300])

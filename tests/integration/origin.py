@@ -38,17 +38,20 @@ SPECIAL = {"loop.lab.test": ["127.0.0.1"], "private.lab.test": ["192.168.7.7"], 
            "evil.lab.test": ["10.99.0.66"], "closed.lab.test": ["10.99.0.80"],
            "silent.lab.test": None}
 # The origins of tests/integration/clients, which those tests start themselves.
+# Names with more addresses than a datagram holds: (UDP says so, TCP has them), for some only the former.
+LONG, HALF = ("long.lab.test", "long-deaf.lab.test"), "long-deaf.lab.test"
+LONG_COUNT = 200
 SUFFIXES = {".real.lab.test": ["10.99.0.81"], ".one.lab.test": ["10.99.0.82"], ".node.lab.test": ["10.99.0.83"]}
 
 
-def dns_answer(query):
+def dns_answer(query, tcp=False):
     labels, i = [], 12
     while query[i]:
         labels.append(query[i + 1:i + 1 + query[i]])
         i += 1 + query[i]
     name = b".".join(labels).decode("latin-1").lower()
     qtype = struct.unpack(">H", query[i + 1:i + 3])[0]
-    seen(what="dns", name=name, type=qtype)
+    seen(what="dns", name=name, type=qtype, **({"tcp": True} if tcp else {}))
     if name in SPECIAL and SPECIAL[name] is None:
         return None
     suffix = next((s for s in SUFFIXES if name.endswith(s)), None)
@@ -59,7 +62,11 @@ def dns_answer(query):
     elif qtype == 28 and name not in SPECIAL and not suffix and name.endswith(".lab.test"):
         answers = [socket.inet_pton(socket.AF_INET6, ZONE6)]
     rcode = 0 if addresses else 3
-    head = query[:2] + struct.pack(">HHHHH", 0x8180 | rcode, 1, len(answers), 0, 0)
+    cut = name in LONG and not tcp
+    answers = answers * (0 if cut else LONG_COUNT if name in LONG else 1)
+    if name == HALF and tcp:
+        return None
+    head = query[:2] + struct.pack(">HHHHH", 0x8180 | cut << 9 | rcode, 1, len(answers), 0, 0)
     body = b"".join(b"\xc0\x0c" + struct.pack(">HHIH", qtype, 1, 5, len(a)) + a for a in answers)
     return head + query[12:i + 5] + body
 
@@ -73,6 +80,25 @@ def serve_dns(sock):
             continue
         if answer:
             sock.sendto(answer, peer)
+
+
+def serve_dns_stream(sock):
+    """RFC 7766: messages with their length before them; an answer comes in two pieces, behind one that is nobody's."""
+    def serve(conn):
+        with conn, conn.makefile("rb") as f:
+            while head := f.read(2):
+                query = f.read(struct.unpack(">H", head)[0])
+                answer = dns_answer(query, True)
+                if not answer:
+                    return
+                other = bytes([query[0] ^ 1]) + answer[1:60]
+                conn.sendall(struct.pack(">H", len(other)) + other + struct.pack(">H", len(answer)) + answer[:100])
+                time.sleep(0.01)
+                conn.sendall(answer[100:])
+    while True:
+        conn, _ = sock.accept()
+        conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        threading.Thread(target=serve, args=(conn,), daemon=True).start()
 
 
 def serve_udp_echo(sock):
@@ -429,6 +455,7 @@ def main():
     context.load_cert_chain(os.path.join(FOLDER, "server.pem"), os.path.join(FOLDER, "server.key"))
     context.set_alpn_protocols(["http/1.1"])
     thread(serve_dns, bound(socket.SOCK_DGRAM, "10.99.0.53", 53))
+    thread(serve_dns_stream, bound(socket.SOCK_STREAM, "10.99.0.53", 53))
     for address in ADDRESSES:
         thread(Server((address, 443), context).serve_forever)
         thread(Server((address, 8443), context).serve_forever)

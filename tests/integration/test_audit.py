@@ -171,14 +171,25 @@ class Audit(Case):
     def test_show_says_that_there_is_nothing(self):
         for words in (("--sandbox", "nobody"), ("--event", "nonsense")):
             r = self.tool("show", self.box.audit, *words)
-            self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "", f"vethguard: note: {self.box.audit} has no such event\n"))
+            self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "", f"vethguard: note: no event in {self.box.audit} matches {words[0]}\n"))
             r = self.tool("show", self.box.audit, "--json", *words)
             self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "", ""))
+
+    def test_show_says_that_nothing_was_denied(self):
+        allowed = support.LAB.path("nothing-denied.jsonl")
+        with open(self.box.audit) as f, open(allowed, "w") as out:
+            out.writelines(line for line in f if json.loads(line).get("action_id") == 1)
+        for words, note in ((("--denied",), f"nothing in {allowed} was denied or dropped"),
+                            (("--denied", "--since", "1h"), f"no event in {allowed} matches --denied --since")):
+            r = self.tool("show", allowed, *words)
+            self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "", f"vethguard: note: {note}\n"))
+        empty = support.LAB.write("empty.jsonl", "")
+        self.assertEqual(self.tool("show", empty).stderr, f"vethguard: note: {empty} has no events\n")
 
     def test_suggest_says_that_there_is_nothing(self):
         for words in (("--sandbox", "nobody"), ("--event", "nonsense")):
             r = self.tool("suggest", self.box.audit, *words)
-            self.assertEqual((r.returncode, r.stderr), (1, f"vethguard: note: {self.box.audit} has no such event\n"))
+            self.assertEqual((r.returncode, r.stderr), (1, f"vethguard: note: no event in {self.box.audit} matches {words[0]}\n"))
             self.assertEqual(self.tool("suggest", self.box.audit, "--json", *words).stderr, "")
 
     def test_show_since(self):

@@ -16,7 +16,7 @@ import unittest
 import support
 from lab import BIN
 from daemon import VETHGUARDD, Daemon
-from support import FINDING, HTTP, LIFECYCLE, PACE, SLOW, descendants, file_credential, policy, wait_until
+from support import FINDING, HTTP, LIFECYCLE, NETWORK, PACE, SLOW, descendants, file_credential, policy, wait_until
 
 PROXY = "http://198.18.0.1:3128"
 ROLES = {"keeper": "vethguard-keepe", "recorder": "vethguard-recor", "worker": "vethguard-worke"}
@@ -967,6 +967,27 @@ class Killed(Attached):
         self.daemon.stop()
         own = [e["activity_id"] for e in self.daemon.events(LIFECYCLE) if e["device"]["name"] == "vethguardd"]
         self.assertEqual(own, [3, 3, 4])
+
+    def test_what_is_dropped_meanwhile_is_told_at_the_next_start(self):
+        send = ("import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nn = 0\nwhile n < 200:\n"
+                " try: s.sendto(b'x', ('93.184.216.34', 4321)); n += 1\n except OSError: pass\n")
+
+        def told():
+            return sum(e.get("count", 1) for e in self.daemon.events(NETWORK) if e.get("status_code") == "fence")
+
+        def dropped():
+            return self.daemon.call("GET", "/v1/sandboxes/one/stats")[2]["packets_dropped"]
+
+        self.assert_served()
+        for end in (self.daemon.kill, self.daemon.stop):
+            with self.subTest(end=end.__name__):
+                self.assertTrue(wait_until(lambda: told() == dropped(), 15 * SLOW), f"{told()} of {dropped()} before")
+                before = told()
+                end()
+                support.sh("ip", "netns", "exec", self.name, "python3", "-c", send)
+                self.daemon.start()
+                self.assertTrue(wait_until(lambda: told() >= before + 200, 15 * SLOW), f"{told() - before} of 200: {self.daemon.stderr()}")
+                self.assertEqual(told(), dropped())
 
     def test_an_orderly_end_leaves_it_closed(self):
         self.assertEqual(self.daemon.stop(), 0)

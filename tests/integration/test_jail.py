@@ -258,7 +258,7 @@ class Told(Hostile):
         roles = self.roles("--policy", path)
         if int(roles["worker"]["landlock_abi"][0]) < 4:
             self.skipTest("this kernel's Landlock knows no ports")
-        self.assertEqual(set(roles["worker"]["landlock_connect"][0].split()), {"8443", "6379"})
+        self.assertEqual(set(roles["worker"]["landlock_connect"][0].split()), {"8443", "6379", "53"})
         self.assertEqual(roles["worker"]["landlock_probe"][0], "port 1 refused")
         self.assertEqual(roles["worker"]["landlock_bind"][0], "none")
         for role in ("keeper", "recorder"):

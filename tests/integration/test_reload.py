@@ -53,12 +53,31 @@ for c in idle:
 # Two connections, one of which is idle until a line of input comes. A line of output for each request: its status.
 TWICE = """import http.client, ssl, sys
 context = ssl.create_default_context(cafile=sys.argv[1])
-both = [http.client.HTTPSConnection('api.lab.test', context=context, timeout=10) for _ in range(2)]
+both = [http.client.HTTPSConnection('api.lab.test', context=context, timeout=10) for _ in range(int(sys.argv[2]) if sys.argv[2:] else 2)]
 for c in both:
     c.connect()
 for c in both:
     c.request('GET', '/whoami')
     print(c.getresponse().status, flush=True)
+    sys.stdin.readline()
+"""
+
+
+# The same over HTTP/2: as many connections as there will be requests, each of which waits for a line of input.
+TWICE_HTTP2 = """import h2frames, socket, ssl, sys
+context = ssl.create_default_context(cafile=sys.argv[1])
+context.set_alpn_protocols(["h2"])
+def connect():
+    s = socket.create_connection(("api.lab.test", 443), 10)
+    p = h2frames.Peer(context.wrap_socket(s, server_hostname="api.lab.test"))
+    p.send(h2frames.PREFACE)
+    p.send_settings()
+    p.wait(lambda: p.settings_acks, 10)
+    return p
+for p in [connect() for _ in range(int(sys.argv[2]))]:
+    p.send(h2frames.headers(1, h2frames.block([(":method", "GET"), (":scheme", "https"), (":authority", "api.lab.test"), (":path", "/whoami")])))
+    p.wait(p.stream(1).over, 20)
+    print(p.stream(1).status(), flush=True)
     sys.stdin.readline()
 """
 
@@ -114,7 +133,8 @@ class Live(test_control.Control):
         resolv = support.LAB.write("begun-resolv", "".join(f"nameserver {n}\n" for n in env["nameservers"]))
         process = subprocess.Popen(["nsenter", f"--net={netns}", "unshare", "-m", "sh", "-c",
                                     f"mount --bind {resolv} /etc/resolv.conf && exec \"$0\" \"$@\"", *argv],
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                   env=dict(os.environ, PYTHONPATH=support.HERE, PYTHONDONTWRITEBYTECODE="1"))
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         return process
@@ -157,6 +177,31 @@ class Live(test_control.Control):
                 client.stdin.flush()
                 self.assertEqual(client.stdout.readline(), "401\n")
                 self.daemon.call("DELETE", "/v1/sandboxes/changing")
+
+    def test_a_credential_of_another_source(self):
+        """Connections that were there before, and have asked for nothing: what they ask for gets the credential of now, through one
+        reload and through a second one, whatever of the credential is another."""
+        other = support.LAB.write("other-key", "another-value-0123456789", 0o600)
+        program = support.LAB.write("other-program", f"#!/bin/sh\ncat {self.key}\n", 0o755)
+        first = POLICY % self.key
+        third = first.replace(f"'file:{self.key}'", f"'exec:[{program}]'")
+        for client in (TWICE, TWICE_HTTP2):
+            for second, status in (((POLICY % other), "401"), (first.replace("inject: bearer", "inject: bearer, ttl: 1s"), "200"),
+                                   (first.replace("key:", "other:").replace("credential: key", "credential: other"), "200")):
+                with self.subTest(http2=client == TWICE_HTTP2, second=second):
+                    policy = support.LAB.write("source.yaml", first)
+                    netns = self.namespace()
+                    self.daemon.attach(netns=netns, policy=policy, name="source")
+                    ca = support.LAB.write("source-ca.pem", self.daemon.call("GET", "/v1/sandboxes/source/env")[2]["ca_pem"])
+                    client_ = self.begin("source", netns, sys.executable, "-c", client, ca, "3")
+                    self.assertEqual(client_.stdout.readline(), "200\n")
+                    for text, expected in ((second, status), (third, "200")):
+                        support.LAB.write("source.yaml", text)
+                        self.reload("source", policy)
+                        client_.stdin.write("\n")
+                        client_.stdin.flush()
+                        self.assertEqual(client_.stdout.readline(), expected + "\n", self.daemon.events(HTTP)[-1])
+                    self.daemon.call("DELETE", "/v1/sandboxes/source")
 
     def configure(self, old, new):
         with open(self.daemon.config) as f:

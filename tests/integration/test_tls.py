@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """TLS towards the sandbox: every shape of ClientHello, names that do not agree, versions, resumption, limits."""
 import os
+import subprocess
 
+import lab
 import support
+import tls_hellos
 from support import FINDING, policy
 
 RULES = policy("https://api.lab.test", "https://www.lab.test", "https://*.wild.lab.test")
@@ -82,6 +85,139 @@ class Hello(Box):
 
     def test_garbage_after_hello(self):
         self.hostile("s.sendall(hello + bytes(range(256)) * 4)")
+
+
+class Table(Box):
+    def test_first_flights(self):
+        """Bytes of every kind, and what is answered: a ServerHello where any careful server would, else the right alert."""
+        told = self.box.run(support.PYTHON, os.path.join(support.HERE, "tls_hellos.py"), "api.lab.test", "443", timeout=300).json()
+        for name, _, due in tls_hellos.ROWS:
+            with self.subTest(hello=name):
+                self.assertTrue(told[name] == due if due != "any" else told[name].split()[0] in ("hello", "retry", "alert"), told[name])
+        self.assertEqual(self.seen("http"), [])
+        self.assertEqual(self.seen("tls"), [])
+        self.assertIn("200", self.py("print(fetch('api.lab.test', '/after')[0])"))
+
+    def test_refusals_are_told(self):
+        """Each has an event with its reason."""
+        for code, reason in (("usual(suites=())", "malformed TLS ClientHello"), ("usual(name='a..b')", "the TLS server name is not a host name"),
+                             ("record(b'x', 0x0303, 23)", "TLS that does not begin with a ClientHello"),
+                             ("tls12(legacy=0x0302)", "unsupported protocol"), ("usual(more=alpn('imap'))", "no application protocol")):
+            with self.subTest(reason=reason):
+                self.py(f"sys.path.insert(0, {support.HERE!r})\nfrom tls_hellos import *\nprint(answer('api.lab.test', 443, {code}))")
+                self.assertTrue(support.wait_until(lambda: reason in str(self.box.events())), reason)
+
+
+class Clients(Box):
+    """What is served is as wide as what a careful public server has (docs/architecture.md, "What TLS is spoken")."""
+
+    def openssl(self, *args):
+        done = self.box.sh("echo | openssl s_client -verify_return_error -connect api.lab.test:443 -servername api.lab.test "
+                           + " ".join(args) + " 2>&1")
+        return done.out
+
+    def test_served(self):
+        for args, words in ((["-tls1_3"], ["Peer signature type: ECDSA", "X25519"]),
+                            (["-groups", "P-384"], ["Server Temp Key: ECDH, secp384r1", "Peer signature type: ECDSA"]),
+                            (["-groups", "P-521"], ["ECDH, secp521r1"]),
+                            (["-tls1_2", "-groups", "P-384"], ["ECDH, secp384r1", "Peer signature type: RSA-PSS", "Server public key is 2048 bit"]),
+                            (["-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256"], ["Cipher is ECDHE-RSA-AES128-GCM-SHA256", "2048 bit"]),
+                            (["-tls1_2", "-cipher", "ECDHE-RSA-AES256-GCM-SHA384"], ["Cipher is ECDHE-RSA-AES256-GCM-SHA384"]),
+                            (["-tls1_2", "-cipher", "ECDHE-RSA-CHACHA20-POLY1305"], ["Cipher is ECDHE-RSA-CHACHA20-POLY1305"]),
+                            (["-tls1_2", "-cipher", "ECDHE-ECDSA-AES128-GCM-SHA256"], ["Cipher is ECDHE-ECDSA-AES128-GCM-SHA256"]),
+                            (["-ciphersuites", "TLS_CHACHA20_POLY1305_SHA256"], ["TLS_CHACHA20_POLY1305_SHA256"]),
+                            (["-sigalgs", "ECDSA+SHA256"], ["Peer signature type: ECDSA"])):
+            with self.subTest(args=args):
+                out = self.openssl(*args)
+                for word in ["Verify return code: 0 (ok)", *words]:
+                    self.assertIn(word, out)
+
+    def test_refused(self):
+        for args in (["-tls1_2", "-cipher", "AES128-GCM-SHA256"], ["-tls1_2", "-cipher", "DHE-RSA-AES128-GCM-SHA256"],
+                     ["-tls1_2", "-cipher", "ECDHE-RSA-AES128-SHA"], ["-tls1_3", "-groups", "X448"], ["-tls1_3", "-groups", "ffdhe2048"]):
+            with self.subTest(args=args):
+                self.assertIn("alert handshake failure", self.openssl(*args))
+        for version in ("-tls1", "-tls1_1"):
+            with self.subTest(version=version):
+                self.assertIn("alert protocol version", self.openssl(version, "-cipher", "ALL:@SECLEVEL=0"))
+
+    def test_curl(self):
+        """Options that scripts have."""
+        for args, version in (("--ciphers ECDHE-RSA-AES128-GCM-SHA256 --tls-max 1.2", "2"), ("--http1.0", "1.1"), ("--curves P-384", "2"),
+                              ("--curves P-384 --tls-max 1.2", "2"), ("--http1.1", "1.1"), ("--no-alpn", "1.1"), ("--http2", "2")):
+            with self.subTest(args=args):
+                done = self.box.sh(f"curl -sS {args} -o /dev/null -w '%{{http_code}} %{{http_version}}' https://api.lab.test/curl 2>&1")
+                self.assertIn(done.out, (f"200 {version}", f"200 {version}.0"), done)
+        self.assertEqual(len(self.seen("http", path="/curl")), 7)
+
+    def test_rsa_leaf_names_its_host(self):
+        out = self.py("x = ssl.create_default_context(); x.maximum_version = ssl.TLSVersion.TLSv1_2; x.set_ciphers('ECDHE-RSA-AES128-GCM-SHA256')\n"
+                      "for h in 'api.lab.test', 'www.lab.test', 'api.lab.test':\n"
+                      " t = x.wrap_socket(connect(h), server_hostname=h); t.sendall(request('GET', '/rsa', h)); print(t.cipher()[0], t.getpeercert()['subjectAltName'], Reader(t).response()[0])")
+        self.assertEqual(out.splitlines(), [f"ECDHE-RSA-AES128-GCM-SHA256 (('DNS', '{h}'),) 200" for h in ("api.lab.test", "www.lab.test", "api.lab.test")])
+
+
+class Addresses(support.Boxed):
+    """An address as server name is passed over (RFC 6066 section 3): the destination stays what was dialled."""
+    @classmethod
+    def make_box(cls):
+        return support.Sandbox(policy("https://api.lab.test", "{to: 'https://pass.lab.test', tls: passthrough}"))
+
+    # Python's ssl sends no address as a name.
+    CODE = ("def visit(host, literal, path, authority):\n"
+            " done = subprocess.run(['openssl', 's_client', '-quiet', '-connect', host + ':443', '-servername', literal], input=request('GET', path, authority, 'Connection: close'), capture_output=True, timeout=20)\n"
+            " return done.stdout.split(b'\\r\\n')[0].decode()\n")
+
+    def visit(self, host, literal, path, authority):
+        return self.py(self.CODE + f"print(visit({host!r}, {literal!r}, {path!r}, {authority!r}))").strip()
+
+    def test_passed_over(self):
+        self.assertEqual(self.visit("api.lab.test", "10.99.0.66", "/lit", "api.lab.test"), "HTTP/1.1 200 OK")
+        self.assertEqual(self.visit("api.lab.test", "::1", "/lit", "api.lab.test"), "HTTP/1.1 200 OK")
+        self.assertEqual(len(self.seen("http", path="/lit")), 2)
+
+    def test_leads_nowhere(self):
+        """Neither the address nor what is behind it is reached."""
+        self.assertIn(self.visit("api.lab.test", "10.99.0.66", "/no", "10.99.0.66").split(" ")[1], ("403", "421"))
+        self.assertIn(self.visit("evil.lab.test", "10.99.0.66", "/no", "api.lab.test").split(" ")[1], ("403", "421"))
+        self.assertEqual(self.seen("http"), [])
+
+    def test_not_through_a_passthrough(self):
+        """The server behind would be sent an address that nobody judged."""
+        out = self.visit("pass.lab.test", "10.99.0.66", "/pass", "pass.lab.test")
+        self.assertTrue(not out or out.split(" ")[1] in ("403", "421"), out)
+        self.assertEqual(self.seen("http"), [])
+        self.assertIn("200", self.visit("pass.lab.test", "pass.lab.test", "/pass", "pass.lab.test"))
+
+
+class Upstreams(support.Boxed):
+    """What is spoken to servers, and what is told of those that have nothing of it."""
+    SERVERS = {9451: (["-tls1_2", "-cipher", "ECDHE-ECDSA-AES128-SHA"], "200"),
+               9452: (["-tls1_2", "-cipher", "ECDHE-ECDSA-AES256-SHA384"], "200"),
+               9453: (["-tls1_2", "-groups", "P-521"], "200"),
+               9454: (["-tls1_3", "-groups", "P-384"], "200"),
+               9455: (["-tls1_2", "-cipher", "ECDHE-ECDSA-AES128-CCM"], "offered were TLS 1.3, and TLS 1.2 with ECDHE"),
+               9456: (["-tls1_3", "-groups", "X448"], "offered were TLS 1.3"),
+               9457: (["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"], "the server speaks neither TLS 1.2 nor TLS 1.3"),
+               9458: (["-tls1", "-cipher", "ALL:@SECLEVEL=0"], "the server speaks neither TLS 1.2 nor TLS 1.3")}
+
+    @classmethod
+    def make_box(cls):
+        key, certificate = support.LAB.path("server.key"), support.LAB.path("server.pem")
+        for port, (args, _) in cls.SERVERS.items():
+            support.LAB.spawn_outside(["openssl", "s_server", "-quiet", "-www", "-accept", f"{lab.ORIGIN4}:{port}", "-key", key,
+                                       "-cert", certificate, *args], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return support.Sandbox(policy(*(f"https://api.lab.test:{port}" for port in cls.SERVERS)))
+
+    def test_each(self):
+        for port, (args, due) in self.SERVERS.items():
+            with self.subTest(server=args):
+                def answer():
+                    return self.box.sh(f"curl -sS -w ' %{{http_code}}' https://api.lab.test:{port}/").out
+                self.assertTrue(support.wait_until(lambda: "onnection refused" not in answer()), "it does not listen")
+                out = answer()
+                self.assertTrue(out.endswith("200" if due == "200" else "502"), out)
+                self.assertTrue(due == "200" or due in out, out)
 
 
 class Names(Box):

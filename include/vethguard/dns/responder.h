@@ -40,8 +40,9 @@ void names_release(struct names *names, const struct ip *address);
 
 /* --- answering --- */
 
-/* Hears of every query with its answer, filled as far as the responder knows. */
-typedef void (*responder_on_query)(void *context, struct event *event);
+/* Hears of every query with its answer, filled as far as the responder knows. search_domain: what a search list has
+ * put behind an allowed name, the end of event->host (its cause is EVENT_CAUSE_SEARCH_LIST then); else empty. */
+typedef void (*responder_on_query)(void *context, struct event *event, struct slice search_domain);
 
 struct responder;
 struct responder_config {

@@ -47,7 +47,7 @@ int jail_seccomp(enum jail_role role, bool binds);
 int jail_seccomp_prepare(enum jail_role role, bool binds);
 
 #define JAIL_TEXT_MAX 16384 /* with JAIL_PORTS_MAX ports */
-#define JAIL_PORTS_MAX 1024
+#define JAIL_PORTS_MAX 1032
 #define JAIL_NAMESPACES 6
 
 /* What this process is confined to, one "key: value" line each: ids, capability sets (hexadecimal), namespaces (inode

@@ -19,9 +19,10 @@ struct mint_limits {
 /* Takes issuer. NULL: no memory. */
 struct mint *mint_new(struct ca *issuer, const struct mint_limits *limits);
 void mint_free(struct mint *mint);
-/* The leaf for a host or address; borrowed, valid until the next mint_get (retain it to keep it). mentioned: some
- * policy rule names it. NULL: rate limit reached or failure: the connection is to be reset. now_ms: monotonic. */
-struct tls_identity *mint_get(struct mint *mint, struct slice host, const struct ip *address, bool mentioned,
-	int64_t now_ms);
+/* The leaf for a host or address with a key of that kind; borrowed, valid until the next mint_get (retain it to keep
+ * it). The RSA key is made when it is first asked for. mentioned: some policy rule names it. NULL: rate limit reached or
+ * failure: the connection is to be reset. now_ms: monotonic. */
+struct tls_identity *mint_get(struct mint *mint, struct slice host, const struct ip *address, enum tls_key_kind kind,
+	bool mentioned, int64_t now_ms);
 
 #endif

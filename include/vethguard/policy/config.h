@@ -14,13 +14,14 @@
 
 #define PROXY_PORT_DEFAULT 3128
 #define CONFIG_SERVERS_MAX 8
+#define CONFIG_SERVER_PORT 53
 #define CONFIG_HOSTS_MAX 1024
 #define CONFIG_PREFIXES_MAX 64
 #define CONFIG_CA_FILES_MAX 16
 
 struct config_server {
 	struct ip address;
-	uint16_t port; /* 53 by default */
+	uint16_t port; /* 0: CONFIG_SERVER_PORT */
 };
 
 struct config_host {

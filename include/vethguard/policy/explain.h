@@ -16,6 +16,7 @@ struct policy_rule_report {
 	bool deny;                /* a deny rule; else allow */
 	enum policy_match match;  /* the first part that did not match */
 	struct slice name;        /* rule name */
+	struct slice reading;     /* where the path matters as some servers read it: its shortest reading; else empty */
 	struct slice to;          /* destination as written */
 	struct slice file;        /* where it was written */
 	unsigned line;

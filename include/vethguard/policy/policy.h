@@ -33,6 +33,7 @@ enum policy_reason {
 	POLICY_REASON_PORT,             /* a rule names the host, but not this port or scheme */
 	POLICY_REASON_METHOD,           /* rules match the destination, none this method */
 	POLICY_REASON_PATH,             /* rules match destination and method, none this path */
+	POLICY_REASON_READING,          /* a rule matches the path as it is written, not as some servers read it */
 	POLICY_REASON_BAD_REQUEST,      /* the request cannot be judged (no host, path not canonical) */
 	POLICY_REASON_COUNT
 };
@@ -70,7 +71,8 @@ int policy_open(struct policy *policy, const void *image, size_t size);
 /* The decision. Pure, total, no allocation; cost does not grow with the number of exact hosts. Deny beats allow; the
  * most specific allow names the credential (host before glob before address, then the longer literal path; of equals
  * one with a credential before one without). Denies are generous: one for tcp:// denies everything that runs over TCP
- * there, the case of a method does not save it, nor do "//" and "%2F" in a path. In mode observe every denial, a deny
+ * there, the case of a method does not save it, nor does any way to write a path that some server reads as a denied one.
+ * An allow does not match a path that some server may read as one outside of the rule. In mode observe every denial, a deny
  * rule's too, becomes an allow with observed set, no credential and no passthrough; a request that cannot be judged
  * (POLICY_REASON_BAD_REQUEST) stays denied. */
 void policy_decide(const struct policy *policy, const struct policy_request *request, struct policy_decision *out);

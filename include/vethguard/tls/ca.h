@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ca: making certificates (RFC 5280). The keeper makes a root for itself and one intermediate per sandbox; a worker's
- * mint makes leaves under its intermediate. All keys are ECDSA P-256.
+ * mint makes leaves under its intermediate. Roots and intermediates are ECDSA P-256; a leaf's key may be RSA.
  */
 #ifndef VETHGUARD_TLS_CA_H
 #define VETHGUARD_TLS_CA_H
@@ -31,9 +31,10 @@ int ca_key_der(const struct ca *ca, struct secret *out);
 /* PEM of a DER certificate onto out. 0 or -errno. */
 int ca_pem_append(struct slice der, struct buf *out);
 
-/* The key all leaves of one mint share. */
+/* The key all leaves of one mint and kind share. An RSA key takes about 0.1 s of CPU time to make. NULL: no memory or no
+ * randomness. */
 struct ca_leaf_key;
-struct ca_leaf_key *ca_leaf_key_new(void); /* NULL: no memory or no randomness */
+struct ca_leaf_key *ca_leaf_key_new(enum tls_key_kind kind);
 void ca_leaf_key_free(struct ca_leaf_key *key);
 /* A leaf for host (canonical name as dNSName) or address (iPAddress), signed by issuer; chain: leaf, issuer.
  * serverAuth, digitalSignature, SAN (critical when the subject is empty), SKI, AKI, random 16-byte positive serial,

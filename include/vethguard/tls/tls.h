@@ -35,12 +35,20 @@ void tls_buffers_release(void);
 
 /* --- towards the sandbox --- */
 
-/* Asked during the handshake with the client's SNI (canonical lower case, or empty). Returns the identity to use (the
- * callee keeps its own reference) or NULL to refuse the handshake with unrecognized_name. Not asked where a session
- * made for the same name is resumed: no certificate is shown then. It must not call into any connection. */
-typedef struct tls_identity *(*tls_identity_for)(void *context, struct slice sni);
+/* What the key of a leaf is made for. */
+enum tls_key_kind {
+	TLS_KEY_ECDSA,      /* P-256: what nearly every client takes */
+	TLS_KEY_RSA,        /* for clients whose ClientHello leaves no room for that */
+	TLS_KEY_KINDS
+};
 
-/* TLS 1.2 and 1.3, session tickets under a key that lives and dies with this struct (rotated hourly), sessions bound
+/* Asked during the handshake with the client's SNI (canonical lower case, or empty) and the kind of key that its
+ * ClientHello has room for. Returns the identity to use (the callee keeps its own reference) or NULL to refuse the
+ * handshake with unrecognized_name. Not asked where a session made for the same name is resumed: no certificate is
+ * shown then. It must not call into any connection. */
+typedef struct tls_identity *(*tls_identity_for)(void *context, struct slice sni, enum tls_key_kind kind);
+
+/* TLS 1.2 and 1.3 as src/tls/profile.c says, session tickets under a key that lives and dies with this struct (rotated hourly), sessions bound
  * to the name they were made for. NULL: no memory. */
 struct tls_server *tls_server_new(tls_identity_for identity_for, void *context);
 void tls_server_free(struct tls_server *server);

@@ -6,7 +6,9 @@
 #include "vethguard/wire/dns.h"
 
 #define DNS_LOOKUP_BYTES (12 + DNS_NAME_MAX + 4 + 11) /* header, question, OPT */
-#define DNS_LOOKUP_REPLY_MAX 1232                     /* offered to the server (EDNS); longer ones are no answer */
+#define DNS_LOOKUP_REPLY_MAX 1232                     /* offered to the server (EDNS); longer datagrams are no answer */
+#define DNS_LOOKUP_STREAM_MAX 16384                   /* bytes of a reply over TCP */
+#define DNS_LOOKUP_NAME_BYTES 262144                  /* of all names that are looked at in one reply */
 #define DNS_LOOKUP_ADDRESSES 16
 #define DNS_LOOKUP_ALIASES 16 /* followed from the name that was asked for */
 #define DNS_LOOKUP_MIX 32     /* bytes of chance: a bit for each byte of a name */
@@ -17,9 +19,10 @@ struct dns_lookup {
 	size_t question_n; /* of them, behind the header */
 	uint16_t type;
 	bool plain;
+	size_t reply_max; /* DNS_LOOKUP_REPLY_MAX; whoever sends it over TCP says otherwise */
 };
 
-/* What a datagram is to a lookup. */
+/* What a reply is to a lookup. */
 enum dns_lookup_reply {
 	DNS_LOOKUP_STRANGE,   /* of another question, or of nobody: the answer may still come */
 	DNS_LOOKUP_ASK_PLAIN, /* the server does not bear EDNS or does not keep letters' case; nothing else of it counts */

@@ -45,6 +45,7 @@ enum event_cause {
 	EVENT_CAUSE_CLOSING,          /* vethguard is stopping, or was told to stop everything */
 	EVENT_CAUSE_CALLER,           /* a call of the control API that cannot or may not be done */
 	EVENT_CAUSE_POLICY_CHANGED,   /* it was let pass, and a new policy does not */
+	EVENT_CAUSE_SEARCH_LIST,      /* a name that a resolver has made of an allowed one, with a domain of its search list */
 	EVENT_CAUSE_COUNT
 };
 

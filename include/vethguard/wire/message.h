@@ -61,7 +61,8 @@ enum message_type {
 	/* supervisor <-> keeper */
 	MESSAGE_KEEPER_START,    /* no body; + fd of the root CA's file where there is to be one (keeper/authority.h) */
 	MESSAGE_KEEPER_READY,
-	MESSAGE_KEEPER_SANDBOX,  /* struct message_keeper_sandbox: whose a WORKER is from now on */
+	MESSAGE_KEEPER_SANDBOX,  /* struct message_keeper_sandbox: whose a WORKER is from now on; said again when it is to retire
+	                          * under another policy: whatever it asks for from then on is read anew */
 	MESSAGE_KEEPER_ROOT,     /* keeper -> supervisor: answer to SANDBOX: root certificate (PEM) */
 	MESSAGE_SOURCE_OPEN,     /* keeper -> supervisor: struct message_source_open */
 	MESSAGE_SOURCE,          /* supervisor -> keeper: struct message_source + fd to read the value from until its end */
@@ -111,7 +112,6 @@ enum message_type {
 	                          * under this id */
 	MESSAGE_KEEPER_LOOK,     /* no body: is it there? */
 	MESSAGE_KEEPER_HERE,     /* keeper -> supervisor: the answer */
-	MESSAGE_KEEPER_FORGET,   /* no body, under the id of WORKER: what that worker asks for from now on is read anew */
 	MESSAGE_TYPE_COUNT
 };
 
@@ -210,6 +210,7 @@ struct message_ca {            /* lengths in DER; key is secret: the receiver wi
 
 struct message_credential_get {
 	uint32_t credential;       /* index in the policy */
+	uint64_t generation;       /* ... of that generation */
 };
 
 struct message_credential {    /* answer; value is secret: the receiver wipes the datagram */
@@ -222,6 +223,7 @@ struct message_credential {    /* answer; value is secret: the receiver wipes th
 
 struct message_keeper_sandbox {
 	uint64_t sandbox_id;       /* the worker's */
+	uint64_t generation;       /* of the policy that has these credentials */
 	struct slice sandbox;      /* name, for messages */
 	uint32_t credential_count;
 	struct {
@@ -238,6 +240,7 @@ struct message_keeper_root {
 struct message_source_open {
 	uint64_t sandbox_id;
 	uint32_t credential;
+	uint64_t generation;
 };
 
 struct message_source {

@@ -82,10 +82,28 @@ enum attach_status attachment_trouble(const struct attachment *a)
 	return attachment_is_over(a) ? ATTACH_CONFLICT : ATTACH_FAILED;
 }
 
+/* It stays, and the daemon stops. What is not in the log yet is counted from the journal's notes.
+ */
+static void note_dropped(struct attachment *a, const struct sandbox *s)
+{
+	int error;
+
+	if (a->detaching || s->is_given || s->unsummed || !s->recorded.open)
+		return;
+	a->record.dropped_known = true;
+	a->record.dropped = s->dropped_at_end;
+	error = attachment_save(a);
+	if (error)
+		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "its state cannot be written: %s",
+		        strerror(-error));
+}
+
 static void on_ended(struct sandbox_owner *owner, struct sandbox *s)
 {
-	(void)s;
-	attachment_end(attachment_of(owner));
+	struct attachment *a = attachment_of(owner);
+
+	note_dropped(a, s);
+	attachment_end(a);
 }
 
 static void on_changed(struct sandbox_owner *owner, struct sandbox *s)

@@ -142,7 +142,26 @@ static void settle_ports(struct attachment *a, const struct gate *shape)
 		        strerror(-error));
 }
 
-/* shared: the former daemon's recorder reads copies of its dropped packets as well. */
+/* Whence the recorder counts dropped packets, where its journal has no note of this sandbox. Noted
+ * once: the next daemon would count them again. shared: the former daemon's recorder reads copies
+ * as well. */
+static void count_from(struct attachment *a, bool shared)
+{
+	struct sandbox *s = a->sandbox;
+	int error = 0;
+
+	s->dropped_before = shared                    ? MESSAGE_DROPPED_UNKNOWN
+	                    : a->record.dropped_known ? a->record.dropped
+	                                              : gate_dropped(&s->gate).packets;
+	if (a->record.dropped_known) {
+		a->record.dropped_known = false;
+		error = attachment_save(a);
+	}
+	if (error)
+		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "its state cannot be written: %s",
+		        strerror(-error));
+}
+
 static void adopt(struct attachment *a, const struct gate *shape, struct generation *g, bool shared)
 {
 	struct sandbox *s = sandbox_new(a->all->supervisor, &a->owner, true);
@@ -163,7 +182,7 @@ static void adopt(struct attachment *a, const struct gate *shape, struct generat
 	attachment_watch_policy(a);
 	s->gate = *shape;
 	set_bounds(a);
-	s->dropped_before = shared ? MESSAGE_DROPPED_UNKNOWN : gate_dropped(&s->gate).packets;
+	count_from(a, shared);
 	memcpy(s->seed, a->record.seed, sizeof s->seed);
 	snprintf(s->name, sizeof s->name, "%s", a->record.name);
 	attachment_pin(a->all, s->id, s->pin);

@@ -43,6 +43,10 @@ struct attach_record {
 	uint8_t seed[STATE_SEED_BYTES]; /* of the placeholders */
 	bool paused;
 	char reason[ATTACH_REASON_MAX + 1];
+	/* Packets that the fence had dropped when a daemon stopped that had recorded them all: the
+	 * next daemon's recorder counts from there. */
+	bool dropped_known;
+	uint64_t dropped;
 	bool undoing; /* not whole: nobody was told yet that it is there, or its end has begun. A
 	               * daemon that finds it so takes away what there is of it. */
 };

@@ -216,7 +216,7 @@ static bool container_of_json(json_t *object, struct attach_container *out)
 /* What json_unpack() gives: borrowed from the document. */
 struct fields {
 	const char *name, *id, *kind, *interface, *netns, *start_time, *policy, *generation, *seed;
-	const char *reason;
+	const char *reason, *dropped;
 	int version, pid, observe, paused, attaching;
 	json_int_t uid, gid, created, expires;
 	json_t *container, *labels, *vars, *gate, *groups;
@@ -225,9 +225,10 @@ struct fields {
 static bool unpack(json_t *root, struct fields *f, json_error_t *why)
 {
 	f->groups = NULL;
+	f->dropped = NULL;
 	return json_unpack_ex(root, why, 0,
 	               "{s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:s, s:b, s:o, s:o, s:I, "
-	               "s:I, s:I, s:I, s:s, s:s, s:b, s:s, s:o, s?o, s?b !}",
+	               "s:I, s:I, s:I, s:s, s:s, s:b, s:s, s:o, s?o, s?b, s?s !}",
 	               "vethguard", &f->version, "name", &f->name, "id", &f->id, "kind", &f->kind,
 	               "interface", &f->interface, "netns", &f->netns, "pid", &f->pid,
 	               "pid_start_time", &f->start_time, "container", &f->container, "policy",
@@ -235,7 +236,7 @@ static bool unpack(json_t *root, struct fields *f, json_error_t *why)
 	               "uid", &f->uid, "gid", &f->gid, "created_ms", &f->created, "expires_ms",
 	               &f->expires, "generation", &f->generation, "seed", &f->seed, "paused",
 	               &f->paused, "reason", &f->reason, "gate", &f->gate, "groups", &f->groups,
-	               "attaching", &f->attaching) == 0;
+	               "attaching", &f->attaching, "dropped", &f->dropped) == 0;
 }
 
 static bool take_pairs(const struct fields *f, struct attach_record *r)
@@ -283,6 +284,9 @@ static const char *take(const struct fields *f, struct attach_record *r)
 		return "seed";
 	if (!copy_text(f->reason, r->reason, sizeof r->reason))
 		return "reason";
+	r->dropped_known = f->dropped;
+	if (f->dropped && !u64_of(f->dropped, &r->dropped))
+		return "dropped";
 	if (!take_pairs(f, r))
 		return "labels or vars";
 	r->pid = f->pid;

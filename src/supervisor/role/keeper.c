@@ -88,6 +88,8 @@ static int on_source_open(struct supervisor *sv, struct ipc_message *message)
 		answer_source(sv, message->head.id, -1, "there is no such sandbox");
 		return 0;
 	}
+	if (m.generation != i->credentials->number)
+		return 0; /* the keeper does not know yet that nobody waits for it */
 	sources_open(&i->sources, message->head.id, m.credential);
 	return 0;
 }

@@ -25,13 +25,9 @@ struct roles {
 
 static struct roles *asked; /* under way; there is one supervisor in a process */
 
-void roles_fini(struct supervisor *sv)
+static void roles_free(struct roles *r)
 {
-	struct roles *r = sv->roles;
-
-	if (!r)
-		return;
-	sv->roles = asked = NULL;
+	r->supervisor->roles = asked = NULL;
 	loop_timer_close(&r->patience);
 	for (size_t i = 0; i < r->count; i++)
 		free(r->reports[i].text);
@@ -42,7 +38,16 @@ void roles_fini(struct supervisor *sv)
 static void tell(struct roles *r)
 {
 	r->told(r->context, r->id, r->reports, r->count);
-	roles_fini(r->supervisor);
+	roles_free(r);
+}
+
+/* Whoever asked holds something for the answer, and lets go of it when it comes. */
+void roles_fini(struct supervisor *sv)
+{
+	if (!sv->roles)
+		return;
+	sv->roles->told(sv->roles->context, sv->roles->id, NULL, 0);
+	roles_free(sv->roles);
 }
 
 static void on_patience_over(struct loop_timer *timer)
@@ -124,7 +129,7 @@ int roles_ask(struct supervisor *sv, uint64_t id, roles_told told, void *context
 	supervisor_for_each_worker(sv, count_worker, NULL);
 	r->reports = calloc(r->max, sizeof *r->reports);
 	if (!r->reports || loop_timer_open(sv->loop, &r->patience, on_patience_over) != 0) {
-		roles_fini(sv);
+		roles_free(r);
 		return -ENOMEM;
 	}
 	describe_own(r);

@@ -18,10 +18,10 @@ struct role_report {
 typedef void (*roles_told)(
         void *context, uint64_t id, const struct role_report *reports, size_t count);
 
-/* Asks all of them; told is called once, from the loop, with the same id. 0; -EBUSY: somebody
- * else's question is under way; -ENOMEM. */
+/* Asks all of them; told is called once, from the loop or by roles_fini(), with the same id. 0;
+ * -EBUSY: somebody else's question is under way; -ENOMEM. */
 int roles_ask(struct supervisor *sv, uint64_t id, roles_told told, void *context);
-/* Forgets a question under way. */
+/* Ends a question that is under way: told is called without any report. */
 void roles_fini(struct supervisor *sv);
 
 #endif

@@ -236,6 +236,7 @@ void instance_free(struct instance *i)
 		recording_ring_end(i->supervisor, i->sandbox, i->ring);
 	sources_fini(&i->sources);
 	generation_put(i->generation);
+	generation_put(i->credentials);
 	loop_timer_close(&i->timer);
 	free(i);
 }

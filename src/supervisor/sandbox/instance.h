@@ -50,14 +50,16 @@ struct instance {
 	enum instance_state state;
 	uint64_t id; /* the keeper knows it by this */
 	struct role worker;
-	struct loop_timer timer;       /* how long it may take to be ready, or to revise */
-	struct generation *generation; /* NULL until it is started */
-	struct recorded_ring *ring;    /* of its events; the recorder's once it is gone */
-	struct sources sources;        /* identity and directory are the owner's to fill in */
-	uint64_t keeper_request;       /* told under this id; 0: not yet */
-	uint64_t worker_request;       /* the same */
+	struct loop_timer timer;        /* how long it may take to be ready, or to revise */
+	struct generation *generation;  /* NULL until it is started */
+	struct generation *credentials; /* whose credentials it may ask the keeper for */
+	struct recorded_ring *ring;     /* of its events; the recorder's once it is gone */
+	struct sources sources;         /* identity and directory are the owner's to fill in */
+	uint64_t keeper_request;        /* told under this id; 0: not yet */
+	uint64_t worker_request;        /* the same */
 	bool keeper_ready, worker_ready;
 	bool revising; /* RETIRED: told of a policy, and has not said yet that it holds to it */
+	bool stilled; /* ENDING: a pause asked it to */
 	int64_t serving_since_ms;
 };
 
@@ -70,6 +72,9 @@ void instance_give(struct instance *i, struct sandbox *s);
 /* Tells the keeper which sandbox it was given to, and of the generation it will start with (a
  * reference is taken). 0, or -errno with the sandbox's failure filled in. */
 int instance_tell_keeper(struct instance *i, struct generation *generation);
+/* Tells the keeper which credentials the worker asks for from now on, after it has started: it is
+ * to retire under that generation. 0 or -errno. */
+int instance_change_credentials(struct instance *i, struct generation *generation);
 /* Tells the keeper, where that was not done before, recorder and worker, under the same generation,
  * with the listeners that the gate holds. 0, or -errno with the sandbox's failure filled in. */
 int instance_start(struct instance *i, struct generation *generation);

@@ -71,9 +71,10 @@ static int generation_files(struct sandbox *s, struct generation *g)
 static int tell_keeper(struct instance *i)
 {
 	struct supervisor *sv = i->supervisor;
-	const struct policy *policy = &i->generation->settings->policy;
-	struct message_keeper_sandbox m = {
-	        .sandbox_id = i->id, .sandbox = slice_from_string(i->sandbox->name)};
+	const struct policy *policy = &i->credentials->settings->policy;
+	struct message_keeper_sandbox m = {.sandbox_id = i->id,
+	        .generation = i->credentials->number,
+	        .sandbox = slice_from_string(i->sandbox->name)};
 	struct policy_credential c;
 
 	m.credential_count = policy_credential_count(policy);
@@ -192,14 +193,34 @@ static int make_ring(struct instance *i)
 	                                          : "memory for events");
 }
 
+static void set_credentials(struct instance *i, struct generation *g)
+{
+	struct generation *before = i->credentials;
+
+	i->credentials = generation_get(g);
+	generation_put(before);
+	i->sources.policy = &g->settings->policy;
+	i->sources.identity = g->identity;
+}
+
+int instance_change_credentials(struct instance *i, struct generation *g)
+{
+	int error;
+
+	if (i->credentials != g)
+		sources_stop(&i->sources); /* nobody waits for what was asked about */
+	set_credentials(i, g);
+	error = tell_keeper(i);
+	return error == -EPIPE ? 0 : error; /* the next one is told */
+}
+
 int instance_tell_keeper(struct instance *i, struct generation *g)
 {
 	struct sandbox *s = i->sandbox;
 
 	i->state = INSTANCE_STARTING;
 	i->generation = generation_get(g);
-	i->sources.policy = &g->settings->policy;
-	i->sources.identity = g->identity;
+	set_credentials(i, g);
 	snprintf(i->sources.directory, sizeof i->sources.directory, "%s", s->directory);
 	int error = tell_keeper(i);
 

@@ -40,6 +40,7 @@ enum sandbox_state sandbox_still(struct sandbox *s)
 		if (i == s->current)
 			s->current = NULL;
 		i->state = INSTANCE_ENDING;
+		i->stilled = true;
 		i->worker.stopping = false; /* a retired one had all the time it needs */
 		role_stop(&i->worker, supervisor_next_id(s->supervisor), SANDBOX_STILL_MS);
 	}

@@ -121,14 +121,13 @@ static const char way_out_changed[] =
         "is ended; ask again over a new connection";
 
 /* One that has not been told of this generation yet, or of an earlier one only. A credential may
- * have another value by now: the worker forgets what it has, and so does the keeper, before it is
- * asked. */
+ * have another value or another source by now: the worker forgets what it has, and so does the
+ * keeper, which learns of the sources before it is asked. */
 static void retire(struct sandbox *s, struct instance *i)
 {
 	struct message_worker_retire m = {s->generation->number};
 	size_t n = message_worker_retire_encode(buffer, sizeof buffer, MESSAGE_WORKER_RETIRE,
 	        supervisor_next_id(s->supervisor), &m);
-	uint8_t forget[64];
 	int error;
 
 	i->state = INSTANCE_RETIRED;
@@ -137,9 +136,9 @@ static void retire(struct sandbox *s, struct instance *i)
 	i->worker.stopping = true;
 	if (goes_another_way(i->generation, s->generation))
 		instance_close_way_out(i, way_out_changed);
-	role_send(&s->supervisor->keeper, forget,
-	        message_empty(forget, sizeof forget, MESSAGE_KEEPER_FORGET, i->id), NULL, 0);
-	error = role_send(&i->worker, buffer, n, &s->generation->settings->image_file, 1);
+	error = instance_change_credentials(i, s->generation);
+	if (!error)
+		error = role_send(&i->worker, buffer, n, &s->generation->settings->image_file, 1);
 	if (error)
 		role_kill(&i->worker, "it cannot be told to retire");
 }

@@ -38,7 +38,8 @@ void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *ho
 
 	if (was_current)
 		s->current = NULL;
-	if (s->stilling && i->worker.killed && i->state == INSTANCE_ENDING)
+	/* One that was being ended already when the pause came was not asked by it. */
+	if (i->stilled && i->worker.killed)
 		tell_disobedience(s, how);
 	instance_free(i);
 	sandbox_look_still(s);

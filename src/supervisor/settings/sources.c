@@ -22,7 +22,7 @@ void sources_init(struct sources *s, struct loop *loop, const struct policy *pol
 		s->variables[i] = -1;
 }
 
-void sources_fini(struct sources *s)
+void sources_stop(struct sources *s)
 {
 	for (size_t i = 0; i < POLICY_CREDENTIALS_MAX; i++) {
 		if (s->runs[i])
@@ -30,6 +30,13 @@ void sources_fini(struct sources *s)
 		s->runs[i] = NULL;
 		source_read_free(s->reads[i]);
 		s->reads[i] = NULL;
+	}
+}
+
+void sources_fini(struct sources *s)
+{
+	sources_stop(s);
+	for (size_t i = 0; i < POLICY_CREDENTIALS_MAX; i++) {
 		if (s->variables[i] >= 0)
 			close(s->variables[i]);
 		s->variables[i] = -1;

@@ -38,7 +38,9 @@ struct sources {
 
 void sources_init(struct sources *sources, struct loop *loop, const struct policy *policy,
         void (*on_source)(struct sources *sources, uint64_t id, int fd, const char *error));
-/* Kills what runs and closes what is kept. No callback follows. */
+/* Kills what runs. No callback follows. */
+void sources_stop(struct sources *sources);
+/* The same, and closes what is kept. */
 void sources_fini(struct sources *sources);
 /* Answers through on_source, at once or when the program has ended. credential may be out of range.
  */

@@ -104,4 +104,41 @@ class Grpc(NodeClient):
         self.each(check)
 
 
+@nodes.needs_packages
+@nodes.needs_h2_upstream
+class Cleartext(NodeClient):
+    """HTTP/2 without TLS from end to end, to an `http://` rule."""
+    SCRIPT = "rpc.mjs"
+    TARGET = "open.node.lab.test:50052"
+    RULES = (f"{{to: 'http://{TARGET}', methods: [POST], paths: ['/lab.Lab/Say', '/lab.Lab/Count', '/lab.Lab/Sum', '/lab.Lab/Chat']}}",)
+    PROXY = False
+    ENV = {"RPC_PLAIN": "1", "RPC_KEY": "none"}
+
+    def test_unary(self):
+        answer = self.node(self.box, "unary", self.TARGET)
+        self.assertEqual((answer["first"]["value"]["text"], answer["first"]["trailer"], answer["first"]["binary"]), ("hällo", "after", "0001ff"))
+        self.assertEqual((answer["failed"]["code"], answer["failed"]["details"]), (FAILED_PRECONDITION, "no such luck: 100 % ä\n"))
+        self.assertTrue(answer["many"])
+
+    def test_streams(self):
+        self.assertEqual(self.node(self.box, "server", self.TARGET, 500)["end"], {"code": 0, "details": "OK", "trailer": "after"})
+        self.assertEqual(self.node(self.box, "client", self.TARGET, 500), {"n": 500, "bytes": "1500000"})
+        answer = self.node(self.box, "chat", self.TARGET, COUNT)
+        self.assertEqual(answer["end"]["code"], 0, answer)
+        self.assert_one_by_one(answer["times"], COUNT)
+
+    def test_large_messages(self):
+        for size in (16384, 20000000):
+            self.assertEqual(self.node(self.box, "large", self.TARGET, size), {"same": True}, size)
+
+    def test_deadline_and_cancellation(self):
+        self.assertEqual(self.node(self.box, "deadline", self.TARGET)["code"], DEADLINE_EXCEEDED)
+        self.assertEqual(self.node(self.box, "cancel", self.TARGET)["code"], CANCELLED)
+
+    def test_refused(self):
+        answer = self.node(self.box, "refused", self.TARGET, "evil.lab.test:80")
+        self.assertEqual(answer["forbidden"]["code"], PERMISSION_DENIED, answer)
+        self.assertEqual(answer["beside"], 0, "a call on the same connection lives on")
+
+
 del NodeClient

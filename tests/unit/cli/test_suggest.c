@@ -359,6 +359,17 @@ static void test_a_name_alone_is_no_request(void **state)
 	assert_null(strstr(printed, "only its name was asked for"));
 }
 
+static void test_a_name_of_a_search_list_is_no_ask(void **state)
+{
+	json_t *event = query("a.example.corp.example");
+
+	(void)state;
+	json_object_set_new(event, "status_code", json_string("search-list"));
+	assert_int_equal(suggest_of(event, query("b.example"), NULL), 0);
+	assert_null(strstr(printed, "corp.example"));
+	assert_non_null(strstr(printed, "b.example"));
+}
+
 static void test_attributes_of_wrong_types(void **state)
 {
 	static const char *const lines[] = {"{\"time\":1,\"class_uid\":4002,\"action_id\":2}",
@@ -597,6 +608,7 @@ int main(void)
 	        cmocka_unit_test(test_many_paths_become_one_pattern_and_say_so),
 	        cmocka_unit_test(test_connections),
 	        cmocka_unit_test(test_a_name_alone_is_no_request),
+	        cmocka_unit_test(test_a_name_of_a_search_list_is_no_ask),
 	        cmocka_unit_test(test_attributes_of_wrong_types),
 	        cmocka_unit_test(test_too_many_are_refused),
 	        cmocka_unit_test(test_what_a_policy_allows_by_now_is_left_out),

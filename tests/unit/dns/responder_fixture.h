@@ -54,12 +54,14 @@ static struct {
 	size_t count;
 	size_t hold_after; /* so many events; 0: never */
 	struct event event;
-	char host[300], rule[100], detail[200];
+	char host[300], rule[100], detail[200], search_domain[300];
 } fixture;
 
-static inline void on_query(void *context, struct event *event)
+static inline void on_query(void *context, struct event *event, struct slice search_domain)
 {
 	(void)context;
+	snprintf(fixture.search_domain, sizeof(fixture.search_domain), "%.*s",
+	        SLICE_ARG(search_domain));
 	if (++fixture.count == fixture.hold_after)
 		responder_hold(fixture.responder, true);
 	fixture.event = *event;

@@ -175,6 +175,87 @@ static void names_that_do_not_exist(void **state)
 	expect_verdict("notonion.example", EVENT_DENIED, "");
 }
 
+static void expect_searched(const char *name, const char *domain)
+{
+	static const uint16_t types[] = {DNS_A, DNS_AAAA, 16, 33, DNS_SVCB, DNS_HTTPS, DNS_ANY};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		uint32_t given = names_count(fixture.names);
+
+		ask(name, types[i]);
+		if (rcode() != DNS_NXDOMAIN || answers() != 0)
+			fail_msg("%s: rcode %u", name, rcode());
+		assert_int_equal(answer[9], 1); /* a SOA, so that it is cached */
+		assert_int_equal(fixture.event.decision, EVENT_DENIED);
+		assert_int_equal(fixture.event.cause, EVENT_CAUSE_SEARCH_LIST);
+		assert_int_equal(fixture.event.dns_rcode, DNS_NXDOMAIN);
+		assert_string_equal(fixture.host, name);
+		assert_string_equal(fixture.search_domain, domain);
+		assert_int_equal(names_count(fixture.names), given);
+	}
+}
+
+static void a_search_list_goes_on_to_the_allowed_name(void **state)
+{
+	(void)state;
+	expect_searched("api.example.com.corp.example", "corp.example");
+	expect_searched("api.example.com.default.svc.cluster.local", "default.svc.cluster.local");
+	expect_searched("api.example.com.local", "local");
+	expect_searched("git.example.com.corp.example", "corp.example"); /* tcp:// only */
+	expect_searched("a.b.files.example.com.corp.example", "corp.example");
+	expect_searched("wiki.corp.example", "corp.example");
+	/* Denied for https, allowed for ssh: an allowed name. */
+	expect_searched("mixed.example.com.corp.example", "corp.example");
+	/* The longest allowed name that it can be. */
+	expect_searched("wiki.api.example.com.corp.example", "api.example.com.corp.example");
+	expect_searched("a.files.example.com.b.files.example.org", "b.files.example.org");
+	/* The real name is there, and a search list's mistake has not changed it. */
+	expect_verdict("api.example.com", EVENT_ALLOWED, "api");
+	assert_string_equal(fixture.search_domain, "");
+}
+
+static void what_no_search_list_has_made(void **state)
+{
+	static const char *const names[] = {"evil.example", "evil.example.corp.example",
+	        "files.example.com.corp.example", "api.example.com-corp.example",
+	        "xapi.example.com.corp.example", "bad.example.com.corp.example",
+	        "example.com.corp.example", "wikis.corp.example", "corp.example.api.example.comx"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		expect_verdict(names[i], EVENT_DENIED, "");
+		assert_string_equal(fixture.search_domain, "");
+		assert_int_equal(fixture.event.cause, EVENT_CAUSE_POLICY);
+	}
+	/* What a rule allows is allowed, whatever it begins with. */
+	expect_verdict("api.example.com.files.example.com", EVENT_ALLOWED, "files");
+	expect_verdict("wiki.files.example.com", EVENT_ALLOWED, "files");
+	assert_string_equal(fixture.search_domain, "");
+}
+
+static void a_search_domain_has_few_labels(void **state)
+{
+	char name[256] = "api.example.com";
+	char domain[256] = "";
+
+	(void)state;
+	for (int i = 0; i < ALLOWED_SEARCH_LABELS; i++)
+		strcat(domain, i ? ".d" : "d");
+	strcat(strcat(name, "."), domain);
+	expect_searched(name, domain);
+	strcat(name, ".d");
+	expect_verdict(name, EVENT_DENIED, "");
+}
+
+/* What is only let pass is no allowed name; what a rule allows is one here too. */
+static void observing_a_search_list(void **state)
+{
+	(void)state;
+	expect_searched("api.example.com.corp.example", "corp.example");
+	expect_verdict("evil.example.corp.example", EVENT_OBSERVED, "");
+	expect_verdict("bad.example.com.corp.example", EVENT_OBSERVED, "");
+}
+
 static void other_classes_and_versions(void **state)
 {
 	uint8_t query[512];
@@ -288,6 +369,10 @@ int main(void)
 	        IN_LOOP(one_name_has_one_pair_of_addresses),
 	        IN_LOOP(other_types_have_no_data),
 	        IN_LOOP(names_that_do_not_exist),
+	        IN_LOOP(a_search_list_goes_on_to_the_allowed_name),
+	        IN_LOOP(what_no_search_list_has_made),
+	        IN_LOOP(a_search_domain_has_few_labels),
+	        cmocka_unit_test_setup_teardown(observing_a_search_list, setup_observe, teardown),
 	        IN_LOOP(other_classes_and_versions),
 	        IN_LOOP(malformed_queries),
 	        IN_LOOP(a_full_pool_is_a_failure),

@@ -30,6 +30,7 @@ struct fixture {
 	pid_t pid;
 	int supervisor; /* this end of the pair, or -1 */
 	uint64_t last_id;
+	uint64_t generation; /* of what is said */
 };
 
 /* Received messages point into it; the next receive overwrites it. */
@@ -185,8 +186,10 @@ static inline void fixture_describe(
         struct fixture *f, uint64_t sandbox_id, uint32_t count, uint32_t ttl_s, uint32_t timeout_ms)
 {
 	static char names[POLICY_CREDENTIALS_MAX][16];
-	struct message_keeper_sandbox m = {
-	        .sandbox_id = sandbox_id, .sandbox = SLICE("box"), .credential_count = count};
+	struct message_keeper_sandbox m = {.sandbox_id = sandbox_id,
+	        .generation = f->generation,
+	        .sandbox = SLICE("box"),
+	        .credential_count = count};
 
 	for (uint32_t i = 0; i < count; i++) {
 		snprintf(names[i], sizeof(names[i]), "c%u", i);
@@ -218,7 +221,7 @@ static inline int fixture_sandbox(
 
 static inline uint64_t fixture_ask(struct fixture *f, int worker, uint32_t credential)
 {
-	struct message_credential_get get = {credential};
+	struct message_credential_get get = {credential, f->generation};
 	uint8_t out[64];
 	size_t n = message_credential_get_encode(
 	        out, sizeof(out), MESSAGE_CREDENTIAL_GET, ++f->last_id, &get);
@@ -238,6 +241,7 @@ static inline uint64_t fixture_expect_open(
 	assert_int_equal(message_source_open_decode(&message.body, &open_message), 0);
 	assert_int_equal(open_message.sandbox_id, sandbox_id);
 	assert_int_equal(open_message.credential, credential);
+	assert_int_equal(open_message.generation, f->generation);
 	return message.head.id;
 }
 

@@ -221,14 +221,11 @@ static void test_file_and_cache(void **state)
 	close(worker);
 }
 
-static void forget(struct fixture *f, uint64_t id)
+/* Described once more, of the same generation or of the next one. */
+static void forget(struct fixture *f, uint64_t id, uint32_t count)
 {
-	uint8_t m[64];
-
-	assert_int_equal(ipc_send_blocking(f->supervisor, m,
-	                         message_empty(m, sizeof(m), MESSAGE_KEEPER_FORGET, id), NULL, 0),
-	        0);
-	test_look(&(void *){f}); /* it has been heard */
+	fixture_describe(f, id, count, 0, 0);
+	fixture_expect_root(f);
 }
 
 /* What is held is read again; what is being read is for those who wait for it. */
@@ -242,8 +239,8 @@ static void test_forgotten_values(void **state)
 	assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
 	waits = fixture_ask(f, worker, 1);
 	fixture_give(f, fixture_expect_open(f, 7, 1), pipe_fds[0], NULL);
-	forget(f, 7);
-	forget(f, 8); /* nobody */
+	forget(f, 7, 2);
+	forget(f, 8, 2); /* nobody */
 	fixture_fetch(f, worker, 7, 0, "second-value");
 	fixture_expect_value(worker, fixture_ask(f, worker, 0), 0, "second-value");
 	assert_int_equal(write(pipe_fds[1], "third-value", 11), 11);
@@ -252,6 +249,78 @@ static void test_forgotten_values(void **state)
 	fixture_fetch(f, worker, 7, 1, "fourth-value");
 	fixture_expect_value(worker, fixture_ask(f, worker, 1), 1, "fourth-value");
 	fixture_expect_silence(f->supervisor);
+	close(worker);
+}
+
+/* A worker gets another policy: its questions and the keeper's news of it cross in any order. */
+static void test_another_generation(void **state)
+{
+	struct fixture *f = *state;
+	int worker = fixture_sandbox(f, 7, 2, 0, 0);
+	uint64_t before, early, under_way;
+
+	fixture_fetch(f, worker, 7, 0, "first-value");
+	before = fixture_ask(f, worker, 1);
+	under_way = fixture_expect_open(f, 7, 1);
+	f->generation = 5;
+	early = fixture_ask(f, worker, 0); /* before the keeper knows */
+	fixture_expect_silence(f->supervisor);
+	fixture_describe(f, 7, 1, 0, 0);
+	fixture_give(f, fixture_expect_open(f, 7, 0), fixture_file("second-value", 12), NULL);
+	fixture_expect_root(f);
+	fixture_expect_value(worker, early, 0, "second-value");
+	fixture_give(f, under_way, fixture_file("of-before", 9), NULL);
+	f->generation = 0;
+	fixture_ask(f, worker, 1); /* the worker does not know yet: it has another number by now */
+	fixture_ask(f, worker, 0);
+	fixture_expect_silence(worker); /* neither these nor the one of before are answered */
+	fixture_expect_silence(f->supervisor);
+	f->generation = 5;
+	fixture_expect_value(worker, fixture_ask(f, worker, 0), 0, "second-value");
+	(void)before;
+	close(worker);
+}
+
+static void test_no_earlier_generation(void **state)
+{
+	struct fixture f;
+	int worker;
+
+	(void)state;
+	fixture_start(&f);
+	f.generation = 5;
+	worker = fixture_sandbox(&f, 1, 1, 0, 0);
+	f.generation = 4;
+	fixture_describe(&f, 1, 1, 0, 0);
+	fixture_expect_end(f.supervisor);
+	fixture_expect_end(worker);
+	close(worker);
+	assert_int_not_equal(fixture_wait(&f), 0);
+	close(f.supervisor);
+}
+
+/* Questions of a generation that is passed over are asked again by the worker. */
+static void test_a_generation_that_is_passed_over(void **state)
+{
+	struct fixture *f = *state;
+	int worker = fixture_sandbox(f, 7, 1, 0, 0);
+	uint64_t early;
+
+	f->generation = 1;
+	fixture_ask(f, worker, 0);
+	f->generation = 2;
+	early = fixture_ask(f, worker, 0);
+	fixture_expect_silence(f->supervisor);
+	f->generation = 1;
+	fixture_describe(f, 7, 1, 0, 0);
+	fixture_expect_root(f);
+	fixture_expect_silence(f->supervisor);
+	f->generation = 2;
+	fixture_describe(f, 7, 1, 0, 0);
+	fixture_give(f, fixture_expect_open(f, 7, 0), fixture_file("the-value", 9), NULL);
+	fixture_expect_root(f);
+	fixture_expect_value(worker, early, 0, "the-value");
+	fixture_expect_silence(worker);
 	close(worker);
 }
 
@@ -621,11 +690,11 @@ static void test_broken_supervisor(void **state)
 	}
 }
 
-/* A worker comes with one descriptor, its sandbox with none and once; a look has no body. */
+/* A worker comes with one descriptor, its sandbox with none; a look has no body. */
 static void test_worker_told_wrongly(void **state)
 {
 	(void)state;
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 4; i++) {
 		struct message_keeper_sandbox box = {.sandbox_id = 1, .sandbox = SLICE("box")};
 		struct fixture f;
 		uint8_t m[64];
@@ -638,11 +707,11 @@ static void test_worker_told_wrongly(void **state)
 			ipc_send_blocking(f.supervisor, m,
 			        message_empty(m, sizeof(m), MESSAGE_KEEPER_WORKER, 9), fds,
 			        i == 0 ? 0 : 2);
-		else if (i == 4)
+		else if (i == 3)
 			ipc_send_blocking(f.supervisor, m,
 			        message_empty(m, sizeof(m), MESSAGE_KEEPER_LOOK, 9) + 1, NULL, 0);
 		else
-			fixture_send_sandbox(&f, &box, i == 2 ? worker : -1);
+			fixture_send_sandbox(&f, &box, worker);
 		fixture_expect_end(f.supervisor);
 		assert_int_equal(fixture_wait(&f), 125);
 		close(worker);
@@ -677,6 +746,9 @@ int main(void)
 	        TEST(test_look),
 	        TEST(test_file_and_cache),
 	        TEST(test_forgotten_values),
+	        TEST(test_another_generation),
+	        TEST(test_a_generation_that_is_passed_over),
+	        cmocka_unit_test(test_no_earlier_generation),
 	        TEST(test_questions_share_one_read),
 	        TEST(test_ttl),
 	        TEST(test_refused_values),

@@ -53,7 +53,7 @@ static int close_mint(void **state)
 
 static struct tls_identity *get(const char *host, bool mentioned, int64_t now_ms)
 {
-	return mint_get(mint, slice_from_string(host), NULL, mentioned, now_ms);
+	return mint_get(mint, slice_from_string(host), NULL, TLS_KEY_ECDSA, mentioned, now_ms);
 }
 
 /* As get, but held, so that a later leaf cannot be at the same address. */
@@ -89,13 +89,37 @@ static void test_addresses(void **state)
 	(void)state;
 
 	open_mint(8, 10);
-	struct tls_identity *a = mint_get(mint, none, &v4, true, 0);
+	struct tls_identity *a = mint_get(mint, none, &v4, TLS_KEY_ECDSA, true, 0);
 	tls_identity_retain(a);
-	assert_ptr_equal(mint_get(mint, none, &v4, true, 0), a);
-	assert_ptr_not_equal(mint_get(mint, none, &other, true, 0), a);
-	assert_ptr_not_equal(mint_get(mint, none, &v6, true, 0), a);
-	assert_ptr_not_equal(mint_get(mint, SLICE("192.0.2.1"), NULL, true, 0), a);
+	assert_ptr_equal(mint_get(mint, none, &v4, TLS_KEY_ECDSA, true, 0), a);
+	assert_ptr_not_equal(mint_get(mint, none, &other, TLS_KEY_ECDSA, true, 0), a);
+	assert_ptr_not_equal(mint_get(mint, none, &v6, TLS_KEY_ECDSA, true, 0), a);
+	assert_ptr_not_equal(mint_get(mint, SLICE("192.0.2.1"), NULL, TLS_KEY_ECDSA, true, 0), a);
 	tls_identity_release(a);
+}
+
+/* Kinds of keys have leaves of their own, kept and counted like any. */
+static void test_kinds_are_apart(void **state)
+{
+	struct slice a = SLICE("a");
+	(void)state;
+
+	open_mint(8, 2);
+	struct tls_identity *ecdsa = get_held("a", true, 0);
+	struct tls_identity *rsa = mint_get(mint, a, NULL, TLS_KEY_RSA, true, 0);
+	assert_non_null(rsa);
+	tls_identity_retain(rsa);
+	assert_ptr_not_equal(ecdsa, rsa);
+	assert_ptr_equal(get("a", true, 0), ecdsa);
+	assert_ptr_equal(mint_get(mint, a, NULL, TLS_KEY_RSA, true, 0), rsa);
+	/* Nobody gets twice as many leaves for names that no rule mentions. */
+	assert_non_null(mint_get(mint, a, NULL, TLS_KEY_RSA, false, 0));
+	assert_non_null(mint_get(mint, a, NULL, TLS_KEY_ECDSA, false, 0));
+	assert_null(mint_get(mint, SLICE("b"), NULL, TLS_KEY_RSA, false, 0));
+	assert_null(mint_get(mint, SLICE("b"), NULL, TLS_KEY_ECDSA, false, 0));
+	assert_non_null(mint_get(mint, a, NULL, TLS_KEY_RSA, false, 0));
+	tls_identity_release(ecdsa);
+	tls_identity_release(rsa);
 }
 
 static void test_nothing_for_nonsense(void **state)
@@ -106,11 +130,11 @@ static void test_nothing_for_nonsense(void **state)
 
 	open_mint(4, 2);
 	memset(long_host, 'a', sizeof(long_host));
-	assert_null(mint_get(mint, slice_of("", 0), NULL, true, 0));
-	assert_null(mint_get(mint, slice_of("", 0), &nothing, true, 0));
-	assert_null(mint_get(mint, slice_of(long_host, 254), NULL, true, 0));
+	assert_null(mint_get(mint, slice_of("", 0), NULL, TLS_KEY_ECDSA, true, 0));
+	assert_null(mint_get(mint, slice_of("", 0), &nothing, TLS_KEY_ECDSA, true, 0));
+	assert_null(mint_get(mint, slice_of(long_host, 254), NULL, TLS_KEY_ECDSA, true, 0));
 	assert_null(get("*.example", true, 0));
-	assert_non_null(mint_get(mint, slice_of(long_host, 253), NULL, true, 0));
+	assert_non_null(mint_get(mint, slice_of(long_host, 253), NULL, TLS_KEY_ECDSA, true, 0));
 }
 
 static void test_least_recently_used_goes(void **state)
@@ -225,6 +249,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        MINT_TEST(test_kept),
 	        MINT_TEST(test_addresses),
+	        MINT_TEST(test_kinds_are_apart),
 	        MINT_TEST(test_nothing_for_nonsense),
 	        MINT_TEST(test_least_recently_used_goes),
 	        MINT_TEST(test_flood_of_blocked_names_evicts_no_mentioned_one),

@@ -131,7 +131,10 @@ static void test_a_broken_hello(void **state)
 
 	(void)state;
 	say_n(c, "\x16\x03\x01\x00\x05\x02\x00\x00\x01\x00", 10);
-	expect_reset(c);
+	UNTIL(&w, c->eof || c->failed);
+	assert_true(c->eof);
+	assert_int_equal(c->in.len, 7); /* an alert: fatal, unexpected_message */
+	assert_memory_equal(buf_bytes(&c->in), "\x15\3\1\0\2\2\x0a", 7);
 	assert_int_equal(only(EVENT_CONNECTION)->cause, EVENT_CAUSE_CLIENT);
 	hang_up(c, false);
 }

@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <libmnl/libmnl.h>
 #include <linux/rtnetlink.h>
+#include <sys/ioctl.h>
 
 #include "fixture.h"
 #include "vethguard/netlink/netlink.h"
@@ -21,10 +22,14 @@ static const struct ip first6 = {6, {0x20, 0x01, 0x0d, 0xb8, [15] = 5}},
                        second6 = {6, {0x20, 0x01, 0x0d, 0xb8, [15] = 6}},
                        neighbour6 = {6, {0x20, 0x01, 0x0d, 0xb8, [15] = 7}};
 /* Inside of networks of which every address is local. */
-static const struct ip any = {4, {203, 0, 113, 9}}, any6 = {6, {0x20, 0x01, 0x0d, 0xb9, [15] = 9}};
+static const struct ip any = {4, {203, 0, 113, 9}}, any6 = {6, {0x20, 0x01, 0x0d, 0xb9, [15] = 9}},
+                       any6_small = {6, {0x20, 0x01, 0x0d, 0xba, [15] = 9}},
+                       any6_link = {6, {0x20, 0x01, 0x0d, 0xbb, [15] = 9}};
 
-/* All of a network leads to this host (ip-route(8), type local), seen from the address source. */
-static void make_local(const struct ip *base, uint8_t bits, const struct ip *source)
+/* All of a network leads to this host (ip-route(8), type local), seen from the address source; mtu
+ * 0: the device's. */
+static void make_local(const struct ip *base, uint8_t bits, const struct ip *source,
+        const char *device, uint32_t mtu)
 {
 	char bytes[256] = {0};
 	struct nlmsghdr *h = mnl_nlmsg_put_header(bytes);
@@ -41,9 +46,15 @@ static void make_local(const struct ip *base, uint8_t bits, const struct ip *sou
 	m->rtm_scope = RT_SCOPE_HOST;
 	m->rtm_type = RTN_LOCAL;
 	mnl_attr_put(h, RTA_DST, n, base->bytes);
-	mnl_attr_put_u32(h, RTA_OIF, if_nametoindex("lo"));
+	mnl_attr_put_u32(h, RTA_OIF, if_nametoindex(device));
 	if (source)
 		mnl_attr_put(h, RTA_PREFSRC, n, source->bytes);
+	if (mtu) {
+		struct nlattr *metrics = mnl_attr_nest_start(h, RTA_METRICS);
+
+		mnl_attr_put_u32(h, RTAX_MTU, mtu);
+		mnl_attr_nest_end(h, metrics);
+	}
 	assert_non_null(s);
 	assert_int_equal(mnl_socket_bind(s, 0, MNL_SOCKET_AUTOPID), 0);
 	assert_true(mnl_socket_sendto(s, h, h->nlmsg_len) > 0);
@@ -55,7 +66,9 @@ static void make_local(const struct ip *base, uint8_t bits, const struct ip *sou
 static int make_addresses(void **state)
 {
 	static const uint8_t macs[2][6] = {{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}};
-	const struct ip network = {4, {203, 0, 113}}, network6 = {6, {0x20, 0x01, 0x0d, 0xb9}};
+	const struct ip network = {4, {203, 0, 113}}, network6 = {6, {0x20, 0x01, 0x0d, 0xb9}},
+	                small6 = {6, {0x20, 0x01, 0x0d, 0xba}},
+	                link6 = {6, {0x20, 0x01, 0x0d, 0xbb}};
 	struct netlink *nl;
 	int here;
 
@@ -73,8 +86,10 @@ static int make_addresses(void **state)
 	assert_int_equal(netlink_address_add(nl, LINK, &second6, 64), 0);
 	assert_int_equal(netlink_route_default(nl, LINK, &neighbour), 0);
 	netlink_close(nl);
-	make_local(&network, 24, &first);
-	make_local(&network6, 64, NULL);
+	make_local(&network, 24, &first, "lo", 0);
+	make_local(&network6, 64, NULL, "lo", 0);
+	make_local(&small6, 64, NULL, "lo", 1400);
+	make_local(&link6, 64, NULL, LINK, 0);
 	return 0;
 }
 
@@ -113,6 +128,25 @@ static void test_a_network_that_is_local_as_a_whole(void **state)
 	(void)state;
 	assert_false(may_connect(&any));
 	assert_false(may_connect(&any6));
+	assert_false(may_connect(&any6_small)); /* packets are no larger than those of a link */
+	assert_false(may_connect(&any6_link));  /* nor is the route one over the loopback */
+}
+
+/* The loopback may have the packets of a link as well. */
+static void test_no_packet_size_is_taken_for_the_loopbacks(void **state)
+{
+	struct ifreq request = {.ifr_name = "lo", .ifr_mtu = 1500};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	(void)state;
+	assert_int_equal(ioctl(fd, SIOCSIFMTU, &request), 0);
+	assert_false(may_connect(&first6));
+	assert_false(may_connect(&any6));
+	assert_false(may_connect(&any6_small));
+	assert_true(may_connect(&neighbour6));
+	request.ifr_mtu = 65536;
+	assert_int_equal(ioctl(fd, SIOCSIFMTU, &request), 0);
+	close(fd);
 }
 
 /* Nothing is sent to find out: not to others, and not to a program of this host. */
@@ -137,6 +171,7 @@ int main(void)
 	        TEST(test_addresses_of_a_link),
 	        TEST(test_a_further_address_of_the_same_network),
 	        TEST(test_a_network_that_is_local_as_a_whole),
+	        TEST(test_no_packet_size_is_taken_for_the_loopbacks),
 	        TEST(test_nothing_is_sent),
 	};
 

@@ -37,6 +37,7 @@ static const char policy[] =
 #define CONNECTED 4u /* ... after CONNECT */
 
 #define ALLOW (-1)
+#define SEARCHED (-2) /* refused as BIND is, and nothing to be alarmed about */
 #define BIND EVENT_CAUSE_BINDING
 #define DENY EVENT_CAUSE_POLICY
 #define BAD EVENT_CAUSE_CLIENT
@@ -79,6 +80,41 @@ static const struct {
         {TLS, "192.0.2.7", 443, "", "GET / HTTP/1.1\r\nHost: 192.0.2.7", ALLOW, false, ""},
         {TLS, "a.b.wild.test", 443, "a.b.wild.test", "GET / HTTP/1.1\r\nHost: a.b.wild.test", ALLOW,
                 false, "a.b.wild.test"},
+
+        /* Dialled is what a search list has made of the name: its denial is explained, and where
+         * there would be none it is refused. */
+        {TLS, "evil.test.corp.test", 443, "evil.test", "GET / HTTP/1.1\r\nHost: evil.test", DENY,
+                false, "evil.test"},
+        {0, "evil.test.corp.test", 80, "", "GET / HTTP/1.1\r\nHost: evil.test", DENY, false,
+                "evil.test"},
+        {TLS, "evil.test.wild.test", 443, "evil.test", "GET / HTTP/1.1\r\nHost: evil.test", DENY,
+                false, "evil.test"},
+        {TLS, "api.test.corp.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test",
+                SEARCHED, false, NULL},
+        {TLS, "api.test.wild.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test",
+                SEARCHED, false, NULL},
+        {0, "web.test.corp.test", 80, "", "GET / HTTP/1.1\r\nHost: web.test", SEARCHED, false,
+                NULL},
+        {0, "web.test.corp.test", 80, "", "DELETE / HTTP/1.1\r\nHost: web.test", DENY, false,
+                "web.test"},
+        /* No search list makes these. */
+        {TLS, "api.test-corp.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test", BIND,
+                false, NULL},
+        {TLS, "corp.test.api.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: api.test", BIND,
+                false, NULL},
+        {TLS, "api.test", 443, "api.test.corp.test",
+                "GET /v1/x HTTP/1.1\r\nHost: api.test.corp.test", BIND, false, NULL},
+        {TLS, "evil.test.corp.test", 443, "evil.test", "GET /v1/x HTTP/1.1\r\nHost: api.test", BIND,
+                false, NULL},
+        {TLS, "evil.test.corp.test", 443, "evil.test",
+                "GET / HTTP/1.1\r\nHost: evil.test.corp.test", BIND, false, NULL},
+        {TLS, "api.test.corp.test", 443, "", "GET /v1/x HTTP/1.1\r\nHost: api.test", BIND, false,
+                NULL},
+        {0, "web.test.corp.test", 80, "", "GET / HTTP/1.1\r\nHost: web.test:8080", BIND, false,
+                NULL},
+        {0, "web.test", 80, "", "GET / HTTP/1.1\r\nHost: web.test.corp.test", BIND, false, NULL},
+        {TLS | PROXY | CONNECTED, "api.test.corp.test", 443, "api.test",
+                "GET /v1/x HTTP/1.1\r\nHost: api.test", BIND, false, NULL},
 
         /* Host against SNI. */
         {TLS, "api.test", 443, "api.test", "GET /v1/x HTTP/1.1\r\nHost: a.wild.test", BIND, false,
@@ -273,9 +309,11 @@ static void test_every_disagreement(void **state)
 
 		judge_case(&t.policy, i, &d, &j);
 		good = cases[i].outcome == ALLOW ? j.allowed
-		                                 : !j.allowed && (int)j.cause == cases[i].outcome;
+		       : cases[i].outcome == SEARCHED
+		               ? !j.allowed && j.cause == EVENT_CAUSE_BINDING
+		               : !j.allowed && (int)j.cause == cases[i].outcome;
 		good &= (j.allowed && j.decision.credential != POLICY_NONE) == cases[i].credential;
-		good &= !j.allowed ||
+		good &= !cases[i].host ||
 		        slice_equals(destination_host(&d), slice_from_string(cases[i].host));
 		good &= (j.finding == EVENT_FINDING_BINDING_MISMATCH) ==
 		        (cases[i].outcome == (int)BIND);
@@ -305,6 +343,13 @@ static void test_observing_gives_no_credential(void **state)
 		if (cases[i].outcome == (int)BIND &&
 		        !slice_equals(slice_from_string(cases[i].to), SLICE("pass.test")))
 			assert_false(j.allowed);
+		if (cases[i].outcome == SEARCHED)
+			assert_false(j.allowed);
+		if (cases[i].outcome == (int)DENY && cases[i].host) {
+			assert_true(j.allowed && j.decision.observed);
+			assert_true(slice_equals(
+			        destination_host(&d), slice_from_string(cases[i].host)));
+		}
 	}
 	test_unload(&t);
 }

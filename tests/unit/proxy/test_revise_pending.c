@@ -41,6 +41,7 @@ static const char narrow[] = "vethguard: 1\n"
 static const struct world_options begun = {
         .policy = wide, .timeouts = patient_timeouts, .limits = usual_limits, .send_bytes = 8192};
 static struct policy next;
+static uint32_t same = POLICY_NONE; /* the number in the old policy of the new one's credential */
 
 static int set_up_wide(void **state)
 {
@@ -52,11 +53,9 @@ static int set_up_wide(void **state)
 
 static void change(void *context)
 {
-	const uint32_t before[] = {POLICY_NONE};
-
 	(void)context;
 	assert_int_equal(
-	        credential_store_renumber(w.store, before, policy_credential_count(&next)), 0);
+	        credential_store_renumber(w.store, &same, policy_credential_count(&next)), 0);
 	w.policy = next;
 }
 
@@ -277,6 +276,52 @@ static void test_the_next_request_gets_the_new_credential(void **state)
 
 /* The same over HTTP/2 on both sides, while a stream of the old verdict keeps its connection
  * open. */
+/* The policy is the same, the value another one: what is not sent yet gets that of now. */
+static void test_one_that_dials_gets_the_value_of_now(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct peer *c, *o, *o2;
+		struct h2 *h = NULL;
+
+		again(begun);
+		same = 0;
+		if (i) {
+			h = enliven(h2_client_of(NAME_C, "c.test"));
+			h2_ask_with(h, "GET", "c.test", "/x", NULL, 0, NULL);
+		} else {
+			c = client(&w, NAME_C, "c.test");
+			ask(c, "GET /x", "c.test", "");
+		}
+		UNTIL(&w, w.proxy->upstream_count == 1);
+		o = origin(&w, false); /* and says nothing */
+		UNTIL(&w, o->in.len);  /* a ClientHello */
+		assert_int_equal(w.asked, 1);
+		w.value = "the-value-of-now-0123456789";
+		assert_int_equal(change_to(wide), 0);
+		same = POLICY_NONE;
+		expect_nothing_more(o);
+		o2 = origin(&w, true);
+		expect_head(o2, "GET /x ");
+		assert_true(
+		        head_has(o2, "\r\nauthorization: Bearer the-value-of-now-0123456789\r\n"));
+		assert_int_equal(w.asked, 2);
+		if (i) {
+			say(o2, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+			ALL_UNTIL(answer(h, 1)->ended);
+			assert_int_equal(answer(h, 1)->status, 200);
+			leave(h, false);
+		} else {
+			say(o2, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+			expect_head(c, "HTTP/1.1 200 ");
+			hang_up(c, false);
+		}
+		assert_int_equal(only(EVENT_HTTP)->status, 200);
+		hang_up(o, false);
+		hang_up(o2, false);
+	}
+}
+
 static void test_new_streams_leave_the_old_connection(void **state)
 {
 	struct h2 *c = enliven(h2_client()), *o, *fresh;
@@ -509,6 +554,7 @@ int main(void)
 	        WIDE(test_a_whole_upload_that_has_not_left),
 	        WIDE(test_one_that_waits_for_the_dial_of_one_that_ends),
 	        WIDE(test_the_next_request_gets_the_new_credential),
+	        WIDE(test_one_that_dials_gets_the_value_of_now),
 	        WIDE(test_new_streams_leave_the_old_connection),
 	        WIDE(test_pipelined_requests_are_judged_in_their_turn),
 	        WIDE(test_a_websocket_ends),

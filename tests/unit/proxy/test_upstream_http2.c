@@ -392,8 +392,16 @@ static void test_a_graceful_goaway(void **state)
 	leave(o2, false);
 }
 
-/* What the origin has not looked at goes to another connection, whatever its method; a body that
- * has begun to leave cannot. */
+/* Nothing was done with it: the client may ask again. */
+static void expect_given_back(struct h2 *c, int32_t id)
+{
+	ALL_UNTIL(answer(c, id)->closed);
+	assert_int_equal(answer(c, id)->status, 0);
+	assert_int_equal(answer(c, id)->code, NGHTTP2_REFUSED_STREAM);
+}
+
+/* What the origin has not looked at goes to another connection, whatever its method, and with the
+ * body that has come so far. */
 static void test_goaway_below_a_request(void **state)
 {
 	struct upload part = {0};
@@ -410,40 +418,78 @@ static void test_goaway_below_a_request(void **state)
 	upload = h2_ask_with(c, "PUT", "a.test", "/upload", NULL, 0, &part);
 	ALL_UNTIL(o->count == 4 && o->answers[3]->body.len == 4);
 	say_goaway(o, o->answers[0]->id, NGHTTP2_NO_ERROR);
-	expect_status(c, upload, 502);
-	expect_detail("the upstream ended the connection before this request");
 	o2 = h2_origin();
-	request_of(o2, 1);
+	request_of(o2, 2);
 	respond(o2, o2->answers[0]->id);
 	respond(o2, o2->answers[1]->id);
 	expect_status(c, get, 200);
 	expect_status(c, post, 200);
+	ALL_UNTIL(body_is(o2->answers[2], "some"));
+	buf_append(&part.bytes, " more", 5);
+	part.ended = true;
+	nghttp2_session_resume_data(c->session, upload);
+	ALL_UNTIL(o2->answers[2]->ended);
+	assert_true(body_is(o2->answers[2], "some more"));
+	assert_int_equal(w.proxy->kept, 9);
+	respond(o2, o2->answers[2]->id);
+	expect_status(c, upload, 200);
 	respond(o, o->answers[0]->id);
 	expect_status(c, first, 200);
-	assert_int_equal(o2->count, 2);
+	assert_int_equal(o2->count, 3);
+	assert_int_equal(w.proxy->kept, 0);
+	assert_int_equal(find_event(&w, EVENT_HTTP)->status, 200);
+	assert_int_equal(count_events(&w, EVENT_HTTP), 4);
 	buf_fini(&part.bytes);
 	leave(c, false);
 	leave(o, false);
 	leave(o2, false);
 }
 
-static void test_goaway_twice_is_no_second_try(void **state)
+static void test_goaway_again_and_again(void **state)
 {
-	struct h2 *c = client_of_a(), *o, *o2;
+	struct h2 *c = client_of_a(), *o;
 	int32_t id;
 
 	(void)state;
 	o = begun(c, &id, "/x");
+	for (unsigned i = 0; i < EXCHANGE_RETRIES_MAX; i++) {
+		say_goaway(o, 0, NGHTTP2_NO_ERROR);
+		leave(o, false); /* it may be read together with that */
+		o = h2_origin();
+		request_of(o, 0);
+	}
 	say_goaway(o, 0, NGHTTP2_NO_ERROR);
-	o2 = h2_origin();
-	request_of(o2, 0);
-	say_goaway(o2, 0, NGHTTP2_NO_ERROR);
-	expect_status(c, id, 502);
+	expect_given_back(c, id);
 	assert_true(nobody_dials());
-	assert_int_equal(count_events(&w, EVENT_HTTP), 1);
+	expect_detail("the upstream ended the connection before this request");
+	assert_int_equal(only(EVENT_HTTP)->decision, EVENT_DENIED);
+	assert_int_equal(only(EVENT_HTTP)->status, 0);
 	leave(c, false);
 	leave(o, false);
-	leave(o2, false);
+}
+
+/* One that is longer than what is kept is sent once; the client may send it again. */
+static void test_goaway_below_a_long_upload(void **state)
+{
+	struct upload part = {0};
+	struct h2 *c = client_of_a(), *o;
+	int32_t first, upload;
+
+	(void)state;
+	buf_init(&part.bytes, 1 << 20);
+	buf_append(&part.bytes, up_piece, EXCHANGE_KEPT_MAX);
+	buf_append(&part.bytes, "x", 1);
+	o = begun(c, &first, "/first");
+	upload = h2_ask_with(c, "PUT", "a.test", "/upload", NULL, 0, &part);
+	ALL_UNTIL(!part.bytes.len && !w.proxy->kept);
+	say_goaway(o, o->answers[0]->id, NGHTTP2_NO_ERROR);
+	expect_given_back(c, upload);
+	assert_true(nobody_dials());
+	respond(o, o->answers[0]->id);
+	expect_status(c, first, 200);
+	buf_fini(&part.bytes);
+	leave(c, false);
+	leave(o, false);
 }
 
 static void test_goaway_with_an_error_ends_all(void **state)
@@ -685,7 +731,8 @@ int main(void)
 	        TEST(test_a_waiting_head_meets_goaway),
 	        TEST(test_a_graceful_goaway),
 	        TEST(test_goaway_below_a_request),
-	        TEST(test_goaway_twice_is_no_second_try),
+	        TEST(test_goaway_again_and_again),
+	        TEST(test_goaway_below_a_long_upload),
 	        TEST(test_goaway_with_an_error_ends_all),
 	        TEST(test_a_lost_connection_with_many_streams),
 	        TEST(test_bytes_that_are_no_http2),

@@ -95,7 +95,14 @@ static void expect_alive(void)
 
 /* --- resets --- */
 
-static void test_a_refused_stream_is_tried_again_once(void **state)
+static void expect_given_back(int32_t id)
+{
+	ALL_UNTIL(answer(c, id)->closed);
+	assert_int_equal(answer(c, id)->status, 0);
+	assert_int_equal(answer(c, id)->code, NGHTTP2_REFUSED_STREAM);
+}
+
+static void test_a_refused_stream_is_tried_again(void **state)
 {
 	int32_t id;
 	struct answer *r = asked(&id, "POST", "/x", NULL);
@@ -107,28 +114,60 @@ static void test_a_refused_stream_is_tried_again_once(void **state)
 	respond(o, r->id);
 	expect_status(id, 200);
 	r = asked(&id, "GET", "/y", NULL);
+	for (unsigned i = 0; i < EXCHANGE_RETRIES_MAX; i++) {
+		reset_stream(o, r->id, NGHTTP2_REFUSED_STREAM);
+		r = request_of(o, 3 + i);
+	}
 	reset_stream(o, r->id, NGHTTP2_REFUSED_STREAM);
-	r = request_of(o, 3);
-	reset_stream(o, r->id, NGHTTP2_REFUSED_STREAM);
-	expect_status(id, 502);
+	expect_given_back(id);
 	expect_detail("the upstream refused the stream");
-	assert_int_equal(o->count, 4);
+	assert_int_equal(o->count, 3 + EXCHANGE_RETRIES_MAX);
 	expect_alive();
 }
 
-static void test_a_refused_stream_with_a_body_is_not_tried_again(void **state)
+/* With its body and what follows it. */
+static void test_a_refused_stream_with_a_body(void **state)
 {
+	const nghttp2_nv sum = nv("x-sum", "7");
 	struct answer *r;
 	int32_t id;
 
 	(void)state;
 	buf_append(&body.bytes, "some", 4);
-	r = asked(&id, "PUT", "/x", &body);
-	ALL_UNTIL(r->body.len == 4);
+	body.ended = true;
+	body.trailers = &sum;
+	body.trailer_count = 1;
+	r = asked(&id, "POST", "/x", &body);
+	ALL_UNTIL(r->ended);
 	reset_stream(o, r->id, NGHTTP2_REFUSED_STREAM);
-	expect_status(id, 502);
+	r = request_of(o, 1);
+	ALL_UNTIL(r->ended);
+	assert_true(body_is(r, "some"));
+	assert_non_null(strstr(r->fields, "x-sum: 7\n"));
+	respond(o, r->id);
+	expect_status(id, 200);
+	assert_int_equal(find_event(&w, EVENT_HTTP)->bytes_out, 4);
+	assert_int_equal(w.proxy->kept, 0);
 	expect_alive();
-	assert_int_equal(o->count, 2);
+}
+
+/* A response has begun: whatever is said afterwards, it is not sent again. */
+static void test_a_stream_refused_too_late(void **state)
+{
+	const nghttp2_nv early = nv(":status", "103");
+	struct answer *r;
+	int32_t id;
+
+	(void)state;
+	buf_append(&body.bytes, "some", 4);
+	r = asked(&id, "POST", "/x", &body);
+	ALL_UNTIL(r->body.len == 4);
+	nghttp2_submit_headers(o->session, NGHTTP2_FLAG_NONE, r->id, NULL, &early, 1, NULL);
+	ALL_UNTIL(answer(c, id)->status == 103);
+	reset_stream(o, r->id, NGHTTP2_REFUSED_STREAM);
+	ALL_UNTIL(answer(c, id)->closed || answer(c, id)->status == 502);
+	assert_int_equal(o->count, 1);
+	expect_alive();
 }
 
 static void test_http1_is_required(void **state)
@@ -656,8 +695,9 @@ static void test_an_upstream_that_takes_nothing_for_too_long(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        TEST(test_a_refused_stream_is_tried_again_once),
-	        TEST(test_a_refused_stream_with_a_body_is_not_tried_again),
+	        TEST(test_a_refused_stream_is_tried_again),
+	        TEST(test_a_refused_stream_with_a_body),
+	        TEST(test_a_stream_refused_too_late),
 	        TEST(test_http1_is_required),
 	        TEST(test_resets_before_a_head),
 	        TEST(test_resets_inside_a_body),

@@ -58,6 +58,7 @@ struct world {
 	unsigned asked;
 	bool keeper_silent;
 	const char *keeper_error;
+	const char *value; /* of every credential; NULL: SECRET_VALUE */
 	struct event events[EVENTS_MAX];
 	uint8_t records[EVENTS_MAX][2048];
 	size_t event_count; /* kept: the first ones */
@@ -175,16 +176,19 @@ static int world_ask(void *context, uint32_t credential)
 
 	w->asked++;
 	if (!w->keeper_silent)
-		credential_store_answer(
-		        w->store, credential, SLICE(SECRET_VALUE), 0, w->keeper_error);
+		credential_store_answer(w->store, credential,
+		        w->value ? slice_from_string(w->value) : SLICE(SECRET_VALUE), 0,
+		        w->keeper_error);
 	return 0;
 }
 
-static struct tls_identity *world_identity(void *context, struct slice sni)
+static struct tls_identity *world_identity(
+        void *context, struct slice sni, enum tls_key_kind kind)
 {
 	struct world *w = context;
 	const struct ip none = {0};
 
+	(void)kind; /* the proxy, which is the client, has room for either */
 	tls_identity_release(w->identity);
 	w->identity = ca_leaf_new(w->origin_root, w->leaf_key, sni, &none);
 	return w->identity;
@@ -274,7 +278,7 @@ static inline void world_open(struct world *w, const struct world_options *o)
 	w->root = ca_new_root(SLICE("sandbox root"), 30);
 	w->issuer = ca_new_intermediate(w->root, SLICE("sandbox"), 10);
 	w->origin_root = ca_new_root(SLICE("origin root"), 30);
-	w->leaf_key = ca_leaf_key_new();
+	w->leaf_key = ca_leaf_key_new(TLS_KEY_ECDSA);
 	w->trust = world_trust(w->origin_root, &w->trust_pem);
 	w->sandbox_trust = world_trust(w->root, &w->sandbox_trust_pem);
 	w->origin_tls = tls_server_new(world_identity, w);

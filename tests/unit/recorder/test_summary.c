@@ -81,6 +81,30 @@ static void test_top_eight_in_order(void **state)
 }
 
 /* A sandbox that makes up names cannot hide the one it really wants, nor grow the table. */
+/* They are counted, and nobody is told to allow them. */
+static void test_names_of_a_search_list_are_not_named(void **state)
+{
+	struct event e = {.kind = EVENT_DNS,
+	        .decision = EVENT_DENIED,
+	        .cause = EVENT_CAUSE_SEARCH_LIST,
+	        .host = SLICE("api.example.corp.example")};
+	struct message_summary m;
+	struct summary s;
+
+	(void)state;
+	summary_init(&s);
+	summary_count(&s, &e);
+	summary_report(&s, &m, texts);
+	assert_int_equal(m.denied, 1);
+	assert_int_equal(m.unusual_count, 0);
+	e.cause = EVENT_CAUSE_POLICY;
+	summary_count(&s, &e);
+	summary_report(&s, &m, texts);
+	assert_int_equal(m.unusual_count, 1);
+	assert_true(slice_equals(m.unusual[0].what, SLICE("DNS api.example.corp.example")));
+	summary_fini(&s);
+}
+
 static void test_made_up_names_do_not_hide_a_frequent_one(void **state)
 {
 	struct message_summary m;
@@ -163,6 +187,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_each_decision_has_its_count),
 	        cmocka_unit_test(test_top_eight_in_order),
+	        cmocka_unit_test(test_names_of_a_search_list_are_not_named),
 	        cmocka_unit_test(test_made_up_names_do_not_hide_a_frequent_one),
 	        cmocka_unit_test(test_texts_are_escaped_and_bounded),
 	        cmocka_unit_test(test_kinds_without_a_name),

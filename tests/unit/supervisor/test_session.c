@@ -36,7 +36,7 @@ static void say_root(uint64_t id)
 
 static void ask_source(uint64_t sandbox, uint32_t credential)
 {
-	struct message_source_open m = {sandbox, credential};
+	struct message_source_open m = {sandbox, credential, 1};
 
 	ipc_send_blocking(IPC_SUPERVISOR_FD, fake_out,
 	        message_source_open_encode(fake_out, sizeof fake_out, MESSAGE_SOURCE_OPEN, 77, &m),

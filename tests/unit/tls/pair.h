@@ -20,6 +20,7 @@ struct pair {
 	struct ca *root;
 	struct ca *issuer;
 	struct ca_leaf_key *leaf_key;
+	struct ca_leaf_key *rsa_key;   /* made when first asked for */
 	struct tls_identity *identity; /* shown whatever the name, where set */
 	struct tls_trust *trust;       /* of root_pem */
 	struct buf root_pem;
@@ -30,6 +31,7 @@ struct pair {
 	enum tls_status s_status, c_status; /* of the last handshake step */
 	char asked[300];                    /* the name that identity_for saw last */
 	unsigned asked_count;
+	enum tls_key_kind asked_kind;
 	bool refuse;
 	size_t segment; /* bytes fed at a time; 0: all */
 };
@@ -39,17 +41,22 @@ static inline bool pair_resumed(const struct tls *tls)
 	return SSL_session_reused(tls->ssl);
 }
 
-static inline struct tls_identity *pair_identity_for(void *context, struct slice sni)
+static inline struct tls_identity *pair_identity_for(
+        void *context, struct slice sni, enum tls_key_kind kind)
 {
 	struct pair *pair = context;
 
 	pair->asked_count++;
+	pair->asked_kind = kind;
 	snprintf(pair->asked, sizeof(pair->asked), "%.*s", SLICE_ARG(sni));
 	if (pair->refuse)
 		return NULL;
 	if (!pair->identity) {
 		struct ip none = {.family = 4, .bytes = {192, 0, 2, 1}};
-		pair->identity = ca_leaf_new(pair->issuer, pair->leaf_key, sni, &none);
+		if (kind == TLS_KEY_RSA && !pair->rsa_key)
+			pair->rsa_key = ca_leaf_key_new(TLS_KEY_RSA);
+		pair->identity = ca_leaf_new(pair->issuer,
+		        kind == TLS_KEY_RSA ? pair->rsa_key : pair->leaf_key, sni, &none);
 	}
 	return pair->identity;
 }
@@ -86,7 +93,7 @@ static inline void pair_init(struct pair *pair)
 	memset(pair, 0, sizeof(*pair));
 	pair->root = ca_new_root(SLICE("test root"), 30);
 	pair->issuer = ca_new_intermediate(pair->root, SLICE("test intermediate"), 10);
-	pair->leaf_key = ca_leaf_key_new();
+	pair->leaf_key = ca_leaf_key_new(TLS_KEY_ECDSA);
 	buf_init(&pair->root_pem, 65536);
 	ca_pem_append(ca_certificate_der(pair->root), &pair->root_pem);
 	pair->trust = tls_trust_new(buf_bytes(&pair->root_pem), pair->root_pem.len);
@@ -118,6 +125,7 @@ static inline void pair_fini(struct pair *pair)
 	tls_trust_free(pair->trust);
 	buf_fini(&pair->root_pem);
 	ca_leaf_key_free(pair->leaf_key);
+	ca_leaf_key_free(pair->rsa_key);
 	ca_free(pair->issuer);
 	ca_free(pair->root);
 }

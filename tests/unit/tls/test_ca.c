@@ -25,7 +25,7 @@ static int make_chain(void **state)
 	(void)state;
 	root = ca_new_root(SLICE("vethguard test root"), 3650);
 	issuer = ca_new_intermediate(root, SLICE("vethguard test sandbox"), 90);
-	key = ca_leaf_key_new();
+	key = ca_leaf_key_new(TLS_KEY_ECDSA);
 	return root && issuer && key ? 0 : -1;
 }
 
@@ -144,6 +144,39 @@ static void test_leaf_for_hosts(void **state)
 		        X509_NAME_entry_count(X509_get_subject_name(leaf->leaf)), hosts[i].n <= 64);
 		tls_identity_release(leaf);
 	}
+}
+
+/* The same issuer, another kind of key: OpenSSL reads in the certificate the key that it is. */
+static void test_leaf_with_rsa_key(void **state)
+{
+	char long_host[253];
+	struct ca_leaf_key *rsa = ca_leaf_key_new(TLS_KEY_RSA);
+	(void)state;
+
+	assert_non_null(rsa);
+	memset(long_host, 'b', sizeof(long_host));
+	for (size_t i = 63; i < 253; i += 64)
+		long_host[i] = '.';
+	for (size_t i = 1; i < sizeof(long_host); i += 63) {
+		struct tls_identity *leaf = ca_leaf_new(issuer, rsa, slice_of(long_host, i), NULL);
+		assert_non_null(leaf);
+		EVP_PKEY *shown = X509_get0_pubkey(leaf->leaf);
+		assert_int_equal(verify(leaf->leaf, leaf->chain, root->certificate), X509_V_OK);
+		assert_int_equal(X509_check_private_key(leaf->leaf, leaf->key), 1);
+		assert_string_equal(EVP_PKEY_get0_type_name(shown), "RSA");
+		assert_int_equal(EVP_PKEY_get_bits(shown), 2048);
+		assert_int_equal(X509_get_key_usage(leaf->leaf), KU_DIGITAL_SIGNATURE);
+		assert_int_equal(
+		        ASN1_STRING_length(X509_get0_subject_key_id(leaf->leaf)), CA_KEY_ID_BYTES);
+		tls_identity_release(leaf);
+	}
+	/* Two mints have two keys. */
+	struct ca_leaf_key *other = ca_leaf_key_new(TLS_KEY_RSA);
+	assert_non_null(other);
+	assert_int_not_equal(EVP_PKEY_eq(rsa->key, other->key), 1);
+	assert_memory_not_equal(rsa->id, other->id, CA_KEY_ID_BYTES);
+	ca_leaf_key_free(other);
+	ca_leaf_key_free(rsa);
 }
 
 static void test_leaf_for_addresses(void **state)
@@ -422,6 +455,7 @@ int main(void)
 	        cmocka_unit_test(test_authorities),
 	        cmocka_unit_test(test_authority_names),
 	        cmocka_unit_test(test_leaf_for_hosts),
+	        cmocka_unit_test(test_leaf_with_rsa_key),
 	        cmocka_unit_test(test_leaf_for_addresses),
 	        cmocka_unit_test(test_no_leaf_for),
 	        cmocka_unit_test(test_leaf_validity_and_serials),

@@ -482,8 +482,10 @@ static void test_idle_connection_is_small(void **state)
 	size_t between = mallinfo2().uordblks;
 	tls_free(pair.c);
 	pair.c = NULL;
-	assert_in_range(before - between, 4096, 16384);
-	assert_in_range(between - mallinfo2().uordblks, 4096, 20000);
+	/* Of OpenSSL 3.2 and later the connection itself is larger by 12 KiB. */
+	size_t own = OPENSSL_version_major() > 3 || OPENSSL_version_minor() >= 2 ? 12288 : 0;
+	assert_in_range(before - between, 4096, 16384 + own);
+	assert_in_range(between - mallinfo2().uordblks, 4096, 20000 + own);
 #endif
 }
 

@@ -158,7 +158,11 @@ static SSL_SESSION *session_made(int version, long made_s, long lasts_s)
 	static unsigned char id[32] = {1};
 
 	SSL_SESSION_set_protocol_version(session, version);
+#if OPENSSL_VERSION_NUMBER >= 0x30300000L
+	SSL_SESSION_set_time_ex(session, made_s);
+#else
 	SSL_SESSION_set_time(session, made_s);
+#endif
 	SSL_SESSION_set_timeout(session, lasts_s);
 	SSL_SESSION_set1_id(session, id, sizeof(id));
 	id[0]++;

@@ -233,9 +233,158 @@ static void refuses_bad_bodies(void **state)
 	parts = usual;
 	parts.session = SLICE("0123456789abcdef0123456789abcdef0");
 	assert_int_equal(parse_parts(&parts, &hello), CLIENT_HELLO_BAD);
+}
+
+/* What is said with a refusal. */
+static void refusals_have_alerts(void **state)
+{
+	static const struct {
+		const char *why;
+		uint8_t alert;
+		struct slice bytes; /* of a record */
+	} rows[] = {
+#define ROW(why, alert, literal)                                    \
+	{                                                           \
+		why, TLS_ALERT_##alert,                             \
+		{                                                   \
+			"\x16\3\1" literal, sizeof(literal) - 1 + 3 \
+		}                                                   \
+	}
+	        ROW("an empty record", UNEXPECTED_MESSAGE, "\0\0"),
+	        ROW("a record of 16385 bytes", RECORD_OVERFLOW, "\x40\1"),
+	        ROW("a record of 65535 bytes", RECORD_OVERFLOW, "\xff\xff"),
+	        ROW("a ServerHello", UNEXPECTED_MESSAGE, "\0\1\2"),
+	        ROW("an alert in between", UNEXPECTED_MESSAGE, "\0\1\1\x15\3\1\0\2\2\x28"),
+	        ROW("another message behind it", UNEXPECTED_MESSAGE, "\0\x0a\1\0\0\5\3\3"),
+	        ROW("a message of 65536 bytes", ILLEGAL_PARAMETER, "\0\4\1\1\0\0"),
+	        ROW("a message of 16 KiB", ILLEGAL_PARAMETER, "\0\4\1\0\x3f\xfd"),
+	        ROW("an empty message", DECODE_ERROR, "\0\4\1\0\0\0"),
+	        ROW("a message cut short", DECODE_ERROR, "\0\6\1\0\0\2\3\3"),
+#undef ROW
+	};
+	struct client_hello hello;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (client_hello_parse((const uint8_t *)rows[i].bytes.p, rows[i].bytes.n, &hello) !=
+		                CLIENT_HELLO_BAD ||
+		        hello.alert != rows[i].alert)
+			fail_msg("%s: %u", rows[i].why, hello.alert);
+}
+
+static uint8_t alert_of(const struct parts *parts)
+{
+	struct client_hello hello;
+
+	return parse_parts(parts, &hello) == CLIENT_HELLO_BAD ? hello.alert : 0;
+}
+
+static void refused_bodies_have_alerts(void **state)
+{
+	static const struct {
+		const char *why;
+		uint8_t alert;
+		struct slice extensions;
+	} rows[] = {
+	        {"an extension twice", TLS_ALERT_ILLEGAL_PARAMETER,
+	                {"\x0a\x0a\0\0\x0a\x0a\0\0", 8}},
+	        {"a blank in a name", TLS_ALERT_UNRECOGNIZED_NAME, {"\0\0\0\x08\0\6\0\0\3a b", 12}},
+	        {"two names", TLS_ALERT_DECODE_ERROR, {"\0\0\0\x0a\0\x08\0\0\1a\0\0\1b", 14}},
+	        {"another kind of name", TLS_ALERT_DECODE_ERROR, {"\0\0\0\6\0\4\1\0\1a", 10}},
+	        {"an empty name", TLS_ALERT_DECODE_ERROR, {"\0\0\0\5\0\3\0\0\0", 9}},
+	        {"an empty ALPN list", TLS_ALERT_DECODE_ERROR, {"\0\x10\0\2\0\0", 6}},
+	        {"half an extension", TLS_ALERT_DECODE_ERROR, {"\0\x17\0", 3}},
+	};
+	struct parts parts = usual;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		parts.extensions = rows[i].extensions;
+		if (alert_of(&parts) != rows[i].alert)
+			fail_msg("%s: %u", rows[i].why, alert_of(&parts));
+	}
 	parts = usual;
-	parts.legacy_version = 0xfefd;
-	assert_int_equal(parse_parts(&parts, &hello), CLIENT_HELLO_BAD);
+	parts.legacy_version = 0x02ff;
+	assert_int_equal(alert_of(&parts), TLS_ALERT_PROTOCOL_VERSION);
+	parts = usual;
+	parts.compressions = SLICE("\1");
+	assert_int_equal(alert_of(&parts), TLS_ALERT_ILLEGAL_PARAMETER);
+	parts = usual;
+	parts.tail = SLICE("x");
+	assert_int_equal(alert_of(&parts), TLS_ALERT_DECODE_ERROR);
+}
+
+/* RFC 8446 sections 4.2.1 and 5.1, appendix D: what is said there is passed over. */
+static void versions_that_do_not_count(void **state)
+{
+	static const uint16_t legacy[] = {
+	        0x0300, 0x0301, 0x0303, 0x0304, 0x0305, 0x03ff, 0x0400, 0x7f1c, 0xfefd, 0xffff};
+	struct parts parts = usual;
+	struct client_hello hello;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(legacy) / sizeof(legacy[0]); i++) {
+		parts.legacy_version = legacy[i];
+		parts.extensions = SLICE(SNI_EXAMPLE VERSIONS);
+		assert_int_equal(parse_parts(&parts, &hello), CLIENT_HELLO_DONE);
+		assert_int_equal(hello.version, 0x0304);
+		assert_string_equal(hello.sni, "example.com");
+		parts.extensions = SLICE("");
+		assert_int_equal(parse_parts(&parts, &hello), CLIENT_HELLO_DONE);
+		assert_int_equal(hello.version, legacy[i]);
+	}
+	parts = usual;
+	parts.extensions = SLICE(SNI_EXAMPLE);
+	for (unsigned minor = 0; minor < 256; minor++) {
+		size_t n = make_records(make_message(&parts), 20, 20);
+
+		for (size_t at = 0; at < n; at += 5 + 20) /* each its own */
+			records[at + 2] = (uint8_t)(minor + at);
+		assert_int_equal(client_hello_parse(records, n, &hello), CLIENT_HELLO_DONE);
+		assert_string_equal(hello.sni, "example.com");
+	}
+}
+
+/* What is answered with an alert though it is no ClientHello, and what nothing is known of. */
+static void strays(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+		int alert; /* -1: more has to come */
+	} rows[] = {
+	        {"", 0, 0},
+	        {"\x80\x2e\1\0\2\0\x15", 7, TLS_ALERT_PROTOCOL_VERSION},
+	        {"\x80\x2e\1\3\1\0\x15", 7, TLS_ALERT_PROTOCOL_VERSION},
+	        {"\x80\x2e\1\3\4", 5, TLS_ALERT_PROTOCOL_VERSION},
+	        {"\x80\x2e\1\0\3", 5, 0},
+	        {"\x80\x2e\1\1", 4, 0},
+	        {"\x80\x2e\2", 3, 0},
+	        {"\x80", 1, -1},
+	        {"\x80\x2e\1", 3, -1},
+	        {"\x80\x2e\1\0", 4, -1},
+	        {"\x15\3\1\0\2\2\x28", 7, TLS_ALERT_UNEXPECTED_MESSAGE},
+	        {"\x17\3\3\0\1x", 6, TLS_ALERT_UNEXPECTED_MESSAGE},
+	        {"\x14\3\3\0\1\1", 6, TLS_ALERT_UNEXPECTED_MESSAGE},
+	        {"\x18\3\3\0\1", 5, TLS_ALERT_UNEXPECTED_MESSAGE},
+	        {"\x17\3", 2, -1},
+	        {"\x17\2\3\0\1", 5, 0},
+	        {"\x19\3\3\0\1", 5, 0},
+	        {"\x13\3\3\0\1", 5, 0},
+	        {"SSH-2.0-x", 9, 0},
+	        {"S", 1, 0},
+	        {"\0\0\0\0\0", 5, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		bool more;
+		int alert =
+		        client_hello_stray_alert((const uint8_t *)rows[i].bytes, rows[i].n, &more);
+
+		if ((more ? -1 : alert) != rows[i].alert)
+			fail_msg("row %zu", i);
+	}
 }
 
 static void names_hold_their_bound(void **state)
@@ -279,7 +428,9 @@ static void tells_tls_from_other_things(void **state)
 	        {"\x15\3\1\0\2\2\x28", 7, CLIENT_HELLO_NOT_TLS}, /* an alert */
 	        {"\x17\3\3\0\1x", 6, CLIENT_HELLO_NOT_TLS},
 	        {"\x16\2", 2, CLIENT_HELLO_NOT_TLS},
-	        {"\x16\3\5", 3, CLIENT_HELLO_NOT_TLS},
+	        {"\x16\3\5", 3, CLIENT_HELLO_MORE},
+	        {"\x16\3\xff", 3, CLIENT_HELLO_MORE},
+	        {"\x16\4", 2, CLIENT_HELLO_NOT_TLS},
 	        {"\x16\3\1\0\0", 5, CLIENT_HELLO_BAD},   /* empty fragment */
 	        {"\x16\3\1\x40\1", 5, CLIENT_HELLO_BAD}, /* 16385 bytes */
 	        {"\x16\3\1\xff\xff", 5, CLIENT_HELLO_BAD},
@@ -550,6 +701,10 @@ int main(void)
 	        cmocka_unit_test(grease_is_no_version),
 	        cmocka_unit_test(refuses_bad_extensions),
 	        cmocka_unit_test(refuses_bad_bodies),
+	        cmocka_unit_test(refusals_have_alerts),
+	        cmocka_unit_test(refused_bodies_have_alerts),
+	        cmocka_unit_test(versions_that_do_not_count),
+	        cmocka_unit_test(strays),
 	        cmocka_unit_test(names_hold_their_bound),
 	        cmocka_unit_test(tells_tls_from_other_things),
 	        cmocka_unit_test(split_over_records_at_every_byte),

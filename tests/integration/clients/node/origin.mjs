@@ -157,4 +157,5 @@ servers.forEach((server, i) => {
 	server.listen([443, 8443][i], address);
 });
 await serveRpc(`${address}:50051`, tls, note, isAuthenticated, acks);
+await serveRpc(`${address}:50052`, null, note, () => true, acks);
 writeFileSync(join(folder, "node-origin.ready"), "");

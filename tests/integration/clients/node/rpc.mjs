@@ -10,7 +10,7 @@ const size = { "grpc.max_receive_message_length": 64 << 20, "grpc.max_send_messa
 
 function connect(target) {
 	const roots = process.env.LAB_CA ? readFileSync(process.env.LAB_CA) : null;
-	return new (loadLab().Lab)(target, grpc.credentials.createSsl(roots), size);
+	return new (loadLab().Lab)(target, process.env.RPC_PLAIN ? grpc.credentials.createInsecure() : grpc.credentials.createSsl(roots), size);
 }
 
 function metadata() {

@@ -66,7 +66,9 @@ static struct attach_record sample(void)
 	        .generation = 3,
 	        .seed = {1, 2, 255},
 	        .paused = true,
-	        .reason = "because"};
+	        .reason = "because",
+	        .dropped_known = true,
+	        .dropped = UINT64_MAX - 1};
 }
 
 static struct gate sample_gate(void)
@@ -146,6 +148,7 @@ static void what_is_written_is_read(void **state)
 	assert_string_equal(is.name, was.name);
 	assert_true(is.id == was.id && is.kind == was.kind && is.pid == was.pid);
 	assert_true(is.pid_start_time == was.pid_start_time && is.observe && is.paused);
+	assert_true(is.dropped_known && is.dropped == was.dropped);
 	assert_memory_equal(&is.container, &was.container, sizeof is.container);
 	assert_string_equal(is.policy, was.policy);
 	assert_string_equal(is.reason, was.reason);
@@ -252,6 +255,7 @@ static void values_out_of_bounds_are_refused(void **state)
 	refuses("\"groups\": [", "\"groups\": 1, \"more\": [", "damaged");
 	refuses("1795306915480", "-1", "expires_ms");
 	refuses("0000000000000003", "0000000000000000", "generation");
+	refuses("fffffffffffffffe", "fffffffffffffffg", "dropped");
 	refuses("0102ff", "0102fg", "seed");
 	refuses("\"org\"", "\"1org\"", "vars");
 	refuses("\"team\"", "\" team\"", "labels");
@@ -380,11 +384,12 @@ static void a_file_without_groups_is_read(void **state)
 	char error[STATE_ERROR_MAX] = "";
 
 	(void)state;
-	record.asked = false;
+	record.asked = record.dropped_known = false;
 	assert_int_equal(state_save(dir, &record, &gate), 0);
 	gate_init(&gate);
 	assert_int_equal(state_load(dir, "one.json", &is, &gate, error), 0);
-	assert_true(!is.asked && is.group_count == 0 && attach_record_identity(&is).uid == is.uid);
+	assert_true(!is.dropped_known && !is.asked && is.group_count == 0 &&
+	            attach_record_identity(&is).uid == is.uid);
 	attach_record_fini(&is);
 }
 

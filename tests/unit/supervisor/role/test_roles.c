@@ -96,6 +96,22 @@ static void one_that_hangs_is_told_of_without(void **state)
 	assert_string_equal(texts[2], "");
 }
 
+/* What the asker keeps for the answer would be lost. */
+static void the_end_answers_a_question_under_way(void **state)
+{
+	(void)state;
+	told_count = SIZE_MAX;
+	assert_int_equal(
+	        role_start(sv.loop, &sv.keeper, "fake-deaf", "the keeper", -1, on_message, on_dead),
+	        0);
+	assert_int_equal(roles_ask(&sv, 5, on_told, &sv), 0);
+	roles_fini(&sv);
+	assert_int_equal(told_count, 0);
+	assert_null(sv.roles);
+	roles_fini(&sv);
+	role_fini(&sv.keeper);
+}
+
 static int group_setup(void **state)
 {
 	(void)state;
@@ -118,6 +134,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(an_answer_in_time_is_heard),
+	        cmocka_unit_test(the_end_answers_a_question_under_way),
 	        cmocka_unit_test(one_that_hangs_is_told_of_without),
 	};
 

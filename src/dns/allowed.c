@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the policy says about a name, and about a name that a resolver's search list has made of
+ * another one (resolv.conf(5), "search" and "ndots"): "api.github.com.corp.example", asked for
+ * before "api.github.com". The list is the sandbox's and is not known here. The policy tells: such
+ * a name is not allowed, and the labels that it begins with are an allowed name. A resolver goes on
+ * to its next name only where it hears that this one does not exist.
+ */
+#include "vethguard/policy/policy.h"
+#include "dns/internal.h"
+
+#define HTTPS_PORT 443
+#define UNUSED_PORT 1 /* tcpmux: no rule names it */
+
+/* The first question names the rule of the usual case; the second asks for a port that nobody uses,
+ * so that the reason "but not this port" tells that another one is allowed. */
+bool allowed_name(const struct policy *policy, struct slice host, struct policy_decision *decision)
+{
+	struct policy_request request = {.scheme = POLICY_HTTPS, .host = host, .port = HTTPS_PORT};
+	struct policy_decision other;
+
+	if (policy_decide_tls(policy, &request, decision) != POLICY_TLS_REFUSE &&
+	        !decision->observed)
+		return true;
+	request.port = UNUSED_PORT;
+	policy_decide(policy, &request, &other);
+	if ((other.verdict == POLICY_DENY || other.observed) && other.reason != POLICY_REASON_PORT)
+		return false;
+	*decision = other;
+	return true;
+}
+
+/* Most starts of a name are in no rule at all, and one look tells that. */
+static bool is_allowed(const struct policy *policy, struct slice name)
+{
+	struct policy_decision decision;
+
+	return policy_mentions_host(policy, name) && allowed_name(policy, name, &decision);
+}
+
+struct slice allowed_search_domain(const struct policy *policy, struct slice host)
+{
+	size_t end = host.n;
+
+	for (unsigned labels = 0; labels < ALLOWED_SEARCH_LABELS; labels++) {
+		while (end > 0 && host.p[end - 1] != '.')
+			end--;
+		if (end <= 1)
+			break;
+		if (is_allowed(policy, slice_of(host.p, end - 1)))
+			return slice_of(host.p + end, host.n - end);
+		end--;
+	}
+	return SLICE("");
+}
