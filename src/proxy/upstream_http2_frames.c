@@ -139,8 +139,10 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	struct upstream_stream *st = find(session, frame->hd.stream_id);
 
 	(void)context;
-	if (st)
+	if (st) {
+		st->up.response_begun = true;
 		http2_block_reset(&st->block);
+	}
 	return 0;
 }
 
@@ -153,7 +155,6 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	(void)context;
 	if (!st || !st->up.exchange)
 		return 0;
-	st->up.response_begun = true;
 	if (st->final_head)
 		upstream_stream_trailer(st, slice_of((const char *)name, name_n),
 		        slice_of((const char *)value, value_n));

@@ -367,6 +367,34 @@ static void test_malformed_heads(void **state)
 	}
 }
 
+/* A head without a field is the beginning of a response all the same: a request that may be sent
+ * again, on a connection that has served others, is not. */
+static void test_heads_without_a_field(void **state)
+{
+	static const uint8_t ends[] = {0, NGHTTP2_FLAG_END_STREAM};
+	int32_t id;
+	struct answer *r = asked(&id, "GET", "/first", NULL);
+
+	(void)state;
+	respond(o, r->id);
+	expect_status(id, 200);
+	for (size_t i = 0; i < sizeof ends; i++) {
+		char raw[9] = {0, 0, 0, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS};
+		size_t count;
+
+		r = asked(&id, "GET", "/x", NULL);
+		count = o->count;
+		raw[4] |= (char)ends[i];
+		raw[8] = (char)r->id;
+		say_n(o->peer, raw, sizeof raw);
+		ALL_UNTIL(answer(c, id)->ended || answer(c, id)->closed || o->count > count);
+		assert_int_equal(o->count, count);
+		expect_status(id, 502);
+		assert_int_equal(find_event(&w, EVENT_HTTP)->cause, EVENT_CAUSE_UPSTREAM);
+		expect_alive();
+	}
+}
+
 /* With one content-length for the client. */
 static void expect_taken(const nghttp2_nv *fields, size_t n)
 {
@@ -706,6 +734,7 @@ int main(void)
 	        TEST(test_a_client_that_goes),
 	        HASTY(test_silence_ends_the_request_and_the_sharing),
 	        TEST(test_malformed_heads),
+	        TEST(test_heads_without_a_field),
 	        TEST(test_two_lengths),
 	        TEST(test_heads_beyond_the_bounds),
 	        TEST(test_interim_responses),
