@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: compiling. Each value becomes a handful of byte strings (the value; the
- * value with '+' for SP; the characters of its base64 that it alone determines, three alignments,
- * two alphabets). Ways of writing a byte (percent, JSON) are not compiled into further strings: the
- * matcher understands them, so that partial and mixed-case escapes cost nothing here. A long value
+ * characters of its base64 that it alone determines, three alignments, two alphabets). Ways of
+ * writing a byte (percent, JSON, '+' for SP) are not compiled into further strings: the matcher
+ * understands them, so that partial and mixed-case escapes cost nothing here. A long value
  * is cut into pieces that overlap by two bytes, so that no base64 character at a cut escapes both.
  * Everything derived from the value lies in a few blocks of secret memory.
  */
@@ -14,7 +14,7 @@
 #include "base64.h"
 
 #define PIECE_OVERLAP 2
-#define PATTERNS_PER_PIECE 8
+#define PATTERNS_PER_PIECE 7
 #define ALIGNMENT 16
 
 static size_t aligned(size_t n)
@@ -67,31 +67,16 @@ static void add_pattern(struct mask *mask, const uint8_t *p, size_t n)
 			return;
 	pattern->p = p;
 	pattern->n = n;
-	for (enum mask_mode mode = MASK_PERCENT; mode < MASK_MODE_COUNT; mode++) {
-		const uint8_t *escape = memchr(p, mask_escape_byte(mode), n);
-
-		pattern->bare[mode] = escape ? (size_t)(escape - p) : n;
-	}
+	pattern->bare = 0;
+	while (pattern->bare < n && !mask_is_escape(p[pattern->bare]))
+		pattern->bare++;
+	mask->has_escapes |= pattern->bare < n;
+	pattern->spaced = memchr(p, ' ', n) != NULL;
 	mask->count++;
 	if (n > mask->longest)
 		mask->longest = n;
 	if (n < mask->window)
 		mask->window = n;
-}
-
-static bool add_plus_for_space(struct mask *mask, const uint8_t *p, size_t n)
-{
-	uint8_t *copy;
-
-	if (!memchr(p, ' ', n))
-		return true;
-	copy = take_or_grow(mask, n);
-	if (!copy)
-		return false;
-	for (size_t i = 0; i < n; i++)
-		copy[i] = p[i] == ' ' ? '+' : p[i];
-	add_pattern(mask, copy, n);
-	return true;
 }
 
 static bool add_piece(struct mask *mask, const uint8_t *p, size_t n)
@@ -102,8 +87,6 @@ static bool add_piece(struct mask *mask, const uint8_t *p, size_t n)
 		return false;
 	memcpy(copy, p, n);
 	add_pattern(mask, copy, n);
-	if (!add_plus_for_space(mask, p, n))
-		return false;
 	for (unsigned lead = 0; lead < 3; lead++) {
 		for (unsigned url = 0; url < 2; url++) {
 			copy = take_or_grow(mask, BASE64_SIZE(n));
@@ -148,28 +131,38 @@ static bool add_value(struct mask *mask, struct slice value)
 	}
 }
 
+/* The window may move by d at most where it ends with a and b, or with '+' for a SP of them. */
+static void limit_shift(struct mask_tables *t, uint8_t a, uint8_t b, size_t d)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		uint8_t block[2] = {i & 1 && a == ' ' ? '+' : a, i & 2 && b == ' ' ? '+' : b};
+		uint8_t *shift = &t->shift[mask_block(block)];
+
+		if (d < *shift)
+			*shift = (uint8_t)d;
+	}
+}
+
 static void fill_tables(struct mask *mask)
 {
 	struct mask_tables *t = mask->tables;
 
 	memset(t->shift, (int)(mask->window - 1), sizeof(t->shift));
-	t->first['%'] = t->first['\\'] = 1;
+	t->first['%'] = t->first['\\'] = 0xff;
 	for (size_t k = 0; k < mask->count; k++) {
 		struct mask_pattern *pattern = &mask->patterns[k];
 
-		t->first[pattern->p[0]] = 1;
+		t->first[pattern->p[0]] |= (uint8_t)(1u << k % 8);
+		if (pattern->p[0] == ' ')
+			t->first['+'] |= (uint8_t)(1u << k % 8);
 		for (size_t i = 0; i < pattern->n; i++)
 			t->member[pattern->p[i]] = 1;
-		for (size_t i = 0; i + 2 <= mask->window; i++) {
-			uint8_t *shift = &t->shift[mask_block(pattern->p + i)];
-			size_t d = mask->window - 2 - i;
-
-			if (d < *shift)
-				*shift = (uint8_t)d;
-		}
+		t->member['+'] |= pattern->spaced;
+		for (size_t i = 0; i + 2 <= mask->window; i++)
+			limit_shift(t, pattern->p[i], pattern->p[i + 1], mask->window - 2 - i);
 		pattern->block = mask_block(pattern->p + mask->window - 2);
 	}
-	mask_fill_escaped(t);
+	mask_fill_follows(mask);
 }
 
 static size_t pattern_room(const struct slice *values, size_t n)

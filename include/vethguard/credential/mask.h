@@ -4,17 +4,18 @@
  * The output is exactly as long as the input.
  *
  * Base strings, made of each value V:
- *   - V; where it holds SP, also V with '+' for SP (application/x-www-form-urlencoded);
+ *   - V;
  *   - base64 of any text that holds V: for each of the three alignments the characters whose six bits all come from V,
  *     in the standard and in the URL alphabet (RFC 4648). Padding and the at most one character at either end that V
  *     shares with its neighbours are not looked at, so it does not matter what stands around V.
- * An occurrence is a base string that is written, from some place on, in one of these ways:
- *   - plain: as it is;
- *   - percent: each byte either as it is or as %XX with digits of either case, in any mixture, but a '%' always as %25:
- *     so nothing, some, or all of it may be encoded (RFC 3986);
- *   - JSON: each byte either as it is or as \uXXXX with digits of either case or as the short escape (\" \\ \/ \b \f
- *     \n \r \t), in any mixture, but a '\' always escaped (RFC 8259). A byte from 0x80 on may be \u00XX (a reader that
- *     took it for Latin-1); a UTF-8 sequence may be the escape of its code point, a surrogate pair where it needs one.
+ * An occurrence is a base string each byte of which is written in one of these ways, in any mixture:
+ *   - as it is, '%' and '\' too; SP also as '+' (application/x-www-form-urlencoded);
+ *   - %XX with digits of either case (RFC 3986);
+ *   - \uXXXX with digits of either case, or the short escape: \" \\ \/ \b \f \n \r \t (RFC 8259). A byte from 0x80 on
+ *     may be \u00XX (a reader that took it for Latin-1); a UTF-8 sequence may be the escape of its code point, a
+ *     surrogate pair where it needs one. What is SP may also be the escape of '+'.
+ * So nothing, some, or all of it may be escaped, whether or not the program that does it escapes '%' and '\' too. Each
+ * byte is escaped once: a percent-encoded V in a JSON string is found, an escape's own '%' or '\' escaped is not.
  * Every byte of every occurrence is covered, overlapping ones too. Not covered: encodings of encodings beyond those
  * (JSON inside base64, percent twice), base64 broken over lines, hex, HTML entities, compression, V cut in parts.
  * A value over MASK_PIECE_MAX bytes is looked for as overlapping pieces of at most that many.

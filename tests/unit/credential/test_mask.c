@@ -144,12 +144,36 @@ static void test_percent(void **state)
 	        {"sec ret", "a+sec+ret+b", "a+*******+b", 1},
 	        {"sec re/t", "sec+re%2Ft", "**********", 1},
 	        {"sec ret", "sec%20ret", "*********", 1},
+	        {"s e cret", "s+e%20cret s e+cret", "********** ********", 2},
+	        {"s e cret", "s%20e%2Bcret", "************", 1},
+	        /* A '%' that stands for itself beside bytes that are escaped. */
+	        {"sec%ret", "%73ec%ret", "*********", 1},
+	        {"pA%ss\"w0rd<2026>Zq7Lm", "pA%ss%22w0rd%3C2026%3EZq7Lm",
+	                "***************************", 1},
+	        {"pA%ss\"w0rd<2026>Zq7Lm", "x=pA%ss%22w0rd<2026>Zq7Lm&",
+	                "x=***********************&", 1},
+	        {"%\"secret", "%%22secret", "**********", 1},
+	        {"\"%secret", "%22%secret", "**********", 1},
+	        {"secret%", "%73ecret%", "*********", 1},
+	        {"secret%", "secret%25", "*********", 1},
+	        {"secret%%", "%73ecret%%25", "************", 1},
+	        /* A value that looks as if it were escaped. */
+	        {"sec%41ret", "sec%41ret", "*********", 1},
+	        {"sec%41ret", "sec%2541ret", "***********", 1},
+	        {"sec%41ret", "%73ec%41ret", "***********", 1},
+	        {"sec%41ret", "sec%4%31ret", "***********", 1},
+	        {"%25%25%25", "%25%25%25", "*********", 1},
+	        {"%25%25%25", "%2525%25%2525", "*************", 1},
+	        {"%%%%%%", "%%25%%%25%%", "***********", 1},
 	        /* Not occurrences. */
 	        {"sec/ret", "sec%2Gret", "sec%2Gret", 0},
 	        {"sec/ret", "sec%2", "sec%2", 0},
 	        {"sec/ret", "sec%252Fret", "sec%252Fret", 0},
 	        {"sec%ret", "sec%reT", "sec%reT", 0},
-	        {"sec%ret", "%73ec%ret", "%73ec%ret", 0},
+	        {"sec%25ret", "sec%ret", "sec%ret", 0},
+	        {"sec%41ret", "secAret", "secAret", 0},
+	        {"sec+ret", "sec ret", "sec ret", 0},
+	        {"sec+ret", "sec%20ret", "sec%20ret", 0},
 	};
 
 	(void)state;
@@ -171,6 +195,23 @@ static void test_json(void **state)
 	        {"secret\\", "secret\\\\", "********", 1},
 	        {"secret", "\\\\u0073ecret", "\\***********", 1},
 	        {"\\\\\\\\\\\\", "\\\\\\\\\\\\\\\\\\\\\\\\", "************", 1},
+	        /* A '\\' that stands for itself beside bytes that are escaped. */
+	        {"se\\cret", "\\u0073e\\cret", "************", 1},
+	        {"a\\b\"cdef", "a\\b\\\"cdef", "*********", 1},
+	        {"a\\b\"cdef", "a\\\\b\"cdef", "*********", 1},
+	        {"\\secret", "\\\\u0073ecret", "************", 1},
+	        {"secret\\", "\\u0073ecret\\", "************", 1},
+	        {"\\\\\\\\\\\\", "\\\\\\\\\\\\\\\\\\", "*********", 1},
+	        /* A value that looks as if it were escaped. */
+	        {"sec\\nret", "sec\\nret", "********", 1},
+	        {"sec\\nret", "sec\\\\nret", "*********", 1},
+	        {"sec\\nret", "\\u0073ec\\nret", "*************", 1},
+	        {"sec\\u0041ret", "sec\\u0041ret", "************", 1},
+	        {"sec\\u0041ret", "sec\\\\u0041re\\u0074", "******************", 1},
+	        {"sec\\u0041ret", "sec\\u005cu0041ret", "*****************", 1},
+	        /* Both kinds of escapes: a form's value in JSON. */
+	        {"a/b\"c+d", "a\\/b%22c%2Bd", "************", 1},
+	        {"a/b c%d", "a\\/b\\u002Bc%25d", "***************", 1},
 	        /* UTF-8: by code point, by surrogates, by byte. */
 	        {"p\xc3\xa4sswd", "p\\u00e4sswd", "***********", 1},
 	        {"p\xc3\xa4sswd", "p\\u00E4sswd", "***********", 1},
@@ -180,12 +221,16 @@ static void test_json(void **state)
 	        {"\xf0\x9f\x98\x80sswd", "\\ud83d\\uDE00sswd", "****************", 1},
 	        {"sswd\xf0\x9f\x98\x80", "sswd\\ud83d\\uDE00", "****************", 1},
 	        {"p\xc3\x83sswd", "p\\u00c3sswd", "***********", 1},
+	        {"p\xc3\x83sswd", "p\\u00c3\\u0083sswd", "*****************", 1},
+	        {"p\xc3\x83sswd", "p\xc3%83sswd", "*********", 1},
 	        {"p\xe4sswdd", "p\\u00e4sswdd", "************", 1},
 	        /* Not occurrences. */
 	        {"sec/ret", "sec\\u002gret", "sec\\u002gret", 0},
 	        {"sec/ret", "sec\\U002fret", "sec\\U002fret", 0},
 	        {"secret", "s\\ecret", "s\\ecret", 0},
-	        {"se\\cret", "\\u0073e\\cret", "\\u0073e\\cret", 0},
+	        {"se\\cret", "se\\u005Ccre\\t", "se\\u005Ccre\\t", 0},
+	        {"sec\\nret", "sec\nret", "sec\nret", 0},
+	        {"sec\\u0041ret", "secAret", "secAret", 0},
 	        {"p\xc3\xa4sswd", "p\\u00e5sswd", "p\\u00e5sswd", 0},
 	        {"\xf0\x9f\x98\x80sswd", "\\ud83d\\uDE01sswd", "\\ud83d\\uDE01sswd", 0},
 	};
@@ -208,6 +253,9 @@ static void test_base64(void **state)
 	        {"?\?>>?\?>>", "Pz8-Pj8_Pj4", "**********4", 1},
 	        {"?\?>>?\?>>", "Pz8+Pj8\\/Pj4=", "***********4=", 1},
 	        {"?\?>>?\?>>", "Pz8%2BPj8%2fPj4%3d", "**************4%3d", 1},
+	        {"?\?>>?\?>>", "Pz8+Pj8%2FPj4=", "************4=", 1},
+	        {"?\?>>?\?>>", "Pz8%2BPj8\\/Pj4%3D", "*************4%3D", 1},
+	        {"?\?>>?\?>>", "Pz8\\u002BPj8/Pj4=", "***************4=", 1},
 	        /* Not occurrences: other case, alphabets mixed, a line break. */
 	        {"secret", "C2VjcmV0", "C2VjcmV0", 0},
 	        {"?\?>>?\?>>", "Pz8+Pj8_Pj4", "Pz8+Pj8_Pj4", 0},
@@ -258,7 +306,8 @@ static void test_nothing_is_delayed_without_need(void **state)
 	        {"\\u0074", 0},
 	        {"se\\u0063", 8},
 	        {"se%63", 5},
-	        {"%73\\u0065", 0},
+	        {"%73\\u0065", 9},
+	        {"%73\\u0064", 0},
 	        {"secret", 0},
 	        {"secrets", 1},
 	        {"c2Vj", 4},
@@ -432,9 +481,10 @@ static void test_long_values_in_pieces(void **state)
 
 static size_t random_value(char *out)
 {
-	static const char *const alphabets[] = {
-	        "ab", "abc/", "a%2", "a\\u0", "a %+\"\\/", "abcdefghijklmnop0123456789"};
-	const char *alphabet = alphabets[(size_t)rand() % 6];
+	static const char *const alphabets[] = {"ab", "abc/", "a%2", "a\\u0", "a %+\"\\/",
+	        "abcdefghijklmnop0123456789", "%25", "\\u05c", "%\\", "\\\"/n",
+	        "%\\\"+ u01234a/=\xc3\xa4\x83", "\xc3\x83\xe2\x82\xac\xf0\x9f\x98\x80"};
+	const char *alphabet = alphabets[(size_t)rand() % (sizeof alphabets / sizeof *alphabets)];
 	size_t n = MASK_VALUE_MIN + (size_t)rand() % 12;
 
 	for (size_t i = 0; i < n; i++)
@@ -442,30 +492,15 @@ static size_t random_value(char *out)
 	return n;
 }
 
-/* Appends a pattern, whole or in part, written in a random mixture of ways, with a rare error. */
+/* Appends a pattern, whole or in part, in a random spelling. */
 static size_t append_near_miss(const struct naive *naive, char *out)
 {
-	size_t k = (size_t)rand() % naive->count, n = naive->patterns[k].n, len = 0;
+	size_t k = (size_t)rand() % naive->count, n = naive->patterns[k].n;
 	size_t from = rand() % 3 ? 0 : (size_t)rand() % n,
 	       to = rand() % 2 ? n : from + (size_t)rand() % (n - from + 1);
-	char mode = "-%\\"[rand() % 3];
-	bool mixed = rand() % 12 == 0;
+	static const unsigned escaped[] = {0, 1, 2, 5};
 
-	for (size_t i = from; i < to; i++) {
-		char ways[4][8];
-		size_t sizes[4];
-		int count = naive_ways(
-		        mixed ? "-%\\"[rand() % 3] : mode, naive->patterns[k].p[i], ways, sizes);
-		int w = rand() % count;
-
-		for (size_t j = 0; j < sizes[w]; j++) {
-			bool digit = sizes[w] > 2 && j > 0 && ways[w][j] != 'u';
-			char c = ways[w][j];
-
-			out[len++] = digit && rand() % 2 && c >= 'a' ? (char)(c - 32) : c;
-		}
-	}
-	return len;
+	return naive_spell(naive->patterns[k].p, from, to, escaped[rand() % 4], rand, out);
 }
 
 static size_t random_text(const struct naive *naive, char *out, size_t room)
@@ -474,7 +509,7 @@ static size_t random_text(const struct naive *naive, char *out, size_t room)
 
 	for (size_t i = 0; i < pieces && room - n > 300; i++) {
 		if (rand() % 4 == 0)
-			out[n++] = "ab%\\u02/ \n\"x"[rand() % 12];
+			out[n++] = "ab%\\u025/ +n\"x=\xc3"[rand() % 15];
 		else
 			n += append_near_miss(naive, out + n);
 	}
@@ -549,6 +584,75 @@ static void test_against_naive(void **state)
 			for (size_t i = 0; i < n; i++)
 				assert_int_equal(copy[i], covered[i] ? '*' : text[i]);
 		}
+		mask_free(mask);
+	}
+}
+
+/* One value in one random spelling of every byte, between bytes that may belong to it or not: the
+ * same whole, byte by byte, and cut in two at every place. */
+static void test_mixtures(void **state)
+{
+	static const char around[] = "%\\\"+ u01234a/=\xc3";
+	static char text[4096], out[4097];
+	static bool covered[4096];
+	static struct naive naive;
+	size_t cuts[4096];
+
+	(void)state;
+	srand(20261125);
+	for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
+		cuts[i] = i + 1;
+	for (int round = 0; round < 1000; round++) {
+		char value[32];
+		struct slice slice = slice_of(value, random_value(value));
+		struct mask *mask = mask_new(&slice, 1);
+		size_t n = 0, k, start, end;
+		uint64_t found;
+
+		naive.count = 0;
+		naive_add_value(&naive, value, slice.n);
+		k = rand() % 2 ? 0 : (size_t)rand() % naive.count;
+		for (int i = rand() % 4; i > 0; i--)
+			text[n++] = around[(size_t)rand() % (sizeof around - 1)];
+		start = n;
+		n += naive_spell(naive.patterns[k].p, 0, naive.patterns[k].n,
+		        1 + (unsigned)rand() % 4, rand, text + n);
+		end = n;
+		for (int i = rand() % 8; i > 0; i--)
+			text[n++] = around[(size_t)rand() % (sizeof around - 1)];
+		naive_run(&naive, text, n, covered);
+		for (size_t i = start; i < end; i++)
+			assert_true(covered[i]);
+		found = feed_cut(mask, text, n, cuts, n - 1, out);
+		assert_true(found > 0);
+		for (size_t cut = 0; cut <= n; cut++) {
+			for (size_t i = 0; i < n; i++)
+				assert_int_equal(out[i], covered[i] ? '*' : text[i]);
+			assert_int_equal(feed_cut(mask, text, n, &cut, 1, out), found);
+		}
+		mask_free(mask);
+	}
+}
+
+/* A value made to be read in two ways everywhere: the work stays within bounds. */
+static void test_values_that_are_all_escape_bytes(void **state)
+{
+	static const char *const units[] = {"\\", "%", "%25", "\\u005c", "\\\\n"};
+	static char value[100], text[600];
+
+	(void)state;
+	for (size_t k = 0; k < sizeof units / sizeof *units; k++) {
+		size_t unit = strlen(units[k]);
+		struct mask *mask;
+
+		for (size_t i = 0; i < sizeof text; i++)
+			text[i] = units[k][i % unit];
+		memcpy(value, text, sizeof value);
+		mask = mask_new(&(struct slice){value, sizeof value}, 1);
+		assert_non_null(mask);
+		mask_in_place(mask, (uint8_t *)text, sizeof text);
+		for (size_t i = 0; i + unit < sizeof text; i++)
+			assert_int_equal(text[i], '*');
 		mask_free(mask);
 	}
 }
@@ -783,6 +887,8 @@ int main(void)
 	        cmocka_unit_test(test_held_bytes_leave_no_trace_in_the_output),
 	        cmocka_unit_test(test_long_values_in_pieces),
 	        cmocka_unit_test(test_against_naive),
+	        cmocka_unit_test(test_mixtures),
+	        cmocka_unit_test(test_values_that_are_all_escape_bytes),
 	        cmocka_unit_test(test_count_does_not_depend_on_cuts),
 	};
 
