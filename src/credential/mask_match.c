@@ -146,7 +146,9 @@ static void add_json(
 	enum fit fit;
 
 	if (left > 1 && text[1] != 'u') {
-		add_way(ways, text[1] == json_short(p[0]) ? WHOLE : NO, 2, 1);
+		uint8_t letter = json_short(p[0]);
+
+		add_way(ways, letter && text[1] == letter ? WHOLE : NO, 2, 1);
 		return;
 	}
 	/* A reader that takes field values for Latin-1 escapes each byte on its own. */

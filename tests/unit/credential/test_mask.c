@@ -657,6 +657,17 @@ static void test_values_that_are_all_escape_bytes(void **state)
 	}
 }
 
+/* '\\' and NUL is no escape, least of all of a byte that has no short one. */
+static void test_a_backslash_before_nul(void **state)
+{
+	struct mask *mask = mask_of("secret");
+	uint8_t text[] = "\\\0ecret \\u0073\\\0cret %73\\\0cret";
+
+	(void)state;
+	assert_int_equal(mask_in_place(mask, text, sizeof text), 0);
+	mask_free(mask);
+}
+
 /* A stream cut anywhere counts what the whole text counts. */
 static void test_count_does_not_depend_on_cuts(void **state)
 {
@@ -888,6 +899,7 @@ int main(void)
 	        cmocka_unit_test(test_long_values_in_pieces),
 	        cmocka_unit_test(test_against_naive),
 	        cmocka_unit_test(test_mixtures),
+	        cmocka_unit_test(test_a_backslash_before_nul),
 	        cmocka_unit_test(test_values_that_are_all_escape_bytes),
 	        cmocka_unit_test(test_count_does_not_depend_on_cuts),
 	};
