@@ -163,6 +163,7 @@ static void fill_tables(struct mask *mask)
 		pattern->block = mask_block(pattern->p + mask->window - 2);
 	}
 	mask_fill_follows(mask);
+	mask_fill_open(t);
 }
 
 static size_t pattern_room(const struct slice *values, size_t n)
@@ -200,7 +201,8 @@ struct mask *mask_new(const struct slice *values, size_t n)
 		return NULL;
 	patterns = pattern_room(values, n);
 	mask->window = MASK_WINDOW_MAX;
-	if (!grow(mask, first_block_bytes(values, n, patterns)))
+	mask->spare = calloc(1, sizeof(*mask->spare));
+	if (!mask->spare || !grow(mask, first_block_bytes(values, n, patterns)))
 		goto fail;
 	mask->tables = take_or_grow(mask, sizeof(*mask->tables));
 	mask->patterns = take_or_grow(mask, patterns * sizeof(*mask->patterns));
@@ -222,6 +224,9 @@ void mask_free(struct mask *mask)
 		return;
 	for (size_t i = 0; i < mask->block_count; i++)
 		secret_free(&mask->blocks[i]);
+	if (mask->spare)
+		secret_free(mask->spare);
+	free(mask->spare);
 	free(mask->blocks);
 	free(mask);
 }

@@ -13,6 +13,7 @@ enum mask_escape { MASK_PERCENT, MASK_BACKSLASH, MASK_ESCAPE_COUNT };
 #define MASK_SHIFTS (1u << MASK_SHIFT_BITS)
 #define MASK_WINDOW_MAX 255 /* a shift fits a byte */
 #define MASK_EXPANSION 6    /* bytes of text that one byte of a pattern takes at most: \u00XX */
+#define MASK_ESCAPE_MAX 12  /* bytes of the longest escape: a surrogate pair */
 #define MASK_PATTERN_MAX (MASK_PIECE_MAX * 4 / 3 + 2) /* bytes: a piece in base64 */
 
 struct mask_pattern {
@@ -29,6 +30,7 @@ struct mask_tables {
 	uint8_t first[256];  /* which patterns an occurrence that begins with this byte may be of:
 	                        bit k % 8 for pattern k */
 	uint8_t member[256]; /* does any pattern hold this byte? */
+	uint8_t open[256];   /* may an end of text wait that holds this byte? mask_class.c */
 	/* May this byte follow a '%' or '\\' that is the first in an occurrence? */
 	uint8_t follows[MASK_ESCAPE_COUNT][256];
 };
@@ -43,7 +45,8 @@ struct mask {
 	bool has_escapes; /* a pattern holds '%' or '\\' itself */
 	struct secret *blocks; /* where all of the above lies */
 	size_t block_count;
-	size_t block_used; /* bytes taken of the last block */
+	size_t block_used;    /* bytes taken of the last block */
+	struct secret *spare; /* for the next stream that keeps something back; may be empty */
 };
 
 static inline unsigned mask_block(const uint8_t *p)
@@ -70,6 +73,7 @@ struct mask_fit {
 	size_t used; /* bytes of the longest spelling that text begins with; 0: it begins with none
 	              */
 	bool part;   /* the text ends inside of a spelling and is a true beginning of it */
+	size_t reached; /* ... that tells of so many bytes of the pattern, from its first */
 };
 
 /* Does text begin with a spelling of the pattern's bytes from index i < n on? */
@@ -86,6 +90,13 @@ bool mask_scan_nothing(const struct mask *mask, const uint8_t *text, size_t n);
 /* Where the longest end of text that is a true beginning of an occurrence starts; n: there is none.
  */
 size_t mask_scan_prefix(const struct mask *mask, const uint8_t *text, size_t n);
+/* How many bytes of a pattern text ends with as a true beginning of it, at most. */
+size_t mask_scan_reached(const struct mask *mask, const uint8_t *text, size_t n);
+/* Fills tables->open from tables->member. */
+void mask_fill_open(struct mask_tables *tables);
+/* Where the end of text starts that is open: a value could have begun there, going by nothing but
+ * what kinds of bytes values have. */
+size_t mask_scan_open(const struct mask *mask, const uint8_t *text, size_t n);
 /* Covers every occurrence that starts before until. *covered: how many bytes at the front are
  * covered from before; on return the end of the last covered stretch. *first: where the first of
  * the occurrences starts, or n. Returns the occurrences found, those that overlap an earlier one

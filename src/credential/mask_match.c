@@ -17,8 +17,7 @@
  */
 #include "mask_internal.h"
 
-#define PAIR_BYTES 12 /* the longest escape: a surrogate pair */
-#define RING (PAIR_BYTES + 1)
+#define RING (MASK_ESCAPE_MAX + 1)
 #define STATE_WORDS (MASK_PATTERN_MAX / 64 + 1)
 #define WAYS_MAX 3 /* as it is; one byte escaped; a UTF-8 sequence escaped */
 
@@ -86,7 +85,7 @@ static enum fit code_point_fit(uint32_t code, const uint8_t *text, size_t left, 
 	*used = 6;
 	if (code < 0x10000)
 		return unit_fit(code, text, left);
-	*used = PAIR_BYTES;
+	*used = MASK_ESCAPE_MAX;
 	fit = unit_fit(0xd800 + ((code - 0x10000) >> 10), text, left);
 	if (fit != WHOLE)
 		return fit;
@@ -214,10 +213,17 @@ static bool states_take(struct states *s, size_t at, size_t *i)
 	return false;
 }
 
+static void add_part(struct mask_fit *fit, size_t reached)
+{
+	fit->part = true;
+	if (reached > fit->reached)
+		fit->reached = reached;
+}
+
 static struct mask_fit fit_everywhere(
         const struct mask_pattern *pattern, size_t i, const uint8_t *text, size_t at, size_t left)
 {
-	struct mask_fit fit = {0, false};
+	struct mask_fit fit = {0};
 	struct states s;
 
 	states_init(&s, pattern);
@@ -230,11 +236,12 @@ static struct mask_fit fit_everywhere(
 				continue;
 			}
 			if (at == left) {
-				fit.part = true;
+				add_part(&fit, i);
 				continue;
 			}
 			find_ways(&ways, pattern->p + i, pattern->n - i, text + at, left - at);
-			fit.part |= ways.part;
+			if (ways.part)
+				add_part(&fit, i + 1);
 			for (unsigned k = 0; k < ways.count; k++)
 				states_add(&s, at + ways.items[k].used, i + ways.items[k].taken);
 		}
@@ -251,23 +258,23 @@ struct mask_fit mask_fit(
 		struct ways ways;
 
 		if (at == left)
-			return (struct mask_fit){0, true};
+			return (struct mask_fit){.part = true, .reached = i};
 		if (!mask_is_escape(text[at])) {
 			if (!mask_same(pattern->p[i], text[at]))
-				return (struct mask_fit){0, false};
+				return (struct mask_fit){0};
 			at++;
 			i++;
 			continue;
 		}
 		find_ways(&ways, pattern->p + i, pattern->n - i, text + at, left - at);
 		if (ways.count == 0)
-			return (struct mask_fit){0, ways.part};
+			return (struct mask_fit){.part = ways.part, .reached = i + 1};
 		if (ways.count > 1 || ways.part)
 			return fit_everywhere(pattern, i, text, at, left);
 		at += ways.items[0].used;
 		i += ways.items[0].taken;
 	}
-	return (struct mask_fit){at, false};
+	return (struct mask_fit){.used = at};
 }
 
 bool mask_is_raw(const struct mask_pattern *pattern, const uint8_t *text, size_t n)

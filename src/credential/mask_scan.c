@@ -293,6 +293,20 @@ size_t mask_scan_prefix(const struct mask *mask, const uint8_t *text, size_t n)
 	return n;
 }
 
+size_t mask_scan_reached(const struct mask *mask, const uint8_t *text, size_t n)
+{
+	size_t most = 0;
+
+	for (size_t at = mask_scan_prefix(mask, text, n); at < n; at++)
+		for (size_t k = 0; k < mask->count; k++) {
+			struct mask_fit fit = mask_fit(&mask->patterns[k], 0, text + at, n - at);
+
+			if (fit.part && fit.reached > most)
+				most = fit.reached;
+		}
+	return most;
+}
+
 uint64_t mask_cover(const struct mask *mask, uint8_t *text, size_t n, size_t until, size_t *covered,
         size_t *first)
 {

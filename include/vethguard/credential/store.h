@@ -46,10 +46,9 @@ struct credential_value *credential_store_get(struct credential_store *store, ui
 	struct credential_wait *wait);
 /* The value that is held now (borrowed, retain to keep), or NULL; nobody is asked. */
 struct credential_value *credential_store_held(const struct credential_store *store, uint32_t credential);
-/* Somebody who can have an upstream send his guesses back sees from what is kept back that he guessed a beginning of
- * the value rightly. So times (of struct mask_stream's `waited`; negative: a value came of it after all) are counted,
- * and after CREDENTIAL_WAITS_MAX nobody gets the credential any more. True: it has just come to that. */
-#define CREDENTIAL_WAITS_MAX 8
+/* Somebody who can have an upstream send his guesses back, and stop there, sees from what is kept back for good that he
+ * guessed a beginning of the value rightly. times: of struct mask_stream's `waited`. After the first nobody gets the
+ * credential any more. True: it has just come to that. */
 bool credential_store_waited(struct credential_store *store, uint32_t credential, int times);
 bool credential_store_is_guessed(const struct credential_store *store, uint32_t credential);
 void credential_wait_cancel(struct credential_wait *wait); /* harmless when not waiting (zeroed) */

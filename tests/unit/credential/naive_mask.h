@@ -214,6 +214,44 @@ static inline size_t naive_run(const struct naive *naive, const char *text, size
 	return prefix;
 }
 
+static inline bool naive_is_of_keys(unsigned char c)
+{
+	return c && strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	                   "-_.~+/=%\\:@!#$&*^",
+	                    c);
+}
+
+/* Where the open end of text starts: bytes of the kinds that the patterns have, as far back as a
+ * beginning of one could reach, or its part that lies in text. */
+static inline size_t naive_open(const struct naive *naive, const char *text, size_t n)
+{
+	bool others = false, controls = false, escape = false;
+	size_t longest = 0, most, from = n;
+
+	for (size_t k = 0; k < naive->count; k++) {
+		longest = naive->patterns[k].n > longest ? naive->patterns[k].n : longest;
+		for (size_t i = 0; i < naive->patterns[k].n; i++) {
+			unsigned char c = (unsigned char)naive->patterns[k].p[i];
+
+			others |= !naive_is_of_keys(c);
+			controls |= c < 32 || c == 127;
+		}
+	}
+	most = 6 * longest - 1;
+	for (size_t i = n > most ? n - most : 0; i < n; i++)
+		escape |= text[i] == '%' || text[i] == '\\';
+	if (!escape)
+		most = longest - 1 + 11; /* the rest of an escape that began before */
+	while (from > 0 && n - from < most) {
+		unsigned char c = (unsigned char)text[from - 1];
+
+		if (!(naive_is_of_keys(c) || (others && c >= 32 && c != 127) || controls))
+			break;
+		from--;
+	}
+	return from;
+}
+
 /* A random spelling of the pattern's bytes from index `from` to before `to`, at out; returns its
  * length. One byte in `escaped` is written as an escape; 0: none. */
 static inline size_t naive_spell(
