@@ -58,13 +58,16 @@ static void *take_or_grow(struct mask *mask, size_t n)
 }
 
 /* Counts the n bytes at p, which lie in secret memory already, as a pattern. */
-static void add_pattern(struct mask *mask, const uint8_t *p, size_t n)
+static void add_pattern(struct mask *mask, size_t value, const uint8_t *p, size_t n)
 {
 	struct mask_pattern *pattern = &mask->patterns[mask->count];
 
 	for (size_t i = 0; i < mask->count; i++)
-		if (mask->patterns[i].n == n && memcmp(mask->patterns[i].p, p, n) == 0)
+		if (mask->patterns[i].n == n && memcmp(mask->patterns[i].p, p, n) == 0) {
+			mask->patterns[i].values |= 1ull << value;
 			return;
+		}
+	pattern->values = 1ull << value;
 	pattern->p = p;
 	pattern->n = n;
 	pattern->bare = 0;
@@ -79,20 +82,20 @@ static void add_pattern(struct mask *mask, const uint8_t *p, size_t n)
 		mask->window = n;
 }
 
-static bool add_piece(struct mask *mask, const uint8_t *p, size_t n)
+static bool add_piece(struct mask *mask, size_t value, const uint8_t *p, size_t n)
 {
 	uint8_t *copy = take_or_grow(mask, n);
 
 	if (!copy)
 		return false;
 	memcpy(copy, p, n);
-	add_pattern(mask, copy, n);
+	add_pattern(mask, value, copy, n);
 	for (unsigned lead = 0; lead < 3; lead++) {
 		for (unsigned url = 0; url < 2; url++) {
 			copy = take_or_grow(mask, BASE64_SIZE(n));
 			if (!copy)
 				return false;
-			add_pattern(mask, copy,
+			add_pattern(mask, value, copy,
 			        base64_inner(p, n, lead, url ? base64_url : base64_standard, copy));
 		}
 	}
@@ -114,7 +117,7 @@ static size_t piece_size(const uint8_t *p, size_t left)
 	return n;
 }
 
-static bool add_value(struct mask *mask, struct slice value)
+static bool add_value(struct mask *mask, size_t index, struct slice value)
 {
 	const uint8_t *p = (const uint8_t *)value.p;
 	size_t left = value.n;
@@ -122,7 +125,7 @@ static bool add_value(struct mask *mask, struct slice value)
 	for (;;) {
 		size_t n = piece_size(p, left);
 
-		if (!add_piece(mask, p, n))
+		if (!add_piece(mask, index, p, n))
 			return false;
 		if (n == left)
 			return true;
@@ -209,7 +212,7 @@ struct mask *mask_new(const struct slice *values, size_t n)
 	if (!mask->tables || !mask->patterns)
 		goto fail;
 	for (size_t i = 0; i < n; i++)
-		if (!add_value(mask, values[i]))
+		if (!add_value(mask, i, values[i]))
 			goto fail;
 	fill_tables(mask);
 	return mask;

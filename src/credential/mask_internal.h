@@ -19,9 +19,10 @@ enum mask_escape { MASK_PERCENT, MASK_BACKSLASH, MASK_ESCAPE_COUNT };
 struct mask_pattern {
 	const uint8_t *p;
 	size_t n;
-	size_t bare;    /* bytes before its first '%' or '\\'; n: it has none */
-	bool spaced;    /* it holds SP, for which '+' may stand */
-	unsigned block; /* mask_block() of the last two bytes in the window */
+	size_t bare;     /* bytes before its first '%' or '\\'; n: it has none */
+	bool spaced;     /* it holds SP, for which '+' may stand */
+	uint64_t values; /* which values it was made of: bit i for value i */
+	unsigned block;  /* mask_block() of the last two bytes in the window */
 };
 
 /* All of this is derived from the value and lies in secret memory. */

@@ -293,6 +293,35 @@ size_t mask_scan_prefix(const struct mask *mask, const uint8_t *text, size_t n)
 	return n;
 }
 
+/* Does a pattern of any of these values stand at text? */
+static bool stands_of(const struct mask *mask, const uint8_t *text, size_t left, uint64_t values)
+{
+	unsigned first = mask->tables->first[*text];
+
+	for (size_t k = 0; first && k < mask->count; k++)
+		if (first >> k % 8 & 1 && mask->patterns[k].values & values &&
+		        mask_fit(&mask->patterns[k], 0, text, left).used > 0)
+			return true;
+	return false;
+}
+
+bool mask_finds(const struct mask *mask, const uint8_t *p, size_t n, size_t except)
+{
+	if (n == 0 || mask_scan_nothing(mask, p, n))
+		return false;
+	if (except >= MASK_VALUES_MAX)
+		return true;
+	for (size_t at = 0; at < n; at++)
+		if (stands_of(mask, p + at, n - at, ~(1ull << except)))
+			return true;
+	return false;
+}
+
+size_t mask_end_begins(const struct mask *mask, const uint8_t *p, size_t n)
+{
+	return mask_scan_prefix(mask, p, n);
+}
+
 size_t mask_scan_reached(const struct mask *mask, const uint8_t *text, size_t n)
 {
 	size_t most = 0;

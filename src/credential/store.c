@@ -416,3 +416,14 @@ uint32_t credential_store_find_encoded_placeholder(
 {
 	return placeholders_find_encoded(&store->placeholders, p);
 }
+
+bool credential_store_mentions_placeholder(
+        const struct credential_store *store, struct slice p, uint32_t except)
+{
+	return placeholders_mentioned(&store->placeholders, p, except);
+}
+
+size_t credential_store_placeholder_begins(const struct credential_store *store, struct slice p)
+{
+	return placeholders_begin(&store->placeholders, p);
+}

@@ -93,7 +93,8 @@ struct exchange {
 	uint64_t length;   /* ... which it is */
 	unsigned interims; /* responses before the final one */
 	size_t scanned_n;
-	char scanned[PLACEHOLDER_MAX]; /* the last bytes of the request's body */
+	/* The end of the request's body that may be the beginning of a placeholder. */
+	uint8_t scanned[MASK_BEGINNING_MAX(PLACEHOLDER_MAX)];
 	struct slice scheme;
 	enum http_body client_body; /* framing towards the client */
 	bool head_request;

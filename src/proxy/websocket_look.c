@@ -40,11 +40,10 @@ static void look(void *context, const uint8_t *p, size_t n)
 static void look_at_control(struct exchange *ex, uint8_t *p, size_t n)
 {
 	struct websocket_relay *r = ex->relay;
-	size_t at, length;
 
 	if (!ex->placeholder_seen &&
-	        credential_store_find_placeholder(
-	                ex->proxy->config.credentials, slice_of(p, n), &at, &length) != POLICY_NONE)
+	        credential_store_mentions_placeholder(
+	                ex->proxy->config.credentials, slice_of(p, n), POLICY_NONE))
 		exchange_found_placeholder(ex, placeholder_found);
 	for (size_t i = 0; i < r->value_count && !r->value_seen; i++)
 		if (mask_in_place(r->streams[i].mask, p, n))

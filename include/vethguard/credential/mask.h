@@ -29,7 +29,7 @@
 #define MASK_VALUE_MIN 6 /* bytes: shorter values cannot be told from ordinary text; the loader of values refuses them */
 
 #define MASK_PIECE_MAX 4096u
-#define MASK_VALUES_MAX 4
+#define MASK_VALUES_MAX 64
 #define MASK_SHOWN_MAX 4 /* bytes of a value's beginning that may be passed on before the rest comes */
 
 struct mask; /* the patterns of one credential, in secret memory */
@@ -77,6 +77,11 @@ int mask_stream_show(struct mask_stream *s, struct buf *out);
  * Nothing is kept back, and the stream is used for nothing else. Where there is no memory for what p ends with, only an
  * occurrence that is whole is found. */
 bool mask_stream_search(struct mask_stream *s, const uint8_t *p, size_t n);
+/* Is any occurrence in p, of any value but the one with index except (SIZE_MAX: of any)? */
+bool mask_finds(const struct mask *mask, const uint8_t *p, size_t n, size_t except);
+/* Where the longest end of p starts that is a true beginning of an occurrence; n: there is none. */
+size_t mask_end_begins(const struct mask *mask, const uint8_t *p, size_t n);
+#define MASK_BEGINNING_MAX(n) (6 * (((n) * 4 + 2) / 3)) /* bytes of it at most, with values of n bytes */
 /* For bytes that are all there: covers in place; returns occurrences. */
 uint64_t mask_in_place(const struct mask *mask, uint8_t *p, size_t n);
 /* Fast path of a stream that holds nothing back: true when p holds no pattern and nothing of its end is to be kept, so

@@ -73,8 +73,13 @@ int credential_store_renumber(struct credential_store *store, const uint32_t *ma
  * such credential, or a text that is no placeholder), -ENOSPC, -ENOMEM. A text without one costs one memmem(). */
 int credential_store_set_placeholder(struct credential_store *store, uint32_t credential, struct slice placeholder);
 uint32_t credential_store_find_placeholder(const struct credential_store *store, struct slice p, size_t *at, size_t *n);
-/* The same inside of base64 (a user and a password, a token in a cookie): heads only, bodies are not searched for
- * it. */
+/* The same inside of base64 (a user and a password, a token in a cookie). */
 uint32_t credential_store_find_encoded_placeholder(const struct credential_store *store, struct slice p);
+/* Does p mention a placeholder in any way, plain, in base64, with any of its bytes escaped, other than that of the
+ * credential except (POLICY_NONE: any)? */
+bool credential_store_mentions_placeholder(const struct credential_store *store, struct slice p, uint32_t except);
+/* Where the end of p starts that may be the beginning of such a mention; p.n: it is none. At most
+ * MASK_BEGINNING_MAX(PLACEHOLDER_MAX) bytes. */
+size_t credential_store_placeholder_begins(const struct credential_store *store, struct slice p);
 
 #endif
