@@ -55,6 +55,7 @@ static void exchange_free(struct exchange *ex)
 
 	credential_wait_cancel(&ex->waiting);
 	loop_deadline_clear(&ex->whole);
+	loop_deadline_clear(&ex->held);
 	list_remove(&ex->turn);
 	free(ex->kept_detail);
 	if (ex->masking)

@@ -97,8 +97,9 @@ struct exchange {
 	const char *detail;
 	uint64_t bytes_out, bytes_in;
 	struct loop_deadline whole;
-	struct list turn;  /* refusals.c: waits for its answer */
-	char *kept_detail; /* owned; what detail points to then */
+	struct loop_deadline held; /* what the mask keeps back waits no longer than that */
+	struct list turn;          /* refusals.c: waits for its answer */
+	char *kept_detail;         /* owned; what detail points to then */
 	bool delayed;
 	struct websocket_relay *relay; /* once UPGRADED */
 	bool placeholder_seen;
@@ -109,7 +110,8 @@ struct exchange {
 	uint64_t length;   /* ... which it is */
 	unsigned interims; /* responses before the final one */
 	size_t scanned_n;
-	char scanned[PLACEHOLDER_MAX]; /* the last bytes of the request's body */
+	/* The end of the request's body that may be the beginning of a placeholder. */
+	uint8_t scanned[MASK_BEGINNING_MAX(PLACEHOLDER_MAX)];
 	struct slice scheme;
 	enum http_body client_body; /* framing towards the client */
 	bool head_request;
@@ -218,6 +220,10 @@ void exchange_pass_interim(struct exchange *ex, struct http_response *r);
 bool exchange_upgrade(struct exchange *ex, struct http_response *r);
 /* Goes on with what was kept for want of room. True: nothing is kept any more. */
 bool exchange_unpack_more(struct exchange *ex);
+/* The mask has taken text: what it keeps back waits for more, but not for ever. */
+void exchange_await_more(struct exchange *ex);
+/* Nothing more came in time. The exchange may be gone afterwards. */
+void exchange_release_held(struct exchange *ex);
 /* True where the credential is being guessed (credential_store_waited()): nothing more is passed on
  * of a response to a request that had it. */
 bool exchange_is_guessed(struct exchange *ex);

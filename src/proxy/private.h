@@ -88,6 +88,7 @@ enum proxy_wait {
 	WAIT_POOLED,   /* idle in the pool; an upgraded connection without traffic */
 	/* struct exchange */
 	WAIT_REQUEST, /* exchange as a whole */
+	WAIT_HELD,    /* the end of a response's text that could be a value's beginning */
 	/* struct tunnel */
 	WAIT_TUNNEL, /* no traffic */
 	WAIT_DOUBT,  /* a reset may have come unseen behind the last bytes */
@@ -99,6 +100,9 @@ enum proxy_wait {
 #define LINGER_MS 2000
 #define PRIOR_MS 2000
 #define DOUBT_MS 1000
+/* Longer than what arrives in one piece takes when it is cut on its way; and so short that whoever
+ * waits for text that ends in the middle does not mind. */
+#define HELD_MS 500
 #define LINGER_BYTES (16u << 20) /* LINGER_MS is what bounds it */
 #define REQUEST_FOREVER_MS INT32_MAX
 

@@ -38,6 +38,11 @@ static void on_request(struct loop_deadline *d)
 	exchange_on_deadline(container_of(d, struct exchange, whole));
 }
 
+static void on_held(struct loop_deadline *d)
+{
+	exchange_release_held(container_of(d, struct exchange, held));
+}
+
 static int open_waits(struct proxy *p)
 {
 	const struct config_timeouts *t = &p->config.timeouts;
@@ -58,6 +63,7 @@ static int open_waits(struct proxy *p)
 	        [WAIT_RESPONSE] = {t->response_ms, on_response},
 	        [WAIT_POOLED] = {t->idle_ms, on_pooled},
 	        [WAIT_REQUEST] = {t->request_ms ? t->request_ms : REQUEST_FOREVER_MS, on_request},
+	        [WAIT_HELD] = {HELD_MS, on_held},
 	        [WAIT_TUNNEL] = {t->idle_ms, tunnel_on_deadline},
 	        [WAIT_DOUBT] = {DOUBT_MS, tunnel_on_doubt},
 	        [WAIT_DATAGRAM] = {t->udp_idle_ms, flow_on_deadline},

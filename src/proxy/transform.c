@@ -203,6 +203,8 @@ static void send_body(struct exchange *ex, const uint8_t *p, size_t n)
 	ex->ops->response_body(ex, p, n);
 }
 
+static const char guessed_text[] = "the credential may be being guessed";
+
 /* True where the credential is being guessed: nothing more may be learnt from what is kept back. */
 bool exchange_is_guessed(struct exchange *ex)
 {
@@ -214,32 +216,66 @@ bool exchange_is_guessed(struct exchange *ex)
 	if (more && credential_store_waited(store, credential, more))
 		record_finding(ex->proxy, ex->client, EVENT_FINDING_CREDENTIAL_ECHO, ex->id,
 		        SLICE(""),
-		        "responses ended with beginnings of the credential too often: somebody "
-		        "may be guessing it, so no request gets it any more");
+		        "a response stopped in the middle of the credential: somebody may be "
+		        "guessing it, so no request gets it any more");
 	return credential_store_is_guessed(store, credential);
+}
+
+void exchange_await_more(struct exchange *ex)
+{
+	if (ex->mask.held > ex->mask.shown)
+		loop_deadline_set(&ex->proxy->waits[WAIT_HELD], &ex->held);
+	else
+		loop_deadline_clear(&ex->held);
+}
+
+void exchange_release_held(struct exchange *ex)
+{
+	struct buf *text = &ex->proxy->text;
+	bool upgraded = ex->state == EXCHANGE_UPGRADED;
+	int rc;
+
+	/* What comes next is here already, or is kept waiting by the client. */
+	if (ex->ops->congested(ex) || ex->unpack_more || ex->packed.len) {
+		exchange_await_more(ex);
+		return;
+	}
+	buf_consume(text, text->len);
+	rc = mask_stream_release(&ex->mask, text);
+	if (exchange_is_guessed(ex))
+		rc = -EACCES;
+	if (rc == 0 && upgraded)
+		websocket_pass_released(ex, buf_bytes(text), text->len);
+	else if (rc == 0)
+		send_body(ex, buf_bytes(text), text->len);
+	else if (upgraded)
+		exchange_end_upgraded(ex, EVENT_CAUSE_LIMIT, guessed_text);
+	else
+		exchange_fail(ex, EVENT_CAUSE_LIMIT, guessed_text);
 }
 
 /* Covers the credential and sends what is certain. */
 static void mask_and_send(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	struct buf *text = &ex->proxy->text;
+	struct slice rest;
 
 	if (ex->masking && exchange_is_guessed(ex)) {
 		ex->damaged = true;
 		return;
 	}
-	if (!ex->masking || mask_stream_clean(&ex->mask, p, n)) {
+	if (!ex->masking) {
 		send_body(ex, p, n);
 		return;
 	}
 	buf_consume(text, text->len);
-	/* No message waits for the next one because its end looks like a value's beginning. */
-	if (mask_stream_feed(&ex->mask, p, n, text) < 0 || exchange_is_guessed(ex) ||
-	        mask_stream_pause(&ex->mask, text) < 0) {
+	if (mask_stream_take(&ex->mask, p, n, text, &rest) < 0) {
 		ex->damaged = true;
 		return;
 	}
+	exchange_await_more(ex);
 	send_body(ex, buf_bytes(text), text->len);
+	send_body(ex, (const uint8_t *)rest.p, rest.n);
 }
 
 /* Unpacks from p while the client has room; what is left goes to (or stays in) ex->packed. */
@@ -274,7 +310,6 @@ static int flush_mask(struct exchange *ex)
 	buf_consume(text, text->len);
 	if (mask_stream_end(&ex->mask, text) < 0)
 		return -EBADMSG;
-	exchange_is_guessed(ex); /* a value came of it after all? */
 	send_body(ex, buf_bytes(text), text->len);
 	return 0;
 }

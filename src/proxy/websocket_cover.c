@@ -94,7 +94,16 @@ int websocket_cover(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	int rc = exchange_is_guessed(ex) ? -EACCES : cover(ex, p, n);
 
+	exchange_await_more(ex);
 	return rc == 0 && exchange_is_guessed(ex) ? -EACCES : rc;
+}
+
+void websocket_pass_released(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	if (ex->relay->verbatim)
+		websocket_to_sandbox(ex, p, n);
+	else if (n > 0)
+		send_fragment(ex, p, n, false);
 }
 
 int websocket_cover_head(struct exchange *ex)

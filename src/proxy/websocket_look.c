@@ -21,20 +21,10 @@ static void value_found(struct exchange *ex)
 static void look_for_values(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	struct websocket_relay *r = ex->relay;
-	struct buf *text = &ex->proxy->text;
 
-	for (size_t i = 0; i < r->value_count && !r->value_seen; i++) {
-		struct mask_stream *s = &r->streams[i];
-
-		if (mask_stream_clean(s, p, n))
-			continue;
-		buf_consume(text, text->len);
-		/* Without memory for what may be a beginning, only the whole can be found. */
-		if (mask_stream_feed(s, p, n, text) == 0)
-			secret_wipe(buf_bytes(text), text->len);
-		if (s->found)
+	for (size_t i = 0; i < r->value_count && !r->value_seen; i++)
+		if (mask_stream_search(&r->streams[i], p, n))
 			value_found(ex);
-	}
 }
 
 /* inflater_text: what data frames hold, one after the other. */
@@ -50,11 +40,10 @@ static void look(void *context, const uint8_t *p, size_t n)
 static void look_at_control(struct exchange *ex, uint8_t *p, size_t n)
 {
 	struct websocket_relay *r = ex->relay;
-	size_t at, length;
 
 	if (!ex->placeholder_seen &&
-	        credential_store_find_placeholder(
-	                ex->proxy->config.credentials, slice_of(p, n), &at, &length) != POLICY_NONE)
+	        credential_store_mentions_placeholder(
+	                ex->proxy->config.credentials, slice_of(p, n), POLICY_NONE))
 		exchange_found_placeholder(ex, placeholder_found);
 	for (size_t i = 0; i < r->value_count && !r->value_seen; i++)
 		if (mask_in_place(r->streams[i].mask, p, n))

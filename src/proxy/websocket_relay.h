@@ -63,5 +63,7 @@ void websocket_look_gathered(struct exchange *ex, struct websocket_looked *l);
  * -errno: no memory. */
 int websocket_cover_head(struct exchange *ex);
 int websocket_cover(struct exchange *ex, const uint8_t *p, size_t n);
+/* What was kept back of a message goes out before more of it comes: exchange_release_held(). */
+void websocket_pass_released(struct exchange *ex, const uint8_t *p, size_t n);
 
 #endif

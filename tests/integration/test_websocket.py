@@ -198,32 +198,40 @@ class Covered(Box):
             self.assertEqual(line, f"{i} {'*' * (n - i)} after 1")
 
     def test_it_cannot_be_guessed_in_fragments(self):
-        """An origin that sends each fragment back at once: what is kept back of one is right. Ending the message forgives nothing."""
+        """An origin that sends each fragment back at once: right and wrong guesses wait alike, and end with the message at once.
+        A right one after which nothing comes is the last."""
         value = support.SECRET[::-1].encode().hex()
         with support.Sandbox(policy(f"{{to: 'https://{API}:{PORT}', credential: api}}", credentials=support.file_credential())) as box:
             done = box.py(BEGIN + f"""
 value = bytes.fromhex("{value}")[::-1]
 c = ws("/echo", host="{API}")
-def waits(guess):
+def waits(guess, rest=True):
     try:
         c.send(TEXT, guess, fin=False)
-        c.sock.settimeout(0.3)
+        begin = time.monotonic()
+        c.sock.settimeout(0.2 if rest else 5)
         try:
-            got, late = c.next()[3], False
+            got = c.next()[3]
         except TimeoutError:
-            got, late = b"", True
+            got = b""
+        late = int((time.monotonic() - begin) * 1000)
         c.sock.settimeout(5)
         c.send(0)
         return late if got + (c.message()[0] or b"") == guess else None
     except (EOFError, OSError):
         return None
-n = 7       # a beginning that many values share
-while n < len(value) and waits(value[:n] + b"#") is False and waits(value[:n + 1]):
-    n += 1
-print(n)
+for guess in (value[:8], b"harmless", value[:9], b"#" + value[:8]):
+    assert waits(guess) >= 150
+for guess in (b"harmless", b"#" + value[:8] + b"#", b"(", value[:8], b"harmless"):
+    print(waits(guess, False))
 """, timeout=60)
             self.assertEqual(done.status, 0, done)
-            self.assertLess(int(done.out), 7 + 10)
+            harmless, wrong, short, right, after = map(eval, done.out.split())
+            self.assertLess(short, 300 * support.SLOW, done.out)
+            for waited in harmless, wrong:
+                self.assertGreaterEqual(waited, 400, done.out)
+                self.assertLess(waited, 1000 * support.SLOW, done.out)
+            self.assertEqual((right, after), (None, None))
             self.assertTrue([e for e in box.events(support.FINDING) if "guessing" in json.dumps(e)])
 
     def test_nothing_else_is_changed(self):

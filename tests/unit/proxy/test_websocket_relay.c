@@ -468,7 +468,7 @@ static size_t read_content(char *out, size_t cap, size_t *pings, bool *whole)
 			n += used;
 		}
 		at += used;
-		*whole = read.left == 0 && read.fin && !read.in_message;
+		*whole = n > 0 && read.left == 0 && read.fin && !read.in_message;
 	}
 	return n;
 }
@@ -512,28 +512,73 @@ static void test_covered_across_fragments(void **state)
 
 static void test_fragments_without_it_stay_as_they_are(void **state)
 {
-	static const char sent[] = "\x02\x03(:(\x00\x00\x89\x01p\x00\x02::\x80\x00"
-	                           "\x01\x00\x80\x00\x01\x03(((\x80\x05(:::)";
+	static const char sent[] = "\x02\x03()(\x00\x00\x89\x01p\x00\x02))\x80\x00"
+	                           "\x01\x00\x80\x00\x01\x03(((\x80\x05()));";
 
 	(void)state;
 	switch_over(true, "", "");
 	SAY(o, sent);
 	EXPECT(c, sent);
-	/* What might be the beginning waits for the next fragment, and is no secret in the end. */
+	/* What might be the beginning waits for the next fragment, whether it is one or not. */
 	SAY(o, "\x01\x05"
 	       "(s3cr");
 	EXPECT(c, "\x01\x01(");
 	SAY(o, "\x80\x01z");
 	EXPECT(c, "\x80\x05s3crz");
 	SAY(o, "\x01\x05"
-	       ":s3cr");
-	EXPECT(c, "\x01\x01:");
+	       "(s4cr");
+	EXPECT(c, "\x01\x01(");
 	SAY(o, "\x80\x00");
-	EXPECT(c, "\x80\x04s3cr");
+	EXPECT(c, "\x80\x04s4cr");
 	assert_int_equal(c->in.len, 0);
 	leave();
 	UNTIL(&w, find_event(&w, EVENT_HTTP));
 	assert_int_equal(findings(EVENT_FINDING_CREDENTIAL_ECHO), 0);
+}
+
+/* ... and where the next one does not come, it waits no longer than HELD_MS. */
+static void test_a_fragment_does_not_wait_for_ever(void **state)
+{
+	(void)state;
+	switch_over(true, "", "");
+	SAY(o, "\x01\x05"
+	       "hello");
+	EXPECT(c, "\x01\x05"
+	          "hello");
+	SAY(o, "\x00\x06"
+	       ",world");
+	EXPECT(c, "\x00\x01,");
+	EXPECT(c, "\x00\x05"
+	          "world");
+	SAY(o, "\x80\x00");
+	EXPECT(c, "\x80\x00");
+	/* a frame that is the whole message, of which the rest does not come */
+	SAY(o, "\x82\x07"
+	       "hello");
+	EXPECT(c, "\x82\x07"
+	          "hello");
+	SAY(o, ",!");
+	EXPECT(c, ",!");
+	leave();
+	UNTIL(&w, find_event(&w, EVENT_HTTP));
+	assert_int_equal(findings(EVENT_FINDING_CREDENTIAL_ECHO), 0);
+}
+
+/* A beginning of the value where the next fragment does not come: it is cut off, and nobody gets
+ * the credential any more. */
+static void test_a_beginning_that_does_not_go_on(void **state)
+{
+	(void)state;
+	switch_over(true, "", "");
+	SAY(o, "\x01\x0a"
+	       "(s3cr3t-TO");
+	EXPECT(c, "\x01\x01(");
+	UNTIL(&w, c->eof);
+	assert_int_equal(c->in.len, 0);
+	UNTIL(&w, find_event(&w, EVENT_HTTP));
+	assert_int_equal(findings(EVENT_FINDING_CREDENTIAL_ECHO), 1);
+	assert_true(credential_store_is_guessed(w.store, 0));
+	leave();
 }
 
 /* A whole message never waits; the rest of a value in the next one is covered there. */
@@ -626,6 +671,8 @@ int main(void)
 	        TEST(test_covered_in_one_frame),
 	        TEST(test_covered_across_fragments),
 	        TEST(test_fragments_without_it_stay_as_they_are),
+	        TEST(test_a_fragment_does_not_wait_for_ever),
+	        TEST(test_a_beginning_that_does_not_go_on),
 	        TEST(test_covered_across_messages),
 	        TEST(test_an_end_inside_of_a_message),
 	        TEST(test_a_side_that_does_not_read),
