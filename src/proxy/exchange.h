@@ -57,7 +57,7 @@ struct exchange {
 	struct credential_wait waiting;
 	struct credential_value *credential;
 	struct mask_stream mask;
-	unsigned waits_told; /* of mask.waited, to the store of credentials */
+	unsigned waits_told; /* of mask.waited and its like, to the store of credentials */
 	bool masking;
 	struct unpack *unpack;
 	struct buf packed; /* compressed input that the client has no room for yet */

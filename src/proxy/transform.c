@@ -207,9 +207,10 @@ bool exchange_is_guessed(struct exchange *ex)
 {
 	struct credential_store *store = ex->proxy->config.credentials;
 	uint32_t credential = ex->judgement.decision.credential;
-	int more = (int)(ex->mask.waited - ex->waits_told);
+	unsigned waited = ex->mask.waited + (ex->relay ? ex->relay->wire.waited : 0);
+	int more = (int)(waited - ex->waits_told);
 
-	ex->waits_told = ex->mask.waited;
+	ex->waits_told = waited;
 	if (more && credential_store_waited(store, credential, more))
 		record_finding(ex->proxy, ex->client, EVENT_FINDING_CREDENTIAL_ECHO, ex->id,
 		        SLICE(""),
