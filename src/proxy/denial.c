@@ -294,6 +294,7 @@ void exchange_refuse(
 {
 	ex->cause = cause;
 	ex->detail = detail;
+	ex->head_waits = false; /* the upstream's is not wanted any more */
 	exchange_will_refuse(ex, status);
 	ex->state = EXCHANGE_REFUSED;
 	record_exchange(ex);

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "proxy/exchange.h"
+#include "proxy/inspect.h"
 #include "proxy/websocket_relay.h"
 #include "vethguard/base/clock.h"
 
@@ -54,12 +55,15 @@ static void exchange_free(struct exchange *ex)
 	credential_wait_cancel(&ex->waiting);
 	loop_deadline_clear(&ex->whole);
 	list_remove(&ex->turn);
+	loop_task_cancel(proxy->config.loop, &ex->head_task);
 	free(ex->kept_detail);
 	if (ex->masking)
 		mask_stream_fini(&ex->mask);
 	if (ex->credential)
 		credential_value_release(ex->credential);
+	inspection_free(ex->inspection);
 	unpack_free(ex->unpack);
+	free(ex->etag);
 	websocket_relay_free(ex->relay);
 	buf_fini(&ex->packed);
 	proxy->exchanges--;
@@ -328,9 +332,10 @@ static void end_response(struct exchange *ex, struct slice trailers)
 {
 	if (exchange_flush_body(ex) < 0) {
 		exchange_fail(ex, EVENT_CAUSE_UNREADABLE,
-		        "the upstream's compressed response is damaged");
+		        ex->damage ? ex->damage : "the upstream's compressed response is damaged");
 		return;
 	}
+	exchange_release_head(ex);
 	trailers = exchange_response_trailers(ex, trailers);
 	record_exchange(ex);
 	ex->ops->response_end(ex, trailers);
@@ -385,13 +390,16 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 	http_drop_hop_by_hop(&r->fields);
 	exchange_frame_response(ex, r);
 	ex->status = r->status;
-	ex->head_sent = true;
 	ex->counted = r->body == HTTP_BODY_LENGTH;
+	ex->length = r->content_length;
 	if (exchange_has_no_content(ex, r)) {
 		ex->counted = true;
 		record_exchange(ex);
+	} else if (ex->masking) {
+		exchange_keep_head(ex);
+		return true;
 	}
-	ex->length = r->content_length;
+	ex->head_sent = true;
 	ex->ops->response_head(ex, r, SLICE(""));
 	return true;
 }

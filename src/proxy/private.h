@@ -28,6 +28,8 @@
  *   request.c                what goes upstream, with the credential in it
  *   placeholder.c            what the sandbox must not send
  *   transform.c              what changes on the way back: credentials are covered
+ *   content.c, charset.c     what fields and first bytes say about content
+ *   inspect.c                compressed content that is searched and not changed
  *   denial.c                 what a refused client is told
  *   refusals.c               how many of them in a second; the others wait
  *   record.c                 events for the audit log
@@ -164,8 +166,9 @@ struct proxy {
 	int pipes[TUNNEL_PIPES_KEPT][2]; /* empty ones, for splice(2) */
 	size_t pipe_count;
 	struct not_own not_own[DIAL_NOT_OWN_KEPT]; /* dial.c, by a sum of the address */
-	struct buf text;                           /* heads and covered bodies on their way out */
-	struct buf target;                         /* of the request that is being recorded */
+	struct buf text;                           /* heads and frames on their way out */
+	struct buf covered; /* bodies: a head that waited may be written before them */
+	struct buf target;  /* of the request that is being recorded */
 	struct buf unpacked;
 	struct secret secret_text; /* a head with a credential in it, wiped after each use */
 	uint64_t next_event;

@@ -326,15 +326,15 @@ static void test_content_that_is_wrong(void **state)
 		}
 }
 
-/* In pieces of a byte the head of a text has gone, and then there is no place for a close frame;
- * nothing wrong has passed. */
+/* The beginning of a text has gone, so there is no place for a close frame. Nothing wrong passes.
+ */
 static void test_content_that_is_wrong_in_pieces(void **state)
 {
 	(void)state;
 	for (int how = 0; how < 4; how++) {
 		bool from_sandbox = how & 2;
 		struct peer *from, *to;
-		uint8_t bytes[64], *p = bytes;
+		uint8_t bytes[64];
 		size_t n = 6;
 
 		switch_over(how & 1, "", "");
@@ -343,11 +343,9 @@ static void test_content_that_is_wrong_in_pieces(void **state)
 		memcpy(bytes, "\x81\x04ok\xc3\x28", n);
 		if (from_sandbox)
 			n = masked("\x81\x04ok\xc3\x28", n, bytes);
-		for (; p < bytes + n; p++) {
-			say_n(from, p, 1);
-			pump(&w, 0);
-		}
-		expect_n(to, bytes, n - 1);
+		say_n(from, bytes, n - 2); /* its head has gone out then */
+		expect_n(to, bytes, n - 2);
+		say_n(from, bytes + n - 2, 2);
 		if (from_sandbox)
 			expect_close(c, 1007);
 		else

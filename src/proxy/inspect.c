@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation. Two texts are searched: the bytes as they come, for a value may stand in the
+ * head of a gzip member or in a block that is stored, and what they inflate to. As long as the end
+ * of either may be the beginning of a value, the bytes wait. What is inflated is not kept; a ratio
+ * bounds it, since here no client slows it down.
+ */
+#include "proxy/inspect.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "vethguard/credential/inflate.h"
+
+#define STEP_BYTES (64u << 10) /* inflated at a time */
+
+struct inspection {
+	struct unpack *unpack;
+	struct mask_stream raw;
+	struct buf kept;
+	uint64_t taken, made;
+};
+
+static const char found_text[] =
+        "the upstream's compressed response holds the credential, and it cannot be covered without "
+        "changing what was not to be changed";
+static const char damaged_text[] =
+        "the upstream's compressed response is damaged: it cannot be searched for the credential";
+static const char memory_text[] = "no memory to search the response";
+
+struct inspection *inspection_new(const struct mask *mask)
+{
+	struct inspection *in = calloc(1, sizeof *in);
+
+	if (!in)
+		return NULL;
+	buf_init(&in->kept, INSPECT_KEPT_MAX);
+	in->unpack = unpack_new();
+	if (in->unpack && mask_stream_init(&in->raw, mask) == 0)
+		return in;
+	inspection_free(in);
+	return NULL;
+}
+
+void inspection_free(struct inspection *in)
+{
+	if (!in)
+		return;
+	unpack_free(in->unpack);
+	mask_stream_fini(&in->raw);
+	if (in->kept.len)
+		secret_wipe(buf_bytes(&in->kept), in->kept.len);
+	buf_fini(&in->kept);
+	free(in);
+}
+
+unsigned inspection_waited(const struct inspection *in)
+{
+	return in->raw.waited;
+}
+
+/* True where nothing of s is kept back. */
+static bool is_certain(const struct mask_stream *s)
+{
+	return s->held == s->shown;
+}
+
+/* Nothing of what is made here goes anywhere. NULL, or why the response cannot go on. */
+static const char *search(struct exchange *ex, struct mask_stream *s, const uint8_t *p, size_t n)
+{
+	struct buf *text = &ex->proxy->covered;
+	uint64_t before = s->found;
+	int rc;
+
+	if (mask_stream_clean(s, p, n))
+		return NULL;
+	buf_consume(text, text->len);
+	rc = mask_stream_feed(s, p, n, text);
+	if (rc == 0)
+		rc = mask_stream_pause(s, text);
+	secret_wipe(buf_bytes(text), text->len);
+	if (rc < 0)
+		return memory_text;
+	return s->found == before ? NULL : found_text;
+}
+
+/* What p[n] inflates to. */
+static const char *search_inflated(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	struct inspection *in = ex->inspection;
+	struct buf *plain = &ex->proxy->unpacked;
+	const char *why = NULL;
+	bool more = true;
+
+	while (!why && (n || more)) {
+		size_t used;
+		int rc;
+
+		buf_consume(plain, plain->len);
+		rc = unpack_feed(in->unpack, p, n, &used, plain, STEP_BYTES);
+		if (rc < 0)
+			return rc == -EBADMSG ? damaged_text : memory_text;
+		if (n && used == 0 && plain->len == 0)
+			return damaged_text; /* it would never go on */
+		in->taken += used;
+		in->made += plain->len;
+		more = plain->len >= STEP_BYTES;
+		p += used;
+		n -= used;
+		if (in->made > INFLATED_FREE + INFLATED_RATIO * in->taken)
+			why = "the upstream's compressed response inflates to too much to be "
+			      "searched for the credential";
+		else if (!exchange_start_is_right(ex, buf_bytes(plain), plain->len))
+			why = ex->damage;
+		else
+			why = search(ex, &ex->mask, buf_bytes(plain), plain->len);
+		secret_wipe(buf_bytes(plain), plain->len);
+	}
+	return why;
+}
+
+/* A value that was found in the bytes themselves is one that was sent back, too. Both are searched
+ * in any case, so that each can tell whether what it kept back became a value. */
+static const char *search_both(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	struct inspection *in = ex->inspection;
+	const char *raw = search(ex, &in->raw, p, n), *inflated = search_inflated(ex, p, n);
+
+	if (raw == found_text)
+		ex->mask.found++;
+	return raw ? raw : inflated;
+}
+
+void inspect_body(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	struct inspection *in = ex->inspection;
+	const char *why = NULL;
+
+	if (!exchange_is_guessed(ex))
+		why = search_both(ex, p, n);
+	if (exchange_is_guessed(ex) && !why)
+		why = "the credential may be being guessed";
+	if (why) {
+		ex->uncovered = why == found_text;
+		exchange_damage(ex, why);
+		return;
+	}
+	if (!is_certain(&in->raw) || !is_certain(&ex->mask)) {
+		if (buf_append(&in->kept, p, n) < 0)
+			exchange_damage(ex, "the upstream's compressed response begins like the "
+			                    "credential for too long");
+		return;
+	}
+	exchange_send_body(ex, buf_bytes(&in->kept), in->kept.len);
+	buf_consume(&in->kept, in->kept.len);
+	exchange_send_body(ex, p, n);
+}
+
+int inspect_end(struct exchange *ex)
+{
+	struct inspection *in = ex->inspection;
+	struct buf *text = &ex->proxy->covered;
+	uint64_t before = ex->mask.found + in->raw.found;
+	int rc;
+
+	/* Content that is cut off is passed on as it came: what there is of it was searched. */
+	buf_consume(text, text->len);
+	rc = mask_stream_end(&ex->mask, text);
+	if (rc == 0)
+		rc = mask_stream_end(&in->raw, text);
+	secret_wipe(buf_bytes(text), text->len);
+	if (rc < 0 || ex->mask.found + in->raw.found != before) {
+		ex->uncovered = rc == 0;
+		ex->mask.found += rc == 0;
+		exchange_damage(ex, rc < 0 ? memory_text : found_text);
+		return -EBADMSG;
+	}
+	exchange_is_guessed(ex); /* a value came of it after all? */
+	exchange_send_body(ex, buf_bytes(&in->kept), in->kept.len);
+	buf_consume(&in->kept, in->kept.len);
+	return 0;
+}
