@@ -18,7 +18,7 @@
 #include "vethguard/policy/policy.h"
 
 #define IMAGE_MAGIC "vgpolicy"
-#define IMAGE_VERSION 1u
+#define IMAGE_VERSION 2u
 #define IMAGE_ALIGN 8u
 #define IMAGE_FINGERPRINT 16
 #define IMAGE_METHODS_MAX 64   /* distinct methods of one policy: one bit each */
@@ -81,6 +81,7 @@ struct image_rule {
 	uint32_t flags;
 	uint32_t credential; /* or POLICY_NONE */
 	uint32_t first_pattern, pattern_count;
+	struct image_text upgrades; /* as policy_rule_upgrades() */
 	uint32_t reserved;
 };
 

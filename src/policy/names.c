@@ -22,6 +22,8 @@ static const char *const reasons[] = {
         [POLICY_REASON_METHOD] = "the policy allows the destination, but not this method",
         [POLICY_REASON_PATH] = "the policy allows the destination, but not this path",
         [POLICY_REASON_BAD_REQUEST] = "the request cannot be judged",
+        [POLICY_REASON_UPGRADE] =
+                "the policy allows the request, but not its upgrade to another protocol",
 };
 static_assert(sizeof(reasons) / sizeof(reasons[0]) == POLICY_REASON_COUNT, "one text per reason");
 

@@ -12,6 +12,7 @@
  * left an event, also where the worker is killed right then.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "proxy/exchange.h"
@@ -174,7 +175,7 @@ static void get_upstream(struct exchange *ex, bool fresh)
 {
 	ex->client->let_out = true;
 	ex->state = EXCHANGE_DIAL;
-	ex->http1_only = ex->request.wants_websocket || ex->http1_required;
+	ex->http1_only = ex->request.wants_websocket || ex->request.upgrade.n || ex->http1_required;
 	ex->upstream = upstream_get(ex, fresh);
 	if (!ex->upstream)
 		exchange_fail(ex, EVENT_CAUSE_LIMIT, "too many upstream connections are open");
@@ -236,6 +237,28 @@ static void note_findings(struct exchange *ex)
 	exchange_check_placeholders(ex);
 }
 
+/* What is said of an upgrade names the protocol. */
+static void note_upgrade(struct exchange *ex)
+{
+	const struct judgement *j = &ex->judgement;
+	char shown[2 * POLICY_UPGRADE_MAX];
+
+	if (!ex->request.wants_upgrade)
+		return;
+	if (j->allowed && j->upgrade.n)
+		ex->request.upgrade = j->upgrade;
+	if (j->allowed)
+		ex->detail = j->detail;
+	if (j->allowed || j->detail || j->decision.reason != POLICY_REASON_UPGRADE)
+		return;
+	slice_escape(j->upgrade, shown, sizeof shown);
+	if (asprintf(&ex->kept_detail,
+	            "the policy allows this request, but not its upgrade to \"%s\", which would be "
+	            "relayed unread",
+	            shown) < 0)
+		ex->kept_detail = NULL;
+}
+
 void exchange_start(struct exchange *ex)
 {
 	struct proxy *proxy = ex->proxy;
@@ -256,12 +279,14 @@ void exchange_start(struct exchange *ex)
 	r->authority.host_n = ex->destination.host_n;
 	memcpy(r->authority.host, ex->destination.host, ex->destination.host_n + 1);
 	note_findings(ex);
+	note_upgrade(ex);
 	if (proxy->config.timeouts.request_ms)
 		loop_deadline_set(&proxy->waits[WAIT_REQUEST], &ex->whole);
 	if (!ex->judgement.allowed) {
 		enum event_cause cause = ex->judgement.cause;
 
-		exchange_refuse(ex, 0, cause, ex->judgement.detail);
+		exchange_refuse(
+		        ex, 0, cause, ex->kept_detail ? ex->kept_detail : ex->judgement.detail);
 	} else if (slice_equals_ignoring_case(r->method, SLICE("TRACE"))) {
 		/* Servers exist to which "trace" is the same. Its answer would be the request as
 		 * the upstream saw it, credential included. */
@@ -291,8 +316,12 @@ void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 		return;
 	ex->bytes_out += n;
 	u->ops->touch(u);
-	if (ex->state == EXCHANGE_UPGRADED) {
+	if (ex->state == EXCHANGE_UPGRADED && ex->relay) {
 		websocket_from_sandbox(ex, p, n);
+		return;
+	}
+	if (ex->state == EXCHANGE_UPGRADED) {
+		u->ops->send_body(u, p, n);
 		return;
 	}
 	exchange_scan_request(ex, p, n);
@@ -345,7 +374,8 @@ static void end_response(struct exchange *ex, struct slice trailers)
 void exchange_response_end(struct exchange *ex, struct slice trailers)
 {
 	if (ex->state == EXCHANGE_UPGRADED) { /* the upstream has sent its last byte */
-		websocket_upstream_ended(ex);
+		if (ex->relay)
+			websocket_upstream_ended(ex);
 		exchange_end_upgraded(ex, 0, NULL);
 		return;
 	}

@@ -21,6 +21,7 @@
  *   http1*.c                 reading and writing HTTP/1: head, body, chunks
  *   http2_fields.c           header blocks of HTTP/2, both sides
  *   websocket*.c             the handshake, frames after it, and their relay
+ *   upgrade.c                other protocols that a request asks for
  *
  * One request
  *   judge.c                  who is asked for, by every name that was said; the verdict
@@ -65,6 +66,7 @@
 
 struct client;
 struct exchange;
+struct http_fields;
 struct http_request;
 struct http2_stream;
 struct tunnel;
@@ -190,6 +192,22 @@ struct proxy {
 	void *on_idle_context;
 };
 
+/* --- upgrade.c --- */
+
+enum upgrade_verdict {
+	UPGRADE_NONE,    /* no protocol is named */
+	UPGRADE_DROPPED, /* only such as a client can do without */
+	UPGRADE_DENIED,  /* none that the rule allows */
+	UPGRADE_ALLOWED
+};
+extern const char upgrade_not_passed_on[]; /* what is said of UPGRADE_DROPPED */
+/* What a request asks for in its Upgrade fields; protocol: the first that is allowed, or that is
+ * not. */
+enum upgrade_verdict upgrade_judge(const struct policy *policy, uint32_t rule,
+        const struct http_fields *fields, struct slice *protocol);
+/* NULL, or what is wrong with a 101 to a request that asked for that. */
+const char *upgrade_check_answer(struct slice asked, const struct http_fields *response);
+
 /* --- judge.c --- */
 
 /* A verdict, and what else has to be said about it. */
@@ -198,7 +216,9 @@ struct judgement {
 	bool allowed;
 	enum event_cause cause; /* why not, where the policy did not say it */
 	enum event_finding finding;
-	const char *detail; /* one sentence, static, or NULL */
+	const char *detail;   /* one sentence, static, or NULL */
+	struct slice upgrade; /* the protocol that the request is upgraded to, or was refused for;
+	                         in its fields */
 };
 void judge_request(struct proxy *proxy, const struct client *client,
         const struct http_request *request, struct destination *destination, struct judgement *out);

@@ -168,14 +168,28 @@ void exchange_continue(struct exchange *ex)
 	exchange_pass_interim(ex, r);
 }
 
+/* NULL, or why this 101 is none that was asked for. */
+static const char *check_switch(
+        struct exchange *ex, const struct http_response *r, struct websocket_deflate *deflate)
+{
+	if (ex->request.wants_websocket)
+		return websocket_check_answer(&ex->request.fields, &r->fields, deflate);
+	if (!ex->request.upgrade.n)
+		return "the upstream switched protocols without being asked";
+	if (!ex->request_done)
+		return "the upstream switched protocols before the request was whole";
+	return upgrade_check_answer(ex->request.upgrade, &r->fields);
+}
+
+static const char relayed_unread[] = "upgraded to another protocol, and relayed unread";
+
 bool exchange_upgrade(struct exchange *ex, struct http_response *r)
 {
+	bool websocket = ex->request.wants_websocket;
 	struct websocket_deflate deflate;
 	enum event_cause cause = EVENT_CAUSE_UPSTREAM;
-	const char *why = "the upstream switched protocols without being asked";
+	const char *why = check_switch(ex, r, &deflate);
 
-	if (ex->request.wants_websocket)
-		why = websocket_check_answer(&ex->request.fields, &r->fields, &deflate);
 	if (why) {
 		exchange_fail(ex, cause, why);
 		return false;
@@ -187,8 +201,11 @@ bool exchange_upgrade(struct exchange *ex, struct http_response *r)
 			return false;
 		}
 	}
-	ex->relay = websocket_relay_new(ex, &deflate);
-	if (!ex->relay) {
+	if (websocket)
+		ex->relay = websocket_relay_new(ex, &deflate);
+	else
+		ex->detail = relayed_unread;
+	if (websocket && !ex->relay) {
 		exchange_fail(ex, EVENT_CAUSE_LIMIT, "no memory for a WebSocket");
 		return false;
 	}
@@ -200,7 +217,7 @@ bool exchange_upgrade(struct exchange *ex, struct http_response *r)
 	ex->state = EXCHANGE_UPGRADED;
 	ex->request_done = false;
 	ex->upstream->raw = true;
-	ex->ops->response_head(ex, r, SLICE("websocket"));
+	ex->ops->response_head(ex, r, websocket ? SLICE("websocket") : ex->request.upgrade);
 	ex->ops->request_resume(ex);
 	return true;
 }
@@ -318,12 +335,22 @@ static int flush_mask(struct exchange *ex)
 	return 0;
 }
 
+static void from_upgraded(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	if (ex->relay) {
+		websocket_from_upstream(ex, p, n);
+	} else if (n) {
+		ex->bytes_in += n;
+		ex->ops->response_body(ex, p, n);
+	}
+}
+
 void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	size_t used;
 
 	if (ex->state == EXCHANGE_UPGRADED) {
-		websocket_from_upstream(ex, p, n);
+		from_upgraded(ex, p, n);
 		return;
 	}
 	if (ex->damaged) /* further pieces of the same run */

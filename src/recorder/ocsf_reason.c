@@ -32,6 +32,7 @@ static const struct slice policy_codes[] = {
         [POLICY_REASON_METHOD] = OCSF_CONSTANT("method"),
         [POLICY_REASON_PATH] = OCSF_CONSTANT("path"),
         [POLICY_REASON_BAD_REQUEST] = OCSF_CONSTANT("bad-request"),
+        [POLICY_REASON_UPGRADE] = OCSF_CONSTANT("upgrade"),
 };
 _Static_assert(
         sizeof(policy_codes) / sizeof(policy_codes[0]) == POLICY_REASON_COUNT, "one per reason");

@@ -443,6 +443,37 @@ class Placeholder(Box):
         self.assertEqual([a for a in self.authorizations(path="/s") if SECRET in a], [])
 
 
+class Upgrades(support.Boxed):
+    """Upgrades other than to a WebSocket: relayed where the rule names the protocol, else refused."""
+
+    @classmethod
+    def make_box(cls):
+        return support.Sandbox(policy("{to: 'https://api.lab.test', credential: api, upgrade: [spdy/3.1, tcp]}", "https://www.lab.test",
+                                      credentials=file_credential()))
+
+    def exec(self, host, protocol, body=b"{}"):
+        return self.py(f"s = tls('{host}')\ns.sendall(request('POST', '/exec', '{host}', 'Connection: Upgrade', 'Upgrade: {protocol}',"
+                       f" 'Content-Length: {len(body)}') + {body!r})\nr = Reader(s)\nstatus, fields = r.head()[:2]\nprint(status, fields.get('upgrade'))\n"
+                       "if status == 101:\n s.sendall(b'\\x00first\\n')\n print(r.take(7))\n s.sendall(b'\\xff second\\n')\n print(r.take(9))\n"
+                       "else:\n print(r.take(int(fields['content-length'])))")
+
+    def test_relayed(self):
+        for protocol in "SPDY/3.1", "tcp":
+            out = self.exec("api.lab.test", protocol)
+            self.assertEqual(out.splitlines(), [f"101 {protocol}", repr(b"\ntsrif\0"), repr(b"\ndnoces \xff")])
+        event = support.wait_until(lambda: next((e for e in self.box.events(HTTP) if "/exec" in json.dumps(e)), None), 3 * SLOW)
+        self.assertIn("relayed unread", json.dumps(event))
+        self.assertEqual([v for r in self.seen("http", path="/exec") for k, v in r["headers"] if k.lower() == "authorization"], ["Bearer " + SECRET] * 2)
+
+    def test_refused(self):
+        for host, protocol in (("www.lab.test", "tcp"), ("api.lab.test", "foo/1")):
+            out = self.exec(host, protocol)
+            self.assertTrue(out.startswith("403 None"), out)
+            self.assertIn("relayed unread", out)
+            self.assertIn("advice", out)
+        self.assertEqual(self.exec("www.lab.test", "websocket").split()[0], "403")
+
+
 class Sources(Box):
     def credential(self, source, rest="inject: bearer"):
         return policy("{to: 'https://api.lab.test', credential: api}", "https://www.lab.test", credentials=f"  api: {{source: {source}, {rest}}}\n")
