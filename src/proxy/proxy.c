@@ -128,6 +128,7 @@ struct proxy *proxy_new(const struct proxy_config *config)
 	buf_init(&p->text, LINK_OUT_MAX);
 	buf_init(&p->target, LINK_OUT_MAX);
 	buf_init(&p->unpacked, LINK_OUT_MAX);
+	buf_init(&p->covered, LINK_OUT_MAX);
 	if (link_shared_init(&p->links, config->loop) < 0)
 		goto fail;
 	if (secret_alloc(&p->plain_memory, LINK_CHUNK) < 0)
@@ -191,6 +192,7 @@ void proxy_free(struct proxy *p)
 	buf_fini(&p->text);
 	buf_fini(&p->target);
 	buf_fini(&p->unpacked);
+	buf_fini(&p->covered);
 	secret_free(&p->plain_memory);
 	free(p);
 }

@@ -139,8 +139,11 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	struct upstream_stream *st = find(session, frame->hd.stream_id);
 
 	(void)context;
-	if (st)
-		http2_block_reset(&st->block);
+	if (!st)
+		return 0;
+	if (st->up.exchange) /* what it is kept in */
+		exchange_release_head(st->up.exchange);
+	http2_block_reset(&st->block);
 	return 0;
 }
 

@@ -5,6 +5,8 @@
  * frame nor that of a message hides anything; control frames are texts of their own. Nothing is
  * changed and nothing waits.
  */
+#include <errno.h>
+
 #include "proxy/exchange.h"
 #include "proxy/websocket_relay.h"
 
@@ -34,6 +36,17 @@ static void look(void *context, const uint8_t *p, size_t n)
 
 	exchange_scan_text(ex, p, n, placeholder_found);
 	look_for_values(ex, p, n);
+}
+
+/* The same of a compressed message. Others were found to be text before: websocket_is_text(). */
+static void look_inflated(void *context, const uint8_t *p, size_t n)
+{
+	struct exchange *ex = context;
+	struct websocket_relay *r = ex->relay;
+
+	if (r->out.text)
+		r->no_text |= !utf8_feed(&r->out_text, p, n);
+	look(ex, p, n);
 }
 
 /* What a control frame holds. */
@@ -76,8 +89,12 @@ static int look_at_run(struct exchange *ex, struct websocket_looked *l, const ui
 		p += step;
 		n -= step;
 		if (r->out.compressed) {
-			rc = inflater_feed(r->inflate, l->p, l->n, ends && n == 0, look, ex);
+			rc = inflater_feed(
+			        r->inflate, l->p, l->n, ends && n == 0, look_inflated, ex);
 			l->n = 0;
+			if (rc == 0 && (r->no_text || (ends && n == 0 && r->out.text &&
+			                                      !utf8_is_whole(&r->out_text))))
+				rc = -EILSEQ;
 		} else if (l->n == sizeof l->p) {
 			websocket_look_gathered(ex, l);
 		}
@@ -89,7 +106,8 @@ int websocket_look(struct exchange *ex, struct websocket_looked *l, const uint8_
 {
 	struct websocket *w = &ex->relay->out;
 
-	if (ex->placeholder_seen && (ex->relay->value_seen || !ex->relay->value_count))
+	if (!w->compressed && ex->placeholder_seen &&
+	        (ex->relay->value_seen || !ex->relay->value_count))
 		return 0;
 	if (websocket_is_control(w)) {
 		websocket_unmask(w, p, n, ex->relay->out_control + w->at - n);
