@@ -548,6 +548,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        TEST(test_the_same_bytes),
+	        TEST(test_text_like_values),
 	        TEST(test_an_entity_tag_stays),
 	        TEST(test_byte_by_byte),
 	        TEST(test_found_at_once),
