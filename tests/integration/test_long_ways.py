@@ -11,7 +11,7 @@ import lab
 import support
 from support import SLOW, policy
 
-ORIGIN_PORT, FAR_PORT = 9460, 9461
+ORIGIN_PORT, FAR_PORT = 9480, 9481
 DELAY_MS = 30  # each way
 BYTES = 48 << 20
 FAR, OTHER = f"https://www.lab.test:{FAR_PORT}", f"https://api.lab.test:{FAR_PORT}"
