@@ -262,7 +262,9 @@ class NotInside(Box):
 
     def test_in_what_may_not_be_changed(self):
         for path, fields in (("/reflect-gzip", ()), ("/reflect-no-transform", ("Accept-Encoding: gzip",))):
-            out = self.py(f"answered(*fetch('api.lab.test', '{path}', fields={fields!r}))")
+            # Cut off where the head came, and went, before the content.
+            out = self.py(f"for _ in range(20):\n try:\n  r = fetch('api.lab.test', '{path}', fields={fields!r})\n  answered(*r)\n  break\n"
+                          " except EOFError: pass")
             self.assertEqual(json.loads(out)["status"], 502)
             self.assertIn("cannot be covered", out)
             self.assertIsNotNone(self.box.event(FINDING))
