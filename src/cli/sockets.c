@@ -191,14 +191,14 @@ static bool is_told(const struct waiting *w)
 	       (w->caller.call != JAIL_CALL_CONNECT && w->caller.type == SOCK_STREAM);
 }
 
-/* True: it is over, and answered where somebody waits. */
-static bool go_on_with(struct waiting *w, bool told, long long now)
+/* What is to be answered, or WAIT. */
+static long go_on_with(struct waiting *w, bool told, long long now)
 {
 	long rc = WAIT;
 
 	if (now >= w->next_ms) {
 		if (!caller_is_there(&w->caller))
-			return true;
+			return -EINTR; /* nobody hears it */
 		w->pause_ms =
 		        w->pause_ms * 2 < LOOK_AGAIN_MAX_MS ? w->pause_ms * 2 : LOOK_AGAIN_MAX_MS;
 		w->next_ms = now + w->pause_ms;
@@ -215,16 +215,17 @@ static bool go_on_with(struct waiting *w, bool told, long long now)
 	}
 	if ((rc == -EINTR || rc == -EAGAIN) && w->caller.done > 0)
 		rc = (long)w->caller.done;
-	if (rc != WAIT)
-		answer(&w->caller, rc);
-	return rc != WAIT;
+	return rc;
 }
 
-static void finish(struct waiting *w)
+/* First nothing of the caller's is held any more: what it closes next has to be closed then, its
+ * port free, its peer told. */
+static void finish(struct waiting *w, long result)
 {
 	if (w->named)
 		socket_name_close(&w->name);
 	caller_close(&w->caller);
+	answer(&w->caller, result);
 	free(w);
 }
 
@@ -243,6 +244,7 @@ static void look_at_waiting(long long now)
 {
 	size_t first = sockets.next, budget = TRIED_AT_ONCE;
 	bool finished = false;
+	long rc;
 
 	for (size_t n = 0; n < sockets.count && budget > 0; n++) {
 		size_t i = (first + n) % sockets.count;
@@ -253,8 +255,9 @@ static void look_at_waiting(long long now)
 			continue;
 		budget--;
 		sockets.next = i + 1;
-		if (go_on_with(w, told, now)) {
-			finish(w);
+		rc = go_on_with(w, told, now);
+		if (rc != WAIT) {
+			finish(w, rc);
 			sockets.waiting[i] = NULL;
 			finished = true;
 		}
@@ -307,8 +310,7 @@ static int take_question(void)
 		w->caller.args[i] = data->args[i];
 	rc = begin(w);
 	if (rc != WAIT) {
-		answer(&w->caller, rc);
-		finish(w);
+		finish(w, rc);
 		return 0;
 	}
 	set_end(w, now_ms());

@@ -260,6 +260,22 @@ class Own(Base):
         os.chmod(self.folder + "/own", 0o777)
         self.assertEqual(self.inside(box, "own", self.folder + "/own"), self.expected())
 
+    def test_what_is_closed_after_a_call_is_closed(self):
+        """Whoever made the call holds nothing of it any more: the port is free, for one thread and for several."""
+        box = self.start()
+        code = ("def rebind():\n"
+                " for n in range(300):\n"
+                "  s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+                "  s.bind(('127.0.0.1', 5000))\n"
+                "  s.sendto(b'x', ('127.0.0.1', 5001))\n"
+                "  s.connect(('127.0.0.1', 5001))\n"
+                "  s.close()\n"
+                "r = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nr.bind(('127.0.0.1', 5001))\n"
+                "rebind()\nimport threading\nstop = threading.Event()\nt = threading.Thread(target=stop.wait)\nt.start()\n"
+                "try: rebind()\nfinally: stop.set()\nprint('fine')")
+        done = box.py(code)
+        self.assertEqual((done.status, done.out), (0, "fine\n"), done)
+
     def test_every_kind_in_a_nested_namespace(self):
         box = self.start()
         os.mkdir(self.folder + "/own")
