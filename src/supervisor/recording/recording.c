@@ -119,13 +119,44 @@ void recording_count(struct supervisor *sv, struct sandbox *s)
 		        strerror(-error));
 }
 
+static void on_count_time(struct loop_timer *timer)
+{
+	struct supervisor *sv = container_of(timer, struct supervisor, recording.count_time);
+	struct sandbox *s, *next;
+	int left = RECORDING_COUNT_AT_ONCE;
+
+	HASH_ITER(hh, sv->sandboxes, s, next)
+	{
+		if (!s->count_wanted)
+			continue;
+		if (left-- == 0) {
+			loop_timer_set(timer, 1);
+			return;
+		}
+		s->count_wanted = false;
+		if (s->recorded.open && s->gate.netns >= 0 && s->state != SANDBOX_AWAY &&
+		        s->state != SANDBOX_SUMMING && !s->is_given)
+			recording_count(sv, s);
+	}
+}
+
+void recording_count_soon(struct supervisor *sv, struct sandbox *s)
+{
+	struct loop_timer *timer = &sv->recording.count_time;
+
+	if (!timer->event && loop_timer_open(sv->loop, timer, on_count_time) != 0)
+		return; /* it is told with the next drop, or at the end */
+	s->count_wanted = true;
+	loop_timer_set(timer, RECORDING_COUNT_MS);
+}
+
 static int open_again(struct supervisor *sv, struct sandbox *s)
 {
 	int error = recording_open(sv, s);
 
 	if (!error) {
 		told_say_again(sv, &s->recorded);
-		recording_count(sv, s);
+		recording_count_soon(sv, s);
 	}
 	if (!error && s->state == SANDBOX_SUMMING)
 		error = recording_end(sv, s);
@@ -166,6 +197,8 @@ void recording_fini(struct supervisor *sv)
 	recording_wait_fini(r);
 	if (r->outage_time.event)
 		loop_timer_close(&r->outage_time);
+	if (r->count_time.event)
+		loop_timer_close(&r->count_time);
 	audit_opening_cancel(r->opening);
 	r->opening = NULL;
 	recording_forget(sv, &r->daemon, false);

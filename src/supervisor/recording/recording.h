@@ -97,6 +97,7 @@ struct recording {
 	uint64_t first_id; /* ids below are an earlier supervisor's */
 	struct outage outage;
 	struct loop_timer outage_time; /* to tell what was gathered; open once that was so */
+	struct loop_timer count_time;  /* recording_count_soon(); open once that was asked for */
 	struct recorded daemon;        /* open in the daemon only */
 	struct recorded *left;         /* of sandboxes that are not known any more */
 	struct waiting_ring *waiting;  /* list of rings whose writer is still there */
@@ -145,6 +146,13 @@ int recording_end(struct supervisor *sv, struct sandbox *s);
 /* How many packets its fence has dropped so far. Lost where it cannot be told: it is asked again.
  */
 void recording_count(struct supervisor *sv, struct sandbox *s);
+/* The same of its own accord, for a recorder that finds a sandbox which was there before it: of
+ * what was dropped while nobody read the copies there is only the count. Later, because the kernel
+ * gathers copies before it hands them over, and what is counted without one is told apart from its
+ * kind. */
+#define RECORDING_COUNT_MS 1000
+#define RECORDING_COUNT_AT_ONCE 32 /* in a turn; each is several questions to the kernel */
+void recording_count_soon(struct supervisor *sv, struct sandbox *s);
 
 /* One more ring in store, with its space taken, for who has time to spare before: where rings are
  * kept and there is room. Without one it is made when it is wanted. */

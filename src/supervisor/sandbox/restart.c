@@ -89,8 +89,7 @@ enum sandbox_state sandbox_adopt(struct sandbox *s)
 		log_sandbox(LOG_LEVEL_ERROR, s->name,
 		        "events from before the restart cannot be read: %s", strerror(-error));
 	tell_lifecycle(s->supervisor, s, EVENT_ADOPTED, NULL);
-	/* Of what was dropped while nobody read the copies there is only the count. */
-	recording_count(s->supervisor, s);
+	recording_count_soon(s->supervisor, s);
 	return sandbox_start_another(s);
 }
 

@@ -113,6 +113,7 @@ struct sandbox {
 	struct recorded recorded; /* what the recorder knows of it, under id */
 	struct gate gate;
 	uint64_t dropped_before;   /* as struct message_recorder_sandbox has it */
+	bool count_wanted;         /* recording_count_soon() */
 	uint64_t dropped_at_end;   /* what the recorder was told with the end */
 	uint64_t summary_request;  /* 0: none under way */
 	UT_hash_handle at_summary; /* by that */
