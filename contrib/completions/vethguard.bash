@@ -45,9 +45,14 @@ _vethguard_run()
 		COMPREPLY=($(compgen -v -- "$2"))
 		return
 		;;
+	--device)
+		[[ $2 == /* ]] && COMPREPLY=($(compgen -f -- "$2")) || COMPREPLY=($(compgen -f -- /dev/))
+		compopt -o filenames 2>/dev/null
+		return
+		;;
 	--name | --var | -n) return ;;
 	esac
-	words='--policy --var --config --name --user --audit --observe --env --no-env --proxy-env --verbose --help --'
+	words='--policy --var --config --name --user --audit --observe --env --no-env --proxy-env --device --verbose --help --'
 	COMPREPLY=($(compgen -W "$words" -- "$2"))
 }
 

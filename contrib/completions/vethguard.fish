@@ -95,6 +95,7 @@ complete -c vethguard -n $run -l observe -d 'Refuse nothing but the floor'
 complete -c vethguard -n $run -s e -l env -x -a '(set -xn)' -d 'Set or pass on a variable'
 complete -c vethguard -n $run -l no-env -d 'Start from a small environment'
 complete -c vethguard -n $run -l proxy-env -d 'Set the proxy variables'
+complete -c vethguard -n $run -l device -x -a '(__fish_complete_path /dev/)' -d 'Let the command use a device'
 complete -c vethguard -n $run -s v -l verbose -d 'Tell what is done'
 complete -c vethguard -n $run -s h -l help -d Help
 complete -c vethguard -n '__vethguard_is run' -a '(__vethguard_complete_guarded)'

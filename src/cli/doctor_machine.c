@@ -128,8 +128,14 @@ void doctor_seccomp(struct doctor_finding *f, const char *path)
 		(void)!read(fd, text, sizeof(text) - 1);
 		close(fd);
 	}
+	if (strstr(text, "kill_process") != NULL && strstr(text, "user_notif") != NULL) {
+		doctor_tell(f, DOCTOR_OK, "system calls can be filtered and asked about");
+		return;
+	}
 	if (strstr(text, "kill_process") != NULL) {
-		doctor_tell(f, DOCTOR_OK, "system calls can be filtered");
+		doctor_tell(
+		        f, DOCTOR_BROKEN, "this kernel cannot ask about system calls (user_notif)");
+		doctor_mend(f, "Linux 5.15 or later with CONFIG_SECCOMP_FILTER is needed.");
 		return;
 	}
 	doctor_tell(f, DOCTOR_BROKEN, "this kernel cannot filter system calls");

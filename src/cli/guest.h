@@ -22,6 +22,8 @@ struct guest_plan {
 	struct slice root_pem; /* the sandbox's CA */
 	size_t file_count;     /* of credentials: covered */
 	const struct slice *files;
+	size_t device_count; /* that the operator lets in; paths in /dev */
+	const char *const *devices;
 	struct ip gate4, gate6;
 	char directory[PATH_MAX]; /* working directory */
 	int terminal;             /* controlling terminal, or -1 */
@@ -60,7 +62,8 @@ void guest_kill(struct guest *s);
 
 /* PID 1 (guest_init.c); never returns. */
 void guest_init(const struct guest_plan *plan, int socket) __attribute__((noreturn));
-/* Mounts (mounts.c); 0 or -errno with a text. */
-int guest_mounts(const struct guest_plan *plan, struct failure *failure);
+/* Mounts (mounts.c); pty: a descriptor to keep for as long as the sandbox lives, or -1. 0 or -errno
+ * with a text. */
+int guest_mounts(const struct guest_plan *plan, int *pty, struct failure *failure);
 
 #endif

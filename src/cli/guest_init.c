@@ -3,8 +3,9 @@
  * PID 1 of the sandbox. In order: mounts, made in a mount namespace that the outer user namespace
  * owns; then the inner user namespace and a second mount namespace, in which the kernel locks all
  * of them; then the guest's limits; then the command, as its only child of note. From there on init
- * reaps, delivers signals and reports how the command ended. It has nothing that root inside would
- * gain by taking it over: the limits are its own as well.
+ * reaps, delivers signals and reports how the command ended; a thread of it answers for the
+ * command's sockets (sockets.c). It has nothing that root inside would gain by taking it over but
+ * those answers: the limits are its own as well.
  *
  * The command is a process group of its own and gets the terminal, as a job of a shell does. When
  * it stops, the parent is told and stops too, so that the shell outside takes over;
@@ -23,11 +24,13 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "commands.h"
 #include "guest.h"
+#include "sockets.h"
 #include "vethguard/jail/guest.h"
 
 extern char **environ;
@@ -90,11 +93,21 @@ static void enter_inner(const struct guest_plan *plan, int socket)
 		rc = failure_set(&failure, -errno, "cannot enter the sandbox's namespaces");
 	if (rc == 0 && (rc = jail_guest_seccomp()) != 0)
 		failure_set(&failure, rc, "cannot load the sandbox's filter of system calls");
-	if (rc == 0 && (rc = jail_guest_bound()) != 0)
-		failure_set(&failure, rc, "cannot bound the sandbox's capabilities");
 	if (rc != 0)
 		give_up(socket, &failure);
 	die_with_parent(socket);
+}
+
+/* After the filters, which take a capability that is given up here. */
+static void bound(int socket)
+{
+	struct failure failure = {""};
+	int rc = jail_guest_bound();
+
+	if (rc == 0)
+		return;
+	failure_set(&failure, rc, "cannot bound the sandbox's capabilities");
+	give_up(socket, &failure);
 }
 
 static int become(const struct run_user *user)
@@ -129,11 +142,18 @@ static int search_error(const char *name, int error)
 	}
 }
 
-/* The child that becomes the command. What fails is written to errors as an errno. */
-static void become_command(const struct guest_plan *plan, int errors)
+/* The child that becomes the command. It has our descriptors, not a copy: the one at which its
+ * calls are asked about is made by who is under the filter, and read by us, who are not. It is told
+ * first, or -errno; then, as an errno, what fails. */
+static void become_command(const struct guest_plan *plan, int told)
 {
-	int error;
+	int listener = jail_guest_ask(), error;
 
+	if (listener >= 0 && unshare(CLONE_FILES) != 0)
+		listener = -errno;
+	(void)!write(told, &listener, sizeof(listener));
+	if (listener < 0 || jail_guest_bound() != 0)
+		_exit(CLI_FAILED);
 	setpgid(0, 0);
 	if (plan->foreground) /* SIGTTOU is blocked here */
 		tcsetpgrp(plan->terminal, getpid());
@@ -145,29 +165,56 @@ static void become_command(const struct guest_plan *plan, int errors)
 		execvp(plan->command[0], plan->command);
 		error = search_error(plan->command[0], errno);
 	}
-	(void)!write(errors, &error, sizeof(error));
+	(void)!write(told, &error, sizeof(error));
 	_exit(error == ENOENT ? CLI_NOT_FOUND : CLI_NOT_RUNNABLE);
+}
+
+static void no_listener(struct init *init, int error)
+{
+	struct failure failure = {""};
+
+	if (error == -EBUSY)
+		failure_set(&failure, 0,
+		        "cannot watch which sockets the command reaches: a seccomp filter of "
+		        "somebody "
+		        "else's is in force here that asks a supervisor (of a container engine, or "
+		        "of "
+		        "a vethguard around this one), and the kernel permits one");
+	else
+		failure_set(&failure, error,
+		        "cannot watch which sockets the command reaches (seccomp user "
+		        "notification, "
+		        "Linux 5.9 or later)");
+	give_up(init->socket, &failure);
 }
 
 static void start_command(struct init *init)
 {
-	int errors[2], error = 0;
+	int told[2], listener = -EPIPE, error = 0;
 
-	if (pipe2(errors, O_CLOEXEC) != 0 || (init->child = fork()) < 0) {
+	if (pipe2(told, O_CLOEXEC) != 0 ||
+	        (init->child = (pid_t)syscall(
+	                 SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL)) < 0) {
 		struct failure failure = {""};
 
 		failure_set(&failure, -errno, "cannot start the command's process");
 		give_up(init->socket, &failure);
 	}
 	if (init->child == 0)
-		become_command(init->plan, errors[1]);
+		become_command(init->plan, told[1]);
 	setpgid(init->child, init->child); /* whichever of the two is first */
-	close(errors[1]);
-	if (read(errors[0], &error, sizeof(error)) == sizeof(error)) {
+	if (read(told[0], &listener, sizeof(listener)) != sizeof(listener) || listener < 0)
+		no_listener(init, listener);
+	close(told[1]);
+	bound(init->socket);
+	error = sockets_start(listener);
+	if (error != 0)
+		no_listener(init, error);
+	if (read(told[0], &error, sizeof(error)) == sizeof(error)) {
 		report(init->socket, GUEST_NOT_RUN, error, NULL);
 		_exit(CLI_NOT_RUNNABLE);
 	}
-	close(errors[0]);
+	close(told[0]);
 }
 
 /* Every child that ended or stopped; orphans of the sandbox are ours as well and are only reaped.
@@ -223,17 +270,27 @@ static void serve(struct init *init)
 	}
 }
 
-/* Keeps the terminal and the socket, whatever their numbers. */
-static void close_others(const struct guest_plan *plan, int socket)
+/* All but the standard ones and these, in whatever order; a negative one is none. */
+static void close_others(int *keep, size_t count)
 {
-	int low = plan->terminal > 2 && plan->terminal < socket ? plan->terminal : socket;
-	int high = plan->terminal > socket ? plan->terminal : socket;
+	unsigned from = 3;
 
-	if (low > 3)
-		close_range(3, (unsigned)low - 1, 0);
-	if (high > low + 1)
-		close_range((unsigned)low + 1, (unsigned)high - 1, 0);
-	close_range((unsigned)high + 1, ~0U, 0);
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = i + 1; j < count; j++)
+			if (keep[j] < keep[i]) {
+				int lower = keep[j];
+
+				keep[j] = keep[i];
+				keep[i] = lower;
+			}
+	for (size_t i = 0; i < count; i++) {
+		if (keep[i] < (int)from)
+			continue;
+		if (keep[i] > (int)from)
+			close_range(from, (unsigned)keep[i] - 1, 0);
+		from = (unsigned)keep[i] + 1;
+	}
+	close_range(from, ~0U, 0);
 }
 
 void guest_init(const struct guest_plan *plan, int socket)
@@ -241,15 +298,16 @@ void guest_init(const struct guest_plan *plan, int socket)
 	struct init init = {.plan = plan, .socket = socket};
 	struct failure failure = {""};
 	sigset_t all;
+	int keep[3] = {socket, plan->terminal, -1};
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	die_with_parent(socket);
-	if (guest_mounts(plan, &failure) != 0)
+	if (guest_mounts(plan, &keep[2], &failure) != 0)
 		give_up(socket, &failure);
 	enter_directory(plan);
 	enter_inner(plan, socket);
-	close_others(plan, socket);
+	close_others(keep, 3);
 	sigemptyset(&all);
 	sigaddset(&all, SIGCHLD);
 	init.signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ways out that are not packets: a Unix socket with a path works across network namespaces, and
- * behind it may be a program that fetches URLs, resolves names or starts processes outside (a
- * container engine, a resolver, a message bus, a terminal multiplexer). Every socket that has a
- * path now is covered by an empty file; directories in which such sockets come and go are covered
- * whole, so that a later one is not seen either. A few devices are alike.
+ * What programs outside act on without a packet: directories in which services keep sockets, pipes
+ * and queues, and spools are covered whole, so that what comes there later is not seen either.
+ * Which Unix sockets can be reached is not decided here but for each connection (sockets.c), and
+ * devices are those of a /dev of the sandbox's own (devices.c).
  *
  * And the files that credentials come from: the command often runs as the user who may read them.
  */
@@ -12,21 +11,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "mounts.h"
 
-#define HIDE_PATHS_MAX 4096
-#define HIDE_LINE_MAX 512
-
-struct hide_list {
-	size_t count;
-	char *paths[HIDE_PATHS_MAX]; /* owned */
-};
-
-/* Directories, files and devices that are covered where they exist. */
+/* Directories and files that are covered where they exist. */
 static const char *const known[] = {
         /* container engines */
         "/run/docker.sock",
@@ -65,65 +55,11 @@ static const char *const known[] = {
         "/var/spool",
         "/var/qmail/queue",
         "/run/initctl",
-        "/dev/initctl",
-        /* queues of the outer IPC namespace; the sandbox's own need no directory */
-        "/dev/mqueue",
-        /* the display: whoever may use it types into other windows */
-        "/tmp/.X11-unix",
-        "/tmp/.ICE-unix",
-        /* the hypervisor's sockets bypass every network namespace */
-        "/dev/vsock",
-        "/dev/vhost-vsock",
-        "/dev/vhost-net",
 };
 
-/* A line of /proc/net/unix ends in the path, where the socket has one; the kernel writes no quotes.
- */
-static char *hide_path_of(char *line)
-{
-	char *path = strchr(line, '/');
-	size_t n;
-
-	if (path == NULL || path == line || path[-1] != ' ')
-		return NULL;
-	n = strlen(path);
-	if (n > 0 && path[n - 1] == '\n')
-		path[n - 1] = '\0';
-	return path;
-}
-
-int hide_find(struct hide_list **out)
-{
-	struct hide_list *list = calloc(1, sizeof(*list));
-	FILE *file = fopen("/proc/net/unix", "re");
-	char line[HIDE_LINE_MAX], *path;
-
-	*out = list;
-	if (list == NULL || file == NULL) {
-		if (file != NULL)
-			fclose(file);
-		return list == NULL ? -ENOMEM : 0;
-	}
-	while (list->count < HIDE_PATHS_MAX && fgets(line, sizeof(line), file) != NULL) {
-		path = hide_path_of(line);
-		if (path == NULL)
-			continue;
-		list->paths[list->count] = strdup(path);
-		if (list->paths[list->count] != NULL)
-			list->count++;
-	}
-	fclose(file);
-	return 0;
-}
-
-void hide_free(struct hide_list *list)
-{
-	if (list == NULL)
-		return;
-	for (size_t i = 0; i < list->count; i++)
-		free(list->paths[i]);
-	free(list);
-}
+/* Displays and their sessions: programs outside would connect to one of the sandbox's for theirs.
+ * Empty and writable, so that a display inside has its usual place. */
+static const char *const fresh[] = {"/tmp/.X11-unix", "/tmp/.ICE-unix"};
 
 /* An empty directory of the user's own, for programs that insist on XDG_RUNTIME_DIR. */
 static int hide_run_user(struct mounts *m, const char *scratch)
@@ -160,19 +96,16 @@ static int hide_one(
 	return rc == 0 ? mounts_attach(scratch, path, false) : rc;
 }
 
-/* Anyone may have bound it and may be moving names about: what is covered is what was seen to be a
- * socket. */
-static int hide_socket(const char *path, const char *empty_file)
+static int hide_fresh(struct mounts *m, const char *path)
 {
-	int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), rc = 0;
+	char scratch[64];
 	struct stat st;
+	int rc;
 
-	if (fd < 0) /* already covered, removed, or the path is relative to another root */
+	if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode))
 		return 0;
-	if (fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode))
-		rc = mounts_attach_at(empty_file, fd, true);
-	close(fd);
-	return rc;
+	rc = mounts_scratch(m, true, 01777, scratch, sizeof(scratch));
+	return rc == 0 ? mounts_attach(scratch, path, false) : rc;
 }
 
 /* One that is not there is not covered. Rootless, one that we may not reach is out of the command's
@@ -196,7 +129,7 @@ static int hide_file(const struct mounts *m, struct slice name, const char *empt
 	return rc;
 }
 
-int hide_mounts(struct mounts *m, const struct hide_list *list, struct failure *failure)
+int hide_mounts(struct mounts *m, struct failure *failure)
 {
 	char file[64], directory[64];
 	int rc = mounts_scratch(m, false, 0444, file, sizeof(file));
@@ -210,11 +143,10 @@ int hide_mounts(struct mounts *m, const struct hide_list *list, struct failure *
 		if (rc != 0)
 			failure_set(failure, rc, "cannot hide %s from the sandbox", known[i]);
 	}
-	for (size_t i = 0; rc == 0 && i < list->count; i++) {
-		rc = hide_socket(list->paths[i], file);
+	for (size_t i = 0; rc == 0 && i < sizeof(fresh) / sizeof(fresh[0]); i++) {
+		rc = hide_fresh(m, fresh[i]);
 		if (rc != 0)
-			failure_set(failure, rc, "cannot hide the socket %.200s from the sandbox",
-			        list->paths[i]);
+			failure_set(failure, rc, "cannot hide %s from the sandbox", fresh[i]);
 	}
 	for (size_t i = 0; rc == 0 && i < m->plan->file_count; i++) {
 		rc = hide_file(m, m->plan->files[i], file);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sandbox's view of the file system: the machine's own, except for what would lead around the
- * guard (sockets of helpers outside, /proc and /sys that reach the kernel) and what has to name it
- * (trusted CAs, resolver, hosts). Runs in init, in a mount namespace of its own, before privileges
- * are dropped. The order matters and is that of guest_mounts().
+ * guard (directories of services, devices, /proc and /sys that reach the kernel) and what has to
+ * name it (trusted CAs, resolver, hosts). Runs in init, in a mount namespace of its own, before
+ * privileges are dropped. The order matters and is that of guest_mounts().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -202,9 +202,9 @@ static int mount_sys(struct failure *failure)
 	                                : failure_set(failure, rc, "cannot make /sys read-only");
 }
 
-static int mount_all(struct mounts *m, const struct hide_list *hide, struct failure *failure)
+static int mount_all(struct mounts *m, struct failure *failure)
 {
-	int rc = hide_mounts(m, hide, failure);
+	int rc = hide_mounts(m, failure);
 
 	if (rc == 0)
 		rc = trust_mounts(m, failure);
@@ -212,17 +212,16 @@ static int mount_all(struct mounts *m, const struct hide_list *hide, struct fail
 		rc = mount_resolver(m, failure);
 	if (rc == 0)
 		rc = mount_hosts(m, failure);
+	if (rc == 0)
+		rc = devices_mounts(m, failure);
 	return rc;
 }
 
-int guest_mounts(const struct guest_plan *plan, struct failure *failure)
+int guest_mounts(const struct guest_plan *plan, int *pty, struct failure *failure)
 {
-	struct mounts m = {.plan = plan};
-	struct hide_list *hide = NULL;
-	int rc = hide_find(&hide);
+	struct mounts m = {.plan = plan, .pty = -1};
+	int rc = 0;
 
-	if (rc != 0)
-		return failure_set(failure, rc, "cannot list local sockets");
 	umask(022);
 	if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
 		rc = failure_set(failure, -errno, "cannot make a mount namespace");
@@ -230,8 +229,8 @@ int guest_mounts(const struct guest_plan *plan, struct failure *failure)
 	                 "mode=755,size=64m") != 0)
 		rc = failure_set(failure, -errno, "cannot mount a tmpfs");
 	if (rc == 0)
-		rc = mount_all(&m, hide, failure);
-	hide_free(hide);
+		rc = mount_all(&m, failure);
+	*pty = m.pty;
 	if (rc == 0 && umount2(MOUNTS_SCRATCH, MNT_DETACH) != 0)
 		rc = failure_set(failure, -errno, "cannot let the scratch tmpfs go");
 	if (rc == 0)

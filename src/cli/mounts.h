@@ -17,6 +17,7 @@
 struct mounts {
 	const struct guest_plan *plan;
 	unsigned next; /* number of the next scratch file */
+	int pty;       /* to stay open for as long as the sandbox lives; -1: none */
 };
 
 /* Where the scratch tmpfs is while it has a name. */
@@ -41,12 +42,11 @@ int mounts_write(const char *path, struct slice bytes, mode_t mode);
 int trust_mounts(struct mounts *m, struct failure *failure);
 int java_store_add(struct slice old, struct slice bundle, struct slice ca_pem, struct buf *out);
 int nss_store_mount(struct mounts *m);
-/* hide.c: sockets and devices that lead out of the sandbox without a packet. */
-struct hide_list;
-int hide_find(struct hide_list *
-                *out); /* before the network namespace changes: reads /proc/net/unix. 0 or -errno */
-int hide_mounts(struct mounts *m, const struct hide_list *list, struct failure *failure);
-void hide_free(struct hide_list *list);
+/* hide.c: what leads out of the sandbox without a packet. */
+int hide_mounts(struct mounts *m, struct failure *failure);
+/* devices.c: a /dev of the sandbox's own; device files elsewhere are none. 0 or -errno with a text.
+ */
+int devices_mounts(struct mounts *m, struct failure *failure);
 
 /* The hashed directory (on Fedora and openSUSE a link to it), and the CA alone in it. Bundles:
  * bundle_paths of vethguard/tls/bundle.h. */

@@ -34,11 +34,15 @@ static void become_guest(const struct mounts *m)
 	const struct run_user *user = m->plan->user;
 	const struct namespaces *ns = &m->plan->ns;
 	sigset_t none;
+	int listener;
 
 	if (setns(ns->net, CLONE_NEWNET) != 0 || setns(ns->ipc, CLONE_NEWIPC) != 0 ||
 	        setns(ns->user, CLONE_NEWUSER) != 0)
 		_exit(1);
-	if (jail_guest_seccomp() != 0 || jail_guest_bound() != 0)
+	if (jail_guest_seccomp() != 0)
+		_exit(1);
+	listener = jail_guest_ask(); /* nobody answers here: no socket is reached by a name */
+	if (listener < 0 || close(listener) != 0 || jail_guest_bound() != 0)
 		_exit(1);
 	if ((user->group_count >= 0 && setgroups(0, NULL) != 0) ||
 	        setresgid(user->gid, user->gid, user->gid) != 0 ||

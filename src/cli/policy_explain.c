@@ -222,6 +222,14 @@ static void print_request(const struct explain *x, const char *method)
 	        x->connection ? "" : shown(r->path, path));
 }
 
+static bool allows_upgrade(const struct explain *x)
+{
+	const struct policy_decision *d = &x->decision;
+
+	return d->verdict == POLICY_ALLOW && !d->observed && !x->connection &&
+	       policy_rule_upgrades(&x->loaded.policy, d->rule).n > 0;
+}
+
 static void print_verdict(const struct explain *x)
 {
 	const struct policy *policy = &x->loaded.policy;
@@ -246,6 +254,9 @@ static void print_verdict(const struct explain *x)
 	} else if (!x->connection) {
 		printf("credential: none\n");
 	}
+	if (allows_upgrade(x))
+		printf("upgrade: %s (relayed unread)\n",
+		        shown(policy_rule_upgrades(policy, d->rule), text));
 	if (x->request.scheme == POLICY_HTTPS)
 		printf("tls: %s\n", tls_words[x->tls]);
 	if (x->relayed)
@@ -280,6 +291,8 @@ static void write_verdict(const struct explain *x, struct json *j)
 	} else {
 		json_null(j, "credential");
 	}
+	if (allows_upgrade(x))
+		json_string(j, "upgrade", policy_rule_upgrades(policy, d->rule), 0);
 	if (x->request.scheme == POLICY_HTTPS)
 		json_literal(j, "tls", tls_words[x->tls]);
 	json_bool(j, "relayed", x->relayed);

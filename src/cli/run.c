@@ -90,6 +90,8 @@ static int start_command(struct run *r)
 	plan->root_pem = r->ready.root_pem;
 	plan->file_count = r->ready.file_count;
 	plan->files = r->ready.files;
+	plan->device_count = r->options.device_count;
+	plan->devices = r->options.devices;
 	plan->gate4 = r->ready.gate4;
 	plan->gate6 = r->ready.gate6;
 	if (getcwd(plan->directory, sizeof(plan->directory)) == NULL)

@@ -14,7 +14,21 @@
 #include "vethguard/policy/load.h"
 #include "vethguard/policy/policy.h"
 
-enum { POLICY, VAR, CONFIG, NAME, USER, AUDIT, OBSERVE, ENV, NO_ENV, PROXY_ENV, VERBOSE, HELP };
+enum {
+	POLICY,
+	VAR,
+	CONFIG,
+	NAME,
+	USER,
+	AUDIT,
+	OBSERVE,
+	ENV,
+	NO_ENV,
+	PROXY_ENV,
+	DEVICE,
+	VERBOSE,
+	HELP
+};
 
 static const struct option_spec specs[] = {
         [POLICY] = {"policy", 'p', "FILE", "the policy to enforce (required)"},
@@ -36,6 +50,9 @@ static const struct option_spec specs[] = {
                 "like instead of the whole environment"},
         [PROXY_ENV] = {"proxy-env", 0, NULL,
                 "set HTTP_PROXY, HTTPS_PROXY and their lower-case forms"},
+        [DEVICE] = {"device", 0, "PATH",
+                "let the command use a device, or a folder of them\n"
+                "(/dev/dri, /dev/kvm); may be repeated"},
         [VERBOSE] = {"verbose", 'v', NULL, "tell what is done; twice: in detail"},
         [HELP] = {"help", 'h', NULL, "this text"},
         {NULL, 0, NULL, NULL},
@@ -57,7 +74,8 @@ static void help(void)
 	      "  vethguard run --policy agent.yaml --observe -- npm install\n"
 	      "  vethguard run --policy agent.yaml --no-env --env CI=1 --env EDITOR -- ./task\n"
 	      "  sudo vethguard run --policy agent.yaml --user nobody -- curl https://pypi.org\n"
-	      "  vethguard run --policy agent.yaml --proxy-env -v -- ./client\n\n"
+	      "  vethguard run --policy agent.yaml --proxy-env -v -- ./client\n"
+	      "  vethguard run --policy agent.yaml --device /dev/dri -- ./train\n\n"
 	      "Exit status: COMMAND's own, 128+N where signal N ended it; 125 vethguard itself\n"
 	      "failed; 126 COMMAND cannot be executed; 127 COMMAND was not found.\n",
 	        stdout);
@@ -90,6 +108,48 @@ static bool add_env(struct run_options *out, const char *value)
 		return false;
 	}
 	out->env[out->env_count++] = value;
+	return true;
+}
+
+/* Those that every sandbox has of its own cannot be the machine's. */
+static bool device_is_well_formed(const char *path)
+{
+	static const char *const own[] = {"/dev/pts", "/dev/ptmx", "/dev/shm", "/dev/fd",
+	        "/dev/stdin", "/dev/stdout", "/dev/stderr"};
+	size_t n;
+
+	if (strncmp(path, "/dev/", 5) != 0 || path[5] == '\0' || strlen(path) >= PATH_MAX)
+		return false;
+	for (const char *at = path; at != NULL; at = strchr(at + 1, '/')) {
+		n = strcspn(at + 1, "/");
+		if (n == 0 || (n <= 2 && strspn(at + 1, ".") >= n))
+			return false;
+	}
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		n = strlen(own[i]);
+		if (strncmp(path, own[i], n) == 0 && (path[n] == '\0' || path[n] == '/'))
+			return false;
+	}
+	return true;
+}
+
+static bool add_device(struct run_options *out, const char *path)
+{
+	char shown[128];
+
+	if (!device_is_well_formed(path)) {
+		fprintf(stderr,
+		        "vethguard: error: --device %s: not a device that can be let in; write a "
+		        "path in /dev, for example /dev/kvm\n",
+		        slice_escape(slice_from_string(path), shown, sizeof(shown)));
+		return false;
+	}
+	if (out->device_count == RUN_DEVICES_MAX) {
+		fprintf(stderr, "vethguard: error: more than %d --device options\n",
+		        RUN_DEVICES_MAX);
+		return false;
+	}
+	out->devices[out->device_count++] = path;
 	return true;
 }
 
@@ -135,6 +195,8 @@ static bool take(struct run_options *out, int option, const char *value)
 	case PROXY_ENV:
 		out->proxy_env = true;
 		return true;
+	case DEVICE:
+		return add_device(out, value);
 	case VERBOSE:
 		out->verbose++;
 		return true;

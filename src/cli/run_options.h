@@ -9,6 +9,7 @@
 #include "vethguard/policy/load.h"
 
 #define RUN_ENV_MAX 256
+#define RUN_DEVICES_MAX 32
 
 struct run_options {
 	const char *policy, *config, *name, *user, *audit; /* NULL: not given */
@@ -16,6 +17,8 @@ struct run_options {
 	unsigned verbose;
 	const char *env[RUN_ENV_MAX]; /* NAME or NAME=VALUE */
 	size_t env_count;
+	const char *devices[RUN_DEVICES_MAX]; /* paths in /dev */
+	size_t device_count;
 	struct policy_variable variables[POLICY_VARIABLES_MAX];
 	size_t variable_count;
 	char **command; /* ends with NULL; at least one word */

@@ -27,6 +27,7 @@ struct json_t;
 enum suggest_doubt {
 	SUGGEST_FINE,
 	SUGGEST_DENY_RULE,   /* refused by a deny rule */
+	SUGGEST_UPGRADE,     /* a rule allows it, but not its upgrade to another protocol */
 	SUGGEST_NO_RULE,     /* refused for something that no rule changes */
 	SUGGEST_FINDING,     /* a finding is about it or about its host */
 	SUGGEST_PLACEHOLDER, /* it may carry a placeholder */

@@ -122,6 +122,7 @@ static enum suggest_doubt doubt_of_event(const json_t *event)
 	        {{"method", 6}, SUGGEST_FINE},
 	        {{"path", 4}, SUGGEST_FINE},
 	        {{"rule", 4}, SUGGEST_DENY_RULE},
+	        {{"upgrade", 7}, SUGGEST_UPGRADE},
 	};
 	struct slice code = audit_text(event, "status_code");
 

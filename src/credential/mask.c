@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation: compiling. Each value becomes a handful of byte strings (the value; the
- * value with '+' for SP; the characters of its base64 that it alone determines, three alignments,
- * two alphabets). Ways of writing a byte (percent, JSON) are not compiled into further strings: the
- * matcher understands them, so that partial and mixed-case escapes cost nothing here. A long value
+ * characters of its base64 that it alone determines, three alignments, two alphabets). Ways of
+ * writing a byte (percent, JSON, '+' for SP) are not compiled into further strings: the matcher
+ * understands them, so that partial and mixed-case escapes cost nothing here. A long value
  * is cut into pieces that overlap by two bytes, so that no base64 character at a cut escapes both.
  * Everything derived from the value lies in a few blocks of secret memory.
  */
@@ -14,7 +14,7 @@
 #include "base64.h"
 
 #define PIECE_OVERLAP 2
-#define PATTERNS_PER_PIECE 8
+#define PATTERNS_PER_PIECE 7
 #define ALIGNMENT 16
 
 static size_t aligned(size_t n)
@@ -58,20 +58,23 @@ static void *take_or_grow(struct mask *mask, size_t n)
 }
 
 /* Counts the n bytes at p, which lie in secret memory already, as a pattern. */
-static void add_pattern(struct mask *mask, const uint8_t *p, size_t n)
+static void add_pattern(struct mask *mask, size_t value, const uint8_t *p, size_t n)
 {
 	struct mask_pattern *pattern = &mask->patterns[mask->count];
 
 	for (size_t i = 0; i < mask->count; i++)
-		if (mask->patterns[i].n == n && memcmp(mask->patterns[i].p, p, n) == 0)
+		if (mask->patterns[i].n == n && memcmp(mask->patterns[i].p, p, n) == 0) {
+			mask->patterns[i].values |= 1ull << value;
 			return;
+		}
+	pattern->values = 1ull << value;
 	pattern->p = p;
 	pattern->n = n;
-	for (enum mask_mode mode = MASK_PERCENT; mode < MASK_MODE_COUNT; mode++) {
-		const uint8_t *escape = memchr(p, mask_escape_byte(mode), n);
-
-		pattern->bare[mode] = escape ? (size_t)(escape - p) : n;
-	}
+	pattern->bare = 0;
+	while (pattern->bare < n && !mask_is_escape(p[pattern->bare]))
+		pattern->bare++;
+	mask->has_escapes |= pattern->bare < n;
+	pattern->spaced = memchr(p, ' ', n) != NULL;
 	mask->count++;
 	if (n > mask->longest)
 		mask->longest = n;
@@ -79,37 +82,20 @@ static void add_pattern(struct mask *mask, const uint8_t *p, size_t n)
 		mask->window = n;
 }
 
-static bool add_plus_for_space(struct mask *mask, const uint8_t *p, size_t n)
-{
-	uint8_t *copy;
-
-	if (!memchr(p, ' ', n))
-		return true;
-	copy = take_or_grow(mask, n);
-	if (!copy)
-		return false;
-	for (size_t i = 0; i < n; i++)
-		copy[i] = p[i] == ' ' ? '+' : p[i];
-	add_pattern(mask, copy, n);
-	return true;
-}
-
-static bool add_piece(struct mask *mask, const uint8_t *p, size_t n)
+static bool add_piece(struct mask *mask, size_t value, const uint8_t *p, size_t n)
 {
 	uint8_t *copy = take_or_grow(mask, n);
 
 	if (!copy)
 		return false;
 	memcpy(copy, p, n);
-	add_pattern(mask, copy, n);
-	if (!add_plus_for_space(mask, p, n))
-		return false;
+	add_pattern(mask, value, copy, n);
 	for (unsigned lead = 0; lead < 3; lead++) {
 		for (unsigned url = 0; url < 2; url++) {
 			copy = take_or_grow(mask, BASE64_SIZE(n));
 			if (!copy)
 				return false;
-			add_pattern(mask, copy,
+			add_pattern(mask, value, copy,
 			        base64_inner(p, n, lead, url ? base64_url : base64_standard, copy));
 		}
 	}
@@ -131,7 +117,7 @@ static size_t piece_size(const uint8_t *p, size_t left)
 	return n;
 }
 
-static bool add_value(struct mask *mask, struct slice value)
+static bool add_value(struct mask *mask, size_t index, struct slice value)
 {
 	const uint8_t *p = (const uint8_t *)value.p;
 	size_t left = value.n;
@@ -139,7 +125,7 @@ static bool add_value(struct mask *mask, struct slice value)
 	for (;;) {
 		size_t n = piece_size(p, left);
 
-		if (!add_piece(mask, p, n))
+		if (!add_piece(mask, index, p, n))
 			return false;
 		if (n == left)
 			return true;
@@ -148,28 +134,39 @@ static bool add_value(struct mask *mask, struct slice value)
 	}
 }
 
+/* The window may move by d at most where it ends with a and b, or with '+' for a SP of them. */
+static void limit_shift(struct mask_tables *t, uint8_t a, uint8_t b, size_t d)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		uint8_t block[2] = {i & 1 && a == ' ' ? '+' : a, i & 2 && b == ' ' ? '+' : b};
+		uint8_t *shift = &t->shift[mask_block(block)];
+
+		if (d < *shift)
+			*shift = (uint8_t)d;
+	}
+}
+
 static void fill_tables(struct mask *mask)
 {
 	struct mask_tables *t = mask->tables;
 
 	memset(t->shift, (int)(mask->window - 1), sizeof(t->shift));
-	t->first['%'] = t->first['\\'] = 1;
+	t->first['%'] = t->first['\\'] = 0xff;
 	for (size_t k = 0; k < mask->count; k++) {
 		struct mask_pattern *pattern = &mask->patterns[k];
 
-		t->first[pattern->p[0]] = 1;
+		t->first[pattern->p[0]] |= (uint8_t)(1u << k % 8);
+		if (pattern->p[0] == ' ')
+			t->first['+'] |= (uint8_t)(1u << k % 8);
 		for (size_t i = 0; i < pattern->n; i++)
 			t->member[pattern->p[i]] = 1;
-		for (size_t i = 0; i + 2 <= mask->window; i++) {
-			uint8_t *shift = &t->shift[mask_block(pattern->p + i)];
-			size_t d = mask->window - 2 - i;
-
-			if (d < *shift)
-				*shift = (uint8_t)d;
-		}
+		t->member['+'] |= pattern->spaced;
+		for (size_t i = 0; i + 2 <= mask->window; i++)
+			limit_shift(t, pattern->p[i], pattern->p[i + 1], mask->window - 2 - i);
 		pattern->block = mask_block(pattern->p + mask->window - 2);
 	}
-	mask_fill_escaped(t);
+	mask_fill_follows(mask);
+	mask_fill_open(t);
 }
 
 static size_t pattern_room(const struct slice *values, size_t n)
@@ -207,14 +204,15 @@ struct mask *mask_new(const struct slice *values, size_t n)
 		return NULL;
 	patterns = pattern_room(values, n);
 	mask->window = MASK_WINDOW_MAX;
-	if (!grow(mask, first_block_bytes(values, n, patterns)))
+	mask->spare = calloc(1, sizeof(*mask->spare));
+	if (!mask->spare || !grow(mask, first_block_bytes(values, n, patterns)))
 		goto fail;
 	mask->tables = take_or_grow(mask, sizeof(*mask->tables));
 	mask->patterns = take_or_grow(mask, patterns * sizeof(*mask->patterns));
 	if (!mask->tables || !mask->patterns)
 		goto fail;
 	for (size_t i = 0; i < n; i++)
-		if (!add_value(mask, values[i]))
+		if (!add_value(mask, i, values[i]))
 			goto fail;
 	fill_tables(mask);
 	return mask;
@@ -229,6 +227,9 @@ void mask_free(struct mask *mask)
 		return;
 	for (size_t i = 0; i < mask->block_count; i++)
 		secret_free(&mask->blocks[i]);
+	if (mask->spare)
+		secret_free(mask->spare);
+	free(mask->spare);
 	free(mask->blocks);
 	free(mask);
 }

@@ -6,40 +6,48 @@
 
 #include "vethguard/credential/mask.h"
 
-/* In which way the bytes of one occurrence may be written. */
-enum mask_mode { MASK_PLAIN, MASK_PERCENT, MASK_JSON, MASK_MODE_COUNT };
+/* The two bytes that can begin an escape; each can stand for itself as well. */
+enum mask_escape { MASK_PERCENT, MASK_BACKSLASH, MASK_ESCAPE_COUNT };
 
 #define MASK_SHIFT_BITS 13
 #define MASK_SHIFTS (1u << MASK_SHIFT_BITS)
 #define MASK_WINDOW_MAX 255 /* a shift fits a byte */
 #define MASK_EXPANSION 6    /* bytes of text that one byte of a pattern takes at most: \u00XX */
+#define MASK_ESCAPE_MAX 12  /* bytes of the longest escape: a surrogate pair */
+#define MASK_PATTERN_MAX (MASK_PIECE_MAX * 4 / 3 + 2) /* bytes: a piece in base64 */
 
 struct mask_pattern {
 	const uint8_t *p;
 	size_t n;
-	size_t bare[MASK_MODE_COUNT]; /* bytes before the first one that the mode cannot leave
-	                                 unescaped */
-	unsigned block;               /* mask_block() of the last two bytes in the window */
+	size_t bare;     /* bytes before its first '%' or '\\'; n: it has none */
+	bool spaced;     /* it holds SP, for which '+' may stand */
+	uint64_t values; /* which values it was made of: bit i for value i */
+	unsigned block;  /* mask_block() of the last two bytes in the window */
 };
 
 /* All of this is derived from the value and lies in secret memory. */
 struct mask_tables {
-	uint8_t shift[MASK_SHIFTS];            /* by mask_block(): how far the window may move */
-	uint8_t first[256];                    /* may an occurrence begin with this byte? */
-	uint8_t member[256];                   /* does any pattern hold this byte? */
-	uint8_t escaped[MASK_MODE_COUNT][256]; /* may a pattern's escape go on with this byte? */
+	uint8_t shift[MASK_SHIFTS]; /* by mask_block(): how far the window may move */
+	uint8_t first[256];  /* which patterns an occurrence that begins with this byte may be of:
+	                        bit k % 8 for pattern k */
+	uint8_t member[256]; /* does any pattern hold this byte? */
+	uint8_t open[256];   /* may an end of text wait that holds this byte? mask_class.c */
+	/* May this byte follow a '%' or '\\' that is the first in an occurrence? */
+	uint8_t follows[MASK_ESCAPE_COUNT][256];
 };
 
 struct mask {
 	struct mask_tables *tables;
 	struct mask_pattern *patterns;
 	size_t count;
-	size_t window;  /* bytes of every pattern that the search looks at: the shortest pattern's
-	                   length */
-	size_t longest; /* bytes of the longest pattern */
+	size_t window;    /* bytes of every pattern that the search looks at: the shortest pattern's
+	                     length */
+	size_t longest;   /* bytes of the longest pattern */
+	bool has_escapes; /* a pattern holds '%' or '\\' itself */
 	struct secret *blocks; /* where all of the above lies */
 	size_t block_count;
-	size_t block_used; /* bytes taken of the last block */
+	size_t block_used;    /* bytes taken of the last block */
+	struct secret *spare; /* for the next stream that keeps something back; may be empty */
 };
 
 static inline unsigned mask_block(const uint8_t *p)
@@ -47,31 +55,49 @@ static inline unsigned mask_block(const uint8_t *p)
 	return ((unsigned)p[0] << 5 ^ p[1]) & (MASK_SHIFTS - 1);
 }
 
-/* '%' or '\\'; a mode's escapes all begin with it, and in that mode it stands for nothing else. */
-static inline uint8_t mask_escape_byte(enum mask_mode mode)
+static inline bool mask_is_escape(uint8_t c)
 {
-	return mode == MASK_PERCENT ? '%' : '\\';
+	return c == '%' || c == '\\';
 }
 
-enum mask_fit { MASK_NO, MASK_PART, MASK_WHOLE };
+/* Does c, as it is or as what an escape stands for, stand for a pattern's byte? A form writes SP as
+ * '+' (application/x-www-form-urlencoded). */
+static inline bool mask_same(uint8_t pattern, uint8_t c)
+{
+	return c == pattern || (pattern == ' ' && c == '+');
+}
 
-/* Does text begin with the pattern's bytes from index i on, written as mode allows? WHOLE: *used
- * bytes of text are the rest of the pattern. PART: the text ends before the pattern does and is a
- * true beginning of it. */
-enum mask_fit mask_fit(const struct mask_pattern *pattern, enum mask_mode mode, size_t i,
-        const uint8_t *text, size_t left, size_t *used);
+/* Are the first n bytes of the pattern at text as they are? */
+bool mask_is_raw(const struct mask_pattern *pattern, const uint8_t *text, size_t n);
+
+struct mask_fit {
+	size_t used; /* bytes of the longest spelling that text begins with; 0: it begins with none
+	              */
+	bool part;   /* the text ends inside of a spelling and is a true beginning of it */
+	size_t reached; /* ... that tells of so many bytes of the pattern, from its first */
+};
+
+/* Does text begin with a spelling of the pattern's bytes from index i < n on? */
+struct mask_fit mask_fit(
+        const struct mask_pattern *pattern, size_t i, const uint8_t *text, size_t left);
 /* The byte(s) of a pattern that an escape at text may stand for; returns how many (0 to 2). */
-unsigned mask_escape_stands_for(
-        enum mask_mode mode, const uint8_t *text, size_t left, uint8_t out[2]);
+unsigned mask_escape_stands_for(const uint8_t *text, size_t left, uint8_t out[2]);
 
-/* Fills tables->escaped from tables->member. */
-void mask_fill_escaped(struct mask_tables *tables);
+/* Fills tables->follows from tables->member and the patterns. */
+void mask_fill_follows(struct mask *mask);
 
 /* True when text holds no occurrence. */
 bool mask_scan_nothing(const struct mask *mask, const uint8_t *text, size_t n);
 /* Where the longest end of text that is a true beginning of an occurrence starts; n: there is none.
  */
 size_t mask_scan_prefix(const struct mask *mask, const uint8_t *text, size_t n);
+/* How many bytes of a pattern text ends with as a true beginning of it, at most. */
+size_t mask_scan_reached(const struct mask *mask, const uint8_t *text, size_t n);
+/* Fills tables->open from tables->member. */
+void mask_fill_open(struct mask_tables *tables);
+/* Where the end of text starts that is open: a value could have begun there, going by nothing but
+ * what kinds of bytes values have. */
+size_t mask_scan_open(const struct mask *mask, const uint8_t *text, size_t n);
 /* Covers every occurrence that starts before until. *covered: how many bytes at the front are
  * covered from before; on return the end of the last covered stretch. *first: where the first of
  * the occurrences starts, or n. Returns the occurrences found, those that overlap an earlier one

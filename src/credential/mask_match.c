@@ -1,35 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: does text, read from one place on, spell a pattern? In each mode every byte
- * of text has one meaning (an escape byte always begins an escape), so the comparison never has to
- * try two ways and go back. Escapes are not decoded: the escapes that the pattern's next byte could
- * be written as are compared with the text digit by digit, so that "the text ends here and so far
- * all fits" falls out of the same comparison.
+ * Theory of operation: does text, read from one place on, spell a pattern? Each byte of the pattern
+ * stands in the text as it is or as one of its escapes, and the next byte chooses anew; so the
+ * spellings of a pattern are the words of a small automaton whose states are the pattern's indexes.
+ * A '%' or '\\' in the text may be itself or begin an escape. Both can be right for a while (the
+ * value "%25" spelled "%2525"), so the comparison follows every way at once.
+ *
+ * Nearly always there is one way only, and it is followed without any set of states. Where there
+ * are two, the states at each place of the text are kept as bits, in a ring as long as the longest
+ * escape: the work is bounded by the length of the text times that of the pattern, whatever either
+ * holds.
+ *
+ * Escapes are not decoded: those that the pattern's next byte could be written as are compared with
+ * the text digit by digit, so that "the text ends here and so far all fits" falls out of the same
+ * comparison.
  */
 #include "mask_internal.h"
 
+#define RING (MASK_ESCAPE_MAX + 1)
+#define STATE_WORDS (MASK_PATTERN_MAX / 64 + 1)
+#define WAYS_MAX 3 /* as it is; one byte escaped; a UTF-8 sequence escaped */
+
+enum fit { NO, PART, WHOLE };
+
+/* One way to read the pattern's next bytes from text. */
+struct way {
+	size_t used, taken; /* bytes of text, of the pattern */
+};
+
+struct ways {
+	unsigned count;
+	bool part; /* text ends inside of a further one */
+	struct way items[WAYS_MAX];
+};
+
 /* Compares digits hex digits of value with text, upper and lower case alike. */
-static enum mask_fit hex_fit(uint32_t value, unsigned digits, const uint8_t *text, size_t left)
+static enum fit hex_fit(uint32_t value, unsigned digits, const uint8_t *text, size_t left)
 {
 	for (unsigned i = 0; i < digits; i++) {
 		if (i == left)
-			return MASK_PART;
+			return PART;
 		if (slice_hex_digit(text[i]) != (int)(value >> 4 * (digits - 1 - i) & 15))
-			return MASK_NO;
+			return NO;
 	}
-	return MASK_WHOLE;
+	return WHOLE;
 }
 
 /* "\uXXXX" of one UTF-16 unit. */
-static enum mask_fit unit_fit(uint32_t unit, const uint8_t *text, size_t left)
+static enum fit unit_fit(uint32_t unit, const uint8_t *text, size_t left)
 {
 	static const uint8_t begin[2] = {'\\', 'u'};
 
 	for (unsigned i = 0; i < 2; i++) {
 		if (i == left)
-			return MASK_PART;
+			return PART;
 		if (text[i] != begin[i])
-			return MASK_NO;
+			return NO;
 	}
 	return hex_fit(unit, 4, text + 2, left - 2);
 }
@@ -51,17 +77,17 @@ static size_t utf8_at(const uint8_t *p, size_t n, uint32_t *code)
 	return len;
 }
 
-/* The UTF-8 sequence at p, as JSON escapes its code point: one unit or a surrogate pair. */
-static enum mask_fit code_point_fit(uint32_t code, const uint8_t *text, size_t left, size_t *used)
+/* A code point as JSON escapes it: one unit or a surrogate pair. */
+static enum fit code_point_fit(uint32_t code, const uint8_t *text, size_t left, size_t *used)
 {
-	enum mask_fit fit;
+	enum fit fit;
 
 	*used = 6;
 	if (code < 0x10000)
 		return unit_fit(code, text, left);
-	*used = 12;
+	*used = MASK_ESCAPE_MAX;
 	fit = unit_fit(0xd800 + ((code - 0x10000) >> 10), text, left);
-	if (fit != MASK_WHOLE)
+	if (fit != WHOLE)
 		return fit;
 	return unit_fit(0xdc00 + ((code - 0x10000) & 0x3ff), text + 6, left - 6);
 }
@@ -89,80 +115,179 @@ static uint8_t json_short(uint8_t c)
 	}
 }
 
-/* One escape against the pattern's bytes at p: what it takes of text (*used) and of the pattern
- * (*taken). */
-static enum mask_fit json_fit(
-        const uint8_t *p, size_t n, const uint8_t *text, size_t left, size_t *used, size_t *taken)
+static void add_way(struct ways *ways, enum fit fit, size_t used, size_t taken)
 {
-	enum mask_fit as_code = MASK_NO, as_byte;
+	if (fit == WHOLE)
+		ways->items[ways->count++] = (struct way){used, taken};
+	ways->part |= fit == PART;
+}
+
+/* The better of two readings that take the same bytes. */
+static enum fit either(enum fit a, enum fit b)
+{
+	return a > b ? a : b;
+}
+
+static void add_percent(struct ways *ways, uint8_t c, const uint8_t *text, size_t left)
+{
+	enum fit fit = hex_fit(c, 2, text + 1, left - 1);
+
+	if (c == ' ')
+		fit = either(fit, hex_fit('+', 2, text + 1, left - 1));
+	add_way(ways, fit, 3, 1);
+}
+
+static void add_json(
+        struct ways *ways, const uint8_t *p, size_t n, const uint8_t *text, size_t left)
+{
+	size_t taken, used;
 	uint32_t code;
+	enum fit fit;
 
 	if (left > 1 && text[1] != 'u') {
-		*used = 2;
-		*taken = 1;
-		return text[1] == json_short(p[0]) ? MASK_WHOLE : MASK_NO;
-	}
-	*taken = utf8_at(p, n, &code);
-	if (*taken > 0) {
-		as_code = code_point_fit(code, text, left, used);
-		if (as_code == MASK_WHOLE)
-			return MASK_WHOLE;
+		uint8_t letter = json_short(p[0]);
+
+		add_way(ways, letter && text[1] == letter ? WHOLE : NO, 2, 1);
+		return;
 	}
 	/* A reader that takes field values for Latin-1 escapes each byte on its own. */
-	*used = 6;
-	*taken = 1;
-	as_byte = unit_fit(p[0], text, left);
-	return as_byte == MASK_NO ? as_code : as_byte;
+	fit = unit_fit(p[0], text, left);
+	if (p[0] == ' ')
+		fit = either(fit, unit_fit('+', text, left));
+	add_way(ways, fit, 6, 1);
+	taken = utf8_at(p, n, &code);
+	if (taken > 0) {
+		fit = code_point_fit(code, text, left, &used);
+		add_way(ways, fit, used, taken);
+	}
 }
 
-static enum mask_fit percent_fit(
-        const uint8_t *p, const uint8_t *text, size_t left, size_t *used, size_t *taken)
+static void find_ways(
+        struct ways *ways, const uint8_t *p, size_t n, const uint8_t *text, size_t left)
 {
-	*used = 3;
-	*taken = 1;
-	return hex_fit(p[0], 2, text + 1, left - 1);
+	ways->count = 0;
+	ways->part = false;
+	add_way(ways, mask_same(p[0], text[0]) ? WHOLE : NO, 1, 1);
+	if (text[0] == '%')
+		add_percent(ways, p[0], text, left);
+	else if (text[0] == '\\')
+		add_json(ways, p, n, text, left);
 }
 
-static enum mask_fit plain_fit(const struct mask_pattern *pattern, size_t i, const uint8_t *text,
-        size_t left, size_t *used)
-{
-	size_t n = pattern->n - i;
+/* --- all ways at once --- */
 
-	*used = n;
-	if (memcmp(pattern->p + i, text, n < left ? n : left) != 0)
-		return MASK_NO;
-	return left < n ? MASK_PART : MASK_WHOLE;
+/* Which indexes of the pattern have been reached, by place of the text. */
+struct states {
+	size_t words;
+	size_t last; /* the last place at which there is any */
+	uint64_t bits[RING][STATE_WORDS];
+};
+
+static void states_init(struct states *s, const struct mask_pattern *pattern)
+{
+	s->words = pattern->n / 64 + 1;
+	s->last = 0;
+	for (size_t i = 0; i < RING; i++)
+		memset(s->bits[i], 0, s->words * sizeof(s->bits[i][0]));
 }
 
-enum mask_fit mask_fit(const struct mask_pattern *pattern, enum mask_mode mode, size_t i,
-        const uint8_t *text, size_t left, size_t *used)
+static void states_add(struct states *s, size_t at, size_t i)
 {
-	const uint8_t escape = mask_escape_byte(mode);
+	s->bits[at % RING][i / 64] |= 1ull << i % 64;
+	if (at > s->last)
+		s->last = at;
+}
+
+/* Takes a state off those at `at`; false: there is none. */
+static bool states_take(struct states *s, size_t at, size_t *i)
+{
+	uint64_t *bits = s->bits[at % RING];
+
+	for (size_t w = 0; w < s->words; w++) {
+		if (!bits[w])
+			continue;
+		*i = 64 * w + (size_t)__builtin_ctzll(bits[w]);
+		bits[w] &= bits[w] - 1;
+		return true;
+	}
+	return false;
+}
+
+static void add_part(struct mask_fit *fit, size_t reached)
+{
+	fit->part = true;
+	if (reached > fit->reached)
+		fit->reached = reached;
+}
+
+static struct mask_fit fit_everywhere(
+        const struct mask_pattern *pattern, size_t i, const uint8_t *text, size_t at, size_t left)
+{
+	struct mask_fit fit = {0};
+	struct states s;
+
+	states_init(&s, pattern);
+	for (states_add(&s, at, i); at <= s.last; at++) {
+		while (states_take(&s, at, &i)) {
+			struct ways ways;
+
+			if (i == pattern->n) {
+				fit.used = at;
+				continue;
+			}
+			if (at == left) {
+				add_part(&fit, i);
+				continue;
+			}
+			find_ways(&ways, pattern->p + i, pattern->n - i, text + at, left - at);
+			if (ways.part)
+				add_part(&fit, i + 1);
+			for (unsigned k = 0; k < ways.count; k++)
+				states_add(&s, at + ways.items[k].used, i + ways.items[k].taken);
+		}
+	}
+	return fit;
+}
+
+struct mask_fit mask_fit(
+        const struct mask_pattern *pattern, size_t i, const uint8_t *text, size_t left)
+{
 	size_t at = 0;
 
-	if (mode == MASK_PLAIN)
-		return plain_fit(pattern, i, text, left, used);
 	while (i < pattern->n) {
-		size_t step = 1, taken = 1;
-		enum mask_fit fit = MASK_WHOLE;
+		struct ways ways;
 
 		if (at == left)
-			return MASK_PART;
-		if (text[at] != escape)
-			fit = text[at] == pattern->p[i] ? MASK_WHOLE : MASK_NO;
-		else if (mode == MASK_PERCENT)
-			fit = percent_fit(pattern->p + i, text + at, left - at, &step, &taken);
-		else
-			fit = json_fit(pattern->p + i, pattern->n - i, text + at, left - at, &step,
-			        &taken);
-		if (fit != MASK_WHOLE)
-			return fit;
-		at += step;
-		i += taken;
+			return (struct mask_fit){.part = true, .reached = i};
+		if (!mask_is_escape(text[at])) {
+			if (!mask_same(pattern->p[i], text[at]))
+				return (struct mask_fit){0};
+			at++;
+			i++;
+			continue;
+		}
+		find_ways(&ways, pattern->p + i, pattern->n - i, text + at, left - at);
+		if (ways.count == 0)
+			return (struct mask_fit){.part = ways.part, .reached = i + 1};
+		if (ways.count > 1 || ways.part)
+			return fit_everywhere(pattern, i, text, at, left);
+		at += ways.items[0].used;
+		i += ways.items[0].taken;
 	}
-	*used = at;
-	return MASK_WHOLE;
+	return (struct mask_fit){.used = at};
 }
+
+bool mask_is_raw(const struct mask_pattern *pattern, const uint8_t *text, size_t n)
+{
+	if (!pattern->spaced)
+		return memcmp(pattern->p, text, n) == 0;
+	for (size_t i = 0; i < n; i++)
+		if (!mask_same(pattern->p[i], text[i]))
+			return false;
+	return true;
+}
+
+/* --- what an escape may stand for --- */
 
 /* First byte of the UTF-8 form of a UTF-16 unit from 0x80 on (of the pair's code point for a high
  * surrogate). */
@@ -207,12 +332,11 @@ static unsigned json_stands_for(const uint8_t *text, size_t left, uint8_t out[2]
 	return n;
 }
 
-unsigned mask_escape_stands_for(
-        enum mask_mode mode, const uint8_t *text, size_t left, uint8_t out[2])
+unsigned mask_escape_stands_for(const uint8_t *text, size_t left, uint8_t out[2])
 {
 	int high, low;
 
-	if (mode == MASK_JSON)
+	if (text[0] == '\\')
 		return json_stands_for(text, left, out);
 	if (left < 3)
 		return 0;
@@ -224,17 +348,39 @@ unsigned mask_escape_stands_for(
 	return 1;
 }
 
-void mask_fill_escaped(struct mask_tables *tables)
+/* An escape byte that stands for itself, and is the pattern's first one. */
+static void fill_raw_follows(struct mask_tables *tables, const struct mask_pattern *pattern)
 {
-	tables->escaped[MASK_JSON]['u'] = 1;
+	uint8_t *follows, next;
+
+	if (pattern->bare == pattern->n)
+		return;
+	follows = tables->follows[pattern->p[pattern->bare] == '%' ? MASK_PERCENT : MASK_BACKSLASH];
+	if (pattern->bare + 1 == pattern->n) {
+		memset(follows, 1, 256);
+		return;
+	}
+	next = pattern->p[pattern->bare + 1];
+	follows[next] = follows['%'] = follows['\\'] = 1;
+	if (next == ' ')
+		follows['+'] = 1;
+}
+
+void mask_fill_follows(struct mask *mask)
+{
+	struct mask_tables *tables = mask->tables;
+
+	tables->follows[MASK_BACKSLASH]['u'] = 1;
 	for (unsigned c = 0; c < 256; c++) {
 		unsigned high = c >> 4;
 
 		if (!tables->member[c])
 			continue;
-		tables->escaped[MASK_PERCENT][high < 10 ? '0' + high : 'A' + high - 10] = 1;
-		tables->escaped[MASK_PERCENT][high < 10 ? '0' + high : 'a' + high - 10] = 1;
+		tables->follows[MASK_PERCENT][high < 10 ? '0' + high : 'A' + high - 10] = 1;
+		tables->follows[MASK_PERCENT][high < 10 ? '0' + high : 'a' + high - 10] = 1;
 		if (json_short((uint8_t)c))
-			tables->escaped[MASK_JSON][json_short((uint8_t)c)] = 1;
+			tables->follows[MASK_BACKSLASH][json_short((uint8_t)c)] = 1;
 	}
+	for (size_t k = 0; k < mask->count; k++)
+		fill_raw_follows(tables, &mask->patterns[k]);
 }

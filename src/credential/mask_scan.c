@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: three searches over the same text, each giving occurrences in order of their
+ * Theory of operation: two searches over the same text, each giving occurrences in order of their
  * starts, merged.
  * - Plain: Wu and Manber's: a window as long as the shortest pattern moves by what its last two
  * bytes allow; most bytes of an ordinary body are never looked at.
- * - Percent and JSON: an occurrence that is not plain holds an escape, so memchr() finds the escape
- * bytes, which are few. For each, the places where a pattern holds the byte it stands for are
- * tried: before the first escape of an occurrence everything is plain, so what lies left of it is
- * one memcmp(), and what lies right is mask_fit(). Every byte inside any occurrence is covered,
- * also where occurrences overlap; covering waits until no later occurrence can begin inside the
- * stretch, because the searches still need its bytes.
+ * - With escapes: an occurrence that is not plain holds a '%' or '\\', so memchr() finds these,
+ * which are few. Each is taken for the first one of an occurrence, whether it begins an escape or
+ * stands for itself: what lies left of it is a pattern's beginning as it is, without another such
+ * byte, which is one memcmp(), and what lies right is mask_fit(). Every byte inside any occurrence
+ * is covered, also where occurrences overlap; covering waits until no later occurrence can begin
+ * inside the stretch, because the searches still need its bytes.
  */
 #include "mask_internal.h"
 
@@ -17,15 +17,17 @@ struct mask_span {
 	size_t start, end;
 };
 
+enum search { PLAIN, ESCAPED, SEARCH_COUNT };
+
 /* Occurrences in text, in order of their starts. */
 struct mask_scan {
 	const struct mask *mask;
 	const uint8_t *text;
 	size_t n;
-	size_t at[MASK_MODE_COUNT];   /* where each mode's search goes on */
-	size_t bare[MASK_MODE_COUNT]; /* behind the last escape byte the search has passed */
-	struct mask_span
-	        next[MASK_MODE_COUNT]; /* each mode's next occurrence; start == n: no more */
+	size_t at[SEARCH_COUNT];             /* where each search goes on */
+	struct mask_span next[SEARCH_COUNT]; /* what it finds next; start == n: no more */
+	size_t bare;                         /* behind the last escape byte that was passed */
+	size_t escape[MASK_ESCAPE_COUNT];    /* the next such byte of each kind, or n */
 };
 
 /* The longest pattern that stands at text[start]; 0: none. */
@@ -36,8 +38,8 @@ static size_t plain_here(const struct mask *mask, const uint8_t *text, size_t le
 	for (size_t k = 0; k < mask->count; k++) {
 		const struct mask_pattern *pattern = &mask->patterns[k];
 
-		if (pattern->block == block && pattern->n <= left && pattern->n > longest &&
-		        memcmp(pattern->p, text, pattern->n) == 0)
+		if ((pattern->block == block || pattern->spaced) && pattern->n <= left &&
+		        pattern->n > longest && mask_is_raw(pattern, text, pattern->n))
 			longest = pattern->n;
 	}
 	return longest;
@@ -48,9 +50,9 @@ static void plain_next(struct mask_scan *scan)
 	const struct mask *mask = scan->mask;
 	const uint8_t *text = scan->text, *shift = mask->tables->shift;
 	size_t lead = mask->window - 2; /* bytes of the window before its last block */
-	size_t last = scan->n - 2, at = scan->at[MASK_PLAIN];
+	size_t last = scan->n - 2, at = scan->at[PLAIN];
 
-	scan->next[MASK_PLAIN].start = scan->n;
+	scan->next[PLAIN].start = scan->n;
 	if (scan->n < mask->window)
 		return;
 	while (at <= last) {
@@ -65,112 +67,146 @@ static void plain_next(struct mask_scan *scan)
 		at++;
 		if (n == 0)
 			continue;
-		scan->next[MASK_PLAIN] = (struct mask_span){at - 1 - lead, at - 1 - lead + n};
+		scan->next[PLAIN] = (struct mask_span){at - 1 - lead, at - 1 - lead + n};
 		break;
 	}
-	scan->at[MASK_PLAIN] = at;
+	scan->at[PLAIN] = at;
 }
 
-/* Widens span by every occurrence of pattern whose first escape is at text[at] and stands for c. */
-static void widen_at_escape(const struct mask_scan *scan, enum mask_mode mode, size_t at, uint8_t c,
+/* The first of the pattern's bytes from i to before limit that c stands for, or limit. */
+static size_t find_byte(const struct mask_pattern *pattern, size_t i, size_t limit, uint8_t c)
+{
+	const uint8_t *p;
+
+	if (pattern->spaced) {
+		while (i < limit && !mask_same(pattern->p[i], c))
+			i++;
+		return i;
+	}
+	p = memchr(pattern->p + i, c, limit - i);
+	return p ? (size_t)(p - pattern->p) : limit;
+}
+
+/* Widens span by an occurrence of the pattern whose byte i is text[at], or what it escapes. */
+static void widen(const struct mask_scan *scan, size_t at, const struct mask_pattern *pattern,
+        size_t i, struct mask_span *span)
+{
+	struct mask_fit fit;
+
+	if (i > 0 && (!mask_same(pattern->p[i - 1], scan->text[at - 1]) ||
+	                     !mask_is_raw(pattern, scan->text + at - i, i)))
+		return;
+	fit = mask_fit(pattern, i, scan->text + at, scan->n - at);
+	if (fit.used == 0)
+		return;
+	if (at - i < span->start)
+		span->start = at - i;
+	if (at + fit.used > span->end)
+		span->end = at + fit.used;
+}
+
+/* Widens span by every occurrence of pattern whose first escape byte is text[at]. As an escape it
+ * may stand for any of the n bytes in c. */
+static void widen_at_escape(const struct mask_scan *scan, size_t at, const uint8_t *c, unsigned n,
         const struct mask_pattern *pattern, struct mask_span *span)
 {
-	size_t bare = pattern->bare[mode];
+	/* Left of it there is no other one, so an occurrence begins behind the last one: where they
+	 * are dense there is little to try, and where they are not there are few. */
+	size_t room = at - scan->bare, bare = pattern->bare;
 	size_t limit = bare < pattern->n ? bare + 1 : pattern->n;
 
-	/* Left of the first escape there is none, so an occurrence begins behind the last one:
-	 * where escapes are dense there is little to try, and where they are not there are few. */
-	if (at - scan->bare[mode] < limit)
-		limit = at - scan->bare[mode] + 1;
-	for (size_t i = 0; i < limit; i++) {
-		const uint8_t *p = memchr(pattern->p + i, c, limit - i);
-		size_t used;
-
-		if (!p)
-			return;
-		i = (size_t)(p - pattern->p);
-		if (i > 0 && (scan->text[at - 1] != p[-1] ||
-		                     memcmp(scan->text + at - i, pattern->p, i) != 0))
-			continue;
-		if (mask_fit(pattern, mode, i, scan->text + at, scan->n - at, &used) != MASK_WHOLE)
-			continue;
-		if (at - i < span->start)
-			span->start = at - i;
-		if (at + used > span->end)
-			span->end = at + used;
-	}
+	if (room < limit)
+		limit = room + 1;
+	for (unsigned k = 0; k < n; k++)
+		for (size_t i = find_byte(pattern, 0, limit, c[k]); i < limit;
+		        i = find_byte(pattern, i + 1, limit, c[k]))
+			widen(scan, at, pattern, i, span);
+	if (bare < pattern->n && bare <= room && pattern->p[bare] == scan->text[at])
+		widen(scan, at, pattern, bare, span);
 }
 
-/* The next escape from text[at] on that could belong to a pattern, or n. */
-static size_t find_escape(struct mask_scan *scan, enum mask_mode mode, size_t at)
+/* The next '%' or '\\' from text[at] on, or n. */
+static size_t next_escape(struct mask_scan *scan, size_t at)
 {
-	const uint8_t *text = scan->text, *goes_on = scan->mask->tables->escaped[mode];
-	const uint8_t escape = mask_escape_byte(mode);
+	static const uint8_t bytes[MASK_ESCAPE_COUNT] = {'%', '\\'};
+	size_t first = scan->n;
 
-	while (at < scan->n) {
-		const uint8_t *p = memchr(text + at, escape, scan->n - at);
+	for (enum mask_escape k = MASK_PERCENT; k < MASK_ESCAPE_COUNT; k++) {
+		if (scan->escape[k] <= at) {
+			const uint8_t *p = memchr(scan->text + at, bytes[k], scan->n - at);
 
-		if (!p)
-			break;
-		/* Runs of escape bytes are walked here, without a call for each. */
-		for (at = (size_t)(p - text); at < scan->n && text[at] == escape; at++) {
-			if (scan->n - at > 1 && goes_on[text[at + 1]])
+			scan->escape[k] = p ? (size_t)(p - scan->text) : scan->n;
+		}
+		if (scan->escape[k] < first)
+			first = scan->escape[k];
+	}
+	return first;
+}
+
+/* The next escape byte from text[at] on that could be the first of an occurrence, or n. */
+static size_t find_escape(struct mask_scan *scan, size_t at)
+{
+	const struct mask_tables *t = scan->mask->tables;
+	const uint8_t *text = scan->text;
+
+	while (at < scan->n && (at = next_escape(scan, at)) < scan->n) {
+		/* Runs of such bytes are walked here, without a call for each. */
+		for (; at < scan->n && mask_is_escape(text[at]); at++) {
+			const uint8_t *follows =
+			        t->follows[text[at] == '%' ? MASK_PERCENT : MASK_BACKSLASH];
+
+			if (scan->n - at == 1 || follows[text[at + 1]])
 				return at;
-			scan->bare[mode] = at + 1;
+			scan->bare = at + 1;
 		}
 	}
 	return scan->n;
 }
 
-static void escaped_next(struct mask_scan *scan, enum mask_mode mode)
+static void escaped_next(struct mask_scan *scan)
 {
 	const struct mask *mask = scan->mask;
 	struct mask_span span = {scan->n, 0};
-	size_t at = scan->at[mode];
+	size_t at = scan->at[ESCAPED];
 
-	while (span.end == 0 && (at = find_escape(scan, mode, at)) < scan->n) {
-		uint8_t stands_for[2];
-		unsigned n =
-		        mask_escape_stands_for(mode, scan->text + at, scan->n - at, stands_for);
+	while (span.end == 0 && (at = find_escape(scan, at)) < scan->n) {
+		uint8_t c[2];
+		unsigned n = mask_escape_stands_for(scan->text + at, scan->n - at, c);
 
-		for (unsigned i = 0; i < n; i++) {
-			if (!mask->tables->member[stands_for[i]])
-				continue;
-			for (size_t k = 0; k < mask->count; k++)
-				widen_at_escape(
-				        scan, mode, at, stands_for[i], &mask->patterns[k], &span);
-		}
-		scan->bare[mode] = ++at;
+		if (n > 0 && !mask->tables->member[c[n - 1]])
+			n--;
+		if (n > 0 && !mask->tables->member[c[0]])
+			c[0] = c[--n];
+		for (size_t k = 0; (n > 0 || mask->has_escapes) && k < mask->count; k++)
+			widen_at_escape(scan, at, c, n, &mask->patterns[k], &span);
+		scan->bare = ++at;
 	}
-	scan->at[mode] = at;
-	scan->next[mode] = span;
+	scan->at[ESCAPED] = at;
+	scan->next[ESCAPED] = span;
 }
 
-static void refill(struct mask_scan *scan, enum mask_mode mode)
+static void refill(struct mask_scan *scan, enum search search)
 {
-	if (mode == MASK_PLAIN)
+	if (search == PLAIN)
 		plain_next(scan);
 	else
-		escaped_next(scan, mode);
+		escaped_next(scan);
 }
 
 static void scan_begin(
         struct mask_scan *scan, const struct mask *mask, const uint8_t *text, size_t n)
 {
 	*scan = (struct mask_scan){.mask = mask, .text = text, .n = n};
-	scan->at[MASK_PLAIN] = mask->window - 2;
-	for (enum mask_mode mode = MASK_PLAIN; mode < MASK_MODE_COUNT; mode++)
-		refill(scan, mode);
+	scan->at[PLAIN] = mask->window - 2;
+	refill(scan, PLAIN);
+	refill(scan, ESCAPED);
 }
 
 /* False: no more. Occurrences may overlap. */
 static bool scan_next(struct mask_scan *scan, struct mask_span *span)
 {
-	enum mask_mode first = MASK_PLAIN;
+	enum search first = scan->next[ESCAPED].start < scan->next[PLAIN].start ? ESCAPED : PLAIN;
 
-	for (enum mask_mode mode = MASK_PERCENT; mode < MASK_MODE_COUNT; mode++)
-		if (scan->next[mode].start < scan->next[first].start)
-			first = mode;
 	*span = scan->next[first];
 	if (span->start == scan->n)
 		return false;
@@ -233,44 +269,71 @@ bool mask_scan_nothing(const struct mask *mask, const uint8_t *text, size_t n)
 
 	if (plain_anywhere(mask, text, n))
 		return false;
-	for (enum mask_mode mode = MASK_PERCENT; mode < MASK_MODE_COUNT; mode++) {
-		refill(&scan, mode);
-		if (scan.next[mode].start < n)
-			return false;
-	}
-	return true;
-}
-
-/* Is text, to its end, a true beginning of the pattern in some mode? Without an escape the modes
- * are all alike. */
-static bool begins(
-        const struct mask_pattern *pattern, const uint8_t *text, size_t n, bool percent, bool json)
-{
-	size_t used;
-
-	return mask_fit(pattern, MASK_PLAIN, 0, text, n, &used) == MASK_PART ||
-	       (percent && mask_fit(pattern, MASK_PERCENT, 0, text, n, &used) == MASK_PART) ||
-	       (json && mask_fit(pattern, MASK_JSON, 0, text, n, &used) == MASK_PART);
+	escaped_next(&scan);
+	return scan.next[ESCAPED].start == n;
 }
 
 size_t mask_scan_prefix(const struct mask *mask, const uint8_t *text, size_t n)
 {
 	size_t plain = mask->longest - 1, escaped = MASK_EXPANSION * mask->longest - 1;
 	size_t window = n < escaped ? n : escaped;
-	const uint8_t *percent = memrchr(text + n - window, '%', window);
-	const uint8_t *json = memrchr(text + n - window, '\\', window);
+	const uint8_t *end = text + n;
 
-	if (!percent && !json && plain < window)
+	if (plain < window && !memchr(end - window, '%', window) &&
+	        !memchr(end - window, '\\', window))
 		window = plain;
-	for (const uint8_t *p = text + n - window; p < text + n; p++) {
-		if (!mask->tables->first[*p])
-			continue;
-		for (size_t k = 0; k < mask->count; k++)
-			if (begins(&mask->patterns[k], p, (size_t)(text + n - p), percent >= p,
-			            json >= p))
+	for (const uint8_t *p = end - window; p < end; p++) {
+		unsigned first = mask->tables->first[*p];
+
+		for (size_t k = 0; first && k < mask->count; k++)
+			if (first >> k % 8 & 1 &&
+			        mask_fit(&mask->patterns[k], 0, p, (size_t)(end - p)).part)
 				return (size_t)(p - text);
 	}
 	return n;
+}
+
+/* Does a pattern of any of these values stand at text? */
+static bool stands_of(const struct mask *mask, const uint8_t *text, size_t left, uint64_t values)
+{
+	unsigned first = mask->tables->first[*text];
+
+	for (size_t k = 0; first && k < mask->count; k++)
+		if (first >> k % 8 & 1 && mask->patterns[k].values & values &&
+		        mask_fit(&mask->patterns[k], 0, text, left).used > 0)
+			return true;
+	return false;
+}
+
+bool mask_finds(const struct mask *mask, const uint8_t *p, size_t n, size_t except)
+{
+	if (n == 0 || mask_scan_nothing(mask, p, n))
+		return false;
+	if (except >= MASK_VALUES_MAX)
+		return true;
+	for (size_t at = 0; at < n; at++)
+		if (stands_of(mask, p + at, n - at, ~(1ull << except)))
+			return true;
+	return false;
+}
+
+size_t mask_end_begins(const struct mask *mask, const uint8_t *p, size_t n)
+{
+	return mask_scan_prefix(mask, p, n);
+}
+
+size_t mask_scan_reached(const struct mask *mask, const uint8_t *text, size_t n)
+{
+	size_t most = 0;
+
+	for (size_t at = mask_scan_prefix(mask, text, n); at < n; at++)
+		for (size_t k = 0; k < mask->count; k++) {
+			struct mask_fit fit = mask_fit(&mask->patterns[k], 0, text + at, n - at);
+
+			if (fit.part && fit.reached > most)
+				most = fit.reached;
+		}
+	return most;
 }
 
 uint64_t mask_cover(const struct mask *mask, uint8_t *text, size_t n, size_t until, size_t *covered,

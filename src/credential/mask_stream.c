@@ -2,18 +2,23 @@
 /*
  * Theory of operation: what was held back and the new bytes are laid one behind the other in the
  * room reserved at the end of out, searched and covered there, and committed up to where a value
- * may have begun; that rest goes, uncovered, into secret memory and is wiped from the room. An
+ * may have begun; that rest goes, uncovered, into secret memory and is wiped from the room. Where
+ * a value may have begun is decided by kinds of bytes, not by the value (mask_class.c). An
  * occurrence that starts in the rest waits with it, because a longer one may begin before it. How
  * much of the rest already lies in a covered stretch is remembered, so that values that overlap
- * across chunks are covered as in one text. A rest too short to tell anything may be shown at a
- * pause: then it stays in mind, and only what comes after it can still be covered. Most chunks
- * never come here: the caller asks mask_stream_clean() first and passes them on.
+ * across chunks are covered as in one text.
+ *
+ * What has been passed on although a value may begin in it stays in mind as far as it is a true
+ * beginning of one, and only what comes after it can still be covered. Nothing waits because of
+ * what is in mind: it lies in front of the bytes that the decision is about. Most chunks are never
+ * copied: mask_stream_take() looks at the border between what is held and the new bytes, and at
+ * these, each by itself, and leaves them where they are.
  */
 #include <errno.h>
 
 #include "mask_internal.h"
 
-#define TAIL_FIRST_BYTES 256 /* enough for what chunk ends usually hold back */
+#define TAIL_FIRST_BYTES 512 /* enough for what chunk ends usually hold back */
 
 int mask_stream_init(struct mask_stream *s, const struct mask *mask)
 {
@@ -23,29 +28,50 @@ int mask_stream_init(struct mask_stream *s, const struct mask *mask)
 
 void mask_stream_fini(struct mask_stream *s)
 {
-	secret_free(&s->tail);
+	if (s->tail.p && !s->mask->spare->p && s->tail.cap == TAIL_FIRST_BYTES) {
+		secret_wipe(s->tail.p, s->tail.n);
+		*s->mask->spare = s->tail;
+	} else {
+		secret_free(&s->tail);
+	}
 	*s = (struct mask_stream){0};
 }
 
-static int hold(struct mask_stream *s, const uint8_t *p, size_t n)
+/* A tail with room for n bytes, at most two of the longest occurrence. */
+static int make_tail(struct mask_stream *s, size_t n)
 {
-	if (n > s->tail.cap) {
-		struct secret larger;
-		size_t most = MASK_EXPANSION * s->mask->longest,
-		       cap = n < TAIL_FIRST_BYTES ? TAIL_FIRST_BYTES : most;
-		int rc = secret_alloc(&larger, cap);
+	struct secret larger = {0};
+	size_t most = MASK_EXPANSION * s->mask->longest;
+	int rc;
 
-		if (rc < 0)
-			return rc;
-		secret_free(&s->tail);
-		s->tail = larger;
+	if (n <= s->tail.cap)
+		return 0;
+	if (n <= TAIL_FIRST_BYTES && s->mask->spare->p) {
+		s->tail = *s->mask->spare;
+		*s->mask->spare = larger;
+		return 0;
 	}
+	rc = secret_alloc(&larger, n <= TAIL_FIRST_BYTES ? TAIL_FIRST_BYTES
+	                           : n <= most           ? most
+	                                                 : 2 * most);
+	if (rc < 0)
+		return rc;
+	if (s->tail.n > 0)
+		memcpy(larger.p, s->tail.p, s->tail.n);
+	larger.n = s->tail.n;
+	secret_free(&s->tail);
+	s->tail = larger;
+	return 0;
+}
+
+/* The tail has room for it; p may lie in it. */
+static void set_tail(struct mask_stream *s, const uint8_t *p, size_t n)
+{
+	if (n > 0)
+		memmove(s->tail.p, p, n);
 	if (n < s->tail.n)
 		secret_wipe(s->tail.p + n, s->tail.n - n);
-	if (n > 0)
-		memcpy(s->tail.p, p, n);
 	s->tail.n = n;
-	return 0;
 }
 
 /* The first n bytes of room are certain; what of them was passed on before is left out. */
@@ -59,29 +85,42 @@ static void commit_unshown(struct mask_stream *s, uint8_t *room, size_t n, struc
 	buf_commit(out, n - again);
 }
 
-/* Shorter ends look like a value's beginning by chance too often to be counted. released: something
- * that was kept back is certain now; became: it was a value's beginning. A value that only comes
- * later in the same text, as whoever guesses could make it come, forgives nothing; nor does one
- * before whose end the kept back bytes happen to go on. */
-static void count_waits(struct mask_stream *s, bool released, bool became)
+/* How much of a value's beginning tells so little that it may be seen. */
+static size_t shown_most(const struct mask *mask)
 {
-	bool waits = s->held - s->covered > MASK_SHOWN_MAX;
+	size_t most = mask->window / 8;
 
-	if (s->waits && became)
-		s->waited--;
-	s->unseen = waits && (!s->waits || released);
-	s->waited += s->unseen;
-	s->waits = waits;
+	return most > MASK_SHOWN_MAX ? MASK_SHOWN_MAX : most ? most : 1;
+}
+
+/* n open bytes have been passed on that follow those counted so far. */
+static void count_passed(struct mask_stream *s, size_t n)
+{
+	s->passed += n < MASK_SHOWN_MAX ? n : MASK_SHOWN_MAX;
+	if (s->passed > MASK_SHOWN_MAX)
+		s->passed = MASK_SHOWN_MAX + 1;
+}
+
+/* From where on text, which begins with what is held, is to be kept. What is in mind neither delays
+ * nor hastens anything. */
+static size_t keep_from(struct mask_stream *s, const uint8_t *text, size_t n)
+{
+	size_t most = MASK_EXPANSION * s->mask->longest,
+	       from = mask_scan_open(s->mask, text + s->shown, n - s->shown);
+
+	if (from > 0) {
+		s->passed = 0;
+		return s->shown + from;
+	}
+	return n > most ? n - most : 0;
 }
 
 int mask_stream_feed(struct mask_stream *s, const uint8_t *p, size_t n, struct buf *out)
 {
-	size_t total = s->held + n, keep_from, covered = s->covered, first;
-	bool became;
+	size_t total = s->held + n, from, covered = s->covered, first;
 	uint8_t *room;
 	int rc;
 
-	s->unseen = false;
 	if (n == 0)
 		return 0;
 	if (total < n || n > out->max)
@@ -92,28 +131,29 @@ int mask_stream_feed(struct mask_stream *s, const uint8_t *p, size_t n, struct b
 	if (s->held > 0)
 		memcpy(room, s->tail.p, s->held);
 	memcpy(room + s->held, p, n);
-	keep_from = mask_scan_prefix(s->mask, room, total);
-	rc = hold(s, room + keep_from, total - keep_from);
+	from = keep_from(s, room, total);
+	rc = make_tail(s, total - from);
 	if (rc < 0) {
 		secret_wipe(room, total);
 		return rc;
 	}
-	s->found += mask_cover(s->mask, room, total, keep_from, &covered, &first);
-	became = first < s->held;
-	s->held = total - keep_from;
-	s->covered = covered > keep_from ? covered - keep_from : 0;
-	secret_wipe(room + keep_from, s->held);
-	count_waits(s, keep_from > 0, became);
-	commit_unshown(s, room, keep_from, out);
+	set_tail(s, room + from, total - from);
+	s->found += mask_cover(s->mask, room, total, from, &covered, &first);
+	s->held = total - from;
+	s->covered = covered > from ? covered - from : 0;
+	secret_wipe(room + from, s->held);
+	commit_unshown(s, room, from, out);
 	return 0;
 }
 
-/* How much of a value's beginning tells so little that it may be seen. */
-static size_t shown_most(const struct mask *mask)
+/* All that is held has been passed on: what can no more become a value is forgotten. */
+static void forget_certain(struct mask_stream *s)
 {
-	size_t most = mask->window / 8;
+	size_t from = mask_scan_prefix(s->mask, s->tail.p, s->held);
 
-	return most > MASK_SHOWN_MAX ? MASK_SHOWN_MAX : most ? most : 1;
+	set_tail(s, s->tail.p + from, s->held - from);
+	s->held = s->shown = s->held - from;
+	s->covered = s->covered > from ? s->covered - from : 0;
 }
 
 int mask_stream_pause(struct mask_stream *s, struct buf *out)
@@ -121,12 +161,14 @@ int mask_stream_pause(struct mask_stream *s, struct buf *out)
 	size_t n = s->held - s->shown;
 	int rc;
 
-	if (n == 0 || s->covered || s->held > shown_most(s->mask))
+	if (n == 0 || s->covered || s->passed + n > shown_most(s->mask))
 		return 0;
 	rc = buf_append(out, s->tail.p + s->shown, n);
-	if (rc == 0)
-		s->shown = s->held;
-	return rc;
+	if (rc < 0)
+		return rc;
+	count_passed(s, n);
+	forget_certain(s);
+	return 0;
 }
 
 int mask_stream_end(struct mask_stream *s, struct buf *out)
@@ -141,15 +183,13 @@ int mask_stream_end(struct mask_stream *s, struct buf *out)
 		return s->held > out->max - out->len ? -ENOBUFS : -ENOMEM;
 	memcpy(room, s->tail.p, s->held);
 	s->found += mask_cover(s->mask, room, s->held, s->held, &s->covered, &first);
-	s->waited -= s->waits && first < s->held;
-	s->waits = false;
 	commit_unshown(s, room, s->held, out);
 	secret_wipe(s->tail.p, s->tail.n);
 	s->tail.n = s->held = s->covered = 0;
 	return 0;
 }
 
-int mask_stream_show(struct mask_stream *s, struct buf *out)
+static int show(struct mask_stream *s, struct buf *out)
 {
 	size_t covered = s->covered, from = s->shown, first;
 	uint8_t *room;
@@ -160,14 +200,31 @@ int mask_stream_show(struct mask_stream *s, struct buf *out)
 	if (!room)
 		return s->held > out->max - out->len ? -ENOBUFS : -ENOMEM;
 	memcpy(room, s->tail.p, s->held);
-	mask_cover(s->mask, room, s->held, s->held, &covered, &first);
+	s->found += mask_cover(s->mask, room, s->held, s->held, &covered, &first);
+	s->covered = covered;
 	memmove(room, room + from, s->held - from);
 	secret_wipe(room + s->held - from, from);
 	buf_commit(out, s->held - from);
-	s->shown = s->held;
-	s->waited -= s->unseen;
-	s->waits = s->unseen = false;
+	forget_certain(s);
 	return 0;
+}
+
+int mask_stream_show(struct mask_stream *s, struct buf *out)
+{
+	s->passed = 0;
+	return show(s, out);
+}
+
+int mask_stream_release(struct mask_stream *s, struct buf *out)
+{
+	size_t from = s->covered < s->held ? s->covered : s->held;
+
+	if (mask_scan_reached(s->mask, s->tail.p + from, s->held - from) > shown_most(s->mask)) {
+		s->waited++;
+		return -EACCES;
+	}
+	count_passed(s, s->held - s->shown);
+	return show(s, out);
 }
 
 uint64_t mask_in_place(const struct mask *mask, uint8_t *p, size_t n)
@@ -177,9 +234,120 @@ uint64_t mask_in_place(const struct mask *mask, uint8_t *p, size_t n)
 	return n > 0 ? mask_cover(mask, p, n, n, &covered, &first) : 0;
 }
 
+/* What is to be done with the end of p[n], where no occurrence touches it. */
+struct ending {
+	size_t open; /* bytes that could be a value's beginning */
+	bool show;   /* ... and are so few that they may pass */
+	size_t keep; /* bytes to be held, or kept in mind */
+};
+
+static struct ending ending_of(const struct mask_stream *s, const uint8_t *p, size_t n)
+{
+	struct ending e = {.open = n - mask_scan_open(s->mask, p, n)};
+
+	e.keep = e.open;
+	e.show = e.open + (e.open == n ? s->passed : 0) <= shown_most(s->mask);
+	if (e.show)
+		e.keep -= mask_scan_prefix(s->mask, p + n - e.open, e.open);
+	return e;
+}
+
+static void pass_ending(struct mask_stream *s, const struct ending *e, size_t n)
+{
+	if (e->open < n)
+		s->passed = 0;
+	if (e->show)
+		count_passed(s, e->open);
+}
+
 bool mask_stream_clean(struct mask_stream *s, const uint8_t *p, size_t n)
 {
+	struct ending e;
+
 	if (s->held > 0)
 		return false;
-	return n == 0 || (mask_scan_prefix(s->mask, p, n) == n && mask_scan_nothing(s->mask, p, n));
+	if (n == 0)
+		return true;
+	e = ending_of(s, p, n);
+	if (e.keep > 0 || !e.show || !mask_scan_nothing(s->mask, p, n))
+		return false;
+	pass_ending(s, &e, n);
+	return true;
+}
+
+bool mask_stream_search(struct mask_stream *s, const uint8_t *p, size_t n)
+{
+	size_t most = MASK_EXPANSION * s->mask->longest, more = n < most ? n : most, from;
+	bool found = n > 0 && !mask_scan_nothing(s->mask, p, n);
+
+	if (s->held > 0 && make_tail(s, s->held + more) == 0) {
+		memcpy(s->tail.p + s->held, p, more);
+		s->tail.n = s->held + more;
+		found |= !mask_scan_nothing(s->mask, s->tail.p, s->tail.n);
+		if (n < most) {
+			p = s->tail.p;
+			n = s->tail.n;
+		}
+	}
+	from = mask_scan_prefix(s->mask, p, n);
+	if (make_tail(s, n - from) < 0)
+		from = n; /* only what is whole can be found */
+	set_tail(s, p + from, n - from);
+	s->held = s->shown = n - from;
+	return found;
+}
+
+/* Does an occurrence begin in what is held and go on in p, as far as can be told? */
+static bool straddles(const struct mask_stream *s, const uint8_t *p, size_t n, struct buf *out)
+{
+	size_t most = MASK_EXPANSION * s->mask->longest, more = n < most ? n : most;
+	uint8_t *room;
+	bool nothing;
+
+	if (s->held == 0)
+		return false;
+	room = buf_reserve(out, s->held + more);
+	if (!room)
+		return true;
+	memcpy(room, s->tail.p, s->held);
+	memcpy(room + s->held, p, more);
+	nothing = mask_scan_nothing(s->mask, room, s->held + more);
+	secret_wipe(room, s->held);
+	return !nothing;
+}
+
+/* The bytes need not be copied: no occurrence touches what is held or p, and what is held ends in
+ * front of p's open end. */
+static bool passes(const struct mask_stream *s, const uint8_t *p, size_t n, const struct ending *e,
+        struct buf *out)
+{
+	if (s->covered || (s->held > 0 && e->open == n))
+		return false;
+	return mask_scan_nothing(s->mask, p, n) && !straddles(s, p, n, out);
+}
+
+int mask_stream_take(
+        struct mask_stream *s, const uint8_t *p, size_t n, struct buf *out, struct slice *rest)
+{
+	struct ending e = ending_of(s, p, n);
+	int rc = make_tail(s, e.keep);
+
+	*rest = SLICE("");
+	if (rc < 0)
+		return rc;
+	if (!passes(s, p, n, &e, out)) {
+		rc = mask_stream_feed(s, p, n, out);
+		return rc == 0 ? mask_stream_pause(s, out) : rc;
+	}
+	if (s->held > s->shown) {
+		rc = buf_append(out, s->tail.p + s->shown, s->held - s->shown);
+		if (rc < 0)
+			return rc;
+	}
+	set_tail(s, p + n - e.keep, e.keep);
+	pass_ending(s, &e, n);
+	s->held = e.keep;
+	s->shown = e.show ? e.keep : 0;
+	*rest = slice_of(p, e.show ? n : n - e.keep);
+	return 0;
 }

@@ -38,7 +38,7 @@ struct slot {
 	bool passing;                   /* ... which is for those who wait, and not kept */
 	bool due;                       /* the waiting are to be told at the end of this turn */
 	int64_t retry_ms;               /* unavailable until then: error says why */
-	int waited;                     /* credential_store_waited() */
+	bool guessed;                   /* credential_store_waited(): there is no way back */
 	char error[ERROR_MAX];
 	struct list waiting; /* struct credential_wait */
 };
@@ -259,14 +259,14 @@ struct credential_value *credential_store_get(
 	if (credential >= store->count)
 		return NULL;
 	slot = &store->slots[credential];
-	if (slot->waited <= CREDENTIAL_WAITS_MAX && is_fresh(slot))
+	if (!slot->guessed && is_fresh(slot))
 		return slot->value;
 	credential_wait_cancel(wait);
 	list_append(&slot->waiting, &wait->place);
-	if (slot->waited > CREDENTIAL_WAITS_MAX) {
+	if (slot->guessed) {
 		refuse(store, slot,
-		        "Responses have ended with beginnings of this credential too often: "
-		        "somebody may be guessing it.");
+		        "A response stopped in the middle of this credential: somebody may be "
+		        "guessing it.");
 		return NULL;
 	}
 	if (slot->asked || slot->due)
@@ -287,20 +287,18 @@ struct credential_value *credential_store_get(
 
 bool credential_store_waited(struct credential_store *store, uint32_t credential, int times)
 {
-	int before;
+	bool before;
 
-	if (credential >= store->count)
+	if (credential >= store->count || times <= 0)
 		return false;
-	before = store->slots[credential].waited;
-	if (before <= CREDENTIAL_WAITS_MAX) /* there is no way back */
-		store->slots[credential].waited += times;
-	return before <= CREDENTIAL_WAITS_MAX &&
-	       store->slots[credential].waited > CREDENTIAL_WAITS_MAX;
+	before = store->slots[credential].guessed;
+	store->slots[credential].guessed = true;
+	return !before;
 }
 
 bool credential_store_is_guessed(const struct credential_store *store, uint32_t credential)
 {
-	return credential < store->count && store->slots[credential].waited > CREDENTIAL_WAITS_MAX;
+	return credential < store->count && store->slots[credential].guessed;
 }
 
 void credential_store_answer(struct credential_store *store, uint32_t credential,
@@ -417,4 +415,15 @@ uint32_t credential_store_find_encoded_placeholder(
         const struct credential_store *store, struct slice p)
 {
 	return placeholders_find_encoded(&store->placeholders, p);
+}
+
+bool credential_store_mentions_placeholder(
+        const struct credential_store *store, struct slice p, uint32_t except)
+{
+	return placeholders_mentioned(&store->placeholders, p, except);
+}
+
+size_t credential_store_placeholder_begins(const struct credential_store *store, struct slice p)
+{
+	return placeholders_begin(&store->placeholders, p);
 }

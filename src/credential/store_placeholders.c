@@ -3,7 +3,8 @@
  * Theory of operation: every placeholder holds the word "vethguard", so a text without that word,
  * which is nearly every text, costs one memmem(). Around each place where the word stands, the few
  * placeholders are compared. In base64 the word looks different at each of three alignments, and
- * each of them is searched for in the same way.
+ * each of them is searched for in the same way. These two searches tell which placeholder it is,
+ * and where. Whether there is any, however its bytes are escaped, the mask of all of them tells.
  */
 #include "store_placeholders.h"
 
@@ -13,8 +14,27 @@
 #include "base64.h"
 #include "vethguard/policy/placeholder.h"
 
+_Static_assert(POLICY_CREDENTIALS_MAX <= MASK_VALUES_MAX, "one mask for all");
+
 #define MARK "vethguard"
 #define MARK_SIZE (sizeof(MARK) - 1)
+
+/* Compiles what is searched for in all spellings, with one more. */
+static int compile(struct placeholders *set, struct slice text)
+{
+	struct slice texts[POLICY_CREDENTIALS_MAX];
+	struct mask *mask;
+
+	for (size_t i = 0; i < set->count; i++)
+		texts[i] = slice_of(set->items[i].text, set->items[i].n);
+	texts[set->count] = text;
+	mask = mask_new(texts, set->count + 1);
+	if (!mask)
+		return -ENOMEM;
+	mask_free(set->mask);
+	set->mask = mask;
+	return 0;
+}
 
 int placeholders_add(struct placeholders *set, uint32_t credential, struct slice text)
 {
@@ -31,8 +51,10 @@ int placeholders_add(struct placeholders *set, uint32_t credential, struct slice
 	set->items = items;
 	item = &items[set->count];
 	item->text = malloc(text.n);
-	if (!item->text)
+	if (!item->text || compile(set, text) < 0) {
+		free(item->text);
 		return -ENOMEM;
+	}
 	memcpy(item->text, text.p, text.n);
 	item->n = text.n;
 	item->mark = (size_t)(mark - text.p);
@@ -58,6 +80,7 @@ void placeholders_fini(struct placeholders *set)
 	for (size_t i = 0; i < set->count; i++)
 		free(set->items[i].text);
 	free(set->items);
+	mask_free(set->mask);
 	*set = (struct placeholders){0};
 }
 
@@ -154,4 +177,19 @@ uint32_t placeholders_find_encoded(const struct placeholders *set, struct slice 
 	for (size_t lead = 0; set->count > 0 && lead < 3 && found == POLICY_NONE; lead++)
 		found = find_at_lead(set, p, lead);
 	return found;
+}
+
+bool placeholders_mentioned(const struct placeholders *set, struct slice p, uint32_t except)
+{
+	size_t skip = SIZE_MAX;
+
+	for (size_t i = 0; except != POLICY_NONE && i < set->count; i++)
+		if (set->items[i].credential == except)
+			skip = i;
+	return set->mask && mask_finds(set->mask, (const uint8_t *)p.p, p.n, skip);
+}
+
+size_t placeholders_begin(const struct placeholders *set, struct slice p)
+{
+	return set->mask ? mask_end_begins(set->mask, (const uint8_t *)p.p, p.n) : p.n;
 }

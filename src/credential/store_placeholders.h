@@ -4,7 +4,7 @@
 #ifndef CREDENTIAL_STORE_PLACEHOLDERS_H
 #define CREDENTIAL_STORE_PLACEHOLDERS_H
 
-#include "vethguard/base/slice.h"
+#include "vethguard/credential/mask.h"
 
 struct placeholder {
 	uint32_t credential;
@@ -16,6 +16,7 @@ struct placeholder {
 struct placeholders {
 	struct placeholder *items; /* owned */
 	size_t count;
+	struct mask *mask; /* of all of them, in their order; NULL: there are none */
 };
 
 /* Copies text. 0; -EINVAL: it lacks the mark or exceeds PLACEHOLDER_MAX; -ENOSPC: over
@@ -31,5 +32,10 @@ uint32_t placeholders_find(const struct placeholders *set, struct slice p, size_
 /* The same for a placeholder that stands inside of base64 (either alphabet, any alignment, whatever
  * surrounds it): its credential, or POLICY_NONE. */
 uint32_t placeholders_find_encoded(const struct placeholders *set, struct slice p);
+/* Does p hold one, plain, in base64, or with any of its bytes escaped (mask.h), that stands for another credential than
+ * except? */
+bool placeholders_mentioned(const struct placeholders *set, struct slice p, uint32_t except);
+/* Where the end of p starts that may be the beginning of one, written in any of these ways; p.n: it is none. */
+size_t placeholders_begin(const struct placeholders *set, struct slice p);
 
 #endif

@@ -206,6 +206,7 @@ static void compile_one_rule(struct compiler *c, uint32_t index)
 	        .credential = rule->credential,
 	        .first_pattern = (uint32_t)c->sections[SECTION_PATTERNS].n,
 	        .pattern_count = (uint32_t)rule->path_count,
+	        .upgrades = compile_text(c, rule->upgrades),
 	};
 
 	compile_push(c, SECTION_RULES, &out);

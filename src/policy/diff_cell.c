@@ -36,6 +36,7 @@ static bool add_claims(struct diff_side *side, const struct image_rule *r, uint3
 	struct vec *out = (r->flags & RULE_DENY) != 0 ? &side->denies : &side->allows;
 	struct diff_claim claim = {.order = order, .rule = rule};
 
+	claim.upgrades = image_slice(policy, r->upgrades);
 	if (r->credential != POLICY_NONE)
 		claim.credential =
 		        image_slice(policy, image_credential_at(policy, r->credential)->name);
@@ -198,8 +199,10 @@ static void compare_allows(const struct diff_side *old, const struct diff_side *
 {
 	for (size_t i = 0; i < now->allows.n && spend(sink->budget, 1); i++) {
 		const struct diff_claim *claim = vec_at(&now->allows, i);
-		struct diff_change change = {
-		        .kind = kind, .pattern = claim->pattern, .credential = claim->credential};
+		struct diff_change change = {.kind = kind,
+		        .pattern = claim->pattern,
+		        .credential = claim->credential,
+		        .upgrades = claim->upgrades};
 
 		if (is_denied_by(&now->denies, claim->pattern, sink->budget))
 			continue;
@@ -245,6 +248,11 @@ static bool is_denied(
 	return is_denied_by(&side->denies, a, budget) || is_denied_by(&side->denies, b, budget);
 }
 
+static bool is_same(const struct diff_claim *a, const struct diff_claim *b)
+{
+	return slice_equals(a->credential, b->credential) && slice_equals(a->upgrades, b->upgrades);
+}
+
 static void compare_pair(const struct diff_side *from, const struct diff_side *to,
         const struct diff_claim *old, const struct diff_claim *now, struct diff_sink *sink)
 {
@@ -253,7 +261,7 @@ static void compare_pair(const struct diff_side *from, const struct diff_side *t
 	        .credential = now->credential,
 	        .was = old->credential};
 
-	if (slice_equals(old->credential, now->credential) || !meets(old->pattern, now->pattern) ||
+	if (is_same(old, now) || !meets(old->pattern, now->pattern) ||
 	        is_taken(&to->allows, now, old, sink->budget) ||
 	        is_taken(&from->allows, old, now, sink->budget) ||
 	        is_denied(from, old->pattern, now->pattern, sink->budget) ||
@@ -263,18 +271,26 @@ static void compare_pair(const struct diff_side *from, const struct diff_side *t
 		change.pattern = old->pattern;
 	else if (!contains(old->pattern, now->pattern))
 		change.within = old->pattern;
+	if (!slice_equals(old->credential, now->credential))
+		sink->change(sink->context, &change);
+	if (slice_equals(old->upgrades, now->upgrades))
+		return;
+	change.kind = DIFF_UPGRADE;
+	change.credential = change.was = SLICE("");
+	change.upgrades = now->upgrades;
+	change.upgrades_were = old->upgrades;
 	sink->change(sink->context, &change);
 }
 
-static bool has_one_credential(const struct diff_side *from, const struct diff_side *to)
+/* All claims have the same credential, and allow the same upgrades. */
+static bool have_same_terms(const struct diff_side *from, const struct diff_side *to)
 {
 	const struct diff_claim *first = from->allows.n ? vec_at(&from->allows, 0) : NULL;
 	const struct vec *lists[] = {&from->allows, &to->allows};
 
 	for (size_t l = 0; first && l < 2; l++)
 		for (size_t i = 0; i < lists[l]->n; i++)
-			if (!slice_equals(((struct diff_claim *)vec_at(lists[l], i))->credential,
-			            first->credential))
+			if (!is_same(vec_at(lists[l], i), first))
 				return false;
 	return true;
 }
@@ -286,8 +302,7 @@ static bool claims_are_equal(const struct vec *a, const struct vec *b)
 	for (size_t i = 0; i < a->n; i++) {
 		const struct diff_claim *x = vec_at(a, i), *y = vec_at(b, i);
 
-		if (x->order != y->order || !slice_equals(x->pattern, y->pattern) ||
-		        !slice_equals(x->credential, y->credential))
+		if (x->order != y->order || !slice_equals(x->pattern, y->pattern) || !is_same(x, y))
 			return false;
 	}
 	return true;
@@ -300,7 +315,7 @@ void diff_cell(const struct diff_side *from, const struct diff_side *to, struct 
 		return;
 	compare_allows(from, to, DIFF_ALLOWED, sink);
 	compare_allows(to, from, DIFF_DENIED, sink);
-	if (has_one_credential(from, to))
+	if (have_same_terms(from, to))
 		return;
 	for (size_t i = 0; i < to->allows.n; i++)
 		for (size_t k = 0; k < from->allows.n; k++) {

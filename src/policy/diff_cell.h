@@ -12,6 +12,7 @@
 struct diff_claim {
 	struct slice pattern;    /* empty: any path */
 	struct slice credential; /* its name, or empty */
+	struct slice upgrades;   /* as policy_rule_upgrades() */
 	uint32_t order;          /* of its target: smaller is more specific */
 	uint32_t rank, rule;
 };
@@ -26,6 +27,7 @@ enum diff_kind {
 	DIFF_ALLOWED,
 	DIFF_DENIED,
 	DIFF_CREDENTIAL, /* allowed before and after, with another credential */
+	DIFF_UPGRADE,    /* ... with other protocols to upgrade to */
 	DIFF_CONNECTION_ALLOWED,
 	DIFF_CONNECTION_DENIED,
 	DIFF_OPENED, /* tls: intercepted, passed through before */
@@ -38,6 +40,7 @@ struct diff_change {
 	struct slice pattern; /* the paths it is about; empty: any */
 	struct slice within;  /* or those of pattern that match this one as well; empty: all */
 	struct slice credential, was; /* names, or empty */
+	struct slice upgrades, upgrades_were;
 };
 
 /* Where changes go, and how much may still be done. */

@@ -33,6 +33,7 @@ static const struct {
         [DIFF_ALLOWED] = {"+ may: ", "", true, false},
         [DIFF_DENIED] = {"- may no longer: ", "", false, true},
         [DIFF_CREDENTIAL] = {"+ may: ", "", true, false},
+        [DIFF_UPGRADE] = {"+ may: ", "", true, false},
         [DIFF_CONNECTION_ALLOWED] = {"+ may connect: ", "", true, false},
         [DIFF_CONNECTION_DENIED] = {"- may no longer connect: ", "", false, true},
         [DIFF_OPENED] = {"- tls: ", " is opened and judged, no longer passed through", false, true},
@@ -140,7 +141,8 @@ static void put(char **at, struct slice s)
 static struct slice record_key(
         struct diff_text *text, const struct diff_where *where, const struct diff_change *c)
 {
-	const struct slice parts[] = {c->pattern, c->within, c->credential, c->was};
+	const struct slice parts[] = {
+	        c->pattern, c->within, c->credential, c->was, c->upgrades, c->upgrades_were};
 	uint64_t numbers[] = {
 	        (uintptr_t)where->names, where->scheme, where->low, where->high, (uint64_t)c->kind};
 	size_t n = sizeof(numbers);
@@ -188,14 +190,31 @@ static struct slice port_words(const struct diff_text *text, const struct diff_w
 	return arena_printf(text->arena, ":%u", where->low);
 }
 
+static struct slice upgrade_words(const struct diff_text *text, const struct diff_change *c)
+{
+	struct slice was = c->upgrades_were, now = c->upgrades;
+	bool changed = c->kind == DIFF_UPGRADE;
+
+	if (!now.n && !changed)
+		return SLICE("");
+	return arena_printf(text->arena, "%s%.*s%s%s%.*s%s",
+	        now.n ? " with an upgrade to " : " without an upgrade", SLICE_ARG(now),
+	        changed ? " (so far " : "",
+	        !changed ? ""
+	        : was.n  ? "to "
+	                 : "without one",
+	        SLICE_ARG(was), changed ? ")" : "");
+}
+
 /* What stands behind the destinations. */
 static struct slice tail_words(const struct diff_text *text, const struct diff_change *c)
 {
-	struct slice was = c->was, now = c->credential;
+	struct slice was = c->was, now = c->credential, upgrade = upgrade_words(text, c);
 	bool changed = c->kind == DIFF_CREDENTIAL;
 
-	return arena_printf(text->arena, "%s%.*s%s%s%.*s%s%s%.*s%s", c->within.n ? " where " : "",
-	        SLICE_ARG(c->within), c->within.n ? " matches as well" : "",
+	return arena_printf(text->arena, "%s%.*s%s%s%.*s%s%s%.*s%s%.*s",
+	        c->within.n ? " where " : "", SLICE_ARG(c->within),
+	        c->within.n ? " matches as well" : "",
 	        now.n     ? " with credential "
 	        : changed ? " without a credential"
 	                  : "",
@@ -203,7 +222,7 @@ static struct slice tail_words(const struct diff_text *text, const struct diff_c
 	        !changed ? ""
 	        : was.n  ? "with credential "
 	                 : "without one",
-	        SLICE_ARG(was), changed ? ")" : kinds[c->kind].end);
+	        SLICE_ARG(was), changed ? ")" : kinds[c->kind].end, SLICE_ARG(upgrade));
 }
 
 static struct diff_draft draft_of(const struct diff_text *text, const struct diff_record *r)
@@ -221,6 +240,10 @@ static struct diff_draft draft_of(const struct diff_text *text, const struct dif
 	if (r->change.kind == DIFF_CREDENTIAL) {
 		draft.narrows = r->change.was.n > 0;
 		draft.widens = r->change.credential.n > 0;
+	}
+	if (r->change.kind == DIFF_UPGRADE) {
+		draft.narrows = r->change.upgrades_were.n > 0;
+		draft.widens = r->change.upgrades.n > 0;
 	}
 	return draft;
 }
@@ -263,7 +286,7 @@ static const char *begin_of(const struct diff_draft *d)
 {
 	bool http = d->scheme == POLICY_HTTPS || d->scheme == POLICY_HTTP;
 
-	if (d->kind == DIFF_CREDENTIAL && !d->widens)
+	if ((d->kind == DIFF_CREDENTIAL || d->kind == DIFF_UPGRADE) && !d->widens)
 		return "- may: ";
 	if (!http && d->kind == DIFF_CONNECTION_ALLOWED)
 		return kinds[DIFF_ALLOWED].begin;

@@ -39,6 +39,28 @@ struct slice policy_rule_text(const struct policy *policy, uint32_t rule)
 	return image_slice(policy, image_rule_at(policy, rule)->text);
 }
 
+struct slice policy_rule_upgrades(const struct policy *policy, uint32_t rule)
+{
+	if (rule >= policy_rule_count(policy))
+		return SLICE("");
+	return image_slice(policy, image_rule_at(policy, rule)->upgrades);
+}
+
+bool policy_rule_allows_upgrade(const struct policy *policy, uint32_t rule, struct slice protocol)
+{
+	struct slice list = policy_rule_upgrades(policy, rule);
+
+	while (list.n) {
+		ptrdiff_t comma = slice_find_byte(list, ',');
+		size_t n = comma < 0 ? list.n : (size_t)comma;
+
+		if (slice_equals_ignoring_case(slice_trim(slice_of(list.p, n)), protocol))
+			return true;
+		list = comma < 0 ? SLICE("") : slice_of(list.p + n + 1, list.n - n - 1);
+	}
+	return false;
+}
+
 /* Sets the bits of every port that an allow rule of one of the schemes (bits by scheme) names. */
 static void collect_ports(const struct policy *policy, unsigned schemes, uint64_t ports[PORT_WORDS])
 {

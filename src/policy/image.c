@@ -74,6 +74,7 @@ static bool rules_are_sound(const struct policy *policy)
 		if (!text_is_sound(policy, r->name, UINT32_MAX) ||
 		        !text_is_sound(policy, r->text, UINT32_MAX) ||
 		        !text_is_sound(policy, r->to, UINT32_MAX) ||
+		        !text_is_sound(policy, r->upgrades, UINT32_MAX) ||
 		        !text_is_sound(policy, r->file, UINT32_MAX))
 			return false;
 		if (r->credential != POLICY_NONE && r->credential >= credentials)

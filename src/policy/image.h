@@ -81,6 +81,7 @@ struct image_rule {
 	uint32_t flags;
 	uint32_t credential; /* or POLICY_NONE */
 	uint32_t first_pattern, pattern_count;
+	struct image_text upgrades; /* as policy_rule_upgrades() */
 	uint32_t reserved;
 };
 

@@ -17,5 +17,6 @@ void load_rule_to(struct rule_parse *p, struct tree_node *to);
 void load_rule_ports(struct rule_parse *p, struct tree_node *node);
 void load_rule_methods(struct rule_parse *p, struct tree_node *node);
 void load_rule_paths(struct rule_parse *p, struct tree_node *node);
+void load_rule_upgrade(struct rule_parse *p, struct tree_node *node);
 
 #endif

@@ -9,7 +9,7 @@
 #define REASON_MAX 500
 
 static const char *const allow_keys[] = {
-        "name", "to", "ports", "methods", "paths", "tls", "credential", NULL};
+        "name", "to", "ports", "methods", "paths", "tls", "credential", "upgrade", NULL};
 static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths", "reason", NULL};
 #define IS_TO "does not exist: where a rule leads to is said with \"to: https://host\""
 #define SAYS_ITSELF "does not exist: whether a rule stands under allow: or deny: says what it does"
@@ -26,7 +26,8 @@ static const struct tree_refusal deny_refused[] = {
         {"limits", "is not supported by this version: a rule cannot limit rates yet; remove it"},
         {"ask", "is not supported by this version: a rule either allows or denies; remove it"},
         {"credential", "belongs to allow rules: a denied request is never sent"},
-        {"tls", "belongs to allow rules: a denied connection is never relayed"}, {"host", IS_TO},
+        {"tls", "belongs to allow rules: a denied connection is never relayed"},
+        {"upgrade", "belongs to allow rules: a denied request is never sent"}, {"host", IS_TO},
         {"hosts", IS_TO}, {"url", IS_TO}, {"domain", IS_TO}, {"destination", IS_TO},
         {"action", SAYS_ITSELF}, {"<<", NO_MERGE}, {NULL, NULL}};
 
@@ -136,6 +137,10 @@ static void check_destination(
 		tree_error(p->tree, at,
 		        "destination %s: methods and paths exist in https and http only, not in %s",
 		        quoted, scheme);
+	if (!http && r->upgrades.n)
+		tree_error(p->tree, at,
+		        "destination %s: upgrade exists in https and http only, not in %s", quoted,
+		        scheme);
 	if (d->scheme == POLICY_HTTP && r->credential != POLICY_NONE)
 		tree_error(p->tree, at,
 		        "destination %s: a credential is never sent over plain http", quoted);
@@ -155,6 +160,21 @@ static void check_destination(
 		        scheme);
 }
 
+/* Both are wanted for some services, and one who writes them should know. */
+static void note_upgrade(const struct rule_parse *p)
+{
+	const struct policy_load_options *options = p->l->options;
+	const struct model_rule *r = &p->rule;
+
+	if (!options || !options->notes || !options->thorough || !r->upgrades.n ||
+	        r->credential == POLICY_NONE)
+		return;
+	diag_add(options->notes, p->tree->file, p->node->line, p->node->column,
+	        "rule \"%.*s\": after an upgrade to %.*s nothing is searched or covered, so the "
+	        "upstream can show the credential to the sandbox there",
+	        SLICE_ARG(r->name), SLICE_ARG(r->upgrades));
+}
+
 static void check_rule(struct rule_parse *p, const struct tree_node *to)
 {
 	const struct model_rule *r = &p->rule;
@@ -163,6 +183,11 @@ static void check_rule(struct rule_parse *p, const struct tree_node *to)
 		tree_error(p->tree, p->node,
 		        "tls: passthrough leaves the connection closed to view, so methods, paths "
 		        "and credential cannot stand beside it");
+	if (r->passthrough && r->upgrades.n)
+		tree_error(p->tree, p->node,
+		        "tls: passthrough leaves the connection closed to view, so upgrade cannot "
+		        "stand beside it");
+	note_upgrade(p);
 	for (size_t l = 0; l < r->list_count; l++)
 		for (size_t i = 0; i < r->lists[l].count; i++) {
 			/* destinations written here are reported where they stand, those of groups
@@ -229,6 +254,8 @@ static void take_keys(struct rule_parse *p)
 	}
 	if ((value = tree_get(p->node, "tls")))
 		take_tls(p, value);
+	if ((value = tree_get(p->node, "upgrade")))
+		load_rule_upgrade(p, value);
 	if ((value = tree_get(p->node, "credential")))
 		take_credential(p, value);
 }

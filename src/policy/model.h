@@ -13,6 +13,7 @@
 
 #define MODEL_PORTS_MAX 64             /* ranges of one rule */
 #define MODEL_PATHS_MAX 10000          /* of one rule */
+#define MODEL_UPGRADES_MAX 8           /* protocols of one rule */
 #define MODEL_DESTINATIONS_MAX 1000000 /* of one list */
 #define MODEL_PAIRS_MAX 4000000        /* destinations of all rules */
 #define MODEL_CANDIDATES_MAX 8000000   /* (destination profile, path) pairs */
@@ -37,6 +38,7 @@ struct model_destinations {
 
 struct model_rule {
 	struct slice name, to, reason;
+	struct slice upgrades; /* as policy_rule_upgrades() */
 	struct mark mark;
 	bool deny, passthrough, has_methods;
 	bool reported; /* a conflict of this rule was told */

@@ -24,6 +24,8 @@ static const char *const reasons[] = {
         [POLICY_REASON_READING] = "the policy allows this path as it is written, but not as some "
                                   "servers read it",
         [POLICY_REASON_BAD_REQUEST] = "the request cannot be judged",
+        [POLICY_REASON_UPGRADE] =
+                "the policy allows the request, but not its upgrade to another protocol",
 };
 static_assert(sizeof(reasons) / sizeof(reasons[0]) == POLICY_REASON_COUNT, "one text per reason");
 

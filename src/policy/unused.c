@@ -172,6 +172,7 @@ static bool goes_first(const struct model_rule *outer, const struct model_rule *
 	if (compile_order(outer) != compile_order(inner))
 		return compile_order(outer) < compile_order(inner);
 	return outer < inner && outer->passthrough == inner->passthrough &&
+	       (!inner->upgrades.n || slice_equals(outer->upgrades, inner->upgrades)) &&
 	       (outer->credential != POLICY_NONE || inner->credential == POLICY_NONE);
 }
 

@@ -52,7 +52,14 @@ static void put_advice(struct json *j, const struct exchange *ex)
 {
 	switch (ex->cause) {
 	case EVENT_CAUSE_POLICY:
-		if (ex->judgement.decision.rule != POLICY_NONE)
+		if (ex->judgement.decision.reason == POLICY_REASON_UPGRADE)
+			json_literal(j, "advice",
+			        "Do not retry. If the task needs this, ask the operator to name "
+			        "the "
+			        "protocol under \"upgrade\" of the rule, quoting rule and event; "
+			        "or "
+			        "use a WebSocket, where the service offers one.");
+		else if (ex->judgement.decision.rule != POLICY_NONE)
 			json_literal(j, "advice",
 			        "An operator's rule refuses this on purpose. Do not retry; choose "
 			        "another way.");
@@ -294,6 +301,7 @@ void exchange_refuse(
 {
 	ex->cause = cause;
 	ex->detail = detail;
+	ex->head_waits = false; /* the upstream's is not wanted any more */
 	exchange_will_refuse(ex, status);
 	ex->state = EXCHANGE_REFUSED;
 	record_exchange(ex);

@@ -12,9 +12,11 @@
  * left an event, also where the worker is killed right then.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "proxy/exchange.h"
+#include "proxy/inspect.h"
 #include "proxy/websocket_relay.h"
 #include "vethguard/base/clock.h"
 
@@ -55,13 +57,17 @@ static void exchange_free(struct exchange *ex)
 
 	credential_wait_cancel(&ex->waiting);
 	loop_deadline_clear(&ex->whole);
+	loop_deadline_clear(&ex->held);
 	list_remove(&ex->turn);
+	loop_task_cancel(proxy->config.loop, &ex->head_task);
 	free(ex->kept_detail);
 	if (ex->masking)
 		mask_stream_fini(&ex->mask);
 	if (ex->credential)
 		credential_value_release(ex->credential);
+	inspection_free(ex->inspection);
 	unpack_free(ex->unpack);
+	free(ex->etag);
 	websocket_relay_free(ex->relay);
 	buf_fini(&ex->packed);
 	exchange_forget_body(ex);
@@ -159,7 +165,7 @@ static void get_upstream(struct exchange *ex)
 {
 	ex->client->let_out = true;
 	ex->state = EXCHANGE_DIAL;
-	ex->http1_only = ex->request.wants_websocket || ex->http1_required;
+	ex->http1_only = ex->request.wants_websocket || ex->request.upgrade.n || ex->http1_required;
 	ex->prior = prior_is_wanted(ex);
 	ex->upstream = upstream_get(ex, ex->retries > 0);
 	if (!ex->upstream)
@@ -250,6 +256,28 @@ static void note_findings(struct exchange *ex)
 	exchange_check_placeholders(ex);
 }
 
+/* What is said of an upgrade names the protocol. */
+static void note_upgrade(struct exchange *ex)
+{
+	const struct judgement *j = &ex->judgement;
+	char shown[2 * POLICY_UPGRADE_MAX];
+
+	if (!ex->request.wants_upgrade)
+		return;
+	if (j->allowed && j->upgrade.n)
+		ex->request.upgrade = j->upgrade;
+	if (j->allowed)
+		ex->detail = j->detail;
+	if (j->allowed || j->detail || j->decision.reason != POLICY_REASON_UPGRADE)
+		return;
+	slice_escape(j->upgrade, shown, sizeof shown);
+	if (asprintf(&ex->kept_detail,
+	            "the policy allows this request, but not its upgrade to \"%s\", which would be "
+	            "relayed unread",
+	            shown) < 0)
+		ex->kept_detail = NULL;
+}
+
 void exchange_start(struct exchange *ex)
 {
 	struct proxy *proxy = ex->proxy;
@@ -270,12 +298,14 @@ void exchange_start(struct exchange *ex)
 	r->authority.host_n = ex->destination.host_n;
 	memcpy(r->authority.host, ex->destination.host, ex->destination.host_n + 1);
 	note_findings(ex);
+	note_upgrade(ex);
 	if (proxy->config.timeouts.request_ms)
 		loop_deadline_set(&proxy->waits[WAIT_REQUEST], &ex->whole);
 	if (!ex->judgement.allowed) {
 		enum event_cause cause = ex->judgement.cause;
 
-		exchange_refuse(ex, 0, cause, ex->judgement.detail);
+		exchange_refuse(
+		        ex, 0, cause, ex->kept_detail ? ex->kept_detail : ex->judgement.detail);
 	} else if (slice_equals_ignoring_case(r->method, SLICE("TRACE"))) {
 		/* Servers exist to which "trace" is the same. Its answer would be the request as
 		 * the upstream saw it, credential included. */
@@ -302,7 +332,10 @@ void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 	u->ops->touch(u);
 	if (ex->state == EXCHANGE_UPGRADED) {
 		ex->bytes_out += n;
-		websocket_from_sandbox(ex, p, n);
+		if (ex->relay)
+			websocket_from_sandbox(ex, p, n);
+		else
+			u->ops->send_body(u, p, n);
 		return;
 	}
 	exchange_keep_body(ex, p, n);
@@ -345,9 +378,10 @@ static void end_response(struct exchange *ex, struct slice trailers)
 {
 	if (exchange_flush_body(ex) < 0) {
 		exchange_fail(ex, EVENT_CAUSE_UNREADABLE,
-		        "the upstream's compressed response is damaged");
+		        ex->damage ? ex->damage : "the upstream's compressed response is damaged");
 		return;
 	}
+	exchange_release_head(ex);
 	trailers = exchange_response_trailers(ex, trailers);
 	record_exchange(ex);
 	ex->ops->response_end(ex, trailers);
@@ -357,7 +391,8 @@ static void end_response(struct exchange *ex, struct slice trailers)
 void exchange_response_end(struct exchange *ex, struct slice trailers)
 {
 	if (ex->state == EXCHANGE_UPGRADED) { /* the upstream has sent its last byte */
-		websocket_upstream_ended(ex);
+		if (ex->relay)
+			websocket_upstream_ended(ex);
 		exchange_end_upgraded(ex, 0, NULL);
 		return;
 	}
@@ -403,13 +438,16 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 	http_drop_hop_by_hop(&r->fields);
 	exchange_frame_response(ex, r);
 	ex->status = r->status;
-	ex->head_sent = true;
 	ex->counted = r->body == HTTP_BODY_LENGTH;
+	ex->length = r->content_length;
 	if (exchange_has_no_content(ex, r)) {
 		ex->counted = true;
 		record_exchange(ex);
+	} else if (ex->masking) {
+		exchange_keep_head(ex);
+		return true;
 	}
-	ex->length = r->content_length;
+	ex->head_sent = true;
 	ex->ops->response_head(ex, r, SLICE(""));
 	return true;
 }

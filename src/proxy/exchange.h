@@ -9,12 +9,14 @@
 #ifndef VETHGUARD_SRC_PROXY_EXCHANGE_H
 #define VETHGUARD_SRC_PROXY_EXCHANGE_H
 
+#include "proxy/charset.h"
 #include "proxy/client.h"
 #include "proxy/http.h"
 #include "proxy/upstream.h"
 #include "vethguard/credential/unpack.h"
 #include "vethguard/policy/placeholder.h"
 
+struct inspection;
 struct websocket_relay;
 
 /* How an exchange answers whoever asked: an HTTP/1 connection or an HTTP/2 stream. */
@@ -66,14 +68,20 @@ struct exchange {
 	struct credential_wait waiting;
 	struct credential_value *credential;
 	struct mask_stream mask;
-	unsigned waits_told; /* of mask.waited, to the store of credentials */
+	unsigned waits_told; /* of mask.waited and its like, to the store of credentials */
 	bool masking;
-	struct unpack *unpack;
-	struct buf packed; /* compressed input that the client has no room for yet */
-	bool unpack_more;  /* the decoder holds more for which there was no room */
-	bool packed_any;   /* a byte of the body has come */
-	bool damaged;      /* the body cannot be unpacked or covered */
-	bool ending;       /* the upstream has sent all; some of it is still in packed */
+	bool may_unpack;            /* whoever asks takes gzip, and does not forbid to change it */
+	bool uncovered;             /* the credential was found where it could not be covered */
+	struct charset_start start; /* of the response's content */
+	struct inspection *inspection; /* of gzip that goes on as it came */
+	struct unpack *unpack;         /* of gzip that goes on unpacked */
+	char *etag;                    /* owned; the entity tag of such a response */
+	struct buf packed;             /* compressed input that the client has no room for yet */
+	bool unpack_more;              /* the decoder holds more for which there was no room */
+	bool packed_any;               /* a byte of the body has come */
+	bool damaged;                  /* the body cannot be unpacked, searched or covered */
+	const char *damage;            /* why */
+	bool ending; /* the upstream has sent all; some of it is still in packed */
 	struct upstream *upstream;
 	struct ip upstream_address;
 	bool request_done; /* the client has sent all of it */
@@ -86,6 +94,8 @@ struct exchange {
 	bool continued;    /* the client was told to send its body */
 	struct buf kept;   /* the body so far, while the request could be sent again */
 	struct buf kept_trailers;
+	bool head_waits; /* it is kept until the end of this turn, or until content is right */
+	struct loop_task head_task;
 	bool http1_only;     /* upstream: HTTP/2 is not offered */
 	bool http1_required; /* ... because the upstream said so */
 	bool prior;          /* upstream: HTTP/2 without TLS, as the client has it */
@@ -97,8 +107,9 @@ struct exchange {
 	const char *detail;
 	uint64_t bytes_out, bytes_in;
 	struct loop_deadline whole;
-	struct list turn;  /* refusals.c: waits for its answer */
-	char *kept_detail; /* owned; what detail points to then */
+	struct loop_deadline held; /* what the mask keeps back waits no longer than that */
+	struct list turn;          /* refusals.c: waits for its answer */
+	char *kept_detail;         /* owned; what detail points to then */
 	bool delayed;
 	struct websocket_relay *relay; /* once UPGRADED */
 	bool placeholder_seen;
@@ -109,7 +120,8 @@ struct exchange {
 	uint64_t length;   /* ... which it is */
 	unsigned interims; /* responses before the final one */
 	size_t scanned_n;
-	char scanned[PLACEHOLDER_MAX]; /* the last bytes of the request's body */
+	/* The end of the request's body that may be the beginning of a placeholder. */
+	uint8_t scanned[MASK_BEGINNING_MAX(PLACEHOLDER_MAX)];
 	struct slice scheme;
 	enum http_body client_body; /* framing towards the client */
 	bool head_request;
@@ -209,6 +221,18 @@ void exchange_scan_request(struct exchange *ex, const uint8_t *p, size_t n);
  * why not. */
 int exchange_begin_masking(
         struct exchange *ex, struct http_response *r, enum event_cause *cause, const char **why);
+/* A response that had a credential: its head waits as long as this turn of the loop for content
+ * that shows whether it may go on at all, so that a refusal can say why. */
+void exchange_keep_head(struct exchange *ex);
+/* The head that was kept goes out now: before what it points into changes. */
+void exchange_release_head(struct exchange *ex);
+/* The response's content cannot go on; why is static. */
+void exchange_damage(struct exchange *ex, const char *why);
+/* False, and the exchange is damaged: the content says at its beginning that it is written in a
+ * character set that cannot be searched. */
+bool exchange_start_is_right(struct exchange *ex, const uint8_t *p, size_t n);
+/* Content for the client. */
+void exchange_send_body(struct exchange *ex, const uint8_t *p, size_t n);
 /* The response is whole with its head. */
 bool exchange_has_no_content(const struct exchange *ex, const struct http_response *r);
 /* Chooses the framing towards the client. */
@@ -218,6 +242,10 @@ void exchange_pass_interim(struct exchange *ex, struct http_response *r);
 bool exchange_upgrade(struct exchange *ex, struct http_response *r);
 /* Goes on with what was kept for want of room. True: nothing is kept any more. */
 bool exchange_unpack_more(struct exchange *ex);
+/* The mask has taken text: what it keeps back waits for more, but not for ever. */
+void exchange_await_more(struct exchange *ex);
+/* Nothing more came in time. The exchange may be gone afterwards. */
+void exchange_release_held(struct exchange *ex);
 /* True where the credential is being guessed (credential_store_waited()): nothing more is passed on
  * of a response to a request that had it. */
 bool exchange_is_guessed(struct exchange *ex);

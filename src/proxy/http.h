@@ -86,7 +86,9 @@ struct http_request {
 	bool keep_alive;
 	bool expects_continue;
 	bool wants_websocket;
-	bool te_trailers; /* whoever asks takes trailers (RFC 9110 section 10.1.4) */
+	bool wants_upgrade;   /* to something else, as its Upgrade fields say */
+	struct slice upgrade; /* what is asked for upstream, or empty */
+	bool te_trailers;     /* whoever asks takes trailers (RFC 9110 section 10.1.4) */
 	/* From here on nothing is cleared for a new request: the counts above and inside tell what
 	 * is valid. */
 	struct http_fields fields;

@@ -198,11 +198,12 @@ static bool wants_keep_alive(const struct http_fields *fields, uint8_t version)
 	return keep;
 }
 
+/* protocol: that one, or empty: whichever. */
 static bool has_upgrade(const struct http_fields *fields, struct slice protocol)
 {
 	const struct http_field *upgrade = http_find(fields, HTTP_UPGRADE);
 
-	if (!upgrade || !http_list_has(upgrade->value, protocol))
+	if (!upgrade || (protocol.n && !http_list_has(upgrade->value, protocol)))
 		return false;
 	for (size_t i = 0; i < fields->count; i++)
 		if (fields->items[i].known == HTTP_CONNECTION &&
@@ -263,6 +264,8 @@ enum http1_status http1_request_head(
 		return HTTP1_BAD;
 	r->wants_websocket = r->version >= 11 && has_upgrade(&r->fields, SLICE("websocket")) &&
 	                     slice_equals(r->method, SLICE("GET")) && r->body == HTTP_BODY_NONE;
+	r->wants_upgrade =
+	        r->version >= 11 && !r->wants_websocket && has_upgrade(&r->fields, SLICE(""));
 	expect_body(h, r->body, r->content_length);
 	return HTTP1_DONE;
 }

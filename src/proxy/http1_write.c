@@ -71,6 +71,8 @@ int http1_write_request(struct buf *out, const struct outgoing *head)
 		e = PUT(out, SLICE("Expect: 100-continue\r\n"));
 	if (e == 0 && r->wants_websocket)
 		e = PUT(out, SLICE("Connection: upgrade\r\nUpgrade: websocket\r\n"));
+	else if (e == 0 && r->upgrade.n)
+		e = PUT(out, SLICE("Connection: upgrade\r\nUpgrade: "), r->upgrade, SLICE("\r\n"));
 	if (e == 0 && head->field.n)
 		e = PUT(out, head->field, SLICE(": "), head->value, SLICE("\r\n"));
 	return e ? e : PUT(out, SLICE("\r\n"));

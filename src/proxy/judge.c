@@ -243,6 +243,29 @@ static void judge_overrides(const struct policy *policy, const struct policy_req
 		        "fields ask for another method and for another path");
 }
 
+/* --- another protocol --- */
+
+/* In mode observe an upgrade passes that no rule names, but never together with a credential. */
+static void judge_upgrade(
+        const struct policy *policy, const struct http_request *r, struct judgement *j)
+{
+	enum upgrade_verdict verdict =
+	        upgrade_judge(policy, j->decision.rule, &r->fields, &j->upgrade);
+	bool websocket = slice_equals_ignoring_case(j->upgrade, SLICE("websocket"));
+
+	if (verdict == UPGRADE_DROPPED)
+		j->detail = upgrade_not_passed_on;
+	if (verdict != UPGRADE_DENIED)
+		return;
+	j->decision.reason = POLICY_REASON_UPGRADE;
+	if (policy_mode(policy) == POLICY_OBSERVE && j->decision.credential == POLICY_NONE &&
+	        !websocket)
+		j->decision.observed = true;
+	else
+		refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_NONE,
+		        websocket ? "a WebSocket is asked for with GET, and without a body" : NULL);
+}
+
 /* --- all of it --- */
 
 void judge_request(struct proxy *proxy, const struct client *c, const struct http_request *r,
@@ -280,6 +303,8 @@ void judge_request(struct proxy *proxy, const struct client *c, const struct htt
 	if (j->allowed && j->decision.credential != POLICY_NONE && !c->tls)
 		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
 		        "credentials never go over plain http");
+	if (j->allowed && r->wants_upgrade)
+		judge_upgrade(proxy->config.policy, r, j);
 }
 
 void judge_opaque(struct proxy *proxy, const struct destination *d, enum policy_scheme scheme,

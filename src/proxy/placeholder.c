@@ -2,8 +2,8 @@
 /*
  * Placeholders: what the sandbox holds in place of a credential. Where the credential goes it may
  * come, and is replaced; seen anywhere else (another field, another host, the URL, a body) it tells
- * that something tries to carry a key away. It is worth nothing outside, so the request goes on;
- * the finding is recorded, once for an exchange.
+ * that something tries to carry a key away, also where some of its bytes are escaped. It is worth
+ * nothing outside, so the request goes on; the finding is recorded, once for an exchange.
  */
 #include "proxy/exchange.h"
 
@@ -29,22 +29,14 @@ void exchange_found_placeholder(struct exchange *ex, const char *where)
 	record_remark(ex, EVENT_FINDING_PLACEHOLDER_LEAK, SLICE(""), where);
 }
 
-/* A placeholder in the URL that does not stand for what is put there, plain or in base64. */
-static bool strays_in_target(
-        const struct credential_store *store, struct slice target, uint32_t allowed)
+/* Which credential's placeholder stands in a field's value, as it is or in base64. */
+static uint32_t placeholder_in(const struct credential_store *store, struct slice value)
 {
-	struct slice rest = target;
-	uint32_t credential;
 	size_t at, n;
+	uint32_t credential = credential_store_find_placeholder(store, value, &at, &n);
 
-	while ((credential = credential_store_find_placeholder(store, rest, &at, &n)) !=
-	        POLICY_NONE) {
-		if (credential != allowed)
-			return true;
-		rest = slice_of(rest.p + at + n, rest.n - at - n);
-	}
-	credential = credential_store_find_encoded_placeholder(store, target);
-	return credential != POLICY_NONE && credential != allowed;
+	return credential != POLICY_NONE ? credential
+	                                 : credential_store_find_encoded_placeholder(store, value);
 }
 
 void exchange_check_placeholders(struct exchange *ex)
@@ -56,7 +48,6 @@ void exchange_check_placeholders(struct exchange *ex)
 	struct policy_credential spec = {0};
 	uint32_t allowed = POLICY_NONE; /* which one's placeholder the URL may hold */
 	const char *where = NULL;
-	size_t at, n;
 
 	if (bound)
 		policy_credential(ex->proxy->config.policy, d->credential, &spec);
@@ -64,19 +55,17 @@ void exchange_check_placeholders(struct exchange *ex)
 		allowed = d->credential;
 	for (size_t i = 0; i < r->fields.count; i++) {
 		struct http_field *f = &r->fields.items[i];
-		uint32_t credential = credential_store_find_placeholder(store, f->value, &at, &n);
+		uint32_t credential = placeholder_in(store, f->value);
 
-		if (credential == POLICY_NONE)
-			credential = credential_store_find_encoded_placeholder(store, f->value);
-		if (credential == POLICY_NONE)
-			continue;
 		if (bound && credential == d->credential && carries_keys(f, spec.field))
 			f->dropped = true; /* the real one takes its place */
-		else
+		else if (credential != POLICY_NONE ||
+		         credential_store_mentions_placeholder(store, f->value, POLICY_NONE) ||
+		         credential_store_mentions_placeholder(store, f->name, POLICY_NONE))
 			where = "a credential's placeholder was sent where it does not belong: in "
 			        "a header field";
 	}
-	if (strays_in_target(store, r->target, allowed))
+	if (credential_store_mentions_placeholder(store, r->target, allowed))
 		where = "a credential's placeholder was sent where it does not belong: in the URL";
 	if (where)
 		exchange_found_placeholder(ex, where);
@@ -84,35 +73,36 @@ void exchange_check_placeholders(struct exchange *ex)
 
 /* --- bodies --- */
 
-/* Content in pieces: the end of what came before is looked at together with the beginning of this
- * piece. */
+/* Does one lie across the border between what came before and p? first: of p, as much as could
+ * belong to it. */
+static bool lies_across(const struct exchange *ex, const uint8_t *p, size_t first, uint8_t *border)
+{
+	memcpy(border, ex->scanned, ex->scanned_n);
+	memcpy(border + ex->scanned_n, p, first);
+	return credential_store_mentions_placeholder(ex->proxy->config.credentials,
+	        slice_of(border, ex->scanned_n + first), POLICY_NONE);
+}
+
+/* Content in pieces: what may be the beginning of one is looked at together with the next piece. */
 void exchange_scan_text(struct exchange *ex, const uint8_t *p, size_t n, const char *where)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
-	char border[2 * PLACEHOLDER_MAX];
-	size_t keep = sizeof ex->scanned, first = n < keep ? n : keep;
-	size_t at, length;
+	uint8_t border[2 * sizeof ex->scanned];
+	size_t first = n < sizeof ex->scanned ? n : sizeof ex->scanned, from;
+	struct slice text = slice_of(p, n);
 
-	if (ex->placeholder_seen)
+	if (ex->placeholder_seen || n == 0)
 		return;
-	memcpy(border, ex->scanned, ex->scanned_n);
-	memcpy(border + ex->scanned_n, p, first);
-	if (credential_store_find_placeholder(
-	            store, slice_of(border, ex->scanned_n + first), &at, &length) != POLICY_NONE ||
-	        credential_store_find_placeholder(store, slice_of(p, n), &at, &length) !=
-	                POLICY_NONE) {
+	if ((ex->scanned_n && lies_across(ex, p, first, border)) ||
+	        credential_store_mentions_placeholder(store, text, POLICY_NONE)) {
 		exchange_found_placeholder(ex, where);
 		return;
 	}
-	if (n >= keep) {
-		memcpy(ex->scanned, p + n - keep, keep);
-		ex->scanned_n = keep;
-		return;
-	}
-	first = ex->scanned_n + n < keep ? ex->scanned_n : keep - n;
-	memmove(ex->scanned, ex->scanned + ex->scanned_n - first, first);
-	memcpy(ex->scanned + first, p, n);
-	ex->scanned_n = first + n;
+	if (ex->scanned_n && first == n)
+		text = slice_of(border, ex->scanned_n + n);
+	from = credential_store_placeholder_begins(store, text);
+	ex->scanned_n = text.n - from;
+	memcpy(ex->scanned, text.p + from, ex->scanned_n);
 }
 
 void exchange_scan_request(struct exchange *ex, const uint8_t *p, size_t n)

@@ -21,6 +21,7 @@
  *   http1*.c                 reading and writing HTTP/1: head, body, chunks
  *   http2_fields.c           header blocks of HTTP/2, both sides
  *   websocket*.c             the handshake, frames after it, and their relay
+ *   upgrade.c                other protocols that a request asks for
  *
  * One request
  *   judge.c                  who is asked for, by every name that was said; the verdict
@@ -29,6 +30,8 @@
  *   retry.c                  what is kept of it until it is answered, and when it is sent again
  *   placeholder.c            what the sandbox must not send
  *   transform.c              what changes on the way back: credentials are covered
+ *   content.c, charset.c     what fields and first bytes say about content
+ *   inspect.c                compressed content that is searched and not changed
  *   denial.c                 what a refused client is told
  *   refusals.c               how many of them in a second; the others wait
  *   record.c                 events for the audit log
@@ -65,6 +68,7 @@
 
 struct client;
 struct exchange;
+struct http_fields;
 struct http_request;
 struct http2_stream;
 struct tunnel;
@@ -88,6 +92,7 @@ enum proxy_wait {
 	WAIT_POOLED,   /* idle in the pool; an upgraded connection without traffic */
 	/* struct exchange */
 	WAIT_REQUEST, /* exchange as a whole */
+	WAIT_HELD,    /* the end of a response's text that could be a value's beginning */
 	/* struct tunnel */
 	WAIT_TUNNEL, /* no traffic */
 	WAIT_DOUBT,  /* a reset may have come unseen behind the last bytes */
@@ -99,6 +104,9 @@ enum proxy_wait {
 #define LINGER_MS 2000
 #define PRIOR_MS 2000
 #define DOUBT_MS 1000
+/* Longer than what arrives in one piece takes when it is cut on its way; and so short that whoever
+ * waits for text that ends in the middle does not mind. */
+#define HELD_MS 500
 #define LINGER_BYTES (16u << 20) /* LINGER_MS is what bounds it */
 #define REQUEST_FOREVER_MS INT32_MAX
 
@@ -177,8 +185,9 @@ struct proxy {
 	struct not_own not_own[DIAL_NOT_OWN_KEPT]; /* dial.c, by a sum of the address */
 	struct no_prior no_prior[NO_PRIOR_KEPT];   /* prior.c, the oldest ones are replaced */
 	unsigned next_no_prior;
-	struct buf text;   /* heads and covered bodies on their way out */
-	struct buf target; /* of the request that is being recorded */
+	struct buf text;    /* heads and frames on their way out */
+	struct buf covered; /* bodies: a head that waited may be written before them */
+	struct buf target;  /* of the request that is being recorded */
 	struct buf unpacked;
 	struct secret secret_text; /* a head with a credential in it, wiped after each use */
 	uint64_t next_event;
@@ -202,6 +211,22 @@ struct proxy {
 	void *on_idle_context;
 };
 
+/* --- upgrade.c --- */
+
+enum upgrade_verdict {
+	UPGRADE_NONE,    /* no protocol is named */
+	UPGRADE_DROPPED, /* only such as a client can do without */
+	UPGRADE_DENIED,  /* none that the rule allows */
+	UPGRADE_ALLOWED
+};
+extern const char upgrade_not_passed_on[]; /* what is said of UPGRADE_DROPPED */
+/* What a request asks for in its Upgrade fields; protocol: the first that is allowed, or that is
+ * not. */
+enum upgrade_verdict upgrade_judge(const struct policy *policy, uint32_t rule,
+        const struct http_fields *fields, struct slice *protocol);
+/* NULL, or what is wrong with a 101 to a request that asked for that. */
+const char *upgrade_check_answer(struct slice asked, const struct http_fields *response);
+
 /* --- judge.c --- */
 
 /* A verdict, and what else has to be said about it. */
@@ -211,7 +236,9 @@ struct judgement {
 	bool searched; /* a search list has put a domain behind the name before it was dialled */
 	enum event_cause cause; /* why not, where the policy did not say it */
 	enum event_finding finding;
-	const char *detail; /* one sentence, static, or NULL */
+	const char *detail;   /* one sentence, static, or NULL */
+	struct slice upgrade; /* the protocol that the request is upgraded to, or was refused for;
+	                         in its fields */
 };
 void judge_request(struct proxy *proxy, const struct client *client,
         const struct http_request *request, struct destination *destination, struct judgement *out);

@@ -38,6 +38,11 @@ static void on_request(struct loop_deadline *d)
 	exchange_on_deadline(container_of(d, struct exchange, whole));
 }
 
+static void on_held(struct loop_deadline *d)
+{
+	exchange_release_held(container_of(d, struct exchange, held));
+}
+
 static int open_waits(struct proxy *p)
 {
 	const struct config_timeouts *t = &p->config.timeouts;
@@ -58,6 +63,7 @@ static int open_waits(struct proxy *p)
 	        [WAIT_RESPONSE] = {t->response_ms, on_response},
 	        [WAIT_POOLED] = {t->idle_ms, on_pooled},
 	        [WAIT_REQUEST] = {t->request_ms ? t->request_ms : REQUEST_FOREVER_MS, on_request},
+	        [WAIT_HELD] = {HELD_MS, on_held},
 	        [WAIT_TUNNEL] = {t->idle_ms, tunnel_on_deadline},
 	        [WAIT_DOUBT] = {DOUBT_MS, tunnel_on_doubt},
 	        [WAIT_DATAGRAM] = {t->udp_idle_ms, flow_on_deadline},
@@ -122,6 +128,7 @@ struct proxy *proxy_new(const struct proxy_config *config)
 	buf_init(&p->text, LINK_OUT_MAX);
 	buf_init(&p->target, LINK_OUT_MAX);
 	buf_init(&p->unpacked, LINK_OUT_MAX);
+	buf_init(&p->covered, LINK_OUT_MAX);
 	if (link_shared_init(&p->links, config->loop) < 0)
 		goto fail;
 	if (secret_alloc(&p->plain_memory, LINK_CHUNK) < 0)
@@ -185,6 +192,7 @@ void proxy_free(struct proxy *p)
 	buf_fini(&p->text);
 	buf_fini(&p->target);
 	buf_fini(&p->unpacked);
+	buf_fini(&p->covered);
 	secret_free(&p->plain_memory);
 	free(p);
 }

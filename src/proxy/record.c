@@ -77,8 +77,10 @@ static void record_echo(struct exchange *ex, struct slice rule)
 		return;
 	ex->echo_told = true;
 	record_remark(ex, EVENT_FINDING_CREDENTIAL_ECHO, rule,
-	        "the upstream sent the credential back; it was covered before it reached the "
-	        "sandbox");
+	        ex->uncovered ? "the upstream sent the credential back in compressed content that "
+	                        "could not be changed; the response was ended before it"
+	                      : "the upstream sent the credential back; it was covered before it "
+	                        "reached the sandbox");
 }
 
 static void put_exchange(struct exchange *ex)

@@ -72,7 +72,7 @@ static bool may_wait(const struct exchange *ex)
 /* Of its failure an upstream's connection may be about to free the text. */
 static bool keep_detail(struct exchange *ex)
 {
-	if (!ex->detail)
+	if (!ex->detail || ex->detail == ex->kept_detail)
 		return true;
 	ex->kept_detail = strdup(ex->detail);
 	ex->detail = ex->kept_detail;

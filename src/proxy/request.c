@@ -8,6 +8,7 @@
  * for all of it.
  */
 
+#include "proxy/content.h"
 #include "proxy/exchange.h"
 #include "proxy/websocket.h"
 
@@ -63,14 +64,15 @@ static void ask_for_plain_messages(struct http_fields *fields)
 static const struct slice shaping[] = {
         {"range", 5}, {"if-range", 8}, {"request-range", 13}, {"a-im", 4}, {"accept-charset", 14}};
 
-/* Only codings that can be unpacked here, and the whole response as it is: else an echo of the
+/* Only codings that can be searched, and the whole response as it is: else an echo of the
  * credential could be fetched in pieces none of which holds it. A server may always answer a range
  * with the whole (RFC 9110 section 14.2). */
-static void limit_response(struct http_fields *fields)
+static void limit_response(struct exchange *ex)
 {
-	const struct http_field *accepted = http_find(fields, HTTP_ACCEPT_ENCODING);
-	bool gzip = accepted && http_list_has(accepted->value, SLICE("gzip"));
+	struct http_fields *fields = &ex->request.fields;
+	bool gzip = content_accepts_gzip(fields);
 
+	ex->may_unpack = gzip && !content_forbids_transform(fields);
 	for (size_t i = 0; i < sizeof shaping / sizeof *shaping; i++)
 		http_drop(fields, shaping[i]);
 	ask_for_plain_messages(fields);
@@ -142,7 +144,7 @@ int exchange_send_with_credential(struct exchange *ex)
 
 	policy_credential(proxy->config.policy, ex->judgement.decision.credential, &spec);
 	http_drop_hop_by_hop(&r->fields);
-	limit_response(&r->fields);
+	limit_response(ex);
 	if (r->wants_websocket) /* deflated frames could not be read */
 		http_drop(&r->fields, SLICE("sec-websocket-extensions"));
 	if (spec.inject == POLICY_INJECT_QUERY) {
@@ -203,7 +205,8 @@ static struct slice filter_trailers(struct exchange *ex, struct slice trailers)
 		size_t n = lf ? (size_t)(lf - trailers.p) + 1 : trailers.n;
 		ptrdiff_t colon = slice_find_byte(slice_of(trailers.p, n), ':');
 
-		if (colon > 0 && may_trail(slice_of(trailers.p, (size_t)colon), spec.field)) {
+		if (colon > 0 && may_trail(slice_of(trailers.p, (size_t)colon), spec.field) &&
+		        !(ex->unpack && content_is_digest(slice_of(trailers.p, (size_t)colon)))) {
 			memmove(kept + kept_n, trailers.p, n);
 			kept_n += n;
 		}

@@ -3,15 +3,19 @@
  * What changes on the way back: traces of a credential are covered in the response, its framing is
  * made for the client.
  *
- * Gzip is unpacked here and goes to the client plain. A response in any other coding is refused: it
- * could carry the credential unseen; so is one whose messages are compressed each by itself (gRPC,
- * Connect), or in a character set that is not searched (charset.c). Unpacking obeys back-pressure
- * like everything else: input that the client has no room for waits in ex->packed.
+ * Gzip is unpacked here and goes to the client plain, where the client asked for gzip and nobody
+ * would notice a change; else it goes on as it came, and a copy is searched (inspect.c). A response
+ * in any other coding is refused: it could carry the credential unseen; so is one whose messages
+ * are compressed each by itself (gRPC, Connect), or in a character set that is not searched
+ * (charset.c). Unpacking obeys back-pressure like everything else: input that the client has no
+ * room for waits in ex->packed.
  */
 #include <errno.h>
 
 #include "proxy/charset.h"
+#include "proxy/content.h"
 #include "proxy/exchange.h"
+#include "proxy/inspect.h"
 #include "proxy/websocket_relay.h"
 
 #define UNPACK_STEP (64u << 10)
@@ -36,53 +40,47 @@ static void mask_fields(struct exchange *ex, struct http_response *r)
 	ex->mask.found += found;
 }
 
-enum coding { CODING_PLAIN, CODING_GZIP, CODING_OTHER };
-
-/* All Content-Encoding fields together: only nothing, or gzip once, can be read. */
-static enum coding coding_of(const struct http_fields *fields)
-{
-	enum coding coding = CODING_PLAIN;
-
-	for (size_t i = 0; i < fields->count; i++) {
-		struct slice value = fields->items[i].value;
-
-		if (fields->items[i].known != HTTP_CONTENT_ENCODING || value.n == 0 ||
-		        slice_equals_ignoring_case(value, SLICE("identity")))
-			continue;
-		if (coding != CODING_PLAIN ||
-		        (!slice_equals_ignoring_case(value, SLICE("gzip")) &&
-		                !slice_equals_ignoring_case(value, SLICE("x-gzip"))))
-			return CODING_OTHER;
-		coding = CODING_GZIP;
-	}
-	return coding;
-}
-
-/* True where messages inside of the content may be compressed. */
-static bool messages_are_coded(const struct http_fields *fields)
-{
-	for (size_t i = 0; i < fields->count; i++) {
-		const struct http_field *f = &fields->items[i];
-
-		if ((slice_equals_ignoring_case(f->name, SLICE("grpc-encoding")) ||
-		            slice_equals_ignoring_case(
-		                    f->name, SLICE("connect-content-encoding"))) &&
-		        f->value.n && !slice_equals_ignoring_case(f->value, SLICE("identity")))
-			return true;
-	}
-	return false;
-}
-
 bool exchange_has_no_content(const struct exchange *ex, const struct http_response *r)
 {
 	return ex->head_request || r->status == 304 || r->body == HTTP_BODY_NONE ||
 	       (r->body == HTTP_BODY_LENGTH && r->content_length == 0);
 }
 
+/* The head of a response without content says what that of one with it would say. */
+static int describe_without_content(struct exchange *ex, struct http_response *r, bool unpacks)
+{
+	if (unpacks && (ex->head_request || r->status == 304)) {
+		r->body = HTTP_BODY_NONE; /* nobody knows its length */
+		return content_describe_unpacked(&r->fields, &ex->etag);
+	}
+	if (r->status == 304 && ex->may_unpack)
+		return content_describe_unmodified(&ex->request.fields, &r->fields, &ex->etag);
+	return 0;
+}
+
+static int begin_gzip(struct exchange *ex, struct http_response *r, bool unpacks)
+{
+	if (!unpacks) {
+		ex->inspection = inspection_new(ex->credential->mask);
+		return ex->inspection ? 0 : -1;
+	}
+	ex->unpack = unpack_new();
+	if (!ex->unpack || content_describe_unpacked(&r->fields, &ex->etag) < 0)
+		return -1;
+	buf_init(&ex->packed, 2 * LINK_CHUNK);
+	r->body = HTTP_BODY_CHUNKED;
+	return 0;
+}
+
 int exchange_begin_masking(
         struct exchange *ex, struct http_response *r, enum event_cause *cause, const char **why)
 {
-	enum coding coding = messages_are_coded(&r->fields) ? CODING_OTHER : coding_of(&r->fields);
+	enum content_coding coding = content_has_coded_messages(&r->fields)
+	                                     ? CONTENT_OTHER
+	                                     : content_coding_of(&r->fields);
+	/* Where somebody will look whether it was changed, it is not. */
+	bool unpacks = coding == CONTENT_GZIP && ex->may_unpack &&
+	               !content_forbids_transform(&r->fields) && !content_has_digest(&r->fields);
 
 	*cause = EVENT_CAUSE_LIMIT;
 	*why = "no memory to read the response";
@@ -91,28 +89,45 @@ int exchange_begin_masking(
 	ex->masking = true;
 	mask_fields(ex, r);
 	if (exchange_has_no_content(ex, r))
-		return 0;
+		return describe_without_content(ex, r, unpacks);
+	ex->start.kind = charset_start_kind(&r->fields);
 	if (!charset_is_searchable(&r->fields)) {
 		*cause = EVENT_CAUSE_UNREADABLE;
 		*why = "the upstream's response is in a character set that cannot be searched for "
 		       "the credential: ask for UTF-8";
 		return -1;
 	}
-	if (coding == CODING_PLAIN)
+	if (coding == CONTENT_PLAIN)
 		return 0;
-	if (coding == CODING_OTHER) {
+	if (coding == CONTENT_OTHER) {
 		*cause = EVENT_CAUSE_UNREADABLE;
 		*why = "the upstream's response is in a content coding that cannot be searched for "
 		       "the credential";
 		return -1;
 	}
-	ex->unpack = unpack_new();
-	if (!ex->unpack)
-		return -1;
-	buf_init(&ex->packed, 2 * LINK_CHUNK);
-	http_drop(&r->fields, SLICE("content-encoding"));
-	r->body = HTTP_BODY_CHUNKED;
-	return 0;
+	return begin_gzip(ex, r, unpacks);
+}
+
+static void on_head_task(struct loop_task *task)
+{
+	exchange_release_head(container_of(task, struct exchange, head_task));
+}
+
+void exchange_keep_head(struct exchange *ex)
+{
+	ex->head_waits = true;
+	ex->head_task.run = on_head_task;
+	loop_task_queue(ex->proxy->config.loop, &ex->head_task);
+}
+
+void exchange_release_head(struct exchange *ex)
+{
+	if (!ex->head_waits || !ex->upstream)
+		return;
+	ex->head_waits = false;
+	ex->head_sent = true;
+	loop_task_cancel(ex->proxy->config.loop, &ex->head_task);
+	ex->ops->response_head(ex, &ex->upstream->response, SLICE(""));
 }
 
 void exchange_frame_response(struct exchange *ex, struct http_response *r)
@@ -154,14 +169,28 @@ void exchange_continue(struct exchange *ex)
 	exchange_pass_interim(ex, r);
 }
 
+/* NULL, or why this 101 is none that was asked for. */
+static const char *check_switch(
+        struct exchange *ex, const struct http_response *r, struct websocket_deflate *deflate)
+{
+	if (ex->request.wants_websocket)
+		return websocket_check_answer(&ex->request.fields, &r->fields, deflate);
+	if (!ex->request.upgrade.n)
+		return "the upstream switched protocols without being asked";
+	if (!ex->request_done)
+		return "the upstream switched protocols before the request was whole";
+	return upgrade_check_answer(ex->request.upgrade, &r->fields);
+}
+
+static const char relayed_unread[] = "upgraded to another protocol, and relayed unread";
+
 bool exchange_upgrade(struct exchange *ex, struct http_response *r)
 {
+	bool websocket = ex->request.wants_websocket;
 	struct websocket_deflate deflate;
 	enum event_cause cause = EVENT_CAUSE_UPSTREAM;
-	const char *why = "the upstream switched protocols without being asked";
+	const char *why = check_switch(ex, r, &deflate);
 
-	if (ex->request.wants_websocket)
-		why = websocket_check_answer(&ex->request.fields, &r->fields, &deflate);
 	if (why) {
 		exchange_fail(ex, cause, why);
 		return false;
@@ -173,8 +202,11 @@ bool exchange_upgrade(struct exchange *ex, struct http_response *r)
 			return false;
 		}
 	}
-	ex->relay = websocket_relay_new(ex, &deflate);
-	if (!ex->relay) {
+	if (websocket)
+		ex->relay = websocket_relay_new(ex, &deflate);
+	else
+		ex->detail = relayed_unread;
+	if (websocket && !ex->relay) {
 		exchange_fail(ex, EVENT_CAUSE_LIMIT, "no memory for a WebSocket");
 		return false;
 	}
@@ -186,60 +218,122 @@ bool exchange_upgrade(struct exchange *ex, struct http_response *r)
 	ex->state = EXCHANGE_UPGRADED;
 	ex->request_done = false;
 	ex->upstream->raw = true;
-	ex->ops->response_head(ex, r, SLICE("websocket"));
+	ex->ops->response_head(ex, r, websocket ? SLICE("websocket") : ex->request.upgrade);
 	ex->ops->request_resume(ex);
 	return true;
 }
 
 /* --- the response's body --- */
 
-static void send_body(struct exchange *ex, const uint8_t *p, size_t n)
+void exchange_damage(struct exchange *ex, const char *why)
+{
+	ex->damaged = true;
+	ex->damage = why;
+}
+
+bool exchange_start_is_right(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	if (charset_start_is_searchable(&ex->start, p, n))
+		return true;
+	exchange_damage(ex, "the upstream's response begins like text in a character set that "
+	                    "cannot be searched for the credential: ask for UTF-8");
+	return false;
+}
+
+void exchange_send_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	if (n == 0)
 		return;
+	exchange_release_head(ex);
 	ex->bytes_in += n;
 	if (ex->counted && ex->bytes_in >= ex->length)
 		record_exchange(ex);
 	ex->ops->response_body(ex, p, n);
 }
 
+static const char guessed_text[] = "the credential may be being guessed";
+
 /* True where the credential is being guessed: nothing more may be learnt from what is kept back. */
 bool exchange_is_guessed(struct exchange *ex)
 {
 	struct credential_store *store = ex->proxy->config.credentials;
 	uint32_t credential = ex->judgement.decision.credential;
-	int more = (int)(ex->mask.waited - ex->waits_told);
+	unsigned waited =
+	        ex->mask.waited + (ex->inspection ? inspection_waited(ex->inspection) : 0);
+	int more = (int)(waited - ex->waits_told);
 
-	ex->waits_told = ex->mask.waited;
+	ex->waits_told = waited;
 	if (more && credential_store_waited(store, credential, more))
 		record_finding(ex->proxy, ex->client, EVENT_FINDING_CREDENTIAL_ECHO, ex->id,
 		        SLICE(""),
-		        "responses ended with beginnings of the credential too often: somebody "
-		        "may be guessing it, so no request gets it any more");
+		        "a response stopped in the middle of the credential: somebody may be "
+		        "guessing it, so no request gets it any more");
 	return credential_store_is_guessed(store, credential);
+}
+
+static const char memory_text[] = "no memory to search the response";
+static const char damaged_text[] =
+        "the upstream's compressed response is damaged: it cannot be searched for the credential";
+
+void exchange_await_more(struct exchange *ex)
+{
+	if (ex->inspection ? inspection_keeps(ex->inspection) : ex->mask.held > ex->mask.shown)
+		loop_deadline_set(&ex->proxy->waits[WAIT_HELD], &ex->held);
+	else
+		loop_deadline_clear(&ex->held);
+}
+
+void exchange_release_held(struct exchange *ex)
+{
+	struct buf *text = &ex->proxy->covered;
+	bool upgraded = ex->state == EXCHANGE_UPGRADED;
+	int rc;
+
+	/* What comes next is here already, or is kept waiting by the client. */
+	if (ex->ops->congested(ex) || ex->unpack_more || ex->packed.len) {
+		exchange_await_more(ex);
+		return;
+	}
+	buf_consume(text, text->len);
+	rc = ex->inspection ? inspect_release(ex) : mask_stream_release(&ex->mask, text);
+	if (exchange_is_guessed(ex))
+		rc = -EACCES;
+	if (rc == 0 && upgraded)
+		websocket_pass_released(ex, buf_bytes(text), text->len);
+	else if (rc == 0 && !ex->inspection)
+		exchange_send_body(ex, buf_bytes(text), text->len);
+	else if (rc == 0)
+		return;
+	else if (upgraded)
+		exchange_end_upgraded(ex, EVENT_CAUSE_LIMIT, guessed_text);
+	else
+		exchange_fail(ex, EVENT_CAUSE_LIMIT, guessed_text);
 }
 
 /* Covers the credential and sends what is certain. */
 static void mask_and_send(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	struct buf *text = &ex->proxy->text;
+	struct buf *text = &ex->proxy->covered;
+	struct slice rest;
 
 	if (ex->masking && exchange_is_guessed(ex)) {
-		ex->damaged = true;
+		exchange_damage(ex, guessed_text);
 		return;
 	}
-	if (!ex->masking || mask_stream_clean(&ex->mask, p, n)) {
-		send_body(ex, p, n);
+	if (ex->masking && !exchange_start_is_right(ex, p, n))
+		return;
+	if (!ex->masking) {
+		exchange_send_body(ex, p, n);
 		return;
 	}
 	buf_consume(text, text->len);
-	/* No message waits for the next one because its end looks like a value's beginning. */
-	if (mask_stream_feed(&ex->mask, p, n, text) < 0 || exchange_is_guessed(ex) ||
-	        mask_stream_pause(&ex->mask, text) < 0) {
-		ex->damaged = true;
+	if (mask_stream_take(&ex->mask, p, n, text, &rest) < 0) {
+		exchange_damage(ex, memory_text);
 		return;
 	}
-	send_body(ex, buf_bytes(text), text->len);
+	exchange_await_more(ex);
+	exchange_send_body(ex, buf_bytes(text), text->len);
+	exchange_send_body(ex, (const uint8_t *)rest.p, rest.n);
 }
 
 /* Unpacks from p while the client has room; what is left goes to (or stays in) ex->packed. */
@@ -253,7 +347,7 @@ static size_t unpack_some(struct exchange *ex, const uint8_t *p, size_t n)
 
 		buf_consume(plain, plain->len);
 		if (unpack_feed(ex->unpack, p + total, n - total, &used, plain, UNPACK_STEP) < 0) {
-			ex->damaged = true;
+			exchange_damage(ex, damaged_text);
 			break;
 		}
 		ex->unpack_more = plain->len >= UNPACK_STEP;
@@ -261,7 +355,7 @@ static size_t unpack_some(struct exchange *ex, const uint8_t *p, size_t n)
 		secret_wipe(buf_bytes(plain), plain->len);
 		total += used;
 		if (used == 0 && plain->len == 0 && total < n)
-			ex->damaged = true; /* it would never go on */
+			exchange_damage(ex, damaged_text); /* it would never go on */
 	}
 	return total;
 }
@@ -269,14 +363,23 @@ static size_t unpack_some(struct exchange *ex, const uint8_t *p, size_t n)
 /* What is kept back as the possible beginning of a value goes out: no value goes on from here. */
 static int flush_mask(struct exchange *ex)
 {
-	struct buf *text = &ex->proxy->text;
+	struct buf *text = &ex->proxy->covered;
 
 	buf_consume(text, text->len);
 	if (mask_stream_end(&ex->mask, text) < 0)
 		return -EBADMSG;
-	exchange_is_guessed(ex); /* a value came of it after all? */
-	send_body(ex, buf_bytes(text), text->len);
+	exchange_send_body(ex, buf_bytes(text), text->len);
 	return 0;
+}
+
+static void from_upgraded(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	if (ex->relay) {
+		websocket_from_upstream(ex, p, n);
+	} else if (n) {
+		ex->bytes_in += n;
+		ex->ops->response_body(ex, p, n);
+	}
 }
 
 void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n)
@@ -284,17 +387,23 @@ void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n)
 	size_t used;
 
 	if (ex->state == EXCHANGE_UPGRADED) {
-		websocket_from_upstream(ex, p, n);
+		from_upgraded(ex, p, n);
 		return;
 	}
+	if (ex->damaged) /* further pieces of the same run */
+		return;
 	ex->packed_any = true;
+	if (ex->inspection) {
+		inspect_body(ex, p, n);
+		return;
+	}
 	if (!ex->unpack) {
 		mask_and_send(ex, p, n);
 		return;
 	}
 	used = ex->packed.len ? 0 : unpack_some(ex, p, n);
 	if (!ex->damaged && used < n && buf_append(&ex->packed, p + used, n - used) < 0)
-		ex->damaged = true;
+		exchange_damage(ex, memory_text);
 }
 
 bool exchange_unpack_more(struct exchange *ex)
@@ -310,5 +419,7 @@ int exchange_flush_body(struct exchange *ex)
 	/* An empty body is no gzip stream, and yet some servers send one and call it so. */
 	if (ex->damaged || (ex->unpack && ex->packed_any && !unpack_complete(ex->unpack)))
 		return -EBADMSG;
+	if (ex->inspection)
+		return inspect_end(ex);
 	return ex->masking ? flush_mask(ex) : 0;
 }

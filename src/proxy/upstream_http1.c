@@ -159,8 +159,7 @@ static bool take(struct carrier *c, const uint8_t *p, size_t n)
 		if (!step(c, p, n, &used, &status) || !serves(c))
 			return false;
 		if (c->own.exchange->damaged) {
-			carrier_failed(c, EVENT_CAUSE_UNREADABLE,
-			        "the upstream's response cannot be searched for the credential");
+			carrier_failed(c, EVENT_CAUSE_UNREADABLE, c->own.exchange->damage);
 			return false;
 		}
 		if (status == HTTP1_BAD || status == HTTP1_TOO_LARGE) {

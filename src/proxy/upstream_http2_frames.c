@@ -139,10 +139,12 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	struct upstream_stream *st = find(session, frame->hd.stream_id);
 
 	(void)context;
-	if (st) {
-		st->up.response_begun = true;
-		http2_block_reset(&st->block);
-	}
+	if (!st)
+		return 0;
+	st->up.response_begun = true;
+	if (st->up.exchange) /* what it is kept in */
+		exchange_release_head(st->up.exchange);
+	http2_block_reset(&st->block);
 	return 0;
 }
 

@@ -93,8 +93,7 @@ static bool give(struct upstream_stream *st, const uint8_t *p, size_t n)
 		return false;
 	exchange_response_body(ex, p, n);
 	if (st->up.exchange && st->up.exchange->damaged) {
-		upstream_stream_fail(st, EVENT_CAUSE_UNREADABLE,
-		        "the upstream's response cannot be searched for the credential");
+		upstream_stream_fail(st, EVENT_CAUSE_UNREADABLE, st->up.exchange->damage);
 		if (st->id && session_of(st))
 			nghttp2_submit_rst_stream(
 			        session_of(st), NGHTTP2_FLAG_NONE, st->id, NGHTTP2_CANCEL);

@@ -100,8 +100,10 @@ static void begin_frame(struct websocket *w)
 	w->head_n = 0;
 	if (w->opcode & 8)
 		return;
-	if (w->opcode != WEBSOCKET_CONTINUATION)
+	if (w->opcode != WEBSOCKET_CONTINUATION) {
 		w->compressed = w->head[0] & RSV1;
+		w->text = w->opcode == WEBSOCKET_TEXT;
+	}
 	w->in_message = !w->fin;
 }
 

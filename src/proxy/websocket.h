@@ -8,6 +8,7 @@
 #define VETHGUARD_SRC_PROXY_WEBSOCKET_H
 
 #include "proxy/http.h"
+#include "vethguard/base/utf8.h"
 
 #define WEBSOCKET_HEAD_MAX 14
 #define WEBSOCKET_CONTROL_MAX 125 /* bytes of a control frame's content */
@@ -40,6 +41,7 @@ struct websocket {
 	bool deflate; /* permessage-deflate was agreed on: the first reserved bit has a meaning */
 	bool in_message; /* a further fragment is to come */
 	bool compressed; /* the message */
+	bool text;       /* the message: what it holds is UTF-8 */
 	bool closed;     /* a close frame has come as a whole */
 	bool fin;        /* of the frame */
 	uint8_t opcode;  /* of the frame */
@@ -65,6 +67,19 @@ static inline bool websocket_ends_message(const struct websocket *w)
 {
 	return w->fin && !websocket_is_control(w);
 }
+
+/* --- websocket_content.c --- */
+
+/* Content of a data frame that websocket_next() has just told of, or n 0 where the frame has none.
+ * False: it belongs to a text and is no UTF-8 (RFC 6455 section 8.1). Of a compressed message
+ * nothing can be told here. */
+bool websocket_is_text(const struct websocket *w, struct utf8 *text, const uint8_t *p, size_t n);
+extern const char websocket_no_text[]; /* what is wrong then */
+/* All that a close frame holds (sections 5.5.1, 7.4): NULL, or what is wrong, and code is what to
+ * close with. */
+const char *websocket_close_is_wrong(const uint8_t *p, size_t n, uint16_t *code);
+
+/* --- websocket.c --- */
 
 /* The head of an unmasked frame of n bytes; returns its length. */
 size_t websocket_write_head(uint8_t out[WEBSOCKET_HEAD_MAX], bool fin, uint8_t opcode, uint64_t n);

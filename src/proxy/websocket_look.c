@@ -5,6 +5,8 @@
  * frame nor that of a message hides anything; control frames are texts of their own. Nothing is
  * changed and nothing waits.
  */
+#include <errno.h>
+
 #include "proxy/exchange.h"
 #include "proxy/websocket_relay.h"
 
@@ -21,20 +23,10 @@ static void value_found(struct exchange *ex)
 static void look_for_values(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	struct websocket_relay *r = ex->relay;
-	struct buf *text = &ex->proxy->text;
 
-	for (size_t i = 0; i < r->value_count && !r->value_seen; i++) {
-		struct mask_stream *s = &r->streams[i];
-
-		if (mask_stream_clean(s, p, n))
-			continue;
-		buf_consume(text, text->len);
-		/* Without memory for what may be a beginning, only the whole can be found. */
-		if (mask_stream_feed(s, p, n, text) == 0)
-			secret_wipe(buf_bytes(text), text->len);
-		if (s->found)
+	for (size_t i = 0; i < r->value_count && !r->value_seen; i++)
+		if (mask_stream_search(&r->streams[i], p, n))
 			value_found(ex);
-	}
 }
 
 /* inflater_text: what data frames hold, one after the other. */
@@ -46,15 +38,25 @@ static void look(void *context, const uint8_t *p, size_t n)
 	look_for_values(ex, p, n);
 }
 
+/* The same of a compressed message. Others were found to be text before: websocket_is_text(). */
+static void look_inflated(void *context, const uint8_t *p, size_t n)
+{
+	struct exchange *ex = context;
+	struct websocket_relay *r = ex->relay;
+
+	if (r->out.text)
+		r->no_text |= !utf8_feed(&r->out_text, p, n);
+	look(ex, p, n);
+}
+
 /* What a control frame holds. */
 static void look_at_control(struct exchange *ex, uint8_t *p, size_t n)
 {
 	struct websocket_relay *r = ex->relay;
-	size_t at, length;
 
 	if (!ex->placeholder_seen &&
-	        credential_store_find_placeholder(
-	                ex->proxy->config.credentials, slice_of(p, n), &at, &length) != POLICY_NONE)
+	        credential_store_mentions_placeholder(
+	                ex->proxy->config.credentials, slice_of(p, n), POLICY_NONE))
 		exchange_found_placeholder(ex, placeholder_found);
 	for (size_t i = 0; i < r->value_count && !r->value_seen; i++)
 		if (mask_in_place(r->streams[i].mask, p, n))
@@ -87,8 +89,12 @@ static int look_at_run(struct exchange *ex, struct websocket_looked *l, const ui
 		p += step;
 		n -= step;
 		if (r->out.compressed) {
-			rc = inflater_feed(r->inflate, l->p, l->n, ends && n == 0, look, ex);
+			rc = inflater_feed(
+			        r->inflate, l->p, l->n, ends && n == 0, look_inflated, ex);
 			l->n = 0;
+			if (rc == 0 && (r->no_text || (ends && n == 0 && r->out.text &&
+			                                      !utf8_is_whole(&r->out_text))))
+				rc = -EILSEQ;
 		} else if (l->n == sizeof l->p) {
 			websocket_look_gathered(ex, l);
 		}
@@ -100,7 +106,8 @@ int websocket_look(struct exchange *ex, struct websocket_looked *l, const uint8_
 {
 	struct websocket *w = &ex->relay->out;
 
-	if (ex->placeholder_seen && (ex->relay->value_seen || !ex->relay->value_count))
+	if (!w->compressed && ex->placeholder_seen &&
+	        (ex->relay->value_seen || !ex->relay->value_count))
 		return 0;
 	if (websocket_is_control(w)) {
 		websocket_unmask(w, p, n, ex->relay->out_control + w->at - n);

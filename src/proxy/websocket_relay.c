@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation. A head is kept until it is whole and found to be right; then it and its
- * content are passed on as they come, in the run of bytes they came in. So whatever is wrong is
- * noticed between two frames, where a close frame may be put.
+ * content are passed on as they come, in the run of bytes they came in, when that was looked at
+ * (websocket_passage.c). Where nothing of a wrong frame has gone yet, a close frame takes its
+ * place.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,6 +38,11 @@ struct websocket_relay *websocket_relay_new(
 	r->out.masked = true;
 	r->out.deflate = r->in.deflate = deflate->agreed;
 	find_values(r, ex->proxy);
+	if (ex->masking && (mask_stream_init(&r->control, ex->mask.mask) < 0 ||
+	                           mask_stream_init(&r->wire, ex->mask.mask) < 0)) {
+		websocket_relay_free(r);
+		return NULL;
+	}
 	if (!deflate->agreed || !policy_credential_count(ex->proxy->config.policy))
 		return r;
 	r->inflate = inflater_new(deflate->window_bits, deflate->forgets);
@@ -55,6 +61,8 @@ void websocket_relay_free(struct websocket_relay *r)
 		credential_value_release(r->values[i]);
 	}
 	inflater_free(r->inflate);
+	mask_stream_fini(&r->control);
+	mask_stream_fini(&r->wire);
 	secret_wipe(r->in_control, sizeof r->in_control);
 	free(r);
 }
@@ -75,114 +83,131 @@ static void to_upstream(struct exchange *ex, const uint8_t *p, size_t n)
 		ex->upstream->ops->send_body(ex->upstream, p, n);
 }
 
-/* Is what has gone to the sandbox made of whole frames? A fragment or a control frame that is being
- * gathered has not gone yet. */
+/* Is what has gone to the sandbox made of whole frames? A fragment, a control frame that is being
+ * gathered, and a head whose content has not come, have not gone yet. */
 static bool sandbox_is_between_frames(const struct exchange *ex)
 {
 	const struct websocket_relay *r = ex->relay;
 
-	return r->in.left == 0 || (ex->masking && !r->verbatim);
+	return r->in.left == 0 || r->in.opcode == WEBSOCKET_CLOSE ||
+	       (ex->masking && (!r->verbatim || r->owes_head));
 }
 
-/* Ends it all, telling both sides why where a frame may be put. */
-static void end_with(struct exchange *ex, uint16_t code, enum event_cause cause, const char *detail)
+static bool upstream_is_between_frames(const struct exchange *ex)
 {
-	const struct websocket_relay *r = ex->relay;
-	uint8_t frame[WEBSOCKET_CLOSE_BYTES];
-
-	if (!r->in.closed && sandbox_is_between_frames(ex))
-		websocket_to_sandbox(ex, frame, websocket_write_close(frame, code, false));
-	/* Content that could not be read has not been passed on, its frame's head may have been. */
-	if (!r->out.closed && r->out.left == 0 && code == WEBSOCKET_PROTOCOL_ERROR)
-		to_upstream(ex, frame, websocket_write_close(frame, code, true));
-	if (cause == EVENT_CAUSE_CLIENT)
-		record_finding(
-		        ex->proxy, ex->client, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), detail);
-	exchange_end_upgraded(ex, cause, detail);
+	return ex->relay->out.left == 0 || ex->relay->out.opcode == WEBSOCKET_CLOSE;
 }
 
-/* --- a run of bytes that is passed on as it came --- */
-
-struct passage {
-	const uint8_t *p;
-	size_t n, at;
-	size_t from; /* what lies between here and at is not sent yet */
-	void (*send)(struct exchange *ex, const uint8_t *p, size_t n);
+struct ending {
+	uint16_t code;
+	enum event_cause cause;
+	const char *detail;
 };
 
-/* The next step. *used: its bytes, which end at passage->at. */
-static enum websocket_step go_on(
-        struct exchange *ex, struct passage *passage, struct websocket *w, size_t *used)
+/* Ends it all, telling those sides why that may be told. */
+static void end_with(
+        struct exchange *ex, struct ending why, bool tells_sandbox, bool tells_upstream)
 {
-	bool carried = w->head_n > 0; /* its beginning came in an earlier run */
-	enum websocket_step step;
+	uint8_t frame[WEBSOCKET_CLOSE_BYTES];
 
-	*used = websocket_next(w, passage->p + passage->at, passage->n - passage->at, &step);
-	if (step == WEBSOCKET_HEAD || step == WEBSOCKET_CONTENT) {
-		passage->at += *used;
-		if (carried && step == WEBSOCKET_HEAD) {
-			passage->send(ex, w->head, w->head_was);
-			passage->from = passage->at;
-		}
-		return step;
-	}
-	passage->send(ex, passage->p + passage->from, passage->at - passage->from);
-	passage->from = passage->at = passage->n;
-	return step;
+	if (tells_sandbox)
+		websocket_to_sandbox(ex, frame, websocket_write_close(frame, why.code, false));
+	if (tells_upstream)
+		to_upstream(ex, frame, websocket_write_close(frame, why.code, true));
+	if (why.cause == EVENT_CAUSE_CLIENT)
+		record_finding(ex->proxy, ex->client, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""),
+		        why.detail);
+	exchange_end_upgraded(ex, why.cause, why.detail);
 }
 
-static void pass_rest(struct exchange *ex, const struct passage *passage)
+/* What the sandbox has sent is wrong; unsent: nothing of its last frame has been passed on. */
+static void end_sandbox(struct exchange *ex, struct ending why, bool unsent)
 {
-	passage->send(ex, passage->p + passage->from, passage->at - passage->from);
+	end_with(ex, why, !ex->relay->in.closed && sandbox_is_between_frames(ex), unsent);
+}
+
+static void end_upstream(struct exchange *ex, struct ending why, bool unsent)
+{
+	end_with(ex, why, unsent, !ex->relay->out.closed && upstream_is_between_frames(ex));
 }
 
 /* --- both directions --- */
 
-static void end_unreadable(struct exchange *ex, int rc)
+/* True for content, and for the head of a frame that has none. */
+static bool is_content(const struct websocket *w, enum websocket_step step)
 {
+	return step == WEBSOCKET_CONTENT || (step == WEBSOCKET_HEAD && w->left == 0);
+}
+
+static struct ending unreadable(int rc)
+{
+	if (rc == -EILSEQ)
+		return (struct ending){WEBSOCKET_BAD_DATA, EVENT_CAUSE_CLIENT, websocket_no_text};
 	if (rc == -EBADMSG)
-		end_with(ex, WEBSOCKET_BAD_DATA, EVENT_CAUSE_CLIENT,
-		        "WebSocket: a compressed message that is damaged");
-	else
-		end_with(ex, WEBSOCKET_TOO_BIG, EVENT_CAUSE_LIMIT,
-		        "WebSocket: compressed messages that inflate to too much");
+		return (struct ending){WEBSOCKET_BAD_DATA, EVENT_CAUSE_CLIENT,
+		        "WebSocket: a compressed message that is damaged"};
+	return (struct ending){WEBSOCKET_TOO_BIG, EVENT_CAUSE_LIMIT,
+	        "WebSocket: compressed messages that inflate to too much"};
+}
+
+/* Content of the sandbox's frame, or n 0 where it has none. 0, or as websocket_look(). */
+static int check(struct exchange *ex, struct websocket_looked *l, const uint8_t *p, size_t n)
+{
+	struct websocket_relay *r = ex->relay;
+
+	if (!websocket_is_text(&r->out, &r->out_text, p, n))
+		return -EILSEQ;
+	if (!policy_credential_count(ex->proxy->config.policy) ||
+	        (n == 0 && !(r->out.compressed && websocket_ends_message(&r->out))))
+		return 0;
+	return websocket_look(ex, l, p, n);
 }
 
 void websocket_from_sandbox(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	struct websocket *w = &ex->relay->out;
-	struct passage passage = {.p = p, .n = n, .send = to_upstream};
-	bool looks = policy_credential_count(ex->proxy->config.policy) > 0;
+	struct websocket_relay *r = ex->relay;
+	struct websocket_passage passage = {
+	        .w = &r->out, .close = r->out_close, .send = to_upstream, .p = p, .n = n};
 	struct websocket_looked looked;
 
 	looked.n = 0;
 	while (passage.at < n) {
 		size_t used;
-		enum websocket_step step = go_on(ex, &passage, w, &used);
+		enum websocket_step step = websocket_passage_next(ex, &passage, &used);
 		int rc = 0;
 
-		if (step == WEBSOCKET_BAD) {
+		if (step == WEBSOCKET_HEAD)
+			used = 0;
+		if (is_content(&r->out, step))
+			rc = check(ex, &looked, p + passage.at - used, used);
+		if (step == WEBSOCKET_BAD || rc < 0) {
+			struct ending why = {passage.code, EVENT_CAUSE_CLIENT, passage.error};
+
 			websocket_look_gathered(ex, &looked);
-			end_with(ex, WEBSOCKET_PROTOCOL_ERROR, EVENT_CAUSE_CLIENT, w->error);
+			end_sandbox(ex, rc < 0 ? unreadable(rc) : why,
+			        websocket_passage_break(ex, &passage));
 			return;
 		}
-		if (looks && step == WEBSOCKET_CONTENT)
-			rc = websocket_look(ex, &looked, p + passage.at - used, used);
-		else if (looks && step == WEBSOCKET_HEAD && w->left == 0 && w->compressed &&
-		         websocket_ends_message(w))
-			rc = websocket_look(ex, &looked, p, 0);
-		if (rc < 0) {
-			end_unreadable(ex, rc);
-			return;
-		}
+		if (is_content(passage.w, step))
+			websocket_passage_accept(ex, &passage);
 	}
 	websocket_look_gathered(ex, &looked);
-	pass_rest(ex, &passage);
+	websocket_passage_end(ex, &passage);
+}
+
+static struct ending not_covered(const struct websocket_relay *r, int rc)
+{
+	if (rc == -EPROTO)
+		return (struct ending){r->code, EVENT_CAUSE_UPSTREAM, r->error};
+	return (struct ending){WEBSOCKET_TOO_BIG, EVENT_CAUSE_LIMIT,
+	        rc == -EACCES ? "the credential may be being guessed"
+	                      : "no memory to search what the upstream sent"};
 }
 
 static void covered(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	struct websocket *w = &ex->relay->in;
+	struct websocket_relay *r = ex->relay;
+	struct websocket *w = &r->in;
 	size_t used;
 
 	for (; n; p += used, n -= used) {
@@ -191,18 +216,18 @@ static void covered(struct exchange *ex, const uint8_t *p, size_t n)
 
 		used = websocket_next(w, p, n, &step);
 		if (step == WEBSOCKET_BAD) {
-			end_with(ex, WEBSOCKET_PROTOCOL_ERROR, EVENT_CAUSE_UPSTREAM, w->error);
+			end_upstream(ex,
+			        (struct ending){
+			                WEBSOCKET_PROTOCOL_ERROR, EVENT_CAUSE_UPSTREAM, w->error},
+			        true);
 			return;
 		}
-		if (step == WEBSOCKET_HEAD) {
-			rc = websocket_cover_head(ex);
-		} else if (step == WEBSOCKET_CONTENT) {
-			rc = websocket_cover(ex, p, used);
-		}
+		if (step == WEBSOCKET_HEAD)
+			websocket_cover_begin(ex);
+		if (is_content(w, step))
+			rc = websocket_cover(ex, p, step == WEBSOCKET_HEAD ? 0 : used);
 		if (rc < 0) {
-			end_with(ex, WEBSOCKET_TOO_BIG, EVENT_CAUSE_LIMIT,
-			        rc == -EACCES ? "the credential may be being guessed"
-			                      : "no memory to search what the upstream sent");
+			end_upstream(ex, not_covered(r, rc), !r->verbatim || r->owes_head);
 			return;
 		}
 	}
@@ -210,21 +235,35 @@ static void covered(struct exchange *ex, const uint8_t *p, size_t n)
 
 void websocket_from_upstream(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	struct websocket *w = &ex->relay->in;
-	struct passage passage = {.p = p, .n = n, .send = websocket_to_sandbox};
-	size_t used;
+	struct websocket_relay *r = ex->relay;
+	struct websocket_passage passage = {
+	        .w = &r->in, .close = r->in_close, .send = websocket_to_sandbox, .p = p, .n = n};
 
 	if (ex->masking) {
 		covered(ex, p, n);
 		return;
 	}
 	while (passage.at < n) {
-		if (go_on(ex, &passage, w, &used) == WEBSOCKET_BAD) {
-			end_with(ex, WEBSOCKET_PROTOCOL_ERROR, EVENT_CAUSE_UPSTREAM, w->error);
+		size_t used;
+		enum websocket_step step = websocket_passage_next(ex, &passage, &used);
+		struct ending why = {passage.code, EVENT_CAUSE_UPSTREAM, passage.error};
+
+		if (step == WEBSOCKET_HEAD)
+			used = 0;
+		if (is_content(&r->in, step) &&
+		        !websocket_is_text(&r->in, &r->in_text, p + passage.at - used, used)) {
+			why = (struct ending){
+			        WEBSOCKET_BAD_DATA, EVENT_CAUSE_UPSTREAM, websocket_no_text};
+			step = WEBSOCKET_BAD;
+		}
+		if (step == WEBSOCKET_BAD) {
+			end_upstream(ex, why, websocket_passage_break(ex, &passage));
 			return;
 		}
+		if (is_content(passage.w, step))
+			websocket_passage_accept(ex, &passage);
 	}
-	pass_rest(ex, &passage);
+	websocket_passage_end(ex, &passage);
 }
 
 void websocket_upstream_ended(struct exchange *ex)

@@ -182,7 +182,7 @@ static void write_status(struct ocsf_line *line)
 		line_some_text(&line->json, "status_code", code, OCSF_NAME_MAX);
 		line_some_text(&line->json, "status_detail",
 		        e->detail.n ? e->detail : ocsf_reason_text(e), OCSF_TEXT_MAX);
-	} else if (e->kind == EVENT_API) {
+	} else if (e->kind == EVENT_API || e->kind == EVENT_HTTP) {
 		line_some_text(&line->json, "status_detail", e->detail, OCSF_TEXT_MAX);
 	}
 }

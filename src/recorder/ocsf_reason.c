@@ -34,6 +34,7 @@ static const struct slice policy_codes[] = {
         [POLICY_REASON_PATH] = OCSF_CONSTANT("path"),
         [POLICY_REASON_READING] = OCSF_CONSTANT("reading"),
         [POLICY_REASON_BAD_REQUEST] = OCSF_CONSTANT("bad-request"),
+        [POLICY_REASON_UPGRADE] = OCSF_CONSTANT("upgrade"),
 };
 _Static_assert(
         sizeof(policy_codes) / sizeof(policy_codes[0]) == POLICY_REASON_COUNT, "one per reason");

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Input: one byte of value length, the value, one byte that seeds the cuts, the text. The stream,
- * cut anywhere, must give the bytes that covering in place gives, must not hold more than the
- * longest occurrence, and must agree with the fast path.
+ * Input: one byte of value length, the value, one byte that seeds the cuts and the spellings, the
+ * text. The text is taken as it is, and once more with a random spelling of the value in it. What
+ * is covered in place must be what naive_mask.h finds, no byte more or less. The stream, cut
+ * anywhere, must give the same, must not hold more than the longest occurrence, and must agree with
+ * the fast path.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../unit/credential/naive_mask.h"
 #include "vethguard/credential/mask.h"
+
+#define NAIVE_MOST 512 /* bytes of text that are compared: it is slow */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,8 +22,34 @@ static void require(bool fact)
 		abort();
 }
 
-static void run(
-        const struct mask *mask, size_t value_bytes, unsigned seed, const uint8_t *text, size_t n)
+static unsigned long seeded;
+
+static int next_random(void)
+{
+	seeded = seeded * 6364136223846793005ul + 1442695040888963407ul;
+	return (int)(seeded >> 40);
+}
+
+static uint64_t cover_whole(
+        const struct mask *mask, const struct naive *naive, uint8_t *whole, size_t n)
+{
+	static bool covered[NAIVE_MOST];
+	static char before[NAIVE_MOST];
+	uint64_t found;
+
+	if (n <= NAIVE_MOST)
+		memcpy(before, whole, n);
+	found = mask_in_place(mask, whole, n);
+	if (n > NAIVE_MOST)
+		return found;
+	naive_run(naive, before, n, covered);
+	for (size_t i = 0; i < n; i++)
+		require(whole[i] == (covered[i] ? '*' : (uint8_t)before[i]));
+	return found;
+}
+
+static void run(const struct mask *mask, const struct naive *naive, size_t value_bytes,
+        unsigned seed, const uint8_t *text, size_t n)
 {
 	struct mask_stream s;
 	struct buf out;
@@ -27,7 +58,7 @@ static void run(
 
 	require(whole != NULL);
 	memcpy(whole, text, n);
-	found = mask_in_place(mask, whole, n);
+	found = cover_whole(mask, naive, whole, n);
 	buf_init(&out, n + 1);
 	require(mask_stream_init(&s, mask) == 0);
 	for (size_t at = 0; at < n;) {
@@ -37,9 +68,11 @@ static void run(
 		if (step > n - at)
 			step = n - at;
 		clean = mask_stream_clean(&s, text + at, step);
-		require(mask_stream_feed(&s, text + at, step, &out) == 0);
-		require(!clean || (s.held == 0 && out.len == before + step &&
-		                          memcmp(buf_bytes(&out) + before, text + at, step) == 0));
+		if (clean)
+			require(s.held == 0 && buf_append(&out, text + at, step) == 0);
+		else
+			require(mask_stream_feed(&s, text + at, step, &out) == 0);
+		require(!clean || out.len == before + step);
 		require(s.held <= 12 * (value_bytes * 4 / 3 + 4));
 		at += step;
 		require(out.len + s.held == at);
@@ -49,6 +82,29 @@ static void run(
 	require(s.found == found);
 	mask_stream_fini(&s);
 	buf_fini(&out);
+	free(whole);
+}
+
+/* A caller that only wants to know. */
+static void run_search(const struct mask *mask, unsigned seed, const uint8_t *text, size_t n)
+{
+	struct mask_stream s;
+	bool found = false;
+	uint8_t *whole = malloc(n + 1);
+
+	require(whole != NULL);
+	memcpy(whole, text, n);
+	require(mask_stream_init(&s, mask) == 0);
+	for (size_t at = 0; at < n;) {
+		size_t step = 1 + (seed = seed * 1103515245 + 12345) / 65536 % 40;
+
+		if (step > n - at)
+			step = n - at;
+		found |= mask_stream_search(&s, text + at, step);
+		at += step;
+	}
+	require(found == (mask_in_place(mask, whole, n) > 0));
+	mask_stream_fini(&s);
 	free(whole);
 }
 
@@ -85,8 +141,28 @@ static void run_impatient(const struct mask *mask, unsigned seed, const uint8_t 
 	free(whole);
 }
 
+/* The text with a spelling of one of the value's patterns in the middle. */
+static void run_with_a_spelling(const struct mask *mask, const struct naive *naive,
+        size_t value_bytes, unsigned seed, const uint8_t *text, size_t n)
+{
+	static uint8_t joined[NAIVE_MOST + 12 * NAIVE_PATTERN_BYTES];
+	size_t half = n / 2, k, len = 0;
+
+	if (n > NAIVE_MOST)
+		return;
+	seeded = seed;
+	k = (size_t)next_random() % naive->count;
+	memcpy(joined, text, half);
+	len = half + naive_spell(naive->patterns[k].p, 0, naive->patterns[k].n, 1 + seed % 4,
+	                     next_random, (char *)joined + half);
+	memcpy(joined + len, text + half, n - half);
+	run(mask, naive, value_bytes, seed, joined, len + n - half);
+	run_search(mask, seed, joined, len + n - half);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static struct naive naive;
 	struct slice value;
 	struct mask *mask;
 	size_t n;
@@ -100,7 +176,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	mask = mask_new(&value, 1);
 	require((mask != NULL) == (n >= MASK_VALUE_MIN));
 	if (mask) {
-		run(mask, n, data[n + 1], data + n + 2, size - n - 2);
+		naive.count = 0;
+		naive_add_value(&naive, value.p, value.n);
+		run(mask, &naive, n, data[n + 1], data + n + 2, size - n - 2);
+		run_with_a_spelling(mask, &naive, n, data[n + 1], data + n + 2, size - n - 2);
+		run_search(mask, data[n + 1], data + n + 2, size - n - 2);
 		run_impatient(mask, data[n + 1], data + n + 2, size - n - 2);
 	}
 	mask_free(mask);

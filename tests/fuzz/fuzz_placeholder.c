@@ -2,8 +2,10 @@
 /*
  * A text that the sandbox sends, searched for placeholders. One that is told stands where it is
  * said; one that is put into the text, at the place of which the first byte tells, is found, and so
- * it is when all of that goes in base64, as a user and a password do.
+ * it is when all of that goes in base64, as a user and a password do, and when any of its bytes are
+ * escaped. Of a text that ends inside of it, no part that may be its beginning is forgotten.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "credential/base64.h"
@@ -36,6 +38,23 @@ static uint32_t find(struct slice text)
 	return found;
 }
 
+/* The first `at` bytes of the data and then the placeholder, bytes of it escaped as the data say.
+ */
+static void require_escaped(const uint8_t *data, size_t size, size_t at, struct slice put)
+{
+	static char text[TEXT_MAX + 6 * 64];
+	static const char *const ways[] = {"%c", "%%%02x", "\\u%04X", "%c"};
+	size_t n = at, half;
+
+	memcpy(text, data + 1, at);
+	for (size_t i = 0; i < put.n; i++)
+		n += (size_t)snprintf(text + n, sizeof text - n, ways[data[i % size] / 5 % 4],
+		        (unsigned char)put.p[i]);
+	require(placeholders_mentioned(&set, slice_of(text, n), POLICY_NONE));
+	half = at + (n - at) / 2;
+	require(placeholders_begin(&set, slice_of(text, half)) <= at);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static uint8_t text[TEXT_MAX + 64], encoded[BASE64_SIZE(sizeof text)];
@@ -54,6 +73,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text + at, put.p, put.n);
 	memcpy(text + at + put.n, data + 1 + at, size - 1 - at);
 	require(find(slice_of(text, size - 1 + put.n)) != POLICY_NONE);
+	require(placeholders_mentioned(&set, slice_of(text, size - 1 + put.n), POLICY_NONE));
+	require_escaped(data, size, at, put);
 	require(placeholders_find_encoded(
 	                &set, slice_of(encoded, base64_encode(text, size - 1 + put.n, encoded))) !=
 	        POLICY_NONE);

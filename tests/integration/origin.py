@@ -273,6 +273,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(b"", 302, Location="https://www.lab.test/away")
         elif path == "/reflect-gzip":
             self.answer(gzip.compress(b"before " + secret.encode() + b" after"), Content_Encoding="gzip")
+        elif path == "/exec":       # as `docker exec`: what is to be done in the body, then any bytes, turned round
+            self.wfile.write(b"HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\n"
+                             b"Upgrade: " + self.headers["Upgrade"].encode() + b"\r\n\r\n")
+            while line := self.rfile.readline():
+                self.wfile.write(line[::-1])
+            self.close_connection = True
+        elif path == "/archive.tar.gz":     # as some servers label one, whatever was asked for
+            with open(os.path.join(FOLDER, "archive.tar.gz"), "rb") as f:
+                self.answer(f.read(), Content_Encoding="gzip", Content_Type="application/x-tar", ETag='"v1"')
+        elif path == "/reflect-no-transform":
+            self.answer(gzip.compress(b"before " + secret.encode()), Content_Encoding="gzip", Cache_Control="no-transform")
+        elif path == "/reflect-mark":
+            self.answer(("key " + secret).encode("utf-16"), Content_Type="text/plain; charset=utf-8")
         elif path == "/reflect-br":
             self.answer(b"\x0b\x02\x80hello\x03", Content_Encoding="br")
         elif path == "/reflect-charset":

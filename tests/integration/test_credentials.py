@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Credentials: attached where they belong, never anywhere else, never seen inside or in any record."""
 import base64
+import hashlib
+import io
 import json
 import os
+import random
 import subprocess
+import tarfile
 import time
 
 import support
@@ -198,8 +202,8 @@ class NotElsewhere(Box):
 class NotInside(Box):
     """What an upstream sends back is masked, however it is written."""
 
-    def check(self, path, box=None, mark=b"*"):
-        out = self.py(f"answered(*fetch('api.lab.test', '{path}'))", box)
+    def check(self, path, box=None, mark=b"*", fields=()):
+        out = self.py(f"answered(*fetch('api.lab.test', '{path}', fields={fields!r}))", box)
         answer = json.loads(out)
         self.assert_no_secret(json.dumps(answer["fields"]))
         self.assertIn("*" * 8, answer["body"] + json.dumps(answer["fields"]))
@@ -218,7 +222,7 @@ class NotInside(Box):
             self.assertIn("*" * 8, line)
 
     def test_forms_in_gzip(self):
-        self.check("/forms-gzip")
+        self.check("/forms-gzip", fields=("Accept-Encoding: gzip",))
 
     def test_byte_by_byte_and_trailer(self):
         out = self.py("s = tls('api.lab.test'); s.sendall(request('GET', '/forms-bytes', 'api.lab.test')); r = Reader(s); x = r.response(); print(x[2].decode(), r.trailers)")
@@ -229,8 +233,44 @@ class NotInside(Box):
         self.assertTrue(answer["body"].endswith(" end"))
 
     def test_gzip(self):
-        answer = self.check("/reflect-gzip")
+        answer = self.check("/reflect-gzip", fields=("Accept-Encoding: gzip",))
         self.assertTrue(answer["body"].startswith("before *"), answer)
+
+    def test_an_archive_arrives_as_it_is(self):
+        """A .tar.gz that its origin labels gzip, fetched by a client that did not ask for gzip, over HTTP/1.1 and HTTP/2."""
+        path = support.LAB.path("archive.tar.gz")
+        with tarfile.open(path, "w:gz") as tar:
+            tar.add(os.path.join(support.HERE, "..", "..", "docs"), "docs")
+            data = random.Random(1).randbytes(1 << 20)
+            info = tarfile.TarInfo("noise")
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+        with open(path, "rb") as f:
+            expected = hashlib.sha256(f.read()).hexdigest()
+        for version in "--http1.1", "--http2":
+            done = self.box.run("sh", "-c", f"d=$(mktemp -d) && cd $d && curl -sS {version} -D head -O https://api.lab.test/archive.tar.gz && "
+                                "sha256sum archive.tar.gz && tar tzf archive.tar.gz | tail -n 1 && cat head")
+            self.assertEqual(done.status, 0, done)
+            self.assertTrue(done.out.startswith(expected), done.out)
+            self.assertIn("noise", done.out)
+            fields = done.out.lower()
+            for field in ("content-encoding: gzip", 'etag: "v1"', f"content-length: {os.path.getsize(path)}"):
+                self.assertIn(field, fields, version)
+        done = self.box.run("sh", "-c", "curl -sS --compressed -D - https://api.lab.test/archive.tar.gz | tr -d '\\0' | grep -a -i -m 3 -e ^etag -e ^content-")
+        self.assertIn('etag: W/"v1"', done.out.replace("ETag", "etag"))
+        self.assertNotIn("encoding", done.out.lower())
+
+    def test_in_what_may_not_be_changed(self):
+        for path, fields in (("/reflect-gzip", ()), ("/reflect-no-transform", ("Accept-Encoding: gzip",))):
+            # Cut off where the head came, and went, before the content.
+            out = self.py(f"for _ in range(20):\n try:\n  r = fetch('api.lab.test', '{path}', fields={fields!r})\n  answered(*r)\n  break\n"
+                          " except EOFError: pass")
+            self.assertEqual(json.loads(out)["status"], 502)
+            self.assertIn("cannot be covered", out)
+            self.assertIsNotNone(self.box.event(FINDING))
+
+    def test_a_byte_order_mark(self):
+        self.assertIn("character set", self.py("answered(*fetch('api.lab.test', '/reflect-mark'))"))
 
     def test_error_body_and_challenge(self):
         self.assertEqual(self.check("/reflect-error")["status"], 401)
@@ -403,6 +443,37 @@ class Placeholder(Box):
         stranger = other.sh("printf %s $API_KEY").out
         self.py(f"print(fetch('www.lab.test', '/s', fields=('Authorization: Bearer {stranger}',))[0])")
         self.assertEqual([a for a in self.authorizations(path="/s") if SECRET in a], [])
+
+
+class Upgrades(support.Boxed):
+    """Upgrades other than to a WebSocket: relayed where the rule names the protocol, else refused."""
+
+    @classmethod
+    def make_box(cls):
+        return support.Sandbox(policy("{to: 'https://api.lab.test', credential: api, upgrade: [spdy/3.1, tcp]}", "https://www.lab.test",
+                                      credentials=file_credential()))
+
+    def exec(self, host, protocol, body=b"{}"):
+        return self.py(f"s = tls('{host}')\ns.sendall(request('POST', '/exec', '{host}', 'Connection: Upgrade', 'Upgrade: {protocol}',"
+                       f" 'Content-Length: {len(body)}') + {body!r})\nr = Reader(s)\nstatus, fields = r.head()[:2]\nprint(status, fields.get('upgrade'))\n"
+                       "if status == 101:\n s.sendall(b'\\x00first\\n')\n print(r.take(7))\n s.sendall(b'\\xff second\\n')\n print(r.take(9))\n"
+                       "else:\n print(r.take(int(fields['content-length'])))")
+
+    def test_relayed(self):
+        for protocol in "SPDY/3.1", "tcp":
+            out = self.exec("api.lab.test", protocol)
+            self.assertEqual(out.splitlines(), [f"101 {protocol}", repr(b"\ntsrif\0"), repr(b"\ndnoces \xff")])
+        event = support.wait_until(lambda: next((e for e in self.box.events(HTTP) if "/exec" in json.dumps(e)), None), 3 * SLOW)
+        self.assertIn("relayed unread", json.dumps(event))
+        self.assertEqual([v for r in self.seen("http", path="/exec") for k, v in r["headers"] if k.lower() == "authorization"], ["Bearer " + SECRET] * 2)
+
+    def test_refused(self):
+        for host, protocol in (("www.lab.test", "tcp"), ("api.lab.test", "foo/1")):
+            out = self.exec(host, protocol)
+            self.assertTrue(out.startswith("403 None"), out)
+            self.assertIn("relayed unread", out)
+            self.assertIn("advice", out)
+        self.assertEqual(self.exec("www.lab.test", "websocket").split()[0], "403")
 
 
 class Sources(Box):

@@ -363,7 +363,7 @@ class Interface(Attached):
             self.assertEqual((status, answer["detail"]), (409, f"the interface {self.port} is port's already: detach that first"))
         self.daemon.kill()
         self.daemon.start()
-        self.assertEqual(self.show("port")["state"], "serving")
+        self.assertTrue(wait_until(lambda: self.show("port")["state"] == "serving", SOON), self.show("port"))
         status, _, answer = self.daemon.call("DELETE", "/v1/sandboxes/port")
         self.assertEqual((status, answer["opened"]), (200, self.port))
         self.assertTrue(self.meets_the_host())

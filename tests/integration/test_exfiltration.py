@@ -374,7 +374,11 @@ def gate_of(box):
     known = {inside, os.stat("/proc/self/ns/net").st_ino}
     found = []
     for fd in os.listdir(folder):
-        if os.readlink(f"{folder}/{fd}").startswith("net:") and os.stat(f"{folder}/{fd}").st_ino not in known:
+        try:
+            there = os.readlink(f"{folder}/{fd}").startswith("net:") and os.stat(f"{folder}/{fd}").st_ino not in known
+        except FileNotFoundError:  # the supervisor has closed it meanwhile
+            continue
+        if there:
             links = json.loads(sh("nsenter", f"--net={folder}/{fd}", "ip", "-j", "addr"))
             found += [(row["ifname"], [a["local"] for a in row["addr_info"]]) for row in links]
     return found

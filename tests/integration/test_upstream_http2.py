@@ -282,8 +282,8 @@ print(read_all(s).decode())
                 self.assertIn("HTTP/1.1 403 Forbidden", done.out, done)
 
     def test_it_cannot_be_guessed_byte_by_byte(self):
-        """An upstream that sends back what it gets: a beginning of the value is kept back, which tells the guesser that he is
-        right. After a few times nobody gets the credential any more."""
+        """An upstream that sends back what it gets: guesses wait, right and wrong ones alike, until half a second is over. The
+        first right one that is longer than what may be seen is the last: nobody gets the credential any more."""
         value = support.SECRET[::-1].encode().hex()
         with support.Sandbox(policy(RULES["allow"][1], credentials=support.file_credential())) as box:
             done = box.py(f"""
@@ -299,27 +299,28 @@ def waits(guess):
         data += piece
     if b" 200 " not in data:
         return None
-    s.settimeout(0.3)
-    while guess not in data.replace(b"\\r\\n", b""):
-        try:
-            piece = s.recv(65536)
-        except TimeoutError:
-            return True
+    begin = time.monotonic()
+    while guess not in data.split(b"\\r\\n\\r\\n", 1)[1].replace(b"\\r\\n", b""):
+        piece = s.recv(65536)
         if not piece:
             return None
         data += piece
-    return False
-n = 7       # a beginning that many values share
-while n < len(value) and waits(value[:n] + b"#") is False and waits(value[:n + 1]):
-    n += 1
-print(n, waits(b"harmless"))
+    return int((time.monotonic() - begin) * 1000)
+for guess in (b"a line\\n", b"harmless", value[:2], b"#" + value[:8] + b"#", value[:8], b"harmless"):
+    try:
+        print(waits(guess))
+    except OSError:
+        print(None)
 """, timeout=60)
             self.assert_ok(done)
-            n, after = done.out.split()
-            self.assertEqual(after, "None", "the credential is still given away")
-            self.assertLess(int(n), 7 + 10)
-            self.assertLess(int(n), len(support.SECRET) - 8)
-            self.assertIsNotNone(box.event(support.FINDING))
+            line, harmless, short, wrong, right, after = map(eval, done.out.split())
+            for waited in line, short:
+                self.assertLess(waited, 300 * support.SLOW, done.out)
+            for waited in harmless, wrong:
+                self.assertGreaterEqual(waited, 400, done.out)
+                self.assertLess(waited, 1000 * support.SLOW, done.out)
+            self.assertEqual((right, after), (None, None), "the credential is still given away")
+            self.assertTrue([e for e in box.events(support.FINDING) if "guessing" in json.dumps(e)])
 
     def test_event_names_the_version(self):
         self.curl(API + "/version")

@@ -138,6 +138,27 @@ class Refused(Box):
             self.assertEqual((row["seen"], row["code"]), ([[1, True, 5, False], [8, True, 2, False]], 1002), name)
         self.assertGreaterEqual(len(self.findings("ambiguous-http")), len(wrong))
 
+    def test_content(self):
+        """Texts that are no UTF-8, and close frames that nobody may send, from either side."""
+        for data, code in (("8101ff", 1007), ("8102e282", 1007), ("0101e2" "8901ff" "800182", 1007), ("880203ed", 1002), ("88021388", 1002),
+                           ("880303e8ff", 1007)):
+            out = self.py(f"for host in '{OPEN}', '{API}': print(ws('/raw/8102{b'hi'.hex()}{data}', host=host).closed())")
+            self.assertEqual(out.split(), [str(code)] * 2, data)
+        for host in OPEN, API:
+            for content, code in (("TEXT, b'\\xc3\\x28'", 1007), ("CLOSE, b'\\x03\\xee'", 1002), ("CLOSE, b'\\x03\\xe8\\xff'", 1007)):
+                path = f"/echo/{content}{host}".encode().hex()
+                out = self.py(f"c = ws('/echo/{path}', host='{host}')\nc.send({content})\nprint(c.closed())")
+                self.assertEqual(out, str(code), content)
+                self.assertEqual(self.row(f"/echo/{path}")["code"], code)
+
+    def test_what_is_a_text(self):
+        """Characters cut in every place, between fragments too; binary messages hold anything; a close frame with a reason."""
+        out = self.py(f"for host in '{OPEN}', '{API}':\n c = ws('/echo', host=host)\n text = 'aä€😀'.encode() * 50\n"
+                      " for i in range(0, len(text), 7): c.send(0 if i else TEXT, text[i:i + 7], fin=i + 7 >= len(text))\n"
+                      " print(c.message()[0] == text)\n c.send(BINARY, bytes(range(256))); print(len(c.next()[3]))\n"
+                      " c.send(CLOSE, b'\\x0b\\xb8' + 'tschüß'.encode()); print(c.next()[3][2:].decode())")
+        self.assertEqual(out.split(), ["True", "256", "tschüß"] * 2)
+
     def test_frames_of_the_origin(self):
         for data in ("81816b6b6b6b00", "c10100", "8b00", "0900", "8a7e007e", "827e007d", "827f8000000000000000", "800100"):
             out = self.py(f"for host in '{OPEN}', '{API}': print(ws('/raw/8102{b'hi'.hex()}{data}', host=host).closed())")
@@ -197,33 +218,50 @@ class Covered(Box):
         for line, i in zip(lines, range(1, n, 3)):
             self.assertEqual(line, f"{i} {'*' * (n - i)} after 1")
 
+    def test_over_control_frames(self):
+        """Two pings and a pong, a message, a ping and a pong, a message and a close frame: all but the last part is seen."""
+        for path in "pings", "mixed":
+            lines, n = self.cut(path, "got = [c.next()[3] for _ in range(5)]; print([len(x) for x in got], got[2].decode(), got[4][2:].decode())")
+            self.assertGreater(len(lines), 10)
+            for line, i in zip(lines, range(1, n, 3)):
+                if n - 3 - i > 0:
+                    self.assertEqual(line, f"[{i}, {n - 3 - i}, 3, {i}, {n - i + 2}] *** {'*' * (n - i)}")
+
     def test_it_cannot_be_guessed_in_fragments(self):
-        """An origin that sends each fragment back at once: what is kept back of one is right. Ending the message forgives nothing."""
+        """An origin that sends each fragment back at once: right and wrong guesses wait alike, and end with the message at once.
+        A right one after which nothing comes is the last."""
         value = support.SECRET[::-1].encode().hex()
         with support.Sandbox(policy(f"{{to: 'https://{API}:{PORT}', credential: api}}", credentials=support.file_credential())) as box:
             done = box.py(BEGIN + f"""
 value = bytes.fromhex("{value}")[::-1]
 c = ws("/echo", host="{API}")
-def waits(guess):
+def waits(guess, rest=True):
     try:
         c.send(TEXT, guess, fin=False)
-        c.sock.settimeout(0.3)
+        begin = time.monotonic()
+        c.sock.settimeout(0.2 if rest else 5)
         try:
-            got, late = c.next()[3], False
+            got = c.next()[3]
         except TimeoutError:
-            got, late = b"", True
+            got = b""
+        late = int((time.monotonic() - begin) * 1000)
         c.sock.settimeout(5)
         c.send(0)
         return late if got + (c.message()[0] or b"") == guess else None
     except (EOFError, OSError):
         return None
-n = 7       # a beginning that many values share
-while n < len(value) and waits(value[:n] + b"#") is False and waits(value[:n + 1]):
-    n += 1
-print(n)
+for guess in (value[:8], b"harmless", value[:9], b"#" + value[:8]):
+    assert waits(guess) >= 150
+for guess in (b"harmless", b"#" + value[:8] + b"#", b"(", value[:8], b"harmless"):
+    print(waits(guess, False))
 """, timeout=60)
             self.assertEqual(done.status, 0, done)
-            self.assertLess(int(done.out), 7 + 10)
+            harmless, wrong, short, right, after = map(eval, done.out.split())
+            self.assertLess(short, 300 * support.SLOW, done.out)
+            for waited in harmless, wrong:
+                self.assertGreaterEqual(waited, 400, done.out)
+                self.assertLess(waited, 1000 * support.SLOW, done.out)
+            self.assertEqual((right, after), (None, None))
             self.assertTrue([e for e in box.events(support.FINDING) if "guessing" in json.dumps(e)])
 
     def test_nothing_else_is_changed(self):

@@ -3,7 +3,7 @@
 FOLDER/websocket.jsonl. argv: folder, address, port.
 
 /echo sends messages back, /early sends three with the 101, /cut/N its credential in two fragments cut there with a ping
-between, /cut2/N in two messages, /raw/HEX those bytes, /burst/N small frames, /deflate accepts compression, /deaf reads
+between, /cut2/N in two messages, /pings/N and /mixed/N over control frames too, /raw/HEX those bytes, /burst/N small frames, /deflate accepts compression, /deaf reads
 nothing for two seconds, /wrong and /none answer with a wrong Sec-WebSocket-Accept and without one, /extension with one
 that nobody offered."""
 import json
@@ -70,6 +70,14 @@ class Connection:
             self.send(PING, b"between")
             time.sleep(0.02)
             self.send(TEXT if path[0] == "cut2" else 0, text[at:])
+        elif path[0] in ("pings", "mixed"):
+            at = int(path[1])
+            self.send(PING if path[0] == "pings" else TEXT, secret[:at])
+            time.sleep(0.02)
+            self.send(PING, secret[at:-3])
+            self.send(PONG, secret[-3:])
+            self.send(TEXT, secret[:at])
+            self.send(CLOSE, b"\x03\xe8" + secret[at:])
         elif path[0] == "raw":
             self.sock.sendall(bytes.fromhex(path[1]))
         elif path[0] == "burst":

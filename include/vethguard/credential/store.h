@@ -46,10 +46,9 @@ struct credential_value *credential_store_get(struct credential_store *store, ui
 	struct credential_wait *wait);
 /* The value that is held now (borrowed, retain to keep), or NULL; nobody is asked. */
 struct credential_value *credential_store_held(const struct credential_store *store, uint32_t credential);
-/* Somebody who can have an upstream send his guesses back sees from what is kept back that he guessed a beginning of
- * the value rightly. So times (of struct mask_stream's `waited`; negative: a value came of it after all) are counted,
- * and after CREDENTIAL_WAITS_MAX nobody gets the credential any more. True: it has just come to that. */
-#define CREDENTIAL_WAITS_MAX 8
+/* Somebody who can have an upstream send his guesses back, and stop there, sees from what is kept back for good that he
+ * guessed a beginning of the value rightly. times: of struct mask_stream's `waited`. After the first nobody gets the
+ * credential any more. True: it has just come to that. */
 bool credential_store_waited(struct credential_store *store, uint32_t credential, int times);
 bool credential_store_is_guessed(const struct credential_store *store, uint32_t credential);
 void credential_wait_cancel(struct credential_wait *wait); /* harmless when not waiting (zeroed) */
@@ -74,8 +73,13 @@ int credential_store_renumber(struct credential_store *store, const uint32_t *ma
  * such credential, or a text that is no placeholder), -ENOSPC, -ENOMEM. A text without one costs one memmem(). */
 int credential_store_set_placeholder(struct credential_store *store, uint32_t credential, struct slice placeholder);
 uint32_t credential_store_find_placeholder(const struct credential_store *store, struct slice p, size_t *at, size_t *n);
-/* The same inside of base64 (a user and a password, a token in a cookie): heads only, bodies are not searched for
- * it. */
+/* The same inside of base64 (a user and a password, a token in a cookie). */
 uint32_t credential_store_find_encoded_placeholder(const struct credential_store *store, struct slice p);
+/* Does p mention a placeholder in any way, plain, in base64, with any of its bytes escaped, other than that of the
+ * credential except (POLICY_NONE: any)? */
+bool credential_store_mentions_placeholder(const struct credential_store *store, struct slice p, uint32_t except);
+/* Where the end of p starts that may be the beginning of such a mention; p.n: it is none. At most
+ * MASK_BEGINNING_MAX(PLACEHOLDER_MAX) bytes. */
+size_t credential_store_placeholder_begins(const struct credential_store *store, struct slice p);
 
 #endif

@@ -20,6 +20,7 @@
 #define POLICY_CREDENTIALS_MAX 64
 #define POLICY_RULES_MAX 250000
 #define POLICY_IMAGE_MAX (256u << 20) /* bytes */
+#define POLICY_UPGRADE_MAX 64   /* bytes of a protocol's name that a connection is upgraded to */
 #define POLICY_NONE UINT32_MAX  /* no rule, no credential */
 
 enum policy_scheme { POLICY_HTTPS, POLICY_HTTP, POLICY_TCP, POLICY_UDP, POLICY_SCHEME_COUNT };
@@ -35,6 +36,7 @@ enum policy_reason {
 	POLICY_REASON_PATH,             /* rules match destination and method, none this path */
 	POLICY_REASON_READING,          /* a rule matches the path as it is written, not as some servers read it */
 	POLICY_REASON_BAD_REQUEST,      /* the request cannot be judged (no host, path not canonical) */
+	POLICY_REASON_UPGRADE,          /* the rule allows the request, but not the upgrade that it asks for */
 	POLICY_REASON_COUNT
 };
 
@@ -101,6 +103,11 @@ uint32_t policy_rule_count(const struct policy *policy);
 struct slice policy_rule_name(const struct policy *policy, uint32_t rule);
 /* The deny rule's reason text, or empty. */
 struct slice policy_rule_text(const struct policy *policy, uint32_t rule);
+/* The protocols that a connection may be upgraded to by a request that the rule allows, and is relayed unread then: in
+ * lower case, with ", " between them; or empty. */
+struct slice policy_rule_upgrades(const struct policy *policy, uint32_t rule);
+/* True where the protocol ("name" or "name/version", in whatever case) is one of them. */
+bool policy_rule_allows_upgrade(const struct policy *policy, uint32_t rule, struct slice protocol);
 /* Ports that udp:// allow rules name: for the fence and the listeners. Returns the count, at most max are written. */
 size_t policy_udp_ports(const struct policy *policy, uint16_t *out, size_t max);
 #define POLICY_UDP_PORTS_MAX 64 /* the loader refuses more */

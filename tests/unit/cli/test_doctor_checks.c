@@ -160,6 +160,8 @@ static void seccomp(void **state)
 	doctor_seccomp(anew(), put("actions", "kill_thread trap errno trace log allow\n"));
 	expect("seccomp", DOCTOR_BROKEN, "cannot filter", true);
 	doctor_seccomp(anew(), put("actions", "kill_process kill_thread trap errno allow\n"));
+	expect("seccomp", DOCTOR_BROKEN, "cannot ask", true);
+	doctor_seccomp(anew(), put("actions", "kill_process trap errno user_notif allow\n"));
 	expect("seccomp", DOCTOR_OK, "can be filtered", false);
 }
 

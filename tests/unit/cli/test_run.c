@@ -282,12 +282,12 @@ static void switches_of_the_machine_are_read_only(void **state)
 
 static void a_local_socket_cannot_be_reached(void **state)
 {
-	char path[] = "/tmp/vethguard-test-XXXXXX", script[256];
+	char path[] = "/tmp/vethguard-test-XXXXXX", script[512];
 	struct sockaddr_un {
 		unsigned short family;
 		char path[108];
 	} sa = {.family = 1};
-	int fd = socket(1, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(1, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	(void)state;
 	assert_non_null(mkdtemp(path));
@@ -297,10 +297,15 @@ static void a_local_socket_cannot_be_reached(void **state)
 	chmod(sa.path, 0777);
 	assert_int_equal(listen(fd, 1), 0);
 	fixture_policy(&f, "ready\n");
-	snprintf(script, sizeof(script), "test -e %s && test ! -S %s && echo covered", sa.path,
+	snprintf(script, sizeof(script),
+	        "perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0); "
+	        "print connect(S, sockaddr_un(\"%s\")) ? \"reached\" : $!{ECONNREFUSED} ? "
+	        "\"refused\" : \"$!\", \"\\n\"'",
 	        sa.path);
 	SHELL(script);
-	assert_true(said("covered\n"));
+	assert_true(said("refused\n"));
+	assert_int_equal(accept(fd, NULL, NULL), -1);
+	assert_int_equal(errno, EAGAIN);
 	close(fd);
 	unlink(sa.path);
 	rmdir(path);

@@ -168,7 +168,7 @@ static void test_every_reason_that_a_rule_can_change(void **state)
 static void test_reasons_that_no_rule_changes(void **state)
 {
 	static const char *const codes[] = {"rule", "bad-request", "binding", "credential",
-	        "address", "limit", "policy-changed", "closing", "", "defaults"};
+	        "address", "limit", "policy-changed", "closing", "", "defaults", "upgrade"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * naive_mask: what mask.h promises, written down as plainly as possible and without a line of
- * src/credential: every pattern, every mode, every start. Slow; for comparing. ASCII values only
- * (test_mask.c has tables for the others).
+ * src/credential: every pattern, every start, every way to write each byte, tried one after the
+ * other and taken back. Slow; for comparing.
  */
 #ifndef TESTS_NAIVE_MASK_H
 #define TESTS_NAIVE_MASK_H
@@ -14,6 +14,8 @@
 
 #define NAIVE_PATTERNS_MAX 40
 #define NAIVE_PATTERN_BYTES 512
+#define NAIVE_TEXT_BYTES 4096
+#define NAIVE_WAYS 8
 
 struct naive {
 	size_t count;
@@ -67,83 +69,126 @@ static inline void naive_add_base64(
 
 static inline void naive_add_value(struct naive *naive, const char *value, size_t n)
 {
-	char plus[NAIVE_PATTERN_BYTES];
-
 	naive_add(naive, value, n);
-	memcpy(plus, value, n);
-	for (size_t i = 0; i < n; i++)
-		if (plus[i] == ' ')
-			plus[i] = '+';
-	naive_add(naive, plus, n);
 	for (size_t lead = 0; lead < 3; lead++) {
 		naive_add_base64(naive, value, n, lead, "+/");
 		naive_add_base64(naive, value, n, lead, "-_");
 	}
 }
 
-/* All ways to write byte c in a mode ('-' plain, '%', '\\'), as strings in lower case; returns how
- * many. */
-static inline int naive_ways(char mode, char c, char out[4][8], size_t sizes[4])
+/* One way to write a pattern's next bytes: the text, hex digits in lower case, and how many bytes
+ * of the pattern it stands for. */
+struct naive_way {
+	char text[16];
+	size_t n, taken;
+};
+
+/* The code point that starts at p in UTF-8, by the table of RFC 3629; bytes of it, or 0. */
+static inline size_t naive_code_point(const char *p, size_t n, unsigned long *code)
+{
+	const unsigned char *u = (const unsigned char *)p;
+	size_t len = 0;
+
+	if (u[0] >= 0xc2 && u[0] <= 0xdf)
+		len = 2, *code = u[0] - 0xc0ul;
+	else if (u[0] >= 0xe0 && u[0] <= 0xef)
+		len = 3, *code = u[0] - 0xe0ul;
+	else if (u[0] >= 0xf0 && u[0] <= 0xf4)
+		len = 4, *code = u[0] - 0xf0ul;
+	if (len == 0 || len > n)
+		return 0;
+	for (size_t i = 1; i < len; i++) {
+		if (u[i] < 0x80 || u[i] > 0xbf)
+			return 0;
+		*code = *code * 64 + (u[i] - 0x80ul);
+	}
+	return len;
+}
+
+static inline int naive_ways_of_byte(unsigned char c, struct naive_way *out)
 {
 	static const char shorts[] = "\"\\/\b\f\n\r\t", letters[] = "\"\\/bfnrt";
 	int n = 0;
 
-	if (c != mode || mode == '-') {
-		out[n][0] = c;
-		sizes[n++] = 1;
-	}
-	if (mode == '%')
-		sizes[n] = (size_t)sprintf(out[n], "%%%02x", (unsigned char)c), n++;
-	if (mode == '\\')
-		sizes[n] = (size_t)sprintf(out[n], "\\u%04x", (unsigned char)c), n++;
-	if (mode == '\\' && c && strchr(shorts, c)) {
-		out[n][0] = '\\';
-		out[n][1] = letters[strchr(shorts, c) - shorts];
-		sizes[n++] = 2;
+	out[n++] = (struct naive_way){{(char)c}, 1, 1};
+	out[n].n = (size_t)sprintf(out[n].text, "%%%02x", c), out[n++].taken = 1;
+	out[n].n = (size_t)sprintf(out[n].text, "\\u%04x", c), out[n++].taken = 1;
+	if (c && strchr(shorts, c))
+		out[n++] = (struct naive_way){{'\\', letters[strchr(shorts, c) - shorts]}, 2, 1};
+	return n;
+}
+
+/* All ways to write what the pattern goes on with at p; returns how many. */
+static inline int naive_ways(const char *p, size_t left, struct naive_way out[NAIVE_WAYS])
+{
+	int n = naive_ways_of_byte((unsigned char)p[0], out);
+	unsigned long code;
+	size_t bytes = naive_code_point(p, left, &code);
+
+	if (p[0] == ' ')
+		n += naive_ways_of_byte('+', out + n);
+	if (bytes) {
+		if (code < 0x10000)
+			sprintf(out[n].text, "\\u%04lx", code);
+		else
+			sprintf(out[n].text, "\\u%04lx\\u%04lx", 0xd800 + (code - 0x10000) / 1024,
+			        0xdc00 + (code - 0x10000) % 1024);
+		out[n].n = strlen(out[n].text);
+		out[n++].taken = bytes;
 	}
 	return n;
 }
 
-/* Escapes compare their hex digits without case; everything else exactly. */
-static inline bool naive_same(const char *way, const char *text, size_t n)
+/* Escapes compare their hex digits without case; everything else exactly. n <= way->n. */
+static inline bool naive_same(const struct naive_way *way, const char *text, size_t n)
 {
-	size_t digits = way[0] == '%' ? 1 : way[0] == '\\' && n > 1 && way[1] == 'u' ? 2 : n;
+	for (size_t i = 0; i < n; i++) {
+		bool digit = way->n > 2 && i % 6 >= (way->text[0] == '%' ? 1 : 2);
 
-	if (n <= digits)
-		return memcmp(way, text, n) == 0;
-	return memcmp(way, text, digits) == 0 &&
-	       strncasecmp(way + digits, text + digits, n - digits) == 0;
+		if (digit ? strncasecmp(way->text + i, text + i, 1) != 0 : way->text[i] != text[i])
+			return false;
+	}
+	return true;
 }
 
-/* Bytes of text that spell the pattern; 0: they do not; -1: text ends first and fits so far. */
-static inline long naive_spell(
-        char mode, const char *pattern, size_t n, const char *text, size_t left)
+/* What a search has seen of one pattern from one start. */
+struct naive_try {
+	const char *p, *text;
+	size_t n, left;
+	size_t used; /* bytes of the longest spelling, or 0 */
+	bool part;   /* the text ends inside of one */
+};
+
+/* Tries what is left of the pattern from index i on at text[at]. No place is tried twice. */
+static inline void naive_try_from(struct naive_try *t, size_t i, size_t at, bool again)
 {
-	const char *begin = text;
+	static unsigned seen[NAIVE_PATTERN_BYTES][NAIVE_TEXT_BYTES + 1], now;
+	struct naive_way ways[NAIVE_WAYS];
+	int count;
 
-	for (size_t i = 0; i < n; i++) {
-		char ways[4][8];
-		size_t sizes[4];
-		int count = naive_ways(mode, pattern[i], ways, sizes), w;
-
-		if (left == 0)
-			return -1;
-		for (w = 0; w < count; w++) {
-			size_t size = sizes[w] < left ? sizes[w] : left;
-
-			if (sizes[w] == 1 ? ways[w][0] == text[0]
-			                  : naive_same(ways[w], text, size)) {
-				if (sizes[w] > left)
-					return -1;
-				break;
-			}
-		}
-		if (w == count)
-			return 0;
-		text += sizes[w];
-		left -= sizes[w];
+	now += !again;
+	if (seen[i][at] == now)
+		return;
+	seen[i][at] = now;
+	if (i == t->n) {
+		t->used = at > t->used ? at : t->used;
+		return;
 	}
-	return text - begin;
+	if (at == t->left) {
+		t->part = true;
+		return;
+	}
+	count = naive_ways(t->p + i, t->n - i, ways);
+	for (int w = 0; w < count; w++) {
+		size_t room = t->left - at, n = ways[w].n < room ? ways[w].n : room;
+
+		if (!naive_same(&ways[w], t->text + at, n))
+			continue;
+		if (n < ways[w].n)
+			t->part = true;
+		else
+			naive_try_from(t, i + ways[w].taken, at + n, true);
+	}
 }
 
 /* covered[i]: byte i lies in an occurrence. Returns where the longest true beginning at the end
@@ -154,17 +199,81 @@ static inline size_t naive_run(const struct naive *naive, const char *text, size
 
 	memset(covered, 0, n);
 	for (size_t s = n; s-- > 0;)
-		for (size_t k = 0; k < naive->count; k++)
-			for (const char *mode = "-%\\"; *mode; mode++) {
-				long used = naive_spell(*mode, naive->patterns[k].p,
-				        naive->patterns[k].n, text + s, n - s);
+		for (size_t k = 0; k < naive->count; k++) {
+			struct naive_try t = {.p = naive->patterns[k].p,
+			        .n = naive->patterns[k].n,
+			        .text = text + s,
+			        .left = n - s};
 
-				if (used < 0)
-					prefix = s;
-				for (long i = 0; i < used; i++)
-					covered[s + (size_t)i] = true;
-			}
+			naive_try_from(&t, 0, 0, false);
+			if (t.part)
+				prefix = s;
+			for (size_t i = 0; i < t.used; i++)
+				covered[s + i] = true;
+		}
 	return prefix;
+}
+
+static inline bool naive_is_of_keys(unsigned char c)
+{
+	return c && strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	                   "-_.~+/=%\\:@!#$&*^",
+	                    c);
+}
+
+/* Where the open end of text starts: bytes of the kinds that the patterns have, as far back as a
+ * beginning of one could reach, or its part that lies in text. */
+static inline size_t naive_open(const struct naive *naive, const char *text, size_t n)
+{
+	bool others = false, controls = false, escape = false;
+	size_t longest = 0, most, from = n;
+
+	for (size_t k = 0; k < naive->count; k++) {
+		longest = naive->patterns[k].n > longest ? naive->patterns[k].n : longest;
+		for (size_t i = 0; i < naive->patterns[k].n; i++) {
+			unsigned char c = (unsigned char)naive->patterns[k].p[i];
+
+			others |= !naive_is_of_keys(c);
+			controls |= c < 32 || c == 127;
+		}
+	}
+	most = 6 * longest - 1;
+	for (size_t i = n > most ? n - most : 0; i < n; i++)
+		escape |= text[i] == '%' || text[i] == '\\';
+	if (!escape)
+		most = longest - 1 + 11; /* the rest of an escape that began before */
+	while (from > 0 && n - from < most) {
+		unsigned char c = (unsigned char)text[from - 1];
+
+		if (!(naive_is_of_keys(c) || (others && c >= 32 && c != 127) || controls))
+			break;
+		from--;
+	}
+	return from;
+}
+
+/* A random spelling of the pattern's bytes from index `from` to before `to`, at out; returns its
+ * length. One byte in `escaped` is written as an escape; 0: none. */
+static inline size_t naive_spell(
+        const char *p, size_t from, size_t to, unsigned escaped, int (*next)(void), char *out)
+{
+	size_t len = 0;
+
+	while (from < to) {
+		struct naive_way ways[NAIVE_WAYS];
+		int count = naive_ways(p + from, to - from, ways), w = 0;
+
+		if (escaped && (unsigned)next() % escaped == 0)
+			w = next() % count;
+		for (size_t j = 0; j < ways[w].n; j++) {
+			bool digit = ways[w].n > 2 && j % 6 >= (ways[w].text[0] == '%' ? 1 : 2);
+			char c = ways[w].text[j];
+
+			out[len++] = digit && next() % 2 && c >= 'a' ? (char)(c - 32) : c;
+		}
+		from += ways[w].taken;
+	}
+	return len;
 }
 
 #endif

@@ -235,16 +235,12 @@ static void test_a_guessed_one_is_given_to_nobody(void **state)
 	answer(w, 0, "a-value-of-some-length", 0);
 	turn(w, 1);
 	assert_non_null(a.value);
-	for (int i = 0; i < 100; i++) { /* values that came after all */
-		assert_false(credential_store_waited(w->store, 0, CREDENTIAL_WAITS_MAX));
-		assert_false(credential_store_waited(w->store, 0, -CREDENTIAL_WAITS_MAX));
-	}
-	assert_false(credential_store_waited(w->store, 0, CREDENTIAL_WAITS_MAX));
+	assert_false(credential_store_waited(w->store, 0, 0));
 	assert_false(credential_store_is_guessed(w->store, 0));
 	assert_non_null(get(w, 0, &b));
 	assert_true(credential_store_waited(w->store, 0, 1));
-	assert_false(credential_store_waited(w->store, 0, 1)); /* said once */
-	assert_false(credential_store_waited(w->store, 0, -100));
+	assert_false(credential_store_waited(w->store, 0, 1));    /* said once */
+	assert_false(credential_store_waited(w->store, 0, -100)); /* there is no way back */
 	assert_true(credential_store_is_guessed(w->store, 0));
 	assert_false(credential_store_is_guessed(w->store, 1));
 	for (int i = 0; i < 2; i++) {
@@ -531,6 +527,10 @@ static void test_placeholders(void **state)
 	assert_int_equal(credential_store_find_placeholder(
 	                         w->store, SLICE("vethguard-a-0123"), &(size_t){0}, &(size_t){0}),
 	        POLICY_NONE);
+	assert_false(credential_store_mentions_placeholder(
+	        w->store, SLICE("vethguard-a-0123"), POLICY_NONE));
+	assert_int_equal(
+	        credential_store_placeholder_begins(w->store, SLICE("vethguard-a-012")), 15);
 	assert_int_equal(
 	        credential_store_set_placeholder(w->store, 0, SLICE("vethguard-a-0123")), 0);
 	assert_int_equal(
@@ -555,6 +555,24 @@ static void test_placeholders(void **state)
 		assert_int_equal(at, rows[i].at);
 		assert_int_equal(n, rows[i].n);
 	}
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct slice text = slice_from_string(rows[i].text);
+
+		assert_int_equal(credential_store_mentions_placeholder(w->store, text, POLICY_NONE),
+		        rows[i].credential != POLICY_NONE);
+		assert_int_equal(credential_store_mentions_placeholder(w->store, text, 0),
+		        rows[i].credential != POLICY_NONE && rows[i].credential != 0);
+	}
+	assert_true(credential_store_mentions_placeholder(
+	        w->store, SLICE("x vethguard-%61-0123 sk-\\u0061nt-vethguard-b-77"), 0));
+	assert_false(credential_store_mentions_placeholder(
+	        w->store, SLICE("x vethguard-%61-0123 sk-\\u0061nt-vethguard-b-78"), 0));
+	assert_true(credential_store_mentions_placeholder(
+	        w->store, SLICE("x vethguard-%61-0123"), POLICY_NONE));
+	assert_int_equal(
+	        credential_store_placeholder_begins(w->store, SLICE("vethguard-a-x vethg%75ar")),
+	        14);
+	assert_int_equal(credential_store_placeholder_begins(w->store, SLICE("vethguard-!")), 11);
 	for (int i = 3; i < POLICY_CREDENTIALS_MAX; i++)
 		assert_int_equal(
 		        credential_store_set_placeholder(w->store, 0, SLICE("vethguard-x")), 0);

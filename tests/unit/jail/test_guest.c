@@ -8,13 +8,18 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <linux/audit.h>
 #include <linux/capability.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "jail_child.h"
@@ -107,6 +112,187 @@ static void not_by_32_bit_calls_either(void **state)
 }
 #endif
 
+/* The child is under the filter and asks; who answers is the parent, for whom the descriptors are
+ * the same ones. */
+struct asked {
+	int pipe[2];
+	long results[16];
+};
+
+static void ask_child(struct asked *shared)
+{
+	struct iovec piece = {"x", 1};
+	struct msghdr m = {.msg_iov = &piece, .msg_iovlen = 1};
+	struct mmsghdr many = {.msg_hdr = m};
+	struct sockaddr_un to = {AF_UNIX, "/nonexistent"};
+	int pair[2], listener;
+	size_t n = 0;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+	        socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) != 0)
+		_exit(99);
+	listener = jail_guest_ask();
+	if (write(shared->pipe[1], &listener, sizeof(listener)) != sizeof(listener) || listener < 0)
+		_exit(98);
+#define ASK(call) shared->results[n++] = (call) < 0 ? -errno : 0
+	/* These are not asked about. */
+	ASK(send(pair[0], "x", 1, 0));
+	ASK(sendto(pair[0], "x", 1, 0, NULL, 0));
+	ASK(write(pair[0], "x", 1));
+	ASK(syscall(SYS_clone3, NULL, 0));
+	ASK(syscall(SYS_clone, CLONE_THREAD | CLONE_FILES, NULL, NULL, NULL, NULL)); /* EINVAL */
+	ASK(syscall(SYS_seccomp, 1, 8, NULL));
+	/* These are. */
+	ASK(connect(pair[0], (struct sockaddr *)&to, sizeof(to)));
+	ASK(syscall(SYS_connect, pair[0], NULL, 0L));
+	ASK(sendto(pair[0], "x", 1, 0, (struct sockaddr *)&to, sizeof(to)));
+	ASK(syscall(SYS_sendto, pair[0], "x", 1, 0, 1L << 32, 0));
+	ASK(sendmsg(pair[0], &m, 0));
+	ASK(sendmmsg(pair[0], &many, 1, 0));
+	ASK(syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL));
+	_exit((int)n);
+}
+
+static const enum jail_call asked_about[] = {JAIL_CALL_CONNECT, JAIL_CALL_CONNECT, JAIL_CALL_SENDTO,
+        JAIL_CALL_SENDTO, JAIL_CALL_SENDMSG, JAIL_CALL_SENDMMSG, JAIL_CALL_CLONE};
+
+/* Answers count of them with EXFULL, an error that the kernel has for none of these. */
+static size_t answer_asked(int listener, size_t count)
+{
+	struct {
+		struct seccomp_notif q;
+		uint8_t more[256];
+	} room;
+	size_t right = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct seccomp_notif_resp r = {.error = -EXFULL};
+		bool native = false;
+
+		memset(&room, 0, sizeof(room));
+		if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &room.q) != 0)
+			return right;
+		right += jail_call_find(room.q.data.arch, (uint32_t)room.q.data.nr, &native) ==
+		                 asked_about[i] &&
+		         native;
+		r.id = room.q.id;
+		ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &r);
+	}
+	return right;
+}
+
+static struct asked *asked_new(pid_t *pid, int *listener)
+{
+	struct asked *shared = mmap(
+	        NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(shared != MAP_FAILED);
+	assert_int_equal(pipe(shared->pipe), 0);
+	*pid = (pid_t)syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
+	assert_true(*pid >= 0);
+	if (*pid == 0)
+		ask_child(shared);
+	assert_int_equal(read(shared->pipe[0], listener, sizeof(*listener)), sizeof(*listener));
+	assert_true(*listener >= 0);
+	return shared;
+}
+
+static void calls_that_name_a_socket_are_asked_about(void **state)
+{
+	static const long expected[] = {0, 0, 0, -ENOSYS, -EINVAL, -EFAULT, -EXFULL, -EXFULL,
+	        -EXFULL, -EXFULL, -EXFULL, -EXFULL, -EXFULL};
+	size_t count = sizeof(expected) / sizeof(expected[0]);
+	int listener, status;
+	struct asked *shared;
+	pid_t pid;
+
+	(void)state;
+	shared = asked_new(&pid, &listener);
+	assert_int_equal(answer_asked(listener, 7), 7);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(left_with(status, (int)count));
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(shared->results[i], expected[i]);
+	close(listener);
+}
+
+static void without_an_answer_they_fail(void **state)
+{
+	int listener, status;
+	struct asked *shared;
+	pid_t pid;
+
+	(void)state;
+	shared = asked_new(&pid, &listener);
+	close(listener); /* the child has the same table: nobody holds it any more */
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	for (size_t i = 6; i < 13; i++)
+		assert_int_equal(shared->results[i], -ENOSYS);
+}
+
+static int asks_twice(void *context)
+{
+	(void)context;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || jail_guest_ask() < 0)
+		return 99;
+	return jail_guest_ask() == -EBUSY ? 0 : 1;
+}
+
+static void nobody_asks_somebody_else(void **state)
+{
+	(void)state;
+	assert_true(left_with(in_child(asks_twice, NULL), 0));
+}
+
+static void other_calls_have_no_name(void **state)
+{
+	bool native = true;
+
+	(void)state;
+	assert_int_equal(jail_call_find(0, 42, &native), JAIL_CALL_OTHER);
+	assert_false(native);
+#ifdef __x86_64__
+	assert_int_equal(
+	        jail_call_find(AUDIT_ARCH_X86_64, 0x40000000 | 42, &native), JAIL_CALL_OTHER);
+	assert_int_equal(jail_call_find(AUDIT_ARCH_X86_64, 43, &native), JAIL_CALL_OTHER);
+	assert_int_equal(jail_call_find(AUDIT_ARCH_I386, 362, &native), JAIL_CALL_CONNECT);
+	assert_false(native);
+	assert_int_equal(jail_call_find(AUDIT_ARCH_X86_64, 42, &native), JAIL_CALL_CONNECT);
+	assert_true(native);
+#endif
+}
+
+#ifdef __x86_64__
+static int asks32(void *context)
+{
+	int listener;
+
+	(void)context;
+	if (call32(20, 0, 0, 0) != getpid())
+		return 77;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || (listener = jail_guest_ask()) < 0)
+		return 99;
+	close(listener);                                /* what is asked about fails at once */
+	return call32(362, 1000, 0, 0) != -ENOSYS   ? 1 /* connect */
+	       : call32(370, 1000, 0, 0) != -ENOSYS ? 2 /* sendmsg */
+	       : call32(345, 1000, 0, 0) != -ENOSYS ? 3 /* sendmmsg */
+	       : call32(102, 3, 0, 0) != -ENOSYS    ? 4 /* socketcall */
+	       : call32(435, 0, 0, 0) != -ENOSYS    ? 5 /* clone3 */
+	       : call32(6, 1000, 0, 0) != -EBADF    ? 6 /* close: none of these */
+	                                            : 0;
+}
+
+static void by_32_bit_calls_too(void **state)
+{
+	int status = in_child(asks32, NULL);
+
+	(void)state;
+	if (left_with(status, 77))
+		skip();
+	assert_true(left_with(status, 0));
+}
+#endif
+
 static int bounded(void *context)
 {
 	static const unsigned never[] = {CAP_SYS_ADMIN, CAP_SYS_MODULE, CAP_SYS_RAWIO, CAP_SYS_BOOT,
@@ -144,6 +330,13 @@ int main(void)
 	        cmocka_unit_test(only_families_of_the_namespace),
 #ifdef __x86_64__
 	        cmocka_unit_test(not_by_32_bit_calls_either),
+#endif
+	        cmocka_unit_test(calls_that_name_a_socket_are_asked_about),
+	        cmocka_unit_test(without_an_answer_they_fail),
+	        cmocka_unit_test(nobody_asks_somebody_else),
+	        cmocka_unit_test(other_calls_have_no_name),
+#ifdef __x86_64__
+	        cmocka_unit_test(by_32_bit_calls_too),
 #endif
 	        cmocka_unit_test(root_inside_has_no_power_over_the_machine),
 	};

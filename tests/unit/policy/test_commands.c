@@ -328,6 +328,39 @@ static void test_check_notes_json(void **state)
 	forget();
 }
 
+/* What is said of a rule that allows an upgrade. */
+static void test_upgrade(void **state)
+{
+	static const char text[] =
+	        "vethguard: 1\n"
+	        "credentials:\n"
+	        "  k: {source: \"env:K\", inject: bearer}\n"
+	        "allow:\n"
+	        "  - {name: x, to: a.example, credential: k, upgrade: [SPDY/3.1, "
+	        "tcp]}\n"
+	        "  - {name: y, to: b.example, upgrade: tcp}\n";
+	char path[] = "/tmp/vethguard-upgrade-XXXXXX";
+	int fd = mkstemp(path);
+	json_t *root;
+
+	(void)state;
+	assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+	close(fd);
+	RUN(&r, "check", path);
+	assert_int_equal(r.status, 0);
+	assert_non_null(strstr(r.err, "rule \"x\": after an upgrade to spdy/3.1, tcp nothing is "));
+	assert_null(strstr(r.err, "rule \"y\""));
+	RUN(&r, "explain", path, "POST", "https://a.example/exec");
+	assert_non_null(strstr(r.out, "upgrade: spdy/3.1, tcp (relayed unread)\n"));
+	RUN(&r, "explain", "--json", path, "POST", "https://b.example/");
+	root = json_loads(r.out, 0, NULL);
+	assert_string_equal(json_string_value(json_object_get(root, "upgrade")), "tcp");
+	json_decref(root);
+	RUN(&r, "explain", path, "POST", "https://c.example/");
+	assert_null(strstr(r.out, "upgrade:"));
+	unlink(path);
+}
+
 static void test_explain(void **state)
 {
 	(void)state;
@@ -603,6 +636,7 @@ int main(void)
 	        cmocka_unit_test(test_check_unused_included),
 	        cmocka_unit_test(test_check_unused),
 	        cmocka_unit_test(test_check_notes_json),
+	        cmocka_unit_test(test_upgrade),
 	        cmocka_unit_test(test_explain),
 	        cmocka_unit_test(test_explain_relayed),
 	        cmocka_unit_test(test_explain_small_letters),

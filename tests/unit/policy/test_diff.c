@@ -136,6 +136,17 @@ static void test_says(void **state)
 	        "c)\n");
 	says("", "allow: [{to: tcp://a.example:22}, {to: \"udp://[fd00::/64]:53000\"}]\n",
 	        "+ may: tcp://a.example:22\n+ may: udp://[fd00::/64]:53000\n");
+	says(A, "allow: [{to: a.example, upgrade: [SPDY/3.1, tcp]}]\n",
+	        "+ may: any method https://a.example with an upgrade to spdy/3.1, tcp (so far "
+	        "without one)\n");
+	says("allow: [{to: a.example, upgrade: tcp}]\n", A,
+	        "- may: any method https://a.example without an upgrade (so far to tcp)\n");
+	says("allow: [{to: a.example, upgrade: tcp}]\n",
+	        "allow: [{to: a.example, upgrade: [spdy/3.1]}]\n",
+	        "+ may: any method https://a.example with an upgrade to spdy/3.1 (so far to "
+	        "tcp)\n");
+	says("", "allow: [{to: a.example, methods: GET, upgrade: tcp}]\n",
+	        "+ may: GET https://a.example with an upgrade to tcp\n");
 	says(A, "allow: [{to: a.example, tls: passthrough}]\n",
 	        "+ tls: https://a.example is passed through unopened\n");
 	says("allow: [{to: a.example, tls: passthrough}]\n", A,

@@ -57,7 +57,8 @@ static void ask(const struct policy *policy, const char *method, const char *url
 	struct policy_decision tls;
 
 	*sum += read_all(policy_rule_name(policy, d.rule)) +
-	        read_all(policy_rule_text(policy, d.rule));
+	        read_all(policy_rule_text(policy, d.rule)) +
+	        read_all(policy_rule_upgrades(policy, d.rule));
 	policy_decide_tls(policy, &request, &tls);
 	policy_explain(policy, &request, ignore_rule, sum);
 }

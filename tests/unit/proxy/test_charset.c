@@ -27,7 +27,17 @@ static void test_others_are_refused(void **state)
 	        "text/plain; charset*=utf-16", "text/plain; x=\"; charset=utf-16\"",
 	        "text/plain; charset=\t utf-1", "text/plain; charset=u",
 	        "text/plain; charsetcharset=ucs-2", "text/plain; charset=hz-gb-2312",
-	        "text/plain; charset=nobodys"};
+	        "text/plain; charset=nobodys", "text/plain; charset*=utf-8''utf-16",
+	        "text/plain; charset*=UTF-8'en'utf%2D16", "text/plain; charset*=us-ascii''utf-8",
+	        "text/plain; charset*0=\"utf-\"; charset*1=\"16\"",
+	        "text/plain; charset*0*=utf-8''utf-; charset*1=16", "text/plain; charset *=utf-8",
+	        "text/plain; charset=\"ut\\f-16\"", "text/plain; charset=\"utf-16",
+	        "text/plain; charset=\"utf-8", "text/plain; charset=\"utf-8\\",
+	        "text/plain; charset=utf-8-16", "text/plain; charset=utf8utf16",
+	        "text/plain; charset=binary16", "text/plain; charset=latin-greek-1",
+	        "text/plain; charset=utf\\-8",
+	        "text/plain; charset=utf-8, text/plain; charset=utf-16",
+	        "text/plain; charset=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
@@ -43,7 +53,11 @@ static void test_those_that_hold_ascii_pass(void **state)
 	        "text/html; charset=windows-1252", "text/html; charset=us-ascii",
 	        "text/html; charset=", "text/html; charset=; x=1", "text/html; charset",
 	        "text/charset", "text/html; charset=GBK", "text/html; charset=euc-jp",
-	        "text/html; charse"};
+	        "text/html; charse", "text/html; charset=\"ut\\f-8\"",
+	        "text/html; charset=\" utf-8 \"", "text/html; charset=utf-8; boundary=\"x;y\"",
+	        "text/html; charset=latin1", "text/html; charset='iso-8859-15'",
+	        "text/html; charset=utf-8,text/html", "text/html; charset=unicode-1-1-utf-8",
+	        "text/html;charset= ISO-8859-8-I"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++)

@@ -210,6 +210,67 @@ static void test_over_http2(void **state)
 	leave(o, false);
 }
 
+/* The end of a piece of text that could be a value's beginning waits, whether it is one or not, but
+ * not for ever. */
+static void test_ends_wait_and_are_released(void **state)
+{
+	struct peer *c = client(&w, NAME_C, "c.test"), *o = bound(c, "GET /x");
+	int64_t begin;
+
+	(void)state;
+	say(o, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+	expect_head(c, "HTTP/1.1 200 ");
+	begin = clock_monotonic_us();
+	say(o, "d\r\ndata: hello\n\n\r\n");
+	UNTIL(&w, has(c, "data: hello\n\n", 13));
+	assert_true(clock_monotonic_us() - begin < HELD_MS * 1000ll / 2);
+	buf_consume(&c->in, c->in.len);
+	begin = clock_monotonic_us();
+	say(o, "b\r\ndata: hello\r\n");
+	UNTIL(&w, has(c, "data: ", 6));
+	assert_false(has(c, "hello", 5));
+	UNTIL(&w, has(c, "hello", 5));
+	assert_true(clock_monotonic_us() - begin >= HELD_MS * 1000ll - 1000);
+	/* What goes on in time is cut nowhere; the end releases at once. */
+	begin = clock_monotonic_us();
+	say(o, "8\r\n, good-b\r\n");
+	UNTIL(&w, has(c, ", ", 2));
+	say(o, "2\r\nye\r\n0\r\n\r\n");
+	UNTIL(&w, has(c, "good-bye\r\n0\r\n\r\n", 15));
+	assert_true(clock_monotonic_us() - begin < HELD_MS * 1000ll);
+	assert_null(find_finding(&w, EVENT_FINDING_CREDENTIAL_ECHO));
+	leave_both(c, o);
+	w.event_count = 0;
+}
+
+/* Two more bytes of the value than may be seen, and nothing more: whoever guessed them rightly has
+ * had his last answer. An open response is cut off as well. */
+static void test_a_beginning_that_does_not_go_on(void **state)
+{
+	struct peer *other = client(&w, NAME_C, "c.test"), *other_o = bound(other, "GET /other"),
+	            *c = client(&w, NAME_C, "c.test"), *o = bound(c, "GET /x"), *late;
+
+	(void)state;
+	say(other_o, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n.\r\n");
+	expect_head(other, "HTTP/1.1 200 ");
+	say(o, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n ;s3cr3t\r\n");
+	expect_head(c, "HTTP/1.1 200 ");
+	UNTIL(&w, c->failed); /* so that it is not taken for whole */
+	assert_false(has(c, "s3", 2));
+	assert_true(credential_store_is_guessed(w.store, 0));
+	assert_non_null(find_finding(&w, EVENT_FINDING_CREDENTIAL_ECHO));
+	say(other_o, "8\r\nmore of \r\n0\r\n\r\n");
+	UNTIL(&w, other->failed);
+	assert_false(has(other, "more", 4));
+	late = client(&w, NAME_C, "c.test");
+	ask(late, "GET /late", "c.test", "");
+	expect_head(late, "HTTP/1.1 502 ");
+	UNTIL(&w, has(late, "the credential cannot be had", 28));
+	leave_both(other, other_o);
+	leave_both(c, o);
+	hang_up(late, false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,6 +278,8 @@ int main(void)
 	        TEST(test_across_the_steps_of_unpacking),
 	        TEST(test_fields_and_trailers),
 	        TEST(test_over_http2),
+	        TEST(test_ends_wait_and_are_released),
+	        TEST(test_a_beginning_that_does_not_go_on),
 	};
 
 	world_network();

@@ -527,9 +527,74 @@ static void test_a_bomb(void **state)
 	free(packed);
 }
 
+/* --- what frames hold --- */
+
+static bool takes_text(const char *frames, size_t n, bool masked)
+{
+	struct websocket w = {.masked = masked};
+	struct utf8 text = {0};
+	const uint8_t *p = (const uint8_t *)frames;
+
+	for (size_t at = 0; at < n;) {
+		enum websocket_step step;
+		size_t used = websocket_next(&w, p + at, n - at, &step);
+
+		assert_int_not_equal(step, WEBSOCKET_BAD);
+		at += used;
+		if (step == WEBSOCKET_HEAD)
+			used = 0;
+		if ((step == WEBSOCKET_CONTENT || w.left == 0) &&
+		        !websocket_is_text(&w, &text, p + at - used, used))
+			return false;
+	}
+	return true;
+}
+#define TAKES(frames) takes_text(frames, sizeof(frames) - 1, false)
+
+static void test_texts(void **state)
+{
+	(void)state;
+	assert_true(TAKES("\x81\x03\xe2\x82\xac"));
+	assert_true(TAKES("\x01\x01\xe2\x89\x01\xff\x00\x00\x00\x01\x82\x80\x01\xac\x81\x01x"));
+	assert_true(TAKES("\x82\x01\xff\x02\x01\xff\x80\x01\xc3\x81\x00"));
+	assert_true(TAKES("\x8a\x01\xff\x81\x00\x01\x00\x80\x00"));
+	assert_false(TAKES("\x81\x01\xff"));
+	assert_false(TAKES("\x81\x01\xc3"));
+	assert_false(TAKES("\x01\x02\xc0\xaf")); /* before the message is whole */
+	assert_false(TAKES("\x01\x01\xe2\x89\x02\x82\xac\x80\x00"));
+	assert_false(TAKES("\x01\x01\xe2\x80\x00"));
+	assert_false(TAKES("\x81\x03\xed\xa0\x80"));
+	assert_true(takes_text("\x81\x83\x01\x02\x03\x04\xe3\x80\xaf", 9, true));
+	assert_false(takes_text("\x81\x83\x01\x02\x03\x04\xe3\x80\x2f", 9, true));
+}
+
+static void test_what_close_frames_hold(void **state)
+{
+	uint16_t code;
+
+	(void)state;
+	for (unsigned c = 0; c <= UINT16_MAX; c++) {
+		const uint8_t content[2] = {(uint8_t)(c >> 8), (uint8_t)c};
+		bool known = (c >= 1000 && c <= 1014 && (c < 1004 || c > 1006)) ||
+		             (c >= 3000 && c < 5000);
+
+		if (!websocket_close_is_wrong(content, 2, &code) != known)
+			fail_msg("code %u", c);
+		assert_true(known || code == 1002);
+	}
+	assert_null(websocket_close_is_wrong(SAY(""), &code));
+	assert_null(websocket_close_is_wrong(SAY("\x03\xe8na\xc3\xafve"), &code));
+	assert_non_null(websocket_close_is_wrong(SAY("\x03\xe8na\xef"), &code));
+	assert_int_equal(code, 1007);
+	assert_non_null(websocket_close_is_wrong(SAY("\x03\xe8\xff\xff"), &code));
+	assert_int_equal(code, 1007);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_texts),
+	        cmocka_unit_test(test_what_close_frames_hold),
 	        cmocka_unit_test(test_wrong_frames),
 	        cmocka_unit_test(test_frames_in_any_pieces),
 	        cmocka_unit_test(test_behind_a_close_nothing_counts),

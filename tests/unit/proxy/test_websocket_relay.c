@@ -158,6 +158,25 @@ static void test_early_frames(void **state)
 
 /* --- frames that end it --- */
 
+/* The next thing that has come is a close frame, and nothing comes after it. */
+static void expect_close(struct peer *p, uint16_t expected)
+{
+	struct websocket read = {.masked = p == o};
+	size_t n = p == o ? 8 : 4;
+	enum websocket_step step;
+	uint8_t code[2];
+
+	UNTIL(&w, p->eof || p->failed);
+	if (p->in.len != n)
+		fail_msg("%zu bytes instead of a close frame", p->in.len);
+	assert_int_equal(websocket_next(&read, buf_bytes(&p->in), n, &step), n - 2);
+	assert_int_equal(read.opcode, WEBSOCKET_CLOSE);
+	websocket_next(&read, buf_bytes(&p->in) + n - 2, 2, &step);
+	websocket_unmask(&read, buf_bytes(&p->in) + n - 2, 2, code);
+	assert_int_equal(code[0] << 8 | code[1], expected);
+	buf_consume(&p->in, n);
+}
+
 static void test_wrong_frames_of_the_sandbox(void **state)
 {
 	static const struct {
@@ -219,6 +238,146 @@ static void test_wrong_frames_of_the_upstream(void **state)
 		assert_int_equal(buf_bytes(&o->in)[0], 0x88);
 		assert_int_equal(find_event(&w, EVENT_HTTP)->cause, EVENT_CAUSE_UPSTREAM);
 		assert_int_equal(findings(EVENT_FINDING_SMUGGLING), 0);
+		leave();
+	}
+}
+
+static const struct {
+	size_t n;
+	const char *p;
+	uint16_t code;
+} wrong_content[] = {
+#define WRONG(bytes, code)                     \
+	{                                      \
+		sizeof(bytes) - 1, bytes, code \
+	}
+        WRONG("\x81\x01\xff", 1007),
+        WRONG("\x81\x02o\xc3", 1007),
+        WRONG("\x81\x03\xed\xa0\x80", 1007),
+        WRONG("\x01\x01\xe2\x89\x01\x82\x80\x02\x28\xa1", 1007),
+        WRONG("\x01\x01\xe2\x80\x00", 1007),
+        WRONG("\x88\x02\x03\xe7", 1002),
+        WRONG("\x88\x02\x03\xed", 1002),
+        WRONG("\x88\x02\x03\xee", 1002),
+        WRONG("\x88\x02\x03\xf7", 1002),
+        WRONG("\x88\x02\x07\xd0", 1002),
+        WRONG("\x88\x02\x0b\xb7", 1002),
+        WRONG("\x88\x02\x13\x88", 1002),
+        WRONG("\x88\x02\xff\xff", 1002),
+        WRONG("\x88\x04\x03\xe8o\xc3", 1007),
+        WRONG("\x88\x03\x03\xe8\x80", 1007),
+};
+
+/* The frames with a key of zeros. */
+static size_t masked(const char *p, size_t n, uint8_t *out)
+{
+	size_t made = 0;
+
+	for (size_t at = 0; at < n;) {
+		size_t length = (uint8_t)p[at + 1];
+
+		out[made++] = (uint8_t)p[at];
+		out[made++] = 0x80 | (uint8_t)length;
+		memset(out + made, 0, 4);
+		memcpy(out + made + 4, p + at + 2, length);
+		made += 4 + length;
+		at += 2 + length;
+	}
+	return made;
+}
+
+/* Content that RFC 6455 forbids: what comes before goes on, both sides are told the code, wherever
+ * the last frame is cut behind its head. */
+static void test_content_that_is_wrong(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong_content / sizeof *wrong_content; i++)
+		for (int how = 0; how < 4; how++) {
+			bool bound = how & 1, from_sandbox = how & 2;
+			struct peer *from, *to;
+			uint8_t bytes[64];
+			size_t n = wrong_content[i].n, last, good = 0;
+
+			if (how == 0)
+				again((struct world_options){.timeouts = patient_timeouts,
+				        .limits = usual_limits,
+				        .send_bytes = 8192});
+			switch_over(bound, "", "");
+			from = from_sandbox ? c : o;
+			to = from_sandbox ? o : c;
+			memcpy(bytes, wrong_content[i].p, n);
+			if (from_sandbox)
+				n = masked(wrong_content[i].p, wrong_content[i].n, bytes);
+			last = from_sandbox ? 6 : 2;
+			while (good + last + (bytes[good + 1] & 0x7f) < n)
+				good += last + (bytes[good + 1] & 0x7f);
+			say_n(from, bytes, n);
+			if (good)
+				expect_n(to, bytes, good);
+			expect_close(c, wrong_content[i].code);
+			if (to == o)
+				expect_close(o, wrong_content[i].code);
+			else
+				UNTIL(&w, o->in.len == 8);
+			assert_int_equal(find_event(&w, EVENT_HTTP)->cause,
+			        from_sandbox ? EVENT_CAUSE_CLIENT : EVENT_CAUSE_UPSTREAM);
+			buf_consume(&o->in, o->in.len);
+			leave();
+		}
+}
+
+/* The beginning of a text has gone, so there is no place for a close frame. Nothing wrong passes.
+ */
+static void test_content_that_is_wrong_in_pieces(void **state)
+{
+	(void)state;
+	for (int how = 0; how < 4; how++) {
+		bool from_sandbox = how & 2;
+		struct peer *from, *to;
+		uint8_t bytes[64];
+		size_t n = 6;
+
+		switch_over(how & 1, "", "");
+		from = from_sandbox ? c : o;
+		to = from_sandbox ? o : c;
+		memcpy(bytes, "\x81\x04ok\xc3\x28", n);
+		if (from_sandbox)
+			n = masked("\x81\x04ok\xc3\x28", n, bytes);
+		say_n(from, bytes, n - 2); /* its head has gone out then */
+		expect_n(to, bytes, n - 2);
+		say_n(from, bytes + n - 2, 2);
+		if (from_sandbox)
+			expect_close(c, 1007);
+		else
+			expect_end(c);
+		UNTIL(&w, to->eof || to->failed);
+		assert_int_equal(to->in.len, 0);
+		leave();
+	}
+}
+
+static void test_close_frames_in_pieces(void **state)
+{
+	(void)state;
+	for (int bound = 0; bound < 2; bound++) {
+		static const char text[] = "\x88\x07\x03\xe8"
+		                           "bye\xc3\xa4";
+		uint8_t bytes[64];
+		size_t n = masked(text, sizeof text - 1, bytes);
+
+		switch_over(bound, "", "");
+		for (size_t i = 0; i < sizeof text - 1; i++) {
+			assert_int_equal(c->in.len, 0);
+			say_n(o, text + i, 1);
+			pump(&w, 1);
+		}
+		EXPECT(c, text);
+		for (size_t i = 0; i < n; i++) {
+			assert_int_equal(o->in.len, 0);
+			say_n(c, bytes + i, 1);
+			pump(&w, 1);
+		}
+		expect_n(o, bytes, n);
 		leave();
 	}
 }
@@ -407,11 +566,40 @@ static void test_compressed_messages_that_are_damaged(void **state)
 	say_n(c, buf_bytes(&frames), frames.len);
 	EXPECT(c, "\x88\x02\x03\xef");
 	expect_end(c);
-	UNTIL(&w, o->eof || o->failed);
-	assert_int_equal(o->in.len, 0);
+	expect_close(o, 1007);
 	assert_int_equal(only(EVENT_HTTP)->cause, EVENT_CAUSE_CLIENT);
 	buf_fini(&frames);
 	leave();
+}
+
+static void test_compressed_texts_that_are_none(void **state)
+{
+	static const char *const texts[] = {"\xff", "whole\xc3", "\xed\xa0\x80"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		z_stream z = {0};
+		struct buf frames;
+		uint8_t packed[500];
+		size_t n;
+
+		buf_init(&frames, 1000);
+		switch_over(false, OFFER, CHOICE);
+		deflateInit2(&z, 9, Z_DEFLATED, -10, 8, Z_DEFAULT_STRATEGY);
+		n = deflated(&z, texts[i], packed, sizeof packed);
+		frame(&frames, 0xc2, packed, n); /* no text */
+		send_cut(&frames, 3);
+		deflateReset(&z);
+		n = deflated(&z, texts[i], packed, sizeof packed);
+		deflateEnd(&z);
+		buf_consume(&frames, frames.len);
+		frame(&frames, 0xc1, packed, n);
+		say_n(c, buf_bytes(&frames), frames.len);
+		expect_close(c, 1007);
+		expect_close(o, 1007);
+		buf_fini(&frames);
+		leave();
+	}
 }
 
 static void test_compressed_messages_come_back_as_they_are(void **state)
@@ -468,7 +656,7 @@ static size_t read_content(char *out, size_t cap, size_t *pings, bool *whole)
 			n += used;
 		}
 		at += used;
-		*whole = read.left == 0 && read.fin && !read.in_message;
+		*whole = n > 0 && read.left == 0 && read.fin && !read.in_message;
 	}
 	return n;
 }
@@ -512,28 +700,73 @@ static void test_covered_across_fragments(void **state)
 
 static void test_fragments_without_it_stay_as_they_are(void **state)
 {
-	static const char sent[] = "\x02\x03(:(\x00\x00\x89\x01p\x00\x02::\x80\x00"
-	                           "\x01\x00\x80\x00\x01\x03(((\x80\x05(:::)";
+	static const char sent[] = "\x02\x03()(\x00\x00\x89\x01p\x00\x02))\x80\x00"
+	                           "\x01\x00\x80\x00\x01\x03(((\x80\x05()));";
 
 	(void)state;
 	switch_over(true, "", "");
 	SAY(o, sent);
 	EXPECT(c, sent);
-	/* What might be the beginning waits for the next fragment, and is no secret in the end. */
+	/* What might be the beginning waits for the next fragment, whether it is one or not. */
 	SAY(o, "\x01\x05"
 	       "(s3cr");
 	EXPECT(c, "\x01\x01(");
 	SAY(o, "\x80\x01z");
 	EXPECT(c, "\x80\x05s3crz");
 	SAY(o, "\x01\x05"
-	       ":s3cr");
-	EXPECT(c, "\x01\x01:");
+	       "(s4cr");
+	EXPECT(c, "\x01\x01(");
 	SAY(o, "\x80\x00");
-	EXPECT(c, "\x80\x04s3cr");
+	EXPECT(c, "\x80\x04s4cr");
 	assert_int_equal(c->in.len, 0);
 	leave();
 	UNTIL(&w, find_event(&w, EVENT_HTTP));
 	assert_int_equal(findings(EVENT_FINDING_CREDENTIAL_ECHO), 0);
+}
+
+/* ... and where the next one does not come, it waits no longer than HELD_MS. */
+static void test_a_fragment_does_not_wait_for_ever(void **state)
+{
+	(void)state;
+	switch_over(true, "", "");
+	SAY(o, "\x01\x05"
+	       "hello");
+	EXPECT(c, "\x01\x05"
+	          "hello");
+	SAY(o, "\x00\x06"
+	       ",world");
+	EXPECT(c, "\x00\x01,");
+	EXPECT(c, "\x00\x05"
+	          "world");
+	SAY(o, "\x80\x00");
+	EXPECT(c, "\x80\x00");
+	/* a frame that is the whole message, of which the rest does not come */
+	SAY(o, "\x82\x07"
+	       "hello");
+	EXPECT(c, "\x82\x07"
+	          "hello");
+	SAY(o, ",!");
+	EXPECT(c, ",!");
+	leave();
+	UNTIL(&w, find_event(&w, EVENT_HTTP));
+	assert_int_equal(findings(EVENT_FINDING_CREDENTIAL_ECHO), 0);
+}
+
+/* A beginning of the value where the next fragment does not come: it is cut off, and nobody gets
+ * the credential any more. */
+static void test_a_beginning_that_does_not_go_on(void **state)
+{
+	(void)state;
+	switch_over(true, "", "");
+	SAY(o, "\x01\x0a"
+	       "(s3cr3t-TO");
+	EXPECT(c, "\x01\x01(");
+	UNTIL(&w, c->eof);
+	assert_int_equal(c->in.len, 0);
+	UNTIL(&w, find_event(&w, EVENT_HTTP));
+	assert_int_equal(findings(EVENT_FINDING_CREDENTIAL_ECHO), 1);
+	assert_true(credential_store_is_guessed(w.store, 0));
+	leave();
 }
 
 /* A whole message never waits; the rest of a value in the next one is covered there. */
@@ -562,6 +795,97 @@ static void test_covered_across_messages(void **state)
 	leave();
 	UNTIL(&w, find_event(&w, EVENT_HTTP));
 	assert_int_equal(findings(EVENT_FINDING_CREDENTIAL_ECHO), 1);
+}
+
+/* The value cut over any two of control frames, close reasons and messages: what stands in the
+ * first is seen, the rest is covered. */
+static void test_covered_across_frames_of_any_kind(void **state)
+{
+	static const uint8_t kinds[][2] = {{0x89, 0x89}, {0x8a, 0x8a}, {0x89, 0x8a}, {0x89, 0x88},
+	        {0x81, 0x89}, {0x82, 0x8a}, {0x81, 0x88}, {0x89, 0x81}, {0x8a, 0x82}, {0x89, 1},
+	        {0x81, 0x82}, {0x8a, 2}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		bool closes = kinds[i][1] == 0x88, control = kinds[i][0] & kinds[i][1] & 8;
+
+		for (size_t cut = 1; cut < SECRET_BYTES; cut += closes ? 9 : 1) {
+			size_t rest = SECRET_BYTES - cut, from = closes ? 4 : 2, n;
+			uint8_t bytes[200];
+
+			if (cut == 1 || closes)
+				switch_over(true, "", "");
+			/* What control frames hold is one text, whatever comes between. */
+			n = (size_t)snprintf((char *)bytes, sizeof bytes, "%c%c%.*s", kinds[i][0],
+			        (char)cut, (int)cut, SECRET_VALUE);
+			if (control) {
+				memcpy(bytes + n, "\x82\x05other\x8a", 8);
+				bytes[n + 8] = 0;
+				n += 9;
+			}
+			say_n(o, bytes, n);
+			expect_n(c, bytes, n);
+			n = (size_t)snprintf((char *)bytes, sizeof bytes, "%c%c%s%s", kinds[i][1],
+			        (char)(rest + from - 2), closes ? "\x03\xe8" : "",
+			        &SECRET_VALUE[cut]);
+			if (kinds[i][1] > 2) {
+				say_n(o, bytes, n / 2);
+				pump(&w, 0);
+			}
+			say_n(o, bytes + (kinds[i][1] > 2 ? n / 2 : 0),
+			        kinds[i][1] > 2 ? n - n / 2 : n);
+			memset(bytes + from, '*', rest);
+			expect_n(c, bytes, n);
+			if (kinds[i][1] < 3) {
+				say_n(o, "\x80\x00", 2);
+				expect_n(c, "\x80\x00", 2);
+			}
+			if (closes || cut + 1 == SECRET_BYTES)
+				leave();
+		}
+		UNTIL(&w, findings(EVENT_FINDING_CREDENTIAL_ECHO) > 0);
+		again((struct world_options){
+		        .timeouts = patient_timeouts, .limits = usual_limits, .send_bytes = 8192});
+	}
+}
+
+/* A message, a ping and another message: all but the last part is seen. */
+static void test_covered_in_three_kinds(void **state)
+{
+	(void)state;
+	switch_over(true, "", "");
+	for (size_t a = 1; a + 2 < SECRET_BYTES; a += 4) {
+		const char *v = SECRET_VALUE;
+		uint8_t bytes[200];
+		size_t n = (size_t)snprintf((char *)bytes, sizeof bytes,
+		        "\x81%c%.*s\x89%c%c\x82%c%s", (char)a, (int)a, v, 1, v[a],
+		        (char)(SECRET_BYTES - a - 1), v + a + 1);
+
+		say_n(o, bytes, n);
+		memset(bytes + a + 7, '*', n - a - 7);
+		expect_n(c, bytes, n);
+	}
+	/* An empty ping is no text, one that does not go on with it parts the wire's. */
+	SAY(o, "\x81\x04s3cr\x89\x00\x8a\x01x\x81\x02no\x89\x01n");
+	EXPECT(c, "\x81\x04s3cr\x89\x00\x8a\x01x\x81\x02no\x89\x01n");
+	leave();
+}
+
+static void test_frames_that_only_begin_like_it(void **state)
+{
+	static const char sent[] = "\x89\x04s3cr\x81\x04s3cr\x8a\x04s3cr\x82\x03xyz\x89\x04"
+	                           "s3cr\x89\x04s3cr\x01\x03n()\x80\x00\x88\x06\x03\xe8s3cr";
+
+	(void)state;
+	for (size_t cut = 1; cut < sizeof sent - 1; cut += 3) {
+		switch_over(true, "", "");
+		say_n(o, sent, cut);
+		pump(&w, 0);
+		say_n(o, sent + cut, sizeof sent - 1 - cut);
+		expect_n(c, sent, sizeof sent - 1);
+		leave();
+	}
+	assert_int_equal(findings(EVENT_FINDING_CREDENTIAL_ECHO), 0);
 }
 
 static void test_an_end_inside_of_a_message(void **state)
@@ -614,6 +938,9 @@ int main(void)
 	        TEST(test_early_frames),
 	        TEST(test_wrong_frames_of_the_sandbox),
 	        TEST(test_wrong_frames_of_the_upstream),
+	        TEST(test_close_frames_in_pieces),
+	        TEST(test_content_that_is_wrong_in_pieces),
+	        TEST(test_content_that_is_wrong),
 	        TEST(test_no_close_frame_inside_of_a_frame),
 	        TEST(test_behind_a_close),
 	        TEST(test_the_sandbox_ends_first),
@@ -622,11 +949,17 @@ int main(void)
 	        TEST(test_the_credential_itself),
 	        TEST(test_a_placeholder_in_compressed_fragments),
 	        TEST(test_compressed_messages_that_are_damaged),
+	        TEST(test_compressed_texts_that_are_none),
 	        TEST(test_compressed_messages_come_back_as_they_are),
 	        TEST(test_covered_in_one_frame),
 	        TEST(test_covered_across_fragments),
 	        TEST(test_fragments_without_it_stay_as_they_are),
+	        TEST(test_a_fragment_does_not_wait_for_ever),
+	        TEST(test_a_beginning_that_does_not_go_on),
 	        TEST(test_covered_across_messages),
+	        TEST(test_frames_that_only_begin_like_it),
+	        TEST(test_covered_in_three_kinds),
+	        TEST(test_covered_across_frames_of_any_kind),
 	        TEST(test_an_end_inside_of_a_message),
 	        TEST(test_a_side_that_does_not_read),
 	};

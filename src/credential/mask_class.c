@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: what waits at the end of a piece of text must not depend on the value, for
+ * whoever has his guesses sent back would see from the waiting that one is right. So it depends on
+ * kinds of bytes only, which everybody may know: an end of bytes that keys are made of could be the
+ * beginning of a value, and waits, whether it is or not. A value with other bytes in it makes all
+ * bytes but control characters wait; that it has some is all that shows.
+ */
+#include "mask_internal.h"
+
+/* Besides letters and digits: what keys, base64, and escapes in URLs and JSON are made of. What
+ * ends sentences, objects and elements is not among it, so that these do not wait. */
+static const char signs[] = "-_.~+/=%\\:@!#$&*^";
+
+static bool is_of_keys(unsigned c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+	       (c && c < 0x80 && strchr(signs, (int)c));
+}
+
+static bool is_control(unsigned c)
+{
+	return c < ' ' || c == 0x7f;
+}
+
+void mask_fill_open(struct mask_tables *tables)
+{
+	bool others = false, controls = false;
+
+	for (unsigned c = 0; c < 256; c++) {
+		others |= tables->member[c] && !is_of_keys(c);
+		controls |= tables->member[c] && is_control(c);
+	}
+	for (unsigned c = 0; c < 256; c++)
+		tables->open[c] = controls || (others && !is_control(c)) || is_of_keys(c);
+}
+
+/* Bytes at the end of text, at most `most`, that are all open. */
+static size_t open_bytes(const struct mask *mask, const uint8_t *text, size_t n, size_t most)
+{
+	size_t run = 0;
+
+	while (run < n && run < most && mask->tables->open[text[n - 1 - run]])
+		run++;
+	return run;
+}
+
+size_t mask_scan_open(const struct mask *mask, const uint8_t *text, size_t n)
+{
+	size_t plain = mask->longest + MASK_ESCAPE_MAX - 2,
+	       escaped = MASK_EXPANSION * mask->longest - 1;
+	size_t run = open_bytes(mask, text, n, plain), near = n < escaped ? n : escaped;
+
+	/* A longer beginning than that has escapes in it, whether or not one that lies before text
+	 * goes on in it. */
+	if (run == plain &&
+	        (memchr(text + n - near, '%', near) || memchr(text + n - near, '\\', near)))
+		run = open_bytes(mask, text, n, escaped);
+	return n - run;
+}
