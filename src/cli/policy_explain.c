@@ -71,17 +71,17 @@ static const char *shown(struct slice s, char out[SHOWN_MAX])
 	return slice_escape(s, out, SHOWN_MAX);
 }
 
-/* Without what may be a user and a password: all between "://" and the last "@". */
+/* Without what may be a user and a password: all before the last "@", but for the scheme. */
 static int complain(const char *what, const char *text)
 {
 	const char *mark = strstr(text, "://"), *at = strrchr(text, '@');
 	char out[SHOWN_MAX], begin[SHOWN_MAX] = "";
 
-	if (mark && at && at > mark) {
+	if (mark && at && at > mark)
 		shown(slice_of(text, (size_t)(mark - text) + 3), begin);
+	if (at)
 		text = at;
-	}
-	fprintf(stderr, "vethguard: error: %s: \"%s%s%s\"\n", what, begin, begin[0] ? "..." : "",
+	fprintf(stderr, "vethguard: error: %s: \"%s%s%s\"\n", what, begin, at ? "..." : "",
 	        shown(slice_from_string(text), out));
 	return -1;
 }
@@ -108,7 +108,8 @@ static const char *url_fault(const char *method, const char *url)
 	return "not a URL such as https://host/path, tcp://host:port or udp://host:port";
 }
 
-/* Visible ASCII is enough of a check here: the policy compares methods byte by byte. */
+/* Visible ASCII; url_fault() tells of a URL in its place. The policy compares methods byte by byte.
+ */
 static bool is_method(const char *method)
 {
 	size_t n = strlen(method);
@@ -130,6 +131,8 @@ static int read_request(struct explain *x, const char *method, const char *url)
 		return complain("not a method", method);
 	if (!url_parse(slice_from_string(url), &x->url))
 		return complain(url_fault(method, url), url);
+	if (strpbrk(method, "\"(),/:;<=>?@[\\]{}"))
+		return complain("not a method", method);
 	http = x->url.scheme == POLICY_HTTPS || x->url.scheme == POLICY_HTTP;
 	if (!http && !x->connection)
 		return complain(
