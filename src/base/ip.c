@@ -152,22 +152,31 @@ static const struct class_row rows6[] = {
                                   out */
 };
 
-static enum ip_class classify(
-        const struct class_row *rows, size_t count, const uint8_t *bytes, enum ip_class otherwise)
+#define ROWS4 (sizeof(rows4) / sizeof(rows4[0]))
+#define ROWS6 (sizeof(rows6) / sizeof(rows6[0]))
+/* Where nothing is given out, a network as wide as this is not one that somebody uses. */
+#define RESERVED_BITS_MIN 8
+
+/* The row that an address, with so many bits of it known, is in, or NULL. */
+static const struct class_row *row_of(const struct ip *ip, unsigned bits)
 {
+	const struct class_row *rows = ip->family == 4 ? rows4 : rows6;
+	size_t count = ip->family == 4 ? ROWS4 : ROWS6;
+
 	for (size_t i = 0; i < count; i++)
-		if (bytes_in_prefix(bytes, rows[i].base, rows[i].bits))
-			return rows[i].class;
-	return otherwise;
+		if (rows[i].bits <= bits && bytes_in_prefix(ip->bytes, rows[i].base, rows[i].bits))
+			return &rows[i];
+	return NULL;
 }
 
 enum ip_class ip_classify(const struct ip *ip)
 {
-	if (ip->family == 4)
-		return classify(rows4, sizeof(rows4) / sizeof(rows4[0]), ip->bytes, IP_PUBLIC);
-	if (ip->family == 6)
-		return classify(rows6, sizeof(rows6) / sizeof(rows6[0]), ip->bytes, IP_RESERVED);
-	return IP_UNSPECIFIED;
+	const struct class_row *row;
+
+	if (ip->family != 4 && ip->family != 6)
+		return IP_UNSPECIFIED;
+	row = row_of(ip, family_bits(ip));
+	return row ? row->class : IP_PUBLIC;
 }
 
 struct ip ip_carried(const struct ip *ip, unsigned translator_bits)
@@ -186,6 +195,78 @@ struct ip ip_carried(const struct ip *ip, unsigned translator_bits)
 		carried.bytes[i] = ip->bytes[at++];
 	}
 	return carried;
+}
+
+bool ip_network_is_one(const struct ip_prefix *network)
+{
+	return network->bits == family_bits(&network->base);
+}
+
+/* What a network that lies in a range of carriers leaves of the carried address: only behind the
+ * place of it that RFC 6052 gives in a prefix of 96 bits. */
+static bool means_carried(const struct ip_prefix *network, const struct ip *ip)
+{
+	struct ip carried = ip_carried(ip, network->bits);
+	struct ip_prefix rest = {.base = {.family = 4}};
+
+	if (carried.family == 0)
+		return false;
+	if (ip_classify(&carried) == IP_PUBLIC)
+		return true;
+	if (network->bits <= 96)
+		return false;
+	rest.bits = (uint8_t)(network->bits - 96);
+	memcpy(rest.base.bytes, network->base.bytes + 12, 4);
+	return ip_network_means(&rest, &carried);
+}
+
+bool ip_network_means(const struct ip_prefix *network, const struct ip *ip)
+{
+	const struct class_row *row;
+
+	if (!ip_in_prefix(ip, network))
+		return false;
+	row = row_of(ip, family_bits(ip));
+	if (ip_network_is_one(network) || !row || row->class == IP_PUBLIC)
+		return true;
+	if (network->bits < row->bits)
+		return false;
+	switch (row->class) {
+	case IP_PRIVATE:
+	case IP_CGNAT:
+		return true;
+	case IP_RESERVED:
+		return network->bits >= RESERVED_BITS_MIN;
+	case IP_MAPPED:
+	case IP_NAT64:
+		return means_carried(network, ip);
+	default:
+		return false;
+	}
+}
+
+enum ip_class ip_network_class(const struct ip_prefix *network, bool *mixed)
+{
+	const struct class_row *row = row_of(&network->base, network->bits);
+	struct ip_prefix range;
+
+	*mixed = false;
+	for (size_t i = 0; ip_class_range(i, &range) && !*mixed; i++)
+		*mixed = range.bits > network->bits && ip_in_prefix(&range.base, network);
+	return row && row->bits > 0 ? row->class : IP_PUBLIC;
+}
+
+bool ip_class_range(size_t index, struct ip_prefix *out)
+{
+	const struct class_row *row = index < ROWS4           ? &rows4[index]
+	                              : index < ROWS4 + ROWS6 ? &rows6[index - ROWS4]
+	                                                      : NULL;
+
+	if (!row)
+		return false;
+	*out = (struct ip_prefix){.base.family = index < ROWS4 ? 4 : 6, .bits = row->bits};
+	memcpy(out->base.bytes, row->base, sizeof(out->base.bytes));
+	return true;
 }
 
 static const char *const class_names[] = {

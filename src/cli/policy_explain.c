@@ -53,6 +53,8 @@ struct explain {
 	struct policy_decision decision;
 	const char *fault;   /* refused before any rule is asked, or NULL */
 	bool connection;     /* CONNECT: the connection is judged */
+	bool unmeant;        /* a network allows the address, which is too wide to mean it */
+	bool small;          /* the method has small letters */
 	bool relayed;        /* unread: the verdict is about the connection, whatever is asked */
 	enum policy_tls tls; /* of https */
 	char capitals[POLICY_METHOD_MAX + 1]; /* the method that would be allowed, or "" */
@@ -70,11 +72,17 @@ static const char *shown(struct slice s, char out[SHOWN_MAX])
 	return slice_escape(s, out, SHOWN_MAX);
 }
 
+/* Without what may be a user and a password: all before the last "@", but for the scheme. */
 static int complain(const char *what, const char *text)
 {
-	char out[SHOWN_MAX];
+	const char *mark = strstr(text, "://"), *at = strrchr(text, '@');
+	char out[SHOWN_MAX], begin[SHOWN_MAX] = "";
 
-	fprintf(stderr, "vethguard: error: %s: \"%s\"\n", what,
+	if (mark && at && at > mark)
+		shown(slice_of(text, (size_t)(mark - text) + 3), begin);
+	if (at)
+		text = at;
+	fprintf(stderr, "vethguard: error: %s: \"%s%s%s\"\n", what, begin, at ? "..." : "",
 	        shown(slice_from_string(text), out));
 	return -1;
 }
@@ -109,11 +117,10 @@ static int read_request(struct explain *x, const char *method, const char *url)
 	size_t n;
 
 	x->connection = strcmp(method, "CONNECT") == 0;
-	if (kind == POLICY_METHOD_MALFORMED)
-		return strstr(method, "://") ? complain(url_fault(method, url), url)
-		                             : complain("not a method", method);
 	if (!url_parse(slice_from_string(url), &x->url))
 		return complain(url_fault(method, url), url);
+	if (kind == POLICY_METHOD_MALFORMED)
+		return complain("not a method", method);
 	http = x->url.scheme == POLICY_HTTPS || x->url.scheme == POLICY_HTTP;
 	if (!http && !x->connection)
 		return complain(
@@ -157,6 +164,21 @@ static void decide(struct explain *x)
 	}
 }
 
+/* What the proxy would find when it dials, as far as that is known here. Where the policy observes,
+ * no rule names the address. */
+static void look_at_address(struct explain *x)
+{
+	const struct ip *address = &x->request.address;
+
+	x->unmeant = address->family && x->decision.verdict == POLICY_ALLOW &&
+	             !x->decision.names_address && ip_classify(address) != IP_PUBLIC;
+}
+
+static bool is_allowed(const struct explain *x)
+{
+	return x->decision.verdict == POLICY_ALLOW && !x->unmeant;
+}
+
 /* A method is compared byte by byte, and who writes "get" may mean GET. */
 static void look_at_capitals(struct explain *x)
 {
@@ -164,13 +186,16 @@ static void look_at_capitals(struct explain *x)
 	struct policy_decision decision;
 	char text[POLICY_METHOD_MAX + 1] = "";
 
-	if (x->connection || x->fault || x->decision.verdict == POLICY_ALLOW)
+	if (x->connection || x->fault)
 		return;
 	for (size_t i = 0; i < request.method.n; i++) {
 		char c = request.method.p[i];
 
+		x->small |= c >= 'a' && c <= 'z';
 		text[i] = (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
 	}
+	if (x->decision.verdict == POLICY_ALLOW)
+		return;
 	request.method.p = text;
 	policy_decide(&x->loaded.policy, &request, &decision);
 	if (decision.verdict == POLICY_ALLOW)
@@ -236,8 +261,13 @@ static void print_verdict(const struct explain *x)
 	const struct policy_decision *d = &x->decision;
 	char text[SHOWN_MAX];
 
-	printf("verdict: %s", d->verdict == POLICY_ALLOW ? "allow" : "deny");
-	if (d->rule != POLICY_NONE)
+	printf("verdict: %s", is_allowed(x) ? "allow" : "deny");
+	if (x->unmeant)
+		printf(": no rule names this %s address but by a network too wide to mean it; it "
+		       "is "
+		       "refused unless the configuration permits it",
+		        ip_class_name(ip_classify(&x->request.address)));
+	else if (d->rule != POLICY_NONE)
 		printf(", by rule \"%s\"", shown(policy_rule_name(policy, d->rule), text));
 	else
 		printf(": %s", policy_reason_text(d->reason));
@@ -265,6 +295,9 @@ static void print_verdict(const struct explain *x)
 	if (x->capitals[0])
 		printf("hint: methods are compared as they are written; %s would be allowed\n",
 		        x->capitals);
+	else if (x->small)
+		printf("note: methods are compared as they are written, and those of HTTP are in "
+		       "capital letters\n");
 }
 
 static void write_verdict(const struct explain *x, struct json *j)
@@ -273,10 +306,12 @@ static void write_verdict(const struct explain *x, struct json *j)
 	const struct policy_decision *d = &x->decision;
 	struct policy_credential credential;
 
-	json_literal(j, "verdict", d->verdict == POLICY_ALLOW ? "allow" : "deny");
+	json_literal(j, "verdict", is_allowed(x) ? "allow" : "deny");
 	json_literal(j, "why",
-	        d->verdict == POLICY_ALLOW && !d->observed ? "an allow rule of the policy names it"
-	                                                   : policy_reason_text(d->reason));
+	        x->unmeant ? "only a network that is too wide to mean the address names it"
+	        : d->verdict == POLICY_ALLOW && !d->observed
+	                ? "an allow rule of the policy names it"
+	                : policy_reason_text(d->reason));
 	json_bool(j, "observed", d->observed);
 	if (d->rule != POLICY_NONE) {
 		json_string(j, "rule", policy_rule_name(policy, d->rule), 0);
@@ -298,6 +333,7 @@ static void write_verdict(const struct explain *x, struct json *j)
 	json_bool(j, "relayed", x->relayed);
 	if (x->capitals[0])
 		json_literal(j, "allowed_in_capitals", x->capitals);
+	json_bool(j, "small_letters", x->small);
 }
 
 static void list_rules(const struct explain *x,
@@ -334,8 +370,7 @@ static int answer_json(struct explain *x, const char *method, const char *url)
 		list_rules(x, write_rule, &j);
 	json_end_array(&j);
 	json_end_object(&j);
-	return policy_print_json(&j, &buf,
-	        x->decision.verdict == POLICY_ALLOW ? POLICY_EXIT_GOOD : POLICY_EXIT_DENIED);
+	return policy_print_json(&j, &buf, is_allowed(x) ? POLICY_EXIT_GOOD : POLICY_EXIT_DENIED);
 }
 
 static int answer_text(struct explain *x, const char *method)
@@ -349,7 +384,7 @@ static int answer_text(struct explain *x, const char *method)
 	else
 		list_rules(x, print_rule, NULL);
 	print_verdict(x);
-	return x->decision.verdict == POLICY_ALLOW ? POLICY_EXIT_GOOD : POLICY_EXIT_DENIED;
+	return is_allowed(x) ? POLICY_EXIT_GOOD : POLICY_EXIT_DENIED;
 }
 
 int policy_explain_command(int argc, char **argv)
@@ -368,6 +403,7 @@ int policy_explain_command(int argc, char **argv)
 	} else if (read_request(&x, argv[1], argv[2]) == 0) {
 		decide(&x);
 		look_at_capitals(&x);
+		look_at_address(&x);
 		status =
 		        options.json ? answer_json(&x, argv[1], argv[2]) : answer_text(&x, argv[1]);
 	}

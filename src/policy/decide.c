@@ -277,6 +277,15 @@ static void refuse(const struct state *s, struct policy_decision *out, enum poli
 	out->verdict = out->observed ? POLICY_ALLOW : POLICY_DENY;
 }
 
+static void set_naming(const struct state *s, struct policy_decision *out)
+{
+	enum lookup_naming naming =
+	        lookup_naming(s->policy, s->allow_target, &s->question->request->address);
+
+	out->names_exactly = naming == LOOKUP_BY_ADDRESS;
+	out->names_address = naming == LOOKUP_BY_ADDRESS || naming == LOOKUP_BY_NETWORK;
+}
+
 /* Judges, and fills all of *out but passthrough. */
 static void judge(struct state *s, const struct found *found, struct policy_decision *out)
 {
@@ -294,8 +303,7 @@ static void judge(struct state *s, const struct found *found, struct policy_deci
 		out->rule = s->allow;
 		if (!s->question->connection)
 			out->credential = image_rule_at(s->policy, s->allow)->credential;
-		out->names_address =
-		        image_target_at(s->policy, s->allow_target)->kind == TARGET_PREFIX;
+		set_naming(s, out);
 	}
 }
 

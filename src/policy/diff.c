@@ -162,6 +162,13 @@ static void compare_requests(struct diff *d, const struct policy_request *base)
 	}
 }
 
+/* Allowed, and not refused when it is dialled because a wide network does not mean the address. */
+static bool opens(const struct policy_decision *d, const struct policy_request *request)
+{
+	return d->verdict == POLICY_ALLOW && !d->observed &&
+	       (request->address.family == 0 || d->names_address);
+}
+
 static void compare_connections(struct diff *d, const struct policy_request *request)
 {
 	struct diff_change change = {.kind = DIFF_KIND_COUNT};
@@ -170,8 +177,8 @@ static void compare_connections(struct diff *d, const struct policy_request *req
 
 	policy_decide(d->policies[0], request, &from);
 	policy_decide(d->policies[1], request, &to);
-	was = from.verdict == POLICY_ALLOW && !from.observed;
-	is = to.verdict == POLICY_ALLOW && !to.observed;
+	was = opens(&from, request);
+	is = opens(&to, request);
 	if (!was && is && !d->allowed_more)
 		change.kind = DIFF_CONNECTION_ALLOWED;
 	else if (was && !is && !d->allowed_less)

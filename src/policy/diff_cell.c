@@ -30,11 +30,11 @@ static bool spend_pair(uint64_t *budget, struct slice a, struct slice b)
 }
 
 static bool add_claims(struct diff_side *side, const struct image_rule *r, uint32_t rule,
-        uint32_t order, uint64_t *budget)
+        uint32_t order, bool exact, uint64_t *budget)
 {
 	const struct policy *policy = side->policy;
 	struct vec *out = (r->flags & RULE_DENY) != 0 ? &side->denies : &side->allows;
-	struct diff_claim claim = {.order = order, .rule = rule};
+	struct diff_claim claim = {.order = order, .rule = rule, .exact = exact};
 
 	claim.upgrades = image_slice(policy, r->upgrades);
 	if (r->credential != POLICY_NONE)
@@ -61,6 +61,8 @@ bool diff_collect(struct diff_side *side, const struct question *q, uint64_t *bu
 	for (uint32_t t = 0; t < side->found.count; t++) {
 		const struct image_profile *p = image_profile_at(
 		        policy, image_target_at(policy, side->found.targets[t])->profile);
+		enum lookup_naming naming =
+		        lookup_naming(policy, side->found.targets[t], &q->request->address);
 
 		for (uint32_t i = 0; i < p->ref_count && spend(budget, 1); i++) {
 			const struct image_entry *e =
@@ -68,9 +70,12 @@ bool diff_collect(struct diff_side *side, const struct question *q, uint64_t *bu
 			const struct image_rule *r = image_rule_at(policy, e->rule);
 			bool deny = (r->flags & RULE_DENY) != 0;
 
+			if (!deny && naming == LOOKUP_TOO_WIDE)
+				continue;
 			if (scheme_agrees(e->scheme, deny, q->request->scheme) &&
 			        port_agrees(policy, e, q->request->port) && method_agrees(q, r) &&
-			        !add_claims(side, r, e->rule, t, budget))
+			        !add_claims(side, r, e->rule, t,
+			                !deny && naming == LOOKUP_BY_ADDRESS, budget))
 				return false;
 		}
 	}
@@ -135,13 +140,37 @@ static struct slice open_wide(struct slice pattern, char out[POLICY_PATH_MAX * 3
 	return slice_of(out, n);
 }
 
+/* A pattern of a deny as wide as its readings, in small letters: an escaped slash ends a segment,
+ * any other escape is a wildcard. No byte becomes more than three. */
+static struct slice open_deny(struct slice deny, char out[POLICY_PATH_MAX * 3])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < deny.n; i++) {
+		char c = deny.p[i];
+
+		if (c == '/' && i + 1 == deny.n && n > 0)
+			break;
+		if (c == '%' && deny.n - i >= 3) {
+			c = memcmp(deny.p + i, "%2F", 3) == 0 ? '/' : '*';
+			i += 2;
+		}
+		if (c == '/' && n > 0 && out[n - 1] == '/') {
+			memcpy(out + n, "**", 2);
+			n += 2;
+		}
+		out[n++] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+	}
+	return slice_of(out, n);
+}
+
 /* Whether a deny may refuse some path of a pattern. */
 static bool deny_meets(struct slice deny, struct slice pattern)
 {
 	char wide[POLICY_PATH_MAX * 3], wide_deny[POLICY_PATH_MAX * 3];
 
 	return meets(deny, pattern) ||
-	       pattern_overlaps(open_wide(deny, wide_deny), open_wide(pattern, wide));
+	       pattern_overlaps(open_deny(deny, wide_deny), open_wide(pattern, wide));
 }
 
 /* Some deny contains the pattern. */
@@ -159,14 +188,16 @@ static bool is_denied_by(const struct vec *claims, struct slice pattern, uint64_
 }
 
 /* Some allow contains the pattern. */
-static bool is_allowed_by(const struct vec *claims, struct slice pattern, uint64_t *budget)
+static bool is_allowed_by(const struct vec *claims, const struct diff_claim *now, uint64_t *budget)
 {
+	struct slice pattern = now->pattern;
+
 	for (size_t i = 0; i < claims->n; i++) {
 		const struct diff_claim *claim = vec_at(claims, i);
 
 		if (!spend_pair(budget, claim->pattern, pattern))
 			return false;
-		if (allow_contains(claim->pattern, pattern))
+		if (claim->exact >= now->exact && allow_contains(claim->pattern, pattern))
 			return true;
 	}
 	return false;
@@ -206,7 +237,7 @@ static void compare_allows(const struct diff_side *old, const struct diff_side *
 
 		if (is_denied_by(&now->denies, claim->pattern, sink->budget))
 			continue;
-		if (is_allowed_by(&old->allows, claim->pattern, sink->budget))
+		if (is_allowed_by(&old->allows, claim, sink->budget))
 			compare_denies(old, now, &change, sink);
 		else
 			sink->change(sink->context, &change);
@@ -302,7 +333,8 @@ static bool claims_are_equal(const struct vec *a, const struct vec *b)
 	for (size_t i = 0; i < a->n; i++) {
 		const struct diff_claim *x = vec_at(a, i), *y = vec_at(b, i);
 
-		if (x->order != y->order || !slice_equals(x->pattern, y->pattern) || !is_same(x, y))
+		if (x->order != y->order || x->exact != y->exact ||
+		        !slice_equals(x->pattern, y->pattern) || !is_same(x, y))
 			return false;
 	}
 	return true;

@@ -13,6 +13,7 @@ struct diff_claim {
 	struct slice pattern;    /* empty: any path */
 	struct slice credential; /* its name, or empty */
 	struct slice upgrades;   /* as policy_rule_upgrades() */
+	bool exact;              /* by its one address, which may be the host's own as well */
 	uint32_t order;          /* of its target: smaller is more specific */
 	uint32_t rank, rule;
 };

@@ -21,20 +21,24 @@ static void add_name(struct diff_groups *g, struct diff_group *group, struct sli
 }
 
 /* The profiles of both sides, with what stands between them. */
-static struct slice group_key(
-        struct diff_groups *g, const struct found *from, const struct found *to, bool host)
+static struct slice group_key(struct diff_groups *g, const struct found *from,
+        const struct found *to, const struct policy_request *request)
 {
-	uint32_t *key = arena_take(g->arena, (from->count + to->count + 2) * sizeof(*key));
+	uint32_t *key = arena_take(g->arena, 2 * (from->count + to->count + 1) * sizeof(*key));
 	size_t n = 0;
 
 	if (!key)
 		return SLICE("");
-	key[n++] = host;
-	for (uint32_t i = 0; i < from->count; i++)
+	key[n++] = request->host.n > 0;
+	for (uint32_t i = 0; i < from->count; i++) {
 		key[n++] = image_target_at(g->policies[0], from->targets[i])->profile;
+		key[n++] = lookup_naming(g->policies[0], from->targets[i], &request->address);
+	}
 	key[n++] = UINT32_MAX;
-	for (uint32_t i = 0; i < to->count; i++)
+	for (uint32_t i = 0; i < to->count; i++) {
 		key[n++] = image_target_at(g->policies[1], to->targets[i])->profile;
+		key[n++] = lookup_naming(g->policies[1], to->targets[i], &request->address);
+	}
 	return slice_of(key, n * sizeof(*key));
 }
 
@@ -51,7 +55,7 @@ static void add_destination(
 	lookup_targets(g->policies[1], request, &to);
 	if (from.count + to.count == 0)
 		return;
-	id = intern_put(&g->keys, group_key(g, &from, &to, request->host.n > 0), &added);
+	id = intern_put(&g->keys, group_key(g, &from, &to, request), &added);
 	if (id == UINT32_MAX || (added && !vec_append(&g->groups, &group, 1))) {
 		g->failed = true;
 		return;
@@ -185,7 +189,7 @@ static void add_address(struct diff_groups *g, const struct ip *ip)
 		return;
 	lookup_targets(g->policies[0], &request, &from);
 	lookup_targets(g->policies[1], &request, &to);
-	key = group_key(g, &from, &to, false);
+	key = group_key(g, &from, &to, &request);
 	all = slice_of(label, strlen(label));
 	p = arena_take(g->arena, key.n + all.n);
 	if (!p) {
@@ -214,12 +218,8 @@ static void add_border(struct diff_groups *g, const struct ip *ip)
 
 /* The first address of a network, and the first one behind it: between such borders nothing
  * changes. */
-static void add_network(struct diff_groups *g, struct slice key)
+static void add_network(struct diff_groups *g, struct ip ip, unsigned bits)
 {
-	struct ip ip = {.family = (uint8_t)key.p[0]};
-	unsigned bits = (uint8_t)key.p[1];
-
-	memcpy(ip.bytes, key.p + 2, 16);
 	add_border(g, &ip);
 	for (int bit = (int)bits - 1; bit >= 0; bit--) {
 		uint8_t mask = (uint8_t)(0x80u >> (bit % 8));
@@ -232,6 +232,15 @@ static void add_network(struct diff_groups *g, struct slice key)
 	}
 }
 
+/* The address of a network's key. */
+static struct ip address_of(struct slice key)
+{
+	struct ip ip = {.family = (uint8_t)key.p[0]};
+
+	memcpy(ip.bytes, key.p + 2, sizeof(ip.bytes));
+	return ip;
+}
+
 static void add_target(struct diff_groups *g, int side, uint32_t index)
 {
 	const struct image_target *t = image_target_at(g->policies[side], index);
@@ -241,7 +250,7 @@ static void add_target(struct diff_groups *g, int side, uint32_t index)
 	if (t->kind == TARGET_GLOB)
 		add_glob(g, side, key);
 	else if (t->kind == TARGET_PREFIX)
-		add_network(g, key);
+		add_network(g, address_of(key), (uint8_t)key.p[1]);
 	else if (!is_known(g, side, TARGET_HOST, key, &request))
 		add_destination(g, &request, key);
 }
@@ -267,9 +276,14 @@ void diff_groups_fini(struct diff_groups *g)
 
 bool diff_groups_find(struct diff_groups *g)
 {
+	struct ip_prefix range;
+
 	for (int side = 0; side < 2; side++)
 		for (uint32_t i = 0;
 		        i < image_count(g->policies[side], SECTION_TARGETS) && !g->failed; i++)
 			add_target(g, side, i);
+	/* a wide network does not mean every class of addresses in it */
+	for (size_t i = 0; ip_class_range(i, &range) && !g->failed; i++)
+		add_network(g, range.base, range.bits);
 	return !g->failed;
 }

@@ -53,16 +53,16 @@ static void load_group(struct loader *l, struct tree *tree, const struct tree_it
 		        MODEL_DESTINATIONS_MAX);
 		return;
 	}
-	group.destinations.items =
-	        arena_take(&l->arena, item->value->count * sizeof(*group.destinations.items));
+	group.destinations.items = arena_take(&l->arena,
+	        item->value->count * LOAD_DESTINATIONS_EACH * sizeof(*group.destinations.items));
 	for (const struct tree_item *d = item->value->first; d && group.destinations.items;
 	        d = d->next)
 		if (d->value->kind == TREE_SCALAR &&
 		        slice_starts_with(d->value->text, SLICE("group:")))
 			tree_error(tree, d->value, "groups hold destinations, not other groups");
-		else if (load_destination(l, tree, d->value,
-		                 &group.destinations.items[group.destinations.count]))
-			group.destinations.count++;
+		else
+			group.destinations.count += load_destination(l, tree, d->value,
+			        &group.destinations.items[group.destinations.count]);
 	id = intern_put(&l->group_names, name, &added);
 	if (id == UINT32_MAX || (added && !vec_append(&l->groups, &group, 1)))
 		l->arena.failed = true;

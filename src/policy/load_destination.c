@@ -2,8 +2,8 @@
 /*
  * Theory of operation: "[scheme://]host[:port]" is taken apart from the left: scheme, then what
  * stands before the port, then the port. What stands before the port is a host, "*." and a host, an
- * address or a prefix. Every form that people write by mistake (a path, a user, a bare IPv6
- * address, a wildcard elsewhere) has a message of its own.
+ * address, a prefix or "[public]". Every form that people write by mistake (a path, a user, a bare
+ * IPv6 address, a wildcard elsewhere) has a message of its own.
  */
 #include <stdio.h>
 
@@ -83,12 +83,18 @@ static bool take_port(
 	return true;
 }
 
-/* "user:password@host": its colon is none before a port. */
+/* "user:password@host": its colon is none before a port, also where the password has a slash. */
 static bool names_user(struct slice text)
 {
 	ptrdiff_t at = slice_find_byte(text, '@'), slash = slice_find_byte(text, '/');
+	ptrdiff_t colon = slice_find_byte(text, ':');
+	uint64_t port;
 
-	return at >= 0 && (slash < 0 || at < slash);
+	if (at < 0 || slash < 0 || at < slash)
+		return at >= 0;
+	return colon >= 0 && colon < slash && text.p[0] != '[' &&
+	       !slice_to_u64(slice_of(text.p + colon + 1, (size_t)(slash - colon) - 1), UINT16_MAX,
+	               &port);
 }
 
 /* Several colons, and nothing that no address has. */
@@ -195,7 +201,8 @@ static bool take_address(struct tree *tree, const struct tree_node *node, struct
 	*good = false;
 	if (!ip_parse(slash < 0 ? inner : slice_of(inner.p, (size_t)slash), &ip)) {
 		if (bracket)
-			fail(tree, node, "the brackets hold no IPv6 address");
+			fail(tree, node,
+			        "the brackets hold no IPv6 address and not the word \"public\"");
 		return bracket;
 	}
 	if (bracket != (ip.family == 6)) {
@@ -249,24 +256,39 @@ static bool take_host(struct tree *tree, const struct tree_node *node, struct sl
 	return true;
 }
 
-bool load_destination(struct loader *l, struct tree *tree, const struct tree_node *written,
-        struct model_destination *out)
+/* "[public]": the networks of all addresses, of which public ones are meant (ip_network_means). */
+static void set_public(struct arena *arena, struct model_destination out[LOAD_DESTINATIONS_EACH])
+{
+	const struct ip_prefix all4 = {.base.family = 4}, all6 = {.base.family = 6};
+
+	out[0].is_public = true;
+	out[1] = out[0];
+	set_prefix(arena, &all4, &out[0]);
+	set_prefix(arena, &all6, &out[1]);
+}
+
+size_t load_destination(struct loader *l, struct tree *tree, const struct tree_node *written,
+        struct model_destination out[LOAD_DESTINATIONS_EACH])
 {
 	struct tree_node replaced = *written;
 	const struct tree_node *node = &replaced;
 	struct slice text;
 	bool good;
 
-	memset(out, 0, sizeof(*out));
+	memset(out, 0, LOAD_DESTINATIONS_EACH * sizeof(*out));
 	if (!tree_text(tree, node, "a destination", LOAD_DESTINATION_MAX, &text) ||
 	        !variables_in_destination(l, tree, written, &text))
-		return false;
+		return 0;
 	replaced.text = text;
 	out->text = text;
 	out->mark = mark_of(tree, node);
 	if (!take_scheme(tree, node, &text, &out->scheme) ||
 	        !split_port(tree, node, &text, &out->port))
-		return false;
+		return 0;
+	if (slice_equals(text, SLICE("[public]"))) {
+		set_public(tree->arena, out);
+		return 2;
+	}
 	if (take_address(tree, node, text, out, &good))
 		return good;
 	return take_host(tree, node, text, out);

@@ -75,11 +75,12 @@ static void take_destinations(struct rule_parse *p, struct tree_node *to, struct
 	size_t n = to->kind == TREE_LIST ? to->count : 1;
 	struct model_destinations *lists;
 	struct model_destination *items;
+	size_t each;
 
 	if (!first || n > MODEL_DESTINATIONS_MAX)
 		return;
 	lists = arena_take(p->tree->arena, (n + 1) * sizeof(*lists));
-	items = arena_take(p->tree->arena, n * sizeof(*items));
+	items = arena_take(p->tree->arena, n * LOAD_DESTINATIONS_EACH * sizeof(*items));
 	if (!lists || !items)
 		return;
 	p->rule.lists = lists;
@@ -91,8 +92,10 @@ static void take_destinations(struct rule_parse *p, struct tree_node *to, struct
 		if (item->value->kind == TREE_SCALAR && slice_starts_with(text, SLICE("group:")))
 			take_group(p, item->value, slice_of(text.p + 6, text.n - 6),
 			        &lists[p->rule.list_count++]);
-		else if (load_destination(p->l, p->tree, item->value, &items[lists[0].count])) {
-			text = items[lists[0].count++].text;
+		else if ((each = load_destination(
+		                  p->l, p->tree, item->value, &items[lists[0].count])) > 0) {
+			text = items[lists[0].count].text;
+			lists[0].count += each;
 			note_group(p, item->value);
 		}
 		show_destination(shown, text);

@@ -101,6 +101,37 @@ static bool is_loopback(const struct model_destination *d)
 	                                memcmp(prefix + 2, (const uint8_t[15]){0}, 15) == 0;
 }
 
+/* A network of which some addresses are not meant, or none (ip_network_means). */
+static void note_network(
+        const struct rule_parse *p, const struct model_destination *d, const struct tree_node *at)
+{
+	struct diag_list *notes = p->l->options->notes;
+	const uint8_t *key = (const uint8_t *)d->key.p + 1;
+	struct ip_prefix network = {.base.family = key[0], .bits = key[1]};
+	char quoted[TREE_QUOTE_MAX];
+	enum ip_class class;
+	bool mixed;
+
+	memcpy(network.base.bytes, key + 2, sizeof(network.base.bytes));
+	class = ip_network_class(&network, &mixed);
+	if (ip_network_is_one(&network) || d->is_public)
+		return;
+	if (class == IP_PUBLIC && mixed)
+		diag_add(notes, p->tree->file, at->line, at->column,
+		        "destination %s is wider than a private or special range: of it only "
+		        "public "
+		        "addresses are meant%s; name private ones by networks of their own, others "
+		        "one by one",
+		        tree_quote(d->text, quoted),
+		        network.bits == 0 ? ", for which \"[public]\" stands" : "");
+	else if (class != IP_PUBLIC && !ip_network_means(&network, &network.base) &&
+	         class != IP_MAPPED && class != IP_NAT64)
+		diag_add(notes, p->tree->file, at->line, at->column,
+		        "destination %s opens nothing: %s addresses are dialled only where a rule "
+		        "names them one by one",
+		        tree_quote(d->text, quoted), ip_class_name(class));
+}
+
 /* What is right and seldom meant. */
 static void note_destination(
         const struct rule_parse *p, const struct model_destination *d, const struct tree_node *at)
@@ -116,6 +147,8 @@ static void note_destination(
 		        "destination %s is the sandbox itself for what runs inside: such requests "
 		        "do not come here; name a service of this host by another of its addresses",
 		        tree_quote(d->text, quoted));
+	else if (d->key.p[0] == TARGET_PREFIX && d->key.n == 1 + IMAGE_PREFIX_KEY)
+		note_network(p, d, at);
 	else if (d->key.p[0] == TARGET_GLOB && slice_find_byte(name, '.') < 0 &&
 	         !is_own_domain(name))
 		diag_add(options->notes, p->tree->file, at->line, at->column,
@@ -133,6 +166,11 @@ static void check_destination(
 	char quoted[TREE_QUOTE_MAX];
 
 	tree_quote(d->text, quoted);
+	if (r->deny && d->is_public)
+		tree_error(p->tree, at,
+		        "destination %s: \"[public]\" is for allow rules; a deny rule names the "
+		        "networks, and means all of their addresses",
+		        quoted);
 	if (!http && (r->has_methods || r->path_count > 0))
 		tree_error(p->tree, at,
 		        "destination %s: methods and paths exist in https and http only, not in %s",
@@ -195,6 +233,8 @@ static void check_rule(struct rule_parse *p, const struct tree_node *to)
 			const struct model_destination *d = &r->lists[l].items[i];
 			struct tree_node at = *to;
 
+			if (d->is_public && d->key.p[1] == 6)
+				continue; /* told of its first half */
 			if (l == 0) {
 				at.line = d->mark.line;
 				at.column = d->mark.column;

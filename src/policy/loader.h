@@ -58,9 +58,11 @@ bool load_name(
 struct slice load_join(struct arena *arena, struct slice file, struct slice relative);
 /* path behind the working directory, unless it is absolute already. */
 struct slice load_absolute(struct arena *arena, const char *path);
-/* One destination as written in `to`. Reports. */
-bool load_destination(struct loader *l, struct tree *tree, const struct tree_node *node,
-        struct model_destination *out);
+/* One destination as written in `to`: how many it is, in out, or 0, which is reported. "[public]"
+ * is two: every IPv4 and every IPv6 address. */
+#define LOAD_DESTINATIONS_EACH 2
+size_t load_destination(struct loader *l, struct tree *tree, const struct tree_node *node,
+        struct model_destination out[LOAD_DESTINATIONS_EACH]);
 /* An RFC 9110 token. */
 bool load_is_token(struct slice s);
 

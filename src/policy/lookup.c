@@ -154,6 +154,25 @@ void lookup_targets(
 	add_prefixes(policy, &request->address, out);
 }
 
+enum lookup_naming lookup_naming(
+        const struct policy *policy, uint32_t target, const struct ip *address)
+{
+	const struct image_target *t = image_target_at(policy, target);
+	const uint8_t *key = (const uint8_t *)image_slice(policy, t->key).p;
+	struct ip_prefix network;
+	struct ip inner;
+
+	if (t->kind != TARGET_PREFIX)
+		return LOOKUP_BY_NAME;
+	network = (struct ip_prefix){.base.family = key[0], .bits = key[1]};
+	memcpy(network.base.bytes, key + 2, sizeof(network.base.bytes));
+	if (network.base.family == 4 && unmap(address, &inner))
+		address = &inner;
+	return !ip_network_means(&network, address) ? LOOKUP_TOO_WIDE
+	       : ip_network_is_one(&network)        ? LOOKUP_BY_ADDRESS
+	                                            : LOOKUP_BY_NETWORK;
+}
+
 static void set_method(const struct policy *policy, struct question *q)
 {
 	const struct image_text *names = image_section(policy, SECTION_METHODS);

@@ -48,6 +48,16 @@ enum lookup_match {
 enum lookup_match lookup_allows(
         const struct policy *policy, const struct image_pattern *pattern, struct path_view *view);
 
+enum lookup_naming {
+	LOOKUP_BY_NAME,
+	LOOKUP_BY_NETWORK, /* that means the address */
+	LOOKUP_BY_ADDRESS,
+	LOOKUP_TOO_WIDE /* the network has the address, and does not mean it (ip_network_means) */
+};
+/* How a target that was found for the address names it. */
+enum lookup_naming lookup_naming(
+        const struct policy *policy, uint32_t target, const struct ip *address);
+
 /* A deny rule for tcp:// denies everything that runs over TCP there. */
 static inline bool scheme_agrees(uint32_t rule_scheme, bool deny, enum policy_scheme scheme)
 {

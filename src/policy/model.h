@@ -28,7 +28,8 @@ struct model_destination {
 	struct slice text; /* as written */
 	struct mark mark;
 	enum policy_scheme scheme;
-	uint16_t port; /* 0: the rule's ports, or the scheme's default */
+	bool is_public; /* written as "[public]" */
+	uint16_t port;  /* 0: the rule's ports, or the scheme's default */
 };
 
 struct model_destinations {

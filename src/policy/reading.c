@@ -293,20 +293,24 @@ bool reading_pattern_is_simple(struct slice pattern)
 	return reading_is_plain(pattern) && (pattern.n == 1 || pattern.p[pattern.n - 1] != '/');
 }
 
-/* An escaped slash after a ';' of the same segment: a part of the parameters to those who cut them
- * off before they decode. */
-static bool has_slash_in_parameters(struct slice full)
+/* Copies a full form, an escaped slash after a ';' of the same segment as a ';': a part of the
+ * parameters, as it is to those who cut them off before they decode. False: there is none. */
+static bool copy_with_long_parameters(struct slice full, char *out)
 {
-	bool parameters = false;
+	bool parameters = false, found = false;
 
-	for (size_t i = 0; i < full.n; i++)
-		if (full.p[i] == '/')
+	for (size_t i = 0; i < full.n; i++) {
+		out[i] = full.p[i];
+		if (full.p[i] == '/') {
 			parameters = false;
-		else if (full.p[i] == ';')
+		} else if (full.p[i] == ';') {
 			parameters = true;
-		else if (full.p[i] == READING_SLASH && parameters)
-			return true;
-	return false;
+		} else if (full.p[i] == READING_SLASH && parameters) {
+			out[i] = ';';
+			found = true;
+		}
+	}
+	return found;
 }
 
 void path_view_init(struct path_view *view, struct slice path)
@@ -358,9 +362,11 @@ void path_view_make(struct path_view *view)
 	}
 	read_path(&full, view->path);
 	view->full = slice_of(full.p, full.n);
-	view->shortest =
-	        slice_of(view->shortest_bytes, reading_shortest(view->full, view->shortest_bytes));
-	view->has_two_cuts = has_slash_in_parameters(view->full);
+	view->has_two_cuts = copy_with_long_parameters(view->full, view->shortest_bytes);
+	view->shortest = slice_of(
+	        view->has_two_cuts ? view->shortest_bytes : view->full_bytes, view->full.n);
+	view->shortest.n = reading_shortest(view->shortest, view->shortest_bytes);
+	view->shortest.p = view->shortest_bytes;
 	view->has_levels = full.has_levels;
 	if (view->has_levels) {
 		read_path(&once, view->path);

@@ -58,8 +58,8 @@ struct path_view {
 	bool is_ready;
 	enum { VIEW_UNSEEN, VIEW_PLAIN, VIEW_AMBIGUOUS } kind; /* path_view_is_plain() */
 	bool has_levels;   /* something is encoded more than once */
-	bool has_two_cuts; /* an escaped slash stands in parameters: some readings have another
-	                      shortest form */
+	bool has_two_cuts; /* an escaped slash stands in parameters: in the shortest form here it is
+	                      cut off with them, some readings have another one */
 	char full_bytes[POLICY_PATH_MAX], once_bytes[POLICY_PATH_MAX];
 	char shortest_bytes[POLICY_PATH_MAX];
 };

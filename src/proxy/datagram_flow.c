@@ -315,7 +315,8 @@ bool flow_passes(struct flow *f, const struct policy *next)
 	proxy->config.policy = next;
 	judge_opaque(proxy, &f->destination, POLICY_UDP, &j);
 	proxy->config.policy = before;
-	if (!j.allowed || j.decision.names_address < f->judgement.decision.names_address)
+	if (!j.allowed || j.decision.names_address < f->judgement.decision.names_address ||
+	        j.decision.names_exactly < f->judgement.decision.names_exactly)
 		return false;
 	f->judgement = j;
 	return true;

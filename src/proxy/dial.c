@@ -175,7 +175,7 @@ bool dial_may_connect(
 	struct not_own *known = not_own_slot(proxy, address);
 	int64_t now_ms;
 
-	if (decision->names_address)
+	if (decision->names_exactly)
 		return true;
 	for (size_t i = 0; i < proxy->config.permit_count; i++) {
 		const struct ip_prefix *permit = &proxy->config.permit[i];

@@ -25,7 +25,8 @@ void upstream_key_make(struct upstream_key *key, const struct destination *d, bo
 	uint32_t credential = decision->credential;
 	uint8_t tail[UPSTREAM_KEY_TAIL] = {(uint8_t)(d->port >> 8), (uint8_t)d->port,
 	        (uint8_t)((unsigned)tls | (unsigned)how << 1 |
-	                  (unsigned)decision->names_address << 3),
+	                  (unsigned)decision->names_address << 3 |
+	                  (unsigned)decision->names_exactly << 4),
 	        (uint8_t)(credential >> 24), (uint8_t)(credential >> 16),
 	        (uint8_t)(credential >> 8), (uint8_t)credential, (uint8_t)(turn >> 24),
 	        (uint8_t)(turn >> 16), (uint8_t)(turn >> 8), (uint8_t)turn};

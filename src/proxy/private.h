@@ -254,9 +254,9 @@ bool judge_address(
 /* --- dial.c --- */
 
 /* False for an address of this host itself: a name that leads there would reach services that trust
- * local callers. A rule that names the address permits it, and so does the configuration when it
- * permits exactly this address. That an address is not the host's may have been found out up to
- * five seconds ago. */
+ * local callers. A rule that names exactly this address permits it, and so does the configuration
+ * when it permits exactly this address; no network that has it. That an address is not the host's
+ * may have been found out up to five seconds ago. */
 bool dial_may_connect(
         struct proxy *proxy, const struct policy_decision *decision, const struct ip *address);
 /* From a destination to a connected socket. The name is resolved on this side; only addresses that

@@ -46,6 +46,7 @@ static bool may_go_on(const struct revision *r, const struct policy_decision *be
         const struct policy_decision *now)
 {
 	return now->names_address >= before->names_address &&
+	       now->names_exactly >= before->names_exactly &&
 	       same_credential(r, before->credential, now->credential);
 }
 

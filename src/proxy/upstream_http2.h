@@ -14,14 +14,15 @@
  * is given back at once, so that no stream waits for another's client. A stream begins with the
  * protocol's own window, without a setting (RFC 9113 section 6.9.2), whose acknowledgement would
  * lift those that are wide already. A few streams of a connection, whose clients have taken
- * HTTP2_UPSTREAM_PROVEN bytes as they came, get a wide window. It doubles each time that the client
- * has taken a whole window as it came, where that took so long that the window may be what held
- * the upstream back: a window is at most one round trip's worth. What all streams of a worker have
- * beyond HTTP2_UPSTREAM_WIDE_WINDOW is bounded. So at most 9.1 MiB are kept for one connection, and
- * HTTP2_UPSTREAM_GROWN_MAX more for all together. */
+ * HTTP2_UPSTREAM_PROVEN bytes as they came, get a wide window. It grows by HTTP2_UPSTREAM_GROWTH
+ * each time that the client has taken a whole window as it came, where that took so long that the
+ * window may be what held the upstream back: a window is at most one round trip's worth. What all
+ * streams of a worker have beyond HTTP2_UPSTREAM_WIDE_WINDOW is bounded. So at most 9.1 MiB are
+ * kept for one connection, and HTTP2_UPSTREAM_GROWN_MAX more for all together. */
 #define HTTP2_UPSTREAM_WIDE_WINDOW (1u << 20)
 #define HTTP2_UPSTREAM_WIDE_STREAMS 3
 #define HTTP2_UPSTREAM_PROVEN (32u << 10)
+#define HTTP2_UPSTREAM_GROWTH 4 /* times */
 #define HTTP2_UPSTREAM_WIDEST_WINDOW (16u << 20)
 #define HTTP2_UPSTREAM_GROWN_MAX (32u << 20)
 #define HTTP2_UPSTREAM_QUICK_MS 5        /* a window in less is 200 MB/s and more: wide enough */

@@ -120,12 +120,13 @@ static bool set_window(struct upstream_stream *st, uint32_t window)
 static void grow(struct upstream_stream *st, int64_t took_ms)
 {
 	struct proxy *proxy = st->session->carrier->proxy;
+	uint32_t more = (HTTP2_UPSTREAM_GROWTH - 1) * st->window;
 
-	if (took_ms < HTTP2_UPSTREAM_QUICK_MS || st->window == HTTP2_UPSTREAM_WIDEST_WINDOW ||
-	        st->window > HTTP2_UPSTREAM_GROWN_MAX - proxy->grown)
+	if (took_ms < HTTP2_UPSTREAM_QUICK_MS || more > HTTP2_UPSTREAM_WIDEST_WINDOW - st->window ||
+	        more > HTTP2_UPSTREAM_GROWN_MAX - proxy->grown)
 		return;
-	if (set_window(st, 2 * st->window))
-		proxy->grown += st->window / 2;
+	if (set_window(st, st->window + more))
+		proxy->grown += more;
 }
 
 /* A client that takes what comes is worth a wide window (long ways need one). */

@@ -102,8 +102,8 @@ class Roles(Case):
                 if role == "worker":  # supervisor, keeper, six listeners, the resolver's sockets
                     self.assertIn(held.pop("socket"), range(8, 13))
                 self.assertEqual(held, wanted)
-        # The gate's namespace, and the one of the host that it started in.
-        self.assertEqual(descriptors(self.pids["supervisor"]).get("net"), 2)
+        # The gate's namespace, the sandbox's, and the one of the host that it started in.
+        self.assertEqual(descriptors(self.pids["supervisor"]).get("net"), 3)
 
     def test_the_log_is_open_for_append_and_apart_for_reading(self):
         """What is open for both can be mapped, and old lines be changed."""
@@ -174,10 +174,11 @@ exec %s
 class Fence(Case):
     def test_rules_that_somebody_flushed_come_back(self):
         s = self.sandbox(policy(API))
-        pid, own = s.pids()["supervisor"], os.readlink("/proc/self/ns/net")
+        pid, inside = s.pids()["supervisor"], next(iter(support.descendants(s.pids()["init"])))
+        known = (os.readlink("/proc/self/ns/net"), os.readlink(f"/proc/{inside}/ns/net"))
         gate = next(f"/proc/{pid}/fd/{f}" for f in os.listdir(f"/proc/{pid}/fd")
                     if os.readlink(f"/proc/{pid}/fd/{f}").startswith("net:")
-                    and os.readlink(f"/proc/{pid}/fd/{f}") != own)
+                    and os.readlink(f"/proc/{pid}/fd/{f}") not in known)
         rules = sh("nsenter", "--net=" + gate, "nft", "-s", "list", "ruleset")
         sh("nsenter", "--net=" + gate, "nft", "flush", "ruleset")
         event = s.event(FINDING, seconds=15, **{"finding_info.types": ["fence-changed"]})

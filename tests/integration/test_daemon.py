@@ -664,7 +664,7 @@ class Refused(Attached):
                                    ("egress: {proxy: 'http://p:3128', user: u, password_file: nope}", 125, "egress.password_file: "),
                                    ("audit_file: /nowhere/a.jsonl", 125, "audit_file /nowhere/a.jsonl: the directory /nowhere has to be there first"),
                                    ("egress: {interface: none0}", 0, "warning: PATH: egress.interface none0 is not there now ('ip -br link'"),
-                                   ("permit: [0.0.0.0/0, 'fd00::/8']", 0, "warning: PATH: permit 0.0.0.0/0 lets a name lead to private"),
+                                   ("permit: [0.0.0.0/0, 'fd00::/8']", 0, "warning: PATH: permit 0.0.0.0/0 is wider than a private range"),
                                    (f"audit_file: {support.LAB.dir}/a.jsonl", 0, "")):
             path = support.LAB.write("names.yaml", text + "\n")
             r = subprocess.run([VETHGUARDD, "--check-config", "--config", path], capture_output=True, text=True)

@@ -116,6 +116,17 @@ class Through(Egress):
         out = self.py("s = connect('tcp.lab.test', 2222)\nprint(s.recv(100))\ns.sendall(b'ping'); print(s.recv(100))")
         self.assertEqual(out, "b'banner 1.0\\r\\n'\nb'ping'\n")
 
+    def test_wide_network(self):
+        """A network that is too wide to mean an address does not have the proxy dial it either."""
+        config = support.LAB.write("egress-wide.yaml", open(self.config).read().replace("permit:", "#"), 0o644)
+        box = support.Sandbox(policy("http://0.0.0.0/0", "http://[::/0]"), config=config)
+        self.addCleanup(box.close)
+        for address in ("10.99.0.80", "10.99.0.1", "169.254.169.254"):
+            with self.subTest(address=address):
+                done = box.py(f"print(fetch('{address}', '/x', plain=True, port=80)[0])")
+                self.assertIn("403", done.out, done)
+                self.assertEqual(self.heard(f"{address}:80"), [])
+
     def test_the_sandbox_does_not_reach_the_proxy(self):
         out = self.py("try:\n s = socket.create_connection(('10.99.0.66', 3128), 3); s.sendall(b'CONNECT x:1 HTTP/1.1\\r\\n\\r\\n'); "
                       "print(s.recv(100))\nexcept OSError: print('ended')")

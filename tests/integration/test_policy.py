@@ -104,6 +104,24 @@ class Rules(Box):
         self.denied("DELETE", "/anything", host="www.lab.test")
         self.allowed("GET", "/anything", host="www.lab.test")
 
+    def test_deny_holds_against_every_reading(self):
+        """Also over HTTP/2, and where another field names the path."""
+        self.denied("GET", "/repos/acme/secret;x%2Fy/z", "/repos/acme/secret%3Bx/z", "/repos/acme%2Fsecret/x", "/repos/acme/%2573ecret/x",
+                    "/repos/acme%252Fsecret%252Fx", "/repos/acme/SECRET/x", "/repos/acme/secret./x", "/repos/acme/secret%C0%AFx",
+                    "/repos/acme/%EF%BD%93ecret/x", "/repos/acme/;a/secret;b/x;c", "/repos/acme%255Csecret/x", "/repos/acme/secret")
+        for path in ("/repos/acme/secret;x%2Fy/z", "/repos/acme/%2573ecret/x"):
+            for version in ("--http1.1", "--http2"):
+                for args in (("https://api.lab.test" + path,), ("-H", "X-Original-URL: " + path, "https://api.lab.test/repos/acme/x")):
+                    with self.subTest(path=path, version=version, args=args):
+                        done = self.box.run("curl", "-sS4", "--path-as-is", version, "-o", "/dev/null", "-w", "%{http_code}", *args)
+                        self.assertEqual(done.out, "403")
+
+    def test_hidden_dot_segments(self):
+        """In encodings that only some servers undo."""
+        self.denied("GET", "/repos/acme/%252e%252e/other", "/repos/acme/..%252fother", "/repos/acme/%C0%AE%C0%AE/other",
+                    "/repos/acme/%EF%BC%8E%EF%BC%8E/other", "/repos/acme/..%20/other", "/repos/acme/x%2500", "/repos/acme/%25252e./x", also=(400,))
+        self.assertEqual(self.seen("http"), [])
+
     def test_reason_is_told(self):
         out = json.loads(self.py("answered(*fetch('api.lab.test', '/repos/acme/secret/x'))"))
         body = json.loads(out["body"])
@@ -388,6 +406,55 @@ class Addresses(Box):
         out = json.loads(self.py("answered(*fetch('nowhere.other.test', '/'))"))
         self.assertEqual(out["status"], 502)
         self.assertIn("resolve", out["body"])
+
+
+class WideNetworks(Box):
+    """A network that is wider than a private range opens none of what lies in there."""
+    RULES = policy("http://0.0.0.0/0", "http://[::/0]", "tcp://[public]:22", "udp://[public]:1234")
+
+    def setUp(self):
+        super().setUp()
+        self.plain = support.LAB.write("nopermit.yaml", support.LAB.config().replace("permit:", "#"))
+
+    def test_http(self):
+        box = self.sandbox(self.RULES, config=self.plain)
+        with support.Capture() as capture:
+            for address in ("10.99.0.80", "10.99.0.1", "11.22.33.44", "169.254.169.254", "192.168.7.7"):
+                with self.subTest(address=address):
+                    out = json.loads(self.py(f"answered(*fetch('{address}', '/latest', port=80, plain=True))", box))
+                    self.assertEqual(out["status"], 403, out)
+                    self.assertIn("ddress", json.loads(out["body"])["title"] + json.loads(out["body"])["detail"])
+        self.assertEqual([f for f in capture.sent() if socket.inet_aton("10.99.0.80") in f and b"/latest" in f], [])
+
+    def test_through_the_explicit_proxy(self):
+        box = self.sandbox(self.RULES, config=self.plain)
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            s.bind(("127.0.0.1", 80))
+            s.listen()
+            s.settimeout(0.3)
+            for url in ("http://127.0.0.1/", "http://[::1]/", "http://[::ffff:127.0.0.1]/", "http://0.0.0.0/", "http://10.99.0.80/",
+                        "http://[64:ff9b::7f00:1]/", "http://169.254.169.254/"):
+                with self.subTest(url=url):
+                    host = url[7:-1]
+                    out = self.py("s = socket.create_connection((gate(), PROXY_PORT), 5)\n"
+                                  f"s.sendall(b'GET {url} HTTP/1.1\\r\\nHost: {host}\\r\\nConnection: close\\r\\n\\r\\n')\nprint(s.recv(100))", box)
+                    self.assertIn(" 403 ", out)
+            self.assertRaises(TimeoutError, s.accept)
+
+    def test_a_network_of_ones_own_and_an_address(self):
+        box = self.sandbox(policy("http://0.0.0.0/0", "http://10.99.0.64/26"), config=self.plain)
+        self.assertIn("200", self.py("print(fetch('10.99.0.80', '/', port=80, plain=True)[0])", box))
+        self.assertIn("403", self.py("print(fetch('10.99.0.1', '/', port=80, plain=True)[0])", box))
+
+    def test_permit_is_read_the_same(self):
+        """What a name leads to: a wide network under permit opens nothing either."""
+        for permit, status in (("[0.0.0.0/0, '::/0']", "403"), ("[10.0.0.0/7]", "403"), ("[10.99.0.0/16]", "200")):
+            config = support.LAB.write("widepermit.yaml", "\n".join(
+                f"permit: {permit}" if line.startswith("permit:") else line for line in support.LAB.config().split("\n")))
+            box = self.sandbox(policy("https://api.lab.test"), config=config)
+            with self.subTest(permit=permit):
+                self.assertIn(status, box.run("curl", "-sS4", "-o", "/dev/null", "-w", "%{http_code}", "https://api.lab.test/").out)
 
 
 class Observe(Box):

@@ -55,6 +55,19 @@ enum ip_class ip_classify(const struct ip *ip);
 /* The IPv4 address inside of an IPv4-mapped, -translated or -compatible one or of NAT64 (RFC 6052 section 2.2; of
  * 64:ff9b:1::/48 the translator's prefix is told in bits: 48, 56, 64, else 96). family 0: there is none. */
 struct ip ip_carried(const struct ip *ip, unsigned translator_bits);
+/* Whether somebody who names the network means this address of it, so that it may be dialled although it is not
+ * public. A network of one address means it, whatever it is. A wider one means its public addresses, and private,
+ * carrier-grade NAT and reserved ones where the whole network lies inside of such a range; never unspecified, loopback,
+ * link-local, metadata, multicast, broadcast, 6to4 and Teredo addresses. Of addresses that carry another one (mapped,
+ * NAT64), which the network has to lie inside of, the carried one has to be public or meant by what is left of the
+ * network. Whether an address is the host's own is not asked here. */
+bool ip_network_means(const struct ip_prefix *network, const struct ip *ip);
+bool ip_network_is_one(const struct ip_prefix *network); /* it has one address */
+/* The class that all addresses of the network have by its range, IP_PUBLIC where it lies in none. *mixed: it has ranges
+ * of other classes inside. */
+enum ip_class ip_network_class(const struct ip_prefix *network, bool *mixed);
+/* Networks between whose borders all addresses have one class; by index, false behind the last one. */
+bool ip_class_range(size_t index, struct ip_prefix *out);
 /* A word for people: "private", "link-local", ... */
 const char *ip_class_name(enum ip_class c);
 /* family 0 where sa is of neither. port: in host order; may be NULL. */

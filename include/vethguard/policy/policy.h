@@ -57,8 +57,9 @@ struct policy_decision {
 	uint32_t credential; /* index for policy_credential(), or POLICY_NONE */
 	bool passthrough;    /* the allowing rule says tls: passthrough */
 	bool observed;       /* mode observe turned a denial into this allow: reason and rule are the denial's */
-	bool names_address;  /* the allowing rule names the destination as an address or CIDR, which permits dialling it
-	                        whatever its class */
+	bool names_address;  /* the allowing rule names the destination as an address or network and means it
+	                        (ip_network_means), which permits dialling it whatever its class */
+	bool names_exactly;  /* it names just this address, which permits dialling it although it is the host's own */
 };
 
 /* An opened image. Filled by policy_open; borrows the bytes. */

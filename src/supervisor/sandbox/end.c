@@ -15,6 +15,7 @@ enum sandbox_state sandbox_sum_up(struct sandbox *s)
 {
 	struct supervisor *sv = s->supervisor;
 
+	sandbox_look_away(s); /* after the end is told nothing can be recorded of it */
 	if (!s->recorded.open)
 		return SANDBOX_ENDED;
 	s->unsummed = true;

@@ -96,7 +96,7 @@ struct sandbox {
 	const struct gate_divert *divert; /* borrowed until it is started; NULL: netns is linked */
 	char pin[MESSAGE_PATH_MAX +
 	         1]; /* file that keeps the gate; empty: only this process does */
-	int netns;   /* of the sandbox; closed once it is linked */
+	int netns;   /* of the sandbox; lasting: closed once it is linked */
 	char directory[MESSAGE_PATH_MAX + 1]; /* where exec: programs start; empty: "/" */
 	struct generation *generation;        /* owned: in force, or about to be */
 
@@ -181,7 +181,7 @@ void sandbox_keep_generation(struct sandbox *s, const char *how);
 /* fence.c. Looks whether its fence is in order and sets it again where it is not. 0, or -errno: it
  * cannot be, and s->failure says why. */
 int sandbox_look_now(struct sandbox *s);
-/* Nobody looks whether its fence is in order: another daemon is about to. */
+/* Nobody looks whether its fence is in order: another daemon is about to, or it ends. */
 void sandbox_look_away(struct sandbox *s);
 /* Ends that. 0, or -errno with s->failure. */
 int sandbox_look_again(struct sandbox *s);

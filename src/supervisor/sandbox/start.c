@@ -150,8 +150,13 @@ static int connect_gate(struct sandbox *s)
 	return error ? sandbox_failed(s, error, "keeping the gate's namespace as %s", s->pin) : 0;
 }
 
+/* That of a run is held to its end: the kernel takes the link away with the namespace, and while
+ * the last program of the command ends that must not look like a link that was taken away from
+ * inside. Whoever's was attached may end it at any time. */
 static void close_netns(struct sandbox *s)
 {
+	if (!s->lasting)
+		return;
 	if (s->netns >= 0)
 		close(s->netns);
 	s->netns = -1;

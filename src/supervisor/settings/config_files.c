@@ -61,8 +61,9 @@ void settings_note_config(
 	for (size_t i = 0; i < c->permit_count; i++)
 		if (c->permit[i].bits <= ALL_ADDRESSES_BITS)
 			diag_add(notes, path, 0, 0,
-			        "permit %s/%u lets a name lead to private and metadata addresses "
-			        "of every network; list those that are meant",
+			        "permit %s/%u is wider than a private range and permits none of "
+			        "its private and special addresses; list the networks that are "
+			        "meant",
 			        ip_format(&c->permit[i].base, text), c->permit[i].bits);
 	if (c->egress.interface[0] && if_nametoindex(c->egress.interface) == 0)
 		diag_add(notes, path, 0, 0,

@@ -286,6 +286,132 @@ static void socket_addresses(void **state)
 	assert_int_equal(ip_to_sockaddr(&none, 1, &ss), 0);
 }
 
+/* The network, then which of the addresses it means. */
+static void what_a_network_means(void **state)
+{
+	static const struct {
+		const char *network, *address;
+		bool means;
+	} cases[] = {
+	        {"0.0.0.0/0", "8.8.8.8", true},
+	        {"0.0.0.0/0", "10.0.0.1", false},
+	        {"0.0.0.0/0", "127.0.0.1", false},
+	        {"0.0.0.0/0", "169.254.169.254", false},
+	        {"0.0.0.0/0", "0.0.0.0", false},
+	        {"0.0.0.0/0", "100.64.0.1", false},
+	        {"0.0.0.0/0", "224.0.0.1", false},
+	        {"0.0.0.0/0", "255.255.255.255", false},
+	        {"0.0.0.0/0", "198.18.0.1", false},
+	        {"0.0.0.0/0", "::1", false},
+	        {"10.0.0.0/7", "10.0.0.1", false},
+	        {"10.0.0.0/7", "11.0.0.1", true},
+	        {"10.0.0.0/8", "10.0.0.1", true},
+	        {"10.20.0.0/16", "10.20.0.1", true},
+	        {"10.20.0.0/16", "10.21.0.1", false},
+	        {"172.0.0.0/8", "172.16.0.1", false},
+	        {"172.0.0.0/8", "172.1.0.1", true},
+	        {"192.168.0.0/15", "192.168.0.1", false},
+	        {"100.64.0.0/10", "100.64.0.1", true},
+	        {"100.64.0.0/10", "100.100.100.200", false},
+	        {"100.100.100.200/31", "100.100.100.200", false},
+	        {"100.100.100.200/32", "100.100.100.200", true},
+	        {"168.63.0.0/16", "168.63.129.16", false},
+	        {"168.63.0.0/16", "168.63.129.17", true},
+	        {"169.254.0.0/16", "169.254.1.1", false},
+	        {"169.254.169.254/31", "169.254.169.254", false},
+	        {"169.254.169.254/32", "169.254.169.254", true},
+	        {"127.0.0.0/8", "127.0.0.1", false},
+	        {"127.0.0.1/32", "127.0.0.1", true},
+	        {"127.0.0.1/32", "127.0.0.2", false},
+	        {"224.0.0.0/4", "224.0.0.1", false},
+	        {"198.18.0.0/15", "198.18.0.1", true},
+	        {"198.0.0.0/8", "198.18.0.1", false},
+	        {"240.0.0.0/4", "255.255.255.255", false},
+	        {"192.88.99.0/24", "192.88.99.1", false},
+	        {"::/0", "2606:4700::1", true},
+	        {"::/0", "::1", false},
+	        {"::/0", "::", false},
+	        {"::/0", "fe80::1", false},
+	        {"::/0", "fd00::1", false},
+	        {"::/0", "ff02::1", false},
+	        {"::/0", "100::1", false},
+	        {"::/0", "2002:7f00:1::", false},
+	        {"::/0", "2001::1", false},
+	        {"::/0", "::ffff:8.8.8.8", false},
+	        {"::/0", "64:ff9b::8.8.8.8", false},
+	        {"::/0", "fd00:ec2::254", false},
+	        {"::/1", "5f00::1", false},
+	        {"5f00::/16", "5f00::1", true},
+	        {"fc00::/6", "fd00::1", false},
+	        {"fc00::/7", "fd00::1", true},
+	        {"fc00::/7", "fd00:ec2::254", false},
+	        {"fd00:ec2::/64", "fd00:ec2::254", false},
+	        {"fd00:ec2::254/128", "fd00:ec2::254", true},
+	        {"fe80::/10", "fe80::1", false},
+	        {"2002::/16", "2002:7f00:1::", false},
+	        {"2002:a00:1::/48", "2002:a00:1::1", false},
+	        {"2001::/32", "2001::1", false},
+	        {"::ffff:0:0/96", "::ffff:8.8.8.8", true},
+	        {"::ffff:0:0/96", "::ffff:10.0.0.1", false},
+	        {"::ffff:10.0.0.0/104", "::ffff:10.0.0.1", true},
+	        {"::ffff:10.0.0.0/103", "::ffff:10.0.0.1", false},
+	        {"::ffff:127.0.0.0/104", "::ffff:127.0.0.1", false},
+	        {"::ffff:127.0.0.1/128", "::ffff:127.0.0.1", true},
+	        {"64:ff9b::/96", "64:ff9b::8.8.8.8", true},
+	        {"64:ff9b::/96", "64:ff9b::a9fe:a9fe", false},
+	        {"64:ff9b::a9fe:a9fe/127", "64:ff9b::a9fe:a9fe", false},
+	        {"64:ff9b::c0a8:700/120", "64:ff9b::c0a8:701", true},
+	        {"64:ff9b:1::/48", "64:ff9b:1:808:8:800::", true},
+	        {"64:ff9b:1::/48", "64:ff9b:1:a01:2:300::", false},
+	        {"64:ff9b::/32", "64:ff9b::8.8.8.8", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ip ip = parsed(cases[i].address);
+		struct ip_prefix network;
+
+		assert_true(ip_prefix_parse(slice_from_string(cases[i].network), &network));
+		if (ip_network_means(&network, &ip) != cases[i].means)
+			fail_msg("%s and %s", cases[i].network, cases[i].address);
+	}
+}
+
+static void classes_of_networks(void **state)
+{
+	static const struct {
+		const char *network;
+		enum ip_class class;
+		bool mixed;
+	} cases[] = {
+	        {"0.0.0.0/0", IP_PUBLIC, true},
+	        {"::/0", IP_PUBLIC, true},
+	        {"10.0.0.0/7", IP_PUBLIC, true},
+	        {"10.0.0.0/8", IP_PRIVATE, false},
+	        {"8.8.8.0/24", IP_PUBLIC, false},
+	        {"168.63.0.0/16", IP_PUBLIC, true},
+	        {"100.64.0.0/10", IP_CGNAT, true},
+	        {"127.0.0.0/8", IP_LOOPBACK, false},
+	        {"127.0.0.1/32", IP_LOOPBACK, false},
+	        {"2606::/16", IP_PUBLIC, false},
+	        {"2000::/3", IP_PUBLIC, true},
+	        {"64:ff9b::/96", IP_NAT64, false},
+	};
+	struct ip_prefix network;
+	size_t ranges = 0;
+	bool mixed;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_true(ip_prefix_parse(slice_from_string(cases[i].network), &network));
+		if (ip_network_class(&network, &mixed) != cases[i].class || mixed != cases[i].mixed)
+			fail_msg("%s", cases[i].network);
+	}
+	while (ip_class_range(ranges, &network))
+		ranges++;
+	assert_true(ranges > 30 && ranges < 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,6 +421,8 @@ int main(void)
 	        cmocka_unit_test(formats_canonically),
 	        cmocka_unit_test(prefixes),
 	        cmocka_unit_test(carried_addresses),
+	        cmocka_unit_test(what_a_network_means),
+	        cmocka_unit_test(classes_of_networks),
 	        cmocka_unit_test(socket_addresses),
 	};
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <ctype.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 
 #include "cli/policy_commands.h"
 
+#define EXPLAINED "tests/unit/policy/explain/wide.yaml"
 #define ARGS_MAX 8
 #define OUT_MAX 65536
 
@@ -466,12 +468,21 @@ static void test_explain_small_letters(void **state)
 		assert_int_equal(strstr(r.out, "hint:") != NULL, rows[i][2] != NULL);
 		if (rows[i][2])
 			assert_non_null(strstr(r.out, rows[i][2]));
+		assert_int_equal(strstr(r.out, "note: methods are compared") != NULL,
+		        !rows[i][2] && islower((unsigned char)rows[i][0][0]));
 	}
+	/* allowed as it is, by a rule for all methods */
+	RUN(&r, "explain", EXPLAINED, "get", "https://open.example/");
+	assert_int_equal(r.status, 0);
+	assert_non_null(strstr(r.out, "note: methods are compared as they are written"));
+	RUN(&r, "explain", EXPLAINED, "GET", "https://open.example/");
+	assert_null(strstr(r.out, "note:"));
 	RUN(&r, "explain", "policies/coding-agent.yaml", "get", "https://api.github.com/user",
 	        "--json");
 	assert_int_equal(r.status, 1);
 	root = json_loads(r.out, 0, NULL);
 	assert_string_equal(json_string_value(json_object_get(root, "allowed_in_capitals")), "GET");
+	assert_true(json_is_true(json_object_get(root, "small_letters")));
 	json_decref(root);
 }
 
@@ -510,6 +521,71 @@ static void test_explain_methods(void **state)
 	assert_non_null(strstr(r.out, "\"verdict\":\"deny\""));
 	assert_non_null(strstr(r.out, "\"rules\":[]"));
 	forget();
+}
+
+/* What may be a user and a password is not shown, wherever it stands. */
+static void test_explain_hides_passwords(void **state)
+{
+	static const char *const rows[][3] = {
+	        {"GET", "https://me:hunter2@a.example/", "https://...@a.example/"},
+	        {"GET", "https://me:hun/ter2@a.example/", "https://...@a.example/"},
+	        {"GET", "https://me:hun@ter2@a.example/", "https://...@a.example/"},
+	        {"GET", "https://me:hun#ter2@a.example/", "https://...@a.example/"},
+	        {"GET", "ftp://me:hunter2@a.example/", "ftp://...@a.example/"},
+	        {"GET", "https:/me:hunter2@a.example/", "\"...@a.example/\""},
+	        {"GET", "me:hunter2@a.example", "\"...@a.example\""},
+	        {"CONNECT", "tcp://me:hunter2@a.example:22", "tcp://...@a.example:22"},
+	        {"https://me:hunter2@a.example/", "https://b.example/", "not a method"},
+	        {"me:hunter2@a.example", "https://b.example/", "not a method"},
+	        {"https://me:hunter2@a.example/", "GET", "the method stands before the URL"},
+	        {"https://me:hunter2@a.example/", "tcp://b.example:1", "not a method"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		for (int json = 0; json < 2; json++) {
+			RUN(&r, "explain", EXPLAINED, rows[i][0], rows[i][1],
+			        json ? "--json" : NULL);
+			if (r.status != 2 || !strstr(r.err, rows[i][2]) || strstr(r.err, "hun") ||
+			        strstr(r.err, "ter2") || strstr(r.out, "hun") ||
+			        strstr(r.out, "ter2"))
+				fail_msg("row %zu says \"%s\"", i, r.err);
+		}
+}
+
+/* The verdict is what the proxy does when it dials. */
+static void test_explain_wide_networks(void **state)
+{
+	static const struct {
+		const char *method, *url;
+		bool allowed;
+	} rows[] = {
+	        {"GET", "http://8.8.8.8/", true},
+	        {"GET", "http://10.0.0.1/", false},
+	        {"GET", "http://127.0.0.1/", false},
+	        {"GET", "http://169.254.169.254/", false},
+	        {"GET", "http://[::ffff:127.0.0.1]/", false},
+	        {"GET", "http://[2002:7f00:1::]/", false},
+	        {"CONNECT", "tcp://8.8.8.8:22", true},
+	        {"CONNECT", "tcp://10.0.0.1:22", false},
+	        {"CONNECT", "udp://[::1]:99", false},
+	        {"CONNECT", "udp://[2606:4700::1]:99", true},
+	};
+	json_t *root;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		RUN(&r, "explain", EXPLAINED, rows[i].method, rows[i].url);
+		if (r.status != (rows[i].allowed ? 0 : 1) ||
+		        (strstr(r.out, "too wide to mean it") != NULL) == rows[i].allowed)
+			fail_msg("row %zu says \"%s\"", i, r.out);
+		RUN(&r, "explain", EXPLAINED, rows[i].method, rows[i].url, "--json");
+		root = json_loads(r.out, 0, NULL);
+		assert_non_null(root);
+		assert_string_equal(json_string_value(json_object_get(root, "verdict")),
+		        rows[i].allowed ? "allow" : "deny");
+		json_decref(root);
+	}
 }
 
 static void test_explain_json(void **state)
@@ -641,6 +717,8 @@ int main(void)
 	        cmocka_unit_test(test_explain_relayed),
 	        cmocka_unit_test(test_explain_small_letters),
 	        cmocka_unit_test(test_explain_methods),
+	        cmocka_unit_test(test_explain_hides_passwords),
+	        cmocka_unit_test(test_explain_wide_networks),
 	        cmocka_unit_test(test_explain_json),
 	        cmocka_unit_test(test_usage),
 	        cmocka_unit_test(test_help),

@@ -247,6 +247,72 @@ static void test_tls(void **state)
 	test_unload(&t);
 }
 
+/* A rule for a wide network opens public addresses only. */
+static void test_networks(void **state)
+{
+	static const char *const policies[] = {"vethguard: 1\nallow: [{to: ['https://0.0.0.0/0', "
+	                                       "'https://[::/0]', 'tcp://0.0.0.0/0:22', "
+	                                       "'udp://[::/0]:53', 'udp://0.0.0.0/0:99']}]\n",
+	        "vethguard: 1\ngroups: {g: ['https://[public]', 'udp://[public]:99']}\nallow: "
+	        "[{to: "
+	        "['group:g', 'tcp://[public]:22']}]\n"};
+	static const struct {
+		const char *method, *url;
+		bool named;
+	} cases[] = {{"GET", "https://8.8.8.8/", true}, {"GET", "https://[2606::1]/", true},
+	        {"CONNECT", "tcp://8.8.8.8:22", true}, {"CONNECT", "udp://8.8.8.8:99", true},
+	        {"GET", "https://10.0.0.1/", false}, {"GET", "https://127.0.0.1/", false},
+	        {"GET", "https://169.254.169.254/", false}, {"GET", "https://[::1]/", false},
+	        {"GET", "https://[::ffff:127.0.0.1]/", false}, {"GET", "https://[fd00::1]/", false},
+	        {"GET", "https://[::ffff:8.8.8.8]/", true}, {"GET", "https://[64:ff9b::1]/", false},
+	        {"CONNECT", "tcp://127.0.0.1:22", false}, {"CONNECT", "udp://10.0.0.1:99", false}};
+	static const char exact[] =
+	        "vethguard: 1\nallow: [{to: ['https://127.0.0.1', 'https://10.0.0.0/8', "
+	        "'https://0.0.0.0/0', 'https://[::/0]']}]\n";
+	static const struct {
+		const char *url;
+		bool named, exactly;
+	} names[] = {{"https://127.0.0.1/", true, true}, {"https://127.0.0.2/", false, false},
+	        {"https://10.0.0.1/", true, false}, {"https://8.8.8.8/", true, false},
+	        {"https://[::ffff:127.0.0.1]/", true, true},
+	        {"https://[::ffff:10.0.0.1]/", true, false},
+	        {"https://[::ffff:127.0.0.2]/", false, false}, {"https://[::1]/", false, false}};
+	struct test_policy t;
+
+	(void)state;
+	for (size_t p = 0; p < sizeof(policies) / sizeof(*policies); p++) {
+		test_load(&t, policies[p], false);
+		for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+			struct policy_decision d =
+			        test_ask(&t.policy, cases[i].method, cases[i].url);
+
+			if (d.verdict != POLICY_ALLOW || d.names_address != cases[i].named ||
+			        d.names_exactly)
+				fail_msg("%s", cases[i].url);
+		}
+		test_unload(&t);
+	}
+	test_load(&t, exact, false);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		struct policy_decision d = test_ask(&t.policy, "GET", names[i].url);
+
+		if (d.names_address != names[i].named || d.names_exactly != names[i].exactly)
+			fail_msg("%s", names[i].url);
+	}
+	test_unload(&t);
+	/* in mode observe no rule names it */
+	test_load(&t, "vethguard: 1\nallow: [{to: 'https://0.0.0.0/0', methods: [GET]}]\n", true);
+	assert_false(test_ask(&t.policy, "POST", "https://8.8.8.8/").names_address);
+	test_unload(&t);
+	/* a deny means all of a network */
+	test_load(&t,
+	        "vethguard: 1\nallow: [{to: 'https://10.0.0.1'}]\ndeny: [{to: "
+	        "'https://0.0.0.0/0'}]\n",
+	        false);
+	assert_int_equal(test_ask(&t.policy, "GET", "https://10.0.0.1/").verdict, POLICY_DENY);
+	test_unload(&t);
+}
+
 static void test_addresses(void **state)
 {
 	struct policy_request request = {
@@ -513,6 +579,7 @@ int main(void)
 	        cmocka_unit_test(test_observe),
 	        cmocka_unit_test(test_tls),
 	        cmocka_unit_test(test_addresses),
+	        cmocka_unit_test(test_networks),
 	        cmocka_unit_test(test_bad_requests),
 	        cmocka_unit_test(test_explain),
 	        cmocka_unit_test(test_misses),

@@ -176,6 +176,37 @@ static void test_says(void **state)
 	        "- may no longer: any method https://a.example:80-84\n");
 }
 
+/* What a wide network does not mean is no part of it. */
+static void test_networks(void **state)
+{
+	(void)state;
+	same("allow: [{to: 'https://0.0.0.0/0'}, {to: 'https://[::/0]'}]\n",
+	        "allow: [{to: 'https://[public]'}]\n");
+	same("allow: [{to: 'https://0.0.0.0/0'}]\n",
+	        "allow: [{to: ['https://0.0.0.0/0', 'https://127.0.0.0/8', "
+	        "'https://169.254.0.0/16']}]\n");
+	says("allow: [{to: 'https://0.0.0.0/0'}]\n",
+	        "allow: [{to: ['https://0.0.0.0/0', 'https://10.0.0.0/8']}]\n",
+	        "+ may: any method https://10.0.0.0/8\n");
+	says("allow: [{to: 'tcp://0.0.0.0/0:22'}]\n",
+	        "allow: [{to: ['tcp://0.0.0.0/0:22', 'tcp://127.0.0.1:22']}]\n",
+	        "+ may: tcp://127.0.0.1:22\n");
+	says("allow: [{to: 'https://10.0.0.0/8'}]\n", "allow: [{to: 'https://0.0.0.0/0'}]\n",
+	        "+ may: any method https://0.0.0.0/0\n- may no longer: any method "
+	        "https://10.0.0.0/8\n");
+	says("allow: [{to: 'https://8.0.0.0/8'}]\n",
+	        "allow: [{to: ['https://8.0.0.0/8', 'https://8.8.8.8']}]\n",
+	        "+ may: any method https://8.8.8.8\n"); /* also where it is the host's own */
+	/* readings */
+	says("allow: [{to: https://a, paths: [/a/*]}]\n",
+	        "allow: [{to: https://a, paths: [/a/*, '/a/;x']}]\n",
+	        "+ may: any method https://a/a/;x\n");
+	says("allow: [{to: https://a, paths: [/Admin/x, /b]}]\ndeny: [{to: https://a, paths: "
+	     "[/admin%2Fx]}]\n",
+	        "allow: [{to: https://a, paths: [/Admin/x, /b]}]\n",
+	        "+ may: any method https://a/Admin/x where /admin%2Fx matches as well\n");
+}
+
 static void test_credential_definition(void **state)
 {
 	char from[] = HEAD "  e: {source: \"env:E\", inject: bearer}\n", to[sizeof(from)];
@@ -425,7 +456,8 @@ static void test_long_patterns_cost_what_they_take(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_same), cmocka_unit_test(test_says),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_same),
+	        cmocka_unit_test(test_networks), cmocka_unit_test(test_says),
 	        cmocka_unit_test(test_credential_definition), cmocka_unit_test(test_contains),
 	        cmocka_unit_test(test_longest_pattern), cmocka_unit_test(test_random),
 	        cmocka_unit_test(test_long_patterns_cost_what_they_take)};

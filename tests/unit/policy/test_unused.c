@@ -256,9 +256,23 @@ static void test_slips(void **state)
 	        {"[{to: 'http://127.0.0.1:8080'}]", "[]", "is the sandbox itself"},
 	        {"[{to: 'http://127.1.0.0/16'}]", "[]", "is the sandbox itself"},
 	        {"[{to: 'http://[::1]:8080'}]", "[]", "is the sandbox itself"},
-	        {"[{to: ['http://[::2]:8080', 'http://126.0.0.0/7', 'http://[::]', "
+	        {"[{to: ['http://[::2]:8080', 'http://[::]', "
 	         "'http://128.0.0.1', mylocalhost]}]",
 	                "[{to: localhost}]", NULL},
+	        {"[{to: 'http://126.0.0.0/7'}]", "[]",
+	                "is wider than a private or special range: of it only public addresses are "
+	                "meant; name"},
+	        {"[{to: 'udp://[::/0]:53'}]", "[]", "for which \"[public]\" stands"},
+	        {"[{to: 'tcp://10.0.0.0/7:22'}]", "[]",
+	                "name private ones by networks of their own"},
+	        {"[{to: 'http://169.254.0.0/16'}]", "[]",
+	                "opens nothing: link-local addresses are dialled only where a rule names "
+	                "them"},
+	        {"[{to: 'http://[2002::/16]'}]", "[]", "opens nothing: 6to4 addresses"},
+	        {"[{to: ['https://[public]', 'http://10.0.0.0/8', 'http://8.0.0.0/8', "
+	         "'http://[fd00::/8]', 'http://[64:ff9b::/96]', 'http://100.64.0.0/10', "
+	         "'http://169.254.169.254', 'http://198.18.0.0/15']}]",
+	                "[{to: ['https://0.0.0.0/0', 'https://10.0.0.0/7']}]", NULL},
 	        {"[{to: a.example, paths: [/v1/]}]", "[]",
 	                "path \"/v1/\" matches itself alone; all that lies below it is "
 	                "\"/v1/**\""},

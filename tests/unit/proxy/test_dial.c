@@ -115,6 +115,20 @@ static void test_addresses_of_a_link(void **state)
 	assert_false(may_connect(&first6));
 }
 
+/* A rule for a network that has it does not name it; one for just this address does. */
+static void test_rules_that_have_it(void **state)
+{
+	const struct policy_decision network = {.names_address = true};
+	const struct policy_decision exact = {.names_address = true, .names_exactly = true};
+
+	(void)state;
+	assert_false(dial_may_connect(w.proxy, &network, &first));
+	assert_false(dial_may_connect(w.proxy, &network, &first6));
+	assert_true(dial_may_connect(w.proxy, &network, &neighbour));
+	assert_true(dial_may_connect(w.proxy, &exact, &first));
+	assert_true(dial_may_connect(w.proxy, &exact, &first6));
+}
+
 /* The kernel takes the first one of the network for the source of what goes to another one. */
 static void test_a_further_address_of_the_same_network(void **state)
 {
@@ -169,6 +183,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        TEST(test_others_may_be_dialled),
 	        TEST(test_addresses_of_a_link),
+	        TEST(test_rules_that_have_it),
 	        TEST(test_a_further_address_of_the_same_network),
 	        TEST(test_a_network_that_is_local_as_a_whole),
 	        TEST(test_no_packet_size_is_taken_for_the_loopbacks),
