@@ -365,9 +365,9 @@ static void test_a_long_honest_answer(void **state)
 	ask("a.host.with.a.few.labels.example", DNS_A);
 	lookup.reply_max = DNS_LOOKUP_STREAM_MAX;
 	begin(0x8180, 0);
-	RECORD(OWN, TYPE_CNAME, 60, "poolexample\0");
+	RECORD(OWN, TYPE_CNAME, 60, "\4pool\7example\0");
 	for (count = 1; w.len + 28 <= DNS_LOOKUP_STREAM_MAX; count++)
-		RECORD("poolexample\0", DNS_A, 60, FOUR);
+		RECORD("\4pool\7example\0", DNS_A, 60, FOUR);
 	reply[6] = (uint8_t)(count >> 8);
 	reply[7] = (uint8_t)count;
 	assert_true(count > 500);
