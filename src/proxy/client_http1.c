@@ -47,7 +47,7 @@ static enum client_state begin(struct client *c)
 		return bad_request(c);
 	c->keep_alive = ex->request.keep_alive && !c->proxy->draining;
 	c->exchange_over = false;
-	if (ex->request.body == HTTP_BODY_NONE)
+	if (!exchange_has_body(ex))
 		link_settle(&c->link);
 	if (slice_equals(ex->request.method, SLICE("CONNECT")))
 		return client_connect(c);

@@ -8,11 +8,11 @@ static void response_head(
 	struct client *c = ex->client;
 	struct buf *text = &ex->proxy->text;
 
-	if (response->status >= 200 &&
-	        (ex->client_body == HTTP_BODY_UNTIL_CLOSE ||
-	                ((ex->state == EXCHANGE_REFUSED || response->status >= 400) &&
-	                        !ex->request_done) ||
-	                ex->proxy->draining))
+	/* An answer that comes before the request's end ends the connection, whatever it says:
+	 * nobody knows whether the client still sends the rest of the body (RFC 9112 section 9.3).
+	 */
+	if (response->status >= 200 && (ex->client_body == HTTP_BODY_UNTIL_CLOSE ||
+	                                       !ex->request_done || ex->proxy->draining))
 		c->keep_alive = false;
 	buf_consume(text, text->len);
 	if (http1_write_response(text, response, ex->client_version, c->keep_alive, upgrade) < 0)

@@ -331,6 +331,8 @@ void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 		return;
 	u->ops->touch(u);
 	if (ex->state == EXCHANGE_UPGRADED) {
+		if (!ex->relay && !exchange_may_relay(ex))
+			return;
 		ex->bytes_out += n;
 		if (ex->relay)
 			websocket_from_sandbox(ex, p, n);

@@ -249,6 +249,9 @@ void exchange_release_held(struct exchange *ex);
 /* True where the credential is being guessed (credential_store_waited()): nothing more is passed on
  * of a response to a request that had it. */
 bool exchange_is_guessed(struct exchange *ex);
+/* More may pass over an upgraded connection that is relayed unread. False: its credential is being
+ * guessed, and the exchange is gone. */
+bool exchange_may_relay(struct exchange *ex);
 /* The end of an exchange that was upgraded; detail: why it did not end by itself, or NULL. The
  * exchange is gone afterwards. */
 void exchange_end_upgraded(struct exchange *ex, enum event_cause cause, const char *detail);

@@ -135,6 +135,9 @@ bool http_is_value(struct slice s);
  * or what is wrong. */
 const char *http_read_length(
         const struct http_fields *fields, bool response, bool *has, uint64_t *length);
+/* What a request without a length and without content has: of a method that usually has content
+ * the length 0, which some servers insist on (RFC 9110 section 8.6), else none. */
+enum http_body http_body_of_nothing(struct slice method);
 /* Transfer-Encoding: not given, or chunked once and nothing else. */
 struct http_fault http_read_codings(const struct http_fields *fields, bool *chunked);
 /* Expect: 100-continue or nothing (RFC 9110 section 10.1.1); HTTP/1.0 knows none. */

@@ -254,6 +254,8 @@ enum http1_status http1_request_head(
 	if (!read_destination(h, r) ||
 	        !read_framing(h, &r->fields, r->version, &r->body, &r->content_length))
 		return HTTP1_BAD;
+	if (r->body == HTTP_BODY_NONE)
+		r->body = http_body_of_nothing(r->method);
 	r->keep_alive = wants_keep_alive(&r->fields, r->version);
 	fault = http_read_expect(r);
 	if (fault.why)

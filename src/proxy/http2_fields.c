@@ -79,13 +79,6 @@ static struct http_fault gather(
 	return why ? fault(HTTP_MALFORMED, why) : HTTP_SOUND;
 }
 
-/* A method whose lack of a body should be said in HTTP/1 (RFC 9110 section 8.6). */
-static bool expects_body(struct slice method)
-{
-	return slice_equals(method, SLICE("POST")) || slice_equals(method, SLICE("PUT")) ||
-	       slice_equals(method, SLICE("PATCH"));
-}
-
 static const char *frame_request(struct http_request *r, bool ended)
 {
 	bool has;
@@ -100,7 +93,7 @@ static const char *frame_request(struct http_request *r, bool ended)
 	else if (!ended)
 		r->body = HTTP_BODY_CHUNKED;
 	else
-		r->body = expects_body(r->method) ? HTTP_BODY_LENGTH : HTTP_BODY_NONE;
+		r->body = http_body_of_nothing(r->method);
 	return ended && r->content_length ? "content-length without content" : NULL;
 }
 

@@ -117,6 +117,16 @@ const char *http_read_length(
 	return why;
 }
 
+enum http_body http_body_of_nothing(struct slice method)
+{
+	static const struct slice usual[] = {{"POST", 4}, {"PUT", 3}, {"PATCH", 5}};
+
+	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+		if (slice_equals(method, usual[i]))
+			return HTTP_BODY_LENGTH;
+	return HTTP_BODY_NONE;
+}
+
 /* A coding's name, perhaps with parameters (RFC 9112 section 7). */
 static bool is_coding(struct slice item)
 {

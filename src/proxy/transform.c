@@ -184,6 +184,8 @@ static const char *check_switch(
 
 static const char relayed_unread[] = "upgraded to another protocol, and relayed unread";
 
+static const char guessed_text[] = "the credential may be being guessed";
+
 bool exchange_upgrade(struct exchange *ex, struct http_response *r)
 {
 	bool websocket = ex->request.wants_websocket;
@@ -191,6 +193,10 @@ bool exchange_upgrade(struct exchange *ex, struct http_response *r)
 	enum event_cause cause = EVENT_CAUSE_UPSTREAM;
 	const char *why = check_switch(ex, r, &deflate);
 
+	if (!why && ex->credential && exchange_is_guessed(ex)) {
+		cause = EVENT_CAUSE_LIMIT;
+		why = guessed_text;
+	}
 	if (why) {
 		exchange_fail(ex, cause, why);
 		return false;
@@ -250,8 +256,6 @@ void exchange_send_body(struct exchange *ex, const uint8_t *p, size_t n)
 		record_exchange(ex);
 	ex->ops->response_body(ex, p, n);
 }
-
-static const char guessed_text[] = "the credential may be being guessed";
 
 /* True where the credential is being guessed: nothing more may be learnt from what is kept back. */
 bool exchange_is_guessed(struct exchange *ex)
@@ -372,11 +376,19 @@ static int flush_mask(struct exchange *ex)
 	return 0;
 }
 
+bool exchange_may_relay(struct exchange *ex)
+{
+	if (!ex->credential || !exchange_is_guessed(ex))
+		return true;
+	exchange_abort(ex, EVENT_CAUSE_LIMIT, guessed_text);
+	return false;
+}
+
 static void from_upgraded(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	if (ex->relay) {
 		websocket_from_upstream(ex, p, n);
-	} else if (n) {
+	} else if (n && exchange_may_relay(ex)) {
 		ex->bytes_in += n;
 		ex->ops->response_body(ex, p, n);
 	}

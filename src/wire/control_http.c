@@ -16,16 +16,7 @@
 
 static bool is_token(struct slice s)
 {
-	static const char others[] = "!#$%&'*+-.^_`|~";
-
-	for (size_t i = 0; i < s.n; i++) {
-		char c = s.p[i];
-
-		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-		            memchr(others, c, sizeof(others) - 1)))
-			return false;
-	}
-	return s.n > 0;
+	return s.n > 0 && slice_token_length(s) == s.n;
 }
 
 static bool is_value(struct slice s)

@@ -24,7 +24,8 @@ expect, of what a sandbox sends:
     passed                   `origin` and nothing else reaches the origin, each request in it is answered by its own response
     passed, then refused 400 the same for the first requests; what follows them is refused
     cut off                  the request's end never reaches the origin: a part of `origin` at most; answered 400, or not at all
-    answered early           one answer (400 where the rest is bad), the connection closed; a part of `origin` at most at the origin
+    answered early           one answer (400 where the rest is bad) that says that the connection is closed; a part of `origin` at most at the origin;
+                             the second write waits for the answer
     unfinished               the same where the sandbox is to blame for no more than its going away: no finding
 expect, of what an origin answers:
     502                      nothing of it is believed

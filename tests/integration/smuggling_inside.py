@@ -35,26 +35,34 @@ def read(s):
         data += piece
 
 
-def talk(host, secure, writes, end, timeout):
+def talk(host, secure, writes, end, timeout, early=False):
+    """early: an answer is waited for before the second write."""
+    answer = b""
     try:
         with opened(host, secure, timeout) as s:
             try:
                 for i, piece in enumerate(writes):
                     if i:
                         time.sleep(PAUSE)
+                    while i and early and b"\r\n\r\n" not in answer:
+                        more = s.recv(65536)
+                        if not more:
+                            return answer, "closed"
+                        answer += more
                     s.sendall(piece.encode("latin-1"))
                 if end:
                     s.shutdown(socket.SHUT_WR)
             except OSError:  # refused already: the answer may be there to read
                 pass
-            return read(s)
+            data, ending = read(s)
+            return answer + data, ending
     except OSError as e:
-        return b"", "unconnected: " + str(e)
+        return answer, "unconnected: " + str(e)
 
 
 def run(order):
     began = time.monotonic()
-    data, ending = talk(order["host"], order["tls"], order["send"], order["end"], order["timeout"])
+    data, ending = talk(order["host"], order["tls"], order["send"], order["end"], order["timeout"], order["early"])
     clean = f"GET /clean HTTP/1.1\r\nHost: {order['host']}\r\nConnection: close\r\n\r\n"
     again, again_ending = talk(order["host"], order["tls"], [clean], False, order["timeout"])
     return {"host": order["host"], "data": data.decode("latin-1"), "ending": ending, "clean": again.decode("latin-1"),

@@ -79,7 +79,8 @@ class Run:
         writes = [w.replace("{host}", self.host) for w in self.case.send]
         if self.case.after:
             writes[-1] += self.text([AFTER]).replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
-        return {"host": self.host, "tls": self.secure, "send": writes, "end": self.case.end, "timeout": TIMEOUT * SLOW}
+        return {"host": self.host, "tls": self.secure, "send": writes, "end": self.case.end, "timeout": TIMEOUT * SLOW,
+                "early": self.case.expect == "answered early"}
 
     # --- what was seen ---
 
@@ -131,7 +132,8 @@ class Run:
             return f"the origin saw {saw!r}, more than {golden!r}"
         if self.case.expect == "answered early":
             final = [s for s, _ in answers if s >= 200]
-            return None if final in ([200], [400]) else f"answered {answers}"
+            told = "\r\nConnection: close\r\n" in self.result["data"]
+            return None if final in ([200], [400]) and told else f"answered {self.result['data']!r}"
         if answers and answers != [(400, answers[0][1])]:
             return f"answered {answers}"
         return self.recorded_problem(self.case.expect == "cut off")

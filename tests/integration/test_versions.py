@@ -68,14 +68,17 @@ class Versions(Case):
     def as_sent(case, host):
         """What the origin has to get, whatever carried it."""
         fields = [f for f in case.fields if f[0] != "cookie"]
-        return {"method": case.method, "target": case.target, "host": host, "body": (case.body or b"").decode(), "cookie": None,
+        length = "0" if case.method in ("POST", "PUT", "PATCH") else None
+        if case.body is not None:
+            length = str(len(case.body)) if case.length or "content-length" in dict(case.fields) else None
+        return {"method": case.method, "target": case.target, "host": host, "body": (case.body or b"").decode(), "cookie": None, "length": length,
                 "fields": [f for f in fields if f[0].lower() not in OWN], "trailers": case.trailers, **case.sees}
 
     @staticmethod
     def as_seen(r):
         cookies = r.values("cookie")
         return {"method": r.method, "target": r.target, "host": r.values("host")[0], "body": r.body.decode(),
-                "cookie": "; ".join(cookies) or None,
+                "cookie": "; ".join(cookies) or None, "length": (r.values("content-length") or [None])[0],
                 "fields": [(n.lower(), v) for n, v in r.fields if n.lower() not in OWN | {"cookie", "te", "expect"}],
                 "trailers": [t for t in r.trailers]}
 

@@ -66,7 +66,7 @@ F10 = "fields of the connection (`Connection` and what it names, `Keep-Alive`, `
 F11, F12 = "`TE: trailers`", "`TE` with anything else"
 F13 = "a name that servers take for one that frames (`Content_Length`, `Transfer_Encoding`)"
 L1, L2 = "`Content-Length` once, a number", "`Content-Length` twice, as a list, or no number"
-L3, L4 = "content without a length", "trailers"
+L3, L4, L5 = "content without a length", "trailers", "no content and no length"
 E1, E2 = "`Expect: 100-continue`", "`Expect` with anything else"
 
 REQUESTS = [
@@ -131,6 +131,11 @@ REQUESTS = [
       (("5", "5"), ("5", "6"), ("5, 5",), ("5,",), ("+5",), ("-5",), ("0x5",), ("5.0",), ("5 5",), ("",), ("9223372036854775808",),
        ("18446744073709551621",))),
     Request(L3, "content", length=False, **POST),
+    *(Request(L5, f"a {m} without a word of it", m, sees={"length": "0"}) for m in ("POST", "PUT", "PATCH")),
+    *(Request(L5, f"a {m} without a word of it", m, sees={"length": None}) for m in
+      ("GET", "DELETE", "OPTIONS", "QUERY", "PROPFIND", "post", "POSTS", "REPORT")),
+    Request(L5, "a GET that says 0", fields=[("content-length", "0")], sees={"length": "0"}),
+    Request(L5, "a DELETE that says 0", "DELETE", fields=[("content-length", "0")], sees={"length": "0"}),
     Request(L4, "one that may pass", length=False, trailers=[("x-sum", "1")], **POST),
     Request(L4, "some that may not", length=False, trailers=[("content-length", "9"), ("authorization", "a"), ("host", "b"), ("x-sum", "1")],
             sees={"trailers": [("x-sum", "1")]}, **POST),

@@ -59,7 +59,7 @@ struct instance {
 	uint64_t worker_request;        /* the same */
 	bool keeper_ready, worker_ready;
 	bool revising; /* RETIRED: told of a policy, and has not said yet that it holds to it */
-	bool stilled; /* ENDING: a pause asked it to */
+	bool stilled;  /* ENDING: a pause asked it to */
 	int64_t serving_since_ms;
 };
 

@@ -313,6 +313,34 @@ static void test_networks(void **state)
 	test_unload(&t);
 }
 
+/* Rules that are equally specific and say different upgrades, but where nothing is lost, or that do
+ * not meet. (Those that conflict are in bad/upgrade-tie.yaml.) */
+static void test_upgrades(void **state)
+{
+	static const char *const policies[] = {
+	        "[{to: a.example, upgrade: [tcp, foo]}, {to: a.example, upgrade: [FOO, tcp]}]",
+	        "[{to: a.example, upgrade: [tcp, foo]}, {to: a.example, upgrade: foo}]",
+	        "[{to: a.example, upgrade: tcp}, {to: a.example}]",
+	        "[{to: a.example}, {to: b.example, upgrade: tcp}]",
+	        "[{to: '*.example'}, {to: b.example, upgrade: tcp}]",
+	        "[{to: 'a.example:1'}, {to: a.example, upgrade: tcp}]",
+	        "[{to: 'http://a.example'}, {to: a.example, upgrade: tcp}]",
+	        "[{to: 'tcp://a.example:443'}, {to: a.example, upgrade: tcp}]",
+	        "[{to: a.example, methods: GET}, {to: a.example, methods: POST, upgrade: tcp}]",
+	        "[{to: a.example}, {to: a.example, paths: [/x], upgrade: tcp}]",
+	        "[{to: a.example, paths: [/y]}, {to: a.example, paths: [/x], upgrade: tcp}]",
+	};
+	struct test_policy t;
+	char text[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(policies) / sizeof(*policies); i++) {
+		snprintf(text, sizeof(text), "vethguard: 1\nallow: %s\n", policies[i]);
+		test_load(&t, text, false);
+		test_unload(&t);
+	}
+}
+
 static void test_addresses(void **state)
 {
 	struct policy_request request = {
@@ -578,6 +606,7 @@ int main(void)
 	        cmocka_unit_test(test_table),
 	        cmocka_unit_test(test_observe),
 	        cmocka_unit_test(test_tls),
+	        cmocka_unit_test(test_upgrades),
 	        cmocka_unit_test(test_addresses),
 	        cmocka_unit_test(test_networks),
 	        cmocka_unit_test(test_bad_requests),

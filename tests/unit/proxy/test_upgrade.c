@@ -182,6 +182,52 @@ static void test_relayed(void **state)
 	}
 }
 
+/* Once the credential is being guessed, nothing more passes in either direction over a connection
+ * that was opened with it, and no other one is switched over. */
+static void test_a_credential_that_is_guessed(void **state)
+{
+	static const char switched[] =
+	        "HTTP/1.1 101 Go\r\nConnection: upgrade\r\nUpgrade: tcp\r\n\r\nhi";
+
+	(void)state;
+	for (int from_sandbox = 0; from_sandbox < 2; from_sandbox++) {
+		const struct event *e;
+		struct peer *bare_c, *bare_o, *late_c, *late_o;
+
+		switch_over(false, "GET /x", ASKS("tcp"));
+		say(o, switched);
+		expect_head(c, "HTTP/1.1 101 ");
+		expect(c, "hi");
+		bare_c = c;
+		bare_o = o;
+		switch_over(true, "GET /late", ASKS("tcp"));
+		late_c = c;
+		late_o = o;
+		switch_over(true, "GET /x", ASKS("tcp"));
+		say(o, switched);
+		expect_head(c, "HTTP/1.1 101 ");
+		expect(c, "hi");
+		assert_true(credential_store_waited(w.store, 0, 1));
+		say(from_sandbox ? c : o, "no more");
+		UNTIL(&w, c->failed);
+		UNTIL(&w, o->eof || o->failed);
+		assert_false(has(c, "no", 2) || has(o, "no", 2));
+		e = find_event(&w, EVENT_HTTP);
+		assert_int_equal(e->cause, EVENT_CAUSE_LIMIT);
+		assert_true(slice_equals(e->detail, SLICE("the credential may be being guessed")));
+		leave();
+		say(late_o, switched);
+		expect_head(late_c, "HTTP/1.1 503 ");
+		hang_up(late_c, false);
+		hang_up(late_o, false);
+		say(from_sandbox ? bare_c : bare_o, "goes on"); /* had none */
+		expect(from_sandbox ? bare_o : bare_c, "goes on");
+		hang_up(bare_c, false);
+		hang_up(bare_o, false);
+		again(options);
+	}
+}
+
 /* As `docker exec` does: what is to be done stands in the body. */
 static void test_with_a_body(void **state)
 {
@@ -326,6 +372,7 @@ int main(void)
 	        UPGRADES(test_websockets_that_are_none),
 	        UPGRADES(test_what_is_not_passed_on),
 	        UPGRADES(test_relayed),
+	        UPGRADES(test_a_credential_that_is_guessed),
 	        UPGRADES(test_with_a_body),
 	        UPGRADES(test_an_upstream_that_does_not_switch),
 	        UPGRADES(test_upstreams_that_switch_wrongly),

@@ -182,8 +182,7 @@ static int world_ask(void *context, uint32_t credential)
 	return 0;
 }
 
-static struct tls_identity *world_identity(
-        void *context, struct slice sni, enum tls_key_kind kind)
+static struct tls_identity *world_identity(void *context, struct slice sni, enum tls_key_kind kind)
 {
 	struct world *w = context;
 	const struct ip none = {0};

@@ -103,6 +103,28 @@ static void test_refused(void **state)
 			fail_msg("%s: not %d", cases[i].text, cases[i].status);
 }
 
+/* A name has the bytes of a token (RFC 9110 section 5.6.2) and no other. */
+static void test_tokens(void **state)
+{
+	static const char token[] = "!#$%&'*+-.^_`|~0123456789"
+	                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	char field[] = "GET / HTTP/1.1\r\nA?B: x\r\n\r\n", method[] = "G?T / HTTP/1.1\r\n\r\n";
+	size_t n = sizeof(field) - 1, m = sizeof(method) - 1;
+
+	(void)state;
+	for (int c = 0; c < 256; c++) {
+		int wanted = c && strchr(token, c) ? CONTROL_HEAD_WHOLE : 400;
+		int got;
+
+		field[17] = method[1] = (char)c;
+		got = control_head_request(slice_of(field, n), &head);
+		if (got != wanted && c != ':')
+			fail_msg("byte %d in a name: %d", c, got);
+		if (c != ' ' && control_head_request(slice_of(method, m), &head) != wanted)
+			fail_msg("byte %d in a method", c);
+	}
+}
+
 static void test_bounds(void **state)
 {
 	char text[CONTROL_HEAD_MAX + 64];
@@ -169,6 +191,7 @@ int main(void)
 	        cmocka_unit_test(test_connection),
 	        cmocka_unit_test(test_every_prefix_waits),
 	        cmocka_unit_test(test_refused),
+	        cmocka_unit_test(test_tokens),
 	        cmocka_unit_test(test_bounds),
 	        cmocka_unit_test(test_responses),
 	        cmocka_unit_test(test_problem),
