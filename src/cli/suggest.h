@@ -46,6 +46,7 @@ struct suggest_ask {
 	char *policy, *host; /* owned; host canonical, IPv6 in brackets */
 	char *method, *path; /* owned; NULL: a connection */
 	char *what;          /* owned; as `audit show` has it, escaped */
+	char *credential;    /* owned; whose placeholder it carried, or NULL */
 	enum policy_scheme scheme;
 	uint16_t port;
 	enum suggest_doubt doubt;
@@ -80,6 +81,8 @@ struct suggest_rule {
 	unsigned long count;
 	int64_t last_ms;
 	const char *event;
+	const char *credential; /* whose placeholder its asks carried, or NULL */
+	bool several;           /* more than one's */
 };
 
 struct suggest_rules {

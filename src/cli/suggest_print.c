@@ -62,6 +62,12 @@ static void print_rule(const struct suggest_rule *rule, FILE *out)
 	fputs("]\n    paths:\n", out);
 	for (size_t i = 0; i < rule->path_count; i++)
 		fprintf(out, "      - \"%s\"\n", rule->paths[i]);
+	if (rule->credential && !rule->several)
+		fprintf(out,
+		        "    # Its placeholder came with the request; without this line no key is "
+		        "sent:\n"
+		        "    # credential: %s\n",
+		        rule->credential);
 }
 
 static void print_refused(const struct suggest *s, FILE *out)
@@ -129,10 +135,10 @@ static json_t *rule_json(const struct suggest_rule *rule)
 		json_object_set_new(inner, "paths",
 		        array_of((const char *const *)rule->paths, rule->path_count));
 	}
-	return json_pack("{s:o, s:s, s:I, s:s, s:s, s:s, s:b}", "rule", inner, "policy",
+	return json_pack("{s:o, s:s, s:I, s:s, s:s, s:s, s:b, s:s*}", "rule", inner, "policy",
 	        rule->ask->policy, "count", (json_int_t)rule->count, "last",
 	        time_of(rule->last_ms, when), "event", rule->event, "opens", opens(rule), "wider",
-	        rule->folded);
+	        rule->folded, "credential", rule->several ? NULL : rule->credential);
 }
 
 int suggest_print_json(const struct suggest *s, const struct suggest_rules *rules, FILE *out)

@@ -4,6 +4,7 @@
  * ids and hosts of findings are only collected here and laid beside the denials once everything is
  * read.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ void suggest_fini(struct suggest *s)
 		free(s->asks[i].method);
 		free(s->asks[i].path);
 		free(s->asks[i].what);
+		free(s->asks[i].credential);
 	}
 	free(s->asks);
 	free(s->denials);
@@ -169,10 +171,24 @@ static int read_connection(struct suggest_ask *ask, const json_t *event)
 	return ask->host ? 0 : -ENOMEM;
 }
 
+/* The credential whose placeholder a denied request carried to a place where that credential
+ * belongs (the worker has looked), or empty. A policy's names are of such characters. */
+static struct slice shown_credential(const json_t *event)
+{
+	struct slice name = audit_text(event, "unmapped.credential");
+
+	if (audit_number(event, "class_uid") != CLASS_HTTP || name.n > POLICY_NAME_MAX)
+		return SLICE("");
+	for (size_t i = 0; i < name.n; i++)
+		if (!isalnum((unsigned char)name.p[i]) && !strchr("._-", name.p[i]))
+			return SLICE("");
+	return name;
+}
+
 static int read_ask(struct suggest_ask *ask, const json_t *event, const struct audit_row *row)
 {
 	int64_t class = audit_number(event, "class_uid");
-	struct slice id = audit_text(event, "metadata.uid");
+	struct slice id = audit_text(event, "metadata.uid"), shown = shown_credential(event);
 	enum suggest_doubt doubt;
 	int rc = 0;
 
@@ -191,7 +207,10 @@ static int read_ask(struct suggest_ask *ask, const json_t *event, const struct a
 	}
 	if (rc != 0 || !ask->policy || !ask->what || !ask->host)
 		return -ENOMEM;
-	doubt = suggest_doubt_of(ask, audit_text(event, "http_request.url.query_string"));
+	if (shown.n && !(ask->credential = copy_of(shown)))
+		return -ENOMEM;
+	doubt = suggest_doubt_of(
+	        ask, shown.n ? SLICE("") : audit_text(event, "http_request.url.query_string"));
 	if (ask->doubt == SUGGEST_FINE ||
 	        (ask->doubt == SUGGEST_NAME_ONLY && class != CLASS_DNS && doubt != SUGGEST_FINE))
 		ask->doubt = doubt;
@@ -221,6 +240,7 @@ static void drop(struct suggest_ask *ask)
 	free(ask->method);
 	free(ask->path);
 	free(ask->what);
+	free(ask->credential);
 }
 
 /* Keeps the ask, or counts it where there is one like it. */
@@ -238,6 +258,10 @@ static int add(struct suggest *s, struct suggest_ask *ask, size_t *at)
 		first->count++;
 		first->last_ms = ask->last_ms;
 		memcpy(first->event, ask->event, sizeof(first->event));
+		if (!first->credential) {
+			first->credential = ask->credential;
+			ask->credential = NULL;
+		}
 		drop(ask);
 		return 0;
 	}

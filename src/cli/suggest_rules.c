@@ -96,6 +96,14 @@ static void free_paths(struct suggest_rule *rule)
 	rule->path_count = 0;
 }
 
+static void note_credential(struct suggest_rule *rule, const char *credential)
+{
+	if (credential && rule->credential && strcmp(credential, rule->credential) != 0)
+		rule->several = true;
+	if (credential)
+		rule->credential = credential;
+}
+
 /* n asks of one destination and method. */
 static int make_one(const struct suggest_ask *asks, size_t n, struct suggest_rule *rule)
 {
@@ -103,6 +111,7 @@ static int make_one(const struct suggest_ask *asks, size_t n, struct suggest_rul
 	rule->ask = asks;
 	for (size_t i = 0; i < n; i++) {
 		rule->count += asks[i].count;
+		note_credential(rule, asks[i].credential);
 		if (i == 0 || asks[i].last_ms > rule->last_ms) {
 			rule->last_ms = asks[i].last_ms;
 			rule->event = asks[i].event;
@@ -143,6 +152,8 @@ static bool join(struct suggest_rules *rules, struct suggest_rule *rule)
 			continue;
 		r->methods[r->method_count++] = rule->methods[0];
 		r->count += rule->count;
+		r->several |= rule->several;
+		note_credential(r, rule->credential);
 		if (rule->last_ms > r->last_ms) {
 			r->last_ms = rule->last_ms;
 			r->event = rule->event;

@@ -305,14 +305,14 @@ static bool stands_of(const struct mask *mask, const uint8_t *text, size_t left,
 	return false;
 }
 
-bool mask_finds(const struct mask *mask, const uint8_t *p, size_t n, size_t except)
+bool mask_finds(const struct mask *mask, const uint8_t *p, size_t n, uint64_t except)
 {
 	if (n == 0 || mask_scan_nothing(mask, p, n))
 		return false;
-	if (except >= MASK_VALUES_MAX)
+	if (!except)
 		return true;
 	for (size_t at = 0; at < n; at++)
-		if (stands_of(mask, p + at, n - at, ~(1ull << except)))
+		if (stands_of(mask, p + at, n - at, ~except))
 			return true;
 	return false;
 }

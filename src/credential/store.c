@@ -418,7 +418,7 @@ uint32_t credential_store_find_encoded_placeholder(
 }
 
 bool credential_store_mentions_placeholder(
-        const struct credential_store *store, struct slice p, uint32_t except)
+        const struct credential_store *store, struct slice p, uint64_t except)
 {
 	return placeholders_mentioned(&store->placeholders, p, except);
 }

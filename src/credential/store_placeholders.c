@@ -179,13 +179,13 @@ uint32_t placeholders_find_encoded(const struct placeholders *set, struct slice 
 	return found;
 }
 
-bool placeholders_mentioned(const struct placeholders *set, struct slice p, uint32_t except)
+bool placeholders_mentioned(const struct placeholders *set, struct slice p, uint64_t except)
 {
-	size_t skip = SIZE_MAX;
+	uint64_t skip = 0;
 
-	for (size_t i = 0; except != POLICY_NONE && i < set->count; i++)
-		if (set->items[i].credential == except)
-			skip = i;
+	for (size_t i = 0; except && i < set->count; i++)
+		if (set->items[i].credential < POLICY_CREDENTIALS_MAX)
+			skip |= (except >> set->items[i].credential & 1) << i;
 	return set->mask && mask_finds(set->mask, (const uint8_t *)p.p, p.n, skip);
 }
 

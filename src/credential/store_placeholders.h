@@ -32,9 +32,9 @@ uint32_t placeholders_find(const struct placeholders *set, struct slice p, size_
 /* The same for a placeholder that stands inside of base64 (either alphabet, any alignment, whatever
  * surrounds it): its credential, or POLICY_NONE. */
 uint32_t placeholders_find_encoded(const struct placeholders *set, struct slice p);
-/* Does p hold one, plain, in base64, or with any of its bytes escaped (mask.h), that stands for
- * another credential than except? */
-bool placeholders_mentioned(const struct placeholders *set, struct slice p, uint32_t except);
+/* Does p hold one, plain, in base64, or with any of its bytes escaped (mask.h), that stands for a
+ * credential that is not in except (bit i: credential i)? */
+bool placeholders_mentioned(const struct placeholders *set, struct slice p, uint64_t except);
 /* Where the end of p starts that may be the beginning of one, written in any of these ways; p.n: it
  * is none. */
 size_t placeholders_begin(const struct placeholders *set, struct slice p);

@@ -268,6 +268,18 @@ static void judge_upgrade(
 
 /* --- all of it --- */
 
+/* A client that sends its key to another path of its own API is refused by the policy, or would be,
+ * and leaks nothing: which credentials are at home there. */
+static void note_own(
+        const struct policy *policy, const struct policy_request *question, struct judgement *j)
+{
+	bool denied = !j->allowed && j->cause == EVENT_CAUSE_POLICY;
+
+	if ((denied || j->decision.observed) && j->finding == EVENT_FINDING_NONE &&
+	        policy_credential_count(policy))
+		j->own = policy_credentials_at(policy, question);
+}
+
 void judge_request(struct proxy *proxy, const struct client *c, const struct http_request *r,
         struct destination *d, struct judgement *j)
 {
@@ -275,6 +287,7 @@ void judge_request(struct proxy *proxy, const struct client *c, const struct htt
 
 	memset(j, 0, sizeof *j);
 	memset(d, 0, sizeof *d);
+	j->shown = POLICY_NONE;
 	j->decision = (struct policy_decision){.rule = POLICY_NONE,
 	        .credential = POLICY_NONE,
 	        .reason = POLICY_REASON_BAD_REQUEST};
@@ -305,6 +318,7 @@ void judge_request(struct proxy *proxy, const struct client *c, const struct htt
 		        "credentials never go over plain http");
 	if (j->allowed && r->wants_upgrade)
 		judge_upgrade(proxy->config.policy, r, j);
+	note_own(proxy->config.policy, &question, j);
 }
 
 void judge_opaque(struct proxy *proxy, const struct destination *d, enum policy_scheme scheme,

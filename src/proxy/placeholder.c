@@ -4,6 +4,10 @@
  * come, and is replaced; seen anywhere else (another field, another host, the URL, a body) it tells
  * that something tries to carry a key away, also where some of its bytes are escaped. It is worth
  * nothing outside, so the request goes on; the finding is recorded, once for an exchange.
+ *
+ * A request that the policy denies (in mode observe: would deny) may carry the placeholders of the
+ * credentials that belong to its destination: the client does as it always does, at a path that is
+ * not allowed. That is a refusal, and no finding.
  */
 #include "proxy/exchange.h"
 
@@ -39,6 +43,35 @@ static uint32_t placeholder_in(const struct credential_store *store, struct slic
 	                                 : credential_store_find_encoded_placeholder(store, value);
 }
 
+/* Does the text mention any placeholder that does not belong there? Of one that does, whose it is
+ * is noted. */
+static bool is_foreign(struct exchange *ex, struct slice text, uint32_t credential)
+{
+	const struct credential_store *store = ex->proxy->config.credentials;
+	struct judgement *j = &ex->judgement;
+
+	if (credential_store_mentions_placeholder(store, text, j->own))
+		return true;
+	if (credential == POLICY_NONE)
+		return false;
+	j->shown = credential;
+	return credential >= POLICY_CREDENTIALS_MAX || !(j->own >> credential & 1);
+}
+
+static bool url_is_foreign(struct exchange *ex, bool bound, const struct policy_credential *spec)
+{
+	const struct credential_store *store = ex->proxy->config.credentials;
+	struct slice target = ex->request.target;
+
+	if (bound) /* into the query goes one credential, where any does */
+		return credential_store_mentions_placeholder(store, target,
+		        spec->inject == POLICY_INJECT_QUERY
+		                ? UINT64_C(1) << ex->judgement.decision.credential
+		                : 0);
+	return is_foreign(
+	        ex, target, ex->judgement.own ? placeholder_in(store, target) : POLICY_NONE);
+}
+
 void exchange_check_placeholders(struct exchange *ex)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
@@ -46,26 +79,22 @@ void exchange_check_placeholders(struct exchange *ex)
 	struct http_request *r = &ex->request;
 	bool bound = ex->judgement.allowed && d->credential != POLICY_NONE;
 	struct policy_credential spec = {0};
-	uint32_t allowed = POLICY_NONE; /* which one's placeholder the URL may hold */
 	const char *where = NULL;
 
 	if (bound)
 		policy_credential(ex->proxy->config.policy, d->credential, &spec);
-	if (bound && spec.inject == POLICY_INJECT_QUERY)
-		allowed = d->credential;
 	for (size_t i = 0; i < r->fields.count; i++) {
 		struct http_field *f = &r->fields.items[i];
 		uint32_t credential = placeholder_in(store, f->value);
 
 		if (bound && credential == d->credential && carries_keys(f, spec.field))
 			f->dropped = true; /* the real one takes its place */
-		else if (credential != POLICY_NONE ||
-		         credential_store_mentions_placeholder(store, f->value, POLICY_NONE) ||
-		         credential_store_mentions_placeholder(store, f->name, POLICY_NONE))
+		else if (is_foreign(ex, f->value, credential) ||
+		         is_foreign(ex, f->name, POLICY_NONE))
 			where = "a credential's placeholder was sent where it does not belong: in "
 			        "a header field";
 	}
-	if (credential_store_mentions_placeholder(store, r->target, allowed))
+	if (url_is_foreign(ex, bound, &spec))
 		where = "a credential's placeholder was sent where it does not belong: in the URL";
 	if (where)
 		exchange_found_placeholder(ex, where);
@@ -80,7 +109,7 @@ static bool lies_across(const struct exchange *ex, const uint8_t *p, size_t firs
 	memcpy(border, ex->scanned, ex->scanned_n);
 	memcpy(border + ex->scanned_n, p, first);
 	return credential_store_mentions_placeholder(ex->proxy->config.credentials,
-	        slice_of(border, ex->scanned_n + first), POLICY_NONE);
+	        slice_of(border, ex->scanned_n + first), ex->judgement.own);
 }
 
 /* Content in pieces: what may be the beginning of one is looked at together with the next piece. */
@@ -94,7 +123,7 @@ void exchange_scan_text(struct exchange *ex, const uint8_t *p, size_t n, const c
 	if (ex->placeholder_seen || n == 0)
 		return;
 	if ((ex->scanned_n && lies_across(ex, p, first, border)) ||
-	        credential_store_mentions_placeholder(store, text, POLICY_NONE)) {
+	        credential_store_mentions_placeholder(store, text, ex->judgement.own)) {
 		exchange_found_placeholder(ex, where);
 		return;
 	}

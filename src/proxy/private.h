@@ -236,7 +236,9 @@ struct judgement {
 	bool searched; /* a search list has put a domain behind the name before it was dialled */
 	enum event_cause cause; /* why not, where the policy did not say it */
 	enum event_finding finding;
-	const char *detail;   /* one sentence, static, or NULL */
+	const char *detail; /* one sentence, static, or NULL */
+	uint64_t own; /* denied or observed: bit i where credential i belongs to the destination */
+	uint32_t shown;       /* of these, whose placeholder the request carries, or POLICY_NONE */
 	struct slice upgrade; /* the protocol that the request is upgraded to, or was refused for;
 	                         in its fields */
 };

@@ -49,6 +49,18 @@ static void record_decision(
 	}
 }
 
+/* Whose placeholder was refused where its credential belongs: a rule for it would name that one. */
+static void record_shown(const struct exchange *ex, struct event *e)
+{
+	const struct judgement *j = &ex->judgement;
+	struct policy_credential credential;
+
+	if (e->credential.n || j->shown >= POLICY_CREDENTIALS_MAX || !(j->own >> j->shown & 1))
+		return;
+	policy_credential(ex->proxy->config.policy, j->shown, &credential);
+	e->credential = credential.name;
+}
+
 static void put(const struct proxy *proxy, const struct event *e)
 {
 	proxy->config.record(proxy->config.context, e);
@@ -119,6 +131,7 @@ static void put_exchange(struct exchange *ex)
 	}
 	record_client(ex->client, &e);
 	record_decision(ex->proxy, &ex->judgement.decision, &e);
+	record_shown(ex, &e);
 	if (ex->upstream)
 		ex->upstream_address = ex->upstream->carrier->address;
 	e.upstream = ex->upstream_address;

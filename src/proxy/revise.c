@@ -63,6 +63,8 @@ static void look_at_exchange(struct revision *r, struct exchange *ex)
 		judge_by(r, ex->client, &ex->request, &d, &j);
 		if (j.allowed && may_go_on(r, &ex->judgement.decision, &j.decision)) {
 			ex->judgement.decision = j.decision;
+			ex->judgement.own = j.own;
+			ex->judgement.shown = POLICY_NONE; /* an index of before */
 			ex->begins_again = ex->credential && ex->state == EXCHANGE_DIAL;
 			return;
 		}

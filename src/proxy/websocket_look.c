@@ -56,7 +56,7 @@ static void look_at_control(struct exchange *ex, uint8_t *p, size_t n)
 
 	if (!ex->placeholder_seen &&
 	        credential_store_mentions_placeholder(
-	                ex->proxy->config.credentials, slice_of(p, n), POLICY_NONE))
+	                ex->proxy->config.credentials, slice_of(p, n), ex->judgement.own))
 		exchange_found_placeholder(ex, placeholder_found);
 	for (size_t i = 0; i < r->value_count && !r->value_seen; i++)
 		if (mask_in_place(r->streams[i].mask, p, n))

@@ -50,7 +50,7 @@ static void require_escaped(const uint8_t *data, size_t size, size_t at, struct 
 	for (size_t i = 0; i < put.n; i++)
 		n += (size_t)snprintf(text + n, sizeof text - n, ways[data[i % size] / 5 % 4],
 		        (unsigned char)put.p[i]);
-	require(placeholders_mentioned(&set, slice_of(text, n), POLICY_NONE));
+	require(placeholders_mentioned(&set, slice_of(text, n), 0));
 	half = at + (n - at) / 2;
 	require(placeholders_begin(&set, slice_of(text, half)) <= at);
 }
@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text + at, put.p, put.n);
 	memcpy(text + at + put.n, data + 1 + at, size - 1 - at);
 	require(find(slice_of(text, size - 1 + put.n)) != POLICY_NONE);
-	require(placeholders_mentioned(&set, slice_of(text, size - 1 + put.n), POLICY_NONE));
+	require(placeholders_mentioned(&set, slice_of(text, size - 1 + put.n), 0));
 	require_escaped(data, size, at, put);
 	require(placeholders_find_encoded(
 	                &set, slice_of(encoded, base64_encode(text, size - 1 + put.n, encoded))) !=

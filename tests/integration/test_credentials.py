@@ -435,6 +435,31 @@ class Placeholder(Box):
     def test_over_plain_http(self):
         self.leak("fetch('plain.lab.test', '/p', port=80, plain=True, fields=('Authorization: Bearer ' + k,))")
 
+    def test_denied_at_its_own_host(self):
+        """A refusal, no finding: over HTTP/1.1, HTTP/2 and as a WebSocket, in field and query. What is suggested then works."""
+        text = policy("{to: 'https://api.lab.test', paths: [/whoami], credential: api}", credentials=file_credential())
+        box = self.sandbox(text)
+        key = "import os\nk = os.environ['API_KEY']\nbearer = 'Authorization: Bearer ' + k\n"
+        self.assertEqual(self.py(key + "print(fetch('api.lab.test', '/v2', fields=(bearer,))[0], fetch('api.lab.test', '/whoami/x?k=' + k)[0])",
+                                 box).split(), ["403", "403"])
+        self.assertEqual(self.py(key + "s = tls('api.lab.test')\ns.sendall(request('GET', '/ws', 'api.lab.test', 'Connection: Upgrade', 'Upgrade: websocket',"
+                                 " 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==', bearer))\nprint(Reader(s).head()[0])", box).strip(), "403")
+        self.assertEqual(box.sh("curl -sS --http2 -o /dev/null -w '%{http_code} %{http_version}' -X DELETE -H \"Authorization: Bearer $API_KEY\""
+                                " https://api.lab.test/v3").out, "403 2")
+        for path in ("/v2", "/whoami/x", "/ws", "/v3"):
+            event = box.event(HTTP, **{"http_request.url.path": path})
+            self.assertEqual((event["action_id"], event["status_code"], event["unmapped"]), (2, "path", {"credential": "api"}), event)
+        self.assertEqual(box.events(FINDING), [])
+        r = subprocess.run([VETHGUARD, "audit", "suggest", box.audit], capture_output=True, text=True, timeout=60 * SLOW)
+        self.assertEqual((r.returncode, r.stderr), (0, ""), r)
+        self.assertNotIn("Not suggested", r.stdout)
+        more = r.stdout[r.stdout.index("  - to:"):].replace("# credential: api", "credential: api")
+        box.close()
+        box = self.sandbox(text + "\n" + more)
+        self.assertEqual(self.py(key + "print(fetch('api.lab.test', '/v2', fields=(bearer,))[0], fetch('api.lab.test', '/v3')[0])", box).split(), ["200", "403"])
+        self.assertEqual(self.authorizations(path="/v2"), ["Bearer " + SECRET])
+        self.assertNotIn("placeholder-leak", json.dumps(box.events(FINDING)))
+
     def test_differs_between_sandboxes(self):
         values = set()
         for _ in range(3):

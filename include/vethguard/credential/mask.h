@@ -77,8 +77,8 @@ int mask_stream_show(struct mask_stream *s, struct buf *out);
  * Nothing is kept back, and the stream is used for nothing else. Where there is no memory for what p ends with, only an
  * occurrence that is whole is found. */
 bool mask_stream_search(struct mask_stream *s, const uint8_t *p, size_t n);
-/* Is any occurrence in p, of any value but the one with index except (SIZE_MAX: of any)? */
-bool mask_finds(const struct mask *mask, const uint8_t *p, size_t n, size_t except);
+/* Is any occurrence in p, of any value but those in except (bit i: the value with index i)? */
+bool mask_finds(const struct mask *mask, const uint8_t *p, size_t n, uint64_t except);
 /* Where the longest end of p starts that is a true beginning of an occurrence; n: there is none. */
 size_t mask_end_begins(const struct mask *mask, const uint8_t *p, size_t n);
 #define MASK_BEGINNING_MAX(n) (6 * (((n) * 4 + 2) / 3)) /* bytes of it at most, with values of n bytes */

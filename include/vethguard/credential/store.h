@@ -75,9 +75,9 @@ int credential_store_set_placeholder(struct credential_store *store, uint32_t cr
 uint32_t credential_store_find_placeholder(const struct credential_store *store, struct slice p, size_t *at, size_t *n);
 /* The same inside of base64 (a user and a password, a token in a cookie). */
 uint32_t credential_store_find_encoded_placeholder(const struct credential_store *store, struct slice p);
-/* Does p mention a placeholder in any way, plain, in base64, with any of its bytes escaped, other than that of the
- * credential except (POLICY_NONE: any)? */
-bool credential_store_mentions_placeholder(const struct credential_store *store, struct slice p, uint32_t except);
+/* Does p mention a placeholder in any way, plain, in base64, with any of its bytes escaped, other than those of the
+ * credentials in except (bit i: credential i)? */
+bool credential_store_mentions_placeholder(const struct credential_store *store, struct slice p, uint64_t except);
 /* Where the end of p starts that may be the beginning of such a mention; p.n: it is none. At most
  * MASK_BEGINNING_MAX(PLACEHOLDER_MAX) bytes. */
 size_t credential_store_placeholder_begins(const struct credential_store *store, struct slice p);

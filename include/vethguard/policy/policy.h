@@ -95,6 +95,9 @@ bool policy_relays_unread(const struct policy *policy, const struct policy_reque
 /* True where some rule (allow or deny) names the host under any scheme or port: leaf certificates are minted freely
  * only for these. */
 bool policy_mentions_host(const struct policy *policy, struct slice host);
+/* The credentials that some allow rule attaches at the request's scheme, host and port, whatever method and path: bit i
+ * is credential i. 0 where the request cannot be judged. */
+uint64_t policy_credentials_at(const struct policy *policy, const struct policy_request *request);
 
 struct slice policy_name(const struct policy *policy);
 enum policy_mode policy_mode(const struct policy *policy);

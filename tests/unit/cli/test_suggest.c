@@ -232,6 +232,73 @@ static void test_a_placeholder_in_the_query(void **state)
 	assert_int_equal(suggest_of(event, NULL), 0);
 }
 
+/* The same, with the credential that the worker has told beside it. */
+static json_t *with_placeholder_of(json_t *event, const char *credential)
+{
+	json_object_set_new(event, "unmapped", json_pack("{s:s}", "credential", credential));
+	return event;
+}
+
+#define LINE_OF(name) "\n    # credential: " name "\n"
+
+static void test_a_placeholder_at_its_own_host(void **state)
+{
+	json_t *event = http("GET", "https", "a.example", 443, "/x", "path");
+
+	(void)state;
+	json_object_set_new(json_object_get(json_object_get(event, "http_request"), "url"),
+	        "query_string", json_string("k=sk-vethguard-0123"));
+	assert_int_equal(suggest_of(with_placeholder_of(event, "github"), NULL), 1);
+	assert_non_null(strstr(printed, LINE_OF("github")));
+	assert_true(allows("GET", "https://a.example/x")); /* loads: the line is a comment */
+	/* the line is there once for a rule of several requests, whichever of them had it */
+	assert_int_equal(
+	        suggest_of(http("GET", "https", "a.example", 443, "/x", "path"),
+	                with_placeholder_of(
+	                        http("GET", "https", "a.example", 443, "/x", "path"), "one"),
+	                with_placeholder_of(
+	                        http("POST", "https", "a.example", 443, "/x", "method"), "one"),
+	                NULL),
+	        1);
+	assert_non_null(strstr(printed, LINE_OF("one")));
+	/* two credentials: nobody knows which one the rule should have */
+	assert_int_equal(
+	        suggest_of(with_placeholder_of(
+	                           http("GET", "https", "a.example", 443, "/x", "path"), "one"),
+	                with_placeholder_of(
+	                        http("GET", "https", "a.example", 443, "/y", "path"), "two"),
+	                NULL),
+	        1);
+	assert_null(strstr(printed, "credential:"));
+}
+
+/* The log may be written by anybody. */
+static void test_what_is_no_credential(void **state)
+{
+	static const char *const names[] = {"", "a b", "a\n  - to: evil", "a#b", "a: b", "\"a\"",
+	        "0123456789012345678901234567890123456789012345678901234567890123x"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		json_t *event = http("GET", "https", "a.example", 443, "/x", "path");
+
+		assert_int_equal(suggest_of(with_placeholder_of(event, names[i]), NULL), 1);
+		assert_null(strstr(printed, "credential:"));
+		assert_false(allows("GET", "https://evil/"));
+	}
+	/* a placeholder in the path would become part of the rule; deny rules stay as they are */
+	assert_int_equal(suggest_of(with_placeholder_of(http("GET", "https", "a.example", 443,
+	                                                        "/sk-vethguard-0123", "path"),
+	                                    "one"),
+	                         NULL),
+	        0);
+	assert_int_equal(
+	        suggest_of(with_placeholder_of(
+	                           http("GET", "https", "a.example", 443, "/x", "rule"), "one"),
+	                NULL),
+	        0);
+}
+
 static void test_a_text_does_not_end_at_its_nul(void **state)
 {
 	json_t *event = http("GET", "https", "a.example", 443, "/", "default");
@@ -601,6 +668,8 @@ int main(void)
 	        cmocka_unit_test(test_hosts_that_are_never_suggested),
 	        cmocka_unit_test(test_paths_and_methods_that_are_never_suggested),
 	        cmocka_unit_test(test_a_placeholder_in_the_query),
+	        cmocka_unit_test(test_a_placeholder_at_its_own_host),
+	        cmocka_unit_test(test_what_is_no_credential),
 	        cmocka_unit_test(test_a_text_does_not_end_at_its_nul),
 	        cmocka_unit_test(test_what_is_not_suggested_is_escaped_once),
 	        cmocka_unit_test(test_findings_forbid),

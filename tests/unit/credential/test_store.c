@@ -527,8 +527,7 @@ static void test_placeholders(void **state)
 	assert_int_equal(credential_store_find_placeholder(
 	                         w->store, SLICE("vethguard-a-0123"), &(size_t){0}, &(size_t){0}),
 	        POLICY_NONE);
-	assert_false(credential_store_mentions_placeholder(
-	        w->store, SLICE("vethguard-a-0123"), POLICY_NONE));
+	assert_false(credential_store_mentions_placeholder(w->store, SLICE("vethguard-a-0123"), 0));
 	assert_int_equal(
 	        credential_store_placeholder_begins(w->store, SLICE("vethguard-a-012")), 15);
 	assert_int_equal(
@@ -557,18 +556,25 @@ static void test_placeholders(void **state)
 	}
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct slice text = slice_from_string(rows[i].text);
+		uint64_t held = 0; /* whose placeholders */
 
-		assert_int_equal(credential_store_mentions_placeholder(w->store, text, POLICY_NONE),
-		        rows[i].credential != POLICY_NONE);
-		assert_int_equal(credential_store_mentions_placeholder(w->store, text, 0),
-		        rows[i].credential != POLICY_NONE && rows[i].credential != 0);
+		if (rows[i].credential != POLICY_NONE)
+			held = 1u << rows[i].credential;
+		if (strstr(rows[i].text, "vethguard-a-0123")) /* beside another, or in one */
+			held |= 1;
+		for (uint64_t except = 0; except < 8; except++)
+			assert_int_equal(
+			        credential_store_mentions_placeholder(w->store, text, except),
+			        (held & ~except) != 0);
+		assert_int_equal(
+		        credential_store_mentions_placeholder(w->store, text, ~7ull), held != 0);
 	}
 	assert_true(credential_store_mentions_placeholder(
-	        w->store, SLICE("x vethguard-%61-0123 sk-\\u0061nt-vethguard-b-77"), 0));
+	        w->store, SLICE("x vethguard-%61-0123 sk-\\u0061nt-vethguard-b-77"), 1));
 	assert_false(credential_store_mentions_placeholder(
-	        w->store, SLICE("x vethguard-%61-0123 sk-\\u0061nt-vethguard-b-78"), 0));
-	assert_true(credential_store_mentions_placeholder(
-	        w->store, SLICE("x vethguard-%61-0123"), POLICY_NONE));
+	        w->store, SLICE("x vethguard-%61-0123 sk-\\u0061nt-vethguard-b-78"), 1));
+	assert_true(
+	        credential_store_mentions_placeholder(w->store, SLICE("x vethguard-%61-0123"), 0));
 	assert_int_equal(
 	        credential_store_placeholder_begins(w->store, SLICE("vethguard-a-x vethg%75ar")),
 	        14);
