@@ -14,7 +14,7 @@ demo:
 	@mk/install-packages build demo
 	@echo "Building (half a minute) ..."
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all
-	@contrib/demo/run
+	@tests/lib/reachable contrib/demo/run
 
 ## sudo make check      everything: units, fuzz corpora, integration in namespaces; twice (release and sanitizers)
 check:

@@ -31,7 +31,7 @@ $(BUILD)/tests/lib/fence_%: tests/lib/fence_%.c $(call archives,fence netlink wi
 unit-build: $(PROGRAMS) $(UNIT_BIN)
 ## make unit            build and run the cmocka unit tests (no root needed)
 unit: unit-build
-	@tests/lib/run-units $(UNIT_BIN)
+	@tests/lib/reachable tests/lib/run-units $(UNIT_BIN)
 
 # The real keeper, worker and recorder, with a turncoat linked in (tests/hostile/hostile.h; test_jail.py).
 HOSTILE := $(foreach r,keeper worker recorder,$(BUILD)/tests/hostile/vethguard-$(r))

@@ -125,17 +125,23 @@ static void check_programs(struct doctor_finding *f)
 {
 	static const char *const programs[] = {
 	        "vethguardd", "vethguard-keeper", "vethguard-worker", "vethguard-recorder"};
-	char path[PATH_MAX];
+	char path[PATH_MAX], why[FAILURE_TEXT_MAX];
 
 	f->subject = "programs";
-	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
-		if (spawn_find(programs[i], path, sizeof(path)) != 0) {
-			doctor_tell(
-			        f, DOCTOR_BROKEN, "%s was not found beside vethguard", programs[i]);
-			doctor_mend(f, "Build all of them (make) or install them together (make "
-			               "install).");
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		int rc = spawn_find(programs[i], path, sizeof(path));
+
+		if (rc != 0) {
+			spawn_explain(programs[i], rc, geteuid(), why, sizeof(why));
+			doctor_tell(f, DOCTOR_BROKEN, "%.400s", why);
+			doctor_mend(f,
+			        rc == -EACCES ? "Let this user enter the directory, or install "
+			                        "vethguard (make install)."
+			                      : "Build all of them (make) or install them together "
+			                        "(make install).");
 			return;
 		}
+	}
 	doctor_tell(f, DOCTOR_OK, "all four are there");
 }
 

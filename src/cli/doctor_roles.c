@@ -192,7 +192,7 @@ static int ask(const char *policy, struct report *r, struct failure *failure)
 	if (rc == 0)
 		rc = namespaces_make(&privilege, &user, &ns, failure);
 	if (rc == 0)
-		rc = run_session_open(&session, failure);
+		rc = run_session_open(&session, &privilege, failure);
 	if (rc == 0)
 		rc = run_session_start(&session, &options, &privilege, ns.net, &ready, failure);
 	if (rc == 0)

@@ -55,7 +55,7 @@ static int prepare(struct run *r)
 	if (rc == 0)
 		rc = namespaces_make(&r->privilege, &r->user, &r->plan.ns, &r->failure);
 	if (rc == 0)
-		rc = run_session_open(&r->session, &r->failure);
+		rc = run_session_open(&r->session, &r->privilege, &r->failure);
 	if (rc == 0)
 		rc = run_session_start(&r->session, &r->options, &r->privilege, r->plan.ns.net,
 		        &r->ready, &r->failure);

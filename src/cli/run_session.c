@@ -28,10 +28,11 @@
 #define SESSION_LEAVE_TIMEOUT_MS 5000
 #define SESSION_DEATH_TIMEOUT_MS 200
 
-int run_session_open(struct run_session *s, struct failure *failure)
+int run_session_open(struct run_session *s, const struct privilege *p, struct failure *failure)
 {
 	char name[] = "vethguardd", flag[] = "--session";
 	char *argv[] = {name, flag, NULL};
+	char why[FAILURE_TEXT_MAX];
 	int pair[2], rc;
 
 	*s = (struct run_session){.pid = -1, .pidfd = -1, .control = -1};
@@ -44,12 +45,11 @@ int run_session_open(struct run_session *s, struct failure *failure)
 	s->control = pair[0];
 	s->pid = spawn_program(name, argv, pair[1], -1, -1, &s->pidfd);
 	close(pair[1]);
-	if (s->pid == -ENOENT)
-		return failure_set(failure, 0,
-		        "the program vethguardd was not found beside this one; was vethguard moved "
-		        "away from the others?");
-	return s->pid < 0 ? failure_set(failure, s->pid, "cannot start the supervisor vethguardd")
-	                  : 0;
+	if (s->pid < 0) {
+		spawn_explain(name, s->pid, p->rootless ? p->uid : geteuid(), why, sizeof(why));
+		return failure_set(failure, 0, "%s", why);
+	}
+	return 0;
 }
 
 static int absolute(const char *path, char out[PATH_MAX], const char *what, struct failure *failure)

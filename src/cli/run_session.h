@@ -18,7 +18,7 @@ struct run_session {
 };
 
 /* Starts the supervisor. 0 or -errno with a text. */
-int run_session_open(struct run_session *s, struct failure *failure);
+int run_session_open(struct run_session *s, const struct privilege *p, struct failure *failure);
 /* Asks it to guard the network namespace; answers its questions for variables until it is ready.
  * ready borrows from the session's buffer until the next receive. 0 or -errno with a text. */
 int run_session_start(struct run_session *s, const struct run_options *options,

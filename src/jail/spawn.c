@@ -27,6 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "vethguard/base/barrier.h"
 #include "vethguard/base/process.h"
 #include "vethguard/jail/spawn.h"
 
@@ -39,6 +40,7 @@
 #define SPAWN_STACK_BYTES (64 * 1024)
 #define SPAWN_PATH "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+/* -EACCES: it may be there, and this process is kept from it. */
 static int spawn_join(char *out, size_t out_size, const char *dir, size_t dir_n, const char *name)
 {
 	int n = snprintf(out, out_size, "%.*s/%s", (int)dir_n, dir, name);
@@ -46,7 +48,11 @@ static int spawn_join(char *out, size_t out_size, const char *dir, size_t dir_n,
 
 	if (n < 0 || (size_t)n >= out_size)
 		return -ENOENT;
-	return stat(out, &st) == 0 && S_ISREG(st.st_mode) && access(out, X_OK) == 0 ? 0 : -ENOENT;
+	if (stat(out, &st) != 0)
+		return errno == EACCES ? -EACCES : -ENOENT;
+	if (!S_ISREG(st.st_mode))
+		return -ENOENT;
+	return access(out, X_OK) == 0 ? 0 : -EACCES;
 }
 
 int spawn_find(const char *name, char *out, size_t out_size)
@@ -54,17 +60,42 @@ int spawn_find(const char *name, char *out, size_t out_size)
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	const char *slash;
+	int rc;
 
 	if (name[0] == '\0' || strchr(name, '/') != NULL)
 		return -ENOENT;
 	if (n > 0) {
 		self[n] = '\0';
 		slash = strrchr(self, '/');
-		if (slash != NULL &&
-		        spawn_join(out, out_size, self, (size_t)(slash - self), name) == 0)
-			return 0;
+		rc = slash == NULL ? -ENOENT
+		                   : spawn_join(out, out_size, self, (size_t)(slash - self), name);
+		if (rc != -ENOENT)
+			return rc; /* one that is closed to us is not replaced by another build's */
 	}
 	return spawn_join(out, out_size, VETHGUARD_LIBEXECDIR, strlen(VETHGUARD_LIBEXECDIR), name);
+}
+
+void spawn_explain(const char *name, int error, uid_t uid, char *out, size_t out_size)
+{
+	char path[PATH_MAX], closed[PATH_MAX];
+	struct stat st = {0};
+
+	if (error == -ENOENT)
+		snprintf(out, out_size,
+		        "the program %s was not found beside this one; was vethguard moved away "
+		        "from the others?",
+		        name);
+	else if (error != -EACCES || spawn_find(name, path, sizeof(path)) != -EACCES)
+		snprintf(out, out_size, "the program %s cannot be started: %s", name,
+		        strerror(-error));
+	else if (barrier_find(path, closed, sizeof(closed), &st))
+		snprintf(out, out_size,
+		        "the program %s is out of reach: user id %u may not enter the directory "
+		        "%s (mode %04o)",
+		        name, (unsigned)uid, closed, (unsigned)(st.st_mode & 07777));
+	else
+		snprintf(out, out_size, "user id %u may not execute the program %s (%s)",
+		        (unsigned)uid, path, strerror(EACCES));
 }
 
 static struct {
@@ -85,7 +116,7 @@ int spawn_hold(const char *name)
 {
 	char path[PATH_MAX];
 	size_t i = 0;
-	int fd;
+	int fd, rc;
 
 	if (spawn_held_fd(name) >= 0)
 		return 0;
@@ -93,8 +124,9 @@ int spawn_hold(const char *name)
 		i++;
 	if (i == SPAWN_HELD_MAX)
 		return -ENOSPC;
-	if (spawn_find(name, path, sizeof(path)) != 0)
-		return -ENOENT;
+	rc = spawn_find(name, path, sizeof(path));
+	if (rc != 0)
+		return rc;
 	fd = open(path, O_PATH | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -258,9 +290,10 @@ pid_t spawn_program(
 	pid_t pid;
 
 	s.has_program = program >= 0;
-	if (spawn_find(name, path, sizeof(path)) != 0) {
+	error = spawn_find(name, path, sizeof(path));
+	if (error) {
 		if (!s.has_program)
-			return -ENOENT;
+			return error;
 		path[0] = '\0'; /* a held one needs none */
 	}
 	spawn_environment(store, env);

@@ -157,8 +157,11 @@ static bool find_build_tree(char *out, size_t size)
 		if (!slash || strcmp(slash, "/build") != 0)
 			continue;
 		*slash = '\0';
-		return snprintf(out, size, "%s/policies/presets", program) < (int)size &&
-		       stat(out, &st) == 0 && S_ISDIR(st.st_mode);
+		if (snprintf(out, size, "%s/policies/presets", program) >= (int)size)
+			return false;
+		/* where this user is kept from it, reading it says so; another build's are others
+		 */
+		return stat(out, &st) == 0 ? S_ISDIR(st.st_mode) : errno == EACCES;
 	}
 	return false;
 }

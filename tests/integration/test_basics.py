@@ -146,6 +146,20 @@ class Refusals(Case):
     def test_audit_file_is_a_directory(self):
         self.own(support.LAB.dir, argv=command(NOTHING, "true", options=["--audit", support.LAB.dir]))
 
+    def test_below_a_directory_that_the_user_cannot_enter(self):
+        """setpriv executes it with root's rights over files; from then on user 1000 has none."""
+        closed = support.LAB.path("closed")
+        os.mkdir(closed, 0o700)
+        self.addCleanup(shutil.rmtree, closed)
+        for name in os.listdir(os.path.dirname(VETHGUARD)):
+            shutil.copy(os.path.join(os.path.dirname(VETHGUARD), name), closed)
+        told = f"user id 1000 may not enter the directory {closed} (mode 0700)"
+        program = ["setpriv", "--reuid", "1000", "--regid", "1000", "--clear-groups", os.path.join(closed, "vethguard")]
+        r = subprocess.run(program + command(NOTHING, "true")[1:], capture_output=True, text=True, cwd="/")
+        self.assertEqual((r.returncode, r.stderr), (125, f"vethguard: error: the program vethguardd is out of reach: {told}\n"))
+        r = subprocess.run([*program, "doctor"], capture_output=True, text=True, cwd="/")
+        self.assertIn(f"vethguardd is out of reach: {told}", " ".join(r.stdout.split()))
+
     def test_command_did_not_run(self):
         marker = support.LAB.path("ran")
         self.own(argv=command("vethguard: 2\n", "touch", marker))

@@ -24,7 +24,11 @@ int spawn_lean_mounts(void);
 /* From now on spawn_program starts this very file under that name (static), whatever lies at its path later. 0 or
  * -errno. */
 int spawn_hold(const char *name);
-/* Full path of a program of this build. 0 or -ENOENT. */
+/* Full path of a program of this build. 0; -ENOENT: it is not there; -EACCES: this process is kept from the path in out,
+ * by a directory above it or by the file's own mode. */
 int spawn_find(const char *name, char *out, size_t out_size);
+/* Says for a person why spawn_program or spawn_find failed with this error: what is missing, or which directory keeps
+ * whom (uid, as the person knows it) out. */
+void spawn_explain(const char *name, int error, uid_t uid, char *out, size_t out_size);
 
 #endif

@@ -32,7 +32,9 @@ static struct daemon daemon_state;
 
 static void find_config(struct attachments *all, const char *given)
 {
-	const char *path = given ? given : access(DAEMON_CONFIG, F_OK) == 0 ? DAEMON_CONFIG : NULL;
+	/* One that cannot be looked at is not taken for one that is not there. */
+	bool none = !given && access(DAEMON_CONFIG, F_OK) != 0 && errno == ENOENT;
+	const char *path = given ? given : none ? NULL : DAEMON_CONFIG;
 	char full[PATH_MAX];
 
 	if (path && !realpath(path, full))

@@ -203,6 +203,10 @@ int role_start(struct loop *loop, struct role *role, const char *program, const 
 	if (errors >= 0)
 		close(errors);
 	if (pid < 0) {
+		char why[512];
+
+		spawn_explain(program, pid, geteuid(), why, sizeof why);
+		log_error("%s", why);
 		close(ends[0]);
 		role_text_close(&role->text);
 		role->pidfd = -1;

@@ -8,14 +8,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The wait status of a child that ran what(context) and left with its result. */
+#define IN_CHILD_SECONDS 120
+
+/* The wait status of a child that ran what(context) and left with its result, or was ended by
+ * SIGALRM when that took far too long. */
 static inline int in_child(int (*what)(void *context), void *context)
 {
 	int status = -1;
 	pid_t pid = fork();
 
-	if (pid == 0)
+	if (pid == 0) {
+		alarm(IN_CHILD_SECONDS);
 		_exit(what(context));
+	}
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		return -1;
 	return status;

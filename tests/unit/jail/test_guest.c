@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "jail_child.h"
+#include "seccomp_judge.h"
 #include "vethguard/jail/capabilities.h"
 #include "vethguard/jail/guest.h"
 
@@ -82,13 +83,33 @@ static long call32(long number, long a, long b, long c)
 	return result;
 }
 
+static int probe32(void *context)
+{
+	(void)context;
+	return call32(20, 0, 0, 0) == getpid() ? 0 : 77;
+}
+
+/* In a child without a filter, for where there are no such calls they fail (CONFIG_IA32_EMULATION,
+ * ia32_emulation=off) or end who makes them (some virtual machines). */
+static void skip_without_32_bit_calls(void)
+{
+	int status = in_child(probe32, NULL);
+
+	if (left_with(status, 0))
+		return;
+	if (WIFSIGNALED(status))
+		print_message(
+		        "skipped: int 0x80 ends a process with signal %d here\n", WTERMSIG(status));
+	else
+		print_message("skipped: this kernel answers no 32-bit call by int 0x80\n");
+	skip();
+}
+
 static int filtered32(void *context)
 {
 	long rc;
 
 	(void)context;
-	if (call32(20, 0, 0, 0) != getpid()) /* no 32-bit calls in this kernel */
-		return 77;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || jail_guest_seccomp() != 0)
 		return 99;
 	rc = call32(359, AF_VSOCK, SOCK_STREAM, 0); /* socket */
@@ -101,14 +122,70 @@ static int filtered32(void *context)
 	return rc == -ENOSYS ? 0 : 3;
 }
 
-static void not_by_32_bit_calls_either(void **state)
+/* The same without a call, for machines that have none of 32 bits. */
+static int confine(void *context)
 {
-	int status = in_child(filtered32, NULL);
+	(void)context;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || jail_guest_seccomp() != 0)
+		return 99;
+	return jail_guest_ask() < 0 ? 98 : 0;
+}
+
+static void the_filter_judges_32_bit_calls(void **state)
+{
+	static const struct {
+		uint32_t arch;
+		int nr;
+		uint64_t a, b;
+		uint32_t answer;
+	} calls[] = {
+	        {AUDIT_ARCH_X86_64, SYS_socket, AF_VSOCK, 0, SECCOMP_RET_ERRNO | EAFNOSUPPORT},
+	        {AUDIT_ARCH_X86_64, SYS_socket, AF_INET, 0, SECCOMP_RET_ALLOW},
+	        {AUDIT_ARCH_X86_64, SYS_connect, 3, 0, SECCOMP_RET_USER_NOTIF},
+	        {AUDIT_ARCH_I386, 359, AF_VSOCK, 0, SECCOMP_RET_ERRNO | EAFNOSUPPORT},
+	        {AUDIT_ARCH_I386, 359, AF_KEY, 0, SECCOMP_RET_ERRNO | EAFNOSUPPORT},
+	        {AUDIT_ARCH_I386, 359, AF_INET, 0, SECCOMP_RET_ALLOW},
+	        {AUDIT_ARCH_I386, 359, AF_UNIX, 0, SECCOMP_RET_ALLOW},
+	        {AUDIT_ARCH_I386, 102, 1, 0, SECCOMP_RET_ERRNO | ENOSYS},     /* SYS_SOCKET */
+	        {AUDIT_ARCH_I386, 102, 3, 0, SECCOMP_RET_ERRNO | ENOSYS},     /* SYS_CONNECT */
+	        {AUDIT_ARCH_I386, 425, 1, 0, SECCOMP_RET_ERRNO | ENOSYS},     /* io_uring_setup */
+	        {AUDIT_ARCH_I386, 286, 0, 0, SECCOMP_RET_ERRNO | ENOSYS},     /* add_key */
+	        {AUDIT_ARCH_I386, 288, 0, 0, SECCOMP_RET_ERRNO | ENOSYS},     /* keyctl */
+	        {AUDIT_ARCH_I386, 54, 0, TIOCSTI, SECCOMP_RET_ERRNO | EPERM}, /* ioctl */
+	        {AUDIT_ARCH_I386, 54, 0, TIOCGWINSZ, SECCOMP_RET_ALLOW},
+	        {AUDIT_ARCH_I386, 362, 3, 0, SECCOMP_RET_USER_NOTIF},     /* connect */
+	        {AUDIT_ARCH_I386, 370, 3, 0, SECCOMP_RET_USER_NOTIF},     /* sendmsg */
+	        {AUDIT_ARCH_I386, 345, 3, 0, SECCOMP_RET_USER_NOTIF},     /* sendmmsg */
+	        {AUDIT_ARCH_I386, 435, 0, 0, SECCOMP_RET_ERRNO | ENOSYS}, /* clone3 */
+	        {AUDIT_ARCH_I386, 6, 3, 0, SECCOMP_RET_ALLOW},            /* close */
+	};
+	static struct seccomp_judge judge;
+	int rc = seccomp_judge_read(&judge, confine, NULL);
 
 	(void)state;
-	if (left_with(status, 77))
+	if (rc < 0) {
+		print_message("skipped: the kernel does not show the filter (%s)\n", strerror(-rc));
 		skip();
-	assert_true(left_with(status, 0));
+	}
+	assert_int_equal(rc, 0);
+	assert_true(judge.count >= 2);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		uint32_t answer =
+		        seccomp_judge(&judge, calls[i].arch, calls[i].nr, calls[i].a, calls[i].b);
+
+		if (answer != calls[i].answer)
+			print_error("call %d of %x: %x, not %x\n", calls[i].nr,
+			        (unsigned)calls[i].arch, (unsigned)answer,
+			        (unsigned)calls[i].answer);
+		assert_int_equal(answer, calls[i].answer);
+	}
+}
+
+static void not_by_32_bit_calls_either(void **state)
+{
+	(void)state;
+	skip_without_32_bit_calls();
+	assert_true(left_with(in_child(filtered32, NULL), 0));
 }
 #endif
 
@@ -268,8 +345,6 @@ static int asks32(void *context)
 	int listener;
 
 	(void)context;
-	if (call32(20, 0, 0, 0) != getpid())
-		return 77;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || (listener = jail_guest_ask()) < 0)
 		return 99;
 	close(listener);                                /* what is asked about fails at once */
@@ -284,12 +359,9 @@ static int asks32(void *context)
 
 static void by_32_bit_calls_too(void **state)
 {
-	int status = in_child(asks32, NULL);
-
 	(void)state;
-	if (left_with(status, 77))
-		skip();
-	assert_true(left_with(status, 0));
+	skip_without_32_bit_calls();
+	assert_true(left_with(in_child(asks32, NULL), 0));
 }
 #endif
 
@@ -329,6 +401,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(only_families_of_the_namespace),
 #ifdef __x86_64__
+	        cmocka_unit_test(the_filter_judges_32_bit_calls),
 	        cmocka_unit_test(not_by_32_bit_calls_either),
 #endif
 	        cmocka_unit_test(calls_that_name_a_socket_are_asked_about),

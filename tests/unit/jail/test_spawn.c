@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <linux/magic.h>
 #include <sched.h>
@@ -19,6 +20,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -314,6 +316,92 @@ static void a_held_program_stays_what_it_was(void **state)
 	}
 }
 
+/* The started side of the next one: this program lies below a directory that its user may not
+ * enter. What it says goes to stdout. */
+static int barred_main(void)
+{
+	char argv0[] = "vethguardd", path[PATH_MAX], why[1024];
+	char *argv[] = {argv0, NULL};
+	int pidfd = -1;
+
+	if (spawn_find("vethguardd", path, sizeof(path)) != -EACCES)
+		return 1;
+	if (spawn_hold("vethguardd") != -EACCES ||
+	        spawn_program(argv0, argv, 0, -1, -1, &pidfd) != -EACCES || pidfd != -1)
+		return 2;
+	spawn_explain("vethguardd", -EACCES, 4711, why, sizeof(why));
+	return printf("%s", why) > 0 && fflush(stdout) == 0 ? 0 : 3;
+}
+
+static void start_barred(const char *program, const char *folder, int out)
+{
+	char *argv[] = {(char *)program, "barred", NULL};
+	int fd = open(program, O_PATH | O_CLOEXEC);
+
+	dup2(out, STDOUT_FILENO);
+	if (fd < 0 || chmod(folder, 0600) != 0)
+		_exit(97);
+	if (geteuid() == 0 && (setgroups(0, NULL) != 0 || setresgid(65534, 65534, 65534) != 0 ||
+	                              setresuid(65534, 65534, 65534) != 0))
+		_exit(98);
+	syscall(SYS_execveat, fd, "", argv, environ, AT_EMPTY_PATH);
+	_exit(99);
+}
+
+/* The cause is told, instead of that nothing was found. */
+static void a_closed_directory_is_named(void **state)
+{
+	char folder[] = "/tmp/vethguard-test-XXXXXX", program[64], inner[64], command[2 * PATH_MAX];
+	char text[1024] = "", expected[256];
+	int out[2], status = -1;
+	pid_t pid;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(inner, sizeof(inner), "%s/in", folder);
+	snprintf(program, sizeof(program), "%s/here", inner);
+	snprintf(command, sizeof(command), "mkdir '%s' && cp /proc/%d/exe '%s' && chmod 755 '%s'",
+	        inner, (int)getpid(), program, program);
+	assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a path of our own */
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		start_barred(program, folder, out[1]);
+	close(out[1]);
+	assert_true(read(out[0], text, sizeof(text) - 1) >= 0);
+	close(out[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	chmod(folder, 0700);
+	unlink(program);
+	rmdir(inner);
+	rmdir(folder);
+	assert_true(left_with(status, 0));
+	snprintf(expected, sizeof(expected),
+	        "the program vethguardd is out of reach: user id 4711 may not enter the directory "
+	        "%s (mode 0600)",
+	        folder);
+	assert_string_equal(text, expected);
+}
+
+static void other_causes_are_told_as_they_are(void **state)
+{
+	char why[1024], tiny[8];
+
+	(void)state;
+	spawn_explain("vethguardd", -ENOENT, 0, why, sizeof(why));
+	assert_non_null(strstr(why, "was not found beside this one"));
+	spawn_explain("vethguardd", -EMFILE, 0, why, sizeof(why));
+	assert_non_null(strstr(why, strerror(EMFILE)));
+	assert_null(strstr(why, "not found"));
+	spawn_explain(
+	        "vethguardd", -EACCES, 0, why, sizeof(why)); /* of execve: no directory is closed */
+	assert_null(strstr(why, "enter"));
+	assert_non_null(strstr(why, strerror(EACCES)));
+	spawn_explain("vethguardd", -ENOENT, 0, tiny, sizeof(tiny));
+	assert_int_equal(strlen(tiny), sizeof(tiny) - 1);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -325,9 +413,13 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(names_are_never_paths_nor_searched),
 	        cmocka_unit_test(what_cannot_be_executed_is_an_error_and_no_process),
 	        cmocka_unit_test(a_held_program_stays_what_it_was),
+	        cmocka_unit_test(a_closed_directory_is_named),
+	        cmocka_unit_test(other_causes_are_told_as_they_are),
 	};
 
 	if (argc == 2 && strcmp(argv[1], "child") == 0)
 		return child_main();
+	if (argc == 2 && strcmp(argv[1], "barred") == 0)
+		return barred_main();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
