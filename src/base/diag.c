@@ -11,6 +11,8 @@
 #define NEAREST_WORD_MAX 64 /* letters; nobody mistypes a key as long as that */
 #define NEAREST_EDITS_MAX 2
 #define NEAREST_BEGINNING 3 /* letters; with fewer, nothing is meant in particular */
+#define NEAREST_MIXED 4     /* letters; fewer are mixed up with too much */
+#define WORDS_REST 32       /* bytes of " and 4294967295 more" */
 
 void diag_add(struct diag_list *list, const char *file, unsigned line, unsigned column,
         const char *format, ...)
@@ -78,6 +80,33 @@ static size_t edit_distance(struct slice a, struct slice b)
 	return rows[a.n % 3][b.n];
 }
 
+static void count_letters(struct slice s, unsigned char counts[256])
+{
+	memset(counts, 0, 256);
+	for (size_t i = 0; i < s.n; i++)
+		counts[(unsigned char)s.p[i]]++;
+}
+
+/* A candidate with the letters of word in another order ("pipy" is "pypi"). */
+static const char *mixed_up(struct slice word, const char *const candidates[])
+{
+	unsigned char want[256], have[256];
+
+	if (word.n < NEAREST_MIXED)
+		return NULL;
+	count_letters(word, want);
+	for (; *candidates; candidates++) {
+		struct slice c = slice_from_string(*candidates);
+
+		if (c.n != word.n || c.p[0] != word.p[0])
+			continue;
+		count_letters(c, have);
+		if (memcmp(want, have, sizeof(want)) == 0)
+			return *candidates;
+	}
+	return NULL;
+}
+
 /* The only candidate that begins with word. */
 static const char *only_one_that_begins(struct slice word, const char *const candidates[])
 {
@@ -117,5 +146,68 @@ const char *diag_nearest(struct slice word, const char *const candidates[])
 			best_distance = distance;
 		}
 	}
+	if (!best)
+		best = mixed_up(word, all);
 	return best ? best : only_one_that_begins(word, all);
+}
+
+static size_t count_words(const char *const words[])
+{
+	size_t n = 0;
+
+	while (words[n])
+		n++;
+	return n;
+}
+
+/* Bytes of "a, b and c". */
+static size_t words_length(const char *const words[])
+{
+	size_t count = count_words(words), n = count > 2 ? 2 * (count - 2) : 0;
+
+	for (size_t i = 0; i < count; i++)
+		n += strlen(words[i]);
+	return count > 1 ? n + strlen(" and ") : n;
+}
+
+const char *diag_words(const char *const words[], const char *last, char *out, size_t size)
+{
+	size_t count = count_words(words), n = 0;
+	bool whole = words_length(words) < size;
+
+	out[0] = '\0';
+	for (size_t i = 0; i < count; i++) {
+		if (!whole && n + strlen(words[i]) + 2 + WORDS_REST > size) {
+			snprintf(out + n, size - n, "%s%zu more", i ? " and " : "", count - i);
+			break;
+		}
+		if (i > 0 && whole && i + 1 == count)
+			n += (size_t)snprintf(out + n, size - n, " %s %s", last, words[i]);
+		else
+			n += (size_t)snprintf(out + n, size - n, "%s%s", i ? ", " : "", words[i]);
+	}
+	return out;
+}
+
+const char *diag_hint(struct slice word, const struct diag_known *known, char out[DIAG_HINT_MAX])
+{
+	const char *near = diag_nearest(word, known->words);
+	char list[DIAG_WORDS_SHORT + 1];
+	size_t count = count_words(known->words);
+	bool listed =
+	        near ? count > 1 && words_length(known->words) <= DIAG_WORDS_SHORT : count > 0;
+
+	out[0] = '\0';
+	if (listed)
+		diag_words(known->words, "and", list, sizeof(list));
+	if (near)
+		snprintf(out, DIAG_HINT_MAX - 1, "; did you mean \"%s%s%s\"?%s%s%s%s",
+		        known->before ? known->before : "", near, known->after ? known->after : "",
+		        listed ? " (" : "", listed ? known->what : "", listed ? ": " : "",
+		        listed ? list : "");
+	else if (listed)
+		snprintf(out, DIAG_HINT_MAX, "; %s: %s", known->what, list);
+	if (near && listed)
+		strcat(out, ")");
+	return out;
 }

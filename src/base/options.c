@@ -22,13 +22,14 @@ static void begin_message(const struct options *o)
 
 static void options_unknown(const struct options *o, struct slice name, const char *dashes)
 {
-	const char *names[OPTIONS_TABLE_MAX + 1];
+	const char *names[OPTIONS_TABLE_MAX + 1], *near;
 	char escaped[ESCAPED_MAX];
-	const char *near;
-	size_t n = 0;
+	size_t n = 0, length = 0;
 
-	for (; n < OPTIONS_TABLE_MAX && o->specs[n].name != NULL; n++)
+	for (; n < OPTIONS_TABLE_MAX && o->specs[n].name != NULL; n++) {
 		names[n] = o->specs[n].name;
+		length += strlen(names[n]) + 4; /* ", --" */
+	}
 	names[n] = NULL;
 	near = diag_nearest(name, names);
 	slice_escape(name, escaped, sizeof(escaped));
@@ -36,7 +37,14 @@ static void options_unknown(const struct options *o, struct slice name, const ch
 	fprintf(stderr, "unknown option %s%s", dashes, escaped);
 	if (near != NULL)
 		fprintf(stderr, "; did you mean --%s?", near);
-	fprintf(stderr, "\nSee '%s --help'.\n", o->command);
+	fputc('\n', stderr);
+	for (size_t i = 0; i < n && length <= DIAG_WORDS_SHORT; i++)
+		fprintf(stderr, "%s--%s%s",
+		        i == 0      ? "The options are "
+		        : i + 1 < n ? ", "
+		                    : " and ",
+		        names[i], i + 1 < n ? "" : ". ");
+	fprintf(stderr, "See '%s --help'.\n", o->command);
 }
 
 static int options_need_value(struct options *o, int i)

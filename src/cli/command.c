@@ -19,7 +19,7 @@ int command_unknown(
         const struct command *table, const char *of, const char *name, const char *meant)
 {
 	const char *names[COMMANDS_MAX + 1];
-	char escaped[ESCAPED_MAX];
+	char escaped[ESCAPED_MAX], list[DIAG_WORDS_SHORT + 1];
 	size_t n = 0;
 
 	for (; n < COMMANDS_MAX && table[n].name; n++)
@@ -31,7 +31,8 @@ int command_unknown(
 	        slice_escape(slice_from_string(name), escaped, sizeof(escaped)));
 	if (meant)
 		fprintf(stderr, "; did you mean %s?", meant);
-	fprintf(stderr, "\nSee '%s --help'.\n", of);
+	fprintf(stderr, "\nThe commands are %s. See '%s --help'.\n",
+	        diag_words(names, "and", list, sizeof(list)), of);
 	return CLI_USAGE;
 }
 

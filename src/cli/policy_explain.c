@@ -278,9 +278,11 @@ static void print_verdict(const struct explain *x)
 		printf("reason: %s\n", shown(policy_rule_text(policy, d->rule), text));
 	if (d->credential != POLICY_NONE) {
 		struct policy_credential credential;
+		char source[POLICY_SOURCE_TEXT_MAX];
 
 		policy_credential(policy, d->credential, &credential);
-		printf("credential: %s\n", shown(credential.name, text));
+		printf("credential: %s, from %s\n", shown(credential.name, text),
+		        policy_source_text(&credential, source));
 	} else if (!x->connection) {
 		printf("credential: none\n");
 	}
@@ -305,6 +307,7 @@ static void write_verdict(const struct explain *x, struct json *j)
 	const struct policy *policy = &x->loaded.policy;
 	const struct policy_decision *d = &x->decision;
 	struct policy_credential credential;
+	char source[POLICY_SOURCE_TEXT_MAX];
 
 	json_literal(j, "verdict", is_allowed(x) ? "allow" : "deny");
 	json_literal(j, "why",
@@ -323,6 +326,7 @@ static void write_verdict(const struct explain *x, struct json *j)
 	if (d->credential != POLICY_NONE) {
 		policy_credential(policy, d->credential, &credential);
 		json_string(j, "credential", credential.name, 0);
+		json_literal(j, "credential_source", policy_source_text(&credential, source));
 	} else {
 		json_null(j, "credential");
 	}

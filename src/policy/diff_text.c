@@ -80,17 +80,38 @@ void diff_text_modes(struct diff_text *text, enum policy_mode from, enum policy_
 		              "through and logged)"));
 }
 
-static bool same_credential(const struct policy_credential *a, const struct policy_credential *b)
+static bool same_source(const struct policy_credential *a, const struct policy_credential *b)
 {
-	bool same = a->inject == b->inject && a->source == b->source && a->argc == b->argc &&
-	            a->ttl_s == b->ttl_s && a->timeout_ms == b->timeout_ms &&
-	            slice_equals(a->field, b->field) && slice_equals(a->prefix, b->prefix) &&
-	            slice_equals(a->username, b->username) && slice_equals(a->env, b->env) &&
+	bool same = a->source == b->source && a->argc == b->argc &&
 	            slice_equals(a->location, b->location);
 
 	for (size_t i = 0; same && i < a->argc; i++)
 		same = slice_equals(a->argv[i], b->argv[i]);
 	return same;
+}
+
+/* The same but for the source. */
+static bool same_use(const struct policy_credential *a, const struct policy_credential *b)
+{
+	return a->inject == b->inject && a->ttl_s == b->ttl_s && a->timeout_ms == b->timeout_ms &&
+	       slice_equals(a->field, b->field) && slice_equals(a->prefix, b->prefix) &&
+	       slice_equals(a->username, b->username) && slice_equals(a->env, b->env);
+}
+
+/* How a credential differs from what it was, or empty. What exec: is given may be the difference,
+ * and is not shown. */
+static struct slice describe_change(
+        struct arena *arena, const struct policy_credential *c, const struct policy_credential *was)
+{
+	char now[POLICY_SOURCE_TEXT_MAX], then[POLICY_SOURCE_TEXT_MAX];
+
+	if (same_source(c, was))
+		return same_use(c, was) ? SLICE("") : SLICE("is sent or kept in another way");
+	policy_source_text(c, now);
+	policy_source_text(was, then);
+	if (strcmp(now, then) == 0)
+		return SLICE("is taken from elsewhere");
+	return arena_printf(arena, "is taken from %s (so far from %s)", now, then);
 }
 
 static bool find_credential(
@@ -109,17 +130,17 @@ static void note_credentials(
 {
 	for (uint32_t i = 0; i < policy_credential_count(mine); i++) {
 		struct policy_credential c, was;
-		const char *what = NULL;
+		struct slice what = SLICE("");
 
 		policy_credential(mine, i, &c);
 		if (!find_credential(other, c.name, &was))
-			what = is_new ? "is new" : "is gone";
-		else if (is_new && !same_credential(&c, &was))
-			what = "is taken from elsewhere or sent in another way";
-		if (what)
+			what = is_new ? SLICE("is new") : SLICE("is gone");
+		else if (is_new)
+			what = describe_change(text->arena, &c, &was);
+		if (what.n > 0)
 			add_note(text, false, false,
-			        arena_printf(text->arena, "~ credential %.*s %s", SLICE_ARG(c.name),
-			                what));
+			        arena_printf(text->arena, "~ credential %.*s %.*s",
+			                SLICE_ARG(c.name), SLICE_ARG(what)));
 	}
 }
 

@@ -209,6 +209,7 @@ static void load_contents(struct loader *l, const struct policy_load_options *op
 		load_credentials(l, file);
 		load_groups(l, file);
 	}
+	load_overrides_apply(l);
 	for (size_t i = 0; i < n && !l->arena.failed; i++) {
 		struct load_file *file = vec_at(&l->files, i);
 
@@ -233,6 +234,7 @@ static void loader_init(
 	vec_init(&l->files, sizeof(struct load_file));
 	vec_init(&l->groups, sizeof(struct load_group));
 	vec_init(&l->name_rules, sizeof(uint32_t));
+	vec_init(&l->overrides, sizeof(struct load_override));
 	intern_init(&l->paths);
 	intern_init(&l->group_names);
 	intern_init(&l->rule_names);
@@ -249,6 +251,7 @@ static void loader_fini(struct loader *l)
 	vec_fini(&l->files);
 	vec_fini(&l->groups);
 	vec_fini(&l->name_rules);
+	vec_fini(&l->overrides);
 	arena_fini(&l->arena);
 }
 

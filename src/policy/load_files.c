@@ -83,109 +83,115 @@ struct slice load_join(struct arena *arena, struct slice file, struct slice rela
 }
 
 static int load_files(struct loader *l, const struct include *chain, const struct tree *from,
-        const struct tree_node *at, struct slice label, const char *shown);
+        const struct load_include *include, const char *shown);
 
-static bool is_preset(struct slice name)
+const char *const *load_preset_names(const struct loader *l, struct load_presets *room)
 {
-	for (const char *const *known = preset_names; *known; known++)
-		if (slice_equals(name, slice_from_string(*known)))
+	room->found.count = 0;
+	if (l->reader->presets && l->reader->preset_dir)
+		l->reader->presets(l->reader->preset_dir, &room->found);
+	for (size_t i = 0; i < room->found.count; i++)
+		room->names[i] = room->found.names[i];
+	room->names[room->found.count] = NULL;
+	return room->found.count ? room->names : preset_names;
+}
+
+static bool is_among(struct slice word, const char *const words[])
+{
+	for (; *words; words++)
+		if (slice_equals(word, slice_from_string(*words)))
 			return true;
 	return false;
 }
 
-static void report_read(struct loader *l, const struct tree *from, const struct tree_node *at,
-        const char *shown, int rc)
+static void report_missing_preset(struct loader *l, const struct tree *from,
+        const struct tree_node *at, const struct load_include *include)
 {
-	struct slice text = slice_from_string(shown);
+	struct load_presets room;
+	const struct diag_known known = {
+	        load_preset_names(l, &room), "the presets are", "preset:", NULL};
+	char hint[DIAG_HINT_MAX];
+
+	if (is_among(include->preset, preset_names))
+		diag_add(l->model.diags, from->file, at->line, at->column,
+		        "%.*s is not in the directory of presets, %s", SLICE_ARG(include->text),
+		        l->reader->preset_dir);
+	else
+		diag_add(l->model.diags, from->file, at->line, at->column, "there is no %.*s%s",
+		        SLICE_ARG(include->text), diag_hint(include->preset, &known, hint));
+}
+
+/* "pypi", "pypi.yaml" or "pipy" where "preset:pypi" was meant. */
+static void report_missing_file(struct loader *l, const struct tree *from,
+        const struct tree_node *at, const struct load_include *include, struct slice path)
+{
+	struct load_presets room;
+	struct slice word = include->text;
+	const char *nearest;
+
+	if (slice_ends_with(word, SLICE(".yaml")))
+		word.n -= strlen(".yaml");
+	nearest = diag_nearest(word, load_preset_names(l, &room));
+	if (nearest)
+		diag_add(l->model.diags, from->file, at->line, at->column,
+		        "there is no file %.*s; did you mean \"preset:%s\"?",
+		        SLICE_ARG(include->text), nearest);
+	else
+		diag_add(l->model.diags, from->file, at->line, at->column,
+		        "there is no file %.*s (looked for as %.*s)", SLICE_ARG(include->text),
+		        SLICE_ARG(path));
+}
+
+static void report_read(struct loader *l, const struct include *chain, const struct tree *from,
+        const struct load_include *include, const char *shown, int rc)
+{
 	const char *why = rc == -EFBIG    ? "the file is too large"
 	                  : rc == -EINVAL ? "not a regular file"
 	                                  : strerror(-rc);
-	const bool named = slice_starts_with(text, SLICE("preset:"));
-	const char *nearest = NULL;
 
-	if (at && rc == -ENOENT && named)
-		nearest = diag_nearest(slice_of(text.p + 7, text.n - 7), preset_names);
 	l->wrong = true;
-	if (!at)
+	if (!include)
 		diag_add(l->model.diags, shown, 0, 0, "cannot read the policy: %s", why);
-	else if (nearest &&
-	         slice_equals(slice_of(text.p + 7, text.n - 7), slice_from_string(nearest)))
-		diag_add(l->model.diags, from->file, at->line, at->column,
-		        "%s is not in the directory of presets, %s", shown, l->reader->preset_dir);
-	else if (rc == -ENOENT && !named && is_preset(text))
-		diag_add(l->model.diags, from->file, at->line, at->column,
-		        "there is no file %s; did you mean \"preset:%s\"?", shown, shown);
-	else if (nearest)
-		diag_add(l->model.diags, from->file, at->line, at->column,
-		        "there is no %s; did you mean \"preset:%s\"?", shown, nearest);
+	else if (rc == -ENOENT && include->preset.n > 0)
+		report_missing_preset(l, from, include->node, include);
+	else if (rc == -ENOENT)
+		report_missing_file(l, from, include->node, include, chain->path);
 	else
-		diag_add(l->model.diags, from->file, at->line, at->column, "cannot read %s: %s",
-		        shown, why);
-}
-
-/* "preset:NAME" to its path; empty with a report where there is none. */
-static struct slice preset_path(
-        struct loader *l, struct tree *tree, const struct tree_node *node, struct slice name)
-{
-	char quoted[TREE_QUOTE_MAX];
-	const char *nearest;
-	bool plain = name.n > 0 && name.n <= POLICY_NAME_MAX;
-
-	for (size_t i = 0; i < name.n; i++)
-		plain = plain && ((name.p[i] >= 'a' && name.p[i] <= 'z') || name.p[i] == '-' ||
-		                         (name.p[i] >= '0' && name.p[i] <= '9'));
-	nearest = diag_nearest(name, preset_names);
-	tree_quote(name, quoted);
-	if (!l->reader->preset_dir) {
-		tree_error(tree, node, "preset %s: there is no directory of presets here", quoted);
-	} else if (plain) {
-		return arena_printf(
-		        &l->arena, "%s/%.*s.yaml", l->reader->preset_dir, SLICE_ARG(name));
-	} else if (nearest) {
-		tree_error(tree, node, "no preset %s; did you mean \"%s\"?", quoted, nearest);
-	} else {
-		tree_error(tree, node,
-		        "preset %s: presets are named with small letters, digits and '-'", quoted);
-	}
-	return SLICE("");
+		diag_add(l->model.diags, from->file, include->node->line, include->node->column,
+		        "cannot read %s: %s", shown, why);
 }
 
 static int include_one(struct loader *l, const struct include *chain, struct tree *tree,
-        const struct tree_node *node)
+        size_t index, const struct tree_node *node)
 {
 	struct include next = {chain, {0}, chain->depth + 1};
-	char quoted[TREE_QUOTE_MAX], shown[PATH_TEXT_MAX];
-	struct slice text, label;
+	char quoted[TREE_QUOTE_MAX];
+	struct load_include include;
+	int rc;
 
-	if (!tree_text(tree, node, "include", PATH_TEXT_MAX / 2, &text))
+	if (!load_include_entry(l, tree, node, &include))
 		return 0;
-	label = text;
-	if (memmem(text.p, text.n, "://", 3)) {
-		tree_error(tree, node, "include %s: a path or preset:NAME stands here, no URL",
-		        tree_quote(text, quoted));
-		return 0;
-	}
-	if (slice_starts_with(text, SLICE("preset:"))) {
-		label = slice_of(text.p + 7, text.n - 7);
-		next.path = preset_path(l, tree, node, label);
-		if (next.path.n == 0)
-			return 0;
-	} else {
-		next.path = load_join(&l->arena, chain->path, text);
-	}
+	if (include.preset.n > 0)
+		next.path = arena_printf(&l->arena, "%s/%.*s.yaml", l->reader->preset_dir,
+		        SLICE_ARG(include.preset));
+	else
+		next.path = load_join(&l->arena, chain->path, include.text);
 	for (const struct include *up = chain; up; up = up->parent)
 		if (slice_equals(up->path, next.path)) {
-			tree_error(tree, node, "include %s: the file includes itself%s",
-			        tree_quote(text, quoted), up == chain ? "" : " through others");
+			tree_error(tree, include.node, "include %s: the file includes itself%s",
+			        tree_quote(include.text, quoted),
+			        up == chain ? "" : " through others");
 			return 0;
 		}
 	if (next.depth > POLICY_INCLUDE_DEPTH_MAX) {
-		tree_error(tree, node, "include %s: files are nested more than %d deep",
-		        tree_quote(text, quoted), POLICY_INCLUDE_DEPTH_MAX);
+		tree_error(tree, include.node, "include %s: files are nested more than %d deep",
+		        tree_quote(include.text, quoted), POLICY_INCLUDE_DEPTH_MAX);
 		return 0;
 	}
-	snprintf(shown, sizeof(shown), "%.*s", SLICE_ARG(text));
-	return load_files(l, &next, tree, node, label, shown);
+	rc = load_files(l, &next, tree, &include, include.text.p);
+	if (include.credentials)
+		load_overrides_keep(l, tree, index, &include, next.path);
+	return rc;
 }
 
 static void check_version(struct tree *tree)
@@ -221,23 +227,27 @@ static int read_top(struct loader *l, size_t index, const struct include *chain)
 		tree_error(&tree, mode,
 		        "mode belongs into the main file, not into one that is included");
 	include = tree_get(tree.root, "include");
-	if (include)
+	if (include && include->kind == TREE_MAP)
+		rc = include_one(l, chain, &tree, index, include);
+	else if (include)
 		for (const struct tree_item *item = tree_items(&tree, include, "include", &single);
 		        item && rc == 0; item = item->next)
-			rc = include_one(l, chain, &tree, item->value);
+			rc = include_one(l, chain, &tree, index, item->value);
 out:
 	file = vec_at(&l->files, index);
 	file->tree.wrong = tree.wrong;
 	return rc;
 }
 
-static int parse_file(struct loader *l, struct slice path, struct slice label, const char *shown,
-        char *text, size_t n)
+static int parse_file(struct loader *l, struct slice path, const struct load_include *include,
+        const char *shown, char *text, size_t n)
 {
-	struct load_file file = {.path = path};
+	struct load_file file = {.path = path, .is_preset = include && include->preset.n > 0};
 	int rc;
 
-	file.label = arena_copy(&l->arena, label);
+	if (include)
+		file.label =
+		        arena_copy(&l->arena, file.is_preset ? include->preset : include->text);
 	file.tree.arena = &l->arena;
 	file.tree.diags = l->model.diags;
 	file.tree.file = arena_copy(&l->arena, slice_from_string(shown)).p;
@@ -272,10 +282,10 @@ static void note_writers(struct loader *l, const struct include *chain, const ch
 		        policy_writers_text(writers, text));
 }
 
-/* Reads the file of chain and all that it includes. Only -ENOMEM is an error; faults are reported.
- */
+/* Reads the file of chain and all that it includes. include: what asks for it, in from; NULL: the
+ * main file. Only -ENOMEM is an error; faults are reported. */
 static int load_files(struct loader *l, const struct include *chain, const struct tree *from,
-        const struct tree_node *at, struct slice label, const char *shown)
+        const struct load_include *include, const char *shown)
 {
 	char *text = NULL;
 	size_t n = 0;
@@ -285,8 +295,8 @@ static int load_files(struct loader *l, const struct include *chain, const struc
 		return -ENOMEM;
 	if (is_loaded(l, chain->path))
 		return 0;
-	if (from && at && l->paths.keys.n > POLICY_INCLUDE_FILES_MAX) {
-		diag_add(l->model.diags, from->file, at->line, at->column,
+	if (include && l->paths.keys.n > POLICY_INCLUDE_FILES_MAX) {
+		diag_add(l->model.diags, from->file, include->node->line, include->node->column,
 		        "more than %d files in one policy", POLICY_INCLUDE_FILES_MAX);
 		l->wrong = true;
 		return 0;
@@ -297,13 +307,13 @@ static int load_files(struct loader *l, const struct include *chain, const struc
 	if (rc == -ENOMEM)
 		return rc;
 	if (rc != 0) {
-		report_read(l, from, at, shown, rc);
+		report_read(l, chain, from, include, shown, rc);
 		return 0;
 	}
 	note_writers(l, chain, shown);
-	if (at)
+	if (include)
 		shown = chain->path.p;
-	rc = parse_file(l, chain->path, label, shown, text, n);
+	rc = parse_file(l, chain->path, include, shown, text, n);
 	free(text);
 	if (rc == -EINVAL) {
 		l->wrong = true;
@@ -330,5 +340,5 @@ int load_all_files(struct loader *l, const char *path)
 {
 	struct include top = {.path = load_absolute(&l->arena, path)};
 
-	return load_files(l, &top, NULL, NULL, SLICE(""), path);
+	return load_files(l, &top, NULL, NULL, path);
 }

@@ -17,30 +17,32 @@ struct to_text {
 
 #define GROUPS_LOOKED_AT 64
 
-/* Names have an end of their own in the arena. NULL: none is like it. */
-static const char *nearest_group(const struct rule_parse *p, struct slice name)
+/* Names have an end of their own in the arena. */
+static void report_group(
+        const struct rule_parse *p, const struct tree_node *node, struct slice name)
 {
 	const char *names[GROUPS_LOOKED_AT + 1] = {NULL};
+	const struct diag_known groups = {names, "the groups are", "group:", NULL};
 	const struct vec *keys = &p->l->group_names.keys;
+	char quoted[TREE_QUOTE_MAX], hint[DIAG_HINT_MAX];
 
 	for (size_t i = 0; i < keys->n && i < GROUPS_LOOKED_AT; i++)
 		names[i] = ((const struct slice *)vec_at(keys, i))->p;
-	return diag_nearest(name, names);
+	if (keys->n == 0)
+		tree_error(p->tree, node,
+		        "no group %s; groups are lists under groups:", tree_quote(name, quoted));
+	else
+		tree_error(p->tree, node, "no group %s under groups:%s", tree_quote(name, quoted),
+		        diag_hint(name, &groups, hint));
 }
 
 static void take_group(struct rule_parse *p, const struct tree_node *node, struct slice name,
         struct model_destinations *out)
 {
-	char quoted[TREE_QUOTE_MAX];
 	uint32_t id = intern_find(&p->l->group_names, name);
-	const char *nearest = id == UINT32_MAX ? nearest_group(p, name) : NULL;
 
-	if (nearest)
-		tree_error(p->tree, node, "no group %s under groups:; did you mean \"group:%s\"?",
-		        tree_quote(name, quoted), nearest);
-	else if (id == UINT32_MAX)
-		tree_error(p->tree, node,
-		        "no group %s; groups are lists under groups:", tree_quote(name, quoted));
+	if (id == UINT32_MAX)
+		report_group(p, node, name);
 	else
 		*out = ((struct load_group *)vec_at(&p->l->groups, id))->destinations;
 }

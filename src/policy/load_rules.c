@@ -34,8 +34,8 @@ static const struct tree_refusal deny_refused[] = {
 static void take_credential(struct rule_parse *p, const struct tree_node *node)
 {
 	const char *names[POLICY_CREDENTIALS_MAX + 1] = {NULL};
-	char quoted[TREE_QUOTE_MAX];
-	const char *nearest;
+	const struct diag_known known = {names, "the credentials are", NULL, NULL};
+	char quoted[TREE_QUOTE_MAX], hint[DIAG_HINT_MAX];
 	struct slice name;
 	uint32_t id;
 
@@ -48,14 +48,8 @@ static void take_credential(struct rule_parse *p, const struct tree_node *node)
 	}
 	for (size_t i = 0; i < p->l->model.credential_count; i++)
 		names[i] = p->l->model.credentials[i].c.name.p;
-	nearest = diag_nearest(name, names);
-	if (nearest)
-		tree_error(p->tree, node,
-		        "no credential %s under credentials:; did you mean \"%s\"?",
-		        tree_quote(name, quoted), nearest);
-	else
-		tree_error(p->tree, node,
-		        "no credential %s under credentials:", tree_quote(name, quoted));
+	tree_error(p->tree, node, "no credential %s under credentials:%s", tree_quote(name, quoted),
+	        diag_hint(name, &known, hint));
 }
 
 /* Folded and literal blocks end in a line break and may hold more; a reason is one line. */

@@ -14,6 +14,14 @@ struct load_file {
 	struct tree tree;
 	struct slice path;
 	struct slice label; /* put before default rule names; empty for the main file */
+	bool is_preset;     /* included as preset:LABEL */
+};
+
+/* What an include says of a credential of the file that it includes. */
+struct load_override {
+	size_t from;                  /* index of the file that says it */
+	struct slice path, shown;     /* of the file it is about, and as written */
+	const struct tree_item *item; /* the credential's name, and {source: ...} */
 };
 
 struct load_group {
@@ -38,6 +46,7 @@ struct loader {
 	struct vec files;      /* struct load_file */
 	struct vec groups;     /* struct load_group, by number of the name */
 	struct vec name_rules; /* uint32_t: the rule that has name N */
+	struct vec overrides;  /* struct load_override */
 	size_t variable_count;
 	struct load_variable variables[LOAD_VARIABLES_MAX];
 	const struct policy_load_options *options; /* or NULL */
@@ -68,6 +77,28 @@ bool load_is_token(struct slice s);
 
 /* Reads the main file and all that it includes. -ENOMEM; faults are reported. */
 int load_all_files(struct loader *l, const char *path);
+/* The presets that there are, as far as is known: names, ending with NULL, in room. */
+struct load_presets {
+	struct policy_presets found;
+	const char *names[POLICY_PRESETS_MAX + 1];
+};
+const char *const *load_preset_names(const struct loader *l, struct load_presets *room);
+
+/* One entry of include:, taken apart. */
+struct load_include {
+	struct slice text;                   /* as in a message: "preset:NAME", or the path */
+	struct slice preset;                 /* its name; empty: a file */
+	const struct tree_node *node;        /* what to report about */
+	const struct tree_node *credentials; /* what it says of the file's credentials, or NULL */
+};
+/* False: reported. */
+bool load_include_entry(struct loader *l, struct tree *tree, const struct tree_node *node,
+        struct load_include *out);
+/* Remembers what the include of path says of its credentials. Reports. */
+void load_overrides_keep(struct loader *l, struct tree *tree, size_t from,
+        const struct load_include *include, struct slice path);
+/* After all credentials are loaded: puts the overrides in force. Reports. */
+void load_overrides_apply(struct loader *l);
 /* Each reports what is wrong and goes on; -ENOMEM only through arena.failed. */
 void load_credentials(struct loader *l, struct load_file *file);
 void load_rules(struct loader *l, struct load_file *file, bool deny);

@@ -56,6 +56,7 @@ struct model_rule {
 struct model_credential {
 	struct policy_credential c;
 	struct mark mark, source; /* of its name, and of where its value comes from */
+	bool overridden;          /* an include says where, not the definition */
 };
 
 struct model {

@@ -4,6 +4,7 @@
  * regular file of a bounded size; a fifo or a device named by mistake must neither hang nor be
  * read.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -99,7 +100,8 @@ static int read_file(void *context, const char *path, char **text, size_t *n)
 
 struct policy_reader policy_reader_files(const char *preset_dir)
 {
-	return (struct policy_reader){.read = read_file, .preset_dir = preset_dir};
+	return (struct policy_reader){
+	        .read = read_file, .preset_dir = preset_dir, .presets = policy_list_presets};
 }
 
 static bool is_private(void *context)
@@ -131,7 +133,34 @@ struct policy_reader policy_reader_watchful_files(
 	return (struct policy_reader){.context = facts,
 	        .read = read_file,
 	        .preset_dir = preset_dir,
-	        .writers = many_writers};
+	        .writers = many_writers,
+	        .presets = policy_list_presets};
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+void policy_list_presets(const char *directory, struct policy_presets *out)
+{
+	DIR *dir = directory ? opendir(directory) : NULL;
+	const struct dirent *entry;
+
+	out->count = 0;
+	while (dir && out->count < POLICY_PRESETS_MAX && (entry = readdir(dir))) {
+		struct slice name = slice_from_string(entry->d_name);
+
+		if (!slice_ends_with(name, SLICE(".yaml")))
+			continue;
+		name.n -= strlen(".yaml");
+		if (!policy_is_preset_name(name))
+			continue;
+		snprintf(out->names[out->count++], sizeof(out->names[0]), "%.*s", SLICE_ARG(name));
+	}
+	if (dir)
+		closedir(dir);
+	qsort(out->names, out->count, sizeof(out->names[0]), compare_names);
 }
 
 /* The tree that the running program was built in: "policies/presets" beside one of the directories

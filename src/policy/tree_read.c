@@ -148,20 +148,6 @@ bool tree_is_list(struct tree *tree, const struct tree_node *node, const char *w
 	return false;
 }
 
-/* "a, b or c" */
-static void list_words(const char *const words[], char *out, size_t size)
-{
-	size_t n = 0;
-
-	out[0] = '\0';
-	for (size_t i = 0; words[i] && n < size; i++) {
-		const char *before = i == 0 ? "" : words[i + 1] ? ", " : " or ";
-		int added = snprintf(out + n, size - n, "%s%s", before, words[i]);
-
-		n += added < 0 ? size : (size_t)added;
-	}
-}
-
 static bool is_known(struct slice word, const char *const known[])
 {
 	for (size_t i = 0; known[i]; i++)
@@ -181,25 +167,21 @@ static const char *why_refused(struct slice word, const struct tree_refusal *ref
 static void report_key(struct tree *tree, const struct tree_node *key, const char *const known[],
         const struct tree_refusal *refused)
 {
-	char quoted[TREE_QUOTE_MAX], words[256];
+	const struct diag_known all = {known, "known here", NULL, NULL};
+	char quoted[TREE_QUOTE_MAX], hint[DIAG_HINT_MAX];
 	const char *why = why_refused(key->text, refused);
-	const char *nearest = diag_nearest(key->text, known);
-
 	ptrdiff_t colon = slice_find_byte(key->text, ':');
 	struct slice before = slice_of(key->text.p, colon < 0 ? 0 : (size_t)colon);
 
 	tree_quote(key->text, quoted);
-	list_words(known, words, sizeof(words));
 	if (is_known(before, known))
 		tree_error(tree, key,
 		        "unknown key %s; behind the colon of \"%.*s:\" stands a space", quoted,
 		        SLICE_ARG(before));
 	else if (why)
 		tree_error(tree, key, "%s %s", quoted, why);
-	else if (nearest)
-		tree_error(tree, key, "unknown key %s; did you mean \"%s\"?", quoted, nearest);
 	else
-		tree_error(tree, key, "unknown key %s; known here: %s", quoted, words);
+		tree_error(tree, key, "unknown key %s%s", quoted, diag_hint(key->text, &all, hint));
 }
 
 bool tree_check_keys(struct tree *tree, const struct tree_node *map, const char *const known[],
@@ -311,7 +293,7 @@ int tree_word(struct tree *tree, const struct tree_node *node, const char *what,
 		if (node->kind == TREE_SCALAR &&
 		        slice_equals(node->text, slice_from_string(words[i])))
 			return i;
-	list_words(words, list, sizeof(list));
+	diag_words(words, "or", list, sizeof(list));
 	nearest = node->kind == TREE_SCALAR ? diag_nearest(node->text, words) : NULL;
 	if (nearest)
 		tree_error(tree, node, "%s must be %s, not %s; did you mean \"%s\"?", what, list,

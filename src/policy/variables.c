@@ -207,9 +207,19 @@ void variables_check(struct loader *l)
 
 void variables_note_unused(const struct loader *l, const char *path, struct diag_list *notes)
 {
+	const char *names[LOAD_VARIABLES_MAX + 1];
+	const struct diag_known known = {names, "its variables are", NULL, NULL};
+	char hint[DIAG_HINT_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->variable_count; i++)
+		if (l->variables[i].declared || l->variables[i].used)
+			names[n++] = l->variables[i].name.p;
+	names[n] = NULL;
 	for (size_t i = 0; i < l->variable_count; i++)
 		if (l->variables[i].given && !l->variables[i].used)
 			diag_add(notes, path, 0, 0,
-			        "variable \"%.*s\" is given, but the policy does not use it",
-			        SLICE_ARG(l->variables[i].name));
+			        "variable \"%.*s\" is given, but the policy does not use it%s",
+			        SLICE_ARG(l->variables[i].name),
+			        diag_hint(l->variables[i].name, &known, hint));
 }

@@ -18,21 +18,26 @@ struct place {
 static bool report_unknown(
         struct loader *l, struct tree *tree, const struct tree_node *node, struct slice name)
 {
-	const char *near = variables_nearest(l, name, false);
-	char quoted[TREE_QUOTE_MAX];
+	const char *names[LOAD_VARIABLES_MAX + 1], *near = variables_nearest(l, name, false);
+	const struct diag_known known = {names, "the variables are", "${", "}"};
+	char quoted[TREE_QUOTE_MAX], hint[DIAG_HINT_MAX];
 
+	for (size_t i = 0; i < l->variable_count; i++)
+		names[i] = l->variables[i].name.p;
+	names[l->variable_count] = NULL;
 	tree_quote(node->text, quoted);
+	diag_hint(name, &known, hint);
 	if (near && variables_find(l, slice_from_string(near))->declared)
-		tree_error(tree, node, "%s: there is no variable \"%.*s\"; did you mean \"${%s}\"?",
-		        quoted, SLICE_ARG(name), near);
+		tree_error(tree, node, "%s: there is no variable \"%.*s\"%s", quoted,
+		        SLICE_ARG(name), hint);
 	else if (near)
 		tree_error(tree, node, "%s: the variable \"%.*s\" is not given; given is \"%s\"",
 		        quoted, SLICE_ARG(name), near);
 	else
 		tree_error(tree, node,
 		        "%s: the variable \"%.*s\" is not given: --var %.*s=VALUE, or a default "
-		        "under variables:",
-		        quoted, SLICE_ARG(name), SLICE_ARG(name));
+		        "under variables:%s",
+		        quoted, SLICE_ARG(name), SLICE_ARG(name), hint);
 	return false;
 }
 

@@ -21,15 +21,18 @@ struct input {
 	size_t size;
 };
 
-/* The main file is the input; what it includes has one rule, so that includes are exercised as
- * well. */
+/* The main file is the input; what it includes has one rule, and a credential where its name says
+ * so, so that includes and what overrides their sources are exercised as well. */
 static int read_input(void *context, const char *path, char **text, size_t *n)
 {
-	static const char included[] = "vethguard: 1\nallow: [{to: included.example}]\n";
+	static const char rule[] = "vethguard: 1\nallow: [{to: included.example}]\n";
+	static const char key[] = "vethguard: 1\ncredentials: {key: {source: 'env:K', inject: "
+	                          "bearer}}\n";
 	const struct input *input = context;
+	const char *included = strstr(path, "key") ? key : rule;
 	bool is_main = strcmp(path, "/fuzz.yaml") == 0;
 
-	*n = is_main ? input->size : sizeof(included) - 1;
+	*n = is_main ? input->size : strlen(included);
 	*text = malloc(*n + 1);
 	if (!*text)
 		return -ENOMEM;

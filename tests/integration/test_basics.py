@@ -123,7 +123,8 @@ class Refusals(Case):
         self.own("--policy is given twice", argv=[VETHGUARD, "run", "--policy", "a", "--policy", "b", "--", "true"])
         for word, told in (("check", "policy check"), ("ls", "list"), ("rm", "detach"), ("logs", "audit show"), ("atach", "attach")):
             r = subprocess.run([VETHGUARD, word, "x"], capture_output=True, text=True)
-            self.assertEqual((r.returncode, r.stderr), (2, f"vethguard: error: unknown command {word}; did you mean {told}?\nSee 'vethguard --help'.\n"))
+            self.assertEqual(r.returncode, 2)
+            self.assertRegex(r.stderr, f"^vethguard: error: unknown command {word}; did you mean {told}\\?\nThe commands are run, .* and version. See 'vethguard --help'.\n$")
 
     def test_unknown_option(self):
         self.own("--polcy", "--policy", argv=[VETHGUARD, "run", "--polcy", "x", "--", "true"])

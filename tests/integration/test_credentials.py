@@ -108,6 +108,14 @@ class Injected(Box):
         self.assertEqual(self.authorizations(path="/special/x"), ["Bearer other-credential-value-123456"])
         self.assertEqual(self.authorizations(path="/general"), ["Bearer " + SECRET])
 
+    def test_source_overridden_at_the_include(self):
+        """The included file's own source is a variable that nobody has: the value is that of the file named where it is included."""
+        support.LAB.write("team.yaml", policy("{to: 'https://api.lab.test', credential: api}",
+                                              credentials="  api: {source: 'env:NOT_SET', inject: bearer, env: API_KEY}\n"))
+        box = self.sandbox("vethguard: 1\nname: lab\ninclude: [{file: team.yaml, credentials: {api: {source: 'file:secret'}}}]\n")
+        self.py("fetch('api.lab.test', '/overridden')", box)
+        self.assertEqual(self.authorizations(path="/overridden"), ["Bearer " + SECRET])
+
     def test_pool_is_not_shared_between_credentials(self):
         """With and without a credential to one host: different upstream connections, right fields on each."""
         box = self.sandbox(policy("{to: 'https://api.lab.test', paths: [/with/**], credential: api}",

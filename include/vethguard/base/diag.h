@@ -32,8 +32,25 @@ void diag_add(struct diag_list *list, const char *file, unsigned line, unsigned 
 /* One line each: "file:line:column: error: message". */
 void diag_print(const struct diag_list *list, FILE *out);
 /* The candidate closest to word by edit distance, where it is near enough to be a slip (at most 2 edits and fewer
- * than half the letters), else the only one that begins with word (3 letters at least), else NULL. candidates ends with
- * NULL. */
+ * than half the letters), else one of the same letters in another order (4 at least), else the only one that begins with
+ * word (3 letters at least), else NULL. candidates ends with NULL. */
 const char *diag_nearest(struct slice word, const char *const candidates[]);
+
+/* "a, b or c" (last: "or"), as far as it goes into size bytes; then "a, b and 7 more". words ends with NULL. out. */
+const char *diag_words(const char *const words[], const char *last, char *out, size_t size);
+
+#define DIAG_WORDS_SHORT 240 /* bytes of a list that goes into a message beside a suggestion */
+#define DIAG_HINT_MAX 512    /* with the NUL */
+
+/* A set of known words, and how a message speaks of it. */
+struct diag_known {
+	const char *const *words;   /* ends with NULL */
+	const char *what;           /* before the list: "known here" */
+	const char *before, *after; /* around the suggested word ("preset:", "${", "}"), or NULL */
+};
+
+/* What goes behind "... NAME is none": the nearest word, where there is one, and the list of all words. The list is left
+ * out beside a suggestion where it is longer than DIAG_WORDS_SHORT. "" where there is neither. out. */
+const char *diag_hint(struct slice word, const struct diag_known *known, char out[DIAG_HINT_MAX]);
 
 #endif

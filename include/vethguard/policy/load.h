@@ -14,6 +14,17 @@
 #define POLICY_INCLUDE_DEPTH_MAX 16
 #define POLICY_INCLUDE_FILES_MAX 256
 
+#define POLICY_PRESETS_MAX 128 /* names told of one directory */
+
+struct policy_presets {
+	size_t count;
+	char names[POLICY_PRESETS_MAX][POLICY_NAME_MAX + 1]; /* sorted */
+};
+/* The presets in a directory: its files NAME.yaml. None where it cannot be read. */
+void policy_list_presets(const char *directory, struct policy_presets *out);
+/* Small letters, digits and '-', at most POLICY_NAME_MAX. */
+bool policy_is_preset_name(struct slice name);
+
 /* How the loader reads files: it does no I/O itself, so that it can be fuzzed and used anywhere. */
 struct policy_reader {
 	void *context;
@@ -26,6 +37,9 @@ struct policy_reader {
 	/* Who else can change the file that was read last, for a note. Borrowed until the next one is read. NULL: nobody, or
 	 * it is not known; and so for presets, which come with the program. */
 	const struct policy_writers *(*writers)(void *context);
+	/* policy_list_presets(), for a message about a preset that is not there. NULL: the caller may not wait for a
+	 * directory; the message names the presets that this version comes with. */
+	void (*presets)(const char *directory, struct policy_presets *out);
 };
 
 /* What policy_reader_files() tells of the file read last, where its context points to one. */

@@ -144,6 +144,10 @@ void policy_credential(const struct policy *policy, uint32_t index, struct polic
 /* True where credential i of a and credential j of b are the same in every respect. */
 bool policy_credential_equals(const struct policy *a, uint32_t i, const struct policy *b, uint32_t j);
 
+/* "file:/path", "env:NAME" or "exec:[program, ...]", without the arguments, cut where it is long. out. */
+#define POLICY_SOURCE_TEXT_MAX 512
+const char *policy_source_text(const struct policy_credential *credential, char out[POLICY_SOURCE_TEXT_MAX]);
+
 const char *policy_scheme_name(enum policy_scheme scheme);
 const char *policy_reason_text(enum policy_reason reason);
 uint16_t policy_scheme_default_port(enum policy_scheme scheme); /* 443, 80, or 0: must be named */

@@ -62,18 +62,16 @@ static const char *const type_names[] = {
 static bool unknown(
         const struct member *members, size_t count, const char *where, const char *key, char *fault)
 {
-	const char *names[MEMBERS_MAX + 1], *near;
-	char word[WORD_MAX];
+	const char *names[MEMBERS_MAX + 1];
+	const struct diag_known known = {names, "known here", NULL, NULL};
+	char word[WORD_MAX], hint[DIAG_HINT_MAX];
 
 	for (size_t i = 0; i < count; i++)
 		names[i] = members[i].name;
 	names[count] = NULL;
-	near = diag_nearest(slice_from_string(key), names);
 	slice_escape(slice_from_string(key), word, sizeof word);
-	if (near)
-		return wrong(fault, "%s%s: there is no such member; did you mean \"%s\"?", where,
-		        word, near);
-	return wrong(fault, "%s%s: there is no such member", where, word);
+	return wrong(fault, "%s%s: there is no such member%s", where, word,
+	        diag_hint(slice_from_string(key), &known, hint));
 }
 
 /* where: what stands before a member's name in messages. */

@@ -89,7 +89,10 @@ static void suggests_the_nearest(void **state)
 	        {"t", NULL}, {"ot", NULL}, {"xyz", NULL}, {"de", NULL}, {"dxxy", NULL},
 	        {"aloxx", NULL}, {"mehtosd", "methods"}, {"mxxxods", NULL},
 	        {"verylongwordthatisnothing", NULL}, {"met", "methods"}, {"all", "allow"},
-	        {"cred", NULL} /* two begin so */, {"credential", "credential"}, {"me", NULL}};
+	        {"cred", NULL} /* two begin so */, {"mohtesd", "methods"} /* the letters, mixed */,
+	        {"nyed", NULL} /* another first letter */, {"pthsa", "paths"}, {"ot", NULL},
+	        {"pathss", "paths"}, {"psath", "paths"}, {"psatt", NULL},
+	        {"credential", "credential"}, {"me", NULL}};
 	static char huge[100];
 
 	(void)state;
@@ -121,6 +124,66 @@ static void long_candidates_are_skipped(void **state)
 	assert_null(diag_nearest(slice_of(long_key, 64), keys));
 }
 
+static void lists_words(void **state)
+{
+	static const char *const three[] = {"a", "bb", "ccc", NULL},
+	                         *const two[] = {"a", "b", NULL}, *const one[] = {"a", NULL},
+	                         *const none[] = {NULL};
+	static const char *many[65];
+	char out[DIAG_WORDS_SHORT + 1], small[48];
+
+	(void)state;
+	assert_string_equal(diag_words(three, "or", out, sizeof(out)), "a, bb or ccc");
+	assert_string_equal(diag_words(two, "and", out, sizeof(out)), "a and b");
+	assert_string_equal(diag_words(one, "or", out, sizeof(out)), "a");
+	assert_string_equal(diag_words(none, "or", out, sizeof(out)), "");
+	for (size_t i = 0; i < 64; i++)
+		many[i] = "word";
+	assert_string_equal(
+	        diag_words(many, "or", small, sizeof(small)), "word, word, word and 61 more");
+	diag_words(many, "or", out, sizeof(out));
+	assert_true(strlen(out) < sizeof(out));
+	assert_non_null(strstr(out, "word and "));
+	assert_string_equal(out + strlen(out) - 5, " more");
+}
+
+static void hints(void **state)
+{
+	static const char *const words[] = {"pypi", "npm", "github", NULL},
+	                         *const one[] = {"default", NULL}, *const none[] = {NULL};
+	static char longest[65], other[65];
+	static const char *many[9];
+	const struct diag_known presets = {words, "the presets are", "preset:", NULL},
+	                        vars = {words, "known here", "${", "}"},
+	                        single = {one, "known here", NULL, NULL},
+	                        nothing = {none, "known here", NULL, NULL},
+	                        huge = {many, "known here", "preset:", "}"};
+	char out[DIAG_HINT_MAX];
+
+	(void)state;
+	assert_string_equal(diag_hint(SLICE("pipy"), &presets, out),
+	        "; did you mean \"preset:pypi\"? (the presets are: pypi, npm and github)");
+	assert_string_equal(diag_hint(SLICE("gihub"), &vars, out),
+	        "; did you mean \"${github}\"? (known here: pypi, npm and github)");
+	assert_string_equal(
+	        diag_hint(SLICE("cargo"), &vars, out), "; known here: pypi, npm and github");
+	assert_string_equal(
+	        diag_hint(SLICE("defalt"), &single, out), "; did you mean \"default\"?");
+	assert_string_equal(diag_hint(SLICE("x"), &single, out), "; known here: default");
+	assert_string_equal(diag_hint(SLICE("x"), &nothing, out), "");
+	/* a long list is cut, and left out beside a suggestion */
+	memset(longest, 'a', 64);
+	memset(other, 'b', 64);
+	for (size_t i = 0; i < 8; i++)
+		many[i] = i == 7 ? other : longest;
+	diag_hint(SLICE("x"), &huge, out);
+	assert_non_null(strstr(out, " more"));
+	assert_true(strlen(out) < DIAG_HINT_MAX);
+	diag_hint(slice_of(other, 63), &huge, out);
+	assert_null(strstr(out, "known here"));
+	assert_non_null(strstr(out, "bbb}\"?"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +192,8 @@ int main(void)
 	        cmocka_unit_test(bounds_number_and_length),
 	        cmocka_unit_test(suggests_the_nearest),
 	        cmocka_unit_test(long_candidates_are_skipped),
+	        cmocka_unit_test(lists_words),
+	        cmocka_unit_test(hints),
 	};
 
 	return cmocka_run_group_tests_name("diag", tests, NULL, NULL);

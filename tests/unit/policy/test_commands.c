@@ -370,7 +370,7 @@ static void test_explain(void **state)
 	        "https://api.github.com/repos/acme/x");
 	assert_int_equal(r.status, 0);
 	assert_non_null(strstr(r.out, "verdict: allow, by rule \"read-acme\""));
-	assert_non_null(strstr(r.out, "credential: github"));
+	assert_non_null(strstr(r.out, "credential: github, from env:GITHUB_TOKEN\n"));
 	assert_non_null(strstr(r.out, "never-delete"));
 	RUN(&r, "explain", "policies/coding-agent.yaml", "DELETE",
 	        "https://api.github.com/repos/acme/x");
@@ -603,6 +603,8 @@ static void test_explain_json(void **state)
 	        "an allow rule of the policy names it");
 	assert_string_equal(json_string_value(json_object_get(root, "rule")), "read-acme");
 	assert_string_equal(json_string_value(json_object_get(root, "credential")), "github");
+	assert_string_equal(
+	        json_string_value(json_object_get(root, "credential_source")), "env:GITHUB_TOKEN");
 	rules = json_object_get(root, "rules");
 	assert_true(json_array_size(rules) > 10);
 	assert_true(json_is_true(json_object_get(json_array_get(rules, 0), "matches")));
@@ -624,11 +626,13 @@ static void test_usage(void **state)
 		const char *args[5], *says;
 	} bad[] = {
 	        {{NULL}, "Usage: vethguard policy check"},
-	        {{"chek"}, "unknown command chek; did you mean check?\nSee 'vethguard policy "
-	                   "--help'."},
-	        {{"nonsense"}, "unknown command nonsense\nSee"},
+	        {{"chek"}, "unknown command chek; did you mean check?\nThe commands are check, "
+	                   "explain and diff. See 'vethguard policy --help'."},
+	        {{"nonsense"}, "unknown command nonsense\nThe commands are check"},
 	        {{"check"}, "which FILE? See 'vethguard policy check --help'."},
-	        {{"check", "--jsn", "policies/observe.yaml"}, "did you mean --json?"},
+	        {{"check", "--jsn", "policies/observe.yaml"},
+	                "unknown option --jsn; did you mean --json?\nThe options are --var, "
+	                "--json and --help. See 'vethguard policy check --help'."},
 	        {{"check", "policies/observe.yaml", "--var"},
 	                "--var needs a value: --var NAME=VALUE"},
 	        {{"check", "policies/observe.yaml", "--", "--json"}, "--json: error: cannot read"},

@@ -223,7 +223,7 @@ static void test_credential_definition(void **state)
 	assert_int_equal(d.count, 3);
 	assert_string_equal(d.lines[0].text, "~ credential f is new");
 	assert_string_equal(
-	        d.lines[1].text, "~ credential e is taken from elsewhere or sent in another way");
+	        d.lines[1].text, "~ credential e is taken from env:F (so far from env:E)");
 	assert_string_equal(d.lines[2].text, "~ credential d is gone");
 	assert_false(d.widens || d.narrows);
 	policy_diff_fini(&d);

@@ -316,7 +316,8 @@ static void test_unused(void **state)
 	assert_int_equal(load(&t, ALLOW("https://${used}.example"), &notes), 0);
 	assert_int_equal(notes.count, 1);
 	assert_string_equal(notes.items[0].message,
-	        "variable \"unused\" is given, but the policy does not use it");
+	        "variable \"unused\" is given, but the policy does not use it; did you mean "
+	        "\"used\"?");
 	test_unload(&t);
 }
 
