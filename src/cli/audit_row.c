@@ -120,6 +120,19 @@ static void read_dns(struct audit_row *row, const json_t *event)
 	add(row->what, sizeof(row->what), audit_text(event, "query.hostname"));
 }
 
+/* It began with a ClientHello. */
+static bool is_tls(const json_t *event)
+{
+	return audit_text(event, "tls.sni").n > 0;
+}
+
+/* What a tcp:// or udp:// rule is about: told as such a rule names it. */
+static bool is_relayed(const json_t *event, struct slice protocol)
+{
+	return audit_number(event, "disposition_id") != DISPOSITION_DROPPED &&
+	       (slice_equals(protocol, SLICE("tcp")) || slice_equals(protocol, SLICE("udp")));
+}
+
 static void read_network(struct audit_row *row, const json_t *event)
 {
 	struct slice protocol = audit_text(event, "connection_info.protocol_name");
@@ -128,10 +141,12 @@ static void read_network(struct audit_row *row, const json_t *event)
 
 	if (frame.n)
 		add_text(row->what, sizeof(row->what), "frame ");
+	if (is_tls(event))
+		protocol = SLICE("tls");
 	add(row->what, sizeof(row->what), frame.n ? frame : protocol);
 	if (!frame.n && !protocol.n && !audit_member(event, "dst_endpoint"))
 		add_text(row->what, sizeof(row->what), "various kinds");
-	add_text(row->what, sizeof(row->what), " ");
+	add_text(row->what, sizeof(row->what), is_relayed(event, protocol) ? "://" : " ");
 	add_destination(row, event);
 	if (audit_number(event, "count") > 1) {
 		snprintf(count, sizeof(count), " (%lld packets)",
@@ -199,7 +214,8 @@ static enum audit_decision read_decision(const json_t *event)
 	int64_t action = audit_number(event, "action_id");
 	int64_t disposition = audit_number(event, "disposition_id");
 
-	if (disposition == DISPOSITION_ERROR)
+	/* What mode observe let pass is what it is read for, also where it failed then. */
+	if (disposition == DISPOSITION_ERROR && action != ACTION_OBSERVED)
 		return AUDIT_FAILED;
 	if (disposition == DISPOSITION_DROPPED)
 		return AUDIT_DROPPED;

@@ -36,6 +36,7 @@ enum suggest_doubt {
 	SUGGEST_LONG,      /* host or path may carry data */
 	SUGGEST_STRANGE,   /* cannot be written as a rule that allows only this */
 	SUGGEST_NAME_ONLY, /* only its name was asked for */
+	SUGGEST_UNSEEN,    /* the sandbox ended it before a request */
 	SUGGEST_PACKETS,   /* dropped by the fence */
 	SUGGEST_ALLOWED,   /* the policy of today allows it; counted in allowed, not shown */
 	SUGGEST_DOUBT_COUNT
@@ -50,7 +51,7 @@ struct suggest_ask {
 	enum policy_scheme scheme;
 	uint16_t port;
 	enum suggest_doubt doubt;
-	unsigned long count;
+	unsigned long count, failed; /* failed: let pass in mode observe, and got nowhere */
 	int64_t last_ms;
 	char event[SUGGEST_ID_SIZE]; /* the last one's id */
 };
@@ -78,7 +79,7 @@ struct suggest_rule {
 	char *paths[SUGGEST_PATHS_MAX]; /* owned */
 	size_t path_count;
 	bool folded; /* the one path stands for more than were asked for */
-	unsigned long count;
+	unsigned long count, failed;
 	int64_t last_ms;
 	const char *event;
 	const char *credential; /* whose placeholder its asks carried, or NULL */

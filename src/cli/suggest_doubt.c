@@ -21,6 +21,8 @@ static const char *const texts[] = {
         [SUGGEST_LONG] = "long enough to carry data out",
         [SUGGEST_STRANGE] = "no rule can be written for this alone",
         [SUGGEST_NAME_ONLY] = "only its name was asked for, no request was seen",
+        [SUGGEST_UNSEEN] = "no request was seen: the client does not trust the sandbox's CA, or it "
+                           "gave up",
         [SUGGEST_PACKETS] = "packets, of which a tcp:// or udp:// rule written by hand relays some",
         [SUGGEST_ALLOWED] = "the policy allows it by now",
 };

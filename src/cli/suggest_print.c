@@ -44,6 +44,20 @@ static const char *opens(const struct suggest_rule *rule)
 	                             : "those paths with any query and body; no credential is sent";
 }
 
+/* What the log does not tell of it. */
+static void print_unknown(const struct suggest_rule *rule, FILE *out)
+{
+	struct ip ip;
+
+	if (rule->failed && rule->failed == rule->count)
+		fputs("  # not known: what would have come next, because it failed each time\n",
+		        out);
+	else if (rule->failed)
+		fprintf(out, "  # %lu of them failed\n", rule->failed);
+	if (ip_parse(slice_from_string(rule->ask->host), &ip))
+		fputs("  # not known: whose address this is, because no name was asked for\n", out);
+}
+
 static void print_rule(const struct suggest_rule *rule, FILE *out)
 {
 	char to[DESTINATION_MAX], when[TIME_MAX], policy[SHOWN_MAX];
@@ -53,6 +67,7 @@ static void print_rule(const struct suggest_rule *rule, FILE *out)
 	fprintf(out, "\n  # policy %s\n",
 	        slice_escape(slice_from_string(rule->ask->policy), policy, sizeof(policy)));
 	fprintf(out, "  # opens: %s\n", opens(rule));
+	print_unknown(rule, out);
 	fprintf(out, "  - to: \"%s\"\n", destination_of(rule->ask, to));
 	if (!rule->method_count)
 		return;
@@ -135,10 +150,11 @@ static json_t *rule_json(const struct suggest_rule *rule)
 		json_object_set_new(inner, "paths",
 		        array_of((const char *const *)rule->paths, rule->path_count));
 	}
-	return json_pack("{s:o, s:s, s:I, s:s, s:s, s:s, s:b, s:s*}", "rule", inner, "policy",
-	        rule->ask->policy, "count", (json_int_t)rule->count, "last",
-	        time_of(rule->last_ms, when), "event", rule->event, "opens", opens(rule), "wider",
-	        rule->folded, "credential", rule->several ? NULL : rule->credential);
+	return json_pack("{s:o, s:s, s:I, s:I, s:s, s:s, s:s, s:b, s:s*}", "rule", inner, "policy",
+	        rule->ask->policy, "count", (json_int_t)rule->count, "failed",
+	        (json_int_t)rule->failed, "last", time_of(rule->last_ms, when), "event",
+	        rule->event, "opens", opens(rule), "wider", rule->folded, "credential",
+	        rule->several ? NULL : rule->credential);
 }
 
 int suggest_print_json(const struct suggest *s, const struct suggest_rules *rules, FILE *out)

@@ -133,6 +133,10 @@ static enum suggest_doubt doubt_of_event(const json_t *event)
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
 		if (slice_equals(code, codes[i].code))
 			return codes[i].doubt;
+	/* A connection that the sandbox ended, or left in the middle of a handshake. */
+	if (audit_number(event, "class_uid") == CLASS_NETWORK &&
+	        (slice_equals(code, SLICE("client")) || slice_equals(code, SLICE("timeout"))))
+		return SUGGEST_UNSEEN;
 	return SUGGEST_NO_RULE;
 }
 
@@ -165,7 +169,7 @@ static int read_connection(struct suggest_ask *ask, const json_t *event)
 	/* What would be HTTP, and ended before its request: a tcp:// rule would let everything
 	 * through unread. */
 	if ((!udp && (ask->port == 443 || ask->port == 80)) || audit_text(event, "tls.sni").n)
-		ask->doubt = SUGGEST_NAME_ONLY;
+		ask->doubt = SUGGEST_UNSEEN;
 	else if (!udp && !slice_equals(protocol, SLICE("tcp")))
 		ask->doubt = SUGGEST_STRANGE;
 	return ask->host ? 0 : -ENOMEM;
@@ -195,6 +199,8 @@ static int read_ask(struct suggest_ask *ask, const json_t *event, const struct a
 	ask->doubt = doubt_of_event(event);
 	ask->policy = copy_of(audit_text(event, "policy.name"));
 	ask->what = strdup(row->what);
+	ask->failed = audit_number(event, "action_id") == ACTION_OBSERVED &&
+	              audit_number(event, "disposition_id") == DISPOSITION_ERROR;
 	ask->last_ms = row->time_ms;
 	slice_escape(id, ask->event, sizeof(ask->event));
 	if (class == CLASS_HTTP) {
@@ -212,7 +218,7 @@ static int read_ask(struct suggest_ask *ask, const json_t *event, const struct a
 	doubt = suggest_doubt_of(
 	        ask, shown.n ? SLICE("") : audit_text(event, "http_request.url.query_string"));
 	if (ask->doubt == SUGGEST_FINE ||
-	        (ask->doubt == SUGGEST_NAME_ONLY && class != CLASS_DNS && doubt != SUGGEST_FINE))
+	        (ask->doubt == SUGGEST_UNSEEN && class != CLASS_DNS && doubt != SUGGEST_FINE))
 		ask->doubt = doubt;
 	return 0;
 }
@@ -256,6 +262,7 @@ static int add(struct suggest *s, struct suggest_ask *ask, size_t *at)
 
 		*at = (size_t)json_integer_value(known);
 		first->count++;
+		first->failed += ask->failed;
 		first->last_ms = ask->last_ms;
 		memcpy(first->event, ask->event, sizeof(first->event));
 		if (!first->credential) {

@@ -49,17 +49,21 @@ static int compare(const void *left, const void *right)
 	return c ? c : compare_texts(a->path, b->path);
 }
 
+static bool is_no_request(const struct suggest_ask *ask)
+{
+	return ask->doubt == SUGGEST_NAME_ONLY || ask->doubt == SUGGEST_UNSEEN;
+}
+
 /* A name that a request was seen for is not told of beside it. */
 static void forget_names(struct suggest *s)
 {
 	json_t *hosts = json_object();
 
 	for (size_t i = 0; i < s->count; i++)
-		if (s->asks[i].doubt != SUGGEST_NAME_ONLY)
+		if (!is_no_request(&s->asks[i]))
 			json_object_set_new(hosts, s->asks[i].host, json_true());
 	for (size_t i = 0; i < s->count; i++)
-		if (s->asks[i].doubt == SUGGEST_NAME_ONLY &&
-		        json_object_get(hosts, s->asks[i].host))
+		if (is_no_request(&s->asks[i]) && json_object_get(hosts, s->asks[i].host))
 			s->asks[i].count = 0;
 	json_decref(hosts);
 }
@@ -112,6 +116,7 @@ static int make_one(const struct suggest_ask *asks, size_t n, struct suggest_rul
 	for (size_t i = 0; i < n; i++) {
 		rule->count += asks[i].count;
 		note_credential(rule, asks[i].credential);
+		rule->failed += asks[i].failed;
 		if (i == 0 || asks[i].last_ms > rule->last_ms) {
 			rule->last_ms = asks[i].last_ms;
 			rule->event = asks[i].event;
@@ -154,6 +159,7 @@ static bool join(struct suggest_rules *rules, struct suggest_rule *rule)
 		r->count += rule->count;
 		r->several |= rule->several;
 		note_credential(r, rule->credential);
+		r->failed += rule->failed;
 		if (rule->last_ms > r->last_ms) {
 			r->last_ms = rule->last_ms;
 			r->event = rule->event;

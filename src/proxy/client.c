@@ -324,8 +324,7 @@ int client_open(struct proxy *proxy, int fd, const struct sockaddr *from)
 	proxy_client_came(proxy);
 	find_destination(c);
 	c->state = CLIENT_PEEK;
-	loop_deadline_set(&proxy->waits[client_may_only_be_refused(c) ? WAIT_SILENT : WAIT_HELLO],
-	        &c->deadline);
+	loop_deadline_set(&proxy->waits[client_first_wait(c)], &c->deadline);
 	dispatch(c, ON_INPUT);
 	return 0;
 }

@@ -120,7 +120,8 @@ enum client_state client_tls_timeout(struct client *c);
 enum client_state client_dial_timeout(struct client *c);
 /* c->exchange holds a CONNECT request. */
 enum client_state client_connect(struct client *c);
-bool client_may_only_be_refused(const struct client *c);
+/* How long a new client is waited for to say something. */
+enum proxy_wait client_first_wait(struct client *c);
 /* Whether the policy in force would let the tunnel out, and by which decision. */
 bool client_tunnel_passes(const struct client *c, struct policy_decision *decision);
 

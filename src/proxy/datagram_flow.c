@@ -46,6 +46,7 @@ void flow_record(const struct flow *f)
 	        .bytes_in = f->bytes_in,
 	};
 
+	record_failure_as_observed(&e, &f->judgement.decision);
 	if (f->judgement.decision.rule != POLICY_NONE)
 		e.rule = policy_rule_name(proxy->config.policy, f->judgement.decision.rule);
 	proxy->config.record(proxy->config.context, &e);

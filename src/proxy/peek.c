@@ -10,6 +10,8 @@
 #include "proxy/exchange.h"
 #include "vethguard/wire/client_hello.h"
 
+#define HTTP_PORT 80
+#define HTTPS_PORT 443
 #define METHOD_PEEK_MAX (2 * POLICY_METHOD_MAX) /* one that is too long is HTTP as well */
 
 static void dest_question(const struct destination *d, struct policy_request *q)
@@ -68,14 +70,52 @@ static bool opaque_is_allowed(struct client *c, struct judgement *j)
 	return j->allowed;
 }
 
-bool client_may_only_be_refused(const struct client *c)
+/* In mode observe all is let pass: whether a rule of the policy, not only the mode, allows http or
+ * https there. */
+static bool web_has_rule(const struct client *c, const struct destination *d)
+{
+	struct policy_request q;
+	struct policy_decision decision;
+
+	dest_question(d, &q);
+	if (policy_decide_tls(c->proxy->config.policy, &q, &decision) != POLICY_TLS_REFUSE &&
+	        !decision.observed)
+		return true;
+	q.scheme = POLICY_HTTP;
+	policy_decide(c->proxy->config.policy, &q, &decision);
+	return decision.verdict == POLICY_ALLOW && !decision.observed;
+}
+
+/* Whether mode observe lets out what would be refused whatever is said: by which decision. */
+static bool is_only_observed(struct client *c, struct policy_decision *decision)
 {
 	struct judgement j;
 
-	if (c->explicit_proxy)
-		return false;
 	judge_opaque(c->proxy, &c->destination, POLICY_TCP, &j);
-	return (!j.allowed || j.decision.observed) && !web_may_be_allowed(c, &c->destination);
+	*decision = j.decision;
+	return j.allowed && j.decision.observed && !web_has_rule(c, &c->destination);
+}
+
+/* Clients of the web open connections before they have something to ask for. */
+static bool is_port_of_web(uint16_t port)
+{
+	return port == HTTP_PORT || port == HTTPS_PORT;
+}
+
+enum proxy_wait client_first_wait(struct client *c)
+{
+	struct policy_decision decision;
+	struct judgement j;
+
+	if (c->explicit_proxy)
+		return WAIT_HELLO;
+	/* Its server may be the one to speak first, and the client gives up sooner than we. */
+	if (is_only_observed(c, &decision) && !is_port_of_web(c->destination.port))
+		return WAIT_SILENT;
+	judge_opaque(c->proxy, &c->destination, POLICY_TCP, &j);
+	return (!j.allowed || j.decision.observed) && !web_may_be_allowed(c, &c->destination)
+	               ? WAIT_SILENT
+	               : WAIT_HELLO;
 }
 
 /* The end of a connection that began as TLS: a fatal alert, unencrypted, and then the end, once the
@@ -103,13 +143,26 @@ static enum client_state refuse_connection(struct client *c, const struct policy
 	return CLIENT_CLOSED;
 }
 
+/* It was let pass, and could not be connected. */
+static enum client_state fail_tunnel(struct client *c, enum event_cause cause, const char *detail)
+{
+	const bool failed = cause == EVENT_CAUSE_RESOLVE || cause == EVENT_CAUSE_CONNECT ||
+	                    cause == EVENT_CAUSE_TIMEOUT;
+
+	if (!failed || !c->decision.observed)
+		return refuse_connection(c, &c->decision, cause, detail);
+	record_connection(c, &c->decision, EVENT_OBSERVED, cause, detail, c->stash.len, 0, NULL);
+	c->reset = true;
+	return CLIENT_CLOSED;
+}
+
 static void on_tunnel_dialled(void *context, const struct dial_result *result)
 {
 	struct client *c = context;
 
 	c->dial = NULL;
 	if (result->fd < 0) {
-		client_move(c, refuse_connection(c, &c->decision, result->cause, result->detail));
+		client_move(c, fail_tunnel(c, result->cause, result->detail));
 		return;
 	}
 	if (tunnel_start(c, result) < 0)
@@ -155,8 +208,7 @@ bool client_tunnel_passes(const struct client *c, struct policy_decision *decisi
 
 enum client_state client_dial_timeout(struct client *c)
 {
-	return refuse_connection(c, &c->decision, EVENT_CAUSE_TIMEOUT,
-	        "connecting to the destination took too long");
+	return fail_tunnel(c, EVENT_CAUSE_TIMEOUT, "connecting to the destination took too long");
 }
 
 static enum client_state opaque(struct client *c)
@@ -368,6 +420,26 @@ static enum client_state decide(struct client *c)
 	}
 }
 
+/* The client has ended the connection first. */
+static enum client_state ended_unsaid(struct client *c)
+{
+	struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE}, decision;
+	const bool observed =
+	        (!c->explicit_proxy || c->connected) && is_only_observed(c, &decision);
+	const enum event_decision outcome = observed ? EVENT_OBSERVED : EVENT_DENIED;
+
+	if (!observed)
+		decision = none;
+	if (c->stash.len == 0)
+		record_silent(c, &decision, outcome);
+	else
+		record_connection(c, &decision, outcome, EVENT_CAUSE_CLIENT,
+		        "the sandbox closed the connection before it said what it wants",
+		        c->stash.len, 0, NULL);
+	c->reset = true;
+	return CLIENT_CLOSED;
+}
+
 enum client_state client_peek(struct client *c)
 {
 	struct judgement j;
@@ -386,15 +458,12 @@ enum client_state client_peek(struct client *c)
 		status = link_read(&c->link, c->proxy->plain, LINK_CHUNK, &n);
 		if (status == LINK_AGAIN)
 			return CLIENT_PEEK;
-		if (status != LINK_OK && c->stash.len == 0) {
-			record_silent(c);
-			c->reset = true;
-			return CLIENT_CLOSED;
-		}
-		if (status != LINK_OK || buf_append(&c->stash, c->proxy->plain, n) < 0) {
+		if (status != LINK_OK)
+			return ended_unsaid(c);
+		if (buf_append(&c->stash, c->proxy->plain, n) < 0) {
 			c->decision.rule = c->decision.credential = POLICY_NONE;
 			return refuse_connection(c, &c->decision, EVENT_CAUSE_CLIENT,
-			        "the sandbox closed the connection before it said what it wants");
+			        "the first bytes are more than can be looked at");
 		}
 	}
 }

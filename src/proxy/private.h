@@ -336,7 +336,10 @@ uint32_t record_duration_us(int64_t us);
 int record_silent_open(struct proxy *proxy);
 /* Tells what is still to be told. */
 void record_silent_close(struct proxy *proxy);
-void record_silent(const struct client *client);
+void record_silent(const struct client *client, const struct policy_decision *decision,
+        enum event_decision outcome);
+/* What the policy would have refused is told as that, though it failed outside. */
+void record_failure_as_observed(struct event *event, const struct policy_decision *decision);
 /* Once; called again, only what has been found since. */
 void record_exchange(struct exchange *ex);
 /* A connection that carried no request vethguard read. */

@@ -19,6 +19,13 @@ uint32_t record_duration_us(int64_t us)
 	return us < 0 ? 0 : us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
 }
 
+/* What mode observe let pass and what then failed outside would have been refused all the same. */
+void record_failure_as_observed(struct event *e, const struct policy_decision *decision)
+{
+	if (decision->observed && event_is_failure(e))
+		e->decision = EVENT_OBSERVED;
+}
+
 /* Endpoints and TLS facts of a client's connection. */
 static void record_client(const struct client *c, struct event *e)
 {
@@ -129,6 +136,8 @@ static void put_exchange(struct exchange *ex)
 		        destination_text(&d, text));
 		e.host = slice_from_string(literal);
 	}
+	if (ex->judgement.allowed)
+		record_failure_as_observed(&e, &ex->judgement.decision);
 	record_client(ex->client, &e);
 	record_decision(ex->proxy, &ex->judgement.decision, &e);
 	record_shown(ex, &e);
@@ -234,9 +243,9 @@ void record_silent_close(struct proxy *p)
 	loop_timer_close(&p->silent.second);
 }
 
-void record_silent(const struct client *c)
+void record_silent(
+        const struct client *c, const struct policy_decision *decision, enum event_decision outcome)
 {
-	static const struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE};
 	struct record_silent *s = &c->proxy->silent;
 
 	if (!s->counting) {
@@ -246,7 +255,7 @@ void record_silent(const struct client *c)
 	}
 	if (s->told < RECORD_SILENT_PER_S) {
 		s->told++;
-		record_connection(c, &none, EVENT_DENIED, EVENT_CAUSE_CLIENT,
+		record_connection(c, decision, outcome, EVENT_CAUSE_CLIENT,
 		        "the sandbox closed the connection before it said what it wants", 0, 0,
 		        NULL);
 		return;

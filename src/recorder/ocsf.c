@@ -178,10 +178,11 @@ static void write_status(struct ocsf_line *line)
 		return;
 	if (!ocsf_is_plain(e)) {
 		struct slice code = ocsf_reason_code(e);
+		char text[OCSF_REASON_MAX];
 
 		line_some_text(&line->json, "status_code", code, OCSF_NAME_MAX);
 		line_some_text(&line->json, "status_detail",
-		        e->detail.n ? e->detail : ocsf_reason_text(e), OCSF_TEXT_MAX);
+		        ocsf_reason_text(e, text, sizeof(text)), OCSF_TEXT_MAX);
 	} else if (e->kind == EVENT_API || e->kind == EVENT_HTTP) {
 		line_some_text(&line->json, "status_detail", e->detail, OCSF_TEXT_MAX);
 	}

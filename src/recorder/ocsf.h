@@ -23,7 +23,8 @@
 #define OCSF_PATH_MAX 2048
 #define OCSF_QUERY_MAX 2048
 #define OCSF_AGENT_MAX 512
-#define OCSF_TEXT_MAX 512 /* messages and details */
+#define OCSF_TEXT_MAX 512   /* messages and details */
+#define OCSF_REASON_MAX 640 /* two of them, which become one */
 #define OCSF_METHOD_MAX 32
 #define OCSF_DIFFERENCE_MAX 4096 /* between two policies */
 #define OCSF_LINE_MAX 65536      /* a line of only the longest texts, all escaped, stays below */

@@ -141,9 +141,10 @@ static void http_body(struct ocsf_line *line)
 	ocsf_proxy_endpoint(line);
 	ocsf_traffic(line);
 	ocsf_tls(line);
-	if (e->credential.n) {
+	if (e->credential.n || ocsf_failure_code(e).n) {
 		line_object(j, "unmapped");
-		line_text(j, "credential", e->credential, OCSF_NAME_MAX);
+		line_some_text(j, "credential", e->credential, OCSF_NAME_MAX);
+		line_some_text(j, "failure", ocsf_failure_code(e), OCSF_NAME_MAX);
 		line_end_object(j);
 	}
 }

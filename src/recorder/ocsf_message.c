@@ -225,6 +225,7 @@ struct slice ocsf_message(const struct ocsf_line *line, char *out, size_t out_si
 	_Static_assert(sizeof(outcomes) / sizeof(outcomes[0]) == EVENT_DECISION_COUNT, "one each");
 	const struct event *e = line->event;
 	struct sentence s = {out, 0, out_size};
+	char reason[OCSF_REASON_MAX];
 
 	if (e->kind == EVENT_FINDING || e->kind == EVENT_LIFECYCLE) {
 		(e->kind == EVENT_FINDING ? describe_finding : describe_lifecycle)(&s, line);
@@ -234,7 +235,7 @@ struct slice ocsf_message(const struct ocsf_line *line, char *out, size_t out_si
 	add_text(&s, event_is_failure(e) ? " failed" : outcomes[e->decision]);
 	if (!ocsf_is_plain(e) && e->kind != EVENT_PACKET) {
 		add_text(&s, ": ");
-		add(&s, e->detail.n ? e->detail : ocsf_reason_text(e));
+		add(&s, ocsf_reason_text(e, reason, sizeof(reason)));
 	}
 	return slice_of(out, s.n);
 }

@@ -60,9 +60,11 @@ static void connection_body(struct ocsf_line *line)
 	ocsf_proxy_endpoint(line);
 	ocsf_traffic(line);
 	ocsf_tls(line);
-	if (e->passthrough) {
+	if (e->passthrough || ocsf_failure_code(e).n) {
 		line_object(j, "unmapped");
-		line_bool(j, "passthrough", true);
+		if (e->passthrough)
+			line_bool(j, "passthrough", true);
+		line_some_text(j, "failure", ocsf_failure_code(e), OCSF_NAME_MAX);
 		line_end_object(j);
 	}
 }

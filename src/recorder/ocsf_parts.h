@@ -60,9 +60,13 @@ void ocsf_http_request(struct ocsf_line *line);
 /* The request of a call of the control API: its host is a socket's. */
 void ocsf_control_request(struct ocsf_line *line);
 
-/* ocsf_reason.c: why, as a code ("default", "resolve", ...) and as a sentence. */
+/* ocsf_reason.c: why, as a code ("default", "resolve", ...) and as a sentence. What mode observe
+ * let pass has the policy's reason, and how it then ended as a code of its own (empty: as asked).
+ */
 struct slice ocsf_reason_code(const struct event *event);
-struct slice ocsf_reason_text(const struct event *event);
+struct slice ocsf_failure_code(const struct event *event);
+/* Borrows from the event or is in out. */
+struct slice ocsf_reason_text(const struct event *event, char *out, size_t out_size);
 /* True where the event came out as asked, with nothing to explain. */
 bool ocsf_is_plain(const struct event *event);
 

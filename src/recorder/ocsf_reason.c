@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why an event came out as it did: a code for machines (status_code) and a sentence for people
  * (status_detail). */
+#include <stdio.h>
+
 #include "vethguard/policy/policy.h"
 
 #include "recorder/ocsf_parts.h"
@@ -53,12 +55,21 @@ struct slice ocsf_reason_code(const struct event *event)
 {
 	if (event->kind == EVENT_PACKET)
 		return is_beyond_a_rate(event) ? cause_codes[EVENT_CAUSE_LIMIT] : SLICE("fence");
-	if (event->cause != EVENT_CAUSE_POLICY)
+	/* Of what mode observe let pass: why it would have been refused, whatever became of it. */
+	if (event->cause != EVENT_CAUSE_POLICY && event->decision != EVENT_OBSERVED)
 		return cause_codes[event->cause];
 	return policy_codes[event->policy_reason];
 }
 
-struct slice ocsf_reason_text(const struct event *event)
+struct slice ocsf_failure_code(const struct event *event)
+{
+	return event->cause != EVENT_CAUSE_POLICY && event->decision == EVENT_OBSERVED
+	               ? cause_codes[event->cause]
+	               : SLICE("");
+}
+
+/* Without the event's own words. */
+static struct slice plain_text(const struct event *event)
 {
 	if (event->kind == EVENT_PACKET)
 		return is_beyond_a_rate(event)
@@ -67,4 +78,20 @@ struct slice ocsf_reason_text(const struct event *event)
 	if (event->cause != EVENT_CAUSE_POLICY)
 		return slice_from_string(event_cause_text(event->cause));
 	return slice_from_string(policy_reason_text(event->policy_reason));
+}
+
+struct slice ocsf_reason_text(const struct event *event, char *out, size_t out_size)
+{
+	struct slice how = event->detail.n ? event->detail : plain_text(event);
+	const char *why = policy_reason_text(event->policy_reason);
+	size_t n;
+
+	if (!ocsf_failure_code(event).n)
+		return how;
+	snprintf(out, out_size, "%s; then it failed: ", why);
+	n = strlen(out);
+	if (how.n > out_size - n)
+		how.n = out_size - n;
+	memcpy(out + n, how.p, how.n);
+	return slice_of(out, n + how.n);
 }

@@ -273,13 +273,16 @@ int event_decode(const uint8_t *p, size_t n, struct event *out)
 
 #define STATUS_GATEWAY_TIMEOUT 504 /* RFC 9110 section 15.6.5: the upstream took too long */
 
-bool event_is_failure(const struct event *e)
+bool event_upstream_failed(const struct event *e)
 {
-	if (e->decision != EVENT_DENIED)
-		return false;
 	return e->cause == EVENT_CAUSE_RESOLVE || e->cause == EVENT_CAUSE_CONNECT ||
 	       e->cause == EVENT_CAUSE_UPSTREAM_TLS || e->cause == EVENT_CAUSE_UPSTREAM ||
 	       (e->cause == EVENT_CAUSE_TIMEOUT && e->status == STATUS_GATEWAY_TIMEOUT);
+}
+
+bool event_is_failure(const struct event *e)
+{
+	return e->decision == EVENT_DENIED && event_upstream_failed(e);
 }
 
 const char *event_cause_text(enum event_cause cause)

@@ -146,10 +146,10 @@ void worker_count(struct worker *w, const struct event *e)
 		s->findings++;
 		return;
 	}
-	if (e->decision != EVENT_DENIED)
-		s->kinds[kind].allowed++;
-	else if (event_is_failure(e))
+	if (event_is_failure(e) || (e->decision == EVENT_OBSERVED && event_upstream_failed(e)))
 		s->kinds[kind].failed++;
+	else if (e->decision != EVENT_DENIED)
+		s->kinds[kind].allowed++;
 	else
 		s->kinds[kind].denied++;
 	s->bytes_out += e->bytes_out;

@@ -89,7 +89,7 @@ struct event {
 	uint32_t duration_us;
 	enum event_decision decision;
 	enum event_cause cause;
-	uint8_t policy_reason;    /* enum policy_reason, where cause is EVENT_CAUSE_POLICY */
+	uint8_t policy_reason;    /* enum policy_reason, where cause is EVENT_CAUSE_POLICY or decision EVENT_OBSERVED */
 	struct slice rule;        /* rule name or empty */
 	struct slice credential;  /* credential name or empty */
 	struct slice detail;      /* one sentence for people, or empty */
@@ -149,8 +149,10 @@ static inline bool event_kind_is_of_worker(enum event_kind kind)
 	       kind == EVENT_FINDING;
 }
 
-/* The policy allowed it, and it got nowhere: no name, no connection, a bad certificate, an upstream that broke off or
- * was too slow. What the sandbox did wrong, or a time-out of its own, is denied. */
+/* It was let pass, and then got nowhere: no name, no connection, a bad certificate, an upstream that broke off or was
+ * too slow. What the sandbox did wrong, or a time-out of its own, is no such failure. */
+bool event_upstream_failed(const struct event *event);
+/* The same of what the policy allowed. What mode observe let pass stays EVENT_OBSERVED, however it ended. */
 bool event_is_failure(const struct event *event);
 
 /* Encoded size, or 0 where it does not fit cap (never for cap >= EVENT_BYTES_MAX). Texts are cut at EVENT_TEXT_MAX, or

@@ -120,6 +120,34 @@ static void test_a_request_without_a_host_shows_where_it_went(void **state)
 	assert_string_equal(row.what, "GET https://[fd00::1]:443/x");
 }
 
+/* As a rule of the policy would name it; packets, and what began with TLS, are no such thing. */
+static void test_a_connection_is_told_as_a_rule_names_it(void **state)
+{
+#define CONNECTION(protocol, disposition, more)                                          \
+	"{\"time\":1,\"class_uid\":4001,\"action_id\":3,\"disposition_id\":" disposition \
+	",\"connection_info\":{\"protocol_name\":\"" protocol                            \
+	"\"},\"dst_endpoint\":{\"hostname\":\"a.example\",\"port\":25}" more "}"
+	static const char *const cases[][2] = {
+	        {CONNECTION("tcp", "17", ""), "tcp://a.example:25"},
+	        {CONNECTION("udp", "27", ""), "udp://a.example:25"},
+	        {CONNECTION("udp", "6", ""), "udp a.example:25"},
+	        {CONNECTION("icmp", "17", ""), "icmp a.example:25"},
+	        {CONNECTION("tcp", "17", ",\"tls\":{\"sni\":\"a.example\"}"), "tls a.example:25"},
+	        {CONNECTION("tcp", "17", ",\"tls\":{\"sni\":7}"), "tcp://a.example:25"},
+	        {CONNECTION("\\u001b[31m", "17", ""), "\\x1b[31m a.example:25"},
+	};
+	struct audit_row row;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_true(read_row(cases[i][0], &row));
+		assert_string_equal(row.what, cases[i][1]);
+	}
+	assert_true(read_row(CONNECTION("tcp", "27", ""), &row));
+	assert_int_equal(row.decision, AUDIT_OBSERVED);
+	assert_false(row.refused);
+}
+
 static void test_a_row_of_a_life_says_something(void **state)
 {
 	struct audit_row row;
@@ -500,6 +528,7 @@ int main(void)
 	        cmocka_unit_test(test_attributes_of_wrong_types_are_nothing),
 	        cmocka_unit_test(test_what_a_terminal_obeys_is_escaped),
 	        cmocka_unit_test(test_a_request_without_a_host_shows_where_it_went),
+	        cmocka_unit_test(test_a_connection_is_told_as_a_rule_names_it),
 	        cmocka_unit_test(test_a_row_of_a_life_says_something),
 	        cmocka_unit_test(test_a_credential_is_named_where_it_was_used),
 	        cmocka_unit_test(test_an_event_is_found_by_its_id),

@@ -426,6 +426,71 @@ static void test_a_name_alone_is_no_request(void **state)
 	assert_null(strstr(printed, "only its name was asked for"));
 }
 
+static json_t *observed(json_t *event, bool failed)
+{
+	json_object_set_new(event, "action_id", json_integer(ACTION_OBSERVED));
+	json_object_set_new(event, "disposition_id", json_integer(failed ? DISPOSITION_ERROR : 17));
+	return event;
+}
+
+static void test_what_the_log_cannot_know_is_said(void **state)
+{
+	static const char each[] = "failed each time";
+
+	(void)state;
+	assert_int_equal(suggest_of(observed(connection("tcp", "mail.example", 25, 2), true),
+	                         observed(connection("tcp", "mail.example", 25, 2), true), NULL),
+	        1);
+	assert_true(allows(NULL, "tcp://mail.example:25"));
+	assert_non_null(strstr(printed, each));
+	assert_int_equal(suggest_of(observed(connection("tcp", "mail.example", 25, 2), true),
+	                         observed(connection("tcp", "mail.example", 25, 2), false), NULL),
+	        1);
+	assert_non_null(strstr(printed, "1 of them failed"));
+	assert_int_equal(
+	        suggest_of(observed(http("GET", "https", "a.example", 443, "/x", "default"), true),
+	                observed(http("GET", "https", "a.example", 443, "/y", "default"), true),
+	                observed(http("PUT", "https", "a.example", 443, "/z", "default"), false),
+	                NULL),
+	        2);
+	assert_non_null(strstr(printed, each));
+	/* A denial of mode enforce is no failure, whatever became of it. */
+	assert_int_equal(
+	        suggest_of(connection("tcp", "mail.example", 25, DISPOSITION_ERROR), NULL), 1);
+	assert_null(strstr(printed, "failed"));
+	assert_int_equal(suggest_of(connection("tcp", "192.168.1.7", 25, 2), NULL), 0);
+	assert_int_equal(suggest_of(connection("tcp", "8.8.8.8", 25, 2), NULL), 1);
+	assert_non_null(strstr(printed, "no name was asked for"));
+}
+
+static json_t *unseen(const char *host, int port, const char *code)
+{
+	json_t *event = connection("tcp", host, port, DISPOSITION_ERROR);
+
+	json_object_set_new(event, "status_code", json_string(code));
+	return event;
+}
+
+static void test_a_connection_without_a_request(void **state)
+{
+	static const char words[] = "no request was seen: ";
+
+	(void)state;
+	assert_int_equal(suggest_of(unseen("a.example", 443, "client"), NULL), 0);
+	assert_non_null(strstr(printed, words));
+	assert_int_equal(suggest_of(unseen("a.example", 22, "timeout"), NULL), 0);
+	assert_non_null(strstr(printed, words));
+	assert_int_equal(suggest_of(connection("tcp", "a.example", 443, 2), NULL), 0);
+	assert_non_null(strstr(printed, words));
+	assert_int_equal(suggest_of(unseen("a.example", 443, "limit"), NULL), 0);
+	assert_null(strstr(printed, words));
+	/* Beside a request to the same host it says nothing. */
+	assert_int_equal(suggest_of(unseen("a.example", 443, "client"),
+	                         http("GET", "https", "a.example", 443, "/", "default"), NULL),
+	        1);
+	assert_null(strstr(printed, words));
+}
+
 static void test_a_name_of_a_search_list_is_no_ask(void **state)
 {
 	json_t *event = query("a.example.corp.example");
@@ -677,6 +742,8 @@ int main(void)
 	        cmocka_unit_test(test_many_paths_become_one_pattern_and_say_so),
 	        cmocka_unit_test(test_connections),
 	        cmocka_unit_test(test_a_name_alone_is_no_request),
+	        cmocka_unit_test(test_what_the_log_cannot_know_is_said),
+	        cmocka_unit_test(test_a_connection_without_a_request),
 	        cmocka_unit_test(test_a_name_of_a_search_list_is_no_ask),
 	        cmocka_unit_test(test_attributes_of_wrong_types),
 	        cmocka_unit_test(test_too_many_are_refused),

@@ -164,6 +164,45 @@ static void test_failure_of_network_is_no_block(void **state)
 	json_decref(line);
 }
 
+/* What mode observe let pass has the policy's reason, also where it failed then. */
+static void test_what_is_observed_and_fails_is_observed(void **state)
+{
+	static const char both[] = "no rule of the policy names the destination; then it failed: ";
+	char longest[OCSF_TEXT_MAX + 1];
+	struct event e = sample_denied();
+	json_t *line;
+
+	(void)state;
+	e.decision = EVENT_OBSERVED;
+	line = rendered(e);
+	assert_number(line, "action_id", 3);
+	assert_number(line, "disposition_id", 17);
+	assert_absent(line, "unmapped");
+	json_decref(line);
+	for (int cause = EVENT_CAUSE_POLICY + 1; cause < EVENT_CAUSE_COUNT; cause++) {
+		e.cause = (enum event_cause)cause;
+		e.status = 502;
+		line = rendered(e);
+		assert_number(line, "action_id", 3);
+		assert_text(line, "status_code", "default");
+		assert_non_null(at(line, "unmapped.failure"));
+		assert_memory_equal(
+		        json_string_value(at(line, "status_detail")), both, sizeof(both) - 1);
+		assert_true(json_is_false(at(line, "policy.is_applied")));
+		json_decref(line);
+	}
+	e.cause = EVENT_CAUSE_CONNECT;
+	memset(longest, 'x', sizeof(longest));
+	e.detail = slice_of(longest, sizeof(longest));
+	line = rendered(e);
+	assert_number(line, "disposition_id", 27);
+	assert_number(line, "status_id", 2);
+	assert_text(line, "unmapped.failure", "connect");
+	assert_true(
+	        json_string_length(at(line, "status_detail")) <= OCSF_TEXT_MAX + sizeof("...") - 1);
+	json_decref(line);
+}
+
 /* A refusal stays one, however it looks: an address of a refused class, a credential that cannot be
  * had (502, too), a client that was too slow or broke the protocol, the policy. */
 static void test_a_refusal_is_no_failure(void **state)
@@ -548,6 +587,12 @@ static void render_network_variants(void)
 {
 	struct event e = sample_connection();
 
+	e.decision = EVENT_OBSERVED;
+	e.cause = EVENT_CAUSE_RESOLVE;
+	e.passthrough = true;
+	render(e);
+	e = sample_connection();
+
 	e.tls_version = 0x0302;
 	render(e);
 	e.tls_version = 0x7f1c;
@@ -655,6 +700,8 @@ int main(void)
 	                test_denied_request_explains_itself, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
 	                test_failure_of_network_is_no_block, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(
+	                test_what_is_observed_and_fails_is_observed, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(test_a_refusal_is_no_failure, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(
 	                test_explicit_proxy_port_is_not_the_destination, set_up, tear_down),
