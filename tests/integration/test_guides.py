@@ -196,6 +196,16 @@ class LabItself(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("needs a terminal", text)
 
+    def test_cannot_be_set_up(self):
+        """It says so in a line, and opens no shell."""
+        with tempfile.TemporaryDirectory() as empty:
+            for argv, env, words in ((["setpriv", "--reuid", "65534", "--clear-groups", LAB_RUN, "echo shell"], {}, "run it with sudo"),
+                                     ([LAB_RUN, "echo shell"], {"VETHGUARD_BIN": empty}, "cannot be set up here: ")):
+                r = subprocess.run(argv, env={**os.environ, **env}, text=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=PAGE_S * SLOW)
+                self.assertEqual((r.returncode, r.stdout), (1, ""), r)
+                self.assertIn(words, r.stderr)
+                self.assertNotIn("Traceback", r.stderr)
+
     def test_the_host_sees_nothing(self):
         before = support.Traces()
         status, text = run_in_lab("ip netns add left; ip link add left0 type veth peer name left1; mkdir /etc/left; echo x >/etc/resolv.conf; "
