@@ -154,6 +154,8 @@ static void on_dialled(void *context, const struct dial_result *result)
 
 	c->dial = NULL;
 	if (result->fd < 0) {
+		if (result->cause == EVENT_CAUSE_ADDRESS)
+			c->address = result->address;
 		carrier_failed(c, result->cause, result->detail);
 		return;
 	}

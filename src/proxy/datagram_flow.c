@@ -204,6 +204,7 @@ static void resolved(struct flow *f, const struct ip *addresses, size_t count, c
 	for (size_t i = 0; i < count; i++) {
 		if (!judge_address(proxy, decision, &addresses[i]) ||
 		        !dial_may_connect(proxy, decision, &addresses[i])) {
+			f->address = special ? f->address : addresses[i];
 			special = true;
 		} else if (connect_flow(f, &addresses[i], &why)) {
 			send_kept(f);
@@ -235,7 +236,8 @@ static void flow_begin(struct flow *f)
 		return;
 	}
 	if (proxy->paused || proxy->draining) {
-		refuse(f, EVENT_CAUSE_CLOSING, proxy->pause_text);
+		refuse(f, proxy->paused ? proxy->pause_cause : EVENT_CAUSE_CLOSING,
+		        proxy->pause_text);
 		return;
 	}
 	if (proxy->config.egress && proxy->config.egress->proxy_port) {

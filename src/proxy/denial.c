@@ -8,7 +8,17 @@
 
 #define TARGET_SHOWN_MAX 512
 #define DETAIL_SHOWN_MAX 2048
+#define MESSAGE_SHOWN_MAX 2048
+#define MESSAGE_ROOM 8192
+#define BODY_MAX 65536 /* each of its texts with all bytes escaped */
 #define REASON_MAX 128
+#define PROBLEM_JSON "application/problem+json"
+
+/* The last word of the problem's type, and of error.type. */
+static const char *kind_of(enum event_cause cause)
+{
+	return cause == EVENT_CAUSE_POLICY ? "denied" : "failed";
+}
 
 static const char *title_of(enum event_cause cause)
 {
@@ -28,6 +38,8 @@ static const char *title_of(enum event_cause cause)
 		return "The destination's name could not be resolved";
 	case EVENT_CAUSE_UPSTREAM_TLS:
 		return "The destination could not be verified";
+	case EVENT_CAUSE_PAUSED:
+		return "The sandbox is paused";
 	default:
 		return "The request could not be carried out";
 	}
@@ -77,6 +89,11 @@ static void put_advice(struct json *j, const struct exchange *ex)
 		        "The policy allows this request; the destination failed. Retrying may "
 		        "help.");
 		break;
+	case EVENT_CAUSE_PAUSED:
+		json_literal(j, "advice",
+		        "The operator has stopped all traffic of this sandbox. Do not retry until "
+		        "it is resumed.");
+		break;
 	default:
 		json_literal(
 		        j, "advice", "If this is unexpected, ask the operator, quoting the event.");
@@ -98,7 +115,6 @@ static void put_detail(const struct exchange *ex, struct buf *text)
 	        d.port == policy_scheme_default_port(ex->client->tls ? POLICY_HTTPS : POLICY_HTTP))
 		d.port = 0;
 	destination_text(&d, destination);
-	buf_consume(text, text->len);
 	if (r->version)
 		buf_printf(text, "%s %s%s%s: ", slice_escape(r->method, method, sizeof method),
 		        connect           ? ""
@@ -118,40 +134,87 @@ static void put_detail(const struct exchange *ex, struct buf *text)
 		                   : policy_reason_text(ex->judgement.decision.reason));
 }
 
+/* The operator's own words: of the deny rule, or of the pause. */
+static struct slice reason_text(const struct exchange *ex)
+{
+	uint32_t rule = ex->judgement.decision.rule;
+
+	if (ex->cause == EVENT_CAUSE_PAUSED)
+		return slice_from_string(ex->detail);
+	return rule == POLICY_NONE ? SLICE("") : policy_rule_text(ex->proxy->config.policy, rule);
+}
+
+/* The detail, who says it, and where the operator finds it: what a client shows of an answer that
+ * it takes for the API's. */
+static void put_message(const struct exchange *ex, struct buf *text)
+{
+	struct slice reason = reason_text(ex);
+
+	buf_append_slice(text, SLICE("vethguard: "));
+	put_detail(ex, text);
+	if (ex->cause == EVENT_CAUSE_POLICY && reason.n) {
+		buf_append_slice(text, SLICE(": "));
+		buf_append_slice(text, reason);
+	}
+	buf_printf(text, " (event %016llx)", (unsigned long long)ex->id);
+}
+
+/* What SDKs of APIs read: "message" (GitHub's) and "error" (OpenAI's, Anthropic's, Google's). */
+static void put_for_sdks(struct json *j, const struct exchange *ex)
+{
+	struct slice code = event_reason_code(ex->cause, (uint8_t)ex->judgement.decision.reason);
+	char type[32];
+	struct buf text;
+
+	snprintf(type, sizeof type, "vethguard_%s", kind_of(ex->cause));
+	buf_init(&text, MESSAGE_ROOM);
+	put_message(ex, &text);
+	json_string(j, "message", buf_slice(&text), MESSAGE_SHOWN_MAX);
+	json_object(j, "error");
+	json_string(j, "message", buf_slice(&text), MESSAGE_SHOWN_MAX);
+	json_literal(j, "type", type);
+	json_string(j, "code", code, 0);
+	json_end_object(j);
+	buf_fini(&text);
+}
+
+static void put_rule(struct json *j, const struct exchange *ex)
+{
+	uint32_t rule = ex->judgement.decision.rule;
+	struct slice reason = reason_text(ex);
+
+	if (rule != POLICY_NONE)
+		json_string(j, "rule", policy_rule_name(ex->proxy->config.policy, rule), 0);
+	else
+		json_literal(j, "rule", "default");
+	if (reason.n)
+		json_string(j, "reason", reason, 0);
+}
+
 /* The RFC 9457 body. */
 static void put_body(const struct exchange *ex, struct buf *out)
 {
-	const struct policy *policy = ex->proxy->config.policy;
-	const struct policy_decision *d = &ex->judgement.decision;
-	char id[17], instance[64];
+	char id[17], instance[64], type[64];
 	struct buf text;
 	struct json j;
 
+	snprintf(type, sizeof type, "urn:vethguard:problem:%s", kind_of(ex->cause));
 	snprintf(id, sizeof id, "%016llx", (unsigned long long)ex->id);
 	snprintf(instance, sizeof instance, "urn:vethguard:event:%s", id);
-	buf_init(&text, 8192);
+	buf_init(&text, MESSAGE_ROOM);
 	json_begin(&j, out);
 	json_object(&j, NULL);
-	json_literal(&j, "type",
-	        ex->cause == EVENT_CAUSE_POLICY ? "urn:vethguard:problem:denied"
-	                                        : "urn:vethguard:problem:failed");
+	json_literal(&j, "type", type);
 	json_literal(&j, "title", title_of(ex->cause));
 	json_uint(&j, "status", ex->status);
 	put_detail(ex, &text);
 	json_string(&j, "detail", buf_slice(&text), DETAIL_SHOWN_MAX);
 	json_literal(&j, "instance", instance);
 	json_literal(&j, "event", id);
-	json_string(&j, "policy", policy_name(policy), 0);
-	if (d->rule != POLICY_NONE) {
-		struct slice reason = policy_rule_text(policy, d->rule);
-
-		json_string(&j, "rule", policy_rule_name(policy, d->rule), 0);
-		if (reason.n)
-			json_string(&j, "reason", reason, 0);
-	} else {
-		json_literal(&j, "rule", "default");
-	}
+	json_string(&j, "policy", policy_name(ex->proxy->config.policy), 0);
+	put_rule(&j, ex);
 	put_advice(&j, ex);
+	put_for_sdks(&j, ex);
 	json_end_object(&j);
 	buf_append_slice(out, SLICE("\n"));
 	buf_fini(&text);
@@ -206,10 +269,8 @@ static void put_grpc(const struct exchange *ex, struct http_response *r, struct 
 {
 	struct buf plain;
 
-	buf_init(&plain, 8192);
-	put_detail(ex, &plain);
-	buf_append_slice(text, SLICE("vethguard: ")); /* no other field shows who says so */
-	buf_printf(&plain, " (event %016llx)", (unsigned long long)ex->id);
+	buf_init(&plain, MESSAGE_ROOM);
+	put_message(ex, &plain);
 	put_encoded(text, buf_slice(&plain));
 	buf_fini(&plain);
 	r->status = 200;
@@ -241,6 +302,7 @@ static const struct {
         {EVENT_CAUSE_LIMIT, 503},
         {EVENT_CAUSE_CLOSING, 503},
         {EVENT_CAUSE_POLICY_CHANGED, 403},
+        {EVENT_CAUSE_PAUSED, 503},
 };
 
 static uint16_t status_for(enum event_cause cause)
@@ -261,6 +323,29 @@ void exchange_will_refuse(struct exchange *ex, uint16_t status)
 		ex->status = 200; /* the refusal is in its trailers */
 }
 
+static bool has_text(struct slice value, struct slice text)
+{
+	return value.n >= text.n && memmem(value.p, value.n, text.p, text.n);
+}
+
+/* A client that names JSON in Accept, but not this kind of it, gets what it names (RFC 9110 section
+ * 12.5.1): there are some that read nothing else. */
+static bool takes_plain_json_only(const struct exchange *ex)
+{
+	bool json = false;
+
+	for (size_t i = 0; i < ex->request.fields.count; i++) {
+		const struct http_field *f = &ex->request.fields.items[i];
+
+		if (!slice_equals_ignoring_case(f->name, SLICE("accept")))
+			continue;
+		if (has_text(f->value, SLICE(PROBLEM_JSON)))
+			return false;
+		json |= has_text(f->value, SLICE("json"));
+	}
+	return json;
+}
+
 static void put_problem(
         struct exchange *ex, struct http_response *r, char reason[REASON_MAX], struct buf *body)
 {
@@ -268,7 +353,8 @@ static void put_problem(
 	r->status = ex->status;
 	r->reason = reason_of(ex, reason);
 	r->fields.count = 0;
-	http_add(&r->fields, SLICE("Content-Type"), SLICE("application/problem+json"));
+	http_add(&r->fields, SLICE("Content-Type"),
+	        takes_plain_json_only(ex) ? SLICE("application/json") : SLICE(PROBLEM_JSON));
 	http_add(&r->fields, SLICE("Cache-Control"), SLICE("no-store"));
 	http_add(&r->fields, SLICE("X-Vethguard"), SLICE("denied"));
 	r->body = HTTP_BODY_LENGTH;
@@ -282,7 +368,7 @@ void exchange_answer_refusal(struct exchange *ex)
 	char reason[REASON_MAX];
 	struct buf body;
 
-	buf_init(&body, 16384);
+	buf_init(&body, BODY_MAX);
 	if (grpc)
 		put_grpc(ex, &response, &body);
 	else

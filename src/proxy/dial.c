@@ -68,6 +68,12 @@ void dial_finish(struct dial *d)
 	loop_task_queue(d->proxy->config.loop, &d->finish);
 }
 
+void dial_refuse_address(struct dial *d, const struct ip *address, const char *detail)
+{
+	dial_fail(d, EVENT_CAUSE_ADDRESS, detail);
+	d->result.address = *address;
+}
+
 void dial_fail(struct dial *d, enum event_cause cause, const char *detail)
 {
 	d->result.cause = cause;
@@ -198,19 +204,19 @@ static void choose(struct dial *d, const struct ip *all, size_t count)
 {
 	const struct ip *families[2][RESOLVER_ADDRESSES_MAX];
 	size_t n[2] = {0, 0}, i[2] = {0, 0};
-	bool refused = false;
+	const struct ip *refused = NULL; /* the first */
 
 	for (size_t k = 0; k < count && k < RESOLVER_ADDRESSES_MAX; k++) {
 		if (judge_address(d->proxy, &d->decision, &all[k]))
 			families[all[k].family == 4][n[all[k].family == 4]++] = &all[k];
-		else
-			refused = true;
+		else if (!refused)
+			refused = &all[k];
 	}
 	for (unsigned f = 0; i[0] < n[0] || i[1] < n[1]; f ^= 1)
 		if (i[f] < n[f])
 			d->addresses[d->count++] = *families[f][i[f]++];
 	if (d->count == 0 && refused)
-		dial_fail(d, EVENT_CAUSE_ADDRESS,
+		dial_refuse_address(d, refused,
 		        "the destination is a private or otherwise special address, which no rule "
 		        "names and the configuration does not permit");
 }

@@ -39,6 +39,8 @@ void dial_attempt_close(struct attempt *a);
 void dial_on_early(struct loop_io *io, unsigned events);
 /* Notes why it failed so far. */
 void dial_fail(struct dial *d, enum event_cause cause, const char *detail);
+/* ... of an address that may not be dialled: the result names it. */
+void dial_refuse_address(struct dial *d, const struct ip *address, const char *detail);
 /* It is over: the result as it stands is told in a task of its own. */
 void dial_finish(struct dial *d);
 /* Starts with the next of the addresses; over where none is left and none is under way. */

@@ -102,8 +102,8 @@ static bool attempt_start(struct dial *d, struct attempt *a)
 	int r;
 
 	if (!d->through && !dial_may_connect(d->proxy, &d->decision, &a->address)) {
-		dial_fail(d, EVENT_CAUSE_ADDRESS,
-		        "the name resolves to an address of this host itself");
+		dial_refuse_address(
+		        d, &a->address, "the name resolves to an address of this host itself");
 		return false;
 	}
 	a->fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -207,7 +207,7 @@ static void get_credential(struct exchange *ex)
 static void begin(struct exchange *ex)
 {
 	if (ex->proxy->paused)
-		exchange_refuse(ex, 503, EVENT_CAUSE_CLOSING, ex->proxy->pause_text);
+		exchange_refuse(ex, 503, ex->proxy->pause_cause, ex->proxy->pause_text);
 	else if (ex->judgement.decision.credential != POLICY_NONE)
 		get_credential(ex);
 	else

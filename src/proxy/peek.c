@@ -136,22 +136,24 @@ static enum client_state refuse_hello(struct client *c, const char *detail, uint
 /* --- tunnels --- */
 
 static enum client_state refuse_connection(struct client *c, const struct policy_decision *decision,
-        enum event_cause cause, const char *detail)
+        enum event_cause cause, const char *detail, const struct ip *upstream)
 {
-	record_connection(c, decision, EVENT_DENIED, cause, detail, c->stash.len, 0, NULL);
+	record_connection(c, decision, EVENT_DENIED, cause, detail, c->stash.len, 0, upstream);
 	c->reset = true;
 	return CLIENT_CLOSED;
 }
 
 /* It was let pass, and could not be connected. */
-static enum client_state fail_tunnel(struct client *c, enum event_cause cause, const char *detail)
+static enum client_state fail_tunnel(
+        struct client *c, enum event_cause cause, const char *detail, const struct ip *upstream)
 {
 	const bool failed = cause == EVENT_CAUSE_RESOLVE || cause == EVENT_CAUSE_CONNECT ||
 	                    cause == EVENT_CAUSE_TIMEOUT;
 
 	if (!failed || !c->decision.observed)
-		return refuse_connection(c, &c->decision, cause, detail);
-	record_connection(c, &c->decision, EVENT_OBSERVED, cause, detail, c->stash.len, 0, NULL);
+		return refuse_connection(c, &c->decision, cause, detail, upstream);
+	record_connection(c, &c->decision, EVENT_OBSERVED, cause, detail, c->stash.len, 0,
+	        upstream);
 	c->reset = true;
 	return CLIENT_CLOSED;
 }
@@ -162,19 +164,21 @@ static void on_tunnel_dialled(void *context, const struct dial_result *result)
 
 	c->dial = NULL;
 	if (result->fd < 0) {
-		client_move(c, fail_tunnel(c, result->cause, result->detail));
+		client_move(c, fail_tunnel(c, result->cause, result->detail,
+		                       result->cause == EVENT_CAUSE_ADDRESS ? &result->address : NULL));
 		return;
 	}
 	if (tunnel_start(c, result) < 0)
 		client_move(c, refuse_connection(c, &c->decision, EVENT_CAUSE_LIMIT,
-		                       "no memory for a tunnel"));
+		                       "no memory for a tunnel", NULL));
 }
 
 static enum client_state dial_tunnel(struct client *c, const struct destination *d,
         const struct policy_decision *decision, enum tunnel_content content)
 {
 	if (c->proxy->paused)
-		return refuse_connection(c, decision, EVENT_CAUSE_CLOSING, c->proxy->pause_text);
+		return refuse_connection(
+		        c, decision, c->proxy->pause_cause, c->proxy->pause_text, NULL);
 	c->let_out = true;
 	c->decision = *decision;
 	c->tunnelled = *d;
@@ -183,7 +187,7 @@ static enum client_state dial_tunnel(struct client *c, const struct destination 
 	c->dial = dial_start(c->proxy, d, decision, on_tunnel_dialled, c);
 	if (!c->dial)
 		return refuse_connection(
-		        c, decision, EVENT_CAUSE_LIMIT, "no memory for a connection");
+		        c, decision, EVENT_CAUSE_LIMIT, "no memory for a connection", NULL);
 	return CLIENT_DIAL;
 }
 
@@ -208,7 +212,8 @@ bool client_tunnel_passes(const struct client *c, struct policy_decision *decisi
 
 enum client_state client_dial_timeout(struct client *c)
 {
-	return fail_tunnel(c, EVENT_CAUSE_TIMEOUT, "connecting to the destination took too long");
+	return fail_tunnel(
+	        c, EVENT_CAUSE_TIMEOUT, "connecting to the destination took too long", NULL);
 }
 
 static enum client_state opaque(struct client *c)
@@ -216,7 +221,7 @@ static enum client_state opaque(struct client *c)
 	struct judgement j;
 
 	if (!opaque_is_allowed(c, &j))
-		return refuse_connection(c, &j.decision, EVENT_CAUSE_POLICY, NULL);
+		return refuse_connection(c, &j.decision, EVENT_CAUSE_POLICY, NULL, NULL);
 	return dial_tunnel(c, &c->destination, &j.decision, TUNNEL_OTHER);
 }
 
@@ -343,7 +348,7 @@ enum client_state client_tls_timeout(struct client *c)
 {
 	c->decision.rule = c->decision.credential = POLICY_NONE;
 	return refuse_connection(
-	        c, &c->decision, EVENT_CAUSE_TIMEOUT, "the TLS handshake took too long");
+	        c, &c->decision, EVENT_CAUSE_TIMEOUT, "the TLS handshake took too long", NULL);
 }
 
 /* --- first bytes --- */
@@ -463,7 +468,7 @@ enum client_state client_peek(struct client *c)
 		if (buf_append(&c->stash, c->proxy->plain, n) < 0) {
 			c->decision.rule = c->decision.credential = POLICY_NONE;
 			return refuse_connection(c, &c->decision, EVENT_CAUSE_CLIENT,
-			        "the first bytes are more than can be looked at");
+			        "the first bytes are more than can be looked at", NULL);
 		}
 	}
 }

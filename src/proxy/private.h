@@ -206,6 +206,7 @@ struct proxy {
 	bool retiring;        /* draining, and tunnels and flows may end by themselves */
 	uint32_t policy_turn; /* how often the policy has changed */
 	bool paused;
+	enum event_cause pause_cause;
 	char pause_text[256];
 	void (*on_idle)(void *context);
 	void *on_idle_context;
@@ -266,10 +267,10 @@ bool dial_may_connect(
  * 8305). */
 struct dial;
 struct dial_result {
-	int fd;             /* connected, non-blocking, the callee's; -1: failed */
-	struct loop_io *io; /* of fd, for LINK_EVENTS: the callee moves it or closes it */
-	unsigned events;    /* what it has told so far */
-	struct ip address;
+	int fd;                 /* connected, non-blocking, the callee's; -1: failed */
+	struct loop_io *io;     /* of fd, for LINK_EVENTS: the callee moves it or closes it */
+	unsigned events;        /* what it has told so far */
+	struct ip address;      /* of a failure with ADDRESS: one that was refused */
 	enum event_cause cause; /* of the failure: RESOLVE, ADDRESS, CONNECT, TIMEOUT */
 	const char *detail;     /* one sentence, static */
 };

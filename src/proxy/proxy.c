@@ -248,11 +248,12 @@ void proxy_hold(struct proxy *p, bool hold)
 		client_wake(container_of(l, struct client, list));
 }
 
-void proxy_pause(struct proxy *p, const char *why)
+void proxy_pause(struct proxy *p, enum event_cause cause, const char *why)
 {
 	if (p->paused && !why) /* what was refused because of it is judged anew */
 		datagram_relay_end_revised(p->datagrams);
 	p->paused = why != NULL;
+	p->pause_cause = cause;
 	snprintf(p->pause_text, sizeof p->pause_text, "%s", why ? why : "");
 }
 

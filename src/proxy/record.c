@@ -6,6 +6,7 @@
 
 #include "proxy/exchange.h"
 #include "vethguard/base/clock.h"
+#include "vethguard/base/log.h"
 
 #define RECORD_SECOND_MS 1000
 
@@ -71,6 +72,45 @@ static void record_shown(const struct exchange *ex, struct event *e)
 static void put(const struct proxy *proxy, const struct event *e)
 {
 	proxy->config.record(proxy->config.context, e);
+}
+
+static void put_finding(struct proxy *proxy, const struct client *c, enum event_decision decision,
+        enum event_finding finding, uint64_t about, struct slice rule, const char *detail,
+        const struct ip *upstream)
+{
+	struct event e = {
+	        .id = proxy_event_id(proxy),
+	        .kind = EVENT_FINDING,
+	        .time_ms = clock_real_ms(),
+	        .decision = decision,
+	        .finding = finding,
+	        .about = about,
+	        .rule = rule,
+	        .host = destination_host(&c->destination),
+	        .detail = slice_from_string(detail),
+	};
+
+	record_client(c, &e);
+	e.upstream_port = c->destination.port;
+	if (upstream)
+		e.upstream = *upstream;
+	put(proxy, &e);
+}
+
+/* Which address it was is in the event, the finding, and the worker's log. The sandbox is not told:
+ * how names resolve out here is none of its business. */
+static void tell_refused_address(const struct client *c, const struct event *about)
+{
+	char text[IP_TEXT_MAX], host[2 * POLICY_HOST_MAX];
+
+	if (about->cause != EVENT_CAUSE_ADDRESS)
+		return;
+	put_finding(c->proxy, c, EVENT_DENIED, EVENT_FINDING_PRIVATE_ADDRESS, about->id,
+	        about->rule, about->detail.p, &about->upstream);
+	if (about->upstream.family)
+		log_info("%s: the address %s is refused (event %016llx)",
+		        slice_escape(about->host, host, sizeof host),
+		        ip_format(&about->upstream, text), (unsigned long long)about->id);
 }
 
 /* Path as judged and query as sent: of an absolute target only this part. */
@@ -151,9 +191,7 @@ static void put_exchange(struct exchange *ex)
 	}
 	put(ex->proxy, &e);
 	record_echo(ex, e.rule);
-	if (ex->cause == EVENT_CAUSE_ADDRESS)
-		record_finding(ex->proxy, ex->client, EVENT_FINDING_PRIVATE_ADDRESS, ex->id, e.rule,
-		        ex->detail);
+	tell_refused_address(ex->client, &e);
 }
 
 void record_exchange(struct exchange *ex)
@@ -190,8 +228,7 @@ void record_connection(const struct client *c, const struct policy_decision *dec
 	if (upstream)
 		e.upstream = *upstream;
 	put(c->proxy, &e);
-	if (cause == EVENT_CAUSE_ADDRESS)
-		record_finding(c->proxy, c, EVENT_FINDING_PRIVATE_ADDRESS, e.id, e.rule, detail);
+	tell_refused_address(c, &e);
 }
 
 /* --- connections that say nothing --- */
@@ -267,35 +304,15 @@ void record_silent(
 	s->dst_port = c->dst_port;
 }
 
-static void put_finding(struct proxy *proxy, const struct client *c, enum event_decision decision,
-        enum event_finding finding, uint64_t about, struct slice rule, const char *detail)
-{
-	struct event e = {
-	        .id = proxy_event_id(proxy),
-	        .kind = EVENT_FINDING,
-	        .time_ms = clock_real_ms(),
-	        .decision = decision,
-	        .finding = finding,
-	        .about = about,
-	        .rule = rule,
-	        .host = destination_host(&c->destination),
-	        .detail = slice_from_string(detail),
-	};
-
-	record_client(c, &e);
-	e.upstream_port = c->destination.port;
-	put(proxy, &e);
-}
-
 void record_finding(struct proxy *proxy, const struct client *c, enum event_finding finding,
         uint64_t about, struct slice rule, const char *detail)
 {
-	put_finding(proxy, c, EVENT_DENIED, finding, about, rule, detail);
+	put_finding(proxy, c, EVENT_DENIED, finding, about, rule, detail, NULL);
 }
 
 void record_remark(
         struct exchange *ex, enum event_finding finding, struct slice rule, const char *detail)
 {
 	put_finding(ex->proxy, ex->client, ex->judgement.allowed ? EVENT_OBSERVED : EVENT_DENIED,
-	        finding, ex->id, rule, detail);
+	        finding, ex->id, rule, detail, NULL);
 }

@@ -221,9 +221,9 @@ size_t proxy_revise(
 	return r.ended;
 }
 
-void proxy_end_all(struct proxy *p, const char *why)
+void proxy_end_all(struct proxy *p, enum event_cause cause, const char *why)
 {
-	struct revision r = {.proxy = p, .cause = EVENT_CAUSE_CLOSING, .detail = why};
+	struct revision r = {.proxy = p, .cause = cause, .detail = why};
 
 	refusals_answer_all(p);
 	look(&r);

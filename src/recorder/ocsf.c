@@ -138,7 +138,7 @@ static bool is_failure_of_network(enum event_cause cause)
 	return cause == EVENT_CAUSE_RESOLVE || cause == EVENT_CAUSE_CONNECT ||
 	       cause == EVENT_CAUSE_UPSTREAM_TLS || cause == EVENT_CAUSE_UPSTREAM ||
 	       cause == EVENT_CAUSE_CLIENT || cause == EVENT_CAUSE_TIMEOUT ||
-	       cause == EVENT_CAUSE_CLOSING;
+	       cause == EVENT_CAUSE_CLOSING || cause == EVENT_CAUSE_PAUSED;
 }
 
 static void write_outcome(struct ocsf_line *line)

@@ -28,6 +28,7 @@ static uint32_t connection_activity(const struct event *e)
 	case EVENT_CAUSE_CLIENT:
 	case EVENT_CAUSE_TIMEOUT:
 	case EVENT_CAUSE_CLOSING:
+	case EVENT_CAUSE_PAUSED:
 	case EVENT_CAUSE_POLICY_CHANGED:
 		return ACTIVITY_RESET;
 	default:

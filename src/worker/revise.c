@@ -10,25 +10,35 @@
 
 /* --- pauses --- */
 
+static enum event_cause cause_of(enum message_pause why)
+{
+	return why == MESSAGE_PAUSE_OPERATOR ? EVENT_CAUSE_PAUSED : EVENT_CAUSE_CLOSING;
+}
+
 /* What a refused client is told: the operator's reason before all others. */
 void worker_apply_pauses(struct worker *w)
 {
+	enum event_cause cause = EVENT_CAUSE_CLOSING;
 	const char *why = NULL;
 
-	for (size_t i = 0; i <= MESSAGE_PAUSE_OPERATOR; i++)
-		if (w->pauses[i].on)
-			why = w->pauses[i].text;
+	for (size_t i = 0; i <= MESSAGE_PAUSE_OPERATOR; i++) {
+		if (!w->pauses[i].on)
+			continue;
+		why = w->pauses[i].text;
+		cause = cause_of((enum message_pause)i);
+	}
 	if (w->proxy)
-		proxy_pause(w->proxy, why);
+		proxy_pause(w->proxy, cause, why);
 }
 
 void worker_pause(struct worker *w, enum message_pause why, struct slice text)
 {
 	w->pauses[why].on = true;
-	snprintf(w->pauses[why].text, sizeof w->pauses[why].text, "%.*s", SLICE_ARG(text));
+	snprintf(w->pauses[why].text, sizeof w->pauses[why].text, "%s%.*s",
+	        why == MESSAGE_PAUSE_OPERATOR ? "the sandbox is paused: " : "", SLICE_ARG(text));
 	worker_apply_pauses(w);
 	if (w->proxy && why != MESSAGE_PAUSE_RECORDER)
-		proxy_end_all(w->proxy, w->pauses[why].text);
+		proxy_end_all(w->proxy, cause_of(why), w->pauses[why].text);
 }
 
 void worker_resume(struct worker *w, enum message_pause why)

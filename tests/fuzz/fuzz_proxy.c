@@ -240,13 +240,13 @@ static void supervise(unsigned what)
 		proxy_revise(proxy, next, change, next);
 		break;
 	case 1:
-		proxy_pause(proxy, what & 1 ? "stopped" : NULL);
+		proxy_pause(proxy, EVENT_CAUSE_PAUSED, what & 1 ? "stopped" : NULL);
 		break;
 	case 2:
 		proxy_hold(proxy, what & 1);
 		break;
 	default:
-		proxy_end_all(proxy, "stopped");
+		proxy_end_all(proxy, EVENT_CAUSE_PAUSED, "stopped");
 	}
 }
 
@@ -299,7 +299,7 @@ static bool is_empty(void)
 static void end_all(void)
 {
 	proxy_hold(proxy, false);
-	proxy_pause(proxy, NULL);
+	proxy_pause(proxy, EVENT_CAUSE_PAUSED, NULL);
 	supervise(0);
 	for (size_t i = 0; i < 2 * ENDS; i++)
 		hang_up(&ends[i & 1][i >> 1]);

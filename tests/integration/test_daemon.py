@@ -143,7 +143,7 @@ class Life(Attached):
 
     def explains(self, netns=None):
         r = self.curl("-i", "https://api.lab.test/whoami", netns=netns)
-        return "503" in r.stdout and "a test" in r.stdout
+        return "503" in r.stdout and "the sandbox is paused: a test" in r.stdout and '"code":"paused"' in r.stdout
 
     def test_a_pause_outlives_every_worker(self):
         pid = self.pid("worker")

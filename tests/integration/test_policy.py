@@ -384,6 +384,22 @@ class Addresses(Box):
             self.py("a = socket.getaddrinfo('private.lab.test', 1234, socket.AF_INET, socket.SOCK_DGRAM)[0][4]; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b'x', a); time.sleep(0.3)")
         self.assertFalse([f for f in capture.sent() if socket.inet_aton("192.168.7.7") in f])
 
+    def test_the_address_is_told_to_the_operator_alone(self):
+        box = self.sandbox(self.RULES, options=["-v"])
+        out = json.loads(self.py("answered(*fetch('private.lab.test', '/told'))", box))
+        self.assertNotIn("192.168.7.7", json.dumps(out))
+        self.py("try: connect('loop.lab.test', 22, timeout=5).recv(10)\nexcept OSError: pass\n"
+                "a = socket.getaddrinfo('private.lab.test', 1234, socket.AF_INET, socket.SOCK_DGRAM)[0][4]\n"
+                "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', a); time.sleep(0.3)", box)
+        box.close()
+        refused = [e for e in box.events() if e.get("status_code") == "address"]
+        self.assertEqual(sorted((e["class_uid"], e["dst_endpoint"]["hostname"], e["dst_endpoint"]["ip"], e["dst_endpoint"]["port"]) for e in refused),
+                         [(4001, "loop.lab.test", "127.0.0.1", 22), (4001, "private.lab.test", "192.168.7.7", 1234), (4002, "private.lab.test", "192.168.7.7", 443)])
+        findings = [e["evidences"][0]["dst_endpoint"]["ip"] for e in box.events(FINDING)]
+        self.assertEqual(sorted(findings), ["127.0.0.1", "192.168.7.7"])
+        for host, ip in (("private.lab.test", "192.168.7.7"), ("loop.lab.test", "127.0.0.1")):
+            self.assertRegex(box.stderr(), f"vethguard-worker: info: {host}: the address {ip} is refused \\(event [0-9a-f]{{16}}\\)")
+
     def test_wildcard_does_not_open_them(self):
         for host in ("private.lab.test", "meta.lab.test"):
             with self.subTest(host=host):

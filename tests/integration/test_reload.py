@@ -241,9 +241,9 @@ class Live(test_control.Control):
     def test_the_kill_switch(self):
         name, netns, results, thread = self.under_way()
         self.assertEqual(self.call("POST", f"/v1/sandboxes/{name}/pause", {"reason": "enough"})[0], 200)
-        self.cut(results, thread, name, "closing")
+        self.cut(results, thread, name, "paused")
         r = self.inside(name, netns, test_control.WHOAMI, "-i")
         self.assertIn("503", r.stdout)
-        self.assertIn("enough", r.stdout)
+        self.assertIn('"reason":"the sandbox is paused: enough"', r.stdout)
         self.assertEqual(self.call("POST", f"/v1/sandboxes/{name}/resume", {})[0], 200)
         self.assertIn("200", self.inside(name, netns, test_control.WHOAMI, "-i").stdout)

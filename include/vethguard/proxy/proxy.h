@@ -51,11 +51,11 @@ int proxy_serve_udp(struct proxy *proxy, int fd, uint16_t port);
 uint64_t proxy_event_id(struct proxy *proxy);
 /* New work is not begun while held (the recorder is behind); what is under way goes on. */
 void proxy_hold(struct proxy *proxy, bool hold);
-/* Everything new is refused with 503 and this text (copied, at most 255 bytes); NULL: no more. */
-void proxy_pause(struct proxy *proxy, const char *why);
-/* The kill switch: ends every exchange, tunnel and flow at once, each recorded with this text (borrowed for the
- * call). */
-void proxy_end_all(struct proxy *proxy, const char *why);
+/* Everything new is refused with 503, for this cause and with this text (copied, at most 255 bytes); NULL: no more. */
+void proxy_pause(struct proxy *proxy, enum event_cause cause, const char *why);
+/* The kill switch: ends every exchange, tunnel and flow at once, each recorded with this cause and text (borrowed
+ * for the call). */
+void proxy_end_all(struct proxy *proxy, enum event_cause cause, const char *why);
 /* Another policy: everything under way is judged by next. What does not pass, or would get another credential, is
  * recorded and ended. In between change() is called: afterwards config.policy has to be what next is, and the store
  * of credentials has to speak of it. How many ended. */

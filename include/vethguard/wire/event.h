@@ -46,6 +46,7 @@ enum event_cause {
 	EVENT_CAUSE_CALLER,           /* a call of the control API that cannot or may not be done */
 	EVENT_CAUSE_POLICY_CHANGED,   /* it was let pass, and a new policy does not */
 	EVENT_CAUSE_SEARCH_LIST,      /* a name that a resolver has made of an allowed one, with a domain of its search list */
+	EVENT_CAUSE_PAUSED,           /* the operator has paused the sandbox */
 	EVENT_CAUSE_COUNT
 };
 
@@ -95,7 +96,8 @@ struct event {
 	struct slice detail;      /* one sentence for people, or empty */
 
 	/* Endpoints (not LIFECYCLE). family 0 / empty: unknown. */
-	struct ip src, dst, upstream; /* dst: what the sandbox dialled; upstream: the address vethguard dialled */
+	struct ip src, dst, upstream; /* dst: what the sandbox dialled; upstream: the address vethguard dialled, or refused to
+	                                 (EVENT_CAUSE_ADDRESS) */
 	uint16_t src_port, dst_port;
 	uint16_t upstream_port;   /* the destination's, dialled or not: of the explicit proxy dst_port is its own; 0: unknown */
 	struct slice host;        /* destination name */
@@ -162,6 +164,8 @@ size_t event_encode(const struct event *event, uint8_t *out, size_t cap);
 /* Slices borrow from the input. 0 or -EBADMSG: any field out of range, any trailing byte. */
 int event_decode(const uint8_t *p, size_t n, struct event *out);
 
+/* For machines: the log's status_code. Of EVENT_CAUSE_POLICY it is the policy's reason that counts. */
+struct slice event_reason_code(enum event_cause cause, uint8_t policy_reason);
 /* For people, static. */
 const char *event_cause_text(enum event_cause cause);
 const char *event_finding_title(enum event_finding finding);

@@ -6,7 +6,7 @@ import nodes
 import support
 from nodes import NodeClient
 
-AI, CLAUDE, TOKEN, HUB = ("https://%s.node.lab.test" % n for n in ("ai", "claude", "token", "hub"))
+AI, CLAUDE, TOKEN, HUB, GOOGLE = ("https://%s.node.lab.test" % n for n in ("ai", "claude", "token", "hub", "google"))
 TEXT = "The veth is guarded."
 
 
@@ -15,9 +15,11 @@ class Sdks(NodeClient):
     SCRIPT = "sdk.mjs"
     RULES = tuple(f"{{to: '{to}', methods: [GET, POST], paths: [{paths}], credential: {name}}}" for to, paths, name in (
         (AI, "/v1/chat/**, /v1/models, /v1/files, /ack/**", "openai"), (CLAUDE, "/v1/messages, /ack/**", "claude"),
-        (TOKEN, "/v1/messages, /ack/**", "token"), (HUB, "/api/**", "hub")))
+        (TOKEN, "/v1/messages, /ack/**", "token"), (HUB, "/api/**", "hub"),
+        (GOOGLE, "/v1/models", "google")))
     CREDENTIALS = {"openai": "inject: bearer, env: OPENAI_API_KEY", "claude": "inject: header, header: x-api-key, env: ANTHROPIC_API_KEY",
-                   "token": "inject: bearer, env: ANTHROPIC_AUTH_TOKEN", "hub": "inject: bearer, env: GITHUB_TOKEN"}
+                   "token": "inject: bearer, env: ANTHROPIC_AUTH_TOKEN", "hub": "inject: bearer, env: GITHUB_TOKEN",
+                   "google": "inject: header, header: x-goog-api-key, env: GEMINI_API_KEY"}
 
     def test_openai(self):
         def check(box, word):
@@ -82,8 +84,29 @@ class Sdks(NodeClient):
     def test_octokit_refused(self):
         def check(box, word):
             answer = self.node(box, "octokitRefused", HUB)
-            self.assertEqual((answer["status"], answer["type"]), (403, "application/problem+json"))
-            self.assert_denied(box, json.loads(answer["data"]))  # octokit takes this type for bytes
+            self.assertEqual((answer["status"], answer["type"]), (403, "application/json"))
+            self.assert_denied(box, answer["data"])
+            self.assertEqual(self.seen("request"), [])
+        self.each(check)
+
+    def test_a_user_reads_why(self):
+        """The error that each SDK prints holds the sentence of the denial, with the event's id; its own key's placeholder in the
+        refused request is no finding."""
+        def check(box, word):
+            before = len(box.events(support.FINDING))  # other tests share the box
+            for which, base, asked in (("openai", AI, "POST /v1/moderations"), ("key0", CLAUDE, "GET /v1/models"),
+                                       ("key1", CLAUDE, "GET /v1/models"), ("octokit", HUB, "DELETE /api/v3/repos/acme/widgets"),
+                                       ("google", GOOGLE, "POST /v1beta/models/lab-1:generateContent"),
+                                       ("axios", GOOGLE, "DELETE /denied"), ("got", GOOGLE, "DELETE /denied")):
+                answer = self.node(box, "denied", which, base)
+                self.assertEqual(answer["status"], 403, answer)
+                method, path = asked.split()
+                event = [e for e in box.events() if support.field(e, "http_request.url.path") == path][-1]
+                sentence = f"vethguard: {method} {base}{path}: {event['status_detail']} (event {event['metadata']['uid']})"
+                # axios and got tell the status in the message; what the server said is in what node prints, and in the body.
+                shown = answer["printed"] if which == "axios" else answer["body"]["message"] if which == "got" else answer["message"]
+                self.assertIn(sentence, shown.replace('\\"', '"'), (which, answer))
+            self.assertEqual(box.events(support.FINDING)[before:], [])
             self.assertEqual(self.seen("request"), [])
         self.each(check)
 

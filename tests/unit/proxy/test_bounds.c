@@ -318,7 +318,7 @@ static void test_paused(void **state)
 	struct peer *c = client(&w, NAME_A, "a.test"), *t;
 
 	(void)state;
-	proxy_pause(w.proxy, "the operator \"said\" so");
+	proxy_pause(w.proxy, EVENT_CAUSE_PAUSED, "the operator \"said\" so");
 	ask(c, "GET /x", "a.test", "");
 	expect_head(c, "HTTP/1.1 503 ");
 	UNTIL(&w, has(c, "the operator \\\"said\\\" so", 24));
@@ -326,7 +326,7 @@ static void test_paused(void **state)
 	t = client(&w, NAME_T, NULL);
 	expect_reset(t);
 	assert_false(origin_is_asked(&w));
-	proxy_pause(w.proxy, NULL);
+	proxy_pause(w.proxy, EVENT_CAUSE_PAUSED, NULL);
 	hang_up(c, false);
 	hang_up(t, false);
 }

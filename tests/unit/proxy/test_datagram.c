@@ -309,10 +309,10 @@ static void nothing_new_begins_while_paused(void **state)
 	(void)state;
 	tell(c, NAME_A, "before");
 	expect_text(origin_udp, "before");
-	proxy_pause(w.proxy, "the disk is full");
+	proxy_pause(w.proxy, EVENT_CAUSE_PAUSED, "the disk is full");
 	tell(later, NAME_A, "x");
 	expect_silence(origin_udp);
-	expect_refused(EVENT_CAUSE_CLOSING);
+	expect_refused(EVENT_CAUSE_PAUSED);
 	tell(c, NAME_A, "under way");
 	expect_text(origin_udp, "under way");
 	close(c);
@@ -637,12 +637,12 @@ static void the_kill_switch_ends_flows(void **state)
 	(void)state;
 	tell(c, NAME_A, "ping");
 	expect_text(origin_udp, "ping");
-	proxy_pause(w.proxy, "stopped");
-	proxy_end_all(w.proxy, "stopped");
-	assert_int_equal(only(EVENT_FLOW)->cause, EVENT_CAUSE_CLOSING);
+	proxy_pause(w.proxy, EVENT_CAUSE_PAUSED, "stopped");
+	proxy_end_all(w.proxy, EVENT_CAUSE_PAUSED, "stopped");
+	assert_int_equal(only(EVENT_FLOW)->cause, EVENT_CAUSE_PAUSED);
 	tell(c, NAME_A, "again");
 	UNTIL(&w, count_events(&w, EVENT_FLOW) == 2);
-	proxy_pause(w.proxy, NULL);
+	proxy_pause(w.proxy, EVENT_CAUSE_PAUSED, NULL);
 	tell(c, NAME_A, "at last"); /* not refused for having been refused */
 	expect_text(origin_udp, "at last");
 	close(c);

@@ -261,7 +261,7 @@ static void test_the_end_answers_all(void **state)
 		else if (i == 1)
 			proxy_retire(w.proxy, on_idle, &idle);
 		else
-			proxy_end_all(w.proxy, "it is over");
+			proxy_end_all(w.proxy, EVENT_CAUSE_PAUSED, "it is over");
 		expect_refusal(c);
 		hang_up(c, false);
 		UNTIL(&w, idle || i == 2);

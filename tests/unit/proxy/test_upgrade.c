@@ -292,10 +292,10 @@ static void test_ended(void **state)
 	say(o, "HTTP/1.1 101 Go\r\nConnection: upgrade\r\nUpgrade: tcp\r\n\r\nhi");
 	expect_head(c, "HTTP/1.1 101 ");
 	expect(c, "hi");
-	proxy_end_all(w.proxy, "stopped by hand");
+	proxy_end_all(w.proxy, EVENT_CAUSE_PAUSED, "stopped by hand");
 	UNTIL(&w, c->eof || c->failed);
 	UNTIL(&w, o->eof || o->failed);
-	assert_int_equal(find_event(&w, EVENT_HTTP)->cause, EVENT_CAUSE_CLOSING);
+	assert_int_equal(find_event(&w, EVENT_HTTP)->cause, EVENT_CAUSE_PAUSED);
 	leave();
 }
 

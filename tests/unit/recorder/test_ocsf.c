@@ -213,7 +213,8 @@ static void test_a_refusal_is_no_failure(void **state)
 	} refusals[] = {{EVENT_CAUSE_POLICY, 403}, {EVENT_CAUSE_ADDRESS, 403},
 	        {EVENT_CAUSE_CREDENTIAL, 502}, {EVENT_CAUSE_UNREADABLE, 502},
 	        {EVENT_CAUSE_BINDING, 421}, {EVENT_CAUSE_TIMEOUT, 408}, {EVENT_CAUSE_TIMEOUT, 0},
-	        {EVENT_CAUSE_CLIENT, 400}, {EVENT_CAUSE_LIMIT, 503}, {EVENT_CAUSE_CLOSING, 503}};
+	        {EVENT_CAUSE_CLIENT, 400}, {EVENT_CAUSE_LIMIT, 503}, {EVENT_CAUSE_CLOSING, 503},
+	        {EVENT_CAUSE_PAUSED, 503}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The SDKs of OpenAI and Anthropic and octokit, as their users call them. Keys come from the environment.
 import { createHash, randomUUID } from "node:crypto";
+import { inspect } from "node:util";
 import Anthropic from "@anthropic-ai/sdk";
+import { GoogleGenAI } from "@google/genai";
+import axios from "axios";
+import got from "got";
 import Anthropic0 from "anthropic-0";
 import { Octokit } from "octokit";
 import OpenAI, { toFile } from "openai";
-import { dispatcher, main, proxy } from "./lib.mjs";
+import { setGlobalDispatcher } from "undici";
+import { agent, dispatcher, main, proxy } from "./lib.mjs";
 
 const way = dispatcher();
 // Unchanged without a proxy; with one, as the SDKs' own documentation says.
@@ -38,7 +43,26 @@ async function streamed(base, events, id) {
 
 const messages = [{ role: "user", content: "hello" }];
 
+// One call of each SDK that the policy denies, as its users write it.
+const denied = {
+	openai: base => openai(base).moderations.create({ input: "x" }),
+	key0: base => anthropic(base, "key0").models.list(),
+	key1: base => anthropic(base, "key1").models.list(),
+	octokit: base => octokit(base).rest.repos.delete({ owner: "acme", repo: "widgets" }),
+	google: base => new GoogleGenAI({ apiKey: process.env.GEMINI_API_KEY, httpOptions: { baseUrl: base } })
+		.models.generateContent({ model: "lab-1", contents: "hello" }),
+	axios: base => axios.delete(base + "/denied", { proxy: false, httpsAgent: agent }),
+	got: base => got.delete(base + "/denied", { retry: { limit: 0 }, responseType: "json", agent: { https: agent } }),
+};
+
 main({
+	// What a user sees: the message, and what node prints of an error that nobody catches.
+	async denied(which, base) {
+		if (which === "google" && proxy)
+			setGlobalDispatcher(way); // it has no setting of its own for a proxy
+		const e = await denied[which](base).then(() => new Error("it was not denied"), error => error);
+		return { status: e.status ?? e.response?.statusCode, message: e.message, printed: inspect(e, { depth: 4 }), body: e.response?.body };
+	},
 	async openai(base) {
 		const ai = openai(base), id = randomUUID();
 		const plain = await ai.chat.completions.create({ model: "lab-1", messages });
@@ -96,6 +120,6 @@ main({
 	},
 	async octokitRefused(base) {
 		const e = await octokit(base).rest.repos.delete({ owner: "acme", repo: "widgets" }).then(() => null, error => error);
-		return { status: e?.status, type: e?.response?.headers["content-type"], data: Buffer.from(e?.response?.data ?? []).toString() };
+		return { status: e?.status, type: e?.response?.headers["content-type"], data: e?.response?.data };
 	},
 });
