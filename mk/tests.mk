@@ -80,6 +80,14 @@ check-clients:
 	@mk/install-npm
 	@tests/integration/run --clients $(if $(filter asan,$(VARIANT)),--asan) $(CLIENTS)
 
+## sudo make check-honest RUNS=1000  programs that do nothing wrong, however they end: no run may warn, find or fail
+RUNS ?= 1000
+.PHONY: check-honest
+check-honest:
+	@mk/install-packages build test
+	@$(MAKE) --no-print-directory -s -j$$(nproc) all
+	@tests/integration/honest --runs=$(RUNS) $(if $(filter asan,$(VARIANT)),--asan)
+
 ## sudo make check-attach  a real dockerd, Podman, Docker's bridges, a virtual machine, a namespace: each guarded (installs them; minutes)
 .PHONY: check-attach
 check-attach:

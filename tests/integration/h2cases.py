@@ -20,7 +20,7 @@ import h2frames
 from h2frames import ERRORS, FLAGS, PREFACE, TYPE, Peer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PATIENCE = 3 * int(os.environ.get("SLOW", "1"))
+PATIENCE = 15 * int(os.environ.get("SLOW", "1"))
 FRAMES = set(TYPE) | {"FRAME", "BYTES", "request", "open", "repeat"}
 IGNORED = b"ignored?"
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"(?:\*\d+)?|\S+')

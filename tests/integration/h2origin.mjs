@@ -194,5 +194,7 @@ server.on("stream", (stream, headers) => {
 	stream.on("data", chunk => { request.size += chunk.length; request.sum.update(chunk); });
 	stream.on("end", () => (pages[page] ?? ((s, r) => answer(s, r, {})))(stream, request, argument));
 });
+// Node 20 refuses TLS with another protocol; node 18 would go on and answer 403 in HTTP/1.0.
+server.on("unknownProtocol", socket => socket.destroy());
 server.on("error", error => { throw error; });
 server.listen(Number(port), address, () => fs.writeFileSync(`${folder}/h2origin.${port}.ready`, ""));

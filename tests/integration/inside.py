@@ -28,7 +28,7 @@ def gate():
     raise RuntimeError("no nameserver")
 
 
-def connect(host, port=443, timeout=10, family=socket.AF_INET):
+def connect(host, port=443, timeout=60, family=socket.AF_INET):
     info = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)[0]
     s = socket.socket(info[0], socket.SOCK_STREAM)
     s.settimeout(timeout)
@@ -55,7 +55,7 @@ def tls_context(named=True, verify=True, version=None, alpn=("http/1.1",)):
     return context
 
 
-def tls(host, port=443, sni=None, verify=True, version=None, timeout=10, sock=None, alpn=("http/1.1",), session=None):
+def tls(host, port=443, sni=None, verify=True, version=None, timeout=60, sock=None, alpn=("http/1.1",), session=None):
     if sni is None:
         sni = host
     with MAKING:  # of many threads one reads the CAs, and before it connects: a handshake may not take long to begin

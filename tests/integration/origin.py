@@ -5,6 +5,7 @@
 What it saw is appended to FOLDER/seen.jsonl: one line per request with every header, so that a test can tell what
 really left."""
 import base64
+import contextlib
 import gzip
 import hashlib
 import http.server
@@ -319,9 +320,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 total -= len(block)
         elif path == "/events":
             self.begin_chunked(Content_Type="text/event-stream")
+            name = os.path.basename(self.path.partition("?")[2])
             for i in range(5):
-                self.chunk(b"data: %d %d\n\n" % (i, time.monotonic_ns()))
-                time.sleep(0.2)
+                self.chunk(b"data: %d\n\n" % i)
+                end = time.monotonic() + 60  # with a name each event waits until the one before has been taken
+                while name and not os.path.exists(os.path.join(FOLDER, f"{name}.{i}")) and time.monotonic() < end:
+                    time.sleep(0.01)
             self.wfile.write(b"0\r\n\r\n")
         elif path == "/trailers":
             self.begin_chunked(Trailer="X-Sum")
@@ -434,14 +438,11 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
 def serve_banner(listener):
     def one(c):
-        c.sendall(b"banner 1.0\r\n")
-        while True:
-            data = c.recv(65536)
-            if not data:
-                break
-            seen(what="tcp", data=data[:200].hex())
-            c.sendall(data)
-        c.close()
+        with c, contextlib.suppress(OSError):  # who talks to it may be gone
+            c.sendall(b"banner 1.0\r\n")
+            while data := c.recv(65536):
+                seen(what="tcp", data=data[:200].hex())
+                c.sendall(data)
     while True:
         c, _ = listener.accept()
         threading.Thread(target=one, args=(c,), daemon=True).start()

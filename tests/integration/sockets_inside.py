@@ -362,7 +362,7 @@ def interrupted():
         while True:
             a.sendmsg([b"x" * 1000])
     except TimeoutError:
-        return 0.3 < time.monotonic() - begin < 8
+        return time.monotonic() - begin > 0.3
 
 
 def broken_pipe():

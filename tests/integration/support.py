@@ -22,7 +22,7 @@ SECRET = "sk-lab-0123456789abcdefghij-TOPSECRET"
 ASAN = "asan" in lab.BIN
 LONG = bool(os.environ.get("VETHGUARD_LONG"))
 PACE = 4 if ASAN else 1  # instrumented programs take about this much longer: for what is meant to last a while
-SLOW = 4 * PACE  # for bounds on waiting, which cost nothing where all is well: the machine may be slow, or have other things to do
+SLOW = 10 * PACE  # for bounds on waiting, which cost nothing where all is well: the machine may be slow, or have other things to do
 REPORT = re.compile(r"(AddressSanitizer|LeakSanitizer|UndefinedBehaviorSanitizer|MemorySanitizer|: runtime error:)")
 HTTP, DNS, NETWORK, FINDING, LIFECYCLE = 4002, 4003, 4001, 2004, 6002
 
@@ -373,7 +373,7 @@ class Sandbox:
         timeout = kw.pop("timeout", 60)
         return self._ask(timeout + 5, python=code, timeout=timeout * SLOW, **kw)
 
-    def settle(self, seconds=2):
+    def settle(self, seconds=1):
         """Waits until worker and recorder have nothing to do: what was recorded so far is in the log.
 
         The recorder gathers events for RECORDER_BATCH_DELAY_MS before it writes them. Both asleep, and not once awake

@@ -91,6 +91,7 @@ class Floods(Http2):
     """Attacks by number: the connection ends with GOAWAY, the log has a finding, memory and the origin's work are bounded."""
     PORTS = (PORT1, PORT2)
     REQUESTS = 1500     # that an attack may cause at the origin
+    CONFIG = "timeouts: {response: 120s, connect: 120s}\n"  # an origin with 2 GB on offer takes its time for others
 
     def flood(self, name, port=PORT1):
         origin = self.origins[port]

@@ -153,7 +153,7 @@ class Live(test_control.Control):
         self.assertEqual(load.stdout.readline(), "begun\n")
         self.assertTrue(wait_until(lambda: self.arrived(word) > 200 and self.arrived(word + "-h2") > 200, 30 * SLOW))
         self.reload("load", self.narrow)
-        time.sleep(0.2 * SLOW)  # what had left the worker before
+        time.sleep(0.8 * support.PACE)  # what had left the worker before
         before = self.arrived(word)
         load.stdin.write("\n")  # over the idle ones, too
         load.stdin.flush()

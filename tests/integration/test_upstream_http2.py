@@ -289,7 +289,7 @@ print(read_all(s).decode())
             done = box.py(f"""
 value = bytes.fromhex("{value}")[::-1]
 def waits(guess):
-    s = tls("api.lab.test", 9443, timeout=5)
+    s = tls("api.lab.test", 9443, timeout=60)
     s.sendall(b"POST /parrot HTTP/1.1\\r\\nHost: api.lab.test:9443\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n%x\\r\\n%s\\r\\n" % (len(guess), guess))
     data = b""
     while b"\\r\\n\\r\\n" not in data:

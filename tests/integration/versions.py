@@ -15,7 +15,7 @@ import sys
 import h2frames
 from h2frames import PREFACE, Peer
 
-PATIENCE = 5 * int(os.environ.get("SLOW", "1"))
+PATIENCE = 20 * int(os.environ.get("SLOW", "1"))
 HEAD_BYTES = 12000  # limits.header_bytes of the sandbox
 HOST = "{host}"     # with its port
 

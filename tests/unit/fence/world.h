@@ -24,7 +24,7 @@
 
 #define WORLD_TABLE 100
 #define WORLD_LINK "vg0"
-#define WORLD_TIMEOUT_MS 3000
+#define WORLD_TIMEOUT_MS 60000
 
 struct world {
 	int gate, sandbox; /* namespaces */

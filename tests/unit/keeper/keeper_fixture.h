@@ -23,7 +23,7 @@
 
 #include "vethguard/ipc/peer.h"
 
-#define WAIT_MS 5000
+#define WAIT_MS 60000
 #define SILENCE_MS 50
 
 struct fixture {

@@ -460,7 +460,7 @@ static void test_time_limits(void **state)
 	assert_int_equal(write(pipe_fds[1], "value-", 6), 6);
 	fixture_give(f, fixture_expect_open(f, 7, 0), pipe_fds[0], NULL);
 	fixture_expect_refusal(worker, id, "does not end in time");
-	assert_in_range(clock_monotonic_ms() - begin, 140, 2000);
+	assert_true(clock_monotonic_ms() - begin >= 140);
 	/* The keeper's end of the pipe is closed. */
 	signal(SIGPIPE, SIG_IGN);
 	assert_int_equal(write(pipe_fds[1], "late", 4), -1);

@@ -23,8 +23,9 @@
 #define TYPE_CNAME 5
 #define TYPE_AAAA 28
 #define SERVERS 2
-#define TIMEOUT_MS 600
-#define MANY 300 /* more than are asked at a time */
+#define TIMEOUT_MS 60000 /* no test waits so long, and none fails where the machine is slow */
+#define SILENT_MS 1500   /* for those in which a try has to be over */
+#define MANY 300         /* more than are asked at a time */
 
 struct server;
 
@@ -56,6 +57,7 @@ struct waiter {
 };
 
 static struct fixture {
+	uint32_t timeout_ms; /* 0: TIMEOUT_MS */
 	struct loop *loop;
 	struct resolver *resolver;
 	struct server servers[SERVERS];
@@ -373,7 +375,7 @@ static void on_answer(struct resolver_wait *wait, const struct resolver_answer *
 static void settle(unsigned count)
 {
 	f.wanted = f.answered + count;
-	loop_timer_set(&f.stop, 4000);
+	loop_timer_set(&f.stop, TIMEOUT_MS);
 	assert_int_equal(loop_run(f.loop), 0);
 	loop_timer_cancel(&f.stop);
 	assert_int_equal(f.answered, f.wanted);
@@ -398,7 +400,8 @@ static void begin_with(unsigned servers, behaviour first, behaviour second)
 
 	f.servers[0].behave = first;
 	f.servers[1].behave = second;
-	f.resolver = resolver_new(f.loop, at, servers, NULL, 0, TIMEOUT_MS);
+	f.resolver = resolver_new(
+	        f.loop, at, servers, NULL, 0, f.timeout_ms ? f.timeout_ms : TIMEOUT_MS);
 	assert_non_null(f.resolver);
 }
 
@@ -492,6 +495,7 @@ static void test_misshapen_answers_fail(void **state)
 	static const char *const names[] = {"a.test", "b.test", "c.test"};
 
 	(void)state;
+	f.timeout_ms = SILENT_MS;
 	begin_with(1, misshapen, NULL);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(ask(names[i])->count, 0);
@@ -566,6 +570,7 @@ static void test_the_next_server_is_asked(void **state)
 	static const behaviour bad[] = {NULL, nobody_knows, refuses, with_a_loop};
 
 	(void)state;
+	f.timeout_ms = SILENT_MS;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		resolver_free(f.resolver);
 		begin_with(2, bad[i], well);
@@ -589,15 +594,12 @@ static void test_nobody_listens_at_the_first_server(void **state)
 
 static void test_after_silence_another_one_is_asked_first(void **state)
 {
-	int64_t start;
-
 	(void)state;
+	f.timeout_ms = SILENT_MS;
 	begin_with(2, NULL, well);
 	is_address(ask("host.test"), 1);
-	start = clock_monotonic_ms();
 	is_address(ask("host-2.test"), 1);
-	assert_true(clock_monotonic_ms() - start < TIMEOUT_MS / 2);
-	assert_int_equal(f.servers[0].asked, 2);
+	assert_int_equal(f.servers[0].asked, 2); /* for the first name alone */
 }
 
 /* Whoever owns a name can have a server fail with it as often as he likes: it is still asked for
@@ -625,6 +627,7 @@ static void test_names_that_fail_harm_no_others(void **state)
 static void test_more_questions_than_are_out_at_a_time(void **state)
 {
 	(void)state;
+	f.timeout_ms = SILENT_MS;
 	begin_with(1, well, NULL);
 	for (unsigned i = 0; i < MANY; i++) {
 		char name[32];

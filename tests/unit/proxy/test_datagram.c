@@ -754,7 +754,7 @@ int main(void)
 	};
 
 	memset(big, 'b', sizeof big);
-	alarm(60);
+	alarm(240);
 	world_network();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

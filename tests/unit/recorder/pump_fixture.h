@@ -30,7 +30,7 @@
 
 #include "samples.h"
 
-#define PATIENCE_MS 10000
+#define PATIENCE_MS 60000
 #define SANDBOX 77
 #define RING 1
 

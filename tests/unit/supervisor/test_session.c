@@ -219,7 +219,7 @@ static int play_supervisor(int socket)
 	struct loop *loop = loop_new();
 	const char *step;
 
-	alarm(30);
+	alarm(120);
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (supervisor_start(&supervisor, loop, &step) != 0 ||

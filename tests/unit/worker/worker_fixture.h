@@ -26,7 +26,7 @@
 #include "vethguard/ipc/shared_names.h"
 #include "vethguard/tls/ca.h"
 
-#define WAIT_MS 10000
+#define WAIT_MS 60000
 #define SILENCE_MS 50
 #define START_FDS MESSAGE_WORKER_FDS_BEFORE_LISTENERS
 #define START_ID 41

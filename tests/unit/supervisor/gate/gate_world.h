@@ -24,7 +24,7 @@
 #include "vethguard/netlink/netns.h"
 
 #define PORT 8080
-#define WAIT_MS 5000
+#define WAIT_MS 60000
 
 static struct loop *loop;
 static struct gate_host *host;

@@ -14,14 +14,16 @@
 
 static const char *const programs[] = {"fake-soon", "fake-late", "fake-deaf"};
 
-#define STEP_MS (ROLES_PATIENCE_MS * 2 / 3)
+#define STEP_MS                   \
+	(ROLES_PATIENCE_MS * 11 / \
+	        20) /* two are more than the patience, each has nearly a second to be late */
 
 /* The other side. */
 static int play(const char *name)
 {
 	struct ipc_message m;
 
-	alarm(30);
+	alarm(120);
 	while (ipc_receive_blocking(IPC_SUPERVISOR_FD, -1, fake_in, &m) == 0) {
 		if (strcmp(name, "fake-deaf") == 0)
 			continue;
@@ -140,6 +142,6 @@ int main(int argc, char **argv)
 
 	if (argc > 0 && strncmp(argv[0], "fake-", 5) == 0)
 		return play(argv[0]);
-	alarm(60);
+	alarm(240);
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

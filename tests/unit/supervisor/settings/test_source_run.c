@@ -323,6 +323,6 @@ int main(void)
 	        T(the_end_of_the_sandbox_ends_the_reader),
 	};
 
-	alarm(60);
+	alarm(240);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
