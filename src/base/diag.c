@@ -138,6 +138,8 @@ const char *diag_nearest(struct slice word, const char *const candidates[])
 		struct slice c = slice_from_string(*candidates);
 		size_t distance;
 
+		if (word.n > 1 && slice_equals_ignoring_case(word, c))
+			return *candidates;
 		if (c.n > NEAREST_WORD_MAX)
 			continue;
 		distance = edit_distance(word, c);

@@ -219,6 +219,12 @@ static void load_all(struct loader *l, struct load_file *file)
 {
 	const struct tree_node *map = tree_get(file->tree.root, "credentials");
 
+	if (map && map->kind == TREE_LIST) {
+		tree_error(&file->tree, map,
+		        "credentials must be a mapping, not a list: the name is the key: NAME: "
+		        "{source: ..., inject: ...}");
+		return;
+	}
 	if (!map || !tree_is_map(&file->tree, map, "credentials"))
 		return;
 	for (const struct tree_item *item = map->first; item && !l->arena.failed;

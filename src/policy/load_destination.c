@@ -245,6 +245,10 @@ static bool take_host(struct tree *tree, const struct tree_node *node, struct sl
 		if ((unsigned char)text.p[i] >= 0x80)
 			return fail(
 			        tree, node, "host names are written in their ASCII form (xn--...)");
+	if (text.p[0] == '.' && text.n > 1)
+		return fail(tree, node,
+		        "for the names below a domain write *.example.com, for the domain itself "
+		        "its name alone");
 	if (slice_find_byte(text, ',') >= 0)
 		return fail(tree, node,
 		        "this is one host; several stand in a list: [a.example, b.example]");

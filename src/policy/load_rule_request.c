@@ -97,10 +97,34 @@ static void note_slip(const struct rule_parse *p, const struct tree_node *node, 
 		        SLICE_ARG(method), nearest);
 }
 
+/* What is no word in capital letters. */
+static void report_method(struct tree *tree, const struct tree_node *node, struct slice text)
+{
+	char quoted[TREE_QUOTE_MAX], large[POLICY_METHOD_MAX + 1];
+
+	tree_quote(text, quoted);
+	for (size_t i = 0; i < text.n; i++)
+		large[i] = (char)(text.p[i] >= 'a' && text.p[i] <= 'z' ? text.p[i] - 'a' + 'A'
+		                                                       : text.p[i]);
+	if (is_upper_token(slice_of(large, text.n)))
+		tree_error(tree, node,
+		        "method %s: methods are words in capital letters; write \"%.*s\", or leave "
+		        "methods out to allow all",
+		        quoted, (int)text.n, large);
+	else if (slice_find_byte(text, ' ') >= 0 || slice_find_byte(text, ',') >= 0)
+		tree_error(tree, node,
+		        "method %s: this is one method; several stand in a list: [GET, POST]",
+		        quoted);
+	else
+		tree_error(tree, node,
+		        "method %s: methods are words in capital letters such as GET; leave "
+		        "methods out to allow all",
+		        quoted);
+}
+
 void load_rule_methods(struct rule_parse *p, struct tree_node *node)
 {
 	struct tree_item single;
-	char quoted[TREE_QUOTE_MAX];
 	struct slice text;
 
 	p->rule.has_methods = true;
@@ -111,10 +135,7 @@ void load_rule_methods(struct rule_parse *p, struct tree_node *node)
 		if (!tree_text(p->tree, item->value, "a method", POLICY_METHOD_MAX, &text))
 			continue;
 		if (!is_upper_token(text)) {
-			tree_error(p->tree, item->value,
-			        "method %s: methods are words in capital letters such as GET; "
-			        "leave methods out to allow all",
-			        tree_quote(text, quoted));
+			report_method(p->tree, item->value, text);
 			continue;
 		}
 		note_slip(p, item->value, text);
@@ -158,7 +179,7 @@ static bool check_path(struct tree *tree, const struct tree_node *node, struct s
 		                ? "; patterns have * and **, they are no regular expressions"
 		        : memmem(path.p, path.n, "://", 3)
 		                ? "; scheme and host stand under to:, here only what follows them"
-		                : "");
+		                : "; put a \"/\" before it");
 	else if (slice_find_byte(path, '?') >= 0 || slice_find_byte(path, '#') >= 0)
 		tree_error(tree, node,
 		        "path %s holds a query or fragment; only the path is matched", quoted);

@@ -49,7 +49,7 @@ static void take_credential(struct rule_parse *p, const struct tree_node *node)
 	for (size_t i = 0; i < p->l->model.credential_count; i++)
 		names[i] = p->l->model.credentials[i].c.name.p;
 	tree_error(p->tree, node, "no credential %s under credentials:%s", tree_quote(name, quoted),
-	        diag_hint(name, &known, hint));
+	        names[0] ? diag_hint(name, &known, hint) : "; the policy has none");
 }
 
 /* Folded and literal blocks end in a line break and may hold more; a reason is one line. */
@@ -334,13 +334,33 @@ static void load_rule(
 		l->arena.failed = true;
 }
 
+/* "allow: https://host", or one rule without its dash. */
+static bool is_rule_list(struct tree *tree, const struct tree_node *node, const char *key)
+{
+	char quoted[TREE_QUOTE_MAX];
+
+	if (node->kind == TREE_SCALAR && node->text.n > 0 &&
+	        !slice_equals(node->text, SLICE("~")) && !slice_equals(node->text, SLICE("null"))) {
+		tree_error(tree, node,
+		        "%s must be a list of rules (\"- to: https://host\" lines), not %s", key,
+		        tree_quote(node->text, quoted));
+		return false;
+	}
+	if (tree_get(node, "to")) {
+		tree_error(tree, node,
+		        "%s must be a list of rules: put \"- \" before the first key of each", key);
+		return false;
+	}
+	return tree_is_list(tree, node, key);
+}
+
 void load_rules(struct loader *l, struct load_file *file, bool deny)
 {
 	const char *key = deny ? "deny" : "allow";
 	const struct tree_node *list = tree_get(file->tree.root, key);
 	size_t index = 0;
 
-	if (!list || !tree_is_list(&file->tree, list, key))
+	if (!list || !is_rule_list(&file->tree, list, key))
 		return;
 	for (const struct tree_item *item = list->first; item && !l->arena.failed;
 	        item = item->next) {

@@ -321,6 +321,13 @@ static const char *hint_of(const yaml_parser_t *p, const char *text, size_t n)
 	/* "to: *.example.com": the star begins an alias, one byte before what is no name. */
 	if (at > 0 && at <= n && text[at - 1] == '*')
 		return "; write what begins with * in quotes: \"*.example.com\"";
+	if (at < n && strchr("@`%", text[at]) && strstr(problem, "cannot start any token"))
+		return text[at] == '@'   ? "; write what begins with @ in quotes"
+		       : text[at] == '%' ? "; write what begins with % in quotes"
+		                         : "; write what begins with ` in quotes";
+	if (strstr(problem, "expected key") && p->context && strstr(p->context, "block"))
+		return "; keys that belong together begin in the same column, and a quote that is "
+		       "opened is closed";
 	if (strstr(problem, "expected '-' indicator") || strstr(problem, "expected <block end>"))
 		return "; keys that belong together begin in the same column";
 	if (strstr(problem, "mapping values are not allowed"))

@@ -31,7 +31,7 @@ BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 BUNDLE_CERTIFICATES = 8
 NAMES = ["api.lab.test", "www.lab.test", "git.lab.test", "deb.lab.test", "pass.lab.test", "a.wild.lab.test",
          "plain.lab.test", "tcp.lab.test", "udp.lab.test", "*.real.lab.test", "*.one.lab.test",
-         "*.node.lab.test"]
+         "*.node.lab.test", "github.com"]
 
 
 def sh(*argv, **kw):

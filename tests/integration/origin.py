@@ -233,6 +233,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.note()
             self.git(*(self.path + "?").split("?")[:2])
             return
+        if self.headers.get("Host") == "github.com":
+            self.note()
+            self.git(*("/git" + self.path + "?").split("?")[:2])
+            return
         n, digest = self.read_body()
         self.note(n, digest)
         path = self.path.split("?")[0]

@@ -15,12 +15,18 @@ struct expectation {
 	bool allowed;
 };
 
+/* Of those presets that have variables. */
+static const struct policy_variable variables[] = {
+        {{"owner", 5}, {"acme", 4}}, {{"repository", 10}, {"site", 4}}};
+
 static void load_file(struct test_policy *t, const char *path)
 {
 	struct policy_reader reader = policy_reader_files("policies/presets");
+	const struct policy_load_options options = {
+	        .variables = variables, .variable_count = sizeof(variables) / sizeof(variables[0])};
 
 	memset(t, 0, sizeof(*t));
-	if (policy_load(&reader, path, NULL, &t->image, &t->size, &t->diags) != 0) {
+	if (policy_load(&reader, path, &options, &t->image, &t->size, &t->diags) != 0) {
 		diag_print(&t->diags, stderr);
 		fail_msg("%s does not load", path);
 	}
@@ -127,6 +133,34 @@ static void test_github(void **state)
 	        {"GET", "https://api.github.com/user", false},
 	        {"POST", "https://raw.githubusercontent.com/a", false},
 	        {"GET", "https://gist.github.com/a", false});
+}
+
+static void test_github_push(void **state)
+{
+	(void)state;
+	CHECK("policies/presets/github-push.yaml",
+	        {"GET", "https://github.com/acme/site.git/info/refs?service=git-receive-pack",
+	                true},
+	        {"GET", "https://github.com/acme/site/info/refs?service=git-upload-pack", true},
+	        {"POST", "https://github.com/acme/site.git/git-upload-pack", true},
+	        {"POST", "https://github.com/acme/site.git/git-receive-pack", true},
+	        {"POST", "https://github.com/acme/site/git-receive-pack", true},
+	        {"POST", "https://github.com/acme/site2.git/git-receive-pack", false},
+	        {"POST", "https://github.com/acme/other.git/git-receive-pack", false},
+	        {"POST", "https://github.com/acme/site.git/../other.git/git-receive-pack", false},
+	        {"POST", "https://github.com/acme/site.git%2F..%2Fother.git/git-receive-pack",
+	                false},
+	        {"POST", "https://github.com/acme2/site.git/git-receive-pack", false},
+	        {"POST", "https://github.com/x/acme/site.git/git-receive-pack", false},
+	        {"POST", "https://github.com/acme/site.git/git-receive-pack/x", false},
+	        {"GET", "https://github.com/acme/site.git/git-receive-pack", false},
+	        {"PUT", "https://github.com/acme/site.git/git-receive-pack", false},
+	        {"DELETE", "https://github.com/acme/site.git/info/refs", false},
+	        {"GET", "https://github.com/acme/site/settings", false},
+	        {"POST", "https://github.com/acme/site.git/info/lfs/objects/batch", false},
+	        {"GET", "https://api.github.com/repos/acme/site", false},
+	        {"POST", "http://github.com/acme/site.git/git-receive-pack", false},
+	        {"POST", "https://github.com.evil.example/acme/site.git/git-receive-pack", false});
 }
 
 static void test_crates_and_go(void **state)
@@ -278,6 +312,7 @@ int main(void)
 	        cmocka_unit_test(test_npm),
 	        cmocka_unit_test(test_debian),
 	        cmocka_unit_test(test_github),
+	        cmocka_unit_test(test_github_push),
 	        cmocka_unit_test(test_crates_and_go),
 	        cmocka_unit_test(test_images_and_models),
 	        cmocka_unit_test(test_models_of_apis),
