@@ -42,7 +42,8 @@ void audit_reader_close(struct audit_reader *reader);
 bool audit_when_parse(const char *text, int64_t now_ms, int64_t *out_ms);
 
 /* audit_row.c: what the table shows of one event. All texts are printable ASCII. */
-#define AUDIT_WHAT_MAX 1024
+#define AUDIT_WHAT_MAX 8192 /* path and query are 2048 each, some of it escaped */
+#define AUDIT_WHY_MAX 4096
 #define AUDIT_WORD_MAX 160
 enum audit_decision {
 	AUDIT_ALLOWED,
@@ -64,7 +65,7 @@ struct audit_row {
 	int64_t time_ms;
 	char sandbox[AUDIT_WORD_MAX];
 	char what[AUDIT_WHAT_MAX];
-	char why[AUDIT_WHAT_MAX]; /* rule, or why it was refused */
+	char why[AUDIT_WHY_MAX]; /* rule, or why it was refused */
 	enum audit_decision decision;
 	bool refused; /* denied or dropped, for --denied */
 	bool has_bytes;
@@ -123,10 +124,13 @@ void audit_pick_note_none(const struct audit_pick *pick);
 /* audit_table.c: rows in columns. */
 struct audit_table {
 	FILE *out;
-	int time, sandbox, what, why; /* widths; what and why are cut there where cut is set */
-	bool cut, colour, head_done;
+	int time, sandbox, what, why; /* widths */
+	bool wraps;                   /* a terminal: texts go on in the next line */
+	bool stacked;                 /* the reason stands below */
+	bool colour, head_done;
+	char day[16]; /* of the row before, where rows have the time of day alone */
 };
-/* width: columns of the terminal, 0: not a terminal, nothing is cut. */
+/* width: columns of the terminal, 0: not a terminal, each row is one line. */
 void audit_table_init(struct audit_table *table, FILE *out, int width, bool colour);
 void audit_table_print(struct audit_table *table, const struct audit_row *row);
 

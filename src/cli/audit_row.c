@@ -231,6 +231,7 @@ static void read_why(struct audit_row *row, const json_t *event)
 	struct slice detail = audit_text(event, "status_detail");
 	struct slice credential = audit_text(event, "unmapped.credential");
 
+	add_text(row->why, sizeof(row->why), row->decision == AUDIT_DROPPED ? "fence: " : "");
 	add(row->why, sizeof(row->why), rule);
 	/* The rule names it also where the request was refused before it could be sent. */
 	if (credential.n && audit_number(event, "action_id") == ACTION_ALLOWED) {

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `vethguard audit show`: the audit log as a table, or its lines as they are. */
 #include <jansson.h>
-#include <stdlib.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "audit_commands.h"
 #include "commands.h"
+#include "screen.h"
 
 #define STRANGE_SHOWN_MAX 3 /* lines that are no events: so many are named, the rest is counted */
 
@@ -105,18 +103,6 @@ static void show_line(struct show *show, const struct audit_reader *reader, stru
 	json_decref(event);
 }
 
-static int terminal_width(void)
-{
-	struct winsize size;
-	const char *columns = getenv("COLUMNS");
-
-	if (!isatty(STDOUT_FILENO))
-		return 0;
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-		return size.ws_col;
-	return columns && atoi(columns) > 0 ? atoi(columns) : 80;
-}
-
 static int run(struct show *show)
 {
 	struct audit_reader reader;
@@ -148,8 +134,7 @@ static int run(struct show *show)
 int audit_show(int argc, char **argv)
 {
 	struct show show = {0};
-	int width = terminal_width();
-	const char *no_colour = getenv("NO_COLOR");
+	int width = screen_width();
 
 	(void)argc;
 	if (!audit_pick_parse(&show.pick, "vethguard audit show", specs, argv + 1))
@@ -159,6 +144,6 @@ int audit_show(int argc, char **argv)
 		return 0;
 	}
 	show.plain_output = width > 0;
-	audit_table_init(&show.table, stdout, width, width > 0 && !(no_colour && *no_colour));
+	audit_table_init(&show.table, stdout, width, screen_has_colour());
 	return run(&show);
 }

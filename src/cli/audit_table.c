@@ -1,57 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table. Widths are fixed by the terminal, not by the rows, so that rows appear while they are
- * read and a log of any size takes no memory. In a pipe nothing is cut and a long text pushes its
- * row's later columns to the right.
+ * read and a log of any size takes no memory. On a terminal a long text goes on in the next line.
+ * Where there is no room for all columns, the reason stands below what it is about, bytes are given
+ * up, and the day is told once. In a pipe each row is one line, nothing is cut, and a long text
+ * pushes its row's later columns to the right.
  */
 #include <string.h>
 #include <time.h>
 
 #include "audit_commands.h"
+#include "screen.h"
 
-#define GAP 2
+#define GAP SCREEN_GAP
 #define DECISION_WIDTH 8
 #define BYTES_WIDTH 7
-#define NARROW 100 /* columns below which only the time of day is shown */
-#define WHAT_MIN 16
-#define WHY_MIN 8
+#define TIME_OF_DAY 8
+#define DAY_AND_TIME 19
+#define SANDBOX_WIDTH 16
+#define SANDBOX_NARROW 12
+#define WIDE 120  /* columns from which a reason has a column of its own */
+#define WIDER 150 /* ... and the day another */
+#define INDENT "  "
 
 void audit_table_init(struct audit_table *table, FILE *out, int width, bool colour)
 {
 	int rest;
 
-	*table = (struct audit_table){.out = out, .colour = colour, .cut = width > 0};
-	table->time = table->cut && width < NARROW ? 8 : 19;
-	table->sandbox = table->cut && width < NARROW ? 10 : 16;
+	*table = (struct audit_table){.out = out, .colour = colour, .wraps = width > 0};
+	table->time = DAY_AND_TIME;
+	table->sandbox = SANDBOX_WIDTH;
 	table->what = 60;
 	table->why = 32;
-	if (!table->cut)
+	if (!table->wraps)
 		return;
+	table->stacked = width < WIDE;
+	if (width < WIDER)
+		table->time = TIME_OF_DAY;
+	if (table->stacked) {
+		table->sandbox = SANDBOX_NARROW;
+		table->what = width - table->time - table->sandbox - DECISION_WIDTH - 3 * GAP;
+		table->why = table->what - (int)strlen(INDENT);
+		return;
+	}
 	rest = width - table->time - table->sandbox - DECISION_WIDTH - BYTES_WIDTH - 5 * GAP;
-	table->why = rest / 3 > WHY_MIN ? rest / 3 : WHY_MIN;
-	table->what = rest - table->why > WHAT_MIN ? rest - table->why : WHAT_MIN;
+	table->why = rest * 3 / 7;
+	table->what = rest - table->why;
 }
 
-/* text in a column of width, cut with "..." where the table is cut. */
+/* text in a column of width. */
 static void put(const struct audit_table *table, const char *text, int width)
 {
-	int n = (int)strlen(text);
-
-	if (table->cut && n > width)
-		fprintf(table->out, "%.*s...%*s", width - 3, text, GAP, "");
-	else
-		fprintf(table->out, "%-*s%*s", width, text, GAP, "");
+	fprintf(table->out, "%-*s%*s", width, text, GAP, "");
 }
 
-static void put_time(const struct audit_table *table, int64_t time_ms)
+/* Where only the time of day is in the rows, the day stands before the first of its rows. */
+static void format_time(struct audit_table *table, int64_t time_ms, char *out, size_t out_size)
 {
 	time_t seconds = (time_t)(time_ms / 1000);
+	char day[sizeof(table->day)] = "";
 	struct tm tm;
-	char text[32] = "?";
 
-	if (localtime_r(&seconds, &tm))
-		strftime(text, sizeof(text), table->time == 8 ? "%H:%M:%S" : "%F %T", &tm);
-	put(table, text, table->time);
+	snprintf(out, out_size, "?");
+	if (!localtime_r(&seconds, &tm))
+		return;
+	strftime(out, out_size, table->time == TIME_OF_DAY ? "%H:%M:%S" : "%F %T", &tm);
+	strftime(day, sizeof(day), "%F", &tm);
+	if (table->time != TIME_OF_DAY || strcmp(day, table->day) == 0)
+		return;
+	memcpy(table->day, day, sizeof(day));
+	fprintf(table->out, "%s\n", day);
 }
 
 static const char *colour(const struct audit_table *table, enum audit_decision decision)
@@ -74,15 +92,6 @@ static const char *colour(const struct audit_table *table, enum audit_decision d
 	}
 }
 
-static void put_decision(const struct audit_table *table, enum audit_decision decision)
-{
-	const char *on = colour(table, decision);
-
-	fputs(on, table->out);
-	fprintf(table->out, "%-*s", DECISION_WIDTH, audit_decision_name(decision));
-	fprintf(table->out, "%s%*s", *on ? "\033[0m" : "", GAP, "");
-}
-
 static void format_bytes(const struct audit_row *row, char *out, size_t out_size)
 {
 	static const char units[] = "kMGTPE";
@@ -102,29 +111,73 @@ static void format_bytes(const struct audit_row *row, char *out, size_t out_size
 	snprintf(out, out_size, v < 9.95 ? "%.1f%c" : "%.0f%c", v, units[unit]);
 }
 
-static void put_head(struct audit_table *table)
+static const char *const heads[] = {
+        "TIME", "SANDBOX", "WHAT", "DECISION", "RULE OR REASON", "BYTES"};
+enum { TIME, SANDBOX, WHAT, DECISION, WHY, BYTES, COLUMNS };
+
+static void put_line(
+        const struct audit_table *table, const char *const texts[COLUMNS], const char *on)
 {
-	if (table->head_done)
-		return;
-	table->head_done = true;
-	put(table, "TIME", table->time);
-	put(table, "SANDBOX", table->sandbox);
-	put(table, "WHAT", table->what);
-	put(table, "DECISION", DECISION_WIDTH);
-	put(table, "RULE OR REASON", table->why);
-	fprintf(table->out, "%*s\n", BYTES_WIDTH, "BYTES");
+	put(table, texts[TIME], table->time);
+	put(table, texts[SANDBOX], table->sandbox);
+	put(table, texts[WHAT], table->what);
+	fprintf(table->out, "%s%-*s%s%*s", on, DECISION_WIDTH, texts[DECISION],
+	        *on ? "\033[0m" : "", GAP, "");
+	put(table, texts[WHY], table->why);
+	fprintf(table->out, "%*s\n", BYTES_WIDTH, texts[BYTES]);
+}
+
+static void put_columns(
+        const struct audit_table *table, const char *const texts[COLUMNS], const char *on)
+{
+	char bytes[BYTES_WIDTH + 1];
+	const struct screen_cell cells[] = {{texts[TIME], table->time, NULL},
+	        {texts[SANDBOX], table->sandbox, NULL}, {texts[WHAT], table->what, NULL},
+	        {texts[DECISION], DECISION_WIDTH, *on ? on : NULL}, {texts[WHY], table->why, NULL},
+	        {bytes, BYTES_WIDTH, NULL}};
+
+	snprintf(bytes, sizeof(bytes), "%*s", *texts[BYTES] ? BYTES_WIDTH : 0, texts[BYTES]);
+	screen_row(table->out, cells, COLUMNS);
+}
+
+/* The reason below what it is about. */
+static void put_stacked(
+        const struct audit_table *table, const char *const texts[COLUMNS], const char *on)
+{
+	const struct screen_cell cells[] = {{texts[TIME], table->time, NULL},
+	        {texts[SANDBOX], table->sandbox, NULL},
+	        {texts[DECISION], DECISION_WIDTH, *on ? on : NULL},
+	        {texts[WHAT], table->what, NULL}};
+	const struct screen_cell below[] = {{"", table->time, NULL}, {"", table->sandbox, NULL},
+	        {"", DECISION_WIDTH, NULL}, {"", (int)strlen(INDENT) - GAP, NULL},
+	        {texts[WHY], table->why, NULL}};
+
+	screen_row(table->out, cells, sizeof(cells) / sizeof(cells[0]));
+	if (*texts[WHY])
+		screen_row(table->out, below, sizeof(below) / sizeof(below[0]));
+}
+
+static void put_texts(
+        const struct audit_table *table, const char *const texts[COLUMNS], const char *on)
+{
+	(table->stacked ? put_stacked : table->wraps ? put_columns : put_line)(table, texts, on);
 }
 
 void audit_table_print(struct audit_table *table, const struct audit_row *row)
 {
-	char bytes[32];
+	char bytes[32], when[32];
 
-	put_head(table);
-	put_time(table, row->time_ms);
-	put(table, row->sandbox, table->sandbox);
-	put(table, row->what, table->what);
-	put_decision(table, row->decision);
-	put(table, row->why, table->why);
+	if (!table->head_done)
+		put_texts(table, heads, "");
+	table->head_done = true;
+	format_time(table, row->time_ms, when, sizeof(when));
 	format_bytes(row, bytes, sizeof(bytes));
-	fprintf(table->out, "%*s\n", BYTES_WIDTH, bytes);
+	put_texts(table,
+	        (const char *const[COLUMNS]){[TIME] = when,
+	                [SANDBOX] = row->sandbox,
+	                [WHAT] = row->what,
+	                [DECISION] = audit_decision_name(row->decision),
+	                [WHY] = row->why,
+	                [BYTES] = bytes},
+	        colour(table, row->decision));
 }

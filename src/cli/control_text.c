@@ -2,7 +2,7 @@
 /*
  * What the daemon answers, for people. Names and labels may hold anything that whoever attached the
  * sandbox wrote, so every text is escaped before a terminal sees it. Columns are as wide as what is
- * in them.
+ * in them; on a terminal that is too narrow for it they are narrower.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -10,10 +10,11 @@
 #include <unistd.h>
 
 #include "control_commands.h"
+#include "screen.h"
 #include "vethguard/base/slice.h"
 
-#define CELL_MAX 64
-#define COLUMNS 6
+#define CELL_MAX 1024
+#define COLUMN_MIN 8 /* narrower than that no column is made */
 #define SHORT_ID 12
 
 const char *control_text(const json_t *object, const char *key)
@@ -76,6 +77,8 @@ static void where(const json_t *sandbox, char *out, size_t out_size)
 	}
 }
 
+enum { NAME, STATE, ATTACHED, POLICY, CREATED, EXPIRES, COLUMNS };
+
 struct row {
 	char cells[COLUMNS][CELL_MAX];
 };
@@ -93,14 +96,14 @@ static void fill(struct row *row, const json_t *sandbox)
 	const json_t *policy = json_object_get(sandbox, "policy");
 	char name[CELL_MAX - 24];
 
-	escaped(control_text(sandbox, "name"), row->cells[0], CELL_MAX);
-	escaped(control_text(sandbox, "state"), row->cells[1], CELL_MAX);
-	where(sandbox, row->cells[2], CELL_MAX);
+	escaped(control_text(sandbox, "name"), row->cells[NAME], CELL_MAX);
+	escaped(control_text(sandbox, "state"), row->cells[STATE], CELL_MAX);
+	where(sandbox, row->cells[ATTACHED], CELL_MAX);
 	escaped(control_text(policy, "name"), name, sizeof(name));
-	snprintf(row->cells[3], CELL_MAX, "%s (%lld)", name,
+	snprintf(row->cells[POLICY], CELL_MAX, "%s (%lld)", name,
 	        (long long)json_integer_value(json_object_get(policy, "generation")));
-	put_time(row->cells[4], control_text(sandbox, "created"));
-	put_time(row->cells[5], control_text(sandbox, "expires"));
+	put_time(row->cells[CREATED], control_text(sandbox, "created"));
+	put_time(row->cells[EXPIRES], control_text(sandbox, "expires"));
 }
 
 static void widen(int widths[COLUMNS], const struct row *row)
@@ -117,10 +120,53 @@ static void put_row(const int widths[COLUMNS], const struct row *row)
 	printf("%s\n", row->cells[COLUMNS - 1]);
 }
 
+/* A row on a terminal: columns of no width are left out. */
+static void put_fitted(const int widths[COLUMNS], const struct row *row)
+{
+	struct screen_cell cells[COLUMNS];
+	size_t n = 0;
+
+	for (size_t i = 0; i < COLUMNS; i++)
+		if (widths[i] > 0)
+			cells[n++] = (struct screen_cell){row->cells[i], widths[i], NULL};
+	screen_row(stdout, cells, n);
+}
+
+static int total(const int widths[COLUMNS])
+{
+	int n = -SCREEN_GAP;
+
+	for (size_t i = 0; i < COLUMNS; i++)
+		if (widths[i] > 0)
+			n += widths[i] + SCREEN_GAP;
+	return n;
+}
+
+/* Into so many columns of a terminal: what is least needed goes first, then the widest texts go on
+ * in further lines. */
+static void fit(int widths[COLUMNS], int screen)
+{
+	if (total(widths) > screen)
+		widths[CREATED] = 0;
+	while (total(widths) > screen) {
+		int *widest = &widths[0];
+
+		for (size_t i = 0; i < COLUMNS; i++)
+			if (i != STATE && i != EXPIRES && widths[i] > *widest)
+				widest = &widths[i];
+		if (*widest <= COLUMN_MIN)
+			return;
+		--*widest;
+	}
+}
+
 void control_print_list(const json_t *sandboxes)
 {
 	static const struct row head = {
 	        {"NAME", "STATE", "ATTACHED TO", "POLICY", "CREATED", "EXPIRES"}};
+	const int screen = screen_width();
+	void (*put)(const int widths[COLUMNS], const struct row *row) =
+	        screen ? put_fitted : put_row;
 	int widths[COLUMNS] = {0};
 	const json_t *sandbox;
 	struct row row;
@@ -132,11 +178,13 @@ void control_print_list(const json_t *sandboxes)
 		fill(&row, sandbox);
 		widen(widths, &row);
 	}
-	put_row(widths, &head);
+	if (screen)
+		fit(widths, screen);
+	put(widths, &head);
 	for (i = 0; i < json_array_size(sandboxes); i++) {
 		sandbox = json_array_get(sandboxes, i);
 		fill(&row, sandbox);
-		put_row(widths, &row);
+		put(widths, &row);
 	}
 }
 

@@ -6,7 +6,9 @@
 
 #include "suggest.h"
 
-#define SHOWN_MAX 72         /* bytes of a request in a comment: lines stay within 100 columns */
+#define SHOWN_MAX                                                                       \
+	1024 /* bytes of a request in a comment: a host, and what can be read of a path \
+	      */
 #define REFUSED_SHOWN_MAX 40 /* requests that no rule is suggested for; the rest is counted */
 #define DESTINATION_MAX 320
 #define TIME_MAX 32

@@ -2,6 +2,7 @@
 """The audit log: every line of every run of the suite against the published schema, its chain, and its reading."""
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import time
 import unittest
 
 import support
+import terminal
 from support import ASAN, DNS, FINDING, HTTP, LIFECYCLE, NETWORK, SLOW, VETHGUARD, Case, file_credential, policy
 
 VALIDATOR = os.path.join(support.ROOT, "tests/lib/ocsf_validate.py")
@@ -151,6 +153,46 @@ class Audit(Case):
         self.assertIn("/reflect", r.stdout)
         bad = [c for c in r.stdout if (ord(c) < 32 and c != "\n") or ord(c) == 127 or 0x80 <= ord(c) < 0xa0 or 0x202a <= ord(c) <= 0x202e]
         self.assertEqual(bad, [])
+
+    def test_show_on_terminals(self):
+        """At each width: no line is longer, no host or reason is cut, and nothing but our own colours moves a terminal."""
+        rows = [e for e in self.events if e["class_uid"] == HTTP and e["action_id"] == 2 and e["http_request"].get("url", {}).get("hostname")]
+        self.assertGreater(len(rows), 3)
+        for width in (80, 120, 200):
+            with self.subTest(width=width):
+                status, text = terminal.run(width, VETHGUARD, "audit", "show", self.box.audit)
+                self.assertEqual(status, 0)
+                self.assertIn("\033[31mdenied\033[0m", text)
+                text = terminal.plain(text)
+                self.assertEqual([c for c in text if not (32 <= ord(c) < 127 or c == "\n")], [])
+                self.assertEqual([line for line in text.splitlines() if len(line) > width or line.endswith(" ")], [])
+                self.assertEqual("BYTES" in text, width >= 120)
+                if width >= 120:
+                    self.assertLess(text.index("RULE OR REASON"), text.index("BYTES"))
+                words = re.sub(r"\s+", " ", text) if width == 200 else "".join(text.split())
+                for e in rows:
+                    self.assertIn("://" + e["http_request"]["url"]["hostname"], words)
+                    if width == 80 and e["status_detail"].isascii():  # below one another: no other column in between
+                        self.assertIn("".join(e["status_detail"].split()), words)
+
+    def test_show_without_colours(self):
+        for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+            self.assertNotIn("\033", terminal.run(120, VETHGUARD, "audit", "show", self.box.audit, env=env)[1])
+        self.assertIn("\033", terminal.run(120, VETHGUARD, "audit", "show", self.box.audit, env={"NO_COLOR": ""})[1])
+
+    def test_columns_says_how_wide_it_is(self):
+        for columns, longest in (("100", 100), ("0", 80), ("-5", 80), ("x", 80), ("99999999999999999999", 80), ("1", 40)):
+            text = terminal.plain(terminal.run(80, VETHGUARD, "audit", "show", self.box.audit, env={"COLUMNS": columns})[1])
+            self.assertLessEqual(max(len(line) for line in text.splitlines()), longest, columns)
+        self.assertGreater(max(len(line) for line in text.splitlines()), 30)
+
+    def test_show_in_a_pipe(self):
+        """One line per event, whole, whatever the environment says of a terminal."""
+        r = self.tool("show", self.box.audit, env={**os.environ, "COLUMNS": "80", "TERM": "xterm"})
+        self.assertNotIn("\033", r.stdout)
+        self.assertEqual(len(r.stdout.splitlines()), 1 + len(self.events))
+        paths = [support.field(e, "http_request.url.path") or "" for e in self.events if e["class_uid"] == HTTP]
+        self.assertIn(max((p for p in paths if p.isascii() and p.isprintable() and "\\" not in p), key=len), r.stdout)
 
     def test_show_denied(self):
         r = self.tool("show", "--denied", self.box.audit)

@@ -241,14 +241,102 @@ static void test_table_fits_its_terminal(void **state)
 	memset(row.what, 'w', 500);
 	memset(row.why, 'y', 500);
 	memset(row.sandbox, 's', 100);
-	for (int width = 80; width < 250; width += 7) {
+	for (int width = 80; width < 250; width++) {
 		char *text = print_row(&row, width, false), *save = NULL;
 
 		for (char *line = strtok_r(text, "\n", &save); line;
-		        line = strtok_r(NULL, "\n", &save))
+		        line = strtok_r(NULL, "\n", &save)) {
 			assert_true(strlen(line) <= (size_t)width);
+			assert_true(line[strlen(line) - 1] != ' ');
+		}
 		free(text);
 	}
+}
+
+static size_t count_of(const char *text, char letter)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += *text == letter;
+	return n;
+}
+
+/* What a person has to read is all there, however narrow it is; what somebody sends to fill the
+ * screen is cut, and marked as cut. */
+static void test_what_does_not_fit_goes_on_in_the_next_line(void **state)
+{
+	struct audit_row row = {.time_ms = NOW, .decision = AUDIT_DENIED};
+
+	(void)state;
+	memset(row.what, '#', 255);
+	memset(row.why, '%', 255);
+	memset(row.sandbox, '@', 63);
+	for (int width = 40; width < 250; width++) {
+		char *text = print_row(&row, width, false);
+
+		if (width >= 80) {
+			assert_int_equal(count_of(text, '#'), 255);
+			assert_int_equal(count_of(text, '%'), 255);
+			assert_int_equal(count_of(text, '@'), 63);
+			assert_null(strstr(text, "..."));
+		}
+		free(text);
+	}
+	memset(row.what, '#', 5000);
+	for (int width = 80; width < 250; width++) {
+		char *text = print_row(&row, width, false);
+
+		assert_non_null(strstr(text, "#..."));
+		assert_in_range(count_of(text, '\n'), 12, 2 + 12 + 12);
+		free(text);
+	}
+}
+
+/* Reasons before bytes: where there is no room for both, bytes go. */
+static void test_the_reason_is_there_at_any_width(void **state)
+{
+	struct audit_row row = {.time_ms = NOW,
+	        .decision = AUDIT_DENIED,
+	        .has_bytes = true,
+	        .bytes = 123456789,
+	        .what = "POST https://api.example/upload",
+	        .why = "no rule"};
+
+	(void)state;
+	for (int width = 80; width < 250; width++) {
+		char *text = print_row(&row, width, false);
+
+		assert_non_null(strstr(text, row.what));
+		assert_non_null(strstr(text, row.why));
+		assert_int_equal(strstr(text, "123M") != NULL, width >= 120);
+		if (width >= 120)
+			assert_true(strstr(text, row.why) < strstr(text, "123M"));
+		assert_non_null(strstr(text, "2024-11-20"));
+		free(text);
+	}
+}
+
+/* Where rows have the time of day alone, each day is told before its first row. */
+static void test_days_are_told_once(void **state)
+{
+	struct audit_row row = {.time_ms = NOW, .decision = AUDIT_ALLOWED, .what = "x"};
+	struct audit_table table;
+	char *text;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	(void)state;
+	audit_table_init(&table, out, 80, false);
+	audit_table_print(&table, &row);
+	audit_table_print(&table, &row);
+	row.time_ms += 86400000;
+	audit_table_print(&table, &row);
+	fclose(out);
+	assert_int_equal(count_of(text, '\n'), 2 + 2 + 3);
+	assert_non_null(strstr(text, "\n2024-11-20\n"));
+	assert_non_null(strstr(text, "\n2024-11-21\n"));
+	free(text);
 }
 
 static void test_colour_only_where_wanted(void **state)
@@ -534,6 +622,9 @@ int main(void)
 	        cmocka_unit_test(test_an_event_is_found_by_its_id),
 	        cmocka_unit_test(test_endless_texts_are_bounded),
 	        cmocka_unit_test(test_table_fits_its_terminal),
+	        cmocka_unit_test(test_what_does_not_fit_goes_on_in_the_next_line),
+	        cmocka_unit_test(test_the_reason_is_there_at_any_width),
+	        cmocka_unit_test(test_days_are_told_once),
 	        cmocka_unit_test(test_colour_only_where_wanted),
 	        cmocka_unit_test(test_nothing_is_cut_in_a_pipe),
 	        cmocka_unit_test(test_whole_log_verifies),

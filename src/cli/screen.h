@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * screen: tables on a terminal. A text that does not fit its column goes on in the next line of the
+ * row instead of being cut. Texts are printable ASCII: whoever fills a cell has escaped it.
+ */
+#ifndef VETHGUARD_CLI_SCREEN_H
+#define VETHGUARD_CLI_SCREEN_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#define SCREEN_WIDTH_DEFAULT 80
+#define SCREEN_WIDTH_MIN 40 /* a narrower terminal wraps by itself */
+#define SCREEN_WIDTH_MAX 1000
+#define SCREEN_GAP 2        /* blanks between columns */
+#define SCREEN_LINES_MAX 12 /* of one cell: what a sandbox sends is not to fill the screen */
+
+/* Columns of the terminal that standard output is: what COLUMNS says, or else the terminal. 0: it
+ * is no terminal, and a program or a file wants each row on one line. */
+int screen_width(void);
+/* It is a terminal that knows colours (TERM is not "dumb"), and NO_COLOR is not set. */
+bool screen_has_colour(void);
+
+struct screen_cell {
+	const char *text;
+	int width;
+	const char *colour; /* an escape sequence before its first line; NULL: none */
+};
+
+/* One row, with as many lines as its longest cell takes; no line ends in blanks. What is beyond
+ * SCREEN_LINES_MAX lines of a cell is told as "...". */
+void screen_row(FILE *out, const struct screen_cell *cells, size_t count);
+
+#endif
