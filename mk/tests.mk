@@ -88,6 +88,14 @@ check-honest:
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all
 	@tests/integration/honest --runs=$(RUNS) $(if $(filter asan,$(VARIANT)),--asan)
 
+## sudo make check-agents  every agent program of docs/agents.md, unchanged, behind a policy of one line (installs them; minutes)
+.PHONY: check-agents
+check-agents:
+	@mk/install-packages build test
+	@$(MAKE) --no-print-directory -s -j$$(nproc) all
+	@mk/install-agents
+	@tests/integration/run --agents $(if $(filter asan,$(VARIANT)),--asan) $(AGENTS)
+
 ## sudo make check-attach  a real dockerd, Podman, Docker's bridges, a virtual machine, a namespace: each guarded (installs them; minutes)
 .PHONY: check-attach
 check-attach:

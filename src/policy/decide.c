@@ -21,7 +21,8 @@ struct state {
 	uint32_t allow; /* rule of the best allow so far, or POLICY_NONE */
 	uint32_t allow_rank;
 	uint32_t allow_target;
-	bool misread; /* an allow was left out because of another reading of the path */
+	bool misread;    /* an allow was left out because of another reading of the path */
+	bool any_method; /* ask as if every allow named the method */
 };
 
 #define STATE_START(policy_, question_)                                            \
@@ -61,7 +62,8 @@ static void judge_allow(
 	const struct image_rule *r = image_rule_at(s->policy, e->rule);
 	uint32_t rank = 0;
 
-	if (!entry_agrees(s->policy, s->question, e, r) || !method_agrees(s->question, r))
+	if (!entry_agrees(s->policy, s->question, e, r) ||
+	        !(s->any_method || method_agrees(s->question, r)))
 		return;
 	if (c->pattern != POLICY_NONE) {
 		const struct image_pattern *pattern = image_pattern_at(s->policy, c->pattern);
@@ -217,7 +219,21 @@ static void judge_connection(struct state *s, const struct found *found)
 	}
 }
 
-/* What was missing: the furthest that any allow entry of the targets got. */
+/* Whether the path is allowed, and only by other methods than this one. */
+static bool another_method_may(const struct state *s, const struct found *found)
+{
+	struct state other = STATE_START(s->policy, s->question);
+	struct path_view view;
+
+	other.any_method = true;
+	path_view_init(&view, s->question->request->path);
+	for (uint32_t i = 0; i < found->count && other.allow == POLICY_NONE; i++)
+		judge_path(&other, found->targets[i], false, &view);
+	return other.allow != POLICY_NONE;
+}
+
+/* What was missing: the furthest that any allow entry of the targets got. Where one rule lacks the
+ * method and another one the path, it is the method if the path is right. */
 static enum policy_reason why_denied(const struct state *s, const struct found *found)
 {
 	enum policy_reason reason = POLICY_REASON_DEFAULT;
@@ -238,7 +254,8 @@ static enum policy_reason why_denied(const struct state *s, const struct found *
 			if (!entry_agrees(s->policy, s->question, e, r))
 				continue;
 			if (method_agrees(s->question, r))
-				return POLICY_REASON_PATH;
+				return another_method_may(s, found) ? POLICY_REASON_METHOD
+				                                    : POLICY_REASON_PATH;
 			reason = POLICY_REASON_METHOD;
 		}
 	}

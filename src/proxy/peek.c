@@ -152,8 +152,8 @@ static enum client_state fail_tunnel(
 
 	if (!failed || !c->decision.observed)
 		return refuse_connection(c, &c->decision, cause, detail, upstream);
-	record_connection(c, &c->decision, EVENT_OBSERVED, cause, detail, c->stash.len, 0,
-	        upstream);
+	record_connection(
+	        c, &c->decision, EVENT_OBSERVED, cause, detail, c->stash.len, 0, upstream);
 	c->reset = true;
 	return CLIENT_CLOSED;
 }
@@ -164,8 +164,9 @@ static void on_tunnel_dialled(void *context, const struct dial_result *result)
 
 	c->dial = NULL;
 	if (result->fd < 0) {
-		client_move(c, fail_tunnel(c, result->cause, result->detail,
-		                       result->cause == EVENT_CAUSE_ADDRESS ? &result->address : NULL));
+		client_move(
+		        c, fail_tunnel(c, result->cause, result->detail,
+		                   result->cause == EVENT_CAUSE_ADDRESS ? &result->address : NULL));
 		return;
 	}
 	if (tunnel_start(c, result) < 0)

@@ -32,7 +32,7 @@ enum policy_reason {
 	POLICY_REASON_RULE,             /* the rule in decision.rule says so */
 	POLICY_REASON_DEFAULT,          /* no rule mentions the destination */
 	POLICY_REASON_PORT,             /* a rule names the host, but not this port or scheme */
-	POLICY_REASON_METHOD,           /* rules match the destination, none this method */
+	POLICY_REASON_METHOD,           /* rules match the destination, none this method, or only others allow the path */
 	POLICY_REASON_PATH,             /* rules match destination and method, none this path */
 	POLICY_REASON_READING,          /* a rule matches the path as it is written, not as some servers read it */
 	POLICY_REASON_BAD_REQUEST,      /* the request cannot be judged (no host, path not canonical) */

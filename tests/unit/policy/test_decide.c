@@ -36,6 +36,8 @@ static const char main_policy[] =
         "  - {name: opened, to: some.pass.example, methods: [GET]}\n"
         "  - {name: raw, to: tcp://raw.example:443}\n"
         "  - {name: everything, to: open.example}\n"
+        "  - {name: send, to: two.example, methods: [POST], paths: [/v1/send]}\n"
+        "  - {name: list, to: two.example, methods: [GET], paths: [/v1/list/*]}\n"
         "deny:\n"
         "  - {name: no-delete, to: [api.example, \"*.glob.example\"], methods: [DELETE], reason: "
         "Never.}\n"
@@ -94,6 +96,15 @@ static const struct row rows[] = {
         {"GET", "https://read.example/v1", YES, "read", NULL},
         {"POST", "https://read.example/a/x", NO_METHOD},
         {"get", "https://read.example/a/x", NO_METHOD},
+        /* one rule lacks the method, another one the path: what differs is the method if the path
+           is right */
+        {"GET", "https://two.example/v1/send", NO_METHOD},
+        {"PUT", "https://two.example/v1/send", NO_METHOD},
+        {"POST", "https://two.example/v1/list/7", NO_METHOD},
+        {"HEAD", "https://two.example/v1/list/7", NO_METHOD},
+        {"GET", "https://two.example/v1/other", NO_PATH},
+        {"POST", "https://two.example/v1/other", NO_PATH},
+        {"POST", "https://two.example/v1/list/a%2Fb", NO_PATH},
         {"GET", "https://read.example/a/x/y", NO_PATH},
         {"GET", "https://read.example/a/", NO_PATH},
         {"GET", "https://read.example/A/x", NO_PATH},

@@ -219,6 +219,8 @@ static void test_models_of_apis(void **state)
 	        {"POST", "https://api.openai.com/v1/chat/completions", true},
 	        {"POST", "https://api.openai.com/v1/responses", true},
 	        {"GET", "https://api.openai.com/v1/models", true},
+	        {"GET", "https://api.openai.com/v1/responses", true},
+	        {"DELETE", "https://api.openai.com/v1/responses/resp_1", false},
 	        {"POST", "https://api.openai.com/v1/files", false},
 	        {"DELETE", "https://api.openai.com/v1/models/x", false},
 	        {"GET", "https://api.openai.com/v1/organization/users", false},
@@ -228,6 +230,11 @@ static void test_models_of_apis(void **state)
 	        {"POST", "https://api.anthropic.com/v1/messages", true},
 	        {"POST", "https://api.anthropic.com/v1/messages/count_tokens", true},
 	        {"GET", "https://api.anthropic.com/v1/models", true},
+	        {"GET", "https://api.anthropic.com/api/hello", true},
+	        {"HEAD", "https://api.anthropic.com/api/hello", true},
+	        {"GET", "https://platform.claude.com/v1/oauth/hello", true},
+	        {"POST", "https://platform.claude.com/v1/oauth/token", false},
+	        {"POST", "https://api.anthropic.com/api/hello", false},
 	        {"POST", "https://api.anthropic.com/v1/files", false},
 	        {"GET", "https://api.anthropic.com/v1/organizations/users", false},
 	        {"POST", "https://console.anthropic.com/v1/messages", false});
@@ -238,6 +245,35 @@ static void test_models_of_apis(void **state)
 	assert_true(slice_equals(c.field, SLICE("x-api-key")));
 	assert_true(slice_equals(c.env, SLICE("ANTHROPIC_API_KEY")));
 	test_unload(&t);
+}
+
+static void test_agents(void **state)
+{
+	(void)state;
+	CHECK("policies/presets/claude-code.yaml",
+	        {"POST", "https://api.anthropic.com/v1/messages?beta=true", true},
+	        {"GET", "https://api.anthropic.com/api/claude_code/settings", true},
+	        {"GET", "https://api.anthropic.com/api/hello", true},
+	        {"POST", "https://api.anthropic.com/api/claude_code/settings", false},
+	        {"POST", "https://api.anthropic.com/api/event_logging/v2/batch", false},
+	        {"POST", "https://api.anthropic.com/api/eval/sdk-1", false},
+	        {"POST", "https://api.anthropic.com/v1/files", false},
+	        {"GET", "https://downloads.claude.ai/claude-code-releases/latest", false});
+	CHECK("policies/presets/codex.yaml", {"POST", "https://api.openai.com/v1/responses", true},
+	        {"GET", "https://api.openai.com/v1/responses", true},
+	        {"GET", "https://chatgpt.com/backend-api/codex/models", true},
+	        {"GET", "https://chatgpt.com/backend-api/conversations", false},
+	        {"POST", "https://chatgpt.com/backend-api/codex/models", false},
+	        {"POST", "https://ab.chatgpt.com/otlp/v1/metrics", false},
+	        {"POST", "https://api.openai.com/v1/files", false});
+	CHECK("policies/presets/agent-updates.yaml",
+	        {"GET", "https://downloads.claude.ai/claude-code-releases/latest", true},
+	        {"GET", "https://github.com/openai/plugins.git/info/refs", true},
+	        {"POST", "https://github.com/openai/plugins.git/git-upload-pack", true},
+	        {"POST", "https://github.com/openai/plugins.git/git-receive-pack", false},
+	        {"GET", "https://github.com/evil/plugins.git/info/refs", false},
+	        {"PUT", "https://downloads.claude.ai/claude-code-releases/latest", false},
+	        {"POST", "https://api.github.com/repos/openai/plugins/issues", false});
 }
 
 static void test_examples(void **state)
@@ -316,6 +352,7 @@ int main(void)
 	        cmocka_unit_test(test_crates_and_go),
 	        cmocka_unit_test(test_images_and_models),
 	        cmocka_unit_test(test_models_of_apis),
+	        cmocka_unit_test(test_agents),
 	        cmocka_unit_test(test_examples),
 	        cmocka_unit_test(test_all_load),
 	};
