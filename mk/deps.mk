@@ -2,18 +2,23 @@
 # then call make again, because this run has already asked pkg-config for libraries that were not there.
 
 .PHONY: deps demo lab check packages-build
-## sudo make deps       install the packages that building needs
+# What changes the machine says so before it begins.
+needs_root = @[ "$$(id -u)" -eq 0 ] || { echo "make $@ needs root ($(1))." >&2; \
+	echo "With sudo: sudo make $@. Where there is no sudo, as root: make $@" >&2; exit 2; }
+
+## sudo make deps       install the packages that building and the units need
 deps:
-	@mk/install-packages build
+	@mk/install-packages build unit
 
 packages-build:
 	@mk/install-packages build
 
 ## sudo make demo       a minute that convinces: build, a small origin, a sandboxed agent, the audit table
 demo:
+	$(call needs_root,it installs packages and makes network namespaces)
 	@mk/install-packages build demo
-	@echo "Building (half a minute) ..."
-	@$(MAKE) --no-print-directory -s -j$$(nproc) all
+	@echo "Building ..."
+	@mk/build-shown $(MAKE) --no-print-directory -s -j$$(nproc) all
 	@tests/lib/reachable contrib/demo/run
 
 # As it was written, in the script's environment: its quotes and dollars are the shell's in the lab, not make's.
@@ -21,11 +26,14 @@ override export LAB_COMMAND := $(value LAB_COMMAND)
 
 ## sudo make lab        a shell in a small internet of its own, where README and the guides run as printed (LAB_COMMAND=...)
 lab:
+	$(call needs_root,it installs packages and makes network namespaces)
 	@mk/install-packages build demo
-	@$(MAKE) --no-print-directory -s -j$$(nproc) all
+	@echo "Building ..."
+	@mk/build-shown $(MAKE) --no-print-directory -s -j$$(nproc) all
 	@contrib/lab/run
 
 ## sudo make check      everything: units, fuzz corpora, integration in namespaces; twice (release and sanitizers)
 check:
+	$(call needs_root,it installs packages and makes network namespaces)
 	@mk/install-packages build test
 	@tests/check

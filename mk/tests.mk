@@ -5,7 +5,7 @@ ALL_LIBS := $(LIBS_NGHTTP2) $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVEN
 # What only tests need is not optimized like what they test, and is linked by the quicker linker where there is one.
 TEST_CFLAGS = $(CFLAGS) -Og -g1
 TEST_LDFLAGS = $(LDFLAGS) $(TEST_LINKER)
-TEST_LINKER := $(if $(shell command -v ld.gold 2>/dev/null),-fuse-ld=gold)
+TEST_LINKER := $(shell $(CC) -fuse-ld=gold -Wl,--version >/dev/null 2>&1 && echo -fuse-ld=gold)
 
 UNIT_SRC := $(wildcard tests/unit/*/test_*.c tests/unit/*/*/test_*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/tests/unit/%)
@@ -18,7 +18,7 @@ SLEEPING_HOST := -Wl,--wrap=clock_gettime,--wrap=timerfd_create,--wrap=timerfd_s
 
 $(BUILD)/tests/unit/%: tests/unit/%.c $(ALL_ARCHIVES)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Isrc -Itests/lib $(TEST_CFLAGS) -MMD -MP $(TEST_LDFLAGS) $(if $(findstring "no_memory.h",$(file <$<)),$(NO_MEMORY)) $(if $(findstring "sleeping_host.h",$(file <$<)),$(SLEEPING_HOST)) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS) $(LIBS_CMOCKA)
+	$(CC) $(CPPFLAGS) -Isrc -Itests/lib $(TEST_CFLAGS) -MMD -MP $(TEST_LDFLAGS) $(WERROR) $(if $(findstring "no_memory.h",$(file <$<)),$(NO_MEMORY)) $(if $(findstring "sleeping_host.h",$(file <$<)),$(SLEEPING_HOST)) -o $@ $< -Wl,--start-group $(ALL_ARCHIVES) -Wl,--end-group $(ALL_LIBS) $(LIBS_CMOCKA)
 -include $(shell find $(BUILD)/tests -name '*.d' 2>/dev/null)
 
 # fence_tool sets a fence up for tests in other languages (tests/integration/fence_leaks.py); fence_cost measures one.
@@ -30,7 +30,12 @@ $(BUILD)/tests/lib/fence_%: tests/lib/fence_%.c $(call archives,fence netlink wi
 .PHONY: unit unit-build
 unit-build: $(PROGRAMS) $(UNIT_BIN)
 ## make unit            build and run the cmocka unit tests (no root needed)
-unit: unit-build
+unit:
+	@$(if $(LIBS_CMOCKA),,mk/install-packages build unit)
+	@$(MAKE) --no-print-directory unit-run
+
+.PHONY: unit-run
+unit-run: unit-build
 	@tests/lib/reachable tests/lib/run-units $(UNIT_BIN)
 
 # The real keeper, worker and recorder, with a turncoat linked in (tests/hostile/hostile.h; test_jail.py).
@@ -109,3 +114,7 @@ check-attach:
 check-hour:
 	@mk/install-packages build demo check-hour
 	@tests/hour/run $(HOUR)
+
+# Every object, and no program (tests/systems/musl).
+.PHONY: objects
+objects: $(call archives,$(MODULES)) $(patsubst src/%.c,$(OBJ)/%.o,$(wildcard src/*/main.c))

@@ -16,12 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "mounts.h"
 #include "run_options.h"
+#include "vethguard/base/linux.h"
 #include "vethguard/base/log.h"
 
 #define NODES_MAX (8 + 3 + RUN_DEVICES_MAX)

@@ -31,6 +31,7 @@
 #include "commands.h"
 #include "guest.h"
 #include "sockets.h"
+#include "vethguard/base/linux.h"
 #include "vethguard/jail/guest.h"
 
 extern char **environ;

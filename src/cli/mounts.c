@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
 #include "mounts.h"
+#include "vethguard/base/linux.h"
 #include "vethguard/base/log.h"
 
 #define HOSTS_LINE_MAX 1024

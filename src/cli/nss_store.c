@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "mounts.h"
+#include "vethguard/base/linux.h"
 #include "vethguard/base/log.h"
 #include "vethguard/jail/guest.h"
 

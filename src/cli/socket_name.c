@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "sockets.h"
+#include "vethguard/base/linux.h"
 
 #ifndef SIOCUNIXFILE
 #define SIOCUNIXFILE (SIOCPROTOPRIVATE + 0)

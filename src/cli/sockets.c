@@ -92,7 +92,7 @@ static void answer(const struct caller *c, long result)
 		r.error = (int)result;
 	else
 		r.val = result;
-	ioctl(sockets.listener, SECCOMP_IOCTL_NOTIF_SEND, &r); /* ENOENT: it is gone */
+	ioctl(sockets.listener, (int)SECCOMP_IOCTL_NOTIF_SEND, &r); /* ENOENT: it is gone */
 }
 
 /* The kernel's own call would meet the same socket that we looked at, and it leads nowhere. */
@@ -295,7 +295,7 @@ static int take_question(void)
 	long rc;
 
 	memset(sockets.question, 0, sockets.size);
-	if (ioctl(sockets.listener, SECCOMP_IOCTL_NOTIF_RECV, sockets.question) != 0)
+	if (ioctl(sockets.listener, (int)SECCOMP_IOCTL_NOTIF_RECV, sockets.question) != 0)
 		return errno == EINTR || errno == ENOENT ? 0 : -errno;
 	w = calloc(1, sizeof(*w));
 	if (w == NULL)

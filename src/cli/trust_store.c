@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
 #include "mounts.h"
+#include "vethguard/base/linux.h"
 #include "vethguard/base/log.h"
 #include "vethguard/tls/bundle.h"
 

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "vethguard/base/linux.h"
 #include "vethguard/ipc/ring.h"
 #include "vethguard/ipc/shared_names.h"
 #include "ipc/private.h"

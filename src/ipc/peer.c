@@ -34,7 +34,7 @@ struct ipc_queued {
 	uint8_t bytes[];
 };
 
-#define PAGE_BYTES 4096
+#define PAGE_BYTES 65536 /* the largest page of arm64; every smaller one divides it */
 
 /* Shared by all peers: a message is handled before the next one is read. Secrets pass through it,
  * so it is kept from swap and core dumps; beyond its bound of locked memory a program goes on

@@ -28,7 +28,7 @@ static uint64_t ambient_set(void)
 	return set;
 }
 
-static uint64_t limit(__rlimit_resource_t which)
+static uint64_t limit(int which)
 {
 	struct rlimit l = {0, 0};
 

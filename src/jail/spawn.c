@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/barrier.h"
+#include "vethguard/base/linux.h"
 #include "vethguard/base/process.h"
 #include "vethguard/jail/spawn.h"
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "jail_state.h"
+#include "vethguard/base/linux.h"
 #include "vethguard/base/log.h"
 
 #define JAIL_FAILED 125

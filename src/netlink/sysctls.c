@@ -13,10 +13,10 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
 #include "sysctls.h"
+#include "vethguard/base/linux.h"
 
 #define USES_RENEW 16 /* then it is time for another one */
 #define USES_MAX 128  /* then it cannot be put off */

@@ -209,8 +209,10 @@ static void compare_scheme(
 {
 	uint64_t marks[65536 / 64] = {0};
 	uint32_t low = 0, borders = 0;
+	bool named = mark_borders(marks, &d->from, scheme);
 
-	if (!mark_borders(marks, &d->from, scheme) & !mark_borders(marks, &d->to, scheme))
+	named |= mark_borders(marks, &d->to, scheme);
+	if (!named)
 		return;
 	for (uint32_t port = 1; port <= 65536 && d->budget > 0 && !d->failed; port++) {
 		if (port < 65536 && port % 64 == 0 && marks[port / 64] == 0) {

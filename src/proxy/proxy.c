@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The proxy as a whole: its shared means, its bounds, holding, pausing and draining. */
 #include <errno.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "vethguard/base/linux.h"
 #include "proxy/exchange.h"
 
 _Static_assert(LINK_CHUNK <= SECRET_MAX, "what was read fits secret memory");

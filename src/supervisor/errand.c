@@ -9,12 +9,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "vethguard/base/linux.h"
 #include "vethguard/base/log.h"
 #include "vethguard/base/process.h"
 #include "supervisor/errand.h"

@@ -2,10 +2,10 @@
 /* What the supervisor says while the worker works: pauses, a policy to retire under, a question for
  * figures. */
 #include <errno.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
+#include "vethguard/base/linux.h"
 #include "worker/worker.h"
 
 /* --- pauses --- */
@@ -169,7 +169,6 @@ void worker_count(struct worker *w, const struct event *e)
 void worker_send_stats(struct worker *w, uint64_t id)
 {
 	struct message_worker_stats m = w->stats;
-	struct mallinfo2 heap = mallinfo2();
 	uint8_t message[256];
 
 	m.generation = w->generation;
@@ -178,7 +177,7 @@ void worker_send_stats(struct worker *w, uint64_t id)
 	m.names_kept = names_count(w->names);
 	m.queries_refused = w->responder ? responder_refused(w->responder) : 0;
 	m.backlog_bytes = w->events.backlog.len;
-	m.heap_bytes = heap.uordblks + heap.hblkhd;
+	m.heap_bytes = heap_bytes_used();
 	ipc_send(&w->supervisor, message,
 	        message_worker_stats_encode(message, sizeof message, MESSAGE_WORKER_STATS, id, &m),
 	        NULL, 0);

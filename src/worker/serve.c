@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Putting the worker together, and taking it down. */
 #include <errno.h>
-#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "vethguard/base/clock.h"
+#include "vethguard/base/linux.h"
 #include "vethguard/base/log.h"
 #include "vethguard/credential/inject.h"
 #include "worker/worker.h"

@@ -14,7 +14,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -22,6 +21,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/buf.h"
+#include "vethguard/base/linux.h"
 #include "vethguard/base/process.h"
 #include "vethguard/jail/capabilities.h"
 #include "supervisor/errand.h"

@@ -17,13 +17,13 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "vethguard/base/buf.h"
 #include "vethguard/base/hash.h"
+#include "vethguard/base/linux.h"
 #include "vethguard/tls/bundle.h"
 #include "supervisor/attach/guest_files.h"
 

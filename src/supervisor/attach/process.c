@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "vethguard/base/linux.h"
 #include "vethguard/base/process.h"
 #include "supervisor/attach/process.h"
 #include "supervisor/local_file.h"

@@ -63,9 +63,13 @@ static struct attach_wanted *wanted_new(const struct attach_request *request)
 		return NULL;
 	r = &w->request;
 	*r = *request;
-	ok = copy_text(&r->name) & copy_text(&r->interface) & copy_text(&r->netns) &
-	     copy_text(&r->policy) & copy_pairs(&r->labels) & copy_pairs(&r->vars) &
-	     (identity_copy(&r->caller, &request->caller) == 0);
+	ok = copy_text(&r->name);
+	ok &= copy_text(&r->interface);
+	ok &= copy_text(&r->netns);
+	ok &= copy_text(&r->policy);
+	ok &= copy_pairs(&r->labels);
+	ok &= copy_pairs(&r->vars);
+	ok &= identity_copy(&r->caller, &request->caller) == 0;
 	if (ok)
 		return w;
 	wanted_free(w);

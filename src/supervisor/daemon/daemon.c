@@ -8,11 +8,11 @@
  */
 #include <errno.h>
 #include <limits.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "vethguard/base/linux.h"
 #include "vethguard/base/version.h"
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "vethguard/base/linux.h"
 #include "vethguard/base/log.h"
 #include "supervisor/daemon/root_file.h"
 

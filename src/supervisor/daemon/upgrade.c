@@ -4,10 +4,10 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "vethguard/base/linux.h"
 #include "vethguard/base/log.h"
 #include "vethguard/ipc/service.h"
 #include "vethguard/jail/spawn.h"

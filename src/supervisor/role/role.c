@@ -8,11 +8,11 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "vethguard/base/clock.h"
+#include "vethguard/base/linux.h"
 #include "vethguard/base/log.h"
 #include "vethguard/jail/spawn.h"
 #include "supervisor/role/role.h"

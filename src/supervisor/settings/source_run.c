@@ -19,12 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "vethguard/base/linux.h"
 #include "vethguard/base/process.h"
 #include "vethguard/base/secret.h"
 #include "supervisor/errand.h"

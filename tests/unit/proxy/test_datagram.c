@@ -27,7 +27,7 @@ static const char udp_policy[] = "vethguard: 1\n"
                                  "  - {name: v, to: \"udp://d.test:%1$u\"}\n"
                                  "  - {name: t, to: \"tcp://t.test:%1$u\"}\n";
 static const struct world_options udp_world = {
-        .policy = udp_policy, .timeouts = hasty_timeouts, .limits = usual_limits};
+        .policy = udp_policy, .timeouts = HASTY_TIMEOUTS, .limits = USUAL_LIMITS};
 
 static int origin_udp;
 static uint8_t in[UDP_MAX + 1], big[UDP_MAX];

@@ -39,7 +39,7 @@ static const char narrow[] = "vethguard: 1\n"
                              "  - {name: raw, to: \"tcp://s.test:%1$u\"}\n";
 
 static const struct world_options begun = {
-        .policy = wide, .timeouts = patient_timeouts, .limits = usual_limits, .send_bytes = 8192};
+        .policy = wide, .timeouts = PATIENT_TIMEOUTS, .limits = USUAL_LIMITS, .send_bytes = 8192};
 static struct policy next;
 static uint32_t same = POLICY_NONE; /* the number in the old policy of the new one's credential */
 

@@ -22,7 +22,7 @@ static const char policy[] =
         "  - {name: q, to: \"https://q.test:%1$u\", credential: par}\n"
         "  - {name: p, to: \"http://p.test:%1$u\"}\n";
 static const struct world_options options = {
-        .policy = policy, .timeouts = patient_timeouts, .limits = usual_limits, .send_bytes = 8192};
+        .policy = policy, .timeouts = PATIENT_TIMEOUTS, .limits = USUAL_LIMITS, .send_bytes = 8192};
 
 static struct peer *c, *o;
 

@@ -103,33 +103,26 @@ static const char usual_policy[] =
         "  - {name: no, to: \"https://a.test:%1$u\", methods: [DELETE], reason: never}\n";
 
 /* For tests of what happens when a time is over; a busy machine needs more for anything else. */
-__attribute__((unused)) static const struct config_timeouts hasty_timeouts = {.hello_ms = 1500,
-        .header_ms = 300,
-        .idle_ms = 500,
-        .connect_ms = 500,
-        .response_ms = 500,
-        .request_ms = 0,
-        .resolve_ms = 100,
-        .udp_idle_ms = 200};
-__attribute__((unused)) static const struct config_timeouts patient_timeouts = {
-        .hello_ms = PATIENCE_MS,
-        .header_ms = PATIENCE_MS,
-        .idle_ms = PATIENCE_MS,
-        .connect_ms = PATIENCE_MS,
-        .response_ms = PATIENCE_MS,
-        .request_ms = 0,
-        .resolve_ms = PATIENCE_MS,
-        .udp_idle_ms = PATIENCE_MS};
-static const struct config_limits usual_limits = {.connections = 32,
-        .upstream_connections = 16,
-        .upstream_idle = 4,
-        .streams = 1000,
-        .udp_flows = 4,
-        .dns_names = 64,
-        .leaf_certificates = 16,
-        .header_bytes = 8192,
-        .dns_queries_per_s = 100,
-        .blocked_mints_per_min = 60};
+#define HASTY_TIMEOUTS                                                                     \
+	{                                                                                  \
+		.hello_ms = 1500, .header_ms = 300, .idle_ms = 500, .connect_ms = 500,     \
+		.response_ms = 500, .request_ms = 0, .resolve_ms = 100, .udp_idle_ms = 200 \
+	}
+__attribute__((unused)) static const struct config_timeouts hasty_timeouts = HASTY_TIMEOUTS;
+#define PATIENT_TIMEOUTS                                                                   \
+	{                                                                                  \
+		.hello_ms = PATIENCE_MS, .header_ms = PATIENCE_MS, .idle_ms = PATIENCE_MS, \
+		.connect_ms = PATIENCE_MS, .response_ms = PATIENCE_MS, .request_ms = 0,    \
+		.resolve_ms = PATIENCE_MS, .udp_idle_ms = PATIENCE_MS                      \
+	}
+__attribute__((unused)) static const struct config_timeouts patient_timeouts = PATIENT_TIMEOUTS;
+#define USUAL_LIMITS                                                                        \
+	{                                                                                   \
+		.connections = 32, .upstream_connections = 16, .upstream_idle = 4,          \
+		.streams = 1000, .udp_flows = 4, .dns_names = 64, .leaf_certificates = 16,  \
+		.header_bytes = 8192, .dns_queries_per_s = 100, .blocked_mints_per_min = 60 \
+	}
+static const struct config_limits usual_limits = USUAL_LIMITS;
 
 /* --- running --- */
 

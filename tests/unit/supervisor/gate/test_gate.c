@@ -572,7 +572,7 @@ static void lost_notifications_are_made_up_for(void **state)
 	assert_int_equal(gate_watch(&gate, host, on_change), 0);
 	told = 0;
 	run_loop(300);
-	assert_int_equal(shell(gate.netns, line), 0);
+	assert_int_equal(shell(gate.netns, "%s", line), 0);
 	run_loop(WAIT_MS);
 	assert_int_equal(told, 1);
 	assert_int_equal(told_result, 1);
