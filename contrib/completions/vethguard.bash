@@ -95,13 +95,19 @@ _vethguard_words()
 	local i n=0
 	for ((i = 3; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		--var) [[ ${COMP_WORDS[i + 1]} == = ]] || ((i++)) ;;
+		--var | --config) [[ ${COMP_WORDS[i + 1]} == = ]] || ((i++)) ;;
 		-*) ;;
 		=) ((i++)) ;;
 		*) ((n++)) ;;
 		esac
 	done
 	printf %d "$n"
+}
+
+# The presets that `vethguard policy new` can use.
+_vethguard_presets()
+{
+	vethguard policy new --help 2>/dev/null | sed -n 's/^\(Agents and APIs\|Packages\): //p' | sed 's/,\| and / /g; s/^none$//'
 }
 
 _vethguard()
@@ -132,22 +138,29 @@ _vethguard()
 		_vethguard_control "$@"
 		return
 		;;
-	policy) words='check explain diff' ;;
+	policy) words='check explain diff new' ;;
 	audit) words='show suggest verify' ;;
 	help) words="run $control policy audit doctor version" ;;
 	esac
 	((COMP_CWORD == 2)) || words=
 	if [[ $2 == -* ]]; then
 		case $what in
-		'policy check' | 'policy explain' | 'policy diff') words='--var --json --help' ;;
+		'policy check' | 'policy explain') words='--var --resolve --config --json --help' ;;
+		'policy diff') words='--var --json --help' ;;
+		'policy new') words='--agent --packages --host --name --mode --output --help' ;;
 		'doctor '*) words='--config --roles --policy --socket --json --help' ;;
 		'audit show') words='--json --help --denied --sandbox --since --event' ;;
 		'audit suggest') words='--json --help --sandbox --since --event --policy --var' ;;
 		'audit verify') words='--anchor --help' ;;
 		*) words='--help' ;;
 		esac
-	elif [[ $what == 'policy explain' && $COMP_CWORD -gt 2 && $3 != --var && $(_vethguard_words) != 0 ]]; then
+	elif [[ $what == 'policy explain' && $COMP_CWORD -gt 2 && $3 != @(--var|--config) && $(_vethguard_words) != 0 ]]; then
 		[[ $(_vethguard_words) == 1 ]] && words='GET HEAD POST PUT PATCH DELETE OPTIONS CONNECT'
+	elif [[ $what == 'policy new' && $COMP_CWORD -gt 2 && $3 != @(--output|-o) ]]; then
+		case $3 in
+		--agent | --packages | -a | -p) words=$(_vethguard_presets) ;;
+		--mode | -m) words='enforce observe' ;;
+		esac
 	elif [[ ${COMP_WORDS[1]} == doctor && $3 == @(--config|-c|--policy|-p) ]]; then
 		COMPREPLY=($(compgen -f -- "$2"))
 		compopt -o filenames 2>/dev/null

@@ -42,6 +42,11 @@ function __vethguard_complete_guarded
     complete -C (string join ' ' -- $words $token)
 end
 
+# The presets that `vethguard policy new` can use.
+function __vethguard_presets
+    vethguard policy new --help 2>/dev/null | string replace -rf '^(Agents and APIs|Packages): ' '' | string replace -ra ',| and ' ' ' | string split -n ' ' | string match -v none
+end
+
 # Whether so many words that are no options stand behind `vethguard policy explain`.
 function __vethguard_explains
     __vethguard_is policy explain; or return 1
@@ -50,7 +55,7 @@ function __vethguard_explains
     set -l n 0
     while set -q words[1]
         switch $words[1]
-            case --var
+            case --var --config
                 set -e words[1]
             case '-*'
             case '*'
@@ -73,7 +78,7 @@ complete -c vethguard -n $none -a reload -d 'Put changed policies in force'
 complete -c vethguard -n $none -a pause -d 'Refuse everything at once'
 complete -c vethguard -n $none -a resume -d 'Go on after a pause'
 complete -c vethguard -n $none -a stats -d 'What sandboxes have done and hold'
-complete -c vethguard -n $none -a policy -d 'Check, explain and compare policies'
+complete -c vethguard -n $none -a policy -d 'Write, check, explain and compare policies'
 complete -c vethguard -n $none -a audit -d 'Show and verify the audit log, suggest rules from it'
 complete -c vethguard -n $none -a doctor -d 'What this machine can do'
 complete -c vethguard -n $none -a help -d Help
@@ -86,7 +91,7 @@ complete -c vethguard -n "$run; or __vethguard_is doctor" -s p -l policy -r -F -
 complete -c vethguard -n '__vethguard_is doctor' -s s -l socket -r -F -d 'Daemon of --roles'
 complete -c vethguard -n '__vethguard_is doctor' -l roles -d 'How each program is confined'
 complete -c vethguard -n $run -l var -x -d 'Value of a variable of the policy'
-complete -c vethguard -n "__vethguard_is policy; and test (count (commandline -opc)) -gt 2" -l var -x -d 'Value of a variable of the policy'
+complete -c vethguard -n "__vethguard_is policy; and test (count (commandline -opc)) -gt 2; and not __vethguard_is policy new" -l var -x -d 'Value of a variable of the policy'
 complete -c vethguard -n "$run; or __vethguard_is doctor" -s c -l config -r -F -d Settings
 complete -c vethguard -n $run -s n -l name -x -d 'Name of the sandbox'
 complete -c vethguard -n $run -s u -l user -x -a '(__fish_complete_users)' -d 'User to run as'
@@ -141,10 +146,20 @@ complete -c vethguard -n '__vethguard_is pause' -s r -l reason -x -d 'Why'
 
 set -l two 'test (count (commandline -opc)) -eq 2'
 set -l more 'test (count (commandline -opc)) -gt 2'
-complete -c vethguard -n "__vethguard_is policy; and $two" -a 'check explain diff'
-complete -c vethguard -n "__vethguard_is policy; and $more; and not __vethguard_explains -gt 0" -F
+complete -c vethguard -n "__vethguard_is policy; and $two" -a 'check explain diff new'
+complete -c vethguard -n "__vethguard_is policy; and $more; and not __vethguard_explains -gt 0; and not __vethguard_is policy new" -F
 complete -c vethguard -n '__vethguard_explains -eq 1' -a 'GET HEAD POST PUT PATCH DELETE OPTIONS CONNECT' -d Method
-complete -c vethguard -n "__vethguard_is policy; and $more" -s j -l json -d 'As JSON'
+complete -c vethguard -n "__vethguard_is policy; and $more; and not __vethguard_is policy new" -s j -l json -d 'As JSON'
+set -l new '__vethguard_is policy new'
+complete -c vethguard -n $new -s a -l agent -x -a '(__vethguard_presets)' -d 'Preset of an agent or API'
+complete -c vethguard -n $new -s p -l packages -x -a '(__vethguard_presets)' -d 'Preset of packages'
+complete -c vethguard -n $new -s H -l host -x -d 'Another destination'
+complete -c vethguard -n $new -s n -l name -x -d 'Name of the policy'
+complete -c vethguard -n $new -s m -l mode -x -a 'enforce observe' -d 'What becomes of the rest'
+complete -c vethguard -n $new -s o -l output -r -F -d 'File to write'
+set -l resolving '__vethguard_is policy check; or __vethguard_is policy explain'
+complete -c vethguard -n $resolving -l resolve -d 'Ask where the hosts lead'
+complete -c vethguard -n $resolving -l config -r -F -d 'Resolver, hosts and permit'
 complete -c vethguard -n "__vethguard_is audit; and $two" -a 'show suggest verify'
 complete -c vethguard -n "__vethguard_is audit; and $more" -F
 set -l show '__vethguard_is audit show'

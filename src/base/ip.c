@@ -155,6 +155,7 @@ static const struct class_row rows6[] = {
 #define ROWS4 (sizeof(rows4) / sizeof(rows4[0]))
 #define ROWS6 (sizeof(rows6) / sizeof(rows6[0]))
 /* Where nothing is given out, a network as wide as this is not one that somebody uses. */
+#define TRANSLATOR_BITS_MAX 96 /* RFC 6052 */
 #define RESERVED_BITS_MIN 8
 
 /* The row that an address, with so many bits of it known, is in, or NULL. */
@@ -243,6 +244,32 @@ bool ip_network_means(const struct ip_prefix *network, const struct ip *ip)
 	default:
 		return false;
 	}
+}
+
+/* Whoever permits a translator's prefix wants the IPv4 internet, not all that the translator goes
+ * to: what an address carries has to pass by itself, unless the network is narrower than the
+ * prefix. */
+bool ip_networks_permit(const struct ip_prefix *networks, size_t count, const struct ip *ip)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct ip carried = ip_carried(ip, networks[i].bits);
+
+		if (ip_network_means(&networks[i], ip))
+			return true;
+		if (ip_in_prefix(ip, &networks[i]) && carried.family &&
+		        networks[i].bits <= TRANSLATOR_BITS_MAX &&
+		        ip_networks_permit(networks, count, &carried))
+			return true;
+	}
+	return false;
+}
+
+bool ip_networks_name(const struct ip_prefix *networks, size_t count, const struct ip *ip)
+{
+	for (size_t i = 0; i < count; i++)
+		if (ip_network_is_one(&networks[i]) && ip_in_prefix(ip, &networks[i]))
+			return true;
+	return false;
 }
 
 enum ip_class ip_network_class(const struct ip_prefix *network, bool *mixed)

@@ -27,7 +27,7 @@ static const struct command commands[] = {
         {"pause", cli_pause, "refuse everything at once"},
         {"resume", cli_resume, "go on after a pause"},
         {"stats", cli_stats, "what sandboxes have done and hold"},
-        {"policy", cli_policy, "check policies, explain their decisions, compare them"},
+        {"policy", cli_policy, "write policies, check and compare them, explain their decisions"},
         {"audit", cli_audit, "show and verify the audit log, suggest rules from it"},
         {"doctor", cli_doctor, "what this machine can do, and how to mend it"},
         {"help", cli_help, "this text, or that of a command"},
@@ -56,11 +56,12 @@ static void usage(FILE *out)
 static const char *meant_by(const char *word)
 {
 	static const char *const words[][2] = {{"check", "policy check"},
-	        {"explain", "policy explain"}, {"diff", "policy diff"}, {"verify", "audit verify"},
-	        {"suggest", "audit suggest"}, {"log", "audit show"}, {"logs", "audit show"},
-	        {"ls", "list"}, {"ps", "list"}, {"status", "list"}, {"rm", "detach"},
-	        {"stop", "detach"}, {"kill", "detach"}, {"exec", "run"}, {"start", "run or attach"},
-	        {"inspect", "show"}, {"unpause", "resume"}};
+	        {"explain", "policy explain"}, {"diff", "policy diff"}, {"new", "policy new"},
+	        {"init", "policy new"}, {"verify", "audit verify"}, {"suggest", "audit suggest"},
+	        {"log", "audit show"}, {"logs", "audit show"}, {"ls", "list"}, {"ps", "list"},
+	        {"status", "list"}, {"rm", "detach"}, {"stop", "detach"}, {"kill", "detach"},
+	        {"exec", "run"}, {"start", "run or attach"}, {"inspect", "show"},
+	        {"unpause", "resume"}};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strcmp(word, words[i][0]) == 0)

@@ -14,27 +14,41 @@ static const struct command commands[] = {
                 "what is wrong with policies, and what is probably not meant"},
         {"explain", policy_explain_command, "what would happen to a request, and why"},
         {"diff", policy_diff_command, "what a new version makes possible, and what no longer is"},
+        {"new", policy_new_command, "write a policy: asks a few questions"},
         {NULL, NULL, NULL},
 };
 
-enum { OPTION_VAR, OPTION_JSON, OPTION_HELP };
+#define VAR                                                                                \
+	{                                                                                  \
+		"var", 0, "NAME=VALUE", "the value of ${NAME} in the policies; repeatable" \
+	}
+#define JSON                                      \
+	{                                         \
+		"json", 'j', NULL, "for programs" \
+	}
+#define HELP                                   \
+	{                                      \
+		"help", 'h', NULL, "this text" \
+	}
 
-static const struct option_spec specs[] = {
-        {"var", 0, "NAME=VALUE", "the value of ${NAME} in the policies; repeatable"},
-        {"json", 'j', NULL, "for programs"},
-        {"help", 'h', NULL, "this text"},
-        {NULL, 0, NULL, NULL},
-};
+static const struct option_spec common_specs[] = {VAR, JSON, HELP, {NULL, 0, NULL, NULL}};
+static const struct option_spec resolving_specs[] = {VAR,
+        {"resolve", 0, NULL, "ask this machine's name servers where the hosts lead"},
+        {"config", 0, "FILE", "the configuration whose resolver, hosts and permit count"}, JSON,
+        HELP, {NULL, 0, NULL, NULL}};
 
 static void usage(FILE *out)
 {
-	fputs("Usage: vethguard policy check FILE... [--var NAME=VALUE] [--json]\n"
-	      "       vethguard policy explain FILE METHOD URL [--var NAME=VALUE] [--json]\n"
-	      "       vethguard policy diff OLD NEW [--var NAME=VALUE] [--json]\n\n",
+	fputs("Usage: vethguard policy check FILE... [OPTIONS]\n"
+	      "       vethguard policy explain FILE METHOD URL [OPTIONS]\n"
+	      "       vethguard policy diff OLD NEW [OPTIONS]\n"
+	      "       vethguard policy new [OPTIONS]\n\n",
 	        out);
 	command_list(commands, out);
-	fputs("\nExit status: 0 right, allowed or the same, 1 denied or different, 2 wrong usage "
-	      "or a\npolicy that does not load. 'vethguard policy check --help' tells more.\n",
+	fputs("\nExit status: 0 right, allowed or the same, 1 denied, different or a name that "
+	      "leads "
+	      "nowhere,\n2 wrong usage or a policy that does not load. 'vethguard policy check "
+	      "--help' tells more.\n",
 	        out);
 }
 
@@ -55,22 +69,31 @@ int cli_policy(int argc, char **argv)
 	               : command_unknown(commands, "vethguard policy", argv[1], NULL);
 }
 
+static const struct option_spec *specs_of(const struct policy_usage *usage)
+{
+	return usage->resolves ? resolving_specs : common_specs;
+}
+
 static void help(const struct policy_usage *usage)
 {
 	printf("Usage: %s", usage->command);
 	for (size_t i = 0; i < POLICY_WORDS && usage->words[i]; i++)
 		printf(" %s", usage->words[i]);
 	printf("%s [OPTIONS]\n\n%s\n", usage->more ? "..." : "", usage->text);
-	options_print(specs, stdout);
+	options_print(specs_of(usage), stdout);
 	printf("\nExamples:\n%s", usage->examples);
 }
 
-static bool take_option(int option, const char *value, struct policy_options *out)
+static bool take_option(const char *name, const char *value, struct policy_options *out)
 {
-	if (option == OPTION_VAR)
+	if (strcmp(name, "var") == 0)
 		return variable_take(value, out->variables, &out->variable_count);
-	if (option == OPTION_JSON)
+	if (strcmp(name, "json") == 0)
 		out->json = true;
+	else if (strcmp(name, "resolve") == 0)
+		out->resolve = true;
+	else if (strcmp(name, "config") == 0)
+		out->config = value;
 	else
 		out->help = true;
 	return true;
@@ -102,10 +125,10 @@ int policy_take_options(const struct policy_usage *usage, char **argv, struct po
 	int option, n = 0;
 
 	memset(out, 0, sizeof(*out));
-	options_init(&o, usage->command, specs, argv + 1);
+	options_init(&o, usage->command, specs_of(usage), argv + 1);
 	for (;;) {
 		while ((option = options_next(&o)) >= 0)
-			if (!take_option(option, o.value, out))
+			if (!take_option(o.specs[option].name, o.value, out))
 				return -1;
 		if (option == OPTIONS_WRONG)
 			return -1;
@@ -137,6 +160,10 @@ int policy_load_file(const char *path, const struct policy_options *with, struct
 		options.thorough = true;
 		options.each_source = policy_note_source;
 		options.each_source_context = with->notes;
+	}
+	if (with->hosts) {
+		options.each_host = resolve_add;
+		options.each_host_context = with->hosts;
 	}
 	memset(out, 0, sizeof(*out));
 	rc = policy_load(&reader, path, &options, &out->image, &size, diags);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy_commands: `vethguard policy check`, `explain` and `diff`. */
+/* policy_commands: `vethguard policy check`, `explain`, `diff` and `new`. */
 #ifndef CLI_POLICY_COMMANDS_H
 #define CLI_POLICY_COMMANDS_H
 
@@ -10,9 +10,10 @@
 #include "vethguard/policy/load.h"
 #include "vethguard/policy/policy.h"
 #include "vethguard/wire/json.h"
+#include "policy_resolve.h"
 
 #define POLICY_EXIT_GOOD 0   /* check: every file is right; explain: allowed; diff: the same */
-#define POLICY_EXIT_DENIED 1 /* explain: denied; diff: different */
+#define POLICY_EXIT_DENIED 1 /* explain: denied; diff: different; check: a name leads nowhere */
 #define POLICY_EXIT_BAD 2    /* usage, or a policy that does not load */
 
 /* Runs "policy SUBCOMMAND ...": argv[0] is the word "policy". Returns the exit status. */
@@ -26,6 +27,7 @@ void policy_note_source(void *context, const struct policy_credential *credentia
 int policy_check_command(int argc, char **argv);
 int policy_explain_command(int argc, char **argv);
 int policy_diff_command(int argc, char **argv);
+int policy_new_command(int argc, char **argv);
 
 /* A loaded and opened policy. */
 struct policy_loaded {
@@ -38,7 +40,10 @@ struct policy_options {
 	bool json, help;
 	bool quiet; /* no notes: a variable may be for another file */
 	struct diag_list
-	        *notes; /* where they go instead of stderr; with those that only check has */
+	        *notes;        /* where they go instead of stderr; with those that only check has */
+	bool resolve;          /* names are asked for */
+	const char *config;    /* or NULL */
+	struct resolve *hosts; /* gets the hosts that the policy names; NULL: nobody asks */
 	struct policy_variable variables[POLICY_VARIABLES_MAX];
 	size_t variable_count;
 };
@@ -55,6 +60,7 @@ struct policy_usage {
 	const char *command;             /* "vethguard policy check" */
 	const char *words[POLICY_WORDS]; /* what has to be given */
 	bool more;                       /* the last of them may be repeated */
+	bool resolves;                   /* takes --resolve and --config */
 	const char *text, *examples;     /* of --help: whole lines */
 };
 

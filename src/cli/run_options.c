@@ -240,8 +240,9 @@ static void ask_for_policy(const char *command)
 		fprintf(stderr,
 		        "vethguard: error: which policy? Name one with --policy, for example:\n"
 		        "  vethguard run --policy %s -- COMMAND\n"
-		        "The smallest one, which permits nothing, is the single line 'vethguard: "
-		        "1'.\n",
+		        "'vethguard policy new' writes one. The smallest, which permits nothing, "
+		        "is "
+		        "the single line 'vethguard: 1'.\n",
 		        example_policy(path));
 }
 

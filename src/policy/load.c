@@ -274,6 +274,38 @@ static void tell_sources(const struct model *model, const struct policy_load_opt
 	}
 }
 
+static void tell_hosts_of(const struct model_rule *rule, const struct policy_load_options *options)
+{
+	for (size_t l = 0; l < rule->list_count; l++)
+		for (size_t i = 0; i < rule->lists[l].count; i++) {
+			const struct model_destination *d = &rule->lists[l].items[i];
+			const struct policy_host_place place = {
+			        .host = slice_of(d->key.p + 1, d->key.n - 1),
+			        .scheme = d->scheme,
+			        .port = d->port ? d->port
+			                : rule->port_count > 0
+			                        ? rule->ports[0].low
+			                        : policy_scheme_default_port(d->scheme),
+			        .file = d->mark.file,
+			        .line = d->mark.line,
+			        .column = d->mark.column,
+			};
+
+			if (d->key.p[0] == TARGET_HOST)
+				options->each_host(options->each_host_context, &place);
+		}
+}
+
+static void tell_hosts(const struct model *model, const struct policy_load_options *options)
+{
+	for (size_t i = 0; i < model->rules.n; i++) {
+		const struct model_rule *rule = vec_at(&model->rules, i);
+
+		if (!rule->deny)
+			tell_hosts_of(rule, options);
+	}
+}
+
 int policy_load(const struct policy_reader *reader, const char *path,
         const struct policy_load_options *options, uint8_t **image, size_t *size,
         struct diag_list *diags)
@@ -304,6 +336,8 @@ int policy_load(const struct policy_reader *reader, const char *path,
 		        options->notes);
 	if (rc == 0 && options && options->each_source)
 		tell_sources(&l->model, options);
+	if (rc == 0 && options && options->each_host)
+		tell_hosts(&l->model, options);
 	loader_fini(l);
 	free(l);
 	return rc;

@@ -15,13 +15,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "vethguard/loop/own_address.h"
 #include "proxy/dial.h"
 
 #define NOT_OWN_MS 5000
-#define ANY_PORT 9
-#define PROBE 0x10           /* the kernel's MSG_PROBE, which libc has under another name */
-#define LINK_BYTES_MAX 65535 /* no device but the loopback takes larger packets */
-#define LOOPBACK_INDEX 1     /* in every network namespace */
 
 /* --- the end --- */
 
@@ -82,89 +79,6 @@ void dial_fail(struct dial *d, enum event_cause cause, const char *detail)
 
 /* --- addresses --- */
 
-/* An address that the sender names as its own has to be one that is delivered locally, which the
- * kernel looks up first. The source address that it would choose by itself tells less: of several
- * addresses in one network it takes the first for all. Empty and only to be confirmed, the message
- * is not sent where the address is right either. */
-static bool is_own_ipv4(int fd, const struct ip *address)
-{
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(struct in_pktinfo))];
-	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(struct in_pktinfo)),
-	                     .cmsg_level = IPPROTO_IP,
-	                     .cmsg_type = IP_PKTINFO}};
-	struct sockaddr_storage to;
-	struct in_pktinfo info = {0};
-	struct msghdr message = {.msg_name = &to,
-	        .msg_namelen = ip_to_sockaddr(address, ANY_PORT, &to),
-	        .msg_control = &control,
-	        .msg_controllen = sizeof control};
-
-	memcpy(&info.ipi_spec_dst, address->bytes, sizeof info.ipi_spec_dst);
-	memcpy(CMSG_DATA(&control.head), &info, sizeof info);
-	return sendmsg(fd, &message, MSG_CONFIRM | PROBE) == 0 ||
-	       (errno != EINVAL && errno != ENETUNREACH);
-}
-
-/* A route over the loopback: that of a network that is local as a whole (ip-route(8), type local).
- * Nothing is sent, as above. */
-static bool leads_over_loopback(int fd, const struct ip *address)
-{
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo))];
-	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(struct in6_pktinfo)),
-	                     .cmsg_level = IPPROTO_IPV6,
-	                     .cmsg_type = IPV6_PKTINFO}};
-	const struct in6_pktinfo info = {.ipi6_ifindex = LOOPBACK_INDEX};
-	struct sockaddr_storage to;
-	struct msghdr message = {.msg_name = &to,
-	        .msg_namelen = ip_to_sockaddr(address, ANY_PORT, &to),
-	        .msg_control = &control,
-	        .msg_controllen = sizeof control};
-
-	memcpy(CMSG_DATA(&control.head), &info, sizeof info);
-	return sendmsg(fd, &message, MSG_CONFIRM | PROBE) == 0 || errno == ENOMEM ||
-	       errno == ENOBUFS;
-}
-
-/* Connecting a datagram socket sends nothing and tells which source address the kernel would use:
- * the address itself, where that is assigned to this host (RFC 6724 section 5, rule 1). The route
- * of a local network may also name another device: then it is the size of packets that shows the
- * loopback, by which they go all the same. */
-static bool is_own_ipv6(int fd, const struct ip *address)
-{
-	struct sockaddr_storage to, local;
-	socklen_t n = ip_to_sockaddr(address, ANY_PORT, &to), local_n = sizeof local;
-	int mtu = 0;
-	socklen_t mtu_n = sizeof mtu;
-	struct ip source;
-
-	if (leads_over_loopback(fd, address))
-		return true;
-	if (connect(fd, (struct sockaddr *)&to, n) < 0)
-		return false; /* there is no way to it */
-	if (getsockname(fd, (struct sockaddr *)&local, &local_n) < 0 ||
-	        getsockopt(fd, IPPROTO_IPV6, IPV6_MTU, &mtu, &mtu_n) < 0)
-		return true;
-	source = ip_from_sockaddr((struct sockaddr *)&local, NULL);
-	return ip_equals(&source, address) || mtu > LINK_BYTES_MAX;
-}
-
-/* Anything unclear counts as the host's own. */
-static bool is_own(const struct ip *address)
-{
-	bool ipv4 = address->family == 4, own;
-	int fd = socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return true;
-	own = ipv4 ? is_own_ipv4(fd, address) : is_own_ipv6(fd, address);
-	close(fd);
-	return own;
-}
-
 /* Where an answer about the address is kept. */
 static struct not_own *not_own_slot(struct proxy *proxy, const struct ip *address)
 {
@@ -183,17 +97,12 @@ bool dial_may_connect(
 
 	if (decision->names_exactly)
 		return true;
-	for (size_t i = 0; i < proxy->config.permit_count; i++) {
-		const struct ip_prefix *permit = &proxy->config.permit[i];
-
-		if (permit->bits == (address->family == 4 ? 32 : 128) &&
-		        ip_in_prefix(address, permit))
-			return true;
-	}
+	if (ip_networks_name(proxy->config.permit, proxy->config.permit_count, address))
+		return true;
 	now_ms = loop_now_ms(proxy->config.loop);
 	if (now_ms < known->until_ms && ip_equals(&known->address, address))
 		return true;
-	if (is_own(address))
+	if (own_address(address))
 		return false;
 	*known = (struct not_own){.address = *address, .until_ms = now_ms + NOT_OWN_MS};
 	return true;

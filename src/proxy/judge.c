@@ -14,8 +14,6 @@
 
 #include "proxy/client.h"
 
-#define TRANSLATOR_BITS_MAX 96 /* RFC 6052 */
-
 const char *destination_text(const struct destination *d, char *out)
 {
 	char ip[IP_TEXT_MAX];
@@ -336,27 +334,9 @@ void judge_opaque(struct proxy *proxy, const struct destination *d, enum policy_
 	j->allowed = j->decision.verdict == POLICY_ALLOW;
 }
 
-/* A network under permit means what one of a rule means. Whoever permits a translator's prefix
- * wants the IPv4 internet, not all that the translator goes to: what an address carries has to pass
- * by itself, unless the network is narrower than the prefix. */
-static bool is_permitted(const struct proxy *proxy, const struct ip *address)
-{
-	for (size_t i = 0; i < proxy->config.permit_count; i++) {
-		const struct ip_prefix *permit = &proxy->config.permit[i];
-		struct ip carried = ip_carried(address, permit->bits);
-
-		if (ip_network_means(permit, address))
-			return true;
-		if (ip_in_prefix(address, permit) && carried.family &&
-		        permit->bits <= TRANSLATOR_BITS_MAX && is_permitted(proxy, &carried))
-			return true;
-	}
-	return false;
-}
-
 bool judge_address(
         struct proxy *proxy, const struct policy_decision *decision, const struct ip *address)
 {
 	return decision->names_address || ip_classify(address) == IP_PUBLIC ||
-	       is_permitted(proxy, address);
+	       ip_networks_permit(proxy->config.permit, proxy->config.permit_count, address);
 }

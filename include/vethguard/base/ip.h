@@ -62,6 +62,11 @@ struct ip ip_carried(const struct ip *ip, unsigned translator_bits);
  * NAT64), which the network has to lie inside of, the carried one has to be public or meant by what is left of the
  * network. Whether an address is the host's own is not asked here. */
 bool ip_network_means(const struct ip_prefix *network, const struct ip *ip);
+/* Whether one of the networks that the configuration permits means the address; of one that carries another and lies in
+ * a translator's prefix, whether what it carries is permitted too. */
+bool ip_networks_permit(const struct ip_prefix *networks, size_t count, const struct ip *ip);
+/* Whether one of them is exactly this address. */
+bool ip_networks_name(const struct ip_prefix *networks, size_t count, const struct ip *ip);
 bool ip_network_is_one(const struct ip_prefix *network); /* it has one address */
 /* The class that all addresses of the network have by its range, IP_PUBLIC where it lies in none. *mixed: it has ranges
  * of other classes inside. */

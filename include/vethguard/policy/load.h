@@ -81,6 +81,15 @@ const char *policy_variable_objection(struct slice name, struct slice value);
 /* "name=value" taken apart at the first '='; false without one. Borrows text. */
 bool policy_variable_split(struct slice text, struct policy_variable *out);
 
+/* A host that an allow rule names exactly, and where. */
+struct policy_host_place {
+	struct slice host; /* canonical */
+	enum policy_scheme scheme;
+	uint16_t port; /* the rule's first one */
+	const char *file;
+	unsigned line, column;
+};
+
 struct policy_load_options {
 	bool observe; /* mode: observe whatever the file says (--observe) */
 	const struct policy_variable *variables; /* borrowed; names differ */
@@ -94,6 +103,10 @@ struct policy_load_options {
 	void (*each_source)(void *context, const struct policy_credential *credential, const char *file, unsigned line,
 		unsigned column);
 	void *each_source_context;
+	/* Called for each host that allow rules of a policy that has loaded name exactly, as often as they name it. Borrowed
+	 * for the call. NULL: nobody asks. */
+	void (*each_host)(void *context, const struct policy_host_place *place);
+	void *each_host_context;
 	/* Called for each file before it is read, with its absolute path, the main file first: for whoever watches them.
 	 * NULL: nobody asks. */
 	void (*each_file)(void *context, const char *path);

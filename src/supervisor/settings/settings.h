@@ -92,13 +92,5 @@ void settings_check_config_files(const struct config *c, const char *path, struc
  * it.
  */
 bool settings_host_asks_itself(void);
-/* resolv.conf(5): its nameserver lines. Addresses with a zone and malformed ones are passed over.
- * Returns the count. */
-size_t settings_parse_resolv(struct slice text, struct config_server *out, size_t max);
-/* hosts(5): one entry per name and address, canonical; malformed lines and names are passed over; a
- * name that one of the first `own` entries has is the configuration's and is not added. *count goes
- * on from its value up to max. False: there were more. */
-bool settings_parse_hosts(
-        struct slice text, struct config_host *hosts, size_t own, size_t *count, size_t max);
 
 #endif

@@ -412,11 +412,50 @@ static void classes_of_networks(void **state)
 	assert_true(ranges > 30 && ranges < 100);
 }
 
+/* What a configuration permits: as a rule's network, but for what a translator's prefix carries. */
+static void several_networks(void **state)
+{
+	static const struct {
+		const char *networks[3], *ip;
+		bool permit, name;
+	} cases[] = {{{"10.0.0.5"}, "10.0.0.5", true, true},
+	        {{"10.0.0.5"}, "10.0.0.6", false, false}, {{"10.0.0.0/8"}, "10.0.0.5", true, false},
+	        {{"10.0.0.0/7"}, "10.0.0.5", false, false},
+	        {{"0.0.0.0/0", "10.0.0.5"}, "10.0.0.5", true, true},
+	        {{"127.0.0.0/8"}, "127.0.0.1", false, false},
+	        {{"127.0.0.1"}, "127.0.0.1", true, true}, {{NULL}, "10.0.0.5", false, false},
+	        {{NULL}, "8.8.8.8", false, false},
+	        {{"64:ff9b::/96"}, "64:ff9b::8.8.8.8", true, false},
+	        {{"64:ff9b::/96"}, "64:ff9b::10.0.0.5", false, false},
+	        {{"64:ff9b::/96", "10.0.0.0/8"}, "64:ff9b::10.0.0.5", true, false},
+	        {{"10.0.0.0/8", "64:ff9b::/96"}, "64:ff9b::10.0.0.5", true, false},
+	        {{"10.0.0.0/8"}, "64:ff9b::10.0.0.5", false, false},
+	        {{"64:ff9b::10.0.0.5"}, "64:ff9b::10.0.0.5", true, true},
+	        {{"::10.0.0.0/104"}, "10.0.0.5", false, false}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ip_prefix networks[3];
+		struct ip ip;
+		size_t n = 0;
+
+		for (; n < 3 && cases[i].networks[n]; n++)
+			assert_true(ip_prefix_parse(
+			        slice_from_string(cases[i].networks[n]), &networks[n]));
+		assert_true(ip_parse(slice_from_string(cases[i].ip), &ip));
+		if (ip_networks_permit(networks, n, &ip) != cases[i].permit)
+			fail_msg("%zu: %s is%s permitted", i, cases[i].ip,
+			        cases[i].permit ? " not" : "");
+		assert_int_equal(ip_networks_name(networks, n, &ip), cases[i].name);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(classifies_every_border),
 	        cmocka_unit_test(public_is_public),
+	        cmocka_unit_test(several_networks),
 	        cmocka_unit_test(parses_strictly),
 	        cmocka_unit_test(formats_canonically),
 	        cmocka_unit_test(prefixes),

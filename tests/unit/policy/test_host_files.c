@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-#include "supervisor/settings/settings.h"
+#include "vethguard/policy/host_files.h"
 
 static struct config_server servers[CONFIG_SERVERS_MAX];
 static struct config_host hosts[8];
@@ -15,7 +15,7 @@ static struct config_host hosts[8];
 static size_t resolv(const char *text)
 {
 	memset(servers, 0, sizeof servers);
-	return settings_parse_resolv(slice_from_string(text), servers, CONFIG_SERVERS_MAX);
+	return host_files_parse_resolv(slice_from_string(text), servers, CONFIG_SERVERS_MAX);
 }
 
 static void nameservers(void **state)
@@ -61,7 +61,7 @@ static size_t parse(const char *text, size_t own, size_t max, bool *fits)
 {
 	size_t count = own;
 
-	*fits = settings_parse_hosts(slice_from_string(text), hosts, own, &count, max);
+	*fits = host_files_parse_hosts(slice_from_string(text), hosts, own, &count, max);
 	return count;
 }
 
