@@ -149,9 +149,9 @@ _vethguard()
 		'policy diff') words='--var --json --help' ;;
 		'policy new') words='--agent --packages --host --name --mode --output --help' ;;
 		'doctor '*) words='--config --roles --policy --socket --json --help' ;;
-		'audit show') words='--json --help --denied --sandbox --since --event' ;;
-		'audit suggest') words='--json --help --sandbox --since --event --policy --var' ;;
-		'audit verify') words='--anchor --help' ;;
+		'audit show') words='--json --help --denied --sandbox --since --event --socket' ;;
+		'audit suggest') words='--json --help --sandbox --since --event --policy --var --socket' ;;
+		'audit verify') words='--anchor --socket --help' ;;
 		*) words='--help' ;;
 		esac
 	elif [[ $what == 'policy explain' && $COMP_CWORD -gt 2 && $3 != @(--var|--config) && $(_vethguard_words) != 0 ]]; then

@@ -172,6 +172,7 @@ complete -c vethguard -n "$pick; or __vethguard_is doctor" -s j -l json -d 'As J
 set -l suggest '__vethguard_is audit suggest'
 complete -c vethguard -n $suggest -s p -l policy -r -F -d 'Leave out what it allows'
 complete -c vethguard -n $suggest -l var -x -d 'A variable of the policy'
+complete -c vethguard -n "__vethguard_is audit; and $more" -l socket -r -F -d 'Of the daemon, without a file'
 complete -c vethguard -n '__vethguard_is audit verify' -s a -l anchor -x -d 'A hash that must be there'
 complete -c vethguard -n '__vethguard_is policy; or __vethguard_is audit; or __vethguard_is doctor' -s h -l help -d Help
 complete -c vethguard -n "__vethguard_is help; and $two" -a 'run attach detach list show env reload pause resume stats policy audit doctor version'

@@ -15,15 +15,16 @@ static const struct command commands[] = {
 
 static void usage(FILE *out)
 {
-	fputs("Usage: vethguard audit show FILE [--denied] [--sandbox NAME] [--since WHEN] "
-	      "[--event ID] "
-	      "[--json]\n"
-	      "       vethguard audit suggest FILE [--sandbox NAME] [--since WHEN] [--event ID] "
-	      "[--policy FILE] [--json]\n"
-	      "       vethguard audit verify FILE... [--anchor HASH]\n\n",
+	fputs("Usage: vethguard audit show [FILE] [--denied] [--sandbox NAME] [--since WHEN]\n"
+	      "                            [--event ID] [--json]\n"
+	      "       vethguard audit suggest [FILE] [--sandbox NAME] [--since WHEN] [--event ID]\n"
+	      "                               [--policy FILE] [--json]\n"
+	      "       vethguard audit verify [FILE...] [--anchor HASH]\n\n",
 	        out);
 	command_list(commands, out);
-	fputs("\nFILE '-' is standard input. 'vethguard audit show --help' tells more.\n", out);
+	fputs("\nWithout FILE the daemon is asked for its own; '-' is standard input. 'vethguard "
+	      "audit\nshow --help' tells more.\n",
+	        out);
 }
 
 int cli_audit(int argc, char **argv)

@@ -3,17 +3,21 @@
 #ifndef VETHGUARD_CLI_AUDIT_COMMANDS_H
 #define VETHGUARD_CLI_AUDIT_COMMANDS_H
 
+#include <limits.h>
 #include <stdio.h>
 
 #include "vethguard/base/options.h"
 #include "vethguard/base/slice.h"
 #include "vethguard/policy/load.h"
+#include "vethguard/wire/seal.h"
+
+#include "control_client.h"
 
 #define AUDIT_LINE_MAX (1u << 20) /* bytes of one line; the recorder's own stay far below */
 
 /* argv[0] is "audit". Exit status: 0; 1: the log is not as it should be (verify) or has lines that
- * are none (show), or nothing can be suggested (suggest); 2: usage or a file that cannot be read.
- */
+ * are none (show), or nothing can be suggested (suggest); 2: usage or a file that cannot be read;
+ * 3: no file was named, and the daemon cannot be asked for its own. */
 int cli_audit(int argc, char **argv);
 int audit_show(int argc, char **argv); /* argv[0] is "show" */
 int audit_suggest(int argc, char **argv);
@@ -35,6 +39,18 @@ int audit_reader_open(struct audit_reader *reader, const char *path);
 /* 1: the next line, without its newline; 0: the end; -errno. */
 int audit_reader_next(struct audit_reader *reader, struct slice *line);
 void audit_reader_close(struct audit_reader *reader);
+
+/* audit_source.c: the daemon's own log, for who names no FILE. */
+struct audit_source {
+	char path[PATH_MAX];
+	char fingerprint[SEAL_HASH_DIGITS + 1]; /* of the line that it wrote last; "": not known */
+};
+/* socket: NULL: the usual one. command: for messages: "vethguard audit show". 0, or
+ * CONTROL_UNREACHABLE after messages on stderr. */
+int audit_source_ask(struct audit_source *source, const char *socket, const char *command);
+/* A message: the file cannot be read. asked: the daemon has named it. */
+void audit_source_unreadable(const char *path, int error, bool asked);
+bool audit_is_fingerprint(const char *text);
 
 /* audit_when.c: "10m", "2h", "1d", "30s", or RFC 3339 ("2026-11-20T16:33:36Z", also with a space,
  * an offset, or only the date), as milliseconds since the epoch. now_ms: what the short forms count
@@ -101,8 +117,15 @@ const char *audit_decision_name(enum audit_decision decision);
 		        "only from then on: 30s, 10m, 2h, 1d ago,\nor RFC 3339: " \
 		        "2026-11-20T16:33:36Z"                                    \
 	}
+#define AUDIT_SPEC_SOCKET                                                              \
+	{                                                                              \
+		"socket", 0, "PATH",                                                   \
+		        "without FILE: the daemon's; default: " CONTROL_SOCKET_DEFAULT \
+	}
 struct audit_pick {
 	const char *path;            /* NULL only with help */
+	const char *socket;          /* of the daemon; NULL: the usual one */
+	struct audit_source source;  /* what the daemon said, where no FILE was named */
 	const char *sandbox, *event; /* NULL: any */
 	int64_t since_ms;
 	bool denied, json, help;
@@ -110,11 +133,13 @@ struct audit_pick {
 	struct policy_variable variables[POLICY_VARIABLES_MAX]; /* of the policy */
 	size_t variable_count;
 };
-/* An option means what its letter says, whatever its place in specs: denied, sandbox, Since, event,
- * policy, json, help; --var has none. They may stand before and behind FILE. False after a message
- * on stderr. */
-bool audit_pick_parse(
+/* An option means what its name says, whatever its place in specs. They may stand before and behind
+ * FILE; where there is none, the daemon is asked. 0, or an exit status after a message on stderr.
+ */
+int audit_pick_parse(
         struct audit_pick *pick, const char *command, const struct option_spec *specs, char **argv);
+/* The daemon has named the file. */
+bool audit_pick_asked(const struct audit_pick *pick);
 /* By sandbox, time and id; findings about the event with that id are wanted too. Whether it was
  * denied is for the caller to ask. */
 bool audit_pick_wants(const struct audit_pick *pick, const struct json_t *event);

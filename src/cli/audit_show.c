@@ -16,6 +16,7 @@ static const struct option_spec specs[] = {
                 "only the event with this id, which a denial tells the\nagent, and findings about "
                 "it"},
         {"json", 'j', NULL, "the lines as they are instead of a table"},
+        AUDIT_SPEC_SOCKET,
         {"help", 'h', NULL, "this text"},
         {NULL, 0, NULL, NULL},
 };
@@ -30,12 +31,15 @@ struct show {
 
 static void help(void)
 {
-	fputs("Usage: vethguard audit show FILE [OPTIONS]\n\n"
-	      "Shows the audit log as a table; FILE '-' is standard input. Times are local ones:\n"
-	      "with TZ=UTC they are those of the log.\n\n",
+	fputs("Usage: vethguard audit show [FILE] [OPTIONS]\n\n"
+	      "Shows the audit log as a table: FILE, or the one that the daemon writes just now;\n"
+	      "FILE '-' is standard input. Times are local ones: with TZ=UTC they are those of "
+	      "the\n"
+	      "log.\n\n",
 	        stdout);
 	options_print(specs, stdout);
 	fputs("\nExamples:\n"
+	      "  sudo vethguard audit show --denied --sandbox agent-7\n"
 	      "  vethguard audit show vethguard.jsonl --denied --since 1h\n"
 	      "  vethguard audit show vethguard.jsonl --event 0ef28f6900000006 --json | jq .\n"
 	      "  tail -f vethguard.jsonl | vethguard audit show - --sandbox agent-7\n",
@@ -119,8 +123,7 @@ static int run(struct show *show)
 		audit_reader_close(&reader);
 	}
 	if (rc < 0) {
-		fprintf(stderr, "vethguard: error: cannot read %s: %s\n", show->pick.path,
-		        strerror(-rc));
+		audit_source_unreadable(show->pick.path, -rc, audit_pick_asked(&show->pick));
 		return CLI_USAGE;
 	}
 	if (!show->found && !show->strange && !show->pick.json)
@@ -134,11 +137,12 @@ static int run(struct show *show)
 int audit_show(int argc, char **argv)
 {
 	struct show show = {0};
-	int width = screen_width();
+	int width = screen_width(), status;
 
 	(void)argc;
-	if (!audit_pick_parse(&show.pick, "vethguard audit show", specs, argv + 1))
-		return CLI_USAGE;
+	status = audit_pick_parse(&show.pick, "vethguard audit show", specs, argv + 1);
+	if (status != 0)
+		return status;
 	if (show.pick.help) {
 		help();
 		return 0;

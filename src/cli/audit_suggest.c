@@ -16,17 +16,20 @@ static const struct option_spec specs[] = {
         {"policy", 'p', "FILE", "leave out what this policy allows by now"},
         {"var", 0, "KEY=VALUE", "a variable of that policy; may be repeated"},
         {"json", 'j', NULL, "one object instead of a policy"},
+        AUDIT_SPEC_SOCKET,
         {"help", 'h', NULL, "this text"},
         {NULL, 0, NULL, NULL},
 };
 
 static void help(void)
 {
-	fputs("Usage: vethguard audit suggest FILE [OPTIONS]\n\n"
+	fputs("Usage: vethguard audit suggest [FILE] [OPTIONS]\n\n"
 	      "Prints the smallest rules that would allow what the log has as denied or observed, "
 	      "as a\n"
-	      "policy file. What may be an attack is named, never suggested. FILE '-' is standard\n"
-	      "input. No file is changed.\n\n",
+	      "policy file. What may be an attack is named, never suggested. Without FILE it is "
+	      "the\n"
+	      "log that the daemon writes just now; FILE '-' is standard input. No file is "
+	      "changed.\n\n",
 	        stdout);
 	options_print(specs, stdout);
 	fputs("\nExit status: 0 rules were suggested, 1 there are none, 2 wrong usage or no "
@@ -112,8 +115,7 @@ static int suggest(const struct audit_pick *pick, const struct policy *policy)
 		        "looked at: use --since, --sandbox or --event\n",
 		        pick->path);
 	else
-		fprintf(stderr, "vethguard: error: cannot read %s: %s\n", pick->path,
-		        strerror(-rc));
+		audit_source_unreadable(pick->path, -rc, audit_pick_asked(pick));
 	suggest_fini(&s);
 	return status;
 }
@@ -135,11 +137,13 @@ int audit_suggest(int argc, char **argv)
 {
 	struct policy_loaded loaded = {.image = NULL};
 	struct audit_pick pick;
-	int status = CLI_USAGE;
+	int status;
 
 	(void)argc;
-	if (!audit_pick_parse(&pick, "vethguard audit suggest", specs, argv + 1))
-		return CLI_USAGE;
+	status = audit_pick_parse(&pick, "vethguard audit suggest", specs, argv + 1);
+	if (status != 0)
+		return status;
+	status = CLI_USAGE;
 	if (pick.help) {
 		help();
 		return 0;

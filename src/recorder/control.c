@@ -11,6 +11,8 @@
  * file END        drain that sandbox, answer SUMMARY REOPEN     go on in another file; answered
  * with REOPENED STOP       drain all, answer STOPPED, exit
  *
+ *   HEAD_GET   which line was written last; answered with HEAD
+ *
  * ENDED tells that another recorder of the same file has ended it: the supervisor is to open the
  * file that follows, and to say REOPEN.
  *
@@ -231,6 +233,14 @@ static int on_reopen(struct recorder *r, struct ipc_message *message)
 	return 0;
 }
 
+static int on_head_get(struct recorder *r, struct ipc_message *message)
+{
+	if (!reader_done(&message->body))
+		return -EBADMSG;
+	control_tell(r, MESSAGE_RECORDER_HEAD, message->head.id, r->head);
+	return 0;
+}
+
 static int on_stop(struct recorder *r, struct ipc_message *message)
 {
 	if (!reader_done(&message->body))
@@ -270,6 +280,8 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 		return jail_answer(peer, message);
 	case MESSAGE_RECORDER_REOPEN:
 		return on_reopen(r, message);
+	case MESSAGE_RECORDER_HEAD_GET:
+		return on_head_get(r, message);
 	case MESSAGE_STOP:
 		return on_stop(r, message);
 	default:

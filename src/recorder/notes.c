@@ -397,6 +397,7 @@ void notes_commit(struct recorder *r)
 
 	journal_commit(&r->journal);
 	r->begun = false;
+	memcpy(r->head, r->log.chain.last.hash, sizeof(r->head));
 	if (r->log.end > 0 && journal_mark(&r->journal).n)
 		journal_set_mark(&r->journal, SLICE(""));
 	DL_FOREACH2(r->awake, s, awake_next)

@@ -105,6 +105,8 @@ struct recorder {
 	struct loop *loop;
 	struct ipc_peer supervisor;
 	struct log_file log;
+	char head[SEAL_HASH_DIGITS +
+	          1]; /* fingerprint of the last line in the file; "": none yet */
 	struct journal journal;
 	bool begun;           /* what is pending is in the journal and goes to the file as it is */
 	struct buf inherited; /* notes of the recorder before */

@@ -15,6 +15,7 @@
 #include "vethguard/jail/spawn.h"
 #include "supervisor/errand.h"
 #include "supervisor/resident.h"
+#include "supervisor/recording/head.h"
 #include "supervisor/role/roles.h"
 
 /* The registry. */
@@ -162,6 +163,7 @@ void supervisor_fini(struct supervisor *sv)
 	loop_timer_close(&sv->keeper_look);
 	loop_timer_close(&sv->recorder_timer);
 	roles_fini(sv);
+	head_fini(sv);
 	role_fini(&sv->keeper);
 	role_fini(&sv->recorder);
 	recording_fini(sv);

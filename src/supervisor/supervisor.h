@@ -51,7 +51,8 @@ struct supervisor {
 	/* lasting: keeper and recorder have begun to serve; NULL: nobody asks */
 	void (*on_roles_ready)(struct supervisor *sv);
 	void (*on_keeper_lost)(struct supervisor *sv, const char *how); /* before it was ready */
-	struct roles *roles; /* roles.h; NULL: nobody asks */
+	struct roles *roles;        /* roles.h; NULL: nobody asks */
+	struct head_question *head; /* recording/head.h; the same */
 };
 
 /* Starts keeper and recorder. 0 or -errno with what failed in *step. */

@@ -160,6 +160,7 @@ class Api(Control):
         self.assertEqual(self.call("GET", "/v1/sandboxes/one")[0], 404)
         told = {o["operationId"] for item in self.described.document["paths"].values() for o in item.values() if "responses" in o}
         self.call("GET", "/v1/roles")
+        self.assertRegex(self.call("GET", "/v1/audit")[2]["fingerprint"], "^[0-9a-f]{64}$")
         told -= {"upgrade"}  # test_upgrade.py
         self.assertEqual(told - self.described.used, set(), "described and never answered so")
 

@@ -112,6 +112,10 @@ enum message_type {
 	                          * under this id */
 	MESSAGE_KEEPER_LOOK,     /* no body: is it there? */
 	MESSAGE_KEEPER_HERE,     /* keeper -> supervisor: the answer */
+
+	/* supervisor <-> recorder, further */
+	MESSAGE_RECORDER_HEAD_GET, /* no body: which line was written last? */
+	MESSAGE_RECORDER_HEAD,   /* recorder -> supervisor, same id: struct message_text: its fingerprint, or empty: none yet */
 	MESSAGE_TYPE_COUNT
 };
 

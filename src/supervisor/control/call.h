@@ -74,6 +74,7 @@ void control_run_reload_all(struct control *control, struct control_call *call);
 void control_run_status(struct control *control, struct control_call *call);
 void control_run_upgrade(struct control *control, struct control_call *call);
 void control_run_roles(struct control *control, struct control_call *call);
+void control_run_audit(struct control *control, struct control_call *call);
 
 /* view.c: JSON of what is shown. key NULL inside arrays and at the top. A sandbox is left
  * open: the caller adds members and ends the object. */
@@ -82,6 +83,9 @@ void control_put_env(struct json *j, const char *name, const struct attach_env *
 void control_put_stats(
         struct json *j, const struct attachment_view *view, const struct attach_stats *stats);
 void control_put_status(struct json *j, const struct attachments_status *status);
+/* fingerprint: of the log's last line, or NULL. */
+void control_put_audit(
+        struct json *j, const struct attachments_status *status, const char *fingerprint);
 void control_put_lines(struct json *j, const char *key, const char *lines);
 void control_add_lines(struct json *j, const char *lines); /* to an array that is open */
 

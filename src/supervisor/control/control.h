@@ -10,6 +10,7 @@
 #include "vethguard/loop/http_server.h"
 #include "vethguard/loop/unix_listener.h"
 #include "supervisor/attach/attachments.h"
+#include "supervisor/recording/head.h"
 #include "supervisor/role/roles.h"
 #include "supervisor/daemon/upgrade.h"
 
@@ -34,6 +35,8 @@ struct control_owner {
 	void (*called)(struct control_owner *owner, const struct control_record *record);
 	/* Hands over to the installed version (upgrade.h). */
 	void (*upgrade)(struct control_owner *owner, upgrade_done done, void *context);
+	/* Which line of the audit log is the last one (recording/head.h). 0 or -errno. */
+	int (*head)(struct control_owner *owner, head_told told, void *context);
 	/* How each role is confined (roles.h). 0 or -errno. */
 	int (*roles)(struct control_owner *owner, roles_told told, void *context);
 };

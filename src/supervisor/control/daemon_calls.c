@@ -45,6 +45,32 @@ void control_run_status(struct control *control, struct control_call *call)
 	control_answer(call, 200, &j, &out);
 }
 
+static void on_head(void *context, const char *fingerprint)
+{
+	struct control_call *call = context;
+	struct attachments_status status;
+	struct buf out;
+	struct json j;
+
+	if (!control_is_open(call))
+		return;
+	attachments_status(control_attachments(call->control), &status);
+	buf_init(&out, CONTROL_BODY_MAX);
+	json_begin(&j, &out);
+	control_put_audit(&j, &status, fingerprint);
+	control_answer(call, 200, &j, &out);
+}
+
+void control_run_audit(struct control *control, struct control_call *call)
+{
+	struct control_owner *owner = control_owner(control);
+	int error = owner->head(owner, on_head, call);
+
+	if (error)
+		control_refuse(call, 503,
+		        error == -EBUSY ? "too many ask for that just now" : "no memory");
+}
+
 static void on_upgraded(void *context, const char *error, pid_t pid)
 {
 	struct control_call *call = context;

@@ -12,6 +12,7 @@
 static const struct control_route routes[] = {
         {"GET", "/v1/status", "status.get", LOOKS, NO_BODY, control_run_status},
         {"POST", "/v1/reload", "reload", CHANGES, BODY, control_run_reload_all},
+        {"GET", "/v1/audit", "audit.get", LOOKS, NO_BODY, control_run_audit},
         {"GET", "/v1/roles", "roles.get", LOOKS, NO_BODY, control_run_roles},
         {"POST", "/v1/upgrade", "upgrade", CHANGES, BODY, control_run_upgrade},
         {"GET", "/v1/sandboxes", "sandboxes.list", LOOKS, NO_BODY, control_run_list},

@@ -264,6 +264,15 @@ void control_put_stats(
 	json_put_end_object(j);
 }
 
+void control_put_audit(struct json *j, const struct attachments_status *s, const char *fingerprint)
+{
+	json_put_object(j, NULL);
+	put_text(j, "path", s->audit_path);
+	json_put_bool(j, "recording", s->recording);
+	put_text(j, "fingerprint", fingerprint);
+	json_put_end_object(j);
+}
+
 void control_put_status(struct json *j, const struct attachments_status *s)
 {
 	json_put_object(j, NULL);

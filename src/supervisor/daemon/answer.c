@@ -48,6 +48,13 @@ static int on_roles_asked(struct control_owner *owner, roles_told told, void *co
 	return roles_ask(&d->supervisor, 0, told, context);
 }
 
+static int on_head_asked(struct control_owner *owner, head_told told, void *context)
+{
+	struct daemon *d = container_of(owner, struct daemon, control_owner);
+
+	return head_ask(&d->supervisor, told, context);
+}
+
 static const char *socket_path(const struct daemon *d, char out[PATH_MAX])
 {
 	if (d->options->socket)
@@ -87,8 +94,10 @@ static int open_control(struct daemon *d)
 	d->takeover.listener = -1;
 	if (error)
 		return error;
-	d->control_owner = (struct control_owner){
-	        .called = on_called, .upgrade = on_upgrade_asked, .roles = on_roles_asked};
+	d->control_owner = (struct control_owner){.called = on_called,
+	        .upgrade = on_upgrade_asked,
+	        .head = on_head_asked,
+	        .roles = on_roles_asked};
 	d->control = control_new(
 	        d->loop, d->listener.fd, &d->attachments, &d->control_owner, control_group());
 	return d->control ? 0 : -ENOMEM;

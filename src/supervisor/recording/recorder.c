@@ -13,6 +13,7 @@
 
 #include "vethguard/base/log.h"
 #include "supervisor/recording/files.h"
+#include "supervisor/recording/head.h"
 #include "supervisor/supervisor.h"
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
@@ -205,6 +206,15 @@ static int on_refused(struct supervisor *sv, struct ipc_message *message)
 	return 0;
 }
 
+static int on_head(struct supervisor *sv, struct ipc_message *message)
+{
+	struct message_text m;
+
+	if (message_text_decode(&message->body, &m) != 0 || message->head.id > sv->last_id)
+		return -EBADMSG;
+	return head_answered(sv, message->head.id, m.text);
+}
+
 static int on_recorder_message(struct role *role, struct ipc_message *message)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, recorder);
@@ -230,6 +240,8 @@ static int on_recorder_message(struct role *role, struct ipc_message *message)
 		return on_flowing(sv, message);
 	case MESSAGE_RECORDER_SUMMARY:
 		return on_summary(sv, message);
+	case MESSAGE_RECORDER_HEAD:
+		return on_head(sv, message);
 	default:
 		return -EBADMSG;
 	}

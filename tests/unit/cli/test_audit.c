@@ -528,12 +528,42 @@ static const struct option_spec pick_specs[] = {
         AUDIT_SPEC_SINCE,
         {"sandbox", 's', "NAME", ""},
         {"help", 'h', NULL, ""},
+        AUDIT_SPEC_SOCKET,
         {NULL, 0, NULL, NULL},
 };
 
+#define NO_DAEMON "--socket=/nonexistent/control.sock"
+
 static bool pick_of(struct audit_pick *pick, char **argv)
 {
-	return audit_pick_parse(pick, "vethguard audit test", pick_specs, argv);
+	return audit_pick_parse(pick, "vethguard audit test", pick_specs, argv) == 0;
+}
+
+static void test_a_file_or_a_daemon(void **state)
+{
+	static const struct {
+		char *words[4];
+		int status;
+	} cases[] = {
+	        {{NO_DAEMON}, 3},
+	        {{NO_DAEMON, "--json"}, 3},
+	        {{NO_DAEMON, "log"}, 2},
+	        {{"log", NO_DAEMON}, 2},
+	        {{"-", NO_DAEMON}, 2},
+	        {{NO_DAEMON, "--help"}, 0},
+	        {{"--socket"}, 2},
+	        {{"log"}, 0},
+	};
+	struct audit_pick pick;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *argv[5] = {cases[i].words[0], cases[i].words[1], cases[i].words[2], NULL};
+
+		assert_int_equal(audit_pick_parse(&pick, "vethguard audit test", pick_specs, argv),
+		        cases[i].status);
+		assert_false(audit_pick_asked(&pick) && cases[i].status == 0);
+	}
 }
 
 static void test_options_stand_before_and_behind_the_file(void **state)
@@ -560,8 +590,6 @@ static void test_wrong_options(void **state)
 	struct audit_pick pick;
 
 	(void)state;
-	assert_false(pick_of(&pick, (char *[]){NULL}));
-	assert_false(pick_of(&pick, (char *[]){"--json", NULL}));
 	assert_false(pick_of(&pick, (char *[]){"a", "b", NULL}));
 	assert_false(pick_of(&pick, (char *[]){"a", "--denied", NULL})); /* not in this table */
 	assert_false(pick_of(&pick, (char *[]){"a", "--sandbox", NULL}));
@@ -634,6 +662,7 @@ int main(void)
 	        cmocka_unit_test(test_anchor),
 	        cmocka_unit_test(test_show_and_its_usage),
 	        cmocka_unit_test(test_options_stand_before_and_behind_the_file),
+	        cmocka_unit_test(test_a_file_or_a_daemon),
 	        cmocka_unit_test(test_wrong_options),
 	        cmocka_unit_test(test_what_is_picked),
 	};

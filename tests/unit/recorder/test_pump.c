@@ -332,6 +332,51 @@ static void test_what_the_fence_counted_more_is_told(void **state)
 	close_fixture(&f);
 }
 
+static void expect_head(struct fixture *f, uint64_t id, struct slice expected)
+{
+	uint8_t question[64];
+	struct ipc_message message;
+	struct message_text m;
+
+	assert_int_equal(
+	        ipc_send_blocking(f->control, question,
+	                message_empty(question, sizeof(question), MESSAGE_RECORDER_HEAD_GET, id),
+	                NULL, 0),
+	        0);
+	expect_message(f->control, MESSAGE_RECORDER_HEAD, id, &message);
+	assert_int_equal(message_text_decode(&message.body, &m), 0);
+	assert_true(slice_equals(m.text, expected));
+}
+
+/* The last line is known without the file: one that somebody has cut does not answer for itself. */
+static void test_the_last_line_is_remembered(void **state)
+{
+	struct message_summary summary;
+	struct fixture f;
+	struct seal seal;
+	char *text, *last;
+	size_t n;
+
+	(void)state;
+	open_fixture(&f, RLIM_INFINITY);
+	expect_head(&f, 5, SLICE(""));
+	send_packets(&f, 3);
+	send_event(&f, SANDBOX, sample_lifecycle(EVENT_STOP));
+	send_end(&f, SANDBOX, 8);
+	summary = expect_summary(&f, 8);
+	assert_int_equal(summary.dropped, 3);
+	text = read_file(f.path, &n);
+	text[n - 1] = '\0';
+	last = strrchr(text, '\n');
+	assert_non_null(last);
+	assert_int_equal(seal_parse(slice_from_string(last + 1), &seal), 0);
+	expect_head(&f, 9, slice_from_string(seal.own.hash));
+	assert_int_equal(truncate(f.path, last + 1 - text), 0);
+	expect_head(&f, 10, slice_from_string(seal.own.hash));
+	free(text);
+	close_fixture(&f);
+}
+
 /* Whatever else was still to be counted: the last line of a sandbox says that it has ended. */
 static void test_the_stop_is_the_last_line(void **state)
 {
@@ -493,6 +538,7 @@ int main(void)
 	        cmocka_unit_test(test_lost_supervisor_ends_after_the_last_line),
 	        cmocka_unit_test(test_what_the_fence_counted_more_is_told),
 	        cmocka_unit_test(test_the_stop_is_the_last_line),
+	        cmocka_unit_test(test_the_last_line_is_remembered),
 	        cmocka_unit_test(test_copies_ask_for_the_count),
 	        cmocka_unit_test(test_counts_of_before_are_not_told_again),
 	        cmocka_unit_test(test_nonsense_on_the_packet_socket_is_a_finding),

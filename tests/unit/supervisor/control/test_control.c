@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -638,6 +639,33 @@ static int tell_roles(struct control_owner *owner, roles_told told, void *contex
 	return 0;
 }
 
+static int tell_head(struct control_owner *owner, head_told told, void *context)
+{
+	(void)owner;
+	if (all.many)
+		return all.many == 1 ? -EBUSY : -ENOMEM;
+	told(context, all.later ? NULL : "00ff");
+	return 0;
+}
+
+static void test_audit(void **state)
+{
+	(void)state;
+	f.owner.head = tell_head;
+	assert_int_equal(call("GET", "/v1/audit", ""), 200);
+	assert_non_null(
+	        strstr(answer, "{\"path\":\"/a\",\"recording\":false,\"fingerprint\":\"00ff\"}"));
+	all.later = true;
+	assert_int_equal(call("GET", "/v1/audit", ""), 200);
+	assert_non_null(strstr(answer, "\"fingerprint\":null}"));
+	all.many = 1;
+	refused(503, "GET", "/v1/audit", "", "too many ask for that");
+	all.many = 2;
+	refused(503, "GET", "/v1/audit", "", "no memory");
+	refused(405, "POST", "/v1/audit", "", "Allow: GET\r\n");
+	refused(404, "GET", "/v1/audit/x", "", "");
+}
+
 static void test_roles(void **state)
 {
 	(void)state;
@@ -691,6 +719,7 @@ int main(void)
 	        CASE(test_wrong_members),
 	        CASE(test_many_pairs),
 	        CASE(test_failures),
+	        CASE(test_audit),
 	        CASE(test_roles),
 	        CASE(test_late_answers),
 	};

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators ask a daemon for: its audit log without naming it, whether that was cut off, a list that fits a terminal, and
+an end of all guards at once."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+
+import support
+import terminal
+from daemon import Daemon
+from support import SLOW, VETHGUARD, Case, policy, sh
+
+POLICY = policy("https://api.lab.test")
+
+
+class Operated(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.policy = support.LAB.write("operators.yaml", POLICY)
+        cls.daemon = Daemon()
+
+    @classmethod
+    def tearDownClass(cls):
+        status = cls.daemon.stop()
+        assert status == 0, cls.daemon.stderr()
+        super().tearDownClass()
+
+    def tearDown(self):
+        for s in self.daemon.call("GET", "/v1/sandboxes")[2]["sandboxes"]:
+            self.daemon.call("DELETE", f"/v1/sandboxes/{s['name']}")
+        super().tearDown()
+
+    def attach(self, name):
+        return self.daemon.attach(name=name, netns="/run/netns/" + support.netns(self, name), policy=self.policy)
+
+    def tool(self, *argv, socket=None, **kw):
+        return subprocess.run([VETHGUARD, *argv, "--socket", socket or self.daemon.socket], capture_output=True, text=True,
+                              timeout=60 * SLOW, **kw)
+
+    def audit(self, *argv, **kw):
+        return self.tool("audit", *argv, **kw)
+
+
+class Audit(Operated):
+    def setUp(self):
+        super().setUp()
+        self.attach("asked")
+
+    def test_show_and_suggest(self):
+        r = self.audit("show", "--sandbox", "asked")
+        self.assertEqual(r.returncode, 0, r)
+        self.assertIn("sandbox asked started", r.stdout)
+        self.assertIn(self.audit("show", "--sandbox", "nobody").stderr, f"vethguard: note: no event in {self.daemon.audit} matches --sandbox\n")
+        r = self.audit("suggest", "--sandbox", "asked")
+        self.assertEqual((r.returncode, r.stdout), (1, "# Nothing to suggest.\n"), r)
+        rows = [json.loads(line) for line in self.audit("show", "--json").stdout.splitlines()]
+        self.assertIn("vethguardd", {row["device"]["name"] for row in rows})
+
+    def test_without_a_daemon(self):
+        for words in (("show",), ("suggest",), ("verify",), ("show", "--json", "--denied")):
+            r = self.audit(*words, socket="/nonexistent/control.sock")
+            self.assertEqual((r.returncode, r.stdout), (3, ""), r)
+            self.assertIn("the daemon does not run: nothing listens on /nonexistent/control.sock", r.stderr)
+            self.assertIn(f"Another one: 'vethguard audit {words[0]} FILE'", r.stderr)
+
+    def test_a_file_or_a_daemon(self):
+        for words in (("show", self.daemon.audit), ("suggest", "-"), ("verify", self.daemon.audit)):
+            r = self.audit(*words)
+            self.assertEqual((r.returncode, r.stdout, r.stderr), (2, "", "vethguard: error: FILE or --socket, not both\n"), r)
+
+    def test_a_log_that_may_not_be_read(self):
+        """Who may ask the daemon may not read its log by that."""
+        os.chown(self.daemon.audit, 1, 1)
+        self.addCleanup(os.chown, self.daemon.audit, 0, 0)
+        for command in ("show", "suggest", "verify"):
+            r = subprocess.run(["setpriv", "--bounding-set=-dac_override,-dac_read_search", VETHGUARD, "audit", command, "--socket",
+                                self.daemon.socket], capture_output=True, text=True, timeout=60 * SLOW)
+            self.assertEqual((r.returncode, r.stdout), (2, ""), r)
+            self.assertEqual(r.stderr, f"vethguard: error: cannot read {self.daemon.audit}: Permission denied\n"
+                                       "It is the daemon's audit log, which root may read: use sudo.\n")
+
+
+class Verify(Operated):
+    def setUp(self):
+        super().setUp()
+        self.attach("verified")
+        self.whole = self.lines()
+
+    def lines(self):
+        support.wait_until(lambda: self.daemon.event())
+        with open(self.daemon.audit, "rb") as f:
+            return f.read().splitlines(keepends=True)
+
+    def with_log(self, lines):
+        """The daemon's log with other lines, and what verify says; the log is as it was then."""
+        saved = self.daemon.audit + ".saved"
+        shutil.copy(self.daemon.audit, saved)
+        with open(self.daemon.audit, "wb") as f:
+            f.writelines(lines)
+        r = self.audit("verify")
+        shutil.copyfile(saved, self.daemon.audit)
+        support.UNSOUND.add(self.daemon.audit)
+        return r
+
+    def fingerprint(self):
+        return self.daemon.call("GET", "/v1/audit")[2]["fingerprint"]
+
+    def test_a_whole_log(self):
+        r = self.audit("verify")
+        self.assertEqual((r.returncode, r.stderr), (0, ""), r)
+        self.assertRegex(r.stdout, "OK: [0-9]+ lines .*\n(The last line is the one that|Line [0-9]+ is the last one that) the daemon (wrote|had written)")
+        self.assertIn("none was cut off", r.stdout)
+        self.assertNotIn("Not known", r.stdout)
+
+    def test_the_end_is_cut_off(self):
+        """At the end of a line: the chain is whole, and only the daemon knows that something is missing."""
+        for keep in (len(self.whole) - 1, 1, 0):
+            with self.subTest(keep=keep):
+                self.fingerprint()
+                r = self.with_log(self.lines()[:keep])
+                self.assertEqual(r.returncode, 1, r)
+                self.assertRegex(r.stdout, "BROKEN: no line has the fingerprint [0-9a-f]{64}, which the daemon says is that of the line it wrote last")
+
+    def test_a_file_alone_cannot_tell(self):
+        cut = support.LAB.path("cut.jsonl")
+        with open(cut, "wb") as f:
+            f.writelines(self.whole[:-1])
+        r = subprocess.run([VETHGUARD, "audit", "verify", cut], capture_output=True, text=True)
+        self.assertEqual(r.returncode, 0, r)
+        self.assertIn("Not known: whether lines behind the last one were cut off, or all were written anew.", r.stdout)
+        self.assertIn("'vethguard audit verify' without FILE", r.stdout)
+        noted = json.loads(self.whole[0])["attestation_list"][0]["fingerprint"]["value"]
+        r = subprocess.run([VETHGUARD, "audit", "verify", cut, "--anchor", noted], capture_output=True, text=True)
+        self.assertEqual(r.returncode, 0, r)
+        self.assertIn("Line 1 has the fingerprint that was given: none is missing up to there.\nNot known: whether lines behind", r.stdout)
+        r = subprocess.run([VETHGUARD, "audit", "verify", cut, "--anchor", self.fingerprint()], capture_output=True, text=True)
+        self.assertEqual(r.returncode, 1, r)
+        empty = support.LAB.write("none.jsonl", "")
+        r = subprocess.run([VETHGUARD, "audit", "verify", empty], capture_output=True, text=True)
+        self.assertEqual((r.returncode, r.stdout), (0, f"{empty} has no lines. Not known: whether all were removed.\n"))
+
+    def test_another_log_in_its_place(self):
+        other = support.LAB.path("of-a-run.jsonl")
+        done = support.LAB.run(POLICY, ["true"], options=["--audit", other])
+        self.assertEqual(done.status if hasattr(done, "status") else done.returncode, 0)
+        with open(other, "rb") as f:
+            r = self.with_log(f.read().splitlines(keepends=True))
+        self.assertEqual(r.returncode, 1, r)
+        self.assertIn("all were written anew", r.stdout)
+
+    def test_an_anchor_of_ones_own(self):
+        """It is what counts, also where the daemon is asked for its log."""
+        noted = json.loads(self.whole[0])["attestation_list"][0]["fingerprint"]["value"]
+        self.assertEqual(self.audit("verify", "--anchor", noted).returncode, 0)
+        r = self.audit("verify", "--anchor", "0" * 64)
+        self.assertEqual(r.returncode, 1, r)
+        self.assertIn("BROKEN: no line has the fingerprint 0000", r.stdout)
+        self.assertEqual(self.audit("verify", "--anchor", "00").returncode, 2)
+
+    def test_after_a_rotation(self):
+        os.rename(self.daemon.audit, self.daemon.audit + ".1")
+        self.daemon.process.send_signal(signal.SIGHUP)
+        support.wait_until(lambda: os.path.exists(self.daemon.audit) and os.path.getsize(self.daemon.audit))
+        r = self.audit("verify")
+        self.assertEqual(r.returncode, 0, r)
+        self.assertIn("The first line continues a chain from an older file", r.stdout)
+        self.assertNotIn("Not known", r.stdout)
+
+    def test_after_the_recorder_has_died(self):
+        pid = self.daemon.call("GET", "/v1/status")[2]["processes"]["recorder"]
+        os.kill(pid, 9)
+        r = support.wait_until(lambda: (r := self.audit("verify")).returncode == 0 and "none was cut off" in r.stdout and r)
+        self.assertTrue(r, self.audit("verify"))
