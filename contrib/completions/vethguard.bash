@@ -52,7 +52,7 @@ _vethguard_run()
 		;;
 	--name | --var | -n) return ;;
 	esac
-	words='--policy --var --config --name --user --audit --observe --env --no-env --proxy-env --device --verbose --help --'
+	words='--policy --var --config --name --user --audit --observe --env --clean-env --keep-env --no-env --proxy-env --device --verbose --help --'
 	COMPREPLY=($(compgen -W "$words" -- "$2"))
 }
 

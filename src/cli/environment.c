@@ -10,7 +10,9 @@
 extern char **environ;
 
 static const char *const basic_names[] = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG",
-        "LANGUAGE", "TERM", "COLORTERM", "TZ", "TMPDIR", "PWD", NULL};
+        "LANGUAGE", "TERM", "COLORTERM", "TERMINFO", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR",
+        "CLICOLOR", "TZ", "TMPDIR", "PWD", "EDITOR", "VISUAL", "PAGER", "LESS", "HOSTNAME", NULL};
+static const char *const basic_starts[] = {"LC_", "XDG_", NULL};
 
 void environment_init(struct environment *env)
 {
@@ -107,8 +109,9 @@ void environment_copy(struct environment *env, char *const *from)
 
 static bool basic(const char *var)
 {
-	if (strncmp(var, "LC_", 3) == 0)
-		return true;
+	for (const char *const *start = basic_starts; *start != NULL; start++)
+		if (strncmp(var, *start, strlen(*start)) == 0)
+			return true;
 	for (const char *const *name = basic_names; *name != NULL; name++)
 		if (variable_is(var, slice_from_string(*name)))
 			return true;

@@ -19,7 +19,8 @@ void environment_init(struct environment *env);
 void environment_fini(struct environment *env);
 /* Every well-formed variable of from (environ). */
 void environment_copy(struct environment *env, char *const *from);
-/* Only those that a program needs to find itself: PATH, HOME, USER, LANG, TERM, TZ, ... */
+/* Only those that programs need: PATH, HOME, USER, LANG, LC_*, TERM, TZ, XDG_*, EDITOR, NO_COLOR,
+ * ... */
 void environment_copy_basic(struct environment *env, char *const *from);
 void environment_set(struct environment *env, struct slice name, struct slice value);
 void environment_unset(struct environment *env, struct slice name);

@@ -7,6 +7,7 @@
 
 #include "mounts.h"
 #include "run_env.h"
+#include "run_secrets.h"
 #include "trust_env.h"
 #include "vethguard/base/log.h"
 #include "vethguard/tls/bundle.h"
@@ -106,13 +107,25 @@ static void add_option(struct environment *env, const char *text, const struct r
 		        text, text);
 }
 
+/* --clean-env, and what --keep-env keeps. */
+static void copy_clean(struct environment *env, const struct run_options *options)
+{
+	environment_copy_basic(env, environ);
+	for (size_t i = 0; i < options->keep_count; i++) {
+		const char *own = environment_own(slice_from_string(options->keep[i]));
+
+		if (own != NULL)
+			set(env, options->keep[i], own);
+	}
+}
+
 int run_env_build(struct environment *env, const struct run_options *options,
         const struct privilege *privilege, const struct run_user *user,
         const struct run_session *session, const struct message_session_ready *ready)
 {
 	environment_init(env);
-	if (options->no_env)
-		environment_copy_basic(env, environ);
+	if (options->clean_env)
+		copy_clean(env, options);
 	else
 		environment_copy(env, environ);
 	for (size_t i = 0; i < session->wiped.count; i++)
@@ -127,5 +140,8 @@ int run_env_build(struct environment *env, const struct run_options *options,
 		environment_set(env, ready->env[i].name, ready->env[i].value);
 	for (size_t i = 0; i < options->env_count; i++)
 		add_option(env, options->env[i], session, ready);
-	return env->failed ? -ENOMEM : 0;
+	if (env->failed)
+		return -ENOMEM;
+	run_secrets_tell(env, options, ready);
+	return 0;
 }

@@ -7,9 +7,9 @@
 #include "guest.h"
 #include "run_session.h"
 
-/* In this order, later ones win: the invoking environment (or the few of --no-env) without
- * variables that credentials are read from; the user's HOME, USER, LOGNAME, SHELL; where the CA is;
- * the proxy; placeholders; --env. 0 or -ENOMEM. */
+/* In this order, later ones win: the invoking environment (or those of --clean-env and --keep-env)
+ * without variables that credentials are read from; the user's HOME, USER, LOGNAME, SHELL; where
+ * the CA is; the proxy; placeholders; --env. 0 or -ENOMEM. */
 int run_env_build(struct environment *env, const struct run_options *options,
         const struct privilege *privilege, const struct run_user *user,
         const struct run_session *session, const struct message_session_ready *ready);

@@ -23,6 +23,8 @@ enum {
 	AUDIT,
 	OBSERVE,
 	ENV,
+	CLEAN_ENV,
+	KEEP_ENV,
 	NO_ENV,
 	PROXY_ENV,
 	DEVICE,
@@ -45,9 +47,13 @@ static const struct option_spec specs[] = {
                 "refuse nothing but the floor, log what would\n"
                 "have been refused"},
         [ENV] = {"env", 'e', "NAME[=VALUE]", "set or pass on one variable; may be repeated"},
-        [NO_ENV] = {"no-env", 0, NULL,
-                "start from PATH, HOME, USER, LANG, TERM and the\n"
-                "like instead of the whole environment"},
+        [CLEAN_ENV] = {"clean-env", 0, NULL,
+                "of the environment keep only what programs need:\n"
+                "PATH, HOME, USER, LANG, TERM, XDG_*, EDITOR, ..."},
+        [KEEP_ENV] = {"keep-env", 0, "NAME",
+                "with --clean-env keep this variable too, if it is set;\n"
+                "may be repeated"},
+        [NO_ENV] = {"no-env", 0, NULL, "the older name of --clean-env"},
         [PROXY_ENV] = {"proxy-env", 0, NULL,
                 "set HTTP_PROXY, HTTPS_PROXY and their lower-case forms"},
         [DEVICE] = {"device", 0, "PATH",
@@ -72,7 +78,8 @@ static void help(void)
 	      "  vethguard run --policy agent.yaml --config site.yaml --name build-7 -- make\n"
 	      "  vethguard run --policy agent.yaml --var repo=acme/site -- ./task\n"
 	      "  vethguard run --policy agent.yaml --observe -- npm install\n"
-	      "  vethguard run --policy agent.yaml --no-env --env CI=1 --env EDITOR -- ./task\n"
+	      "  vethguard run --policy agent.yaml --clean-env --env CI=1 --keep-env GOPATH -- "
+	      "./task\n"
 	      "  sudo vethguard run --policy agent.yaml --user nobody -- curl https://pypi.org\n"
 	      "  vethguard run --policy agent.yaml --proxy-env -v -- ./client\n"
 	      "  vethguard run --policy agent.yaml --device /dev/dri -- ./train\n\n"
@@ -108,6 +115,25 @@ static bool add_env(struct run_options *out, const char *value)
 		return false;
 	}
 	out->env[out->env_count++] = value;
+	return true;
+}
+
+static bool add_kept(struct run_options *out, const char *name)
+{
+	char escaped[128];
+
+	if (!env_is_well_formed(name) || strchr(name, '=')) {
+		fprintf(stderr,
+		        "vethguard: error: --keep-env %s: not a variable's name; --env sets one to "
+		        "a value\n",
+		        slice_escape(slice_of(name, strcspn(name, "=")), escaped, sizeof(escaped)));
+		return false;
+	}
+	if (out->keep_count == RUN_ENV_MAX) {
+		fprintf(stderr, "vethguard: error: more than %d --keep-env options\n", RUN_ENV_MAX);
+		return false;
+	}
+	out->keep[out->keep_count++] = name;
 	return true;
 }
 
@@ -189,9 +215,12 @@ static bool take(struct run_options *out, int option, const char *value)
 		return true;
 	case ENV:
 		return add_env(out, value);
+	case CLEAN_ENV:
 	case NO_ENV:
-		out->no_env = true;
+		out->clean_env = true;
 		return true;
+	case KEEP_ENV:
+		return add_kept(out, value);
 	case PROXY_ENV:
 		out->proxy_env = true;
 		return true;

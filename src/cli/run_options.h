@@ -13,10 +13,12 @@
 
 struct run_options {
 	const char *policy, *config, *name, *user, *audit; /* NULL: not given */
-	bool observe, no_env, proxy_env;
+	bool observe, clean_env, proxy_env;
 	unsigned verbose;
 	const char *env[RUN_ENV_MAX]; /* NAME or NAME=VALUE */
 	size_t env_count;
+	const char *keep[RUN_ENV_MAX]; /* NAME */
+	size_t keep_count;
 	const char *devices[RUN_DEVICES_MAX]; /* paths in /dev */
 	size_t device_count;
 	struct policy_variable variables[POLICY_VARIABLES_MAX];

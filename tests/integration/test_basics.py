@@ -422,6 +422,40 @@ class Environment(Case):
         self.assertEqual((env["PASSED"], env["SET"]), ("yes", "2"))
         self.assertIn("PATH", env)
 
+    SECRETS = {"AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG", "NPM_TOKEN": "npm_0123456789", "DATABASE_URL": "postgres://u:hunter22@db/x",
+               "ORDINARY": "plain", "XDG_CONFIG_HOME": "/tmp/xdg", "EDITOR": "vi", "NO_COLOR": "1", "LC_LAB": "C"}
+
+    def test_secrets_that_go_inside_are_named(self):
+        """In one line, without their values; not those that the policy replaces or that are passed on by name."""
+        text = policy("{to: 'https://api.lab.test', credential: api}", credentials=support.file_credential(rest="inject: bearer, env: NPM_TOKEN"))
+        line = "vethguard: warning: the command gets what looks like secrets: %s; --clean-env leaves them out, --keep-env NAME keeps one\n"
+        for rules, options, named in ((NOTHING, [], "AWS_SECRET_ACCESS_KEY, DATABASE_URL, NPM_TOKEN"), (text, [], "AWS_SECRET_ACCESS_KEY, DATABASE_URL"),
+                                      (NOTHING, ["--keep-env", "NPM_TOKEN", "--env", "DATABASE_URL"], "AWS_SECRET_ACCESS_KEY"),
+                                      (NOTHING, ["--clean-env"], None), (NOTHING, ["--clean-env", "--keep-env", "NPM_TOKEN"], None)):
+            with self.subTest(options=options, named=named):
+                r = self.run_vethguard(rules, ["env"], options=options, env=self.SECRETS)
+                self.assertEqual(r.status, 0, r)
+                shown = r.stderr.replace(r.stderr[r.stderr.find("secrets: ") + 9:r.stderr.find("; --clean")],
+                                         ", ".join(sorted(r.stderr[r.stderr.find("secrets: ") + 9:r.stderr.find("; --clean")].split(", ")))) if named else r.stderr
+                self.assertEqual(shown, line % named if named else "")
+
+    def test_clean_env(self):
+        env = self.environment(options=["--clean-env", "--keep-env", "ORDINARY", "--keep-env", "NOT_SET"], env=self.SECRETS)
+        for name in ("ORDINARY", "XDG_CONFIG_HOME", "EDITOR", "NO_COLOR", "LC_LAB"):
+            self.assertEqual(env[name], self.SECRETS[name])
+        for name in ("AWS_SECRET_ACCESS_KEY", "NPM_TOKEN", "DATABASE_URL", "NOT_SET"):
+            self.assertNotIn(name, env)
+        for name in ("PATH", "HOME", "SSL_CERT_FILE"):
+            self.assertIn(name, env)
+
+    def test_what_is_kept_stays_behind_the_policy(self):
+        """Neither a placeholder nor the variable of a source is undone by --keep-env."""
+        text = policy("{to: 'https://api.lab.test', credential: api}", credentials="  api: {source: 'env:REAL_KEY', inject: bearer, env: NPM_TOKEN}\n")
+        env = self.environment(text, options=["--clean-env", "--keep-env", "NPM_TOKEN", "--keep-env", "REAL_KEY"],
+                               env={"NPM_TOKEN": "npm_0123456789", "REAL_KEY": support.SECRET})
+        self.assertIn("vethguard", env["NPM_TOKEN"])
+        self.assertNotIn("REAL_KEY", env)
+
     def test_a_variable_that_is_not_set_is_told(self):
         r = self.run_vethguard(NOTHING, ["env"], options=["--no-env", "--env", "NOT_SET"])
         self.assertEqual(r.status, 0, r)
@@ -613,7 +647,7 @@ class Tool(Case):
     def test_help(self):
         r = self.tool("run", "--help")
         self.assertEqual(r.returncode, 0)
-        for option in ("--policy", "--config", "--name", "--user", "--audit", "--observe", "--env", "--no-env", "-v"):
+        for option in ("--policy", "--config", "--name", "--user", "--audit", "--observe", "--env", "--clean-env", "--keep-env", "--no-env", "-v"):
             self.assertIn(option, r.stdout)
 
     def test_doctor(self):

@@ -87,7 +87,7 @@ class Client(Case):
         cls.prepare()
         text = support.policy(*cls.RULES, credentials="".join(support.file_credential(*c) for c in cls.CREDENTIALS.items()))
         env = {"HOME": support.LAB.path("home"), "PYTHONPATH": support.HERE, "PYTHONDONTWRITEBYTECODE": "1", **cls.ENV}
-        options = ["--no-env"] + [x for k, v in env.items() for x in ("--env", f"{k}={v}")]
+        options = ["--clean-env"] + [x for k, v in env.items() for x in ("--env", f"{k}={v}")]
         cls.box = support.Sandbox(text, options=options)
         cls.proxied = support.Sandbox(text, options=options + ["--proxy-env"]) if cls.PROXY else None
         for box in (cls.box, cls.proxied):

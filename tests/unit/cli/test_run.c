@@ -134,6 +134,41 @@ static void environment_is_given_with_trust_and_placeholders(void **state)
 	unsetenv("https_proxy");
 }
 
+/* Many of them: twelve are named, the others counted; names as they may be shown. */
+static void secrets_are_named_in_one_line(void **state)
+{
+	char name[32];
+
+	(void)state;
+	fixture_policy(&f, "ready\n");
+	setenv("TEST_TOKEN", "real-one", 1); /* its variable has a placeholder */
+	RUN("--", "true");
+	assert_null(strstr(o.out, "looks like secrets"));
+	for (int i = 0; i < 15; i++) {
+		snprintf(name, sizeof(name), "VG\033%d_TOKEN", i);
+		setenv(name, "hunter22", 1);
+	}
+	RUN("--", "true");
+	assert_true(said("what looks like secrets: VG\\x1b"));
+	assert_true(said("_TOKEN and 3 more; --clean-env leaves them out"));
+	assert_null(strstr(o.out, "hunter22"));
+	assert_null(strstr(o.out, "TEST_TOKEN"));
+	RUN("--clean-env", "--", "true");
+	assert_null(strstr(o.out, "looks like secrets"));
+	for (int i = 0; i < 15; i++) {
+		snprintf(name, sizeof(name), "VG\033%d_TOKEN", i);
+		unsetenv(name);
+	}
+	RUN("--keep-env", "A=1", "--", "true");
+	assert_int_equal(o.status, 125);
+	assert_true(said("--keep-env A: not a variable's name"));
+	RUN("--keep-env", "", "--", "true");
+	assert_int_equal(o.status, 125);
+	RUN("--keep-env", "1A", "--", "true");
+	assert_int_equal(o.status, 125);
+	unsetenv("TEST_TOKEN");
+}
+
 static void a_credentials_variable_goes_to_the_supervisor_and_nowhere_else(void **state)
 {
 	char path[PATH_MAX + 32], text[256] = "";
@@ -467,6 +502,7 @@ int main(int argc, char **argv)
 	        cmocka_unit_test(a_supervisor_that_refuses_is_125_and_its_words),
 	        cmocka_unit_test(mistakes_on_the_command_line_are_125),
 	        cmocka_unit_test(environment_is_given_with_trust_and_placeholders),
+	        cmocka_unit_test(secrets_are_named_in_one_line),
 	        cmocka_unit_test(a_credentials_variable_goes_to_the_supervisor_and_nowhere_else),
 	        cmocka_unit_test(the_outside_process_shows_the_secret_no_more),
 	        cmocka_unit_test(a_value_of_the_largest_size_passes_and_one_beyond_does_not),
