@@ -87,3 +87,9 @@ check-attach:
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all
 	@mk/install-kernel
 	@tests/integration/run --attach $(if $(filter asan,$(VARIANT)),--asan) $(ATTACH)
+
+## sudo make check-hour    README and docs/first-hour.md as printed, on an empty Debian 12 and 13 (makes them; minutes)
+.PHONY: check-hour
+check-hour:
+	@mk/install-packages build demo check-hour
+	@tests/hour/run $(HOUR)

@@ -44,6 +44,9 @@ def sh(*argv, **kw):
 
 
 class Lab:
+    origins = "tests/integration/origin.py"
+    names = [*NAMES, "*.wild.lab.test", ORIGIN4]  # of the origins' certificate
+
     def __init__(self):
         self.processes = []
         self.dir = None
@@ -85,7 +88,7 @@ class Lab:
         sh("ip", "route", "add", "default", "via", DNS4)
         sh("ip", "-6", "route", "add", "default", "via", DNS6)
         self.make_certificates()
-        self.spawn_outside([sys.executable, os.path.join(ROOT, "tests/integration/origin.py"), self.dir])
+        self.spawn_outside([sys.executable, os.path.join(ROOT, self.origins), self.dir])
         self.wait_for_file("origin.ready")
         for address in (ORIGIN4, ORIGIN6, DNS6):  # neighbours are known before anything is timed
             try:
@@ -158,7 +161,7 @@ class Lab:
             time.sleep(0.02)
 
     def make_certificates(self):
-        sh("sh", os.path.join(ROOT, "certs/make-test-ca"), self.dir, *NAMES, "*.wild.lab.test", ORIGIN4)
+        sh("sh", os.path.join(ROOT, "certs/make-test-ca"), self.dir, *self.names)
 
     # --- vethguard ---
 

@@ -21,6 +21,7 @@ import time
 import urllib.parse
 
 FOLDER = sys.argv[1]
+SECRET = "sk-lab-0123456789abcdefghij-TOPSECRET"
 ADDRESSES = ("10.99.0.80", "fd99::80")
 ZONE4, ZONE6 = "10.99.0.80", "fd99::80"
 SEEN_LOCK = threading.Lock()
@@ -44,6 +45,17 @@ LONG_COUNT = 200
 SUFFIXES = {".real.lab.test": ["10.99.0.81"], ".one.lab.test": ["10.99.0.82"], ".node.lab.test": ["10.99.0.83"]}
 
 
+def addresses_of(name):
+    """(IPv4, IPv6) addresses; None where the server is to say nothing at all."""
+    if name in SPECIAL and SPECIAL[name] is None:
+        return None
+    if suffix := next((s for s in SUFFIXES if name.endswith(s)), None):
+        return SUFFIXES[suffix], []
+    if name in SPECIAL:
+        return SPECIAL[name], []
+    return ([ZONE4], [ZONE6]) if name.endswith(".lab.test") else ([], [])
+
+
 def dns_answer(query, tcp=False):
     labels, i = [], 12
     while query[i]:
@@ -52,16 +64,15 @@ def dns_answer(query, tcp=False):
     name = b".".join(labels).decode("latin-1").lower()
     qtype = struct.unpack(">H", query[i + 1:i + 3])[0]
     seen(what="dns", name=name, type=qtype, **({"tcp": True} if tcp else {}))
-    if name in SPECIAL and SPECIAL[name] is None:
+    addresses = addresses_of(name)
+    if addresses is None:
         return None
-    suffix = next((s for s in SUFFIXES if name.endswith(s)), None)
-    addresses = SUFFIXES.get(suffix) or SPECIAL.get(name, [ZONE4] if name.endswith(".lab.test") else [])
     answers = []
     if qtype == 1:
-        answers = [socket.inet_aton(a) for a in addresses]
-    elif qtype == 28 and name not in SPECIAL and not suffix and name.endswith(".lab.test"):
-        answers = [socket.inet_pton(socket.AF_INET6, ZONE6)]
-    rcode = 0 if addresses else 3
+        answers = [socket.inet_aton(a) for a in addresses[0]]
+    elif qtype == 28:
+        answers = [socket.inet_pton(socket.AF_INET6, a) for a in addresses[1]]
+    rcode = 0 if addresses[0] else 3
     cut = name in LONG and not tcp
     answers = answers * (0 if cut else LONG_COUNT if name in LONG else 1)
     if name == HALF and tcp:
@@ -462,8 +473,6 @@ def bound(kind, address, port):
 
 
 def main():
-    global SECRET
-    SECRET = "sk-lab-0123456789abcdefghij-TOPSECRET"
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(os.path.join(FOLDER, "server.pem"), os.path.join(FOLDER, "server.key"))
     context.set_alpn_protocols(["http/1.1"])
@@ -482,4 +491,5 @@ def main():
     threading.Event().wait()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -7,6 +7,7 @@ import subprocess
 import unittest
 
 import guests
+import pages
 import support
 from daemon import Daemon
 from lab import ROOT
@@ -15,17 +16,9 @@ from support import SECRET, SLOW, Case, sh
 PAGE = os.path.join(ROOT, "docs/attach.md")
 
 
-def blocks():
+def commands_of_page():
     """[(command, [lines that the page shows after it])]"""
-    found = []
-    with open(PAGE) as f:
-        for language, block in re.findall(r"(?ms)^```(\w*)\n(.*?)^```$", f.read()):
-            for line in block.splitlines() if not language else ():
-                if line.startswith("$ "):
-                    found.append((line[2:], []))
-                else:
-                    found[-1][1].append(line)
-    return found
+    return [(command.rstrip("\n"), shown or []) for b in pages.blocks(PAGE) if b.runs("make check-attach") for command, shown in b.commands]
 
 
 class Page(Case):
@@ -58,7 +51,7 @@ class Page(Case):
             f.write(SECRET)
         for device in ("tap0", "build"):
             self.addCleanup(subprocess.run, ["ip", *(["link"] if device == "tap0" else ["netns"]), "del", device], capture_output=True)
-        commands = blocks()
+        commands = commands_of_page()
         self.assertGreater(len(commands), 30)
         script = "".join(f"echo; echo '== {i}'\n{command}\n" for i, (command, _) in enumerate(commands))
         r = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", script], cwd=folder, text=True, timeout=300 * SLOW, stdout=subprocess.PIPE,
