@@ -183,6 +183,17 @@ class Reading(unittest.TestCase):
         self.assertEqual(pages.read(path), self.PAGE.replace("1\n$", "one\nuno\n$").replace("2\n", ""))
 
 
+class Demo(unittest.TestCase):
+    def test_as_root_and_by_sudo(self):
+        """The lab's folder is root's, and `vethguard run` through sudo writes with the rights of who called it."""
+        for env in ({}, {"SUDO_UID": "65534", "SUDO_GID": "65534", "SUDO_USER": "nobody", "SUDO_COMMAND": "make demo"}):
+            r = subprocess.run([os.path.join(ROOT, "contrib", "demo", "run")], env={**os.environ, "VETHGUARD_BIN": lab.BIN, **env}, text=True,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", timeout=PAGE_S * SLOW)
+            self.assertEqual(r.returncode, 0, r.stdout[-3000:])
+            self.assertIn("The agent got its answer, and nothing else got out.", r.stdout)
+            self.assertIsNone(holds_secret(r.stdout))
+
+
 @unittest.skipIf(support.ASAN, "the lab is the same, whichever programs are in it")
 class LabItself(unittest.TestCase):
     """What `make lab` promises."""
