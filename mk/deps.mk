@@ -17,7 +17,7 @@ packages-build:
 demo:
 	$(call needs_root,it installs packages and makes network namespaces)
 	@mk/install-packages build demo
-	@echo "Building ..."
+	@echo "Building ..." >&2
 	@mk/build-shown $(MAKE) --no-print-directory -s -j$$(nproc) all
 	@tests/lib/reachable contrib/demo/run
 
@@ -28,7 +28,7 @@ override export LAB_COMMAND := $(value LAB_COMMAND)
 lab:
 	$(call needs_root,it installs packages and makes network namespaces)
 	@mk/install-packages build demo
-	@echo "Building ..."
+	@echo "Building ..." >&2
 	@mk/build-shown $(MAKE) --no-print-directory -s -j$$(nproc) all
 	@contrib/lab/run
 

@@ -55,7 +55,10 @@ class Lab:
 
     @staticmethod
     def enter():
-        """Leaves the machine's network behind, for good."""
+        """Leaves the machine's network behind, for good; and who called sudo, with whose rights `vethguard run` would write its
+        log, into folders that are root's."""
+        for name in [n for n in os.environ if n.startswith("SUDO_")]:
+            del os.environ[name]
         if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET | CLONE_NEWNS):
             raise OSError(ctypes.get_errno(), "unshare (the integration tests need root)")
         sh("mount", "--make-rprivate", "/")

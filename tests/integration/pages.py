@@ -83,13 +83,13 @@ def faults(path):
 
 def script(found, mark):
     """The blocks as one script of bash: the same shell for all, as a reader has it. Before each command's output there is a
-    line MARK N, and a line MARK failed STATUS after one that fails."""
-    lines, n = ["failed() { echo; echo \"$mark failed $1\"; }", f"mark={shlex.quote(mark)}"], 0
+    line MARK N, and a line MARK failed STATUS after what fails, be it in the middle of a block."""
+    lines, n = [f"mark={shlex.quote(mark)}", "trap 'status=$?; echo; echo \"$mark failed $status\"' ERR"], 0
     for block in found:
         if block.file:
             lines.append(f"printf %s {shlex.quote(block.file[1])} >{shlex.quote(block.file[0])}")
         for command, _ in block.commands:
-            lines += ["echo", f"echo \"$mark {n}\"", command.rstrip("\n"), "failed=$?; [ $failed -eq 0 ] || failed $failed"]
+            lines += ["echo", f"echo \"$mark {n}\"", command.rstrip("\n")]
             n += 1
     return "\n".join(lines) + "\n"
 
@@ -100,7 +100,7 @@ def outputs(text, mark):
     for piece in text.split(f"\n{mark} ")[1:]:
         head, _, output = piece.partition("\n")
         if head.startswith("failed"):
-            found[max(found)] = (found[max(found)][0], int(head.split()[1]))
+            found[max(found)] = (found[max(found)][0] + output, int(head.split()[1]))
         else:
             found[int(head)] = (output, 0)
     return found

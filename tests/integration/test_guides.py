@@ -171,11 +171,27 @@ class Reading(unittest.TestCase):
         came = pages.outputs(r.stdout, "=M")
         self.assertEqual([(o.strip(), s) for o, s in came.values()], [("5", 0), ("", 3), ("5\n'q'", 0)])
 
+    def test_script_fails_in_the_middle(self):
+        found = pages.blocks(self.written("```sh\necho a\nfalse\ntrue\nfalse || echo b\n```\n```sh\n! true | false\nif false; then :; fi\n```\n"))
+        r = subprocess.run(["bash", "-c", pages.script(found, "=M")], capture_output=True, text=True)
+        self.assertEqual([(o.split(), s) for o, s in pages.outputs(r.stdout, "=M").values()], [(["a", "b"], 1), ([], 0)])
+
     def test_rewritten(self):
         path = self.written(self.PAGE)
         first, _ = pages.blocks(path)
         pages.rewrite(path, [(first, 0, "one \nuno\n"), (first, 1, "")])
         self.assertEqual(pages.read(path), self.PAGE.replace("1\n$", "one\nuno\n$").replace("2\n", ""))
+
+
+class Demo(unittest.TestCase):
+    def test_as_root_and_by_sudo(self):
+        """The lab's folder is root's, and `vethguard run` through sudo writes with the rights of who called it."""
+        for env in ({}, {"SUDO_UID": "65534", "SUDO_GID": "65534", "SUDO_USER": "nobody", "SUDO_COMMAND": "make demo"}):
+            r = subprocess.run([os.path.join(ROOT, "contrib", "demo", "run")], env={**os.environ, "VETHGUARD_BIN": lab.BIN, **env}, text=True,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", timeout=PAGE_S * SLOW)
+            self.assertEqual(r.returncode, 0, r.stdout[-3000:])
+            self.assertIn("The agent got its answer, and nothing else got out.", r.stdout)
+            self.assertIsNone(holds_secret(r.stdout))
 
 
 @unittest.skipIf(support.ASAN, "the lab is the same, whichever programs are in it")
