@@ -83,14 +83,19 @@ static void answer_all(struct source *source)
 }
 
 /* sentence: for people, without a byte of the value. */
-static void fail_saying(struct source *source, const char *sentence)
+static void fail_silently(struct source *source, const char *sentence)
 {
 	leave_state(source);
 	secret_free(&source->value);
 	source->retry_ms = loop_now_ms(source->sources->loop) + RETRY_MS;
 	snprintf(source->error, sizeof(source->error), "%s", sentence);
-	log_warn("sandbox %s: %s", source->sandbox, sentence);
 	answer_all(source);
+}
+
+static void fail_saying(struct source *source, const char *sentence)
+{
+	log_warn("sandbox %s: %s", source->sandbox, sentence);
+	fail_silently(source, sentence);
 }
 
 static void fail(struct source *source, const char *what)
@@ -305,6 +310,10 @@ int sources_on_message(struct sources *sources, struct ipc_message *message)
 	if (answer.opened) {
 		start_reading(source, message->fds[0]);
 		message->fds[0] = -1;
+		return 0;
+	}
+	if (answer.error.n == 0) {
+		fail_silently(source, "The sandbox is ending.");
 		return 0;
 	}
 	slice_escape(answer.error, sentence, sizeof(sentence));

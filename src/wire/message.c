@@ -101,7 +101,7 @@ CODEC_PAIR(source_open)
 static void source_fields(struct codec *c, struct message_source *m)
 {
 	m->opened = codec_bool(c, m->opened);
-	m->error = codec_bytes(c, m->error, m->opened ? 0 : 1, m->opened ? 0 : MESSAGE_TEXT_MAX);
+	m->error = codec_bytes(c, m->error, 0, m->opened ? 0 : MESSAGE_TEXT_MAX);
 }
 CODEC_PAIR(source)
 

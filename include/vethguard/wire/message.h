@@ -249,7 +249,7 @@ struct message_source_open {
 
 struct message_source {
 	bool opened;               /* with it: one fd */
-	struct slice error;
+	struct slice error;        /* empty: its sandbox is ending, which is nobody's fault */
 };
 
 struct message_recorder_start {

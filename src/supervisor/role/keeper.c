@@ -85,7 +85,7 @@ static int on_source_open(struct supervisor *sv, struct ipc_message *message)
 		return -EBADMSG;
 	struct instance *i = find_instance(sv, m.sandbox_id);
 	if (!i || !i->generation || i->state == INSTANCE_ENDING) {
-		answer_source(sv, message->head.id, -1, "there is no such sandbox");
+		answer_source(sv, message->head.id, -1, "");
 		return 0;
 	}
 	if (m.generation != i->credentials->number)

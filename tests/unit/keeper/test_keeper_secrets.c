@@ -263,6 +263,31 @@ static void test_dies_with_its_supervisor_process(void **state)
 	close(report[0]);
 }
 
+/* What a worker asks for while its sandbox ends is refused, and is no reason to alarm anybody. */
+static void test_the_end_of_a_sandbox_is_no_fault(void **state)
+{
+	int said[2], before = dup(STDERR_FILENO), worker;
+	struct fixture f;
+	char text[256];
+	uint64_t id;
+
+	(void)state;
+	assert_int_equal(pipe2(said, O_CLOEXEC), 0);
+	dup2(said[1], STDERR_FILENO);
+	fixture_start(&f);
+	dup2(before, STDERR_FILENO);
+	close(before);
+	close(said[1]);
+	worker = fixture_sandbox(&f, 1, 2, 0, 0);
+	id = fixture_ask(&f, worker, 0);
+	fixture_give(&f, fixture_expect_open(&f, 1, 0), -1, "");
+	fixture_expect_refusal(worker, id, "The sandbox is ending.");
+	close(worker);
+	assert_int_equal(fixture_end(&f), 0);
+	assert_int_equal(read(said[0], text, sizeof(text)), 0);
+	close(said[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -270,6 +295,7 @@ int main(void)
 	        cmocka_unit_test(test_value_goes_with_its_worker),
 	        cmocka_unit_test(test_refused_value_is_wiped),
 	        cmocka_unit_test(test_nothing_in_proc_and_no_core),
+	        cmocka_unit_test(test_the_end_of_a_sandbox_is_no_fault),
 	        cmocka_unit_test(test_dies_with_its_supervisor_process),
 	};
 
