@@ -21,8 +21,8 @@ static const char *const reasons[] = {
         [POLICY_REASON_PORT] = "the policy names the host, but not this port or scheme",
         [POLICY_REASON_METHOD] = "the policy allows the destination, but not this method",
         [POLICY_REASON_PATH] = "the policy allows the destination, but not this path",
-        [POLICY_REASON_READING] = "the policy allows this path as it is written, but not as some "
-                                  "servers read it",
+        [POLICY_REASON_READING] =
+                "the policy allows this path as it is written, but not as some servers read it",
         [POLICY_REASON_BAD_REQUEST] = "the request cannot be judged",
         [POLICY_REASON_UPGRADE] =
                 "the policy allows the request, but not its upgrade to another protocol",
