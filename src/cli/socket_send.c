@@ -160,34 +160,35 @@ static long send_copy(
 	return n;
 }
 
-/* m is the caller's, its pieces are in copy.pieces. */
+/* theirs holds the caller's addresses; its pieces are in copy.pieces. */
 static long send_message(
-        const struct caller *c, struct msghdr *m, size_t pieces, size_t skip, int flags)
+        const struct caller *c, const struct msghdr *theirs, size_t pieces, size_t skip, int flags)
 {
 	struct caller_ids ids = {0};
 	struct socket_name name = {.pin = -1};
 	struct iovec whole = {copy.bytes, 0};
+	struct msghdr m = *theirs;
 	long n = c->domain == AF_UNIX ? caller_ids(c, &ids) : 0;
 
-	if (n == 0 && m->msg_name != NULL && m->msg_namelen > 0) {
-		n = socket_name_take(c, (uint64_t)(uintptr_t)m->msg_name, m->msg_namelen, &name);
-		m->msg_name = &name.address;
-		m->msg_namelen = name.n;
-	} else {
-		m->msg_name = NULL;
-		m->msg_namelen = 0;
+	m.msg_name = NULL;
+	m.msg_namelen = 0;
+	if (n == 0 && theirs->msg_name != NULL && theirs->msg_namelen > 0) {
+		n = socket_name_take(
+		        c, (uint64_t)(uintptr_t)theirs->msg_name, theirs->msg_namelen, &name);
+		m.msg_name = &name.address;
+		m.msg_namelen = name.n;
 	}
 	if (n == 0)
 		n = copy_pieces(c, pieces, skip);
 	whole.iov_len = n > 0 ? (size_t)n : 0;
-	m->msg_iov = &whole;
-	m->msg_iovlen = 1;
+	m.msg_iov = &whole;
+	m.msg_iovlen = 1;
 	if (skip > 0)
-		m->msg_controllen = 0; /* it went with the first bytes */
+		m.msg_controllen = 0; /* it went with the first bytes */
 	if (n >= 0)
-		n = copy_control(c, m, &ids);
+		n = copy_control(c, &m, &ids);
 	if (n == 0)
-		n = send_copy(c, m, flags, &ids);
+		n = send_copy(c, &m, flags, &ids);
 	close_passed();
 	socket_name_close(&name);
 	return n;
@@ -202,10 +203,8 @@ static long send_stream(struct caller *c, const struct msghdr *m, size_t count, 
 
 	memcpy(pieces, copy.pieces, count * sizeof(pieces[0]));
 	do {
-		struct msghdr again = *m;
-
 		memcpy(copy.pieces, pieces, count * sizeof(pieces[0]));
-		n = send_message(c, &again, count, c->done, flags);
+		n = send_message(c, m, count, c->done, flags);
 		c->done += n > 0 ? (uint64_t)n : 0;
 	} while (n > 0 && c->done < length);
 	if (n == -EAGAIN && c->blocks && (flags & MSG_DONTWAIT) == 0)
