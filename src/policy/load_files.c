@@ -32,7 +32,7 @@ static const struct tree_refusal main_refused[] = {
         {"audit_file", OF_CONFIG}, {"watch", OF_CONFIG}, {"timeouts", OF_CONFIG}, {NULL, NULL}};
 static const char *const preset_names[] = {"pypi", "npm", "debian", "github", "crates", "golang",
         "docker-hub", "huggingface", "openai", "anthropic", "github-push", "claude-code", "codex",
-        "agent-updates", NULL};
+        "gemini-cli", "opencode", "qwen-code", "cline", "copilot", "pi", "agent-updates", NULL};
 
 /* Where a file was asked for: for messages. NULL parent: the main file. */
 struct include {

@@ -20,6 +20,7 @@ static const struct {
         {"ANTHROPIC_API_KEY", "sk-ant-", true},
         {"GITHUB_TOKEN", "ghp_", false},
         {"GH_TOKEN", "ghp_", false},
+        {"COPILOT_GITHUB_TOKEN", "github_pat_", false},
         {"GITLAB_TOKEN", "glpat-", true},
         {"HF_TOKEN", "hf_", false},
         {"HUGGING_FACE_HUB_TOKEN", "hf_", false},

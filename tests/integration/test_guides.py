@@ -17,8 +17,8 @@ from lab import ROOT
 from support import REPORT, SECRET, SLOW, holds_secret
 
 LAB_RUN = os.path.join(ROOT, "contrib", "lab", "run")
-PAGES = ["README.md", "docs/first-hour.md", "docs/guides/any-agent.md", "docs/guides/ci-runner.md", "docs/attach.md",
-         "docs/install.md"]
+PAGES = ["README.md", "docs/first-hour.md", "docs/guides/any-agent.md", "docs/guides/ci-runner.md",
+         "docs/guides/github.md", "docs/attach.md",          "docs/install.md"]
 MAKE_GOALS = re.compile(r"^(?:sudo )?make (?:-\S+ )?([\w-]+)", re.M)
 KEYS = SECRET + "\n"  # pasted where a page asks for one
 PAGE_S = 60
@@ -68,6 +68,9 @@ class Guides(unittest.TestCase):
     def test_ci_runner(self):
         self.page("docs/guides/ci-runner.md")
 
+    def test_github(self):
+        self.page("docs/guides/github.md")
+
     def test_attach(self):
         self.page("docs/attach.md")
 
@@ -99,6 +102,7 @@ class Form(unittest.TestCase):
                     self.assertTrue(goal and re.search(rf"^{goal}:", rules, re.M), (name, b.number, b.elsewhere))
         self.assertEqual({name: sum(bool(b.not_run) for n, b in marked if n == name) for name in PAGES},
                          {"README.md": 0, "docs/first-hour.md": 0, "docs/guides/any-agent.md": 0, "docs/guides/ci-runner.md": 0,
+                          "docs/guides/github.md": 1,
                           "docs/attach.md": 0, "docs/install.md": 2})
 
     def test_goals_that_pages_name_are_there(self):

@@ -120,3 +120,25 @@ def gemini(wish, streamed):
     if not streamed:
         return Answer(piece(TEXT, finishReason="STOP"))
     return stream([*(data(piece(w)) for w in WORDS[:-1]), data(piece(WORDS[-1], finishReason="STOP"))])
+
+
+# --- GitHub Copilot ---
+
+def copilot_user():
+    api = "https://api.individual.githubcopilot.com"
+    return Answer({"login": "lab", "access_type_sku": "monthly_subscriber", "copilot_plan": "individual", "chat_enabled": True, "assigned_date": None,
+                   "can_signup_for_limited": False, "organization_login_list": [], "organization_list": [],
+                   "endpoints": {"api": api, "origin-tracker": "https://origin-tracker.individual.githubcopilot.com", "proxy":
+                                 "https://proxy.individual.githubcopilot.com", "telemetry": "https://telemetry.individual.githubcopilot.com"}})
+
+
+def copilot_models():
+    def model(name, family, vendor):
+        limits = {"max_context_window_tokens": 128000, "max_output_tokens": 16000, "max_prompt_tokens": 100000}
+        supports = {"streaming": True, "tool_calls": True, "parallel_tool_calls": True, "vision": False}
+        return {"id": name, "name": name, "object": "model", "vendor": vendor, "version": name, "preview": False, "model_picker_enabled": True,
+                "policy": {"state": "enabled", "terms": ""}, "supported_endpoints": ["/chat/completions"], "is_chat_default": name == "gpt-4.1",
+                "is_chat_fallback": name == "gpt-4.1", "billing": {"is_premium": False, "multiplier": 0},
+                "capabilities": {"type": "chat", "family": family, "object": "model_capabilities", "tokenizer": "o200k_base", "limits": limits,
+                                 "supports": supports}}
+    return Answer({"object": "list", "data": [model("gpt-4.1", "gpt-4.1", "OpenAI"), model("claude-sonnet-4.6", "claude-sonnet-4.6", "Anthropic")]})

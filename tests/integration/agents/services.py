@@ -51,8 +51,37 @@ def chatgpt(method, path, wish):
     return Answer({"models": []}) if (method, path) == ("GET", "/backend-api/codex/models") else Answer({"detail": "Not Found"}, 404)
 
 
-WITH_KEY = {"chatgpt.com": chatgpt,
-            "api.anthropic.com": anthropic, "api.openai.com": openai, "generativelanguage.googleapis.com": gemini}
+def dashscope(method, path, wish):
+    return openai(method, path.removeprefix("/compatible-mode"), wish)
+
+
+def github(method, path, wish):
+    if (method, path) == ("GET", "/copilot_internal/user"):
+        return plays.copilot_user()
+    return Answer({"message": "Not Found"}, 404)
+
+
+def copilot(method, path, wish):
+    if (method, path) == ("GET", "/models"):
+        return plays.copilot_models()
+    if (method, path) == ("POST", "/chat/completions"):
+        return plays.openai_chat(wish)
+    if (method, path) == ("POST", "/responses"):
+        return plays.openai_responses(wish)
+    return Answer({"message": "Not Found"}, 404)
+
+
+def amp(method, path, wish):
+    name = wish.get("method") if isinstance(wish, dict) else None
+    if name == "getUserInfo":
+        return Answer({"ok": True, "result": {"id": "user_1", "email": "lab@lab.test", "username": "lab", "features": [], "team": None, "mysteriousMessage": None}})
+    return Answer({"ok": True, "result": {}})
+
+
+WITH_KEY = {"ampcode.com": amp,
+            "api.github.com": github, "api.individual.githubcopilot.com": copilot,
+            "chatgpt.com": chatgpt,
+            "api.anthropic.com": anthropic, "api.openai.com": openai, "dashscope.aliyuncs.com": dashscope, "generativelanguage.googleapis.com": gemini}
 # {(host, method, path)}: what is answered to whoever asks.
 OPEN = {("api.anthropic.com", "GET", "/api/hello"): {"message": "hello"},
         ("platform.claude.com", "GET", "/v1/oauth/hello"): {"message": "hello"}}

@@ -52,4 +52,80 @@ class Codex(Runs, Agent):
                          "by the WebSocket, and at the first try")
 
 
+@needs("gemini")
+class GeminiCli(Runs, Agent):
+    PRESETS = ("gemini-cli",)
+    KEY = "GEMINI_API_KEY"
+    ENV = {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
+    COMMAND = ("gemini", "-p", agents.PROMPT)
+    API = ("generativelanguage.googleapis.com", "/v1beta/models/")
+    TELEMETRY = ("gemini-cli-telemetry",)
+
+
+@needs("opencode")
+class Opencode(Runs, Agent):
+    PRESETS = ("opencode", "anthropic")
+    KEY = "ANTHROPIC_API_KEY"
+    COMMAND = ("opencode", "run", agents.PROMPT)
+    API = ("api.anthropic.com", "/v1/messages")
+    UPDATES = (("registry.npmjs.org", "/@opencode-ai%2Fplugin"),)
+
+
+@needs("qwen")
+class QwenCode(Runs, Agent):
+    PRESETS = ("qwen-code",)
+    KEY = "DASHSCOPE_API_KEY"
+    ENV = {"OPENAI_MODEL": "qwen3-coder-plus"}
+    COMMAND = ("qwen", "--auth-type", "openai", "-p", agents.PROMPT)
+    API = ("dashscope.aliyuncs.com", "/compatible-mode/v1/chat/completions")
+    TELEMETRY = ("qwen-code-telemetry",)
+
+
+@needs("cline")
+class Cline(Runs, Agent):
+    PRESETS = ("cline", "anthropic")
+    KEY = "ANTHROPIC_API_KEY"
+    COMMAND = ("sh", "-c", f'cline -P anthropic -k "$ANTHROPIC_API_KEY" -m claude-sonnet-4-6 "{agents.PROMPT}"')
+    API = ("api.anthropic.com", "/v1/messages")
+    TELEMETRY = ("cline-telemetry",)
+
+
+@needs("cn")
+class Continue(Runs, Agent):
+    PRESETS = ("anthropic",)
+    KEY = "ANTHROPIC_API_KEY"
+    COMMAND = ("cn", "-p", agents.PROMPT)
+    API = ("api.anthropic.com", "/v1/messages")
+    UPDATES = (("api.continue.dev", "/cn/info"),)
+
+
+@needs("copilot")
+class Copilot(Runs, Agent):
+    PRESETS = ("copilot",)
+    KEY = "COPILOT_GITHUB_TOKEN"
+    COMMAND = ("copilot", "-p", agents.PROMPT)
+    API = ("api.individual.githubcopilot.com", "/chat/completions")
+    TELEMETRY = ("copilot-telemetry",)
+
+
+@needs("pi")
+class Pi(Runs, Agent):
+    PRESETS = ("pi", "anthropic")
+    KEY = "ANTHROPIC_API_KEY"
+    COMMAND = ("pi", "-p", agents.PROMPT)
+    API = ("api.anthropic.com", "/v1/messages")
+    TELEMETRY = ("pi-telemetry",)
+
+    def test_first_start(self):
+        terminal = agents.Terminal(self, "agent-updates", "npm", command=["pi"])
+        try:
+            terminal.wait_for("(auto)")
+            terminal.type(agents.PROMPT)
+            terminal.type("\r")
+            terminal.wait_for("veth is guarded")
+        finally:
+            terminal.close()
+        self.check(terminal.audit, updates=True)
+
+
 del Agent, Runs

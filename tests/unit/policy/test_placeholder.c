@@ -16,8 +16,9 @@ static void test_shapes(void **state)
 		const char *env, *start;
 	} table[] = {{"OPENAI_API_KEY", "sk-vethguard-"},
 	        {"ANTHROPIC_API_KEY", "sk-ant-vethguard-"}, {"GITHUB_TOKEN", "ghp_vethguard"},
-	        {"MY_TOKEN", "vethguard-name-"}, {"", "vethguard-name-"},
-	        {"OPENAI_API_KEY2", "vethguard-name-"}, {"openai_api_key", "vethguard-name-"}};
+	        {"COPILOT_GITHUB_TOKEN", "github_pat_vethguard"}, {"MY_TOKEN", "vethguard-name-"},
+	        {"", "vethguard-name-"}, {"OPENAI_API_KEY2", "vethguard-name-"},
+	        {"openai_api_key", "vethguard-name-"}};
 	char out[PLACEHOLDER_MAX + 1];
 
 	(void)state;

@@ -247,6 +247,34 @@ static void test_models_of_apis(void **state)
 	test_unload(&t);
 }
 
+#define GEMINI "https://generativelanguage.googleapis.com"
+
+static void test_agents_with_keys(void **state)
+{
+	(void)state;
+	CHECK("policies/presets/gemini-cli.yaml",
+	        {"POST", GEMINI "/v1beta/models/gemini-3:streamGenerateContent?alt=sse", true},
+	        {"GET", GEMINI "/v1beta/models", true}, {"POST", GEMINI "/v1beta/files", false},
+	        {"POST", GEMINI "/v1beta/tunedModels", false},
+	        {"POST", GEMINI "/v1beta/models/a/b:generateContent", false},
+	        {"POST", "https://play.googleapis.com/log?format=json", false},
+	        {"POST", "https://storage.googleapis.com/upload", false});
+	CHECK("policies/presets/qwen-code.yaml",
+	        {"POST", "https://dashscope.aliyuncs.com/compatible-mode/v1/chat/completions",
+	                true},
+	        {"POST", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1/files", false},
+	        {"POST", "https://x.rum.aliyuncs.com/", false},
+	        {"POST", "https://evil.aliyuncs.com/compatible-mode/v1/chat/completions", false});
+	CHECK("policies/presets/copilot.yaml",
+	        {"POST", "https://api.individual.githubcopilot.com/chat/completions", true},
+	        {"GET", "https://api.github.com/copilot_internal/user", true},
+	        {"GET", "https://api.github.com/user", false},
+	        {"POST", "https://api.github.com/copilot_internal/user", false},
+	        {"POST", "https://api.individual.githubcopilot.com/mcp", false},
+	        {"POST", "https://telemetry.individual.githubcopilot.com/telemetry", false},
+	        {"POST", "https://evil.githubcopilot.com/chat/completions", false});
+}
+
 static void test_agents(void **state)
 {
 	(void)state;
@@ -266,7 +294,18 @@ static void test_agents(void **state)
 	        {"POST", "https://chatgpt.com/backend-api/codex/models", false},
 	        {"POST", "https://ab.chatgpt.com/otlp/v1/metrics", false},
 	        {"POST", "https://api.openai.com/v1/files", false});
+	CHECK("policies/presets/opencode.yaml",
+	        {"GET", "https://models.opencode.ai/api.json", true},
+	        {"POST", "https://models.opencode.ai/api.json", false},
+	        {"GET", "https://api.opencode.ai/share", false});
+	CHECK("policies/presets/cline.yaml", {"POST", "https://otel.cline.bot/v1/logs", false},
+	        {"POST", "https://data.cline.bot/flags/", false});
+	CHECK("policies/presets/pi.yaml", {"GET", "https://pi.dev/api/report-install", false});
 	CHECK("policies/presets/agent-updates.yaml",
+	        {"GET", "https://pi.dev/api/latest-version", true},
+	        {"GET", "https://pi.dev/api/report-install", false},
+	        {"GET", "https://api.continue.dev/cn/info?id=1", true},
+	        {"POST", "https://api.continue.dev/cn/info", false},
 	        {"GET", "https://downloads.claude.ai/claude-code-releases/latest", true},
 	        {"GET", "https://github.com/openai/plugins.git/info/refs", true},
 	        {"POST", "https://github.com/openai/plugins.git/git-upload-pack", true},
@@ -353,6 +392,7 @@ int main(void)
 	        cmocka_unit_test(test_images_and_models),
 	        cmocka_unit_test(test_models_of_apis),
 	        cmocka_unit_test(test_agents),
+	        cmocka_unit_test(test_agents_with_keys),
 	        cmocka_unit_test(test_examples),
 	        cmocka_unit_test(test_all_load),
 	};
