@@ -76,6 +76,7 @@ _vethguard_control()
 			words+=' --ttl --observe --files'
 			;;
 		env) words+=' --format --proxy-env --ca-bundle --ca' ;;
+		detach) words+=' --all --yes' ;;
 		reload) words+=' --all --policy' ;;
 		pause) words+=' --all --reason' ;;
 		resume) words+=' --all' ;;

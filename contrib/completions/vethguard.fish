@@ -143,7 +143,8 @@ complete -c vethguard -n $env -s f -l format -x -a 'shell docker json pem' -d 'F
 complete -c vethguard -n $env -l proxy-env -d 'The proxy variables too'
 complete -c vethguard -n $env -l ca-bundle -r -F -d 'Bundle inside'
 complete -c vethguard -n $env -l ca -r -F -d 'CA inside'
-complete -c vethguard -n '__vethguard_any reload pause resume' -s a -l all -d 'Every sandbox'
+complete -c vethguard -n '__vethguard_is detach' -s y -l yes -d 'With --all: do not ask'
+complete -c vethguard -n '__vethguard_any detach reload pause resume' -s a -l all -d 'Every sandbox'
 complete -c vethguard -n '__vethguard_is pause' -s r -l reason -x -d 'Why'
 
 set -l two 'test (count (commandline -opc)) -eq 2'

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `vethguard detach`, `reload`, `pause`, `resume`: what changes a sandbox. */
+/* `vethguard reload`, `pause`, `resume`: what changes a sandbox. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,57 +9,6 @@
 #include "commands.h"
 #include "control_named.h"
 #include "vethguard/wire/message.h"
-
-/* --- detach --- */
-
-static int detach_one(
-        const struct control_line *line, const struct named_options *options, const char *name)
-{
-	char path[CONTROL_PATH_MAX];
-	struct control_answer answer;
-	const json_t *summary;
-	const char *opened;
-	char shown[64];
-	int rc;
-
-	(void)options;
-	if (!control_path(path, name, ""))
-		return CLI_USAGE;
-	rc = control_call(line->socket, "DELETE", path, NULL, &answer);
-	if (rc)
-		return rc;
-	summary = json_object_get(answer.json, "summary");
-	if (line->json)
-		control_print_json(answer.json);
-	else if (json_is_object(summary))
-		printf("%s: detached; %lld allowed, %lld denied, %lld packets dropped, %lld "
-		       "findings\n",
-		        name, (long long)json_integer_value(json_object_get(summary, "allowed")),
-		        (long long)json_integer_value(json_object_get(summary, "denied")),
-		        (long long)json_integer_value(json_object_get(summary, "dropped")),
-		        (long long)json_integer_value(json_object_get(summary, "findings")));
-	else
-		printf("%s: detached\n", name);
-	opened = control_text(answer.json, "opened");
-	if (!line->json && opened[0])
-		printf("%s: interface %s is open: nothing guards it any more\n", name,
-		        slice_escape(slice_from_string(opened), shown, sizeof(shown)));
-	control_answer_free(&answer);
-	return 0;
-}
-
-static const struct named_command detach_command = {"vethguard detach", "NAME... [OPTIONS]",
-        "Ends the guard of sandboxes: requests under way may finish for two seconds, then\n"
-        "link, rules and state are removed. What was attached by --netns, --pid or\n"
-        "--container has no network afterwards. An interface is open afterwards: it has the\n"
-        "network of the host that it had before. To keep one cut off, 'vethguard pause' it.",
-        "  vethguard detach agent-7\n", named_specs, detach_one};
-
-int cli_detach(int argc, char **argv)
-{
-	(void)argc;
-	return named_run(&detach_command, argv + 1);
-}
 
 /* --- reload --- */
 

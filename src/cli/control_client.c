@@ -152,6 +152,12 @@ static int refused(const struct control_answer *answer)
 int control_call(const char *socket_path, const char *method, const char *path, const json_t *body,
         struct control_answer *answer)
 {
+	return control_call_or(socket_path, method, path, body, 0, answer);
+}
+
+int control_call_or(const char *socket_path, const char *method, const char *path,
+        const json_t *body, unsigned other_status, struct control_answer *answer)
+{
 	struct control_head head;
 	struct buf in;
 	int fd = dial(socket_path), rc;
@@ -173,7 +179,7 @@ int control_call(const char *socket_path, const char *method, const char *path, 
 	buf_fini(&in);
 	if (rc < 0)
 		return unreachable(socket_path, -rc);
-	if (answer->status / 100 == 2)
+	if (answer->status / 100 == 2 || answer->status == other_status)
 		return 0;
 	rc = refused(answer);
 	control_answer_free(answer);

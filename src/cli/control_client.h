@@ -27,6 +27,10 @@ struct control_answer {
  * frees; else an exit status, after a message on stderr that says what to do next. */
 int control_call(const char *socket_path, const char *method, const char *path, const json_t *body,
         struct control_answer *answer);
+/* The same, where an answer of one other status is no failure either: it is not told of, and
+ * answer->status says which it was. 0: none. */
+int control_call_or(const char *socket_path, const char *method, const char *path,
+        const json_t *body, unsigned other_status, struct control_answer *answer);
 void control_answer_free(struct control_answer *answer);
 
 #endif

@@ -17,6 +17,8 @@ static bool take_option(void *context, const char *option, const char *value)
 		options->policy = value;
 	else if (strcmp(option, "reason") == 0)
 		options->reason = value;
+	else if (strcmp(option, "yes") == 0)
+		options->yes = true;
 	else
 		options->all = true;
 	return true;

@@ -8,7 +8,7 @@
 /* What the command's own options said. */
 struct named_options {
 	const char *policy, *reason;
-	bool all;
+	bool all, yes;
 };
 
 struct named_command {

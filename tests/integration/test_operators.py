@@ -5,7 +5,9 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
+import threading
 
 import support
 import terminal
@@ -174,3 +176,148 @@ class Verify(Operated):
         os.kill(pid, 9)
         r = support.wait_until(lambda: (r := self.audit("verify")).returncode == 0 and "none was cut off" in r.stdout and r)
         self.assertTrue(r, self.audit("verify"))
+
+
+class Detach(Operated):
+    NAMES = ("box-1", "box-2", "box-3")
+
+    def setUp(self):
+        super().setUp()
+        for name in self.NAMES:
+            self.attach(name)
+
+    def left(self):
+        return sorted(s["name"] for s in self.daemon.call("GET", "/v1/sandboxes")[2]["sandboxes"])
+
+    def typed(self, *argv, answer):
+        status, text = terminal.run(80, VETHGUARD, "detach", *argv, "--socket", self.daemon.socket, input=answer)
+        return status, terminal.plain(text)
+
+    def test_all_of_them(self):
+        r = self.tool("detach", "--all", "--yes")
+        self.assertEqual((r.returncode, r.stderr), (0, ""), r)
+        lines = r.stdout.splitlines()
+        self.assertEqual(len(lines), 4, r)
+        for name in self.NAMES:
+            self.assertTrue([x for x in lines if x.startswith(name + ": detached; 0 allowed")], r)
+        self.assertEqual(lines[-1], "3 detached")
+        self.assertEqual(self.left(), [])
+        r = self.tool("detach", "--all")  # of none nobody is asked
+        self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "0 detached\n", ""), r)
+
+    def test_as_json(self):
+        r = self.tool("detach", "--all", "--yes", "--json")
+        self.assertEqual((r.returncode, r.stderr), (0, ""), r)
+        decoder, text, found = json.JSONDecoder(), r.stdout, []
+        while text.strip():
+            value, end = decoder.raw_decode(text.lstrip())
+            found.append(value["name"])
+            text = text.lstrip()[end:]
+        self.assertEqual(sorted(found), sorted(self.NAMES))
+
+    def test_nobody_can_be_asked(self):
+        r = self.tool("detach", "--all", input="yes\n")
+        self.assertEqual((r.returncode, r.stdout), (2, ""), r)
+        self.assertEqual(r.stderr, "vethguard: error: nobody can be asked whether to detach 3 sandboxes: say --yes\n")
+        self.assertEqual(self.left(), sorted(self.NAMES))
+
+    def test_who_is_asked_may_say_no(self):
+        for answer in ("n\n", "\n", "no\n", "yesterday\n", "yes please, all of them\n", " y\n", "\x04"):
+            with self.subTest(answer=answer):
+                status, text = self.typed("--all", answer=answer)
+                self.assertEqual(status, 1, text)
+                self.assertIn("The guard of 3 sandboxes ends:\n  box-1\n  box-2\n  box-3\nDetach? [y/N] ", text)
+                self.assertIn("Nothing was detached.", text)
+                self.assertEqual(self.left(), sorted(self.NAMES))
+
+    def test_who_is_asked_may_say_yes(self):
+        status, text = self.typed("--all", answer="y\n")
+        self.assertEqual(status, 0, text)
+        self.assertIn("3 detached\n", text)
+        self.assertEqual(self.left(), [])
+
+    def test_an_interface_is_told_before(self):
+        sh("ip", "link", "add", "vgop0", "type", "veth", "peer", "name", "vgop1")
+        self.addCleanup(sh, "ip", "link", "del", "vgop0")
+        sh("ip", "addr", "add", "192.0.2.1/24", "dev", "vgop0")
+        sh("ip", "link", "set", "vgop0", "up")
+        self.daemon.attach(name="wire", interface="vgop0", policy=self.policy)
+        status, text = self.typed("--all", answer="n\n")
+        self.assertEqual(status, 1, text)
+        self.assertIn("1 of them is an interface, which is open afterwards: nothing guards it then.\n", text)
+        r = self.tool("detach", "--all", "--yes")
+        self.assertEqual(r.returncode, 0, r)
+        self.assertIn("wire: interface vgop0 is open: nothing guards it any more\n", r.stdout)
+        self.assertIn("4 detached\n", r.stdout)
+
+    def test_wrong_usage(self):
+        for words, said in ((("--all", "box-1"), "--all or names, not both"), ((), "which sandbox? Name it, or say --all"),
+                            (("--yes",), "which sandbox? Name it, or say --all"), (("--yes", "box-1"), "--yes is for --all")):
+            r = self.tool("detach", *words)
+            self.assertEqual((r.returncode, r.stdout), (2, ""), r)
+            self.assertIn(f"vethguard: error: {said}\n", r.stderr)
+        self.assertEqual(self.left(), sorted(self.NAMES))
+
+    def test_without_a_daemon(self):
+        r = self.tool("detach", "--all", "--yes", socket="/nonexistent/s")
+        self.assertEqual((r.returncode, r.stdout), (3, ""), r)
+
+
+class DetachFails(Case):
+    """A daemon that is none: what becomes of the others where one fails."""
+
+    def serve(self, answers):
+        """A control socket that gives these answers, one per request; (path, what was asked)."""
+        path = support.LAB.path("fake.sock")
+        if os.path.exists(path):
+            os.unlink(path)
+        listener, asked = socket.socket(socket.AF_UNIX), []
+        listener.bind(path)
+        listener.listen(8)
+
+        def run():
+            for status, body in answers:
+                c, _ = listener.accept()
+                with c:
+                    asked.append(c.recv(65536).split(b"\r\n")[0].decode())
+                    if status:
+                        text = json.dumps(body).encode()
+                        c.sendall(b"HTTP/1.1 %d x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (status, len(text)) + text)
+            listener.close()
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join, 10)
+        return path, asked
+
+    def detach(self, *answers):
+        listed = {"sandboxes": [{"name": n, "attachment": {"kind": "netns"}} for n in ("a", "b", "c")]}
+        path, asked = self.serve([(200, listed), *answers])
+        r = subprocess.run([VETHGUARD, "detach", "--all", "--yes", "--socket", path], capture_output=True, text=True, timeout=60 * SLOW)
+        return r, asked
+
+    DONE = (200, {"summary": None, "opened": None})
+
+    def test_one_fails(self):
+        r, asked = self.detach(self.DONE, (503, {"detail": "another operation is under way"}), self.DONE)
+        self.assertEqual((r.returncode, r.stdout), (1, "a: detached\nc: detached\n2 detached\n"), r)
+        self.assertEqual(r.stderr, "vethguard: error: another operation is under way\nvethguard: error: 1 of 3 sandboxes was not detached\n")
+        self.assertEqual(asked[1:], [f"DELETE /v1/sandboxes/{n} HTTP/1.1" for n in "abc"])
+
+    def test_one_has_gone(self):
+        r, _ = self.detach(self.DONE, (404, {"detail": "there is none"}), self.DONE)
+        self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "a: detached\nb: it has ended by itself\nc: detached\n3 detached\n", ""), r)
+
+    def test_the_daemon_goes(self):
+        r, asked = self.detach(self.DONE, (0, None))
+        self.assertEqual((r.returncode, r.stdout), (3, "a: detached\n1 detached\n"), r)
+        self.assertIn("2 of 3 sandboxes were not detached", r.stderr)
+        self.assertEqual(len(asked), 3)
+
+    def test_a_name_that_is_none(self):
+        """Whatever says that it is the daemon: no path is made of what is no name."""
+        listed = {"sandboxes": [{"name": "../status"}, {"name": "a"}, {}, 7]}
+        path, asked = self.serve([(200, listed), self.DONE])
+        r = subprocess.run([VETHGUARD, "detach", "--all", "--yes", "--socket", path], capture_output=True, text=True, timeout=60 * SLOW)
+        self.assertEqual((r.returncode, r.stdout), (2, "a: detached\n1 detached\n"), r)
+        self.assertEqual(asked, ["GET /v1/sandboxes HTTP/1.1", "DELETE /v1/sandboxes/a HTTP/1.1"])
