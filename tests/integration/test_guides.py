@@ -150,8 +150,9 @@ class Reading(unittest.TestCase):
 
     def test_faults(self):
         for text in ("```\n$ a\n```\n", "```bash\na\n```\n", "Look:\n\n    sudo make install\n", "<!-- not run: no -->\n\n```sh\na\n```\n",
-                     "<!-- elsewhere -->\n```sh\na\n```\n", "Save this as `x`, then:\n\n```yaml\na\n```\n"):
+                     "<!-- elsewhere -->\n```sh\na\n```\n", "Save this as `x`, then:\n\n```yaml\na\n```\n", "```sh\nread -rs A\nb\n```\n"):
             self.assertEqual(len(pages.faults(self.written(text))), 1, text)
+        self.assertEqual(pages.faults(self.written("```sh\nb\nread -rs A\n```\n")), [])
         with self.assertRaises(AssertionError):
             pages.blocks(self.written("```console\n1\n$ a\n```\n"))
 
