@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: the words of the policy language for its enums, in one place. */
 #include <assert.h>
+#include <stdio.h>
 
 #include "vethguard/policy/policy.h"
 
@@ -42,4 +43,20 @@ uint16_t policy_scheme_default_port(enum policy_scheme scheme)
 const char *policy_reason_text(enum policy_reason reason)
 {
 	return (unsigned)reason < POLICY_REASON_COUNT ? reasons[reason] : "unknown";
+}
+
+const char *policy_source_text(
+        const struct policy_credential *credential, char out[POLICY_SOURCE_TEXT_MAX])
+{
+	char text[POLICY_SOURCE_TEXT_MAX - 16];
+
+	if (credential->source == POLICY_SOURCE_EXEC)
+		snprintf(out, POLICY_SOURCE_TEXT_MAX, "exec:[%s%s]",
+		        slice_escape(credential->argv[0], text, sizeof(text)),
+		        credential->argc > 1 ? ", ..." : "");
+	else
+		snprintf(out, POLICY_SOURCE_TEXT_MAX, "%s:%s",
+		        credential->source == POLICY_SOURCE_FILE ? "file" : "env",
+		        slice_escape(credential->location, text, sizeof(text)));
+	return out;
 }

@@ -71,6 +71,8 @@ def faults(path):
     name, text = os.path.basename(path), read(path)
     found = [f"{b.page}:{b.number}: the block's language is {b.language!r}, not one of {', '.join(LANGUAGES)}"
              for b in blocks(path) if b.language not in LANGUAGES]
+    found += [f"{b.page}:{b.number}: read would take the line after it, where the block is pasted" for b in blocks(path)
+              if b.language == "sh" and re.search(r"(?m)^read .*\n.", b.commands[0][0])]
     outside = FENCE.sub(lambda m: "\n" * m[0].count("\n"), text)
     found += [f"{name}:{outside.count(chr(10), 0, m.start()) + 1}: commands in an indented block" for m in INDENTED.finditer(outside)]
     marks = len(re.findall(r"<!-- (?:elsewhere|not run)\b", text))

@@ -18,7 +18,7 @@ from support import REPORT, SECRET, SLOW, holds_secret
 
 LAB_RUN = os.path.join(ROOT, "contrib", "lab", "run")
 PAGES = ["README.md", "docs/first-hour.md", "docs/guides/any-agent.md", "docs/guides/ci-runner.md",
-         "docs/guides/github.md", "docs/attach.md",          "docs/install.md"]
+         "docs/guides/github.md", "docs/attach.md", "docs/install.md"]
 MAKE_GOALS = re.compile(r"^(?:sudo )?make (?:-\S+ )?([\w-]+)", re.M)
 KEYS = SECRET + "\n"  # pasted where a page asks for one
 PAGE_S = 60
@@ -154,8 +154,9 @@ class Reading(unittest.TestCase):
 
     def test_faults(self):
         for text in ("```\n$ a\n```\n", "```bash\na\n```\n", "Look:\n\n    sudo make install\n", "<!-- not run: no -->\n\n```sh\na\n```\n",
-                     "<!-- elsewhere -->\n```sh\na\n```\n", "Save this as `x`, then:\n\n```yaml\na\n```\n"):
+                     "<!-- elsewhere -->\n```sh\na\n```\n", "Save this as `x`, then:\n\n```yaml\na\n```\n", "```sh\nread -rs A\nb\n```\n"):
             self.assertEqual(len(pages.faults(self.written(text))), 1, text)
+        self.assertEqual(pages.faults(self.written("```sh\nb\nread -rs A\n```\n")), [])
         with self.assertRaises(AssertionError):
             pages.blocks(self.written("```console\n1\n$ a\n```\n"))
 
