@@ -77,7 +77,7 @@ int capabilities_set(const struct capabilities *wanted)
 
 bool capabilities_have(unsigned capability)
 {
-	struct capabilities now;
+	struct capabilities now = {0};
 
 	return capabilities_get(&now) == 0 && (now.effective >> capability & 1) != 0;
 }
