@@ -9,7 +9,7 @@
 static const struct command commands[] = {
         {"show", audit_show, "the audit log as a table"},
         {"suggest", audit_suggest, "rules that would allow what was refused"},
-        {"verify", audit_verify, "checks that no line was changed, removed or added"},
+        {"verify", audit_verify, "checks its lines, and says what of its end is known"},
         {NULL, NULL, NULL},
 };
 

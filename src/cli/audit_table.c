@@ -21,7 +21,6 @@
 #define SANDBOX_NARROW 12
 #define WIDE 120  /* columns from which a reason has a column of its own */
 #define WIDER 150 /* ... and the day another */
-#define INDENT "  "
 
 void audit_table_init(struct audit_table *table, FILE *out, int width, bool colour)
 {
@@ -40,7 +39,6 @@ void audit_table_init(struct audit_table *table, FILE *out, int width, bool colo
 	if (table->stacked) {
 		table->sandbox = SANDBOX_NARROW;
 		table->what = width - table->time - table->sandbox - DECISION_WIDTH - 3 * GAP;
-		table->why = table->what - (int)strlen(INDENT);
 		return;
 	}
 	rest = width - table->time - table->sandbox - DECISION_WIDTH - BYTES_WIDTH - 5 * GAP;
@@ -131,30 +129,26 @@ static void put_columns(
         const struct audit_table *table, const char *const texts[COLUMNS], const char *on)
 {
 	char bytes[BYTES_WIDTH + 1];
-	const struct screen_cell cells[] = {{texts[TIME], table->time, NULL},
-	        {texts[SANDBOX], table->sandbox, NULL}, {texts[WHAT], table->what, NULL},
-	        {texts[DECISION], DECISION_WIDTH, *on ? on : NULL}, {texts[WHY], table->why, NULL},
-	        {bytes, BYTES_WIDTH, NULL}};
+	const struct screen_cell cells[] = {{texts[TIME], table->time, NULL, NULL},
+	        {texts[SANDBOX], table->sandbox, NULL, NULL},
+	        {texts[WHAT], table->what, NULL, NULL},
+	        {texts[DECISION], DECISION_WIDTH, *on ? on : NULL, NULL},
+	        {texts[WHY], table->why, NULL, NULL}, {bytes, BYTES_WIDTH, NULL, NULL}};
 
 	snprintf(bytes, sizeof(bytes), "%*s", *texts[BYTES] ? BYTES_WIDTH : 0, texts[BYTES]);
-	screen_row(table->out, cells, COLUMNS);
+	screen_row(table->out, cells, COLUMNS, SCREEN_LINES_MAX);
 }
 
 /* The reason below what it is about. */
 static void put_stacked(
         const struct audit_table *table, const char *const texts[COLUMNS], const char *on)
 {
-	const struct screen_cell cells[] = {{texts[TIME], table->time, NULL},
-	        {texts[SANDBOX], table->sandbox, NULL},
-	        {texts[DECISION], DECISION_WIDTH, *on ? on : NULL},
-	        {texts[WHAT], table->what, NULL}};
-	const struct screen_cell below[] = {{"", table->time, NULL}, {"", table->sandbox, NULL},
-	        {"", DECISION_WIDTH, NULL}, {"", (int)strlen(INDENT) - GAP, NULL},
-	        {texts[WHY], table->why, NULL}};
+	const struct screen_cell cells[] = {{texts[TIME], table->time, NULL, NULL},
+	        {texts[SANDBOX], table->sandbox, NULL, NULL},
+	        {texts[DECISION], DECISION_WIDTH, *on ? on : NULL, NULL},
+	        {texts[WHAT], table->what, NULL, texts[WHY]}};
 
-	screen_row(table->out, cells, sizeof(cells) / sizeof(cells[0]));
-	if (*texts[WHY])
-		screen_row(table->out, below, sizeof(below) / sizeof(below[0]));
+	screen_row(table->out, cells, sizeof(cells) / sizeof(cells[0]), SCREEN_LINES_MAX);
 }
 
 static void put_texts(

@@ -16,6 +16,7 @@
 #define CELL_MAX 1024
 #define COLUMN_MIN 8 /* narrower than that no column is made */
 #define SHORT_ID 12
+#define KEY_WIDTH 13 /* "  connections" */
 
 const char *control_text(const json_t *object, const char *key)
 {
@@ -128,8 +129,8 @@ static void put_fitted(const int widths[COLUMNS], const struct row *row)
 
 	for (size_t i = 0; i < COLUMNS; i++)
 		if (widths[i] > 0)
-			cells[n++] = (struct screen_cell){row->cells[i], widths[i], NULL};
-	screen_row(stdout, cells, n);
+			cells[n++] = (struct screen_cell){row->cells[i], widths[i], NULL, NULL};
+	screen_row(stdout, cells, n, 0);
 }
 
 static int total(const int widths[COLUMNS])
@@ -188,26 +189,41 @@ void control_print_list(const json_t *sandboxes)
 	}
 }
 
+/* text is printable. */
+static void put_shown(const char *key, const char *text)
+{
+	const int screen = screen_width();
+	const struct screen_cell cells[] = {
+	        {key, KEY_WIDTH, NULL, NULL}, {text, screen - KEY_WIDTH - SCREEN_GAP, NULL, NULL}};
+
+	if (screen)
+		screen_row(stdout, cells, sizeof(cells) / sizeof(cells[0]), 0);
+	else
+		printf("%-*s%*s%s\n", KEY_WIDTH, key, SCREEN_GAP, "", text);
+}
+
 static void put_line(const char *key, const char *text)
 {
-	char shown[1024];
+	char shown[4096];
 
 	if (*text)
-		printf("%-12s %s\n", key, escaped(text, shown, sizeof(shown)));
+		put_shown(key, escaped(text, shown, sizeof(shown)));
 }
 
 static void put_number(const char *key, const json_t *object, const char *member)
 {
 	const json_t *value = json_object_get(object, member);
+	char shown[32];
 
+	snprintf(shown, sizeof(shown), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	if (json_is_integer(value))
-		printf("%-12s %" JSON_INTEGER_FORMAT "\n", key, json_integer_value(value));
+		put_shown(key, shown);
 }
 
 static void put_pairs(const char *key, const json_t *pairs)
 {
 	const char *shown = key;
-	char name[128], value[512];
+	char name[128], value[4096], pair[sizeof(name) + sizeof(value)];
 	const char *member;
 	json_t *text;
 
@@ -215,9 +231,10 @@ static void put_pairs(const char *key, const json_t *pairs)
 	        at = json_object_iter_next((json_t *)(uintptr_t)pairs, at)) {
 		member = json_object_iter_key(at);
 		text = json_object_iter_value(at);
-		printf("%-12s %s=%s\n", shown, escaped(member, name, sizeof(name)),
+		snprintf(pair, sizeof(pair), "%s=%s", escaped(member, name, sizeof(name)),
 		        escaped(json_string_value(text) ? json_string_value(text) : "", value,
 		                sizeof(value)));
+		put_shown(shown, pair);
 		shown = "";
 	}
 }
@@ -234,10 +251,10 @@ void control_print_sandbox(const json_t *sandbox)
 	put_line("id", control_text(sandbox, "id"));
 	put_line("state", control_text(sandbox, "state"));
 	put_line("reason", control_text(sandbox, "reason"));
-	printf("%-12s %s\n", "attached to", at); /* escaped already */
+	put_shown("attached to", at); /* escaped already */
 	put_line("policy", control_text(policy, "name"));
 	put_line("  file", control_text(policy, "path"));
-	put_line("  print", control_text(policy, "fingerprint"));
+	put_line("  fingerprint", control_text(policy, "fingerprint"));
 	put_number("  generation", policy, "generation");
 	if (json_is_true(json_object_get(policy, "observe")))
 		put_line("  mode", "observe: nothing but the floor is refused");
@@ -262,9 +279,13 @@ static void put_beyond(const char *key, const json_t *stats, const char *what, c
 	const json_t *count = json_object_get(json_object_get(stats, "beyond_limits"), what);
 	const json_t *bound = json_object_get(json_object_get(stats, "limits"), limit);
 
+	char shown[96];
+
+	snprintf(shown, sizeof(shown),
+	        "%" JSON_INTEGER_FORMAT " beyond %" JSON_INTEGER_FORMAT " a second",
+	        json_integer_value(count), json_integer_value(bound));
 	if (json_is_integer(count) && json_is_integer(bound))
-		printf("%-12s %" JSON_INTEGER_FORMAT " beyond %" JSON_INTEGER_FORMAT " a second\n",
-		        key, json_integer_value(count), json_integer_value(bound));
+		put_shown(key, shown);
 }
 
 void control_print_stats(const json_t *stats)
@@ -279,7 +300,7 @@ void control_print_stats(const json_t *stats)
 	        {"connections", "connections"},
 	        {"  open", "connections_open"},
 	        {"names", "names_kept"},
-	        {"memory", "heap_bytes"},
+	        {"memory bytes", "heap_bytes"},
 	};
 	const json_t *worker = json_object_get(stats, "worker");
 
@@ -288,11 +309,15 @@ void control_print_stats(const json_t *stats)
 	for (size_t i = 0; json_is_object(worker) && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		const json_t *kind = json_object_get(worker, kinds[i]);
 
-		printf("%-12s %" JSON_INTEGER_FORMAT " allowed, %" JSON_INTEGER_FORMAT
-		       " denied, %" JSON_INTEGER_FORMAT " failed\n",
-		        kinds[i], json_integer_value(json_object_get(kind, "allowed")),
+		char shown[128];
+
+		snprintf(shown, sizeof(shown),
+		        "%" JSON_INTEGER_FORMAT " allowed, %" JSON_INTEGER_FORMAT
+		        " denied, %" JSON_INTEGER_FORMAT " failed",
+		        json_integer_value(json_object_get(kind, "allowed")),
 		        json_integer_value(json_object_get(kind, "denied")),
 		        json_integer_value(json_object_get(kind, "failed")));
+		put_shown(kinds[i], shown);
 	}
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		put_number(numbers[i].key, worker, numbers[i].member);

@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "doctor.h"
+#include "screen.h"
 #include "vethguard/base/buf.h"
 #include "vethguard/base/log.h"
 #include "vethguard/base/options.h"
@@ -13,6 +14,8 @@
 #include "vethguard/wire/json.h"
 
 #define DOCTOR_JSON_MAX (256u << 10)
+#define STATE_WIDTH 6
+#define SUBJECT_WIDTH 11
 
 enum { CONFIG, ROLES, POLICY, SOCKET, JSON, HELP };
 
@@ -51,9 +54,18 @@ static void help(void)
 
 static void print_text(const struct doctor_finding *f)
 {
-	printf("%-7s %-12s %s\n", state_words[f->state], f->subject, f->text);
-	if (f->remedy[0] != '\0')
-		printf("%-20s %s\n", "", f->remedy);
+	const int screen = screen_width();
+	const struct screen_cell cells[] = {{state_words[f->state], STATE_WIDTH, NULL, NULL},
+	        {f->subject, SUBJECT_WIDTH, NULL, NULL},
+	        {f->text, screen - STATE_WIDTH - SUBJECT_WIDTH - 2 * SCREEN_GAP, NULL, f->remedy}};
+
+	if (screen) {
+		screen_row(stdout, cells, sizeof(cells) / sizeof(cells[0]), 0);
+	} else {
+		printf("%-7s %-12s %s\n", state_words[f->state], f->subject, f->text);
+		if (f->remedy[0] != '\0')
+			printf("%-20s %s\n", "", f->remedy);
+	}
 	fflush(stdout); /* checks take their time; and some fork */
 }
 

@@ -10,6 +10,7 @@
 
 #define CELLS_MAX 8
 #define CUT "..."
+#define SEPARATORS "/?&,;:=._-"
 
 static int bounded(uint64_t width)
 {
@@ -46,37 +47,62 @@ static size_t line_length(const char *text, size_t width)
 	if (strlen(text) <= width)
 		return strlen(text);
 	for (size_t n = width; n > width / 2; n--)
-		if (text[n] == ' ' || strchr("/?&,;", text[n - 1]))
+		if (text[n] == ' ' || strchr(SEPARATORS, text[n - 1]))
 			return n;
 	return width;
 }
 
 /* Where a cell is. */
 struct place {
-	const char *rest;
-	size_t lines;
+	const char *rest, *below;
+	size_t lines; /* of this text */
+	size_t lines_max;
+	int indent;
+	const char *colour; /* before its next line; NULL: none */
 };
+
+/* One line of it, of so many columns. Returns how many it fills. */
+static int put_text(FILE *out, struct place *at, size_t width, int owed)
+{
+	const size_t left = strlen(at->rest);
+	const bool cut = at->lines + 1 == at->lines_max && left > width;
+	const size_t mark = !cut ? 0 : width < strlen(CUT) ? width : strlen(CUT);
+	const size_t n = cut ? width - mark : line_length(at->rest, width);
+	const char *on = at->colour ? at->colour : "";
+	size_t shown = n;
+
+	while (shown > 0 && at->rest[shown - 1] == ' ' && !mark)
+		shown--;
+	fprintf(out, "%*s%s%.*s%.*s%s", owed, "", on, (int)shown, at->rest, (int)mark, CUT,
+	        *on ? "\033[0m" : "");
+	at->lines++;
+	at->colour = NULL;
+	at->rest += cut ? left : n;
+	while (*at->rest == ' ')
+		at->rest++;
+	return (int)(shown + mark);
+}
 
 static void put_piece(FILE *out, const struct screen_cell *cell, struct place *at, int *owed)
 {
-	const size_t width = cell->width > 0 ? (size_t)cell->width : *at->rest != '\0';
-	const bool last = at->lines + 1 == SCREEN_LINES_MAX && strlen(at->rest) > width;
-	size_t n = last && width > strlen(CUT) ? width - strlen(CUT) : line_length(at->rest, width);
-	const bool colour = cell->colour && at->lines == 0 && n > 0;
+	int filled = 0;
 
-	if (n > 0)
-		fprintf(out, "%*s%s%.*s%s%s", *owed, "", colour ? cell->colour : "", (int)n,
-		        at->rest, last ? CUT : "", colour ? "\033[0m" : "");
-	if (n > 0)
+	if (!*at->rest && at->below) {
+		*at = (struct place){at->below, NULL, 0, at->lines_max, SCREEN_INDENT, NULL};
+		if (cell->width <= SCREEN_INDENT)
+			at->indent = 0;
+	}
+	if (*at->rest) {
+		const int room = cell->width - at->indent;
+
+		filled = at->indent +
+		         put_text(out, at, room > 0 ? (size_t)room : 1, *owed + at->indent);
 		*owed = 0;
-	*owed += (int)(width - n) - (last ? (int)strlen(CUT) : 0) + SCREEN_GAP;
-	at->lines++;
-	at->rest += last ? strlen(at->rest) : n;
-	while (*at->rest == ' ')
-		at->rest++;
+	}
+	*owed += SCREEN_GAP + (cell->width > filled ? cell->width - filled : 0);
 }
 
-void screen_row(FILE *out, const struct screen_cell *cells, size_t count)
+void screen_row(FILE *out, const struct screen_cell *cells, size_t count, size_t lines_max)
 {
 	struct place places[CELLS_MAX];
 	bool more = true;
@@ -84,14 +110,15 @@ void screen_row(FILE *out, const struct screen_cell *cells, size_t count)
 	if (count > CELLS_MAX)
 		count = CELLS_MAX;
 	for (size_t i = 0; i < count; i++)
-		places[i] = (struct place){cells[i].text, 0};
+		places[i] = (struct place){
+		        cells[i].text, cells[i].below, 0, lines_max, 0, cells[i].colour};
 	while (more) {
 		int owed = 0;
 
 		more = false;
 		for (size_t i = 0; i < count; i++) {
 			put_piece(out, &cells[i], &places[i], &owed);
-			more |= *places[i].rest != '\0';
+			more |= *places[i].rest || (places[i].below && *places[i].below);
 		}
 		fputc('\n', out);
 	}

@@ -3,6 +3,7 @@
 an end of all guards at once."""
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -176,6 +177,62 @@ class Verify(Operated):
         os.kill(pid, 9)
         r = support.wait_until(lambda: (r := self.audit("verify")).returncode == 0 and "none was cut off" in r.stdout and r)
         self.assertTrue(r, self.audit("verify"))
+
+
+class Shown(Operated):
+    """list, show, stats and doctor as a person sees them: on terminals of several widths, with the longest names there are."""
+    NAME = "agent-" + "x" * 57  # the longest that a name may be
+
+    def setUp(self):
+        super().setUp()
+        self.attach("short")
+        netns = "/run/netns/" + support.netns(self, "a-namespace-with-a-rather-long-name")
+        self.label = "T-" + "y" * 200
+        self.daemon.attach(name=self.NAME, netns=netns, policy=self.policy, ttl_s=7200, labels={"ticket": self.label})
+        self.reason = "looks strange to whoever is on duty, and is looked into before it goes on"
+        self.daemon.call("POST", f"/v1/sandboxes/{self.NAME}/pause", {"reason": self.reason})
+
+    def on_terminal(self, width, *argv):
+        status, text = terminal.run(width, VETHGUARD, *argv, "--socket", self.daemon.socket)
+        self.assertEqual(status, 0, text)
+        self.assertEqual([c for c in text if not (32 <= ord(c) < 127 or c == "\n")], [])
+        self.assertEqual([line for line in text.splitlines() if len(line) > width or line.endswith(" ")], [])
+        return text
+
+    def test_list(self):
+        whole = self.tool("list").stdout
+        self.assertIn(self.NAME, whole)
+        self.assertIn("/run/netns/a-namespace-with-a-rather-long-name", whole)
+        self.assertEqual(len(whole.splitlines()), 3)
+        for width in (80, 120, 200):
+            with self.subTest(width=width):
+                text = self.on_terminal(width, "list")
+                self.assertEqual(text.split("\n")[0].split()[:4], ["NAME", "STATE", "ATTACHED", "TO"])
+                self.assertIn("EXPIRES", text)
+                self.assertEqual(text.count("x"), len([c for c in whole if c == "x"]))  # not a letter of the name is gone
+                self.assertIn("paused", text)
+        self.assertEqual([line.split() for line in self.on_terminal(250, "list").splitlines()], [line.split() for line in whole.splitlines()])
+
+    def test_show_and_stats(self):
+        text = self.on_terminal(80, "show", self.NAME)
+        words = "".join(text.split())
+        for part in (self.NAME, self.label, "".join(self.reason.split()), self.policy, "fingerprint"):
+            self.assertIn(part, words)
+        whole = self.tool("show", self.NAME).stdout
+        self.assertIn(f"ticket={self.label}\n", whole)
+        self.assertIn(self.reason + "\n", whole)
+        stats = self.on_terminal(80, "stats", self.NAME)
+        self.assertEqual(len({re.search(r"^(?:  )?[a-z ]+?  +", line).end() for line in stats.splitlines()}), 1, stats)  # one column
+
+    def test_doctor(self):
+        for width in (80, 120):
+            status, text = terminal.run(width, VETHGUARD, "doctor")
+            self.assertIn(status, (0, 1), text)
+            self.assertEqual([line for line in text.splitlines() if len(line) > width], [], text)
+            whole = subprocess.run([VETHGUARD, "doctor"], capture_output=True, text=True, timeout=60 * SLOW).stdout
+            subjects = re.findall(r"^(?:ok|note|broken) +([a-z]+)", whole, re.M)
+            self.assertGreater(len(subjects), 5)
+            self.assertEqual(re.findall(r"^(?:ok|note|broken) +([a-z]+)", text, re.M), subjects)
 
 
 class Detach(Operated):
