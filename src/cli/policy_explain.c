@@ -281,6 +281,9 @@ static void print_verdict(const struct explain *x)
 
 		policy_credential(policy, d->credential, &credential);
 		printf("credential: %s\n", shown(credential.name, text));
+		if (credential.placeholder.n)
+			printf("placeholder: %s, %u bytes\n", shown(credential.placeholder, text),
+			        credential.placeholder_n);
 	} else if (!x->connection) {
 		printf("credential: none\n");
 	}
@@ -323,6 +326,8 @@ static void write_verdict(const struct explain *x, struct json *j)
 	if (d->credential != POLICY_NONE) {
 		policy_credential(policy, d->credential, &credential);
 		json_string(j, "credential", credential.name, 0);
+		if (credential.placeholder.n)
+			json_string(j, "placeholder", credential.placeholder, 0);
 	} else {
 		json_null(j, "credential");
 	}

@@ -93,6 +93,11 @@ static bool same_credential(const struct policy_credential *a, const struct poli
 	return same;
 }
 
+static bool same_placeholder(const struct policy_credential *a, const struct policy_credential *b)
+{
+	return slice_equals(a->placeholder, b->placeholder) && a->placeholder_n == b->placeholder_n;
+}
+
 static bool find_credential(
         const struct policy *policy, struct slice name, struct policy_credential *out)
 {
@@ -116,6 +121,8 @@ static void note_credentials(
 			what = is_new ? "is new" : "is gone";
 		else if (is_new && !same_credential(&c, &was))
 			what = "is taken from elsewhere or sent in another way";
+		else if (is_new && !same_placeholder(&c, &was))
+			what = "has a placeholder of another shape";
 		if (what)
 			add_note(text, false, false,
 			        arena_printf(text->arena, "~ credential %.*s %s", SLICE_ARG(c.name),

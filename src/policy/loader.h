@@ -69,6 +69,9 @@ bool load_is_token(struct slice s);
 /* Reads the main file and all that it includes. -ENOMEM; faults are reported. */
 int load_all_files(struct loader *l, const char *path);
 /* Each reports what is wrong and goes on; -ENOMEM only through arena.failed. */
+/* The shape of the placeholder of a credential whose variable is known: load_placeholder.c. */
+void load_placeholder(
+        struct tree *tree, const struct tree_node *map, struct policy_credential *out);
 void load_credentials(struct loader *l, struct load_file *file);
 void load_rules(struct loader *l, struct load_file *file, bool deny);
 
