@@ -126,6 +126,9 @@ static void print_verdict(const struct explain *x)
 		policy_credential(policy, d->credential, &credential);
 		printf("credential: %s, from %s\n", shown(credential.name, text),
 		        policy_source_text(&credential, source));
+		if (credential.placeholder.n)
+			printf("placeholder: %s, %u bytes\n", shown(credential.placeholder, text),
+			        credential.placeholder_n);
 	} else if (!x->connection) {
 		printf("credential: none\n");
 	}
@@ -173,6 +176,8 @@ static void write_verdict(const struct explain *x, struct json *j)
 		policy_credential(policy, d->credential, &credential);
 		json_string(j, "credential", credential.name, 0);
 		json_literal(j, "credential_source", policy_source_text(&credential, source));
+		if (credential.placeholder.n)
+			json_string(j, "placeholder", credential.placeholder, 0);
 	} else {
 		json_null(j, "credential");
 	}

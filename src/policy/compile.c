@@ -41,6 +41,15 @@ uint32_t compile_push(struct compiler *c, enum image_section_id id, const void *
 	return (uint32_t)c->sections[id].n - 1;
 }
 
+/* The variable, and the shape of its placeholder: read_env() of facts.c. */
+static struct image_text compile_env(struct compiler *c, const struct policy_credential *from)
+{
+	if (!from->placeholder.n)
+		return compile_text(c, from->env);
+	return compile_text(c, arena_printf(c->model->arena, "%.*s %.*s %u", SLICE_ARG(from->env),
+	                               SLICE_ARG(from->placeholder), from->placeholder_n));
+}
+
 static void compile_credential(struct compiler *c, const struct policy_credential *from)
 {
 	struct image_credential to = {
@@ -48,7 +57,7 @@ static void compile_credential(struct compiler *c, const struct policy_credentia
 	        .field = compile_text(c, from->field),
 	        .prefix = compile_text(c, from->prefix),
 	        .username = compile_text(c, from->username),
-	        .env = compile_text(c, from->env),
+	        .env = compile_env(c, from),
 	        .location = compile_text(c, from->location),
 	        .inject = from->inject,
 	        .source = from->source,

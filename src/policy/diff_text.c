@@ -98,6 +98,11 @@ static bool same_use(const struct policy_credential *a, const struct policy_cred
 	       slice_equals(a->username, b->username) && slice_equals(a->env, b->env);
 }
 
+static bool same_placeholder(const struct policy_credential *a, const struct policy_credential *b)
+{
+	return slice_equals(a->placeholder, b->placeholder) && a->placeholder_n == b->placeholder_n;
+}
+
 /* How a credential differs from what it was, or empty. What exec: is given may be the difference,
  * and is not shown. */
 static struct slice describe_change(
@@ -105,8 +110,11 @@ static struct slice describe_change(
 {
 	char now[POLICY_SOURCE_TEXT_MAX], then[POLICY_SOURCE_TEXT_MAX];
 
+	if (same_source(c, was) && !same_use(c, was))
+		return SLICE("is sent or kept in another way");
 	if (same_source(c, was))
-		return same_use(c, was) ? SLICE("") : SLICE("is sent or kept in another way");
+		return same_placeholder(c, was) ? SLICE("")
+		                                : SLICE("has a placeholder of another shape");
 	policy_source_text(c, now);
 	policy_source_text(was, then);
 	if (strcmp(now, then) == 0)

@@ -2,6 +2,7 @@
 /* Theory of operation: plain reads of an opened image: names, ports, credentials. Nothing is
  * decided here. */
 #include "image.h"
+#include "vethguard/policy/placeholder.h"
 
 #define PORT_WORDS (65536 / 64)
 
@@ -121,6 +122,30 @@ uint32_t policy_credential_count(const struct policy *policy)
 	return image_count(policy, SECTION_CREDENTIALS);
 }
 
+/* No blank stands in any of the three. What is not of that form is a variable alone. */
+static void read_env(struct slice text, struct policy_credential *out)
+{
+	ptrdiff_t first = slice_find_byte(text, ' '), second;
+	struct slice shape;
+	uint64_t n;
+
+	out->env = text;
+	if (first < 0)
+		return;
+	out->env = slice_of(text.p, (size_t)first);
+	shape = slice_of(text.p + first + 1, text.n - (size_t)first - 1);
+	second = slice_find_byte(shape, ' ');
+	if (second < 0 ||
+	        !slice_to_u64(slice_of(shape.p + second + 1, shape.n - (size_t)second - 1),
+	                PLACEHOLDER_MAX, &n))
+		return;
+	shape.n = (size_t)second;
+	if (placeholder_check_shape(shape) || n < placeholder_shape_min(shape))
+		return;
+	out->placeholder = shape;
+	out->placeholder_n = (uint32_t)n;
+}
+
 void policy_credential(const struct policy *policy, uint32_t index, struct policy_credential *out)
 {
 	const struct image_text *arg = image_section(policy, SECTION_ARGS);
@@ -135,7 +160,7 @@ void policy_credential(const struct policy *policy, uint32_t index, struct polic
 	out->field = image_slice(policy, c->field);
 	out->prefix = image_slice(policy, c->prefix);
 	out->username = image_slice(policy, c->username);
-	out->env = image_slice(policy, c->env);
+	read_env(image_slice(policy, c->env), out);
 	out->source = (enum policy_source)c->source;
 	out->location = image_slice(policy, c->location);
 	out->argc = c->arg_count;
@@ -158,6 +183,7 @@ bool policy_credential_equals(
 	return x.argc == y.argc && slice_equals(x.name, y.name) && x.inject == y.inject &&
 	       slice_equals(x.field, y.field) && slice_equals(x.prefix, y.prefix) &&
 	       slice_equals(x.username, y.username) && slice_equals(x.env, y.env) &&
+	       slice_equals(x.placeholder, y.placeholder) && x.placeholder_n == y.placeholder_n &&
 	       x.source == y.source && slice_equals(x.location, y.location) && x.ttl_s == y.ttl_s &&
 	       x.timeout_ms == y.timeout_ms;
 }

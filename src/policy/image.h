@@ -135,7 +135,10 @@ struct image_candidate {
 };
 
 struct image_credential {
-	struct image_text name, field, prefix, username, env, location;
+	struct image_text name, field, prefix, username;
+	struct image_text
+	        env; /* or "NAME SHAPE LENGTH", where the policy has a shape for its placeholder */
+	struct image_text location;
 	uint32_t inject, source;
 	uint32_t first_arg, arg_count;
 	uint32_t ttl_s, timeout_ms;

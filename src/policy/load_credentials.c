@@ -189,7 +189,7 @@ static bool is_misplaced_override(
 static void load_credential(struct loader *l, struct load_file *file, const struct tree_item *item)
 {
 	static const char *const known[] = {"source", "inject", "header", "prefix", "query",
-	        "username", "env", "ttl", "timeout", NULL};
+	        "username", "env", "placeholder", "placeholder-length", "ttl", "timeout", NULL};
 	struct model_credential credential = {.mark = mark_of(&file->tree, item->key)};
 	struct tree *tree = &file->tree;
 	bool added;
@@ -204,6 +204,7 @@ static void load_credential(struct loader *l, struct load_file *file, const stru
 	take_inject(tree, item->value, &credential.c);
 	load_source_times(tree, item->value, &credential.c);
 	take_placeholder(l, tree, item->value, &credential.c);
+	load_placeholder(tree, item->value, &credential.c);
 	id = intern_put(&l->credential_names, credential.c.name, &added);
 	if (id == UINT32_MAX)
 		l->arena.failed = true;

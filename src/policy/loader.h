@@ -100,6 +100,9 @@ void load_overrides_keep(struct loader *l, struct tree *tree, size_t from,
 /* After all credentials are loaded: puts the overrides in force. Reports. */
 void load_overrides_apply(struct loader *l);
 /* Each reports what is wrong and goes on; -ENOMEM only through arena.failed. */
+/* The shape of the placeholder of a credential whose variable is known: load_placeholder.c. */
+void load_placeholder(
+        struct tree *tree, const struct tree_node *map, struct policy_credential *out);
 void load_credentials(struct loader *l, struct load_file *file);
 void load_rules(struct loader *l, struct load_file *file, bool deny);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the start depends on the variable's name alone, so that SDKs which look at a
- * key's shape are content; the end is a keyed hash of the credential's name, so that two sandboxes
- * never share a placeholder and none can be guessed from another.
+ * Theory of operation: the start depends on the variable's name alone, or is what the policy says,
+ * so that SDKs which look at a key's shape are content; the end is a keyed hash of the credential's
+ * name, so that two sandboxes never share a placeholder and none can be guessed from another.
  */
 #include <stdio.h>
 
@@ -34,35 +34,103 @@ static const struct {
         {"STRIPE_API_KEY", "sk_test_", false},
 };
 
-static void hash_name(struct slice credential, const uint8_t seed[16], char digits[33])
-{
-	struct hash_key key;
-	uint64_t first, second;
+#define BLOCK_DIGITS 16
 
-	memcpy(&key.k0, seed, 8);
-	memcpy(&key.k1, seed + 8, 8);
-	first = hash_bytes(&key, credential.p, credential.n);
-	key.k1 = ~key.k1;
-	second = hash_bytes(&key, credential.p, credential.n);
-	snprintf(digits, 33, "%016llx%016llx", (unsigned long long)first,
-	        (unsigned long long)second);
+/* Digits of as many hashes as it takes, each under a key of its own. */
+static void put_digits(struct slice credential, const uint8_t seed[16], char *out, size_t n)
+{
+	for (uint64_t block = 0; n > 0; block++) {
+		size_t take = n < BLOCK_DIGITS ? n : BLOCK_DIGITS;
+		char digits[BLOCK_DIGITS + 1];
+		struct hash_key key;
+
+		memcpy(&key.k0, seed, 8);
+		memcpy(&key.k1, seed + 8, 8);
+		key.k0 ^= block / 2;
+		if (block % 2)
+			key.k1 = ~key.k1;
+		snprintf(digits, sizeof(digits), "%016llx",
+		        (unsigned long long)hash_bytes(&key, credential.p, credential.n));
+		memcpy(out, digits, take);
+		out += take;
+		n -= take;
+	}
+	*out = '\0';
 }
 
-size_t placeholder_make(struct slice credential, struct slice env, const uint8_t seed[16],
-        char out[PLACEHOLDER_MAX + 1])
+/* START...END, of as many bytes as the policy says. */
+static size_t make_of_shape(
+        const struct policy_credential *c, const uint8_t seed[16], char out[PLACEHOLDER_MAX + 1])
 {
-	int shown = credential.n < NAME_SHOWN_MAX ? (int)credential.n : NAME_SHOWN_MAX;
-	char digits[33];
+	const char *gap =
+	        memmem(c->placeholder.p, c->placeholder.n, PLACEHOLDER_GAP, PLACEHOLDER_GAP_N);
+	size_t start = (size_t)(gap - c->placeholder.p);
+	size_t end = c->placeholder.n - start - PLACEHOLDER_GAP_N;
+	size_t digits = c->placeholder_n - start - PLACEHOLDER_MARK_N - end;
+
+	memcpy(out, c->placeholder.p, start);
+	memcpy(out + start, PLACEHOLDER_MARK, PLACEHOLDER_MARK_N);
+	put_digits(c->name, seed, out + start + PLACEHOLDER_MARK_N, digits);
+	memcpy(out + c->placeholder_n - end, gap + PLACEHOLDER_GAP_N, end);
+	out[c->placeholder_n] = '\0';
+	return c->placeholder_n;
+}
+
+size_t placeholder_make(
+        const struct policy_credential *c, const uint8_t seed[16], char out[PLACEHOLDER_MAX + 1])
+{
+	int shown = c->name.n < NAME_SHOWN_MAX ? (int)c->name.n : NAME_SHOWN_MAX;
+	char digits[PLACEHOLDER_DIGITS + 1];
 	int n;
 
-	hash_name(credential, seed, digits);
+	if (c->placeholder.n)
+		return make_of_shape(c, seed, out);
+	put_digits(c->name, seed, digits, PLACEHOLDER_DIGITS);
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-		if (!slice_equals(env, slice_from_string(shapes[i].env)))
+		if (!slice_equals(c->env, slice_from_string(shapes[i].env)))
 			continue;
-		n = snprintf(out, PLACEHOLDER_MAX + 1, "%svethguard%s%s", shapes[i].start,
-		        shapes[i].dashes ? "-" : "", digits);
+		n = snprintf(out, PLACEHOLDER_MAX + 1, "%s" PLACEHOLDER_MARK "%s%s",
+		        shapes[i].start, shapes[i].dashes ? "-" : "", digits);
 		return (size_t)n;
 	}
-	n = snprintf(out, PLACEHOLDER_MAX + 1, "vethguard-%.*s-%s", shown, credential.p, digits);
+	n = snprintf(
+	        out, PLACEHOLDER_MAX + 1, PLACEHOLDER_MARK "-%.*s-%s", shown, c->name.p, digits);
 	return (size_t)n;
+}
+
+size_t placeholder_shape_min(struct slice shape)
+{
+	return shape.n - PLACEHOLDER_GAP_N + PLACEHOLDER_MARK_N + PLACEHOLDER_DIGITS_MIN;
+}
+
+/* Letters and digits, and what stands in keys: RFC 6750 section 2.1, and ':'. */
+static bool is_of_keys(struct slice text)
+{
+	for (size_t i = 0; i < text.n; i++) {
+		char c = text.p[i];
+
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		            (c && strchr("-._~+/=:", c))))
+			return false;
+	}
+	return true;
+}
+
+const char *placeholder_check_shape(struct slice shape)
+{
+	const char *gap = memmem(shape.p, shape.n, PLACEHOLDER_GAP, PLACEHOLDER_GAP_N);
+	struct slice end;
+
+	if (!is_of_keys(shape))
+		return "has a character that does not belong into a key: letters, digits and "
+		       "-._~+/=: are possible";
+	if (!gap)
+		return "has no \"...\" for what vethguard fills in";
+	end = slice_of(
+	        gap + PLACEHOLDER_GAP_N, shape.n - (size_t)(gap - shape.p) - PLACEHOLDER_GAP_N);
+	if (gap == shape.p)
+		return "begins with \"...\": write how the key begins before it";
+	if ((end.n && end.p[0] == '.') || memmem(end.p, end.n, PLACEHOLDER_GAP, PLACEHOLDER_GAP_N))
+		return "has more than three dots, or three of them twice";
+	return shape.n > PLACEHOLDER_SHAPE_MAX ? "is too long" : NULL;
 }

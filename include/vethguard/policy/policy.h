@@ -131,6 +131,8 @@ struct policy_credential {
 	struct slice prefix;      /* header: put before the value ("token "); else empty */
 	struct slice username;    /* basic: with it the value is the password; without, the value is "user:password" */
 	struct slice env;         /* variable that shows a placeholder inside the sandbox, or empty */
+	struct slice placeholder; /* its shape, START...END (policy/placeholder.h), or empty: as the variable's name has it */
+	uint32_t placeholder_n;   /* bytes of a placeholder of that shape */
 	enum policy_source source;
 	struct slice location;    /* file: absolute path; env: variable name */
 	size_t argc;              /* exec: number of argv entries, else 0 */

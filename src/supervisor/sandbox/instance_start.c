@@ -108,7 +108,7 @@ static void make_placeholders(
 		policy_credential(&g->settings->policy, i, &c);
 		if (c.env.n == 0)
 			continue;
-		size_t n = placeholder_make(c.name, c.env, s->seed, g->placeholders[i]);
+		size_t n = placeholder_make(&c, s->seed, g->placeholders[i]);
 		m->placeholders[m->placeholder_count].credential = i;
 		m->placeholders[m->placeholder_count++].text = slice_of(g->placeholders[i], n);
 	}

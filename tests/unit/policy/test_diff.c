@@ -454,12 +454,48 @@ static void test_long_patterns_cost_what_they_take(void **state)
 	assert_int_equal(left_after(2048, 1000), 0);
 }
 
+/* Who reads the diff learns that programs inside will see another text, and nothing else changes.
+ */
+static void test_a_placeholder_of_another_shape(void **state)
+{
+	static const char head[] = "vethguard: 1\ncredentials:\n"
+	                           "  a: {source: \"env:A\", inject: bearer, env: B";
+	static const char rest[] = "}\nallow:\n  - {to: https://a.example, credential: a}\n";
+	static const char *const shapes[] = {"", ", placeholder: x...", ", placeholder: y...",
+	        ", placeholder: y..., placeholder-length: 60"};
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++)
+		for (size_t k = 0; k < 4; k++) {
+			char from[512], to[512];
+			struct test_policy x, y;
+			struct policy_diff d;
+
+			snprintf(from, sizeof(from), "%s%s%s", head, shapes[i], rest);
+			snprintf(to, sizeof(to), "%s%s%s", head, shapes[k], rest);
+			test_load(&x, from, false);
+			test_load(&y, to, false);
+			assert_int_equal(policy_diff(&x.policy, &y.policy, &d), 0);
+			assert_int_equal(d.count, i != k);
+			if (d.count)
+				assert_string_equal(d.lines[0].text,
+				        "~ credential a has a placeholder of another shape");
+			assert_int_equal(
+			        policy_credential_equals(&x.policy, 0, &y.policy, 0), i == k);
+			policy_diff_fini(&d);
+			test_unload(&x);
+			test_unload(&y);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_same),
 	        cmocka_unit_test(test_networks), cmocka_unit_test(test_says),
-	        cmocka_unit_test(test_credential_definition), cmocka_unit_test(test_contains),
-	        cmocka_unit_test(test_longest_pattern), cmocka_unit_test(test_random),
+	        cmocka_unit_test(test_credential_definition),
+	        cmocka_unit_test(test_a_placeholder_of_another_shape),
+	        cmocka_unit_test(test_contains), cmocka_unit_test(test_longest_pattern),
+	        cmocka_unit_test(test_random),
 	        cmocka_unit_test(test_long_patterns_cost_what_they_take)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
