@@ -295,7 +295,7 @@ static void what_a_child_could_not_read(void **state)
 	put(part, "vethguard: 1\n");
 	assert_null(load_from(files, &error));
 	assert_int_equal(errno, EINVAL);
-	assert_non_null(strstr(error, "there is no file"));
+	assert_non_null(strstr(error, "there is no file part.yaml"));
 	free(error);
 	settings_files_free(files);
 	close(report);
