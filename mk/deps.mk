@@ -1,7 +1,7 @@
 # Packages, and the goals that begin on a machine with nothing but git and make. These goals install what is missing and
 # then call make again, because this run has already asked pkg-config for libraries that were not there.
 
-.PHONY: deps demo lab check packages-build
+.PHONY: deps demo lab check check-systems packages-build
 # What changes the machine says so before it begins.
 needs_root = @[ "$$(id -u)" -eq 0 ] || { echo "make $@ needs root ($(1))." >&2; \
 	echo "With sudo: sudo make $@. Where there is no sudo, as root: make $@" >&2; exit 2; }
@@ -37,3 +37,9 @@ check:
 	$(call needs_root,it installs packages and makes network namespaces)
 	@mk/install-packages build test
 	@tests/check
+
+## sudo make check-systems  README's commands and the units on Debian 12 and 13, Ubuntu 24.04, arm64, musl (SYSTEMS=...; an hour)
+check-systems:
+	$(call needs_root,it makes roots of other systems)
+	@mk/install-packages systems
+	@tests/systems/run $(SYSTEMS)

@@ -84,7 +84,7 @@ static struct slice deny_start(struct slice pattern, char *bytes, unsigned *dept
 	struct slice start = slice_of(bytes, reading_of_pattern(pattern, bytes));
 	size_t n = 0;
 
-	while (n < start.n && (bytes[n] > READING_WILDCARD_MAX || bytes[n] < 0))
+	while (n < start.n && (unsigned char)bytes[n] > READING_WILDCARD_MAX)
 		n++;
 	if (n < start.n && bytes[n] != READING_DEPTH) {
 		while (n > 0 && bytes[n - 1] != '/' && bytes[n - 1] != READING_SLASH)
