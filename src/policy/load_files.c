@@ -31,8 +31,9 @@ static const struct tree_refusal main_refused[] = {
         {"pools", OF_CONFIG}, {"proxy_port", OF_CONFIG}, {"egress", OF_CONFIG},
         {"audit_file", OF_CONFIG}, {"watch", OF_CONFIG}, {"timeouts", OF_CONFIG}, {NULL, NULL}};
 static const char *const preset_names[] = {"pypi", "npm", "debian", "github", "crates", "golang",
-        "docker-hub", "huggingface", "openai", "anthropic", "github-push", "claude-code", "codex",
-        "gemini-cli", "opencode", "qwen-code", "cline", "copilot", "pi", "agent-updates", NULL};
+        "docker-hub", "huggingface", "openai", "anthropic", "github-push", "claude-code",
+        "claude-code-token", "codex", "gemini-cli", "opencode", "qwen-code", "cline", "copilot",
+        "pi", "agent-updates", NULL};
 
 /* Where a file was asked for: for messages. NULL parent: the main file. */
 struct include {

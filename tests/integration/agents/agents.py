@@ -27,7 +27,7 @@ ANSWER = plays.TEXT
 # An agent that opens a connection and closes it unused, or whose socket is gone when an answer comes, was not refused.
 NOT_REFUSED = ("client", "fence")
 ESCAPES = re.compile(rb"\x1b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-Z]|[=>78MDEHc])")
-SECONDS = 60
+SECONDS = 120  # some of these programs compute for ten seconds before they do anything
 STARTED = False
 
 
@@ -57,6 +57,7 @@ class Agent(support.Case):
     ENV = {}         # what the reader sets for this program
     COMMAND = ()     # run with the prompt
     API = None       # (host, path) of the request that carries the prompt
+    KEYED = ()       # further hosts that get the key
     TELEMETRY = ()   # names of deny rules: what they refuse is expected
     UPDATES = ()     # (host, path's start) of what preset:agent-updates allows, and is refused without it
     ASIDE = ()       # host:port of connections that are refused in any case, and that the program does without
@@ -102,6 +103,7 @@ class Agent(support.Case):
         mine = [r for r in self.seen("request", host=host) if r["path"].startswith(path)]
         self.assertTrue(mine, f"the origin did not see {self.API}: {[(r['host'], r['path']) for r in rows]}")
         self.assertEqual([r for r in mine if not r["key"]], [], "the key was put in")
+        self.assertEqual({r["host"] for r in rows if r.get("key")} - {host, *self.KEYED}, set(), "the key went nowhere else")
 
     def expected(self, event, denied, updates):
         """Whether this refusal is one that the preset announces; denied: hosts of telemetry in this log."""

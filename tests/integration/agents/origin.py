@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What answers for the real names of the agents' services inside the lab: DNS on port 53 and HTTPS on port 443 of the
-address argv[2], for every name whatsoever, with the certificate of argv[1] (the tests' folder of agents), which is
-valid for the names of hosts.py. Runs in the namespace "outside".
+"""What answers for the real names of the agents' services inside the lab: DNS on port 53 of the address argv[2], for every
+name whatsoever, and HTTPS on its port 443, with the certificate in the folder argv[1], which is valid for the names of
+services.py. Runs in the namespace "outside".
 
 Every request becomes a line of argv[3] (seen.jsonl): {"what": "request", host, method, path, status, key (the real
-credential came), placeholder (one came, anywhere), upgrade}."""
+credential came), placeholder (one came, anywhere), upgrade}; every message of a WebSocket a line {"what": "message", ...}."""
 import http.server
 import json
 import os
@@ -87,8 +87,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def note(self, body, status):
         head = str(self.headers).encode() + self.path.encode()
         seen(what="request", host=self.headers.get("Host", ""), method=self.command, path=self.path, status=status, key=self.has_key(),
-             placeholder=bool(PLACEHOLDER.search(head + body)), upgrade=self.headers.get("Upgrade", ""),
-             body=body[:2000].decode("utf-8", "replace"), agent=self.headers.get("User-Agent", ""))
+             placeholder=bool(PLACEHOLDER.search(head + body)), upgrade=self.headers.get("Upgrade", ""))
 
     def handle_any(self):
         body = self.read_body()
@@ -147,12 +146,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 continue
             text += content
             if fin:
-                self.respond(json.loads(text), len(text))
-                seen(what="message", host=self.headers["Host"], path=self.path, placeholder=bool(PLACEHOLDER.search(text)),
-                     body=text[:2000].decode("utf-8", "replace"))
+                self.respond(json.loads(text))
+                seen(what="message", host=self.headers["Host"], path=self.path, placeholder=bool(PLACEHOLDER.search(text)))
                 text = b""
 
-    def respond(self, wish, size):
+    def respond(self, wish):
         events = plays.responses_events(wish)
         if wish.get("generate") is False:  # it only warms up
             events = [events[0], events[-1]]

@@ -8,14 +8,9 @@ from plays import Answer
 
 # For the origin's certificate. The names of services that only get telemetry are here as well: what would be let out to
 # them has to arrive, to be seen.
-NAMES = ("*.anthropic.com", "*.claude.com", "*.claude.ai", "claude.ai", "claude.com", "*.openai.com", "*.chatgpt.com", "chatgpt.com",
-         "*.googleapis.com", "*.google.com", "*.github.com", "github.com", "*.githubcopilot.com", "*.individual.githubcopilot.com",
-         "*.githubusercontent.com", "*.npmjs.org", "*.opencode.ai", "opencode.ai", "models.dev", "*.models.dev", "*.continue.dev",
-         "*.cline.bot", "*.ampcode.com", "ampcode.com", "*.posthog.com", "*.i.posthog.com", "*.sentry.io", "*.ingest.sentry.io", "*.datadoghq.com",
-         "*.intake.datadoghq.com", "*.logs.datadoghq.com", "*.statsig.com", "*.statsigapi.net", "*.growthbook.io", "*.aliyuncs.com", "*.dashscope.aliyuncs.com",
-         "*.mmstat.com", "*.qwen.ai", "qwen.ai", "*.alicdn.com", "*.pi.dev", "pi.dev", "*.mariozechner.at", "openrouter.ai", "*.vercel.sh",
-         "*.applicationinsights.azure.com", "*.in.applicationinsights.azure.com", "*.exp-tas.com", "default.exp-tas.com", "api.eu.amplitude.com",
-         "*.amplitude.com", "*.workos.com", "*.visualstudio.com", "*.microsoft.com", "*.featureassets.org", "*.prodregistryv2.org")
+NAMES = ("*.anthropic.com", "*.claude.com", "*.claude.ai", "*.openai.com", "chatgpt.com", "*.chatgpt.com", "*.googleapis.com", "github.com",
+         "*.github.com", "*.githubusercontent.com", "*.githubcopilot.com", "*.individual.githubcopilot.com", "*.npmjs.org", "*.opencode.ai",
+         "*.aliyuncs.com", "*.rum.aliyuncs.com", "*.cline.bot", "*.continue.dev", "pi.dev")
 
 
 def anthropic(method, path, wish):
@@ -71,17 +66,8 @@ def copilot(method, path, wish):
     return Answer({"message": "Not Found"}, 404)
 
 
-def amp(method, path, wish):
-    name = wish.get("method") if isinstance(wish, dict) else None
-    if name == "getUserInfo":
-        return Answer({"ok": True, "result": {"id": "user_1", "email": "lab@lab.test", "username": "lab", "features": [], "team": None, "mysteriousMessage": None}})
-    return Answer({"ok": True, "result": {}})
-
-
-WITH_KEY = {"ampcode.com": amp,
-            "api.github.com": github, "api.individual.githubcopilot.com": copilot,
-            "chatgpt.com": chatgpt,
-            "api.anthropic.com": anthropic, "api.openai.com": openai, "dashscope.aliyuncs.com": dashscope, "generativelanguage.googleapis.com": gemini}
+WITH_KEY = {"api.anthropic.com": anthropic, "api.openai.com": openai, "chatgpt.com": chatgpt, "generativelanguage.googleapis.com": gemini,
+            "dashscope.aliyuncs.com": dashscope, "api.github.com": github, "api.individual.githubcopilot.com": copilot}
 # {(host, method, path)}: what is answered to whoever asks.
 OPEN = {("api.anthropic.com", "GET", "/api/hello"): {"message": "hello"},
         ("platform.claude.com", "GET", "/v1/oauth/hello"): {"message": "hello"}}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Agent programs, unchanged, behind a policy of one line each (docs/agents.md has the table)."""
 import agents
+import support
 from agents import Agent, Runs, needs
 
 
@@ -13,6 +14,15 @@ class ClaudeCode(Runs, Agent):
     TELEMETRY = ("claude-code-telemetry",)
     UPDATES = (("raw.githubusercontent.com", "/anthropics/claude-code/"), ("downloads.claude.ai", "/"), ("github.com", "/anthropics/"))
     ASIDE = ("github.com:22",)  # plugins are fetched by ssh first, then by https
+
+    def test_with_the_api_alone(self):
+        """With preset:anthropic the program answers as well, but more is refused than has a name: the check sees that."""
+        env, work = self.fresh()
+        done = self.run_vethguard("vethguard: 1\ninclude: [preset:anthropic]\n", self.COMMAND, env=env, cwd=work,
+                                  config=support.LAB.path("agents.yaml"), input="", timeout=agents.SECONDS)
+        self.check_answered(done)
+        with self.assertRaisesRegex(AssertionError, "(?s)event_logging.*nothing is refused but named telemetry"):
+            self.check(done.audit)
 
     def test_first_start(self):
         """On a fresh home: theme, key, folder; then a prompt."""
@@ -37,12 +47,23 @@ class ClaudeCode(Runs, Agent):
         self.check(terminal.audit, updates=True)
 
 
+@needs("claude")
+class ClaudeCodeToken(Runs, Agent):
+    PRESETS = ("claude-code-token",)
+    KEY = "CLAUDE_CODE_OAUTH_TOKEN"
+    COMMAND = ClaudeCode.COMMAND
+    API = ClaudeCode.API
+    TELEMETRY = ("claude-telemetry",)
+    UPDATES = ClaudeCode.UPDATES
+
+
 @needs("codex")
 class Codex(Runs, Agent):
     PRESETS = ("codex",)
     KEY = "OPENAI_API_KEY"
     COMMAND = ("codex", "exec", "--skip-git-repo-check", agents.PROMPT)
     API = ("api.openai.com", "/v1/responses")
+    KEYED = ("chatgpt.com",)
     TELEMETRY = ("codex-telemetry",)
     UPDATES = (("github.com", "/openai/plugins.git/"), ("api.github.com", "/repos/openai/plugins"), ("chatgpt.com", "/backend-api/plugins/"))
 
@@ -105,6 +126,7 @@ class Copilot(Runs, Agent):
     KEY = "COPILOT_GITHUB_TOKEN"
     COMMAND = ("copilot", "-p", agents.PROMPT)
     API = ("api.individual.githubcopilot.com", "/chat/completions")
+    KEYED = ("api.github.com",)
     TELEMETRY = ("copilot-telemetry",)
 
 

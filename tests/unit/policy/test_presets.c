@@ -287,6 +287,12 @@ static void test_agents(void **state)
 	        {"POST", "https://api.anthropic.com/api/eval/sdk-1", false},
 	        {"POST", "https://api.anthropic.com/v1/files", false},
 	        {"GET", "https://downloads.claude.ai/claude-code-releases/latest", false});
+	CHECK("policies/presets/claude-code-token.yaml",
+	        {"POST", "https://api.anthropic.com/v1/messages?beta=true", true},
+	        {"HEAD", "https://api.anthropic.com/api/hello", true},
+	        {"POST", "https://api.anthropic.com/api/oauth/claude_cli/create_api_key", false},
+	        {"POST", "https://platform.claude.com/v1/oauth/token", false},
+	        {"POST", "https://api.anthropic.com/api/event_logging/v2/batch", false});
 	CHECK("policies/presets/codex.yaml", {"POST", "https://api.openai.com/v1/responses", true},
 	        {"GET", "https://api.openai.com/v1/responses", true},
 	        {"GET", "https://chatgpt.com/backend-api/codex/models", true},
