@@ -156,7 +156,7 @@ class Lab:
         os.chmod(self.path(name), mode)
         return self.path(name)
 
-    def wait_for_file(self, name, seconds=10):
+    def wait_for_file(self, name, seconds=120):
         end = time.monotonic() + seconds
         while not os.path.exists(self.path(name)):
             if time.monotonic() > end:

@@ -256,8 +256,12 @@ class Git(Box):
         self.assertNotEqual(done.status, 0)
 
     def test_git_transport_is_refused(self):
-        done = self.git("clone", "-q", "git://git.lab.test/repo.git", self.folder("clone6"))
+        """What it says is half a head of HTTP, and the time for one is over soon."""
+        config = support.LAB.write("git-header.yaml", support.LAB.config("timeouts: {hello: 1s, header: 1s}\n"))
+        box = self.sandbox(policy("https://git.lab.test"), config=config)
+        done = box.run("git", "clone", "-q", "git://git.lab.test/repo.git", self.folder("clone6"), env=self.env)
         self.assertNotEqual(done.status, 0)
+        self.assertIsNotNone(box.event(action_id=2, **{"dst_endpoint.port": 9418}), box.events())
 
 
 @unittest.skipUnless(shutil.which("apt-get") and shutil.which("dpkg-deb"), "no apt here")

@@ -273,7 +273,7 @@ class Streams(Box):
 
 class Datagrams(Box):
     RULES = policy("udp://udp.lab.test:1234")
-    ASK = "def ask(host, port, data, family=socket.AF_INET):\n a = socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM)[0][4]\n s = socket.socket(family, socket.SOCK_DGRAM); s.settimeout(1.5)\n s.connect(a); s.send(data)\n try: return s.recv(65536)\n except OSError as e: return type(e).__name__\n"
+    ASK = "def ask(host, port, data, family=socket.AF_INET, patience=30):\n a = socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM)[0][4]\n s = socket.socket(family, socket.SOCK_DGRAM); s.settimeout(patience)\n s.connect(a); s.send(data)\n try: return s.recv(65536)\n except OSError as e: return type(e).__name__\n"
 
     def test_v4_and_v6(self):
         out = self.py(self.ASK + "print(ask('udp.lab.test', 1234, b'four'), ask('udp.lab.test', 1234, b'six', socket.AF_INET6))")
@@ -290,12 +290,12 @@ class Datagrams(Box):
         self.assertEqual(self.seen("udp"), [])
 
     def test_other_name(self):
-        out = self.py(self.ASK + "print(ask('www.lab.test', 1234, b'other name'))")
+        out = self.py(self.ASK + "print(ask('www.lab.test', 1234, b'other name', patience=1.5))")
         self.assertNotIn("echo", out)
         self.assertEqual(self.seen("udp"), [])
 
     def test_address(self):
-        out = self.py(self.ASK + "print(ask('10.99.0.80', 1234, b'by address'))")
+        out = self.py(self.ASK + "print(ask('10.99.0.80', 1234, b'by address', patience=1.5))")
         self.assertNotIn("echo", out)
         self.assertEqual(self.seen("udp"), [])
 
@@ -316,7 +316,7 @@ class Datagrams(Box):
 
     def test_answer_from_elsewhere_is_dropped(self):
         """Only the flow's own peer may answer: a stranger outside cannot reach the sandbox."""
-        out = self.py(self.ASK + "a = socket.getaddrinfo('udp.lab.test', 1234, socket.AF_INET, socket.SOCK_DGRAM)[0][4]\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(1); s.sendto(b'x', a); d, p = s.recvfrom(100); print(d, p == a)")
+        out = self.py(self.ASK + "a = socket.getaddrinfo('udp.lab.test', 1234, socket.AF_INET, socket.SOCK_DGRAM)[0][4]\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(60); s.sendto(b'x', a); d, p = s.recvfrom(100); print(d, p == a)")
         self.assertEqual(out, "b'echo:x' True\n")
 
 
