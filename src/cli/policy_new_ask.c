@@ -55,7 +55,7 @@ static bool ask(struct new_choice *choice, const struct new_presets *presets,
 static void list_presets(const struct new_presets *presets, bool keys)
 {
 	for (size_t i = 0; i < presets->count; i++)
-		if (presets->items[i].has_key == keys && !presets->items[i].fault[0])
+		if (presets->items[i].for_agents == keys && !presets->items[i].fault[0])
 			fprintf(stderr, "  %-*s %s\n", LIST_COLUMN, presets->items[i].name,
 			        presets->items[i].description);
 }

@@ -2,35 +2,54 @@
 /*
  * The presets to choose from are those that lie in the directory of presets and load by themselves.
  * One that needs variables has a fault, because a policy that includes it could not be used before
- * they are given. Which kind one is of tells its content: with a credential it is for an agent or a
- * model's API, without one for packages and the like.
+ * they are given. One is for an agent or a model's API where it has a credential or its first
+ * comment has the line "# kind: agent"; any other is for packages and the like.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "policy_new.h"
 
 #define PATH_BYTES 4352
 
-/* The first line of the file, a comment as a rule, for people to read. */
-static void describe(const char *path, struct new_preset *p)
+/* Of a line of the file's first comment: printable ASCII, without a part of a word. */
+static void describe(struct slice line, char out[NEW_DESCRIPTION_MAX + 1])
+{
+	size_t n = 0;
+
+	while (n < line.n && n < NEW_DESCRIPTION_MAX && line.p[n] != ':' &&
+	        !(line.p[n] == '.' && (n + 1 == line.n || line.p[n + 1] == ' '))) {
+		out[n] = line.p[n] < ' ' || line.p[n] > '~' ? '?' : line.p[n];
+		n++;
+	}
+	if (n == NEW_DESCRIPTION_MAX)
+		while (n > 0 && out[n - 1] != ' ')
+			n--;
+	out[n] = '\0';
+}
+
+/* The file's first comment is for people to read; its last line may say what the preset is for. */
+static void read_comment(const char *path, struct new_preset *p)
 {
 	struct policy_reader reader = policy_reader_files(NULL);
+	struct slice rest;
 	char *text;
-	size_t n, at = 0, used = 0;
+	size_t n;
 
 	if (reader.read(NULL, path, &text, &n) != 0)
 		return;
-	while (at < n && (text[at] == '#' || text[at] == ' '))
-		at++;
-	for (; at > 0 && at < n && text[at] != '\n' && used < NEW_DESCRIPTION_MAX; at++) {
-		if (text[at] == '.' && at + 1 < n && (text[at + 1] == ' ' || text[at + 1] == '\n'))
-			break;
-		p->description[used++] = text[at];
-		if (text[at] < ' ' || text[at] > '~')
-			p->description[used - 1] = '?';
+	rest = slice_of(text, n);
+	while (rest.n > 0 && rest.p[0] == '#') {
+		const char *end = memchr(rest.p, '\n', rest.n);
+		struct slice line = slice_of(rest.p, end ? (size_t)(end - rest.p) : rest.n);
+
+		rest = end ? slice_of(end + 1, rest.n - line.n - 1) : SLICE("");
+		if (slice_equals(line, SLICE("# kind: agent")))
+			p->for_agents = true;
+		else if (!p->description[0] && line.n > 2)
+			describe(slice_of(line.p + 2, line.n - 2), p->description);
 	}
-	p->description[used] = '\0';
 	free(text);
 }
 
@@ -52,7 +71,7 @@ static void take_key(void *context, const struct policy_credential *credential, 
 	(void)column;
 	if (p->has_key)
 		return;
-	p->has_key = true;
+	p->has_key = p->for_agents = true;
 	snprintf(p->key, sizeof(p->key), "%.*s", SLICE_ARG(credential->name));
 	policy_source_text(credential, p->source);
 	if (strncmp(file, first->directory, n) != 0 || file[n] != '/' ||
@@ -81,7 +100,7 @@ static void look_at(const char *directory, const char *name, struct new_preset *
 		snprintf(out->fault, sizeof(out->fault), "%s",
 		        diags.count ? diags.items[0].message : "not enough memory");
 	free(image);
-	describe(path, out);
+	read_comment(path, out);
 }
 
 bool new_presets_find(struct new_presets *presets)
@@ -120,7 +139,7 @@ size_t new_presets_names(
 	size_t n = 0;
 
 	for (size_t i = 0; i < presets->count; i++)
-		if (presets->items[i].has_key == keys && !presets->items[i].fault[0])
+		if (presets->items[i].for_agents == keys && !presets->items[i].fault[0])
 			names[n++] = presets->items[i].name;
 	names[n] = NULL;
 	return n;

@@ -235,6 +235,16 @@ class New(Case):
                 self.assertEqual(r.returncode, 2, r)
                 self.assertIn("has to be included by hand: variable", r.stderr)
         self.assertNotIn("github-push", listed)
+        agents = re.split(", | and ", told[0])
+        for name in ("claude-code", "cline", "openai", "opencode", "pi"):
+            self.assertIn(name, agents)
+        for name in ("debian", "github", "npm", "pypi"):
+            self.assertNotIn(name, agents)
+        for name, like in (("qwen-code", "openai"), ("codex", "openai"), ("claude-code-token", "claude-code")):  # two uses of one key
+            r = self.new("--agent", name, "--agent", like, "-o", "both.yaml")
+            self.assertEqual(r.returncode, 2, r)
+            self.assertIn("what was chosen makes no policy", r.stderr)
+            listed.remove(name)
         r = self.new(*(w for name in listed for w in ("--agent", name)), "-o", "all.yaml")
         self.assertEqual(r.returncode, 0, r)
         self.assert_good(self.path("all.yaml"))
