@@ -156,8 +156,8 @@ static struct slice open_deny(struct slice deny, char out[POLICY_PATH_MAX * 3])
 			i += 2;
 		}
 		if (c == '/' && n > 0 && out[n - 1] == '/') {
-			memcpy(out + n, "**", 2);
-			n += 2;
+			out[n++] = '*';
+			out[n++] = '*';
 		}
 		out[n++] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 	}
