@@ -150,7 +150,7 @@ class Lab:
         os.chmod(self.path(name), mode)
         return self.path(name)
 
-    def wait_for_file(self, name, seconds=10):
+    def wait_for_file(self, name, seconds=60):
         end = time.monotonic() + seconds
         while not os.path.exists(self.path(name)):
             if time.monotonic() > end:
