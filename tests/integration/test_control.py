@@ -453,6 +453,7 @@ class Commands(Control):
         self.assertRegex(out, r"(?m)^agent: serving, policy control, until 20\d\d-")
         self.assertRegex(self.ok("list"), rf"(?m)^agent +serving +netns {netns} +control \(1\) +20\S+Z +20\S+Z$")
         self.assertRegex(self.ok("show", "agent"), "(?m)^labels +team=a=b$")
+        self.assertRegex(self.ok("show", "agent"), "(?m)^credentials +key=file:/.*/control-key$")
         self.assertEqual(json.loads(self.ok("list", "--json"))["sandboxes"][0]["vars"], {"task": "7"})
         self.assertIn('"authenticated": true', self.inside("agent", netns).stdout)
 

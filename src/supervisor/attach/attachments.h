@@ -104,7 +104,8 @@ struct attachment_view {
 	uint16_t proxy_port; /* of the explicit proxy on the gate's addresses */
 	const char *policy_path;
 	struct slice policy_name, policy_fingerprint;
-	uint64_t generation; /* from 1; one more with each policy that came into force */
+	const struct policy *policy; /* in force, for what its credentials are; NULL: none */
+	uint64_t generation;         /* from 1; one more with each policy that came into force */
 	bool observe;
 	struct attach_pairs labels, vars;
 	uid_t uid; /* who attached it */

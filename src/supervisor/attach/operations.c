@@ -282,6 +282,7 @@ static void view_sandbox(const struct sandbox *s, struct attachment_view *out)
 	if (s->current)
 		out->worker_pid = s->current->worker.pid;
 	if (s->generation) {
+		out->policy = &s->generation->settings->policy;
 		out->policy_name = policy_name(&s->generation->settings->policy);
 		out->policy_fingerprint = policy_fingerprint(&s->generation->settings->policy);
 		out->observe = policy_mode(&s->generation->settings->policy) == POLICY_OBSERVE;

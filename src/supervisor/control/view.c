@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is shown of sandboxes and of the daemon, as JSON. Members are always there; what has no
- * value just now is null. Nothing here holds a credential's value: of credentials only placeholders
- * are known to this process at all.
+ * value just now is null. Nothing here holds a credential's value: of credentials only
+ * placeholders, and where their values come from, are known to this process at all.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@
 
 #define TIME_TEXT_MAX 40
 #define BRIEF_REASON_MAX 128 /* bytes */
+#define SOURCE_SHOWN_MAX 256 /* bytes of where a credential comes from */
 
 /* RFC 3339 in UTC with milliseconds; 0: null. */
 static void put_time(struct json *j, const char *key, int64_t ms)
@@ -99,6 +100,26 @@ static void put_attachment(struct json *j, const struct attachment_view *v)
 	json_put_end_object(j);
 }
 
+/* The names of credentials, and where their values come from. */
+static void put_credentials(struct json *j, const struct policy *policy)
+{
+	if (!policy) {
+		json_put_null(j, "credentials");
+		return;
+	}
+	json_put_object(j, "credentials");
+	for (uint32_t i = 0; i < policy_credential_count(policy); i++) {
+		char name[POLICY_NAME_MAX + 1], source[POLICY_SOURCE_TEXT_MAX];
+		struct policy_credential credential;
+
+		policy_credential(policy, i, &credential);
+		snprintf(name, sizeof name, "%.*s", SLICE_ARG(credential.name));
+		policy_source_text(&credential, source);
+		json_put_string(j, name, slice_from_string(source), SOURCE_SHOWN_MAX);
+	}
+	json_put_end_object(j);
+}
+
 static void put_policy(struct json *j, const struct attachment_view *v)
 {
 	json_put_object(j, "policy");
@@ -107,6 +128,7 @@ static void put_policy(struct json *j, const struct attachment_view *v)
 	json_put_string(j, "fingerprint", v->policy_fingerprint, 0);
 	json_put_uint(j, "generation", v->generation);
 	json_put_bool(j, "observe", v->observe);
+	put_credentials(j, v->brief ? NULL : v->policy);
 	json_put_end_object(j);
 }
 
