@@ -30,6 +30,8 @@ static void describe(const char *path, struct new_preset *p)
 		if (text[at] < ' ' || text[at] > '~')
 			p->description[used - 1] = '?';
 	}
+	if (used == NEW_DESCRIPTION_MAX)
+		memcpy(p->description + used - 3, "...", 3);
 	p->description[used] = '\0';
 	free(text);
 }
