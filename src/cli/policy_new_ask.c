@@ -112,8 +112,8 @@ static bool take_output(
 bool new_ask(struct new_choice *choice, const struct new_presets *presets)
 {
 	static const struct question agents = {"Agent, or API of a model", "none", take_agents},
-	                             packages = {"Packages and public sources", "none",
-	                                     take_packages},
+	                             packages = {"Packages, public sources, agents without a key",
+	                                     "none", take_packages},
 	                             hosts = {"Other hosts to read from, such as api.example.com",
 	                                     "none", take_hosts},
 	                             name = {"Name of the policy", "my-agent", take_name},
