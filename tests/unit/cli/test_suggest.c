@@ -707,7 +707,8 @@ static void test_usage(void **state)
 	assert_int_equal(run_on("", "--var", "=x"), 2);
 	assert_int_equal(run_on("", "--var", "name=value"), 2); /* of which policy? */
 	assert_int_equal(suggest("/no/such/file", NULL, NULL), 2);
-	assert_int_equal(suggest(NULL, NULL, NULL), 3); /* no daemon to ask */
+	assert_int_equal(suggest("--socket=/nonexistent/control.sock", NULL, NULL), 3);
+	assert_int_equal(suggest("--socket=/nonexistent/control.sock", "log", NULL), 2);
 	assert_int_equal(suggest("--help", NULL, NULL), 0);
 }
 
