@@ -131,7 +131,8 @@ static inline int naive_ways(const char *p, size_t left, struct naive_way out[NA
 		if (code < 0x10000)
 			sprintf(out[n].text, "\\u%04lx", code);
 		else
-			sprintf(out[n].text, "\\u%04lx\\u%04lx", 0xd800 + (code - 0x10000) / 1024,
+			sprintf(out[n].text, "\\u%04lx\\u%04lx",
+			        0xd800 + (code - 0x10000) / 1024 % 1024,
 			        0xdc00 + (code - 0x10000) % 1024);
 		out[n].n = strlen(out[n].text);
 		out[n++].taken = bytes;
