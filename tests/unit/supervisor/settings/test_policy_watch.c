@@ -18,7 +18,7 @@
 static struct loop *loop;
 static struct policy_watch *watch;
 static struct loop_timer deadline;
-static char folder[64], main_file[128], part_file[128];
+static char folder[64], main_file[128], part_file[160];
 static int told, owner, other, others;
 static bool late;
 

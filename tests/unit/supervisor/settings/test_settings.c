@@ -384,7 +384,7 @@ static void a_report_that_is_cut_off(void **state)
 /* One that may not be local is for the child; a configuration is not to be there at all. */
 static void what_is_not_local(void **state)
 {
-	char near_by[64], far[128], *error;
+	char near_by[128], far[160], *error;
 	struct diag_list *diags = calloc(1, sizeof *diags);
 	struct config *c = calloc(1, sizeof *c);
 	const struct policy_load_options options = {0};
