@@ -96,7 +96,8 @@ static bool is_only_observed(struct client *c, struct policy_decision *decision)
 	return j.allowed && j.decision.observed && !web_has_rule(c, &c->destination);
 }
 
-/* Clients of the web open connections before they have something to ask for. */
+/* Clients of the web open connections before they have something to ask for, or take their time
+ * until they do: git reads all of the system's authorities first. */
 static bool is_port_of_web(uint16_t port)
 {
 	return port == HTTP_PORT || port == HTTPS_PORT;
@@ -107,10 +108,10 @@ enum proxy_wait client_first_wait(struct client *c)
 	struct policy_decision decision;
 	struct judgement j;
 
-	if (c->explicit_proxy)
+	if (c->explicit_proxy || is_port_of_web(c->destination.port))
 		return WAIT_HELLO;
 	/* Its server may be the one to speak first, and the client gives up sooner than we. */
-	if (is_only_observed(c, &decision) && !is_port_of_web(c->destination.port))
+	if (is_only_observed(c, &decision))
 		return WAIT_SILENT;
 	judge_opaque(c->proxy, &c->destination, POLICY_TCP, &j);
 	return (!j.allowed || j.decision.observed) && !web_may_be_allowed(c, &c->destination)

@@ -248,15 +248,10 @@ class Git(Box):
         self.assertNotEqual(done.status, 0)
 
     def test_another_host(self):
-        """Where git takes more than a second from connecting to its hello (it loads all authorities twice), it is cut off without a
-        word, as whoever waits for a server to begin: on a slow machine it is asked again."""
-        def refused():
-            done = self.git("clone", "-q", "https://evil.lab.test/git/repo.git", self.folder("clone4"))
-            self.assertNotEqual(done.status, 0)
-            return "403" in done.err or self.assertIn("reset", done.err)
-        self.env["GIT_SSL_CAPATH"] = support.LAB.path("no-authorities")
-        self.addCleanup(self.env.pop, "GIT_SSL_CAPATH")
-        self.assertTrue(support.wait_until(refused, 20 * support.SLOW), "no explanation came")
+        """git reads all of the system's authorities between connecting and its hello, which may take more than a second."""
+        done = self.git("clone", "-q", "https://evil.lab.test/git/repo.git", self.folder("clone4"))
+        self.assertNotEqual(done.status, 0)
+        self.assertIn("403", done.err)
         self.assertEqual(self.seen("evil"), [])
 
     def test_ssh_transport_is_refused(self):

@@ -149,6 +149,30 @@ static void test_a_connection_that_says_nothing(void **state)
 	hang_up(c, false);
 }
 
+/* Of a place that could only be refused: a client of the web gets the time that it takes to its
+ * hello, and then an explanation; another may wait for a server that never speaks. */
+static void test_how_long_a_refused_place_waits(void **state)
+{
+	static const struct {
+		uint16_t port;
+		enum proxy_wait wait;
+	} rows[] = {{443, WAIT_HELLO}, {80, WAIT_HELLO}, {22, WAIT_SILENT}, {8443, WAIT_SILENT}};
+	struct peer *p = client(&w, NAME_D, NULL);
+	struct client *c;
+	uint16_t port;
+
+	(void)state;
+	UNTIL(&w, w.proxy->client_count == 1);
+	c = container_of(w.proxy->clients.next, struct client, list);
+	port = c->destination.port;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		c->destination.port = rows[i].port;
+		assert_int_equal(client_first_wait(c), rows[i].wait);
+	}
+	c->destination.port = port;
+	hang_up(p, false);
+}
+
 static void test_a_connection_that_ends_at_once(void **state)
 {
 	struct peer *c = client(&w, NAME_A, NULL);
@@ -495,6 +519,7 @@ int main(void)
 	        TEST(test_what_begins_no_request_of_http),
 	        TEST(test_a_broken_hello),
 	        HASTY(test_a_connection_that_says_nothing),
+	        TEST(test_how_long_a_refused_place_waits),
 	        TEST(test_a_connection_that_ends_at_once),
 	        TEST(test_tls_without_a_request),
 	        TEST(test_connect_and_tls),
