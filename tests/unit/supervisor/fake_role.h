@@ -31,17 +31,29 @@ static inline void fake_directory(char out[PATH_MAX])
 		slash[1] = 0;
 }
 
+/*
+ * Makes or removes one of these links. The tests of a folder run at the same time: a name that is
+ * another one's would be taken away from it.
+ */
 static inline void fake_link(const char *name, bool make)
 {
-	char self[PATH_MAX], link[PATH_MAX + 64];
+	char self[PATH_MAX], link[PATH_MAX + 64], old[PATH_MAX];
 
 	fake_directory(self);
 	snprintf(link, sizeof link, "%s%s", self, name);
-	unlink(link);
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 	self[n > 0 ? n : 0] = 0;
-	if (make && symlink(self, link) != 0)
+	n = readlink(link, old, sizeof old - 1);
+	old[n > 0 ? n : 0] = 0;
+	if (n > 0 && strcmp(old, self) != 0) {
+		fprintf(stderr, "%s is another test's: %s; each needs names of its own\n", link, old);
+		abort();
+	}
+	unlink(link);
+	if (make && symlink(self, link) != 0) {
 		perror(link);
+		abort();
+	}
 }
 
 static inline bool fake_is(const char *how)

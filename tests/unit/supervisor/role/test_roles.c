@@ -12,7 +12,7 @@
 #include "supervisor/role/roles.h"
 #include "vethguard/base/clock.h"
 
-static const char *const programs[] = {"fake-soon", "fake-late", "fake-deaf"};
+static const char *const programs[] = {"fake-soon", "fake-late", "fake-silent"};
 
 #define STEP_MS                   \
 	(ROLES_PATIENCE_MS * 11 / \
@@ -25,7 +25,7 @@ static int play(const char *name)
 
 	alarm(120);
 	while (ipc_receive_blocking(IPC_SUPERVISOR_FD, -1, fake_in, &m) == 0) {
-		if (strcmp(name, "fake-deaf") == 0)
+		if (strcmp(name, "fake-silent") == 0)
 			continue;
 		usleep((strcmp(name, "fake-late") == 0 ? 2 : 1) * STEP_MS * 1000);
 		fake_say_text(MESSAGE_DESCRIPTION, m.head.id, name);
@@ -93,7 +93,7 @@ static void an_answer_in_time_is_heard(void **state)
 static void one_that_hangs_is_told_of_without(void **state)
 {
 	(void)state;
-	assert_true(ask("fake-soon", "fake-deaf") >= STEP_MS + ROLES_PATIENCE_MS);
+	assert_true(ask("fake-soon", "fake-silent") >= STEP_MS + ROLES_PATIENCE_MS);
 	assert_string_equal(texts[1], "fake-soon");
 	assert_string_equal(texts[2], "");
 }
@@ -104,7 +104,7 @@ static void the_end_answers_a_question_under_way(void **state)
 	(void)state;
 	told_count = SIZE_MAX;
 	assert_int_equal(
-	        role_start(sv.loop, &sv.keeper, "fake-deaf", "the keeper", -1, on_message, on_dead),
+	        role_start(sv.loop, &sv.keeper, "fake-silent", "the keeper", -1, on_message, on_dead),
 	        0);
 	assert_int_equal(roles_ask(&sv, 5, on_told, &sv), 0);
 	roles_fini(&sv);
