@@ -36,11 +36,15 @@ def rows(frame):
     return kind.hex(), "", "", 0
 
 
+ENDING = "( state fin-wait-1 or state fin-wait-2 or state last-ack or state closing )"
+
+
 class Watch(Capture):
     """A capture that knows what may pass. Also what the host's own stack says (ARP, neighbour discovery) is looked at:
-    it has to speak for the host."""
+    it has to speak for the host. What earlier tests began ends before it, repeated last segments too."""
 
     def __init__(self):
+        support.wait_until(lambda: not sh("ss", "-Htn", *ENDING.split()).strip(), 5 * SLOW)
         super().__init__()
         self.own = self.socket.getsockname()[4]
 

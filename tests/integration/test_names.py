@@ -116,7 +116,7 @@ class Searched(support.Boxed):
 
     def says(self, status, *command):
         done = self.searched(*command)
-        self.assertEqual(done.out.strip(), str(status), done)
+        self.assertEqual(done.out.strip(), str(status), (done, self.events(DNS)))
 
     def reaches(self, *command):
         """An allowed name is reached, whatever is put behind it first; a denied one gets its explanation. No alarm from either."""
