@@ -36,7 +36,7 @@ def rows(frame):
     return kind.hex(), "", "", 0
 
 
-ENDING = "( state fin-wait-1 or state fin-wait-2 or state last-ack or state closing )"
+ENDING = "state fin-wait-1 state fin-wait-2 state last-ack state closing"
 
 
 class Watch(Capture):
