@@ -1,11 +1,11 @@
 # vethguard: `make` builds, `sudo make demo` shows it, `sudo make check` proves it. `make help` lists the rest.
-# How the pieces are put together is in mk/: flags.mk (compiler, libraries), floors.mk (which module may see which),
+# How the pieces are put together is in mk/: flags.mk (compiler, libraries), layers (which module may see which), layers.mk,
 # programs.mk (what each program links), tests.mk (units, fuzz), lint.mk, bench.mk, install.mk, deb.mk,
 # deps.mk (packages, and goals that begin with nothing).
 
 .DEFAULT_GOAL := all
 include mk/flags.mk
-include mk/floors.mk
+include mk/layers.mk
 include mk/programs.mk
 include mk/tests.mk
 -include mk/deps.mk

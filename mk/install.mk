@@ -1,5 +1,5 @@
 # `make install` and `make uninstall`. PREFIX is where things are to be found, DESTDIR only where they are put (for
-# packages). Two paths are compiled in: LIBEXECDIR (src/jail/spawn.c) and DATADIR (src/policy/reader.c). A configuration
+# packages). Two paths are compiled in: LIBEXECDIR (src/jail/spawn.c) and DATADIR (src/policy/load/reader.c). A configuration
 # that is there already is left as it is, by `make uninstall` too; neither goal starts or stops anything. The stamp below
 # changes with them, so a build for another PREFIX compiles those files anew and nothing else.
 PREFIX ?= /usr/local

@@ -1,21 +1,21 @@
-# `make lint`: what can be found without running anything. Not part of `make check` except for the floors. Each part is a
+# `make lint`: what can be found without running anything. Not part of `make check` except for the layers. Each part is a
 # goal of its own; `make -k lint` shows all of them.
 LINT_C := $(shell find src include tests -name '*.[ch]' 2>/dev/null)
 LINT_CPPFLAGS := $(CPPFLAGS)
 LINT_MAN := $(wildcard docs/man/*.[1-8])
 
-.PHONY: lint lint-packages lint-floors lint-format lint-tidy lint-cppcheck lint-man lint-shell lint-text \
+.PHONY: lint lint-packages lint-layers lint-format lint-tidy lint-cppcheck lint-man lint-shell lint-text \
 	lint-completions lint-options lint-install
-## make lint            floors, clang-tidy, cppcheck, format, manual pages, options, shell scripts, completions, links, installing (minutes)
-lint: lint-packages lint-floors lint-text lint-man lint-options lint-shell lint-completions lint-format lint-install \
+## make lint            layers, clang-tidy, cppcheck, format, manual pages, options, shell scripts, completions, links, installing (minutes)
+lint: lint-packages lint-layers lint-text lint-man lint-options lint-shell lint-completions lint-format lint-install \
 	lint-cppcheck lint-tidy
 	@echo "lint: everything is in order"
 
 lint-packages:
 	@mk/install-packages build lint
 
-lint-floors: $(PROGRAMS)
-	@tests/lint/floors
+lint-layers: $(PROGRAMS)
+	@tests/lint/layers
 
 lint-text:
 	@tests/lint/text

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "command.h"
-#include "commands.h"
+#include "cli/command.h"
+#include "cli/commands.h"
 #include "vethguard/base/diag.h"
 
 #define ESCAPED_MAX 128

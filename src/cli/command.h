@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command: tables of what the word behind `vethguard`, `vethguard policy` or `vethguard audit` may
  * be. */
-#ifndef VETHGUARD_CLI_COMMAND_H
-#define VETHGUARD_CLI_COMMAND_H
+#ifndef VETHGUARD_SRC_CLI_COMMAND_H
+#define VETHGUARD_SRC_CLI_COMMAND_H
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* commands: what `vethguard WORD` runs. Each gets the words behind its own name and returns the
  * exit status. */
-#ifndef VETHGUARD_CLI_COMMANDS_H
-#define VETHGUARD_CLI_COMMANDS_H
+#ifndef VETHGUARD_SRC_CLI_COMMANDS_H
+#define VETHGUARD_SRC_CLI_COMMANDS_H
 
 #define CLI_FAILED 125 /* of `run`: vethguard itself, as env(1) and timeout(1) do */
 #define CLI_NOT_RUNNABLE 126

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "failure.h"
+#include "cli/failure.h"
 
 int failure_set(struct failure *failure, int error, const char *format, ...)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* failure: one sentence about what went wrong, carried up to the place that prints it. */
-#ifndef VETHGUARD_CLI_FAILURE_H
-#define VETHGUARD_CLI_FAILURE_H
+#ifndef VETHGUARD_SRC_CLI_FAILURE_H
+#define VETHGUARD_SRC_CLI_FAILURE_H
 
 #define FAILURE_TEXT_MAX 1024
 

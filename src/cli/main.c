@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "audit_commands.h"
-#include "command.h"
-#include "commands.h"
-#include "control_commands.h"
-#include "policy_commands.h"
+#include "cli/audit/audit.h"
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/attach/commands.h"
+#include "cli/policy/policy.h"
 #include "vethguard/base/log.h"
 #include "vethguard/base/version.h"
 

@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "screen.h"
+#include "cli/screen.h"
 #include "vethguard/base/slice.h"
 
 #define CELLS_MAX 8

@@ -3,8 +3,8 @@
  * screen: tables on a terminal. A text that does not fit its column goes on in the next line of the
  * row instead of being cut. Texts are printable ASCII: whoever fills a cell has escaped it.
  */
-#ifndef VETHGUARD_CLI_SCREEN_H
-#define VETHGUARD_CLI_SCREEN_H
+#ifndef VETHGUARD_SRC_CLI_SCREEN_H
+#define VETHGUARD_SRC_CLI_SCREEN_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * anything is started. */
 #include <stdio.h>
 
-#include "variable_option.h"
+#include "cli/variable_option.h"
 
 #define SHOWN_MAX 96
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* variable_option: the value of --var, for every command that loads a policy. */
-#ifndef VETHGUARD_CLI_VARIABLE_OPTION_H
-#define VETHGUARD_CLI_VARIABLE_OPTION_H
+#ifndef VETHGUARD_SRC_CLI_VARIABLE_OPTION_H
+#define VETHGUARD_SRC_CLI_VARIABLE_OPTION_H
 
 #include "vethguard/policy/load.h"
 

@@ -3,7 +3,7 @@
  * Theory of operation: one routine reads six bits at any bit offset; whole encodings and the inner
  * characters of a shifted one differ only in the first offset and the end.
  */
-#include "base64.h"
+#include "credential/base64.h"
 
 const char base64_standard[64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const char base64_url[64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

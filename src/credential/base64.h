@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* base64 (RFC 4648) of secrets: into memory the caller owns, nothing is left on the way. */
-#ifndef CREDENTIAL_BASE64_H
-#define CREDENTIAL_BASE64_H
+#ifndef VETHGUARD_SRC_CREDENTIAL_BASE64_H
+#define VETHGUARD_SRC_CREDENTIAL_BASE64_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#include "base64.h"
+#include "credential/base64.h"
 #include "vethguard/credential/mask.h"
 
 /* What a field value may hold (RFC 9110 section 5.5): visible characters, obs-text, and between

@@ -7,11 +7,11 @@
  * is cut into pieces that overlap by two bytes, so that no base64 character at a cut escapes both.
  * Everything derived from the value lies in a few blocks of secret memory.
  */
-#include "mask_internal.h"
+#include "credential/mask_internal.h"
 
 #include <stdlib.h>
 
-#include "base64.h"
+#include "credential/base64.h"
 
 #define PIECE_OVERLAP 2
 #define PATTERNS_PER_PIECE 7

@@ -6,7 +6,7 @@
  * beginning of a value, and waits, whether it is or not. A value with other bytes in it makes all
  * bytes but control characters wait; that it has some is all that shows.
  */
-#include "mask_internal.h"
+#include "credential/mask_internal.h"
 
 /* Besides letters and digits: what keys, base64, and escapes in URLs and JSON are made of. What
  * ends sentences, objects and elements is not among it, so that these do not wait. */

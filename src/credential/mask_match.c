@@ -15,7 +15,7 @@
  * the text digit by digit, so that "the text ends here and so far all fits" falls out of the same
  * comparison.
  */
-#include "mask_internal.h"
+#include "credential/mask_internal.h"
 
 #define RING (MASK_ESCAPE_MAX + 1)
 #define STATE_WORDS (MASK_PATTERN_MAX / 64 + 1)

@@ -11,7 +11,7 @@
  * is covered, also where occurrences overlap; covering waits until no later occurrence can begin
  * inside the stretch, because the searches still need its bytes.
  */
-#include "mask_internal.h"
+#include "credential/mask_internal.h"
 
 struct mask_span {
 	size_t start, end;

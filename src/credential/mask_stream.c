@@ -16,7 +16,7 @@
  */
 #include <errno.h>
 
-#include "mask_internal.h"
+#include "credential/mask_internal.h"
 
 #define TAIL_FIRST_BYTES 512 /* enough for what chunk ends usually hold back */
 

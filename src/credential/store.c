@@ -20,8 +20,8 @@
 
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
-#include "store_placeholders.h"
-#include "value.h"
+#include "credential/store_placeholders.h"
+#include "credential/value.h"
 
 #define RETRY_MS 1000
 /* How much longer than the source's own timeout an answer may take: the keeper tells of that

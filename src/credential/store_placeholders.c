@@ -6,12 +6,12 @@
  * each of them is searched for in the same way. These two searches tell which placeholder it is,
  * and where. Whether there is any, however its bytes are escaped, the mask of all of them tells.
  */
-#include "store_placeholders.h"
+#include "credential/store_placeholders.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base64.h"
+#include "credential/base64.h"
 #include "vethguard/policy/placeholder.h"
 
 _Static_assert(POLICY_CREDENTIALS_MAX <= MASK_VALUES_MAX, "one mask for all");

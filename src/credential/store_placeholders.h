@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* placeholders: the texts that stand for credentials inside one sandbox, and where one is
  * mentioned. */
-#ifndef CREDENTIAL_STORE_PLACEHOLDERS_H
-#define CREDENTIAL_STORE_PLACEHOLDERS_H
+#ifndef VETHGUARD_SRC_CREDENTIAL_STORE_PLACEHOLDERS_H
+#define VETHGUARD_SRC_CREDENTIAL_STORE_PLACEHOLDERS_H
 
 #include "vethguard/credential/mask.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* value: from the bytes of a source to what is sent, and to what is looked for in answers. */
-#include "value.h"
+#include "credential/value.h"
 
 #include <errno.h>
 #include <stdlib.h>

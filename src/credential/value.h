@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* value: makes struct credential_value. */
-#ifndef CREDENTIAL_VALUE_H
-#define CREDENTIAL_VALUE_H
+#ifndef VETHGUARD_SRC_CREDENTIAL_VALUE_H
+#define VETHGUARD_SRC_CREDENTIAL_VALUE_H
 
 #include "vethguard/credential/store.h"
 

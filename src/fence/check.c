@@ -18,8 +18,8 @@
 #include <libnftnl/table.h>
 #include <string.h>
 
-#include "compare.h"
-#include "objects.h"
+#include "fence/compare.h"
+#include "fence/objects.h"
 
 #define CHECK_TRIES 8
 

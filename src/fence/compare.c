@@ -3,7 +3,7 @@
  * Theory of operation: libnftnl turns an expression into text; rules are the same when the texts of
  * all their expressions are, in order.
  */
-#include "compare.h"
+#include "fence/compare.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 
 #include <libnftnl/chain.h>
 
-#include "nft.h"
-#include "plan.h"
+#include "fence/nft.h"
+#include "fence/plan.h"
 
 /* The rules of one chain. 0; -ESTALE: others; -ENOENT: no such chain; -errno. */
 int compare_rules(struct nft *nft, const struct rule_list *wanted);

@@ -11,7 +11,7 @@
 #include <libnftnl/object.h>
 #include <string.h>
 
-#include "objects.h"
+#include "fence/objects.h"
 
 static int take_counter(const struct nlmsghdr *reply, void *context)
 {

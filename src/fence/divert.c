@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "divert_plan.h"
+#include "fence/divert_plan.h"
 
 static void batch_wall(struct nft_batch *b, const struct divert *d)
 {

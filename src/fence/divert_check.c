@@ -10,8 +10,8 @@
 #include <libnftnl/table.h>
 #include <string.h>
 
-#include "compare.h"
-#include "divert_plan.h"
+#include "fence/compare.h"
+#include "fence/divert_plan.h"
 
 struct chain_look {
 	const struct chain_plan *plan;

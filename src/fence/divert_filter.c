@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "divert_plan.h"
+#include "fence/divert_plan.h"
 #include "vethguard/netlink/filter.h"
 
 #define FILTER_NAME "vethguard-divert"

@@ -4,7 +4,7 @@
  * chain hold the index of the interface that they forward to, as the kernel wants it; an interface
  * that comes back has another one, and its rules are set anew.
  */
-#include "divert_plan.h"
+#include "fence/divert_plan.h"
 
 #include <errno.h>
 #include <net/if_arp.h>

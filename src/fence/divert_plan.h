@@ -3,8 +3,8 @@
 #ifndef VETHGUARD_SRC_FENCE_DIVERT_PLAN_H
 #define VETHGUARD_SRC_FENCE_DIVERT_PLAN_H
 
-#include "objects.h"
-#include "program.h"
+#include "fence/objects.h"
+#include "fence/program.h"
 #include "vethguard/fence/divert.h"
 #include "vethguard/netlink/netlink.h"
 

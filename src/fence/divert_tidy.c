@@ -11,7 +11,7 @@
 #include <libnftnl/set.h>
 #include <string.h>
 
-#include "divert_plan.h"
+#include "fence/divert_plan.h"
 
 #define TIDY_TRIES 8
 

@@ -4,7 +4,7 @@
  * enough here: a load fills it and the tests that follow read it, so one load can serve several
  * tests.
  */
-#include "expr.h"
+#include "fence/expr.h"
 
 #include <arpa/inet.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * answers are read without waiting: one per message that failed, and one for the last message,
  * which alone asks for an acknowledgement. Success is that acknowledgement and no error.
  */
-#include "nft.h"
+#include "fence/nft.h"
 
 #include "vethguard/netlink/dump.h"
 

@@ -4,7 +4,7 @@
  * message and frees it. Out of memory marks the batch as failed, so that a caller checks once, when
  * it sends.
  */
-#include "objects.h"
+#include "fence/objects.h"
 
 #include <arpa/inet.h>
 #include <libnftnl/chain.h>

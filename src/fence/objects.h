@@ -4,8 +4,8 @@
 #ifndef VETHGUARD_SRC_FENCE_OBJECTS_H
 #define VETHGUARD_SRC_FENCE_OBJECTS_H
 
-#include "nft.h"
-#include "plan.h"
+#include "fence/nft.h"
+#include "fence/plan.h"
 
 #define FENCE_PAIR_BYTES (2 * IFNAMSIZ)
 #define FENCE_TYPE_BITS 6 /* of each part in a key type of several parts, as nft counts them */

@@ -4,7 +4,7 @@
  * name is the same for each fence of a namespace, so that a second fence finds it there and writes
  * it once more without harm.
  */
-#include "plan.h"
+#include "fence/plan.h"
 
 #include <errno.h>
 #include <stdio.h>

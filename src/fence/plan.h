@@ -4,7 +4,7 @@
 #ifndef VETHGUARD_SRC_FENCE_PLAN_H
 #define VETHGUARD_SRC_FENCE_PLAN_H
 
-#include "expr.h"
+#include "fence/expr.h"
 #include "vethguard/fence/fence.h"
 
 #define FENCE_TABLE "vethguard"

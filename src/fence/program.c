@@ -4,7 +4,7 @@
  * R0: TC_ACT_SHOT drops, TC_ACT_UNSPEC leaves the frame to whoever comes next. Nothing of the
  * licensed helpers is called, and no map is needed.
  */
-#include "program.h"
+#include "fence/program.h"
 
 #include <arpa/inet.h>
 #include <linux/bpf.h>

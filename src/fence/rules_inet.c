@@ -14,7 +14,7 @@
  * "forward" drops what no rule here lets come so far; "output" keeps the answers out of connection
  * tracking; in a gate both, and "input", also shut every other interface out.
  */
-#include "plan.h"
+#include "fence/plan.h"
 
 #include <netinet/icmp6.h>
 #include <netinet/in.h>

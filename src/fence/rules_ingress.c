@@ -17,7 +17,7 @@
  * All of it is in a chain of its own, which can be there before the interface is; the hook, which
  * cannot, has one rule that leads to it, and drops what comes back.
  */
-#include "plan.h"
+#include "fence/plan.h"
 
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "objects.h"
+#include "fence/objects.h"
 
 static const uint32_t families[] = {NFPROTO_NETDEV, NFPROTO_INET};
 

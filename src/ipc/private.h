@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One datagram in, one datagram out: what the looping and the blocking side of ipc share; and the
  * memory of rings and journals. */
-#ifndef IPC_PRIVATE_H
-#define IPC_PRIVATE_H
+#ifndef VETHGUARD_SRC_IPC_PRIVATE_H
+#define VETHGUARD_SRC_IPC_PRIVATE_H
 
 #include <sys/types.h>
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jail_state.h"
+#include "jail/jail_state.h"
 #include "vethguard/base/buf.h"
 
 static const char *const namespace_names[JAIL_NAMESPACES] = {

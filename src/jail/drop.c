@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "jail_state.h"
+#include "jail/jail_state.h"
 #include "vethguard/jail/capabilities.h"
 
 /* The range that systemd gives to dynamic users: no distribution assigns fixed ids from it. */

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jail_state.h"
+#include "jail/jail_state.h"
 
 #define FILES_MAX 65536 /* descriptors looked at */
 

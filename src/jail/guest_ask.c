@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The guarded command's second filter: calls that name a socket are not carried out but asked about
- * (seccomp_unotify(2)). Which socket a path leads to, no filter can see; src/cli/sockets.c can.
+ * (seccomp_unotify(2)). Which socket a path leads to, no filter can see; src/cli/guest/sockets.c
+ * can.
  *
  * Asked about are connect, sendmsg, sendmmsg, and sendto with an address. A process made with
  * CLONE_FILES that is no thread is asked about as well, because it shares a table of descriptors

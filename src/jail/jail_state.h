@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the stages of this process's jail have reached: written by each stage, read by
  * jail_describe(). */
-#ifndef VETHGUARD_JAIL_STATE_H
-#define VETHGUARD_JAIL_STATE_H
+#ifndef VETHGUARD_SRC_JAIL_JAIL_STATE_H
+#define VETHGUARD_SRC_JAIL_JAIL_STATE_H
 
 #include <stdbool.h>
 

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "jail_state.h"
+#include "jail/jail_state.h"
 #include "vethguard/base/log.h"
 
 /* struct landlock_ruleset_attr as of ABI 6; older headers stop after the first member. */

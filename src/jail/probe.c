@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "jail_state.h"
+#include "jail/jail_state.h"
 
 static bool is_listed(uint16_t port)
 {

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "jail_state.h"
+#include "jail/jail_state.h"
 
 /* Any directory that is always there serves as the mount point. */
 #define JAIL_ROOT_AT "/proc"

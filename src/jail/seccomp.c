@@ -24,7 +24,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "jail_state.h"
+#include "jail/jail_state.h"
 
 #define CALL(name) SCMP_SYS(name)
 #define LIST_END __NR_SCMP_ERROR

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "jail_state.h"
+#include "jail/jail_state.h"
 #include "vethguard/base/linux.h"
 #include "vethguard/base/log.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* authority: the root CA of this keeper, which never leaves it, and what it signs. */
-#ifndef KEEPER_AUTHORITY_H
-#define KEEPER_AUTHORITY_H
+#ifndef VETHGUARD_SRC_KEEPER_AUTHORITY_H
+#define VETHGUARD_SRC_KEEPER_AUTHORITY_H
 
 #include "vethguard/ipc/peer.h"
 #include "vethguard/tls/ca.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sandboxes: the workers this keeper serves, each over its own pair and with nothing but its own. A
  * worker in store has a pair already, and its CA; whose it is follows. */
-#ifndef KEEPER_SANDBOXES_H
-#define KEEPER_SANDBOXES_H
+#ifndef VETHGUARD_SRC_KEEPER_SANDBOXES_H
+#define VETHGUARD_SRC_KEEPER_SANDBOXES_H
 
 #include "keeper/sources.h"
 

@@ -3,8 +3,8 @@
  * sources: where credential values come from. The keeper opens nothing itself: it asks the
  * supervisor for a descriptor and reads the value from it until its end.
  */
-#ifndef KEEPER_SOURCES_H
-#define KEEPER_SOURCES_H
+#ifndef VETHGUARD_SRC_KEEPER_SOURCES_H
+#define VETHGUARD_SRC_KEEPER_SOURCES_H
 
 #include "vethguard/base/secret.h"
 #include "vethguard/ipc/peer.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* value: what a source may give as a credential. */
-#ifndef KEEPER_VALUE_H
-#define KEEPER_VALUE_H
+#ifndef VETHGUARD_SRC_KEEPER_VALUE_H
+#define VETHGUARD_SRC_KEEPER_VALUE_H
 
 #include "vethguard/base/secret.h"
 

@@ -6,7 +6,7 @@
  * interface has one discipline of this place: where that is of the older kind "ingress", it is
  * somebody else's, and so is a filter of another kind or name at our priority.
  */
-#include "request.h"
+#include "netlink/request.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sysctls.h"
+#include "netlink/sysctls.h"
 
 struct setting {
 	const char *name, *value;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: interfaces, always named by name: rtnetlink takes IFLA_IFNAME instead of an
  * index. */
-#include "request.h"
+#include "netlink/request.h"
 
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>

@@ -4,7 +4,7 @@
  * is asked for by name or index; the rest are dumps, filtered here, because how much an older
  * kernel filters differs.
  */
-#include "request.h"
+#include "netlink/request.h"
 
 #include <errno.h>
 #include <linux/if_addr.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: a namespace numbers the others that it has to speak of. One that has no
  * number yet is given the next one that is free; whoever came first has its way. */
-#include "request.h"
+#include "netlink/request.h"
 
 #include <errno.h>
 #include <linux/net_namespace.h>

@@ -4,7 +4,7 @@
  * and the call reads until that comes, so that a caller knows what the kernel did before it takes
  * the next step.
  */
-#include "request.h"
+#include "netlink/request.h"
 
 #include "vethguard/netlink/dump.h"
 

@@ -5,7 +5,7 @@
  * kernel hand a packet for any address to the sockets of this machine instead of forwarding it. No
  * packet mark takes part, so nothing that sets marks can change it.
  */
-#include "request.h"
+#include "netlink/request.h"
 
 #include <errno.h>
 #include <linux/fib_rules.h>

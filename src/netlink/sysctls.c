@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sysctls.h"
+#include "netlink/sysctls.h"
 #include "vethguard/base/linux.h"
 
 #define USES_RENEW 16 /* then it is time for another one */

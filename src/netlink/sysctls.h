@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sysctls: those below net/ of the namespace that the calling thread is in. */
-#ifndef NETLINK_SYSCTLS_H
-#define NETLINK_SYSCTLS_H
+#ifndef VETHGUARD_SRC_NETLINK_SYSCTLS_H
+#define VETHGUARD_SRC_NETLINK_SYSCTLS_H
 
 /* Their directory, for this thread and this namespace only; the caller closes it. The descriptor or
  * -errno. */

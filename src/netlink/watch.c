@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: a second rtnetlink socket that only listens, to the groups of changes. */
-#include "request.h"
+#include "netlink/request.h"
 
 #include <errno.h>
 #include <linux/net_namespace.h>

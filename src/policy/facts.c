@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Theory of operation: plain reads of an opened image: names, ports, credentials. Nothing is
  * decided here. */
-#include "image.h"
+#include "policy/image.h"
 #include "vethguard/policy/placeholder.h"
 
 #define PORT_WORDS (65536 / 64)

@@ -8,8 +8,8 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "image.h"
-#include "reading.h"
+#include "policy/image.h"
+#include "policy/decide/reading.h"
 
 const uint32_t image_element_size[] = {
         [SECTION_STRINGS] = 1,

@@ -11,8 +11,8 @@
  * entries share one profile + literal start of the path ----hash----> node ---> candidates (entry,
  * path pattern); denies have nodes of their own, found by the shortest reading of the path
  */
-#ifndef POLICY_IMAGE_H
-#define POLICY_IMAGE_H
+#ifndef VETHGUARD_SRC_POLICY_IMAGE_H
+#define VETHGUARD_SRC_POLICY_IMAGE_H
 
 #include "vethguard/base/hash.h"
 #include "vethguard/policy/policy.h"

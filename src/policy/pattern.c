@@ -6,8 +6,8 @@
  * between two "**" may always be taken at its first fit. The same holds for "*" inside a segment,
  * so the time is bounded by the product of both lengths and no stack grows.
  */
-#include "pattern.h"
-#include "url_path.h"
+#include "policy/pattern.h"
+#include "policy/url_path.h"
 
 #define OVERLAP_STEPS_MAX 1024 /* segments compared; also the depth of the recursion */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pattern: path patterns of rules, matched on canonical paths. */
-#ifndef POLICY_PATTERN_H
-#define POLICY_PATTERN_H
+#ifndef VETHGUARD_SRC_POLICY_PATTERN_H
+#define VETHGUARD_SRC_POLICY_PATTERN_H
 
 #include "vethguard/base/slice.h"
 

@@ -5,8 +5,8 @@
  * wildcard of the outer one can take. That never says yes wrongly; it says no where only several
  * outer pieces together would do.
  */
-#include "pattern.h"
-#include "url_path.h"
+#include "policy/pattern.h"
+#include "policy/url_path.h"
 
 #define CONTAIN_STEPS_MAX 4096 /* segments looked at; beyond them the answer is no */
 

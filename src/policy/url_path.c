@@ -5,8 +5,8 @@
  * segment is taken back. Nothing is ever written that a second pass would write differently.
  * url_path_is_canonical() reads a path under the same table without writing.
  */
-#include "url_path.h"
-#include "reading.h"
+#include "policy/url_path.h"
+#include "policy/decide/reading.h"
 
 /* How a byte value may stand in a canonical path. */
 enum form {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* url_path: reading canonical paths. */
-#ifndef POLICY_URL_PATH_H
-#define POLICY_URL_PATH_H
+#ifndef VETHGUARD_SRC_POLICY_URL_PATH_H
+#define VETHGUARD_SRC_POLICY_URL_PATH_H
 
 #include "vethguard/policy/url.h"
 

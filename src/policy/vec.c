@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vec.h"
+#include "policy/vec.h"
 
 #define VEC_BYTES_MAX ((size_t)1 << 30)
 

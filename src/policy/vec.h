@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vec: a growing array of one type of struct. The first failure to grow is kept; later pushes fail
  * as well. */
-#ifndef POLICY_VEC_H
-#define POLICY_VEC_H
+#ifndef VETHGUARD_SRC_POLICY_VEC_H
+#define VETHGUARD_SRC_POLICY_VEC_H
 
 #include <stdbool.h>
 #include <stddef.h>

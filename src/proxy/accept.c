@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "proxy/client.h"
+#include "proxy/client/client.h"
 #include "vethguard/base/clock.h"
 
 #define ACCEPT_BATCH 64     /* further connections of one turn of the loop */

@@ -1,67 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clang-format off: a table */
 /*
- * What the files of proxy/ share, and which file does what. One connection from the sandbox is
- * described in client.h, one request and its response in exchange.h, one connection to an upstream
- * in upstream.h.
- *
- * The connection from the sandbox
- *   proxy.c                  the proxy as a whole: shared means, holding, pausing, draining
- *   accept.c                 listeners: connections are taken as they come, or in a flood slowly
- *   client.c                 one connection: peek, TLS, HTTP, tunnel, as a state table; its life
- *   peek.c                   what it is, from its first bytes; CONNECT
- *   client_http1.c           requests over HTTP/1; client_http1_answer.c: their answers
- *   client_http2.c           an HTTP/2 session; client_http2_frames.c: nghttp2's callbacks
- *   client_http2_stream.c    one stream: a head becomes an exchange
- *   client_http2_answer.c    its answer, as frames
- *   client_http2_guard.c     bounds on what a connection may cost without asking
- *
- * The messages
- *   http.c, http_target.c    fields, targets and authorities of any version
- *   http1*.c                 reading and writing HTTP/1: head, body, chunks
- *   http2_fields.c           header blocks of HTTP/2, both sides
- *   websocket*.c             the handshake, frames after it, and their relay
- *   upgrade.c                other protocols that a request asks for
- *
- * One request
- *   judge.c                  who is asked for, by every name that was said; the verdict
- *   exchange.c               one request and its response, between any two protocols
- *   request.c                what goes upstream, with the credential in it
- *   retry.c                  what is kept of it until it is answered, and when it is sent again
- *   placeholder.c            what the sandbox must not send
- *   transform.c              what changes on the way back: credentials are covered
- *   content.c, charset.c     what fields and first bytes say about content
- *   inspect.c                compressed content that is searched and not changed
- *   denial.c                 what a refused client is told
- *   refusals.c               how many of them in a second; the others wait
- *   record.c                 events for the audit log
- *
- * The connection to the upstream
- *   upstream.c               an exchange asks for one: upstream.h
- *   pool.c                   those under way and those kept for reuse
- *   carrier.c                one connection: dialling, TLS, which protocol
- *   prior.c                  ... HTTP/2 without TLS, which nothing announces
- *   upstream_http1.c         HTTP/1 over it
- *   upstream_http2*.c        HTTP/2 over it: session, frames, streams, requests, responses
- *   dial.c                   name -> addresses that may be dialled
- *   dial_connect.c           addresses -> a connected socket
- *   dial_through.c           ... -> a tunnel through the network's proxy
- *   egress.c                 what is said to that proxy; interface and source address
- *
- * All of them
- *   revise.c                 what is under way is judged again, or ended; retiring
- *
- * Without messages
- *   tunnel.c                 raw bytes between two sockets
- *   datagram.c               the UDP relay; datagram_flow.c: one flow
- *   link.c                   a socket with or without TLS, and its buffers; link_send.c: sending
+ * What the rooms of the proxy share: struct proxy, the delays, and what each of them offers to the
+ * others. A connection from the sandbox is described in client/client.h, one request and its
+ * response in exchange/exchange.h, a connection to an upstream in upstream/upstream.h.
+ * docs/architecture.md tells what each room holds.
  */
-/* clang-format on */
 #ifndef VETHGUARD_SRC_PROXY_PRIVATE_H
 #define VETHGUARD_SRC_PROXY_PRIVATE_H
 
 #include "proxy/destination.h"
-#include "proxy/link.h"
+#include "proxy/transport/socket.h"
 #include "vethguard/base/list.h"
 #include "vethguard/base/rate.h"
 #include "vethguard/proxy/proxy.h"
@@ -183,7 +131,8 @@ struct proxy {
 	int pipes[TUNNEL_PIPES_KEPT][2]; /* empty ones, for splice(2) */
 	size_t pipe_count;
 	struct not_own not_own[DIAL_NOT_OWN_KEPT]; /* dial.c, by a sum of the address */
-	struct no_prior no_prior[NO_PRIOR_KEPT];   /* prior.c, the oldest ones are replaced */
+	struct no_prior no_prior[NO_PRIOR_KEPT]; /* upstream/prior_knowledge.c, the oldest ones are
+	                                            replaced */
 	unsigned next_no_prior;
 	struct buf text;    /* heads and frames on their way out */
 	struct buf covered; /* bodies: a head that waited may be written before them */
@@ -228,7 +177,7 @@ enum upgrade_verdict upgrade_judge(const struct policy *policy, uint32_t rule,
 /* NULL, or what is wrong with a 101 to a request that asked for that. */
 const char *upgrade_check_answer(struct slice asked, const struct http_fields *response);
 
-/* --- judge.c --- */
+/* --- exchange/authorize.c --- */
 
 /* A verdict, and what else has to be said about it. */
 struct judgement {
@@ -287,7 +236,7 @@ void dial_cancel(struct dial *dial); /* no callback follows */
 enum secret_part { SECRET_QUERY, SECRET_HEAD };
 struct buf proxy_secret_text(struct proxy *proxy, enum secret_part part);
 
-/* --- refusals.c --- */
+/* --- exchange/deny_throttle.c --- */
 
 int refusals_open(struct proxy *proxy);
 void refusals_close(struct proxy *proxy);

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "vethguard/base/linux.h"
-#include "proxy/exchange.h"
+#include "proxy/exchange/exchange.h"
 
 _Static_assert(LINK_CHUNK <= SECRET_MAX, "what was read fits secret memory");
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recorder: the program's parts. One log, one stream of events per sandbox, fed by the rings of its
  * workers and by the supervisor, one supervisor. */
-#ifndef RECORDER_RECORDER_H
-#define RECORDER_RECORDER_H
+#ifndef VETHGUARD_SRC_RECORDER_RECORDER_H
+#define VETHGUARD_SRC_RECORDER_RECORDER_H
 
 #include "vethguard/base/table.h"
 #include "vethguard/ipc/peer.h"
 #include "vethguard/ipc/ring.h"
 
-#include "recorder/log_file.h"
-#include "recorder/notes.h"
-#include "recorder/ocsf.h"
-#include "recorder/packets.h"
-#include "recorder/summary.h"
+#include "recorder/output/log_file.h"
+#include "recorder/output/checkpoint.h"
+#include "recorder/ocsf/ocsf.h"
+#include "recorder/input/packets.h"
+#include "recorder/output/summary.h"
 
 #define RECORDER_BATCH_DELAY_MS 10 /* from a wake-up to the write that covers it */
 #define RECORDER_BATCH_BYTES \
@@ -165,7 +165,7 @@ void stream_wake(struct stream *stream);
  * its time. */
 void stream_rest(struct stream *stream);
 
-/* own.c */
+/* input/supervisor_events.c */
 /* Takes an event of the supervisor, sent under a growing id: it is recorded behind what the workers
  * have reported so far, or passed over where the recorder before has recorded it. 0, or -EBADMSG,
  * -ENOBUFS, -ENOMEM. */
@@ -182,7 +182,7 @@ int stream_drain_packets(struct stream *stream, bool all);
  * copy of is counted too. */
 void stream_fence_counted(struct stream *stream, uint64_t dropped);
 
-/* feed.c */
+/* input/ring_reader.c */
 /* Takes the three descriptors. 0 or -errno (they are closed then). */
 int feed_open(struct stream *stream, uint64_t id, const int fds[3]);
 void feed_close(struct feed *feed);
@@ -191,7 +191,7 @@ struct feed *feed_find(struct stream *stream, uint64_t id);
 int feed_drain(struct feed *feed, size_t limit);
 bool feed_sleep(struct feed *feed);
 
-/* pump.c: from the streams to the log */
+/* recorder/batch_writer.c: from the streams to the log */
 int pump_open(struct recorder *recorder);
 void pump_close(struct recorder *recorder);
 /* Soon: after the delay that lets a batch grow. */

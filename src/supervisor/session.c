@@ -12,7 +12,7 @@
 
 #include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
-#include "supervisor/role/roles.h"
+#include "supervisor/process/confinement.h"
 #include "supervisor/session.h"
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];

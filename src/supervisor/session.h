@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session: the conversation with one `vethguard run`, which owns one sandbox. */
-#ifndef SUPERVISOR_SESSION_H
-#define SUPERVISOR_SESSION_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_SESSION_H
+#define VETHGUARD_SRC_SUPERVISOR_SESSION_H
 
 #include "supervisor/supervisor.h"
 

@@ -2,8 +2,8 @@
 /*
  * What all sandboxes share: the registry, in which each is found by its id, never by anything that
  * a sender could point with; the ids themselves; and the roles that serve all of them, from their
- * start to their end. What the keeper says is in role/keeper.c, what the recorder says in
- * recording/recorder.c.
+ * start to their end. What the keeper says is in process/keeper.c, what the recorder says in
+ * events/recorder.c.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -13,10 +13,10 @@
 #include "vethguard/base/hash.h"
 #include "vethguard/base/log.h"
 #include "vethguard/jail/spawn.h"
-#include "supervisor/errand.h"
-#include "supervisor/resident.h"
-#include "supervisor/recording/head.h"
-#include "supervisor/role/roles.h"
+#include "supervisor/os/helper_child.h"
+#include "supervisor/os/mlock.h"
+#include "supervisor/events/head.h"
+#include "supervisor/process/confinement.h"
 
 /* The registry. */
 

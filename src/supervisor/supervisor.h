@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* supervisor: what all sandboxes share: the loop, keeper and recorder, the registry. */
-#ifndef SUPERVISOR_SUPERVISOR_H
-#define SUPERVISOR_SUPERVISOR_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_SUPERVISOR_H
+#define VETHGUARD_SRC_SUPERVISOR_SUPERVISOR_H
 
-#include "supervisor/memory_file.h"
+#include "supervisor/os/memfd.h"
 #include "supervisor/sandbox/sandbox.h"
 
 #define SUPERVISOR_STOP_MS 2000
@@ -51,8 +51,8 @@ struct supervisor {
 	/* lasting: keeper and recorder have begun to serve; NULL: nobody asks */
 	void (*on_roles_ready)(struct supervisor *sv);
 	void (*on_keeper_lost)(struct supervisor *sv, const char *how); /* before it was ready */
-	struct roles *roles;        /* roles.h; NULL: nobody asks */
-	struct head_question *head; /* recording/head.h; the same */
+	struct roles *roles;        /* process/confinement.h; NULL: nobody asks */
+	struct head_question *head; /* events/head.h; the same */
 };
 
 /* Starts keeper and recorder. 0 or -errno with what failed in *step. */
@@ -83,15 +83,15 @@ void supervisor_for_each_worker(struct supervisor *sv,
         void (*what)(struct instance *i, const void *context), const void *context);
 void supervisor_stop_when_alone(struct supervisor *sv);
 
-/* role/keeper.c: 0 or -errno. */
+/* process/keeper.c: 0 or -errno. */
 int keeper_start(struct supervisor *sv);
 /* Answers the keeper's request id with what its source gave (sources.h). */
 void supervisor_on_source(struct sources *sources, uint64_t id, int fd, const char *error);
-/* role/keeper_look.c, for those that last. 0 or -errno. */
+/* process/keeper_health.c, for those that last. 0 or -errno. */
 int supervisor_look_at_keeper(struct supervisor *sv);
 /* The answer. 0 or -EBADMSG. */
 int supervisor_keeper_is_here(struct supervisor *sv, struct ipc_message *message);
-/* recording/recorder.c: 0 or -errno. */
+/* events/recorder.c: 0 or -errno. */
 int recorder_start(struct supervisor *sv);
 /* A worker that begins while the log cannot be written. */
 void recorder_stalls(struct instance *i);

@@ -9,7 +9,7 @@
  * An empty input is always "try again": whether the peer's TCP stream has ended is the owner's
  * knowledge, so OpenSSL never sees an end of file.
  */
-#include "internal.h"
+#include "tls/internal.h"
 
 #include <openssl/bio.h>
 #include <pthread.h>

@@ -6,7 +6,7 @@
  * A public key goes into a certificate, and is found there, as its point: OpenSSL's encoders and
  * decoders, which do the same for any kind of key, take longer than everything else together.
  */
-#include "ca_internal.h"
+#include "tls/ca_internal.h"
 
 #include <errno.h>
 #include <openssl/core_names.h>

@@ -3,7 +3,7 @@
 #ifndef VETHGUARD_SRC_TLS_CA_INTERNAL_H
 #define VETHGUARD_SRC_TLS_CA_INTERNAL_H
 
-#include "internal.h"
+#include "tls/internal.h"
 #include "vethguard/tls/ca.h"
 
 #define CA_NAME_MAX 64 /* bytes of a common name (RFC 5280 appendix A, ub-common-name) */

@@ -6,8 +6,8 @@
  * carries the verdict of the handshake that made it, so the slot's key holds the expected peer
  * besides the owner's key: a session never vouches for another name.
  */
-#include "internal.h"
-#include "session.h"
+#include "tls/internal.h"
+#include "tls/session.h"
 
 #include <openssl/err.h>
 #include <openssl/x509v3.h>

@@ -4,7 +4,7 @@
  * a length has at most two bytes after its prefix. Reading accepts the shortest form only, as DER
  * demands.
  */
-#include "der.h"
+#include "tls/der.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -4,7 +4,7 @@
  * key. Many live connections and the mint's table share one; it goes with its last reference. One
  * thread owns all of them.
  */
-#include "internal.h"
+#include "tls/internal.h"
 
 #include <stdlib.h>
 

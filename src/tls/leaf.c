@@ -6,8 +6,8 @@
  * SubjectPublicKeyInfo, and then signed. Each constant below is DER with a comment that says what
  * it is; the tests hold the result against OpenSSL's strict verifier.
  */
-#include "ca_internal.h"
-#include "der.h"
+#include "tls/ca_internal.h"
+#include "tls/der.h"
 
 #include <openssl/err.h>
 #include <openssl/evp.h>

@@ -9,7 +9,7 @@
  * The primes of 682 bits and more are far beyond what can be found, and the key only guards the
  * way from a sandbox to its own worker. Clients see the modulus alone and notice no difference.
  */
-#include "ca_internal.h"
+#include "tls/ca_internal.h"
 
 #include <openssl/bn.h>
 #include <openssl/core_names.h>

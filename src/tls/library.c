@@ -10,7 +10,7 @@
  * sealed with, and that random numbers are made with. Where the context cannot be made, OpenSSL's
  * own serves as well.
  */
-#include "internal.h"
+#include "tls/internal.h"
 
 #include <openssl/core_dispatch.h>
 #include <openssl/crypto.h>

@@ -10,7 +10,7 @@
  * Only OpenSSL's memory comes through here. Which pieces are such buffers is told by their size
  * alone; all of them have room for the largest, so any of them serves.
  */
-#include "internal.h"
+#include "tls/internal.h"
 
 #include <malloc.h>
 #include <openssl/crypto.h>

@@ -13,7 +13,7 @@
  * leaves no room for an ECDSA key of P-256 in the handshake: a list of ciphers with ECDHE-RSA alone
  * (common in scripts), TLS 1.2 with the group P-384 alone, signature algorithms without P-256.
  */
-#include "internal.h"
+#include "tls/internal.h"
 
 #include "vethguard/base/cursor.h"
 

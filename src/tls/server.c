@@ -7,8 +7,8 @@
  * the server's order. After a HelloRetryRequest the first two run again; the name must then be the
  * same (RFC 8446 section 4.1.2). Sessions live in tickets only; nothing is kept here per session.
  */
-#include "internal.h"
-#include "ticket.h"
+#include "tls/internal.h"
+#include "tls/ticket.h"
 
 #include <openssl/err.h>
 #include <stdlib.h>

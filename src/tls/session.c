@@ -5,7 +5,7 @@
  * late still finds its place; a slot that was evicted meanwhile lives until its last connection
  * ends and then takes its sessions along.
  */
-#include "session.h"
+#include "tls/session.h"
 
 #include <stdlib.h>
 

@@ -4,8 +4,8 @@
  * only. Whoever comes first after an hour turns them; after two idle hours both go, so that a key
  * never outlives the tickets' lifetime.
  */
-#include "internal.h"
-#include "ticket.h"
+#include "tls/internal.h"
+#include "tls/ticket.h"
 
 #include <openssl/core_names.h>
 #include <openssl/params.h>

@@ -6,8 +6,8 @@
  * queue is emptied before each call that may look at it, and what a failure left there is turned
  * into one static text at once: no error of one connection shows up in another.
  */
-#include "internal.h"
-#include "session.h"
+#include "tls/internal.h"
+#include "tls/session.h"
 
 #include <errno.h>
 #include <openssl/err.h>

@@ -6,8 +6,8 @@
  * those with the hash asked for and gives them to OpenSSL's store, which keeps them. A subject
  * looked up before is found in that store and never comes here again.
  */
-#include "internal.h"
-#include "der.h"
+#include "tls/internal.h"
+#include "tls/der.h"
 
 #include <openssl/err.h>
 #include <openssl/evp.h>

@@ -5,8 +5,8 @@
  * value and returns what it read. The bounds are checked in both directions, so that nothing can be
  * sent that the other side would refuse.
  */
-#ifndef WIRE_MESSAGE_CODEC_H
-#define WIRE_MESSAGE_CODEC_H
+#ifndef VETHGUARD_SRC_WIRE_MESSAGE_CODEC_H
+#define VETHGUARD_SRC_WIRE_MESSAGE_CODEC_H
 
 #include <errno.h>
 #include <stdlib.h>

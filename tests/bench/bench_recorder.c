@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "recorder/log_file.h"
-#include "recorder/ocsf.h"
+#include "recorder/output/log_file.h"
+#include "recorder/ocsf/ocsf.h"
 #include "recorder/recorder.h"
 
 #include "../unit/recorder/samples.h"

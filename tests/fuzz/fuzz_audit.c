@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/audit_commands.h"
-#include "cli/suggest.h"
+#include "cli/audit/audit.h"
+#include "cli/audit/suggest.h"
 #include "vethguard/wire/seal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "recorder/ocsf.h"
+#include "recorder/ocsf/ocsf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The report of a child that read a policy's files with somebody's rights (settings/files.c), whole
+ * The report of a child that read a policy's files with somebody's rights (config/files.c), whole
  * or cut off anywhere: whoever kills the child says where it ends. What is given out of it lies
  * within, and is what stands there.
  */
@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "supervisor/settings/private.h"
+#include "supervisor/config/private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

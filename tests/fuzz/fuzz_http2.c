@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "proxy/http2.h"
+#include "proxy/http/http2.h"
 
 #define MUST(condition)                                                                 \
 	do {                                                                            \

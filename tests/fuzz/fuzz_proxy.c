@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "proxy/exchange.h"
+#include "proxy/exchange/exchange.h"
 #include "vethguard/base/clock.h"
 #include "vethguard/base/cursor.h"
 #include "vethguard/base/log.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proxy/websocket.h"
+#include "proxy/http/websocket.h"
 #include "vethguard/credential/inflate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

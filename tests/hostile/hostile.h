@@ -6,8 +6,8 @@
  * is told on standard error: "misdeed NAME: RESULT", where RESULT is "done" or the name of an
  * error.
  */
-#ifndef HOSTILE_H
-#define HOSTILE_H
+#ifndef VETHGUARD_TESTS_HOSTILE_HOSTILE_H
+#define VETHGUARD_TESTS_HOSTILE_HOSTILE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -14,7 +14,7 @@ import test_daemon
 from support import SLOW, sh, wait_until
 
 
-FILES_EACH, FILES_KEPT = 10, 192  # src/supervisor/open_files.h
+FILES_EACH, FILES_KEPT = 10, 192  # src/supervisor/os/fd_limit.h
 RELOADS_MAX = 50  # several times the rings in store
 
 

@@ -4,8 +4,8 @@
  * puts these in the place of malloc(3) and the others wherever the program's own objects call them
  * (mk/tests.mk); libraries have their own memory as ever. For one file of a program.
  */
-#ifndef VETHGUARD_TESTS_NO_MEMORY_H
-#define VETHGUARD_TESTS_NO_MEMORY_H
+#ifndef VETHGUARD_TESTS_LIB_NO_MEMORY_H
+#define VETHGUARD_TESTS_LIB_NO_MEMORY_H
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tests need no root: an ordinary user gets a user namespace of his own. */
-#ifndef VETHGUARD_TESTS_PRIVILEGES_H
-#define VETHGUARD_TESTS_PRIVILEGES_H
+#ifndef VETHGUARD_TESTS_LIB_PRIVILEGES_H
+#define VETHGUARD_TESTS_LIB_PRIVILEGES_H
 
 #include <fcntl.h>
 #include <sched.h>

@@ -5,8 +5,8 @@
  * CAP_SYS_ADMIN, CONFIG_CHECKPOINT_RESTORE), and they are carried out here over a struct
  * seccomp_data.
  */
-#ifndef VETHGUARD_TESTS_SECCOMP_JUDGE_H
-#define VETHGUARD_TESTS_SECCOMP_JUDGE_H
+#ifndef VETHGUARD_TESTS_LIB_SECCOMP_JUDGE_H
+#define VETHGUARD_TESTS_LIB_SECCOMP_JUDGE_H
 
 #include <errno.h>
 #include <linux/filter.h>

@@ -5,8 +5,8 @@
  * wakes; timers on other clocks wait on as if nothing had been. The linker puts these in the place
  * of the calls (mk/tests.mk). One timerfd(2). For one file of a program.
  */
-#ifndef VETHGUARD_TESTS_SLEEPING_HOST_H
-#define VETHGUARD_TESTS_SLEEPING_HOST_H
+#ifndef VETHGUARD_TESTS_LIB_SLEEPING_HOST_H
+#define VETHGUARD_TESTS_LIB_SLEEPING_HOST_H
 
 #include <stdint.h>
 #include <sys/timerfd.h>

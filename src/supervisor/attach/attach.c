@@ -6,8 +6,8 @@
  *
  * attachments_attach_with() is the order of it. prepare() looks, loads the policy and makes the
  * sandbox; where it goes no further, give_up() takes everything back and answers, or has a child
- * read the policy first (wanted.c) and the whole request begins anew. Then the sandbox starts, and
- * settle() writes down that it is there, before it can serve.
+ * read the policy first (attach/deferred.c) and the whole request begins anew. Then the sandbox
+ * starts, and settle() writes down that it is there, before it can serve.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 #include "vethguard/base/clock.h"
 #include "vethguard/base/hash.h"
-#include "supervisor/attach/attaching.h"
+#include "supervisor/attach/transaction.h"
 
 bool attaching_refuse(struct attaching *t, enum attach_status status, const char *format, ...)
 {

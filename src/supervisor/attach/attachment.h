@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attachment: one sandbox of the daemon's and the registry of all, as the files of attachments.h
  * see them. */
-#ifndef SUPERVISOR_ATTACHMENT_H
-#define SUPERVISOR_ATTACHMENT_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_ATTACH_ATTACHMENT_H
+#define VETHGUARD_SRC_SUPERVISOR_ATTACH_ATTACHMENT_H
 
 #include <sys/stat.h>
 
 #include "supervisor/gate/unlink.h"
-#include "supervisor/settings/policy_watch.h"
+#include "supervisor/config/policy_watch.h"
 #include "supervisor/daemon/state_file.h"
 #include "supervisor/supervisor.h"
 
@@ -74,7 +74,8 @@ struct attachment {
 	struct gate_unlinking *unlinking; /* the link is being taken away; NULL: it is not */
 	bool summed;
 	struct message_summary summary; /* where summed; without destinations */
-	bool left; /* its turn to be taken over, or back, is still to come (turns.c) */
+	bool left; /* its turn to be taken over, or back, is still to come (daemon/recovery_queue.c)
+	            */
 	struct attachment *knock_prev, *knock_next; /* left, and somebody waits there */
 	bool found_mended;                          /* when it was taken over */
 	bool told;                                  /* taking over: what became of it */
@@ -136,7 +137,7 @@ struct attachment *attachment_new(struct attachments *all);
 void attachment_free(struct attachment *a);
 /* Into the registry, under its record's name. 0 or -ENOMEM: then it can only be freed. */
 int attachment_enter(struct attachment *a);
-/* place.c. */
+/* attach/target.c. */
 struct attach_place attach_place_of_netns(const struct stat *st);
 struct attach_place attach_place_of_interface(const char *interface);
 /* Who is there, or NULL. */
@@ -176,7 +177,7 @@ void attach_reading_cancel(struct attach_reading *reading);
 /* attach.c: attachments_attach(), with the files that a child has read. */
 void attachments_attach_with(struct attachments *all, const struct attach_request *request,
         const struct settings_files *files, attach_done done, void *context);
-/* wanted.c: the request once more, when a child has read its policy. */
+/* attach/deferred.c: the request once more, when a child has read its policy. */
 void attachments_attach_later(struct attachments *all, const struct attach_request *request,
         attach_done done, void *context);
 /* Those that still wait are answered with ATTACH_BUSY; or (at the very end) not at all. */
@@ -238,8 +239,8 @@ void attachment_tell_stats(
  * time in the loop. on_recovered follows, unless all are stopped before. 0 or -errno. */
 int attachments_recover(struct attachments *all);
 
-/* turns.c: all that are left have their turn, from the loop; finish comes last, unless all are
- * stopped before. 0 or -errno. */
+/* daemon/recovery_queue.c: all that are left have their turn, from the loop; finish comes last,
+ * unless all are stopped before. 0 or -errno. */
 int attachments_take_turns(struct attachments *all, const struct attach_turns *turns);
 /* Somebody waits at its gate. Once. */
 void attachment_knocked(struct attachment *a);

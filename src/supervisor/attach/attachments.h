@@ -9,15 +9,15 @@
  * whoever asked and went away ignores the answer. What is under way is answered with
  * ATTACH_CONFLICT when its sandbox ends, and with ATTACH_BUSY when the daemon does.
  */
-#ifndef SUPERVISOR_ATTACHMENTS_H
-#define SUPERVISOR_ATTACHMENTS_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_ATTACH_ATTACHMENTS_H
+#define VETHGUARD_SRC_SUPERVISOR_ATTACH_ATTACHMENTS_H
 
 #include <net/if.h>
 
 #include "vethguard/fence/fence.h"
 #include "vethguard/policy/load.h"
 #include "vethguard/wire/message.h"
-#include "supervisor/identity.h"
+#include "supervisor/os/identity.h"
 
 /* At a time. The recorder has room for some more (2048 streams: the daemon's own is one, and each
  * that was left behind), and the keeper (4096 workers) for two workers of each. */

@@ -6,8 +6,8 @@
  */
 #include <stdio.h>
 
-#include "supervisor/attach/attaching.h"
-#include "supervisor/open_files.h"
+#include "supervisor/attach/transaction.h"
+#include "supervisor/os/fd_limit.h"
 
 #define INTERFACE_NAME_MAX (IFNAMSIZ - 1)
 

@@ -2,8 +2,8 @@
 /*
  * The parent reads the child's report from a pipe and learns of its end from a pidfd; whatever the
  * child hangs in, the parent waits for nothing but these two and a timer. A child that cannot even
- * be killed (a file system in the sandbox that never answers) is left behind (errand.h) and said
- * so.
+ * be killed (a file system in the sandbox that never answers) is left behind (os/helper_child.h)
+ * and said so.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #include "vethguard/base/linux.h"
 #include "vethguard/base/process.h"
 #include "vethguard/jail/capabilities.h"
-#include "supervisor/errand.h"
+#include "supervisor/os/helper_child.h"
 #include "supervisor/attach/guest_files.h"
 
 #define CAPABILITY(name) (1ull << (name))

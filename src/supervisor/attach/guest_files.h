@@ -10,12 +10,12 @@
  *
  * guest_files_write.c is the child's part: guest_files_install().
  */
-#ifndef SUPERVISOR_GUEST_FILES_H
-#define SUPERVISOR_GUEST_FILES_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_ATTACH_GUEST_FILES_H
+#define VETHGUARD_SRC_SUPERVISOR_ATTACH_GUEST_FILES_H
 
 #include "vethguard/base/ip.h"
 #include "vethguard/loop/loop.h"
-#include "supervisor/identity.h"
+#include "supervisor/os/identity.h"
 
 #define GUEST_FILES_MS 5000                               /* for the child */
 #define GUEST_FILE_MAX (8u << 20)                         /* bytes of a bundle that is read */

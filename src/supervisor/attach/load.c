@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "supervisor/attach/attachment.h"
-#include "supervisor/local_file.h"
+#include "supervisor/os/local_file.h"
 
 /* True where it needs what a daemon cannot have: the environment of whoever started a command. */
 static bool is_objectionable(const struct settings *settings, char **out)

@@ -2,15 +2,15 @@
 /*
  * Where the sandbox of a request is: its network namespace, by the process or the file that stands
  * for it and with the rights of who asks, or an interface of the host. From then on nobody else
- * attaches what is there (place.c).
+ * attaches what is there (attach/target.c).
  */
 #include <errno.h>
 #include <sys/stat.h>
 
 #include "vethguard/base/process.h"
-#include "supervisor/attach/attaching.h"
+#include "supervisor/attach/transaction.h"
 #include "supervisor/attach/process.h"
-#include "supervisor/local_file.h"
+#include "supervisor/os/local_file.h"
 
 static bool settle_at(struct attaching *t, const struct attach_place *place)
 {

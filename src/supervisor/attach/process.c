@@ -17,7 +17,7 @@
 #include "vethguard/base/linux.h"
 #include "vethguard/base/process.h"
 #include "supervisor/attach/process.h"
-#include "supervisor/local_file.h"
+#include "supervisor/os/local_file.h"
 
 static bool has_ended(int pidfd)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attach_process: finding the process, or the namespace, that somebody wants to have guarded. */
-#ifndef SUPERVISOR_ATTACH_PROCESS_H
-#define SUPERVISOR_ATTACH_PROCESS_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_ATTACH_PROCESS_H
+#define VETHGUARD_SRC_SUPERVISOR_ATTACH_PROCESS_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "supervisor/identity.h"
+#include "supervisor/os/identity.h"
 
 /* A pidfd of the process that started at start_time (base/process.h; 0: whichever it is). The
  * descriptor, or -errno: -ESRCH there is none, or another one has its number by now. */

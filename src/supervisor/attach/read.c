@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading a policy that lies where nobody may answer: a child does it (settings/settings.h), and
+ * Reading a policy that lies where nobody may answer: a child does it (config/settings.h), and
  * the loop goes on meanwhile. What is asked for then starts anew, with the files in hand.
  */
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "supervisor/attach/attachment.h"
-#include "supervisor/errand.h"
+#include "supervisor/os/helper_child.h"
 
 struct attach_reading {
 	struct errand *errand;

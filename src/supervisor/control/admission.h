@@ -5,8 +5,8 @@
  * of the audit log. So some are told of one by one, and beyond that once a second how many there
  * were.
  */
-#ifndef SUPERVISOR_CONTROL_ADMISSION_H
-#define SUPERVISOR_CONTROL_ADMISSION_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_CONTROL_ADMISSION_H
+#define VETHGUARD_SRC_SUPERVISOR_CONTROL_ADMISSION_H
 
 #include "vethguard/base/rate.h"
 #include "supervisor/control/control.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* control_body: what a request's JSON says, checked member by member. */
-#ifndef SUPERVISOR_CONTROL_BODY_H
-#define SUPERVISOR_CONTROL_BODY_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_CONTROL_BODY_H
+#define VETHGUARD_SRC_SUPERVISOR_CONTROL_BODY_H
 
 #include "supervisor/attach/attachments.h"
 

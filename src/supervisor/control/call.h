@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the control API know of each other: one call from its request to its answer. */
-#ifndef SUPERVISOR_CONTROL_CALL_H
-#define SUPERVISOR_CONTROL_CALL_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_CONTROL_CALL_H
+#define VETHGUARD_SRC_SUPERVISOR_CONTROL_CALL_H
 
 #include <jansson.h>
 

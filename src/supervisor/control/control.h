@@ -4,14 +4,14 @@
  * docs/openapi.yaml describes it. It knows who speaks by the peer's credentials and does nothing by
  * itself: every request becomes one call of attachments.h.
  */
-#ifndef SUPERVISOR_CONTROL_H
-#define SUPERVISOR_CONTROL_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_CONTROL_CONTROL_H
+#define VETHGUARD_SRC_SUPERVISOR_CONTROL_CONTROL_H
 
 #include "vethguard/loop/http_server.h"
 #include "vethguard/loop/unix_listener.h"
 #include "supervisor/attach/attachments.h"
-#include "supervisor/recording/head.h"
-#include "supervisor/role/roles.h"
+#include "supervisor/events/head.h"
+#include "supervisor/process/confinement.h"
 #include "supervisor/daemon/upgrade.h"
 
 #define CONTROL_GROUP "vethguard"
@@ -35,9 +35,9 @@ struct control_owner {
 	void (*called)(struct control_owner *owner, const struct control_record *record);
 	/* Hands over to the installed version (upgrade.h). */
 	void (*upgrade)(struct control_owner *owner, upgrade_done done, void *context);
-	/* Which line of the audit log is the last one (recording/head.h). 0 or -errno. */
+	/* Which line of the audit log is the last one (events/head.h). 0 or -errno. */
 	int (*head)(struct control_owner *owner, head_told told, void *context);
-	/* How each role is confined (roles.h). 0 or -errno. */
+	/* How each role is confined (process/confinement.h). 0 or -errno. */
 	int (*roles)(struct control_owner *owner, roles_told told, void *context);
 };
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "supervisor/control/call.h"
-#include "supervisor/settings/settings.h"
+#include "supervisor/config/settings.h"
 
 /* What can be seen of the place that it was attached to and is not guarded with it. */
 static const char *warning_of(const struct attachment_view *view)

@@ -18,8 +18,8 @@
 #include "vethguard/base/log.h"
 #include "vethguard/ipc/service.h"
 #include "supervisor/daemon/daemon_state.h"
-#include "supervisor/open_files.h"
-#include "supervisor/recording/sets.h"
+#include "supervisor/os/fd_limit.h"
+#include "supervisor/events/generations.h"
 
 /* Allocations from this size on have pages of their own: what loading a policy takes for a moment
  * goes back to the system and leaves no holes between what a thousand sandboxes keep, and of large

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* daemon: vethguardd that guards sandboxes of others until it is told to stop. */
-#ifndef SUPERVISOR_DAEMON_H
-#define SUPERVISOR_DAEMON_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_DAEMON_DAEMON_H
+#define VETHGUARD_SRC_SUPERVISOR_DAEMON_DAEMON_H
 
 #include <stdbool.h>
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* daemon_state: the daemon as its own files see it (daemon.c, directories.c, answer.c, signals.c,
  * upgrade.c, takeover.c). */
-#ifndef SUPERVISOR_DAEMON_STATE_H
-#define SUPERVISOR_DAEMON_STATE_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_DAEMON_DAEMON_STATE_H
+#define VETHGUARD_SRC_SUPERVISOR_DAEMON_DAEMON_STATE_H
 
 #include "supervisor/attach/attachment.h"
 #include "supervisor/control/control.h"
 #include "supervisor/daemon/daemon.h"
 #include "supervisor/daemon/upgrade.h"
-#include "supervisor/priority.h"
+#include "supervisor/os/priority.h"
 
 #define STATUS_FAILED 125
 
@@ -23,7 +23,7 @@ struct daemon {
 	const struct daemon_options *options;
 	const char *state, *data;
 	int state_directory;
-	uint64_t set; /* of recording files (recording/sets.h) */
+	uint64_t set; /* of recording files (events/generations.h) */
 	int lock;
 	struct unix_listener listener;
 	struct control_owner control_owner;

@@ -12,8 +12,8 @@
 
 #include "vethguard/base/clock.h"
 #include "vethguard/base/log.h"
-#include "supervisor/recording/audit_file.h"
-#include "supervisor/recording/sets.h"
+#include "supervisor/events/audit_file.h"
+#include "supervisor/events/generations.h"
 #include "supervisor/daemon/daemon_state.h"
 
 #define LOCK_MS 2000 /* for the processes of a killed daemon to be gone */

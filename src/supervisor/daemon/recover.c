@@ -6,8 +6,8 @@
  * belongs to a file that cannot be read is taken away.
  *
  * All state files are read first, so that every name and number is known. Then each has its turn
- * (turns.c). Where another daemon still serves them (upgrade.h) the gates do not listen before
- * that: what connects meanwhile is that one's.
+ * (daemon/recovery_queue.c). Where another daemon still serves them (upgrade.h) the gates do not
+ * listen before that: what connects meanwhile is that one's.
  */
 #include <dirent.h>
 #include <errno.h>

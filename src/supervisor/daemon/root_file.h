@@ -3,8 +3,8 @@
  * root_file: the root CA of the daemon's sandboxes, root.key in the directory ca of its data. Only
  * the keeper reads and writes what is in it (keeper/authority.h).
  */
-#ifndef SUPERVISOR_ROOT_FILE_H
-#define SUPERVISOR_ROOT_FILE_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_DAEMON_ROOT_FILE_H
+#define VETHGUARD_SRC_SUPERVISOR_DAEMON_ROOT_FILE_H
 
 /* The file, or where there is none a new, empty one under another name. The descriptor or -errno:
  * -EPERM somebody else could read or exchange it. */

@@ -6,8 +6,8 @@
  * of bounds or a file that somebody else could have written is an error, and that sandbox stays cut
  * off.
  */
-#ifndef SUPERVISOR_STATE_FILE_H
-#define SUPERVISOR_STATE_FILE_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_DAEMON_STATE_FILE_H
+#define VETHGUARD_SRC_SUPERVISOR_DAEMON_STATE_FILE_H
 
 #include "supervisor/attach/attachments.h"
 #include "supervisor/gate/gate.h"

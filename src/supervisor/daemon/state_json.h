@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* state_json: an attachment and its gate's shape as one JSON object, the content of a state file.
  */
-#ifndef SUPERVISOR_STATE_JSON_H
-#define SUPERVISOR_STATE_JSON_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_DAEMON_STATE_JSON_H
+#define VETHGUARD_SRC_SUPERVISOR_DAEMON_STATE_JSON_H
 
 #include <jansson.h>
 

@@ -9,7 +9,7 @@
 #include "vethguard/base/log.h"
 #include "vethguard/ipc/service.h"
 #include "supervisor/daemon/daemon_state.h"
-#include "supervisor/recording/sets.h"
+#include "supervisor/events/generations.h"
 
 #define ANSWER_MS 10000
 

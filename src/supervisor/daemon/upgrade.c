@@ -12,7 +12,7 @@
 #include "vethguard/ipc/service.h"
 #include "vethguard/jail/spawn.h"
 #include "supervisor/daemon/daemon_state.h"
-#include "supervisor/recording/sets.h"
+#include "supervisor/events/generations.h"
 
 #define ARGUMENTS_MAX 16
 #define QUIET_LOOK_MS 20

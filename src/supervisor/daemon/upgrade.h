@@ -12,8 +12,8 @@
  * dies, is late, or fails with one sandbox. From then on the old one only waits for its workers,
  * at most UPGRADE_DRAIN_MS, and ends.
  */
-#ifndef SUPERVISOR_UPGRADE_H
-#define SUPERVISOR_UPGRADE_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_DAEMON_UPGRADE_H
+#define VETHGUARD_SRC_SUPERVISOR_DAEMON_UPGRADE_H
 
 #include "vethguard/ipc/peer.h"
 

@@ -12,8 +12,8 @@
  * Nameless, a gate lives as long as its descriptor. Pinned (gate_pin), it outlives the supervisor:
  * its rules stand, nothing listens, and everything is refused until gate_adopt().
  */
-#ifndef SUPERVISOR_GATE_H
-#define SUPERVISOR_GATE_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_GATE_GATE_H
+#define VETHGUARD_SRC_SUPERVISOR_GATE_GATE_H
 
 #include "vethguard/fence/fence.h"
 #include "vethguard/loop/loop.h"

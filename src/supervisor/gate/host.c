@@ -14,7 +14,8 @@
 #include "vethguard/netlink/netns.h"
 #include "supervisor/gate/private.h"
 
-#define REFILL_AFTER_MS 20 /* after one was taken, whoever else takes one: see spares.c */
+#define REFILL_AFTER_MS \
+	20 /* after one was taken, whoever else takes one: see sandbox/worker_pool.c */
 #define REFILL_AGAIN_MS 1000
 
 static int prepare_one(struct gate_host *host)

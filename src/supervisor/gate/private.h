@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gate_private: what the files of the gate share (gate.c, divert.c, examine.c,
+/* gate_private: what the files of the gate share (gate.c, divert.c, gate/verify.c,
  * pin.c, unlink.c, listen.c, host.c, sandbox.c, watch.c, watch_all.c, watch_host.c). */
-#ifndef SUPERVISOR_GATE_PRIVATE_H
-#define SUPERVISOR_GATE_PRIVATE_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_GATE_PRIVATE_H
+#define VETHGUARD_SRC_SUPERVISOR_GATE_PRIVATE_H
 
 #include "vethguard/fence/divert.h"
 #include "vethguard/netlink/netlink.h"
@@ -77,7 +77,7 @@ int gate_connect_divert(struct gate *gate);
  * get past the gate. parted: the name of one; empty: there were none. 0 or -errno. */
 int gate_part_uplinks(struct gate *gate, char parted[IFNAMSIZ]);
 
-/* examine.c: 0 or 1 and what was mended in gate->why; -ENOLINK: the link is gone; -errno. */
+/* gate/verify.c: 0 or 1 and what was mended in gate->why; -ENOLINK: the link is gone; -errno. */
 int gate_examine(struct gate *gate);
 
 /* pin.c: in the gate's namespace; context is not looked at. 0 or -errno. */

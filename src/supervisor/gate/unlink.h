@@ -4,8 +4,8 @@
  * answers whoever deletes a link when nobody can be using it any more, tens of milliseconds later;
  * all other sandboxes would wait so long.
  */
-#ifndef SUPERVISOR_GATE_UNLINK_H
-#define SUPERVISOR_GATE_UNLINK_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_GATE_UNLINK_H
+#define VETHGUARD_SRC_SUPERVISOR_GATE_UNLINK_H
 
 #include "supervisor/gate/gate.h"
 

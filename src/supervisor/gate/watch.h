@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gate_watch: one gate that is watched, as watch.c, watch_all.c and watch_host.c see it. */
-#ifndef SUPERVISOR_GATE_WATCH_H
-#define SUPERVISOR_GATE_WATCH_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_GATE_WATCH_H
+#define VETHGUARD_SRC_SUPERVISOR_GATE_WATCH_H
 
 #include "vethguard/base/table.h"
 #include "supervisor/gate/private.h"

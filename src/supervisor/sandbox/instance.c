@@ -8,7 +8,7 @@
 #include <utlist.h>
 
 #include "vethguard/base/log.h"
-#include "supervisor/priority.h"
+#include "supervisor/os/priority.h"
 #include "supervisor/supervisor.h"
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];

@@ -4,15 +4,15 @@
  * keeper, the programs that its credentials come from. A sandbox that lasts has one instance after
  * the other; the new one serves before the old one is told to retire.
  */
-#ifndef SUPERVISOR_INSTANCE_H
-#define SUPERVISOR_INSTANCE_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_SANDBOX_INSTANCE_H
+#define VETHGUARD_SRC_SUPERVISOR_SANDBOX_INSTANCE_H
 
 #include "vethguard/base/table.h"
 #include "vethguard/policy/placeholder.h"
-#include "supervisor/memory_file.h"
-#include "supervisor/role/role.h"
-#include "supervisor/settings/settings.h"
-#include "supervisor/settings/sources.h"
+#include "supervisor/os/memfd.h"
+#include "supervisor/process/role.h"
+#include "supervisor/config/settings.h"
+#include "supervisor/config/sources.h"
 
 struct sandbox;
 struct supervisor;

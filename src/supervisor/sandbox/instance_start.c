@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "vethguard/base/log.h"
-#include "supervisor/local_file.h"
-#include "supervisor/memory_file.h"
-#include "supervisor/priority.h"
+#include "supervisor/os/local_file.h"
+#include "supervisor/os/memfd.h"
+#include "supervisor/os/priority.h"
 #include "supervisor/supervisor.h"
 
 #define SOURCE_GRACE_MS 2000

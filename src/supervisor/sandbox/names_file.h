@@ -4,8 +4,8 @@
  * (names/ID, ipc/shared_names.h), so that addresses which programs inside have cached outlive the
  * supervisor as well as the worker.
  */
-#ifndef SUPERVISOR_NAMES_FILE_H
-#define SUPERVISOR_NAMES_FILE_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_SANDBOX_NAMES_FILE_H
+#define VETHGUARD_SRC_SUPERVISOR_SANDBOX_NAMES_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>

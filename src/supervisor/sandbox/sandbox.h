@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox: the life of one sandbox, from its policy to its summary; its workers are instances. */
-#ifndef SUPERVISOR_SANDBOX_H
-#define SUPERVISOR_SANDBOX_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_SANDBOX_SANDBOX_H
+#define VETHGUARD_SRC_SUPERVISOR_SANDBOX_SANDBOX_H
 
 #include "vethguard/base/table.h"
 #include "supervisor/gate/gate.h"
 #include "supervisor/sandbox/instance.h"
-#include "supervisor/recording/recording.h"
+#include "supervisor/events/recording.h"
 
 #define SANDBOX_FAILURE_MAX 2048
 #define SANDBOX_REASON_MAX 512

@@ -11,7 +11,7 @@
 
 #include "vethguard/base/log.h"
 #include "vethguard/ipc/shared_names.h"
-#include "supervisor/recording/audit_file.h"
+#include "supervisor/events/audit_file.h"
 #include "supervisor/sandbox/names_file.h"
 #include "supervisor/supervisor.h"
 

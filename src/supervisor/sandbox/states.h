@@ -3,8 +3,8 @@
  * states: the handlers of the sandbox's table (sandbox.c). Each does what an event asks for and
  * returns the next state; only the dispatcher calls them, or another handler that ends as they do.
  */
-#ifndef SUPERVISOR_SANDBOX_STATES_H
-#define SUPERVISOR_SANDBOX_STATES_H
+#ifndef VETHGUARD_SRC_SUPERVISOR_SANDBOX_STATES_H
+#define VETHGUARD_SRC_SUPERVISOR_SANDBOX_STATES_H
 
 #include "supervisor/sandbox/sandbox.h"
 
@@ -45,7 +45,7 @@ enum sandbox_state sandbox_close_down(struct sandbox *s);
 /* That, or cut off where it does not last. */
 enum sandbox_state sandbox_fail_closed(struct sandbox *s);
 
-/* away.c, of an upgrade */
+/* sandbox/handoff.c, of an upgrade */
 enum sandbox_state sandbox_give_away(struct sandbox *s);
 enum sandbox_state sandbox_take_back(struct sandbox *s);
 /* Its workers are gone. */

@@ -4,8 +4,8 @@
  * src/credential: every pattern, every start, every way to write each byte, tried one after the
  * other and taken back. Slow; for comparing.
  */
-#ifndef TESTS_NAIVE_MASK_H
-#define TESTS_NAIVE_MASK_H
+#ifndef VETHGUARD_TESTS_UNIT_CREDENTIAL_NAIVE_MASK_H
+#define VETHGUARD_TESTS_UNIT_CREDENTIAL_NAIVE_MASK_H
 
 #include <stdbool.h>
 #include <stdio.h>

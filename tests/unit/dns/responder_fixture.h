@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A responder with its policy, its names, and the last event it sent, on a loop of its own. */
-#ifndef VETHGUARD_TESTS_DNS_RESPONDER_FIXTURE_H
-#define VETHGUARD_TESTS_DNS_RESPONDER_FIXTURE_H
+#ifndef VETHGUARD_TESTS_UNIT_DNS_RESPONDER_FIXTURE_H
+#define VETHGUARD_TESTS_UNIT_DNS_RESPONDER_FIXTURE_H
 
 #include <arpa/inet.h>
 #include <errno.h>

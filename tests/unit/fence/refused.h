@@ -3,8 +3,8 @@
  * refused: what the fence tells of packets that it did not let pass (the kernel's log, counters),
  * and packets that it must not let pass.
  */
-#ifndef VETHGUARD_TESTS_FENCE_REFUSED_H
-#define VETHGUARD_TESTS_FENCE_REFUSED_H
+#ifndef VETHGUARD_TESTS_UNIT_FENCE_REFUSED_H
+#define VETHGUARD_TESTS_UNIT_FENCE_REFUSED_H
 
 #include "traffic.h"
 #include "vethguard/wire/packet.h"

@@ -3,8 +3,8 @@
  * traffic: what is sent from a world's sandbox, and what has to become of it: taken by a listener
  * of the gate, relayed there and back, or refused.
  */
-#ifndef VETHGUARD_TESTS_FENCE_TRAFFIC_H
-#define VETHGUARD_TESTS_FENCE_TRAFFIC_H
+#ifndef VETHGUARD_TESTS_UNIT_FENCE_TRAFFIC_H
+#define VETHGUARD_TESTS_UNIT_FENCE_TRAFFIC_H
 
 #include "world.h"
 

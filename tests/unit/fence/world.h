@@ -4,8 +4,8 @@
  * for the tests of this folder. The test program itself stays outside of both; it opens sockets in
  * either by netns_run().
  */
-#ifndef VETHGUARD_TESTS_FENCE_WORLD_H
-#define VETHGUARD_TESTS_FENCE_WORLD_H
+#ifndef VETHGUARD_TESTS_UNIT_FENCE_WORLD_H
+#define VETHGUARD_TESTS_UNIT_FENCE_WORLD_H
 
 #include <arpa/inet.h>
 #include <errno.h>

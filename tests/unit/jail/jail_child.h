@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a function in a forked child and tells how the child ended: what a jailed process does to
  * itself is final. */
-#ifndef TEST_JAIL_CHILD_H
-#define TEST_JAIL_CHILD_H
+#ifndef VETHGUARD_TESTS_UNIT_JAIL_JAIL_CHILD_H
+#define VETHGUARD_TESTS_UNIT_JAIL_JAIL_CHILD_H
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -4,8 +4,8 @@
  * build. Without root the keeper is started in a user namespace of its own, as a rootless
  * supervisor does. Included after cmocka.h.
  */
-#ifndef TESTS_KEEPER_FIXTURE_H
-#define TESTS_KEEPER_FIXTURE_H
+#ifndef VETHGUARD_TESTS_UNIT_KEEPER_KEEPER_FIXTURE_H
+#define VETHGUARD_TESTS_UNIT_KEEPER_KEEPER_FIXTURE_H
 
 #include <errno.h>
 #include <fcntl.h>

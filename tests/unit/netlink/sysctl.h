@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sysctl: writes one below net/, of the namespace that the thread is in. */
-#ifndef TESTS_NETLINK_SYSCTL_H
-#define TESTS_NETLINK_SYSCTL_H
+#ifndef VETHGUARD_TESTS_UNIT_NETLINK_SYSCTL_H
+#define VETHGUARD_TESTS_UNIT_NETLINK_SYSCTL_H
 
 #include <unistd.h>
 

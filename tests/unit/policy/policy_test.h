@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* policy_test: a policy from a text in memory, and one question in one line. */
-#ifndef POLICY_TEST_H
-#define POLICY_TEST_H
+#ifndef VETHGUARD_TESTS_UNIT_POLICY_POLICY_TEST_H
+#define VETHGUARD_TESTS_UNIT_POLICY_POLICY_TEST_H
 
 #include <errno.h>
 #include <stdio.h>

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/policy_commands.h"
+#include "cli/policy/policy.h"
 
 #define EXPLAINED "tests/unit/policy/explain/wide.yaml"
 #define ARGS_MAX 8

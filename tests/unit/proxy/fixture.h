@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every test program over a whole proxy begins with: one world per test, requests that name
  * the port of its listener, and the one event that is expected. */
-#ifndef VETHGUARD_TESTS_PROXY_FIXTURE_H
-#define VETHGUARD_TESTS_PROXY_FIXTURE_H
+#ifndef VETHGUARD_TESTS_UNIT_PROXY_FIXTURE_H
+#define VETHGUARD_TESTS_UNIT_PROXY_FIXTURE_H
 
 #include "world.h"
 

@@ -4,8 +4,8 @@
  * kept as a client's answers are (struct answer): its fields, its body, how it ended. Everybody in
  * `live` gets his turn while something is waited for.
  */
-#ifndef VETHGUARD_TESTS_PROXY_HTTP2_ORIGIN_H
-#define VETHGUARD_TESTS_PROXY_HTTP2_ORIGIN_H
+#ifndef VETHGUARD_TESTS_UNIT_PROXY_HTTP2_ORIGIN_H
+#define VETHGUARD_TESTS_UNIT_PROXY_HTTP2_ORIGIN_H
 
 #include "http2_peer.h"
 

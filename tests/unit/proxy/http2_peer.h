@@ -3,8 +3,8 @@
  * A client in the sandbox that speaks HTTP/2: nghttp2's client side over a scripted peer. What came
  * for each stream is kept; raw frames may be said beside it.
  */
-#ifndef VETHGUARD_TESTS_PROXY_HTTP2_PEER_H
-#define VETHGUARD_TESTS_PROXY_HTTP2_PEER_H
+#ifndef VETHGUARD_TESTS_UNIT_PROXY_HTTP2_PEER_H
+#define VETHGUARD_TESTS_UNIT_PROXY_HTTP2_PEER_H
 
 #include <nghttp2/nghttp2.h>
 

@@ -5,8 +5,8 @@
  * lets it run. Synthetic addresses lie in 127.77.0.0/16, so a client of a name connects to the
  * listener at the name's own address, as in a sandbox.
  */
-#ifndef VETHGUARD_TESTS_PROXY_WORLD_H
-#define VETHGUARD_TESTS_PROXY_WORLD_H
+#ifndef VETHGUARD_TESTS_UNIT_PROXY_WORLD_H
+#define VETHGUARD_TESTS_UNIT_PROXY_WORLD_H
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "proxy/exchange.h"
+#include "proxy/exchange/exchange.h"
 #include "vethguard/base/clock.h"
 #include "vethguard/policy/load.h"
 #include "vethguard/tls/ca.h"

@@ -3,8 +3,8 @@
  * The recorder as a process, without its jail: the test is supervisor and worker. What it wrote is
  * checked line by line through the chain.
  */
-#ifndef TESTS_UNIT_RECORDER_FIXTURE_H
-#define TESTS_UNIT_RECORDER_FIXTURE_H
+#ifndef VETHGUARD_TESTS_UNIT_RECORDER_PUMP_FIXTURE_H
+#define VETHGUARD_TESTS_UNIT_RECORDER_PUMP_FIXTURE_H
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One event of every kind and variant, for tests that render, count or measure them. */
-#ifndef TEST_RECORDER_SAMPLES_H
-#define TEST_RECORDER_SAMPLES_H
+#ifndef VETHGUARD_TESTS_UNIT_RECORDER_SAMPLES_H
+#define VETHGUARD_TESTS_UNIT_RECORDER_SAMPLES_H
 
 #include "vethguard/policy/policy.h"
 #include "vethguard/wire/dns.h"

@@ -3,8 +3,8 @@
  * A folder of a user and two paths in it. As root, the user is somebody else, which is the
  * interesting case; as an ordinary user, the user itself.
  */
-#ifndef VETHGUARD_TESTS_SUPERVISOR_SOMEBODYS_FILES_H
-#define VETHGUARD_TESTS_SUPERVISOR_SOMEBODYS_FILES_H
+#ifndef VETHGUARD_TESTS_UNIT_SUPERVISOR_SOMEBODYS_FILES_H
+#define VETHGUARD_TESTS_UNIT_SUPERVISOR_SOMEBODYS_FILES_H
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "supervisor/identity.h"
+#include "supervisor/os/identity.h"
 
 #define SOMEBODY 61000
 

@@ -3,8 +3,8 @@
  * A client and a server of the tls module, joined in memory, for tests. What one side writes waits
  * in a buffer until pair_carry feeds it to the other in pieces of the size that the test asks for.
  */
-#ifndef VETHGUARD_TESTS_TLS_PAIR_H
-#define VETHGUARD_TESTS_TLS_PAIR_H
+#ifndef VETHGUARD_TESTS_UNIT_TLS_PAIR_H
+#define VETHGUARD_TESTS_UNIT_TLS_PAIR_H
 
 #include <openssl/x509v3.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
  * build. Without root the worker is started in a user namespace of its own, as a rootless
  * supervisor does. Included after cmocka.h and policy_test.h.
  */
-#ifndef TESTS_WORKER_FIXTURE_H
-#define TESTS_WORKER_FIXTURE_H
+#ifndef VETHGUARD_TESTS_UNIT_WORKER_WORKER_FIXTURE_H
+#define VETHGUARD_TESTS_UNIT_WORKER_WORKER_FIXTURE_H
 
 #include <errno.h>
 #include <fcntl.h>

@@ -16,7 +16,7 @@
 
 #include "vethguard/base/clock.h"
 #include "supervisor/attach/attachment.h"
-#include "supervisor/open_files.h"
+#include "supervisor/os/fd_limit.h"
 
 static struct supervisor supervisor;
 static struct attachments all;

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "supervisor/errand.h"
+#include "supervisor/os/helper_child.h"
 #include "supervisor/attach/guest_files.h"
 
 #define PEM "-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----\n"

@@ -3,8 +3,8 @@
  * gate_world: a host of our own (the namespace of the test program), sandboxes, and gates between,
  * for test_gate.c and gate/test_divert.c.
  */
-#ifndef VETHGUARD_TESTS_SUPERVISOR_GATE_WORLD_H
-#define VETHGUARD_TESTS_SUPERVISOR_GATE_WORLD_H
+#ifndef VETHGUARD_TESTS_UNIT_SUPERVISOR_GATE_GATE_WORLD_H
+#define VETHGUARD_TESTS_UNIT_SUPERVISOR_GATE_GATE_WORLD_H
 
 #include <arpa/inet.h>
 #include <errno.h>

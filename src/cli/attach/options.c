@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of `vethguard attach` and its --help. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/attach/options.h"
+#include "cli/commands.h"
+#include "vethguard/base/ip.h"
+#include "vethguard/base/slice.h"
+
+#define DAY_S 86400u
+#define TTL_MAX_S (366u * DAY_S)
+
+enum {
+	INTERFACE,
+	NETNS,
+	PID,
+	CONTAINER,
+	ENGINE,
+	POLICY,
+	NAME,
+	ADDRESS,
+	LABEL,
+	VAR,
+	TTL,
+	OBSERVE,
+	FILES,
+	SOCKET,
+	JSON,
+	HELP
+};
+
+static const struct option_spec specs[] = {
+        [INTERFACE] = {"interface", 'i', "NAME",
+                "guard what is behind this interface of the host:\n"
+                "a veth's outer end, a tap, a port of a bridge,\n"
+                "or a bridge with all of its ports"},
+        [NETNS] = {"netns", 0, "PATH", "guard this network namespace, by a link made into it"},
+        [PID] = {"pid", 0, "PID", "guard the network namespace of this process"},
+        [CONTAINER] = {"container", 'c', "NAME",
+                "guard a container (name or id); it has to run\n"
+                "with --network none"},
+        [ENGINE] = {"engine", 0, "NAME", "docker or podman; default: whichever knows it"},
+        [POLICY] = {"policy", 'p', "FILE", "the policy to enforce (required)"},
+        [NAME] = {"name", 'n', "NAME",
+                "the sandbox's name; default: the container's, or\n"
+                "one is made up"},
+        [ADDRESS] = {"address", 0, "IP",
+                "with --interface: the sandbox's address, once for\n"
+                "each family; default: any of the interface's network"},
+        [LABEL] = {"label", 'l', "KEY=VALUE", "for you to find it again; may be repeated"},
+        [VAR] = {"var", 0, "KEY=VALUE",
+                "a variable of the policy's hosts and paths; may\n"
+                "be repeated"},
+        [TTL] = {"ttl", 0, "TIME",
+                "detach by itself after 90s, 30m, 2h, 7d; a number\nalone: seconds"},
+        [OBSERVE] = {"observe", 0, NULL,
+                "refuse nothing but the floor, log what would\n"
+                "have been refused"},
+        [FILES] = {"files", 0, NULL,
+                "with --pid: write resolv.conf and the CA into\n"
+                "its file system; --container does so always"},
+        [SOCKET] = CONTROL_SPEC_SOCKET,
+        [JSON] = CONTROL_SPEC_JSON,
+        [HELP] = CONTROL_SPEC_HELP,
+        {NULL, 0, NULL, NULL},
+};
+
+static void help(void)
+{
+	fputs("Usage: vethguard attach --container NAME|--pid PID|--netns PATH|--interface NAME\n"
+	      "                        --policy FILE [OPTIONS]\n\n"
+	      "Puts the guard on a sandbox that somebody else made. The daemon vethguardd keeps\n"
+	      "it until 'vethguard detach', its --ttl, or the end of the process.\n\nOptions:\n",
+	        stdout);
+	options_print(specs, stdout);
+	fputs("\nExamples:\n"
+	      "  docker run -d --network none --name agent my-image\n"
+	      "  vethguard attach --container agent --policy agent.yaml --ttl 2h\n"
+	      "  vethguard attach --netns /run/netns/build --policy ci.yaml --name build-7\n"
+	      "  vethguard attach --interface tap0 --address 10.7.0.2 --policy vm.yaml\n\n"
+	      "Exit status: 0 done; 1 the daemon refused; 2 wrong usage; 3 the daemon cannot be\n"
+	      "reached.\n",
+	        stdout);
+}
+
+bool attach_ttl_read(const char *text, uint64_t *out)
+{
+	static const struct {
+		char unit;
+		uint64_t seconds;
+	} units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', DAY_S}};
+	size_t n = strlen(text);
+	uint64_t factor = 1;
+
+	for (size_t i = 0; n > 0 && i < sizeof(units) / sizeof(units[0]); i++) {
+		if (text[n - 1] != units[i].unit)
+			continue;
+		factor = units[i].seconds;
+		n--;
+		break;
+	}
+	if (!slice_to_u64(slice_of(text, n), TTL_MAX_S / factor, out))
+		return false;
+	*out *= factor;
+	return *out > 0;
+}
+
+static bool wrong(const char *option, const char *value, const char *what)
+{
+	char shown[128];
+
+	fprintf(stderr, "vethguard: error: --%s %s: %s\n", option,
+	        slice_escape(slice_from_string(value), shown, sizeof(shown)), what);
+	return false;
+}
+
+static bool add(struct attach_words *words, const char *option, const char *value, bool pair)
+{
+	const char *equals = strchr(value, '=');
+
+	if (pair && (equals == NULL || equals == value))
+		return wrong(option, value, "write KEY=VALUE");
+	for (size_t i = 0; pair && i < words->count; i++)
+		if (strncmp(words->items[i], value, (size_t)(equals - value) + 1) == 0)
+			return wrong(option, value, "that key was given before");
+	if (words->count == ATTACH_WORDS_MAX)
+		return wrong(option, value, "too many of them");
+	words->items[words->count++] = value;
+	return true;
+}
+
+static bool take_address(struct attach_options *o, const char *value)
+{
+	struct ip address;
+
+	if (strchr(value, '/'))
+		return wrong("address", value,
+		        "the sandbox's own address stands here, without a number of bits");
+	if (!ip_parse(slice_from_string(value), &address))
+		return wrong("address", value, "no IP address");
+	return add(&o->addresses, "address", value, false);
+}
+
+static bool take_pid(struct attach_options *o, const char *value)
+{
+	uint64_t pid;
+
+	if (!slice_to_u64(slice_from_string(value), INT32_MAX, &pid) || pid == 0)
+		return wrong("pid", value, "no process id");
+	if (o->pid)
+		return wrong("pid", value, "it was given before; one at a time");
+	o->pid = (int)pid;
+	return true;
+}
+
+static bool take_ttl(struct attach_options *o, const char *value)
+{
+	return attach_ttl_read(value, &o->ttl_s) ||
+	       wrong("ttl", value, "no time; write 90s, 30m, 2h or 7d, at most 366d");
+}
+
+static bool take_engine(struct attach_options *o, const char *value)
+{
+	o->engine = value;
+	return strcmp(value, "docker") == 0 || strcmp(value, "podman") == 0 ||
+	       wrong("engine", value, "docker or podman");
+}
+
+static bool take(void *context, const char *option, const char *value)
+{
+	struct attach_options *o = context;
+	struct {
+		const char *name;
+		const char **place;
+	} texts[] = {{"interface", &o->interface}, {"netns", &o->netns},
+	        {"container", &o->container}, {"policy", &o->policy}, {"name", &o->name}};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		if (strcmp(option, texts[i].name) != 0)
+			continue;
+		if (*texts[i].place)
+			return wrong(option, value, "it was given before; one at a time");
+		*texts[i].place = value;
+		return true;
+	}
+	if (strcmp(option, "pid") == 0)
+		return take_pid(o, value);
+	if (strcmp(option, "ttl") == 0)
+		return take_ttl(o, value);
+	if (strcmp(option, "engine") == 0)
+		return take_engine(o, value);
+	if (strcmp(option, "address") == 0)
+		return take_address(o, value);
+	if (strcmp(option, "label") == 0)
+		return add(&o->labels, option, value, true);
+	if (strcmp(option, "var") == 0)
+		return add(&o->vars, option, value, true);
+	o->observe = o->observe || strcmp(option, "observe") == 0;
+	o->files = o->files || strcmp(option, "files") == 0;
+	return true;
+}
+
+static int complain(const char *text)
+{
+	fprintf(stderr, "vethguard: error: %s\nSee 'vethguard attach --help'.\n", text);
+	return CLI_USAGE;
+}
+
+int attach_options_read(char **argv, struct attach_options *o)
+{
+	int kinds;
+
+	*o = (struct attach_options){0};
+	if (!control_line_read(&o->line, "vethguard attach", specs, argv, take, o))
+		return CLI_USAGE;
+	if (o->line.help) {
+		help();
+		return 0;
+	}
+	kinds = !!o->interface + !!o->netns + !!o->pid + !!o->container;
+	if (o->line.name_count)
+		return complain("attach takes options only; a sandbox is named with --name, a "
+		                "policy with --policy");
+	if (kinds != 1)
+		return complain(
+		        kinds ? "one of --container, --pid, --netns and --interface at a time"
+		              : "attach to what? Say --container, --pid, --netns or "
+		                "--interface");
+	if (!o->policy || !*o->policy)
+		return complain("which policy? Name one with --policy");
+	if (o->name && !*o->name)
+		return complain("--name is empty; without it, a name is made up");
+	if (o->engine && !o->container)
+		return complain("--engine goes with --container");
+	if (o->addresses.count && !o->interface)
+		return complain("--address goes with --interface; other sandboxes get theirs from "
+		                "the pools of the configuration");
+	if (o->files && !o->pid)
+		return complain("--files goes with --pid; --container does so always");
+	o->files = o->files || o->container;
+	return -1;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attach_options: the command line of `vethguard attach`. */
+#ifndef VETHGUARD_SRC_CLI_ATTACH_OPTIONS_H
+#define VETHGUARD_SRC_CLI_ATTACH_OPTIONS_H
+
+#include <stdint.h>
+
+#include "cli/attach/commands.h"
+
+#define ATTACH_WORDS_MAX 64
+
+struct attach_words {
+	size_t count;
+	const char *items[ATTACH_WORDS_MAX];
+};
+
+struct attach_options {
+	struct control_line line;
+	const char *interface, *netns, *container, *engine;
+	int pid; /* 0: none */
+	const char *policy, *name;
+	struct attach_words addresses, labels, vars; /* the latter two: KEY=VALUE */
+	uint64_t ttl_s;                              /* 0: none */
+	bool observe, files;
+};
+
+/* -1: go on; else the exit status, after help or a message. */
+int attach_options_read(char **argv, struct attach_options *out);
+/* "90", "90s", "30m", "2h", "7d" in seconds. False: not a time, or none at all. */
+bool attach_ttl_read(const char *text, uint64_t *out);
+
+#endif

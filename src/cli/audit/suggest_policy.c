@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Denials beside a policy of today: what it allows by now needs no rule, and what its deny rules
+ * refuse no allow rule would open. */
+#include "cli/audit/suggest.h"
+
+static void judge(const struct policy *policy, const struct suggest_ask *ask,
+        struct policy_decision *decision)
+{
+	struct policy_request request = {.scheme = ask->scheme, .port = ask->port};
+	struct policy_decision connection;
+
+	if (!ip_parse(slice_from_string(ask->host), &request.address))
+		request.host = slice_from_string(ask->host);
+	if (ask->method) {
+		request.method = slice_from_string(ask->method);
+		request.path = slice_from_string(ask->path);
+	}
+	policy_decide(policy, &request, decision);
+	if (decision->verdict == POLICY_DENY && policy_relays_unread(policy, &request, &connection))
+		*decision = connection;
+}
+
+/* Asks whose doubt is no rule's concern (findings, placeholders, ...) stay as they are: they are
+ * named whatever a policy says. So are names alone, which have no port. */
+static bool is_for_a_policy(const struct suggest_ask *ask)
+{
+	return ask->port != 0 && (ask->doubt == SUGGEST_FINE || ask->doubt == SUGGEST_DENY_RULE ||
+	                                 ask->doubt == SUGGEST_ADDRESS);
+}
+
+void suggest_judge(struct suggest *s, const struct policy *policy)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		struct suggest_ask *ask = &s->asks[i];
+		struct policy_decision decision;
+
+		if (!is_for_a_policy(ask))
+			continue;
+		judge(policy, ask, &decision);
+		if (decision.verdict == POLICY_ALLOW && !decision.observed) {
+			ask->doubt = SUGGEST_ALLOWED;
+			ask->count = 0;
+			s->allowed++;
+		} else if (decision.reason == POLICY_REASON_RULE) {
+			ask->doubt = SUGGEST_DENY_RULE;
+		}
+	}
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests to rules: those of one destination and method give a list of paths, or, where there are
+ * too many, one pattern over the folder that they share; methods with the same paths share a rule.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "cli/audit/suggest.h"
+
+static void lay_findings_beside(struct suggest *s)
+{
+	for (size_t i = 0; i < s->denial_count; i++)
+		if (json_object_get(s->findings, s->denials[i].event))
+			s->asks[s->denials[i].ask].doubt = SUGGEST_FINDING;
+	for (size_t i = 0; i < s->count; i++)
+		if (s->asks[i].doubt == SUGGEST_FINE &&
+		        json_object_get(s->findings, s->asks[i].host))
+			s->asks[i].doubt = SUGGEST_FINDING;
+}
+
+static int compare_texts(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "");
+}
+
+static int compare_destinations(const struct suggest_ask *a, const struct suggest_ask *b)
+{
+	int c = strcmp(a->policy, b->policy);
+
+	if (c == 0)
+		c = strcmp(a->host, b->host);
+	if (c == 0)
+		c = (a->scheme > b->scheme) - (a->scheme < b->scheme);
+	return c ? c : (a->port > b->port) - (a->port < b->port);
+}
+
+/* What is fine first, so that rules are made of neighbours. */
+static int compare(const void *left, const void *right)
+{
+	const struct suggest_ask *a = left, *b = right;
+	int c = (a->doubt > b->doubt) - (a->doubt < b->doubt);
+
+	if (c == 0)
+		c = compare_destinations(a, b);
+	if (c == 0)
+		c = compare_texts(a->method, b->method);
+	return c ? c : compare_texts(a->path, b->path);
+}
+
+static bool is_no_request(const struct suggest_ask *ask)
+{
+	return ask->doubt == SUGGEST_NAME_ONLY || ask->doubt == SUGGEST_UNSEEN;
+}
+
+/* A name that a request was seen for is not told of beside it. */
+static void forget_names(struct suggest *s)
+{
+	json_t *hosts = json_object();
+
+	for (size_t i = 0; i < s->count; i++)
+		if (!is_no_request(&s->asks[i]))
+			json_object_set_new(hosts, s->asks[i].host, json_true());
+	for (size_t i = 0; i < s->count; i++)
+		if (is_no_request(&s->asks[i]) && json_object_get(hosts, s->asks[i].host))
+			s->asks[i].count = 0;
+	json_decref(hosts);
+}
+
+/* "/a/b" and "/a/c/d" to "/a/ **" (without the blank). */
+static char *common_folder(const struct suggest_ask *asks, size_t n)
+{
+	size_t same = strlen(asks[0].path);
+	char *pattern;
+
+	for (size_t i = 1; i < n; i++) {
+		size_t k = 0;
+
+		while (k < same && asks[i].path[k] == asks[0].path[k])
+			k++;
+		same = k;
+	}
+	while (same > 0 && asks[0].path[same - 1] != '/')
+		same--;
+	pattern = malloc(same + sizeof("/**"));
+	if (pattern) {
+		memcpy(pattern, asks[0].path, same);
+		memcpy(pattern + same, same ? "**" : "/**", sizeof("/**") - (same ? 1 : 0));
+		if (same)
+			pattern[same + 2] = '\0';
+	}
+	return pattern;
+}
+
+static void free_paths(struct suggest_rule *rule)
+{
+	for (size_t i = 0; i < rule->path_count; i++)
+		free(rule->paths[i]);
+	rule->path_count = 0;
+}
+
+static void note_credential(struct suggest_rule *rule, const char *credential)
+{
+	if (credential && rule->credential && strcmp(credential, rule->credential) != 0)
+		rule->several = true;
+	if (credential)
+		rule->credential = credential;
+}
+
+/* n asks of one destination and method. */
+static int make_one(const struct suggest_ask *asks, size_t n, struct suggest_rule *rule)
+{
+	memset(rule, 0, sizeof(*rule));
+	rule->ask = asks;
+	for (size_t i = 0; i < n; i++) {
+		rule->count += asks[i].count;
+		note_credential(rule, asks[i].credential);
+		rule->failed += asks[i].failed;
+		if (i == 0 || asks[i].last_ms > rule->last_ms) {
+			rule->last_ms = asks[i].last_ms;
+			rule->event = asks[i].event;
+		}
+	}
+	if (!asks->method)
+		return 0;
+	rule->methods[rule->method_count++] = asks->method;
+	rule->folded = n > SUGGEST_PATHS_MAX;
+	for (size_t i = 0; i < (rule->folded ? 1 : n); i++) {
+		rule->paths[i] = rule->folded ? common_folder(asks, n) : strdup(asks[i].path);
+		if (!rule->paths[i])
+			return -ENOMEM;
+		rule->path_count++;
+	}
+	return 0;
+}
+
+static bool same_paths(const struct suggest_rule *a, const struct suggest_rule *b)
+{
+	if (a->path_count != b->path_count || a->folded != b->folded)
+		return false;
+	for (size_t i = 0; i < a->path_count; i++)
+		if (strcmp(a->paths[i], b->paths[i]) != 0)
+			return false;
+	return true;
+}
+
+/* Puts the rule's method to an earlier rule of the destination that has its paths. */
+static bool join(struct suggest_rules *rules, struct suggest_rule *rule)
+{
+	for (size_t i = rules->count; i-- > 0;) {
+		struct suggest_rule *r = &rules->rules[i];
+
+		if (compare_destinations(r->ask, rule->ask) != 0)
+			return false;
+		if (!same_paths(r, rule) || r->method_count == SUGGEST_METHODS_MAX)
+			continue;
+		r->methods[r->method_count++] = rule->methods[0];
+		r->count += rule->count;
+		r->several |= rule->several;
+		note_credential(r, rule->credential);
+		r->failed += rule->failed;
+		if (rule->last_ms > r->last_ms) {
+			r->last_ms = rule->last_ms;
+			r->event = rule->event;
+		}
+		free_paths(rule);
+		return true;
+	}
+	return false;
+}
+
+int suggest_make(struct suggest *s, const struct policy *policy, struct suggest_rules *out)
+{
+	size_t n;
+
+	memset(out, 0, sizeof(*out));
+	if (s->count == 0)
+		return 0;
+	lay_findings_beside(s);
+	if (policy)
+		suggest_judge(s, policy);
+	forget_names(s);
+	qsort(s->asks, s->count, sizeof(*s->asks), compare);
+	out->rules = calloc(s->count, sizeof(*out->rules));
+	if (!out->rules)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->count && s->asks[i].doubt == SUGGEST_FINE; i += n) {
+		struct suggest_rule *rule = &out->rules[out->count];
+		int rc;
+
+		for (n = 1; i + n < s->count && s->asks[i + n].doubt == SUGGEST_FINE &&
+		            compare_destinations(&s->asks[i], &s->asks[i + n]) == 0 &&
+		            compare_texts(s->asks[i].method, s->asks[i + n].method) == 0;
+		        n++)
+			;
+		rc = make_one(&s->asks[i], n, rule);
+		if (rc != 0) {
+			free_paths(rule);
+			return rc;
+		}
+		if (!join(out, rule))
+			out->count++;
+	}
+	return 0;
+}
+
+void suggest_rules_free(struct suggest_rules *rules)
+{
+	for (size_t i = 0; i < rules->count; i++)
+		free_paths(&rules->rules[i]);
+	free(rules->rules);
+	memset(rules, 0, sizeof(*rules));
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PID 1 of the sandbox. In order: mounts, made in a mount namespace that the outer user namespace
+ * owns; then the inner user namespace and a second mount namespace, in which the kernel locks all
+ * of them; then the guest's limits; then the command, as its only child of note. From there on init
+ * reaps, delivers signals and reports how the command ended; a thread of it answers for the
+ * command's sockets (guest/sockets.c). It has nothing that root inside would gain by taking it over
+ * but those answers: the limits are its own as well.
+ *
+ * The command is a process group of its own and gets the terminal, as a job of a shell does. When
+ * it stops, the parent is told and stops too, so that the shell outside takes over;
+ * GUEST_CONTINUE is the way back.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/guest/guest.h"
+#include "cli/guest/sockets.h"
+#include "vethguard/base/linux.h"
+#include "vethguard/jail/guest.h"
+
+extern char **environ;
+
+struct init {
+	const struct guest_plan *plan;
+	int socket;
+	int signals; /* signalfd: SIGCHLD */
+	pid_t child; /* the command */
+};
+
+static void report(
+        int socket, enum guest_message_kind kind, int value, const struct failure *failure)
+{
+	struct guest_message m;
+
+	memset(&m, 0, sizeof(m));
+	m.kind = kind;
+	m.value = value;
+	if (failure != NULL)
+		m.failure = *failure;
+	(void)!send(socket, &m, sizeof(m), MSG_NOSIGNAL);
+}
+
+static void give_up(int socket, const struct failure *failure)
+{
+	report(socket, GUEST_FAILED, 0, failure);
+	_exit(CLI_FAILED);
+}
+
+/* The kernel forgets this signal whenever ids or namespaces change, so it is asked for after each
+ * such step. */
+static void die_with_parent(int socket)
+{
+	struct pollfd parent = {.fd = socket};
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_DUMPABLE, 0);
+	if (poll(&parent, 1, 0) == 1 && (parent.revents & (POLLHUP | POLLERR)) != 0)
+		_exit(CLI_FAILED);
+}
+
+/* By name, so that it is the directory that is seen now and not one below a mount. Before the user
+ * changes: like sudo(8) it may be one that the user could not enter. */
+static void enter_directory(const struct guest_plan *plan)
+{
+	if (chdir(plan->directory) != 0 && chdir("/") != 0)
+		_exit(CLI_FAILED);
+}
+
+static void enter_inner(const struct guest_plan *plan, int socket)
+{
+	struct failure failure = {""};
+	int rc = 0;
+
+	/* The mount namespace of before belongs to the outer user namespace: copied into a less
+	 * privileged one, each of its mounts is locked in place (mount_namespaces(7)). */
+	if (setns(plan->ns.ipc, CLONE_NEWIPC) != 0 || setns(plan->ns.user, CLONE_NEWUSER) != 0 ||
+	        unshare(CLONE_NEWNS) != 0)
+		rc = failure_set(&failure, -errno, "cannot enter the sandbox's namespaces");
+	if (rc == 0 && (rc = jail_guest_seccomp()) != 0)
+		failure_set(&failure, rc, "cannot load the sandbox's filter of system calls");
+	if (rc != 0)
+		give_up(socket, &failure);
+	die_with_parent(socket);
+}
+
+/* After the filters, which take a capability that is given up here. */
+static void bound(int socket)
+{
+	struct failure failure = {""};
+	int rc = jail_guest_bound();
+
+	if (rc == 0)
+		return;
+	failure_set(&failure, rc, "cannot bound the sandbox's capabilities");
+	give_up(socket, &failure);
+}
+
+static int become(const struct run_user *user)
+{
+	if (user->group_count >= 0 && setgroups((size_t)user->group_count, user->groups) != 0)
+		return -errno;
+	if (setresgid(user->gid, user->gid, user->gid) != 0 ||
+	        setresuid(user->uid, user->uid, user->uid) != 0)
+		return -errno;
+	return 0;
+}
+
+/* execvp(3) says EACCES where one directory of PATH is closed to this user, also when the program
+ * is in none: which of both it was decides between 126 and 127. */
+static int search_error(const char *name, int error)
+{
+	const char *path = getenv("PATH");
+	char file[PATH_MAX];
+	struct stat st;
+
+	if (error != EACCES || strchr(name, '/') != NULL || path == NULL)
+		return error;
+	for (;; path++) {
+		int n = (int)strcspn(path, ":");
+
+		if (snprintf(file, sizeof(file), "%.*s/%s", n, path, name) < (int)sizeof(file) &&
+		        stat(file, &st) == 0)
+			return EACCES;
+		path += n;
+		if (*path == '\0')
+			return ENOENT;
+	}
+}
+
+/* The child that becomes the command. It has our descriptors, not a copy: the one at which its
+ * calls are asked about is made by who is under the filter, and read by us, who are not. It is told
+ * first, or -errno; then, as an errno, what fails. */
+static void become_command(const struct guest_plan *plan, int told)
+{
+	int listener = jail_guest_ask(), error;
+
+	if (listener >= 0 && unshare(CLONE_FILES) != 0)
+		listener = -errno;
+	(void)!write(told, &listener, sizeof(listener));
+	if (listener < 0 || jail_guest_bound() != 0)
+		_exit(CLI_FAILED);
+	setpgid(0, 0);
+	if (plan->foreground) /* SIGTTOU is blocked here */
+		tcsetpgrp(plan->terminal, getpid());
+	error = -become(plan->user);
+	if (error == 0) {
+		close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+		sigprocmask(SIG_SETMASK, &plan->signal_mask, NULL);
+		environ = plan->env.vars;
+		execvp(plan->command[0], plan->command);
+		error = search_error(plan->command[0], errno);
+	}
+	(void)!write(told, &error, sizeof(error));
+	_exit(error == ENOENT ? CLI_NOT_FOUND : CLI_NOT_RUNNABLE);
+}
+
+static void no_listener(struct init *init, int error)
+{
+	struct failure failure = {""};
+
+	if (error == -EBUSY)
+		failure_set(&failure, 0,
+		        "cannot watch which sockets the command reaches: a seccomp filter of "
+		        "somebody "
+		        "else's is in force here that asks a supervisor (of a container engine, or "
+		        "of "
+		        "a vethguard around this one), and the kernel permits one");
+	else
+		failure_set(&failure, error,
+		        "cannot watch which sockets the command reaches (seccomp user "
+		        "notification, "
+		        "Linux 5.9 or later)");
+	give_up(init->socket, &failure);
+}
+
+static void start_command(struct init *init)
+{
+	int told[2], listener = -EPIPE, error = 0;
+
+	if (pipe2(told, O_CLOEXEC) != 0 ||
+	        (init->child = (pid_t)syscall(
+	                 SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL)) < 0) {
+		struct failure failure = {""};
+
+		failure_set(&failure, -errno, "cannot start the command's process");
+		give_up(init->socket, &failure);
+	}
+	if (init->child == 0)
+		become_command(init->plan, told[1]);
+	setpgid(init->child, init->child); /* whichever of the two is first */
+	if (read(told[0], &listener, sizeof(listener)) != sizeof(listener) || listener < 0)
+		no_listener(init, listener);
+	close(told[1]);
+	bound(init->socket);
+	error = sockets_start(listener);
+	if (error != 0)
+		no_listener(init, error);
+	if (read(told[0], &error, sizeof(error)) == sizeof(error)) {
+		report(init->socket, GUEST_NOT_RUN, error, NULL);
+		_exit(CLI_NOT_RUNNABLE);
+	}
+	close(told[0]);
+}
+
+/* Every child that ended or stopped; orphans of the sandbox are ours as well and are only reaped.
+ */
+static void reap(struct init *init)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+		if (pid != init->child)
+			continue;
+		if (WIFSTOPPED(status)) {
+			report(init->socket, GUEST_STOPPED, WSTOPSIG(status), NULL);
+			continue;
+		}
+		report(init->socket, GUEST_EXITED, status, NULL);
+		_exit(0); /* and the kernel ends what is left */
+	}
+}
+
+static void obey(struct init *init)
+{
+	struct guest_message m;
+	ssize_t n = recv(init->socket, &m, sizeof(m), MSG_DONTWAIT);
+
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		_exit(CLI_FAILED); /* the parent is gone */
+	if (n != (ssize_t)sizeof(m))
+		return;
+	if (m.kind == GUEST_SIGNAL)
+		kill(init->child, m.value);
+	if (m.kind != GUEST_CONTINUE)
+		return;
+	if (m.value == 1 && init->plan->terminal >= 0)
+		tcsetpgrp(init->plan->terminal, init->child);
+	kill(-init->child, SIGCONT);
+}
+
+static void serve(struct init *init)
+{
+	struct pollfd fds[2] = {
+	        {.fd = init->signals, .events = POLLIN}, {.fd = init->socket, .events = POLLIN}};
+	struct signalfd_siginfo info;
+
+	for (;;) {
+		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+			_exit(CLI_FAILED);
+		if (fds[0].revents != 0 && read(init->signals, &info, sizeof(info)) > 0)
+			reap(init);
+		if (fds[1].revents != 0)
+			obey(init);
+	}
+}
+
+/* All but the standard ones and these, in whatever order; a negative one is none. */
+static void close_others(int *keep, size_t count)
+{
+	unsigned from = 3;
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = i + 1; j < count; j++)
+			if (keep[j] < keep[i]) {
+				int lower = keep[j];
+
+				keep[j] = keep[i];
+				keep[i] = lower;
+			}
+	for (size_t i = 0; i < count; i++) {
+		if (keep[i] < (int)from)
+			continue;
+		if (keep[i] > (int)from)
+			close_range(from, (unsigned)keep[i] - 1, 0);
+		from = (unsigned)keep[i] + 1;
+	}
+	close_range(from, ~0U, 0);
+}
+
+void guest_init(const struct guest_plan *plan, int socket)
+{
+	struct init init = {.plan = plan, .socket = socket};
+	struct failure failure = {""};
+	sigset_t all;
+	int keep[3] = {socket, plan->terminal, -1};
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	die_with_parent(socket);
+	if (guest_mounts(plan, &keep[2], &failure) != 0)
+		give_up(socket, &failure);
+	enter_directory(plan);
+	enter_inner(plan, socket);
+	close_others(keep, 3);
+	sigemptyset(&all);
+	sigaddset(&all, SIGCHLD);
+	init.signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (init.signals < 0) {
+		failure_set(&failure, -errno, "cannot watch the command");
+		give_up(socket, &failure);
+	}
+	start_command(&init);
+	serve(&init);
+	_exit(CLI_FAILED);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* policy_explain: one question to a policy and what was found out, between the parts of `policy
+ * explain`. */
+#ifndef VETHGUARD_SRC_CLI_POLICY_EXPLAIN_H
+#define VETHGUARD_SRC_CLI_POLICY_EXPLAIN_H
+
+#include "cli/policy/policy.h"
+#include "vethguard/policy/explain.h"
+#include "vethguard/policy/method.h"
+#include "vethguard/policy/url.h"
+
+struct explain {
+	struct policy_loaded loaded;
+	struct url url;
+	struct policy_request request;
+	struct policy_decision decision;
+	struct resolve hosts;             /* zeroed: nobody asked */
+	const struct resolve_name *leads; /* where the host leads, or NULL */
+	const char *fault;                /* refused before any rule is asked, or NULL */
+	bool connection;                  /* CONNECT: the connection is judged */
+	bool unmeant;        /* a network allows the address, which is too wide to mean it */
+	bool small;          /* the method has small letters */
+	bool relayed;        /* unread: the verdict is about the connection, whatever is asked */
+	enum policy_tls tls; /* of https */
+	char capitals[POLICY_METHOD_MAX + 1]; /* the method that would be allowed, or "" */
+	char path[POLICY_PATH_MAX];
+};
+
+/* Both print the answer, and return the exit status. */
+int explain_answer_text(const struct explain *x, const char *method);
+int explain_answer_json(const struct explain *x, const char *method, const char *url);
+
+#endif

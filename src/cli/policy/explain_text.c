@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `policy explain` found out, for people and as JSON. */
+#include "cli/policy/explain.h"
+
+#define JSON_MAX (256u << 20)
+#define SHOWN_MAX 512
+
+static const char *const match_texts[] = {
+        [POLICY_MATCHES] = "matches",
+        [POLICY_MISS_HOST] = "another host",
+        [POLICY_MISS_PORT] = "another port",
+        [POLICY_MISS_SCHEME] = "another scheme",
+        [POLICY_MISS_METHOD] = "another method",
+        [POLICY_MISS_PATH] = "another path",
+};
+static const char *const match_words[] = {
+        [POLICY_MATCHES] = "matches",
+        [POLICY_MISS_HOST] = "host",
+        [POLICY_MISS_PORT] = "port",
+        [POLICY_MISS_SCHEME] = "scheme",
+        [POLICY_MISS_METHOD] = "method",
+        [POLICY_MISS_PATH] = "path",
+};
+static const char *const tls_words[] = {
+        [POLICY_TLS_REFUSE] = "refuse",
+        [POLICY_TLS_INTERCEPT] = "intercept",
+        [POLICY_TLS_PASSTHROUGH] = "passthrough",
+        [POLICY_TLS_OPAQUE] = "opaque",
+};
+
+static const char *shown(struct slice s, char out[SHOWN_MAX])
+{
+	return slice_escape(s, out, SHOWN_MAX);
+}
+
+static bool leads_astray(const struct explain *x)
+{
+	return x->leads && x->leads->state == RESOLVE_REFUSED;
+}
+
+static bool is_allowed(const struct explain *x)
+{
+	return x->decision.verdict == POLICY_ALLOW && !x->unmeant && !leads_astray(x);
+}
+
+static void print_rule(void *context, const struct policy_rule_report *r)
+{
+	char name[SHOWN_MAX], to[SHOWN_MAX], file[SHOWN_MAX];
+
+	(void)context;
+	printf("  %-5s %-28s %-15s %s  (%s:%u)\n", r->deny ? "deny" : "allow", shown(r->name, name),
+	        match_texts[r->match], shown(r->to, to), shown(r->file, file), r->line);
+	if (r->reading.n > 0)
+		printf("        because a server may read the path as \"%s\"\n",
+		        shown(r->reading, to));
+}
+
+static void write_rule(void *context, const struct policy_rule_report *r)
+{
+	struct json *j = context;
+
+	json_object(j, NULL);
+	json_string(j, "name", r->name, 0);
+	json_literal(j, "kind", r->deny ? "deny" : "allow");
+	json_bool(j, "matches", r->match == POLICY_MATCHES);
+	if (r->match != POLICY_MATCHES)
+		json_literal(j, "differs_in", match_words[r->match]);
+	if (r->reading.n > 0)
+		json_string(j, "read_as", r->reading, 0);
+	json_string(j, "to", r->to, 0);
+	json_string(j, "file", r->file, 0);
+	json_uint(j, "line", r->line);
+	json_end_object(j);
+}
+
+static void print_request(const struct explain *x, const char *method)
+{
+	char host[SHOWN_MAX], path[SHOWN_MAX], address[IP_TEXT_MAX];
+	const struct policy_request *r = &x->request;
+	bool v6 = r->address.family == 6;
+
+	if (r->address.family)
+		snprintf(host, sizeof(host), "%s%s%s", v6 ? "[" : "",
+		        ip_format(&r->address, address), v6 ? "]" : "");
+	else
+		shown(r->host, host);
+	printf("%s %s://%s:%u%s\n", method, policy_scheme_name(r->scheme), host, r->port,
+	        x->connection ? "" : shown(r->path, path));
+}
+
+static bool allows_upgrade(const struct explain *x)
+{
+	const struct policy_decision *d = &x->decision;
+
+	return d->verdict == POLICY_ALLOW && !d->observed && !x->connection &&
+	       policy_rule_upgrades(&x->loaded.policy, d->rule).n > 0;
+}
+
+static void print_verdict(const struct explain *x)
+{
+	const struct policy *policy = &x->loaded.policy;
+	const struct policy_decision *d = &x->decision;
+	char text[SHOWN_MAX], where[RESOLVE_TEXT_MAX];
+
+	printf("verdict: %s", is_allowed(x) ? "allow" : "deny");
+	if (leads_astray(x))
+		printf(": the name %s", resolve_text(&x->hosts, x->leads, where));
+	else if (x->unmeant)
+		printf(": no rule names this %s address but by a network too wide to mean it; it "
+		       "is "
+		       "refused unless the configuration permits it",
+		        ip_class_name(ip_classify(&x->request.address)));
+	else if (d->rule != POLICY_NONE)
+		printf(", by rule \"%s\"", shown(policy_rule_name(policy, d->rule), text));
+	else
+		printf(": %s", policy_reason_text(d->reason));
+	if (d->observed)
+		printf(" (mode observe lets it pass and records it)");
+	printf("\n");
+	if (d->rule != POLICY_NONE && policy_rule_text(policy, d->rule).n > 0)
+		printf("reason: %s\n", shown(policy_rule_text(policy, d->rule), text));
+	if (d->credential != POLICY_NONE) {
+		struct policy_credential credential;
+		char source[POLICY_SOURCE_TEXT_MAX];
+
+		policy_credential(policy, d->credential, &credential);
+		printf("credential: %s, from %s\n", shown(credential.name, text),
+		        policy_source_text(&credential, source));
+		if (credential.placeholder.n)
+			printf("placeholder: %s, %u bytes\n", shown(credential.placeholder, text),
+			        credential.placeholder_n);
+	} else if (!x->connection) {
+		printf("credential: none\n");
+	}
+	if (allows_upgrade(x))
+		printf("upgrade: %s (relayed unread)\n",
+		        shown(policy_rule_upgrades(policy, d->rule), text));
+	if (x->request.scheme == POLICY_HTTPS)
+		printf("tls: %s\n", tls_words[x->tls]);
+	if (x->leads && !leads_astray(x))
+		printf("host: %s %s\n", x->leads->host, resolve_text(&x->hosts, x->leads, where));
+	if (x->relayed)
+		printf("relayed: only a tcp:// rule allows this place, so what is asked there is "
+		       "not read, and no rule about http or https, method or path counts\n");
+	if (x->capitals[0])
+		printf("hint: methods are compared as they are written; %s would be allowed\n",
+		        x->capitals);
+	else if (x->small)
+		printf("note: methods are compared as they are written, and those of HTTP are in "
+		       "capital letters\n");
+}
+
+static void write_verdict(const struct explain *x, struct json *j)
+{
+	const struct policy *policy = &x->loaded.policy;
+	const struct policy_decision *d = &x->decision;
+	struct policy_credential credential;
+	char source[POLICY_SOURCE_TEXT_MAX];
+
+	json_literal(j, "verdict", is_allowed(x) ? "allow" : "deny");
+	json_literal(j, "why",
+	        leads_astray(x) ? "the name leads to addresses that are refused"
+	        : x->unmeant    ? "only a network that is too wide to mean the address names it"
+	        : d->verdict == POLICY_ALLOW && !d->observed
+	                ? "an allow rule of the policy names it"
+	                : policy_reason_text(d->reason));
+	json_bool(j, "observed", d->observed);
+	if (d->rule != POLICY_NONE) {
+		json_string(j, "rule", policy_rule_name(policy, d->rule), 0);
+		if (policy_rule_text(policy, d->rule).n > 0)
+			json_string(j, "reason", policy_rule_text(policy, d->rule), 0);
+	} else {
+		json_null(j, "rule");
+	}
+	if (d->credential != POLICY_NONE) {
+		policy_credential(policy, d->credential, &credential);
+		json_string(j, "credential", credential.name, 0);
+		json_literal(j, "credential_source", policy_source_text(&credential, source));
+		if (credential.placeholder.n)
+			json_string(j, "placeholder", credential.placeholder, 0);
+	} else {
+		json_null(j, "credential");
+	}
+	if (allows_upgrade(x))
+		json_string(j, "upgrade", policy_rule_upgrades(policy, d->rule), 0);
+	if (x->request.scheme == POLICY_HTTPS)
+		json_literal(j, "tls", tls_words[x->tls]);
+	if (x->leads) {
+		json_object(j, "host");
+		resolve_json(&x->hosts, x->leads, j);
+		json_end_object(j);
+	}
+	json_bool(j, "relayed", x->relayed);
+	if (x->capitals[0])
+		json_literal(j, "allowed_in_capitals", x->capitals);
+	json_bool(j, "small_letters", x->small);
+}
+
+static void list_rules(const struct explain *x,
+        void (*each)(void *context, const struct policy_rule_report *report), void *context)
+{
+	struct policy_request judged = x->request;
+
+	if (x->relayed) {
+		judged.scheme = POLICY_TCP;
+		judged.method = judged.path = SLICE("");
+	}
+	policy_explain(&x->loaded.policy, &judged, each, context);
+}
+
+int explain_answer_json(const struct explain *x, const char *method, const char *url)
+{
+	struct json j;
+	struct buf buf;
+
+	buf_init(&buf, JSON_MAX);
+	json_begin(&j, &buf);
+	json_object(&j, NULL);
+	json_string(&j, "policy", policy_name(&x->loaded.policy), 0);
+	json_string(&j, "fingerprint", policy_fingerprint(&x->loaded.policy), 0);
+	json_literal(&j, "method", method);
+	json_literal(&j, "url", url);
+	if (!x->connection)
+		json_string(&j, "path", x->request.path, 0);
+	if (x->fault)
+		json_literal(&j, "fault", x->fault);
+	write_verdict(x, &j);
+	json_array(&j, "rules");
+	if (!x->fault)
+		list_rules(x, write_rule, &j);
+	json_end_array(&j);
+	json_end_object(&j);
+	return policy_print_json(&j, &buf, is_allowed(x) ? POLICY_EXIT_GOOD : POLICY_EXIT_DENIED);
+}
+
+int explain_answer_text(const struct explain *x, const char *method)
+{
+	char name[SHOWN_MAX];
+
+	printf("policy %s\n", shown(policy_name(&x->loaded.policy), name));
+	print_request(x, method);
+	if (x->fault)
+		printf("  %s\n", x->fault);
+	else
+		list_rules(x, print_rule, NULL);
+	print_verdict(x);
+	return is_allowed(x) ? POLICY_EXIT_GOOD : POLICY_EXIT_DENIED;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run_options: the command line of `vethguard run`. */
+#ifndef VETHGUARD_SRC_CLI_RUN_OPTIONS_H
+#define VETHGUARD_SRC_CLI_RUN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "vethguard/policy/load.h"
+
+#define RUN_ENV_MAX 256
+#define RUN_DEVICES_MAX 32
+
+struct run_options {
+	const char *policy, *config, *name, *user, *audit; /* NULL: not given */
+	bool observe, clean_env, proxy_env;
+	unsigned verbose;
+	const char *env[RUN_ENV_MAX]; /* NAME or NAME=VALUE */
+	size_t env_count;
+	const char *keep[RUN_ENV_MAX]; /* NAME */
+	size_t keep_count;
+	const char *devices[RUN_DEVICES_MAX]; /* paths in /dev */
+	size_t device_count;
+	struct policy_variable variables[POLICY_VARIABLES_MAX];
+	size_t variable_count;
+	char **command; /* ends with NULL; at least one word */
+};
+
+/* 0: go on; else *status is the exit status (--help printed, or a mistake told). */
+int run_options_parse(char **argv, struct run_options *out, int *status);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: two allow rules may name the same destination; the more specific path
+ * decides about the credential. Where neither is more specific, both could match one request, and
+ * they name different credentials, the policy does not say which one to send: refused, with both
+ * lines. The same where one rule has TLS passed through unopened and another one wants to see the
+ * requests, and where the rule that would decide (decide.c) does not name a protocol to upgrade to
+ * that the other one names: it would be refused without a word. Only rules that share a profile can
+ * meet like this.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "policy/compile/compile.h"
+#include "policy/pattern.h"
+
+/* One way in which an allow rule claims requests of a profile. */
+struct claim {
+	uint32_t rank;
+	uint32_t credential;
+	uint32_t entry;
+	struct slice pattern; /* empty: any path */
+};
+
+static bool ports_meet(
+        const struct compiler *c, const struct image_entry *a, const struct image_entry *b)
+{
+	const struct vec *ranges = &c->sections[SECTION_RANGES];
+
+	for (uint32_t i = 0; i < a->range_count; i++)
+		for (uint32_t k = 0; k < b->range_count; k++) {
+			const struct image_range *x = vec_at(ranges, a->first_range + i);
+			const struct image_range *y = vec_at(ranges, b->first_range + k);
+
+			if (x->low <= y->high && y->low <= x->high)
+				return true;
+		}
+	return false;
+}
+
+static bool methods_meet(const struct model_rule *a, const struct model_rule *b)
+{
+	return !a->has_methods || !b->has_methods || (a->methods & b->methods) != 0;
+}
+
+static bool claims_meet(const struct compiler *c, const struct claim *a, const struct claim *b)
+{
+	const struct image_entry *x = compile_entry(c, a->entry), *y = compile_entry(c, b->entry);
+
+	if (x->scheme != y->scheme || !ports_meet(c, x, y))
+		return false;
+	if (!methods_meet(compile_rule(c, x->rule), compile_rule(c, y->rule)))
+		return false;
+	return a->pattern.n == 0 || b->pattern.n == 0 || pattern_overlaps(a->pattern, b->pattern);
+}
+
+static void report_credentials(struct compiler *c, const struct claim *a, const struct claim *b)
+{
+	struct model_rule *first = vec_at(&c->model->rules, compile_entry(c, a->entry)->rule);
+	struct model_rule *second = vec_at(&c->model->rules, compile_entry(c, b->entry)->rule);
+	const struct model_credential *credentials = c->model->credentials;
+
+	if (first->reported && second->reported)
+		return;
+	first->reported = second->reported = true;
+	diag_add(c->model->diags, second->mark.file, second->mark.line, second->mark.column,
+	        "rule \"%.*s\" (credential \"%.*s\") and rule \"%.*s\" at %s:%u (credential "
+	        "\"%.*s\") are equally specific for the same requests; give one of them a longer "
+	        "path, or both the same credential",
+	        SLICE_ARG(second->name), SLICE_ARG(credentials[second->credential].c.name),
+	        SLICE_ARG(first->name), first->mark.file, first->mark.line,
+	        SLICE_ARG(credentials[first->credential].c.name));
+}
+
+static void report_tls(struct compiler *c, const struct image_entry *a, const struct image_entry *b)
+{
+	struct model_rule *first = vec_at(&c->model->rules, a->rule);
+	struct model_rule *second = vec_at(&c->model->rules, b->rule);
+
+	if (first->reported && second->reported)
+		return;
+	first->reported = second->reported = true;
+	diag_add(c->model->diags, second->mark.file, second->mark.line, second->mark.column,
+	        "rule \"%.*s\" and rule \"%.*s\" at %s:%u name the same destination, but only one "
+	        "says tls: passthrough; a connection is either opened or passed through, so say it "
+	        "in both or in none",
+	        SLICE_ARG(second->name), SLICE_ARG(first->name), first->mark.file,
+	        first->mark.line);
+}
+
+static int compare_claims(const void *a, const void *b)
+{
+	const struct claim *x = a, *y = b;
+
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	return x->entry < y->entry ? -1 : x->entry > y->entry;
+}
+
+typedef bool (*claims_check)(
+        struct compiler *c, const struct claim *claims, size_t first, size_t last);
+
+static void collect_claims(
+        struct compiler *c, const struct image_profile *p, bool all, struct vec *claims)
+{
+	for (uint32_t i = p->deny; i < p->ref_count; i++) {
+		uint32_t entry = *(uint32_t *)vec_at(&c->sections[SECTION_REFS], p->first_ref + i);
+		const struct model_rule *rule = compile_rule(c, compile_entry(c, entry)->rule);
+		struct claim claim = {.credential = rule->credential, .entry = entry};
+
+		if (rule->credential == POLICY_NONE && !all)
+			continue;
+		for (size_t k = 0; k < rule->path_count; k++) {
+			claim.pattern = rule->paths[k];
+			claim.rank = pattern_rank(claim.pattern);
+			vec_append(claims, &claim, 1);
+		}
+		if (rule->path_count == 0)
+			vec_append(claims, &claim, 1);
+	}
+	if (claims->failed)
+		c->failed = true;
+}
+
+/* Claims [first, last) have one rank; pairs are only looked at where the credentials differ at all.
+ */
+static bool credentials_conflict(
+        struct compiler *c, const struct claim *claims, size_t first, size_t last)
+{
+	bool found = false;
+	size_t differ = first;
+
+	while (differ < last && claims[differ].credential == claims[first].credential)
+		differ++;
+	if (differ == last)
+		return false;
+	for (size_t i = first; i < last; i++)
+		for (size_t k = i + 1; k < last; k++)
+			if (claims[i].credential != claims[k].credential &&
+			        claims_meet(c, &claims[i], &claims[k])) {
+				report_credentials(c, &claims[i], &claims[k]);
+				found = true;
+				if (c->model->diags->count >= DIAG_MAX)
+					return true;
+			}
+	return found;
+}
+
+/* --- protocols to upgrade to --- */
+
+static bool next_protocol(struct slice *list, struct slice *one)
+{
+	ptrdiff_t comma = slice_find_byte(*list, ',');
+	size_t n = comma < 0 ? list->n : (size_t)comma;
+
+	if (!list->n)
+		return false;
+	*one = slice_trim(slice_of(list->p, n));
+	*list = comma < 0 ? SLICE("") : slice_of(list->p + n + 1, list->n - n - 1);
+	return true;
+}
+
+/* The first protocol in the list that is not in the other one, or none. */
+static struct slice protocol_beyond(struct slice list, struct slice other)
+{
+	struct slice one, rest, theirs;
+
+	while (next_protocol(&list, &one)) {
+		bool found = false;
+
+		for (rest = other; !found && next_protocol(&rest, &theirs);)
+			found = slice_equals(one, theirs);
+		if (!found)
+			return one;
+	}
+	return SLICE("");
+}
+
+/* Of two claims that are equally specific, whose rule decides: as beats() in decide.c has it. */
+static bool decides(const struct compiler *c, const struct claim *a, const struct claim *b)
+{
+	if ((a->credential == POLICY_NONE) != (b->credential == POLICY_NONE))
+		return a->credential != POLICY_NONE;
+	return compile_entry(c, a->entry)->rule < compile_entry(c, b->entry)->rule;
+}
+
+static void report_upgrade(struct compiler *c, const struct claim *winner,
+        const struct claim *loser, struct slice protocol)
+{
+	struct model_rule *first = vec_at(&c->model->rules, compile_entry(c, winner->entry)->rule);
+	struct model_rule *second = vec_at(&c->model->rules, compile_entry(c, loser->entry)->rule);
+
+	if (first->reported && second->reported)
+		return;
+	first->reported = second->reported = true;
+	diag_add(c->model->diags, second->mark.file, second->mark.line, second->mark.column,
+	        "rule \"%.*s\" names the upgrade \"%.*s\" and rule \"%.*s\" at %s:%u does not, but "
+	        "they are equally specific for the same requests, and the latter would decide; "
+	        "give "
+	        "one of them a longer path, or both the same upgrade",
+	        SLICE_ARG(second->name), SLICE_ARG(protocol), SLICE_ARG(first->name),
+	        first->mark.file, first->mark.line);
+}
+
+/* Claims [first, last) have one rank; pairs are only looked at where one names protocols. */
+static bool upgrades_conflict(
+        struct compiler *c, const struct claim *claims, size_t first, size_t last)
+{
+	bool found = false;
+
+	for (size_t i = first; i < last; i++) {
+		const struct model_rule *mine =
+		        compile_rule(c, compile_entry(c, claims[i].entry)->rule);
+
+		for (size_t k = first; mine->upgrades.n && k < last; k++) {
+			uint32_t other = compile_entry(c, claims[k].entry)->rule;
+			struct slice protocol =
+			        protocol_beyond(mine->upgrades, compile_rule(c, other)->upgrades);
+
+			if (!protocol.n || !decides(c, &claims[k], &claims[i]) ||
+			        !claims_meet(c, &claims[k], &claims[i]))
+				continue;
+			report_upgrade(c, &claims[k], &claims[i], protocol);
+			found = true;
+			if (c->model->diags->count >= DIAG_MAX)
+				return true;
+		}
+	}
+	return found;
+}
+
+static bool names_upgrades(const struct compiler *c, const struct image_profile *p)
+{
+	const uint32_t *refs = vec_at(&c->sections[SECTION_REFS], p->first_ref);
+
+	for (uint32_t i = p->deny; i < p->ref_count; i++)
+		if (compile_rule(c, compile_entry(c, refs[i])->rule)->upgrades.n)
+			return true;
+	return false;
+}
+
+/* --- what shares a profile --- */
+
+/* all: claims of rules without a credential too. */
+static bool check_ranks(
+        struct compiler *c, const struct image_profile *p, bool all, claims_check check)
+{
+	struct vec vec;
+	const struct claim *claims;
+	bool found = false;
+	size_t first = 0;
+
+	vec_init(&vec, sizeof(struct claim));
+	collect_claims(c, p, all, &vec);
+	if (vec.n > 1) {
+		qsort(vec.p, vec.n, sizeof(struct claim), compare_claims);
+		claims = vec_at(&vec, 0);
+		for (size_t i = 1; i <= vec.n; i++)
+			if (i == vec.n || claims[i].rank != claims[first].rank) {
+				found |= check(c, claims, first, i);
+				first = i;
+			}
+	}
+	vec_fini(&vec);
+	return found;
+}
+
+static bool check_tls(struct compiler *c, const struct image_profile *p)
+{
+	const uint32_t *refs = vec_at(&c->sections[SECTION_REFS], p->first_ref);
+	bool found = false;
+
+	for (uint32_t i = p->deny; i < p->ref_count; i++) {
+		const struct image_entry *a = compile_entry(c, refs[i]);
+
+		if (!compile_rule(c, a->rule)->passthrough)
+			continue;
+		for (uint32_t k = p->deny; k < p->ref_count; k++) {
+			const struct image_entry *b = compile_entry(c, refs[k]);
+
+			if (compile_rule(c, b->rule)->passthrough || b->scheme != a->scheme ||
+			        !ports_meet(c, a, b))
+				continue;
+			if (a->rule < b->rule)
+				report_tls(c, a, b);
+			else
+				report_tls(c, b, a);
+			found = true;
+			if (c->model->diags->count >= DIAG_MAX)
+				return true;
+		}
+	}
+	return found;
+}
+
+int compile_check_conflicts(struct compiler *c)
+{
+	bool found = false;
+
+	for (uint32_t i = 0; i < c->sections[SECTION_PROFILES].n; i++) {
+		const struct image_profile *p = vec_at(&c->sections[SECTION_PROFILES], i);
+
+		found |= check_ranks(c, p, false, credentials_conflict);
+		found |= check_tls(c, p);
+		if (names_upgrades(c, p))
+			found |= check_ranks(c, p, true, upgrades_conflict);
+	}
+	if (c->failed)
+		return -ENOMEM;
+	return found ? -EINVAL : 0;
+}

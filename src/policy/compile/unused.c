@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: a rule that another one covers wholly never decides, and whoever wrote it
+ * probably meant something else. Told is only what is certain for every request:
+ *
+ *   a deny beats every allow of what it covers, wherever either stands;
+ *   of two denies, or two allows, the one that decides is found by how specific its destination is
+ *   first, so only the very same destinations are compared. Then the deny of everything comes
+ *   before the deny of some requests, then the earlier one; of allows the earlier one, where its
+ *   paths are as specific and it does not lack the other's credential.
+ *
+ * And a deny for some requests where only a tcp:// rule allows anything refuses nothing: what is
+ * relayed unread has no requests. Told is it where no allow rule for http or https, and no deny of
+ * whole connections, comes near the place.
+ *
+ * One rule has to cover the other alone: what only several do together is not told. Neither are
+ * rules of included files, which are written for more than this policy. Looking ends where the
+ * work grows out of bounds.
+ */
+#include "policy/compile/compile.h"
+#include "policy/pattern.h"
+#include "policy/compile/unused.h"
+
+#define STEPS_MAX 20000000 /* comparisons of all rules together: a fraction of a second */
+#define PATH_STEPS 16      /* that the comparison of two paths counts for */
+
+/* Without steps left nothing is covered any more: no note is better than a wrong one. */
+static bool take_steps(uint32_t *left, uint32_t n)
+{
+	bool enough = *left >= n;
+
+	*left = enough ? *left - n : 0;
+	return enough;
+}
+
+/* The ports of a destination of a rule; *one is room for its only one. */
+static const struct image_range *ports_of(const struct model_rule *rule,
+        const struct model_destination *d, struct image_range *one, size_t *n)
+{
+	uint16_t port = d->port ? d->port : policy_scheme_default_port(d->scheme);
+
+	if (d->port == 0 && rule->port_count > 0) {
+		*n = rule->port_count;
+		return rule->ports;
+	}
+	*one = (struct image_range){port, port};
+	*n = 1;
+	return one;
+}
+
+static bool port_covered(
+        const struct image_range *outer, size_t count, const struct image_range *inner)
+{
+	for (size_t i = 0; i < count; i++)
+		if (outer[i].low <= inner->low && inner->high <= outer[i].high)
+			return true;
+	return false;
+}
+
+static bool ports_cover(const struct model_rule *outer, const struct model_destination *o,
+        const struct model_rule *inner, const struct model_destination *i)
+{
+	struct image_range outer_one, inner_one;
+	size_t outer_n, inner_n;
+	const struct image_range *wide = ports_of(outer, o, &outer_one, &outer_n);
+	const struct image_range *narrow = ports_of(inner, i, &inner_one, &inner_n);
+
+	for (size_t k = 0; k < inner_n; k++)
+		if (!port_covered(wide, outer_n, &narrow[k]))
+			return false;
+	return true;
+}
+
+static bool prefix_covers(struct slice outer, struct slice inner)
+{
+	const uint8_t *o = (const uint8_t *)outer.p, *i = (const uint8_t *)inner.p;
+	unsigned bits = o[1], whole = bits / 8;
+	uint8_t mask = (uint8_t)(0xff00u >> bits % 8);
+
+	if (o[0] != i[0] || bits > i[1] || memcmp(o + 2, i + 2, whole) != 0)
+		return false;
+	return bits % 8 == 0 || ((o[2 + whole] ^ i[2 + whole]) & mask) == 0;
+}
+
+/* Whether one key of a target names all that another one names. "*.b" is never "b" itself. */
+static bool target_covers(struct slice outer, struct slice inner)
+{
+	struct slice o = slice_of(outer.p + 1, outer.n - 1);
+	struct slice i = slice_of(inner.p + 1, inner.n - 1);
+
+	if (slice_equals(outer, inner))
+		return true;
+	if (outer.p[0] == TARGET_PREFIX)
+		return inner.p[0] == TARGET_PREFIX && prefix_covers(o, i);
+	return outer.p[0] == TARGET_GLOB && inner.p[0] != TARGET_PREFIX && i.n > o.n + 1 &&
+	       slice_ends_with(i, o) && i.p[i.n - o.n - 1] == '.';
+}
+
+static bool scheme_covers(
+        const struct model_rule *outer, enum policy_scheme o, enum policy_scheme i)
+{
+	return o == i || (outer->deny && o == POLICY_TCP && i != POLICY_UDP);
+}
+
+static bool destination_covered(uint32_t *left, const struct model_rule *outer,
+        const struct model_rule *inner, const struct model_destination *i)
+{
+	bool wider = outer->deny && !inner->deny;
+
+	for (size_t l = 0; l < outer->list_count; l++)
+		for (size_t k = 0; k < outer->lists[l].count; k++) {
+			const struct model_destination *o = &outer->lists[l].items[k];
+
+			if (!take_steps(left, 1))
+				return false;
+			if (scheme_covers(outer, o->scheme, i->scheme) &&
+			        (wider ? target_covers(o->key, i->key)
+			               : slice_equals(o->key, i->key)) &&
+			        ports_cover(outer, o, inner, i))
+				return true;
+		}
+	return false;
+}
+
+static bool destinations_covered(
+        uint32_t *left, const struct model_rule *outer, const struct model_rule *inner)
+{
+	for (size_t l = 0; l < inner->list_count; l++)
+		for (size_t k = 0; k < inner->lists[l].count; k++)
+			if (!destination_covered(left, outer, inner, &inner->lists[l].items[k]))
+				return false;
+	return true;
+}
+
+static bool path_covered(uint32_t *left, const struct model_rule *outer, struct slice path)
+{
+	for (size_t k = 0; k < outer->path_count; k++) {
+		bool decides = outer->deny || pattern_rank(outer->paths[k]) >= pattern_rank(path);
+
+		if (!take_steps(left, PATH_STEPS))
+			return false;
+		if (decides && pattern_contains(outer->paths[k], path))
+			return true;
+	}
+	return false;
+}
+
+/* A rule without paths is one for every path, but the least specific one. */
+static bool paths_covered(
+        uint32_t *left, const struct model_rule *outer, const struct model_rule *inner)
+{
+	if (outer->path_count == 0)
+		return outer->deny || inner->path_count == 0;
+	for (size_t k = 0; k < inner->path_count; k++)
+		if (!path_covered(left, outer, inner->paths[k]))
+			return false;
+	return inner->path_count > 0;
+}
+
+static bool methods_cover(const struct model_rule *outer, const struct model_rule *inner)
+{
+	return !outer->has_methods ||
+	       (inner->has_methods && (inner->methods & ~outer->methods) == 0);
+}
+
+/* Whether outer decides before inner where both match, as far as that is not for the paths to say.
+ */
+static bool goes_first(const struct model_rule *outer, const struct model_rule *inner)
+{
+	if (outer->deny != inner->deny)
+		return outer->deny;
+	if (compile_order(outer) != compile_order(inner))
+		return compile_order(outer) < compile_order(inner);
+	return outer < inner && outer->passthrough == inner->passthrough &&
+	       (!inner->upgrades.n || slice_equals(outer->upgrades, inner->upgrades)) &&
+	       (outer->credential != POLICY_NONE || inner->credential == POLICY_NONE);
+}
+
+static bool covers(uint32_t *left, const struct model_rule *outer, const struct model_rule *inner)
+{
+	return outer != inner && goes_first(outer, inner) && methods_cover(outer, inner) &&
+	       destinations_covered(left, outer, inner) && paths_covered(left, outer, inner);
+}
+
+static void note(
+        struct diag_list *notes, const struct model_rule *outer, const struct model_rule *inner)
+{
+	diag_add(notes, inner->mark.file, inner->mark.line, inner->mark.column,
+	        "rule \"%.*s\" decides no request: rule \"%.*s\" at %s:%u %s; remove one of them, "
+	        "or narrow \"%.*s\"",
+	        SLICE_ARG(inner->name), SLICE_ARG(outer->name), outer->mark.file, outer->mark.line,
+	        !outer->deny  ? "allows all of it first"
+	        : inner->deny ? "denies all of it first"
+	                      : "denies all that it allows, and deny beats allow",
+	        SLICE_ARG(outer->name));
+}
+
+static bool destinations_meet(const struct model_rule *x, const struct model_destination *a,
+        const struct model_rule *y, const struct model_destination *b)
+{
+	struct image_range one_a, one_b;
+	size_t n_a, n_b;
+	const struct image_range *p = ports_of(x, a, &one_a, &n_a);
+	const struct image_range *q = ports_of(y, b, &one_b, &n_b);
+
+	if (!target_covers(a->key, b->key) && !target_covers(b->key, a->key))
+		return false;
+	for (size_t i = 0; i < n_a; i++)
+		for (size_t k = 0; k < n_b; k++)
+			if (p[i].low <= q[k].high && q[k].low <= p[i].high)
+				return true;
+	return false;
+}
+
+static bool is_about_requests(const struct model_rule *rule)
+{
+	return rule->has_methods || rule->path_count > 0;
+}
+
+/* Whether a rule that comes near the place d of the deny rule inner says anything else about it
+ * than that it may be relayed; *relays: that. */
+static bool speaks_of(uint32_t *left, const struct model_rule *rule, const struct model_rule *inner,
+        const struct model_destination *d, bool *relays)
+{
+	if (!take_steps(left, 1))
+		return true;
+	if (rule->deny && is_about_requests(rule))
+		return false;
+	for (size_t l = 0; l < rule->list_count; l++)
+		for (size_t k = 0; k < rule->lists[l].count; k++) {
+			const struct model_destination *o = &rule->lists[l].items[k];
+
+			if (!take_steps(left, 1))
+				return true;
+			if (o->scheme == POLICY_UDP || !destinations_meet(rule, o, inner, d))
+				continue;
+			if (rule->deny || o->scheme != POLICY_TCP)
+				return true;
+			*relays = true;
+		}
+	return false;
+}
+
+/* The tcp:// allow rule that alone opens the place, or NULL. */
+static const struct model_rule *relayed_by(uint32_t *left, const struct model *model,
+        const struct model_rule *inner, const struct model_destination *d)
+{
+	const struct model_rule *by = NULL;
+
+	for (size_t i = 0; i < model->rules.n; i++) {
+		const struct model_rule *rule = vec_at(&model->rules, i);
+		bool relays = false;
+
+		if (speaks_of(left, rule, inner, d, &relays))
+			return NULL;
+		if (relays && !by)
+			by = rule;
+	}
+	return by;
+}
+
+static void note_unread(uint32_t *left, const struct model *model, const struct model_rule *inner,
+        struct diag_list *notes)
+{
+	for (size_t l = 0; l < inner->list_count; l++)
+		for (size_t k = 0; k < inner->lists[l].count; k++) {
+			const struct model_destination *d = &inner->lists[l].items[k];
+			const struct model_rule *by = relayed_by(left, model, inner, d);
+
+			if (!by)
+				continue;
+			diag_add(notes, d->mark.file, d->mark.line, d->mark.column,
+			        "rule \"%.*s\" refuses nothing at \"%.*s\": only the tcp:// rule "
+			        "\"%.*s\" at %s:%u allows that place, and what it relays is not "
+			        "read; allow the place by https:// or http:// too, or deny it "
+			        "without methods and paths",
+			        SLICE_ARG(inner->name), SLICE_ARG(d->text), SLICE_ARG(by->name),
+			        by->mark.file, by->mark.line);
+			return;
+		}
+}
+
+void unused_note_rules(const struct model *model, const char *main_file, struct diag_list *notes)
+{
+	uint32_t left = STEPS_MAX;
+
+	for (size_t i = 0; i < model->rules.n; i++) {
+		const struct model_rule *inner = vec_at(&model->rules, i);
+
+		if (strcmp(inner->mark.file, main_file) != 0)
+			continue;
+		if (inner->deny && is_about_requests(inner))
+			note_unread(&left, model, inner, notes);
+		for (size_t k = 0; k < model->rules.n; k++) {
+			const struct model_rule *outer = vec_at(&model->rules, k);
+
+			if (!take_steps(&left, 1))
+				return;
+			if (covers(&left, outer, inner)) {
+				note(notes, outer, inner);
+				break;
+			}
+		}
+	}
+}

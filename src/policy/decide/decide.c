@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: find the targets that name the destination; for a request, look up each
+ * literal start of its path among the nodes of each target's profile, which leaves the few (entry,
+ * pattern) pairs that could match. Denies are looked up by the shortest reading of the path, which
+ * is made when the first of them wants it. The first deny that matches ends it; of the allows the
+ * most specific is kept: targets come in falling order, so a later target never beats an earlier
+ * one, and inside a target the rank of the pattern decides. A connection (no method yet) is denied
+ * only by denies that name no method and no path, and allowed where any request could be.
+ *
+ * Only a denial walks all entries of its targets, to say what was missing. Nothing here allocates
+ * or fails.
+ */
+#include "policy/decide/lookup.h"
+#include "policy/pattern.h"
+
+struct state {
+	const struct policy *policy;
+	const struct question *question;
+	uint32_t deny;  /* rule, or POLICY_NONE */
+	uint32_t allow; /* rule of the best allow so far, or POLICY_NONE */
+	uint32_t allow_rank;
+	uint32_t allow_target;
+	bool misread;    /* an allow was left out because of another reading of the path */
+	bool any_method; /* ask as if every allow named the method */
+};
+
+#define STATE_START(policy_, question_)                                            \
+	{                                                                          \
+		.policy = (policy_), .question = (question_), .deny = POLICY_NONE, \
+		.allow = POLICY_NONE, .allow_target = POLICY_NONE                  \
+	}
+
+static bool entry_agrees(const struct policy *policy, const struct question *q,
+        const struct image_entry *e, const struct image_rule *r)
+{
+	return scheme_agrees(e->scheme, (r->flags & RULE_DENY) != 0, q->request->scheme) &&
+	       port_agrees(policy, e, q->request->port);
+}
+
+/* Of two allows with the same rank on one target, the one with a credential says more; then the
+ * first written. */
+static bool beats(const struct state *s, uint32_t target, uint32_t rank, uint32_t rule)
+{
+	const struct image_rule *mine, *best;
+
+	if (s->allow == POLICY_NONE)
+		return true;
+	if (target != s->allow_target || rank != s->allow_rank)
+		return target == s->allow_target && rank > s->allow_rank;
+	mine = image_rule_at(s->policy, rule);
+	best = image_rule_at(s->policy, s->allow);
+	if ((mine->credential == POLICY_NONE) != (best->credential == POLICY_NONE))
+		return best->credential == POLICY_NONE;
+	return rule < s->allow;
+}
+
+static void judge_allow(
+        struct state *s, uint32_t target, const struct image_candidate *c, struct path_view *view)
+{
+	const struct image_entry *e = image_entry_at(s->policy, c->entry);
+	const struct image_rule *r = image_rule_at(s->policy, e->rule);
+	uint32_t rank = 0;
+
+	if (!entry_agrees(s->policy, s->question, e, r) ||
+	        !(s->any_method || method_agrees(s->question, r)))
+		return;
+	if (c->pattern != POLICY_NONE) {
+		const struct image_pattern *pattern = image_pattern_at(s->policy, c->pattern);
+		enum lookup_match match = lookup_allows(s->policy, pattern, view);
+
+		s->misread |= match == LOOKUP_MISREAD;
+		if (match != LOOKUP_MATCHES)
+			return;
+		rank = pattern->rank;
+	}
+	if (!beats(s, target, rank, e->rule))
+		return;
+	s->allow = e->rule;
+	s->allow_rank = rank;
+	s->allow_target = target;
+}
+
+static void judge_deny(struct state *s, const struct image_candidate *c, struct path_view *view)
+{
+	const struct image_entry *e = image_entry_at(s->policy, c->entry);
+	const struct image_rule *r = image_rule_at(s->policy, e->rule);
+
+	if (entry_agrees(s->policy, s->question, e, r) && method_agrees(s->question, r) &&
+	        (c->pattern == POLICY_NONE ||
+	                lookup_denies(s->policy, image_pattern_at(s->policy, c->pattern), view)))
+		s->deny = e->rule;
+}
+
+/* The candidates that are filed under one start. */
+static void judge_start(
+        struct state *s, uint32_t target, bool deny, struct slice start, struct path_view *view)
+{
+	uint32_t profile = image_target_at(s->policy, target)->profile;
+	uint32_t index = lookup_node(s->policy, profile, deny, start);
+	const struct image_node *node;
+
+	if (index == POLICY_NONE)
+		return;
+	node = image_node_at(s->policy, index);
+	for (uint32_t i = 0; i < node->candidate_count && s->deny == POLICY_NONE; i++) {
+		const struct image_candidate *c =
+		        image_candidate_at(s->policy, node->first_candidate + i);
+
+		if (deny)
+			judge_deny(s, c, view);
+		else
+			judge_allow(s, target, c, view);
+	}
+}
+
+/* Tries every literal start of the path for which the profile has a node of that depth. */
+static void judge_path(struct state *s, uint32_t target, bool deny, struct path_view *view)
+{
+	const struct image_starts *starts =
+	        &image_profile_at(s->policy, image_target_at(s->policy, target)->profile)
+	                 ->starts[deny];
+	uint32_t depths = starts->depths;
+	struct slice path = view->path;
+	size_t end = 0;
+
+	if (deny && depths > 1) {
+		path_view_make(view);
+		path = view->shortest;
+	}
+	for (unsigned depth = 0; depth <= IMAGE_DEPTH_MAX && s->deny == POLICY_NONE; depth++) {
+		const char *slash;
+
+		if ((depths & 1u << depth) != 0)
+			judge_start(s, target, deny, slice_of(path.p, end), view);
+		if (end >= path.n || end >= starts->longest || depths >> depth <= 1)
+			return;
+		slash = memchr(path.p + end + 1, '/', path.n - end - 1);
+		end = slash ? (size_t)(slash - path.p) : path.n;
+	}
+}
+
+/* All denies of a profile, one after the other: for paths whose readings do not have one start. */
+static void judge_all_denies(struct state *s, uint32_t target, struct path_view *view)
+{
+	const struct image_profile *p =
+	        image_profile_at(s->policy, image_target_at(s->policy, target)->profile);
+
+	for (uint32_t k = 0; k < p->deny && s->deny == POLICY_NONE; k++) {
+		struct image_candidate c = {
+		        .entry = image_ref_at(s->policy, p->first_ref + k), .pattern = POLICY_NONE};
+		const struct image_rule *r =
+		        image_rule_at(s->policy, image_entry_at(s->policy, c.entry)->rule);
+
+		if ((r->flags & RULE_PATHS) == 0)
+			judge_deny(s, &c, view);
+		for (uint32_t i = 0; i < r->pattern_count && s->deny == POLICY_NONE; i++) {
+			c.pattern = r->first_pattern + i;
+			judge_deny(s, &c, view);
+		}
+	}
+}
+
+static void judge_denies(struct state *s, uint32_t target, struct path_view *view)
+{
+	if (image_profile_at(s->policy, image_target_at(s->policy, target)->profile)->deny == 0)
+		return;
+	if (path_view_has_two_cuts(view))
+		judge_all_denies(s, target, view);
+	else
+		judge_path(s, target, true, view);
+}
+
+static __attribute__((noinline)) void judge_request(struct state *s, const struct found *found)
+{
+	struct path_view view;
+
+	path_view_init(&view, s->question->request->path);
+	for (uint32_t i = 0; i < found->count && s->deny == POLICY_NONE; i++)
+		judge_denies(s, found->targets[i], &view);
+	for (uint32_t i = 0; i < found->count && s->deny == POLICY_NONE; i++)
+		judge_path(s, found->targets[i], false, &view);
+}
+
+/* The first entry among count refs of a profile from first on that agrees, or POLICY_NONE. */
+static uint32_t first_agreeing(
+        const struct policy *policy, const struct question *q, uint32_t first, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t entry = image_ref_at(policy, first + i);
+		const struct image_entry *e = image_entry_at(policy, entry);
+
+		if (entry_agrees(policy, q, e, image_rule_at(policy, e->rule)))
+			return entry;
+	}
+	return POLICY_NONE;
+}
+
+static void judge_connection(struct state *s, const struct found *found)
+{
+	for (uint32_t i = 0; i < found->count; i++) {
+		const struct image_profile *p = image_profile_at(
+		        s->policy, image_target_at(s->policy, found->targets[i])->profile);
+		uint32_t entry =
+		        first_agreeing(s->policy, s->question, p->first_ref, p->deny_connection);
+
+		if (entry != POLICY_NONE) {
+			s->deny = image_entry_at(s->policy, entry)->rule;
+			return;
+		}
+		if (s->allow != POLICY_NONE)
+			continue;
+		entry = first_agreeing(
+		        s->policy, s->question, p->first_ref + p->deny, p->ref_count - p->deny);
+		if (entry != POLICY_NONE) {
+			s->allow = image_entry_at(s->policy, entry)->rule;
+			s->allow_target = found->targets[i];
+		}
+	}
+}
+
+/* Whether the path is allowed, and only by other methods than this one. */
+static bool another_method_may(const struct state *s, const struct found *found)
+{
+	struct state other = STATE_START(s->policy, s->question);
+	struct path_view view;
+
+	other.any_method = true;
+	path_view_init(&view, s->question->request->path);
+	for (uint32_t i = 0; i < found->count && other.allow == POLICY_NONE; i++)
+		judge_path(&other, found->targets[i], false, &view);
+	return other.allow != POLICY_NONE;
+}
+
+/* What was missing: the furthest that any allow entry of the targets got. Where one rule lacks the
+ * method and another one the path, it is the method if the path is right. */
+static enum policy_reason why_denied(const struct state *s, const struct found *found)
+{
+	enum policy_reason reason = POLICY_REASON_DEFAULT;
+
+	if (s->misread)
+		return POLICY_REASON_READING;
+	for (uint32_t i = 0; i < found->count; i++) {
+		const struct image_profile *p = image_profile_at(
+		        s->policy, image_target_at(s->policy, found->targets[i])->profile);
+
+		for (uint32_t k = p->deny; k < p->ref_count; k++) {
+			const struct image_entry *e = image_entry_at(
+			        s->policy, image_ref_at(s->policy, p->first_ref + k));
+			const struct image_rule *r = image_rule_at(s->policy, e->rule);
+
+			if (reason == POLICY_REASON_DEFAULT)
+				reason = POLICY_REASON_PORT;
+			if (!entry_agrees(s->policy, s->question, e, r))
+				continue;
+			if (method_agrees(s->question, r))
+				return another_method_may(s, found) ? POLICY_REASON_METHOD
+				                                    : POLICY_REASON_PATH;
+			reason = POLICY_REASON_METHOD;
+		}
+	}
+	return reason;
+}
+
+/* True where a deny for some methods or paths needs the requests to be seen. */
+static bool needs_requests(const struct state *s, const struct found *found)
+{
+	for (uint32_t i = 0; i < found->count; i++) {
+		const struct image_profile *p = image_profile_at(
+		        s->policy, image_target_at(s->policy, found->targets[i])->profile);
+
+		if (first_agreeing(s->policy, s->question, p->first_ref + p->deny_connection,
+		            p->deny - p->deny_connection) != POLICY_NONE)
+			return true;
+	}
+	return false;
+}
+
+static void deny(struct policy_decision *out, enum policy_reason reason)
+{
+	*out = (struct policy_decision){.verdict = POLICY_DENY,
+	        .reason = reason,
+	        .rule = POLICY_NONE,
+	        .credential = POLICY_NONE};
+}
+
+/* A denial; in mode observe it is only noted. */
+static void refuse(const struct state *s, struct policy_decision *out, enum policy_reason reason,
+        uint32_t rule)
+{
+	deny(out, reason);
+	out->rule = rule;
+	out->observed = policy_mode(s->policy) == POLICY_OBSERVE;
+	out->verdict = out->observed ? POLICY_ALLOW : POLICY_DENY;
+}
+
+static void set_naming(const struct state *s, struct policy_decision *out)
+{
+	enum lookup_naming naming =
+	        lookup_naming(s->policy, s->allow_target, &s->question->request->address);
+
+	out->names_exactly = naming == LOOKUP_BY_ADDRESS;
+	out->names_address = naming == LOOKUP_BY_ADDRESS || naming == LOOKUP_BY_NETWORK;
+}
+
+/* Judges, and fills all of *out but passthrough. */
+static void judge(struct state *s, const struct found *found, struct policy_decision *out)
+{
+	if (s->question->connection)
+		judge_connection(s, found);
+	else
+		judge_request(s, found);
+	if (s->deny != POLICY_NONE) {
+		refuse(s, out, POLICY_REASON_RULE, s->deny);
+	} else if (s->allow == POLICY_NONE) {
+		refuse(s, out, why_denied(s, found), POLICY_NONE);
+	} else {
+		deny(out, POLICY_REASON_RULE);
+		out->verdict = POLICY_ALLOW;
+		out->rule = s->allow;
+		if (!s->question->connection)
+			out->credential = image_rule_at(s->policy, s->allow)->credential;
+		set_naming(s, out);
+	}
+}
+
+static bool rule_passes_through(const struct policy *policy, uint32_t rule)
+{
+	return rule != POLICY_NONE && (image_rule_at(policy, rule)->flags & RULE_PASSTHROUGH) != 0;
+}
+
+/* Whether the TLS connection that a request came or would come by is passed through: its most
+ * specific allow says so and no deny wants to see requests. */
+static bool passes_through(const struct policy *policy, const struct policy_request *request,
+        const struct found *found)
+{
+	struct policy_request connection = *request;
+	struct question q = {&connection, true, 0, 0};
+	struct state s = STATE_START(policy, &q);
+
+	connection.scheme = POLICY_HTTPS;
+	judge_connection(&s, found);
+	return s.deny == POLICY_NONE && rule_passes_through(policy, s.allow) &&
+	       !needs_requests(&s, found);
+}
+
+void policy_decide(const struct policy *policy, const struct policy_request *request,
+        struct policy_decision *out)
+{
+	struct question q;
+	struct found found;
+	struct state s = STATE_START(policy, &q);
+
+	if (!question_prepare(policy, request, &q)) {
+		deny(out, POLICY_REASON_BAD_REQUEST);
+		return;
+	}
+	lookup_targets(policy, request, &found);
+	judge(&s, &found, out);
+	if (out->verdict == POLICY_ALLOW && rule_passes_through(policy, out->rule))
+		out->passthrough = passes_through(policy, request, &found);
+}
+
+enum policy_tls policy_decide_tls(const struct policy *policy, const struct policy_request *request,
+        struct policy_decision *out)
+{
+	struct policy_request connection = *request;
+	struct policy_decision opaque;
+
+	connection.scheme = POLICY_HTTPS;
+	connection.method = connection.path = SLICE("");
+	policy_decide(policy, &connection, out);
+	if (out->verdict == POLICY_ALLOW && !out->observed)
+		return out->passthrough ? POLICY_TLS_PASSTHROUGH : POLICY_TLS_INTERCEPT;
+	if (out->verdict == POLICY_DENY && out->reason == POLICY_REASON_RULE)
+		return POLICY_TLS_REFUSE;
+	connection.scheme = POLICY_TCP;
+	policy_decide(policy, &connection, &opaque);
+	if (opaque.verdict == POLICY_ALLOW && !opaque.observed) {
+		*out = opaque;
+		return POLICY_TLS_OPAQUE;
+	}
+	return out->verdict == POLICY_ALLOW ? POLICY_TLS_INTERCEPT : POLICY_TLS_REFUSE;
+}
+
+/* TLS is not opened there, and of plain http not even the first bytes are looked at, unless the
+ * policy speaks of the web there (proxy/client/peek.c). */
+bool policy_relays_unread(const struct policy *policy, const struct policy_request *request,
+        struct policy_decision *out)
+{
+	struct policy_request connection = *request;
+	struct policy_decision http;
+
+	if (request->scheme != POLICY_HTTPS && request->scheme != POLICY_HTTP)
+		return false;
+	connection.method = connection.path = SLICE("");
+	if (policy_decide_tls(policy, &connection, out) != POLICY_TLS_OPAQUE)
+		return false;
+	if (request->scheme == POLICY_HTTPS)
+		return true;
+	policy_decide(policy, &connection, &http);
+	return http.verdict == POLICY_DENY && http.reason != POLICY_REASON_RULE;
+}
+
+bool policy_mentions_host(const struct policy *policy, struct slice host)
+{
+	struct policy_request request = {.host = host};
+	struct found found;
+
+	lookup_targets(policy, &request, &found);
+	return found.count > 0;
+}

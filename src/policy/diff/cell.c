@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: paths are compared by their patterns. A pattern that a rule allows now was
+ * allowed before where an old allow pattern contains it and no old deny pattern that meets it is
+ * gone; what cannot be shown so counts as new. The same with the sides changed gives what is no
+ * longer possible. Another credential: two allow patterns that meet, with different credentials,
+ * where neither side has a claim of its own that takes the common paths from one of them.
+ *
+ * Denies hold against every reading of a path (reading.h), so whether one meets a pattern is also
+ * asked of both with everything that a reading can change opened wide.
+ */
+#include "policy/diff/cell.h"
+#include "policy/pattern.h"
+
+#define LINEAR_BYTES 32 /* of patterns that one step of the budget is for */
+#define SQUARE_BYTES 64
+
+static bool spend(uint64_t *budget, uint64_t steps)
+{
+	*budget = *budget > steps ? *budget - steps : 0;
+	return *budget > 0;
+}
+
+/* Comparing two patterns takes their lengths, and where both have wildcards the product of them. So
+ * many patterns are what the budget is for, and a few long ones do not pass for few. */
+static bool spend_pair(uint64_t *budget, struct slice a, struct slice b)
+{
+	return spend(budget,
+	        1 + (a.n + b.n) / LINEAR_BYTES + (a.n / SQUARE_BYTES) * (b.n / SQUARE_BYTES));
+}
+
+static bool add_claims(struct diff_side *side, const struct image_rule *r, uint32_t rule,
+        uint32_t order, bool exact, uint64_t *budget)
+{
+	const struct policy *policy = side->policy;
+	struct vec *out = (r->flags & RULE_DENY) != 0 ? &side->denies : &side->allows;
+	struct diff_claim claim = {.order = order, .rule = rule, .exact = exact};
+
+	claim.upgrades = image_slice(policy, r->upgrades);
+	if (r->credential != POLICY_NONE)
+		claim.credential =
+		        image_slice(policy, image_credential_at(policy, r->credential)->name);
+	if ((r->flags & RULE_PATHS) == 0)
+		return vec_append(out, &claim, 1);
+	for (uint32_t i = 0; i < r->pattern_count && spend(budget, 1); i++) {
+		const struct image_pattern *p = image_pattern_at(policy, r->first_pattern + i);
+
+		claim.pattern = image_slice(policy, p->text);
+		claim.rank = p->rank;
+		if (!vec_append(out, &claim, 1))
+			return false;
+	}
+	return true;
+}
+
+bool diff_collect(struct diff_side *side, const struct question *q, uint64_t *budget)
+{
+	const struct policy *policy = side->policy;
+
+	side->allows.n = side->denies.n = 0;
+	for (uint32_t t = 0; t < side->found.count; t++) {
+		const struct image_profile *p = image_profile_at(
+		        policy, image_target_at(policy, side->found.targets[t])->profile);
+		enum lookup_naming naming =
+		        lookup_naming(policy, side->found.targets[t], &q->request->address);
+
+		for (uint32_t i = 0; i < p->ref_count && spend(budget, 1); i++) {
+			const struct image_entry *e =
+			        image_entry_at(policy, image_ref_at(policy, p->first_ref + i));
+			const struct image_rule *r = image_rule_at(policy, e->rule);
+			bool deny = (r->flags & RULE_DENY) != 0;
+
+			if (!deny && naming == LOOKUP_TOO_WIDE)
+				continue;
+			if (scheme_agrees(e->scheme, deny, q->request->scheme) &&
+			        port_agrees(policy, e, q->request->port) && method_agrees(q, r) &&
+			        !add_claims(side, r, e->rule, t,
+			                !deny && naming == LOOKUP_BY_ADDRESS, budget))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* A ';', or an escape other than "%2F": where an allow pattern has one, its shortest reading counts
+ * as well (lookup_allows). */
+static bool has_readings(struct slice pattern)
+{
+	const char *p = pattern.p, *end = pattern.p + pattern.n;
+
+	if (memchr(p, ';', pattern.n))
+		return true;
+	for (; (p = memchr(p, '%', (size_t)(end - p))); p++)
+		if (end - p < 3 || memcmp(p, "%2F", 3) != 0)
+			return true;
+	return false;
+}
+
+/* As patterns; empty: any path, which is more than "/" and "**" (they take no escaped slash). */
+static bool contains(struct slice outer, struct slice inner)
+{
+	return outer.n == 0 || (inner.n > 0 && pattern_contains(outer, inner));
+}
+
+/* The same of allows, where a pattern with wildcards does not match every path that it says. */
+static bool allow_contains(struct slice outer, struct slice inner)
+{
+	return slice_equals(outer, inner) ||
+	       (contains(outer, inner) &&
+	               (outer.n == 0 || !(has_readings(outer) || has_readings(inner))));
+}
+
+static bool meets(struct slice a, struct slice b)
+{
+	return a.n == 0 || b.n == 0 || pattern_overlaps(a, b);
+}
+
+/* A pattern that has every reading of every path of the given one, in small letters. What is read
+ * in several ways becomes "**": no byte becomes more than three. */
+static struct slice open_wide(struct slice pattern, char out[POLICY_PATH_MAX * 3])
+{
+	size_t n = 0;
+
+	for (size_t at = 1; at <= pattern.n;) {
+		struct slice segment = pattern_segment_at(pattern, at);
+		bool opens = segment.n == 0 || memchr(segment.p, '*', segment.n) ||
+		             memchr(segment.p, ';', segment.n) ||
+		             memchr(segment.p, '%', segment.n) || segment.p[segment.n - 1] == '.';
+
+		at += segment.n + 1;
+		if (opens)
+			segment = SLICE("**");
+		out[n++] = '/';
+		for (size_t i = 0; i < segment.n; i++) {
+			char c = segment.p[i];
+
+			out[n++] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+		}
+	}
+	return slice_of(out, n);
+}
+
+/* A pattern of a deny as wide as its readings, in small letters: an escaped slash ends a segment,
+ * any other escape is a wildcard. No byte becomes more than three. */
+static struct slice open_deny(struct slice deny, char out[POLICY_PATH_MAX * 3])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < deny.n; i++) {
+		char c = deny.p[i];
+
+		if (c == '/' && i + 1 == deny.n && n > 0)
+			break;
+		if (c == '%' && deny.n - i >= 3) {
+			c = memcmp(deny.p + i, "%2F", 3) == 0 ? '/' : '*';
+			i += 2;
+		}
+		if (c == '/' && n > 0 && out[n - 1] == '/') {
+			out[n++] = '*';
+			out[n++] = '*';
+		}
+		out[n++] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+	}
+	return slice_of(out, n);
+}
+
+/* Whether a deny may refuse some path of a pattern. */
+static bool deny_meets(struct slice deny, struct slice pattern)
+{
+	char wide[POLICY_PATH_MAX * 3], wide_deny[POLICY_PATH_MAX * 3];
+
+	return meets(deny, pattern) ||
+	       pattern_overlaps(open_deny(deny, wide_deny), open_wide(pattern, wide));
+}
+
+/* Some deny contains the pattern. */
+static bool is_denied_by(const struct vec *claims, struct slice pattern, uint64_t *budget)
+{
+	for (size_t i = 0; i < claims->n; i++) {
+		const struct diff_claim *claim = vec_at(claims, i);
+
+		if (!spend_pair(budget, claim->pattern, pattern))
+			return false;
+		if (contains(claim->pattern, pattern))
+			return true;
+	}
+	return false;
+}
+
+/* Some allow contains the pattern. */
+static bool is_allowed_by(const struct vec *claims, const struct diff_claim *now, uint64_t *budget)
+{
+	struct slice pattern = now->pattern;
+
+	for (size_t i = 0; i < claims->n; i++) {
+		const struct diff_claim *claim = vec_at(claims, i);
+
+		if (!spend_pair(budget, claim->pattern, pattern))
+			return false;
+		if (claim->exact >= now->exact && allow_contains(claim->pattern, pattern))
+			return true;
+	}
+	return false;
+}
+
+/* What of the pattern an old deny kept back and no new one does. */
+static void compare_denies(const struct diff_side *old, const struct diff_side *now,
+        struct diff_change *change, struct diff_sink *sink)
+{
+	struct slice pattern = change->pattern;
+
+	for (size_t i = 0; i < old->denies.n; i++) {
+		struct slice deny = ((struct diff_claim *)vec_at(&old->denies, i))->pattern;
+
+		if (!spend_pair(sink->budget, deny, pattern))
+			break;
+		if (is_denied_by(&now->denies, deny, sink->budget) || !deny_meets(deny, pattern))
+			continue;
+		change->pattern = contains(pattern, deny) ? deny : pattern;
+		change->within = contains(deny, change->pattern) ? SLICE("") : deny;
+		sink->change(sink->context, change);
+	}
+	change->pattern = pattern;
+	change->within = SLICE("");
+}
+
+/* What `now` allows and `old` did not. */
+static void compare_allows(const struct diff_side *old, const struct diff_side *now,
+        enum diff_kind kind, struct diff_sink *sink)
+{
+	for (size_t i = 0; i < now->allows.n && spend(sink->budget, 1); i++) {
+		const struct diff_claim *claim = vec_at(&now->allows, i);
+		struct diff_change change = {.kind = kind,
+		        .pattern = claim->pattern,
+		        .credential = claim->credential,
+		        .upgrades = claim->upgrades};
+
+		if (is_denied_by(&now->denies, claim->pattern, sink->budget))
+			continue;
+		if (is_allowed_by(&old->allows, claim, sink->budget))
+			compare_denies(old, now, &change, sink);
+		else
+			sink->change(sink->context, &change);
+	}
+}
+
+/* a decides wherever both match; they are of one policy. */
+static bool beats(const struct diff_claim *a, const struct diff_claim *b)
+{
+	if (a->order != b->order)
+		return a->order < b->order;
+	if (a->rank != b->rank)
+		return a->rank > b->rank;
+	if ((a->credential.n == 0) != (b->credential.n == 0))
+		return a->credential.n > 0;
+	return a->rule < b->rule;
+}
+
+/* Another claim of the same side takes all that the two have in common. */
+static bool is_taken(const struct vec *claims, const struct diff_claim *mine,
+        const struct diff_claim *other, uint64_t *budget)
+{
+	for (size_t i = 0; i < claims->n; i++) {
+		const struct diff_claim *c = vec_at(claims, i);
+
+		if (!spend_pair(budget, c->pattern, mine->pattern) ||
+		        !spend_pair(budget, c->pattern, other->pattern))
+			break;
+		if (beats(c, mine) && (contains(c->pattern, mine->pattern) ||
+		                              contains(c->pattern, other->pattern)))
+			return true;
+	}
+	return false;
+}
+
+static bool is_denied(
+        const struct diff_side *side, struct slice a, struct slice b, uint64_t *budget)
+{
+	return is_denied_by(&side->denies, a, budget) || is_denied_by(&side->denies, b, budget);
+}
+
+static bool is_same(const struct diff_claim *a, const struct diff_claim *b)
+{
+	return slice_equals(a->credential, b->credential) && slice_equals(a->upgrades, b->upgrades);
+}
+
+static void compare_pair(const struct diff_side *from, const struct diff_side *to,
+        const struct diff_claim *old, const struct diff_claim *now, struct diff_sink *sink)
+{
+	struct diff_change change = {.kind = DIFF_CREDENTIAL,
+	        .pattern = now->pattern,
+	        .credential = now->credential,
+	        .was = old->credential};
+
+	if (is_same(old, now) || !meets(old->pattern, now->pattern) ||
+	        is_taken(&to->allows, now, old, sink->budget) ||
+	        is_taken(&from->allows, old, now, sink->budget) ||
+	        is_denied(from, old->pattern, now->pattern, sink->budget) ||
+	        is_denied(to, old->pattern, now->pattern, sink->budget))
+		return;
+	if (contains(now->pattern, old->pattern))
+		change.pattern = old->pattern;
+	else if (!contains(old->pattern, now->pattern))
+		change.within = old->pattern;
+	if (!slice_equals(old->credential, now->credential))
+		sink->change(sink->context, &change);
+	if (slice_equals(old->upgrades, now->upgrades))
+		return;
+	change.kind = DIFF_UPGRADE;
+	change.credential = change.was = SLICE("");
+	change.upgrades = now->upgrades;
+	change.upgrades_were = old->upgrades;
+	sink->change(sink->context, &change);
+}
+
+/* All claims have the same credential, and allow the same upgrades. */
+static bool have_same_terms(const struct diff_side *from, const struct diff_side *to)
+{
+	const struct diff_claim *first = from->allows.n ? vec_at(&from->allows, 0) : NULL;
+	const struct vec *lists[] = {&from->allows, &to->allows};
+
+	for (size_t l = 0; first && l < 2; l++)
+		for (size_t i = 0; i < lists[l]->n; i++)
+			if (!is_same(vec_at(lists[l], i), first))
+				return false;
+	return true;
+}
+
+static bool claims_are_equal(const struct vec *a, const struct vec *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (size_t i = 0; i < a->n; i++) {
+		const struct diff_claim *x = vec_at(a, i), *y = vec_at(b, i);
+
+		if (x->order != y->order || x->exact != y->exact ||
+		        !slice_equals(x->pattern, y->pattern) || !is_same(x, y))
+			return false;
+	}
+	return true;
+}
+
+void diff_cell(const struct diff_side *from, const struct diff_side *to, struct diff_sink *sink)
+{
+	if (claims_are_equal(&from->allows, &to->allows) &&
+	        claims_are_equal(&from->denies, &to->denies))
+		return;
+	compare_allows(from, to, DIFF_ALLOWED, sink);
+	compare_allows(to, from, DIFF_DENIED, sink);
+	if (have_same_terms(from, to))
+		return;
+	for (size_t i = 0; i < to->allows.n; i++)
+		for (size_t k = 0; k < from->allows.n; k++) {
+			const struct diff_claim *old = vec_at(&from->allows, k),
+			                        *now = vec_at(&to->allows, i);
+
+			if (!spend_pair(sink->budget, old->pattern, now->pattern))
+				return;
+			compare_pair(from, to, old, now, sink);
+		}
+}

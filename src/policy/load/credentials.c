@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: a credential says where its value comes from (source) and how it is put into
+ * a request (inject). Only what this version can do is taken; sources and injections that a later
+ * one may know are named in their refusal, so that nobody wonders about a spelling. Nothing is read
+ * from a source here.
+ */
+#include <stdio.h>
+
+#include "policy/load/source.h"
+
+#define FIELD_MAX 64
+#define ENV_MAX 64
+#define USERNAME_MAX 256
+
+static const char *const injects[] = {"bearer", "basic", "header", "query", NULL};
+static const char *const later_injects[] = {"sigv4", "client-certificate", "placeholder", NULL};
+
+/* Fields that frame the message or steer the connection: a credential in one of them would break
+ * both. */
+static bool header_is_free(struct slice name)
+{
+	static const char *const taken[] = {"host", "content-length", "transfer-encoding",
+	        "connection", "keep-alive", "te", "trailer", "upgrade", "expect",
+	        "proxy-authorization", "proxy-connection", "content-encoding", "accept-encoding",
+	        NULL};
+
+	for (size_t i = 0; taken[i]; i++)
+		if (slice_equals_ignoring_case(name, slice_from_string(taken[i])))
+			return false;
+	return true;
+}
+
+static void take_header(
+        struct tree *tree, const struct tree_node *map, struct policy_credential *out)
+{
+	const struct tree_node *node = tree_get(map, "header"), *prefix = tree_get(map, "prefix");
+	char quoted[TREE_QUOTE_MAX];
+
+	if (!node)
+		tree_error(tree, map, "inject: header needs the field's name: header: x-api-key");
+	else if (!tree_text(tree, node, "header", FIELD_MAX, &out->field))
+		return;
+	else if (!load_is_token(out->field))
+		tree_error(tree, node, "header %s is no field name",
+		        tree_quote_value(tree, out->field, quoted));
+	else if (!header_is_free(out->field))
+		tree_error(tree, node,
+		        "header \"%.*s\" steers the connection and cannot carry a credential",
+		        SLICE_ARG(out->field));
+	if (prefix)
+		tree_text(tree, prefix, "prefix", FIELD_MAX, &out->prefix);
+}
+
+static void take_query(
+        struct tree *tree, const struct tree_node *map, struct policy_credential *out)
+{
+	const struct tree_node *node = tree_get(map, "query");
+	char quoted[TREE_QUOTE_MAX];
+
+	if (!node)
+		tree_error(tree, map, "inject: query needs the parameter's name: query: key");
+	else if (tree_text(tree, node, "query", FIELD_MAX, &out->field) &&
+	         !load_is_token(out->field))
+		tree_error(tree, node, "query %s is no parameter's name",
+		        tree_quote_value(tree, out->field, quoted));
+}
+
+static void take_username(
+        struct tree *tree, const struct tree_node *map, struct policy_credential *out)
+{
+	const struct tree_node *node = tree_get(map, "username");
+	char quoted[TREE_QUOTE_MAX];
+
+	if (!node || !tree_text(tree, node, "username", USERNAME_MAX, &out->username))
+		return;
+	if (slice_find_byte(out->username, ':') >= 0)
+		tree_error(tree, node, "username %s holds \":\", which ends it (RFC 7617)",
+		        tree_quote_value(tree, out->username, quoted));
+}
+
+/* Keys that belong to one way of injection only. */
+static void check_belonging(
+        struct tree *tree, const struct tree_node *map, enum policy_inject inject)
+{
+	static const struct {
+		const char *key;
+		enum policy_inject inject;
+	} keys[] = {{"header", POLICY_INJECT_HEADER}, {"prefix", POLICY_INJECT_HEADER},
+	        {"query", POLICY_INJECT_QUERY}, {"username", POLICY_INJECT_BASIC}};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const struct tree_node *node = tree_get(map, keys[i].key);
+
+		if (node && keys[i].inject != inject)
+			tree_error(tree, node, "%s goes with inject: %s, but inject is %s",
+			        keys[i].key, injects[keys[i].inject], injects[inject]);
+	}
+}
+
+static void take_inject(
+        struct tree *tree, const struct tree_node *map, struct policy_credential *out)
+{
+	const struct tree_node *node = tree_get(map, "inject");
+	int word;
+
+	if (!node) {
+		tree_error(tree, map, "inject is missing: bearer, basic, header or query");
+		return;
+	}
+	if (node->kind == TREE_SCALAR && load_is_among(node->text, later_injects)) {
+		tree_error(tree, node, "inject \"%.*s\" %s; use bearer, basic, header or query",
+		        SLICE_ARG(node->text), load_later);
+		return;
+	}
+	word = tree_word(tree, node, "inject", injects);
+	if (word < 0)
+		return;
+	out->inject = (enum policy_inject)word;
+	check_belonging(tree, map, out->inject);
+	if (out->inject == POLICY_INJECT_HEADER)
+		take_header(tree, map, out);
+	else if (out->inject == POLICY_INJECT_QUERY)
+		take_query(tree, map, out);
+	else if (out->inject == POLICY_INJECT_BASIC)
+		take_username(tree, map, out);
+}
+
+static void take_placeholder(struct loader *l, struct tree *tree, const struct tree_node *map,
+        struct policy_credential *out)
+{
+	const struct tree_node *node = tree_get(map, "env");
+
+	if (!node || !tree_text(tree, node, "env", ENV_MAX, &out->env) ||
+	        !load_check_variable(tree, node, "env", out->env))
+		return;
+	for (size_t i = 0; i < l->model.credential_count; i++) {
+		const struct model_credential *other = &l->model.credentials[i];
+
+		if (slice_equals(other->c.env, out->env))
+			tree_error(tree, node,
+			        "env \"%.*s\" is already the variable of credential \"%.*s\" "
+			        "(%s:%u)",
+			        SLICE_ARG(out->env), SLICE_ARG(other->c.name), other->mark.file,
+			        other->mark.line);
+	}
+}
+
+/* The file after this one that defines the credential as well, or NULL. */
+static const struct load_file *defined_below(struct loader *l, const struct load_file *file,
+        const struct tree_item *item, unsigned *line)
+{
+	for (size_t i = 0; i < l->files.n; i++) {
+		const struct load_file *other = vec_at(&l->files, i);
+		const struct tree_node *map = tree_get(other->tree.root, "credentials");
+
+		if (other <= file || !map || map->kind != TREE_MAP)
+			continue;
+		for (const struct tree_item *at = map->first; at; at = at->next)
+			if (slice_equals(at->key->text, item->key->text)) {
+				*line = at->key->line;
+				return other;
+			}
+	}
+	return NULL;
+}
+
+/* Whether this says nothing but a source, for a credential that an included file defines: what is
+ * meant is said at the include. */
+static bool is_misplaced_override(
+        struct loader *l, struct load_file *file, const struct tree_item *item)
+{
+	const struct load_file *other = NULL;
+	unsigned line;
+
+	if (!tree_get(item->value, "inject"))
+		other = defined_below(l, file, item, &line);
+	if (!other)
+		return false;
+	tree_error(&file->tree, item->key,
+	        "credential \"%.*s\" is defined at %s:%u; another source for it is said where "
+	        "that file is included: include: [{%s: %.*s, credentials: {%.*s: {source: ...}}}]",
+	        SLICE_ARG(item->key->text), other->tree.file, line,
+	        other->is_preset ? "preset" : "file", SLICE_ARG(other->label),
+	        SLICE_ARG(item->key->text));
+	return true;
+}
+
+static void load_credential(struct loader *l, struct load_file *file, const struct tree_item *item)
+{
+	static const char *const known[] = {"source", "inject", "header", "prefix", "query",
+	        "username", "env", "placeholder", "placeholder-length", "ttl", "timeout", NULL};
+	struct model_credential credential = {.mark = mark_of(&file->tree, item->key)};
+	struct tree *tree = &file->tree;
+	bool added;
+	uint32_t id;
+
+	if (!load_name(tree, item->key, "a credential's name", &credential.c.name) ||
+	        !tree_is_map(tree, item->value, "a credential") ||
+	        is_misplaced_override(l, file, item))
+		return;
+	tree_check_keys(tree, item->value, known, NULL);
+	load_source(tree, item, file->path, &credential);
+	take_inject(tree, item->value, &credential.c);
+	load_source_times(tree, item->value, &credential.c);
+	take_placeholder(l, tree, item->value, &credential.c);
+	load_placeholder(tree, item->value, &credential.c);
+	id = intern_put(&l->credential_names, credential.c.name, &added);
+	if (id == UINT32_MAX)
+		l->arena.failed = true;
+	else if (!added)
+		tree_error(tree, item->key, "credential \"%.*s\" is already defined at %s:%u",
+		        SLICE_ARG(credential.c.name), l->model.credentials[id].mark.file,
+		        l->model.credentials[id].mark.line);
+	else
+		l->model.credentials[l->model.credential_count++] = credential;
+}
+
+static void load_all(struct loader *l, struct load_file *file)
+{
+	const struct tree_node *map = tree_get(file->tree.root, "credentials");
+
+	if (map && map->kind == TREE_LIST) {
+		tree_error(&file->tree, map,
+		        "credentials must be a mapping, not a list: the name is the key: NAME: "
+		        "{source: ..., inject: ...}");
+		return;
+	}
+	if (!map || !tree_is_map(&file->tree, map, "credentials"))
+		return;
+	for (const struct tree_item *item = map->first; item && !l->arena.failed;
+	        item = item->next) {
+		if (l->model.credential_count == POLICY_CREDENTIALS_MAX) {
+			tree_error(&file->tree, item->key, "more than %d credentials",
+			        POLICY_CREDENTIALS_MAX);
+			return;
+		}
+		load_credential(l, file, item);
+	}
+}
+
+void load_credentials(struct loader *l, struct load_file *file)
+{
+	file->tree.secretive = true;
+	load_all(l, file);
+	file->tree.secretive = false;
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: a file is read, parsed, its top checked, and then what it includes, depth
+ * first, each file once. The chain of includes that led to a file lies on the stack: it shows
+ * cycles and bounds the depth.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "policy/load/loader.h"
+
+#define PATH_TEXT_MAX 4096
+
+static const char *const main_keys[] = {"vethguard", "name", "include", "credentials", "groups",
+        "allow", "deny", "mode", "variables", NULL};
+#define OF_CONFIG "belongs into the configuration (vethguard.yaml), not into a policy"
+
+static const struct tree_refusal main_refused[] = {
+        {"ask", "is not supported by this version: nothing can be held for approval yet; use allow "
+                "or deny"},
+        {"limits", "is not supported by this version: rates and volumes are not limited yet; "
+                   "remove it"},
+        {"default", "does not exist: what no rule allows is refused, and that cannot be changed"},
+        {"rules", "does not exist: rules stand under allow: and deny:"},
+        {"version", "does not exist: the language's is written \"vethguard: 1\""},
+        {"<<", "does not exist: keys of another mapping are not merged into this one; write them "
+               "out"},
+        {"resolver", OF_CONFIG}, {"ca_files", OF_CONFIG}, {"permit", OF_CONFIG},
+        {"pools", OF_CONFIG}, {"proxy_port", OF_CONFIG}, {"egress", OF_CONFIG},
+        {"audit_file", OF_CONFIG}, {"watch", OF_CONFIG}, {"timeouts", OF_CONFIG}, {NULL, NULL}};
+static const char *const preset_names[] = {"pypi", "npm", "debian", "github", "crates", "golang",
+        "docker-hub", "huggingface", "openai", "anthropic", "github-push", "claude-code",
+        "claude-code-token", "codex", "gemini-cli", "opencode", "qwen-code", "cline", "copilot",
+        "pi", "agent-updates", NULL};
+
+/* Where a file was asked for: for messages. NULL parent: the main file. */
+struct include {
+	const struct include *parent;
+	struct slice path;
+	unsigned depth;
+};
+
+/* Appends the segments of path to out, taking back what ".." says. */
+static size_t add_segments(char *out, size_t n, struct slice path)
+{
+	while (path.n > 0) {
+		ptrdiff_t slash = slice_find_byte(path, '/');
+		size_t len = slash < 0 ? path.n : (size_t)slash;
+		struct slice segment = slice_of(path.p, len);
+
+		path = slash < 0 ? slice_of(path.p, 0)
+		                 : slice_of(path.p + len + 1, path.n - len - 1);
+		if (len == 0 || slice_equals(segment, SLICE(".")))
+			continue;
+		if (slice_equals(segment, SLICE(".."))) {
+			while (n > 0 && out[--n] != '/')
+				;
+			continue;
+		}
+		out[n++] = '/';
+		memcpy(out + n, segment.p, len);
+		n += len;
+	}
+	return n;
+}
+
+struct slice load_join(struct arena *arena, struct slice file, struct slice relative)
+{
+	char *out = arena_take(arena, file.n + relative.n + 3);
+	size_t dir = file.n, n = 0;
+
+	if (!out)
+		return SLICE("");
+	while (dir > 0 && file.p[dir - 1] != '/')
+		dir--;
+	if (relative.n == 0 || relative.p[0] != '/')
+		n = add_segments(out, n, slice_of(file.p, dir));
+	n = add_segments(out, n, relative);
+	if (n == 0)
+		out[n++] = '/';
+	out[n] = '\0';
+	return slice_of(out, n);
+}
+
+static int load_files(struct loader *l, const struct include *chain, const struct tree *from,
+        const struct load_include *include, const char *shown);
+
+const char *const *load_preset_names(const struct loader *l, struct load_presets *room)
+{
+	room->found.count = 0;
+	if (l->reader->presets && l->reader->preset_dir)
+		l->reader->presets(l->reader->preset_dir, &room->found);
+	for (size_t i = 0; i < room->found.count; i++)
+		room->names[i] = room->found.names[i];
+	room->names[room->found.count] = NULL;
+	return room->found.count ? room->names : preset_names;
+}
+
+static bool is_among(struct slice word, const char *const words[])
+{
+	for (; *words; words++)
+		if (slice_equals(word, slice_from_string(*words)))
+			return true;
+	return false;
+}
+
+static void report_missing_preset(struct loader *l, const struct tree *from,
+        const struct tree_node *at, const struct load_include *include)
+{
+	struct load_presets room;
+	const struct diag_known known = {
+	        load_preset_names(l, &room), "the presets are", "preset:", NULL};
+	char hint[DIAG_HINT_MAX];
+
+	if (is_among(include->preset, preset_names))
+		diag_add(l->model.diags, from->file, at->line, at->column,
+		        "%.*s is not in the directory of presets, %s", SLICE_ARG(include->text),
+		        l->reader->preset_dir);
+	else
+		diag_add(l->model.diags, from->file, at->line, at->column, "there is no %.*s%s",
+		        SLICE_ARG(include->text), diag_hint(include->preset, &known, hint));
+}
+
+/* "pypi", "pypi.yaml" or "pipy" where "preset:pypi" was meant. */
+static void report_missing_file(struct loader *l, const struct tree *from,
+        const struct tree_node *at, const struct load_include *include, struct slice path)
+{
+	struct load_presets room;
+	struct slice word = include->text;
+	const char *nearest;
+
+	if (slice_ends_with(word, SLICE(".yaml")))
+		word.n -= strlen(".yaml");
+	nearest = diag_nearest(word, load_preset_names(l, &room));
+	if (nearest)
+		diag_add(l->model.diags, from->file, at->line, at->column,
+		        "there is no file %.*s; did you mean \"preset:%s\"?",
+		        SLICE_ARG(include->text), nearest);
+	else
+		diag_add(l->model.diags, from->file, at->line, at->column,
+		        "there is no file %.*s (looked for as %.*s)", SLICE_ARG(include->text),
+		        SLICE_ARG(path));
+}
+
+static void report_read(struct loader *l, const struct include *chain, const struct tree *from,
+        const struct load_include *include, const char *shown, int rc)
+{
+	const char *why = rc == -EFBIG    ? "the file is too large"
+	                  : rc == -EINVAL ? "not a regular file"
+	                                  : strerror(-rc);
+
+	l->wrong = true;
+	if (!include)
+		diag_add(l->model.diags, shown, 0, 0, "cannot read the policy: %s", why);
+	else if (rc == -ENOENT && include->preset.n > 0)
+		report_missing_preset(l, from, include->node, include);
+	else if (rc == -ENOENT)
+		report_missing_file(l, from, include->node, include, chain->path);
+	else
+		diag_add(l->model.diags, from->file, include->node->line, include->node->column,
+		        "cannot read %s: %s", shown, why);
+}
+
+static int include_one(struct loader *l, const struct include *chain, struct tree *tree,
+        size_t index, const struct tree_node *node)
+{
+	struct include next = {chain, {0}, chain->depth + 1};
+	char quoted[TREE_QUOTE_MAX];
+	struct load_include include;
+	int rc;
+
+	if (!load_include_entry(l, tree, node, &include))
+		return 0;
+	if (include.preset.n > 0)
+		next.path = arena_printf(&l->arena, "%s/%.*s.yaml", l->reader->preset_dir,
+		        SLICE_ARG(include.preset));
+	else
+		next.path = load_join(&l->arena, chain->path, include.text);
+	for (const struct include *up = chain; up; up = up->parent)
+		if (slice_equals(up->path, next.path)) {
+			tree_error(tree, include.node, "include %s: the file includes itself%s",
+			        tree_quote(include.text, quoted),
+			        up == chain ? "" : " through others");
+			return 0;
+		}
+	if (next.depth > POLICY_INCLUDE_DEPTH_MAX) {
+		tree_error(tree, include.node, "include %s: files are nested more than %d deep",
+		        tree_quote(include.text, quoted), POLICY_INCLUDE_DEPTH_MAX);
+		return 0;
+	}
+	rc = load_files(l, &next, tree, &include, include.text.p);
+	if (include.credentials)
+		load_overrides_keep(l, tree, index, &include, next.path);
+	return rc;
+}
+
+static void check_version(struct tree *tree)
+{
+	const struct tree_node *version = tree_get(tree->root, "vethguard");
+	char quoted[TREE_QUOTE_MAX];
+
+	if (!version)
+		tree_error(tree, tree->root,
+		        "the language version is missing; begin with \"vethguard: 1\"");
+	else if (version->kind != TREE_SCALAR || !slice_equals(version->text, SLICE("1")))
+		tree_error(tree, version, "language version %s is not known; this program knows 1",
+		        version->kind == TREE_SCALAR ? tree_quote(version->text, quoted)
+		                                     : "of this kind");
+}
+
+/* Checks the top of a file and loads what it includes. */
+static int read_top(struct loader *l, size_t index, const struct include *chain)
+{
+	struct load_file *file = vec_at(&l->files, index);
+	struct tree tree = file->tree;
+	const struct tree_node *mode;
+	struct tree_node *include;
+	struct tree_item single;
+	int rc = 0;
+
+	if (!tree_is_map(&tree, tree.root, "a policy"))
+		goto out;
+	tree_check_keys(&tree, tree.root, main_keys, main_refused);
+	check_version(&tree);
+	mode = tree_get(tree.root, "mode");
+	if (mode && chain->parent)
+		tree_error(&tree, mode,
+		        "mode belongs into the main file, not into one that is included");
+	include = tree_get(tree.root, "include");
+	if (include && include->kind == TREE_MAP)
+		rc = include_one(l, chain, &tree, index, include);
+	else if (include)
+		for (const struct tree_item *item = tree_items(&tree, include, "include", &single);
+		        item && rc == 0; item = item->next)
+			rc = include_one(l, chain, &tree, index, item->value);
+out:
+	file = vec_at(&l->files, index);
+	file->tree.wrong = tree.wrong;
+	return rc;
+}
+
+static int parse_file(struct loader *l, struct slice path, const struct load_include *include,
+        const char *shown, char *text, size_t n)
+{
+	struct load_file file = {.path = path, .is_preset = include && include->preset.n > 0};
+	int rc;
+
+	if (include)
+		file.label =
+		        arena_copy(&l->arena, file.is_preset ? include->preset : include->text);
+	file.tree.arena = &l->arena;
+	file.tree.diags = l->model.diags;
+	file.tree.file = arena_copy(&l->arena, slice_from_string(shown)).p;
+	rc = tree_parse(&file.tree, text, n);
+	if (rc == 0 && !vec_append(&l->files, &file, 1))
+		rc = -ENOMEM;
+	return rc;
+}
+
+/* A file that is included by two others is read once. */
+static bool is_loaded(struct loader *l, struct slice path)
+{
+	bool added;
+
+	if (intern_put(&l->paths, path, &added) == UINT32_MAX)
+		l->arena.failed = true;
+	return !added;
+}
+
+/* No fault: on some file systems everybody can write everything, and where a daemon starts again it
+ * would cut off a sandbox for what may have been so for years. */
+static void note_writers(struct loader *l, const struct include *chain, const char *shown)
+{
+	const struct policy_writers *writers = NULL;
+	char text[POLICY_WRITERS_TEXT_MAX];
+
+	if (l->options && l->options->notes && l->reader->writers &&
+	        !(chain->parent && slice_starts_with(slice_from_string(shown), SLICE("preset:"))))
+		writers = l->reader->writers(l->reader->context);
+	if (writers)
+		diag_add(l->options->notes, chain->parent ? chain->path.p : shown, 0, 0, "%s",
+		        policy_writers_text(writers, text));
+}
+
+/* Reads the file of chain and all that it includes. include: what asks for it, in from; NULL: the
+ * main file. Only -ENOMEM is an error; faults are reported. */
+static int load_files(struct loader *l, const struct include *chain, const struct tree *from,
+        const struct load_include *include, const char *shown)
+{
+	char *text = NULL;
+	size_t n = 0;
+	int rc;
+
+	if (l->arena.failed)
+		return -ENOMEM;
+	if (is_loaded(l, chain->path))
+		return 0;
+	if (include && l->paths.keys.n > POLICY_INCLUDE_FILES_MAX) {
+		diag_add(l->model.diags, from->file, include->node->line, include->node->column,
+		        "more than %d files in one policy", POLICY_INCLUDE_FILES_MAX);
+		l->wrong = true;
+		return 0;
+	}
+	if (l->options && l->options->each_file)
+		l->options->each_file(l->options->each_file_context, chain->path.p);
+	rc = l->reader->read(l->reader->context, chain->path.p, &text, &n);
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc != 0) {
+		report_read(l, chain, from, include, shown, rc);
+		return 0;
+	}
+	note_writers(l, chain, shown);
+	if (include)
+		shown = chain->path.p;
+	rc = parse_file(l, chain->path, include, shown, text, n);
+	free(text);
+	if (rc == -EINVAL) {
+		l->wrong = true;
+		return 0;
+	}
+	return rc ? rc : read_top(l, l->files.n - 1, chain);
+}
+
+struct slice load_absolute(struct arena *arena, const char *path)
+{
+	char directory[PATH_TEXT_MAX];
+	struct slice base = SLICE("/");
+
+	if (path[0] != '/' && getcwd(directory, sizeof(directory) - 1)) {
+		size_t n = strlen(directory);
+
+		directory[n++] = '/';
+		base = slice_of(directory, n);
+	}
+	return load_join(arena, base, slice_from_string(path));
+}
+
+int load_all_files(struct loader *l, const char *path)
+{
+	struct include top = {.path = load_absolute(&l->arena, path)};
+
+	return load_files(l, &top, NULL, NULL, path);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model: a policy as the loader read it from all its files: checked, names resolved, texts in one
+ * arena. compile.c turns it into an image.
+ */
+#ifndef VETHGUARD_SRC_POLICY_LOAD_MODEL_H
+#define VETHGUARD_SRC_POLICY_LOAD_MODEL_H
+
+#include "vethguard/base/diag.h"
+#include "policy/load/arena.h"
+#include "policy/image.h"
+#include "policy/compile/intern.h"
+
+#define MODEL_PORTS_MAX 64             /* ranges of one rule */
+#define MODEL_PATHS_MAX 10000          /* of one rule */
+#define MODEL_UPGRADES_MAX 8           /* protocols of one rule */
+#define MODEL_DESTINATIONS_MAX 1000000 /* of one list */
+#define MODEL_PAIRS_MAX 4000000        /* destinations of all rules */
+#define MODEL_CANDIDATES_MAX 8000000   /* (destination profile, path) pairs */
+
+struct mark {
+	const char *file; /* in the arena */
+	unsigned line, column;
+};
+
+struct model_destination {
+	struct slice key;  /* byte 0: enum image_target_kind; then the target's key */
+	struct slice text; /* as written */
+	struct mark mark;
+	enum policy_scheme scheme;
+	bool is_public; /* written as "[public]" */
+	uint16_t port;  /* 0: the rule's ports, or the scheme's default */
+};
+
+struct model_destinations {
+	struct model_destination *items;
+	size_t count;
+};
+
+struct model_rule {
+	struct slice name, to, reason;
+	struct slice upgrades; /* as policy_rule_upgrades() */
+	struct mark mark;
+	bool deny, passthrough, has_methods;
+	bool reported; /* a conflict of this rule was told */
+	uint64_t methods;
+	struct model_destinations *lists; /* own destinations and groups */
+	size_t list_count;
+	struct image_range ports[MODEL_PORTS_MAX];
+	size_t port_count;
+	struct slice *paths;
+	size_t path_count;
+	uint32_t credential; /* or POLICY_NONE */
+};
+
+struct model_credential {
+	struct policy_credential c;
+	struct mark mark, source; /* of its name, and of where its value comes from */
+	bool overridden;          /* an include says where, not the definition */
+};
+
+struct model {
+	struct arena *arena;
+	struct diag_list *diags;
+	struct slice name;
+	enum policy_mode mode;
+	size_t method_count;
+	struct slice methods[IMAGE_METHODS_MAX];
+	struct vec rules; /* struct model_rule */
+	size_t credential_count;
+	struct model_credential credentials[POLICY_CREDENTIALS_MAX];
+};
+
+/* 0 with a malloc'd image; -EINVAL with diags (conflicts, too large); -ENOMEM. */
+int policy_compile(struct model *model, uint8_t **image, size_t *size);
+
+#endif

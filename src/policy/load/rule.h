@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* load_rule: one rule while it is read. */
+#ifndef VETHGUARD_SRC_POLICY_LOAD_RULE_H
+#define VETHGUARD_SRC_POLICY_LOAD_RULE_H
+
+#include "policy/load/loader.h"
+
+struct rule_parse {
+	struct loader *l;
+	struct tree *tree;
+	const struct tree_node *node;
+	struct model_rule rule;
+};
+
+/* Each takes the value of one key; reports. */
+void load_rule_to(struct rule_parse *p, struct tree_node *to);
+void load_rule_ports(struct rule_parse *p, struct tree_node *node);
+void load_rule_methods(struct rule_parse *p, struct tree_node *node);
+void load_rule_paths(struct rule_parse *p, struct tree_node *node);
+void load_rule_upgrade(struct rule_parse *p, struct tree_node *node);
+
+#endif

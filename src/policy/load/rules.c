@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: each rule is read key by key (load/rule_to.c: its destinations,
+ * load/rule_request.c: ports, methods and paths), then checked as a whole: what its schemes exclude
+ * (methods and paths need http, credentials need https, tls: passthrough sees no request).
+ */
+#include "policy/load/rule.h"
+
+#define REASON_MAX 500
+
+static const char *const allow_keys[] = {
+        "name", "to", "ports", "methods", "paths", "tls", "credential", "upgrade", NULL};
+static const char *const deny_keys[] = {"name", "to", "ports", "methods", "paths", "reason", NULL};
+#define IS_TO "does not exist: where a rule leads to is said with \"to: https://host\""
+#define SAYS_ITSELF "does not exist: whether a rule stands under allow: or deny: says what it does"
+#define NO_MERGE \
+	"does not exist: keys of another mapping are not merged into this one; write them out"
+
+static const struct tree_refusal allow_refused[] = {
+        {"limits", "is not supported by this version: a rule cannot limit rates yet; remove it"},
+        {"ask", "is not supported by this version: a rule either allows or denies; remove it"},
+        {"reason", "belongs to deny rules: it is what a refused client is told"}, {"host", IS_TO},
+        {"hosts", IS_TO}, {"url", IS_TO}, {"domain", IS_TO}, {"destination", IS_TO},
+        {"action", SAYS_ITSELF}, {"<<", NO_MERGE}, {NULL, NULL}};
+static const struct tree_refusal deny_refused[] = {
+        {"limits", "is not supported by this version: a rule cannot limit rates yet; remove it"},
+        {"ask", "is not supported by this version: a rule either allows or denies; remove it"},
+        {"credential", "belongs to allow rules: a denied request is never sent"},
+        {"tls", "belongs to allow rules: a denied connection is never relayed"},
+        {"upgrade", "belongs to allow rules: a denied request is never sent"}, {"host", IS_TO},
+        {"hosts", IS_TO}, {"url", IS_TO}, {"domain", IS_TO}, {"destination", IS_TO},
+        {"action", SAYS_ITSELF}, {"<<", NO_MERGE}, {NULL, NULL}};
+
+static void take_credential(struct rule_parse *p, const struct tree_node *node)
+{
+	const char *names[POLICY_CREDENTIALS_MAX + 1] = {NULL};
+	const struct diag_known known = {names, "the credentials are", NULL, NULL};
+	char quoted[TREE_QUOTE_MAX], hint[DIAG_HINT_MAX];
+	struct slice name;
+	uint32_t id;
+
+	if (!tree_text(p->tree, node, "credential", POLICY_NAME_MAX, &name))
+		return;
+	id = intern_find(&p->l->credential_names, name);
+	if (id != UINT32_MAX && id < p->l->model.credential_count) {
+		p->rule.credential = id;
+		return;
+	}
+	for (size_t i = 0; i < p->l->model.credential_count; i++)
+		names[i] = p->l->model.credentials[i].c.name.p;
+	tree_error(p->tree, node, "no credential %s under credentials:%s", tree_quote(name, quoted),
+	        names[0] ? diag_hint(name, &known, hint) : "; the policy has none");
+}
+
+/* Folded and literal blocks end in a line break and may hold more; a reason is one line. */
+static void take_reason(struct rule_parse *p, struct tree_node *node)
+{
+	struct tree_node flat = *node;
+	char *text;
+
+	if (node->kind == TREE_SCALAR && !node->plain) {
+		flat.text = arena_copy(p->tree->arena, node->text);
+		text = (char *)flat.text.p;
+		for (size_t i = 0; i < flat.text.n; i++)
+			if (text[i] == '\n')
+				text[i] = ' ';
+		flat.text = slice_trim(flat.text);
+	}
+	tree_text(p->tree, &flat, "reason", REASON_MAX, &p->rule.reason);
+}
+
+/* Top-level names that are nobody's but a network's own, by custom or by RFC 6761 and 9476. */
+static bool is_own_domain(struct slice name)
+{
+	static const char *const own[] = {"internal", "local", "lan", "corp", "home", "intern",
+	        "intranet", "private", "localdomain", "test", "example", "invalid", "alt", NULL};
+
+	for (size_t i = 0; own[i]; i++)
+		if (slice_equals(name, slice_from_string(own[i])))
+			return true;
+	return false;
+}
+
+/* A name or address that never leaves the sandbox. */
+static bool is_loopback(const struct model_destination *d)
+{
+	struct slice rest = slice_of(d->key.p + 1, d->key.n - 1);
+	const uint8_t *prefix = (const uint8_t *)rest.p;
+
+	if (d->key.p[0] != TARGET_PREFIX)
+		return slice_equals(rest, SLICE("localhost")) ||
+		       slice_ends_with(rest, SLICE(".localhost"));
+	return prefix[0] == 4 ? prefix[1] >= 8 && prefix[2] == 127
+	                      : prefix[1] == 128 && prefix[17] == 1 &&
+	                                memcmp(prefix + 2, (const uint8_t[15]){0}, 15) == 0;
+}
+
+/* A network of which some addresses are not meant, or none (ip_network_means). */
+static void note_network(
+        const struct rule_parse *p, const struct model_destination *d, const struct tree_node *at)
+{
+	struct diag_list *notes = p->l->options->notes;
+	const uint8_t *key = (const uint8_t *)d->key.p + 1;
+	struct ip_prefix network = {.base.family = key[0], .bits = key[1]};
+	char quoted[TREE_QUOTE_MAX];
+	enum ip_class class;
+	bool mixed;
+
+	memcpy(network.base.bytes, key + 2, sizeof(network.base.bytes));
+	class = ip_network_class(&network, &mixed);
+	if (ip_network_is_one(&network) || d->is_public)
+		return;
+	if (class == IP_PUBLIC && mixed)
+		diag_add(notes, p->tree->file, at->line, at->column,
+		        "destination %s is wider than a private or special range: of it only "
+		        "public "
+		        "addresses are meant%s; name private ones by networks of their own, others "
+		        "one by one",
+		        tree_quote(d->text, quoted),
+		        network.bits == 0 ? ", for which \"[public]\" stands" : "");
+	else if (class != IP_PUBLIC && !ip_network_means(&network, &network.base) &&
+	         class != IP_MAPPED && class != IP_NAT64)
+		diag_add(notes, p->tree->file, at->line, at->column,
+		        "destination %s opens nothing: %s addresses are dialled only where a rule "
+		        "names them one by one",
+		        tree_quote(d->text, quoted), ip_class_name(class));
+}
+
+/* What is right and seldom meant. */
+static void note_destination(
+        const struct rule_parse *p, const struct model_destination *d, const struct tree_node *at)
+{
+	const struct policy_load_options *options = p->l->options;
+	struct slice name = slice_of(d->key.p + 1, d->key.n ? d->key.n - 1 : 0);
+	char quoted[TREE_QUOTE_MAX];
+
+	if (!options || !options->notes || !options->thorough || p->rule.deny || d->key.n == 0)
+		return;
+	if (is_loopback(d))
+		diag_add(options->notes, p->tree->file, at->line, at->column,
+		        "destination %s is the sandbox itself for what runs inside: such requests "
+		        "do not come here; name a service of this host by another of its addresses",
+		        tree_quote(d->text, quoted));
+	else if (d->key.p[0] == TARGET_PREFIX && d->key.n == 1 + IMAGE_PREFIX_KEY)
+		note_network(p, d, at);
+	else if (d->key.p[0] == TARGET_GLOB && slice_find_byte(name, '.') < 0 &&
+	         !is_own_domain(name))
+		diag_add(options->notes, p->tree->file, at->line, at->column,
+		        "destination %s is every name that ends in \".%.*s\", whoever has it",
+		        tree_quote(d->text, quoted), SLICE_ARG(name));
+}
+
+/* What the scheme and port of one destination make impossible. */
+static void check_destination(
+        struct rule_parse *p, const struct model_destination *d, const struct tree_node *at)
+{
+	const struct model_rule *r = &p->rule;
+	bool http = d->scheme == POLICY_HTTPS || d->scheme == POLICY_HTTP;
+	const char *scheme = policy_scheme_name(d->scheme);
+	char quoted[TREE_QUOTE_MAX];
+
+	tree_quote(d->text, quoted);
+	if (r->deny && d->is_public)
+		tree_error(p->tree, at,
+		        "destination %s: \"[public]\" is for allow rules; a deny rule names the "
+		        "networks, and means all of their addresses",
+		        quoted);
+	if (!http && (r->has_methods || r->path_count > 0))
+		tree_error(p->tree, at,
+		        "destination %s: methods and paths exist in https and http only, not in %s",
+		        quoted, scheme);
+	if (!http && r->upgrades.n)
+		tree_error(p->tree, at,
+		        "destination %s: upgrade exists in https and http only, not in %s", quoted,
+		        scheme);
+	if (d->scheme == POLICY_HTTP && r->credential != POLICY_NONE)
+		tree_error(p->tree, at,
+		        "destination %s: a credential is never sent over plain http", quoted);
+	if (!http && r->credential != POLICY_NONE)
+		tree_error(p->tree, at,
+		        "destination %s: a credential goes to https only, not into %s", quoted,
+		        scheme);
+	if (d->scheme != POLICY_HTTPS && r->passthrough)
+		tree_error(
+		        p->tree, at, "destination %s: tls: passthrough is for https only", quoted);
+	if (d->port != 0 && r->port_count > 0)
+		tree_error(p->tree, at,
+		        "destination %s names a port, and so does ports; use one of them", quoted);
+	if (d->port == 0 && r->port_count == 0 && policy_scheme_default_port(d->scheme) == 0)
+		tree_error(p->tree, at,
+		        "destination %s needs a port: %s://host:port, or ports: [...]", quoted,
+		        scheme);
+}
+
+/* Both are wanted for some services, and one who writes them should know. */
+static void note_upgrade(const struct rule_parse *p)
+{
+	const struct policy_load_options *options = p->l->options;
+	const struct model_rule *r = &p->rule;
+
+	if (!options || !options->notes || !options->thorough || !r->upgrades.n ||
+	        r->credential == POLICY_NONE)
+		return;
+	diag_add(options->notes, p->tree->file, p->node->line, p->node->column,
+	        "rule \"%.*s\": after an upgrade to %.*s nothing is searched or covered, so the "
+	        "upstream can show the credential to the sandbox there",
+	        SLICE_ARG(r->name), SLICE_ARG(r->upgrades));
+}
+
+static void check_rule(struct rule_parse *p, const struct tree_node *to)
+{
+	const struct model_rule *r = &p->rule;
+
+	if (r->passthrough && (r->has_methods || r->path_count > 0 || r->credential != POLICY_NONE))
+		tree_error(p->tree, p->node,
+		        "tls: passthrough leaves the connection closed to view, so methods, paths "
+		        "and credential cannot stand beside it");
+	if (r->passthrough && r->upgrades.n)
+		tree_error(p->tree, p->node,
+		        "tls: passthrough leaves the connection closed to view, so upgrade cannot "
+		        "stand beside it");
+	note_upgrade(p);
+	for (size_t l = 0; l < r->list_count; l++)
+		for (size_t i = 0; i < r->lists[l].count; i++) {
+			/* destinations written here are reported where they stand, those of groups
+			 * at `to` */
+			const struct model_destination *d = &r->lists[l].items[i];
+			struct tree_node at = *to;
+
+			if (d->is_public && d->key.p[1] == 6)
+				continue; /* told of its first half */
+			if (l == 0) {
+				at.line = d->mark.line;
+				at.column = d->mark.column;
+			}
+			check_destination(p, d, &at);
+			note_destination(p, d, &at);
+		}
+}
+
+static void take_rule_name(struct rule_parse *p, struct load_file *file, size_t index)
+{
+	const struct tree_node *node = tree_get(p->node, "name");
+	uint32_t rule = (uint32_t)p->l->model.rules.n;
+	struct model_rule *other;
+	bool added;
+	uint32_t id;
+
+	if (node) {
+		if (!load_name(p->tree, node, "a rule's name", &p->rule.name))
+			return;
+	} else {
+		p->rule.name = arena_printf(&p->l->arena, "%.*s%s%s[%zu]", SLICE_ARG(file->label),
+		        file->label.n ? ":" : "", p->rule.deny ? "deny" : "allow", index);
+		node = p->node;
+	}
+	id = intern_put(&p->l->rule_names, p->rule.name, &added);
+	if (id == UINT32_MAX || (added && !vec_append(&p->l->name_rules, &rule, 1)))
+		p->l->arena.failed = true;
+	if (added || id == UINT32_MAX)
+		return;
+	other = vec_at(&p->l->model.rules, *(uint32_t *)vec_at(&p->l->name_rules, id));
+	tree_error(p->tree, node, "a rule \"%.*s\" already stands at %s:%u; names are unique",
+	        SLICE_ARG(p->rule.name), other->mark.file, other->mark.line);
+}
+
+static void take_tls(struct rule_parse *p, const struct tree_node *node)
+{
+	static const char *const words[] = {"intercept", "passthrough", NULL};
+
+	p->rule.passthrough = tree_word(p->tree, node, "tls", words) == 1;
+}
+
+static void take_keys(struct rule_parse *p)
+{
+	struct tree_node *value;
+
+	if ((value = tree_get(p->node, "ports")))
+		load_rule_ports(p, value);
+	if ((value = tree_get(p->node, "methods")))
+		load_rule_methods(p, value);
+	if ((value = tree_get(p->node, "paths")))
+		load_rule_paths(p, value);
+	if (p->rule.deny) {
+		if ((value = tree_get(p->node, "reason")))
+			take_reason(p, value);
+		return;
+	}
+	if ((value = tree_get(p->node, "tls")))
+		take_tls(p, value);
+	if ((value = tree_get(p->node, "upgrade")))
+		load_rule_upgrade(p, value);
+	if ((value = tree_get(p->node, "credential")))
+		take_credential(p, value);
+}
+
+/* A destination alone is what people write first. */
+static bool is_rule(struct tree *tree, const struct tree_node *node)
+{
+	char quoted[TREE_QUOTE_MAX];
+
+	if (node->kind != TREE_SCALAR || node->text.n == 0)
+		return tree_is_map(tree, node, "a rule");
+	tree_error(tree, node,
+	        "a rule must be a mapping (\"key: value\" lines), not %s; a destination stands "
+	        "behind \"to: \"",
+	        tree_quote(node->text, quoted));
+	return false;
+}
+
+static void load_rule(
+        struct loader *l, struct load_file *file, struct tree_node *node, bool deny, size_t index)
+{
+	struct rule_parse p = {.l = l, .tree = &file->tree, .node = node};
+	struct tree_node *to;
+
+	p.rule.deny = deny;
+	p.rule.credential = POLICY_NONE;
+	p.rule.mark = mark_of(p.tree, node);
+	if (!is_rule(p.tree, node))
+		return;
+	tree_check_keys(
+	        p.tree, node, deny ? deny_keys : allow_keys, deny ? deny_refused : allow_refused);
+	take_rule_name(&p, file, index);
+	take_keys(&p);
+	to = tree_get(node, "to");
+	if (!to) {
+		tree_error(p.tree, node, "the rule has no destination; add to: https://host");
+	} else {
+		load_rule_to(&p, to);
+		check_rule(&p, to);
+	}
+	if (!vec_append(&l->model.rules, &p.rule, 1))
+		l->arena.failed = true;
+}
+
+/* "allow: https://host", or one rule without its dash. */
+static bool is_rule_list(struct tree *tree, const struct tree_node *node, const char *key)
+{
+	char quoted[TREE_QUOTE_MAX];
+
+	if (node->kind == TREE_SCALAR && node->text.n > 0 &&
+	        !slice_equals(node->text, SLICE("~")) && !slice_equals(node->text, SLICE("null"))) {
+		tree_error(tree, node,
+		        "%s must be a list of rules (\"- to: https://host\" lines), not %s", key,
+		        tree_quote(node->text, quoted));
+		return false;
+	}
+	if (tree_get(node, "to")) {
+		tree_error(tree, node,
+		        "%s must be a list of rules: put \"- \" before the first key of each", key);
+		return false;
+	}
+	return tree_is_list(tree, node, key);
+}
+
+void load_rules(struct loader *l, struct load_file *file, bool deny)
+{
+	const char *key = deny ? "deny" : "allow";
+	const struct tree_node *list = tree_get(file->tree.root, key);
+	size_t index = 0;
+
+	if (!list || !is_rule_list(&file->tree, list, key))
+		return;
+	for (const struct tree_item *item = list->first; item && !l->arena.failed;
+	        item = item->next) {
+		if (l->model.rules.n == POLICY_RULES_MAX) {
+			tree_error(&file->tree, item->value,
+			        "more than %d rules in all files together", POLICY_RULES_MAX);
+			return;
+		}
+		load_rule(l, file, item->value, deny, index++);
+	}
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One connection from the sandbox, as a state machine: table[state][event] names a handler, the
+ * handler returns the next state, dispatch() alone changes it, sets the deadline that goes with it
+ * and frees.
+ *
+ *   PEEK -> TLS -> HTTP <-> EXCHANGE -> LINGER -> CLOSED
+ *     \-> HTTP (plain)          \-> HTTP (CONNECT accepted: PEEK again, inside)
+ *      |-> HTTP2 -> LINGER (client/http2.c)
+ *      \-> DIAL -> (a tunnel takes the socket; the client stays as its owner)
+ *
+ * Input that cannot be used yet (a pipelined request, a body whose upstream is not there) waits in
+ * `stash`, and nothing more is read meanwhile: that is all the back-pressure there is.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "proxy/exchange/exchange.h"
+#include "vethguard/base/clock.h"
+
+enum client_event {
+	ON_INPUT, /* bytes may be there, or the end */
+	ON_TIMEOUT,
+	ON_OVER, /* the exchange has ended */
+	CLIENT_EVENT_COUNT
+};
+
+typedef enum client_state (*handler)(struct client *c);
+
+/* --- what the states share --- */
+
+enum link_status client_input(struct client *c, struct slice *input)
+{
+	enum link_status status;
+	size_t n;
+
+	if (c->stash.len) {
+		*input = buf_slice(&c->stash);
+		return LINK_OK;
+	}
+	status = link_read(&c->link, c->proxy->plain, LINK_CHUNK, &n);
+	*input = slice_of(c->proxy->plain, n);
+	return status;
+}
+
+bool client_used(struct client *c, struct slice input, size_t used)
+{
+	if (c->stash.len && input.p == (const char *)buf_bytes(&c->stash)) {
+		buf_consume(&c->stash, used);
+		if (!c->stash.len)
+			buf_fini(&c->stash);
+		return true;
+	}
+	return used == input.n || buf_append(&c->stash, input.p + used, input.n - used) == 0;
+}
+
+bool client_takes_bytes(struct client *c)
+{
+	bool takes = c->link.sent != c->sent_seen;
+
+	c->sent_seen = c->link.sent;
+	return takes;
+}
+
+/* --- closing politely --- */
+
+/* What still comes is thrown away; the end waits for the response to be taken. */
+static enum client_state linger_input(struct client *c)
+{
+	uint64_t before = c->link.received;
+
+	while (c->lingered < LINGER_BYTES && !c->half_closed) {
+		struct slice input;
+		enum link_status status;
+
+		if (link_turn_is_over(&c->link, before)) {
+			client_wake(c);
+			return CLIENT_LINGER;
+		}
+		status = client_input(c, &input);
+		if (status == LINK_AGAIN)
+			return CLIENT_LINGER;
+		if (status == LINK_EOF)
+			c->half_closed = true;
+		else if (status != LINK_OK)
+			return CLIENT_CLOSED;
+		c->lingered += input.n;
+		client_used(c, input, input.n);
+	}
+	return link_unsent(&c->link) && !c->link.broken ? CLIENT_LINGER : CLIENT_CLOSED;
+}
+
+/* A response that is not all sent is cut off visibly, and only when the sandbox has stopped reading
+ * it. */
+static enum client_state linger_timeout(struct client *c)
+{
+	if (!link_unsent(&c->link))
+		return CLIENT_CLOSED;
+	if (client_takes_bytes(c) || (!c->slow && !c->proxy->draining)) {
+		c->slow = true;
+		loop_deadline_set(&c->proxy->waits[c->proxy->draining ? WAIT_LINGER : WAIT_IDLE],
+		        &c->deadline);
+		return CLIENT_LINGER;
+	}
+	c->reset = true;
+	return CLIENT_CLOSED;
+}
+
+enum client_state client_end(struct client *c)
+{
+	link_end(&c->link);
+	link_flush(&c->link);
+	c->sent_seen = c->link.sent;
+	return CLIENT_LINGER;
+}
+
+static enum client_state stay(struct client *c)
+{
+	return c->state;
+}
+
+/* --- the table --- */
+
+static const handler table[CLIENT_STATE_COUNT][CLIENT_EVENT_COUNT] = {
+        [CLIENT_PEEK] =
+                {[ON_INPUT] = client_peek, [ON_TIMEOUT] = client_peek_timeout, [ON_OVER] = stay},
+        [CLIENT_TLS] = {[ON_INPUT] = client_shake_hands,
+                [ON_TIMEOUT] = client_tls_timeout,
+                [ON_OVER] = stay},
+        [CLIENT_HTTP] = {[ON_INPUT] = client_http1_input,
+                [ON_TIMEOUT] = client_http1_timeout,
+                [ON_OVER] = stay},
+        [CLIENT_EXCHANGE] = {[ON_INPUT] = client_exchange_input,
+                [ON_TIMEOUT] = client_exchange_timeout,
+                [ON_OVER] = client_exchange_over},
+        [CLIENT_HTTP2] = {[ON_INPUT] = client_http2_input,
+                [ON_TIMEOUT] = client_http2_timeout,
+                [ON_OVER] = stay},
+        [CLIENT_DIAL] = {[ON_INPUT] = stay, [ON_TIMEOUT] = client_dial_timeout, [ON_OVER] = stay},
+        [CLIENT_LINGER] =
+                {[ON_INPUT] = linger_input, [ON_TIMEOUT] = linger_timeout, [ON_OVER] = stay},
+        [CLIENT_CLOSED] = {[ON_INPUT] = stay, [ON_TIMEOUT] = stay, [ON_OVER] = stay},
+};
+
+/* The deadline that begins with a state; -1: none (an exchange's belong to its upstream, a tunnel
+ * has its own). */
+static const int waits[CLIENT_STATE_COUNT] = {
+        [CLIENT_PEEK] = WAIT_HELLO,
+        [CLIENT_TLS] = WAIT_HELLO,
+        [CLIENT_HTTP] = WAIT_IDLE,
+        [CLIENT_EXCHANGE] = -1,
+        [CLIENT_HTTP2] = WAIT_HEADER,
+        [CLIENT_DIAL] = WAIT_DIAL,
+        [CLIENT_LINGER] = WAIT_LINGER,
+        [CLIENT_CLOSED] = -1,
+};
+
+/* The one place where a client changes its state. A new state looks at once for input that is there
+ * already. */
+static void dispatch(struct client *c, enum client_event event)
+{
+	for (unsigned turns = 0; turns < 8; turns++) {
+		enum client_state next = table[c->state][event](c);
+
+		if (c->state == CLIENT_CLOSED)
+			return;
+		if (next == c->state)
+			return;
+		c->state = next;
+		if (next == CLIENT_CLOSED) {
+			client_close(c);
+			return;
+		}
+		if (waits[next] < 0)
+			loop_deadline_clear(&c->deadline);
+		else
+			loop_deadline_set(&c->proxy->waits[waits[next]], &c->deadline);
+		event = ON_INPUT;
+	}
+	client_wake(c);
+}
+
+static void on_event(struct link *link)
+{
+	dispatch(container_of(link, struct client, link), ON_INPUT);
+}
+
+static void on_drained(struct link *link)
+{
+	struct client *c = container_of(link, struct client, link);
+
+	if (c->state == CLIENT_EXCHANGE)
+		loop_deadline_clear(&c->deadline);
+	if (c->state == CLIENT_HTTP) {
+		client_wake(c);
+	} else if (c->state == CLIENT_HTTP2) {
+		client_http2_drained(c);
+	} else if (c->exchange) {
+		exchange_client_drained(c->exchange);
+	} else if (c->state == CLIENT_LINGER && !link_unsent(link)) {
+		loop_deadline_set(&c->proxy->waits[WAIT_LINGER], &c->deadline);
+		dispatch(c, ON_INPUT);
+	}
+}
+
+static void on_wake(struct loop_task *task)
+{
+	struct client *c = container_of(task, struct client, wake);
+
+	dispatch(c, c->exchange_over ? ON_OVER : ON_INPUT);
+}
+
+void client_wake(struct client *c)
+{
+	if (c->state != CLIENT_CLOSED)
+		loop_task_queue(c->proxy->config.loop, &c->wake);
+}
+
+void client_poke(struct client *c)
+{
+	dispatch(c, ON_INPUT);
+}
+
+void client_on_deadline(struct client *c, enum proxy_wait wait)
+{
+	(void)wait;
+	dispatch(c, ON_TIMEOUT);
+}
+
+void client_move(struct client *c, enum client_state state)
+{
+	c->state = state;
+	if (state == CLIENT_CLOSED)
+		client_close(c);
+}
+
+/* --- life --- */
+
+static void on_bury(struct loop_task *task)
+{
+	struct client *c = container_of(task, struct client, bury);
+	struct proxy *proxy = c->proxy;
+
+	list_remove(&c->list);
+	tunnel_free(c->tunnel);
+	client_http2_free(c);
+	buf_fini(&c->stash);
+	http1_fini(&c->http1);
+	free(c);
+	proxy_client_gone(proxy);
+}
+
+void client_close(struct client *c)
+{
+	struct exchange *ex = c->exchange;
+
+	c->state = CLIENT_CLOSED;
+	if (!c->let_out)
+		accept_was_futile(c->proxy);
+	if (ex) {
+		if (ex->state == EXCHANGE_NEW)
+			exchange_drop(ex);
+		else
+			exchange_abort(ex, EVENT_CAUSE_CLIENT, "the sandbox closed the connection");
+		c->exchange = NULL;
+	}
+	client_http2_close(c);
+	dial_cancel(c->dial);
+	c->dial = NULL;
+	if (c->tunnel)
+		tunnel_close(c->tunnel, EVENT_CAUSE_CLOSING, NULL);
+	if (c->holds_name)
+		names_release(c->proxy->config.names, &c->dst);
+	c->holds_name = false;
+	link_close(&c->link, c->reset);
+	loop_deadline_clear(&c->deadline);
+	loop_task_cancel(c->proxy->config.loop, &c->wake);
+	loop_task_queue(c->proxy->config.loop, &c->bury);
+}
+
+static void find_destination(struct client *c)
+{
+	struct proxy *proxy = c->proxy;
+	struct slice host;
+
+	c->destination.port = c->dst_port;
+	if (names_lookup(proxy->config.names, &c->dst, &host)) {
+		destination_set_host(&c->destination, host);
+		names_hold(proxy->config.names, &c->dst);
+		c->holds_name = true;
+	} else {
+		c->destination.address = c->dst;
+	}
+	c->explicit_proxy = c->dst_port == proxy->config.proxy_port &&
+	                    (ip_equals(&c->dst, &proxy->config.gate4) ||
+	                            ip_equals(&c->dst, &proxy->config.gate6));
+}
+
+int client_open(struct proxy *proxy, int fd, const struct sockaddr *from)
+{
+	struct client *c = calloc(1, sizeof *c);
+	struct sockaddr_storage to;
+	socklen_t n = sizeof to;
+
+	if (!c || getsockname(fd, (struct sockaddr *)&to, &n) < 0) {
+		free(c);
+		close(fd);
+		return -ENOMEM;
+	}
+	c->proxy = proxy;
+	c->wake.run = on_wake;
+	c->bury.run = on_bury;
+	c->start_ms = clock_real_ms();
+	c->src = ip_from_sockaddr(from, &c->src_port);
+	c->dst = ip_from_sockaddr((struct sockaddr *)&to, &c->dst_port);
+	buf_init(&c->stash, 2 * LINK_CHUNK);
+	http1_init(&c->http1, false, proxy->config.limits.header_bytes);
+	if (link_open(&proxy->links, &c->link, fd, NULL, on_event, on_drained) < 0) {
+		free(c);
+		return -ENOMEM;
+	}
+	list_append(&proxy->clients, &c->list);
+	proxy_client_came(proxy);
+	find_destination(c);
+	c->state = CLIENT_PEEK;
+	loop_deadline_set(&proxy->waits[client_first_wait(c)], &c->deadline);
+	dispatch(c, ON_INPUT);
+	return 0;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests over HTTP/1: the states HTTP (a head is awaited or read) and EXCHANGE (one request is
+ * being served; its body goes to the exchange) of client.c. How the answer goes out is
+ * client/http1_response.c.
+ */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "proxy/exchange/exchange.h"
+
+/* --- the head --- */
+
+/* A request that cannot be served: what its event and its answer need to know. */
+static void give_up_request(struct client *c)
+{
+	struct exchange *ex = c->exchange;
+
+	c->keep_alive = false;
+	ex->client_version = 11;
+	ex->request_done = true;
+	ex->destination = c->destination;
+	ex->scheme = c->tls ? SLICE("https") : SLICE("http");
+}
+
+static enum client_state bad_request(struct client *c)
+{
+	struct exchange *ex = c->exchange;
+	struct http_fault fault = http1_fault(&c->http1);
+	bool other = fault.status == HTTP_MISDIRECTED;
+
+	give_up_request(c);
+	record_finding(c->proxy, c,
+	        other ? EVENT_FINDING_BINDING_MISMATCH : EVENT_FINDING_SMUGGLING, ex->id, SLICE(""),
+	        fault.why);
+	exchange_refuse(ex, other ? 0 : fault.status,
+	        other ? EVENT_CAUSE_BINDING : EVENT_CAUSE_CLIENT, fault.why);
+	return CLIENT_EXCHANGE;
+}
+
+static enum client_state begin(struct client *c)
+{
+	struct exchange *ex = c->exchange;
+
+	/* What is here of the body is looked at before anything leaves. */
+	if (!http1_body_is_sound(&c->http1, buf_bytes(&c->stash), c->stash.len))
+		return bad_request(c);
+	c->keep_alive = ex->request.keep_alive && !c->proxy->draining;
+	c->exchange_over = false;
+	if (!exchange_has_body(ex))
+		link_settle(&c->link);
+	if (slice_equals(ex->request.method, SLICE("CONNECT")))
+		return client_connect(c);
+	exchange_start(ex);
+	return CLIENT_EXCHANGE;
+}
+
+/* A connection that ends without having asked for anything leaves a trace too. */
+static enum client_state ended_unasked(struct client *c, enum event_cause cause, const char *detail)
+{
+	const struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE};
+
+	if (!c->answered)
+		record_connection(c, &none, EVENT_ALLOWED, cause, detail, 0, 0, NULL);
+	return CLIENT_CLOSED;
+}
+
+enum client_state client_http1_input(struct client *c)
+{
+	/* Nothing new is begun while the recorder is behind, or while the answers given so far are
+	 * not taken. */
+	while (c->state == CLIENT_HTTP && !link_is_congested(&c->link) &&
+	        !(c->proxy->held && !http1_busy(&c->http1))) {
+		enum http1_status head;
+		struct slice input;
+		size_t used;
+		enum link_status status = client_input(c, &input);
+
+		if (status == LINK_AGAIN)
+			return CLIENT_HTTP;
+		if (status != LINK_OK)
+			return ended_unasked(c, EVENT_CAUSE_CLIENT,
+			        "the sandbox closed the connection before it asked for anything");
+		if (!c->exchange) {
+			c->exchange = exchange_new(c->proxy, c, &client_http1);
+			if (!c->exchange)
+				return CLIENT_CLOSED;
+			loop_deadline_set(&c->proxy->waits[WAIT_HEADER], &c->deadline);
+		}
+		head = http1_request_head(
+		        &c->http1, (const uint8_t *)input.p, input.n, &used, &c->exchange->request);
+		if (head == HTTP1_BAD || head == HTTP1_TOO_LARGE)
+			return bad_request(c);
+		if (!client_used(c, input, used))
+			return CLIENT_CLOSED;
+		if (head == HTTP1_DONE)
+			return begin(c);
+	}
+	return c->state;
+}
+
+enum client_state client_http1_timeout(struct client *c)
+{
+	if (!c->exchange)
+		return ended_unasked(c, EVENT_CAUSE_TIMEOUT, "the sandbox asked for nothing");
+	give_up_request(c);
+	exchange_refuse(c->exchange, 408, EVENT_CAUSE_TIMEOUT, "the request head took too long");
+	return CLIENT_EXCHANGE;
+}
+
+/* --- the body, and the wait for the answer --- */
+
+static void on_request_body(void *context, const uint8_t *p, size_t n)
+{
+	exchange_request_body(((struct client *)context)->exchange, p, n);
+}
+
+/* The client has ended its side. A whole request was sent: it may still want the response. */
+static enum client_state input_ended(struct client *c, enum link_status status)
+{
+	if (status == LINK_ERROR ||
+	        (!c->exchange->request_done && c->exchange->state != EXCHANGE_UPGRADED)) {
+		exchange_abort(
+		        c->exchange, EVENT_CAUSE_CLIENT, "the sandbox closed the connection");
+		return CLIENT_CLOSED;
+	}
+	c->half_closed = true;
+	c->keep_alive = false;
+	if (c->exchange->state == EXCHANGE_UPGRADED)
+		exchange_request_end(c->exchange, SLICE(""));
+	return CLIENT_EXCHANGE;
+}
+
+/* Passes the body on. False: no more of it can be taken now. */
+static enum client_state body_input(struct client *c, struct slice input)
+{
+	struct exchange *ex = c->exchange;
+	enum http1_status status;
+	size_t used;
+
+	if (ex->state == EXCHANGE_UPGRADED) {
+		exchange_request_body(ex, (const uint8_t *)input.p, input.n);
+		return client_used(c, input, input.n) ? CLIENT_EXCHANGE : CLIENT_CLOSED;
+	}
+	status =
+	        http1_body(&c->http1, (const uint8_t *)input.p, input.n, &used, on_request_body, c);
+	if (status == HTTP1_BAD) {
+		struct http_fault fault = http1_fault(&c->http1);
+
+		record_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), fault.why);
+		if (!ex->head_sent) { /* the upstream's connection ends within the request */
+			exchange_refuse(ex, fault.status, EVENT_CAUSE_CLIENT, fault.why);
+			return CLIENT_EXCHANGE;
+		}
+		exchange_abort(ex, EVENT_CAUSE_CLIENT, fault.why);
+		return CLIENT_CLOSED;
+	}
+	if (!client_used(c, input, used)) {
+		exchange_abort(ex, EVENT_CAUSE_LIMIT, "no memory");
+		return CLIENT_CLOSED;
+	}
+	if (status == HTTP1_DONE) {
+		link_settle(&c->link);
+		exchange_request_end(ex, http1_trailers(&c->http1));
+	}
+	return CLIENT_EXCHANGE;
+}
+
+/* A reset that follows a FIN does not show in recv(), only here. */
+static bool was_reset(const struct client *c)
+{
+	int error = 0;
+	socklen_t n = sizeof error;
+
+	return getsockopt(c->link.fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0 || error;
+}
+
+/* A client that has sent everything is looked at only to see whether it is still there. */
+static enum client_state still_there(struct client *c)
+{
+	char byte;
+	ssize_t r;
+
+	/* Nothing has been heard since the last short read: no need to ask the kernel. */
+	if (!c->link.readable && !c->link.broken)
+		return CLIENT_EXCHANGE;
+	r = recv(c->link.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	if (c->link.broken ||
+	        (r < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) ||
+	        (r == 0 && c->half_closed && was_reset(c))) {
+		exchange_abort(c->exchange, EVENT_CAUSE_CLIENT, "the sandbox reset the connection");
+		return CLIENT_CLOSED;
+	}
+	if (r == 0 && !c->half_closed)
+		return input_ended(c, LINK_EOF);
+	return CLIENT_EXCHANGE;
+}
+
+/* The sandbox owes bytes of its request: so long it may be silent. What comes after an upgrade is
+ * nobody's duty: there the upstream's deadline counts, which traffic in either direction moves. */
+static void expect_body(struct client *c)
+{
+	if (c->exchange->state != EXCHANGE_UPGRADED)
+		loop_deadline_set(&c->proxy->waits[WAIT_IDLE], &c->deadline);
+}
+
+enum client_state client_exchange_input(struct client *c)
+{
+	uint64_t before = c->link.received;
+
+	while (c->exchange && !c->exchange->request_done && exchange_takes_body(c->exchange) &&
+	        !c->half_closed) {
+		struct slice input;
+		enum link_status status = client_input(c, &input);
+		enum client_state next;
+
+		if (status == LINK_AGAIN) {
+			if (!c->deadline.list)
+				expect_body(c);
+			return CLIENT_EXCHANGE;
+		}
+		if (status != LINK_OK)
+			return input_ended(c, status);
+		expect_body(c);
+		next = body_input(c, input);
+		if (next != CLIENT_EXCHANGE)
+			return next;
+		if (link_turn_is_over(&c->link, before)) {
+			client_wake(c);
+			return CLIENT_EXCHANGE;
+		}
+	}
+	/* Nothing is expected of the sandbox now but that it reads. */
+	if (!link_is_congested(&c->link))
+		loop_deadline_clear(&c->deadline);
+	if (c->exchange && (c->exchange->request_done || c->link.broken))
+		return still_there(c);
+	return CLIENT_EXCHANGE;
+}
+
+enum client_state client_exchange_timeout(struct client *c)
+{
+	if (!c->exchange) /* it has just ended: ON_OVER follows */
+		return CLIENT_EXCHANGE;
+	if (link_is_congested(&c->link) && client_takes_bytes(c)) {
+		loop_deadline_set(&c->proxy->waits[WAIT_IDLE], &c->deadline);
+		return CLIENT_EXCHANGE;
+	}
+	exchange_abort(
+	        c->exchange, EVENT_CAUSE_TIMEOUT, "the sandbox made no progress for too long");
+	c->reset = true;
+	return CLIENT_CLOSED;
+}
+
+/* --- the end of an exchange --- */
+
+enum client_state client_exchange_over(struct client *c)
+{
+	bool whole_request = c->request_whole;
+
+	c->exchange_over = false;
+	c->answered = true;
+	if (!c->exchange_complete) {
+		c->reset = true;
+		return CLIENT_CLOSED;
+	}
+	if (c->keep_alive && whole_request && !c->half_closed && !c->proxy->draining) {
+		http1_reset(&c->http1);
+		return CLIENT_HTTP;
+	}
+	return client_end(c);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How an HTTP/1 connection of the sandbox gets its answers: struct exchange_client over a link. */
+#include "proxy/exchange/exchange.h"
+
+static void response_head(
+        struct exchange *ex, const struct http_response *response, struct slice upgrade)
+{
+	struct client *c = ex->client;
+	struct buf *text = &ex->proxy->text;
+
+	/* An answer that comes before the request's end ends the connection, whatever it says:
+	 * nobody knows whether the client still sends the rest of the body (RFC 9112 section 9.3).
+	 */
+	if (response->status >= 200 && (ex->client_body == HTTP_BODY_UNTIL_CLOSE ||
+	                                       !ex->request_done || ex->proxy->draining))
+		c->keep_alive = false;
+	buf_consume(text, text->len);
+	if (http1_write_response(text, response, ex->client_version, c->keep_alive, upgrade) < 0)
+		link_close(&c->link, true);
+	else
+		link_write(&c->link, buf_bytes(text), text->len);
+}
+
+static void response_body(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	struct client *c = ex->client;
+
+	if (ex->client_body == HTTP_BODY_CHUNKED) {
+		char head[20];
+		size_t head_n = http1_chunk_head(head, n);
+
+		link_write(&c->link, head, head_n);
+		link_write(&c->link, p, n);
+		link_write(&c->link, "\r\n", 2);
+	} else {
+		link_write(&c->link, p, n);
+	}
+}
+
+static void response_end(struct exchange *ex, struct slice trailers)
+{
+	struct client *c = ex->client;
+
+	if (ex->client_body != HTTP_BODY_CHUNKED)
+		return;
+	link_write(&c->link, "0\r\n", 3);
+	link_write(&c->link, trailers.p, trailers.n);
+	link_write(&c->link, "\r\n", 2);
+}
+
+static void request_resume(struct exchange *ex)
+{
+	client_wake(ex->client);
+}
+
+/* Whoever asks stops for it, so a client that does not read is given so long from here on. */
+static bool congested(struct exchange *ex)
+{
+	struct client *c = ex->client;
+
+	if (!link_is_congested(&c->link))
+		return false;
+	if (!c->deadline.list) {
+		c->sent_seen = c->link.sent;
+		loop_deadline_set(&c->proxy->waits[WAIT_IDLE], &c->deadline);
+	}
+	return true;
+}
+
+static void done(struct exchange *ex, bool complete)
+{
+	struct client *c = ex->client;
+
+	c->exchange = NULL;
+	c->exchange_over = true;
+	c->exchange_complete = complete;
+	c->request_whole = ex->request_done;
+	client_wake(c);
+}
+
+const struct exchange_client client_http1 = {
+        .response_head = response_head,
+        .response_body = response_body,
+        .response_end = response_end,
+        .request_resume = request_resume,
+        .congested = congested,
+        .done = done,
+};

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nghttp2's callbacks for an HTTP/2 connection from the sandbox: what was read becomes calls of
+ * client/http2_stream.c, what is to be sent goes into the link. Whatever nghttp2 finds against the
+ * protocol in one stream ends that stream with a finding; a flood ends the connection.
+ */
+#include "proxy/client/http2.h"
+
+static struct http2_stream *stream_of(nghttp2_session *session, int32_t id)
+{
+	return id ? nghttp2_session_get_stream_user_data(session, id) : NULL;
+}
+
+static int too_much(struct http2_server *h, const char *why)
+{
+	if (!why)
+		return 0;
+	http2_server_violated(h, NGHTTP2_ENHANCE_YOUR_CALM, why);
+	return NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+/* --- what nghttp2 has read --- */
+
+static void begin_settings(struct http2_server *h, nghttp2_session *session)
+{
+	http2_rules_settings_begin(&h->rules);
+	for (const struct list *l = h->streams.next; l != &h->streams; l = l->next)
+		http2_rules_widen(
+		        &h->rules, session, container_of(l, struct http2_stream, list)->id);
+}
+
+static int take_settings(struct http2_server *h, const nghttp2_settings *settings)
+{
+	uint32_t code;
+	const char *wrong;
+
+	if (settings->hd.flags & NGHTTP2_FLAG_ACK) {
+		h->settled = true;
+		return 0;
+	}
+	wrong = http2_rules_settings(&h->rules, settings, &code);
+	if (!wrong)
+		return 0;
+	http2_server_violated(h, code, wrong);
+	return NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *context)
+{
+	struct http2_server *h = context;
+
+	const char *wrong;
+	uint32_t code = NGHTTP2_PROTOCOL_ERROR;
+
+	if (hd->type == NGHTTP2_SETTINGS)
+		begin_settings(h, session);
+	wrong = http2_rules_frame(hd, &code);
+	if (!wrong)
+		wrong = http2_rules_stream(&h->rules, hd, &code);
+	/* Priorities are not used, so nghttp2 does not look at them (RFC 9113 section 6.3). */
+	if (hd->type == NGHTTP2_PRIORITY && !hd->stream_id)
+		wrong = "HTTP/2: a priority of the connection";
+	if (wrong) {
+		http2_server_violated(h, code, wrong);
+		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	}
+	return too_much(h, http2_guard_frame(&h->guard, h->client->proxy->config.loop, hd));
+}
+
+/* Beyond these bounds a stream is refused, which the client may take for "try again" (RFC 9113
+ * section 8.7). */
+static bool has_room(const struct http2_server *h)
+{
+	const struct proxy *proxy = h->client->proxy;
+
+	return h->stream_count < HTTP2_EXCHANGES_MAX &&
+	       proxy->stream_count < proxy->config.limits.streams;
+}
+
+static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *context)
+{
+	struct http2_server *h = context;
+	int32_t id = frame->hd.stream_id;
+
+	if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) {
+		h->heading = stream_of(session, id);
+		return 0;
+	}
+	h->heading = has_room(h) ? http2_stream_new(h, id) : NULL;
+	if (h->heading && nghttp2_session_set_stream_user_data(session, id, h->heading) == 0)
+		return 0;
+	if (h->heading)
+		http2_stream_free(h->heading);
+	h->heading = NULL;
+	nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
+	return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+        size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags, void *context)
+{
+	struct http2_stream *s = stream_of(session, frame->hd.stream_id);
+
+	(void)flags;
+	if (!s)
+		return 0;
+	if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) {
+		http2_stream_trailer(s, slice_of(name, name_n), slice_of(value, value_n));
+		return 0;
+	}
+	http2_block_add(&s->block, slice_of(name, name_n), slice_of(value, value_n));
+	/* What is too large is answered with 431; what unpacks to many times that is an attack. */
+	if (s->block.size > 4 * s->block.limit)
+		return too_much(context, "HTTP/2: a header block that unpacks without end");
+	return 0;
+}
+
+static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *context)
+{
+	struct http2_server *h = context;
+	struct http2_stream *s = stream_of(session, frame->hd.stream_id);
+	bool ended = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+
+	switch (frame->hd.type) {
+	case NGHTTP2_HEADERS:
+		h->heading = NULL;
+		if (!s)
+			return 0;
+		s->request_whole = ended;
+		if (frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+			http2_stream_begin(s);
+		else if (ended)
+			http2_stream_ended(s);
+		else /* RFC 9113 section 8.1 */
+			http2_stream_refused(s, "a trailer section that does not end the stream");
+		return 0;
+	case NGHTTP2_DATA:
+		if (s && ended)
+			http2_stream_ended(s);
+		return 0;
+	case NGHTTP2_RST_STREAM:
+		if (s)
+			s->peer_reset = true;
+		return too_much(h, http2_guard_reset(&h->guard, h->client->proxy->config.loop));
+	case NGHTTP2_SETTINGS:
+		return take_settings(h, &frame->settings);
+	default:
+		return 0;
+	}
+}
+
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n,
+        void *context)
+{
+	struct http2_server *h = context;
+	struct http2_stream *s = stream_of(session, id);
+
+	(void)flags;
+	http2_guard_progress(&h->guard, n);
+	nghttp2_session_consume_connection(session, n);
+	if (s)
+		http2_stream_data(s, p, n);
+	return 0;
+}
+
+static int on_invalid_frame(
+        nghttp2_session *session, const nghttp2_frame *frame, int error, void *context)
+{
+	struct http2_server *h = context;
+	struct http2_stream *s = stream_of(session, frame->hd.stream_id);
+
+	(void)error;
+	if (h->heading == s)
+		h->heading = NULL;
+	if (s)
+		s->reset = true; /* nghttp2 has it in its queue */
+	if (s)
+		http2_stream_refused(s, "a header block that HTTP/2 does not allow");
+	return 0;
+}
+
+static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *context)
+{
+	struct http2_server *h = context;
+	struct http2_stream *s = stream_of(session, id);
+
+	(void)code;
+	if (!s)
+		return 0;
+	if (h->heading == s)
+		h->heading = NULL;
+	http2_stream_closed(s);
+	return 0;
+}
+
+/* --- what nghttp2 sends --- */
+
+static ssize_t on_send(
+        nghttp2_session *session, const uint8_t *p, size_t n, int flags, void *context)
+{
+	struct http2_server *h = context;
+
+	(void)session, (void)flags;
+	if (link_is_congested(&h->client->link))
+		return NGHTTP2_ERR_WOULDBLOCK;
+	link_write(&h->client->link, p, n);
+	return (ssize_t)n;
+}
+
+static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
+        size_t n, nghttp2_data_source *source, void *context)
+{
+	struct http2_server *h = context;
+
+	(void)session, (void)frame;
+	if (link_is_congested(&h->client->link))
+		return NGHTTP2_ERR_WOULDBLOCK;
+	http2_guard_progress(&h->guard, 0);
+	http2_stream_put(source->ptr, head, n);
+	return 0;
+}
+
+static ssize_t data_size(nghttp2_session *session, uint8_t type, int32_t id, int32_t connection,
+        int32_t stream, uint32_t frame, void *context)
+{
+	int64_t n = HTTP2_FRAME_DATA;
+
+	(void)session, (void)type, (void)id, (void)context;
+	n = n < connection ? n : connection;
+	n = n < stream ? n : stream;
+	return (ssize_t)(n < frame ? n : frame);
+}
+
+/* A reset that nghttp2 decided on is the client's doing. */
+static bool is_clients_fault(uint32_t code)
+{
+	return code != NGHTTP2_NO_ERROR && code != NGHTTP2_INTERNAL_ERROR &&
+	       code != NGHTTP2_CANCEL && code != NGHTTP2_CONNECT_ERROR;
+}
+
+static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *context)
+{
+	struct http2_server *h = context;
+	struct http2_stream *s = stream_of(session, frame->hd.stream_id);
+
+	switch (frame->hd.type) {
+	case NGHTTP2_HEADERS:
+	case NGHTTP2_DATA:
+		if (!s || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+			return 0;
+		s->end_sent = true;
+		http2_stream_watch(s);
+		return 0;
+	case NGHTTP2_RST_STREAM:
+		if ((s && s->given_back) || !is_clients_fault(frame->rst_stream.error_code))
+			return 0;
+		return too_much(h, http2_guard_reset(&h->guard, h->client->proxy->config.loop));
+	case NGHTTP2_GOAWAY:
+		h->leaving = true;
+		if (frame->goaway.error_code != NGHTTP2_NO_ERROR &&
+		        frame->goaway.error_code != NGHTTP2_SETTINGS_TIMEOUT)
+			http2_server_violated(h, frame->goaway.error_code,
+			        "HTTP/2: a frame that the protocol does not allow");
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* --- the session --- */
+
+static nghttp2_session_callbacks *callbacks_new(void)
+{
+	nghttp2_session_callbacks *cb = NULL;
+
+	if (nghttp2_session_callbacks_new(&cb) != 0)
+		return NULL;
+	nghttp2_session_callbacks_set_on_begin_frame_callback(cb, on_begin_frame);
+	nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
+	nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
+	nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
+	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
+	nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(cb, on_invalid_frame);
+	nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
+	nghttp2_session_callbacks_set_send_callback(cb, on_send);
+	nghttp2_session_callbacks_set_send_data_callback(cb, on_send_data);
+	nghttp2_session_callbacks_set_data_source_read_length_callback(cb, data_size);
+	nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_send);
+	return cb;
+}
+
+#define ACKS_MAX 100            /* PING and SETTINGS to be acknowledged, not sent yet */
+#define SETTINGS_ENTRIES_MAX 32 /* of one SETTINGS frame */
+
+int http2_server_open_session(struct http2_server *h)
+{
+	nghttp2_session_callbacks *callbacks = callbacks_new();
+	nghttp2_option *options = NULL;
+	int r = -1;
+
+	http2_rules_init(&h->rules);
+	if (callbacks && nghttp2_option_new(&options) == 0) {
+		nghttp2_option_set_no_auto_window_update(options, 1);
+		nghttp2_option_set_no_closed_streams(options, 1);
+		/* What a message is has one reader for every version of HTTP (http/rules.c). */
+		nghttp2_option_set_no_http_messaging(options, 1);
+		nghttp2_option_set_max_outbound_ack(options, ACKS_MAX);
+		nghttp2_option_set_max_settings(options, SETTINGS_ENTRIES_MAX);
+		nghttp2_option_set_max_send_header_block_length(options, HTTP2_BLOCK_MAX);
+		r = nghttp2_session_server_new2(&h->session, callbacks, h, options);
+		nghttp2_option_del(options);
+	}
+	nghttp2_session_callbacks_del(callbacks);
+	return r;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bounds on what one HTTP/2 connection may cost without asking for anything: frames that move
+ * nothing (PING, SETTINGS, PRIORITY, WINDOW_UPDATE, empty DATA), streams that are reset, and bytes
+ * that are no content (frames that nghttp2 ignores without a word: unknown types, streams that are
+ * closed). Each has a purse; time fills it, and so does what such frames are there for: requests,
+ * and content that passes. An empty purse ends the connection. The clock is looked at only when a
+ * purse is empty.
+ */
+#include "proxy/client/http2.h"
+
+#define FRAMES_PURSE 2000
+#define FRAMES_PER_S 100
+#define FRAMES_PER_REQUEST 8
+#define FRAMES_PER_CONTENT 3
+#define RESETS_PURSE 300
+#define RESETS_PER_S 30
+#define BYTES_PURSE (8 << 20) /* more than sockets hold on their way to a stream just reset */
+#define BYTES_PER_S (64 << 10)
+/* A head, and content on its way to a stream that was answered and closed meanwhile. */
+#define BYTES_PER_REQUEST ((int)HTTP2_STREAM_WINDOW + 16384)
+#define BYTES_PER_CONTENT 128
+/* A header block as sent (compressed): no more than a head may have at all. */
+#define BLOCK_BYTES_MAX HTTP_HEAD_MAX
+
+void http2_guard_init(struct http2_guard *g, struct loop *loop)
+{
+	*g = (struct http2_guard){.at_ms = loop_now_ms(loop),
+	        .frames = FRAMES_PURSE,
+	        .resets = RESETS_PURSE,
+	        .bytes = BYTES_PURSE};
+}
+
+static int32_t filled(int32_t coins, int64_t more, int32_t purse)
+{
+	return more >= purse - coins ? purse : coins + (int32_t)more;
+}
+
+static void refill(struct http2_guard *g, struct loop *loop)
+{
+	int64_t now = loop_now_ms(loop), passed = now - g->at_ms;
+
+	if (passed < 100) /* so that no rounding gives anything away */
+		return;
+	g->at_ms = now;
+	g->frames = filled(g->frames, passed * FRAMES_PER_S / 1000, FRAMES_PURSE);
+	g->resets = filled(g->resets, passed * RESETS_PER_S / 1000, RESETS_PURSE);
+	g->bytes = filled(g->bytes, passed * BYTES_PER_S / 1000, BYTES_PURSE);
+}
+
+static bool pay(struct http2_guard *g, int32_t *purse, int32_t price, struct loop *loop)
+{
+	if (*purse < price)
+		refill(g, loop);
+	if (*purse < price)
+		return false;
+	*purse -= price;
+	return true;
+}
+
+const char *http2_guard_frame(struct http2_guard *g, struct loop *loop, const nghttp2_frame_hd *hd)
+{
+	switch (hd->type) {
+	case NGHTTP2_HEADERS:
+		g->block_bytes = hd->length;
+		g->frames = filled(g->frames, FRAMES_PER_REQUEST, FRAMES_PURSE);
+		g->bytes = filled(g->bytes, BYTES_PER_REQUEST, BYTES_PURSE);
+		return NULL;
+	case NGHTTP2_CONTINUATION:
+		g->block_bytes += hd->length;
+		if (g->block_bytes > BLOCK_BYTES_MAX)
+			return "HTTP/2: a header block without end";
+		break;
+	default:
+		break;
+	}
+	return pay(g, &g->frames, 1, loop) ? NULL
+	                                   : "HTTP/2: a flood of frames that ask for nothing";
+}
+
+const char *http2_guard_reset(struct http2_guard *g, struct loop *loop)
+{
+	return pay(g, &g->resets, 1, loop) ? NULL : "HTTP/2: a flood of streams that are reset";
+}
+
+const char *http2_guard_bytes(struct http2_guard *g, struct loop *loop, size_t n)
+{
+	/* At most LINK_CHUNK at a time. */
+	return pay(g, &g->bytes, (int32_t)n, loop) ? NULL
+	                                           : "HTTP/2: a flood of bytes that nobody reads";
+}
+
+void http2_guard_progress(struct http2_guard *g, size_t received)
+{
+	g->frames = filled(g->frames, FRAMES_PER_CONTENT, FRAMES_PURSE);
+	g->bytes = filled(g->bytes, (int64_t)received + BYTES_PER_CONTENT, BYTES_PURSE);
+}

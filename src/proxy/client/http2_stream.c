@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One stream of an HTTP/2 connection from the sandbox: its head becomes a request, the request an
+ * exchange.
+ *
+ * The request's body goes to the upstream from where it was received; what the upstream does not
+ * take waits in `stash`, and the stream's window opens only for what was taken, so that stash never
+ * holds more than the window.
+ *
+ * A stream is gone when both its ends are: nghttp2 has closed it and its exchange is over.
+ */
+#include <stdlib.h>
+
+#include "proxy/client/http2.h"
+
+/* --- life --- */
+
+static void on_task(struct loop_task *task);
+
+struct http2_stream *http2_stream_new(struct http2_server *h, int32_t id)
+{
+	struct proxy *proxy = h->client->proxy;
+	struct http2_stream *s = proxy->free_streams;
+
+	if (s) {
+		proxy->free_streams = s->next_free;
+		proxy->free_stream_count--;
+		memset(s, 0, offsetof(struct http2_stream, block));
+	} else {
+		s = calloc(1, sizeof *s);
+		if (!s)
+			return NULL;
+		http2_block_init(&s->block, proxy->config.limits.header_bytes);
+	}
+	memset(&s->stash, 0, sizeof *s - offsetof(struct http2_stream, stash));
+	buf_init(&s->stash, HTTP2_STREAM_WINDOW);
+	http_trailers_init(&s->trailers);
+	buf_init(&s->out, LINK_OUT_MAX);
+	buf_init(&s->last, HTTP_HEAD_MAX);
+	s->server = h;
+	s->id = id;
+	s->code = NGHTTP2_INTERNAL_ERROR;
+	s->task.run = on_task;
+	list_append(&h->streams, &s->list);
+	h->stream_count++;
+	h->client->proxy->stream_count++;
+	return s;
+}
+
+void http2_stream_free(struct http2_stream *s)
+{
+	struct proxy *proxy = s->server->client->proxy;
+
+	http2_stream_set_paused(s, false);
+	loop_deadline_clear(&s->deadline);
+	loop_task_cancel(proxy->config.loop, &s->task);
+	list_remove(&s->list);
+	if (!--s->server->stream_count) /* idle from now on, or over */
+		loop_task_queue(proxy->config.loop, &s->server->flush);
+	proxy->stream_count--;
+	http2_block_reset(&s->block);
+	buf_fini(&s->stash);
+	http_trailers_free(&s->trailers);
+	buf_fini(&s->out);
+	buf_fini(&s->last);
+	if (proxy->free_stream_count < HTTP2_STREAMS_KEPT) {
+		s->next_free = proxy->free_streams;
+		proxy->free_streams = s;
+		proxy->free_stream_count++;
+		return;
+	}
+	http2_block_fini(&s->block);
+	free(s);
+}
+
+void http2_streams_forget(struct proxy *proxy)
+{
+	while (proxy->free_streams) {
+		struct http2_stream *s = proxy->free_streams;
+
+		proxy->free_streams = s->next_free;
+		http2_block_fini(&s->block);
+		free(s);
+	}
+}
+
+void http2_stream_reset(struct http2_stream *s, uint32_t code)
+{
+	if (s->closed || s->reset)
+		return;
+	s->reset = true;
+	nghttp2_submit_rst_stream(s->server->session, NGHTTP2_FLAG_NONE, s->id, code);
+	http2_server_send(s->server);
+}
+
+void http2_stream_abort(struct http2_stream *s, enum event_cause cause, const char *detail)
+{
+	struct exchange *ex = s->exchange;
+
+	if (ex && ex->state != EXCHANGE_NEW) {
+		exchange_abort(ex, cause, detail); /* done() follows */
+		return;
+	}
+	if (ex)
+		exchange_drop(ex);
+	s->exchange = NULL;
+	if (s->closed)
+		http2_stream_free(s);
+}
+
+/* What becomes of the exchange of a closed stream. One that has said all ends by itself. */
+static void end_closed(struct http2_stream *s)
+{
+	if (s->end_sent)
+		return;
+	if (s->peer_reset)
+		http2_stream_abort(s, EVENT_CAUSE_CLIENT, "the sandbox reset the stream");
+	else if (s->failure)
+		http2_stream_abort(s, EVENT_CAUSE_UPSTREAM, s->failure);
+	else if (s->reset)
+		http2_stream_abort(s, EVENT_CAUSE_LIMIT, "no memory for the response");
+	else
+		http2_stream_refused(s, "a body that HTTP/2 does not allow");
+}
+
+void http2_stream_closed(struct http2_stream *s)
+{
+	s->closed = true;
+	loop_deadline_clear(&s->deadline);
+	if (!s->exchange)
+		http2_stream_free(s);
+	else if (s->server->receiving)
+		end_closed(s);
+	else /* bytes of another stream may be on their way out of a shared buffer */
+		loop_task_queue(http2_stream_loop(s), &s->task);
+}
+
+/* --- deadline --- */
+
+/* The client owes bytes of its request, or has to take bytes of the response: so long it may be
+ * without progress. */
+void http2_stream_watch(struct http2_stream *s)
+{
+	const struct exchange *ex = s->exchange;
+	bool owes = ex && !s->request_whole && !s->stash.len && ex->state != EXCHANGE_UPGRADED &&
+	            exchange_takes_body(ex);
+
+	if (!s->closed && s->end_sent && !s->request_whole) {
+		struct loop_deadlines *linger =
+		        &s->server->client->proxy->waits[WAIT_STREAM_LINGER];
+
+		if (s->deadline.list != linger)
+			loop_deadline_set(linger, &s->deadline);
+	} else if (!s->closed && (owes || s->out.len))
+		loop_deadline_set(&s->server->client->proxy->waits[WAIT_STREAM], &s->deadline);
+	else
+		loop_deadline_clear(&s->deadline);
+}
+
+void http2_stream_on_deadline(struct loop_deadline *deadline)
+{
+	struct http2_stream *s = container_of(deadline, struct http2_stream, deadline);
+	static const char why[] = "the sandbox made no progress for too long";
+
+	if (s->end_sent) {
+		http2_stream_reset(s, NGHTTP2_NO_ERROR);
+		return;
+	}
+	s->code = NGHTTP2_CANCEL;
+	if (s->exchange)
+		http2_stream_abort(s, EVENT_CAUSE_TIMEOUT, why);
+	else
+		http2_stream_reset(s, NGHTTP2_CANCEL);
+}
+
+/* --- the request --- */
+
+static struct exchange *open_exchange(struct http2_stream *s)
+{
+	struct client *c = s->server->client;
+	struct exchange *ex = exchange_new(c->proxy, c, &client_http2);
+
+	if (!ex)
+		return NULL;
+	ex->stream = s;
+	ex->client_version = 20;
+	ex->destination = c->destination;
+	ex->scheme = c->tls ? SLICE("https") : SLICE("http");
+	s->exchange = ex;
+	s->asked = true;
+	return ex;
+}
+
+void http2_stream_refused(struct http2_stream *s, const char *detail)
+{
+	struct exchange *ex = s->asked ? s->exchange : open_exchange(s);
+	struct client *c = s->server->client;
+
+	s->code = NGHTTP2_PROTOCOL_ERROR;
+	c->answered = true;
+	if (!ex) {
+		http2_stream_reset(s, NGHTTP2_PROTOCOL_ERROR);
+		return;
+	}
+	record_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), detail);
+	if (ex->state == EXCHANGE_NEW)
+		ex->outcome = EVENT_DENIED;
+	exchange_abort(ex, EVENT_CAUSE_CLIENT, detail);
+}
+
+static void refuse_head(struct http2_stream *s, struct http_fault fault)
+{
+	struct exchange *ex = s->exchange;
+	struct client *c = s->server->client;
+	bool other = fault.status == HTTP_MISDIRECTED;
+
+	ex->request_done = true;
+	record_finding(c->proxy, c,
+	        other ? EVENT_FINDING_BINDING_MISMATCH : EVENT_FINDING_SMUGGLING, ex->id, SLICE(""),
+	        fault.why);
+	exchange_refuse(ex, other ? 0 : fault.status,
+	        other ? EVENT_CAUSE_BINDING : EVENT_CAUSE_CLIENT, fault.why);
+}
+
+/* What HTTP/1.1 needs beside, and HTTP/2 does without (RFC 8441 section 5). */
+static bool ask_for_websocket(struct http2_stream *s)
+{
+	struct http_fields *fields = &s->exchange->request.fields;
+
+	websocket_key(s->websocket_key);
+	http_drop(fields, SLICE("sec-websocket-key"));
+	http_drop(fields, SLICE("sec-websocket-version"));
+	return http_add(fields, SLICE("Sec-WebSocket-Version"), SLICE("13")) &&
+	       http_add(fields, SLICE("Sec-WebSocket-Key"), slice_from_string(s->websocket_key));
+}
+
+void http2_stream_begin(struct http2_stream *s)
+{
+	struct exchange *ex = open_exchange(s);
+	struct http_fault fault;
+
+	if (!ex) {
+		http2_stream_reset(s, NGHTTP2_INTERNAL_ERROR);
+		return;
+	}
+	fault = http2_read_request(&s->block, s->request_whole, &ex->request);
+	if (fault.why) {
+		refuse_head(s, fault);
+		return;
+	}
+	if (slice_equals(ex->request.method, SLICE("CONNECT"))) {
+		ex->request_done = true;
+		exchange_refuse(ex, 400, EVENT_CAUSE_CLIENT, "CONNECT is for the proxy port only");
+		return;
+	}
+	if (ex->request.wants_websocket && !ask_for_websocket(s)) {
+		refuse_head(
+		        s, (struct http_fault){HTTP_FIELDS_TOO_LARGE, "too many header fields"});
+		return;
+	}
+	s->owes = ex->request.body == HTTP_BODY_LENGTH;
+	s->owed = ex->request.content_length;
+	/* Nothing new is begun while the recorder is behind. */
+	s->waiting = true;
+	if (!s->server->client->proxy->held)
+		http2_stream_start(s);
+}
+
+void http2_stream_start(struct http2_stream *s)
+{
+	if (!s->waiting || !s->exchange)
+		return;
+	s->waiting = false;
+	exchange_start(s->exchange);
+}
+
+/* What waits goes on as far as the upstream takes it. A WebSocket's exchange may end on the way:
+ * what it says then is sent later, so that the stream is still there. */
+static void forward(struct http2_stream *s)
+{
+	struct http2_server *h = s->server;
+	bool sending = h->sending;
+
+	h->sending = true;
+	while (s->exchange && !s->closed && !s->waiting && !s->exchange->request_done &&
+	        exchange_takes_body(s->exchange)) {
+		size_t n = s->stash.len;
+
+		if (n) {
+			exchange_request_body(s->exchange, buf_bytes(&s->stash), n);
+			buf_fini(&s->stash);
+			nghttp2_session_consume_stream(s->server->session, s->id, n);
+			continue;
+		}
+		if (s->request_whole)
+			exchange_request_end(s->exchange, buf_slice(&s->trailers.lines));
+		break;
+	}
+	h->sending = sending;
+	http2_stream_watch(s);
+}
+
+static void on_task(struct loop_task *task)
+{
+	struct http2_stream *s = container_of(task, struct http2_stream, task);
+
+	if (s->closed) {
+		if (s->exchange)
+			end_closed(s);
+		return;
+	}
+	forward(s);
+	http2_server_send(s->server);
+}
+
+/* The request was answered before its end. Some clients read no answer before they have sent all:
+ * for a while they may, then nobody wants the rest (RFC 9113 section 8.1). */
+static void discard(struct http2_stream *s, size_t n)
+{
+	nghttp2_session_consume_stream(s->server->session, s->id, n);
+	s->discarded += n;
+	if (s->end_sent && s->discarded > LINGER_BYTES)
+		http2_stream_reset(s, NGHTTP2_NO_ERROR);
+}
+
+void http2_stream_data(struct http2_stream *s, const uint8_t *p, size_t n)
+{
+	struct exchange *ex = s->exchange;
+
+	if (s->owes && n > s->owed) {
+		http2_stream_refused(s, "more content than its length");
+		return;
+	}
+	s->owed -= s->owes ? n : 0;
+	/* Frames of a WebSocket may come before the upstream has agreed to it. */
+	if (!ex || (ex->request_done &&
+	                   !(ex->request.wants_websocket && ex->state != EXCHANGE_UPGRADED))) {
+		discard(s, n);
+		return;
+	}
+	if (!s->stash.len && !ex->request_done && exchange_takes_body(ex)) {
+		exchange_request_body(ex, p, n);
+		nghttp2_session_consume_stream(s->server->session, s->id, n);
+	} else if (buf_append(&s->stash, p, n) < 0) {
+		http2_stream_abort(s, EVENT_CAUSE_LIMIT, "no memory for the request's body");
+		return;
+	}
+	http2_stream_watch(s);
+}
+
+void http2_stream_trailer(struct http2_stream *s, struct slice name, struct slice value)
+{
+	const char *why = http2_check_trailer(name, value);
+
+	if (!why && !http_trailers_add(&s->trailers, name, value))
+		why = "request trailers too large";
+	if (why)
+		http2_stream_refused(s, why);
+}
+
+void http2_stream_ended(struct http2_stream *s)
+{
+	s->request_whole = true;
+	if (s->owes && s->owed) {
+		http2_stream_refused(s, "less content than its length");
+		return;
+	}
+	forward(s);
+}

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a connection is. Its first bytes decide: a TLS ClientHello (judged by its server name:
+ * opened here, passed through, or answered with an explanation), an HTTP request (the preface of
+ * HTTP/2 too), or anything else, which only a tcp:// rule can allow; without one, and where the
+ * policy speaks of http, that is a malformed request and answered with 400. A protocol in which the
+ * server speaks first is recognised by the policy alone: where only a tcp:// rule speaks of the
+ * destination, nothing is waited for.
+ */
+#include "proxy/exchange/exchange.h"
+#include "vethguard/wire/client_hello.h"
+
+#define HTTP_PORT 80
+#define HTTPS_PORT 443
+#define METHOD_PEEK_MAX (2 * POLICY_METHOD_MAX) /* one that is too long is HTTP as well */
+
+static void dest_question(const struct destination *d, struct policy_request *q)
+{
+	*q = (struct policy_request){
+	        .host = destination_host(d), .address = d->address, .port = d->port};
+}
+
+/* Could a plain http request on this destination be allowed? */
+static bool http_may_be_allowed(const struct client *c, const struct destination *d)
+{
+	struct policy_request q;
+	struct policy_decision decision;
+
+	dest_question(d, &q);
+	q.scheme = POLICY_HTTP;
+	policy_decide(c->proxy->config.policy, &q, &decision);
+	return decision.verdict == POLICY_ALLOW;
+}
+
+/* ... or one of https? */
+static bool web_may_be_allowed(const struct client *c, const struct destination *d)
+{
+	struct policy_request q;
+	struct policy_decision decision;
+	enum policy_tls tls;
+
+	dest_question(d, &q);
+	tls = policy_decide_tls(c->proxy->config.policy, &q, &decision);
+	return tls == POLICY_TLS_INTERCEPT || tls == POLICY_TLS_PASSTHROUGH ||
+	       http_may_be_allowed(c, d);
+}
+
+static bool scheme_is_denied(
+        const struct client *c, const struct destination *d, enum policy_scheme scheme)
+{
+	struct policy_request q;
+	struct policy_decision decision;
+
+	dest_question(d, &q);
+	q.scheme = scheme;
+	policy_decide(c->proxy->config.policy, &q, &decision);
+	return decision.verdict == POLICY_DENY && decision.reason == POLICY_REASON_RULE;
+}
+
+/* A deny rule refuses every request of its scheme there: what is said has to be looked at, though a
+ * tcp:// rule would relay it unread. */
+static bool web_is_denied(const struct client *c, const struct destination *d)
+{
+	return scheme_is_denied(c, d, POLICY_HTTPS) || scheme_is_denied(c, d, POLICY_HTTP);
+}
+
+static bool opaque_is_allowed(struct client *c, struct judgement *j)
+{
+	judge_opaque(c->proxy, &c->destination, POLICY_TCP, j);
+	return j->allowed;
+}
+
+/* In mode observe all is let pass: whether a rule of the policy, not only the mode, allows http or
+ * https there. */
+static bool web_has_rule(const struct client *c, const struct destination *d)
+{
+	struct policy_request q;
+	struct policy_decision decision;
+
+	dest_question(d, &q);
+	if (policy_decide_tls(c->proxy->config.policy, &q, &decision) != POLICY_TLS_REFUSE &&
+	        !decision.observed)
+		return true;
+	q.scheme = POLICY_HTTP;
+	policy_decide(c->proxy->config.policy, &q, &decision);
+	return decision.verdict == POLICY_ALLOW && !decision.observed;
+}
+
+/* Whether mode observe lets out what would be refused whatever is said: by which decision. */
+static bool is_only_observed(struct client *c, struct policy_decision *decision)
+{
+	struct judgement j;
+
+	judge_opaque(c->proxy, &c->destination, POLICY_TCP, &j);
+	*decision = j.decision;
+	return j.allowed && j.decision.observed && !web_has_rule(c, &c->destination);
+}
+
+/* Clients of the web open connections before they have something to ask for, or take their time
+ * until they do: git reads all of the system's authorities first. */
+static bool is_port_of_web(uint16_t port)
+{
+	return port == HTTP_PORT || port == HTTPS_PORT;
+}
+
+enum proxy_wait client_first_wait(struct client *c)
+{
+	struct policy_decision decision;
+	struct judgement j;
+
+	if (c->explicit_proxy || is_port_of_web(c->destination.port))
+		return WAIT_HELLO;
+	/* Its server may be the one to speak first, and the client gives up sooner than we. */
+	if (is_only_observed(c, &decision))
+		return WAIT_SILENT;
+	judge_opaque(c->proxy, &c->destination, POLICY_TCP, &j);
+	return (!j.allowed || j.decision.observed) && !web_may_be_allowed(c, &c->destination)
+	               ? WAIT_SILENT
+	               : WAIT_HELLO;
+}
+
+/* The end of a connection that began as TLS: a fatal alert, unencrypted, and then the end, once the
+ * sandbox has taken it. The record's version is that of a first one (RFC 8446 section 5.1), which
+ * any client reads. */
+static enum client_state refuse_hello(struct client *c, const char *detail, uint8_t description)
+{
+	const struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE};
+	const uint8_t alert[] = {21, 3, 1, 0, 2, 2, description};
+
+	record_connection(
+	        c, &none, EVENT_DENIED, EVENT_CAUSE_CLIENT, detail, c->stash.len, 0, NULL);
+	buf_fini(&c->stash);
+	link_write(&c->link, alert, sizeof alert);
+	return client_end(c);
+}
+
+/* --- tunnels --- */
+
+static enum client_state refuse_connection(struct client *c, const struct policy_decision *decision,
+        enum event_cause cause, const char *detail, const struct ip *upstream)
+{
+	record_connection(c, decision, EVENT_DENIED, cause, detail, c->stash.len, 0, upstream);
+	c->reset = true;
+	return CLIENT_CLOSED;
+}
+
+/* It was let pass, and could not be connected. */
+static enum client_state fail_tunnel(
+        struct client *c, enum event_cause cause, const char *detail, const struct ip *upstream)
+{
+	const bool failed = cause == EVENT_CAUSE_RESOLVE || cause == EVENT_CAUSE_CONNECT ||
+	                    cause == EVENT_CAUSE_TIMEOUT;
+
+	if (!failed || !c->decision.observed)
+		return refuse_connection(c, &c->decision, cause, detail, upstream);
+	record_connection(
+	        c, &c->decision, EVENT_OBSERVED, cause, detail, c->stash.len, 0, upstream);
+	c->reset = true;
+	return CLIENT_CLOSED;
+}
+
+static void on_tunnel_dialled(void *context, const struct dial_result *result)
+{
+	struct client *c = context;
+
+	c->dial = NULL;
+	if (result->fd < 0) {
+		client_move(
+		        c, fail_tunnel(c, result->cause, result->detail,
+		                   result->cause == EVENT_CAUSE_ADDRESS ? &result->address : NULL));
+		return;
+	}
+	if (tunnel_start(c, result) < 0)
+		client_move(c, refuse_connection(c, &c->decision, EVENT_CAUSE_LIMIT,
+		                       "no memory for a tunnel", NULL));
+}
+
+static enum client_state dial_tunnel(struct client *c, const struct destination *d,
+        const struct policy_decision *decision, enum tunnel_content content)
+{
+	if (c->proxy->paused)
+		return refuse_connection(
+		        c, decision, c->proxy->pause_cause, c->proxy->pause_text, NULL);
+	c->let_out = true;
+	c->decision = *decision;
+	c->tunnelled = *d;
+	c->content = content;
+	c->passthrough = decision->passthrough;
+	c->dial = dial_start(c->proxy, d, decision, on_tunnel_dialled, c);
+	if (!c->dial)
+		return refuse_connection(
+		        c, decision, EVENT_CAUSE_LIMIT, "no memory for a connection", NULL);
+	return CLIENT_DIAL;
+}
+
+bool client_tunnel_passes(const struct client *c, struct policy_decision *decision)
+{
+	const struct destination *d = &c->tunnelled;
+	struct policy_request q;
+	struct judgement j;
+
+	if (c->content == TUNNEL_TLS) {
+		enum policy_tls treatment;
+
+		dest_question(d, &q);
+		treatment = policy_decide_tls(c->proxy->config.policy, &q, decision);
+		return treatment == POLICY_TLS_PASSTHROUGH || treatment == POLICY_TLS_OPAQUE;
+	}
+	judge_opaque(c->proxy, d, POLICY_TCP, &j);
+	*decision = j.decision;
+	return j.allowed && (c->content == TUNNEL_OTHER || j.decision.observed ||
+	                            (!web_may_be_allowed(c, d) && !web_is_denied(c, d)));
+}
+
+enum client_state client_dial_timeout(struct client *c)
+{
+	return fail_tunnel(
+	        c, EVENT_CAUSE_TIMEOUT, "connecting to the destination took too long", NULL);
+}
+
+static enum client_state opaque(struct client *c)
+{
+	struct judgement j;
+
+	if (!opaque_is_allowed(c, &j))
+		return refuse_connection(c, &j.decision, EVENT_CAUSE_POLICY, NULL, NULL);
+	return dial_tunnel(c, &c->destination, &j.decision, TUNNEL_OTHER);
+}
+
+/* Bytes that begin no request. Of a client that speaks TLS, but not as it should, they are answered
+ * with an alert; where only http can be meant, they are a malformed request and answered as such.
+ */
+static enum client_state other(struct client *c)
+{
+	struct judgement j;
+	uint8_t alert;
+	bool more;
+
+	if (opaque_is_allowed(c, &j))
+		return opaque(c);
+	alert = client_hello_stray_alert(buf_bytes(&c->stash), c->stash.len, &more);
+	if (alert)
+		return refuse_hello(c, "TLS that does not begin with a ClientHello", alert);
+	if (more)
+		return CLIENT_PEEK;
+	return http_may_be_allowed(c, &c->destination) ? CLIENT_HTTP : opaque(c);
+}
+
+/* --- TLS --- */
+
+/* HTTP/1.0 is named, because a client that offers nothing else has to be given it or an alert (RFC
+ * 7301 section 3.2). All other protocols get the alert: a client that means another one is not to
+ * have its bytes read as HTTP. */
+static enum client_state open_tls(struct client *c)
+{
+	static const char alpn[] = "\x02h2\x08http/1.1\x08http/1.0";
+	struct tls_server *server = proxy_tls_server(c->proxy);
+	struct tls *tls = server ? tls_accept_new(server, SLICE(alpn), &c->proxy->links.tx) : NULL;
+	struct slice first = buf_slice(&c->stash);
+
+	if (!tls)
+		return CLIENT_CLOSED;
+	c->tls = true;
+	if (link_start_tls(&c->link, tls, first) < 0)
+		return CLIENT_CLOSED;
+	buf_fini(&c->stash);
+	return CLIENT_TLS;
+}
+
+/* What the ClientHello names, into c->sni and d. An address there is none of what may be there (RFC
+ * 6066 section 3); servers pass over it, so the destination stays what was dialled. False: no host
+ * name. */
+static bool read_server_name(struct client *c, const struct client_hello *hello,
+        struct destination *d, bool *other_address)
+{
+	struct slice name = slice_of(hello->sni, hello->sni_n);
+	struct ip literal;
+
+	*other_address = false;
+	if (!name.n)
+		return true;
+	if (ip_parse(name, &literal)) {
+		*other_address = d->host_n || !ip_equals(&literal, &d->address);
+		return true;
+	}
+	if (!url_canonical_host(name, c->sni, &c->sni_n))
+		return false;
+	return destination_set_host(d, slice_of(c->sni, c->sni_n));
+}
+
+static enum client_state tls_hello(struct client *c, const struct client_hello *hello)
+{
+	struct destination d = c->destination;
+	struct policy_request q;
+	struct policy_decision decision = {.rule = POLICY_NONE, .credential = POLICY_NONE};
+	enum policy_tls treatment;
+	bool agrees, other_address;
+
+	if (!read_server_name(c, hello, &d, &other_address))
+		return refuse_hello(
+		        c, "the TLS server name is not a host name", TLS_ALERT_UNRECOGNIZED_NAME);
+	agrees = !c->sni_n || !c->destination.host_n ||
+	         slice_equals(destination_host(&d), destination_host(&c->destination));
+	dest_question(&d, &q);
+	treatment = policy_decide_tls(c->proxy->config.policy, &q, &decision);
+	/* Who passes it through gets the ClientHello as it is, and some servers go by any name that
+	 * is in it: an address that nobody judged is not sent there. */
+	if (agrees && treatment == POLICY_TLS_PASSTHROUGH && !other_address)
+		return dial_tunnel(c, &d, &decision, TUNNEL_TLS);
+	if (agrees && treatment == POLICY_TLS_OPAQUE)
+		return dial_tunnel(c, &d, &decision, TUNNEL_TLS);
+	return open_tls(c);
+}
+
+/* The handshake has failed. Where TLS has left an alert, what still comes is read before the end,
+ * so that a reset does not overtake it. */
+static enum client_state handshake_failed(struct client *c, bool in_tls)
+{
+	/* The usual reason: the client does not trust the sandbox's CA. */
+	c->decision.rule = c->decision.credential = POLICY_NONE;
+	record_connection(c, &c->decision, EVENT_DENIED, EVENT_CAUSE_CLIENT,
+	        in_tls ? tls_error_text(c->link.tls) : "the sandbox ended the TLS handshake", 0, 0,
+	        NULL);
+	if (!in_tls)
+		return CLIENT_CLOSED;
+	link_drop_tls(&c->link);
+	return client_end(c);
+}
+
+enum client_state client_shake_hands(struct client *c)
+{
+	enum link_status status;
+
+	c->proxy->shaking_hands = c;
+	status = link_handshake(&c->link);
+	c->proxy->shaking_hands = NULL;
+	switch (status) {
+	case LINK_OK:
+		c->tls_version = tls_version(c->link.tls);
+		return slice_equals(tls_alpn(c->link.tls), SLICE("h2")) ? CLIENT_HTTP2
+		                                                        : CLIENT_HTTP;
+	case LINK_AGAIN:
+		return CLIENT_TLS;
+	default:
+		return handshake_failed(c, status == LINK_ERROR && !c->link.broken);
+	}
+}
+
+enum client_state client_tls_timeout(struct client *c)
+{
+	c->decision.rule = c->decision.credential = POLICY_NONE;
+	return refuse_connection(
+	        c, &c->decision, EVENT_CAUSE_TIMEOUT, "the TLS handshake took too long", NULL);
+}
+
+/* --- first bytes --- */
+
+enum guess { GUESS_HTTP, GUESS_MORE, GUESS_OTHER };
+
+/* A method (any token is one), a space, then a path, an http URL or an asterisk. */
+static enum guess guess_http(struct slice first)
+{
+	size_t i = slice_token_length(
+	        slice_of(first.p, first.n < METHOD_PEEK_MAX ? first.n : METHOD_PEEK_MAX));
+	struct slice rest, scheme = SLICE("http");
+
+	if (i == first.n && i < METHOD_PEEK_MAX)
+		return GUESS_MORE;
+	if (i == 0 || i == first.n || first.p[i] != ' ')
+		return GUESS_OTHER;
+	rest = slice_of(first.p + i + 1, first.n - i - 1);
+	if (rest.n == 0)
+		return GUESS_MORE;
+	if (rest.p[0] == '/' || rest.p[0] == '*')
+		return GUESS_HTTP;
+	scheme.n = rest.n < scheme.n ? rest.n : scheme.n;
+	if (!slice_equals_ignoring_case(slice_of(rest.p, scheme.n), scheme))
+		return GUESS_OTHER;
+	return rest.n < sizeof "http" - 1 ? GUESS_MORE : GUESS_HTTP;
+}
+
+/* HTTP/2 without TLS, as agreed beforehand (RFC 9113 section 3.3): its preface. */
+static enum guess guess_http2(struct slice first)
+{
+	static const struct slice preface = {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24};
+
+	if (first.n >= preface.n)
+		return slice_starts_with(first, preface) ? GUESS_HTTP : GUESS_OTHER;
+	return slice_starts_with(preface, first) ? GUESS_MORE : GUESS_OTHER;
+}
+
+/* Decides from what is in the stash; CLIENT_PEEK: more bytes are needed. */
+static enum client_state decide(struct client *c)
+{
+	struct slice first = buf_slice(&c->stash);
+	struct client_hello hello;
+
+	if (first.n == 0)
+		return CLIENT_PEEK;
+	if (c->explicit_proxy && !c->connected)
+		return CLIENT_HTTP;
+	switch (client_hello_parse((const uint8_t *)first.p, first.n, &hello)) {
+	case CLIENT_HELLO_DONE:
+		return tls_hello(c, &hello);
+	case CLIENT_HELLO_MORE:
+		return CLIENT_PEEK;
+	case CLIENT_HELLO_BAD:
+		return refuse_hello(c, "malformed TLS ClientHello", hello.alert);
+	case CLIENT_HELLO_NOT_TLS:
+		break;
+	}
+	switch (guess_http2(first)) {
+	case GUESS_HTTP:
+		return CLIENT_HTTP2;
+	case GUESS_MORE:
+		return CLIENT_PEEK;
+	case GUESS_OTHER:
+		break;
+	}
+	switch (guess_http(first)) {
+	case GUESS_HTTP:
+		return CLIENT_HTTP;
+	case GUESS_MORE:
+		return CLIENT_PEEK;
+	default:
+		return other(c);
+	}
+}
+
+/* The client has ended the connection first. */
+static enum client_state ended_unsaid(struct client *c)
+{
+	struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE}, decision;
+	const bool observed =
+	        (!c->explicit_proxy || c->connected) && is_only_observed(c, &decision);
+	const enum event_decision outcome = observed ? EVENT_OBSERVED : EVENT_DENIED;
+
+	if (!observed)
+		decision = none;
+	if (c->stash.len == 0)
+		record_silent(c, &decision, outcome);
+	else
+		record_connection(c, &decision, outcome, EVENT_CAUSE_CLIENT,
+		        "the sandbox closed the connection before it said what it wants",
+		        c->stash.len, 0, NULL);
+	c->reset = true;
+	return CLIENT_CLOSED;
+}
+
+enum client_state client_peek(struct client *c)
+{
+	struct judgement j;
+
+	if ((!c->explicit_proxy || c->connected) && opaque_is_allowed(c, &j) &&
+	        !j.decision.observed && !web_may_be_allowed(c, &c->destination) &&
+	        !web_is_denied(c, &c->destination))
+		return dial_tunnel(c, &c->destination, &j.decision, TUNNEL_UNSEEN);
+	for (;;) {
+		enum client_state next = decide(c);
+		enum link_status status;
+		size_t n;
+
+		if (next != CLIENT_PEEK)
+			return next;
+		status = link_read(&c->link, c->proxy->plain, LINK_CHUNK, &n);
+		if (status == LINK_AGAIN)
+			return CLIENT_PEEK;
+		if (status != LINK_OK)
+			return ended_unsaid(c);
+		if (buf_append(&c->stash, c->proxy->plain, n) < 0) {
+			c->decision.rule = c->decision.credential = POLICY_NONE;
+			return refuse_connection(c, &c->decision, EVENT_CAUSE_CLIENT,
+			        "the first bytes are more than can be looked at", NULL);
+		}
+	}
+}
+
+/* Nothing, or not enough, was said. A connection that is only observed may be one where the server
+ * speaks first. */
+enum client_state client_peek_timeout(struct client *c)
+{
+	return opaque(c);
+}
+
+/* --- CONNECT (RFC 9110 section 9.3.6) --- */
+
+static bool connect_is_allowed(
+        const struct client *c, const struct destination *d, struct policy_decision *decision)
+{
+	struct policy_request q;
+
+	dest_question(d, &q);
+	if (policy_decide_tls(c->proxy->config.policy, &q, decision) != POLICY_TLS_REFUSE)
+		return true;
+	q.scheme = POLICY_HTTP;
+	policy_decide(c->proxy->config.policy, &q, decision);
+	if (decision->verdict == POLICY_ALLOW)
+		return true;
+	q.scheme = POLICY_TCP;
+	policy_decide(c->proxy->config.policy, &q, decision);
+	return decision->verdict == POLICY_ALLOW;
+}
+
+enum client_state client_connect(struct client *c)
+{
+	static const char accepted[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+	static const char misplaced[] = "CONNECT is for the proxy port only";
+	struct exchange *ex = c->exchange;
+	struct url_authority *a = &ex->request.authority;
+	struct destination *d = &ex->destination;
+	struct slice name;
+
+	ex->client_version = ex->request.version;
+	ex->request_done = true;
+	ex->scheme = SLICE("https");
+	c->keep_alive = false;
+	d->port = a->port;
+	if (a->host_n)
+		destination_set_host(d, slice_of(a->host, a->host_n));
+	else if (names_lookup(c->proxy->config.names, &a->address, &name))
+		destination_set_host(d, name);
+	else
+		d->address = a->address;
+	if (!c->explicit_proxy || c->connected) {
+		record_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), misplaced);
+		exchange_refuse(ex, 400, EVENT_CAUSE_CLIENT, misplaced);
+		return CLIENT_EXCHANGE;
+	}
+	if (!connect_is_allowed(c, d, &ex->judgement.decision)) {
+		exchange_refuse(ex, 403, EVENT_CAUSE_POLICY, NULL);
+		return CLIENT_EXCHANGE;
+	}
+	c->destination = *d;
+	c->connected = true;
+	c->exchange = NULL;
+	exchange_drop(ex);
+	http1_reset(&c->http1);
+	link_write(&c->link, accepted, sizeof accepted - 1);
+	return CLIENT_PEEK;
+}

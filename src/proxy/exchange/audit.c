@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is told to the audit log: one event per request, per connection without requests, per flow,
+ * per finding. */
+#include <netinet/in.h>
+#include <stdio.h>
+
+#include "proxy/exchange/exchange.h"
+#include "vethguard/base/clock.h"
+#include "vethguard/base/log.h"
+
+#define RECORD_SECOND_MS 1000
+
+uint64_t proxy_event_id(struct proxy *proxy)
+{
+	return (uint64_t)proxy->config.event_nonce << 32 | (uint32_t)++proxy->next_event;
+}
+
+uint32_t record_duration_us(int64_t us)
+{
+	return us < 0 ? 0 : us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
+}
+
+/* What mode observe let pass and what then failed outside would have been refused all the same. */
+void record_failure_as_observed(struct event *e, const struct policy_decision *decision)
+{
+	if (decision->observed && event_is_failure(e))
+		e->decision = EVENT_OBSERVED;
+}
+
+/* Endpoints and TLS facts of a client's connection. */
+static void record_client(const struct client *c, struct event *e)
+{
+	e->src = c->src;
+	e->src_port = c->src_port;
+	e->dst = c->dst;
+	e->dst_port = c->dst_port;
+	e->protocol = IPPROTO_TCP;
+	e->sni = slice_of(c->sni, c->sni_n);
+	e->tls_version = c->tls_version;
+}
+
+static void record_decision(
+        const struct proxy *proxy, const struct policy_decision *decision, struct event *e)
+{
+	struct policy_credential credential;
+
+	e->policy_reason = (uint8_t)decision->reason;
+	if (decision->rule != POLICY_NONE)
+		e->rule = policy_rule_name(proxy->config.policy, decision->rule);
+	/* The operator's own words for a refusal, which the client is told too. */
+	if (decision->reason == POLICY_REASON_RULE && e->cause == EVENT_CAUSE_POLICY &&
+	        !e->detail.n)
+		e->detail = policy_rule_text(proxy->config.policy, decision->rule);
+	if (decision->credential != POLICY_NONE) {
+		policy_credential(proxy->config.policy, decision->credential, &credential);
+		e->credential = credential.name;
+	}
+}
+
+/* Whose placeholder was refused where its credential belongs: a rule for it would name that one. */
+static void record_shown(const struct exchange *ex, struct event *e)
+{
+	const struct judgement *j = &ex->judgement;
+	struct policy_credential credential;
+
+	if (e->credential.n || j->shown >= POLICY_CREDENTIALS_MAX || !(j->own >> j->shown & 1))
+		return;
+	policy_credential(ex->proxy->config.policy, j->shown, &credential);
+	e->credential = credential.name;
+}
+
+static void put(const struct proxy *proxy, const struct event *e)
+{
+	proxy->config.record(proxy->config.context, e);
+}
+
+static void put_finding(struct proxy *proxy, const struct client *c, enum event_decision decision,
+        enum event_finding finding, uint64_t about, struct slice rule, const char *detail,
+        const struct ip *upstream)
+{
+	struct event e = {
+	        .id = proxy_event_id(proxy),
+	        .kind = EVENT_FINDING,
+	        .time_ms = clock_real_ms(),
+	        .decision = decision,
+	        .finding = finding,
+	        .about = about,
+	        .rule = rule,
+	        .host = destination_host(&c->destination),
+	        .detail = slice_from_string(detail),
+	};
+
+	record_client(c, &e);
+	e.upstream_port = c->destination.port;
+	if (upstream)
+		e.upstream = *upstream;
+	put(proxy, &e);
+}
+
+/* Which address it was is in the event, the finding, and the worker's log. The sandbox is not told:
+ * how names resolve out here is none of its business. */
+static void tell_refused_address(const struct client *c, const struct event *about)
+{
+	char text[IP_TEXT_MAX], host[2 * POLICY_HOST_MAX];
+
+	if (about->cause != EVENT_CAUSE_ADDRESS)
+		return;
+	put_finding(c->proxy, c, EVENT_DENIED, EVENT_FINDING_PRIVATE_ADDRESS, about->id,
+	        about->rule, about->detail.p, &about->upstream);
+	if (about->upstream.family)
+		log_info("%s: the address %s is refused (event %016llx)",
+		        slice_escape(about->host, host, sizeof host),
+		        ip_format(&about->upstream, text), (unsigned long long)about->id);
+}
+
+/* Path as judged and query as sent: of an absolute target only this part. */
+static struct slice exchange_target(struct exchange *ex)
+{
+	struct buf *text = &ex->proxy->target;
+	const struct http_request *r = &ex->request;
+
+	if (!r->path_n) /* CONNECT, or a head that could not be read */
+		return SLICE("");
+	buf_consume(text, text->len);
+	if (buf_append(text, r->path, r->path_n) < 0 ||
+	        (r->has_query &&
+	                (buf_append(text, "?", 1) < 0 || buf_append_slice(text, r->query) < 0)))
+		return SLICE("");
+	return buf_slice(text);
+}
+
+/* An echo may be found after the event was put: in trailers. */
+static void record_echo(struct exchange *ex, struct slice rule)
+{
+	if (!ex->masking || !ex->mask.found || ex->echo_told)
+		return;
+	ex->echo_told = true;
+	record_remark(ex, EVENT_FINDING_CREDENTIAL_ECHO, rule,
+	        ex->uncovered ? "the upstream sent the credential back in compressed content that "
+	                        "could not be changed; the response was ended before it"
+	                      : "the upstream sent the credential back; it was covered before it "
+	                        "reached the sandbox");
+}
+
+static void put_exchange(struct exchange *ex)
+{
+	const struct http_field *agent = http_find(&ex->request.fields, HTTP_USER_AGENT);
+	struct event e = {
+	        .id = ex->id,
+	        .kind = EVENT_HTTP,
+	        .time_ms = ex->start_ms,
+	        .duration_us = record_duration_us(clock_monotonic_us() - ex->start_us),
+	        .decision = ex->state == EXCHANGE_REFUSED || ex->outcome == EVENT_DENIED
+	                            ? EVENT_DENIED
+	                    : ex->judgement.decision.observed ? EVENT_OBSERVED
+	                                                      : EVENT_ALLOWED,
+	        .cause = ex->cause,
+	        .host = destination_host(&ex->destination),
+	        .bytes_out = ex->bytes_out,
+	        .bytes_in = ex->bytes_in,
+	        .scheme = ex->scheme,
+	        .method = ex->request.fields.count || ex->request.version ? ex->request.method
+	                                                                  : SLICE(""),
+	        .status = ex->status,
+	        .http_version = ex->client_version,
+	        .detail = slice_from_string(ex->detail),
+	};
+
+	char literal[IP_TEXT_MAX + 2];
+
+	if (!e.host.n && ex->destination.address.family) { /* the URL's host was an address */
+		struct destination d = {.address = ex->destination.address};
+		char text[POLICY_HOST_MAX + 16];
+
+		snprintf(literal, sizeof literal, "%.*s", (int)sizeof literal - 1,
+		        destination_text(&d, text));
+		e.host = slice_from_string(literal);
+	}
+	if (ex->judgement.allowed)
+		record_failure_as_observed(&e, &ex->judgement.decision);
+	record_client(ex->client, &e);
+	record_decision(ex->proxy, &ex->judgement.decision, &e);
+	record_shown(ex, &e);
+	if (ex->upstream)
+		ex->upstream_address = ex->upstream->carrier->address;
+	e.upstream = ex->upstream_address;
+	e.upstream_port = ex->destination.port;
+	if (ex->request.version) {
+		e.target = exchange_target(ex);
+		e.user_agent = agent ? agent->value : SLICE("");
+	}
+	put(ex->proxy, &e);
+	record_echo(ex, e.rule);
+	tell_refused_address(ex->client, &e);
+}
+
+void record_exchange(struct exchange *ex)
+{
+	if (!ex->recorded) {
+		ex->recorded = true;
+		put_exchange(ex);
+	} else {
+		record_echo(ex, SLICE(""));
+	}
+}
+
+void record_connection(const struct client *c, const struct policy_decision *decision,
+        enum event_decision outcome, enum event_cause cause, const char *detail, uint64_t bytes_out,
+        uint64_t bytes_in, const struct ip *upstream)
+{
+	struct event e = {
+	        .id = proxy_event_id(c->proxy),
+	        .kind = EVENT_CONNECTION,
+	        .time_ms = c->start_ms,
+	        .duration_us = record_duration_us((clock_real_ms() - c->start_ms) * 1000),
+	        .decision = outcome,
+	        .cause = cause,
+	        .host = c->sni_n ? slice_of(c->sni, c->sni_n) : destination_host(&c->destination),
+	        .bytes_out = bytes_out,
+	        .bytes_in = bytes_in,
+	        .passthrough = c->passthrough,
+	        .detail = slice_from_string(detail),
+	};
+
+	record_client(c, &e);
+	record_decision(c->proxy, decision, &e);
+	e.upstream_port = c->destination.port;
+	if (upstream)
+		e.upstream = *upstream;
+	put(c->proxy, &e);
+	tell_refused_address(c, &e);
+}
+
+/* --- connections that say nothing --- */
+
+static void tell_silent(struct proxy *p)
+{
+	struct record_silent *s = &p->silent;
+	char detail[128];
+	struct event e = {
+	        .id = proxy_event_id(p),
+	        .kind = EVENT_CONNECTION,
+	        .time_ms = clock_real_ms(),
+	        .decision = EVENT_DENIED,
+	        .cause = EVENT_CAUSE_LIMIT,
+	        .src = s->src,
+	        .src_port = s->src_port,
+	        .dst = s->dst,
+	        .dst_port = s->dst_port,
+	        .protocol = IPPROTO_TCP,
+	};
+
+	if (s->count == 0)
+		return;
+	snprintf(detail, sizeof detail,
+	        "%llu more connections within a second were closed by the sandbox before it said "
+	        "what it wants",
+	        (unsigned long long)s->count);
+	e.detail = slice_from_string(detail);
+	s->count = 0;
+	put(p, &e);
+}
+
+static void on_silent_second(struct loop_timer *timer)
+{
+	struct record_silent *s = container_of(timer, struct record_silent, second);
+
+	s->counting = false;
+	tell_silent(container_of(s, struct proxy, silent));
+}
+
+int record_silent_open(struct proxy *p)
+{
+	return loop_timer_open(p->config.loop, &p->silent.second, on_silent_second);
+}
+
+void record_silent_close(struct proxy *p)
+{
+	tell_silent(p);
+	loop_timer_close(&p->silent.second);
+}
+
+void record_silent(
+        const struct client *c, const struct policy_decision *decision, enum event_decision outcome)
+{
+	struct record_silent *s = &c->proxy->silent;
+
+	if (!s->counting) {
+		s->counting = true;
+		s->told = 0;
+		loop_timer_set(&s->second, RECORD_SECOND_MS);
+	}
+	if (s->told < RECORD_SILENT_PER_S) {
+		s->told++;
+		record_connection(c, decision, outcome, EVENT_CAUSE_CLIENT,
+		        "the sandbox closed the connection before it said what it wants", 0, 0,
+		        NULL);
+		return;
+	}
+	s->count++;
+	s->src = c->src;
+	s->src_port = c->src_port;
+	s->dst = c->dst;
+	s->dst_port = c->dst_port;
+}
+
+void record_finding(struct proxy *proxy, const struct client *c, enum event_finding finding,
+        uint64_t about, struct slice rule, const char *detail)
+{
+	put_finding(proxy, c, EVENT_DENIED, finding, about, rule, detail, NULL);
+}
+
+void record_remark(
+        struct exchange *ex, enum event_finding finding, struct slice rule, const char *detail)
+{
+	put_finding(ex->proxy, ex->client, ex->judgement.allowed ? EVENT_OBSERVED : EVENT_DENIED,
+	        finding, ex->id, rule, detail, NULL);
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Judging. A request is for one destination; everything that names it (the TLS server name, the
+ * Host field or absolute target, CONNECT's authority, the name behind the synthetic address that
+ * was dialled) has to name the same one, or the request is refused whatever the policy says: that
+ * is what binds a credential to its destination.
+ *
+ * One difference is nobody's attempt: a resolver with a search list (resolv.conf(5)) connects to
+ * "evil.example.corp.example" when it is asked for "evil.example". What the request names is judged
+ * then, so that a denial is explained, and where it would be allowed it is refused all the same. In
+ * mode observe, which binds no credential to anything, it goes to what the request names.
+ */
+#include <stdio.h>
+
+#include "proxy/client/client.h"
+
+const char *destination_text(const struct destination *d, char *out)
+{
+	char ip[IP_TEXT_MAX];
+	int n;
+
+	if (d->host_n)
+		n = snprintf(out, POLICY_HOST_MAX + 16, "%s", d->host);
+	else if (d->address.family == 6)
+		n = snprintf(out, POLICY_HOST_MAX + 16, "[%s]", ip_format(&d->address, ip));
+	else
+		n = snprintf(out, POLICY_HOST_MAX + 16, "%s",
+		        d->address.family ? ip_format(&d->address, ip) : "?");
+	if (d->port)
+		snprintf(out + n, (size_t)(POLICY_HOST_MAX + 16 - n), ":%u", d->port);
+	return out;
+}
+
+bool destination_set_host(struct destination *d, struct slice host)
+{
+	if (host.n > POLICY_HOST_MAX)
+		return false;
+	memcpy(d->host, host.p, host.n);
+	d->host[host.n] = '\0';
+	d->host_n = host.n;
+	d->address = (struct ip){0};
+	return true;
+}
+
+static void refuse(
+        struct judgement *j, enum event_cause cause, enum event_finding finding, const char *detail)
+{
+	j->allowed = false;
+	j->cause = cause;
+	j->finding = finding;
+	j->detail = detail;
+}
+
+/* What the connection itself says about the destination: SNI, else CONNECT or the name dialled,
+ * else the address. */
+static void connection_destination(const struct client *c, struct destination *d)
+{
+	*d = c->destination;
+	if (c->sni_n)
+		destination_set_host(d, slice_of(c->sni, c->sni_n));
+}
+
+/* Whether a search list can have made the name that was dialled of this one. */
+static bool is_searched(const struct client *c, struct slice name)
+{
+	struct slice dialled = destination_host(&c->destination);
+
+	return !c->explicit_proxy && name.n && dialled.n > name.n + 1 && dialled.p[name.n] == '.' &&
+	       slice_starts_with(dialled, name);
+}
+
+/* The request's authority against the connection's destination. */
+static bool agree(const struct client *c, const struct http_request *r, struct destination *d,
+        struct judgement *j)
+{
+	struct destination connection;
+	const struct url_authority *a = &r->authority;
+
+	connection_destination(c, &connection);
+	j->searched = is_searched(c, slice_of(c->sni, c->sni_n));
+	if (c->sni_n && c->destination.host_n && !j->searched &&
+	        !slice_equals(slice_of(c->sni, c->sni_n), destination_host(&c->destination))) {
+		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
+		        "the TLS server name is not the name that was connected to");
+		return false;
+	}
+	if (!r->has_authority) { /* HTTP/1.0 without Host */
+		*d = connection;
+		return true;
+	}
+	d->port = a->port ? a->port : connection.port;
+	if (a->host_n)
+		destination_set_host(d, slice_of(a->host, a->host_n));
+	else
+		d->address = a->address;
+	if (d->port != connection.port) {
+		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
+		        "the request names another port than the connection");
+		return false;
+	}
+	/* A plain connection to a bare address may carry any Host: the name is resolved and dialled
+	 * on this side. */
+	if (!c->tls && !connection.host_n && a->host_n)
+		return true;
+	if (!c->tls && is_searched(c, destination_host(d))) {
+		j->searched = true;
+		return true;
+	}
+	if (!slice_equals(destination_host(d), destination_host(&connection)) ||
+	        !ip_equals(&d->address, &connection.address)) {
+		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
+		        c->tls ? "the request names another host than the TLS server name"
+		               : "the request names another host than the connection");
+		return false;
+	}
+	return true;
+}
+
+/* On the proxy port, before any CONNECT: the request says all there is. */
+static bool from_absolute(const struct http_request *r, struct destination *d, struct judgement *j)
+{
+	if (!r->absolute) {
+		refuse(j, EVENT_CAUSE_CLIENT, EVENT_FINDING_NONE,
+		        "this is a proxy: send an absolute http:// target or CONNECT");
+		return false;
+	}
+	if (r->scheme != POLICY_HTTP) {
+		refuse(j, EVENT_CAUSE_CLIENT, EVENT_FINDING_NONE,
+		        "https through a proxy needs CONNECT");
+		return false;
+	}
+	d->port = r->authority.port ? r->authority.port : 80;
+	if (r->authority.host_n)
+		return destination_set_host(d, slice_of(r->authority.host, r->authority.host_n));
+	d->address = r->authority.address;
+	return true;
+}
+
+/* --- what a request asks for besides --- */
+
+/* Fields in which some servers look for the method or the path that is meant: frameworks, since
+ * forms know GET and POST only; servers behind a rewriting one. No standard has them. */
+struct override {
+	struct slice name;
+	bool path;
+};
+
+static const struct override *find_override(struct slice name)
+{
+	static const struct override overrides[] = {
+	        {{"x-http-method-override", 22}, false},
+	        {{"x-http-method", 13}, false},
+	        {{"x-method-override", 17}, false},
+	        {{"x-original-url", 14}, true},
+	        {{"x-rewrite-url", 13}, true},
+	};
+
+	for (size_t i = 0; i < sizeof overrides / sizeof *overrides; i++)
+		if (http_names_alike(name, overrides[i].name))
+			return &overrides[i];
+	return NULL;
+}
+
+bool judge_is_override(struct slice name)
+{
+	return find_override(name) != NULL;
+}
+
+/* The method or path that the field asks for, put in its place in *question; text has
+ * POLICY_PATH_MAX bytes. False: nobody can say what that would be. */
+static bool read_override(
+        struct policy_request *question, const struct override *o, struct slice value, char *text)
+{
+	ptrdiff_t mark = slice_find_byte(value, '?');
+	size_t n;
+
+	if (o->path) {
+		if (!url_canonical_path(slice_of(value.p, mark < 0 ? value.n : (size_t)mark), text,
+		            POLICY_PATH_MAX, &n))
+			return false;
+		question->path = slice_of(text, n);
+		return true;
+	}
+	if (!value.n || value.n > POLICY_METHOD_MAX)
+		return false;
+	for (n = 0; n < value.n; n++) { /* who honours it reads it in capitals */
+		bool small = value.p[n] >= 'a' && value.p[n] <= 'z';
+
+		text[n] = (char)(small ? value.p[n] - 'a' + 'A' : value.p[n]);
+	}
+	question->method = slice_of(text, n);
+	return true;
+}
+
+/* Whether what the field asks for is allowed too, and for the same credential. */
+static void judge_override(const struct policy *policy, const struct policy_request *question,
+        const struct override *o, struct slice value, struct judgement *j)
+{
+	struct policy_request other = *question;
+	struct policy_decision decision;
+	char text[POLICY_PATH_MAX];
+
+	if (!read_override(&other, o, value, text)) {
+		refuse(j, EVENT_CAUSE_CLIENT, EVENT_FINDING_SMUGGLING,
+		        "a field asks for another method or path, and cannot be read");
+		return;
+	}
+	policy_decide(policy, &other, &decision);
+	if (decision.verdict != POLICY_ALLOW) {
+		j->decision = decision;
+		refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_SMUGGLING,
+		        "a field asks for another method or path, which is denied");
+	} else if (decision.observed) {
+		j->decision = decision;
+	} else if (decision.credential != j->decision.credential) {
+		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
+		        "a field asks for another method or path, which is not for this "
+		        "credential");
+	}
+}
+
+/* Each field by itself: one of them is honoured at most. Where one could be honoured for the method
+ * and another for the path, what is asked for would be neither of what was judged. */
+static void judge_overrides(const struct policy *policy, const struct policy_request *question,
+        const struct http_fields *fields, struct judgement *j)
+{
+	bool path = false, method = false;
+
+	for (size_t i = 0; i < fields->count && j->allowed && !j->decision.observed; i++) {
+		const struct http_field *f = &fields->items[i];
+		const struct override *o = f->known == HTTP_OTHER ? find_override(f->name) : NULL;
+
+		if (!o)
+			continue;
+		judge_override(policy, question, o, f->value, j);
+		path |= o->path;
+		method |= !o->path;
+	}
+	if (path && method && j->allowed && !j->decision.observed)
+		refuse(j, EVENT_CAUSE_CLIENT, EVENT_FINDING_SMUGGLING,
+		        "fields ask for another method and for another path");
+}
+
+/* --- another protocol --- */
+
+/* In mode observe an upgrade passes that no rule names, but never together with a credential. */
+static void judge_upgrade(
+        const struct policy *policy, const struct http_request *r, struct judgement *j)
+{
+	enum upgrade_verdict verdict =
+	        upgrade_judge(policy, j->decision.rule, &r->fields, &j->upgrade);
+	bool websocket = slice_equals_ignoring_case(j->upgrade, SLICE("websocket"));
+
+	if (verdict == UPGRADE_DROPPED)
+		j->detail = upgrade_not_passed_on;
+	if (verdict != UPGRADE_DENIED)
+		return;
+	j->decision.reason = POLICY_REASON_UPGRADE;
+	if (policy_mode(policy) == POLICY_OBSERVE && j->decision.credential == POLICY_NONE &&
+	        !websocket)
+		j->decision.observed = true;
+	else
+		refuse(j, EVENT_CAUSE_POLICY, EVENT_FINDING_NONE,
+		        websocket ? "a WebSocket is asked for with GET, and without a body" : NULL);
+}
+
+/* --- all of it --- */
+
+/* A client that sends its key to another path of its own API is refused by the policy, or would be,
+ * and leaks nothing: which credentials are at home there. */
+static void note_own(
+        const struct policy *policy, const struct policy_request *question, struct judgement *j)
+{
+	bool denied = !j->allowed && j->cause == EVENT_CAUSE_POLICY;
+
+	if ((denied || j->decision.observed) && j->finding == EVENT_FINDING_NONE &&
+	        policy_credential_count(policy))
+		j->own = policy_credentials_at(policy, question);
+}
+
+void judge_request(struct proxy *proxy, const struct client *c, const struct http_request *r,
+        struct destination *d, struct judgement *j)
+{
+	struct policy_request question = {.method = r->method};
+
+	memset(j, 0, sizeof *j);
+	memset(d, 0, sizeof *d);
+	j->shown = POLICY_NONE;
+	j->decision = (struct policy_decision){.rule = POLICY_NONE,
+	        .credential = POLICY_NONE,
+	        .reason = POLICY_REASON_BAD_REQUEST};
+	if (c->explicit_proxy && !c->connected ? !from_absolute(r, d, j) : !agree(c, r, d, j))
+		return;
+	if (r->absolute && r->scheme != (c->tls ? POLICY_HTTPS : POLICY_HTTP)) {
+		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
+		        "the target's scheme is not that of the connection");
+		return;
+	}
+	question.scheme = c->tls ? POLICY_HTTPS : POLICY_HTTP;
+	question.host = destination_host(d);
+	question.address = d->address;
+	question.port = d->port;
+	question.path = r->asterisk ? SLICE("/") : slice_of(r->path, r->path_n);
+	policy_decide(proxy->config.policy, &question, &j->decision);
+	j->allowed = j->decision.verdict == POLICY_ALLOW;
+	judge_overrides(proxy->config.policy, &question, &r->fields, j);
+	if (j->allowed && j->searched && !j->decision.observed)
+		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_NONE,
+		        "the connection is to this name with a domain of a search list behind it "
+		        "(resolv.conf), which is another one");
+	if (j->allowed && j->decision.passthrough)
+		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
+		        "the rule passes TLS through unopened, but this connection was opened");
+	if (j->allowed && j->decision.credential != POLICY_NONE && !c->tls)
+		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
+		        "credentials never go over plain http");
+	if (j->allowed && r->wants_upgrade)
+		judge_upgrade(proxy->config.policy, r, j);
+	note_own(proxy->config.policy, &question, j);
+}
+
+void judge_opaque(struct proxy *proxy, const struct destination *d, enum policy_scheme scheme,
+        struct judgement *j)
+{
+	struct policy_request question = {
+	        .scheme = scheme,
+	        .host = destination_host(d),
+	        .address = d->address,
+	        .port = d->port,
+	};
+
+	memset(j, 0, sizeof *j);
+	policy_decide(proxy->config.policy, &question, &j->decision);
+	j->allowed = j->decision.verdict == POLICY_ALLOW;
+}
+
+bool judge_address(
+        struct proxy *proxy, const struct policy_decision *decision, const struct ip *address)
+{
+	return decision->names_address || ip_classify(address) == IP_PUBLIC ||
+	       ip_networks_permit(proxy->config.permit, proxy->config.permit_count, address);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Content codings, and the fields that stop being true when gzip is unpacked on the way. */
+#include "proxy/exchange/content.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static bool is_gzip(struct slice coding)
+{
+	return slice_equals_ignoring_case(coding, SLICE("gzip")) ||
+	       slice_equals_ignoring_case(coding, SLICE("x-gzip"));
+}
+
+enum content_coding content_coding_of(const struct http_fields *fields)
+{
+	enum content_coding coding = CONTENT_PLAIN;
+
+	for (size_t i = 0; i < fields->count; i++) {
+		struct slice value = fields->items[i].value;
+
+		if (!http_names_alike(fields->items[i].name, SLICE("content-encoding")) ||
+		        value.n == 0 || slice_equals_ignoring_case(value, SLICE("identity")))
+			continue;
+		if (coding != CONTENT_PLAIN || !is_gzip(value))
+			return CONTENT_OTHER;
+		coding = CONTENT_GZIP;
+	}
+	return coding;
+}
+
+/* gRPC and the Connect protocol compress message by message, where no content coding tells. */
+bool content_has_coded_messages(const struct http_fields *fields)
+{
+	for (size_t i = 0; i < fields->count; i++) {
+		const struct http_field *f = &fields->items[i];
+
+		if ((slice_equals_ignoring_case(f->name, SLICE("grpc-encoding")) ||
+		            slice_equals_ignoring_case(
+		                    f->name, SLICE("connect-content-encoding"))) &&
+		        f->value.n && !slice_equals_ignoring_case(f->value, SLICE("identity")))
+			return true;
+	}
+	return false;
+}
+
+/* --- lists --- */
+
+/* The next element of a comma-separated list; false: there is none. */
+static bool next_element(struct slice *list, struct slice *element)
+{
+	ptrdiff_t comma = slice_find_byte(*list, ',');
+	size_t n = comma < 0 ? list->n : (size_t)comma;
+
+	if (!list->n)
+		return false;
+	*element = slice_trim(slice_of(list->p, n));
+	*list = slice_of(list->p + n + (comma >= 0), list->n - n - (comma >= 0));
+	return true;
+}
+
+/* The weight behind ";" is zero: "q=0", "q=0.000". */
+static bool is_refused(struct slice parameters)
+{
+	struct slice q = slice_trim(parameters);
+
+	if (q.n < 3 || (q.p[0] | 0x20) != 'q' || q.p[1] != '=')
+		return false;
+	for (size_t i = 2; i < q.n; i++)
+		if (q.p[i] != '0' && q.p[i] != '.')
+			return false;
+	return true;
+}
+
+bool content_accepts_gzip(const struct http_fields *fields)
+{
+	struct slice list, element;
+
+	for (size_t i = 0; i < fields->count; i++) {
+		if (fields->items[i].known != HTTP_ACCEPT_ENCODING || fields->items[i].dropped)
+			continue;
+		list = fields->items[i].value;
+		while (next_element(&list, &element)) {
+			ptrdiff_t semicolon = slice_find_byte(element, ';');
+			size_t n = semicolon < 0 ? element.n : (size_t)semicolon;
+
+			if (is_gzip(slice_trim(slice_of(element.p, n))))
+				return semicolon < 0 ||
+				       !is_refused(slice_of(element.p + n + 1, element.n - n - 1));
+		}
+	}
+	return false;
+}
+
+bool content_forbids_transform(const struct http_fields *fields)
+{
+	for (size_t i = 0; i < fields->count; i++)
+		if (http_names_alike(fields->items[i].name, SLICE("cache-control")) &&
+		        http_list_has(fields->items[i].value, SLICE("no-transform")))
+			return true;
+	return false;
+}
+
+/* --- what is said of the content --- */
+
+bool content_is_digest(struct slice name)
+{
+	static const struct slice names[] = {{"digest", 6}, {"content-digest", 14},
+	        {"repr-digest", 11}, {"content-md5", 11}, {"signature", 9}, {"x-goog-hash", 11}};
+	static const struct slice amazon = {"x-amz-checksum-", 15};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (http_names_alike(name, names[i]))
+			return true;
+	return name.n > amazon.n && http_names_alike(slice_of(name.p, amazon.n), amazon);
+}
+
+bool content_has_digest(const struct http_fields *fields)
+{
+	for (size_t i = 0; i < fields->count; i++)
+		if (content_is_digest(fields->items[i].name))
+			return true;
+	return false;
+}
+
+static struct http_field *find_etag(struct http_fields *fields)
+{
+	for (size_t i = 0; i < fields->count; i++)
+		if (slice_equals_ignoring_case(fields->items[i].name, SLICE("etag")))
+			return &fields->items[i];
+	return NULL;
+}
+
+/* -ENOMEM: nothing has changed. */
+static int make_weak(struct http_field *etag, char **kept)
+{
+	if (!etag || slice_starts_with(etag->value, SLICE("W/")))
+		return 0;
+	*kept = malloc(etag->value.n + 2);
+	if (!*kept)
+		return -ENOMEM;
+	memcpy(*kept, "W/", 2);
+	memcpy(*kept + 2, etag->value.p, etag->value.n);
+	etag->value = slice_of(*kept, etag->value.n + 2);
+	return 0;
+}
+
+int content_describe_unpacked(struct http_fields *r, char **kept)
+{
+	int rc = make_weak(find_etag(r), kept);
+
+	if (rc == 0)
+		http_drop(r, SLICE("content-encoding"));
+	return rc;
+}
+
+static bool asks_about_weak(struct slice list, struct slice etag)
+{
+	for (; list.n >= etag.n + 2; list.p++, list.n--)
+		if (memcmp(list.p, "W/", 2) == 0 &&
+		        slice_equals(slice_of(list.p + 2, etag.n), etag))
+			return true;
+	return false;
+}
+
+int content_describe_unmodified(
+        const struct http_fields *request, struct http_fields *response, char **kept)
+{
+	struct http_field *etag = find_etag(response);
+
+	for (size_t i = 0; etag && i < request->count; i++) {
+		const struct http_field *f = &request->items[i];
+
+		if (slice_equals_ignoring_case(f->name, SLICE("if-none-match")) &&
+		        asks_about_weak(f->value, etag->value))
+			return make_weak(etag, kept);
+	}
+	return 0;
+}

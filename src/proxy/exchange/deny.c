@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a refused client is told: RFC 9457 problem details that say what was refused, why, and what
+ * to ask for. A gRPC client is told in its own way: a status and a message, in fields only. */
+#include <stdio.h>
+
+#include "proxy/exchange/exchange.h"
+#include "vethguard/wire/json.h"
+
+#define TARGET_SHOWN_MAX 512
+#define DETAIL_SHOWN_MAX 2048
+#define MESSAGE_SHOWN_MAX 2048
+#define MESSAGE_ROOM 8192
+#define BODY_MAX 65536 /* each of its texts with all bytes escaped */
+#define REASON_MAX 128
+#define PROBLEM_JSON "application/problem+json"
+
+/* The last word of the problem's type, and of error.type. */
+static const char *kind_of(enum event_cause cause)
+{
+	return cause == EVENT_CAUSE_POLICY ? "denied" : "failed";
+}
+
+static const char *title_of(enum event_cause cause)
+{
+	switch (cause) {
+	case EVENT_CAUSE_POLICY:
+	case EVENT_CAUSE_POLICY_CHANGED:
+		return "Not allowed by the sandbox's network policy";
+	case EVENT_CAUSE_BINDING:
+		return "The request does not agree with itself about its destination";
+	case EVENT_CAUSE_CLIENT:
+		return "Malformed request";
+	case EVENT_CAUSE_CREDENTIAL:
+		return "The credential for this destination is not available";
+	case EVENT_CAUSE_ADDRESS:
+		return "The destination's address is not allowed";
+	case EVENT_CAUSE_RESOLVE:
+		return "The destination's name could not be resolved";
+	case EVENT_CAUSE_UPSTREAM_TLS:
+		return "The destination could not be verified";
+	case EVENT_CAUSE_PAUSED:
+		return "The sandbox is paused";
+	default:
+		return "The request could not be carried out";
+	}
+}
+
+/* The reason phrase over HTTP/1 (RFC 9112 section 4), perhaps in text: the standard one, then what
+ * the body's title says. Of a refused CONNECT many clients show nothing else. */
+static struct slice reason_of(const struct exchange *ex, char text[REASON_MAX])
+{
+	const char *title = title_of(ex->cause);
+	struct slice standard = http_reason(ex->status);
+	int n;
+
+	if (ex->cause == EVENT_CAUSE_CLIENT ||
+	        !standard.n) /* the status has more to say than the title */
+		return standard;
+	n = snprintf(text, REASON_MAX, "%.*s: %s", (int)standard.n, standard.p, title);
+	return n > 0 && n < REASON_MAX ? slice_of(text, (size_t)n) : standard;
+}
+
+static void put_advice(struct json *j, const struct exchange *ex)
+{
+	switch (ex->cause) {
+	case EVENT_CAUSE_POLICY:
+		if (ex->judgement.decision.reason == POLICY_REASON_UPGRADE)
+			json_literal(j, "advice",
+			        "Do not retry. If the task needs this, ask the operator to name "
+			        "the "
+			        "protocol under \"upgrade\" of the rule, quoting rule and event; "
+			        "or "
+			        "use a WebSocket, where the service offers one.");
+		else if (ex->judgement.decision.rule != POLICY_NONE)
+			json_literal(j, "advice",
+			        "An operator's rule refuses this on purpose. Do not retry; choose "
+			        "another way.");
+		else
+			json_literal(j, "advice",
+			        "Do not retry. If the task needs this, ask the operator to allow "
+			        "it in the policy, quoting method, URL and event; 'vethguard audit "
+			        "suggest' shows the operator the rule.");
+		break;
+	case EVENT_CAUSE_RESOLVE:
+	case EVENT_CAUSE_CONNECT:
+	case EVENT_CAUSE_UPSTREAM:
+	case EVENT_CAUSE_TIMEOUT:
+		json_literal(j, "advice",
+		        "The policy allows this request; the destination failed. Retrying may "
+		        "help.");
+		break;
+	case EVENT_CAUSE_PAUSED:
+		json_literal(j, "advice",
+		        "The operator has stopped all traffic of this sandbox. Do not retry until "
+		        "it is resumed.");
+		break;
+	default:
+		json_literal(
+		        j, "advice", "If this is unexpected, ask the operator, quoting the event.");
+		break;
+	}
+}
+
+/* One sentence: what was asked, and why not. */
+static void put_detail(const struct exchange *ex, struct buf *text)
+{
+	char destination[POLICY_HOST_MAX + 16];
+	char target[TARGET_SHOWN_MAX], method[64];
+	const struct http_request *r = &ex->request;
+	bool connect = r->version && slice_equals(r->method, SLICE("CONNECT"));
+
+	struct destination d = ex->destination;
+
+	if (!connect &&
+	        d.port == policy_scheme_default_port(ex->client->tls ? POLICY_HTTPS : POLICY_HTTP))
+		d.port = 0;
+	destination_text(&d, destination);
+	if (r->version)
+		buf_printf(text, "%s %s%s%s: ", slice_escape(r->method, method, sizeof method),
+		        connect           ? ""
+		        : ex->client->tls ? "https://"
+		                          : "http://",
+		        destination,
+		        connect ? ""
+		                : slice_escape(
+		                          slice_of(r->path, r->path_n), target, sizeof target));
+	else
+		buf_printf(text, "connection to %s: ", destination);
+	if (ex->cause == EVENT_CAUSE_CREDENTIAL) /* its source is the operator's business */
+		buf_printf(text, "the credential cannot be had; the audit log says why");
+	else
+		buf_printf(text, "%s",
+		        ex->detail ? ex->detail
+		                   : policy_reason_text(ex->judgement.decision.reason));
+}
+
+/* The operator's own words: of the deny rule, or of the pause. */
+static struct slice reason_text(const struct exchange *ex)
+{
+	uint32_t rule = ex->judgement.decision.rule;
+
+	if (ex->cause == EVENT_CAUSE_PAUSED)
+		return slice_from_string(ex->detail);
+	return rule == POLICY_NONE ? SLICE("") : policy_rule_text(ex->proxy->config.policy, rule);
+}
+
+/* The detail, who says it, and where the operator finds it: what a client shows of an answer that
+ * it takes for the API's. */
+static void put_message(const struct exchange *ex, struct buf *text)
+{
+	struct slice reason = reason_text(ex);
+
+	buf_append_slice(text, SLICE("vethguard: "));
+	put_detail(ex, text);
+	if (ex->cause == EVENT_CAUSE_POLICY && reason.n) {
+		buf_append_slice(text, SLICE(": "));
+		buf_append_slice(text, reason);
+	}
+	buf_printf(text, " (event %016llx)", (unsigned long long)ex->id);
+}
+
+/* What SDKs of APIs read: "message" (GitHub's) and "error" (OpenAI's, Anthropic's, Google's). */
+static void put_for_sdks(struct json *j, const struct exchange *ex)
+{
+	struct slice code = event_reason_code(ex->cause, (uint8_t)ex->judgement.decision.reason);
+	char type[32];
+	struct buf text;
+
+	snprintf(type, sizeof type, "vethguard_%s", kind_of(ex->cause));
+	buf_init(&text, MESSAGE_ROOM);
+	put_message(ex, &text);
+	json_string(j, "message", buf_slice(&text), MESSAGE_SHOWN_MAX);
+	json_object(j, "error");
+	json_string(j, "message", buf_slice(&text), MESSAGE_SHOWN_MAX);
+	json_literal(j, "type", type);
+	json_string(j, "code", code, 0);
+	json_end_object(j);
+	buf_fini(&text);
+}
+
+static void put_rule(struct json *j, const struct exchange *ex)
+{
+	uint32_t rule = ex->judgement.decision.rule;
+	struct slice reason = reason_text(ex);
+
+	if (rule != POLICY_NONE)
+		json_string(j, "rule", policy_rule_name(ex->proxy->config.policy, rule), 0);
+	else
+		json_literal(j, "rule", "default");
+	if (reason.n)
+		json_string(j, "reason", reason, 0);
+}
+
+/* The RFC 9457 body. */
+static void put_body(const struct exchange *ex, struct buf *out)
+{
+	char id[17], instance[64], type[64];
+	struct buf text;
+	struct json j;
+
+	snprintf(type, sizeof type, "urn:vethguard:problem:%s", kind_of(ex->cause));
+	snprintf(id, sizeof id, "%016llx", (unsigned long long)ex->id);
+	snprintf(instance, sizeof instance, "urn:vethguard:event:%s", id);
+	buf_init(&text, MESSAGE_ROOM);
+	json_begin(&j, out);
+	json_object(&j, NULL);
+	json_literal(&j, "type", type);
+	json_literal(&j, "title", title_of(ex->cause));
+	json_uint(&j, "status", ex->status);
+	put_detail(ex, &text);
+	json_string(&j, "detail", buf_slice(&text), DETAIL_SHOWN_MAX);
+	json_literal(&j, "instance", instance);
+	json_literal(&j, "event", id);
+	json_string(&j, "policy", policy_name(ex->proxy->config.policy), 0);
+	put_rule(&j, ex);
+	put_advice(&j, ex);
+	put_for_sdks(&j, ex);
+	json_end_object(&j);
+	buf_append_slice(out, SLICE("\n"));
+	buf_fini(&text);
+}
+
+/* --- gRPC over HTTP/2 --- */
+
+/* Its client reads no body of a refusal, but a status in fields. */
+bool exchange_is_grpc(const struct exchange *ex)
+{
+	const struct http_field *type = http_find(&ex->request.fields, HTTP_CONTENT_TYPE);
+
+	return ex->client_version == 20 && type &&
+	       slice_starts_with(type->value, SLICE("application/grpc"));
+}
+
+/* https://grpc.io/docs/guides/status-codes/; PERMISSION_DENIED is not retried by anybody. */
+static const char *grpc_status(enum event_cause cause)
+{
+	switch (cause) {
+	case EVENT_CAUSE_POLICY:
+	case EVENT_CAUSE_POLICY_CHANGED:
+	case EVENT_CAUSE_BINDING:
+	case EVENT_CAUSE_ADDRESS:
+		return "7";
+	case EVENT_CAUSE_CLIENT:
+	case EVENT_CAUSE_UNREADABLE:
+		return "13"; /* INTERNAL */
+	default:
+		return "14"; /* UNAVAILABLE */
+	}
+}
+
+/* Percent-encoding as gRPC's protocol over HTTP/2 wants it for a message. */
+static void put_encoded(struct buf *out, struct slice text)
+{
+	size_t n = text.n < DETAIL_SHOWN_MAX ? text.n : DETAIL_SHOWN_MAX;
+
+	for (size_t i = 0; i < n; i++) {
+		uint8_t c = (uint8_t)text.p[i];
+
+		if (c >= 0x20 && c <= 0x7e && c != '%')
+			buf_append(out, &c, 1);
+		else
+			buf_printf(out, "%%%02X", c);
+	}
+}
+
+/* A response of fields only, with that status and the explanation (in text, as long as r is used).
+ */
+static void put_grpc(const struct exchange *ex, struct http_response *r, struct buf *text)
+{
+	struct buf plain;
+
+	buf_init(&plain, MESSAGE_ROOM);
+	put_message(ex, &plain);
+	put_encoded(text, buf_slice(&plain));
+	buf_fini(&plain);
+	r->status = 200;
+	r->body = HTTP_BODY_NONE;
+	r->fields.count = 0;
+	http_add(&r->fields, SLICE("content-type"), SLICE("application/grpc"));
+	http_add(&r->fields, SLICE("x-vethguard"), SLICE("denied"));
+	http_add(&r->fields, SLICE("grpc-status"), slice_from_string(grpc_status(ex->cause)));
+	http_add(&r->fields, SLICE("grpc-message"), buf_slice(text));
+}
+
+/* --- sending it --- */
+
+static const struct {
+	enum event_cause cause;
+	uint16_t status;
+} cause_status[] = {
+        {EVENT_CAUSE_POLICY, 403},
+        {EVENT_CAUSE_BINDING, 403},
+        {EVENT_CAUSE_CLIENT, 400},
+        {EVENT_CAUSE_CREDENTIAL, 502},
+        {EVENT_CAUSE_RESOLVE, 502},
+        {EVENT_CAUSE_ADDRESS, 403},
+        {EVENT_CAUSE_CONNECT, 502},
+        {EVENT_CAUSE_UPSTREAM_TLS, 502},
+        {EVENT_CAUSE_UPSTREAM, 502},
+        {EVENT_CAUSE_UNREADABLE, 502},
+        {EVENT_CAUSE_TIMEOUT, 504},
+        {EVENT_CAUSE_LIMIT, 503},
+        {EVENT_CAUSE_CLOSING, 503},
+        {EVENT_CAUSE_POLICY_CHANGED, 403},
+        {EVENT_CAUSE_PAUSED, 503},
+};
+
+static uint16_t status_for(enum event_cause cause)
+{
+	for (size_t i = 0; i < sizeof cause_status / sizeof *cause_status; i++)
+		if (cause_status[i].cause == cause)
+			return cause_status[i].status;
+	return 502;
+}
+
+void exchange_will_refuse(struct exchange *ex, uint16_t status)
+{
+	ex->outcome = EVENT_DENIED;
+	ex->status = status ? status : status_for(ex->cause);
+	if (ex->cause == EVENT_CAUSE_BINDING && ex->client_version == 20)
+		ex->status = 421; /* this stream only: RFC 9110 section 15.5.20 */
+	if (exchange_is_grpc(ex))
+		ex->status = 200; /* the refusal is in its trailers */
+}
+
+static bool has_text(struct slice value, struct slice text)
+{
+	return value.n >= text.n && memmem(value.p, value.n, text.p, text.n);
+}
+
+/* A client that names JSON in Accept, but not this kind of it, gets what it names (RFC 9110 section
+ * 12.5.1): there are some that read nothing else. */
+static bool takes_plain_json_only(const struct exchange *ex)
+{
+	bool json = false;
+
+	for (size_t i = 0; i < ex->request.fields.count; i++) {
+		const struct http_field *f = &ex->request.fields.items[i];
+
+		if (!slice_equals_ignoring_case(f->name, SLICE("accept")))
+			continue;
+		if (has_text(f->value, SLICE(PROBLEM_JSON)))
+			return false;
+		json |= has_text(f->value, SLICE("json"));
+	}
+	return json;
+}
+
+static void put_problem(
+        struct exchange *ex, struct http_response *r, char reason[REASON_MAX], struct buf *body)
+{
+	put_body(ex, body);
+	r->status = ex->status;
+	r->reason = reason_of(ex, reason);
+	r->fields.count = 0;
+	http_add(&r->fields, SLICE("Content-Type"),
+	        takes_plain_json_only(ex) ? SLICE("application/json") : SLICE(PROBLEM_JSON));
+	http_add(&r->fields, SLICE("Cache-Control"), SLICE("no-store"));
+	http_add(&r->fields, SLICE("X-Vethguard"), SLICE("denied"));
+	r->body = HTTP_BODY_LENGTH;
+	r->content_length = body->len;
+}
+
+void exchange_answer_refusal(struct exchange *ex)
+{
+	struct http_response response = {.version = 11};
+	bool grpc = exchange_is_grpc(ex);
+	char reason[REASON_MAX];
+	struct buf body;
+
+	buf_init(&body, BODY_MAX);
+	if (grpc)
+		put_grpc(ex, &response, &body);
+	else
+		put_problem(ex, &response, reason, &body);
+	ex->head_sent = true;
+	ex->ops->response_head(ex, &response, SLICE(""));
+	if (!grpc && !ex->head_request && body.len)
+		ex->ops->response_body(ex, buf_bytes(&body), body.len);
+	ex->ops->response_end(ex, SLICE(""));
+	buf_fini(&body);
+	exchange_finish(ex, true, false);
+}
+
+void exchange_refuse(
+        struct exchange *ex, uint16_t status, enum event_cause cause, const char *detail)
+{
+	ex->cause = cause;
+	ex->detail = detail;
+	ex->head_waits = false; /* the upstream's is not wanted any more */
+	exchange_will_refuse(ex, status);
+	ex->state = EXCHANGE_REFUSED;
+	record_exchange(ex);
+	if (!refusal_waits(ex))
+		exchange_answer_refusal(ex);
+}

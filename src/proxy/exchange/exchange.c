@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One request and its response. The exchange knows neither side's protocol: towards the client it
+ * speaks through struct exchange_client, towards the upstream through struct upstream.
+ *
+ *   NEW -> CREDENTIAL -> DIAL -> ACTIVE -> (UPGRADED) -> DONE
+ *
+ * or, from anywhere before a response, REFUSED (which may wait: exchange/deny_throttle.c) -> DONE.
+ * It ends in exactly one place, exchange_finish(): there the upstream is given back and the client
+ * is told. The event is recorded before the bytes that make the response whole for the client are
+ * given to its connection, since from then on they may leave at any moment: whoever has a whole
+ * response has left an event, also where the worker is killed right then.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "proxy/exchange/exchange.h"
+#include "proxy/exchange/inspect.h"
+#include "proxy/exchange/websocket_relay.h"
+#include "vethguard/base/clock.h"
+
+struct exchange *exchange_new(
+        struct proxy *proxy, struct client *client, const struct exchange_client *ops)
+{
+	struct exchange *ex = proxy->free_exchanges;
+
+	if (ex) {
+		proxy->free_exchanges = ex->next_free;
+		proxy->free_exchange_count--;
+	} else {
+		ex = malloc(sizeof *ex);
+	}
+	if (!ex)
+		return NULL;
+	memset(ex, 0, offsetof(struct exchange, request));
+	ex->proxy = proxy;
+	ex->client = client;
+	ex->ops = ops;
+	/* No trace of an earlier request, whose bytes are gone: a head that cannot be read leaves
+	 * this as it is. */
+	memset(&ex->request, 0, offsetof(struct http_request, fields));
+	ex->request.fields.count = 0;
+	ex->judgement.decision.rule = ex->judgement.decision.credential = POLICY_NONE;
+	ex->start_ms = clock_real_ms();
+	ex->start_us = clock_monotonic_us();
+	ex->id = proxy_event_id(proxy);
+	buf_init(&ex->kept, EXCHANGE_KEPT_MAX);
+	buf_init(&ex->kept_trailers, HTTP_HEAD_MAX);
+	proxy->exchanges++;
+	return ex;
+}
+
+static void exchange_free(struct exchange *ex)
+{
+	struct proxy *proxy = ex->proxy;
+
+	credential_wait_cancel(&ex->waiting);
+	loop_deadline_clear(&ex->whole);
+	loop_deadline_clear(&ex->held);
+	list_remove(&ex->turn);
+	loop_task_cancel(proxy->config.loop, &ex->head_task);
+	free(ex->kept_detail);
+	if (ex->masking)
+		mask_stream_fini(&ex->mask);
+	if (ex->credential)
+		credential_value_release(ex->credential);
+	inspection_free(ex->inspection);
+	unpack_free(ex->unpack);
+	free(ex->etag);
+	websocket_relay_free(ex->relay);
+	buf_fini(&ex->packed);
+	exchange_forget_body(ex);
+	proxy->exchanges--;
+	if (proxy->free_exchange_count < EXCHANGES_KEPT) {
+		ex->next_free = proxy->free_exchanges;
+		proxy->free_exchanges = ex;
+		proxy->free_exchange_count++;
+	} else {
+		free(ex);
+	}
+}
+
+void exchange_drop(struct exchange *ex)
+{
+	exchange_free(ex);
+}
+
+void exchange_finish(struct exchange *ex, bool complete, bool reusable)
+{
+	struct upstream *u = ex->upstream;
+
+	ex->state = EXCHANGE_DONE;
+	record_exchange(ex);
+	if (u) {
+		ex->upstream_address = u->carrier->address;
+		ex->upstream = NULL;
+		u->ops->put(u, reusable);
+	}
+	ex->ops->done(ex, complete);
+	exchange_free(ex);
+}
+
+/* A client that speaks HTTP/2 is told in the protocol's own way that nothing was done: it may ask
+ * again by itself, whatever the request is (RFC 9113 section 8.7). */
+static bool gives_back(const struct exchange *ex)
+{
+	return ex->unprocessed && !ex->head_sent && ex->client_version == 20;
+}
+
+void exchange_fail(struct exchange *ex, enum event_cause cause, const char *detail)
+{
+	if (gives_back(ex)) {
+		ex->outcome = EVENT_DENIED;
+	} else if (!ex->head_sent) {
+		exchange_refuse(ex, 0, cause, detail);
+		return;
+	}
+	ex->cause = cause;
+	ex->detail = detail;
+	exchange_finish(ex, false, false);
+}
+
+void exchange_abort(struct exchange *ex, enum event_cause cause, const char *detail)
+{
+	ex->cause = cause;
+	ex->detail = detail;
+	exchange_finish(ex, false, false);
+}
+
+void exchange_on_deadline(struct exchange *ex)
+{
+	exchange_fail(ex, EVENT_CAUSE_TIMEOUT, "the exchange as a whole took too long");
+}
+
+/* --- towards the upstream --- */
+
+static void send_request(struct exchange *ex)
+{
+	int r = ex->credential ? exchange_send_with_credential(ex) : exchange_send_plain(ex);
+
+	if (r < 0) {
+		exchange_fail(ex,
+		        r == -EBADMSG ? EVENT_CAUSE_CREDENTIAL
+		        : r == -EIO   ? EVENT_CAUSE_UPSTREAM
+		                      : EVENT_CAUSE_LIMIT,
+		        r == -EIO ? "the upstream ended the connection before this request"
+		                  : "the request head became too large");
+		return;
+	}
+	ex->request_sent = true;
+	ex->state = EXCHANGE_ACTIVE;
+	ex->upstream_address = ex->upstream->carrier->address;
+	exchange_send_kept(ex);
+	if (!ex->request_done)
+		ex->ops->request_resume(ex);
+}
+
+void exchange_upstream_ready(struct exchange *ex)
+{
+	send_request(ex);
+}
+
+static void get_upstream(struct exchange *ex)
+{
+	ex->client->let_out = true;
+	ex->state = EXCHANGE_DIAL;
+	ex->http1_only = ex->request.wants_websocket || ex->request.upgrade.n || ex->http1_required;
+	ex->prior = prior_is_wanted(ex);
+	ex->upstream = upstream_get(ex, ex->retries > 0);
+	if (!ex->upstream)
+		exchange_fail(ex, EVENT_CAUSE_LIMIT, "too many upstream connections are open");
+	else if (ex->upstream->ready)
+		send_request(ex);
+}
+
+static void on_credential(
+        struct credential_wait *wait, struct credential_value *v, const char *error)
+{
+	struct exchange *ex = container_of(wait, struct exchange, waiting);
+
+	if (!v) {
+		exchange_fail(ex, EVENT_CAUSE_CREDENTIAL, error);
+		return;
+	}
+	credential_value_retain(v);
+	ex->credential = v;
+	get_upstream(ex);
+}
+
+static void get_credential(struct exchange *ex)
+{
+	struct credential_value *v;
+
+	ex->state = EXCHANGE_CREDENTIAL;
+	ex->waiting.on_value = on_credential;
+	v = credential_store_get(
+	        ex->proxy->config.credentials, ex->judgement.decision.credential, &ex->waiting);
+	if (!v)
+		return;
+	credential_value_retain(v);
+	ex->credential = v;
+	get_upstream(ex);
+}
+
+/* The verdict stands. */
+static void begin(struct exchange *ex)
+{
+	if (ex->proxy->paused)
+		exchange_refuse(ex, 503, ex->proxy->pause_cause, ex->proxy->pause_text);
+	else if (ex->judgement.decision.credential != POLICY_NONE)
+		get_credential(ex);
+	else
+		get_upstream(ex);
+}
+
+void exchange_begin_again(struct exchange *ex)
+{
+	struct upstream *u = ex->upstream;
+
+	ex->begins_again = false;
+	ex->upstream = NULL;
+	if (u)
+		u->ops->put(u, false);
+	credential_wait_cancel(&ex->waiting);
+	if (ex->credential)
+		credential_value_release(ex->credential);
+	ex->credential = NULL;
+	begin(ex);
+}
+
+void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const char *detail)
+{
+	bool again = exchange_may_retry(ex, cause);
+
+	ex->unprocessed = ex->upstream->untouched;
+	ex->upstream_address = ex->upstream->carrier->address;
+	ex->upstream->exchange = NULL; /* it closes itself */
+	ex->upstream = NULL;
+	if (!again) {
+		exchange_fail(ex, cause, detail);
+		return;
+	}
+	ex->retries++;
+	ex->unprocessed = false;
+	exchange_begin_again(ex);
+}
+
+/* --- the beginning --- */
+
+static void note_findings(struct exchange *ex)
+{
+	if (ex->judgement.finding)
+		record_finding(ex->proxy, ex->client, ex->judgement.finding, ex->id, SLICE(""),
+		        ex->judgement.detail);
+	exchange_check_placeholders(ex);
+}
+
+/* What is said of an upgrade names the protocol. */
+static void note_upgrade(struct exchange *ex)
+{
+	const struct judgement *j = &ex->judgement;
+	char shown[2 * POLICY_UPGRADE_MAX];
+
+	if (!ex->request.wants_upgrade)
+		return;
+	if (j->allowed && j->upgrade.n)
+		ex->request.upgrade = j->upgrade;
+	if (j->allowed)
+		ex->detail = j->detail;
+	if (j->allowed || j->detail || j->decision.reason != POLICY_REASON_UPGRADE)
+		return;
+	slice_escape(j->upgrade, shown, sizeof shown);
+	if (asprintf(&ex->kept_detail,
+	            "the policy allows this request, but not its upgrade to \"%s\", which would be "
+	            "relayed unread",
+	            shown) < 0)
+		ex->kept_detail = NULL;
+}
+
+void exchange_start(struct exchange *ex)
+{
+	struct proxy *proxy = ex->proxy;
+	struct http_request *r = &ex->request;
+	const struct http_field *te;
+
+	ex->client_version = r->version;
+	ex->head_request = slice_equals(r->method, SLICE("HEAD"));
+	ex->request_done = !exchange_has_body(ex);
+	te = http_find(&r->fields, HTTP_TE);
+	r->te_trailers = te && http_list_has(te->value, SLICE("trailers"));
+	judge_request(proxy, ex->client, r, &ex->destination, &ex->judgement);
+	r->scheme = ex->client->tls ? POLICY_HTTPS : POLICY_HTTP;
+	ex->scheme = ex->client->tls ? SLICE("https") : SLICE("http");
+	/* What goes upstream names what was judged, not what was said. */
+	r->authority.port = ex->destination.port;
+	r->authority.address = ex->destination.address;
+	r->authority.host_n = ex->destination.host_n;
+	memcpy(r->authority.host, ex->destination.host, ex->destination.host_n + 1);
+	note_findings(ex);
+	note_upgrade(ex);
+	if (proxy->config.timeouts.request_ms)
+		loop_deadline_set(&proxy->waits[WAIT_REQUEST], &ex->whole);
+	if (!ex->judgement.allowed) {
+		enum event_cause cause = ex->judgement.cause;
+
+		exchange_refuse(
+		        ex, 0, cause, ex->kept_detail ? ex->kept_detail : ex->judgement.detail);
+	} else if (slice_equals_ignoring_case(r->method, SLICE("TRACE"))) {
+		/* Servers exist to which "trace" is the same. Its answer would be the request as
+		 * the upstream saw it, credential included. */
+		exchange_refuse(ex, 405, EVENT_CAUSE_CLIENT, "TRACE is never forwarded");
+	} else {
+		begin(ex);
+	}
+}
+
+/* --- the request's body --- */
+
+bool exchange_takes_body(const struct exchange *ex)
+{
+	return (ex->state == EXCHANGE_ACTIVE || ex->state == EXCHANGE_UPGRADED) && ex->upstream &&
+	       !ex->upstream->ops->congested(ex->upstream);
+}
+
+void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	struct upstream *u = ex->upstream;
+
+	if (n == 0) /* a chunk of no bytes would be the last one */
+		return;
+	u->ops->touch(u);
+	if (ex->state == EXCHANGE_UPGRADED) {
+		if (!ex->relay && !exchange_may_relay(ex))
+			return;
+		ex->bytes_out += n;
+		if (ex->relay)
+			websocket_from_sandbox(ex, p, n);
+		else
+			u->ops->send_body(u, p, n);
+		return;
+	}
+	exchange_keep_body(ex, p, n);
+	ex->bytes_out += n;
+	exchange_scan_request(ex, p, n);
+	u->ops->send_body(u, p, n);
+}
+
+void exchange_request_end(struct exchange *ex, struct slice trailers)
+{
+	struct upstream *u = ex->upstream;
+
+	ex->request_done = true;
+	trailers = exchange_request_trailers(ex, trailers);
+	exchange_keep_trailers(ex, trailers);
+	u->ops->send_end(u, trailers);
+}
+
+void exchange_upstream_drained(struct exchange *ex)
+{
+	if (!ex->request_done)
+		ex->ops->request_resume(ex);
+}
+
+/* --- the response --- */
+
+void exchange_end_upgraded(struct exchange *ex, enum event_cause cause, const char *detail)
+{
+	if (detail) {
+		ex->cause = cause;
+		ex->detail = detail;
+		ex->upstream->ops->send_end(ex->upstream, SLICE(""));
+	}
+	record_exchange(ex);
+	ex->ops->response_end(ex, SLICE(""));
+	exchange_finish(ex, true, false);
+}
+
+static void end_response(struct exchange *ex, struct slice trailers)
+{
+	if (exchange_flush_body(ex) < 0) {
+		exchange_fail(ex, EVENT_CAUSE_UNREADABLE,
+		        ex->damage ? ex->damage : "the upstream's compressed response is damaged");
+		return;
+	}
+	exchange_release_head(ex);
+	trailers = exchange_response_trailers(ex, trailers);
+	record_exchange(ex);
+	ex->ops->response_end(ex, trailers);
+	exchange_finish(ex, true, ex->request_done);
+}
+
+void exchange_response_end(struct exchange *ex, struct slice trailers)
+{
+	if (ex->state == EXCHANGE_UPGRADED) { /* the upstream has sent its last byte */
+		if (ex->relay)
+			websocket_upstream_ended(ex);
+		exchange_end_upgraded(ex, 0, NULL);
+		return;
+	}
+	ex->ending = true;
+	if (exchange_unpack_more(ex))
+		end_response(ex, trailers);
+}
+
+void exchange_client_drained(struct exchange *ex)
+{
+	if (!ex->upstream || (ex->state != EXCHANGE_ACTIVE && ex->state != EXCHANGE_UPGRADED))
+		return;
+	if (!exchange_unpack_more(ex))
+		return;
+	if (ex->ending)
+		end_response(ex, ex->upstream->ops->trailers(ex->upstream));
+	else
+		ex->upstream->ops->resume(ex->upstream);
+}
+
+bool exchange_response_head(struct exchange *ex, struct http_response *r)
+{
+	const char *why = NULL;
+	enum event_cause cause = EVENT_CAUSE_UPSTREAM;
+
+	exchange_forget_body(ex);
+	if (r->status == 101)
+		return exchange_upgrade(ex, r);
+	if (r->status / 100 == 1) {
+		if (++ex->interims > EXCHANGE_INTERIMS_MAX) {
+			exchange_fail(ex, EVENT_CAUSE_UPSTREAM,
+			        "the upstream sent too many interim responses");
+			return false;
+		}
+		if (ex->client_version >= 11)
+			exchange_pass_interim(ex, r);
+		return true;
+	}
+	if (ex->credential && exchange_begin_masking(ex, r, &cause, &why) < 0) {
+		exchange_fail(ex, cause, why);
+		return false;
+	}
+	http_drop_hop_by_hop(&r->fields);
+	exchange_frame_response(ex, r);
+	ex->status = r->status;
+	ex->counted = r->body == HTTP_BODY_LENGTH;
+	ex->length = r->content_length;
+	if (exchange_has_no_content(ex, r)) {
+		ex->counted = true;
+		record_exchange(ex);
+	} else if (ex->masking) {
+		exchange_keep_head(ex);
+		return true;
+	}
+	ex->head_sent = true;
+	ex->ops->response_head(ex, r, SLICE(""));
+	return true;
+}

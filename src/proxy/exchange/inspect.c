@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation. Two texts are searched: the bytes as they come, for a value may stand in the
+ * head of a gzip member or in a block that is stored, and what they inflate to. A search keeps an
+ * end of its text back (mask.h), whether or not a value begins there. Bytes wait until neither
+ * search keeps back anything of them: a mark tells how far both texts were when the bytes before it
+ * had come. What is inflated is not kept; a ratio bounds it, since here no client slows it down.
+ */
+#include "proxy/exchange/inspect.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "vethguard/credential/inflate.h"
+
+#define STEP_BYTES (64u << 10) /* inflated at a time */
+
+struct inspection {
+	struct unpack *unpack;
+	struct mask_stream raw;
+	struct buf kept;
+	uint64_t taken, made;
+	uint64_t come; /* compressed bytes, also those that unpacking has not taken */
+	/* The first bytes of kept, and how many of both texts there were when they had come. */
+	size_t marked;
+	uint64_t marked_come, marked_made;
+};
+
+static const char found_text[] =
+        "the upstream's compressed response holds the credential, and it cannot be covered without "
+        "changing what was not to be changed";
+static const char damaged_text[] =
+        "the upstream's compressed response is damaged: it cannot be searched for the credential";
+static const char memory_text[] = "no memory to search the response";
+
+struct inspection *inspection_new(const struct mask *mask)
+{
+	struct inspection *in = calloc(1, sizeof *in);
+
+	if (!in)
+		return NULL;
+	buf_init(&in->kept, INSPECT_KEPT_MAX);
+	in->unpack = unpack_new();
+	if (in->unpack && mask_stream_init(&in->raw, mask) == 0)
+		return in;
+	inspection_free(in);
+	return NULL;
+}
+
+void inspection_free(struct inspection *in)
+{
+	if (!in)
+		return;
+	unpack_free(in->unpack);
+	mask_stream_fini(&in->raw);
+	if (in->kept.len)
+		secret_wipe(buf_bytes(&in->kept), in->kept.len);
+	buf_fini(&in->kept);
+	free(in);
+}
+
+unsigned inspection_waited(const struct inspection *in)
+{
+	return in->raw.waited;
+}
+
+static size_t kept_back(const struct mask_stream *s)
+{
+	return s->held - s->shown;
+}
+
+static void pass_kept(struct exchange *ex, size_t n)
+{
+	struct inspection *in = ex->inspection;
+
+	exchange_send_body(ex, buf_bytes(&in->kept), n);
+	buf_consume(&in->kept, n);
+}
+
+/* What waits for the rest of a text goes, as far as that is certain. */
+static void pass_certain(struct exchange *ex)
+{
+	struct inspection *in = ex->inspection;
+	size_t raw = kept_back(&in->raw), inflated = kept_back(&ex->mask);
+
+	if (!raw && !inflated) {
+		pass_kept(ex, in->kept.len);
+		in->marked = 0;
+		return;
+	}
+	if (in->come - raw < in->marked_come || in->made - inflated < in->marked_made)
+		return;
+	pass_kept(ex, in->marked);
+	in->marked = in->kept.len;
+	in->marked_come = in->come;
+	in->marked_made = in->made;
+}
+
+/* Nothing of what is made here goes anywhere. NULL, or why the response cannot go on. */
+static const char *search(struct exchange *ex, struct mask_stream *s, const uint8_t *p, size_t n)
+{
+	struct buf *text = &ex->proxy->covered;
+	uint64_t before = s->found;
+	int rc;
+
+	if (mask_stream_clean(s, p, n))
+		return NULL;
+	buf_consume(text, text->len);
+	rc = mask_stream_feed(s, p, n, text);
+	if (rc == 0)
+		rc = mask_stream_pause(s, text);
+	secret_wipe(buf_bytes(text), text->len);
+	if (rc < 0)
+		return memory_text;
+	return s->found == before ? NULL : found_text;
+}
+
+/* What p[n] inflates to. */
+static const char *search_inflated(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	struct inspection *in = ex->inspection;
+	struct buf *plain = &ex->proxy->unpacked;
+	const char *why = NULL;
+	bool more = true;
+
+	while (!why && (n || more)) {
+		size_t used;
+		int rc;
+
+		buf_consume(plain, plain->len);
+		rc = unpack_feed(in->unpack, p, n, &used, plain, STEP_BYTES);
+		if (rc < 0)
+			return rc == -EBADMSG ? damaged_text : memory_text;
+		if (n && used == 0 && plain->len == 0)
+			return damaged_text; /* it would never go on */
+		in->taken += used;
+		in->made += plain->len;
+		more = plain->len >= STEP_BYTES;
+		p += used;
+		n -= used;
+		if (in->made > INFLATED_FREE + INFLATED_RATIO * in->taken)
+			why = "the upstream's compressed response inflates to too much to be "
+			      "searched for the credential";
+		else if (!exchange_start_is_right(ex, buf_bytes(plain), plain->len))
+			why = ex->damage;
+		else
+			why = search(ex, &ex->mask, buf_bytes(plain), plain->len);
+		secret_wipe(buf_bytes(plain), plain->len);
+	}
+	return why;
+}
+
+/* A value that was found in the bytes themselves is one that was sent back, too. Both are searched
+ * in any case, so that each can tell whether what it kept back became a value. */
+static const char *search_both(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	struct inspection *in = ex->inspection;
+	const char *raw = search(ex, &in->raw, p, n), *inflated = search_inflated(ex, p, n);
+
+	if (raw == found_text)
+		ex->mask.found++;
+	return raw ? raw : inflated;
+}
+
+void inspect_body(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	struct inspection *in = ex->inspection;
+	const char *why = NULL;
+
+	if (!exchange_is_guessed(ex))
+		why = search_both(ex, p, n);
+	if (exchange_is_guessed(ex) && !why)
+		why = "the credential may be being guessed";
+	if (why) {
+		ex->uncovered = why == found_text;
+		exchange_damage(ex, why);
+		return;
+	}
+	in->come += n;
+	if (buf_append(&in->kept, p, n) < 0) {
+		exchange_damage(ex, memory_text);
+		return;
+	}
+	pass_certain(ex);
+	exchange_await_more(ex);
+}
+
+bool inspection_keeps(const struct inspection *in)
+{
+	return in->kept.len > 0;
+}
+
+int inspect_release(struct exchange *ex)
+{
+	struct inspection *in = ex->inspection;
+	struct buf *text = &ex->proxy->covered;
+	int rc;
+
+	buf_consume(text, text->len);
+	rc = mask_stream_release(&ex->mask, text);
+	if (rc == 0)
+		rc = mask_stream_release(&in->raw, text);
+	secret_wipe(buf_bytes(text), text->len);
+	if (rc == 0)
+		pass_certain(ex);
+	return rc;
+}
+
+int inspect_end(struct exchange *ex)
+{
+	struct inspection *in = ex->inspection;
+	struct buf *text = &ex->proxy->covered;
+	uint64_t before = ex->mask.found + in->raw.found;
+	int rc;
+
+	/* Content that is cut off is passed on as it came: what there is of it was searched. */
+	buf_consume(text, text->len);
+	rc = mask_stream_end(&ex->mask, text);
+	if (rc == 0)
+		rc = mask_stream_end(&in->raw, text);
+	secret_wipe(buf_bytes(text), text->len);
+	if (rc < 0 || ex->mask.found + in->raw.found != before) {
+		ex->uncovered = rc == 0;
+		ex->mask.found += rc == 0;
+		exchange_damage(ex, rc < 0 ? memory_text : found_text);
+		return -EBADMSG;
+	}
+	pass_kept(ex, in->kept.len);
+	return 0;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Placeholders: what the sandbox holds in place of a credential. Where the credential goes it may
+ * come, and is replaced; seen anywhere else (another field, another host, the URL, a body) it tells
+ * that something tries to carry a key away, also where some of its bytes are escaped. It is worth
+ * nothing outside, so the request goes on; the finding is recorded, once for an exchange.
+ *
+ * A request that the policy denies (in mode observe: would deny) may carry the placeholders of the
+ * credentials that belong to its destination: the client does as it always does, at a path that is
+ * not allowed. That is a refusal, and no finding.
+ */
+#include "proxy/exchange/exchange.h"
+
+/* Fields in which SDKs send a key. */
+static bool carries_keys(const struct http_field *f, struct slice injected)
+{
+	static const struct slice names[] = {{"x-api-key", 9}, {"api-key", 7},
+	        {"x-goog-api-key", 14}, {"private-token", 13}, {"x-auth-token", 12},
+	        {"job-token", 9}, {"x-github-token", 14}};
+
+	if (f->known == HTTP_AUTHORIZATION ||
+	        (injected.n && slice_equals_ignoring_case(f->name, injected)))
+		return true;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (slice_equals_ignoring_case(f->name, names[i]))
+			return true;
+	return false;
+}
+
+void exchange_found_placeholder(struct exchange *ex, const char *where)
+{
+	ex->placeholder_seen = true;
+	record_remark(ex, EVENT_FINDING_PLACEHOLDER_LEAK, SLICE(""), where);
+}
+
+/* Which credential's placeholder stands in a field's value, as it is or in base64. */
+static uint32_t placeholder_in(const struct credential_store *store, struct slice value)
+{
+	size_t at, n;
+	uint32_t credential = credential_store_find_placeholder(store, value, &at, &n);
+
+	return credential != POLICY_NONE ? credential
+	                                 : credential_store_find_encoded_placeholder(store, value);
+}
+
+/* Does the text mention any placeholder that does not belong there? Of one that does, whose it is
+ * is noted. */
+static bool is_foreign(struct exchange *ex, struct slice text, uint32_t credential)
+{
+	const struct credential_store *store = ex->proxy->config.credentials;
+	struct judgement *j = &ex->judgement;
+
+	if (credential_store_mentions_placeholder(store, text, j->own))
+		return true;
+	if (credential == POLICY_NONE)
+		return false;
+	j->shown = credential;
+	return credential >= POLICY_CREDENTIALS_MAX || !(j->own >> credential & 1);
+}
+
+static bool url_is_foreign(struct exchange *ex, bool bound, const struct policy_credential *spec)
+{
+	const struct credential_store *store = ex->proxy->config.credentials;
+	struct slice target = ex->request.target;
+
+	if (bound) /* into the query goes one credential, where any does */
+		return credential_store_mentions_placeholder(store, target,
+		        spec->inject == POLICY_INJECT_QUERY
+		                ? UINT64_C(1) << ex->judgement.decision.credential
+		                : 0);
+	return is_foreign(
+	        ex, target, ex->judgement.own ? placeholder_in(store, target) : POLICY_NONE);
+}
+
+void exchange_check_placeholders(struct exchange *ex)
+{
+	const struct credential_store *store = ex->proxy->config.credentials;
+	const struct policy_decision *d = &ex->judgement.decision;
+	struct http_request *r = &ex->request;
+	bool bound = ex->judgement.allowed && d->credential != POLICY_NONE;
+	struct policy_credential spec = {0};
+	const char *where = NULL;
+
+	if (bound)
+		policy_credential(ex->proxy->config.policy, d->credential, &spec);
+	for (size_t i = 0; i < r->fields.count; i++) {
+		struct http_field *f = &r->fields.items[i];
+		uint32_t credential = placeholder_in(store, f->value);
+
+		if (bound && credential == d->credential && carries_keys(f, spec.field))
+			f->dropped = true; /* the real one takes its place */
+		else if (is_foreign(ex, f->value, credential) ||
+		         is_foreign(ex, f->name, POLICY_NONE))
+			where = "a credential's placeholder was sent where it does not belong: in "
+			        "a header field";
+	}
+	if (url_is_foreign(ex, bound, &spec))
+		where = "a credential's placeholder was sent where it does not belong: in the URL";
+	if (where)
+		exchange_found_placeholder(ex, where);
+}
+
+/* --- bodies --- */
+
+/* Does one lie across the border between what came before and p? first: of p, as much as could
+ * belong to it. */
+static bool lies_across(const struct exchange *ex, const uint8_t *p, size_t first, uint8_t *border)
+{
+	memcpy(border, ex->scanned, ex->scanned_n);
+	memcpy(border + ex->scanned_n, p, first);
+	return credential_store_mentions_placeholder(ex->proxy->config.credentials,
+	        slice_of(border, ex->scanned_n + first), ex->judgement.own);
+}
+
+/* Content in pieces: what may be the beginning of one is looked at together with the next piece. */
+void exchange_scan_text(struct exchange *ex, const uint8_t *p, size_t n, const char *where)
+{
+	const struct credential_store *store = ex->proxy->config.credentials;
+	uint8_t border[2 * sizeof ex->scanned];
+	size_t first = n < sizeof ex->scanned ? n : sizeof ex->scanned, from;
+	struct slice text = slice_of(p, n);
+
+	if (ex->placeholder_seen || n == 0)
+		return;
+	if ((ex->scanned_n && lies_across(ex, p, first, border)) ||
+	        credential_store_mentions_placeholder(store, text, ex->judgement.own)) {
+		exchange_found_placeholder(ex, where);
+		return;
+	}
+	if (ex->scanned_n && first == n)
+		text = slice_of(border, ex->scanned_n + n);
+	from = credential_store_placeholder_begins(store, text);
+	ex->scanned_n = text.n - from;
+	memcpy(ex->scanned, text.p + from, ex->scanned_n);
+}
+
+void exchange_scan_request(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	if (policy_credential_count(ex->proxy->config.policy))
+		exchange_scan_text(ex, p, n,
+		        "a credential's placeholder was sent where it does not belong: in the "
+		        "request's body");
+}

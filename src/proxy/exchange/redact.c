@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What changes on the way back: traces of a credential are covered in the response, its framing is
+ * made for the client.
+ *
+ * Gzip is unpacked here and goes to the client plain, where the client asked for gzip and nobody
+ * would notice a change; else it goes on as it came, and a copy is searched (inspect.c). A response
+ * in any other coding is refused: it could carry the credential unseen; so is one whose messages
+ * are compressed each by itself (gRPC, Connect), or in a character set that is not searched
+ * (charset.c). Unpacking obeys back-pressure like everything else: input that the client has no
+ * room for waits in ex->packed.
+ */
+#include <errno.h>
+
+#include "proxy/exchange/charset.h"
+#include "proxy/exchange/content.h"
+#include "proxy/exchange/exchange.h"
+#include "proxy/exchange/inspect.h"
+#include "proxy/exchange/websocket_relay.h"
+
+#define UNPACK_STEP (64u << 10)
+
+/* --- the response's head --- */
+
+static void mask_fields(struct exchange *ex, struct http_response *r)
+{
+	const struct mask *mask = ex->credential->mask;
+	uint64_t found = 0;
+
+	/* The slices point into the upstream parser's own buffer, which nobody else reads any more.
+	 * HTTP/2 has no reason phrase: that one is our own, and cannot be written to. */
+	if (r->version != 20)
+		found += mask_in_place(mask, (uint8_t *)(uintptr_t)r->reason.p, r->reason.n);
+	for (size_t i = 0; i < r->fields.count; i++) {
+		struct http_field *f = &r->fields.items[i];
+
+		found += mask_in_place(mask, (uint8_t *)(uintptr_t)f->value.p, f->value.n);
+		found += mask_in_place(mask, (uint8_t *)(uintptr_t)f->name.p, f->name.n);
+	}
+	ex->mask.found += found;
+}
+
+bool exchange_has_no_content(const struct exchange *ex, const struct http_response *r)
+{
+	return ex->head_request || r->status == 304 || r->body == HTTP_BODY_NONE ||
+	       (r->body == HTTP_BODY_LENGTH && r->content_length == 0);
+}
+
+/* The head of a response without content says what that of one with it would say. */
+static int describe_without_content(struct exchange *ex, struct http_response *r, bool unpacks)
+{
+	if (unpacks && (ex->head_request || r->status == 304)) {
+		r->body = HTTP_BODY_NONE; /* nobody knows its length */
+		return content_describe_unpacked(&r->fields, &ex->etag);
+	}
+	if (r->status == 304 && ex->may_unpack)
+		return content_describe_unmodified(&ex->request.fields, &r->fields, &ex->etag);
+	return 0;
+}
+
+static int begin_gzip(struct exchange *ex, struct http_response *r, bool unpacks)
+{
+	if (!unpacks) {
+		ex->inspection = inspection_new(ex->credential->mask);
+		return ex->inspection ? 0 : -1;
+	}
+	ex->unpack = unpack_new();
+	if (!ex->unpack || content_describe_unpacked(&r->fields, &ex->etag) < 0)
+		return -1;
+	buf_init(&ex->packed, 2 * LINK_CHUNK);
+	r->body = HTTP_BODY_CHUNKED;
+	return 0;
+}
+
+int exchange_begin_masking(
+        struct exchange *ex, struct http_response *r, enum event_cause *cause, const char **why)
+{
+	enum content_coding coding = content_has_coded_messages(&r->fields)
+	                                     ? CONTENT_OTHER
+	                                     : content_coding_of(&r->fields);
+	/* Where somebody will look whether it was changed, it is not. */
+	bool unpacks = coding == CONTENT_GZIP && ex->may_unpack &&
+	               !content_forbids_transform(&r->fields) && !content_has_digest(&r->fields);
+
+	*cause = EVENT_CAUSE_LIMIT;
+	*why = "no memory to read the response";
+	if (mask_stream_init(&ex->mask, ex->credential->mask) < 0)
+		return -1;
+	ex->masking = true;
+	mask_fields(ex, r);
+	if (exchange_has_no_content(ex, r))
+		return describe_without_content(ex, r, unpacks);
+	ex->start.kind = charset_start_kind(&r->fields);
+	if (!charset_is_searchable(&r->fields)) {
+		*cause = EVENT_CAUSE_UNREADABLE;
+		*why = "the upstream's response is in a character set that cannot be searched for "
+		       "the credential: ask for UTF-8";
+		return -1;
+	}
+	if (coding == CONTENT_PLAIN)
+		return 0;
+	if (coding == CONTENT_OTHER) {
+		*cause = EVENT_CAUSE_UNREADABLE;
+		*why = "the upstream's response is in a content coding that cannot be searched for "
+		       "the credential";
+		return -1;
+	}
+	return begin_gzip(ex, r, unpacks);
+}
+
+static void on_head_task(struct loop_task *task)
+{
+	exchange_release_head(container_of(task, struct exchange, head_task));
+}
+
+void exchange_keep_head(struct exchange *ex)
+{
+	ex->head_waits = true;
+	ex->head_task.run = on_head_task;
+	loop_task_queue(ex->proxy->config.loop, &ex->head_task);
+}
+
+void exchange_release_head(struct exchange *ex)
+{
+	if (!ex->head_waits || !ex->upstream)
+		return;
+	ex->head_waits = false;
+	ex->head_sent = true;
+	loop_task_cancel(ex->proxy->config.loop, &ex->head_task);
+	ex->ops->response_head(ex, &ex->upstream->response, SLICE(""));
+}
+
+void exchange_frame_response(struct exchange *ex, struct http_response *r)
+{
+	bool bodyless = ex->head_request || r->status == 204 || r->status == 304;
+
+	if (bodyless) {
+		if (r->body != HTTP_BODY_LENGTH)
+			r->body = HTTP_BODY_NONE;
+	} else if (r->body == HTTP_BODY_CHUNKED || r->body == HTTP_BODY_UNTIL_CLOSE) {
+		r->body = ex->client_version >= 11 ? HTTP_BODY_CHUNKED : HTTP_BODY_UNTIL_CLOSE;
+	}
+	ex->client_body = bodyless ? HTTP_BODY_NONE : r->body;
+}
+
+void exchange_pass_interim(struct exchange *ex, struct http_response *r)
+{
+	http_drop_hop_by_hop(&r->fields);
+	r->body = HTTP_BODY_NONE;
+	if (ex->credential) { /* nothing of the upstream's own words */
+		for (size_t i = 0; i < r->fields.count; i++)
+			r->fields.items[i].dropped = true;
+		r->reason = http_reason(r->status);
+	}
+	ex->ops->response_head(ex, r, SLICE(""));
+}
+
+void exchange_continue(struct exchange *ex)
+{
+	struct http_response *r = &ex->upstream->response;
+
+	if (ex->client_version < 11 || ex->continued)
+		return;
+	ex->continued = true;
+	memset(r, 0, offsetof(struct http_response, fields));
+	r->status = 100;
+	r->reason = http_reason(100);
+	r->fields.count = 0;
+	exchange_pass_interim(ex, r);
+}
+
+/* NULL, or why this 101 is none that was asked for. */
+static const char *check_switch(
+        struct exchange *ex, const struct http_response *r, struct websocket_deflate *deflate)
+{
+	if (ex->request.wants_websocket)
+		return websocket_check_answer(&ex->request.fields, &r->fields, deflate);
+	if (!ex->request.upgrade.n)
+		return "the upstream switched protocols without being asked";
+	if (!ex->request_done)
+		return "the upstream switched protocols before the request was whole";
+	return upgrade_check_answer(ex->request.upgrade, &r->fields);
+}
+
+static const char relayed_unread[] = "upgraded to another protocol, and relayed unread";
+
+static const char guessed_text[] = "the credential may be being guessed";
+
+bool exchange_upgrade(struct exchange *ex, struct http_response *r)
+{
+	bool websocket = ex->request.wants_websocket;
+	struct websocket_deflate deflate;
+	enum event_cause cause = EVENT_CAUSE_UPSTREAM;
+	const char *why = check_switch(ex, r, &deflate);
+
+	if (!why && ex->credential && exchange_is_guessed(ex)) {
+		cause = EVENT_CAUSE_LIMIT;
+		why = guessed_text;
+	}
+	if (why) {
+		exchange_fail(ex, cause, why);
+		return false;
+	}
+	if (ex->credential) {
+		http_drop(&r->fields, SLICE("content-encoding"));
+		if (exchange_begin_masking(ex, r, &cause, &why) < 0) {
+			exchange_fail(ex, cause, why);
+			return false;
+		}
+	}
+	if (websocket)
+		ex->relay = websocket_relay_new(ex, &deflate);
+	else
+		ex->detail = relayed_unread;
+	if (websocket && !ex->relay) {
+		exchange_fail(ex, EVENT_CAUSE_LIMIT, "no memory for a WebSocket");
+		return false;
+	}
+	http_drop_hop_by_hop(&r->fields);
+	r->body = HTTP_BODY_NONE;
+	ex->client_body = HTTP_BODY_UNTIL_CLOSE;
+	ex->status = 101;
+	ex->head_sent = true;
+	ex->state = EXCHANGE_UPGRADED;
+	ex->request_done = false;
+	ex->upstream->raw = true;
+	ex->ops->response_head(ex, r, websocket ? SLICE("websocket") : ex->request.upgrade);
+	ex->ops->request_resume(ex);
+	return true;
+}
+
+/* --- the response's body --- */
+
+void exchange_damage(struct exchange *ex, const char *why)
+{
+	ex->damaged = true;
+	ex->damage = why;
+}
+
+bool exchange_start_is_right(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	if (charset_start_is_searchable(&ex->start, p, n))
+		return true;
+	exchange_damage(ex, "the upstream's response begins like text in a character set that "
+	                    "cannot be searched for the credential: ask for UTF-8");
+	return false;
+}
+
+void exchange_send_body(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	if (n == 0)
+		return;
+	exchange_release_head(ex);
+	ex->bytes_in += n;
+	if (ex->counted && ex->bytes_in >= ex->length)
+		record_exchange(ex);
+	ex->ops->response_body(ex, p, n);
+}
+
+/* True where the credential is being guessed: nothing more may be learnt from what is kept back. */
+bool exchange_is_guessed(struct exchange *ex)
+{
+	struct credential_store *store = ex->proxy->config.credentials;
+	uint32_t credential = ex->judgement.decision.credential;
+	unsigned waited =
+	        ex->mask.waited + (ex->inspection ? inspection_waited(ex->inspection) : 0);
+	int more = (int)(waited - ex->waits_told);
+
+	ex->waits_told = waited;
+	if (more && credential_store_waited(store, credential, more))
+		record_finding(ex->proxy, ex->client, EVENT_FINDING_CREDENTIAL_ECHO, ex->id,
+		        SLICE(""),
+		        "a response stopped in the middle of the credential: somebody may be "
+		        "guessing it, so no request gets it any more");
+	return credential_store_is_guessed(store, credential);
+}
+
+static const char memory_text[] = "no memory to search the response";
+static const char damaged_text[] =
+        "the upstream's compressed response is damaged: it cannot be searched for the credential";
+
+void exchange_await_more(struct exchange *ex)
+{
+	if (ex->inspection ? inspection_keeps(ex->inspection) : ex->mask.held > ex->mask.shown)
+		loop_deadline_set(&ex->proxy->waits[WAIT_HELD], &ex->held);
+	else
+		loop_deadline_clear(&ex->held);
+}
+
+void exchange_release_held(struct exchange *ex)
+{
+	struct buf *text = &ex->proxy->covered;
+	bool upgraded = ex->state == EXCHANGE_UPGRADED;
+	int rc;
+
+	/* What comes next is here already, or is kept waiting by the client. */
+	if (ex->ops->congested(ex) || ex->unpack_more || ex->packed.len) {
+		exchange_await_more(ex);
+		return;
+	}
+	buf_consume(text, text->len);
+	rc = ex->inspection ? inspect_release(ex) : mask_stream_release(&ex->mask, text);
+	if (exchange_is_guessed(ex))
+		rc = -EACCES;
+	if (rc == 0 && upgraded)
+		websocket_pass_released(ex, buf_bytes(text), text->len);
+	else if (rc == 0 && !ex->inspection)
+		exchange_send_body(ex, buf_bytes(text), text->len);
+	else if (rc == 0)
+		return;
+	else if (upgraded)
+		exchange_end_upgraded(ex, EVENT_CAUSE_LIMIT, guessed_text);
+	else
+		exchange_fail(ex, EVENT_CAUSE_LIMIT, guessed_text);
+}
+
+/* Covers the credential and sends what is certain. */
+static void mask_and_send(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	struct buf *text = &ex->proxy->covered;
+	struct slice rest;
+
+	if (ex->masking && exchange_is_guessed(ex)) {
+		exchange_damage(ex, guessed_text);
+		return;
+	}
+	if (ex->masking && !exchange_start_is_right(ex, p, n))
+		return;
+	if (!ex->masking) {
+		exchange_send_body(ex, p, n);
+		return;
+	}
+	buf_consume(text, text->len);
+	if (mask_stream_take(&ex->mask, p, n, text, &rest) < 0) {
+		exchange_damage(ex, memory_text);
+		return;
+	}
+	exchange_await_more(ex);
+	exchange_send_body(ex, buf_bytes(text), text->len);
+	exchange_send_body(ex, (const uint8_t *)rest.p, rest.n);
+}
+
+/* Unpacks from p while the client has room; what is left goes to (or stays in) ex->packed. */
+static size_t unpack_some(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	struct buf *plain = &ex->proxy->unpacked;
+	size_t total = 0;
+
+	while ((total < n || ex->unpack_more) && !ex->damaged && !ex->ops->congested(ex)) {
+		size_t used = 0;
+
+		buf_consume(plain, plain->len);
+		if (unpack_feed(ex->unpack, p + total, n - total, &used, plain, UNPACK_STEP) < 0) {
+			exchange_damage(ex, damaged_text);
+			break;
+		}
+		ex->unpack_more = plain->len >= UNPACK_STEP;
+		mask_and_send(ex, buf_bytes(plain), plain->len);
+		secret_wipe(buf_bytes(plain), plain->len);
+		total += used;
+		if (used == 0 && plain->len == 0 && total < n)
+			exchange_damage(ex, damaged_text); /* it would never go on */
+	}
+	return total;
+}
+
+/* What is kept back as the possible beginning of a value goes out: no value goes on from here. */
+static int flush_mask(struct exchange *ex)
+{
+	struct buf *text = &ex->proxy->covered;
+
+	buf_consume(text, text->len);
+	if (mask_stream_end(&ex->mask, text) < 0)
+		return -EBADMSG;
+	exchange_send_body(ex, buf_bytes(text), text->len);
+	return 0;
+}
+
+bool exchange_may_relay(struct exchange *ex)
+{
+	if (!ex->credential || !exchange_is_guessed(ex))
+		return true;
+	exchange_abort(ex, EVENT_CAUSE_LIMIT, guessed_text);
+	return false;
+}
+
+static void from_upgraded(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	if (ex->relay) {
+		websocket_from_upstream(ex, p, n);
+	} else if (n && exchange_may_relay(ex)) {
+		ex->bytes_in += n;
+		ex->ops->response_body(ex, p, n);
+	}
+}
+
+void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	size_t used;
+
+	if (ex->state == EXCHANGE_UPGRADED) {
+		from_upgraded(ex, p, n);
+		return;
+	}
+	if (ex->damaged) /* further pieces of the same run */
+		return;
+	ex->packed_any = true;
+	if (ex->inspection) {
+		inspect_body(ex, p, n);
+		return;
+	}
+	if (!ex->unpack) {
+		mask_and_send(ex, p, n);
+		return;
+	}
+	used = ex->packed.len ? 0 : unpack_some(ex, p, n);
+	if (!ex->damaged && used < n && buf_append(&ex->packed, p + used, n - used) < 0)
+		exchange_damage(ex, memory_text);
+}
+
+bool exchange_unpack_more(struct exchange *ex)
+{
+	if (!ex->unpack)
+		return true;
+	buf_consume(&ex->packed, unpack_some(ex, buf_bytes(&ex->packed), ex->packed.len));
+	return (ex->packed.len == 0 && !ex->unpack_more) || ex->damaged;
+}
+
+int exchange_flush_body(struct exchange *ex)
+{
+	/* An empty body is no gzip stream, and yet some servers send one and call it so. */
+	if (ex->damaged || (ex->unpack && ex->packed_any && !unpack_complete(ex->unpack)))
+		return -EBADMSG;
+	if (ex->inspection)
+		return inspect_end(ex);
+	return ex->masking ? flush_mask(ex) : 0;
+}

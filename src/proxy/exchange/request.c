@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What goes upstream: the head from the struct that was judged, with the credential in it where one
+ * is bound, and the trailers that may pass. A head with a credential is written in locked memory
+ * only and wiped when it is encrypted.
+ *
+ * So that a response can be read, a request with a credential asks for identity or gzip only, and
+ * for all of it.
+ */
+
+#include "proxy/exchange/content.h"
+#include "proxy/exchange/exchange.h"
+#include "proxy/http/websocket.h"
+
+struct buf proxy_secret_text(struct proxy *proxy, enum secret_part part)
+{
+	static const struct {
+		size_t at, n;
+	} parts[] = {
+	        [SECRET_QUERY] = {0, SECRET_MAX / 4},
+	        [SECRET_HEAD] = {SECRET_MAX / 4, SECRET_MAX - SECRET_MAX / 4},
+	};
+
+	return (struct buf){.mem = proxy->secret_text.p + parts[part].at,
+	        .cap = parts[part].n,
+	        .max = parts[part].n};
+}
+
+static int send_head(struct exchange *ex, struct outgoing *head)
+{
+	head->request = &ex->request;
+	head->ends = exchange_ends_with_head(ex);
+	return ex->upstream->ops->send_head(ex->upstream, head);
+}
+
+int exchange_send_plain(struct exchange *ex)
+{
+	struct outgoing head = {
+	        .has_query = ex->request.has_query,
+	        .query = ex->request.query,
+	};
+
+	http_drop_hop_by_hop(&ex->request.fields);
+	if (ex->request.wants_websocket)
+		websocket_limit_offer(&ex->request.fields);
+	return send_head(ex, &head);
+}
+
+/* gRPC and the Connect protocol compress message by message, where no content coding tells. */
+static void ask_for_plain_messages(struct http_fields *fields)
+{
+	for (size_t i = 0; i < fields->count; i++) {
+		struct http_field *f = &fields->items[i];
+
+		if (slice_equals_ignoring_case(f->name, SLICE("grpc-accept-encoding")) ||
+		        slice_equals_ignoring_case(f->name, SLICE("connect-accept-encoding")))
+			f->value = SLICE("identity");
+	}
+}
+
+/* What would have the response come in pieces, as a difference to another one (RFC 3229), or in
+ * other bytes. Request-Range is Range's name of before RFC 2068, which Apache's httpd still obeys.
+ */
+static const struct slice shaping[] = {
+        {"range", 5}, {"if-range", 8}, {"request-range", 13}, {"a-im", 4}, {"accept-charset", 14}};
+
+/* Only codings that can be searched, and the whole response as it is: else an echo of the
+ * credential could be fetched in pieces none of which holds it. A server may always answer a range
+ * with the whole (RFC 9110 section 14.2). */
+static void limit_response(struct exchange *ex)
+{
+	struct http_fields *fields = &ex->request.fields;
+	bool gzip = content_accepts_gzip(fields);
+
+	ex->may_unpack = gzip && !content_forbids_transform(fields);
+	for (size_t i = 0; i < sizeof shaping / sizeof *shaping; i++)
+		http_drop(fields, shaping[i]);
+	ask_for_plain_messages(fields);
+	http_drop(fields, SLICE("accept-encoding"));
+	http_add(fields, SLICE("Accept-Encoding"), gzip ? SLICE("gzip") : SLICE("identity"));
+}
+
+/* Is this parameter ("name=value") of that name, in whatever spelling? An upstream decodes before
+ * it compares. */
+static bool parameter_is(struct slice pair, struct slice name)
+{
+	size_t at = 0, i = 0;
+
+	while (at < pair.n && pair.p[at] != '=') {
+		char c = pair.p[at++];
+
+		if (c == '%' && pair.n - at >= 2 && slice_hex_digit(pair.p[at]) >= 0 &&
+		        slice_hex_digit(pair.p[at + 1]) >= 0) {
+			c = (char)(slice_hex_digit(pair.p[at]) << 4 |
+			           slice_hex_digit(pair.p[at + 1]));
+			at += 2;
+		} else if (c == '+') {
+			c = ' ';
+		}
+		if (i == name.n || name.p[i++] != c)
+			return false;
+	}
+	return i == name.n;
+}
+
+/* The sandbox's query without the injected parameter, then that parameter. out holds the
+ * credential. */
+static int inject_query(
+        struct buf *out, const struct http_request *r, struct slice name, struct slice value)
+{
+	struct slice rest = r->has_query ? r->query : SLICE("");
+	int e = 0;
+
+	while (rest.n && e == 0) {
+		ptrdiff_t amp = slice_find_byte(rest, '&');
+		size_t n = amp < 0 ? rest.n : (size_t)amp;
+		struct slice pair = slice_of(rest.p, n);
+
+		if (pair.n && !parameter_is(pair, name)) {
+			e = buf_append_slice(out, pair);
+			if (e == 0)
+				e = buf_append_slice(out, SLICE("&"));
+		}
+		rest = amp < 0 ? SLICE("") : slice_of(rest.p + n + 1, rest.n - n - 1);
+	}
+	if (e == 0)
+		e = buf_append_slice(out, name);
+	if (e == 0)
+		e = buf_append_slice(out, SLICE("="));
+	if (e == 0)
+		e = buf_append_slice(out, value);
+	return e;
+}
+
+int exchange_send_with_credential(struct exchange *ex)
+{
+	struct proxy *proxy = ex->proxy;
+	struct http_request *r = &ex->request;
+	struct policy_credential spec;
+	struct buf query = proxy_secret_text(proxy, SECRET_QUERY);
+	struct slice value = secret_slice(&ex->credential->rendered);
+	struct outgoing head = {.has_query = r->has_query, .query = r->query, .secret = true};
+	int e = 0;
+
+	policy_credential(proxy->config.policy, ex->judgement.decision.credential, &spec);
+	http_drop_hop_by_hop(&r->fields);
+	limit_response(ex);
+	if (r->wants_websocket) /* deflated frames could not be read */
+		http_drop(&r->fields, SLICE("sec-websocket-extensions"));
+	if (spec.inject == POLICY_INJECT_QUERY) {
+		e = inject_query(&query, r, spec.field, value);
+		head.has_query = true;
+		head.query = buf_slice(&query);
+	} else {
+		head.field = inject_field(&spec);
+		head.value = value;
+		http_drop(&r->fields, head.field);
+	}
+	if (e == 0)
+		e = send_head(ex, &head);
+	secret_wipe(query.mem, query.len);
+	return e;
+}
+
+/* --- trailers --- */
+
+/* Fields that may not come in a trailer (RFC 9110 section 6.5.1), those that carry credentials,
+ * those that ask for something else than was judged, and those that say how the response should be
+ * written: a server may merge trailers into the head. */
+static bool may_trail(struct slice name, struct slice injected)
+{
+	static const struct slice never[] = {{"transfer-encoding", 17}, {"content-length", 14},
+	        {"host", 4}, {"authorization", 13}, {"cookie", 6}, {"content-encoding", 16},
+	        {"content-type", 12}, {"trailer", 7}, {"connection", 10}, {"te", 2}, {"expect", 6},
+	        {"upgrade", 7}, {"set-cookie", 10}, {"proxy-authorization", 19},
+	        {"proxy-authenticate", 18}, {"keep-alive", 10}, {"content-range", 13},
+	        {"proxy-connection", 16}, {"accept-encoding", 15}, {"grpc-accept-encoding", 20},
+	        {"connect-accept-encoding", 23}, {"grpc-encoding", 13},
+	        {"connect-content-encoding", 24}};
+
+	if ((injected.n && http_names_alike(name, injected)) || judge_is_override(name))
+		return false;
+	for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+		if (http_names_alike(name, never[i]))
+			return false;
+	for (size_t i = 0; i < sizeof shaping / sizeof *shaping; i++)
+		if (http_names_alike(name, shaping[i]))
+			return false;
+	return true;
+}
+
+/* The lines that may pass, where all of them lay: in the parser's own buffer, which nobody else
+ * reads any more. */
+static struct slice filter_trailers(struct exchange *ex, struct slice trailers)
+{
+	char *kept = (char *)(uintptr_t)trailers.p;
+	struct policy_credential spec = {0};
+	size_t kept_n = 0;
+
+	if (ex->credential)
+		policy_credential(
+		        ex->proxy->config.policy, ex->judgement.decision.credential, &spec);
+	while (trailers.n) {
+		const char *lf = memchr(trailers.p, '\n', trailers.n);
+		size_t n = lf ? (size_t)(lf - trailers.p) + 1 : trailers.n;
+		ptrdiff_t colon = slice_find_byte(slice_of(trailers.p, n), ':');
+
+		if (colon > 0 && may_trail(slice_of(trailers.p, (size_t)colon), spec.field) &&
+		        !(ex->unpack && content_is_digest(slice_of(trailers.p, (size_t)colon)))) {
+			memmove(kept + kept_n, trailers.p, n);
+			kept_n += n;
+		}
+		trailers = slice_of(trailers.p + n, trailers.n - n);
+	}
+	return slice_of(kept, kept_n);
+}
+
+struct slice exchange_request_trailers(struct exchange *ex, struct slice trailers)
+{
+	trailers = filter_trailers(ex, trailers);
+	exchange_scan_request(ex, (const uint8_t *)trailers.p, trailers.n);
+	return trailers;
+}
+
+struct slice exchange_response_trailers(struct exchange *ex, struct slice trailers)
+{
+	if (ex->client_body != HTTP_BODY_CHUNKED && ex->client_version < 20)
+		return SLICE("");
+	if (ex->masking)
+		ex->mask.found +=
+		        mask_in_place(ex->mask.mask, (uint8_t *)(uintptr_t)trailers.p, trailers.n);
+	return filter_trailers(ex, trailers);
+}

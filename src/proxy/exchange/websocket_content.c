@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What frames hold, as far as RFC 6455 has a say in it: texts are UTF-8, close frames have a code
+ * that may be sent and a reason that is a text. */
+#include "proxy/http/websocket.h"
+
+#define UNMASKED_BYTES 4096
+
+const char websocket_no_text[] = "WebSocket: a text message that is not UTF-8";
+
+static bool feed_unmasked(const struct websocket *w, struct utf8 *text, const uint8_t *p, size_t n)
+{
+	struct websocket piece = *w; /* as it was behind each piece */
+	uint8_t plain[UNMASKED_BYTES];
+
+	for (piece.at -= n; n;) {
+		size_t step = n < sizeof plain ? n : sizeof plain;
+
+		piece.at += step;
+		websocket_unmask(&piece, p, step, plain);
+		if (!utf8_feed(text, plain, step))
+			return false;
+		p += step;
+		n -= step;
+	}
+	return true;
+}
+
+bool websocket_is_text(const struct websocket *w, struct utf8 *text, const uint8_t *p, size_t n)
+{
+	if (!w->text || w->compressed || websocket_is_control(w))
+		return true;
+	if (w->masked ? !feed_unmasked(w, text, p, n) : !utf8_feed(text, p, n))
+		return false;
+	return w->left || !w->fin || utf8_is_whole(text);
+}
+
+/* Codes that may stand in a frame: those of RFC 6455 and of IANA's registry, those of libraries
+ * and applications. 1004, 1005, 1006 and 1015 are for use inside of a program. */
+static bool may_be_sent(uint16_t code)
+{
+	return (code >= 1000 && code <= 1003) || (code >= 1007 && code <= 1014) ||
+	       (code >= 3000 && code <= 4999);
+}
+
+const char *websocket_close_is_wrong(const uint8_t *p, size_t n, uint16_t *code)
+{
+	struct utf8 reason = {0};
+
+	if (n < 2) /* one byte is noticed before it has come: websocket.c */
+		return NULL;
+	*code = WEBSOCKET_PROTOCOL_ERROR;
+	if (!may_be_sent((uint16_t)(p[0] << 8 | p[1])))
+		return "WebSocket: a close frame with a code that may not be sent";
+	*code = WEBSOCKET_BAD_DATA;
+	if (!utf8_feed(&reason, p + 2, n - 2) || !utf8_is_whole(&reason))
+		return "WebSocket: a close frame whose reason is not UTF-8";
+	return NULL;
+}

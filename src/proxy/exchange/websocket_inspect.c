@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the sandbox sends in a WebSocket, looked at for what it should not send: placeholders, and
+ * any credential's value. All data frames together are one text, so that neither the border of a
+ * frame nor that of a message hides anything; control frames are texts of their own. Nothing is
+ * changed and nothing waits.
+ */
+#include <errno.h>
+
+#include "proxy/exchange/exchange.h"
+#include "proxy/exchange/websocket_relay.h"
+
+static const char placeholder_found[] =
+        "a credential's placeholder was sent where it does not belong: in a WebSocket message";
+
+static void value_found(struct exchange *ex)
+{
+	ex->relay->value_seen = true;
+	record_remark(ex, EVENT_FINDING_CREDENTIAL_SENT, SLICE(""),
+	        "the sandbox sent a credential itself, in a WebSocket message");
+}
+
+static void look_for_values(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	struct websocket_relay *r = ex->relay;
+
+	for (size_t i = 0; i < r->value_count && !r->value_seen; i++)
+		if (mask_stream_search(&r->streams[i], p, n))
+			value_found(ex);
+}
+
+/* inflater_text: what data frames hold, one after the other. */
+static void look(void *context, const uint8_t *p, size_t n)
+{
+	struct exchange *ex = context;
+
+	exchange_scan_text(ex, p, n, placeholder_found);
+	look_for_values(ex, p, n);
+}
+
+/* The same of a compressed message. Others were found to be text before: websocket_is_text(). */
+static void look_inflated(void *context, const uint8_t *p, size_t n)
+{
+	struct exchange *ex = context;
+	struct websocket_relay *r = ex->relay;
+
+	if (r->out.text)
+		r->no_text |= !utf8_feed(&r->out_text, p, n);
+	look(ex, p, n);
+}
+
+/* What a control frame holds. */
+static void look_at_control(struct exchange *ex, uint8_t *p, size_t n)
+{
+	struct websocket_relay *r = ex->relay;
+
+	if (!ex->placeholder_seen &&
+	        credential_store_mentions_placeholder(
+	                ex->proxy->config.credentials, slice_of(p, n), ex->judgement.own))
+		exchange_found_placeholder(ex, placeholder_found);
+	for (size_t i = 0; i < r->value_count && !r->value_seen; i++)
+		if (mask_in_place(r->streams[i].mask, p, n))
+			value_found(ex);
+}
+
+void websocket_look_gathered(struct exchange *ex, struct websocket_looked *l)
+{
+	if (l->n)
+		look(ex, l->p, l->n);
+	l->n = 0;
+}
+
+/* One run of content, at the end of which the relay's `out` stands. 0 or an error of
+ * inflater_feed(). */
+static int look_at_run(struct exchange *ex, struct websocket_looked *l, const uint8_t *p, size_t n)
+{
+	struct websocket_relay *r = ex->relay;
+	struct websocket before = r->out; /* as it was behind each piece */
+	bool ends = r->out.left == 0 && websocket_ends_message(&r->out);
+	int rc = 0;
+
+	before.at -= n;
+	do {
+		size_t room = sizeof l->p - l->n, step = n < room ? n : room;
+
+		before.at += step;
+		websocket_unmask(&before, p, step, l->p + l->n);
+		l->n += step;
+		p += step;
+		n -= step;
+		if (r->out.compressed) {
+			rc = inflater_feed(
+			        r->inflate, l->p, l->n, ends && n == 0, look_inflated, ex);
+			l->n = 0;
+			if (rc == 0 && (r->no_text || (ends && n == 0 && r->out.text &&
+			                                      !utf8_is_whole(&r->out_text))))
+				rc = -EILSEQ;
+		} else if (l->n == sizeof l->p) {
+			websocket_look_gathered(ex, l);
+		}
+	} while (n && rc == 0);
+	return rc;
+}
+
+int websocket_look(struct exchange *ex, struct websocket_looked *l, const uint8_t *p, size_t n)
+{
+	struct websocket *w = &ex->relay->out;
+
+	if (!w->compressed && ex->placeholder_seen &&
+	        (ex->relay->value_seen || !ex->relay->value_count))
+		return 0;
+	if (websocket_is_control(w)) {
+		websocket_unmask(w, p, n, ex->relay->out_control + w->at - n);
+		if (w->left == 0)
+			look_at_control(ex, ex->relay->out_control, w->at);
+		return 0;
+	}
+	if (w->compressed)
+		websocket_look_gathered(ex, l);
+	return look_at_run(ex, l, p, n);
+}

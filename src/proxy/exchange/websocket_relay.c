@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation. A head is kept until it is whole and found to be right; then it and its
+ * content are passed on as they come, in the run of bytes they came in, when that was looked at
+ * (websocket_passage.c). Where nothing of a wrong frame has gone yet, a close frame takes its
+ * place.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "proxy/exchange/exchange.h"
+#include "proxy/exchange/websocket_relay.h"
+
+/* --- life --- */
+
+/* Every value that this worker holds now: the sandbox should not know any of them. */
+static void find_values(struct websocket_relay *r, const struct proxy *proxy)
+{
+	uint32_t count = policy_credential_count(proxy->config.policy);
+
+	for (uint32_t i = 0; i < count && r->value_count < WEBSOCKET_VALUES_MAX; i++) {
+		struct credential_value *v = credential_store_held(proxy->config.credentials, i);
+
+		if (!v || mask_stream_init(&r->streams[r->value_count], v->mask) < 0)
+			continue;
+		credential_value_retain(v);
+		r->values[r->value_count++] = v;
+	}
+}
+
+struct websocket_relay *websocket_relay_new(
+        struct exchange *ex, const struct websocket_deflate *deflate)
+{
+	struct websocket_relay *r = calloc(1, sizeof *r);
+
+	if (!r)
+		return NULL;
+	r->out.masked = true;
+	r->out.deflate = r->in.deflate = deflate->agreed;
+	find_values(r, ex->proxy);
+	if (ex->masking && (mask_stream_init(&r->control, ex->mask.mask) < 0 ||
+	                           mask_stream_init(&r->wire, ex->mask.mask) < 0)) {
+		websocket_relay_free(r);
+		return NULL;
+	}
+	if (!deflate->agreed || !policy_credential_count(ex->proxy->config.policy))
+		return r;
+	r->inflate = inflater_new(deflate->window_bits, deflate->forgets);
+	if (r->inflate)
+		return r;
+	websocket_relay_free(r);
+	return NULL;
+}
+
+void websocket_relay_free(struct websocket_relay *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->value_count; i++) {
+		mask_stream_fini(&r->streams[i]);
+		credential_value_release(r->values[i]);
+	}
+	inflater_free(r->inflate);
+	mask_stream_fini(&r->control);
+	mask_stream_fini(&r->wire);
+	secret_wipe(r->in_control, sizeof r->in_control);
+	free(r);
+}
+
+/* --- the end --- */
+
+void websocket_to_sandbox(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	if (n == 0)
+		return;
+	ex->bytes_in += n;
+	ex->ops->response_body(ex, p, n);
+}
+
+static void to_upstream(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	if (n)
+		ex->upstream->ops->send_body(ex->upstream, p, n);
+}
+
+/* Is what has gone to the sandbox made of whole frames? A fragment, a control frame that is being
+ * gathered, and a head whose content has not come, have not gone yet. */
+static bool sandbox_is_between_frames(const struct exchange *ex)
+{
+	const struct websocket_relay *r = ex->relay;
+
+	return r->in.left == 0 || r->in.opcode == WEBSOCKET_CLOSE ||
+	       (ex->masking && (!r->verbatim || r->owes_head));
+}
+
+static bool upstream_is_between_frames(const struct exchange *ex)
+{
+	return ex->relay->out.left == 0 || ex->relay->out.opcode == WEBSOCKET_CLOSE;
+}
+
+struct ending {
+	uint16_t code;
+	enum event_cause cause;
+	const char *detail;
+};
+
+/* Ends it all, telling those sides why that may be told. */
+static void end_with(
+        struct exchange *ex, struct ending why, bool tells_sandbox, bool tells_upstream)
+{
+	uint8_t frame[WEBSOCKET_CLOSE_BYTES];
+
+	if (tells_sandbox)
+		websocket_to_sandbox(ex, frame, websocket_write_close(frame, why.code, false));
+	if (tells_upstream)
+		to_upstream(ex, frame, websocket_write_close(frame, why.code, true));
+	if (why.cause == EVENT_CAUSE_CLIENT)
+		record_finding(ex->proxy, ex->client, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""),
+		        why.detail);
+	exchange_end_upgraded(ex, why.cause, why.detail);
+}
+
+/* What the sandbox has sent is wrong; unsent: nothing of its last frame has been passed on. */
+static void end_sandbox(struct exchange *ex, struct ending why, bool unsent)
+{
+	end_with(ex, why, !ex->relay->in.closed && sandbox_is_between_frames(ex), unsent);
+}
+
+static void end_upstream(struct exchange *ex, struct ending why, bool unsent)
+{
+	end_with(ex, why, unsent, !ex->relay->out.closed && upstream_is_between_frames(ex));
+}
+
+/* --- both directions --- */
+
+/* True for content, and for the head of a frame that has none. */
+static bool is_content(const struct websocket *w, enum websocket_step step)
+{
+	return step == WEBSOCKET_CONTENT || (step == WEBSOCKET_HEAD && w->left == 0);
+}
+
+static struct ending unreadable(int rc)
+{
+	if (rc == -EILSEQ)
+		return (struct ending){WEBSOCKET_BAD_DATA, EVENT_CAUSE_CLIENT, websocket_no_text};
+	if (rc == -EBADMSG)
+		return (struct ending){WEBSOCKET_BAD_DATA, EVENT_CAUSE_CLIENT,
+		        "WebSocket: a compressed message that is damaged"};
+	return (struct ending){WEBSOCKET_TOO_BIG, EVENT_CAUSE_LIMIT,
+	        "WebSocket: compressed messages that inflate to too much"};
+}
+
+/* Content of the sandbox's frame, or n 0 where it has none. 0, or as websocket_look(). */
+static int check(struct exchange *ex, struct websocket_looked *l, const uint8_t *p, size_t n)
+{
+	struct websocket_relay *r = ex->relay;
+
+	if (!websocket_is_text(&r->out, &r->out_text, p, n))
+		return -EILSEQ;
+	if (!policy_credential_count(ex->proxy->config.policy) ||
+	        (n == 0 && !(r->out.compressed && websocket_ends_message(&r->out))))
+		return 0;
+	return websocket_look(ex, l, p, n);
+}
+
+void websocket_from_sandbox(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	struct websocket_relay *r = ex->relay;
+	struct websocket_passage passage = {
+	        .w = &r->out, .close = r->out_close, .send = to_upstream, .p = p, .n = n};
+	struct websocket_looked looked;
+
+	looked.n = 0;
+	while (passage.at < n) {
+		size_t used;
+		enum websocket_step step = websocket_passage_next(ex, &passage, &used);
+		int rc = 0;
+
+		if (step == WEBSOCKET_HEAD)
+			used = 0;
+		if (is_content(&r->out, step))
+			rc = check(ex, &looked, p + passage.at - used, used);
+		if (step == WEBSOCKET_BAD || rc < 0) {
+			struct ending why = {passage.code, EVENT_CAUSE_CLIENT, passage.error};
+
+			websocket_look_gathered(ex, &looked);
+			end_sandbox(ex, rc < 0 ? unreadable(rc) : why,
+			        websocket_passage_break(ex, &passage));
+			return;
+		}
+		if (is_content(passage.w, step))
+			websocket_passage_accept(ex, &passage);
+	}
+	websocket_look_gathered(ex, &looked);
+	websocket_passage_end(ex, &passage);
+}
+
+static struct ending not_covered(const struct websocket_relay *r, int rc)
+{
+	if (rc == -EPROTO)
+		return (struct ending){r->code, EVENT_CAUSE_UPSTREAM, r->error};
+	return (struct ending){WEBSOCKET_TOO_BIG, EVENT_CAUSE_LIMIT,
+	        rc == -EACCES ? "the credential may be being guessed"
+	                      : "no memory to search what the upstream sent"};
+}
+
+static void covered(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	struct websocket_relay *r = ex->relay;
+	struct websocket *w = &r->in;
+	size_t used;
+
+	for (; n; p += used, n -= used) {
+		enum websocket_step step;
+		int rc = 0;
+
+		used = websocket_next(w, p, n, &step);
+		if (step == WEBSOCKET_BAD) {
+			end_upstream(ex,
+			        (struct ending){
+			                WEBSOCKET_PROTOCOL_ERROR, EVENT_CAUSE_UPSTREAM, w->error},
+			        true);
+			return;
+		}
+		if (step == WEBSOCKET_HEAD)
+			websocket_cover_begin(ex);
+		if (is_content(w, step))
+			rc = websocket_cover(ex, p, step == WEBSOCKET_HEAD ? 0 : used);
+		if (rc < 0) {
+			end_upstream(ex, not_covered(r, rc), !r->verbatim || r->owes_head);
+			return;
+		}
+	}
+}
+
+void websocket_from_upstream(struct exchange *ex, const uint8_t *p, size_t n)
+{
+	struct websocket_relay *r = ex->relay;
+	struct websocket_passage passage = {
+	        .w = &r->in, .close = r->in_close, .send = websocket_to_sandbox, .p = p, .n = n};
+
+	if (ex->masking) {
+		covered(ex, p, n);
+		return;
+	}
+	while (passage.at < n) {
+		size_t used;
+		enum websocket_step step = websocket_passage_next(ex, &passage, &used);
+		struct ending why = {passage.code, EVENT_CAUSE_UPSTREAM, passage.error};
+
+		if (step == WEBSOCKET_HEAD)
+			used = 0;
+		if (is_content(&r->in, step) &&
+		        !websocket_is_text(&r->in, &r->in_text, p + passage.at - used, used)) {
+			why = (struct ending){
+			        WEBSOCKET_BAD_DATA, EVENT_CAUSE_UPSTREAM, websocket_no_text};
+			step = WEBSOCKET_BAD;
+		}
+		if (step == WEBSOCKET_BAD) {
+			end_upstream(ex, why, websocket_passage_break(ex, &passage));
+			return;
+		}
+		if (is_content(passage.w, step))
+			websocket_passage_accept(ex, &passage);
+	}
+	websocket_passage_end(ex, &passage);
+}
+
+void websocket_upstream_ended(struct exchange *ex)
+{
+	struct buf *text = &ex->proxy->text;
+
+	if (!ex->masking)
+		return;
+	buf_consume(text, text->len);
+	mask_stream_end(&ex->mask, text); /* what it holds is counted, and goes nowhere */
+	secret_wipe(buf_bytes(text), text->len);
+	buf_consume(text, text->len);
+}

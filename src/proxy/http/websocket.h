@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * websocket: the frames of one direction (RFC 6455 section 5), and the handshake before them
+ * (sections 4 and 9). Frames are read strictly and nothing of their content is kept; what is wrong
+ * shows while the head is read, before a byte of the frame has to be passed on.
+ */
+#ifndef VETHGUARD_SRC_PROXY_HTTP_WEBSOCKET_H
+#define VETHGUARD_SRC_PROXY_HTTP_WEBSOCKET_H
+
+#include "proxy/http/http.h"
+#include "vethguard/base/utf8.h"
+
+#define WEBSOCKET_HEAD_MAX 14
+#define WEBSOCKET_CONTROL_MAX 125 /* bytes of a control frame's content */
+
+enum websocket_opcode {
+	WEBSOCKET_CONTINUATION = 0,
+	WEBSOCKET_TEXT = 1,
+	WEBSOCKET_BINARY = 2,
+	WEBSOCKET_CLOSE = 8,
+	WEBSOCKET_PING = 9,
+	WEBSOCKET_PONG = 10
+};
+
+/* Codes of close frames (RFC 6455 section 7.4.1). */
+#define WEBSOCKET_PROTOCOL_ERROR 1002
+#define WEBSOCKET_BAD_DATA 1007
+#define WEBSOCKET_TOO_BIG 1009
+
+enum websocket_step {
+	WEBSOCKET_PARTIAL, /* the beginning of a head, which waits in the struct */
+	WEBSOCKET_HEAD,    /* a head has become whole: opcode, fin, left tell of it */
+	WEBSOCKET_CONTENT, /* content of the frame */
+	WEBSOCKET_OVER,    /* behind a close frame: nothing counts any more */
+	WEBSOCKET_BAD      /* error tells why; for good */
+};
+
+/* Zeroed, with the first two set: at the beginning. */
+struct websocket {
+	bool masked; /* the frames come from a client: they have to be masked, others must not be */
+	bool deflate; /* permessage-deflate was agreed on: the first reserved bit has a meaning */
+	bool in_message; /* a further fragment is to come */
+	bool compressed; /* the message */
+	bool text;       /* the message: what it holds is UTF-8 */
+	bool closed;     /* a close frame has come as a whole */
+	bool fin;        /* of the frame */
+	uint8_t opcode;  /* of the frame */
+	uint8_t head[WEBSOCKET_HEAD_MAX];
+	uint8_t head_n;   /* bytes of a head that is not whole yet */
+	uint8_t head_was; /* bytes of the last whole head, still in head[] */
+	uint8_t key[4];   /* of the frame's content; zeros: not masked */
+	uint64_t left;    /* content still to come */
+	uint64_t at;      /* content that has come */
+	const char *error;
+};
+
+/* The first run of p[n] (n > 0) that is of one kind; returns its length. */
+size_t websocket_next(struct websocket *w, const uint8_t *p, size_t n, enum websocket_step *step);
+/* Undoes the masking of content that websocket_next() has just told of (RFC 6455 section 5.3). */
+void websocket_unmask(const struct websocket *w, const uint8_t *p, size_t n, uint8_t *out);
+static inline bool websocket_is_control(const struct websocket *w)
+{
+	return w->opcode & 8;
+}
+/* The frame is the last of its message. */
+static inline bool websocket_ends_message(const struct websocket *w)
+{
+	return w->fin && !websocket_is_control(w);
+}
+
+/* --- websocket_content.c --- */
+
+/* Content of a data frame that websocket_next() has just told of, or n 0 where the frame has none.
+ * False: it belongs to a text and is no UTF-8 (RFC 6455 section 8.1). Of a compressed message
+ * nothing can be told here. */
+bool websocket_is_text(const struct websocket *w, struct utf8 *text, const uint8_t *p, size_t n);
+extern const char websocket_no_text[]; /* what is wrong then */
+/* All that a close frame holds (sections 5.5.1, 7.4): NULL, or what is wrong, and code is what to
+ * close with. */
+const char *websocket_close_is_wrong(const uint8_t *p, size_t n, uint16_t *code);
+
+/* --- websocket.c --- */
+
+/* The head of an unmasked frame of n bytes; returns its length. */
+size_t websocket_write_head(uint8_t out[WEBSOCKET_HEAD_MAX], bool fin, uint8_t opcode, uint64_t n);
+/* A whole close frame; returns its length. masked: as a client sends it. */
+#define WEBSOCKET_CLOSE_BYTES 8
+size_t websocket_write_close(uint8_t out[WEBSOCKET_CLOSE_BYTES], uint16_t code, bool masked);
+
+/* --- websocket_handshake.c --- */
+
+#define WEBSOCKET_KEY_MAX 24 /* letters of a Sec-WebSocket-Key */
+#define WEBSOCKET_ACCEPT_MAX 28
+
+/* What was agreed on about compression, as far as it concerns the client's messages (RFC 7692). */
+struct websocket_deflate {
+	bool agreed;
+	bool forgets;        /* client_no_context_takeover */
+	uint8_t window_bits; /* client_max_window_bits, 8 to 15 */
+};
+
+/* A fresh one, with a NUL: where the client's side of the handshake is left to the proxy (RFC
+ * 8441).
+ */
+void websocket_key(char out[WEBSOCKET_KEY_MAX + 1]);
+/* What answers a key (RFC 6455 section 4.2.2): 0, or -errno. */
+int websocket_accept(struct slice key, char out[WEBSOCKET_ACCEPT_MAX + 1]);
+/* Is this Sec-WebSocket-Accept the answer to that key? */
+bool websocket_accepts(const char *key, struct slice accept);
+/* Drops what the client offers unless all of it is understood here: permessage-deflate. */
+void websocket_limit_offer(struct http_fields *request);
+/* Does the response (a 101) answer the request as it was sent? NULL, and out tells of compression;
+ * or one sentence that says why not. */
+const char *websocket_check_answer(const struct http_fields *request,
+        const struct http_fields *response, struct websocket_deflate *out);
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is under way is judged again, or ended all together: a new policy, the kill switch, a worker
+ * that retires.
+ *
+ * In three steps, without a turn of the loop between them. First everything is looked at: what
+ * passes gets its new verdict, what does not is marked and recorded, while the old policy can still
+ * say which of its rules had let it pass. Then the policies change. Then what is marked ends; only
+ * this has effects, and by then every index that anybody holds is one of the policy in force.
+ */
+#include <unistd.h>
+
+#include "proxy/client/http2.h"
+
+/* Why, and by which policy (NULL: everything is ended, whatever the policy). */
+struct revision {
+	struct proxy *proxy;
+	const struct policy *next;
+	enum event_cause cause;
+	const char *detail;
+	size_t ended;
+};
+
+static const char changed[] = "the policy was changed and does not let this pass any more";
+
+static void judge_by(struct revision *r, const struct client *c, const struct http_request *request,
+        struct destination *d, struct judgement *j)
+{
+	const struct policy *before = r->proxy->config.policy;
+
+	r->proxy->config.policy = r->next;
+	judge_request(r->proxy, c, request, d, j);
+	r->proxy->config.policy = before;
+}
+
+/* The same credential, under whichever index. */
+static bool same_credential(const struct revision *r, uint32_t before, uint32_t now)
+{
+	if (before == POLICY_NONE || now == POLICY_NONE)
+		return before == now;
+	return policy_credential_equals(r->proxy->config.policy, before, r->next, now);
+}
+
+/* What was begun under the old verdict can go on under the new one as it is. */
+static bool may_go_on(const struct revision *r, const struct policy_decision *before,
+        const struct policy_decision *now)
+{
+	return now->names_address >= before->names_address &&
+	       now->names_exactly >= before->names_exactly &&
+	       same_credential(r, before->credential, now->credential);
+}
+
+/* --- step one: looking --- */
+
+static void look_at_exchange(struct revision *r, struct exchange *ex)
+{
+	struct destination d;
+	struct judgement j;
+
+	if (!ex || ex->state == EXCHANGE_NEW || ex->state == EXCHANGE_DONE)
+		return; /* not judged yet: it will be, by what is in force then */
+	if (r->next) {
+		judge_by(r, ex->client, &ex->request, &d, &j);
+		if (j.allowed && may_go_on(r, &ex->judgement.decision, &j.decision)) {
+			ex->judgement.decision = j.decision;
+			ex->judgement.own = j.own;
+			ex->judgement.shown = POLICY_NONE; /* an index of before */
+			ex->begins_again = ex->credential && ex->state == EXCHANGE_DIAL;
+			return;
+		}
+	}
+	ex->cut = true;
+	ex->cause = r->cause;
+	ex->detail = r->detail;
+	if (!ex->head_sent)
+		exchange_will_refuse(ex, 0);
+	record_exchange(ex);
+	r->ended++;
+}
+
+static void look_at_tunnel(struct revision *r, struct client *c)
+{
+	const struct policy *before = r->proxy->config.policy;
+	struct policy_decision now;
+	bool passes = false;
+
+	if (r->next) {
+		r->proxy->config.policy = r->next;
+		passes = client_tunnel_passes(c, &now);
+		r->proxy->config.policy = before;
+	}
+	if (passes && may_go_on(r, &c->decision, &now)) {
+		c->decision = now;
+		return;
+	}
+	c->cut = true;
+	if (c->tunnel)
+		tunnel_record(c->tunnel, r->cause, r->detail);
+	else
+		record_connection(
+		        c, &c->decision, EVENT_DENIED, r->cause, r->detail, c->stash.len, 0, NULL);
+	r->ended++;
+}
+
+static void look_at_client(struct revision *r, struct client *c)
+{
+	switch (c->state) {
+	case CLIENT_EXCHANGE:
+		look_at_exchange(r, c->exchange);
+		break;
+	case CLIENT_HTTP2:
+		for (struct list *l = c->http2 ? c->http2->streams.next : NULL;
+		        l && l != &c->http2->streams; l = l->next)
+			look_at_exchange(r, container_of(l, struct http2_stream, list)->exchange);
+		break;
+	case CLIENT_DIAL:
+		look_at_tunnel(r, c);
+		break;
+	default: /* nothing has been let pass */
+		break;
+	}
+}
+
+static void look(struct revision *r)
+{
+	for (struct list *l = r->proxy->clients.next; l != &r->proxy->clients; l = l->next)
+		look_at_client(r, container_of(l, struct client, list));
+	r->ended += datagram_relay_revise(r->proxy->datagrams, r->next, r->cause, r->detail);
+}
+
+/* --- step three: ending --- */
+
+static void end_exchange(struct exchange *ex, bool policy_is_new)
+{
+	if (policy_is_new) /* indices of the old one */
+		ex->judgement.decision.rule = ex->judgement.decision.credential = POLICY_NONE;
+	if (ex->head_sent)
+		exchange_abort(ex, ex->cause, ex->detail);
+	else
+		exchange_refuse(ex, 0, ex->cause, ex->detail);
+}
+
+static bool is_marked(const struct exchange *ex)
+{
+	return ex && (ex->cut || ex->begins_again);
+}
+
+/* What has got a credential, and is not sent yet, gets the value of now. */
+static void take_step(struct exchange *ex, bool policy_is_new)
+{
+	if (ex->cut)
+		end_exchange(ex, policy_is_new);
+	else
+		exchange_begin_again(ex);
+}
+
+/* The first that is marked: the end of one may be the end of others. */
+static struct http2_stream *marked_stream(struct http2_server *h)
+{
+	for (struct list *l = h->streams.next; l != &h->streams; l = l->next) {
+		struct http2_stream *s = container_of(l, struct http2_stream, list);
+
+		if (is_marked(s->exchange))
+			return s;
+	}
+	return NULL;
+}
+
+static void end_client(struct client *c, bool policy_is_new)
+{
+	struct http2_stream *s;
+
+	if (c->state == CLIENT_EXCHANGE && is_marked(c->exchange))
+		take_step(c->exchange, policy_is_new);
+	while (c->state == CLIENT_HTTP2 && c->http2 && (s = marked_stream(c->http2))) {
+		if (s->exchange->cut)
+			s->code = NGHTTP2_CANCEL;
+		take_step(s->exchange, policy_is_new);
+	}
+	if (c->state == CLIENT_DIAL && c->cut) {
+		c->reset = true;
+		client_close(c); /* a tunnel's record is there already */
+	}
+}
+
+/* Of connections to upstreams over which nothing goes on: what the kernel still holds of requests
+ * stays here. Where other streams go on, what had been written leaves with them. */
+static void cut_orphaned(struct proxy *p)
+{
+	for (struct list *l = p->upstreams.next; l != &p->upstreams; l = l->next) {
+		struct carrier *c = container_of(l, struct carrier, all);
+
+		if (c->state != CARRIER_BUSY || !upstream_http2_is_orphaned(c))
+			continue;
+		c->cut = true;
+		carrier_close(c);
+	}
+}
+
+static void end_marked(struct revision *r)
+{
+	for (struct list *l = r->proxy->clients.next; l != &r->proxy->clients; l = l->next)
+		end_client(container_of(l, struct client, list), r->next != NULL);
+	cut_orphaned(r->proxy);
+	datagram_relay_end_revised(r->proxy->datagrams);
+}
+
+size_t proxy_revise(
+        struct proxy *p, const struct policy *next, void (*change)(void *context), void *context)
+{
+	struct revision r = {
+	        .proxy = p, .next = next, .cause = EVENT_CAUSE_POLICY_CHANGED, .detail = changed};
+
+	refusals_answer_all(p); /* their verdict was told */
+	look(&r);
+	change(context);
+	p->policy_turn++; /* no upstream connection of the old one is used again */
+	while (pool_evict(p))
+		;
+	end_marked(&r);
+	return r.ended;
+}
+
+void proxy_end_all(struct proxy *p, enum event_cause cause, const char *why)
+{
+	struct revision r = {.proxy = p, .cause = cause, .detail = why};
+
+	refusals_answer_all(p);
+	look(&r);
+	while (pool_evict(p))
+		;
+	end_marked(&r);
+}
+
+/* --- retiring --- */
+
+/* Between requests: one that is on its way is read first, and served. A session that has asked for
+ * nothing yet is left alone, because GOAWAY would refuse what may be on its way. */
+static void retire_client(struct client *c)
+{
+	bool idle = false;
+
+	if (c->state == CLIENT_HTTP)
+		client_poke(c);
+	if (c->state == CLIENT_HTTP)
+		idle = !c->exchange;
+	else if (c->state == CLIENT_HTTP2 && client_http2_has_asked(c))
+		idle = client_http2_drain(c);
+	if (idle && c->answered)
+		client_close(c);
+}
+
+void proxy_retire(struct proxy *p, void (*on_idle)(void *context), void *context)
+{
+	struct list *next;
+
+	accept_stop(p, true);
+	datagram_relay_retire(p->datagrams);
+	p->draining = true;
+	p->retiring = true;
+	refusals_answer_all(p);
+	p->on_idle = on_idle;
+	p->on_idle_context = context;
+	while (pool_evict(p))
+		;
+	for (struct list *l = p->clients.next; l != &p->clients; l = next) {
+		next = l->next;
+		retire_client(container_of(l, struct client, list));
+	}
+	proxy_maybe_idle(p);
+}
+
+size_t proxy_left(const struct proxy *p)
+{
+	return p->client_count + datagram_relay_count(p->datagrams);
+}
+
+void proxy_count(const struct proxy *p, struct message_worker_stats *out)
+{
+	out->connections = p->accepted;
+	out->connections_open = p->client_count;
+	out->streams_open = p->stream_count;
+	out->exchanges_open = p->exchanges;
+	out->flows_open = datagram_relay_count(p->datagrams);
+	out->upstreams_open = p->upstream_count;
+	out->upstreams_idle = p->idle_count;
+	out->refusals_delayed = p->refusals.delayed;
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tunnels: raw bytes between two sockets, as two symmetric halves and one function. The first 64
+ * KiB of a direction are copied (short connections are cheaper so); what follows moves with
+ * splice(2) through a pipe and never enters this process. A pipe is borrowed from a few kept ones
+ * only while bytes are in it.
+ *
+ * An end whose socket takes no more (the peer has closed it with bytes unread: a reset) is dead,
+ * but what it had said before lies in its receive queue and goes to the other end, as it would
+ * without a tunnel in between. Then both are reset.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "proxy/client/client.h"
+
+#define COPY_BYTES (64u << 10)  /* of each direction before splicing begins */
+#define SPLICE_BYTES (1u << 20) /* asked of one splice; the pipe's size bounds it */
+#define PIPE_BYTES (256 << 10)
+
+struct end {
+	struct loop_io io;
+	struct tunnel *tunnel;
+	int fd;
+	bool readable, writable;
+	bool hung_up; /* the peer has sent FIN: reading goes on to the end */
+	bool dead;    /* it takes no more; what it has said is still read */
+};
+
+struct half {
+	struct end *from, *to;
+	struct buf pending; /* copied bytes not yet sent */
+	int pipe[2];        /* -1: none borrowed */
+	size_t piped;       /* bytes in it */
+	uint64_t bytes;
+	bool eof;   /* from has ended */
+	bool ended; /* ... and to was told */
+};
+
+struct tunnel {
+	struct client *client;
+	struct proxy *proxy;
+	struct ip address;
+	struct end ends[2];    /* sandbox, upstream */
+	struct half halves[2]; /* out of the sandbox, into it */
+	struct loop_deadline deadline, doubt;
+	struct loop_task go_on;
+	bool doubtful; /* a short read was taken for the end of what is there */
+	bool recorded, closed;
+};
+
+static bool borrow_pipe(struct tunnel *t, struct half *h)
+{
+	struct proxy *proxy = t->proxy;
+
+	if (h->pipe[0] >= 0)
+		return true;
+	if (proxy->pipe_count) {
+		proxy->pipe_count--;
+		h->pipe[0] = proxy->pipes[proxy->pipe_count][0];
+		h->pipe[1] = proxy->pipes[proxy->pipe_count][1];
+		return true;
+	}
+	if (pipe2(h->pipe, O_NONBLOCK | O_CLOEXEC) < 0) {
+		h->pipe[0] = h->pipe[1] = -1;
+		return false;
+	}
+	fcntl(h->pipe[1], F_SETPIPE_SZ, PIPE_BYTES); /* a smaller pipe works too */
+	return true;
+}
+
+static void return_pipe(struct tunnel *t, struct half *h)
+{
+	struct proxy *proxy = t->proxy;
+
+	if (h->pipe[0] < 0)
+		return;
+	if (h->piped == 0 && proxy->pipe_count < TUNNEL_PIPES_KEPT) {
+		proxy->pipes[proxy->pipe_count][0] = h->pipe[0];
+		proxy->pipes[proxy->pipe_count][1] = h->pipe[1];
+		proxy->pipe_count++;
+	} else {
+		close(h->pipe[0]);
+		close(h->pipe[1]);
+	}
+	h->pipe[0] = h->pipe[1] = -1;
+	h->piped = 0;
+}
+
+/* What a transfer's result means for readiness. False: it failed. */
+static bool settle(ssize_t r, bool *ready)
+{
+	if (r > 0)
+		return true;
+	if (r < 0 && (errno == EAGAIN || errno == EINTR)) {
+		*ready = *ready && errno == EINTR;
+		return true;
+	}
+	return false;
+}
+
+static void kill_end(struct end *e)
+{
+	e->dead = e->hung_up = e->readable = true;
+}
+
+/* Sends what this half holds. False: it could not all be sent. */
+static bool push(struct half *h)
+{
+	while ((h->pending.len || h->piped) && h->to->writable && !h->to->dead) {
+		ssize_t r;
+
+		if (h->pending.len)
+			r = send(h->to->fd, buf_bytes(&h->pending), h->pending.len,
+			        MSG_NOSIGNAL | MSG_DONTWAIT);
+		else
+			r = splice(h->pipe[0], NULL, h->to->fd, NULL, h->piped,
+			        SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+		if (!settle(r, &h->to->writable))
+			kill_end(h->to);
+		if (r <= 0)
+			continue;
+		h->bytes += (uint64_t)r;
+		if (h->pending.len) {
+			buf_consume(&h->pending, (size_t)r);
+			if (!h->pending.len)
+				buf_fini(&h->pending);
+		} else {
+			h->piped -= (size_t)r;
+		}
+	}
+	return !h->pending.len && !h->piped;
+}
+
+/* What comes in goes out at once; only what the socket does not take is kept. A short read means
+ * "nothing left", with the exceptions that link.c tells of: after a FIN reading goes on, and a
+ * reset right behind the bytes is looked for when DOUBT_MS have passed in silence. */
+static ssize_t copy(struct tunnel *t, struct half *h)
+{
+	uint8_t *plain = t->proxy->plain;
+	ssize_t r = recv(h->from->fd, plain, LINK_CHUNK, MSG_DONTWAIT), sent = 0;
+
+	if (r <= 0)
+		return r;
+	if (r < (ssize_t)LINK_CHUNK && !h->from->hung_up) {
+		h->from->readable = false;
+		t->doubtful = true;
+	}
+	if (h->to->writable)
+		sent = send(h->to->fd, plain, (size_t)r, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (sent < 0 && !settle(sent, &h->to->writable)) {
+		kill_end(h->to);
+		return r;
+	}
+	if (sent < 0)
+		sent = 0;
+	h->bytes += (uint64_t)sent;
+	if (sent < r && buf_append(&h->pending, plain + sent, (size_t)(r - sent)) < 0) {
+		errno = ENOMEM;
+		return -1;
+	}
+	return r;
+}
+
+/* Takes bytes in: by copying at first, then into the pipe. Nothing of this half is held. */
+static ssize_t pull(struct tunnel *t, struct half *h)
+{
+	ssize_t r;
+
+	if (h->bytes < COPY_BYTES || !borrow_pipe(t, h))
+		return copy(t, h);
+	r = splice(h->from->fd, NULL, h->pipe[1], NULL, SPLICE_BYTES,
+	        SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	if (r > 0)
+		h->piped += (size_t)r;
+	return r;
+}
+
+/* Takes in and sends. True: its share is used up and it could go on. */
+static bool move(struct tunnel *t, struct half *h)
+{
+	size_t moved = 0;
+
+	while (push(h) && !h->eof && h->from->readable && !h->to->dead) {
+		ssize_t r = pull(t, h);
+
+		if (r == 0) {
+			h->eof = true;
+		} else if (!settle(r, &h->from->readable)) { /* a reset, behind all that was said */
+			kill_end(h->from);
+			h->eof = true;
+		} else if (r > 0) {
+			moved += (size_t)r;
+			if (moved >= 4 * LINK_TURN_BYTES) {
+				push(h);
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+/* Moves one direction as far as it goes. */
+static bool relay(struct tunnel *t, struct half *h)
+{
+	bool again = move(t, h);
+
+	if (h->to->dead) {
+		buf_fini(&h->pending);
+		return_pipe(t, h);
+		h->ended = true;
+		return false;
+	}
+	if (!h->piped)
+		return_pipe(t, h);
+	if (h->eof && !h->ended && !h->pending.len && !h->piped) {
+		/* The end of both directions is told by close(), which follows at once; after a
+		 * reset it is another one. */
+		if (!t->halves[h == &t->halves[0]].ended && !h->from->dead)
+			shutdown(h->to->fd, SHUT_WR);
+		h->ended = true;
+	}
+	return again;
+}
+
+static bool any_dead(const struct tunnel *t)
+{
+	return t->ends[0].dead || t->ends[1].dead;
+}
+
+static void run(struct tunnel *t)
+{
+	bool again = false, was_dead = any_dead(t);
+	uint64_t before = t->halves[0].bytes + t->halves[1].bytes;
+
+	for (int i = 0; i < 2; i++)
+		again |= relay(t, &t->halves[i]);
+	/* What the end that has just died had said; its other direction is over. */
+	for (int i = 0; i < 2 && any_dead(t) && !was_dead; i++)
+		again |= relay(t, &t->halves[i]);
+	if (t->halves[0].ended && t->halves[1].ended) {
+		tunnel_close(t, EVENT_CAUSE_POLICY,
+		        any_dead(t) ? "one side reset the connection" : NULL);
+		return;
+	}
+	if (t->halves[0].bytes + t->halves[1].bytes != before)
+		loop_deadline_set(&t->proxy->waits[WAIT_TUNNEL], &t->deadline);
+	if (t->doubtful)
+		loop_deadline_set(&t->proxy->waits[WAIT_DOUBT], &t->doubt);
+	t->doubtful = false;
+	if (again)
+		loop_task_queue(t->proxy->config.loop, &t->go_on);
+}
+
+static void take_note(struct end *e, unsigned events)
+{
+	if (events & LOOP_CLOSED)
+		e->hung_up = true;
+	if (events & (LOOP_READ | LOOP_CLOSED))
+		e->readable = true;
+	if (events & LOOP_WRITE)
+		e->writable = true;
+}
+
+static void on_ready(struct loop_io *io, unsigned events)
+{
+	struct end *e = container_of(io, struct end, io);
+
+	take_note(e, events);
+	run(e->tunnel);
+}
+
+static void on_go_on(struct loop_task *task)
+{
+	run(container_of(task, struct tunnel, go_on));
+}
+
+void tunnel_on_deadline(struct loop_deadline *deadline)
+{
+	tunnel_close(container_of(deadline, struct tunnel, deadline), EVENT_CAUSE_TIMEOUT,
+	        "no traffic for too long");
+}
+
+void tunnel_on_doubt(struct loop_deadline *deadline)
+{
+	struct tunnel *t = container_of(deadline, struct tunnel, doubt);
+
+	t->ends[0].readable = t->ends[1].readable = true;
+	run(t);
+}
+
+static void end_close(struct end *e, bool reset)
+{
+	loop_io_close(&e->io);
+	if (reset)
+		link_reset_socket(e->fd);
+	close(e->fd);
+	e->fd = -1;
+}
+
+void tunnel_record(struct tunnel *t, enum event_cause cause, const char *detail)
+{
+	const struct client *c = t->client;
+
+	if (t->recorded)
+		return;
+	t->recorded = true;
+	record_connection(c, &c->decision, c->decision.observed ? EVENT_OBSERVED : EVENT_ALLOWED,
+	        cause, detail, t->halves[0].bytes, t->halves[1].bytes, &t->address);
+}
+
+void tunnel_close(struct tunnel *t, enum event_cause cause, const char *detail)
+{
+	struct client *c = t->client;
+	bool whole = t->halves[0].ended && t->halves[1].ended && !any_dead(t);
+
+	if (t->closed)
+		return;
+	t->closed = true;
+	tunnel_record(t, cause, detail);
+	for (int i = 0; i < 2; i++) {
+		return_pipe(t, &t->halves[i]);
+		buf_fini(&t->halves[i].pending);
+		end_close(&t->ends[i], !whole);
+	}
+	loop_deadline_clear(&t->deadline);
+	loop_deadline_clear(&t->doubt);
+	loop_task_cancel(t->proxy->config.loop, &t->go_on);
+	if (c->state != CLIENT_CLOSED)
+		client_close(c);
+}
+
+void tunnel_free(struct tunnel *t)
+{
+	free(t);
+}
+
+static void halves_init(struct tunnel *t)
+{
+	for (int i = 0; i < 2; i++) {
+		struct half *h = &t->halves[i];
+
+		h->from = &t->ends[i];
+		h->to = &t->ends[1 - i];
+		h->pipe[0] = h->pipe[1] = -1;
+		buf_init(&h->pending, 2 * LINK_CHUNK);
+		t->ends[i].tunnel = t;
+		t->ends[i].writable = true; /* try first, the loop tells when it was too much */
+	}
+}
+
+/* What the sandbox sent already, and what it was to be sent (the answer to CONNECT), go first. */
+static void take_client(struct tunnel *t, struct client *c)
+{
+	struct end *e = &t->ends[0];
+
+	e->readable = c->link.readable;
+	e->hung_up = c->link.hung_up;
+	t->doubtful = c->link.doubtful;
+	t->halves[0].pending = c->stash;
+	t->halves[0].pending.max = 2 * LINK_CHUNK;
+	buf_init(&c->stash, 2 * LINK_CHUNK);
+	e->fd = link_release(&c->link, &t->halves[1].pending, &e->io, on_ready);
+}
+
+int tunnel_start(struct client *c, const struct dial_result *upstream)
+{
+	struct tunnel *t = calloc(1, sizeof *t);
+
+	if (!t) {
+		loop_io_close(upstream->io);
+		close(upstream->fd);
+		return -ENOMEM;
+	}
+	t->client = c;
+	t->proxy = c->proxy;
+	t->address = upstream->address;
+	t->go_on.run = on_go_on;
+	halves_init(t);
+	take_client(t, c);
+	t->ends[1].fd = upstream->fd;
+	loop_io_move(upstream->io, &t->ends[1].io, on_ready);
+	take_note(&t->ends[1], upstream->events);
+	c->tunnel = t;
+	loop_deadline_clear(&c->deadline);
+	loop_deadline_set(&t->proxy->waits[WAIT_TUNNEL], &t->deadline);
+	run(t);
+	return 0;
+}

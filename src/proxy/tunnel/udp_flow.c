@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A flow of the UDP relay: one (sandbox address and port, destination) pair. It is judged once,
+ * dialled under its real name, and has a connected socket of its own, so that only the
+ * destination's answers come back. Answers leave from the address the sandbox sent to. Datagrams
+ * that come while the name is being resolved are kept, a few of each flow and not more than a bound
+ * of all flows; UDP may lose the rest.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proxy/tunnel/udp_relay.h"
+#include "proxy/tunnel/udp_socket.h"
+#include "proxy/dial/egress.h"
+#include "vethguard/base/clock.h"
+
+#define FLOW_KEPT 4                        /* datagrams while resolving */
+#define FLOW_KEPT_BYTES (2 + DATAGRAM_MAX) /* of one flow: the largest datagram, at least */
+#define RELAY_KEPT_BYTES (1u << 20)        /* of all flows */
+
+void flow_record(const struct flow *f)
+{
+	const struct proxy *proxy = f->relay->proxy;
+	struct event e = {
+	        .id = proxy_event_id(f->relay->proxy),
+	        .kind = EVENT_FLOW,
+	        .time_ms = f->start_ms,
+	        .duration_us = record_duration_us((clock_real_ms() - f->start_ms) * 1000),
+	        .decision = f->refused                       ? EVENT_DENIED
+	                    : f->judgement.decision.observed ? EVENT_OBSERVED
+	                                                     : EVENT_ALLOWED,
+	        .cause = f->cause,
+	        .policy_reason = (uint8_t)f->judgement.decision.reason,
+	        .detail = slice_from_string(f->detail),
+	        .src = f->key.src,
+	        .src_port = f->key.src_port,
+	        .dst = f->key.dst,
+	        .dst_port = f->key.dst_port,
+	        .upstream = f->address,
+	        .upstream_port = f->address.family ? f->key.dst_port : 0,
+	        .host = destination_host(&f->destination),
+	        .protocol = IPPROTO_UDP,
+	        .bytes_out = f->bytes_out,
+	        .bytes_in = f->bytes_in,
+	};
+
+	record_failure_as_observed(&e, &f->judgement.decision);
+	if (f->judgement.decision.rule != POLICY_NONE)
+		e.rule = policy_rule_name(proxy->config.policy, f->judgement.decision.rule);
+	proxy->config.record(proxy->config.context, &e);
+}
+
+/* Takes one datagram to be sent later, whole, or loses it. */
+static void keep(struct flow *f, const uint8_t *p, size_t n)
+{
+	uint8_t length[2] = {(uint8_t)(n >> 8), (uint8_t)n};
+
+	if (f->kept_count == FLOW_KEPT || n + 2 > RELAY_KEPT_BYTES - f->relay->kept_bytes ||
+	        !buf_reserve(&f->kept, n + 2))
+		return;
+	buf_append(&f->kept, length, 2);
+	buf_append(&f->kept, p, n);
+	f->kept_count++;
+	f->relay->kept_bytes += n + 2;
+}
+
+static void drop_kept(struct flow *f)
+{
+	f->relay->kept_bytes -= f->kept.len;
+	buf_fini(&f->kept);
+}
+
+void flow_free(struct flow *f)
+{
+	if (f->hh.tbl)
+		HASH_DEL(f->relay->flows, f);
+	resolver_wait_cancel(&f->waiting);
+	loop_deadline_clear(&f->deadline);
+	loop_io_close(&f->io);
+	if (f->fd >= 0)
+		close(f->fd);
+	if (f->holds_name)
+		names_release(f->relay->proxy->config.names, &f->key.dst);
+	drop_kept(f);
+	free(f);
+}
+
+static void flow_end(struct flow *f)
+{
+	struct proxy *proxy = f->relay->proxy;
+
+	flow_free(f);
+	proxy_maybe_idle(proxy);
+}
+
+void flow_on_deadline(struct loop_deadline *deadline)
+{
+	struct flow *f = container_of(deadline, struct flow, deadline);
+
+	if (!f->refused)
+		flow_record(f);
+	flow_end(f);
+}
+
+static void touch(struct flow *f)
+{
+	loop_deadline_set(&f->relay->proxy->waits[WAIT_DATAGRAM], &f->deadline);
+}
+
+static void refuse(struct flow *f, enum event_cause cause, const char *detail)
+{
+	f->refused = true;
+	f->cause = cause;
+	f->detail = detail;
+	drop_kept(f);
+	flow_record(f);
+}
+
+/* --- answers --- */
+
+static void answer(struct flow *f, const uint8_t *p, size_t n)
+{
+	const struct flow_key *key = &f->key;
+
+	if (datagram_send(f->socket->fd, &key->dst, &key->src, key->src_port, p, n))
+		f->bytes_in += n;
+}
+
+static void on_upstream(struct loop_io *io, unsigned events)
+{
+	struct flow *f = container_of(io, struct flow, io);
+	uint8_t *p = f->relay->datagram;
+
+	(void)events;
+	for (unsigned i = 0; i < DATAGRAM_BATCH; i++) {
+		ssize_t n = recv(f->fd, p, DATAGRAM_MAX, MSG_DONTWAIT);
+
+		if (n < 0)
+			return; /* nothing more, or an ICMP error, which UDP clients learn by
+			           silence */
+		answer(f, p, (size_t)n);
+		touch(f);
+	}
+}
+
+/* --- the way out --- */
+
+/* An ICMP error about an earlier datagram is reported by the next send(), which then sends nothing.
+ */
+static void send_one(struct flow *f, const uint8_t *p, size_t n)
+{
+	ssize_t r = send(f->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (r < 0 && (errno == ECONNREFUSED || errno == EHOSTUNREACH || errno == ENETUNREACH))
+		r = send(f->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (r >= 0)
+		f->bytes_out += n;
+}
+
+static void send_kept(struct flow *f)
+{
+	const uint8_t *p = buf_bytes(&f->kept);
+
+	for (unsigned i = 0; i < f->kept_count; i++) {
+		size_t n = (size_t)p[0] << 8 | p[1];
+
+		send_one(f, p + 2, n);
+		p += 2 + n;
+	}
+	drop_kept(f);
+}
+
+/* False: *why, where there is more to say than that there is no route. */
+static bool connect_flow(struct flow *f, const struct ip *address, const char **why)
+{
+	struct sockaddr_storage to;
+	socklen_t n = ip_to_sockaddr(address, f->key.dst_port, &to);
+	const struct config_egress *egress = f->relay->proxy->config.egress;
+
+	f->fd = socket(to.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (f->fd < 0)
+		return false;
+	*why = egress ? egress_bind(egress, f->fd, address->family) : NULL;
+	if (!*why && connect(f->fd, (struct sockaddr *)&to, n) == 0 &&
+	        loop_io_open_level(
+	                f->relay->proxy->config.loop, &f->io, f->fd, LOOP_READ, on_upstream) == 0) {
+		f->address = *address;
+		return true;
+	}
+	close(f->fd);
+	f->fd = -1;
+	return false;
+}
+
+static void resolved(struct flow *f, const struct ip *addresses, size_t count, const char *error)
+{
+	struct proxy *proxy = f->relay->proxy;
+	const struct policy_decision *decision = &f->judgement.decision;
+	const char *why = NULL;
+	bool special = false;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!judge_address(proxy, decision, &addresses[i]) ||
+		        !dial_may_connect(proxy, decision, &addresses[i])) {
+			f->address = special ? f->address : addresses[i];
+			special = true;
+		} else if (connect_flow(f, &addresses[i], &why)) {
+			send_kept(f);
+			return;
+		}
+	}
+	if (!count)
+		refuse(f, EVENT_CAUSE_RESOLVE, error);
+	else if (special)
+		refuse(f, EVENT_CAUSE_ADDRESS,
+		        "the destination's address is private or otherwise special");
+	else
+		refuse(f, EVENT_CAUSE_CONNECT, why ? why : "there is no route to the destination");
+}
+
+static void on_answer(struct resolver_wait *wait, const struct resolver_answer *a)
+{
+	resolved(container_of(wait, struct flow, waiting), a->addresses, a->count, a->error);
+}
+
+static void flow_begin(struct flow *f)
+{
+	struct proxy *proxy = f->relay->proxy;
+	const struct resolver_answer *a;
+
+	judge_opaque(proxy, &f->destination, POLICY_UDP, &f->judgement);
+	if (!f->judgement.allowed) {
+		refuse(f, EVENT_CAUSE_POLICY, NULL);
+		return;
+	}
+	if (proxy->paused || proxy->draining) {
+		refuse(f, proxy->paused ? proxy->pause_cause : EVENT_CAUSE_CLOSING,
+		        proxy->pause_text);
+		return;
+	}
+	if (proxy->config.egress && proxy->config.egress->proxy_port) {
+		refuse(f, EVENT_CAUSE_CONNECT, "the egress proxy carries no datagrams");
+		return;
+	}
+	if (!f->destination.host_n) {
+		resolved(f, &f->destination.address, 1, NULL);
+		return;
+	}
+	f->waiting.on_answer = on_answer;
+	a = resolver_get(proxy->config.resolver, destination_host(&f->destination), &f->waiting);
+	if (a)
+		resolved(f, a->addresses, a->count, a->error);
+}
+
+static struct flow *flow_new(struct udp_socket *s, const struct flow_key *key)
+{
+	struct datagram_relay *relay = s->relay;
+	struct proxy *proxy = relay->proxy;
+	struct slice host;
+	struct flow *f;
+
+	if (HASH_COUNT(relay->flows) >= proxy->config.limits.udp_flows || proxy->held)
+		return NULL;
+	f = calloc(1, sizeof *f);
+	if (!f)
+		return NULL;
+	f->relay = relay;
+	f->socket = s;
+	f->key = *key;
+	f->fd = -1;
+	f->start_ms = clock_real_ms();
+	f->destination.port = key->dst_port;
+	buf_init(&f->kept, FLOW_KEPT_BYTES);
+	if (names_lookup(proxy->config.names, &key->dst, &host)) {
+		destination_set_host(&f->destination, host);
+		names_hold(proxy->config.names, &key->dst);
+		f->holds_name = true;
+	} else {
+		f->destination.address = key->dst;
+	}
+	HASH_ADD(hh, relay->flows, key, sizeof f->key, f);
+	if (!f->hh.tbl) {
+		flow_free(f);
+		return NULL;
+	}
+	touch(f);
+	return f;
+}
+
+struct flow *flow_open(struct udp_socket *s, const struct flow_key *key)
+{
+	struct flow *f = flow_new(s, key);
+
+	if (f)
+		flow_begin(f);
+	return f;
+}
+
+void flow_forward(struct flow *f, const uint8_t *p, size_t n)
+{
+	touch(f);
+	if (f->fd >= 0)
+		send_one(f, p, n);
+	else
+		keep(f, p, n);
+}
+
+/* --- judging again --- */
+
+bool flow_passes(struct flow *f, const struct policy *next)
+{
+	struct proxy *proxy = f->relay->proxy;
+	const struct policy *before = proxy->config.policy;
+	struct judgement j;
+
+	proxy->config.policy = next;
+	judge_opaque(proxy, &f->destination, POLICY_UDP, &j);
+	proxy->config.policy = before;
+	if (!j.allowed || j.decision.names_address < f->judgement.decision.names_address ||
+	        j.decision.names_exactly < f->judgement.decision.names_exactly)
+		return false;
+	f->judgement = j;
+	return true;
+}

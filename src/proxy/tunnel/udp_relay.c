@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The UDP relay, for ports that udp:// rules name: its sockets towards the sandbox, and the table
+ * of flows (tunnel/udp_flow.c) that their datagrams belong to.
+ *
+ * The fence drops what is beyond the sandbox's rate. It counts packets, of which the sandbox's
+ * kernel may make dozens of datagrams each (UDP_SEGMENT, udp(7)), so datagrams are counted here,
+ * too: beyond the rate nothing is read for a moment, and the kernel drops what its buffer does not
+ * hold.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proxy/tunnel/udp_relay.h"
+#include "proxy/tunnel/udp_socket.h"
+#include "vethguard/base/clock.h"
+
+#define DISCARD_PORT 9 /* RFC 863 */
+
+/* --- what the sandbox sends --- */
+
+static void take(struct udp_socket *s, const struct flow_key *key, const uint8_t *p, size_t n)
+{
+	struct flow *f;
+
+	HASH_FIND(hh, s->relay->flows, key, sizeof *key, f);
+	if (!f)
+		f = flow_open(s, key);
+	if (f && !f->refused)
+		flow_forward(f, p, n);
+}
+
+static void on_sandbox(struct loop_io *io, unsigned events);
+
+static int watch(struct udp_socket *s)
+{
+	return loop_io_open_level(
+	        s->relay->proxy->config.loop, &s->io, s->fd, LOOP_READ, on_sandbox);
+}
+
+static void pause_reading(struct datagram_relay *relay)
+{
+	relay->paused = true;
+	for (size_t i = 0; i < relay->socket_count; i++)
+		loop_io_close(&relay->sockets[i].io);
+	loop_timer_set(&relay->pause, DATAGRAM_PAUSE_MS);
+}
+
+/* What cannot be watched for want of memory is tried again. */
+static void on_pause_over(struct loop_timer *timer)
+{
+	struct datagram_relay *relay = container_of(timer, struct datagram_relay, pause);
+
+	relay->paused = false;
+	for (size_t i = 0; i < relay->socket_count && !relay->paused; i++)
+		if (!relay->sockets[i].io.watch && watch(&relay->sockets[i]) < 0)
+			pause_reading(relay);
+}
+
+static void on_sandbox(struct loop_io *io, unsigned events)
+{
+	struct udp_socket *s = container_of(io, struct udp_socket, io);
+	int64_t now_ms = clock_monotonic_ms();
+
+	(void)events;
+	for (unsigned i = 0; i < DATAGRAM_BATCH && !s->relay->paused; i++) {
+		struct flow_key key;
+		ssize_t n;
+
+		if (!rate_has(&s->relay->rate, now_ms)) {
+			pause_reading(s->relay);
+			return;
+		}
+		memset(&key, 0, sizeof key);
+		n = datagram_receive(s->fd, s->relay->datagram, DATAGRAM_MAX, &key.src,
+		        &key.src_port, &key.dst, &key.dst_port);
+		if (n < 0)
+			return;
+		if (key.dst.family)
+			take(s, &key, s->relay->datagram, (size_t)n);
+		rate_take(&s->relay->rate, now_ms);
+	}
+}
+
+/* --- judging again --- */
+
+size_t datagram_relay_revise(struct datagram_relay *relay, const struct policy *next,
+        enum event_cause cause, const char *detail)
+{
+	struct flow *f, *following;
+	size_t ended = 0;
+
+	HASH_ITER(hh, relay->flows, f, following)
+	{
+		if (f->refused || (next && flow_passes(f, next)))
+			continue;
+		f->cut = true;
+		f->cause = cause;
+		f->detail = detail;
+		flow_record(f);
+		ended++;
+	}
+	return ended;
+}
+
+void datagram_relay_end_revised(struct datagram_relay *relay)
+{
+	struct flow *f, *following;
+
+	HASH_ITER(hh, relay->flows, f, following)
+	{
+		if (f->cut || f->refused)
+			flow_free(f);
+	}
+	proxy_maybe_idle(relay->proxy);
+}
+
+size_t datagram_relay_count(const struct datagram_relay *relay)
+{
+	return HASH_COUNT(relay->flows);
+}
+
+/* Connected to where nothing comes from, a socket gets no more datagrams, and sends as before. */
+static bool turn_away(int fd)
+{
+	struct sockaddr_storage self = {0}, nowhere;
+	socklen_t n = sizeof self;
+	struct ip loopback = {4, {127, 0, 0, 1}};
+
+	if (getsockname(fd, (struct sockaddr *)&self, &n) < 0)
+		return false;
+	if (self.ss_family == AF_INET6)
+		loopback = (struct ip){6, {[15] = 1}};
+	n = ip_to_sockaddr(&loopback, DISCARD_PORT, &nowhere);
+	return connect(fd, (struct sockaddr *)&nowhere, n) == 0;
+}
+
+/* The flows of one socket, or all: recorded and gone. */
+static void drop_flows(struct datagram_relay *relay, const struct udp_socket *of)
+{
+	struct flow *f, *following;
+
+	HASH_ITER(hh, relay->flows, f, following)
+	{
+		if (of && f->socket != of)
+			continue;
+		if (!f->refused)
+			flow_record(f);
+		flow_free(f);
+	}
+}
+
+void datagram_relay_retire(struct datagram_relay *relay)
+{
+	for (size_t i = 0; i < relay->socket_count; i++) {
+		struct udp_socket *s = &relay->sockets[i];
+
+		on_sandbox(&s->io, LOOP_READ);
+		loop_io_close(&s->io);
+		if (!turn_away(s->fd)) {
+			drop_flows(relay, s);
+			close(s->fd);
+			s->fd = -1;
+		}
+	}
+	loop_timer_cancel(&relay->pause); /* nothing is watched any more */
+}
+
+/* --- life --- */
+
+struct datagram_relay *datagram_relay_new(struct proxy *proxy)
+{
+	struct datagram_relay *relay = calloc(1, sizeof *relay);
+
+	if (!relay)
+		return NULL;
+	relay->proxy = proxy;
+	rate_init(&relay->rate, proxy->config.limits.udp_datagrams_per_s, DATAGRAM_BURST_S,
+	        clock_monotonic_ms());
+	if (loop_timer_open(proxy->config.loop, &relay->pause, on_pause_over) < 0) {
+		free(relay);
+		return NULL;
+	}
+	return relay;
+}
+
+int datagram_relay_serve(struct datagram_relay *relay, int fd, uint16_t port)
+{
+	struct udp_socket *s;
+
+	if (!relay->datagram)
+		relay->datagram = malloc(DATAGRAM_MAX);
+	if (!relay->datagram || relay->socket_count == SOCKETS_MAX) {
+		close(fd);
+		return relay->datagram ? -ENOSPC : -ENOMEM;
+	}
+	s = &relay->sockets[relay->socket_count];
+	s->relay = relay;
+	s->fd = fd;
+	s->port = port;
+	if (watch(s) < 0) {
+		close(fd);
+		return -ENOMEM;
+	}
+	relay->socket_count++;
+	return 0;
+}
+
+void datagram_relay_free(struct datagram_relay *relay)
+{
+	if (!relay)
+		return;
+	drop_flows(relay, NULL);
+	loop_timer_close(&relay->pause);
+	for (size_t i = 0; i < relay->socket_count; i++) {
+		loop_io_close(&relay->sockets[i].io);
+		if (relay->sockets[i].fd >= 0)
+			close(relay->sockets[i].fd);
+	}
+	free(relay->datagram);
+	free(relay);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the UDP relay know of each other: datagram.c (the relay and its sockets towards
+ * the sandbox), tunnel/udp_flow.c (one flow), tunnel/udp_socket.c (datagrams with both addresses).
+ */
+#ifndef VETHGUARD_SRC_PROXY_TUNNEL_UDP_RELAY_H
+#define VETHGUARD_SRC_PROXY_TUNNEL_UDP_RELAY_H
+
+#include "vethguard/base/table.h"
+#include "proxy/private.h"
+#include "vethguard/fence/fence.h"
+
+#define DATAGRAM_MAX 65535
+#define DATAGRAM_BATCH 64
+/* The fence lets through what comes in a second after a burst of FENCE_BURST_S times as much: more
+ * comes only where the sandbox's kernel hands many datagrams over as one packet. */
+#define DATAGRAM_BURST_S (FENCE_BURST_S + 1)
+#define DATAGRAM_PAUSE_MS 10
+#define SOCKETS_MAX (2 * POLICY_UDP_PORTS_MAX)
+
+struct flow_key {
+	struct ip src, dst;
+	uint16_t src_port, dst_port;
+	uint32_t unused; /* keys are compared as bytes */
+};
+
+struct udp_socket {
+	struct datagram_relay *relay;
+	struct loop_io io;
+	int fd;
+	uint16_t port;
+};
+
+struct flow {
+	struct datagram_relay *relay;
+	struct udp_socket *socket;
+	struct flow_key key;
+	UT_hash_handle hh;
+	struct loop_io io;
+	int fd; /* -1: not connected yet */
+	struct destination destination;
+	struct judgement judgement;
+	struct resolver_wait waiting;
+	struct ip address;
+	struct buf kept; /* datagrams, each after a 2-byte length */
+	unsigned kept_count;
+	uint64_t bytes_out, bytes_in;
+	int64_t start_ms;
+	bool cut;     /* it is to end: revise.c */
+	bool refused; /* stays until it idles out, so that a flood is judged and recorded once */
+	bool holds_name;
+	struct loop_deadline deadline;
+	enum event_cause cause;
+	const char *detail;
+};
+
+struct datagram_relay {
+	struct proxy *proxy;
+	struct udp_socket sockets[SOCKETS_MAX];
+	size_t socket_count;
+	struct flow *flows;
+	struct rate rate;
+	struct loop_timer pause;
+	bool paused;       /* no datagram of the sandbox is read until the timer ends that */
+	size_t kept_bytes; /* of all flows */
+	uint8_t *datagram; /* DATAGRAM_MAX bytes */
+};
+
+/* A flow of the key's, judged: refused, connected, or waiting for its name's addresses. NULL: there
+ * is no room for one. */
+struct flow *flow_open(struct udp_socket *s, const struct flow_key *key);
+/* Its datagram leaves now, once the name is resolved, or not at all. */
+void flow_forward(struct flow *f, const uint8_t *p, size_t n);
+/* Judges it by the next policy; what that says of it counts from then on. */
+bool flow_passes(struct flow *f, const struct policy *next);
+/* The event of its end, or of its refusal. */
+void flow_record(const struct flow *f);
+void flow_free(struct flow *f);
+
+#endif

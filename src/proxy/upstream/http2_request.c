@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A request on its way out over a stream: its head is lent to nghttp2 and written at once, its body
+ * goes from where it lies as far as the upstream's window reaches; the rest waits in `out`.
+ */
+#include <errno.h>
+
+#include "proxy/upstream/http2.h"
+
+static nghttp2_session *session_of(const struct upstream_stream *st)
+{
+	return st->session->session;
+}
+
+/* ":path" is one run of bytes for nghttp2; where the query holds the credential, in locked memory.
+ */
+static int write_path(struct buf *out, const struct outgoing *head)
+{
+	const struct http_request *r = head->request;
+	int e = buf_append(out, r->path, r->path_n);
+
+	if (e == 0 && head->has_query)
+		e = buf_append(out, "?", 1);
+	if (e == 0 && head->has_query)
+		e = buf_append_slice(out, head->query);
+	return e;
+}
+
+struct field_list {
+	size_t n;
+	nghttp2_nv nv[HTTP2_NV_MAX];
+};
+
+/* Values are lent; a secret never enters a compression table (RFC 7541 section 7.1.3). */
+static void add(struct field_list *list, struct slice name, struct slice value, bool secret)
+{
+	nghttp2_nv nv = http2_nv(name, value);
+
+	nv.flags = NGHTTP2_NV_FLAG_NO_COPY_VALUE | (secret ? NGHTTP2_NV_FLAG_NO_INDEX : 0);
+	list->nv[list->n++] = nv;
+}
+
+static bool is_websocket_key(const struct http_field *f)
+{
+	return slice_equals_ignoring_case(f->name, SLICE("sec-websocket-key"));
+}
+
+/* Pseudo-header fields come first (RFC 9113 section 8.3). */
+static void build(struct field_list *list, const struct outgoing *head, struct slice authority,
+        struct slice path, struct slice length)
+{
+	const struct http_request *r = head->request;
+
+	list->n = 0;
+	add(list, SLICE(":method"), r->wants_websocket ? SLICE("CONNECT") : r->method, false);
+	if (r->wants_websocket) /* RFC 8441: the stream is the connection, and needs no key */
+		add(list, SLICE(":protocol"), SLICE("websocket"), false);
+	add(list, SLICE(":scheme"), r->scheme == POLICY_HTTP ? SLICE("http") : SLICE("https"),
+	        false);
+	add(list, SLICE(":authority"), authority, false);
+	add(list, SLICE(":path"), path, head->secret);
+	for (size_t i = 0; i < r->fields.count; i++) {
+		const struct http_field *f = &r->fields.items[i];
+
+		/* What the sandbox calls a credential is nothing for a table either. */
+		if (!f->dropped && !(r->wants_websocket && is_websocket_key(f)))
+			add(list, f->name, f->value, f->known == HTTP_AUTHORIZATION);
+	}
+	if (r->body == HTTP_BODY_LENGTH)
+		add(list, SLICE("content-length"), length, false);
+	if (r->te_trailers)
+		add(list, SLICE("te"), SLICE("trailers"), false);
+	if (head->field.n)
+		add(list, head->field, head->value, true);
+}
+
+/* Only with the last byte of the body on its way: nghttp2 sends a head before any content that
+ * waits. False: there are none. */
+static bool submit_trailers(nghttp2_session *session, int32_t id, struct upstream_stream *st)
+{
+	nghttp2_nv nv[HTTP_TRAILERS_MAX];
+	size_t n = http2_put_lines(buf_slice(&st->last), nv, HTTP_TRAILERS_MAX);
+
+	return n && nghttp2_submit_trailer(session, id, nv, n) == 0;
+}
+
+/* How much of the body may go into the next frame, without copying it. */
+static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, size_t n,
+        uint32_t *flags, nghttp2_data_source *source, void *context)
+{
+	struct upstream_stream *st = source->ptr;
+	size_t left = st->direct.n ? st->direct.n : st->out.len;
+
+	(void)buf;
+	(void)context;
+	if (st->cut || (!left && !st->request_ended))
+		return NGHTTP2_ERR_DEFERRED;
+	if (n > left)
+		n = left;
+	*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+	if (n == left && st->request_ended) {
+		*flags |= NGHTTP2_DATA_FLAG_EOF;
+		if (submit_trailers(session, id, st))
+			*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+	}
+	return (ssize_t)n;
+}
+
+/* Everything given to nghttp2 is borrowed, so it has to be written before this returns, also where
+ * the link becomes full on the way. */
+static int submit(struct upstream_stream *st, const struct field_list *list, bool ends)
+{
+	struct http2_upstream *s = st->session;
+	nghttp2_data_provider body = {.source.ptr = st, .read_callback = read_body};
+	int32_t id = nghttp2_submit_request(
+	        s->session, NULL, list->nv, list->n, ends ? NULL : &body, st);
+
+	if (id < 0)
+		return -ENOBUFS;
+	st->id = id;
+	st->request_ended = ends;
+	s->heading = true;
+	http2_upstream_flush(s);
+	s->heading = false;
+	if (st->head_written)
+		return 0;
+	/* It never happens, but nghttp2 must not come back to what it has borrowed. */
+	nghttp2_session_del(s->session);
+	s->session = NULL;
+	st->id = 0;
+	return -EIO;
+}
+
+int upstream_stream_send_head(struct upstream *u, const struct outgoing *head)
+{
+	struct upstream_stream *st = stream_of(u);
+	struct proxy *proxy = u->carrier->proxy;
+	char host[HTTP_AUTHORITY_MAX], digits[24];
+	struct buf locked = proxy_secret_text(proxy, SECRET_HEAD);
+	struct buf *text = head->secret ? &locked : &proxy->text;
+	struct field_list list;
+	int e;
+
+	if (!session_of(st))
+		return -EIO;
+	st->head_begun = true;
+	u->sent_before = u->carrier->link.sent;
+	buf_consume(text, text->len);
+	e = write_path(text, head);
+	if (e == 0) {
+		build(&list, head, http_authority_text(head->request, host), buf_slice(text),
+		        http_decimal(head->request->content_length, digits));
+		e = submit(st, &list, head->ends && !head->request->wants_websocket);
+	}
+	if (head->secret)
+		secret_wipe(locked.mem, locked.len);
+	/* Over HTTP/2 few servers answer "Expect", and flow control makes the answer needless. */
+	if (e == 0 && head->request->expects_continue)
+		exchange_continue(u->exchange);
+	return e;
+}
+
+void upstream_stream_write(struct upstream_stream *st, struct link *link, size_t n)
+{
+	if (st->direct.n) {
+		link_write(link, st->direct.p, n);
+		st->direct = slice_of(st->direct.p + n, st->direct.n - n);
+		return;
+	}
+	link_write(link, buf_bytes(&st->out), n);
+	buf_consume(&st->out, n);
+}
+
+void upstream_stream_send_body(struct upstream *u, const uint8_t *p, size_t n)
+{
+	struct upstream_stream *st = stream_of(u);
+
+	if (!st->id || !session_of(st))
+		return;
+	if (!st->out.len && !st->session->inside) {
+		st->direct = slice_of((const char *)p, n);
+		nghttp2_session_resume_data(session_of(st), st->id);
+		http2_upstream_flush(st->session);
+		p = (const uint8_t *)st->direct.p;
+		n = st->direct.n;
+		st->direct = slice_of(NULL, 0);
+		if (!n)
+			return;
+	} else {
+		nghttp2_session_resume_data(session_of(st), st->id);
+		http2_upstream_later(st->session);
+	}
+	if (buf_append(&st->out, p, n) < 0) { /* only a caller that ignores congested() */
+		nghttp2_submit_rst_stream(
+		        session_of(st), NGHTTP2_FLAG_NONE, st->id, NGHTTP2_INTERNAL_ERROR);
+		http2_upstream_later(st->session);
+	}
+	if (session_of(st) && st->id)
+		nghttp2_session_resume_data(session_of(st), st->id);
+	if (st->out.len >= LINK_HIGH)
+		st->congested = true;
+}
+
+void upstream_stream_send_end(struct upstream *u, struct slice trailers)
+{
+	struct upstream_stream *st = stream_of(u);
+
+	if (!st->id || !session_of(st) || st->request_ended)
+		return;
+	st->request_ended = true;
+	if (trailers.n && buf_append_slice(&st->last, trailers) < 0) {
+		st->cut = true;
+		nghttp2_submit_rst_stream(
+		        session_of(st), NGHTTP2_FLAG_NONE, st->id, NGHTTP2_INTERNAL_ERROR);
+	}
+	nghttp2_session_resume_data(session_of(st), st->id);
+	http2_upstream_flush(st->session);
+}
+
+bool upstream_stream_congested(const struct upstream *u)
+{
+	struct upstream_stream *st = stream_of(u);
+
+	st->congested |= link_is_congested(&u->carrier->link); /* whoever asks waits to be told */
+	return st->congested;
+}

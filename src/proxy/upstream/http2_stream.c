@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One stream of an HTTP/2 connection to an upstream, from its opening to its end. It outlives its
+ * exchange until nghttp2 has closed it. Nothing that an exchange calls ever calls the exchange
+ * back: what a write brings to light is told in a later turn.
+ */
+#include <stdlib.h>
+
+#include "proxy/upstream/http2.h"
+
+/* Memory for a stream, of an earlier one where possible: most of it, and what its header block has
+ * grown to, is not cleared. */
+static struct upstream_stream *take_free(struct proxy *proxy)
+{
+	struct upstream_stream *st = proxy->free_upstreams;
+	struct http2_block block;
+
+	if (st) {
+		proxy->free_upstreams = st->next_free;
+		proxy->free_upstream_count--;
+		block = st->block;
+	} else {
+		st = malloc(sizeof *st);
+		if (!st)
+			return NULL;
+		http2_block_init(&block, HTTP_HEAD_MAX);
+	}
+	memset(st, 0,
+	        offsetof(struct upstream_stream, up) + offsetof(struct upstream, response) +
+	                offsetof(struct http_response, fields));
+	st->block = block;
+	return st;
+}
+
+static void give_free(struct proxy *proxy, struct upstream_stream *st, bool secret)
+{
+	if (secret) { /* an upstream may have sent the credential back */
+		secret_wipe(buf_bytes(&st->block.text), st->block.text.len);
+		secret_wipe(buf_bytes(&st->block.cookies), st->block.cookies.len);
+	}
+	if (proxy->free_upstream_count == STREAMS_KEPT) {
+		http2_block_fini(&st->block);
+		free(st);
+		return;
+	}
+	http2_block_reset(&st->block);
+	st->next_free = proxy->free_upstreams;
+	proxy->free_upstreams = st;
+	proxy->free_upstream_count++;
+}
+
+void upstream_http2_free_kept(struct proxy *proxy)
+{
+	while (proxy->free_upstreams) {
+		struct upstream_stream *st = proxy->free_upstreams;
+
+		proxy->free_upstreams = st->next_free;
+		http2_block_fini(&st->block);
+		free(st);
+	}
+}
+
+struct upstream *upstream_http2_open(struct carrier *c, struct exchange *ex)
+{
+	struct http2_upstream *s = c->http2;
+	struct upstream_stream *st = take_free(c->proxy);
+
+	if (!st)
+		return NULL;
+	st->session = s;
+	http_trailers_init(&st->trailers);
+	buf_init(&st->stash, HTTP2_UPSTREAM_WIDEST_WINDOW);
+	buf_init(&st->out, 4 * LINK_CHUNK);
+	buf_init(&st->last, HTTP_HEAD_MAX);
+	st->up.ops = &upstream_http2;
+	st->up.carrier = c;
+	st->up.exchange = ex;
+	st->up.reused = s->served;
+	st->up.ready = !s->inside && !link_is_congested(&c->link);
+	s->served = true;
+	s->open++;
+	list_append(&s->streams, &st->list);
+	pool_mark_busy(c);
+	loop_deadline_clear(&c->own.deadline);
+	carrier_wait(&st->up, WAIT_RESPONSE);
+	if (!st->up.ready)
+		http2_upstream_later(s);
+	return &st->up;
+}
+
+/* What was kept of the response is no longer wanted. */
+static void drop_stash(struct upstream_stream *st)
+{
+	struct http2_upstream *s = st->session;
+
+	if (s->secret)
+		secret_wipe(buf_bytes(&st->stash), st->stash.len);
+	buf_fini(&st->stash);
+}
+
+void upstream_stream_free(struct upstream_stream *st)
+{
+	struct http2_upstream *s = st->session;
+
+	if (st->id && s->session)
+		nghttp2_session_set_stream_user_data(s->session, st->id, NULL);
+	drop_stash(st);
+	s->wide -= st->window != 0;
+	if (st->window > HTTP2_UPSTREAM_WIDE_WINDOW)
+		s->carrier->proxy->grown -= st->window - HTTP2_UPSTREAM_WIDE_WINDOW;
+	loop_deadline_clear(&st->up.deadline);
+	list_remove(&st->list);
+	s->open--;
+	s->changed = true;
+	http_trailers_free(&st->trailers);
+	buf_fini(&st->out);
+	buf_fini(&st->last);
+	give_free(s->carrier->proxy, st, s->secret);
+}
+
+/* The exchange has let go: the stream is freed in a later turn, when nghttp2 has closed it. */
+static void let_go(struct upstream_stream *st, uint32_t code)
+{
+	struct http2_upstream *s = st->session;
+	bool whole = st->response_ended && st->request_ended && !st->out.len;
+
+	st->up.exchange = NULL;
+	st->up.ready = false;
+	loop_deadline_clear(&st->up.deadline);
+	drop_stash(st);
+	buf_fini(&st->out);
+	/* A body that is not sent to its end must not look as if it were. */
+	st->cut = !whole;
+	if (!st->id)
+		st->closed = true;
+	else if (s->session && !whole)
+		nghttp2_submit_rst_stream(s->session, NGHTTP2_FLAG_NONE, st->id, code);
+	http2_upstream_later(s);
+}
+
+static void put(struct upstream *u, bool reusable)
+{
+	let_go(stream_of(u), reusable ? NGHTTP2_NO_ERROR : NGHTTP2_CANCEL);
+}
+
+void upstream_stream_fail(struct upstream_stream *st, enum event_cause cause, const char *detail)
+{
+	struct exchange *ex = st->up.exchange;
+
+	if (!ex)
+		return;
+	loop_deadline_clear(&st->up.deadline);
+	st->up.ready = false;
+	exchange_upstream_failed(ex, cause, detail);
+	st->up.exchange = NULL;
+	drop_stash(st);
+}
+
+/* What an upstream's reset means (RFC 9113 section 7), in words. */
+static const char *reset_text(uint32_t code)
+{
+	static const char *const texts[] = {
+	        [NGHTTP2_NO_ERROR] = "the upstream reset the stream",
+	        [NGHTTP2_PROTOCOL_ERROR] = "the upstream reset the stream: PROTOCOL_ERROR",
+	        [NGHTTP2_INTERNAL_ERROR] = "the upstream reset the stream: INTERNAL_ERROR",
+	        [NGHTTP2_FLOW_CONTROL_ERROR] = "the upstream reset the stream: FLOW_CONTROL_ERROR",
+	        [NGHTTP2_SETTINGS_TIMEOUT] = "the upstream reset the stream: SETTINGS_TIMEOUT",
+	        [NGHTTP2_STREAM_CLOSED] = "the upstream reset the stream: STREAM_CLOSED",
+	        [NGHTTP2_FRAME_SIZE_ERROR] = "the upstream reset the stream: FRAME_SIZE_ERROR",
+	        [NGHTTP2_REFUSED_STREAM] = "the upstream refused the stream",
+	        [NGHTTP2_CANCEL] = "the upstream reset the stream: CANCEL",
+	        [NGHTTP2_COMPRESSION_ERROR] = "the upstream reset the stream: COMPRESSION_ERROR",
+	        [NGHTTP2_CONNECT_ERROR] = "the upstream reset the stream: CONNECT_ERROR",
+	        [NGHTTP2_ENHANCE_YOUR_CALM] = "the upstream reset the stream: ENHANCE_YOUR_CALM",
+	        [NGHTTP2_INADEQUATE_SECURITY] =
+	                "the upstream reset the stream: INADEQUATE_SECURITY",
+	        [NGHTTP2_HTTP_1_1_REQUIRED] = "the upstream reset the stream: HTTP_1_1_REQUIRED",
+	};
+
+	return code < sizeof texts / sizeof *texts ? texts[code] : "the upstream reset the stream";
+}
+
+static const char *why_closed(const struct upstream_stream *st)
+{
+	if (st->reset)
+		return reset_text(st->code);
+	switch (st->code) {
+	case NGHTTP2_REFUSED_STREAM:
+		return "the upstream ended the connection before this request";
+	case NGHTTP2_FLOW_CONTROL_ERROR:
+		return "the upstream broke the flow control of HTTP/2";
+	default:
+		return "the upstream's response is malformed";
+	}
+}
+
+/* No further stream begins on the connection. */
+static void end_sharing(struct http2_upstream *s)
+{
+	s->ending = true;
+	pool_unshare(s->carrier);
+}
+
+void upstream_stream_tell_closed(struct upstream_stream *st)
+{
+	struct exchange *ex = st->up.exchange;
+
+	if (!ex || st->response_ended)
+		return;
+	st->up.untouched =
+	        st->code == NGHTTP2_REFUSED_STREAM || st->code == NGHTTP2_HTTP_1_1_REQUIRED;
+	ex->http1_required = st->code == NGHTTP2_HTTP_1_1_REQUIRED;
+	/* A reset is an answer, unlike the end of a connection from the pool; but an upstream that
+	 * has had enough of this connection, which many share, means the connection: nobody else
+	 * has to suffer for one client (node says so where one has stopped reading). */
+	if (st->reset && st->code == NGHTTP2_ENHANCE_YOUR_CALM)
+		end_sharing(st->session);
+	else
+		ex->no_retry |= !st->up.untouched;
+	upstream_stream_fail(st, EVENT_CAUSE_UPSTREAM, why_closed(st));
+}
+
+static void end_closed(struct upstream_stream *st)
+{
+	upstream_stream_tell_closed(st);
+	if (!st->up.exchange)
+		upstream_stream_free(st);
+}
+
+void upstream_stream_go_on(struct upstream_stream *st)
+{
+	if (st->up.exchange && st->stash.len) {
+		struct http2_upstream *s = st->session;
+
+		upstream_stream_deliver(st);
+		if (s->changed)
+			return;
+	}
+	if (st->closed && (!st->stash.len || !st->response_ended)) {
+		end_closed(st);
+		return;
+	}
+	if (st->congested && st->out.len < LINK_HIGH / 2 &&
+	        !link_is_congested(&st->up.carrier->link)) {
+		st->congested = false;
+		if (st->up.exchange)
+			exchange_upstream_drained(st->up.exchange);
+	}
+}
+
+static void touch(struct upstream *u)
+{
+	u->sent_seen = u->carrier->link.sent;
+	if (!stream_of(u)->response_ended)
+		carrier_wait(u, u->raw ? WAIT_POOLED : WAIT_RESPONSE);
+}
+
+static void resume(struct upstream *u)
+{
+	touch(u);
+	http2_upstream_later(stream_of(u)->session);
+}
+
+static struct slice trailers(struct upstream *u)
+{
+	return buf_slice(&stream_of(u)->trailers.lines);
+}
+
+/* A connection on which one stream hears nothing may be dead: no further stream begins there. */
+static void on_deadline(struct upstream *u, int wait)
+{
+	struct upstream_stream *st = stream_of(u);
+	struct http2_upstream *s = st->session;
+
+	if (link_unsent(&u->carrier->link) && u->carrier->link.sent != u->sent_seen) {
+		touch(u);
+		return;
+	}
+	(void)wait;
+	end_sharing(s);
+	upstream_stream_fail(st, EVENT_CAUSE_TIMEOUT, "the upstream was silent for too long");
+	let_go(st, NGHTTP2_CANCEL);
+}
+
+const struct upstream_ops upstream_http2 = {
+        .send_head = upstream_stream_send_head,
+        .send_body = upstream_stream_send_body,
+        .send_end = upstream_stream_send_end,
+        .congested = upstream_stream_congested,
+        .touch = touch,
+        .resume = resume,
+        .trailers = trailers,
+        .put = put,
+        .on_deadline = on_deadline,
+};

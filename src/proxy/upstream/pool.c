@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pool: upstream connections by key (host, port, TLS, credential): idle HTTP/1 ones, the newest
+ * used first; HTTP/2 ones that take further streams; and those that wait until the first dial for
+ * the key has told which protocol it will be. An entry lives as long as any connection belongs to
+ * it, so that a connection that goes to and fro costs no allocation.
+ */
+#include <stdlib.h>
+
+#include "vethguard/base/table.h"
+#include "proxy/exchange/exchange.h"
+
+struct pool_entry {
+	struct list idle, shared, waiting;
+	unsigned references;
+	unsigned dialling;
+	enum { PROTOCOL_UNKNOWN, PROTOCOL_HTTP1, PROTOCOL_HTTP2 } protocol; /* as told last */
+	UT_hash_handle hh;
+	struct upstream_key key;
+};
+
+void upstream_key_make(struct upstream_key *key, const struct destination *d, bool tls,
+        enum upstream_how how, const struct policy_decision *decision, uint32_t turn)
+{
+	uint32_t credential = decision->credential;
+	uint8_t tail[UPSTREAM_KEY_TAIL] = {(uint8_t)(d->port >> 8), (uint8_t)d->port,
+	        (uint8_t)((unsigned)tls | (unsigned)how << 1 |
+	                  (unsigned)decision->names_address << 3 |
+	                  (unsigned)decision->names_exactly << 4),
+	        (uint8_t)(credential >> 24), (uint8_t)(credential >> 16),
+	        (uint8_t)(credential >> 8), (uint8_t)credential, (uint8_t)(turn >> 24),
+	        (uint8_t)(turn >> 16), (uint8_t)(turn >> 8), (uint8_t)turn};
+	size_t n = d->host_n;
+
+	if (n) {
+		memcpy(key->bytes, d->host, n);
+	} else { /* no host name begins with NUL */
+		key->bytes[0] = '\0';
+		memcpy(key->bytes + 1, &d->address, sizeof d->address);
+		n = 1 + sizeof d->address;
+	}
+	memcpy(key->bytes + n, tail, sizeof tail);
+	key->n = n + sizeof tail;
+}
+
+struct pool_entry *pool_entry_get(struct proxy *proxy, const struct upstream_key *key)
+{
+	struct pool_entry *entry;
+
+	HASH_FIND(hh, proxy->pool, key->bytes, key->n, entry);
+	if (!entry) {
+		entry = calloc(1, sizeof *entry);
+		if (!entry)
+			return NULL;
+		list_init(&entry->idle);
+		list_init(&entry->shared);
+		list_init(&entry->waiting);
+		entry->key = *key;
+		HASH_ADD_KEYPTR(hh, proxy->pool, entry->key.bytes, entry->key.n, entry);
+		if (!entry->hh.tbl) {
+			free(entry);
+			return NULL;
+		}
+	}
+	entry->references++;
+	return entry;
+}
+
+void pool_entry_release(struct proxy *proxy, struct pool_entry *entry)
+{
+	if (--entry->references)
+		return;
+	HASH_DEL(proxy->pool, entry);
+	free(entry);
+}
+
+struct slice pool_entry_key(const struct pool_entry *entry)
+{
+	return slice_of(entry->key.bytes, entry->key.n);
+}
+
+/* --- idle and shared connections --- */
+
+/* Nothing has come that nobody asked for: it would pass for the response to the next request. The
+ * loop may not have heard of it yet, or never will: no event tells of what was there already when a
+ * response was read that filled the buffer to its last byte. */
+static bool is_quiet(struct carrier *c)
+{
+	uint8_t stray[LINK_RECORD];
+	enum link_status status;
+	size_t n;
+
+	c->link.readable = true; /* ask the kernel, whatever epoll said last */
+	status = link_read(&c->link, stray, sizeof stray, &n);
+	if (n)
+		secret_wipe(stray, n);
+	return status == LINK_AGAIN;
+}
+
+/* The one whose caches are warm and whose peer is least likely to have left. */
+struct carrier *pool_take(struct pool_entry *entry, int64_t idle_ms)
+{
+	while (!list_is_empty(&entry->idle)) {
+		struct carrier *c = container_of(entry->idle.prev, struct carrier, pooled);
+
+		if (loop_now_ms(c->proxy->config.loop) - c->idle_since_ms >= idle_ms)
+			return NULL;
+		pool_remove(c);
+		if (!c->link.broken && is_quiet(c))
+			return c;
+		carrier_close(c);
+	}
+	return NULL;
+}
+
+struct carrier *pool_shared(struct pool_entry *entry)
+{
+	for (struct list *l = entry->shared.next; l != &entry->shared; l = l->next) {
+		struct carrier *c = container_of(l, struct carrier, pooled);
+
+		if (upstream_http2_has_room(c))
+			return c;
+	}
+	return NULL;
+}
+
+/* Idle ones come in the order of their age in the list of all. */
+void pool_mark_idle(struct carrier *c)
+{
+	struct proxy *proxy = c->proxy;
+
+	c->state = CARRIER_IDLE;
+	c->idle_since_ms = loop_now_ms(proxy->config.loop);
+	list_remove(&c->all);
+	list_append(&proxy->upstreams, &c->all);
+	proxy->idle_count++;
+	while (proxy->idle_count > proxy->config.limits.upstream_idle && pool_evict(proxy))
+		;
+}
+
+void pool_mark_busy(struct carrier *c)
+{
+	if (c->state != CARRIER_IDLE)
+		return;
+	c->state = CARRIER_BUSY;
+	c->proxy->idle_count--;
+}
+
+void pool_add_idle(struct carrier *c)
+{
+	list_append(&c->entry->idle, &c->pooled);
+	pool_mark_idle(c);
+}
+
+void pool_share(struct carrier *c)
+{
+	list_append(&c->entry->shared, &c->pooled);
+}
+
+void pool_unshare(struct carrier *c)
+{
+	list_remove(&c->pooled);
+}
+
+void pool_remove(struct carrier *c)
+{
+	pool_mark_busy(c);
+	list_remove(&c->pooled);
+}
+
+bool pool_evict(struct proxy *proxy)
+{
+	for (struct list *l = proxy->upstreams.next; l != &proxy->upstreams; l = l->next) {
+		struct carrier *c = container_of(l, struct carrier, all);
+
+		if (c->state == CARRIER_IDLE) {
+			carrier_close(c);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* --- waiting for the protocol --- */
+
+bool pool_should_wait(const struct pool_entry *entry)
+{
+	return entry->dialling && entry->protocol != PROTOCOL_HTTP1;
+}
+
+void pool_wait(struct carrier *c)
+{
+	c->state = CARRIER_WAITING;
+	list_append(&c->entry->waiting, &c->pooled);
+}
+
+void pool_dial_begun(struct pool_entry *entry)
+{
+	entry->dialling++;
+}
+
+/* The one that waits gets a stream of the connection that was made for another. */
+static void share_with(struct carrier *waiting, struct carrier *shared)
+{
+	struct exchange *ex = waiting->own.exchange;
+	struct upstream *u = upstream_http2_open(shared, ex);
+
+	if (!u) {
+		carrier_failed(waiting, EVENT_CAUSE_LIMIT, "no memory for a stream");
+		return;
+	}
+	waiting->own.exchange = NULL;
+	ex->upstream = u;
+	carrier_close(waiting);
+	if (u->ready)
+		exchange_upstream_ready(ex);
+}
+
+void pool_dial_ended(struct proxy *proxy, struct pool_entry *entry, struct carrier *told)
+{
+	entry->references++; /* nothing of what follows may free it */
+	entry->dialling--;
+	if (told)
+		entry->protocol =
+		        told->protocol == &carrier_http2 ? PROTOCOL_HTTP2 : PROTOCOL_HTTP1;
+	while (!list_is_empty(&entry->waiting) && !pool_should_wait(entry)) {
+		struct carrier *c = container_of(entry->waiting.next, struct carrier, pooled);
+		struct carrier *shared = pool_shared(entry);
+
+		if (shared) {
+			share_with(c, shared);
+			continue;
+		}
+		list_remove(&c->pooled);
+		if (prior_is_in_vain(c))
+			prior_failed(c, false);
+		else if (carrier_dial(c) < 0)
+			carrier_failed(
+			        c, EVENT_CAUSE_LIMIT, "too many upstream connections are open");
+	}
+	pool_entry_release(proxy, entry);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * upstream: what one exchange has of an upstream: all of an HTTP/1 connection while it is served,
+ * or one stream of an HTTP/2 connection. The exchange speaks to it through struct upstream_ops and
+ * knows neither protocol nor connection.
+ *
+ * carrier: one connection to an upstream, from its dial to its end. TLS tells which protocol it
+ * speaks (ALPN); until the first connection for a key has told, further exchanges for that key
+ * wait, so that a hundred streams to one HTTP/2 upstream make one connection and not a hundred.
+ * Without TLS the protocol is the client's own (upstream/prior_knowledge.c).
+ */
+#ifndef VETHGUARD_SRC_PROXY_UPSTREAM_UPSTREAM_H
+#define VETHGUARD_SRC_PROXY_UPSTREAM_UPSTREAM_H
+
+#include "proxy/destination.h"
+#include "proxy/http/http1.h"
+#include "proxy/transport/socket.h"
+#include "vethguard/base/list.h"
+#include "vethguard/wire/event.h"
+
+struct carrier;
+struct exchange;
+struct http2_upstream;
+struct pool_entry;
+struct proxy;
+struct upstream;
+
+struct upstream_ops {
+	/* 0 or -errno: the head cannot be sent, nothing of it was. */
+	int (*send_head)(struct upstream *u, const struct outgoing *head);
+	/* n > 0. The caller obeys congested(). */
+	void (*send_body)(struct upstream *u, const uint8_t *p, size_t n);
+	/* trailers: complete lines, "name: value" CRLF each, or empty. */
+	void (*send_end)(struct upstream *u, struct slice trailers);
+	/* No more of the body can be taken; exchange_upstream_drained() follows. */
+	bool (*congested)(const struct upstream *u);
+	/* The request makes progress: the upstream's silence is counted anew. */
+	void (*touch)(struct upstream *u);
+	/* The client takes bytes again. */
+	void (*resume)(struct upstream *u);
+	/* The response's, once it has ended: writable lines in the upstream's own memory. */
+	struct slice (*trailers)(struct upstream *u);
+	/* The exchange is over. reusable: both messages were whole. */
+	void (*put)(struct upstream *u, bool reusable);
+	void (*on_deadline)(struct upstream *u, int wait);
+};
+
+struct upstream {
+	const struct upstream_ops *ops;
+	struct carrier *carrier;
+	struct exchange *exchange;
+	bool ready;           /* the request's head may be sent at once */
+	bool reused;          /* the connection has served an exchange before */
+	bool response_begun;  /* a byte of the response has come */
+	bool untouched;       /* the upstream said that it has done nothing with the request */
+	bool raw;             /* after 101: bytes pass as they are */
+	uint64_t sent_seen;   /* bytes the socket had taken when last looked at */
+	uint64_t sent_before; /* ... and before this exchange */
+	struct loop_deadline deadline;
+	struct http_response response;
+};
+
+/* A connection, or a share of one, for the exchange: ready at return, or exchange_upstream_ready()
+ * or exchange_upstream_failed() follows. fresh: no idle HTTP/1 connection, which may have been
+ * closed meanwhile. What may not be sent again (retry.c) takes no chances with idle ones. NULL: the
+ * bound on connections is reached, or no memory. */
+struct upstream *upstream_get(struct exchange *exchange, bool fresh);
+void upstream_on_deadline(struct upstream *u, int wait);
+
+/* --- upstream/connection.c --- */
+
+enum carrier_state {
+	CARRIER_WAITING, /* another one for the same key will tell the protocol */
+	CARRIER_DIALING,
+	CARRIER_TLS,
+	CARRIER_PRIOR, /* HTTP/2 without TLS: the upstream's settings are awaited */
+	CARRIER_BUSY,  /* serves an exchange, or several streams */
+	CARRIER_IDLE,
+	CARRIER_CLOSED
+};
+
+/* How a connection speaks once it is established. */
+struct carrier_protocol {
+	/* Serves carrier->own.exchange. */
+	void (*begin)(struct carrier *c);
+	void (*on_event)(struct carrier *c);   /* BUSY or IDLE, something may be read */
+	void (*on_drained)(struct carrier *c); /* the link takes bytes again */
+	void (*go_on)(struct carrier *c);      /* a later turn */
+	void (*close)(struct carrier *c);      /* lets go of what is its own; no exchange is left */
+};
+extern const struct carrier_protocol carrier_http1, carrier_http2;
+
+struct carrier {
+	struct proxy *proxy;
+	struct list all, pooled;
+	struct pool_entry *entry;
+	const struct carrier_protocol *protocol;
+	enum carrier_state state;
+	bool tls, http1_only, prior;
+	bool settled; /* its dial has told, or failed */
+	bool counted; /* among proxy->upstream_count: from its dial on */
+	int64_t idle_since_ms;
+	bool cut; /* closed with a reset: what the kernel still holds of a request stays here */
+	struct destination destination;
+	struct ip address; /* dialled */
+	struct dial *dial;
+	struct link link;
+	struct http1 http1;
+	struct upstream own;          /* of whoever it was dialled for; all of HTTP/1 */
+	struct http2_upstream *http2; /* streams, where it speaks HTTP/2 */
+	struct loop_task go_on;
+	struct loop_task bury;
+};
+
+/* For the exchange, which waits in it. NULL: no memory. */
+struct carrier *carrier_new(struct exchange *exchange, struct pool_entry *entry);
+/* -errno: the bound on connections is reached, no memory. */
+int carrier_dial(struct carrier *c);
+/* Frees it at the end of the loop's turn, so that a callback may close what it was called from. */
+void carrier_close(struct carrier *c);
+/* The connection cannot serve the exchange it was made for, or serves. */
+void carrier_failed(struct carrier *c, enum event_cause cause, const char *detail);
+void carrier_wait(struct upstream *u, int wait);
+/* Where its own exchange is BUSY or it is dialled. */
+void carrier_on_deadline(struct carrier *c, int wait);
+
+extern const struct upstream_ops upstream_http1, upstream_http2;
+
+/* Its protocol is told: whoever waits for that goes on. */
+void carrier_told(struct carrier *c);
+
+/* --- upstream/prior_knowledge.c --- */
+
+/* The request goes on as it came: over HTTP/2 without TLS. */
+bool prior_is_wanted(const struct exchange *ex);
+/* The upstream does not answer in HTTP/2: the exchange of a connection that waits for that, in
+ * whatever state, goes on over HTTP/1.1, or fails where that cannot be. told: the upstream said
+ * something else. */
+void prior_failed(struct carrier *c, bool told);
+/* So it would be with this one. */
+bool prior_is_in_vain(const struct carrier *c);
+
+/* --- upstream/http2.c --- */
+
+/* HTTP/2 without TLS: something has come before the upstream's settings. */
+void upstream_http2_on_greeting(struct carrier *c);
+/* True where one more stream may be opened. */
+bool upstream_http2_has_room(const struct carrier *c);
+/* True where it takes extended CONNECT (RFC 8441 section 3). */
+bool upstream_http2_connects(const struct carrier *c);
+/* True where exchanges had streams, and all of them are over. */
+bool upstream_http2_is_orphaned(const struct carrier *c);
+/* A stream for the exchange. NULL: no memory. */
+struct upstream *upstream_http2_open(struct carrier *c, struct exchange *exchange);
+
+/* Memory kept for further streams goes, when the proxy ends. */
+void upstream_http2_free_kept(struct proxy *proxy);
+
+/* --- pool.c --- */
+
+#define UPSTREAM_KEY_TAIL 11
+#define UPSTREAM_KEY_MAX (POLICY_HOST_MAX + 32)
+
+/* What an upstream connection may be shared among: same host, port, TLS and credential, and the
+ * same addresses that may be dialled. */
+struct upstream_key {
+	char bytes[UPSTREAM_KEY_MAX];
+	size_t n;
+};
+enum upstream_how {
+	UPSTREAM_ANY,
+	UPSTREAM_HTTP1, /* HTTP/2 is not offered (a WebSocket upgrade needs HTTP/1.1) */
+	UPSTREAM_PRIOR  /* HTTP/2 without TLS */
+};
+/* turn: of the policy that decided, since another one has other credentials under the same numbers.
+ */
+void upstream_key_make(struct upstream_key *key, const struct destination *d, bool tls,
+        enum upstream_how how, const struct policy_decision *decision, uint32_t turn);
+
+/* The entry for a key, made where needed; counted. NULL: no memory. */
+struct pool_entry *pool_entry_get(struct proxy *proxy, const struct upstream_key *key);
+void pool_entry_release(struct proxy *proxy, struct pool_entry *entry);
+struct slice pool_entry_key(const struct pool_entry *entry);
+
+/* The newest idle HTTP/1 connection, taken out, which has been idle for less than that; NULL: none.
+ */
+struct carrier *pool_take(struct pool_entry *entry, int64_t idle_ms);
+/* An HTTP/2 connection with room for a stream; NULL: none. It stays. */
+struct carrier *pool_shared(struct pool_entry *entry);
+void pool_add_idle(struct carrier *c);
+/* HTTP/2: open for streams from now on / no longer. */
+void pool_share(struct carrier *c);
+void pool_unshare(struct carrier *c);
+/* HTTP/2 without a stream may be evicted. */
+void pool_mark_idle(struct carrier *c);
+void pool_mark_busy(struct carrier *c);
+/* Takes it out of wherever it is. */
+void pool_remove(struct carrier *c);
+/* True where a further exchange had better wait for the connection that is being made. */
+bool pool_should_wait(const struct pool_entry *entry);
+void pool_wait(struct carrier *c);
+/* A dial has begun; it has told its protocol (NULL: it failed). Whoever waits goes on. */
+void pool_dial_begun(struct pool_entry *entry);
+void pool_dial_ended(struct proxy *proxy, struct pool_entry *entry, struct carrier *told);
+/* Closes the least recently used idle connection; false: there is none. */
+bool pool_evict(struct proxy *proxy);
+
+#endif

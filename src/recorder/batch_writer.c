@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pump: theory of operation
+ *
+ * A wake-up starts a timer of a few milliseconds; when it fires, all streams are formatted into one
+ * buffer, noted in the journal (output/checkpoint.c: should this program be killed) and written
+ * with one write(2). A busy worker so costs one write per batch and, as its ring is never asleep
+ * meanwhile, not one wake-up of its own. Streams that have nothing to say sleep, and cost a batch
+ * nothing: there may be a thousand of them.
+ *
+ * While the log cannot be written nothing is read: the rings fill, their writers wait, the stop
+ * flag makes them refuse new work at once, and the supervisor hears why. The bytes that were not
+ * taken are tried again every second.
+ *
+ *   state           leaves it
+ *   FLOWS           another recorder has the file's lock, or has ended the file: WAITS; an error:
+ *                   STALLED
+ *   WAITS           got the lock, or the file that follows: FLOWS; too long: STALLED
+ *   STALLED         all that was pending is written and synced: FLOWS
+ *   DONE            (the loop is ending)
+ */
+#include <errno.h>
+#include <utlist.h>
+
+#include "vethguard/base/log.h"
+
+#include "recorder/recorder.h"
+
+#define ROUNDS_MAX 16 /* batches before other work gets its turn */
+#define LOCK_RETRY_MS 10
+#define FAILED_STATUS 1
+
+static void stall(struct recorder *r, int error)
+{
+	char text[MESSAGE_TEXT_MAX];
+
+	loop_timer_set(&r->retry, RECORDER_RETRY_MS);
+	if (r->state == RECORDER_STALLED && r->stall_error == error)
+		return;
+	r->state = RECORDER_STALLED;
+	r->stall_error = error;
+	log_file_explain(&r->log, error, text, sizeof(text));
+	log_error("%s", text);
+	control_tell(r, MESSAGE_RECORDER_STALLED, 0, text);
+	/* With no supervisor left to wait for, nobody would ever end this program. */
+	if (!r->supervisor.open) {
+		r->status = FAILED_STATUS;
+		r->state = RECORDER_DONE;
+		loop_stop(r->loop);
+	}
+}
+
+/* What cannot be mended by waiting: OpenSSL fails, or a line cannot be made at all. */
+static void give_up(struct recorder *r)
+{
+	log_error("a line of the audit log cannot be sealed");
+	control_tell(r, MESSAGE_FAILED, 0, "The recorder cannot seal a line of the audit log.");
+	r->status = FAILED_STATUS;
+	r->state = RECORDER_DONE;
+	loop_stop(r->loop);
+}
+
+/* For another recorder's batch, or for the file in which the log goes on. */
+static void wait_for(struct recorder *r, int error)
+{
+	int64_t now_ms = loop_now_ms(r->loop);
+
+	if (r->state != RECORDER_WAITS) {
+		r->state = RECORDER_WAITS;
+		r->waits_since_ms = now_ms;
+	}
+	if (now_ms - r->waits_since_ms > RECORDER_LOCK_WAIT_MS)
+		stall(r, error);
+	else
+		loop_timer_set(&r->retry, LOCK_RETRY_MS);
+}
+
+static bool is_done(struct recorder *r, int rc)
+{
+	if (rc == -EAGAIN || rc == -ESTALE)
+		wait_for(r, rc);
+	else if (rc != 0)
+		stall(r, rc);
+	else if (r->state == RECORDER_WAITS)
+		r->state = RECORDER_FLOWS;
+	return rc == 0;
+}
+
+/* Once for each time that it is found to have ended, and at each attempt while that stalls. */
+static void ask_for_next_file(struct recorder *r)
+{
+	if (!r->asked && !r->reopening)
+		control_tell(r, MESSAGE_RECORDER_ENDED, 0, NULL);
+	r->asked = true;
+}
+
+/* Without a supervisor nobody can open the file that follows: a chain that forks, which `vethguard
+ * audit verify` names, is better than lines that are lost. */
+static int lock_log(struct recorder *r)
+{
+	int rc = log_file_begin(&r->log);
+
+	if (rc == -ESTALE && !r->supervisor.open) {
+		log_file_go_on(&r->log);
+		rc = log_file_begin(&r->log);
+	}
+	if (rc == -ESTALE)
+		ask_for_next_file(r);
+	return rc;
+}
+
+/* Locks the log, or sees to it that this is tried again. */
+static bool begin(struct recorder *r)
+{
+	return is_done(r, lock_log(r));
+}
+
+/* What was begun is written as it is; everything else is noted first. */
+static int write_out(struct recorder *r)
+{
+	int rc;
+
+	if (!r->begun)
+		notes_begin(r);
+	if (journal_is_lost(&r->journal))
+		return -ENODEV;
+	rc = log_file_flush(&r->log);
+	if (rc == 0)
+		notes_commit(r);
+	return rc;
+}
+
+static bool flush(struct recorder *r)
+{
+	int rc = write_out(r);
+
+	if (rc != 0)
+		stall(r, rc);
+	else if (r->log.dirty && !r->sync_due) {
+		r->sync_due = true;
+		loop_timer_set(&r->sync, RECORDER_SYNC_MS);
+	}
+	return rc == 0;
+}
+
+/* The last line, unless another recorder has written it. */
+static int end_file(struct recorder *r)
+{
+	int rc = log_file_begin(&r->log);
+
+	if (rc == -ESTALE || !r->log.regular || log_file_is(&r->log, r->next_log))
+		return rc == -ESTALE ? 0 : rc;
+	if (rc == 0)
+		rc = stream_record_log_end(r);
+	return rc == 0 ? write_out(r) : rc;
+}
+
+/* Between two batches. */
+static int reopen(struct recorder *r)
+{
+	int rc = end_file(r);
+
+	if (rc == 0)
+		rc = log_file_reopen(&r->log, r->next_log, r->next_reader);
+	if (rc != 0)
+		return rc;
+	notes_mark(r);
+	r->reopening = r->asked = false;
+	control_tell(r, MESSAGE_RECORDER_REOPENED, r->reopen_id, NULL);
+	return 0;
+}
+
+/* One batch: 1: streams have more; 0; -errno: the state says how it goes on. */
+static int run_batch(struct recorder *r)
+{
+	struct stream *s;
+	int more = 0;
+
+	if (r->begun && !flush(r))
+		return -EAGAIN;
+	if (r->reopening && !is_done(r, reopen(r)))
+		return -EAGAIN;
+	if (!begin(r))
+		return -EAGAIN;
+	DL_FOREACH2(r->awake, s, awake_next)
+	{
+		int rc = stream_drain(s, s->ending || r->stopping);
+
+		if (rc == -ENOMEM) {
+			stall(r, rc);
+			return rc;
+		}
+		if (rc < 0) {
+			give_up(r);
+			return rc;
+		}
+		more |= rc;
+		if (r->log.pending.len >= RECORDER_BATCH_BYTES && (!flush(r) || !begin(r)))
+			return -EAGAIN;
+	}
+	return flush(r) ? more : -EAGAIN;
+}
+
+static bool anyone_has_ended(const struct recorder *r)
+{
+	const struct stream *s;
+
+	DL_FOREACH2(r->awake, s, awake_next)
+	{
+		if (s->ending && s->drained)
+			return true;
+		for (const struct feed *feed = s->feeds; feed; feed = feed->next)
+			if (feed->ending && feed->drained)
+				return true;
+	}
+	return false;
+}
+
+static void finish_feeds(struct stream *stream)
+{
+	struct feed *feed, *next;
+
+	for (feed = stream->feeds; feed; feed = next) {
+		next = feed->next;
+		if (!feed->ending || !feed->drained)
+			continue;
+		control_tell(stream->recorder, MESSAGE_RECORDER_RING_DRAINED, feed->end_id, NULL);
+		feed_close(feed);
+	}
+}
+
+/* Answers those who asked for the end, once nothing of theirs is outstanding: however much others
+ * have to say. */
+static void finish(struct recorder *r, bool all)
+{
+	struct stream *s, *next;
+	int rc;
+
+	all &= r->stopping;
+	if (!all && !anyone_has_ended(r))
+		return;
+	rc = log_file_sync(&r->log);
+	if (rc != 0) {
+		stall(r, rc);
+		return;
+	}
+	DL_FOREACH_SAFE2(r->awake, s, next, awake_next)
+	{
+		finish_feeds(s);
+		if (!s->ending || !s->drained)
+			continue;
+		control_summary(r, s);
+		stream_close(s);
+	}
+	if (all) {
+		r->state = RECORDER_DONE;
+		control_stopped(r);
+	}
+}
+
+void pump_later(struct recorder *r)
+{
+	/* Further wake-ups do not postpone it. */
+	if (r->state == RECORDER_FLOWS && !r->batch_due) {
+		r->batch_due = true;
+		loop_timer_set(&r->batch, RECORDER_BATCH_DELAY_MS);
+	}
+}
+
+static void settle(struct recorder *r)
+{
+	bool asleep = true;
+	int64_t due_ms = INT64_MAX;
+	struct stream *s, *next;
+
+	DL_FOREACH_SAFE2(r->awake, s, next, awake_next)
+	{
+		if (s->packets.next_due_ms < due_ms)
+			due_ms = s->packets.next_due_ms;
+		if (stream_sleep(s))
+			stream_rest(s);
+		else
+			asleep = false;
+	}
+	if (!asleep)
+		pump_later(r);
+	if (due_ms != INT64_MAX)
+		loop_timer_set(&r->packets, due_ms - loop_now_ms(r->loop) + 1);
+}
+
+static void wake_all(struct recorder *r)
+{
+	for (struct stream *s = r->streams; s; s = s->next)
+		stream_wake(s);
+}
+
+void pump_now(struct recorder *r)
+{
+	int more = 1;
+
+	if (r->state == RECORDER_STALLED || r->state == RECORDER_DONE)
+		return;
+	loop_timer_cancel(&r->batch);
+	r->batch_due = false;
+	if (r->stopping)
+		wake_all(r);
+	for (int round = 0; round < ROUNDS_MAX && more > 0; round++) {
+		more = run_batch(r);
+		if (more >= 0)
+			finish(r, more == 0);
+		if (r->state == RECORDER_STALLED || r->state == RECORDER_DONE)
+			return;
+	}
+	if (more > 0) {
+		r->batch_due = true;
+		loop_timer_set(&r->batch, 0);
+	}
+	if (more == 0 && r->state == RECORDER_FLOWS)
+		settle(r);
+}
+
+static void on_batch(struct loop_timer *timer)
+{
+	pump_now(container_of(timer, struct recorder, batch));
+}
+
+static void on_packets(struct loop_timer *timer)
+{
+	pump_now(container_of(timer, struct recorder, packets));
+}
+
+static void on_sync(struct loop_timer *timer)
+{
+	struct recorder *r = container_of(timer, struct recorder, sync);
+	int rc = log_file_sync(&r->log);
+
+	r->sync_due = false;
+	if (rc != 0)
+		stall(r, rc);
+}
+
+static void resume(struct recorder *r)
+{
+	log_info("the audit log %s can be written again", r->log.path);
+	r->state = RECORDER_FLOWS;
+	wake_all(r);
+	control_tell(r, MESSAGE_RECORDER_FLOWING, 0, NULL);
+	pump_now(r);
+}
+
+static void on_retry(struct loop_timer *timer)
+{
+	struct recorder *r = container_of(timer, struct recorder, retry);
+	int rc;
+
+	r->stopping |= !r->supervisor.open;
+	if (r->state == RECORDER_WAITS || (r->state == RECORDER_FLOWS && r->stopping)) {
+		pump_now(r);
+		return;
+	}
+	if (r->state != RECORDER_STALLED)
+		return;
+	r->asked = false;
+	rc = r->begun ? write_out(r) : 0;
+	if (rc == 0 && r->reopening)
+		rc = reopen(r);
+	if (rc == 0)
+		rc = lock_log(r);
+	if (rc == 0)
+		rc = write_out(r);
+	if (rc == 0)
+		rc = log_file_sync(&r->log);
+	if (rc != 0)
+		stall(r, rc);
+	else
+		resume(r);
+}
+
+int pump_open(struct recorder *r)
+{
+	int rc = loop_timer_open(r->loop, &r->batch, on_batch);
+
+	if (rc == 0)
+		rc = loop_timer_open(r->loop, &r->retry, on_retry);
+	if (rc == 0)
+		rc = loop_timer_open(r->loop, &r->sync, on_sync);
+	if (rc == 0)
+		rc = loop_timer_open(r->loop, &r->packets, on_packets);
+	return rc;
+}
+
+void pump_close(struct recorder *r)
+{
+	loop_timer_close(&r->batch);
+	loop_timer_close(&r->retry);
+	loop_timer_close(&r->sync);
+	loop_timer_close(&r->packets);
+}

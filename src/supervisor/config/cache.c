@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sandboxes under one policy share what was made of it. Nothing is taken on trust: every file is
+ * looked at again for each of them, with the same rights as the first time, and where a byte of
+ * any, or who may read it, is not what it was, all of it is loaded anew. A file that has not
+ * changed for a while is not read for that (config/fingerprint.h): its bytes may be on a disk by
+ * now, and whoever attaches would wait for it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "vethguard/base/buf.h"
+#include "vethguard/base/hash.h"
+#include "supervisor/os/local_file.h"
+#include "supervisor/config/private.h"
+
+#define KEY_MAX (64u << 10)
+
+/* Everything but files that decides what comes out: two loads of the same key differ by files only.
+ * Texts are told apart by their ends, which none of them contains. */
+static bool make_key(struct buf *out, const struct identity *identity, const char *policy_path,
+        const char *config_path, const struct policy_load_options *options)
+{
+	int error;
+
+	buf_init(out, KEY_MAX);
+	error = buf_printf(out, "%u %u %d", (unsigned)identity->uid, (unsigned)identity->gid,
+	        options->observe);
+	error = error ? error : buf_append(out, policy_path, strlen(policy_path) + 1);
+	error = error ? error : buf_append(out, config_path, strlen(config_path) + 1);
+	for (size_t i = 0; i < options->variable_count && !error; i++) {
+		error = buf_append_slice(out, options->variables[i].name);
+		error = error ? error : buf_append(out, "", 1);
+		error = error ? error : buf_append_slice(out, options->variables[i].value);
+		error = error ? error : buf_append(out, "", 1);
+	}
+	if (error)
+		buf_fini(out);
+	return !error;
+}
+
+/* Under keys that nobody knows: no file can be made that looks like another. */
+static void describe(struct slice text, struct settings_input *out)
+{
+	static struct hash_key keys[2];
+
+	if (!keys[0].k0 && !keys[0].k1)
+		random_bytes(keys, sizeof keys);
+	out->n = text.n;
+	for (size_t i = 0; i < 2; i++)
+		out->hash[i] = hash_bytes(&keys[i], text.p, text.n);
+}
+
+void settings_forget_inputs(struct settings *s)
+{
+	for (size_t i = 0; i < s->input_count; i++)
+		free(s->inputs[i].path);
+	free(s->inputs);
+	s->inputs = NULL;
+	s->input_count = 0;
+	s->remembers = false;
+}
+
+void settings_remember(struct settings *s, enum settings_whose whose, const char *path,
+        struct slice text, const struct policy_file_facts *facts, const struct stamp *stamp)
+{
+	struct settings_input *inputs;
+	char *copy;
+
+	if (!s->remembers)
+		return;
+	copy = strdup(path);
+	inputs = realloc(s->inputs, (s->input_count + 1) * sizeof *inputs);
+	if (inputs)
+		s->inputs = inputs;
+	if (!inputs || !copy) {
+		free(copy);
+		settings_forget_inputs(s);
+		return;
+	}
+	s->inputs[s->input_count] = (struct settings_input){
+	        .whose = whose, .path = copy, .facts = *facts, .stamp = *stamp};
+	describe(text, &s->inputs[s->input_count++]);
+}
+
+static const struct identity *reader_of(
+        const struct settings_input *input, const struct identity *caller)
+{
+	return input->whose == SETTINGS_OWN ? settings_config_identity(caller) : caller;
+}
+
+/* The directories above a file have changed without it. */
+static bool same_writers(const struct settings_input *input, int fd, const struct stat *st)
+{
+	struct policy_writers now = {0};
+
+	policy_writers_add(&now, st, "", geteuid());
+	settings_look_above(fd, input->path, &now);
+	return policy_writers_equal(&now, &input->facts.writers);
+}
+
+/* With the rights that are in force: 0 where the file holds its stamp and may be read. */
+static int look(void *context)
+{
+	const struct settings_input *input = context;
+	int fd = local_file_find(input->path);
+	struct stat st;
+	bool same;
+
+	if (fd < 0)
+		return fd;
+	same = fstat(fd, &st) == 0 && stamp_holds(&input->stamp, &st) &&
+	       faccessat(fd, "", R_OK, AT_EACCESS | AT_EMPTY_PATH) == 0 &&
+	       same_writers(input, fd, &st);
+	close(fd);
+	return same ? 0 : -ESTALE;
+}
+
+static bool is_untouched(struct settings_input *input, const struct identity *caller)
+{
+	struct stat st;
+
+	if (!input->stamp.counts)
+		return false;
+	if (input->whose == SETTINGS_HOSTS)
+		return stat(input->path, &st) == 0 && stamp_holds(&input->stamp, &st);
+	return identity_run(reader_of(input, caller), look, input) == 0;
+}
+
+static bool same_bytes(struct settings_input *input, const struct identity *caller,
+        const struct settings_files *files)
+{
+	struct settings_opening opening = {.identity = reader_of(input, caller),
+	        .files = policy_reader_files(policy_default_preset_dir()),
+	        .whose = input->whose,
+	        .given = files};
+	struct settings_input now = {0};
+	char *text = NULL;
+	size_t n = 0;
+
+	opening.files.context = &opening.facts;
+	if (input->whose == SETTINGS_HOSTS)
+		n = settings_host_file(input->path, &text, &opening.stamp).n;
+	else if (settings_read(&opening, input->path, &text, &n) != 0)
+		return false;
+	describe(slice_of(text, n), &now);
+	free(text);
+	if (now.n != input->n || memcmp(now.hash, input->hash, sizeof now.hash) != 0 ||
+	        opening.facts.owner != input->facts.owner ||
+	        opening.facts.closed != input->facts.closed ||
+	        !policy_writers_equal(&opening.facts.writers, &input->facts.writers))
+		return false;
+	input->stamp = opening.stamp;
+	return true;
+}
+
+struct settings *settings_find(struct settings *registry, const struct identity *identity,
+        const char *policy_path, const char *config_path, const struct policy_load_options *options,
+        const struct settings_files *files)
+{
+	struct settings *s;
+	struct buf key;
+
+	if (!make_key(&key, identity, policy_path, config_path, options))
+		return NULL;
+	HASH_FIND(hh, registry, buf_bytes(&key), key.len, s);
+	buf_fini(&key);
+	for (size_t i = 0; s && i < s->input_count; i++)
+		if (!is_untouched(&s->inputs[i], identity) &&
+		        !same_bytes(&s->inputs[i], identity, files))
+			return NULL;
+	if (s)
+		s->refs++;
+	return s;
+}
+
+/* Secrets are nobody else's, and whether the host has an address changes without any file. */
+static bool may_be_shared(const struct settings *s)
+{
+	return s->remembers && !s->egress_pair.n && !s->config.egress.address4.family &&
+	       !s->config.egress.address6.family;
+}
+
+void settings_offer(struct settings **registry, struct settings *s, const struct identity *identity,
+        const char *policy_path, const char *config_path, const struct policy_load_options *options)
+{
+	struct settings *before;
+	struct buf key;
+
+	if (!may_be_shared(s) || !make_key(&key, identity, policy_path, config_path, options)) {
+		settings_forget_inputs(s);
+		return;
+	}
+	HASH_FIND(hh, *registry, buf_bytes(&key), key.len, before);
+	if (before) {
+		HASH_DEL(*registry, before);
+		before->registry = NULL;
+	}
+	s->key = malloc(key.len);
+	if (s->key) {
+		memcpy(s->key, buf_bytes(&key), key.len);
+		HASH_ADD_KEYPTR(hh, *registry, s->key, key.len, s);
+		s->registry = s->hh.tbl ? registry : NULL;
+	}
+	buf_fini(&key);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What settings say of the way out: source addresses that this host has, a proxy that can carry
+ * what the policy allows, and its password.
+ */
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vethguard/credential/mask.h"
+#include "supervisor/config/sources.h"
+#include "supervisor/config/private.h"
+
+#define PASSWORD_ROOM (CONFIG_EGRESS_PAIR_MAX + 1) /* with the end of a line */
+
+/* Why the bytes read (with one line's end taken off) cannot be a password, or NULL. */
+static const char *password_objection(const uint8_t *p, size_t n, size_t room)
+{
+	if (n == 0)
+		return "is empty";
+	if (n > room)
+		return "is too long for a password";
+	for (size_t i = 0; i < n; i++)
+		if (p[i] < 0x20 || p[i] == 0x7f)
+			return "holds a control character or a second line";
+	return NULL;
+}
+
+/* The same, and too_short where both together are less than what can be masked. */
+static const char *pair_objection(
+        const struct settings *s, const uint8_t *password, size_t n, const char *too_short)
+{
+	size_t before = strlen(s->config.egress_user) + 1;
+	const char *why = password_objection(password, n, CONFIG_EGRESS_PAIR_MAX - before);
+
+	return !why && before + n < MASK_VALUE_MIN ? too_short : why;
+}
+
+/* "user:", with room for so many bytes behind it. 0 or -errno. */
+static int begin_pair(struct settings *s, size_t room)
+{
+	struct secret *pair = &s->egress_pair;
+	size_t user = strlen(s->config.egress_user);
+	int error = secret_alloc(pair, user + 1 + room);
+
+	if (error)
+		return error;
+	memcpy(pair->p, s->config.egress_user, user);
+	pair->p[user] = ':';
+	pair->n = user + 1;
+	return 0;
+}
+
+/* Both from the proxy's URL. */
+static int join_pair(struct settings *s, struct diag_list *diags)
+{
+	struct secret *password = &s->config.egress_password, *pair = &s->egress_pair;
+	const char *why =
+	        pair_objection(s, password->p, password->n, "is too short together with its user");
+	int error;
+
+	if (why) {
+		diag_add(diags, "egress.proxy", 0, 0, "its password %s", why);
+		return -EINVAL;
+	}
+	error = begin_pair(s, password->n);
+	if (error)
+		return error;
+	memcpy(pair->p + pair->n, password->p, password->n);
+	pair->n += password->n;
+	secret_free(password);
+	return 0;
+}
+
+/* The password of a file that the invoking user or root keeps from everybody else. */
+int settings_read_egress_pair(
+        struct settings *s, const struct identity *identity, bool wait, struct diag_list *diags)
+{
+	const char *path = s->config.egress_password_file, *why;
+	struct secret *pair = &s->egress_pair;
+	char error[SOURCE_ERROR_MAX];
+	struct stat st;
+	ssize_t n;
+
+	if (!path[0])
+		return s->config.egress_password.n ? join_pair(s, diags) : 0;
+	int fd = source_file_open(identity, path, wait, error);
+	if (fd < 0) {
+		diag_add(diags, "egress.password_file", 0, 0, "%s", error);
+		return -EINVAL;
+	}
+	int rc = begin_pair(s, PASSWORD_ROOM);
+	if (rc < 0) {
+		close(fd);
+		return rc;
+	}
+	n = read(fd, pair->p + pair->n, PASSWORD_ROOM);
+	if (n > 0 && pair->p[pair->n + (size_t)n - 1] == '\n')
+		n--;
+	if (n < 0)
+		why = "cannot be read";
+	else if (fstat(fd, &st) < 0 || (st.st_mode & S_IROTH))
+		why = "can be read by everybody: chmod o-r would mend that";
+	else
+		why = pair_objection(
+		        s, pair->p + pair->n, (size_t)n, "is too short together with egress.user");
+	close(fd);
+	if (why) {
+		diag_add(diags, path, 0, 0, "egress.password_file %s", why);
+		return -EINVAL;
+	}
+	pair->n += (size_t)n;
+	return 0;
+}
+
+/* Tried here, in the namespace that the worker dials from. */
+static int check_source(const struct ip *address, const struct config_place *place,
+        const char *config_path, struct diag_list *diags)
+{
+	struct sockaddr_storage from;
+	socklen_t n = ip_to_sockaddr(address, 0, &from);
+	char text[IP_TEXT_MAX];
+	int error = 0, fd;
+
+	if (!address->family)
+		return 0;
+	fd = socket(from.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&from, n) < 0)
+		error = errno;
+	if (fd >= 0)
+		close(fd);
+	if (error == EADDRNOTAVAIL)
+		diag_add(diags, config_path, place->line, place->column,
+		        "egress.address %s: this host has no such address",
+		        ip_format(address, text));
+	else if (error)
+		diag_add(diags, config_path, place->line, place->column,
+		        "egress.address %s cannot be used: %s", ip_format(address, text),
+		        strerror(error));
+	return error ? -EINVAL : 0;
+}
+
+int settings_check_egress_address(
+        const struct config *c, const char *config_path, struct diag_list *diags)
+{
+	int rc4 = check_source(&c->egress.address4, &c->egress_place4, config_path, diags);
+	int rc6 = check_source(&c->egress.address6, &c->egress_place6, config_path, diags);
+
+	return rc4 ? rc4 : rc6;
+}
+
+/* CONNECT carries TCP only. */
+int settings_check_egress(
+        const struct settings *s, const char *policy_path, struct diag_list *diags)
+{
+	uint16_t port;
+
+	if (!s->config.egress.proxy_port || policy_udp_ports(&s->policy, &port, 1) == 0)
+		return 0;
+	diag_add(diags, policy_path, 0, 0,
+	        "a udp:// rule cannot be served: the configuration sends everything through "
+	        "egress.proxy, which carries TCP only");
+	return -EINVAL;
+}

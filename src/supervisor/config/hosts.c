@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /etc/resolv.conf and /etc/hosts of the host: read, and put beside the configuration. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "vethguard/base/log.h"
+#include "vethguard/policy/host_files.h"
+#include "supervisor/config/private.h"
+
+#define HOST_FILE_MAX (1u << 20) /* bytes of either that are looked at */
+
+/* A file of the host's, as much as HOST_FILE_MAX. Missing or unreadable: empty, as the C library
+ * takes it. */
+struct slice settings_host_file(const char *path, char **memory, struct stamp *stamp)
+{
+	FILE *in = fopen(path, "re");
+	size_t room = HOST_FILE_MAX, n = 0;
+	struct stat st;
+
+	*stamp = (struct stamp){0};
+	if (in && fstat(fileno(in), &st) == 0 && S_ISREG(st.st_mode)) {
+		*stamp = stamp_of(&st, time(NULL));
+		if (st.st_size > 0 && st.st_size < HOST_FILE_MAX)
+			room = (size_t)st.st_size + 1;
+	}
+	*memory = in ? malloc(room) : NULL;
+	if (*memory)
+		n = fread(*memory, 1, room, in);
+	if (in)
+		fclose(in);
+	return slice_of(*memory ? *memory : "", n);
+}
+
+static struct slice read_host_file(struct settings *s, const char *path, char **memory)
+{
+	struct stamp stamp;
+	struct slice text = settings_host_file(path, memory, &stamp);
+
+	settings_remember(s, SETTINGS_HOSTS, path, text, &(struct policy_file_facts){0}, &stamp);
+	return text;
+}
+
+void settings_find_servers(struct settings *s)
+{
+	char *memory;
+
+	s->server_count = s->config.server_count;
+	memcpy(s->servers, s->config.servers, sizeof s->servers);
+	if (s->server_count)
+		return;
+	struct slice text = read_host_file(s, "/etc/resolv.conf", &memory);
+	s->server_count = host_files_parse_resolv(text, s->servers, CONFIG_SERVERS_MAX);
+	free(memory);
+	if (s->server_count == 0) { /* resolv.conf(5): the name server on the local machine */
+		s->servers[0] = (struct config_server){{4, {127, 0, 0, 1}}, CONFIG_SERVER_PORT};
+		s->server_count = 1;
+	}
+}
+
+bool settings_host_asks_itself(void)
+{
+	struct config_server servers[CONFIG_SERVERS_MAX];
+	bool own = false;
+	struct stamp stamp;
+	char *memory;
+	struct slice text = settings_host_file("/etc/resolv.conf", &memory, &stamp);
+	size_t count = host_files_parse_resolv(text, servers, CONFIG_SERVERS_MAX);
+
+	free(memory);
+	for (size_t i = 0; i < count; i++)
+		own = own || ip_classify(&servers[i].address) == IP_LOOPBACK;
+	return own;
+}
+
+int settings_find_hosts(struct settings *s)
+{
+	char *memory;
+	size_t own = s->config.host_count;
+
+	struct config_host *shrunk, *hosts = calloc(CONFIG_HOSTS_MAX, sizeof *hosts);
+	if (!hosts)
+		return -ENOMEM;
+	s->hosts = hosts;
+	if (own)
+		memcpy(s->hosts, s->config.hosts, own * sizeof *s->hosts);
+	s->host_count = own;
+	struct slice text = read_host_file(s, "/etc/hosts", &memory);
+	if (!host_files_parse_hosts(text, s->hosts, own, &s->host_count, CONFIG_HOSTS_MAX))
+		log_warn("/etc/hosts has more than %d names: the rest is not used",
+		        CONFIG_HOSTS_MAX);
+	free(memory);
+	shrunk = realloc(hosts, (s->host_count + 1) * sizeof *hosts);
+	if (shrunk)
+		s->hosts = shrunk;
+	return 0;
+}

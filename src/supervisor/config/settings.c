@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loading settings. All errors of one file are gathered into one text, so that the operator mends
+ * them in one go. The configuration is read before the policy and both are read whole before
+ * anything is started: a session that cannot be set up leaves nothing to undo.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/os/local_file.h"
+#include "supervisor/config/private.h"
+
+/* The diagnostics as diag_print() shows them, in memory. */
+static char *diagnostics_text(const struct diag_list *diags)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	if (!out)
+		return NULL;
+	diag_print(diags, out);
+	if (fclose(out) != 0) {
+		free(text);
+		return NULL;
+	}
+	while (n && text[n - 1] == '\n')
+		text[--n] = 0;
+	return text;
+}
+
+static int read_local(struct settings_opening *o)
+{
+	int fd = local_file_open(o->path), error;
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) == 0)
+		o->stamp = stamp_of(&st, time(NULL));
+	error = policy_read_open_file(fd, o->text, o->n, &o->facts);
+	if (!error)
+		settings_look_above(fd, o->path, &o->facts.writers);
+	close(fd);
+	return error;
+}
+
+static int read_now(void *context)
+{
+	struct settings_opening *o = context;
+
+	if (o->given)
+		return read_local(o);
+	return o->files.read(o->files.context, o->path, o->text, o->n);
+}
+
+/* The operator's files may be closed to the user whom the operator lets run them: then they are
+ * read all the same. */
+static int read_as_user(struct settings_opening *o)
+{
+	int error = LOCAL_FILE_UNKNOWN;
+
+	if (o->given && o->whose == SETTINGS_CALLERS)
+		error = settings_files_get(o->given, o->path, o->text, o->n, &o->facts);
+	if (error == LOCAL_FILE_UNKNOWN)
+		error = identity_run(o->identity, read_now, o);
+	if (error == LOCAL_FILE_UNKNOWN && o->whose == SETTINGS_CALLERS)
+		o->remote = true;
+	else if (error == LOCAL_FILE_UNKNOWN)
+		o->config_remote = true;
+
+	if (error != -EACCES || !o->identity->lends || o->identity->uid == geteuid())
+		return error;
+	o->lent = true;
+	return read_now(o);
+}
+
+int settings_read(void *context, const char *path, char **text, size_t *n)
+{
+	struct settings_opening *o = context;
+
+	o->path = path;
+	o->text = text;
+	o->n = n;
+	o->stamp = (struct stamp){0};
+	int error = read_as_user(o);
+	if (!o->for_whom)
+		return error;
+	if (error)
+		settings_forget_inputs(o->for_whom);
+	else
+		settings_remember(
+		        o->for_whom, o->whose, path, slice_of(*text, *n), &o->facts, &o->stamp);
+	return error;
+}
+
+/* A file that only root or the invoking user can read or write. */
+static bool is_private(void *context)
+{
+	const struct settings_opening *o = context;
+	uint32_t owner = o->facts.owner;
+
+	return o->facts.closed && (owner == 0 || owner == o->identity->uid || owner == geteuid());
+}
+
+/* Rootless, owners that the user namespace does not have all look alike, and root is among them. A
+ * file that was read with lent rights may still be in a folder of whoever named it. */
+static const struct policy_writers *writers(void *context)
+{
+	const struct settings_opening *o = context;
+	const struct policy_writers *w = &o->facts.writers;
+	const bool known =
+	        w->who == POLICY_WRITER_OWNER && (o->identity->fixed || w->id == o->identity->uid);
+
+	return w->who == POLICY_WRITER_NONE || known ? NULL : w;
+}
+
+/* Diagnostics quote what they complain of. A user who may run this program as root, and not read
+ * every file as root, would have any file read out that way. */
+static void withhold(struct diag_list *diags, const char *path, const char *check)
+{
+	memset(diags, 0, sizeof *diags);
+	diag_add(diags, path, 0, 0,
+	        "cannot be used (or a file that belongs to it). What is wrong with it is not "
+	        "shown, because you may not read it: ask whoever may to run '%s'",
+	        check);
+}
+
+/* One that cannot be remembered is not watched, which is no reason to refuse the policy. */
+static void remember_file(void *context, const char *path)
+{
+	struct settings *s = context;
+	char **files = realloc(s->files, (s->file_count + 1) * sizeof *files);
+
+	if (!files)
+		return;
+	s->files = files;
+	files[s->file_count] = strdup(path);
+	if (files[s->file_count])
+		s->file_count++;
+}
+
+/* Borrows nothing. One that no place is known of is found all the same, by who looks for it. */
+static void remember_env_source(void *context, const struct policy_credential *credential,
+        const char *file, unsigned line, unsigned column)
+{
+	struct settings *s = context;
+
+	if (credential->source == POLICY_SOURCE_ENV && !s->env_source &&
+	        asprintf(&s->env_source, "%s:%u:%u", file, line, column) < 0)
+		s->env_source = NULL;
+}
+
+/* The configuration is the invoking user's in a session, and the daemon's own else. */
+const struct identity *settings_config_identity(const struct identity *caller)
+{
+	static struct identity own;
+
+	own = (struct identity){.uid = geteuid(), .gid = getegid()};
+	return caller->lends || caller->fixed ? caller : &own;
+}
+
+static void say_not_local(
+        const struct settings_opening *opening, const char *path, struct diag_list *diags)
+{
+	if (!opening->config_remote)
+		return;
+	memset(diags, 0, sizeof *diags);
+	diag_add(diags, path, 0, 0, SETTINGS_NOT_LOCAL);
+}
+
+static void log_config_notes(const struct config *config, const char *path)
+{
+	struct diag_list *notes = calloc(1, sizeof *notes);
+
+	if (!notes)
+		return;
+	settings_note_config(config, path, true, notes);
+	for (size_t i = 0; i < notes->count; i++)
+		log_warn("%s: %s", notes->items[i].file, notes->items[i].message);
+	free(notes);
+}
+
+int settings_load_config(const char *path, struct config *config, struct diag_list *diags)
+{
+	const struct identity own = {.uid = geteuid(), .gid = getegid()};
+	struct settings_opening opening = {
+	        .identity = &own, .whose = SETTINGS_OWN, .given = &settings_no_files};
+	struct policy_reader reader = {.context = &opening,
+	        .read = settings_read,
+	        .preset_dir = policy_default_preset_dir(),
+	        .is_private = is_private};
+	int error = path[0] ? config_load(&reader, path, config, diags) : 0;
+	const struct policy_writers *others = path[0] && !error ? writers(&opening) : NULL;
+	char text[POLICY_WRITERS_TEXT_MAX];
+
+	say_not_local(&opening, path, diags);
+	if (others)
+		log_warn("%s: %s", path, policy_writers_text(others, text));
+	if (!error)
+		log_config_notes(config, path);
+	return error;
+}
+
+/* Who may not read it is not told what is wrong with it. */
+static int load_config(struct settings *s, struct settings_opening *opening,
+        struct policy_reader *reader, const char *path, struct diag_list *notes,
+        struct diag_list *diags)
+{
+	const struct identity *caller = opening->identity;
+	const struct policy_writers *others;
+	char text[POLICY_WRITERS_TEXT_MAX];
+	int error;
+
+	if (!path[0])
+		return 0;
+	opening->identity = settings_config_identity(caller);
+	opening->whose = SETTINGS_OWN;
+	error = config_load(reader, path, &s->config, diags);
+	say_not_local(opening, path, diags);
+	others = error ? NULL : writers(opening);
+	if (others)
+		diag_add(notes, path, 0, 0, "%s", policy_writers_text(others, text));
+	if (!error)
+		settings_note_config(&s->config, path, opening->given != NULL, notes);
+	if (error && opening->identity != caller && caller->uid != geteuid())
+		opening->lent = true;
+	opening->identity = caller;
+	opening->whose = SETTINGS_CALLERS;
+	return error;
+}
+
+/* Of the configuration's parts: its own faults are to be told from the policy's. */
+static int of_config(int error)
+{
+	return error && error != -ENOMEM ? -ECANCELED : error;
+}
+
+/* For the operator's log, and for whoever asked for this. */
+static int take_notes(struct settings *s, const struct diag_list *notes)
+{
+	FILE *out;
+	size_t n;
+
+	if (!notes->count)
+		return 0;
+	out = open_memstream(&s->notes, &n);
+	if (!out)
+		return -ENOMEM;
+	for (size_t i = 0; i < notes->count; i++) {
+		const struct diag *note = &notes->items[i];
+		char place[DIAG_FILE_MAX + 32];
+
+		if (note->line)
+			snprintf(place, sizeof place, "%s:%u:%u: ", note->file, note->line,
+			        note->column);
+		else
+			snprintf(place, sizeof place, "%s: ", note->file);
+		log_warn("%s%s", place, note->message);
+		fprintf(out, "%s%s\n", place, note->message);
+	}
+	return fclose(out) == 0 ? 0 : -ENOMEM;
+}
+
+static int load_files(struct settings *s, struct settings_opening *opening, const char *policy_path,
+        const char *config_path, const struct policy_load_options *wanted, struct diag_list *diags)
+{
+	struct policy_reader reader = {.context = opening,
+	        .read = settings_read,
+	        .preset_dir = opening->files.preset_dir,
+	        .is_private = is_private,
+	        .writers = writers};
+	struct policy_load_options options = *wanted;
+	struct diag_list *notes = calloc(1, sizeof *notes);
+	int error = notes ? 0 : -ENOMEM;
+
+	options.notes = notes;
+	options.each_file = remember_file;
+	options.each_file_context = s;
+	options.each_source = remember_env_source;
+	options.each_source_context = s;
+
+	if (!error)
+		error = of_config(load_config(s, opening, &reader, config_path, notes, diags));
+	if (!error)
+		error = policy_load(
+		        &reader, policy_path, &options, &s->image, &s->image_size, diags);
+	if (!error)
+		error = policy_open(&s->policy, s->image, s->image_size);
+	if (!error)
+		error = of_config(settings_check_egress_address(&s->config, config_path, diags));
+	if (!error)
+		error = settings_check_egress(s, policy_path, diags);
+	if (!error)
+		error = of_config(settings_read_egress_pair(
+		        s, settings_config_identity(opening->identity), !opening->given, diags));
+	if (!error)
+		error = take_notes(s, notes);
+	free(notes);
+	return error;
+}
+
+static int load(struct settings *s, struct settings_opening *opening, const char *policy_path,
+        const char *config_path, const struct policy_load_options *options, struct diag_list *diags)
+{
+	int result = load_files(s, opening, policy_path, config_path, options, diags);
+
+	if (!result) {
+		settings_find_servers(s);
+		result = settings_find_hosts(s);
+	}
+	if (result && diags->count && opening->lent && result == -ECANCELED)
+		withhold(diags, config_path, "vethguardd --check-config");
+	else if (result && diags->count && opening->lent)
+		withhold(diags, policy_path, "vethguard policy check");
+	return result;
+}
+
+static struct settings *load_new(const struct identity *identity, const char *policy_path,
+        const char *config_path, const struct policy_load_options *options,
+        const struct settings_files *files, bool remembers, char **error)
+{
+	struct diag_list *diags = calloc(1, sizeof *diags);
+	struct settings *s = calloc(1, sizeof *s);
+	struct settings_opening opening = {.identity = identity,
+	        .files = policy_reader_files(policy_default_preset_dir()),
+	        .for_whom = remembers ? s : NULL,
+	        .given = files};
+
+	opening.files.context = &opening.facts;
+	if (!diags || !s) {
+		free(diags);
+		free(s);
+		errno = ENOMEM;
+		return NULL;
+	}
+	s->refs = 1;
+	s->image_file = -1;
+	s->remembers = remembers;
+	config_init(&s->config);
+	int result = load(s, &opening, policy_path, config_path, options, diags);
+	if (result) {
+		if (opening.remote && result != -ENOMEM)
+			result =
+			        LOCAL_FILE_UNKNOWN; /* what was found out so far is worth nothing */
+		else if (diags->count)
+			*error = diagnostics_text(diags);
+		settings_put(s);
+		s = NULL;
+	}
+	free(diags);
+	errno = -result;
+	return s;
+}
+
+struct settings *settings_load(struct settings **registry, const struct identity *identity,
+        const char *policy_path, const char *config_path, const struct policy_load_options *options,
+        const struct settings_files *files, char **error)
+{
+	struct settings *s = NULL;
+
+	*error = NULL;
+	if (registry)
+		s = settings_find(*registry, identity, policy_path, config_path, options, files);
+	if (s)
+		return s;
+	s = load_new(identity, policy_path, config_path, options, files, registry != NULL, error);
+	if (s && registry)
+		settings_offer(registry, s, identity, policy_path, config_path, options);
+	return s;
+}
+
+void settings_put(struct settings *s)
+{
+	if (!s || --s->refs)
+		return;
+	if (s->registry)
+		HASH_DEL(*s->registry, s);
+	settings_forget_inputs(s);
+	free(s->key);
+	config_fini(&s->config);
+	secret_free(&s->egress_pair);
+	if (s->image_file >= 0)
+		close(s->image_file);
+	free(s->image);
+	free(s->notes);
+	free(s->env_source);
+	free(s->hosts);
+	for (size_t i = 0; i < s->file_count; i++)
+		free(s->files[i]);
+	free(s->files);
+	free(s);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * file: sources. Whose rights open them? Two kinds of files are meant to work: the invoking user's
+ * own, and those that the administrator keeps from that user (/etc/vethguard/secrets, owned by
+ * root, mode 0600). And one attack has to fail: the sandboxed command, which usually runs as the
+ * invoking user with that user's files, puts a symbolic link to /etc/shadow where a credential used
+ * to be, and has root's file sent to a host that the policy allows.
+ *
+ * So the file is opened as the invoking user first. Where that user may not read it, the
+ * supervisor's own rights are used, but only along the literal path with no symbolic link in it
+ * (openat2(2), RESOLVE_NO_SYMLINKS) and only for a file that root owns: only root can have put it
+ * there. In both cases it must be a regular file that belongs to root or to the invoking user and
+ * that neither its group nor others can write: a credential that somebody else may exchange is
+ * none.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "supervisor/os/local_file.h"
+#include "supervisor/config/sources.h"
+
+/* Not waiting at a fifo, not adopting a terminal. */
+#define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+
+static int open_plain(void *context)
+{
+	int fd = open(context, OPEN_FLAGS);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_local(void *context)
+{
+	return local_file_open(context);
+}
+
+static int open_literal(const char *path)
+{
+	struct open_how how = {.flags = OPEN_FLAGS, .resolve = RESOLVE_NO_SYMLINKS};
+	long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/* Why the open file may not serve, or NULL. */
+static const char *objection(int fd, const struct identity *id, bool by_root)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return "cannot be examined";
+	if (!S_ISREG(st.st_mode))
+		return "is not a regular file";
+	if (by_root && st.st_uid != 0)
+		return "is not readable by the invoking user and does not belong to root";
+	if (!id->fixed && st.st_uid != 0 && st.st_uid != id->uid)
+		return "belongs neither to root nor to the invoking user";
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return "can be written by its group or by others: chmod go-w would mend that";
+	return NULL;
+}
+
+int source_file_open(
+        const struct identity *id, const char *path, bool wait, char error[SOURCE_ERROR_MAX])
+{
+	char shown[256];
+	bool by_root = false;
+	int fd = identity_run(id, wait ? open_plain : open_local, (void *)(uintptr_t)path);
+
+	slice_escape(slice_from_string(path), shown, sizeof shown);
+	if (fd == -EACCES && id->lends && id->uid != 0) {
+		by_root = true;
+		fd = open_literal(path);
+		if (fd == -ELOOP) {
+			snprintf(error, SOURCE_ERROR_MAX,
+			        "%s is reached through a symbolic link, which is refused for a "
+			        "file that the invoking user cannot read",
+			        shown);
+			return -1;
+		}
+	}
+	if (fd == LOCAL_FILE_UNKNOWN) {
+		snprintf(error, SOURCE_ERROR_MAX,
+		        "%s lies on a file system that may stop answering: keep it on a local one",
+		        shown);
+		return fd;
+	}
+	if (fd < 0) {
+		snprintf(error, SOURCE_ERROR_MAX, "%s: %s", shown,
+		        fd == -EINVAL ? "not a regular file" : strerror(-fd));
+		return -1;
+	}
+	const char *why = objection(fd, id, by_root);
+	if (!why)
+		return fd;
+	snprintf(error, SOURCE_ERROR_MAX, "%s %s", shown, why);
+	close(fd);
+	return -1;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which kind of source a credential has, and what is under way for whom. The keeper's requests are
+ * hostile input: a number out of range, or a second request while the first is under way, is an
+ * answer and not an accident. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/os/local_file.h"
+#include "supervisor/config/sources.h"
+
+void sources_init(struct sources *s, struct loop *loop, const struct policy *policy,
+        void (*on_source)(struct sources *sources, uint64_t id, int fd, const char *error))
+{
+	memset(s, 0, sizeof *s);
+	s->loop = loop;
+	s->policy = policy;
+	s->on_source = on_source;
+	for (size_t i = 0; i < POLICY_CREDENTIALS_MAX; i++)
+		s->variables[i] = -1;
+}
+
+void sources_stop(struct sources *s)
+{
+	for (size_t i = 0; i < POLICY_CREDENTIALS_MAX; i++) {
+		if (s->runs[i])
+			source_run_free(s->runs[i]);
+		s->runs[i] = NULL;
+		source_read_free(s->reads[i]);
+		s->reads[i] = NULL;
+	}
+}
+
+void sources_fini(struct sources *s)
+{
+	sources_stop(s);
+	for (size_t i = 0; i < POLICY_CREDENTIALS_MAX; i++) {
+		if (s->variables[i] >= 0)
+			close(s->variables[i]);
+		s->variables[i] = -1;
+	}
+	free(s->covered);
+	s->covered = NULL;
+}
+
+#define SOURCE_FAULT_MAX (SOURCE_ERROR_MAX + POLICY_NAME_MAX + 32)
+
+/* The name makes the sentence useful where it is shown last: in a denial, in the keeper's log. */
+static void name_fault(
+        const struct sources *s, uint32_t index, const char *error, char text[SOURCE_FAULT_MAX])
+{
+	struct policy_credential c;
+	char name[POLICY_NAME_MAX + 1];
+
+	policy_credential(s->policy, index, &c);
+	snprintf(text, SOURCE_FAULT_MAX, "credential \"%s\": %s",
+	        slice_escape(c.name, name, sizeof name), error);
+}
+
+static void refuse(struct sources *s, uint64_t id, uint32_t index, const char *error)
+{
+	char text[SOURCE_FAULT_MAX];
+
+	name_fault(s, index, error, text);
+	s->on_source(s, id, -1, text);
+}
+
+void sources_run_ended(struct sources *s, uint32_t index, uint64_t id, int fd, const char *error)
+{
+	source_run_free(s->runs[index]);
+	s->runs[index] = NULL;
+	if (fd < 0 && s->policy)
+		refuse(s, id, index, error);
+	else
+		s->on_source(s, id, fd, error);
+}
+
+void sources_read_ended(struct sources *s, uint32_t index, uint64_t id, int fd, const char *error)
+{
+	source_read_free(s->reads[index]);
+	s->reads[index] = NULL;
+	if (fd < 0 && s->policy)
+		refuse(s, id, index, error);
+	else
+		s->on_source(s, id, fd, error);
+}
+
+/* As source_file_open for a local one; path is filled. */
+static int open_local(const struct sources *s, const struct policy_credential *c,
+        char path[SOURCE_PATH_MAX], char error[SOURCE_ERROR_MAX])
+{
+	if (c->location.n >= SOURCE_PATH_MAX) {
+		snprintf(error, SOURCE_ERROR_MAX, "the path is too long");
+		return -1;
+	}
+	memcpy(path, c->location.p, c->location.n);
+	path[c->location.n] = 0;
+	return source_file_open(&s->identity, path, false, error);
+}
+
+/* Closes fd. It is no reason to refuse the value, as it would be of one that others can write. */
+static bool is_for_everybody(int fd, const char *path, char error[SOURCE_ERROR_MAX])
+{
+	char shown[256];
+	struct stat st;
+	bool is = fstat(fd, &st) == 0 && (st.st_mode & S_IROTH);
+
+	close(fd);
+	if (is)
+		snprintf(error, SOURCE_ERROR_MAX,
+		        "%s can be read by everybody: chmod o-r would mend that",
+		        slice_escape(slice_from_string(path), shown, sizeof shown));
+	return is;
+}
+
+void sources_examine(
+        const struct sources *s, void (*tell)(void *context, const char *fault), void *context)
+{
+	for (uint32_t i = 0; s->policy && i < policy_credential_count(s->policy); i++) {
+		char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX], text[SOURCE_FAULT_MAX];
+		struct policy_credential c;
+		int fd;
+
+		policy_credential(s->policy, i, &c);
+		if (c.source != POLICY_SOURCE_FILE)
+			continue;
+		fd = open_local(s, &c, path, error);
+		if (fd == LOCAL_FILE_UNKNOWN || (fd >= 0 && !is_for_everybody(fd, path, error)))
+			continue;
+		name_fault(s, i, error, text);
+		tell(context, text);
+	}
+}
+
+void sources_remember_covered(struct sources *s)
+{
+	free(s->covered);
+	s->covered = calloc(POLICY_CREDENTIALS_MAX, sizeof *s->covered);
+	for (uint32_t i = 0; s->covered && s->policy && i < policy_credential_count(s->policy);
+	        i++) {
+		char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX];
+		struct policy_credential c;
+		struct stat st;
+		int fd;
+
+		policy_credential(s->policy, i, &c);
+		fd = c.source == POLICY_SOURCE_FILE ? open_local(s, &c, path, error) : -1;
+		if (fd < 0)
+			continue;
+		if (fstat(fd, &st) == 0)
+			s->covered[i] = (struct source_identity){st.st_dev, st.st_ino};
+		close(fd);
+	}
+}
+
+static void look_whether_covered(struct sources *s, uint32_t index, int fd, const char *path)
+{
+	struct source_identity *covered = s->covered ? &s->covered[index] : NULL;
+	char shown[256], error[SOURCE_ERROR_MAX], text[SOURCE_FAULT_MAX];
+	struct stat st;
+
+	if (!covered || fstat(fd, &st) < 0 ||
+	        (st.st_dev == covered->device && st.st_ino == covered->inode))
+		return;
+	snprintf(error, sizeof error,
+	        "%s was put there after the run started, so the sandbox can see it: write into the "
+	        "file that is there instead",
+	        slice_escape(slice_from_string(path), shown, sizeof shown));
+	name_fault(s, index, error, text);
+	log_warn("%s", text);
+	*covered = (struct source_identity){st.st_dev, st.st_ino}; /* told once */
+}
+
+/* Here and now where it is local, else by a child: the keeper, too, serves many, and would wait. */
+static void open_file(
+        struct sources *s, uint64_t id, uint32_t index, const struct policy_credential *c)
+{
+	char path[SOURCE_PATH_MAX], error[SOURCE_ERROR_MAX];
+	int fd = open_local(s, c, path, error);
+
+	if (fd >= 0) {
+		look_whether_covered(s, index, fd, path);
+		s->on_source(s, id, fd, NULL);
+		return;
+	}
+	if (fd == LOCAL_FILE_UNKNOWN && s->reads[index]) {
+		refuse(s, id, index, "its file is being read already");
+		return;
+	}
+	if (fd == LOCAL_FILE_UNKNOWN)
+		s->reads[index] = source_read_start(s, path, id, index, error);
+	if (!s->reads[index])
+		refuse(s, id, index, error);
+}
+
+/* A value is in its pipe once: the keeper keeps it from then on. */
+static int take_variable(struct sources *s, uint32_t index, const struct policy_credential *c,
+        char error[SOURCE_ERROR_MAX])
+{
+	int fd = s->variables[index];
+	char shown[256];
+
+	s->variables[index] = -1;
+	if (fd < 0)
+		snprintf(error, SOURCE_ERROR_MAX,
+		        "the environment variable %s was not set when vethguard started",
+		        slice_escape(c->location, shown, sizeof shown));
+	return fd;
+}
+
+static void start_program(
+        struct sources *s, uint64_t id, uint32_t index, const struct policy_credential *c)
+{
+	char error[SOURCE_ERROR_MAX];
+
+	if (s->runs[index]) {
+		refuse(s, id, index, "its program is running already");
+		return;
+	}
+	s->runs[index] = source_run_start(s, c, id, index, error);
+	if (!s->runs[index])
+		refuse(s, id, index, error);
+}
+
+void sources_open(struct sources *s, uint64_t id, uint32_t index)
+{
+	struct policy_credential c;
+	char error[SOURCE_ERROR_MAX] = "";
+	int fd;
+
+	if (index >= policy_credential_count(s->policy) || index >= POLICY_CREDENTIALS_MAX) {
+		s->on_source(s, id, -1, "the policy has no such credential");
+		return;
+	}
+	policy_credential(s->policy, index, &c);
+	if (c.source == POLICY_SOURCE_EXEC) {
+		start_program(s, id, index, &c);
+		return;
+	}
+	if (c.source == POLICY_SOURCE_FILE) {
+		open_file(s, id, index, &c);
+		return;
+	}
+	fd = take_variable(s, index, &c, error);
+	if (fd < 0)
+		refuse(s, id, index, error);
+	else
+		s->on_source(s, id, fd, NULL);
+}

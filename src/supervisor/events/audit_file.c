@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Started through sudo, the supervisor could create and append to any file there is. A path that
+ * comes from the user is opened with that user's rights, and its last part may not be a symbolic
+ * link even so: the sandboxed command often runs as the same user and may put one there, to have
+ * log lines appended to a file of its choice. A path of the configuration is the operator's,
+ * commonly one that the user cannot write to, and is opened with the supervisor's own rights; there
+ * no part may be a symbolic link, so that whatever the user may change on the way leads nowhere
+ * else.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "supervisor/events/audit_file.h"
+
+/* Not for reading as well: what is open for both can be mapped, and old lines be changed. */
+#define OPEN_FLAGS (O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK)
+
+static int check_and_settle(int fd)
+{
+	struct stat st;
+	int error = 0;
+
+	if (fstat(fd, &st) < 0)
+		error = -errno;
+	else if (!S_ISREG(st.st_mode))
+		error = -EINVAL;
+	else if (fcntl(fd, F_SETFL, O_APPEND) <
+	         0) /* O_NONBLOCK has kept us from waiting at a fifo */
+		error = -errno;
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
+}
+
+/* Another open file on the same inode. */
+static int open_again(int fd, int flags)
+{
+	char path[64];
+	int again;
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	again = open(path, flags | O_CLOEXEC | O_NOCTTY);
+	return again < 0 ? -errno : again;
+}
+
+int audit_file_reader(int fd)
+{
+	return open_again(fd, O_RDONLY);
+}
+
+/* Nobody sees it, but the recorder treats it as any other. */
+static int open_nameless(void)
+{
+	int fd = memfd_create("vethguard-audit", MFD_CLOEXEC), again;
+
+	if (fd < 0)
+		return -errno;
+	again = open_again(fd, O_WRONLY | O_APPEND);
+	close(fd);
+	return again;
+}
+
+/* A fifo that nobody reads, a device that is not there: no regular file, like others of them. */
+static int open_error(void)
+{
+	return errno == ENXIO ? -EINVAL : -errno;
+}
+
+static int open_as_user(void *context)
+{
+	int fd = open(context, OPEN_FLAGS, 0600);
+
+	return fd < 0 ? open_error() : check_and_settle(fd);
+}
+
+int audit_file_open(const struct identity *id, const char *path)
+{
+	if (path[0] == 0)
+		return open_nameless();
+	return identity_run(id, open_as_user, (void *)(uintptr_t)path);
+}
+
+int audit_file_open_own(const char *path)
+{
+	struct open_how how = {.flags = OPEN_FLAGS, .mode = 0600, .resolve = RESOLVE_NO_SYMLINKS};
+	long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+
+	return fd < 0 ? open_error() : check_and_settle((int)fd);
+}

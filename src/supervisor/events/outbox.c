@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The supervisor's own events: what it did, what it saw, what it was asked. Each is kept until the
+ * recorder says that it is in the log, and told again to a recorder that takes over, which passes
+ * over those that are. It is given so many ahead as it has room for.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "vethguard/base/clock.h"
+#include "vethguard/base/hash.h"
+#include "vethguard/base/log.h"
+#include "supervisor/events/files.h"
+#include "supervisor/events/private.h"
+
+/* An event on its way, oldest first. */
+struct told {
+	struct told *next;
+	struct recorded *of; /* whose list this is in */
+	UT_hash_handle hh;   /* by id, in recording.by_id */
+	uint64_t id;         /* of its message: the recorder passes over those it has */
+	size_t n;
+	uint8_t encoded[];
+};
+
+static uint8_t buffer[MESSAGE_BYTES_MAX];
+
+static int say_event(struct supervisor *sv, uint64_t sandbox_id, const struct told *told)
+{
+	struct message_recorder_event m = {sandbox_id, slice_of(told->encoded, told->n)};
+	size_t n = message_recorder_event_encode(
+	        buffer, sizeof buffer, MESSAGE_RECORDER_EVENT, told->id, &m);
+
+	return recording_say(sv, buffer, n, NULL, 0);
+}
+
+static void complain(int error)
+{
+	if (error)
+		log_error("an event could not be given to the recorder: %s", strerror(-error));
+}
+
+static size_t cost_of(const struct told *t)
+{
+	return t->n + MESSAGE_RECORDER_EVENT_COST;
+}
+
+/* What cannot be sent just now is when the next event follows, or when one is in the log. */
+static void say_next(struct supervisor *sv, struct recorded *of)
+{
+	struct told *t;
+	int error = 0;
+
+	while ((t = of->next_told) != NULL && !error &&
+	        of->ahead + cost_of(t) <= MESSAGE_RECORDER_AHEAD_MAX) {
+		error = say_event(sv, of->id, t);
+		if (error)
+			break;
+		of->next_told = t->next;
+		of->ahead += cost_of(t);
+	}
+	complain(error);
+}
+
+void told_say_again(struct supervisor *sv, struct recorded *of)
+{
+	of->next_told = of->told;
+	of->ahead = 0;
+	say_next(sv, of);
+}
+
+void told_forget(struct supervisor *sv, struct recorded *of, uint64_t up_to, bool for_good)
+{
+	while (of->told && of->told->id <= up_to) {
+		struct told *first = of->told;
+
+		if (of->next_told == first)
+			of->next_told = first->next;
+		else
+			of->ahead -= cost_of(first);
+		of->told = first->next;
+		sv->recording.told_count--;
+		HASH_DEL(sv->recording.by_id, first);
+		if (for_good)
+			recording_remove_told(&sv->recording, of->id, first->id);
+		free(first);
+	}
+}
+
+void told_move(struct recorded *of)
+{
+	for (struct told *t = of->told; t; t = t->next)
+		t->of = of;
+}
+
+static struct told *find_told(const struct supervisor *sv, uint64_t id)
+{
+	struct told *t;
+
+	HASH_FIND(hh, sv->recording.by_id, &id, sizeof id, t);
+	return t;
+}
+
+void recording_taken(struct supervisor *sv, uint64_t id)
+{
+	struct told *t = find_told(sv, id);
+	struct recorded *of = t ? t->of : NULL;
+
+	if (!of)
+		return;
+	told_forget(sv, of, id, true);
+	say_next(sv, of);
+	recording_end_waiting(sv, of);
+	recording_end_left(sv, of);
+}
+
+/* NULL: there is no memory, or too many wait already. */
+static struct told *append(
+        struct supervisor *sv, struct recorded *of, uint64_t id, const uint8_t *encoded, size_t n)
+{
+	bool full = sv->recording.told_count >= RECORDING_TOLD_MAX;
+	struct told *told = full ? NULL : malloc(sizeof *told + n), **last = &of->told;
+
+	if (full && !sv->stalled[0])
+		role_kill(&sv->recorder, "it puts nothing of what it is told into the log");
+	if (!told) {
+		sv->recording.outage.lost++;
+		return NULL;
+	}
+	told->next = NULL;
+	told->of = of;
+	told->id = id;
+	told->n = n;
+	HASH_ADD(hh, sv->recording.by_id, id, sizeof told->id, told);
+	if (!told->hh.tbl) {
+		free(told);
+		return NULL;
+	}
+	sv->recording.told_count++;
+	memcpy(told->encoded, encoded, n);
+	while (*last)
+		last = &(*last)->next;
+	*last = told;
+	if (!of->next_told)
+		of->next_told = told;
+	return told;
+}
+
+/* The recorder was told that nothing of it follows, and may have forgotten it: what comes all the
+ * same, a call about it while the daemon stops, say, is the daemon's own. */
+static bool has_ended(const struct sandbox *s)
+{
+	return s && s->lasting && (s->state == SANDBOX_SUMMING || s->state == SANDBOX_ENDED);
+}
+
+static void tell(struct supervisor *sv, struct sandbox *s, struct event *event)
+{
+	static uint8_t encoded[EVENT_BYTES_MAX];
+	struct recorded *of = recording_of(sv, has_ended(s) ? NULL : s);
+	struct told *told;
+	size_t n;
+
+	if (!of->open)
+		return;
+	random_bytes(&event->id,
+	        sizeof event->id); /* the worker numbers its own: no counter is shared */
+	event->time_ms = clock_real_ms();
+	n = event_encode(event, encoded, sizeof encoded);
+	told = append(sv, of, supervisor_next_id(sv), encoded, n);
+	if (told)
+		recording_keep_told(&sv->recording, of->id, told->id, encoded, n);
+	complain(told ? 0 : -ENOBUFS);
+	say_next(sv, of);
+}
+
+void told_restore(
+        struct supervisor *sv, struct recorded *of, uint64_t id, const uint8_t *encoded, size_t n)
+{
+	if (find_told(sv, id))
+		return;
+
+	complain(append(sv, of, id, encoded, n) ? 0 : -ENOBUFS);
+	say_next(sv, of);
+}
+
+static struct slice text_or_none(const char *text)
+{
+	return text ? slice_from_string(text) : SLICE("");
+}
+
+void tell_lifecycle(
+        struct supervisor *sv, struct sandbox *s, enum event_lifecycle what, const char *cause)
+{
+	struct event event = {.kind = EVENT_LIFECYCLE,
+	        .decision = EVENT_ALLOWED,
+	        .lifecycle = what,
+	        .detail = text_or_none(cause)};
+
+	tell(sv, s, &event);
+}
+
+static void tell_what_should_not_be(struct supervisor *sv, struct sandbox *s,
+        enum event_finding finding, enum event_decision decision, const char *text)
+{
+	struct event event = {.kind = EVENT_FINDING,
+	        .decision = decision,
+	        .finding = finding,
+	        .cause = EVENT_CAUSE_CLOSING,
+	        .detail = slice_from_string(text)};
+
+	tell(sv, s, &event);
+}
+
+void tell_finding(
+        struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text)
+{
+	tell_what_should_not_be(sv, s, finding, EVENT_DENIED, text);
+}
+
+void tell_observed(
+        struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text)
+{
+	tell_what_should_not_be(sv, s, finding, EVENT_OBSERVED, text);
+}
+
+#define STATUS_REFUSED 400 /* RFC 9110 section 15.5: and what is above */
+
+void tell_api(struct supervisor *sv, struct sandbox *s, const struct told_call *call)
+{
+	bool refused = call->status >= STATUS_REFUSED;
+	struct event event = {.kind = EVENT_API,
+	        .decision = refused ? EVENT_DENIED : EVENT_ALLOWED,
+	        .cause = refused ? EVENT_CAUSE_CALLER : EVENT_CAUSE_POLICY,
+	        .operation = text_or_none(call->operation),
+	        .method = text_or_none(call->method),
+	        .target = text_or_none(call->target),
+	        .user_agent = text_or_none(call->user_agent),
+	        .user = text_or_none(call->user),
+	        .user_id = call->user_id,
+	        .process_id = call->process_id,
+	        .host = text_or_none(s ? s->name : call->sandbox),
+	        .status = call->status,
+	        .detail = text_or_none(refused ? call->error : call->done)};
+
+	if (call->looks && sv->recording.told_count >= RECORDING_LOOKS_MAX) {
+		sv->recording.outage.looks++;
+		log_info("%s by uid %u (pid %u) is not in the audit log, which takes nothing",
+		        call->operation, (unsigned)call->user_id, (unsigned)call->process_id);
+	} else {
+		tell(sv, s, &event);
+	}
+}
+
+void tell_policy_change(struct supervisor *sv, struct sandbox *s, const struct told_policy *change)
+{
+	struct event event = {.kind = EVENT_LIFECYCLE,
+	        .decision = EVENT_ALLOWED,
+	        .lifecycle = EVENT_POLICY_CHANGED,
+	        .policy = change->name,
+	        .fingerprint = change->fingerprint,
+	        .old_policy = change->old_name,
+	        .old_fingerprint = change->old_fingerprint,
+	        .generation = change->generation,
+	        .detail = text_or_none(change->difference)};
+
+	tell(sv, s, &event);
+}

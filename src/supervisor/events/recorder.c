@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The recorder as the supervisor sees it: what it says, and what follows when it dies.
+ *
+ * What it had not written is not lost: events wait in the ring, which the supervisor holds too, and
+ * in its own list (events/outbox.c). So another recorder is started and told everything again; the
+ * workers hold their traffic until it is ready. One that dies again and again, or that broke the
+ * protocol, is not trusted with traffic any more: the sandboxes are cut off, and a last recorder
+ * only writes what is left.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/events/files.h"
+#include "supervisor/events/head.h"
+#include "supervisor/supervisor.h"
+
+static uint8_t buffer[MESSAGE_BYTES_MAX];
+
+static void hold_worker(struct instance *i, const void *context)
+{
+	(void)context;
+	instance_hold(i);
+}
+
+static void pause_worker(struct instance *i, const void *context)
+{
+	struct message_worker_pause m = {MESSAGE_PAUSE_RECORDER, *(const struct slice *)context};
+	size_t n = message_worker_pause_encode(
+	        buffer, sizeof buffer, MESSAGE_WORKER_PAUSE, supervisor_next_id(i->supervisor), &m);
+
+	role_send(&i->worker, buffer, n, NULL, 0);
+}
+
+void recorder_stalls(struct instance *i)
+{
+	const struct slice text = slice_from_string(i->supervisor->stalled);
+
+	if (text.n)
+		pause_worker(i, &text);
+}
+
+static void resume_worker(struct instance *i, const void *context)
+{
+	const struct message_worker_resume m = {MESSAGE_PAUSE_RECORDER};
+	size_t n = message_worker_resume_encode(buffer, sizeof buffer, MESSAGE_WORKER_RESUME,
+	        supervisor_next_id(i->supervisor), &m);
+
+	(void)context;
+	role_send(&i->worker, buffer, n, NULL, 0);
+}
+
+static void tell_progress(struct sandbox *s, const void *context)
+{
+	(void)context;
+	sandbox_event(s, SANDBOX_PROGRESS);
+}
+
+static int on_recorder_ready(struct supervisor *sv, struct ipc_message *message)
+{
+	if (!reader_done(&message->body) || sv->recorder_ready)
+		return -EBADMSG;
+	sv->recorder_ready = true;
+	sv->recording.unready_deaths = 0;
+	sv->stalled[0] = 0; /* this one says so itself */
+	if (sv->recording.death_count || sv->lasting)
+		supervisor_for_each_worker(sv, resume_worker, NULL);
+	supervisor_for_each(sv, tell_progress, NULL);
+	supervisor_roles_ready(sv);
+	return 0;
+}
+
+/* It was written: so said, or shown by a line that is in it. */
+static void flows(struct supervisor *sv)
+{
+	if (sv->stall_shown)
+		log_warn("the audit log can be written again");
+	sv->stall_shown = false;
+	sv->stalled[0] = 0;
+	outage_ends(sv);
+}
+
+static int on_taken(struct supervisor *sv, struct ipc_message *message)
+{
+	if (!reader_done(&message->body) || message->head.id > sv->last_id)
+		return -EBADMSG;
+	recording_taken(sv, message->head.id);
+	if (!sv->stalled[0] && sv->recording.outage.since_ms) /* another recorder's, which could */
+		flows(sv);
+	return 0;
+}
+
+static int on_reopened(struct supervisor *sv, struct ipc_message *message)
+{
+	if (!reader_done(&message->body) || message->head.id > sv->last_id)
+		return -EBADMSG;
+	recording_reopened(sv, message->head.id);
+	return 0;
+}
+
+static int on_ended(struct supervisor *sv, struct ipc_message *message)
+{
+	if (!reader_done(&message->body))
+		return -EBADMSG;
+	recording_ended(sv);
+	return 0;
+}
+
+static int on_drained(struct supervisor *sv, struct ipc_message *message)
+{
+	if (!reader_done(&message->body) || message->head.id > sv->last_id)
+		return -EBADMSG;
+	recording_drained(sv, message->head.id);
+	return 0;
+}
+
+/* One that has ended needs no answer, and one that another daemon serves gets none: what its
+ * recorder reads is not missing. */
+static int on_count_get(struct supervisor *sv, struct ipc_message *message)
+{
+	struct message_sandbox m;
+	struct sandbox *s;
+
+	if (message_sandbox_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	s = supervisor_find(sv, m.sandbox_id);
+	if (s && s->gate.netns >= 0 && s->state != SANDBOX_AWAY && !s->is_given)
+		recording_count(sv, s);
+	return 0;
+}
+
+static int on_stalled(struct supervisor *sv, struct ipc_message *message)
+{
+	struct message_text m;
+	char shown[sizeof sv->stalled];
+
+	if (message_text_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	snprintf(sv->stalled, sizeof sv->stalled, "%.*s", (int)m.text.n, (const char *)m.text.p);
+	outage_begins(sv, sv->stalled);
+	if (loop_now_ms(sv->loop) >= sv->stall_next_ms) {
+		log_error("the audit log cannot be written, so everything is refused: %s",
+		        slice_escape(m.text, shown, sizeof shown));
+		sv->stall_shown = true;
+		sv->stall_next_ms = loop_now_ms(sv->loop) + RECORDER_STALL_SHOWN_MS;
+	}
+	supervisor_for_each_worker(sv, pause_worker, &m.text);
+	return 0;
+}
+
+static int on_flowing(struct supervisor *sv, struct ipc_message *message)
+{
+	if (!reader_done(&message->body))
+		return -EBADMSG;
+	flows(sv);
+	supervisor_for_each_worker(sv, resume_worker, NULL);
+	return 0;
+}
+
+static int on_summary(struct supervisor *sv, struct ipc_message *message)
+{
+	const uint64_t id = message->head.id;
+	struct message_summary m;
+	struct sandbox *s;
+
+	if (message_summary_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	HASH_FIND(at_summary, sv->summing, &id, sizeof id, s);
+	if (!s || s->state != SANDBOX_SUMMING)
+		return id <= sv->last_id ? 0 : -EBADMSG;
+	s->owner->summary(s->owner, &m);
+	sandbox_event(s, SANDBOX_SUMMED);
+	return 0;
+}
+
+/* Under a sandbox's id: its worker wrote what it must not, or a further one's events cannot be
+ * read. The recorder has the sandbox, and what is told of its end. */
+static void on_recorder_failed(struct role *role, uint64_t id)
+{
+	struct supervisor *sv = container_of(role, struct supervisor, recorder);
+	struct sandbox *s = supervisor_find(sv, id);
+	char text[ROLE_HOW_MAX];
+
+	if (!s)
+		return;
+	snprintf(text, sizeof text, "%s", role->last_words);
+	role->last_words[0] = 0;
+	sandbox_fail(s, "%s The sandbox is cut off from every network.", text);
+}
+
+/* It is told nothing more of a sandbox that it does not have. One that was served before is told of
+ * again to the next recorder. */
+static int on_refused(struct supervisor *sv, struct ipc_message *message)
+{
+	struct sandbox *s = supervisor_find(sv, message->head.id);
+
+	if (!reader_done(&message->body))
+		return -EBADMSG;
+	if (!s)
+		return message->head.id <= sv->last_id ? 0 : -EBADMSG;
+	if (s->state == SANDBOX_STARTING)
+		s->recorded.open = false;
+	sandbox_fail(s, "The recorder cannot read the events of a further sandbox. The sandbox is "
+	                "cut off from every network.");
+	return 0;
+}
+
+static int on_head(struct supervisor *sv, struct ipc_message *message)
+{
+	struct message_text m;
+
+	if (message_text_decode(&message->body, &m) != 0 || message->head.id > sv->last_id)
+		return -EBADMSG;
+	return head_answered(sv, message->head.id, m.text);
+}
+
+static int on_recorder_message(struct role *role, struct ipc_message *message)
+{
+	struct supervisor *sv = container_of(role, struct supervisor, recorder);
+
+	switch (message->head.type) {
+	case MESSAGE_RECORDER_READY:
+		return on_recorder_ready(sv, message);
+	case MESSAGE_RECORDER_REFUSED:
+		return on_refused(sv, message);
+	case MESSAGE_RECORDER_TAKEN:
+		return on_taken(sv, message);
+	case MESSAGE_RECORDER_COUNT_GET:
+		return on_count_get(sv, message);
+	case MESSAGE_RECORDER_RING_DRAINED:
+		return on_drained(sv, message);
+	case MESSAGE_RECORDER_REOPENED:
+		return on_reopened(sv, message);
+	case MESSAGE_RECORDER_ENDED:
+		return on_ended(sv, message);
+	case MESSAGE_RECORDER_STALLED:
+		return on_stalled(sv, message);
+	case MESSAGE_RECORDER_FLOWING:
+		return on_flowing(sv, message);
+	case MESSAGE_RECORDER_SUMMARY:
+		return on_summary(sv, message);
+	case MESSAGE_RECORDER_HEAD:
+		return on_head(sv, message);
+	default:
+		return -EBADMSG;
+	}
+}
+
+/* Its end. */
+
+static void lose(struct sandbox *s, const void *context)
+{
+	sandbox_fail(s, "the recorder %s; the sandbox is cut off from every network",
+	        (const char *)context);
+}
+
+static void lose_recorder(struct sandbox *s, const void *context)
+{
+	(void)context;
+	sandbox_event(s, SANDBOX_RECORDER_GONE);
+}
+
+static void tell_death(struct sandbox *s, const void *context)
+{
+	char text[ROLE_HOW_MAX + 128];
+
+	snprintf(text, sizeof text,
+	        "The recorder %s. Another one has taken over; no event is missing.",
+	        (const char *)context);
+	tell_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
+}
+
+/* Remembers this death; true: it is not one too many. */
+static bool may_go_on(struct supervisor *sv)
+{
+	struct recording *r = &sv->recording;
+	int64_t now_ms = loop_now_ms(sv->loop);
+	int64_t *oldest = &r->deaths_ms[r->death_count++ % RECORDER_RESTARTS_MAX];
+	bool seldom =
+	        r->death_count <= RECORDER_RESTARTS_MAX || now_ms - *oldest > RECORDER_RESTARTS_MS;
+
+	*oldest = now_ms;
+	return seldom;
+}
+
+static int start_again(struct supervisor *sv)
+{
+	int error = recorder_start(sv);
+
+	return error ? error : recording_again(sv);
+}
+
+/* Of the daemon: workers hold what is new as long as nobody records. */
+static void on_recorder_time(struct loop_timer *timer)
+{
+	struct supervisor *sv = container_of(timer, struct supervisor, recorder_timer);
+	int error = start_again(sv);
+
+	if (!error)
+		return;
+	log_error("no other recorder can be started: %s", strerror(-error));
+	role_fini(&sv->recorder);
+	loop_timer_set(timer, ROLE_PAUSE_MS);
+}
+
+static void replace_lasting(struct supervisor *sv, const char *how)
+{
+	bool goes_on = may_go_on(sv);
+
+	if (++sv->recording.unready_deaths == RECORDER_RESTARTS_MAX)
+		recording_blame_journal(
+		        &sv->recording, "no recorder becomes ready, maybe for what it notes");
+	supervisor_for_each_worker(sv, hold_worker, NULL);
+	supervisor_for_each(sv, tell_death, how);
+	log_warn("the recorder %s; another one takes over%s", how,
+	        goes_on ? "" : ", not before a pause: that was too often");
+	if (goes_on)
+		on_recorder_time(&sv->recorder_timer);
+	else
+		loop_timer_set(&sv->recorder_timer, ROLE_PAUSE_MS);
+}
+
+static void replace(struct supervisor *sv, const char *how, bool broke)
+{
+	bool goes_on = may_go_on(sv) && !broke;
+	int error;
+
+	supervisor_for_each_worker(sv, hold_worker, NULL);
+	sv->recording.last = !goes_on;
+	error = start_again(sv);
+	if (error) {
+		log_error("no other recorder can be started: %s", strerror(-error));
+		role_fini(&sv->recorder);
+	}
+	if (goes_on && !error) {
+		log_warn("the recorder %s; another one takes over", how);
+		supervisor_for_each(sv, tell_death, how);
+		return;
+	}
+	supervisor_for_each(sv, lose, how);
+	if (error)
+		supervisor_for_each(sv, lose_recorder, NULL);
+}
+
+static void on_recorder_dead(struct role *role, const char *how)
+{
+	struct supervisor *sv = container_of(role, struct supervisor, recorder);
+
+	sv->recorder_ready = false;
+	if (!role->stopping && sv->lasting) {
+		replace_lasting(sv, how);
+		return;
+	}
+	if (!role->stopping && !sv->recording.last) {
+		replace(sv, how, role->killed);
+		return;
+	}
+	if (!role->stopping) {
+		log_error("the recorder %s: the last events are not in the audit log", how);
+		supervisor_for_each(sv, lose, how);
+	}
+	supervisor_for_each(sv, lose_recorder, NULL);
+	supervisor_stop_when_alone(sv);
+}
+
+int recorder_start(struct supervisor *sv)
+{
+	int error = 0;
+
+	if (sv->lasting && !sv->recorder_timer.event)
+		error = loop_timer_open(sv->loop, &sv->recorder_timer, on_recorder_time);
+	if (!error)
+		error = role_start(sv->loop, &sv->recorder, "vethguard-recorder", "the recorder",
+		        -1, on_recorder_message, on_recorder_dead);
+
+	if (!error) {
+		sv->recorder.on_failed = on_recorder_failed;
+		role_wait_for_room(&sv->recorder, ROLE_ROOM_MS, ROLE_ROOM_ALL_MS);
+	}
+	return error;
+}

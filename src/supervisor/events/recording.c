@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the recorder is told: the log (log.c), each sandbox, the rings of its workers (rings.c), the
+ * supervisor's own events (events/outbox.c), the end of a ring and of a sandbox, and what is left
+ * of one that has ended (events/orphans.c). All of it can be told again, to a recorder that takes
+ * over from one that was killed: the descriptors are kept, and an event until the recorder says
+ * that it is in the log.
+ *
+ * While the log cannot be written, the recorder takes nothing from its rings: so it is given so
+ * many rings and events of a sandbox at a time as it has room for (message.h), and further ones
+ * when some of those are in the log.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/events/files.h"
+#include "supervisor/events/private.h"
+
+static uint8_t buffer[MESSAGE_BYTES_MAX];
+
+int recording_say(
+        struct supervisor *sv, const uint8_t *message, size_t n, const int *fds, size_t fd_count)
+{
+	int error;
+
+	if (!role_runs(&sv->recorder))
+		return 0;
+	error = role_send(&sv->recorder, message, n, fds, fd_count);
+	return error == -EPIPE ? 0 : error;
+}
+
+struct recorded *recording_of(struct supervisor *sv, struct sandbox *s)
+{
+	return s ? &s->recorded : &sv->recording.daemon;
+}
+
+int recording_say_sandbox(
+        struct supervisor *sv, const struct message_recorder_sandbox *m, const int *packets)
+{
+	size_t n = message_recorder_sandbox_encode(
+	        buffer, sizeof buffer, MESSAGE_RECORDER_SANDBOX, supervisor_next_id(sv), m);
+
+	return recording_say(sv, buffer, n, packets, m->has_packets);
+}
+
+int recording_open(struct supervisor *sv, struct sandbox *s)
+{
+	struct message_recorder_sandbox m = {.sandbox_id = s->id,
+	        .sandbox = slice_from_string(s->name),
+	        .policy = policy_name(&s->generation->settings->policy),
+	        .fingerprint = policy_fingerprint(&s->generation->settings->policy),
+	        .gate4 = s->gate.gate4,
+	        .gate6 = s->gate.gate6,
+	        .has_packets = true,
+	        .dropped = s->dropped_before};
+	int error = recording_say_sandbox(sv, &m, &s->gate.packets);
+
+	if (error)
+		return error;
+	s->recorded.id = s->id;
+	s->recorded.open = true;
+	return recording_open_rings(sv, &s->recorded);
+}
+
+static int say_daemon(struct supervisor *sv)
+{
+	struct message_recorder_sandbox m = {
+	        .sandbox_id = sv->recording.daemon.id, .sandbox = SLICE(MESSAGE_NAME_DAEMON)};
+	int error = recording_say_sandbox(sv, &m, NULL);
+
+	return error ? error : recording_open_rings(sv, &sv->recording.daemon);
+}
+
+int recording_open_daemon(struct supervisor *sv)
+{
+	struct recorded *daemon = &sv->recording.daemon;
+	int error;
+
+	daemon->open = true;
+	error = say_daemon(sv);
+	return error ? error : recording_adopt_told(sv, daemon->id);
+}
+
+int recording_end(struct supervisor *sv, struct sandbox *s)
+{
+	struct message_sandbox m = {.sandbox_id = s->id};
+
+	s->recorded.end_waits = s->recorded.next_told || recording_rings_wait(&s->recorded);
+	if (s->recorded.end_waits)
+		return 0;
+	/* What another daemon's recorder reads meanwhile is not to be counted here. */
+	m.dropped = s->dropped_at_end = s->is_given ? 0 : gate_dropped(&s->gate).packets;
+	return recording_say(sv, buffer,
+	        message_sandbox_encode(
+	                buffer, sizeof buffer, MESSAGE_RECORDER_END, s->summary_request, &m),
+	        NULL, 0);
+}
+
+void recording_end_waiting(struct supervisor *sv, struct recorded *of)
+{
+	struct sandbox *s = of->end_waits ? supervisor_find(sv, of->id) : NULL;
+
+	if (s && recording_end(sv, s) != 0)
+		log_sandbox(LOG_LEVEL_ERROR, s->name,
+		        "the recorder could not be told that it has ended");
+}
+
+void recording_count(struct supervisor *sv, struct sandbox *s)
+{
+	struct message_sandbox m = {s->id, gate_dropped(&s->gate).packets};
+	int error = recording_say(sv, buffer,
+	        message_sandbox_encode(
+	                buffer, sizeof buffer, MESSAGE_RECORDER_COUNT, supervisor_next_id(sv), &m),
+	        NULL, 0);
+
+	if (error)
+		log_sandbox(LOG_LEVEL_DEBUG, s->name, "the recorder cannot be told a count: %s",
+		        strerror(-error));
+}
+
+static void on_count_time(struct loop_timer *timer)
+{
+	struct supervisor *sv = container_of(timer, struct supervisor, recording.count_time);
+	struct sandbox *s, *next;
+	int left = RECORDING_COUNT_AT_ONCE;
+
+	HASH_ITER(hh, sv->sandboxes, s, next)
+	{
+		if (!s->count_wanted)
+			continue;
+		if (left-- == 0) {
+			loop_timer_set(timer, 1);
+			return;
+		}
+		s->count_wanted = false;
+		if (s->recorded.open && s->gate.netns >= 0 && s->state != SANDBOX_AWAY &&
+		        s->state != SANDBOX_SUMMING && !s->is_given)
+			recording_count(sv, s);
+	}
+}
+
+void recording_count_soon(struct supervisor *sv, struct sandbox *s)
+{
+	struct loop_timer *timer = &sv->recording.count_time;
+
+	if (!timer->event && loop_timer_open(sv->loop, timer, on_count_time) != 0)
+		return; /* it is told with the next drop, or at the end */
+	s->count_wanted = true;
+	loop_timer_set(timer, RECORDING_COUNT_MS);
+}
+
+static int open_again(struct supervisor *sv, struct sandbox *s)
+{
+	int error = recording_open(sv, s);
+
+	if (!error) {
+		told_say_again(sv, &s->recorded);
+		recording_count_soon(sv, s);
+	}
+	if (!error && s->state == SANDBOX_SUMMING)
+		error = recording_end(sv, s);
+	return error;
+}
+
+int recording_again(struct supervisor *sv)
+{
+	struct sandbox *s, *next;
+	int error = sv->log_given ? recording_say_start(sv) : 0;
+
+	if (!error && sv->recording.daemon.open) {
+		error = say_daemon(sv);
+		told_say_again(sv, &sv->recording.daemon);
+	}
+	if (!error && sv->recording.reopen_request)
+		error = recording_say_reopen(sv);
+	if (!error)
+		error = recording_left_again(sv);
+	HASH_ITER(hh, sv->sandboxes, s, next)
+	{
+		if (s->recorded.open && !error)
+			error = open_again(sv, s);
+	}
+	return error;
+}
+
+void recording_forget(struct supervisor *sv, struct recorded *of, bool for_good)
+{
+	told_forget(sv, of, UINT64_MAX, for_good);
+	recording_forget_rings(sv, of, for_good);
+}
+
+void recording_fini(struct supervisor *sv)
+{
+	struct recording *r = &sv->recording;
+
+	recording_wait_fini(r);
+	if (r->outage_time.event)
+		loop_timer_close(&r->outage_time);
+	if (r->count_time.event)
+		loop_timer_close(&r->count_time);
+	audit_opening_cancel(r->opening);
+	r->opening = NULL;
+	recording_forget(sv, &r->daemon, false);
+	while (r->left) {
+		struct recorded *left = r->left;
+
+		r->left = left->next;
+		recording_forget(sv, left, false);
+		free(left);
+	}
+	if (r->reopen_request) {
+		close(r->next_log);
+		close(r->next_reader);
+	}
+	if (sv->log_given) {
+		close(r->log);
+		close(r->reader);
+		identity_fini(&r->opener);
+	}
+	if (sv->log_given || r->kept)
+		close(r->journal);
+	recording_close_ready(r);
+	if (r->kept) {
+		close(r->rings);
+		close(r->told);
+	}
+	sv->log_given = r->kept = false;
+}

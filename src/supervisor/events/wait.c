@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rings whose writer is still there: a worker of a killed supervisor is being killed itself, and
+ * has its ring locked until it is gone. And those that there are no descriptors for until others
+ * are read. They are tried again from time to time, a few in a turn of the loop; nobody waits for
+ * them. One that stays locked is left as it is, for the next start.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/os/fd_limit.h"
+#include "supervisor/events/files.h"
+#include "supervisor/supervisor.h"
+
+#define RETRY_MS 20
+#define RETRIES_IN_A_TURN 64
+
+struct waiting_ring {
+	struct waiting_ring *next;
+	struct recording_left file;
+	int64_t until_ms;
+};
+
+static bool is_over(struct supervisor *sv, const struct waiting_ring *w)
+{
+	int error = recording_adopt_ring(sv, &w->file);
+
+	if (error == -EWOULDBLOCK && loop_now_ms(sv->loop) < w->until_ms)
+		return false;
+	if (error)
+		log_error("events of sandbox %llx cannot be read: %s; they stay for the next start",
+		        (unsigned long long)w->file.sandbox_id,
+		        error == -EWOULDBLOCK ? "their writer lives on" : strerror(-error));
+	return true;
+}
+
+/* Those that were not tried come first the next time. */
+static void on_retry(struct loop_timer *timer)
+{
+	struct recording *r = container_of(timer, struct recording, retry);
+	struct supervisor *sv = container_of(r, struct supervisor, recording);
+	struct waiting_ring *still = NULL, **end = &still, *w;
+
+	for (size_t tried = 0; tried < RETRIES_IN_A_TURN && r->waiting && open_files_left();
+	        tried++) {
+		w = r->waiting;
+		r->waiting = w->next;
+		w->next = NULL;
+		if (is_over(sv, w)) {
+			free(w);
+			continue;
+		}
+		*end = w;
+		end = &w->next;
+	}
+	for (end = &r->waiting; *end; end = &(*end)->next)
+		;
+	*end = still;
+	if (r->waiting)
+		loop_timer_set(timer, RETRY_MS);
+}
+
+int recording_wait_for_ring(struct supervisor *sv, const struct recording_left *file)
+{
+	struct recording *r = &sv->recording;
+	struct waiting_ring *w = calloc(1, sizeof *w);
+	int error = w ? 0 : -ENOMEM;
+
+	if (!error && !r->retry.event)
+		error = loop_timer_open(sv->loop, &r->retry, on_retry);
+	if (error) {
+		free(w);
+		return error;
+	}
+	*w = (struct waiting_ring){r->waiting, *file, loop_now_ms(sv->loop) + RECORDING_ADOPT_MS};
+	r->waiting = w;
+	loop_timer_set(&r->retry, RETRY_MS);
+	return 0;
+}
+
+void recording_wait_fini(struct recording *r)
+{
+	while (r->waiting) {
+		struct waiting_ring *w = r->waiting;
+
+		r->waiting = w->next;
+		free(w);
+	}
+	if (r->retry.event)
+		loop_timer_close(&r->retry);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sealed memory, and the bundle of trusted CAs that every worker verifies its upstreams against. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/os/local_file.h"
+#include "supervisor/os/memfd.h"
+#include "vethguard/tls/bundle.h"
+
+#define STAMP_AGE_S 2 /* file systems count in steps that are much smaller */
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
+
+static int memory_file_new(const char *name)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int seal(int fd)
+{
+	int error = fcntl(fd, F_ADD_SEALS, SEALS) < 0 ? -errno : 0;
+
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
+}
+
+static int write_all(int fd, const void *p, size_t n)
+{
+	const char *at = p;
+
+	while (n) {
+		ssize_t done = write(fd, at, n);
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return -errno;
+		at += done;
+		n -= (size_t)done;
+	}
+	return 0;
+}
+
+int memory_file_of(const char *name, const void *p, size_t n)
+{
+	int fd = memory_file_new(name);
+
+	if (fd < 0)
+		return fd;
+	int error = write_all(fd, p, n);
+	if (error) {
+		close(fd);
+		return error;
+	}
+	return seal(fd);
+}
+
+static int append_open_file(int out, int in, size_t *left)
+{
+	struct stat st;
+
+	if (fstat(in, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if ((uint64_t)st.st_size >= *left)
+		return -EFBIG;
+	*left -= (size_t)st.st_size + 1;
+	for (off_t at = 0; at < st.st_size;) {
+		ssize_t n = sendfile(out, in, &at, (size_t)(st.st_size - at));
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0)
+			return -EIO; /* it shrank under our eyes */
+	}
+	return write_all(out, "\n", 1); /* a file may end without one */
+}
+
+static int open_plain(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int append_file(int out, const char *path, bool local, size_t *left)
+{
+	int in = local ? local_file_open(path) : open_plain(path);
+
+	if (in < 0)
+		return in;
+	int error = append_open_file(out, in, left);
+	close(in);
+	return error;
+}
+
+static void append_system_bundle(int out, size_t *left)
+{
+	for (const char *const *path = bundle_paths; *path; path++)
+		if (append_file(out, *path, false, left) == 0)
+			return;
+	log_warn("no bundle of trusted CAs found on this system (package ca-certificates): only "
+	         "those of the configuration are trusted");
+}
+
+int memory_file_trusted_cas(const struct config *config, bool local, const char **culprit)
+{
+	size_t left = CA_BUNDLE_MAX;
+	int fd = memory_file_new("vethguard-ca"), error = 0;
+
+	*culprit = NULL;
+	if (fd < 0)
+		return fd;
+	append_system_bundle(fd, &left);
+	for (size_t i = 0; i < config->ca_file_count && !error; i++) {
+		error = append_file(fd, config->ca_files[i], local, &left);
+		if (error)
+			*culprit = config->ca_files[i];
+	}
+	if (error) {
+		close(fd);
+		return error;
+	}
+	return seal(fd);
+}
+
+void memory_trusted_init(struct memory_trusted *kept)
+{
+	*kept = (struct memory_trusted){0};
+}
+
+void memory_bundle_put(struct memory_bundle *bundle)
+{
+	if (!bundle || --bundle->refs)
+		return;
+	close(bundle->fd);
+	free(bundle);
+}
+
+bool memory_bundle_equal(const struct memory_bundle *a, const struct memory_bundle *b)
+{
+	char mine[4096], other[sizeof mine];
+	ssize_t n = -1;
+
+	if (a == b || !a || !b)
+		return a == b;
+	for (off_t at = 0; n; at += n) {
+		n = pread(a->fd, mine, sizeof mine, at);
+		if (n < 0 || pread(b->fd, other, sizeof other, at) != n ||
+		        memcmp(mine, other, (size_t)n) != 0)
+			return false;
+	}
+	return true;
+}
+
+static int make_bundle(
+        const struct config *config, bool local, struct memory_bundle **out, const char **culprit)
+{
+	struct memory_bundle *bundle = malloc(sizeof *bundle);
+
+	if (!bundle)
+		return -ENOMEM;
+	*bundle = (struct memory_bundle){
+	        .refs = 1, .fd = memory_file_trusted_cas(config, local, culprit)};
+	if (bundle->fd >= 0) {
+		*out = bundle;
+		return 0;
+	}
+	int error = bundle->fd;
+	free(bundle);
+	return error;
+}
+
+void memory_trusted_fini(struct memory_trusted *kept)
+{
+	memory_bundle_put(kept->bundle);
+	kept->bundle = NULL;
+	kept->count = 0;
+}
+
+/* One that is not there has a stamp as well. False: it is so young that another change need not
+ * show. */
+static bool stamp_of(const char *path, bool local, time_t now, struct memory_stamp *out)
+{
+	int fd = local ? local_file_find(path) : open(path, O_PATH | O_CLOEXEC), error;
+	struct stat st;
+
+	memset(out, 0, sizeof *out);
+	if (fd < 0)
+		return true;
+	error = fstat(fd, &st);
+	close(fd);
+	if (error)
+		return true;
+	out->device = st.st_dev;
+	out->inode = st.st_ino;
+	out->size = st.st_size;
+	out->modified = st.st_mtim;
+	out->changed = st.st_ctim;
+	return st.st_ctim.tv_sec + STAMP_AGE_S <= now;
+}
+
+/* Of all files that memory_file_trusted_cas() looks at, in its order. */
+static size_t take_stamps(
+        const struct config *config, bool local, struct memory_stamp stamps[MEMORY_STAMPS_MAX])
+{
+	time_t now = time(NULL);
+	size_t count = 0;
+	bool old = true;
+
+	for (const char *const *path = bundle_paths; *path && count < MEMORY_STAMPS_MAX; path++)
+		old &= stamp_of(*path, false, now, &stamps[count++]);
+	for (size_t i = 0; i < config->ca_file_count && count < MEMORY_STAMPS_MAX; i++)
+		old &= stamp_of(config->ca_files[i], local, now, &stamps[count++]);
+	return old && count < MEMORY_STAMPS_MAX ? count : 0;
+}
+
+int memory_file_trusted(const struct config *config, struct memory_trusted *kept,
+        struct memory_bundle **out, const char **culprit)
+{
+	struct memory_stamp stamps[MEMORY_STAMPS_MAX];
+	size_t count = take_stamps(config, kept->local, stamps);
+	struct memory_bundle *bundle = NULL;
+
+	*culprit = NULL;
+	if (!kept->bundle || count == 0 || count != kept->count ||
+	        memcmp(stamps, kept->stamps, count * sizeof stamps[0]) != 0) {
+		int error = make_bundle(config, kept->local, &bundle, culprit);
+		if (error)
+			return error;
+		memory_trusted_fini(kept);
+		kept->bundle = bundle;
+		kept->count = count;
+		memcpy(kept->stamps, stamps, count * sizeof stamps[0]);
+	}
+	kept->bundle->refs++;
+	*out = kept->bundle;
+	return 0;
+}

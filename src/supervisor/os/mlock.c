@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: a file's pages belong to whoever maps it, all of them the same ones. So one
+ * locked mapping, of a process that lives as long as the daemon, is enough for all roles.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "vethguard/jail/spawn.h"
+#include "supervisor/os/mlock.h"
+
+static size_t kept;
+
+static int keep_open_file(int fd)
+{
+	struct stat st;
+	void *pages;
+	size_t n;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size <= 0)
+		return -EINVAL;
+	n = (size_t)st.st_size;
+	if (n > RESIDENT_MAX - kept)
+		return -ENOMEM;
+	pages = mmap(NULL, n, PROT_READ, MAP_SHARED, fd, 0);
+	if (pages == MAP_FAILED)
+		return -errno;
+	if (mlock2(pages, n, 0) < 0) {
+		int error = -errno;
+
+		munmap(pages, n);
+		return error == -EAGAIN || error == -EPERM ? -ENOMEM : error;
+	}
+	kept += n;
+	return 0;
+}
+
+int resident_keep(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error;
+
+	if (fd < 0)
+		return -errno;
+	error = keep_open_file(fd);
+	close(fd);
+	return error;
+}
+
+/* The program itself has no name here, and what the kernel adds has no path. */
+static int keep_library(struct dl_phdr_info *library, size_t size, void *context)
+{
+	int *error = context;
+
+	(void)size;
+	if (library->dlpi_name[0] == '/' && !*error)
+		*error = resident_keep(library->dlpi_name);
+	return 0;
+}
+
+void resident_keep_programs(const char *const names[])
+{
+	int error = resident_keep("/proc/self/exe");
+	char path[PATH_MAX];
+
+	dl_iterate_phdr(keep_library, &error);
+	for (; *names && !error; names++) {
+		error = spawn_find(*names, path, sizeof path);
+		error = error ? error : resident_keep(path);
+	}
+	if (error)
+		log_info(
+		        "programs and libraries are not kept in memory (%s): where it gets scarce, "
+		        "attaching waits for the disk",
+		        strerror(-error));
+}

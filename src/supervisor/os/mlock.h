@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * resident: what the guard runs on stays in memory. Pages of programs and libraries that nobody has
+ * used for a while are the first that a machine gives up, because a sandbox takes all there is or
+ * to have some to spare, and the next attachment, or the next stop of a sandbox, would wait for a
+ * disk.
+ */
+#ifndef VETHGUARD_SRC_SUPERVISOR_OS_MLOCK_H
+#define VETHGUARD_SRC_SUPERVISOR_OS_MLOCK_H
+
+#include <stddef.h>
+
+#define RESIDENT_MIB 64 /* of all files together; they take 12 */
+#define RESIDENT_MAX ((size_t)RESIDENT_MIB << 20)
+
+/* Keeps a file in memory until this process ends, with its pages read. 0 or -errno: ENOMEM the
+ * limit of locked memory (CAP_IPC_LOCK knows none) or RESIDENT_MAX. */
+int resident_keep(const char *path);
+/* This program, the libraries it has loaded, and the others of this build by their names
+ * (spawn_find), up to NULL. What cannot be kept is told once, and is no reason not to go on. */
+void resident_keep_programs(const char *const names[]);
+
+#endif

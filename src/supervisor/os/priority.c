@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: the kernel measures how long a process at real-time priority computes
+ * without waiting, and tells of too long a turn by SIGXCPU (RLIMIT_RTTIME, getrlimit(2)). Whoever
+ * takes over a thousand sandboxes, or is made to compute by somebody, is then as all others for a
+ * while, and takes nothing from those whom it serves.
+ *
+ * A worker or keeper that is to do something meanwhile would wait for this CPU until this thread
+ * sleeps, for the kernel likes to run who is woken where who woke it runs, all the more on a
+ * virtual machine, where a CPU that idles counts as taken. At the same priority it is put
+ * elsewhere.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/os/priority.h"
+
+#define US_PER_MS 1000
+#define RAISED (SCHED_RR | SCHED_RESET_ON_FORK)
+
+static const struct sched_param lowest = {.sched_priority = 1}, none = {0};
+
+/* The kernel raises the limit each time it was reached: so it is set for each turn. */
+static int bound_turn(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_RTTIME, &limit) < 0)
+		return -errno;
+	limit.rlim_cur = PRIORITY_TURN_MS * US_PER_MS;
+	if (limit.rlim_cur > limit.rlim_max)
+		limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_RTTIME, &limit) < 0 ? -errno : 0;
+}
+
+static int raise_own(void)
+{
+	int error = bound_turn();
+
+	if (!error && sched_setscheduler(0, RAISED, &lowest) < 0)
+		error = -errno;
+	return error;
+}
+
+static void lower_own(void)
+{
+	sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
+}
+
+static void on_overrun(struct loop_signal *s)
+{
+	struct priority *p = container_of(s, struct priority, overrun);
+
+	lower_own();
+	loop_timer_set(&p->rest, PRIORITY_REST_MS);
+}
+
+static void on_rested(struct loop_timer *timer)
+{
+	int error = raise_own();
+
+	(void)timer;
+	if (error)
+		log_warn("the daemon stays at ordinary priority: %s", strerror(-error));
+}
+
+static void stop_listening(struct priority *p)
+{
+	loop_signal_close(&p->overrun);
+	loop_timer_close(&p->rest);
+}
+
+int priority_open(struct priority *p, struct loop *loop)
+{
+	int error = loop_timer_open(loop, &p->rest, on_rested);
+
+	if (!error)
+		error = loop_signal_open(loop, &p->overrun, SIGXCPU, on_overrun);
+	if (!error)
+		error = raise_own();
+	if (error)
+		stop_listening(p);
+	return error;
+}
+
+void priority_close(struct priority *p)
+{
+	if (p->overrun.event)
+		lower_own();
+	stop_listening(p);
+}
+
+void priority_lend(pid_t pid)
+{
+	if (pid > 0 && sched_getscheduler(0) == RAISED)
+		sched_setscheduler(pid, RAISED, &lowest);
+}
+
+void priority_take_back(pid_t pid)
+{
+	if (pid > 0)
+		sched_setscheduler(pid, SCHED_OTHER, &none);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One question at a time. Each role gets it under the same id; a report is found by its process,
+ * because a role may be gone, and its struct with it, before the last answer has come.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "vethguard/jail/jail.h"
+#include "supervisor/process/confinement.h"
+
+struct roles {
+	struct supervisor *supervisor;
+	struct loop_timer patience;
+	uint64_t ask_id; /* of DESCRIBE */
+	uint64_t id;     /* of whoever asked */
+	roles_told told;
+	void *context;
+	size_t count, answered, max;
+	struct role_report *reports;
+};
+
+static struct roles *asked; /* under way; there is one supervisor in a process */
+
+static void roles_free(struct roles *r)
+{
+	r->supervisor->roles = asked = NULL;
+	loop_timer_close(&r->patience);
+	for (size_t i = 0; i < r->count; i++)
+		free(r->reports[i].text);
+	free(r->reports);
+	free(r);
+}
+
+static void tell(struct roles *r)
+{
+	r->told(r->context, r->id, r->reports, r->count);
+	roles_free(r);
+}
+
+/* Whoever asked holds something for the answer, and lets go of it when it comes. */
+void roles_fini(struct supervisor *sv)
+{
+	if (!sv->roles)
+		return;
+	sv->roles->told(sv->roles->context, sv->roles->id, NULL, 0);
+	roles_free(sv->roles);
+}
+
+static void on_patience_over(struct loop_timer *timer)
+{
+	tell(container_of(timer, struct roles, patience));
+}
+
+static void on_description(struct role *role, struct slice text)
+{
+	struct roles *r = asked;
+
+	if (!r || role->describe_id != r->ask_id)
+		return; /* too late */
+	for (size_t i = 0; i < r->count; i++)
+		if (r->reports[i].pid == role->pid && !r->reports[i].text) {
+			r->reports[i].text = strndup(text.p, text.n);
+			r->answered++;
+			loop_timer_set(&r->patience, ROLES_PATIENCE_MS); /* it goes on */
+		}
+	if (r->answered == r->count)
+		loop_timer_set(&r->patience, 0);
+}
+
+static struct role_report *add(struct roles *r, const char *label, pid_t pid)
+{
+	struct role_report *report;
+
+	if (r->count == r->max)
+		return NULL;
+	report = &r->reports[r->count++];
+	snprintf(report->label, sizeof report->label, "%s", label);
+	report->pid = pid;
+	return report;
+}
+
+static void ask(struct roles *r, struct role *role)
+{
+	if (role_runs(role) && add(r, role->label, role->pid))
+		role_ask(role, r->ask_id, on_description);
+}
+
+static void ask_worker(struct instance *i, const void *context)
+{
+	(void)context;
+	if (i->state == INSTANCE_SERVING || i->state == INSTANCE_RETIRED)
+		ask(asked, &i->worker);
+}
+
+static void count_worker(struct instance *i, const void *context)
+{
+	(void)context;
+	asked->max += i->worker.pid > 0;
+}
+
+static void describe_own(struct roles *r)
+{
+	struct role_report *own = add(r, "the supervisor", getpid());
+	char *text = own ? malloc(JAIL_TEXT_MAX) : NULL;
+
+	if (text) {
+		jail_describe(text, JAIL_TEXT_MAX);
+		own->text = text;
+		r->answered++;
+	}
+}
+
+int roles_ask(struct supervisor *sv, uint64_t id, roles_told told, void *context)
+{
+	struct roles *r;
+
+	if (sv->roles)
+		return -EBUSY;
+	r = calloc(1, sizeof *r);
+	if (!r)
+		return -ENOMEM;
+	*r = (struct roles){.supervisor = sv, .id = id, .told = told, .context = context, .max = 3};
+	r->ask_id = supervisor_next_id(sv);
+	sv->roles = asked = r;
+	supervisor_for_each_worker(sv, count_worker, NULL);
+	r->reports = calloc(r->max, sizeof *r->reports);
+	if (!r->reports || loop_timer_open(sv->loop, &r->patience, on_patience_over) != 0) {
+		roles_free(r);
+		return -ENOMEM;
+	}
+	describe_own(r);
+	ask(r, &sv->keeper);
+	if (sv->recorder_ready)
+		ask(r, &sv->recorder);
+	supervisor_for_each_worker(sv, ask_worker, NULL);
+	loop_timer_set(&r->patience, ROLES_PATIENCE_MS);
+	return 0;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keeper as the supervisor sees it: what it says, and what follows when it dies.
+ *
+ * It serves all workers: what it says is about one of them, found by the id it was asked under or
+ * given. When it dies, a session's sandbox is cut off: nothing can be signed without it, and its
+ * root went with it. The daemon's root is a file, so another keeper goes on, and every worker gets
+ * a pair to that one. Whether it still answers is looked after in process/keeper_health.c.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "vethguard/base/log.h"
+#include "supervisor/daemon/root_file.h"
+#include "supervisor/os/priority.h"
+#include "supervisor/supervisor.h"
+
+static uint8_t buffer[MESSAGE_BYTES_MAX];
+
+/* One that was given to a sandbox, or NULL. */
+static struct instance *find_instance(struct supervisor *sv, uint64_t id)
+{
+	struct instance *i;
+
+	HASH_FIND(by_id, sv->instances, &id, sizeof id, i);
+	return i && i->sandbox ? i : NULL;
+}
+
+static struct instance *find_request(struct supervisor *sv, uint64_t id)
+{
+	struct instance *i;
+
+	HASH_FIND(by_request, sv->requests, &id, sizeof id, i);
+	return i && !i->keeper_ready ? i : NULL;
+}
+
+static int on_root(struct supervisor *sv, struct ipc_message *message)
+{
+	struct message_keeper_root m;
+	struct instance *i;
+
+	if (message_keeper_root_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	priority_take_back(sv->keeper.pid);
+	i = find_request(sv, message->head.id);
+	if (!i) /* its worker may be gone; an id that was never given out is another matter */
+		return message->head.id <= sv->last_id ? 0 : -EBADMSG;
+	memcpy(i->sandbox->root_pem, m.root_pem.p, m.root_pem.n);
+	i->sandbox->root_pem[m.root_pem.n] = 0;
+	i->keeper_ready = true;
+	if (i->state == INSTANCE_STARTING)
+		sandbox_instance_progress(i->sandbox, i);
+	return 0;
+}
+
+static void answer_source(struct supervisor *sv, uint64_t id, int fd, const char *error)
+{
+	struct message_source m = {
+	        .opened = fd >= 0, .error = slice_from_string(fd >= 0 ? NULL : error)};
+	size_t n = message_source_encode(buffer, sizeof buffer, MESSAGE_SOURCE, id, &m);
+	int result = role_send(&sv->keeper, buffer, n, &fd, fd >= 0);
+
+	if (result && result != -EPIPE) /* its end is heard of by itself */
+		log_error("the keeper could not be answered: %s", strerror(-result));
+}
+
+void supervisor_on_source(struct sources *sources, uint64_t id, int fd, const char *error)
+{
+	struct instance *i = container_of(sources, struct instance, sources);
+
+	if (error)
+		log_sandbox(LOG_LEVEL_DEBUG, i->sandbox->name, "%s",
+		        error); /* the keeper tells people */
+	answer_source(i->supervisor, id, fd, error);
+	if (fd >= 0)
+		close(fd);
+}
+
+static int on_source_open(struct supervisor *sv, struct ipc_message *message)
+{
+	struct message_source_open m;
+
+	if (message_source_open_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	struct instance *i = find_instance(sv, m.sandbox_id);
+	if (!i || !i->generation || i->state == INSTANCE_ENDING) {
+		answer_source(sv, message->head.id, -1, "");
+		return 0;
+	}
+	if (m.generation != i->credentials->number)
+		return 0; /* the keeper does not know yet that nobody waits for it */
+	sources_open(&i->sources, message->head.id, m.credential);
+	return 0;
+}
+
+/* Under the id of an instance: this worker, which may be a spare one, broke the protocol with the
+ * keeper and is not trusted with anything else, or the keeper has no room for it. Under that of a
+ * request: it is refused. */
+static void on_keeper_failed(struct role *role, uint64_t id)
+{
+	struct supervisor *sv = container_of(role, struct supervisor, keeper);
+	struct instance *i;
+	char text[ROLE_HOW_MAX];
+
+	priority_take_back(role->pid);
+	HASH_FIND(by_id, sv->instances, &id, sizeof id, i);
+	if (i) {
+		role_kill(&i->worker, role->last_words);
+		role->last_words[0] = 0;
+		return;
+	}
+	i = find_request(sv, id);
+	snprintf(text, sizeof text, "%s", role->last_words);
+	role->last_words[0] = 0; /* they are not about the keeper's own end */
+	if (!i)
+		return;
+	if (i->sandbox->lasting && i->sandbox->state != SANDBOX_STARTING)
+		role_kill(&i->worker, text);
+	else
+		sandbox_fail(i->sandbox, "the keeper refuses: %s", text);
+}
+
+static int on_keeper_ready(struct supervisor *sv, struct ipc_message *message)
+{
+	int error;
+
+	if (!reader_done(&message->body))
+		return -EBADMSG;
+	if (sv->lasting && !sv->keeper_ready) {
+		error = root_file_keep(sv->ca);
+		if (error) {
+			log_error("the root CA's file cannot be kept: %s", strerror(-error));
+			return -EBADMSG;
+		}
+	}
+	sv->keeper_ready = true;
+	supervisor_roles_ready(sv);
+	return 0;
+}
+
+static int on_keeper_message(struct role *role, struct ipc_message *message)
+{
+	struct supervisor *sv = container_of(role, struct supervisor, keeper);
+
+	sv->keeper_owes = 0; /* it has much to do, perhaps: it does not hang */
+	switch (message->head.type) {
+	case MESSAGE_KEEPER_READY:
+		return on_keeper_ready(sv, message);
+	case MESSAGE_KEEPER_HERE:
+		return supervisor_keeper_is_here(sv, message);
+	case MESSAGE_KEEPER_ROOT:
+		return on_root(sv, message);
+	case MESSAGE_SOURCE_OPEN:
+		return on_source_open(sv, message);
+	default:
+		return -EBADMSG;
+	}
+}
+
+/* Its end. */
+
+static void lose(struct sandbox *s, const void *context)
+{
+	sandbox_fail(s, "the keeper %s; the sandbox is cut off from every network",
+	        (const char *)context);
+}
+
+/* To all workers, those in store too. */
+static void give_keeper(struct supervisor *sv)
+{
+	struct instance *i, *next;
+
+	HASH_ITER(by_id, sv->instances, i, next)
+	{
+		if (role_runs(&i->worker) && i->state != INSTANCE_ENDING &&
+		        instance_new_keeper(i) != 0)
+			role_kill(&i->worker, "it cannot be given to another keeper");
+	}
+}
+
+static void start_again(struct supervisor *sv)
+{
+	int error = keeper_start(sv);
+
+	if (error) {
+		log_error("no keeper can be started: %s", strerror(-error));
+		loop_timer_set(&sv->keeper_timer, ROLE_PAUSE_MS);
+		return;
+	}
+	give_keeper(sv);
+}
+
+static void on_keeper_time(struct loop_timer *timer)
+{
+	start_again(container_of(timer, struct supervisor, keeper_timer));
+}
+
+static void tell_death(struct sandbox *s, const void *context)
+{
+	char text[ROLE_HOW_MAX + 128];
+
+	snprintf(text, sizeof text, "The keeper %.900s. Another one is started.",
+	        (const char *)context);
+	tell_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
+}
+
+/* Workers go on with what they have: certificates and credentials that are in use. What needs the
+ * keeper is refused until the next one is there. */
+static void replace(struct supervisor *sv, const char *how)
+{
+	int64_t now_ms = loop_now_ms(sv->loop);
+	int64_t *oldest = &sv->keeper_deaths_ms[sv->keeper_death_count++ % KEEPER_RESTARTS_MAX];
+	bool often = sv->keeper_death_count > KEEPER_RESTARTS_MAX &&
+	             now_ms - *oldest <= KEEPER_RESTARTS_MS;
+
+	*oldest = now_ms;
+	supervisor_for_each(sv, tell_death, how);
+	log_warn("the keeper %s; another one is started%s", how,
+	        often ? ", not before a pause: that was too often" : "");
+	if (often)
+		loop_timer_set(&sv->keeper_timer, ROLE_PAUSE_MS);
+	else
+		start_again(sv);
+}
+
+static void on_keeper_dead(struct role *role, const char *how)
+{
+	struct supervisor *sv = container_of(role, struct supervisor, keeper);
+
+	if (!role->stopping && sv->lasting && sv->keeper_ready)
+		replace(sv, how);
+	else if (!role->stopping && sv->on_keeper_lost)
+		sv->on_keeper_lost(sv, how);
+	else if (!role->stopping)
+		supervisor_for_each(sv, lose, how);
+	supervisor_stop_when_alone(sv);
+}
+
+static int start_with(struct supervisor *sv, int root)
+{
+	int error = role_start(sv->loop, &sv->keeper, "vethguard-keeper", "the keeper", -1,
+	        on_keeper_message, on_keeper_dead);
+	if (!error) {
+		sv->keeper.on_failed = on_keeper_failed;
+		role_wait_for_room(&sv->keeper, ROLE_ROOM_MS, ROLE_ROOM_ALL_MS);
+		size_t n = message_empty(
+		        buffer, sizeof buffer, MESSAGE_KEEPER_START, supervisor_next_id(sv));
+		error = role_send(&sv->keeper, buffer, n, &root, root >= 0);
+	}
+	return error;
+}
+
+/* With the root CA's file, where there is to be one. */
+int keeper_start(struct supervisor *sv)
+{
+	int root = -1, error = 0;
+
+	if (sv->lasting && !sv->keeper_timer.event)
+		error = loop_timer_open(sv->loop, &sv->keeper_timer, on_keeper_time);
+	if (!error && sv->lasting)
+		root = root_file_open(sv->ca);
+	if (!error && sv->lasting && root < 0)
+		error = root;
+	if (!error)
+		error = start_with(sv, root);
+	if (root >= 0)
+		close(root);
+	return error;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of a role has two signs, in any order: its socket closes, its pidfd becomes readable. The
+ * second is the one that counts: only then is the process gone for certain and its status known.
+ * The first, where nobody asked for it, means that the role can no longer be talked to, so it is
+ * killed, which makes the second come.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "vethguard/base/clock.h"
+#include "vethguard/base/linux.h"
+#include "vethguard/base/log.h"
+#include "vethguard/jail/spawn.h"
+#include "supervisor/process/role.h"
+
+static void close_watch(struct role *role)
+{
+	ipc_peer_close(&role->peer);
+	loop_io_close(&role->exit);
+	loop_timer_close(&role->patience);
+	role_text_close(&role->text);
+	if (role->pidfd >= 0)
+		close(role->pidfd);
+	role->pidfd = -1;
+	role->pid = 0;
+}
+
+static void send_kill(struct role *role)
+{
+	if (role->pidfd >= 0 && pidfd_send_signal(role->pidfd, SIGKILL, NULL, 0) < 0 &&
+	        errno != ESRCH)
+		log_error("cannot kill %s: %s", role->label, strerror(errno));
+}
+
+void role_kill(struct role *role, const char *why)
+{
+	if (!role_runs(role))
+		return;
+	if (!role->last_words[0])
+		snprintf(role->last_words, sizeof role->last_words, "%s", why);
+	role->killed = true;
+	send_kill(role);
+}
+
+static void describe_end(const struct role *role, const siginfo_t *end, char how[ROLE_HOW_MAX])
+{
+	int n;
+
+	if (role->killed)
+		n = snprintf(how, ROLE_HOW_MAX, "was killed");
+	else if (end->si_code == CLD_EXITED)
+		n = snprintf(how, ROLE_HOW_MAX, "exited (status %d)", end->si_status);
+	else
+		n = snprintf(how, ROLE_HOW_MAX, "died (signal %d)", end->si_status);
+	if (role->last_words[0] && n > 0)
+		snprintf(how + n, ROLE_HOW_MAX - (size_t)n, ": %.900s", role->last_words);
+}
+
+static void on_exit_ready(struct loop_io *io, unsigned events)
+{
+	struct role *role = container_of(io, struct role, exit);
+	siginfo_t end = {0};
+	char how[ROLE_HOW_MAX];
+
+	(void)events;
+	if (waitid(P_PIDFD, (id_t)role->pidfd, &end, WEXITED | WNOHANG) < 0 || end.si_pid == 0)
+		return;
+	ipc_peer_drain(&role->peer); /* its last words */
+	describe_end(role, &end, how);
+	close_watch(role);
+	role->on_dead(role, how);
+}
+
+/* Text of a less privileged program, on its way to a terminal. */
+static int take_last_words(struct role *role, struct ipc_message *message)
+{
+	struct message_text m;
+	int error = message_text_decode(&message->body, &m);
+
+	if (error)
+		return error;
+	slice_escape(m.text, role->last_words, sizeof role->last_words);
+	if (role->on_failed)
+		role->on_failed(role, message->head.id);
+	return 0;
+}
+
+/* An answer to an earlier question, which nobody waits for any more, is passed over. */
+static int take_description(struct role *role, struct ipc_message *message)
+{
+	struct message_text m;
+
+	if (role->descriptions == 0 || message->head.id > role->describe_id ||
+	        message_text_decode(&message->body, &m) != 0)
+		return -EBADMSG;
+	role->descriptions--;
+	if (message->head.id == role->describe_id)
+		role->on_description(role, m.text);
+	return 0;
+}
+
+void role_bound(struct role *role, unsigned burst, unsigned per_s)
+{
+	role->burst = burst;
+	role->per_s = per_s;
+	role->credit = (int64_t)burst * 1000;
+	role->credit_ms = loop_now_ms(role->exit.loop);
+}
+
+/* False: it has sent more than its bound. */
+static bool pay(struct role *role)
+{
+	int64_t now_ms = loop_now_ms(role->exit.loop);
+
+	if (role->burst == 0)
+		return true;
+	role->credit += (now_ms - role->credit_ms) * role->per_s;
+	if (role->credit > (int64_t)role->burst * 1000)
+		role->credit = (int64_t)role->burst * 1000;
+	role->credit_ms = now_ms;
+	role->credit -= 1000;
+	return role->credit >= 0;
+}
+
+/* No role has a descriptor to give. */
+static int on_message(struct ipc_peer *peer, struct ipc_message *message)
+{
+	struct role *role = container_of(peer, struct role, peer);
+
+	if (message->fd_count > 0)
+		return -EBADMSG;
+	if (!pay(role))
+		return -EDQUOT;
+	if (message->head.type == MESSAGE_FAILED)
+		return take_last_words(role, message);
+	if (message->head.type == MESSAGE_DESCRIPTION)
+		return take_description(role, message);
+	if (message->head.type == MESSAGE_STOPPED)
+		return role->stopping ? 0 : -EBADMSG;
+	return role->on_message(role, message);
+}
+
+static void on_end(struct ipc_peer *peer, int error)
+{
+	struct role *role = container_of(peer, struct role, peer);
+
+	if (error == -EBADMSG || error == -EDQUOT) /* whatever it said itself is no reason */
+		role->last_words[0] = '\0';
+	if (error == -EBADMSG)
+		role_kill(role, "it broke the protocol");
+	else if (error == -EDQUOT)
+		role_kill(role, "it said too much");
+	else if (error && error != -ECONNRESET && error != -EPIPE)
+		role_kill(role, strerror(-error));
+	else if (!role->stopping)
+		send_kill(role); /* dying by itself, as a rule: its own status then tells how */
+}
+
+static void on_patience_over(struct loop_timer *timer)
+{
+	role_kill(container_of(timer, struct role, patience), "it did not stop when asked to");
+}
+
+static int watch(struct loop *loop, struct role *role, int socket)
+{
+	int error = ipc_peer_open(loop, &role->peer, socket, role->label, on_message, on_end);
+
+	if (!error)
+		error = loop_timer_open(loop, &role->patience, on_patience_over);
+	if (!error)
+		error = loop_io_open_level(
+		        loop, &role->exit, role->pidfd, LOOP_READ, on_exit_ready);
+	return error;
+}
+
+int role_start(struct loop *loop, struct role *role, const char *program, const char *label,
+        int mounts, int (*message)(struct role *role, struct ipc_message *message),
+        void (*dead)(struct role *role, const char *how))
+{
+	char name[64];
+	char *argv[] = {name, NULL};
+	int ends[2];
+
+	memset(role, 0, sizeof *role);
+	role->pidfd = -1;
+	role->text.fd = -1;
+	role->on_message = message;
+	role->on_dead = dead;
+	snprintf(role->label, sizeof role->label, "%s", label);
+	snprintf(name, sizeof name, "%s", program);
+	int error = ipc_pair(ends);
+	if (error)
+		return error;
+	int errors = role_text_open(loop, &role->text, program);
+	pid_t pid = errors < 0
+	                    ? errors
+	                    : spawn_program(program, argv, ends[1], errors, mounts, &role->pidfd);
+	close(ends[1]);
+	if (errors >= 0)
+		close(errors);
+	if (pid < 0) {
+		char why[512];
+
+		spawn_explain(program, pid, geteuid(), why, sizeof why);
+		log_error("%s", why);
+		close(ends[0]);
+		role_text_close(&role->text);
+		role->pidfd = -1;
+		return pid;
+	}
+	role->pid = pid;
+	error = watch(loop, role, ends[0]);
+	if (error)
+		role_fini(role);
+	return error;
+}
+
+void role_wait_for_room(struct role *role, int room_ms, int all_ms)
+{
+	role->room_ms = room_ms;
+	role->room_all_ms = role->room_left_ms = all_ms;
+	role->room_at_ms = clock_monotonic_ms();
+}
+
+/* It may be full all the same: ipc_send says so. */
+static void wait_for_room(struct role *role)
+{
+	const int64_t began_ms = clock_monotonic_ms();
+	int64_t left_ms = role->room_left_ms + (began_ms - role->room_at_ms) / ROLE_ROOM_BACK;
+
+	if (left_ms > role->room_all_ms)
+		left_ms = role->room_all_ms;
+	ipc_peer_flush(&role->peer, left_ms < role->room_ms ? (int)left_ms : role->room_ms);
+	role->room_at_ms = clock_monotonic_ms();
+	left_ms -= role->room_at_ms - began_ms;
+	role->room_left_ms = left_ms > 0 ? left_ms : 0;
+}
+
+int role_send(
+        struct role *role, const uint8_t *message, size_t size, const int *fds, size_t fd_count)
+{
+	if (role->room_ms && !ipc_peer_has_room(&role->peer, size, fd_count))
+		wait_for_room(role);
+	return ipc_send(&role->peer, message, size, fds, fd_count);
+}
+
+void role_ask(struct role *role, uint64_t id, void (*told)(struct role *role, struct slice text))
+{
+	uint8_t message[32];
+
+	role->describe_id = id;
+	role->descriptions++;
+	role->on_description = told;
+	role_send(role, message, message_empty(message, sizeof message, MESSAGE_DESCRIBE, id), NULL,
+	        0);
+}
+
+void role_stop(struct role *role, uint64_t id, int64_t patience_ms)
+{
+	uint8_t message[32];
+
+	if (!role_runs(role) || role->stopping)
+		return;
+	role->stopping = true;
+	role_send(role, message, message_empty(message, sizeof message, MESSAGE_STOP, id), NULL, 0);
+	loop_timer_set(&role->patience, patience_ms);
+}
+
+void role_fini(struct role *role)
+{
+	if (!role_runs(role))
+		return;
+	send_kill(role);
+	waitid(P_PIDFD, (id_t)role->pidfd, &(siginfo_t){0}, WEXITED);
+	close_watch(role);
+}

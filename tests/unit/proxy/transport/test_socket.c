@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Links, plain and with TLS at both ends: every segmentation, back-pressure, both kinds of end,
+ * resets. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../../tls/pair.h"
+#include "proxy/transport/socket.h"
+#include "vethguard/base/clock.h"
+
+struct end {
+	struct link link;
+	struct buf in;
+	unsigned drained;
+	enum link_status last;
+	bool deaf;
+};
+
+static struct {
+	struct loop *loop;
+	struct loop_timer stop;
+	struct link_shared shared;
+	struct pair tls;
+	struct end a, b, c;
+} w;
+
+static void on_stop(struct loop_timer *timer)
+{
+	loop_stop(timer->loop);
+}
+
+static void pump(int ms)
+{
+	loop_timer_set(&w.stop, ms);
+	loop_run(w.loop);
+}
+
+#define UNTIL(condition)                                             \
+	do {                                                         \
+		int64_t until_end = clock_monotonic_ms() + 30000;    \
+		while (!(condition)) {                               \
+			if (clock_monotonic_ms() > until_end)        \
+				fail_msg("in vain: %s", #condition); \
+			pump(1);                                     \
+		}                                                    \
+	} while (0)
+
+static void take(struct end *e)
+{
+	static uint8_t bytes[LINK_CHUNK];
+	size_t n;
+
+	while (!e->deaf) {
+		e->last = link_read(&e->link, bytes, sizeof bytes, &n);
+		if (e->last != LINK_OK)
+			return;
+		assert_int_equal(buf_append(&e->in, bytes, n), 0);
+	}
+}
+
+static void on_event(struct link *link)
+{
+	take(container_of(link, struct end, link));
+}
+
+static void on_drained(struct link *link)
+{
+	container_of(link, struct end, link)->drained++;
+}
+
+static void end_open(struct end *e, int fd)
+{
+	memset(e, 0, sizeof *e);
+	e->last = LINK_AGAIN;
+	buf_init(&e->in, 64u << 20);
+	assert_int_equal(link_open(&w.shared, &e->link, fd, NULL, on_event, on_drained), 0);
+}
+
+static void end_close(struct end *e)
+{
+	link_close(&e->link, false);
+	buf_fini(&e->in);
+}
+
+static int set_up(void **state)
+{
+	int pair[2];
+
+	(void)state;
+	memset(&w, 0, sizeof w);
+	w.loop = loop_new();
+	loop_timer_open(w.loop, &w.stop, on_stop);
+	link_shared_init(&w.shared, w.loop);
+	pair_init(&w.tls);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) < 0)
+		return -1;
+	end_open(&w.a, pair[0]);
+	end_open(&w.b, pair[1]);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	end_close(&w.a);
+	end_close(&w.b);
+	pair_fini(&w.tls);
+	link_shared_fini(&w.shared);
+	loop_timer_close(&w.stop);
+	loop_free(w.loop);
+	return 0;
+}
+
+/* a becomes the client, b the server. */
+static void start_tls(void)
+{
+	const struct ip none = {0};
+	bool done_a = false, done_b = false;
+
+	link_start_tls(&w.a.link,
+	        tls_connect_new(
+	                w.tls.client, SLICE("a.test"), &none, PAIR_ALPN, SLICE("k"), &w.shared.tx),
+	        SLICE(""));
+	link_start_tls(&w.b.link, tls_accept_new(w.tls.server, PAIR_ALPN, &w.shared.tx), SLICE(""));
+	w.a.deaf = w.b.deaf = true;
+	for (int i = 0; i < 200 && !(done_a && done_b); i++) {
+		done_a = link_handshake(&w.a.link) == LINK_OK;
+		done_b = link_handshake(&w.b.link) == LINK_OK;
+		pump(0);
+		w.a.link.readable = w.b.link.readable = true;
+	}
+	assert_true(done_a && done_b);
+	w.a.deaf = w.b.deaf = false;
+	take(&w.a);
+	take(&w.b);
+}
+
+static uint8_t *pattern(size_t n)
+{
+	uint8_t *p = malloc(n);
+
+	for (size_t i = 0; i < n; i++)
+		p[i] = (uint8_t)(i * 31 + i / 255);
+	return p;
+}
+
+static void arrives(struct end *from, struct end *to, size_t n, size_t step)
+{
+	uint8_t *bytes = pattern(n);
+
+	buf_consume(&to->in, to->in.len);
+	for (size_t at = 0; at < n; at += step) {
+		link_write(&from->link, bytes + at, n - at < step ? n - at : step);
+		if (link_unsent(&from->link) >= LINK_HIGH)
+			UNTIL(link_unsent(&from->link) < LINK_HIGH);
+	}
+	UNTIL(to->in.len >= n);
+	assert_int_equal(to->in.len, n);
+	assert_memory_equal(buf_bytes(&to->in), bytes, n);
+	free(bytes);
+}
+
+static void test_bytes_arrive(void **state)
+{
+	const size_t steps[] = {1, 100, 4095, 4096, 16384, 16385, 60000};
+
+	(void)state;
+	for (int tls = 0; tls < 2; tls++) {
+		for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+			arrives(&w.a, &w.b, steps[i] == 1 ? 5000 : 400000, steps[i]);
+			arrives(&w.b, &w.a, steps[i] == 1 ? 5000 : 400000, steps[i]);
+		}
+		if (!tls)
+			start_tls();
+	}
+}
+
+/* Many small writes are few records: the shared stage joins them. */
+static void test_small_writes_are_joined(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	start_tls();
+	pump(5);
+	before = w.a.link.sent;
+	for (int i = 0; i < 1000; i++)
+		link_write(&w.a.link, "x", 1);
+	UNTIL(w.b.in.len == 1000);
+	assert_true(w.a.link.sent - before < 1100);
+}
+
+/* Two links write in turn: each keeps its own order and bytes, though the buffers are shared. */
+static void test_links_do_not_mix(void **state)
+{
+	int pair[2];
+	char text[64];
+
+	(void)state;
+	start_tls();
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+	end_open(&w.c, pair[0]);
+	for (int i = 0; i < 100; i++) {
+		int n = snprintf(text, sizeof text, "%04d", i);
+
+		link_write(&w.a.link, text, (size_t)n);
+		link_write(&w.c.link, text, (size_t)n);
+		if (i % 7 == 0)
+			link_write_secret(&w.a.link, text, (size_t)n);
+		link_write(&w.b.link, text, (size_t)n);
+	}
+	UNTIL(w.b.in.len == 115 * 4 && w.a.in.len == 400);
+	for (size_t i = 0, k = 0; i < 100; i++) {
+		snprintf(text, sizeof text, "%04zu", i);
+		assert_memory_equal(buf_bytes(&w.b.in) + 4 * k++, text, 4);
+		if (i % 7 == 0)
+			assert_memory_equal(buf_bytes(&w.b.in) + 4 * k++, text, 4);
+		assert_memory_equal(buf_bytes(&w.a.in) + 4 * i, text, 4);
+	}
+	assert_int_equal(recv(pair[1], text, sizeof text, MSG_DONTWAIT), sizeof text);
+	assert_memory_equal(text, "0000000100020003", 16);
+	end_close(&w.c);
+	close(pair[1]);
+}
+
+static void test_back_pressure(void **state)
+{
+	static uint8_t bytes[32768];
+
+	(void)state;
+	w.b.deaf = true;
+	for (int i = 0; i < 100 && !link_is_congested(&w.a.link); i++) {
+		link_write(&w.a.link, bytes, sizeof bytes);
+		link_flush(&w.a.link);
+	}
+	assert_true(link_is_congested(&w.a.link));
+	assert_true(link_unsent(&w.a.link) >= LINK_HIGH && link_unsent(&w.a.link) < LINK_OUT_MAX);
+	assert_int_equal(w.a.drained, 0);
+	w.b.deaf = false;
+	take(&w.b);
+	UNTIL(w.a.drained == 1);
+	assert_false(link_is_congested(&w.a.link));
+	UNTIL(link_unsent(&w.a.link) == 0);
+}
+
+/* Who goes on although nothing is taken is broken, and hears of it when reading: no byte is lost
+ * silently. */
+static void test_what_cannot_be_queued_breaks_the_link(void **state)
+{
+	static uint8_t bytes[65536];
+
+	(void)state;
+	w.b.deaf = true;
+	for (int i = 0; i < 64; i++) {
+		link_write(&w.a.link, bytes, sizeof bytes);
+		link_flush(&w.a.link);
+	}
+	assert_true(w.a.link.broken);
+	UNTIL(w.a.last == LINK_ERROR);
+}
+
+static void test_ends(void **state)
+{
+	(void)state;
+	link_write(&w.a.link, "last", 4);
+	link_end(&w.a.link);
+	UNTIL(w.b.last == LINK_EOF);
+	assert_int_equal(w.b.in.len, 4);
+	assert_false(w.b.link.truncated);
+	arrives(&w.b, &w.a, 1000, 100); /* the other direction goes on */
+}
+
+/* The end comes in the same run of bytes as the last of the content, which fills it to the last
+ * record. */
+static void test_a_clean_tls_end_is_no_truncation(void **state)
+{
+	(void)state;
+	start_tls();
+	for (size_t k = 0; k < 3; k++) { /* asked again, it says the same */
+		if (k == 0) {
+			link_write(&w.a.link, "last", 4);
+			link_end(&w.a.link);
+		}
+		UNTIL(w.b.last == LINK_EOF);
+		assert_int_equal(w.b.in.len, 4);
+		assert_false(w.b.link.truncated);
+		take(&w.b);
+		assert_int_equal(w.b.last, LINK_EOF);
+	}
+}
+
+static void test_a_tls_end_without_close_notify(void **state)
+{
+	(void)state;
+	start_tls();
+	link_write(&w.a.link, "part", 4);
+	link_flush(&w.a.link);
+	shutdown(w.a.link.fd, SHUT_WR);
+	UNTIL(w.b.last == LINK_EOF);
+	assert_int_equal(w.b.in.len, 4);
+	assert_true(w.b.link.truncated);
+}
+
+static void test_garbage_instead_of_tls(void **state)
+{
+	(void)state;
+	start_tls();
+	assert_int_equal(send(w.a.link.fd, "GET / HTTP/1.1\r\n\r\n", 18, 0), 18);
+	UNTIL(w.b.last == LINK_ERROR);
+}
+
+/* A writable event between the asking for the end and its sending: nothing that still waits may be
+ * lost. */
+static void test_an_end_waits_for_what_was_written(void **state)
+{
+	(void)state;
+	link_write(&w.a.link, "all of it", 9);
+	link_end(&w.a.link);
+	w.a.link.io.on_ready(&w.a.link.io, LOOP_WRITE);
+	UNTIL(w.b.last == LINK_EOF);
+	assert_int_equal(w.b.in.len, 9);
+	assert_false(w.a.link.broken);
+}
+
+/* The owner hears when a link that was to end has sent all it had. */
+static void test_the_end_of_a_full_link_is_told(void **state)
+{
+	static uint8_t bytes[65536];
+	unsigned n = 0;
+
+	(void)state;
+	w.b.deaf = true;
+	for (; n < 100 && !link_is_congested(&w.a.link); n++) {
+		link_write(&w.a.link, bytes, sizeof bytes);
+		link_flush(&w.a.link);
+	}
+	link_end(&w.a.link);
+	w.b.deaf = false;
+	take(&w.b);
+	UNTIL(link_unsent(&w.a.link) == 0 && w.b.last == LINK_EOF);
+	assert_true(w.a.drained >= 1);
+	assert_int_equal(w.b.in.len, n * sizeof bytes);
+}
+
+/* A run of bytes ends with a record of which the reader's room took only a part: the rest needs no
+ * further byte. */
+static void test_the_rest_of_a_record_is_read(void **state)
+{
+	const size_t record = 15000, count = 5;
+	uint8_t *bytes = pattern(record);
+	static uint8_t out[LINK_CHUNK];
+	size_t total = 0, n;
+
+	(void)state;
+	start_tls();
+	w.b.deaf = true;
+	/* The first record in two parts, so that its beginning waits inside OpenSSL when the others
+	 * come in one run. */
+	for (size_t i = 0; i < count; i++)
+		link_write(&w.a.link, bytes, record);
+	w.a.link.writable = false;
+	link_flush(&w.a.link);
+	assert_int_equal(send(w.a.link.fd, buf_bytes(&w.a.link.out), 12000, 0), 12000);
+	w.b.link.readable = true;
+	assert_int_equal(link_read(&w.b.link, out, sizeof out, &n), LINK_AGAIN);
+	w.b.link.readable = true;
+	for (size_t at = 12000; at < w.a.link.out.len;) {
+		ssize_t r =
+		        send(w.a.link.fd, buf_bytes(&w.a.link.out) + at, w.a.link.out.len - at, 0);
+
+		assert_true(r > 0);
+		at += (size_t)r;
+	}
+	buf_consume(&w.a.link.out, w.a.link.out.len);
+	for (int i = 0; i < 8; i++)
+		if (link_read(&w.b.link, out, sizeof out, &n) == LINK_OK)
+			total += n;
+	assert_int_equal(total, record * count);
+	free(bytes);
+}
+
+/* Both ends anew, over TCP. */
+static void over_tcp(struct end *from, struct end *to)
+{
+	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t n = sizeof sin;
+	int listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0),
+	    one = 1;
+
+	/* Accepted ones inherit it: what is sent leaves at once, before a reset too. */
+	setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	assert_int_equal(bind(listener, (struct sockaddr *)&sin, n), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	getsockname(listener, (struct sockaddr *)&sin, &n);
+	assert_int_equal(connect(client, (struct sockaddr *)&sin, n), 0);
+	end_close(to);
+	end_open(to, accept4(listener, NULL, NULL, SOCK_NONBLOCK));
+	end_close(from);
+	end_open(from, client);
+	close(listener);
+}
+
+static void test_reset(void **state)
+{
+	(void)state;
+	over_tcp(&w.a, &w.c);
+	link_write(&w.a.link, "x", 1);
+	link_flush(&w.a.link);
+	UNTIL(w.c.in.len == 1);
+	link_close(&w.a.link, true);
+	UNTIL(w.c.last == LINK_ERROR);
+	link_write(&w.c.link, "y", 1);
+	link_end(&w.c.link);
+	pump(2);
+	end_close(&w.c);
+}
+
+#define LAST_WORDS 20000
+
+/* b says something and is gone before a has read any of it; then a sends, in vain. */
+static void go_unread(bool tls, bool politely, bool reads_on)
+{
+	uint8_t *bytes = pattern(LAST_WORDS);
+
+	over_tcp(&w.a, &w.b);
+	if (tls)
+		start_tls();
+	w.a.link.reads_on = reads_on;
+	w.a.deaf = true;
+	link_write(&w.b.link, bytes, LAST_WORDS);
+	if (politely)
+		link_end(&w.b.link);
+	link_flush(&w.b.link);
+	link_close(&w.b.link, !politely);
+	for (int i = 0; i < 2 && !w.a.link.broken; i++) { /* the answer to the first is a reset */
+		link_write(&w.a.link, bytes, 1);
+		link_flush(&w.a.link);
+	}
+	assert_true(w.a.link.broken);
+	free(bytes);
+}
+
+/* Sending fails before what had come was read: that is there, and what follows is no clean end. */
+static void test_what_came_before_a_reset_is_read(void **state)
+{
+	uint8_t *bytes = pattern(LAST_WORDS);
+
+	(void)state;
+	for (int tls = 0; tls < 2; tls++) {
+		go_unread(tls, false, true);
+		w.a.deaf = false;
+		UNTIL(w.a.last != LINK_AGAIN);
+		assert_int_equal(w.a.last, LINK_ERROR);
+		assert_int_equal(w.a.in.len, LAST_WORDS);
+		assert_memory_equal(buf_bytes(&w.a.in), bytes, LAST_WORDS);
+		take(&w.a);
+		assert_int_equal(w.a.last, LINK_ERROR);
+		link_write(&w.a.link, "more", 4);
+		assert_int_equal(link_unsent(&w.a.link), 0);
+	}
+	free(bytes);
+}
+
+/* A FIN that had come before the reset is an end. */
+static void test_what_came_before_an_end_and_a_reset_is_read(void **state)
+{
+	(void)state;
+	for (int tls = 0; tls < 2; tls++) {
+		go_unread(tls, true, true);
+		w.a.deaf = false;
+		UNTIL(w.a.last != LINK_AGAIN);
+		assert_int_equal(w.a.last, LINK_EOF);
+		assert_false(w.a.link.truncated);
+		assert_int_equal(w.a.in.len, LAST_WORDS);
+	}
+}
+
+/* Whoever does not ask for it hears at once that the peer is gone. */
+static void test_a_link_that_does_not_read_on(void **state)
+{
+	(void)state;
+	go_unread(false, false, false);
+	w.a.deaf = false;
+	UNTIL(w.a.last != LINK_AGAIN);
+	assert_int_equal(w.a.last, LINK_ERROR);
+	assert_int_equal(w.a.in.len, 0);
+}
+
+static void test_a_closed_link_is_harmless(void **state)
+{
+	uint8_t out[LINK_RECORD];
+	size_t n;
+
+	(void)state;
+	link_close(&w.a.link, false);
+	link_close(&w.a.link, true);
+	link_write(&w.a.link, "x", 1);
+	link_write_secret(&w.a.link, "x", 1);
+	link_end(&w.a.link);
+	link_flush(&w.a.link);
+	assert_int_equal(link_read(&w.a.link, out, sizeof out, &n), LINK_ERROR);
+	assert_int_equal(n, 0);
+	pump(1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+	        TEST(test_bytes_arrive),
+	        TEST(test_small_writes_are_joined),
+	        TEST(test_links_do_not_mix),
+	        TEST(test_back_pressure),
+	        TEST(test_what_cannot_be_queued_breaks_the_link),
+	        TEST(test_ends),
+	        TEST(test_a_clean_tls_end_is_no_truncation),
+	        TEST(test_a_tls_end_without_close_notify),
+	        TEST(test_garbage_instead_of_tls),
+	        TEST(test_an_end_waits_for_what_was_written),
+	        TEST(test_the_end_of_a_full_link_is_told),
+	        TEST(test_the_rest_of_a_record_is_read),
+	        TEST(test_reset),
+	        TEST(test_what_came_before_a_reset_is_read),
+	        TEST(test_what_came_before_an_end_and_a_reset_is_read),
+	        TEST(test_a_link_that_does_not_read_on),
+	        TEST(test_a_closed_link_is_harmless),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file's stamp: what of it makes another file, and when it tells nothing. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "supervisor/config/fingerprint.h"
+
+#define NOW 1000000
+
+static const struct stat file = {.st_dev = 1,
+        .st_ino = 2,
+        .st_size = 3,
+        .st_mtim = {NOW - 100, 4},
+        .st_ctim = {NOW - 50, 5}};
+
+static void an_old_file_holds_its_stamp(void **state)
+{
+	struct stamp stamp = stamp_of(&file, NOW);
+
+	(void)state;
+	assert_true(stamp.counts);
+	assert_true(stamp_holds(&stamp, &file));
+}
+
+static void whatever_differs_is_another(void **state)
+{
+	const struct stamp stamp = stamp_of(&file, NOW);
+	struct stat other[8];
+
+	(void)state;
+	for (size_t i = 0; i < 8; i++)
+		other[i] = file;
+	other[0].st_dev++;
+	other[1].st_ino++;
+	other[2].st_size++;
+	other[3].st_mtim.tv_sec++;
+	other[4].st_mtim.tv_nsec++;
+	other[5].st_ctim.tv_sec++;
+	other[6].st_ctim.tv_nsec++;
+	other[7].st_ctim.tv_nsec--;
+	for (size_t i = 0; i < 8; i++)
+		assert_false(stamp_holds(&stamp, &other[i]));
+}
+
+/* It may change once more and look the same. */
+static void one_that_has_just_changed_tells_nothing(void **state)
+{
+	(void)state;
+	for (time_t age = -10; age <= STAMP_STEP_S; age++) {
+		struct stat fresh = file;
+		struct stamp stamp;
+
+		fresh.st_ctim.tv_sec = NOW - age;
+		stamp = stamp_of(&fresh, NOW);
+		assert_false(stamp.counts);
+		assert_false(stamp_holds(&stamp, &fresh));
+	}
+}
+
+static void none_holds_nothing(void **state)
+{
+	const struct stamp none = {0};
+	const struct stat empty = {0};
+
+	(void)state;
+	assert_false(stamp_holds(&none, &empty));
+	assert_false(stamp_holds(&none, &file));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(an_old_file_holds_its_stamp),
+	        cmocka_unit_test(whatever_differs_is_another),
+	        cmocka_unit_test(one_that_has_just_changed_tells_nothing),
+	        cmocka_unit_test(none_holds_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

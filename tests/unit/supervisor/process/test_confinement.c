@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asking roles how they are confined: who answers in its time is heard, however many did before. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "../fake_role.h"
+#include "supervisor/process/confinement.h"
+#include "vethguard/base/clock.h"
+
+static const char *const programs[] = {"fake-soon", "fake-late", "fake-silent"};
+
+#define STEP_MS                   \
+	(ROLES_PATIENCE_MS * 11 / \
+	        20) /* two are more than the patience, each has nearly a second to be late */
+
+/* The other side. */
+static int play(const char *name)
+{
+	struct ipc_message m;
+
+	alarm(120);
+	while (ipc_receive_blocking(IPC_SUPERVISOR_FD, -1, fake_in, &m) == 0) {
+		if (strcmp(name, "fake-silent") == 0)
+			continue;
+		usleep((strcmp(name, "fake-late") == 0 ? 2 : 1) * STEP_MS * 1000);
+		fake_say_text(MESSAGE_DESCRIPTION, m.head.id, name);
+	}
+	return 0;
+}
+
+static struct supervisor sv;
+static char texts[3][32];
+static size_t told_count;
+
+static int on_message(struct role *role, struct ipc_message *message)
+{
+	(void)role;
+	(void)message;
+	return -EBADMSG;
+}
+
+static void on_dead(struct role *role, const char *how)
+{
+	(void)role;
+	(void)how;
+}
+
+static void on_told(void *context, uint64_t id, const struct role_report *reports, size_t count)
+{
+	assert_ptr_equal(context, &sv);
+	assert_int_equal(id, 5);
+	told_count = count;
+	for (size_t i = 0; i < count && i < 3; i++)
+		snprintf(texts[i], sizeof texts[i], "%s", reports[i].text ? reports[i].text : "");
+	loop_stop(sv.loop);
+}
+
+/* Keeper and recorder are such programs. How long it took. */
+static int64_t ask(const char *keeper, const char *recorder)
+{
+	int64_t began_ms = clock_monotonic_ms();
+
+	assert_int_equal(
+	        role_start(sv.loop, &sv.keeper, keeper, "the keeper", -1, on_message, on_dead), 0);
+	assert_int_equal(role_start(sv.loop, &sv.recorder, recorder, "the recorder", -1, on_message,
+	                         on_dead),
+	        0);
+	sv.recorder_ready = true;
+	assert_int_equal(roles_ask(&sv, 5, on_told, &sv), 0);
+	assert_int_equal(roles_ask(&sv, 6, on_told, &sv), -EBUSY);
+	assert_int_equal(loop_run(sv.loop), 0);
+	assert_null(sv.roles);
+	role_fini(&sv.keeper);
+	role_fini(&sv.recorder);
+	assert_int_equal(told_count, 3);
+	assert_string_not_equal(texts[0], ""); /* its own */
+	return clock_monotonic_ms() - began_ms;
+}
+
+static void an_answer_in_time_is_heard(void **state)
+{
+	(void)state;
+	ask("fake-soon", "fake-late"); /* later than the patience with one of them */
+	assert_string_equal(texts[1], "fake-soon");
+	assert_string_equal(texts[2], "fake-late");
+}
+
+static void one_that_hangs_is_told_of_without(void **state)
+{
+	(void)state;
+	assert_true(ask("fake-soon", "fake-silent") >= STEP_MS + ROLES_PATIENCE_MS);
+	assert_string_equal(texts[1], "fake-soon");
+	assert_string_equal(texts[2], "");
+}
+
+/* What the asker keeps for the answer would be lost. */
+static void the_end_answers_a_question_under_way(void **state)
+{
+	(void)state;
+	told_count = SIZE_MAX;
+	assert_int_equal(role_start(sv.loop, &sv.keeper, "fake-silent", "the keeper", -1,
+	                         on_message, on_dead),
+	        0);
+	assert_int_equal(roles_ask(&sv, 5, on_told, &sv), 0);
+	roles_fini(&sv);
+	assert_int_equal(told_count, 0);
+	assert_null(sv.roles);
+	roles_fini(&sv);
+	role_fini(&sv.keeper);
+}
+
+static int group_setup(void **state)
+{
+	(void)state;
+	sv.loop = loop_new();
+	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+		fake_link(programs[i], true);
+	return 0;
+}
+
+static int group_teardown(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+		fake_link(programs[i], false);
+	loop_free(sv.loop);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(an_answer_in_time_is_heard),
+	        cmocka_unit_test(the_end_answers_a_question_under_way),
+	        cmocka_unit_test(one_that_hangs_is_told_of_without),
+	};
+
+	if (argc > 0 && strncmp(argv[0], "fake-", 5) == 0)
+		return play(argv[0]);
+	alarm(240);
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}

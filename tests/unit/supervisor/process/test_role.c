@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every way in which a role may end, and that its end is told exactly once and truly. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "../fake_role.h"
+#include "supervisor/process/role.h"
+#include "vethguard/base/clock.h"
+
+#define FLOOD_BYTES (1 << 20)
+
+static const char *const programs[] = {"fake-good", "fake-crash", "fake-exit", "fake-deaf",
+        "fake-nonsense", "fake-hangup", "fake-words", "fake-early", "fake-escapes", "fake-flood",
+        "fake-long", "fake-endless", "fake-gifts", "fake-chatty", "fake-slow", "fake-drip"};
+#define GIFTS 100
+#define DRIP_MS 200
+#define BURST 2000 /* messages with a descriptor: far more than socket and queue hold */
+
+static void write_all(const char *text, size_t n)
+{
+	/* As a hostile one would: it makes its end blocking and never gives up. */
+	fcntl(STDERR_FILENO, F_SETFL, fcntl(STDERR_FILENO, F_GETFL) & ~O_NONBLOCK);
+	while (n > 0) {
+		ssize_t done = write(STDERR_FILENO, text, n);
+
+		if (done <= 0)
+			_exit(5);
+		text += done;
+		n -= (size_t)done;
+	}
+}
+
+static int write_stderr(const char *name)
+{
+	static char many[FLOOD_BYTES];
+	static const char escapes[] =
+	        "fake-escapes: error: \x1b]0;owned\x07\x1b[2J\xc2\x9b 31m\r\x7f\\x1b\n"
+	        "vethguardd: error: not the supervisor\n\n\0\ntorn";
+
+	if (strcmp(name, "fake-escapes") == 0) {
+		write_all(escapes, sizeof escapes - 1);
+		return 0;
+	}
+	memset(many, 'A', sizeof many);
+	for (size_t i = 9; strcmp(name, "fake-flood") == 0 && i < sizeof many; i += 10)
+		many[i] = '\n';
+	write_all(many, strcmp(name, "fake-long") == 0 ? ROLE_TEXT_LINE_MAX + 5 : sizeof many);
+	return 0;
+}
+
+/* A message as it should be, with descriptors that nobody wants. */
+static void give_descriptors(void)
+{
+	int fds[GIFTS];
+
+	for (size_t i = 0; i < GIFTS; i++)
+		fds[i] = STDERR_FILENO;
+	ipc_send_blocking(IPC_SUPERVISOR_FD, fake_out,
+	        message_empty(fake_out, sizeof fake_out, MESSAGE_WORKER_READY, 7), fds, GIFTS);
+}
+
+/* Reads late, and says so when it has everything. */
+static void read_a_burst(void)
+{
+	struct ipc_message m;
+	unsigned got = 0;
+
+	usleep(100000);
+	while (got < BURST && ipc_receive_blocking(IPC_SUPERVISOR_FD, -1, fake_in, &m) == 0) {
+		got += m.fd_count == 1 && m.head.id == got;
+		for (size_t i = 0; i < m.fd_count; i++)
+			close(m.fds[i]);
+	}
+	fake_say(MESSAGE_WORKER_READY, 7);
+}
+
+static void read_now_and_then(void)
+{
+	struct ipc_message m;
+
+	for (;;) {
+		usleep(DRIP_MS * 1000);
+		while (ipc_receive_blocking(IPC_SUPERVISOR_FD, 0, fake_in, &m) == 0)
+			for (size_t i = 0; i < m.fd_count; i++)
+				close(m.fds[i]);
+	}
+}
+
+/* The other side. */
+static int play(const char *name)
+{
+	struct ipc_message m;
+
+	alarm(120);
+	if (strcmp(name, "fake-crash") == 0)
+		fake_die(SIGSEGV);
+	if (strcmp(name, "fake-exit") == 0)
+		return 3;
+	if (strcmp(name, "fake-escapes") == 0 || strcmp(name, "fake-flood") == 0 ||
+	        strcmp(name, "fake-long") == 0 || strcmp(name, "fake-endless") == 0)
+		return write_stderr(name);
+	if (strcmp(name, "fake-nonsense") == 0)
+		(void)!write(IPC_SUPERVISOR_FD, "nonsense", 8);
+	if (strcmp(name, "fake-hangup") == 0)
+		close(IPC_SUPERVISOR_FD);
+	if (strcmp(name, "fake-words") == 0) {
+		fake_say_text(MESSAGE_FAILED, 0, "no memory\x1b[2J");
+		return 1;
+	}
+	if (strcmp(name, "fake-early") == 0)
+		fake_say_text(MESSAGE_STOPPED, 0, "");
+	if (strcmp(name, "fake-gifts") == 0)
+		give_descriptors();
+	if (strcmp(name, "fake-drip") == 0)
+		read_now_and_then();
+	if (strcmp(name, "fake-slow") == 0)
+		read_a_burst();
+	if (strcmp(name, "fake-chatty") == 0)
+		for (unsigned i = 0; i < 2 * ROLE_WORKER_BURST; i++)
+			fake_say(MESSAGE_WORKER_READY, 7);
+	if (strcmp(name, "fake-good") != 0)
+		for (;;)
+			pause();
+	fake_say(MESSAGE_WORKER_READY, 7);
+	while (ipc_receive_blocking(IPC_SUPERVISOR_FD, -1, fake_in, &m) == 0) {
+		if (m.head.type != MESSAGE_STOP)
+			continue;
+		fake_say_text(MESSAGE_STOPPED, m.head.id, "");
+		return 0;
+	}
+	return 1;
+}
+
+static struct loop *loop;
+static struct role role;
+static int messages, deaths;
+static char how_it_died[ROLE_HOW_MAX];
+
+static int on_message(struct role *r, struct ipc_message *message)
+{
+	messages++;
+	assert_ptr_equal(r, &role);
+	assert_int_equal(message->head.id, 7);
+	loop_stop(loop);
+	return 0;
+}
+
+static void on_dead(struct role *r, const char *how)
+{
+	assert_false(role_runs(r));
+	deaths++;
+	snprintf(how_it_died, sizeof how_it_died, "%s", how);
+	loop_stop(loop);
+}
+
+static void start(const char *program)
+{
+	messages = deaths = 0;
+	assert_int_equal(role_start(loop, &role, program, "the test", -1, on_message, on_dead), 0);
+	assert_true(role_runs(&role));
+}
+
+static void on_time(struct loop_timer *timer)
+{
+	(void)timer;
+	loop_stop(loop);
+}
+
+static void expect_end(const char *how)
+{
+	while (deaths == 0)
+		assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(deaths, 1);
+	assert_string_equal(how_it_died, how);
+}
+
+static void good_one_stops_when_asked(void **state)
+{
+	(void)state;
+	start("fake-good");
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(messages, 1);
+	role_stop(&role, 1, 10000);
+	expect_end("exited (status 0)");
+}
+
+static void ends_of_its_own(void **state)
+{
+	(void)state;
+	start("fake-crash");
+	expect_end("died (signal 11)");
+	start("fake-exit");
+	expect_end("exited (status 3)");
+}
+
+static void last_words_are_escaped(void **state)
+{
+	(void)state;
+	start("fake-words");
+	expect_end("exited (status 1): no memory\\x1b[2J");
+}
+
+static void broken_protocol_kills(void **state)
+{
+	(void)state;
+	start("fake-nonsense");
+	expect_end("was killed: it broke the protocol");
+	start("fake-early");
+	expect_end("was killed: it broke the protocol");
+}
+
+static size_t descriptors(void)
+{
+	size_t n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void descriptors_of_a_role_kill_it_and_are_closed(void **state)
+{
+	(void)state;
+	size_t before = descriptors();
+	for (int i = 0; i < 3; i++) {
+		start("fake-gifts");
+		expect_end("was killed: it broke the protocol");
+		assert_int_equal(messages, 0);
+	}
+	assert_int_equal(descriptors(), before);
+}
+
+/* What it may say is bounded by number and time; without a bound it may say any number. */
+static void saying_too_much_kills(void **state)
+{
+	(void)state;
+	start("fake-chatty");
+	role_bound(&role, ROLE_WORKER_BURST, 0);
+	expect_end("was killed: it said too much");
+	assert_int_equal(messages, ROLE_WORKER_BURST);
+	start("fake-chatty");
+	while (messages < 2 * ROLE_WORKER_BURST)
+		assert_int_equal(loop_run(loop), 0);
+	role_fini(&role);
+	assert_int_equal(deaths, 0);
+}
+
+static void hanging_up_kills(void **state)
+{
+	(void)state;
+	start("fake-hangup");
+	expect_end("died (signal 9)");
+}
+
+static int send_burst(void)
+{
+	uint8_t message[32];
+	int error = 0;
+
+	for (unsigned i = 0; i < BURST && !error; i++) {
+		size_t n = message_empty(message, sizeof message, MESSAGE_DESCRIBE, i);
+
+		error = role_send(&role, message, n, (int[]){STDERR_FILENO}, 1);
+	}
+	return error;
+}
+
+static void a_burst_waits_for_its_reader(void **state)
+{
+	(void)state;
+	start("fake-slow");
+	role_wait_for_room(&role, 30000, 30000);
+	assert_int_equal(send_burst(), 0);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(messages, 1);
+	role_fini(&role);
+}
+
+static void a_burst_that_nobody_reads_kills(void **state)
+{
+	(void)state;
+	start("fake-deaf");
+	role_wait_for_room(&role, 20, 20);
+	assert_int_equal(send_burst(), -ENOBUFS);
+	expect_end("was killed: No buffer space available");
+}
+
+/* It reads all that there is, but not before it has been waited for a while. */
+static void one_that_makes_wait_again_and_again_is_killed(void **state)
+{
+	int64_t began_ms = clock_monotonic_ms(), took_ms;
+	int error = 0;
+
+	(void)state;
+	start("fake-drip");
+	role_wait_for_room(&role, 5 * DRIP_MS, 8 * DRIP_MS);
+	while (!error && clock_monotonic_ms() - began_ms < 400 * DRIP_MS)
+		error = send_burst();
+	took_ms = clock_monotonic_ms() - began_ms;
+	assert_int_equal(error, -ENOBUFS);
+	assert_true(took_ms > 6 * DRIP_MS); /* not at the first wait */
+	expect_end("was killed: No buffer space available");
+}
+
+static void patience_ends(void **state)
+{
+	(void)state;
+	start("fake-deaf");
+	role_stop(&role, 1, 20);
+	expect_end("was killed: it did not stop when asked to");
+}
+
+static void killing_says_why(void **state)
+{
+	(void)state;
+	start("fake-deaf");
+	role_kill(&role, "a test wants it");
+	expect_end("was killed: a test wants it");
+	role_kill(&role, "again");
+	role_stop(&role, 1, 1);
+	role_fini(&role);
+	assert_int_equal(deaths, 1);
+}
+
+static void fini_reaps_without_a_word(void **state)
+{
+	(void)state;
+	start("fake-deaf");
+	pid_t pid = role.pid;
+	role_fini(&role);
+	assert_int_equal(kill(pid, 0), -1);
+	assert_int_equal(deaths, 0);
+}
+
+/* Everything that arrives at this process's standard error while the program runs. */
+static size_t captured(const char *program, char *out, size_t size, bool to_its_end)
+{
+	int saved = dup(STDERR_FILENO), file = memfd_create("stderr", MFD_CLOEXEC);
+	struct loop_timer timer;
+	ssize_t n;
+
+	assert_true(saved >= 0 && file >= 0);
+	dup2(file, STDERR_FILENO);
+	start(program);
+	assert_int_equal(loop_timer_open(loop, &timer, on_time), 0);
+	if (!to_its_end)
+		loop_timer_set(&timer, 2000); /* a busy machine takes its time to begin */
+	assert_int_equal(loop_run(loop), 0);
+	role_fini(&role);
+	loop_timer_close(&timer);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	n = pread(file, out, size - 1, 0);
+	close(file);
+	assert_true(n >= 0);
+	out[n] = 0;
+	return (size_t)n;
+}
+
+static void no_terminal_obeys_a_role(void **state)
+{
+	char text[4096];
+
+	(void)state;
+	captured("fake-escapes", text, sizeof text, true);
+	assert_string_equal(text,
+	        "fake-escapes: error: \\x1b]0;owned\\x07\\x1b[2J\\xc2\\x9b 31m\\x0d\\x7f\\x1b\n"
+	        "fake-escapes: vethguardd: error: not the supervisor\n"
+	        "fake-escapes: \\x00\n"
+	        "fake-escapes: torn\n");
+}
+
+static void a_long_line_becomes_several(void **state)
+{
+	char text[2 * ROLE_TEXT_LINE_MAX];
+
+	(void)state;
+	captured("fake-long", text, sizeof text, true);
+	assert_int_equal(strchr(text, '\n') - text, strlen("fake-long: ") + ROLE_TEXT_LINE_MAX);
+	assert_string_equal(strchr(text, '\n'), "\nfake-long: AAAAA\n");
+}
+
+/* Many lines, and one that never ends. Whoever floods is kept waiting; what is shown is bounded,
+ * also when its end comes. */
+static void nobody_floods_a_terminal(void **state)
+{
+	static const char *const flooders[] = {"fake-flood", "fake-endless"};
+	static char text[FLOOD_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		size_t n = captured(flooders[i], text, sizeof text, false);
+
+		assert_in_range(n, ROLE_TEXT_BURST / 4, ROLE_TEXT_BURST + 2 * ROLE_TEXT_LINE_MAX);
+		assert_non_null(strstr(text, "writes too much: the rest is not shown"));
+		assert_int_equal(deaths, 0);
+	}
+}
+
+static void a_program_that_is_not_there(void **state)
+{
+	(void)state;
+	assert_int_equal(
+	        role_start(loop, &role, "fake-none", "the test", -1, on_message, on_dead), -ENOENT);
+	assert_false(role_runs(&role));
+	role_fini(&role);
+}
+
+static int group_setup(void **state)
+{
+	(void)state;
+	loop = loop_new();
+	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+		fake_link(programs[i], true);
+	return 0;
+}
+
+static int group_teardown(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+		fake_link(programs[i], false);
+	loop_free(loop);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(good_one_stops_when_asked),
+	        cmocka_unit_test(ends_of_its_own),
+	        cmocka_unit_test(last_words_are_escaped),
+	        cmocka_unit_test(broken_protocol_kills),
+	        cmocka_unit_test(descriptors_of_a_role_kill_it_and_are_closed),
+	        cmocka_unit_test(saying_too_much_kills),
+	        cmocka_unit_test(hanging_up_kills),
+	        cmocka_unit_test(a_burst_waits_for_its_reader),
+	        cmocka_unit_test(a_burst_that_nobody_reads_kills),
+	        cmocka_unit_test(one_that_makes_wait_again_and_again_is_killed),
+	        cmocka_unit_test(patience_ends),
+	        cmocka_unit_test(killing_says_why),
+	        cmocka_unit_test(fini_reaps_without_a_word),
+	        cmocka_unit_test(no_terminal_obeys_a_role),
+	        cmocka_unit_test(a_long_line_becomes_several),
+	        cmocka_unit_test(nobody_floods_a_terminal),
+	        cmocka_unit_test(a_program_that_is_not_there),
+	};
+
+	if (argc > 0 && strncmp(argv[0], "fake-", 5) == 0)
+		return play(argv[0]);
+	alarm(240);
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}
