@@ -16,25 +16,25 @@
 #include "proxy/client/client.h"
 #include "vethguard/base/clock.h"
 
-#define ACCEPT_BATCH 64     /* further connections of one turn of the loop */
-#define ACCEPT_AGAIN_MS 200 /* after running out of descriptors or memory */
-#define ACCEPT_PACE_MS 10   /* between two looks at a listener in a flood */
-#define ACCEPT_PACE_BATCH 4 /* connections of one look */
-#define FUTILE_PER_S 50     /* connections that came to nothing: more are a flood */
+#define ACCEPT_BATCH 64       /* further connections of one turn of the loop */
+#define ACCEPT_AGAIN_MS 200   /* after running out of descriptors or memory */
+#define ACCEPT_PACE_MS 10     /* between two looks at a listener in a flood */
+#define ACCEPT_PACE_BATCH 4   /* connections of one look */
+#define UNPRODUCTIVE_PER_S 50 /* connections that came to nothing: more are a flood */
 
 static bool may_accept(const struct proxy *p)
 {
 	return !p->draining && !p->held && p->client_count < p->config.limits.connections;
 }
 
-void accept_was_futile(struct proxy *p)
+void accept_was_unproductive(struct proxy *p)
 {
-	rate_take(&p->futile, clock_monotonic_ms());
+	rate_take(&p->unproductive, clock_monotonic_ms());
 }
 
 static bool is_flooded(struct proxy *p)
 {
-	return !rate_has(&p->futile, clock_monotonic_ms());
+	return !rate_has(&p->unproductive, clock_monotonic_ms());
 }
 
 enum taken {
@@ -133,7 +133,7 @@ int accept_open(struct proxy *p)
 {
 	int r = loop_timer_open(p->config.loop, &p->accept_again, on_again);
 
-	rate_init(&p->futile, FUTILE_PER_S, 1, clock_monotonic_ms());
+	rate_init(&p->unproductive, UNPRODUCTIVE_PER_S, 1, clock_monotonic_ms());
 	return r < 0 ? r : loop_timer_open(p->config.loop, &p->accept_paced, on_paced);
 }
 

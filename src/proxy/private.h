@@ -18,7 +18,7 @@ struct client;
 struct exchange;
 struct http_fields;
 struct http_request;
-struct http2_stream;
+struct client_http2_stream;
 struct tunnel;
 
 /* One list of deadlines per kind of waiting; config_timeouts gives the delays. */
@@ -30,10 +30,10 @@ enum proxy_wait {
 	WAIT_IDLE,   /* between requests; body or response without progress */
 	WAIT_DIAL,   /* a tunnel's other end */
 	WAIT_LINGER, /* closing politely */
-	/* struct http2_stream */
+	/* struct client_http2_stream */
 	WAIT_STREAM,        /* body or response without progress */
 	WAIT_STREAM_LINGER, /* answered before all of the request had come */
-	/* struct upstream */
+	/* struct upstream_stream */
 	WAIT_CONNECT,  /* dialling and TLS */
 	WAIT_PRIOR,    /* HTTP/2 without TLS: the upstream's settings */
 	WAIT_RESPONSE, /* upstream silent while a request is under way */
@@ -88,7 +88,7 @@ struct no_prior {
 #define NO_PRIOR_KEPT 16
 
 /* Connections that ended without a byte, in the second that began with the first of them. */
-struct record_silent {
+struct audit_silent {
 	struct loop_timer second;
 	bool counting;
 	uint32_t told;      /* by a line each */
@@ -98,7 +98,7 @@ struct record_silent {
 };
 
 /* Requests that were refused and told to the log, and wait for their answer. */
-struct refusals {
+struct deny_throttle {
 	struct rate rate;
 	struct list waiting; /* struct exchange, turn */
 	struct loop_timer turn;
@@ -108,24 +108,24 @@ struct refusals {
 
 struct proxy {
 	struct proxy_config config;
-	struct link_shared links;
+	struct socket_shared sockets;
 	struct loop_deadlines waits[WAIT_COUNT];
 	struct tls_server *tls_server; /* proxy_tls_server() */
 	struct tls_client *tls_client; /* proxy_tls_client() */
 	struct listener listeners[PROXY_LISTENERS_MAX];
 	size_t listener_count;
 	struct loop_timer accept_again, accept_paced, give_back;
-	struct rate futile; /* connections that came to nothing; empty: a flood of them */
-	struct datagram_relay *datagrams;
+	struct rate unproductive; /* connections that came to nothing; empty: a flood of them */
+	struct udp_relay *datagrams;
 	struct list clients;
 	size_t client_count, client_peak; /* the most since memory was given back */
 	uint64_t accepted;                /* of them, since the beginning */
-	struct record_silent silent;
-	struct refusals refusals;
+	struct audit_silent silent;
+	struct deny_throttle deny_throttle;
 	struct list upstreams; /* all; the idle ones among them in order of their age */
 	size_t upstream_count, idle_count;
 	struct pool_entry *pool;         /* hash table: pool.c */
-	uint8_t *plain;                  /* LINK_CHUNK bytes: what was read last, plain */
+	uint8_t *plain;                  /* SOCKET_CHUNK bytes: what was read last, plain */
 	struct secret plain_memory;      /* ... locked: an upstream may echo a credential */
 	struct client *shaking_hands;    /* whose certificate tls_server asks for */
 	int pipes[TUNNEL_PIPES_KEPT][2]; /* empty ones, for splice(2) */
@@ -134,9 +134,9 @@ struct proxy {
 	struct no_prior no_prior[NO_PRIOR_KEPT]; /* upstream/prior_knowledge.c, the oldest ones are
 	                                            replaced */
 	unsigned next_no_prior;
-	struct buf text;    /* heads and frames on their way out */
-	struct buf covered; /* bodies: a head that waited may be written before them */
-	struct buf target;  /* of the request that is being recorded */
+	struct buf text;     /* heads and frames on their way out */
+	struct buf redacted; /* bodies: a head that waited may be written before them */
+	struct buf target;   /* of the request that is being recorded */
 	struct buf unpacked;
 	struct secret secret_text; /* a head with a credential in it, wiped after each use */
 	uint64_t next_event;
@@ -145,11 +145,11 @@ struct proxy {
 	struct exchange
 	        *free_exchanges; /* kept for the next requests, so that these cost no allocation */
 	size_t free_exchange_count;
-	size_t stream_count;                    /* HTTP/2 streams of all clients */
-	struct upstream_stream *free_upstreams; /* the same, of HTTP/2 upstreams */
-	uint32_t grown; /* bytes of their windows beyond HTTP2_UPSTREAM_WIDE_WINDOW */
+	size_t stream_count;                          /* HTTP/2 streams of all clients */
+	struct upstream_http2_stream *free_upstreams; /* the same, of HTTP/2 upstreams */
+	uint32_t grown; /* bytes of their windows beyond UPSTREAM_HTTP2_WIDE_WINDOW */
 	size_t free_upstream_count;
-	struct http2_stream *free_streams;
+	struct client_http2_stream *free_streams;
 	size_t free_stream_count;
 	bool held, draining, giving_back;
 	bool retiring;        /* draining, and tunnels and flows may end by themselves */
@@ -172,7 +172,7 @@ enum upgrade_verdict {
 extern const char upgrade_not_passed_on[]; /* what is said of UPGRADE_DROPPED */
 /* What a request asks for in its Upgrade fields; protocol: the first that is allowed, or that is
  * not. */
-enum upgrade_verdict upgrade_judge(const struct policy *policy, uint32_t rule,
+enum upgrade_verdict upgrade_authorize(const struct policy *policy, uint32_t rule,
         const struct http_fields *fields, struct slice *protocol);
 /* NULL, or what is wrong with a 101 to a request that asked for that. */
 const char *upgrade_check_answer(struct slice asked, const struct http_fields *response);
@@ -180,7 +180,7 @@ const char *upgrade_check_answer(struct slice asked, const struct http_fields *r
 /* --- exchange/authorize.c --- */
 
 /* A verdict, and what else has to be said about it. */
-struct judgement {
+struct verdict {
 	struct policy_decision decision;
 	bool allowed;
 	bool searched; /* a search list has put a domain behind the name before it was dialled */
@@ -192,15 +192,15 @@ struct judgement {
 	struct slice upgrade; /* the protocol that the request is upgraded to, or was refused for;
 	                         in its fields */
 };
-void judge_request(struct proxy *proxy, const struct client *client,
-        const struct http_request *request, struct destination *destination, struct judgement *out);
+void authorize_request(struct proxy *proxy, const struct client *client,
+        const struct http_request *request, struct destination *destination, struct verdict *out);
 /* A field by which a request can ask for another method or path. */
-bool judge_is_override(struct slice name);
+bool authorize_is_override(struct slice name);
 /* A connection whose content is not looked at (opaque TCP). */
-void judge_opaque(struct proxy *proxy, const struct destination *destination,
-        enum policy_scheme scheme, struct judgement *out);
+void authorize_opaque(struct proxy *proxy, const struct destination *destination,
+        enum policy_scheme scheme, struct verdict *out);
 /* An address that a name resolved to: may it be dialled? */
-bool judge_address(
+bool authorize_address(
         struct proxy *proxy, const struct policy_decision *decision, const struct ip *address);
 
 /* --- dial.c --- */
@@ -212,12 +212,12 @@ bool judge_address(
 bool dial_may_connect(
         struct proxy *proxy, const struct policy_decision *decision, const struct ip *address);
 /* From a destination to a connected socket. The name is resolved on this side; only addresses that
- * judge_address() lets pass are tried, IPv6 and IPv4 in turn, a further one every 250 ms (RFC
+ * authorize_address() lets pass are tried, IPv6 and IPv4 in turn, a further one every 250 ms (RFC
  * 8305). */
 struct dial;
 struct dial_result {
 	int fd;                 /* connected, non-blocking, the callee's; -1: failed */
-	struct loop_io *io;     /* of fd, for LINK_EVENTS: the callee moves it or closes it */
+	struct loop_io *io;     /* of fd, for SOCKET_EVENTS: the callee moves it or closes it */
 	unsigned events;        /* what it has told so far */
 	struct ip address;      /* of a failure with ADDRESS: one that was refused */
 	enum event_cause cause; /* of the failure: RESOLVE, ADDRESS, CONNECT, TIMEOUT */
@@ -238,18 +238,18 @@ struct buf proxy_secret_text(struct proxy *proxy, enum secret_part part);
 
 /* --- exchange/deny_throttle.c --- */
 
-int refusals_open(struct proxy *proxy);
-void refusals_close(struct proxy *proxy);
+int deny_throttle_open(struct proxy *proxy);
+void deny_throttle_close(struct proxy *proxy);
 /* True: there are too many, and it will be answered when its turn comes. */
-bool refusal_waits(struct exchange *ex);
+bool deny_throttle_waits(struct exchange *ex);
 /* All that wait are answered at once. */
-void refusals_answer_all(struct proxy *proxy);
+void deny_throttle_answer_all(struct proxy *proxy);
 
 /* --- tunnel.c --- */
 
 /* Moves bytes between the client's socket and the dialled one (taken) until both have ended; then
- * the client is closed and the connection recorded. What the client had sent already (its stash)
- * goes first. 0 or -errno: the dialled socket is closed, the client still the caller's. */
+ * the client is closed and the connection recorded. What the client had sent already (its input
+ * buffer) goes first. 0 or -errno: the dialled socket is closed, the client still the caller's. */
 int tunnel_start(struct client *client, const struct dial_result *upstream);
 /* Its event, once. */
 void tunnel_record(struct tunnel *tunnel, enum event_cause cause, const char *detail);
@@ -261,45 +261,45 @@ void tunnel_on_doubt(struct loop_deadline *deadline);
 
 /* --- datagram.c --- */
 
-struct datagram_relay;
-struct datagram_relay *datagram_relay_new(struct proxy *proxy);
-void datagram_relay_free(struct datagram_relay *relay);
-int datagram_relay_serve(struct datagram_relay *relay, int fd, uint16_t port);
-void flow_on_deadline(struct loop_deadline *deadline);
-/* Step one of revise.c for all flows: how many will end. next NULL: all. */
-size_t datagram_relay_revise(struct datagram_relay *relay, const struct policy *next,
+struct udp_relay;
+struct udp_relay *udp_relay_new(struct proxy *proxy);
+void udp_relay_free(struct udp_relay *relay);
+int udp_relay_serve(struct udp_relay *relay, int fd, uint16_t port);
+void udp_flow_on_deadline(struct loop_deadline *deadline);
+/* Step one of reauthorize.c for all flows: how many will end. next NULL: all. */
+size_t udp_relay_reauthorize(struct udp_relay *relay, const struct policy *next,
         enum event_cause cause, const char *detail);
 /* Step three. Flows that were refused go as well: what they stand for is judged anew. */
-void datagram_relay_end_revised(struct datagram_relay *relay);
+void udp_relay_end_reauthorized(struct udp_relay *relay);
 /* What has arrived is taken, and no more; the answers of the flows there are still leave. */
-void datagram_relay_retire(struct datagram_relay *relay);
-size_t datagram_relay_count(const struct datagram_relay *relay);
+void udp_relay_retire(struct udp_relay *relay);
+size_t udp_relay_count(const struct udp_relay *relay);
 
 /* --- record.c --- */
 
 /* A duration as events hold it: longer ones become the longest, negative ones (a clock set back)
  * none. */
-uint32_t record_duration_us(int64_t us);
+uint32_t audit_duration_us(int64_t us);
 /* A connection that the sandbox ended without having said anything. The first ones of a second are
  * told by a line each, the rest of it by one with their number. */
-#define RECORD_SILENT_PER_S 50
-int record_silent_open(struct proxy *proxy);
+#define AUDIT_SILENT_PER_S 50
+int audit_silent_open(struct proxy *proxy);
 /* Tells what is still to be told. */
-void record_silent_close(struct proxy *proxy);
-void record_silent(const struct client *client, const struct policy_decision *decision,
+void audit_silent_close(struct proxy *proxy);
+void audit_silent(const struct client *client, const struct policy_decision *decision,
         enum event_decision outcome);
 /* What the policy would have refused is told as that, though it failed outside. */
-void record_failure_as_observed(struct event *event, const struct policy_decision *decision);
+void audit_failure_as_observed(struct event *event, const struct policy_decision *decision);
 /* Once; called again, only what has been found since. */
-void record_exchange(struct exchange *ex);
+void audit_exchange(struct exchange *ex);
 /* A connection that carried no request vethguard read. */
-void record_connection(const struct client *client, const struct policy_decision *decision,
+void audit_connection(const struct client *client, const struct policy_decision *decision,
         enum event_decision outcome, enum event_cause cause, const char *detail, uint64_t bytes_out,
         uint64_t bytes_in, const struct ip *upstream);
-void record_finding(struct proxy *proxy, const struct client *client, enum event_finding finding,
+void audit_finding(struct proxy *proxy, const struct client *client, enum event_finding finding,
         uint64_t about, struct slice rule, const char *detail);
 /* About an exchange that the finding itself does not end. */
-void record_remark(struct exchange *exchange, enum event_finding finding, struct slice rule,
+void audit_remark(struct exchange *exchange, enum event_finding finding, struct slice rule,
         const char *detail);
 
 /* --- proxy.c --- */
@@ -314,7 +314,7 @@ void proxy_maybe_idle(struct proxy *proxy);
 int accept_open(struct proxy *proxy);
 void accept_close(struct proxy *proxy);
 /* One has ended for which nothing was let out. */
-void accept_was_futile(struct proxy *proxy);
+void accept_was_unproductive(struct proxy *proxy);
 /* Connections may be accepted again. */
 void accept_resume(struct proxy *proxy);
 /* Closes the listeners; first: takes what waits there already. */

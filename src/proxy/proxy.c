@@ -8,7 +8,7 @@
 #include "vethguard/base/linux.h"
 #include "proxy/exchange/exchange.h"
 
-_Static_assert(LINK_CHUNK <= SECRET_MAX, "what was read fits secret memory");
+_Static_assert(SOCKET_CHUNK <= SECRET_MAX, "what was read fits secret memory");
 
 /* --- deadlines: each list knows what it holds --- */
 
@@ -17,10 +17,11 @@ _Static_assert(LINK_CHUNK <= SECRET_MAX, "what was read fits secret memory");
 	{                                                                           \
 		client_on_deadline(container_of(d, struct client, deadline), wait); \
 	}
-#define UPSTREAM_WAIT(name, wait)                                                       \
-	static void name(struct loop_deadline *d)                                       \
-	{                                                                               \
-		upstream_on_deadline(container_of(d, struct upstream, deadline), wait); \
+#define UPSTREAM_WAIT(name, wait)                                                 \
+	static void name(struct loop_deadline *d)                                 \
+	{                                                                         \
+		upstream_stream_on_deadline(                                      \
+		        container_of(d, struct upstream_stream, deadline), wait); \
 	}
 CLIENT_WAIT(on_hello, WAIT_HELLO)
 CLIENT_WAIT(on_silent, WAIT_SILENT)
@@ -56,8 +57,8 @@ static int open_waits(struct proxy *p)
 	        [WAIT_IDLE] = {t->idle_ms, on_client_idle},
 	        [WAIT_DIAL] = {(int64_t)t->connect_ms + t->resolve_ms, on_dial},
 	        [WAIT_LINGER] = {LINGER_MS, on_linger},
-	        [WAIT_STREAM] = {t->idle_ms, http2_stream_on_deadline},
-	        [WAIT_STREAM_LINGER] = {LINGER_MS, http2_stream_on_deadline},
+	        [WAIT_STREAM] = {t->idle_ms, client_http2_stream_on_deadline},
+	        [WAIT_STREAM_LINGER] = {LINGER_MS, client_http2_stream_on_deadline},
 	        [WAIT_CONNECT] = {(int64_t)t->connect_ms + t->resolve_ms, on_connect},
 	        [WAIT_PRIOR] = {PRIOR_MS, on_prior},
 	        [WAIT_RESPONSE] = {t->response_ms, on_response},
@@ -66,7 +67,7 @@ static int open_waits(struct proxy *p)
 	        [WAIT_HELD] = {HELD_MS, on_held},
 	        [WAIT_TUNNEL] = {t->idle_ms, tunnel_on_deadline},
 	        [WAIT_DOUBT] = {DOUBT_MS, tunnel_on_doubt},
-	        [WAIT_DATAGRAM] = {t->udp_idle_ms, flow_on_deadline},
+	        [WAIT_DATAGRAM] = {t->udp_idle_ms, udp_flow_on_deadline},
 	};
 
 	for (size_t i = 0; i < WAIT_COUNT; i++)
@@ -125,17 +126,17 @@ struct proxy *proxy_new(const struct proxy_config *config)
 	p->config = *config;
 	list_init(&p->clients);
 	list_init(&p->upstreams);
-	buf_init(&p->text, LINK_OUT_MAX);
-	buf_init(&p->target, LINK_OUT_MAX);
-	buf_init(&p->unpacked, LINK_OUT_MAX);
-	buf_init(&p->covered, LINK_OUT_MAX);
-	if (link_shared_init(&p->links, config->loop) < 0)
+	buf_init(&p->text, SOCKET_OUT_MAX);
+	buf_init(&p->target, SOCKET_OUT_MAX);
+	buf_init(&p->unpacked, SOCKET_OUT_MAX);
+	buf_init(&p->redacted, SOCKET_OUT_MAX);
+	if (socket_shared_init(&p->sockets, config->loop) < 0)
 		goto fail;
-	if (secret_alloc(&p->plain_memory, LINK_CHUNK) < 0)
+	if (secret_alloc(&p->plain_memory, SOCKET_CHUNK) < 0)
 		goto fail;
 	p->plain = p->plain_memory.p;
-	p->datagrams = datagram_relay_new(p);
-	if (record_silent_open(p) < 0 || refusals_open(p) < 0 || accept_open(p) < 0 ||
+	p->datagrams = udp_relay_new(p);
+	if (audit_silent_open(p) < 0 || deny_throttle_open(p) < 0 || accept_open(p) < 0 ||
 	        loop_timer_open(config->loop, &p->give_back, on_give_back) < 0)
 		goto fail;
 	if (!p->datagrams || open_waits(p) < 0 || secret_alloc(&p->secret_text, SECRET_MAX) < 0)
@@ -156,20 +157,21 @@ void proxy_free(struct proxy *p)
 		struct client *c = container_of(p->clients.next, struct client, list);
 
 		client_close(c);
-		loop_task_cancel(p->config.loop, &c->bury);
-		c->bury.run(&c->bury);
+		loop_task_cancel(p->config.loop, &c->deferred_free);
+		c->deferred_free.run(&c->deferred_free);
 	}
 	while (!list_is_empty(&p->upstreams)) {
-		struct carrier *c = container_of(p->upstreams.next, struct carrier, all);
+		struct upstream_conn *c =
+		        container_of(p->upstreams.next, struct upstream_conn, all);
 
-		carrier_close(c);
-		loop_task_cancel(p->config.loop, &c->bury);
-		c->bury.run(&c->bury);
+		upstream_conn_close(c);
+		loop_task_cancel(p->config.loop, &c->deferred_free);
+		c->deferred_free.run(&c->deferred_free);
 	}
 	upstream_http2_free_kept(p);
-	datagram_relay_free(p->datagrams);
-	record_silent_close(p);
-	refusals_close(p);
+	udp_relay_free(p->datagrams);
+	audit_silent_close(p);
+	deny_throttle_close(p);
 	accept_close(p);
 	loop_timer_close(&p->give_back);
 	while (p->free_exchanges) {
@@ -178,7 +180,7 @@ void proxy_free(struct proxy *p)
 		p->free_exchanges = ex->next_free;
 		free(ex);
 	}
-	http2_streams_forget(p);
+	client_http2_streams_forget(p);
 	for (size_t i = 0; i < p->pipe_count; i++) {
 		close(p->pipes[i][0]);
 		close(p->pipes[i][1]);
@@ -188,18 +190,18 @@ void proxy_free(struct proxy *p)
 	tls_server_free(p->tls_server);
 	tls_client_free(p->tls_client);
 	secret_free(&p->secret_text);
-	link_shared_fini(&p->links);
+	socket_shared_fini(&p->sockets);
 	buf_fini(&p->text);
 	buf_fini(&p->target);
 	buf_fini(&p->unpacked);
-	buf_fini(&p->covered);
+	buf_fini(&p->redacted);
 	secret_free(&p->plain_memory);
 	free(p);
 }
 
 int proxy_serve_udp(struct proxy *p, int fd, uint16_t port)
 {
-	return datagram_relay_serve(p->datagrams, fd, port);
+	return udp_relay_serve(p->datagrams, fd, port);
 }
 
 /* --- holding, pausing, draining --- */
@@ -251,7 +253,7 @@ void proxy_hold(struct proxy *p, bool hold)
 void proxy_pause(struct proxy *p, enum event_cause cause, const char *why)
 {
 	if (p->paused && !why) /* what was refused because of it is judged anew */
-		datagram_relay_end_revised(p->datagrams);
+		udp_relay_end_reauthorized(p->datagrams);
 	p->paused = why != NULL;
 	p->pause_cause = cause;
 	snprintf(p->pause_text, sizeof p->pause_text, "%s", why ? why : "");
@@ -263,7 +265,7 @@ void proxy_maybe_idle(struct proxy *p)
 
 	if (!p->draining || !on_idle || p->client_count)
 		return;
-	if (p->retiring && datagram_relay_count(p->datagrams))
+	if (p->retiring && udp_relay_count(p->datagrams))
 		return;
 	p->on_idle = NULL;
 	on_idle(p->on_idle_context);
@@ -277,7 +279,7 @@ void proxy_drain(struct proxy *p, void (*on_idle)(void *context), void *context)
 	p->on_idle = on_idle;
 	p->on_idle_context = context;
 	p->retiring = false;
-	refusals_answer_all(p);
+	deny_throttle_answer_all(p);
 	accept_stop(p, false);
 	while (pool_evict(p))
 		;

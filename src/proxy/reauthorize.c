@@ -13,7 +13,7 @@
 #include "proxy/client/http2.h"
 
 /* Why, and by which policy (NULL: everything is ended, whatever the policy). */
-struct revision {
+struct reauthorization {
 	struct proxy *proxy;
 	const struct policy *next;
 	enum event_cause cause;
@@ -23,18 +23,18 @@ struct revision {
 
 static const char changed[] = "the policy was changed and does not let this pass any more";
 
-static void judge_by(struct revision *r, const struct client *c, const struct http_request *request,
-        struct destination *d, struct judgement *j)
+static void authorize_by(struct reauthorization *r, const struct client *c,
+        const struct http_request *request, struct destination *d, struct verdict *j)
 {
 	const struct policy *before = r->proxy->config.policy;
 
 	r->proxy->config.policy = r->next;
-	judge_request(r->proxy, c, request, d, j);
+	authorize_request(r->proxy, c, request, d, j);
 	r->proxy->config.policy = before;
 }
 
 /* The same credential, under whichever index. */
-static bool same_credential(const struct revision *r, uint32_t before, uint32_t now)
+static bool same_credential(const struct reauthorization *r, uint32_t before, uint32_t now)
 {
 	if (before == POLICY_NONE || now == POLICY_NONE)
 		return before == now;
@@ -42,7 +42,7 @@ static bool same_credential(const struct revision *r, uint32_t before, uint32_t 
 }
 
 /* What was begun under the old verdict can go on under the new one as it is. */
-static bool may_go_on(const struct revision *r, const struct policy_decision *before,
+static bool may_go_on(const struct reauthorization *r, const struct policy_decision *before,
         const struct policy_decision *now)
 {
 	return now->names_address >= before->names_address &&
@@ -52,19 +52,19 @@ static bool may_go_on(const struct revision *r, const struct policy_decision *be
 
 /* --- step one: looking --- */
 
-static void look_at_exchange(struct revision *r, struct exchange *ex)
+static void look_at_exchange(struct reauthorization *r, struct exchange *ex)
 {
 	struct destination d;
-	struct judgement j;
+	struct verdict j;
 
 	if (!ex || ex->state == EXCHANGE_NEW || ex->state == EXCHANGE_DONE)
 		return; /* not judged yet: it will be, by what is in force then */
 	if (r->next) {
-		judge_by(r, ex->client, &ex->request, &d, &j);
-		if (j.allowed && may_go_on(r, &ex->judgement.decision, &j.decision)) {
-			ex->judgement.decision = j.decision;
-			ex->judgement.own = j.own;
-			ex->judgement.shown = POLICY_NONE; /* an index of before */
+		authorize_by(r, ex->client, &ex->request, &d, &j);
+		if (j.allowed && may_go_on(r, &ex->verdict.decision, &j.decision)) {
+			ex->verdict.decision = j.decision;
+			ex->verdict.own = j.own;
+			ex->verdict.shown = POLICY_NONE; /* an index of before */
 			ex->begins_again = ex->credential && ex->state == EXCHANGE_DIAL;
 			return;
 		}
@@ -74,11 +74,11 @@ static void look_at_exchange(struct revision *r, struct exchange *ex)
 	ex->detail = r->detail;
 	if (!ex->head_sent)
 		exchange_will_refuse(ex, 0);
-	record_exchange(ex);
+	audit_exchange(ex);
 	r->ended++;
 }
 
-static void look_at_tunnel(struct revision *r, struct client *c)
+static void look_at_tunnel(struct reauthorization *r, struct client *c)
 {
 	const struct policy *before = r->proxy->config.policy;
 	struct policy_decision now;
@@ -97,12 +97,12 @@ static void look_at_tunnel(struct revision *r, struct client *c)
 	if (c->tunnel)
 		tunnel_record(c->tunnel, r->cause, r->detail);
 	else
-		record_connection(
-		        c, &c->decision, EVENT_DENIED, r->cause, r->detail, c->stash.len, 0, NULL);
+		audit_connection(c, &c->decision, EVENT_DENIED, r->cause, r->detail,
+		        c->input_buf.len, 0, NULL);
 	r->ended++;
 }
 
-static void look_at_client(struct revision *r, struct client *c)
+static void look_at_client(struct reauthorization *r, struct client *c)
 {
 	switch (c->state) {
 	case CLIENT_EXCHANGE:
@@ -111,7 +111,8 @@ static void look_at_client(struct revision *r, struct client *c)
 	case CLIENT_HTTP2:
 		for (struct list *l = c->http2 ? c->http2->streams.next : NULL;
 		        l && l != &c->http2->streams; l = l->next)
-			look_at_exchange(r, container_of(l, struct http2_stream, list)->exchange);
+			look_at_exchange(
+			        r, container_of(l, struct client_http2_stream, list)->exchange);
 		break;
 	case CLIENT_DIAL:
 		look_at_tunnel(r, c);
@@ -121,11 +122,11 @@ static void look_at_client(struct revision *r, struct client *c)
 	}
 }
 
-static void look(struct revision *r)
+static void look(struct reauthorization *r)
 {
 	for (struct list *l = r->proxy->clients.next; l != &r->proxy->clients; l = l->next)
 		look_at_client(r, container_of(l, struct client, list));
-	r->ended += datagram_relay_revise(r->proxy->datagrams, r->next, r->cause, r->detail);
+	r->ended += udp_relay_reauthorize(r->proxy->datagrams, r->next, r->cause, r->detail);
 }
 
 /* --- step three: ending --- */
@@ -133,7 +134,7 @@ static void look(struct revision *r)
 static void end_exchange(struct exchange *ex, bool policy_is_new)
 {
 	if (policy_is_new) /* indices of the old one */
-		ex->judgement.decision.rule = ex->judgement.decision.credential = POLICY_NONE;
+		ex->verdict.decision.rule = ex->verdict.decision.credential = POLICY_NONE;
 	if (ex->head_sent)
 		exchange_abort(ex, ex->cause, ex->detail);
 	else
@@ -155,10 +156,10 @@ static void take_step(struct exchange *ex, bool policy_is_new)
 }
 
 /* The first that is marked: the end of one may be the end of others. */
-static struct http2_stream *marked_stream(struct http2_server *h)
+static struct client_http2_stream *marked_stream(struct client_http2 *h)
 {
 	for (struct list *l = h->streams.next; l != &h->streams; l = l->next) {
-		struct http2_stream *s = container_of(l, struct http2_stream, list);
+		struct client_http2_stream *s = container_of(l, struct client_http2_stream, list);
 
 		if (is_marked(s->exchange))
 			return s;
@@ -168,7 +169,7 @@ static struct http2_stream *marked_stream(struct http2_server *h)
 
 static void end_client(struct client *c, bool policy_is_new)
 {
-	struct http2_stream *s;
+	struct client_http2_stream *s;
 
 	if (c->state == CLIENT_EXCHANGE && is_marked(c->exchange))
 		take_step(c->exchange, policy_is_new);
@@ -188,30 +189,30 @@ static void end_client(struct client *c, bool policy_is_new)
 static void cut_orphaned(struct proxy *p)
 {
 	for (struct list *l = p->upstreams.next; l != &p->upstreams; l = l->next) {
-		struct carrier *c = container_of(l, struct carrier, all);
+		struct upstream_conn *c = container_of(l, struct upstream_conn, all);
 
-		if (c->state != CARRIER_BUSY || !upstream_http2_is_orphaned(c))
+		if (c->state != UPSTREAM_CONN_BUSY || !upstream_http2_is_orphaned(c))
 			continue;
 		c->cut = true;
-		carrier_close(c);
+		upstream_conn_close(c);
 	}
 }
 
-static void end_marked(struct revision *r)
+static void end_marked(struct reauthorization *r)
 {
 	for (struct list *l = r->proxy->clients.next; l != &r->proxy->clients; l = l->next)
 		end_client(container_of(l, struct client, list), r->next != NULL);
 	cut_orphaned(r->proxy);
-	datagram_relay_end_revised(r->proxy->datagrams);
+	udp_relay_end_reauthorized(r->proxy->datagrams);
 }
 
-size_t proxy_revise(
+size_t proxy_reauthorize(
         struct proxy *p, const struct policy *next, void (*change)(void *context), void *context)
 {
-	struct revision r = {
+	struct reauthorization r = {
 	        .proxy = p, .next = next, .cause = EVENT_CAUSE_POLICY_CHANGED, .detail = changed};
 
-	refusals_answer_all(p); /* their verdict was told */
+	deny_throttle_answer_all(p); /* their verdict was told */
 	look(&r);
 	change(context);
 	p->policy_turn++; /* no upstream connection of the old one is used again */
@@ -223,9 +224,9 @@ size_t proxy_revise(
 
 void proxy_end_all(struct proxy *p, enum event_cause cause, const char *why)
 {
-	struct revision r = {.proxy = p, .cause = cause, .detail = why};
+	struct reauthorization r = {.proxy = p, .cause = cause, .detail = why};
 
-	refusals_answer_all(p);
+	deny_throttle_answer_all(p);
 	look(&r);
 	while (pool_evict(p))
 		;
@@ -241,7 +242,7 @@ static void retire_client(struct client *c)
 	bool idle = false;
 
 	if (c->state == CLIENT_HTTP)
-		client_poke(c);
+		client_process_now(c);
 	if (c->state == CLIENT_HTTP)
 		idle = !c->exchange;
 	else if (c->state == CLIENT_HTTP2 && client_http2_has_asked(c))
@@ -255,10 +256,10 @@ void proxy_retire(struct proxy *p, void (*on_idle)(void *context), void *context
 	struct list *next;
 
 	accept_stop(p, true);
-	datagram_relay_retire(p->datagrams);
+	udp_relay_retire(p->datagrams);
 	p->draining = true;
 	p->retiring = true;
-	refusals_answer_all(p);
+	deny_throttle_answer_all(p);
 	p->on_idle = on_idle;
 	p->on_idle_context = context;
 	while (pool_evict(p))
@@ -272,7 +273,7 @@ void proxy_retire(struct proxy *p, void (*on_idle)(void *context), void *context
 
 size_t proxy_left(const struct proxy *p)
 {
-	return p->client_count + datagram_relay_count(p->datagrams);
+	return p->client_count + udp_relay_count(p->datagrams);
 }
 
 void proxy_count(const struct proxy *p, struct message_worker_stats *out)
@@ -281,8 +282,8 @@ void proxy_count(const struct proxy *p, struct message_worker_stats *out)
 	out->connections_open = p->client_count;
 	out->streams_open = p->stream_count;
 	out->exchanges_open = p->exchanges;
-	out->flows_open = datagram_relay_count(p->datagrams);
+	out->flows_open = udp_relay_count(p->datagrams);
 	out->upstreams_open = p->upstream_count;
 	out->upstreams_idle = p->idle_count;
-	out->refusals_delayed = p->refusals.delayed;
+	out->refusals_delayed = p->deny_throttle.delayed;
 }

@@ -118,7 +118,7 @@ int worker_retire(struct worker *w, uint64_t id, uint64_t generation, int image)
 	match_credentials(&s);
 	w->stop_id = id;
 	if (w->proxy)
-		closed = proxy_revise(w->proxy, &s.policy, change, &s);
+		closed = proxy_reauthorize(w->proxy, &s.policy, change, &s);
 	else
 		change(&s);
 	if (w->proxy && !w->retiring) {

@@ -59,7 +59,7 @@ void proxy_end_all(struct proxy *proxy, enum event_cause cause, const char *why)
 /* Another policy: everything under way is judged by next. What does not pass, or would get another credential, is
  * recorded and ended. In between change() is called: afterwards config.policy has to be what next is, and the store
  * of credentials has to speak of it. How many ended. */
-size_t proxy_revise(struct proxy *proxy, const struct policy *next, void (*change)(void *context), void *context);
+size_t proxy_reauthorize(struct proxy *proxy, const struct policy *next, void (*change)(void *context), void *context);
 /* Takes what waits at the listeners and closes them. What is under way goes on, also tunnels and flows, and each
  * connection ends with what it is doing; on_idle is called once when nothing is left. Once; proxy_drain() may
  * follow. */

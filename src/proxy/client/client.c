@@ -10,7 +10,7 @@
  *      \-> DIAL -> (a tunnel takes the socket; the client stays as its owner)
  *
  * Input that cannot be used yet (a pipelined request, a body whose upstream is not there) waits in
- * `stash`, and nothing more is read meanwhile: that is all the back-pressure there is.
+ * the input buffer, and nothing more is read meanwhile: that is all the back-pressure there is.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,36 +30,36 @@ typedef enum client_state (*handler)(struct client *c);
 
 /* --- what the states share --- */
 
-enum link_status client_input(struct client *c, struct slice *input)
+enum socket_status client_input(struct client *c, struct slice *input)
 {
-	enum link_status status;
+	enum socket_status status;
 	size_t n;
 
-	if (c->stash.len) {
-		*input = buf_slice(&c->stash);
-		return LINK_OK;
+	if (c->input_buf.len) {
+		*input = buf_slice(&c->input_buf);
+		return SOCKET_OK;
 	}
-	status = link_read(&c->link, c->proxy->plain, LINK_CHUNK, &n);
+	status = socket_read(&c->socket, c->proxy->plain, SOCKET_CHUNK, &n);
 	*input = slice_of(c->proxy->plain, n);
 	return status;
 }
 
 bool client_used(struct client *c, struct slice input, size_t used)
 {
-	if (c->stash.len && input.p == (const char *)buf_bytes(&c->stash)) {
-		buf_consume(&c->stash, used);
-		if (!c->stash.len)
-			buf_fini(&c->stash);
+	if (c->input_buf.len && input.p == (const char *)buf_bytes(&c->input_buf)) {
+		buf_consume(&c->input_buf, used);
+		if (!c->input_buf.len)
+			buf_fini(&c->input_buf);
 		return true;
 	}
-	return used == input.n || buf_append(&c->stash, input.p + used, input.n - used) == 0;
+	return used == input.n || buf_append(&c->input_buf, input.p + used, input.n - used) == 0;
 }
 
 bool client_takes_bytes(struct client *c)
 {
-	bool takes = c->link.sent != c->sent_seen;
+	bool takes = c->socket.sent != c->sent_seen;
 
-	c->sent_seen = c->link.sent;
+	c->sent_seen = c->socket.sent;
 	return takes;
 }
 
@@ -68,34 +68,34 @@ bool client_takes_bytes(struct client *c)
 /* What still comes is thrown away; the end waits for the response to be taken. */
 static enum client_state linger_input(struct client *c)
 {
-	uint64_t before = c->link.received;
+	uint64_t before = c->socket.received;
 
 	while (c->lingered < LINGER_BYTES && !c->half_closed) {
 		struct slice input;
-		enum link_status status;
+		enum socket_status status;
 
-		if (link_turn_is_over(&c->link, before)) {
+		if (socket_turn_is_over(&c->socket, before)) {
 			client_wake(c);
 			return CLIENT_LINGER;
 		}
 		status = client_input(c, &input);
-		if (status == LINK_AGAIN)
+		if (status == SOCKET_AGAIN)
 			return CLIENT_LINGER;
-		if (status == LINK_EOF)
+		if (status == SOCKET_EOF)
 			c->half_closed = true;
-		else if (status != LINK_OK)
+		else if (status != SOCKET_OK)
 			return CLIENT_CLOSED;
 		c->lingered += input.n;
 		client_used(c, input, input.n);
 	}
-	return link_unsent(&c->link) && !c->link.broken ? CLIENT_LINGER : CLIENT_CLOSED;
+	return socket_unsent(&c->socket) && !c->socket.broken ? CLIENT_LINGER : CLIENT_CLOSED;
 }
 
 /* A response that is not all sent is cut off visibly, and only when the sandbox has stopped reading
  * it. */
 static enum client_state linger_timeout(struct client *c)
 {
-	if (!link_unsent(&c->link))
+	if (!socket_unsent(&c->socket))
 		return CLIENT_CLOSED;
 	if (client_takes_bytes(c) || (!c->slow && !c->proxy->draining)) {
 		c->slow = true;
@@ -109,9 +109,9 @@ static enum client_state linger_timeout(struct client *c)
 
 enum client_state client_end(struct client *c)
 {
-	link_end(&c->link);
-	link_flush(&c->link);
-	c->sent_seen = c->link.sent;
+	socket_end(&c->socket);
+	socket_flush(&c->socket);
+	c->sent_seen = c->socket.sent;
 	return CLIENT_LINGER;
 }
 
@@ -181,14 +181,14 @@ static void dispatch(struct client *c, enum client_event event)
 	client_wake(c);
 }
 
-static void on_event(struct link *link)
+static void on_event(struct socket *socket)
 {
-	dispatch(container_of(link, struct client, link), ON_INPUT);
+	dispatch(container_of(socket, struct client, socket), ON_INPUT);
 }
 
-static void on_drained(struct link *link)
+static void on_drained(struct socket *socket)
 {
-	struct client *c = container_of(link, struct client, link);
+	struct client *c = container_of(socket, struct client, socket);
 
 	if (c->state == CLIENT_EXCHANGE)
 		loop_deadline_clear(&c->deadline);
@@ -198,7 +198,7 @@ static void on_drained(struct link *link)
 		client_http2_drained(c);
 	} else if (c->exchange) {
 		exchange_client_drained(c->exchange);
-	} else if (c->state == CLIENT_LINGER && !link_unsent(link)) {
+	} else if (c->state == CLIENT_LINGER && !socket_unsent(socket)) {
 		loop_deadline_set(&c->proxy->waits[WAIT_LINGER], &c->deadline);
 		dispatch(c, ON_INPUT);
 	}
@@ -217,7 +217,7 @@ void client_wake(struct client *c)
 		loop_task_queue(c->proxy->config.loop, &c->wake);
 }
 
-void client_poke(struct client *c)
+void client_process_now(struct client *c)
 {
 	dispatch(c, ON_INPUT);
 }
@@ -237,15 +237,15 @@ void client_move(struct client *c, enum client_state state)
 
 /* --- life --- */
 
-static void on_bury(struct loop_task *task)
+static void on_deferred_free(struct loop_task *task)
 {
-	struct client *c = container_of(task, struct client, bury);
+	struct client *c = container_of(task, struct client, deferred_free);
 	struct proxy *proxy = c->proxy;
 
 	list_remove(&c->list);
 	tunnel_free(c->tunnel);
 	client_http2_free(c);
-	buf_fini(&c->stash);
+	buf_fini(&c->input_buf);
 	http1_fini(&c->http1);
 	free(c);
 	proxy_client_gone(proxy);
@@ -257,7 +257,7 @@ void client_close(struct client *c)
 
 	c->state = CLIENT_CLOSED;
 	if (!c->let_out)
-		accept_was_futile(c->proxy);
+		accept_was_unproductive(c->proxy);
 	if (ex) {
 		if (ex->state == EXCHANGE_NEW)
 			exchange_drop(ex);
@@ -273,10 +273,10 @@ void client_close(struct client *c)
 	if (c->holds_name)
 		names_release(c->proxy->config.names, &c->dst);
 	c->holds_name = false;
-	link_close(&c->link, c->reset);
+	socket_close(&c->socket, c->reset);
 	loop_deadline_clear(&c->deadline);
 	loop_task_cancel(c->proxy->config.loop, &c->wake);
-	loop_task_queue(c->proxy->config.loop, &c->bury);
+	loop_task_queue(c->proxy->config.loop, &c->deferred_free);
 }
 
 static void find_destination(struct client *c)
@@ -310,13 +310,13 @@ int client_open(struct proxy *proxy, int fd, const struct sockaddr *from)
 	}
 	c->proxy = proxy;
 	c->wake.run = on_wake;
-	c->bury.run = on_bury;
+	c->deferred_free.run = on_deferred_free;
 	c->start_ms = clock_real_ms();
 	c->src = ip_from_sockaddr(from, &c->src_port);
 	c->dst = ip_from_sockaddr((struct sockaddr *)&to, &c->dst_port);
-	buf_init(&c->stash, 2 * LINK_CHUNK);
+	buf_init(&c->input_buf, 2 * SOCKET_CHUNK);
 	http1_init(&c->http1, false, proxy->config.limits.header_bytes);
-	if (link_open(&proxy->links, &c->link, fd, NULL, on_event, on_drained) < 0) {
+	if (socket_open(&proxy->sockets, &c->socket, fd, NULL, on_event, on_drained) < 0) {
 		free(c);
 		return -ENOMEM;
 	}

@@ -13,7 +13,7 @@
 #include "proxy/http/http1.h"
 #include "proxy/private.h"
 
-struct http2_server;
+struct client_http2;
 
 enum client_state {
 	CLIENT_PEEK,     /* what is it? */
@@ -40,7 +40,7 @@ struct client {
 	struct proxy *proxy;
 	struct list list;
 	enum client_state state;
-	struct link link;
+	struct socket socket;
 	struct loop_deadline deadline;
 	struct loop_task wake; /* goes on with input, or with the end of an exchange */
 	struct ip src, dst;    /* dst: as the sandbox dialled it */
@@ -53,29 +53,29 @@ struct client {
 	bool tls;                       /* terminated here */
 	char sni[POLICY_HOST_MAX + 1];
 	size_t sni_n;
-	struct buf stash; /* plain bytes not used up: first bytes, pipelined requests */
+	struct buf input_buf; /* plain bytes not used up: first bytes, pipelined requests */
 	struct http1 http1;
-	struct http2_server *http2; /* NULL before CLIENT_HTTP2 */
+	struct client_http2 *http2; /* NULL before CLIENT_HTTP2 */
 	struct exchange *exchange;
 	bool exchange_over;     /* it has ended; told in the next turn */
 	bool exchange_complete; /* ... with a whole response */
 	bool request_whole;     /* ... after a whole request */
 	bool reset;             /* close with a TCP reset */
-	struct loop_task bury;
+	struct loop_task deferred_free;
 	bool keep_alive;
 	bool half_closed;
 	bool answered; /* at least one request was answered */
 	bool let_out;  /* something it asked for was allowed */
 	bool slow;     /* it has not taken its last response within LINGER_MS */
 	uint64_t lingered;
-	uint64_t sent_seen; /* link.sent when last looked at */
+	uint64_t sent_seen; /* socket.sent when last looked at */
 	struct dial *dial;
 	struct tunnel *tunnel;
 	struct policy_decision decision; /* of a tunnel */
 	struct destination tunnelled;    /* where it goes */
 	enum tunnel_content content;
 	bool passthrough;
-	bool cut; /* the tunnel is to end: revise.c */
+	bool cut; /* the tunnel is to end: reauthorize.c */
 	uint16_t tls_version;
 	int64_t start_ms;
 };
@@ -85,14 +85,14 @@ void client_close(struct client *client);
 /* Held work may go on. */
 void client_wake(struct client *client);
 /* Looks for input now. */
-void client_poke(struct client *client);
+void client_process_now(struct client *client);
 void client_on_deadline(struct client *client, enum proxy_wait wait);
 extern const struct exchange_client client_http1;
 
 /* A stream made no progress for too long. */
-void http2_stream_on_deadline(struct loop_deadline *deadline);
+void client_http2_stream_on_deadline(struct loop_deadline *deadline);
 /* Frees those kept for reuse. */
-void http2_streams_forget(struct proxy *proxy);
+void client_http2_streams_forget(struct proxy *proxy);
 /* Draining: no further streams. True: none is open, the connection may be closed. */
 bool client_http2_drain(struct client *client);
 /* Whether any request has come over the connection. */
@@ -100,10 +100,10 @@ bool client_http2_has_asked(const struct client *client);
 
 /* --- its parts --- */
 
-/* The next bytes to be looked at: stashed ones first. LINK_OK with them, borrowed until
- * client_used(). */
-enum link_status client_input(struct client *c, struct slice *input);
-/* Used of those bytes are done with; the rest is stashed. False: no memory. */
+/* The next bytes to be looked at: those in the input buffer first. SOCKET_OK with them, borrowed
+ * until client_used(). */
+enum socket_status client_input(struct client *c, struct slice *input);
+/* Used of those bytes are done with; the rest stays in the input buffer. False: no memory. */
 bool client_used(struct client *c, struct slice input, size_t used);
 /* True where the sandbox has taken bytes since this was asked last: it is slow, not dead. */
 bool client_takes_bytes(struct client *c);

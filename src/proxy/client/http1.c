@@ -30,9 +30,8 @@ static enum client_state bad_request(struct client *c)
 	bool other = fault.status == HTTP_MISDIRECTED;
 
 	give_up_request(c);
-	record_finding(c->proxy, c,
-	        other ? EVENT_FINDING_BINDING_MISMATCH : EVENT_FINDING_SMUGGLING, ex->id, SLICE(""),
-	        fault.why);
+	audit_finding(c->proxy, c, other ? EVENT_FINDING_BINDING_MISMATCH : EVENT_FINDING_SMUGGLING,
+	        ex->id, SLICE(""), fault.why);
 	exchange_refuse(ex, other ? 0 : fault.status,
 	        other ? EVENT_CAUSE_BINDING : EVENT_CAUSE_CLIENT, fault.why);
 	return CLIENT_EXCHANGE;
@@ -43,12 +42,12 @@ static enum client_state begin(struct client *c)
 	struct exchange *ex = c->exchange;
 
 	/* What is here of the body is looked at before anything leaves. */
-	if (!http1_body_is_sound(&c->http1, buf_bytes(&c->stash), c->stash.len))
+	if (!http1_body_is_sound(&c->http1, buf_bytes(&c->input_buf), c->input_buf.len))
 		return bad_request(c);
 	c->keep_alive = ex->request.keep_alive && !c->proxy->draining;
 	c->exchange_over = false;
 	if (!exchange_has_body(ex))
-		link_settle(&c->link);
+		socket_mark_complete(&c->socket);
 	if (slice_equals(ex->request.method, SLICE("CONNECT")))
 		return client_connect(c);
 	exchange_start(ex);
@@ -61,7 +60,7 @@ static enum client_state ended_unasked(struct client *c, enum event_cause cause,
 	const struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE};
 
 	if (!c->answered)
-		record_connection(c, &none, EVENT_ALLOWED, cause, detail, 0, 0, NULL);
+		audit_connection(c, &none, EVENT_ALLOWED, cause, detail, 0, 0, NULL);
 	return CLIENT_CLOSED;
 }
 
@@ -69,16 +68,16 @@ enum client_state client_http1_input(struct client *c)
 {
 	/* Nothing new is begun while the recorder is behind, or while the answers given so far are
 	 * not taken. */
-	while (c->state == CLIENT_HTTP && !link_is_congested(&c->link) &&
+	while (c->state == CLIENT_HTTP && !socket_is_congested(&c->socket) &&
 	        !(c->proxy->held && !http1_busy(&c->http1))) {
 		enum http1_status head;
 		struct slice input;
 		size_t used;
-		enum link_status status = client_input(c, &input);
+		enum socket_status status = client_input(c, &input);
 
-		if (status == LINK_AGAIN)
+		if (status == SOCKET_AGAIN)
 			return CLIENT_HTTP;
-		if (status != LINK_OK)
+		if (status != SOCKET_OK)
 			return ended_unasked(c, EVENT_CAUSE_CLIENT,
 			        "the sandbox closed the connection before it asked for anything");
 		if (!c->exchange) {
@@ -116,9 +115,9 @@ static void on_request_body(void *context, const uint8_t *p, size_t n)
 }
 
 /* The client has ended its side. A whole request was sent: it may still want the response. */
-static enum client_state input_ended(struct client *c, enum link_status status)
+static enum client_state input_ended(struct client *c, enum socket_status status)
 {
-	if (status == LINK_ERROR ||
+	if (status == SOCKET_ERROR ||
 	        (!c->exchange->request_done && c->exchange->state != EXCHANGE_UPGRADED)) {
 		exchange_abort(
 		        c->exchange, EVENT_CAUSE_CLIENT, "the sandbox closed the connection");
@@ -147,7 +146,7 @@ static enum client_state body_input(struct client *c, struct slice input)
 	if (status == HTTP1_BAD) {
 		struct http_fault fault = http1_fault(&c->http1);
 
-		record_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), fault.why);
+		audit_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), fault.why);
 		if (!ex->head_sent) { /* the upstream's connection ends within the request */
 			exchange_refuse(ex, fault.status, EVENT_CAUSE_CLIENT, fault.why);
 			return CLIENT_EXCHANGE;
@@ -160,7 +159,7 @@ static enum client_state body_input(struct client *c, struct slice input)
 		return CLIENT_CLOSED;
 	}
 	if (status == HTTP1_DONE) {
-		link_settle(&c->link);
+		socket_mark_complete(&c->socket);
 		exchange_request_end(ex, http1_trailers(&c->http1));
 	}
 	return CLIENT_EXCHANGE;
@@ -172,7 +171,7 @@ static bool was_reset(const struct client *c)
 	int error = 0;
 	socklen_t n = sizeof error;
 
-	return getsockopt(c->link.fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0 || error;
+	return getsockopt(c->socket.fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0 || error;
 }
 
 /* A client that has sent everything is looked at only to see whether it is still there. */
@@ -182,17 +181,17 @@ static enum client_state still_there(struct client *c)
 	ssize_t r;
 
 	/* Nothing has been heard since the last short read: no need to ask the kernel. */
-	if (!c->link.readable && !c->link.broken)
+	if (!c->socket.readable && !c->socket.broken)
 		return CLIENT_EXCHANGE;
-	r = recv(c->link.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-	if (c->link.broken ||
+	r = recv(c->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	if (c->socket.broken ||
 	        (r < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) ||
 	        (r == 0 && c->half_closed && was_reset(c))) {
 		exchange_abort(c->exchange, EVENT_CAUSE_CLIENT, "the sandbox reset the connection");
 		return CLIENT_CLOSED;
 	}
 	if (r == 0 && !c->half_closed)
-		return input_ended(c, LINK_EOF);
+		return input_ended(c, SOCKET_EOF);
 	return CLIENT_EXCHANGE;
 }
 
@@ -206,34 +205,34 @@ static void expect_body(struct client *c)
 
 enum client_state client_exchange_input(struct client *c)
 {
-	uint64_t before = c->link.received;
+	uint64_t before = c->socket.received;
 
 	while (c->exchange && !c->exchange->request_done && exchange_takes_body(c->exchange) &&
 	        !c->half_closed) {
 		struct slice input;
-		enum link_status status = client_input(c, &input);
+		enum socket_status status = client_input(c, &input);
 		enum client_state next;
 
-		if (status == LINK_AGAIN) {
+		if (status == SOCKET_AGAIN) {
 			if (!c->deadline.list)
 				expect_body(c);
 			return CLIENT_EXCHANGE;
 		}
-		if (status != LINK_OK)
+		if (status != SOCKET_OK)
 			return input_ended(c, status);
 		expect_body(c);
 		next = body_input(c, input);
 		if (next != CLIENT_EXCHANGE)
 			return next;
-		if (link_turn_is_over(&c->link, before)) {
+		if (socket_turn_is_over(&c->socket, before)) {
 			client_wake(c);
 			return CLIENT_EXCHANGE;
 		}
 	}
 	/* Nothing is expected of the sandbox now but that it reads. */
-	if (!link_is_congested(&c->link))
+	if (!socket_is_congested(&c->socket))
 		loop_deadline_clear(&c->deadline);
-	if (c->exchange && (c->exchange->request_done || c->link.broken))
+	if (c->exchange && (c->exchange->request_done || c->socket.broken))
 		return still_there(c);
 	return CLIENT_EXCHANGE;
 }
@@ -242,7 +241,7 @@ enum client_state client_exchange_timeout(struct client *c)
 {
 	if (!c->exchange) /* it has just ended: ON_OVER follows */
 		return CLIENT_EXCHANGE;
-	if (link_is_congested(&c->link) && client_takes_bytes(c)) {
+	if (socket_is_congested(&c->socket) && client_takes_bytes(c)) {
 		loop_deadline_set(&c->proxy->waits[WAIT_IDLE], &c->deadline);
 		return CLIENT_EXCHANGE;
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an HTTP/1 connection of the sandbox gets its answers: struct exchange_client over a link. */
+/* How an HTTP/1 connection of the sandbox gets its answers: struct exchange_client over a socket.
+ */
 #include "proxy/exchange/exchange.h"
 
 static void response_head(
@@ -16,9 +17,9 @@ static void response_head(
 		c->keep_alive = false;
 	buf_consume(text, text->len);
 	if (http1_write_response(text, response, ex->client_version, c->keep_alive, upgrade) < 0)
-		link_close(&c->link, true);
+		socket_close(&c->socket, true);
 	else
-		link_write(&c->link, buf_bytes(text), text->len);
+		socket_write(&c->socket, buf_bytes(text), text->len);
 }
 
 static void response_body(struct exchange *ex, const uint8_t *p, size_t n)
@@ -29,11 +30,11 @@ static void response_body(struct exchange *ex, const uint8_t *p, size_t n)
 		char head[20];
 		size_t head_n = http1_chunk_head(head, n);
 
-		link_write(&c->link, head, head_n);
-		link_write(&c->link, p, n);
-		link_write(&c->link, "\r\n", 2);
+		socket_write(&c->socket, head, head_n);
+		socket_write(&c->socket, p, n);
+		socket_write(&c->socket, "\r\n", 2);
 	} else {
-		link_write(&c->link, p, n);
+		socket_write(&c->socket, p, n);
 	}
 }
 
@@ -43,9 +44,9 @@ static void response_end(struct exchange *ex, struct slice trailers)
 
 	if (ex->client_body != HTTP_BODY_CHUNKED)
 		return;
-	link_write(&c->link, "0\r\n", 3);
-	link_write(&c->link, trailers.p, trailers.n);
-	link_write(&c->link, "\r\n", 2);
+	socket_write(&c->socket, "0\r\n", 3);
+	socket_write(&c->socket, trailers.p, trailers.n);
+	socket_write(&c->socket, "\r\n", 2);
 }
 
 static void request_resume(struct exchange *ex)
@@ -58,10 +59,10 @@ static bool congested(struct exchange *ex)
 {
 	struct client *c = ex->client;
 
-	if (!link_is_congested(&c->link))
+	if (!socket_is_congested(&c->socket))
 		return false;
 	if (!c->deadline.list) {
-		c->sent_seen = c->link.sent;
+		c->sent_seen = c->socket.sent;
 		loop_deadline_set(&c->proxy->waits[WAIT_IDLE], &c->deadline);
 	}
 	return true;

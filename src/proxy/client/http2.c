@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An HTTP/2 connection from the sandbox (RFC 9113). nghttp2 knows frames, HPACK, flow control and
- * the states of streams; this file feeds it what the link gives, lets it send while the link has
- * room, and
- * ends the connection when it is over. Its callbacks are in client/http2_callbacks.c.
+ * the states of streams; this file feeds it what the socket gives, lets it send while the socket
+ * has room, and ends the connection when it is over. Its callbacks are in client/http2_callbacks.c.
  *
  * nghttp2 must not be asked to send from inside of its callbacks: then the sending waits for the
  * end of the reading, or for the end of the loop's turn. Memory of the session goes with the client
@@ -16,7 +15,7 @@
 
 #include "proxy/client/http2.h"
 
-void http2_server_violated(struct http2_server *h, uint32_t code, const char *detail)
+void client_http2_violated(struct client_http2 *h, uint32_t code, const char *detail)
 {
 	if (h->violation)
 		return;
@@ -25,10 +24,10 @@ void http2_server_violated(struct http2_server *h, uint32_t code, const char *de
 	loop_task_queue(h->client->proxy->config.loop, &h->flush);
 }
 
-/* All frames that are due and that the link has room for. */
-static void send_frames(struct http2_server *h)
+/* All frames that are due and that the socket has room for. */
+static void send_frames(struct client_http2 *h)
 {
-	if (h->broken || !link_is_open(&h->client->link))
+	if (h->broken || !socket_is_open(&h->client->socket))
 		return;
 	h->sending = true;
 	if (nghttp2_session_send(h->session) < 0)
@@ -36,7 +35,7 @@ static void send_frames(struct http2_server *h)
 	h->sending = false;
 }
 
-static bool is_over(struct http2_server *h)
+static bool is_over(struct client_http2 *h)
 {
 	return h->violation || h->broken ||
 	       (!nghttp2_session_want_read(h->session) &&
@@ -46,17 +45,18 @@ static bool is_over(struct http2_server *h)
 
 /* The upstreams whose clients take bytes again are told. What they give now waits in the streams'
  * buffers, since `sending` is set. */
-static bool tell_drained(struct http2_server *h)
+static bool tell_drained(struct client_http2 *h)
 {
 	bool told = false;
 	struct list *next;
 
-	if (!h->paused || link_is_congested(&h->client->link))
+	if (!h->paused || socket_is_congested(&h->client->socket))
 		return false;
 	h->sending = true;
 	for (struct list *l = h->streams.next; l != &h->streams; l = next) {
 		next = l->next;
-		told |= http2_stream_tell_drained(container_of(l, struct http2_stream, list));
+		told |= client_http2_stream_tell_drained(
+		        container_of(l, struct client_http2_stream, list));
 	}
 	h->sending = false;
 	return told;
@@ -64,26 +64,26 @@ static bool tell_drained(struct http2_server *h)
 
 /* The deadline that counts now. One that runs already goes on, so that no stream of small things
  * moves it. */
-static void watch(struct http2_server *h)
+static void watch(struct client_http2 *h)
 {
 	struct client *c = h->client;
 	enum proxy_wait wait = WAIT_IDLE;
 
 	if (!h->settled || h->heading) {
 		wait = WAIT_HEADER;
-	} else if (h->stream_count && !link_is_congested(&c->link)) {
+	} else if (h->stream_count && !socket_is_congested(&c->socket)) {
 		loop_deadline_clear(&c->deadline);
 		return;
 	}
 	if (c->deadline.list == &c->proxy->waits[wait])
 		return;
-	c->sent_seen = c->link.sent;
+	c->sent_seen = c->socket.sent;
 	loop_deadline_set(&c->proxy->waits[wait], &c->deadline);
 }
 
 static void on_flush(struct loop_task *task)
 {
-	struct http2_server *h = container_of(task, struct http2_server, flush);
+	struct client_http2 *h = container_of(task, struct client_http2, flush);
 
 	if (h->client->state != CLIENT_HTTP2)
 		return;
@@ -96,7 +96,7 @@ static void on_flush(struct loop_task *task)
 		watch(h);
 }
 
-void http2_server_send(struct http2_server *h)
+void client_http2_send(struct client_http2 *h)
 {
 	if (h->client->state != CLIENT_HTTP2)
 		return;
@@ -110,11 +110,11 @@ void http2_server_send(struct http2_server *h)
 
 /* --- the connection --- */
 
-static int send_settings(struct http2_server *h)
+static int send_settings(struct client_http2 *h)
 {
 	const nghttp2_settings_entry settings[] = {
-	        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, HTTP2_STREAMS_MAX},
-	        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, HTTP2_STREAM_WINDOW},
+	        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, CLIENT_HTTP2_STREAMS_MAX},
+	        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, CLIENT_HTTP2_STREAM_WINDOW},
 	        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,
 	                h->client->proxy->config.limits.header_bytes},
 	        {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
@@ -131,7 +131,7 @@ static int send_settings(struct http2_server *h)
 
 static bool open_server(struct client *c)
 {
-	struct http2_server *h = calloc(1, sizeof *h);
+	struct client_http2 *h = calloc(1, sizeof *h);
 
 	if (!h)
 		return false;
@@ -139,15 +139,15 @@ static bool open_server(struct client *c)
 	h->client = c;
 	h->flush.run = on_flush;
 	list_init(&h->streams);
-	http2_guard_init(&h->guard, c->proxy->config.loop);
-	if (http2_server_open_session(h) != 0 || send_settings(h) != 0)
+	client_http2_limits_init(&h->guard, c->proxy->config.loop);
+	if (client_http2_open_session(h) != 0 || send_settings(h) != 0)
 		return false;
 	return true;
 }
 
 void client_http2_free(struct client *c)
 {
-	struct http2_server *h = c->http2;
+	struct client_http2 *h = c->http2;
 
 	if (!h)
 		return;
@@ -159,13 +159,14 @@ void client_http2_free(struct client *c)
 
 /* The end of one exchange may be the end of others, which waited for its upstream: nothing is said
  * to any of them, and each is gone after its turn. */
-static void abort_all(struct http2_server *h, enum event_cause cause, const char *detail)
+static void abort_all(struct client_http2 *h, enum event_cause cause, const char *detail)
 {
 	for (struct list *l = h->streams.next; l != &h->streams; l = l->next)
-		container_of(l, struct http2_stream, list)->closed = true;
+		container_of(l, struct client_http2_stream, list)->closed = true;
 	while (!list_is_empty(&h->streams))
-		http2_stream_abort(
-		        container_of(h->streams.next, struct http2_stream, list), cause, detail);
+		client_http2_stream_abort(
+		        container_of(h->streams.next, struct client_http2_stream, list), cause,
+		        detail);
 	h->heading = NULL;
 }
 
@@ -180,10 +181,10 @@ void client_http2_close(struct client *c)
 /* Last words, then the client may take what is there. */
 static enum client_state leave(struct client *c)
 {
-	struct http2_server *h = c->http2;
+	struct client_http2 *h = c->http2;
 
 	if (h->violation) {
-		record_finding(c->proxy, c,
+		audit_finding(c->proxy, c,
 		        h->violation_code == NGHTTP2_ENHANCE_YOUR_CALM ? EVENT_FINDING_FLOOD
 		                                                       : EVENT_FINDING_SMUGGLING,
 		        0, SLICE(""), h->violation);
@@ -195,15 +196,15 @@ static enum client_state leave(struct client *c)
 		c->answered = true;
 	}
 	abort_all(h, EVENT_CAUSE_CLIENT, "the connection has ended");
-	link_end(&c->link);
-	link_flush(&c->link);
-	c->sent_seen = c->link.sent;
+	socket_end(&c->socket);
+	socket_flush(&c->socket);
+	c->sent_seen = c->socket.sent;
 	return CLIENT_LINGER;
 }
 
 static enum client_state next_state(struct client *c)
 {
-	struct http2_server *h = c->http2;
+	struct client_http2 *h = c->http2;
 
 	if (is_over(h))
 		return leave(c);
@@ -216,26 +217,27 @@ static enum client_state ended(struct client *c)
 	const struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE};
 
 	if (!c->answered && list_is_empty(&c->http2->streams))
-		record_connection(c, &none, EVENT_ALLOWED, EVENT_CAUSE_CLIENT,
+		audit_connection(c, &none, EVENT_ALLOWED, EVENT_CAUSE_CLIENT,
 		        "the sandbox closed the connection before it asked for anything", 0, 0,
 		        NULL);
 	return CLIENT_CLOSED;
 }
 
-static void receive(struct http2_server *h, struct slice input)
+static void receive(struct client_http2 *h, struct slice input)
 {
-	const char *flood = http2_guard_bytes(&h->guard, h->client->proxy->config.loop, input.n);
+	const char *flood =
+	        client_http2_limits_bytes(&h->guard, h->client->proxy->config.loop, input.n);
 	ssize_t r;
 
 	if (flood) {
-		http2_server_violated(h, NGHTTP2_ENHANCE_YOUR_CALM, flood);
+		client_http2_violated(h, NGHTTP2_ENHANCE_YOUR_CALM, flood);
 		return;
 	}
 	h->receiving = true;
 	r = nghttp2_session_mem_recv(h->session, (const uint8_t *)input.p, input.n);
 	h->receiving = false;
 	if (r < 0)
-		http2_server_violated(h,
+		client_http2_violated(h,
 		        r == NGHTTP2_ERR_FLOODED ? NGHTTP2_ENHANCE_YOUR_CALM
 		        : r == NGHTTP2_ERR_NOMEM ? NGHTTP2_INTERNAL_ERROR
 		                                 : NGHTTP2_PROTOCOL_ERROR,
@@ -244,35 +246,35 @@ static void receive(struct http2_server *h, struct slice input)
 }
 
 /* Nothing more is expected of the client now. */
-static bool is_quiet(const struct http2_server *h)
+static bool is_quiet(const struct client_http2 *h)
 {
 	if (h->heading)
 		return false;
 	for (const struct list *l = h->streams.next; l != &h->streams; l = l->next)
-		if (!container_of(l, struct http2_stream, list)->request_whole)
+		if (!container_of(l, struct client_http2_stream, list)->request_whole)
 			return false;
 	return true;
 }
 
 /* One that is refused at once is answered at once, and with its answer others may leave. */
-static void start_waiting(struct http2_server *h)
+static void start_waiting(struct client_http2 *h)
 {
 	struct list *l = h->streams.next;
 
 	while (l != &h->streams && !h->client->proxy->held) {
-		struct http2_stream *s = container_of(l, struct http2_stream, list);
+		struct client_http2_stream *s = container_of(l, struct client_http2_stream, list);
 		bool starts = s->waiting && s->exchange;
 
 		if (starts)
-			http2_stream_start(s);
+			client_http2_stream_start(s);
 		l = starts ? h->streams.next : l->next;
 	}
 }
 
 enum client_state client_http2_input(struct client *c)
 {
-	struct http2_server *h;
-	uint64_t before = c->link.received;
+	struct client_http2 *h;
+	uint64_t before = c->socket.received;
 	bool any = false;
 
 	if (!c->http2 && !open_server(c))
@@ -281,27 +283,27 @@ enum client_state client_http2_input(struct client *c)
 	start_waiting(h);
 	while (!is_over(h)) {
 		struct slice input;
-		enum link_status status = client_input(c, &input);
+		enum socket_status status = client_input(c, &input);
 
-		if (status == LINK_AGAIN)
+		if (status == SOCKET_AGAIN)
 			break;
-		if (status != LINK_OK)
+		if (status != SOCKET_OK)
 			return ended(c);
 		receive(h, input);
 		if (c->proxy->draining && client_http2_has_asked(c))
 			client_http2_drain(c); /* it began when the worker was retiring */
 		any = true;
 		client_used(c, input, input.n);
-		http2_server_send(h);
+		client_http2_send(h);
 		if (is_quiet(h))
-			link_settle(&c->link);
-		if (link_turn_is_over(&c->link, before)) {
+			socket_mark_complete(&c->socket);
+		if (socket_turn_is_over(&c->socket, before)) {
 			client_wake(c);
 			break;
 		}
 	}
 	if (!any)
-		http2_server_send(h);
+		client_http2_send(h);
 	return next_state(c);
 }
 
@@ -313,11 +315,11 @@ void client_http2_drained(struct client *c)
 /* No answer to settings, no end of a head, nothing asked for, or nothing taken. */
 enum client_state client_http2_timeout(struct client *c)
 {
-	struct http2_server *h = c->http2;
+	struct client_http2 *h = c->http2;
 
-	if (link_is_congested(&c->link)) {
-		if (c->link.sent != c->sent_seen) {
-			c->sent_seen = c->link.sent;
+	if (socket_is_congested(&c->socket)) {
+		if (c->socket.sent != c->sent_seen) {
+			c->sent_seen = c->socket.sent;
 			loop_deadline_set(&c->proxy->waits[WAIT_IDLE], &c->deadline);
 			return CLIENT_HTTP2;
 		}
@@ -330,9 +332,9 @@ enum client_state client_http2_timeout(struct client *c)
 		return CLIENT_HTTP2;
 	}
 	if (h->heading)
-		http2_stream_refused(h->heading, "the request head took too long");
+		client_http2_stream_refused(h->heading, "the request head took too long");
 	if (!c->answered && !h->heading)
-		record_connection(c,
+		audit_connection(c,
 		        &(const struct policy_decision){
 		                .rule = POLICY_NONE, .credential = POLICY_NONE},
 		        EVENT_ALLOWED, EVENT_CAUSE_TIMEOUT, "the sandbox asked for nothing", 0, 0,
@@ -351,13 +353,13 @@ bool client_http2_has_asked(const struct client *c)
 
 bool client_http2_drain(struct client *c)
 {
-	struct http2_server *h = c->http2;
+	struct client_http2 *h = c->http2;
 
 	if (!h || h->leaving || h->drained)
 		return !h || !h->stream_count;
 	h->drained = true;
 	nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE,
 	        nghttp2_session_get_last_proc_stream_id(h->session), NGHTTP2_NO_ERROR, NULL, 0);
-	http2_server_send(h);
+	client_http2_send(h);
 	return !h->stream_count;
 }

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nghttp2's callbacks for an HTTP/2 connection from the sandbox: what was read becomes calls of
- * client/http2_stream.c, what is to be sent goes into the link. Whatever nghttp2 finds against the
- * protocol in one stream ends that stream with a finding; a flood ends the connection.
+ * client/http2_stream.c, what is to be sent goes into the socket. Whatever nghttp2 finds against
+ * the protocol in one stream ends that stream with a finding; a flood ends the connection.
  */
 #include "proxy/client/http2.h"
 
-static struct http2_stream *stream_of(nghttp2_session *session, int32_t id)
+static struct client_http2_stream *stream_of(nghttp2_session *session, int32_t id)
 {
 	return id ? nghttp2_session_get_stream_user_data(session, id) : NULL;
 }
 
-static int too_much(struct http2_server *h, const char *why)
+static int too_much(struct client_http2 *h, const char *why)
 {
 	if (!why)
 		return 0;
-	http2_server_violated(h, NGHTTP2_ENHANCE_YOUR_CALM, why);
+	client_http2_violated(h, NGHTTP2_ENHANCE_YOUR_CALM, why);
 	return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
 /* --- what nghttp2 has read --- */
 
-static void begin_settings(struct http2_server *h, nghttp2_session *session)
+static void begin_settings(struct client_http2 *h, nghttp2_session *session)
 {
 	http2_rules_settings_begin(&h->rules);
 	for (const struct list *l = h->streams.next; l != &h->streams; l = l->next)
 		http2_rules_widen(
-		        &h->rules, session, container_of(l, struct http2_stream, list)->id);
+		        &h->rules, session, container_of(l, struct client_http2_stream, list)->id);
 }
 
-static int take_settings(struct http2_server *h, const nghttp2_settings *settings)
+static int take_settings(struct client_http2 *h, const nghttp2_settings *settings)
 {
 	uint32_t code;
 	const char *wrong;
@@ -41,13 +41,13 @@ static int take_settings(struct http2_server *h, const nghttp2_settings *setting
 	wrong = http2_rules_settings(&h->rules, settings, &code);
 	if (!wrong)
 		return 0;
-	http2_server_violated(h, code, wrong);
+	client_http2_violated(h, code, wrong);
 	return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *context)
 {
-	struct http2_server *h = context;
+	struct client_http2 *h = context;
 
 	const char *wrong;
 	uint32_t code = NGHTTP2_PROTOCOL_ERROR;
@@ -61,15 +61,15 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 	if (hd->type == NGHTTP2_PRIORITY && !hd->stream_id)
 		wrong = "HTTP/2: a priority of the connection";
 	if (wrong) {
-		http2_server_violated(h, code, wrong);
+		client_http2_violated(h, code, wrong);
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
 	}
-	return too_much(h, http2_guard_frame(&h->guard, h->client->proxy->config.loop, hd));
+	return too_much(h, client_http2_limits_frame(&h->guard, h->client->proxy->config.loop, hd));
 }
 
 /* Beyond these bounds a stream is refused, which the client may take for "try again" (RFC 9113
  * section 8.7). */
-static bool has_room(const struct http2_server *h)
+static bool has_room(const struct client_http2 *h)
 {
 	const struct proxy *proxy = h->client->proxy;
 
@@ -79,18 +79,18 @@ static bool has_room(const struct http2_server *h)
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *context)
 {
-	struct http2_server *h = context;
+	struct client_http2 *h = context;
 	int32_t id = frame->hd.stream_id;
 
 	if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) {
 		h->heading = stream_of(session, id);
 		return 0;
 	}
-	h->heading = has_room(h) ? http2_stream_new(h, id) : NULL;
+	h->heading = has_room(h) ? client_http2_stream_new(h, id) : NULL;
 	if (h->heading && nghttp2_session_set_stream_user_data(session, id, h->heading) == 0)
 		return 0;
 	if (h->heading)
-		http2_stream_free(h->heading);
+		client_http2_stream_free(h->heading);
 	h->heading = NULL;
 	nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
 	return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
@@ -99,13 +99,13 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
         size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags, void *context)
 {
-	struct http2_stream *s = stream_of(session, frame->hd.stream_id);
+	struct client_http2_stream *s = stream_of(session, frame->hd.stream_id);
 
 	(void)flags;
 	if (!s)
 		return 0;
 	if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) {
-		http2_stream_trailer(s, slice_of(name, name_n), slice_of(value, value_n));
+		client_http2_stream_trailer(s, slice_of(name, name_n), slice_of(value, value_n));
 		return 0;
 	}
 	http2_block_add(&s->block, slice_of(name, name_n), slice_of(value, value_n));
@@ -117,8 +117,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 
 static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *context)
 {
-	struct http2_server *h = context;
-	struct http2_stream *s = stream_of(session, frame->hd.stream_id);
+	struct client_http2 *h = context;
+	struct client_http2_stream *s = stream_of(session, frame->hd.stream_id);
 	bool ended = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
 
 	switch (frame->hd.type) {
@@ -128,20 +128,22 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
 			return 0;
 		s->request_whole = ended;
 		if (frame->headers.cat == NGHTTP2_HCAT_REQUEST)
-			http2_stream_begin(s);
+			client_http2_stream_begin(s);
 		else if (ended)
-			http2_stream_ended(s);
+			client_http2_stream_ended(s);
 		else /* RFC 9113 section 8.1 */
-			http2_stream_refused(s, "a trailer section that does not end the stream");
+			client_http2_stream_refused(
+			        s, "a trailer section that does not end the stream");
 		return 0;
 	case NGHTTP2_DATA:
 		if (s && ended)
-			http2_stream_ended(s);
+			client_http2_stream_ended(s);
 		return 0;
 	case NGHTTP2_RST_STREAM:
 		if (s)
 			s->peer_reset = true;
-		return too_much(h, http2_guard_reset(&h->guard, h->client->proxy->config.loop));
+		return too_much(
+		        h, client_http2_limits_reset(&h->guard, h->client->proxy->config.loop));
 	case NGHTTP2_SETTINGS:
 		return take_settings(h, &frame->settings);
 	default:
@@ -152,22 +154,22 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n,
         void *context)
 {
-	struct http2_server *h = context;
-	struct http2_stream *s = stream_of(session, id);
+	struct client_http2 *h = context;
+	struct client_http2_stream *s = stream_of(session, id);
 
 	(void)flags;
-	http2_guard_progress(&h->guard, n);
+	client_http2_limits_progress(&h->guard, n);
 	nghttp2_session_consume_connection(session, n);
 	if (s)
-		http2_stream_data(s, p, n);
+		client_http2_stream_data(s, p, n);
 	return 0;
 }
 
 static int on_invalid_frame(
         nghttp2_session *session, const nghttp2_frame *frame, int error, void *context)
 {
-	struct http2_server *h = context;
-	struct http2_stream *s = stream_of(session, frame->hd.stream_id);
+	struct client_http2 *h = context;
+	struct client_http2_stream *s = stream_of(session, frame->hd.stream_id);
 
 	(void)error;
 	if (h->heading == s)
@@ -175,21 +177,21 @@ static int on_invalid_frame(
 	if (s)
 		s->reset = true; /* nghttp2 has it in its queue */
 	if (s)
-		http2_stream_refused(s, "a header block that HTTP/2 does not allow");
+		client_http2_stream_refused(s, "a header block that HTTP/2 does not allow");
 	return 0;
 }
 
 static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *context)
 {
-	struct http2_server *h = context;
-	struct http2_stream *s = stream_of(session, id);
+	struct client_http2 *h = context;
+	struct client_http2_stream *s = stream_of(session, id);
 
 	(void)code;
 	if (!s)
 		return 0;
 	if (h->heading == s)
 		h->heading = NULL;
-	http2_stream_closed(s);
+	client_http2_stream_closed(s);
 	return 0;
 }
 
@@ -198,25 +200,25 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
 static ssize_t on_send(
         nghttp2_session *session, const uint8_t *p, size_t n, int flags, void *context)
 {
-	struct http2_server *h = context;
+	struct client_http2 *h = context;
 
 	(void)session, (void)flags;
-	if (link_is_congested(&h->client->link))
+	if (socket_is_congested(&h->client->socket))
 		return NGHTTP2_ERR_WOULDBLOCK;
-	link_write(&h->client->link, p, n);
+	socket_write(&h->client->socket, p, n);
 	return (ssize_t)n;
 }
 
 static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
         size_t n, nghttp2_data_source *source, void *context)
 {
-	struct http2_server *h = context;
+	struct client_http2 *h = context;
 
 	(void)session, (void)frame;
-	if (link_is_congested(&h->client->link))
+	if (socket_is_congested(&h->client->socket))
 		return NGHTTP2_ERR_WOULDBLOCK;
-	http2_guard_progress(&h->guard, 0);
-	http2_stream_put(source->ptr, head, n);
+	client_http2_limits_progress(&h->guard, 0);
+	client_http2_stream_put(source->ptr, head, n);
 	return 0;
 }
 
@@ -240,8 +242,8 @@ static bool is_clients_fault(uint32_t code)
 
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *context)
 {
-	struct http2_server *h = context;
-	struct http2_stream *s = stream_of(session, frame->hd.stream_id);
+	struct client_http2 *h = context;
+	struct client_http2_stream *s = stream_of(session, frame->hd.stream_id);
 
 	switch (frame->hd.type) {
 	case NGHTTP2_HEADERS:
@@ -249,17 +251,18 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
 		if (!s || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
 			return 0;
 		s->end_sent = true;
-		http2_stream_watch(s);
+		client_http2_stream_watch(s);
 		return 0;
 	case NGHTTP2_RST_STREAM:
 		if ((s && s->given_back) || !is_clients_fault(frame->rst_stream.error_code))
 			return 0;
-		return too_much(h, http2_guard_reset(&h->guard, h->client->proxy->config.loop));
+		return too_much(
+		        h, client_http2_limits_reset(&h->guard, h->client->proxy->config.loop));
 	case NGHTTP2_GOAWAY:
 		h->leaving = true;
 		if (frame->goaway.error_code != NGHTTP2_NO_ERROR &&
 		        frame->goaway.error_code != NGHTTP2_SETTINGS_TIMEOUT)
-			http2_server_violated(h, frame->goaway.error_code,
+			client_http2_violated(h, frame->goaway.error_code,
 			        "HTTP/2: a frame that the protocol does not allow");
 		return 0;
 	default:
@@ -292,7 +295,7 @@ static nghttp2_session_callbacks *callbacks_new(void)
 #define ACKS_MAX 100            /* PING and SETTINGS to be acknowledged, not sent yet */
 #define SETTINGS_ENTRIES_MAX 32 /* of one SETTINGS frame */
 
-int http2_server_open_session(struct http2_server *h)
+int client_http2_open_session(struct client_http2 *h)
 {
 	nghttp2_session_callbacks *callbacks = callbacks_new();
 	nghttp2_option *options = NULL;

@@ -18,14 +18,14 @@
 #define BYTES_PURSE (8 << 20) /* more than sockets hold on their way to a stream just reset */
 #define BYTES_PER_S (64 << 10)
 /* A head, and content on its way to a stream that was answered and closed meanwhile. */
-#define BYTES_PER_REQUEST ((int)HTTP2_STREAM_WINDOW + 16384)
+#define BYTES_PER_REQUEST ((int)CLIENT_HTTP2_STREAM_WINDOW + 16384)
 #define BYTES_PER_CONTENT 128
 /* A header block as sent (compressed): no more than a head may have at all. */
 #define BLOCK_BYTES_MAX HTTP_HEAD_MAX
 
-void http2_guard_init(struct http2_guard *g, struct loop *loop)
+void client_http2_limits_init(struct client_http2_limits *g, struct loop *loop)
 {
-	*g = (struct http2_guard){.at_ms = loop_now_ms(loop),
+	*g = (struct client_http2_limits){.at_ms = loop_now_ms(loop),
 	        .frames = FRAMES_PURSE,
 	        .resets = RESETS_PURSE,
 	        .bytes = BYTES_PURSE};
@@ -36,7 +36,7 @@ static int32_t filled(int32_t coins, int64_t more, int32_t purse)
 	return more >= purse - coins ? purse : coins + (int32_t)more;
 }
 
-static void refill(struct http2_guard *g, struct loop *loop)
+static void refill(struct client_http2_limits *g, struct loop *loop)
 {
 	int64_t now = loop_now_ms(loop), passed = now - g->at_ms;
 
@@ -48,7 +48,7 @@ static void refill(struct http2_guard *g, struct loop *loop)
 	g->bytes = filled(g->bytes, passed * BYTES_PER_S / 1000, BYTES_PURSE);
 }
 
-static bool pay(struct http2_guard *g, int32_t *purse, int32_t price, struct loop *loop)
+static bool pay(struct client_http2_limits *g, int32_t *purse, int32_t price, struct loop *loop)
 {
 	if (*purse < price)
 		refill(g, loop);
@@ -58,7 +58,8 @@ static bool pay(struct http2_guard *g, int32_t *purse, int32_t price, struct loo
 	return true;
 }
 
-const char *http2_guard_frame(struct http2_guard *g, struct loop *loop, const nghttp2_frame_hd *hd)
+const char *client_http2_limits_frame(
+        struct client_http2_limits *g, struct loop *loop, const nghttp2_frame_hd *hd)
 {
 	switch (hd->type) {
 	case NGHTTP2_HEADERS:
@@ -78,19 +79,19 @@ const char *http2_guard_frame(struct http2_guard *g, struct loop *loop, const ng
 	                                   : "HTTP/2: a flood of frames that ask for nothing";
 }
 
-const char *http2_guard_reset(struct http2_guard *g, struct loop *loop)
+const char *client_http2_limits_reset(struct client_http2_limits *g, struct loop *loop)
 {
 	return pay(g, &g->resets, 1, loop) ? NULL : "HTTP/2: a flood of streams that are reset";
 }
 
-const char *http2_guard_bytes(struct http2_guard *g, struct loop *loop, size_t n)
+const char *client_http2_limits_bytes(struct client_http2_limits *g, struct loop *loop, size_t n)
 {
-	/* At most LINK_CHUNK at a time. */
+	/* At most SOCKET_CHUNK at a time. */
 	return pay(g, &g->bytes, (int32_t)n, loop) ? NULL
 	                                           : "HTTP/2: a flood of bytes that nobody reads";
 }
 
-void http2_guard_progress(struct http2_guard *g, size_t received)
+void client_http2_limits_progress(struct client_http2_limits *g, size_t received)
 {
 	g->frames = filled(g->frames, FRAMES_PER_CONTENT, FRAMES_PURSE);
 	g->bytes = filled(g->bytes, (int64_t)received + BYTES_PER_CONTENT, BYTES_PURSE);

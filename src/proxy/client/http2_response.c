@@ -3,8 +3,8 @@
  * How a stream of an HTTP/2 connection gets its answer: struct exchange_client over frames.
  *
  * The response's body goes into frames from where the upstream's bytes lie (`direct`) while the
- * client's window and the link have room, else it waits in `out`, and the exchange is told that the
- * client is congested. nghttp2 asks for the bytes when it is their turn.
+ * client's window and the socket have room, else it waits in `out`, and the exchange is told that
+ * the client is congested. nghttp2 asks for the bytes when it is their turn.
  */
 
 #include "proxy/client/http2.h"
@@ -14,7 +14,7 @@
 static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *p, size_t n,
         uint32_t *flags, nghttp2_data_source *source, void *context)
 {
-	struct http2_stream *s = source->ptr;
+	struct client_http2_stream *s = source->ptr;
 	size_t have = s->out.len ? s->out.len : s->direct_n;
 	bool last = s->whole && have <= n;
 	nghttp2_nv nv[HTTP_TRAILERS_MAX];
@@ -34,25 +34,25 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *p, size_
 	return (ssize_t)(have < n ? have : n);
 }
 
-void http2_stream_put(struct http2_stream *s, const uint8_t *frame_head, size_t n)
+void client_http2_stream_put(struct client_http2_stream *s, const uint8_t *frame_head, size_t n)
 {
-	struct link *link = &s->server->client->link;
+	struct socket *socket = &s->server->client->socket;
 
-	link_write(link, frame_head, HTTP2_FRAME_HEAD);
+	socket_write(socket, frame_head, HTTP2_FRAME_HEAD);
 	if (s->out.len) {
-		link_write(link, buf_bytes(&s->out), n);
+		socket_write(socket, buf_bytes(&s->out), n);
 		buf_consume(&s->out, n);
 		if (!s->out.len)
 			buf_fini(&s->out);
 	} else {
-		link_write(link, s->direct, n);
+		socket_write(socket, s->direct, n);
 		s->direct += n;
 		s->direct_n -= n;
 	}
-	http2_stream_watch(s);
+	client_http2_stream_watch(s);
 }
 
-void http2_stream_set_paused(struct http2_stream *s, bool paused)
+void client_http2_stream_set_paused(struct client_http2_stream *s, bool paused)
 {
 	if (s->paused == paused)
 		return;
@@ -64,17 +64,17 @@ void http2_stream_set_paused(struct http2_stream *s, bool paused)
 }
 
 /* There is something for nghttp2 to ask for. */
-static void offer(struct http2_stream *s)
+static void offer(struct client_http2_stream *s)
 {
 	nghttp2_session_resume_data(s->server->session, s->id);
-	http2_server_send(s->server);
+	client_http2_send(s->server);
 }
 
-bool http2_stream_tell_drained(struct http2_stream *s)
+bool client_http2_stream_tell_drained(struct client_http2_stream *s)
 {
-	if (!s->paused || s->out.len >= LINK_HIGH / 2)
+	if (!s->paused || s->out.len >= SOCKET_HIGH / 2)
 		return false;
-	http2_stream_set_paused(s, false);
+	client_http2_stream_set_paused(s, false);
 	if (s->exchange)
 		exchange_client_drained(s->exchange);
 	return true;
@@ -90,7 +90,7 @@ static bool has_no_content(const struct exchange *ex, const struct http_response
 
 /* The upstream has agreed to an extended CONNECT: 200 says it in HTTP/2. False: it has not, or has
  * not understood the question. */
-static bool switch_protocols(struct http2_stream *s, const struct http_response *r)
+static bool switch_protocols(struct client_http2_stream *s, const struct http_response *r)
 {
 	static const struct slice name = {"sec-websocket-accept", 20};
 	nghttp2_nv nv[HTTP2_NV_MAX];
@@ -109,7 +109,7 @@ static bool switch_protocols(struct http2_stream *s, const struct http_response 
 	}
 	if (!accepted || nghttp2_submit_response(s->server->session, s->id, nv, n, &body) != 0)
 		return false;
-	http2_server_send(s->server);
+	client_http2_send(s->server);
 	return true;
 }
 
@@ -121,7 +121,7 @@ static uint16_t status_of(const struct exchange *ex, const struct http_response 
 
 static void response_head(struct exchange *ex, const struct http_response *r, struct slice upgrade)
 {
-	struct http2_stream *s = ex->stream;
+	struct client_http2_stream *s = ex->stream;
 	nghttp2_session *session = s->server->session;
 	const nghttp2_data_provider body = {.source.ptr = s, .read_callback = read_body};
 	char status[24], length[24];
@@ -133,7 +133,7 @@ static void response_head(struct exchange *ex, const struct http_response *r, st
 	if (upgrade.n) {
 		if (!switch_protocols(s, r)) {
 			s->failure = "the upstream's answer to the WebSocket handshake is wrong";
-			http2_stream_reset(s, NGHTTP2_CONNECT_ERROR);
+			client_http2_stream_reset(s, NGHTTP2_CONNECT_ERROR);
 		}
 		return;
 	}
@@ -145,22 +145,22 @@ static void response_head(struct exchange *ex, const struct http_response *r, st
 		        http2_nv(SLICE("content-length"), http_decimal(r->content_length, length));
 	if (r->status < 200) {
 		nghttp2_submit_headers(session, NGHTTP2_FLAG_NONE, s->id, NULL, nv, n, NULL);
-		http2_server_send(s->server);
+		client_http2_send(s->server);
 		return;
 	}
 	s->whole = has_no_content(ex, r);
 	s->counted = r->body == HTTP_BODY_LENGTH;
 	s->left = r->content_length;
 	if (nghttp2_submit_response(session, s->id, nv, n, s->whole ? NULL : &body) != 0)
-		http2_stream_reset(s, NGHTTP2_INTERNAL_ERROR);
+		client_http2_stream_reset(s, NGHTTP2_INTERNAL_ERROR);
 	/* It leaves together with what follows, or at the end of this turn. */
-	loop_task_queue(http2_stream_loop(s), &s->server->flush);
+	loop_task_queue(client_http2_stream_loop(s), &s->server->flush);
 }
 
 static void response_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	struct http2_stream *s = ex->stream;
-	struct http2_server *h = s->server;
+	struct client_http2_stream *s = ex->stream;
+	struct client_http2 *h = s->server;
 
 	if (s->closed || s->whole)
 		return;
@@ -179,11 +179,11 @@ static void response_body(struct exchange *ex, const uint8_t *p, size_t n)
 	}
 	if (n && buf_append(&s->out, p, n) < 0) {
 		s->whole = false;
-		http2_stream_reset(s, NGHTTP2_INTERNAL_ERROR);
+		client_http2_stream_reset(s, NGHTTP2_INTERNAL_ERROR);
 		return;
 	}
 	if (n) {
-		http2_stream_watch(s);
+		client_http2_stream_watch(s);
 		if (h->sending || h->receiving)
 			offer(s);
 	}
@@ -191,12 +191,12 @@ static void response_body(struct exchange *ex, const uint8_t *p, size_t n)
 
 static void response_end(struct exchange *ex, struct slice trailers)
 {
-	struct http2_stream *s = ex->stream;
+	struct client_http2_stream *s = ex->stream;
 
 	if (s->closed)
 		return;
 	if (!s->whole && trailers.n && buf_append_slice(&s->last, trailers) < 0) {
-		http2_stream_reset(s, NGHTTP2_INTERNAL_ERROR);
+		client_http2_stream_reset(s, NGHTTP2_INTERNAL_ERROR);
 		return;
 	}
 	s->whole = true;
@@ -205,39 +205,40 @@ static void response_end(struct exchange *ex, struct slice trailers)
 
 static void request_resume(struct exchange *ex)
 {
-	loop_task_queue(http2_stream_loop(ex->stream), &ex->stream->task);
+	loop_task_queue(client_http2_stream_loop(ex->stream), &ex->stream->task);
 }
 
 /* Whoever asks stops for it, and is told when there is room again. */
 static bool congested(struct exchange *ex)
 {
-	struct http2_stream *s = ex->stream;
+	struct client_http2_stream *s = ex->stream;
 
-	if (s->closed || (s->out.len < LINK_HIGH && !link_is_congested(&s->server->client->link)))
+	if (s->closed ||
+	        (s->out.len < SOCKET_HIGH && !socket_is_congested(&s->server->client->socket)))
 		return false;
-	http2_stream_set_paused(s, true);
+	client_http2_stream_set_paused(s, true);
 	/* The connection's deadline, where it is the connection that is full. */
-	loop_task_queue(http2_stream_loop(s), &s->server->flush);
+	loop_task_queue(client_http2_stream_loop(s), &s->server->flush);
 	return true;
 }
 
 static void done(struct exchange *ex, bool complete)
 {
-	struct http2_stream *s = ex->stream;
+	struct client_http2_stream *s = ex->stream;
 
 	s->exchange = NULL;
 	s->server->client->answered = true;
-	http2_stream_set_paused(s, false);
+	client_http2_stream_set_paused(s, false);
 	if (s->closed) {
-		http2_stream_free(s);
+		client_http2_stream_free(s);
 		return;
 	}
-	buf_fini(&s->stash);
+	buf_fini(&s->input_buf);
 	s->given_back = !complete && ex->unprocessed;
 	if (!complete || !s->whole)
-		http2_stream_reset(s, s->given_back ? NGHTTP2_REFUSED_STREAM : s->code);
+		client_http2_stream_reset(s, s->given_back ? NGHTTP2_REFUSED_STREAM : s->code);
 	else
-		http2_stream_watch(s);
+		client_http2_stream_watch(s);
 }
 
 const struct exchange_client client_http2 = {

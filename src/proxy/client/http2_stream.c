@@ -4,8 +4,8 @@
  * exchange.
  *
  * The request's body goes to the upstream from where it was received; what the upstream does not
- * take waits in `stash`, and the stream's window opens only for what was taken, so that stash never
- * holds more than the window.
+ * take waits in the input buffer, and the stream's window opens only for what was taken, so that
+ * the buffer never holds more than the window.
  *
  * A stream is gone when both its ends are: nghttp2 has closed it and its exchange is over.
  */
@@ -17,25 +17,25 @@
 
 static void on_task(struct loop_task *task);
 
-struct http2_stream *http2_stream_new(struct http2_server *h, int32_t id)
+struct client_http2_stream *client_http2_stream_new(struct client_http2 *h, int32_t id)
 {
 	struct proxy *proxy = h->client->proxy;
-	struct http2_stream *s = proxy->free_streams;
+	struct client_http2_stream *s = proxy->free_streams;
 
 	if (s) {
 		proxy->free_streams = s->next_free;
 		proxy->free_stream_count--;
-		memset(s, 0, offsetof(struct http2_stream, block));
+		memset(s, 0, offsetof(struct client_http2_stream, block));
 	} else {
 		s = calloc(1, sizeof *s);
 		if (!s)
 			return NULL;
 		http2_block_init(&s->block, proxy->config.limits.header_bytes);
 	}
-	memset(&s->stash, 0, sizeof *s - offsetof(struct http2_stream, stash));
-	buf_init(&s->stash, HTTP2_STREAM_WINDOW);
+	memset(&s->input_buf, 0, sizeof *s - offsetof(struct client_http2_stream, input_buf));
+	buf_init(&s->input_buf, CLIENT_HTTP2_STREAM_WINDOW);
 	http_trailers_init(&s->trailers);
-	buf_init(&s->out, LINK_OUT_MAX);
+	buf_init(&s->out, SOCKET_OUT_MAX);
 	buf_init(&s->last, HTTP_HEAD_MAX);
 	s->server = h;
 	s->id = id;
@@ -47,11 +47,11 @@ struct http2_stream *http2_stream_new(struct http2_server *h, int32_t id)
 	return s;
 }
 
-void http2_stream_free(struct http2_stream *s)
+void client_http2_stream_free(struct client_http2_stream *s)
 {
 	struct proxy *proxy = s->server->client->proxy;
 
-	http2_stream_set_paused(s, false);
+	client_http2_stream_set_paused(s, false);
 	loop_deadline_clear(&s->deadline);
 	loop_task_cancel(proxy->config.loop, &s->task);
 	list_remove(&s->list);
@@ -59,11 +59,11 @@ void http2_stream_free(struct http2_stream *s)
 		loop_task_queue(proxy->config.loop, &s->server->flush);
 	proxy->stream_count--;
 	http2_block_reset(&s->block);
-	buf_fini(&s->stash);
+	buf_fini(&s->input_buf);
 	http_trailers_free(&s->trailers);
 	buf_fini(&s->out);
 	buf_fini(&s->last);
-	if (proxy->free_stream_count < HTTP2_STREAMS_KEPT) {
+	if (proxy->free_stream_count < CLIENT_HTTP2_STREAMS_KEPT) {
 		s->next_free = proxy->free_streams;
 		proxy->free_streams = s;
 		proxy->free_stream_count++;
@@ -73,10 +73,10 @@ void http2_stream_free(struct http2_stream *s)
 	free(s);
 }
 
-void http2_streams_forget(struct proxy *proxy)
+void client_http2_streams_forget(struct proxy *proxy)
 {
 	while (proxy->free_streams) {
-		struct http2_stream *s = proxy->free_streams;
+		struct client_http2_stream *s = proxy->free_streams;
 
 		proxy->free_streams = s->next_free;
 		http2_block_fini(&s->block);
@@ -84,16 +84,17 @@ void http2_streams_forget(struct proxy *proxy)
 	}
 }
 
-void http2_stream_reset(struct http2_stream *s, uint32_t code)
+void client_http2_stream_reset(struct client_http2_stream *s, uint32_t code)
 {
 	if (s->closed || s->reset)
 		return;
 	s->reset = true;
 	nghttp2_submit_rst_stream(s->server->session, NGHTTP2_FLAG_NONE, s->id, code);
-	http2_server_send(s->server);
+	client_http2_send(s->server);
 }
 
-void http2_stream_abort(struct http2_stream *s, enum event_cause cause, const char *detail)
+void client_http2_stream_abort(
+        struct client_http2_stream *s, enum event_cause cause, const char *detail)
 {
 	struct exchange *ex = s->exchange;
 
@@ -105,45 +106,45 @@ void http2_stream_abort(struct http2_stream *s, enum event_cause cause, const ch
 		exchange_drop(ex);
 	s->exchange = NULL;
 	if (s->closed)
-		http2_stream_free(s);
+		client_http2_stream_free(s);
 }
 
 /* What becomes of the exchange of a closed stream. One that has said all ends by itself. */
-static void end_closed(struct http2_stream *s)
+static void end_closed(struct client_http2_stream *s)
 {
 	if (s->end_sent)
 		return;
 	if (s->peer_reset)
-		http2_stream_abort(s, EVENT_CAUSE_CLIENT, "the sandbox reset the stream");
+		client_http2_stream_abort(s, EVENT_CAUSE_CLIENT, "the sandbox reset the stream");
 	else if (s->failure)
-		http2_stream_abort(s, EVENT_CAUSE_UPSTREAM, s->failure);
+		client_http2_stream_abort(s, EVENT_CAUSE_UPSTREAM, s->failure);
 	else if (s->reset)
-		http2_stream_abort(s, EVENT_CAUSE_LIMIT, "no memory for the response");
+		client_http2_stream_abort(s, EVENT_CAUSE_LIMIT, "no memory for the response");
 	else
-		http2_stream_refused(s, "a body that HTTP/2 does not allow");
+		client_http2_stream_refused(s, "a body that HTTP/2 does not allow");
 }
 
-void http2_stream_closed(struct http2_stream *s)
+void client_http2_stream_closed(struct client_http2_stream *s)
 {
 	s->closed = true;
 	loop_deadline_clear(&s->deadline);
 	if (!s->exchange)
-		http2_stream_free(s);
+		client_http2_stream_free(s);
 	else if (s->server->receiving)
 		end_closed(s);
 	else /* bytes of another stream may be on their way out of a shared buffer */
-		loop_task_queue(http2_stream_loop(s), &s->task);
+		loop_task_queue(client_http2_stream_loop(s), &s->task);
 }
 
 /* --- deadline --- */
 
 /* The client owes bytes of its request, or has to take bytes of the response: so long it may be
  * without progress. */
-void http2_stream_watch(struct http2_stream *s)
+void client_http2_stream_watch(struct client_http2_stream *s)
 {
 	const struct exchange *ex = s->exchange;
-	bool owes = ex && !s->request_whole && !s->stash.len && ex->state != EXCHANGE_UPGRADED &&
-	            exchange_takes_body(ex);
+	bool owes = ex && !s->request_whole && !s->input_buf.len &&
+	            ex->state != EXCHANGE_UPGRADED && exchange_takes_body(ex);
 
 	if (!s->closed && s->end_sent && !s->request_whole) {
 		struct loop_deadlines *linger =
@@ -157,25 +158,26 @@ void http2_stream_watch(struct http2_stream *s)
 		loop_deadline_clear(&s->deadline);
 }
 
-void http2_stream_on_deadline(struct loop_deadline *deadline)
+void client_http2_stream_on_deadline(struct loop_deadline *deadline)
 {
-	struct http2_stream *s = container_of(deadline, struct http2_stream, deadline);
+	struct client_http2_stream *s =
+	        container_of(deadline, struct client_http2_stream, deadline);
 	static const char why[] = "the sandbox made no progress for too long";
 
 	if (s->end_sent) {
-		http2_stream_reset(s, NGHTTP2_NO_ERROR);
+		client_http2_stream_reset(s, NGHTTP2_NO_ERROR);
 		return;
 	}
 	s->code = NGHTTP2_CANCEL;
 	if (s->exchange)
-		http2_stream_abort(s, EVENT_CAUSE_TIMEOUT, why);
+		client_http2_stream_abort(s, EVENT_CAUSE_TIMEOUT, why);
 	else
-		http2_stream_reset(s, NGHTTP2_CANCEL);
+		client_http2_stream_reset(s, NGHTTP2_CANCEL);
 }
 
 /* --- the request --- */
 
-static struct exchange *open_exchange(struct http2_stream *s)
+static struct exchange *open_exchange(struct client_http2_stream *s)
 {
 	struct client *c = s->server->client;
 	struct exchange *ex = exchange_new(c->proxy, c, &client_http2);
@@ -191,7 +193,7 @@ static struct exchange *open_exchange(struct http2_stream *s)
 	return ex;
 }
 
-void http2_stream_refused(struct http2_stream *s, const char *detail)
+void client_http2_stream_refused(struct client_http2_stream *s, const char *detail)
 {
 	struct exchange *ex = s->asked ? s->exchange : open_exchange(s);
 	struct client *c = s->server->client;
@@ -199,31 +201,30 @@ void http2_stream_refused(struct http2_stream *s, const char *detail)
 	s->code = NGHTTP2_PROTOCOL_ERROR;
 	c->answered = true;
 	if (!ex) {
-		http2_stream_reset(s, NGHTTP2_PROTOCOL_ERROR);
+		client_http2_stream_reset(s, NGHTTP2_PROTOCOL_ERROR);
 		return;
 	}
-	record_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), detail);
+	audit_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), detail);
 	if (ex->state == EXCHANGE_NEW)
 		ex->outcome = EVENT_DENIED;
 	exchange_abort(ex, EVENT_CAUSE_CLIENT, detail);
 }
 
-static void refuse_head(struct http2_stream *s, struct http_fault fault)
+static void refuse_head(struct client_http2_stream *s, struct http_fault fault)
 {
 	struct exchange *ex = s->exchange;
 	struct client *c = s->server->client;
 	bool other = fault.status == HTTP_MISDIRECTED;
 
 	ex->request_done = true;
-	record_finding(c->proxy, c,
-	        other ? EVENT_FINDING_BINDING_MISMATCH : EVENT_FINDING_SMUGGLING, ex->id, SLICE(""),
-	        fault.why);
+	audit_finding(c->proxy, c, other ? EVENT_FINDING_BINDING_MISMATCH : EVENT_FINDING_SMUGGLING,
+	        ex->id, SLICE(""), fault.why);
 	exchange_refuse(ex, other ? 0 : fault.status,
 	        other ? EVENT_CAUSE_BINDING : EVENT_CAUSE_CLIENT, fault.why);
 }
 
 /* What HTTP/1.1 needs beside, and HTTP/2 does without (RFC 8441 section 5). */
-static bool ask_for_websocket(struct http2_stream *s)
+static bool ask_for_websocket(struct client_http2_stream *s)
 {
 	struct http_fields *fields = &s->exchange->request.fields;
 
@@ -234,13 +235,13 @@ static bool ask_for_websocket(struct http2_stream *s)
 	       http_add(fields, SLICE("Sec-WebSocket-Key"), slice_from_string(s->websocket_key));
 }
 
-void http2_stream_begin(struct http2_stream *s)
+void client_http2_stream_begin(struct client_http2_stream *s)
 {
 	struct exchange *ex = open_exchange(s);
 	struct http_fault fault;
 
 	if (!ex) {
-		http2_stream_reset(s, NGHTTP2_INTERNAL_ERROR);
+		client_http2_stream_reset(s, NGHTTP2_INTERNAL_ERROR);
 		return;
 	}
 	fault = http2_read_request(&s->block, s->request_whole, &ex->request);
@@ -263,10 +264,10 @@ void http2_stream_begin(struct http2_stream *s)
 	/* Nothing new is begun while the recorder is behind. */
 	s->waiting = true;
 	if (!s->server->client->proxy->held)
-		http2_stream_start(s);
+		client_http2_stream_start(s);
 }
 
-void http2_stream_start(struct http2_stream *s)
+void client_http2_stream_start(struct client_http2_stream *s)
 {
 	if (!s->waiting || !s->exchange)
 		return;
@@ -276,19 +277,19 @@ void http2_stream_start(struct http2_stream *s)
 
 /* What waits goes on as far as the upstream takes it. A WebSocket's exchange may end on the way:
  * what it says then is sent later, so that the stream is still there. */
-static void forward(struct http2_stream *s)
+static void forward(struct client_http2_stream *s)
 {
-	struct http2_server *h = s->server;
+	struct client_http2 *h = s->server;
 	bool sending = h->sending;
 
 	h->sending = true;
 	while (s->exchange && !s->closed && !s->waiting && !s->exchange->request_done &&
 	        exchange_takes_body(s->exchange)) {
-		size_t n = s->stash.len;
+		size_t n = s->input_buf.len;
 
 		if (n) {
-			exchange_request_body(s->exchange, buf_bytes(&s->stash), n);
-			buf_fini(&s->stash);
+			exchange_request_body(s->exchange, buf_bytes(&s->input_buf), n);
+			buf_fini(&s->input_buf);
 			nghttp2_session_consume_stream(s->server->session, s->id, n);
 			continue;
 		}
@@ -297,12 +298,12 @@ static void forward(struct http2_stream *s)
 		break;
 	}
 	h->sending = sending;
-	http2_stream_watch(s);
+	client_http2_stream_watch(s);
 }
 
 static void on_task(struct loop_task *task)
 {
-	struct http2_stream *s = container_of(task, struct http2_stream, task);
+	struct client_http2_stream *s = container_of(task, struct client_http2_stream, task);
 
 	if (s->closed) {
 		if (s->exchange)
@@ -310,25 +311,25 @@ static void on_task(struct loop_task *task)
 		return;
 	}
 	forward(s);
-	http2_server_send(s->server);
+	client_http2_send(s->server);
 }
 
 /* The request was answered before its end. Some clients read no answer before they have sent all:
  * for a while they may, then nobody wants the rest (RFC 9113 section 8.1). */
-static void discard(struct http2_stream *s, size_t n)
+static void discard(struct client_http2_stream *s, size_t n)
 {
 	nghttp2_session_consume_stream(s->server->session, s->id, n);
 	s->discarded += n;
 	if (s->end_sent && s->discarded > LINGER_BYTES)
-		http2_stream_reset(s, NGHTTP2_NO_ERROR);
+		client_http2_stream_reset(s, NGHTTP2_NO_ERROR);
 }
 
-void http2_stream_data(struct http2_stream *s, const uint8_t *p, size_t n)
+void client_http2_stream_data(struct client_http2_stream *s, const uint8_t *p, size_t n)
 {
 	struct exchange *ex = s->exchange;
 
 	if (s->owes && n > s->owed) {
-		http2_stream_refused(s, "more content than its length");
+		client_http2_stream_refused(s, "more content than its length");
 		return;
 	}
 	s->owed -= s->owes ? n : 0;
@@ -338,31 +339,32 @@ void http2_stream_data(struct http2_stream *s, const uint8_t *p, size_t n)
 		discard(s, n);
 		return;
 	}
-	if (!s->stash.len && !ex->request_done && exchange_takes_body(ex)) {
+	if (!s->input_buf.len && !ex->request_done && exchange_takes_body(ex)) {
 		exchange_request_body(ex, p, n);
 		nghttp2_session_consume_stream(s->server->session, s->id, n);
-	} else if (buf_append(&s->stash, p, n) < 0) {
-		http2_stream_abort(s, EVENT_CAUSE_LIMIT, "no memory for the request's body");
+	} else if (buf_append(&s->input_buf, p, n) < 0) {
+		client_http2_stream_abort(s, EVENT_CAUSE_LIMIT, "no memory for the request's body");
 		return;
 	}
-	http2_stream_watch(s);
+	client_http2_stream_watch(s);
 }
 
-void http2_stream_trailer(struct http2_stream *s, struct slice name, struct slice value)
+void client_http2_stream_trailer(
+        struct client_http2_stream *s, struct slice name, struct slice value)
 {
 	const char *why = http2_check_trailer(name, value);
 
 	if (!why && !http_trailers_add(&s->trailers, name, value))
 		why = "request trailers too large";
 	if (why)
-		http2_stream_refused(s, why);
+		client_http2_stream_refused(s, why);
 }
 
-void http2_stream_ended(struct http2_stream *s)
+void client_http2_stream_ended(struct client_http2_stream *s)
 {
 	s->request_whole = true;
 	if (s->owes && s->owed) {
-		http2_stream_refused(s, "less content than its length");
+		client_http2_stream_refused(s, "less content than its length");
 		return;
 	}
 	forward(s);

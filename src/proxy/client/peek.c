@@ -64,9 +64,9 @@ static bool web_is_denied(const struct client *c, const struct destination *d)
 	return scheme_is_denied(c, d, POLICY_HTTPS) || scheme_is_denied(c, d, POLICY_HTTP);
 }
 
-static bool opaque_is_allowed(struct client *c, struct judgement *j)
+static bool opaque_is_allowed(struct client *c, struct verdict *j)
 {
-	judge_opaque(c->proxy, &c->destination, POLICY_TCP, j);
+	authorize_opaque(c->proxy, &c->destination, POLICY_TCP, j);
 	return j->allowed;
 }
 
@@ -89,9 +89,9 @@ static bool web_has_rule(const struct client *c, const struct destination *d)
 /* Whether mode observe lets out what would be refused whatever is said: by which decision. */
 static bool is_only_observed(struct client *c, struct policy_decision *decision)
 {
-	struct judgement j;
+	struct verdict j;
 
-	judge_opaque(c->proxy, &c->destination, POLICY_TCP, &j);
+	authorize_opaque(c->proxy, &c->destination, POLICY_TCP, &j);
 	*decision = j.decision;
 	return j.allowed && j.decision.observed && !web_has_rule(c, &c->destination);
 }
@@ -106,14 +106,14 @@ static bool is_port_of_web(uint16_t port)
 enum proxy_wait client_first_wait(struct client *c)
 {
 	struct policy_decision decision;
-	struct judgement j;
+	struct verdict j;
 
 	if (c->explicit_proxy || is_port_of_web(c->destination.port))
 		return WAIT_HELLO;
 	/* Its server may be the one to speak first, and the client gives up sooner than we. */
 	if (is_only_observed(c, &decision))
 		return WAIT_SILENT;
-	judge_opaque(c->proxy, &c->destination, POLICY_TCP, &j);
+	authorize_opaque(c->proxy, &c->destination, POLICY_TCP, &j);
 	return (!j.allowed || j.decision.observed) && !web_may_be_allowed(c, &c->destination)
 	               ? WAIT_SILENT
 	               : WAIT_HELLO;
@@ -127,10 +127,10 @@ static enum client_state refuse_hello(struct client *c, const char *detail, uint
 	const struct policy_decision none = {.rule = POLICY_NONE, .credential = POLICY_NONE};
 	const uint8_t alert[] = {21, 3, 1, 0, 2, 2, description};
 
-	record_connection(
-	        c, &none, EVENT_DENIED, EVENT_CAUSE_CLIENT, detail, c->stash.len, 0, NULL);
-	buf_fini(&c->stash);
-	link_write(&c->link, alert, sizeof alert);
+	audit_connection(
+	        c, &none, EVENT_DENIED, EVENT_CAUSE_CLIENT, detail, c->input_buf.len, 0, NULL);
+	buf_fini(&c->input_buf);
+	socket_write(&c->socket, alert, sizeof alert);
 	return client_end(c);
 }
 
@@ -139,7 +139,7 @@ static enum client_state refuse_hello(struct client *c, const char *detail, uint
 static enum client_state refuse_connection(struct client *c, const struct policy_decision *decision,
         enum event_cause cause, const char *detail, const struct ip *upstream)
 {
-	record_connection(c, decision, EVENT_DENIED, cause, detail, c->stash.len, 0, upstream);
+	audit_connection(c, decision, EVENT_DENIED, cause, detail, c->input_buf.len, 0, upstream);
 	c->reset = true;
 	return CLIENT_CLOSED;
 }
@@ -153,8 +153,8 @@ static enum client_state fail_tunnel(
 
 	if (!failed || !c->decision.observed)
 		return refuse_connection(c, &c->decision, cause, detail, upstream);
-	record_connection(
-	        c, &c->decision, EVENT_OBSERVED, cause, detail, c->stash.len, 0, upstream);
+	audit_connection(
+	        c, &c->decision, EVENT_OBSERVED, cause, detail, c->input_buf.len, 0, upstream);
 	c->reset = true;
 	return CLIENT_CLOSED;
 }
@@ -197,7 +197,7 @@ bool client_tunnel_passes(const struct client *c, struct policy_decision *decisi
 {
 	const struct destination *d = &c->tunnelled;
 	struct policy_request q;
-	struct judgement j;
+	struct verdict j;
 
 	if (c->content == TUNNEL_TLS) {
 		enum policy_tls treatment;
@@ -206,7 +206,7 @@ bool client_tunnel_passes(const struct client *c, struct policy_decision *decisi
 		treatment = policy_decide_tls(c->proxy->config.policy, &q, decision);
 		return treatment == POLICY_TLS_PASSTHROUGH || treatment == POLICY_TLS_OPAQUE;
 	}
-	judge_opaque(c->proxy, d, POLICY_TCP, &j);
+	authorize_opaque(c->proxy, d, POLICY_TCP, &j);
 	*decision = j.decision;
 	return j.allowed && (c->content == TUNNEL_OTHER || j.decision.observed ||
 	                            (!web_may_be_allowed(c, d) && !web_is_denied(c, d)));
@@ -220,7 +220,7 @@ enum client_state client_dial_timeout(struct client *c)
 
 static enum client_state opaque(struct client *c)
 {
-	struct judgement j;
+	struct verdict j;
 
 	if (!opaque_is_allowed(c, &j))
 		return refuse_connection(c, &j.decision, EVENT_CAUSE_POLICY, NULL, NULL);
@@ -232,13 +232,13 @@ static enum client_state opaque(struct client *c)
  */
 static enum client_state other(struct client *c)
 {
-	struct judgement j;
+	struct verdict j;
 	uint8_t alert;
 	bool more;
 
 	if (opaque_is_allowed(c, &j))
 		return opaque(c);
-	alert = client_hello_stray_alert(buf_bytes(&c->stash), c->stash.len, &more);
+	alert = client_hello_stray_alert(buf_bytes(&c->input_buf), c->input_buf.len, &more);
 	if (alert)
 		return refuse_hello(c, "TLS that does not begin with a ClientHello", alert);
 	if (more)
@@ -255,15 +255,16 @@ static enum client_state open_tls(struct client *c)
 {
 	static const char alpn[] = "\x02h2\x08http/1.1\x08http/1.0";
 	struct tls_server *server = proxy_tls_server(c->proxy);
-	struct tls *tls = server ? tls_accept_new(server, SLICE(alpn), &c->proxy->links.tx) : NULL;
-	struct slice first = buf_slice(&c->stash);
+	struct tls *tls =
+	        server ? tls_accept_new(server, SLICE(alpn), &c->proxy->sockets.tx) : NULL;
+	struct slice first = buf_slice(&c->input_buf);
 
 	if (!tls)
 		return CLIENT_CLOSED;
 	c->tls = true;
-	if (link_start_tls(&c->link, tls, first) < 0)
+	if (socket_start_tls(&c->socket, tls, first) < 0)
 		return CLIENT_CLOSED;
-	buf_fini(&c->stash);
+	buf_fini(&c->input_buf);
 	return CLIENT_TLS;
 }
 
@@ -318,31 +319,31 @@ static enum client_state handshake_failed(struct client *c, bool in_tls)
 {
 	/* The usual reason: the client does not trust the sandbox's CA. */
 	c->decision.rule = c->decision.credential = POLICY_NONE;
-	record_connection(c, &c->decision, EVENT_DENIED, EVENT_CAUSE_CLIENT,
-	        in_tls ? tls_error_text(c->link.tls) : "the sandbox ended the TLS handshake", 0, 0,
-	        NULL);
+	audit_connection(c, &c->decision, EVENT_DENIED, EVENT_CAUSE_CLIENT,
+	        in_tls ? tls_error_text(c->socket.tls) : "the sandbox ended the TLS handshake", 0,
+	        0, NULL);
 	if (!in_tls)
 		return CLIENT_CLOSED;
-	link_drop_tls(&c->link);
+	socket_drop_tls(&c->socket);
 	return client_end(c);
 }
 
 enum client_state client_shake_hands(struct client *c)
 {
-	enum link_status status;
+	enum socket_status status;
 
 	c->proxy->shaking_hands = c;
-	status = link_handshake(&c->link);
+	status = socket_handshake(&c->socket);
 	c->proxy->shaking_hands = NULL;
 	switch (status) {
-	case LINK_OK:
-		c->tls_version = tls_version(c->link.tls);
-		return slice_equals(tls_alpn(c->link.tls), SLICE("h2")) ? CLIENT_HTTP2
-		                                                        : CLIENT_HTTP;
-	case LINK_AGAIN:
+	case SOCKET_OK:
+		c->tls_version = tls_version(c->socket.tls);
+		return slice_equals(tls_alpn(c->socket.tls), SLICE("h2")) ? CLIENT_HTTP2
+		                                                          : CLIENT_HTTP;
+	case SOCKET_AGAIN:
 		return CLIENT_TLS;
 	default:
-		return handshake_failed(c, status == LINK_ERROR && !c->link.broken);
+		return handshake_failed(c, status == SOCKET_ERROR && !c->socket.broken);
 	}
 }
 
@@ -389,10 +390,10 @@ static enum guess guess_http2(struct slice first)
 	return slice_starts_with(preface, first) ? GUESS_MORE : GUESS_OTHER;
 }
 
-/* Decides from what is in the stash; CLIENT_PEEK: more bytes are needed. */
+/* Decides from what is in the input buffer; CLIENT_PEEK: more bytes are needed. */
 static enum client_state decide(struct client *c)
 {
-	struct slice first = buf_slice(&c->stash);
+	struct slice first = buf_slice(&c->input_buf);
 	struct client_hello hello;
 
 	if (first.n == 0)
@@ -437,19 +438,19 @@ static enum client_state ended_unsaid(struct client *c)
 
 	if (!observed)
 		decision = none;
-	if (c->stash.len == 0)
-		record_silent(c, &decision, outcome);
+	if (c->input_buf.len == 0)
+		audit_silent(c, &decision, outcome);
 	else
-		record_connection(c, &decision, outcome, EVENT_CAUSE_CLIENT,
+		audit_connection(c, &decision, outcome, EVENT_CAUSE_CLIENT,
 		        "the sandbox closed the connection before it said what it wants",
-		        c->stash.len, 0, NULL);
+		        c->input_buf.len, 0, NULL);
 	c->reset = true;
 	return CLIENT_CLOSED;
 }
 
 enum client_state client_peek(struct client *c)
 {
-	struct judgement j;
+	struct verdict j;
 
 	if ((!c->explicit_proxy || c->connected) && opaque_is_allowed(c, &j) &&
 	        !j.decision.observed && !web_may_be_allowed(c, &c->destination) &&
@@ -457,17 +458,17 @@ enum client_state client_peek(struct client *c)
 		return dial_tunnel(c, &c->destination, &j.decision, TUNNEL_UNSEEN);
 	for (;;) {
 		enum client_state next = decide(c);
-		enum link_status status;
+		enum socket_status status;
 		size_t n;
 
 		if (next != CLIENT_PEEK)
 			return next;
-		status = link_read(&c->link, c->proxy->plain, LINK_CHUNK, &n);
-		if (status == LINK_AGAIN)
+		status = socket_read(&c->socket, c->proxy->plain, SOCKET_CHUNK, &n);
+		if (status == SOCKET_AGAIN)
 			return CLIENT_PEEK;
-		if (status != LINK_OK)
+		if (status != SOCKET_OK)
 			return ended_unsaid(c);
-		if (buf_append(&c->stash, c->proxy->plain, n) < 0) {
+		if (buf_append(&c->input_buf, c->proxy->plain, n) < 0) {
 			c->decision.rule = c->decision.credential = POLICY_NONE;
 			return refuse_connection(c, &c->decision, EVENT_CAUSE_CLIENT,
 			        "the first bytes are more than can be looked at", NULL);
@@ -522,11 +523,11 @@ enum client_state client_connect(struct client *c)
 	else
 		d->address = a->address;
 	if (!c->explicit_proxy || c->connected) {
-		record_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), misplaced);
+		audit_finding(c->proxy, c, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""), misplaced);
 		exchange_refuse(ex, 400, EVENT_CAUSE_CLIENT, misplaced);
 		return CLIENT_EXCHANGE;
 	}
-	if (!connect_is_allowed(c, d, &ex->judgement.decision)) {
+	if (!connect_is_allowed(c, d, &ex->verdict.decision)) {
 		exchange_refuse(ex, 403, EVENT_CAUSE_POLICY, NULL);
 		return CLIENT_EXCHANGE;
 	}
@@ -535,6 +536,6 @@ enum client_state client_connect(struct client *c)
 	c->exchange = NULL;
 	exchange_drop(ex);
 	http1_reset(&c->http1);
-	link_write(&c->link, accepted, sizeof accepted - 1);
+	socket_write(&c->socket, accepted, sizeof accepted - 1);
 	return CLIENT_PEEK;
 }

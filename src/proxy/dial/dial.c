@@ -116,7 +116,7 @@ static void choose(struct dial *d, const struct ip *all, size_t count)
 	const struct ip *refused = NULL; /* the first */
 
 	for (size_t k = 0; k < count && k < RESOLVER_ADDRESSES_MAX; k++) {
-		if (judge_address(d->proxy, &d->decision, &all[k]))
+		if (authorize_address(d->proxy, &d->decision, &all[k]))
 			families[all[k].family == 4][n[all[k].family == 4]++] = &all[k];
 		else if (!refused)
 			refused = &all[k];

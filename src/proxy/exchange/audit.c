@@ -15,13 +15,13 @@ uint64_t proxy_event_id(struct proxy *proxy)
 	return (uint64_t)proxy->config.event_nonce << 32 | (uint32_t)++proxy->next_event;
 }
 
-uint32_t record_duration_us(int64_t us)
+uint32_t audit_duration_us(int64_t us)
 {
 	return us < 0 ? 0 : us > UINT32_MAX ? UINT32_MAX : (uint32_t)us;
 }
 
 /* What mode observe let pass and what then failed outside would have been refused all the same. */
-void record_failure_as_observed(struct event *e, const struct policy_decision *decision)
+void audit_failure_as_observed(struct event *e, const struct policy_decision *decision)
 {
 	if (decision->observed && event_is_failure(e))
 		e->decision = EVENT_OBSERVED;
@@ -60,7 +60,7 @@ static void record_decision(
 /* Whose placeholder was refused where its credential belongs: a rule for it would name that one. */
 static void record_shown(const struct exchange *ex, struct event *e)
 {
-	const struct judgement *j = &ex->judgement;
+	const struct verdict *j = &ex->verdict;
 	struct policy_credential credential;
 
 	if (e->credential.n || j->shown >= POLICY_CREDENTIALS_MAX || !(j->own >> j->shown & 1))
@@ -135,7 +135,7 @@ static void record_echo(struct exchange *ex, struct slice rule)
 	if (!ex->masking || !ex->mask.found || ex->echo_told)
 		return;
 	ex->echo_told = true;
-	record_remark(ex, EVENT_FINDING_CREDENTIAL_ECHO, rule,
+	audit_remark(ex, EVENT_FINDING_CREDENTIAL_ECHO, rule,
 	        ex->uncovered ? "the upstream sent the credential back in compressed content that "
 	                        "could not be changed; the response was ended before it"
 	                      : "the upstream sent the credential back; it was covered before it "
@@ -149,11 +149,11 @@ static void put_exchange(struct exchange *ex)
 	        .id = ex->id,
 	        .kind = EVENT_HTTP,
 	        .time_ms = ex->start_ms,
-	        .duration_us = record_duration_us(clock_monotonic_us() - ex->start_us),
+	        .duration_us = audit_duration_us(clock_monotonic_us() - ex->start_us),
 	        .decision = ex->state == EXCHANGE_REFUSED || ex->outcome == EVENT_DENIED
 	                            ? EVENT_DENIED
-	                    : ex->judgement.decision.observed ? EVENT_OBSERVED
-	                                                      : EVENT_ALLOWED,
+	                    : ex->verdict.decision.observed ? EVENT_OBSERVED
+	                                                    : EVENT_ALLOWED,
 	        .cause = ex->cause,
 	        .host = destination_host(&ex->destination),
 	        .bytes_out = ex->bytes_out,
@@ -176,13 +176,13 @@ static void put_exchange(struct exchange *ex)
 		        destination_text(&d, text));
 		e.host = slice_from_string(literal);
 	}
-	if (ex->judgement.allowed)
-		record_failure_as_observed(&e, &ex->judgement.decision);
+	if (ex->verdict.allowed)
+		audit_failure_as_observed(&e, &ex->verdict.decision);
 	record_client(ex->client, &e);
-	record_decision(ex->proxy, &ex->judgement.decision, &e);
+	record_decision(ex->proxy, &ex->verdict.decision, &e);
 	record_shown(ex, &e);
 	if (ex->upstream)
-		ex->upstream_address = ex->upstream->carrier->address;
+		ex->upstream_address = ex->upstream->conn->address;
 	e.upstream = ex->upstream_address;
 	e.upstream_port = ex->destination.port;
 	if (ex->request.version) {
@@ -194,7 +194,7 @@ static void put_exchange(struct exchange *ex)
 	tell_refused_address(ex->client, &e);
 }
 
-void record_exchange(struct exchange *ex)
+void audit_exchange(struct exchange *ex)
 {
 	if (!ex->recorded) {
 		ex->recorded = true;
@@ -204,7 +204,7 @@ void record_exchange(struct exchange *ex)
 	}
 }
 
-void record_connection(const struct client *c, const struct policy_decision *decision,
+void audit_connection(const struct client *c, const struct policy_decision *decision,
         enum event_decision outcome, enum event_cause cause, const char *detail, uint64_t bytes_out,
         uint64_t bytes_in, const struct ip *upstream)
 {
@@ -212,7 +212,7 @@ void record_connection(const struct client *c, const struct policy_decision *dec
 	        .id = proxy_event_id(c->proxy),
 	        .kind = EVENT_CONNECTION,
 	        .time_ms = c->start_ms,
-	        .duration_us = record_duration_us((clock_real_ms() - c->start_ms) * 1000),
+	        .duration_us = audit_duration_us((clock_real_ms() - c->start_ms) * 1000),
 	        .decision = outcome,
 	        .cause = cause,
 	        .host = c->sni_n ? slice_of(c->sni, c->sni_n) : destination_host(&c->destination),
@@ -235,7 +235,7 @@ void record_connection(const struct client *c, const struct policy_decision *dec
 
 static void tell_silent(struct proxy *p)
 {
-	struct record_silent *s = &p->silent;
+	struct audit_silent *s = &p->silent;
 	char detail[128];
 	struct event e = {
 	        .id = proxy_event_id(p),
@@ -263,36 +263,36 @@ static void tell_silent(struct proxy *p)
 
 static void on_silent_second(struct loop_timer *timer)
 {
-	struct record_silent *s = container_of(timer, struct record_silent, second);
+	struct audit_silent *s = container_of(timer, struct audit_silent, second);
 
 	s->counting = false;
 	tell_silent(container_of(s, struct proxy, silent));
 }
 
-int record_silent_open(struct proxy *p)
+int audit_silent_open(struct proxy *p)
 {
 	return loop_timer_open(p->config.loop, &p->silent.second, on_silent_second);
 }
 
-void record_silent_close(struct proxy *p)
+void audit_silent_close(struct proxy *p)
 {
 	tell_silent(p);
 	loop_timer_close(&p->silent.second);
 }
 
-void record_silent(
+void audit_silent(
         const struct client *c, const struct policy_decision *decision, enum event_decision outcome)
 {
-	struct record_silent *s = &c->proxy->silent;
+	struct audit_silent *s = &c->proxy->silent;
 
 	if (!s->counting) {
 		s->counting = true;
 		s->told = 0;
 		loop_timer_set(&s->second, RECORD_SECOND_MS);
 	}
-	if (s->told < RECORD_SILENT_PER_S) {
+	if (s->told < AUDIT_SILENT_PER_S) {
 		s->told++;
-		record_connection(c, decision, outcome, EVENT_CAUSE_CLIENT,
+		audit_connection(c, decision, outcome, EVENT_CAUSE_CLIENT,
 		        "the sandbox closed the connection before it said what it wants", 0, 0,
 		        NULL);
 		return;
@@ -304,15 +304,15 @@ void record_silent(
 	s->dst_port = c->dst_port;
 }
 
-void record_finding(struct proxy *proxy, const struct client *c, enum event_finding finding,
+void audit_finding(struct proxy *proxy, const struct client *c, enum event_finding finding,
         uint64_t about, struct slice rule, const char *detail)
 {
 	put_finding(proxy, c, EVENT_DENIED, finding, about, rule, detail, NULL);
 }
 
-void record_remark(
+void audit_remark(
         struct exchange *ex, enum event_finding finding, struct slice rule, const char *detail)
 {
-	put_finding(ex->proxy, ex->client, ex->judgement.allowed ? EVENT_OBSERVED : EVENT_DENIED,
+	put_finding(ex->proxy, ex->client, ex->verdict.allowed ? EVENT_OBSERVED : EVENT_DENIED,
 	        finding, ex->id, rule, detail, NULL);
 }

@@ -43,7 +43,7 @@ bool destination_set_host(struct destination *d, struct slice host)
 }
 
 static void refuse(
-        struct judgement *j, enum event_cause cause, enum event_finding finding, const char *detail)
+        struct verdict *j, enum event_cause cause, enum event_finding finding, const char *detail)
 {
 	j->allowed = false;
 	j->cause = cause;
@@ -71,7 +71,7 @@ static bool is_searched(const struct client *c, struct slice name)
 
 /* The request's authority against the connection's destination. */
 static bool agree(const struct client *c, const struct http_request *r, struct destination *d,
-        struct judgement *j)
+        struct verdict *j)
 {
 	struct destination connection;
 	const struct url_authority *a = &r->authority;
@@ -117,7 +117,7 @@ static bool agree(const struct client *c, const struct http_request *r, struct d
 }
 
 /* On the proxy port, before any CONNECT: the request says all there is. */
-static bool from_absolute(const struct http_request *r, struct destination *d, struct judgement *j)
+static bool from_absolute(const struct http_request *r, struct destination *d, struct verdict *j)
 {
 	if (!r->absolute) {
 		refuse(j, EVENT_CAUSE_CLIENT, EVENT_FINDING_NONE,
@@ -161,7 +161,7 @@ static const struct override *find_override(struct slice name)
 	return NULL;
 }
 
-bool judge_is_override(struct slice name)
+bool authorize_is_override(struct slice name)
 {
 	return find_override(name) != NULL;
 }
@@ -193,8 +193,8 @@ static bool read_override(
 }
 
 /* Whether what the field asks for is allowed too, and for the same credential. */
-static void judge_override(const struct policy *policy, const struct policy_request *question,
-        const struct override *o, struct slice value, struct judgement *j)
+static void authorize_override(const struct policy *policy, const struct policy_request *question,
+        const struct override *o, struct slice value, struct verdict *j)
 {
 	struct policy_request other = *question;
 	struct policy_decision decision;
@@ -221,8 +221,8 @@ static void judge_override(const struct policy *policy, const struct policy_requ
 
 /* Each field by itself: one of them is honoured at most. Where one could be honoured for the method
  * and another for the path, what is asked for would be neither of what was judged. */
-static void judge_overrides(const struct policy *policy, const struct policy_request *question,
-        const struct http_fields *fields, struct judgement *j)
+static void authorize_overrides(const struct policy *policy, const struct policy_request *question,
+        const struct http_fields *fields, struct verdict *j)
 {
 	bool path = false, method = false;
 
@@ -232,7 +232,7 @@ static void judge_overrides(const struct policy *policy, const struct policy_req
 
 		if (!o)
 			continue;
-		judge_override(policy, question, o, f->value, j);
+		authorize_override(policy, question, o, f->value, j);
 		path |= o->path;
 		method |= !o->path;
 	}
@@ -244,11 +244,11 @@ static void judge_overrides(const struct policy *policy, const struct policy_req
 /* --- another protocol --- */
 
 /* In mode observe an upgrade passes that no rule names, but never together with a credential. */
-static void judge_upgrade(
-        const struct policy *policy, const struct http_request *r, struct judgement *j)
+static void authorize_upgrade(
+        const struct policy *policy, const struct http_request *r, struct verdict *j)
 {
 	enum upgrade_verdict verdict =
-	        upgrade_judge(policy, j->decision.rule, &r->fields, &j->upgrade);
+	        upgrade_authorize(policy, j->decision.rule, &r->fields, &j->upgrade);
 	bool websocket = slice_equals_ignoring_case(j->upgrade, SLICE("websocket"));
 
 	if (verdict == UPGRADE_DROPPED)
@@ -269,7 +269,7 @@ static void judge_upgrade(
 /* A client that sends its key to another path of its own API is refused by the policy, or would be,
  * and leaks nothing: which credentials are at home there. */
 static void note_own(
-        const struct policy *policy, const struct policy_request *question, struct judgement *j)
+        const struct policy *policy, const struct policy_request *question, struct verdict *j)
 {
 	bool denied = !j->allowed && j->cause == EVENT_CAUSE_POLICY;
 
@@ -278,8 +278,8 @@ static void note_own(
 		j->own = policy_credentials_at(policy, question);
 }
 
-void judge_request(struct proxy *proxy, const struct client *c, const struct http_request *r,
-        struct destination *d, struct judgement *j)
+void authorize_request(struct proxy *proxy, const struct client *c, const struct http_request *r,
+        struct destination *d, struct verdict *j)
 {
 	struct policy_request question = {.method = r->method};
 
@@ -303,7 +303,7 @@ void judge_request(struct proxy *proxy, const struct client *c, const struct htt
 	question.path = r->asterisk ? SLICE("/") : slice_of(r->path, r->path_n);
 	policy_decide(proxy->config.policy, &question, &j->decision);
 	j->allowed = j->decision.verdict == POLICY_ALLOW;
-	judge_overrides(proxy->config.policy, &question, &r->fields, j);
+	authorize_overrides(proxy->config.policy, &question, &r->fields, j);
 	if (j->allowed && j->searched && !j->decision.observed)
 		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_NONE,
 		        "the connection is to this name with a domain of a search list behind it "
@@ -315,12 +315,12 @@ void judge_request(struct proxy *proxy, const struct client *c, const struct htt
 		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
 		        "credentials never go over plain http");
 	if (j->allowed && r->wants_upgrade)
-		judge_upgrade(proxy->config.policy, r, j);
+		authorize_upgrade(proxy->config.policy, r, j);
 	note_own(proxy->config.policy, &question, j);
 }
 
-void judge_opaque(struct proxy *proxy, const struct destination *d, enum policy_scheme scheme,
-        struct judgement *j)
+void authorize_opaque(struct proxy *proxy, const struct destination *d, enum policy_scheme scheme,
+        struct verdict *j)
 {
 	struct policy_request question = {
 	        .scheme = scheme,
@@ -334,7 +334,7 @@ void judge_opaque(struct proxy *proxy, const struct destination *d, enum policy_
 	j->allowed = j->decision.verdict == POLICY_ALLOW;
 }
 
-bool judge_address(
+bool authorize_address(
         struct proxy *proxy, const struct policy_decision *decision, const struct ip *address)
 {
 	return decision->names_address || ip_classify(address) == IP_PUBLIC ||

@@ -64,14 +64,14 @@ static void put_advice(struct json *j, const struct exchange *ex)
 {
 	switch (ex->cause) {
 	case EVENT_CAUSE_POLICY:
-		if (ex->judgement.decision.reason == POLICY_REASON_UPGRADE)
+		if (ex->verdict.decision.reason == POLICY_REASON_UPGRADE)
 			json_literal(j, "advice",
 			        "Do not retry. If the task needs this, ask the operator to name "
 			        "the "
 			        "protocol under \"upgrade\" of the rule, quoting rule and event; "
 			        "or "
 			        "use a WebSocket, where the service offers one.");
-		else if (ex->judgement.decision.rule != POLICY_NONE)
+		else if (ex->verdict.decision.rule != POLICY_NONE)
 			json_literal(j, "advice",
 			        "An operator's rule refuses this on purpose. Do not retry; choose "
 			        "another way.");
@@ -130,14 +130,13 @@ static void put_detail(const struct exchange *ex, struct buf *text)
 		buf_printf(text, "the credential cannot be had; the audit log says why");
 	else
 		buf_printf(text, "%s",
-		        ex->detail ? ex->detail
-		                   : policy_reason_text(ex->judgement.decision.reason));
+		        ex->detail ? ex->detail : policy_reason_text(ex->verdict.decision.reason));
 }
 
 /* The operator's own words: of the deny rule, or of the pause. */
 static struct slice reason_text(const struct exchange *ex)
 {
-	uint32_t rule = ex->judgement.decision.rule;
+	uint32_t rule = ex->verdict.decision.rule;
 
 	if (ex->cause == EVENT_CAUSE_PAUSED)
 		return slice_from_string(ex->detail);
@@ -162,7 +161,7 @@ static void put_message(const struct exchange *ex, struct buf *text)
 /* What SDKs of APIs read: "message" (GitHub's) and "error" (OpenAI's, Anthropic's, Google's). */
 static void put_for_sdks(struct json *j, const struct exchange *ex)
 {
-	struct slice code = event_reason_code(ex->cause, (uint8_t)ex->judgement.decision.reason);
+	struct slice code = event_reason_code(ex->cause, (uint8_t)ex->verdict.decision.reason);
 	char type[32];
 	struct buf text;
 
@@ -180,7 +179,7 @@ static void put_for_sdks(struct json *j, const struct exchange *ex)
 
 static void put_rule(struct json *j, const struct exchange *ex)
 {
-	uint32_t rule = ex->judgement.decision.rule;
+	uint32_t rule = ex->verdict.decision.rule;
 	struct slice reason = reason_text(ex);
 
 	if (rule != POLICY_NONE)
@@ -390,7 +389,7 @@ void exchange_refuse(
 	ex->head_waits = false; /* the upstream's is not wanted any more */
 	exchange_will_refuse(ex, status);
 	ex->state = EXCHANGE_REFUSED;
-	record_exchange(ex);
-	if (!refusal_waits(ex))
+	audit_exchange(ex);
+	if (!deny_throttle_waits(ex))
 		exchange_answer_refusal(ex);
 }

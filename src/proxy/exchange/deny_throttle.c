@@ -16,12 +16,12 @@
 
 static void wait_for_turn(struct proxy *p)
 {
-	if (!p->refusals.due)
-		loop_timer_set(&p->refusals.turn, TURN_MS);
-	p->refusals.due = true;
+	if (!p->deny_throttle.due)
+		loop_timer_set(&p->deny_throttle.turn, TURN_MS);
+	p->deny_throttle.due = true;
 }
 
-static void answer_first(struct refusals *r)
+static void answer_first(struct deny_throttle *r)
 {
 	struct exchange *ex = container_of(r->waiting.next, struct exchange, turn);
 
@@ -31,8 +31,8 @@ static void answer_first(struct refusals *r)
 
 static void on_turn(struct loop_timer *timer)
 {
-	struct proxy *p = container_of(timer, struct proxy, refusals.turn);
-	struct refusals *r = &p->refusals;
+	struct proxy *p = container_of(timer, struct proxy, deny_throttle.turn);
+	struct deny_throttle *r = &p->deny_throttle;
 	int64_t now_ms = clock_monotonic_ms();
 
 	r->due = false;
@@ -42,24 +42,24 @@ static void on_turn(struct loop_timer *timer)
 		wait_for_turn(p);
 }
 
-int refusals_open(struct proxy *p)
+int deny_throttle_open(struct proxy *p)
 {
-	struct refusals *r = &p->refusals;
+	struct deny_throttle *r = &p->deny_throttle;
 
 	list_init(&r->waiting);
 	rate_init(&r->rate, p->config.limits.refusals_per_s, BURST_S, clock_monotonic_ms());
 	return loop_timer_open(p->config.loop, &r->turn, on_turn);
 }
 
-void refusals_close(struct proxy *p)
+void deny_throttle_close(struct proxy *p)
 {
-	loop_timer_close(&p->refusals.turn);
+	loop_timer_close(&p->deny_throttle.turn);
 }
 
-void refusals_answer_all(struct proxy *p)
+void deny_throttle_answer_all(struct proxy *p)
 {
-	while (!list_is_empty(&p->refusals.waiting))
-		answer_first(&p->refusals);
+	while (!list_is_empty(&p->deny_throttle.waiting))
+		answer_first(&p->deny_throttle);
 }
 
 /* What is under way to an upstream, or ends by somebody else's will, is never slowed. */
@@ -79,9 +79,9 @@ static bool keep_detail(struct exchange *ex)
 	return ex->kept_detail != NULL;
 }
 
-bool refusal_waits(struct exchange *ex)
+bool deny_throttle_waits(struct exchange *ex)
 {
-	struct refusals *r = &ex->proxy->refusals;
+	struct deny_throttle *r = &ex->proxy->deny_throttle;
 	const char *detail = ex->detail;
 
 	if (!may_wait(ex) ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One request and its response. The exchange knows neither side's protocol: towards the client it
- * speaks through struct exchange_client, towards the upstream through struct upstream.
+ * speaks through struct exchange_client, towards the upstream through struct upstream_stream.
  *
  *   NEW -> CREDENTIAL -> DIAL -> ACTIVE -> (UPGRADED) -> DONE
  *
@@ -41,7 +41,7 @@ struct exchange *exchange_new(
 	 * this as it is. */
 	memset(&ex->request, 0, offsetof(struct http_request, fields));
 	ex->request.fields.count = 0;
-	ex->judgement.decision.rule = ex->judgement.decision.credential = POLICY_NONE;
+	ex->verdict.decision.rule = ex->verdict.decision.credential = POLICY_NONE;
 	ex->start_ms = clock_real_ms();
 	ex->start_us = clock_monotonic_us();
 	ex->id = proxy_event_id(proxy);
@@ -69,7 +69,7 @@ static void exchange_free(struct exchange *ex)
 	unpack_free(ex->unpack);
 	free(ex->etag);
 	websocket_relay_free(ex->relay);
-	buf_fini(&ex->packed);
+	buf_fini(&ex->compressed);
 	exchange_forget_body(ex);
 	proxy->exchanges--;
 	if (proxy->free_exchange_count < EXCHANGES_KEPT) {
@@ -88,12 +88,12 @@ void exchange_drop(struct exchange *ex)
 
 void exchange_finish(struct exchange *ex, bool complete, bool reusable)
 {
-	struct upstream *u = ex->upstream;
+	struct upstream_stream *u = ex->upstream;
 
 	ex->state = EXCHANGE_DONE;
-	record_exchange(ex);
+	audit_exchange(ex);
 	if (u) {
-		ex->upstream_address = u->carrier->address;
+		ex->upstream_address = u->conn->address;
 		ex->upstream = NULL;
 		u->ops->put(u, reusable);
 	}
@@ -150,7 +150,7 @@ static void send_request(struct exchange *ex)
 	}
 	ex->request_sent = true;
 	ex->state = EXCHANGE_ACTIVE;
-	ex->upstream_address = ex->upstream->carrier->address;
+	ex->upstream_address = ex->upstream->conn->address;
 	exchange_send_kept(ex);
 	if (!ex->request_done)
 		ex->ops->request_resume(ex);
@@ -167,7 +167,7 @@ static void get_upstream(struct exchange *ex)
 	ex->state = EXCHANGE_DIAL;
 	ex->http1_only = ex->request.wants_websocket || ex->request.upgrade.n || ex->http1_required;
 	ex->prior = prior_is_wanted(ex);
-	ex->upstream = upstream_get(ex, ex->retries > 0);
+	ex->upstream = upstream_stream_get(ex, ex->retries > 0);
 	if (!ex->upstream)
 		exchange_fail(ex, EVENT_CAUSE_LIMIT, "too many upstream connections are open");
 	else if (ex->upstream->ready)
@@ -195,7 +195,7 @@ static void get_credential(struct exchange *ex)
 	ex->state = EXCHANGE_CREDENTIAL;
 	ex->waiting.on_value = on_credential;
 	v = credential_store_get(
-	        ex->proxy->config.credentials, ex->judgement.decision.credential, &ex->waiting);
+	        ex->proxy->config.credentials, ex->verdict.decision.credential, &ex->waiting);
 	if (!v)
 		return;
 	credential_value_retain(v);
@@ -208,7 +208,7 @@ static void begin(struct exchange *ex)
 {
 	if (ex->proxy->paused)
 		exchange_refuse(ex, 503, ex->proxy->pause_cause, ex->proxy->pause_text);
-	else if (ex->judgement.decision.credential != POLICY_NONE)
+	else if (ex->verdict.decision.credential != POLICY_NONE)
 		get_credential(ex);
 	else
 		get_upstream(ex);
@@ -216,7 +216,7 @@ static void begin(struct exchange *ex)
 
 void exchange_begin_again(struct exchange *ex)
 {
-	struct upstream *u = ex->upstream;
+	struct upstream_stream *u = ex->upstream;
 
 	ex->begins_again = false;
 	ex->upstream = NULL;
@@ -234,7 +234,7 @@ void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const
 	bool again = exchange_may_retry(ex, cause);
 
 	ex->unprocessed = ex->upstream->untouched;
-	ex->upstream_address = ex->upstream->carrier->address;
+	ex->upstream_address = ex->upstream->conn->address;
 	ex->upstream->exchange = NULL; /* it closes itself */
 	ex->upstream = NULL;
 	if (!again) {
@@ -250,16 +250,16 @@ void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const
 
 static void note_findings(struct exchange *ex)
 {
-	if (ex->judgement.finding)
-		record_finding(ex->proxy, ex->client, ex->judgement.finding, ex->id, SLICE(""),
-		        ex->judgement.detail);
+	if (ex->verdict.finding)
+		audit_finding(ex->proxy, ex->client, ex->verdict.finding, ex->id, SLICE(""),
+		        ex->verdict.detail);
 	exchange_check_placeholders(ex);
 }
 
 /* What is said of an upgrade names the protocol. */
 static void note_upgrade(struct exchange *ex)
 {
-	const struct judgement *j = &ex->judgement;
+	const struct verdict *j = &ex->verdict;
 	char shown[2 * POLICY_UPGRADE_MAX];
 
 	if (!ex->request.wants_upgrade)
@@ -289,7 +289,7 @@ void exchange_start(struct exchange *ex)
 	ex->request_done = !exchange_has_body(ex);
 	te = http_find(&r->fields, HTTP_TE);
 	r->te_trailers = te && http_list_has(te->value, SLICE("trailers"));
-	judge_request(proxy, ex->client, r, &ex->destination, &ex->judgement);
+	authorize_request(proxy, ex->client, r, &ex->destination, &ex->verdict);
 	r->scheme = ex->client->tls ? POLICY_HTTPS : POLICY_HTTP;
 	ex->scheme = ex->client->tls ? SLICE("https") : SLICE("http");
 	/* What goes upstream names what was judged, not what was said. */
@@ -301,11 +301,11 @@ void exchange_start(struct exchange *ex)
 	note_upgrade(ex);
 	if (proxy->config.timeouts.request_ms)
 		loop_deadline_set(&proxy->waits[WAIT_REQUEST], &ex->whole);
-	if (!ex->judgement.allowed) {
-		enum event_cause cause = ex->judgement.cause;
+	if (!ex->verdict.allowed) {
+		enum event_cause cause = ex->verdict.cause;
 
 		exchange_refuse(
-		        ex, 0, cause, ex->kept_detail ? ex->kept_detail : ex->judgement.detail);
+		        ex, 0, cause, ex->kept_detail ? ex->kept_detail : ex->verdict.detail);
 	} else if (slice_equals_ignoring_case(r->method, SLICE("TRACE"))) {
 		/* Servers exist to which "trace" is the same. Its answer would be the request as
 		 * the upstream saw it, credential included. */
@@ -325,7 +325,7 @@ bool exchange_takes_body(const struct exchange *ex)
 
 void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	struct upstream *u = ex->upstream;
+	struct upstream_stream *u = ex->upstream;
 
 	if (n == 0) /* a chunk of no bytes would be the last one */
 		return;
@@ -348,7 +348,7 @@ void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n)
 
 void exchange_request_end(struct exchange *ex, struct slice trailers)
 {
-	struct upstream *u = ex->upstream;
+	struct upstream_stream *u = ex->upstream;
 
 	ex->request_done = true;
 	trailers = exchange_request_trailers(ex, trailers);
@@ -371,7 +371,7 @@ void exchange_end_upgraded(struct exchange *ex, enum event_cause cause, const ch
 		ex->detail = detail;
 		ex->upstream->ops->send_end(ex->upstream, SLICE(""));
 	}
-	record_exchange(ex);
+	audit_exchange(ex);
 	ex->ops->response_end(ex, SLICE(""));
 	exchange_finish(ex, true, false);
 }
@@ -380,12 +380,13 @@ static void end_response(struct exchange *ex, struct slice trailers)
 {
 	if (exchange_flush_body(ex) < 0) {
 		exchange_fail(ex, EVENT_CAUSE_UNREADABLE,
-		        ex->damage ? ex->damage : "the upstream's compressed response is damaged");
+		        ex->undecodable_why ? ex->undecodable_why
+		                            : "the upstream's compressed response is damaged");
 		return;
 	}
 	exchange_release_head(ex);
 	trailers = exchange_response_trailers(ex, trailers);
-	record_exchange(ex);
+	audit_exchange(ex);
 	ex->ops->response_end(ex, trailers);
 	exchange_finish(ex, true, ex->request_done);
 }
@@ -444,7 +445,7 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 	ex->length = r->content_length;
 	if (exchange_has_no_content(ex, r)) {
 		ex->counted = true;
-		record_exchange(ex);
+		audit_exchange(ex);
 	} else if (ex->masking) {
 		exchange_keep_head(ex);
 		return true;

@@ -57,14 +57,14 @@ enum exchange_state {
 struct exchange {
 	struct proxy *proxy;
 	struct client *client;
-	struct http2_stream *stream; /* which of the client's, where it speaks HTTP/2 */
+	struct client_http2_stream *stream; /* which of the client's, where it speaks HTTP/2 */
 	const struct exchange_client *ops;
 	struct exchange *next_free;
 	enum exchange_state state;
 	uint64_t id; /* of its event */
 	int64_t start_ms, start_us;
 	struct destination destination;
-	struct judgement judgement;
+	struct verdict verdict;
 	struct credential_wait waiting;
 	struct credential_value *credential;
 	struct mask_stream mask;
@@ -76,20 +76,20 @@ struct exchange {
 	struct inspection *inspection; /* of gzip that goes on as it came */
 	struct unpack *unpack;         /* of gzip that goes on unpacked */
 	char *etag;                    /* owned; the entity tag of such a response */
-	struct buf packed;             /* compressed input that the client has no room for yet */
+	struct buf compressed;         /* compressed input that the client has no room for yet */
 	bool unpack_more;              /* the decoder holds more for which there was no room */
-	bool packed_any;               /* a byte of the body has come */
-	bool damaged;                  /* the body cannot be unpacked, searched or covered */
-	const char *damage;            /* why */
+	bool compressed_any;           /* a byte of the body has come */
+	bool undecodable;              /* the body cannot be unpacked, searched or covered */
+	const char *undecodable_why;   /* why */
 	bool ending; /* the upstream has sent all; some of it is still in packed */
-	struct upstream *upstream;
+	struct upstream_stream *upstream;
 	struct ip upstream_address;
 	bool request_done; /* the client has sent all of it */
 	bool request_sent; /* the head has gone out */
 	bool head_sent;    /* a final response head was sent to the client */
 	bool no_retry;     /* the upstream may have done something with the request */
 	unsigned retries;
-	bool begins_again; /* revise.c: with the credential's value of now */
+	bool begins_again; /* reauthorize.c: with the credential's value of now */
 	bool unprocessed;  /* it failed, and no upstream has done anything with it */
 	bool continued;    /* the client was told to send its body */
 	struct buf kept;   /* the body so far, while the request could be sent again */
@@ -115,7 +115,7 @@ struct exchange {
 	bool placeholder_seen;
 	bool recorded; /* its event has been put; an echo found later is told apart */
 	bool echo_told;
-	bool cut;          /* it is to end: revise.c */
+	bool cut;          /* it is to end: reauthorize.c */
 	bool counted;      /* the response's length is known to the client */
 	uint64_t length;   /* ... which it is */
 	unsigned interims; /* responses before the final one */
@@ -227,7 +227,7 @@ void exchange_keep_head(struct exchange *ex);
 /* The head that was kept goes out now: before what it points into changes. */
 void exchange_release_head(struct exchange *ex);
 /* The response's content cannot go on; why is static. */
-void exchange_damage(struct exchange *ex, const char *why);
+void exchange_mark_undecodable(struct exchange *ex, const char *why);
 /* False, and the exchange is damaged: the content says at its beginning that it is written in a
  * character set that cannot be searched. */
 bool exchange_start_is_right(struct exchange *ex, const uint8_t *p, size_t n);

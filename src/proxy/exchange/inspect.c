@@ -29,7 +29,7 @@ struct inspection {
 static const char found_text[] =
         "the upstream's compressed response holds the credential, and it cannot be covered without "
         "changing what was not to be changed";
-static const char damaged_text[] =
+static const char undecodable_text[] =
         "the upstream's compressed response is damaged: it cannot be searched for the credential";
 static const char memory_text[] = "no memory to search the response";
 
@@ -99,7 +99,7 @@ static void pass_certain(struct exchange *ex)
 /* Nothing of what is made here goes anywhere. NULL, or why the response cannot go on. */
 static const char *search(struct exchange *ex, struct mask_stream *s, const uint8_t *p, size_t n)
 {
-	struct buf *text = &ex->proxy->covered;
+	struct buf *text = &ex->proxy->redacted;
 	uint64_t before = s->found;
 	int rc;
 
@@ -130,9 +130,9 @@ static const char *search_inflated(struct exchange *ex, const uint8_t *p, size_t
 		buf_consume(plain, plain->len);
 		rc = unpack_feed(in->unpack, p, n, &used, plain, STEP_BYTES);
 		if (rc < 0)
-			return rc == -EBADMSG ? damaged_text : memory_text;
+			return rc == -EBADMSG ? undecodable_text : memory_text;
 		if (n && used == 0 && plain->len == 0)
-			return damaged_text; /* it would never go on */
+			return undecodable_text; /* it would never go on */
 		in->taken += used;
 		in->made += plain->len;
 		more = plain->len >= STEP_BYTES;
@@ -142,7 +142,7 @@ static const char *search_inflated(struct exchange *ex, const uint8_t *p, size_t
 			why = "the upstream's compressed response inflates to too much to be "
 			      "searched for the credential";
 		else if (!exchange_start_is_right(ex, buf_bytes(plain), plain->len))
-			why = ex->damage;
+			why = ex->undecodable_why;
 		else
 			why = search(ex, &ex->mask, buf_bytes(plain), plain->len);
 		secret_wipe(buf_bytes(plain), plain->len);
@@ -173,12 +173,12 @@ void inspect_body(struct exchange *ex, const uint8_t *p, size_t n)
 		why = "the credential may be being guessed";
 	if (why) {
 		ex->uncovered = why == found_text;
-		exchange_damage(ex, why);
+		exchange_mark_undecodable(ex, why);
 		return;
 	}
 	in->come += n;
 	if (buf_append(&in->kept, p, n) < 0) {
-		exchange_damage(ex, memory_text);
+		exchange_mark_undecodable(ex, memory_text);
 		return;
 	}
 	pass_certain(ex);
@@ -193,7 +193,7 @@ bool inspection_keeps(const struct inspection *in)
 int inspect_release(struct exchange *ex)
 {
 	struct inspection *in = ex->inspection;
-	struct buf *text = &ex->proxy->covered;
+	struct buf *text = &ex->proxy->redacted;
 	int rc;
 
 	buf_consume(text, text->len);
@@ -209,7 +209,7 @@ int inspect_release(struct exchange *ex)
 int inspect_end(struct exchange *ex)
 {
 	struct inspection *in = ex->inspection;
-	struct buf *text = &ex->proxy->covered;
+	struct buf *text = &ex->proxy->redacted;
 	uint64_t before = ex->mask.found + in->raw.found;
 	int rc;
 
@@ -222,7 +222,7 @@ int inspect_end(struct exchange *ex)
 	if (rc < 0 || ex->mask.found + in->raw.found != before) {
 		ex->uncovered = rc == 0;
 		ex->mask.found += rc == 0;
-		exchange_damage(ex, rc < 0 ? memory_text : found_text);
+		exchange_mark_undecodable(ex, rc < 0 ? memory_text : found_text);
 		return -EBADMSG;
 	}
 	pass_kept(ex, in->kept.len);

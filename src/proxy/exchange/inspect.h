@@ -11,7 +11,7 @@
 
 /* Compressed bytes that wait: those of which a search keeps something back, and those that came
  * before it was passed. */
-#define INSPECT_KEPT_MAX (16 * LINK_CHUNK)
+#define INSPECT_KEPT_MAX (16 * SOCKET_CHUNK)
 
 struct inspection;
 
@@ -20,7 +20,8 @@ struct inspection *inspection_new(const struct mask *mask);
 void inspection_free(struct inspection *in);
 /* How often a value's beginning waited when nobody was to wait any longer (struct mask_stream). */
 unsigned inspection_waited(const struct inspection *in);
-/* Content as it came; what is certain goes to the client. exchange_damage() tells of failure. */
+/* Content as it came; what is certain goes to the client. exchange_mark_undecodable() tells of
+ * failure. */
 void inspect_body(struct exchange *ex, const uint8_t *p, size_t n);
 /* Something waits for what comes next. */
 bool inspection_keeps(const struct inspection *in);

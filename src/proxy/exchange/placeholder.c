@@ -30,7 +30,7 @@ static bool carries_keys(const struct http_field *f, struct slice injected)
 void exchange_found_placeholder(struct exchange *ex, const char *where)
 {
 	ex->placeholder_seen = true;
-	record_remark(ex, EVENT_FINDING_PLACEHOLDER_LEAK, SLICE(""), where);
+	audit_remark(ex, EVENT_FINDING_PLACEHOLDER_LEAK, SLICE(""), where);
 }
 
 /* Which credential's placeholder stands in a field's value, as it is or in base64. */
@@ -48,7 +48,7 @@ static uint32_t placeholder_in(const struct credential_store *store, struct slic
 static bool is_foreign(struct exchange *ex, struct slice text, uint32_t credential)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
-	struct judgement *j = &ex->judgement;
+	struct verdict *j = &ex->verdict;
 
 	if (credential_store_mentions_placeholder(store, text, j->own))
 		return true;
@@ -66,18 +66,18 @@ static bool url_is_foreign(struct exchange *ex, bool bound, const struct policy_
 	if (bound) /* into the query goes one credential, where any does */
 		return credential_store_mentions_placeholder(store, target,
 		        spec->inject == POLICY_INJECT_QUERY
-		                ? UINT64_C(1) << ex->judgement.decision.credential
+		                ? UINT64_C(1) << ex->verdict.decision.credential
 		                : 0);
 	return is_foreign(
-	        ex, target, ex->judgement.own ? placeholder_in(store, target) : POLICY_NONE);
+	        ex, target, ex->verdict.own ? placeholder_in(store, target) : POLICY_NONE);
 }
 
 void exchange_check_placeholders(struct exchange *ex)
 {
 	const struct credential_store *store = ex->proxy->config.credentials;
-	const struct policy_decision *d = &ex->judgement.decision;
+	const struct policy_decision *d = &ex->verdict.decision;
 	struct http_request *r = &ex->request;
-	bool bound = ex->judgement.allowed && d->credential != POLICY_NONE;
+	bool bound = ex->verdict.allowed && d->credential != POLICY_NONE;
 	struct policy_credential spec = {0};
 	const char *where = NULL;
 
@@ -109,7 +109,7 @@ static bool lies_across(const struct exchange *ex, const uint8_t *p, size_t firs
 	memcpy(border, ex->scanned, ex->scanned_n);
 	memcpy(border + ex->scanned_n, p, first);
 	return credential_store_mentions_placeholder(ex->proxy->config.credentials,
-	        slice_of(border, ex->scanned_n + first), ex->judgement.own);
+	        slice_of(border, ex->scanned_n + first), ex->verdict.own);
 }
 
 /* Content in pieces: what may be the beginning of one is looked at together with the next piece. */
@@ -123,7 +123,7 @@ void exchange_scan_text(struct exchange *ex, const uint8_t *p, size_t n, const c
 	if (ex->placeholder_seen || n == 0)
 		return;
 	if ((ex->scanned_n && lies_across(ex, p, first, border)) ||
-	        credential_store_mentions_placeholder(store, text, ex->judgement.own)) {
+	        credential_store_mentions_placeholder(store, text, ex->verdict.own)) {
 		exchange_found_placeholder(ex, where);
 		return;
 	}

@@ -67,7 +67,7 @@ static int begin_gzip(struct exchange *ex, struct http_response *r, bool unpacks
 	ex->unpack = unpack_new();
 	if (!ex->unpack || content_describe_unpacked(&r->fields, &ex->etag) < 0)
 		return -1;
-	buf_init(&ex->packed, 2 * LINK_CHUNK);
+	buf_init(&ex->compressed, 2 * SOCKET_CHUNK);
 	r->body = HTTP_BODY_CHUNKED;
 	return 0;
 }
@@ -231,18 +231,19 @@ bool exchange_upgrade(struct exchange *ex, struct http_response *r)
 
 /* --- the response's body --- */
 
-void exchange_damage(struct exchange *ex, const char *why)
+void exchange_mark_undecodable(struct exchange *ex, const char *why)
 {
-	ex->damaged = true;
-	ex->damage = why;
+	ex->undecodable = true;
+	ex->undecodable_why = why;
 }
 
 bool exchange_start_is_right(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	if (charset_start_is_searchable(&ex->start, p, n))
 		return true;
-	exchange_damage(ex, "the upstream's response begins like text in a character set that "
-	                    "cannot be searched for the credential: ask for UTF-8");
+	exchange_mark_undecodable(ex,
+	        "the upstream's response begins like text in a character set that "
+	        "cannot be searched for the credential: ask for UTF-8");
 	return false;
 }
 
@@ -253,7 +254,7 @@ void exchange_send_body(struct exchange *ex, const uint8_t *p, size_t n)
 	exchange_release_head(ex);
 	ex->bytes_in += n;
 	if (ex->counted && ex->bytes_in >= ex->length)
-		record_exchange(ex);
+		audit_exchange(ex);
 	ex->ops->response_body(ex, p, n);
 }
 
@@ -261,14 +262,14 @@ void exchange_send_body(struct exchange *ex, const uint8_t *p, size_t n)
 bool exchange_is_guessed(struct exchange *ex)
 {
 	struct credential_store *store = ex->proxy->config.credentials;
-	uint32_t credential = ex->judgement.decision.credential;
+	uint32_t credential = ex->verdict.decision.credential;
 	unsigned waited =
 	        ex->mask.waited + (ex->inspection ? inspection_waited(ex->inspection) : 0);
 	int more = (int)(waited - ex->waits_told);
 
 	ex->waits_told = waited;
 	if (more && credential_store_waited(store, credential, more))
-		record_finding(ex->proxy, ex->client, EVENT_FINDING_CREDENTIAL_ECHO, ex->id,
+		audit_finding(ex->proxy, ex->client, EVENT_FINDING_CREDENTIAL_ECHO, ex->id,
 		        SLICE(""),
 		        "a response stopped in the middle of the credential: somebody may be "
 		        "guessing it, so no request gets it any more");
@@ -276,7 +277,7 @@ bool exchange_is_guessed(struct exchange *ex)
 }
 
 static const char memory_text[] = "no memory to search the response";
-static const char damaged_text[] =
+static const char undecodable_text[] =
         "the upstream's compressed response is damaged: it cannot be searched for the credential";
 
 void exchange_await_more(struct exchange *ex)
@@ -289,12 +290,12 @@ void exchange_await_more(struct exchange *ex)
 
 void exchange_release_held(struct exchange *ex)
 {
-	struct buf *text = &ex->proxy->covered;
+	struct buf *text = &ex->proxy->redacted;
 	bool upgraded = ex->state == EXCHANGE_UPGRADED;
 	int rc;
 
 	/* What comes next is here already, or is kept waiting by the client. */
-	if (ex->ops->congested(ex) || ex->unpack_more || ex->packed.len) {
+	if (ex->ops->congested(ex) || ex->unpack_more || ex->compressed.len) {
 		exchange_await_more(ex);
 		return;
 	}
@@ -317,11 +318,11 @@ void exchange_release_held(struct exchange *ex)
 /* Covers the credential and sends what is certain. */
 static void mask_and_send(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	struct buf *text = &ex->proxy->covered;
+	struct buf *text = &ex->proxy->redacted;
 	struct slice rest;
 
 	if (ex->masking && exchange_is_guessed(ex)) {
-		exchange_damage(ex, guessed_text);
+		exchange_mark_undecodable(ex, guessed_text);
 		return;
 	}
 	if (ex->masking && !exchange_start_is_right(ex, p, n))
@@ -332,7 +333,7 @@ static void mask_and_send(struct exchange *ex, const uint8_t *p, size_t n)
 	}
 	buf_consume(text, text->len);
 	if (mask_stream_take(&ex->mask, p, n, text, &rest) < 0) {
-		exchange_damage(ex, memory_text);
+		exchange_mark_undecodable(ex, memory_text);
 		return;
 	}
 	exchange_await_more(ex);
@@ -346,12 +347,12 @@ static size_t unpack_some(struct exchange *ex, const uint8_t *p, size_t n)
 	struct buf *plain = &ex->proxy->unpacked;
 	size_t total = 0;
 
-	while ((total < n || ex->unpack_more) && !ex->damaged && !ex->ops->congested(ex)) {
+	while ((total < n || ex->unpack_more) && !ex->undecodable && !ex->ops->congested(ex)) {
 		size_t used = 0;
 
 		buf_consume(plain, plain->len);
 		if (unpack_feed(ex->unpack, p + total, n - total, &used, plain, UNPACK_STEP) < 0) {
-			exchange_damage(ex, damaged_text);
+			exchange_mark_undecodable(ex, undecodable_text);
 			break;
 		}
 		ex->unpack_more = plain->len >= UNPACK_STEP;
@@ -359,7 +360,7 @@ static size_t unpack_some(struct exchange *ex, const uint8_t *p, size_t n)
 		secret_wipe(buf_bytes(plain), plain->len);
 		total += used;
 		if (used == 0 && plain->len == 0 && total < n)
-			exchange_damage(ex, damaged_text); /* it would never go on */
+			exchange_mark_undecodable(ex, undecodable_text); /* it would never go on */
 	}
 	return total;
 }
@@ -367,7 +368,7 @@ static size_t unpack_some(struct exchange *ex, const uint8_t *p, size_t n)
 /* What is kept back as the possible beginning of a value goes out: no value goes on from here. */
 static int flush_mask(struct exchange *ex)
 {
-	struct buf *text = &ex->proxy->covered;
+	struct buf *text = &ex->proxy->redacted;
 
 	buf_consume(text, text->len);
 	if (mask_stream_end(&ex->mask, text) < 0)
@@ -402,9 +403,9 @@ void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n)
 		from_upgraded(ex, p, n);
 		return;
 	}
-	if (ex->damaged) /* further pieces of the same run */
+	if (ex->undecodable) /* further pieces of the same run */
 		return;
-	ex->packed_any = true;
+	ex->compressed_any = true;
 	if (ex->inspection) {
 		inspect_body(ex, p, n);
 		return;
@@ -413,23 +414,24 @@ void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n)
 		mask_and_send(ex, p, n);
 		return;
 	}
-	used = ex->packed.len ? 0 : unpack_some(ex, p, n);
-	if (!ex->damaged && used < n && buf_append(&ex->packed, p + used, n - used) < 0)
-		exchange_damage(ex, memory_text);
+	used = ex->compressed.len ? 0 : unpack_some(ex, p, n);
+	if (!ex->undecodable && used < n && buf_append(&ex->compressed, p + used, n - used) < 0)
+		exchange_mark_undecodable(ex, memory_text);
 }
 
 bool exchange_unpack_more(struct exchange *ex)
 {
 	if (!ex->unpack)
 		return true;
-	buf_consume(&ex->packed, unpack_some(ex, buf_bytes(&ex->packed), ex->packed.len));
-	return (ex->packed.len == 0 && !ex->unpack_more) || ex->damaged;
+	buf_consume(
+	        &ex->compressed, unpack_some(ex, buf_bytes(&ex->compressed), ex->compressed.len));
+	return (ex->compressed.len == 0 && !ex->unpack_more) || ex->undecodable;
 }
 
 int exchange_flush_body(struct exchange *ex)
 {
 	/* An empty body is no gzip stream, and yet some servers send one and call it so. */
-	if (ex->damaged || (ex->unpack && ex->packed_any && !unpack_complete(ex->unpack)))
+	if (ex->undecodable || (ex->unpack && ex->compressed_any && !unpack_complete(ex->unpack)))
 		return -EBADMSG;
 	if (ex->inspection)
 		return inspect_end(ex);

@@ -142,7 +142,7 @@ int exchange_send_with_credential(struct exchange *ex)
 	struct outgoing head = {.has_query = r->has_query, .query = r->query, .secret = true};
 	int e = 0;
 
-	policy_credential(proxy->config.policy, ex->judgement.decision.credential, &spec);
+	policy_credential(proxy->config.policy, ex->verdict.decision.credential, &spec);
 	http_drop_hop_by_hop(&r->fields);
 	limit_response(ex);
 	if (r->wants_websocket) /* deflated frames could not be read */
@@ -178,7 +178,7 @@ static bool may_trail(struct slice name, struct slice injected)
 	        {"connect-accept-encoding", 23}, {"grpc-encoding", 13},
 	        {"connect-content-encoding", 24}};
 
-	if ((injected.n && http_names_alike(name, injected)) || judge_is_override(name))
+	if ((injected.n && http_names_alike(name, injected)) || authorize_is_override(name))
 		return false;
 	for (size_t i = 0; i < sizeof never / sizeof *never; i++)
 		if (http_names_alike(name, never[i]))
@@ -198,8 +198,7 @@ static struct slice filter_trailers(struct exchange *ex, struct slice trailers)
 	size_t kept_n = 0;
 
 	if (ex->credential)
-		policy_credential(
-		        ex->proxy->config.policy, ex->judgement.decision.credential, &spec);
+		policy_credential(ex->proxy->config.policy, ex->verdict.decision.credential, &spec);
 	while (trailers.n) {
 		const char *lf = memchr(trailers.p, '\n', trailers.n);
 		size_t n = lf ? (size_t)(lf - trailers.p) + 1 : trailers.n;

@@ -64,7 +64,7 @@ int64_t exchange_idle_ms(const struct exchange *ex)
 /* The connection could fail in a way that lets the request go out again. */
 static bool is_at_risk(const struct exchange *ex)
 {
-	const struct upstream *u = ex->upstream;
+	const struct upstream_stream *u = ex->upstream;
 
 	return !u->response_begun && !ex->no_retry && ex->retries < EXCHANGE_RETRIES_MAX &&
 	       (u->reused || u->ops == &upstream_http2);
@@ -108,7 +108,7 @@ void exchange_keep_trailers(struct exchange *ex, struct slice trailers)
 
 bool exchange_may_retry(const struct exchange *ex, enum event_cause cause)
 {
-	const struct upstream *u = ex->upstream;
+	const struct upstream_stream *u = ex->upstream;
 
 	if (cause != EVENT_CAUSE_UPSTREAM || ex->head_sent || ex->no_retry || u->response_begun ||
 	        ex->retries == EXCHANGE_RETRIES_MAX || ex->kept.len != ex->bytes_out)
@@ -121,10 +121,10 @@ bool exchange_ends_with_head(const struct exchange *ex)
 	return ex->request_done && !ex->kept.len && !ex->kept_trailers.len;
 }
 
-/* It is EXCHANGE_KEPT_MAX bytes at most, which a link or a stream takes at once. */
+/* It is EXCHANGE_KEPT_MAX bytes at most, which a socket or a stream takes at once. */
 void exchange_send_kept(struct exchange *ex)
 {
-	struct upstream *u = ex->upstream;
+	struct upstream_stream *u = ex->upstream;
 
 	if (ex->kept.len)
 		u->ops->send_body(u, buf_bytes(&ex->kept), ex->kept.len);

@@ -50,7 +50,7 @@ static bool is_optional(struct slice protocol)
 	       is_named(protocol, SLICE("tls"));
 }
 
-enum upgrade_verdict upgrade_judge(const struct policy *policy, uint32_t rule,
+enum upgrade_verdict upgrade_authorize(const struct policy *policy, uint32_t rule,
         const struct http_fields *fields, struct slice *protocol)
 {
 	enum upgrade_verdict verdict = UPGRADE_NONE;

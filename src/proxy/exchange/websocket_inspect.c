@@ -16,7 +16,7 @@ static const char placeholder_found[] =
 static void value_found(struct exchange *ex)
 {
 	ex->relay->value_seen = true;
-	record_remark(ex, EVENT_FINDING_CREDENTIAL_SENT, SLICE(""),
+	audit_remark(ex, EVENT_FINDING_CREDENTIAL_SENT, SLICE(""),
 	        "the sandbox sent a credential itself, in a WebSocket message");
 }
 
@@ -56,14 +56,14 @@ static void look_at_control(struct exchange *ex, uint8_t *p, size_t n)
 
 	if (!ex->placeholder_seen &&
 	        credential_store_mentions_placeholder(
-	                ex->proxy->config.credentials, slice_of(p, n), ex->judgement.own))
+	                ex->proxy->config.credentials, slice_of(p, n), ex->verdict.own))
 		exchange_found_placeholder(ex, placeholder_found);
 	for (size_t i = 0; i < r->value_count && !r->value_seen; i++)
 		if (mask_in_place(r->streams[i].mask, p, n))
 			value_found(ex);
 }
 
-void websocket_look_gathered(struct exchange *ex, struct websocket_looked *l)
+void websocket_inspect_gathered(struct exchange *ex, struct websocket_inspection *l)
 {
 	if (l->n)
 		look(ex, l->p, l->n);
@@ -72,7 +72,8 @@ void websocket_look_gathered(struct exchange *ex, struct websocket_looked *l)
 
 /* One run of content, at the end of which the relay's `out` stands. 0 or an error of
  * inflater_feed(). */
-static int look_at_run(struct exchange *ex, struct websocket_looked *l, const uint8_t *p, size_t n)
+static int look_at_run(
+        struct exchange *ex, struct websocket_inspection *l, const uint8_t *p, size_t n)
 {
 	struct websocket_relay *r = ex->relay;
 	struct websocket before = r->out; /* as it was behind each piece */
@@ -96,13 +97,14 @@ static int look_at_run(struct exchange *ex, struct websocket_looked *l, const ui
 			                                      !utf8_is_whole(&r->out_text))))
 				rc = -EILSEQ;
 		} else if (l->n == sizeof l->p) {
-			websocket_look_gathered(ex, l);
+			websocket_inspect_gathered(ex, l);
 		}
 	} while (n && rc == 0);
 	return rc;
 }
 
-int websocket_look(struct exchange *ex, struct websocket_looked *l, const uint8_t *p, size_t n)
+int websocket_inspect(
+        struct exchange *ex, struct websocket_inspection *l, const uint8_t *p, size_t n)
 {
 	struct websocket *w = &ex->relay->out;
 
@@ -116,6 +118,6 @@ int websocket_look(struct exchange *ex, struct websocket_looked *l, const uint8_
 		return 0;
 	}
 	if (w->compressed)
-		websocket_look_gathered(ex, l);
+		websocket_inspect_gathered(ex, l);
 	return look_at_run(ex, l, p, n);
 }

@@ -202,7 +202,7 @@ static int cover(struct exchange *ex, const uint8_t *p, size_t n)
 	return cover_message(ex, p, n);
 }
 
-int websocket_cover(struct exchange *ex, const uint8_t *p, size_t n)
+int websocket_redact(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	int rc = exchange_is_guessed(ex) ? -EACCES : cover(ex, p, n);
 
@@ -218,7 +218,7 @@ void websocket_pass_released(struct exchange *ex, const uint8_t *p, size_t n)
 		send_fragment(ex, p, n, false);
 }
 
-void websocket_cover_begin(struct exchange *ex)
+void websocket_redact_begin(struct exchange *ex)
 {
 	struct websocket_relay *r = ex->relay;
 	const struct websocket *w = &r->in;

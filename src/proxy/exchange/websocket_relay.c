@@ -115,7 +115,7 @@ static void end_with(
 	if (tells_upstream)
 		to_upstream(ex, frame, websocket_write_close(frame, why.code, true));
 	if (why.cause == EVENT_CAUSE_CLIENT)
-		record_finding(ex->proxy, ex->client, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""),
+		audit_finding(ex->proxy, ex->client, EVENT_FINDING_SMUGGLING, ex->id, SLICE(""),
 		        why.detail);
 	exchange_end_upgraded(ex, why.cause, why.detail);
 }
@@ -150,8 +150,8 @@ static struct ending unreadable(int rc)
 	        "WebSocket: compressed messages that inflate to too much"};
 }
 
-/* Content of the sandbox's frame, or n 0 where it has none. 0, or as websocket_look(). */
-static int check(struct exchange *ex, struct websocket_looked *l, const uint8_t *p, size_t n)
+/* Content of the sandbox's frame, or n 0 where it has none. 0, or as websocket_inspect(). */
+static int check(struct exchange *ex, struct websocket_inspection *l, const uint8_t *p, size_t n)
 {
 	struct websocket_relay *r = ex->relay;
 
@@ -160,7 +160,7 @@ static int check(struct exchange *ex, struct websocket_looked *l, const uint8_t 
 	if (!policy_credential_count(ex->proxy->config.policy) ||
 	        (n == 0 && !(r->out.compressed && websocket_ends_message(&r->out))))
 		return 0;
-	return websocket_look(ex, l, p, n);
+	return websocket_inspect(ex, l, p, n);
 }
 
 void websocket_from_sandbox(struct exchange *ex, const uint8_t *p, size_t n)
@@ -168,7 +168,7 @@ void websocket_from_sandbox(struct exchange *ex, const uint8_t *p, size_t n)
 	struct websocket_relay *r = ex->relay;
 	struct websocket_passage passage = {
 	        .w = &r->out, .close = r->out_close, .send = to_upstream, .p = p, .n = n};
-	struct websocket_looked looked;
+	struct websocket_inspection looked;
 
 	looked.n = 0;
 	while (passage.at < n) {
@@ -183,7 +183,7 @@ void websocket_from_sandbox(struct exchange *ex, const uint8_t *p, size_t n)
 		if (step == WEBSOCKET_BAD || rc < 0) {
 			struct ending why = {passage.code, EVENT_CAUSE_CLIENT, passage.error};
 
-			websocket_look_gathered(ex, &looked);
+			websocket_inspect_gathered(ex, &looked);
 			end_sandbox(ex, rc < 0 ? unreadable(rc) : why,
 			        websocket_passage_break(ex, &passage));
 			return;
@@ -191,7 +191,7 @@ void websocket_from_sandbox(struct exchange *ex, const uint8_t *p, size_t n)
 		if (is_content(passage.w, step))
 			websocket_passage_accept(ex, &passage);
 	}
-	websocket_look_gathered(ex, &looked);
+	websocket_inspect_gathered(ex, &looked);
 	websocket_passage_end(ex, &passage);
 }
 
@@ -223,9 +223,9 @@ static void covered(struct exchange *ex, const uint8_t *p, size_t n)
 			return;
 		}
 		if (step == WEBSOCKET_HEAD)
-			websocket_cover_begin(ex);
+			websocket_redact_begin(ex);
 		if (is_content(w, step))
-			rc = websocket_cover(ex, p, step == WEBSOCKET_HEAD ? 0 : used);
+			rc = websocket_redact(ex, p, step == WEBSOCKET_HEAD ? 0 : used);
 		if (rc < 0) {
 			end_upstream(ex, not_covered(r, rc), !r->verbatim || r->owes_head);
 			return;

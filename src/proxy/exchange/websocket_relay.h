@@ -38,7 +38,7 @@ struct websocket_relay {
 	struct mask_stream control; /* what control frames hold, one after the other */
 	struct mask_stream wire;    /* what all frames hold, in the order they came in */
 	bool apart;                 /* the wire's text does not end as the messages' does */
-	uint16_t code;              /* what to close with, and why: websocket_cover() */
+	uint16_t code;              /* what to close with, and why: websocket_redact() */
 	const char *error;
 };
 
@@ -85,7 +85,7 @@ bool websocket_passage_break(struct exchange *ex, struct websocket_passage *pass
 /* --- exchange/websocket_inspect.c --- */
 
 /* Unmasked content that waits to be looked at together: many small frames cost one search. */
-struct websocket_looked {
+struct websocket_inspection {
 	size_t n;
 	uint8_t p[WEBSOCKET_LOOK_BYTES];
 };
@@ -93,16 +93,17 @@ struct websocket_looked {
 /* Content of the sandbox's frame that websocket_next() has just told of; n 0 at the end of a
  * compressed message whose last frame is empty. 0, an error of inflater_feed(), or -EILSEQ: a text
  * that is no UTF-8. */
-int websocket_look(struct exchange *ex, struct websocket_looked *l, const uint8_t *p, size_t n);
-void websocket_look_gathered(struct exchange *ex, struct websocket_looked *l);
+int websocket_inspect(
+        struct exchange *ex, struct websocket_inspection *l, const uint8_t *p, size_t n);
+void websocket_inspect_gathered(struct exchange *ex, struct websocket_inspection *l);
 
 /* --- exchange/websocket_redact.c --- */
 
 /* The head of the upstream's frame that websocket_next() has just told of. */
-void websocket_cover_begin(struct exchange *ex);
+void websocket_redact_begin(struct exchange *ex);
 /* Its content, or n 0 where it has none. 0; -EPROTO: relay->error and code tell what is wrong;
  * -EACCES: the credential is being guessed; -errno: no memory. */
-int websocket_cover(struct exchange *ex, const uint8_t *p, size_t n);
+int websocket_redact(struct exchange *ex, const uint8_t *p, size_t n);
 /* What was kept back of a message goes out before more of it comes: exchange_release_held(). */
 void websocket_pass_released(struct exchange *ex, const uint8_t *p, size_t n);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * link: one end of a relay: a connected TCP socket, with TLS on it or not. Reading gives plain
+ * socket: one end of a relay: a connected TCP socket, with TLS on it or not. Reading gives plain
  * bytes, writing takes plain bytes.
  *
  * Buffers belong to the thread, not to the connection: one run of received bytes, one of bytes to
- * send, one for joining small writes into one TLS record. A link claims them while it works; what
- * is left when another link claims them (input not used up, output the socket did not take) moves
+ * send, one for joining small writes into one TLS record. A socket claims them while it works; what
+ * is left when another socket claims them (input not used up, output the socket did not take) moves
  * into memory of its own. So an idle connection holds no buffer, and a busy one costs one recv()
  * and one send() per event.
  *
@@ -22,42 +22,42 @@
 #include "vethguard/loop/loop.h"
 #include "vethguard/tls/tls.h"
 
-#define LINK_CHUNK (64u << 10) /* bytes of one read */
-#define LINK_RECORD 16384      /* plain bytes of one TLS record (RFC 8446 section 5.1) */
-#define LINK_HIGH (64u << 10)  /* unsent bytes at which the other side stops being read */
-#define LINK_OUT_MAX                                                                               \
-	(512u << 10) /* unsent bytes at which a link is given up: never reached while LINK_HIGH is \
-	                obeyed */
-#define LINK_EVENTS (LOOP_READ | LOOP_WRITE | LOOP_CLOSED)
-#define LINK_TURN_BYTES (256u << 10) /* read of one connection before others have their turn */
+#define SOCKET_CHUNK (64u << 10) /* bytes of one read */
+#define SOCKET_RECORD 16384      /* plain bytes of one TLS record (RFC 8446 section 5.1) */
+#define SOCKET_HIGH (64u << 10)  /* unsent bytes at which the other side stops being read */
+#define SOCKET_OUT_MAX                                                                  \
+	(512u << 10) /* unsent bytes at which a socket is given up: never reached while \
+	                SOCKET_HIGH is obeyed */
+#define SOCKET_EVENTS (LOOP_READ | LOOP_WRITE | LOOP_CLOSED)
+#define SOCKET_TURN_BYTES (256u << 10) /* read of one connection before others have their turn */
 
-enum link_status { LINK_OK, LINK_AGAIN, LINK_EOF, LINK_ERROR };
+enum socket_status { SOCKET_OK, SOCKET_AGAIN, SOCKET_EOF, SOCKET_ERROR };
 
-struct link;
+struct socket;
 
-/* What all links of a thread share. */
-struct link_shared {
+/* What all sockets of a thread share. */
+struct socket_shared {
 	struct loop *loop;
-	uint8_t *rx; /* LINK_CHUNK bytes received; borrowed by rx_owner's TLS */
+	uint8_t *rx; /* SOCKET_CHUNK bytes received; borrowed by rx_owner's TLS */
 	size_t rx_n;
-	struct link *rx_owner;
+	struct socket *rx_owner;
 	struct buf tx; /* bytes to send for tx_owner */
-	struct link *tx_owner;
+	struct socket *tx_owner;
 	struct buf stage;           /* plain bytes to become a TLS record of stage_owner */
 	struct secret stage_memory; /* ... locked */
 	bool stage_secret;          /* ... some of them are secret: wiped when they are encrypted */
-	struct link *stage_owner;
+	struct socket *stage_owner;
 	struct loop_task flush;
 };
-int link_shared_init(struct link_shared *s, struct loop *loop);
-void link_shared_fini(struct link_shared *s);
+int socket_shared_init(struct socket_shared *s, struct loop *loop);
+void socket_shared_fini(struct socket_shared *s);
 
-/* Everything below on_event and on_drained is the link's own. */
-struct link {
-	void (*on_event)(struct link *link); /* something may be read (or has ended) */
-	/* What was unsent has fallen below LINK_HIGH; after link_end(): all of it is sent. */
-	void (*on_drained)(struct link *link);
-	struct link_shared *shared;
+/* Everything below on_event and on_drained is the socket's own. */
+struct socket {
+	void (*on_event)(struct socket *socket); /* something may be read (or has ended) */
+	/* What was unsent has fallen below SOCKET_HIGH; after socket_end(): all of it is sent. */
+	void (*on_drained)(struct socket *socket);
+	struct socket_shared *shared;
 	struct loop_io io;
 	struct tls *tls;        /* owned; NULL: plain */
 	int fd;                 /* owned; -1: closed */
@@ -65,7 +65,7 @@ struct link {
 	bool doubtful; /* the last read was short: with a reset behind it no further event comes */
 	bool writable;
 	bool congested;       /* on_drained is due */
-	bool broken;          /* sending failed; reading reports LINK_ERROR */
+	bool broken;          /* sending failed; reading reports SOCKET_ERROR */
 	bool reads_on;        /* the owner's wish: what came before sending failed is read first */
 	bool draining;        /* ... that is going on */
 	bool fin_came;        /* ... and at its end is a FIN, not a reset */
@@ -78,63 +78,64 @@ struct link {
 	struct buf out;    /* output the socket did not take */
 };
 
-/* Takes fd (non-blocking). watched: a registration of fd for LINK_EVENTS, which is taken over (and
- * closed then); NULL: there is none yet. 0 or -errno (fd and watched closed). */
-int link_open(struct link_shared *shared, struct link *link, int fd, struct loop_io *watched,
-        void (*on_event)(struct link *), void (*on_drained)(struct link *));
+/* Takes fd (non-blocking). watched: a registration of fd for SOCKET_EVENTS, which is taken over
+ * (and closed then); NULL: there is none yet. 0 or -errno (fd and watched closed). */
+int socket_open(struct socket_shared *shared, struct socket *socket, int fd,
+        struct loop_io *watched, void (*on_event)(struct socket *),
+        void (*on_drained)(struct socket *));
 /* Ends the connection of a TCP socket with a reset; what is unsent is lost. The descriptor stays.
  * It is disconnected for that (connect(2), AF_UNSPEC), which does what a close with SO_LINGER of 0
  * would: no worker may set that option. */
-void link_reset_socket(int fd);
+void socket_reset_socket(int fd);
 /* Closes at once, unsent bytes are lost; no callback follows. reset: with a TCP reset. Harmless
  * when closed. */
-void link_close(struct link *link, bool reset);
-static inline bool link_is_open(const struct link *link)
+void socket_close(struct socket *socket, bool reset);
+static inline bool socket_is_open(const struct socket *socket)
 {
-	return link->fd >= 0;
+	return socket->fd >= 0;
 }
 
-/* Puts TLS (taken) on the link; first: bytes already received that belong to it. 0 or -ENOMEM. */
-int link_start_tls(struct link *link, struct tls *tls, struct slice first);
-/* TLS has failed: what it wrote is kept for sending, what it had not used is dropped, and the link
- * is plain, for the rest of what comes to be thrown away. */
-void link_drop_tls(struct link *link);
-/* LINK_OK: established; LINK_AGAIN; LINK_EOF; LINK_ERROR. */
-enum link_status link_handshake(struct link *link);
-/* Up to cap bytes (at least LINK_RECORD). LINK_EOF: the peer sends no more (see truncated). */
-enum link_status link_read(struct link *link, uint8_t *out, size_t cap, size_t *n);
+/* Puts TLS (taken) on the socket; first: bytes already received that belong to it. 0 or -ENOMEM. */
+int socket_start_tls(struct socket *socket, struct tls *tls, struct slice first);
+/* TLS has failed: what it wrote is kept for sending, what it had not used is dropped, and the
+ * socket is plain, for the rest of what comes to be thrown away. */
+void socket_drop_tls(struct socket *socket);
+/* SOCKET_OK: established; SOCKET_AGAIN; SOCKET_EOF; SOCKET_ERROR. */
+enum socket_status socket_handshake(struct socket *socket);
+/* Up to cap bytes (at least SOCKET_RECORD). SOCKET_EOF: the peer sends no more (see truncated). */
+enum socket_status socket_read(struct socket *socket, uint8_t *out, size_t cap, size_t *n);
 /* Whether that was enough for one turn of the loop, which began when so much had been received. Of
  * TLS the records count, not their content: those of a byte each cost as much as full ones. */
-static inline bool link_turn_is_over(const struct link *link, uint64_t received_before)
+static inline bool socket_turn_is_over(const struct socket *socket, uint64_t received_before)
 {
-	return link->received - received_before >= LINK_TURN_BYTES;
+	return socket->received - received_before >= SOCKET_TURN_BYTES;
 }
 /* What was read is complete: no need to look for a reset right behind it. Spares a system call per
  * message. */
-static inline void link_settle(struct link *link)
+static inline void socket_mark_complete(struct socket *socket)
 {
-	link->doubtful = false;
+	socket->doubtful = false;
 }
 /* Queues bytes; they leave at the end of the loop's turn or when much has gathered. A failure shows
  * at the next read, with reads_on once all that had come is read. */
-void link_write(struct link *link, const void *p, size_t n);
+void socket_write(struct socket *socket, const void *p, size_t n);
 /* The same for bytes that hold a secret: TLS only, plain in locked memory only, and wiped there. */
-void link_write_secret(struct link *link, const void *p, size_t n);
+void socket_write_secret(struct socket *socket, const void *p, size_t n);
 /* Sends what is queued now. */
-void link_flush(struct link *link);
+void socket_flush(struct socket *socket);
 /* No more will be written: close_notify and FIN follow what is queued. */
-void link_end(struct link *link);
-/* Unsent bytes. The other side should not be read while it is LINK_HIGH or more; on_drained then
+void socket_end(struct socket *socket);
+/* Unsent bytes. The other side should not be read while it is SOCKET_HIGH or more; on_drained then
  * follows. */
-size_t link_unsent(struct link *link);
-static inline bool link_is_congested(struct link *link)
+size_t socket_unsent(struct socket *socket);
+static inline bool socket_is_congested(struct socket *socket)
 {
-	return link->congested;
+	return socket->congested;
 }
-/* Sends what is queued and hands the descriptor over, and its registration for LINK_EVENTS to io (a
- * plain link that becomes a tunnel). The link is closed. *left: the bytes that could not be sent at
- * once (moved; caller's to free). */
-int link_release(struct link *link, struct buf *left, struct loop_io *io,
+/* Sends what is queued and hands the descriptor over, and its registration for SOCKET_EVENTS to io
+ * (a plain socket that becomes a tunnel). The socket is closed. *left: the bytes that could not be
+ * sent at once (moved; caller's to free). */
+int socket_release(struct socket *socket, struct buf *left, struct loop_io *io,
         void (*on_ready)(struct loop_io *io, unsigned events));
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How links send. A shared buffer is claimed before it is touched; the claim pushes the last
- * owner's bytes to where they belong. Order of a link's bytes: what is in `out` was written first,
- * then what is in the shared tx, then the stage.
+ * How sockets send. A shared buffer is claimed before it is touched; the claim pushes the last
+ * owner's bytes to where they belong. Order of a socket's bytes: what is in `out` was written
+ * first, then what is in the shared tx, then the stage.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -11,9 +11,9 @@
 
 /* --- onto the socket --- */
 
-/* A link that failed is shut down, so that epoll brings its owner to link_read(), which reports the
- * failure: no owner is ever called from inside one of its own writes. */
-void link_break(struct link *l)
+/* A socket that failed is shut down, so that epoll brings its owner to socket_read(), which reports
+ * the failure: no owner is ever called from inside one of its own writes. */
+void socket_break(struct socket *l)
 {
 	if (!l->broken)
 		shutdown(l->fd, SHUT_RDWR);
@@ -24,34 +24,34 @@ void link_break(struct link *l)
 /* The socket takes no more. The error is told once, to whoever comes first, and that was send():
  * recv() will report an end after the last byte, which is none after a reset. Linux says EPIPE
  * instead where the FIN had come before the reset. */
-static void sending_failed(struct link *l, int error)
+static void sending_failed(struct socket *l, int error)
 {
-	link_break(l);
+	socket_break(l);
 	if (!l->reads_on)
 		return;
 	l->draining = l->readable = l->hung_up = true;
 	l->fin_came = error == EPIPE;
 }
 
-static void mark_congestion(struct link *l)
+static void mark_congestion(struct socket *l)
 {
-	if (l->out.len >= LINK_HIGH)
+	if (l->out.len >= SOCKET_HIGH)
 		l->congested = true;
 }
 
-/* Appends to the link's own queue; a link that cannot queue any more is broken, never short of
+/* Appends to the socket's own queue; a socket that cannot queue any more is broken, never short of
  * bytes. */
-static void queue_out(struct link *l, const uint8_t *p, size_t n)
+static void queue_out(struct socket *l, const uint8_t *p, size_t n)
 {
 	if (l->broken)
 		return;
 	if (n && buf_append(&l->out, p, n) < 0)
-		link_break(l);
+		socket_break(l);
 	mark_congestion(l);
 }
 
 /* Sends from p as much as the socket takes; the count. */
-static size_t send_some(struct link *l, const uint8_t *p, size_t n)
+static size_t send_some(struct socket *l, const uint8_t *p, size_t n)
 {
 	size_t sent = 0;
 
@@ -71,19 +71,20 @@ static size_t send_some(struct link *l, const uint8_t *p, size_t n)
 	return sent;
 }
 
-/* Only when nothing of this link waits anywhere: what is still in a shared buffer would be lost. */
-static bool shut_down_if_due(struct link *l)
+/* Only when nothing of this socket waits anywhere: what is still in a shared buffer would be lost.
+ */
+static bool shut_down_if_due(struct socket *l)
 {
-	if (!l->end_after_flush || l->broken || link_unsent(l))
+	if (!l->end_after_flush || l->broken || socket_unsent(l))
 		return false;
 	l->end_after_flush = false;
 	shutdown(l->fd, SHUT_WR);
 	return true;
 }
 
-static void send_tx(struct link_shared *s)
+static void send_tx(struct socket_shared *s)
 {
-	struct link *l = s->tx_owner;
+	struct socket *l = s->tx_owner;
 	size_t sent = 0;
 
 	if (!l)
@@ -98,9 +99,9 @@ static void send_tx(struct link_shared *s)
 
 /* --- the shared buffers --- */
 
-void link_claim_tx(struct link *l)
+void socket_claim_tx(struct socket *l)
 {
-	struct link_shared *s = l->shared;
+	struct socket_shared *s = l->shared;
 
 	if (s->tx_owner == l)
 		return;
@@ -109,16 +110,16 @@ void link_claim_tx(struct link *l)
 	loop_task_queue(s->loop, &s->flush);
 }
 
-static void encrypt(struct link *l, const uint8_t *p, size_t n)
+static void encrypt(struct socket *l, const uint8_t *p, size_t n)
 {
-	link_claim_tx(l);
+	socket_claim_tx(l);
 	if (!l->broken && tls_write(l->tls, p, n) != TLS_OK)
-		link_break(l);
-	if (l->shared->tx.len >= 2 * LINK_CHUNK - LINK_RECORD)
+		socket_break(l);
+	if (l->shared->tx.len >= 2 * SOCKET_CHUNK - SOCKET_RECORD)
 		send_tx(l->shared);
 }
 
-static void stage_empty(struct link_shared *s)
+static void stage_empty(struct socket_shared *s)
 {
 	if (s->stage_secret)
 		secret_wipe(buf_bytes(&s->stage), s->stage.len);
@@ -127,9 +128,9 @@ static void stage_empty(struct link_shared *s)
 }
 
 /* Turns what the stage holds into one record. */
-static void stage_flush(struct link_shared *s)
+static void stage_flush(struct socket_shared *s)
 {
-	struct link *l = s->stage_owner;
+	struct socket *l = s->stage_owner;
 
 	if (!l)
 		return;
@@ -138,29 +139,29 @@ static void stage_flush(struct link_shared *s)
 	stage_empty(s);
 }
 
-static void write_tls(struct link *l, const uint8_t *p, size_t n)
+static void write_tls(struct socket *l, const uint8_t *p, size_t n)
 {
-	struct link_shared *s = l->shared;
+	struct socket_shared *s = l->shared;
 
 	if (s->stage_owner && s->stage_owner != l)
 		stage_flush(s);
-	if (s->stage.len + n > LINK_RECORD)
+	if (s->stage.len + n > SOCKET_RECORD)
 		stage_flush(s);
-	if (s->stage.len == 0 && n >= LINK_RECORD / 4) {
+	if (s->stage.len == 0 && n >= SOCKET_RECORD / 4) {
 		encrypt(l, p, n);
 		return;
 	}
 	if (buf_append(&s->stage, p, n) < 0) {
-		link_break(l);
+		socket_break(l);
 		return;
 	}
 	s->stage_owner = l;
 	loop_task_queue(s->loop, &s->flush);
 }
 
-/* --- what owners of links do --- */
+/* --- what owners of sockets do --- */
 
-void link_write(struct link *l, const void *p, size_t n)
+void socket_write(struct socket *l, const void *p, size_t n)
 {
 	if (l->fd < 0 || l->broken || n == 0)
 		return;
@@ -168,16 +169,16 @@ void link_write(struct link *l, const void *p, size_t n)
 		write_tls(l, p, n);
 		return;
 	}
-	link_claim_tx(l);
-	if (l->shared->tx.len + n > 2 * LINK_CHUNK) {
+	socket_claim_tx(l);
+	if (l->shared->tx.len + n > 2 * SOCKET_CHUNK) {
 		send_tx(l->shared);
-		link_claim_tx(l);
+		socket_claim_tx(l);
 	}
 	if (buf_append(&l->shared->tx, p, n) < 0)
-		link_break(l);
+		socket_break(l);
 }
 
-void link_write_secret(struct link *l, const void *p, size_t n)
+void socket_write_secret(struct socket *l, const void *p, size_t n)
 {
 	if (l->fd < 0 || l->broken || !l->tls)
 		return;
@@ -186,9 +187,9 @@ void link_write_secret(struct link *l, const void *p, size_t n)
 		l->shared->stage_secret = true;
 }
 
-void link_flush(struct link *l)
+void socket_flush(struct socket *l)
 {
-	struct link_shared *s = l->shared;
+	struct socket_shared *s = l->shared;
 
 	if (s->stage_owner == l)
 		stage_flush(s);
@@ -196,29 +197,29 @@ void link_flush(struct link *l)
 		send_tx(s);
 }
 
-void link_end(struct link *l)
+void socket_end(struct socket *l)
 {
 	if (l->fd < 0 || l->broken)
 		return;
 	if (l->shared->stage_owner == l)
 		stage_flush(l->shared);
 	l->end_after_flush = true;
-	link_claim_tx(l);
+	socket_claim_tx(l);
 	if (l->tls)
 		tls_close(l->tls);
 }
 
-size_t link_unsent(struct link *l)
+size_t socket_unsent(struct socket *l)
 {
-	const struct link_shared *s = l->shared;
+	const struct socket_shared *s = l->shared;
 
 	return l->out.len + (s->tx_owner == l ? s->tx.len : 0) +
 	       (s->stage_owner == l ? s->stage.len : 0);
 }
 
-/* --- what link.c needs --- */
+/* --- what socket.c needs --- */
 
-void link_drain(struct link *l)
+void socket_drain(struct socket *l)
 {
 	size_t sent = send_some(l, buf_bytes(&l->out), l->out.len);
 	bool drained = false;
@@ -228,7 +229,7 @@ void link_drain(struct link *l)
 		buf_fini(&l->out);
 		drained = shut_down_if_due(l);
 	}
-	if (l->congested && l->out.len < LINK_HIGH / 2) {
+	if (l->congested && l->out.len < SOCKET_HIGH / 2) {
 		l->congested = false;
 		drained = true;
 	}
@@ -236,18 +237,18 @@ void link_drain(struct link *l)
 		l->on_drained(l);
 }
 
-void link_on_flush(struct loop_task *task)
+void socket_on_flush(struct loop_task *task)
 {
-	struct link_shared *s = container_of(task, struct link_shared, flush);
+	struct socket_shared *s = container_of(task, struct socket_shared, flush);
 
 	if (s->stage_owner)
-		link_flush(s->stage_owner);
+		socket_flush(s->stage_owner);
 	send_tx(s);
 }
 
-void link_disown(struct link *l)
+void socket_disown(struct socket *l)
 {
-	struct link_shared *s = l->shared;
+	struct socket_shared *s = l->shared;
 
 	if (s->rx_owner == l)
 		s->rx_owner = NULL;

@@ -135,16 +135,16 @@ static bool push(struct half *h)
 }
 
 /* What comes in goes out at once; only what the socket does not take is kept. A short read means
- * "nothing left", with the exceptions that link.c tells of: after a FIN reading goes on, and a
+ * "nothing left", with the exceptions that socket.c tells of: after a FIN reading goes on, and a
  * reset right behind the bytes is looked for when DOUBT_MS have passed in silence. */
 static ssize_t copy(struct tunnel *t, struct half *h)
 {
 	uint8_t *plain = t->proxy->plain;
-	ssize_t r = recv(h->from->fd, plain, LINK_CHUNK, MSG_DONTWAIT), sent = 0;
+	ssize_t r = recv(h->from->fd, plain, SOCKET_CHUNK, MSG_DONTWAIT), sent = 0;
 
 	if (r <= 0)
 		return r;
-	if (r < (ssize_t)LINK_CHUNK && !h->from->hung_up) {
+	if (r < (ssize_t)SOCKET_CHUNK && !h->from->hung_up) {
 		h->from->readable = false;
 		t->doubtful = true;
 	}
@@ -193,7 +193,7 @@ static bool move(struct tunnel *t, struct half *h)
 			h->eof = true;
 		} else if (r > 0) {
 			moved += (size_t)r;
-			if (moved >= 4 * LINK_TURN_BYTES) {
+			if (moved >= 4 * SOCKET_TURN_BYTES) {
 				push(h);
 				return true;
 			}
@@ -295,7 +295,7 @@ static void end_close(struct end *e, bool reset)
 {
 	loop_io_close(&e->io);
 	if (reset)
-		link_reset_socket(e->fd);
+		socket_reset_socket(e->fd);
 	close(e->fd);
 	e->fd = -1;
 }
@@ -307,7 +307,7 @@ void tunnel_record(struct tunnel *t, enum event_cause cause, const char *detail)
 	if (t->recorded)
 		return;
 	t->recorded = true;
-	record_connection(c, &c->decision, c->decision.observed ? EVENT_OBSERVED : EVENT_ALLOWED,
+	audit_connection(c, &c->decision, c->decision.observed ? EVENT_OBSERVED : EVENT_ALLOWED,
 	        cause, detail, t->halves[0].bytes, t->halves[1].bytes, &t->address);
 }
 
@@ -345,7 +345,7 @@ static void halves_init(struct tunnel *t)
 		h->from = &t->ends[i];
 		h->to = &t->ends[1 - i];
 		h->pipe[0] = h->pipe[1] = -1;
-		buf_init(&h->pending, 2 * LINK_CHUNK);
+		buf_init(&h->pending, 2 * SOCKET_CHUNK);
 		t->ends[i].tunnel = t;
 		t->ends[i].writable = true; /* try first, the loop tells when it was too much */
 	}
@@ -356,13 +356,13 @@ static void take_client(struct tunnel *t, struct client *c)
 {
 	struct end *e = &t->ends[0];
 
-	e->readable = c->link.readable;
-	e->hung_up = c->link.hung_up;
-	t->doubtful = c->link.doubtful;
-	t->halves[0].pending = c->stash;
-	t->halves[0].pending.max = 2 * LINK_CHUNK;
-	buf_init(&c->stash, 2 * LINK_CHUNK);
-	e->fd = link_release(&c->link, &t->halves[1].pending, &e->io, on_ready);
+	e->readable = c->socket.readable;
+	e->hung_up = c->socket.hung_up;
+	t->doubtful = c->socket.doubtful;
+	t->halves[0].pending = c->input_buf;
+	t->halves[0].pending.max = 2 * SOCKET_CHUNK;
+	buf_init(&c->input_buf, 2 * SOCKET_CHUNK);
+	e->fd = socket_release(&c->socket, &t->halves[1].pending, &e->io, on_ready);
 }
 
 int tunnel_start(struct client *c, const struct dial_result *upstream)

@@ -20,19 +20,19 @@
 #define FLOW_KEPT_BYTES (2 + DATAGRAM_MAX) /* of one flow: the largest datagram, at least */
 #define RELAY_KEPT_BYTES (1u << 20)        /* of all flows */
 
-void flow_record(const struct flow *f)
+void udp_flow_record(const struct udp_flow *f)
 {
 	const struct proxy *proxy = f->relay->proxy;
 	struct event e = {
 	        .id = proxy_event_id(f->relay->proxy),
 	        .kind = EVENT_FLOW,
 	        .time_ms = f->start_ms,
-	        .duration_us = record_duration_us((clock_real_ms() - f->start_ms) * 1000),
-	        .decision = f->refused                       ? EVENT_DENIED
-	                    : f->judgement.decision.observed ? EVENT_OBSERVED
-	                                                     : EVENT_ALLOWED,
+	        .duration_us = audit_duration_us((clock_real_ms() - f->start_ms) * 1000),
+	        .decision = f->refused                     ? EVENT_DENIED
+	                    : f->verdict.decision.observed ? EVENT_OBSERVED
+	                                                   : EVENT_ALLOWED,
 	        .cause = f->cause,
-	        .policy_reason = (uint8_t)f->judgement.decision.reason,
+	        .policy_reason = (uint8_t)f->verdict.decision.reason,
 	        .detail = slice_from_string(f->detail),
 	        .src = f->key.src,
 	        .src_port = f->key.src_port,
@@ -46,14 +46,14 @@ void flow_record(const struct flow *f)
 	        .bytes_in = f->bytes_in,
 	};
 
-	record_failure_as_observed(&e, &f->judgement.decision);
-	if (f->judgement.decision.rule != POLICY_NONE)
-		e.rule = policy_rule_name(proxy->config.policy, f->judgement.decision.rule);
+	audit_failure_as_observed(&e, &f->verdict.decision);
+	if (f->verdict.decision.rule != POLICY_NONE)
+		e.rule = policy_rule_name(proxy->config.policy, f->verdict.decision.rule);
 	proxy->config.record(proxy->config.context, &e);
 }
 
 /* Takes one datagram to be sent later, whole, or loses it. */
-static void keep(struct flow *f, const uint8_t *p, size_t n)
+static void keep(struct udp_flow *f, const uint8_t *p, size_t n)
 {
 	uint8_t length[2] = {(uint8_t)(n >> 8), (uint8_t)n};
 
@@ -66,13 +66,13 @@ static void keep(struct flow *f, const uint8_t *p, size_t n)
 	f->relay->kept_bytes += n + 2;
 }
 
-static void drop_kept(struct flow *f)
+static void drop_kept(struct udp_flow *f)
 {
 	f->relay->kept_bytes -= f->kept.len;
 	buf_fini(&f->kept);
 }
 
-void flow_free(struct flow *f)
+void udp_flow_free(struct udp_flow *f)
 {
 	if (f->hh.tbl)
 		HASH_DEL(f->relay->flows, f);
@@ -87,50 +87,50 @@ void flow_free(struct flow *f)
 	free(f);
 }
 
-static void flow_end(struct flow *f)
+static void flow_end(struct udp_flow *f)
 {
 	struct proxy *proxy = f->relay->proxy;
 
-	flow_free(f);
+	udp_flow_free(f);
 	proxy_maybe_idle(proxy);
 }
 
-void flow_on_deadline(struct loop_deadline *deadline)
+void udp_flow_on_deadline(struct loop_deadline *deadline)
 {
-	struct flow *f = container_of(deadline, struct flow, deadline);
+	struct udp_flow *f = container_of(deadline, struct udp_flow, deadline);
 
 	if (!f->refused)
-		flow_record(f);
+		udp_flow_record(f);
 	flow_end(f);
 }
 
-static void touch(struct flow *f)
+static void touch(struct udp_flow *f)
 {
 	loop_deadline_set(&f->relay->proxy->waits[WAIT_DATAGRAM], &f->deadline);
 }
 
-static void refuse(struct flow *f, enum event_cause cause, const char *detail)
+static void refuse(struct udp_flow *f, enum event_cause cause, const char *detail)
 {
 	f->refused = true;
 	f->cause = cause;
 	f->detail = detail;
 	drop_kept(f);
-	flow_record(f);
+	udp_flow_record(f);
 }
 
 /* --- answers --- */
 
-static void answer(struct flow *f, const uint8_t *p, size_t n)
+static void answer(struct udp_flow *f, const uint8_t *p, size_t n)
 {
-	const struct flow_key *key = &f->key;
+	const struct udp_flow_key *key = &f->key;
 
-	if (datagram_send(f->socket->fd, &key->dst, &key->src, key->src_port, p, n))
+	if (udp_socket_send(f->socket->fd, &key->dst, &key->src, key->src_port, p, n))
 		f->bytes_in += n;
 }
 
 static void on_upstream(struct loop_io *io, unsigned events)
 {
-	struct flow *f = container_of(io, struct flow, io);
+	struct udp_flow *f = container_of(io, struct udp_flow, io);
 	uint8_t *p = f->relay->datagram;
 
 	(void)events;
@@ -149,7 +149,7 @@ static void on_upstream(struct loop_io *io, unsigned events)
 
 /* An ICMP error about an earlier datagram is reported by the next send(), which then sends nothing.
  */
-static void send_one(struct flow *f, const uint8_t *p, size_t n)
+static void send_one(struct udp_flow *f, const uint8_t *p, size_t n)
 {
 	ssize_t r = send(f->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 
@@ -159,7 +159,7 @@ static void send_one(struct flow *f, const uint8_t *p, size_t n)
 		f->bytes_out += n;
 }
 
-static void send_kept(struct flow *f)
+static void send_kept(struct udp_flow *f)
 {
 	const uint8_t *p = buf_bytes(&f->kept);
 
@@ -173,7 +173,7 @@ static void send_kept(struct flow *f)
 }
 
 /* False: *why, where there is more to say than that there is no route. */
-static bool connect_flow(struct flow *f, const struct ip *address, const char **why)
+static bool connect_flow(struct udp_flow *f, const struct ip *address, const char **why)
 {
 	struct sockaddr_storage to;
 	socklen_t n = ip_to_sockaddr(address, f->key.dst_port, &to);
@@ -194,15 +194,16 @@ static bool connect_flow(struct flow *f, const struct ip *address, const char **
 	return false;
 }
 
-static void resolved(struct flow *f, const struct ip *addresses, size_t count, const char *error)
+static void resolved(
+        struct udp_flow *f, const struct ip *addresses, size_t count, const char *error)
 {
 	struct proxy *proxy = f->relay->proxy;
-	const struct policy_decision *decision = &f->judgement.decision;
+	const struct policy_decision *decision = &f->verdict.decision;
 	const char *why = NULL;
 	bool special = false;
 
 	for (size_t i = 0; i < count; i++) {
-		if (!judge_address(proxy, decision, &addresses[i]) ||
+		if (!authorize_address(proxy, decision, &addresses[i]) ||
 		        !dial_may_connect(proxy, decision, &addresses[i])) {
 			f->address = special ? f->address : addresses[i];
 			special = true;
@@ -222,16 +223,16 @@ static void resolved(struct flow *f, const struct ip *addresses, size_t count, c
 
 static void on_answer(struct resolver_wait *wait, const struct resolver_answer *a)
 {
-	resolved(container_of(wait, struct flow, waiting), a->addresses, a->count, a->error);
+	resolved(container_of(wait, struct udp_flow, waiting), a->addresses, a->count, a->error);
 }
 
-static void flow_begin(struct flow *f)
+static void flow_begin(struct udp_flow *f)
 {
 	struct proxy *proxy = f->relay->proxy;
 	const struct resolver_answer *a;
 
-	judge_opaque(proxy, &f->destination, POLICY_UDP, &f->judgement);
-	if (!f->judgement.allowed) {
+	authorize_opaque(proxy, &f->destination, POLICY_UDP, &f->verdict);
+	if (!f->verdict.allowed) {
 		refuse(f, EVENT_CAUSE_POLICY, NULL);
 		return;
 	}
@@ -254,12 +255,12 @@ static void flow_begin(struct flow *f)
 		resolved(f, a->addresses, a->count, a->error);
 }
 
-static struct flow *flow_new(struct udp_socket *s, const struct flow_key *key)
+static struct udp_flow *flow_new(struct udp_socket *s, const struct udp_flow_key *key)
 {
-	struct datagram_relay *relay = s->relay;
+	struct udp_relay *relay = s->relay;
 	struct proxy *proxy = relay->proxy;
 	struct slice host;
-	struct flow *f;
+	struct udp_flow *f;
 
 	if (HASH_COUNT(relay->flows) >= proxy->config.limits.udp_flows || proxy->held)
 		return NULL;
@@ -282,23 +283,23 @@ static struct flow *flow_new(struct udp_socket *s, const struct flow_key *key)
 	}
 	HASH_ADD(hh, relay->flows, key, sizeof f->key, f);
 	if (!f->hh.tbl) {
-		flow_free(f);
+		udp_flow_free(f);
 		return NULL;
 	}
 	touch(f);
 	return f;
 }
 
-struct flow *flow_open(struct udp_socket *s, const struct flow_key *key)
+struct udp_flow *udp_flow_open(struct udp_socket *s, const struct udp_flow_key *key)
 {
-	struct flow *f = flow_new(s, key);
+	struct udp_flow *f = flow_new(s, key);
 
 	if (f)
 		flow_begin(f);
 	return f;
 }
 
-void flow_forward(struct flow *f, const uint8_t *p, size_t n)
+void udp_flow_forward(struct udp_flow *f, const uint8_t *p, size_t n)
 {
 	touch(f);
 	if (f->fd >= 0)
@@ -309,18 +310,18 @@ void flow_forward(struct flow *f, const uint8_t *p, size_t n)
 
 /* --- judging again --- */
 
-bool flow_passes(struct flow *f, const struct policy *next)
+bool udp_flow_passes(struct udp_flow *f, const struct policy *next)
 {
 	struct proxy *proxy = f->relay->proxy;
 	const struct policy *before = proxy->config.policy;
-	struct judgement j;
+	struct verdict j;
 
 	proxy->config.policy = next;
-	judge_opaque(proxy, &f->destination, POLICY_UDP, &j);
+	authorize_opaque(proxy, &f->destination, POLICY_UDP, &j);
 	proxy->config.policy = before;
-	if (!j.allowed || j.decision.names_address < f->judgement.decision.names_address ||
-	        j.decision.names_exactly < f->judgement.decision.names_exactly)
+	if (!j.allowed || j.decision.names_address < f->verdict.decision.names_address ||
+	        j.decision.names_exactly < f->verdict.decision.names_exactly)
 		return false;
-	f->judgement = j;
+	f->verdict = j;
 	return true;
 }

@@ -21,15 +21,15 @@
 
 /* --- what the sandbox sends --- */
 
-static void take(struct udp_socket *s, const struct flow_key *key, const uint8_t *p, size_t n)
+static void take(struct udp_socket *s, const struct udp_flow_key *key, const uint8_t *p, size_t n)
 {
-	struct flow *f;
+	struct udp_flow *f;
 
 	HASH_FIND(hh, s->relay->flows, key, sizeof *key, f);
 	if (!f)
-		f = flow_open(s, key);
+		f = udp_flow_open(s, key);
 	if (f && !f->refused)
-		flow_forward(f, p, n);
+		udp_flow_forward(f, p, n);
 }
 
 static void on_sandbox(struct loop_io *io, unsigned events);
@@ -40,7 +40,7 @@ static int watch(struct udp_socket *s)
 	        s->relay->proxy->config.loop, &s->io, s->fd, LOOP_READ, on_sandbox);
 }
 
-static void pause_reading(struct datagram_relay *relay)
+static void pause_reading(struct udp_relay *relay)
 {
 	relay->paused = true;
 	for (size_t i = 0; i < relay->socket_count; i++)
@@ -51,7 +51,7 @@ static void pause_reading(struct datagram_relay *relay)
 /* What cannot be watched for want of memory is tried again. */
 static void on_pause_over(struct loop_timer *timer)
 {
-	struct datagram_relay *relay = container_of(timer, struct datagram_relay, pause);
+	struct udp_relay *relay = container_of(timer, struct udp_relay, pause);
 
 	relay->paused = false;
 	for (size_t i = 0; i < relay->socket_count && !relay->paused; i++)
@@ -66,7 +66,7 @@ static void on_sandbox(struct loop_io *io, unsigned events)
 
 	(void)events;
 	for (unsigned i = 0; i < DATAGRAM_BATCH && !s->relay->paused; i++) {
-		struct flow_key key;
+		struct udp_flow_key key;
 		ssize_t n;
 
 		if (!rate_has(&s->relay->rate, now_ms)) {
@@ -74,7 +74,7 @@ static void on_sandbox(struct loop_io *io, unsigned events)
 			return;
 		}
 		memset(&key, 0, sizeof key);
-		n = datagram_receive(s->fd, s->relay->datagram, DATAGRAM_MAX, &key.src,
+		n = udp_socket_receive(s->fd, s->relay->datagram, DATAGRAM_MAX, &key.src,
 		        &key.src_port, &key.dst, &key.dst_port);
 		if (n < 0)
 			return;
@@ -86,38 +86,38 @@ static void on_sandbox(struct loop_io *io, unsigned events)
 
 /* --- judging again --- */
 
-size_t datagram_relay_revise(struct datagram_relay *relay, const struct policy *next,
+size_t udp_relay_reauthorize(struct udp_relay *relay, const struct policy *next,
         enum event_cause cause, const char *detail)
 {
-	struct flow *f, *following;
+	struct udp_flow *f, *following;
 	size_t ended = 0;
 
 	HASH_ITER(hh, relay->flows, f, following)
 	{
-		if (f->refused || (next && flow_passes(f, next)))
+		if (f->refused || (next && udp_flow_passes(f, next)))
 			continue;
 		f->cut = true;
 		f->cause = cause;
 		f->detail = detail;
-		flow_record(f);
+		udp_flow_record(f);
 		ended++;
 	}
 	return ended;
 }
 
-void datagram_relay_end_revised(struct datagram_relay *relay)
+void udp_relay_end_reauthorized(struct udp_relay *relay)
 {
-	struct flow *f, *following;
+	struct udp_flow *f, *following;
 
 	HASH_ITER(hh, relay->flows, f, following)
 	{
 		if (f->cut || f->refused)
-			flow_free(f);
+			udp_flow_free(f);
 	}
 	proxy_maybe_idle(relay->proxy);
 }
 
-size_t datagram_relay_count(const struct datagram_relay *relay)
+size_t udp_relay_count(const struct udp_relay *relay)
 {
 	return HASH_COUNT(relay->flows);
 }
@@ -138,21 +138,21 @@ static bool turn_away(int fd)
 }
 
 /* The flows of one socket, or all: recorded and gone. */
-static void drop_flows(struct datagram_relay *relay, const struct udp_socket *of)
+static void drop_flows(struct udp_relay *relay, const struct udp_socket *of)
 {
-	struct flow *f, *following;
+	struct udp_flow *f, *following;
 
 	HASH_ITER(hh, relay->flows, f, following)
 	{
 		if (of && f->socket != of)
 			continue;
 		if (!f->refused)
-			flow_record(f);
-		flow_free(f);
+			udp_flow_record(f);
+		udp_flow_free(f);
 	}
 }
 
-void datagram_relay_retire(struct datagram_relay *relay)
+void udp_relay_retire(struct udp_relay *relay)
 {
 	for (size_t i = 0; i < relay->socket_count; i++) {
 		struct udp_socket *s = &relay->sockets[i];
@@ -170,9 +170,9 @@ void datagram_relay_retire(struct datagram_relay *relay)
 
 /* --- life --- */
 
-struct datagram_relay *datagram_relay_new(struct proxy *proxy)
+struct udp_relay *udp_relay_new(struct proxy *proxy)
 {
-	struct datagram_relay *relay = calloc(1, sizeof *relay);
+	struct udp_relay *relay = calloc(1, sizeof *relay);
 
 	if (!relay)
 		return NULL;
@@ -186,7 +186,7 @@ struct datagram_relay *datagram_relay_new(struct proxy *proxy)
 	return relay;
 }
 
-int datagram_relay_serve(struct datagram_relay *relay, int fd, uint16_t port)
+int udp_relay_serve(struct udp_relay *relay, int fd, uint16_t port)
 {
 	struct udp_socket *s;
 
@@ -208,7 +208,7 @@ int datagram_relay_serve(struct datagram_relay *relay, int fd, uint16_t port)
 	return 0;
 }
 
-void datagram_relay_free(struct datagram_relay *relay)
+void udp_relay_free(struct udp_relay *relay)
 {
 	if (!relay)
 		return;

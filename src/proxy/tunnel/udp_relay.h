@@ -17,35 +17,35 @@
 #define DATAGRAM_PAUSE_MS 10
 #define SOCKETS_MAX (2 * POLICY_UDP_PORTS_MAX)
 
-struct flow_key {
+struct udp_flow_key {
 	struct ip src, dst;
 	uint16_t src_port, dst_port;
 	uint32_t unused; /* keys are compared as bytes */
 };
 
 struct udp_socket {
-	struct datagram_relay *relay;
+	struct udp_relay *relay;
 	struct loop_io io;
 	int fd;
 	uint16_t port;
 };
 
-struct flow {
-	struct datagram_relay *relay;
+struct udp_flow {
+	struct udp_relay *relay;
 	struct udp_socket *socket;
-	struct flow_key key;
+	struct udp_flow_key key;
 	UT_hash_handle hh;
 	struct loop_io io;
 	int fd; /* -1: not connected yet */
 	struct destination destination;
-	struct judgement judgement;
+	struct verdict verdict;
 	struct resolver_wait waiting;
 	struct ip address;
 	struct buf kept; /* datagrams, each after a 2-byte length */
 	unsigned kept_count;
 	uint64_t bytes_out, bytes_in;
 	int64_t start_ms;
-	bool cut;     /* it is to end: revise.c */
+	bool cut;     /* it is to end: reauthorize.c */
 	bool refused; /* stays until it idles out, so that a flood is judged and recorded once */
 	bool holds_name;
 	struct loop_deadline deadline;
@@ -53,11 +53,11 @@ struct flow {
 	const char *detail;
 };
 
-struct datagram_relay {
+struct udp_relay {
 	struct proxy *proxy;
 	struct udp_socket sockets[SOCKETS_MAX];
 	size_t socket_count;
-	struct flow *flows;
+	struct udp_flow *flows;
 	struct rate rate;
 	struct loop_timer pause;
 	bool paused;       /* no datagram of the sandbox is read until the timer ends that */
@@ -67,13 +67,13 @@ struct datagram_relay {
 
 /* A flow of the key's, judged: refused, connected, or waiting for its name's addresses. NULL: there
  * is no room for one. */
-struct flow *flow_open(struct udp_socket *s, const struct flow_key *key);
+struct udp_flow *udp_flow_open(struct udp_socket *s, const struct udp_flow_key *key);
 /* Its datagram leaves now, once the name is resolved, or not at all. */
-void flow_forward(struct flow *f, const uint8_t *p, size_t n);
+void udp_flow_forward(struct udp_flow *f, const uint8_t *p, size_t n);
 /* Judges it by the next policy; what that says of it counts from then on. */
-bool flow_passes(struct flow *f, const struct policy *next);
+bool udp_flow_passes(struct udp_flow *f, const struct policy *next);
 /* The event of its end, or of its refusal. */
-void flow_record(const struct flow *f);
-void flow_free(struct flow *f);
+void udp_flow_record(const struct udp_flow *f);
+void udp_flow_free(struct udp_flow *f);
 
 #endif

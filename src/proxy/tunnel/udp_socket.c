@@ -25,7 +25,7 @@ static void original_destination(struct msghdr *m, struct ip *dst, uint16_t *por
 	}
 }
 
-ssize_t datagram_receive(int fd, uint8_t *p, size_t max, struct ip *src, uint16_t *src_port,
+ssize_t udp_socket_receive(int fd, uint8_t *p, size_t max, struct ip *src, uint16_t *src_port,
         struct ip *dst, uint16_t *dst_port)
 {
 	struct sockaddr_storage from = {0};
@@ -50,7 +50,7 @@ ssize_t datagram_receive(int fd, uint8_t *p, size_t max, struct ip *src, uint16_
 	return n;
 }
 
-bool datagram_send(int fd, const struct ip *from, const struct ip *to, uint16_t to_port,
+bool udp_socket_send(int fd, const struct ip *from, const struct ip *to, uint16_t to_port,
         const uint8_t *p, size_t n)
 {
 	struct sockaddr_storage ss;

@@ -9,11 +9,11 @@
 
 /* The next datagram, its sender and where it was sent to (the socket has IP_RECVORIGDSTADDR or
  * IPV6_RECVORIGDSTADDR); dst->family is 0 where the socket does not tell. Bytes, or -1: none. */
-ssize_t datagram_receive(int fd, uint8_t *p, size_t max, struct ip *src, uint16_t *src_port,
+ssize_t udp_socket_receive(int fd, uint8_t *p, size_t max, struct ip *src, uint16_t *src_port,
         struct ip *dst, uint16_t *dst_port);
 /* Sends one datagram from an address that need not be the socket's (IP_PKTINFO, ip(7)); both are of
  * one family. False: it is lost. */
-bool datagram_send(int fd, const struct ip *from, const struct ip *to, uint16_t to_port,
+bool udp_socket_send(int fd, const struct ip *from, const struct ip *to, uint16_t to_port,
         const uint8_t *p, size_t n);
 
 #endif

@@ -6,28 +6,28 @@
 
 #include "proxy/exchange/exchange.h"
 
-static struct carrier *carrier_of(const struct upstream *u)
+static struct upstream_conn *upstream_conn_of(const struct upstream_stream *u)
 {
-	return u->carrier;
+	return u->conn;
 }
 
-static void silence_begins(struct carrier *c)
+static void silence_begins(struct upstream_conn *c)
 {
-	carrier_wait(&c->own, c->own.raw ? WAIT_POOLED : WAIT_RESPONSE);
+	upstream_conn_wait(&c->own, c->own.raw ? WAIT_POOLED : WAIT_RESPONSE);
 }
 
 /* --- the request --- */
 
 /* A request that is sent a second time, and whose body had ended without content. */
-static void end_empty_body(struct link *link, const struct outgoing *head)
+static void end_empty_body(struct socket *socket, const struct outgoing *head)
 {
 	if (head->ends && head->request->body == HTTP_BODY_CHUNKED)
-		link_write(link, "0\r\n\r\n", 5);
+		socket_write(socket, "0\r\n\r\n", 5);
 }
 
-static int send_head(struct upstream *u, const struct outgoing *head)
+static int send_head(struct upstream_stream *u, const struct outgoing *head)
 {
-	struct carrier *c = carrier_of(u);
+	struct upstream_conn *c = upstream_conn_of(u);
 	struct proxy *proxy = c->proxy;
 	struct buf *text = &proxy->text;
 	struct buf locked;
@@ -37,61 +37,61 @@ static int send_head(struct upstream *u, const struct outgoing *head)
 		buf_consume(text, text->len);
 		r = http1_write_request(text, head);
 		if (r == 0)
-			link_write(&c->link, buf_bytes(text), text->len);
+			socket_write(&c->socket, buf_bytes(text), text->len);
 		if (r == 0)
-			end_empty_body(&c->link, head);
+			end_empty_body(&c->socket, head);
 		return r;
 	}
 	locked = proxy_secret_text(proxy, SECRET_HEAD);
 	r = http1_write_request(&locked, head);
 	if (r == 0)
-		link_write_secret(&c->link, buf_bytes(&locked), locked.len);
+		socket_write_secret(&c->socket, buf_bytes(&locked), locked.len);
 	if (r == 0)
-		end_empty_body(&c->link, head);
+		end_empty_body(&c->socket, head);
 	secret_wipe(locked.mem, locked.len);
 	return r;
 }
 
-static bool is_chunked(const struct upstream *u)
+static bool is_chunked(const struct upstream_stream *u)
 {
 	return !u->raw && u->exchange->request.body == HTTP_BODY_CHUNKED;
 }
 
-static void send_body(struct upstream *u, const uint8_t *p, size_t n)
+static void send_body(struct upstream_stream *u, const uint8_t *p, size_t n)
 {
-	struct link *link = &carrier_of(u)->link;
+	struct socket *socket = &upstream_conn_of(u)->socket;
 	char head[20];
 	size_t head_n;
 
 	if (!is_chunked(u)) {
-		link_write(link, p, n);
+		socket_write(socket, p, n);
 		return;
 	}
 	head_n = http1_chunk_head(head, n);
-	link_write(link, head, head_n);
-	link_write(link, p, n);
-	link_write(link, "\r\n", 2);
+	socket_write(socket, head, head_n);
+	socket_write(socket, p, n);
+	socket_write(socket, "\r\n", 2);
 }
 
-static void send_end(struct upstream *u, struct slice trailers)
+static void send_end(struct upstream_stream *u, struct slice trailers)
 {
-	struct link *link = &carrier_of(u)->link;
+	struct socket *socket = &upstream_conn_of(u)->socket;
 
 	if (u->raw) {
-		link_end(link);
+		socket_end(socket);
 	} else if (is_chunked(u)) {
-		link_write(link, "0\r\n", 3);
-		link_write(link, trailers.p, trailers.n);
-		link_write(link, "\r\n", 2);
+		socket_write(socket, "0\r\n", 3);
+		socket_write(socket, trailers.p, trailers.n);
+		socket_write(socket, "\r\n", 2);
 	}
 }
 
-static bool congested(const struct upstream *u)
+static bool congested(const struct upstream_stream *u)
 {
-	return link_is_congested(&carrier_of(u)->link);
+	return socket_is_congested(&upstream_conn_of(u)->socket);
 }
 
-static void on_drained(struct carrier *c)
+static void on_drained(struct upstream_conn *c)
 {
 	if (c->own.exchange)
 		exchange_upstream_drained(c->own.exchange);
@@ -101,32 +101,32 @@ static void on_drained(struct carrier *c)
 
 static void on_body(void *context, const uint8_t *p, size_t n)
 {
-	struct carrier *c = context;
+	struct upstream_conn *c = context;
 
 	if (c->own.exchange)
 		exchange_response_body(c->own.exchange, p, n);
 }
 
 /* What is left after a response must be nothing. */
-static bool end_response(struct carrier *c, size_t left)
+static bool end_response(struct upstream_conn *c, size_t left)
 {
 	if (left)
 		c->own.response.keep_alive = false;
-	link_settle(&c->link);
+	socket_mark_complete(&c->socket);
 	exchange_response_end(c->own.exchange, http1_trailers(&c->http1));
 	return false;
 }
 
-static bool serves(const struct carrier *c)
+static bool serves(const struct upstream_conn *c)
 {
-	return c->state == CARRIER_BUSY && c->own.exchange;
+	return c->state == UPSTREAM_CONN_BUSY && c->own.exchange;
 }
 
 /* One step of reading the message; false: the exchange has let go of the connection. */
-static bool step(
-        struct carrier *c, const uint8_t *p, size_t n, size_t *used, enum http1_status *status)
+static bool step(struct upstream_conn *c, const uint8_t *p, size_t n, size_t *used,
+        enum http1_status *status)
 {
-	struct upstream *u = &c->own;
+	struct upstream_stream *u = &c->own;
 
 	if (c->http1.head_done) {
 		*status = http1_body(&c->http1, p, n, used, on_body, c);
@@ -144,7 +144,7 @@ static bool step(
 }
 
 /* Uses up p. False: nothing more is to be read now (the exchange is over, or the connection is). */
-static bool take(struct carrier *c, const uint8_t *p, size_t n)
+static bool take(struct upstream_conn *c, const uint8_t *p, size_t n)
 {
 	enum http1_status status;
 	size_t used;
@@ -158,12 +158,13 @@ static bool take(struct carrier *c, const uint8_t *p, size_t n)
 		}
 		if (!step(c, p, n, &used, &status) || !serves(c))
 			return false;
-		if (c->own.exchange->damaged) {
-			carrier_failed(c, EVENT_CAUSE_UNREADABLE, c->own.exchange->damage);
+		if (c->own.exchange->undecodable) {
+			upstream_conn_failed(
+			        c, EVENT_CAUSE_UNREADABLE, c->own.exchange->undecodable_why);
 			return false;
 		}
 		if (status == HTTP1_BAD || status == HTTP1_TOO_LARGE) {
-			carrier_failed(c, EVENT_CAUSE_UPSTREAM, http1_fault(&c->http1).why);
+			upstream_conn_failed(c, EVENT_CAUSE_UPSTREAM, http1_fault(&c->http1).why);
 			return false;
 		}
 		p += used;
@@ -176,50 +177,50 @@ static bool take(struct carrier *c, const uint8_t *p, size_t n)
 	return false;
 }
 
-static void ended(struct carrier *c, enum link_status status)
+static void ended(struct upstream_conn *c, enum socket_status status)
 {
-	struct upstream *u = &c->own;
+	struct upstream_stream *u = &c->own;
 
-	if (u->raw && status == LINK_EOF) {
+	if (u->raw && status == SOCKET_EOF) {
 		exchange_response_end(u->exchange, SLICE(""));
 		return;
 	}
-	if (!u->raw && status == LINK_EOF && c->http1.head_done && !c->link.truncated &&
+	if (!u->raw && status == SOCKET_EOF && c->http1.head_done && !c->socket.truncated &&
 	        http1_end(&c->http1) == HTTP1_DONE) {
 		u->response.keep_alive = false;
 		exchange_response_end(u->exchange, SLICE(""));
 		return;
 	}
-	carrier_failed(c, EVENT_CAUSE_UPSTREAM,
+	upstream_conn_failed(c, EVENT_CAUSE_UPSTREAM,
 	        u->response_begun ? "the upstream ended the connection inside a response"
 	                          : "the upstream closed the connection without a response");
 }
 
 /* An idle connection was reset before a byte of the request left: what may be there to read answers
  * something else. */
-static bool never_asked(const struct carrier *c)
+static bool never_asked(const struct upstream_conn *c)
 {
-	return c->link.broken && c->own.reused && c->link.sent == c->own.sent_before;
+	return c->socket.broken && c->own.reused && c->socket.sent == c->own.sent_before;
 }
 
-static void read_response(struct carrier *c)
+static void read_response(struct upstream_conn *c)
 {
 	struct proxy *proxy = c->proxy;
-	uint64_t before = c->link.received;
+	uint64_t before = c->socket.received;
 
 	if (serves(c) && never_asked(c)) {
 		c->own.untouched = true;
-		ended(c, LINK_ERROR);
+		ended(c, SOCKET_ERROR);
 		return;
 	}
 	while (serves(c) && !c->own.exchange->ending &&
 	        !c->own.exchange->ops->congested(c->own.exchange)) {
 		size_t n;
-		enum link_status status = link_read(&c->link, proxy->plain, LINK_CHUNK, &n);
+		enum socket_status status = socket_read(&c->socket, proxy->plain, SOCKET_CHUNK, &n);
 
-		if (status == LINK_AGAIN)
+		if (status == SOCKET_AGAIN)
 			return;
-		if (status != LINK_OK) {
+		if (status != SOCKET_OK) {
 			ended(c, status);
 			return;
 		}
@@ -231,7 +232,7 @@ static void read_response(struct carrier *c)
 			secret_wipe(proxy->plain, n);
 		if (!more)
 			break;
-		if (link_turn_is_over(&c->link, before)) {
+		if (socket_turn_is_over(&c->socket, before)) {
 			loop_task_queue(proxy->config.loop, &c->go_on);
 			return;
 		}
@@ -242,75 +243,75 @@ static void read_response(struct carrier *c)
 		loop_deadline_clear(&c->own.deadline);
 }
 
-static void on_event(struct carrier *c)
+static void on_event(struct upstream_conn *c)
 {
 	size_t n;
 
-	if (c->state == CARRIER_BUSY)
+	if (c->state == UPSTREAM_CONN_BUSY)
 		read_response(c);
 	/* Session tickets come here too: they are no bytes to us. */
-	else if (link_read(&c->link, c->proxy->plain, LINK_CHUNK, &n) != LINK_AGAIN)
-		carrier_close(c);
+	else if (socket_read(&c->socket, c->proxy->plain, SOCKET_CHUNK, &n) != SOCKET_AGAIN)
+		upstream_conn_close(c);
 }
 
-static void touch(struct upstream *u)
+static void touch(struct upstream_stream *u)
 {
-	if (u->carrier->state != CARRIER_BUSY)
+	if (u->conn->state != UPSTREAM_CONN_BUSY)
 		return;
-	u->sent_seen = u->carrier->link.sent;
-	silence_begins(u->carrier);
+	u->sent_seen = u->conn->socket.sent;
+	silence_begins(u->conn);
 }
 
-static void resume(struct upstream *u)
+static void resume(struct upstream_stream *u)
 {
-	if (u->carrier->state != CARRIER_BUSY)
+	if (u->conn->state != UPSTREAM_CONN_BUSY)
 		return;
 	touch(u);
-	loop_task_queue(u->carrier->proxy->config.loop, &u->carrier->go_on);
+	loop_task_queue(u->conn->proxy->config.loop, &u->conn->go_on);
 }
 
-static struct slice trailers(struct upstream *u)
+static struct slice trailers(struct upstream_stream *u)
 {
-	return http1_trailers(&u->carrier->http1);
+	return http1_trailers(&u->conn->http1);
 }
 
 /* --- between exchanges --- */
 
-static void put(struct upstream *u, bool reusable)
+static void put(struct upstream_stream *u, bool reusable)
 {
-	struct carrier *c = carrier_of(u);
+	struct upstream_conn *c = upstream_conn_of(u);
 
 	c->cut = u->exchange && u->exchange->cut;
 	u->exchange = NULL;
 	u->ready = false;
-	if (!reusable || c->state != CARRIER_BUSY || !u->response.keep_alive || u->raw ||
-	        c->link.broken || c->link.hung_up || c->proxy->draining || c->link.out.len) {
-		carrier_close(c);
+	if (!reusable || c->state != UPSTREAM_CONN_BUSY || !u->response.keep_alive || u->raw ||
+	        c->socket.broken || c->socket.hung_up || c->proxy->draining || c->socket.out.len) {
+		upstream_conn_close(c);
 		return;
 	}
 	http1_reset(&c->http1);
-	carrier_wait(u, WAIT_POOLED);
+	upstream_conn_wait(u, WAIT_POOLED);
 	pool_add_idle(c);
 }
 
-static void on_deadline(struct upstream *u, int wait)
+static void on_deadline(struct upstream_stream *u, int wait)
 {
-	carrier_on_deadline(u->carrier, wait);
+	upstream_conn_on_deadline(u->conn, wait);
 }
 
-static void begin(struct carrier *c)
+static void begin(struct upstream_conn *c)
 {
 	c->own.ready = true;
-	carrier_wait(&c->own, WAIT_RESPONSE);
+	upstream_conn_wait(&c->own, WAIT_RESPONSE);
 	exchange_upstream_ready(c->own.exchange);
 }
 
-static void close_http1(struct carrier *c)
+static void close_http1(struct upstream_conn *c)
 {
 	(void)c;
 }
 
-const struct carrier_protocol carrier_http1 = {
+const struct upstream_conn_protocol upstream_conn_http1 = {
         .begin = begin,
         .on_event = on_event,
         .on_drained = on_drained,
@@ -318,7 +319,7 @@ const struct carrier_protocol carrier_http1 = {
         .close = close_http1,
 };
 
-const struct upstream_ops upstream_http1 = {
+const struct upstream_stream_ops upstream_http1 = {
         .send_head = send_head,
         .send_body = send_body,
         .send_end = send_end,

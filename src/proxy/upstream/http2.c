@@ -10,75 +10,77 @@
 
 /* --- streams of one connection --- */
 
-void http2_upstream_later(struct http2_upstream *s)
+void upstream_http2_later(struct upstream_http2 *s)
 {
-	loop_task_queue(s->carrier->proxy->config.loop, &s->carrier->go_on);
+	loop_task_queue(s->conn->proxy->config.loop, &s->conn->go_on);
 }
 
-void http2_upstream_flush(struct http2_upstream *s)
+void upstream_http2_flush(struct upstream_http2 *s)
 {
 	if (s->inside || !s->session) {
-		http2_upstream_later(s);
+		upstream_http2_later(s);
 		return;
 	}
 	s->inside = true;
 	if (nghttp2_session_send(s->session) < 0) {
 		nghttp2_session_del(s->session);
 		s->session = NULL;
-		http2_upstream_later(s);
+		upstream_http2_later(s);
 	}
 	s->inside = false;
 }
 
-bool upstream_http2_has_room(const struct carrier *c)
+bool upstream_http2_has_room(const struct upstream_conn *c)
 {
-	const struct http2_upstream *s = c->http2;
+	const struct upstream_http2 *s = c->http2;
 	uint32_t most;
 
-	if (!s || !s->session || s->ending || c->link.broken || c->link.hung_up)
+	if (!s || !s->session || s->ending || c->socket.broken || c->socket.hung_up)
 		return false;
 	most = nghttp2_session_get_remote_settings(
 	        s->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
-	return s->open < HTTP2_UPSTREAM_STREAMS && s->open < most &&
+	return s->open < UPSTREAM_HTTP2_STREAMS && s->open < most &&
 	       nghttp2_session_check_request_allowed(s->session);
 }
 
 /* What the upstream permits may have changed since a stream was opened: nghttp2 would keep its head
  * back, and has only borrowed it. */
-static bool may_begin(const struct http2_upstream *s)
+static bool may_begin(const struct upstream_http2 *s)
 {
 	uint32_t begun = 0, most = nghttp2_session_get_remote_settings(
 	                            s->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
 
 	for (const struct list *l = s->streams.next; l != &s->streams; l = l->next)
-		begun += container_of(l, struct upstream_stream, list)->id != 0;
+		begun += container_of(l, struct upstream_http2_stream, list)->id != 0;
 	return begun < most && nghttp2_session_check_request_allowed(s->session);
 }
 
-static void send_elsewhere(struct upstream_stream *st)
+static void send_elsewhere(struct upstream_http2_stream *st)
 {
 	st->up.untouched = true;
 	st->closed = true;
-	upstream_stream_fail(st, EVENT_CAUSE_UPSTREAM, "the upstream takes no further streams");
-	http2_upstream_later(st->session);
+	upstream_http2_stream_fail(
+	        st, EVENT_CAUSE_UPSTREAM, "the upstream takes no further streams");
+	upstream_http2_later(st->session);
 }
 
-bool upstream_http2_connects(const struct carrier *c)
+bool upstream_http2_connects(const struct upstream_conn *c)
 {
 	return upstream_http2_has_room(c) && nghttp2_session_get_remote_settings(c->http2->session,
 	                                             NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1;
 }
 
 /* Heads that could not be written when their streams were opened. */
-static void send_heads(struct http2_upstream *s)
+static void send_heads(struct upstream_http2 *s)
 {
 	struct list *next;
 
 	for (struct list *l = s->streams.next; l != &s->streams && s->session; l = next) {
-		struct upstream_stream *st = container_of(l, struct upstream_stream, list);
+		struct upstream_http2_stream *st =
+		        container_of(l, struct upstream_http2_stream, list);
 
 		next = l->next;
-		if (st->head_begun || !st->up.exchange || link_is_congested(&s->carrier->link))
+		if (st->head_begun || !st->up.exchange || socket_is_congested(&s->conn->socket))
 			continue;
 		if (!may_begin(s)) {
 			send_elsewhere(st);
@@ -92,14 +94,14 @@ static void send_heads(struct http2_upstream *s)
 	}
 }
 
-static void go_on_with_streams(struct http2_upstream *s)
+static void go_on_with_streams(struct upstream_http2 *s)
 {
 	struct list *next;
 
 	for (struct list *l = s->streams.next; l != &s->streams; l = next) {
 		next = l->next;
 		s->changed = false;
-		upstream_stream_go_on(container_of(l, struct upstream_stream, list));
+		upstream_http2_stream_go_on(container_of(l, struct upstream_http2_stream, list));
 		if (s->changed)
 			next = s->streams.next;
 	}
@@ -109,120 +111,121 @@ static void go_on_with_streams(struct http2_upstream *s)
 
 /* All of the response is here and waits for a client that takes it slowly: the connection has
  * nothing to do with it any more. */
-static bool is_whole(const struct upstream_stream *st)
+static bool is_whole(const struct upstream_http2_stream *st)
 {
 	return st->up.exchange && st->response_ended;
 }
 
-static bool any_whole(const struct http2_upstream *s)
+static bool any_whole(const struct upstream_http2 *s)
 {
 	for (const struct list *l = s->streams.next; l != &s->streams; l = l->next)
-		if (is_whole(container_of(l, struct upstream_stream, list)))
+		if (is_whole(container_of(l, struct upstream_http2_stream, list)))
 			return true;
 	return false;
 }
 
 /* Nothing of the request has left: neither its head is written, nor has the socket taken anything
  * since it was. */
-static bool never_asked(const struct upstream_stream *st)
+static bool never_asked(const struct upstream_http2_stream *st)
 {
-	return !st->head_begun || st->up.carrier->link.sent == st->up.sent_before;
+	return !st->head_begun || st->up.conn->socket.sent == st->up.sent_before;
 }
 
 /* Ends the streams; with keep, all but those whose responses are whole. What is told to exchanges
  * may end others' streams. */
-static void fail_streams(struct http2_upstream *s, bool keep)
+static void fail_streams(struct upstream_http2 *s, bool keep)
 {
 	struct list *next;
 
 	for (struct list *l = s->streams.next; l != &s->streams; l = next) {
-		struct upstream_stream *st = container_of(l, struct upstream_stream, list);
+		struct upstream_http2_stream *st =
+		        container_of(l, struct upstream_http2_stream, list);
 
 		next = l->next;
 		if (st->closed) /* it was over before the connection was */
-			upstream_stream_tell_closed(st);
+			upstream_http2_stream_tell_closed(st);
 		st->id = 0;
 		st->closed = true;
 		if (keep && is_whole(st))
 			continue;
 		st->up.untouched = never_asked(st);
 		if (st->up.exchange)
-			upstream_stream_fail(st, s->detail ? s->cause : EVENT_CAUSE_CLOSING,
+			upstream_http2_stream_fail(st, s->detail ? s->cause : EVENT_CAUSE_CLOSING,
 			        s->detail ? s->detail : "vethguard closed the connection");
-		upstream_stream_free(st);
+		upstream_http2_stream_free(st);
 		next = s->streams.next;
 	}
 }
 
 /* The connection is lost; every exchange on it is told that has not got all of its response. */
-static void lost(struct carrier *c, enum event_cause cause, const char *detail)
+static void lost(struct upstream_conn *c, enum event_cause cause, const char *detail)
 {
-	struct http2_upstream *s = c->http2;
+	struct upstream_http2 *s = c->http2;
 
 	s->cause = cause;
 	s->detail = detail;
 	if (!any_whole(s)) {
-		carrier_close(c);
+		upstream_conn_close(c);
 		return;
 	}
 	s->gone = s->ending = true;
 	pool_remove(c);
 	nghttp2_session_del(s->session);
 	s->session = NULL;
-	link_close(&c->link, false);
+	socket_close(&c->socket, false);
 	fail_streams(s, true);
-	http2_upstream_later(s);
+	upstream_http2_later(s);
 }
 
 /* Streams are left whose exchanges are over: what ends them has still to be sent. */
-static bool is_orphaned(const struct http2_upstream *s)
+static bool is_orphaned(const struct upstream_http2 *s)
 {
 	for (const struct list *l = s->streams.next; l != &s->streams; l = l->next)
-		if (container_of(l, struct upstream_stream, list)->up.exchange)
+		if (container_of(l, struct upstream_http2_stream, list)->up.exchange)
 			return false;
 	return s->open > 0;
 }
 
-bool upstream_http2_is_orphaned(const struct carrier *c)
+bool upstream_http2_is_orphaned(const struct upstream_conn *c)
 {
 	return c->http2 && is_orphaned(c->http2);
 }
 
 /* After each turn: what arose is sent, what waited goes on, and the connection is idle or ends. */
-static void look_after(struct carrier *c)
+static void look_after(struct upstream_conn *c)
 {
-	struct http2_upstream *s = c->http2;
+	struct upstream_http2 *s = c->http2;
 
 	if (s->session)
-		http2_upstream_flush(s);
+		upstream_http2_flush(s);
 	go_on_with_streams(s);
 	send_heads(s);
 	if (s->session)
-		http2_upstream_flush(s);
-	if (c->state != CARRIER_BUSY && c->state != CARRIER_IDLE)
+		upstream_http2_flush(s);
+	if (c->state != UPSTREAM_CONN_BUSY && c->state != UPSTREAM_CONN_IDLE)
 		return;
 	if (s->gone) {
 		if (!s->open)
-			carrier_close(c);
+			upstream_conn_close(c);
 		return;
 	}
 	if (!s->session ||
 	        (!nghttp2_session_want_read(s->session) && !nghttp2_session_want_write(s->session)))
 		lost(c, EVENT_CAUSE_UPSTREAM, "the upstream broke the HTTP/2 protocol");
 	else if (!s->open && (s->ending || c->proxy->draining))
-		carrier_close(c);
-	else if (!s->open && c->state == CARRIER_BUSY) {
-		carrier_wait(&c->own, WAIT_POOLED);
+		upstream_conn_close(c);
+	else if (!s->open && c->state == UPSTREAM_CONN_BUSY) {
+		upstream_conn_wait(&c->own, WAIT_POOLED);
 		pool_mark_idle(c);
-	} else if (c->state == CARRIER_BUSY && !c->own.deadline.list && is_orphaned(s)) {
-		carrier_wait(&c->own, WAIT_RESPONSE); /* nobody else's deadline counts */
+	} else if (c->state == UPSTREAM_CONN_BUSY && !c->own.deadline.list && is_orphaned(s)) {
+		upstream_conn_wait(&c->own, WAIT_RESPONSE); /* nobody else's deadline counts */
 	}
 }
 
 /* Takes one run of bytes. False: the connection is lost. */
-static bool receive(struct carrier *c, const uint8_t *p, size_t n)
+static bool receive(struct upstream_conn *c, const uint8_t *p, size_t n)
 {
-	struct http2_upstream *s = c->http2;
+	struct upstream_http2 *s = c->http2;
 	ssize_t r;
 
 	s->inside = true;
@@ -237,24 +240,25 @@ static bool receive(struct carrier *c, const uint8_t *p, size_t n)
 	return false;
 }
 
-static void on_event(struct carrier *c)
+static void on_event(struct upstream_conn *c)
 {
-	uint64_t before = c->link.received;
+	uint64_t before = c->socket.received;
 
 	while (c->http2->session) {
 		size_t n;
-		enum link_status status = link_read(&c->link, c->proxy->plain, LINK_CHUNK, &n);
+		enum socket_status status =
+		        socket_read(&c->socket, c->proxy->plain, SOCKET_CHUNK, &n);
 
-		if (status == LINK_AGAIN)
+		if (status == SOCKET_AGAIN)
 			break;
-		if (status != LINK_OK) {
+		if (status != SOCKET_OK) {
 			lost(c, EVENT_CAUSE_UPSTREAM, "the upstream ended the connection");
 			return;
 		}
 		if (!receive(c, c->proxy->plain, n))
 			return;
-		if (link_turn_is_over(&c->link, before)) {
-			http2_upstream_later(c->http2);
+		if (socket_turn_is_over(&c->socket, before)) {
+			upstream_http2_later(c->http2);
 			break;
 		}
 	}
@@ -262,13 +266,13 @@ static void on_event(struct carrier *c)
 }
 
 /* The connection serves whom it was dialled for, and others from now on. */
-static void serve(struct carrier *c)
+static void serve(struct upstream_conn *c)
 {
 	struct exchange *ex = c->own.exchange;
-	struct upstream *u = upstream_http2_open(c, ex);
+	struct upstream_stream *u = upstream_http2_stream_open(c, ex);
 
 	if (!u) {
-		carrier_failed(c, EVENT_CAUSE_LIMIT, "no memory for a connection");
+		upstream_conn_failed(c, EVENT_CAUSE_LIMIT, "no memory for a connection");
 		return;
 	}
 	c->own.exchange = NULL;
@@ -276,53 +280,54 @@ static void serve(struct carrier *c)
 	pool_share(c);
 	ex->upstream = u;
 	exchange_upstream_ready(ex);
-	http2_upstream_later(c->http2);
+	upstream_http2_later(c->http2);
 }
 
-static bool open_session(struct carrier *c)
+static bool open_session(struct upstream_conn *c)
 {
-	struct http2_upstream *s = calloc(1, sizeof *s);
+	struct upstream_http2 *s = calloc(1, sizeof *s);
 
 	c->http2 = s;
 	if (!s)
 		return false;
-	s->carrier = c;
+	s->conn = c;
 	s->secret = c->own.exchange->credential != NULL;
 	list_init(&s->streams);
-	return http2_upstream_open(s);
+	return upstream_http2_open_session(s);
 }
 
-static void begin(struct carrier *c)
+static void begin(struct upstream_conn *c)
 {
 	if (!open_session(c)) {
-		carrier_failed(c, EVENT_CAUSE_LIMIT, "no memory for a connection");
+		upstream_conn_failed(c, EVENT_CAUSE_LIMIT, "no memory for a connection");
 	} else if (c->prior) {
-		c->state = CARRIER_PRIOR;
-		carrier_wait(&c->own, WAIT_PRIOR);
-		http2_upstream_flush(c->http2);
+		c->state = UPSTREAM_CONN_PRIOR;
+		upstream_conn_wait(&c->own, WAIT_PRIOR);
+		upstream_http2_flush(c->http2);
 	} else {
 		serve(c);
 	}
 }
 
 /* nghttp2 has an answer, and it is not to settings: it was something else. */
-static bool is_no_greeting(const struct http2_upstream *s)
+static bool is_no_greeting(const struct upstream_http2 *s)
 {
 	return !s->greeted && nghttp2_session_want_write(s->session);
 }
 
 /* No byte of a request leaves before the upstream's settings are there (RFC 9113 section 3.4). */
-void upstream_http2_on_greeting(struct carrier *c)
+void upstream_http2_on_greeting(struct upstream_conn *c)
 {
-	struct http2_upstream *s = c->http2;
+	struct upstream_http2 *s = c->http2;
 
 	while (s->session && !s->greeted) {
 		size_t n;
-		enum link_status status = link_read(&c->link, c->proxy->plain, LINK_CHUNK, &n);
+		enum socket_status status =
+		        socket_read(&c->socket, c->proxy->plain, SOCKET_CHUNK, &n);
 
-		if (status == LINK_AGAIN)
+		if (status == SOCKET_AGAIN)
 			return;
-		if (status != LINK_OK) {
+		if (status != SOCKET_OK) {
 			prior_failed(c, false);
 			return;
 		}
@@ -338,15 +343,15 @@ void upstream_http2_on_greeting(struct carrier *c)
 		prior_failed(c, false);
 		return;
 	}
-	c->state = CARRIER_BUSY;
+	c->state = UPSTREAM_CONN_BUSY;
 	serve(c);
-	carrier_told(c);
+	upstream_conn_told(c);
 }
 
 /* Whoever closes tells why before; what is told to exchanges may close others' streams. */
-static void close_http2(struct carrier *c)
+static void close_http2(struct upstream_conn *c)
 {
-	struct http2_upstream *s = c->http2;
+	struct upstream_http2 *s = c->http2;
 
 	if (!s)
 		return;
@@ -364,7 +369,7 @@ static void close_http2(struct carrier *c)
 	free(s);
 }
 
-const struct carrier_protocol carrier_http2 = {
+const struct upstream_conn_protocol upstream_conn_http2 = {
         .begin = begin,
         .on_event = on_event,
         .on_drained = look_after,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nghttp2's callbacks for an HTTP/2 connection to an upstream: what was read becomes calls of
- * upstream/http2_response.c, what is to be sent goes into the link. A flood, or a frame against the
- * bounds, ends the connection.
+ * upstream/http2_response.c, what is to be sent goes into the socket. A flood, or a frame against
+ * the bounds, ends the connection.
  *
  * Nothing is sent from inside a callback of nghttp2: what arises there goes out when the bytes that
  * came are used up. A head is given to nghttp2 only when it can be written at once, so that its
@@ -12,17 +12,17 @@
 
 #define NONE ((ssize_t)NGHTTP2_ERR_WOULDBLOCK)
 
-static struct upstream_stream *find(nghttp2_session *session, int32_t id)
+static struct upstream_http2_stream *find(nghttp2_session *session, int32_t id)
 {
 	return nghttp2_session_get_stream_user_data(session, id);
 }
 
 /* --- sending --- */
 
-/* The link has to become empty first; but a head that has begun is not interrupted. */
-static bool must_wait(const struct http2_upstream *s)
+/* The socket has to become empty first; but a head that has begun is not interrupted. */
+static bool must_wait(const struct upstream_http2 *s)
 {
-	return link_is_congested(&s->carrier->link) && !s->heading;
+	return socket_is_congested(&s->conn->socket) && !s->heading;
 }
 
 static bool is_head(const uint8_t *frame, size_t n)
@@ -33,19 +33,19 @@ static bool is_head(const uint8_t *frame, size_t n)
 static ssize_t on_send(
         nghttp2_session *session, const uint8_t *p, size_t n, int flags, void *context)
 {
-	struct http2_upstream *s = context;
-	struct link *link = &s->carrier->link;
+	struct upstream_http2 *s = context;
+	struct socket *socket = &s->conn->socket;
 
 	(void)session;
 	(void)flags;
 	if (must_wait(s))
 		return NONE;
 	if (s->secret && is_head(p, n)) {
-		link_write_secret(link, p, n);
+		socket_write_secret(socket, p, n);
 		/* nghttp2 is done with these bytes, and has no further use for them. */
 		secret_wipe((uint8_t *)(uintptr_t)p, n);
 	} else {
-		link_write(link, p, n);
+		socket_write(socket, p, n);
 	}
 	return (ssize_t)n;
 }
@@ -53,16 +53,16 @@ static ssize_t on_send(
 static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *header,
         size_t n, nghttp2_data_source *source, void *context)
 {
-	struct http2_upstream *s = context;
-	struct link *link = &s->carrier->link;
+	struct upstream_http2 *s = context;
+	struct socket *socket = &s->conn->socket;
 
 	(void)session;
 	(void)frame;
 	if (must_wait(s))
 		return NGHTTP2_ERR_WOULDBLOCK;
 	s->empty = 0;
-	link_write(link, header, HTTP2_FRAME_HEADER);
-	upstream_stream_write(source->ptr, link, n);
+	socket_write(socket, header, HTTP2_FRAME_HEADER);
+	upstream_http2_stream_write(source->ptr, socket, n);
 	return 0;
 }
 
@@ -84,8 +84,8 @@ static ssize_t data_length(nghttp2_session *session, uint8_t type, int32_t id,
 
 static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *context)
 {
-	struct http2_upstream *s = context;
-	struct upstream_stream *st = find(session, frame->hd.stream_id);
+	struct upstream_http2 *s = context;
+	struct upstream_http2_stream *st = find(session, frame->hd.stream_id);
 
 	if (!st || frame->hd.type != NGHTTP2_HEADERS)
 		return 0;
@@ -96,20 +96,20 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
 
 /* --- receiving --- */
 
-static void begin_settings(struct http2_upstream *s, nghttp2_session *session)
+static void begin_settings(struct upstream_http2 *s, nghttp2_session *session)
 {
 	http2_rules_settings_begin(&s->rules);
 	for (const struct list *l = s->streams.next; l != &s->streams; l = l->next)
-		http2_rules_widen(
-		        &s->rules, session, container_of(l, struct upstream_stream, list)->id);
+		http2_rules_widen(&s->rules, session,
+		        container_of(l, struct upstream_http2_stream, list)->id);
 }
 
 /* PING, SETTINGS, WINDOW_UPDATE, empty DATA: few are needed, and each costs more than its sender.
  */
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *context)
 {
-	struct http2_upstream *s = context;
-	int64_t now = loop_now_ms(s->carrier->proxy->config.loop);
+	struct upstream_http2 *s = context;
+	int64_t now = loop_now_ms(s->conn->proxy->config.loop);
 	uint32_t code;
 
 	if (hd->type == NGHTTP2_SETTINGS)
@@ -128,7 +128,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 		s->empty = 0;
 		s->empty_since_ms = now;
 	}
-	if (++s->empty <= HTTP2_UPSTREAM_EMPTY_FRAMES)
+	if (++s->empty <= UPSTREAM_HTTP2_EMPTY_FRAMES)
 		return 0;
 	s->detail = "the upstream sent a flood of frames without content";
 	return NGHTTP2_ERR_CALLBACK_FAILURE;
@@ -136,7 +136,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *context)
 {
-	struct upstream_stream *st = find(session, frame->hd.stream_id);
+	struct upstream_http2_stream *st = find(session, frame->hd.stream_id);
 
 	(void)context;
 	if (!st)
@@ -151,35 +151,36 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
         size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags, void *context)
 {
-	struct upstream_stream *st = find(session, frame->hd.stream_id);
+	struct upstream_http2_stream *st = find(session, frame->hd.stream_id);
 
 	(void)flags;
 	(void)context;
 	if (!st || !st->up.exchange)
 		return 0;
 	if (st->final_head)
-		upstream_stream_trailer(st, slice_of((const char *)name, name_n),
+		upstream_http2_stream_trailer(st, slice_of((const char *)name, name_n),
 		        slice_of((const char *)value, value_n));
 	else
 		http2_block_add(&st->block, slice_of((const char *)name, name_n),
 		        slice_of((const char *)value, value_n));
 	if (st->up.exchange && !st->block.too_large)
 		return 0;
-	upstream_stream_fail(st, EVENT_CAUSE_UPSTREAM, "the upstream's response head is too large");
+	upstream_http2_stream_fail(
+	        st, EVENT_CAUSE_UPSTREAM, "the upstream's response head is too large");
 	return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
 /* No stream begins here any more. */
-static void end_sharing(struct http2_upstream *s)
+static void end_sharing(struct upstream_http2 *s)
 {
 	s->ending = true;
-	pool_unshare(s->carrier);
+	pool_unshare(s->conn);
 }
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *context)
 {
-	struct http2_upstream *s = context;
-	struct upstream_stream *st = find(session, frame->hd.stream_id);
+	struct upstream_http2 *s = context;
+	struct upstream_http2_stream *st = find(session, frame->hd.stream_id);
 	bool ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
 	uint32_t code;
 
@@ -198,13 +199,13 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 		st->reset = true;
 	if (frame->hd.type == NGHTTP2_HEADERS)
 		s->empty = 0;
-	if (frame->hd.type == NGHTTP2_HEADERS && !upstream_stream_head(st, ends)) {
+	if (frame->hd.type == NGHTTP2_HEADERS && !upstream_http2_stream_head(st, ends)) {
 		nghttp2_submit_rst_stream(
 		        session, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_PROTOCOL_ERROR);
 		return 0;
 	}
 	if ((frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) && ends &&
-	        st->up.exchange && !upstream_stream_end(st))
+	        st->up.exchange && !upstream_http2_stream_end(st))
 		nghttp2_submit_rst_stream(
 		        session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_PROTOCOL_ERROR);
 	return 0;
@@ -213,34 +214,34 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n,
         void *context)
 {
-	struct http2_upstream *s = context;
-	struct upstream_stream *st = find(session, id);
+	struct upstream_http2 *s = context;
+	struct upstream_http2_stream *st = find(session, id);
 
 	(void)flags;
 	s->empty = 0;
 	nghttp2_session_consume_connection(session, n);
 	if (st && st->up.exchange)
-		upstream_stream_data(st, p, n);
+		upstream_http2_stream_data(st, p, n);
 	return 0;
 }
 
 /* It may come while something is sent for an exchange, so nobody is told before the turn's end. */
 static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *context)
 {
-	struct upstream_stream *st = find(session, id);
+	struct upstream_http2_stream *st = find(session, id);
 
 	if (!st)
 		return 0;
 	st->id = 0;
 	st->closed = true;
 	st->code = code;
-	http2_upstream_later(context);
+	upstream_http2_later(context);
 	return 0;
 }
 
 /* --- the session --- */
 
-static nghttp2_session *session_new(struct http2_upstream *s)
+static nghttp2_session *session_new(struct upstream_http2 *s)
 {
 	nghttp2_session_callbacks *on;
 	nghttp2_option *option = NULL;
@@ -264,7 +265,7 @@ static nghttp2_session *session_new(struct http2_upstream *s)
 		/* What a message is has one reader for every version of HTTP (http/rules.c). */
 		nghttp2_option_set_no_http_messaging(option, 1);
 		nghttp2_option_set_max_reserved_remote_streams(option, 0);
-		nghttp2_option_set_peer_max_concurrent_streams(option, HTTP2_UPSTREAM_STREAMS);
+		nghttp2_option_set_peer_max_concurrent_streams(option, UPSTREAM_HTTP2_STREAMS);
 		nghttp2_option_set_max_send_header_block_length(option, HTTP2_BLOCK_MAX);
 		http2_rules_init(&s->rules);
 		nghttp2_session_client_new2(&session, on, s, option);
@@ -274,7 +275,7 @@ static nghttp2_session *session_new(struct http2_upstream *s)
 	return session;
 }
 
-bool http2_upstream_open(struct http2_upstream *s)
+bool upstream_http2_open_session(struct upstream_http2 *s)
 {
 	const nghttp2_settings_entry settings[] = {
 	        {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
@@ -286,5 +287,5 @@ bool http2_upstream_open(struct http2_upstream *s)
 	       nghttp2_submit_settings(s->session, NGHTTP2_FLAG_NONE, settings,
 	               sizeof settings / sizeof *settings) == 0 &&
 	       nghttp2_session_set_local_window_size(
-	               s->session, NGHTTP2_FLAG_NONE, 0, HTTP2_UPSTREAM_WINDOW) == 0;
+	               s->session, NGHTTP2_FLAG_NONE, 0, UPSTREAM_HTTP2_WINDOW) == 0;
 }

@@ -7,7 +7,7 @@
 
 #include "proxy/upstream/http2.h"
 
-static nghttp2_session *session_of(const struct upstream_stream *st)
+static nghttp2_session *session_of(const struct upstream_http2_stream *st)
 {
 	return st->session->session;
 }
@@ -76,7 +76,7 @@ static void build(struct field_list *list, const struct outgoing *head, struct s
 
 /* Only with the last byte of the body on its way: nghttp2 sends a head before any content that
  * waits. False: there are none. */
-static bool submit_trailers(nghttp2_session *session, int32_t id, struct upstream_stream *st)
+static bool submit_trailers(nghttp2_session *session, int32_t id, struct upstream_http2_stream *st)
 {
 	nghttp2_nv nv[HTTP_TRAILERS_MAX];
 	size_t n = http2_put_lines(buf_slice(&st->last), nv, HTTP_TRAILERS_MAX);
@@ -88,7 +88,7 @@ static bool submit_trailers(nghttp2_session *session, int32_t id, struct upstrea
 static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, size_t n,
         uint32_t *flags, nghttp2_data_source *source, void *context)
 {
-	struct upstream_stream *st = source->ptr;
+	struct upstream_http2_stream *st = source->ptr;
 	size_t left = st->direct.n ? st->direct.n : st->out.len;
 
 	(void)buf;
@@ -107,10 +107,10 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, siz
 }
 
 /* Everything given to nghttp2 is borrowed, so it has to be written before this returns, also where
- * the link becomes full on the way. */
-static int submit(struct upstream_stream *st, const struct field_list *list, bool ends)
+ * the socket becomes full on the way. */
+static int submit(struct upstream_http2_stream *st, const struct field_list *list, bool ends)
 {
-	struct http2_upstream *s = st->session;
+	struct upstream_http2 *s = st->session;
 	nghttp2_data_provider body = {.source.ptr = st, .read_callback = read_body};
 	int32_t id = nghttp2_submit_request(
 	        s->session, NULL, list->nv, list->n, ends ? NULL : &body, st);
@@ -120,7 +120,7 @@ static int submit(struct upstream_stream *st, const struct field_list *list, boo
 	st->id = id;
 	st->request_ended = ends;
 	s->heading = true;
-	http2_upstream_flush(s);
+	upstream_http2_flush(s);
 	s->heading = false;
 	if (st->head_written)
 		return 0;
@@ -131,10 +131,10 @@ static int submit(struct upstream_stream *st, const struct field_list *list, boo
 	return -EIO;
 }
 
-int upstream_stream_send_head(struct upstream *u, const struct outgoing *head)
+int upstream_http2_stream_send_head(struct upstream_stream *u, const struct outgoing *head)
 {
-	struct upstream_stream *st = stream_of(u);
-	struct proxy *proxy = u->carrier->proxy;
+	struct upstream_http2_stream *st = stream_of(u);
+	struct proxy *proxy = u->conn->proxy;
 	char host[HTTP_AUTHORITY_MAX], digits[24];
 	struct buf locked = proxy_secret_text(proxy, SECRET_HEAD);
 	struct buf *text = head->secret ? &locked : &proxy->text;
@@ -144,7 +144,7 @@ int upstream_stream_send_head(struct upstream *u, const struct outgoing *head)
 	if (!session_of(st))
 		return -EIO;
 	st->head_begun = true;
-	u->sent_before = u->carrier->link.sent;
+	u->sent_before = u->conn->socket.sent;
 	buf_consume(text, text->len);
 	e = write_path(text, head);
 	if (e == 0) {
@@ -160,27 +160,27 @@ int upstream_stream_send_head(struct upstream *u, const struct outgoing *head)
 	return e;
 }
 
-void upstream_stream_write(struct upstream_stream *st, struct link *link, size_t n)
+void upstream_http2_stream_write(struct upstream_http2_stream *st, struct socket *socket, size_t n)
 {
 	if (st->direct.n) {
-		link_write(link, st->direct.p, n);
+		socket_write(socket, st->direct.p, n);
 		st->direct = slice_of(st->direct.p + n, st->direct.n - n);
 		return;
 	}
-	link_write(link, buf_bytes(&st->out), n);
+	socket_write(socket, buf_bytes(&st->out), n);
 	buf_consume(&st->out, n);
 }
 
-void upstream_stream_send_body(struct upstream *u, const uint8_t *p, size_t n)
+void upstream_http2_stream_send_body(struct upstream_stream *u, const uint8_t *p, size_t n)
 {
-	struct upstream_stream *st = stream_of(u);
+	struct upstream_http2_stream *st = stream_of(u);
 
 	if (!st->id || !session_of(st))
 		return;
 	if (!st->out.len && !st->session->inside) {
 		st->direct = slice_of((const char *)p, n);
 		nghttp2_session_resume_data(session_of(st), st->id);
-		http2_upstream_flush(st->session);
+		upstream_http2_flush(st->session);
 		p = (const uint8_t *)st->direct.p;
 		n = st->direct.n;
 		st->direct = slice_of(NULL, 0);
@@ -188,22 +188,22 @@ void upstream_stream_send_body(struct upstream *u, const uint8_t *p, size_t n)
 			return;
 	} else {
 		nghttp2_session_resume_data(session_of(st), st->id);
-		http2_upstream_later(st->session);
+		upstream_http2_later(st->session);
 	}
 	if (buf_append(&st->out, p, n) < 0) { /* only a caller that ignores congested() */
 		nghttp2_submit_rst_stream(
 		        session_of(st), NGHTTP2_FLAG_NONE, st->id, NGHTTP2_INTERNAL_ERROR);
-		http2_upstream_later(st->session);
+		upstream_http2_later(st->session);
 	}
 	if (session_of(st) && st->id)
 		nghttp2_session_resume_data(session_of(st), st->id);
-	if (st->out.len >= LINK_HIGH)
+	if (st->out.len >= SOCKET_HIGH)
 		st->congested = true;
 }
 
-void upstream_stream_send_end(struct upstream *u, struct slice trailers)
+void upstream_http2_stream_send_end(struct upstream_stream *u, struct slice trailers)
 {
-	struct upstream_stream *st = stream_of(u);
+	struct upstream_http2_stream *st = stream_of(u);
 
 	if (!st->id || !session_of(st) || st->request_ended)
 		return;
@@ -214,13 +214,13 @@ void upstream_stream_send_end(struct upstream *u, struct slice trailers)
 		        session_of(st), NGHTTP2_FLAG_NONE, st->id, NGHTTP2_INTERNAL_ERROR);
 	}
 	nghttp2_session_resume_data(session_of(st), st->id);
-	http2_upstream_flush(st->session);
+	upstream_http2_flush(st->session);
 }
 
-bool upstream_stream_congested(const struct upstream *u)
+bool upstream_http2_stream_congested(const struct upstream_stream *u)
 {
-	struct upstream_stream *st = stream_of(u);
+	struct upstream_http2_stream *st = stream_of(u);
 
-	st->congested |= link_is_congested(&u->carrier->link); /* whoever asks waits to be told */
+	st->congested |= socket_is_congested(&u->conn->socket); /* whoever asks waits to be told */
 	return st->congested;
 }

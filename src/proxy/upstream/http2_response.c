@@ -5,18 +5,19 @@
  */
 #include "proxy/upstream/http2.h"
 
-static nghttp2_session *session_of(const struct upstream_stream *st)
+static nghttp2_session *session_of(const struct upstream_http2_stream *st)
 {
 	return st->session->session;
 }
 
-static bool malformed(struct upstream_stream *st, const char *detail)
+static bool malformed(struct upstream_http2_stream *st, const char *detail)
 {
-	upstream_stream_fail(st, EVENT_CAUSE_UPSTREAM, detail);
+	upstream_http2_stream_fail(st, EVENT_CAUSE_UPSTREAM, detail);
 	return false;
 }
 
-void upstream_stream_trailer(struct upstream_stream *st, struct slice name, struct slice value)
+void upstream_http2_stream_trailer(
+        struct upstream_http2_stream *st, struct slice name, struct slice value)
 {
 	const char *why = http2_check_trailer(name, value);
 
@@ -28,7 +29,7 @@ void upstream_stream_trailer(struct upstream_stream *st, struct slice name, stru
 
 /* An extended CONNECT was accepted (RFC 8441 section 5): to the exchange that is the switch of
  * protocols that HTTP/1.1 knows, with the answer to its key. */
-static bool switched(struct upstream_stream *st)
+static bool switched(struct upstream_http2_stream *st)
 {
 	struct exchange *ex = st->up.exchange;
 	struct http_response *r = &st->up.response;
@@ -49,12 +50,12 @@ static bool switched(struct upstream_stream *st)
 		return malformed(st, "the upstream's response head is too large");
 	exchange_response_head(ex, r);
 	if (st->up.exchange)
-		carrier_wait(&st->up, WAIT_POOLED);
+		upstream_conn_wait(&st->up, WAIT_POOLED);
 	return true;
 }
 
 /* How much content there has to be: the exchange may frame it anew for its client. */
-static void expect_content(struct upstream_stream *st, const struct http_response *r)
+static void expect_content(struct upstream_http2_stream *st, const struct http_response *r)
 {
 	bool none = st->up.exchange->head_request || r->status == 304 || r->body == HTTP_BODY_NONE;
 
@@ -62,12 +63,12 @@ static void expect_content(struct upstream_stream *st, const struct http_respons
 	st->left = none ? 0 : r->content_length;
 }
 
-bool upstream_stream_head(struct upstream_stream *st, bool ends)
+bool upstream_http2_stream_head(struct upstream_http2_stream *st, bool ends)
 {
 	struct http_response *r = &st->up.response;
 	const char *why;
 
-	carrier_wait(&st->up, WAIT_RESPONSE);
+	upstream_conn_wait(&st->up, WAIT_RESPONSE);
 	if (st->final_head) /* RFC 9113 section 8.1 */
 		return ends || malformed(st, "a trailer section that does not end the stream");
 	why = http2_read_response(&st->block, ends, st->up.exchange->head_request, r);
@@ -85,15 +86,16 @@ bool upstream_stream_head(struct upstream_stream *st, bool ends)
 }
 
 /* Gives bytes to the exchange; false: it is over. */
-static bool give(struct upstream_stream *st, const uint8_t *p, size_t n)
+static bool give(struct upstream_http2_stream *st, const uint8_t *p, size_t n)
 {
 	struct exchange *ex = st->up.exchange; /* may let go of the stream on the way */
 
 	if (!ex)
 		return false;
 	exchange_response_body(ex, p, n);
-	if (st->up.exchange && st->up.exchange->damaged) {
-		upstream_stream_fail(st, EVENT_CAUSE_UNREADABLE, st->up.exchange->damage);
+	if (st->up.exchange && st->up.exchange->undecodable) {
+		upstream_http2_stream_fail(
+		        st, EVENT_CAUSE_UNREADABLE, st->up.exchange->undecodable_why);
 		if (st->id && session_of(st))
 			nghttp2_submit_rst_stream(
 			        session_of(st), NGHTTP2_FLAG_NONE, st->id, NGHTTP2_CANCEL);
@@ -101,14 +103,14 @@ static bool give(struct upstream_stream *st, const uint8_t *p, size_t n)
 	return st->up.exchange != NULL;
 }
 
-static bool client_has_room(const struct upstream_stream *st)
+static bool client_has_room(const struct upstream_http2_stream *st)
 {
 	struct exchange *ex = st->up.exchange;
 
 	return ex && !ex->ending && !ex->ops->congested(ex);
 }
 
-static bool set_window(struct upstream_stream *st, uint32_t window)
+static bool set_window(struct upstream_http2_stream *st, uint32_t window)
 {
 	if (nghttp2_session_set_local_window_size(
 	            session_of(st), NGHTTP2_FLAG_NONE, st->id, (int32_t)window) != 0)
@@ -117,40 +119,40 @@ static bool set_window(struct upstream_stream *st, uint32_t window)
 	return true;
 }
 
-static void grow(struct upstream_stream *st, int64_t took_ms)
+static void grow(struct upstream_http2_stream *st, int64_t took_ms)
 {
-	struct proxy *proxy = st->session->carrier->proxy;
-	uint32_t more = (HTTP2_UPSTREAM_GROWTH - 1) * st->window;
+	struct proxy *proxy = st->session->conn->proxy;
+	uint32_t more = (UPSTREAM_HTTP2_GROWTH - 1) * st->window;
 
-	if (took_ms < HTTP2_UPSTREAM_QUICK_MS || more > HTTP2_UPSTREAM_WIDEST_WINDOW - st->window ||
-	        more > HTTP2_UPSTREAM_GROWN_MAX - proxy->grown)
+	if (took_ms < UPSTREAM_HTTP2_QUICK_MS || more > UPSTREAM_HTTP2_WIDEST_WINDOW - st->window ||
+	        more > UPSTREAM_HTTP2_GROWN_MAX - proxy->grown)
 		return;
 	if (set_window(st, st->window + more))
 		proxy->grown += more;
 }
 
 /* A client that takes what comes is worth a wide window (long ways need one). */
-static void widen(struct upstream_stream *st, size_t n)
+static void widen(struct upstream_http2_stream *st, size_t n)
 {
-	struct http2_upstream *s = st->session;
+	struct upstream_http2 *s = st->session;
 	int64_t now_ms;
 
 	st->taken += n;
-	if (st->taken < (st->window ? st->window : HTTP2_UPSTREAM_PROVEN))
+	if (st->taken < (st->window ? st->window : UPSTREAM_HTTP2_PROVEN))
 		return;
-	now_ms = loop_now_ms(s->carrier->proxy->config.loop);
+	now_ms = loop_now_ms(s->conn->proxy->config.loop);
 	if (st->window)
 		grow(st, now_ms - st->taken_ms);
-	else if (s->wide < HTTP2_UPSTREAM_WIDE_STREAMS &&
-	         set_window(st, HTTP2_UPSTREAM_WIDE_WINDOW))
+	else if (s->wide < UPSTREAM_HTTP2_WIDE_STREAMS &&
+	         set_window(st, UPSTREAM_HTTP2_WIDE_WINDOW))
 		s->wide++;
 	st->taken = 0;
 	st->taken_ms = now_ms;
 }
 
-void upstream_stream_data(struct upstream_stream *st, const uint8_t *p, size_t n)
+void upstream_http2_stream_data(struct upstream_http2_stream *st, const uint8_t *p, size_t n)
 {
-	struct http2_upstream *s = st->session;
+	struct upstream_http2 *s = st->session;
 
 	if (!st->final_head || (st->counted && n > st->left)) {
 		malformed(st, st->final_head ? "the upstream sent more content than its length"
@@ -160,8 +162,8 @@ void upstream_stream_data(struct upstream_stream *st, const uint8_t *p, size_t n
 		return;
 	}
 	st->left -= st->counted ? n : 0;
-	if (!st->stash.len && client_has_room(st)) {
-		carrier_wait(&st->up, st->up.raw ? WAIT_POOLED : WAIT_RESPONSE);
+	if (!st->input_buf.len && client_has_room(st)) {
+		upstream_conn_wait(&st->up, st->up.raw ? WAIT_POOLED : WAIT_RESPONSE);
 		nghttp2_session_consume_stream(s->session, st->id, n);
 		widen(st, n);
 		give(st, p, n);
@@ -170,14 +172,14 @@ void upstream_stream_data(struct upstream_stream *st, const uint8_t *p, size_t n
 	st->taken = 0;
 	/* It is the client's turn: the upstream's silence does not count. */
 	loop_deadline_clear(&st->up.deadline);
-	if (buf_append(&st->stash, p, n) < 0) {
-		upstream_stream_fail(st, EVENT_CAUSE_LIMIT, "no memory for the response");
+	if (buf_append(&st->input_buf, p, n) < 0) {
+		upstream_http2_stream_fail(st, EVENT_CAUSE_LIMIT, "no memory for the response");
 		nghttp2_submit_rst_stream(s->session, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_CANCEL);
 		return;
 	}
 }
 
-bool upstream_stream_end(struct upstream_stream *st)
+bool upstream_http2_stream_end(struct upstream_http2_stream *st)
 {
 	if (!st->final_head || (st->counted && st->left))
 		return malformed(st, st->final_head
@@ -185,33 +187,34 @@ bool upstream_stream_end(struct upstream_stream *st)
 		                             : "the upstream ended a stream without a response");
 	st->response_ended = true;
 	loop_deadline_clear(&st->up.deadline);
-	if (!st->stash.len)
+	if (!st->input_buf.len)
 		exchange_response_end(st->up.exchange, buf_slice(&st->trailers.lines));
 	return true;
 }
 
-void upstream_stream_deliver(struct upstream_stream *st)
+void upstream_http2_stream_deliver(struct upstream_http2_stream *st)
 {
-	struct http2_upstream *s = st->session;
+	struct upstream_http2 *s = st->session;
 	size_t moved = 0;
 
-	while (st->stash.len && client_has_room(st)) {
-		size_t n = st->stash.len < LINK_CHUNK / 4 ? st->stash.len : LINK_CHUNK / 4;
-		bool goes_on = give(st, buf_bytes(&st->stash), n);
+	while (st->input_buf.len && client_has_room(st)) {
+		size_t n =
+		        st->input_buf.len < SOCKET_CHUNK / 4 ? st->input_buf.len : SOCKET_CHUNK / 4;
+		bool goes_on = give(st, buf_bytes(&st->input_buf), n);
 
-		if (!goes_on) /* the stash went with the exchange */
+		if (!goes_on) /* the input buffer went with the exchange */
 			return;
 		if (s->secret)
-			secret_wipe(buf_bytes(&st->stash), n);
-		buf_consume(&st->stash, n);
+			secret_wipe(buf_bytes(&st->input_buf), n);
+		buf_consume(&st->input_buf, n);
 		moved += n;
 	}
 	if (!moved)
 		return;
 	if (st->id && s->session)
 		nghttp2_session_consume_stream(s->session, st->id, moved);
-	if (!st->stash.len && st->response_ended)
+	if (!st->input_buf.len && st->response_ended)
 		exchange_response_end(st->up.exchange, buf_slice(&st->trailers.lines));
-	else if (!st->stash.len)
-		carrier_wait(&st->up, st->up.raw ? WAIT_POOLED : WAIT_RESPONSE);
+	else if (!st->input_buf.len)
+		upstream_conn_wait(&st->up, st->up.raw ? WAIT_POOLED : WAIT_RESPONSE);
 }

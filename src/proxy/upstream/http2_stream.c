@@ -10,9 +10,9 @@
 
 /* Memory for a stream, of an earlier one where possible: most of it, and what its header block has
  * grown to, is not cleared. */
-static struct upstream_stream *take_free(struct proxy *proxy)
+static struct upstream_http2_stream *take_free(struct proxy *proxy)
 {
-	struct upstream_stream *st = proxy->free_upstreams;
+	struct upstream_http2_stream *st = proxy->free_upstreams;
 	struct http2_block block;
 
 	if (st) {
@@ -26,13 +26,14 @@ static struct upstream_stream *take_free(struct proxy *proxy)
 		http2_block_init(&block, HTTP_HEAD_MAX);
 	}
 	memset(st, 0,
-	        offsetof(struct upstream_stream, up) + offsetof(struct upstream, response) +
+	        offsetof(struct upstream_http2_stream, up) +
+	                offsetof(struct upstream_stream, response) +
 	                offsetof(struct http_response, fields));
 	st->block = block;
 	return st;
 }
 
-static void give_free(struct proxy *proxy, struct upstream_stream *st, bool secret)
+static void give_free(struct proxy *proxy, struct upstream_http2_stream *st, bool secret)
 {
 	if (secret) { /* an upstream may have sent the credential back */
 		secret_wipe(buf_bytes(&st->block.text), st->block.text.len);
@@ -52,7 +53,7 @@ static void give_free(struct proxy *proxy, struct upstream_stream *st, bool secr
 void upstream_http2_free_kept(struct proxy *proxy)
 {
 	while (proxy->free_upstreams) {
-		struct upstream_stream *st = proxy->free_upstreams;
+		struct upstream_http2_stream *st = proxy->free_upstreams;
 
 		proxy->free_upstreams = st->next_free;
 		http2_block_fini(&st->block);
@@ -60,54 +61,54 @@ void upstream_http2_free_kept(struct proxy *proxy)
 	}
 }
 
-struct upstream *upstream_http2_open(struct carrier *c, struct exchange *ex)
+struct upstream_stream *upstream_http2_stream_open(struct upstream_conn *c, struct exchange *ex)
 {
-	struct http2_upstream *s = c->http2;
-	struct upstream_stream *st = take_free(c->proxy);
+	struct upstream_http2 *s = c->http2;
+	struct upstream_http2_stream *st = take_free(c->proxy);
 
 	if (!st)
 		return NULL;
 	st->session = s;
 	http_trailers_init(&st->trailers);
-	buf_init(&st->stash, HTTP2_UPSTREAM_WIDEST_WINDOW);
-	buf_init(&st->out, 4 * LINK_CHUNK);
+	buf_init(&st->input_buf, UPSTREAM_HTTP2_WIDEST_WINDOW);
+	buf_init(&st->out, 4 * SOCKET_CHUNK);
 	buf_init(&st->last, HTTP_HEAD_MAX);
 	st->up.ops = &upstream_http2;
-	st->up.carrier = c;
+	st->up.conn = c;
 	st->up.exchange = ex;
 	st->up.reused = s->served;
-	st->up.ready = !s->inside && !link_is_congested(&c->link);
+	st->up.ready = !s->inside && !socket_is_congested(&c->socket);
 	s->served = true;
 	s->open++;
 	list_append(&s->streams, &st->list);
 	pool_mark_busy(c);
 	loop_deadline_clear(&c->own.deadline);
-	carrier_wait(&st->up, WAIT_RESPONSE);
+	upstream_conn_wait(&st->up, WAIT_RESPONSE);
 	if (!st->up.ready)
-		http2_upstream_later(s);
+		upstream_http2_later(s);
 	return &st->up;
 }
 
 /* What was kept of the response is no longer wanted. */
-static void drop_stash(struct upstream_stream *st)
+static void drop_input_buf(struct upstream_http2_stream *st)
 {
-	struct http2_upstream *s = st->session;
+	struct upstream_http2 *s = st->session;
 
 	if (s->secret)
-		secret_wipe(buf_bytes(&st->stash), st->stash.len);
-	buf_fini(&st->stash);
+		secret_wipe(buf_bytes(&st->input_buf), st->input_buf.len);
+	buf_fini(&st->input_buf);
 }
 
-void upstream_stream_free(struct upstream_stream *st)
+void upstream_http2_stream_free(struct upstream_http2_stream *st)
 {
-	struct http2_upstream *s = st->session;
+	struct upstream_http2 *s = st->session;
 
 	if (st->id && s->session)
 		nghttp2_session_set_stream_user_data(s->session, st->id, NULL);
-	drop_stash(st);
+	drop_input_buf(st);
 	s->wide -= st->window != 0;
-	if (st->window > HTTP2_UPSTREAM_WIDE_WINDOW)
-		s->carrier->proxy->grown -= st->window - HTTP2_UPSTREAM_WIDE_WINDOW;
+	if (st->window > UPSTREAM_HTTP2_WIDE_WINDOW)
+		s->conn->proxy->grown -= st->window - UPSTREAM_HTTP2_WIDE_WINDOW;
 	loop_deadline_clear(&st->up.deadline);
 	list_remove(&st->list);
 	s->open--;
@@ -115,19 +116,19 @@ void upstream_stream_free(struct upstream_stream *st)
 	http_trailers_free(&st->trailers);
 	buf_fini(&st->out);
 	buf_fini(&st->last);
-	give_free(s->carrier->proxy, st, s->secret);
+	give_free(s->conn->proxy, st, s->secret);
 }
 
 /* The exchange has let go: the stream is freed in a later turn, when nghttp2 has closed it. */
-static void let_go(struct upstream_stream *st, uint32_t code)
+static void let_go(struct upstream_http2_stream *st, uint32_t code)
 {
-	struct http2_upstream *s = st->session;
+	struct upstream_http2 *s = st->session;
 	bool whole = st->response_ended && st->request_ended && !st->out.len;
 
 	st->up.exchange = NULL;
 	st->up.ready = false;
 	loop_deadline_clear(&st->up.deadline);
-	drop_stash(st);
+	drop_input_buf(st);
 	buf_fini(&st->out);
 	/* A body that is not sent to its end must not look as if it were. */
 	st->cut = !whole;
@@ -135,15 +136,16 @@ static void let_go(struct upstream_stream *st, uint32_t code)
 		st->closed = true;
 	else if (s->session && !whole)
 		nghttp2_submit_rst_stream(s->session, NGHTTP2_FLAG_NONE, st->id, code);
-	http2_upstream_later(s);
+	upstream_http2_later(s);
 }
 
-static void put(struct upstream *u, bool reusable)
+static void put(struct upstream_stream *u, bool reusable)
 {
 	let_go(stream_of(u), reusable ? NGHTTP2_NO_ERROR : NGHTTP2_CANCEL);
 }
 
-void upstream_stream_fail(struct upstream_stream *st, enum event_cause cause, const char *detail)
+void upstream_http2_stream_fail(
+        struct upstream_http2_stream *st, enum event_cause cause, const char *detail)
 {
 	struct exchange *ex = st->up.exchange;
 
@@ -153,7 +155,7 @@ void upstream_stream_fail(struct upstream_stream *st, enum event_cause cause, co
 	st->up.ready = false;
 	exchange_upstream_failed(ex, cause, detail);
 	st->up.exchange = NULL;
-	drop_stash(st);
+	drop_input_buf(st);
 }
 
 /* What an upstream's reset means (RFC 9113 section 7), in words. */
@@ -180,7 +182,7 @@ static const char *reset_text(uint32_t code)
 	return code < sizeof texts / sizeof *texts ? texts[code] : "the upstream reset the stream";
 }
 
-static const char *why_closed(const struct upstream_stream *st)
+static const char *why_closed(const struct upstream_http2_stream *st)
 {
 	if (st->reset)
 		return reset_text(st->code);
@@ -195,13 +197,13 @@ static const char *why_closed(const struct upstream_stream *st)
 }
 
 /* No further stream begins on the connection. */
-static void end_sharing(struct http2_upstream *s)
+static void end_sharing(struct upstream_http2 *s)
 {
 	s->ending = true;
-	pool_unshare(s->carrier);
+	pool_unshare(s->conn);
 }
 
-void upstream_stream_tell_closed(struct upstream_stream *st)
+void upstream_http2_stream_tell_closed(struct upstream_http2_stream *st)
 {
 	struct exchange *ex = st->up.exchange;
 
@@ -217,76 +219,76 @@ void upstream_stream_tell_closed(struct upstream_stream *st)
 		end_sharing(st->session);
 	else
 		ex->no_retry |= !st->up.untouched;
-	upstream_stream_fail(st, EVENT_CAUSE_UPSTREAM, why_closed(st));
+	upstream_http2_stream_fail(st, EVENT_CAUSE_UPSTREAM, why_closed(st));
 }
 
-static void end_closed(struct upstream_stream *st)
+static void end_closed(struct upstream_http2_stream *st)
 {
-	upstream_stream_tell_closed(st);
+	upstream_http2_stream_tell_closed(st);
 	if (!st->up.exchange)
-		upstream_stream_free(st);
+		upstream_http2_stream_free(st);
 }
 
-void upstream_stream_go_on(struct upstream_stream *st)
+void upstream_http2_stream_go_on(struct upstream_http2_stream *st)
 {
-	if (st->up.exchange && st->stash.len) {
-		struct http2_upstream *s = st->session;
+	if (st->up.exchange && st->input_buf.len) {
+		struct upstream_http2 *s = st->session;
 
-		upstream_stream_deliver(st);
+		upstream_http2_stream_deliver(st);
 		if (s->changed)
 			return;
 	}
-	if (st->closed && (!st->stash.len || !st->response_ended)) {
+	if (st->closed && (!st->input_buf.len || !st->response_ended)) {
 		end_closed(st);
 		return;
 	}
-	if (st->congested && st->out.len < LINK_HIGH / 2 &&
-	        !link_is_congested(&st->up.carrier->link)) {
+	if (st->congested && st->out.len < SOCKET_HIGH / 2 &&
+	        !socket_is_congested(&st->up.conn->socket)) {
 		st->congested = false;
 		if (st->up.exchange)
 			exchange_upstream_drained(st->up.exchange);
 	}
 }
 
-static void touch(struct upstream *u)
+static void touch(struct upstream_stream *u)
 {
-	u->sent_seen = u->carrier->link.sent;
+	u->sent_seen = u->conn->socket.sent;
 	if (!stream_of(u)->response_ended)
-		carrier_wait(u, u->raw ? WAIT_POOLED : WAIT_RESPONSE);
+		upstream_conn_wait(u, u->raw ? WAIT_POOLED : WAIT_RESPONSE);
 }
 
-static void resume(struct upstream *u)
+static void resume(struct upstream_stream *u)
 {
 	touch(u);
-	http2_upstream_later(stream_of(u)->session);
+	upstream_http2_later(stream_of(u)->session);
 }
 
-static struct slice trailers(struct upstream *u)
+static struct slice trailers(struct upstream_stream *u)
 {
 	return buf_slice(&stream_of(u)->trailers.lines);
 }
 
 /* A connection on which one stream hears nothing may be dead: no further stream begins there. */
-static void on_deadline(struct upstream *u, int wait)
+static void on_deadline(struct upstream_stream *u, int wait)
 {
-	struct upstream_stream *st = stream_of(u);
-	struct http2_upstream *s = st->session;
+	struct upstream_http2_stream *st = stream_of(u);
+	struct upstream_http2 *s = st->session;
 
-	if (link_unsent(&u->carrier->link) && u->carrier->link.sent != u->sent_seen) {
+	if (socket_unsent(&u->conn->socket) && u->conn->socket.sent != u->sent_seen) {
 		touch(u);
 		return;
 	}
 	(void)wait;
 	end_sharing(s);
-	upstream_stream_fail(st, EVENT_CAUSE_TIMEOUT, "the upstream was silent for too long");
+	upstream_http2_stream_fail(st, EVENT_CAUSE_TIMEOUT, "the upstream was silent for too long");
 	let_go(st, NGHTTP2_CANCEL);
 }
 
-const struct upstream_ops upstream_http2 = {
-        .send_head = upstream_stream_send_head,
-        .send_body = upstream_stream_send_body,
-        .send_end = upstream_stream_send_end,
-        .congested = upstream_stream_congested,
+const struct upstream_stream_ops upstream_http2 = {
+        .send_head = upstream_http2_stream_send_head,
+        .send_body = upstream_http2_stream_send_body,
+        .send_end = upstream_http2_stream_send_end,
+        .congested = upstream_http2_stream_congested,
         .touch = touch,
         .resume = resume,
         .trailers = trailers,

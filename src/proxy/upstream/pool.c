@@ -84,39 +84,40 @@ struct slice pool_entry_key(const struct pool_entry *entry)
 /* Nothing has come that nobody asked for: it would pass for the response to the next request. The
  * loop may not have heard of it yet, or never will: no event tells of what was there already when a
  * response was read that filled the buffer to its last byte. */
-static bool is_quiet(struct carrier *c)
+static bool is_quiet(struct upstream_conn *c)
 {
-	uint8_t stray[LINK_RECORD];
-	enum link_status status;
+	uint8_t stray[SOCKET_RECORD];
+	enum socket_status status;
 	size_t n;
 
-	c->link.readable = true; /* ask the kernel, whatever epoll said last */
-	status = link_read(&c->link, stray, sizeof stray, &n);
+	c->socket.readable = true; /* ask the kernel, whatever epoll said last */
+	status = socket_read(&c->socket, stray, sizeof stray, &n);
 	if (n)
 		secret_wipe(stray, n);
-	return status == LINK_AGAIN;
+	return status == SOCKET_AGAIN;
 }
 
 /* The one whose caches are warm and whose peer is least likely to have left. */
-struct carrier *pool_take(struct pool_entry *entry, int64_t idle_ms)
+struct upstream_conn *pool_take(struct pool_entry *entry, int64_t idle_ms)
 {
 	while (!list_is_empty(&entry->idle)) {
-		struct carrier *c = container_of(entry->idle.prev, struct carrier, pooled);
+		struct upstream_conn *c =
+		        container_of(entry->idle.prev, struct upstream_conn, pooled);
 
 		if (loop_now_ms(c->proxy->config.loop) - c->idle_since_ms >= idle_ms)
 			return NULL;
 		pool_remove(c);
-		if (!c->link.broken && is_quiet(c))
+		if (!c->socket.broken && is_quiet(c))
 			return c;
-		carrier_close(c);
+		upstream_conn_close(c);
 	}
 	return NULL;
 }
 
-struct carrier *pool_shared(struct pool_entry *entry)
+struct upstream_conn *pool_shared(struct pool_entry *entry)
 {
 	for (struct list *l = entry->shared.next; l != &entry->shared; l = l->next) {
-		struct carrier *c = container_of(l, struct carrier, pooled);
+		struct upstream_conn *c = container_of(l, struct upstream_conn, pooled);
 
 		if (upstream_http2_has_room(c))
 			return c;
@@ -125,11 +126,11 @@ struct carrier *pool_shared(struct pool_entry *entry)
 }
 
 /* Idle ones come in the order of their age in the list of all. */
-void pool_mark_idle(struct carrier *c)
+void pool_mark_idle(struct upstream_conn *c)
 {
 	struct proxy *proxy = c->proxy;
 
-	c->state = CARRIER_IDLE;
+	c->state = UPSTREAM_CONN_IDLE;
 	c->idle_since_ms = loop_now_ms(proxy->config.loop);
 	list_remove(&c->all);
 	list_append(&proxy->upstreams, &c->all);
@@ -138,31 +139,31 @@ void pool_mark_idle(struct carrier *c)
 		;
 }
 
-void pool_mark_busy(struct carrier *c)
+void pool_mark_busy(struct upstream_conn *c)
 {
-	if (c->state != CARRIER_IDLE)
+	if (c->state != UPSTREAM_CONN_IDLE)
 		return;
-	c->state = CARRIER_BUSY;
+	c->state = UPSTREAM_CONN_BUSY;
 	c->proxy->idle_count--;
 }
 
-void pool_add_idle(struct carrier *c)
+void pool_add_idle(struct upstream_conn *c)
 {
 	list_append(&c->entry->idle, &c->pooled);
 	pool_mark_idle(c);
 }
 
-void pool_share(struct carrier *c)
+void pool_share(struct upstream_conn *c)
 {
 	list_append(&c->entry->shared, &c->pooled);
 }
 
-void pool_unshare(struct carrier *c)
+void pool_unshare(struct upstream_conn *c)
 {
 	list_remove(&c->pooled);
 }
 
-void pool_remove(struct carrier *c)
+void pool_remove(struct upstream_conn *c)
 {
 	pool_mark_busy(c);
 	list_remove(&c->pooled);
@@ -171,10 +172,10 @@ void pool_remove(struct carrier *c)
 bool pool_evict(struct proxy *proxy)
 {
 	for (struct list *l = proxy->upstreams.next; l != &proxy->upstreams; l = l->next) {
-		struct carrier *c = container_of(l, struct carrier, all);
+		struct upstream_conn *c = container_of(l, struct upstream_conn, all);
 
-		if (c->state == CARRIER_IDLE) {
-			carrier_close(c);
+		if (c->state == UPSTREAM_CONN_IDLE) {
+			upstream_conn_close(c);
 			return true;
 		}
 	}
@@ -188,9 +189,9 @@ bool pool_should_wait(const struct pool_entry *entry)
 	return entry->dialling && entry->protocol != PROTOCOL_HTTP1;
 }
 
-void pool_wait(struct carrier *c)
+void pool_wait(struct upstream_conn *c)
 {
-	c->state = CARRIER_WAITING;
+	c->state = UPSTREAM_CONN_WAITING;
 	list_append(&c->entry->waiting, &c->pooled);
 }
 
@@ -200,32 +201,33 @@ void pool_dial_begun(struct pool_entry *entry)
 }
 
 /* The one that waits gets a stream of the connection that was made for another. */
-static void share_with(struct carrier *waiting, struct carrier *shared)
+static void share_with(struct upstream_conn *waiting, struct upstream_conn *shared)
 {
 	struct exchange *ex = waiting->own.exchange;
-	struct upstream *u = upstream_http2_open(shared, ex);
+	struct upstream_stream *u = upstream_http2_stream_open(shared, ex);
 
 	if (!u) {
-		carrier_failed(waiting, EVENT_CAUSE_LIMIT, "no memory for a stream");
+		upstream_conn_failed(waiting, EVENT_CAUSE_LIMIT, "no memory for a stream");
 		return;
 	}
 	waiting->own.exchange = NULL;
 	ex->upstream = u;
-	carrier_close(waiting);
+	upstream_conn_close(waiting);
 	if (u->ready)
 		exchange_upstream_ready(ex);
 }
 
-void pool_dial_ended(struct proxy *proxy, struct pool_entry *entry, struct carrier *told)
+void pool_dial_ended(struct proxy *proxy, struct pool_entry *entry, struct upstream_conn *told)
 {
 	entry->references++; /* nothing of what follows may free it */
 	entry->dialling--;
 	if (told)
 		entry->protocol =
-		        told->protocol == &carrier_http2 ? PROTOCOL_HTTP2 : PROTOCOL_HTTP1;
+		        told->protocol == &upstream_conn_http2 ? PROTOCOL_HTTP2 : PROTOCOL_HTTP1;
 	while (!list_is_empty(&entry->waiting) && !pool_should_wait(entry)) {
-		struct carrier *c = container_of(entry->waiting.next, struct carrier, pooled);
-		struct carrier *shared = pool_shared(entry);
+		struct upstream_conn *c =
+		        container_of(entry->waiting.next, struct upstream_conn, pooled);
+		struct upstream_conn *shared = pool_shared(entry);
 
 		if (shared) {
 			share_with(c, shared);
@@ -234,8 +236,8 @@ void pool_dial_ended(struct proxy *proxy, struct pool_entry *entry, struct carri
 		list_remove(&c->pooled);
 		if (prior_is_in_vain(c))
 			prior_failed(c, false);
-		else if (carrier_dial(c) < 0)
-			carrier_failed(
+		else if (upstream_conn_dial(c) < 0)
+			upstream_conn_failed(
 			        c, EVENT_CAUSE_LIMIT, "too many upstream connections are open");
 	}
 	pool_entry_release(proxy, entry);

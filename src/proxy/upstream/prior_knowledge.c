@@ -44,14 +44,14 @@ bool prior_is_wanted(const struct exchange *ex)
 	       (exchange_is_grpc(ex) || !is_known(ex->proxy, &ex->destination));
 }
 
-bool prior_is_in_vain(const struct carrier *c)
+bool prior_is_in_vain(const struct upstream_conn *c)
 {
 	const struct exchange *ex = c->own.exchange;
 
 	return c->prior && ex && !prior_is_wanted(ex);
 }
 
-void prior_failed(struct carrier *c, bool told)
+void prior_failed(struct upstream_conn *c, bool told)
 {
 	struct exchange *ex = c->own.exchange;
 
@@ -61,6 +61,6 @@ void prior_failed(struct carrier *c, bool told)
 		ex->prior_in_vain = true;
 		c->own.untouched = true;
 	}
-	carrier_failed(c, EVENT_CAUSE_UPSTREAM,
+	upstream_conn_failed(c, EVENT_CAUSE_UPSTREAM,
 	        "the upstream does not speak HTTP/2 without TLS, as the request needs it");
 }

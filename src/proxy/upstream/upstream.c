@@ -7,38 +7,38 @@
 #include "proxy/exchange/exchange.h"
 
 /* An idle HTTP/1 connection for the exchange. */
-static struct upstream *take_idle(struct exchange *ex, struct pool_entry *entry)
+static struct upstream_stream *take_idle(struct exchange *ex, struct pool_entry *entry)
 {
-	struct carrier *c = pool_take(entry, exchange_idle_ms(ex));
+	struct upstream_conn *c = pool_take(entry, exchange_idle_ms(ex));
 
 	if (!c)
 		return NULL;
-	c->state = CARRIER_BUSY;
+	c->state = UPSTREAM_CONN_BUSY;
 	c->own.exchange = ex;
 	c->own.reused = true;
 	c->own.ready = true;
 	c->own.response_begun = c->own.untouched = false;
-	c->own.sent_before = c->link.sent;
-	carrier_wait(&c->own, WAIT_RESPONSE);
+	c->own.sent_before = c->socket.sent;
+	upstream_conn_wait(&c->own, WAIT_RESPONSE);
 	return &c->own;
 }
 
 /* An HTTP/2 connection on which nothing is under way, and on which something has come, may have
  * come to its end. A request that is not kept would be lost with it. */
-static bool is_too_risky(const struct exchange *ex, const struct carrier *c)
+static bool is_too_risky(const struct exchange *ex, const struct upstream_conn *c)
 {
 	char byte;
 
-	if (c->state != CARRIER_IDLE || exchange_can_be_kept(ex))
+	if (c->state != UPSTREAM_CONN_IDLE || exchange_can_be_kept(ex))
 		return false;
-	return recv(c->link.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
+	return recv(c->socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
 	       (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
 /* A new connection, or a place in the queue for the one that is being made. */
-static struct upstream *make(struct exchange *ex, struct pool_entry *entry)
+static struct upstream_stream *make(struct exchange *ex, struct pool_entry *entry)
 {
-	struct carrier *c = carrier_new(ex, entry);
+	struct upstream_conn *c = upstream_conn_new(ex, entry);
 
 	if (!c) {
 		pool_entry_release(ex->proxy, entry);
@@ -46,9 +46,9 @@ static struct upstream *make(struct exchange *ex, struct pool_entry *entry)
 	}
 	if ((c->tls || c->prior) && pool_should_wait(entry)) {
 		pool_wait(c);
-		carrier_wait(&c->own, WAIT_CONNECT);
-	} else if (carrier_dial(c) < 0) {
-		carrier_close(c);
+		upstream_conn_wait(&c->own, WAIT_CONNECT);
+	} else if (upstream_conn_dial(c) < 0) {
+		upstream_conn_close(c);
 		return NULL;
 	}
 	return &c->own;
@@ -56,34 +56,34 @@ static struct upstream *make(struct exchange *ex, struct pool_entry *entry)
 
 /* For a WebSocket a stream of a connection that is there already, where the upstream offers that.
  */
-static struct upstream *take_websocket(struct exchange *ex)
+static struct upstream_stream *take_websocket(struct exchange *ex)
 {
-	struct upstream *u = NULL;
+	struct upstream_stream *u = NULL;
 	struct upstream_key key;
 	struct pool_entry *entry;
-	struct carrier *c;
+	struct upstream_conn *c;
 
 	if (!ex->request.wants_websocket || ex->http1_required)
 		return NULL;
 	upstream_key_make(&key, &ex->destination, ex->client->tls, UPSTREAM_ANY,
-	        &ex->judgement.decision, ex->proxy->policy_turn);
+	        &ex->verdict.decision, ex->proxy->policy_turn);
 	entry = pool_entry_get(ex->proxy, &key);
 	if (!entry)
 		return NULL;
 	c = pool_shared(entry);
 	if (c && upstream_http2_connects(c))
-		u = upstream_http2_open(c, ex);
+		u = upstream_http2_stream_open(c, ex);
 	pool_entry_release(ex->proxy, entry);
 	return u;
 }
 
-struct upstream *upstream_get(struct exchange *ex, bool fresh)
+struct upstream_stream *upstream_stream_get(struct exchange *ex, bool fresh)
 {
 	struct proxy *proxy = ex->proxy;
-	struct upstream *u = take_websocket(ex);
+	struct upstream_stream *u = take_websocket(ex);
 	struct upstream_key key;
 	struct pool_entry *entry;
-	struct carrier *shared;
+	struct upstream_conn *shared;
 
 	if (u)
 		return u;
@@ -91,7 +91,7 @@ struct upstream *upstream_get(struct exchange *ex, bool fresh)
 	        ex->http1_only ? UPSTREAM_HTTP1
 	        : ex->prior    ? UPSTREAM_PRIOR
 	                       : UPSTREAM_ANY,
-	        &ex->judgement.decision, proxy->policy_turn);
+	        &ex->verdict.decision, proxy->policy_turn);
 	entry = pool_entry_get(proxy, &key);
 	if (!entry)
 		return NULL;
@@ -99,7 +99,7 @@ struct upstream *upstream_get(struct exchange *ex, bool fresh)
 	if (shared && is_too_risky(ex, shared))
 		shared = NULL;
 	if (shared)
-		u = upstream_http2_open(shared, ex);
+		u = upstream_http2_stream_open(shared, ex);
 	else if (!fresh)
 		u = take_idle(ex, entry);
 	if (!u && !shared)
@@ -108,7 +108,7 @@ struct upstream *upstream_get(struct exchange *ex, bool fresh)
 	return u;
 }
 
-void upstream_on_deadline(struct upstream *u, int wait)
+void upstream_stream_on_deadline(struct upstream_stream *u, int wait)
 {
 	u->ops->on_deadline(u, wait);
 }

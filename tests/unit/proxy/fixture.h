@@ -72,7 +72,7 @@ MAY_BE_UNUSED static void say_at_once(struct peer *p, const char *text)
 {
 	int one = 1;
 
-	setsockopt(p->link.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	setsockopt(p->socket.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	say(p, text);
 }
 
@@ -89,8 +89,8 @@ MAY_BE_UNUSED static void only_the_client_is_ready(void)
 {
 	struct client *c = container_of(w.proxy->clients.next, struct client, list);
 
-	c->link.io.on_ready(&c->link.io, LOOP_READ);
-	link_flush(&container_of(w.proxy->upstreams.next, struct carrier, all)->link);
+	c->socket.io.on_ready(&c->socket.io, LOOP_READ);
+	socket_flush(&container_of(w.proxy->upstreams.next, struct upstream_conn, all)->socket);
 }
 
 /* The only event of its kind, once it is there. */

@@ -20,7 +20,7 @@ static struct h2 *enliven(struct h2 *h)
 {
 	int one = 1;
 
-	setsockopt(h->peer->link.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	setsockopt(h->peer->socket.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	for (size_t i = 0; i < LIVE_MAX; i++)
 		if (!live[i])
 			return live[i] = h;
@@ -67,8 +67,8 @@ static struct peer *accept_tls(const char *alpn)
 
 	ALL_UNTIL((fd = accept4(w.origin_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0);
 	p = peer_new(&w, fd);
-	link_start_tls(&p->link, tls_accept_new(w.origin_tls, slice_from_string(alpn), &w.links.tx),
-	        SLICE(""));
+	socket_start_tls(&p->socket,
+	        tls_accept_new(w.origin_tls, slice_from_string(alpn), &w.sockets.tx), SLICE(""));
 	p->shaking = true;
 	p->deaf = deaf_origins;
 	ALL_UNTIL(!p->shaking);
@@ -104,7 +104,7 @@ static struct h2 *h2_origin(void)
 {
 	struct peer *p = accept_tls("\x02h2\x08http/1.1");
 
-	assert_true(slice_equals(tls_alpn(p->link.tls), SLICE("h2")));
+	assert_true(slice_equals(tls_alpn(p->socket.tls), SLICE("h2")));
 	return h2_origin_over(p, false);
 }
 

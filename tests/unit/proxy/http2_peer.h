@@ -173,7 +173,7 @@ static struct h2 *h2_client_of(unsigned name, const char *sni)
 
 	start_tls_for(p, sni, "\x02h2\x08http/1.1");
 	assert_false(p->failed);
-	assert_true(slice_equals(tls_alpn(p->link.tls), SLICE("h2")));
+	assert_true(slice_equals(tls_alpn(p->socket.tls), SLICE("h2")));
 	return h2_over(p, true);
 }
 
@@ -227,7 +227,7 @@ static int32_t h2_ask_with(struct h2 *h, const char *method, const char *authori
 {
 	const nghttp2_data_provider body = {.source.ptr = upload, .read_callback = h2_read_upload};
 	nghttp2_nv all[600] = {
-	        nv(":method", method), nv(":scheme", h->peer->link.tls ? "https" : "http")};
+	        nv(":method", method), nv(":scheme", h->peer->socket.tls ? "https" : "http")};
 	char text[128];
 	int32_t id;
 

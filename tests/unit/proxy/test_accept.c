@@ -28,10 +28,10 @@ static bool is_watched(unsigned name)
  * that never happens. All of them come in one second of the bound, however slow this machine is. */
 static bool flood(void (*one)(void))
 {
-	struct rate *futile = &w.proxy->futile;
+	struct rate *unproductive = &w.proxy->unproductive;
 	bool stopped = false;
 
-	futile->at_ms = INT64_MAX;
+	unproductive->at_ms = INT64_MAX;
 	for (unsigned i = 0; i < 2 * FLOOD && !stopped; i++) {
 		uint64_t taken = w.proxy->accepted;
 
@@ -39,7 +39,7 @@ static bool flood(void (*one)(void))
 		UNTIL(&w, w.proxy->accepted == taken + 1 && w.proxy->client_count == 0);
 		stopped = !is_watched(NAME_D);
 	}
-	futile->at_ms = clock_monotonic_ms();
+	unproductive->at_ms = clock_monotonic_ms();
 	return stopped;
 }
 
@@ -141,14 +141,14 @@ static void test_a_flood_at_the_bound_of_connections(void **state)
 	again(o);
 	held = client(&w, NAME_A, NULL);
 	UNTIL(&w, w.proxy->client_count == 1);
-	w.proxy->futile.left = 0; /* a flood, however slow this machine is */
-	w.proxy->futile.at_ms = INT64_MAX;
+	w.proxy->unproductive.left = 0; /* a flood, however slow this machine is */
+	w.proxy->unproductive.at_ms = INT64_MAX;
 	for (unsigned i = 0; i < WAITING; i++)
 		say_nothing();
 	UNTIL(&w, w.proxy->accepted > 1);
 	assert_in_range(w.proxy->accepted, 2, 1 + AT_ONCE);
 	UNTIL(&w, w.proxy->accepted == 1 + WAITING && w.proxy->client_count == 1);
-	w.proxy->futile.left = w.proxy->futile.burst;
+	w.proxy->unproductive.left = w.proxy->unproductive.burst;
 	UNTIL(&w, is_watched(NAME_D));
 	expect_answer(client(&w, NAME_D, NULL));
 	hang_up(held, false);

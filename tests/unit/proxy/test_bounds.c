@@ -46,7 +46,7 @@ static void test_many_silent_connections_are_told_together(void **state)
 	size_t together = 0;
 
 	(void)state;
-	for (unsigned i = 1; i <= RECORD_SILENT_PER_S + MORE; i++) {
+	for (unsigned i = 1; i <= AUDIT_SILENT_PER_S + MORE; i++) {
 		hang_up(client(&w, NAME_A, NULL), false);
 		UNTIL(&w, w.proxy->accepted == i && w.proxy->client_count == 0);
 	}
@@ -61,7 +61,7 @@ static void test_many_silent_connections_are_told_together(void **state)
 		together += e->cause == EVENT_CAUSE_LIMIT;
 		sum += more;
 	}
-	assert_int_equal(sum, RECORD_SILENT_PER_S + MORE);
+	assert_int_equal(sum, AUDIT_SILENT_PER_S + MORE);
 	if (took_ms < 900) /* else they were of several seconds */
 		assert_int_equal(together, 1);
 }
@@ -171,7 +171,7 @@ static void test_a_client_that_does_not_read(void **state)
 	expect_head(o, "GET /x ");
 	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
 	for (int i = 0; i < 200 && !end; i++) {
-		if (link_unsent(&o->link) < 65536)
+		if (socket_unsent(&o->socket) < 65536)
 			say_n(o, big, sizeof big);
 		pump(&w, 10);
 		end = count_events(&w, EVENT_HTTP);
@@ -196,13 +196,13 @@ static void test_many_requests_at_once(void **state)
 	for (int i = 0; i < COUNT; i++) {
 		say(c, "GET / HTTP/1.1\r\nHost: evil.test\r\n");
 		say(c, i < COUNT - 1 ? "\r\n" : "Connection: close\r\n\r\n");
-		if (link_unsent(&c->link) >= LINK_HIGH)
+		if (socket_unsent(&c->socket) >= SOCKET_HIGH)
 			pump(&w, 1);
 	}
 	pump(&w, 100);
 	assert_int_equal(w.proxy->client_count, 1);
 	pc = container_of(w.proxy->clients.next, struct client, list);
-	assert_true(pc->link.out.len < 3 * LINK_HIGH);
+	assert_true(pc->socket.out.len < 3 * SOCKET_HIGH);
 	assert_true(w.event_total < 2 * COUNT);
 	take_slowly(c);
 	for (const uint8_t *p = buf_bytes(&c->in), *end = p + c->in.len;

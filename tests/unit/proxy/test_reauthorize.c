@@ -38,7 +38,7 @@ static void change(void *context)
 	w.policy = next;
 }
 
-static size_t revise(void)
+static size_t reauthorize(void)
 {
 	uint8_t *image = w.image;
 	struct policy policy = w.policy;
@@ -49,7 +49,7 @@ static size_t revise(void)
 	next = w.policy;
 	w.image = image;
 	w.policy = policy;
-	ended = proxy_revise(w.proxy, &next, change, NULL);
+	ended = proxy_reauthorize(w.proxy, &next, change, NULL);
 	free(w.image);
 	w.image = next_image;
 	return ended;
@@ -94,7 +94,7 @@ static void test_a_request_that_waits_is_refused(void **state)
 	ask(c, "GET /gone", "a.test", "");
 	o = origin(&w, true);
 	expect_head(o, "GET /gone ");
-	assert_int_equal(revise(), 1);
+	assert_int_equal(reauthorize(), 1);
 	expect_head(c, "HTTP/1.1 403 ");
 	assert_true(head_has(c, "application/problem+json"));
 	expect_reset(o);
@@ -116,7 +116,7 @@ static void test_a_response_under_way_is_cut(void **state)
 	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun");
 	expect_head(c, "HTTP/1.1 200 ");
 	expect(c, "begun");
-	assert_int_equal(revise(), 1);
+	assert_int_equal(reauthorize(), 1);
 	expect_reset(c);
 	expect_reset(o);
 	expect_changed(EVENT_HTTP, "a");
@@ -143,7 +143,7 @@ static void test_the_rest_of_an_upload_stays(void **state)
 	say_n(c, body, sizeof body);
 	UNTIL(&w, count_sent());
 	pump(&w, 50); /* as much of it as there is room for */
-	assert_int_equal(revise(), 1);
+	assert_int_equal(reauthorize(), 1);
 	expect_head(c, "HTTP/1.1 403 ");
 	o->deaf = false;
 	peer_read(o);
@@ -162,7 +162,7 @@ static void test_what_passes_is_finished(void **state)
 	o = origin(&w, true);
 	expect_head(o, "GET /kept ");
 	fresh = client(&w, NAME_A, "a.test"); /* not accepted yet */
-	assert_int_equal(revise(), 0);
+	assert_int_equal(reauthorize(), 0);
 	retire();
 	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
 	expect_head(c, "HTTP/1.1 200 ");
@@ -192,7 +192,7 @@ static void test_an_idle_connection_ends(void **state)
 	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
 	expect_head(c, "HTTP/1.1 200 ");
 	expect(c, "ok");
-	assert_int_equal(revise(), 0);
+	assert_int_equal(reauthorize(), 0);
 	expect_end(o); /* no upstream connection of the old policy is used again */
 	retire();
 	expect_end(c);
@@ -211,7 +211,7 @@ static void test_another_credential_ends_it(void **state)
 	ask(c, "GET /x", "c.test", "");
 	o = origin(&w, true);
 	expect_head(o, "GET /x ");
-	assert_int_equal(revise(), 1);
+	assert_int_equal(reauthorize(), 1);
 	expect_head(c, "HTTP/1.1 403 ");
 	expect_changed(EVENT_HTTP, "c");
 	assert_true(slice_equals(only(EVENT_HTTP)->credential, SLICE("key")));
@@ -227,7 +227,7 @@ static void test_one_that_waits_for_a_lost_credential_ends(void **state)
 	w.keeper_silent = true;
 	ask(c, "GET /x", "c.test", "");
 	UNTIL(&w, w.asked);
-	assert_int_equal(revise(), 1);
+	assert_int_equal(reauthorize(), 1);
 	expect_head(c, "HTTP/1.1 403 ");
 	expect_changed(EVENT_HTTP, "c");
 	hang_up(c, false);
@@ -242,7 +242,7 @@ static void test_the_same_credential_goes_on(void **state)
 	ask(c, "GET /x", "q.test", "");
 	o = origin(&w, true);
 	expect_head(o, "GET /x?api_key=");
-	assert_int_equal(revise(), 0);
+	assert_int_equal(reauthorize(), 0);
 	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 29\r\n\r\n" SECRET_VALUE);
 	expect_head(c, "HTTP/1.1 200 ");
 	UNTIL(&w, c->in.len == 29);
@@ -270,7 +270,7 @@ static void test_streams_are_judged_one_by_one(void **state)
 	        (const nghttp2_nv[]){nv(":status", "200"), nv("content-length", "100")}, 2,
 	        &endless);
 	ALL_UNTIL(answer(c, gone)->status == 200);
-	assert_int_equal(revise(), 2);
+	assert_int_equal(reauthorize(), 2);
 	retire();
 	ALL_UNTIL(answer(c, gone)->closed && answer(c, waits)->closed);
 	assert_int_equal(answer(c, gone)->code, NGHTTP2_CANCEL);
@@ -297,7 +297,7 @@ static void test_a_tunnel_that_no_longer_passes(void **state)
 	(void)state;
 	say(o, "220 hello\r\n");
 	expect(c, "220 hello\r\n");
-	assert_int_equal(revise(), 1);
+	assert_int_equal(reauthorize(), 1);
 	expect_reset(c);
 	expect_changed(EVENT_CONNECTION, "t");
 	assert_int_equal(only(EVENT_CONNECTION)->bytes_in, 11);

@@ -69,7 +69,7 @@ static size_t change_to(const char *text)
 	world_load_policy(&w, text, false);
 	next = w.policy;
 	w.policy = policy;
-	ended = proxy_revise(w.proxy, &next, change, NULL);
+	ended = proxy_reauthorize(w.proxy, &next, change, NULL);
 	free(image);
 	return ended;
 }
@@ -404,9 +404,9 @@ static void test_passthrough_that_is_to_be_opened(void **state)
 	struct tls_client *trusting = tls_client_new(w.trust);
 
 	(void)state;
-	link_start_tls(&c->link,
+	socket_start_tls(&c->socket,
 	        tls_connect_new(
-	                trusting, SLICE("s.test"), &none, SLICE(alpn), SLICE(""), &w.links.tx),
+	                trusting, SLICE("s.test"), &none, SLICE(alpn), SLICE(""), &w.sockets.tx),
 	        SLICE(""));
 	c->shaking = true;
 	peer_read(c);

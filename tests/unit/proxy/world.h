@@ -37,7 +37,7 @@ static const char *const world_names[NAME_COUNT] = {
 struct world {
 	struct loop *loop;
 	struct loop_timer stop;
-	struct link_shared links;
+	struct socket_shared sockets;
 	uint8_t *image;
 	struct policy policy;
 	struct names *names;
@@ -69,7 +69,7 @@ struct world {
 /* One scripted end: a client in the sandbox, or an origin's connection. */
 struct peer {
 	struct world *world;
-	struct link link;
+	struct socket socket;
 	struct buf in;
 	bool shaking, eof, failed;
 	bool deaf; /* reads nothing */
@@ -255,7 +255,7 @@ static inline void world_open(struct world *w, const struct world_options *o)
 	memset(hosts, 0, sizeof hosts);
 	w->loop = loop_new();
 	loop_timer_open(w->loop, &w->stop, world_on_stop);
-	link_shared_init(&w->links, w->loop);
+	socket_shared_init(&w->sockets, w->loop);
 	w->origin_fd = world_listen(&sin, 0);
 	w->port = ntohs(sin.sin_port);
 	world_load_policy(w, o->policy ? o->policy : usual_policy, o->observe);
@@ -325,7 +325,7 @@ static inline void world_close(struct world *w)
 	ca_free(w->origin_root);
 	resolver_free(w->resolver);
 	names_free(w->names);
-	link_shared_fini(&w->links);
+	socket_shared_fini(&w->sockets);
 	loop_timer_close(&w->stop);
 	loop_free(w->loop);
 	close(w->origin_fd);
@@ -336,37 +336,37 @@ static inline void world_close(struct world *w)
 
 static void peer_read(struct peer *p)
 {
-	static uint8_t bytes[LINK_CHUNK];
+	static uint8_t bytes[SOCKET_CHUNK];
 	size_t n;
 
 	if (p->shaking) {
-		enum link_status status = link_handshake(&p->link);
+		enum socket_status status = socket_handshake(&p->socket);
 
-		p->shaking = status == LINK_AGAIN;
-		p->failed |= status == LINK_ERROR || status == LINK_EOF;
-		if (status != LINK_OK)
+		p->shaking = status == SOCKET_AGAIN;
+		p->failed |= status == SOCKET_ERROR || status == SOCKET_EOF;
+		if (status != SOCKET_OK)
 			return;
 	}
 	while (!p->deaf && !p->eof && !p->failed) {
-		enum link_status status = link_read(&p->link, bytes, sizeof bytes, &n);
+		enum socket_status status = socket_read(&p->socket, bytes, sizeof bytes, &n);
 
-		if (status == LINK_AGAIN)
+		if (status == SOCKET_AGAIN)
 			return;
-		p->eof |= status == LINK_EOF;
-		p->failed |= status == LINK_ERROR;
-		if (status == LINK_OK)
+		p->eof |= status == SOCKET_EOF;
+		p->failed |= status == SOCKET_ERROR;
+		if (status == SOCKET_OK)
 			assert_int_equal(buf_append(&p->in, bytes, n), 0);
 	}
 }
 
-static void peer_on_event(struct link *link)
+static void peer_on_event(struct socket *socket)
 {
-	peer_read(container_of(link, struct peer, link));
+	peer_read(container_of(socket, struct peer, socket));
 }
 
-static void peer_on_drained(struct link *link)
+static void peer_on_drained(struct socket *socket)
 {
-	(void)link;
+	(void)socket;
 }
 
 static inline struct peer *peer_new(struct world *w, int fd)
@@ -376,13 +376,13 @@ static inline struct peer *peer_new(struct world *w, int fd)
 	p->world = w;
 	buf_init(&p->in, 64u << 20);
 	assert_int_equal(
-	        link_open(&w->links, &p->link, fd, NULL, peer_on_event, peer_on_drained), 0);
+	        socket_open(&w->sockets, &p->socket, fd, NULL, peer_on_event, peer_on_drained), 0);
 	return p;
 }
 
 static inline void hang_up(struct peer *p, bool reset)
 {
-	link_close(&p->link, reset);
+	socket_close(&p->socket, reset);
 	buf_fini(&p->in);
 	free(p);
 }
@@ -404,9 +404,9 @@ static inline void start_tls_for(struct peer *p, const char *sni, const char *al
 	struct world *w = p->world;
 	const struct ip none = {0};
 	struct tls *tls = tls_connect_new(w->sandbox_tls, slice_from_string(sni), &none,
-	        slice_from_string(alpn), SLICE(""), &w->links.tx);
+	        slice_from_string(alpn), SLICE(""), &w->sockets.tx);
 
-	link_start_tls(&p->link, tls, SLICE(""));
+	socket_start_tls(&p->socket, tls, SLICE(""));
 	p->shaking = true;
 	peer_read(p);
 	UNTIL(w, !p->shaking);
@@ -444,7 +444,7 @@ static inline void take_slowly(struct peer *p)
 	p->deaf = true;
 	for (;;) {
 		pump(p->world, 1);
-		n = recv(p->link.fd, bytes, sizeof bytes, MSG_DONTWAIT);
+		n = recv(p->socket.fd, bytes, sizeof bytes, MSG_DONTWAIT);
 		if (n > 0)
 			assert_int_equal(buf_append(&p->in, bytes, (size_t)n), 0);
 		if (n == 0 || (n < 0 && errno != EAGAIN))
@@ -464,8 +464,8 @@ static inline struct peer *origin(struct world *w, bool tls)
 	UNTIL(w, (fd = accept4(w->origin_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0);
 	p = peer_new(w, fd);
 	if (tls) {
-		link_start_tls(&p->link, tls_accept_new(w->origin_tls, SLICE(alpn), &w->links.tx),
-		        SLICE(""));
+		socket_start_tls(&p->socket,
+		        tls_accept_new(w->origin_tls, SLICE(alpn), &w->sockets.tx), SLICE(""));
 		p->shaking = true;
 		UNTIL(w, !p->shaking);
 		assert_false(p->failed);
@@ -486,8 +486,8 @@ static inline bool origin_is_asked(struct world *w)
 
 static inline void say_n(struct peer *p, const void *bytes, size_t n)
 {
-	link_write(&p->link, bytes, n);
-	link_flush(&p->link);
+	socket_write(&p->socket, bytes, n);
+	socket_flush(&p->socket);
 }
 
 static inline void say(struct peer *p, const char *text)
@@ -556,7 +556,7 @@ static inline void expect_end(struct peer *p)
 static inline void expect_reset(struct peer *p)
 {
 	UNTIL(p->world, p->eof || p->failed);
-	if (p->eof && !p->link.truncated)
+	if (p->eof && !p->socket.truncated)
 		fail_msg("a clean end instead of a reset");
 }
 

@@ -328,15 +328,15 @@ static void test_a_tunnel_both_ways(void **state)
 	for (size_t at = 0; at < n; at += 65536) {
 		say_n(c, big + at, 65536);
 		say_n(o, big + at, 65536);
-		UNTIL(&w, link_unsent(&c->link) < 65536 && link_unsent(&o->link) < 65536);
+		UNTIL(&w, socket_unsent(&c->socket) < 65536 && socket_unsent(&o->socket) < 65536);
 	}
-	link_end(&c->link);
+	socket_end(&c->socket);
 	UNTIL(&w, o->eof && c->in.len == n);
 	assert_int_equal(o->in.len, n);
 	assert_memory_equal(buf_bytes(&o->in), big, n);
 	assert_memory_equal(buf_bytes(&c->in), big, n);
 	say(o, "bye");
-	link_end(&o->link);
+	socket_end(&o->socket);
 	UNTIL(&w, c->eof);
 	assert_int_equal(only(EVENT_CONNECTION)->bytes_out, n);
 	assert_int_equal(only(EVENT_CONNECTION)->bytes_in, n + 11 + 3);
@@ -414,13 +414,13 @@ static void test_passthrough(void **state)
 	struct peer *o;
 
 	(void)state;
-	link_start_tls(&c->link,
+	socket_start_tls(&c->socket,
 	        tls_connect_new(direct, SLICE("s.test"), &none, SLICE("\x08http/1.1"), SLICE(""),
-	                &w.links.tx),
+	                &w.sockets.tx),
 	        SLICE(""));
 	c->shaking = true;
 	peer_read(c);
-	link_flush(&c->link);
+	socket_flush(&c->socket);
 	o = origin(&w, true);
 	UNTIL(&w, !c->shaking);
 	assert_false(c->failed);
@@ -441,7 +441,7 @@ static void test_a_tunnel_whose_end_breaks(void **state)
 	(void)state;
 	for (int i = 0; i < 8; i++) {
 		say_n(c, big, sizeof big);
-		UNTIL(&w, link_unsent(&c->link) == 0);
+		UNTIL(&w, socket_unsent(&c->socket) == 0);
 	}
 	hang_up(o, true);
 	for (int i = 0; i < 4; i++)
@@ -466,7 +466,7 @@ static void test_a_reset_behind_the_last_bytes(void **state)
 	say(origin_end, "hello");
 	expect(c, "hello");
 	say(origin_end, "bye");
-	link_flush(&origin_end->link);
+	socket_flush(&origin_end->socket);
 	hang_up(origin_end, true);
 	UNTIL(&w, c->failed || c->eof);
 	expect(c, "bye");

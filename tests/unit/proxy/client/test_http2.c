@@ -164,7 +164,7 @@ static void test_a_large_body_both_ways(void **state)
 
 		say_n(o, bytes + at, n);
 		at += n;
-		H2_UNTIL(h, !link_is_congested(&o->link));
+		H2_UNTIL(h, !socket_is_congested(&o->socket));
 	}
 	H2_UNTIL(h, answer(h, id)->closed);
 	assert_int_equal(answer(h, id)->code, 0);
@@ -222,7 +222,7 @@ static void test_bodyless_responses(void **state)
 	expect_head(o, "POST / ");
 	assert_true(head_has(o, "content-length: 0\r\n"));
 	say(o, "HTTP/1.1 200 OK\r\n\r\nuntil the end");
-	link_end(&o->link);
+	socket_end(&o->socket);
 	H2_UNTIL(h, answer(h, id)->closed);
 	assert_true(body_is(answer(h, id), "until the end"));
 	h2_hang_up(h, false);

@@ -156,7 +156,7 @@ static void flood_with(const void *frame, size_t n, unsigned times)
 
 		say_n(h->peer, buf_bytes(&many), piece);
 		buf_consume(&many, piece);
-		UNTIL(&w, !link_unsent(&h->peer->link) || h->peer->eof || h->peer->failed);
+		UNTIL(&w, !socket_unsent(&h->peer->socket) || h->peer->eof || h->peer->failed);
 	}
 	buf_fini(&many);
 	expect_calm(h);

@@ -81,8 +81,8 @@ static void test_a_body_waits_for_the_socket(void **state)
 	wide_windows(o);
 	respond(o, request_of(o, 0)->id);
 	run_for(50);
-	setsockopt(container_of(w.proxy->upstreams.next, struct carrier, all)->link.fd, SOL_SOCKET,
-	        SO_SNDBUF, &small, sizeof small);
+	setsockopt(container_of(w.proxy->upstreams.next, struct upstream_conn, all)->socket.fd,
+	        SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
 	h2_ask_with(c, "POST", "a.test", "/up", NULL, 0, &up);
 	a = request_of(o, 1);
 	o->peer->deaf = true;
@@ -167,7 +167,7 @@ static void test_a_client_that_reads_nothing(void **state)
 	at = container_of(w.proxy->clients.next, struct client, list);
 	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
 	/* Small pieces: all of the stream's bytes are in the connection. */
-	for (; !at->link.congested; said += 1000) {
+	for (; !at->socket.congested; said += 1000) {
 		assert_true(said < 4000000);
 		say_n(o, bytes, 1000);
 		pump(&w, 1);
@@ -223,8 +223,8 @@ static void test_an_upstream_that_reads_nothing(void **state)
 	wide_windows(o);
 	respond(o, request_of(o, 0)->id);
 	run_for(50);
-	setsockopt(container_of(w.proxy->upstreams.next, struct carrier, all)->link.fd, SOL_SOCKET,
-	        SO_SNDBUF, &small, sizeof small);
+	setsockopt(container_of(w.proxy->upstreams.next, struct upstream_conn, all)->socket.fd,
+	        SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
 	id = h2_ask_with(c, "POST", "a.test", "/up", NULL, 0, &up);
 	request_of(o, 1);
 	o->peer->deaf = true;

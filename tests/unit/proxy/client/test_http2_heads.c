@@ -101,9 +101,9 @@ static void kernel_takes(int fd, int option, int bytes)
 	assert_int_equal(setsockopt(fd, SOL_SOCKET, option, &bytes, sizeof bytes), 0);
 }
 
-static struct carrier *carrier(void)
+static struct upstream_conn *conn(void)
 {
-	return container_of(w.proxy->upstreams.next, struct carrier, all);
+	return container_of(w.proxy->upstreams.next, struct upstream_conn, all);
 }
 
 static void hear_again(struct h2 *h)
@@ -118,23 +118,23 @@ static void test_requests_to_one_that_takes_nothing(void **state)
 {
 	struct h2 *c = large_client(), *o;
 	int32_t ids[8] = {h2_ask(c, "GET", "/first")};
-	const size_t fields = 64; /* in the third head of 41 KiB the link's buffer is full */
+	const size_t fields = 64; /* in the third head of 41 KiB the socket's buffer is full */
 
 	(void)state;
 	kernel_takes(w.origin_fd, SO_RCVBUF, 16384);
 	o = h2_origin();
 	request_of(o, 0);
 	run_for(5);
-	kernel_takes(carrier()->link.fd, SO_SNDBUF, 16384);
+	kernel_takes(conn()->socket.fd, SO_SNDBUF, 16384);
 	o->peer->deaf = true;
 	for (size_t i = 1; i < 8; i++) {
 		ids[i] = ask_with(c, fields);
 		ALL_UNTIL(w.proxy->exchanges == 1 + i);
 	}
-	assert_true(link_is_congested(&carrier()->link));
+	assert_true(socket_is_congested(&conn()->socket));
 	hear_again(o);
 	ALL_UNTIL(o->count >= 4 || answer(c, ids[7])->closed);
-	kernel_takes(o->peer->link.fd, SO_RCVBUF, 1 << 20);
+	kernel_takes(o->peer->socket.fd, SO_RCVBUF, 1 << 20);
 	ALL_UNTIL((o->count == 8 && o->answers[7]->ended) || answer(c, ids[7])->closed);
 	for (size_t i = 0; i < 8; i++) {
 		assert_int_equal(o->answers[i]->head_bytes > fields * VALUE, i > 0);
@@ -161,12 +161,12 @@ static void test_responses_to_one_that_takes_nothing(void **state)
 		ids[i] = h2_ask(c, "GET", "/x");
 	o = h2_origin();
 	request_of(o, 7);
-	kernel_takes(c->peer->link.fd, SO_RCVBUF, 16384);
+	kernel_takes(c->peer->socket.fd, SO_RCVBUF, 16384);
 	c->peer->deaf = true;
 	for (size_t i = 0; i < 8; i++)
 		respond_with(o, request_of(o, i)->id, fields, 1 + FIELDS, NULL);
 	run_for(50);
-	kernel_takes(c->peer->link.fd, SO_RCVBUF, 1 << 20);
+	kernel_takes(c->peer->socket.fd, SO_RCVBUF, 1 << 20);
 	hear_again(c);
 	for (size_t i = 0; i < 8; i++) {
 		ALL_UNTIL(answer(c, ids[i])->closed);

@@ -84,11 +84,11 @@ static void test_a_stream_without_window(void **state)
 	o = origin(&w, true);
 	expect_head(o, "GET /big ");
 	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 8388608\r\n\r\n");
-	for (int i = 0; i < 100 && !link_is_congested(&o->link); i++) {
+	for (int i = 0; i < 100 && !socket_is_congested(&o->socket); i++) {
 		say_n(o, bytes, 80000);
 		pump(&w, 2);
 	}
-	assert_true(link_is_congested(&o->link));
+	assert_true(socket_is_congested(&o->socket));
 	id = h2_ask(h, "GET", "/small");
 	nghttp2_submit_window_update(h->session, NGHTTP2_FLAG_NONE, id, 100);
 	o2 = origin(&w, true);

@@ -71,8 +71,8 @@ static void test_an_extended_connect(void **state)
 	up.ended = true;
 	nghttp2_session_resume_data(h->session, id);
 	H2_UNTIL(h, o->eof);
-	link_end(&o->link);
-	link_flush(&o->link);
+	socket_end(&o->socket);
+	socket_flush(&o->socket);
 	H2_UNTIL(h, answer(h, id)->closed);
 	assert_int_equal(answer(h, id)->code, 0);
 	assert_true(answer(h, id)->ended);

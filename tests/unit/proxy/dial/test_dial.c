@@ -142,11 +142,11 @@ static void test_a_network_that_is_local_as_a_whole(void **state)
 	(void)state;
 	assert_false(may_connect(&any));
 	assert_false(may_connect(&any6));
-	assert_false(may_connect(&any6_small)); /* packets are no larger than those of a link */
+	assert_false(may_connect(&any6_small)); /* packets are no larger than those of a socket */
 	assert_false(may_connect(&any6_link));  /* nor is the route one over the loopback */
 }
 
-/* The loopback may have the packets of a link as well. */
+/* The loopback may have the packets of a socket as well. */
 static void test_no_packet_size_is_taken_for_the_loopbacks(void **state)
 {
 	struct ifreq request = {.ifr_name = "lo", .ifr_mtu = 1500};

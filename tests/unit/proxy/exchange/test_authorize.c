@@ -276,8 +276,8 @@ static void set_up_client(struct client *c, size_t i)
 	memcpy(c->sni, cases[i].sni, c->sni_n + 1);
 }
 
-static void judge_case(
-        const struct policy *by, size_t i, struct destination *to, struct judgement *out)
+static void authorize_case(
+        const struct policy *by, size_t i, struct destination *to, struct verdict *out)
 {
 	static struct proxy proxy;
 	static struct http_request request;
@@ -292,7 +292,7 @@ static void judge_case(
 	http1_init(&h, false, 0);
 	assert_int_equal(
 	        http1_request_head(&h, (uint8_t *)text, strlen(text), &used, &request), HTTP1_DONE);
-	judge_request(&proxy, &c, &request, to, out);
+	authorize_request(&proxy, &c, &request, to, out);
 	http1_fini(&h);
 }
 
@@ -304,10 +304,10 @@ static void test_every_disagreement(void **state)
 	test_load(&t, policy, false);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct destination d;
-		struct judgement j;
+		struct verdict j;
 		bool good;
 
-		judge_case(&t.policy, i, &d, &j);
+		authorize_case(&t.policy, i, &d, &j);
 		good = cases[i].outcome == ALLOW ? j.allowed
 		       : cases[i].outcome == SEARCHED
 		               ? !j.allowed && j.cause == EVENT_CAUSE_BINDING
@@ -335,9 +335,9 @@ static void test_observing_gives_no_credential(void **state)
 	test_load(&t, policy, true);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct destination d;
-		struct judgement j;
+		struct verdict j;
 
-		judge_case(&t.policy, i, &d, &j);
+		authorize_case(&t.policy, i, &d, &j);
 		assert_int_equal(
 		        j.allowed && j.decision.credential != POLICY_NONE, cases[i].credential);
 		if (cases[i].outcome == (int)BIND &&
@@ -376,19 +376,19 @@ static void test_addresses(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof special / sizeof *special; i++) {
 		ip = address(special[i]);
-		assert_false(judge_address(&proxy, &plain, &ip));
-		assert_true(judge_address(&proxy, &named, &ip));
+		assert_false(authorize_address(&proxy, &plain, &ip));
+		assert_true(authorize_address(&proxy, &named, &ip));
 	}
 	ip = address("8.8.8.8");
-	assert_true(judge_address(&proxy, &plain, &ip));
+	assert_true(authorize_address(&proxy, &plain, &ip));
 	proxy.config.permit = &permit;
 	proxy.config.permit_count = 1;
 	ip = address("10.1.2.3");
-	assert_true(judge_address(&proxy, &plain, &ip));
+	assert_true(authorize_address(&proxy, &plain, &ip));
 	ip = address("10.2.2.3");
-	assert_false(judge_address(&proxy, &plain, &ip));
+	assert_false(authorize_address(&proxy, &plain, &ip));
 	ip = address("::ffff:10.1.2.3");
-	assert_false(judge_address(&proxy, &plain, &ip));
+	assert_false(authorize_address(&proxy, &plain, &ip));
 }
 
 /* A permit for a translator's prefix is none for the private networks behind it. */
@@ -431,7 +431,7 @@ static void test_addresses_behind_a_translator(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct ip ip = address(cases[i].address);
 
-		if (judge_address(&proxy, &plain, &ip) != cases[i].passes)
+		if (authorize_address(&proxy, &plain, &ip) != cases[i].passes)
 			fail_msg("%s", cases[i].address);
 	}
 }

@@ -15,7 +15,7 @@
 
 static void allow(uint64_t refusals)
 {
-	w.proxy->refusals.rate = (struct rate){
+	w.proxy->deny_throttle.rate = (struct rate){
 	        .per_s = 1000, .left = refusals * 1000, .burst = 1000000, .at_ms = INT64_MAX};
 }
 
@@ -55,7 +55,7 @@ static void test_within_the_rate_nobody_waits(void **state)
 		expect_refusal(c);
 		hang_up(c, false);
 	}
-	assert_int_equal(w.proxy->refusals.delayed, 0);
+	assert_int_equal(w.proxy->deny_throttle.delayed, 0);
 	assert_int_equal(count_events(&w, EVENT_HTTP), 3);
 }
 
@@ -81,7 +81,7 @@ static void test_one_too_many_waits_for_its_turn(void **state)
 	expect_nothing(c[2]);
 	allow(1);
 	expect_refusal(c[2]);
-	assert_int_equal(w.proxy->refusals.delayed, 2);
+	assert_int_equal(w.proxy->deny_throttle.delayed, 2);
 	assert_int_equal(count_events(&w, EVENT_HTTP), 3);
 	for (size_t i = 0; i < 3; i++)
 		hang_up(c[i], false);
@@ -94,8 +94,8 @@ static void test_the_clock_brings_the_turn(void **state)
 	(void)state;
 	allow(0);
 	c = ask_in_vain();
-	UNTIL(&w, w.proxy->refusals.delayed == 1);
-	w.proxy->refusals.rate.at_ms = clock_monotonic_ms();
+	UNTIL(&w, w.proxy->deny_throttle.delayed == 1);
+	w.proxy->deny_throttle.rate.at_ms = clock_monotonic_ms();
 	expect_refusal(c);
 	hang_up(c, false);
 }
@@ -130,7 +130,7 @@ static void test_a_request_with_a_body_waits_too(void **state)
 	c = client(&w, NAME_A, "a.test");
 	ask(c, "DELETE /x", "a.test", "Content-Length: 100000\r\n");
 	say(c, "the beginning");
-	UNTIL(&w, w.proxy->refusals.delayed == 1);
+	UNTIL(&w, w.proxy->deny_throttle.delayed == 1);
 	expect_nothing(c);
 	allow(1);
 	expect_refusal(c);
@@ -145,7 +145,7 @@ static void test_what_cannot_be_read_waits_too(void **state)
 	(void)state;
 	allow(0);
 	say(c, "GET / HTTP/1.1\r\nHost: a.test\r\nHost: b.test\r\n\r\n");
-	UNTIL(&w, w.proxy->refusals.delayed == 1);
+	UNTIL(&w, w.proxy->deny_throttle.delayed == 1);
 	expect_nothing(c);
 	assert_int_equal(count_events(&w, EVENT_FINDING), 1);
 	allow(1);
@@ -161,11 +161,12 @@ static void test_whoever_goes_is_told_of_once(void **state)
 	for (int i = 0; i < 2; i++) {
 		allow(0);
 		c = ask_in_vain();
-		UNTIL(&w, w.proxy->refusals.delayed == (uint64_t)i + 1);
+		UNTIL(&w, w.proxy->deny_throttle.delayed == (uint64_t)i + 1);
 		hang_up(c, i == 1);
 		UNTIL(&w, w.proxy->client_count == 0 || !i);
 		allow(1); /* one that only ended its side may still want the answer */
-		UNTIL(&w, list_is_empty(&w.proxy->refusals.waiting) && w.proxy->exchanges == 0);
+		UNTIL(&w,
+		        list_is_empty(&w.proxy->deny_throttle.waiting) && w.proxy->exchanges == 0);
 	}
 	assert_int_equal(count_events(&w, EVENT_HTTP), 2);
 	assert_int_equal(count_events(&w, EVENT_CONNECTION), 0);
@@ -181,7 +182,7 @@ static void test_failures_wait_too(void **state)
 	close(w.origin_fd);
 	w.origin_fd = -1;
 	ask(c, "GET /x", "a.test", "");
-	UNTIL(&w, w.proxy->refusals.delayed == 1);
+	UNTIL(&w, w.proxy->deny_throttle.delayed == 1);
 	assert_int_equal(only(EVENT_HTTP)->cause, EVENT_CAUSE_CONNECT);
 	expect_nothing(c);
 	allow(1);
@@ -198,7 +199,7 @@ static void test_what_is_allowed_is_not_concerned(void **state)
 	(void)state;
 	allow(0);
 	vain = ask_in_vain();
-	UNTIL(&w, w.proxy->refusals.delayed == 1);
+	UNTIL(&w, w.proxy->deny_throttle.delayed == 1);
 	c = client(&w, NAME_A, "a.test");
 	for (int i = 0; i < 20; i++) {
 		ask(c, "GET /x", "a.test", "");
@@ -208,7 +209,7 @@ static void test_what_is_allowed_is_not_concerned(void **state)
 		say(o, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
 		expect_head(c, "HTTP/1.1 200 ");
 	}
-	assert_int_equal(w.proxy->refusals.delayed, 1);
+	assert_int_equal(w.proxy->deny_throttle.delayed, 1);
 	assert_int_equal(count_events(&w, EVENT_HTTP), 21);
 	hang_up(c, false);
 	hang_up(o, false);
@@ -231,9 +232,9 @@ static void test_a_new_policy_answers_all(void **state)
 	allow(0);
 	c[0] = ask_in_vain();
 	c[1] = ask_in_vain();
-	UNTIL(&w, w.proxy->refusals.delayed == 2);
+	UNTIL(&w, w.proxy->deny_throttle.delayed == 2);
 	same = w.policy;
-	assert_int_equal(proxy_revise(w.proxy, &same, change_nothing, NULL), 0);
+	assert_int_equal(proxy_reauthorize(w.proxy, &same, change_nothing, NULL), 0);
 	expect_refusal(c[0]);
 	expect_refusal(c[1]);
 	assert_int_equal(count_events(&w, EVENT_HTTP), 2);
@@ -255,7 +256,7 @@ static void test_the_end_answers_all(void **state)
 
 		allow(0);
 		c = ask_in_vain();
-		UNTIL(&w, w.proxy->refusals.delayed == 1);
+		UNTIL(&w, w.proxy->deny_throttle.delayed == 1);
 		if (i == 0)
 			proxy_drain(w.proxy, on_idle, &idle);
 		else if (i == 1)
@@ -277,7 +278,7 @@ static void test_freed_while_they_wait(void **state)
 	(void)state;
 	allow(0);
 	c = ask_in_vain();
-	UNTIL(&w, w.proxy->refusals.delayed == 1);
+	UNTIL(&w, w.proxy->deny_throttle.delayed == 1);
 	proxy_free(w.proxy);
 	w.proxy = NULL;
 	assert_int_equal(count_events(&w, EVENT_HTTP), 1);
@@ -298,7 +299,7 @@ static void test_streams_wait_by_themselves(void **state)
 	allow(0);
 	for (size_t i = 0; i < 3; i++)
 		vain[i] = h2_ask(h, "DELETE", "/x");
-	UNTIL(&w, w.proxy->refusals.delayed == 3);
+	UNTIL(&w, w.proxy->deny_throttle.delayed == 3);
 	assert_int_equal(count_events(&w, EVENT_HTTP), 3);
 	good = h2_ask(h, "GET", "/good");
 	o = origin(&w, true);
@@ -327,16 +328,16 @@ static void test_a_stream_that_is_reset_while_it_waits(void **state)
 	(void)state;
 	allow(0);
 	id = h2_ask(h, "DELETE", "/x");
-	UNTIL(&w, w.proxy->refusals.delayed == 1);
+	UNTIL(&w, w.proxy->deny_throttle.delayed == 1);
 	nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
 	h2_run(h);
-	UNTIL(&w, list_is_empty(&w.proxy->refusals.waiting) && w.proxy->exchanges == 0);
+	UNTIL(&w, list_is_empty(&w.proxy->deny_throttle.waiting) && w.proxy->exchanges == 0);
 	assert_int_equal(only(EVENT_HTTP)->status, 403);
 	id = h2_ask(h, "DELETE", "/x");
-	UNTIL(&w, w.proxy->refusals.delayed == 2);
+	UNTIL(&w, w.proxy->deny_throttle.delayed == 2);
 	h2_hang_up(h, true);
 	UNTIL(&w, w.proxy->client_count == 0);
-	assert_true(list_is_empty(&w.proxy->refusals.waiting));
+	assert_true(list_is_empty(&w.proxy->deny_throttle.waiting));
 	assert_int_equal(count_events(&w, EVENT_HTTP), 2);
 }
 

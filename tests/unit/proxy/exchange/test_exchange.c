@@ -191,7 +191,7 @@ static void test_bodyless_responses(void **state)
 	ask(c, "GET /x", "a.test", "");
 	expect_head(o, "GET /x ");
 	say(o, "HTTP/1.1 200 OK\r\n\r\nuntil the end");
-	link_end(&o->link);
+	socket_end(&o->socket);
 	expect_head(c, "HTTP/1.1 200 ");
 	assert_true(head_has(c, "transfer-encoding: chunked"));
 	expect(c, "d\r\nuntil the end\r\n0\r\n\r\n");
@@ -337,7 +337,7 @@ static void test_a_cut_response_is_cut_visibly(void **state)
 		o = origin(&w, true);
 		expect_head(o, "GET /x ");
 		say(o, parts[i]);
-		link_end(&o->link);
+		socket_end(&o->socket);
 		expect_reset(c);
 		UNTIL(&w, count_events(&w, EVENT_HTTP) == i + 1);
 		assert_int_equal(last_request()->cause, EVENT_CAUSE_UPSTREAM);
@@ -357,7 +357,7 @@ static void test_truncation_is_no_end(void **state)
 	expect_head(o, "GET /x ");
 	say(o, "HTTP/1.1 200 OK\r\n\r\nsome");
 	expect_head(c, "HTTP/1.1 200 ");
-	shutdown(o->link.fd, SHUT_WR);
+	shutdown(o->socket.fd, SHUT_WR);
 	expect_reset(c);
 	hang_up(c, false);
 	hang_up(o, false);
@@ -448,7 +448,7 @@ static void test_unasked_bytes_before_a_reset(void **state)
 static void test_unasked_bytes_behind_a_full_read(void **state)
 {
 	struct peer *c = client(&w, NAME_P, NULL), *o, *o2;
-	static char text[LINK_CHUNK + 100];
+	static char text[SOCKET_CHUNK + 100];
 	int n;
 
 	(void)state;
@@ -456,13 +456,13 @@ static void test_unasked_bytes_behind_a_full_read(void **state)
 	o = origin(&w, false);
 	expect_head(o, "GET /x ");
 	n = snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\nContent-Length: %u\r\n\r\n",
-	        LINK_CHUNK - 42);
+	        SOCKET_CHUNK - 42);
 	assert_int_equal(n, 42);
-	memset(text + n, 'a', LINK_CHUNK - 42);
-	strcpy(text + LINK_CHUNK, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
-	say_n(o, text, LINK_CHUNK + strlen(text + LINK_CHUNK));
+	memset(text + n, 'a', SOCKET_CHUNK - 42);
+	strcpy(text + SOCKET_CHUNK, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
+	say_n(o, text, SOCKET_CHUNK + strlen(text + SOCKET_CHUNK));
 	expect_head(c, "HTTP/1.1 200 ");
-	UNTIL(&w, c->in.len == LINK_CHUNK - 42);
+	UNTIL(&w, c->in.len == SOCKET_CHUNK - 42);
 	buf_consume(&c->in, c->in.len);
 	ask(c, "GET /y", "p.test", "");
 	o2 = origin(&w, false);
@@ -573,12 +573,12 @@ static void long_response(bool half_close, const char *fields)
 	c->deaf = true;
 	ask(c, "GET /x", "p.test", fields);
 	if (half_close)
-		shutdown(c->link.fd, SHUT_WR);
+		shutdown(c->socket.fd, SHUT_WR);
 	o = origin(&w, false);
 	expect_head(o, "GET /x ");
 	say(o, "HTTP/1.1 200 OK\r\nContent-Length: 400000\r\n\r\n");
 	say_n(o, big, n);
-	link_end(&o->link);
+	socket_end(&o->socket);
 	take_slowly(c);
 	assert_true(c->eof);
 	expect_head(c, "HTTP/1.1 200 ");
@@ -625,7 +625,7 @@ static void test_websocket(void **state)
 		expect(c, "\x81\x01z");
 	}
 	assert_int_equal(count_events(&w, EVENT_HTTP), 0);
-	link_end(&o->link);
+	socket_end(&o->socket);
 	UNTIL(&w, c->eof);
 	assert_int_equal(count_events(&w, EVENT_HTTP), 1);
 	assert_int_equal(last_request()->status, 101);
@@ -673,7 +673,7 @@ static void test_a_half_closed_client_that_goes(void **state)
 	ask(c, "GET /x", "p.test", "");
 	o = origin(&w, false);
 	expect_head(o, "GET /x ");
-	shutdown(c->link.fd, SHUT_WR);
+	shutdown(c->socket.fd, SHUT_WR);
 	pump(&w, 10);
 	assert_int_equal(count_events(&w, EVENT_HTTP), 0);
 	hang_up(c, true);

@@ -284,7 +284,7 @@ static void test_observed_and_revised(void **state)
 	ask(c, "DELETE /v2/x", "a.test", "Authorization: Bearer " PLACEHOLDER "\r\n");
 	o = origin(&w, true);
 	expect_head(o, "DELETE /v2/x ");
-	proxy_revise(w.proxy, &w.policy, change, NULL);
+	proxy_reauthorize(w.proxy, &w.policy, change, NULL);
 	say(o, "HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n");
 	expect_head(c, "HTTP/1.1 401 ");
 	assert_int_equal(only(EVENT_HTTP)->decision, EVENT_OBSERVED);

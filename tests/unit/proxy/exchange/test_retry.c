@@ -30,11 +30,11 @@ static struct peer *pooled(void)
 /* The idle connection has been so for that long, however slow the machine is. */
 static void idle_for(int64_t ms)
 {
-	struct carrier *c = NULL;
+	struct upstream_conn *c = NULL;
 
 	for (struct list *l = w.proxy->upstreams.next; l != &w.proxy->upstreams; l = l->next)
-		if (container_of(l, struct carrier, all)->state == CARRIER_IDLE)
-			c = container_of(l, struct carrier, all);
+		if (container_of(l, struct upstream_conn, all)->state == UPSTREAM_CONN_IDLE)
+			c = container_of(l, struct upstream_conn, all);
 	assert_non_null(c);
 	c->idle_since_ms = loop_now_ms(w.loop) - ms;
 }
@@ -233,22 +233,23 @@ static void test_before_a_byte_has_left_any_method_goes_again(void **state)
 {
 	struct peer *c = client(&w, NAME_A, "a.test"), *o = pooled_for(c), *o2;
 	struct client *proxied = container_of(w.proxy->clients.next, struct client, list);
-	struct carrier *carrier = container_of(w.proxy->upstreams.next, struct carrier, all);
+	struct upstream_conn *conn =
+	        container_of(w.proxy->upstreams.next, struct upstream_conn, all);
 	char text[200];
 
 	(void)state;
 	snprintf(text, sizeof text,
 	        "POST /x HTTP/1.1\r\nHost: a.test:%u\r\nContent-Length: 3\r\n\r\nabc", w.port);
 	say_at_once(c, text);
-	link_flush(&c->link);
+	socket_flush(&c->socket);
 	usleep(20000);
-	proxied->link.io.on_ready(&proxied->link.io, LOOP_READ);
+	proxied->socket.io.on_ready(&proxied->socket.io, LOOP_READ);
 	assert_int_equal(w.proxy->idle_count, 0);
 	assert_int_equal(w.proxy->kept, 3);
 	hang_up(o, true);
 	usleep(20000);
-	link_flush(&carrier->link);
-	assert_true(carrier->link.broken);
+	socket_flush(&conn->socket);
+	assert_true(conn->socket.broken);
 	o2 = origin(&w, true);
 	expect_head(o2, "POST /x ");
 	expect(o2, "abc");

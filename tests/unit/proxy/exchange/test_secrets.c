@@ -148,8 +148,8 @@ static void test_a_gzip_bomb_costs_no_memory(void **state)
 	say(o, head);
 	say_n(o, packed, packed_n);
 	pump(&w, 100);
-	assert_true(pc->link.out.cap <= LINK_OUT_MAX);
-	assert_true(pc->exchange->packed.cap <= 4 * LINK_CHUNK);
+	assert_true(pc->socket.out.cap <= SOCKET_OUT_MAX);
+	assert_true(pc->exchange->compressed.cap <= 4 * SOCKET_CHUNK);
 	assert_int_equal(w.event_count, 0);
 	c->deaf = false;
 	peer_read(c);
@@ -242,7 +242,7 @@ static void test_websocket_frames(void **state)
 	expect(c, "\x81\x04xs3c");
 	say(o, "\x81\x1d" SECRET_VALUE);
 	expect(c, "\x81\x1d" COVERED);
-	link_end(&o->link);
+	socket_end(&o->socket);
 	UNTIL(&w, c->eof || c->failed);
 	assert_non_null(find_finding(&w, EVENT_FINDING_CREDENTIAL_ECHO));
 	leave(c, o);
@@ -291,7 +291,8 @@ static void test_never_to_an_unverified_upstream(void **state)
 	ask(c, "GET /x", "c.test", "");
 	UNTIL(&w, (fd = accept4(w.origin_fd, NULL, NULL, SOCK_NONBLOCK)) >= 0);
 	o = peer_new(&w, fd);
-	link_start_tls(&o->link, tls_accept_new(w.origin_tls, SLICE(alpn), &w.links.tx), SLICE(""));
+	socket_start_tls(
+	        &o->socket, tls_accept_new(w.origin_tls, SLICE(alpn), &w.sockets.tx), SLICE(""));
 	o->shaking = true;
 	expect_head(c, "HTTP/1.1 502 ");
 	assert_int_equal(find_event(&w, EVENT_HTTP)->cause, EVENT_CAUSE_UPSTREAM_TLS);

@@ -166,10 +166,10 @@ static void test_relayed(void **state)
 		expect(o, "\xff more\r\n");
 		say(o, SECRET_VALUE); /* unread: this is what the rule says */
 		expect(c, SECRET_VALUE);
-		link_end(&c->link);
+		socket_end(&c->socket);
 		UNTIL(&w, o->eof);
 		say(o, "last");
-		link_end(&o->link);
+		socket_end(&o->socket);
 		expect(c, "last");
 		expect_end(c);
 		e = find_event(&w, EVENT_HTTP);
@@ -328,7 +328,7 @@ static void test_a_new_policy(void **state)
 		next_image = w.image;
 		w.policy = before;
 		w.image = before_image;
-		assert_int_equal(proxy_revise(w.proxy, &next, nothing, NULL), !kept);
+		assert_int_equal(proxy_reauthorize(w.proxy, &next, nothing, NULL), !kept);
 		if (!kept) {
 			UNTIL(&w, o->eof || o->failed);
 			assert_int_equal(
@@ -356,7 +356,7 @@ static void test_observed(void **state)
 	say(o, "HTTP/1.1 101 Go\r\nConnection: upgrade\r\nUpgrade: foo\r\n\r\nhi");
 	expect_head(c, "HTTP/1.1 101 ");
 	expect(c, "hi");
-	link_end(&o->link);
+	socket_end(&o->socket);
 	expect_end(c);
 	assert_int_equal(find_event(&w, EVENT_HTTP)->decision, EVENT_OBSERVED);
 	leave();

@@ -402,7 +402,7 @@ static void test_behind_a_close(void **state)
 	EXPECT(o, "\x88\x82....\x2d\xc6");
 	SAY(o, "\x88\x02\x03\xe8\x81\x01x");
 	EXPECT(c, "\x88\x02\x03\xe8");
-	link_end(&o->link);
+	socket_end(&o->socket);
 	expect_end(c);
 	assert_int_equal(o->in.len, 0);
 	assert_int_equal(only(EVENT_HTTP)->cause, EVENT_CAUSE_POLICY);
@@ -414,12 +414,12 @@ static void test_the_sandbox_ends_first(void **state)
 	(void)state;
 	switch_over(false, "", "");
 	SAY(c, "\x88\x80....");
-	link_end(&c->link);
+	socket_end(&c->socket);
 	EXPECT(o, "\x88\x80....");
 	UNTIL(&w, o->eof);
 	SAY(o, "\x81\x03"
 	       "bye\x88\x00");
-	link_end(&o->link);
+	socket_end(&o->socket);
 	EXPECT(c, "\x81\x03"
 	          "bye\x88\x00");
 	expect_end(c);
@@ -895,7 +895,7 @@ static void test_an_end_inside_of_a_message(void **state)
 	SAY(o, "\x01\x05"
 	       "(s3cr");
 	EXPECT(c, "\x01\x01(");
-	link_end(&o->link);
+	socket_end(&o->socket);
 	expect_end(c);
 	assert_int_equal(only(EVENT_HTTP)->status, 101);
 	leave();
@@ -918,13 +918,13 @@ static void test_a_side_that_does_not_read(void **state)
 		c->deaf = true;
 		say_n(o, head, websocket_write_head(head, true, 2, sizeof zeros));
 		for (size_t at = 0; at < sizeof zeros; at += 65536) {
-			o->link.writable = true;
-			if (o->link.out.len < 65536)
+			o->socket.writable = true;
+			if (o->socket.out.len < 65536)
 				say_n(o, zeros + at, 65536);
 			pump(&w, 1);
 		}
 		pump(&w, 50);
-		assert_true(pc->link.out.len <= 2 * LINK_HIGH + LINK_CHUNK);
+		assert_true(pc->socket.out.len <= 2 * SOCKET_HIGH + SOCKET_CHUNK);
 		assert_non_null(pc->exchange);
 		leave();
 	}

@@ -19,17 +19,17 @@
 #include "vethguard/base/clock.h"
 
 struct end {
-	struct link link;
+	struct socket socket;
 	struct buf in;
 	unsigned drained;
-	enum link_status last;
+	enum socket_status last;
 	bool deaf;
 };
 
 static struct {
 	struct loop *loop;
 	struct loop_timer stop;
-	struct link_shared shared;
+	struct socket_shared shared;
 	struct pair tls;
 	struct end a, b, c;
 } w;
@@ -57,38 +57,38 @@ static void pump(int ms)
 
 static void take(struct end *e)
 {
-	static uint8_t bytes[LINK_CHUNK];
+	static uint8_t bytes[SOCKET_CHUNK];
 	size_t n;
 
 	while (!e->deaf) {
-		e->last = link_read(&e->link, bytes, sizeof bytes, &n);
-		if (e->last != LINK_OK)
+		e->last = socket_read(&e->socket, bytes, sizeof bytes, &n);
+		if (e->last != SOCKET_OK)
 			return;
 		assert_int_equal(buf_append(&e->in, bytes, n), 0);
 	}
 }
 
-static void on_event(struct link *link)
+static void on_event(struct socket *socket)
 {
-	take(container_of(link, struct end, link));
+	take(container_of(socket, struct end, socket));
 }
 
-static void on_drained(struct link *link)
+static void on_drained(struct socket *socket)
 {
-	container_of(link, struct end, link)->drained++;
+	container_of(socket, struct end, socket)->drained++;
 }
 
 static void end_open(struct end *e, int fd)
 {
 	memset(e, 0, sizeof *e);
-	e->last = LINK_AGAIN;
+	e->last = SOCKET_AGAIN;
 	buf_init(&e->in, 64u << 20);
-	assert_int_equal(link_open(&w.shared, &e->link, fd, NULL, on_event, on_drained), 0);
+	assert_int_equal(socket_open(&w.shared, &e->socket, fd, NULL, on_event, on_drained), 0);
 }
 
 static void end_close(struct end *e)
 {
-	link_close(&e->link, false);
+	socket_close(&e->socket, false);
 	buf_fini(&e->in);
 }
 
@@ -100,7 +100,7 @@ static int set_up(void **state)
 	memset(&w, 0, sizeof w);
 	w.loop = loop_new();
 	loop_timer_open(w.loop, &w.stop, on_stop);
-	link_shared_init(&w.shared, w.loop);
+	socket_shared_init(&w.shared, w.loop);
 	pair_init(&w.tls);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) < 0)
 		return -1;
@@ -115,7 +115,7 @@ static int tear_down(void **state)
 	end_close(&w.a);
 	end_close(&w.b);
 	pair_fini(&w.tls);
-	link_shared_fini(&w.shared);
+	socket_shared_fini(&w.shared);
 	loop_timer_close(&w.stop);
 	loop_free(w.loop);
 	return 0;
@@ -127,17 +127,18 @@ static void start_tls(void)
 	const struct ip none = {0};
 	bool done_a = false, done_b = false;
 
-	link_start_tls(&w.a.link,
+	socket_start_tls(&w.a.socket,
 	        tls_connect_new(
 	                w.tls.client, SLICE("a.test"), &none, PAIR_ALPN, SLICE("k"), &w.shared.tx),
 	        SLICE(""));
-	link_start_tls(&w.b.link, tls_accept_new(w.tls.server, PAIR_ALPN, &w.shared.tx), SLICE(""));
+	socket_start_tls(
+	        &w.b.socket, tls_accept_new(w.tls.server, PAIR_ALPN, &w.shared.tx), SLICE(""));
 	w.a.deaf = w.b.deaf = true;
 	for (int i = 0; i < 200 && !(done_a && done_b); i++) {
-		done_a = link_handshake(&w.a.link) == LINK_OK;
-		done_b = link_handshake(&w.b.link) == LINK_OK;
+		done_a = socket_handshake(&w.a.socket) == SOCKET_OK;
+		done_b = socket_handshake(&w.b.socket) == SOCKET_OK;
 		pump(0);
-		w.a.link.readable = w.b.link.readable = true;
+		w.a.socket.readable = w.b.socket.readable = true;
 	}
 	assert_true(done_a && done_b);
 	w.a.deaf = w.b.deaf = false;
@@ -160,9 +161,9 @@ static void arrives(struct end *from, struct end *to, size_t n, size_t step)
 
 	buf_consume(&to->in, to->in.len);
 	for (size_t at = 0; at < n; at += step) {
-		link_write(&from->link, bytes + at, n - at < step ? n - at : step);
-		if (link_unsent(&from->link) >= LINK_HIGH)
-			UNTIL(link_unsent(&from->link) < LINK_HIGH);
+		socket_write(&from->socket, bytes + at, n - at < step ? n - at : step);
+		if (socket_unsent(&from->socket) >= SOCKET_HIGH)
+			UNTIL(socket_unsent(&from->socket) < SOCKET_HIGH);
 	}
 	UNTIL(to->in.len >= n);
 	assert_int_equal(to->in.len, n);
@@ -193,14 +194,14 @@ static void test_small_writes_are_joined(void **state)
 	(void)state;
 	start_tls();
 	pump(5);
-	before = w.a.link.sent;
+	before = w.a.socket.sent;
 	for (int i = 0; i < 1000; i++)
-		link_write(&w.a.link, "x", 1);
+		socket_write(&w.a.socket, "x", 1);
 	UNTIL(w.b.in.len == 1000);
-	assert_true(w.a.link.sent - before < 1100);
+	assert_true(w.a.socket.sent - before < 1100);
 }
 
-/* Two links write in turn: each keeps its own order and bytes, though the buffers are shared. */
+/* Two sockets write in turn: each keeps its own order and bytes, though the buffers are shared. */
 static void test_links_do_not_mix(void **state)
 {
 	int pair[2];
@@ -213,11 +214,11 @@ static void test_links_do_not_mix(void **state)
 	for (int i = 0; i < 100; i++) {
 		int n = snprintf(text, sizeof text, "%04d", i);
 
-		link_write(&w.a.link, text, (size_t)n);
-		link_write(&w.c.link, text, (size_t)n);
+		socket_write(&w.a.socket, text, (size_t)n);
+		socket_write(&w.c.socket, text, (size_t)n);
 		if (i % 7 == 0)
-			link_write_secret(&w.a.link, text, (size_t)n);
-		link_write(&w.b.link, text, (size_t)n);
+			socket_write_secret(&w.a.socket, text, (size_t)n);
+		socket_write(&w.b.socket, text, (size_t)n);
 	}
 	UNTIL(w.b.in.len == 115 * 4 && w.a.in.len == 400);
 	for (size_t i = 0, k = 0; i < 100; i++) {
@@ -239,18 +240,19 @@ static void test_back_pressure(void **state)
 
 	(void)state;
 	w.b.deaf = true;
-	for (int i = 0; i < 100 && !link_is_congested(&w.a.link); i++) {
-		link_write(&w.a.link, bytes, sizeof bytes);
-		link_flush(&w.a.link);
+	for (int i = 0; i < 100 && !socket_is_congested(&w.a.socket); i++) {
+		socket_write(&w.a.socket, bytes, sizeof bytes);
+		socket_flush(&w.a.socket);
 	}
-	assert_true(link_is_congested(&w.a.link));
-	assert_true(link_unsent(&w.a.link) >= LINK_HIGH && link_unsent(&w.a.link) < LINK_OUT_MAX);
+	assert_true(socket_is_congested(&w.a.socket));
+	assert_true(socket_unsent(&w.a.socket) >= SOCKET_HIGH &&
+	            socket_unsent(&w.a.socket) < SOCKET_OUT_MAX);
 	assert_int_equal(w.a.drained, 0);
 	w.b.deaf = false;
 	take(&w.b);
 	UNTIL(w.a.drained == 1);
-	assert_false(link_is_congested(&w.a.link));
-	UNTIL(link_unsent(&w.a.link) == 0);
+	assert_false(socket_is_congested(&w.a.socket));
+	UNTIL(socket_unsent(&w.a.socket) == 0);
 }
 
 /* Who goes on although nothing is taken is broken, and hears of it when reading: no byte is lost
@@ -262,21 +264,21 @@ static void test_what_cannot_be_queued_breaks_the_link(void **state)
 	(void)state;
 	w.b.deaf = true;
 	for (int i = 0; i < 64; i++) {
-		link_write(&w.a.link, bytes, sizeof bytes);
-		link_flush(&w.a.link);
+		socket_write(&w.a.socket, bytes, sizeof bytes);
+		socket_flush(&w.a.socket);
 	}
-	assert_true(w.a.link.broken);
-	UNTIL(w.a.last == LINK_ERROR);
+	assert_true(w.a.socket.broken);
+	UNTIL(w.a.last == SOCKET_ERROR);
 }
 
 static void test_ends(void **state)
 {
 	(void)state;
-	link_write(&w.a.link, "last", 4);
-	link_end(&w.a.link);
-	UNTIL(w.b.last == LINK_EOF);
+	socket_write(&w.a.socket, "last", 4);
+	socket_end(&w.a.socket);
+	UNTIL(w.b.last == SOCKET_EOF);
 	assert_int_equal(w.b.in.len, 4);
-	assert_false(w.b.link.truncated);
+	assert_false(w.b.socket.truncated);
 	arrives(&w.b, &w.a, 1000, 100); /* the other direction goes on */
 }
 
@@ -288,14 +290,14 @@ static void test_a_clean_tls_end_is_no_truncation(void **state)
 	start_tls();
 	for (size_t k = 0; k < 3; k++) { /* asked again, it says the same */
 		if (k == 0) {
-			link_write(&w.a.link, "last", 4);
-			link_end(&w.a.link);
+			socket_write(&w.a.socket, "last", 4);
+			socket_end(&w.a.socket);
 		}
-		UNTIL(w.b.last == LINK_EOF);
+		UNTIL(w.b.last == SOCKET_EOF);
 		assert_int_equal(w.b.in.len, 4);
-		assert_false(w.b.link.truncated);
+		assert_false(w.b.socket.truncated);
 		take(&w.b);
-		assert_int_equal(w.b.last, LINK_EOF);
+		assert_int_equal(w.b.last, SOCKET_EOF);
 	}
 }
 
@@ -303,20 +305,20 @@ static void test_a_tls_end_without_close_notify(void **state)
 {
 	(void)state;
 	start_tls();
-	link_write(&w.a.link, "part", 4);
-	link_flush(&w.a.link);
-	shutdown(w.a.link.fd, SHUT_WR);
-	UNTIL(w.b.last == LINK_EOF);
+	socket_write(&w.a.socket, "part", 4);
+	socket_flush(&w.a.socket);
+	shutdown(w.a.socket.fd, SHUT_WR);
+	UNTIL(w.b.last == SOCKET_EOF);
 	assert_int_equal(w.b.in.len, 4);
-	assert_true(w.b.link.truncated);
+	assert_true(w.b.socket.truncated);
 }
 
 static void test_garbage_instead_of_tls(void **state)
 {
 	(void)state;
 	start_tls();
-	assert_int_equal(send(w.a.link.fd, "GET / HTTP/1.1\r\n\r\n", 18, 0), 18);
-	UNTIL(w.b.last == LINK_ERROR);
+	assert_int_equal(send(w.a.socket.fd, "GET / HTTP/1.1\r\n\r\n", 18, 0), 18);
+	UNTIL(w.b.last == SOCKET_ERROR);
 }
 
 /* A writable event between the asking for the end and its sending: nothing that still waits may be
@@ -324,15 +326,15 @@ static void test_garbage_instead_of_tls(void **state)
 static void test_an_end_waits_for_what_was_written(void **state)
 {
 	(void)state;
-	link_write(&w.a.link, "all of it", 9);
-	link_end(&w.a.link);
-	w.a.link.io.on_ready(&w.a.link.io, LOOP_WRITE);
-	UNTIL(w.b.last == LINK_EOF);
+	socket_write(&w.a.socket, "all of it", 9);
+	socket_end(&w.a.socket);
+	w.a.socket.io.on_ready(&w.a.socket.io, LOOP_WRITE);
+	UNTIL(w.b.last == SOCKET_EOF);
 	assert_int_equal(w.b.in.len, 9);
-	assert_false(w.a.link.broken);
+	assert_false(w.a.socket.broken);
 }
 
-/* The owner hears when a link that was to end has sent all it had. */
+/* The owner hears when a socket that was to end has sent all it had. */
 static void test_the_end_of_a_full_link_is_told(void **state)
 {
 	static uint8_t bytes[65536];
@@ -340,14 +342,14 @@ static void test_the_end_of_a_full_link_is_told(void **state)
 
 	(void)state;
 	w.b.deaf = true;
-	for (; n < 100 && !link_is_congested(&w.a.link); n++) {
-		link_write(&w.a.link, bytes, sizeof bytes);
-		link_flush(&w.a.link);
+	for (; n < 100 && !socket_is_congested(&w.a.socket); n++) {
+		socket_write(&w.a.socket, bytes, sizeof bytes);
+		socket_flush(&w.a.socket);
 	}
-	link_end(&w.a.link);
+	socket_end(&w.a.socket);
 	w.b.deaf = false;
 	take(&w.b);
-	UNTIL(link_unsent(&w.a.link) == 0 && w.b.last == LINK_EOF);
+	UNTIL(socket_unsent(&w.a.socket) == 0 && w.b.last == SOCKET_EOF);
 	assert_true(w.a.drained >= 1);
 	assert_int_equal(w.b.in.len, n * sizeof bytes);
 }
@@ -358,7 +360,7 @@ static void test_the_rest_of_a_record_is_read(void **state)
 {
 	const size_t record = 15000, count = 5;
 	uint8_t *bytes = pattern(record);
-	static uint8_t out[LINK_CHUNK];
+	static uint8_t out[SOCKET_CHUNK];
 	size_t total = 0, n;
 
 	(void)state;
@@ -367,23 +369,23 @@ static void test_the_rest_of_a_record_is_read(void **state)
 	/* The first record in two parts, so that its beginning waits inside OpenSSL when the others
 	 * come in one run. */
 	for (size_t i = 0; i < count; i++)
-		link_write(&w.a.link, bytes, record);
-	w.a.link.writable = false;
-	link_flush(&w.a.link);
-	assert_int_equal(send(w.a.link.fd, buf_bytes(&w.a.link.out), 12000, 0), 12000);
-	w.b.link.readable = true;
-	assert_int_equal(link_read(&w.b.link, out, sizeof out, &n), LINK_AGAIN);
-	w.b.link.readable = true;
-	for (size_t at = 12000; at < w.a.link.out.len;) {
-		ssize_t r =
-		        send(w.a.link.fd, buf_bytes(&w.a.link.out) + at, w.a.link.out.len - at, 0);
+		socket_write(&w.a.socket, bytes, record);
+	w.a.socket.writable = false;
+	socket_flush(&w.a.socket);
+	assert_int_equal(send(w.a.socket.fd, buf_bytes(&w.a.socket.out), 12000, 0), 12000);
+	w.b.socket.readable = true;
+	assert_int_equal(socket_read(&w.b.socket, out, sizeof out, &n), SOCKET_AGAIN);
+	w.b.socket.readable = true;
+	for (size_t at = 12000; at < w.a.socket.out.len;) {
+		ssize_t r = send(
+		        w.a.socket.fd, buf_bytes(&w.a.socket.out) + at, w.a.socket.out.len - at, 0);
 
 		assert_true(r > 0);
 		at += (size_t)r;
 	}
-	buf_consume(&w.a.link.out, w.a.link.out.len);
+	buf_consume(&w.a.socket.out, w.a.socket.out.len);
 	for (int i = 0; i < 8; i++)
-		if (link_read(&w.b.link, out, sizeof out, &n) == LINK_OK)
+		if (socket_read(&w.b.socket, out, sizeof out, &n) == SOCKET_OK)
 			total += n;
 	assert_int_equal(total, record * count);
 	free(bytes);
@@ -415,13 +417,13 @@ static void test_reset(void **state)
 {
 	(void)state;
 	over_tcp(&w.a, &w.c);
-	link_write(&w.a.link, "x", 1);
-	link_flush(&w.a.link);
+	socket_write(&w.a.socket, "x", 1);
+	socket_flush(&w.a.socket);
 	UNTIL(w.c.in.len == 1);
-	link_close(&w.a.link, true);
-	UNTIL(w.c.last == LINK_ERROR);
-	link_write(&w.c.link, "y", 1);
-	link_end(&w.c.link);
+	socket_close(&w.a.socket, true);
+	UNTIL(w.c.last == SOCKET_ERROR);
+	socket_write(&w.c.socket, "y", 1);
+	socket_end(&w.c.socket);
 	pump(2);
 	end_close(&w.c);
 }
@@ -436,18 +438,18 @@ static void go_unread(bool tls, bool politely, bool reads_on)
 	over_tcp(&w.a, &w.b);
 	if (tls)
 		start_tls();
-	w.a.link.reads_on = reads_on;
+	w.a.socket.reads_on = reads_on;
 	w.a.deaf = true;
-	link_write(&w.b.link, bytes, LAST_WORDS);
+	socket_write(&w.b.socket, bytes, LAST_WORDS);
 	if (politely)
-		link_end(&w.b.link);
-	link_flush(&w.b.link);
-	link_close(&w.b.link, !politely);
-	for (int i = 0; i < 2 && !w.a.link.broken; i++) { /* the answer to the first is a reset */
-		link_write(&w.a.link, bytes, 1);
-		link_flush(&w.a.link);
+		socket_end(&w.b.socket);
+	socket_flush(&w.b.socket);
+	socket_close(&w.b.socket, !politely);
+	for (int i = 0; i < 2 && !w.a.socket.broken; i++) { /* the answer to the first is a reset */
+		socket_write(&w.a.socket, bytes, 1);
+		socket_flush(&w.a.socket);
 	}
-	assert_true(w.a.link.broken);
+	assert_true(w.a.socket.broken);
 	free(bytes);
 }
 
@@ -460,14 +462,14 @@ static void test_what_came_before_a_reset_is_read(void **state)
 	for (int tls = 0; tls < 2; tls++) {
 		go_unread(tls, false, true);
 		w.a.deaf = false;
-		UNTIL(w.a.last != LINK_AGAIN);
-		assert_int_equal(w.a.last, LINK_ERROR);
+		UNTIL(w.a.last != SOCKET_AGAIN);
+		assert_int_equal(w.a.last, SOCKET_ERROR);
 		assert_int_equal(w.a.in.len, LAST_WORDS);
 		assert_memory_equal(buf_bytes(&w.a.in), bytes, LAST_WORDS);
 		take(&w.a);
-		assert_int_equal(w.a.last, LINK_ERROR);
-		link_write(&w.a.link, "more", 4);
-		assert_int_equal(link_unsent(&w.a.link), 0);
+		assert_int_equal(w.a.last, SOCKET_ERROR);
+		socket_write(&w.a.socket, "more", 4);
+		assert_int_equal(socket_unsent(&w.a.socket), 0);
 	}
 	free(bytes);
 }
@@ -479,9 +481,9 @@ static void test_what_came_before_an_end_and_a_reset_is_read(void **state)
 	for (int tls = 0; tls < 2; tls++) {
 		go_unread(tls, true, true);
 		w.a.deaf = false;
-		UNTIL(w.a.last != LINK_AGAIN);
-		assert_int_equal(w.a.last, LINK_EOF);
-		assert_false(w.a.link.truncated);
+		UNTIL(w.a.last != SOCKET_AGAIN);
+		assert_int_equal(w.a.last, SOCKET_EOF);
+		assert_false(w.a.socket.truncated);
 		assert_int_equal(w.a.in.len, LAST_WORDS);
 	}
 }
@@ -492,24 +494,24 @@ static void test_a_link_that_does_not_read_on(void **state)
 	(void)state;
 	go_unread(false, false, false);
 	w.a.deaf = false;
-	UNTIL(w.a.last != LINK_AGAIN);
-	assert_int_equal(w.a.last, LINK_ERROR);
+	UNTIL(w.a.last != SOCKET_AGAIN);
+	assert_int_equal(w.a.last, SOCKET_ERROR);
 	assert_int_equal(w.a.in.len, 0);
 }
 
 static void test_a_closed_link_is_harmless(void **state)
 {
-	uint8_t out[LINK_RECORD];
+	uint8_t out[SOCKET_RECORD];
 	size_t n;
 
 	(void)state;
-	link_close(&w.a.link, false);
-	link_close(&w.a.link, true);
-	link_write(&w.a.link, "x", 1);
-	link_write_secret(&w.a.link, "x", 1);
-	link_end(&w.a.link);
-	link_flush(&w.a.link);
-	assert_int_equal(link_read(&w.a.link, out, sizeof out, &n), LINK_ERROR);
+	socket_close(&w.a.socket, false);
+	socket_close(&w.a.socket, true);
+	socket_write(&w.a.socket, "x", 1);
+	socket_write_secret(&w.a.socket, "x", 1);
+	socket_end(&w.a.socket);
+	socket_flush(&w.a.socket);
+	assert_int_equal(socket_read(&w.a.socket, out, sizeof out, &n), SOCKET_ERROR);
 	assert_int_equal(n, 0);
 	pump(1);
 }

@@ -213,9 +213,9 @@ static void only_the_destination_answers(void **state)
 /* The flow itself, the table of all, its buckets: it is not there, and the next one may be. */
 static void a_flow_without_memory(void **state)
 {
-	struct datagram_relay *relay = w.proxy->datagrams;
+	struct udp_relay *relay = w.proxy->datagrams;
 	struct sockaddr_in to = loopback(77, 1, NAME_A, w.port);
-	struct flow_key key = {.src_port = 1, .dst_port = w.port};
+	struct udp_flow_key key = {.src_port = 1, .dst_port = w.port};
 	unsigned nth = 0, refused = 0;
 	bool met;
 
@@ -223,14 +223,14 @@ static void a_flow_without_memory(void **state)
 	key.src = key.dst = ip_from_sockaddr((struct sockaddr *)&to, &key.dst_port);
 	do {
 		no_memory_at(++nth);
-		struct flow *f = flow_open(&relay->sockets[0], &key);
+		struct udp_flow *f = udp_flow_open(&relay->sockets[0], &key);
 		met = no_memory_met();
 
 		assert_true(f || met);
 		assert_int_equal(HASH_COUNT(relay->flows), f != NULL);
 		refused += !f;
 		if (f)
-			flow_free(f);
+			udp_flow_free(f);
 	} while (met);
 	assert_true(refused >= 3);
 }
@@ -714,7 +714,7 @@ static void a_pause_ends_with_the_relay(void **state)
 	expect_text(origin_udp, "question");
 	tell(c, NAME_A, "too many");
 	expect_silence(origin_udp);
-	datagram_relay_retire(w.proxy->datagrams);
+	udp_relay_retire(w.proxy->datagrams);
 	pump(&w, 5 * DATAGRAM_PAUSE_MS);
 	tell(c, NAME_A, "more");
 	expect_silence(origin_udp);

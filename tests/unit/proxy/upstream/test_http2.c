@@ -286,9 +286,9 @@ static struct h2 *patient_client_of_a(void)
 	return client_of_a();
 }
 
-static struct carrier *first_upstream(void)
+static struct upstream_conn *first_upstream(void)
 {
-	return container_of(w.proxy->upstreams.next, struct carrier, all);
+	return container_of(w.proxy->upstreams.next, struct upstream_conn, all);
 }
 
 /* One upload fills the socket to an origin that reads nothing; the second request's head waits. */
@@ -308,9 +308,9 @@ static struct h2 *stuck(struct h2 *c, struct upload *up, int32_t id[2])
 	while (up->bytes.len < 24u << 20)
 		assert_int_equal(buf_append(&up->bytes, up_piece, sizeof up_piece), 0);
 	nghttp2_session_resume_data(c->session, id[0]);
-	ALL_UNTIL(link_is_congested(&first_upstream()->link));
+	ALL_UNTIL(socket_is_congested(&first_upstream()->socket));
 	run_for(20);
-	assert_true(link_is_congested(&first_upstream()->link));
+	assert_true(socket_is_congested(&first_upstream()->socket));
 	id[1] = h2_ask(c, "GET", "/late");
 	run_for(20);
 	assert_int_equal(w.proxy->upstream_count, 1);
@@ -506,7 +506,7 @@ static void test_goaway_with_an_error_ends_all(void **state)
 	ALL_UNTIL(o->count == 1 && o->answers[0]->body.len == 4);
 	nghttp2_session_terminate_session(o->session, NGHTTP2_ENHANCE_YOUR_CALM);
 	h2_run(o);
-	link_end(&o->peer->link);
+	socket_end(&o->peer->socket);
 	expect_status(c, id, 502);
 	assert_int_equal(only(EVENT_HTTP)->cause, EVENT_CAUSE_UPSTREAM);
 	buf_fini(&part.bytes);
@@ -558,7 +558,7 @@ static void test_bytes_that_are_no_http2(void **state)
 		struct peer *o = accept_tls("\x02h2");
 
 		say_n(o, bytes[i], i == 1 ? 16 : strlen(bytes[i]));
-		link_end(&o->link);
+		socket_end(&o->socket);
 		expect_status(c, id, 502);
 		assert_int_equal(find_event(&w, EVENT_HTTP)->cause, EVENT_CAUSE_UPSTREAM);
 		hang_up(o, false);

@@ -179,7 +179,7 @@ static void test_http1_is_required(void **state)
 	(void)state;
 	reset_stream(o, r->id, NGHTTP2_HTTP_1_1_REQUIRED);
 	o1 = accept_tls("\x02h2\x08http/1.1");
-	assert_true(slice_equals(tls_alpn(o1->link.tls), SLICE("http/1.1")));
+	assert_true(slice_equals(tls_alpn(o1->socket.tls), SLICE("http/1.1")));
 	expect_head(o1, "POST /x HTTP/1.1\r\n");
 	say(o1, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
 	expect_status(id, 200);
@@ -603,12 +603,12 @@ static void test_many_trailers(void **state)
 /* Bytes of responses that wait for clients, on the first connection. */
 static size_t stashed(void)
 {
-	struct http2_upstream *s =
-	        container_of(w.proxy->upstreams.next, struct carrier, all)->http2;
+	struct upstream_http2 *s =
+	        container_of(w.proxy->upstreams.next, struct upstream_conn, all)->http2;
 	size_t n = 0;
 
 	for (struct list *l = s->streams.next; l != &s->streams; l = l->next)
-		n += container_of(l, struct upstream_stream, list)->stash.len;
+		n += container_of(l, struct upstream_http2_stream, list)->input_buf.len;
 	return n;
 }
 
@@ -666,7 +666,8 @@ static void test_a_slow_client_and_a_connection_that_ends(void **state)
 	say_goaway(o, LAST_OF_ALL, NGHTTP2_NO_ERROR);
 	leave(o, false);
 	o = NULL;
-	ALL_UNTIL(!link_is_open(&container_of(w.proxy->upstreams.next, struct carrier, all)->link));
+	ALL_UNTIL(!socket_is_open(
+	        &container_of(w.proxy->upstreams.next, struct upstream_conn, all)->socket));
 	assert_true(stashed() > 0);
 	c->peer->deaf = false;
 	peer_read(c->peer);
