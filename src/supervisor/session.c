@@ -264,7 +264,8 @@ static int on_variables(struct session *session, struct ipc_message *message)
 	return 0;
 }
 
-static void tell_roles(void *context, uint64_t id, const struct role_report *reports, size_t count)
+static void tell_roles(
+        void *context, uint64_t id, const struct confinement_report *reports, size_t count)
 {
 	struct session *session = context;
 
@@ -283,7 +284,7 @@ static int on_roles(struct session *session, struct ipc_message *message)
 {
 	if (!reader_done(&message->body) || message->fd_count > 0)
 		return -EBADMSG;
-	return roles_ask(session->supervisor, message->head.id, tell_roles, session);
+	return confinement_ask(session->supervisor, message->head.id, tell_roles, session);
 }
 
 static int on_message(struct ipc_peer *peer, struct ipc_message *message)

@@ -89,8 +89,8 @@ static int hold_programs(const struct supervisor *sv)
 
 	for (const char *const *name = names; *name && !error; name++)
 		error = spawn_hold(*name);
-	if (!error && sv->lasting)
-		resident_keep_programs(names);
+	if (!error && sv->persistent)
+		mlock_programs(names);
 	return error;
 }
 
@@ -98,7 +98,7 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 {
 	sv->loop = loop;
 	memory_trusted_init(&sv->trusted);
-	sv->trusted.local = sv->lasting;
+	sv->trusted.local = sv->persistent;
 	sv->mounts = -1;
 	if (!sv->last_id) /* ids of sandboxes are in the log: no two runs share them */
 		sv->last_id = (uint64_t)(clock_real_ms() / 1000) << 32 | random_below_half();
@@ -110,19 +110,19 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 	error = gate_host_open(&sv->gates, loop);
 	if (error)
 		return error;
-	if (sv->lasting)
+	if (sv->persistent)
 		error = gate_host_listen_for_all(sv->gates);
 	if (error)
 		log_info("each gate is watched by sockets of its own: %s", strerror(-error));
-	if (sv->lasting)
+	if (sv->persistent)
 		sv->mounts = spawn_lean_mounts();
-	if (sv->lasting && sv->mounts < 0)
+	if (sv->persistent && sv->mounts < 0)
 		log_info("workers begin with all of the host's mounts, which takes longer: %s",
 		        strerror(-sv->mounts));
 	*step = "the recorder";
 	error = recorder_start(sv);
-	if (!error && sv->lasting)
-		error = supervisor_look_at_keeper(sv);
+	if (!error && sv->persistent)
+		error = keeper_health_start(sv);
 	if (error)
 		return error;
 	*step = "the keeper";
@@ -157,18 +157,18 @@ void supervisor_fini(struct supervisor *sv)
 
 	HASH_ITER(hh, sv->sandboxes, s, next)
 	sandbox_free(s);
-	spares_fini(sv);
+	worker_pool_close(sv);
 	gate_host_close(sv->gates);
 	loop_timer_close(&sv->keeper_timer);
-	loop_timer_close(&sv->keeper_look);
+	loop_timer_close(&sv->keeper_health_timer);
 	loop_timer_close(&sv->recorder_timer);
-	roles_fini(sv);
+	confinement_fini(sv);
 	head_fini(sv);
 	role_fini(&sv->keeper);
 	role_fini(&sv->recorder);
 	recording_fini(sv);
 	memory_trusted_fini(&sv->trusted);
-	errand_close_all(sv->loop);
+	helper_child_close_all(sv->loop);
 	if (sv->mounts >= 0)
 		close(sv->mounts);
 }

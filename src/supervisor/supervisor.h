@@ -7,11 +7,12 @@
 #include "supervisor/sandbox/sandbox.h"
 
 #define SUPERVISOR_STOP_MS 2000
-#define KEEPER_RESTARTS_MAX 4 /* lasting: within so long; further ones wait */
+#define KEEPER_RESTARTS_MAX 4 /* persistent: within so long; further ones wait */
 #define KEEPER_RESTARTS_MS 60000
-#define KEEPER_LOOK_MS 3000 /* lasting: how often it is looked whether the keeper answers */
-#define KEEPER_OWES_MAX 3   /* looks that find the same keeper without its answer: it is killed */
-#define ROLE_PAUSE_MS 5000  /* lasting: how long one that dies too often is not started again */
+#define KEEPER_HEALTH_MS 3000 /* persistent: how often it is looked whether the keeper answers */
+#define KEEPER_HEALTH_MISSED_MAX \
+	3                  /* looks that find the same keeper without its answer: it is killed */
+#define ROLE_PAUSE_MS 5000 /* persistent: how long one that dies too often is not started again */
 #define RECORDER_STALL_SHOWN_MS \
 	10000 /* a recorder may say it endlessly; people are told so often */
 
@@ -29,30 +30,31 @@ struct supervisor {
 	struct instance *instances, *requests; /* by id, and by what the keeper was asked under */
 	uint64_t last_id;                      /* of sandboxes and of requests */
 	int status;                            /* exit status */
-	struct instance *spares;               /* workers that wait for a sandbox */
-	size_t spare_count, spare_goal;
-	struct loop_timer spare_timer;
-	bool spare_due;                /* it is set */
-	bool spare_waits;              /* for whoever took one to be served */
-	bool lasting;                  /* the daemon's: roles that die are replaced */
+	struct instance *pool;                 /* workers that wait for a sandbox */
+	size_t pool_count, pool_goal;
+	struct loop_timer pool_timer;
+	bool pool_due;                 /* it is set */
+	bool pool_waits;               /* for whoever took one to be served */
+	bool persistent;               /* the daemon's: roles that die are replaced */
 	struct memory_trusted trusted; /* CAs that upstreams are verified with */
-	int mounts; /* lasting: the namespace workers begin in (spawn_lean_mounts); negative: ours
+	int mounts; /* persistent: the namespace workers begin in (spawn_lean_mounts); negative:
+	             * ours
 	             */
 	struct gate_host *gates;
 	int ca;            /* directory of the root CA's file; -1: the keeper has one of its own */
-	int names;         /* lasting: directory of the sandboxes' synthetic names */
+	int names;         /* persistent: directory of the sandboxes' synthetic names */
 	bool keeper_ready; /* it has said so once: the file is in order */
 	int64_t keeper_deaths_ms[KEEPER_RESTARTS_MAX];
 	size_t keeper_death_count;
-	struct loop_timer keeper_timer, recorder_timer, keeper_look;
-	pid_t keeper_looked_at;  /* 0: none ran */
-	uint64_t keeper_look_id; /* asked under this id and not answered yet; or 0 */
-	unsigned keeper_owes;    /* so many looks in a row */
-	/* lasting: keeper and recorder have begun to serve; NULL: nobody asks */
+	struct loop_timer keeper_timer, recorder_timer, keeper_health_timer;
+	pid_t keeper_health_pid;       /* 0: none ran */
+	uint64_t keeper_health_id;     /* asked under this id and not answered yet; or 0 */
+	unsigned keeper_health_missed; /* so many looks in a row */
+	/* persistent: keeper and recorder have begun to serve; NULL: nobody asks */
 	void (*on_roles_ready)(struct supervisor *sv);
 	void (*on_keeper_lost)(struct supervisor *sv, const char *how); /* before it was ready */
-	struct roles *roles;        /* process/confinement.h; NULL: nobody asks */
-	struct head_question *head; /* events/head.h; the same */
+	struct confinement *confinement; /* process/confinement.h; NULL: nobody asks */
+	struct head_question *head;      /* events/head.h; the same */
 };
 
 /* Starts keeper and recorder. 0 or -errno with what failed in *step. */
@@ -64,13 +66,13 @@ void supervisor_fini(struct supervisor *sv);
 void supervisor_roles_ready(struct supervisor *sv);
 /* A worker process that was told nothing, a spare one where there is one. The caller gives it a
  * sandbox. NULL with errno. */
-struct instance *supervisor_take_worker(struct supervisor *sv);
+struct instance *worker_pool_take(struct supervisor *sv);
 /* Somebody is served. */
-void supervisor_spares_may_come(struct supervisor *sv);
-void supervisor_spare_dead(struct supervisor *sv, struct instance *i, const char *how);
+void worker_pool_refill(struct supervisor *sv);
+void worker_pool_dead(struct supervisor *sv, struct instance *i, const char *how);
 /* Keeps so many spare workers from now on. Once. 0 or -errno. */
-int supervisor_keep_spares(struct supervisor *sv, size_t count);
-void spares_fini(struct supervisor *sv);
+int worker_pool_open(struct supervisor *sv, size_t count);
+void worker_pool_close(struct supervisor *sv);
 uint64_t supervisor_next_id(struct supervisor *sv);
 /* An id that was given out by a supervisor before this one. */
 void supervisor_id_is_used(struct supervisor *sv, uint64_t id);
@@ -88,9 +90,9 @@ int keeper_start(struct supervisor *sv);
 /* Answers the keeper's request id with what its source gave (sources.h). */
 void supervisor_on_source(struct sources *sources, uint64_t id, int fd, const char *error);
 /* process/keeper_health.c, for those that last. 0 or -errno. */
-int supervisor_look_at_keeper(struct supervisor *sv);
+int keeper_health_start(struct supervisor *sv);
 /* The answer. 0 or -EBADMSG. */
-int supervisor_keeper_is_here(struct supervisor *sv, struct ipc_message *message);
+int keeper_health_answered(struct supervisor *sv, struct ipc_message *message);
 /* events/recorder.c: 0 or -errno. */
 int recorder_start(struct supervisor *sv);
 /* A worker that begins while the log cannot be written. */

@@ -14,7 +14,7 @@ from slow_files import SlowFiles
 from daemon import Daemon
 from support import HTTP, SLOW, VETHGUARD, file_credential, policy, wait_until
 
-PER_USER = 8  # ERRANDS_OF_ONE_MAX
+PER_USER = 8  # HELPER_CHILDREN_OF_ONE_MAX
 MOST = 16 << 20  # SETTINGS_FILES_MAX
 RULES = "{to: 'https://api.lab.test', methods: [GET], credential: api}"
 

@@ -19,7 +19,8 @@
 #include "vethguard/base/hash.h"
 #include "supervisor/attach/transaction.h"
 
-bool attaching_refuse(struct attaching *t, enum attach_status status, const char *format, ...)
+bool attach_transaction_refuse(
+        struct attach_transaction *t, enum attach_status status, const char *format, ...)
 {
 	va_list arguments;
 
@@ -41,7 +42,7 @@ static void make_name(const struct attachments *all, char out[MESSAGE_NAME_MAX +
 	while (attachments_find(all, out)); /* of ATTACHMENTS_MAX: it ends */
 }
 
-static bool fill_record(struct attaching *t)
+static bool fill_record(struct attach_transaction *t)
 {
 	const struct attach_request *r = t->request;
 	struct attach_record *record = &t->attachment->record;
@@ -62,10 +63,10 @@ static bool fill_record(struct attaching *t)
 	        record->policy && attach_pairs_copy(&record->labels, &r->labels) == 0 &&
 	        attach_pairs_copy(&record->vars, &r->vars) == 0)
 		return true;
-	return attaching_refuse(t, ATTACH_FAILED, "no memory");
+	return attach_transaction_refuse(t, ATTACH_FAILED, "no memory");
 }
 
-static bool load(struct attaching *t, struct generation **out)
+static bool load(struct attach_transaction *t, struct generation **out)
 {
 	struct generation *g = attachment_load(t->attachment, t->request->policy,
 	        &t->request->caller, t->files, &t->status, &t->diagnostics);
@@ -77,14 +78,14 @@ static bool load(struct attaching *t, struct generation **out)
 	return g;
 }
 
-static bool make_sandbox(struct attaching *t, struct generation *g)
+static bool make_sandbox(struct attach_transaction *t, struct generation *g)
 {
 	struct attachment *a = t->attachment;
 	struct sandbox *s = sandbox_new(t->all->supervisor, &a->owner, true);
 
 	if (!s) {
 		generation_put(g);
-		return attaching_refuse(t, ATTACH_FAILED, "no memory");
+		return attach_transaction_refuse(t, ATTACH_FAILED, "no memory");
 	}
 	a->sandbox = s;
 	a->record.id = s->id;
@@ -101,7 +102,7 @@ static bool make_sandbox(struct attaching *t, struct generation *g)
 
 /* It is about to change rules of the host. Should this process die before it can say what became of
  * that, the next one knows what to take away: this, and nothing else. */
-static bool write_beginning(struct attaching *t)
+static bool write_beginning(struct attach_transaction *t)
 {
 	struct attachment *a = t->attachment;
 	struct gate shape;
@@ -119,27 +120,28 @@ static bool write_beginning(struct attaching *t)
 	if (!error)
 		return true;
 	state_remove(t->all->state, a->record.name);
-	return attaching_refuse(
+	return attach_transaction_refuse(
 	        t, ATTACH_FAILED, "its state cannot be written: %s", strerror(-error));
 }
 
-static bool prepare(struct attaching *t)
+static bool prepare(struct attach_transaction *t)
 {
 	struct generation *g;
 
-	if (!attaching_check_request(t) || !attaching_check_room(t))
+	if (!attach_transaction_check_request(t) || !attach_transaction_check_room(t))
 		return false;
 	t->attachment = attachment_new(t->all);
 	if (!t->attachment)
-		return attaching_refuse(t, ATTACH_FAILED, "no memory");
-	if (!fill_record(t) || !attaching_find_place(t) || !load(t, &g) || !make_sandbox(t, g))
+		return attach_transaction_refuse(t, ATTACH_FAILED, "no memory");
+	if (!fill_record(t) || !attach_transaction_find_target(t) || !load(t, &g) ||
+	        !make_sandbox(t, g))
 		return false;
 	if (attachment_enter(t->attachment) != 0)
-		return attaching_refuse(t, ATTACH_FAILED, "no memory");
+		return attach_transaction_refuse(t, ATTACH_FAILED, "no memory");
 	return write_beginning(t);
 }
 
-static void give_up(struct attaching *t, attach_done done, void *context)
+static void give_up(struct attach_transaction *t, attach_done done, void *context)
 {
 	const struct attach_result result = {
 	        .status = t->status, .text = t->text, .diagnostics = t->diagnostics};
@@ -188,7 +190,7 @@ void attachments_attach(struct attachments *all, const struct attach_request *re
 void attachments_attach_with(struct attachments *all, const struct attach_request *request,
         const struct settings_files *files, attach_done done, void *context)
 {
-	struct attaching t = {.all = all, .request = request, .netns = -1, .files = files};
+	struct attach_transaction t = {.all = all, .request = request, .netns = -1, .files = files};
 	char name[MESSAGE_NAME_MAX + 1];
 
 	if (!prepare(&t)) {

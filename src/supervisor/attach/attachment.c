@@ -112,7 +112,7 @@ static void on_changed(struct sandbox_owner *owner, struct sandbox *s)
 
 	if (s->state == SANDBOX_SERVING)
 		publish_root(a->all, s->root_pem);
-	attachments_end_turn(a->all);
+	recovery_queue_end(a->all);
 	if (a->all->on_changed)
 		a->all->on_changed(a->all);
 }
@@ -169,7 +169,7 @@ static void on_replaced(struct sandbox_owner *owner, struct sandbox *s, const ch
 	attachment_answer(a, OPERATION_RELOAD, 0, &result);
 }
 
-static void on_stilled(struct sandbox_owner *owner, struct sandbox *s)
+static void on_quiesced(struct sandbox_owner *owner, struct sandbox *s)
 {
 	struct attachment *a = attachment_of(owner);
 	const struct attach_result result = {.status = ATTACH_OK, .text = "", .attachment = a};
@@ -215,7 +215,7 @@ struct attachment *attachment_new(struct attachments *all)
 	        .changed = on_changed,
 	        .stats = on_stats,
 	        .replaced = on_replaced,
-	        .stilled = on_stilled};
+	        .quiesced = on_quiesced};
 	if (loop_alarm_open(all->supervisor->loop, &a->expiry, on_expiry) == 0)
 		return a;
 	free(a);
@@ -239,10 +239,10 @@ void attachment_free(struct attachment *a)
 		all->readings--;
 	attach_reading_cancel(a->reading);
 	attachment_forget_policy(a);
-	attachment_forget_turn(a);
+	recovery_queue_forget(a);
 	if (a->hh.tbl)
 		HASH_DEL(all->by_name, a);
-	attachment_leave_place(a);
+	attachment_leave_target(a);
 	if (a->sandbox)
 		sandbox_free(a->sandbox);
 	gate_close(&a->gate);
@@ -277,13 +277,13 @@ int attachment_watch(struct attachment *a)
 		loop_alarm_set(&a->expiry, left_ms);
 	}
 	if (a->record.pid == 0) {
-		attachment_find_place(a);
+		attachment_find_target(a);
 		return 0;
 	}
 	if (a->pidfd < 0)
 		a->pidfd = attach_process_open(a->record.pid, a->record.pid_start_time);
 	if (a->pidfd < 0)
 		return a->pidfd;
-	attachment_find_place(a);
+	attachment_find_target(a);
 	return loop_io_open_level(loop, &a->process, a->pidfd, LOOP_READ, on_process_end);
 }

@@ -27,7 +27,7 @@
 
 /* What a sandbox is attached by, which no two have at a time. All of its bytes are compared: made
  * of zeros. */
-struct attach_place {
+struct attach_target {
 	dev_t netns_device; /* of the namespace; 0 where it is an interface, or was not found */
 	ino_t netns_inode;
 	char interface[IFNAMSIZ]; /* of the host; empty where it is a namespace */
@@ -67,8 +67,8 @@ struct attachment {
 	struct attach_reading *reading; /* taking over: its policy is being read */
 	bool slow;                      /* taking over: a child has to read it */
 	struct gate gate;               /* where there is no sandbox: its gate cannot be served */
-	struct attach_place place;      /* all zeros: not known */
-	UT_hash_handle at_place;
+	struct attach_target target;    /* all zeros: not known */
+	UT_hash_handle at_target;
 	bool detaching;                   /* for good: gate and state go with it */
 	bool undone;                      /* they are gone */
 	struct gate_unlinking *unlinking; /* the link is being taken away; NULL: it is not */
@@ -85,13 +85,13 @@ struct attachment {
 };
 
 /* One that was just taken over, or back. */
-struct attach_turn {
+struct recovery_entry {
 	struct attachment *attachment; /* NULL: none */
 	int64_t since_ms;
 };
 
 /* What is done in turns with those that are left. */
-struct attach_turns {
+struct recovery_queue {
 	/* Its gate listens from now on, and attachment_knocked() follows when somebody comes; where
 	 * it cannot, nobody waits there, and its turn tells why. NULL: none is to. */
 	void (*listen)(struct attachment *a);
@@ -101,7 +101,7 @@ struct attach_turns {
 
 struct attachments {
 	struct supervisor *supervisor;
-	struct attachment *by_name, *by_place;
+	struct attachment *by_name, *by_target;
 	int state;                              /* directory of state files */
 	char pins[MESSAGE_PATH_MAX + 1];        /* directory of the gates' namespaces */
 	char config_path[MESSAGE_PATH_MAX + 1]; /* empty: none */
@@ -113,16 +113,16 @@ struct attachments {
 	bool damaged; /* a state file could not be read */
 	struct policy_watch *policy_watch;  /* owned; NULL: policies are not watched */
 	struct reload_all *reload_all;      /* under way, or NULL */
-	struct attach_wanted *wanted;       /* list of those that wait for their policy's files */
+	struct attach_deferred *deferred;   /* list of those that wait for their policy's files */
 	size_t readings;                    /* taking over: policies that are being read */
 	char root_pem[MESSAGE_PEM_MAX + 1]; /* as last published */
 	int ca;
-	bool recovering; /* attachments_take_turns() is under way */
+	bool recovering; /* recovery_queue_run() is under way */
 	struct loop_timer recovery;
-	struct attach_turns turns;
+	struct recovery_queue turns;
 	struct attachment *to_listen; /* the next one whose gate is to listen; NULL: all do */
 	struct attachment *knocked;   /* list of those that are left where somebody waits */
-	struct attach_turn turn[RECOVERY_TURNS];
+	struct recovery_entry turn[RECOVERY_TURNS];
 	void (*on_recovered)(struct attachments *all);
 	void (*on_empty)(struct attachments *all); /* stopping, and the last one is gone */
 	/* Or NULL: some sandbox's state has changed. */
@@ -138,15 +138,16 @@ void attachment_free(struct attachment *a);
 /* Into the registry, under its record's name. 0 or -ENOMEM: then it can only be freed. */
 int attachment_enter(struct attachment *a);
 /* attach/target.c. */
-struct attach_place attach_place_of_netns(const struct stat *st);
-struct attach_place attach_place_of_interface(const char *interface);
+struct attach_target attach_target_of_netns(const struct stat *st);
+struct attach_target attach_target_of_interface(const char *interface);
 /* Who is there, or NULL. */
-struct attachment *attachments_at(const struct attachments *all, const struct attach_place *place);
+struct attachment *attachments_at(
+        const struct attachments *all, const struct attach_target *target);
 /* From now on it is there. Harmless where it is known to be somewhere. 0 or -ENOMEM. */
-int attachment_settle_at(struct attachment *a, const struct attach_place *place);
+int attachment_settle_at(struct attachment *a, const struct attach_target *target);
 /* Of one that was found again: what it is attached by, so that nobody else attaches it. */
-void attachment_find_place(struct attachment *a);
-void attachment_leave_place(struct attachment *a);
+void attachment_find_target(struct attachment *a);
+void attachment_leave_target(struct attachment *a);
 /* 0 or -errno. */
 int attachment_save(struct attachment *a);
 void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE_PATH_MAX + 1]);
@@ -181,7 +182,7 @@ void attachments_attach_with(struct attachments *all, const struct attach_reques
 void attachments_attach_later(struct attachments *all, const struct attach_request *request,
         attach_done done, void *context);
 /* Those that still wait are answered with ATTACH_BUSY; or (at the very end) not at all. */
-void attachments_refuse_wanted(struct attachments *all, bool answered);
+void attachments_refuse_deferred(struct attachments *all, bool answered);
 /* reload.c: a reload that waits for its files is over, and answered. */
 void attachment_refuse_later(struct attachment *a);
 /* The sentence that goes with such a status. */
@@ -241,14 +242,14 @@ int attachments_recover(struct attachments *all);
 
 /* daemon/recovery_queue.c: all that are left have their turn, from the loop; finish comes last,
  * unless all are stopped before. 0 or -errno. */
-int attachments_take_turns(struct attachments *all, const struct attach_turns *turns);
+int recovery_queue_run(struct attachments *all, const struct recovery_queue *turns);
 /* Somebody waits at its gate. Once. */
 void attachment_knocked(struct attachment *a);
 void attachment_forget_knock(struct attachment *a);
 /* Some sandbox's state has changed: another one may have its turn. */
-void attachments_end_turn(struct attachments *all);
+void recovery_queue_end(struct attachments *all);
 /* It goes. */
-void attachment_forget_turn(struct attachment *a);
+void recovery_queue_forget(struct attachment *a);
 
 /* hold.c, for upgrades. */
 /* Nobody waits for anything and nothing is half done. */

@@ -189,7 +189,7 @@ void attachments_reload(struct attachments *all, const char *name, const char *p
  * configuration with a fault changes nothing. */
 void attachments_reload_all(struct attachments *all, attach_done done, void *context);
 /* Everything is refused at once, live connections closed; answers when every worker that had work
- * to do is gone, which takes SANDBOX_STILL_MS at most, and another one explains. Pausing a paused
+ * to do is gone, which takes SANDBOX_QUIESCE_MS at most, and another one explains. Pausing a paused
  * one replaces the reason (NULL: a plain one). One that has failed is paused when it is served
  * again. */
 void attachments_pause(struct attachments *all, const char *name, const char *reason,
@@ -207,7 +207,7 @@ void attachments_for_each(
         struct attachments *all, bool (*what)(void *context, struct attachment *a), void *context);
 void attachment_view(struct attachment *a, struct attachment_view *out);
 /* As sources_examine, of one that serves. */
-void attachment_examine(
+void attachment_verify(
         const struct attachment *a, void (*tell)(void *context, const char *fault), void *context);
 
 /* Of the daemon itself, for /v1/status. */

@@ -17,7 +17,7 @@ static bool is_absolute(const char *path)
 }
 
 /* Nobody sends from such an address: the sandbox would be cut off without a word. */
-static bool check_address(struct attaching *t, const struct ip *address)
+static bool check_address(struct attach_transaction *t, const struct ip *address)
 {
 	const enum ip_class class = ip_classify(address);
 	char text[IP_TEXT_MAX];
@@ -26,8 +26,9 @@ static bool check_address(struct attaching *t, const struct ip *address)
 	        (class != IP_UNSPECIFIED && class != IP_LOOPBACK && class != IP_MULTICAST &&
 	                class != IP_BROADCAST && class != IP_MAPPED))
 		return true;
-	return attaching_refuse(t, ATTACH_INVALID, "no sandbox can have the address %s: it is %s",
-	        ip_format(address, text), ip_class_name(class));
+	return attach_transaction_refuse(t, ATTACH_INVALID,
+	        "no sandbox can have the address %s: it is %s", ip_format(address, text),
+	        ip_class_name(class));
 }
 
 /* Whoever asked sees which one is meant, as far as SHOWN_BYTES go. */
@@ -40,7 +41,7 @@ static const char *show(const char *text, char out[SHOWN_BYTES])
 
 /* An interface may have further names (ip-link(8), altname). Rules go by its own, and so does what
  * is remembered of it: by another one it would be attached twice, or be looked for in vain. */
-static void find_own_name(struct attaching *t, const char *name)
+static void find_own_name(struct attach_transaction *t, const char *name)
 {
 	unsigned index = if_nametoindex(name);
 
@@ -48,29 +49,31 @@ static void find_own_name(struct attaching *t, const char *name)
 		snprintf(t->interface, sizeof t->interface, "%s", name);
 }
 
-static bool check_interface(struct attaching *t)
+static bool check_interface(struct attach_transaction *t)
 {
 	const char *name = t->request->interface;
 	char shown[SHOWN_BYTES];
 
 	if (!name || !name[0] || strlen(name) > INTERFACE_NAME_MAX || strchr(name, '/') ||
 	        strchr(name, ' '))
-		return attaching_refuse(t, ATTACH_INVALID,
+		return attach_transaction_refuse(t, ATTACH_INVALID,
 		        "%s: an interface's name has 1 to %d characters, none a slash or space",
 		        show(name ? name : "", shown), INTERFACE_NAME_MAX);
 	find_own_name(t, name);
 	return check_address(t, &t->request->address4) && check_address(t, &t->request->address6);
 }
 
-static bool refuse_pair(struct attaching *t, const char *objection, const struct attach_pair *pair)
+static bool refuse_pair(
+        struct attach_transaction *t, const char *objection, const struct attach_pair *pair)
 {
 	char key[SHOWN_BYTES];
 
-	return pair ? attaching_refuse(t, ATTACH_INVALID, "%s: %s", show(pair->key, key), objection)
-	            : attaching_refuse(t, ATTACH_INVALID, "%s", objection);
+	return pair ? attach_transaction_refuse(
+	                      t, ATTACH_INVALID, "%s: %s", show(pair->key, key), objection)
+	            : attach_transaction_refuse(t, ATTACH_INVALID, "%s", objection);
 }
 
-static bool check_texts(struct attaching *t)
+static bool check_texts(struct attach_transaction *t)
 {
 	const struct attach_request *r = t->request;
 	const struct attach_pair *culprit;
@@ -83,36 +86,39 @@ static bool check_texts(struct attaching *t)
 		return refuse_pair(t, objection, culprit);
 	objection = attach_container_objection(&r->container);
 	if (objection)
-		return attaching_refuse(t, ATTACH_INVALID, "%s", objection);
+		return attach_transaction_refuse(t, ATTACH_INVALID, "%s", objection);
 	return !r->name || !r->name[0] || message_name_is_plain(slice_from_string(r->name)) ||
-	       attaching_refuse(t, ATTACH_INVALID, "%s: " MESSAGE_NAME_RULE, show(r->name, name),
-	               MESSAGE_NAME_MAX);
+	       attach_transaction_refuse(t, ATTACH_INVALID, "%s: " MESSAGE_NAME_RULE,
+	               show(r->name, name), MESSAGE_NAME_MAX);
 }
 
-bool attaching_check_request(struct attaching *t)
+bool attach_transaction_check_request(struct attach_transaction *t)
 {
 	const struct attach_request *r = t->request;
 
 	if (!check_texts(t))
 		return false;
 	if (!is_absolute(r->policy))
-		return attaching_refuse(t, ATTACH_INVALID,
+		return attach_transaction_refuse(t, ATTACH_INVALID,
 		        "the policy's path has to be absolute, of at most %d bytes",
 		        MESSAGE_PATH_MAX);
 	if (r->caller.group_count > IDENTITY_GROUPS_MAX)
-		return attaching_refuse(t, ATTACH_INVALID, ATTACH_GROUPS_RULE, IDENTITY_GROUPS_MAX);
+		return attach_transaction_refuse(
+		        t, ATTACH_INVALID, ATTACH_GROUPS_RULE, IDENTITY_GROUPS_MAX);
 	if (r->ttl_s > ATTACH_TTL_MAX_S)
-		return attaching_refuse(t, ATTACH_INVALID, "ttl_s is at most %u", ATTACH_TTL_MAX_S);
+		return attach_transaction_refuse(
+		        t, ATTACH_INVALID, "ttl_s is at most %u", ATTACH_TTL_MAX_S);
 	if (r->kind == ATTACH_NETNS && !is_absolute(r->netns))
-		return attaching_refuse(t, ATTACH_INVALID,
+		return attach_transaction_refuse(t, ATTACH_INVALID,
 		        "the namespace's path has to be absolute, of at most %d bytes",
 		        MESSAGE_PATH_MAX);
 	if (r->kind == ATTACH_PID && r->pid <= 0)
-		return attaching_refuse(t, ATTACH_INVALID, "a process has a number above 0");
+		return attach_transaction_refuse(
+		        t, ATTACH_INVALID, "a process has a number above 0");
 	if (r->kind == ATTACH_INTERFACE)
 		return check_interface(t);
 	if (r->address4.family || r->address6.family)
-		return attaching_refuse(t, ATTACH_INVALID,
+		return attach_transaction_refuse(t, ATTACH_INVALID,
 		        "addresses go with an interface, whose sandbox has its own; the link that "
 		        "is made here gets them from the pools of the configuration");
 	return true;
@@ -121,40 +127,40 @@ bool attaching_check_request(struct attaching *t)
 _Static_assert(ATTACHMENTS_MAX + RECORDING_LEFT_MAX + 1 <= MESSAGE_RECORDER_SANDBOXES_MAX,
         "the recorder has room for all of them and the daemon");
 
-bool attaching_check_room(struct attaching *t)
+bool attach_transaction_check_room(struct attach_transaction *t)
 {
 	const struct attachments *all = t->all;
 	const struct attach_request *r = t->request;
 	const struct attachment *other;
-	struct attach_place place;
+	struct attach_target target;
 
 	if (all->stopping)
-		return attaching_refuse(t, ATTACH_BUSY, "the daemon is stopping");
+		return attach_transaction_refuse(t, ATTACH_BUSY, "the daemon is stopping");
 	if (all->recovering)
-		return attaching_refuse(t, ATTACH_BUSY, ATTACH_RECOVERING);
+		return attach_transaction_refuse(t, ATTACH_BUSY, ATTACH_RECOVERING);
 	if (attachments_count(all) >= ATTACHMENTS_MAX)
-		return attaching_refuse(
+		return attach_transaction_refuse(
 		        t, ATTACH_BUSY, "there are %d sandboxes already", ATTACHMENTS_MAX);
-	if (recording_count_left(all->supervisor) >= RECORDING_LEFT_MAX)
-		return attaching_refuse(t, ATTACH_BUSY,
+	if (recording_count_orphans(all->supervisor) >= RECORDING_LEFT_MAX)
+		return attach_transaction_refuse(t, ATTACH_BUSY,
 		        "what %d sandboxes did that have ended is not in the audit log yet: no "
 		        "other one is begun before",
 		        RECORDING_LEFT_MAX);
-	if (!open_files_left())
-		return attaching_refuse(t, ATTACH_BUSY,
+	if (!fd_limit_left())
+		return attach_transaction_refuse(t, ATTACH_BUSY,
 		        "the daemon has too few descriptors left for another sandbox: it may have "
 		        "%llu open files, and each sandbox takes about %d; detach one, or raise "
 		        "its limit (LimitNOFILE= of its unit, or \"ulimit -Hn\" where it is "
 		        "started by hand) and start it again",
-		        (unsigned long long)open_files_limit(), OPEN_FILES_EACH);
+		        (unsigned long long)fd_limit_get(), FD_LIMIT_EACH);
 	if (r->name && r->name[0] && attachments_find(t->all, r->name))
-		return attaching_refuse(t, ATTACH_CONFLICT,
+		return attach_transaction_refuse(t, ATTACH_CONFLICT,
 		        "there is a sandbox %s already: detach it, or take another name", r->name);
 	if (r->kind != ATTACH_INTERFACE)
 		return true;
-	place = attach_place_of_interface(t->interface);
-	other = attachments_at(all, &place);
-	return !other || attaching_refuse(t, ATTACH_CONFLICT,
+	target = attach_target_of_interface(t->interface);
+	other = attachments_at(all, &target);
+	return !other || attach_transaction_refuse(t, ATTACH_CONFLICT,
 	                         "the interface %s is %s's already: detach that first",
 	                         t->interface, other->record.name);
 }

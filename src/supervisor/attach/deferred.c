@@ -9,8 +9,8 @@
 
 #include "supervisor/attach/attachment.h"
 
-struct attach_wanted {
-	struct attach_wanted *prev, *next;
+struct attach_deferred {
+	struct attach_deferred *prev, *next;
 	struct attachments *all;
 	struct attach_request request; /* what it points to is owned */
 	struct attach_reading *reading;
@@ -23,7 +23,7 @@ static void release(const char *text)
 	free((char *)(uintptr_t)text);
 }
 
-static void wanted_free(struct attach_wanted *w)
+static void deferred_free(struct attach_deferred *w)
 {
 	struct attach_request *r = &w->request;
 
@@ -53,9 +53,9 @@ static bool copy_pairs(struct attach_pairs *pairs)
 }
 
 /* Each part is a copy, or empty, whatever fails. */
-static struct attach_wanted *wanted_new(const struct attach_request *request)
+static struct attach_deferred *deferred_new(const struct attach_request *request)
 {
-	struct attach_wanted *w = calloc(1, sizeof *w);
+	struct attach_deferred *w = calloc(1, sizeof *w);
 	struct attach_request *r;
 	bool ok;
 
@@ -72,24 +72,24 @@ static struct attach_wanted *wanted_new(const struct attach_request *request)
 	ok &= identity_copy(&r->caller, &request->caller) == 0;
 	if (ok)
 		return w;
-	wanted_free(w);
+	deferred_free(w);
 	return NULL;
 }
 
 static void on_read(
         void *context, struct settings_files *files, enum attach_status status, const char *text)
 {
-	struct attach_wanted *w = context;
+	struct attach_deferred *w = context;
 	const struct attach_result result = {
 	        .status = status, .text = attach_load_failure(status), .diagnostics = text};
 
-	DL_DELETE(w->all->wanted, w);
+	DL_DELETE(w->all->deferred, w);
 	if (files)
 		attachments_attach_with(w->all, &w->request, files, w->done, w->context);
 	else
 		w->done(w->context, &result);
 	settings_files_free(files);
-	wanted_free(w);
+	deferred_free(w);
 }
 
 void attachments_attach_later(struct attachments *all, const struct attach_request *request,
@@ -98,7 +98,7 @@ void attachments_attach_later(struct attachments *all, const struct attach_reque
 	struct policy_variable variables[ATTACH_VARS_MAX];
 	const struct policy_load_options options =
 	        attach_load_options(request->observe, &request->vars, variables);
-	struct attach_wanted *w = wanted_new(request);
+	struct attach_deferred *w = deferred_new(request);
 	enum attach_status status = ATTACH_FAILED;
 	char text[ATTACH_READ_TEXT_MAX] = "no memory";
 
@@ -107,25 +107,25 @@ void attachments_attach_later(struct attachments *all, const struct attach_reque
 		        on_read, w, &status, text);
 	if (!w || !w->reading) {
 		if (w)
-			wanted_free(w);
+			deferred_free(w);
 		attach_refuse(done, context, status, "%s", text);
 		return;
 	}
 	w->all = all;
 	w->done = done;
 	w->context = context;
-	DL_APPEND(all->wanted, w);
+	DL_APPEND(all->deferred, w);
 }
 
-void attachments_refuse_wanted(struct attachments *all, bool answered)
+void attachments_refuse_deferred(struct attachments *all, bool answered)
 {
-	while (all->wanted) {
-		struct attach_wanted *w = all->wanted;
+	while (all->deferred) {
+		struct attach_deferred *w = all->deferred;
 
-		DL_DELETE(all->wanted, w);
+		DL_DELETE(all->deferred, w);
 		attach_reading_cancel(w->reading);
 		if (answered)
 			attach_refuse(w->done, w->context, ATTACH_BUSY, "the daemon is stopping");
-		wanted_free(w);
+		deferred_free(w);
 	}
 }

@@ -233,7 +233,7 @@ static bool reap(struct guest_files *files)
 static void leave(struct guest_files *files)
 {
 	loop_io_close(&files->exit);
-	errand_leave(files->loop, files->pid, files->pidfd, ERRAND_NOBODY);
+	helper_child_leave(files->loop, files->pid, files->pidfd, HELPER_CHILD_NOBODY);
 	files->pid = 0;
 	files->pidfd = -1;
 }

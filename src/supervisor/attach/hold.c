@@ -34,7 +34,7 @@ static void on_held_change(struct gate *gate, int result)
 	        "What keeps the interface of %s closed, which nobody serves, was changed from "
 	        "outside and has been set again: %s.",
 	        a->record.name, gate->why);
-	tell_finding(a->all->supervisor, NULL, EVENT_FINDING_FENCE_CHANGED, text);
+	outbox_finding(a->all->supervisor, NULL, EVENT_FINDING_FENCE_CHANGED, text);
 }
 
 void attachment_hold(struct attachment *a)
@@ -65,7 +65,7 @@ bool attachments_are_quiet(const struct attachments *all)
 	for (a = all->by_name; a; a = a->hh.next)
 		if (!is_quiet(a))
 			return false;
-	return !all->reload_all && !all->wanted;
+	return !all->reload_all && !all->deferred;
 }
 
 void attachments_hold(struct attachments *all)
@@ -78,7 +78,7 @@ void attachments_hold(struct attachments *all)
 		loop_alarm_cancel(&a->expiry);
 		loop_io_close(&a->process);
 		if (a->sandbox)
-			sandbox_look_away(a->sandbox);
+			sandbox_stop_verifying(a->sandbox);
 		else
 			gate_unwatch(&a->gate);
 	}
@@ -98,7 +98,7 @@ static void listen_early(struct attachment *a)
 {
 	struct sandbox *s = a->sandbox;
 
-	if (s && s->state == SANDBOX_AWAY && gate_listen(&s->gate) == 0)
+	if (s && s->state == SANDBOX_HANDED_OFF && gate_listen(&s->gate) == 0)
 		gate_await(&s->gate, a->all->supervisor->loop, on_knock);
 }
 
@@ -110,9 +110,9 @@ static void take_back(struct attachment *a)
 	attachment_forget_knock(a);
 	if (!s && a->gate.held)
 		attachment_hold(a);
-	if (s && s->state == SANDBOX_AWAY)
-		sandbox_event(s, SANDBOX_TAKEN_BACK);
-	else if (s && sandbox_look_again(s) != 0)
+	if (s && s->state == SANDBOX_HANDED_OFF)
+		sandbox_event(s, SANDBOX_ROLL_BACK);
+	else if (s && sandbox_resume_verifying(s) != 0)
 		sandbox_fail(s, "its fence cannot be watched; the sandbox is cut off");
 	error = attachment_watch(a);
 	if (error == -ESRCH)
@@ -129,14 +129,14 @@ static void all_are_back(struct attachments *all)
 
 void attachments_release(struct attachments *all)
 {
-	static const struct attach_turns turns = {listen_early, take_back, all_are_back};
+	static const struct recovery_queue turns = {listen_early, take_back, all_are_back};
 	struct attachment *a;
 	int error;
 
 	all->held = false;
 	for (a = all->by_name; a; a = a->hh.next)
 		a->left = !a->detaching;
-	error = attachments_take_turns(all, &turns);
+	error = recovery_queue_run(all, &turns);
 	if (error)
 		log_error("sandboxes cannot be taken back: %s", strerror(-error));
 }
@@ -157,7 +157,7 @@ void attachments_give_up(struct attachments *all)
 			continue;
 		}
 		s->is_given = true;
-		if (s->state != SANDBOX_AWAY)
+		if (s->state != SANDBOX_HANDED_OFF)
 			sandbox_event(s, SANDBOX_END);
 		else if (!s->instances)
 			sandbox_event(s, SANDBOX_WORKERS_GONE);

@@ -11,7 +11,7 @@
 static bool is_objectionable(const struct settings *settings, char **out)
 {
 	const struct policy *policy = &settings->policy;
-	const char *place = settings->env_source;
+	const char *target = settings->env_source;
 	struct policy_credential c;
 	char name[4 * POLICY_NAME_MAX + 1], *text;
 
@@ -23,7 +23,7 @@ static bool is_objectionable(const struct settings *settings, char **out)
 		            "%s%scredential \"%s\": an env: source takes the value from the "
 		            "environment of `vethguard run`; a sandbox that is attached has none: "
 		            "use file: or exec:",
-		            place ? place : "", place ? ": error: " : "",
+		            target ? target : "", target ? ": error: " : "",
 		            slice_escape(c.name, name, sizeof name)) < 0)
 			text = NULL;
 		*out = text;

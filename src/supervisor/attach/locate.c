@@ -12,41 +12,42 @@
 #include "supervisor/attach/process.h"
 #include "supervisor/os/local_file.h"
 
-static bool settle_at(struct attaching *t, const struct attach_place *place)
+static bool settle_at(struct attach_transaction *t, const struct attach_target *target)
 {
-	return attachment_settle_at(t->attachment, place) == 0 ||
-	       attaching_refuse(t, ATTACH_FAILED, "no memory");
+	return attachment_settle_at(t->attachment, target) == 0 ||
+	       attach_transaction_refuse(t, ATTACH_FAILED, "no memory");
 }
 
-static bool take_netns(struct attaching *t)
+static bool take_netns(struct attach_transaction *t)
 {
 	const struct attachment *other;
-	struct attach_place place;
+	struct attach_target target;
 	struct stat st;
 
 	if (attach_netns_is_own(t->netns))
-		return attaching_refuse(t, ATTACH_INVALID,
+		return attach_transaction_refuse(t, ATTACH_INVALID,
 		        "that is the network namespace of the host itself: it cannot be guarded as "
 		        "a sandbox");
 	if (fstat(t->netns, &st) < 0)
-		return attaching_refuse(t, ATTACH_FAILED, "the namespace: %s", strerror(errno));
-	place = attach_place_of_netns(&st);
-	other = attachments_at(t->all, &place);
+		return attach_transaction_refuse(
+		        t, ATTACH_FAILED, "the namespace: %s", strerror(errno));
+	target = attach_target_of_netns(&st);
+	other = attachments_at(t->all, &target);
 	if (other)
-		return attaching_refuse(t, ATTACH_CONFLICT,
+		return attach_transaction_refuse(t, ATTACH_CONFLICT,
 		        "that network namespace is %s's already: detach that first",
 		        other->record.name);
-	return settle_at(t, &place);
+	return settle_at(t, &target);
 }
 
-static bool take_interface(struct attaching *t)
+static bool take_interface(struct attach_transaction *t)
 {
-	const struct attach_place place = attach_place_of_interface(t->interface);
+	const struct attach_target target = attach_target_of_interface(t->interface);
 
-	return settle_at(t, &place); /* nobody else is there: attaching_check_room() */
+	return settle_at(t, &target); /* nobody else is there: attach_transaction_check_room() */
 }
 
-static bool find_process(struct attaching *t)
+static bool find_process(struct attach_transaction *t)
 {
 	const struct attach_request *r = t->request;
 	struct attachment *a = t->attachment;
@@ -62,20 +63,20 @@ static bool find_process(struct attaching *t)
 		error = t->netns < 0 ? t->netns : 0;
 	}
 	if (error == -ESRCH)
-		return attaching_refuse(
+		return attach_transaction_refuse(
 		        t, ATTACH_INVALID, "there is no such process %d", (int)r->pid);
 	if (error == -EACCES)
-		return attaching_refuse(t, ATTACH_INVALID,
+		return attach_transaction_refuse(t, ATTACH_INVALID,
 		        "process %d is somebody else's: who runs it, or root, may attach it",
 		        (int)r->pid);
 	if (error)
-		return attaching_refuse(
+		return attach_transaction_refuse(
 		        t, ATTACH_INVALID, "process %d: %s", (int)r->pid, strerror(-error));
 	a->record.pid = r->pid;
 	return true;
 }
 
-bool attaching_find_place(struct attaching *t)
+bool attach_transaction_find_target(struct attach_transaction *t)
 {
 	const struct attach_request *r = t->request;
 
@@ -92,16 +93,17 @@ bool attaching_find_place(struct attaching *t)
 	}
 	t->netns = attach_netns_open(&r->caller, r->netns);
 	if (t->netns == LOCAL_FILE_UNKNOWN)
-		return attaching_refuse(t, ATTACH_INVALID,
+		return attach_transaction_refuse(t, ATTACH_INVALID,
 		        "%s may lie where nobody answers: name the namespace as /run/netns/NAME or "
 		        "/proc/PID/ns/net",
 		        r->netns);
 	if (t->netns == -EINVAL)
-		return attaching_refuse(t, ATTACH_INVALID,
+		return attach_transaction_refuse(t, ATTACH_INVALID,
 		        "%s is no network namespace: one of ip-netns(8) is /run/netns/NAME, that "
 		        "of a process /proc/PID/ns/net",
 		        r->netns);
 	if (t->netns < 0)
-		return attaching_refuse(t, ATTACH_INVALID, "%s: %s", r->netns, strerror(-t->netns));
+		return attach_transaction_refuse(
+		        t, ATTACH_INVALID, "%s: %s", r->netns, strerror(-t->netns));
 	return take_netns(t);
 }

@@ -101,7 +101,7 @@ static void set_pause(struct attachment *a, const char *reason, attach_done done
 	if (error)
 		attach_refuse(done, context, ATTACH_FAILED,
 		        "it is done, but a restart would forget it: %s", strerror(-error));
-	else if (reason && a->sandbox && a->sandbox->stilling)
+	else if (reason && a->sandbox && a->sandbox->quiescing)
 		attachment_wait(a, OPERATION_PAUSE, 0, done, context);
 	else
 		answer_ok(a, done, context);
@@ -225,7 +225,7 @@ const char *attach_state_name(enum attach_state state)
 /* Of one that is left: what it is already, whatever its turn will be about. */
 static bool is_known(const struct attachment *a)
 {
-	return a->sandbox ? a->sandbox->state != SANDBOX_AWAY : a->trouble[0] != 0;
+	return a->sandbox ? a->sandbox->state != SANDBOX_HANDED_OFF : a->trouble[0] != 0;
 }
 
 static enum attach_state state_of(const struct attachment *a)
@@ -237,7 +237,7 @@ static enum attach_state state_of(const struct attachment *a)
 	        [SANDBOX_SERVING] = ATTACH_SERVING,
 	        [SANDBOX_RESTARTING] = ATTACH_RESTARTING,
 	        [SANDBOX_CLOSED] = ATTACH_FAILED_CLOSED,
-	        [SANDBOX_AWAY] = ATTACH_SERVING,
+	        [SANDBOX_HANDED_OFF] = ATTACH_SERVING,
 	        [SANDBOX_STOPPING] = ATTACH_DETACHING,
 	        [SANDBOX_SUMMING] = ATTACH_DETACHING,
 	        [SANDBOX_ENDED] = ATTACH_DETACHING,
@@ -290,7 +290,7 @@ static void view_sandbox(const struct sandbox *s, struct attachment_view *out)
 	}
 }
 
-void attachment_examine(
+void attachment_verify(
         const struct attachment *a, void (*tell)(void *context, const char *fault), void *context)
 {
 	if (a->sandbox && a->sandbox->current)
@@ -343,7 +343,7 @@ void attachments_status(struct attachments *all, struct attachments_status *out)
 	        .config_path = all->config_path,
 	        .recording = sv->recorder_ready && !sv->stall_shown,
 	        .count = attachments_count(all),
-	        .spare_workers = sv->spare_count,
+	        .spare_workers = sv->pool_count,
 	        .ready = !all->recovering,
 	        .generation = all->generation};
 	HASH_ITER(hh, all->by_name, a, next)
@@ -365,7 +365,7 @@ void attachments_stop(struct attachments *all)
 	if (all->stopping)
 		return;
 	all->stopping = true;
-	attachments_refuse_wanted(all, true);
+	attachments_refuse_deferred(all, true);
 	if (!all->by_name) {
 		all->on_empty(all);
 		return;
@@ -386,7 +386,7 @@ void attachments_close(struct attachments *all)
 	struct attachment *a, *next;
 
 	all->on_empty = NULL;
-	attachments_refuse_wanted(all, false);
+	attachments_refuse_deferred(all, false);
 	loop_timer_close(&all->recovery);
 	HASH_ITER(hh, all->by_name, a, next)
 	attachment_free(a);

@@ -12,7 +12,7 @@
 #include "supervisor/os/helper_child.h"
 
 struct attach_reading {
-	struct errand *errand;
+	struct helper_child *helper;
 	void (*done)(void *context, struct settings_files *files, enum attach_status status,
 	        const char *text);
 	void *context;
@@ -55,7 +55,7 @@ static void say_beyond(const char *path, char text[ATTACH_READ_TEXT_MAX])
 	        slice_escape(slice_from_string(path), shown, sizeof shown), SETTINGS_FILES_MIB);
 }
 
-static void on_done(void *context, const struct errand_result *result)
+static void on_done(void *context, const struct helper_child_result *result)
 {
 	struct attach_reading *r = context;
 	struct settings_files *files = settings_files_open(result->report);
@@ -88,7 +88,7 @@ struct attach_reading *attachments_read(struct attachments *all, const char *pol
 {
 	struct attach_reading *r = calloc(1, sizeof *r);
 	struct work work = {policy, identity, options};
-	const struct errand_plan plan = {.run = run,
+	const struct helper_child_plan plan = {.run = run,
 	        .context = &work,
 	        .output = -1,
 	        .uid = identity->uid,
@@ -98,13 +98,13 @@ struct attach_reading *attachments_read(struct attachments *all, const char *pol
 	if (r) {
 		r->done = done;
 		r->context = context;
-		error = errand_start(all->supervisor->loop, &plan, on_done, r, &r->errand);
+		error = helper_child_start(all->supervisor->loop, &plan, on_done, r, &r->helper);
 	}
 	if (!error)
 		return r;
 	*status = error == -EAGAIN ? ATTACH_BUSY : ATTACH_FAILED;
 	snprintf(text, ATTACH_READ_TEXT_MAX, "%s",
-	        error == -EAGAIN ? ERRANDS_FULL : "the policy cannot be read: no memory");
+	        error == -EAGAIN ? HELPER_CHILDREN_FULL : "the policy cannot be read: no memory");
 	free(r);
 	return NULL;
 }
@@ -113,6 +113,6 @@ void attach_reading_cancel(struct attach_reading *r)
 {
 	if (!r)
 		return;
-	errand_cancel(r->errand);
+	helper_child_cancel(r->helper);
 	free(r);
 }

@@ -310,7 +310,7 @@ static void collect_warnings(struct reload_all *r, struct attachment *a)
 		warn(&w, slice_of(line, n));
 		line += n + (line[n] == '\n');
 	}
-	attachment_examine(a, on_fault, &w);
+	attachment_verify(a, on_fault, &w);
 }
 
 static void on_reloaded(void *context, const struct attach_result *result)

@@ -9,55 +9,55 @@
 #include "supervisor/attach/process.h"
 #include "supervisor/attach/attachment.h"
 
-struct attach_place attach_place_of_netns(const struct stat *st)
+struct attach_target attach_target_of_netns(const struct stat *st)
 {
-	struct attach_place place;
+	struct attach_target target;
 
-	memset(&place, 0, sizeof place);
-	place.netns_device = st->st_dev;
-	place.netns_inode = st->st_ino;
-	return place;
+	memset(&target, 0, sizeof target);
+	target.netns_device = st->st_dev;
+	target.netns_inode = st->st_ino;
+	return target;
 }
 
-struct attach_place attach_place_of_interface(const char *interface)
+struct attach_target attach_target_of_interface(const char *interface)
 {
-	struct attach_place place;
+	struct attach_target target;
 
-	memset(&place, 0, sizeof place);
-	memcpy(place.interface, interface, strnlen(interface, sizeof place.interface - 1));
-	return place;
+	memset(&target, 0, sizeof target);
+	memcpy(target.interface, interface, strnlen(interface, sizeof target.interface - 1));
+	return target;
 }
 
-struct attachment *attachments_at(const struct attachments *all, const struct attach_place *place)
+struct attachment *attachments_at(const struct attachments *all, const struct attach_target *target)
 {
 	struct attachment *a;
 
-	HASH_FIND(at_place, all->by_place, place, sizeof *place, a);
+	HASH_FIND(at_target, all->by_target, target, sizeof *target, a);
 	return a;
 }
 
-int attachment_settle_at(struct attachment *a, const struct attach_place *place)
+int attachment_settle_at(struct attachment *a, const struct attach_target *target)
 {
-	if (a->at_place.tbl)
+	if (a->at_target.tbl)
 		return 0;
-	a->place = *place;
-	HASH_ADD(at_place, a->all->by_place, place, sizeof a->place, a);
-	return a->at_place.tbl ? 0 : -ENOMEM;
+	a->target = *target;
+	HASH_ADD(at_target, a->all->by_target, target, sizeof a->target, a);
+	return a->at_target.tbl ? 0 : -ENOMEM;
 }
 
-void attachment_leave_place(struct attachment *a)
+void attachment_leave_target(struct attachment *a)
 {
-	if (!a->at_place.tbl)
+	if (!a->at_target.tbl)
 		return;
-	HASH_DELETE(at_place, a->all->by_place, a);
-	a->at_place.tbl = NULL;
+	HASH_DELETE(at_target, a->all->by_target, a);
+	a->at_target.tbl = NULL;
 }
 
 static void find_netns(struct attachment *a)
 {
 	const struct identity own = {.uid = geteuid(), .gid = getegid()};
 	char path[MESSAGE_PATH_MAX + 1];
-	struct attach_place place;
+	struct attach_target target;
 	struct stat st;
 	int fd;
 
@@ -69,22 +69,22 @@ static void find_netns(struct attachment *a)
 	if (fd < 0)
 		return;
 	if (fstat(fd, &st) == 0) {
-		place = attach_place_of_netns(&st);
-		attachment_settle_at(a, &place);
+		target = attach_target_of_netns(&st);
+		attachment_settle_at(a, &target);
 	}
 	close(fd);
 }
 
-void attachment_find_place(struct attachment *a)
+void attachment_find_target(struct attachment *a)
 {
-	struct attach_place place;
+	struct attach_target target;
 
-	if (a->at_place.tbl)
+	if (a->at_target.tbl)
 		return;
 	if (a->record.kind != ATTACH_INTERFACE) {
 		find_netns(a);
 		return;
 	}
-	place = attach_place_of_interface(a->record.interface);
-	attachment_settle_at(a, &place);
+	target = attach_target_of_interface(a->record.interface);
+	attachment_settle_at(a, &target);
 }

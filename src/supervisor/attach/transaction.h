@@ -7,12 +7,12 @@
 #include "supervisor/attach/attachment.h"
 
 /* A request on its way. What it holds is closed where it goes no further. */
-struct attaching {
+struct attach_transaction {
 	struct attachments *all;
 	const struct attach_request *request;
 	struct attachment *attachment;
 	int netns;
-	char interface[IFNAMSIZ]; /* its own name: attaching_check_request() */
+	char interface[IFNAMSIZ]; /* its own name: attach_transaction_check_request() */
 	struct gate_divert divert;
 	enum attach_status status;
 	char text[SANDBOX_FAILURE_MAX];
@@ -22,15 +22,15 @@ struct attaching {
 };
 
 /* False, with a status and a sentence for who asked. */
-bool attaching_refuse(struct attaching *t, enum attach_status status, const char *format, ...)
-        __attribute__((format(printf, 3, 4)));
+bool attach_transaction_refuse(struct attach_transaction *t, enum attach_status status,
+        const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* check.c: whether there may be such a sandbox at all; whether there is room for this one, and
  * nobody has its name or interface. */
-bool attaching_check_request(struct attaching *t);
-bool attaching_check_room(struct attaching *t);
+bool attach_transaction_check_request(struct attach_transaction *t);
+bool attach_transaction_check_room(struct attach_transaction *t);
 /* locate.c: where it is, from now on known to be this attachment's. t->netns, or t->divert and its
  * place, is filled in. */
-bool attaching_find_place(struct attaching *t);
+bool attach_transaction_find_target(struct attach_transaction *t);
 
 #endif

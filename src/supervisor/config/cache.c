@@ -53,7 +53,7 @@ static void describe(struct slice text, struct settings_input *out)
 		out->hash[i] = hash_bytes(&keys[i], text.p, text.n);
 }
 
-void settings_forget_inputs(struct settings *s)
+void settings_cache_forget(struct settings *s)
 {
 	for (size_t i = 0; i < s->input_count; i++)
 		free(s->inputs[i].path);
@@ -63,8 +63,9 @@ void settings_forget_inputs(struct settings *s)
 	s->remembers = false;
 }
 
-void settings_remember(struct settings *s, enum settings_whose whose, const char *path,
-        struct slice text, const struct policy_file_facts *facts, const struct stamp *stamp)
+void settings_cache_remember(struct settings *s, enum settings_whose whose, const char *path,
+        struct slice text, const struct policy_file_facts *facts,
+        const struct fingerprint *fingerprint)
 {
 	struct settings_input *inputs;
 	char *copy;
@@ -77,11 +78,11 @@ void settings_remember(struct settings *s, enum settings_whose whose, const char
 		s->inputs = inputs;
 	if (!inputs || !copy) {
 		free(copy);
-		settings_forget_inputs(s);
+		settings_cache_forget(s);
 		return;
 	}
 	s->inputs[s->input_count] = (struct settings_input){
-	        .whose = whose, .path = copy, .facts = *facts, .stamp = *stamp};
+	        .whose = whose, .path = copy, .facts = *facts, .fingerprint = *fingerprint};
 	describe(text, &s->inputs[s->input_count++]);
 }
 
@@ -97,11 +98,11 @@ static bool same_writers(const struct settings_input *input, int fd, const struc
 	struct policy_writers now = {0};
 
 	policy_writers_add(&now, st, "", geteuid());
-	settings_look_above(fd, input->path, &now);
+	settings_add_path_writers(fd, input->path, &now);
 	return policy_writers_equal(&now, &input->facts.writers);
 }
 
-/* With the rights that are in force: 0 where the file holds its stamp and may be read. */
+/* With the rights that are in force: 0 where the file holds its fingerprint and may be read. */
 static int look(void *context)
 {
 	const struct settings_input *input = context;
@@ -111,7 +112,7 @@ static int look(void *context)
 
 	if (fd < 0)
 		return fd;
-	same = fstat(fd, &st) == 0 && stamp_holds(&input->stamp, &st) &&
+	same = fstat(fd, &st) == 0 && fingerprint_holds(&input->fingerprint, &st) &&
 	       faccessat(fd, "", R_OK, AT_EACCESS | AT_EMPTY_PATH) == 0 &&
 	       same_writers(input, fd, &st);
 	close(fd);
@@ -122,10 +123,10 @@ static bool is_untouched(struct settings_input *input, const struct identity *ca
 {
 	struct stat st;
 
-	if (!input->stamp.counts)
+	if (!input->fingerprint.counts)
 		return false;
 	if (input->whose == SETTINGS_HOSTS)
-		return stat(input->path, &st) == 0 && stamp_holds(&input->stamp, &st);
+		return stat(input->path, &st) == 0 && fingerprint_holds(&input->fingerprint, &st);
 	return identity_run(reader_of(input, caller), look, input) == 0;
 }
 
@@ -142,7 +143,7 @@ static bool same_bytes(struct settings_input *input, const struct identity *call
 
 	opening.files.context = &opening.facts;
 	if (input->whose == SETTINGS_HOSTS)
-		n = settings_host_file(input->path, &text, &opening.stamp).n;
+		n = settings_host_file(input->path, &text, &opening.fingerprint).n;
 	else if (settings_read(&opening, input->path, &text, &n) != 0)
 		return false;
 	describe(slice_of(text, n), &now);
@@ -152,11 +153,11 @@ static bool same_bytes(struct settings_input *input, const struct identity *call
 	        opening.facts.closed != input->facts.closed ||
 	        !policy_writers_equal(&opening.facts.writers, &input->facts.writers))
 		return false;
-	input->stamp = opening.stamp;
+	input->fingerprint = opening.fingerprint;
 	return true;
 }
 
-struct settings *settings_find(struct settings *registry, const struct identity *identity,
+struct settings *settings_cache_find(struct settings *registry, const struct identity *identity,
         const char *policy_path, const char *config_path, const struct policy_load_options *options,
         const struct settings_files *files)
 {
@@ -183,14 +184,15 @@ static bool may_be_shared(const struct settings *s)
 	       !s->config.egress.address6.family;
 }
 
-void settings_offer(struct settings **registry, struct settings *s, const struct identity *identity,
-        const char *policy_path, const char *config_path, const struct policy_load_options *options)
+void settings_cache_offer(struct settings **registry, struct settings *s,
+        const struct identity *identity, const char *policy_path, const char *config_path,
+        const struct policy_load_options *options)
 {
 	struct settings *before;
 	struct buf key;
 
 	if (!may_be_shared(s) || !make_key(&key, identity, policy_path, config_path, options)) {
-		settings_forget_inputs(s);
+		settings_cache_forget(s);
 		return;
 	}
 	HASH_FIND(hh, *registry, buf_bytes(&key), key.len, before);

@@ -75,7 +75,7 @@ void settings_note_config(
 static void check_cas(const struct config *c, const char *path, struct diag_list *diags)
 {
 	const char *culprit = NULL;
-	int fd = memory_file_trusted_cas(c, true, &culprit);
+	int fd = memfd_trusted_cas(c, true, &culprit);
 
 	if (fd >= 0)
 		close(fd);

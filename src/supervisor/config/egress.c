@@ -115,7 +115,7 @@ int settings_read_egress_pair(
 }
 
 /* Tried here, in the namespace that the worker dials from. */
-static int check_source(const struct ip *address, const struct config_place *place,
+static int check_source(const struct ip *address, const struct config_place *target,
         const char *config_path, struct diag_list *diags)
 {
 	struct sockaddr_storage from;
@@ -131,11 +131,11 @@ static int check_source(const struct ip *address, const struct config_place *pla
 	if (fd >= 0)
 		close(fd);
 	if (error == EADDRNOTAVAIL)
-		diag_add(diags, config_path, place->line, place->column,
+		diag_add(diags, config_path, target->line, target->column,
 		        "egress.address %s: this host has no such address",
 		        ip_format(address, text));
 	else if (error)
-		diag_add(diags, config_path, place->line, place->column,
+		diag_add(diags, config_path, target->line, target->column,
 		        "egress.address %s cannot be used: %s", ip_format(address, text),
 		        strerror(error));
 	return error ? -EINVAL : 0;

@@ -47,7 +47,7 @@ static bool same_egress(const struct config_egress *a, const struct config_egres
 	       ip_equals(&a->address4, &b->address4) && ip_equals(&a->address6, &b->address6);
 }
 
-bool settings_same_way_out(const struct settings *a, const struct settings *b)
+bool settings_same_egress(const struct settings *a, const struct settings *b)
 {
 	return a == b ||
 	       (same_servers(a, b) && same_hosts(a, b) && same_permit(&a->config, &b->config) &&

@@ -13,15 +13,15 @@
 
 /* A file of the host's, as much as HOST_FILE_MAX. Missing or unreadable: empty, as the C library
  * takes it. */
-struct slice settings_host_file(const char *path, char **memory, struct stamp *stamp)
+struct slice settings_host_file(const char *path, char **memory, struct fingerprint *fingerprint)
 {
 	FILE *in = fopen(path, "re");
 	size_t room = HOST_FILE_MAX, n = 0;
 	struct stat st;
 
-	*stamp = (struct stamp){0};
+	*fingerprint = (struct fingerprint){0};
 	if (in && fstat(fileno(in), &st) == 0 && S_ISREG(st.st_mode)) {
-		*stamp = stamp_of(&st, time(NULL));
+		*fingerprint = fingerprint_of(&st, time(NULL));
 		if (st.st_size > 0 && st.st_size < HOST_FILE_MAX)
 			room = (size_t)st.st_size + 1;
 	}
@@ -35,10 +35,11 @@ struct slice settings_host_file(const char *path, char **memory, struct stamp *s
 
 static struct slice read_host_file(struct settings *s, const char *path, char **memory)
 {
-	struct stamp stamp;
-	struct slice text = settings_host_file(path, memory, &stamp);
+	struct fingerprint fingerprint;
+	struct slice text = settings_host_file(path, memory, &fingerprint);
 
-	settings_remember(s, SETTINGS_HOSTS, path, text, &(struct policy_file_facts){0}, &stamp);
+	settings_cache_remember(
+	        s, SETTINGS_HOSTS, path, text, &(struct policy_file_facts){0}, &fingerprint);
 	return text;
 }
 
@@ -63,9 +64,9 @@ bool settings_host_asks_itself(void)
 {
 	struct config_server servers[CONFIG_SERVERS_MAX];
 	bool own = false;
-	struct stamp stamp;
+	struct fingerprint fingerprint;
 	char *memory;
-	struct slice text = settings_host_file("/etc/resolv.conf", &memory, &stamp);
+	struct slice text = settings_host_file("/etc/resolv.conf", &memory, &fingerprint);
 	size_t count = host_files_parse_resolv(text, servers, CONFIG_SERVERS_MAX);
 
 	free(memory);

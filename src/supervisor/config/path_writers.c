@@ -61,7 +61,7 @@ static void climb(const char *path, struct policy_writers *writers)
 		close(fd);
 }
 
-void settings_look_above(int fd, const char *path, struct policy_writers *writers)
+void settings_add_path_writers(int fd, const char *path, struct policy_writers *writers)
 {
 	bool elsewhere = false; /* some directory is on another mount */
 	char real[PATH_MAX];

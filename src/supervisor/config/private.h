@@ -19,7 +19,7 @@ struct settings_input {
 	size_t n;
 	uint64_t hash[2];
 	struct policy_file_facts facts;
-	struct stamp stamp;
+	struct fingerprint fingerprint;
 };
 
 /* A file on its way to policy_load(), and whether any took rights that its user does not have. */
@@ -27,7 +27,7 @@ struct settings_opening {
 	const struct identity *identity;
 	struct policy_reader files;
 	struct policy_file_facts facts; /* of the file read last */
-	struct stamp stamp;             /* and this, where it is known */
+	struct fingerprint fingerprint; /* and this, where it is known */
 	bool lent;
 	const char *path;
 	char **text;
@@ -45,14 +45,14 @@ int settings_read(void *context, const char *path, char **text, size_t *n);
  * path that it was opened by and by the one that it is really at. It is local (local_file.h), and
  * nothing else is waited for: where it is not on the root directory's file system, only what is
  * above it on its own mount is sure to be looked at. */
-void settings_look_above(int fd, const char *path, struct policy_writers *writers);
+void settings_add_path_writers(int fd, const char *path, struct policy_writers *writers);
 const struct identity *settings_config_identity(const struct identity *caller);
 /* files.c: what a child has read, as reading it would give it. 0 or -errno;
  * LOCAL_FILE_UNKNOWN: it was not read. */
 int settings_files_get(const struct settings_files *files, const char *path, char **text, size_t *n,
         struct policy_file_facts *facts);
 /* hosts.c: a file of the host's, in memory that is the caller's to free. */
-struct slice settings_host_file(const char *path, char **memory, struct stamp *stamp);
+struct slice settings_host_file(const char *path, char **memory, struct fingerprint *fingerprint);
 /* The configuration's name servers, or else the host's. */
 void settings_find_servers(struct settings *s);
 /* The configuration's hosts and those of the host. 0 or -ENOMEM. */
@@ -74,16 +74,17 @@ void settings_note_config(
         const struct config *c, const char *path, bool local, struct diag_list *notes);
 
 /* config/cache.c */
-void settings_remember(struct settings *s, enum settings_whose whose, const char *path,
-        struct slice text, const struct policy_file_facts *facts, const struct stamp *stamp);
-void settings_forget_inputs(struct settings *s);
+void settings_cache_remember(struct settings *s, enum settings_whose whose, const char *path,
+        struct slice text, const struct policy_file_facts *facts,
+        const struct fingerprint *fingerprint);
+void settings_cache_forget(struct settings *s);
 /* What was loaded for the same before, where every file is still what it was, or NULL. */
-struct settings *settings_find(struct settings *registry, const struct identity *identity,
+struct settings *settings_cache_find(struct settings *registry, const struct identity *identity,
         const char *policy_path, const char *config_path, const struct policy_load_options *options,
         const struct settings_files *files);
 /* The next one that asks for the same may find it. */
-void settings_offer(struct settings **registry, struct settings *s, const struct identity *identity,
-        const char *policy_path, const char *config_path,
+void settings_cache_offer(struct settings **registry, struct settings *s,
+        const struct identity *identity, const char *policy_path, const char *config_path,
         const struct policy_load_options *options);
 
 #endif

@@ -41,10 +41,10 @@ static int read_local(struct settings_opening *o)
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) == 0)
-		o->stamp = stamp_of(&st, time(NULL));
+		o->fingerprint = fingerprint_of(&st, time(NULL));
 	error = policy_read_open_file(fd, o->text, o->n, &o->facts);
 	if (!error)
-		settings_look_above(fd, o->path, &o->facts.writers);
+		settings_add_path_writers(fd, o->path, &o->facts.writers);
 	close(fd);
 	return error;
 }
@@ -86,15 +86,15 @@ int settings_read(void *context, const char *path, char **text, size_t *n)
 	o->path = path;
 	o->text = text;
 	o->n = n;
-	o->stamp = (struct stamp){0};
+	o->fingerprint = (struct fingerprint){0};
 	int error = read_as_user(o);
 	if (!o->for_whom)
 		return error;
 	if (error)
-		settings_forget_inputs(o->for_whom);
+		settings_cache_forget(o->for_whom);
 	else
-		settings_remember(
-		        o->for_whom, o->whose, path, slice_of(*text, *n), &o->facts, &o->stamp);
+		settings_cache_remember(o->for_whom, o->whose, path, slice_of(*text, *n), &o->facts,
+		        &o->fingerprint);
 	return error;
 }
 
@@ -253,15 +253,15 @@ static int take_notes(struct settings *s, const struct diag_list *notes)
 		return -ENOMEM;
 	for (size_t i = 0; i < notes->count; i++) {
 		const struct diag *note = &notes->items[i];
-		char place[DIAG_FILE_MAX + 32];
+		char target[DIAG_FILE_MAX + 32];
 
 		if (note->line)
-			snprintf(place, sizeof place, "%s:%u:%u: ", note->file, note->line,
+			snprintf(target, sizeof target, "%s:%u:%u: ", note->file, note->line,
 			        note->column);
 		else
-			snprintf(place, sizeof place, "%s: ", note->file);
-		log_warn("%s%s", place, note->message);
-		fprintf(out, "%s%s\n", place, note->message);
+			snprintf(target, sizeof target, "%s: ", note->file);
+		log_warn("%s%s", target, note->message);
+		fprintf(out, "%s%s\n", target, note->message);
 	}
 	return fclose(out) == 0 ? 0 : -ENOMEM;
 }
@@ -365,12 +365,13 @@ struct settings *settings_load(struct settings **registry, const struct identity
 
 	*error = NULL;
 	if (registry)
-		s = settings_find(*registry, identity, policy_path, config_path, options, files);
+		s = settings_cache_find(
+		        *registry, identity, policy_path, config_path, options, files);
 	if (s)
 		return s;
 	s = load_new(identity, policy_path, config_path, options, files, registry != NULL, error);
 	if (s && registry)
-		settings_offer(registry, s, identity, policy_path, config_path, options);
+		settings_cache_offer(registry, s, identity, policy_path, config_path, options);
 	return s;
 }
 
@@ -380,7 +381,7 @@ void settings_put(struct settings *s)
 		return;
 	if (s->registry)
 		HASH_DEL(*s->registry, s);
-	settings_forget_inputs(s);
+	settings_cache_forget(s);
 	free(s->key);
 	config_fini(&s->config);
 	secret_free(&s->egress_pair);

@@ -13,8 +13,8 @@
 struct settings_input;
 
 /* The files of a policy, read by a child that may wait for them (os/helper_child.h). They are in
- * memory, and of one caller several may be read at a time (ERRANDS_OF_ONE_MAX): so together they
- * have a bound of their own, which is about half a million destinations. */
+ * memory, and of one caller several may be read at a time (HELPER_CHILDREN_OF_ONE_MAX): so together
+ * they have a bound of their own, which is about half a million destinations. */
 #define SETTINGS_FILES_MIB 16
 #define SETTINGS_FILES_MAX ((size_t)SETTINGS_FILES_MIB << 20) /* bytes */
 struct settings_files;
@@ -77,7 +77,7 @@ struct settings *settings_load(struct settings **registry, const struct identity
 void settings_put(struct settings *settings); /* NULL is harmless */
 /* Whether both say the same of the way out: name servers, static hosts, permitted networks, source
  * addresses, the proxy and its password. Trusted CAs are not among it (memory_bundle_equal). */
-bool settings_same_way_out(const struct settings *a, const struct settings *b);
+bool settings_same_egress(const struct settings *a, const struct settings *b);
 /* Reads a daemon's configuration at path (empty: none), which has to be local, into config
  * (config_init). 0; or an error with what is wrong in diags, or -ENOMEM. */
 int settings_load_config(const char *path, struct config *config, struct diag_list *diags);

@@ -20,7 +20,7 @@
 
 struct source_read {
 	struct sources *sources;
-	struct errand *errand;
+	struct helper_child *helper;
 	uint64_t id;
 	uint32_t index;
 	int output;
@@ -85,7 +85,7 @@ static int run(void *context, int report, int output)
 
 /* In the parent. */
 
-static void on_done(void *context, const struct errand_result *result)
+static void on_done(void *context, const struct helper_child_result *result)
 {
 	struct source_read *r = context;
 	char text[SOURCE_ERROR_MAX] = "its file cannot be read: who was to do that died",
@@ -93,7 +93,7 @@ static void on_done(void *context, const struct errand_result *result)
 	int output = -1;
 	ssize_t n;
 
-	r->errand = NULL;
+	r->helper = NULL;
 	slice_escape(slice_from_string(r->path), shown, sizeof shown);
 	if (result->late) {
 		snprintf(text, sizeof text,
@@ -119,12 +119,12 @@ static int start(struct source_read *r)
 	fcntl(ends[1], F_SETPIPE_SZ,
 	        PIPE_BYTES); /* where it is refused, the default holds SECRET_MAX */
 	r->output = ends[0];
-	const struct errand_plan plan = {.run = run,
+	const struct helper_child_plan plan = {.run = run,
 	        .context = r,
 	        .output = ends[1],
 	        .uid = r->sources->identity.uid,
 	        .ms = SOURCE_READ_MS};
-	int error = errand_start(r->sources->loop, &plan, on_done, r, &r->errand);
+	int error = helper_child_start(r->sources->loop, &plan, on_done, r, &r->helper);
 	close(ends[1]);
 	return error;
 }
@@ -146,7 +146,7 @@ struct source_read *source_read_start(struct sources *sources, const char *path,
 	if (!result)
 		return r;
 	snprintf(error, SOURCE_ERROR_MAX, "%s",
-	        result == -EAGAIN ? ERRANDS_FULL : "its file cannot be read: no memory");
+	        result == -EAGAIN ? HELPER_CHILDREN_FULL : "its file cannot be read: no memory");
 	source_read_free(r);
 	return NULL;
 }
@@ -155,7 +155,7 @@ void source_read_free(struct source_read *r)
 {
 	if (!r)
 		return;
-	errand_cancel(r->errand);
+	helper_child_cancel(r->helper);
 	if (r->output >= 0)
 		close(r->output);
 	free(r);

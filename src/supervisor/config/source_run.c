@@ -170,7 +170,7 @@ static void on_exit_ready(struct loop_io *io, unsigned events)
 /* It is to be reaped whenever it is dead. */
 static void leave(struct source_run *run)
 {
-	errand_leave(run->sources->loop, run->pid, run->pidfd, run->sources->identity.uid);
+	helper_child_leave(run->sources->loop, run->pid, run->pidfd, run->sources->identity.uid);
 	run->pid = 0;
 	run->pidfd = -1;
 }
@@ -284,8 +284,8 @@ struct source_run *source_run_start(struct sources *sources,
 	struct source_run *run = NULL;
 	int result = -ENOMEM;
 
-	if (!errand_has_room(sources->identity.uid)) {
-		snprintf(error, SOURCE_ERROR_MAX, "%s", ERRANDS_FULL);
+	if (!helper_child_has_room(sources->identity.uid)) {
+		snprintf(error, SOURCE_ERROR_MAX, "%s", HELPER_CHILDREN_FULL);
 		return NULL;
 	}
 	run = calloc(1, sizeof *run);

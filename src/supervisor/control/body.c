@@ -150,15 +150,15 @@ static bool read_address(const json_t *value, struct attach_request *request, ch
 {
 	const char *text = json_string_value(value);
 	char word[WORD_MAX];
-	struct ip address, *place;
+	struct ip address, *target;
 
 	slice_escape(slice_from_string(text ? text : ""), word, sizeof word);
 	if (!text || !ip_parse(slice_from_string(text), &address))
 		return wrong(fault, "addresses: '%s' is no IP address", word);
-	place = address.family == 4 ? &request->address4 : &request->address6;
-	if (place->family)
+	target = address.family == 4 ? &request->address4 : &request->address6;
+	if (target->family)
 		return wrong(fault, "addresses: '%s': at most one of each family", word);
-	*place = address;
+	*target = address;
 	return true;
 }
 

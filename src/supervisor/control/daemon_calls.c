@@ -102,7 +102,8 @@ void control_run_upgrade(struct control *control, struct control_call *call)
 		owner->upgrade(owner, on_upgraded, call);
 }
 
-static void on_roles(void *context, uint64_t id, const struct role_report *reports, size_t count)
+static void on_roles(
+        void *context, uint64_t id, const struct confinement_report *reports, size_t count)
 {
 	struct control_call *call = context;
 	struct buf out;

@@ -49,7 +49,7 @@ static void answer_sandbox(struct control_call *call, unsigned status, struct at
 	if (status == 201 || diff) {
 		json_put_array(&j, "warnings");
 		control_add_lines(&j, view.notes);
-		attachment_examine(a, add_fault, &j);
+		attachment_verify(a, add_fault, &j);
 		if (!diff)
 			control_add_lines(&j, files ? files->faults : warning_of(&view));
 		json_put_end_array(&j);

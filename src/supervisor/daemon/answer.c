@@ -20,7 +20,7 @@ static void on_called(struct control_owner *owner, const struct control_record *
 	struct daemon *d = container_of(owner, struct daemon, control_owner);
 	struct attachment *a = attachments_find(&d->attachments, record->sandbox);
 	char done[ATTACHED_TEXT_MAX] = "";
-	const struct told_call call = {.operation = record->operation,
+	const struct outbox_call call = {.operation = record->operation,
 	        .method = record->method[0] ? record->method : NULL,
 	        .target = record->target[0] ? record->target : NULL,
 	        .user_id = record->peer.uid,
@@ -33,7 +33,7 @@ static void on_called(struct control_owner *owner, const struct control_record *
 
 	if (a && record->status == STATUS_CREATED)
 		attach_record_describe(&a->record, done, sizeof done);
-	tell_api(&d->supervisor, a && !a->detaching ? a->sandbox : NULL, &call);
+	outbox_api(&d->supervisor, a && !a->detaching ? a->sandbox : NULL, &call);
 }
 
 static void on_upgrade_asked(struct control_owner *owner, upgrade_done done, void *context)
@@ -45,7 +45,7 @@ static int on_roles_asked(struct control_owner *owner, roles_told told, void *co
 {
 	struct daemon *d = container_of(owner, struct daemon, control_owner);
 
-	return roles_ask(&d->supervisor, 0, told, context);
+	return confinement_ask(&d->supervisor, 0, told, context);
 }
 
 static int on_head_asked(struct control_owner *owner, head_told told, void *context)

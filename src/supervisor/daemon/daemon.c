@@ -78,7 +78,7 @@ void daemon_stop(struct daemon *d, int status)
 	service_stopping();
 	if (!d->attachments.stopping) {
 		outage_tell(&d->supervisor);
-		tell_lifecycle(&d->supervisor, NULL, EVENT_STOP, NULL);
+		outbox_lifecycle(&d->supervisor, NULL, EVENT_STOP, NULL);
 	}
 	/* Who calls from now on waits for the next daemon, which listens on the same socket. */
 	if (d->control && !d->listener.ours)
@@ -129,7 +129,7 @@ static void on_recovered(struct attachments *all)
 		log_error("not all that was recorded before could be taken over: %s",
 		        strerror(-error));
 	if (!d->takeover.active)
-		recording_set_adopt_others(sv, d->state_directory, d->set);
+		journal_generation_adopt_others(sv, d->state_directory, d->set);
 	prepare_gates(sv);
 	if (all->on_changed)
 		all->on_changed(all);
@@ -144,7 +144,7 @@ void daemon_serve(struct daemon *d)
 	if (error)
 		log_warn("policies are not watched: %s", strerror(-error));
 	d->attachments.on_recovered = on_recovered;
-	error = supervisor_keep_spares(&d->supervisor, ATTACH_SPARES);
+	error = worker_pool_open(&d->supervisor, ATTACH_SPARES);
 	if (error)
 		die(STATUS_FAILED, "no memory");
 	error = attachments_recover(&d->attachments);
@@ -183,7 +183,7 @@ static void start(struct daemon *d)
 	const char *step;
 	int error;
 
-	sv->lasting = true;
+	sv->persistent = true;
 	sv->on_roles_ready = on_roles_ready;
 	sv->on_keeper_lost = on_keeper_lost;
 	error = priority_open(&d->priority, d->loop);
@@ -203,7 +203,7 @@ static void start(struct daemon *d)
 	error = recording_open_daemon(sv);
 	if (error)
 		die(STATUS_FAILED, "the recorder: %s", strerror(-error));
-	tell_lifecycle(sv, NULL, EVENT_START, "version " VERSION_TEXT);
+	outbox_lifecycle(sv, NULL, EVENT_START, "version " VERSION_TEXT);
 	if (!d->takeover.active)
 		daemon_serve(d);
 	if (service_watchdog_ms())
@@ -251,7 +251,7 @@ int daemon_run(const struct daemon_options *options)
 		takeover_open(d, options->take_over);
 	else
 		service_open();
-	open_files_raise(ATTACHMENTS_MAX);
+	fd_limit_raise(ATTACHMENTS_MAX);
 	daemon_open_directories(d);
 	mallopt(M_MMAP_THRESHOLD, OWN_PAGES_BYTES);
 	d->loop = loop_new();

@@ -68,8 +68,8 @@ static void lock_state(struct daemon *d, int state)
 
 static void open_recording(struct daemon *d)
 {
-	int fd = d->takeover.active ? recording_set_new(d->state_directory, &d->set)
-	                            : recording_set_last(d->state_directory, &d->set);
+	int fd = d->takeover.active ? journal_generation_new(d->state_directory, &d->set)
+	                            : journal_generation_last(d->state_directory, &d->set);
 	int error = fd < 0 ? fd : recording_keep_at(&d->supervisor, fd);
 
 	if (error)

@@ -31,7 +31,7 @@ static void fail(struct attachment *a, const char *text)
 	        a->trouble, sizeof a->trouble, "%.400s; it stays cut off from every network", text);
 	log_sandbox(LOG_LEVEL_ERROR, a->record.name, "%s", a->trouble);
 	snprintf(told, sizeof told, "Sandbox %s: %s.", a->record.name, a->trouble);
-	tell_finding(a->all->supervisor, NULL, EVENT_FINDING_CUT_OFF, told);
+	outbox_finding(a->all->supervisor, NULL, EVENT_FINDING_CUT_OFF, told);
 }
 
 /* The name that a damaged file would have given. */
@@ -256,7 +256,7 @@ static void read_one(struct attachments *all, const char *file)
 		return;
 	}
 	if (a->record.interface[0])
-		attachment_find_place(a);
+		attachment_find_target(a);
 	if (!whole) {
 		fail(a, error);
 		return;
@@ -320,7 +320,7 @@ static void on_read(
 		cut_off(a);
 	}
 	settings_files_free(files);
-	attachments_end_turn(all);
+	recovery_queue_end(all);
 }
 
 static void watch_one(struct attachment *a)
@@ -401,7 +401,7 @@ static void take_turn(struct attachment *a)
 
 int attachments_recover(struct attachments *all)
 {
-	const struct attach_turns turns = {all->take ? NULL : listen_early, take_turn, finish};
+	const struct recovery_queue turns = {all->take ? NULL : listen_early, take_turn, finish};
 	DIR *dir = open_directory(all->state);
 	struct dirent *entry;
 	char name[MESSAGE_NAME_MAX + 1];
@@ -417,5 +417,5 @@ int attachments_recover(struct attachments *all)
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	if (dir)
 		closedir(dir);
-	return attachments_take_turns(all, &turns);
+	return recovery_queue_run(all, &turns);
 }

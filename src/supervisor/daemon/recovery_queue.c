@@ -68,7 +68,7 @@ static struct attachment *next_left(struct attachments *all)
 
 /* One lasts until its sandbox is served or found to be none that can be; one that takes too long
  * holds up nobody else. */
-static bool has_turn(const struct attach_turn *turn, int64_t now_ms)
+static bool has_turn(const struct recovery_entry *turn, int64_t now_ms)
 {
 	const struct sandbox *s = turn->attachment ? turn->attachment->sandbox : NULL;
 
@@ -77,7 +77,7 @@ static bool has_turn(const struct attach_turn *turn, int64_t now_ms)
 
 /* NULL: as many as may be are under way. Who has somebody waiting goes before those who have not.
  */
-static struct attach_turn *free_turn(struct attachments *all, int64_t now_ms)
+static struct recovery_entry *free_turn(struct attachments *all, int64_t now_ms)
 {
 	size_t quiet = all->to_listen ? 0 : RECOVERY_TURNS_QUIET;
 	size_t count = all->knocked ? RECOVERY_TURNS : quiet;
@@ -92,7 +92,7 @@ static void on_turn(struct loop_timer *timer)
 {
 	struct attachments *all = container_of(timer, struct attachments, recovery);
 	int64_t now_ms = loop_now_ms(all->supervisor->loop);
-	struct attach_turn *turn;
+	struct recovery_entry *turn;
 	struct attachment *a;
 
 	if (all->stopping || !all->recovering)
@@ -101,7 +101,7 @@ static void on_turn(struct loop_timer *timer)
 	turn = free_turn(all, now_ms);
 	a = turn ? next_left(all) : NULL;
 	if (a) {
-		*turn = (struct attach_turn){a, now_ms};
+		*turn = (struct recovery_entry){a, now_ms};
 		all->turns.take(a); /* may free it */
 	}
 	if (turn && !a && !all->readings) {
@@ -112,13 +112,13 @@ static void on_turn(struct loop_timer *timer)
 	}
 }
 
-void attachments_end_turn(struct attachments *all)
+void recovery_queue_end(struct attachments *all)
 {
 	if (all->recovering)
 		loop_timer_set(&all->recovery, 0);
 }
 
-void attachment_forget_turn(struct attachment *a)
+void recovery_queue_forget(struct attachment *a)
 {
 	attachment_forget_knock(a);
 	if (a->all->to_listen == a)
@@ -128,7 +128,7 @@ void attachment_forget_turn(struct attachment *a)
 			a->all->turn[i].attachment = NULL;
 }
 
-int attachments_take_turns(struct attachments *all, const struct attach_turns *turns)
+int recovery_queue_run(struct attachments *all, const struct recovery_queue *turns)
 {
 	int error = all->recovery.event
 	                    ? 0

@@ -155,7 +155,7 @@ static void on_end(struct ipc_peer *peer, int error)
 		die(STATUS_FAILED, "the daemon that was to be replaced is gone");
 	d->takeover.open = false;
 	log_info("what was under way before the upgrade is over");
-	recording_set_adopt(&d->supervisor, d->state_directory, d->takeover.former);
+	journal_generation_adopt(&d->supervisor, d->state_directory, d->takeover.former);
 	daemon_finish_when_alone(d);
 }
 

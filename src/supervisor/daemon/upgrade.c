@@ -57,12 +57,12 @@ static void take_back(struct daemon *d)
 {
 	struct upgrade *u = &d->upgrade;
 	uint64_t set;
-	int last = recording_set_last(d->state_directory, &set);
+	int last = journal_generation_last(d->state_directory, &set);
 
 	if (last >= 0)
 		close(last);
 	if (last >= 0 && set > d->set)
-		recording_set_adopt(&d->supervisor, d->state_directory, set);
+		journal_generation_adopt(&d->supervisor, d->state_directory, set);
 	if (!u->holding)
 		return;
 	u->holding = false;
@@ -159,7 +159,7 @@ static void sandbox_is_served(struct upgrade *u, uint64_t id)
 
 	loop_timer_set(&u->patience, UPGRADE_START_MS); /* it goes on: many sandboxes take long */
 	if (s)
-		sandbox_event(s, SANDBOX_GIVEN_AWAY);
+		sandbox_event(s, SANDBOX_HAND_OFF);
 }
 
 static void note_failure(struct upgrade *u, uint64_t id, struct slice text)
@@ -194,7 +194,7 @@ static bool all_served(struct upgrade *u)
 	const struct attachment *a;
 
 	for (a = daemon_of(u)->attachments.by_name; a; a = a->hh.next) {
-		if (!a->sandbox || a->sandbox->state == SANDBOX_AWAY ||
+		if (!a->sandbox || a->sandbox->state == SANDBOX_HANDED_OFF ||
 		        a->sandbox->state == SANDBOX_CLOSED)
 			continue;
 		if (!u->why[0])

@@ -47,7 +47,7 @@ static void set_aside(int folder, const char *of, const char *name, int error)
 		        of, name, strerror(-error), of, aside);
 }
 
-static bool parse_name(const char *name, struct recording_left *out)
+static bool parse_name(const char *name, struct recording_orphan *out)
 {
 	char again[RECORDING_NAME_BYTES];
 
@@ -59,18 +59,18 @@ static bool parse_name(const char *name, struct recording_left *out)
 
 static int by_id(const void *a, const void *b)
 {
-	const struct recording_left *x = a, *y = b;
+	const struct recording_orphan *x = a, *y = b;
 
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
 /* The files of a folder made before this start, oldest first (malloc'd). 0 or -errno. */
-static int list(int directory, uint64_t before, struct recording_left **out, size_t *count)
+static int list(int directory, uint64_t before, struct recording_orphan **out, size_t *count)
 {
 	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
-	struct recording_left *all = d ? calloc(LEFT_MAX, sizeof *all) : NULL;
+	struct recording_orphan *all = d ? calloc(LEFT_MAX, sizeof *all) : NULL;
 
 	*count = 0;
 	*out = all;
@@ -103,10 +103,10 @@ static struct recorded *owner_of(struct supervisor *sv, uint64_t id)
 		return &sv->recording.daemon;
 	while (left && left->id != id)
 		left = left->next;
-	return left ? left : recording_open_left(sv, id);
+	return left ? left : recording_open_orphans(sv, id);
 }
 
-int recording_adopt_ring(struct supervisor *sv, const struct recording_left *file)
+int recording_adopt_ring(struct supervisor *sv, const struct recording_orphan *file)
 {
 	struct recorded_ring *ring = calloc(1, sizeof *ring);
 	struct recorded *of;
@@ -140,9 +140,9 @@ int recording_adopt_ring(struct supervisor *sv, const struct recording_left *fil
 
 /* Now; or when its writer is gone, or there are descriptors for it: of many sandboxes those that
  * are read give theirs to the next. */
-static int adopt_ring(struct supervisor *sv, const struct recording_left *file)
+static int adopt_ring(struct supervisor *sv, const struct recording_orphan *file)
 {
-	int error = open_files_left() ? recording_adopt_ring(sv, file) : -EWOULDBLOCK;
+	int error = fd_limit_left() ? recording_adopt_ring(sv, file) : -EWOULDBLOCK;
 
 	return error == -EWOULDBLOCK ? recording_wait_for_ring(sv, file) : error;
 }
@@ -160,7 +160,7 @@ static ssize_t read_file(int directory, const char *name, uint8_t *out, size_t s
 	return n;
 }
 
-static int adopt_told(struct supervisor *sv, const struct recording_left *file)
+static int adopt_told(struct supervisor *sv, const struct recording_orphan *file)
 {
 	static uint8_t encoded[EVENT_BYTES_MAX];
 	struct recorded *of = owner_of(sv, file->sandbox_id);
@@ -182,13 +182,13 @@ static int adopt_told(struct supervisor *sv, const struct recording_left *file)
 		unlinkat(sv->recording.told, name, 0);
 		return 0;
 	}
-	told_restore(sv, of, file->id, encoded, (size_t)n);
+	outbox_restore(sv, of, file->id, encoded, (size_t)n);
 	return 0;
 }
 
-int recording_adopt_told(struct supervisor *sv, uint64_t id)
+int recording_adopt_event(struct supervisor *sv, uint64_t id)
 {
-	struct recording_left *files;
+	struct recording_orphan *files;
 	size_t count;
 	int error = sv->recording.kept
 	                    ? list(sv->recording.told, sv->recording.first_id, &files, &count)
@@ -204,9 +204,9 @@ int recording_adopt_told(struct supervisor *sv, uint64_t id)
 }
 
 static int adopt_all(struct supervisor *sv, int folder,
-        int (*adopt)(struct supervisor *sv, const struct recording_left *file))
+        int (*adopt)(struct supervisor *sv, const struct recording_orphan *file))
 {
-	struct recording_left *files;
+	struct recording_orphan *files;
 	size_t count;
 	int error = list(folder, sv->recording.first_id, &files, &count);
 
@@ -219,7 +219,7 @@ static int adopt_all(struct supervisor *sv, int folder,
 }
 
 /* Where nothing is known of how far a ring was read, the reader goes by the ring itself. */
-static int adopt_foreign_ring(struct supervisor *sv, int from, const struct recording_left *file)
+static int adopt_foreign_ring(struct supervisor *sv, int from, const struct recording_orphan *file)
 {
 	char name[RECORDING_NAME_BYTES];
 
@@ -231,9 +231,9 @@ static int adopt_foreign_ring(struct supervisor *sv, int from, const struct reco
 }
 
 /* Under an id of our own: the recorder hears of events in the order of their ids. */
-static int adopt_foreign_told(struct supervisor *sv, int from, const struct recording_left *file)
+static int adopt_foreign_told(struct supervisor *sv, int from, const struct recording_orphan *file)
 {
-	const struct recording_left here = {file->sandbox_id, supervisor_next_id(sv)};
+	const struct recording_orphan here = {file->sandbox_id, supervisor_next_id(sv)};
 	char name[RECORDING_NAME_BYTES], name_here[RECORDING_NAME_BYTES];
 
 	recording_file_name(file->sandbox_id, file->id, name);
@@ -244,11 +244,11 @@ static int adopt_foreign_told(struct supervisor *sv, int from, const struct reco
 }
 
 static int adopt_folder(struct supervisor *sv, int directory, const char *folder,
-        int (*adopt)(struct supervisor *sv, int from, const struct recording_left *file))
+        int (*adopt)(struct supervisor *sv, int from, const struct recording_orphan *file))
 {
 	int from = openat(directory, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	int error = from < 0 && errno != ENOENT ? -errno : 0;
-	struct recording_left *files = NULL;
+	struct recording_orphan *files = NULL;
 	size_t count = 0;
 
 	if (from < 0)

@@ -21,7 +21,7 @@ struct told {
 };
 
 struct audit_opening {
-	struct errand *errand;
+	struct helper_child *helper;
 	int from_child;
 	void (*done)(void *context, const struct audit_opened *opened);
 	void *context;
@@ -88,7 +88,7 @@ static int take_descriptors(int fd, struct audit_opened *opened)
 	return 0;
 }
 
-static void on_done(void *context, const struct errand_result *result)
+static void on_done(void *context, const struct helper_child_result *result)
 {
 	struct audit_opening *o = context;
 	struct audit_opened opened = {.error = -EIO, .log = -1, .reader = -1};
@@ -111,20 +111,20 @@ static int begin(struct audit_opening *o, struct loop *loop, struct wanted *want
 
 	if (error)
 		return error;
-	const struct errand_plan plan = {.run = run,
+	const struct helper_child_plan plan = {.run = run,
 	        .context = wanted,
 	        .output = pair[1],
-	        .uid = ERRAND_NOBODY,
+	        .uid = HELPER_CHILD_NOBODY,
 	        .ms = AUDIT_OPENING_MS};
 	o->from_child = pair[0];
-	error = errand_start(loop, &plan, on_done, o, &o->errand);
+	error = helper_child_start(loop, &plan, on_done, o, &o->helper);
 	close(pair[1]);
 	if (error)
 		close(pair[0]);
 	return error;
 }
 
-int audit_opening_start(struct loop *loop, const char *path, const struct identity *opener,
+int audit_reopen_start(struct loop *loop, const char *path, const struct identity *opener,
         void (*done)(void *context, const struct audit_opened *opened), void *context,
         struct audit_opening **out)
 {
@@ -144,11 +144,11 @@ int audit_opening_start(struct loop *loop, const char *path, const struct identi
 	return error;
 }
 
-void audit_opening_cancel(struct audit_opening *o)
+void audit_reopen_cancel(struct audit_opening *o)
 {
 	if (!o)
 		return;
-	errand_cancel(o->errand);
+	helper_child_cancel(o->helper);
 	close(o->from_child);
 	free(o);
 }

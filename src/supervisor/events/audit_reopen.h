@@ -25,11 +25,11 @@ struct audit_opening;
 /* The file at path, with the rights of opener, or the supervisor's own where that is NULL
  * (audit_file.h); both are copied. done comes once, from the loop, when the opening is over
  * already. 0 with *out, or -errno: -EAGAIN: earlier ones still hang. */
-int audit_opening_start(struct loop *loop, const char *path, const struct identity *opener,
+int audit_reopen_start(struct loop *loop, const char *path, const struct identity *opener,
         void (*done)(void *context, const struct audit_opened *opened), void *context,
         struct audit_opening **out);
 /* Before it is done: done does not come. NULL is harmless. */
-void audit_opening_cancel(struct audit_opening *opening);
+void audit_reopen_cancel(struct audit_opening *opening);
 /* 0 or -errno. */
 int audit_identify(int fd, struct audit_identity *out);
 

@@ -113,7 +113,7 @@ static void tell_unkept(struct recording *r, int error)
 	r->unkept = 0;
 }
 
-void recording_keep_told(
+void recording_keep_event(
         struct recording *r, uint64_t sandbox_id, uint64_t id, const uint8_t *encoded, size_t n)
 {
 	char name[RECORDING_NAME_BYTES];
@@ -124,7 +124,7 @@ void recording_keep_told(
 	tell_unkept(r, write_file(r->told, name, encoded, n));
 }
 
-void recording_remove_told(const struct recording *r, uint64_t sandbox_id, uint64_t id)
+void recording_remove_event(const struct recording *r, uint64_t sandbox_id, uint64_t id)
 {
 	char name[RECORDING_NAME_BYTES];
 

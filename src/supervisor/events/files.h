@@ -23,27 +23,27 @@ void recording_remove_ring(
         const struct recording *r, uint64_t sandbox_id, struct recorded_ring *ring);
 /* Where it cannot be, the event is still told. Failures that follow each other are logged once,
  * with their number when they are over. */
-void recording_keep_told(
+void recording_keep_event(
         struct recording *r, uint64_t sandbox_id, uint64_t id, const uint8_t *encoded, size_t n);
-void recording_remove_told(const struct recording *r, uint64_t sandbox_id, uint64_t id);
+void recording_remove_event(const struct recording *r, uint64_t sandbox_id, uint64_t id);
 
 /* What an earlier supervisor left: a ring, or an event. */
-struct recording_left {
+struct recording_orphan {
 	uint64_t sandbox_id, id;
 };
 /* adopt.c: takes the ring up that lies in the folder of rings. 0, also where it cannot be read,
  * which is logged; -EWOULDBLOCK: its writer is still there; -errno. */
-int recording_adopt_ring(struct supervisor *sv, const struct recording_left *file);
+int recording_adopt_ring(struct supervisor *sv, const struct recording_orphan *file);
 /* wait.c: tries that again, for RECORDING_ADOPT_MS, or as long as there are too few descriptors. 0
  * or -errno. */
-int recording_wait_for_ring(struct supervisor *sv, const struct recording_left *file);
+int recording_wait_for_ring(struct supervisor *sv, const struct recording_orphan *file);
 void recording_wait_fini(struct recording *r);
 
 /* Says what to do about a journal with which nothing can be recorded. */
 void recording_blame_journal(const struct recording *r, const char *why);
 
 /* events/outbox.c: an event that an earlier supervisor kept: told under the id it had. */
-void told_restore(
+void outbox_restore(
         struct supervisor *sv, struct recorded *of, uint64_t id, const uint8_t *encoded, size_t n);
 
 #endif

@@ -69,13 +69,13 @@ static uint64_t highest(int state)
 	return most;
 }
 
-int recording_set_last(int state, uint64_t *number)
+int journal_generation_last(int state, uint64_t *number)
 {
 	*number = highest(state);
 	return open_set(state, *number);
 }
 
-int recording_set_new(int state, uint64_t *number)
+int journal_generation_new(int state, uint64_t *number)
 {
 	char name[NAME_BYTES];
 
@@ -86,7 +86,7 @@ int recording_set_new(int state, uint64_t *number)
 	return open_set(state, *number);
 }
 
-void recording_set_adopt(struct supervisor *sv, int state, uint64_t number)
+void journal_generation_adopt(struct supervisor *sv, int state, uint64_t number)
 {
 	int directory = open_set(state, number), error;
 	char name[NAME_BYTES];
@@ -104,14 +104,14 @@ void recording_set_adopt(struct supervisor *sv, int state, uint64_t number)
 		        strerror(-error));
 }
 
-void recording_set_adopt_others(struct supervisor *sv, int state, uint64_t own)
+void journal_generation_adopt_others(struct supervisor *sv, int state, uint64_t own)
 {
 	uint64_t numbers[SETS_MAX];
 	size_t count = list(state, numbers);
 
 	if (own != 0)
-		recording_set_adopt(sv, state, 0);
+		journal_generation_adopt(sv, state, 0);
 	for (size_t i = 0; i < count; i++)
 		if (numbers[i] != own)
-			recording_set_adopt(sv, state, numbers[i]);
+			journal_generation_adopt(sv, state, numbers[i]);
 }

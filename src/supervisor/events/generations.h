@@ -11,12 +11,12 @@
 #include "supervisor/supervisor.h"
 
 /* The set to go on with where no other daemon runs: its directory (the caller's) or -errno. */
-int recording_set_last(int state, uint64_t *number);
+int journal_generation_last(int state, uint64_t *number);
 /* A further one. */
-int recording_set_new(int state, uint64_t *number);
+int journal_generation_new(int state, uint64_t *number);
 /* Takes over what is in the set, of which nothing runs any more, and removes it. */
-void recording_set_adopt(struct supervisor *sv, int state, uint64_t number);
+void journal_generation_adopt(struct supervisor *sv, int state, uint64_t number);
 /* All but own. */
-void recording_set_adopt_others(struct supervisor *sv, int state, uint64_t own);
+void journal_generation_adopt_others(struct supervisor *sv, int state, uint64_t own);
 
 #endif

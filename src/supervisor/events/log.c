@@ -136,7 +136,7 @@ void recording_reopen(struct supervisor *sv, bool ended)
 		return;
 	}
 	r->ended = ended;
-	error = audit_opening_start(sv->loop, r->path, r->opened_as_user ? &r->opener : NULL,
+	error = audit_reopen_start(sv->loop, r->path, r->opened_as_user ? &r->opener : NULL,
 	        on_opened, sv, &r->opening);
 	if (error)
 		say_failed(r, error);
@@ -162,6 +162,6 @@ void recording_reopened(struct supervisor *sv, uint64_t id)
 	r->reader = r->next_reader;
 	r->log_is = r->next_is;
 	r->reopen_request = 0;
-	tell_lifecycle(sv, NULL, EVENT_LOG_OPENED, NULL);
+	outbox_lifecycle(sv, NULL, EVENT_LOG_OPENED, NULL);
 	look_again(sv);
 }

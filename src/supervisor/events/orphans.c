@@ -21,7 +21,7 @@ static int say_left(struct supervisor *sv, struct recorded *left)
 	return error ? error : recording_open_rings(sv, left);
 }
 
-struct recorded *recording_open_left(struct supervisor *sv, uint64_t id)
+struct recorded *recording_open_orphans(struct supervisor *sv, uint64_t id)
 {
 	struct recorded *left = calloc(1, sizeof *left);
 
@@ -36,18 +36,18 @@ struct recorded *recording_open_left(struct supervisor *sv, uint64_t id)
 	return left;
 }
 
-int recording_left_again(struct supervisor *sv)
+int recording_orphans_again(struct supervisor *sv)
 {
 	int error = 0;
 
 	for (struct recorded *left = sv->recording.left; left && !error; left = left->next) {
 		error = say_left(sv, left);
-		told_say_again(sv, left);
+		outbox_say_again(sv, left);
 	}
 	return error;
 }
 
-size_t recording_count_left(const struct supervisor *sv)
+size_t recording_count_orphans(const struct supervisor *sv)
 {
 	size_t n = 0;
 
@@ -57,7 +57,7 @@ size_t recording_count_left(const struct supervisor *sv)
 }
 
 /* It is over with its last ring and event. Others are not in that list. */
-void recording_end_left(struct supervisor *sv, struct recorded *of)
+void recording_end_orphans(struct supervisor *sv, struct recorded *of)
 {
 	struct message_sandbox m = {of->id, 0};
 
@@ -92,7 +92,7 @@ void recording_leave(struct supervisor *sv, struct recorded *of)
 	left->end_waits = false;
 	left->next = sv->recording.left;
 	sv->recording.left = left;
-	told_move(left);
+	outbox_move(left);
 	for (struct recorded_ring *ring = left->rings; ring; ring = ring->next)
 		ring->of = left;
 	of->rings = NULL;

@@ -65,7 +65,7 @@ static size_t add_losses(const struct outage *o, char *out, size_t size)
 
 static void tell_one(struct sandbox *s, const void *context)
 {
-	tell_observed(s->supervisor, s, EVENT_FINDING_LOG_OUTAGE, context);
+	outbox_observed(s->supervisor, s, EVENT_FINDING_LOG_OUTAGE, context);
 }
 
 void outage_tell(struct supervisor *sv)
@@ -80,8 +80,8 @@ void outage_tell(struct supervisor *sv)
 	n += add_losses(o, text + n, sizeof text - n);
 	snprintf(text + n, sizeof text - n, " The recorder: %s", o->why);
 	*o = (struct outage){.next_told_ms = clock_monotonic_ms() + RECORDER_STALL_SHOWN_MS};
-	if (sv->lasting)
-		tell_observed(sv, NULL, EVENT_FINDING_LOG_OUTAGE, text);
+	if (sv->persistent)
+		outbox_observed(sv, NULL, EVENT_FINDING_LOG_OUTAGE, text);
 	else
 		supervisor_for_each(sv, tell_one, text);
 }

@@ -62,14 +62,14 @@ static void say_next(struct supervisor *sv, struct recorded *of)
 	complain(error);
 }
 
-void told_say_again(struct supervisor *sv, struct recorded *of)
+void outbox_say_again(struct supervisor *sv, struct recorded *of)
 {
 	of->next_told = of->told;
 	of->ahead = 0;
 	say_next(sv, of);
 }
 
-void told_forget(struct supervisor *sv, struct recorded *of, uint64_t up_to, bool for_good)
+void outbox_forget(struct supervisor *sv, struct recorded *of, uint64_t up_to, bool for_good)
 {
 	while (of->told && of->told->id <= up_to) {
 		struct told *first = of->told;
@@ -82,12 +82,12 @@ void told_forget(struct supervisor *sv, struct recorded *of, uint64_t up_to, boo
 		sv->recording.told_count--;
 		HASH_DEL(sv->recording.by_id, first);
 		if (for_good)
-			recording_remove_told(&sv->recording, of->id, first->id);
+			recording_remove_event(&sv->recording, of->id, first->id);
 		free(first);
 	}
 }
 
-void told_move(struct recorded *of)
+void outbox_move(struct recorded *of)
 {
 	for (struct told *t = of->told; t; t = t->next)
 		t->of = of;
@@ -108,10 +108,10 @@ void recording_taken(struct supervisor *sv, uint64_t id)
 
 	if (!of)
 		return;
-	told_forget(sv, of, id, true);
+	outbox_forget(sv, of, id, true);
 	say_next(sv, of);
 	recording_end_waiting(sv, of);
-	recording_end_left(sv, of);
+	recording_end_orphans(sv, of);
 }
 
 /* NULL: there is no memory, or too many wait already. */
@@ -150,7 +150,7 @@ static struct told *append(
  * same, a call about it while the daemon stops, say, is the daemon's own. */
 static bool has_ended(const struct sandbox *s)
 {
-	return s && s->lasting && (s->state == SANDBOX_SUMMING || s->state == SANDBOX_ENDED);
+	return s && s->persistent && (s->state == SANDBOX_SUMMING || s->state == SANDBOX_ENDED);
 }
 
 static void tell(struct supervisor *sv, struct sandbox *s, struct event *event)
@@ -168,12 +168,12 @@ static void tell(struct supervisor *sv, struct sandbox *s, struct event *event)
 	n = event_encode(event, encoded, sizeof encoded);
 	told = append(sv, of, supervisor_next_id(sv), encoded, n);
 	if (told)
-		recording_keep_told(&sv->recording, of->id, told->id, encoded, n);
+		recording_keep_event(&sv->recording, of->id, told->id, encoded, n);
 	complain(told ? 0 : -ENOBUFS);
 	say_next(sv, of);
 }
 
-void told_restore(
+void outbox_restore(
         struct supervisor *sv, struct recorded *of, uint64_t id, const uint8_t *encoded, size_t n)
 {
 	if (find_told(sv, id))
@@ -188,7 +188,7 @@ static struct slice text_or_none(const char *text)
 	return text ? slice_from_string(text) : SLICE("");
 }
 
-void tell_lifecycle(
+void outbox_lifecycle(
         struct supervisor *sv, struct sandbox *s, enum event_lifecycle what, const char *cause)
 {
 	struct event event = {.kind = EVENT_LIFECYCLE,
@@ -211,13 +211,13 @@ static void tell_what_should_not_be(struct supervisor *sv, struct sandbox *s,
 	tell(sv, s, &event);
 }
 
-void tell_finding(
+void outbox_finding(
         struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text)
 {
 	tell_what_should_not_be(sv, s, finding, EVENT_DENIED, text);
 }
 
-void tell_observed(
+void outbox_observed(
         struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text)
 {
 	tell_what_should_not_be(sv, s, finding, EVENT_OBSERVED, text);
@@ -225,7 +225,7 @@ void tell_observed(
 
 #define STATUS_REFUSED 400 /* RFC 9110 section 15.5: and what is above */
 
-void tell_api(struct supervisor *sv, struct sandbox *s, const struct told_call *call)
+void outbox_api(struct supervisor *sv, struct sandbox *s, const struct outbox_call *call)
 {
 	bool refused = call->status >= STATUS_REFUSED;
 	struct event event = {.kind = EVENT_API,
@@ -251,7 +251,8 @@ void tell_api(struct supervisor *sv, struct sandbox *s, const struct told_call *
 	}
 }
 
-void tell_policy_change(struct supervisor *sv, struct sandbox *s, const struct told_policy *change)
+void outbox_policy_change(
+        struct supervisor *sv, struct sandbox *s, const struct outbox_policy *change)
 {
 	struct event event = {.kind = EVENT_LIFECYCLE,
 	        .decision = EVENT_ALLOWED,

@@ -36,11 +36,11 @@ void recording_forget_rings(struct supervisor *sv, struct recorded *of, bool for
 
 /* events/orphans.c */
 /* A stream under an id of which nothing else is known. NULL: no memory. */
-struct recorded *recording_open_left(struct supervisor *sv, uint64_t id);
+struct recorded *recording_open_orphans(struct supervisor *sv, uint64_t id);
 /* All that are left, to another recorder. 0 or -errno. */
-int recording_left_again(struct supervisor *sv);
+int recording_orphans_again(struct supervisor *sv);
 /* Where it is one of those, and nothing of it waits any more, it is over: frees it then. */
-void recording_end_left(struct supervisor *sv, struct recorded *of);
+void recording_end_orphans(struct supervisor *sv, struct recorded *of);
 
 /* log.c: the message that a recorder begins with, and the one that gives it another file. 0 or
  * -errno. */
@@ -49,10 +49,10 @@ int recording_say_reopen(struct supervisor *sv);
 
 /* events/outbox.c */
 /* To a recorder that was not given anything yet. */
-void told_say_again(struct supervisor *sv, struct recorded *of);
+void outbox_say_again(struct supervisor *sv, struct recorded *of);
 /* Frees those up to this id; for_good: their files go, too. */
-void told_forget(struct supervisor *sv, struct recorded *of, uint64_t up_to, bool for_good);
+void outbox_forget(struct supervisor *sv, struct recorded *of, uint64_t up_to, bool for_good);
 /* They are in the list of this one now. */
-void told_move(struct recorded *of);
+void outbox_move(struct recorded *of);
 
 #endif

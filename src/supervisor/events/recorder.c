@@ -64,7 +64,7 @@ static int on_recorder_ready(struct supervisor *sv, struct ipc_message *message)
 	sv->recorder_ready = true;
 	sv->recording.unready_deaths = 0;
 	sv->stalled[0] = 0; /* this one says so itself */
-	if (sv->recording.death_count || sv->lasting)
+	if (sv->recording.death_count || sv->persistent)
 		supervisor_for_each_worker(sv, resume_worker, NULL);
 	supervisor_for_each(sv, tell_progress, NULL);
 	supervisor_roles_ready(sv);
@@ -125,7 +125,7 @@ static int on_count_get(struct supervisor *sv, struct ipc_message *message)
 	if (message_sandbox_decode(&message->body, &m) != 0)
 		return -EBADMSG;
 	s = supervisor_find(sv, m.sandbox_id);
-	if (s && s->gate.netns >= 0 && s->state != SANDBOX_AWAY && !s->is_given)
+	if (s && s->gate.netns >= 0 && s->state != SANDBOX_HANDED_OFF && !s->is_given)
 		recording_count(sv, s);
 	return 0;
 }
@@ -268,7 +268,7 @@ static void tell_death(struct sandbox *s, const void *context)
 	snprintf(text, sizeof text,
 	        "The recorder %s. Another one has taken over; no event is missing.",
 	        (const char *)context);
-	tell_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
+	outbox_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
 }
 
 /* Remembers this death; true: it is not one too many. */
@@ -304,7 +304,7 @@ static void on_recorder_time(struct loop_timer *timer)
 	loop_timer_set(timer, ROLE_PAUSE_MS);
 }
 
-static void replace_lasting(struct supervisor *sv, const char *how)
+static void replace_persistent(struct supervisor *sv, const char *how)
 {
 	bool goes_on = may_go_on(sv);
 
@@ -348,8 +348,8 @@ static void on_recorder_dead(struct role *role, const char *how)
 	struct supervisor *sv = container_of(role, struct supervisor, recorder);
 
 	sv->recorder_ready = false;
-	if (!role->stopping && sv->lasting) {
-		replace_lasting(sv, how);
+	if (!role->stopping && sv->persistent) {
+		replace_persistent(sv, how);
 		return;
 	}
 	if (!role->stopping && !sv->recording.last) {
@@ -368,7 +368,7 @@ int recorder_start(struct supervisor *sv)
 {
 	int error = 0;
 
-	if (sv->lasting && !sv->recorder_timer.event)
+	if (sv->persistent && !sv->recorder_timer.event)
 		error = loop_timer_open(sv->loop, &sv->recorder_timer, on_recorder_time);
 	if (!error)
 		error = role_start(sv->loop, &sv->recorder, "vethguard-recorder", "the recorder",

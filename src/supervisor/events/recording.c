@@ -80,7 +80,7 @@ int recording_open_daemon(struct supervisor *sv)
 
 	daemon->open = true;
 	error = say_daemon(sv);
-	return error ? error : recording_adopt_told(sv, daemon->id);
+	return error ? error : recording_adopt_event(sv, daemon->id);
 }
 
 int recording_end(struct supervisor *sv, struct sandbox *s)
@@ -135,7 +135,7 @@ static void on_count_time(struct loop_timer *timer)
 			return;
 		}
 		s->count_wanted = false;
-		if (s->recorded.open && s->gate.netns >= 0 && s->state != SANDBOX_AWAY &&
+		if (s->recorded.open && s->gate.netns >= 0 && s->state != SANDBOX_HANDED_OFF &&
 		        s->state != SANDBOX_SUMMING && !s->is_given)
 			recording_count(sv, s);
 	}
@@ -156,7 +156,7 @@ static int open_again(struct supervisor *sv, struct sandbox *s)
 	int error = recording_open(sv, s);
 
 	if (!error) {
-		told_say_again(sv, &s->recorded);
+		outbox_say_again(sv, &s->recorded);
 		recording_count_soon(sv, s);
 	}
 	if (!error && s->state == SANDBOX_SUMMING)
@@ -171,12 +171,12 @@ int recording_again(struct supervisor *sv)
 
 	if (!error && sv->recording.daemon.open) {
 		error = say_daemon(sv);
-		told_say_again(sv, &sv->recording.daemon);
+		outbox_say_again(sv, &sv->recording.daemon);
 	}
 	if (!error && sv->recording.reopen_request)
 		error = recording_say_reopen(sv);
 	if (!error)
-		error = recording_left_again(sv);
+		error = recording_orphans_again(sv);
 	HASH_ITER(hh, sv->sandboxes, s, next)
 	{
 		if (s->recorded.open && !error)
@@ -187,7 +187,7 @@ int recording_again(struct supervisor *sv)
 
 void recording_forget(struct supervisor *sv, struct recorded *of, bool for_good)
 {
-	told_forget(sv, of, UINT64_MAX, for_good);
+	outbox_forget(sv, of, UINT64_MAX, for_good);
 	recording_forget_rings(sv, of, for_good);
 }
 
@@ -200,7 +200,7 @@ void recording_fini(struct supervisor *sv)
 		loop_timer_close(&r->outage_time);
 	if (r->count_time.event)
 		loop_timer_close(&r->count_time);
-	audit_opening_cancel(r->opening);
+	audit_reopen_cancel(r->opening);
 	r->opening = NULL;
 	recording_forget(sv, &r->daemon, false);
 	while (r->left) {

@@ -137,9 +137,9 @@ int recording_adopt(struct supervisor *sv);
 int recording_adopt_from(struct supervisor *sv, int directory);
 /* The same of one sandbox that is open, and its events alone: before any further event of it is
  * told, because a recorder passes over what is older than the latest. 0 or -errno. */
-int recording_adopt_told(struct supervisor *sv, uint64_t id);
+int recording_adopt_event(struct supervisor *sv, uint64_t id);
 /* How many sandboxes have ended whose events are not all in the log yet. */
-size_t recording_count_left(const struct supervisor *sv);
+size_t recording_count_orphans(const struct supervisor *sv);
 /* The sandbox is over; under s->summary_request. Told when the recorder was given all that is left
  * of it. 0 or -errno. */
 int recording_end(struct supervisor *sv, struct sandbox *s);
@@ -187,11 +187,11 @@ void recording_leave(struct supervisor *sv, struct recorded *of);
  * the recorder was not told of the sandbox. A recorder that lets RECORDING_TOLD_MAX of them wait,
  * though it does not say that the log cannot be written, is killed; what comes until the next one
  * takes some is lost, which the daemon's own log says. */
-void tell_lifecycle(struct supervisor *sv, struct sandbox *s, enum event_lifecycle what,
+void outbox_lifecycle(struct supervisor *sv, struct sandbox *s, enum event_lifecycle what,
         const char *cause); /* one sentence or NULL */
-void tell_finding(
+void outbox_finding(
         struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text);
-void tell_observed(
+void outbox_observed(
         struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text);
 
 /* outage.c: an outage becomes a finding when it is over, of the daemon or of each sandbox of a
@@ -205,7 +205,7 @@ void outage_tell(struct supervisor *sv); /* what was gathered, at once: no later
 /* One call of the control API, whatever came of it. Texts may come from the caller: they are
  * escaped and bounded. One that only looks is left to the daemon's own log where
  * RECORDING_LOOKS_MAX events wait: who asks again and again must not crowd out what is done. */
-struct told_call {
+struct outbox_call {
 	const char *operation;       /* of control/routes.c: "sandboxes.attach", ...; or NULL */
 	bool looks;                  /* it changes nothing */
 	const char *method, *target; /* of the request: "POST", "/v1/sandboxes"; or NULL */
@@ -218,16 +218,17 @@ struct told_call {
 	const char *error;   /* why, or NULL */
 	const char *done;    /* of one that was done: more about it, or NULL */
 };
-void tell_api(struct supervisor *sv, struct sandbox *s, const struct told_call *call);
+void outbox_api(struct supervisor *sv, struct sandbox *s, const struct outbox_call *call);
 
 /* Another policy, or another version of it, counts for the sandbox from now on. */
-struct told_policy {
+struct outbox_policy {
 	struct slice name, fingerprint;         /* the new one's */
 	struct slice old_name, old_fingerprint; /* empty: as before */
 	uint64_t generation;
 	const char *difference; /* as `vethguard policy diff` prints it, or NULL; the first
 	                           EVENT_TEXT_MAX bytes are recorded */
 };
-void tell_policy_change(struct supervisor *sv, struct sandbox *s, const struct told_policy *change);
+void outbox_policy_change(
+        struct supervisor *sv, struct sandbox *s, const struct outbox_policy *change);
 
 #endif

@@ -160,7 +160,7 @@ void recording_drained(struct supervisor *sv, uint64_t id)
 	if (recording_give_rings(sv, of) != 0)
 		log_error("the recorder could not be given a ring");
 	recording_end_waiting(sv, of);
-	recording_end_left(sv, of);
+	recording_end_orphans(sv, of);
 }
 
 void recording_forget_rings(struct supervisor *sv, struct recorded *of, bool for_good)

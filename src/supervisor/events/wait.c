@@ -19,7 +19,7 @@
 
 struct waiting_ring {
 	struct waiting_ring *next;
-	struct recording_left file;
+	struct recording_orphan file;
 	int64_t until_ms;
 };
 
@@ -43,7 +43,7 @@ static void on_retry(struct loop_timer *timer)
 	struct supervisor *sv = container_of(r, struct supervisor, recording);
 	struct waiting_ring *still = NULL, **end = &still, *w;
 
-	for (size_t tried = 0; tried < RETRIES_IN_A_TURN && r->waiting && open_files_left();
+	for (size_t tried = 0; tried < RETRIES_IN_A_TURN && r->waiting && fd_limit_left();
 	        tried++) {
 		w = r->waiting;
 		r->waiting = w->next;
@@ -62,7 +62,7 @@ static void on_retry(struct loop_timer *timer)
 		loop_timer_set(timer, RETRY_MS);
 }
 
-int recording_wait_for_ring(struct supervisor *sv, const struct recording_left *file)
+int recording_wait_for_ring(struct supervisor *sv, const struct recording_orphan *file)
 {
 	struct recording *r = &sv->recording;
 	struct waiting_ring *w = calloc(1, sizeof *w);

@@ -175,12 +175,12 @@ int gate_set_traffic(
 
 /* Compares the fence with what it should be and sets it anew where it is not. 0: it was in order;
  * 1: it was changed and is mended; -errno: it cannot be examined or mended. */
-int gate_mend(struct gate *gate);
+int gate_repair(struct gate *gate);
 /* The interface of GATE_DIVERT is not there; all that stands without it does. */
 #define GATE_AWAY 2
 #define GATE_POLL_MS 300000
 #define GATE_CALM_MS 100 /* between two looks, however often something changes */
-/* Calls gate_mend() at once when somebody changes the rules or links around the gate, and seldom
+/* Calls gate_repair() at once when somebody changes the rules or links around the gate, and seldom
  * without cause (GATE_POLL_MS). on_change is told of results other than 0, and once of an interface
  * that is not there (GATE_AWAY). What this module changes itself is in order, so nobody is told of
  * it. on_change may close the gate. 0 or -errno: it is not watched. */

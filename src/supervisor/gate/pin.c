@@ -93,7 +93,7 @@ int gate_adopt(struct gate *gate, struct gate_host *host, const char *path)
 		return fd;
 	}
 	gate->netns = fd;
-	mended = gate_examine(gate);
+	mended = gate_verify(gate);
 	if (mended < 0) {
 		gate_close(gate);
 		return mended;

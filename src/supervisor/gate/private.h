@@ -78,7 +78,7 @@ int gate_connect_divert(struct gate *gate);
 int gate_part_uplinks(struct gate *gate, char parted[IFNAMSIZ]);
 
 /* gate/verify.c: 0 or 1 and what was mended in gate->why; -ENOLINK: the link is gone; -errno. */
-int gate_examine(struct gate *gate);
+int gate_verify(struct gate *gate);
 
 /* pin.c: in the gate's namespace; context is not looked at. 0 or -errno. */
 int gate_delete_link(void *context);

@@ -31,7 +31,7 @@ static int noted(struct gate *gate, int result, const char *what)
 	return result < 0 ? result : 0;
 }
 
-static int mend_link(struct gate *gate, struct netlink *nl)
+static int repair_link(struct gate *gate, struct netlink *nl)
 {
 	struct netlink_link link;
 	int error = 0;
@@ -50,7 +50,7 @@ static int mend_link(struct gate *gate, struct netlink *nl)
 	return error;
 }
 
-static int mend_address(
+static int repair_address(
         struct gate *gate, struct netlink *nl, const struct ip *address, uint8_t bits)
 {
 	int error = netlink_address_add(nl, GATE_LINK, address, bits);
@@ -61,7 +61,7 @@ static int mend_address(
 }
 
 /* The way back to the sandbox. */
-static int mend_connected(
+static int repair_connected(
         struct gate *gate, struct netlink *nl, const struct ip *address, uint8_t bits)
 {
 	if (!address->family || bits >= (address->family == 6 ? 128 : 32))
@@ -70,7 +70,7 @@ static int mend_connected(
 	        gate, netlink_route_connected_mend(nl, GATE_LINK, address, bits), "its routes");
 }
 
-static int mend_neighbours(struct gate *gate, struct netlink *nl)
+static int repair_neighbours(struct gate *gate, struct netlink *nl)
 {
 	int error = 0;
 
@@ -94,7 +94,7 @@ static bool fence_is_as_set(struct gate *gate)
 	       fence_generation(&now) == 0 && now == set;
 }
 
-static int mend_fence(struct gate *gate)
+static int repair_fence(struct gate *gate)
 {
 	const struct fence_spec spec = gate_fence(gate);
 	int error = fence_is_as_set(gate) ? 0 : fence_check(&spec);
@@ -106,24 +106,24 @@ static int mend_fence(struct gate *gate)
 	return error;
 }
 
-static int mend_parts(struct gate *gate, struct netlink *nl)
+static int repair_parts(struct gate *gate, struct netlink *nl)
 {
 	int error = 0;
 
-	STEP("its rules", mend_fence(gate)); /* first: what is open stays open the shortest */
+	STEP("its rules", repair_fence(gate)); /* first: what is open stays open the shortest */
 	error = error == -ENODEV ? -ENOLINK : error;
 	STEP("its sysctls", noted(gate, netns_harden_gate_again(GATE_LINK), "its sysctls"));
 	if (!error)
-		error = mend_link(gate, nl);
-	STEP("its addresses", mend_address(gate, nl, &gate->gate4, gate->bits4));
-	STEP("its addresses", mend_address(gate, nl, &gate->gate6, gate->bits6));
+		error = repair_link(gate, nl);
+	STEP("its addresses", repair_address(gate, nl, &gate->gate4, gate->bits4));
+	STEP("its addresses", repair_address(gate, nl, &gate->gate6, gate->bits6));
 	STEP("its routes",
 	        noted(gate, netlink_local_delivery_mend(nl, GATE_LINK, GATE_TABLE), "its routes"));
 	STEP("its routes", noted(gate, netlink_kernel_rules_mend(nl), "its routes"));
-	STEP("its routes", mend_connected(gate, nl, &gate->gate4, gate->bits4));
-	STEP("its routes", mend_connected(gate, nl, &gate->gate6, gate->bits6));
+	STEP("its routes", repair_connected(gate, nl, &gate->gate4, gate->bits4));
+	STEP("its routes", repair_connected(gate, nl, &gate->gate6, gate->bits6));
 	STEP("its routes", gate_add_routes(gate, nl));
-	return error ? error : mend_neighbours(gate, nl);
+	return error ? error : repair_neighbours(gate, nl);
 }
 
 /* A sandbox that ends takes the link away, also while it is looked at: whichever part failed then,
@@ -137,7 +137,7 @@ static int in_gate(void *context)
 	STEP("netlink in the gate's namespace", netlink_open(&nl));
 	if (error)
 		return error;
-	error = mend_parts(gate, nl);
+	error = repair_parts(gate, nl);
 	netlink_close(nl);
 	if (error && if_nametoindex(GATE_LINK) == 0 && errno == ENODEV) {
 		gate->step = "the gate's link";
@@ -146,7 +146,7 @@ static int in_gate(void *context)
 	return error;
 }
 
-static int mend_host_link(struct gate *gate)
+static int repair_host_link(struct gate *gate)
 {
 	struct netlink *nl = gate->host->nl;
 	struct netlink_link link;
@@ -164,7 +164,7 @@ static int mend_host_link(struct gate *gate)
 
 /* An interface that is away is no fault: what is not there lets nothing through, and when it comes
  * back, it has its rules before anybody can use it: the second wall stands meanwhile. */
-static int mend_host_rules(struct gate *gate, const struct divert_spec *spec)
+static int repair_host_rules(struct gate *gate, const struct divert_spec *spec)
 {
 	struct divert *divert = gate->host->divert;
 	bool was_away = gate->away;
@@ -190,7 +190,7 @@ static int mend_host_rules(struct gate *gate, const struct divert_spec *spec)
 /* Whoever is on a bridge reaches its other ports without the gate, so none of them may be a way
  * out. Such a port is refused when the bridge is attached, and taken out of it when it comes later.
  */
-static int mend_ports(struct gate *gate)
+static int repair_ports(struct gate *gate)
 {
 	char parted[IFNAMSIZ], text[IFNAMSIZ + 64];
 	int error = gate_part_uplinks(gate, parted);
@@ -203,18 +203,18 @@ static int mend_ports(struct gate *gate)
 	return 0;
 }
 
-static int mend_host(struct gate *gate)
+static int repair_host(struct gate *gate)
 {
 	struct divert_spec spec = gate_divert_spec(gate);
-	int link = mend_host_link(gate), ports, error;
+	int link = repair_host_link(gate), ports, error;
 
 	if (link == -ENOLINK)
 		spec.link[0] = 0; /* there is nothing to divert to: shut */
 	else if (link)
 		return link;
-	ports = mend_ports(gate);
+	ports = repair_ports(gate);
 	gate->step = "the host's rules";
-	error = mend_host_rules(gate, &spec); /* whatever became of the ports */
+	error = repair_host_rules(gate, &spec); /* whatever became of the ports */
 	if (ports && !error) {
 		gate->step = PORTS_STEP;
 		error = ports;
@@ -226,12 +226,12 @@ static int mend_host(struct gate *gate)
 
 static int examine(struct gate *gate)
 {
-	int error = gate->kind == GATE_DIVERT ? mend_host(gate) : 0;
+	int error = gate->kind == GATE_DIVERT ? repair_host(gate) : 0;
 
 	return error || gate->held ? error : netns_run(gate->netns, in_gate, gate);
 }
 
-int gate_examine(struct gate *gate)
+int gate_verify(struct gate *gate)
 {
 	int error = -EINTR;
 
@@ -246,9 +246,9 @@ int gate_examine(struct gate *gate)
 	return gate->why[0] ? 1 : 0;
 }
 
-int gate_mend(struct gate *gate)
+int gate_repair(struct gate *gate)
 {
-	return gate_examine(gate);
+	return gate_verify(gate);
 }
 
 int gate_hold(
@@ -260,7 +260,7 @@ int gate_hold(
 		return -EINVAL;
 	gate->host = host;
 	gate->held = true;
-	mended = gate_examine(gate);
+	mended = gate_verify(gate);
 	error = gate_watch(gate, host, on_change); /* also where the first look was in vain */
 	return error ? error : mended;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Watching a gate: notifications say that something changed; what that was is found by looking
- * (gate_mend), so nothing depends on understanding each of them, and what vethguard changed itself
- * is found in order. They come by the two sockets of a daemon for all gates (watch_all.c), or by
- * two of the gate's own; what happens to a diverted one outside of it, by those of the host's
+ * (gate_repair), so nothing depends on understanding each of them, and what vethguard changed
+ * itself is found in order. They come by the two sockets of a daemon for all gates (watch_all.c),
+ * or by two of the gate's own; what happens to a diverted one outside of it, by those of the host's
  * namespace (watch_host.c).
  *
  * However often something changes, a gate is looked at once in GATE_CALM_MS: a sandbox that takes
@@ -33,7 +33,7 @@ static void look(struct gate_watch *w)
 {
 	void (*on_change)(struct gate * gate, int result) = w->on_change;
 	struct gate *gate = w->gate;
-	int result = gate_mend(gate);
+	int result = gate_repair(gate);
 
 	w->dirty = false;
 	w->calm = true;

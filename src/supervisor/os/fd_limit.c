@@ -10,11 +10,11 @@
 #include "vethguard/base/log.h"
 #include "supervisor/os/fd_limit.h"
 
-#define WANTED_EACH (2 * OPEN_FILES_EACH)
+#define WANTED_EACH (2 * FD_LIMIT_EACH)
 #define WANTED_OF_ITS_OWN 1024
-#define WANTED_LEFT (OPEN_FILES_EACH + OPEN_FILES_KEPT)
+#define WANTED_LEFT (FD_LIMIT_EACH + FD_LIMIT_KEPT)
 
-void open_files_raise(unsigned sandboxes)
+void fd_limit_raise(unsigned sandboxes)
 {
 	const rlim_t wanted = (rlim_t)sandboxes * WANTED_EACH + WANTED_OF_ITS_OWN;
 	const struct rlimit raised = {wanted, wanted};
@@ -27,7 +27,7 @@ void open_files_raise(unsigned sandboxes)
 	if (files.rlim_max < wanted)
 		log_info("at most %llu files can be open, which is enough for about %llu sandboxes",
 		        (unsigned long long)files.rlim_max,
-		        (unsigned long long)files.rlim_max / OPEN_FILES_EACH);
+		        (unsigned long long)files.rlim_max / FD_LIMIT_EACH);
 	files.rlim_cur = files.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &files) < 0)
 		log_warn("the limit of open files stays at its default: %s", strerror(errno));
@@ -57,14 +57,14 @@ static bool can_open_as_many(void)
 	return n == WANTED_LEFT;
 }
 
-bool open_files_left(void)
+bool fd_limit_left(void)
 {
-	const uint64_t open = count_open(), limit = open_files_limit();
+	const uint64_t open = count_open(), limit = fd_limit_get();
 
 	return open ? limit >= WANTED_LEFT && limit - WANTED_LEFT >= open : can_open_as_many();
 }
 
-uint64_t open_files_limit(void)
+uint64_t fd_limit_get(void)
 {
 	struct rlimit files;
 

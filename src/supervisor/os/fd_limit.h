@@ -13,15 +13,15 @@
 /* Of one sandbox: its worker's socket, pidfd and stderr, its ring's file and two doorbells, the
  * gate's namespace and copies of dropped packets, the process that it stands for; and one to spare.
  */
-#define OPEN_FILES_EACH 10
-#define OPEN_FILES_KEPT \
+#define FD_LIMIT_EACH 10
+#define FD_LIMIT_KEPT \
 	192 /* workers, roles and calls to come: a reload of all, eight at a time, too */
 
 /* As many as so many sandboxes take, each with a second worker beside the first now and then, where
  * CAP_SYS_RESOURCE is there to raise the hard limit; else up to the hard limit. */
-void open_files_raise(unsigned sandboxes);
+void fd_limit_raise(unsigned sandboxes);
 /* True: there are enough for another sandbox. */
-bool open_files_left(void);
-uint64_t open_files_limit(void);
+bool fd_limit_left(void);
+uint64_t fd_limit_get(void);
 
 #endif

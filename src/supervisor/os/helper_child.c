@@ -23,19 +23,20 @@
 #define OUTPUT_FD 4
 #define FIRST_OTHER_FD 5
 
-struct errand {
-	struct errand *next;
+struct helper_child {
+	struct helper_child *next;
 	struct loop *loop;
 	pid_t pid;
 	int pidfd, report;
 	uid_t uid;
 	struct loop_io exit;
 	struct loop_timer timer;
-	void (*done)(void *context, const struct errand_result *result); /* NULL: left behind */
+	void (*done)(
+	        void *context, const struct helper_child_result *result); /* NULL: left behind */
 	void *context;
 };
 
-static struct errand *errands;
+static struct helper_child *helpers;
 
 /* The child. */
 
@@ -54,7 +55,7 @@ static bool keep_only(int report, int output)
 	return close_range(FIRST_OTHER_FD, ~0u, 0) == 0;
 }
 
-_Noreturn static void child(const struct errand_plan *plan, int report, pid_t parent)
+_Noreturn static void child(const struct helper_child_plan *plan, int report, pid_t parent)
 {
 	struct rlimit no_core = {0, 0},
 	              time = {(rlim_t)plan->ms / 1000 + 1, (rlim_t)plan->ms / 1000 + 1};
@@ -72,9 +73,9 @@ _Noreturn static void child(const struct errand_plan *plan, int report, pid_t pa
 
 /* The parent. */
 
-static void take_out(struct errand *e)
+static void take_out(struct helper_child *e)
 {
-	struct errand **at = &errands;
+	struct helper_child **at = &helpers;
 
 	while (*at && *at != e)
 		at = &(*at)->next;
@@ -82,7 +83,7 @@ static void take_out(struct errand *e)
 		*at = e->next;
 }
 
-static void errand_free(struct errand *e)
+static void helper_child_free(struct helper_child *e)
 {
 	take_out(e);
 	loop_io_close(&e->exit);
@@ -94,10 +95,10 @@ static void errand_free(struct errand *e)
 	free(e);
 }
 
-static void tell(struct errand *e, bool late, int status)
+static void tell(struct helper_child *e, bool late, int status)
 {
-	void (*done)(void *context, const struct errand_result *result) = e->done;
-	const struct errand_result result = {late, status, e->report};
+	void (*done)(void *context, const struct helper_child_result *result) = e->done;
+	const struct helper_child_result result = {late, status, e->report};
 
 	e->done = NULL;
 	if (!done)
@@ -108,7 +109,7 @@ static void tell(struct errand *e, bool late, int status)
 
 static void on_exit_ready(struct loop_io *io, unsigned events)
 {
-	struct errand *e = container_of(io, struct errand, exit);
+	struct helper_child *e = container_of(io, struct helper_child, exit);
 	siginfo_t end = {0};
 
 	(void)events;
@@ -117,40 +118,41 @@ static void on_exit_ready(struct loop_io *io, unsigned events)
 	loop_io_close(io);
 	loop_timer_cancel(&e->timer);
 	tell(e, false, end.si_code == CLD_EXITED ? end.si_status : -1);
-	errand_free(e);
+	helper_child_free(e);
 }
 
 static void on_late(struct loop_timer *timer)
 {
-	struct errand *e = container_of(timer, struct errand, timer);
+	struct helper_child *e = container_of(timer, struct helper_child, timer);
 
 	pidfd_send_signal(e->pidfd, SIGKILL, NULL, 0);
 	tell(e, true, -1);
 }
 
-bool errand_has_room(uid_t uid)
+bool helper_child_has_room(uid_t uid)
 {
 	size_t count = 0, of_one = 0;
 
-	for (const struct errand *e = errands; e; e = e->next) {
-		count += e->uid != ERRAND_NOBODY;
+	for (const struct helper_child *e = helpers; e; e = e->next) {
+		count += e->uid != HELPER_CHILD_NOBODY;
 		of_one += e->uid == uid;
 	}
-	return count < ERRANDS_MAX && of_one < ERRANDS_OF_ONE_MAX;
+	return count < HELPER_CHILDREN_MAX && of_one < HELPER_CHILDREN_OF_ONE_MAX;
 }
 
-static struct errand *errand_new(struct loop *loop, uid_t uid)
+static struct helper_child *helper_child_new(struct loop *loop, uid_t uid)
 {
-	struct errand *e = calloc(1, sizeof *e);
+	struct helper_child *e = calloc(1, sizeof *e);
 
 	if (!e)
 		return NULL;
-	*e = (struct errand){.next = errands, .loop = loop, .pidfd = -1, .report = -1, .uid = uid};
-	errands = e;
+	*e = (struct helper_child){
+	        .next = helpers, .loop = loop, .pidfd = -1, .report = -1, .uid = uid};
+	helpers = e;
 	return e;
 }
 
-static int launch(struct errand *e, const struct errand_plan *plan)
+static int launch(struct helper_child *e, const struct helper_child_plan *plan)
 {
 	pid_t parent = getpid();
 	int error;
@@ -177,23 +179,23 @@ static int launch(struct errand *e, const struct errand_plan *plan)
 	return error;
 }
 
-int errand_start(struct loop *loop, const struct errand_plan *plan,
-        void (*done)(void *context, const struct errand_result *result), void *context,
-        struct errand **out)
+int helper_child_start(struct loop *loop, const struct helper_child_plan *plan,
+        void (*done)(void *context, const struct helper_child_result *result), void *context,
+        struct helper_child **out)
 {
-	struct errand *e;
+	struct helper_child *e;
 	int error;
 
-	if (!errand_has_room(plan->uid))
+	if (!helper_child_has_room(plan->uid))
 		return -EAGAIN;
-	e = errand_new(loop, plan->uid);
+	e = helper_child_new(loop, plan->uid);
 	if (!e)
 		return -ENOMEM;
 	e->done = done;
 	e->context = context;
 	error = launch(e, plan);
 	if (error) {
-		errand_free(e);
+		helper_child_free(e);
 		return error;
 	}
 	loop_timer_set(&e->timer, plan->ms);
@@ -201,7 +203,7 @@ int errand_start(struct loop *loop, const struct errand_plan *plan,
 	return 0;
 }
 
-void errand_cancel(struct errand *e)
+void helper_child_cancel(struct helper_child *e)
 {
 	if (!e)
 		return;
@@ -210,29 +212,29 @@ void errand_cancel(struct errand *e)
 	pidfd_send_signal(e->pidfd, SIGKILL, NULL, 0);
 }
 
-void errand_leave(struct loop *loop, pid_t pid, int pidfd, uid_t uid)
+void helper_child_leave(struct loop *loop, pid_t pid, int pidfd, uid_t uid)
 {
-	struct errand *e = errand_new(loop, uid);
+	struct helper_child *e = helper_child_new(loop, uid);
 
 	if (e) {
 		e->pid = pid;
 		e->pidfd = pidfd;
 		if (loop_io_open_level(loop, &e->exit, pidfd, LOOP_READ, on_exit_ready) == 0)
 			return;
-		errand_free(e);
+		helper_child_free(e);
 	} else {
 		close(pidfd);
 	}
 	log_warn("no memory to wait for the end of process %d", (int)pid);
 }
 
-void errand_close_all(struct loop *loop)
+void helper_child_close_all(struct loop *loop)
 {
-	struct errand *e = errands, *next;
+	struct helper_child *e = helpers, *next;
 
 	for (; e; e = next) {
 		next = e->next;
 		if (e->loop == loop)
-			errand_free(e);
+			helper_child_free(e);
 	}
 }

@@ -18,7 +18,7 @@
 #define STAMP_AGE_S 2 /* file systems count in steps that are much smaller */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 
-static int memory_file_new(const char *name)
+static int memfd_new(const char *name)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -51,9 +51,9 @@ static int write_all(int fd, const void *p, size_t n)
 	return 0;
 }
 
-int memory_file_of(const char *name, const void *p, size_t n)
+int memfd_of(const char *name, const void *p, size_t n)
 {
-	int fd = memory_file_new(name);
+	int fd = memfd_new(name);
 
 	if (fd < 0)
 		return fd;
@@ -113,10 +113,10 @@ static void append_system_bundle(int out, size_t *left)
 	         "those of the configuration are trusted");
 }
 
-int memory_file_trusted_cas(const struct config *config, bool local, const char **culprit)
+int memfd_trusted_cas(const struct config *config, bool local, const char **culprit)
 {
 	size_t left = CA_BUNDLE_MAX;
-	int fd = memory_file_new("vethguard-ca"), error = 0;
+	int fd = memfd_new("vethguard-ca"), error = 0;
 
 	*culprit = NULL;
 	if (fd < 0)
@@ -170,8 +170,8 @@ static int make_bundle(
 
 	if (!bundle)
 		return -ENOMEM;
-	*bundle = (struct memory_bundle){
-	        .refs = 1, .fd = memory_file_trusted_cas(config, local, culprit)};
+	*bundle =
+	        (struct memory_bundle){.refs = 1, .fd = memfd_trusted_cas(config, local, culprit)};
 	if (bundle->fd >= 0) {
 		*out = bundle;
 		return 0;
@@ -188,9 +188,9 @@ void memory_trusted_fini(struct memory_trusted *kept)
 	kept->count = 0;
 }
 
-/* One that is not there has a stamp as well. False: it is so young that another change need not
- * show. */
-static bool stamp_of(const char *path, bool local, time_t now, struct memory_stamp *out)
+/* One that is not there has a fingerprint as well. False: it is so young that another change need
+ * not show. */
+static bool fingerprint_of(const char *path, bool local, time_t now, struct memory_fingerprint *out)
 {
 	int fd = local ? local_file_find(path) : open(path, O_PATH | O_CLOEXEC), error;
 	struct stat st;
@@ -210,38 +210,38 @@ static bool stamp_of(const char *path, bool local, time_t now, struct memory_sta
 	return st.st_ctim.tv_sec + STAMP_AGE_S <= now;
 }
 
-/* Of all files that memory_file_trusted_cas() looks at, in its order. */
-static size_t take_stamps(
-        const struct config *config, bool local, struct memory_stamp stamps[MEMORY_STAMPS_MAX])
+/* Of all files that memfd_trusted_cas() looks at, in its order. */
+static size_t take_fingerprints(const struct config *config, bool local,
+        struct memory_fingerprint fingerprints[MEMORY_STAMPS_MAX])
 {
 	time_t now = time(NULL);
 	size_t count = 0;
 	bool old = true;
 
 	for (const char *const *path = bundle_paths; *path && count < MEMORY_STAMPS_MAX; path++)
-		old &= stamp_of(*path, false, now, &stamps[count++]);
+		old &= fingerprint_of(*path, false, now, &fingerprints[count++]);
 	for (size_t i = 0; i < config->ca_file_count && count < MEMORY_STAMPS_MAX; i++)
-		old &= stamp_of(config->ca_files[i], local, now, &stamps[count++]);
+		old &= fingerprint_of(config->ca_files[i], local, now, &fingerprints[count++]);
 	return old && count < MEMORY_STAMPS_MAX ? count : 0;
 }
 
-int memory_file_trusted(const struct config *config, struct memory_trusted *kept,
+int memfd_trusted(const struct config *config, struct memory_trusted *kept,
         struct memory_bundle **out, const char **culprit)
 {
-	struct memory_stamp stamps[MEMORY_STAMPS_MAX];
-	size_t count = take_stamps(config, kept->local, stamps);
+	struct memory_fingerprint fingerprints[MEMORY_STAMPS_MAX];
+	size_t count = take_fingerprints(config, kept->local, fingerprints);
 	struct memory_bundle *bundle = NULL;
 
 	*culprit = NULL;
 	if (!kept->bundle || count == 0 || count != kept->count ||
-	        memcmp(stamps, kept->stamps, count * sizeof stamps[0]) != 0) {
+	        memcmp(fingerprints, kept->fingerprints, count * sizeof fingerprints[0]) != 0) {
 		int error = make_bundle(config, kept->local, &bundle, culprit);
 		if (error)
 			return error;
 		memory_trusted_fini(kept);
 		kept->bundle = bundle;
 		kept->count = count;
-		memcpy(kept->stamps, stamps, count * sizeof stamps[0]);
+		memcpy(kept->fingerprints, fingerprints, count * sizeof fingerprints[0]);
 	}
 	kept->bundle->refs++;
 	*out = kept->bundle;

@@ -11,11 +11,11 @@
 #define CA_BUNDLE_MAX (16u << 20) /* bytes of all trusted CA files together */
 
 /* A sealed copy. The descriptor or -errno. */
-int memory_file_of(const char *name, const void *p, size_t n);
+int memfd_of(const char *name, const void *p, size_t n);
 /* The system's trusted CAs and then those of the configuration, in PEM; local: those of the
  * configuration have to be local ones (local_file.h), which they are else LOCAL_FILE_UNKNOWN for.
  * The descriptor or -errno; where a file of the configuration is at fault, *culprit is its path. */
-int memory_file_trusted_cas(const struct config *config, bool local, const char **culprit);
+int memfd_trusted_cas(const struct config *config, bool local, const char **culprit);
 
 /* Many sandboxes trust the same CAs: one copy, and one descriptor, for all of them. */
 struct memory_bundle {
@@ -28,20 +28,21 @@ bool memory_bundle_equal(const struct memory_bundle *a, const struct memory_bund
 #define MEMORY_STAMPS_MAX (CONFIG_CA_FILES_MAX + 16)
 struct memory_trusted {
 	struct memory_bundle *bundle; /* as last made; NULL: none yet */
-	bool local;                   /* memory_file_trusted_cas() */
+	bool local;                   /* memfd_trusted_cas() */
 	size_t count;
-	struct memory_stamp {
+	struct memory_fingerprint {
 		dev_t device;
 		ino_t inode;
 		off_t size;
 		struct timespec modified, changed;
-	} stamps[MEMORY_STAMPS_MAX]; /* of its files then; count 0: one was too young to tell */
+	} fingerprints[MEMORY_STAMPS_MAX]; /* of its files then; count 0: one was too young to tell
+	                                    */
 };
 void memory_trusted_init(struct memory_trusted *kept);
 void memory_trusted_fini(struct memory_trusted *kept);
-/* memory_file_trusted_cas(), or what is kept where none of the files has changed since: a
+/* memfd_trusted_cas(), or what is kept where none of the files has changed since: a
  * reference. 0 or -errno. */
-int memory_file_trusted(const struct config *config, struct memory_trusted *kept,
+int memfd_trusted(const struct config *config, struct memory_trusted *kept,
         struct memory_bundle **out, const char **culprit);
 
 #endif

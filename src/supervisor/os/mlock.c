@@ -29,7 +29,7 @@ static int keep_open_file(int fd)
 	if (!S_ISREG(st.st_mode) || st.st_size <= 0)
 		return -EINVAL;
 	n = (size_t)st.st_size;
-	if (n > RESIDENT_MAX - kept)
+	if (n > MLOCK_MAX - kept)
 		return -ENOMEM;
 	pages = mmap(NULL, n, PROT_READ, MAP_SHARED, fd, 0);
 	if (pages == MAP_FAILED)
@@ -44,7 +44,7 @@ static int keep_open_file(int fd)
 	return 0;
 }
 
-int resident_keep(const char *path)
+int mlock_file(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error;
 
@@ -62,19 +62,19 @@ static int keep_library(struct dl_phdr_info *library, size_t size, void *context
 
 	(void)size;
 	if (library->dlpi_name[0] == '/' && !*error)
-		*error = resident_keep(library->dlpi_name);
+		*error = mlock_file(library->dlpi_name);
 	return 0;
 }
 
-void resident_keep_programs(const char *const names[])
+void mlock_programs(const char *const names[])
 {
-	int error = resident_keep("/proc/self/exe");
+	int error = mlock_file("/proc/self/exe");
 	char path[PATH_MAX];
 
 	dl_iterate_phdr(keep_library, &error);
 	for (; *names && !error; names++) {
 		error = spawn_find(*names, path, sizeof path);
-		error = error ? error : resident_keep(path);
+		error = error ? error : mlock_file(path);
 	}
 	if (error)
 		log_info(

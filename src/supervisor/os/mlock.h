@@ -10,14 +10,14 @@
 
 #include <stddef.h>
 
-#define RESIDENT_MIB 64 /* of all files together; they take 12 */
-#define RESIDENT_MAX ((size_t)RESIDENT_MIB << 20)
+#define MLOCK_MIB 64 /* of all files together; they take 12 */
+#define MLOCK_MAX ((size_t)MLOCK_MIB << 20)
 
 /* Keeps a file in memory until this process ends, with its pages read. 0 or -errno: ENOMEM the
- * limit of locked memory (CAP_IPC_LOCK knows none) or RESIDENT_MAX. */
-int resident_keep(const char *path);
+ * limit of locked memory (CAP_IPC_LOCK knows none) or MLOCK_MAX. */
+int mlock_file(const char *path);
 /* This program, the libraries it has loaded, and the others of this build by their names
  * (spawn_find), up to NULL. What cannot be kept is told once, and is no reason not to go on. */
-void resident_keep_programs(const char *const names[]);
+void mlock_programs(const char *const names[]);
 
 #endif

@@ -12,7 +12,7 @@
 #include "vethguard/jail/jail.h"
 #include "supervisor/process/confinement.h"
 
-struct roles {
+struct confinement {
 	struct supervisor *supervisor;
 	struct loop_timer patience;
 	uint64_t ask_id; /* of DESCRIBE */
@@ -20,14 +20,14 @@ struct roles {
 	roles_told told;
 	void *context;
 	size_t count, answered, max;
-	struct role_report *reports;
+	struct confinement_report *reports;
 };
 
-static struct roles *asked; /* under way; there is one supervisor in a process */
+static struct confinement *asked; /* under way; there is one supervisor in a process */
 
-static void roles_free(struct roles *r)
+static void confinement_free(struct confinement *r)
 {
-	r->supervisor->roles = asked = NULL;
+	r->supervisor->confinement = asked = NULL;
 	loop_timer_close(&r->patience);
 	for (size_t i = 0; i < r->count; i++)
 		free(r->reports[i].text);
@@ -35,29 +35,29 @@ static void roles_free(struct roles *r)
 	free(r);
 }
 
-static void tell(struct roles *r)
+static void tell(struct confinement *r)
 {
 	r->told(r->context, r->id, r->reports, r->count);
-	roles_free(r);
+	confinement_free(r);
 }
 
 /* Whoever asked holds something for the answer, and lets go of it when it comes. */
-void roles_fini(struct supervisor *sv)
+void confinement_fini(struct supervisor *sv)
 {
-	if (!sv->roles)
+	if (!sv->confinement)
 		return;
-	sv->roles->told(sv->roles->context, sv->roles->id, NULL, 0);
-	roles_free(sv->roles);
+	sv->confinement->told(sv->confinement->context, sv->confinement->id, NULL, 0);
+	confinement_free(sv->confinement);
 }
 
 static void on_patience_over(struct loop_timer *timer)
 {
-	tell(container_of(timer, struct roles, patience));
+	tell(container_of(timer, struct confinement, patience));
 }
 
 static void on_description(struct role *role, struct slice text)
 {
-	struct roles *r = asked;
+	struct confinement *r = asked;
 
 	if (!r || role->describe_id != r->ask_id)
 		return; /* too late */
@@ -65,15 +65,15 @@ static void on_description(struct role *role, struct slice text)
 		if (r->reports[i].pid == role->pid && !r->reports[i].text) {
 			r->reports[i].text = strndup(text.p, text.n);
 			r->answered++;
-			loop_timer_set(&r->patience, ROLES_PATIENCE_MS); /* it goes on */
+			loop_timer_set(&r->patience, CONFINEMENT_PATIENCE_MS); /* it goes on */
 		}
 	if (r->answered == r->count)
 		loop_timer_set(&r->patience, 0);
 }
 
-static struct role_report *add(struct roles *r, const char *label, pid_t pid)
+static struct confinement_report *add(struct confinement *r, const char *label, pid_t pid)
 {
-	struct role_report *report;
+	struct confinement_report *report;
 
 	if (r->count == r->max)
 		return NULL;
@@ -83,7 +83,7 @@ static struct role_report *add(struct roles *r, const char *label, pid_t pid)
 	return report;
 }
 
-static void ask(struct roles *r, struct role *role)
+static void ask(struct confinement *r, struct role *role)
 {
 	if (role_runs(role) && add(r, role->label, role->pid))
 		role_ask(role, r->ask_id, on_description);
@@ -102,9 +102,9 @@ static void count_worker(struct instance *i, const void *context)
 	asked->max += i->worker.pid > 0;
 }
 
-static void describe_own(struct roles *r)
+static void describe_own(struct confinement *r)
 {
-	struct role_report *own = add(r, "the supervisor", getpid());
+	struct confinement_report *own = add(r, "the supervisor", getpid());
 	char *text = own ? malloc(JAIL_TEXT_MAX) : NULL;
 
 	if (text) {
@@ -114,22 +114,23 @@ static void describe_own(struct roles *r)
 	}
 }
 
-int roles_ask(struct supervisor *sv, uint64_t id, roles_told told, void *context)
+int confinement_ask(struct supervisor *sv, uint64_t id, roles_told told, void *context)
 {
-	struct roles *r;
+	struct confinement *r;
 
-	if (sv->roles)
+	if (sv->confinement)
 		return -EBUSY;
 	r = calloc(1, sizeof *r);
 	if (!r)
 		return -ENOMEM;
-	*r = (struct roles){.supervisor = sv, .id = id, .told = told, .context = context, .max = 3};
+	*r = (struct confinement){
+	        .supervisor = sv, .id = id, .told = told, .context = context, .max = 3};
 	r->ask_id = supervisor_next_id(sv);
-	sv->roles = asked = r;
+	sv->confinement = asked = r;
 	supervisor_for_each_worker(sv, count_worker, NULL);
 	r->reports = calloc(r->max, sizeof *r->reports);
 	if (!r->reports || loop_timer_open(sv->loop, &r->patience, on_patience_over) != 0) {
-		roles_free(r);
+		confinement_free(r);
 		return -ENOMEM;
 	}
 	describe_own(r);
@@ -137,6 +138,6 @@ int roles_ask(struct supervisor *sv, uint64_t id, roles_told told, void *context
 	if (sv->recorder_ready)
 		ask(r, &sv->recorder);
 	supervisor_for_each_worker(sv, ask_worker, NULL);
-	loop_timer_set(&r->patience, ROLES_PATIENCE_MS);
+	loop_timer_set(&r->patience, CONFINEMENT_PATIENCE_MS);
 	return 0;
 }

@@ -6,9 +6,9 @@
 #include "supervisor/supervisor.h"
 
 /* Since the last answer: thousands take their time. A role that hangs is told of as one without. */
-#define ROLES_PATIENCE_MS 2000
+#define CONFINEMENT_PATIENCE_MS 2000
 
-struct role_report {
+struct confinement_report {
 	char label[ROLE_LABEL_MAX]; /* "the supervisor", "the keeper", "the worker of x" */
 	pid_t pid;
 	char *text; /* owned: jail_describe(); NULL: no answer */
@@ -16,12 +16,12 @@ struct role_report {
 
 /* reports: the supervisor's own is the first. Valid during the call. */
 typedef void (*roles_told)(
-        void *context, uint64_t id, const struct role_report *reports, size_t count);
+        void *context, uint64_t id, const struct confinement_report *reports, size_t count);
 
-/* Asks all of them; told is called once, from the loop or by roles_fini(), with the same id. 0;
- * -EBUSY: somebody else's question is under way; -ENOMEM. */
-int roles_ask(struct supervisor *sv, uint64_t id, roles_told told, void *context);
+/* Asks all of them; told is called once, from the loop or by confinement_fini(), with the same id.
+ * 0; -EBUSY: somebody else's question is under way; -ENOMEM. */
+int confinement_ask(struct supervisor *sv, uint64_t id, roles_told told, void *context);
 /* Ends a question that is under way: told is called without any report. */
-void roles_fini(struct supervisor *sv);
+void confinement_fini(struct supervisor *sv);
 
 #endif

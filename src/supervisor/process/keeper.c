@@ -115,7 +115,7 @@ static void on_keeper_failed(struct role *role, uint64_t id)
 	role->last_words[0] = 0; /* they are not about the keeper's own end */
 	if (!i)
 		return;
-	if (i->sandbox->lasting && i->sandbox->state != SANDBOX_STARTING)
+	if (i->sandbox->persistent && i->sandbox->state != SANDBOX_STARTING)
 		role_kill(&i->worker, text);
 	else
 		sandbox_fail(i->sandbox, "the keeper refuses: %s", text);
@@ -127,7 +127,7 @@ static int on_keeper_ready(struct supervisor *sv, struct ipc_message *message)
 
 	if (!reader_done(&message->body))
 		return -EBADMSG;
-	if (sv->lasting && !sv->keeper_ready) {
+	if (sv->persistent && !sv->keeper_ready) {
 		error = root_file_keep(sv->ca);
 		if (error) {
 			log_error("the root CA's file cannot be kept: %s", strerror(-error));
@@ -143,12 +143,12 @@ static int on_keeper_message(struct role *role, struct ipc_message *message)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, keeper);
 
-	sv->keeper_owes = 0; /* it has much to do, perhaps: it does not hang */
+	sv->keeper_health_missed = 0; /* it has much to do, perhaps: it does not hang */
 	switch (message->head.type) {
 	case MESSAGE_KEEPER_READY:
 		return on_keeper_ready(sv, message);
 	case MESSAGE_KEEPER_HERE:
-		return supervisor_keeper_is_here(sv, message);
+		return keeper_health_answered(sv, message);
 	case MESSAGE_KEEPER_ROOT:
 		return on_root(sv, message);
 	case MESSAGE_SOURCE_OPEN:
@@ -202,7 +202,7 @@ static void tell_death(struct sandbox *s, const void *context)
 
 	snprintf(text, sizeof text, "The keeper %.900s. Another one is started.",
 	        (const char *)context);
-	tell_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
+	outbox_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
 }
 
 /* Workers go on with what they have: certificates and credentials that are in use. What needs the
@@ -228,7 +228,7 @@ static void on_keeper_dead(struct role *role, const char *how)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, keeper);
 
-	if (!role->stopping && sv->lasting && sv->keeper_ready)
+	if (!role->stopping && sv->persistent && sv->keeper_ready)
 		replace(sv, how);
 	else if (!role->stopping && sv->on_keeper_lost)
 		sv->on_keeper_lost(sv, how);
@@ -256,11 +256,11 @@ int keeper_start(struct supervisor *sv)
 {
 	int root = -1, error = 0;
 
-	if (sv->lasting && !sv->keeper_timer.event)
+	if (sv->persistent && !sv->keeper_timer.event)
 		error = loop_timer_open(sv->loop, &sv->keeper_timer, on_keeper_time);
-	if (!error && sv->lasting)
+	if (!error && sv->persistent)
 		root = root_file_open(sv->ca);
-	if (!error && sv->lasting && root < 0)
+	if (!error && sv->persistent && root < 0)
 		error = root;
 	if (!error)
 		error = start_with(sv, root);

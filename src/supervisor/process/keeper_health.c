@@ -13,44 +13,44 @@ static void ask(struct supervisor *sv)
 {
 	uint8_t message[64];
 
-	sv->keeper_look_id = supervisor_next_id(sv);
+	sv->keeper_health_id = supervisor_next_id(sv);
 	role_send(&sv->keeper, message,
-	        message_empty(message, sizeof message, MESSAGE_KEEPER_LOOK, sv->keeper_look_id),
+	        message_empty(message, sizeof message, MESSAGE_KEEPER_LOOK, sv->keeper_health_id),
 	        NULL, 0);
 }
 
 static void on_time(struct loop_timer *timer)
 {
-	struct supervisor *sv = container_of(timer, struct supervisor, keeper_look);
+	struct supervisor *sv = container_of(timer, struct supervisor, keeper_health_timer);
 	struct role *keeper = &sv->keeper;
 
-	loop_timer_set(timer, KEEPER_LOOK_MS);
-	if (keeper->pid != sv->keeper_looked_at)
-		sv->keeper_look_id = 0; /* the one before owes nothing any more */
-	sv->keeper_owes = sv->keeper_look_id ? sv->keeper_owes + 1 : 0;
-	sv->keeper_looked_at = keeper->pid;
+	loop_timer_set(timer, KEEPER_HEALTH_MS);
+	if (keeper->pid != sv->keeper_health_pid)
+		sv->keeper_health_id = 0; /* the one before owes nothing any more */
+	sv->keeper_health_missed = sv->keeper_health_id ? sv->keeper_health_missed + 1 : 0;
+	sv->keeper_health_pid = keeper->pid;
 	if (!role_runs(keeper) || keeper->stopping)
 		return;
-	if (sv->keeper_owes >= KEEPER_OWES_MAX)
+	if (sv->keeper_health_missed >= KEEPER_HEALTH_MISSED_MAX)
 		role_kill(keeper, "it does not answer any more");
-	else if (!sv->keeper_look_id)
+	else if (!sv->keeper_health_id)
 		ask(sv);
 }
 
-int supervisor_keeper_is_here(struct supervisor *sv, struct ipc_message *message)
+int keeper_health_answered(struct supervisor *sv, struct ipc_message *message)
 {
-	if (!reader_done(&message->body) || !sv->keeper_look_id ||
-	        message->head.id != sv->keeper_look_id)
+	if (!reader_done(&message->body) || !sv->keeper_health_id ||
+	        message->head.id != sv->keeper_health_id)
 		return -EBADMSG;
-	sv->keeper_look_id = 0;
+	sv->keeper_health_id = 0;
 	return 0;
 }
 
-int supervisor_look_at_keeper(struct supervisor *sv)
+int keeper_health_start(struct supervisor *sv)
 {
-	int error = loop_timer_open(sv->loop, &sv->keeper_look, on_time);
+	int error = loop_timer_open(sv->loop, &sv->keeper_health_timer, on_time);
 
 	if (!error)
-		loop_timer_set(&sv->keeper_look, KEEPER_LOOK_MS);
+		loop_timer_set(&sv->keeper_health_timer, KEEPER_HEALTH_MS);
 	return error;
 }

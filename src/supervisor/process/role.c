@@ -22,7 +22,7 @@ static void close_watch(struct role *role)
 	ipc_peer_close(&role->peer);
 	loop_io_close(&role->exit);
 	loop_timer_close(&role->patience);
-	role_text_close(&role->text);
+	stderr_log_close(&role->text);
 	if (role->pidfd >= 0)
 		close(role->pidfd);
 	role->pidfd = -1;
@@ -195,7 +195,7 @@ int role_start(struct loop *loop, struct role *role, const char *program, const 
 	int error = ipc_pair(ends);
 	if (error)
 		return error;
-	int errors = role_text_open(loop, &role->text, program);
+	int errors = stderr_log_open(loop, &role->text, program);
 	pid_t pid = errors < 0
 	                    ? errors
 	                    : spawn_program(program, argv, ends[1], errors, mounts, &role->pidfd);
@@ -208,7 +208,7 @@ int role_start(struct loop *loop, struct role *role, const char *program, const 
 		spawn_explain(program, pid, geteuid(), why, sizeof why);
 		log_error("%s", why);
 		close(ends[0]);
-		role_text_close(&role->text);
+		stderr_log_close(&role->text);
 		role->pidfd = -1;
 		return pid;
 	}

@@ -29,7 +29,7 @@
 struct role {
 	struct ipc_peer peer;
 	struct loop_io exit;
-	struct role_text text;
+	struct stderr_log text;
 	struct loop_timer patience; /* how long a stopped role may take */
 	char label[ROLE_LABEL_MAX]; /* "the worker of sandbox x" */
 	pid_t pid;                  /* 0: not running */

@@ -19,7 +19,7 @@
 #define ESCAPED_MAX (4 * ROLE_TEXT_LINE_MAX + 1)
 #define LINE_COST 16 /* a line costs more than its letters: many short ones are a flood, too */
 
-static void show(struct role_text *text)
+static void show(struct stderr_log *text)
 {
 	char escaped[ESCAPED_MAX];
 
@@ -31,7 +31,7 @@ static void show(struct role_text *text)
 	                LINE_COST;
 }
 
-static void take(struct role_text *text, const char *bytes, size_t n)
+static void take(struct stderr_log *text, const char *bytes, size_t n)
 {
 	for (size_t i = 0; i < n && text->budget > 0; i++) {
 		if (bytes[i] != '\n')
@@ -43,7 +43,7 @@ static void take(struct role_text *text, const char *bytes, size_t n)
 	}
 }
 
-static void earn(struct role_text *text)
+static void earn(struct stderr_log *text)
 {
 	int64_t now_ms = loop_now_ms(text->pause.loop);
 	int64_t earned = (now_ms - text->at_ms) * ROLE_TEXT_PER_S / 1000;
@@ -57,7 +57,7 @@ static void earn(struct role_text *text)
 }
 
 /* False: nothing more is there, or the end. */
-static bool read_some(struct role_text *text)
+static bool read_some(struct stderr_log *text)
 {
 	char bytes[ROLE_TEXT_LINE_MAX];
 	ssize_t n = read(text->fd, bytes, sizeof bytes);
@@ -71,7 +71,7 @@ static bool read_some(struct role_text *text)
 
 static void on_ready(struct loop_io *io, unsigned events)
 {
-	struct role_text *text = container_of(io, struct role_text, io);
+	struct stderr_log *text = container_of(io, struct stderr_log, io);
 
 	(void)events;
 	earn(text);
@@ -85,24 +85,24 @@ static void on_ready(struct loop_io *io, unsigned events)
 	loop_timer_set(&text->pause, (ROLE_TEXT_RESUME - text->budget) * 1000 / ROLE_TEXT_PER_S);
 }
 
-static int listen_to(struct role_text *text, struct loop *loop)
+static int listen_to(struct stderr_log *text, struct loop *loop)
 {
 	return loop_io_open_level(loop, &text->io, text->fd, LOOP_READ, on_ready);
 }
 
 static void on_pause_over(struct loop_timer *timer)
 {
-	struct role_text *text = container_of(timer, struct role_text, pause);
+	struct stderr_log *text = container_of(timer, struct stderr_log, pause);
 
 	if (listen_to(text, timer->loop) != 0)
 		log_error("%s is not heard any more: no memory", text->program);
 }
 
-int role_text_open(struct loop *loop, struct role_text *text, const char *program)
+int stderr_log_open(struct loop *loop, struct stderr_log *text, const char *program)
 {
 	int ends[2];
 
-	*text = (struct role_text){.fd = -1, .budget = ROLE_TEXT_BURST};
+	*text = (struct stderr_log){.fd = -1, .budget = ROLE_TEXT_BURST};
 	snprintf(text->program, sizeof text->program, "%s", program);
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
 		return -errno;
@@ -114,11 +114,11 @@ int role_text_open(struct loop *loop, struct role_text *text, const char *progra
 	if (!error)
 		return ends[1];
 	close(ends[1]);
-	role_text_close(text);
+	stderr_log_close(text);
 	return error;
 }
 
-void role_text_close(struct role_text *text)
+void stderr_log_close(struct stderr_log *text)
 {
 	if (text->fd < 0)
 		return;

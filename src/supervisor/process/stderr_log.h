@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* role_text: what a role writes to its standard error, on its way to a person's terminal. */
+/* stderr_log: what a role writes to its standard error, on its way to a person's terminal. */
 #ifndef VETHGUARD_SRC_SUPERVISOR_PROCESS_STDERR_LOG_H
 #define VETHGUARD_SRC_SUPERVISOR_PROCESS_STDERR_LOG_H
 
@@ -12,7 +12,7 @@
 #define ROLE_TEXT_RESUME \
 	(4 * 1024) /* bytes earned before a role that wrote too much is heard again */
 
-struct role_text {
+struct stderr_log {
 	struct loop_io io;
 	struct loop_timer pause;
 	char program[ROLE_TEXT_NAME_MAX];
@@ -27,9 +27,9 @@ struct role_text {
 /* A pipe whose lines appear on this process's standard error, each beginning with the program's
  * name, without anything that a terminal could obey, and not endlessly. The writing end, for the
  * role only: it never blocks whoever leaves it as it is. Or -errno. */
-int role_text_open(struct loop *loop, struct role_text *text, const char *program);
+int stderr_log_open(struct loop *loop, struct stderr_log *text, const char *program);
 /* Shows what is left, as far as the bound allows, and closes. Harmless on a closed one (zeroed, fd
  * -1). */
-void role_text_close(struct role_text *text);
+void stderr_log_close(struct stderr_log *text);
 
 #endif

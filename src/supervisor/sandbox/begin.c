@@ -40,7 +40,7 @@ enum sandbox_state sandbox_serve_when_ready(struct sandbox *s)
 		return SANDBOX_STARTING;
 	instance_serves(s->current);
 	loop_timer_cancel(&s->timer);
-	tell_lifecycle(s->supervisor, s, EVENT_START, NULL);
+	outbox_lifecycle(s->supervisor, s, EVENT_START, NULL);
 	log_sandbox(LOG_LEVEL_INFO, s->name, "ready");
 	return SANDBOX_SERVING;
 }

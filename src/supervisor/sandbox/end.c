@@ -15,22 +15,22 @@ enum sandbox_state sandbox_sum_up(struct sandbox *s)
 {
 	struct supervisor *sv = s->supervisor;
 
-	sandbox_look_away(s); /* after the end is told nothing can be recorded of it */
+	sandbox_stop_verifying(s); /* after the end is told nothing can be recorded of it */
 	if (!s->recorded.open)
 		return SANDBOX_ENDED;
 	s->unsummed = true;
-	if (!sv->lasting)
+	if (!sv->persistent)
 		outage_tell(
 		        sv); /* what it says is about this sandbox: nobody would hear it later */
 	if (!s->is_given)
-		tell_lifecycle(sv, s, EVENT_STOP, NULL);
+		outbox_lifecycle(sv, s, EVENT_STOP, NULL);
 	if (!role_runs(&sv->recorder))
 		return SANDBOX_ENDED;
 	s->summary_request = supervisor_next_id(sv);
 	HASH_ADD(at_summary, sv->summing, summary_request, sizeof s->summary_request, s);
 	if (!s->at_summary.tbl || recording_end(sv, s) != 0)
 		return SANDBOX_ENDED;
-	loop_timer_set(&s->timer, s->lasting ? SANDBOX_SUM_LASTING_MS : SANDBOX_SUM_MS);
+	loop_timer_set(&s->timer, s->persistent ? SANDBOX_SUM_PERSISTENT_MS : SANDBOX_SUM_MS);
 	return SANDBOX_SUMMING;
 }
 
@@ -84,7 +84,7 @@ enum sandbox_state sandbox_cut_off(struct sandbox *s)
 	loop_timer_cancel(&s->timer);
 	sandbox_kill_workers(s, "its sandbox is being cut off");
 	log_debug("%s: %s", s->name[0] ? s->name : "sandbox", s->refusal ? s->refusal : s->failure);
-	tell_finding(s->supervisor, s, EVENT_FINDING_ROLE_DIED, s->failure);
+	outbox_finding(s->supervisor, s, EVENT_FINDING_ROLE_DIED, s->failure);
 	s->owner->failed(s->owner, s->refusal ? s->refusal : s->failure);
 	return s->instances ? SANDBOX_STOPPING : sandbox_sum_up(s);
 }
@@ -92,8 +92,8 @@ enum sandbox_state sandbox_cut_off(struct sandbox *s)
 enum sandbox_state sandbox_no_summary(struct sandbox *s)
 {
 	log_sandbox(LOG_LEVEL_WARN, s->name, "the recorder did not finish within %d s%s",
-	        (s->lasting ? SANDBOX_SUM_LASTING_MS : SANDBOX_SUM_MS) / 1000,
-	        s->lasting ? ": what it has not written is kept for later" : "");
+	        (s->persistent ? SANDBOX_SUM_PERSISTENT_MS : SANDBOX_SUM_MS) / 1000,
+	        s->persistent ? ": what it has not written is kept for later" : "");
 	return SANDBOX_ENDED;
 }
 

@@ -16,7 +16,7 @@ static void on_link_gone(struct sandbox *s)
 	gate_unwatch(&s->gate);
 	log_sandbox(LOG_LEVEL_WARN, s->name,
 	        "its link to the gate was taken away from inside: it has no network any more");
-	tell_observed(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED,
+	outbox_observed(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED,
 	        "The sandbox's link to its gate is gone: it was taken away from inside. It has no "
 	        "network any more.");
 }
@@ -30,7 +30,7 @@ static void on_interface_away(struct sandbox *s)
 	        "Its interface %s is not there any more: nothing passes until it comes back.",
 	        s->gate.device);
 	log_sandbox(LOG_LEVEL_WARN, s->name, "%s", text);
-	tell_observed(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED, text);
+	outbox_observed(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED, text);
 }
 
 /* Rules are only ours to change. Whoever did is root on this machine, by mistake as a rule:
@@ -49,9 +49,9 @@ static void on_gate_change(struct gate *gate, int result)
 		        "What keeps the sandbox in was changed from outside and has been set "
 		        "again: %s.",
 		        gate->why);
-		tell_finding(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED, text);
+		outbox_finding(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED, text);
 		s->mended++;
-	} else if (result == -ENOLINK && !s->lasting) {
+	} else if (result == -ENOLINK && !s->persistent) {
 		on_link_gone(s);
 	} else if (result == -ENOLINK && s->gate.kind == GATE_VETH) {
 		sandbox_fail(s, "its link to the gate was taken away from inside, or its network "
@@ -65,21 +65,21 @@ static void on_gate_change(struct gate *gate, int result)
 	}
 }
 
-int sandbox_look_now(struct sandbox *s)
+int sandbox_verify_now(struct sandbox *s)
 {
-	int result = gate_mend(&s->gate);
+	int result = gate_repair(&s->gate);
 
 	if (result)
 		on_gate_change(&s->gate, result);
 	return result < 0 ? result : 0;
 }
 
-void sandbox_look_away(struct sandbox *s)
+void sandbox_stop_verifying(struct sandbox *s)
 {
 	gate_unwatch(&s->gate);
 }
 
-int sandbox_look_again(struct sandbox *s)
+int sandbox_resume_verifying(struct sandbox *s)
 {
 	int error = gate_watch(&s->gate, s->supervisor->gates, on_gate_change);
 

@@ -6,29 +6,29 @@
 #include "supervisor/supervisor.h"
 
 /* Of an upgrade: another daemon's worker serves. */
-enum sandbox_state sandbox_give_away(struct sandbox *s)
+enum sandbox_state sandbox_hand_off(struct sandbox *s)
 {
 	loop_timer_cancel(&s->timer);
 	gate_close_handed_out(&s->gate);
 	sandbox_retire_all(s);
-	return SANDBOX_AWAY;
+	return SANDBOX_HANDED_OFF;
 }
 
-enum sandbox_state sandbox_take_back(struct sandbox *s)
+enum sandbox_state sandbox_roll_back(struct sandbox *s)
 {
-	return sandbox_look_again(s) == 0 ? sandbox_start_another(s) : sandbox_close_down(s);
+	return sandbox_resume_verifying(s) == 0 ? sandbox_start_another(s) : sandbox_close_down(s);
 }
 
 /* What it had is finished: nothing is left to be done here, once it is certain that it stays away.
  */
-enum sandbox_state sandbox_finish_away(struct sandbox *s)
+enum sandbox_state sandbox_finish_hand_off(struct sandbox *s)
 {
-	return s->is_given ? sandbox_sum_up(s) : SANDBOX_AWAY;
+	return s->is_given ? sandbox_sum_up(s) : SANDBOX_HANDED_OFF;
 }
 
-enum sandbox_state sandbox_fail_away(struct sandbox *s)
+enum sandbox_state sandbox_fail_handed_off(struct sandbox *s)
 {
 	log_sandbox(LOG_LEVEL_ERROR, s->name, "%s", s->failure);
 	sandbox_kill_workers(s, "its sandbox is being cut off");
-	return SANDBOX_AWAY;
+	return SANDBOX_HANDED_OFF;
 }

@@ -56,9 +56,9 @@ static int on_retired(struct instance *i, struct ipc_message *message)
 {
 	struct message_worker_retired m;
 
-	if (message_worker_retired_decode(&message->body, &m) != 0 || !i->revising)
+	if (message_worker_retired_decode(&message->body, &m) != 0 || !i->reauthorizing)
 		return -EBADMSG;
-	i->revising = false;
+	i->reauthorizing = false;
 	if (i->state == INSTANCE_RETIRED)
 		loop_timer_cancel(&i->timer);
 	log_sandbox(LOG_LEVEL_INFO, i->sandbox->name,
@@ -66,7 +66,7 @@ static int on_retired(struct instance *i, struct ipc_message *message)
 	        "were closed and %llu go on",
 	        (unsigned long long)m.generation, (unsigned long long)m.closed,
 	        (unsigned long long)m.left);
-	sandbox_revised(i->sandbox);
+	sandbox_reauthorized(i->sandbox);
 	return 0;
 }
 
@@ -106,7 +106,7 @@ static void on_dead(struct role *role, const char *how)
 	if (i->sandbox)
 		sandbox_instance_dead(i->sandbox, i, how);
 	else
-		supervisor_spare_dead(i->supervisor, i, how);
+		worker_pool_dead(i->supervisor, i, how);
 }
 
 static void on_time(struct loop_timer *timer)
@@ -191,7 +191,7 @@ void instance_pause(struct instance *i, const char *reason)
 		send_resume(i);
 }
 
-void instance_close_way_out(struct instance *i, const char *why)
+void instance_close_egress(struct instance *i, const char *why)
 {
 	send_pause(i, MESSAGE_PAUSE_WAY_OUT, why);
 }
@@ -218,7 +218,7 @@ bool instance_is_ready(const struct instance *i)
 
 void instance_serves(struct instance *i)
 {
-	supervisor_spares_may_come(i->supervisor);
+	worker_pool_refill(i->supervisor);
 	loop_timer_cancel(&i->timer);
 	i->state = INSTANCE_SERVING;
 	i->serving_since_ms = loop_now_ms(i->supervisor->loop);

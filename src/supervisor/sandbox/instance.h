@@ -35,7 +35,7 @@ struct generation *generation_get(struct generation *generation);
 void generation_put(struct generation *generation); /* NULL is harmless */
 
 enum instance_state {
-	INSTANCE_SPARE,    /* runs, and was told nothing */
+	INSTANCE_POOLED,   /* runs, and was told nothing */
 	INSTANCE_STARTING, /* told; keeper and worker have not both answered */
 	INSTANCE_SERVING,
 	INSTANCE_RETIRED, /* another one has taken over; it finishes what it has */
@@ -58,8 +58,9 @@ struct instance {
 	uint64_t keeper_request;        /* told under this id; 0: not yet */
 	uint64_t worker_request;        /* the same */
 	bool keeper_ready, worker_ready;
-	bool revising; /* RETIRED: told of a policy, and has not said yet that it holds to it */
-	bool stilled;  /* ENDING: a pause asked it to */
+	bool reauthorizing; /* RETIRED: told of a policy, and has not said yet that it holds to it
+	                     */
+	bool quiesced;      /* ENDING: a pause asked it to */
 	int64_t serving_since_ms;
 };
 
@@ -86,7 +87,7 @@ int instance_new_keeper(struct instance *i);
 void instance_pause(struct instance *i, const char *reason);
 /* Live connections are closed, and whatever still comes is refused, with a sentence for who asks:
  * it is told to retire next. */
-void instance_close_way_out(struct instance *i, const char *why);
+void instance_close_egress(struct instance *i, const char *why);
 /* Nobody records just now: nothing new is begun until the recorder is ready. */
 void instance_hold(struct instance *i);
 /* owner->stats answers with this id. 0 or -errno. */

@@ -42,7 +42,7 @@ static int open_image(const struct sandbox *s, const struct settings *own)
 {
 	int fd = same_image(s, own);
 
-	return fd >= 0 ? fd : memory_file_of("vethguard-policy", own->image, own->image_size);
+	return fd >= 0 ? fd : memfd_of("vethguard-policy", own->image, own->image_size);
 }
 
 /* What all workers of a generation read, made once. */
@@ -59,8 +59,7 @@ static int generation_files(struct sandbox *s, struct generation *g)
 	}
 	if (g->trusted)
 		return 0;
-	error = memory_file_trusted(
-	        &g->settings->config, &s->supervisor->trusted, &g->trusted, &culprit);
+	error = memfd_trusted(&g->settings->config, &s->supervisor->trusted, &g->trusted, &culprit);
 	if (error == LOCAL_FILE_UNKNOWN && culprit)
 		return sandbox_failed(s, error, "CA file %s " SETTINGS_NOT_LOCAL, culprit);
 	if (error && culprit)
@@ -178,7 +177,7 @@ static void tell_quiet(struct instance *i)
 
 	if (s->paused)
 		instance_pause(i, s->pause_reason);
-	if (s->lasting && !s->supervisor->recorder_ready)
+	if (s->persistent && !s->supervisor->recorder_ready)
 		instance_hold(i);
 	recorder_stalls(i);
 }

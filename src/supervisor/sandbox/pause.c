@@ -2,9 +2,10 @@
 /*
  * The kill switch. A worker reads what a hostile sandbox sends, so what a worker says of itself is
  * no proof that it obeys: the supervisor believes only its end. Those that have worked are told to
- * close everything, which goes into the log, and to end; one that has not when SANDBOX_STILL_MS are
- * over is killed. Another one, which has heard nothing of the sandbox yet, is started paused and
- * tells whoever asks why nothing is served. Between the two nothing listens, and the fence rejects.
+ * close everything, which goes into the log, and to end; one that has not when SANDBOX_QUIESCE_MS
+ * are over is killed. Another one, which has heard nothing of the sandbox yet, is started paused
+ * and tells whoever asks why nothing is served. Between the two nothing listens, and the fence
+ * rejects.
  */
 #include <stdio.h>
 #include <utlist.h>
@@ -24,12 +25,12 @@ void sandbox_pause(struct sandbox *s, const char *reason)
 		if (i->worker_request != 0 && i->state != INSTANCE_ENDING)
 			instance_pause(i, reason);
 	}
-	tell_lifecycle(s->supervisor, s, s->paused ? EVENT_PAUSED : EVENT_RESUMED, reason);
+	outbox_lifecycle(s->supervisor, s, s->paused ? EVENT_PAUSED : EVENT_RESUMED, reason);
 	if (s->paused)
 		sandbox_event(s, SANDBOX_PAUSE);
 }
 
-enum sandbox_state sandbox_still(struct sandbox *s)
+enum sandbox_state sandbox_quiesced(struct sandbox *s)
 {
 	struct instance *i;
 
@@ -40,29 +41,29 @@ enum sandbox_state sandbox_still(struct sandbox *s)
 		if (i == s->current)
 			s->current = NULL;
 		i->state = INSTANCE_ENDING;
-		i->stilled = true;
+		i->quiesced = true;
 		i->worker.stopping = false; /* a retired one had all the time it needs */
-		role_stop(&i->worker, supervisor_next_id(s->supervisor), SANDBOX_STILL_MS);
+		role_stop(&i->worker, supervisor_next_id(s->supervisor), SANDBOX_QUIESCE_MS);
 	}
-	s->stilling = true;
+	s->quiescing = true;
 	s->failure[0] = 0;
 	if (!s->current && sandbox_start_worker(s) != 0)
 		loop_timer_set(&s->timer, SANDBOX_BACKOFF_MS);
 	return SANDBOX_RESTARTING;
 }
 
-void sandbox_look_still(struct sandbox *s)
+void sandbox_check_quiesced(struct sandbox *s)
 {
 	struct instance *i;
 
 	/* Where no other worker can be started, nobody listens: that is as still as it gets. */
-	if (!s->stilling || (s->state == SANDBOX_RESTARTING && !s->lacking))
+	if (!s->quiescing || (s->state == SANDBOX_RESTARTING && !s->out_of_resources))
 		return;
 	DL_FOREACH(s->instances, i)
 	{
 		if (i->state == INSTANCE_ENDING)
 			return;
 	}
-	s->stilling = false;
-	s->owner->stilled(s->owner, s);
+	s->quiescing = false;
+	s->owner->quiesced(s->owner, s);
 }

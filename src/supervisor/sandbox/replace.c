@@ -20,7 +20,7 @@ static uint8_t buffer[MESSAGE_BYTES_MAX];
  * are such. NULL with s->failure and *error. */
 static struct instance *start_instance(struct sandbox *s, struct generation *g, int *error)
 {
-	struct instance *i = supervisor_take_worker(s->supervisor);
+	struct instance *i = worker_pool_take(s->supervisor);
 
 	if (!i) {
 		*error = sandbox_failed(s, -errno, "starting a worker");
@@ -68,14 +68,14 @@ void sandbox_settle_ports(struct sandbox *s)
 static void put_in_force(struct sandbox *s, struct generation *g)
 {
 	const struct policy *now = &g->settings->policy, *before = &s->generation->settings->policy;
-	const struct told_policy change = {.name = policy_name(now),
+	const struct outbox_policy change = {.name = policy_name(now),
 	        .fingerprint = policy_fingerprint(now),
 	        .old_name = policy_name(before),
 	        .old_fingerprint = policy_fingerprint(before),
 	        .generation = g->number,
 	        .difference = g->difference};
 
-	tell_policy_change(s->supervisor, s, &change);
+	outbox_policy_change(s->supervisor, s, &change);
 	generation_put(s->generation);
 	s->generation = generation_get(g);
 }
@@ -88,12 +88,12 @@ int sandbox_replace(struct sandbox *s, struct generation *g)
 		return sandbox_failed(s, -EBUSY, "another reload is under way");
 	/* It may be closed because of its fence: then there is nothing that it could be served
 	 * behind, and the reason stands. */
-	error = s->state == SANDBOX_CLOSED ? sandbox_look_now(s) : 0;
+	error = s->state == SANDBOX_CLOSED ? sandbox_verify_now(s) : 0;
 	if (error)
 		return error;
 	set_traffic(s, g);
-	s->coming = start_instance(s, g, &error);
-	if (s->coming)
+	s->successor = start_instance(s, g, &error);
+	if (s->successor)
 		return 0;
 	set_traffic(s, s->generation);
 	return error;
@@ -103,7 +103,7 @@ void sandbox_keep_generation(struct sandbox *s, const char *how)
 {
 	char text[SANDBOX_FAILURE_MAX];
 
-	s->coming = NULL;
+	s->successor = NULL;
 	set_traffic(s, s->generation);
 	snprintf(text, sizeof text, "its worker %s", how);
 	s->owner->replaced(s->owner, s, text);
@@ -112,11 +112,11 @@ void sandbox_keep_generation(struct sandbox *s, const char *how)
 /* What a worker was told of the way out when it started, it cannot be told anew. */
 static bool goes_another_way(const struct generation *before, const struct generation *now)
 {
-	return !settings_same_way_out(before->settings, now->settings) ||
+	return !settings_same_egress(before->settings, now->settings) ||
 	       !memory_bundle_equal(before->trusted, now->trusted);
 }
 
-static const char way_out_changed[] =
+static const char egress_changed[] =
         "the configuration of the way out was changed, and what had begun under the earlier one "
         "is ended; ask again over a new connection";
 
@@ -131,11 +131,11 @@ static void retire(struct sandbox *s, struct instance *i)
 	int error;
 
 	i->state = INSTANCE_RETIRED;
-	i->revising = true;
-	loop_timer_set(&i->timer, SANDBOX_REVISE_MS);
+	i->reauthorizing = true;
+	loop_timer_set(&i->timer, SANDBOX_REAUTHORIZE_MS);
 	i->worker.stopping = true;
 	if (goes_another_way(i->generation, s->generation))
-		instance_close_way_out(i, way_out_changed);
+		instance_close_egress(i, egress_changed);
 	error = instance_change_credentials(i, s->generation);
 	if (!error)
 		error = role_send(&i->worker, buffer, n, &s->generation->settings->image_file, 1);
@@ -194,18 +194,18 @@ void sandbox_retire_all(struct sandbox *s)
 	retire_but(s, NULL);
 }
 
-void sandbox_hand_over(struct sandbox *s)
+void sandbox_promote_successor(struct sandbox *s)
 {
-	struct instance *now = s->coming;
+	struct instance *now = s->successor;
 
-	s->coming = NULL;
+	s->successor = NULL;
 	put_in_force(s, now->generation);
 	s->current = now;
 	instance_serves(now);
 	retire_but(s, now);
-	s->handed_over = true;
+	s->promoted = true;
 	sandbox_event(s, SANDBOX_TOOK_OVER);
-	sandbox_revised(s);
+	sandbox_reauthorized(s);
 }
 
 static bool is_revising(const struct sandbox *s)
@@ -214,7 +214,7 @@ static bool is_revising(const struct sandbox *s)
 
 	DL_FOREACH(s->instances, i)
 	{
-		if (i->revising)
+		if (i->reauthorizing)
 			return true;
 	}
 	return false;
@@ -222,13 +222,13 @@ static bool is_revising(const struct sandbox *s)
 
 bool sandbox_is_changing(const struct sandbox *s)
 {
-	return s->coming || s->handed_over;
+	return s->successor || s->promoted;
 }
 
-void sandbox_revised(struct sandbox *s)
+void sandbox_reauthorized(struct sandbox *s)
 {
-	if (!s->handed_over || is_revising(s))
+	if (!s->promoted || is_revising(s))
 		return;
-	s->handed_over = false;
+	s->promoted = false;
 	s->owner->replaced(s->owner, s, NULL);
 }

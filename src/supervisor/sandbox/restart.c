@@ -17,13 +17,13 @@ enum sandbox_state sandbox_close_down(struct sandbox *s)
 	sandbox_kill_workers(s, "its sandbox is being cut off");
 	gate_close_handed_out(&s->gate); /* where no worker was given them yet */
 	log_sandbox(LOG_LEVEL_ERROR, s->name, "%s", s->failure);
-	tell_finding(s->supervisor, s, EVENT_FINDING_ROLE_DIED, s->failure);
+	outbox_finding(s->supervisor, s, EVENT_FINDING_ROLE_DIED, s->failure);
 	return SANDBOX_CLOSED;
 }
 
 enum sandbox_state sandbox_fail_closed(struct sandbox *s)
 {
-	return s->lasting ? sandbox_close_down(s) : sandbox_cut_off(s);
+	return s->persistent ? sandbox_close_down(s) : sandbox_cut_off(s);
 }
 
 /* Remembers this death. How long to wait before another one is started, or -1: it is one too many.
@@ -49,11 +49,11 @@ enum sandbox_state sandbox_start_another(struct sandbox *s)
 {
 	if (s->current || sandbox_start_worker(s) == 0)
 		return SANDBOX_RESTARTING;
-	if (!s->lacking)
+	if (!s->out_of_resources)
 		log_sandbox(LOG_LEVEL_ERROR, s->name,
 		        "no worker can be started: %s; tried again every %d s", s->failure,
 		        SANDBOX_RETRY_MS / 1000);
-	s->lacking = true;
+	s->out_of_resources = true;
 	loop_timer_set(&s->timer, SANDBOX_RETRY_MS);
 	return SANDBOX_RESTARTING;
 }
@@ -73,7 +73,7 @@ enum sandbox_state sandbox_restart(struct sandbox *s)
 	log_sandbox(LOG_LEVEL_WARN, s->name, "%s; another one is started", s->failure);
 	snprintf(text, sizeof text,
 	        "%.1900s. Another one is started; until it serves, all is refused.", s->failure);
-	tell_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
+	outbox_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
 	if (delay_ms == 0)
 		return sandbox_start_another(s);
 	loop_timer_set(&s->timer, delay_ms);
@@ -82,13 +82,13 @@ enum sandbox_state sandbox_restart(struct sandbox *s)
 
 enum sandbox_state sandbox_adopt(struct sandbox *s)
 {
-	if (sandbox_look_again(s) != 0 || sandbox_record(s) != 0)
+	if (sandbox_resume_verifying(s) != 0 || sandbox_record(s) != 0)
 		return sandbox_close_down(s);
-	int error = recording_adopt_told(s->supervisor, s->id);
+	int error = recording_adopt_event(s->supervisor, s->id);
 	if (error)
 		log_sandbox(LOG_LEVEL_ERROR, s->name,
 		        "events from before the restart cannot be read: %s", strerror(-error));
-	tell_lifecycle(s->supervisor, s, EVENT_ADOPTED, NULL);
+	outbox_lifecycle(s->supervisor, s, EVENT_ADOPTED, NULL);
 	recording_count_soon(s->supervisor, s);
 	return sandbox_start_another(s);
 }
@@ -97,7 +97,7 @@ enum sandbox_state sandbox_took_over(struct sandbox *s)
 {
 	loop_timer_cancel(&s->timer);
 	s->death_count = 0;
-	s->lacking = false;
+	s->out_of_resources = false;
 	return SANDBOX_SERVING;
 }
 
@@ -107,9 +107,9 @@ enum sandbox_state sandbox_serve_again(struct sandbox *s)
 		return SANDBOX_RESTARTING;
 	instance_serves(s->current);
 	loop_timer_cancel(&s->timer);
-	s->lacking = false;
+	s->out_of_resources = false;
 	if (s->failure[0])
-		tell_lifecycle(s->supervisor, s, EVENT_WORKER_REPLACED, s->failure);
+		outbox_lifecycle(s->supervisor, s, EVENT_WORKER_REPLACED, s->failure);
 	s->failure[0] = 0;
 	log_sandbox(LOG_LEVEL_INFO, s->name, "served again%s", s->paused ? ", paused" : "");
 	return SANDBOX_SERVING;

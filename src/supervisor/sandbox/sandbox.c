@@ -45,9 +45,9 @@ static const handler table[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
                         [SANDBOX_END] = sandbox_stop_workers,
                         [SANDBOX_FAIL] = sandbox_fail_closed,
                         [SANDBOX_WORKER_DIED] = sandbox_restart,
-                        [SANDBOX_PAUSE] = sandbox_still,
+                        [SANDBOX_PAUSE] = sandbox_quiesced,
                         [SANDBOX_TOOK_OVER] = sandbox_took_over,
-                        [SANDBOX_GIVEN_AWAY] = sandbox_give_away,
+                        [SANDBOX_HAND_OFF] = sandbox_hand_off,
                 },
         [SANDBOX_RESTARTING] =
                 {
@@ -55,23 +55,23 @@ static const handler table[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
                         [SANDBOX_END] = sandbox_stop_workers,
                         [SANDBOX_FAIL] = sandbox_fail_closed,
                         [SANDBOX_WORKER_DIED] = sandbox_restart,
-                        [SANDBOX_PAUSE] = sandbox_still,
+                        [SANDBOX_PAUSE] = sandbox_quiesced,
                         [SANDBOX_TOOK_OVER] = sandbox_took_over,
-                        [SANDBOX_GIVEN_AWAY] = sandbox_give_away,
+                        [SANDBOX_HAND_OFF] = sandbox_hand_off,
                         [SANDBOX_TIMEOUT] = sandbox_start_another,
                 },
         [SANDBOX_CLOSED] =
                 {
                         [SANDBOX_END] = sandbox_stop_workers,
                         [SANDBOX_TOOK_OVER] = sandbox_took_over,
-                        [SANDBOX_GIVEN_AWAY] = sandbox_give_away,
+                        [SANDBOX_HAND_OFF] = sandbox_hand_off,
                 },
-        [SANDBOX_AWAY] =
+        [SANDBOX_HANDED_OFF] =
                 {
                         [SANDBOX_END] = sandbox_stop_workers,
-                        [SANDBOX_FAIL] = sandbox_fail_away,
-                        [SANDBOX_TAKEN_BACK] = sandbox_take_back,
-                        [SANDBOX_WORKERS_GONE] = sandbox_finish_away,
+                        [SANDBOX_FAIL] = sandbox_fail_handed_off,
+                        [SANDBOX_ROLL_BACK] = sandbox_roll_back,
+                        [SANDBOX_WORKERS_GONE] = sandbox_finish_hand_off,
                 },
         [SANDBOX_STOPPING] =
                 {
@@ -94,11 +94,11 @@ static void tell_owner(struct sandbox *s, enum sandbox_state before)
 	}
 	if (s->state == SANDBOX_SERVING && before == SANDBOX_STARTING)
 		s->owner->ready(s->owner, s);
-	else if (s->state != before && s->lasting)
+	else if (s->state != before && s->persistent)
 		s->owner->changed(s->owner, s);
 	if (s->state == SANDBOX_SERVING || s->state == SANDBOX_CLOSED ||
 	        s->state == SANDBOX_RESTARTING)
-		sandbox_look_still(s);
+		sandbox_check_quiesced(s);
 }
 
 void sandbox_event(struct sandbox *s, enum sandbox_event event)
@@ -156,7 +156,7 @@ static int start_first(struct sandbox *s)
 	return 0;
 }
 
-struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner, bool lasting)
+struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner, bool persistent)
 {
 	struct sandbox *s = calloc(1, sizeof *s);
 	int error;
@@ -165,13 +165,13 @@ struct sandbox *sandbox_new(struct supervisor *sv, struct sandbox_owner *owner, 
 		return NULL;
 	s->supervisor = sv;
 	s->owner = owner;
-	s->lasting = lasting;
+	s->persistent = persistent;
 	s->id = supervisor_next_id(sv);
 	s->netns = s->names = -1;
 	random_bytes(s->seed, sizeof s->seed);
 	gate_init(&s->gate);
 	error = loop_timer_open(sv->loop, &s->timer, on_time);
-	if (!error && !lasting)
+	if (!error && !persistent)
 		error = start_first(s);
 	if (!error)
 		error = enter(s);
@@ -199,7 +199,7 @@ void sandbox_free(struct sandbox *s)
 		HASH_DELETE(at_summary, s->supervisor->summing, s);
 	DL_FOREACH_SAFE(s->instances, i, next)
 	instance_free(i);
-	if (s->lasting && s->unsummed)
+	if (s->persistent && s->unsummed)
 		recording_leave(s->supervisor, &s->recorded);
 	recording_forget(s->supervisor, &s->recorded, s->state == SANDBOX_ENDED);
 	gate_close(&s->gate);

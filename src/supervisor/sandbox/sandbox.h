@@ -10,19 +10,23 @@
 
 #define SANDBOX_FAILURE_MAX 2048
 #define SANDBOX_REASON_MAX 512
-#define SANDBOX_START_MS 10000 /* from the first message to the worker being ready */
-#define SANDBOX_STOP_MS 2000   /* for the worker to finish what is under way */
-#define SANDBOX_STILL_MS 2000  /* for a worker to close everything when its sandbox is paused */
-#define SANDBOX_SUM_MS 10000   /* for the recorder to drain the ring */
-#define SANDBOX_SUM_LASTING_MS 5000 /* the same: what it has not drained then is kept in files */
+#define SANDBOX_START_MS 10000  /* from the first message to the worker being ready */
+#define SANDBOX_STOP_MS 2000    /* for the worker to finish what is under way */
+#define SANDBOX_QUIESCE_MS 2000 /* for a worker to close everything when its sandbox is paused */
+#define SANDBOX_SUM_MS 10000    /* for the recorder to drain the ring */
+#define SANDBOX_SUM_PERSISTENT_MS                                       \
+	5000 /* the same: what it has not drained then is kept in files \
+	      */
 #define SANDBOX_DEATHS_MAX \
 	8 /* of the workers of one that lasts, within so long; the next is one too many */
 #define SANDBOX_DEATHS_MS 60000
 #define SANDBOX_BACKOFF_MS \
 	20 /* the first restart comes at once, the next after so long, then twice as long */
-#define SANDBOX_RETRY_MS 2000  /* where no worker can be started, it is tried again so often */
-#define SANDBOX_REVISE_MS 5000 /* for a worker that retires to judge again what it has open */
-#define SANDBOX_RETIRED_MAX 4  /* further ones are ended before they have finished */
+#define SANDBOX_RETRY_MS 2000 /* where no worker can be started, it is tried again so often */
+#define SANDBOX_REAUTHORIZE_MS                                                             \
+	5000                  /* for a worker that retires to judge again what it has open \
+	                       */
+#define SANDBOX_RETIRED_MAX 4 /* further ones are ended before they have finished */
 
 enum sandbox_state {
 	SANDBOX_NEW,       /* its worker is being started; nothing is known of it yet */
@@ -30,29 +34,31 @@ enum sandbox_state {
 	SANDBOX_STARTING,  /* gate made, roles told; waiting for root certificate, recorder and
 	                      worker */
 	SANDBOX_SERVING,
-	SANDBOX_RESTARTING, /* lasting: its worker died; another one is being started, or waited for
+	SANDBOX_RESTARTING, /* persistent: its worker died; another one is being started, or waited
+	                     * for
 	                     */
-	SANDBOX_CLOSED,     /* lasting: nobody serves it until it is reloaded or ends */
-	SANDBOX_AWAY,     /* lasting: another daemon serves it; the workers finish what they have */
-	SANDBOX_STOPPING, /* waiting for the workers to be gone */
-	SANDBOX_SUMMING,  /* waiting for the recorder to have written everything */
-	SANDBOX_ENDED,    /* the owner frees it */
+	SANDBOX_CLOSED,     /* persistent: nobody serves it until it is reloaded or ends */
+	SANDBOX_HANDED_OFF, /* persistent: another daemon serves it; the workers finish what they
+	                       have */
+	SANDBOX_STOPPING,   /* waiting for the workers to be gone */
+	SANDBOX_SUMMING,    /* waiting for the recorder to have written everything */
+	SANDBOX_ENDED,      /* the owner frees it */
 	SANDBOX_STATE_COUNT
 };
 
 enum sandbox_event {
 	SANDBOX_START,        /* generation and paths are filled in */
-	SANDBOX_ADOPT,        /* lasting: the same, and the gate is there and open already */
+	SANDBOX_ADOPT,        /* persistent: the same, and the gate is there and open already */
 	SANDBOX_GIVEN,        /* variables are filled in */
 	SANDBOX_PROGRESS,     /* something that a start waits for has come */
 	SANDBOX_END,          /* asked to end */
 	SANDBOX_FAIL,         /* failure is filled in */
-	SANDBOX_WORKER_DIED,  /* lasting: the one that serves; failure is filled in */
+	SANDBOX_WORKER_DIED,  /* persistent: the one that serves; failure is filled in */
 	SANDBOX_WORKERS_GONE, /* all of them */
-	SANDBOX_PAUSE,        /* lasting: paused and reason are filled in */
-	SANDBOX_TOOK_OVER,    /* lasting: a worker under another generation serves */
-	SANDBOX_GIVEN_AWAY,   /* lasting: another daemon serves it from now on */
-	SANDBOX_TAKEN_BACK,   /* lasting: the other daemon is gone */
+	SANDBOX_PAUSE,        /* persistent: paused and reason are filled in */
+	SANDBOX_TOOK_OVER,    /* persistent: a worker under another generation serves */
+	SANDBOX_HAND_OFF,     /* persistent: another daemon serves it from now on */
+	SANDBOX_ROLL_BACK,    /* persistent: the other daemon is gone */
 	SANDBOX_RECORDER_GONE,
 	SANDBOX_SUMMED,
 	SANDBOX_TIMEOUT,
@@ -77,7 +83,7 @@ struct sandbox_owner {
 	void (*replaced)(struct sandbox_owner *owner, struct sandbox *s, const char *error);
 	/* It was paused: every worker that had work to do is gone. Once for all calls of
 	 * sandbox_pause since. */
-	void (*stilled)(struct sandbox_owner *owner, struct sandbox *s);
+	void (*quiesced)(struct sandbox_owner *owner, struct sandbox *s);
 };
 
 struct sandbox {
@@ -85,7 +91,7 @@ struct sandbox {
 	struct sandbox_owner *owner;
 	uint64_t id;
 	enum sandbox_state state;
-	bool lasting; /* outlives its workers, the keeper and the supervisor */
+	bool persistent; /* outlives its workers, the keeper and the supervisor */
 	UT_hash_handle hh;
 	struct loop_timer timer;
 
@@ -96,20 +102,20 @@ struct sandbox {
 	const struct gate_divert *divert; /* borrowed until it is started; NULL: netns is linked */
 	char pin[MESSAGE_PATH_MAX +
 	         1]; /* file that keeps the gate; empty: only this process does */
-	int netns;   /* of the sandbox; lasting: closed once it is linked */
+	int netns;   /* of the sandbox; persistent: closed once it is linked */
 	char directory[MESSAGE_PATH_MAX + 1]; /* where exec: programs start; empty: "/" */
 	struct generation *generation;        /* owned: in force, or about to be */
 
 	struct instance *instances; /* all that are not gone */
 	struct instance *current;   /* serves, or is the one to serve; NULL: none */
-	struct instance *coming;    /* is to take over from it under a generation of its own */
+	struct instance *successor; /* is to take over from it under a generation of its own */
 	int64_t deaths_ms[SANDBOX_DEATHS_MAX]; /* of workers, the latest ones */
 	size_t death_count;
-	bool lacking; /* no worker can be started just now, and that was said */
+	bool out_of_resources; /* no worker can be started just now, and that was said */
 	uint32_t restarts, mended;
 	uint8_t seed[16]; /* of its placeholders */
 	int names; /* memory of its synthetic names, handed from worker to worker; -1: none yet.
-	              lasting: a file, which is open only while a worker is told */
+	              persistent: a file, which is open only while a worker is told */
 	struct recorded recorded; /* what the recorder knows of it, under id */
 	struct gate gate;
 	uint64_t dropped_before;   /* as struct message_recorder_sandbox has it */
@@ -120,10 +126,10 @@ struct sandbox {
 	bool unsummed;             /* the recorder has not said that all is in the log */
 	char root_pem[MESSAGE_PEM_MAX + 1];
 	bool is_given; /* AWAY for good: it ends here, not for the other daemon, with its workers */
-	bool handed_over; /* to another generation; owner->replaced has not been told yet */
-	bool paused;      /* by who owns it: everything is refused */
+	bool promoted; /* to another generation; owner->replaced has not been told yet */
+	bool paused;   /* by who owns it: everything is refused */
 	char pause_reason[SANDBOX_REASON_MAX + 1];
-	bool stilling; /* the workers from before the pause are waited for */
+	bool quiescing; /* the workers from before the pause are waited for */
 	char failure[SANDBOX_FAILURE_MAX];
 	enum gate_fault fault; /* whose it is that it cannot be started */
 	const char *
@@ -133,7 +139,7 @@ struct sandbox {
 /* A new sandbox in the registry; one that does not last has its worker being started. NULL with
  * errno. */
 struct sandbox *sandbox_new(
-        struct supervisor *supervisor, struct sandbox_owner *owner, bool lasting);
+        struct supervisor *supervisor, struct sandbox_owner *owner, bool persistent);
 /* Instead of the one it was given; nobody else has it. 0 or -ENOMEM: then it can only be freed. */
 int sandbox_set_id(struct sandbox *s, uint64_t id);
 void sandbox_free(struct sandbox *s);
@@ -163,28 +169,28 @@ int sandbox_replace(struct sandbox *s, struct generation *generation);
  * or is dead: when owner->replaced is told, nothing passes under the old one any more. */
 bool sandbox_is_changing(const struct sandbox *s);
 /* A retired worker has said so, or is gone. */
-void sandbox_revised(struct sandbox *s);
+void sandbox_reauthorized(struct sandbox *s);
 /* pause.c: refuses everything and closes what is open; owner->stilled answers, not from
  * within this call; reason NULL: ends that, and nobody answers. */
 void sandbox_pause(struct sandbox *s, const char *reason);
 /* A worker is gone, or another one serves: tells the owner where that is all. */
-void sandbox_look_still(struct sandbox *s);
+void sandbox_check_quiesced(struct sandbox *s);
 /* How many workers finish what they had. */
 size_t sandbox_retired(const struct sandbox *s);
 /* Workers that are ready retire, others are ended. */
 void sandbox_retire_all(struct sandbox *s);
 /* s->coming is ready. */
-void sandbox_hand_over(struct sandbox *s);
+void sandbox_promote_successor(struct sandbox *s);
 /* s->coming is gone. */
 void sandbox_keep_generation(struct sandbox *s, const char *how);
 
 /* fence.c. Looks whether its fence is in order and sets it again where it is not. 0, or -errno: it
  * cannot be, and s->failure says why. */
-int sandbox_look_now(struct sandbox *s);
+int sandbox_verify_now(struct sandbox *s);
 /* Nobody looks whether its fence is in order: another daemon is about to, or it ends. */
-void sandbox_look_away(struct sandbox *s);
+void sandbox_stop_verifying(struct sandbox *s);
 /* Ends that. 0, or -errno with s->failure. */
-int sandbox_look_again(struct sandbox *s);
+int sandbox_resume_verifying(struct sandbox *s);
 
 /* start.c: log, gate and the first worker. 0, or -errno with s->failure. */
 int sandbox_set_up(struct sandbox *s);

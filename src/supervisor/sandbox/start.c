@@ -61,7 +61,7 @@ static int make_names(const struct sandbox *s)
 	uint32_t limit = s->generation->settings->config.limits.dns_names;
 	bool damaged;
 
-	if (!s->lasting)
+	if (!s->persistent)
 		return shared_names_create(limit);
 	int fd = names_file_open(s->supervisor->names, s->id, limit, &damaged);
 	if (damaged)
@@ -81,7 +81,7 @@ int sandbox_open_names(struct sandbox *s)
 
 void sandbox_close_names(struct sandbox *s)
 {
-	if (!s->lasting || s->names < 0)
+	if (!s->persistent || s->names < 0)
 		return;
 	close(s->names);
 	s->names = -1;
@@ -155,7 +155,7 @@ static int connect_gate(struct sandbox *s)
  * inside. Whoever's was attached may end it at any time. */
 static void close_netns(struct sandbox *s)
 {
-	if (!s->lasting)
+	if (!s->persistent)
 		return;
 	if (s->netns >= 0)
 		close(s->netns);
@@ -164,7 +164,7 @@ static void close_netns(struct sandbox *s)
 
 static int sandbox_take_worker(struct sandbox *s)
 {
-	s->current = supervisor_take_worker(s->supervisor);
+	s->current = worker_pool_take(s->supervisor);
 	if (!s->current)
 		return sandbox_failed(s, -errno, "starting a worker");
 	instance_give(s->current, s);
@@ -202,5 +202,5 @@ int sandbox_set_up(struct sandbox *s)
 		give_worker_up(s);
 		return error;
 	}
-	return sandbox_look_again(s);
+	return sandbox_resume_verifying(s);
 }

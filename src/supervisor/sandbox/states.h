@@ -46,13 +46,13 @@ enum sandbox_state sandbox_close_down(struct sandbox *s);
 enum sandbox_state sandbox_fail_closed(struct sandbox *s);
 
 /* sandbox/handoff.c, of an upgrade */
-enum sandbox_state sandbox_give_away(struct sandbox *s);
-enum sandbox_state sandbox_take_back(struct sandbox *s);
+enum sandbox_state sandbox_hand_off(struct sandbox *s);
+enum sandbox_state sandbox_roll_back(struct sandbox *s);
 /* Its workers are gone. */
-enum sandbox_state sandbox_finish_away(struct sandbox *s);
-enum sandbox_state sandbox_fail_away(struct sandbox *s);
+enum sandbox_state sandbox_finish_hand_off(struct sandbox *s);
+enum sandbox_state sandbox_fail_handed_off(struct sandbox *s);
 
 /* pause.c: whoever has worked for the sandbox ends; one that knows nothing of it explains. */
-enum sandbox_state sandbox_still(struct sandbox *s);
+enum sandbox_state sandbox_quiesced(struct sandbox *s);
 
 #endif

@@ -18,18 +18,18 @@
 
 static void make_another(struct supervisor *sv, int64_t after_ms)
 {
-	if (!sv->spare_due)
-		loop_timer_set(&sv->spare_timer, after_ms);
-	sv->spare_due = true;
+	if (!sv->pool_due)
+		loop_timer_set(&sv->pool_timer, after_ms);
+	sv->pool_due = true;
 }
 
 static void on_time(struct loop_timer *timer)
 {
-	struct supervisor *sv = container_of(timer, struct supervisor, spare_timer);
+	struct supervisor *sv = container_of(timer, struct supervisor, pool_timer);
 	struct instance *i;
 
-	sv->spare_due = sv->spare_waits = false;
-	if (sv->finishing || sv->spare_count >= sv->spare_goal)
+	sv->pool_due = sv->pool_waits = false;
+	if (sv->finishing || sv->pool_count >= sv->pool_goal)
 		return;
 	i = instance_new(sv);
 	if (!i) {
@@ -38,65 +38,65 @@ static void on_time(struct loop_timer *timer)
 		return;
 	}
 	recording_prepare_ring(&sv->recording);
-	DL_APPEND(sv->spares, i);
-	sv->spare_count++;
+	DL_APPEND(sv->pool, i);
+	sv->pool_count++;
 	make_another(sv, SPARE_AFTER_MS);
 }
 
-int supervisor_keep_spares(struct supervisor *sv, size_t count)
+int worker_pool_open(struct supervisor *sv, size_t count)
 {
-	int error = loop_timer_open(sv->loop, &sv->spare_timer, on_time);
+	int error = loop_timer_open(sv->loop, &sv->pool_timer, on_time);
 
 	if (error)
 		return error;
-	sv->spare_goal = count;
+	sv->pool_goal = count;
 	make_another(sv, 0);
 	return 0;
 }
 
-static void remove_spare(struct supervisor *sv, struct instance *i)
+static void remove_from_pool(struct supervisor *sv, struct instance *i)
 {
-	DL_DELETE(sv->spares, i);
-	sv->spare_count--;
+	DL_DELETE(sv->pool, i);
+	sv->pool_count--;
 }
 
-struct instance *supervisor_take_worker(struct supervisor *sv)
+struct instance *worker_pool_take(struct supervisor *sv)
 {
-	struct instance *i = sv->spares;
+	struct instance *i = sv->pool;
 
 	if (!i)
 		return instance_new(sv);
-	remove_spare(sv, i);
-	sv->spare_waits = !sv->spare_due;
+	remove_from_pool(sv, i);
+	sv->pool_waits = !sv->pool_due;
 	make_another(sv, SPARE_AFTER_TAKEN_MS);
 	return i;
 }
 
-void supervisor_spares_may_come(struct supervisor *sv)
+void worker_pool_refill(struct supervisor *sv)
 {
-	if (sv->spare_waits)
-		loop_timer_set(&sv->spare_timer, SPARE_AFTER_MS);
-	sv->spare_waits = false;
+	if (sv->pool_waits)
+		loop_timer_set(&sv->pool_timer, SPARE_AFTER_MS);
+	sv->pool_waits = false;
 }
 
-void supervisor_spare_dead(struct supervisor *sv, struct instance *i, const char *how)
+void worker_pool_dead(struct supervisor *sv, struct instance *i, const char *how)
 {
 	log_warn("a worker that was started in advance %s", how);
-	remove_spare(sv, i);
-	sv->spare_due = sv->spare_waits = false;
+	remove_from_pool(sv, i);
+	sv->pool_due = sv->pool_waits = false;
 	make_another(sv, SPARE_AFTER_DEATH_MS);
 	instance_free(i);
 }
 
-void spares_fini(struct supervisor *sv)
+void worker_pool_close(struct supervisor *sv)
 {
 	struct instance *i, *next;
 
-	sv->spare_goal = 0;
-	DL_FOREACH_SAFE(sv->spares, i, next)
+	sv->pool_goal = 0;
+	DL_FOREACH_SAFE(sv->pool, i, next)
 	{
-		DL_DELETE(sv->spares, i);
+		DL_DELETE(sv->pool, i);
 		instance_free(i);
 	}
-	loop_timer_close(&sv->spare_timer);
+	loop_timer_close(&sv->pool_timer);
 }

@@ -7,8 +7,8 @@
 
 void sandbox_instance_progress(struct sandbox *s, struct instance *i)
 {
-	if (i == s->coming && i->state == INSTANCE_STARTING && instance_is_ready(i))
-		sandbox_hand_over(s);
+	if (i == s->successor && i->state == INSTANCE_STARTING && instance_is_ready(i))
+		sandbox_promote_successor(s);
 	else if (i == s->current)
 		sandbox_event(s, SANDBOX_PROGRESS);
 }
@@ -18,8 +18,8 @@ void sandbox_instance_late(struct sandbox *s, struct instance *i)
 	if (s->state == SANDBOX_STARTING)
 		sandbox_event(s, SANDBOX_TIMEOUT);
 	else
-		role_kill(&i->worker, i->revising ? "it did not judge what it had open in time"
-		                                  : "it was not ready in time");
+		role_kill(&i->worker, i->reauthorizing ? "it did not judge what it had open in time"
+		                                       : "it was not ready in time");
 }
 
 static void tell_disobedience(struct sandbox *s, const char *how)
@@ -29,27 +29,27 @@ static void tell_disobedience(struct sandbox *s, const char *how)
 	snprintf(text, sizeof text,
 	        "A worker of the paused sandbox did not end by itself: it %.900s.", how);
 	log_sandbox(LOG_LEVEL_WARN, s->name, "%s", text);
-	tell_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
+	outbox_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
 }
 
 void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *how)
 {
-	bool was_current = i == s->current, was_coming = i == s->coming;
+	bool was_current = i == s->current, was_successor = i == s->successor;
 
 	if (was_current)
 		s->current = NULL;
 	/* One that was being ended already when the pause came was not asked by it. */
-	if (i->stilled && i->worker.killed)
+	if (i->quiesced && i->worker.killed)
 		tell_disobedience(s, how);
 	instance_free(i);
-	sandbox_look_still(s);
-	if (was_coming)
+	sandbox_check_quiesced(s);
+	if (was_successor)
 		sandbox_keep_generation(s, how);
-	sandbox_revised(s);
-	if (s->state == SANDBOX_STOPPING || s->state == SANDBOX_AWAY) {
+	sandbox_reauthorized(s);
+	if (s->state == SANDBOX_STOPPING || s->state == SANDBOX_HANDED_OFF) {
 		if (!s->instances)
 			sandbox_event(s, SANDBOX_WORKERS_GONE);
-	} else if (was_current && s->lasting && s->state != SANDBOX_STARTING) {
+	} else if (was_current && s->persistent && s->state != SANDBOX_STARTING) {
 		snprintf(s->failure, sizeof s->failure, "The worker %s", how);
 		sandbox_event(s, SANDBOX_WORKER_DIED);
 	} else if (was_current) {

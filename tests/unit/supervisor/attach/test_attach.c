@@ -118,18 +118,18 @@ static void more_that_have_ended_than_may_wait(void **state)
 
 static void a_place_is_left_once(void **state)
 {
-	const struct attach_place place = attach_place_of_interface("eth7");
+	const struct attach_target target = attach_target_of_interface("eth7");
 	struct attachment *a;
 
 	(void)state;
 	enter(1);
 	a = attachments_find(&all, "box-1");
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(attachment_settle_at(a, &place), 0);
-		assert_ptr_equal(attachments_at(&all, &place), a);
-		attachment_leave_place(a);
-		attachment_leave_place(a);
-		assert_null(attachments_at(&all, &place));
+		assert_int_equal(attachment_settle_at(a, &target), 0);
+		assert_ptr_equal(attachments_at(&all, &target), a);
+		attachment_leave_target(a);
+		attachment_leave_target(a);
+		assert_null(attachments_at(&all, &target));
 	}
 }
 
@@ -139,7 +139,7 @@ static void no_descriptors_for_another(void **state)
 
 	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-	few = (struct rlimit){OPEN_FILES_KEPT, before.rlim_max};
+	few = (struct rlimit){FD_LIMIT_KEPT, before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	attach("beyond");
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);

@@ -612,7 +612,7 @@ static void test_none_stays_a_zombie(void **state)
 		loop_timer_set(&look, 5);
 		assert_int_equal(loop_run(loop), 0);
 	}
-	errand_close_all(loop);
+	helper_child_close_all(loop);
 	loop_timer_close(&look);
 	loop_free(loop);
 }

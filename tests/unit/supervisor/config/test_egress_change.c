@@ -60,12 +60,12 @@ static void the_same(void **state)
 	struct settings *a = settings_new(), *b = settings_new();
 
 	(void)state;
-	assert_true(settings_same_way_out(a, a));
-	assert_true(settings_same_way_out(a, b));
+	assert_true(settings_same_egress(a, a));
+	assert_true(settings_same_egress(a, b));
 	memset(b->hosts[0].name + sizeof "a.example", 'x', 8); /* behind its end */
 	b->config.timeouts.idle_ms++;                          /* not of the way out */
 	b->config.limits.connections++;
-	assert_true(settings_same_way_out(a, b));
+	assert_true(settings_same_egress(a, b));
 	settings_end(a);
 	settings_end(b);
 }
@@ -174,7 +174,7 @@ static void one_thing_is_another(void **state)
 		struct settings *b = settings_new();
 
 		changes[i](b);
-		if (settings_same_way_out(a, b) || settings_same_way_out(b, a))
+		if (settings_same_egress(a, b) || settings_same_egress(b, a))
 			fail_msg("change %zu is not seen", i);
 		settings_end(b);
 	}

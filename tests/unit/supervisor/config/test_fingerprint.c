@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file's stamp: what of it makes another file, and when it tells nothing. */
+/* A file's fingerprint: what of it makes another file, and when it tells nothing. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -18,16 +18,16 @@ static const struct stat file = {.st_dev = 1,
 
 static void an_old_file_holds_its_stamp(void **state)
 {
-	struct stamp stamp = stamp_of(&file, NOW);
+	struct fingerprint fingerprint = fingerprint_of(&file, NOW);
 
 	(void)state;
-	assert_true(stamp.counts);
-	assert_true(stamp_holds(&stamp, &file));
+	assert_true(fingerprint.counts);
+	assert_true(fingerprint_holds(&fingerprint, &file));
 }
 
 static void whatever_differs_is_another(void **state)
 {
-	const struct stamp stamp = stamp_of(&file, NOW);
+	const struct fingerprint fingerprint = fingerprint_of(&file, NOW);
 	struct stat other[8];
 
 	(void)state;
@@ -42,7 +42,7 @@ static void whatever_differs_is_another(void **state)
 	other[6].st_ctim.tv_nsec++;
 	other[7].st_ctim.tv_nsec--;
 	for (size_t i = 0; i < 8; i++)
-		assert_false(stamp_holds(&stamp, &other[i]));
+		assert_false(fingerprint_holds(&fingerprint, &other[i]));
 }
 
 /* It may change once more and look the same. */
@@ -51,23 +51,23 @@ static void one_that_has_just_changed_tells_nothing(void **state)
 	(void)state;
 	for (time_t age = -10; age <= STAMP_STEP_S; age++) {
 		struct stat fresh = file;
-		struct stamp stamp;
+		struct fingerprint fingerprint;
 
 		fresh.st_ctim.tv_sec = NOW - age;
-		stamp = stamp_of(&fresh, NOW);
-		assert_false(stamp.counts);
-		assert_false(stamp_holds(&stamp, &fresh));
+		fingerprint = fingerprint_of(&fresh, NOW);
+		assert_false(fingerprint.counts);
+		assert_false(fingerprint_holds(&fingerprint, &fresh));
 	}
 }
 
 static void none_holds_nothing(void **state)
 {
-	const struct stamp none = {0};
+	const struct fingerprint none = {0};
 	const struct stat empty = {0};
 
 	(void)state;
-	assert_false(stamp_holds(&none, &empty));
-	assert_false(stamp_holds(&none, &file));
+	assert_false(fingerprint_holds(&none, &empty));
+	assert_false(fingerprint_holds(&none, &file));
 }
 
 int main(void)

@@ -418,7 +418,7 @@ static void wait_until_settled(const char *path)
 	struct stat st;
 
 	assert_int_equal(stat(path, &st), 0);
-	while (!stamp_of(&st, time(NULL)).counts)
+	while (!fingerprint_of(&st, time(NULL)).counts)
 		poll(NULL, 0, 50);
 }
 

@@ -59,7 +59,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	sources_fini(&sources);
-	errand_close_all(loop);
+	helper_child_close_all(loop);
 	loop_timer_close(&look);
 	loop_free(loop);
 	if (output >= 0)

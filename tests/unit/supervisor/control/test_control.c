@@ -157,7 +157,7 @@ void attachments_for_each(
 		;
 }
 
-void attachment_examine(
+void attachment_verify(
         const struct attachment *a, void (*tell)(void *context, const char *fault), void *context)
 {
 	(void)a;
@@ -629,12 +629,13 @@ static void test_failures(void **state)
 static int tell_roles(struct control_owner *owner, roles_told told, void *context)
 {
 	static char text[LABEL_BYTES + 1];
-	static struct role_report reports[2 + CONTROL_ANSWER_MAX / LABEL_BYTES];
+	static struct confinement_report reports[2 + CONTROL_ANSWER_MAX / LABEL_BYTES];
 
 	(void)owner;
 	memset(text, 'x', LABEL_BYTES);
 	for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++)
-		reports[i] = (struct role_report){.label = "a worker", .pid = 9, .text = text};
+		reports[i] =
+		        (struct confinement_report){.label = "a worker", .pid = 9, .text = text};
 	told(context, 0, reports, all.many ? sizeof reports / sizeof reports[0] : 1);
 	return 0;
 }

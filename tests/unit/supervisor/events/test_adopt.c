@@ -119,7 +119,7 @@ static void tell_one(struct supervisor *sv, unsigned round, unsigned i)
 	char cause[32];
 
 	snprintf(cause, sizeof cause, "round %u event %u.", round, i);
-	tell_lifecycle(sv, NULL, EVENT_PAUSED, cause);
+	outbox_lifecycle(sv, NULL, EVENT_PAUSED, cause);
 }
 
 static void live(unsigned round)
@@ -133,7 +133,7 @@ static void live(unsigned round)
 	poll(NULL, 0, TAKEN_OVER_MS);
 	must(recording_adopt(&sv) == 0, 88);
 	if (!sv.recording.left)
-		must(recording_open_left(&sv, SANDBOX) != NULL, 87);
+		must(recording_open_orphans(&sv, SANDBOX) != NULL, 87);
 	write_ring(&sv, &s, round);
 	for (unsigned i = 1; i < TOLD_EVENTS; i++)
 		tell_one(&sv, round, i);
@@ -365,7 +365,7 @@ static void rings_that_there_are_no_descriptors_for(void **state)
 	assert_int_equal(loop_timer_open(other.loop, &timer, stop), 0);
 	assert_int_equal(recording_keep_at(&other, folder_fd), 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-	few = (struct rlimit){OPEN_FILES_KEPT, before.rlim_max};
+	few = (struct rlimit){FD_LIMIT_KEPT, before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	assert_int_equal(recording_adopt(&other), 0);
 	run_for(&other, &timer, 50);

@@ -54,7 +54,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	errand_close_all(loop);
+	helper_child_close_all(loop);
 	loop_timer_close(&look);
 	loop_free(loop);
 	unlink(path);
@@ -71,7 +71,7 @@ static int open_with(const struct identity *opener)
 {
 	struct audit_opening *opening;
 
-	assert_int_equal(audit_opening_start(loop, path, opener, on_done, &got, &opening), 0);
+	assert_int_equal(audit_reopen_start(loop, path, opener, on_done, &got, &opening), 0);
 	run();
 	assert_int_equal(count, 1);
 	return got.error;
@@ -140,9 +140,9 @@ static void nobody_waits_any_more(void **state)
 	struct audit_opening *opening;
 
 	(void)state;
-	assert_int_equal(audit_opening_start(loop, path, NULL, on_done, &got, &opening), 0);
-	audit_opening_cancel(opening);
-	audit_opening_cancel(NULL);
+	assert_int_equal(audit_reopen_start(loop, path, NULL, on_done, &got, &opening), 0);
+	audit_reopen_cancel(opening);
+	audit_reopen_cancel(NULL);
 	run();
 	assert_int_equal(count, 0);
 }

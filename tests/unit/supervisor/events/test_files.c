@@ -26,20 +26,20 @@ static void what_cannot_be_kept_is_said_once(void **state)
 	r->told = -1; /* nothing can be written there */
 	log = begin_log(&stderr_fd);
 	for (uint64_t id = 1; id <= 5; id++)
-		recording_keep_told(r, SANDBOX, id, event, sizeof event);
+		recording_keep_event(r, SANDBOX, id, event, sizeof event);
 	end_log(log, stderr_fd, text, sizeof text);
 	assert_non_null(strstr(text, "events cannot be kept for a restart"));
 	assert_null(strchr(strchr(text, '\n') + 1, '\n'));
 	r->told = told;
 	log = begin_log(&stderr_fd);
 	for (uint64_t id = 6; id <= 7; id++)
-		recording_keep_told(r, SANDBOX, id, event, sizeof event);
+		recording_keep_event(r, SANDBOX, id, event, sizeof event);
 	end_log(log, stderr_fd, text, sizeof text);
 	assert_non_null(strstr(text, "again; 5 could not"));
 	assert_null(strchr(strchr(text, '\n') + 1, '\n'));
 	assert_int_equal(count_files("told"), 2);
 	for (uint64_t id = 6; id <= 7; id++)
-		recording_remove_told(r, SANDBOX, id);
+		recording_remove_event(r, SANDBOX, id);
 	recording_fini(&sv);
 }
 

@@ -17,9 +17,10 @@
 static void an_outage_becomes_a_finding(void **state)
 {
 	struct supervisor sv = {.loop = loop_new(),
-	        .lasting = true,
+	        .persistent = true,
 	        .recording.daemon = {.id = SANDBOX, .open = true}};
-	const struct told_call look = {.operation = "sandboxes.list", .looks = true, .status = 200};
+	const struct outbox_call look = {
+	        .operation = "sandboxes.list", .looks = true, .status = 200};
 
 	(void)state;
 	assert_non_null(sv.loop);
@@ -30,7 +31,7 @@ static void an_outage_becomes_a_finding(void **state)
 	outage_begins(&sv, "The disk is still full.");
 	assert_int_equal(sv.recording.outage.count, 1);
 	sv.recording.told_count = RECORDING_LOOKS_MAX;
-	tell_api(&sv, NULL, &look);
+	outbox_api(&sv, NULL, &look);
 	assert_int_equal(sv.recording.outage.looks, 1);
 	sv.recording.told_count = 0;
 	outage_ends(&sv);
@@ -73,7 +74,7 @@ static void run_for(struct supervisor *sv, struct loop_timer *timer, int64_t ms)
 static void outages_in_a_row_are_told_in_time(void **state)
 {
 	struct supervisor sv = {.loop = loop_new(),
-	        .lasting = true,
+	        .persistent = true,
 	        .recording.daemon = {.id = SANDBOX, .open = true}};
 	struct outage *o = &sv.recording.outage;
 	struct loop_timer timer;
@@ -124,11 +125,11 @@ static void what_waits_is_bounded(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < RECORDING_TOLD_MAX + 10; i++)
-		tell_lifecycle(&sv, NULL, EVENT_PAUSED, NULL);
+		outbox_lifecycle(&sv, NULL, EVENT_PAUSED, NULL);
 	assert_int_equal(sv.recording.told_count, RECORDING_TOLD_MAX);
 	recording_taken(&sv, RECORDING_TOLD_MAX - 1);
 	assert_int_equal(sv.recording.told_count, 1);
-	tell_lifecycle(&sv, NULL, EVENT_PAUSED, NULL);
+	outbox_lifecycle(&sv, NULL, EVENT_PAUSED, NULL);
 	t = sv.recording.daemon.told;
 	assert_non_null(t);
 	recording_taken(&sv, sv.last_id);
@@ -146,7 +147,7 @@ static void one_that_cannot_write_is_left_alone(void **state)
 		        .recorder = {.pid = getpid(), .pidfd = -1}};
 
 		snprintf(sv.stalled, sizeof sv.stalled, "%s", stalled ? "The disk is full." : "");
-		tell_lifecycle(&sv, NULL, EVENT_PAUSED, NULL);
+		outbox_lifecycle(&sv, NULL, EVENT_PAUSED, NULL);
 		assert_int_equal(sv.recorder.killed, !stalled);
 	}
 }
@@ -155,18 +156,19 @@ static void one_that_cannot_write_is_left_alone(void **state)
 static void who_looks_leaves_room(void **state)
 {
 	struct supervisor sv = {.recording.daemon = {.id = SANDBOX, .open = true}};
-	const struct told_call look = {.operation = "sandboxes.list", .looks = true, .status = 200};
-	const struct told_call change = {.operation = "sandboxes.pause", .status = 200};
+	const struct outbox_call look = {
+	        .operation = "sandboxes.list", .looks = true, .status = 200};
+	const struct outbox_call change = {.operation = "sandboxes.pause", .status = 200};
 
 	(void)state;
 	for (size_t i = 0; i < RECORDING_LOOKS_MAX + 10; i++)
-		tell_api(&sv, NULL, &look);
+		outbox_api(&sv, NULL, &look);
 	assert_int_equal(sv.recording.told_count, RECORDING_LOOKS_MAX);
-	tell_api(&sv, NULL, &change);
+	outbox_api(&sv, NULL, &change);
 	assert_int_equal(sv.recording.told_count, RECORDING_LOOKS_MAX + 1);
 	recording_taken(&sv, sv.last_id);
 	assert_int_equal(sv.recording.told_count, 0);
-	tell_api(&sv, NULL, &look);
+	outbox_api(&sv, NULL, &look);
 	assert_int_equal(sv.recording.told_count, 1);
 	recording_taken(&sv, sv.last_id);
 }
@@ -176,18 +178,18 @@ static void nothing_follows_the_end_of_a_sandbox(void **state)
 {
 	struct supervisor sv = {.recording.daemon = {.id = SANDBOX, .open = true}};
 	struct sandbox s = {.name = "one",
-	        .lasting = true,
+	        .persistent = true,
 	        .state = SANDBOX_SERVING,
 	        .recorded = {.id = SANDBOX + 1, .open = true}};
-	const struct told_call call = {.operation = "sandboxes.pause", .status = 503};
+	const struct outbox_call call = {.operation = "sandboxes.pause", .status = 503};
 
 	(void)state;
-	tell_api(&sv, &s, &call);
+	outbox_api(&sv, &s, &call);
 	assert_non_null(s.recorded.told);
 	assert_null(sv.recording.daemon.told);
-	told_forget(&sv, &s.recorded, sv.last_id, true);
+	outbox_forget(&sv, &s.recorded, sv.last_id, true);
 	s.state = SANDBOX_SUMMING;
-	tell_api(&sv, &s, &call);
+	outbox_api(&sv, &s, &call);
 	assert_null(s.recorded.told);
 	assert_non_null(sv.recording.daemon.told);
 	recording_taken(&sv, sv.last_id);
@@ -213,7 +215,7 @@ static void the_recorder_is_given_what_it_has_room_for(void **state)
 	assert_null(recording_ring_new(&sv, &s));
 	assert_int_equal(errno, ENOBUFS);
 	while (of->ahead + EVENT_BYTES_MAX <= MESSAGE_RECORDER_AHEAD_MAX || !of->next_told) {
-		tell_lifecycle(&sv, &s, EVENT_PAUSED, "Why it is so.");
+		outbox_lifecycle(&sv, &s, EVENT_PAUSED, "Why it is so.");
 		assert_true(of->ahead <= MESSAGE_RECORDER_AHEAD_MAX);
 	}
 	assert_int_equal(recording_end(&sv, &s), 0);
@@ -248,13 +250,13 @@ static void the_next_recorder_is_given_it_again(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 3; i++)
-		tell_lifecycle(&sv, &s, EVENT_PAUSED, NULL);
+		outbox_lifecycle(&sv, &s, EVENT_PAUSED, NULL);
 	assert_null(of->next_told);
 	first = of->told;
 	recording_taken(&sv, 1);
 	assert_ptr_not_equal(of->told, first);
 	const size_t ahead = of->ahead;
-	told_say_again(&sv, of);
+	outbox_say_again(&sv, of);
 	assert_int_equal(of->ahead, ahead);
 	assert_null(of->next_told);
 	recording_leave(&sv, of);

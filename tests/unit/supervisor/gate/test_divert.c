@@ -80,7 +80,7 @@ static int divert(struct gate *gate, const char *interface)
 
 static void in_order(struct gate *gate)
 {
-	int result = gate_mend(gate);
+	int result = gate_repair(gate);
 
 	if (result != 0)
 		fail_msg("%d: %s", result, gate->why);
@@ -424,9 +424,9 @@ static void a_bridge_gets_no_way_out_later(void **state)
 		assert_true(meets(one, "172.30.0.3", WAIT_MS));
 		assert_int_equal(dial(one, "8.8.8.8", 80), 0);
 	}
-	assert_int_equal(gate_mend(&gate), 1);
+	assert_int_equal(gate_repair(&gate), 1);
 	assert_non_null(strstr(gate.why, "v7, which leads to a network"));
-	assert_int_equal(gate_mend(&gate), 0);
+	assert_int_equal(gate_repair(&gate), 0);
 	assert_false(meets(one, "172.30.0.77", NEVER_MS));
 	assert_true(meets(one, "172.30.0.3", WAIT_MS));
 	/* Who watches is told, and needs nobody to ask. */
@@ -466,12 +466,12 @@ static void more_ways_out_than_a_look_takes_are_taken_by_the_next(void **state)
 	                         "ip link set u$i master br7; done",
 	                         MORE_THAN_AT_ONCE),
 	        0);
-	assert_int_equal(gate_mend(&gate), -EAGAIN);
+	assert_int_equal(gate_repair(&gate), -EAGAIN);
 	assert_non_null(strstr(gate.why, "leads to a network"));
 	assert_int_equal(
 	        shell(-1, "test $(ip -o link show master br7 type macvlan | wc -l) = 1"), 0);
 	assert_int_equal(dial(one, "8.8.8.8", 80), 0);
-	assert_int_equal(gate_mend(&gate), 1);
+	assert_int_equal(gate_repair(&gate), 1);
 	in_order(&gate);
 	assert_int_equal(
 	        shell(-1, "test $(ip -o link show master br7 type macvlan | wc -l) = 0"), 0);
@@ -503,7 +503,7 @@ static void foreign_changes_of_the_hosts_rules_are_mended(void **state)
 		told = 0;
 		assert_int_equal(shell(-1, "%s", commands[i]), 0);
 		run_loop(WAIT_MS);
-		if (told != 1 || told_result != 1 || gate_mend(&gate) != 0)
+		if (told != 1 || told_result != 1 || gate_repair(&gate) != 0)
 			fail_msg("%s: told %d times, %d, %s", commands[i], told, told_result,
 			        gate.why);
 		assert_int_equal(dial(one, "8.8.8.8", 80), 0);
@@ -537,8 +537,8 @@ static void a_flush_of_the_rules_opens_nothing(void **state)
 		/* The ports of a bridge are one sandbox; the neighbour of a port is none. */
 		assert_int_equal(meets(one, "172.30.0.3", i ? WAIT_MS : NEVER_MS), i == 1);
 		assert_int_equal(meets(two, "172.30.0.1", i ? NEVER_MS : WAIT_MS), i == 0);
-		assert_int_equal(gate_mend(&gate), 1);
-		assert_int_equal(gate_mend(&gate), 0);
+		assert_int_equal(gate_repair(&gate), 1);
+		assert_int_equal(gate_repair(&gate), 0);
 		assert_int_equal(gate_remove(&gate, host, NULL, false), 0);
 		assert_true(meets(one, "172.30.0.1", WAIT_MS));
 		assert_int_not_equal(shell(-1, "tc qdisc show | grep clsact"), 0);
@@ -564,7 +564,7 @@ static void what_is_held_is_watched(void **state)
 		told = 0;
 		assert_int_equal(shell(-1, "%s", commands[i]), 0);
 		run_loop(WAIT_MS);
-		if (told != 1 || told_result != 1 || gate_mend(&gate) != 0)
+		if (told != 1 || told_result != 1 || gate_repair(&gate) != 0)
 			fail_msg("%s: told %d times, %d, %s", commands[i], told, told_result,
 			        gate.why);
 		assert_false(meets(one, "172.30.0.1", NEVER_MS));
@@ -582,7 +582,7 @@ static void what_is_held_is_watched(void **state)
 	one = make_container(1);
 	assert_false(meets(one, "172.30.0.1", NEVER_MS));
 	run_loop(WAIT_MS);
-	assert_int_equal(gate_mend(&gate), 0);
+	assert_int_equal(gate_repair(&gate), 0);
 	assert_false(meets(one, "172.30.0.3", NEVER_MS));
 	assert_int_equal(gate_remove(&gate, host, NULL, false), 0);
 	assert_true(meets(one, "172.30.0.3", WAIT_MS));
@@ -608,8 +608,8 @@ static void a_gate_that_is_held_keeps_its_link(void **state)
 	assert_int_equal(dial(one, "8.8.8.8", 80), EHOSTUNREACH); /* the gate's word */
 	assert_false(meets(one, "172.30.0.3", NEVER_MS));
 	assert_int_equal(shell(-1, "ip link del %s; nft flush ruleset", held.host_link), 0);
-	assert_int_equal(gate_mend(&held), 1);
-	assert_int_equal(gate_mend(&held), 0);
+	assert_int_equal(gate_repair(&held), 1);
+	assert_int_equal(gate_repair(&held), 0);
 	assert_false(meets(one, "172.30.0.1", NEVER_MS));
 	assert_int_equal(gate_remove(&held, host, pin, false), 0);
 	assert_true(meets(one, "172.30.0.1", WAIT_MS));
@@ -637,7 +637,7 @@ static void a_pinned_one_is_adopted(void **state)
 	assert_int_equal(gate_watch(&second, host, on_change), 0);
 	refused("p1", -EEXIST, "already");
 	assert_int_equal(shell(-1, "ip link del %s", second.host_link), 0);
-	assert_int_equal(gate_mend(&second), -ENOLINK);
+	assert_int_equal(gate_repair(&second), -ENOLINK);
 	assert_false(meets(one, "172.30.0.1", NEVER_MS));
 	assert_int_equal(gate_remove(&second, host, pin, false), 0);
 	assert_true(meets(one, "172.30.0.1", WAIT_MS));

@@ -49,12 +49,12 @@ static void a_gate_from_the_store_is_as_good(void **state)
 	assign(&like);
 	assert_int_equal(gate_host_prepare(host, &like, 1), 0);
 	open_gate(&gate);
-	assert_int_equal(gate_mend(&gate), 0);
+	assert_int_equal(gate_repair(&gate), 0);
 	assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
 	close_all(&gate);
 	/* The store is empty now, and another port never fits. */
 	open_gate(&gate);
-	assert_int_equal(gate_mend(&gate), 0);
+	assert_int_equal(gate_repair(&gate), 0);
 	assert_int_equal(dial(sandbox, "2001:db8::1", 80), 0);
 	close_all(&gate);
 }
@@ -74,7 +74,7 @@ static void a_gate_from_the_store_gets_its_own_addresses(void **state)
 	open_gate(&gate);
 	assert_false(gate.fits);
 	gate.generation = 0; /* the rules are to be compared, not only their number */
-	assert_int_equal(gate_mend(&gate), 0);
+	assert_int_equal(gate_repair(&gate), 0);
 	for (int i = 0; i < 8; i++)
 		assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
 	assert_int_equal(dial(sandbox, "2001:db8::1", 80), 0);
@@ -83,7 +83,7 @@ static void a_gate_from_the_store_gets_its_own_addresses(void **state)
 	open_gate(&gate);
 	assert_true(gate.fits); /* what is made from then on is of those that came */
 	gate.generation = 0;
-	assert_int_equal(gate_mend(&gate), 0);
+	assert_int_equal(gate_repair(&gate), 0);
 	assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
 	close_all(&gate);
 }
@@ -114,7 +114,7 @@ static void the_store_is_filled_again(void **state)
 	assert_int_equal(gate_host_prepare(host, &like, 2), 0);
 	run_loop(200);
 	open_gate(&gate);
-	assert_int_equal(gate_mend(&gate), 0);
+	assert_int_equal(gate_repair(&gate), 0);
 	close_all(&gate);
 }
 
@@ -144,7 +144,7 @@ static void damage_is_mended_and_named(void **state)
 
 	(void)state;
 	open_gate(&gate);
-	assert_int_equal(gate_mend(&gate), 0);
+	assert_int_equal(gate_repair(&gate), 0);
 	for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
 		int result;
 
@@ -152,12 +152,12 @@ static void damage_is_mended_and_named(void **state)
 			print_message("skipped: %s\n", damages[i].command);
 			continue;
 		}
-		result = gate_mend(&gate);
+		result = gate_repair(&gate);
 		if (result < 0 || !strstr(gate.why, damages[i].told))
 			fail_msg("%s: %d, %s", damages[i].command, result, gate.why);
 		/* A foreign table beside ours stays what it is: each look says so. */
 		shell(gate.netns, "nft delete table ip other 2>/dev/null");
-		assert_int_equal(gate_mend(&gate), 0);
+		assert_int_equal(gate_repair(&gate), 0);
 		assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
 	}
 	close_all(&gate);
@@ -170,7 +170,7 @@ static void a_link_that_is_gone_cannot_be_mended(void **state)
 	(void)state;
 	open_gate(&gate);
 	assert_int_equal(shell(sandbox, "ip link del eth0"), 0);
-	assert_int_equal(gate_mend(&gate), -ENOLINK);
+	assert_int_equal(gate_repair(&gate), -ENOLINK);
 	assert_non_null(strstr(gate.why, "gone"));
 	close_all(&gate);
 }
@@ -205,14 +205,14 @@ static void a_link_that_goes_while_it_is_looked_at_is_gone(void **state)
 		if (pid == 0)
 			_exit(netns_run(sandbox, delete_link, &order[0]) == 0 ? 0 : 1);
 		assert_true(pid > 0);
-		gate_mend(&gate); /* the child gets ready meanwhile */
+		gate_repair(&gate); /* the child gets ready meanwhile */
 		assert_int_equal(write(order[1], &after_us, sizeof after_us), sizeof after_us);
-		result = gate_mend(&gate);
+		result = gate_repair(&gate);
 		if (result < 0 && result != -ENOLINK)
 			fail_msg("after %d us: %d, %s", after_us, result, gate.why);
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		assert_int_equal(status, 0);
-		assert_int_equal(gate_mend(&gate), -ENOLINK);
+		assert_int_equal(gate_repair(&gate), -ENOLINK);
 		close(order[0]);
 		close(order[1]);
 		close_all(&gate);
@@ -360,12 +360,12 @@ static void other_bounds_are_in_force(void **state)
 	(void)state;
 	open_gate(&gate);
 	assert_int_equal(gate_set_traffic(&gate, NULL, 0, &wide), 0);
-	assert_int_equal(gate_mend(&gate), 0);
+	assert_int_equal(gate_repair(&gate), 0);
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(dial(sandbox, "8.8.8.8", 80), 0);
 	assert_int_equal(gate_dropped(&gate).connections, 0);
 	assert_int_equal(gate_set_traffic(&gate, NULL, 0, &tight), 0);
-	assert_int_equal(gate_mend(&gate), 0);
+	assert_int_equal(gate_repair(&gate), 0);
 	/* Each that is refused takes a second and more to be tried again. */
 	for (int i = 0; i < 20 && refused == 0; i++) {
 		dial(sandbox, "8.8.8.8", 80);
@@ -384,11 +384,11 @@ static void other_udp_ports_are_in_force(void **state)
 	(void)state;
 	open_gate(&gate);
 	assert_int_equal(gate_set_traffic(&gate, ports, 2, &none), 0);
-	assert_int_equal(gate_mend(&gate), 0);
+	assert_int_equal(gate_repair(&gate), 0);
 	assert_int_equal(gate_listen(&gate), 0);
 	assert_int_equal(gate.listener_count, 10);
 	assert_int_equal(gate_set_traffic(&gate, NULL, 0, &none), 0);
-	assert_int_equal(gate_mend(&gate), 0);
+	assert_int_equal(gate_repair(&gate), 0);
 	close_all(&gate);
 }
 

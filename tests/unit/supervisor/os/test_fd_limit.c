@@ -17,7 +17,7 @@
 #include "supervisor/os/fd_limit.h"
 
 #define ENOUGH 4096
-#define NEEDED (OPEN_FILES_EACH + OPEN_FILES_KEPT)
+#define NEEDED (FD_LIMIT_EACH + FD_LIMIT_KEPT)
 
 static void limit(rlim_t soft)
 {
@@ -44,16 +44,16 @@ static void none_is_left_below_what_is_kept(void **state)
 
 	(void)state;
 	limit((rlim_t)first + NEEDED);
-	assert_true(open_files_left());
+	assert_true(fd_limit_left());
 	assert_int_equal(first_free(), first); /* all are given back */
 	limit((rlim_t)first + NEEDED - 1);
-	assert_int_equal(open_files_limit(), first + NEEDED - 1);
-	assert_false(open_files_left());
+	assert_int_equal(fd_limit_get(), first + NEEDED - 1);
+	assert_false(fd_limit_left());
 	assert_int_equal(first_free(), first);
 	limit((rlim_t)first); /* not one */
-	assert_false(open_files_left());
+	assert_false(fd_limit_left());
 	limit(ENOUGH);
-	assert_true(open_files_left());
+	assert_true(fd_limit_left());
 }
 
 static void what_others_hold_is_not_left(void **state)
@@ -64,9 +64,9 @@ static void what_others_hold_is_not_left(void **state)
 	limit((rlim_t)first + NEEDED);
 	held = fcntl(0, F_DUPFD, first + NEEDED / 2);
 	assert_true(held >= 0);
-	assert_false(open_files_left());
+	assert_false(fd_limit_left());
 	close(held);
-	assert_true(open_files_left());
+	assert_true(fd_limit_left());
 	limit(ENOUGH);
 }
 
@@ -86,9 +86,9 @@ static void the_same_where_the_kernel_does_not_count(void **state)
 		if (unshare(CLONE_NEWUSER) < 0 || chroot(root) < 0)
 			_exit(2);
 		limit((rlim_t)first + NEEDED);
-		bool enough = open_files_left();
+		bool enough = fd_limit_left();
 		limit((rlim_t)first + NEEDED - 1);
-		_exit(enough && !open_files_left() && first_free() == first ? 0 : 1);
+		_exit(enough && !fd_limit_left() && first_free() == first ? 0 : 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(rmdir(root), 0);
@@ -108,12 +108,12 @@ static void the_limit_is_raised_as_far_as_it_goes(void **state)
 	before.rlim_cur = 256;
 	before.rlim_max = ENOUGH;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	open_files_raise(ENOUGH);
+	fd_limit_raise(ENOUGH);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &after), 0);
 	assert_int_equal(after.rlim_cur, after.rlim_max);
-	assert_true(after.rlim_max == ENOUGH || after.rlim_max >= (rlim_t)ENOUGH * OPEN_FILES_EACH);
-	open_files_raise(1); /* it is never lowered */
-	assert_int_equal(open_files_limit(), after.rlim_cur);
+	assert_true(after.rlim_max == ENOUGH || after.rlim_max >= (rlim_t)ENOUGH * FD_LIMIT_EACH);
+	fd_limit_raise(1); /* it is never lowered */
+	assert_int_equal(fd_limit_get(), after.rlim_cur);
 }
 
 int main(void)

@@ -24,11 +24,11 @@
 
 static struct loop *loop;
 static struct loop_timer look;
-static struct errand_result told;
+static struct helper_child_result told;
 static unsigned count;
 static char text[256];
 
-static void on_done(void *context, const struct errand_result *result)
+static void on_done(void *context, const struct helper_child_result *result)
 {
 	ssize_t n = read(result->report, text, sizeof text - 1);
 
@@ -67,7 +67,7 @@ static int teardown(void **state)
 	(void)state;
 	loop_timer_set(&look, 0);
 	assert_int_equal(loop_run(loop), 0);
-	errand_close_all(loop);
+	helper_child_close_all(loop);
 	loop_timer_close(&look);
 	loop_free(loop);
 	return 0;
@@ -113,13 +113,13 @@ static int look_around(void *context, int report, int output)
 	return output >= 0 && write(output, "out", 3) != 3;
 }
 
-static struct errand *start_for(
+static struct helper_child *start_for(
         uid_t uid, int (*run)(void *context, int report, int output), int output, int64_t ms)
 {
-	const struct errand_plan plan = {
+	const struct helper_child_plan plan = {
 	        .run = run, .context = "hello", .output = output, .uid = uid, .ms = ms};
-	struct errand *e = NULL;
-	int error = errand_start(loop, &plan, on_done, &told, &e);
+	struct helper_child *e = NULL;
+	int error = helper_child_start(loop, &plan, on_done, &told, &e);
 
 	errno = -error;
 	return error ? NULL : e;
@@ -185,12 +185,12 @@ static void one_that_is_late(void **state)
 
 static void one_that_is_cancelled(void **state)
 {
-	struct errand *e = start_for(0, hang, -1, SHORT_MS);
+	struct helper_child *e = start_for(0, hang, -1, SHORT_MS);
 
 	(void)state;
 	assert_non_null(e);
-	errand_cancel(e);
-	errand_cancel(NULL);
+	helper_child_cancel(e);
+	helper_child_cancel(NULL);
 	loop_timer_set(&look, 0); /* until nothing is left */
 	assert_int_equal(loop_run(loop), 0);
 	assert_int_equal(count, 0);
@@ -198,27 +198,27 @@ static void one_that_is_cancelled(void **state)
 
 static void bounds(void **state)
 {
-	struct errand *all[ERRANDS_MAX];
+	struct helper_child *all[HELPER_CHILDREN_MAX];
 	size_t n = 0;
 
 	(void)state;
-	for (uid_t uid = 1; n < ERRANDS_MAX; uid++) {
-		for (unsigned i = 0; i < ERRANDS_OF_ONE_MAX; i++) {
+	for (uid_t uid = 1; n < HELPER_CHILDREN_MAX; uid++) {
+		for (unsigned i = 0; i < HELPER_CHILDREN_OF_ONE_MAX; i++) {
 			all[n] = start_for(uid, hang, -1, LONG_MS);
 			assert_non_null(all[n++]);
 		}
-		assert_false(errand_has_room(uid));
+		assert_false(helper_child_has_room(uid));
 		assert_null(start_for(uid, hang, -1, LONG_MS));
 		assert_int_equal(errno, EAGAIN);
 	}
 	assert_null(start_for(9999, hang, -1, LONG_MS));
 	assert_int_equal(errno, EAGAIN);
 	for (size_t i = 0; i < n; i++)
-		errand_cancel(all[i]);
+		helper_child_cancel(all[i]);
 	assert_null(start_for(1, hang, -1, LONG_MS)); /* as long as they are not gone */
 	loop_timer_set(&look, 0);
 	assert_int_equal(loop_run(loop), 0);
-	assert_true(errand_has_room(1));
+	assert_true(helper_child_has_room(1));
 	assert_int_equal(count, 0);
 }
 
@@ -226,14 +226,14 @@ static void bounds(void **state)
 static void one_that_was_left(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < 2 * ERRANDS_OF_ONE_MAX; i++) {
+	for (unsigned i = 0; i < 2 * HELPER_CHILDREN_OF_ONE_MAX; i++) {
 		pid_t pid = fork();
 
 		if (pid == 0)
 			_exit(0);
-		errand_leave(
-		        loop, pid, pidfd_open(pid, 0), i < ERRANDS_OF_ONE_MAX ? ERRAND_NOBODY : 5);
-		assert_int_equal(errand_has_room(5), i < 2 * ERRANDS_OF_ONE_MAX - 1);
+		helper_child_leave(loop, pid, pidfd_open(pid, 0),
+		        i < HELPER_CHILDREN_OF_ONE_MAX ? HELPER_CHILD_NOBODY : 5);
+		assert_int_equal(helper_child_has_room(5), i < 2 * HELPER_CHILDREN_OF_ONE_MAX - 1);
 	}
 }
 

@@ -18,7 +18,7 @@
 static void memory_is_sealed(void **state)
 {
 	char back[8] = "";
-	int fd = memory_file_of("test", "image", 5);
+	int fd = memfd_of("test", "image", 5);
 
 	(void)state;
 	assert_true(fd >= 0);
@@ -40,17 +40,17 @@ static void ca_files_of_the_configuration(void **state)
 	make(path, user.uid, 0644);
 	config->ca_file_count = 1;
 	snprintf(config->ca_files[0], PATH_MAX, "%s", path);
-	int fd = memory_file_trusted_cas(config, false, &culprit);
+	int fd = memfd_trusted_cas(config, false, &culprit);
 	assert_true(fd >= 0);
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(pread(fd, tail, 6, st.st_size - 6), 6);
 	assert_string_equal(tail, "value\n");
 	close(fd);
 	snprintf(config->ca_files[0], PATH_MAX, "%s/missing", dir);
-	assert_int_equal(memory_file_trusted_cas(config, false, &culprit), -ENOENT);
+	assert_int_equal(memfd_trusted_cas(config, false, &culprit), -ENOENT);
 	assert_string_equal(culprit, config->ca_files[0]);
 	snprintf(config->ca_files[0], PATH_MAX, "%s", dir);
-	assert_int_equal(memory_file_trusted_cas(config, false, &culprit), -EINVAL);
+	assert_int_equal(memfd_trusted_cas(config, false, &culprit), -EINVAL);
 	free(config);
 }
 
@@ -60,7 +60,7 @@ static ino_t inode_of(const struct config *config, struct memory_trusted *kept)
 	struct memory_bundle *bundle = NULL;
 	struct stat st;
 
-	assert_int_equal(memory_file_trusted(config, kept, &bundle, &culprit), 0);
+	assert_int_equal(memfd_trusted(config, kept, &bundle, &culprit), 0);
 	assert_int_equal(fstat(bundle->fd, &st), 0);
 	memory_bundle_put(bundle);
 	return st.st_ino;
@@ -79,8 +79,8 @@ static void ca_files_are_put_together_again_when_they_change(void **state)
 	memory_trusted_init(&kept);
 	first = inode_of(config, &kept);
 	assert_int_equal(inode_of(config, &kept), first);
-	assert_int_equal(memory_file_trusted(config, &kept, &bundle, &culprit), 0);
-	assert_int_equal(memory_file_trusted(config, &kept, &again, &culprit), 0);
+	assert_int_equal(memfd_trusted(config, &kept, &bundle, &culprit), 0);
+	assert_int_equal(memfd_trusted(config, &kept, &again, &culprit), 0);
 	assert_int_equal(again->fd, bundle->fd); /* no descriptor for each sandbox */
 	memory_bundle_put(again);
 	make(path, user.uid, 0644);
@@ -90,7 +90,7 @@ static void ca_files_are_put_together_again_when_they_change(void **state)
 	assert_int_not_equal(second, first);
 	assert_int_not_equal(inode_of(config, &kept), second);
 	assert_int_equal(unlink(path), 0);
-	assert_int_equal(memory_file_trusted(config, &kept, &again, &culprit), -ENOENT);
+	assert_int_equal(memfd_trusted(config, &kept, &again, &culprit), -ENOENT);
 	assert_string_equal(culprit, path);
 	memory_trusted_fini(&kept);
 	assert_true(fcntl(bundle->fd, F_GETFD) >= 0); /* whoever has it keeps it */
@@ -103,7 +103,7 @@ static struct memory_bundle *bundle_of(const void *p, size_t n)
 	struct memory_bundle *bundle = calloc(1, sizeof *bundle);
 
 	assert_non_null(bundle);
-	*bundle = (struct memory_bundle){.refs = 1, .fd = memory_file_of("test", p, n)};
+	*bundle = (struct memory_bundle){.refs = 1, .fd = memfd_of("test", p, n)};
 	assert_true(bundle->fd >= 0);
 	return bundle;
 }

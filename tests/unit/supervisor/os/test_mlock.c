@@ -86,7 +86,7 @@ static void what_is_kept_stays(void **state)
 	assert_int_equal(statfs(path, &system), 0);
 	if (system.f_type != TMPFS_MAGIC)
 		assert_int_equal(resident(), 0);
-	assert_int_equal(resident_keep(path), 0);
+	assert_int_equal(mlock_file(path), 0);
 	assert_int_equal(resident(), PAGES);
 	assert_int_equal(locked_kib() - before, PAGES * page / 1024);
 }
@@ -96,13 +96,13 @@ static void what_is_no_file_is_not_kept(void **state)
 	unsigned long before = locked_kib();
 
 	(void)state;
-	assert_int_equal(resident_keep("/nonexistent"), -ENOENT);
-	assert_int_equal(resident_keep("/tmp"), -EINVAL);
-	assert_int_equal(resident_keep("/dev/zero"), -EINVAL);
+	assert_int_equal(mlock_file("/nonexistent"), -ENOENT);
+	assert_int_equal(mlock_file("/tmp"), -EINVAL);
+	assert_int_equal(mlock_file("/dev/zero"), -EINVAL);
 	assert_int_equal(ftruncate(file, 0), 0);
-	assert_int_equal(resident_keep(path), -EINVAL);
-	assert_int_equal(ftruncate(file, (off_t)RESIDENT_MAX + 1), 0);
-	assert_int_equal(resident_keep(path), -ENOMEM);
+	assert_int_equal(mlock_file(path), -EINVAL);
+	assert_int_equal(ftruncate(file, (off_t)MLOCK_MAX + 1), 0);
+	assert_int_equal(mlock_file(path), -ENOMEM);
 	assert_int_equal(locked_kib(), before);
 }
 
@@ -118,7 +118,7 @@ static int keep_with_limit(size_t limit)
 		int error = setrlimit(RLIMIT_MEMLOCK, &memory);
 
 		error = error ? error : capabilities_set(&none);
-		_exit(error ? 255 : -resident_keep(path));
+		_exit(error ? 255 : -mlock_file(path));
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
@@ -139,7 +139,7 @@ static void this_program_and_its_libraries(void **state)
 	unsigned long before = locked_kib();
 
 	(void)state;
-	resident_keep_programs(unknown);           /* tells of it, and goes on */
+	mlock_programs(unknown);                   /* tells of it, and goes on */
 	assert_true(locked_kib() > before + 1024); /* the C library alone is more */
 }
 

@@ -14,8 +14,8 @@
 
 static const char *const programs[] = {"fake-soon", "fake-late", "fake-silent"};
 
-#define STEP_MS                   \
-	(ROLES_PATIENCE_MS * 11 / \
+#define STEP_MS                         \
+	(CONFINEMENT_PATIENCE_MS * 11 / \
 	        20) /* two are more than the patience, each has nearly a second to be late */
 
 /* The other side. */
@@ -50,7 +50,8 @@ static void on_dead(struct role *role, const char *how)
 	(void)how;
 }
 
-static void on_told(void *context, uint64_t id, const struct role_report *reports, size_t count)
+static void on_told(
+        void *context, uint64_t id, const struct confinement_report *reports, size_t count)
 {
 	assert_ptr_equal(context, &sv);
 	assert_int_equal(id, 5);
@@ -71,10 +72,10 @@ static int64_t ask(const char *keeper, const char *recorder)
 	                         on_dead),
 	        0);
 	sv.recorder_ready = true;
-	assert_int_equal(roles_ask(&sv, 5, on_told, &sv), 0);
-	assert_int_equal(roles_ask(&sv, 6, on_told, &sv), -EBUSY);
+	assert_int_equal(confinement_ask(&sv, 5, on_told, &sv), 0);
+	assert_int_equal(confinement_ask(&sv, 6, on_told, &sv), -EBUSY);
 	assert_int_equal(loop_run(sv.loop), 0);
-	assert_null(sv.roles);
+	assert_null(sv.confinement);
 	role_fini(&sv.keeper);
 	role_fini(&sv.recorder);
 	assert_int_equal(told_count, 3);
@@ -93,7 +94,7 @@ static void an_answer_in_time_is_heard(void **state)
 static void one_that_hangs_is_told_of_without(void **state)
 {
 	(void)state;
-	assert_true(ask("fake-soon", "fake-silent") >= STEP_MS + ROLES_PATIENCE_MS);
+	assert_true(ask("fake-soon", "fake-silent") >= STEP_MS + CONFINEMENT_PATIENCE_MS);
 	assert_string_equal(texts[1], "fake-soon");
 	assert_string_equal(texts[2], "");
 }
@@ -106,11 +107,11 @@ static void the_end_answers_a_question_under_way(void **state)
 	assert_int_equal(role_start(sv.loop, &sv.keeper, "fake-silent", "the keeper", -1,
 	                         on_message, on_dead),
 	        0);
-	assert_int_equal(roles_ask(&sv, 5, on_told, &sv), 0);
-	roles_fini(&sv);
+	assert_int_equal(confinement_ask(&sv, 5, on_told, &sv), 0);
+	confinement_fini(&sv);
 	assert_int_equal(told_count, 0);
-	assert_null(sv.roles);
-	roles_fini(&sv);
+	assert_null(sv.confinement);
+	confinement_fini(&sv);
 	role_fini(&sv.keeper);
 }
 

@@ -25,7 +25,7 @@ static struct supervisor sv;
 static struct loop_timer look;
 static bool (*awaited)(void);
 
-static unsigned ready, ended, changed, stilled;
+static unsigned ready, ended, changed, quiesced;
 static char failed[SANDBOX_FAILURE_MAX];
 
 static void on_ready(struct sandbox_owner *owner, struct sandbox *s)
@@ -49,11 +49,11 @@ static void on_changed(struct sandbox_owner *owner, struct sandbox *s)
 	changed++;
 }
 
-static void on_stilled(struct sandbox_owner *owner, struct sandbox *s)
+static void on_quiesced(struct sandbox_owner *owner, struct sandbox *s)
 {
 	(void)owner;
 	(void)s;
-	stilled++;
+	quiesced++;
 }
 
 static void on_failed(struct sandbox_owner *owner, const char *text)
@@ -66,7 +66,7 @@ static struct sandbox_owner owner = {.ready = on_ready,
         .failed = on_failed,
         .ended = on_ended,
         .changed = on_changed,
-        .stilled = on_stilled};
+        .quiesced = on_quiesced};
 
 static void on_look(struct loop_timer *timer)
 {
@@ -84,15 +84,15 @@ static void await(bool (*what)(void))
 	assert_int_equal(loop_run(sv.loop), 0);
 }
 
-static struct sandbox *one_in(enum sandbox_state state, bool lasting)
+static struct sandbox *one_in(enum sandbox_state state, bool persistent)
 {
-	struct sandbox *s = sandbox_new(&sv, &owner, lasting);
+	struct sandbox *s = sandbox_new(&sv, &owner, persistent);
 
 	assert_non_null(s);
 	snprintf(s->name, sizeof s->name, "x");
 	s->state = state;
 	s->recorded.id = s->id;
-	ready = ended = changed = stilled = 0;
+	ready = ended = changed = quiesced = 0;
 	failed[0] = 0;
 	return s;
 }
@@ -131,7 +131,7 @@ static int set_up(void **state)
 	(void)state;
 	memset(&sv, 0, sizeof sv);
 	sv.loop = loop_new();
-	sv.lasting = true;
+	sv.persistent = true;
 	sv.mounts = sv.names = -1;
 	assert_non_null(sv.loop);
 	assert_int_equal(gate_host_open(&sv.gates, sv.loop), 0);
@@ -205,10 +205,10 @@ static void worker_dies(struct sandbox *s)
 	sandbox_event(s, SANDBOX_WORKER_DIED);
 }
 
-static void expect_lacking(const struct sandbox *s, const char *why)
+static void expect_out_of_resources(const struct sandbox *s, const char *why)
 {
 	assert_int_equal(s->state, SANDBOX_RESTARTING);
-	assert_true(s->lacking);
+	assert_true(s->out_of_resources);
 	assert_null(s->current);
 	assert_null(s->instances);
 	assert_null(sv.instances);
@@ -225,21 +225,21 @@ static void one_that_cannot_be_started_is_tried_again(void **state)
 	(void)state;
 	take_descriptors();
 	worker_dies(s);
-	expect_lacking(s, "starting a worker: Too many open files");
+	expect_out_of_resources(s, "starting a worker: Too many open files");
 	assert_int_equal(s->restarts, 1);
 	assert_int_equal(changed, 1);
 	for (unsigned i = 0; i < 3 * SANDBOX_DEATHS_MAX; i++) {
 		ids_before = sv.last_id;
 		sandbox_event(s, SANDBOX_TIMEOUT);
 		assert_true(sv.last_id > ids_before); /* it was tried */
-		expect_lacking(s, "starting a worker: Too many open files");
+		expect_out_of_resources(s, "starting a worker: Too many open files");
 	}
 	give_descriptors();
 	assert_int_equal(s->death_count, 1);
 	assert_int_equal(changed, 1);
 	sandbox_event(s, SANDBOX_TOOK_OVER);
 	assert_int_equal(s->state, SANDBOX_SERVING);
-	assert_false(s->lacking);
+	assert_false(s->out_of_resources);
 	assert_int_equal(s->death_count, 0);
 	sandbox_free(s);
 }
@@ -256,8 +256,9 @@ static void without_memory_it_is_tried_again(void **state)
 		no_memory_at(++nth);
 		sandbox_event(s, SANDBOX_TIMEOUT);
 		met = no_memory_met();
-		expect_lacking(s, met ? "starting a worker: Cannot allocate memory"
-		                      : "entering the gate's namespace: Bad file descriptor");
+		expect_out_of_resources(
+		        s, met ? "starting a worker: Cannot allocate memory"
+		               : "entering the gate's namespace: Bad file descriptor");
 	} while (met);
 	assert_true(nth > 3);
 	sandbox_free(s);
@@ -346,11 +347,11 @@ static void one_that_is_found_and_cannot_be_watched_is_closed(void **state)
 
 static void one_that_is_taken_back_and_cannot_be_watched_is_closed(void **state)
 {
-	struct sandbox *s = one_in(SANDBOX_AWAY, true);
+	struct sandbox *s = one_in(SANDBOX_HANDED_OFF, true);
 
 	(void)state;
 	no_memory_at(1);
-	sandbox_event(s, SANDBOX_TAKEN_BACK);
+	sandbox_event(s, SANDBOX_ROLL_BACK);
 	assert_true(no_memory_met());
 	assert_int_equal(s->state, SANDBOX_CLOSED);
 	sandbox_free(s);
@@ -361,9 +362,9 @@ static bool no_worker(void)
 	return !sv.instances;
 }
 
-static bool is_stilled(void)
+static bool is_quiesced(void)
 {
-	return stilled > 0;
+	return quiesced > 0;
 }
 
 /* Whoever asked for the pause is answered when nobody works any more and no other worker can be
@@ -381,13 +382,13 @@ static void a_pause_needs_no_other_worker(void **state)
 	assert_int_equal(s->state, SANDBOX_RESTARTING);
 	assert_null(s->current);
 	assert_true(s->paused);
-	assert_int_equal(stilled, 0);
+	assert_int_equal(quiesced, 0);
 	await(no_worker); /* both were asked to stop, and did */
-	if (!s->lacking)
-		assert_int_equal(stilled, 0);
-	await(is_stilled);
-	assert_int_equal(stilled, 1);
-	expect_lacking(s, "entering the gate's namespace");
+	if (!s->out_of_resources)
+		assert_int_equal(quiesced, 0);
+	await(is_quiesced);
+	assert_int_equal(quiesced, 1);
+	expect_out_of_resources(s, "entering the gate's namespace");
 	sandbox_free(s);
 }
 
@@ -437,11 +438,11 @@ static void start_recorder(void)
 }
 
 /* One that the recorder knows, on its way to be summed up. */
-static struct sandbox *one_summing(bool lasting)
+static struct sandbox *one_summing(bool persistent)
 {
 	struct sandbox *s = one_in(SANDBOX_SERVING, true);
 
-	s->lasting = lasting; /* one that does not has its worker from the beginning */
+	s->persistent = persistent; /* one that does not has its worker from the beginning */
 	start_recorder();
 	s->recorded.open = true;
 	sandbox_event(s, SANDBOX_END);
@@ -482,7 +483,7 @@ static void the_summary_ends_it(void **state)
 	expect_ended(s);
 	assert_false(s->unsummed);
 	sandbox_free(s);
-	assert_int_equal(recording_count_left(&sv), 0);
+	assert_int_equal(recording_count_orphans(&sv), 0);
 	assert_int_equal(sv.recording.told_count, 0);
 }
 
@@ -496,13 +497,13 @@ static void without_a_summary_it_ends_and_is_kept(enum sandbox_event event)
 	expect_ended(s);
 	assert_true(s->unsummed);
 	sandbox_free(s);
-	assert_int_equal(recording_count_left(&sv), 1);
+	assert_int_equal(recording_count_orphans(&sv), 1);
 	assert_int_equal(sv.recording.left->id, id);
 	assert_int_equal(sv.recording.told_count, 1);
 	recording_taken(&sv, sv.last_id);
 	for (uint64_t i = id; i <= sv.last_id; i++)
 		recording_taken(&sv, i);
-	assert_int_equal(recording_count_left(&sv), 0);
+	assert_int_equal(recording_count_orphans(&sv), 0);
 }
 
 static void the_recorder_is_lost(void **state)
@@ -526,7 +527,7 @@ static void of_a_session_nothing_is_kept(void **state)
 	sandbox_event(s, SANDBOX_RECORDER_GONE);
 	expect_ended(s);
 	sandbox_free(s);
-	assert_int_equal(recording_count_left(&sv), 0);
+	assert_int_equal(recording_count_orphans(&sv), 0);
 	assert_int_equal(sv.recording.told_count, 0);
 }
 
@@ -540,7 +541,7 @@ static void without_a_recorder_it_does_not_wait(void **state)
 	sandbox_event(s, SANDBOX_END);
 	expect_ended(s);
 	assert_true(s->unsummed);
-	s->lasting = false; /* and nothing is kept */
+	s->persistent = false; /* and nothing is kept */
 	sandbox_free(s);
 }
 
@@ -567,7 +568,7 @@ static void without_memory_it_does_not_wait(void **state)
 			at_once++;
 		}
 		expect_ended(s);
-		s->lasting = false;
+		s->persistent = false;
 		sandbox_free(s);
 	} while (met);
 	assert_true(at_once > 0);
@@ -653,7 +654,7 @@ static void a_failure_while_it_serves(void **state)
 	sandbox_free(s);
 
 	s = one_in(SANDBOX_SERVING, true);
-	s->lasting = false;
+	s->persistent = false;
 	s->current = give_worker(s, INSTANCE_SERVING);
 	sandbox_fail(s, "its fence is gone");
 	assert_int_equal(s->state, SANDBOX_STOPPING);
@@ -666,14 +667,14 @@ static void a_failure_while_it_serves(void **state)
 /* One that another daemon serves: a failure here is not its end. */
 static void one_that_is_away(void **state)
 {
-	struct sandbox *s = one_in(SANDBOX_AWAY, true);
+	struct sandbox *s = one_in(SANDBOX_HANDED_OFF, true);
 
 	(void)state;
 	give_worker(s, INSTANCE_RETIRED);
 	sandbox_fail(s, "its fence cannot be looked at");
-	assert_int_equal(s->state, SANDBOX_AWAY);
+	assert_int_equal(s->state, SANDBOX_HANDED_OFF);
 	sandbox_instance_dead(s, s->instances, "was killed");
-	assert_int_equal(s->state, SANDBOX_AWAY); /* it may be taken back */
+	assert_int_equal(s->state, SANDBOX_HANDED_OFF); /* it may be taken back */
 	s->is_given = true;
 	sandbox_event(s, SANDBOX_WORKERS_GONE);
 	expect_ended(s);

@@ -24,7 +24,7 @@
 /* Handlers that note who was called, and return what the test wants. */
 
 static const char *called;
-static unsigned calls, stills;
+static unsigned calls, quiesces;
 static enum sandbox_state returned;
 
 static enum sandbox_state note(const char *name)
@@ -59,11 +59,11 @@ HANDLER(sandbox_serve_again)
 HANDLER(sandbox_took_over)
 HANDLER(sandbox_close_down)
 HANDLER(sandbox_fail_closed)
-HANDLER(sandbox_give_away)
-HANDLER(sandbox_take_back)
-HANDLER(sandbox_finish_away)
-HANDLER(sandbox_fail_away)
-HANDLER(sandbox_still)
+HANDLER(sandbox_hand_off)
+HANDLER(sandbox_roll_back)
+HANDLER(sandbox_finish_hand_off)
+HANDLER(sandbox_fail_handed_off)
+HANDLER(sandbox_quiesced)
 
 /* The rest of what those files have: nobody calls it here. */
 
@@ -81,10 +81,10 @@ void sandbox_pause(struct sandbox *s, const char *reason)
 	fail();
 }
 
-void sandbox_look_still(struct sandbox *s)
+void sandbox_check_quiesced(struct sandbox *s)
 {
 	(void)s;
-	stills++;
+	quiesces++;
 }
 
 /* What is expected: all that is not here is passed over. */
@@ -113,22 +113,22 @@ static const struct cell cells[] = {
         {SANDBOX_SERVING, SANDBOX_WORKER_DIED, "sandbox_restart"},
         {SANDBOX_SERVING, SANDBOX_PAUSE, "sandbox_still"},
         {SANDBOX_SERVING, SANDBOX_TOOK_OVER, "sandbox_took_over"},
-        {SANDBOX_SERVING, SANDBOX_GIVEN_AWAY, "sandbox_give_away"},
+        {SANDBOX_SERVING, SANDBOX_HAND_OFF, "sandbox_give_away"},
         {SANDBOX_RESTARTING, SANDBOX_PROGRESS, "sandbox_serve_again"},
         {SANDBOX_RESTARTING, SANDBOX_END, "sandbox_stop_workers"},
         {SANDBOX_RESTARTING, SANDBOX_FAIL, "sandbox_fail_closed"},
         {SANDBOX_RESTARTING, SANDBOX_WORKER_DIED, "sandbox_restart"},
         {SANDBOX_RESTARTING, SANDBOX_PAUSE, "sandbox_still"},
         {SANDBOX_RESTARTING, SANDBOX_TOOK_OVER, "sandbox_took_over"},
-        {SANDBOX_RESTARTING, SANDBOX_GIVEN_AWAY, "sandbox_give_away"},
+        {SANDBOX_RESTARTING, SANDBOX_HAND_OFF, "sandbox_give_away"},
         {SANDBOX_RESTARTING, SANDBOX_TIMEOUT, "sandbox_start_another"},
         {SANDBOX_CLOSED, SANDBOX_END, "sandbox_stop_workers"},
         {SANDBOX_CLOSED, SANDBOX_TOOK_OVER, "sandbox_took_over"},
-        {SANDBOX_CLOSED, SANDBOX_GIVEN_AWAY, "sandbox_give_away"},
-        {SANDBOX_AWAY, SANDBOX_END, "sandbox_stop_workers"},
-        {SANDBOX_AWAY, SANDBOX_FAIL, "sandbox_fail_away"},
-        {SANDBOX_AWAY, SANDBOX_TAKEN_BACK, "sandbox_take_back"},
-        {SANDBOX_AWAY, SANDBOX_WORKERS_GONE, "sandbox_finish_away"},
+        {SANDBOX_CLOSED, SANDBOX_HAND_OFF, "sandbox_give_away"},
+        {SANDBOX_HANDED_OFF, SANDBOX_END, "sandbox_stop_workers"},
+        {SANDBOX_HANDED_OFF, SANDBOX_FAIL, "sandbox_fail_away"},
+        {SANDBOX_HANDED_OFF, SANDBOX_ROLL_BACK, "sandbox_take_back"},
+        {SANDBOX_HANDED_OFF, SANDBOX_WORKERS_GONE, "sandbox_finish_away"},
         {SANDBOX_STOPPING, SANDBOX_WORKERS_GONE, "sandbox_sum_up"},
         {SANDBOX_SUMMING, SANDBOX_SUMMED, "sandbox_summed"},
         {SANDBOX_SUMMING, SANDBOX_RECORDER_GONE, "sandbox_end_early"},
@@ -164,7 +164,7 @@ static void on_ended(struct sandbox_owner *owner, struct sandbox *s)
 static void on_changed(struct sandbox_owner *owner, struct sandbox *s)
 {
 	(void)owner;
-	assert_true(s->lasting);
+	assert_true(s->persistent);
 	changed++;
 }
 
@@ -178,18 +178,18 @@ static void on_failed(struct sandbox_owner *owner, const char *text)
 static struct sandbox_owner owner = {
         .ready = on_ready, .ended = on_ended, .changed = on_changed, .failed = on_failed};
 
-static struct sandbox one_in(int state, bool lasting)
+static struct sandbox one_in(int state, bool persistent)
 {
 	called = NULL;
-	calls = stills = ready = ended = changed = failed = 0;
+	calls = quiesces = ready = ended = changed = failed = 0;
 	return (struct sandbox){
-	        .owner = &owner, .state = (enum sandbox_state)state, .lasting = lasting};
+	        .owner = &owner, .state = (enum sandbox_state)state, .persistent = persistent};
 }
 
 static void expect_passed_over(const struct sandbox *s, int state)
 {
 	assert_int_equal(s->state, state);
-	assert_int_equal(calls + stills + ready + ended + changed + failed, 0);
+	assert_int_equal(calls + quiesces + ready + ended + changed + failed, 0);
 }
 
 /* Told once where that is due, and of one thing only. */
@@ -200,15 +200,16 @@ static void expect_owner_told(const struct sandbox *s, int before)
 
 	assert_int_equal(ended, now == SANDBOX_ENDED);
 	assert_int_equal(ready, begins);
-	assert_int_equal(changed, s->lasting && now != before && !begins && now != SANDBOX_ENDED);
-	assert_int_equal(stills,
+	assert_int_equal(
+	        changed, s->persistent && now != before && !begins && now != SANDBOX_ENDED);
+	assert_int_equal(quiesces,
 	        now == SANDBOX_SERVING || now == SANDBOX_CLOSED || now == SANDBOX_RESTARTING);
 	assert_int_equal(failed, 0); /* the handlers' to tell */
 }
 
-static void meet(int state, int event, int next, bool lasting)
+static void meet(int state, int event, int next, bool persistent)
 {
-	struct sandbox s = one_in(state, lasting);
+	struct sandbox s = one_in(state, persistent);
 	const char *handler = expected(state, event);
 
 	returned = (enum sandbox_state)next;
