@@ -11,7 +11,7 @@ LIBS_vethguardd := $(LIBS_NFT) $(LIBS_YAML) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS
 MODS_vethguard-keeper := keeper tls ipc loop jail wire base
 LIBS_vethguard-keeper := $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL)
 
-MODS_vethguard-worker := worker proxy dns mint credential tls ipc loop jail policy wire base
+MODS_vethguard-worker := worker proxy dns issuer credential tls ipc loop jail policy wire base
 LIBS_vethguard-worker := $(LIBS_NGHTTP2) $(LIBS_SECCOMP) $(LIBS_EVENT) $(LIBS_SSL) $(LIBS_YAML) $(LIBS_ZLIB)
 
 MODS_vethguard-recorder := recorder ipc loop jail tls policy wire base

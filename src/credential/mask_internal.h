@@ -102,7 +102,7 @@ size_t mask_scan_open(const struct mask *mask, const uint8_t *text, size_t n);
  * covered from before; on return the end of the last covered stretch. *first: where the first of
  * the occurrences starts, or n. Returns the occurrences found, those that overlap an earlier one
  * not counted. */
-uint64_t mask_cover(const struct mask *mask, uint8_t *text, size_t n, size_t until, size_t *covered,
-        size_t *first);
+uint64_t mask_redact(const struct mask *mask, uint8_t *text, size_t n, size_t until,
+        size_t *covered, size_t *first);
 
 #endif

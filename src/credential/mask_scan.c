@@ -336,8 +336,8 @@ size_t mask_scan_reached(const struct mask *mask, const uint8_t *text, size_t n)
 	return most;
 }
 
-uint64_t mask_cover(const struct mask *mask, uint8_t *text, size_t n, size_t until, size_t *covered,
-        size_t *first)
+uint64_t mask_redact(const struct mask *mask, uint8_t *text, size_t n, size_t until,
+        size_t *covered, size_t *first)
 {
 	struct mask_span run = {0, *covered}, span;
 	struct mask_scan scan;

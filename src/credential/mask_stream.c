@@ -138,7 +138,7 @@ int mask_stream_feed(struct mask_stream *s, const uint8_t *p, size_t n, struct b
 		return rc;
 	}
 	set_tail(s, room + from, total - from);
-	s->found += mask_cover(s->mask, room, total, from, &covered, &first);
+	s->found += mask_redact(s->mask, room, total, from, &covered, &first);
 	s->held = total - from;
 	s->covered = covered > from ? covered - from : 0;
 	secret_wipe(room + from, s->held);
@@ -182,7 +182,7 @@ int mask_stream_end(struct mask_stream *s, struct buf *out)
 	if (!room)
 		return s->held > out->max - out->len ? -ENOBUFS : -ENOMEM;
 	memcpy(room, s->tail.p, s->held);
-	s->found += mask_cover(s->mask, room, s->held, s->held, &s->covered, &first);
+	s->found += mask_redact(s->mask, room, s->held, s->held, &s->covered, &first);
 	commit_unshown(s, room, s->held, out);
 	secret_wipe(s->tail.p, s->tail.n);
 	s->tail.n = s->held = s->covered = 0;
@@ -200,7 +200,7 @@ static int show(struct mask_stream *s, struct buf *out)
 	if (!room)
 		return s->held > out->max - out->len ? -ENOBUFS : -ENOMEM;
 	memcpy(room, s->tail.p, s->held);
-	s->found += mask_cover(s->mask, room, s->held, s->held, &covered, &first);
+	s->found += mask_redact(s->mask, room, s->held, s->held, &covered, &first);
 	s->covered = covered;
 	memmove(room, room + from, s->held - from);
 	secret_wipe(room + s->held - from, from);
@@ -231,7 +231,7 @@ uint64_t mask_in_place(const struct mask *mask, uint8_t *p, size_t n)
 {
 	size_t covered = 0, first;
 
-	return n > 0 ? mask_cover(mask, p, n, n, &covered, &first) : 0;
+	return n > 0 ? mask_redact(mask, p, n, n, &covered, &first) : 0;
 }
 
 /* What is to be done with the end of p[n], where no occurrence touches it. */

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "loop/question.h"
+#include "loop/resolver_query.h"
 #include "vethguard/base/hash.h"
 #include "vethguard/base/table.h"
 #include "vethguard/loop/resolver.h"
@@ -22,9 +22,9 @@ struct resolver_query {
 	enum query_state state;
 	bool pinned; /* a static host */
 	int64_t expires_ms;
-	struct question *questions[2]; /* A, AAAA; NULL: not out */
+	struct resolver_query *questions[2]; /* A, AAAA; NULL: not out */
 	uint32_t ttl_s;
-	enum question_end failure; /* the worse of both */
+	enum resolver_query_end failure; /* the worse of both */
 	struct resolver_answer answer;
 	struct list waits;          /* struct resolver_wait */
 	struct loop_timer patience; /* runs from the first family's answer */
@@ -50,7 +50,7 @@ static bool is_out(const struct resolver_query *q)
 static void query_cancel(struct resolver_query *q)
 {
 	for (int i = 0; i < 2; i++) {
-		question_cancel(q->questions[i]);
+		resolver_query_cancel(q->questions[i]);
 		q->questions[i] = NULL;
 	}
 }
@@ -121,16 +121,16 @@ static struct resolver_query *query_new(struct resolver *r, struct slice host, b
 }
 
 static const char *const failure_texts[] = {
-        [QUESTION_NO_ADDRESS] = "the name has no address",
-        [QUESTION_NO_NAME] = "the name does not exist",
-        [QUESTION_TRUNCATED] =
+        [RESOLVER_QUERY_NO_ADDRESS] = "the name has no address",
+        [RESOLVER_QUERY_NO_NAME] = "the name does not exist",
+        [RESOLVER_QUERY_TRUNCATED] =
                 "the resolver's answer has no room in a datagram and could not be had over TCP",
-        [QUESTION_REFUSED] = "the resolver refused to answer",
-        [QUESTION_SILENT] = "no resolver answered in time",
-        [QUESTION_FAILED] = "the resolver failed",
+        [RESOLVER_QUERY_REFUSED] = "the resolver refused to answer",
+        [RESOLVER_QUERY_SILENT] = "no resolver answered in time",
+        [RESOLVER_QUERY_FAILED] = "the resolver failed",
 };
-_Static_assert(
-        sizeof(failure_texts) / sizeof(failure_texts[0]) == QUESTION_FAILED + 1, "a text per end");
+_Static_assert(sizeof(failure_texts) / sizeof(failure_texts[0]) == RESOLVER_QUERY_FAILED + 1,
+        "a text per end");
 
 static void query_finish(struct resolver_query *q)
 {
@@ -171,7 +171,7 @@ static void take_addresses(struct resolver_query *q, const struct dns_found *fou
 }
 
 static void on_family(
-        void *context, uint16_t type, enum question_end end, const struct dns_found *found)
+        void *context, uint16_t type, enum resolver_query_end end, const struct dns_found *found)
 {
 	struct resolver_query *q = context;
 
@@ -191,13 +191,13 @@ static void query_ask(struct resolver_query *q)
 	struct slice host = slice_of(q->host, q->host_n);
 
 	memset(&q->answer, 0, sizeof q->answer);
-	q->failure = QUESTION_NO_ADDRESS;
+	q->failure = RESOLVER_QUERY_NO_ADDRESS;
 	q->ttl_s = RESOLVER_TTL_MAX_S;
 	q->state = QUERY_ASKING;
-	q->questions[0] = question_ask(all, host, DNS_A, on_family, q);
-	q->questions[1] = question_ask(all, host, DNS_AAAA, on_family, q);
+	q->questions[0] = resolver_query_ask(all, host, DNS_A, on_family, q);
+	q->questions[1] = resolver_query_ask(all, host, DNS_AAAA, on_family, q);
 	if (!is_out(q)) {
-		q->failure = QUESTION_FAILED;
+		q->failure = RESOLVER_QUERY_FAILED;
 		loop_timer_set(&q->patience, 0);
 	}
 }

@@ -137,7 +137,7 @@ struct proxy {
 	struct buf text;     /* heads and frames on their way out */
 	struct buf redacted; /* bodies: a head that waited may be written before them */
 	struct buf target;   /* of the request that is being recorded */
-	struct buf unpacked;
+	struct buf decompressed;
 	struct secret secret_text; /* a head with a credential in it, wiped after each use */
 	uint64_t next_event;
 	size_t exchanges; /* under way */

@@ -93,7 +93,7 @@ static struct tls_identity *identity_for(void *context, struct slice sni, enum t
 	mentioned =
 	        q.host.n ? policy_mentions_host(p->config.policy, q.host)
 	                 : policy_decide_tls(p->config.policy, &q, &decision) != POLICY_TLS_REFUSE;
-	return mint_get(
+	return leaf_issuer_get(
 	        p->config.mint, q.host, &q.address, kind, mentioned, loop_now_ms(p->config.loop));
 }
 
@@ -128,7 +128,7 @@ struct proxy *proxy_new(const struct proxy_config *config)
 	list_init(&p->upstreams);
 	buf_init(&p->text, SOCKET_OUT_MAX);
 	buf_init(&p->target, SOCKET_OUT_MAX);
-	buf_init(&p->unpacked, SOCKET_OUT_MAX);
+	buf_init(&p->decompressed, SOCKET_OUT_MAX);
 	buf_init(&p->redacted, SOCKET_OUT_MAX);
 	if (socket_shared_init(&p->sockets, config->loop) < 0)
 		goto fail;
@@ -193,7 +193,7 @@ void proxy_free(struct proxy *p)
 	socket_shared_fini(&p->sockets);
 	buf_fini(&p->text);
 	buf_fini(&p->target);
-	buf_fini(&p->unpacked);
+	buf_fini(&p->decompressed);
 	buf_fini(&p->redacted);
 	secret_free(&p->plain_memory);
 	free(p);

@@ -121,12 +121,12 @@ static int write_out(struct recorder *r)
 	int rc;
 
 	if (!r->begun)
-		notes_begin(r);
+		checkpoint_begin(r);
 	if (journal_is_lost(&r->journal))
 		return -ENODEV;
 	rc = log_file_flush(&r->log);
 	if (rc == 0)
-		notes_commit(r);
+		checkpoint_commit(r);
 	return rc;
 }
 
@@ -164,7 +164,7 @@ static int reopen(struct recorder *r)
 		rc = log_file_reopen(&r->log, r->next_log, r->next_reader);
 	if (rc != 0)
 		return rc;
-	notes_mark(r);
+	checkpoint_mark(r);
 	r->reopening = r->asked = false;
 	control_tell(r, MESSAGE_RECORDER_REOPENED, r->reopen_id, NULL);
 	return 0;
@@ -209,23 +209,23 @@ static bool anyone_has_ended(const struct recorder *r)
 	{
 		if (s->ending && s->drained)
 			return true;
-		for (const struct feed *feed = s->feeds; feed; feed = feed->next)
-			if (feed->ending && feed->drained)
+		for (const struct ring_source *reader = s->readers; reader; reader = reader->next)
+			if (reader->ending && reader->drained)
 				return true;
 	}
 	return false;
 }
 
-static void finish_feeds(struct stream *stream)
+static void finish_readers(struct stream *stream)
 {
-	struct feed *feed, *next;
+	struct ring_source *reader, *next;
 
-	for (feed = stream->feeds; feed; feed = next) {
-		next = feed->next;
-		if (!feed->ending || !feed->drained)
+	for (reader = stream->readers; reader; reader = next) {
+		next = reader->next;
+		if (!reader->ending || !reader->drained)
 			continue;
-		control_tell(stream->recorder, MESSAGE_RECORDER_RING_DRAINED, feed->end_id, NULL);
-		feed_close(feed);
+		control_tell(stream->recorder, MESSAGE_RECORDER_RING_DRAINED, reader->end_id, NULL);
+		ring_source_close(reader);
 	}
 }
 
@@ -246,7 +246,7 @@ static void finish(struct recorder *r, bool all)
 	}
 	DL_FOREACH_SAFE2(r->awake, s, next, awake_next)
 	{
-		finish_feeds(s);
+		finish_readers(s);
 		if (!s->ending || !s->drained)
 			continue;
 		control_summary(r, s);
@@ -258,7 +258,7 @@ static void finish(struct recorder *r, bool all)
 	}
 }
 
-void pump_later(struct recorder *r)
+void batch_writer_later(struct recorder *r)
 {
 	/* Further wake-ups do not postpone it. */
 	if (r->state == RECORDER_FLOWS && !r->batch_due) {
@@ -283,7 +283,7 @@ static void settle(struct recorder *r)
 			asleep = false;
 	}
 	if (!asleep)
-		pump_later(r);
+		batch_writer_later(r);
 	if (due_ms != INT64_MAX)
 		loop_timer_set(&r->packets, due_ms - loop_now_ms(r->loop) + 1);
 }
@@ -294,7 +294,7 @@ static void wake_all(struct recorder *r)
 		stream_wake(s);
 }
 
-void pump_now(struct recorder *r)
+void batch_writer_now(struct recorder *r)
 {
 	int more = 1;
 
@@ -321,12 +321,12 @@ void pump_now(struct recorder *r)
 
 static void on_batch(struct loop_timer *timer)
 {
-	pump_now(container_of(timer, struct recorder, batch));
+	batch_writer_now(container_of(timer, struct recorder, batch));
 }
 
 static void on_packets(struct loop_timer *timer)
 {
-	pump_now(container_of(timer, struct recorder, packets));
+	batch_writer_now(container_of(timer, struct recorder, packets));
 }
 
 static void on_sync(struct loop_timer *timer)
@@ -345,7 +345,7 @@ static void resume(struct recorder *r)
 	r->state = RECORDER_FLOWS;
 	wake_all(r);
 	control_tell(r, MESSAGE_RECORDER_FLOWING, 0, NULL);
-	pump_now(r);
+	batch_writer_now(r);
 }
 
 static void on_retry(struct loop_timer *timer)
@@ -355,7 +355,7 @@ static void on_retry(struct loop_timer *timer)
 
 	r->stopping |= !r->supervisor.open;
 	if (r->state == RECORDER_WAITS || (r->state == RECORDER_FLOWS && r->stopping)) {
-		pump_now(r);
+		batch_writer_now(r);
 		return;
 	}
 	if (r->state != RECORDER_STALLED)
@@ -376,7 +376,7 @@ static void on_retry(struct loop_timer *timer)
 		resume(r);
 }
 
-int pump_open(struct recorder *r)
+int batch_writer_open(struct recorder *r)
 {
 	int rc = loop_timer_open(r->loop, &r->batch, on_batch);
 
@@ -389,7 +389,7 @@ int pump_open(struct recorder *r)
 	return rc;
 }
 
-void pump_close(struct recorder *r)
+void batch_writer_close(struct recorder *r)
 {
 	loop_timer_close(&r->batch);
 	loop_timer_close(&r->retry);

@@ -87,7 +87,7 @@ int control_receive_start(struct recorder *r, int fd, uint64_t *start_id)
 	rc = log_file_open(&r->log, message.fds[0], message.fds[1], m.path, RECORDER_PENDING_MAX);
 	if (rc == 0)
 		rc = journal_open(&r->journal, message.fds[2]);
-	return rc == 0 ? notes_inherit(r) : rc;
+	return rc == 0 ? checkpoint_inherit(r) : rc;
 }
 
 static void say_unreadable(int error)
@@ -112,7 +112,7 @@ static int on_sandbox(struct recorder *r, struct ipc_message *message)
 	int rc = stream_open(r, &m, m.has_packets ? message->fds[0] : -1);
 	took_fds(message);
 	if (rc == 0) {
-		pump_later(r);
+		batch_writer_later(r);
 	} else {
 		say_unreadable(rc);
 		control_tell(r, MESSAGE_RECORDER_REFUSED, m.sandbox_id, NULL);
@@ -131,12 +131,12 @@ static int on_ring(struct recorder *r, struct ipc_message *message)
 	stream = stream_find(r, m.sandbox_id);
 	if (!stream)
 		return 0;
-	if (feed_find(stream, m.ring) || stream->feed_count >= RECORDER_FEEDS_MAX)
+	if (ring_source_find(stream, m.ring) || stream->ring_source_count >= RECORDER_SOURCES_MAX)
 		return -EBADMSG;
-	int rc = feed_open(stream, m.ring, message->fds);
+	int rc = ring_source_open(stream, m.ring, message->fds);
 	took_fds(message);
 	if (rc == 0) {
-		pump_later(r);
+		batch_writer_later(r);
 	} else {
 		say_unreadable(rc);
 		control_tell(r, MESSAGE_FAILED, m.sandbox_id,
@@ -149,22 +149,22 @@ static int on_ring_end(struct recorder *r, struct ipc_message *message)
 {
 	struct message_recorder_ring m;
 	struct stream *stream;
-	struct feed *feed;
+	struct ring_source *reader;
 
 	if (message_recorder_ring_decode(&message->body, &m) != 0)
 		return -EBADMSG;
 	stream = stream_find(r, m.sandbox_id);
-	feed = stream ? feed_find(stream, m.ring) : NULL;
-	if (!feed) { /* it could not be read */
+	reader = stream ? ring_source_find(stream, m.ring) : NULL;
+	if (!reader) { /* it could not be read */
 		control_tell(r, MESSAGE_RECORDER_RING_DRAINED, message->head.id, NULL);
 		return 0;
 	}
-	if (feed->ending)
+	if (reader->ending)
 		return -EBADMSG;
 	stream_wake(stream);
-	feed->ending = true;
-	feed->end_id = message->head.id;
-	pump_now(r);
+	reader->ending = true;
+	reader->end_id = message->head.id;
+	batch_writer_now(r);
 	return 0;
 }
 
@@ -180,7 +180,7 @@ static int on_count(struct recorder *r, struct ipc_message *message)
 	if (stream && !stream->ending) {
 		stream_fence_counted(stream, m.dropped);
 		stream_wake(stream);
-		pump_later(r);
+		batch_writer_later(r);
 	}
 	return 0;
 }
@@ -198,7 +198,7 @@ static int on_event(struct recorder *r, struct ipc_message *message)
 		return -EBADMSG;
 	rc = stream_take(stream, message->head.id, m.event);
 	if (rc == 0)
-		pump_now(r);
+		batch_writer_now(r);
 	return rc;
 }
 
@@ -216,7 +216,7 @@ static int on_end(struct recorder *r, struct ipc_message *message)
 	stream->ending = true;
 	stream->fence_dropped = m.dropped;
 	stream->end_id = message->head.id;
-	pump_now(r);
+	batch_writer_now(r);
 	return 0;
 }
 
@@ -229,7 +229,7 @@ static int on_reopen(struct recorder *r, struct ipc_message *message)
 	r->next_reader = message->fds[1];
 	r->reopen_id = message->head.id;
 	took_fds(message);
-	pump_now(r);
+	batch_writer_now(r);
 	return 0;
 }
 
@@ -247,7 +247,7 @@ static int on_stop(struct recorder *r, struct ipc_message *message)
 		return -EBADMSG;
 	r->stopping = true;
 	r->stop_id = message->head.id;
-	pump_now(r);
+	batch_writer_now(r);
 	return 0;
 }
 
@@ -313,6 +313,6 @@ int control_open(struct recorder *r, int fd, uint64_t start_id)
 	if (rc == 0)
 		control_tell(r, MESSAGE_RECORDER_READY, start_id, NULL);
 	if (rc == 0 && r->begun)
-		pump_later(r);
+		batch_writer_later(r);
 	return rc;
 }

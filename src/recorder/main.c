@@ -53,7 +53,7 @@ static void enter_jail(struct jail_ids ids)
 
 static void serve(struct recorder *recorder, uint64_t start_id)
 {
-	must("no timers", pump_open(recorder));
+	must("no timers", batch_writer_open(recorder));
 	must("no supervisor", control_open(recorder, IPC_SUPERVISOR_FD, start_id));
 	must("the loop does not run", loop_run(recorder->loop));
 }
@@ -63,7 +63,7 @@ static void close_all(struct recorder *recorder)
 	while (recorder->streams)
 		stream_close(recorder->streams);
 	ipc_peer_close(&recorder->supervisor);
-	pump_close(recorder);
+	batch_writer_close(recorder);
 	log_file_close(&recorder->log);
 	journal_close(&recorder->journal);
 	buf_fini(&recorder->inherited);

@@ -29,7 +29,7 @@
 #define RECORDER_OWN_MAX                                                                           \
 	(256u << 10) /* of the supervisor's events of one sandbox, while the log cannot be written \
 	              */
-#define RECORDER_FEEDS_MAX MESSAGE_RECORDER_RINGS_MAX
+#define RECORDER_SOURCES_MAX MESSAGE_RECORDER_RINGS_MAX
 #define RECORDER_STREAMS_MAX MESSAGE_RECORDER_SANDBOXES_MAX
 #define RECORDER_LOST_NOTE_MS \
 	5000 /* at most one finding per so long about copies of packets that were lost */
@@ -39,8 +39,8 @@
 struct recorder;
 
 /* One ring of a sandbox: its workers come and go, each with one of its own. */
-struct feed {
-	struct feed *next;
+struct ring_source {
+	struct ring_source *next;
 	struct stream *stream;
 	uint64_t id; /* unique in its sandbox */
 	struct ring ring;
@@ -53,7 +53,7 @@ struct feed {
 };
 
 /* How far a ring is read, as noted. */
-struct feed_note {
+struct ring_source_note {
 	uint64_t id, position;
 	uint8_t broken;
 };
@@ -70,9 +70,10 @@ struct stream {
 	struct recorder *recorder;
 	struct ocsf_sandbox ocsf;
 	struct summary summary;
-	struct feed *feeds;
-	size_t feed_count;
-	struct feed_note known[RECORDER_FEEDS_MAX]; /* of rings that are still to be told */
+	struct ring_source *readers;
+	size_t ring_source_count;
+	struct ring_source_note
+	        known[RECORDER_SOURCES_MAX]; /* of rings that are still to be told */
 	size_t known_count;
 	int nflog_fd; /* owned; -1: none */
 	struct loop_io nflog;
@@ -117,11 +118,11 @@ struct recorder {
 	struct stream *awake;
 	/* Notes has nothing but the notes that noted tells of; of streams that are awake, those of
 	 * the last batch, where there was one. */
-	bool notes_whole;
+	bool checkpoint_whole;
 	struct noted noted[RECORDER_STREAMS_MAX];
 	size_t noted_count;
-	size_t notes_bytes;
-	uint8_t notes[JOURNAL_NOTES_MAX],
+	size_t checkpoint_bytes;
+	uint8_t checkpoint[JOURNAL_NOTES_MAX],
 	        note[JOURNAL_NOTES_MAX]; /* of all, as last written; of one */
 	enum recorder_state state;
 	int64_t waits_since_ms;
@@ -171,7 +172,7 @@ void stream_rest(struct stream *stream);
  * -ENOBUFS, -ENOMEM. */
 int stream_take(struct stream *stream, uint64_t id, struct slice encoded);
 /* Records those whose turn has come; all: the last word, too. 0 or -errno: the rest waits. */
-int stream_drain_own(struct stream *stream, bool all);
+int stream_drain_supervisor_events(struct stream *stream, bool all);
 
 /* dropped.c */
 /* The loop tells of copies from now on. 0 or -errno. */
@@ -182,21 +183,21 @@ int stream_drain_packets(struct stream *stream, bool all);
  * copy of is counted too. */
 void stream_fence_counted(struct stream *stream, uint64_t dropped);
 
-/* input/ring_reader.c */
+/* input/ring_source.c */
 /* Takes the three descriptors. 0 or -errno (they are closed then). */
-int feed_open(struct stream *stream, uint64_t id, const int fds[3]);
-void feed_close(struct feed *feed);
-struct feed *feed_find(struct stream *stream, uint64_t id);
+int ring_source_open(struct stream *stream, uint64_t id, const int fds[3]);
+void ring_source_close(struct ring_source *reader);
+struct ring_source *ring_source_find(struct stream *stream, uint64_t id);
 /* As stream_drain, until the log's pending bytes reach limit. */
-int feed_drain(struct feed *feed, size_t limit);
-bool feed_sleep(struct feed *feed);
+int ring_source_drain(struct ring_source *reader, size_t limit);
+bool ring_source_sleep(struct ring_source *reader);
 
 /* recorder/batch_writer.c: from the streams to the log */
-int pump_open(struct recorder *recorder);
-void pump_close(struct recorder *recorder);
+int batch_writer_open(struct recorder *recorder);
+void batch_writer_close(struct recorder *recorder);
 /* Soon: after the delay that lets a batch grow. */
-void pump_later(struct recorder *recorder);
-void pump_now(struct recorder *recorder);
+void batch_writer_later(struct recorder *recorder);
+void batch_writer_now(struct recorder *recorder);
 
 /* control.c: the supervisor's messages */
 /* Waits for the supervisor's first message and opens the log that comes with it. 0 or -errno. */

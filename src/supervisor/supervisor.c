@@ -115,7 +115,7 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 	if (error)
 		log_info("each gate is watched by sockets of its own: %s", strerror(-error));
 	if (sv->persistent)
-		sv->mounts = spawn_lean_mounts();
+		sv->mounts = spawn_unpinned_mounts();
 	if (sv->persistent && sv->mounts < 0)
 		log_info("workers begin with all of the host's mounts, which takes longer: %s",
 		        strerror(-sv->mounts));

@@ -37,7 +37,7 @@ struct supervisor {
 	bool pool_waits;               /* for whoever took one to be served */
 	bool persistent;               /* the daemon's: roles that die are replaced */
 	struct memory_trusted trusted; /* CAs that upstreams are verified with */
-	int mounts; /* persistent: the namespace workers begin in (spawn_lean_mounts); negative:
+	int mounts; /* persistent: the namespace workers begin in (spawn_unpinned_mounts); negative:
 	             * ours
 	             */
 	struct gate_host *gates;

@@ -219,7 +219,7 @@ int worker_prepare(struct worker *w)
 static int make_proxy(struct worker *w)
 {
 	const struct message_worker_start *s = &w->start;
-	const struct mint_limits mint = {
+	const struct leaf_issuer_limits mint = {
 	        s->limits.leaf_certificates, s->limits.blocked_mints_per_min};
 	const struct responder_config responder = {
 	        .loop = w->loop,
@@ -250,7 +250,7 @@ static int make_proxy(struct worker *w)
 	};
 
 	random_bytes(&proxy.event_nonce, sizeof proxy.event_nonce);
-	w->mint = mint_new(w->issuer, &mint);
+	w->mint = leaf_issuer_new(w->issuer, &mint);
 	w->issuer = NULL;
 	proxy.mint = w->mint;
 	w->proxy = w->mint ? proxy_new(&proxy) : NULL;

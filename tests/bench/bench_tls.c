@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "pair.h"
-#include "vethguard/mint/mint.h"
+#include "vethguard/issuer/leaf_issuer.h"
 
 #define ROUNDS 5
 
@@ -102,7 +102,7 @@ static void bench_leaf(void)
 	struct ca *root = ca_new_root(SLICE("root"), 30);
 	struct ca *issuer = ca_new_intermediate(root, SLICE("issuer"), 30);
 	struct ca_leaf_key *key = ca_leaf_key_new(TLS_KEY_ECDSA);
-	struct mint_limits limits = {1000, 60};
+	struct leaf_issuer_limits limits = {1000, 60};
 	double leaf = 1e9, found = 1e9;
 
 	for (int round = 0; round < ROUNDS; round++) {
@@ -113,18 +113,19 @@ static void bench_leaf(void)
 		t = cpu_us() - t;
 		leaf = t < leaf ? t : leaf;
 	}
-	struct mint *mint = mint_new(issuer, &limits);
-	mint_get(mint, SLICE("api.example.com"), NULL, TLS_KEY_ECDSA, true, 0);
+	struct leaf_issuer *mint = leaf_issuer_new(issuer, &limits);
+	leaf_issuer_get(mint, SLICE("api.example.com"), NULL, TLS_KEY_ECDSA, true, 0);
 	for (int round = 0; round < ROUNDS; round++) {
 		double t = cpu_us();
 		for (int i = 0; i < COUNT * 100; i++)
-			mint_get(mint, SLICE("api.example.com"), NULL, TLS_KEY_ECDSA, true, 0);
+			leaf_issuer_get(
+			        mint, SLICE("api.example.com"), NULL, TLS_KEY_ECDSA, true, 0);
 		t = cpu_us() - t;
 		found = t < found ? t : found;
 	}
 	printf("leaf minted %.1f us, found in the mint %.3f us\n", leaf / COUNT,
 	        found / COUNT / 100);
-	mint_free(mint);
+	leaf_issuer_free(mint);
 	ca_leaf_key_free(key);
 	ca_free(root);
 }

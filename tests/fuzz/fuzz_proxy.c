@@ -237,7 +237,7 @@ static void supervise(unsigned what)
 
 	switch (what >> 1 & 3) {
 	case 0:
-		proxy_revise(proxy, next, change, next);
+		proxy_reauthorize(proxy, next, change, next);
 		break;
 	case 1:
 		proxy_pause(proxy, EVENT_CAUSE_PAUSED, what & 1 ? "stopped" : NULL);
@@ -321,8 +321,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!proxy)
 		set_up();
 	/* Floods are slowed down, and the fuzzer is one. */
-	rate_init(&proxy->futile, 1u << 20, 1, clock_monotonic_ms());
-	rate_init(&proxy->refusals.rate, 1u << 20, 1, clock_monotonic_ms());
+	rate_init(&proxy->unproductive, 1u << 20, 1, clock_monotonic_ms());
+	rate_init(&proxy->deny_throttle.rate, 1u << 20, 1, clock_monotonic_ms());
 	for (unsigned i = 0; i < STEPS && r.left >= 2; i++) {
 		unsigned what = reader_u8(&r), n = reader_u8(&r);
 

@@ -12,7 +12,7 @@
 /* Starts "vethguardd", "vethguard-keeper", ... with argv (argv[0] is set) and an empty environment but for PATH, LANG
  * and TERM; control becomes descriptor 3, all others but 0, 1, 2 are closed. stdin and stdout are /dev/null; a
  * terminal at stderr is open for writing only; errors, where it is not -1, becomes stderr instead. It begins in the
- * mount namespace that mounts is, where that is not -1 (spawn_lean_mounts). What a start costs does not grow with the
+ * mount namespace that mounts is, where that is not -1 (spawn_unpinned_mounts). What a start costs does not grow with the
  * caller's memory and descriptors. For one thread at a time. The pid, or -errno. *pidfd: a pidfd of it (close-
  * on-exec). */
 pid_t spawn_program(const char *name, char *const argv[], int control, int errors, int mounts, int *pidfd);
@@ -20,7 +20,7 @@ pid_t spawn_program(const char *name, char *const argv[], int control, int error
  * makes a mount namespace of its own, a copy of all mounts that it finds, and throws them away: with a thousand pins
  * that takes longer than all the rest. What is mounted later does not appear in it. The descriptor (close-on-exec),
  * or -errno: -EXDEV the caller's root is not that of its mount namespace, which one that is entered has. */
-int spawn_lean_mounts(void);
+int spawn_unpinned_mounts(void);
 /* From now on spawn_program starts this very file under that name (static), whatever lies at its path later. 0 or
  * -errno. */
 int spawn_hold(const char *name);

@@ -9,7 +9,7 @@
 #include "vethguard/credential/store.h"
 #include "vethguard/dns/responder.h"
 #include "vethguard/loop/resolver.h"
-#include "vethguard/mint/mint.h"
+#include "vethguard/issuer/leaf_issuer.h"
 #include "vethguard/policy/config.h"
 #include "vethguard/wire/message.h"
 
@@ -25,7 +25,7 @@ struct proxy_config {
 	const struct policy *policy;
 	struct names *names;
 	struct resolver *resolver;
-	struct mint *mint;
+	struct leaf_issuer *mint;
 	struct tls_trust *trust;
 	struct credential_store *credentials;
 	struct ip gate4, gate6;

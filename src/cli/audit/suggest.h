@@ -24,7 +24,7 @@ struct json_t;
 #define SUGGEST_ID_SIZE 17
 
 /* Why a denial is not made into a rule. */
-enum suggest_doubt {
+enum suggest_exclusion {
 	SUGGEST_FINE,
 	SUGGEST_DENY_RULE,   /* refused by a deny rule */
 	SUGGEST_UPGRADE,     /* a rule allows it, but not its upgrade to another protocol */
@@ -50,7 +50,7 @@ struct suggest_ask {
 	char *credential;    /* owned; whose placeholder it carried, or NULL */
 	enum policy_scheme scheme;
 	uint16_t port;
-	enum suggest_doubt doubt;
+	enum suggest_exclusion exclusion;
 	unsigned long count, failed; /* failed: let pass in mode observe, and got nowhere */
 	int64_t last_ms;
 	char event[SUGGEST_ID_SIZE]; /* the last one's id */
@@ -98,8 +98,8 @@ int suggest_read(struct suggest *s, const struct json_t *event, bool take);
 void suggest_fini(struct suggest *s);
 
 /* audit/suggest_exclude.c: what one request would open. */
-enum suggest_doubt suggest_doubt_of(const struct suggest_ask *ask, struct slice query);
-const char *suggest_doubt_text(enum suggest_doubt doubt);
+enum suggest_exclusion suggest_exclusion_of(const struct suggest_ask *ask, struct slice query);
+const char *suggest_exclusion_text(enum suggest_exclusion exclusion);
 
 /* audit/suggest_policy.c: leaves out what the policy allows, and what its deny rules refuse is told
  * as such. */

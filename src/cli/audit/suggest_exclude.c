@@ -28,9 +28,9 @@ static const char *const texts[] = {
 };
 _Static_assert(sizeof(texts) / sizeof(texts[0]) == SUGGEST_DOUBT_COUNT, "one text per doubt");
 
-const char *suggest_doubt_text(enum suggest_doubt doubt)
+const char *suggest_exclusion_text(enum suggest_exclusion exclusion)
 {
-	return texts[doubt];
+	return texts[exclusion];
 }
 
 static bool contains(struct slice text, struct slice word)
@@ -76,7 +76,7 @@ static bool has_long_label(struct slice host)
 	return false;
 }
 
-static enum suggest_doubt doubt_of_host(struct slice host)
+static enum suggest_exclusion exclusion_of_host(struct slice host)
 {
 	char canonical[POLICY_HOST_MAX + 1];
 	struct ip ip;
@@ -110,7 +110,7 @@ static bool is_method(const char *method)
 	       isupper((unsigned char)method[0]);
 }
 
-static enum suggest_doubt doubt_of_path(struct slice path)
+static enum suggest_exclusion exclusion_of_path(struct slice path)
 {
 	char canonical[POLICY_PATH_MAX];
 	size_t n;
@@ -125,16 +125,16 @@ static enum suggest_doubt doubt_of_path(struct slice path)
 	return SUGGEST_FINE;
 }
 
-enum suggest_doubt suggest_doubt_of(const struct suggest_ask *ask, struct slice query)
+enum suggest_exclusion suggest_exclusion_of(const struct suggest_ask *ask, struct slice query)
 {
 	struct slice path = slice_from_string(ask->path), host = slice_from_string(ask->host);
-	enum suggest_doubt doubt = doubt_of_host(host);
+	enum suggest_exclusion exclusion = exclusion_of_host(host);
 
-	if (doubt != SUGGEST_FINE)
-		return doubt;
+	if (exclusion != SUGGEST_FINE)
+		return exclusion;
 	if (may_hold_placeholder(host) || may_hold_placeholder(path) || may_hold_placeholder(query))
 		return SUGGEST_PLACEHOLDER;
 	if (ask->port == 0 || (ask->method && !is_method(ask->method)))
 		return SUGGEST_STRANGE;
-	return ask->path ? doubt_of_path(path) : SUGGEST_FINE;
+	return ask->path ? exclusion_of_path(path) : SUGGEST_FINE;
 }

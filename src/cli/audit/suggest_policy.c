@@ -24,8 +24,9 @@ static void judge(const struct policy *policy, const struct suggest_ask *ask,
  * named whatever a policy says. So are names alone, which have no port. */
 static bool is_for_a_policy(const struct suggest_ask *ask)
 {
-	return ask->port != 0 && (ask->doubt == SUGGEST_FINE || ask->doubt == SUGGEST_DENY_RULE ||
-	                                 ask->doubt == SUGGEST_ADDRESS);
+	return ask->port != 0 &&
+	       (ask->exclusion == SUGGEST_FINE || ask->exclusion == SUGGEST_DENY_RULE ||
+	               ask->exclusion == SUGGEST_ADDRESS);
 }
 
 void suggest_judge(struct suggest *s, const struct policy *policy)
@@ -38,11 +39,11 @@ void suggest_judge(struct suggest *s, const struct policy *policy)
 			continue;
 		judge(policy, ask, &decision);
 		if (decision.verdict == POLICY_ALLOW && !decision.observed) {
-			ask->doubt = SUGGEST_ALLOWED;
+			ask->exclusion = SUGGEST_ALLOWED;
 			ask->count = 0;
 			s->allowed++;
 		} else if (decision.reason == POLICY_REASON_RULE) {
-			ask->doubt = SUGGEST_DENY_RULE;
+			ask->exclusion = SUGGEST_DENY_RULE;
 		}
 	}
 }

@@ -89,22 +89,23 @@ static void print_rule(const struct suggest_rule *rule, FILE *out)
 
 static void print_refused(const struct suggest *s, FILE *out)
 {
-	enum suggest_doubt last = SUGGEST_FINE;
+	enum suggest_exclusion last = SUGGEST_FINE;
 	unsigned long shown = 0, hidden = 0;
 	char what[SHOWN_MAX];
 
 	for (size_t i = 0; i < s->count; i++) {
 		const struct suggest_ask *ask = &s->asks[i];
 
-		if (ask->doubt == SUGGEST_FINE || ask->count == 0)
+		if (ask->exclusion == SUGGEST_FINE || ask->count == 0)
 			continue;
 		if (++shown > REFUSED_SHOWN_MAX) {
 			hidden++;
 			continue;
 		}
-		if (ask->doubt != last)
-			fprintf(out, "\n# Not suggested: %s.\n", suggest_doubt_text(ask->doubt));
-		last = ask->doubt;
+		if (ask->exclusion != last)
+			fprintf(out, "\n# Not suggested: %s.\n",
+			        suggest_exclusion_text(ask->exclusion));
+		last = ask->exclusion;
 		/* Its parts are escaped: only cut here. */
 		fprintf(out, "#   %5lu x  %s\n", ask->count,
 		        slice_escape_controls(slice_from_string(ask->what), what, sizeof(what)));
@@ -167,10 +168,10 @@ int suggest_print_json(const struct suggest *s, const struct suggest_rules *rule
 	for (size_t i = 0; i < rules->count; i++)
 		json_array_append_new(suggested, rule_json(&rules->rules[i]));
 	for (size_t i = 0; i < s->count; i++)
-		if (s->asks[i].doubt != SUGGEST_FINE && s->asks[i].count > 0)
+		if (s->asks[i].exclusion != SUGGEST_FINE && s->asks[i].count > 0)
 			json_array_append_new(refused,
 			        json_pack("{s:s, s:s, s:I, s:s}", "what", s->asks[i].what, "why",
-			                suggest_doubt_text(s->asks[i].doubt), "count",
+			                suggest_exclusion_text(s->asks[i].exclusion), "count",
 			                (json_int_t)s->asks[i].count, "event", s->asks[i].event));
 	all = json_pack("{s:o, s:o, s:I}", "suggested", suggested, "refused", refused, "allowed",
 	        (json_int_t)s->allowed);

@@ -113,11 +113,11 @@ static int read_finding(struct suggest *s, const json_t *event)
 }
 
 /* By what refused it: whether a rule could help at all. */
-static enum suggest_doubt doubt_of_event(const json_t *event)
+static enum suggest_exclusion exclusion_of_event(const json_t *event)
 {
 	static const struct {
 		struct slice code;
-		enum suggest_doubt doubt;
+		enum suggest_exclusion exclusion;
 	} codes[] = {
 	        {{"default", 7}, SUGGEST_FINE},
 	        {{"port", 4}, SUGGEST_FINE},
@@ -132,7 +132,7 @@ static enum suggest_doubt doubt_of_event(const json_t *event)
 		return SUGGEST_PACKETS;
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
 		if (slice_equals(code, codes[i].code))
-			return codes[i].doubt;
+			return codes[i].exclusion;
 	/* A connection that the sandbox ended, or left in the middle of a handshake. */
 	if (audit_number(event, "class_uid") == CLASS_NETWORK &&
 	        (slice_equals(code, SLICE("client")) || slice_equals(code, SLICE("timeout"))))
@@ -164,14 +164,14 @@ static int read_connection(struct suggest_ask *ask, const json_t *event)
 	ask->scheme = udp ? POLICY_UDP : POLICY_TCP;
 	ask->port = (uint16_t)(port > 0 && port <= UINT16_MAX ? port : 0);
 	ask->host = copy_of(host.n ? host : audit_text(event, "dst_endpoint.ip"));
-	if (ask->doubt != SUGGEST_FINE)
+	if (ask->exclusion != SUGGEST_FINE)
 		return ask->host ? 0 : -ENOMEM;
 	/* What would be HTTP, and ended before its request: a tcp:// rule would let everything
 	 * through unread. */
 	if ((!udp && (ask->port == 443 || ask->port == 80)) || audit_text(event, "tls.sni").n)
-		ask->doubt = SUGGEST_UNSEEN;
+		ask->exclusion = SUGGEST_UNSEEN;
 	else if (!udp && !slice_equals(protocol, SLICE("tcp")))
-		ask->doubt = SUGGEST_STRANGE;
+		ask->exclusion = SUGGEST_STRANGE;
 	return ask->host ? 0 : -ENOMEM;
 }
 
@@ -193,10 +193,10 @@ static int read_ask(struct suggest_ask *ask, const json_t *event, const struct a
 {
 	int64_t class = audit_number(event, "class_uid");
 	struct slice id = audit_text(event, "metadata.uid"), shown = shown_credential(event);
-	enum suggest_doubt doubt;
+	enum suggest_exclusion exclusion;
 	int rc = 0;
 
-	ask->doubt = doubt_of_event(event);
+	ask->exclusion = exclusion_of_event(event);
 	ask->policy = copy_of(audit_text(event, "policy.name"));
 	ask->what = strdup(row->what);
 	ask->failed = audit_number(event, "action_id") == ACTION_OBSERVED &&
@@ -209,17 +209,19 @@ static int read_ask(struct suggest_ask *ask, const json_t *event, const struct a
 		rc = read_connection(ask, event);
 	} else {
 		ask->host = copy_of(audit_text(event, "query.hostname"));
-		ask->doubt = ask->doubt == SUGGEST_FINE ? SUGGEST_NAME_ONLY : ask->doubt;
+		ask->exclusion =
+		        ask->exclusion == SUGGEST_FINE ? SUGGEST_NAME_ONLY : ask->exclusion;
 	}
 	if (rc != 0 || !ask->policy || !ask->what || !ask->host)
 		return -ENOMEM;
 	if (shown.n && !(ask->credential = copy_of(shown)))
 		return -ENOMEM;
-	doubt = suggest_doubt_of(
+	exclusion = suggest_exclusion_of(
 	        ask, shown.n ? SLICE("") : audit_text(event, "http_request.url.query_string"));
-	if (ask->doubt == SUGGEST_FINE ||
-	        (ask->doubt == SUGGEST_UNSEEN && class != CLASS_DNS && doubt != SUGGEST_FINE))
-		ask->doubt = doubt;
+	if (ask->exclusion == SUGGEST_FINE ||
+	        (ask->exclusion == SUGGEST_UNSEEN && class != CLASS_DNS &&
+	                exclusion != SUGGEST_FINE))
+		ask->exclusion = exclusion;
 	return 0;
 }
 
@@ -228,14 +230,15 @@ static size_t key_of(const struct suggest_ask *ask, char key[KEY_MAX])
 {
 	int n;
 
-	if (ask->doubt == SUGGEST_FINE)
+	if (ask->exclusion == SUGGEST_FINE)
 		n = snprintf(key, KEY_MAX, "%s\n%d\n%s\n%u\n%s\n%s", ask->policy, (int)ask->scheme,
 		        ask->host, ask->port, ask->method ? ask->method : "",
 		        ask->path ? ask->path : "");
-	else if (ask->doubt == SUGGEST_NAME_ONLY)
+	else if (ask->exclusion == SUGGEST_NAME_ONLY)
 		n = snprintf(key, KEY_MAX, "name\n%s\n%s", ask->policy, ask->host);
 	else
-		n = snprintf(key, KEY_MAX, "%d\n%s\n%s", (int)ask->doubt, ask->policy, ask->what);
+		n = snprintf(
+		        key, KEY_MAX, "%d\n%s\n%s", (int)ask->exclusion, ask->policy, ask->what);
 	return n < 0 ? 0 : n < KEY_MAX ? (size_t)n : KEY_MAX - 1;
 }
 

@@ -13,11 +13,11 @@ static void lay_findings_beside(struct suggest *s)
 {
 	for (size_t i = 0; i < s->denial_count; i++)
 		if (json_object_get(s->findings, s->denials[i].event))
-			s->asks[s->denials[i].ask].doubt = SUGGEST_FINDING;
+			s->asks[s->denials[i].ask].exclusion = SUGGEST_FINDING;
 	for (size_t i = 0; i < s->count; i++)
-		if (s->asks[i].doubt == SUGGEST_FINE &&
+		if (s->asks[i].exclusion == SUGGEST_FINE &&
 		        json_object_get(s->findings, s->asks[i].host))
-			s->asks[i].doubt = SUGGEST_FINDING;
+			s->asks[i].exclusion = SUGGEST_FINDING;
 }
 
 static int compare_texts(const char *a, const char *b)
@@ -40,7 +40,7 @@ static int compare_destinations(const struct suggest_ask *a, const struct sugges
 static int compare(const void *left, const void *right)
 {
 	const struct suggest_ask *a = left, *b = right;
-	int c = (a->doubt > b->doubt) - (a->doubt < b->doubt);
+	int c = (a->exclusion > b->exclusion) - (a->exclusion < b->exclusion);
 
 	if (c == 0)
 		c = compare_destinations(a, b);
@@ -51,7 +51,7 @@ static int compare(const void *left, const void *right)
 
 static bool is_no_request(const struct suggest_ask *ask)
 {
-	return ask->doubt == SUGGEST_NAME_ONLY || ask->doubt == SUGGEST_UNSEEN;
+	return ask->exclusion == SUGGEST_NAME_ONLY || ask->exclusion == SUGGEST_UNSEEN;
 }
 
 /* A name that a request was seen for is not told of beside it. */
@@ -185,11 +185,11 @@ int suggest_make(struct suggest *s, const struct policy *policy, struct suggest_
 	out->rules = calloc(s->count, sizeof(*out->rules));
 	if (!out->rules)
 		return -ENOMEM;
-	for (size_t i = 0; i < s->count && s->asks[i].doubt == SUGGEST_FINE; i += n) {
+	for (size_t i = 0; i < s->count && s->asks[i].exclusion == SUGGEST_FINE; i += n) {
 		struct suggest_rule *rule = &out->rules[out->count];
 		int rc;
 
-		for (n = 1; i + n < s->count && s->asks[i + n].doubt == SUGGEST_FINE &&
+		for (n = 1; i + n < s->count && s->asks[i + n].exclusion == SUGGEST_FINE &&
 		            compare_destinations(&s->asks[i], &s->asks[i + n]) == 0 &&
 		            compare_texts(s->asks[i].method, s->asks[i + n].method) == 0;
 		        n++)

@@ -109,7 +109,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 		return 0;
 	}
 	http2_block_add(&s->block, slice_of(name, name_n), slice_of(value, value_n));
-	/* What is too large is answered with 431; what unpacks to many times that is an attack. */
+	/* What is too large is answered with 431; what decompresses to many times that is an
+	 * attack. */
 	if (s->block.size > 4 * s->block.limit)
 		return too_much(context, "HTTP/2: a header block that unpacks without end");
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Content codings, and the fields that stop being true when gzip is unpacked on the way. */
+/* Content codings, and the fields that stop being true when gzip is decompressed on the way. */
 #include "proxy/exchange/content.h"
 
 #include <errno.h>
@@ -144,7 +144,7 @@ static int make_weak(struct http_field *etag, char **kept)
 	return 0;
 }
 
-int content_describe_unpacked(struct http_fields *r, char **kept)
+int content_describe_decompressed(struct http_fields *r, char **kept)
 {
 	int rc = make_weak(find_etag(r), kept);
 

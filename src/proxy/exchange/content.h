@@ -18,17 +18,17 @@ bool content_has_coded_messages(const struct http_fields *response);
 bool content_accepts_gzip(const struct http_fields *request);
 /* True where Cache-Control says no-transform (RFC 9111 section 5.2). */
 bool content_forbids_transform(const struct http_fields *fields);
-/* A field that tells a digest of the content, or a signature over one: content that is unpacked
+/* A field that tells a digest of the content, or a signature over one: content that is decompressed
  * does not fit it any more. */
 bool content_is_digest(struct slice name);
 /* True where one is there. */
 bool content_has_digest(const struct http_fields *fields);
-/* The response goes on unpacked: its coding is no longer said, its entity tag is a weak one (RFC
- * 9110 section 8.8.1). *kept is what the tag lies in from then on, to be freed after the fields. 0
- * or -ENOMEM. */
-int content_describe_unpacked(struct http_fields *response, char **kept);
+/* The response goes on decompressed: its coding is no longer said, its entity tag is a weak one
+ * (RFC 9110 section 8.8.1). *kept is what the tag lies in from then on, to be freed after the
+ * fields. 0 or -ENOMEM. */
+int content_describe_decompressed(struct http_fields *response, char **kept);
 /* For a 304: its entity tag is made weak where the request asks about the weak one, which whoever
- * asks got with unpacked content. As above. */
+ * asks got with decompressed content. As above. */
 int content_describe_unmodified(
         const struct http_fields *request, struct http_fields *response, char **kept);
 

@@ -66,7 +66,7 @@ static void exchange_free(struct exchange *ex)
 	if (ex->credential)
 		credential_value_release(ex->credential);
 	inspection_free(ex->inspection);
-	unpack_free(ex->unpack);
+	decompress_free(ex->decompress);
 	free(ex->etag);
 	websocket_relay_free(ex->relay);
 	buf_fini(&ex->compressed);
@@ -400,7 +400,7 @@ void exchange_response_end(struct exchange *ex, struct slice trailers)
 		return;
 	}
 	ex->ending = true;
-	if (exchange_unpack_more(ex))
+	if (exchange_decompress_more(ex))
 		end_response(ex, trailers);
 }
 
@@ -408,7 +408,7 @@ void exchange_client_drained(struct exchange *ex)
 {
 	if (!ex->upstream || (ex->state != EXCHANGE_ACTIVE && ex->state != EXCHANGE_UPGRADED))
 		return;
-	if (!exchange_unpack_more(ex))
+	if (!exchange_decompress_more(ex))
 		return;
 	if (ex->ending)
 		end_response(ex, ex->upstream->ops->trailers(ex->upstream));

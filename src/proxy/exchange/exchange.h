@@ -13,7 +13,7 @@
 #include "proxy/client/client.h"
 #include "proxy/http/http.h"
 #include "proxy/upstream/upstream.h"
-#include "vethguard/credential/unpack.h"
+#include "vethguard/credential/decompress.h"
 #include "vethguard/policy/placeholder.h"
 
 struct inspection;
@@ -70,16 +70,16 @@ struct exchange {
 	struct mask_stream mask;
 	unsigned waits_told; /* of mask.waited and its like, to the store of credentials */
 	bool masking;
-	bool may_unpack;            /* whoever asks takes gzip, and does not forbid to change it */
+	bool may_decompress;        /* whoever asks takes gzip, and does not forbid to change it */
 	bool uncovered;             /* the credential was found where it could not be covered */
 	struct charset_start start; /* of the response's content */
 	struct inspection *inspection; /* of gzip that goes on as it came */
-	struct unpack *unpack;         /* of gzip that goes on unpacked */
+	struct decompress *decompress; /* of gzip that goes on decompressed */
 	char *etag;                    /* owned; the entity tag of such a response */
 	struct buf compressed;         /* compressed input that the client has no room for yet */
-	bool unpack_more;              /* the decoder holds more for which there was no room */
+	bool decompress_more;          /* the decoder holds more for which there was no room */
 	bool compressed_any;           /* a byte of the body has come */
-	bool undecodable;              /* the body cannot be unpacked, searched or covered */
+	bool undecodable;              /* the body cannot be decompressed, searched or covered */
 	const char *undecodable_why;   /* why */
 	bool ending; /* the upstream has sent all; some of it is still in packed */
 	struct upstream_stream *upstream;
@@ -241,7 +241,7 @@ void exchange_pass_interim(struct exchange *ex, struct http_response *r);
 /* 101: the connection becomes a pipe. False: it was refused. */
 bool exchange_upgrade(struct exchange *ex, struct http_response *r);
 /* Goes on with what was kept for want of room. True: nothing is kept any more. */
-bool exchange_unpack_more(struct exchange *ex);
+bool exchange_decompress_more(struct exchange *ex);
 /* The mask has taken text: what it keeps back waits for more, but not for ever. */
 void exchange_await_more(struct exchange *ex);
 /* Nothing more came in time. The exchange may be gone afterwards. */
@@ -255,7 +255,8 @@ bool exchange_may_relay(struct exchange *ex);
 /* The end of an exchange that was upgraded; detail: why it did not end by itself, or NULL. The
  * exchange is gone afterwards. */
 void exchange_end_upgraded(struct exchange *ex, enum event_cause cause, const char *detail);
-/* What masking and unpacking kept back goes out. 0, or -EBADMSG: compressed data ended early. */
+/* What masking and decompressing kept back goes out. 0, or -EBADMSG: compressed data ended early.
+ */
 int exchange_flush_body(struct exchange *ex);
 
 #endif

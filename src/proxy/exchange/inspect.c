@@ -16,11 +16,11 @@
 #define STEP_BYTES (64u << 10) /* inflated at a time */
 
 struct inspection {
-	struct unpack *unpack;
+	struct decompress *decompress;
 	struct mask_stream raw;
 	struct buf kept;
 	uint64_t taken, made;
-	uint64_t come; /* compressed bytes, also those that unpacking has not taken */
+	uint64_t come; /* compressed bytes, also those that decompressing has not taken */
 	/* The first bytes of kept, and how many of both texts there were when they had come. */
 	size_t marked;
 	uint64_t marked_come, marked_made;
@@ -40,8 +40,8 @@ struct inspection *inspection_new(const struct mask *mask)
 	if (!in)
 		return NULL;
 	buf_init(&in->kept, INSPECT_KEPT_MAX);
-	in->unpack = unpack_new();
-	if (in->unpack && mask_stream_init(&in->raw, mask) == 0)
+	in->decompress = decompress_new();
+	if (in->decompress && mask_stream_init(&in->raw, mask) == 0)
 		return in;
 	inspection_free(in);
 	return NULL;
@@ -51,7 +51,7 @@ void inspection_free(struct inspection *in)
 {
 	if (!in)
 		return;
-	unpack_free(in->unpack);
+	decompress_free(in->decompress);
 	mask_stream_fini(&in->raw);
 	if (in->kept.len)
 		secret_wipe(buf_bytes(&in->kept), in->kept.len);
@@ -119,7 +119,7 @@ static const char *search(struct exchange *ex, struct mask_stream *s, const uint
 static const char *search_inflated(struct exchange *ex, const uint8_t *p, size_t n)
 {
 	struct inspection *in = ex->inspection;
-	struct buf *plain = &ex->proxy->unpacked;
+	struct buf *plain = &ex->proxy->decompressed;
 	const char *why = NULL;
 	bool more = true;
 
@@ -128,7 +128,7 @@ static const char *search_inflated(struct exchange *ex, const uint8_t *p, size_t
 		int rc;
 
 		buf_consume(plain, plain->len);
-		rc = unpack_feed(in->unpack, p, n, &used, plain, STEP_BYTES);
+		rc = decompress_feed(in->decompress, p, n, &used, plain, STEP_BYTES);
 		if (rc < 0)
 			return rc == -EBADMSG ? undecodable_text : memory_text;
 		if (n && used == 0 && plain->len == 0)

@@ -3,12 +3,12 @@
  * What changes on the way back: traces of a credential are covered in the response, its framing is
  * made for the client.
  *
- * Gzip is unpacked here and goes to the client plain, where the client asked for gzip and nobody
- * would notice a change; else it goes on as it came, and a copy is searched (inspect.c). A response
- * in any other coding is refused: it could carry the credential unseen; so is one whose messages
- * are compressed each by itself (gRPC, Connect), or in a character set that is not searched
- * (charset.c). Unpacking obeys back-pressure like everything else: input that the client has no
- * room for waits in ex->packed.
+ * Gzip is decompressed here and goes to the client plain, where the client asked for gzip and
+ * nobody would notice a change; else it goes on as it came, and a copy is searched (inspect.c). A
+ * response in any other coding is refused: it could carry the credential unseen; so is one whose
+ * messages are compressed each by itself (gRPC, Connect), or in a character set that is not
+ * searched (charset.c). Unpacking obeys back-pressure like everything else: input that the client
+ * has no room for waits in ex->packed.
  */
 #include <errno.h>
 
@@ -18,7 +18,7 @@
 #include "proxy/exchange/inspect.h"
 #include "proxy/exchange/websocket_relay.h"
 
-#define UNPACK_STEP (64u << 10)
+#define DECOMPRESS_STEP (64u << 10)
 
 /* --- the response's head --- */
 
@@ -47,25 +47,25 @@ bool exchange_has_no_content(const struct exchange *ex, const struct http_respon
 }
 
 /* The head of a response without content says what that of one with it would say. */
-static int describe_without_content(struct exchange *ex, struct http_response *r, bool unpacks)
+static int describe_without_content(struct exchange *ex, struct http_response *r, bool decompresses)
 {
-	if (unpacks && (ex->head_request || r->status == 304)) {
+	if (decompresses && (ex->head_request || r->status == 304)) {
 		r->body = HTTP_BODY_NONE; /* nobody knows its length */
-		return content_describe_unpacked(&r->fields, &ex->etag);
+		return content_describe_decompressed(&r->fields, &ex->etag);
 	}
-	if (r->status == 304 && ex->may_unpack)
+	if (r->status == 304 && ex->may_decompress)
 		return content_describe_unmodified(&ex->request.fields, &r->fields, &ex->etag);
 	return 0;
 }
 
-static int begin_gzip(struct exchange *ex, struct http_response *r, bool unpacks)
+static int begin_gzip(struct exchange *ex, struct http_response *r, bool decompresses)
 {
-	if (!unpacks) {
+	if (!decompresses) {
 		ex->inspection = inspection_new(ex->credential->mask);
 		return ex->inspection ? 0 : -1;
 	}
-	ex->unpack = unpack_new();
-	if (!ex->unpack || content_describe_unpacked(&r->fields, &ex->etag) < 0)
+	ex->decompress = decompress_new();
+	if (!ex->decompress || content_describe_decompressed(&r->fields, &ex->etag) < 0)
 		return -1;
 	buf_init(&ex->compressed, 2 * SOCKET_CHUNK);
 	r->body = HTTP_BODY_CHUNKED;
@@ -79,8 +79,9 @@ int exchange_begin_masking(
 	                                     ? CONTENT_OTHER
 	                                     : content_coding_of(&r->fields);
 	/* Where somebody will look whether it was changed, it is not. */
-	bool unpacks = coding == CONTENT_GZIP && ex->may_unpack &&
-	               !content_forbids_transform(&r->fields) && !content_has_digest(&r->fields);
+	bool decompresses = coding == CONTENT_GZIP && ex->may_decompress &&
+	                    !content_forbids_transform(&r->fields) &&
+	                    !content_has_digest(&r->fields);
 
 	*cause = EVENT_CAUSE_LIMIT;
 	*why = "no memory to read the response";
@@ -89,7 +90,7 @@ int exchange_begin_masking(
 	ex->masking = true;
 	mask_fields(ex, r);
 	if (exchange_has_no_content(ex, r))
-		return describe_without_content(ex, r, unpacks);
+		return describe_without_content(ex, r, decompresses);
 	ex->start.kind = charset_start_kind(&r->fields);
 	if (!charset_is_searchable(&r->fields)) {
 		*cause = EVENT_CAUSE_UNREADABLE;
@@ -105,7 +106,7 @@ int exchange_begin_masking(
 		       "the credential";
 		return -1;
 	}
-	return begin_gzip(ex, r, unpacks);
+	return begin_gzip(ex, r, decompresses);
 }
 
 static void on_head_task(struct loop_task *task)
@@ -295,7 +296,7 @@ void exchange_release_held(struct exchange *ex)
 	int rc;
 
 	/* What comes next is here already, or is kept waiting by the client. */
-	if (ex->ops->congested(ex) || ex->unpack_more || ex->compressed.len) {
+	if (ex->ops->congested(ex) || ex->decompress_more || ex->compressed.len) {
 		exchange_await_more(ex);
 		return;
 	}
@@ -341,21 +342,22 @@ static void mask_and_send(struct exchange *ex, const uint8_t *p, size_t n)
 	exchange_send_body(ex, (const uint8_t *)rest.p, rest.n);
 }
 
-/* Unpacks from p while the client has room; what is left goes to (or stays in) ex->packed. */
-static size_t unpack_some(struct exchange *ex, const uint8_t *p, size_t n)
+/* Decompresses from p while the client has room; what is left goes to (or stays in) ex->packed. */
+static size_t decompress_some(struct exchange *ex, const uint8_t *p, size_t n)
 {
-	struct buf *plain = &ex->proxy->unpacked;
+	struct buf *plain = &ex->proxy->decompressed;
 	size_t total = 0;
 
-	while ((total < n || ex->unpack_more) && !ex->undecodable && !ex->ops->congested(ex)) {
+	while ((total < n || ex->decompress_more) && !ex->undecodable && !ex->ops->congested(ex)) {
 		size_t used = 0;
 
 		buf_consume(plain, plain->len);
-		if (unpack_feed(ex->unpack, p + total, n - total, &used, plain, UNPACK_STEP) < 0) {
+		if (decompress_feed(ex->decompress, p + total, n - total, &used, plain,
+		            DECOMPRESS_STEP) < 0) {
 			exchange_mark_undecodable(ex, undecodable_text);
 			break;
 		}
-		ex->unpack_more = plain->len >= UNPACK_STEP;
+		ex->decompress_more = plain->len >= DECOMPRESS_STEP;
 		mask_and_send(ex, buf_bytes(plain), plain->len);
 		secret_wipe(buf_bytes(plain), plain->len);
 		total += used;
@@ -410,28 +412,29 @@ void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n)
 		inspect_body(ex, p, n);
 		return;
 	}
-	if (!ex->unpack) {
+	if (!ex->decompress) {
 		mask_and_send(ex, p, n);
 		return;
 	}
-	used = ex->compressed.len ? 0 : unpack_some(ex, p, n);
+	used = ex->compressed.len ? 0 : decompress_some(ex, p, n);
 	if (!ex->undecodable && used < n && buf_append(&ex->compressed, p + used, n - used) < 0)
 		exchange_mark_undecodable(ex, memory_text);
 }
 
-bool exchange_unpack_more(struct exchange *ex)
+bool exchange_decompress_more(struct exchange *ex)
 {
-	if (!ex->unpack)
+	if (!ex->decompress)
 		return true;
-	buf_consume(
-	        &ex->compressed, unpack_some(ex, buf_bytes(&ex->compressed), ex->compressed.len));
-	return (ex->compressed.len == 0 && !ex->unpack_more) || ex->undecodable;
+	buf_consume(&ex->compressed,
+	        decompress_some(ex, buf_bytes(&ex->compressed), ex->compressed.len));
+	return (ex->compressed.len == 0 && !ex->decompress_more) || ex->undecodable;
 }
 
 int exchange_flush_body(struct exchange *ex)
 {
 	/* An empty body is no gzip stream, and yet some servers send one and call it so. */
-	if (ex->undecodable || (ex->unpack && ex->compressed_any && !unpack_complete(ex->unpack)))
+	if (ex->undecodable ||
+	        (ex->decompress && ex->compressed_any && !decompress_complete(ex->decompress)))
 		return -EBADMSG;
 	if (ex->inspection)
 		return inspect_end(ex);

@@ -72,7 +72,7 @@ static void limit_response(struct exchange *ex)
 	struct http_fields *fields = &ex->request.fields;
 	bool gzip = content_accepts_gzip(fields);
 
-	ex->may_unpack = gzip && !content_forbids_transform(fields);
+	ex->may_decompress = gzip && !content_forbids_transform(fields);
 	for (size_t i = 0; i < sizeof shaping / sizeof *shaping; i++)
 		http_drop(fields, shaping[i]);
 	ask_for_plain_messages(fields);
@@ -205,7 +205,8 @@ static struct slice filter_trailers(struct exchange *ex, struct slice trailers)
 		ptrdiff_t colon = slice_find_byte(slice_of(trailers.p, n), ':');
 
 		if (colon > 0 && may_trail(slice_of(trailers.p, (size_t)colon), spec.field) &&
-		        !(ex->unpack && content_is_digest(slice_of(trailers.p, (size_t)colon)))) {
+		        !(ex->decompress &&
+		                content_is_digest(slice_of(trailers.p, (size_t)colon)))) {
 			memmove(kept + kept_n, trailers.p, n);
 			kept_n += n;
 		}

@@ -115,7 +115,7 @@ static int leave_messages(struct exchange *ex)
 static int cover_wire(struct exchange *ex, const uint8_t **p, size_t *n)
 {
 	struct websocket_relay *r = ex->relay;
-	struct buf *certain = &ex->proxy->unpacked;
+	struct buf *certain = &ex->proxy->decompressed;
 	uint64_t before = r->wire.found;
 	int rc;
 
@@ -178,7 +178,7 @@ static int cover_message(struct exchange *ex, const uint8_t *p, size_t n)
 		rc = r->verbatim ? (n ? cover_whole(ex, p, n) : 0) : cover_fragment(ex, p, n);
 	if (!apart)
 		return rc;
-	secret_wipe(buf_bytes(&ex->proxy->unpacked), ex->proxy->unpacked.len);
+	secret_wipe(buf_bytes(&ex->proxy->decompressed), ex->proxy->decompressed.len);
 	/* Both texts end with the same bytes: from here on they go on alike. */
 	if (r->in.left == 0 && r->wire.held == ex->mask.held && ex->mask.held <= r->in.at)
 		r->apart = false;

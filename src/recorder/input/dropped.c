@@ -138,7 +138,7 @@ static void on_nflog(struct loop_io *io, unsigned events)
 	(void)events;
 	stream_wake(stream);
 	if (stream->recorder->state == RECORDER_FLOWS)
-		pump_later(stream->recorder);
+		batch_writer_later(stream->recorder);
 	else
 		read_nflog(stream);
 }

@@ -3,7 +3,7 @@
  * stream: theory of operation
  *
  * Everything that a sandbox's line is made of arrives here: its workers' events in their rings
- * (input/ring_reader.c), copies of dropped packets on the NFLOG socket (dropped.c), the
+ * (input/ring_source.c), copies of dropped packets on the NFLOG socket (dropped.c), the
  * supervisor's own events (input/supervisor_events.c). Each is drained in this order, up to its
  * share. Sequence, totals and packet counts are the sandbox's; workers and their rings come and go
  * under them.
@@ -78,19 +78,19 @@ bool stream_has_room(struct stream *stream)
 	return buf_reserve(&stream->recorder->log.pending, OCSF_LINE_MAX) != NULL;
 }
 
-/* Each feed in turn gets an equal part of what is left of the sandbox's share. */
-static int drain_feeds(struct stream *stream)
+/* Each ring source in turn gets an equal part of what is left of the sandbox's share. */
+static int drain_readers(struct stream *stream)
 {
 	size_t start = stream->recorder->log.pending.len, turn = 0;
 	int more = 0;
 
-	for (struct feed *feed = stream->feeds; feed; feed = feed->next) {
-		int rc = feed_drain(
-		        feed, start + RECORDER_SHARE_BYTES * ++turn / stream->feed_count);
+	for (struct ring_source *reader = stream->readers; reader; reader = reader->next) {
+		int rc = ring_source_drain(
+		        reader, start + RECORDER_SHARE_BYTES * ++turn / stream->ring_source_count);
 
 		if (rc < 0)
 			return rc;
-		feed->drained = rc == 0;
+		reader->drained = rc == 0;
 		more |= rc;
 	}
 	return more;
@@ -98,7 +98,7 @@ static int drain_feeds(struct stream *stream)
 
 int stream_drain(struct stream *stream, bool all)
 {
-	int more = drain_feeds(stream);
+	int more = drain_readers(stream);
 	int packets, own;
 
 	if (more < 0)
@@ -106,7 +106,7 @@ int stream_drain(struct stream *stream, bool all)
 	packets = stream_drain_packets(stream, all && more == 0);
 	if (packets < 0)
 		return packets;
-	own = stream_drain_own(stream, all && more == 0 && packets == 0);
+	own = stream_drain_supervisor_events(stream, all && more == 0 && packets == 0);
 	stream->drained = own == 0 && !more && !packets && stream->own.len == 0;
 	return own < 0 ? own : more || packets;
 }
@@ -115,8 +115,8 @@ bool stream_sleep(struct stream *stream)
 {
 	bool asleep = true;
 
-	for (struct feed *feed = stream->feeds; feed; feed = feed->next)
-		asleep &= feed_sleep(feed);
+	for (struct ring_source *reader = stream->readers; reader; reader = reader->next)
+		asleep &= ring_source_sleep(reader);
 	return asleep;
 }
 
@@ -160,7 +160,7 @@ int stream_open(struct recorder *recorder, const struct message_recorder_sandbox
 	summary_init(&stream->summary);
 	rc = ocsf_sandbox_init(&stream->ocsf, m->sandbox_id, m->sandbox, m->policy, m->fingerprint);
 	if (rc == 0)
-		rc = notes_apply(stream);
+		rc = checkpoint_apply(stream);
 	if (rc == 0 && packets >= 0)
 		rc = stream_hear_packets(stream);
 	stream->ocsf.gate4 = m->gate4;
@@ -186,12 +186,12 @@ void stream_close(struct stream *stream)
 		at = &(*at)->next;
 	*at = stream->next;
 	stream->recorder->stream_count--;
-	notes_forget(stream);
+	checkpoint_forget(stream);
 	if (stream->hh.tbl)
 		HASH_DEL(stream->recorder->by_id, stream);
 	leave_awake(stream);
-	while (stream->feeds)
-		feed_close(stream->feeds);
+	while (stream->readers)
+		ring_source_close(stream->readers);
 	loop_io_close(&stream->nflog);
 	if (stream->nflog_fd >= 0)
 		close(stream->nflog_fd);

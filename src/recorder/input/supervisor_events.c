@@ -34,8 +34,9 @@ int stream_take(struct stream *stream, uint64_t id, struct slice encoded)
 	}
 	if (!buf_reserve(&stream->own, sizeof(head) + encoded.n))
 		return stream->own.len > RECORDER_OWN_MAX / 2 ? -ENOBUFS : -ENOMEM;
-	for (struct feed *feed = stream->feeds; feed && stream->own.len == 0; feed = feed->next)
-		feed->before_own = RING_BYTES;
+	for (struct ring_source *reader = stream->readers; reader && stream->own.len == 0;
+	        reader = reader->next)
+		reader->before_own = RING_BYTES;
 	buf_append(&stream->own, &head, sizeof(head));
 	buf_append_slice(&stream->own, encoded);
 	return 0;
@@ -43,11 +44,11 @@ int stream_take(struct stream *stream, uint64_t id, struct slice encoded)
 
 static bool is_own_turn(const struct stream *stream)
 {
-	const struct feed *feed = stream->feeds;
+	const struct ring_source *reader = stream->readers;
 
-	while (feed && (feed->broken || feed->before_own == 0))
-		feed = feed->next;
-	return !feed;
+	while (reader && (reader->broken || reader->before_own == 0))
+		reader = reader->next;
+	return !reader;
 }
 
 /* A stop that nothing follows. One does where a daemon that was started anew goes on with a
@@ -61,7 +62,7 @@ static bool is_last_word(
 
 /* The supervisor's events, once all records are read that were in the rings before them. The last
  * word waits until all is written that has come before the end: counts of packets, too. */
-int stream_drain_own(struct stream *stream, bool all)
+int stream_drain_supervisor_events(struct stream *stream, bool all)
 {
 	while (stream->own.len && is_own_turn(stream)) {
 		struct own_event head;

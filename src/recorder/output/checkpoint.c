@@ -26,21 +26,21 @@ struct note {
 	uint64_t sequence, told;
 	uint64_t allowed, denied, failed, observed, dropped, findings, lines;
 	uint64_t fence_base;
-	uint32_t feeds;        /* struct feed_note */
+	uint32_t readers;      /* struct ring_source_note */
 	uint32_t destinations; /* struct summary_kept */
 	uint32_t kinds;        /* struct packets_kind */
 	uint8_t packets_lost;
 };
 
 _Static_assert(RECORDER_PENDING_MAX <= JOURNAL_BATCH_MAX, "any batch fits into the journal");
-_Static_assert(sizeof(struct note) + 2 * RECORDER_FEEDS_MAX * sizeof(struct feed_note) <
+_Static_assert(sizeof(struct note) + 2 * RECORDER_SOURCES_MAX * sizeof(struct ring_source_note) <
                        JOURNAL_NOTES_MAX / RECORDER_STREAMS_MAX,
         "what is indispensable of every sandbox fits into the journal");
 
 /* A note as it was found. */
 struct found {
 	struct note note;
-	struct slice feeds, destinations, kinds, whole;
+	struct slice readers, destinations, kinds, whole;
 };
 
 static bool take(struct slice *text, size_t n, struct slice *part)
@@ -60,10 +60,10 @@ static bool next_note(struct slice *text, struct found *out)
 	if (!take(text, sizeof(out->note), &head))
 		return false;
 	memcpy(&out->note, head.p, sizeof(out->note));
-	if (out->note.feeds > 2 * RECORDER_FEEDS_MAX || out->note.kinds > PACKETS_MAX + 1 ||
+	if (out->note.readers > 2 * RECORDER_SOURCES_MAX || out->note.kinds > PACKETS_MAX + 1 ||
 	        out->note.destinations > SUMMARY_DESTINATIONS_MAX)
 		return false;
-	if (!take(text, out->note.feeds * sizeof(struct feed_note), &out->feeds) ||
+	if (!take(text, out->note.readers * sizeof(struct ring_source_note), &out->readers) ||
 	        !take(text, out->note.destinations * sizeof(struct summary_kept),
 	                &out->destinations) ||
 	        !take(text, out->note.kinds * sizeof(struct packets_kind), &out->kinds))
@@ -72,7 +72,7 @@ static bool next_note(struct slice *text, struct found *out)
 	return true;
 }
 
-static int keep_notes(struct recorder *r)
+static int keep_checkpoint(struct recorder *r)
 {
 	struct slice text = journal_notes(&r->journal);
 	struct found found;
@@ -84,7 +84,7 @@ static int keep_notes(struct recorder *r)
 	return rc;
 }
 
-int notes_inherit(struct recorder *r)
+int checkpoint_inherit(struct recorder *r)
 {
 	struct slice batch;
 	off_t offset;
@@ -106,16 +106,16 @@ int notes_inherit(struct recorder *r)
 			journal_forget(&r->journal);
 		}
 	}
-	return keep_notes(r);
+	return keep_checkpoint(r);
 }
 
-static void apply_feeds(struct stream *stream, struct slice feeds)
+static void apply_readers(struct stream *stream, struct slice readers)
 {
-	struct feed_note note;
+	struct ring_source_note note;
 
-	for (; feeds.n; feeds = slice_of(feeds.p + sizeof(note), feeds.n - sizeof(note))) {
-		memcpy(&note, feeds.p, sizeof(note));
-		if (stream->known_count < RECORDER_FEEDS_MAX)
+	for (; readers.n; readers = slice_of(readers.p + sizeof(note), readers.n - sizeof(note))) {
+		memcpy(&note, readers.p, sizeof(note));
+		if (stream->known_count < RECORDER_SOURCES_MAX)
 			stream->known[stream->known_count++] = note;
 	}
 }
@@ -153,11 +153,11 @@ static int apply(struct stream *stream, const struct found *found)
 	stream->summary.lines = note->lines;
 	stream->fence_base = note->fence_base;
 	stream->packets_lost = note->packets_lost;
-	apply_feeds(stream, found->feeds);
+	apply_readers(stream, found->readers);
 	return apply_counts(stream, found->kinds, found->destinations);
 }
 
-int notes_apply(struct stream *stream)
+int checkpoint_apply(struct stream *stream)
 {
 	struct buf *inherited = &stream->recorder->inherited;
 	struct slice text = buf_slice(inherited);
@@ -178,35 +178,35 @@ int notes_apply(struct stream *stream)
 	return 0;
 }
 
-void notes_apply_feed(struct feed *feed)
+void checkpoint_apply_source(struct ring_source *reader)
 {
-	struct stream *stream = feed->stream;
+	struct stream *stream = reader->stream;
 
 	for (size_t i = 0; i < stream->known_count; i++) {
-		struct feed_note *known = &stream->known[i];
+		struct ring_source_note *known = &stream->known[i];
 
-		if (known->id != feed->id)
+		if (known->id != reader->id)
 			continue;
-		ring_seek(&feed->ring, known->position);
-		feed->broken = known->broken;
+		ring_seek(&reader->ring, known->position);
+		reader->broken = known->broken;
 		*known = stream->known[--stream->known_count];
 		return;
 	}
-	ring_seek_unknown(&feed->ring);
+	ring_seek_unknown(&reader->ring);
 }
 
-/* All feeds: those that are read, and those that are still to be told. */
-static uint32_t write_feeds(const struct stream *s, uint8_t *out)
+/* All ring sources: those that are read, and those that are still to be told. */
+static uint32_t write_readers(const struct stream *s, uint8_t *out)
 {
 	uint32_t n = 0;
 
-	for (const struct feed *feed = s->feeds; feed; feed = feed->next) {
-		struct feed_note note = {feed->id, feed->ring.position, feed->broken};
+	for (const struct ring_source *reader = s->readers; reader; reader = reader->next) {
+		struct ring_source_note note = {reader->id, reader->ring.position, reader->broken};
 
 		memcpy(out + n++ * sizeof(note), &note, sizeof(note));
 	}
-	memcpy(out + n * sizeof(struct feed_note), s->known,
-	        s->known_count * sizeof(struct feed_note));
+	memcpy(out + n * sizeof(struct ring_source_note), s->known,
+	        s->known_count * sizeof(struct ring_source_note));
 	return n + (uint32_t)s->known_count;
 }
 
@@ -230,8 +230,8 @@ static size_t write_note(const struct stream *s, uint8_t *out, size_t share)
 	};
 	size_t n = sizeof(note);
 
-	note.feeds = write_feeds(s, out + n);
-	n += note.feeds * sizeof(struct feed_note);
+	note.readers = write_readers(s, out + n);
+	n += note.readers * sizeof(struct ring_source_note);
 	note.destinations =
 	        (uint32_t)summary_save(sum, out + n, (share - n) / 2 / sizeof(struct summary_kept));
 	n += note.destinations * sizeof(struct summary_kept);
@@ -264,7 +264,7 @@ static size_t carry_along(const struct recorder *r, uint8_t *out, size_t room, s
 
 		if (bytes > share) {
 			found.note.kinds = found.note.destinations = 0;
-			bytes = sizeof(found.note) + found.feeds.n;
+			bytes = sizeof(found.note) + found.readers.n;
 		}
 		if (bytes > room - n)
 			break;
@@ -283,15 +283,16 @@ static bool resize(struct recorder *r, struct noted *place, size_t bytes)
 
 	if (bytes == place->bytes)
 		return true;
-	if (r->notes_bytes - place->bytes + bytes > JOURNAL_NOTES_MAX)
+	if (r->checkpoint_bytes - place->bytes + bytes > JOURNAL_NOTES_MAX)
 		return false;
-	if (end < r->notes_bytes) {
-		memmove(r->notes + place->at + bytes, r->notes + end, r->notes_bytes - end);
+	if (end < r->checkpoint_bytes) {
+		memmove(r->checkpoint + place->at + bytes, r->checkpoint + end,
+		        r->checkpoint_bytes - end);
 		for (size_t i = 0; i < r->noted_count; i++)
 			if (r->noted[i].at >= end)
 				r->noted[i].at = r->noted[i].at - place->bytes + bytes;
 	}
-	r->notes_bytes = r->notes_bytes - place->bytes + bytes;
+	r->checkpoint_bytes = r->checkpoint_bytes - place->bytes + bytes;
 	place->bytes = bytes;
 	return true;
 }
@@ -301,7 +302,7 @@ static struct noted *place_of(struct recorder *r, struct stream *s)
 	if (!s->is_noted) {
 		s->note = r->noted_count++;
 		s->is_noted = true;
-		r->noted[s->note] = (struct noted){s, r->notes_bytes, 0};
+		r->noted[s->note] = (struct noted){s, r->checkpoint_bytes, 0};
 	}
 	return &r->noted[s->note];
 }
@@ -313,7 +314,7 @@ static bool note_one(struct recorder *r, struct stream *s, size_t share)
 
 	if (!resize(r, place, bytes))
 		return false;
-	memcpy(r->notes + place->at, r->note, bytes);
+	memcpy(r->checkpoint + place->at, r->note, bytes);
 	s->unnoted = false;
 	return true;
 }
@@ -323,7 +324,7 @@ static bool note_changes(struct recorder *r, size_t share)
 {
 	struct stream *s;
 
-	if (!r->notes_whole)
+	if (!r->checkpoint_whole)
 		return false;
 	DL_FOREACH2(r->awake, s, awake_next)
 	{
@@ -335,29 +336,29 @@ static bool note_changes(struct recorder *r, size_t share)
 
 static void note_all(struct recorder *r, size_t share, size_t carried)
 {
-	r->notes_bytes = r->noted_count = 0;
+	r->checkpoint_bytes = r->noted_count = 0;
 	for (struct stream *s = r->streams; s; s = s->next) {
 		s->is_noted = false;
 		note_one(r, s, share); /* as many shares as there are fit */
 	}
-	r->notes_bytes += carry_along(
-	        r, r->notes + r->notes_bytes, JOURNAL_NOTES_MAX - r->notes_bytes, share);
-	r->notes_whole = carried == 0;
+	r->checkpoint_bytes += carry_along(r, r->checkpoint + r->checkpoint_bytes,
+	        JOURNAL_NOTES_MAX - r->checkpoint_bytes, share);
+	r->checkpoint_whole = carried == 0;
 }
 
-void notes_forget(struct stream *stream)
+void checkpoint_forget(struct stream *stream)
 {
 	struct recorder *r = stream->recorder;
 	struct noted *place = &r->noted[stream->note];
 
-	if (!stream->is_noted || !r->notes_whole)
+	if (!stream->is_noted || !r->checkpoint_whole)
 		return;
 	resize(r, place, 0);
 	*place = r->noted[--r->noted_count];
 	place->stream->note = stream->note;
 }
 
-void notes_begin(struct recorder *r)
+void checkpoint_begin(struct recorder *r)
 {
 	size_t carried = count_carried(r), count = r->stream_count + carried;
 	/* Of even parts, so that the ones that do not need theirs leave no gap of odd size. */
@@ -365,14 +366,14 @@ void notes_begin(struct recorder *r)
 
 	if (!note_changes(r, share))
 		note_all(r, share, carried);
-	memcpy(journal_spare(&r->journal), r->notes, r->notes_bytes);
-	journal_begin(&r->journal, r->notes_bytes, buf_slice(&r->log.pending),
+	memcpy(journal_spare(&r->journal), r->checkpoint, r->checkpoint_bytes);
+	journal_begin(&r->journal, r->checkpoint_bytes, buf_slice(&r->log.pending),
 	        r->log.end < 0 ? 0 : r->log.end);
 	r->begun = true;
 }
 
 /* The next recorder may be given this file while it is still empty. */
-void notes_mark(struct recorder *r)
+void checkpoint_mark(struct recorder *r)
 {
 	uint8_t mark[CHAIN_MARK_BYTES];
 
@@ -382,16 +383,16 @@ void notes_mark(struct recorder *r)
 	journal_set_mark(&r->journal, slice_of(mark, sizeof(mark)));
 }
 
-static void tell_taken(struct stream *stream)
+static void tell_acknowledged(struct stream *stream)
 {
-	for (struct feed *feed = stream->feeds; feed; feed = feed->next)
-		ring_release(&feed->ring);
+	for (struct ring_source *reader = stream->readers; reader; reader = reader->next)
+		ring_release(&reader->ring);
 	if (stream->told != stream->acknowledged)
 		control_tell(stream->recorder, MESSAGE_RECORDER_TAKEN, stream->told, NULL);
 	stream->acknowledged = stream->told;
 }
 
-void notes_commit(struct recorder *r)
+void checkpoint_commit(struct recorder *r)
 {
 	struct stream *s;
 
@@ -401,5 +402,5 @@ void notes_commit(struct recorder *r)
 	if (r->log.end > 0 && journal_mark(&r->journal).n)
 		journal_set_mark(&r->journal, SLICE(""));
 	DL_FOREACH2(r->awake, s, awake_next)
-	tell_taken(s);
+	tell_acknowledged(s);
 }

@@ -8,23 +8,23 @@
 
 struct recorder;
 struct stream;
-struct feed;
+struct ring_source;
 
 /* Takes over what the one before has left: notes, and a batch that it had begun, which is pending
  * then. 0 or -errno. */
-int notes_inherit(struct recorder *recorder);
+int checkpoint_inherit(struct recorder *recorder);
 /* Gives a new stream what is noted of its sandbox. 0 or -ENOMEM. */
-int notes_apply(struct stream *stream);
-/* Sets a new feed to where it is noted to have been read to. */
-void notes_apply_feed(struct feed *feed);
+int checkpoint_apply(struct stream *stream);
+/* Sets a new ring source to where it is noted to have been read to. */
+void checkpoint_apply_source(struct ring_source *reader);
 /* The pending batch is about to be written; its lines are of what the streams have read so far. */
-void notes_begin(struct recorder *recorder);
+void checkpoint_begin(struct recorder *recorder);
 /* The stream is about to be closed. */
-void notes_forget(struct stream *stream);
+void checkpoint_forget(struct stream *stream);
 /* The log goes on in another file now, before anybody is told so. */
-void notes_mark(struct recorder *recorder);
+void checkpoint_mark(struct recorder *recorder);
 /* It is in the file: readers' positions are public, the supervisor hears what is recorded of its
  * own. */
-void notes_commit(struct recorder *recorder);
+void checkpoint_commit(struct recorder *recorder);
 
 #endif

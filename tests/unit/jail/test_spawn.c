@@ -134,7 +134,7 @@ static int lean(void *context)
 	if (fd < 0 || readlink("/proc/self/ns/mnt", before, sizeof(before) - 1) < 0 ||
 	        mount("/proc/self/ns/net", at, NULL, MS_BIND, NULL) != 0)
 		return 99;
-	mounts = spawn_lean_mounts();
+	mounts = spawn_unpinned_mounts();
 	n += mounts >= 0 && (fcntl(mounts, F_GETFD) & FD_CLOEXEC);
 	n += readlink("/proc/self/ns/mnt", outside, sizeof(outside) - 1) > 0 &&
 	     strcmp(before, outside) == 0; /* the caller stays */

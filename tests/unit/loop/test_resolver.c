@@ -94,8 +94,8 @@ static size_t parse_name(const uint8_t *q, size_t n, char *name)
 	return at + 1;
 }
 
-static size_t build(const struct zone *z, const uint8_t *q, size_t question_end, uint16_t type,
-        uint8_t *out, size_t cap)
+static size_t build(const struct zone *z, const uint8_t *q, size_t resolver_query_end,
+        uint16_t type, uint8_t *out, size_t cap)
 {
 	struct writer w = writer_over(out, cap);
 	unsigned count = type == TYPE_A ? z->v4 : type == TYPE_AAAA ? z->v6 : 0;
@@ -106,7 +106,7 @@ static size_t build(const struct zone *z, const uint8_t *q, size_t question_end,
 	writer_u16(&w, 1);
 	writer_u16(&w, (uint16_t)count);
 	writer_u32(&w, 0);
-	writer_bytes(&w, q + 12, question_end - 12);
+	writer_bytes(&w, q + 12, resolver_query_end - 12);
 	for (unsigned i = 0; i < count; i++) {
 		uint8_t address[16] = {203, 0, 113, (uint8_t)(i + 1)};
 

@@ -58,7 +58,7 @@ static void run_recorder(int control)
 	signal(SIGPIPE, SIG_IGN);
 	r->loop = loop_new();
 	if (!r->loop || ring_guard() != 0 || control_receive_start(r, control, &id) != 0 ||
-	        pump_open(r) != 0 || control_open(r, control, id) != 0)
+	        batch_writer_open(r) != 0 || control_open(r, control, id) != 0)
 		_exit(99);
 	loop_run(r->loop);
 	_exit(r->status);

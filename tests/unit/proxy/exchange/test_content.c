@@ -2,8 +2,8 @@
 /*
  * Compressed responses to requests with a credential, through a whole proxy: whoever did not ask
  * for gzip, or for nothing to be changed, gets the very bytes of the origin, or none that hold the
- * credential; who did gets them unpacked, and what the fields say is true. And the beginnings of
- * bodies that say what they are written in.
+ * credential; who did gets them decompressed, and what the fields say is true. And the beginnings
+ * of bodies that say what they are written in.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -305,7 +305,8 @@ static void test_damaged(void **state)
 			packed[n++] = 'x';
 			break;
 		case 4:
-			n -= 3; /* its end is missing: so it is passed on, unless it is unpacked */
+			n -= 3; /* its end is missing: so it is passed on, unless it is decompressed
+			         */
 			passes = !(i & 1);
 			break;
 		default:
@@ -360,7 +361,7 @@ static void test_empty_members(void **state)
 	leave();
 }
 
-/* --- unpacked --- */
+/* --- decompressed --- */
 
 static void test_what_is_said_of_unpacked_content(void **state)
 {
@@ -402,8 +403,8 @@ static void test_digests_in_trailers(void **state)
 	char head[200];
 
 	(void)state;
-	for (int unpacked = 0; unpacked < 2; unpacked++) {
-		begin("GET /x", unpacked ? ASKS : "");
+	for (int decompressed = 0; decompressed < 2; decompressed++) {
+		begin("GET /x", decompressed ? ASKS : "");
 		snprintf(head, sizeof head,
 		        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: "
 		        "chunked\r\n\r\n%zx\r\n",
@@ -413,7 +414,7 @@ static void test_digests_in_trailers(void **state)
 		say(o, "\r\n0\r\nRepr-Digest: sha-256=:AAAA:\r\nX-Other: 1\r\n\r\n");
 		expect_head(c, "HTTP/1.1 200 ");
 		UNTIL(&w, has(c, "X-Other: 1\r\n\r\n", 14));
-		assert_int_equal(has(c, "Repr-Digest", 11), !unpacked);
+		assert_int_equal(has(c, "Repr-Digest", 11), !decompressed);
 		leave();
 	}
 }

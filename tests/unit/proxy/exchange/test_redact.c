@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A credential that an upstream sends back, in each form that is covered, by each way that a
- * response has: in pieces of one byte, across the steps in which gzip is unpacked, as part of a
+ * response has: in pieces of one byte, across the steps in which gzip is decompressed, as part of a
  * range, in fields and trailers, over HTTP/2. The sandbox sees no form of it, and no part longer
  * than what may be shown at a pause.
  */
@@ -16,7 +16,7 @@
 #include "../http2_origin.h"
 
 #define PART 8           /* of a form: so much of it in one run would tell something */
-#define STEP (64u << 10) /* bytes that are unpacked at once */
+#define STEP (64u << 10) /* bytes that are decompressed at once */
 
 /* SECRET_VALUE, written otherwise. */
 static const char *const forms[] = {

@@ -38,8 +38,8 @@ static void run_recorder(int control)
 	uint64_t id;
 
 	r->loop = loop_new();
-	if (ring_guard() != 0 || control_receive_start(r, control, &id) != 0 || pump_open(r) != 0 ||
-	        control_open(r, control, id) != 0)
+	if (ring_guard() != 0 || control_receive_start(r, control, &id) != 0 ||
+	        batch_writer_open(r) != 0 || control_open(r, control, id) != 0)
 		_exit(99);
 	loop_run(r->loop);
 	_exit(r->status);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A mount namespace without pins (spawn_lean_mounts). It is made by a thread, whose root and mounts
- * are its own from its first call on; it lives as long as its descriptor and whoever is in it.
+ * A mount namespace without pins (spawn_unpinned_mounts). It is made by a thread, whose root and
+ * mounts are its own from its first call on; it lives as long as its descriptor and whoever is in
+ * it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -93,7 +94,7 @@ static bool same_root(const struct stat *before)
 	return stat("/", &now) == 0 && now.st_dev == before->st_dev && now.st_ino == before->st_ino;
 }
 
-static int make_lean(void)
+static int make_unpinned(void)
 {
 	struct stat before;
 	int fd, error = 0;
@@ -118,11 +119,11 @@ static int make_lean(void)
 
 static void *in_thread(void *context)
 {
-	*(int *)context = make_lean();
+	*(int *)context = make_unpinned();
 	return NULL;
 }
 
-int spawn_lean_mounts(void)
+int spawn_unpinned_mounts(void)
 {
 	pthread_t thread;
 	int result = -EINVAL, error = pthread_create(&thread, NULL, in_thread, &result);

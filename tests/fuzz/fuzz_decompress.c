@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "vethguard/credential/unpack.h"
+#include "vethguard/credential/decompress.h"
 
 #define OUT_MAX (1u << 20) /* enough is enough: the rest of a bomb is more of the same */
-#define STEP_MAX 16384     /* what may come beyond the room (unpack.c) */
+#define STEP_MAX 16384     /* what may come beyond the room (decompress.c) */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -29,7 +29,7 @@ static void require(bool fact)
 /* room 0: all at once. */
 static void run(const uint8_t *p, size_t n, unsigned seed, size_t room, struct result *result)
 {
-	struct unpack *u = unpack_new();
+	struct decompress *u = decompress_new();
 	bool more = false;
 
 	require(u != NULL);
@@ -41,21 +41,21 @@ static void run(const uint8_t *p, size_t n, unsigned seed, size_t room, struct r
 		if (step > n - at)
 			step = n - at;
 		limit = limit < OUT_MAX ? limit : OUT_MAX;
-		result->error = unpack_feed(u, p + at, step, &used, &result->out, limit);
+		result->error = decompress_feed(u, p + at, step, &used, &result->out, limit);
 		require(result->error == 0 || result->error == -EBADMSG);
 		require(used <= step && result->out.len <= limit + STEP_MAX);
 		more = result->out.len >= limit;
 		require(result->error || more || used == step);
 		at += used;
 	}
-	result->complete = unpack_complete(u);
+	result->complete = decompress_complete(u);
 	if (result->error) {
 		size_t used = 0;
 
 		require(!result->complete);
-		require(unpack_feed(u, p, n, &used, &result->out, OUT_MAX) == -EBADMSG);
+		require(decompress_feed(u, p, n, &used, &result->out, OUT_MAX) == -EBADMSG);
 	}
-	unpack_free(u);
+	decompress_free(u);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -9,26 +9,26 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "loop/question_stream.h"
+#include "loop/resolver_query_stream.h"
 #include "vethguard/base/cursor.h"
 
 #define READ_BYTES 2048
 
-struct question_stream *question_stream_new(const struct dns_lookup *lookup)
+struct resolver_query_stream *resolver_query_stream_new(const struct dns_lookup *lookup)
 {
-	struct question_stream *s = calloc(1, sizeof *s);
+	struct resolver_query_stream *s = calloc(1, sizeof *s);
 
 	if (!s)
 		return NULL;
 	s->out[0] = (uint8_t)(lookup->n >> 8);
 	s->out[1] = (uint8_t)lookup->n;
-	memcpy(s->out + QUESTION_STREAM_LENGTH, lookup->bytes, lookup->n);
-	s->out_n = QUESTION_STREAM_LENGTH + lookup->n;
-	buf_init(&s->in, QUESTION_STREAM_LENGTH + DNS_LOOKUP_STREAM_MAX + READ_BYTES);
+	memcpy(s->out + RESOLVER_QUERY_STREAM_LENGTH, lookup->bytes, lookup->n);
+	s->out_n = RESOLVER_QUERY_STREAM_LENGTH + lookup->n;
+	buf_init(&s->in, RESOLVER_QUERY_STREAM_LENGTH + DNS_LOOKUP_STREAM_MAX + READ_BYTES);
 	return s;
 }
 
-void question_stream_free(struct question_stream *s)
+void resolver_query_stream_free(struct resolver_query_stream *s)
 {
 	if (!s)
 		return;
@@ -37,7 +37,7 @@ void question_stream_free(struct question_stream *s)
 }
 
 /* As long as the socket is being connected it has no room. */
-static int send_rest(struct question_stream *s, int fd)
+static int send_rest(struct resolver_query_stream *s, int fd)
 {
 	while (s->sent < s->out_n) {
 		ssize_t n =
@@ -52,7 +52,7 @@ static int send_rest(struct question_stream *s, int fd)
 	return 0;
 }
 
-static int receive(struct question_stream *s, int fd)
+static int receive(struct resolver_query_stream *s, int fd)
 {
 	uint8_t *room = buf_reserve(&s->in, READ_BYTES);
 	ssize_t n;
@@ -69,25 +69,25 @@ static int receive(struct question_stream *s, int fd)
 }
 
 /* True where a whole message is there. */
-static bool take_message(struct question_stream *s, struct slice *message)
+static bool take_message(struct resolver_query_stream *s, struct slice *message)
 {
 	struct reader r = reader_over(buf_bytes(&s->in), s->in.len);
 
-	*message = reader_vector(&r, QUESTION_STREAM_LENGTH, DNS_LOOKUP_STREAM_MAX);
+	*message = reader_vector(&r, RESOLVER_QUERY_STREAM_LENGTH, DNS_LOOKUP_STREAM_MAX);
 	if (r.failed)
 		return false;
-	s->taken = QUESTION_STREAM_LENGTH + message->n;
+	s->taken = RESOLVER_QUERY_STREAM_LENGTH + message->n;
 	return true;
 }
 
-static bool is_too_long(const struct question_stream *s)
+static bool is_too_long(const struct resolver_query_stream *s)
 {
 	struct reader r = reader_over(buf_bytes(&s->in), s->in.len);
 
 	return reader_u16(&r) > DNS_LOOKUP_STREAM_MAX;
 }
 
-int question_stream_next(struct question_stream *s, int fd, struct slice *message)
+int resolver_query_stream_next(struct resolver_query_stream *s, int fd, struct slice *message)
 {
 	int result = send_rest(s, fd);
 

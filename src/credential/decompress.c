@@ -5,7 +5,7 @@
  * drains. After a member's trailer the next byte must begin another member (RFC 1952 section 2.2):
  * zlib checks each member's CRC and length.
  */
-#include "vethguard/credential/unpack.h"
+#include "vethguard/credential/decompress.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,21 +15,21 @@
 #define WINDOW_GZIP_ONLY (15 + 16) /* inflateInit2: the largest window, gzip header required */
 #define STEP_MAX 16384             /* bytes of room asked of out at a time */
 
-enum unpack_state {
-	UNPACK_FRESH,  /* nothing taken yet */
-	UNPACK_MEMBER, /* inside a member */
-	UNPACK_ENDED,  /* behind a member's trailer */
-	UNPACK_BROKEN
+enum decompress_state {
+	DECOMPRESS_FRESH,  /* nothing taken yet */
+	DECOMPRESS_MEMBER, /* inside a member */
+	DECOMPRESS_ENDED,  /* behind a member's trailer */
+	DECOMPRESS_BROKEN
 };
 
-struct unpack {
+struct decompress {
 	z_stream z;
-	enum unpack_state state;
+	enum decompress_state state;
 };
 
-struct unpack *unpack_new(void)
+struct decompress *decompress_new(void)
 {
-	struct unpack *u = calloc(1, sizeof(*u));
+	struct decompress *u = calloc(1, sizeof(*u));
 
 	if (u && inflateInit2(&u->z, WINDOW_GZIP_ONLY) != Z_OK) {
 		free(u);
@@ -38,7 +38,7 @@ struct unpack *unpack_new(void)
 	return u;
 }
 
-void unpack_free(struct unpack *u)
+void decompress_free(struct decompress *u)
 {
 	if (!u)
 		return;
@@ -47,7 +47,7 @@ void unpack_free(struct unpack *u)
 }
 
 /* One call of inflate. 0: go on; 1: no progress without more input or room; -errno. */
-static int inflate_step(struct unpack *u, struct buf *out, size_t room_bytes)
+static int inflate_step(struct decompress *u, struct buf *out, size_t room_bytes)
 {
 	uint8_t *room = buf_reserve(out, room_bytes);
 	uInt input = u->z.avail_in;
@@ -62,9 +62,9 @@ static int inflate_step(struct unpack *u, struct buf *out, size_t room_bytes)
 	made = room_bytes - u->z.avail_out;
 	buf_commit(out, made);
 	if (u->z.avail_in < input)
-		u->state = UNPACK_MEMBER;
+		u->state = DECOMPRESS_MEMBER;
 	if (rc == Z_STREAM_END) {
-		u->state = UNPACK_ENDED;
+		u->state = DECOMPRESS_ENDED;
 		return inflateReset(&u->z) == Z_OK ? 0 : -EBADMSG;
 	}
 	if (rc == Z_MEM_ERROR)
@@ -84,21 +84,21 @@ static size_t step_room(const struct buf *out, size_t out_limit)
 	return left < STEP_MAX ? left : STEP_MAX;
 }
 
-int unpack_feed(struct unpack *u, const uint8_t *p, size_t n, size_t *used, struct buf *out,
+int decompress_feed(struct decompress *u, const uint8_t *p, size_t n, size_t *used, struct buf *out,
         size_t out_limit)
 {
 	uInt take = n < UINT_MAX ? (uInt)n : UINT_MAX;
 	int rc = 0;
 
 	*used = 0;
-	if (u->state == UNPACK_BROKEN)
+	if (u->state == DECOMPRESS_BROKEN)
 		return -EBADMSG;
 	u->z.next_in = (Bytef *)(uintptr_t)p;
 	u->z.avail_in = take;
 	while (rc == 0 && out->len < out_limit && out->len < out->max) {
 		/* Between members zlib has nothing to give: without input there is nothing to do.
 		 */
-		if (u->z.avail_in == 0 && u->state != UNPACK_MEMBER)
+		if (u->z.avail_in == 0 && u->state != DECOMPRESS_MEMBER)
 			break;
 		rc = inflate_step(u, out, step_room(out, out_limit));
 	}
@@ -106,11 +106,11 @@ int unpack_feed(struct unpack *u, const uint8_t *p, size_t n, size_t *used, stru
 	u->z.next_in = NULL;
 	u->z.avail_in = 0;
 	if (rc == -EBADMSG)
-		u->state = UNPACK_BROKEN;
+		u->state = DECOMPRESS_BROKEN;
 	return rc < 0 ? rc : 0;
 }
 
-bool unpack_complete(const struct unpack *u)
+bool decompress_complete(const struct decompress *u)
 {
-	return u->state == UNPACK_ENDED;
+	return u->state == DECOMPRESS_ENDED;
 }

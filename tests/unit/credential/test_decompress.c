@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unpack: against zlib's own deflate, in every size of step, and what must be refused. */
+/* decompress: against zlib's own deflate, in every size of step, and what must be refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-#include "vethguard/credential/unpack.h"
+#include "vethguard/credential/decompress.h"
 
 #define PLAIN 20000
 static uint8_t plain[PLAIN], packed[2 * PLAIN];
@@ -37,11 +37,11 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Unpacks in steps of in_step bytes with out_limit; the bytes made, or -errno. */
+/* Decompresses in steps of in_step bytes with out_limit; the bytes made, or -errno. */
 static ssize_t run(const uint8_t *p, size_t n, size_t in_step, size_t out_limit, bool *complete,
         uint8_t *result)
 {
-	struct unpack *u = unpack_new();
+	struct decompress *u = decompress_new();
 	struct buf out;
 	ssize_t total = 0;
 	size_t at = 0;
@@ -52,7 +52,7 @@ static ssize_t run(const uint8_t *p, size_t n, size_t in_step, size_t out_limit,
 	while (rc == 0) {
 		size_t step = n - at < in_step ? n - at : in_step, used;
 
-		rc = unpack_feed(u, p + at, step, &used, &out, out_limit);
+		rc = decompress_feed(u, p + at, step, &used, &out, out_limit);
 		assert_true(used <= step);
 		assert_true(out.len <= out_limit);
 		at += used;
@@ -63,15 +63,15 @@ static ssize_t run(const uint8_t *p, size_t n, size_t in_step, size_t out_limit,
 		total += (ssize_t)out.len;
 		buf_consume(&out, out.len);
 	}
-	*complete = unpack_complete(u);
+	*complete = decompress_complete(u);
 	if (rc < 0) {
 		size_t used;
 
 		/* Broken for good. */
-		assert_int_equal(unpack_feed(u, p, n, &used, &out, out_limit), rc);
+		assert_int_equal(decompress_feed(u, p, n, &used, &out, out_limit), rc);
 		assert_int_equal(used, 0);
 	}
-	unpack_free(u);
+	decompress_free(u);
 	buf_fini(&out);
 	return rc < 0 ? rc : total;
 }
@@ -195,19 +195,19 @@ static void test_bomb(void **state)
 static void test_no_room_takes_nothing(void **state)
 {
 	size_t n = pack(plain, 300, packed, sizeof(packed), 31), used = 99;
-	struct unpack *u = unpack_new();
+	struct decompress *u = decompress_new();
 	struct buf out;
 
 	(void)state;
 	buf_init(&out, 10);
 	assert_int_equal(buf_append(&out, "0123456789", 10), 0);
-	assert_int_equal(unpack_feed(u, packed, n, &used, &out, 10), 0);
+	assert_int_equal(decompress_feed(u, packed, n, &used, &out, 10), 0);
 	assert_int_equal(used, 0);
-	assert_int_equal(unpack_feed(u, packed, n, &used, &out, 1000), 0);
+	assert_int_equal(decompress_feed(u, packed, n, &used, &out, 1000), 0);
 	assert_int_equal(used, 0);
 	assert_int_equal(out.len, 10);
-	unpack_free(u);
-	unpack_free(NULL);
+	decompress_free(u);
+	decompress_free(NULL);
 	buf_fini(&out);
 }
 

@@ -8,7 +8,7 @@
  * key is made with the mint; the RSA key, which few sandboxes need, when a client first asks for
  * it.
  */
-#include "vethguard/mint/mint.h"
+#include "vethguard/issuer/leaf_issuer.h"
 
 #include <stdlib.h>
 
@@ -28,10 +28,10 @@ struct leaf {
 	uint8_t key[]; /* the kind; then 0 and a host, or 4 or 6 and an address */
 };
 
-struct mint {
+struct leaf_issuer {
 	struct ca *issuer;
 	struct ca_leaf_key *keys[TLS_KEY_KINDS]; /* NULL: not needed yet */
-	struct mint_limits limits;
+	struct leaf_issuer_limits limits;
 	struct leaf *tables[2]; /* blocked, mentioned; least recently used first */
 	struct hash_key hash_key;
 	struct tls_identity *last; /* one reference */
@@ -40,9 +40,9 @@ struct mint {
 	bool filled;
 };
 
-struct mint *mint_new(struct ca *issuer, const struct mint_limits *limits)
+struct leaf_issuer *leaf_issuer_new(struct ca *issuer, const struct leaf_issuer_limits *limits)
 {
-	struct mint *mint = calloc(1, sizeof(*mint));
+	struct leaf_issuer *mint = calloc(1, sizeof(*mint));
 
 	if (mint)
 		mint->keys[TLS_KEY_ECDSA] = ca_leaf_key_new(TLS_KEY_ECDSA);
@@ -69,7 +69,7 @@ static void drop(struct leaf **table, struct leaf *leaf)
 	leaf_free(leaf);
 }
 
-void mint_free(struct mint *mint)
+void leaf_issuer_free(struct leaf_issuer *mint)
 {
 	if (!mint)
 		return;
@@ -85,7 +85,7 @@ void mint_free(struct mint *mint)
 
 /* Takes one leaf's worth from the bucket, which fills at blocked_per_minute up to one minute's
  * worth. */
-static bool bucket_take(struct mint *mint, int64_t now_ms)
+static bool bucket_take(struct leaf_issuer *mint, int64_t now_ms)
 {
 	int64_t full = (int64_t)mint->limits.blocked_per_minute * MINUTE_MS;
 	int64_t passed_ms = mint->filled ? now_ms - mint->filled_ms : MINUTE_MS;
@@ -143,7 +143,7 @@ static bool is_fresh(const struct leaf *leaf)
 	return tls_identity_expires_s(leaf->identity) - clock_real_ms() / 1000 >= RENEW_BEFORE_S;
 }
 
-static struct tls_identity *hold(struct mint *mint, struct tls_identity *identity)
+static struct tls_identity *hold(struct leaf_issuer *mint, struct tls_identity *identity)
 {
 	tls_identity_retain(identity);
 	tls_identity_release(mint->last);
@@ -152,7 +152,7 @@ static struct tls_identity *hold(struct mint *mint, struct tls_identity *identit
 }
 
 /* Makes room, then keeps identity under key; where memory is short it is just not kept. */
-static void keep(struct mint *mint, struct leaf **table, struct slice key, unsigned hash,
+static void keep(struct leaf_issuer *mint, struct leaf **table, struct slice key, unsigned hash,
         struct tls_identity *identity)
 {
 	struct leaf *leaf = calloc(1, sizeof(*leaf) + key.n);
@@ -169,16 +169,16 @@ static void keep(struct mint *mint, struct leaf **table, struct slice key, unsig
 }
 
 /* A new leaf, one reference for the caller. */
-static struct tls_identity *make(
-        struct mint *mint, struct slice host, const struct ip *address, enum tls_key_kind kind)
+static struct tls_identity *make(struct leaf_issuer *mint, struct slice host,
+        const struct ip *address, enum tls_key_kind kind)
 {
 	if (!mint->keys[kind])
 		mint->keys[kind] = ca_leaf_key_new(kind);
 	return mint->keys[kind] ? ca_leaf_new(mint->issuer, mint->keys[kind], host, address) : NULL;
 }
 
-struct tls_identity *mint_get(struct mint *mint, struct slice host, const struct ip *address,
-        enum tls_key_kind kind, bool mentioned, int64_t now_ms)
+struct tls_identity *leaf_issuer_get(struct leaf_issuer *mint, struct slice host,
+        const struct ip *address, enum tls_key_kind kind, bool mentioned, int64_t now_ms)
 {
 	uint8_t key_bytes[KEY_MAX];
 	struct slice key = make_key(host, address, kind, key_bytes);

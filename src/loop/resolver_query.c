@@ -18,21 +18,21 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "loop/question.h"
-#include "loop/question_stream.h"
+#include "loop/resolver_query.h"
+#include "loop/resolver_query_stream.h"
 #include "vethguard/base/hash.h"
 
 #define TRIES_MIN 2 /* a datagram may get lost */
 #define TRIES_MAX 3 /* so that each has its time */
 
-struct question {
+struct resolver_query {
 	struct questions *all;
 	struct slice host;
-	question_on_end on_end;
+	resolver_query_on_end on_end;
 	void *context;
-	struct list place;              /* while it waits for its turn */
-	struct loop_io io;              /* fd -1: no try is out */
-	struct question_stream *stream; /* of a try over TCP, or NULL */
+	struct list place;                    /* while it waits for its turn */
+	struct loop_io io;                    /* fd -1: no try is out */
+	struct resolver_query_stream *stream; /* of a try over TCP, or NULL */
 	struct loop_deadline patience;
 	struct loop_task over;
 	size_t server;
@@ -41,7 +41,7 @@ struct question {
 	uint16_t type;
 	bool counted; /* in all->out */
 	bool plain;
-	enum question_end end; /* as it stands */
+	enum resolver_query_end end; /* as it stands */
 	struct dns_found found;
 	struct dns_lookup lookup;
 };
@@ -71,7 +71,7 @@ void questions_close(struct questions *all)
 
 /* --- a try --- */
 
-static void close_socket(struct question *q)
+static void close_socket(struct resolver_query *q)
 {
 	int fd = q->io.fd;
 
@@ -79,17 +79,17 @@ static void close_socket(struct question *q)
 	if (fd >= 0)
 		close(fd);
 	q->io.fd = -1;
-	question_stream_free(q->stream);
+	resolver_query_stream_free(q->stream);
 	q->stream = NULL;
 }
 
-static void close_try(struct question *q)
+static void close_try(struct resolver_query *q)
 {
 	loop_deadline_clear(&q->patience);
 	close_socket(q);
 }
 
-static bool write_lookup(struct question *q)
+static bool write_lookup(struct resolver_query *q)
 {
 	uint8_t mix[DNS_LOOKUP_MIX];
 	uint16_t id;
@@ -113,7 +113,7 @@ static int connect_to(const struct config_server *server, int type)
 	return fd;
 }
 
-static bool send_try(struct question *q)
+static bool send_try(struct resolver_query *q)
 {
 	struct questions *all = q->all;
 
@@ -130,7 +130,7 @@ static bool send_try(struct question *q)
 }
 
 /* Asks again, as q says; where no try is left or can be made, it is over. */
-static void try_again(struct question *q)
+static void try_again(struct resolver_query *q)
 {
 	close_try(q);
 	while (q->tried < q->all->tries) {
@@ -138,7 +138,7 @@ static void try_again(struct question *q)
 		if (send_try(q))
 			return;
 		close_try(q);
-		q->end = QUESTION_FAILED;
+		q->end = RESOLVER_QUERY_FAILED;
 		q->server = (q->server + 1) % q->all->server_count;
 		q->asked++;
 	}
@@ -146,11 +146,11 @@ static void try_again(struct question *q)
 }
 
 /* This server is no help. */
-static void try_next_server(struct question *q, enum question_end end)
+static void try_next_server(struct resolver_query *q, enum resolver_query_end end)
 {
 	q->end = end;
 	q->server = (q->server + 1) % q->all->server_count;
-	if (++q->asked >= q->all->server_count && end != QUESTION_SILENT) {
+	if (++q->asked >= q->all->server_count && end != RESOLVER_QUERY_SILENT) {
 		close_try(q);
 		loop_task_queue(q->all->loop, &q->over);
 		return;
@@ -160,21 +160,21 @@ static void try_next_server(struct question *q, enum question_end end)
 
 static void on_silence(struct loop_deadline *deadline)
 {
-	struct question *q = container_of(deadline, struct question, patience);
+	struct resolver_query *q = container_of(deadline, struct resolver_query, patience);
 	struct questions *all = q->all;
 
 	if (q->stream) {
-		try_next_server(q, QUESTION_TRUNCATED);
+		try_next_server(q, RESOLVER_QUERY_TRUNCATED);
 		return;
 	}
 	if (all->preferred == q->server)
 		all->preferred = (q->server + 1) % all->server_count;
-	try_next_server(q, QUESTION_SILENT);
+	try_next_server(q, RESOLVER_QUERY_SILENT);
 }
 
 /* --- the answer --- */
 
-static void finish(struct question *q, enum question_end end)
+static void finish(struct resolver_query *q, enum resolver_query_end end)
 {
 	q->end = end;
 	close_try(q);
@@ -182,7 +182,7 @@ static void finish(struct question *q, enum question_end end)
 }
 
 /* Asks the same server over TCP; the try's time runs on. */
-static bool send_over_tcp(struct question *q)
+static bool send_over_tcp(struct resolver_query *q)
 {
 	struct questions *all = q->all;
 
@@ -190,7 +190,7 @@ static bool send_over_tcp(struct question *q)
 	if (!write_lookup(q))
 		return false;
 	q->lookup.reply_max = DNS_LOOKUP_STREAM_MAX;
-	q->stream = question_stream_new(&q->lookup);
+	q->stream = resolver_query_stream_new(&q->lookup);
 	if (!q->stream)
 		return false;
 	q->io.fd = connect_to(&all->servers[q->server], SOCK_STREAM);
@@ -198,13 +198,13 @@ static bool send_over_tcp(struct question *q)
 	                                LOOP_READ | LOOP_WRITE | LOOP_CLOSED, on_stream) == 0;
 }
 
-static void take_truncated(struct question *q)
+static void take_truncated(struct resolver_query *q)
 {
 	if (q->stream || !send_over_tcp(q)) /* nor does TCP hold it */
-		try_next_server(q, QUESTION_TRUNCATED);
+		try_next_server(q, RESOLVER_QUERY_TRUNCATED);
 }
 
-static void take_answer(struct question *q)
+static void take_answer(struct resolver_query *q)
 {
 	if (q->found.truncated) {
 		take_truncated(q);
@@ -212,21 +212,21 @@ static void take_answer(struct question *q)
 	}
 	switch (q->found.rcode) {
 	case DNS_NOERROR:
-		finish(q, QUESTION_NO_ADDRESS);
+		finish(q, RESOLVER_QUERY_NO_ADDRESS);
 		break;
 	case DNS_NXDOMAIN:
-		finish(q, QUESTION_NO_NAME);
+		finish(q, RESOLVER_QUERY_NO_NAME);
 		break;
 	case DNS_REFUSED:
-		try_next_server(q, QUESTION_REFUSED);
+		try_next_server(q, RESOLVER_QUERY_REFUSED);
 		break;
 	default:
-		try_next_server(q, QUESTION_FAILED);
+		try_next_server(q, RESOLVER_QUERY_FAILED);
 	}
 }
 
 /* A server that wants it plain is asked so at once, and that is not one of the tries. */
-static void ask_plainly(struct question *q)
+static void ask_plainly(struct resolver_query *q)
 {
 	q->plain = true;
 	q->tried--;
@@ -234,20 +234,20 @@ static void ask_plainly(struct question *q)
 }
 
 /* True: it is passed over, and the try goes on. */
-static bool take_reply(struct question *q, const uint8_t *p, size_t n)
+static bool take_reply(struct resolver_query *q, const uint8_t *p, size_t n)
 {
 	switch (dns_lookup_read(&q->lookup, p, n, &q->found)) {
 	case DNS_LOOKUP_STRANGE:
-		if (++q->strange < QUESTION_STRANGE_MAX)
+		if (++q->strange < RESOLVER_QUERY_STRANGE_MAX)
 			return true;
-		q->end = QUESTION_FAILED;
+		q->end = RESOLVER_QUERY_FAILED;
 		try_again(q);
 		break;
 	case DNS_LOOKUP_ASK_PLAIN:
 		ask_plainly(q);
 		break;
 	case DNS_LOOKUP_BROKEN:
-		try_next_server(q, QUESTION_FAILED);
+		try_next_server(q, RESOLVER_QUERY_FAILED);
 		break;
 	case DNS_LOOKUP_ANSWER:
 		take_answer(q);
@@ -259,7 +259,7 @@ static bool take_reply(struct question *q, const uint8_t *p, size_t n)
 /* One datagram; if there are more, the next turn of the loop says so. */
 static void on_reply(struct loop_io *io, unsigned events)
 {
-	struct question *q = container_of(io, struct question, io);
+	struct resolver_query *q = container_of(io, struct resolver_query, io);
 	uint8_t bytes[DNS_LOOKUP_REPLY_MAX + 1]; /* one more shows that it is too long */
 	ssize_t n = recv(io->fd, bytes, sizeof bytes, MSG_DONTWAIT);
 
@@ -267,27 +267,27 @@ static void on_reply(struct loop_io *io, unsigned events)
 	if (n >= 0)
 		take_reply(q, bytes, (size_t)n);
 	else if (errno != EAGAIN && errno != EINTR) /* nobody listens there */
-		try_next_server(q, QUESTION_FAILED);
+		try_next_server(q, RESOLVER_QUERY_FAILED);
 }
 
 /* All that is there: readiness is told once. */
 static void on_stream(struct loop_io *io, unsigned events)
 {
-	struct question *q = container_of(io, struct question, io);
+	struct resolver_query *q = container_of(io, struct resolver_query, io);
 	struct slice reply;
 	int result;
 
 	(void)events;
 	do
-		result = question_stream_next(q->stream, io->fd, &reply);
+		result = resolver_query_stream_next(q->stream, io->fd, &reply);
 	while (result == 0 && take_reply(q, (const uint8_t *)reply.p, reply.n));
 	if (result < 0 && result != -EAGAIN)
-		try_next_server(q, QUESTION_TRUNCATED);
+		try_next_server(q, RESOLVER_QUERY_TRUNCATED);
 }
 
 /* --- a question --- */
 
-static void begin(struct question *q)
+static void begin(struct resolver_query *q)
 {
 	q->counted = true;
 	q->all->out++;
@@ -296,7 +296,7 @@ static void begin(struct question *q)
 }
 
 /* Its place is the next one's. */
-void question_cancel(struct question *q)
+void resolver_query_cancel(struct resolver_query *q)
 {
 	struct questions *all;
 
@@ -308,8 +308,8 @@ void question_cancel(struct question *q)
 	list_remove(&q->place);
 	all->out -= q->counted;
 	free(q);
-	if (all->out < QUESTIONS_OUT_MAX && !list_is_empty(&all->waiting)) {
-		q = container_of(all->waiting.next, struct question, place);
+	if (all->out < RESOLVER_QUERIES_OUT_MAX && !list_is_empty(&all->waiting)) {
+		q = container_of(all->waiting.next, struct resolver_query, place);
 		list_remove(&q->place);
 		begin(q);
 	}
@@ -317,34 +317,34 @@ void question_cancel(struct question *q)
 
 static void on_over(struct loop_task *task)
 {
-	struct question *q = container_of(task, struct question, over);
+	struct resolver_query *q = container_of(task, struct resolver_query, over);
 	struct dns_found found = q->found;
-	question_on_end on_end = q->on_end;
+	resolver_query_on_end on_end = q->on_end;
 	void *context = q->context;
 	uint16_t type = q->type;
-	enum question_end end = q->end;
+	enum resolver_query_end end = q->end;
 
-	if (end != QUESTION_NO_ADDRESS)
+	if (end != RESOLVER_QUERY_NO_ADDRESS)
 		found.count = 0;
-	question_cancel(q);
+	resolver_query_cancel(q);
 	on_end(context, type, end, &found);
 }
 
-struct question *question_ask(struct questions *all, struct slice host, uint16_t type,
-        question_on_end on_end, void *context)
+struct resolver_query *resolver_query_ask(struct questions *all, struct slice host, uint16_t type,
+        resolver_query_on_end on_end, void *context)
 {
-	struct question *q = calloc(1, sizeof *q);
+	struct resolver_query *q = calloc(1, sizeof *q);
 
 	if (!q)
 		return NULL;
-	*q = (struct question){.all = all,
+	*q = (struct resolver_query){.all = all,
 	        .host = host,
 	        .type = type,
 	        .on_end = on_end,
 	        .context = context,
 	        .io.fd = -1,
 	        .over.run = on_over};
-	if (all->out < QUESTIONS_OUT_MAX)
+	if (all->out < RESOLVER_QUERIES_OUT_MAX)
 		begin(q);
 	else
 		list_append(&all->waiting, &q->place);

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "vethguard/base/clock.h"
-#include "vethguard/mint/mint.h"
+#include "vethguard/issuer/leaf_issuer.h"
 
 static int64_t real_offset_ms;
 
@@ -29,23 +29,23 @@ int64_t clock_monotonic_us(void)
 	return 0;
 }
 
-static struct mint *mint;
+static struct leaf_issuer *mint;
 
 static void open_mint(uint32_t leaves, uint32_t blocked_per_minute)
 {
-	struct mint_limits limits = {leaves, blocked_per_minute};
+	struct leaf_issuer_limits limits = {leaves, blocked_per_minute};
 	struct ca *root = ca_new_root(SLICE("root"), 30);
 	struct ca *issuer = ca_new_intermediate(root, SLICE("issuer"), 30);
 
 	ca_free(root);
-	mint = mint_new(issuer, &limits);
+	mint = leaf_issuer_new(issuer, &limits);
 	assert_non_null(mint);
 }
 
 static int close_mint(void **state)
 {
 	(void)state;
-	mint_free(mint);
+	leaf_issuer_free(mint);
 	mint = NULL;
 	real_offset_ms = 0;
 	return 0;
@@ -53,7 +53,8 @@ static int close_mint(void **state)
 
 static struct tls_identity *get(const char *host, bool mentioned, int64_t now_ms)
 {
-	return mint_get(mint, slice_from_string(host), NULL, TLS_KEY_ECDSA, mentioned, now_ms);
+	return leaf_issuer_get(
+	        mint, slice_from_string(host), NULL, TLS_KEY_ECDSA, mentioned, now_ms);
 }
 
 /* As get, but held, so that a later leaf cannot be at the same address. */
@@ -89,12 +90,13 @@ static void test_addresses(void **state)
 	(void)state;
 
 	open_mint(8, 10);
-	struct tls_identity *a = mint_get(mint, none, &v4, TLS_KEY_ECDSA, true, 0);
+	struct tls_identity *a = leaf_issuer_get(mint, none, &v4, TLS_KEY_ECDSA, true, 0);
 	tls_identity_retain(a);
-	assert_ptr_equal(mint_get(mint, none, &v4, TLS_KEY_ECDSA, true, 0), a);
-	assert_ptr_not_equal(mint_get(mint, none, &other, TLS_KEY_ECDSA, true, 0), a);
-	assert_ptr_not_equal(mint_get(mint, none, &v6, TLS_KEY_ECDSA, true, 0), a);
-	assert_ptr_not_equal(mint_get(mint, SLICE("192.0.2.1"), NULL, TLS_KEY_ECDSA, true, 0), a);
+	assert_ptr_equal(leaf_issuer_get(mint, none, &v4, TLS_KEY_ECDSA, true, 0), a);
+	assert_ptr_not_equal(leaf_issuer_get(mint, none, &other, TLS_KEY_ECDSA, true, 0), a);
+	assert_ptr_not_equal(leaf_issuer_get(mint, none, &v6, TLS_KEY_ECDSA, true, 0), a);
+	assert_ptr_not_equal(
+	        leaf_issuer_get(mint, SLICE("192.0.2.1"), NULL, TLS_KEY_ECDSA, true, 0), a);
 	tls_identity_release(a);
 }
 
@@ -106,18 +108,18 @@ static void test_kinds_are_apart(void **state)
 
 	open_mint(8, 2);
 	struct tls_identity *ecdsa = get_held("a", true, 0);
-	struct tls_identity *rsa = mint_get(mint, a, NULL, TLS_KEY_RSA, true, 0);
+	struct tls_identity *rsa = leaf_issuer_get(mint, a, NULL, TLS_KEY_RSA, true, 0);
 	assert_non_null(rsa);
 	tls_identity_retain(rsa);
 	assert_ptr_not_equal(ecdsa, rsa);
 	assert_ptr_equal(get("a", true, 0), ecdsa);
-	assert_ptr_equal(mint_get(mint, a, NULL, TLS_KEY_RSA, true, 0), rsa);
+	assert_ptr_equal(leaf_issuer_get(mint, a, NULL, TLS_KEY_RSA, true, 0), rsa);
 	/* Nobody gets twice as many leaves for names that no rule mentions. */
-	assert_non_null(mint_get(mint, a, NULL, TLS_KEY_RSA, false, 0));
-	assert_non_null(mint_get(mint, a, NULL, TLS_KEY_ECDSA, false, 0));
-	assert_null(mint_get(mint, SLICE("b"), NULL, TLS_KEY_RSA, false, 0));
-	assert_null(mint_get(mint, SLICE("b"), NULL, TLS_KEY_ECDSA, false, 0));
-	assert_non_null(mint_get(mint, a, NULL, TLS_KEY_RSA, false, 0));
+	assert_non_null(leaf_issuer_get(mint, a, NULL, TLS_KEY_RSA, false, 0));
+	assert_non_null(leaf_issuer_get(mint, a, NULL, TLS_KEY_ECDSA, false, 0));
+	assert_null(leaf_issuer_get(mint, SLICE("b"), NULL, TLS_KEY_RSA, false, 0));
+	assert_null(leaf_issuer_get(mint, SLICE("b"), NULL, TLS_KEY_ECDSA, false, 0));
+	assert_non_null(leaf_issuer_get(mint, a, NULL, TLS_KEY_RSA, false, 0));
 	tls_identity_release(ecdsa);
 	tls_identity_release(rsa);
 }
@@ -130,11 +132,12 @@ static void test_nothing_for_nonsense(void **state)
 
 	open_mint(4, 2);
 	memset(long_host, 'a', sizeof(long_host));
-	assert_null(mint_get(mint, slice_of("", 0), NULL, TLS_KEY_ECDSA, true, 0));
-	assert_null(mint_get(mint, slice_of("", 0), &nothing, TLS_KEY_ECDSA, true, 0));
-	assert_null(mint_get(mint, slice_of(long_host, 254), NULL, TLS_KEY_ECDSA, true, 0));
+	assert_null(leaf_issuer_get(mint, slice_of("", 0), NULL, TLS_KEY_ECDSA, true, 0));
+	assert_null(leaf_issuer_get(mint, slice_of("", 0), &nothing, TLS_KEY_ECDSA, true, 0));
+	assert_null(leaf_issuer_get(mint, slice_of(long_host, 254), NULL, TLS_KEY_ECDSA, true, 0));
 	assert_null(get("*.example", true, 0));
-	assert_non_null(mint_get(mint, slice_of(long_host, 253), NULL, TLS_KEY_ECDSA, true, 0));
+	assert_non_null(
+	        leaf_issuer_get(mint, slice_of(long_host, 253), NULL, TLS_KEY_ECDSA, true, 0));
 }
 
 static void test_least_recently_used_goes(void **state)
@@ -234,7 +237,7 @@ static void test_last_leaf_is_held(void **state)
 	assert_true(tls_identity_expires_s(a) > 0);
 	struct tls_identity *b = get("b", true, 0);
 	assert_true(tls_identity_expires_s(b) > 0);
-	mint_free(mint);
+	leaf_issuer_free(mint);
 	open_mint(0, 10); /* a bound of nothing still serves */
 	a = get("a", true, 0);
 	assert_true(tls_identity_expires_s(a) > 0);

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* question: one question to the name servers, until one of them has answered or all have failed. */
-#ifndef VETHGUARD_SRC_LOOP_QUESTION_H
-#define VETHGUARD_SRC_LOOP_QUESTION_H
+#ifndef VETHGUARD_SRC_LOOP_RESOLVER_QUERY_H
+#define VETHGUARD_SRC_LOOP_RESOLVER_QUERY_H
 
 #include "vethguard/loop/loop.h"
 #include "vethguard/policy/config.h"
 #include "vethguard/wire/dns_lookup.h"
 
-#define QUESTIONS_OUT_MAX 256  /* at a time, a descriptor each; others wait for their turn */
-#define QUESTION_STRANGE_MAX 8 /* replies that are no answer: then the next port is tried */
+#define RESOLVER_QUERIES_OUT_MAX 256 /* at a time, a descriptor each; others wait for their turn \
+	                              */
+#define RESOLVER_QUERY_STRANGE_MAX 8 /* replies that are no answer: then the next port is tried */
 
 /* Worse ones later. */
-enum question_end {
-	QUESTION_NO_ADDRESS, /* or addresses */
-	QUESTION_NO_NAME,
-	QUESTION_TRUNCATED, /* and not to be had over TCP */
-	QUESTION_REFUSED,
-	QUESTION_SILENT,
-	QUESTION_FAILED
+enum resolver_query_end {
+	RESOLVER_QUERY_NO_ADDRESS, /* or addresses */
+	RESOLVER_QUERY_NO_NAME,
+	RESOLVER_QUERY_TRUNCATED, /* and not to be had over TCP */
+	RESOLVER_QUERY_REFUSED,
+	RESOLVER_QUERY_SILENT,
+	RESOLVER_QUERY_FAILED
 };
 
 /* Who is asked, and how it went so far. */
@@ -32,9 +33,9 @@ struct questions {
 	size_t out;
 };
 
-struct question;
-typedef void (*question_on_end)(
-        void *context, uint16_t type, enum question_end end, const struct dns_found *found);
+struct resolver_query;
+typedef void (*resolver_query_on_end)(
+        void *context, uint16_t type, enum resolver_query_end end, const struct dns_found *found);
 
 /* One question takes timeout_ms at most. 0 or -ENOMEM. */
 int questions_open(struct questions *all, struct loop *loop, const struct config_server *servers,
@@ -42,8 +43,8 @@ int questions_open(struct questions *all, struct loop *loop, const struct config
 void questions_close(struct questions *all); /* when no question is left */
 /* host is borrowed until the end, which is told once and never from within this call; the question
  * is gone then. NULL: no memory. */
-struct question *question_ask(struct questions *all, struct slice host, uint16_t type,
-        question_on_end on_end, void *context);
-void question_cancel(struct question *q); /* NULL is harmless */
+struct resolver_query *resolver_query_ask(struct questions *all, struct slice host, uint16_t type,
+        resolver_query_on_end on_end, void *context);
+void resolver_query_cancel(struct resolver_query *q); /* NULL is harmless */
 
 #endif

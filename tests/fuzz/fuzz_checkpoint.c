@@ -53,12 +53,12 @@ static void set_up(void)
 
 static void start(struct recorder *r)
 {
-	memset(r, 0, offsetof(struct recorder, notes));
+	memset(r, 0, offsetof(struct recorder, checkpoint));
 	r->state = RECORDER_FLOWS;
 	require(journal_open(&r->journal, dup(journal_fd)) == 0);
 	require(log_file_open(&r->log, dup(log_fd), dup(log_fd), SLICE("log"),
 	                RECORDER_PENDING_MAX) == 0);
-	require(notes_inherit(r) == 0);
+	require(checkpoint_inherit(r) == 0);
 }
 
 static void stop(struct recorder *r)
@@ -138,12 +138,12 @@ static void go_on(uint64_t id, uint64_t other)
 	struct stream *s = tell(&one, id), *t;
 	size_t carried = one.inherited.len;
 
-	notes_begin(&one);
-	notes_commit(&one);
+	checkpoint_begin(&one);
+	checkpoint_commit(&one);
 	start(&two);
 	require(two.log.pending.len == 0);
 	t = tell(&two, id);
-	if (carried / sizeof(struct feed_note) < FEW)
+	if (carried / sizeof(struct ring_source_note) < FEW)
 		compare(s, t);
 	drain(&one, s);
 	report(s);
