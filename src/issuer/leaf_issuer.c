@@ -5,7 +5,7 @@
  * over the second table only, and a token bucket bounds the signatures that it costs. A leaf that
  * is about to expire is made anew when asked for. The leaf returned last is held once more, so that
  * evicting it cannot pull it from under the caller. A name has a leaf per kind of key. The ECDSA
- * key is made with the mint; the RSA key, which few sandboxes need, when a client first asks for
+ * key is made with the issuer; the RSA key, which few sandboxes need, when a client first asks for
  * it.
  */
 #include "vethguard/issuer/leaf_issuer.h"
@@ -42,19 +42,19 @@ struct leaf_issuer {
 
 struct leaf_issuer *leaf_issuer_new(struct ca *issuer, const struct leaf_issuer_limits *limits)
 {
-	struct leaf_issuer *mint = calloc(1, sizeof(*mint));
+	struct leaf_issuer *leaf_issuer = calloc(1, sizeof(*leaf_issuer));
 
-	if (mint)
-		mint->keys[TLS_KEY_ECDSA] = ca_leaf_key_new(TLS_KEY_ECDSA);
-	if (!mint || !mint->keys[TLS_KEY_ECDSA]) {
-		free(mint);
+	if (leaf_issuer)
+		leaf_issuer->keys[TLS_KEY_ECDSA] = ca_leaf_key_new(TLS_KEY_ECDSA);
+	if (!leaf_issuer || !leaf_issuer->keys[TLS_KEY_ECDSA]) {
+		free(leaf_issuer);
 		ca_free(issuer);
 		return NULL;
 	}
-	mint->issuer = issuer;
-	mint->limits = *limits;
-	mint->hash_key = hash_random_key();
-	return mint;
+	leaf_issuer->issuer = issuer;
+	leaf_issuer->limits = *limits;
+	leaf_issuer->hash_key = hash_random_key();
+	return leaf_issuer;
 }
 
 static void leaf_free(struct leaf *leaf)
@@ -69,39 +69,39 @@ static void drop(struct leaf **table, struct leaf *leaf)
 	leaf_free(leaf);
 }
 
-void leaf_issuer_free(struct leaf_issuer *mint)
+void leaf_issuer_free(struct leaf_issuer *leaf_issuer)
 {
-	if (!mint)
+	if (!leaf_issuer)
 		return;
 	for (size_t i = 0; i < 2; i++)
-		while (mint->tables[i])
-			drop(&mint->tables[i], mint->tables[i]);
-	tls_identity_release(mint->last);
+		while (leaf_issuer->tables[i])
+			drop(&leaf_issuer->tables[i], leaf_issuer->tables[i]);
+	tls_identity_release(leaf_issuer->last);
 	for (size_t i = 0; i < TLS_KEY_KINDS; i++)
-		ca_leaf_key_free(mint->keys[i]);
-	ca_free(mint->issuer);
-	free(mint);
+		ca_leaf_key_free(leaf_issuer->keys[i]);
+	ca_free(leaf_issuer->issuer);
+	free(leaf_issuer);
 }
 
 /* Takes one leaf's worth from the bucket, which fills at blocked_per_minute up to one minute's
  * worth. */
-static bool bucket_take(struct leaf_issuer *mint, int64_t now_ms)
+static bool bucket_take(struct leaf_issuer *leaf_issuer, int64_t now_ms)
 {
-	int64_t full = (int64_t)mint->limits.blocked_per_minute * MINUTE_MS;
-	int64_t passed_ms = mint->filled ? now_ms - mint->filled_ms : MINUTE_MS;
+	int64_t full = (int64_t)leaf_issuer->limits.blocked_per_minute * MINUTE_MS;
+	int64_t passed_ms = leaf_issuer->filled ? now_ms - leaf_issuer->filled_ms : MINUTE_MS;
 
 	if (passed_ms > MINUTE_MS)
 		passed_ms = MINUTE_MS;
 	if (passed_ms > 0) {
-		mint->tokens += passed_ms * mint->limits.blocked_per_minute;
-		if (mint->tokens > full)
-			mint->tokens = full;
-		mint->filled_ms = now_ms;
-		mint->filled = true;
+		leaf_issuer->tokens += passed_ms * leaf_issuer->limits.blocked_per_minute;
+		if (leaf_issuer->tokens > full)
+			leaf_issuer->tokens = full;
+		leaf_issuer->filled_ms = now_ms;
+		leaf_issuer->filled = true;
 	}
-	if (mint->tokens < MINUTE_MS)
+	if (leaf_issuer->tokens < MINUTE_MS)
 		return false;
-	mint->tokens -= MINUTE_MS;
+	leaf_issuer->tokens -= MINUTE_MS;
 	return true;
 }
 
@@ -143,23 +143,23 @@ static bool is_fresh(const struct leaf *leaf)
 	return tls_identity_expires_s(leaf->identity) - clock_real_ms() / 1000 >= RENEW_BEFORE_S;
 }
 
-static struct tls_identity *hold(struct leaf_issuer *mint, struct tls_identity *identity)
+static struct tls_identity *hold(struct leaf_issuer *leaf_issuer, struct tls_identity *identity)
 {
 	tls_identity_retain(identity);
-	tls_identity_release(mint->last);
-	mint->last = identity;
+	tls_identity_release(leaf_issuer->last);
+	leaf_issuer->last = identity;
 	return identity;
 }
 
 /* Makes room, then keeps identity under key; where memory is short it is just not kept. */
-static void keep(struct leaf_issuer *mint, struct leaf **table, struct slice key, unsigned hash,
-        struct tls_identity *identity)
+static void keep(struct leaf_issuer *leaf_issuer, struct leaf **table, struct slice key,
+        unsigned hash, struct tls_identity *identity)
 {
 	struct leaf *leaf = calloc(1, sizeof(*leaf) + key.n);
 
 	if (!leaf)
 		return;
-	while (*table && HASH_COUNT(*table) >= mint->limits.leaves)
+	while (*table && HASH_COUNT(*table) >= leaf_issuer->limits.leaves)
 		drop(table, *table);
 	tls_identity_retain(identity);
 	leaf->identity = identity;
@@ -169,40 +169,42 @@ static void keep(struct leaf_issuer *mint, struct leaf **table, struct slice key
 }
 
 /* A new leaf, one reference for the caller. */
-static struct tls_identity *make(struct leaf_issuer *mint, struct slice host,
+static struct tls_identity *make(struct leaf_issuer *leaf_issuer, struct slice host,
         const struct ip *address, enum tls_key_kind kind)
 {
-	if (!mint->keys[kind])
-		mint->keys[kind] = ca_leaf_key_new(kind);
-	return mint->keys[kind] ? ca_leaf_new(mint->issuer, mint->keys[kind], host, address) : NULL;
+	if (!leaf_issuer->keys[kind])
+		leaf_issuer->keys[kind] = ca_leaf_key_new(kind);
+	return leaf_issuer->keys[kind]
+	               ? ca_leaf_new(leaf_issuer->issuer, leaf_issuer->keys[kind], host, address)
+	               : NULL;
 }
 
-struct tls_identity *leaf_issuer_get(struct leaf_issuer *mint, struct slice host,
+struct tls_identity *leaf_issuer_get(struct leaf_issuer *leaf_issuer, struct slice host,
         const struct ip *address, enum tls_key_kind kind, bool mentioned, int64_t now_ms)
 {
 	uint8_t key_bytes[KEY_MAX];
 	struct slice key = make_key(host, address, kind, key_bytes);
-	struct leaf **table = &mint->tables[mentioned];
+	struct leaf **table = &leaf_issuer->tables[mentioned];
 	struct leaf *leaf;
 
 	if (key.n == 0)
 		return NULL;
-	unsigned hash = (unsigned)hash_bytes(&mint->hash_key, key.p, key.n);
+	unsigned hash = (unsigned)hash_bytes(&leaf_issuer->hash_key, key.p, key.n);
 	HASH_FIND_BYHASHVALUE(hh, *table, key.p, key.n, hash, leaf);
 	if (leaf && is_fresh(leaf)) {
-		struct tls_identity *identity = hold(mint, leaf->identity);
+		struct tls_identity *identity = hold(leaf_issuer, leaf->identity);
 		leaf_touch(table, leaf, hash);
 		return identity;
 	}
 	if (leaf)
 		drop(table, leaf);
-	if (!mentioned && !bucket_take(mint, now_ms))
+	if (!mentioned && !bucket_take(leaf_issuer, now_ms))
 		return NULL;
-	struct tls_identity *identity = make(mint, host, address, kind);
+	struct tls_identity *identity = make(leaf_issuer, host, address, kind);
 	if (!identity)
 		return NULL;
-	hold(mint, identity);
-	keep(mint, table, key, hash, identity);
+	hold(leaf_issuer, identity);
+	keep(leaf_issuer, table, key, hash, identity);
 	tls_identity_release(identity);
 	return identity;
 }

@@ -93,8 +93,8 @@ static struct tls_identity *identity_for(void *context, struct slice sni, enum t
 	mentioned =
 	        q.host.n ? policy_mentions_host(p->config.policy, q.host)
 	                 : policy_decide_tls(p->config.policy, &q, &decision) != POLICY_TLS_REFUSE;
-	return leaf_issuer_get(
-	        p->config.mint, q.host, &q.address, kind, mentioned, loop_now_ms(p->config.loop));
+	return leaf_issuer_get(p->config.leaf_issuer, q.host, &q.address, kind, mentioned,
+	        loop_now_ms(p->config.loop));
 }
 
 /* Made when they are first needed: half a megabyte and five milliseconds that a sandbox which is

@@ -219,7 +219,7 @@ int worker_prepare(struct worker *w)
 static int make_proxy(struct worker *w)
 {
 	const struct message_worker_start *s = &w->start;
-	const struct leaf_issuer_limits mint = {
+	const struct leaf_issuer_limits leaf_issuer = {
 	        s->limits.leaf_certificates, s->limits.blocked_mints_per_min};
 	const struct responder_config responder = {
 	        .loop = w->loop,
@@ -250,10 +250,10 @@ static int make_proxy(struct worker *w)
 	};
 
 	random_bytes(&proxy.event_nonce, sizeof proxy.event_nonce);
-	w->mint = leaf_issuer_new(w->issuer, &mint);
+	w->leaf_issuer = leaf_issuer_new(w->issuer, &leaf_issuer);
 	w->issuer = NULL;
-	proxy.mint = w->mint;
-	w->proxy = w->mint ? proxy_new(&proxy) : NULL;
+	proxy.leaf_issuer = w->leaf_issuer;
+	w->proxy = w->leaf_issuer ? proxy_new(&proxy) : NULL;
 	if (w->proxy)
 		proxy_hold(w->proxy, w->events.held);
 	worker_apply_pauses(w);

@@ -45,7 +45,7 @@ struct worker {
 	struct dns_tunnel *tunnel_signs;
 	struct tls_trust *trust;
 	struct credential_store *credentials;
-	struct leaf_issuer *mint;
+	struct leaf_issuer *leaf_issuer;
 	struct proxy *proxy;
 	struct secret egress_authorization;
 	struct message_worker_stats stats; /* what grows; the rest is filled in when asked for */

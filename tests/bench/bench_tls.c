@@ -3,14 +3,12 @@
  * What the tls module costs, both sides in one process and in memory: CPU microseconds per
  * handshake and side, per minted leaf, per record; heap bytes per idle connection. Each figure is
  * the least of several rounds.
- *
- *   cc -O2 -Iinclude -Isrc -Itests/unit/tls -D_GNU_SOURCE tests/bench/bench_tls.c \
- *     build/lib/libvg_{mint,tls,base}.a -lssl -lcrypto
+ * make build/tests/bench/bench_tls builds it.
  */
 #include <malloc.h>
 #include <time.h>
 
-#include "pair.h"
+#include "../unit/tls/pair.h"
 #include "vethguard/issuer/leaf_issuer.h"
 
 #define ROUNDS 5
@@ -113,19 +111,19 @@ static void bench_leaf(void)
 		t = cpu_us() - t;
 		leaf = t < leaf ? t : leaf;
 	}
-	struct leaf_issuer *mint = leaf_issuer_new(issuer, &limits);
-	leaf_issuer_get(mint, SLICE("api.example.com"), NULL, TLS_KEY_ECDSA, true, 0);
+	struct leaf_issuer *leaf_issuer = leaf_issuer_new(issuer, &limits);
+	leaf_issuer_get(leaf_issuer, SLICE("api.example.com"), NULL, TLS_KEY_ECDSA, true, 0);
 	for (int round = 0; round < ROUNDS; round++) {
 		double t = cpu_us();
 		for (int i = 0; i < COUNT * 100; i++)
-			leaf_issuer_get(
-			        mint, SLICE("api.example.com"), NULL, TLS_KEY_ECDSA, true, 0);
+			leaf_issuer_get(leaf_issuer, SLICE("api.example.com"), NULL, TLS_KEY_ECDSA,
+			        true, 0);
 		t = cpu_us() - t;
 		found = t < found ? t : found;
 	}
 	printf("leaf minted %.1f us, found in the mint %.3f us\n", leaf / COUNT,
 	        found / COUNT / 100);
-	leaf_issuer_free(mint);
+	leaf_issuer_free(leaf_issuer);
 	ca_leaf_key_free(key);
 	ca_free(root);
 }

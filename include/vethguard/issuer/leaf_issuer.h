@@ -18,11 +18,11 @@ struct leaf_issuer_limits {
 
 /* Takes issuer. NULL: no memory. */
 struct leaf_issuer *leaf_issuer_new(struct ca *issuer, const struct leaf_issuer_limits *limits);
-void leaf_issuer_free(struct leaf_issuer *mint);
+void leaf_issuer_free(struct leaf_issuer *leaf_issuer);
 /* The leaf for a host or address with a key of that kind; borrowed, valid until the next leaf_issuer_get (retain it to keep
  * it). The RSA key is made when it is first asked for. mentioned: some policy rule names it. NULL: rate limit reached or
  * failure: the connection is to be reset. now_ms: monotonic. */
-struct tls_identity *leaf_issuer_get(struct leaf_issuer *mint, struct slice host, const struct ip *address, enum tls_key_kind kind,
+struct tls_identity *leaf_issuer_get(struct leaf_issuer *leaf_issuer, struct slice host, const struct ip *address, enum tls_key_kind kind,
 	bool mentioned, int64_t now_ms);
 
 #endif

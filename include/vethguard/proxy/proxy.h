@@ -25,7 +25,7 @@ struct proxy_config {
 	const struct policy *policy;
 	struct names *names;
 	struct resolver *resolver;
-	struct leaf_issuer *mint;
+	struct leaf_issuer *leaf_issuer;
 	struct tls_trust *trust;
 	struct credential_store *credentials;
 	struct ip gate4, gate6;

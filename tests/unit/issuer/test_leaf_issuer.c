@@ -29,7 +29,7 @@ int64_t clock_monotonic_us(void)
 	return 0;
 }
 
-static struct leaf_issuer *mint;
+static struct leaf_issuer *leaf_issuer;
 
 static void open_mint(uint32_t leaves, uint32_t blocked_per_minute)
 {
@@ -38,15 +38,15 @@ static void open_mint(uint32_t leaves, uint32_t blocked_per_minute)
 	struct ca *issuer = ca_new_intermediate(root, SLICE("issuer"), 30);
 
 	ca_free(root);
-	mint = leaf_issuer_new(issuer, &limits);
-	assert_non_null(mint);
+	leaf_issuer = leaf_issuer_new(issuer, &limits);
+	assert_non_null(leaf_issuer);
 }
 
 static int close_mint(void **state)
 {
 	(void)state;
-	leaf_issuer_free(mint);
-	mint = NULL;
+	leaf_issuer_free(leaf_issuer);
+	leaf_issuer = NULL;
 	real_offset_ms = 0;
 	return 0;
 }
@@ -54,7 +54,7 @@ static int close_mint(void **state)
 static struct tls_identity *get(const char *host, bool mentioned, int64_t now_ms)
 {
 	return leaf_issuer_get(
-	        mint, slice_from_string(host), NULL, TLS_KEY_ECDSA, mentioned, now_ms);
+	        leaf_issuer, slice_from_string(host), NULL, TLS_KEY_ECDSA, mentioned, now_ms);
 }
 
 /* As get, but held, so that a later leaf cannot be at the same address. */
@@ -90,13 +90,13 @@ static void test_addresses(void **state)
 	(void)state;
 
 	open_mint(8, 10);
-	struct tls_identity *a = leaf_issuer_get(mint, none, &v4, TLS_KEY_ECDSA, true, 0);
+	struct tls_identity *a = leaf_issuer_get(leaf_issuer, none, &v4, TLS_KEY_ECDSA, true, 0);
 	tls_identity_retain(a);
-	assert_ptr_equal(leaf_issuer_get(mint, none, &v4, TLS_KEY_ECDSA, true, 0), a);
-	assert_ptr_not_equal(leaf_issuer_get(mint, none, &other, TLS_KEY_ECDSA, true, 0), a);
-	assert_ptr_not_equal(leaf_issuer_get(mint, none, &v6, TLS_KEY_ECDSA, true, 0), a);
+	assert_ptr_equal(leaf_issuer_get(leaf_issuer, none, &v4, TLS_KEY_ECDSA, true, 0), a);
+	assert_ptr_not_equal(leaf_issuer_get(leaf_issuer, none, &other, TLS_KEY_ECDSA, true, 0), a);
+	assert_ptr_not_equal(leaf_issuer_get(leaf_issuer, none, &v6, TLS_KEY_ECDSA, true, 0), a);
 	assert_ptr_not_equal(
-	        leaf_issuer_get(mint, SLICE("192.0.2.1"), NULL, TLS_KEY_ECDSA, true, 0), a);
+	        leaf_issuer_get(leaf_issuer, SLICE("192.0.2.1"), NULL, TLS_KEY_ECDSA, true, 0), a);
 	tls_identity_release(a);
 }
 
@@ -108,18 +108,18 @@ static void test_kinds_are_apart(void **state)
 
 	open_mint(8, 2);
 	struct tls_identity *ecdsa = get_held("a", true, 0);
-	struct tls_identity *rsa = leaf_issuer_get(mint, a, NULL, TLS_KEY_RSA, true, 0);
+	struct tls_identity *rsa = leaf_issuer_get(leaf_issuer, a, NULL, TLS_KEY_RSA, true, 0);
 	assert_non_null(rsa);
 	tls_identity_retain(rsa);
 	assert_ptr_not_equal(ecdsa, rsa);
 	assert_ptr_equal(get("a", true, 0), ecdsa);
-	assert_ptr_equal(leaf_issuer_get(mint, a, NULL, TLS_KEY_RSA, true, 0), rsa);
+	assert_ptr_equal(leaf_issuer_get(leaf_issuer, a, NULL, TLS_KEY_RSA, true, 0), rsa);
 	/* Nobody gets twice as many leaves for names that no rule mentions. */
-	assert_non_null(leaf_issuer_get(mint, a, NULL, TLS_KEY_RSA, false, 0));
-	assert_non_null(leaf_issuer_get(mint, a, NULL, TLS_KEY_ECDSA, false, 0));
-	assert_null(leaf_issuer_get(mint, SLICE("b"), NULL, TLS_KEY_RSA, false, 0));
-	assert_null(leaf_issuer_get(mint, SLICE("b"), NULL, TLS_KEY_ECDSA, false, 0));
-	assert_non_null(leaf_issuer_get(mint, a, NULL, TLS_KEY_RSA, false, 0));
+	assert_non_null(leaf_issuer_get(leaf_issuer, a, NULL, TLS_KEY_RSA, false, 0));
+	assert_non_null(leaf_issuer_get(leaf_issuer, a, NULL, TLS_KEY_ECDSA, false, 0));
+	assert_null(leaf_issuer_get(leaf_issuer, SLICE("b"), NULL, TLS_KEY_RSA, false, 0));
+	assert_null(leaf_issuer_get(leaf_issuer, SLICE("b"), NULL, TLS_KEY_ECDSA, false, 0));
+	assert_non_null(leaf_issuer_get(leaf_issuer, a, NULL, TLS_KEY_RSA, false, 0));
 	tls_identity_release(ecdsa);
 	tls_identity_release(rsa);
 }
@@ -132,12 +132,14 @@ static void test_nothing_for_nonsense(void **state)
 
 	open_mint(4, 2);
 	memset(long_host, 'a', sizeof(long_host));
-	assert_null(leaf_issuer_get(mint, slice_of("", 0), NULL, TLS_KEY_ECDSA, true, 0));
-	assert_null(leaf_issuer_get(mint, slice_of("", 0), &nothing, TLS_KEY_ECDSA, true, 0));
-	assert_null(leaf_issuer_get(mint, slice_of(long_host, 254), NULL, TLS_KEY_ECDSA, true, 0));
+	assert_null(leaf_issuer_get(leaf_issuer, slice_of("", 0), NULL, TLS_KEY_ECDSA, true, 0));
+	assert_null(
+	        leaf_issuer_get(leaf_issuer, slice_of("", 0), &nothing, TLS_KEY_ECDSA, true, 0));
+	assert_null(leaf_issuer_get(
+	        leaf_issuer, slice_of(long_host, 254), NULL, TLS_KEY_ECDSA, true, 0));
 	assert_null(get("*.example", true, 0));
-	assert_non_null(
-	        leaf_issuer_get(mint, slice_of(long_host, 253), NULL, TLS_KEY_ECDSA, true, 0));
+	assert_non_null(leaf_issuer_get(
+	        leaf_issuer, slice_of(long_host, 253), NULL, TLS_KEY_ECDSA, true, 0));
 }
 
 static void test_least_recently_used_goes(void **state)
@@ -175,14 +177,14 @@ static void test_flood_of_blocked_names_evicts_no_mentioned_one(void **state)
 
 static unsigned flood(const char *prefix, unsigned count, bool mentioned, int64_t now_ms)
 {
-	unsigned minted = 0;
+	unsigned issued = 0;
 	char name[64];
 
 	for (unsigned i = 0; i < count; i++) {
 		snprintf(name, sizeof(name), "%s-%u.example", prefix, i);
-		minted += get(name, mentioned, now_ms) != NULL;
+		issued += get(name, mentioned, now_ms) != NULL;
 	}
-	return minted;
+	return issued;
 }
 
 static void test_rate_of_blocked_names(void **state)
@@ -237,7 +239,7 @@ static void test_last_leaf_is_held(void **state)
 	assert_true(tls_identity_expires_s(a) > 0);
 	struct tls_identity *b = get("b", true, 0);
 	assert_true(tls_identity_expires_s(b) > 0);
-	leaf_issuer_free(mint);
+	leaf_issuer_free(leaf_issuer);
 	open_mint(0, 10); /* a bound of nothing still serves */
 	a = get("a", true, 0);
 	assert_true(tls_identity_expires_s(a) > 0);

@@ -50,7 +50,7 @@ struct world {
 	struct tls_server *origin_tls;
 	struct tls_client *sandbox_tls;
 	struct credential_store *store;
-	struct leaf_issuer *mint;
+	struct leaf_issuer *leaf_issuer;
 	struct proxy *proxy;
 	struct ip_prefix permit;
 	int origin_fd;
@@ -246,7 +246,7 @@ static inline struct sockaddr_in loopback(uint8_t b, uint8_t c, uint8_t d, uint1
 static inline void world_open(struct world *w, const struct world_options *o)
 {
 	const struct ip_prefix pool4 = {{4, {127, 77}}, 16}, pool6 = {{6, {0xfd, 0x77}}, 64};
-	const struct leaf_issuer_limits mint = {16, 60};
+	const struct leaf_issuer_limits leaf_issuer = {16, 60};
 	struct config_host hosts[NAME_COUNT];
 	struct sockaddr_in sin = loopback(0, 0, 1, 0);
 	struct ip v4[NAME_COUNT], v6;
@@ -278,7 +278,7 @@ static inline void world_open(struct world *w, const struct world_options *o)
 	w->store = credential_store_new(w->loop, &w->policy, world_ask, w);
 	if (policy_credential_count(&w->policy))
 		credential_store_set_placeholder(w->store, 0, SLICE(PLACEHOLDER));
-	w->mint = leaf_issuer_new(w->issuer, &mint);
+	w->leaf_issuer = leaf_issuer_new(w->issuer, &leaf_issuer);
 	w->permit = (struct ip_prefix){{4, {127, 0, 0, 1}}, 32};
 	sin = loopback(0, 0, 2, 0);
 	int proxy_fd = world_listen(&sin, 0);
@@ -287,7 +287,7 @@ static inline void world_open(struct world *w, const struct world_options *o)
 	        .policy = &w->policy,
 	        .names = w->names,
 	        .resolver = w->resolver,
-	        .mint = w->mint,
+	        .leaf_issuer = w->leaf_issuer,
 	        .trust = w->trust,
 	        .credentials = w->store,
 	        .gate4 = {4, {127, 0, 0, 2}},
@@ -311,7 +311,7 @@ static inline void world_open(struct world *w, const struct world_options *o)
 static inline void world_close(struct world *w)
 {
 	proxy_free(w->proxy);
-	leaf_issuer_free(w->mint);
+	leaf_issuer_free(w->leaf_issuer);
 	credential_store_free(w->store);
 	tls_client_free(w->sandbox_tls);
 	tls_server_free(w->origin_tls);
