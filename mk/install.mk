@@ -20,7 +20,7 @@ INSTALL ?= install
 
 PATHS := -DVETHGUARD_LIBEXECDIR='"$(LIBEXECDIR)"' -DVETHGUARD_DATADIR='"$(DATADIR)"'
 PATHS_STAMP := $(BUILD)/paths
-PATHS_OBJ := $(OBJ)/jail/spawn.o $(OBJ)/policy/reader.o $(OBJ)/cli/doctor_checks.o
+PATHS_OBJ := $(OBJ)/jail/spawn.o $(OBJ)/policy/load/reader.o $(OBJ)/cli/doctor/checks.o
 $(PATHS_OBJ): CPPFLAGS += $(PATHS)
 $(PATHS_OBJ): $(PATHS_STAMP)
 $(PATHS_STAMP): paths-always

@@ -43,6 +43,15 @@ enum log_level log_level(void)
 	return log_state.level;
 }
 
+void log_open_role(const char *program, int argc, char *const *argv, int status)
+{
+	bool debug = argc == 2 && strcmp(argv[1], LOG_DEBUG_ARGUMENT) == 0;
+
+	log_open(program, debug ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN);
+	if (argc > 1 && !debug)
+		die(status, "this program is started by vethguardd and takes no arguments");
+}
+
 void log_to(log_sink *sink)
 {
 	log_state.sink = sink;

@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -114,6 +115,23 @@ static bool carries_secret(enum message_type type)
 	return type == MESSAGE_CA || type == MESSAGE_CREDENTIAL;
 }
 
+/* What goes and comes, at level debug: never what is in it. */
+static void trace(const struct ipc_peer *peer, const char *way, const uint8_t *message, size_t size,
+        size_t fd_count)
+{
+	struct message_head head;
+	struct reader body;
+
+	if (log_level() < LOG_LEVEL_DEBUG || message_open(message, size, &head, &body) != 0)
+		return;
+	if (carries_secret(head.type)) /* how long it is would tell how long the secret is */
+		log_debug("%s %s %s %" PRIu64, way, peer->name, message_type_name(head.type),
+		        head.id);
+	else
+		log_debug("%s %s %s %" PRIu64 ": %zu bytes, %zu descriptors", way, peer->name,
+		        message_type_name(head.type), head.id, size, fd_count);
+}
+
 /* One message. True: go on; false: nothing more now, or the peer is gone. */
 static bool receive_one(struct ipc_peer *peer)
 {
@@ -127,6 +145,7 @@ static bool receive_one(struct ipc_peer *peer)
 		cut_off(peer, (int)n);
 		return false;
 	}
+	trace(peer, "<-", receive_buffer, (size_t)n, message.fd_count);
 	peer->alive = &alive;
 	int error = peer->on_message(peer, &message);
 	if (carries_secret(message.head.type))
@@ -297,6 +316,7 @@ static int send_or_queue(struct ipc_peer *peer, const uint8_t *message, size_t s
 		return -EPIPE;
 	if (size == 0 || size > MESSAGE_BYTES_MAX || fd_count > MESSAGE_FDS_MAX)
 		return -EMSGSIZE;
+	trace(peer, "->", message, size, fd_count);
 	if (!peer->first)
 		error = ipc_datagram_send(peer->io.fd, message, size, fds, fd_count, MSG_DONTWAIT);
 	if (error == -EAGAIN)

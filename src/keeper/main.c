@@ -183,11 +183,8 @@ int main(int argc, char **argv)
 	uint64_t start_id;
 	int root_file;
 
-	(void)argv;
-	log_open("vethguard-keeper", LOG_LEVEL_WARN);
+	log_open_role("vethguard-keeper", argc, argv, EXIT_FAILED);
 	jail_start(IPC_SUPERVISOR_FD + 1);
-	if (argc > 1)
-		die(EXIT_FAILED, "this program is started by vethguardd and takes no arguments");
 	start_id = await_start(&root_file);
 	tls_library_init();
 	keeper.root = open_root(root_file);

@@ -36,6 +36,24 @@ static void unlink_asked(struct source *source)
 		DL_DELETE(source->sources->asked, source);
 }
 
+static const char *const state_names[] = {
+        [SOURCE_EMPTY] = "EMPTY",
+        [SOURCE_ASKED] = "ASKED",
+        [SOURCE_READING] = "READING",
+        [SOURCE_HELD] = "HELD",
+};
+_Static_assert(
+        sizeof state_names / sizeof state_names[0] == SOURCE_STATE_COUNT, "a name per state");
+
+/* The one place where a source changes its state. */
+static void enter(struct source *source, enum source_state state)
+{
+	if (source->state != state)
+		log_debug("%s: credential %s: %s -> %s", source->sandbox ? source->sandbox : "",
+		        source->name, state_names[source->state], state_names[state]);
+	source->state = state;
+}
+
 /* Lets go of everything but what the next state needs. */
 static void leave_state(struct source *source)
 {
@@ -45,7 +63,7 @@ static void leave_state(struct source *source)
 	if (source->fd >= 0)
 		close(source->fd);
 	source->fd = -1;
-	source->state = SOURCE_EMPTY;
+	enter(source, SOURCE_EMPTY);
 	source->forgotten = false;
 }
 
@@ -167,7 +185,7 @@ static void finish(struct source *source)
 		loop_timer_set(&source->timer, ttl_ms);
 		source->expires_ms = clock_boot_ms() + ttl_ms;
 	}
-	source->state = SOURCE_HELD;
+	enter(source, SOURCE_HELD);
 	answer_all(source);
 	if (forgotten)
 		expire(source);
@@ -242,7 +260,7 @@ static void on_readable(struct loop_io *io, unsigned events)
 static void start_reading(struct source *source, int fd)
 {
 	unlink_asked(source);
-	source->state = SOURCE_READING;
+	enter(source, SOURCE_READING);
 	source->fd = fd;
 	if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0) {
 		fail(source, "cannot be read");
@@ -266,7 +284,7 @@ static void ask(struct source *source)
 	}
 	loop_timer_set(
 	        &source->timer, source->timeout_ms ? source->timeout_ms : TIMEOUT_DEFAULT_MS);
-	source->state = SOURCE_ASKED;
+	enter(source, SOURCE_ASKED);
 	source->question = ++sources->last_question;
 	DL_PREPEND(sources->asked, source);
 	if (ipc_send(sources->supervisor, message,

@@ -25,7 +25,8 @@ enum source_state {
 	SOURCE_EMPTY,   /* nothing held; error and retry_ms tell of the last failure */
 	SOURCE_ASKED,   /* the supervisor owes a descriptor */
 	SOURCE_READING, /* the descriptor is being read */
-	SOURCE_HELD     /* value is good until expires_ms */
+	SOURCE_HELD,    /* value is good until expires_ms */
+	SOURCE_STATE_COUNT
 };
 
 /* One credential of one sandbox. */

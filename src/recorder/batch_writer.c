@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pump: theory of operation
+ * batch_writer: theory of operation
  *
  * A wake-up starts a timer of a few milliseconds; when it fires, all streams are formatted into one
  * buffer, noted in the journal (output/checkpoint.c: should this program be killed) and written
@@ -30,6 +30,23 @@
 #define LOCK_RETRY_MS 10
 #define FAILED_STATUS 1
 
+static const char *const state_names[] = {
+        [RECORDER_FLOWS] = "FLOWS",
+        [RECORDER_WAITS] = "WAITS",
+        [RECORDER_STALLED] = "STALLED",
+        [RECORDER_DONE] = "DONE",
+};
+_Static_assert(
+        sizeof state_names / sizeof state_names[0] == RECORDER_STATE_COUNT, "a name per state");
+
+/* The one place where the recorder changes its state. */
+static void enter(struct recorder *r, enum recorder_state state)
+{
+	if (r->state != state)
+		log_debug("recorder: %s -> %s", state_names[r->state], state_names[state]);
+	r->state = state;
+}
+
 static void stall(struct recorder *r, int error)
 {
 	char text[MESSAGE_TEXT_MAX];
@@ -37,7 +54,7 @@ static void stall(struct recorder *r, int error)
 	loop_timer_set(&r->retry, RECORDER_RETRY_MS);
 	if (r->state == RECORDER_STALLED && r->stall_error == error)
 		return;
-	r->state = RECORDER_STALLED;
+	enter(r, RECORDER_STALLED);
 	r->stall_error = error;
 	log_file_explain(&r->log, error, text, sizeof(text));
 	log_error("%s", text);
@@ -45,7 +62,7 @@ static void stall(struct recorder *r, int error)
 	/* With no supervisor left to wait for, nobody would ever end this program. */
 	if (!r->supervisor.open) {
 		r->status = FAILED_STATUS;
-		r->state = RECORDER_DONE;
+		enter(r, RECORDER_DONE);
 		loop_stop(r->loop);
 	}
 }
@@ -56,7 +73,7 @@ static void give_up(struct recorder *r)
 	log_error("a line of the audit log cannot be sealed");
 	control_tell(r, MESSAGE_FAILED, 0, "The recorder cannot seal a line of the audit log.");
 	r->status = FAILED_STATUS;
-	r->state = RECORDER_DONE;
+	enter(r, RECORDER_DONE);
 	loop_stop(r->loop);
 }
 
@@ -66,7 +83,7 @@ static void wait_for(struct recorder *r, int error)
 	int64_t now_ms = loop_now_ms(r->loop);
 
 	if (r->state != RECORDER_WAITS) {
-		r->state = RECORDER_WAITS;
+		enter(r, RECORDER_WAITS);
 		r->waits_since_ms = now_ms;
 	}
 	if (now_ms - r->waits_since_ms > RECORDER_LOCK_WAIT_MS)
@@ -82,7 +99,7 @@ static bool is_done(struct recorder *r, int rc)
 	else if (rc != 0)
 		stall(r, rc);
 	else if (r->state == RECORDER_WAITS)
-		r->state = RECORDER_FLOWS;
+		enter(r, RECORDER_FLOWS);
 	return rc == 0;
 }
 
@@ -253,7 +270,7 @@ static void finish(struct recorder *r, bool all)
 		stream_close(s);
 	}
 	if (all) {
-		r->state = RECORDER_DONE;
+		enter(r, RECORDER_DONE);
 		control_stopped(r);
 	}
 }
@@ -342,7 +359,7 @@ static void on_sync(struct loop_timer *timer)
 static void resume(struct recorder *r)
 {
 	log_info("the audit log %s can be written again", r->log.path);
-	r->state = RECORDER_FLOWS;
+	enter(r, RECORDER_FLOWS);
 	wake_all(r);
 	control_tell(r, MESSAGE_RECORDER_FLOWING, 0, NULL);
 	batch_writer_now(r);

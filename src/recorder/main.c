@@ -87,11 +87,8 @@ int main(int argc, char **argv)
 	uint64_t start_id;
 	int status;
 
-	(void)argv;
-	log_open("vethguard-recorder", LOG_LEVEL_WARN);
+	log_open_role("vethguard-recorder", argc, argv, EXIT_FAILED);
 	jail_start(IPC_SUPERVISOR_FD + 1);
-	if (argc > 1)
-		die(EXIT_FAILED, "this program is started by vethguardd and takes no arguments");
 	ignore_signals();
 	wait_for_a_turn();
 	if (!recorder)

@@ -100,7 +100,13 @@ struct noted {
 	size_t at, bytes;
 };
 
-enum recorder_state { RECORDER_FLOWS, RECORDER_WAITS, RECORDER_STALLED, RECORDER_DONE };
+enum recorder_state {
+	RECORDER_FLOWS,
+	RECORDER_WAITS,
+	RECORDER_STALLED,
+	RECORDER_DONE,
+	RECORDER_STATE_COUNT
+};
 
 struct recorder {
 	struct loop *loop;

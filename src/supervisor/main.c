@@ -170,7 +170,7 @@ static bool parse_options(int argc, char **argv, struct daemon_options *o)
 	if (*options.argv)
 		die(STATUS_FAILED,
 		        "no word is expected behind the options. See 'vethguardd --help'.");
-	if (is_session && argc != 2)
+	if (is_session && argc != 2 && !(argc == 3 && o->verbose > 1))
 		die(STATUS_FAILED, "--session stands alone. See 'vethguardd --help'.");
 	return is_session;
 }
@@ -215,6 +215,8 @@ int main(int argc, char **argv)
 	log_open("vethguardd", LOG_LEVEL_WARN);
 	if (!parse_options(argc, argv, &options))
 		return run_daemon(&options);
+	if (options.verbose > 1) /* before `vethguard run` says so with its first message */
+		log_open("vethguardd", LOG_LEVEL_DEBUG);
 	if (fcntl(IPC_SUPERVISOR_FD, F_GETFD) < 0)
 		die(STATUS_FAILED, "no session on descriptor %d: only `vethguard run` starts one",
 		        IPC_SUPERVISOR_FD);

@@ -340,3 +340,20 @@ const char *event_finding_title(enum event_finding finding)
 
 	return (unsigned)finding < EVENT_FINDING_COUNT ? titles[finding] : "Unknown finding";
 }
+
+static const char *const kind_names[] = {
+        [EVENT_HTTP] = "HTTP",
+        [EVENT_DNS] = "DNS",
+        [EVENT_CONNECTION] = "CONNECTION",
+        [EVENT_FLOW] = "FLOW",
+        [EVENT_PACKET] = "PACKET",
+        [EVENT_LIFECYCLE] = "LIFECYCLE",
+        [EVENT_FINDING] = "FINDING",
+        [EVENT_API] = "API",
+};
+_Static_assert(sizeof kind_names / sizeof kind_names[0] == EVENT_KIND_COUNT, "a name per kind");
+
+const char *event_kind_name(enum event_kind kind)
+{
+	return kind_names[kind];
+}

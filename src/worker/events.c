@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events on their way to the recorder. */
 #include <errno.h>
+#include <inttypes.h>
 #include <unistd.h>
 
+#include "vethguard/base/log.h"
 #include "worker/worker.h"
 
 /* While events wait, nothing begins that would make more: no request, and no name is answered,
@@ -71,6 +73,8 @@ void events_put(struct events *ev, const struct event *event)
 
 	if (n == 0)
 		return;
+	log_debug("event %016" PRIx64 ": recorded, %s, %zu bytes", event->id,
+	        event_kind_name(event->kind), n);
 	if (ev->backlog.len || ring_write(&ev->ring, ev->record, n) == -EAGAIN)
 		keep(ev, n);
 }

@@ -181,12 +181,8 @@ int main(int argc, char **argv)
 {
 	static struct worker w;
 
-	(void)argv;
-	log_open("vethguard-worker", LOG_LEVEL_WARN);
+	log_open_role("vethguard-worker", argc, argv, WORKER_EXIT_FAILED);
 	jail_start(IPC_SUPERVISOR_FD + 1);
-	if (argc > 1)
-		die(WORKER_EXIT_FAILED,
-		        "this program is started by vethguardd and takes no arguments");
 	be_killed_first();
 	signal(SIGPIPE, SIG_IGN); /* splice(2) to a socket whose peer is gone raises it */
 	tls_library_init();

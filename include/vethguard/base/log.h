@@ -30,6 +30,10 @@ typedef void log_sink(const struct log_record *record);
 /* program: a string literal put before every line. level: the last level that is written. */
 void log_open(const char *program, enum log_level level);
 enum log_level log_level(void);
+/* The same for a program that the supervisor starts with no argument, or with LOG_DEBUG_ARGUMENT where it writes at level
+ * debug itself; such a one writes warnings else. Any other argument ends it with status. */
+#define LOG_DEBUG_ARGUMENT "--debug"
+void log_open_role(const char *program, int argc, char *const *argv, int status);
 /* Every message goes to sink from now on; NULL: to stderr. A sink may not log and may not block. */
 void log_to(log_sink *sink);
 /* As log_error() and the others below, about a sandbox; on stderr its name stands before the text. */

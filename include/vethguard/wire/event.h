@@ -25,6 +25,7 @@ enum event_kind {
 	EVENT_API,        /* a call of the control API: API Activity 6003 */
 	EVENT_KIND_COUNT
 };
+const char *event_kind_name(enum event_kind kind); /* "HTTP", for logs */
 
 enum event_decision { EVENT_ALLOWED, EVENT_DENIED, EVENT_OBSERVED, EVENT_DROPPED, EVENT_DECISION_COUNT };
 

@@ -32,92 +32,95 @@
 #define MESSAGE_WHAT_MAX 1024    /* one line of a summary */
 #define MESSAGE_ENV_MAX POLICY_CREDENTIALS_MAX
 
+/* A number is never given to another message: programs of two versions speak during an upgrade. */
 enum message_type {
 	/* supervisor -> any role, and the answers */
 	MESSAGE_STOP = 1,        /* finish what is under way, flush, answer STOPPED, exit 0 */
-	MESSAGE_STOPPED,
-	MESSAGE_FAILED,          /* any direction: text says why; the sender is about to exit or is unable to go on. From keeper
+	MESSAGE_STOPPED = 2,
+	MESSAGE_FAILED = 3,          /* any direction: text says why; the sender is about to exit or is unable to go on. From keeper
 	                          * or recorder under a sandbox's id: its worker broke the protocol with them */
 
 	/* supervisor -> worker */
-	MESSAGE_WORKER_START,    /* struct message_worker_start + fds as below; PAUSE, HOLD and KEEPER may come before it */
-	MESSAGE_WORKER_READY,    /* worker -> supervisor: it serves */
-	MESSAGE_WORKER_PAUSE,    /* struct message_worker_pause */
-	MESSAGE_WORKER_HOLD,     /* no body: begin nothing new until RESUME (nobody records just now) */
-	MESSAGE_WORKER_RESUME,   /* struct message_worker_resume */
-	MESSAGE_WORKER_RETIRE,   /* struct message_worker_retire + fd: policy image (sealed memfd) */
-	MESSAGE_WORKER_RETIRED,  /* worker -> supervisor: answer to RETIRE: struct message_worker_retired. When nothing of what
+	MESSAGE_WORKER_START = 4,    /* struct message_worker_start + fds as below; PAUSE, HOLD and KEEPER may come before it */
+	MESSAGE_WORKER_READY = 5,    /* worker -> supervisor: it serves */
+	MESSAGE_WORKER_PAUSE = 6,    /* struct message_worker_pause */
+	MESSAGE_WORKER_HOLD = 7,     /* no body: begin nothing new until RESUME (nobody records just now) */
+	MESSAGE_WORKER_RESUME = 8,   /* struct message_worker_resume */
+	MESSAGE_WORKER_RETIRE = 9,   /* struct message_worker_retire + fd: policy image (sealed memfd) */
+	MESSAGE_WORKER_RETIRED = 10,  /* worker -> supervisor: answer to RETIRE: struct message_worker_retired. When nothing of what
 	                          * was left is left: STOPPED with the latest RETIRE's id, and it exits */
-	MESSAGE_WORKER_KEEPER,   /* no body + fd: its pair to the keeper, to begin with and when another one takes over */
-	MESSAGE_WORKER_STATS_GET,/* no body; answered once it serves, also by one that retires */
-	MESSAGE_WORKER_STATS,    /* worker -> supervisor: answer: struct message_worker_stats */
+	MESSAGE_WORKER_KEEPER = 11,   /* no body + fd: its pair to the keeper, to begin with and when another one takes over */
+	MESSAGE_WORKER_STATS_GET = 12,/* no body; answered once it serves, also by one that retires */
+	MESSAGE_WORKER_STATS = 13,    /* worker -> supervisor: answer: struct message_worker_stats */
 
 	/* worker -> keeper, and back */
-	MESSAGE_CA_GET,          /* no body */
-	MESSAGE_CA,              /* struct message_ca */
-	MESSAGE_CREDENTIAL_GET,  /* struct message_credential_get */
-	MESSAGE_CREDENTIAL,      /* struct message_credential */
+	MESSAGE_CA_GET = 14,          /* no body */
+	MESSAGE_CA = 15,              /* struct message_ca */
+	MESSAGE_CREDENTIAL_GET = 16,  /* struct message_credential_get */
+	MESSAGE_CREDENTIAL = 17,      /* struct message_credential */
 
 	/* supervisor <-> keeper */
-	MESSAGE_KEEPER_START,    /* no body; + fd of the root CA's file where there is to be one (keeper/authority.h) */
-	MESSAGE_KEEPER_READY,
-	MESSAGE_KEEPER_SANDBOX,  /* struct message_keeper_sandbox: whose a WORKER is from now on; said again when it is to retire
+	MESSAGE_KEEPER_START = 18,    /* no body; + fd of the root CA's file where there is to be one (keeper/authority.h) */
+	MESSAGE_KEEPER_READY = 19,
+	MESSAGE_KEEPER_SANDBOX = 20,  /* struct message_keeper_sandbox: whose a WORKER is from now on; said again when it is to retire
 	                          * under another policy: whatever it asks for from then on is read anew */
-	MESSAGE_KEEPER_ROOT,     /* keeper -> supervisor: answer to SANDBOX: root certificate (PEM) */
-	MESSAGE_SOURCE_OPEN,     /* keeper -> supervisor: struct message_source_open */
-	MESSAGE_SOURCE,          /* supervisor -> keeper: struct message_source + fd to read the value from until its end */
+	MESSAGE_KEEPER_ROOT = 21,     /* keeper -> supervisor: answer to SANDBOX: root certificate (PEM) */
+	MESSAGE_SOURCE_OPEN = 22,     /* keeper -> supervisor: struct message_source_open */
+	MESSAGE_SOURCE = 23,          /* supervisor -> keeper: struct message_source + fd to read the value from until its end */
 
 	/* supervisor <-> recorder */
-	MESSAGE_RECORDER_START,  /* struct message_recorder_start + fds: log for append, log for reading, journal */
-	MESSAGE_RECORDER_READY,
-	MESSAGE_RECORDER_SANDBOX,/* struct message_recorder_sandbox + fd where has_packets: NFLOG socket */
-	MESSAGE_RECORDER_RING,   /* struct message_recorder_ring + fds: ring memory, its two eventfds; of a sandbox told before */
-	MESSAGE_RECORDER_RING_END, /* struct message_recorder_ring: its writer is gone: drain it, answer DRAINED */
-	MESSAGE_RECORDER_RING_DRAINED, /* recorder -> supervisor, same id: all of it is in the log; the memory may go */
-	MESSAGE_RECORDER_REOPEN, /* the log under another file, for rotation: fds: log for append, log for reading */
-	MESSAGE_RECORDER_REOPENED, /* recorder -> supervisor, same id: nothing more is written to the file before */
-	MESSAGE_RECORDER_EVENT,  /* supervisor's own event: struct message_recorder_event; ids grow */
-	MESSAGE_RECORDER_TAKEN,  /* recorder -> supervisor: that EVENT, and those before it of its sandbox, are in the log */
-	MESSAGE_RECORDER_STALLED,/* recorder -> supervisor: the log cannot be written: text */
-	MESSAGE_RECORDER_FLOWING,/* recorder -> supervisor: it can again */
-	MESSAGE_RECORDER_END,    /* struct message_sandbox: drain its rings and packets, answer SUMMARY with the same id */
-	MESSAGE_RECORDER_SUMMARY,/* struct message_summary */
+	MESSAGE_RECORDER_START = 24,  /* struct message_recorder_start + fds: log for append, log for reading, journal */
+	MESSAGE_RECORDER_READY = 25,
+	MESSAGE_RECORDER_SANDBOX = 26,/* struct message_recorder_sandbox + fd where has_packets: NFLOG socket */
+	MESSAGE_RECORDER_RING = 27,   /* struct message_recorder_ring + fds: ring memory, its two eventfds; of a sandbox told before */
+	MESSAGE_RECORDER_RING_END = 28, /* struct message_recorder_ring: its writer is gone: drain it, answer DRAINED */
+	MESSAGE_RECORDER_RING_DRAINED = 29, /* recorder -> supervisor, same id: all of it is in the log; the memory may go */
+	MESSAGE_RECORDER_REOPEN = 30, /* the log under another file, for rotation: fds: log for append, log for reading */
+	MESSAGE_RECORDER_REOPENED = 31, /* recorder -> supervisor, same id: nothing more is written to the file before */
+	MESSAGE_RECORDER_EVENT = 32,  /* supervisor's own event: struct message_recorder_event; ids grow */
+	MESSAGE_RECORDER_TAKEN = 33,  /* recorder -> supervisor: that EVENT, and those before it of its sandbox, are in the log */
+	MESSAGE_RECORDER_STALLED = 34,/* recorder -> supervisor: the log cannot be written: text */
+	MESSAGE_RECORDER_FLOWING = 35,/* recorder -> supervisor: it can again */
+	MESSAGE_RECORDER_END = 36,    /* struct message_sandbox: drain its rings and packets, answer SUMMARY with the same id */
+	MESSAGE_RECORDER_SUMMARY = 37,/* struct message_summary */
 
 	/* vethguard run <-> its supervisor */
-	MESSAGE_SESSION_START,   /* struct message_session_start + fds: network namespace of the sandbox */
-	MESSAGE_SESSION_ENV_GET, /* supervisor -> run: names of variables that env: sources need: struct message_names */
-	MESSAGE_SESSION_ENV,     /* run -> supervisor: struct message_names (those that exist) + one pipe each */
-	MESSAGE_SESSION_READY,   /* struct message_session_ready */
-	MESSAGE_SESSION_END,     /* the command has ended: struct message_status */
-	MESSAGE_SESSION_SUMMARY, /* struct message_summary */
+	MESSAGE_SESSION_START = 38,   /* struct message_session_start + fds: network namespace of the sandbox */
+	MESSAGE_SESSION_ENV_GET = 39, /* supervisor -> run: names of variables that env: sources need: struct message_names */
+	MESSAGE_SESSION_ENV = 40,     /* run -> supervisor: struct message_names (those that exist) + one pipe each */
+	MESSAGE_SESSION_READY = 41,   /* struct message_session_ready */
+	MESSAGE_SESSION_END = 42,     /* the command has ended: struct message_status */
+	MESSAGE_SESSION_SUMMARY = 43, /* struct message_summary */
 
 	/* how each role is confined (vethguard doctor --roles) */
-	MESSAGE_DESCRIBE,        /* supervisor -> any role that has begun: no body */
-	MESSAGE_DESCRIPTION,     /* the answer: struct message_text, as jail_describe() has it */
-	MESSAGE_SESSION_ROLES,   /* run -> supervisor: no body */
-	MESSAGE_SESSION_ROLE,    /* supervisor -> run: struct message_role, one after the other under the question's id */
+	MESSAGE_DESCRIBE = 44,        /* supervisor -> any role that has begun: no body */
+	MESSAGE_DESCRIPTION = 45,     /* the answer: struct message_text, as jail_describe() has it */
+	MESSAGE_SESSION_ROLES = 46,   /* run -> supervisor: no body */
+	MESSAGE_SESSION_ROLE = 47,    /* supervisor -> run: struct message_role, one after the other under the question's id */
 
 	/* one daemon <-> the one of another version that takes over from it (supervisor/daemon/upgrade.h) */
-	MESSAGE_UPGRADE,         /* struct message_upgrade; descriptors as its step says */
-
-	/* supervisor <-> recorder, further; behind UPGRADE, which keeps its number */
-	MESSAGE_RECORDER_COUNT_GET, /* recorder -> supervisor: struct message_sandbox, dropped 0: what has its fence counted? */
-	MESSAGE_RECORDER_COUNT,  /* the answer, at any time: struct message_sandbox */
-	MESSAGE_RECORDER_ENDED,  /* recorder -> supervisor: another recorder has ended the log's file: REOPEN is due */
-	MESSAGE_RECORDER_REFUSED,/* recorder -> supervisor, no body, under the id of SANDBOX's sandbox: it cannot be read */
-
-	/* supervisor <-> keeper, further */
-	MESSAGE_KEEPER_WORKER,   /* no body, under the id that the worker's sandbox will have here, + fd: the keeper's end of the
-	                          * worker's pair. It may have its CA; all else when SANDBOX has said whose it is. Refused: FAILED
-	                          * under this id */
-	MESSAGE_KEEPER_LOOK,     /* no body: is it there? */
-	MESSAGE_KEEPER_HERE,     /* keeper -> supervisor: the answer */
+	MESSAGE_UPGRADE = 48,         /* struct message_upgrade; descriptors as its step says */
 
 	/* supervisor <-> recorder, further */
-	MESSAGE_RECORDER_HEAD_GET, /* no body: which line was written last? */
-	MESSAGE_RECORDER_HEAD,   /* recorder -> supervisor, same id: struct message_text: its fingerprint, or empty: none yet */
+	MESSAGE_RECORDER_COUNT_GET = 49, /* recorder -> supervisor: struct message_sandbox, dropped 0: what has its fence counted? */
+	MESSAGE_RECORDER_COUNT = 50,  /* the answer, at any time: struct message_sandbox */
+	MESSAGE_RECORDER_ENDED = 51,  /* recorder -> supervisor: another recorder has ended the log's file: REOPEN is due */
+	MESSAGE_RECORDER_REFUSED = 52,/* recorder -> supervisor, no body, under the id of SANDBOX's sandbox: it cannot be read */
+
+	/* supervisor <-> keeper, further */
+	MESSAGE_KEEPER_WORKER = 53,   /* no body, under the id that the worker's sandbox will have here, + fd: the keeper's end of the
+	                          * worker's pair. It may have its CA; all else when SANDBOX has said whose it is. Refused: FAILED
+	                          * under this id */
+	MESSAGE_KEEPER_LOOK = 54,     /* no body: is it there? */
+	MESSAGE_KEEPER_HERE = 55,     /* keeper -> supervisor: the answer */
+
+	/* supervisor <-> recorder, further */
+	MESSAGE_RECORDER_HEAD_GET = 56, /* no body: which line was written last? */
+	MESSAGE_RECORDER_HEAD = 57,   /* recorder -> supervisor, same id: struct message_text: its fingerprint, or empty: none yet */
 	MESSAGE_TYPE_COUNT
 };
+/* "WORKER_START", for logs; "?" for what is no message. */
+const char *message_type_name(enum message_type type);
 
 struct message_text {          /* STOPPED, FAILED, STALLED, ... */
 	struct slice text;

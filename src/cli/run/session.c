@@ -30,8 +30,8 @@
 
 int run_session_open(struct run_session *s, const struct privilege *p, struct failure *failure)
 {
-	char name[] = "vethguardd", flag[] = "--session";
-	char *argv[] = {name, flag, NULL};
+	char name[] = "vethguardd", flag[] = "--session", debug[] = "-vv";
+	char *argv[] = {name, flag, log_level() >= LOG_LEVEL_DEBUG ? debug : NULL, NULL};
 	char why[FAILURE_TEXT_MAX];
 	int pair[2], rc;
 

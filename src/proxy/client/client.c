@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "vethguard/base/log.h"
 #include "proxy/exchange/exchange.h"
 #include "vethguard/base/clock.h"
 
@@ -156,8 +157,29 @@ static const int waits[CLIENT_STATE_COUNT] = {
         [CLIENT_CLOSED] = -1,
 };
 
-/* The one place where a client changes its state. A new state looks at once for input that is there
- * already. */
+static const char *const state_names[] = {
+        [CLIENT_PEEK] = "PEEK",
+        [CLIENT_TLS] = "TLS",
+        [CLIENT_HTTP] = "HTTP",
+        [CLIENT_EXCHANGE] = "EXCHANGE",
+        [CLIENT_HTTP2] = "HTTP2",
+        [CLIENT_DIAL] = "DIAL",
+        [CLIENT_LINGER] = "LINGER",
+        [CLIENT_CLOSED] = "CLOSED",
+};
+_Static_assert(
+        sizeof state_names / sizeof state_names[0] == CLIENT_STATE_COUNT, "a name per state");
+
+/* The one place where a client changes its state. */
+static void enter(struct client *c, enum client_state state)
+{
+	if (c->state != state)
+		log_debug("client :%u: %s -> %s", c->src_port, state_names[c->state],
+		        state_names[state]);
+	c->state = state;
+}
+
+/* What a handler decides. A new state looks at once for input that is there already. */
 static void dispatch(struct client *c, enum client_event event)
 {
 	for (unsigned turns = 0; turns < 8; turns++) {
@@ -167,7 +189,7 @@ static void dispatch(struct client *c, enum client_event event)
 			return;
 		if (next == c->state)
 			return;
-		c->state = next;
+		enter(c, next);
 		if (next == CLIENT_CLOSED) {
 			client_close(c);
 			return;
@@ -230,7 +252,7 @@ void client_on_deadline(struct client *c, enum proxy_wait wait)
 
 void client_move(struct client *c, enum client_state state)
 {
-	c->state = state;
+	enter(c, state);
 	if (state == CLIENT_CLOSED)
 		client_close(c);
 }
@@ -255,7 +277,7 @@ void client_close(struct client *c)
 {
 	struct exchange *ex = c->exchange;
 
-	c->state = CLIENT_CLOSED;
+	enter(c, CLIENT_CLOSED);
 	if (!c->let_out)
 		accept_was_unproductive(c->proxy);
 	if (ex) {
@@ -297,6 +319,17 @@ static void find_destination(struct client *c)
 	                            ip_equals(&c->dst, &proxy->config.gate6));
 }
 
+/* Who it is and where it goes, at level debug. */
+static void trace_accepted(const struct client *c)
+{
+	char src[IP_TEXT_MAX], dst[IP_TEXT_MAX];
+
+	if (log_level() >= LOG_LEVEL_DEBUG)
+		log_debug("client :%u: accepted from %s, to %s:%u, which is %s", c->src_port,
+		        ip_format(&c->src, src), ip_format(&c->dst, dst), c->dst_port,
+		        c->destination.host_n ? c->destination.host : "no name");
+}
+
 int client_open(struct proxy *proxy, int fd, const struct sockaddr *from)
 {
 	struct client *c = calloc(1, sizeof *c);
@@ -323,6 +356,7 @@ int client_open(struct proxy *proxy, int fd, const struct sockaddr *from)
 	list_append(&proxy->clients, &c->list);
 	proxy_client_came(proxy);
 	find_destination(c);
+	trace_accepted(c);
 	c->state = CLIENT_PEEK;
 	loop_deadline_set(&proxy->waits[client_first_wait(c)], &c->deadline);
 	dispatch(c, ON_INPUT);

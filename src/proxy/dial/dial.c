@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "vethguard/base/log.h"
 #include "vethguard/loop/own_address.h"
 #include "proxy/dial/dial.h"
 
@@ -42,6 +43,16 @@ void dial_on_early(struct loop_io *io, unsigned events)
 	container_of(io, struct dial, io)->result.events |= events;
 }
 
+/* The end of a dial, at level debug. */
+static void trace_result(const struct dial *d)
+{
+	if (d->result.fd >= 0)
+		log_debug("dial %s:%u: connected", d->destination.host, d->destination.port);
+	else
+		log_debug("dial %s:%u: failed: %s", d->destination.host, d->destination.port,
+		        d->result.detail ? d->result.detail : "no reason");
+}
+
 /* Results are told in a task, so that done is never called from within dial_start() or a resolver's
  * callback. */
 static void on_finish(struct loop_task *task)
@@ -52,6 +63,7 @@ static void on_finish(struct loop_task *task)
 	void *context = d->context;
 	struct loop_io io = {0};
 
+	trace_result(d);
 	if (result.fd >= 0)
 		loop_io_move(&d->io, &io, dial_on_early);
 	result.io = &io;

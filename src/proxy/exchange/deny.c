@@ -388,7 +388,7 @@ void exchange_refuse(
 	ex->detail = detail;
 	ex->head_waits = false; /* the upstream's is not wanted any more */
 	exchange_will_refuse(ex, status);
-	ex->state = EXCHANGE_REFUSED;
+	exchange_enter(ex, EXCHANGE_REFUSED);
 	audit_exchange(ex);
 	if (!deny_throttle_waits(ex))
 		exchange_answer_refusal(ex);

@@ -11,10 +11,12 @@
  * given to its connection, since from then on they may leave at any moment: whoever has a whole
  * response has left an event, also where the worker is killed right then.
  */
+#include <inttypes.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "vethguard/base/log.h"
 #include "proxy/exchange/exchange.h"
 #include "proxy/exchange/inspect.h"
 #include "proxy/exchange/websocket_relay.h"
@@ -86,11 +88,31 @@ void exchange_drop(struct exchange *ex)
 	exchange_free(ex);
 }
 
+static const char *const state_names[] = {
+        [EXCHANGE_NEW] = "NEW",
+        [EXCHANGE_CREDENTIAL] = "CREDENTIAL",
+        [EXCHANGE_DIAL] = "DIAL",
+        [EXCHANGE_ACTIVE] = "ACTIVE",
+        [EXCHANGE_UPGRADED] = "UPGRADED",
+        [EXCHANGE_REFUSED] = "REFUSED",
+        [EXCHANGE_DONE] = "DONE",
+};
+_Static_assert(
+        sizeof state_names / sizeof state_names[0] == EXCHANGE_STATE_COUNT, "a name per state");
+
+void exchange_enter(struct exchange *ex, enum exchange_state state)
+{
+	if (ex->state != state)
+		log_debug("event %016" PRIx64 ": exchange: %s -> %s", ex->id,
+		        state_names[ex->state], state_names[state]);
+	ex->state = state;
+}
+
 void exchange_finish(struct exchange *ex, bool complete, bool reusable)
 {
 	struct upstream_stream *u = ex->upstream;
 
-	ex->state = EXCHANGE_DONE;
+	exchange_enter(ex, EXCHANGE_DONE);
 	audit_exchange(ex);
 	if (u) {
 		ex->upstream_address = u->conn->address;
@@ -149,7 +171,7 @@ static void send_request(struct exchange *ex)
 		return;
 	}
 	ex->request_sent = true;
-	ex->state = EXCHANGE_ACTIVE;
+	exchange_enter(ex, EXCHANGE_ACTIVE);
 	ex->upstream_address = ex->upstream->conn->address;
 	exchange_send_kept(ex);
 	if (!ex->request_done)
@@ -164,7 +186,7 @@ void exchange_upstream_ready(struct exchange *ex)
 static void get_upstream(struct exchange *ex)
 {
 	ex->client->let_out = true;
-	ex->state = EXCHANGE_DIAL;
+	exchange_enter(ex, EXCHANGE_DIAL);
 	ex->http1_only = ex->request.wants_websocket || ex->request.upgrade.n || ex->http1_required;
 	ex->prior = prior_is_wanted(ex);
 	ex->upstream = upstream_stream_get(ex, ex->retries > 0);
@@ -192,7 +214,7 @@ static void get_credential(struct exchange *ex)
 {
 	struct credential_value *v;
 
-	ex->state = EXCHANGE_CREDENTIAL;
+	exchange_enter(ex, EXCHANGE_CREDENTIAL);
 	ex->waiting.on_value = on_credential;
 	v = credential_store_get(
 	        ex->proxy->config.credentials, ex->verdict.decision.credential, &ex->waiting);
@@ -278,6 +300,19 @@ static void note_upgrade(struct exchange *ex)
 		ex->kept_detail = NULL;
 }
 
+/* The verdict, at level debug. The path is the audit log's to tell: a query may hold anything. */
+static void trace_verdict(const struct exchange *ex)
+{
+	char method[64];
+
+	if (log_level() < LOG_LEVEL_DEBUG)
+		return;
+	slice_escape(ex->request.method, method, sizeof method);
+	log_debug("event %016" PRIx64 ": client :%u: %s %.*s://%s:%u: %s", ex->id,
+	        ex->client->src_port, method, SLICE_ARG(ex->scheme), ex->destination.host,
+	        ex->destination.port, ex->verdict.allowed ? "allowed" : "denied");
+}
+
 void exchange_start(struct exchange *ex)
 {
 	struct proxy *proxy = ex->proxy;
@@ -297,6 +332,7 @@ void exchange_start(struct exchange *ex)
 	r->authority.address = ex->destination.address;
 	r->authority.host_n = ex->destination.host_n;
 	memcpy(r->authority.host, ex->destination.host, ex->destination.host_n + 1);
+	trace_verdict(ex);
 	note_findings(ex);
 	note_upgrade(ex);
 	if (proxy->config.timeouts.request_ms)
@@ -421,6 +457,7 @@ bool exchange_response_head(struct exchange *ex, struct http_response *r)
 	const char *why = NULL;
 	enum event_cause cause = EVENT_CAUSE_UPSTREAM;
 
+	log_debug("event %016" PRIx64 ": response %u", ex->id, r->status);
 	exchange_forget_body(ex);
 	if (r->status == 101)
 		return exchange_upgrade(ex, r);

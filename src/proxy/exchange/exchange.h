@@ -51,7 +51,8 @@ enum exchange_state {
 	EXCHANGE_ACTIVE,     /* the request is on its way or sent */
 	EXCHANGE_UPGRADED,   /* after 101 */
 	EXCHANGE_REFUSED,    /* answered by vethguard */
-	EXCHANGE_DONE
+	EXCHANGE_DONE,
+	EXCHANGE_STATE_COUNT
 };
 
 struct exchange {
@@ -192,6 +193,9 @@ bool exchange_ends_with_head(const struct exchange *ex);
 void exchange_send_kept(struct exchange *ex);
 
 /* --- its parts --- */
+
+/* The one place where an exchange changes its state. */
+void exchange_enter(struct exchange *ex, enum exchange_state state);
 
 /* Sends the head. 0 or -errno (-EBADMSG: the credential cannot be put in). */
 int exchange_send_plain(struct exchange *ex);

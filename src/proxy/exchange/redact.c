@@ -222,7 +222,7 @@ bool exchange_upgrade(struct exchange *ex, struct http_response *r)
 	ex->client_body = HTTP_BODY_UNTIL_CLOSE;
 	ex->status = 101;
 	ex->head_sent = true;
-	ex->state = EXCHANGE_UPGRADED;
+	exchange_enter(ex, EXCHANGE_UPGRADED);
 	ex->request_done = false;
 	ex->upstream->raw = true;
 	ex->ops->response_head(ex, r, websocket ? SLICE("websocket") : ex->request.upgrade);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "vethguard/base/log.h"
 #include "proxy/exchange/exchange.h"
 
 static void on_deferred_free(struct loop_task *task)
@@ -29,6 +30,26 @@ static void dial_ended(struct upstream_conn *c, struct upstream_conn *told)
 	pool_dial_ended(c->proxy, c->entry, told);
 }
 
+static const char *const state_names[] = {
+        [UPSTREAM_CONN_WAITING] = "WAITING",
+        [UPSTREAM_CONN_DIALING] = "DIALING",
+        [UPSTREAM_CONN_TLS] = "TLS",
+        [UPSTREAM_CONN_PRIOR] = "PRIOR",
+        [UPSTREAM_CONN_BUSY] = "BUSY",
+        [UPSTREAM_CONN_IDLE] = "IDLE",
+        [UPSTREAM_CONN_CLOSED] = "CLOSED",
+};
+_Static_assert(sizeof state_names / sizeof state_names[0] == UPSTREAM_CONN_STATE_COUNT,
+        "a name per state");
+
+void upstream_conn_enter(struct upstream_conn *c, enum upstream_conn_state state)
+{
+	if (c->state != state)
+		log_debug("upstream %s:%u: %s -> %s", c->destination.host, c->destination.port,
+		        state_names[c->state], state_names[state]);
+	c->state = state;
+}
+
 void upstream_conn_close(struct upstream_conn *c)
 {
 	bool undecided = (c->state == UPSTREAM_CONN_DIALING || c->state == UPSTREAM_CONN_TLS ||
@@ -38,7 +59,7 @@ void upstream_conn_close(struct upstream_conn *c)
 	if (c->state == UPSTREAM_CONN_CLOSED)
 		return;
 	pool_remove(c);
-	c->state = UPSTREAM_CONN_CLOSED;
+	upstream_conn_enter(c, UPSTREAM_CONN_CLOSED);
 	if (c->counted) /* whoever waited for it may dial at once */
 		c->proxy->upstream_count--;
 	c->own.exchange = NULL;
@@ -82,7 +103,7 @@ static void established(struct upstream_conn *c)
 {
 	bool http2 = c->socket.tls ? slice_equals(tls_alpn(c->socket.tls), SLICE("h2")) : c->prior;
 
-	c->state = UPSTREAM_CONN_BUSY;
+	upstream_conn_enter(c, UPSTREAM_CONN_BUSY);
 	c->protocol = http2 ? &upstream_conn_http2 : &upstream_conn_http1;
 	c->protocol->begin(c);
 	if (c->state != UPSTREAM_CONN_PRIOR)
@@ -171,7 +192,7 @@ static void on_dialled(void *context, const struct dial_result *result)
 		established(c);
 		return;
 	}
-	c->state = UPSTREAM_CONN_TLS;
+	upstream_conn_enter(c, UPSTREAM_CONN_TLS);
 	shake_hands(c);
 }
 
@@ -186,7 +207,7 @@ int upstream_conn_dial(struct upstream_conn *c)
 	c->dial = dial_start(proxy, &c->destination, &ex->verdict.decision, on_dialled, c);
 	if (!c->dial)
 		return -ENOMEM;
-	c->state = UPSTREAM_CONN_DIALING;
+	upstream_conn_enter(c, UPSTREAM_CONN_DIALING);
 	c->counted = true;
 	proxy->upstream_count++;
 	pool_dial_begun(c->entry);

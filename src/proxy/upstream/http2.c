@@ -301,7 +301,7 @@ static void begin(struct upstream_conn *c)
 	if (!open_session(c)) {
 		upstream_conn_failed(c, EVENT_CAUSE_LIMIT, "no memory for a connection");
 	} else if (c->prior) {
-		c->state = UPSTREAM_CONN_PRIOR;
+		upstream_conn_enter(c, UPSTREAM_CONN_PRIOR);
 		upstream_conn_wait(&c->own, WAIT_PRIOR);
 		upstream_http2_flush(c->http2);
 	} else {
@@ -343,7 +343,7 @@ void upstream_http2_on_greeting(struct upstream_conn *c)
 		prior_failed(c, false);
 		return;
 	}
-	c->state = UPSTREAM_CONN_BUSY;
+	upstream_conn_enter(c, UPSTREAM_CONN_BUSY);
 	serve(c);
 	upstream_conn_told(c);
 }

@@ -130,7 +130,7 @@ void pool_mark_idle(struct upstream_conn *c)
 {
 	struct proxy *proxy = c->proxy;
 
-	c->state = UPSTREAM_CONN_IDLE;
+	upstream_conn_enter(c, UPSTREAM_CONN_IDLE);
 	c->idle_since_ms = loop_now_ms(proxy->config.loop);
 	list_remove(&c->all);
 	list_append(&proxy->upstreams, &c->all);
@@ -143,7 +143,7 @@ void pool_mark_busy(struct upstream_conn *c)
 {
 	if (c->state != UPSTREAM_CONN_IDLE)
 		return;
-	c->state = UPSTREAM_CONN_BUSY;
+	upstream_conn_enter(c, UPSTREAM_CONN_BUSY);
 	c->proxy->idle_count--;
 }
 
@@ -191,7 +191,7 @@ bool pool_should_wait(const struct pool_entry *entry)
 
 void pool_wait(struct upstream_conn *c)
 {
-	c->state = UPSTREAM_CONN_WAITING;
+	upstream_conn_enter(c, UPSTREAM_CONN_WAITING);
 	list_append(&c->entry->waiting, &c->pooled);
 }
 

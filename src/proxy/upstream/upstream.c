@@ -13,7 +13,7 @@ static struct upstream_stream *take_idle(struct exchange *ex, struct pool_entry 
 
 	if (!c)
 		return NULL;
-	c->state = UPSTREAM_CONN_BUSY;
+	upstream_conn_enter(c, UPSTREAM_CONN_BUSY);
 	c->own.exchange = ex;
 	c->own.reused = true;
 	c->own.ready = true;

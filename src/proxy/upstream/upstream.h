@@ -76,7 +76,8 @@ enum upstream_conn_state {
 	UPSTREAM_CONN_PRIOR, /* HTTP/2 without TLS: the upstream's settings are awaited */
 	UPSTREAM_CONN_BUSY,  /* serves an exchange, or several streams */
 	UPSTREAM_CONN_IDLE,
-	UPSTREAM_CONN_CLOSED
+	UPSTREAM_CONN_CLOSED,
+	UPSTREAM_CONN_STATE_COUNT
 };
 
 /* How a connection speaks once it is established. */
@@ -113,6 +114,8 @@ struct upstream_conn {
 	struct loop_task deferred_free;
 };
 
+/* The one place where a connection changes its state. */
+void upstream_conn_enter(struct upstream_conn *c, enum upstream_conn_state state);
 /* For the exchange, which waits in it. NULL: no memory. */
 struct upstream_conn *upstream_conn_new(struct exchange *exchange, struct pool_entry *entry);
 /* -errno: the bound on connections is reached, no memory. */

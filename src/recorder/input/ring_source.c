@@ -6,6 +6,7 @@
  * to the end like everything else.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -40,6 +41,8 @@ static int take_record(struct ring_source *reader, int n)
 		return end_broken(reader, "a record cannot be decoded");
 	if (!event_kind_is_of_worker(event.kind))
 		return end_broken(reader, "a record is of a kind that workers do not report");
+	log_debug("%s: event %016" PRIx64 ": read from ring %" PRIu64 ", %d bytes",
+	        reader->stream->ocsf.name, event.id, reader->id, n);
 	return stream_record(reader->stream, &event);
 }
 

@@ -182,7 +182,8 @@ int role_start(struct loop *loop, struct role *role, const char *program, const 
         void (*dead)(struct role *role, const char *how))
 {
 	char name[64];
-	char *argv[] = {name, NULL};
+	char debug[] = LOG_DEBUG_ARGUMENT;
+	char *argv[] = {name, log_level() >= LOG_LEVEL_DEBUG ? debug : NULL, NULL};
 	int ends[2];
 
 	memset(role, 0, sizeof *role);

@@ -44,7 +44,7 @@ static void stop_instances(struct sandbox *s)
 		loop_timer_cancel(&i->timer);
 		if (i->state == INSTANCE_RETIRED)
 			i->worker.stopping = false; /* so far at its own pace, now with patience */
-		i->state = INSTANCE_ENDING;
+		instance_enter(i, INSTANCE_ENDING);
 		role_stop(&i->worker, supervisor_next_id(s->supervisor), SANDBOX_STOP_MS);
 	}
 	s->current = NULL;
@@ -57,7 +57,7 @@ void sandbox_kill_workers(struct sandbox *s, const char *why)
 	DL_FOREACH(s->instances, i)
 	{
 		loop_timer_cancel(&i->timer);
-		i->state = INSTANCE_ENDING;
+		instance_enter(i, INSTANCE_ENDING);
 		i->worker.stopping = true;
 		role_kill(&i->worker, why);
 	}

@@ -216,11 +216,30 @@ bool instance_is_ready(const struct instance *i)
 	return i->keeper_ready && i->worker_ready;
 }
 
+static const char *const state_names[] = {
+        [INSTANCE_POOLED] = "POOLED",
+        [INSTANCE_STARTING] = "STARTING",
+        [INSTANCE_SERVING] = "SERVING",
+        [INSTANCE_RETIRED] = "RETIRED",
+        [INSTANCE_ENDING] = "ENDING",
+};
+_Static_assert(
+        sizeof state_names / sizeof state_names[0] == INSTANCE_STATE_COUNT, "a name per state");
+
+void instance_enter(struct instance *i, enum instance_state state)
+{
+	if (i->state != state)
+		log_sandbox(LOG_LEVEL_DEBUG, i->sandbox ? i->sandbox->name : "",
+		        "worker %d: %s -> %s", (int)i->worker.pid, state_names[i->state],
+		        state_names[state]);
+	i->state = state;
+}
+
 void instance_serves(struct instance *i)
 {
 	worker_pool_refill(i->supervisor);
 	loop_timer_cancel(&i->timer);
-	i->state = INSTANCE_SERVING;
+	instance_enter(i, INSTANCE_SERVING);
 	i->serving_since_ms = loop_now_ms(i->supervisor->loop);
 }
 

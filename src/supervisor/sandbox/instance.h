@@ -40,6 +40,7 @@ enum instance_state {
 	INSTANCE_SERVING,
 	INSTANCE_RETIRED, /* another one has taken over; it finishes what it has */
 	INSTANCE_ENDING,  /* asked to stop, or killed */
+	INSTANCE_STATE_COUNT
 };
 
 struct instance {
@@ -64,6 +65,8 @@ struct instance {
 	int64_t serving_since_ms;
 };
 
+/* The one place where an instance changes its state. */
+void instance_enter(struct instance *i, enum instance_state state);
 /* A process that waits for its first message, and has met the keeper. NULL with errno. */
 struct instance *instance_new(struct supervisor *sv);
 /* Gives keeper and worker a pair, where a keeper runs; the keeper makes its CA. 0 or -errno. */

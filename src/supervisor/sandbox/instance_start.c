@@ -217,7 +217,7 @@ int instance_tell_keeper(struct instance *i, struct generation *g)
 {
 	struct sandbox *s = i->sandbox;
 
-	i->state = INSTANCE_STARTING;
+	instance_enter(i, INSTANCE_STARTING);
 	i->generation = generation_get(g);
 	set_credentials(i, g);
 	snprintf(i->sources.directory, sizeof i->sources.directory, "%s", s->directory);

@@ -40,7 +40,7 @@ enum sandbox_state sandbox_quiesced(struct sandbox *s)
 			continue;
 		if (i == s->current)
 			s->current = NULL;
-		i->state = INSTANCE_ENDING;
+		instance_enter(i, INSTANCE_ENDING);
 		i->quiesced = true;
 		i->worker.stopping = false; /* a retired one had all the time it needs */
 		role_stop(&i->worker, supervisor_next_id(s->supervisor), SANDBOX_QUIESCE_MS);

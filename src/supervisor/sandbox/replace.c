@@ -130,7 +130,7 @@ static void retire(struct sandbox *s, struct instance *i)
 	        supervisor_next_id(s->supervisor), &m);
 	int error;
 
-	i->state = INSTANCE_RETIRED;
+	instance_enter(i, INSTANCE_RETIRED);
 	i->reauthorizing = true;
 	loop_timer_set(&i->timer, SANDBOX_REAUTHORIZE_MS);
 	i->worker.stopping = true;
@@ -168,7 +168,7 @@ static void bound_retired(struct sandbox *s)
 		log_sandbox(LOG_LEVEL_WARN, s->name,
 		        "more than %d workers of earlier policies: the oldest one is ended",
 		        SANDBOX_RETIRED_MAX);
-		i->state = INSTANCE_ENDING;
+		instance_enter(i, INSTANCE_ENDING);
 		role_kill(&i->worker, "too many workers finish what they had");
 		count--;
 	}

@@ -5,6 +5,7 @@
  * the end, hands the sandbox back to its owner. What a state has no handler for is passed over:
  * such events come from races between programs that end.
  */
+#include <inttypes.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "vethguard/base/log.h"
 #include "vethguard/base/hash.h"
 #include "supervisor/sandbox/states.h"
 #include "supervisor/supervisor.h"
@@ -85,6 +87,30 @@ static const handler table[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
                 },
 };
 
+static const char *const state_names[] = {
+        [SANDBOX_NEW] = "NEW",
+        [SANDBOX_VARIABLES] = "VARIABLES",
+        [SANDBOX_STARTING] = "STARTING",
+        [SANDBOX_SERVING] = "SERVING",
+        [SANDBOX_RESTARTING] = "RESTARTING",
+        [SANDBOX_CLOSED] = "CLOSED",
+        [SANDBOX_HANDED_OFF] = "HANDED_OFF",
+        [SANDBOX_STOPPING] = "STOPPING",
+        [SANDBOX_SUMMING] = "SUMMING",
+        [SANDBOX_ENDED] = "ENDED",
+};
+_Static_assert(
+        sizeof state_names / sizeof state_names[0] == SANDBOX_STATE_COUNT, "a name per state");
+
+/* The one place where a sandbox changes its state. */
+static void set_state(struct sandbox *s, enum sandbox_state state)
+{
+	if (s->state != state)
+		log_sandbox(LOG_LEVEL_DEBUG, s->name, "sandbox %" PRIu64 ": %s -> %s", s->id,
+		        state_names[s->state], state_names[state]);
+	s->state = state;
+}
+
 /* Whoever owns it sees the new state. Last of all: it may be freed. */
 static void tell_owner(struct sandbox *s, enum sandbox_state before)
 {
@@ -108,7 +134,7 @@ void sandbox_event(struct sandbox *s, enum sandbox_event event)
 
 	if (!handle)
 		return;
-	s->state = handle(s);
+	set_state(s, handle(s));
 	tell_owner(s, before);
 }
 
