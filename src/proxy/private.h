@@ -192,12 +192,12 @@ struct verdict {
 	struct slice upgrade; /* the protocol that the request is upgraded to, or was refused for;
 	                         in its fields */
 };
-void authorize_request(struct proxy *proxy, const struct client *client,
+void authorize_request(const struct policy *policy, const struct client *client,
         const struct http_request *request, struct destination *destination, struct verdict *out);
 /* A field by which a request can ask for another method or path. */
 bool authorize_is_override(struct slice name);
 /* A connection whose content is not looked at (opaque TCP). */
-void authorize_opaque(struct proxy *proxy, const struct destination *destination,
+void authorize_opaque(const struct policy *policy, const struct destination *destination,
         enum policy_scheme scheme, struct verdict *out);
 /* An address that a name resolved to: may it be dialled? */
 bool authorize_address(

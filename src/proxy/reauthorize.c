@@ -23,16 +23,6 @@ struct reauthorization {
 
 static const char changed[] = "the policy was changed and does not let this pass any more";
 
-static void authorize_by(struct reauthorization *r, const struct client *c,
-        const struct http_request *request, struct destination *d, struct verdict *j)
-{
-	const struct policy *before = r->proxy->config.policy;
-
-	r->proxy->config.policy = r->next;
-	authorize_request(r->proxy, c, request, d, j);
-	r->proxy->config.policy = before;
-}
-
 /* The same credential, under whichever index. */
 static bool same_credential(const struct reauthorization *r, uint32_t before, uint32_t now)
 {
@@ -60,7 +50,7 @@ static void look_at_exchange(struct reauthorization *r, struct exchange *ex)
 	if (!ex || ex->state == EXCHANGE_NEW || ex->state == EXCHANGE_DONE)
 		return; /* not judged yet: it will be, by what is in force then */
 	if (r->next) {
-		authorize_by(r, ex->client, &ex->request, &d, &j);
+		authorize_request(r->next, ex->client, &ex->request, &d, &j);
 		if (j.allowed && may_go_on(r, &ex->verdict.decision, &j.decision)) {
 			ex->verdict.decision = j.decision;
 			ex->verdict.own = j.own;
@@ -80,16 +70,9 @@ static void look_at_exchange(struct reauthorization *r, struct exchange *ex)
 
 static void look_at_tunnel(struct reauthorization *r, struct client *c)
 {
-	const struct policy *before = r->proxy->config.policy;
 	struct policy_decision now;
-	bool passes = false;
 
-	if (r->next) {
-		r->proxy->config.policy = r->next;
-		passes = client_tunnel_passes(c, &now);
-		r->proxy->config.policy = before;
-	}
-	if (passes && may_go_on(r, &c->decision, &now)) {
+	if (r->next && client_tunnel_passes(c, r->next, &now) && may_go_on(r, &c->decision, &now)) {
 		c->decision = now;
 		return;
 	}

@@ -122,8 +122,9 @@ enum client_state client_dial_timeout(struct client *c);
 enum client_state client_connect(struct client *c);
 /* How long a new client is waited for to say something. */
 enum proxy_wait client_first_wait(struct client *c);
-/* Whether the policy in force would let the tunnel out, and by which decision. */
-bool client_tunnel_passes(const struct client *c, struct policy_decision *decision);
+/* Whether the policy lets the tunnel out, and by which decision. */
+bool client_tunnel_passes(
+        const struct client *c, const struct policy *policy, struct policy_decision *decision);
 
 /* Handlers of client/http1.c. */
 enum client_state client_http1_input(struct client *c);

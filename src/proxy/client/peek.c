@@ -21,68 +21,68 @@ static void dest_question(const struct destination *d, struct policy_request *q)
 }
 
 /* Could a plain http request on this destination be allowed? */
-static bool http_may_be_allowed(const struct client *c, const struct destination *d)
+static bool http_may_be_allowed(const struct policy *policy, const struct destination *d)
 {
 	struct policy_request q;
 	struct policy_decision decision;
 
 	dest_question(d, &q);
 	q.scheme = POLICY_HTTP;
-	policy_decide(c->proxy->config.policy, &q, &decision);
+	policy_decide(policy, &q, &decision);
 	return decision.verdict == POLICY_ALLOW;
 }
 
 /* ... or one of https? */
-static bool web_may_be_allowed(const struct client *c, const struct destination *d)
+static bool web_may_be_allowed(const struct policy *policy, const struct destination *d)
 {
 	struct policy_request q;
 	struct policy_decision decision;
 	enum policy_tls tls;
 
 	dest_question(d, &q);
-	tls = policy_decide_tls(c->proxy->config.policy, &q, &decision);
+	tls = policy_decide_tls(policy, &q, &decision);
 	return tls == POLICY_TLS_INTERCEPT || tls == POLICY_TLS_PASSTHROUGH ||
-	       http_may_be_allowed(c, d);
+	       http_may_be_allowed(policy, d);
 }
 
 static bool scheme_is_denied(
-        const struct client *c, const struct destination *d, enum policy_scheme scheme)
+        const struct policy *policy, const struct destination *d, enum policy_scheme scheme)
 {
 	struct policy_request q;
 	struct policy_decision decision;
 
 	dest_question(d, &q);
 	q.scheme = scheme;
-	policy_decide(c->proxy->config.policy, &q, &decision);
+	policy_decide(policy, &q, &decision);
 	return decision.verdict == POLICY_DENY && decision.reason == POLICY_REASON_RULE;
 }
 
 /* A deny rule refuses every request of its scheme there: what is said has to be looked at, though a
  * tcp:// rule would relay it unread. */
-static bool web_is_denied(const struct client *c, const struct destination *d)
+static bool web_is_denied(const struct policy *policy, const struct destination *d)
 {
-	return scheme_is_denied(c, d, POLICY_HTTPS) || scheme_is_denied(c, d, POLICY_HTTP);
+	return scheme_is_denied(policy, d, POLICY_HTTPS) ||
+	       scheme_is_denied(policy, d, POLICY_HTTP);
 }
 
 static bool opaque_is_allowed(struct client *c, struct verdict *j)
 {
-	authorize_opaque(c->proxy, &c->destination, POLICY_TCP, j);
+	authorize_opaque(c->proxy->config.policy, &c->destination, POLICY_TCP, j);
 	return j->allowed;
 }
 
 /* In mode observe all is let pass: whether a rule of the policy, not only the mode, allows http or
  * https there. */
-static bool web_has_rule(const struct client *c, const struct destination *d)
+static bool web_has_rule(const struct policy *policy, const struct destination *d)
 {
 	struct policy_request q;
 	struct policy_decision decision;
 
 	dest_question(d, &q);
-	if (policy_decide_tls(c->proxy->config.policy, &q, &decision) != POLICY_TLS_REFUSE &&
-	        !decision.observed)
+	if (policy_decide_tls(policy, &q, &decision) != POLICY_TLS_REFUSE && !decision.observed)
 		return true;
 	q.scheme = POLICY_HTTP;
-	policy_decide(c->proxy->config.policy, &q, &decision);
+	policy_decide(policy, &q, &decision);
 	return decision.verdict == POLICY_ALLOW && !decision.observed;
 }
 
@@ -91,9 +91,10 @@ static bool is_only_observed(struct client *c, struct policy_decision *decision)
 {
 	struct verdict j;
 
-	authorize_opaque(c->proxy, &c->destination, POLICY_TCP, &j);
+	authorize_opaque(c->proxy->config.policy, &c->destination, POLICY_TCP, &j);
 	*decision = j.decision;
-	return j.allowed && j.decision.observed && !web_has_rule(c, &c->destination);
+	return j.allowed && j.decision.observed &&
+	       !web_has_rule(c->proxy->config.policy, &c->destination);
 }
 
 /* Clients of the web open connections before they have something to ask for, or take their time
@@ -113,8 +114,9 @@ enum proxy_wait client_first_wait(struct client *c)
 	/* Its server may be the one to speak first, and the client gives up sooner than we. */
 	if (is_only_observed(c, &decision))
 		return WAIT_SILENT;
-	authorize_opaque(c->proxy, &c->destination, POLICY_TCP, &j);
-	return (!j.allowed || j.decision.observed) && !web_may_be_allowed(c, &c->destination)
+	authorize_opaque(c->proxy->config.policy, &c->destination, POLICY_TCP, &j);
+	return (!j.allowed || j.decision.observed) &&
+	                       !web_may_be_allowed(c->proxy->config.policy, &c->destination)
 	               ? WAIT_SILENT
 	               : WAIT_HELLO;
 }
@@ -193,7 +195,8 @@ static enum client_state dial_tunnel(struct client *c, const struct destination 
 	return CLIENT_DIAL;
 }
 
-bool client_tunnel_passes(const struct client *c, struct policy_decision *decision)
+bool client_tunnel_passes(
+        const struct client *c, const struct policy *policy, struct policy_decision *decision)
 {
 	const struct destination *d = &c->tunnelled;
 	struct policy_request q;
@@ -203,13 +206,13 @@ bool client_tunnel_passes(const struct client *c, struct policy_decision *decisi
 		enum policy_tls treatment;
 
 		dest_question(d, &q);
-		treatment = policy_decide_tls(c->proxy->config.policy, &q, decision);
+		treatment = policy_decide_tls(policy, &q, decision);
 		return treatment == POLICY_TLS_PASSTHROUGH || treatment == POLICY_TLS_OPAQUE;
 	}
-	authorize_opaque(c->proxy, d, POLICY_TCP, &j);
+	authorize_opaque(policy, d, POLICY_TCP, &j);
 	*decision = j.decision;
 	return j.allowed && (c->content == TUNNEL_OTHER || j.decision.observed ||
-	                            (!web_may_be_allowed(c, d) && !web_is_denied(c, d)));
+	                            (!web_may_be_allowed(policy, d) && !web_is_denied(policy, d)));
 }
 
 enum client_state client_dial_timeout(struct client *c)
@@ -243,7 +246,8 @@ static enum client_state other(struct client *c)
 		return refuse_hello(c, "TLS that does not begin with a ClientHello", alert);
 	if (more)
 		return CLIENT_PEEK;
-	return http_may_be_allowed(c, &c->destination) ? CLIENT_HTTP : opaque(c);
+	return http_may_be_allowed(c->proxy->config.policy, &c->destination) ? CLIENT_HTTP
+	                                                                     : opaque(c);
 }
 
 /* --- TLS --- */
@@ -453,8 +457,9 @@ enum client_state client_peek(struct client *c)
 	struct verdict j;
 
 	if ((!c->explicit_proxy || c->connected) && opaque_is_allowed(c, &j) &&
-	        !j.decision.observed && !web_may_be_allowed(c, &c->destination) &&
-	        !web_is_denied(c, &c->destination))
+	        !j.decision.observed &&
+	        !web_may_be_allowed(c->proxy->config.policy, &c->destination) &&
+	        !web_is_denied(c->proxy->config.policy, &c->destination))
 		return dial_tunnel(c, &c->destination, &j.decision, TUNNEL_UNSEEN);
 	for (;;) {
 		enum client_state next = decide(c);

@@ -278,8 +278,8 @@ static void note_own(
 		j->own = policy_credentials_at(policy, question);
 }
 
-void authorize_request(struct proxy *proxy, const struct client *c, const struct http_request *r,
-        struct destination *d, struct verdict *j)
+void authorize_request(const struct policy *policy, const struct client *c,
+        const struct http_request *r, struct destination *d, struct verdict *j)
 {
 	struct policy_request question = {.method = r->method};
 
@@ -301,9 +301,9 @@ void authorize_request(struct proxy *proxy, const struct client *c, const struct
 	question.address = d->address;
 	question.port = d->port;
 	question.path = r->asterisk ? SLICE("/") : slice_of(r->path, r->path_n);
-	policy_decide(proxy->config.policy, &question, &j->decision);
+	policy_decide(policy, &question, &j->decision);
 	j->allowed = j->decision.verdict == POLICY_ALLOW;
-	authorize_overrides(proxy->config.policy, &question, &r->fields, j);
+	authorize_overrides(policy, &question, &r->fields, j);
 	if (j->allowed && j->searched && !j->decision.observed)
 		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_NONE,
 		        "the connection is to this name with a domain of a search list behind it "
@@ -315,12 +315,12 @@ void authorize_request(struct proxy *proxy, const struct client *c, const struct
 		refuse(j, EVENT_CAUSE_BINDING, EVENT_FINDING_BINDING_MISMATCH,
 		        "credentials never go over plain http");
 	if (j->allowed && r->wants_upgrade)
-		authorize_upgrade(proxy->config.policy, r, j);
-	note_own(proxy->config.policy, &question, j);
+		authorize_upgrade(policy, r, j);
+	note_own(policy, &question, j);
 }
 
-void authorize_opaque(struct proxy *proxy, const struct destination *d, enum policy_scheme scheme,
-        struct verdict *j)
+void authorize_opaque(const struct policy *policy, const struct destination *d,
+        enum policy_scheme scheme, struct verdict *j)
 {
 	struct policy_request question = {
 	        .scheme = scheme,
@@ -330,7 +330,7 @@ void authorize_opaque(struct proxy *proxy, const struct destination *d, enum pol
 	};
 
 	memset(j, 0, sizeof *j);
-	policy_decide(proxy->config.policy, &question, &j->decision);
+	policy_decide(policy, &question, &j->decision);
 	j->allowed = j->decision.verdict == POLICY_ALLOW;
 }
 

@@ -324,7 +324,7 @@ void exchange_start(struct exchange *ex)
 	ex->request_done = !exchange_has_body(ex);
 	te = http_find(&r->fields, HTTP_TE);
 	r->te_trailers = te && http_list_has(te->value, SLICE("trailers"));
-	authorize_request(proxy, ex->client, r, &ex->destination, &ex->verdict);
+	authorize_request(proxy->config.policy, ex->client, r, &ex->destination, &ex->verdict);
 	r->scheme = ex->client->tls ? POLICY_HTTPS : POLICY_HTTP;
 	ex->scheme = ex->client->tls ? SLICE("https") : SLICE("http");
 	/* What goes upstream names what was judged, not what was said. */

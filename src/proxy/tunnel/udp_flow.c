@@ -231,7 +231,7 @@ static void flow_begin(struct udp_flow *f)
 	struct proxy *proxy = f->relay->proxy;
 	const struct resolver_answer *a;
 
-	authorize_opaque(proxy, &f->destination, POLICY_UDP, &f->verdict);
+	authorize_opaque(proxy->config.policy, &f->destination, POLICY_UDP, &f->verdict);
 	if (!f->verdict.allowed) {
 		refuse(f, EVENT_CAUSE_POLICY, NULL);
 		return;
@@ -312,13 +312,9 @@ void udp_flow_forward(struct udp_flow *f, const uint8_t *p, size_t n)
 
 bool udp_flow_passes(struct udp_flow *f, const struct policy *next)
 {
-	struct proxy *proxy = f->relay->proxy;
-	const struct policy *before = proxy->config.policy;
 	struct verdict j;
 
-	proxy->config.policy = next;
-	authorize_opaque(proxy, &f->destination, POLICY_UDP, &j);
-	proxy->config.policy = before;
+	authorize_opaque(next, &f->destination, POLICY_UDP, &j);
 	if (!j.allowed || j.decision.names_address < f->verdict.decision.names_address ||
 	        j.decision.names_exactly < f->verdict.decision.names_exactly)
 		return false;
