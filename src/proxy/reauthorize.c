@@ -23,56 +23,20 @@ struct reauthorization {
 
 static const char changed[] = "the policy was changed and does not let this pass any more";
 
-/* The same credential, under whichever index. */
-static bool same_credential(const struct reauthorization *r, uint32_t before, uint32_t now)
-{
-	if (before == POLICY_NONE || now == POLICY_NONE)
-		return before == now;
-	return policy_credential_equals(r->proxy->config.policy, before, r->next, now);
-}
-
-/* What was begun under the old verdict can go on under the new one as it is. */
-static bool may_go_on(const struct reauthorization *r, const struct policy_decision *before,
-        const struct policy_decision *now)
-{
-	return now->names_address >= before->names_address &&
-	       now->names_exactly >= before->names_exactly &&
-	       same_credential(r, before->credential, now->credential);
-}
-
 /* --- step one: looking --- */
 
 static void look_at_exchange(struct reauthorization *r, struct exchange *ex)
 {
-	struct destination d;
-	struct verdict j;
-
-	if (!ex || ex->state == EXCHANGE_NEW || ex->state == EXCHANGE_DONE)
-		return; /* not judged yet: it will be, by what is in force then */
-	if (r->next) {
-		authorize_request(r->next, ex->client, &ex->request, &d, &j);
-		if (j.allowed && may_go_on(r, &ex->verdict.decision, &j.decision)) {
-			ex->verdict.decision = j.decision;
-			ex->verdict.own = j.own;
-			ex->verdict.shown = POLICY_NONE; /* an index of before */
-			ex->begins_again = ex->credential && ex->state == EXCHANGE_DIAL;
-			return;
-		}
-	}
-	ex->cut = true;
-	ex->cause = r->cause;
-	ex->detail = r->detail;
-	if (!ex->head_sent)
-		exchange_will_refuse(ex, 0);
-	audit_exchange(ex);
-	r->ended++;
+	if (ex && exchange_reauthorize(ex, r->next, r->cause, r->detail))
+		r->ended++;
 }
 
 static void look_at_tunnel(struct reauthorization *r, struct client *c)
 {
 	struct policy_decision now;
 
-	if (r->next && client_tunnel_passes(c, r->next, &now) && may_go_on(r, &c->decision, &now)) {
+	if (r->next && client_tunnel_passes(c, r->next, &now) &&
+	        exchange_decision_stands(r->proxy->config.policy, &c->decision, r->next, &now)) {
 		c->decision = now;
 		return;
 	}
@@ -114,37 +78,13 @@ static void look(struct reauthorization *r)
 
 /* --- step three: ending --- */
 
-static void end_exchange(struct exchange *ex, bool policy_is_new)
-{
-	if (policy_is_new) /* indices of the old one */
-		ex->verdict.decision.rule = ex->verdict.decision.credential = POLICY_NONE;
-	if (ex->head_sent)
-		exchange_abort(ex, ex->cause, ex->detail);
-	else
-		exchange_refuse(ex, 0, ex->cause, ex->detail);
-}
-
-static bool is_marked(const struct exchange *ex)
-{
-	return ex && (ex->cut || ex->begins_again);
-}
-
-/* What has got a credential, and is not sent yet, gets the value of now. */
-static void take_step(struct exchange *ex, bool policy_is_new)
-{
-	if (ex->cut)
-		end_exchange(ex, policy_is_new);
-	else
-		exchange_begin_again(ex);
-}
-
 /* The first that is marked: the end of one may be the end of others. */
 static struct client_http2_stream *marked_stream(struct client_http2 *h)
 {
 	for (struct list *l = h->streams.next; l != &h->streams; l = l->next) {
 		struct client_http2_stream *s = container_of(l, struct client_http2_stream, list);
 
-		if (is_marked(s->exchange))
+		if (s->exchange && exchange_is_marked(s->exchange))
 			return s;
 	}
 	return NULL;
@@ -154,12 +94,12 @@ static void end_client(struct client *c, bool policy_is_new)
 {
 	struct client_http2_stream *s;
 
-	if (c->state == CLIENT_EXCHANGE && is_marked(c->exchange))
-		take_step(c->exchange, policy_is_new);
+	if (c->state == CLIENT_EXCHANGE && c->exchange && exchange_is_marked(c->exchange))
+		exchange_take_step(c->exchange, policy_is_new);
 	while (c->state == CLIENT_HTTP2 && c->http2 && (s = marked_stream(c->http2))) {
 		if (s->exchange->cut)
 			s->code = NGHTTP2_CANCEL;
-		take_step(s->exchange, policy_is_new);
+		exchange_take_step(s->exchange, policy_is_new);
 	}
 	if (c->state == CLIENT_DIAL && c->cut) {
 		c->reset = true;

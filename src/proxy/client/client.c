@@ -233,6 +233,11 @@ static void on_wake(struct loop_task *task)
 	dispatch(c, c->exchange_over ? ON_OVER : ON_INPUT);
 }
 
+void client_let_out(struct client *c)
+{
+	c->let_out = true;
+}
+
 void client_wake(struct client *c)
 {
 	if (c->state != CLIENT_CLOSED)

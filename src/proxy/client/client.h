@@ -82,6 +82,8 @@ struct client {
 
 int client_open(struct proxy *proxy, int fd, const struct sockaddr *from);
 void client_close(struct client *client);
+/* Something that the connection asked for was allowed. */
+void client_let_out(struct client *client);
 /* Held work may go on. */
 void client_wake(struct client *client);
 /* Looks for input now. */

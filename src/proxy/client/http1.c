@@ -17,10 +17,8 @@ static void give_up_request(struct client *c)
 	struct exchange *ex = c->exchange;
 
 	c->keep_alive = false;
-	ex->client_version = 11;
-	ex->request_done = true;
-	ex->destination = c->destination;
-	ex->scheme = c->tls ? SLICE("https") : SLICE("http");
+	exchange_introduce(ex, 11);
+	exchange_request_is_whole(ex);
 }
 
 static enum client_state bad_request(struct client *c)

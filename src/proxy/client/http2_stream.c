@@ -185,9 +185,7 @@ static struct exchange *open_exchange(struct client_http2_stream *s)
 	if (!ex)
 		return NULL;
 	ex->stream = s;
-	ex->client_version = 20;
-	ex->destination = c->destination;
-	ex->scheme = c->tls ? SLICE("https") : SLICE("http");
+	exchange_introduce(ex, 20);
 	s->exchange = ex;
 	s->asked = true;
 	return ex;
@@ -216,7 +214,7 @@ static void refuse_head(struct client_http2_stream *s, struct http_fault fault)
 	struct client *c = s->server->client;
 	bool other = fault.status == HTTP_MISDIRECTED;
 
-	ex->request_done = true;
+	exchange_request_is_whole(ex);
 	audit_finding(c->proxy, c, other ? EVENT_FINDING_BINDING_MISMATCH : EVENT_FINDING_SMUGGLING,
 	        ex->id, SLICE(""), fault.why);
 	exchange_refuse(ex, other ? 0 : fault.status,
@@ -250,7 +248,7 @@ void client_http2_stream_begin(struct client_http2_stream *s)
 		return;
 	}
 	if (slice_equals(ex->request.method, SLICE("CONNECT"))) {
-		ex->request_done = true;
+		exchange_request_is_whole(ex);
 		exchange_refuse(ex, 400, EVENT_CAUSE_CLIENT, "CONNECT is for the proxy port only");
 		return;
 	}

@@ -516,9 +516,10 @@ enum client_state client_connect(struct client *c)
 	struct destination *d = &ex->destination;
 	struct slice name;
 
-	ex->client_version = ex->request.version;
-	ex->request_done = true;
+	exchange_introduce(ex, ex->request.version);
+	exchange_request_is_whole(ex);
 	ex->scheme = SLICE("https");
+	memset(d, 0, sizeof *d);
 	c->keep_alive = false;
 	d->port = a->port;
 	if (a->host_n)

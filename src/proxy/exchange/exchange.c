@@ -185,7 +185,7 @@ void exchange_upstream_ready(struct exchange *ex)
 
 static void get_upstream(struct exchange *ex)
 {
-	ex->client->let_out = true;
+	client_let_out(ex->client);
 	exchange_enter(ex, EXCHANGE_DIAL);
 	ex->http1_only = ex->request.wants_websocket || ex->request.upgrade.n || ex->http1_required;
 	ex->prior = prior_is_wanted(ex);
@@ -257,7 +257,7 @@ void exchange_upstream_failed(struct exchange *ex, enum event_cause cause, const
 
 	ex->unprocessed = ex->upstream->untouched;
 	ex->upstream_address = ex->upstream->conn->address;
-	ex->upstream->exchange = NULL; /* it closes itself */
+	upstream_stream_let_go(ex->upstream); /* it closes itself */
 	ex->upstream = NULL;
 	if (!again) {
 		exchange_fail(ex, cause, detail);
@@ -311,6 +311,28 @@ static void trace_verdict(const struct exchange *ex)
 	log_debug("event %016" PRIx64 ": client :%u: %s %.*s://%s:%u: %s", ex->id,
 	        ex->client->src_port, method, SLICE_ARG(ex->scheme), ex->destination.host,
 	        ex->destination.port, ex->verdict.allowed ? "allowed" : "denied");
+}
+
+void exchange_introduce(struct exchange *ex, uint8_t client_version)
+{
+	ex->client_version = client_version;
+	ex->destination = ex->client->destination;
+	ex->scheme = ex->client->tls ? SLICE("https") : SLICE("http");
+}
+
+void exchange_request_is_whole(struct exchange *ex)
+{
+	ex->request_done = true;
+}
+
+void exchange_move_upstream(struct exchange *ex, struct upstream_stream *upstream)
+{
+	ex->upstream = upstream;
+}
+
+void exchange_prior_in_vain(struct exchange *ex)
+{
+	ex->prior_in_vain = true;
 }
 
 void exchange_start(struct exchange *ex)

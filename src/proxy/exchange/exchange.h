@@ -132,6 +132,11 @@ struct exchange {
 
 struct exchange *exchange_new(
         struct proxy *proxy, struct client *client, const struct exchange_client *ops);
+/* For an event and a denial before the head was read: which version the client speaks
+ * (struct http_request), and the connection's destination and scheme. */
+void exchange_introduce(struct exchange *ex, uint8_t client_version);
+/* The client has sent all of the request, or no more of it counts. */
+void exchange_request_is_whole(struct exchange *ex);
 /* The request's head is in ex->request. */
 void exchange_start(struct exchange *ex);
 void exchange_request_body(struct exchange *ex, const uint8_t *p, size_t n);
@@ -155,6 +160,11 @@ bool exchange_is_grpc(const struct exchange *ex);
 /* True where the request's body may be passed on now. */
 bool exchange_takes_body(const struct exchange *ex);
 
+/* The exchange goes on over this stream, of a connection that was made for another one or that has
+ * turned out to speak HTTP/2. */
+void exchange_move_upstream(struct exchange *ex, struct upstream_stream *upstream);
+/* The upstream does not speak HTTP/2 without TLS: HTTP/1.1 is next. */
+void exchange_prior_in_vain(struct exchange *ex);
 void exchange_upstream_ready(struct exchange *ex);
 /* What was to be sent with another credential's value, or failed before anything was done with it,
  * begins anew: the credential is fetched again, and a connection too. */
@@ -168,6 +178,21 @@ void exchange_response_body(struct exchange *ex, const uint8_t *p, size_t n);
 void exchange_response_end(struct exchange *ex, struct slice trailers);
 void exchange_upstream_drained(struct exchange *ex);
 void exchange_on_deadline(struct exchange *ex);
+
+/* --- exchange/reauthorize.c --- */
+
+/* Decides anew by the policy that is about to be in force; NULL: nothing may go on. What may not is
+ * recorded, with this cause, and marked. True: marked. */
+bool exchange_reauthorize(
+        struct exchange *ex, const struct policy *next, enum event_cause cause, const char *detail);
+/* True: exchange_take_step() has to follow, once the policies have changed. */
+bool exchange_is_marked(const struct exchange *ex);
+/* Ends it, or begins it again with the credential's value of now. policy_is_new: indices of rules
+ * and credentials that it holds are the old policy's. */
+void exchange_take_step(struct exchange *ex, bool policy_is_new);
+/* What was begun under one decision can go on under another one as it is. */
+bool exchange_decision_stands(const struct policy *policy, const struct policy_decision *before,
+        const struct policy *next, const struct policy_decision *now);
 
 /* --- retry.c --- */
 

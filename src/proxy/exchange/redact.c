@@ -224,7 +224,7 @@ bool exchange_upgrade(struct exchange *ex, struct http_response *r)
 	ex->head_sent = true;
 	exchange_enter(ex, EXCHANGE_UPGRADED);
 	ex->request_done = false;
-	ex->upstream->raw = true;
+	upstream_stream_upgrade(ex->upstream);
 	ex->ops->response_head(ex, r, websocket ? SLICE("websocket") : ex->request.upgrade);
 	ex->ops->request_resume(ex);
 	return true;

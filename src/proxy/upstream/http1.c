@@ -13,7 +13,7 @@ static struct upstream_conn *upstream_conn_of(const struct upstream_stream *u)
 
 static void silence_begins(struct upstream_conn *c)
 {
-	upstream_conn_wait(&c->own, c->own.raw ? WAIT_POOLED : WAIT_RESPONSE);
+	upstream_conn_wait(&c->own, c->own.upgraded ? WAIT_POOLED : WAIT_RESPONSE);
 }
 
 /* --- the request --- */
@@ -54,7 +54,7 @@ static int send_head(struct upstream_stream *u, const struct outgoing *head)
 
 static bool is_chunked(const struct upstream_stream *u)
 {
-	return !u->raw && u->exchange->request.body == HTTP_BODY_CHUNKED;
+	return !u->upgraded && u->exchange->request.body == HTTP_BODY_CHUNKED;
 }
 
 static void send_body(struct upstream_stream *u, const uint8_t *p, size_t n)
@@ -77,7 +77,7 @@ static void send_end(struct upstream_stream *u, struct slice trailers)
 {
 	struct socket *socket = &upstream_conn_of(u)->socket;
 
-	if (u->raw) {
+	if (u->upgraded) {
 		socket_end(socket);
 	} else if (is_chunked(u)) {
 		socket_write(socket, "0\r\n", 3);
@@ -151,7 +151,7 @@ static bool take(struct upstream_conn *c, const uint8_t *p, size_t n)
 
 	c->own.response_begun = true;
 	while (serves(c)) {
-		if (c->own.raw) {
+		if (c->own.upgraded) {
 			if (n)
 				exchange_response_body(c->own.exchange, p, n);
 			return true;
@@ -169,7 +169,7 @@ static bool take(struct upstream_conn *c, const uint8_t *p, size_t n)
 		}
 		p += used;
 		n -= used;
-		if (!c->own.raw && c->http1.message_done && c->http1.head_done)
+		if (!c->own.upgraded && c->http1.message_done && c->http1.head_done)
 			return end_response(c, n);
 		if (n == 0)
 			return true;
@@ -181,11 +181,11 @@ static void ended(struct upstream_conn *c, enum socket_status status)
 {
 	struct upstream_stream *u = &c->own;
 
-	if (u->raw && status == SOCKET_EOF) {
+	if (u->upgraded && status == SOCKET_EOF) {
 		exchange_response_end(u->exchange, SLICE(""));
 		return;
 	}
-	if (!u->raw && status == SOCKET_EOF && c->http1.head_done && !c->socket.truncated &&
+	if (!u->upgraded && status == SOCKET_EOF && c->http1.head_done && !c->socket.truncated &&
 	        http1_end(&c->http1) == HTTP1_DONE) {
 		u->response.keep_alive = false;
 		exchange_response_end(u->exchange, SLICE(""));
@@ -284,7 +284,7 @@ static void put(struct upstream_stream *u, bool reusable)
 	c->cut = u->exchange && u->exchange->cut;
 	u->exchange = NULL;
 	u->ready = false;
-	if (!reusable || c->state != UPSTREAM_CONN_BUSY || !u->response.keep_alive || u->raw ||
+	if (!reusable || c->state != UPSTREAM_CONN_BUSY || !u->response.keep_alive || u->upgraded ||
 	        c->socket.broken || c->socket.hung_up || c->proxy->draining || c->socket.out.len) {
 		upstream_conn_close(c);
 		return;

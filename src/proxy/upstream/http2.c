@@ -278,7 +278,7 @@ static void serve(struct upstream_conn *c)
 	c->own.exchange = NULL;
 	loop_deadline_clear(&c->own.deadline);
 	pool_share(c);
-	ex->upstream = u;
+	exchange_move_upstream(ex, u);
 	exchange_upstream_ready(ex);
 	upstream_http2_later(c->http2);
 }

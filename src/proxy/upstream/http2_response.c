@@ -163,7 +163,7 @@ void upstream_http2_stream_data(struct upstream_http2_stream *st, const uint8_t 
 	}
 	st->left -= st->counted ? n : 0;
 	if (!st->input_buf.len && client_has_room(st)) {
-		upstream_conn_wait(&st->up, st->up.raw ? WAIT_POOLED : WAIT_RESPONSE);
+		upstream_conn_wait(&st->up, st->up.upgraded ? WAIT_POOLED : WAIT_RESPONSE);
 		nghttp2_session_consume_stream(s->session, st->id, n);
 		widen(st, n);
 		give(st, p, n);
@@ -216,5 +216,5 @@ void upstream_http2_stream_deliver(struct upstream_http2_stream *st)
 	if (!st->input_buf.len && st->response_ended)
 		exchange_response_end(st->up.exchange, buf_slice(&st->trailers.lines));
 	else if (!st->input_buf.len)
-		upstream_conn_wait(&st->up, st->up.raw ? WAIT_POOLED : WAIT_RESPONSE);
+		upstream_conn_wait(&st->up, st->up.upgraded ? WAIT_POOLED : WAIT_RESPONSE);
 }

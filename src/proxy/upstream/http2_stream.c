@@ -254,7 +254,7 @@ static void touch(struct upstream_stream *u)
 {
 	u->sent_seen = u->conn->socket.sent;
 	if (!stream_of(u)->response_ended)
-		upstream_conn_wait(u, u->raw ? WAIT_POOLED : WAIT_RESPONSE);
+		upstream_conn_wait(u, u->upgraded ? WAIT_POOLED : WAIT_RESPONSE);
 }
 
 static void resume(struct upstream_stream *u)

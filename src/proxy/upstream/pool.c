@@ -211,7 +211,7 @@ static void share_with(struct upstream_conn *waiting, struct upstream_conn *shar
 		return;
 	}
 	waiting->own.exchange = NULL;
-	ex->upstream = u;
+	exchange_move_upstream(ex, u);
 	upstream_conn_close(waiting);
 	if (u->ready)
 		exchange_upstream_ready(ex);

@@ -58,7 +58,7 @@ void prior_failed(struct upstream_conn *c, bool told)
 	if (told && !is_known(c->proxy, &c->destination))
 		remember(c->proxy, &c->destination);
 	if (ex && !exchange_is_grpc(ex)) {
-		ex->prior_in_vain = true;
+		exchange_prior_in_vain(ex);
 		c->own.untouched = true;
 	}
 	upstream_conn_failed(c, EVENT_CAUSE_UPSTREAM,

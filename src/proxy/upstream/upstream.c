@@ -112,3 +112,13 @@ void upstream_stream_on_deadline(struct upstream_stream *u, int wait)
 {
 	u->ops->on_deadline(u, wait);
 }
+
+void upstream_stream_upgrade(struct upstream_stream *u)
+{
+	u->upgraded = true;
+}
+
+void upstream_stream_let_go(struct upstream_stream *u)
+{
+	u->exchange = NULL;
+}

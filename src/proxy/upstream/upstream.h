@@ -53,7 +53,7 @@ struct upstream_stream {
 	bool reused;          /* the connection has served an exchange before */
 	bool response_begun;  /* a byte of the response has come */
 	bool untouched;       /* the upstream said that it has done nothing with the request */
-	bool raw;             /* after 101: bytes pass as they are */
+	bool upgraded;        /* after 101: bytes pass as they are */
 	uint64_t sent_seen;   /* bytes the socket had taken when last looked at */
 	uint64_t sent_before; /* ... and before this exchange */
 	struct loop_deadline deadline;
@@ -65,6 +65,10 @@ struct upstream_stream {
  * closed meanwhile. What may not be sent again (retry.c) takes no chances with idle ones. NULL: the
  * bound on connections is reached, or no memory. */
 struct upstream_stream *upstream_stream_get(struct exchange *exchange, bool fresh);
+/* After a 101: bytes pass as they are. */
+void upstream_stream_upgrade(struct upstream_stream *u);
+/* It serves no exchange any more. */
+void upstream_stream_let_go(struct upstream_stream *u);
 void upstream_stream_on_deadline(struct upstream_stream *u, int wait);
 
 /* --- upstream/conn.c --- */

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One exchange when the policy changes or everything ends; proxy/reauthorize.c has the order of all
+ * steps. First it is looked at, while the old policy can still say which of its rules had let it
+ * pass; when the policies have changed, the step that was found is taken.
+ */
+#include "proxy/exchange/exchange.h"
+
+/* The same credential, under whichever index. */
+static bool same_credential(
+        const struct policy *policy, uint32_t before, const struct policy *next, uint32_t now)
+{
+	if (before == POLICY_NONE || now == POLICY_NONE)
+		return before == now;
+	return policy_credential_equals(policy, before, next, now);
+}
+
+bool exchange_decision_stands(const struct policy *policy, const struct policy_decision *before,
+        const struct policy *next, const struct policy_decision *now)
+{
+	return now->names_address >= before->names_address &&
+	       now->names_exactly >= before->names_exactly &&
+	       same_credential(policy, before->credential, next, now->credential);
+}
+
+/* False: the next policy does not let it go on. */
+static bool stays(struct exchange *ex, const struct policy *next)
+{
+	struct destination d;
+	struct verdict j;
+
+	authorize_request(next, ex->client, &ex->request, &d, &j);
+	if (!j.allowed || !exchange_decision_stands(ex->proxy->config.policy, &ex->verdict.decision,
+	                          next, &j.decision))
+		return false;
+	ex->verdict.decision = j.decision;
+	ex->verdict.own = j.own;
+	ex->verdict.shown = POLICY_NONE; /* an index of before */
+	ex->begins_again = ex->credential && ex->state == EXCHANGE_DIAL;
+	return true;
+}
+
+bool exchange_reauthorize(
+        struct exchange *ex, const struct policy *next, enum event_cause cause, const char *detail)
+{
+	if (ex->state == EXCHANGE_NEW || ex->state == EXCHANGE_DONE)
+		return false; /* not decided yet: it will be, by what is in force then */
+	if (next && stays(ex, next))
+		return false;
+	ex->cut = true;
+	ex->cause = cause;
+	ex->detail = detail;
+	if (!ex->head_sent)
+		exchange_will_refuse(ex, 0);
+	audit_exchange(ex);
+	return true;
+}
+
+bool exchange_is_marked(const struct exchange *ex)
+{
+	return ex->cut || ex->begins_again;
+}
+
+static void end(struct exchange *ex, bool policy_is_new)
+{
+	if (policy_is_new) /* indices of the old one */
+		ex->verdict.decision.rule = ex->verdict.decision.credential = POLICY_NONE;
+	if (ex->head_sent)
+		exchange_abort(ex, ex->cause, ex->detail);
+	else
+		exchange_refuse(ex, 0, ex->cause, ex->detail);
+}
+
+void exchange_take_step(struct exchange *ex, bool policy_is_new)
+{
+	if (ex->cut)
+		end(ex, policy_is_new);
+	else
+		exchange_begin_again(ex);
+}
