@@ -161,7 +161,7 @@ struct proxy {
 	void *on_idle_context;
 };
 
-/* --- upgrade.c --- */
+/* --- exchange/upgrade.c --- */
 
 enum upgrade_verdict {
 	UPGRADE_NONE,    /* no protocol is named */
@@ -203,7 +203,7 @@ void authorize_opaque(const struct policy *policy, const struct destination *des
 bool authorize_address(
         struct proxy *proxy, const struct policy_decision *decision, const struct ip *address);
 
-/* --- dial.c --- */
+/* --- dial/dial.c --- */
 
 /* False for an address of this host itself: a name that leads there would reach services that trust
  * local callers. A rule that names exactly this address permits it, and so does the configuration
@@ -229,7 +229,7 @@ struct dial *dial_start(struct proxy *proxy, const struct destination *destinati
         const struct policy_decision *decision, dial_done done, void *context);
 void dial_cancel(struct dial *dial); /* no callback follows */
 
-/* --- request.c --- */
+/* --- exchange/request.c --- */
 
 /* Locked scratch memory for what holds a credential. It never grows, so nothing moves to ordinary
  * memory; whoever filled it wipes it. */
@@ -245,7 +245,7 @@ bool deny_throttle_waits(struct exchange *ex);
 /* All that wait are answered at once. */
 void deny_throttle_answer_all(struct proxy *proxy);
 
-/* --- tunnel.c --- */
+/* --- tunnel/tunnel.c --- */
 
 /* Moves bytes between the client's socket and the dialled one (taken) until both have ended; then
  * the client is closed and the connection recorded. What the client had sent already (its input
@@ -259,7 +259,7 @@ void tunnel_free(struct tunnel *tunnel);
 void tunnel_on_deadline(struct loop_deadline *deadline);
 void tunnel_on_doubt(struct loop_deadline *deadline);
 
-/* --- datagram.c --- */
+/* --- tunnel/udp_relay.c --- */
 
 struct udp_relay;
 struct udp_relay *udp_relay_new(struct proxy *proxy);
@@ -275,7 +275,7 @@ void udp_relay_end_reauthorized(struct udp_relay *relay);
 void udp_relay_retire(struct udp_relay *relay);
 size_t udp_relay_count(const struct udp_relay *relay);
 
-/* --- record.c --- */
+/* --- exchange/audit.c --- */
 
 /* A duration as events hold it: longer ones become the longest, negative ones (a clock set back)
  * none. */
