@@ -87,7 +87,8 @@ int gate_delete_link(void *context);
 bool gate_host_take(struct gate_host *host, struct gate *gate);
 void gate_host_remember(struct gate *gate);
 void gate_host_forget(struct gate *gate);
-/* Logs, once per reason, that an interface is guarded by rules without tc filters. */
+/* Logs that an interface is guarded by nftables rules without tc filters: once for each reason, but
+ * for -EBUSY each time. */
 void gate_host_tell_filters(struct gate_host *host, const char *interface);
 struct gate *gate_host_find(struct gate_host *host, const char *device);
 

@@ -164,7 +164,7 @@ static int repair_host_link(struct gate *gate)
 }
 
 /* An absent interface is not an error: it lets nothing through. When it comes back it has its rules
- * before it can be used: the second set of rules stands meanwhile. */
+ * before it can be used; meanwhile the second wall (fence/divert.h) stands. */
 static int repair_host_rules(struct gate *gate, const struct divert_spec *spec)
 {
 	struct divert *divert = gate->host->divert;
@@ -176,8 +176,8 @@ static int repair_host_rules(struct gate *gate, const struct divert_spec *spec)
 	if (error == -ESTALE) {
 		note(gate, "the host's rules");
 		error = divert_set(divert, spec);
-		/* If its own chains were missing, they were added while the other rules may have
-		 * changed. */
+		/* If only its own chains were missing, divert_set() has added them, and the wall
+		 * may still be wrong: check again. */
 		if ((error == 0 || error == -ENODEV) && divert_check(divert, spec) == -ESTALE)
 			error = divert_set(divert, spec);
 	}
