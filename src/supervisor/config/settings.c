@@ -144,8 +144,7 @@ static void remember_file(void *context, const char *path)
 		s->file_count++;
 }
 
-/* Copies the location. A missing location does not matter here: env: sources are refused
- * elsewhere. */
+/* Copies the location. attach/load.c finds an env: source even if its location is unknown. */
 static void remember_env_source(void *context, const struct policy_credential *credential,
         const char *file, unsigned line, unsigned column)
 {
