@@ -18,12 +18,12 @@
 #define HEAD_BYTES 4096
 
 struct journal_shared {
-	_Alignas(HEAD_BYTES) _Atomic uint64_t
-	        word; /* bytes of the batch << 1 | index of the valid notes */
+	/* Bytes of the batch << 1 | index of the valid notes. */
+	_Alignas(HEAD_BYTES) _Atomic uint64_t word;
 	int64_t offset;
 	uint64_t notes_bytes[2];
-	struct journal_identity
-	        identity; /* of a file; used by the supervisor, which does not map it */
+	/* Of a file; used by the supervisor, which does not map it. */
+	struct journal_identity identity;
 	_Atomic uint32_t mark_bytes;
 	uint8_t mark[JOURNAL_MARK_MAX];
 	_Alignas(HEAD_BYTES) uint8_t batch[JOURNAL_BATCH_MAX];

@@ -71,9 +71,8 @@ struct stream {
 	struct summary summary;
 	struct ring_source *readers;
 	size_t ring_source_count;
-	struct ring_source_note
-	        /* Notes of rings that the supervisor has not given yet. */
-	        known[RECORDER_SOURCES_MAX];
+	/* Notes of rings that the supervisor has not given yet. */
+	struct ring_source_note known[RECORDER_SOURCES_MAX];
 	size_t known_count;
 	int nflog_fd; /* owned; -1: none */
 	struct loop_io nflog;
@@ -113,9 +112,8 @@ struct recorder {
 	struct loop *loop;
 	struct ipc_peer supervisor;
 	struct log_file log;
-	char head[SEAL_HASH_DIGITS +
-	          /* Fingerprint of the last line in the file; "": none yet. */
-	          1];
+	/* Fingerprint of the last line in the file; "": none yet. */
+	char head[SEAL_HASH_DIGITS + 1];
 	struct journal journal;
 	bool begun; /* the pending batch is in the journal and goes to the file as it is */
 	struct buf inherited; /* notes of the previous recorder */
@@ -130,9 +128,8 @@ struct recorder {
 	struct noted noted[RECORDER_STREAMS_MAX];
 	size_t noted_count;
 	size_t checkpoint_bytes;
-	uint8_t checkpoint[JOURNAL_NOTES_MAX],
-	        /* The notes of all as last written; of one. */
-	        note[JOURNAL_NOTES_MAX];
+	/* The notes of all as last written; of one. */
+	uint8_t checkpoint[JOURNAL_NOTES_MAX], note[JOURNAL_NOTES_MAX];
 	enum recorder_state state;
 	int64_t waits_since_ms;
 	int stall_error;

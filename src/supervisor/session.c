@@ -50,8 +50,8 @@ static void fill_environment(const struct sandbox *s, struct message_session_rea
 	}
 }
 
-#define FILES_BYTES_MAX \
-	(MESSAGE_BYTES_MAX / 2) /* of all paths; the rest is for the other parts of the message */
+/* Of all paths; the rest is for the other parts of the message. */
+#define FILES_BYTES_MAX (MESSAGE_BYTES_MAX / 2)
 
 /* Returns false if the paths are too long for one message. */
 static bool fill_files(const struct sandbox *s, struct message_session_ready *m)

@@ -60,8 +60,8 @@ struct supervisor {
 	unsigned keeper_health_missed; /* unanswered checks in a row */
 	/* Persistent: called when keeper and recorder both serve; NULL: not called. */
 	void (*on_roles_ready)(struct supervisor *sv);
-	void (*on_keeper_lost)(
-	        struct supervisor *sv, const char *how); /* before it was ever ready */
+	/* The keeper died before it was ever ready. */
+	void (*on_keeper_lost)(struct supervisor *sv, const char *how);
 	struct confinement *confinement; /* process/confinement.h; NULL: no query is open */
 	struct head_question *head;      /* events/head.h; NULL: no query is open */
 };

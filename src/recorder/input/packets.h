@@ -40,9 +40,8 @@ struct packets_entry;
 struct packets {
 	struct hash_key key;
 	struct packets_entry *table;
-	struct packets_entry
-	        /* Allocated with the first packet that found the table full. */
-	        *others;
+	/* Allocated with the first packet that found the table full. */
+	struct packets_entry *others;
 	size_t count;
 	/* Monotonic: earliest time at which something is to be recorded; INT64_MAX: nothing is. */
 	int64_t next_due_ms;

@@ -187,8 +187,9 @@ int log_file_adopt(struct log_file *log, struct slice batch, off_t offset)
 	log->locked = flock(log->fd, LOCK_EX | LOCK_NB) == 0;
 	if (fstat(log->fd, &st) < 0)
 		return -errno;
+	/* A smaller file or a larger batch: no recorder has begun this batch. */
 	written = st.st_size < offset || batch.n > log->pending.max
-	                  ? -EBADMSG /* no recorder has begun it */
+	                  ? -EBADMSG
 	                  : count_written(log, batch, offset);
 	if (written < 0 && written != -EBADMSG)
 		return (int)written;

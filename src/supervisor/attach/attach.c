@@ -149,8 +149,8 @@ static void give_up(struct attach_transaction *t, attach_done done, void *contex
 
 	if (t->netns >= 0)
 		close(t->netns);
-	if (t->attachment &&
-	        request.kind == ATTACH_PID) /* the repeated request must mean the same process */
+	/* The repeated request must mean the same process. */
+	if (t->attachment && request.kind == ATTACH_PID)
 		request.pid_start_time = t->attachment->record.pid_start_time;
 	if (t->attachment)
 		attachment_free(t->attachment);

@@ -68,9 +68,8 @@ struct attach_request {
 	struct attach_pairs labels, vars;
 	uint32_t ttl_s; /* 0: until detached */
 	struct attach_container container;
-	struct identity
-	        /* From the peer's credentials; its rights open files and run exec: sources. */
-	        caller;
+	/* From the peer's credentials; its rights open files and run exec: sources. */
+	struct identity caller;
 	pid_t caller_pid; /* for the log */
 };
 
@@ -84,8 +83,8 @@ enum attach_state {
 	ATTACH_DETACHING,
 	ATTACH_STATE_COUNT
 };
-const char *attach_state_name(
-        enum attach_state state); /* "starting", "serving", ..., "failed", "detaching" */
+/* "starting", "serving", ..., "failed", "detaching". */
+const char *attach_state_name(enum attach_state state);
 const char *attach_kind_name(enum attach_kind kind); /* "interface", "netns", "pid" */
 
 /* The visible state of an attachment. Filled in by attachment_view(); borrowed until the loop's
@@ -162,9 +161,8 @@ struct attach_result {
 	const char *diagnostics;
 	/* attach, reload, pause, resume, env, stats; NULL if there is none. */
 	struct attachment *attachment;
-	const struct message_summary
-	        /* detach: what was recorded; NULL if the recorder did not tell. */
-	        *summary;
+	/* detach: what was recorded; NULL if the recorder did not tell. */
+	const struct message_summary *summary;
 	/* reload: what changed for the policy's users, several lines; NULL: nothing to compare. */
 	const char *diff;
 	size_t reloaded, failed; /* reload all: how many */

@@ -88,8 +88,8 @@ static int read_and_tell(void *context, const char *path, char **text, size_t *n
 	*text = NULL;
 	*n = 0;
 	error = settings_read(&r->opening, path, text, n);
-	if (error == LOCAL_FILE_UNKNOWN ||
-	        error == BEYOND) /* a file system may return these values too */
+	/* A file system may return these values too. */
+	if (error == LOCAL_FILE_UNKNOWN || error == BEYOND)
 		error = -EIO;
 	if (!error && *n > r->left) {
 		free(*text);

@@ -117,9 +117,8 @@ static int start(struct source_read *r)
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
-	fcntl(ends[1], F_SETPIPE_SZ,
-	        /* If this fails: the default size holds SECRET_MAX. */
-	        PIPE_BYTES);
+	/* If this fails: the default size holds SECRET_MAX. */
+	fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
 	r->output = ends[0];
 	const struct helper_child_plan plan = {.run = run,
 	        .context = r,

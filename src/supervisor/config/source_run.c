@@ -239,9 +239,8 @@ static int launch(struct source_run *run, const struct policy_credential *creden
 		free(argv);
 		return -errno;
 	}
-	fcntl(ends[1], F_SETPIPE_SZ,
-	        /* If this fails: the default size holds SECRET_MAX. */
-	        PIPE_BYTES);
+	/* If this fails: the default size holds SECRET_MAX. */
+	fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
 	run->output = ends[0];
 	run->pid = fork();
 	if (run->pid == 0)

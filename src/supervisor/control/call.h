@@ -18,9 +18,8 @@ struct control_call {
 	struct http_exchange *exchange;
 	const struct control_route *route;
 	struct http_peer peer;
-	char name[MESSAGE_NAME_MAX +
-	          /* From the path, or of the sandbox that was made; or empty. */
-	          1];
+	/* From the path, or of the sandbox that was made; or empty. */
+	char name[MESSAGE_NAME_MAX + 1];
 	uint64_t id;                  /* of the sandbox, if known */
 	json_t *body;                 /* owned: an object; NULL: none was sent */
 	struct control_attach attach; /* borrows from body */

@@ -20,9 +20,8 @@
 /* A call, its caller and its result, for the audit log. Borrowed for the callback. */
 struct control_record {
 	struct http_peer peer;
-	const char
-	        /* "sandboxes.attach", ...; "connect" for a refused connection. */
-	        *operation;
+	/* "sandboxes.attach", ...; "connect" for a refused connection. */
+	const char *operation;
 	const char *method, *target; /* of the request; "" if none was read */
 	const char *sandbox;         /* its name, or "" */
 	uint64_t sandbox_id;         /* 0: unknown */

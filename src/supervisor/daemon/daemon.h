@@ -13,10 +13,9 @@
 
 struct daemon_options {
 	const char *config, *socket, *state, *data, *audit; /* NULL: the default */
-	const char
-	        /* Argument of --take-over, from the daemon that starts this one; NULL: none
-	         * (takeover.c). */
-	        *take_over;
+	/* Argument of --take-over, from the daemon that starts this one; NULL: none
+	 * (takeover.c). */
+	const char *take_over;
 	bool check_config;
 	int verbose;
 };

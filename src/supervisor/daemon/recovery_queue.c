@@ -105,8 +105,7 @@ static void on_turn(struct loop_timer *timer)
 	if (turn && !a && !all->readings) {
 		all->recovering = false;
 		all->turns.finish(all);
-	} else if (!turn || a ||
-	           all->to_listen) { /* else a policy is being read, and its end continues */
+	} else if (!turn || a || all->to_listen) { /* else the end of a reading continues */
 		loop_timer_set(timer, turn || all->to_listen ? 0 : TURN_MS);
 	}
 }

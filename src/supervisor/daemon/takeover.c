@@ -93,8 +93,8 @@ static void take(struct attachments *all, uint64_t id, int *packets)
 		die(STATUS_FAILED, "the daemon that is to be replaced does not give: %s",
 		        strerror(-error));
 	*packets = message.fd_count > 0 ? message.fds[0] : -1;
-	if (message.fd_count >
-	        1) /* names from an earlier version's daemon: this one has them in a file */
+	/* Names from an earlier version's daemon: this one has them in a file. */
+	if (message.fd_count > 1)
 		close(message.fds[1]);
 }
 

@@ -30,9 +30,8 @@ static void say(struct upgrade *u, enum message_upgrade_step step, uint64_t id, 
 	const struct message_upgrade m = {(uint8_t)step, slice_from_string(text)};
 	size_t n = message_upgrade_encode(buffer, sizeof buffer, MESSAGE_UPGRADE, id, &m);
 
-	ipc_send(
-	        /* A failure ends the connection, and on_end() follows. */
-	        &u->peer, buffer, n, fds, fd_count);
+	/* A failure ends the connection, and on_end() follows. */
+	ipc_send(&u->peer, buffer, n, fds, fd_count);
 }
 
 static void answer(struct upgrade *u, const char *error)

@@ -34,9 +34,7 @@ static int check_and_settle(int fd)
 		error = -errno;
 	else if (!S_ISREG(st.st_mode))
 		error = -EINVAL;
-	else if (fcntl(fd, F_SETFL, O_APPEND) <
-	         /* O_NONBLOCK has avoided waiting at a FIFO. */
-	         0)
+	else if (fcntl(fd, F_SETFL, O_APPEND) < 0) /* O_NONBLOCK was for opening a FIFO */
 		error = -errno;
 	if (!error)
 		return fd;

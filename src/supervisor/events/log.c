@@ -130,8 +130,8 @@ void recording_reopen(struct supervisor *sv, bool ended)
 	struct recording *r = &sv->recording;
 	int error;
 
-	if (r->opening || r->reopen_request) { /* the one in progress also answers a recorder that
-		                                  has found the end */
+	/* The reopening in progress also answers a recorder that has found the end. */
+	if (r->opening || r->reopen_request) {
 		r->ended |= ended;
 		r->again |= !ended;
 		return;

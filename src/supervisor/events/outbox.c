@@ -162,9 +162,8 @@ static void tell(struct supervisor *sv, struct sandbox *s, struct event *event)
 
 	if (!of->open)
 		return;
-	random_bytes(&event->id,
-	        /* Random, because workers number theirs: no counter is shared. */
-	        sizeof event->id);
+	/* Random, because workers number theirs: no counter is shared. */
+	random_bytes(&event->id, sizeof event->id);
 	event->time_ms = clock_real_ms();
 	n = event_encode(event, encoded, sizeof encoded);
 	told = append(sv, of, supervisor_next_id(sv), encoded, n);

@@ -85,9 +85,8 @@ static int on_taken(struct supervisor *sv, struct ipc_message *message)
 	if (!reader_done(&message->body) || message->head.id > sv->last_id)
 		return -EBADMSG;
 	recording_taken(sv, message->head.id);
-	if (!sv->stalled[0] &&
-	        sv->recording.outage
-	                .since_ms) /* a previous recorder's outage; this one can write */
+	/* A previous recorder's outage; this one can write. */
+	if (!sv->stalled[0] && sv->recording.outage.since_ms)
 		flows(sv);
 	return 0;
 }

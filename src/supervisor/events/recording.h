@@ -50,9 +50,8 @@ struct recorded {
 	bool end_told;     /* orphans: and of its end */
 	bool end_waits;    /* the end is sent after all of the following */
 	struct told *told; /* own events not confirmed to be in the log */
-	struct told
-	        /* The first of these that the current recorder was not sent yet. */
-	        *next_told;
+	/* The first of these that the current recorder was not sent yet. */
+	struct told *next_told;
 	size_t ahead; /* bytes of the events before it */
 	struct recorded_ring *rings;
 	size_t rings_given;
@@ -62,9 +61,8 @@ struct recorded {
  * yet. */
 struct outage {
 	int64_t since_ms; /* Unix time; 0: the log can be written */
-	int64_t first_ms, last_ms,
-	        /* Of the unreported ones: begin, end, and their sum. */
-	        all_ms;
+	/* Of the unreported outages: begin, end, and the sum of their times. */
+	int64_t first_ms, last_ms, all_ms;
 	unsigned count;
 	unsigned looks, lost;        /* own events that were dropped meanwhile */
 	int64_t next_told_ms;        /* on the loop's clock: earliest next report */

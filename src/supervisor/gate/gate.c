@@ -308,8 +308,8 @@ int gate_set_traffic(
 	if (same_ports && memcmp(bounds, &gate->bounds, sizeof *bounds) == 0)
 		return 0;
 	if (!same_ports) {
-		gate_close_handed_out(
-		        gate); /* listeners that were not handed out yet have the wrong ports */
+		/* Listeners that were not handed out yet have the wrong ports. */
+		gate_close_handed_out(gate);
 		if (count)
 			memcpy(gate->udp_ports, ports, count * sizeof *ports);
 		gate->udp_port_count = count;

@@ -59,8 +59,8 @@ static int in_gate_listen(void *context)
 int gate_listen(struct gate *gate)
 {
 	gate_close_handed_out(gate);
-	gate->step =
-	        "entering the gate's namespace"; /* in force until in_gate_listen() sets its own */
+	/* In force until in_gate_listen() sets its own. */
+	gate->step = "entering the gate's namespace";
 	int error = netns_run(gate->netns, in_gate_listen, gate);
 
 	if (error)

@@ -110,8 +110,7 @@ static int repair_parts(struct gate *gate, struct netlink *nl)
 {
 	int error = 0;
 
-	STEP("its rules",
-	        repair_fence(gate)); /* first: a gap in the rules is closed as early as possible */
+	STEP("its rules", repair_fence(gate)); /* first, to close a gap as early as possible */
 	error = error == -ENODEV ? -ENOLINK : error;
 	STEP("its sysctls", noted(gate, netns_harden_gate_again(GATE_LINK), "its sysctls"));
 	if (!error)

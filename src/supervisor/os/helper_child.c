@@ -31,9 +31,8 @@ struct helper_child {
 	uid_t uid;
 	struct loop_io exit;
 	struct loop_timer timer;
-	void (*done)(
-	        /* NULL: left behind. */
-	        void *context, const struct helper_child_result *result);
+	/* NULL: left behind. */
+	void (*done)(void *context, const struct helper_child_result *result);
 	void *context;
 };
 

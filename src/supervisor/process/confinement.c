@@ -65,8 +65,7 @@ static void on_description(struct role *role, struct slice text)
 		if (r->reports[i].pid == role->pid && !r->reports[i].text) {
 			r->reports[i].text = strndup(text.p, text.n);
 			r->answered++;
-			loop_timer_set(&r->patience,
-			        CONFINEMENT_PATIENCE_MS); /* answers still come: wait on */
+			loop_timer_set(&r->patience, CONFINEMENT_PATIENCE_MS); /* wait on */
 		}
 	if (r->answered == r->count)
 		loop_timer_set(&r->patience, 0);

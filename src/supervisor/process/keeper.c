@@ -70,10 +70,8 @@ void supervisor_on_source(struct sources *sources, uint64_t id, int fd, const ch
 {
 	struct instance *i = container_of(sources, struct instance, sources);
 
-	if (error)
-		log_sandbox(LOG_LEVEL_DEBUG, i->sandbox->name, "%s",
-		        /* The keeper logs it for people. */
-		        error);
+	if (error) /* at level debug: the keeper logs it for people */
+		log_sandbox(LOG_LEVEL_DEBUG, i->sandbox->name, "%s", error);
 	answer_source(i->supervisor, id, fd, error);
 	if (fd >= 0)
 		close(fd);

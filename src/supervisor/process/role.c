@@ -148,8 +148,8 @@ static void on_end(struct ipc_peer *peer, int error)
 {
 	struct role *role = container_of(peer, struct role, peer);
 
-	if (error == -EBADMSG ||
-	        error == -EDQUOT) /* the real reason replaces what it said itself */
+	/* The real reason replaces what it said itself. */
+	if (error == -EBADMSG || error == -EDQUOT)
 		role->last_words[0] = '\0';
 	if (error == -EBADMSG)
 		role_kill(role, "it broke the protocol");

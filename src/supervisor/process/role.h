@@ -38,9 +38,8 @@ struct role {
 	int64_t credit;        /* what it may still send, in 1/1000 message */
 	int64_t credit_ms;     /* when credit was last computed */
 	int room_ms;           /* limit of one wait for room in its queue; 0: no waiting */
-	int64_t room_all_ms, room_left_ms,
-	        /* Limit of the sum of waits; what was left of it, and when. */
-	        room_at_ms;
+	/* Limit of the sum of waits; what was left of it, and when. */
+	int64_t room_all_ms, room_left_ms, room_at_ms;
 	bool stopping; /* its end is expected */
 	bool killed;   /* the supervisor killed it */
 	/* Why it is killed, or the text of its FAILED message; escaped. */

@@ -32,7 +32,7 @@ enum sandbox_state sandbox_sum_up(struct sandbox *s)
 	return SANDBOX_SUMMING;
 }
 
-/* Stops every worker. */
+/* Workers that were told nothing yet have nothing to finish. */
 static void stop_instances(struct sandbox *s)
 {
 	struct instance *i, *next;
@@ -41,8 +41,7 @@ static void stop_instances(struct sandbox *s)
 	{
 		loop_timer_cancel(&i->timer);
 		if (i->state == INSTANCE_RETIRED)
-			i->worker.stopping =
-			        false; /* the stop is new to it: now it has a time limit */
+			i->worker.stopping = false; /* from now on with a time limit */
 		instance_enter(i, INSTANCE_ENDING);
 		role_stop(&i->worker, supervisor_next_id(s->supervisor), SANDBOX_STOP_MS);
 	}
@@ -75,7 +74,7 @@ enum sandbox_state sandbox_stop_workers(struct sandbox *s)
 enum sandbox_state sandbox_end_early(struct sandbox *s)
 {
 	(void)s;
-	return SANDBOX_ENDED; /* sandbox_free() undoes everything */
+	return SANDBOX_ENDED; /* nothing was visible yet: sandbox_free() undoes it */
 }
 
 enum sandbox_state sandbox_cut_off(struct sandbox *s)

@@ -24,8 +24,8 @@ struct generation {
 	unsigned refs;
 	uint64_t number;           /* from 1 in each sandbox */
 	struct settings *settings; /* a reference */
-	struct identity
-	        identity; /* user who named the policy; its files are opened with these rights */
+	/* User who named the policy; its files are opened with these rights. */
+	struct identity identity;
 	struct memory_bundle *trusted; /* a reference: the CAs; NULL: not made yet */
 	char *difference;              /* owned: difference from the previous generation, or NULL */
 	char placeholders[POLICY_CREDENTIALS_MAX][PLACEHOLDER_MAX + 1];

@@ -102,9 +102,8 @@ struct sandbox {
 	char audit_path[MESSAGE_PATH_MAX + 1];
 	bool audit_own;                   /* audit_path is the configuration's, not the session's */
 	const struct gate_divert *divert; /* borrowed until it is started; NULL: netns is linked */
-	char pin[MESSAGE_PATH_MAX +
-	         /* Path of the file that keeps the gate; empty: only this process keeps it. */
-	         1];
+	/* Path of the file that keeps the gate; empty: only this process keeps it. */
+	char pin[MESSAGE_PATH_MAX + 1];
 	int netns; /* of the sandbox; persistent: closed once it is linked */
 	char directory[MESSAGE_PATH_MAX + 1]; /* where exec: programs start; empty: "/" */
 	struct generation *generation;        /* owned: in force, or about to be */
@@ -138,9 +137,8 @@ struct sandbox {
 	bool quiescing; /* waiting for the workers from before the pause to exit */
 	char failure[SANDBOX_FAILURE_MAX];
 	enum gate_fault fault; /* who is at fault that it cannot be started */
-	const char *
-	        /* Borrowed: replaces failure with a longer text, during SANDBOX_FAIL only. */
-	        refusal;
+	/* Borrowed: replaces failure with a longer text, during SANDBOX_FAIL only. */
+	const char *refusal;
 };
 
 /* Makes a sandbox and enters it into the registry. Unless it is persistent, its first worker is
