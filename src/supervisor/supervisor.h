@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* supervisor: what all sandboxes share: the event loop, the keeper, the recorder and the registry
- * of sandboxes. "Persistent" below means: in the daemon only, not for `vethguard run`. */
+/* supervisor: what all sandboxes share: event loop, keeper, recorder, registry. "Persistent" means:
+ * in the daemon only, not for `vethguard run`. */
 #ifndef VETHGUARD_SRC_SUPERVISOR_SUPERVISOR_H
 #define VETHGUARD_SRC_SUPERVISOR_SUPERVISOR_H
 
@@ -8,13 +8,12 @@
 #include "supervisor/sandbox/sandbox.h"
 
 #define SUPERVISOR_STOP_MS 2000
-/* Persistent: at most so many restarts of the keeper within KEEPER_RESTARTS_MS; further ones
- * wait. */
+/* Persistent: restarts of the keeper within KEEPER_RESTARTS_MS; further ones wait. */
 #define KEEPER_RESTARTS_MAX 4
 #define KEEPER_RESTARTS_MS 60000
 /* Persistent: interval of the keeper's health check. */
 #define KEEPER_HEALTH_MS 3000
-/* The keeper is killed after so many checks in a row that it did not answer. */
+/* Unanswered checks in a row after which the keeper is killed. */
 #define KEEPER_HEALTH_MISSED_MAX 3
 /* Persistent: pause before a role that dies too often is started again. */
 #define ROLE_PAUSE_MS 5000
@@ -43,8 +42,8 @@ struct supervisor {
 	bool pool_waits;               /* until the sandbox that took the last worker is served */
 	bool persistent;               /* this is the daemon: roles that die are replaced */
 	struct memory_trusted trusted; /* CAs that upstreams are verified with */
-	/* Persistent: mount namespace in which workers start (spawn_unpinned_mounts()); negative:
-	 * the supervisor's own. */
+	/* Persistent: mount namespace of new workers (spawn_unpinned_mounts()); negative: the
+	 * supervisor's own. */
 	int mounts;
 	struct gate_host *gates;
 	/* Directory of the root CA's file; -1: the keeper makes a root CA of its own. */

@@ -75,9 +75,9 @@ struct attachment {
 	bool undone;                      /* they are removed */
 	struct gate_unlinking *unlinking; /* the link is being deleted; NULL: it is not */
 	bool summed;
-	struct message_summary summary; /* where summed; without destinations */
+	struct message_summary summary; /* if summed; without destinations */
 	bool left;                      /* waits for its recovery turn (daemon/recovery_queue.c) */
-	/* In the list of those with left set at which a client waits. */
+	/* In all->knocked: waits for its turn, and a client waits at its gate. */
 	struct attachment *knock_prev, *knock_next;
 	bool found_mended; /* at its recovery the fence was repaired */
 	bool told;         /* takeover: its result was reported */
@@ -124,7 +124,7 @@ struct attachments {
 	struct loop_timer recovery;
 	struct recovery_queue turns;
 	struct attachment *to_listen; /* the next whose gate is to listen; NULL: all do */
-	struct attachment *knocked;   /* list of those with left set at which a client waits */
+	struct attachment *knocked;   /* those that wait for their turn and have a waiting client */
 	struct recovery_entry turn[RECOVERY_TURNS];
 	void (*on_recovered)(struct attachments *all);
 	void (*on_empty)(struct attachments *all); /* stopping, and the last one is gone */

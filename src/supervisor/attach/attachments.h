@@ -194,7 +194,7 @@ void attachments_reload_all(struct attachments *all, attach_done done, void *con
  * served again. */
 void attachments_pause(struct attachments *all, const char *name, const char *reason,
         attach_done done, void *context);
-/* ATTACH_CONFLICT: it has failed, so nothing would serve it; nothing changes. */
+/* Ends the pause. ATTACH_CONFLICT: it has failed, so nothing would serve it; nothing changes. */
 void attachments_resume(struct attachments *all, const char *name, attach_done done, void *context);
 void attachments_env(struct attachments *all, const char *name, attach_done done, void *context);
 void attachments_stats(struct attachments *all, const char *name, attach_done done, void *context);

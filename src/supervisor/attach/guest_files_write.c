@@ -67,7 +67,7 @@ static int open_inside(const struct work *w, const char *path, int flags)
 	long fd;
 
 	/* openat2(2), EAGAIN: something was renamed or mounted, anywhere in the system, while a
-	 * ".." was followed. The limit stops anybody who does so all the time. */
+	 * ".." was followed. The number of tries is limited in case that happens all the time. */
 	for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
 		fd = syscall(SYS_openat2, w->root, path, &how, sizeof how);
 		if (fd >= 0 || errno != EAGAIN)

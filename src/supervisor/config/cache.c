@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sandboxes under one policy share its settings. Every file is verified again for each sandbox,
- * with the same rights as the first time; if any byte of a file, or who can change it, differs, all
- * is loaded again. A file that has been unchanged for a while is not read for that (fingerprint.h):
- * its bytes may be only on disk by now, and the client that attaches would wait for it.
+ * with the same rights as the first time; if a byte of any file has changed, or the users who can
+ * read or change it, everything is loaded again. A file that has been unchanged for a while is not
+ * read for that (fingerprint.h): its bytes may be only on disk by now, and the client that attaches
+ * would wait for it.
  */
 #include <errno.h>
 #include <fcntl.h>

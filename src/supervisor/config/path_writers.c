@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who can change a policy through the directories above it, for a daemon that waits for no file
- * system. Directories on the root directory's own file system take one call each, and usually that
- * is all. Finding out whether another mount is local takes much longer, so it is done once, for the
- * directory that holds the file; from there the walk goes upward as far as the mount reaches.
+ * Finds the users who can change a policy through the directories above it, in a daemon that waits
+ * for no file system. Directories on the root directory's own file system take one call each, and
+ * usually that is all. Finding out whether another mount is local takes much longer, so it is done
+ * once, for the directory that holds the file; from there the walk goes upward as far as the mount
+ * reaches.
  */
 #include <limits.h>
 #include <stdio.h>

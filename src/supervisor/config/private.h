@@ -34,7 +34,7 @@ struct settings_opening {
 	char **text;
 	size_t *n;
 	enum settings_whose whose;
-	struct settings *for_whom;          /* records what was read; NULL: nobody does */
+	struct settings *for_whom;          /* records what was read; NULL: nothing does */
 	const struct settings_files *given; /* see settings_load() */
 	bool remote;        /* one of the caller's files is neither local nor given */
 	bool config_remote; /* the configuration is not local */
@@ -54,9 +54,9 @@ int settings_files_get(const struct settings_files *files, const char *path, cha
         struct policy_file_facts *facts);
 /* hosts.c: reads a file of the host into *memory, which the caller frees. */
 struct slice settings_host_file(const char *path, char **memory, struct fingerprint *fingerprint);
-/* Sets the configuration's name servers, or else the host's. */
+/* Sets s->servers: the configuration's name servers, or else the host's. */
 void settings_find_servers(struct settings *s);
-/* Sets the configuration's hosts and those of the host. Returns 0 or -ENOMEM. */
+/* Sets s->hosts: the configuration's and the host's. Returns 0 or -ENOMEM. */
 int settings_find_hosts(struct settings *s);
 /* egress.c: checks that this host has the source addresses. Returns 0, or -EINVAL with the fault in
  * diags. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loading settings. All errors of one file are gathered into one text, so that the operator can fix
- * them at once. The configuration is read before the policy, and both are read completely before
+ * them in one go. The configuration is read before the policy, and both are read completely before
  * anything is started: a session that cannot be set up leaves nothing to undo.
  */
 #include <errno.h>

@@ -45,14 +45,14 @@ void sources_fini(struct sources *sources);
 /* Answers through on_source, at once or when the program has ended. credential may be out of
  * range. */
 void sources_open(struct sources *sources, uint64_t id, uint32_t credential);
-/* Calls tell with one sentence for each file that could not serve as a credential at this moment,
- * for the user who has just named them. Reads no value, runs no program and does not wait: a file
+/* Calls tell with one sentence for each file that cannot serve as a credential at this moment, for
+ * the user who has just named the files. Reads no value, runs no program and does not wait: a file
  * that may not be local is skipped. */
 void sources_examine(const struct sources *sources, void (*tell)(void *context, const char *fault),
         void *context);
 
-/* From now on, logs each file that is not the one at its path now: `vethguard run` covers the files
- * of now, and its command could read any other. */
+/* Remembers the file at each path. From now on a file that has replaced one of these is logged:
+ * `vethguard run` covers only the remembered files, and its command could read any other. */
 void sources_remember_covered(struct sources *sources);
 
 /* Opens the file at path, if it may serve as a credential. wait: opens it however long that takes;

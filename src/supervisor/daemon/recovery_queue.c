@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts to serve all sandboxes: after a restart (recover.c), or when an upgrade has failed and
- * those that were handed off are taken back (attach/hold.c). There may be a thousand, so it is done
- * in turns, and the loop handles everything else in between.
+ * Serves all sandboxes again: after a restart (recover.c), or when an upgrade has failed and those
+ * that were handed off are taken back (attach/hold.c). There may be a thousand, so it is done in
+ * turns, and the loop handles everything else in between.
  *
  * First every gate listens, some at a time: from then on clients wait instead of being refused. The
  * sandboxes are started a few at a time, so that each is served as soon as the machine can: those

@@ -72,7 +72,7 @@ int state_remove(int dir, const char *name)
 	return fsync(dir) < 0 ? -errno : 0;
 }
 
-/* Only this program writes these files: anything unusual comes from somebody else. */
+/* Only this program writes these files: anything unusual was put there by somebody else. */
 static char *read_own_file(int dir, const char *file, size_t *n, char error[STATE_ERROR_MAX])
 {
 	int fd = openat(dir, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);

@@ -20,7 +20,7 @@
 #define RECORDER_RESTARTS_MAX 3 /* within RECORDER_RESTARTS_MS; one more death is too many */
 #define RECORDER_RESTARTS_MS 60000
 #define RECORDING_TOLD_MAX 16384 /* own events that wait to be in the log */
-#define RECORDING_LOOKS_MAX 1024 /* beyond so many, calls that only read are not added */
+#define RECORDING_LOOKS_MAX 1024 /* with this many waiting, calls that only read are not added */
 #define RECORDING_RINGS_MAX 64   /* of one sandbox; usually their workers are gone */
 #define RECORDING_READY_MAX 4    /* rings in store */
 /* Ended sandboxes whose events are not all in the log: at this number no new one starts. */

@@ -120,9 +120,10 @@ struct gate_divert {
  * the gate exists. Otherwise gate_open_divert() chooses it. */
 void gate_name_host_link(struct gate *gate);
 /*
- * GATE_DIVERT; like gate_open(). Addresses: the gate gets those of the interface, or of the bridge
+ * GATE_DIVERT; like gate_open(). Addresses: the gate gets the interface's, or those of the bridge
  * it belongs to. The sandbox may use the given addresses; if none are given, the whole network
- * except the gate's address; if neither exists, those of gate_assign(), to be called before.
+ * except the gate's address; if there is no network either, the addresses of gate_assign(), which
+ * has to be called before.
  *
  * Returns 0, or -errno with gate->why: no such interface, lo, guarded already, one of vethguard's
  * own, an uplink of the host. A failed call leaves nothing behind.
@@ -133,7 +134,7 @@ int gate_open_divert(struct gate *gate, struct gate_host *host, const struct gat
  * failure of GATE_DIVERT nothing is left on the host. */
 int gate_connect(struct gate *gate);
 
-/* Who is at fault that gate_open(), gate_open_divert() or gate_connect() failed. */
+/* Whose fault it is that gate_open(), gate_open_divert() or gate_connect() failed. */
 enum gate_fault {
 	GATE_FAULT_OWN,   /* vethguard, or the system */
 	GATE_FAULT_ASKED, /* the caller's request: gate->why says what to do */

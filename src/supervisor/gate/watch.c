@@ -20,7 +20,7 @@
 
 #define GONE_MS 2000
 #define SHORT_MS 1000  /* interval of retries while descriptors or memory are short */
-#define SHORT_LOOKS 30 /* so many; then the sandbox is cut off */
+#define SHORT_LOOKS 30 /* retries; then the sandbox is cut off */
 
 /* Errors that tell nothing about the gate. */
 static bool is_shortage(int error)

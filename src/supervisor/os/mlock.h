@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mlock: keeps the programs that vethguard needs in memory. Pages of programs and libraries that
- * were not used for a while are the first that a machine short of memory gives up (a sandbox may
- * take all of it), and the next attachment, or the next end of a sandbox, would wait for a disk.
+ * were not used for a while are the first that the kernel gives up, when a sandbox takes all memory
+ * or to keep some free, and the next attachment, or the next end of a sandbox, would wait for a
+ * disk.
  */
 #ifndef VETHGUARD_SRC_SUPERVISOR_OS_MLOCK_H
 #define VETHGUARD_SRC_SUPERVISOR_OS_MLOCK_H

@@ -11,10 +11,10 @@
 
 #define ROLE_LABEL_MAX 128
 #define ROLE_HOW_MAX 1024
-/* Limit on messages from a worker, which has few reasons to send any: one that floods the
- * supervisor would take its time from everybody. ROLE_WORKER_BURST at once, then ROLE_WORKER_PER_S;
- * beyond that it is killed. Keeper and recorder speak for all sandboxes and have no such limit:
- * they get their turn like everybody (ipc/peer.h). */
+/* Limit on messages from a worker, which has few reasons to send any; a flood would keep the
+ * supervisor from all other work. ROLE_WORKER_BURST at once, then ROLE_WORKER_PER_S; beyond that
+ * the worker is killed. Keeper and recorder speak for all sandboxes and have no such limit: they
+ * get their turn like every peer (ipc/peer.h). */
 #define ROLE_WORKER_BURST 256
 #define ROLE_WORKER_PER_S 32
 

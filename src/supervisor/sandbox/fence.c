@@ -33,8 +33,8 @@ static void on_interface_away(struct sandbox *s)
 	outbox_observed(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED, text);
 }
 
-/* Only vethguard changes these rules. Anybody else who did is root on this machine, usually by
- * mistake (flushing the ruleset of every namespace, for example). */
+/* Only vethguard may change these rules. Another program that did so ran as root on this machine,
+ * usually by mistake (flushing the ruleset of every namespace, for example). */
 static void on_gate_change(struct gate *gate, int result)
 {
 	struct sandbox *s = container_of(gate, struct sandbox, gate);

@@ -18,7 +18,7 @@
 #define SANDBOX_SUM_MS 10000 /* for the recorder to drain the ring */
 /* The same for a persistent sandbox: what is not drained by then is kept in files. */
 #define SANDBOX_SUM_PERSISTENT_MS 5000
-/* Persistent: so many worker deaths within SANDBOX_DEATHS_MS are survived; one more closes the
+/* Persistent: this many worker deaths within SANDBOX_DEATHS_MS are survived; one more closes the
  * sandbox. */
 #define SANDBOX_DEATHS_MAX 8
 #define SANDBOX_DEATHS_MS 60000
@@ -69,7 +69,8 @@ enum sandbox_event {
 
 struct sandbox;
 
-/* Who asked for the sandbox. ended is called once, as the last callback, and frees the sandbox. */
+/* The session or attachment that asked for the sandbox. ended is called once, as the last callback,
+ * and frees the sandbox. */
 struct sandbox_owner {
 	void (*variables_needed)(struct sandbox_owner *owner, const struct message_names *names);
 	void (*ready)(struct sandbox_owner *owner, struct sandbox *s);
@@ -136,7 +137,7 @@ struct sandbox {
 	char pause_reason[SANDBOX_REASON_MAX + 1];
 	bool quiescing; /* waiting for the workers from before the pause to exit */
 	char failure[SANDBOX_FAILURE_MAX];
-	enum gate_fault fault; /* who is at fault that it cannot be started */
+	enum gate_fault fault; /* whose fault it is that it cannot be started */
 	/* Borrowed: replaces failure with a longer text, during SANDBOX_FAIL only. */
 	const char *refusal;
 };
