@@ -5,7 +5,7 @@
  * (descriptor 3); everything a worker gets goes over that worker's own socket pair.
  *
  * main() shows the order of confinement. The root CA is made, or read from the descriptor of the
- * supervisor's first message, before the jail closes, because OpenSSL may need files then; nothing
+ * supervisor's first message, before the jail closes, while OpenSSL can still open files; nothing
  * else was read before. Afterwards only messages of the supervisor and of the workers are handled.
  * When the supervisor sends STOP, closes the socket, or breaks the protocol, everything is wiped
  * and the program ends.

@@ -118,7 +118,8 @@ static int on_sandbox(struct recorder *r, struct ipc_message *message)
 	return 0;
 }
 
-/* An unknown sandbox is one that could not be read; the supervisor has been told. */
+/* An unknown sandbox is one that could not be read; the supervisor has been told, or will be
+ * soon. */
 static int on_ring(struct recorder *r, struct ipc_message *message)
 {
 	struct message_recorder_ring m;
@@ -288,8 +289,8 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 }
 
 /* The supervisor is gone: what is in the rings is still recorded, then this program ends. The
- * kernel is killing its workers at the same time, and what they answer until then is recorded
- * too. */
+ * kernel is killing the supervisor's workers at the same time, and what they answer until then is
+ * recorded too. */
 static void on_peer_end(struct ipc_peer *peer, int error)
 {
 	struct recorder *r = container_of(peer, struct recorder, supervisor);

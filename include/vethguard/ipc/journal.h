@@ -61,8 +61,8 @@ void journal_begin(struct journal *journal, size_t notes_bytes, struct slice bat
 /* The batch is in the log. */
 void journal_commit(struct journal *journal);
 
-/* Sets a few bytes beside the notes, kept as long as they are true; empty: none. They are replaced so that a process
- * killed meanwhile leaves none. */
+/* Sets a few bytes beside the notes, kept as long as they are true; empty: none. A process killed during the change
+ * leaves none. */
 void journal_set_mark(struct journal *journal, struct slice mark);
 struct slice journal_mark(const struct journal *journal);
 
