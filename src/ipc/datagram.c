@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Datagrams with descriptors over SOCK_SEQPACKET (unix(7), cmsg(3)). A datagram is taken whole or
- * not at all: one that was cut, or whose descriptors were, is refused and every descriptor that
- * came with it is closed, so that a hostile sender cannot fill the receiver's table.
+ * not at all: if it or its descriptors were truncated, it is refused and every descriptor that came
+ * with it is closed, so that a hostile sender cannot fill the receiver's table.
  */
 #include <errno.h>
 #include <poll.h>
@@ -52,8 +52,8 @@ void ipc_message_close_fds(struct ipc_message *message)
 	message->fd_count = 0;
 }
 
-/* Descriptors of every control message; what exceeds the table is closed and makes the datagram
- * unacceptable. */
+/* Takes the descriptors of every control message; those that exceed the table are closed and make
+ * the datagram unacceptable. */
 static int take_fds(struct msghdr *msg, struct ipc_message *message)
 {
 	int result = msg->msg_flags & (MSG_TRUNC | MSG_CTRUNC) ? -EBADMSG : 0;
@@ -78,8 +78,8 @@ static int take_fds(struct msghdr *msg, struct ipc_message *message)
 	return result;
 }
 
-/* ECONNRESET tells that the other side closed without having read all; what it sent is still there,
- * so read on. */
+/* ECONNRESET: the other side closed without having read everything; what it sent is still there, so
+ * read on. */
 static ssize_t receive_once(int fd, struct msghdr *msg, int flags)
 {
 	for (;;) {
@@ -122,8 +122,8 @@ int ipc_pair(int fds[2])
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
 		return -errno;
-	/* The kernel's bound may be lower; its default still holds one message of the largest size.
-	 */
+	/* The kernel's limit may be lower; its default still holds one message of the largest
+	 * size. */
 	for (int i = 0; i < 2; i++)
 		if (setsockopt(fds[i], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) < 0)
 			setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two places for notes, of which one counts, and one for a batch. One word says which notes count
- * and how long the batch is that is being written; it changes in one store, after everything it
- * speaks of is in place. A process that is killed leaves its stores in the order it made them, so
- * that whoever maps the memory next finds either the old state or the new one, and both are whole.
+ * Two places for notes, one of which is valid, and one for a batch. One word says which notes are
+ * valid and how long the batch is that is being written. It changes in one store, after everything
+ * it refers to is in place. The stores of a killed process stay in the order it made them, so the
+ * next process that maps the memory finds either the old state or the new one, and both are
+ * complete.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -17,10 +18,12 @@
 #define HEAD_BYTES 4096
 
 struct journal_shared {
-	_Alignas(HEAD_BYTES) _Atomic uint64_t word; /* bytes of the batch << 1 | notes that count */
+	/* Bytes of the batch << 1 | index of the valid notes. */
+	_Alignas(HEAD_BYTES) _Atomic uint64_t word;
 	int64_t offset;
 	uint64_t notes_bytes[2];
-	struct journal_identity identity; /* of a file; the supervisor's, who does not map it */
+	/* Of a file; used by the supervisor, which does not map it. */
+	struct journal_identity identity;
 	_Atomic uint32_t mark_bytes;
 	uint8_t mark[JOURNAL_MARK_MAX];
 	_Alignas(HEAD_BYTES) uint8_t batch[JOURNAL_BATCH_MAX];

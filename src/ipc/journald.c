@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An entry is gathered from pieces that lie where they are, and leaves with one sendmsg(2). The
- * socket is not connected: a journal that was started again has a new one under the same path. No
- * text has a newline in it (the log sees to that, a subject is cleaned here), so the plain form
- * "NAME=value" suffices for every field. The log's own bound on a message is far below what a
- * datagram holds, so no entry needs a file of its own.
+ * An entry is gathered from pieces where they are, and sent with one sendmsg(2). The socket is not
+ * connected: a restarted journal has a new one under the same path. No text has a newline in it
+ * (the log ensures that; a subject is cleaned here), so the plain form "NAME=value" suffices for
+ * every field. The log's own limit on a message is far below that of a datagram, so no entry needs
+ * a file of its own.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "vethguard/base/log.h"
 #include "vethguard/ipc/journald.h"
 
-#define FIELD_MAX 320 /* a field but the message, with its name; a sandbox's name fits escaped */
+#define FIELD_MAX 320 /* any field but the message, with its name; an escaped sandbox name fits */
 #define PIECES 8
 
 static struct {
@@ -36,7 +36,8 @@ static const char priorities[] = {
 };
 _Static_assert(sizeof priorities == LOG_LEVEL_DEBUG + 1, "a priority per level");
 
-/* "NAME=value\n" in out, which the piece points to. Nothing for a value that is NULL. */
+/* Writes "NAME=value\n" to out and returns a piece that points to it; an empty piece if value is
+ * NULL. */
 static struct iovec field(char out[FIELD_MAX], const char *name, const char *value)
 {
 	int n = value ? snprintf(out, FIELD_MAX - 1, "%s=%s", name, value) : 0;
@@ -57,7 +58,7 @@ static struct iovec piece(const char *text, size_t n)
 	union {
 		const char *in;
 		char *out;
-	} p = {text}; /* sendmsg only reads */
+	} p = {text}; /* sendmsg(2) only reads */
 
 	return (struct iovec){p.out, n};
 }
@@ -83,7 +84,7 @@ static bool send_entry(const struct log_record *r)
 	return sendmsg(journal.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
-/* The journal's stream, with the priority as sd-daemon(3) has it. */
+/* Writes to the journal's stream, with the priority as in sd-daemon(3). */
 static bool send_stream(const struct log_record *r)
 {
 	char begin[FIELD_MAX];

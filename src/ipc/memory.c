@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that programs share, of one fixed size: a memfd whose size is sealed, or a file with its
- * space taken in advance. A file can be cut by whoever may write to it, and the file system under
- * it may take its pages away; an access then raises SIGBUS. The guard's handler puts zeros in the
- * place of the whole mapping and lets the access go on: what is read there makes no sense as a ring
- * or a journal, and is dealt with as that. It needs nothing but mmap, which jails allow.
+ * space allocated in advance. A file can be truncated by anybody who may write to it, and its file
+ * system may take its pages away; an access then raises SIGBUS. The guard's handler replaces the
+ * whole mapping by zeros and lets the access go on: zeros are not a valid ring or journal, and are
+ * handled as such. It needs only mmap(2), which jails allow.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #define UNFINISHED "unfinished"
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* A mapping as the handler knows it: the list changes only outside of any access to one. */
+/* A mapping, for the handler. The list changes only outside of any access to a mapping. */
 struct mapping {
 	struct mapping *next;
 	uint8_t *start;
@@ -77,7 +77,7 @@ int ipc_memory_name(int fd, int directory, const char *name)
 	return linkat(AT_FDCWD, path, directory, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
-/* Whoever is killed in between leaves a file that the next one removes, and nobody reads. */
+/* A process killed in between leaves a file that nobody reads and the next one removes. */
 int ipc_memory_new_renamed(int directory, const char *name, size_t size)
 {
 	int fd, error;
@@ -97,7 +97,7 @@ int ipc_memory_new_renamed(int directory, const char *name, size_t size)
 	return error;
 }
 
-/* Under its name it is whole from the beginning. */
+/* Under its name the file is always complete. */
 int ipc_memory_new_at(int directory, const char *name, size_t size)
 {
 	int fd = ipc_memory_nameless(directory, size), error;
@@ -178,8 +178,8 @@ static struct mapping *mapping_of(const void *address)
 	return m;
 }
 
-/* The recorder asks this of its journal with each batch, and its rings are a thousand mappings: who
- * is asked for is found first the next time. */
+/* The recorder asks this of its journal with each batch, and its rings are a thousand mappings: the
+ * one asked for is moved to the front. */
 bool ipc_memory_lost(const void *start)
 {
 	struct mapping **at = &mappings, *m;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A peer in the loop. Reading: up to a share of messages per turn, each handed to the owner while
- * it lies in one buffer that all peers of this single-threaded program share; the rest is left to
- * the end of the turn. Writing: straight to the socket, or to a bounded queue while the socket is
- * full.
+ * A peer in the loop. Reading: up to MESSAGES_PER_TURN messages per turn, each handled by the owner
+ * in one buffer that all peers of this single-threaded program share; the rest is read at the end
+ * of the turn. Writing: directly to the socket, or to a bounded queue while the socket is full.
  *
- * The end is told once, from the loop only, never from inside ipc_send(): a send that fails marks
+ * The end is reported once, from the loop only, never from inside ipc_send(): a failed send marks
  * the peer, and the task at the end of the turn closes it and tells the owner. on_message may close
  * the peer and free the struct around it; the reading function learns of it through `alive`, which
- * points at its own stack.
+ * points to its own stack.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,15 +30,15 @@ struct ipc_queued {
 	int fds[MESSAGE_FDS_MAX];
 	size_t fd_count;
 	size_t size;
-	struct secret secret; /* the message, where it holds one; else it is in bytes */
+	struct secret secret; /* the message, if it holds a secret; else it is in bytes */
 	uint8_t bytes[];
 };
 
-#define PAGE_BYTES 65536 /* the largest page of arm64; every smaller one divides it */
+#define PAGE_BYTES 65536 /* the largest page of arm64, a multiple of every smaller one */
 
 /* Shared by all peers: a message is handled before the next one is read. Secrets pass through it,
- * so it is kept from swap and core dumps; beyond its bound of locked memory a program goes on
- * without, because the bytes are wiped as soon as they were handled. */
+ * so it is kept from swap and core dumps. If the limit of locked memory forbids that, the program
+ * goes on without, because the bytes are wiped as soon as they were handled. */
 static _Alignas(PAGE_BYTES) uint8_t receive_buffer[MESSAGE_BYTES_MAX];
 
 static void lock_receive_buffer(void)
@@ -57,7 +56,7 @@ static const uint8_t *queued_bytes_of(const struct ipc_queued *q)
 	return q->secret.p ? q->secret.p : q->bytes;
 }
 
-/* What a queued message costs this program. */
+/* The memory of a queued message. */
 static size_t queued_cost(size_t size)
 {
 	return sizeof(struct ipc_queued) + size;
@@ -115,7 +114,7 @@ static bool carries_secret(enum message_type type)
 	return type == MESSAGE_CA || type == MESSAGE_CREDENTIAL;
 }
 
-/* What goes and comes, at level debug: never what is in it. */
+/* Logs messages at level debug, never their content. */
 static void trace(const struct ipc_peer *peer, const char *way, const uint8_t *message, size_t size,
         size_t fd_count)
 {
@@ -124,7 +123,7 @@ static void trace(const struct ipc_peer *peer, const char *way, const uint8_t *m
 
 	if (log_level() < LOG_LEVEL_DEBUG || message_open(message, size, &head, &body) != 0)
 		return;
-	if (carries_secret(head.type)) /* how long it is would tell how long the secret is */
+	if (carries_secret(head.type)) /* its size would tell the size of the secret */
 		log_debug("%s %s %s %" PRIu64, way, peer->name, message_type_name(head.type),
 		        head.id);
 	else
@@ -132,7 +131,7 @@ static void trace(const struct ipc_peer *peer, const char *way, const uint8_t *m
 		        message_type_name(head.type), head.id, size, fd_count);
 }
 
-/* One message. True: go on; false: nothing more now, or the peer is gone. */
+/* Handles one message. Returns true: go on; false: nothing more now, or the peer is gone. */
 static bool receive_one(struct ipc_peer *peer)
 {
 	struct ipc_message message;
@@ -190,7 +189,7 @@ static void send_queued(struct ipc_peer *peer)
 		peer->queued_bytes -= queued_cost(q->size);
 		peer->queued_fds -= q->fd_count;
 		queued_free(q);
-		/* A closed peer is found at the reading side, after what it still had to say. */
+		/* The reading side notices a closed peer, after its last messages. */
 		if (error && error != -EPIPE)
 			fail_later(peer, error);
 	}
@@ -252,7 +251,7 @@ int ipc_peer_open(struct loop *loop, struct ipc_peer *peer, int fd, const char *
 	return error;
 }
 
-/* A queued copy: memory of its own, locked for a secret, and descriptors of its own. */
+/* Makes a queued copy: its own memory, locked for a secret, and its own descriptors. */
 static int queued_new(struct ipc_queued **out, const uint8_t *message, size_t size, const int *fds,
         size_t fd_count, bool secret)
 {

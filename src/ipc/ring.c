@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One page of cursors, then RING_BYTES of records. A record is its length (u32, native order: both
- * ends are this machine), its bytes, and padding to 8; it may wrap around the end. Cursors count
+ * ends are on this machine), its bytes, and padding to 8; it may wrap around the end. Cursors count
  * bytes since the beginning and never wrap; each side advances its own and reads the other's.
  *
- * The reader is the more trusted side and the writer may be hostile at any moment, also in the
- * middle of a copy. So the reader keeps its own cursor in its own memory, reads the writer's cursor
- * and each length exactly once into a local, checks them, and copies the bytes out before anything
+ * The reader is the more trusted side. The writer may be hostile at any moment, also in the middle
+ * of a copy. So the reader keeps its own cursor in its own memory, reads the writer's cursor and
+ * each length exactly once into a local, checks them, and copies the bytes out before anything
  * looks at them. A writer cannot make the reader fault: memory.c.
  *
- * Sleeping is agreed on in the manner of Dekker: each side first publishes its flag (or its
- * cursor), then looks at the other's cursor (or flag), with a full fence between the two. One of
- * them always sees the other.
+ * Sleeping follows Dekker's method: each side first publishes its flag (or its cursor), then looks
+ * at the other's cursor (or flag), with a full fence between the two. At least one of them always
+ * sees the other.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -53,8 +53,8 @@ static int eventfd_new(void)
 
 static void wake(int fd)
 {
-	/* Fails only where the counter is full, and then the other side has been told more than
-	 * often enough. */
+	/* Fails only if the counter is full, and then the other side was told more than often
+	 * enough. */
 	(void)!eventfd_write(fd, 1);
 }
 
@@ -148,7 +148,7 @@ void ring_close(struct ring *ring)
 	*ring = (struct ring){.memory_fd = -1, .data_fd = -1, .space_fd = -1};
 }
 
-/* Free bytes as the writer sees them; none where the reader's cursor makes no sense. */
+/* Returns the free bytes as the writer sees them; 0 if the reader's cursor is invalid. */
 static uint64_t writer_free(const struct ring *ring)
 {
 	uint64_t tail = atomic_load_explicit(&ring->shared->tail, memory_order_acquire);

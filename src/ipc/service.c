@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The protocol is a promise of systemd's (sd_notify(3), "Notes"), so a hundred lines do without its
- * library. The socket stays open unconnected: the manager may be executed anew, with a new socket
- * of the same name. Its timeout bounds what a full queue costs.
+ * The protocol is a promise of systemd (sd_notify(3), "Notes"), so a hundred lines replace its
+ * library. The socket stays unconnected: the manager may be executed again, with a new socket of
+ * the same name. The socket's send timeout bounds the cost of a full queue.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -24,7 +24,7 @@
 #define US_PER_MS 1000
 
 static struct {
-	int fd; /* -1: nobody to tell */
+	int fd; /* -1: no manager */
 	struct sockaddr_un to;
 	socklen_t to_size;
 	int64_t watchdog_ms;
@@ -46,7 +46,7 @@ static int read_address(const char *name)
 	return 0;
 }
 
-/* A whole positive number, else 0. */
+/* Returns a whole positive number, else 0. */
 static unsigned long long number(const char *text)
 {
 	char *end;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A head with two counters, then one entry of fixed size per index. An entry's version is odd while
- * it is written and 0 before it ever was; a reader copies the bytes out and then looks whether the
- * version has stayed the same. Every number that is read is bounded here, so that a writer gone bad
- * can spoil what is said but not who reads it.
+ * A head with two counters, then one entry of fixed size per index. An entry's version is 0 before
+ * its first write and odd during a write. A reader copies the bytes and then checks that the
+ * version has not changed. Every number that is read is bounded here, so that a hostile writer can
+ * falsify the content, but cannot harm the reader.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "ipc/private.h"
 
 #define HEAD_BYTES 64
-#define LAYOUT 0x76676e31u /* of head and entries: another one with each change */
+#define LAYOUT 0x76676e31u /* of head and entries: changes with them */
 
 struct entry {
 	_Atomic int64_t asked_ms;
@@ -29,7 +29,7 @@ struct entry {
 struct shared_names_memory {
 	_Alignas(HEAD_BYTES) _Atomic uint32_t turn; /* of the newest */
 	_Atomic uint32_t count;
-	uint32_t layout; /* of a file: what made it; no worker looks at it */
+	uint32_t layout; /* of a file: its version; no worker reads it */
 	_Alignas(HEAD_BYTES) struct entry entries[];
 };
 _Static_assert(SHARED_NAME_MAX <= UINT8_MAX, "a name's length fits its field");
@@ -44,7 +44,7 @@ int shared_names_create(uint32_t limit)
 	return ipc_memory_new("vethguard-names", shared_names_bytes(limit));
 }
 
-/* Its space is not taken: most tables stay nearly empty. */
+/* Its space is not allocated: most tables stay nearly empty. */
 static int make_file(int fd, uint32_t limit)
 {
 	const uint32_t layout = LAYOUT;
@@ -73,7 +73,7 @@ int shared_names_create_at(int directory, const char *name, uint32_t limit)
 	return error;
 }
 
-/* The limit of a table of this size, 0: none has it. */
+/* Returns the limit of a table of this size; 0: no table has it. */
 static uint32_t limit_of(off_t size)
 {
 	if (size < (off_t)shared_names_bytes(1) ||
@@ -150,7 +150,7 @@ void shared_names_close(struct shared_names *names)
 	*names = (struct shared_names){0};
 }
 
-/* Where the memory has vanished, no worker after this one can have it. */
+/* If the memory has vanished, no later worker can have it. */
 bool shared_names_newest(const struct shared_names *names)
 {
 	return atomic_load_explicit(&names->memory->turn, memory_order_acquire) == names->turn ||

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: keys are made in memory and die with this process, so a certificate's long
- * validity gives nobody anything: it only spares a sandbox that runs for months from expiring. Each
- * sandbox has an intermediate with path length 0, so what one worker could be made to sign is worth
- * nothing to another sandbox once it is gone.
+ * Keys are made in memory and die with this process, except a root CA in a file (authority_file.c).
+ * A long validity of certificates helps no attacker; it only keeps a sandbox that runs for months
+ * from expiring. Each worker has an intermediate with path length 0, so what one worker could be
+ * made to sign is worth nothing to another sandbox once it is gone.
  */
 #include "keeper/authority.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The root CA as a file, so that sandboxes which outlive this keeper go on trusting what the next
- * one signs. The supervisor opens the file and never reads it; this program has no file system and
- * gets the descriptor with its first message. An empty file is filled; any other is either exactly
- * what was written here, or refused: a root that is half there is none, and making another one in
- * its place would leave every sandbox without trust and nobody knowing why.
+ * The root CA as a file, so that sandboxes which outlive this keeper trust what the next one signs.
+ * The supervisor opens the file and never reads it; the keeper has no file system and gets the
+ * descriptor with its first message. An empty file is filled. Any other file is either exactly what
+ * this file writes, or refused: making another root in place of a damaged one would leave every
+ * sandbox without trust, and nobody would know why.
  *
- * Form: eight bytes, the certificate (DER) and the key (PKCS#8), each after its length in two
- * bytes, the most significant first.
+ * Format: eight bytes; the certificate (DER) and the key (PKCS#8), each after its length in two
+ * bytes, the most significant first; the SHA-256 of all before.
  */
 #include <errno.h>
 #include <sys/stat.h>

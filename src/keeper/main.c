@@ -2,14 +2,13 @@
 /*
  * vethguard-keeper: holds the root CA and the credential values of all sandboxes, and nothing else:
  * no file, no network, no privilege. Everything it knows of the outside comes from the supervisor
- * (descriptor 3); everything a worker gets from it goes over that worker's own pair.
+ * (descriptor 3); everything a worker gets goes over that worker's own socket pair.
  *
- * Theory of operation: main() is the order of confinement, to be read from top to bottom. The root
- * CA is made, or read from the descriptor that came with the supervisor's first message, before the
- * jail closes, while OpenSSL may still look at what it wants to; up to then nothing else has been
- * read. Afterwards messages of the
- * supervisor and of the workers are all there is. When the supervisor says STOP, or goes, or says
- * what it must not, everything is wiped and the program ends.
+ * main() shows the order of confinement. The root CA is made, or read from the descriptor of the
+ * supervisor's first message, before the jail closes, while OpenSSL can still open files; nothing
+ * else was read before. Afterwards only messages of the supervisor and of the workers are handled.
+ * When the supervisor sends STOP, closes the socket, or breaks the protocol, everything is wiped
+ * and the program ends.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -41,7 +40,8 @@ static void must(const char *what, int rc)
 		die(EXIT_FAILED, "%s: %s", what, strerror(-rc));
 }
 
-/* The first message: its id is answered with READY. root: the root CA's file, or -1. */
+/* Waits for the first message; returns its id, which READY answers. root: the root CA's file, or
+ * -1. */
 static uint64_t await_start(int *root)
 {
 	static uint8_t buf[MESSAGE_BYTES_MAX];
@@ -56,8 +56,8 @@ static uint64_t await_start(int *root)
 	return message.head.id;
 }
 
-/* A root of its own for a keeper whose sandboxes end with it; else the file's, which is closed
- * before anything is heard of anybody. */
+/* Makes a root CA if the keeper's sandboxes end with it; otherwise reads it from the file, which is
+ * closed before any other message is read. */
 static struct ca *open_root(int fd)
 {
 	const char *why = "no memory";
@@ -92,7 +92,7 @@ static void send_text(struct keeper *keeper, enum message_type type, uint64_t id
 	        message_text_encode(message, sizeof(message), type, id, &body), NULL, 0);
 }
 
-/* What cannot be done for want of room is refused under its id. */
+/* Sends FAILED under the message's id if there is no room for what it asks. */
 static int refuse(struct keeper *keeper, const struct ipc_message *message, int rc)
 {
 	if (rc < 0 && rc != -EBADMSG)

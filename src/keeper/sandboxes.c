@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a worker may say two things, both checked in full: "give me my CA" and "give
- * me my credential number N". Which sandbox it is follows from the pair its message came over,
- * never from anything it says. A message that is anything else ends that worker's pair, and with it
- * everything that was kept for it; the others do not notice.
+ * A worker may send two messages, both checked completely: "give me my CA" and "give me my
+ * credential number N". The socket pair of a message determines its sandbox, never its content. Any
+ * other message closes that worker's pair and frees everything that was kept for it; the others do
+ * not notice.
  *
- * The supervisor says whose a worker is before it tells the worker, but over another pair:
- * questions for credentials that overtake this are kept until it has come, one for each credential
- * there may be. So it is when a worker gets another policy: each question says of which generation
- * its number is. One of an earlier generation than was described last is dropped: the worker does
- * not know yet, and asks again as soon as it does.
+ * The supervisor tells the keeper a worker's sandbox before it tells the worker, but over another
+ * pair: questions for credentials that arrive earlier are kept until then, one for each possible
+ * credential. The same applies when a worker gets another policy: each question has the generation
+ * of its number. A question of an earlier generation than the last described one is dropped: the
+ * worker does not know the new one yet, and asks again when it does.
  */
 #include "keeper/sandboxes.h"
 
@@ -28,7 +28,7 @@
 _Static_assert(VALUE_MAX + MESSAGE_OVERHEAD <= SECRET_MAX,
         "a message with a value is made in secret memory");
 
-#define EARLY_MAX POLICY_CREDENTIALS_MAX /* questions before it is known whose they are */
+#define EARLY_MAX POLICY_CREDENTIALS_MAX /* questions before the sandbox is known */
 
 struct early {
 	uint64_t id;
@@ -45,7 +45,7 @@ struct sandbox {
 	char name[MESSAGE_NAME_MAX + 1];
 	char label[MESSAGE_NAME_MAX + 32];
 	bool described;
-	struct early *early; /* EARLY_MAX; NULL: there was none */
+	struct early *early; /* EARLY_MAX entries; NULL: none */
 	uint32_t early_count;
 	uint64_t early_generation;
 	uint32_t source_count;
@@ -112,8 +112,7 @@ static int ask(struct sandbox *sandbox, uint64_t id, uint32_t credential)
 	return source_get(&sandbox->sources[credential], id);
 }
 
-/* Those of the latest generation that was asked about: the worker has asked again for the others.
- */
+/* Keeps questions of the latest generation only: the worker has repeated the earlier ones. */
 static int keep_early(
         struct sandbox *sandbox, uint64_t id, const struct message_credential_get *get)
 {
@@ -164,8 +163,8 @@ static int on_worker_message(struct ipc_peer *peer, struct ipc_message *message)
 	}
 }
 
-/* Under the sandbox's id: a worker that says to the keeper what it must not is to be trusted with
- * nothing else. */
+/* Reports it under the sandbox's id: a worker that breaks the protocol with the keeper must not be
+ * trusted with anything else. */
 static void tell_broken(struct sandbox *sandbox)
 {
 	uint8_t message[256];
@@ -189,7 +188,7 @@ static void on_worker_end(struct ipc_peer *peer, int error)
 	sandbox_free(sandbox);
 }
 
-/* What it asked too early; one of them may be what no worker of this sandbox asks. */
+/* Answers early questions; one of them may be a violation of the protocol. */
 static void hear_early(struct sandbox *sandbox)
 {
 	int rc = 0;
@@ -207,7 +206,7 @@ static void hear_early(struct sandbox *sandbox)
 		on_worker_end(&sandbox->worker, rc);
 }
 
-/* The same policy once more: whoever waits is answered, and nothing is held. */
+/* The same policy again: pending questions are answered, and no value is held. */
 static int forget(struct sandbox *sandbox)
 {
 	for (uint32_t i = 0; i < sandbox->source_count; i++)
@@ -245,7 +244,7 @@ static int describe(struct sandbox *sandbox, const struct message_keeper_sandbox
 	return 0;
 }
 
-/* The newest are first, and most are asked for soon. */
+/* The newest come first, and most are looked up soon. */
 static struct sandbox *find(const struct sandboxes *all, uint64_t id)
 {
 	struct sandbox *sandbox;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sandboxes: the workers this keeper serves, each over its own pair and with nothing but its own. A
- * worker in store has a pair already, and its CA; whose it is follows. */
+/* sandboxes: the workers this keeper serves, each over its own socket pair and with nothing but its
+ * own. A worker in the supervisor's pool has its pair and CA already; its sandbox follows. */
 #ifndef VETHGUARD_SRC_KEEPER_SANDBOXES_H
 #define VETHGUARD_SRC_KEEPER_SANDBOXES_H
 
@@ -16,12 +16,13 @@ struct sandboxes {
 	size_t count;
 };
 
-/* MESSAGE_KEEPER_WORKER with the worker's descriptor, which is taken. 0 or -errno: -EBADMSG for a
- * message that is wrong, -ENOSPC over SANDBOXES_MAX, -ENOMEM. */
+/* Handles MESSAGE_KEEPER_WORKER, with the worker's descriptor (takes ownership). Returns 0 or
+ * -errno; -EBADMSG: the message is wrong; -ENOSPC: SANDBOXES_MAX reached; -ENOMEM. */
 int sandboxes_add(struct sandboxes *sandboxes, struct ipc_message *message);
-/* MESSAGE_KEEPER_SANDBOX: whose that worker is, and what it may ask for; one that has gone
- * meanwhile is passed over. Said again: what is held for it is wiped, and what it asks for is read
- * anew. 0 or -errno: -EBADMSG for a message that is wrong, or of an earlier generation; -ENOMEM. */
+/* Handles MESSAGE_KEEPER_SANDBOX: the worker's sandbox, and the credentials it may ask for. A
+ * worker that has gone meanwhile is ignored. If the message is repeated, the values held for the
+ * worker are wiped and read again on demand. Returns 0 or -errno; -EBADMSG: the message is wrong,
+ * or of an earlier generation; -ENOMEM. */
 int sandboxes_describe(struct sandboxes *sandboxes, struct ipc_message *message);
 /* Ends all of them. */
 void sandboxes_free(struct sandboxes *sandboxes);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a source is EMPTY until a worker asks; then the supervisor is ASKED for a
- * descriptor, which is READ to its end into secret memory; a good value is HELD for its ttl and
- * then wiped. One timer bounds asking and reading together. Questions that come meanwhile wait for
- * the same answer. After a failure the supervisor is not asked again for a second, whatever a
- * worker does, because asking may run a program.
+ * A source is EMPTY until a worker asks; then the supervisor is ASKED for a descriptor, which is
+ * READ to its end into secret memory; a valid value is HELD for its ttl and then wiped. One timer
+ * bounds asking and reading together. Questions that arrive meanwhile wait for the same answer.
+ * After a failure the supervisor is not asked again for RETRY_MS, whatever a worker does, because
+ * asking may run a program.
  *
- * A regular file cannot be watched for readiness and a pipe mostly has its bytes at once, so
- * reading is tried first and the loop asked only on EAGAIN.
+ * A regular file cannot be watched for readiness, and a pipe usually has its bytes at once, so
+ * reading is tried first, and the loop is used only on EAGAIN.
  *
- * A held value's end is on CLOCK_BOOTTIME, as in the workers' stores (credential/store.c): the
- * timer stands still while the machine sleeps, so each question looks whether the value is over.
+ * The end of a held value is on CLOCK_BOOTTIME, as in the workers' stores (credential/store.c): the
+ * timer stands still while the machine sleeps, so each question checks whether the value has
+ * expired.
  */
 #include "keeper/sources.h"
 
@@ -45,7 +46,7 @@ static const char *const state_names[] = {
 _Static_assert(
         sizeof state_names / sizeof state_names[0] == SOURCE_STATE_COUNT, "a name per state");
 
-/* The one place where a source changes its state. */
+/* Sets the state; nothing else does. */
 static void enter(struct source *source, enum source_state state)
 {
 	if (source->state != state)
@@ -54,7 +55,7 @@ static void enter(struct source *source, enum source_state state)
 	source->state = state;
 }
 
-/* Lets go of everything but what the next state needs. */
+/* Releases everything that the next state does not need. */
 static void leave_state(struct source *source)
 {
 	unlink_asked(source);
@@ -78,7 +79,7 @@ void source_fini(struct source *source)
 	secret_free(&source->value);
 }
 
-/* Seconds the held value is still good for: 0 for ever, and never 0 for one that ends. */
+/* Seconds the held value is still valid: 0 for ever, and never 0 for one that ends. */
 static uint32_t ttl_left(const struct source *source)
 {
 	int64_t left = source->expires_ms - clock_boot_ms();
@@ -150,7 +151,7 @@ static void on_timeout(struct loop_timer *timer)
 	        source->state == SOURCE_ASKED ? "was not opened in time" : "does not end in time");
 }
 
-/* Shrinks the value to its size; the larger memory it was read into is wiped. */
+/* Copies the value to memory of its size; the larger memory it was read into is wiped. */
 static int keep_value(struct source *source, struct slice value)
 {
 	struct secret copy;
@@ -199,7 +200,7 @@ void source_forget(struct source *source)
 		source->forgotten = source->state != SOURCE_EMPTY;
 }
 
-/* Room for at least one more byte; one byte over the bound shows that there is too much. */
+/* Makes room for at least one more byte; one byte over the limit shows that there is too much. */
 static int make_room(struct source *source)
 {
 	struct secret larger;
@@ -219,7 +220,7 @@ static int make_room(struct source *source)
 	return 0;
 }
 
-/* Reads on. True: nothing more now, the loop will tell. */
+/* Reads on. Returns true if nothing more is there now: the loop will report it. */
 static bool read_on(struct source *source)
 {
 	for (;;) {
@@ -323,7 +324,7 @@ int sources_on_message(struct sources *sources, struct ipc_message *message)
 		return -EBADMSG;
 	while (source && source->question != message->head.id)
 		source = source->next;
-	if (!source) /* the sandbox has gone or the time was over */
+	if (!source) /* the sandbox has gone, or the time limit has passed */
 		return 0;
 	if (answer.opened) {
 		start_reading(source, message->fds[0]);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: editors and `echo` end a file with a line end, so one is taken off; anything
- * else that could not stand in one field of a request is refused here, where the operator can be
- * told which source it was.
+ * Editors and `echo` end a file with a line end, so one is removed. Anything else that cannot be in
+ * one field of a request is refused here, where the operator can be told the source.
  */
 #include "keeper/value.h"
 

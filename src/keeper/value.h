@@ -5,11 +5,11 @@
 
 #include "vethguard/base/secret.h"
 
-#define VALUE_MAX \
-	(SECRET_MAX - 1024) /* bytes: the message that carries it has to fit secret memory too */
+/* Bytes: the message with the value has to fit secret memory too. */
+#define VALUE_MAX (SECRET_MAX - 1024)
 
-/* Takes one trailing line end (LF or CRLF) off value. NULL: it can be used; else why not, as the
- * end of a sentence that begins with the source and shows no byte of the value. */
+/* Removes one trailing line end (LF or CRLF) from value. Returns NULL if it can be used; otherwise
+ * why not, as the end of a sentence that begins with the source and shows no byte of the value. */
 const char *value_check(struct slice *value);
 
 #endif

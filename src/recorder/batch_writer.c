@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch_writer: theory of operation
- *
- * A wake-up starts a timer of a few milliseconds; when it fires, all streams are formatted into one
- * buffer, noted in the journal (output/checkpoint.c: should this program be killed) and written
- * with one write(2). A busy worker so costs one write per batch and, as its ring is never asleep
- * meanwhile, not one wake-up of its own. Streams that have nothing to say sleep, and cost a batch
- * nothing: there may be a thousand of them.
+ * A wake-up starts a timer of a few milliseconds. When it fires, all awake streams are formatted
+ * into one buffer, noted in the journal (output/checkpoint.c: in case this program is killed) and
+ * written with one write(2). So a busy worker costs one write per batch and, as its ring never
+ * sleeps meanwhile, no wake-up. Streams without events sleep and cost a batch nothing: there may be
+ * a thousand of them.
  *
  * While the log cannot be written nothing is read: the rings fill, their writers wait, the stop
- * flag makes them refuse new work at once, and the supervisor hears why. The bytes that were not
- * taken are tried again every second.
+ * flag makes them refuse new work at once, and the supervisor is told why. The bytes that were not
+ * taken are tried again every RECORDER_RETRY_MS.
  *
- *   state           leaves it
- *   FLOWS           another recorder has the file's lock, or has ended the file: WAITS; an error:
- *                   STALLED
- *   WAITS           got the lock, or the file that follows: FLOWS; too long: STALLED
- *   STALLED         all that was pending is written and synced: FLOWS
- *   DONE            (the loop is ending)
+ *   state    left when
+ *   FLOWS    another recorder has the file's lock, or has ended the file: WAITS; error: STALLED
+ *   WAITS    got the lock, or the file that follows: FLOWS; too long: STALLED
+ *   STALLED  all that was pending is written and synced: FLOWS
+ *   DONE     (the loop is ending)
  */
 #include <errno.h>
 #include <utlist.h>
@@ -39,7 +36,7 @@ static const char *const state_names[] = {
 _Static_assert(
         sizeof state_names / sizeof state_names[0] == RECORDER_STATE_COUNT, "a name per state");
 
-/* The one place where the recorder changes its state. */
+/* Sets the state; nothing else does. */
 static void enter(struct recorder *r, enum recorder_state state)
 {
 	if (r->state != state)
@@ -59,7 +56,7 @@ static void stall(struct recorder *r, int error)
 	log_file_explain(&r->log, error, text, sizeof(text));
 	log_error("%s", text);
 	control_tell(r, MESSAGE_RECORDER_STALLED, 0, text);
-	/* With no supervisor left to wait for, nobody would ever end this program. */
+	/* Without a supervisor to wait for, nothing would ever end this program. */
 	if (!r->supervisor.open) {
 		r->status = FAILED_STATUS;
 		enter(r, RECORDER_DONE);
@@ -67,7 +64,7 @@ static void stall(struct recorder *r, int error)
 	}
 }
 
-/* What cannot be mended by waiting: OpenSSL fails, or a line cannot be made at all. */
+/* For errors that do not go away: OpenSSL fails, or a line cannot be made at all. */
 static void give_up(struct recorder *r)
 {
 	log_error("a line of the audit log cannot be sealed");
@@ -77,7 +74,7 @@ static void give_up(struct recorder *r)
 	loop_stop(r->loop);
 }
 
-/* For another recorder's batch, or for the file in which the log goes on. */
+/* Waits for another recorder's batch, or for the file in which the log continues. */
 static void wait_for(struct recorder *r, int error)
 {
 	int64_t now_ms = loop_now_ms(r->loop);
@@ -103,7 +100,8 @@ static bool is_done(struct recorder *r, int rc)
 	return rc == 0;
 }
 
-/* Once for each time that it is found to have ended, and at each attempt while that stalls. */
+/* Asks once for each time the file is found to have ended, and at each attempt while that
+ * stalls. */
 static void ask_for_next_file(struct recorder *r)
 {
 	if (!r->asked && !r->reopening)
@@ -111,8 +109,8 @@ static void ask_for_next_file(struct recorder *r)
 	r->asked = true;
 }
 
-/* Without a supervisor nobody can open the file that follows: a chain that forks, which `vethguard
- * audit verify` names, is better than lines that are lost. */
+/* Without a supervisor nothing can open the file that follows: a chain that forks, which `vethguard
+ * audit verify` reports, is better than lost lines. */
 static int lock_log(struct recorder *r)
 {
 	int rc = log_file_begin(&r->log);
@@ -126,13 +124,13 @@ static int lock_log(struct recorder *r)
 	return rc;
 }
 
-/* Locks the log, or sees to it that this is tried again. */
+/* Locks the log, or arranges another attempt. */
 static bool begin(struct recorder *r)
 {
 	return is_done(r, lock_log(r));
 }
 
-/* What was begun is written as it is; everything else is noted first. */
+/* A begun batch is written as it is; a new one is noted first. */
 static int write_out(struct recorder *r)
 {
 	int rc;
@@ -160,7 +158,7 @@ static bool flush(struct recorder *r)
 	return rc == 0;
 }
 
-/* The last line, unless another recorder has written it. */
+/* Writes the last line, unless another recorder has. */
 static int end_file(struct recorder *r)
 {
 	int rc = log_file_begin(&r->log);
@@ -172,7 +170,7 @@ static int end_file(struct recorder *r)
 	return rc == 0 ? write_out(r) : rc;
 }
 
-/* Between two batches. */
+/* Call between two batches. */
 static int reopen(struct recorder *r)
 {
 	int rc = end_file(r);
@@ -187,7 +185,7 @@ static int reopen(struct recorder *r)
 	return 0;
 }
 
-/* One batch: 1: streams have more; 0; -errno: the state says how it goes on. */
+/* Writes one batch. Returns 1: streams have more; 0; -errno: the state says how it continues. */
 static int run_batch(struct recorder *r)
 {
 	struct stream *s;
@@ -246,8 +244,8 @@ static void finish_readers(struct stream *stream)
 	}
 }
 
-/* Answers those who asked for the end, once nothing of theirs is outstanding: however much others
- * have to say. */
+/* Answers requests for an end, once nothing of that ring or stream is outstanding, however much
+ * others have to record. */
 static void finish(struct recorder *r, bool all)
 {
 	struct stream *s, *next;

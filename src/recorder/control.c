@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * control: what the supervisor asks and what it is told.
+ * The supervisor's messages and the recorder's:
  *
- *   START      log and journal; answered with READY when the jail has closed
- *   SANDBOX    its name and policy, and an NFLOG socket to read from now on
- *   RING       a ring of a sandbox to read from now on
- *   RING_END   drain that ring, answer RING_DRAINED
- *   COUNT      how many packets a sandbox's fence has dropped, copied or not; asked for with
- * COUNT_GET EVENT      one of the supervisor's own events; answered with TAKEN when it is in the
- * file END        drain that sandbox, answer SUMMARY REOPEN     go on in another file; answered
- * with REOPENED STOP       drain all, answer STOPPED, exit
+ *   START     log and journal; answered with READY when the jail has closed
+ *   SANDBOX   its name and policy, and an NFLOG socket to read from now on
+ *   RING      a ring of a sandbox to read from now on
+ *   RING_END  drain that ring, answer RING_DRAINED
+ *   COUNT     how many packets a sandbox's fence has dropped, copied or not; COUNT_GET asks for it
+ *   EVENT     one of the supervisor's own events; answered with TAKEN when it is in the file
+ *   END       drain that sandbox, answer SUMMARY
+ *   REOPEN    continue in another file; answered with REOPENED
+ *   STOP      drain all, answer STOPPED, exit
+ *   HEAD_GET  which line was written last; answered with HEAD
  *
- *   HEAD_GET   which line was written last; answered with HEAD
- *
- * ENDED tells that another recorder of the same file has ended it: the supervisor is to open the
- * file that follows, and to say REOPEN.
- *
- * STALLED and FLOWING tell when the log cannot be written and when it can again; FAILED, under a
- * sandbox's id, that its worker broke its stream.
+ * ENDED: another recorder has ended the file; the supervisor has to open the file that follows, and
+ * send REOPEN. STALLED and FLOWING: the log cannot be written; it can again. FAILED, under a
+ * sandbox's id: its worker broke its stream.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -120,7 +118,8 @@ static int on_sandbox(struct recorder *r, struct ipc_message *message)
 	return 0;
 }
 
-/* A sandbox that is not there could not be read; its supervisor has heard of it or soon will. */
+/* An unknown sandbox is one that could not be read; the supervisor has been told, or will be
+ * soon. */
 static int on_ring(struct recorder *r, struct ipc_message *message)
 {
 	struct message_recorder_ring m;
@@ -289,8 +288,8 @@ static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 	}
 }
 
-/* No supervisor any more: what is in the rings is still recorded, then this program ends. Its
- * workers are being killed by the kernel at the same time, and what they answer until then is
+/* The supervisor is gone: what is in the rings is still recorded, then this program ends. The
+ * kernel is killing the supervisor's workers at the same time, and what they answer until then is
  * recorded too. */
 static void on_peer_end(struct ipc_peer *peer, int error)
 {

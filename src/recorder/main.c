@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vethguard-recorder: writes the audit log. It reads what workers, which may be in an attacker's
- * hands, put into their rings, and copies of packets that the fence dropped; it can append to one
- * file that was opened for it, and nothing else: no privilege, no file system, no connection, a
- * short list of system calls.
+ * vethguard-recorder: writes the audit log. It reads what workers, which an attacker may control,
+ * put into their rings, and copies of packets that the fence dropped. It can append to one file
+ * that was opened for it, and nothing else: no privilege, no file system, no connection, a short
+ * list of system calls.
  */
 #include <errno.h>
 #include <sched.h>
@@ -25,8 +25,8 @@ static void must(const char *what, int rc)
 		die(EXIT_FAILED, "%s: %s", what, strerror(-rc));
 }
 
-/* The supervisor says when to end: a Ctrl-C for the command, or a stop of the whole session, must
- * not cost the last lines. A write beyond the file size limit is an error like others. */
+/* The supervisor decides when to end: a Ctrl-C for the command, or a stop of the whole session,
+ * must not cost the last lines. A write beyond the file size limit is an error like others. */
 static void ignore_signals(void)
 {
 	static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ, SIGTSTP};
@@ -41,9 +41,9 @@ static void enter_jail(struct jail_ids ids)
 
 	must("cannot get an empty root", jail_empty_root());
 	must("cannot drop privileges", jail_drop(ids));
-	/* Not killed with the supervisor, as the others are: what is in the rings is still to be
-	 * written. The end of the control socket ends this program, and the signal sees to it that
-	 * it is awake to notice. */
+	/* Unlike the other roles, it is not killed with the supervisor: what is in the rings is
+	 * still to be written. The end of the control socket ends this program; the signal makes
+	 * sure that it is awake to notice. */
 	must("cannot outlive the supervisor", prctl(PR_SET_PDEATHSIG, SIGCONT) != 0 ? -errno : 0);
 	rc = jail_landlock(NULL, 0, false);
 	if (rc != -EOPNOTSUPP)
@@ -70,8 +70,8 @@ static void close_all(struct recorder *recorder)
 	loop_free(recorder->loop);
 }
 
-/* Whoever records something has more urgent things to do than to be interrupted by who writes it
- * down: sched(7), SCHED_BATCH. */
+/* The programs that record something have more urgent work and should not be interrupted by the one
+ * that writes it down: sched(7), SCHED_BATCH. */
 static void wait_for_a_turn(void)
 {
 	const struct sched_param none = {0};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vethguardd, the supervisor: the only program with privileges over the network, and the only one
- * that reads what the operator wrote. It makes the gates, starts the roles, hands each of them
- * exactly what it needs, and is there when one of them dies. It reads no packet, no credential
- * value and no audit line.
+ * that reads the operator's files. It makes the gates, starts the roles, hands each role exactly
+ * what it needs, and handles their deaths. It reads no packet, no credential value and no audit
+ * line.
  *
- * Order: options; what it gives up itself; loop and signals; keeper and recorder; the session with
- * its worker; loop.
+ * Order: options; dropping capabilities; loop and signals; keeper and recorder; the session with
+ * its worker; running the loop.
  */
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -26,18 +26,19 @@
 
 #define STATUS_FAILED 125
 #define CAPABILITY(name) (1ull << (name))
-/* Of its own: links, rules, transparent sockets, port 53 of a gate (NET_ADMIN, NET_BIND_SERVICE),
- * namespaces (SYS_ADMIN), other users' processes (KILL), the operator's files (DAC), programs that
- * stay in memory (IPC_LOCK). For the roles, which give all of it up: SYS_ADMIN, SYS_CHROOT, SET*,
- * SYS_RESOURCE. */
+/* Used by the supervisor itself: links, rules, transparent sockets, port 53 of a gate (NET_ADMIN,
+ * NET_BIND_SERVICE), namespaces (SYS_ADMIN), other users' processes (KILL), the operator's files
+ * (DAC_*), programs that stay in memory (IPC_LOCK). Used to start the roles, which drop all of
+ * them: SYS_ADMIN, SYS_CHROOT, SET*, SYS_RESOURCE. */
 #define CAPABILITIES_KEPT                                                                         \
 	(CAPABILITY(CAP_NET_ADMIN) | CAPABILITY(CAP_NET_BIND_SERVICE) |                           \
 	        CAPABILITY(CAP_SYS_ADMIN) | CAPABILITY(CAP_SYS_CHROOT) | CAPABILITY(CAP_SETUID) | \
 	        CAPABILITY(CAP_SETGID) | CAPABILITY(CAP_SETPCAP) | CAPABILITY(CAP_KILL) |         \
 	        CAPABILITY(CAP_DAC_OVERRIDE) | CAPABILITY(CAP_DAC_READ_SEARCH) |                  \
 	        CAPABILITY(CAP_SYS_RESOURCE) | CAPABILITY(CAP_IPC_LOCK))
-/* The namespaces of processes that it is asked to guard (SYS_PTRACE), the control socket's group
- * (CHOWN), one socket that hears of changes in all gates (NET_BROADCAST), priority (SYS_NICE). */
+/* The daemon's own: namespaces of processes it is asked to guard (SYS_PTRACE), the control socket's
+ * group (CHOWN), one socket that hears of changes in all gates (NET_BROADCAST), priority
+ * (SYS_NICE). */
 #define CAPABILITIES_OF_DAEMON                                                                \
 	(CAPABILITY(CAP_SYS_PTRACE) | CAPABILITY(CAP_CHOWN) | CAPABILITY(CAP_NET_BROADCAST) | \
 	        CAPABILITY(CAP_SYS_NICE))
@@ -51,8 +52,8 @@ static void on_terminate(struct loop_signal *s)
 	session_end(&session);
 }
 
-/* Not dumpable: pipes that hold values of env: sources pass through this process, and /proc would
- * open them to others of the same user. */
+/* Drops all other capabilities. The process is also not dumpable: pipes with values of env: sources
+ * pass through it, and /proc would open them to other processes of the same user. */
 static void give_up(uint64_t kept)
 {
 	struct rlimit no_core = {0, 0};
@@ -152,7 +153,7 @@ static void take_option(int option, const char *value, struct daemon_options *o)
 		help();
 }
 
-/* True: a session. */
+/* Returns true for --session. */
 static bool parse_options(int argc, char **argv, struct daemon_options *o)
 {
 	bool is_session = false;
@@ -215,7 +216,7 @@ int main(int argc, char **argv)
 	log_open("vethguardd", LOG_LEVEL_WARN);
 	if (!parse_options(argc, argv, &options))
 		return run_daemon(&options);
-	if (options.verbose > 1) /* before `vethguard run` says so with its first message */
+	if (options.verbose > 1) /* for the time before `vethguard run` sends its log level */
 		log_open("vethguardd", LOG_LEVEL_DEBUG);
 	if (fcntl(IPC_SUPERVISOR_FD, F_GETFD) < 0)
 		die(STATUS_FAILED, "no session on descriptor %d: only `vethguard run` starts one",

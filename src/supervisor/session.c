@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session in order: START with the paths and the sandbox's namespace; ENV_GET and ENV where the
- * policy reads variables; READY; END, or the end of the socket, which is the same; SUMMARY. FAILED
- * may come instead of anything, with the full text for people. `vethguard run` runs with the rights
- * of the user it serves: what it sends is checked as anybody's.
+ * The messages of a session, in order: START with the paths and the sandbox's namespace; ENV_GET
+ * and ENV if the policy reads variables; READY; END (the end of the socket means the same);
+ * SUMMARY. FAILED may replace any of them and carries the full text for people.
+ *
+ * `vethguard run` has the rights of the user it serves: its messages are checked like anybody's.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ static void say(struct session *session, size_t size)
 		log_error("the session could not be answered: %s", strerror(-error));
 }
 
-/* Owner of the sandbox. */
+/* Callbacks as the owner of the sandbox. */
 
 static void on_variables_needed(struct sandbox_owner *owner, const struct message_names *names)
 {
@@ -49,9 +50,10 @@ static void fill_environment(const struct sandbox *s, struct message_session_rea
 	}
 }
 
-#define FILES_BYTES_MAX (MESSAGE_BYTES_MAX / 2) /* of all paths: the message has other parts */
+/* Of all paths; the rest is for the other parts of the message. */
+#define FILES_BYTES_MAX (MESSAGE_BYTES_MAX / 2)
 
-/* False: their names are too long for one message. */
+/* Returns false if the paths are too long for one message. */
 static bool fill_files(const struct sandbox *s, struct message_session_ready *m)
 {
 	struct policy_credential c;
@@ -69,7 +71,7 @@ static bool fill_files(const struct sandbox *s, struct message_session_ready *m)
 	return true;
 }
 
-/* Of a credential's file, before the command starts. */
+/* Logs a fault of a credential's file before the command starts. */
 static void warn(void *context, const char *fault)
 {
 	(void)context;
@@ -128,7 +130,7 @@ static void on_ended(struct sandbox_owner *owner, struct sandbox *s)
 	supervisor_finish(session->supervisor, 0);
 }
 
-/* From `vethguard run`. */
+/* Messages from `vethguard run`. */
 
 static bool copy_path(struct slice from, char *to, size_t size)
 {
@@ -139,7 +141,7 @@ static bool copy_path(struct slice from, char *to, size_t size)
 	return true;
 }
 
-/* The worker runs already, as nobody's. */
+/* The worker already runs, labeled without a sandbox name: sets the name in both places. */
 static bool set_name(struct sandbox *s, struct slice name)
 {
 	uint32_t number;
@@ -157,7 +159,7 @@ static bool set_name(struct sandbox *s, struct slice name)
 
 static void set_identity(struct sandbox *s, const struct message_session_start *m)
 {
-	/* In a user namespace only one id exists, whatever the session says. */
+	/* A user namespace of a rootless run has only one id, whatever the session says. */
 	s->generation->identity = (struct identity){
 	        .uid = m->user_id, .gid = m->group_id, .fixed = m->rootless, .lends = !m->rootless};
 }
@@ -217,7 +219,7 @@ static int on_start(struct session *session, struct ipc_message *message)
 		return -EBADMSG;
 	session->started = true;
 	session->start_id = message->head.id;
-	if (!session->sandbox) /* its worker died before */
+	if (!session->sandbox) /* its worker has died before */
 		return 0;
 	log_open("vethguardd",
 	        m.log_level > LOG_LEVEL_DEBUG ? LOG_LEVEL_DEBUG : (enum log_level)m.log_level);
@@ -227,8 +229,8 @@ static int on_start(struct session *session, struct ipc_message *message)
 	return 0;
 }
 
-/* The pipe goes to the first credential that reads this variable and has none yet. False: nobody
- * asked for it. */
+/* Gives the pipe to the first credential that reads this variable and has no pipe yet. Returns
+ * false if no credential does. */
 static bool give_variable(struct sandbox *s, struct slice name, int fd)
 {
 	struct policy_credential c;

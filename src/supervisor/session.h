@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session: the conversation with one `vethguard run`, which owns one sandbox. */
+/* session: the messages exchanged with one `vethguard run`, which owns one sandbox. */
 #ifndef VETHGUARD_SRC_SUPERVISOR_SESSION_H
 #define VETHGUARD_SRC_SUPERVISOR_SESSION_H
 
@@ -10,15 +10,15 @@ struct session {
 	struct sandbox_owner owner;
 	struct supervisor *supervisor;
 	struct sandbox *sandbox; /* NULL once it has ended */
-	uint64_t start_id;       /* of SESSION_START: answers carry it */
-	uint64_t variables_id;   /* of SESSION_ENV_GET, 0: none under way */
+	uint64_t start_id;       /* of SESSION_START; answers carry it */
+	uint64_t variables_id;   /* of SESSION_ENV_GET; 0: none is pending */
 	bool started;
 };
 
-/* Takes the socket; makes the sandbox at once, so that its worker starts while `run` still speaks.
- * 0 or -errno. */
+/* Takes ownership of fd. Makes the sandbox at once, so that its worker starts while `run` still
+ * sends START. Returns 0 or -errno. */
 int session_open(struct session *session, struct supervisor *supervisor, int fd);
-/* As if the command had ended. */
+/* Ends the sandbox as if the command had ended. */
 void session_end(struct session *session);
 void session_close(struct session *session);
 

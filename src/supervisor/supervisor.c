@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all sandboxes share: the registry, in which each is found by its id, never by anything that
- * a sender could point with; the ids themselves; and the roles that serve all of them, from their
- * start to their end. What the keeper says is in process/keeper.c, what the recorder says in
- * events/recorder.c.
+ * What all sandboxes share: the registry, their ids, and the start and end of the roles that serve
+ * all of them. A sandbox is found by its id only, never by anything that a sender could point with.
+ * process/keeper.c handles the keeper's messages, events/recorder.c the recorder's.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -18,7 +17,7 @@
 #include "supervisor/events/head.h"
 #include "supervisor/process/confinement.h"
 
-/* The registry. */
+/* Registry. */
 
 uint64_t supervisor_next_id(struct supervisor *sv)
 {
@@ -80,7 +79,7 @@ void supervisor_roles_ready(struct supervisor *sv)
 		sv->on_roles_ready(sv);
 }
 
-/* Roles that are started later are of this program's own version. */
+/* Opens the programs of the roles now, so that roles started later are of the same version. */
 static int hold_programs(const struct supervisor *sv)
 {
 	static const char *const names[] = {
@@ -100,7 +99,7 @@ int supervisor_start(struct supervisor *sv, struct loop *loop, const char **step
 	memory_trusted_init(&sv->trusted);
 	sv->trusted.local = sv->persistent;
 	sv->mounts = -1;
-	if (!sv->last_id) /* ids of sandboxes are in the log: no two runs share them */
+	if (!sv->last_id) /* sandbox ids are in the audit log: no two runs share them */
 		sv->last_id = (uint64_t)(clock_real_ms() / 1000) << 32 | random_below_half();
 	*step = "the programs of its roles";
 	int error = hold_programs(sv);
@@ -136,7 +135,7 @@ void supervisor_finish(struct supervisor *sv, int status)
 	if (sv->finishing)
 		return;
 	sv->finishing = true;
-	if (!sv->log_given) { /* it still waits for its first message: there is nothing to flush */
+	if (!sv->log_given) { /* it waits for its first message and has nothing to flush */
 		sv->recorder.stopping = true;
 		role_kill(&sv->recorder, "there is nothing to record");
 	}

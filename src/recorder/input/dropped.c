@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A sandbox's dropped packets: copies come on the NFLOG socket and are gathered (packets.c) until
- * they become events. Copies that were lost are a finding. Packets that the fence dropped faster
- * than it copies them are in its count only, which the supervisor reads when it is asked.
+ * they become events. Lost copies are a finding. Packets that the fence dropped faster than it
+ * copies them are only in its count, which the supervisor reads on request.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -13,7 +13,7 @@
 
 #define NFLOG_BYTES_MAX 65536
 #define NFLOG_READS_MAX 32   /* per turn of the loop */
-#define NFLOG_ROUNDS_MAX 256 /* of them, to have read what was there before a count */
+#define NFLOG_ROUNDS_MAX 256 /* at most, to read what was there before a count */
 
 _Static_assert(RECORDER_COUNT_MS <= PACKETS_WINDOW_MS, "a window's end finds the question due");
 
@@ -53,7 +53,7 @@ static void count_packet(void *context, const struct nflog_packet *packet)
 		stream->packets_lost = true;
 }
 
-/* Reads copies of dropped packets; true: there may be more. */
+/* Reads copies of dropped packets. Returns true if there may be more. */
 static bool read_nflog(struct stream *stream)
 {
 	static uint8_t datagram[NFLOG_BYTES_MAX];
@@ -75,8 +75,8 @@ static bool read_nflog(struct stream *stream)
 	return stream->nflog_fd >= 0;
 }
 
-/* Copies are made before packets are counted, so once every copy has been read that was there when
- * the fence told its count, what is missing has none. */
+/* The fence copies a packet before it counts it. So once every copy that was there at the time of
+ * the count has been read, the difference is packets without a copy. */
 static void count_uncopied(struct stream *stream, uint64_t dropped)
 {
 	uint64_t seen =
@@ -99,8 +99,8 @@ void stream_fence_counted(struct stream *stream, uint64_t dropped)
 		count_uncopied(stream, dropped);
 }
 
-/* What comes too fast to be copied is in the fence's count only, which the supervisor reads. The
- * end of a window of the kind that was copied wakes this up. */
+/* Packets that come too fast to be copied are only in the fence's count, which the supervisor
+ * reads. The end of the window of a kind that was copied calls this. */
 static void ask_count(struct stream *stream, int64_t now_ms)
 {
 	if (!stream->count_due || now_ms < stream->count_next_ms ||
@@ -134,7 +134,7 @@ static void on_nflog(struct loop_io *io, unsigned events)
 {
 	struct stream *stream = container_of(io, struct stream, nflog);
 
-	/* As a rule read with the next batch: what has been read has to be noted soon. */
+	/* Usually read with the next batch: what is read has to be noted soon. */
 	(void)events;
 	stream_wake(stream);
 	if (stream->recorder->state == RECORDER_FLOWS)

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * packets: theory of operation
- *
- * An entry exists from the first packet of its kind until a whole window passed without another. It
- * is due at once when new, and from then on at the end of each window. A sandbox chooses addresses
- * and ports as it likes, so the table is bounded and hashed under a key of its own; what does not
- * fit is still counted, only no longer apart.
+ * An entry exists from the first packet of its kind until a whole window has passed without
+ * another. It is due at once when it is new, and then at the end of each window. A sandbox chooses
+ * addresses and ports as it likes, so the table is bounded and hashed under its own key; packets
+ * that do not fit are counted, but not by kind.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -174,8 +172,8 @@ static bool emit_entry(const struct packets_entry *entry,
 	return emit(context, &event);
 }
 
-/* Records the entry where it has something to tell. False: refused. *idle: a whole window without a
- * packet. */
+/* Records the entry if it has a count. Returns false if emit refused. *idle: a whole window passed
+ * without a packet. */
 static bool settle(struct packets_entry *entry, int64_t now_ms,
         bool (*emit)(void *context, struct event *event), void *context, bool *idle)
 {
@@ -264,7 +262,7 @@ size_t packets_save(const struct packets *packets, void *out, size_t max)
 	return n;
 }
 
-/* A time that an event can have. */
+/* Bounds ms to a valid time of an event. */
 static int64_t bounded(int64_t ms)
 {
 	return ms < 0 ? 0 : ms > EVENT_TIME_MAX_MS ? EVENT_TIME_MAX_MS : ms;

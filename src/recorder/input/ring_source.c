@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ring source: one ring of a sandbox, written by one worker, which may be in an attacker's hands: a
- * record that does not decode, or of a kind that a worker has no business to report, ends the ring
- * reader with a finding, and the supervisor cuts the sandbox off. What a dead worker left is read
- * to the end like everything else.
+ * ring_source: one ring of a sandbox, written by one worker, which an attacker may control. A
+ * record that does not decode, or of a kind that workers do not report, ends the reading of this
+ * ring with a finding, and the supervisor cuts the sandbox off. What a dead worker left is read to
+ * the end like everything else.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -128,7 +128,7 @@ void ring_source_close(struct ring_source *reader)
 		at = &(*at)->next;
 	*at = reader->next;
 	reader->stream->ring_source_count--;
-	reader->stream->unnoted = true; /* and awake, where it lives on */
+	reader->stream->unnoted = true; /* and the stream is awake, if it lives on */
 	loop_io_close(&reader->data);
 	ring_close(&reader->ring);
 	free(reader);

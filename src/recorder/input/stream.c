@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stream: theory of operation
- *
- * Everything that a sandbox's line is made of arrives here: its workers' events in their rings
- * (input/ring_source.c), copies of dropped packets on the NFLOG socket (dropped.c), the
- * supervisor's own events (input/supervisor_events.c). Each is drained in this order, up to its
- * share. Sequence, totals and packet counts are the sandbox's; workers and their rings come and go
- * under them.
+ * A stream receives everything of its sandbox, and drains it in this order, up to its share: its
+ * workers' events in their rings (ring_source.c), copies of dropped packets on the NFLOG socket
+ * (dropped.c), the supervisor's own events (supervisor_events.c). Sequence, totals and packet
+ * counts belong to the sandbox, while its workers and their rings come and go.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -78,7 +75,7 @@ bool stream_has_room(struct stream *stream)
 	return buf_reserve(&stream->recorder->log.pending, OCSF_LINE_MAX) != NULL;
 }
 
-/* Each ring source in turn gets an equal part of what is left of the sandbox's share. */
+/* Each ring source in turn gets an equal part of the rest of the sandbox's share. */
 static int drain_readers(struct stream *stream)
 {
 	size_t start = stream->recorder->log.pending.len, turn = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor's own events of a sandbox: they wait in memory until all is recorded that workers
- * had reported when they came, so that the log has them in the order in which things happened. The
- * last word waits for everything else.
+ * The supervisor's own events of a sandbox. They wait in memory until everything is recorded that
+ * workers had reported before they came, so that the log has events in the order in which they
+ * happened. The last event waits for everything else.
  */
 #include <errno.h>
 
 #include "recorder/recorder.h"
 
-/* Before each of the supervisor's events. */
+/* Precedes each of the supervisor's events. */
 struct own_event {
 	uint64_t id;
 	size_t n;
@@ -29,7 +29,7 @@ int stream_take(struct stream *stream, uint64_t id, struct slice encoded)
 		return -EBADMSG;
 	stream_wake(stream);
 	if (id <= stream->told) {
-		stream->acknowledged = 0; /* it did not hear of it: said once more */
+		stream->acknowledged = 0; /* the supervisor was not told of it: tell it again */
 		return 0;
 	}
 	if (!buf_reserve(&stream->own, sizeof(head) + encoded.n))
@@ -51,7 +51,7 @@ static bool is_own_turn(const struct stream *stream)
 	return !reader;
 }
 
-/* A stop that nothing follows. One does where a daemon that was started anew goes on with a
+/* True for a STOP with nothing after it. Something follows when a restarted daemon continues with a
  * sandbox. */
 static bool is_last_word(
         const struct stream *stream, const struct own_event *head, const struct event *event)
@@ -60,8 +60,9 @@ static bool is_last_word(
 	       stream->own.len == sizeof(*head) + head->n && stream->nflog_fd >= 0;
 }
 
-/* The supervisor's events, once all records are read that were in the rings before them. The last
- * word waits until all is written that has come before the end: counts of packets, too. */
+/* Records the supervisor's events, once all records are read that were in the rings before them.
+ * The last event waits until everything that came before the end is written, including counts of
+ * packets. */
 int stream_drain_supervisor_events(struct stream *stream, bool all)
 {
 	while (stream->own.len && is_own_turn(stream)) {

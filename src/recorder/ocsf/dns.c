@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DNS Activity (4003): one query of the sandbox and the answer that vethguard gave. */
+/* DNS Activity (4003): one query of the sandbox and vethguard's answer. */
 #include <stdio.h>
 
 #include "vethguard/wire/dns.h"

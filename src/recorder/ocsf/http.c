@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP Activity (4002): one request and what became of it. */
+/* HTTP Activity (4002): one request and its result. */
 #include "recorder/ocsf/parts.h"
 
 #define ACTIVITY_OTHER 99
 
-/* The methods that OCSF knows, and the activity each one is. */
+/* The methods that OCSF knows, with their activities. */
 static const struct method {
 	struct slice name;
 	uint32_t activity;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Application Lifecycle (6002): what becomes of a sandbox, or of the daemon; and API Activity
- * (6003): who asked for it. */
+/* Application Lifecycle (6002): changes of a sandbox or the daemon; and API Activity (6003): the
+ * calls that asked for them. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -36,7 +36,7 @@ static uint32_t lifecycle_activity(const struct event *event)
 	return lifecycle_activities[event->lifecycle];
 }
 
-/* The new policy is the line's own. */
+/* The new policy is that of the line itself. */
 static void write_change(struct ocsf_line *line)
 {
 	struct json *j = &line->json;

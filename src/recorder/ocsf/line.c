@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Most texts are plain ASCII: they are found to be so eight bytes at a time and copied whole. */
+/* Most texts are plain ASCII: that is checked eight bytes at a time, and they are copied whole. */
 #include "recorder/ocsf/line.h"
 
 #define ONES 0x0101010101010101u
 #define HIGHS 0x8080808080808080u
 
-/* A high bit somewhere: the word has a byte below 0x20, above 0x7e, a quotation mark or a
- * backslash. May also be set for a word that has none (0x7f needs no escaping by RFC 8259, but is
- * not plain here either). */
+/* Returns false if the word has a byte below 0x20, above 0x7e, a quotation mark or a backslash:
+ * then some high bit is set. May also return false for a word without one (0x7f needs no escaping
+ * by RFC 8259, but counts as not plain here). */
 static bool word_is_plain(uint64_t w)
 {
 	uint64_t below = w - 0x20 * ONES;
@@ -44,7 +44,7 @@ void line_text_value(struct json *j, struct slice text, size_t max)
 		line_put(j, "\"", 1);
 		return;
 	}
-	/* The name stands there already: no comma before the value. */
+	/* The name is written already: no comma before the value. */
 	j->comma = false;
 	json_string(j, NULL, text, max);
 }

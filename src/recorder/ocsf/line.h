@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * line: JSON members into a buffer that usually has room already, for the one place where every
- * event of every sandbox passes. Names of members are literals, so that their lengths are known to
- * the compiler; what may need escaping goes to wire/json.h. The struct json of a line is shared by
- * both.
+ * line: writes JSON members into a buffer that usually has room already; every event of every
+ * sandbox passes here. Names of members are literals, so that the compiler knows their lengths;
+ * texts that may need escaping go to wire/json.h. Both share a line's struct json.
  */
 #ifndef VETHGUARD_SRC_RECORDER_OCSF_LINE_H
 #define VETHGUARD_SRC_RECORDER_OCSF_LINE_H
@@ -24,7 +23,7 @@ LINE_INLINE void line_put(struct json *j, const char *p, size_t n)
 	}
 }
 
-/* Comma where one is due, and the name. */
+/* Writes a comma if one is due, and the name. */
 LINE_INLINE void line_name(struct json *j, const char *key)
 {
 	if (j->comma)
@@ -49,7 +48,7 @@ LINE_INLINE void line_end_object(struct json *j)
 	j->comma = true;
 }
 
-/* Digits of v, ending at end. Returns their start. */
+/* Writes the digits of v, ending at end. Returns their start. */
 static inline char *line_digits(uint64_t v, char *end)
 {
 	do {
@@ -73,7 +72,7 @@ LINE_INLINE void line_bool(struct json *j, const char *key, bool v)
 	line_put(j, v ? "true" : "false", v ? 4 : 5);
 }
 
-/* A text of ours: nothing in it needs escaping. */
+/* Writes a text that needs no escaping. */
 LINE_INLINE void line_plain(struct json *j, const char *key, const char *text)
 {
 	line_name(j, key);
@@ -82,7 +81,7 @@ LINE_INLINE void line_plain(struct json *j, const char *key, const char *text)
 	line_put(j, "\"", 1);
 }
 
-/* The value of a member whose name is written: a text that may hold anything. */
+/* Writes the value of a member whose name is written: any text. */
 void line_text_value(struct json *j, struct slice text, size_t max);
 
 LINE_INLINE void line_text(struct json *j, const char *key, struct slice text, size_t max)
@@ -91,14 +90,14 @@ LINE_INLINE void line_text(struct json *j, const char *key, struct slice text, s
 	line_text_value(j, text, max);
 }
 
-/* The same, left out where empty. */
+/* The same, left out if empty. */
 LINE_INLINE void line_some_text(struct json *j, const char *key, struct slice text, size_t max)
 {
 	if (text.n)
 		line_text(j, key, text, max);
 }
 
-/* Members that are JSON already. */
+/* Writes members that are JSON already. */
 LINE_INLINE void line_raw(struct json *j, struct slice members)
 {
 	if (j->comma)

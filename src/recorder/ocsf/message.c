@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The line's message: one sentence that a person understands without the rest of the line. Raw
- * bytes; json_string escapes them. */
+ * bytes; json_string() escapes them. */
 #include <stdio.h>
 
 #include "vethguard/wire/dns.h"
@@ -164,7 +164,7 @@ static void describe(struct sentence *s, const struct ocsf_line *line)
 	}
 }
 
-/* Read anew, it is what it was. */
+/* The policy was loaded again and is the same. */
 static bool is_same_policy(const struct event *e)
 {
 	return e->old_fingerprint.n && slice_equals(e->old_fingerprint, e->fingerprint);

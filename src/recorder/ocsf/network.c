@@ -84,7 +84,7 @@ static void write_aggregate(struct ocsf_line *line)
 	line_uint(j, "duration", last_ms - e->time_ms);
 }
 
-/* What a packet has that OCSF has no attribute for. */
+/* Writes the values of a packet for which OCSF has no attribute. */
 static void write_packet_rest(struct ocsf_line *line)
 {
 	struct json *j = &line->json;

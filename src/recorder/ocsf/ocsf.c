@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ocsf: theory of operation
- *
- * Every line has the same envelope (when, what, who, how it was decided) and a body by class. What
- * never changes within a sandbox is escaped once and copied from then on. Texts that came from the
- * sandbox pass through json_string with a bound each, so a line is valid JSON of bounded length
- * whatever they hold.
+ * Every line has the same envelope (time, kind, sandbox, decision) and a body by class. What does
+ * not change within a sandbox is escaped once and then copied. Texts from the sandbox pass through
+ * json_string() with a limit each, so a line is valid JSON of bounded length whatever they hold.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -29,7 +26,7 @@ static const struct ocsf_class *const classes[] = {
 };
 _Static_assert(sizeof(classes) / sizeof(classes[0]) == EVENT_KIND_COUNT, "one class per kind");
 
-/* OCSF's ids of what was decided and what came of it. */
+/* OCSF's ids of decisions and results. */
 enum { ACTION_ALLOWED = 1, ACTION_DENIED = 2, ACTION_OBSERVED = 3 };
 enum {
 	DISPOSITION_ALLOWED = 1,
@@ -131,7 +128,7 @@ static int severity(const struct event *e)
 	return e->decision == EVENT_ALLOWED ? SEVERITY_INFORMATIONAL : SEVERITY_LOW;
 }
 
-/* What the policy let pass and what then failed for a reason of the network is an error, not a
+/* If the policy allowed it and it failed for a reason of the network, that is an error, not a
  * block. */
 static bool is_failure_of_network(enum event_cause cause)
 {
@@ -197,7 +194,8 @@ static void write_control(struct ocsf_line *line)
 	if (rule.n) {
 		line_object(j, "firewall_rule");
 		line_text(j, "name", rule, OCSF_NAME_MAX);
-		/* The fence's own rules and those of the policy live in different name spaces. */
+		/* The names of the fence's rules and of the policy's rules are separate name
+		 * spaces. */
 		line_plain(j, "type", e->kind == EVENT_PACKET ? "fence" : "policy");
 		line_end_object(j);
 	}
@@ -255,7 +253,8 @@ int ocsf_append(struct buf *out, struct chain *chain, struct ocsf_sandbox *sandb
 	int rc;
 
 	format_uid(event->id, uid);
-	/* Room at once for any line. Where there is none, the bound still holds piece by piece. */
+	/* Makes room for any line at once. If there is none, the limit still holds piece by
+	 * piece. */
 	buf_reserve(out, OCSF_LINE_MAX);
 	json_begin(&line.json, out);
 	write_envelope(&line, class, uid, activity);

@@ -3,10 +3,10 @@
  * The parts that lines of several classes share.
  *
  * Endpoints: src_endpoint is the sandbox's socket. dst_endpoint is the real destination: its name,
- * the address that vethguard dialled, the port. proxy_endpoint is what the sandbox's packets went
- * to: the synthetic address of the name (or the gate's own, for an explicit proxy), where vethguard
- * answered. Where a destination has no name, the address that the sandbox dialled is the
- * destination itself.
+ * the address that vethguard dialed, the port. proxy_endpoint is what the sandbox's packets went to
+ * and vethguard answered: the synthetic address of the name (or the gate's own, for an explicit
+ * proxy). If a destination has no name, the address that the sandbox dialed is the destination
+ * itself.
  */
 #include <stdio.h>
 
@@ -38,7 +38,7 @@ const char *ocsf_ip_text(const struct ip *ip, char out[IP_TEXT_MAX])
 
 static bool has_ports(const struct event *e)
 {
-	/* An ICMP record carries type and code where others carry the port. */
+	/* An ICMP record has type and code in place of the port. */
 	return e->kind != EVENT_PACKET ||
 	       (e->protocol != IPPROTO_ICMP && e->protocol != IPPROTO_ICMPV6);
 }
@@ -74,7 +74,7 @@ uint16_t ocsf_destination_port(const struct ocsf_line *line)
 
 	if (e->upstream_port)
 		return e->upstream_port;
-	/* To the gate's own address: that is the explicit proxy's port, not the destination's. */
+	/* The gate's own address: that port is the explicit proxy's, not the destination's. */
 	if (e->kind != EVENT_DNS && e->kind != EVENT_PACKET && is_gate(line->sandbox, &e->dst))
 		return 0;
 	return e->dst_port;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts that lines of several classes share, and the classes' own writers. */
+/* The parts that lines of several classes share, and each class's writer. */
 #ifndef VETHGUARD_SRC_RECORDER_OCSF_PARTS_H
 #define VETHGUARD_SRC_RECORDER_OCSF_PARTS_H
 
@@ -12,14 +12,14 @@
 		(literal), sizeof(literal) - 1 \
 	}
 
-/* One line being written. */
+/* A line being written. */
 struct ocsf_line {
 	struct json json;
 	const struct ocsf_sandbox *sandbox;
 	const struct event *event;
 };
 
-/* A class as the envelope needs it. */
+/* A class, for the envelope. */
 struct ocsf_class {
 	uint32_t uid;
 	struct slice head;     /* class_uid and category_uid, as JSON members */
@@ -31,20 +31,19 @@ struct ocsf_class {
 extern const struct ocsf_class ocsf_http, ocsf_dns, ocsf_connection, ocsf_flow, ocsf_packet,
         ocsf_lifecycle, ocsf_finding, ocsf_api;
 
-/* The endpoints: who asked, where it was to go, and vethguard in between where it was in between.
- */
+/* The endpoints: the client, the destination, and vethguard where it was in between. */
 void ocsf_src_endpoint(struct ocsf_line *line);
 void ocsf_dst_endpoint(struct ocsf_line *line);
 void ocsf_proxy_endpoint(struct ocsf_line *line);
-/* Port of the real destination, 0 where it is not known. */
+/* Returns the port of the real destination, 0 if unknown. */
 uint16_t ocsf_destination_port(const struct ocsf_line *line);
 void ocsf_connection_info(struct ocsf_line *line);
 void ocsf_traffic(struct ocsf_line *line);
 void ocsf_tls(struct ocsf_line *line);
-/* A count of 64 bits as OCSF's signed long: saturated. */
+/* Returns a 64-bit count as OCSF's signed long: saturated. */
 uint64_t ocsf_long(uint64_t v);
 
-/* As ip_format, faster where the address is one of IPv4. */
+/* ip_format(), faster for an IPv4 address. */
 const char *ocsf_ip_text(const struct ip *ip, char out[IP_TEXT_MAX]);
 
 static inline void ocsf_ip(struct json *j, const char *key, const struct ip *ip)
@@ -57,20 +56,19 @@ static inline void ocsf_ip(struct json *j, const char *key, const struct ip *ip)
 
 void ocsf_query(struct ocsf_line *line);
 void ocsf_http_request(struct ocsf_line *line);
-/* The request of a call of the control API: its host is a socket's. */
+/* Writes the request of a control API call: its host is a socket. */
 void ocsf_control_request(struct ocsf_line *line);
 
-/* ocsf/reason.c: why, as a code ("default", "resolve", ...) and as a sentence. What mode observe
- * let pass has the policy's reason, and how it then ended as a code of its own (empty: as asked).
- */
+/* reason.c: the reason as a code ("default", "resolve", ...). An event that mode observe allowed
+ * has the policy's reason; how it then failed is a code of its own (empty: it did not). */
 struct slice ocsf_reason_code(const struct event *event);
 struct slice ocsf_failure_code(const struct event *event);
-/* Borrows from the event or is in out. */
+/* The reason as a sentence. Borrows from the event, or is in out. */
 struct slice ocsf_reason_text(const struct event *event, char *out, size_t out_size);
-/* True where the event came out as asked, with nothing to explain. */
+/* Returns true if the event succeeded as asked, with nothing to explain. */
 bool ocsf_is_plain(const struct event *event);
 
-/* ocsf/message.c: "POST https://host/path denied: why" into out; returns what was written. */
+/* message.c: writes "POST https://host/path denied: why" to out; returns what was written. */
 struct slice ocsf_message(const struct ocsf_line *line, char *out, size_t out_size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why an event came out as it did: a code for machines (status_code) and a sentence for people
+/* The reason for an event's result: a code for machines (status_code) and a sentence for people
  * (status_detail). */
 #include <stdio.h>
 
@@ -22,7 +22,7 @@ struct slice ocsf_reason_code(const struct event *event)
 	if (event->kind == EVENT_PACKET)
 		return is_beyond_a_rate(event) ? event_reason_code(EVENT_CAUSE_LIMIT, 0)
 		                               : SLICE("fence");
-	/* Of what mode observe let pass: why it would have been refused, whatever became of it. */
+	/* If mode observe allowed it: why it would have been denied, whatever its result. */
 	return event_reason_code(
 	        event->decision == EVENT_OBSERVED ? EVENT_CAUSE_POLICY : event->cause,
 	        event->policy_reason);
@@ -35,7 +35,7 @@ struct slice ocsf_failure_code(const struct event *event)
 	               : SLICE("");
 }
 
-/* Without the event's own words. */
+/* The reason without the event's own detail. */
 static struct slice plain_text(const struct event *event)
 {
 	if (event->kind == EVENT_PACKET)

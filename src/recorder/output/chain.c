@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * chain: theory of operation
- *
- * Each line carries the hash of itself and, under that hash, the hash of the line before. Whoever
- * removes, adds or edits a line has to write every later line anew; whoever has noted one later
- * hash elsewhere sees it.
+ * Each line carries its own hash and, covered by that hash, the hash of the line before. Removing,
+ * adding or editing a line means rewriting every later line, and anybody who has noted a later hash
+ * elsewhere sees it.
  */
 #include <errno.h>
 

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * notes: theory of operation
+ * Lines are made of what was read from rings, sockets and the supervisor, and what was read is gone
+ * from there. So each batch has a note per sandbox: the position in its rings, its sequence, the
+ * last event of the supervisor, what was counted. Batch and notes become valid together. Space in a
+ * ring is given back only after the batch is in the file.
  *
- * Lines are made of what was read from rings, sockets and the supervisor, and whatever was read is
- * gone from there. So with each batch goes a note per sandbox: up to where its ring is read, its
- * sequence, the last event of the supervisor, what has been counted. Batch and notes become valid
- * together. Space in a ring is given back only behind a batch that is in the file.
- *
- * A recorder that takes over keeps the notes it found until the sandboxes are told to it one after
- * the other; those it has not been told of yet are carried along in its own. Each sandbox has an
- * equal share of the room: what is indispensable always fits, packets counted and not yet recorded
- * and refused destinations as far as it goes.
+ * A recorder that takes over keeps the notes it found until it is told of their sandboxes, one
+ * after the other; it carries the others along in its own notes. Each sandbox has an equal share of
+ * the room: the indispensable parts always fit; unrecorded packet counts and refused destinations
+ * as far as there is room.
  */
 #include <errno.h>
 #include <utlist.h>
@@ -19,7 +17,7 @@
 
 #include "recorder/recorder.h"
 
-/* Its parts follow in the order of their counts. A flag is a byte, since one that is found may hold
+/* Its parts follow in the order of their counts. A flag is a byte, because a found one may hold
  * anything. */
 struct note {
 	uint64_t sandbox_id;
@@ -52,7 +50,7 @@ static bool take(struct slice *text, size_t n, struct slice *part)
 	return true;
 }
 
-/* Takes the next note off text. False: there is none, or what is there is none. */
+/* Takes the next note off text. Returns false if there is none, or it is invalid. */
 static bool next_note(struct slice *text, struct found *out)
 {
 	struct slice head, start = *text;
@@ -168,7 +166,7 @@ int checkpoint_apply(struct stream *stream)
 		if (found.note.sandbox_id != stream->ocsf.uid)
 			continue;
 		rc = apply(stream, &found);
-		/* From now on it is the stream's own to note. */
+		/* From now on the stream writes its own note. */
 		memmove((char *)buf_bytes(inherited) +
 		                (found.whole.p - (const char *)buf_bytes(inherited)),
 		        text.p, text.n);
@@ -195,7 +193,7 @@ void checkpoint_apply_source(struct ring_source *reader)
 	ring_seek_unknown(&reader->ring);
 }
 
-/* All ring sources: those that are read, and those that are still to be told. */
+/* Writes all ring sources: those that are read, and those that were not given yet. */
 static uint32_t write_readers(const struct stream *s, uint8_t *out)
 {
 	uint32_t n = 0;
@@ -210,7 +208,7 @@ static uint32_t write_readers(const struct stream *s, uint8_t *out)
 	return n + (uint32_t)s->known_count;
 }
 
-/* Writes a stream's note into its share of the room. Bytes. */
+/* Writes a stream's note into its share of the room. Returns the bytes. */
 static size_t write_note(const struct stream *s, uint8_t *out, size_t share)
 {
 	const struct summary *sum = &s->summary;
@@ -252,7 +250,8 @@ static size_t count_carried(const struct recorder *r)
 	return n;
 }
 
-/* Notes of sandboxes that this recorder has not been told of, without what does not fit. */
+/* Copies the notes of sandboxes that this recorder was not told of, without the parts that do not
+ * fit. */
 static size_t carry_along(const struct recorder *r, uint8_t *out, size_t room, size_t share)
 {
 	struct slice text = buf_slice(&r->inherited);
@@ -275,8 +274,8 @@ static size_t carry_along(const struct recorder *r, uint8_t *out, size_t room, s
 	return n;
 }
 
-/* What follows it is moved: with a thousand sandboxes that takes a tenth of writing all notes anew.
- * False: there is no room. */
+/* Moves what follows it: with a thousand sandboxes that takes a tenth of the time of rewriting all
+ * notes. Returns false if there is no room. */
 static bool resize(struct recorder *r, struct noted *place, size_t bytes)
 {
 	size_t end = place->at + place->bytes;
@@ -319,7 +318,8 @@ static bool note_one(struct recorder *r, struct stream *s, size_t share)
 	return true;
 }
 
-/* Notes of those that have changed. False: all are to be written anew. */
+/* Rewrites the notes of streams that have changed. Returns false if all notes are to be
+ * rewritten. */
 static bool note_changes(struct recorder *r, size_t share)
 {
 	struct stream *s;
@@ -339,7 +339,7 @@ static void note_all(struct recorder *r, size_t share, size_t carried)
 	r->checkpoint_bytes = r->noted_count = 0;
 	for (struct stream *s = r->streams; s; s = s->next) {
 		s->is_noted = false;
-		note_one(r, s, share); /* as many shares as there are fit */
+		note_one(r, s, share); /* the number of shares fits */
 	}
 	r->checkpoint_bytes += carry_along(r, r->checkpoint + r->checkpoint_bytes,
 	        JOURNAL_NOTES_MAX - r->checkpoint_bytes, share);
@@ -361,7 +361,7 @@ void checkpoint_forget(struct stream *stream)
 void checkpoint_begin(struct recorder *r)
 {
 	size_t carried = count_carried(r), count = r->stream_count + carried;
-	/* Of even parts, so that the ones that do not need theirs leave no gap of odd size. */
+	/* A multiple of 8, so that unused shares leave no gap of odd size. */
 	size_t share = JOURNAL_NOTES_MAX / (count ? count : 1) / 8 * 8;
 
 	if (!note_changes(r, share))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* notes: how far each sandbox's lines go, for the recorder that may have to go on after this one
- * (ipc/journal.h). */
+/* checkpoint: notes of how far each sandbox's lines go, in the journal (ipc/journal.h), for a
+ * recorder that may have to continue after this one. */
 #ifndef VETHGUARD_SRC_RECORDER_OUTPUT_CHECKPOINT_H
 #define VETHGUARD_SRC_RECORDER_OUTPUT_CHECKPOINT_H
 
@@ -10,21 +10,21 @@ struct recorder;
 struct stream;
 struct ring_source;
 
-/* Takes over what the one before has left: notes, and a batch that it had begun, which is pending
- * then. 0 or -errno. */
+/* Takes over what the previous recorder has left: notes, and a batch that it had begun, which is
+ * then pending. Returns 0 or -errno. */
 int checkpoint_inherit(struct recorder *recorder);
-/* Gives a new stream what is noted of its sandbox. 0 or -ENOMEM. */
+/* Sets a new stream to what is noted of its sandbox. Returns 0 or -ENOMEM. */
 int checkpoint_apply(struct stream *stream);
-/* Sets a new ring source to where it is noted to have been read to. */
+/* Sets a new ring source to the noted position. */
 void checkpoint_apply_source(struct ring_source *reader);
-/* The pending batch is about to be written; its lines are of what the streams have read so far. */
+/* Call before the pending batch is written: notes what the streams have read so far. */
 void checkpoint_begin(struct recorder *recorder);
-/* The stream is about to be closed. */
+/* Call before the stream is closed. */
 void checkpoint_forget(struct stream *stream);
-/* The log goes on in another file now, before anybody is told so. */
+/* Call when the log continues in another file, before anything is told so. */
 void checkpoint_mark(struct recorder *recorder);
-/* It is in the file: readers' positions are public, the supervisor hears what is recorded of its
- * own. */
+/* Call when the batch is in the file: publishes the readers' positions, and tells the supervisor
+ * which of its own events are recorded. */
 void checkpoint_commit(struct recorder *recorder);
 
 #endif

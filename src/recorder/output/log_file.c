@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log_file: theory of operation
- *
  * Several runs may share one file. Each takes flock(2) for the length of a batch: under the lock it
- * looks whether the file has grown since its own last write and, if so, continues from the last
- * line there. So there is one chain through the file, whoever wrote which line. The lock is never
- * waited for: the caller comes back.
+ * checks whether the file has grown since its own last write and, if so, continues from the last
+ * line there. So there is one chain through the file, whoever wrote which line. Nothing waits for
+ * the lock: the caller tries again.
  *
- * A short write keeps the lock until the rest is written, because a line must not be continued by
- * somebody else. A writer that was killed in between leaves a torn line; the next one ends it, goes
- * on from the last whole line, and `vethguard audit verify` names it.
+ * A short write keeps the lock until the rest is written, because nobody else may continue a line.
+ * A writer that was killed in between leaves a torn line; the next one ends it and continues after
+ * the last whole line, and `vethguard audit verify` reports it.
  *
- * Where the file is moved away, whoever is the first to leave it writes a last line that ends it
- * (OCSF_TYPE_LOG_ENDED), and the new file's first line follows that one. Who still has the old file
- * finds it under the lock and writes nothing behind it: so the chain does not fork. A recorder that
- * dies with the new file still empty has left a mark in the journal (output/checkpoint.c). The end
- * is known by its type, a number at a fixed place of a line whose hash fits: no text in a line can
- * be taken for it.
+ * If the file is moved away, the first recorder to leave it writes a last line that ends it
+ * (OCSF_TYPE_LOG_ENDED), and the new file's first line follows that one. Recorders that still have
+ * the old file find this line under the lock and write nothing after it: so the chain does not
+ * fork. A recorder that dies while the new file is empty has left a mark in the journal
+ * (checkpoint.c). The end is recognized by its type, a number at a fixed place of a line whose hash
+ * is right: no text in a line can be taken for it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -64,7 +62,7 @@ void log_file_close(struct log_file *log)
 	chain_fini(&log->chain);
 }
 
-/* Reads want bytes at offset, or those that are there. Their count, or -errno. */
+/* Reads want bytes at offset, or as many as there are. Returns their count, or -errno. */
 static ssize_t read_at(int fd, off_t offset, char *out, size_t want)
 {
 	size_t have = 0;
@@ -83,7 +81,7 @@ static ssize_t read_at(int fd, off_t offset, char *out, size_t want)
 	return (ssize_t)have;
 }
 
-/* The last whole line of text (which ends in a newline), without its newline. */
+/* Returns the last whole line of text (which ends in a newline), without its newline. */
 static struct slice last_line(struct slice text)
 {
 	struct slice line = {text.p, text.n - 1};
@@ -144,8 +142,8 @@ static int resume(struct log_file *log, off_t size)
 	return rc;
 }
 
-/* Whether the last line says that the log goes on in another file. In an empty one, the last line
- * is the old file's. */
+/* True if the last line says that the log continues in another file. For an empty file, the last
+ * line is the old file's. */
 static bool has_ended(struct log_file *log, off_t size)
 {
 	bool ended = size > 0 && log->chain.last.type_uid == OCSF_TYPE_LOG_ENDED;
@@ -161,8 +159,8 @@ static void unlock(struct log_file *log)
 	log->locked = false;
 }
 
-/* Whether the file goes on with the batch as far as it goes. Bytes of the batch that are there, or
- * -EBADMSG, -errno. */
+/* Compares the file from offset on with the batch. Returns how many bytes of the batch are there,
+ * or -EBADMSG, -errno. */
 static ssize_t count_written(struct log_file *log, struct slice batch, off_t offset)
 {
 	char *text = malloc(batch.n + 1);
@@ -184,13 +182,14 @@ int log_file_adopt(struct log_file *log, struct slice batch, off_t offset)
 
 	if (!log->regular)
 		return 0;
-	/* Whoever began it had the lock, and it has not been given back where a part is missing:
-	 * the supervisor holds the same open file. */
+	/* The writer of the batch had the lock, and if a part is missing, still has it: the
+	 * supervisor holds the same open file. */
 	log->locked = flock(log->fd, LOCK_EX | LOCK_NB) == 0;
 	if (fstat(log->fd, &st) < 0)
 		return -errno;
+	/* A smaller file or a larger batch: no recorder has begun this batch. */
 	written = st.st_size < offset || batch.n > log->pending.max
-	                  ? -EBADMSG /* no recorder has begun it */
+	                  ? -EBADMSG
 	                  : count_written(log, batch, offset);
 	if (written < 0 && written != -EBADMSG)
 		return (int)written;
@@ -221,7 +220,7 @@ int log_file_begin(struct log_file *log)
 		log->end = st.st_size;
 		rc = has_ended(log, st.st_size) ? -ESTALE : 0;
 	}
-	if (rc == -ESTALE) /* what is torn behind the end stays torn */
+	if (rc == -ESTALE) /* a torn line after the end stays torn */
 		buf_consume(&log->pending, log->pending.len);
 	if (rc != 0)
 		unlock(log);
@@ -254,7 +253,7 @@ int log_file_flush(struct log_file *log)
 			return -EIO;
 		buf_consume(&log->pending, (size_t)n);
 		log->has_follows = false;
-		if (log->end >= 0) /* else it is still to be looked at: log_file_begin() */
+		if (log->end >= 0) /* else log_file_begin() still has to look */
 			log->end += n;
 		log->dirty = true;
 	}
@@ -272,7 +271,7 @@ int log_file_sync(struct log_file *log)
 	return 0;
 }
 
-/* The file's last line, which may be another program's, has to be known before the file is left. */
+/* Before the file is left, its last line has to be known; it may be another program's. */
 static int settle_chain(struct log_file *log)
 {
 	int rc = log_file_begin(log);
@@ -297,7 +296,7 @@ int log_file_reopen(struct log_file *log, int fd, int reader)
 	log->fd = fd;
 	log->reader = reader;
 	log->regular = S_ISREG(st.st_mode);
-	log->end = st.st_size == 0 ? 0 : -1; /* what is there already is continued */
+	log->end = st.st_size == 0 ? 0 : -1; /* existing lines are continued */
 	return 0;
 }
 

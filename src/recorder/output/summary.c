@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * summary: theory of operation
- *
- * Refused destinations are counted in a table of fixed size. When it is full, the newcomer takes
- * the place of the rarest and starts at that one's count, remembered as a possible error ("space
- * saving", Metwally and others, 2005): a destination that is refused often always rises, however
- * many others a sandbox makes up meanwhile. Reported is the count without the possible error: at
- * least so many.
+ * Refused destinations are counted in a table of fixed size. When it is full, a new one replaces
+ * the rarest and starts at its count, which is kept as its possible error ("space saving", Metwally
+ * and others, 2005): a destination that is refused often always rises, however many others a
+ * sandbox makes up. The report has the count without the possible error, a lower bound.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,8 +65,8 @@ static size_t put_address(char *out, size_t n, const struct ip *ip, uint16_t por
 	return n;
 }
 
-/* Who was refused, without what varies from try to try: "POST https://paste.example", "udp
- * 192.0.2.1:53". */
+/* Describes the refused destination without what varies from attempt to attempt: "POST
+ * https://paste.example", "udp 192.0.2.1:53". */
 static size_t describe(const struct event *e, char out[SUMMARY_TEXT_MAX])
 {
 	bool icmp = e->protocol == IPPROTO_ICMP || e->protocol == IPPROTO_ICMPV6;
@@ -126,7 +123,7 @@ static struct summary_destination *make_place(struct summary *summary)
 	return entry;
 }
 
-/* The entry of a text, SUMMARY_TEXT_MAX bytes of which n count. NULL: no memory. */
+/* Returns the entry of a text: SUMMARY_TEXT_MAX bytes, of which n count. NULL: no memory. */
 static struct summary_destination *find_or_add(
         struct summary *summary, const char text[SUMMARY_TEXT_MAX], size_t n)
 {
@@ -186,7 +183,7 @@ void summary_count(struct summary *summary, const struct event *event)
 	default:
 		summary->dropped += times;
 	}
-	/* What was meant is the allowed name, asked for next. */
+	/* The client means the allowed name, which it asks for next. */
 	if (event->cause != EVENT_CAUSE_SEARCH_LIST)
 		count_destination(summary, event, times);
 }
@@ -196,7 +193,7 @@ static uint64_t surely(const struct summary_destination *entry)
 	return entry->count - entry->error;
 }
 
-/* Puts the entry where it belongs among the best so far. */
+/* Inserts the entry into the best so far. */
 static size_t rank(
         const struct summary_destination *best[], size_t n, const struct summary_destination *entry)
 {

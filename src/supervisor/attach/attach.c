@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attaching: everything that can be wrong with a request is found before anything is made (check.c,
- * locate.c); what is made then is one sandbox whose gate is pinned and whose state is on the disk
- * before anybody is told that it is served.
+ * Attaching. All faults of a request are found before anything is made (check.c, locate.c). Then
+ * one sandbox is made whose gate is pinned and whose state is on the disk before anybody is told
+ * that it is served.
  *
- * attachments_attach_with() is the order of it. prepare() looks, loads the policy and makes the
- * sandbox; where it goes no further, give_up() takes everything back and answers, or has a child
- * read the policy first (attach/deferred.c) and the whole request begins anew. Then the sandbox
- * starts, and settle() writes down that it is there, before it can serve.
+ * attachments_attach_with() shows the order. prepare() checks, loads the policy and makes the
+ * sandbox. If it fails, give_up() takes everything back and answers, or has a child read the policy
+ * first (deferred.c), after which the whole request begins again. Then the sandbox starts, and
+ * settle() writes its state before it can serve.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ bool attach_transaction_refuse(
 	return false;
 }
 
-/* One that nobody has, not even by chance. */
+/* Makes a name that is not in use. */
 static void make_name(const struct attachments *all, char out[MESSAGE_NAME_MAX + 1])
 {
 	uint32_t number;
@@ -39,7 +39,7 @@ static void make_name(const struct attachments *all, char out[MESSAGE_NAME_MAX +
 	random_bytes(&number, sizeof number);
 	do
 		snprintf(out, MESSAGE_NAME_MAX + 1, "att-%08x", number++);
-	while (attachments_find(all, out)); /* of ATTACHMENTS_MAX: it ends */
+	while (attachments_find(all, out)); /* it ends: there are at most ATTACHMENTS_MAX */
 }
 
 static bool fill_record(struct attach_transaction *t)
@@ -100,17 +100,17 @@ static bool make_sandbox(struct attach_transaction *t, struct generation *g)
 	return true;
 }
 
-/* It is about to change rules of the host. Should this process die before it can say what became of
- * that, the next one knows what to take away: this, and nothing else. */
+/* Rules of the host are about to change. If this process dies before it can write the result, the
+ * next daemon knows what to remove: this, and nothing else. */
 static bool write_beginning(struct attach_transaction *t)
 {
 	struct attachment *a = t->attachment;
 	struct gate shape;
 	int error;
 
-	a->record.undoing = true; /* until it is settled */
+	a->record.undoing = true; /* until settle() */
 	if (a->record.kind != ATTACH_INTERFACE)
-		return true; /* what is made for others goes with the gate's namespace */
+		return true; /* other kinds end with the gate's namespace */
 	gate_name_host_link(&a->sandbox->gate);
 	shape = a->sandbox->gate;
 	shape.kind = GATE_DIVERT;
@@ -149,7 +149,8 @@ static void give_up(struct attach_transaction *t, attach_done done, void *contex
 
 	if (t->netns >= 0)
 		close(t->netns);
-	if (t->attachment && request.kind == ATTACH_PID) /* it is to be the same process then */
+	/* The repeated request must mean the same process. */
+	if (t->attachment && request.kind == ATTACH_PID)
 		request.pid_start_time = t->attachment->record.pid_start_time;
 	if (t->attachment)
 		attachment_free(t->attachment);
@@ -160,14 +161,14 @@ static void give_up(struct attach_transaction *t, attach_done done, void *contex
 	free(t->diagnostics);
 }
 
-/* It starts: its state is on the disk before it can serve. */
+/* The sandbox starts: writes its state to the disk before it can serve. */
 static void settle(struct attachments *all, const char *name)
 {
 	struct attachment *a = attachments_find(all, name);
 	int error;
 
 	if (!a || a->detaching || a->sandbox->state != SANDBOX_STARTING)
-		return; /* it has failed, and everybody knows */
+		return; /* it has failed, which was reported */
 	a->sandbox->divert = NULL;
 	a->record.undoing = false;
 	error = attachment_save(a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One attachment: what its sandbox tells, what it watches, what is kept of it. */
+/* One attachment: the callbacks of its sandbox, what it watches, what is kept of it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "supervisor/attach/attachment.h"
 #include "supervisor/daemon/root_file.h"
 
-/* What its sandbox tells. */
+/* Callbacks of its sandbox. */
 
 static struct attachment *attachment_of(struct sandbox_owner *owner)
 {
@@ -63,7 +63,7 @@ static void on_summary(struct sandbox_owner *owner, const struct message_summary
 
 	a->summed = true;
 	a->summary = *summary;
-	a->summary.unusual_count = 0; /* that is the message's */
+	a->summary.unusual_count = 0; /* those point into the message */
 }
 
 bool attachment_is_over(const struct attachment *a)
@@ -82,8 +82,8 @@ enum attach_status attachment_trouble(const struct attachment *a)
 	return attachment_is_over(a) ? ATTACH_CONFLICT : ATTACH_FAILED;
 }
 
-/* It stays, and the daemon stops. What is not in the log yet is counted from the journal's notes.
- */
+/* The daemon stops and the sandbox stays: notes the dropped packets that are in the log. Otherwise
+ * the journal's notes count. */
 static void note_dropped(struct attachment *a, const struct sandbox *s)
 {
 	int error;
@@ -178,7 +178,7 @@ static void on_quiesced(struct sandbox_owner *owner, struct sandbox *s)
 	attachment_answer(a, OPERATION_PAUSE, 0, &result);
 }
 
-/* Its life. */
+/* Life of an attachment. */
 
 static void on_expiry(struct loop_alarm *alarm)
 {

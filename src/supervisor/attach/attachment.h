@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attachment: one sandbox of the daemon's and the registry of all, as the files of attachments.h
- * see them. */
+/* attachment: one sandbox of the daemon, and the registry of all; for the files that implement
+ * attachments.h. */
 #ifndef VETHGUARD_SRC_SUPERVISOR_ATTACH_ATTACHMENT_H
 #define VETHGUARD_SRC_SUPERVISOR_ATTACH_ATTACHMENT_H
 
@@ -11,26 +11,26 @@
 #include "supervisor/daemon/state_file.h"
 #include "supervisor/supervisor.h"
 
-#define ATTACH_FRESHNESS_MS 2000 /* for a worker to tell its figures */
-#define ATTACH_RELOADS_MAX 8     /* at a time, of a reload of all */
-#define ATTACH_PENDING_MAX 64    /* operations under way on one sandbox */
+#define ATTACH_FRESHNESS_MS 2000 /* for a worker to answer with its statistics */
+#define ATTACH_RELOADS_MAX 8     /* at a time, in a reload of all */
+#define ATTACH_PENDING_MAX 64    /* pending operations on one sandbox */
 #define ATTACH_GATES 8           /* gates in store */
-#define ATTACH_SPARES 4          /* workers in store */
-#define RECOVERY_TURNS 8         /* sandboxes that are taken over, or back, at a time */
-#define RECOVERY_TURNS_QUIET 4   /* of those, where nobody waits */
-#define RECOVERY_READINGS 4      /* policies that children read at a time after a restart */
+#define ATTACH_SPARES 4          /* workers in the pool */
+#define RECOVERY_TURNS 8         /* sandboxes recovered or taken back at a time */
+#define RECOVERY_TURNS_QUIET 4   /* of those, while no client waits */
+#define RECOVERY_READINGS 4      /* policies read by children at a time after a restart */
 #define ATTACH_READ_MS 5000      /* for the files of a policy that may not be local */
 #define ATTACH_READ_TEXT_MAX 1024
 #define ATTACH_RECOVERING "the daemon is taking its sandboxes over: try again"
 #define ATTACH_GROUPS_RULE \
 	"who asks may be in %d groups at most: setpriv(1) --groups asks with fewer"
 
-/* What a sandbox is attached by, which no two have at a time. All of its bytes are compared: made
- * of zeros. */
+/* What a sandbox is attached by; no two have the same at a time. All bytes are compared, so
+ * initialize it with zeros. */
 struct attach_target {
-	dev_t netns_device; /* of the namespace; 0 where it is an interface, or was not found */
+	dev_t netns_device; /* of the namespace; 0: an interface, or not found */
 	ino_t netns_inode;
-	char interface[IFNAMSIZ]; /* of the host; empty where it is a namespace */
+	char interface[IFNAMSIZ]; /* of the host; empty: a namespace */
 };
 
 enum attach_operation {
@@ -46,7 +46,7 @@ struct attach_pending {
 	struct attach_pending *prev, *next;
 	struct attachment *attachment;
 	enum attach_operation operation;
-	uint64_t id; /* STATS: of the question */
+	uint64_t id; /* STATS: id of the question */
 	struct loop_timer patience;
 	attach_done done;
 	void *context;
@@ -57,43 +57,46 @@ struct attachment {
 	struct sandbox_owner owner;
 	struct sandbox *sandbox;
 	struct attach_record record;
-	UT_hash_handle hh; /* by name, in the order of their making */
+	UT_hash_handle hh; /* by name, in the order of their creation */
 	struct attach_pending *pending;
 	struct loop_alarm expiry;
-	int pidfd; /* of the process it was attached by, -1: none */
+	int pidfd; /* of the process it was attached by; -1: none */
 	struct loop_io process;
-	char *new_policy;               /* owned: of a reload under way that names one, else NULL */
+	/* Owned: of a reload in progress that names a policy, else NULL. */
+	char *new_policy;
 	struct attach_later *later;     /* a reload that waits for its files; NULL: none */
-	struct attach_reading *reading; /* taking over: its policy is being read */
-	bool slow;                      /* taking over: a child has to read it */
-	struct gate gate;               /* where there is no sandbox: its gate cannot be served */
-	struct attach_target target;    /* all zeros: not known */
+	struct attach_reading *reading; /* recovery: its policy is being read */
+	bool slow;                      /* recovery: a child has to read the policy */
+	/* If there is no sandbox: its gate, which cannot be served. */
+	struct gate gate;
+	struct attach_target target; /* all zeros: unknown */
 	UT_hash_handle at_target;
-	bool detaching;                   /* for good: gate and state go with it */
-	bool undone;                      /* they are gone */
-	struct gate_unlinking *unlinking; /* the link is being taken away; NULL: it is not */
+	bool detaching;                   /* for good: gate and state are removed */
+	bool undone;                      /* they are removed */
+	struct gate_unlinking *unlinking; /* the link is being deleted; NULL: it is not */
 	bool summed;
-	struct message_summary summary; /* where summed; without destinations */
-	bool left; /* its turn to be taken over, or back, is still to come (daemon/recovery_queue.c)
-	            */
-	struct attachment *knock_prev, *knock_next; /* left, and somebody waits there */
-	bool found_mended;                          /* when it was taken over */
-	bool told;                                  /* taking over: what became of it */
-	bool shut;                     /* nobody asked for the end, so an interface stays shut */
-	uint32_t mended;               /* rules of a gate that nobody serves, so far */
+	struct message_summary summary; /* if summed; without destinations */
+	bool left;                      /* waits for its recovery turn (daemon/recovery_queue.c) */
+	/* In all->knocked: waits for its turn, and a client waits at its gate. */
+	struct attachment *knock_prev, *knock_next;
+	bool found_mended; /* at its recovery the fence was repaired */
+	bool told;         /* takeover: its result was reported */
+	/* Nobody asked for the end, so an interface stays shut. */
+	bool shut;
+	uint32_t mended;               /* repaired rules of a gate that is not served */
 	char trouble[STATE_ERROR_MAX]; /* why it cannot be served at all, or "" */
 };
 
-/* One that was just taken over, or back. */
+/* A recovery turn in use. */
 struct recovery_entry {
 	struct attachment *attachment; /* NULL: none */
 	int64_t since_ms;
 };
 
-/* What is done in turns with those that are left. */
+/* What is done in turns with sandboxes that have left set. */
 struct recovery_queue {
-	/* Its gate listens from now on, and attachment_knocked() follows when somebody comes; where
-	 * it cannot, nobody waits there, and its turn tells why. NULL: none is to. */
+	/* Makes its gate listen; attachment_knocked() follows when a client comes. A failure only
+	 * means that no client waits there; the turn reports why. NULL: no gate is to listen. */
 	void (*listen)(struct attachment *a);
 	void (*take)(struct attachment *a); /* its turn; may free it */
 	void (*finish)(struct attachments *all);
@@ -109,107 +112,107 @@ struct attachments {
 	int64_t started_ms;
 	uint64_t generation; /* of the configuration */
 	bool stopping;
-	bool held;    /* an upgrade is under way: nothing changes of its own accord */
+	bool held;    /* an upgrade is in progress: nothing changes by itself */
 	bool damaged; /* a state file could not be read */
 	struct policy_watch *policy_watch;  /* owned; NULL: policies are not watched */
-	struct reload_all *reload_all;      /* under way, or NULL */
-	struct attach_deferred *deferred;   /* list of those that wait for their policy's files */
-	size_t readings;                    /* taking over: policies that are being read */
+	struct reload_all *reload_all;      /* in progress, or NULL */
+	struct attach_deferred *deferred;   /* list of requests waiting for their policy's files */
+	size_t readings;                    /* recovery: policies that are being read */
 	char root_pem[MESSAGE_PEM_MAX + 1]; /* as last published */
 	int ca;
-	bool recovering; /* recovery_queue_run() is under way */
+	bool recovering; /* recovery_queue_run() is in progress */
 	struct loop_timer recovery;
 	struct recovery_queue turns;
-	struct attachment *to_listen; /* the next one whose gate is to listen; NULL: all do */
-	struct attachment *knocked;   /* list of those that are left where somebody waits */
+	struct attachment *to_listen; /* the next whose gate is to listen; NULL: all do */
+	struct attachment *knocked;   /* those that wait for their turn and have a waiting client */
 	struct recovery_entry turn[RECOVERY_TURNS];
 	void (*on_recovered)(struct attachments *all);
 	void (*on_empty)(struct attachments *all); /* stopping, and the last one is gone */
-	/* Or NULL: some sandbox's state has changed. */
+	/* A sandbox's state has changed. May be NULL. */
 	void (*on_changed)(struct attachments *all);
-	/* Taking over from a daemon that lives: what it has of the sandbox, before that is adopted;
-	 * -1 each where there is nothing. NULL: there is no such daemon. */
+	/* Takeover from a live daemon: gets what that daemon has of the sandbox, before it is
+	 * adopted; *packets is -1 if there is nothing. NULL: there is no such daemon. */
 	void (*take)(struct attachments *all, uint64_t id, int *packets);
 };
 
 struct attachment *attachment_new(struct attachments *all);
-/* Gives its sandbox up as well. Whoever waits is answered. */
+/* Frees it and its sandbox. Pending operations are answered. */
 void attachment_free(struct attachment *a);
-/* Into the registry, under its record's name. 0 or -ENOMEM: then it can only be freed. */
+/* Enters a into the registry, under its record's name. Returns 0, or -ENOMEM: then it can only be
+ * freed. */
 int attachment_enter(struct attachment *a);
-/* attach/target.c. */
+/* target.c. */
 struct attach_target attach_target_of_netns(const struct stat *st);
 struct attach_target attach_target_of_interface(const char *interface);
-/* Who is there, or NULL. */
+/* Returns the attachment with this target, or NULL. */
 struct attachment *attachments_at(
         const struct attachments *all, const struct attach_target *target);
-/* From now on it is there. Harmless where it is known to be somewhere. 0 or -ENOMEM. */
+/* Sets its target. No effect if it has one. Returns 0 or -ENOMEM. */
 int attachment_settle_at(struct attachment *a, const struct attach_target *target);
-/* Of one that was found again: what it is attached by, so that nobody else attaches it. */
+/* For a recovered attachment: finds and sets its target, so that nobody else attaches it. */
 void attachment_find_target(struct attachment *a);
 void attachment_leave_target(struct attachment *a);
-/* 0 or -errno. */
+/* Returns 0 or -errno. */
 int attachment_save(struct attachment *a);
 void attachment_pin(const struct attachments *all, uint64_t id, char out[MESSAGE_PATH_MAX + 1]);
-/* Watches expiry and process. 0 or -errno; -ESRCH the process is gone. */
+/* Watches expiry and process. Returns 0 or -errno; -ESRCH: the process is gone. */
 int attachment_watch(struct attachment *a);
-/* load.c: loads policy and configuration with the rights of identity; files of the policy
- * that may not be local come from files (settings.h). NULL with *status, ATTACH_INVALID: the
- * policy, or what it names, is wrong; ATTACH_FAILED: the daemon's own configuration is, or there is
- * no memory; and *text (malloc'd): all that is wrong, or NULL; ATTACH_BUSY: a child has to read the
- * policy first (attachments_read), or where one has, once more. */
+/* load.c: loads policy and configuration with the rights of identity; files of the policy that may
+ * not be local come from files (settings.h). Returns NULL with *status. ATTACH_INVALID: the policy,
+ * or what it names, is wrong; ATTACH_FAILED: the daemon's own configuration is wrong, or there is
+ * no memory; *text (malloc'd) is then all that is wrong, or NULL. ATTACH_BUSY: a child has to read
+ * the policy first (attachments_read()); if one has, then again. */
 struct generation *attachment_load(const struct attachment *a, const char *policy,
         const struct identity *identity, const struct settings_files *files,
         enum attach_status *status, char **text);
-/* What such a load goes by; room holds the variables. */
+/* Returns the options of such a load; room holds the variables. */
 struct policy_load_options attach_load_options(bool observe, const struct attach_pairs *vars,
         struct policy_variable room[ATTACH_VARS_MAX]);
-/* read.c: the files of a policy, read by a child, ATTACH_READ_MS at most. done comes once,
- * from the loop: files, the callee's to free; or NULL with a status and what is wrong. NULL: it
- * cannot be started, with the same. */
+/* read.c: a child reads the files of a policy, in ATTACH_READ_MS at most. done is called once, from
+ * the loop: with files, which the callee frees; or with NULL, a status and what is wrong. Returns
+ * NULL with the same if it cannot be started. */
 struct attach_reading;
 struct attach_reading *attachments_read(struct attachments *all, const char *policy,
         const struct identity *identity, const struct policy_load_options *options,
         void (*done)(void *context, struct settings_files *files, enum attach_status status,
                 const char *text),
         void *context, enum attach_status *status, char text[ATTACH_READ_TEXT_MAX]);
-/* done does not come. NULL is harmless. */
+/* done is not called. NULL is allowed. */
 void attach_reading_cancel(struct attach_reading *reading);
-/* attach.c: attachments_attach(), with the files that a child has read. */
+/* attach.c: attachments_attach() with files that a child has read. */
 void attachments_attach_with(struct attachments *all, const struct attach_request *request,
         const struct settings_files *files, attach_done done, void *context);
-/* attach/deferred.c: the request once more, when a child has read its policy. */
+/* deferred.c: repeats the request when a child has read its policy. */
 void attachments_attach_later(struct attachments *all, const struct attach_request *request,
         attach_done done, void *context);
-/* Those that still wait are answered with ATTACH_BUSY; or (at the very end) not at all. */
+/* Drops all of these; answers them with ATTACH_BUSY, or (at the very end) not at all. */
 void attachments_refuse_deferred(struct attachments *all, bool answered);
-/* reload.c: a reload that waits for its files is over, and answered. */
+/* reload.c: ends a reload that waits for its files, and answers it. */
 void attachment_refuse_later(struct attachment *a);
-/* The sentence that goes with such a status. */
+/* Returns the sentence for such a status. */
 const char *attach_load_failure(enum attach_status status);
-/* What is wrong with the configuration just now (malloc'd), or NULL. */
+/* Returns what is wrong with the configuration now (malloc'd), or NULL. */
 char *attachments_config_objection(const struct attachments *all);
-/* watch.c: from now on, policies that change on disk are reloaded. 0 or -errno. */
+/* watch.c: from now on reloads policies that change on disk. Returns 0 or -errno. */
 int attachments_watch_policies(struct attachments *all);
-/* Its generation's files, in place of those before. */
+/* Watches the files of its current generation instead of those before. */
 void attachment_watch_policy(struct attachment *a);
 void attachment_forget_policy(struct attachment *a);
-/* Of an interface: its time is over. */
+/* Returns true for an interface that has expired. */
 bool attachment_is_over(const struct attachment *a);
-/* Not taken over, or back, yet: nothing can be done with it now. */
+/* Returns true if it was not recovered or taken back yet: no operation is possible now. */
 bool attachment_is_left(const struct attachment *a);
-/* The status that its trouble is answered with: one whose time is over is what it was asked to be;
- * any other is ours. */
+/* Returns the status that goes with its trouble: a conflict if it has expired, as was requested;
+ * otherwise a failure. */
 enum attach_status attachment_trouble(const struct attachment *a);
-/* pending.c: calls done when there is an answer. False: too much is under way, and done was called.
- */
+/* pending.c: done is called when there is an answer. Returns false if too many operations are
+ * pending, and done was called. */
 bool attachment_wait(struct attachment *a, enum attach_operation operation, uint64_t id,
         attach_done done, void *context);
-/* Answers all that wait for this. */
+/* Answers all operations that wait for this. */
 void attachment_answer(struct attachment *a, enum attach_operation operation, uint64_t id,
         const struct attach_result *result);
-/* Who detaches a sandbox, or stops the daemon, ends what others wait for: all that still wait are
- * told so. */
+/* Answers all pending operations: the sandbox was detached or has ended, or the daemon stops. */
 void attachment_answer_all(struct attachment *a);
 /* Answers with one sentence. */
 void attach_refuse(attach_done done, void *context, enum attach_status status, const char *format,
@@ -217,53 +220,53 @@ void attach_refuse(attach_done done, void *context, enum attach_status status, c
 
 /* end.c: ends it for good, which may free it; shut: an interface stays shut. */
 void attachment_detach(struct attachment *a, bool shut);
-/* A detach that waits for the kernel is over when it is. Nothing happens where none does. Frees a.
- */
+/* Waits for a detach that waits for the kernel, and frees a. No effect if none does. */
 void attachment_detach_now(struct attachment *a);
-/* Its sandbox has ended, or it has none: what is left to do. May free it, at once or later. */
+/* Does what is left when its sandbox has ended, or it has none. May free it, at once or later. */
 void attachment_end(struct attachment *a);
-/* Removes gate, pin and state. Once. Whoever has others to serve ends it by attachment_detach(),
- * which does not wait for the kernel. */
+/* Removes gate, pin and state, once. This waits for the kernel: while other sandboxes are served,
+ * use attachment_detach(). */
 void attachment_undo(struct attachment *a);
-/* What is left of one whose time is over: no sandbox, its interface is shut, it waits to be
+/* Turns it into an expired attachment: no sandbox; its interface is shut; it waits to be
  * detached. */
 void attachment_settle_shut(struct attachment *a);
 
-/* hold.c: nobody serves it. Where it is an interface of the host, its rules are put in order
- * and watched all the same, until its gate is closed. */
+/* hold.c: for a sandbox that is not served. If it is an interface of the host, its rules are still
+ * repaired and watched until its gate is closed. */
 void attachment_hold(struct attachment *a);
-/* Answers who waits for figures. worker may be NULL. */
+/* Answers the pending statistics with this id. worker may be NULL. */
 void attachment_tell_stats(
         struct attachment *a, uint64_t id, const struct message_worker_stats *worker);
 
-/* recover.c: finds everything that a daemon before this one has left, and takes it over, a few at a
- * time in the loop. on_recovered follows, unless all are stopped before. 0 or -errno. */
+/* recover.c: finds everything an earlier daemon has left, and recovers it, a few sandboxes at a
+ * time in the loop. on_recovered follows, unless all are stopped before. Returns 0 or -errno. */
 int attachments_recover(struct attachments *all);
 
-/* daemon/recovery_queue.c: all that are left have their turn, from the loop; finish comes last,
- * unless all are stopped before. 0 or -errno. */
+/* daemon/recovery_queue.c: runs the turns of all with left set, from the loop; finish is called
+ * last, unless all are stopped before. Returns 0 or -errno. */
 int recovery_queue_run(struct attachments *all, const struct recovery_queue *turns);
-/* Somebody waits at its gate. Once. */
+/* A client waits at its gate. Call once. */
 void attachment_knocked(struct attachment *a);
 void attachment_forget_knock(struct attachment *a);
-/* Some sandbox's state has changed: another one may have its turn. */
+/* A sandbox's state has changed: another one may have its turn. */
 void recovery_queue_end(struct attachments *all);
-/* It goes. */
+/* Removes a, which is about to be freed. */
 void recovery_queue_forget(struct attachment *a);
 
 /* hold.c, for upgrades. */
-/* Nobody waits for anything and nothing is half done. */
+/* Returns true if no operation is pending and nothing is half done. */
 bool attachments_are_quiet(const struct attachments *all);
-/* Holds everything still: no expiry, no end of a process, no look at a fence counts. */
+/* Suspends everything: expiry, ends of processes and changes of fences are not handled. */
 void attachments_hold(struct attachments *all);
-/* Ends that; what was given away is taken back, in turns. */
+/* Ends that; sandboxes that were handed off are taken back, in turns. */
 void attachments_release(struct attachments *all);
-/* Another daemon has them all. on_empty follows when the workers have finished what they had. */
+/* Another daemon has taken over all. on_empty follows when the workers have finished their
+ * connections. */
 void attachments_give_up(struct attachments *all);
-/* Now, with the patience that a stop has. */
+/* Ends the workers now, with the time limit of a stop. */
 void attachments_end_given(struct attachments *all);
 
-/* Ends workers and gives sandboxes up, which stay closed; on_empty follows, at once or later. */
+/* Ends workers and frees the sandboxes, which stay closed; on_empty follows, at once or later. */
 void attachments_stop(struct attachments *all);
 void attachments_close(struct attachments *all);
 

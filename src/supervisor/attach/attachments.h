@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * attachments: the sandboxes that the daemon guards for others, by name, and what can be done with
- * them. The control server speaks to this header and to nothing else of the supervisor's.
+ * attachments: the sandboxes that the daemon guards for others, by name, and the operations on
+ * them. The control server uses this header and nothing else of the supervisor.
  *
- * Every operation answers exactly once through its attach_done: at once, from inside the call,
- * where nothing has to be waited for (errors of the request, as a rule), else later from the loop.
- * What the answer points to is valid during the callback only. An operation cannot be called off:
- * whoever asked and went away ignores the answer. What is under way is answered with
- * ATTACH_CONFLICT when its sandbox ends, and with ATTACH_BUSY when the daemon does.
+ * Every operation answers exactly once through its attach_done: at once, from inside the call, if
+ * nothing has to be waited for (usually errors of the request), otherwise later from the loop. What
+ * the result points to is valid during the callback only. An operation cannot be canceled: a caller
+ * that has gone ignores the answer. Pending operations are answered with ATTACH_CONFLICT when their
+ * sandbox ends, and with ATTACH_BUSY when the daemon does.
  */
 #ifndef VETHGUARD_SRC_SUPERVISOR_ATTACH_ATTACHMENTS_H
 #define VETHGUARD_SRC_SUPERVISOR_ATTACH_ATTACHMENTS_H
@@ -19,16 +19,16 @@
 #include "vethguard/wire/message.h"
 #include "supervisor/os/identity.h"
 
-/* At a time. The recorder has room for some more (2048 streams: the daemon's own is one, and each
- * that was left behind), and the keeper (4096 workers) for two workers of each. */
+/* At a time. The recorder has room for some more (2048 streams: one for the daemon itself, one for
+ * each orphan), and the keeper (4096 workers) for two workers of each. */
 #define ATTACHMENTS_MAX 2000
 #define ATTACH_LABELS_MAX 32 /* of one sandbox */
-#define ATTACH_LABEL_KEY_MAX \
-	63 /* letters, digits, '.', '_', '-', '/', beginning with a letter or digit */
+/* Letters, digits, '.', '_', '-', '/', beginning with a letter or digit. */
+#define ATTACH_LABEL_KEY_MAX 63
 #define ATTACH_LABEL_VALUE_MAX 255           /* bytes of UTF-8 without control characters */
 #define ATTACH_VARS_MAX POLICY_VARIABLES_MAX /* of one sandbox */
-#define ATTACH_VAR_KEY_MAX \
-	POLICY_VARIABLE_NAME_MAX /* letters, digits, '_', beginning with a letter */
+/* Letters, digits, '_', beginning with a letter. */
+#define ATTACH_VAR_KEY_MAX POLICY_VARIABLE_NAME_MAX
 #define ATTACH_VAR_VALUE_MAX POLICY_VARIABLE_VALUE_MAX
 #define ATTACH_TTL_MAX_S 31622400u /* 366 days */
 #define ATTACH_REASON_MAX 512      /* bytes: why a sandbox is paused */
@@ -45,23 +45,22 @@ struct attach_pairs {
 	const struct attach_pair *items;
 };
 
-/* The container that a pid stands for, as the engine named it: shown, and looked at by nobody else.
- * Empty: none. */
+/* The container that a pid stands for, as the engine named it: only displayed. Empty: none. */
 struct attach_container {
 	char engine[ATTACH_ENGINE_MAX + 1];
 	char id[ATTACH_CONTAINER_MAX + 1];
 	char name[ATTACH_CONTAINER_MAX + 1];
 };
 
-/* What is asked for. Borrowed for the call. Bounds are attach's to check: it answers
+/* A request, borrowed for the call. attachments_attach() checks the limits and answers
  * ATTACH_INVALID. */
 struct attach_request {
-	const char *name; /* NULL or empty: made up ("att-1f2e3d4c") */
+	const char *name; /* NULL or empty: generated ("att-1f2e3d4c") */
 	enum attach_kind kind;
 	const char *interface; /* ATTACH_INTERFACE: in the host's namespace */
-	const char *netns; /* ATTACH_NETNS: absolute path of an nsfs file; opened with the caller's
-	                      rights */
-	pid_t pid;         /* ATTACH_PID: in the daemon's pid namespace */
+	/* ATTACH_NETNS: absolute path of an nsfs file; opened with the caller's rights. */
+	const char *netns;
+	pid_t pid;                    /* ATTACH_PID: in the daemon's pid namespace */
 	uint64_t pid_start_time;      /* ATTACH_PID: field 22 of /proc/PID/stat; 0: not compared */
 	struct ip address4, address6; /* of the sandbox; family 0: chosen */
 	const char *policy;           /* absolute path; opened with the caller's rights */
@@ -69,34 +68,35 @@ struct attach_request {
 	struct attach_pairs labels, vars;
 	uint32_t ttl_s; /* 0: until detached */
 	struct attach_container container;
-	struct identity
-	        caller;   /* from the peer's credentials; opens files and runs exec: sources */
+	/* From the peer's credentials; its rights open files and run exec: sources. */
+	struct identity caller;
 	pid_t caller_pid; /* for the log */
 };
 
 enum attach_state {
 	ATTACH_STARTING,
 	ATTACH_SERVING,
-	ATTACH_AWAY, /* its interface is not there; it is served when that comes back */
+	ATTACH_AWAY, /* its interface is absent; it is served when that comes back */
 	ATTACH_PAUSED,
 	ATTACH_RESTARTING,
 	ATTACH_FAILED_CLOSED,
 	ATTACH_DETACHING,
 	ATTACH_STATE_COUNT
 };
-const char *attach_state_name(
-        enum attach_state state); /* "starting", "serving", ..., "failed", "detaching" */
+/* "starting", "serving", ..., "failed", "detaching". */
+const char *attach_state_name(enum attach_state state);
 const char *attach_kind_name(enum attach_kind kind); /* "interface", "netns", "pid" */
 
-/* What can be seen of one. Filled by attachment_view; borrowed until the loop's next turn. */
+/* The visible state of an attachment. Filled in by attachment_view(); borrowed until the loop's
+ * next turn. */
 struct attachment_view {
 	const char *name;
 	uint64_t id; /* as in the audit log */
 	enum attach_state state;
-	bool paused;        /* also one that has failed: so it will be when it is served again */
+	bool paused;        /* also if it has failed: it will be paused when it is served again */
 	const char *reason; /* of AWAY, PAUSED and FAILED: one sentence; else empty */
 	enum attach_kind kind;
-	const char *interface, *netns; /* as asked for; empty where the kind has none */
+	const char *interface, *netns; /* as requested; empty if the kind has none */
 	pid_t pid;                     /* 0: none */
 	uint64_t pid_start_time;       /* of the process that was attached */
 	const struct attach_container *container;
@@ -104,20 +104,20 @@ struct attachment_view {
 	uint16_t proxy_port; /* of the explicit proxy on the gate's addresses */
 	const char *policy_path;
 	struct slice policy_name, policy_fingerprint;
-	const struct policy *policy; /* in force, for what its credentials are; NULL: none */
+	const struct policy *policy; /* in force, for its credentials; NULL: none */
 	uint64_t generation;         /* from 1; one more with each policy that came into force */
 	bool observe;
 	struct attach_pairs labels, vars;
 	uid_t uid; /* who attached it */
 	gid_t gid;
 	int64_t created_ms, expires_ms; /* Unix time; expires 0: never */
-	pid_t worker_pid;               /* 0: none runs just now */
-	unsigned retired;  /* workers of earlier generations that finish what they have */
+	pid_t worker_pid;               /* 0: no worker runs */
+	unsigned retired;  /* workers of earlier generations that finish their connections */
 	uint32_t restarts; /* workers that died and were replaced */
-	uint32_t mended;   /* times the fence was found changed and was set again */
+	uint32_t mended;   /* times the fence was found changed and was repaired */
 	bool has_resolver; /* see struct gate */
 	const char *notes; /* on the policy and its variables, a line each (struct settings) */
-	bool brief;        /* for whoever shows it: labels, vars and paths are left out */
+	bool brief;        /* for displaying: labels, vars and paths are left out */
 };
 
 struct message_worker_stats;
@@ -128,10 +128,10 @@ enum attach_status {
 	ATTACH_OK,
 	ATTACH_INVALID,   /* the request, or what it names: 422 */
 	ATTACH_NOT_FOUND, /* no sandbox of that name: 404 */
-	ATTACH_CONFLICT,  /* what it is about is taken, over or gone: 409 */
-	ATTACH_BUSY,      /* another operation on it is under way, or a bound is reached: 503, worth
-	                     another try */
-	ATTACH_FAILED,    /* the daemon's own fault: 500 */
+	ATTACH_CONFLICT,  /* its target is in use, expired or gone: 409 */
+	/* Another operation on it is in progress, or a limit is reached: 503, try again. */
+	ATTACH_BUSY,
+	ATTACH_FAILED, /* the daemon's own fault: 500 */
 };
 
 struct attach_stats {
@@ -140,10 +140,10 @@ struct attach_stats {
 	int64_t serving_ms;            /* since the present worker took over; 0: none serves */
 	uint32_t restarts, mended;
 	unsigned retired;
-	const struct message_worker_stats *worker; /* NULL where none answered */
+	const struct message_worker_stats *worker; /* NULL if none answered */
 };
 
-/* What to set inside. */
+/* What to set inside the sandbox. */
 struct attach_env {
 	size_t count;
 	struct {
@@ -156,67 +156,68 @@ struct attach_env {
 
 struct attach_result {
 	enum attach_status status;
-	const char *text;        /* one sentence where status is not ATTACH_OK, else empty */
-	const char *diagnostics; /* NULL, or lines "file:line:column: error: ..." of a policy or
-	                            configuration */
-	struct attachment *attachment; /* attach, reload, pause, resume, env, stats: NULL where
-	                                  there is none */
-	const struct message_summary
-	        *summary; /* detach: what was recorded; NULL where the recorder did not tell */
-	const char *diff; /* reload: what changed for the policy's users, several lines; NULL:
-	                     nothing to compare */
+	const char *text; /* one sentence if status is not ATTACH_OK, else empty */
+	/* NULL, or lines "file:line:column: error: ..." of a policy or configuration. */
+	const char *diagnostics;
+	/* attach, reload, pause, resume, env, stats; NULL if there is none. */
+	struct attachment *attachment;
+	/* detach: what was recorded; NULL if the recorder did not tell. */
+	const struct message_summary *summary;
+	/* reload: what changed for the policy's users, several lines; NULL: nothing to compare. */
+	const char *diff;
 	size_t reloaded, failed; /* reload all: how many */
-	const char *warnings; /* reload all, ATTACH_OK: "NAME: what is probably not meant", a line
-	                         each; else NULL */
+	/* reload all, ATTACH_OK: "NAME: what is probably not meant", a line each; else NULL. */
+	const char *warnings;
 	const struct attach_env *env;
 	const struct attach_stats *stats;
 };
 
 typedef void (*attach_done)(void *context, const struct attach_result *result);
 
-/* Answers when the sandbox is served (its fence stands before that). */
+/* Answers when the sandbox is served; its fence is set before that. */
 void attachments_attach(struct attachments *all, const struct attach_request *request,
         attach_done done, void *context);
 /* Workers finish within SANDBOX_STOP_MS, then link, fence and state are removed. */
 void attachments_detach(struct attachments *all, const char *name, attach_done done, void *context);
-/* Loads policy with the caller's rights, or where it is NULL the file it has with the rights of who
- * named that, and puts it in force. One at a time for each sandbox: else ATTACH_BUSY. A file with a
- * fault changes nothing. */
+/* Loads policy with the caller's rights, or if it is NULL the current file with the rights of the
+ * user who named it, and puts it in force. One at a time for each sandbox, else ATTACH_BUSY. A file
+ * with a fault changes nothing. */
 void attachments_reload(struct attachments *all, const char *name, const char *policy,
         const struct identity *caller, attach_done done, void *context);
-/* The configuration and every sandbox's policy, each with the rights of who attached it. ATTACH_OK
- * where all went well; else the text names the first that did not, and diagnostics has all. A
- * configuration with a fault changes nothing. */
+/* Reloads the configuration and every sandbox's policy, each with the rights of the user who
+ * attached it. ATTACH_OK if all went well; otherwise text names the first that did not, and
+ * diagnostics has all. A configuration with a fault changes nothing. */
 void attachments_reload_all(struct attachments *all, attach_done done, void *context);
-/* Everything is refused at once, live connections closed; answers when every worker that had work
- * to do is gone, which takes SANDBOX_QUIESCE_MS at most, and another one explains. Pausing a paused
- * one replaces the reason (NULL: a plain one). One that has failed is paused when it is served
- * again. */
+/* Refuses everything at once and closes live connections. Answers when every worker that had work
+ * to do is gone, after SANDBOX_QUIESCE_MS at most, and a new one tells clients why. Pausing a
+ * paused sandbox replaces the reason (NULL: a default one). A failed sandbox is paused when it is
+ * served again. */
 void attachments_pause(struct attachments *all, const char *name, const char *reason,
         attach_done done, void *context);
-/* ATTACH_CONFLICT, and nothing changes: it has failed, so nobody would serve it. */
+/* Ends the pause. ATTACH_CONFLICT: it has failed, so nothing would serve it; nothing changes. */
 void attachments_resume(struct attachments *all, const char *name, attach_done done, void *context);
 void attachments_env(struct attachments *all, const char *name, attach_done done, void *context);
 void attachments_stats(struct attachments *all, const char *name, attach_done done, void *context);
 
-/* NULL: no such sandbox. Borrowed until the loop's next turn. */
+/* Returns NULL if there is no such sandbox. Borrowed until the loop's next turn. */
 struct attachment *attachments_find(const struct attachments *all, const char *name);
 size_t attachments_count(const struct attachments *all);
-/* In the order of their making. what may not change the registry; false ends it. */
+/* Calls what in the order of their creation, until it returns false. what may not change the
+ * registry. */
 void attachments_for_each(
         struct attachments *all, bool (*what)(void *context, struct attachment *a), void *context);
 void attachment_view(struct attachment *a, struct attachment_view *out);
-/* As sources_examine, of one that serves. */
+/* sources_examine() for a sandbox that is served. */
 void attachment_verify(
         const struct attachment *a, void (*tell)(void *context, const char *fault), void *context);
 
-/* Of the daemon itself, for /v1/status. */
+/* The state of the daemon itself, for /v1/status. */
 struct attachments_status {
-	pid_t pid, keeper_pid, recorder_pid; /* 0: does not run just now */
+	pid_t pid, keeper_pid, recorder_pid; /* 0: does not run at the moment */
 	int64_t started_ms;                  /* Unix time */
 	const char *audit_path, *config_path;
 	bool recording; /* the log can be written */
-	bool ready;     /* no sandbox of a daemon before this one is still to be taken over */
+	bool ready;     /* all sandboxes of an earlier daemon are recovered */
 	size_t count, serving, restarting, failed;
 	size_t spare_workers;
 	uint64_t generation; /* of the configuration, from 1 */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What can be wrong with a request before anything is opened for it: texts, numbers and addresses
- * that cannot be, whatever the daemon has; and that the daemon has no room, or the name or the
- * interface is somebody's already. Each objection is one sentence for whoever asked.
+ * Checks a request before anything is opened for it: texts, numbers and addresses that are invalid
+ * in any case; then whether the daemon has room, and whether name and interface are free. Each
+ * refusal is one sentence for the caller.
  */
 #include <stdio.h>
 
@@ -16,7 +16,7 @@ static bool is_absolute(const char *path)
 	return path && path[0] == '/' && strlen(path) <= MESSAGE_PATH_MAX;
 }
 
-/* Nobody sends from such an address: the sandbox would be cut off without a word. */
+/* Nobody sends from such an address: the sandbox would be cut off silently. */
 static bool check_address(struct attach_transaction *t, const struct ip *address)
 {
 	const enum ip_class class = ip_classify(address);
@@ -31,7 +31,7 @@ static bool check_address(struct attach_transaction *t, const struct ip *address
 	        ip_class_name(class));
 }
 
-/* Whoever asked sees which one is meant, as far as SHOWN_BYTES go. */
+/* The text in a refusal, cut to SHOWN_BYTES. */
 #define SHOWN_BYTES 96
 
 static const char *show(const char *text, char out[SHOWN_BYTES])
@@ -39,8 +39,8 @@ static const char *show(const char *text, char out[SHOWN_BYTES])
 	return slice_escape(slice_from_string(text), out, SHOWN_BYTES);
 }
 
-/* An interface may have further names (ip-link(8), altname). Rules go by its own, and so does what
- * is remembered of it: by another one it would be attached twice, or be looked for in vain. */
+/* An interface may have alternative names (ip-link(8), altname). Rules and records use its own
+ * name: under another one it could be attached twice, or not be found again. */
 static void find_own_name(struct attach_transaction *t, const char *name)
 {
 	unsigned index = if_nametoindex(name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests to attach whose policy a child has to read first. Nothing is made for them meanwhile,
- * and no name is theirs: when the files are there, the request begins anew, with all of its checks.
+ * Requests to attach whose policy a child has to read first. Nothing is made or reserved for them
+ * meanwhile: when the files are read, the request begins again, with all of its checks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 struct attach_deferred {
 	struct attach_deferred *prev, *next;
 	struct attachments *all;
-	struct attach_request request; /* what it points to is owned */
+	struct attach_request request; /* owned, with all it points to */
 	struct attach_reading *reading;
 	attach_done done;
 	void *context;
@@ -52,7 +52,7 @@ static bool copy_pairs(struct attach_pairs *pairs)
 	return attach_pairs_copy(pairs, &from) == 0;
 }
 
-/* Each part is a copy, or empty, whatever fails. */
+/* Each part is a copy, or empty, whichever copy fails. */
 static struct attach_deferred *deferred_new(const struct attach_request *request)
 {
 	struct attach_deferred *w = calloc(1, sizeof *w);

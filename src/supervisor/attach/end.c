@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of an attachment. Two are to be told apart: that of the daemon, which leaves gate, rules
- * and state behind for the next one, and that of the attachment (detached, expired, its process
- * gone), which leaves nothing.
+ * The end of an attachment. Either the daemon ends, and gate, rules and state are left for the next
+ * one; or the attachment ends (detached, expired, its process gone), and nothing is left.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +10,8 @@
 #include "supervisor/attach/attachment.h"
 #include "supervisor/sandbox/names_file.h"
 
-/* An agent does not gain the open network by waiting: an interface whose time is over is no longer
- * guarded but shut, and keeps its place here and on the disk until somebody detaches it. */
+/* Waiting must not give an agent the open network: an expired interface is no longer guarded but
+ * shut, and stays in the registry and on the disk until it is detached. */
 static bool stays_shut(const struct attachment *a)
 {
 	return a->shut && a->record.kind == ATTACH_INTERFACE;
@@ -22,7 +21,7 @@ void attachment_settle_shut(struct attachment *a)
 {
 	if (a->sandbox) {
 		gate_close(&a->sandbox->gate);
-		a->gate = a->sandbox->gate; /* its shape: what there is to take away */
+		a->gate = a->sandbox->gate; /* its shape: what has to be removed */
 		sandbox_free(a->sandbox);
 		a->sandbox = NULL;
 	}
@@ -43,14 +42,15 @@ static void settle_or_free(struct attachment *a)
 		attachment_free(a);
 }
 
-/* From here on only a part of it may be there. Should this process die now, the next one is to take
- * the rest away instead of showing a sandbox that it can neither serve nor mend. */
+/* From here on it may be incomplete. If this process dies, the next daemon is to remove the rest,
+ * instead of showing a sandbox that it can neither serve nor repair. */
 static void write_end(struct attachment *a, const struct gate *gate)
 {
 	int error;
 
 	if (stays_shut(a) || a->record.undoing || !a->record.policy)
-		return; /* or it is written already; or its file is damaged, and stays what it is */
+		return; /* nothing to write, or written already; or its file is damaged, and stays
+		           as it is */
 	a->record.undoing = true;
 	error = state_save(a->all->state, &a->record, gate);
 	if (error)
@@ -111,9 +111,7 @@ void attachment_detach_now(struct attachment *a)
 	on_unlinked(a);
 }
 
-/* The link of a gate is the kernel's to take away, which takes its time; nobody else waits for
- * that.
- */
+/* The kernel deletes a veth gate's link, which takes a while; nothing else waits for it. */
 void attachment_end(struct attachment *a)
 {
 	struct sandbox *s = a->sandbox;
@@ -141,7 +139,7 @@ void attachment_detach(struct attachment *a, bool shut)
 	loop_alarm_cancel(&a->expiry);
 	if (a->detaching) {
 		if (!a->undone)
-			a->shut = a->shut && shut; /* whoever asks for it outdoes the clock */
+			a->shut = a->shut && shut; /* a request overrides the expiry */
 		return;
 	}
 	a->detaching = true;

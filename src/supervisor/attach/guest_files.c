@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parent reads the child's report from a pipe and learns of its end from a pidfd; whatever the
- * child hangs in, the parent waits for nothing but these two and a timer. A child that cannot even
- * be killed (a file system in the sandbox that never answers) is left behind (os/helper_child.h)
- * and said so.
+ * The parent reads the child's report from a pipe and learns of its end from a pidfd; it waits for
+ * nothing but these two and a timer, even if the child hangs. A child that cannot be killed (a file
+ * system in the sandbox that never answers) is left behind (os/helper_child.h), and the report says
+ * so.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@
 #define CHILD_CAPABILITIES                                                                        \
 	(CAPABILITY(CAP_DAC_OVERRIDE) | CAPABILITY(CAP_DAC_READ_SEARCH) | CAPABILITY(CAP_CHOWN) | \
 	        CAPABILITY(CAP_FOWNER) | CAPABILITY(CAP_SYS_PTRACE))
-#define REAP_MS 1000 /* for a killed child to be gone */
+#define REAP_MS 1000 /* for a killed child to exit */
 #define REPORT_FD 3
 
 struct guest_files {
@@ -76,10 +76,10 @@ static bool is_own_root(int root)
 	       (theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino);
 }
 
-/* What root in a user namespace of its own has for its root directory, and what is mounted there,
- * is its own choice: a directory of the host's, say. So for such a process all is done as the root
- * of that namespace, which may write what belongs to somebody it knows (user_namespaces(7)). To be
- * asked once the directory is open: no process comes back out of one. NULL, or why not. */
+/* Root in its own user namespace chooses its root directory and what is mounted there: a directory
+ * of the host's, for example. So for such a process everything is done as the root of that
+ * namespace, which may write the files of the ids it maps (user_namespaces(7)). Call this after the
+ * directory was opened: a process cannot leave a user namespace. Returns NULL, or why not. */
 static const char *become_its_root(pid_t pid)
 {
 	struct stat theirs, ours;
@@ -102,7 +102,7 @@ static const char *become_its_root(pid_t pid)
 	               : NULL;
 }
 
-/* After each change of ids or namespaces, which gives capabilities and takes the signal. */
+/* Call after each change of ids or namespaces, which gives capabilities and clears the signal. */
 static bool keep_few_rights(void)
 {
 	struct capabilities have;
@@ -134,7 +134,7 @@ static void child_run(const struct guest_files_plan *plan, int report)
 	fault = plan->caller.uid == 0 ? become_its_root(plan->pid) : NULL;
 	if (!keep_few_rights())
 		fault = "this daemon cannot give up its rights first";
-	/* The descriptor stands for the process; it lives, so the number was its own all along. */
+	/* The pidfd stands for the process; it lives, so the pid was its own all the time. */
 	if (!is_same_process(plan) || poll(&alive, 1, 0) != 0)
 		say_fault(report, "the process is gone");
 	else if (is_own_root(root))
@@ -151,8 +151,8 @@ static void child(const struct guest_files_plan *plan, int report)
 	              time = {GUEST_FILES_MS / 1000, GUEST_FILES_MS / 1000};
 	sigset_t none;
 
-	/* One that hangs for good keeps what it has open: nothing of the daemon's, whose lock and
-	 * sockets are others' to take over. */
+	/* A child that hangs for ever keeps its descriptors open: it must hold none of the
+	 * daemon's, whose lock and sockets others may take over. */
 	if ((report != REPORT_FD && dup2(report, REPORT_FD) < 0) ||
 	        close_range(REPORT_FD + 1, ~0u, 0) < 0)
 		_exit(1);
@@ -171,7 +171,7 @@ static void child(const struct guest_files_plan *plan, int report)
 
 /* The parent. */
 
-/* Lines that begin with sign, without it, printable, each with its newline. */
+/* Appends to out the lines that begin with sign, without it, escaped. */
 static void pick(struct slice report, char sign, struct buf *out)
 {
 	char line[1024];
@@ -212,7 +212,7 @@ static void finish(struct guest_files *files, const char *fault)
 	buf_fini(&faults);
 }
 
-/* The pipe holds all of the report: it is larger than the bound, and the child never waits. */
+/* The pipe holds the whole report: it is larger than the limit, and the child never waits. */
 static void read_report(struct guest_files *files)
 {
 	uint8_t *room = buf_reserve(&files->report, GUEST_REPORT_MAX);
@@ -229,7 +229,7 @@ static bool reap(struct guest_files *files)
 	return files->pid == 0;
 }
 
-/* It is reaped whenever it is dead. */
+/* The helper_child module reaps it when it is dead. */
 static void leave(struct guest_files *files)
 {
 	loop_io_close(&files->exit);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every path is resolved by openat2(2) inside of the sandbox's root: links lead nowhere else, also
- * those that change meanwhile, and magic links are none. What is found is first looked at through a
- * descriptor that opens nothing (O_PATH); only a regular file is opened, and by that descriptor, so
- * that it is the one that was looked at.
+ * Every path is resolved by openat2(2) inside the sandbox's root: links, even changing ones, lead
+ * nowhere else, and magic links are refused. A file is first examined through a descriptor that
+ * opens nothing (O_PATH); only a regular file is opened, through that descriptor, so that it is the
+ * file that was examined.
  *
- * The CA goes only into files and directories of the root's own mount: what is mounted there may
- * belong to the host or to other sandboxes. The one exception is resolv.conf, which engines mount
- * from a file of their own for each container: one that is mounted itself, and not merely on
- * something that is. That one is written in place, and never where it is the host's. Everything
- * else is replaced by renaming, but for a name that is a link: then the file that it leads to is
- * written in place.
+ * The CA is written only to files and directories of the root's own mount: other mounts may belong
+ * to the host or to other sandboxes. The one exception is resolv.conf, which engines mount from a
+ * file of their own for each container: it may be written if it is itself a mount point, and not
+ * merely on another mount. It is written in place, and never if it is the host's. Everything else
+ * is replaced by renaming, except if the name is a link: then its target is written in place.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +28,7 @@
 
 #define PATH_BYTES 256
 #define HASH_LINKS_MAX 10
-#define TRIES_MAX 256 /* for a path to be followed in one quiet moment */
+#define TRIES_MAX 256 /* attempts to resolve a path without a rename in between */
 
 struct work {
 	int root;
@@ -39,7 +38,7 @@ struct work {
 	const struct guest_files_plan *plan;
 };
 
-/* A path that was taken apart, with its directory opened. */
+/* A path split into its opened directory and its last part. */
 struct place {
 	int directory;
 	const char *base; /* borrows from the path */
@@ -68,7 +67,7 @@ static int open_inside(const struct work *w, const char *path, int flags)
 	long fd;
 
 	/* openat2(2), EAGAIN: something was renamed or mounted, anywhere in the system, while a
-	 * ".." was followed. One who does so all the time does not keep us here. */
+	 * ".." was followed. The number of tries is limited in case that happens all the time. */
 	for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
 		fd = syscall(SYS_openat2, w->root, path, &how, sizeof how);
 		if (fd >= 0 || errno != EAGAIN)
@@ -87,7 +86,7 @@ static bool same_file(const struct statx *a, const struct stat *b)
 	return a->stx_ino == b->st_ino && makedev(a->stx_dev_major, a->stx_dev_minor) == b->st_dev;
 }
 
-/* The host's file of that name, whichever way the sandbox came by it. */
+/* True for the host's file of that name, however the sandbox has got it. */
 static bool is_the_hosts(const struct statx *at, const char *path)
 {
 	struct stat ours;
@@ -95,7 +94,7 @@ static bool is_the_hosts(const struct statx *at, const char *path)
 	return stat(path, &ours) == 0 && same_file(at, &ours);
 }
 
-/* Opens the very file that an O_PATH descriptor stands for. */
+/* Opens the same file that an O_PATH descriptor stands for. */
 static int reopen(int fd, int flags)
 {
 	char path[64];
@@ -144,7 +143,7 @@ static int write_all(int fd, struct slice bytes)
 	return 0;
 }
 
-/* A new file under the name, owned as the directory is, in one step. */
+/* Makes a new file of that name in one step, with the directory's owner. */
 static int replace(const struct place *place, struct slice bytes)
 {
 	char name[64];
@@ -189,8 +188,8 @@ static bool is_link(const struct place *place)
 	       S_ISLNK(st.st_mode);
 }
 
-/* The file that path leads to: an O_PATH descriptor of a regular file, or -errno (-ELOOP: it is
- * something else). */
+/* Finds the file that path leads to. Returns an O_PATH descriptor of a regular file, or -errno
+ * (-ELOOP: it is something else). */
 static int find(const struct work *w, const char *path, struct statx *at)
 {
 	int fd = open_inside(w, path, O_PATH), error;
@@ -236,8 +235,9 @@ static int put(const struct work *w, const char *path, struct slice bytes, bool 
 	return error;
 }
 
-/* A regular file of the root's own mount, at most GUEST_FILE_MAX bytes. What others could not read
- * there would else be in a bundle that they can, if names were exchanged before that is written. */
+/* Reads a regular file of the root's own mount, at most GUEST_FILE_MAX bytes. From another mount,
+ * bytes that others cannot read could get into a bundle that they can read, if names are exchanged
+ * before it is written. */
 static int read_file(const struct work *w, const char *path, struct buf *out)
 {
 	struct statx at;
@@ -277,7 +277,7 @@ static void install_resolver(const struct work *w)
 	tell(w, GUEST_RESOLV, put(w, GUEST_RESOLV, slice_of(text, n), true));
 }
 
-/* With the CA behind what is there. */
+/* Adds the CA after the present content. */
 static int add_to_bundle(const struct work *w, const char *path, bool make)
 {
 	struct slice pem = w->plan->root_pem;
@@ -302,7 +302,7 @@ static int add_to_bundle(const struct work *w, const char *path, bool make)
 	return error;
 }
 
-/* Other places than the first only where there is something. */
+/* Paths other than the first only if they exist. */
 static void install_bundles(const struct work *w)
 {
 	tell(w, GUEST_BUNDLE, add_to_bundle(w, GUEST_BUNDLE, true));
@@ -370,7 +370,7 @@ void guest_files_install(int root, const struct guest_files_plan *plan, int repo
 	w.mount = at.stx_mnt_id;
 	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
 		if ((error = make_directory(&w, directories[i])) != 0 && !w.missing)
-			w.missing = error; /* what follows tells */
+			w.missing = error; /* reported by the steps that follow */
 	install_resolver(&w);
 	install_bundles(&w);
 	error = put(&w, GUEST_CA, plan->root_pem, false);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All sandboxes at once, for an upgrade: held still, given up to another daemon or taken back. And
- * single ones that nobody serves: rules of the host keep their interface closed, and those rules
- * are looked after as if somebody did.
+ * All sandboxes at once, for an upgrade: suspended, given up to another daemon or taken back. And
+ * single ones that are not served: rules of the host keep their interface closed, and these rules
+ * are still watched and repaired.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static void on_held_change(struct gate *gate, int result)
 	char text[GATE_WHY_MAX + MESSAGE_NAME_MAX + 128];
 
 	if (result == GATE_AWAY)
-		return; /* closed it is anyway */
+		return; /* it is closed anyway */
 	if (result < 0) {
 		log_sandbox(LOG_LEVEL_ERROR, a->record.name,
 		        "the rules that keep its interface closed cannot be examined or set again: "
@@ -93,7 +93,7 @@ static void on_knock(struct gate *gate)
 	attachment_knocked(container_of(s->owner, struct attachment, owner));
 }
 
-/* Where another daemon's worker served, nobody does now. */
+/* The other daemon's worker served here; now nothing does. */
 static void listen_early(struct attachment *a)
 {
 	struct sandbox *s = a->sandbox;

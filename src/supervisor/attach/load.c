@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The policy of an attachment, loaded anew. */
+/* Loads the policy of an attachment. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,8 @@
 #include "supervisor/attach/attachment.h"
 #include "supervisor/os/local_file.h"
 
-/* True where it needs what a daemon cannot have: the environment of whoever started a command. */
+/* True if the policy has an env: source: a daemon does not have the environment of a command's
+ * caller. */
 static bool is_objectionable(const struct settings *settings, char **out)
 {
 	const struct policy *policy = &settings->policy;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the sandbox of a request is: its network namespace, by the process or the file that stands
- * for it and with the rights of who asks, or an interface of the host. From then on nobody else
- * attaches what is there (attach/target.c).
+ * Finds the sandbox of a request: its network namespace, through the process or file that stands
+ * for it and with the caller's rights, or an interface of the host. From then on nobody else can
+ * attach it (target.c).
  */
 #include <errno.h>
 #include <sys/stat.h>
@@ -44,7 +44,7 @@ static bool take_interface(struct attach_transaction *t)
 {
 	const struct attach_target target = attach_target_of_interface(t->interface);
 
-	return settle_at(t, &target); /* nobody else is there: attach_transaction_check_room() */
+	return settle_at(t, &target); /* free, see attach_transaction_check_room() */
 }
 
 static bool find_process(struct attach_transaction *t)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be done with an attachment besides making it, and what can be seen of it. */
+/* The operations on an attachment besides attaching, and its visible state. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ void attachments_for_each(
 	}
 }
 
-/* Or answers that there is none. */
+/* Answers that there is none, and returns NULL. */
 static struct attachment *find(
         struct attachments *all, const char *name, attach_done done, void *context)
 {
@@ -80,15 +80,16 @@ void attachments_detach(struct attachments *all, const char *name, attach_done d
 		attachment_detach(a, false);
 }
 
-/* One that cannot be served at all may be by the next daemon: what is known of it can be paused. */
+/* A sandbox that this daemon cannot serve may be served by the next one: its record can be
+ * paused. */
 static bool is_kept(const struct attachment *a)
 {
 	return !a->sandbox && !attachment_is_left(a) && !a->detaching && a->trouble[0] &&
 	       a->record.policy && !a->record.undoing && !attachment_is_over(a);
 }
 
-/* A pause lasts: over the death of workers and of the daemon. It is done first, and answered when
- * nothing from before lives any more. */
+/* A pause outlives workers and the daemon. It takes effect first, and is answered when nothing from
+ * before lives any more. */
 static void set_pause(struct attachment *a, const char *reason, attach_done done, void *context)
 {
 	int error;
@@ -131,7 +132,7 @@ void attachments_resume(struct attachments *all, const char *name, attach_done d
 
 	if (!a)
 		return;
-	if (a->sandbox->state == SANDBOX_CLOSED) /* it stays what it is: nobody would serve it */
+	if (a->sandbox->state == SANDBOX_CLOSED) /* it stays failed: nothing would serve it */
 		attach_refuse(done, context, ATTACH_CONFLICT,
 		        "%s has failed, and resuming does not serve it again: %s", name,
 		        a->sandbox->failure);
@@ -206,7 +207,7 @@ void attachments_stats(struct attachments *all, const char *name, attach_done do
 		attachment_tell_stats(a, id, NULL);
 }
 
-/* What can be seen. */
+/* The visible state. */
 
 const char *attach_state_name(enum attach_state state)
 {
@@ -222,7 +223,7 @@ const char *attach_state_name(enum attach_state state)
 	return names[state];
 }
 
-/* Of one that is left: what it is already, whatever its turn will be about. */
+/* For one with left set: its state is known before its turn. */
 static bool is_known(const struct attachment *a)
 {
 	return a->sandbox ? a->sandbox->state != SANDBOX_HANDED_OFF : a->trouble[0] != 0;
@@ -356,7 +357,7 @@ void attachments_status(struct attachments *all, struct attachments_status *out)
 	}
 }
 
-/* The end of all: the daemon's own. */
+/* The end of all attachments, with the daemon. */
 
 void attachments_stop(struct attachments *all)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who waits for what of an attachment, and how each of them is answered. */
+/* The pending operations on an attachment, and how each is answered. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process is named by its number, and numbers are used again: so it is held by a pidfd first, and
- * everything that is read by number counts only if the process was still there afterwards.
+ * Pids are reused. So a process is held by a pidfd first, and everything that is read by pid counts
+ * only if the process still existed afterwards.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -65,8 +65,8 @@ int attach_process_netns(const struct identity *id, pid_t pid, int pidfd)
 	return -ESRCH;
 }
 
-/* Where network namespaces have their names as a rule: proc(5) and ip-netns(8), where root alone
- * makes files and mounts. Nobody has to answer there. */
+/* True for the usual paths of network namespaces: proc(5) and ip-netns(8), where only root makes
+ * files and mounts. Opening them never hangs. */
 static bool is_usual(const char *path)
 {
 	static const char named[] = "/run/netns/";
@@ -115,7 +115,8 @@ bool attach_netns_is_own(int netns)
 {
 	struct stat st;
 
-	/* Where the daemon may not look at the first process, nobody gets its namespace from it. */
+	/* If the daemon may not examine the first process, nobody gets its namespace through the
+	 * daemon. */
 	return fstat(netns, &st) < 0 || is_netns_of("/proc/self/ns/net", &st, true) ||
 	       is_netns_of("/proc/1/ns/net", &st, false);
 }

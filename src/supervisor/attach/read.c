@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading a policy that lies where nobody may answer: a child does it (config/settings.h), and
- * the loop goes on meanwhile. What is asked for then starts anew, with the files in hand.
+ * Has a child read a policy on a file system that may stop answering (config/settings.h), while the
+ * loop goes on. Afterwards the operation begins again, with the files.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ struct attach_reading {
 	void *context;
 };
 
-/* What the child needs. */
+/* The child's input. */
 struct work {
 	const char *policy;
 	const struct identity *identity;

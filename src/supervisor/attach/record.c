@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels and variables of an attachment, and what may be one. */
+/* Labels and variables of an attachment, and which are valid. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* extra: what a key may hold beside letters and digits, not as its first character. */
+/* extra: what a key may hold besides letters and digits, but not at its beginning. */
 static bool key_is_plain(const char *key, const char *extra, bool digit_first, size_t max)
 {
 	size_t n = strlen(key);
@@ -38,7 +38,7 @@ static bool value_is_text(const char *value, size_t max)
 	return n <= max;
 }
 
-/* The first that an earlier one has the key of, or NULL. */
+/* Returns the first pair with the key of an earlier one, or NULL. */
 static const struct attach_pair *find_twice(const struct attach_pairs *pairs)
 {
 	for (size_t i = 0; i < pairs->count; i++)
@@ -91,7 +91,7 @@ const char *attach_vars_objection(
 	return *culprit ? "a variable is there twice" : NULL;
 }
 
-/* It is shown on terminals. */
+/* These texts are shown on terminals. */
 const char *attach_container_objection(const struct attach_container *c)
 {
 	bool plain = value_is_text(c->engine, ATTACH_ENGINE_MAX) &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reloading: the file is loaded whole, with the rights of whoever named it, and only then is
- * another worker started under it. A reload of all goes a few sandboxes at a time: each one's two
- * workers are there side by side for a moment.
+ * Reloading: the file is loaded completely, with the rights of the user who named it, and only then
+ * is another worker started under it. A reload of all handles a few sandboxes at a time: each has
+ * two workers for a moment.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void refuse_file(attach_done done, void *context, struct attachment *a,
 	done(context, &result);
 }
 
-/* What it changes for those inside, as `vethguard policy diff` prints it. */
+/* Returns what changes for the policy's users, as `vethguard policy diff` prints it. */
 static char *difference(const struct policy *from, const struct policy *to)
 {
 	struct policy_diff diff;
@@ -53,7 +53,7 @@ static void replace(struct attachment *a, struct generation *g, attach_done done
 	int error;
 
 	if (!attachment_wait(a, OPERATION_RELOAD, 0, done, context)) {
-		free(a->new_policy); /* or the next one to take over would be written down as it */
+		free(a->new_policy); /* otherwise a later takeover would save it as its policy */
 		a->new_policy = NULL;
 		return;
 	}
@@ -68,12 +68,12 @@ static void replace(struct attachment *a, struct generation *g, attach_done done
 	}
 }
 
-/* Waiting for files. */
+/* Reloads that wait for files. */
 
 struct attach_later {
 	struct attachment *attachment;
 	struct attach_reading *reading;
-	char *policy; /* owned; NULL: the one that it has */
+	char *policy; /* owned; NULL: its current one */
 	struct identity caller;
 	attach_done done;
 	void *context;
@@ -198,7 +198,7 @@ static void begin(struct attachments *all, const char *name, const char *policy,
 		attach_refuse(done, context, ATTACH_BUSY, "the daemon is stopping");
 	else if (attachment_is_left(a))
 		attach_refuse(done, context, ATTACH_BUSY, ATTACH_RECOVERING);
-	else if (a->detaching) /* what is left of it may be its link alone */
+	else if (a->detaching) /* only its link may be left */
 		attach_refuse(done, context, ATTACH_BUSY, "%s is being detached", name);
 	else if (!a->sandbox)
 		attach_refuse(done, context, attachment_trouble(a), "%s", a->trouble);
@@ -221,7 +221,7 @@ void attachments_reload(struct attachments *all, const char *name, const char *p
 	begin(all, name, policy, caller, &settings_no_files, done, context);
 }
 
-/* All of them. */
+/* Reloading all. */
 
 #define DIAGNOSTICS_MAX 65536
 
@@ -231,13 +231,13 @@ struct reload_all {
 	void *context;
 	char (*names)[MESSAGE_NAME_MAX + 1];
 	size_t count, next, under_way, reloaded, failed;
-	size_t busy;   /* of those that failed: to be asked for again, as nothing is wrong */
-	bool starting; /* answers that come at once do not start further ones from within */
+	size_t busy;   /* of the failed: worth another try, nothing is wrong */
+	bool starting; /* answers that come at once start nothing recursively */
 	char first[MESSAGE_NAME_MAX + 1 + SANDBOX_FAILURE_MAX];
 	struct buf diagnostics, warnings;
 };
 
-/* What is collected for whoever asked, NUL-terminated; NULL: nothing. */
+/* Returns the collected lines, NUL-terminated; NULL: nothing. */
 static const char *text_of(struct buf *b)
 {
 	return buf_append(b, "", 1) == 0 && b->len > 1 ? (const char *)buf_bytes(b) : NULL;
@@ -270,7 +270,7 @@ static void finish(struct reload_all *r)
 
 static void go_on(struct reload_all *r);
 
-/* What the buffer has no room for is not shown. */
+/* Lines that do not fit are left out. */
 static void note(struct reload_all *r, const char *text)
 {
 	if (text && buf_append(&r->diagnostics, text, strlen(text)) == 0)
@@ -297,7 +297,7 @@ static void on_fault(void *context, const char *fault)
 	warn(context, slice_from_string(fault));
 }
 
-/* As the answer of whoever reloads this one alone. */
+/* The same warnings as in the answer to a reload of this sandbox alone. */
 static void collect_warnings(struct reload_all *r, struct attachment *a)
 {
 	struct warned w = {&r->warnings, a->record.name};
@@ -341,7 +341,7 @@ static void go_on(struct reload_all *r)
 		const char *name = r->names[r->next++];
 		const struct attachment *a = attachments_find(r->all, name);
 
-		if (!a || a->detaching) /* meanwhile: it serves nothing any more */
+		if (!a || a->detaching) /* it serves nothing any more */
 			continue;
 		r->under_way++;
 		attachments_reload(r->all, name, NULL, NULL, on_reloaded, r);
@@ -391,7 +391,7 @@ void attachments_reload_all(struct attachments *all, attach_done done, void *con
 	buf_init(&r->warnings, DIAGNOSTICS_MAX);
 	HASH_ITER(hh, all->by_name, a, next)
 	{
-		/* An interface whose time is over has nothing to reload, and is no failure. */
+		/* An expired interface has nothing to reload, and is no failure. */
 		if (!a->detaching && (a->sandbox || attachment_trouble(a) != ATTACH_CONFLICT))
 			memcpy(r->names[r->count++], a->record.name, sizeof a->record.name);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where sandboxes are, so that no namespace and no interface is attached twice: a table, because
- * whoever attaches one waits for this. */
+/* The targets of all sandboxes, so that no namespace or interface is attached twice: a hash table,
+ * because every attach waits for this lookup. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reloading of its own accord (watch: true in the configuration): an attached sandbox whose policy
- * has changed on disk is reloaded as if somebody had asked for it. A file with a fault changes
- * nothing, and its faults are in the daemon's log.
+ * Automatic reloading (watch: true in the configuration): an attached sandbox whose policy has
+ * changed on disk is reloaded as on request. A file with a fault changes nothing; the faults are in
+ * the daemon's log.
  */
 #include <string.h>
 

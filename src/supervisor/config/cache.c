@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sandboxes under one policy share what was made of it. Nothing is taken on trust: every file is
- * looked at again for each of them, with the same rights as the first time, and where a byte of
- * any, or who may read it, is not what it was, all of it is loaded anew. A file that has not
- * changed for a while is not read for that (config/fingerprint.h): its bytes may be on a disk by
- * now, and whoever attaches would wait for it.
+ * Sandboxes under one policy share its settings. Every file is verified again for each sandbox,
+ * with the same rights as the first time; if a byte of any file has changed, or the users who can
+ * read or change it, everything is loaded again. A file that has been unchanged for a while is not
+ * read for that (fingerprint.h): its bytes may be only on disk by now, and the client that attaches
+ * would wait for it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +18,8 @@
 
 #define KEY_MAX (64u << 10)
 
-/* Everything but files that decides what comes out: two loads of the same key differ by files only.
- * Texts are told apart by their ends, which none of them contains. */
+/* The key: everything but files that the result depends on, so loads with the same key differ by
+ * files only. Each text is followed by its NUL, which no text contains. */
 static bool make_key(struct buf *out, const struct identity *identity, const char *policy_path,
         const char *config_path, const struct policy_load_options *options)
 {
@@ -41,7 +41,7 @@ static bool make_key(struct buf *out, const struct identity *identity, const cha
 	return !error;
 }
 
-/* Under keys that nobody knows: no file can be made that looks like another. */
+/* The hash keys are secret: no file can be made to have the hash of another. */
 static void describe(struct slice text, struct settings_input *out)
 {
 	static struct hash_key keys[2];
@@ -92,7 +92,7 @@ static const struct identity *reader_of(
 	return input->whose == SETTINGS_OWN ? settings_config_identity(caller) : caller;
 }
 
-/* The directories above a file have changed without it. */
+/* The directories above a file change independently of it. */
 static bool same_writers(const struct settings_input *input, int fd, const struct stat *st)
 {
 	struct policy_writers now = {0};
@@ -102,7 +102,7 @@ static bool same_writers(const struct settings_input *input, int fd, const struc
 	return policy_writers_equal(&now, &input->facts.writers);
 }
 
-/* With the rights that are in force: 0 where the file holds its fingerprint and may be read. */
+/* With the rights in force: returns 0 if the file matches its fingerprint and is readable. */
 static int look(void *context)
 {
 	const struct settings_input *input = context;
@@ -177,7 +177,8 @@ struct settings *settings_cache_find(struct settings *registry, const struct ide
 	return s;
 }
 
-/* Secrets are nobody else's, and whether the host has an address changes without any file. */
+/* Settings with secrets are not shared; nor those with source addresses: whether the host has these
+ * can change without any file changing. */
 static bool may_be_shared(const struct settings *s)
 {
 	return s->remembers && !s->egress_pair.n && !s->config.egress.address4.family &&

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a configuration names outside of itself: CA files, the proxy's password, the way out, the
- * directory of the log. A sandbox that is started finds out by itself what cannot be had. Here that
- * is told before, to whoever only wants to know; and what would be taken without a word, and serve
- * nothing.
+ * What a configuration refers to: CA files, the proxy's password, the egress interface, the
+ * directory of the audit log. A sandbox that starts notices by itself what is missing. The checks
+ * here tell it in advance, to `--check-config`, and also note settings that are accepted but have
+ * no effect.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "supervisor/config/private.h"
 #include "supervisor/config/sources.h"
 
-#define ALL_ADDRESSES_BITS 7 /* a network with so few is no network of somebody's */
+#define ALL_ADDRESSES_BITS 7 /* a network with a prefix this short is nobody's own */
 
 static int open_file(const char *path, bool local)
 {
@@ -27,8 +27,8 @@ static int open_file(const char *path, bool local)
 	return fd < 0 && !local ? -errno : fd;
 }
 
-/* RFC 7468; OpenSSL reads TRUSTED CERTIFICATE and X509 CERTIFICATE as well. Also true of a file
- * that cannot be had: that is another fault. */
+/* RFC 7468; OpenSSL also reads TRUSTED CERTIFICATE and X509 CERTIFICATE. True as well for a file
+ * that cannot be read: that is another fault. */
 static bool holds_certificate(const char *path, bool local)
 {
 	int fd = open_file(path, local);

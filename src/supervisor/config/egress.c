@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What settings say of the way out: source addresses that this host has, a proxy that can carry
- * what the policy allows, and its password.
+ * Checks of the egress settings: source addresses that this host has, a proxy that can carry what
+ * the policy allows, and its password.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -14,7 +14,7 @@
 
 #define PASSWORD_ROOM (CONFIG_EGRESS_PAIR_MAX + 1) /* with the end of a line */
 
-/* Why the bytes read (with one line's end taken off) cannot be a password, or NULL. */
+/* Returns why these bytes (without one trailing line end) cannot be a password, or NULL. */
 static const char *password_objection(const uint8_t *p, size_t n, size_t room)
 {
 	if (n == 0)
@@ -27,7 +27,7 @@ static const char *password_objection(const uint8_t *p, size_t n, size_t room)
 	return NULL;
 }
 
-/* The same, and too_short where both together are less than what can be masked. */
+/* The same for the pair; too_short if user and password together are too short to be masked. */
 static const char *pair_objection(
         const struct settings *s, const uint8_t *password, size_t n, const char *too_short)
 {
@@ -37,7 +37,7 @@ static const char *pair_objection(
 	return !why && before + n < MASK_VALUE_MIN ? too_short : why;
 }
 
-/* "user:", with room for so many bytes behind it. 0 or -errno. */
+/* Allocates "user:" with room more bytes. Returns 0 or -errno. */
 static int begin_pair(struct settings *s, size_t room)
 {
 	struct secret *pair = &s->egress_pair;
@@ -52,7 +52,7 @@ static int begin_pair(struct settings *s, size_t room)
 	return 0;
 }
 
-/* Both from the proxy's URL. */
+/* User and password from the proxy's URL. */
 static int join_pair(struct settings *s, struct diag_list *diags)
 {
 	struct secret *password = &s->config.egress_password, *pair = &s->egress_pair;
@@ -73,7 +73,7 @@ static int join_pair(struct settings *s, struct diag_list *diags)
 	return 0;
 }
 
-/* The password of a file that the invoking user or root keeps from everybody else. */
+/* Reads the password from a file that the invoking user or root keeps from everybody else. */
 int settings_read_egress_pair(
         struct settings *s, const struct identity *identity, bool wait, struct diag_list *diags)
 {
@@ -114,7 +114,7 @@ int settings_read_egress_pair(
 	return 0;
 }
 
-/* Tried here, in the namespace that the worker dials from. */
+/* The address is tried in this namespace, which is the one the worker dials from. */
 static int check_source(const struct ip *address, const struct config_place *target,
         const char *config_path, struct diag_list *diags)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a configuration says of the way out: where names are looked up, which private networks they
- * may lead to, from where and through which proxy upstreams are reached. A worker learns it once,
- * when it starts.
+ * Compares the egress settings of two configurations: name servers, permitted private networks,
+ * source addresses and the proxy for upstreams. A worker is told these once, when it starts.
  */
 #include "supervisor/config/settings.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A policy on a file system that may not answer is read by a child, which loads it as we would, so
- * that it comes upon the same files, and writes each to its report: first that it is about to read
- * it, which is what is known of it should that never end, then what came of it. We load the policy
- * again, from the report. A file that the child did not come upon is no part of it.
+ * A policy on a file system that may stop answering is read by a child process. The child loads the
+ * policy as the supervisor would, so it finds the same files, and writes two records for each to
+ * its report: first that it is about to read the file (all that is known if the read never ends),
+ * then the result. The supervisor loads the policy again, from the report. A file that the child
+ * did not find does not belong to the policy.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,15 +15,15 @@
 #include "supervisor/os/local_file.h"
 #include "supervisor/config/private.h"
 
-#define BEYOND (-EOVERFLOW) /* no file's own error: with it there would be too much */
+#define BEYOND (-EOVERFLOW) /* not an error of a file: SETTINGS_FILES_MAX would be exceeded */
 
 enum { ABOUT_TO_READ = 1, HAS_READ };
 
-/* Path and text follow. Both sides are the same program. */
+/* Path and text follow. Parent and child are the same program. */
 struct record {
 	uint32_t kind;
 	int32_t error;
-	uint64_t path_n, text_n; /* path with its NUL */
+	uint64_t path_n, text_n; /* path_n includes the NUL */
 	struct policy_file_facts facts;
 };
 
@@ -87,7 +88,8 @@ static int read_and_tell(void *context, const char *path, char **text, size_t *n
 	*text = NULL;
 	*n = 0;
 	error = settings_read(&r->opening, path, text, n);
-	if (error == LOCAL_FILE_UNKNOWN || error == BEYOND) /* as a file system may call it */
+	/* A file system may return these values too. */
+	if (error == LOCAL_FILE_UNKNOWN || error == BEYOND)
 		error = -EIO;
 	if (!error && *n > r->left) {
 		free(*text);
@@ -127,7 +129,7 @@ int settings_files_read(const struct identity *identity, const char *policy_path
 	error = policy_load(&reader, policy_path, options, &image, &size, diags);
 	free(image);
 	free(diags);
-	return error == -ENOMEM ? error : 0; /* what is wrong is found once more, and told */
+	return error == -ENOMEM ? error : 0; /* the parent finds and reports the faults again */
 }
 
 /* The parent. */
@@ -147,7 +149,7 @@ static bool add(struct settings_files *files, const struct settings_file *file)
 	return true;
 }
 
-/* A record that is cut off was being written when the child ended. */
+/* An incomplete record at the end was being written when the child ended. */
 static bool parse(struct settings_files *files)
 {
 	const char *at = files->memory;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fingerprint: whether a file is what it was when it was read, told without reading it again. The
- * kernel notes the time of each change of a file's bytes, mode or owner (inode(7)), and nobody can
- * set that time. It is as fine as the file system keeps it: two changes within one of its steps may
- * look like one. So a fingerprint counts only where the last change lay further back when the file
- * was about to be read.
+ * fingerprint: tells whether a file is unchanged since it was read, without reading it again. The
+ * kernel sets the time of each change of a file's bytes, mode or owner (ctime, inode(7)), and no
+ * program can set it. Its resolution is the file system's: two changes within one step may have the
+ * same time. So a fingerprint counts only if the last change was more than STAMP_STEP_S before the
+ * reading.
  */
 #ifndef VETHGUARD_SRC_SUPERVISOR_CONFIG_FINGERPRINT_H
 #define VETHGUARD_SRC_SUPERVISOR_CONFIG_FINGERPRINT_H
@@ -23,9 +23,9 @@ struct fingerprint {
 	struct timespec changed, written;
 };
 
-/* Of a file that is about to be read; now is CLOCK_REALTIME. */
+/* Returns the fingerprint of a file that is about to be read; now is CLOCK_REALTIME. */
 struct fingerprint fingerprint_of(const struct stat *file, time_t now);
-/* True: it is that file, and nothing of it has changed. */
+/* Returns true if it is the same file and unchanged. */
 bool fingerprint_holds(const struct fingerprint *fingerprint, const struct stat *file);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /etc/resolv.conf and /etc/hosts of the host: read, and put beside the configuration. */
+/* Reads the host's /etc/resolv.conf and /etc/hosts and adds them to the configuration. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 #include "vethguard/policy/host_files.h"
 #include "supervisor/config/private.h"
 
-#define HOST_FILE_MAX (1u << 20) /* bytes of either that are looked at */
+#define HOST_FILE_MAX (1u << 20) /* bytes read of either */
 
-/* A file of the host's, as much as HOST_FILE_MAX. Missing or unreadable: empty, as the C library
- * takes it. */
+/* Reads at most HOST_FILE_MAX bytes. A missing or unreadable file counts as empty, as in the C
+ * library. */
 struct slice settings_host_file(const char *path, char **memory, struct fingerprint *fingerprint)
 {
 	FILE *in = fopen(path, "re");

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who can change a policy by the directories above it, looked at by a daemon that waits for no file
- * system. What is on the root directory's own is told by one call for each of them, and as a rule
- * that is all. Finding out whether another mount is local takes much longer, so that is asked once,
- * of the directory that the file is in, and from there one goes up, as far as the mount goes.
+ * Finds the users who can change a policy through the directories above it, in a daemon that waits
+ * for no file system. Directories on the root directory's own file system take one call each, and
+ * usually that is all. Finding out whether another mount is local takes much longer, so it is done
+ * once, for the directory that holds the file; from there the walk goes upward as far as the mount
+ * reaches.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #include "supervisor/os/local_file.h"
 #include "supervisor/config/private.h"
 
-#define LEVELS_MAX 256 /* directories above each other, in a path of PATH_MAX */
+#define LEVELS_MAX 256 /* nested directories in a path of PATH_MAX */
 
 static int look(void *elsewhere, const char *path, struct stat *st)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: an event in any folder only starts a short wait; when it is over, every file
- * is compared with what stat(2) said of it before. So it does not matter how a file was changed:
- * written, renamed over, or reached by a symbolic link that was exchanged somewhere above it (as
- * ConfigMaps are). A file that is missing is not told, for editors let it be so for a moment; it is
- * told when it is back. Folders that are not there are looked for from time to time. Only what is
- * local (local_file.h) is looked at: elsewhere a look may never end.
+ * An event in any folder only starts a short wait; after it every file's stat(2) is compared with
+ * the previous one. So it does not matter how a file was changed: written, renamed over, or reached
+ * through a symbolic link that was exchanged somewhere above it (as with ConfigMaps). A missing
+ * file is not reported, because editors remove files for a moment; it is reported when it is back.
+ * Missing folders are looked for every POLICY_WATCH_RETRY_MS. Only local files (local_file.h) are
+ * examined: elsewhere stat(2) may never return.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@
 	(IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB | \
 	        IN_DELETE_SELF | IN_MOVE_SELF)
 
-#define READS_MAX 16 /* in a turn of the loop: whoever writes all the time holds nobody else up */
+#define READS_MAX 16 /* per turn of the loop: constant writes hold nothing else up */
 
 struct watched_file {
 	char *path; /* owned */
@@ -50,8 +50,8 @@ struct policy_watch {
 	int fd;
 	struct loop_io io;
 	struct loop_timer quiet, retry;
-	bool again;       /* somebody is told later: no round goes on from the start */
-	int64_t since_ms; /* first event of a run; 0: none */
+	bool again;       /* an owner is told later: tell() does not start over */
+	int64_t since_ms; /* first event of a burst; 0: none */
 	struct owner *owners;
 	struct folder *folders;
 	size_t folder_count;
@@ -74,7 +74,7 @@ static void owner_free(struct owner *o)
 	free(o);
 }
 
-/* 0 or -errno: LOCAL_FILE_UNKNOWN: it was not looked at. */
+/* Returns 0 or -errno; LOCAL_FILE_UNKNOWN: it was not examined. */
 static int examine(const char *path, struct stat *out)
 {
 	int fd = local_file_find(path), error;
@@ -86,7 +86,7 @@ static int examine(const char *path, struct stat *out)
 	return error;
 }
 
-/* Marks those with a changed file. */
+/* Marks owners with a changed file. */
 static void look(struct policy_watch *w)
 {
 	for (struct owner *o = w->owners; o; o = o->next)
@@ -113,11 +113,11 @@ static void tell(struct policy_watch *w)
 		}
 		o->changed = false;
 		w->changed(w->context, o->owner);
-		o = w->owners; /* the list may be another one now */
+		o = w->owners; /* the callback may have changed the list */
 	}
 }
 
-/* 0, or -errno; a folder that is not there is left for later. */
+/* Returns 0 or -errno; a missing folder is left for later. */
 static int folder_open(struct policy_watch *w, struct folder *f)
 {
 	char path[64];
@@ -278,7 +278,7 @@ static void drop_unused_folders(struct policy_watch *w)
 	}
 }
 
-/* Folders of all owners are watched, and no others. The first error counts, the rest goes on. */
+/* Watches the folders of all owners and no others. Goes on after an error and returns the first. */
 static int watch_folders(struct policy_watch *w)
 {
 	int error = 0;

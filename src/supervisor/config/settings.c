@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loading settings. All errors of one file are gathered into one text, so that the operator mends
- * them in one go. The configuration is read before the policy and both are read whole before
+ * Loading settings. All errors of one file are gathered into one text, so that the operator can fix
+ * them in one go. The configuration is read before the policy, and both are read completely before
  * anything is started: a session that cannot be set up leaves nothing to undo.
  */
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "supervisor/os/local_file.h"
 #include "supervisor/config/private.h"
 
-/* The diagnostics as diag_print() shows them, in memory. */
+/* Returns the diagnostics, as diag_print() shows them, in memory. */
 static char *diagnostics_text(const struct diag_list *diags)
 {
 	char *text = NULL;
@@ -58,8 +58,8 @@ static int read_now(void *context)
 	return o->files.read(o->files.context, o->path, o->text, o->n);
 }
 
-/* The operator's files may be closed to the user whom the operator lets run them: then they are
- * read all the same. */
+/* The operator may keep a file from the user who is allowed to run it: then it is read with the
+ * supervisor's rights. */
 static int read_as_user(struct settings_opening *o)
 {
 	int error = LOCAL_FILE_UNKNOWN;
@@ -98,7 +98,7 @@ int settings_read(void *context, const char *path, char **text, size_t *n)
 	return error;
 }
 
-/* A file that only root or the invoking user can read or write. */
+/* True for a file that only root or the invoking user can read or write. */
 static bool is_private(void *context)
 {
 	const struct settings_opening *o = context;
@@ -107,8 +107,8 @@ static bool is_private(void *context)
 	return o->facts.closed && (owner == 0 || owner == o->identity->uid || owner == geteuid());
 }
 
-/* Rootless, owners that the user namespace does not have all look alike, and root is among them. A
- * file that was read with lent rights may still be in a folder of whoever named it. */
+/* In a user namespace (rootless), unmapped owners all look alike, and root is among them. A file
+ * that was read with the supervisor's rights may still be in a folder of the user who named it. */
 static const struct policy_writers *writers(void *context)
 {
 	const struct settings_opening *o = context;
@@ -119,8 +119,8 @@ static const struct policy_writers *writers(void *context)
 	return w->who == POLICY_WRITER_NONE || known ? NULL : w;
 }
 
-/* Diagnostics quote what they complain of. A user who may run this program as root, and not read
- * every file as root, would have any file read out that way. */
+/* Diagnostics quote the text they complain about. A user who may run this program as root, but may
+ * not read every file, could read any file that way. */
 static void withhold(struct diag_list *diags, const char *path, const char *check)
 {
 	memset(diags, 0, sizeof *diags);
@@ -130,7 +130,7 @@ static void withhold(struct diag_list *diags, const char *path, const char *chec
 	        check);
 }
 
-/* One that cannot be remembered is not watched, which is no reason to refuse the policy. */
+/* A file that cannot be recorded is not watched; that is no reason to refuse the policy. */
 static void remember_file(void *context, const char *path)
 {
 	struct settings *s = context;
@@ -144,7 +144,7 @@ static void remember_file(void *context, const char *path)
 		s->file_count++;
 }
 
-/* Borrows nothing. One that no place is known of is found all the same, by who looks for it. */
+/* Copies the location. attach/load.c finds an env: source even if its location is unknown. */
 static void remember_env_source(void *context, const struct policy_credential *credential,
         const char *file, unsigned line, unsigned column)
 {
@@ -155,7 +155,7 @@ static void remember_env_source(void *context, const struct policy_credential *c
 		s->env_source = NULL;
 }
 
-/* The configuration is the invoking user's in a session, and the daemon's own else. */
+/* In a session the configuration is the invoking user's, otherwise the daemon's own. */
 const struct identity *settings_config_identity(const struct identity *caller)
 {
 	static struct identity own;
@@ -206,7 +206,7 @@ int settings_load_config(const char *path, struct config *config, struct diag_li
 	return error;
 }
 
-/* Who may not read it is not told what is wrong with it. */
+/* A user who may not read it is not told what is wrong with it. */
 static int load_config(struct settings *s, struct settings_opening *opening,
         struct policy_reader *reader, const char *path, struct diag_list *notes,
         struct diag_list *diags)
@@ -234,13 +234,13 @@ static int load_config(struct settings *s, struct settings_opening *opening,
 	return error;
 }
 
-/* Of the configuration's parts: its own faults are to be told from the policy's. */
+/* Marks faults of the configuration, to distinguish them from the policy's. */
 static int of_config(int error)
 {
 	return error && error != -ENOMEM ? -ECANCELED : error;
 }
 
-/* For the operator's log, and for whoever asked for this. */
+/* For the operator's log, and for the caller. */
 static int take_notes(struct settings *s, const struct diag_list *notes)
 {
 	FILE *out;
@@ -346,7 +346,8 @@ static struct settings *load_new(const struct identity *identity, const char *po
 	if (result) {
 		if (opening.remote && result != -ENOMEM)
 			result =
-			        LOCAL_FILE_UNKNOWN; /* what was found out so far is worth nothing */
+			        /* The diagnostics so far are incomplete. */
+			        LOCAL_FILE_UNKNOWN;
 		else if (diags->count)
 			*error = diagnostics_text(diags);
 		settings_put(s);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file: sources. Whose rights open them? Two kinds of files are meant to work: the invoking user's
- * own, and those that the administrator keeps from that user (/etc/vethguard/secrets, owned by
- * root, mode 0600). And one attack has to fail: the sandboxed command, which usually runs as the
- * invoking user with that user's files, puts a symbolic link to /etc/shadow where a credential used
- * to be, and has root's file sent to a host that the policy allows.
+ * file: sources: whose rights open them? Two kinds of files must work: the invoking user's own, and
+ * those that the administrator keeps from that user (/etc/vethguard/secrets, owned by root, mode
+ * 0600). One attack must fail: the sandboxed command, which usually runs as the invoking user with
+ * that user's files, puts a symbolic link to /etc/shadow in place of a credential, and has root's
+ * file sent to a host that the policy allows.
  *
- * So the file is opened as the invoking user first. Where that user may not read it, the
- * supervisor's own rights are used, but only along the literal path with no symbolic link in it
- * (openat2(2), RESOLVE_NO_SYMLINKS) and only for a file that root owns: only root can have put it
- * there. In both cases it must be a regular file that belongs to root or to the invoking user and
- * that neither its group nor others can write: a credential that somebody else may exchange is
- * none.
+ * So the file is opened as the invoking user first. If that user may not read it, the supervisor's
+ * own rights are used, but only along the literal path without symbolic links (openat2(2),
+ * RESOLVE_NO_SYMLINKS), and only for a file that root owns: only root can have put it there. In
+ * both cases it must be a regular file that belongs to root or the invoking user and that neither
+ * its group nor others can write: a credential that somebody else can exchange is refused.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +24,7 @@
 #include "supervisor/os/local_file.h"
 #include "supervisor/config/sources.h"
 
-/* Not waiting at a fifo, not adopting a terminal. */
+/* Does not wait at a FIFO, does not acquire a controlling terminal. */
 #define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
 
 static int open_plain(void *context)
@@ -48,7 +47,7 @@ static int open_literal(const char *path)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* Why the open file may not serve, or NULL. */
+/* Returns why the open file may not serve, or NULL. */
 static const char *objection(int fd, const struct identity *id, bool by_root)
 {
 	struct stat st;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file: sources that may lie where nobody answers. A child opens the file, with the same rights and
- * checks as we would, and copies it into a pipe; the keeper gets the pipe only when the whole file
- * is in it, so that it never waits for a file system, and the supervisor still reads no byte of it.
+ * file: sources on a file system that may stop answering. A child opens the file, with the rights
+ * and checks of source_file_open(), and copies it into a pipe. The keeper gets the pipe only when
+ * the whole file is in it, so that it never waits for a file system, and the supervisor still reads
+ * no byte of it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -58,7 +59,7 @@ static int copy_by(char bytes[SECRET_MAX], int from, int output, char error[SOUR
 	return -1;
 }
 
-/* Locked memory as secret_alloc() gives it belongs to the parent. */
+/* The locked memory of secret_alloc() belongs to the parent. */
 static int copy(int from, int output, char error[SOURCE_ERROR_MAX])
 {
 	char bytes[SECRET_MAX] = {0};
@@ -116,8 +117,8 @@ static int start(struct source_read *r)
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
-	fcntl(ends[1], F_SETPIPE_SZ,
-	        PIPE_BYTES); /* where it is refused, the default holds SECRET_MAX */
+	/* If this fails: the default size holds SECRET_MAX. */
+	fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
 	r->output = ends[0];
 	const struct helper_child_plan plan = {.run = run,
 	        .context = r,

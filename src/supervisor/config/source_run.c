@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exec: sources. The program runs as the invoking user, in a session and process group of its own,
- * with a pipe as its output, nothing as its input and no other descriptor than stderr, which it may
- * use to tell people what it needs.
+ * exec: sources. The program runs as the invoking user, in its own session and process group, with
+ * a pipe as its output, no input and no other descriptor than stderr, which it may use to tell
+ * people what it needs.
  *
- * The keeper gets the pipe only after the program has ended well: until then the value waits in the
- * pipe, whose size bounds it, so that neither a partial value nor the output of a program that
- * failed is ever taken for a credential, and the supervisor still reads no byte of it. At its
- * timeout, and at its end, the whole group is killed: nothing that it left running keeps the pipe
- * open. One that cannot be killed at once, because it waits for a file system, is left behind
+ * The keeper gets the pipe only after the program has exited with status 0. Until then the value
+ * waits in the pipe, whose size bounds it; so neither a partial value nor the output of a failed
+ * program is ever taken for a credential, and the supervisor reads no byte of it. At its timeout,
+ * and at its end, the whole group is killed: nothing that it left running keeps the pipe open. A
+ * program that cannot be killed at once, because it waits for a file system, is left behind
  * (os/helper_child.h).
  */
 #include <errno.h>
@@ -31,10 +31,10 @@
 #include "supervisor/config/sources.h"
 
 #define PIPE_BYTES (2 * SECRET_MAX)
-#define LOOK_MS                                                                                    \
-	200 /* how often the pipe is looked at: a program that writes too much would wait for ever \
-	     */
-#define DIE_MS 1000 /* for one that was killed */
+/* Interval at which the fill of the pipe is checked: a program that writes too much would block for
+ * ever. */
+#define LOOK_MS 200
+#define DIE_MS 1000 /* for a killed program */
 #define TIMEOUT_MS_MAX 600000
 #define PATH_OF_PROGRAMS "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define FIRST_OTHER_FD 3
@@ -53,8 +53,8 @@ struct source_run {
 	char name[POLICY_NAME_MAX + 1]; /* of the program, for messages */
 };
 
-/* argv of the credential as C strings: one block of memory, NULL where it is gone or a string holds
- * NUL. */
+/* Returns argv of the credential as C strings in one block of memory. A string that holds a NUL
+ * ends there. Returns NULL if there is no memory. */
 static char **argv_of(const struct policy_credential *credential)
 {
 	size_t bytes = (credential->argc + 1) * sizeof(char *);
@@ -91,7 +91,7 @@ static void set_environment(const struct identity *id)
 	}
 }
 
-/* In the child. Whatever fails shows as exit status 126 or 127, as in a shell. */
+/* In the child. Failures give exit status 126 or 127, as in a shell. */
 static void child(struct sources *sources, char **argv, int output, pid_t parent)
 {
 	struct rlimit no_core = {0, 0};
@@ -136,8 +136,7 @@ static void explain(const struct source_run *run, const siginfo_t *end, char out
 		        end->si_status);
 }
 
-/* The process is a zombie or alive here, so its number, and that of its group, cannot be anybody
- * else's. */
+/* The process is alive or a zombie here, so its pid and process group cannot be anybody else's. */
 static void kill_group(const struct source_run *run)
 {
 	kill(-run->pid, SIGKILL);
@@ -167,7 +166,7 @@ static void on_exit_ready(struct loop_io *io, unsigned events)
 	sources_run_ended(run->sources, run->index, run->id, output, output < 0 ? text : NULL);
 }
 
-/* It is to be reaped whenever it is dead. */
+/* The helper_child module reaps it when it is dead. */
 static void leave(struct source_run *run)
 {
 	helper_child_leave(run->sources->loop, run->pid, run->pidfd, run->sources->identity.uid);
@@ -192,7 +191,7 @@ static void look_again(struct source_run *run, int64_t now_ms)
 	loop_timer_set(&run->timer, left < LOOK_MS ? left : LOOK_MS);
 }
 
-/* How much waits in the pipe is no secret; no byte of it is read. */
+/* The amount that waits in the pipe is no secret; no byte of it is read. */
 static void on_look(struct loop_timer *timer)
 {
 	struct source_run *run = container_of(timer, struct source_run, timer);
@@ -240,8 +239,8 @@ static int launch(struct source_run *run, const struct policy_credential *creden
 		free(argv);
 		return -errno;
 	}
-	fcntl(ends[1], F_SETPIPE_SZ,
-	        PIPE_BYTES); /* where it is refused, the default holds SECRET_MAX */
+	/* If this fails: the default size holds SECRET_MAX. */
+	fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
 	run->output = ends[0];
 	run->pid = fork();
 	if (run->pid == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kind of source a credential has, and what is under way for whom. The keeper's requests are
- * hostile input: a number out of range, or a second request while the first is under way, is an
- * answer and not an accident. */
+/* Opens a credential's source by its kind, and tracks what is pending. The keeper's requests are
+ * hostile input: a number out of range, or a second request during the first, gets an error
+ * answer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -47,7 +47,7 @@ void sources_fini(struct sources *s)
 
 #define SOURCE_FAULT_MAX (SOURCE_ERROR_MAX + POLICY_NAME_MAX + 32)
 
-/* The name makes the sentence useful where it is shown last: in a denial, in the keeper's log. */
+/* The credential's name, for the places that show the sentence: a denial, the keeper's log. */
 static void name_fault(
         const struct sources *s, uint32_t index, const char *error, char text[SOURCE_FAULT_MAX])
 {
@@ -87,7 +87,7 @@ void sources_read_ended(struct sources *s, uint32_t index, uint64_t id, int fd, 
 		s->on_source(s, id, fd, error);
 }
 
-/* As source_file_open for a local one; path is filled. */
+/* source_file_open() without waiting; fills in path. */
 static int open_local(const struct sources *s, const struct policy_credential *c,
         char path[SOURCE_PATH_MAX], char error[SOURCE_ERROR_MAX])
 {
@@ -100,7 +100,7 @@ static int open_local(const struct sources *s, const struct policy_credential *c
 	return source_file_open(&s->identity, path, false, error);
 }
 
-/* Closes fd. It is no reason to refuse the value, as it would be of one that others can write. */
+/* Closes fd. The value of such a file is not refused, unlike one that others can write. */
 static bool is_for_everybody(int fd, const char *path, char error[SOURCE_ERROR_MAX])
 {
 	char shown[256];
@@ -173,7 +173,8 @@ static void look_whether_covered(struct sources *s, uint32_t index, int fd, cons
 	*covered = (struct source_identity){st.st_dev, st.st_ino}; /* told once */
 }
 
-/* Here and now where it is local, else by a child: the keeper, too, serves many, and would wait. */
+/* A local file is opened here, any other by a child: the keeper serves many sandboxes too, and must
+ * not wait. */
 static void open_file(
         struct sources *s, uint64_t id, uint32_t index, const struct policy_credential *c)
 {
@@ -195,7 +196,7 @@ static void open_file(
 		refuse(s, id, index, error);
 }
 
-/* A value is in its pipe once: the keeper keeps it from then on. */
+/* The value can be read from its pipe only once: the keeper holds it from then on. */
 static int take_variable(struct sources *s, uint32_t index, const struct policy_credential *c,
         char error[SOURCE_ERROR_MAX])
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A peer is judged by what the kernel says of it when it connects, before a byte of it is read. */
+/* A peer is judged by its credentials, which the kernel gives at the connection, before any byte is
+ * read. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Members are read by a table: name, type, where it goes. An unknown name is refused, with the one
- * that was probably meant: a mistyped "polcy" must not attach with less than was wanted. What the
- * values mean (lengths, which names are taken) is for attachments to judge; here only that which
- * has to hold to make the call at all.
+ * Members are read by a table: name, type, target. An unknown name is refused, with a hint at the
+ * name that was probably meant: with a mistyped "polcy", the attachment must not go on with less
+ * than was wanted. The attachments module judges the values (lengths, which names are in use); here
+ * only what is needed to make the call is checked.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -22,7 +22,7 @@ enum member_type { STRING, INTEGER, BOOLEAN, OBJECT, ARRAY };
 struct member {
 	const char *name;
 	enum member_type type;
-	const json_t *value; /* filled in; NULL: not there */
+	const json_t *value; /* filled in; NULL: missing */
 };
 
 __attribute__((format(printf, 2, 3))) static bool wrong(char *fault, const char *format, ...)
@@ -74,7 +74,7 @@ static bool unknown(
 	        diag_hint(slice_from_string(key), &known, hint));
 }
 
-/* where: what stands before a member's name in messages. */
+/* where: what precedes a member's name in messages. */
 static bool read_members(
         const json_t *body, struct member *members, size_t count, const char *where, char *fault)
 {
@@ -93,7 +93,7 @@ static bool read_members(
 		if (i == count)
 			return unknown(members, count, where, key, fault);
 		if (json_is_null(value))
-			continue; /* as if it were not there */
+			continue; /* null counts as missing */
 		if (!has_type(value, members[i].type))
 			return wrong(fault, "%s%s: has to be %s", where, key,
 			        type_names[members[i].type]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control_body: what a request's JSON says, checked member by member. */
+/* control_body: reads and checks the members of a request's JSON. */
 #ifndef VETHGUARD_SRC_SUPERVISOR_CONTROL_BODY_H
 #define VETHGUARD_SRC_SUPERVISOR_CONTROL_BODY_H
 
@@ -9,17 +9,17 @@
 
 struct json_t;
 
-/* An attach request with the memory that its pairs lie in; strings borrow from the JSON. */
+/* An attach request with the memory of its pairs; strings borrow from the JSON. */
 struct control_attach {
 	struct attach_request request;
 	struct attach_pair labels[ATTACH_LABELS_MAX], vars[ATTACH_VARS_MAX];
-	bool files; /* resolv.conf and the CA go into the sandbox's own file system */
+	bool files; /* write resolv.conf and the CA into the sandbox's file system */
 };
 
-/* Each: true, or false with one sentence that names the member, what is wrong and what would be
- * right. body may be NULL: nothing was sent. */
+/* Each returns true, or false with one sentence in fault that names the member, what is wrong and
+ * what would be right. body may be NULL: none was sent. */
 bool control_body_attach(const struct json_t *body, struct control_attach *out, char *fault);
-/* NULL where the member is not there. */
+/* *policy or *reason is NULL if the member is missing. */
 bool control_body_reload(const struct json_t *body, const char **policy, char *fault);
 bool control_body_pause(const struct json_t *body, const char **reason, char *fault);
 bool control_body_empty(const struct json_t *body, char *fault);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request is checked in a fixed order, the cheapest first: path and method, content type, JSON,
- * members; then the operation runs. A call lives until its answer; should the server be closed
- * before, it goes on without, and what it brings is dropped.
+ * A request is checked in a fixed order, the cheapest check first: path and method, content type,
+ * JSON, members; then the operation runs. A call lives until its answer; if the server is closed
+ * before, the call goes on, and its result is dropped.
  */
 #include <grp.h>
 #include <jansson.h>
@@ -24,7 +24,7 @@ struct control {
 	struct control_owner *owner;
 	struct admission admission;
 	bool held;
-	struct control_call calls; /* head of a ring: those under way */
+	struct control_call calls; /* head of a ring of open calls */
 };
 
 struct attachments *control_attachments(struct control *control)
@@ -42,7 +42,7 @@ struct loop *control_loop(struct control *control)
 	return control->loop;
 }
 
-/* A call's end. */
+/* The end of a call. */
 
 static void call_free(struct control_call *call)
 {
@@ -116,7 +116,7 @@ static void refuse(struct control_call *call, unsigned status, const char *detai
 	struct json j;
 	struct buf body;
 
-	if (call->route) /* else it is told already, in its own words */
+	if (call->route) /* otherwise no_route() has reported it */
 		tell(call, status, detail);
 	buf_init(&body, CONTROL_ANSWER_MAX);
 	control_problem_begin(&j, &body, status, slice_from_string(detail));
@@ -169,9 +169,9 @@ bool control_succeeded(struct control_call *call, const struct attach_result *re
 	return false;
 }
 
-/* A request's beginning. */
+/* The beginning of a request. */
 
-/* application/json, with parameters or without (RFC 9110 section 8.3.1). */
+/* True for application/json, with or without parameters (RFC 9110 section 8.3.1). */
 static bool is_json(struct slice type)
 {
 	ptrdiff_t semicolon = slice_find_byte(type, ';');
@@ -181,7 +181,7 @@ static bool is_json(struct slice type)
 	return slice_equals_ignoring_case(slice_trim(type), SLICE(CONTROL_JSON));
 }
 
-/* False: the call is answered. */
+/* Returns false if the call is answered. */
 static bool read_body(struct control_call *call, const struct http_request *request)
 {
 	char detail[CONTROL_DETAIL_MAX], text[JSON_ERROR_TEXT_LENGTH * 4];
@@ -264,7 +264,7 @@ static void on_request(struct http_handler *handler, struct http_exchange *excha
 		call->route->run(control, call);
 }
 
-/* Who may speak. */
+/* Admission. */
 
 static const char *admit(struct http_handler *handler, const struct http_peer *peer)
 {
@@ -307,8 +307,9 @@ int control_hold(struct control *control, bool hold)
 	return http_server_hold(control->server, hold);
 }
 
-/* Calls under way are in the hands of others: each is made a ring of its own, and freed when it
- * comes back; those whose files are being written are in our own. */
+/* The operations hold pointers to open calls: each call is made a ring of its own, and freed when
+ * its operation ends. Calls whose files are being written belong to this module and are freed
+ * now. */
 void control_free(struct control *control)
 {
 	struct control_call *call;
@@ -321,7 +322,7 @@ void control_free(struct control *control)
 		call->prev = call->next = call;
 		call->control = NULL;
 		if (call->files)
-			call_free(call); /* nobody calls back any more */
+			call_free(call); /* no callback follows */
 	}
 	http_server_free(control->server);
 	admission_close(&control->admission);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be asked of the daemon as a whole. */
+/* Calls about the daemon as a whole. */
 #include <errno.h>
 
 #include "supervisor/control/call.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be asked for: one table. */
+/* The routes, in one table. */
 #include <stdio.h>
 
 #include "supervisor/control/call.h"
@@ -26,7 +26,7 @@ static const struct control_route routes[] = {
         {"POST", "/v1/sandboxes/*/resume", "sandboxes.resume", CHANGES, BODY, control_run_resume},
 };
 
-/* Where pattern has its '*', path has one segment, which may be a sandbox's name. */
+/* The '*' of a pattern matches one segment of the path that is a valid sandbox name. */
 static bool path_matches(const char *pattern, struct slice path, char name[MESSAGE_NAME_MAX + 1])
 {
 	const char *star = strchr(pattern, '*');

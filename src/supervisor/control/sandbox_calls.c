@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be asked of sandboxes: for each call what is begun, and its answer. */
+/* Calls about sandboxes: how each begins, and its answer. */
 #include <stdio.h>
 
 #include "supervisor/control/call.h"
 #include "supervisor/config/settings.h"
 
-/* What can be seen of the place that it was attached to and is not guarded with it. */
+/* Returns a warning about a visible gap of the place it was attached to, or "". */
 static const char *warning_of(const struct attachment_view *view)
 {
 	return view->has_resolver && settings_host_asks_itself()
@@ -16,8 +16,8 @@ static const char *warning_of(const struct attachment_view *view)
 	               : "";
 }
 
-/* Of a credential's file: its first request would be told as well, when whoever can mend it no
- * longer looks. */
+/* Reports a fault of a credential's file now: its first request would report it as well, but too
+ * late for the caller who can fix it. */
 static void add_fault(void *context, const char *fault)
 {
 	json_put_string(context, NULL, slice_from_string(fault), 0);
@@ -137,7 +137,7 @@ static void on_stats(void *context, const struct attach_result *result)
 	control_answer(call, 200, &j, &out);
 }
 
-/* Attaching: the sandbox, then its files where these are wanted. */
+/* Attaching: the sandbox, then its files if requested. */
 
 static void on_files(void *context, const struct guest_files_report *report)
 {
@@ -160,7 +160,7 @@ static void no_files(struct control_call *call, const char *why)
 	on_files(call, &report);
 }
 
-/* Into the very process that was attached: its number may be another's by now. */
+/* Writes into the same process that was attached: the pid may be another process's by now. */
 static void write_files(
         struct control_call *call, struct attachment *a, const struct attach_env *env)
 {
@@ -230,7 +230,7 @@ void control_run_attach(struct control *control, struct control_call *call)
 	attachments_attach(control_attachments(control), &call->attach.request, on_attached, call);
 }
 
-#define SANDBOX_TEXT_BYTES 1024 /* more than one takes in a list, as a rule */
+#define SANDBOX_TEXT_BYTES 1024 /* usually more than one sandbox needs in a list */
 
 struct listing {
 	struct json j;
@@ -253,7 +253,7 @@ static void put_list(struct control *control, struct listing *list, struct buf *
 {
 	size_t count = attachments_count(control_attachments(control));
 
-	(void)!buf_reserve(out, count * SANDBOX_TEXT_BYTES); /* it grows where that is too little */
+	(void)!buf_reserve(out, count * SANDBOX_TEXT_BYTES); /* it grows if that is too little */
 	json_begin(&list->j, out);
 	json_put_object(&list->j, NULL);
 	json_put_bool(&list->j, "brief", list->brief);
@@ -263,8 +263,8 @@ static void put_list(struct control *control, struct listing *list, struct buf *
 	json_put_end_object(&list->j);
 }
 
-/* What people wrote into labels and variables may be more than one answer holds. That is no reason
- * to show nothing: ATTACHMENTS_MAX sandboxes without it fit. */
+/* Labels and variables may be too long for one answer. Then the list is sent without them:
+ * ATTACHMENTS_MAX sandboxes fit that way. */
 void control_run_list(struct control *control, struct control_call *call)
 {
 	struct listing list = {.brief = false};

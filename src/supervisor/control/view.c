@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is shown of sandboxes and of the daemon, as JSON. Members are always there; what has no
- * value just now is null. Nothing here holds a credential's value: of credentials only
- * placeholders, and where their values come from, are known to this process at all.
+ * The JSON of sandboxes and of the daemon. All members are always present; one without a value is
+ * null. Nothing here holds a credential's value: this process knows only placeholders and where the
+ * values come from.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #define TIME_TEXT_MAX 40
 #define BRIEF_REASON_MAX 128 /* bytes */
-#define SOURCE_SHOWN_MAX 256 /* bytes of where a credential comes from */
+#define SOURCE_SHOWN_MAX 256 /* bytes of a credential's source */
 
 /* RFC 3339 in UTC with milliseconds; 0: null. */
 static void put_time(struct json *j, const char *key, int64_t ms)
@@ -67,7 +67,7 @@ static void put_pid(struct json *j, const char *key, pid_t pid)
 		json_put_null(j, key);
 }
 
-/* Keys were checked when the sandbox was attached. */
+/* The keys were checked at the attach. */
 static void put_pairs(struct json *j, const char *key, const struct attach_pairs *pairs)
 {
 	if (!pairs) {
@@ -100,7 +100,7 @@ static void put_attachment(struct json *j, const struct attachment_view *v)
 	json_put_end_object(j);
 }
 
-/* The names of credentials, and where their values come from. */
+/* The names of credentials and their sources. */
 static void put_credentials(struct json *j, const struct policy *policy)
 {
 	if (!policy) {
@@ -253,7 +253,7 @@ static void put_worker(struct json *j, const struct message_worker_stats *w)
 	json_put_end_object(j);
 }
 
-/* How often, and what was dropped beyond it: of the packets above. */
+/* The limits, and how many of the dropped packets above exceeded each. */
 static void put_bounds(struct json *j, const struct attach_stats *stats)
 {
 	json_put_object(j, "limits");

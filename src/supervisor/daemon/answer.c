@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whoever calls: the control socket, which the service manager has passed, a daemon before this one
- * gives, or is opened here; what the control API asks of the daemon itself; and each call as an
- * event of the audit log.
+ * The control socket, which the service manager has passed, an earlier daemon hands over, or this
+ * one opens; what the control API asks of the daemon itself; and the audit event of each call.
  */
 #include <errno.h>
 #include <limits.h>

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon in order: directories and the lock; keeper and recorder; what a daemon before this one
- * has left is read; the control socket (answer.c); what was left is taken over, and then it is
- * ready; loop. It ends orderly by SIGTERM (signals.c): workers finish what they can within their
- * patience, the recorder writes everything, and the sandboxes stay as they would after a crash:
- * their rules stand and nobody listens, so that they are closed until the next daemon serves them.
+ * The order of the daemon: directories and the lock; keeper and recorder; reading what an earlier
+ * daemon has left; the control socket (answer.c); recovering what was left, then it is ready;
+ * running the loop.
+ *
+ * SIGTERM ends it in order (signals.c): workers finish what they can in time, and the recorder
+ * writes everything. The sandboxes stay as after a crash: their rules stand and nothing listens, so
+ * they are closed until the next daemon serves them.
  */
 #include <errno.h>
 #include <limits.h>
@@ -21,9 +23,9 @@
 #include "supervisor/os/fd_limit.h"
 #include "supervisor/events/generations.h"
 
-/* Allocations from this size on have pages of their own: what loading a policy takes for a moment
- * goes back to the system and leaves no holes between what a thousand sandboxes keep, and of large
- * structs only those pages are there that are written to. */
+/* Allocations from this size on get their own pages (mallopt(3)): what loading a policy needs for a
+ * moment goes back to the system and leaves no holes between the data of a thousand sandboxes, and
+ * of large structs only the pages that are written exist. */
 #define OWN_PAGES_BYTES (32 << 10)
 
 static struct daemon daemon_state;
@@ -32,7 +34,7 @@ static struct daemon daemon_state;
 
 static void find_config(struct attachments *all, const char *given)
 {
-	/* One that cannot be looked at is not taken for one that is not there. */
+	/* A file that cannot be examined does not count as missing. */
 	bool none = !given && access(DAEMON_CONFIG, F_OK) != 0 && errno == ENOENT;
 	const char *path = given ? given : none ? NULL : DAEMON_CONFIG;
 	char full[PATH_MAX];
@@ -42,7 +44,7 @@ static void find_config(struct attachments *all, const char *given)
 	snprintf(all->config_path, sizeof all->config_path, "%s", path ? full : "");
 }
 
-/* Loaded once to see that it is in order, and for what is the daemon's own in it. */
+/* Loads the configuration once to validate it, and for the daemon's own settings. */
 static void check_config(struct daemon *d)
 {
 	struct attachments *all = &d->attachments;
@@ -69,7 +71,7 @@ static void check_config(struct daemon *d)
 	free(diags);
 }
 
-/* Its end. */
+/* End. */
 
 void daemon_stop(struct daemon *d, int status)
 {
@@ -80,7 +82,8 @@ void daemon_stop(struct daemon *d, int status)
 		outage_tell(&d->supervisor);
 		outbox_lifecycle(&d->supervisor, NULL, EVENT_STOP, NULL);
 	}
-	/* Who calls from now on waits for the next daemon, which listens on the same socket. */
+	/* Clients that call from now on wait for the next daemon, which listens on the same
+	 * socket. */
 	if (d->control && !d->listener.ours)
 		control_hold(d->control, true);
 	attachments_stop(&d->attachments);
@@ -97,10 +100,10 @@ static void on_empty(struct attachments *all)
 	daemon_finish_when_alone(container_of(all, struct daemon, attachments));
 }
 
-/* Its start. */
+/* Start. */
 
-/* Without them it only takes longer. They fit at once where the configuration says nothing of
- * addresses, port and bounds; else from the second on (gate_host_take). */
+/* Without gates in store attaching only takes longer. They fit at once if the configuration sets no
+ * addresses, port and bounds; otherwise from the second on (gate_host_take()). */
 static void prepare_gates(struct supervisor *sv)
 {
 	struct config config;
@@ -118,7 +121,7 @@ static void prepare_gates(struct supervisor *sv)
 		log_warn("no gates can be made in advance: %s", strerror(-error));
 }
 
-/* All that was there is served, or on its way to it. */
+/* All sandboxes that existed are served, or about to be. */
 static void on_recovered(struct attachments *all)
 {
 	struct daemon *d = container_of(all, struct daemon, attachments);
@@ -152,7 +155,8 @@ void daemon_serve(struct daemon *d)
 		die(STATUS_FAILED, "no memory");
 }
 
-/* Who can connect finds every sandbox there is; it is ready when all of them are taken over. */
+/* The control socket opens when all sandboxes are known; the daemon is ready when all are
+ * recovered. */
 static void on_roles_ready(struct supervisor *sv)
 {
 	struct daemon *d = container_of(sv, struct daemon, supervisor);

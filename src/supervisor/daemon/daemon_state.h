@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* daemon_state: the daemon as its own files see it (daemon.c, directories.c, answer.c, signals.c,
- * upgrade.c, takeover.c). */
+/* daemon_state: the daemon's state, shared by the files of this folder. */
 #ifndef VETHGUARD_SRC_SUPERVISOR_DAEMON_DAEMON_STATE_H
 #define VETHGUARD_SRC_SUPERVISOR_DAEMON_DAEMON_STATE_H
 
@@ -23,35 +22,36 @@ struct daemon {
 	const struct daemon_options *options;
 	const char *state, *data;
 	int state_directory;
-	uint64_t set; /* of recording files (events/generations.h) */
+	uint64_t set; /* number of its recording set (events/generations.h) */
 	int lock;
 	struct unix_listener listener;
 	struct control_owner control_owner;
 	struct control *control;
-	bool ready; /* all that was left is taken over, and the service manager was told */
+	bool ready; /* everything is recovered and the service manager was told */
 	struct upgrade upgrade;
 	struct takeover takeover;
 };
 
-/* directories.c: makes and opens them, and locks that of the state, or ends the program. */
+/* directories.c: makes and opens the directories and locks the state directory; ends the program on
+ * failure. */
 void daemon_open_directories(struct daemon *d);
-/* And the log, once recording goes on. */
+/* Opens the audit log, once recording goes on. */
 void daemon_open_log(struct daemon *d);
-/* daemon.c: finds and serves what a daemon before this one has left, or gives. */
+/* daemon.c: finds and serves what an earlier daemon has left or hands over. */
 void daemon_serve(struct daemon *d);
-/* Ends it orderly; the loop ends when everything has. Once more is harmless. status: the program's,
- * where it has none yet. */
+/* Ends the daemon in order; the loop ends when everything has ended. May be called again. status:
+ * the exit status, unless one is set already. */
 void daemon_stop(struct daemon *d, int status);
-/* Its sandboxes are all given up. */
+/* Finishes when all sandboxes are given up. */
 void daemon_finish_when_alone(struct daemon *d);
-/* answer.c: takes the control socket that the service manager has passed, if any, or ends the
- * program. Before any descriptor is opened, or any process started that would find in its
- * environment what was meant for this one. */
+/* answer.c: takes the control socket that the service manager has passed, if any; ends the program
+ * on failure. Call this before any descriptor is opened and before any process is started that
+ * could inherit the environment variables meant for this one. */
 void daemon_take_passed_socket(struct daemon *d);
-/* Answers the control API, and once everything is taken over, says so to the service manager. */
+/* Answers the control API, and once everything is recovered, tells the service manager. */
 void daemon_answer(struct daemon *d);
 void daemon_tell_ready(struct daemon *d);
-/* signals.c: 0 or -errno. */
+/* signals.c. Returns 0 or -errno. */
 int daemon_open_signals(struct daemon *d);
 void daemon_close_signals(struct daemon *d);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the daemon keeps what it has: directories that nobody else may write in, the lock by which
- * there is one daemon for each, and its log. */
+/* Where the daemon keeps its files: directories that nobody else may write in, the lock that
+ * permits one daemon for each state directory, and the audit log. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,10 +16,11 @@
 #include "supervisor/events/generations.h"
 #include "supervisor/daemon/daemon_state.h"
 
-#define LOCK_MS 2000 /* for the processes of a killed daemon to be gone */
+#define LOCK_MS 2000 /* for the processes of a killed daemon to exit */
 #define LOCK_RETRY_MS 5
 
-/* Makes one where it is not there; only its owner and root may write in it. The descriptor. */
+/* Makes the directory if it is missing; only its owner and root may write in it. Returns the
+ * descriptor. */
 static int directory(const char *parent, const char *name, mode_t mode)
 {
 	char path[PATH_MAX];
@@ -40,7 +41,7 @@ static int directory(const char *parent, const char *name, mode_t mode)
 	return fd;
 }
 
-/* One that was killed leaves its lock for a moment to a child that was about to become a role. */
+/* A killed daemon's lock is held for a moment by a child that was about to become a role. */
 static int lock_within(int fd, int64_t patience_ms)
 {
 	int64_t end_ms = clock_monotonic_ms() + patience_ms;
@@ -97,7 +98,7 @@ void daemon_open_directories(struct daemon *d)
 	d->supervisor.ca = all->ca;
 }
 
-/* Only the directory of the default is made: any other is the operator's. */
+/* Makes only the directory of the default path: any other is the operator's. */
 void daemon_open_log(struct daemon *d)
 {
 	struct attachments *all = &d->attachments;

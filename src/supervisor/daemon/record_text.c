@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a sandbox was attached to, in words: whoever reads the audit log later finds a name, and the
- * namespace or container that it stood for is long gone. */
+/* Describes what a sandbox was attached to, for the audit log: a later reader finds a name whose
+ * namespace or container is long gone. */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "supervisor/daemon/state_file.h"
 
-/* What does not fit is left out. */
+/* Text that does not fit is left out. */
 struct text {
 	char *p;
 	size_t n, size;

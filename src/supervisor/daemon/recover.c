@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a daemon before this one has left: state files and pinned gates. Each sandbox is for itself:
- * one whose file is damaged, whose gate is gone or whose policy no longer loads stays cut off, is
- * said loudly and shown as failed; the others are served. Nothing is guessed, and nothing that
- * belongs to a file that cannot be read is taken away.
+ * Recovers what an earlier daemon has left: state files and pinned gates. Each sandbox is handled
+ * separately: one whose file is damaged, whose gate is gone or whose policy no longer loads stays
+ * cut off, is logged as an error and shown as failed; the others are served. Nothing is guessed,
+ * and nothing that belongs to an unreadable file is removed.
  *
- * All state files are read first, so that every name and number is known. Then each has its turn
- * (daemon/recovery_queue.c). Where another daemon still serves them (upgrade.h) the gates do not
- * listen before that: what connects meanwhile is that one's.
+ * All state files are read first, so that every name and id is known. Then each sandbox has its
+ * turn (recovery_queue.c). While another daemon still serves them (upgrade.h), the gates do not
+ * listen before their turn: new connections belong to that daemon.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -34,7 +34,7 @@ static void fail(struct attachment *a, const char *text)
 	outbox_finding(a->all->supervisor, NULL, EVENT_FINDING_CUT_OFF, told);
 }
 
-/* The name that a damaged file would have given. */
+/* The name of the sandbox of a damaged file. */
 static bool name_of(const char *file, const char *suffix, char out[MESSAGE_NAME_MAX + 1])
 {
 	size_t n = strlen(file), end = strlen(suffix);
@@ -68,7 +68,7 @@ static int adopt_gate(struct attachment *a, struct gate *shape)
 static void on_read(
         void *context, struct settings_files *files, enum attach_status status, const char *text);
 
-/* A child reads its policy, and its turn comes again. */
+/* Starts a child that reads the policy; the sandbox's turn comes again afterwards. */
 static void read_first(struct attachment *a, const struct identity *identity)
 {
 	struct attachments *all = a->all;
@@ -91,7 +91,7 @@ static void read_first(struct attachment *a, const struct identity *identity)
 		fail(a, text);
 }
 
-/* NULL: it has failed; or not yet, where it is left or being read. */
+/* Returns NULL if it failed, or if it is left for later or being read. */
 static struct generation *load(struct attachment *a, const struct settings_files *files)
 {
 	const struct identity identity = attach_record_identity(&a->record);
@@ -108,7 +108,7 @@ static struct generation *load(struct attachment *a, const struct settings_files
 	return g;
 }
 
-/* The configuration may have others by now than those that the fence was found with. */
+/* The configuration may have other bounds than the fence was made with. */
 static void set_bounds(struct attachment *a)
 {
 	struct sandbox *s = a->sandbox;
@@ -125,7 +125,7 @@ static void set_bounds(struct attachment *a)
 		        strerror(-error));
 }
 
-/* The policy may be another one than the gate was made for. */
+/* The policy may have other ports than the gate was made for. */
 static void settle_ports(struct attachment *a, const struct gate *shape)
 {
 	struct sandbox *s = a->sandbox;
@@ -135,16 +135,16 @@ static void settle_ports(struct attachment *a, const struct gate *shape)
 	if (s->gate.udp_port_count == shape->udp_port_count &&
 	        memcmp(s->gate.udp_ports, shape->udp_ports, sizeof shape->udp_ports) == 0)
 		return;
-	gate_close_handed_out(&s->gate); /* its worker gets those of the new ports */
+	gate_close_handed_out(&s->gate); /* the worker gets listeners for the new ports */
 	error = attachment_save(a);
 	if (error)
 		log_sandbox(LOG_LEVEL_ERROR, a->record.name, "its state cannot be written: %s",
 		        strerror(-error));
 }
 
-/* Whence the recorder counts dropped packets, where its journal has no note of this sandbox. Noted
- * once: the next daemon would count them again. shared: the former daemon's recorder reads copies
- * as well. */
+/* Sets where the recorder counts dropped packets from, if its journal has no entry for this
+ * sandbox. The state file's number is used once: the next daemon would count the same packets
+ * again. shared: the former daemon's recorder reads copies as well. */
 static void count_from(struct attachment *a, bool shared)
 {
 	struct sandbox *s = a->sandbox;
@@ -192,8 +192,8 @@ static void adopt(struct attachment *a, const struct gate *shape, struct generat
 	sandbox_event(s, SANDBOX_ADOPT);
 }
 
-/* Its time was over before: there is no gate any more. Its rules may be gone with whoever flushed
- * them meanwhile. */
+/* True if it had expired before: there is no gate any more. Its rules may have been flushed
+ * meanwhile. */
 static bool recover_shut(struct attachment *a)
 {
 	char pin[MESSAGE_PATH_MAX + 1];
@@ -219,9 +219,9 @@ static void listen_early(struct attachment *a)
 		gate_await(&a->gate, a->all->supervisor->loop, on_knock);
 }
 
-/* Whoever attached it died before anybody was told of it: nobody knows it, and nobody will detach
- * it. Or whoever detached it died before all was gone. What there is of it is named in its file:
- * the link, the interface, its rules. */
+/* The daemon died before the attach was answered, so nobody knows the sandbox and nobody will
+ * detach it; or during a detach. The state file names what exists of it: the link, the interface,
+ * its rules. */
 static void undo_unfinished(struct attachment *a)
 {
 	log_sandbox(LOG_LEVEL_WARN, a->record.name,
@@ -240,7 +240,7 @@ static void read_one(struct attachments *all, const char *file)
 
 	if (!a) {
 		log_error("%s: no memory: its sandbox stays cut off", file);
-		all->damaged = true; /* nothing of it is taken away */
+		all->damaged = true; /* nothing of it is removed */
 		return;
 	}
 	gate_init(&shape);
@@ -353,8 +353,8 @@ static bool is_known(struct attachments *all, const char *pin)
 	return false;
 }
 
-/* What is in a directory of files that are named by a sandbox's id, and is no known one's. Nothing
- * where a state file could not be read: they may be that sandbox's. */
+/* Removes files that are named by a sandbox's id and belong to no known sandbox. Removes nothing if
+ * a state file could not be read: they may belong to that sandbox. */
 static void remove_orphans(struct attachments *all, DIR *dir, bool mounted)
 {
 	struct dirent *entry;
@@ -388,7 +388,7 @@ static void finish(struct attachments *all)
 
 	HASH_ITER(hh, all->by_name, a, next)
 	watch_one(a);
-	/* Of an attach that was never answered: these had been made, the state not yet written. */
+	/* Left by an attach that was never answered: made before the state was written. */
 	remove_orphans(all, opendir(all->pins), true);
 	remove_orphans(all, open_directory(all->supervisor->names), false);
 	all->on_recovered(all);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All sandboxes are to be served anew: after a restart (recover.c), or when an upgrade has failed
- * and those that had been given away are taken back (attach/hold.c). There may be a thousand, so it
- * is done in turns, and the loop hears everybody else meanwhile.
+ * Serves all sandboxes again: after a restart (recover.c), or when an upgrade has failed and those
+ * that were handed off are taken back (attach/hold.c). There may be a thousand, so it is done in
+ * turns, and the loop handles everything else in between.
  *
- * First every gate listens, some at a time: whoever connects waits from then on instead of being
- * refused. The sandboxes are taken a few at a time, so that each is served as soon as the machine
- * can: those where somebody waits at once, the others when all gates listen.
+ * First every gate listens, some at a time: from then on clients wait instead of being refused. The
+ * sandboxes are started a few at a time, so that each is served as soon as the machine can: those
+ * with a waiting client at once, the others when all gates listen.
  */
 #include <utlist.h>
 
 #include "supervisor/attach/attachment.h"
 
-#define TURN_MS 1000      /* of one that is not served by then the turn is over */
+#define TURN_MS 1000      /* limit of a turn whose sandbox is not served */
 #define LISTEN_AT_ONCE 16 /* gates, about five milliseconds */
 
 void attachment_forget_knock(struct attachment *a)
@@ -28,7 +28,7 @@ void attachment_knocked(struct attachment *a)
 	loop_timer_set(&a->all->recovery, 0);
 }
 
-/* A few: the loop is to hear meanwhile of those who wait. */
+/* A few at a time, so that the loop notices waiting clients in between. */
 static void listen_further(struct attachments *all)
 {
 	for (size_t i = 0; i < LISTEN_AT_ONCE && all->to_listen; i++) {
@@ -66,8 +66,7 @@ static struct attachment *next_left(struct attachments *all)
 	return NULL;
 }
 
-/* One lasts until its sandbox is served or found to be none that can be; one that takes too long
- * holds up nobody else. */
+/* A turn lasts until its sandbox is served or known to have failed, at most TURN_MS. */
 static bool has_turn(const struct recovery_entry *turn, int64_t now_ms)
 {
 	const struct sandbox *s = turn->attachment ? turn->attachment->sandbox : NULL;
@@ -75,8 +74,7 @@ static bool has_turn(const struct recovery_entry *turn, int64_t now_ms)
 	return s && s->state == SANDBOX_RESTARTING && now_ms - turn->since_ms < TURN_MS;
 }
 
-/* NULL: as many as may be are under way. Who has somebody waiting goes before those who have not.
- */
+/* Returns NULL if all turns are in use. Sandboxes with a waiting client come first. */
 static struct recovery_entry *free_turn(struct attachments *all, int64_t now_ms)
 {
 	size_t quiet = all->to_listen ? 0 : RECOVERY_TURNS_QUIET;
@@ -107,7 +105,7 @@ static void on_turn(struct loop_timer *timer)
 	if (turn && !a && !all->readings) {
 		all->recovering = false;
 		all->turns.finish(all);
-	} else if (!turn || a || all->to_listen) { /* else whoever is being read goes on */
+	} else if (!turn || a || all->to_listen) { /* else the end of a reading continues */
 		loop_timer_set(timer, turn || all->to_listen ? 0 : TURN_MS);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A new file has no name that counts until the keeper has filled it and has it on the disk: a
- * keeper or a machine that dies in between leaves no half of a root behind.
+ * A new file gets its name only when the keeper has filled it and synced it to the disk: if the
+ * keeper or the machine dies before, no incomplete root CA is left.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #define FRESH "root.key.new"
 #define FLAGS (O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
 
-/* Why it may not serve, or NULL. */
+/* Returns why the file is refused, or NULL. */
 static const char *objection(int fd)
 {
 	struct stat st;

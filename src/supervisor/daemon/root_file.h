@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * root_file: the root CA of the daemon's sandboxes, root.key in the directory ca of its data. Only
- * the keeper reads and writes what is in it (keeper/authority.h).
+ * root_file: the root CA of the daemon's sandboxes: root.key in the directory "ca" of its data
+ * directory. Only the keeper reads and writes its content (keeper/authority.h).
  */
 #ifndef VETHGUARD_SRC_SUPERVISOR_DAEMON_ROOT_FILE_H
 #define VETHGUARD_SRC_SUPERVISOR_DAEMON_ROOT_FILE_H
 
-/* The file, or where there is none a new, empty one under another name. The descriptor or -errno:
- * -EPERM somebody else could read or exchange it. */
+/* Opens the file; if there is none, makes an empty one under another name. Returns the descriptor
+ * or -errno; -EPERM: somebody else could read or replace it. */
 int root_file_open(int dir);
-/* The keeper has filled it: it gets its name. 0 or -errno; one that has its name stays as it is. */
+/* Gives the new file its name, once the keeper has filled it. A file that has its name stays as it
+ * is. Returns 0 or -errno. */
 int root_file_keep(int dir);
-/* Writes the certificate beside it (root.pem), for people. 0 or -errno. */
+/* Writes the certificate beside it (root.pem), for people. Returns 0 or -errno. */
 int root_file_publish(int dir, const char *pem);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the daemon is told from outside without a call: SIGTERM and SIGINT end it, SIGHUP has it
- * read everything again and go on in the log's next file, SIGUSR2 has the installed vethguardd take
- * over.
+ * The daemon's signals: SIGTERM and SIGINT end it, SIGHUP reloads everything and reopens the audit
+ * log, SIGUSR2 hands over to the installed vethguardd.
  */
 #include <signal.h>
 #include <string.h>
@@ -30,7 +29,7 @@ static void on_interrupt(struct loop_signal *s)
 	terminate(container_of(s, struct daemon, interrupt));
 }
 
-/* Nobody waits for an answer who could read them there. */
+/* A reload by signal has no caller who could read the warnings in an answer. */
 static void warn_of_policies(const char *lines)
 {
 	while (lines && *lines) {
@@ -55,14 +54,14 @@ static void on_hangup(struct loop_signal *s)
 {
 	struct daemon *d = container_of(s, struct daemon, hangup);
 
-	/* Whoever rotates the log has moved it away. */
+	/* The audit log may have been rotated. */
 	recording_reopen(&d->supervisor, false);
 	if (!d->takeover.active)
-		takeover_reopen(d); /* and so on, to the first of those that drain */
+		takeover_reopen(d); /* each former daemon passes it on to the one before it */
 	if (d->upgrade.given)
-		return; /* the rest is for the one that answers */
+		return; /* the rest is for the daemon that took over */
 	if (d->attachments.recovering && !d->ready)
-		return; /* all of it is being read just now */
+		return; /* everything is being read at this moment */
 	if (d->attachments.held || d->attachments.recovering || d->takeover.active) {
 		log_warn("an upgrade is under way: nothing else is read again");
 		return;
@@ -74,7 +73,7 @@ static void on_hangup(struct loop_signal *s)
 static void on_upgraded(void *context, const char *error, pid_t pid)
 {
 	(void)context;
-	(void)error; /* upgrade.c has told it already */
+	(void)error; /* upgrade.c has logged it already */
 	(void)pid;
 }
 

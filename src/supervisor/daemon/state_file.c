@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One file for each sandbox: written beside the old one and renamed, and read only where nobody
- * else could have written it. */
+/* One file for each sandbox: written beside the old one and renamed; read only if nobody else could
+ * have written it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -72,7 +72,7 @@ int state_remove(int dir, const char *name)
 	return fsync(dir) < 0 ? -errno : 0;
 }
 
-/* Only this program writes there: whatever looks otherwise was put there by somebody. */
+/* Only this program writes these files: anything unusual was put there by somebody else. */
 static char *read_own_file(int dir, const char *file, size_t *n, char error[STATE_ERROR_MAX])
 {
 	int fd = openat(dir, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing a state file's content: what was asked for, what was made, and nothing secret. 64-bit
- * numbers and byte strings are hex text: JSON's numbers are not trusted with them. One description
- * of the fields would have to serve json_pack() and json_unpack() with their different needs, so
- * there are two, here and in state_unpack.c, and a test that what one writes the other reads.
+ * Writes the content of a state file: what was asked for and what was made; no secrets. 64-bit
+ * numbers and byte strings are hexadecimal text, because JSON numbers do not hold them reliably.
+ * One description of the fields cannot serve both json_pack() and json_unpack(), so there are two,
+ * here and in state_unpack.c, and a test that one reads what the other writes.
  *
- * Where there is no memory for a value it is NULL, and json_pack() gives NULL for the whole.
+ * A value for which there is no memory is NULL, and json_pack() then returns NULL for the whole.
  */
 #include <stdio.h>
 
@@ -77,7 +77,7 @@ static json_t *json_pairs(const struct attach_pairs *pairs)
 	return object;
 }
 
-/* Numbers of groups; NULL: no memory. */
+/* An array of group ids; NULL: no memory. */
 static json_t *json_groups(const struct attach_record *r)
 {
 	json_t *groups = json_array();
@@ -131,7 +131,7 @@ static json_t *pack(const struct attach_record *r, const struct gate *gate)
 	        pack_gate(gate));
 }
 
-/* Takes value, which may be NULL: no memory. */
+/* Takes ownership of value, which may be NULL: no memory. */
 static bool add(json_t *root, const char *key, json_t *value)
 {
 	return json_object_set_new(root, key, value) == 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading a state file's content, as state_pack.c and earlier versions have written it. It is read
- * strictly: a key too many, one that is missing, or a value that cannot be, and none of it counts.
- * Text is borrowed from the document until take() copies it into the record.
+ * Reads the content of a state file, as state_pack.c and earlier versions have written it. It is
+ * read strictly: an unknown key, a missing one or an invalid value makes the whole invalid. Text is
+ * borrowed from the document until take() copies it into the record.
  */
 #include <stdlib.h>
 
@@ -93,7 +93,7 @@ static bool pairs_of(json_t *object, size_t max, struct attach_pairs *out)
 }
 _Static_assert(ATTACH_LABELS_MAX <= ATTACH_VARS_MAX, "the larger bound sizes the array");
 
-/* Files of versions before these were written down have none. */
+/* Files of earlier versions have no groups. */
 static bool groups_of(json_t *groups, struct attach_record *r)
 {
 	size_t count = json_array_size(groups);
@@ -141,7 +141,7 @@ static bool ports_of(json_t *ports, struct gate *g)
 
 #define BOUNDS_WITHOUT_DATAGRAMS 3
 
-/* A file of before there were bounds, or the one of datagrams, has none: its fence is set anew. */
+/* Files of earlier versions have no bounds, or not that of datagrams: the fence is set again. */
 static bool bounds_of(json_t *bounds, struct gate *g)
 {
 	uint32_t *const out[] = {&g->bounds.connections_per_s, &g->bounds.queries_per_s,
@@ -169,8 +169,8 @@ static bool bits_of(int v, int max, uint8_t *out)
 	return v >= 0 && v <= max;
 }
 
-/* Earlier daemons wrote "paused" of the gate, too: false, but in the very first files. One with
- * true is refused: its gate was closed, and nothing here would keep it so. */
+/* Earlier daemons also wrote the gate's "paused": always false, except in the very first files. A
+ * file with true is refused: its gate was closed, and this version would not keep it so. */
 static bool unpack_gate(json_t *object, struct gate *g)
 {
 	const char *device, *host_link, *gate4, *gate6, *sandbox4, *sandbox6, *source4, *source6;
@@ -213,7 +213,7 @@ static bool container_of_json(json_t *object, struct attach_container *out)
 	       copy_text(name, out->name, sizeof out->name);
 }
 
-/* What json_unpack() gives: borrowed from the document. */
+/* Filled in by json_unpack(): borrowed from the document. */
 struct fields {
 	const char *name, *id, *kind, *interface, *netns, *start_time, *policy, *generation, *seed;
 	const char *reason, *dropped;
@@ -249,7 +249,7 @@ static bool take_pairs(const struct fields *f, struct attach_record *r)
 	       !attach_vars_objection(&r->vars, &culprit);
 }
 
-/* NULL, or which value cannot be. */
+/* Returns NULL, or which value is invalid. */
 static const char *take(const struct fields *f, struct attach_record *r)
 {
 	struct slice name = slice_from_string(f->name);
@@ -305,7 +305,7 @@ static const char *take(const struct fields *f, struct attach_record *r)
 const char *state_unpack(
         json_t *root, struct attach_record *r, struct gate *gate, json_error_t *why)
 {
-	struct fields f = {.attaching = 0}; /* a key that need not be there */
+	struct fields f = {.attaching = 0}; /* an optional key */
 	const char *wrong;
 
 	if (!unpack(root, &f, why))

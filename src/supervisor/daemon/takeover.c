@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The new one's part of an upgrade (upgrade.h). Whatever goes wrong here ends this process, and the
- * old one goes on. */
+/* The new daemon's side of an upgrade (upgrade.h). Any error here ends this process, and the old
+ * daemon goes on. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ void takeover_open(struct daemon *d, const char *arg)
 	t->active = true;
 }
 
-/* What became of each sandbox, said once. False: that of some is open. */
+/* Reports the result of each sandbox once. Returns false if some results are not known yet. */
 static bool tell_all(struct daemon *d)
 {
 	struct attachment *a, *next;
@@ -73,7 +73,7 @@ static void on_changed(struct attachments *all)
 	say(&d->takeover, MESSAGE_UPGRADE_DONE, 0, "");
 }
 
-/* Waits: nothing else is done meanwhile, and the old one has nothing else to say. */
+/* Blocks until the answer: nothing else is to be done, and the old daemon sends nothing else. */
 static void take(struct attachments *all, uint64_t id, int *packets)
 {
 	struct daemon *d = container_of(all, struct daemon, attachments);
@@ -93,11 +93,12 @@ static void take(struct attachments *all, uint64_t id, int *packets)
 		die(STATUS_FAILED, "the daemon that is to be replaced does not give: %s",
 		        strerror(-error));
 	*packets = message.fd_count > 0 ? message.fds[0] : -1;
-	if (message.fd_count > 1) /* its names, by a daemon of before: they are a file */
+	/* Names from an earlier version's daemon: this one has them in a file. */
+	if (message.fd_count > 1)
 		close(message.fds[1]);
 }
 
-/* What cannot be had twice is there: the rest is as at any start. */
+/* What can exist only once has come: the rest is as at any start. */
 static int on_give(
         struct daemon *d, struct ipc_message *message, const struct message_upgrade *given)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The old one's part of an upgrade (upgrade.h). */
+/* The old daemon's side of an upgrade (upgrade.h). */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -30,8 +30,8 @@ static void say(struct upgrade *u, enum message_upgrade_step step, uint64_t id, 
 	const struct message_upgrade m = {(uint8_t)step, slice_from_string(text)};
 	size_t n = message_upgrade_encode(buffer, sizeof buffer, MESSAGE_UPGRADE, id, &m);
 
-	ipc_send(
-	        &u->peer, buffer, n, fds, fd_count); /* a failure cuts it off, and on_end follows */
+	/* A failure ends the connection, and on_end() follows. */
+	ipc_send(&u->peer, buffer, n, fds, fd_count);
 }
 
 static void answer(struct upgrade *u, const char *error)
@@ -44,7 +44,7 @@ static void answer(struct upgrade *u, const char *error)
 		done(context, error, error ? 0 : u->pid);
 }
 
-/* It is killed, and on_exit_ready() goes on from there. */
+/* Kills the new daemon; on_exit_ready() continues. */
 static void fail(struct upgrade *u, const char *why)
 {
 	if (!u->why[0])
@@ -52,7 +52,7 @@ static void fail(struct upgrade *u, const char *why)
 	pidfd_send_signal(u->pidfd, SIGKILL, NULL, 0);
 }
 
-/* Everything is again as it was. */
+/* Restores everything as it was. */
 static void take_back(struct daemon *d)
 {
 	struct upgrade *u = &d->upgrade;
@@ -103,7 +103,7 @@ static void on_exit_ready(struct loop_io *io, unsigned events)
 	answer(u, u->why);
 }
 
-/* What a new one that was silent until now has to be given. */
+/* Holds everything, and gives the new daemon what it waits for. */
 static void hold(struct daemon *d)
 {
 	struct upgrade *u = &d->upgrade;
@@ -157,7 +157,7 @@ static void sandbox_is_served(struct upgrade *u, uint64_t id)
 {
 	struct sandbox *s = supervisor_find(&daemon_of(u)->supervisor, id);
 
-	loop_timer_set(&u->patience, UPGRADE_START_MS); /* it goes on: many sandboxes take long */
+	loop_timer_set(&u->patience, UPGRADE_START_MS); /* progress: many sandboxes take long */
 	if (s)
 		sandbox_event(s, SANDBOX_HAND_OFF);
 }
@@ -172,7 +172,7 @@ static void note_failure(struct upgrade *u, uint64_t id, struct slice text)
 		        slice_escape(text, shown, sizeof shown));
 }
 
-/* The last word. */
+/* The last message. */
 static void give(struct daemon *d)
 {
 	struct upgrade *u = &d->upgrade;
@@ -230,7 +230,7 @@ static int after_the_last_word(struct daemon *d, const struct message_upgrade *m
 	return 0;
 }
 
-/* From when everything is held still until then. */
+/* Messages between GIVE and YOURS. */
 static int before_the_last_word(struct upgrade *u, uint64_t id, const struct message_upgrade *m)
 {
 	if (m->step == MESSAGE_UPGRADE_WANT)
@@ -274,7 +274,7 @@ static void on_end(struct ipc_peer *peer, int error)
 		fail(u, "it broke the protocol between two daemons");
 }
 
-/* The same options as this one's own. */
+/* The same options as this daemon's. */
 static void arguments(const struct daemon *d, const char *take_over, char *argv[ARGUMENTS_MAX])
 {
 	const struct daemon_options *o = d->options;

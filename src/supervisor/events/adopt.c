@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a killed supervisor left is taken up in the order of its ids, each exactly once: the
- * recorder's journal tells how far a ring was read, and which of the supervisor's events became
- * lines.
+ * Adopts what a killed supervisor left, in the order of ids, each file exactly once: the recorder's
+ * journal says how far a ring was read, and which of the supervisor's events are in the log.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,18 +17,18 @@
 #include "supervisor/events/files.h"
 #include "supervisor/events/private.h"
 
-#define LEFT_MAX 65536 /* files that are looked at */
+#define LEFT_MAX 65536 /* files that are examined */
 
-#define ASIDE ".unreadable" /* no name of ours: nobody looks at it again */
+#define ASIDE ".unreadable" /* no name of an id: the file is not examined again */
 
-/* For want of these a file cannot be read now: the next start may. */
+/* Resource errors: the file may be readable at the next start. */
 static bool may_pass(int error)
 {
 	return error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -EINTR;
 }
 
-/* A file whose events cannot be read would be named at each start: kept for whoever wants to look
- * at it, it is named once, with what to do. */
+/* Renames a file whose events cannot be read, so that the next start does not report it again: it
+ * is kept for inspection, and the log says what to do. */
 static void set_aside(int folder, const char *of, const char *name, int error)
 {
 	char aside[RECORDING_NAME_BYTES + sizeof ASIDE];
@@ -64,7 +63,8 @@ static int by_id(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* The files of a folder made before this start, oldest first (malloc'd). 0 or -errno. */
+/* Lists the files of a folder made before this start, oldest first (malloc'd). Returns 0 or
+ * -errno. */
 static int list(int directory, uint64_t before, struct recording_orphan **out, size_t *count)
 {
 	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -138,8 +138,8 @@ int recording_adopt_ring(struct supervisor *sv, const struct recording_orphan *f
 	return recording_give_rings(sv, of);
 }
 
-/* Now; or when its writer is gone, or there are descriptors for it: of many sandboxes those that
- * are read give theirs to the next. */
+/* Adopts a ring now, or when its writer is gone or there are descriptors for it: rings that were
+ * read give their descriptors to the next. */
 static int adopt_ring(struct supervisor *sv, const struct recording_orphan *file)
 {
 	int error = fd_limit_left() ? recording_adopt_ring(sv, file) : -EWOULDBLOCK;
@@ -147,7 +147,7 @@ static int adopt_ring(struct supervisor *sv, const struct recording_orphan *file
 	return error == -EWOULDBLOCK ? recording_wait_for_ring(sv, file) : error;
 }
 
-/* How many bytes, or -errno. */
+/* Returns the number of bytes, or -errno. */
 static ssize_t read_file(int directory, const char *name, uint8_t *out, size_t size)
 {
 	int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -177,7 +177,7 @@ static int adopt_told(struct supervisor *sv, const struct recording_orphan *file
 		return 0;
 	}
 	if (n == 0 || event_decode(encoded, (size_t)n, &event) != 0) {
-		/* Killed while it was written: it was told to nobody either. */
+		/* The supervisor was killed while writing it: the event was not sent either. */
 		log_warn("%s is no whole event", name);
 		unlinkat(sv->recording.told, name, 0);
 		return 0;
@@ -218,7 +218,7 @@ static int adopt_all(struct supervisor *sv, int folder,
 	return error;
 }
 
-/* Where nothing is known of how far a ring was read, the reader goes by the ring itself. */
+/* The journal does not know how far this ring was read; the ring itself does. */
 static int adopt_foreign_ring(struct supervisor *sv, int from, const struct recording_orphan *file)
 {
 	char name[RECORDING_NAME_BYTES];
@@ -230,7 +230,7 @@ static int adopt_foreign_ring(struct supervisor *sv, int from, const struct reco
 	return adopt_ring(sv, file);
 }
 
-/* Under an id of our own: the recorder hears of events in the order of their ids. */
+/* Under a new id of this daemon: the recorder takes events in the order of their ids. */
 static int adopt_foreign_told(struct supervisor *sv, int from, const struct recording_orphan *file)
 {
 	const struct recording_orphan here = {file->sandbox_id, supervisor_next_id(sv)};

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Started through sudo, the supervisor could create and append to any file there is. A path that
- * comes from the user is opened with that user's rights, and its last part may not be a symbolic
- * link even so: the sandboxed command often runs as the same user and may put one there, to have
- * log lines appended to a file of its choice. A path of the configuration is the operator's,
- * commonly one that the user cannot write to, and is opened with the supervisor's own rights; there
- * no part may be a symbolic link, so that whatever the user may change on the way leads nowhere
- * else.
+ * Started through sudo, the supervisor could create and append to any file. So a path from the user
+ * is opened with that user's rights. Even then its last part may not be a symbolic link: the
+ * sandboxed command often runs as the same user and may put one there, to have log lines appended
+ * to a file of its choice.
+ *
+ * A path from the configuration is the operator's, usually one the user cannot write to, and is
+ * opened with the supervisor's own rights. No part of it may be a symbolic link, so that nothing
+ * the user can change on the way leads elsewhere.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@
 
 #include "supervisor/events/audit_file.h"
 
-/* Not for reading as well: what is open for both can be mapped, and old lines be changed. */
+/* Not for reading as well: a file that is open for both can be mapped, and old lines changed. */
 #define OPEN_FLAGS (O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK)
 
 static int check_and_settle(int fd)
@@ -33,8 +34,7 @@ static int check_and_settle(int fd)
 		error = -errno;
 	else if (!S_ISREG(st.st_mode))
 		error = -EINVAL;
-	else if (fcntl(fd, F_SETFL, O_APPEND) <
-	         0) /* O_NONBLOCK has kept us from waiting at a fifo */
+	else if (fcntl(fd, F_SETFL, O_APPEND) < 0) /* O_NONBLOCK was for opening a FIFO */
 		error = -errno;
 	if (!error)
 		return fd;
@@ -42,7 +42,7 @@ static int check_and_settle(int fd)
 	return error;
 }
 
-/* Another open file on the same inode. */
+/* Opens the inode once more, as another open file. */
 static int open_again(int fd, int flags)
 {
 	char path[64];
@@ -58,7 +58,7 @@ int audit_file_reader(int fd)
 	return open_again(fd, O_RDONLY);
 }
 
-/* Nobody sees it, but the recorder treats it as any other. */
+/* Nobody reads it, but the recorder treats it like any other file. */
 static int open_nameless(void)
 {
 	int fd = memfd_create("vethguard-audit", MFD_CLOEXEC), again;
@@ -70,7 +70,8 @@ static int open_nameless(void)
 	return again;
 }
 
-/* A fifo that nobody reads, a device that is not there: no regular file, like others of them. */
+/* ENXIO: a FIFO that nobody reads, or a missing device: not a regular file, like other FIFOs and
+ * devices. */
 static int open_error(void)
 {
 	return errno == ENXIO ? -EINVAL : -errno;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The child opens the file for appending and for reading, looks which one it is, and hands both
- * descriptors over in one datagram: the parent touches nothing that may hang.
+ * The child opens the file for appending and for reading, identifies it, and sends both descriptors
+ * in one datagram: the parent touches nothing that may hang.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #define OPENED_FDS 2
 
-/* What the child reports; the descriptors come by themselves. */
+/* The child's report; the descriptors are sent separately. */
 struct told {
 	int error;
 	struct audit_identity identity;
@@ -70,7 +70,7 @@ static int run(void *context, int report, int output)
 
 /* In the parent. */
 
-/* The child has ended, so it is there, or will not come. */
+/* The child has ended, so the datagram is there or will not come. */
 static int take_descriptors(int fd, struct audit_opened *opened)
 {
 	struct ipc_message message;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files are of tmpfs as a rule: they have to outlive processes, not the machine. */
+/* The files are usually on tmpfs: they have to outlive processes, not the machine. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@ void recording_file_name(uint64_t sandbox_id, uint64_t id, char out[RECORDING_NA
 
 /* Rings. */
 
-/* Three at a time; a descriptor each. */
+/* The three descriptors of a ring. */
 static void close_three(const int fds[3])
 {
 	for (size_t i = 0; i < 3; i++)
@@ -102,7 +102,7 @@ static int write_file(int directory, const char *name, const uint8_t *p, size_t 
 	return error;
 }
 
-/* A full disk is full for each of them: said when it begins, and when it is over. */
+/* A full disk fails for every event: logged when it begins and when it is over. */
 static void tell_unkept(struct recording *r, int error)
 {
 	if (error && r->unkept++ == 0)
@@ -162,7 +162,7 @@ static int open_journal(const struct recording *r, int directory, struct journal
 	while ((fd = journal_open_at(directory, "journal", identity)) == -EWOULDBLOCK &&
 	        clock_monotonic_ms() < end_ms)
 		poll(NULL, 0, RETRY_MS);
-	if (fd == -EBADMSG) { /* of another version, or cut: what it noted cannot be known */
+	if (fd == -EBADMSG) { /* another version's, or truncated: its content cannot be known */
 		log_error("the recorder's journal is unusable and is begun anew: events may be in "
 		          "the log twice");
 		unlinkat(directory, "journal", 0);

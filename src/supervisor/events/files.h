@@ -1,48 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recording_files: what a daemon keeps for its successor, in the directory of recording_keep_at:
- * rings/SANDBOX.RING and told/SANDBOX.EVENT, ids of 16 hex digits. In a session rings are nameless
- * memory and events are kept by nobody else.
+ * recording_files: what a daemon keeps for its successor, in the directory of recording_keep_at():
+ * rings/SANDBOX.RING and told/SANDBOX.EVENT, with ids of 16 hex digits. In a session, rings are
+ * anonymous memory and events are kept in memory only.
  */
 #ifndef VETHGUARD_SRC_SUPERVISOR_EVENTS_FILES_H
 #define VETHGUARD_SRC_SUPERVISOR_EVENTS_FILES_H
 
 #include "supervisor/events/recording.h"
 
-/* Of a ring or an event: two ids of 16 digits, a dot, and the end. */
+/* Name of a ring or event file: two ids of 16 digits, a dot, and NUL. */
 #define RECORDING_NAME_BYTES 34
 void recording_file_name(uint64_t sandbox_id, uint64_t id, char out[RECORDING_NAME_BYTES]);
 
-/* Fills in ring->fds. 0 or -errno. */
+/* Fills in ring->fds. Returns 0 or -errno. */
 int recording_make_ring(struct recording *r, uint64_t sandbox_id, struct recorded_ring *ring);
-/* Those in store. */
+/* Closes the rings in store. */
 void recording_close_ready(struct recording *r);
 void recording_close_ring(const struct recorded_ring *ring);
-/* Closes it and removes its file. */
+/* Closes the ring and removes its file. */
 void recording_remove_ring(
         const struct recording *r, uint64_t sandbox_id, struct recorded_ring *ring);
-/* Where it cannot be, the event is still told. Failures that follow each other are logged once,
- * with their number when they are over. */
+/* Writes an event to its file. If that fails, the event is still sent. Consecutive failures are
+ * logged once, and their number when they are over. */
 void recording_keep_event(
         struct recording *r, uint64_t sandbox_id, uint64_t id, const uint8_t *encoded, size_t n);
 void recording_remove_event(const struct recording *r, uint64_t sandbox_id, uint64_t id);
 
-/* What an earlier supervisor left: a ring, or an event. */
+/* A ring or event that an earlier supervisor left. */
 struct recording_orphan {
 	uint64_t sandbox_id, id;
 };
-/* adopt.c: takes the ring up that lies in the folder of rings. 0, also where it cannot be read,
- * which is logged; -EWOULDBLOCK: its writer is still there; -errno. */
+/* adopt.c: adopts the ring from the rings folder. Returns 0, also if it cannot be read, which is
+ * logged; -EWOULDBLOCK: its writer still exists; -errno. */
 int recording_adopt_ring(struct supervisor *sv, const struct recording_orphan *file);
-/* wait.c: tries that again, for RECORDING_ADOPT_MS, or as long as there are too few descriptors. 0
- * or -errno. */
+/* wait.c: tries that again for RECORDING_ADOPT_MS, or as long as there are too few descriptors.
+ * Returns 0 or -errno. */
 int recording_wait_for_ring(struct supervisor *sv, const struct recording_orphan *file);
 void recording_wait_fini(struct recording *r);
 
-/* Says what to do about a journal with which nothing can be recorded. */
+/* Logs what to do about a journal with which nothing can be recorded. */
 void recording_blame_journal(const struct recording *r, const char *why);
 
-/* events/outbox.c: an event that an earlier supervisor kept: told under the id it had. */
+/* outbox.c: an event that an earlier supervisor kept is sent under its old id. */
 void outbox_restore(
         struct supervisor *sv, struct recorded *of, uint64_t id, const uint8_t *encoded, size_t n);
 

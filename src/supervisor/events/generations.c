@@ -11,9 +11,8 @@
 #include "supervisor/events/generations.h"
 
 #define NAME_BYTES 40
-#define SETS_MAX                                                                        \
-	64 /* that are looked at; more than a few are there after repeated crashes only \
-	    */
+/* Sets that are examined; more than a few exist only after repeated crashes. */
+#define SETS_MAX 64
 
 static void name_of(uint64_t number, char out[NAME_BYTES])
 {
@@ -33,7 +32,7 @@ static int open_set(int state, uint64_t number)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Those with a directory of their own, in any order. */
+/* Lists the sets with their own directory, in any order. */
 static size_t list(int state, uint64_t numbers[SETS_MAX])
 {
 	int fd = openat(state, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

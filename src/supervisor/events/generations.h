@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recording_sets: where each daemon has its rings, events and journal. As long as there was no
- * upgrade that is the state directory itself, set 0. A daemon that takes over from one that still
- * finishes has a set of its own beside it, in "upgrade-N". The one with the highest number is that
- * of the daemon that answers, or answered last.
+ * generations: the recording set of each daemon, that is the directory of its rings, events and
+ * journal. Without any upgrade it is the state directory itself, set 0. A daemon that takes over
+ * from one that still finishes has its own set beside it, in "upgrade-N". The set with the highest
+ * number is that of the daemon that answers, or answered last.
  */
 #ifndef VETHGUARD_SRC_SUPERVISOR_EVENTS_GENERATIONS_H
 #define VETHGUARD_SRC_SUPERVISOR_EVENTS_GENERATIONS_H
 
 #include "supervisor/supervisor.h"
 
-/* The set to go on with where no other daemon runs: its directory (the caller's) or -errno. */
+/* Opens the set to continue with if no other daemon runs. Returns its directory (the caller's) or
+ * -errno. */
 int journal_generation_last(int state, uint64_t *number);
-/* A further one. */
+/* The same for a new set. */
 int journal_generation_new(int state, uint64_t *number);
-/* Takes over what is in the set, of which nothing runs any more, and removes it. */
+/* Adopts what is in a set whose processes have all ended, and removes it. */
 void journal_generation_adopt(struct supervisor *sv, int state, uint64_t number);
-/* All but own. */
+/* The same for all sets but own. */
 void journal_generation_adopt_others(struct supervisor *sv, int state, uint64_t own);
 
 #endif

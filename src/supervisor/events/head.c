@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One question to the recorder at a time: whoever asks meanwhile gets the same answer. */
+/* One query to the recorder at a time: questions that come meanwhile get the same answer. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ struct head_question {
 	struct head_waiting waiting[HEAD_WAITING_MAX];
 };
 
-/* Whoever is told may ask again: the question is over by then. */
+/* The callbacks may ask again: the query is over by then. */
 static void tell(struct head_question *q, const char *fingerprint)
 {
 	q->supervisor->head = NULL;
@@ -35,10 +35,10 @@ static void on_patience_over(struct loop_timer *timer)
 	tell(container_of(timer, struct head_question, patience), NULL);
 }
 
-/* 0 or -errno: nobody waits then. */
+/* Returns 0 or -errno; after an error nothing waits. */
 static int begin(struct supervisor *sv)
 {
-	uint8_t message[64]; /* a head alone */
+	uint8_t message[64]; /* a message without a body */
 	struct head_question *q = calloc(1, sizeof *q);
 
 	if (!q || loop_timer_open(sv->loop, &q->patience, on_patience_over) != 0) {
@@ -49,7 +49,7 @@ static int begin(struct supervisor *sv)
 	q->id = supervisor_next_id(sv);
 	sv->head = q;
 	loop_timer_set(&q->patience, HEAD_PATIENCE_MS);
-	/* Where it cannot be asked, nobody answers in time. */
+	/* If it cannot be sent, the time limit ends it. */
 	recording_say(sv, message,
 	        message_empty(message, sizeof message, MESSAGE_RECORDER_HEAD_GET, q->id), NULL, 0);
 	return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log itself, which may change while it is written: whoever rotates it moves the file away, and
- * the recorder goes on in another one under the same path. The daemon is told by SIGHUP. A run is
- * told by nobody: its recorder finds the line with which the daemon's has ended the file, and asks.
- * So does that of a daemon which only finishes what it has, should it be told late. The path is
- * opened with the same rights as at the start, by a child (events/audit_reopen.c).
+ * The audit log may change while it is written: rotation moves the file away, and the recorder
+ * continues in a new file under the same path. The daemon is told by SIGHUP. A run is told by
+ * nobody: its recorder finds the line with which the daemon's recorder has ended the file, and
+ * asks. So does the recorder of a daemon that only finishes its connections, if it is told late.
+ * The path is opened with the same rights as at the start, by a child (audit_reopen.c).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -130,7 +130,8 @@ void recording_reopen(struct supervisor *sv, bool ended)
 	struct recording *r = &sv->recording;
 	int error;
 
-	if (r->opening || r->reopen_request) { /* which answers whoever finds the end as well */
+	/* The reopening in progress also answers a recorder that has found the end. */
+	if (r->opening || r->reopen_request) {
 		r->ended |= ended;
 		r->again |= !ended;
 		return;
@@ -142,14 +143,14 @@ void recording_reopen(struct supervisor *sv, bool ended)
 		say_failed(r, error);
 }
 
-/* It asks again as long as it has no other file. */
+/* The recorder repeats this until it has another file. */
 void recording_ended(struct supervisor *sv)
 {
 	recording_reopen(sv, true);
 }
 
-/* The first line of the new file names the last of the old one: it is written at once, so that no
- * later start finds the file empty. */
+/* The first line of the new file names the last line of the old one. It is written at once, so that
+ * no later start finds the file empty. */
 void recording_reopened(struct supervisor *sv, uint64_t id)
 {
 	struct recording *r = &sv->recording;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sandboxes that have ended, of which the recorder has not said yet that all is in the log: their
- * rings and events are kept under their ids until it says so. So are those of sandboxes that an
- * earlier supervisor knew and nobody knows any more (adopt.c).
+ * Orphans: ended sandboxes for which the recorder has not confirmed yet that all is in the log;
+ * their rings and events are kept under their ids until then. Also sandboxes of an earlier
+ * supervisor that nobody knows any more (adopt.c).
  */
 #include <stdlib.h>
 
@@ -56,7 +56,7 @@ size_t recording_count_orphans(const struct supervisor *sv)
 	return n;
 }
 
-/* It is over with its last ring and event. Others are not in that list. */
+/* An orphan is over with its last ring and event. Others are not in this list. */
 void recording_end_orphans(struct supervisor *sv, struct recorded *of)
 {
 	struct message_sandbox m = {of->id, 0};
@@ -83,7 +83,7 @@ void recording_leave(struct supervisor *sv, struct recorded *of)
 {
 	struct recorded *left = of->rings || of->told ? malloc(sizeof *left) : NULL;
 
-	if (!left) { /* files stay where they are, for a further supervisor */
+	if (!left) { /* its files stay, for a later supervisor */
 		recording_forget(sv, of, false);
 		return;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * While the log cannot be written it cannot say so either. Whoever reads it later would see a pause
- * like any other, and could not tell whether something is missing.
+ * While the log cannot be written it cannot say so. Without these findings, a later reader would
+ * see a pause like any other, and could not tell whether something is missing.
  */
 #include <stdio.h>
 #include <time.h>
@@ -48,7 +48,7 @@ static size_t add_times(const struct outage *o, char *out, size_t size)
 	        first, last, times, seconds);
 }
 
-/* What the workers had to tell waits in their rings; the supervisor's own list has an end. */
+/* The workers' events wait in their rings; the supervisor's own list is limited. */
 static size_t add_losses(const struct outage *o, char *out, size_t size)
 {
 	int n = 0;
@@ -86,13 +86,13 @@ void outage_tell(struct supervisor *sv)
 		supervisor_for_each(sv, tell_one, text);
 }
 
-/* One that goes on is told when it ends. */
+/* An outage that still goes on is reported when it ends. */
 static void on_time(struct loop_timer *timer)
 {
 	outage_tell(container_of(timer, struct supervisor, recording.outage_time));
 }
 
-/* Without a timer it waits for the next one's end, or for ours. */
+/* Without a timer it is reported at the end of the next outage, or of the daemon. */
 static void tell_later(struct supervisor *sv, int64_t delay_ms)
 {
 	struct loop_timer *timer = &sv->recording.outage_time;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor's own events: what it did, what it saw, what it was asked. Each is kept until the
- * recorder says that it is in the log, and told again to a recorder that takes over, which passes
- * over those that are. It is given so many ahead as it has room for.
+ * The supervisor's own events: what it did, what it saw, what it was asked. Each event is kept
+ * until the recorder confirms that it is in the log. A new recorder is sent all of them again and
+ * ignores those in the log. The recorder is sent as many in advance as it has room for.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,12 +13,12 @@
 #include "supervisor/events/files.h"
 #include "supervisor/events/private.h"
 
-/* An event on its way, oldest first. */
+/* A pending event; lists begin with the oldest. */
 struct told {
 	struct told *next;
-	struct recorded *of; /* whose list this is in */
+	struct recorded *of; /* the owner of this list */
 	UT_hash_handle hh;   /* by id, in recording.by_id */
-	uint64_t id;         /* of its message: the recorder passes over those it has */
+	uint64_t id;         /* of its message: the recorder ignores those it has */
 	size_t n;
 	uint8_t encoded[];
 };
@@ -45,7 +45,7 @@ static size_t cost_of(const struct told *t)
 	return t->n + MESSAGE_RECORDER_EVENT_COST;
 }
 
-/* What cannot be sent just now is when the next event follows, or when one is in the log. */
+/* What cannot be sent now is sent with the next event, or when one is in the log. */
 static void say_next(struct supervisor *sv, struct recorded *of)
 {
 	struct told *t;
@@ -114,7 +114,7 @@ void recording_taken(struct supervisor *sv, uint64_t id)
 	recording_end_orphans(sv, of);
 }
 
-/* NULL: there is no memory, or too many wait already. */
+/* Returns NULL if there is no memory, or too many events wait. */
 static struct told *append(
         struct supervisor *sv, struct recorded *of, uint64_t id, const uint8_t *encoded, size_t n)
 {
@@ -146,8 +146,8 @@ static struct told *append(
 	return told;
 }
 
-/* The recorder was told that nothing of it follows, and may have forgotten it: what comes all the
- * same, a call about it while the daemon stops, say, is the daemon's own. */
+/* The recorder was told that the sandbox has ended, and may have forgotten it. A later event, such
+ * as a call about it while the daemon stops, is recorded as the daemon's own. */
 static bool has_ended(const struct sandbox *s)
 {
 	return s && s->persistent && (s->state == SANDBOX_SUMMING || s->state == SANDBOX_ENDED);
@@ -162,8 +162,8 @@ static void tell(struct supervisor *sv, struct sandbox *s, struct event *event)
 
 	if (!of->open)
 		return;
-	random_bytes(&event->id,
-	        sizeof event->id); /* the worker numbers its own: no counter is shared */
+	/* Random, because workers number theirs: no counter is shared. */
+	random_bytes(&event->id, sizeof event->id);
 	event->time_ms = clock_real_ms();
 	n = event_encode(event, encoded, sizeof encoded);
 	told = append(sv, of, supervisor_next_id(sv), encoded, n);
@@ -223,7 +223,7 @@ void outbox_observed(
 	tell_what_should_not_be(sv, s, finding, EVENT_OBSERVED, text);
 }
 
-#define STATUS_REFUSED 400 /* RFC 9110 section 15.5: and what is above */
+#define STATUS_REFUSED 400 /* RFC 9110 section 15.5; and above */
 
 void outbox_api(struct supervisor *sv, struct sandbox *s, const struct outbox_call *call)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recorder as the supervisor sees it: what it says, and what follows when it dies.
+ * The supervisor's side of the recorder: its messages, and what follows when it dies.
  *
- * What it had not written is not lost: events wait in the ring, which the supervisor holds too, and
- * in its own list (events/outbox.c). So another recorder is started and told everything again; the
- * workers hold their traffic until it is ready. One that dies again and again, or that broke the
- * protocol, is not trusted with traffic any more: the sandboxes are cut off, and a last recorder
- * only writes what is left.
+ * What it had not written is not lost: events wait in the rings, which the supervisor holds too,
+ * and in the supervisor's own list (outbox.c). So another recorder is started and told everything
+ * again; the workers hold their traffic until it is ready. In a session, after repeated deaths or a
+ * broken protocol the sandboxes are cut off, and a last recorder only writes the rest.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -63,7 +62,7 @@ static int on_recorder_ready(struct supervisor *sv, struct ipc_message *message)
 		return -EBADMSG;
 	sv->recorder_ready = true;
 	sv->recording.unready_deaths = 0;
-	sv->stalled[0] = 0; /* this one says so itself */
+	sv->stalled[0] = 0; /* the new recorder reports it again if it is still so */
 	if (sv->recording.death_count || sv->persistent)
 		supervisor_for_each_worker(sv, resume_worker, NULL);
 	supervisor_for_each(sv, tell_progress, NULL);
@@ -71,7 +70,7 @@ static int on_recorder_ready(struct supervisor *sv, struct ipc_message *message)
 	return 0;
 }
 
-/* It was written: so said, or shown by a line that is in it. */
+/* The log can be written: the recorder says so, or has written a line. */
 static void flows(struct supervisor *sv)
 {
 	if (sv->stall_shown)
@@ -86,7 +85,8 @@ static int on_taken(struct supervisor *sv, struct ipc_message *message)
 	if (!reader_done(&message->body) || message->head.id > sv->last_id)
 		return -EBADMSG;
 	recording_taken(sv, message->head.id);
-	if (!sv->stalled[0] && sv->recording.outage.since_ms) /* another recorder's, which could */
+	/* A previous recorder's outage; this one can write. */
+	if (!sv->stalled[0] && sv->recording.outage.since_ms)
 		flows(sv);
 	return 0;
 }
@@ -115,8 +115,8 @@ static int on_drained(struct supervisor *sv, struct ipc_message *message)
 	return 0;
 }
 
-/* One that has ended needs no answer, and one that another daemon serves gets none: what its
- * recorder reads is not missing. */
+/* A sandbox that has ended needs no answer; one that another daemon serves gets none: what that
+ * daemon's recorder reads is not missing. */
 static int on_count_get(struct supervisor *sv, struct ipc_message *message)
 {
 	struct message_sandbox m;
@@ -174,8 +174,8 @@ static int on_summary(struct supervisor *sv, struct ipc_message *message)
 	return 0;
 }
 
-/* Under a sandbox's id: its worker wrote what it must not, or a further one's events cannot be
- * read. The recorder has the sandbox, and what is told of its end. */
+/* id of a sandbox: its worker wrote invalid events, or the events of one more worker cannot be
+ * read. The recorder knows the sandbox, and takes its end. */
 static void on_recorder_failed(struct role *role, uint64_t id)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, recorder);
@@ -189,8 +189,8 @@ static void on_recorder_failed(struct role *role, uint64_t id)
 	sandbox_fail(s, "%s The sandbox is cut off from every network.", text);
 }
 
-/* It is told nothing more of a sandbox that it does not have. One that was served before is told of
- * again to the next recorder. */
+/* The recorder does not know the sandbox and is told nothing more about it. A sandbox that was
+ * served before is announced to the next recorder again. */
 static int on_refused(struct supervisor *sv, struct ipc_message *message)
 {
 	struct sandbox *s = supervisor_find(sv, message->head.id);
@@ -247,7 +247,7 @@ static int on_recorder_message(struct role *role, struct ipc_message *message)
 	}
 }
 
-/* Its end. */
+/* The recorder's end. */
 
 static void lose(struct sandbox *s, const void *context)
 {
@@ -271,7 +271,7 @@ static void tell_death(struct sandbox *s, const void *context)
 	outbox_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
 }
 
-/* Remembers this death; true: it is not one too many. */
+/* Remembers this death; returns false if there were too many. */
 static bool may_go_on(struct supervisor *sv)
 {
 	struct recording *r = &sv->recording;
@@ -291,7 +291,7 @@ static int start_again(struct supervisor *sv)
 	return error ? error : recording_again(sv);
 }
 
-/* Of the daemon: workers hold what is new as long as nobody records. */
+/* Daemon only: workers hold new traffic as long as no recorder is ready. */
 static void on_recorder_time(struct loop_timer *timer)
 {
 	struct supervisor *sv = container_of(timer, struct supervisor, recorder_timer);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the recorder is told: the log (log.c), each sandbox, the rings of its workers (rings.c), the
- * supervisor's own events (events/outbox.c), the end of a ring and of a sandbox, and what is left
- * of one that has ended (events/orphans.c). All of it can be told again, to a recorder that takes
- * over from one that was killed: the descriptors are kept, and an event until the recorder says
- * that it is in the log.
+ * supervisor's own events (outbox.c), the end of a ring and of a sandbox, and orphans (orphans.c).
+ * All of it can be told again, to a recorder that takes over from a killed one: the descriptors are
+ * kept, and each event until the recorder confirms that it is in the log.
  *
- * While the log cannot be written, the recorder takes nothing from its rings: so it is given so
- * many rings and events of a sandbox at a time as it has room for (message.h), and further ones
- * when some of those are in the log.
+ * While the log cannot be written, the recorder takes nothing from its rings. So it is given at
+ * most as many rings and events of a sandbox as it has room for (message.h), and more when some of
+ * those are in the log.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -90,7 +89,7 @@ int recording_end(struct supervisor *sv, struct sandbox *s)
 	s->recorded.end_waits = s->recorded.next_told || recording_rings_wait(&s->recorded);
 	if (s->recorded.end_waits)
 		return 0;
-	/* What another daemon's recorder reads meanwhile is not to be counted here. */
+	/* What another daemon's recorder reads meanwhile must not be counted here. */
 	m.dropped = s->dropped_at_end = s->is_given ? 0 : gate_dropped(&s->gate).packets;
 	return recording_say(sv, buffer,
 	        message_sandbox_encode(
@@ -146,7 +145,7 @@ void recording_count_soon(struct supervisor *sv, struct sandbox *s)
 	struct loop_timer *timer = &sv->recording.count_time;
 
 	if (!timer->event && loop_timer_open(sv->loop, timer, on_count_time) != 0)
-		return; /* it is told with the next drop, or at the end */
+		return; /* it is sent with the next drop, or at the end */
 	s->count_wanted = true;
 	loop_timer_set(timer, RECORDING_COUNT_MS);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recording: what the recorder is told, and what is kept to tell it again to the next one. A
- * recorder that has died is no failure here: it is told later.
+ * recording: what the recorder is told, and what is kept to tell a next recorder. The death of a
+ * recorder is no failure here: the next one is told.
  *
  * A session keeps everything in memory. The daemon keeps it in a directory that outlives all
- * processes (recording_keep_at): rings and journal as files, the supervisor's own events until they
- * are in the log. Killed with all its roles, it is started again, takes the ids of its sandboxes
- * from its state, opens them (recording_open) and calls recording_adopt: what the old workers wrote
- * comes into the log once.
+ * processes (recording_keep_at()): rings and journal as files, the supervisor's own events until
+ * they are in the log. If the daemon is killed with all its roles, the next daemon takes the ids of
+ * its sandboxes from its state, opens them (recording_open()) and calls recording_adopt(): what the
+ * old workers wrote is written to the log once.
  */
 #ifndef VETHGUARD_SRC_SUPERVISOR_EVENTS_RECORDING_H
 #define VETHGUARD_SRC_SUPERVISOR_EVENTS_RECORDING_H
@@ -17,176 +17,177 @@
 #include "vethguard/wire/message.h"
 #include "supervisor/events/audit_reopen.h"
 
-#define RECORDER_RESTARTS_MAX 3 /* within so long; the next death is one too many */
+#define RECORDER_RESTARTS_MAX 3 /* within RECORDER_RESTARTS_MS; one more death is too many */
 #define RECORDER_RESTARTS_MS 60000
 #define RECORDING_TOLD_MAX 16384 /* own events that wait to be in the log */
-#define RECORDING_LOOKS_MAX 1024 /* so many wait: calls that only look are not added */
-#define RECORDING_RINGS_MAX 64   /* of one sandbox, whose workers are gone as a rule */
+#define RECORDING_LOOKS_MAX 1024 /* with this many waiting, calls that only read are not added */
+#define RECORDING_RINGS_MAX 64   /* of one sandbox; usually their workers are gone */
 #define RECORDING_READY_MAX 4    /* rings in store */
-#define RECORDING_LEFT_MAX \
-	32 /* sandboxes that have ended and are not in the log: then no other one begins */
+/* Ended sandboxes whose events are not all in the log: at this number no new one starts. */
+#define RECORDING_LEFT_MAX 32
 #define RECORDING_WHY_MAX 320
-#define RECORDING_ADOPT_MS 5000 /* for workers and recorder of a killed supervisor to be gone */
+#define RECORDING_ADOPT_MS 5000 /* for worker and recorder of a killed supervisor to exit */
 
 struct supervisor;
 struct sandbox;
 
-/* One ring: of one worker. */
+/* A ring: the events of one worker. */
 struct recorded_ring {
 	struct recorded_ring *next;
 	uint64_t id;
 	int fds[3];           /* memory, data, space: the worker gets copies */
-	bool given;           /* to this recorder */
+	bool given;           /* to the current recorder */
 	uint64_t end_request; /* 0: its writer lives */
-	struct recorded *of;  /* where end_request is set */
+	struct recorded *of;  /* if end_request is set */
 	struct recorded_ring *ending_prev, *ending_next; /* the same */
 };
 
 /* What the recorder knows under one id: a sandbox, or the daemon itself. */
 struct recorded {
-	struct recorded *next; /* of those left behind */
+	struct recorded *next; /* in the list of orphans */
 	uint64_t id;
 	bool open;         /* the recorder was told of it */
-	bool end_told;     /* of those left behind: and of its end */
-	bool end_waits;    /* until all of the following is given */
-	struct told *told; /* own events that the recorder has not said to be in the log */
-	struct told
-	        *next_told; /* the first that this recorder was not given yet, and all behind it */
-	size_t ahead;       /* bytes of those before it */
+	bool end_told;     /* orphans: and of its end */
+	bool end_waits;    /* the end is sent after all of the following */
+	struct told *told; /* own events not confirmed to be in the log */
+	/* The first of these that the current recorder was not sent yet. */
+	struct told *next_told;
+	size_t ahead; /* bytes of the events before it */
 	struct recorded_ring *rings;
 	size_t rings_given;
 };
 
-/* Times in which the log could not be written, and what of it is not in the log yet. */
+/* Times in which the log could not be written, and which of these are not reported in the log
+ * yet. */
 struct outage {
 	int64_t since_ms; /* Unix time; 0: the log can be written */
-	int64_t first_ms, last_ms,
-	        all_ms; /* of those that were not told: begin and end, and how long all were */
+	/* Of the unreported outages: begin, end, and the sum of their times. */
+	int64_t first_ms, last_ms, all_ms;
 	unsigned count;
-	unsigned looks, lost;        /* the supervisor's own events that were left out meanwhile */
-	int64_t next_told_ms;        /* of the loop's clock: before that they are gathered */
-	char why[RECORDING_WHY_MAX]; /* the last one */
+	unsigned looks, lost;        /* own events that were dropped meanwhile */
+	int64_t next_told_ms;        /* on the loop's clock: earliest next report */
+	char why[RECORDING_WHY_MAX]; /* the last reason */
 };
 
 /* What a recorder is given, kept for the next one. */
 struct recording {
-	int log, reader, journal;  /* valid where the supervisor's log_given */
-	int next_log, next_reader; /* valid where reopen_request */
+	int log, reader, journal;  /* valid if the supervisor's log_given is set */
+	int next_log, next_reader; /* valid if reopen_request is set */
 	uint64_t reopen_request;
 	struct audit_identity log_is, next_is;
-	struct audit_opening *opening; /* of the file that is to follow; NULL: none */
-	bool ended; /* it is opened because another recorder has ended this one */
-	bool again; /* it may have been moved away meanwhile, too */
+	struct audit_opening *opening; /* of the next file; NULL: none */
+	bool ended;                    /* the reason: another recorder has ended this file */
+	bool again;                    /* the file may have been moved away meanwhile */
 	char path[MESSAGE_PATH_MAX + 1];
 	bool opened_as_user; /* else with the supervisor's own rights */
 	struct identity opener;
-	int64_t deaths_ms[RECORDER_RESTARTS_MAX]; /* the latest ones */
+	int64_t deaths_ms[RECORDER_RESTARTS_MAX]; /* the last ones */
 	size_t death_count;
-	unsigned unready_deaths; /* in a row, of recorders that never got as far as to be ready */
-	bool last;               /* this recorder only writes what is left: no other one follows */
-	bool kept;               /* in a directory: rings and told are open there */
+	unsigned unready_deaths; /* consecutive deaths of recorders that were never ready */
+	bool last;               /* this recorder writes the rest: no other one follows */
+	bool kept;               /* in a directory: rings and told are open */
 	int rings, told;
-	int ready[RECORDING_READY_MAX][3]; /* rings without a name yet: memory, data, space */
+	int ready[RECORDING_READY_MAX][3]; /* unnamed rings: memory, data, space */
 	size_t ready_count;
-	char kept_in[MESSAGE_PATH_MAX + 1]; /* that directory, as people know it */
-	unsigned unkept;                    /* events in a row that could not be written there */
-	size_t told_count;                  /* events in the lists of all */
+	char kept_in[MESSAGE_PATH_MAX + 1]; /* path of that directory, for people */
+	unsigned unkept;                    /* consecutive events that could not be written there */
+	size_t told_count;                  /* events in all lists */
 	struct told *by_id;                 /* all of them */
 	struct recorded_ring *ending;       /* list of all rings with an end_request */
-	uint32_t after;    /* ids begin above its own, shifted: another daemon's live; 0: none */
-	uint64_t first_id; /* ids below are an earlier supervisor's */
+	uint32_t after;    /* own ids are above this << 32: another daemon's are in use; 0: none */
+	uint64_t first_id; /* lower ids are an earlier supervisor's */
 	struct outage outage;
-	struct loop_timer outage_time; /* to tell what was gathered; open once that was so */
-	struct loop_timer count_time;  /* recording_count_soon(); open once that was asked for */
+	struct loop_timer outage_time; /* for the next report; open once it was needed */
+	struct loop_timer count_time;  /* recording_count_soon(); open once it was needed */
 	struct recorded daemon;        /* open in the daemon only */
-	struct recorded *left;         /* of sandboxes that are not known any more */
-	struct waiting_ring *waiting;  /* list of rings whose writer is still there */
-	struct loop_timer retry;       /* of those; open once there was one */
+	struct recorded *left;         /* orphans: sandboxes that are not known any more */
+	struct waiting_ring *waiting;  /* list of rings whose writer still exists */
+	struct loop_timer retry;       /* for these; open once it was needed */
 };
 
-/* Before recording_start, in the daemon: makes what is missing of rings/, told/ and journal in the
- * directory, and sees to it that ids grow over restarts (supervisor_next_id). 0; -EWOULDBLOCK:
- * another vethguardd, or a recorder it has left behind, still uses it, after RECORDING_ADOPT_MS;
- * -errno. */
+/* Daemon only, before recording_start(): makes what is missing of rings/, told/ and journal in the
+ * directory, and makes ids grow across restarts (supervisor_next_id()). Returns 0; -EWOULDBLOCK:
+ * after RECORDING_ADOPT_MS another vethguardd, or a recorder it has left behind, still uses the
+ * directory; -errno. */
 int recording_keep_at(struct supervisor *sv, int directory);
-/* The log (taken), open for append; path was opened with the rights of opener (copied), or with the
- * supervisor's own where that is NULL. 0 or -errno. */
+/* Sets the log (takes ownership), open for appending. path was opened with the rights of opener
+ * (copied), or the supervisor's own if that is NULL. Returns 0 or -errno. */
 int recording_start(
         struct supervisor *sv, const char *path, int log, const struct identity *opener);
-/* After the log was moved away: its path is opened, without holding the loop; the chain goes on in
- * that file from recording_reopened on. Nothing happens where it is the file that is open already,
- * unless the recorder says that this one has ended: then it may go on behind its end. Where it
- * cannot be opened, that is logged, and the one that is open is written to. One at a time: what is
- * called for meanwhile follows. */
+/* Call when the log may have been moved away: opens its path without blocking the loop; the chain
+ * continues in the new file, from recording_reopened() on. If it is still the same file, nothing
+ * happens, unless the recorder has found that this file was ended (ended): then it may continue
+ * behind the end. If it cannot be opened, that is logged and the open file is used. One reopening
+ * at a time: a call during one is done after it. */
 void recording_reopen(struct supervisor *sv, bool ended);
 void recording_fini(struct supervisor *sv);
 
-/* Tells the recorder of the sandbox: id, name, policy and gate are filled in. 0 or -errno. */
+/* Tells the recorder of the sandbox; id, name, policy and gate are filled in. Returns 0 or
+ * -errno. */
 int recording_open(struct supervisor *sv, struct sandbox *s);
-/* The daemon's own stream, for events without a sandbox; what an earlier daemon has told and is not
- * in the log is told again. 0 or -errno. */
+/* Opens the daemon's own stream, for events without a sandbox. Events that an earlier daemon has
+ * sent and that are not in the log are sent again. Returns 0 or -errno. */
 int recording_open_daemon(struct supervisor *sv);
-/* What an earlier daemon's workers and supervisor left: those of sandboxes that are open now, and
- * of others under MESSAGE_NAME_LEFT. After all of them were opened. A ring whose worker is not gone
- * yet follows when it is, within RECORDING_ADOPT_MS, or stays; one that there are no descriptors
- * for, when there are. 0 or -errno. */
+/* Adopts what an earlier daemon's workers and supervisor left, for the sandboxes that are open now,
+ * and for others under MESSAGE_NAME_LEFT. Call this after all sandboxes were opened. A ring whose
+ * worker has not exited follows when it has, within RECORDING_ADOPT_MS, or stays; a ring for which
+ * there are no descriptors follows when there are. Returns 0 or -errno. */
 int recording_adopt(struct supervisor *sv);
-/* The same for the directory of another daemon, of which nothing runs any more, and what was its
- * files there are removed: rings, told, journal. How far it had recorded is known by its rings
- * only, so an event may be in the log twice; none is missing. 0 or -errno. */
+/* The same for the directory of another daemon whose processes have all ended; its files there are
+ * removed: rings, told, journal. How far it had recorded is known from its rings only, so an event
+ * may be in the log twice; none is missing. Returns 0 or -errno. */
 int recording_adopt_from(struct supervisor *sv, int directory);
-/* The same of one sandbox that is open, and its events alone: before any further event of it is
- * told, because a recorder passes over what is older than the latest. 0 or -errno. */
+/* Adopts the supervisor's events of one open sandbox. Call this before any new event of it is sent,
+ * because a recorder ignores events that are older than the latest. Returns 0 or -errno. */
 int recording_adopt_event(struct supervisor *sv, uint64_t id);
-/* How many sandboxes have ended whose events are not all in the log yet. */
+/* Returns the number of ended sandboxes whose events are not all in the log yet. */
 size_t recording_count_orphans(const struct supervisor *sv);
-/* The sandbox is over; under s->summary_request. Told when the recorder was given all that is left
- * of it. 0 or -errno. */
+/* Ends the sandbox, under s->summary_request. The recorder is told after it was given all that is
+ * left of it. Returns 0 or -errno. */
 int recording_end(struct supervisor *sv, struct sandbox *s);
-/* How many packets its fence has dropped so far. Lost where it cannot be told: it is asked again.
- */
+/* Tells the recorder how many packets the fence has dropped so far. If that cannot be sent, it is
+ * lost: the recorder asks again. */
 void recording_count(struct supervisor *sv, struct sandbox *s);
-/* The same of its own accord, for a recorder that finds a sandbox which was there before it: of
- * what was dropped while nobody read the copies there is only the count. Later, because the kernel
- * gathers copies before it hands them over, and what is counted without one is told apart from its
- * kind. */
+/* The same after RECORDING_COUNT_MS, for a recorder that is newer than the sandbox: packets that
+ * were dropped while nobody read the copies are known only by their count. It is delayed because
+ * the kernel gathers copies before it delivers them, and packets that are counted without a copy
+ * are recorded without their kind. */
 #define RECORDING_COUNT_MS 1000
-#define RECORDING_COUNT_AT_ONCE 32 /* in a turn; each is several questions to the kernel */
+#define RECORDING_COUNT_AT_ONCE 32 /* per turn; each takes several queries to the kernel */
 void recording_count_soon(struct supervisor *sv, struct sandbox *s);
 
-/* One more ring in store, with its space taken, for who has time to spare before: where rings are
- * kept and there is room. Without one it is made when it is wanted. */
+/* Makes one more ring for the store, with its space allocated, in spare time; only if rings are
+ * kept and there is room. Otherwise a ring is made when it is needed. */
 void recording_prepare_ring(struct recording *r);
-/* A ring for a further worker; the recorder hears of it now, or with recording_open, or when
- * earlier ones are drained. NULL with errno (ENOBUFS: RECORDING_RINGS_MAX wait for that already).
+/* Makes a ring for another worker. The recorder is told at once, with recording_open(), or when
+ * earlier rings are drained. Returns NULL with errno (ENOBUFS: RECORDING_RINGS_MAX wait already).
  * The ring is valid until its end is over. */
 struct recorded_ring *recording_ring_new(struct supervisor *sv, struct sandbox *s);
-/* Its worker is gone: the recorder reads the rest, then the ring is closed (and its file removed)
- * by itself. */
+/* The worker is gone: the recorder reads the rest, then the ring is closed and its file removed. */
 void recording_ring_end(struct supervisor *sv, struct sandbox *s, struct recorded_ring *ring);
 
-/* All of it to another recorder. 0 or -errno. */
+/* Sends everything to a new recorder. Returns 0 or -errno. */
 int recording_again(struct supervisor *sv);
-/* What the recorder says: the event of this id, and those before it of its sandbox, are in the log;
- * all of the ring that ended under this id is. */
+/* Messages from the recorder: the event with this id and the earlier ones of its sandbox are in the
+ * log; the whole ring that was ended under this id is. */
 void recording_taken(struct supervisor *sv, uint64_t id);
 void recording_drained(struct supervisor *sv, uint64_t id);
-/* The recorder writes to the new file now, asked under this id. */
+/* The recorder writes to the new file now, requested under this id. */
 void recording_reopened(struct supervisor *sv, uint64_t id);
 /* Another recorder has ended the file. */
 void recording_ended(struct supervisor *sv);
-/* Closes and frees what was kept of it. for_good: files too: it is over and in the log; else a
- * further supervisor finds them. */
+/* Closes and frees what was kept of it. for_good: it is over and in the log, so the files are
+ * removed too; otherwise a later supervisor finds them. */
 void recording_forget(struct supervisor *sv, struct recorded *of, bool for_good);
 
-/* Its sandbox is over, and the recorder has not said that all is in the log: rings and events are
- * kept with those left behind, until it says so, or for a further supervisor. */
+/* The sandbox is over, and the recorder has not confirmed that all is in the log: its rings and
+ * events become an orphan until that is confirmed, or for a later supervisor. */
 void recording_leave(struct supervisor *sv, struct recorded *of);
 
-/* events/outbox.c: the supervisor's own events. s NULL: of the daemon itself. Nothing happens where
- * the recorder was not told of the sandbox. A recorder that lets RECORDING_TOLD_MAX of them wait,
- * though it does not say that the log cannot be written, is killed; what comes until the next one
- * takes some is lost, which the daemon's own log says. */
+/* outbox.c: the supervisor's own events. s NULL: of the daemon itself. Nothing happens if the
+ * recorder was not told of the sandbox. A recorder that lets RECORDING_TOLD_MAX events wait,
+ * without having said that the log cannot be written, is killed. Events beyond that are lost until
+ * a recorder takes some; the daemon's log says so. */
 void outbox_lifecycle(struct supervisor *sv, struct sandbox *s, enum event_lifecycle what,
         const char *cause); /* one sentence or NULL */
 void outbox_finding(
@@ -194,36 +195,36 @@ void outbox_finding(
 void outbox_observed(
         struct supervisor *sv, struct sandbox *s, enum event_finding finding, const char *text);
 
-/* outage.c: an outage becomes a finding when it is over, of the daemon or of each sandbox of a
- * session: its time, its reason, and which of the supervisor's own events it cost. Many in a row
- * become one, told when RECORDER_STALL_SHOWN_MS are over: a recorder that was taken over may say it
- * endlessly. */
-void outage_begins(struct supervisor *sv, const char *why); /* again and again is harmless */
+/* outage.c: when an outage is over it is recorded as a finding, of the daemon or of each sandbox of
+ * a session: its time, its reason, and which of the supervisor's own events were lost. Several
+ * within RECORDER_STALL_SHOWN_MS become one finding: a compromised recorder may report outages
+ * without end. */
+void outage_begins(struct supervisor *sv, const char *why); /* may be called repeatedly */
 void outage_ends(struct supervisor *sv);
-void outage_tell(struct supervisor *sv); /* what was gathered, at once: no later time may come */
+void outage_tell(struct supervisor *sv); /* reports at once: there may be no later time */
 
-/* One call of the control API, whatever came of it. Texts may come from the caller: they are
- * escaped and bounded. One that only looks is left to the daemon's own log where
- * RECORDING_LOOKS_MAX events wait: who asks again and again must not crowd out what is done. */
+/* A call of the control API, whatever its result. Texts may come from the caller: they are escaped
+ * and bounded. A call that only reads goes to the daemon's log instead if RECORDING_LOOKS_MAX
+ * events wait: repeated queries must not crowd out changes. */
 struct outbox_call {
 	const char *operation;       /* of control/routes.c: "sandboxes.attach", ...; or NULL */
 	bool looks;                  /* it changes nothing */
 	const char *method, *target; /* of the request: "POST", "/v1/sandboxes"; or NULL */
 	const char *user_agent;      /* or NULL */
-	uint32_t user_id;            /* of the caller, as SO_PEERCRED says */
+	uint32_t user_id;            /* of the caller, from SO_PEERCRED */
 	uint32_t process_id;
 	const char *user;    /* its name, or NULL */
-	const char *sandbox; /* the name it is about, where s is NULL (refused, not found) */
-	uint16_t status;     /* of the answer; 400 and above: refused or failed */
+	const char *sandbox; /* name of the sandbox if s is NULL (refused, not found) */
+	uint16_t status;     /* of the response; 400 and above: refused or failed */
 	const char *error;   /* why, or NULL */
-	const char *done;    /* of one that was done: more about it, or NULL */
+	const char *done;    /* details of a successful call, or NULL */
 };
 void outbox_api(struct supervisor *sv, struct sandbox *s, const struct outbox_call *call);
 
-/* Another policy, or another version of it, counts for the sandbox from now on. */
+/* Another policy, or another version of it, is in force for the sandbox from now on. */
 struct outbox_policy {
 	struct slice name, fingerprint;         /* the new one's */
-	struct slice old_name, old_fingerprint; /* empty: as before */
+	struct slice old_name, old_fingerprint; /* empty: unchanged */
 	uint64_t generation;
 	const char *difference; /* as `vethguard policy diff` prints it, or NULL; the first
 	                           EVENT_TEXT_MAX bytes are recorded */

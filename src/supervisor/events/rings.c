@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rings: one for each worker, made before it starts, told to the recorder, and closed when the
- * worker is gone and the recorder says that it has read the rest. The recorder holds
- * MESSAGE_RECORDER_RINGS_MAX of a sandbox at a time: what is beyond waits here, and the oldest is
- * given first when one is drained.
+ * Rings: one for each worker, made before it starts, given to the recorder, and closed when the
+ * worker is gone and the recorder has read the rest. The recorder holds MESSAGE_RECORDER_RINGS_MAX
+ * of a sandbox at a time: the others wait here, and the oldest is given first when one is drained.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -111,7 +110,7 @@ void recording_ring_ends(struct supervisor *sv, struct recorded *of, struct reco
 	DL_APPEND2(sv->recording.ending, ring, ending_prev, ending_next);
 }
 
-/* It is in no sandbox's list any more. */
+/* The ring is not in its sandbox's list any more. */
 static void free_ring(
         struct supervisor *sv, const struct recorded *of, struct recorded_ring *ring, bool for_good)
 {

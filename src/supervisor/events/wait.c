@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rings whose writer is still there: a worker of a killed supervisor is being killed itself, and
- * has its ring locked until it is gone. And those that there are no descriptors for until others
- * are read. They are tried again from time to time, a few in a turn of the loop; nobody waits for
- * them. One that stays locked is left as it is, for the next start.
+ * Rings whose writer still exists (a worker of a killed supervisor is being killed too, and holds
+ * its ring locked until it has exited), and rings for which there are no descriptors until others
+ * are read. They are tried again every RETRY_MS, a few in a turn of the loop; nothing waits for
+ * them. A ring that stays locked is left for the next start.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static bool is_over(struct supervisor *sv, const struct waiting_ring *w)
 	return true;
 }
 
-/* Those that were not tried come first the next time. */
+/* Rings that were not tried come first the next time. */
 static void on_retry(struct loop_timer *timer)
 {
 	struct recording *r = container_of(timer, struct recording, retry);

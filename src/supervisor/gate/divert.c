@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attaching to an interface that is there. The gate stands in for the router that the sandbox knows
+ * Attaching to an existing interface. The gate stands in for the router that the sandbox knows
  * already: its link has the address and the MAC of the interface, or of the bridge it is a port of,
  * so nothing changes inside. The order is that of every gate: the fence is set before the gate's
- * link comes up, and the host's rules come last, when there is something to divert frames to.
+ * link comes up. The host's rules come last, when frames can be diverted to something.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -55,12 +55,12 @@ static bool is_host_link(const char *name)
 }
 
 struct uplinks {
-	char name[IFNAMSIZ]; /* of one that looks like one; empty: none */
+	char name[IFNAMSIZ]; /* of a port that looks like an uplink; empty: none */
 };
 
-#define UPLINKS_MAX 16 /* ports that are taken out of a bridge in one look */
+#define UPLINKS_MAX 16 /* ports that one look removes from a bridge */
 
-/* Whoever is on a network would be taken for the sandbox. */
+/* Any host on that network would be taken for the sandbox. */
 static void look_for_uplink(void *context, const struct netlink_link *member)
 {
 	struct uplinks *found = context;
@@ -85,11 +85,11 @@ int gate_part_uplinks(struct gate *gate, char parted[IFNAMSIZ])
 		if (error || !found.name[0])
 			return error;
 		error = netlink_link_no_master(nl, found.name);
-		if (error && error != -ENODEV) /* it went by itself */
+		if (error && error != -ENODEV) /* it disappeared by itself */
 			return error;
 		memcpy(parted, found.name, sizeof found.name);
 	}
-	return -EAGAIN; /* the rest at the next look */
+	return -EAGAIN; /* the rest is removed at the next look */
 }
 
 static int refuse_uplink(
@@ -157,8 +157,8 @@ static int check_interface(struct gate *gate, struct netlink *nl, const struct g
 	return refuse_uplink(gate, nl, link, asked->force);
 }
 
-/* Docker names the bridge of a network that was made for it: "br-" and twelve digits of its id. The
- * default network, docker0, has no resolver. */
+/* Docker names the bridge of a user-defined network "br-" and twelve digits of the network's id.
+ * The default network, docker0, has no resolver. */
 static bool is_named_network(const struct netlink_link *link)
 {
 	return strcmp(link->kind, "bridge") == 0 && strlen(link->name) == 15 &&
@@ -166,7 +166,7 @@ static bool is_named_network(const struct netlink_link *link)
 	       strspn(link->name + 3, "0123456789abcdef") == 12;
 }
 
-/* Addresses of one family. */
+/* The addresses of one family. */
 struct family {
 	struct ip *gate, *sandbox;
 	struct ip_prefix *source;
@@ -182,7 +182,8 @@ static uint8_t bits_of(const struct ip *ip)
 	return ip->family == 6 ? 128 : 32;
 }
 
-/* The first address of the network given; false where that is the sandbox's or there is none. */
+/* Writes the first address of the given network to out; false if that is the sandbox's own, or no
+ * network is given. */
 static bool first_of_given(const struct family *f, struct ip *out)
 {
 	struct ip_prefix network = gate_network(&f->given, f->given_bits);
@@ -205,7 +206,8 @@ static void learn_family(struct family *f, bool use_pool)
 		*f->bits = f->given_bits;
 	}
 	if (!f->given.family && !f->own.family) {
-		if (!use_pool) { /* the other family is there; the gate's end keeps a place */
+		/* The other family is used; the gate's end keeps its address. */
+		if (!use_pool) {
 			*f->sandbox = (struct ip){0};
 			*f->source = (struct ip_prefix){{0}, 0};
 		}
@@ -270,7 +272,7 @@ static int in_gate(void *context)
 	return error;
 }
 
-/* The host's end carries frames and nothing else: no address, no word of its own. */
+/* The host's end only carries frames: no address, no packets of its own. */
 static int link_host_side(struct gate *gate)
 {
 	struct netlink *nl = gate->host->nl;

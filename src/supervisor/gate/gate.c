@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Making a gate. Order matters twice: the fence is set before the link's ends come up, so that no
- * packet ever finds the gate without rules; and the sandbox's side is set up last, when there is
- * something to answer it.
+ * packet ever finds the gate without rules; and the sandbox's side is set up last, when something
+ * can answer it.
  *
- * The work comes in three parts. What needs to know nothing of the sandbox can be done in advance
- * (gate_host_prepare): the namespace, its sysctls, the fence but for its hook on the link, the
- * sockets. gate_open() takes that, and a worker may have the sockets from then on, to which nothing
+ * The work has three parts. The first needs no knowledge of the sandbox and can be done in advance
+ * (gate_host_prepare()): the namespace, its sysctls, the fence without its hook on the link, the
+ * sockets. gate_open() uses that; from then on a worker may have the sockets, to which nothing
  * leads yet. gate_connect() makes the link, the hook and the addresses, while the worker starts.
  *
  * Without a pin the namespace has no name and no file: it lives as long as the supervisor's
  * descriptor, and with it the veth pair and every rule. A supervisor that is killed leaves nothing
- * behind, and a sandbox that outlives it has lost its link. Of a veth pair the neighbours are
+ * behind, and a sandbox that outlives it has lost its link. On a veth pair the neighbors are
  * permanent on both sides: no ARP or ND of the sandbox decides where its packets go.
  */
 #include <errno.h>
@@ -117,7 +117,7 @@ int gate_open_packets(struct gate *gate)
 	return fd < 0 ? fd : 0;
 }
 
-/* What can be done before anything is known of the sandbox. */
+/* The part that needs no knowledge of the sandbox. */
 static int in_gate_prepare(void *context)
 {
 	struct gate *gate = context;
@@ -162,7 +162,7 @@ static int add_addresses(struct gate *gate, struct netlink *nl)
 	return error;
 }
 
-/* The wire has two ends that are known. */
+/* Both ends of the link are known. */
 static int add_neighbours(struct gate *gate, struct netlink *nl)
 {
 	int error = 0;
@@ -174,7 +174,7 @@ static int add_neighbours(struct gate *gate, struct netlink *nl)
 	return error;
 }
 
-/* A sandbox's address that is not in the gate's network is reached over the link all the same. */
+/* Adds a route over the link if the sandbox's address is not in the gate's network. */
 static int add_route(struct gate *gate, struct netlink *nl, const struct ip_prefix *source,
         const struct ip *own, uint8_t bits)
 {
@@ -270,7 +270,7 @@ static int connect_veth(struct gate *gate)
 	int error = 0;
 
 	STEP("entering the gate's namespace", netns_run(gate->netns, in_gate, gate));
-	if (error == -EEXIST) /* one that leads nowhere: others were refused before */
+	if (error == -EEXIST) /* that one leads nowhere: others were refused before */
 		snprintf(gate->why, sizeof gate->why,
 		        "that network namespace has an interface " GATE_INNER
 		        " already, which is the name of the one that is made there: take it away");
@@ -308,7 +308,8 @@ int gate_set_traffic(
 	if (same_ports && memcmp(bounds, &gate->bounds, sizeof *bounds) == 0)
 		return 0;
 	if (!same_ports) {
-		gate_close_handed_out(gate); /* what was not handed out yet does not fit any more */
+		/* Listeners that were not handed out yet have the wrong ports. */
+		gate_close_handed_out(gate);
 		if (count)
 			memcpy(gate->udp_ports, ports, count * sizeof *ports);
 		gate->udp_port_count = count;

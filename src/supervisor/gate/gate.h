@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gate: the place between a sandbox and everything else: a network namespace without uplink that
- * holds the outer end of the sandbox's link, the fence on it, and the sockets the worker listens
- * on.
+ * gate: the place between a sandbox and everything else: a network namespace without uplink. It
+ * holds the outer end of the sandbox's link, the fence on that link, and the sockets the worker
+ * listens on.
  *
- * Two kinds, which differ in the link only. GATE_VETH: a veth pair made here, its inner end the
- * sandbox's only link. GATE_DIVERT: an interface of the host that was there before (a veth's outer
- * end, a tap, a bridge's port, a whole bridge): rules of the host hand its frames to the gate's
- * link and back, before bridge, firewall or any service of the host sees one (fence/divert.h).
+ * Two kinds, which differ in the link only. GATE_VETH: a veth pair made here; its inner end is the
+ * sandbox's only link. GATE_DIVERT: an existing interface of the host (a veth's outer end, a tap, a
+ * bridge's port, a whole bridge): rules of the host hand its frames to the gate's link and back,
+ * before a bridge, firewall or service of the host sees them (fence/divert.h).
  *
- * Nameless, a gate lives as long as its descriptor. Pinned (gate_pin), it outlives the supervisor:
- * its rules stand, nothing listens, and everything is refused until gate_adopt().
+ * A gate without a pin lives as long as its descriptor. A pinned gate (gate_pin()) outlives the
+ * supervisor: its rules stand, nothing listens, and everything is refused until gate_adopt().
  */
 #ifndef VETHGUARD_SRC_SUPERVISOR_GATE_GATE_H
 #define VETHGUARD_SRC_SUPERVISOR_GATE_GATE_H
@@ -22,7 +22,7 @@
 #define GATE_LINK "vg0"   /* outer end, in the gate */
 #define GATE_INNER "eth0" /* inner end, in the sandbox */
 #define GATE_DNS_PORT 53
-#define GATE_TABLE 100 /* routing table of local delivery, in the gate only */
+#define GATE_TABLE 100 /* routing table for local delivery, in the gate only */
 #define GATE_WHY_MAX 256
 
 enum gate_kind { GATE_VETH, GATE_DIVERT };
@@ -41,168 +41,179 @@ struct gate {
 	enum gate_kind kind;
 	char device[IFNAMSIZ];    /* GATE_DIVERT: the guarded interface of the host */
 	char host_link[IFNAMSIZ]; /* GATE_DIVERT: the host's end of the gate's link */
-	struct ip gate4, gate6, sandbox4, sandbox6; /* sandbox's: family 0 where not known */
-	uint8_t bits4, bits6;                       /* of the link's networks */
-	struct ip_prefix source4, source6;          /* what the sandbox may send from */
-	uint8_t mac[6], sandbox_mac[6];             /* sandbox's: zeros where not known */
+	struct ip gate4, gate6, sandbox4, sandbox6; /* sandbox's: family 0 if unknown */
+	uint8_t bits4, bits6;                       /* prefix lengths of the link's networks */
+	struct ip_prefix source4, source6;          /* source addresses the sandbox may use */
+	uint8_t mac[6], sandbox_mac[6];             /* sandbox's: zeros if unknown */
 	uint16_t tcp_port;
 	uint16_t udp_ports[FENCE_UDP_PORTS_MAX];
 	size_t udp_port_count;
 	struct fence_bounds bounds;
-	/* GATE_DIVERT, not written down: the interface belongs to a network of Docker's that has a
-	 * name, whose containers have Docker's resolver in their own namespace. It may ask from the
-	 * host's, past the gate. */
+	/* GATE_DIVERT, not written down: the interface belongs to a user-defined Docker network.
+	 * Its containers have Docker's resolver in their own namespace, and the resolver may query
+	 * from the host's namespace, past the gate. */
 	bool has_resolver;
 
-	/* Of the rules as this process has set them, and the link's number then; 0: not known.
-	 * Where both are still the same, nobody has changed the rules since. */
+	/* Generation of the rules as this process set them, and the link's index at that time; 0:
+	 * unknown. While both are the same, nobody has changed the rules. */
 	uint32_t generation;
 	unsigned link;
 
-	int netns;         /* holds the namespace, and with it the fence, alive */
+	int netns;         /* keeps the namespace, and with it the fence, alive */
 	int sandbox_netns; /* borrowed, from gate_open() until gate_connect() is done */
-	uint32_t mtu;      /* GATE_DIVERT: of the interface, for the same time */
-	bool fits;         /* the fence that is prepared is of these addresses and bounds */
+	uint32_t mtu;      /* GATE_DIVERT: the interface's MTU, for the same time */
+	bool fits;         /* the prepared fence has these addresses and bounds */
 	int packets;       /* NFLOG socket */
 	size_t listener_count;
 	struct gate_listener listeners[MESSAGE_LISTENERS_MAX];
-	const char *step;       /* what was under way when a call failed */
-	char why[GATE_WHY_MAX]; /* a sentence in place of step and error; or what was mended */
+	const char *step;       /* the current step, for the error text */
+	char why[GATE_WHY_MAX]; /* text in place of step and error; or what was repaired */
 
 	struct gate_host *host;   /* borrowed; NULL: none */
 	struct gate_watch *watch; /* owned; NULL: not watched */
-	struct gate_door *door;   /* owned; NULL: nobody is awaited */
-	struct gate *next;        /* of the host's diverted gates */
-	unsigned device_index;    /* GATE_DIVERT: as last seen by the watch; 0: not there */
-	unsigned link_index;      /* the same of host_link */
-	bool held;                /* gate_hold(): there is the host's side alone */
-	bool away; /* GATE_DIVERT: the interface was not there when it was last looked for */
+	struct gate_door *door;   /* owned; NULL: gate_await() is not active */
+	struct gate *next;        /* in the host's list of diverted gates */
+	unsigned device_index;    /* GATE_DIVERT: index the watch saw last; 0: absent */
+	unsigned link_index;      /* the same for host_link */
+	bool held;                /* gate_hold(): only the host's side exists */
+	bool away;                /* GATE_DIVERT: interface was absent at the last look */
 };
 
-/* An unopened gate: gate_close is harmless on it. */
+/* Initializes an unopened gate; gate_close() is allowed on it. */
 void gate_init(struct gate *gate);
-/* Of one that is not watched: from keeps its shape. Nobody is awaited any more. */
+/* Moves a gate that is not watched; from keeps its shape. Ends gate_await(). */
 void gate_move(struct gate *to, struct gate *from);
-/* Chooses addresses: the gate has the first, the sandbox the second of each pool. */
+/* Assigns addresses: the gate gets the first of each pool, the sandbox the second. */
 void gate_assign(struct gate *gate, const struct ip_prefix *pool4, const struct ip_prefix *pool6);
 
 /*
- * What the gates of one supervisor share: the namespace of the host, in which it is opened, with
- * its notifications, and gates made in advance. Without a loop (NULL) nothing is watched. 0 or
+ * Opens what the gates of one supervisor share: the host's namespace (the caller's) with its
+ * notifications, and gates made in advance. With loop NULL, nothing is watched. Returns 0 or
  * -errno.
  */
 int gate_host_open(struct gate_host **out, struct loop *loop);
 void gate_host_close(struct gate_host *host);
-/* For whoever has many gates: they are watched by two sockets for all instead of two for each. 0 or
- * -errno: then each has its own, which only makes every change of a link or rule anywhere slower.
- */
+/* Watches all gates with two sockets instead of two for each; for a daemon with many gates. Returns
+ * 0, or -errno: then each gate has its own, and every change of a link or rule anywhere is
+ * slower. */
 int gate_host_listen_for_all(struct gate_host *host);
-/* Keeps up to count gates of kind GATE_VETH in store, with these addresses and this port, and makes
- * the first at once. A gate that is opened takes one; where its port is another, the store is made
- * anew for that. One at a time is made again in a quiet moment of the loop. */
+/* Keeps up to count gates of kind GATE_VETH in store, with like's addresses and port. Makes the
+ * first at once; later ones are made one at a time in quiet moments of the loop. Opening a gate
+ * takes one from the store; if its port differs, the store is emptied and refilled for the new
+ * port. */
 int gate_host_prepare(struct gate_host *host, const struct gate *like, size_t count);
 
-/* GATE_VETH. All but the link: the namespace with its sockets, which a worker may have from now on.
- * Nothing leads to them before gate_connect(). sandbox_netns is kept until then. host may be NULL.
- * 0 or -errno with gate->step or gate->why (-EEXIST: the sandbox's namespace has another interface,
- * by which it could leave, or is a gate itself); gate_close undoes what there is. */
+/* GATE_VETH. Makes all but the link: the namespace with its sockets, which may be given to a
+ * worker. Nothing leads to them before gate_connect(). sandbox_netns is kept until then. host may
+ * be NULL. Returns 0, or -errno with gate->step or gate->why (-EEXIST: the sandbox's namespace has
+ * another interface by which it could leave, or is itself a gate); then call gate_close(). */
 int gate_open(struct gate *gate, struct gate_host *host, int sandbox_netns);
 
-/* An interface to guard. An address with bits: the network that it is in. family 0: none given. */
+/* An interface to guard. An address with bits stands for its network. family 0: none given. */
 struct gate_divert {
 	const char *interface;
 	struct ip address4, address6;
 	uint8_t bits4, bits6; /* 0: none given */
-	bool force;           /* also what looks like the host's own uplink */
+	bool force;           /* also allow what looks like the host's own uplink */
 };
-/* The name that the host's end of the gate's link will have: whoever keeps account of gates has to
- * know it before there is one. Without it gate_open_divert() chooses one. */
+/* Chooses the name of the host's end of the gate's link, for callers that must write it down before
+ * the gate exists. Otherwise gate_open_divert() chooses it. */
 void gate_name_host_link(struct gate *gate);
-/* GATE_DIVERT, as gate_open(). Addresses: the gate has those of the interface, or of the bridge it
- * belongs to; the sandbox may use the addresses given, else that whole network but the gate's own;
- * where neither gives any, those of gate_assign(), which comes first. 0, or -errno with gate->why:
- * no such interface, lo, guarded already, one of vethguard's own, an uplink of the host. Nothing is
- * left of one that failed. */
+/*
+ * GATE_DIVERT; like gate_open(). Addresses: the gate gets the interface's, or those of the bridge
+ * it belongs to. The sandbox may use the given addresses; if none are given, the whole network
+ * except the gate's address; if there is no network either, the addresses of gate_assign(), which
+ * has to be called before.
+ *
+ * Returns 0, or -errno with gate->why: no such interface, lo, guarded already, one of vethguard's
+ * own, an uplink of the host. A failed call leaves nothing behind.
+ */
 int gate_open_divert(struct gate *gate, struct gate_host *host, const struct gate_divert *divert);
-/* Makes the link, of which the fence stands before it is up, and of GATE_DIVERT hands the
- * interface's frames to it. 0 or -errno with gate->step or gate->why; gate_close undoes what there
- * is, and of GATE_DIVERT nothing is left on the host. */
+/* Makes the link, whose fence is set before it is up; GATE_DIVERT: then diverts the interface's
+ * frames to it. Returns 0, or -errno with gate->step or gate->why; then call gate_close(). After a
+ * failure of GATE_DIVERT nothing is left on the host. */
 int gate_connect(struct gate *gate);
 
 /* Whose fault it is that gate_open(), gate_open_divert() or gate_connect() failed. */
 enum gate_fault {
-	GATE_FAULT_OWN,   /* vethguard's, or the system's */
-	GATE_FAULT_ASKED, /* what was asked for cannot be: gate->why says what to do */
+	GATE_FAULT_OWN,   /* vethguard, or the system */
+	GATE_FAULT_ASKED, /* the caller's request: gate->why says what to do */
 	GATE_FAULT_TAKEN  /* it is guarded already */
 };
 enum gate_fault gate_fault_of(const struct gate *gate, int error);
-/* The sentence to tell for what failed. */
+/* Writes the error text for a failed call to out. Returns out. */
 const char *gate_failure(const struct gate *gate, int error, char out[GATE_WHY_MAX]);
 
-/* Binds the gate's namespace to a file (made where it is not there, 0600; its directory is
- * of a mount namespace that outlives the supervisor). 0 or -errno. */
+/* Binds the gate's namespace to a file (created with mode 0600 if missing; its directory is in a
+ * mount namespace that outlives the supervisor). Returns 0 or -errno. */
 int gate_pin(const struct gate *gate, const char *path);
-/* A pinned gate of a shape that was written down (every field of the shape is filled in, the rest
- * as gate_init() left it). Examines links, addresses, routes, sysctls and rules and mends what can
- * be; then listens. The owner may move the struct until gate_watch(). 0: all was as it should be;
- * 1: something was mended, gate->why says what; -errno: it cannot be adopted (gate->why says why:
- * the pin is none, the link is gone); its sandbox stays cut off. gate->packets >= 0: the socket of
- * dropped packets is there already (the gate of another daemon that lives: the kernel grants one
- * for each gate), and taken. What gate_listen_early() has opened is kept. */
+/*
+ * Adopts a pinned gate. Every field of the shape is filled in from the owner's record, the rest is
+ * as gate_init() left it. Verifies links, addresses, routes, sysctls and rules, repairs what it
+ * can, then listens. The owner may move the struct until gate_watch(). If gate->packets >= 0, it is
+ * the NFLOG socket that another live daemon has opened (the kernel grants one for each gate), and
+ * is used. Listeners of gate_listen_early() are kept.
+ *
+ * Returns 0: everything was as it should be; 1: something was repaired, see gate->why; -errno: it
+ * cannot be adopted, see gate->why (the pin holds no namespace, the link is gone), and its sandbox
+ * stays cut off.
+ */
 int gate_adopt(struct gate *gate, struct gate_host *host, const char *path);
-/* Before that: opens the pin and listens, so that whoever connects waits instead of being refused.
- * Rules and links were not looked at: no worker is to get these sockets before gate_adopt(). 0 or
- * -errno with nothing opened, the reason of which is gate_adopt()'s to tell. */
+/* To be called before gate_adopt(): opens the pin and listens, so that clients wait instead of
+ * being refused. Rules and links are not verified: no worker may get these sockets before
+ * gate_adopt(). Returns 0, or -errno with nothing opened; gate_adopt() will give the reason. */
 int gate_listen_early(struct gate *gate, const char *path);
-/* Somebody waits at a listener that no worker has yet: on_knock is told once. Ends with the
- * listeners, and with gate_move(). 0 or -errno. */
+/* Calls on_knock once, when a client waits at a listener that no worker has yet. Ends when the
+ * listeners are closed, and with gate_move(). Returns 0 or -errno. */
 int gate_await(struct gate *gate, struct loop *loop, void (*on_knock)(struct gate *gate));
-/* Harmless where nobody is awaited. */
+/* Allowed if gate_await() is not active. */
 void gate_await_end(struct gate *gate);
-/* Takes the gate away for good: pin, namespace, link, the host's rules. closed: the guarded
- * interface of GATE_DIVERT stays shut (nothing in, nothing out) until it is called again with
- * false, or a new gate is made; else it is what it was before it was guarded. path may be NULL.
- * Calls gate_close. */
+/* Removes the gate for good: pin, namespace, link, the host's rules. closed: the guarded interface
+ * of GATE_DIVERT stays shut (nothing in, nothing out) until this is called again with false, or a
+ * new gate is made; otherwise it is as before it was guarded. path may be NULL. Calls gate_close().
+ * Returns 0 or -errno. */
 int gate_remove(struct gate *gate, struct gate_host *host, const char *path, bool closed);
 
-/* A further set of listeners beside those of a worker that still has the first (SO_REUSEPORT; what
- * waits in the queue of a listener that closes goes to the others). gate->listeners was closed
- * (gate_close_handed_out) and is filled in anew. */
+/* Opens another set of listeners while a worker still has the first set (SO_REUSEPORT; connections
+ * queued at a listener that closes go to the others). gate->listeners must be closed
+ * (gate_close_handed_out()) and is filled in again. Returns 0 or -errno. */
 int gate_listen(struct gate *gate);
-/* Other UDP ports and bounds, for a new policy or configuration; gate_listen() follows. */
+/* Sets other UDP ports and bounds, for a new policy or configuration. Call gate_listen()
+ * afterwards. Returns 0 or -errno. */
 int gate_set_traffic(
         struct gate *gate, const uint16_t *ports, size_t count, const struct fence_bounds *bounds);
 
-/* Compares the fence with what it should be and sets it anew where it is not. 0: it was in order;
- * 1: it was changed and is mended; -errno: it cannot be examined or mended. */
+/* Compares the fence with what it should be and repairs it. Returns 0: it was in order; 1: it was
+ * changed and is repaired; -errno: it cannot be examined or repaired. */
 int gate_repair(struct gate *gate);
-/* The interface of GATE_DIVERT is not there; all that stands without it does. */
+/* Result for on_change: the interface of GATE_DIVERT is absent; everything that does not need it
+ * stands. */
 #define GATE_AWAY 2
 #define GATE_POLL_MS 300000
-#define GATE_CALM_MS 100 /* between two looks, however often something changes */
-/* Calls gate_repair() at once when somebody changes the rules or links around the gate, and seldom
- * without cause (GATE_POLL_MS). on_change is told of results other than 0, and once of an interface
- * that is not there (GATE_AWAY). What this module changes itself is in order, so nobody is told of
- * it. on_change may close the gate. 0 or -errno: it is not watched. */
+#define GATE_CALM_MS 100 /* at least this long between two looks at a gate */
+/* Calls gate_repair() when somebody changes the rules or links around the gate, and every
+ * GATE_POLL_MS otherwise. on_change is called with results other than 0, and once with GATE_AWAY
+ * when the interface is absent. The gate module's own changes are in order and are not reported.
+ * on_change may close the gate. Returns 0, or -errno: it is not watched. */
 int gate_watch(struct gate *gate, struct gate_host *host,
         void (*on_change)(struct gate *gate, int result));
-/* Ends that. Harmless on a gate that is not watched; on_change may call it. */
+/* Ends gate_watch(). Allowed on a gate that is not watched, and from on_change. */
 void gate_unwatch(struct gate *gate);
-/* Of a gate of GATE_DIVERT that is closed, or was never open here (its shape is filled in): from
- * now on the host's rules are kept in order all the same, and watched as by gate_watch(). Where the
- * gate's link is gone the interface is shut, else its frames go to the gate, where nobody listens.
- * The interface need not exist. 0: they were in order; 1: they were mended, gate->why says what;
- * -errno. gate_remove() ends it. */
+/* For a GATE_DIVERT gate that is closed, or was never open here (its shape is filled in): keeps the
+ * host's rules in order and watches them as gate_watch() does. If the gate's link is gone, the
+ * interface is shut; otherwise its frames go to the gate, where nothing listens. The interface need
+ * not exist. Returns 0: they were in order; 1: they were repaired, see gate->why; -errno.
+ * gate_remove() ends it. */
 int gate_hold(struct gate *gate, struct gate_host *host,
         void (*on_change)(struct gate *gate, int result));
 
-/* What the fence dropped so far; zeros where it cannot be asked. */
+/* Returns what the fence has dropped so far; zeros if that cannot be read. */
 struct fence_counters gate_dropped(const struct gate *gate);
-/* Closes the supervisor's copies of what the worker holds: without one nothing listens and the
- * fence rejects. The NFLOG socket stays: a second recorder may need it. */
+/* Closes the supervisor's copies of the worker's sockets: without a worker nothing listens and the
+ * fence rejects. The NFLOG socket stays open: a second recorder may need it. */
 void gate_close_handed_out(struct gate *gate);
-/* Closes the descriptors. A gate that is not pinned is gone with them; of GATE_DIVERT the host's
- * rules stay, and the interface is shut. */
+/* Closes the descriptors. A gate without a pin ceases to exist; of GATE_DIVERT the host's rules
+ * stay, and the interface is shut. */
 void gate_close(struct gate *gate);
 
 #endif

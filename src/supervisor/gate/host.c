@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The host's side of all gates: its namespace, the socket that its rules are changed with, and
- * gates in store. A gate in store holds no link, so it fits any sandbox of the same port; where its
- * addresses and bounds are the same as well, as they are for all that get theirs from the same
- * pools, its fence lacks nothing but the hook.
+ * The host's side of all gates: its namespace, the socket that changes its rules, and the gates in
+ * store. A stored gate holds no link, so it fits any sandbox with the same port. If addresses and
+ * bounds are equal too, as for all sandboxes with the same pools, its fence lacks only the hook.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,8 +13,8 @@
 #include "vethguard/netlink/netns.h"
 #include "supervisor/gate/private.h"
 
-#define REFILL_AFTER_MS \
-	20 /* after one was taken, whoever else takes one: see sandbox/worker_pool.c */
+/* Delay after one was taken, also if others are taken meanwhile: see sandbox/worker_pool.c. */
+#define REFILL_AFTER_MS 20
 #define REFILL_AGAIN_MS 1000
 
 static int prepare_one(struct gate_host *host)
@@ -108,7 +107,7 @@ int gate_host_prepare(struct gate_host *host, const struct gate *like, size_t co
 	struct gate *store;
 
 	if (host->stored || !host->loop)
-		return -EINVAL; /* once, and by a loop that makes them again */
+		return -EINVAL; /* only once, and only with a loop to refill it */
 	store = calloc(count, sizeof *store);
 	if (!store)
 		return -ENOMEM;
@@ -120,7 +119,7 @@ int gate_host_prepare(struct gate_host *host, const struct gate *like, size_t co
 	return count ? prepare_one(host) : 0;
 }
 
-/* What is made from now on is like this one. */
+/* Gates made from now on are like this one. */
 static void learn_shape(struct gate_host *host, const struct gate *gate)
 {
 	struct gate *like = &host->like;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gate's listening sockets, on their way to a worker. Until one has them, whoever connects
- * waits in their queues, and nothing that was sent is read: so a gate that is taken over listens at
- * once, before anything else of it was looked at, and its owner is told who waits.
+ * The gate's listening sockets, before a worker has them. Until then, clients wait in their queues,
+ * and nothing they send is read. So a gate that is taken over listens at once, before anything else
+ * of it is verified, and its owner is told when a client waits.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -59,7 +59,8 @@ static int in_gate_listen(void *context)
 int gate_listen(struct gate *gate)
 {
 	gate_close_handed_out(gate);
-	gate->step = "entering the gate's namespace"; /* until the first of its steps */
+	/* In force until in_gate_listen() sets its own. */
+	gate->step = "entering the gate's namespace";
 	int error = netns_run(gate->netns, in_gate_listen, gate);
 
 	if (error)
@@ -67,7 +68,7 @@ int gate_listen(struct gate *gate)
 	return error;
 }
 
-/* Waiting for somebody to come. */
+/* Waiting for clients. */
 
 struct knock {
 	struct loop_io io;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pins: a namespace bound to a file lives without any process. The file alone says nothing: whoever
- * may unmount it leaves an empty one, so what is opened is looked at before it is believed.
+ * Pins: a namespace bound to a file lives without any process. The existence of the file proves
+ * nothing: unmounting leaves an empty file, so what was opened is verified before it is used.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ static int unpin(const char *path)
 	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* The descriptor, or -errno; -EINVAL: a file, but no network namespace. */
+/* Returns the descriptor, or -errno; -EINVAL: a file, but no network namespace. */
 static int open_pin(const char *path)
 {
 	struct statfs fs;
@@ -121,7 +121,7 @@ int gate_delete_link(void *context)
 	return error;
 }
 
-/* The namespace itself may be held by sockets that others still have; the link is not. */
+/* Others may still hold sockets of the namespace, and so the namespace; the link goes now. */
 static int remove_link(const struct gate *gate)
 {
 	int error = 0;
@@ -133,7 +133,7 @@ static int remove_link(const struct gate *gate)
 	return error == -ENODEV ? 0 : error;
 }
 
-/* With the last diverted interface the tables go, but for those of one that stays shut. */
+/* Deletes the tables with the last diverted interface, except those of one that stays shut. */
 static void tidy(struct gate_host *host)
 {
 	int error = host->diverted ? 0 : divert_tidy(host->divert);
@@ -147,8 +147,8 @@ int gate_remove(struct gate *gate, struct gate_host *host, const char *path, boo
 	const struct divert_spec spec = gate_divert_spec(gate);
 	int error = 0, failed;
 
-	gate_unwatch(gate);                                 /* it would mend what is taken away */
-	if (gate->kind == GATE_DIVERT && gate->device[0]) { /* else none was accepted */
+	gate_unwatch(gate); /* it would repair what is removed here */
+	if (gate->kind == GATE_DIVERT && gate->device[0]) { /* else no interface was accepted */
 		gate->host = host;
 		error = closed ? divert_shut(host->divert, &spec)
 		               : divert_remove(host->divert, &spec);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sandbox's side of a veth gate. Its link there is to be the only one that leads anywhere: a
- * namespace that has another one is not guarded by a fence on this one, and is refused before
- * anything is made.
+ * The sandbox's side of a veth gate. Its link must be the only one there that leads anywhere: a
+ * namespace with another link is not guarded by a fence on this one, and is refused before anything
+ * is made.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 
 #include "supervisor/gate/private.h"
 
-/* What the kernel puts into every namespace leads nowhere but over the link that is made here.
- * Names alone say nothing: root inside may have given one of these to its way out. */
+/* Interfaces that the kernel makes in every namespace lead nowhere but over the link made here.
+ * Their names prove nothing: root inside may have given such a name to another link. */
 static bool leads_nowhere(const struct netlink_link *link)
 {
 	static const struct {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread for each link that is being deleted: it does nothing else, waits in the kernel for most
- * of its life, and shares the wait with the others that are under way. Signals are the loop's; ids
- * and network namespaces are each thread's own (identity.c sees to that).
+ * One thread for each link that is being deleted. It does nothing else and waits in the kernel most
+ * of the time, together with the other deletions. The loop handles signals; ids and network
+ * namespaces belong to each thread (see identity.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,17 +22,17 @@ struct gate_unlinking {
 	struct gate_unlinking *prev, *next;
 	struct loop *loop;
 	int netns, event;
-	bool runs; /* its thread does; else it waits */
+	bool runs; /* its thread runs; else it waits for one */
 	pthread_t thread;
 	struct loop_io io;
 	void (*done)(void *context);
 	void *context;
 };
 
-static struct gate_unlinking *all; /* those that wait are behind those that run */
+static struct gate_unlinking *all; /* those that wait follow those that run */
 static unsigned running;
 
-/* Whether it went well is asked by whoever deletes it again. */
+/* The result is ignored: gate_remove() deletes the link again and reports it. */
 static void *delete_link(void *argument)
 {
 	const struct gate_unlinking *u = argument;
@@ -70,7 +70,7 @@ static void start_next(void)
 		if (running >= GATE_UNLINKS_MAX)
 			return;
 		if (!u->runs && start_thread(u) != 0)
-			eventfd_write(u->event, 1); /* its link is left to gate_remove() */
+			eventfd_write(u->event, 1); /* gate_remove() deletes its link */
 	}
 }
 
@@ -130,7 +130,7 @@ int gate_unlink(struct gate *gate, struct loop *loop, void (*done)(void *context
 		unlinking_free(u);
 		return error;
 	}
-	gate_unwatch(gate); /* it would tell of a link that is gone */
+	gate_unwatch(gate); /* it would report that the link is gone */
 	*out = u;
 	return 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Examining a gate: each part is compared with what it should be and put right where it is not, in
- * the order in which it was made: a link that was down has lost its IPv6 addresses, for example.
- * What is right already is left alone, so nothing is seen of a look at a gate in order. A link that
- * is gone cannot be put right: its other end is the sandbox's, or held the host's rules. An
- * interface whose gate has lost its link is shut.
+ * Verifying a gate: each part is compared with what it should be and repaired, in the order in
+ * which it was made: a link that was down has lost its IPv6 addresses, for example. What is right
+ * is not touched, so verifying a gate in order has no visible effect. A link that is gone cannot be
+ * repaired: its other end was the sandbox's, or held the host's rules. An interface whose gate has
+ * lost its link is shut.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #include "supervisor/gate/private.h"
 
-#define EXAMINE_TRIES 8 /* each lost to somebody's change in the middle of a dump */
+#define EXAMINE_TRIES 8 /* each failed because of a change in the middle of a dump */
 
 static void note(struct gate *gate, const char *what)
 {
@@ -23,7 +23,7 @@ static void note(struct gate *gate, const char *what)
 	snprintf(gate->why + n, sizeof gate->why - n, "%s%s", n ? ", " : "", what);
 }
 
-/* What a mending step returns: 1 where there was something to do. */
+/* For results of repair functions, which return 1 if something was repaired. */
 static int noted(struct gate *gate, int result, const char *what)
 {
 	if (result > 0)
@@ -60,7 +60,7 @@ static int repair_address(
 	return error == -EEXIST ? 0 : error;
 }
 
-/* The way back to the sandbox. */
+/* The route to the sandbox. */
 static int repair_connected(
         struct gate *gate, struct netlink *nl, const struct ip *address, uint8_t bits)
 {
@@ -83,8 +83,8 @@ static int repair_neighbours(struct gate *gate, struct netlink *nl)
 	return error;
 }
 
-/* Once, at the first look after the rules were set: comparing them costs more than setting them,
- * and later ones have a cause, or come seldom. */
+/* Used once, at the first look after the rules were set: comparing them costs more than setting
+ * them, and later looks have a cause or are rare. */
 static bool fence_is_as_set(struct gate *gate)
 {
 	uint32_t set = gate->generation, now;
@@ -110,7 +110,7 @@ static int repair_parts(struct gate *gate, struct netlink *nl)
 {
 	int error = 0;
 
-	STEP("its rules", repair_fence(gate)); /* first: what is open stays open the shortest */
+	STEP("its rules", repair_fence(gate)); /* first, to close a gap as early as possible */
 	error = error == -ENODEV ? -ENOLINK : error;
 	STEP("its sysctls", noted(gate, netns_harden_gate_again(GATE_LINK), "its sysctls"));
 	if (!error)
@@ -126,8 +126,8 @@ static int repair_parts(struct gate *gate, struct netlink *nl)
 	return error ? error : repair_neighbours(gate, nl);
 }
 
-/* A sandbox that ends takes the link away, also while it is looked at: whichever part failed then,
- * that is why. */
+/* The link disappears with an ending sandbox, also during a look: then that is the error, whichever
+ * part has failed. */
 static int in_gate(void *context)
 {
 	struct gate *gate = context;
@@ -162,8 +162,8 @@ static int repair_host_link(struct gate *gate)
 	return error;
 }
 
-/* An interface that is away is no fault: what is not there lets nothing through, and when it comes
- * back, it has its rules before anybody can use it: the second wall stands meanwhile. */
+/* An absent interface is not an error: it lets nothing through. When it comes back it has its rules
+ * before it can be used; meanwhile the second wall (fence/divert.h) stands. */
 static int repair_host_rules(struct gate *gate, const struct divert_spec *spec)
 {
 	struct divert *divert = gate->host->divert;
@@ -175,7 +175,8 @@ static int repair_host_rules(struct gate *gate, const struct divert_spec *spec)
 	if (error == -ESTALE) {
 		note(gate, "the host's rules");
 		error = divert_set(divert, spec);
-		/* Where its own chains were gone, they were added to a wall that may be changed. */
+		/* If only its own chains were missing, divert_set() has added them, and the wall
+		 * may still be wrong: check again. */
 		if ((error == 0 || error == -ENODEV) && divert_check(divert, spec) == -ESTALE)
 			error = divert_set(divert, spec);
 	}
@@ -187,9 +188,9 @@ static int repair_host_rules(struct gate *gate, const struct divert_spec *spec)
 
 #define PORTS_STEP "a port of its bridge that leads to a network"
 
-/* Whoever is on a bridge reaches its other ports without the gate, so none of them may be a way
- * out. Such a port is refused when the bridge is attached, and taken out of it when it comes later.
- */
+/* The members of a bridge reach its other ports without the gate, so none of them may lead to a
+ * network. Such a port is refused when the bridge is attached, and removed from the bridge if it is
+ * added later. */
 static int repair_ports(struct gate *gate)
 {
 	char parted[IFNAMSIZ], text[IFNAMSIZ + 64];
@@ -209,12 +210,12 @@ static int repair_host(struct gate *gate)
 	int link = repair_host_link(gate), ports, error;
 
 	if (link == -ENOLINK)
-		spec.link[0] = 0; /* there is nothing to divert to: shut */
+		spec.link[0] = 0; /* no link to divert to: shut it */
 	else if (link)
 		return link;
 	ports = repair_ports(gate);
 	gate->step = "the host's rules";
-	error = repair_host_rules(gate, &spec); /* whatever became of the ports */
+	error = repair_host_rules(gate, &spec); /* also if repairing the ports failed */
 	if (ports && !error) {
 		gate->step = PORTS_STEP;
 		error = ports;
@@ -261,6 +262,6 @@ int gate_hold(
 	gate->host = host;
 	gate->held = true;
 	mended = gate_verify(gate);
-	error = gate_watch(gate, host, on_change); /* also where the first look was in vain */
+	error = gate_watch(gate, host, on_change); /* also if the first look failed */
 	return error ? error : mended;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watching a gate: notifications say that something changed; what that was is found by looking
- * (gate_repair), so nothing depends on understanding each of them, and what vethguard changed
- * itself is found in order. They come by the two sockets of a daemon for all gates (watch_all.c),
- * or by two of the gate's own; what happens to a diverted one outside of it, by those of the host's
- * namespace (watch_host.c).
+ * Watching a gate. A notification only says that something changed; gate_repair() finds out what.
+ * So nothing depends on understanding each notification, and vethguard's own changes are found in
+ * order. Notifications come from two sockets for all gates of a daemon (watch_all.c), or two of the
+ * gate's own; for the outside of a diverted gate, from those of the host's namespace
+ * (watch_host.c).
  *
- * However often something changes, a gate is looked at once in GATE_CALM_MS: a sandbox that takes
- * its end of the link up and down costs little. A sandbox that ends takes the link with it a moment
- * before its owner knows: a link that is gone is told after GONE_MS.
+ * A gate is examined at most once in GATE_CALM_MS: a sandbox that takes its end of the link up and
+ * down all the time costs little. A sandbox that ends takes the link with it a moment before its
+ * owner knows: a missing link is reported after GONE_MS.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,10 +19,10 @@
 #include "supervisor/gate/watch.h"
 
 #define GONE_MS 2000
-#define SHORT_MS 1000  /* where descriptors or memory are short the look is taken again */
-#define SHORT_LOOKS 30 /* so often; then the sandbox is cut off */
+#define SHORT_MS 1000  /* interval of retries while descriptors or memory are short */
+#define SHORT_LOOKS 30 /* retries; then the sandbox is cut off */
 
-/* Says nothing of the gate. */
+/* Errors that tell nothing about the gate. */
 static bool is_shortage(int error)
 {
 	return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EAGAIN ||
@@ -90,7 +90,7 @@ void gate_watch_take_link(void *context, const struct netlink_link *link, bool r
 		gate_watch_changed(w);
 }
 
-/* By sockets of its own. */
+/* The gate's own sockets. */
 
 static void on_rules(struct loop_io *io, unsigned events)
 {
@@ -167,8 +167,8 @@ int gate_watch(
 		gate_unwatch(gate);
 		return error;
 	}
-	/* What happened before the sockets were there is looked for when whoever waits for this
-	 * sandbox has been answered. */
+	/* The first look, for changes before the sockets were open, comes after the client that
+	 * waits for this sandbox was answered. */
 	w->calm = w->dirty = true;
 	loop_timer_set(&w->timer, GATE_CALM_MS);
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gate_watch: one gate that is watched, as watch.c, watch_all.c and watch_host.c see it. */
+/* gate_watch: the state of one watched gate, for watch.c, watch_all.c and watch_host.c. */
 #ifndef VETHGUARD_SRC_SUPERVISOR_GATE_WATCH_H
 #define VETHGUARD_SRC_SUPERVISOR_GATE_WATCH_H
 
@@ -8,27 +8,27 @@
 
 struct gate_watch {
 	struct gate *gate;
-	int nsid; /* of its namespace, where the host's sockets hear for it; else -1 */
+	int nsid; /* of its namespace, if the shared sockets cover it; else -1 */
 	UT_hash_handle hh;
-	int rules, links; /* its own; -1: none */
+	int rules, links; /* its own sockets; -1: none */
 	struct loop_io rules_io, links_io;
 	struct loop_timer timer;
-	bool calm;            /* a look was taken just now; the next waits for the timer */
-	bool dirty;           /* something changed meanwhile */
+	bool calm;            /* examined just now; the next look waits for the timer */
+	bool dirty;           /* something has changed since */
 	bool gone;            /* the link was found gone once */
-	bool away;            /* so is the interface, and that was told */
-	unsigned short_looks; /* that failed one after the other */
+	bool away;            /* the interface is absent, and that was reported */
+	unsigned short_looks; /* consecutive looks that failed for lack of resources */
 	void (*on_change)(struct gate *gate, int result);
 };
 
 /* watch.c */
-/* Something has changed, whatever it was: the gate is looked at soon. */
+/* Something changed: the gate is examined soon. */
 void gate_watch_changed(struct gate_watch *w);
-/* Of a link in the gate: whether there is carrier, and statistics, are the sandbox's affair.
- * context is the gate_watch. */
+/* A notification about a link in the gate. Carrier and statistics are ignored: the sandbox may
+ * change them at will. context is the gate_watch. */
 void gate_watch_take_link(void *context, const struct netlink_link *link, bool removed);
 
-/* watch_all.c: from now on the sockets for all hear of this gate, too. False: it needs its own. */
+/* watch_all.c: subscribes the gate to the shared sockets. Returns false if it needs its own. */
 bool gate_watch_by_number(struct gate_watch *w, struct gate_host *host);
 void gate_watch_forget_number(struct gate_watch *w, struct gate_host *host);
 

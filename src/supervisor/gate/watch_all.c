@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two sockets by which a daemon hears of all its gates: the kernel asks every socket that
- * listens, wherever it is, about each notification, and with two in each of a thousand gates it
- * would ask two thousand. A gate is found by the number that the host's namespace has for the
- * gate's. Where notifications were lost, all gates are looked at, one after the other.
+ * The two sockets that receive the notifications of all gates of a daemon. For each notification
+ * the kernel visits every listening socket of the machine; with two in each of a thousand gates it
+ * would visit two thousand. A gate is found by the id (nsid) that the host's namespace has for the
+ * gate's namespace. When notifications were lost, all gates are examined, one after the other.
  */
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include "vethguard/base/log.h"
 #include "supervisor/gate/watch.h"
 
-#define LOST_STEP_MS 10 /* between two gates that are looked at because notifications were lost */
+#define LOST_STEP_MS 10 /* between two gates that are examined because of lost notifications */
 
 static struct gate_watch *find_nsid(struct gate_host *host, int nsid)
 {
@@ -22,7 +22,7 @@ static struct gate_watch *find_nsid(struct gate_host *host, int nsid)
 	return w;
 }
 
-/* One after the other, and whoever waits already goes on waiting. */
+/* One after the other; gates whose look is due already keep their time. */
 static void look_at_all(struct gate_host *host)
 {
 	struct gate_watch *w, *next;
@@ -102,9 +102,9 @@ void gate_host_listen_end(struct gate_host *host)
 	host->all_rules = host->all_links = -1;
 }
 
-/* Most notifications of an attachment are of the daemon's own making, and nobody needs them. What
- * somebody else changes of routing in another gate in the same millisecond or two leads nobody
- * anywhere, and is found by the next look without cause. */
+/* Most notifications during an attachment come from the daemon's own changes, and nobody needs
+ * them. A routing change by somebody else in another gate in the same millisecond or two leads no
+ * traffic anywhere, and is found by the next periodic look. */
 void gate_host_hear_routing(struct gate_host *host, bool wanted)
 {
 	int error =

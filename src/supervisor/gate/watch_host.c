@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two sockets in the host's namespace, for all diverted gates, and for what is held of those
- * that nobody serves (gate_hold): rules of the host's tables, interfaces and their programs. What
- * vethguard changes there itself is known by the port it came from, and no cause for a look.
+ * The two sockets in the host's namespace, for all diverted gates and for held ones (gate_hold()):
+ * rules of the host's tables, interfaces and their tc filters. vethguard's own changes are known by
+ * the netlink port they came from, and cause no look.
  */
 #include <string.h>
 #include <unistd.h>

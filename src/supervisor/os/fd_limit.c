@@ -33,7 +33,7 @@ void fd_limit_raise(unsigned sandboxes)
 		log_warn("the limit of open files stays at its default: %s", strerror(errno));
 }
 
-/* proc_pid_fd(5): since Linux 6.2 the folder's size is the number of descriptors. 0: not known. */
+/* proc_pid_fd(5): since Linux 6.2 the folder's size is the number of descriptors. 0: unknown. */
 static uint64_t count_open(void)
 {
 	struct stat st;

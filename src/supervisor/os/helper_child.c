@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: every child is in one list from its start until it is reaped, whether
- * anybody still waits for it or not. Its end is told by a pidfd; a killed child whose request is
- * with the server of a hung file system ends when that server answers or goes.
+ * Every child is in one list from its start until it is reaped, whether or not anything still waits
+ * for it. A pidfd reports its end; a killed child whose request is at the server of a hung file
+ * system ends when that server answers or goes away.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,8 +31,8 @@ struct helper_child {
 	uid_t uid;
 	struct loop_io exit;
 	struct loop_timer timer;
-	void (*done)(
-	        void *context, const struct helper_child_result *result); /* NULL: left behind */
+	/* NULL: left behind. */
+	void (*done)(void *context, const struct helper_child_result *result);
 	void *context;
 };
 
@@ -40,8 +40,8 @@ static struct helper_child *helpers;
 
 /* The child. */
 
-/* One that hangs for good keeps what it has open: nothing of the daemon's, whose lock and sockets
- * are others' to take over. */
+/* A child that hangs for ever keeps its descriptors open: it must hold none of the daemon's, whose
+ * lock and sockets others may take over. */
 static bool keep_only(int report, int output)
 {
 	int high = fcntl(report, F_DUPFD, FIRST_OTHER_FD);
@@ -172,7 +172,7 @@ static int launch(struct helper_child *e, const struct helper_child_plan *plan)
 	error = e->pidfd < 0 ? -errno : 0;
 	if (!error)
 		error = loop_io_open_level(e->loop, &e->exit, e->pidfd, LOOP_READ, on_exit_ready);
-	if (error) { /* one that hangs already stays a zombie: nobody can wait for it */
+	if (error) { /* a child that hangs already stays a zombie: nothing can wait for it */
 		kill(e->pid, SIGKILL);
 		waitpid(e->pid, NULL, WNOHANG);
 	}

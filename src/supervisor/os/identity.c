@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The effective ids are switched, not only those for files (setfsuid(2)): with them go all
- * capabilities. With CAP_SYS_PTRACE kept, the links of other people's processes in proc(5) (root,
- * cwd, ns/net) would lead where the user may not go. The saved ids are the way back, and keep the
- * user from sending signals.
+ * The effective ids are switched, not only those for files (setfsuid(2)), because all capabilities
+ * go with them. With CAP_SYS_PTRACE kept, the links in proc(5) of other people's processes (root,
+ * cwd, ns/net) would lead where the user may not go. The saved ids allow switching back, and keep
+ * the user from sending signals.
  */
 #include <errno.h>
 #include <grp.h>
@@ -38,8 +38,8 @@ void identity_fini(struct identity *id)
 	id->group_count = 0;
 }
 
-/* Of one that asked: what its process had, which may be less than the user has, or more. Else the
- * groups of the user; of one that the system does not know, its gid alone. */
+/* If id is of a process that asked: the groups of that process, which may be fewer or more than the
+ * user's. Otherwise the user's groups; for a user unknown to the system, only the gid. */
 static int groups_of(const struct identity *id, gid_t out[IDENTITY_GROUPS_MAX])
 {
 	int count = IDENTITY_GROUPS_MAX;
@@ -60,9 +60,9 @@ static int groups_of(const struct identity *id, gid_t out[IDENTITY_GROUPS_MAX])
 }
 
 /*
- * The calls themselves, which are about the calling thread (credentials(7)), as setns(2) is. The C
- * library's would have all threads of the supervisor do the same, so that one that is deleting a
- * sandbox's link (gate/unlink.h) would lose its rights, and be waited for.
+ * System calls for the calling thread only (credentials(7)), like setns(2). The C library's
+ * functions change all threads of the supervisor, so a thread that is deleting a sandbox's link
+ * (gate/unlink.h) would lose its rights, and be waited for.
  */
 #ifdef SYS_setresuid32
 #define OWN_SETRESUID SYS_setresuid32
@@ -86,8 +86,8 @@ static int own_groups(int count, const gid_t *groups)
 
 static bool effective_is(uid_t uid, gid_t gid)
 {
-	/* setfsuid(2) tells nothing of its success; a call that changes nothing tells who one is.
-	 */
+	/* setfsuid(2) does not report success; a call that changes nothing returns the current
+	 * id. */
 	return geteuid() == uid && getegid() == gid && setfsuid((uid_t)-1) == (int)uid &&
 	       setfsgid((gid_t)-1) == (int)gid;
 }
@@ -105,7 +105,7 @@ static int enter(const struct identity *id)
 	return effective_is(id->uid, id->gid) ? 0 : -EPERM;
 }
 
-/* The user's id first: with it come the capabilities that the rest needs. */
+/* The user id first: it brings back the capabilities that the rest needs. */
 static void leave(uid_t uid, gid_t gid, const gid_t *groups, int count)
 {
 	if (own_ids(OWN_SETRESUID, uid) < 0 || own_ids(OWN_SETRESGID, gid) < 0 ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * identity: touching the file system with the rights of the invoking user. The supervisor may be
- * root on behalf of somebody (sudo): what that somebody names, it opens as somebody, so that its
- * rights are not lent out by mistake.
+ * identity: accesses the file system with the rights of the invoking user. The supervisor may be
+ * root on behalf of a user (sudo): it opens what the user names as that user, so that it does not
+ * lend out its rights by mistake.
  */
 #ifndef VETHGUARD_SRC_SUPERVISOR_OS_IDENTITY_H
 #define VETHGUARD_SRC_SUPERVISOR_OS_IDENTITY_H
@@ -16,26 +16,27 @@ struct identity {
 	uid_t uid;
 	gid_t gid;
 	bool fixed; /* rootless: there is only one identity, nothing is switched */
-	bool lends; /* `run` through sudo: a file that the user may not read is read as root, whom
-	               it called upon. Never for callers of the control API: nobody gets the
-	               daemon's rights by naming a file to it */
-	bool asked; /* groups are those that the process which asked had (unix(7), SO_PEERGROUPS);
-	               else the system's own databases are asked for the user's */
+	/* `run` through sudo: a file that the user may not read is read as root, on whom the user
+	 * called. Never for callers of the control API: naming a file to the daemon must not give
+	 * anybody the daemon's rights. */
+	bool lends;
+	/* groups are those of the process that asked (unix(7), SO_PEERGROUPS); otherwise the user's
+	 * groups are looked up in the system's databases. */
+	bool asked;
 	size_t group_count;
-	const gid_t *groups; /* borrowed, but in a copy of identity_copy() */
+	const gid_t *groups; /* borrowed, except in a copy of identity_copy() */
 };
 
-/* With groups of its own, for identity_fini(). 0; or -ENOMEM: *out has the ids and no further
- * group.
- */
+/* Makes a copy with its own groups, for identity_fini(). Returns 0, or -ENOMEM: *out has the ids
+ * and no supplementary group. */
 int identity_copy(struct identity *out, const struct identity *id);
 void identity_fini(struct identity *id);
 
-/* Runs what(context) with the rights (effective ids, no capability) and the groups of id. what's
- * result, or -errno. Only from the main thread, while there is no other. Failing to come back is
- * fatal. */
+/* Runs what(context) with the rights (effective ids, no capability) and groups of id. Returns
+ * what's result, or -errno. Call it only from the main thread; other threads keep their own ids.
+ * Failing to switch back ends the program. */
 int identity_run(const struct identity *id, int (*what)(void *context), void *context);
-/* Becomes id for good: groups, gid, uid. For a child before it executes. 0 or -errno. */
+/* Becomes id for good: groups, gid, uid. For a child before it executes. Returns 0 or -errno. */
 int identity_become(const struct identity *id);
 
 #endif

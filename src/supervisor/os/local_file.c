@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the kernel resolves a path within one mount only (openat2(2),
- * RESOLVE_NO_XDEV), where it meets no other file system, and links that lead elsewhere are an error
- * as well. As a rule that is the whole path, in one call. Where it is not, one goes on component by
- * component to the next mount, steps onto its root, which asks no server for anything, and looks
- * its type up in /proc before the next step. statfs(2) and statx(2) would ask the server.
+ * The kernel resolves a path within one mount only (openat2(2), RESOLVE_NO_XDEV), so it meets no
+ * other file system; links that lead elsewhere fail as well. Usually that resolves the whole path
+ * in one call. Otherwise the walk goes component by component to the next mount, opens its root,
+ * which asks no server for anything, and looks up its type in /proc before the next step. statfs(2)
+ * and statx(2) would ask the server.
  *
- * The descriptor holds what was found: a link or mount that is exchanged behind our back changes
- * nothing.
+ * The descriptor holds what was found: a link or mount that is exchanged meanwhile changes nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +23,7 @@
 
 #include "supervisor/os/local_file.h"
 
-#define LINKS_MAX 40 /* as the kernel's, path_resolution(7) */
+#define LINKS_MAX 40 /* the kernel's limit, path_resolution(7) */
 #define MOUNTS_BUFFER 16384
 #define WITHIN (RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS)
 
@@ -35,7 +34,7 @@ static const char *const local_types[] = {"bcachefs", "btrfs", "devtmpfs", "erof
 struct walk {
 	int at; /* a directory that is local */
 	const char *rest;
-	char text[PATH_MAX]; /* rest lies in it once a link was followed */
+	char text[PATH_MAX]; /* holds rest once a link was followed */
 	unsigned links;
 };
 
@@ -49,7 +48,7 @@ static int open_path(int at, const char *path, int flags, uint64_t resolve)
 
 static bool is_local_type(const char *line)
 {
-	const char *type = strstr(line, " - "); /* proc(5): behind the optional fields */
+	const char *type = strstr(line, " - "); /* proc(5): after the optional fields */
 	size_t n;
 
 	if (!type)
@@ -62,7 +61,7 @@ static bool is_local_type(const char *line)
 	return false;
 }
 
-/* Only mounts of our own namespace are there, the oldest first. */
+/* Only mounts of this process's namespace are listed, the oldest first. */
 static bool mount_is_local(long id)
 {
 	FILE *in = fopen("/proc/self/mountinfo", "re");
@@ -83,7 +82,7 @@ static bool mount_is_local(long id)
 	return local;
 }
 
-/* Of the mount that an open file is on; negative: not known. */
+/* Returns the id of the mount that an open file is on; negative: unknown. */
 static long mount_of(int fd)
 {
 	char path[64], text[512];
@@ -102,7 +101,7 @@ static long mount_of(int fd)
 	return at ? strtol(at + strlen("mnt_id:"), NULL, 10) : -1;
 }
 
-/* The first component of rest, without its slashes. False: too long for one. */
+/* Takes the first component of rest, without its slashes. Returns false if it is too long. */
 static bool take_component(struct walk *w, char out[NAME_MAX + 1])
 {
 	size_t n;
@@ -123,9 +122,9 @@ static void go_to(struct walk *w, int fd)
 	w->at = fd;
 }
 
-/* A link that leads to another mount, and not by a way of the kernel's own. Links of others in
- * folders where everybody may make some are not followed (proc(5), protected_symlinks): the kernel
- * decides about those, in the child. */
+/* Follows a link that leads to another mount, unless it is one of the kernel's magic links. Other
+ * users' links in folders where everybody may create some are not followed (proc(5),
+ * protected_symlinks): the kernel decides about these, in the child. */
 static int follow(struct walk *w, int link, const struct stat *st)
 {
 	char target[PATH_MAX], next[PATH_MAX];
@@ -151,7 +150,7 @@ static int follow(struct walk *w, int link, const struct stat *st)
 	return 0;
 }
 
-/* One component on. Negative: the end. */
+/* Goes on by one component. Negative: the end. */
 static int step(struct walk *w)
 {
 	char name[NAME_MAX + 1];
@@ -188,7 +187,7 @@ static int walk(struct walk *w)
 		if (!w->rest[0])
 			return fcntl(w->at, F_DUPFD_CLOEXEC, 0);
 		fd = open_path(w->at, w->rest, 0, WITHIN);
-		/* A link of proc(5)'s, or a loop: the kernel tells which, in the child. */
+		/* A magic link of proc(5), or a loop: the kernel decides which, in the child. */
 		if (fd == -ELOOP)
 			return LOCAL_FILE_UNKNOWN;
 		if (fd != -EXDEV)

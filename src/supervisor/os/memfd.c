@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sealed memory, and the bundle of trusted CAs that every worker verifies its upstreams against. */
+/* Sealed memory files, and the bundle of trusted CAs that every worker verifies its upstreams
+ * with. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 #include "supervisor/os/memfd.h"
 #include "vethguard/tls/bundle.h"
 
-#define STAMP_AGE_S 2 /* file systems count in steps that are much smaller */
+#define STAMP_AGE_S 2 /* time steps of file systems are much smaller */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 
 static int memfd_new(const char *name)
@@ -81,9 +82,9 @@ static int append_open_file(int out, int in, size_t *left)
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (n == 0)
-			return -EIO; /* it shrank under our eyes */
+			return -EIO; /* it was truncated meanwhile */
 	}
-	return write_all(out, "\n", 1); /* a file may end without one */
+	return write_all(out, "\n", 1); /* a file may end without a line end */
 }
 
 static int open_plain(const char *path)
@@ -188,8 +189,8 @@ void memory_trusted_fini(struct memory_trusted *kept)
 	kept->count = 0;
 }
 
-/* One that is not there has a fingerprint as well. False: it is so young that another change need
- * not show. */
+/* A missing file has a fingerprint as well. Returns false if the file is so new that another change
+ * might not show. */
 static bool fingerprint_of(const char *path, bool local, time_t now, struct memory_fingerprint *out)
 {
 	int fd = local ? local_file_find(path) : open(path, O_PATH | O_CLOEXEC), error;
@@ -210,7 +211,7 @@ static bool fingerprint_of(const char *path, bool local, time_t now, struct memo
 	return st.st_ctim.tv_sec + STAMP_AGE_S <= now;
 }
 
-/* Of all files that memfd_trusted_cas() looks at, in its order. */
+/* Takes the fingerprints of all files that memfd_trusted_cas() reads, in its order. */
 static size_t take_fingerprints(const struct config *config, bool local,
         struct memory_fingerprint fingerprints[MEMORY_STAMPS_MAX])
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory_file: bytes that other programs read through a descriptor and nobody can change: sealed
- * memfds. */
+/* memfd: bytes that other programs read through a descriptor and nobody can change: sealed memory
+ * files (memfd_create(2)). */
 #ifndef VETHGUARD_SRC_SUPERVISOR_OS_MEMFD_H
 #define VETHGUARD_SRC_SUPERVISOR_OS_MEMFD_H
 
@@ -10,38 +10,40 @@
 
 #define CA_BUNDLE_MAX (16u << 20) /* bytes of all trusted CA files together */
 
-/* A sealed copy. The descriptor or -errno. */
+/* Makes a sealed copy. Returns the descriptor or -errno. */
 int memfd_of(const char *name, const void *p, size_t n);
-/* The system's trusted CAs and then those of the configuration, in PEM; local: those of the
- * configuration have to be local ones (local_file.h), which they are else LOCAL_FILE_UNKNOWN for.
- * The descriptor or -errno; where a file of the configuration is at fault, *culprit is its path. */
+/* Makes a sealed file of the system's trusted CAs, followed by the configuration's, in PEM. local:
+ * the configuration's files have to be local (local_file.h), or LOCAL_FILE_UNKNOWN is returned.
+ * Returns the descriptor or -errno; if a file of the configuration is at fault, *culprit is its
+ * path. */
 int memfd_trusted_cas(const struct config *config, bool local, const char **culprit);
 
-/* Many sandboxes trust the same CAs: one copy, and one descriptor, for all of them. */
+/* Many sandboxes trust the same CAs: they share one copy and one descriptor. */
 struct memory_bundle {
 	unsigned refs;
 	int fd; /* sealed */
 };
-void memory_bundle_put(struct memory_bundle *bundle); /* NULL is harmless */
-/* The same bytes. NULL equals only NULL; what cannot be compared is not equal. */
+void memory_bundle_put(struct memory_bundle *bundle); /* NULL is allowed */
+/* Returns true if both have the same bytes. NULL equals only NULL; a failed comparison is
+ * unequal. */
 bool memory_bundle_equal(const struct memory_bundle *a, const struct memory_bundle *b);
 #define MEMORY_STAMPS_MAX (CONFIG_CA_FILES_MAX + 16)
 struct memory_trusted {
-	struct memory_bundle *bundle; /* as last made; NULL: none yet */
-	bool local;                   /* memfd_trusted_cas() */
+	struct memory_bundle *bundle; /* the last one made; NULL: none yet */
+	bool local;                   /* see memfd_trusted_cas() */
 	size_t count;
 	struct memory_fingerprint {
 		dev_t device;
 		ino_t inode;
 		off_t size;
 		struct timespec modified, changed;
-	} fingerprints[MEMORY_STAMPS_MAX]; /* of its files then; count 0: one was too young to tell
-	                                    */
+		/* Of its files at that time; count 0: one was too new to tell. */
+	} fingerprints[MEMORY_STAMPS_MAX];
 };
 void memory_trusted_init(struct memory_trusted *kept);
 void memory_trusted_fini(struct memory_trusted *kept);
-/* memfd_trusted_cas(), or what is kept where none of the files has changed since: a
- * reference. 0 or -errno. */
+/* Returns in *out a reference to a new memfd_trusted_cas() file, or to the kept one if none of its
+ * files has changed. Returns 0 or -errno. */
 int memfd_trusted(const struct config *config, struct memory_trusted *kept,
         struct memory_bundle **out, const char **culprit);
 

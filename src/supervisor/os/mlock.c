@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: a file's pages belong to whoever maps it, all of them the same ones. So one
- * locked mapping, of a process that lives as long as the daemon, is enough for all roles.
+ * All processes that map a file share its pages. So one locked mapping, in a process that lives as
+ * long as the daemon, is enough for all roles.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +55,7 @@ int mlock_file(const char *path)
 	return error;
 }
 
-/* The program itself has no name here, and what the kernel adds has no path. */
+/* Skips the program itself, which has no name here, and the kernel's vDSO, which has no path. */
 static int keep_library(struct dl_phdr_info *library, size_t size, void *context)
 {
 	int *error = context;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the kernel measures how long a process at real-time priority computes
- * without waiting, and tells of too long a turn by SIGXCPU (RLIMIT_RTTIME, getrlimit(2)). Whoever
- * takes over a thousand sandboxes, or is made to compute by somebody, is then as all others for a
- * while, and takes nothing from those whom it serves.
+ * The kernel measures how long a real-time process computes without waiting, and reports too long a
+ * turn by SIGXCPU (RLIMIT_RTTIME, getrlimit(2)). A daemon that recovers a thousand sandboxes, or is
+ * made to compute by a client, then runs at ordinary priority for a while, and takes no CPU from
+ * those it serves.
  *
- * A worker or keeper that is to do something meanwhile would wait for this CPU until this thread
- * sleeps, for the kernel likes to run who is woken where who woke it runs, all the more on a
- * virtual machine, where a CPU that idles counts as taken. At the same priority it is put
- * elsewhere.
+ * A worker or keeper that is woken by this thread would wait for its CPU until this thread sleeps:
+ * the kernel tends to run a woken process on the CPU of its waker, especially on a virtual machine,
+ * where an idle CPU counts as taken. At the same priority it is placed on another CPU.
  */
 #include <errno.h>
 #include <sched.h>
@@ -24,7 +23,7 @@
 
 static const struct sched_param lowest = {.sched_priority = 1}, none = {0};
 
-/* The kernel raises the limit each time it was reached: so it is set for each turn. */
+/* The kernel raises the limit each time it was reached, so it is set for each turn. */
 static int bound_turn(void)
 {
 	struct rlimit limit;

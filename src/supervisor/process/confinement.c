@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One question at a time. Each role gets it under the same id; a report is found by its process,
- * because a role may be gone, and its struct with it, before the last answer has come.
+ * One query at a time. All roles are asked with the same id. A report is found by process id,
+ * because a role, and its struct, may be gone before the last answer has come.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,15 +15,15 @@
 struct confinement {
 	struct supervisor *supervisor;
 	struct loop_timer patience;
-	uint64_t ask_id; /* of DESCRIBE */
-	uint64_t id;     /* of whoever asked */
+	uint64_t ask_id; /* id of DESCRIBE */
+	uint64_t id;     /* id of the caller */
 	roles_told told;
 	void *context;
 	size_t count, answered, max;
 	struct confinement_report *reports;
 };
 
-static struct confinement *asked; /* under way; there is one supervisor in a process */
+static struct confinement *asked; /* the open query; a process has one supervisor */
 
 static void confinement_free(struct confinement *r)
 {
@@ -41,7 +41,7 @@ static void tell(struct confinement *r)
 	confinement_free(r);
 }
 
-/* Whoever asked holds something for the answer, and lets go of it when it comes. */
+/* The caller holds resources for the answer and frees them when told is called. */
 void confinement_fini(struct supervisor *sv)
 {
 	if (!sv->confinement)
@@ -65,7 +65,7 @@ static void on_description(struct role *role, struct slice text)
 		if (r->reports[i].pid == role->pid && !r->reports[i].text) {
 			r->reports[i].text = strndup(text.p, text.n);
 			r->answered++;
-			loop_timer_set(&r->patience, CONFINEMENT_PATIENCE_MS); /* it goes on */
+			loop_timer_set(&r->patience, CONFINEMENT_PATIENCE_MS); /* wait on */
 		}
 	if (r->answered == r->count)
 		loop_timer_set(&r->patience, 0);

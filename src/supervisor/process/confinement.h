@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* roles: asking every role that serves how it is confined (vethguard doctor --roles). */
+/* confinement: asks every running role how it is confined (`vethguard doctor --roles`). */
 #ifndef VETHGUARD_SRC_SUPERVISOR_PROCESS_CONFINEMENT_H
 #define VETHGUARD_SRC_SUPERVISOR_PROCESS_CONFINEMENT_H
 
 #include "supervisor/supervisor.h"
 
-/* Since the last answer: thousands take their time. A role that hangs is told of as one without. */
+/* Time limit since the last answer: thousands of roles take a while. A role that hangs is reported
+ * without an answer. */
 #define CONFINEMENT_PATIENCE_MS 2000
 
 struct confinement_report {
@@ -18,10 +19,10 @@ struct confinement_report {
 typedef void (*roles_told)(
         void *context, uint64_t id, const struct confinement_report *reports, size_t count);
 
-/* Asks all of them; told is called once, from the loop or by confinement_fini(), with the same id.
- * 0; -EBUSY: somebody else's question is under way; -ENOMEM. */
+/* Asks all roles. told is called once with id, from the loop or by confinement_fini(). Returns 0;
+ * -EBUSY: another query is open; -ENOMEM. */
 int confinement_ask(struct supervisor *sv, uint64_t id, roles_told told, void *context);
-/* Ends a question that is under way: told is called without any report. */
+/* Ends an open query: told is called without any report. */
 void confinement_fini(struct supervisor *sv);
 
 #endif

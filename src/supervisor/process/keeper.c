@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper as the supervisor sees it: what it says, and what follows when it dies.
+ * The supervisor's side of the keeper: its messages, and what follows when it dies.
  *
- * It serves all workers: what it says is about one of them, found by the id it was asked under or
- * given. When it dies, a session's sandbox is cut off: nothing can be signed without it, and its
- * root went with it. The daemon's root is a file, so another keeper goes on, and every worker gets
- * a pair to that one. Whether it still answers is looked after in process/keeper_health.c.
+ * The keeper serves all workers: each message is about one of them, found by the id of the request
+ * or of the instance. When the keeper dies, a session's sandbox is cut off: nothing can be signed
+ * without the keeper, and its root CA is lost. The daemon's root CA is a file, so another keeper is
+ * started, and every worker gets a socket pair to it. keeper_health.c checks that the keeper still
+ * answers.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
-/* One that was given to a sandbox, or NULL. */
+/* Returns an instance that has a sandbox, or NULL. */
 static struct instance *find_instance(struct supervisor *sv, uint64_t id)
 {
 	struct instance *i;
@@ -44,7 +45,7 @@ static int on_root(struct supervisor *sv, struct ipc_message *message)
 		return -EBADMSG;
 	priority_take_back(sv->keeper.pid);
 	i = find_request(sv, message->head.id);
-	if (!i) /* its worker may be gone; an id that was never given out is another matter */
+	if (!i) /* its worker may be gone; an id that was never given out is an error */
 		return message->head.id <= sv->last_id ? 0 : -EBADMSG;
 	memcpy(i->sandbox->root_pem, m.root_pem.p, m.root_pem.n);
 	i->sandbox->root_pem[m.root_pem.n] = 0;
@@ -61,7 +62,7 @@ static void answer_source(struct supervisor *sv, uint64_t id, int fd, const char
 	size_t n = message_source_encode(buffer, sizeof buffer, MESSAGE_SOURCE, id, &m);
 	int result = role_send(&sv->keeper, buffer, n, &fd, fd >= 0);
 
-	if (result && result != -EPIPE) /* its end is heard of by itself */
+	if (result && result != -EPIPE) /* -EPIPE: its death is handled in on_keeper_dead() */
 		log_error("the keeper could not be answered: %s", strerror(-result));
 }
 
@@ -69,9 +70,8 @@ void supervisor_on_source(struct sources *sources, uint64_t id, int fd, const ch
 {
 	struct instance *i = container_of(sources, struct instance, sources);
 
-	if (error)
-		log_sandbox(LOG_LEVEL_DEBUG, i->sandbox->name, "%s",
-		        error); /* the keeper tells people */
+	if (error) /* at level debug: the keeper logs it for people */
+		log_sandbox(LOG_LEVEL_DEBUG, i->sandbox->name, "%s", error);
 	answer_source(i->supervisor, id, fd, error);
 	if (fd >= 0)
 		close(fd);
@@ -89,14 +89,14 @@ static int on_source_open(struct supervisor *sv, struct ipc_message *message)
 		return 0;
 	}
 	if (m.generation != i->credentials->number)
-		return 0; /* the keeper does not know yet that nobody waits for it */
+		return 0; /* the keeper does not know yet that nothing waits for this */
 	sources_open(&i->sources, message->head.id, m.credential);
 	return 0;
 }
 
-/* Under the id of an instance: this worker, which may be a spare one, broke the protocol with the
- * keeper and is not trusted with anything else, or the keeper has no room for it. Under that of a
- * request: it is refused. */
+/* id of an instance: this worker, which may be a spare one, broke the protocol with the keeper and
+ * is not trusted any more, or the keeper has no room for it. id of a request: the keeper refused
+ * it. */
 static void on_keeper_failed(struct role *role, uint64_t id)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, keeper);
@@ -143,7 +143,7 @@ static int on_keeper_message(struct role *role, struct ipc_message *message)
 {
 	struct supervisor *sv = container_of(role, struct supervisor, keeper);
 
-	sv->keeper_health_missed = 0; /* it has much to do, perhaps: it does not hang */
+	sv->keeper_health_missed = 0; /* it may be busy, but it does not hang */
 	switch (message->head.type) {
 	case MESSAGE_KEEPER_READY:
 		return on_keeper_ready(sv, message);
@@ -158,7 +158,7 @@ static int on_keeper_message(struct role *role, struct ipc_message *message)
 	}
 }
 
-/* Its end. */
+/* The keeper's end. */
 
 static void lose(struct sandbox *s, const void *context)
 {
@@ -166,7 +166,7 @@ static void lose(struct sandbox *s, const void *context)
 	        (const char *)context);
 }
 
-/* To all workers, those in store too. */
+/* Connects all workers, including the pool's, to the new keeper. */
 static void give_keeper(struct supervisor *sv)
 {
 	struct instance *i, *next;
@@ -205,8 +205,8 @@ static void tell_death(struct sandbox *s, const void *context)
 	outbox_observed(s->supervisor, s, EVENT_FINDING_ROLE_DIED, text);
 }
 
-/* Workers go on with what they have: certificates and credentials that are in use. What needs the
- * keeper is refused until the next one is there. */
+/* Workers go on with the certificates and credentials they have. What needs the keeper is refused
+ * until the next one is ready. */
 static void replace(struct supervisor *sv, const char *how)
 {
 	int64_t now_ms = loop_now_ms(sv->loop);
@@ -251,7 +251,7 @@ static int start_with(struct supervisor *sv, int root)
 	return error;
 }
 
-/* With the root CA's file, where there is to be one. */
+/* Starts the keeper; in the daemon with the root CA's file. */
 int keeper_start(struct supervisor *sv)
 {
 	int root = -1, error = 0;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A keeper that dies is replaced at once; one that hangs is as good as dead, and nobody would
- * notice: workers wait for it in vain. So it is asked from time to time whether it is there, and
- * one that owes the answer for long, and says nothing else either, is killed. What follows is what
- * follows its death.
+ * A keeper that dies is replaced at once. A keeper that hangs would go unnoticed while workers wait
+ * for it in vain. So it is asked regularly, and one that does not answer KEEPER_HEALTH_MISSED_MAX
+ * times, and sends nothing else either, is killed. The rest is as for any death.
  */
 #include <errno.h>
 
@@ -26,7 +25,7 @@ static void on_time(struct loop_timer *timer)
 
 	loop_timer_set(timer, KEEPER_HEALTH_MS);
 	if (keeper->pid != sv->keeper_health_pid)
-		sv->keeper_health_id = 0; /* the one before owes nothing any more */
+		sv->keeper_health_id = 0; /* the previous keeper will not answer */
 	sv->keeper_health_missed = sv->keeper_health_id ? sv->keeper_health_missed + 1 : 0;
 	sv->keeper_health_pid = keeper->pid;
 	if (!role_runs(keeper) || keeper->stopping)

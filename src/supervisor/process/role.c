@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The end of a role has two signs, in any order: its socket closes, its pidfd becomes readable. The
- * second is the one that counts: only then is the process gone for certain and its status known.
- * The first, where nobody asked for it, means that the role can no longer be talked to, so it is
- * killed, which makes the second come.
+ * pidfd decides: only then has the process exited for certain and its status is known. A socket
+ * that closes unasked means that the role can no longer be talked to: it is killed, so that the
+ * pidfd follows.
  */
 #include <errno.h>
 #include <signal.h>
@@ -75,7 +75,7 @@ static void on_exit_ready(struct loop_io *io, unsigned events)
 	role->on_dead(role, how);
 }
 
-/* Text of a less privileged program, on its way to a terminal. */
+/* Text of a less privileged program; it may go to a terminal. */
 static int take_last_words(struct role *role, struct ipc_message *message)
 {
 	struct message_text m;
@@ -89,7 +89,7 @@ static int take_last_words(struct role *role, struct ipc_message *message)
 	return 0;
 }
 
-/* An answer to an earlier question, which nobody waits for any more, is passed over. */
+/* Ignores an answer to an earlier question, which nothing waits for any more. */
 static int take_description(struct role *role, struct ipc_message *message)
 {
 	struct message_text m;
@@ -111,7 +111,7 @@ void role_bound(struct role *role, unsigned burst, unsigned per_s)
 	role->credit_ms = loop_now_ms(role->exit.loop);
 }
 
-/* False: it has sent more than its bound. */
+/* Returns false if the role has exceeded its message rate. */
 static bool pay(struct role *role)
 {
 	int64_t now_ms = loop_now_ms(role->exit.loop);
@@ -126,7 +126,7 @@ static bool pay(struct role *role)
 	return role->credit >= 0;
 }
 
-/* No role has a descriptor to give. */
+/* No role may send a descriptor. */
 static int on_message(struct ipc_peer *peer, struct ipc_message *message)
 {
 	struct role *role = container_of(peer, struct role, peer);
@@ -148,7 +148,8 @@ static void on_end(struct ipc_peer *peer, int error)
 {
 	struct role *role = container_of(peer, struct role, peer);
 
-	if (error == -EBADMSG || error == -EDQUOT) /* whatever it said itself is no reason */
+	/* The real reason replaces what it said itself. */
+	if (error == -EBADMSG || error == -EDQUOT)
 		role->last_words[0] = '\0';
 	if (error == -EBADMSG)
 		role_kill(role, "it broke the protocol");
@@ -157,7 +158,7 @@ static void on_end(struct ipc_peer *peer, int error)
 	else if (error && error != -ECONNRESET && error != -EPIPE)
 		role_kill(role, strerror(-error));
 	else if (!role->stopping)
-		send_kill(role); /* dying by itself, as a rule: its own status then tells how */
+		send_kill(role); /* usually it is exiting, and its own status tells how */
 }
 
 static void on_patience_over(struct loop_timer *timer)
@@ -227,7 +228,7 @@ void role_wait_for_room(struct role *role, int room_ms, int all_ms)
 	role->room_at_ms = clock_monotonic_ms();
 }
 
-/* It may be full all the same: ipc_send says so. */
+/* The queue may still be full afterwards: then ipc_send() returns the error. */
 static void wait_for_room(struct role *role)
 {
 	const int64_t began_ms = clock_monotonic_ms();

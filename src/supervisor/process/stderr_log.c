@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A role may have been taken over by what it parses, and standard error is a person's terminal: so
- * no role has it. Each writes into a pipe of its own; here its lines are escaped, given its name
- * where they do not begin with it, and counted. Whoever writes more than the budget is not read any
- * more until some of it is earned back: the pipe fills up, what does not fit is lost to the role
- * (the pipe does not block), and nobody reads megabytes to throw them away.
+ * A role may be controlled by an attacker whose data it parses, and standard error is a person's
+ * terminal: so no role has it. Each role writes into its own pipe. Here its lines are escaped,
+ * prefixed with its name if they do not begin with it, and counted. A role that exceeds its budget
+ * is not read until it has regained some: the pipe fills up, what does not fit is lost to the role
+ * (the pipe does not block), and the supervisor does not read megabytes to discard them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "supervisor/process/stderr_log.h"
 
 #define ESCAPED_MAX (4 * ROLE_TEXT_LINE_MAX + 1)
-#define LINE_COST 16 /* a line costs more than its letters: many short ones are a flood, too */
+#define LINE_COST 16 /* each line has a fixed cost too: many short lines are also a flood */
 
 static void show(struct stderr_log *text)
 {
@@ -56,7 +56,7 @@ static void earn(struct stderr_log *text)
 		text->budget = ROLE_TEXT_BURST;
 }
 
-/* False: nothing more is there, or the end. */
+/* Returns false if nothing more is there, or at the end. */
 static bool read_some(struct stderr_log *text)
 {
 	char bytes[ROLE_TEXT_LINE_MAX];
@@ -65,7 +65,7 @@ static bool read_some(struct stderr_log *text)
 	if (n > 0)
 		take(text, bytes, (size_t)n);
 	else if (n == 0)
-		loop_io_close(&text->io); /* the process's own end comes by its pidfd */
+		loop_io_close(&text->io); /* the pidfd reports the process's exit */
 	return n > 0;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a sandbox begins to serve, as far as it waits for others: for the values of env: sources,
- * then for keeper, worker and recorder to be ready, and for all of it not longer than
- * SANDBOX_START_MS each.
+ * How a sandbox begins to serve: it waits for the values of env: sources, then for keeper, worker
+ * and recorder to be ready, each time at most SANDBOX_START_MS.
  */
 #include <stdio.h>
 
@@ -15,8 +14,8 @@ enum sandbox_state sandbox_begin(struct sandbox *s)
 	return sandbox_set_up(s) == 0 ? SANDBOX_STARTING : sandbox_cut_off(s);
 }
 
-/* The variables that env: sources read, one for each credential: two credentials may share a
- * variable, and each needs a pipe of its own. */
+/* One name for each credential with an env: source: two credentials may share a variable, and each
+ * needs its own pipe. */
 enum sandbox_state sandbox_ask_or_begin(struct sandbox *s)
 {
 	struct message_names names = {0};

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a sandbox ends. Whatever the cause, the order is the same: first the worker is stopped or
- * killed, so that nothing leaves; then a finding is recorded and the recorder drains what the
- * worker wrote; last the sandbox is given back, and its namespaces go with the
- * descriptors that hold them.
+ * How a sandbox ends. The order is the same for every cause: the worker is stopped or killed, so
+ * that nothing leaves; a finding is recorded, and the recorder drains what the worker wrote; the
+ * sandbox is given back to its owner, and its namespaces go with the descriptors that hold them.
  */
 #include <utlist.h>
 
@@ -15,13 +14,12 @@ enum sandbox_state sandbox_sum_up(struct sandbox *s)
 {
 	struct supervisor *sv = s->supervisor;
 
-	sandbox_stop_verifying(s); /* after the end is told nothing can be recorded of it */
+	sandbox_stop_verifying(s); /* nothing can be recorded of it after its end */
 	if (!s->recorded.open)
 		return SANDBOX_ENDED;
 	s->unsummed = true;
 	if (!sv->persistent)
-		outage_tell(
-		        sv); /* what it says is about this sandbox: nobody would hear it later */
+		outage_tell(sv); /* it concerns this sandbox, and later nobody would read it */
 	if (!s->is_given)
 		outbox_lifecycle(sv, s, EVENT_STOP, NULL);
 	if (!role_runs(&sv->recorder))
@@ -34,7 +32,7 @@ enum sandbox_state sandbox_sum_up(struct sandbox *s)
 	return SANDBOX_SUMMING;
 }
 
-/* Those that were told nothing yet have nothing to finish. */
+/* Workers that were told nothing yet have nothing to finish. */
 static void stop_instances(struct sandbox *s)
 {
 	struct instance *i, *next;
@@ -43,7 +41,7 @@ static void stop_instances(struct sandbox *s)
 	{
 		loop_timer_cancel(&i->timer);
 		if (i->state == INSTANCE_RETIRED)
-			i->worker.stopping = false; /* so far at its own pace, now with patience */
+			i->worker.stopping = false; /* from now on with a time limit */
 		instance_enter(i, INSTANCE_ENDING);
 		role_stop(&i->worker, supervisor_next_id(s->supervisor), SANDBOX_STOP_MS);
 	}
@@ -76,7 +74,7 @@ enum sandbox_state sandbox_stop_workers(struct sandbox *s)
 enum sandbox_state sandbox_end_early(struct sandbox *s)
 {
 	(void)s;
-	return SANDBOX_ENDED; /* nothing of it was seen by anybody: sandbox_free() undoes it */
+	return SANDBOX_ENDED; /* nothing was visible yet: sandbox_free() undoes it */
 }
 
 enum sandbox_state sandbox_cut_off(struct sandbox *s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of a sandbox whose fence, link or interface is not what it should be: changed rules
- * are set again and told of; where nothing can be set again, it is cut off.
+ * What happens to a sandbox whose fence, link or interface was changed: changed rules are set again
+ * and reported; if they cannot be set again, the sandbox is cut off.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include "vethguard/base/log.h"
 #include "supervisor/supervisor.h"
 
-/* Root inside has taken its own end of the link away: it has cut itself off, and its command goes
- * on without a network. */
+/* Root inside has deleted its own end of the link. The sandbox has no network any more; its command
+ * goes on. */
 static void on_link_gone(struct sandbox *s)
 {
 	gate_unwatch(&s->gate);
@@ -21,7 +21,7 @@ static void on_link_gone(struct sandbox *s)
 	        "network any more.");
 }
 
-/* A container that stops takes its interface along, and may come back with it. */
+/* A container's interface disappears when it stops, and may come back with it. */
 static void on_interface_away(struct sandbox *s)
 {
 	char text[IFNAMSIZ + 128];
@@ -33,8 +33,8 @@ static void on_interface_away(struct sandbox *s)
 	outbox_observed(s->supervisor, s, EVENT_FINDING_FENCE_CHANGED, text);
 }
 
-/* Rules are only ours to change. Whoever did is root on this machine, by mistake as a rule:
- * flushing the ruleset of every namespace, say. */
+/* Only vethguard may change these rules. Another program that did so ran as root on this machine,
+ * usually by mistake (flushing the ruleset of every namespace, for example). */
 static void on_gate_change(struct gate *gate, int result)
 {
 	struct sandbox *s = container_of(gate, struct sandbox, gate);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of an upgrade: another daemon serves the sandbox, and its workers here finish what they have.
- * Nothing is given up until it is certain that it stays away. */
+/* Upgrade: another daemon serves the sandbox, and its workers here finish their connections.
+ * Nothing is given up until the other daemon is certain to stay. */
 #include "vethguard/base/log.h"
 #include "supervisor/sandbox/states.h"
 #include "supervisor/supervisor.h"
 
-/* Of an upgrade: another daemon's worker serves. */
+/* The other daemon's worker serves. */
 enum sandbox_state sandbox_hand_off(struct sandbox *s)
 {
 	loop_timer_cancel(&s->timer);
@@ -19,8 +19,8 @@ enum sandbox_state sandbox_roll_back(struct sandbox *s)
 	return sandbox_resume_verifying(s) == 0 ? sandbox_start_another(s) : sandbox_close_down(s);
 }
 
-/* What it had is finished: nothing is left to be done here, once it is certain that it stays away.
- */
+/* The workers here have finished. The sandbox ends here only once the other daemon is certain to
+ * stay. */
 enum sandbox_state sandbox_finish_hand_off(struct sandbox *s)
 {
 	return s->is_given ? sandbox_sum_up(s) : SANDBOX_HANDED_OFF;

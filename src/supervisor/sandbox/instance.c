@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Worker processes as such: their making, their messages, their end. What follows for the sandbox
- * is decided in workers.c. */
+/* Worker processes: how they are made, their messages, their end. workers.c decides what follows
+ * for the sandbox. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

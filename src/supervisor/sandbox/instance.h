@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * instance: one worker process of a sandbox, and what was made for it alone: its pair to the
- * keeper, the programs that its credentials come from. A sandbox that lasts has one instance after
- * the other; the new one serves before the old one is told to retire.
+ * instance: one worker process of a sandbox and what belongs to it alone: its socket pair to the
+ * keeper, the programs of its credential sources. A persistent sandbox has one instance after the
+ * other; a new one serves before the old one is told to retire.
  */
 #ifndef VETHGUARD_SRC_SUPERVISOR_SANDBOX_INSTANCE_H
 #define VETHGUARD_SRC_SUPERVISOR_SANDBOX_INSTANCE_H
@@ -18,27 +18,28 @@ struct sandbox;
 struct supervisor;
 struct recorded_ring;
 
-/* A policy in force, with the configuration it was loaded beside. Workers of one sandbox come and
- * go under it; retired ones hold on to theirs. */
+/* A loaded policy with the configuration it was loaded with. Workers of one sandbox come and go
+ * under it; retired workers keep a reference to theirs. */
 struct generation {
 	unsigned refs;
 	uint64_t number;           /* from 1 in each sandbox */
 	struct settings *settings; /* a reference */
-	struct identity identity;  /* whose rights open what the policy names: of who named it */
+	/* User who named the policy; its files are opened with these rights. */
+	struct identity identity;
 	struct memory_bundle *trusted; /* a reference: the CAs; NULL: not made yet */
-	char *difference;              /* owned: from the generation before, or NULL */
+	char *difference;              /* owned: difference from the previous generation, or NULL */
 	char placeholders[POLICY_CREDENTIALS_MAX][PLACEHOLDER_MAX + 1];
 };
 
 struct generation *generation_new(uint64_t number); /* one reference; NULL: no memory */
 struct generation *generation_get(struct generation *generation);
-void generation_put(struct generation *generation); /* NULL is harmless */
+void generation_put(struct generation *generation); /* NULL is allowed */
 
 enum instance_state {
-	INSTANCE_POOLED,   /* runs, and was told nothing */
-	INSTANCE_STARTING, /* told; keeper and worker have not both answered */
+	INSTANCE_POOLED,   /* runs without a sandbox */
+	INSTANCE_STARTING, /* told its sandbox; keeper or worker has not answered yet */
 	INSTANCE_SERVING,
-	INSTANCE_RETIRED, /* another one has taken over; it finishes what it has */
+	INSTANCE_RETIRED, /* another one has taken over; it finishes its connections */
 	INSTANCE_ENDING,  /* asked to stop, or killed */
 	INSTANCE_STATE_COUNT
 };
@@ -47,58 +48,61 @@ struct instance {
 	struct supervisor *supervisor;
 	struct sandbox *sandbox; /* NULL: a spare one */
 	struct instance *prev, *next;
-	UT_hash_handle by_id, by_request; /* of the supervisor's registries */
+	UT_hash_handle by_id, by_request; /* in the supervisor's registries */
 	enum instance_state state;
-	uint64_t id; /* the keeper knows it by this */
+	uint64_t id; /* the keeper knows it by this id */
 	struct role worker;
-	struct loop_timer timer;        /* how long it may take to be ready, or to revise */
+	struct loop_timer timer;        /* limit for becoming ready, and for reauthorizing */
 	struct generation *generation;  /* NULL until it is started */
 	struct generation *credentials; /* whose credentials it may ask the keeper for */
-	struct recorded_ring *ring;     /* of its events; the recorder's once it is gone */
-	struct sources sources;         /* identity and directory are the owner's to fill in */
-	uint64_t keeper_request;        /* told under this id; 0: not yet */
-	uint64_t worker_request;        /* the same */
+	struct recorded_ring *ring;     /* for its events; the recorder's once the worker is gone */
+	struct sources sources;         /* the owner fills in identity and directory */
+	uint64_t keeper_request;        /* id of the message that told the keeper; 0: not told */
+	uint64_t worker_request;        /* the same for the worker */
 	bool keeper_ready, worker_ready;
-	bool reauthorizing; /* RETIRED: told of a policy, and has not said yet that it holds to it
-	                     */
-	bool quiesced;      /* ENDING: a pause asked it to */
+	bool reauthorizing; /* RETIRED: told of the new policy, not yet confirmed */
+	bool quiesced;      /* ENDING because of a pause */
 	int64_t serving_since_ms;
 };
 
-/* The one place where an instance changes its state. */
+/* Sets the state; nothing else does. */
 void instance_enter(struct instance *i, enum instance_state state);
-/* A process that waits for its first message, and has met the keeper. NULL with errno. */
+/* Returns a worker process that waits for its first message and is connected to the keeper, or NULL
+ * with errno. */
 struct instance *instance_new(struct supervisor *sv);
-/* Gives keeper and worker a pair, where a keeper runs; the keeper makes its CA. 0 or -errno. */
+/* Gives keeper and worker a socket pair, if a keeper runs; the keeper makes the worker's CA.
+ * Returns 0 or -errno. */
 int instance_meet_keeper(struct instance *i);
-/* From now on it is that sandbox's. */
+/* Assigns the worker to s. */
 void instance_give(struct instance *i, struct sandbox *s);
-/* Tells the keeper which sandbox it was given to, and of the generation it will start with (a
- * reference is taken). 0, or -errno with the sandbox's failure filled in. */
+/* Tells the keeper the worker's sandbox and the generation it will start with (takes a reference).
+ * Returns 0, or -errno with the sandbox's failure filled in. */
 int instance_tell_keeper(struct instance *i, struct generation *generation);
-/* Tells the keeper which credentials the worker asks for from now on, after it has started: it is
- * to retire under that generation. 0 or -errno. */
+/* Tells the keeper which credentials a worker that is to retire under that generation asks for from
+ * now on. Returns 0 or -errno. */
 int instance_change_credentials(struct instance *i, struct generation *generation);
-/* Tells the keeper, where that was not done before, recorder and worker, under the same generation,
- * with the listeners that the gate holds. 0, or -errno with the sandbox's failure filled in. */
+/* Tells keeper (unless told before), recorder and worker, under the same generation, with the
+ * listeners that the gate holds. Returns 0, or -errno with the sandbox's failure filled in. */
 int instance_start(struct instance *i, struct generation *generation);
-/* The keeper is asked under this id from now on. 0 or -ENOMEM. */
+/* Sets the id of the current request to the keeper. Returns 0 or -ENOMEM. */
 int instance_asks_keeper(struct instance *i, uint64_t request);
-/* Another keeper has taken over: both meet, and it is told what the one before was. 0 or -errno. */
+/* Connects the worker to a new keeper, which is told what the previous one was told. Returns 0 or
+ * -errno. */
 int instance_new_keeper(struct instance *i);
-/* Everything is refused, live connections are closed; reason NULL: that is over. */
+/* The worker refuses everything and closes live connections; reason NULL: it serves again. */
 void instance_pause(struct instance *i, const char *reason);
-/* Live connections are closed, and whatever still comes is refused, with a sentence for who asks:
- * it is told to retire next. */
+/* The worker closes live connections and refuses new ones with the sentence in why. It is told to
+ * retire next. */
 void instance_close_egress(struct instance *i, const char *why);
-/* Nobody records just now: nothing new is begun until the recorder is ready. */
+/* Nothing records at the moment: the worker begins nothing new until the recorder is ready. */
 void instance_hold(struct instance *i);
-/* owner->stats answers with this id. 0 or -errno. */
+/* owner->stats is called with this id. Returns 0 or -errno. */
 int instance_ask_stats(struct instance *i, uint64_t id);
 bool instance_is_ready(const struct instance *i);
-/* What it started for is there. */
+/* Call when the worker has become ready: it is SERVING. */
 void instance_serves(struct instance *i);
-/* Its end was noticed or caused: kills what runs, closes and frees. No callback follows. */
+/* Call when its end was noticed or caused: kills the process if it runs, closes and frees. No
+ * callback follows. */
 void instance_free(struct instance *i);
 
 #endif

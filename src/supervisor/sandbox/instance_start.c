@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starting a worker: it has met the keeper when it was made, in store as a rule, and has its CA.
- * The keeper is told of its sandbox first; the worker gets its own message with every descriptor it
- * will have. Nobody is waited for here. Descriptors that were handed out are closed at the end:
- * only their holder keeps them open.
+ * Starting a worker. The worker met the keeper when it was made (usually in the pool) and has its
+ * CA. The keeper is told of the sandbox first; then the worker gets one message with every
+ * descriptor it will have. Nothing here waits. Descriptors that were handed out are closed at the
+ * end: only their receiver keeps them open.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +20,8 @@
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
-/* The same policy in another sandbox, whose settings are not shared because it has other variables,
- * say: its memory serves both. -1: there is none. */
+/* Returns a descriptor of an equal policy image in another sandbox (whose settings are not shared,
+ * because its variables differ, for example), so that one memory serves both; -1: there is none. */
 static int same_image(const struct sandbox *s, const struct settings *own)
 {
 	struct sandbox *other, *next;
@@ -45,7 +45,7 @@ static int open_image(const struct sandbox *s, const struct settings *own)
 	return fd >= 0 ? fd : memfd_of("vethguard-policy", own->image, own->image_size);
 }
 
-/* What all workers of a generation read, made once. */
+/* Makes, once, what all workers of a generation read. */
 static int generation_files(struct sandbox *s, struct generation *g)
 {
 	const char *culprit = NULL;
@@ -82,9 +82,9 @@ static int tell_keeper(struct instance *i)
 	for (uint32_t n = 0; n < m.credential_count; n++) {
 		policy_credential(policy, n, &c);
 		m.credentials[n].name = c.name;
-		/* The supervisor's own limit comes first and knows what to say. */
+		/* The supervisor's own limit comes first: its error text says more. */
 		m.credentials[n].timeout_ms = c.timeout_ms + SOURCE_GRACE_MS;
-		/* The value of a variable can be had once only, so it lasts. */
+		/* The value of a variable can be read only once, so it does not expire. */
 		m.credentials[n].ttl_s = c.source == POLICY_SOURCE_ENV ? 0 : c.ttl_s;
 	}
 	i->keeper_ready = false;
@@ -97,7 +97,8 @@ static int tell_keeper(struct instance *i)
 	return role_send(&sv->keeper, buffer, n, NULL, 0);
 }
 
-/* Variables that show a placeholder inside the sandbox: the same in every generation. */
+/* Makes the placeholders of credentials that show one in a variable inside the sandbox. They are
+ * the same in every generation. */
 static void make_placeholders(
         const struct sandbox *s, struct generation *g, struct message_worker_start *m)
 {
@@ -125,8 +126,8 @@ static void describe_sandbox(
 	        .gate6 = s->gate.gate6,
 	        .pool4 = settings->config.pool4,
 	        .pool6 = settings->config.pool6,
-	        .proxy_port = s->gate.tcp_port, /* the listeners' own: the configuration's may be
-	                                           another by now */
+	        /* The port of the open listeners: the configuration's may have changed. */
+	        .proxy_port = s->gate.tcp_port,
 	        .server_count = settings->server_count,
 	        .host_count = settings->host_count,
 	        .hosts = settings->hosts,
@@ -170,7 +171,7 @@ static int tell_worker(struct instance *i)
 	return error ? sandbox_failed(s, error, "the worker") : 0;
 }
 
-/* Before START, so that it never serves before it knows. */
+/* Sent before START, so that the worker never serves without knowing. */
 static void tell_quiet(struct instance *i)
 {
 	const struct sandbox *s = i->sandbox;
@@ -207,10 +208,10 @@ int instance_change_credentials(struct instance *i, struct generation *g)
 	int error;
 
 	if (i->credentials != g)
-		sources_stop(&i->sources); /* nobody waits for what was asked about */
+		sources_stop(&i->sources); /* the answers have no receiver any more */
 	set_credentials(i, g);
 	error = tell_keeper(i);
-	return error == -EPIPE ? 0 : error; /* the next one is told */
+	return error == -EPIPE ? 0 : error; /* the next keeper is told */
 }
 
 int instance_tell_keeper(struct instance *i, struct generation *g)
@@ -223,7 +224,7 @@ int instance_tell_keeper(struct instance *i, struct generation *g)
 	snprintf(i->sources.directory, sizeof i->sources.directory, "%s", s->directory);
 	int error = tell_keeper(i);
 
-	if (error == -EPIPE) /* it ends just now: the next one is told */
+	if (error == -EPIPE) /* the keeper is exiting; the next one is told */
 		error = 0;
 	return error ? sandbox_failed(s, error, "the keeper") : 0;
 }
@@ -256,7 +257,7 @@ int instance_meet_keeper(struct instance *i)
 	struct supervisor *sv = i->supervisor;
 	int pair[2], error;
 
-	if (!role_runs(&sv->keeper)) /* the next one is met */
+	if (!role_runs(&sv->keeper)) /* the next keeper is met */
 		return 0;
 	error = ipc_pair(pair);
 	if (error)
@@ -268,7 +269,7 @@ int instance_meet_keeper(struct instance *i)
 		        message_empty(buffer, sizeof buffer, MESSAGE_WORKER_KEEPER,
 		                supervisor_next_id(sv)),
 		        &pair[1], 1);
-	if (error == -EPIPE) /* one of them ends just now, which is heard of by itself */
+	if (error == -EPIPE) /* one of them is exiting; its on_dead handles that */
 		error = 0;
 	close(pair[0]);
 	close(pair[1]);

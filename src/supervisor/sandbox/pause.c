@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kill switch. A worker reads what a hostile sandbox sends, so what a worker says of itself is
- * no proof that it obeys: the supervisor believes only its end. Those that have worked are told to
- * close everything, which goes into the log, and to end; one that has not when SANDBOX_QUIESCE_MS
- * are over is killed. Another one, which has heard nothing of the sandbox yet, is started paused
- * and tells whoever asks why nothing is served. Between the two nothing listens, and the fence
- * rejects.
+ * The kill switch. A worker reads what a hostile sandbox sends, so its word is no proof that it
+ * obeys: the supervisor believes only its exit. Workers that have served are told to close
+ * everything, which is recorded, and to end; after SANDBOX_QUIESCE_MS they are killed. A new
+ * worker, which has received nothing from the sandbox, is started paused and tells clients why
+ * nothing is served. Until it is ready nothing listens, and the fence rejects.
  */
 #include <stdio.h>
 #include <utlist.h>
@@ -42,7 +41,7 @@ enum sandbox_state sandbox_quiesced(struct sandbox *s)
 			s->current = NULL;
 		instance_enter(i, INSTANCE_ENDING);
 		i->quiesced = true;
-		i->worker.stopping = false; /* a retired one had all the time it needs */
+		i->worker.stopping = false; /* a retired worker had no time limit until now */
 		role_stop(&i->worker, supervisor_next_id(s->supervisor), SANDBOX_QUIESCE_MS);
 	}
 	s->quiescing = true;
@@ -56,7 +55,7 @@ void sandbox_check_quiesced(struct sandbox *s)
 {
 	struct instance *i;
 
-	/* Where no other worker can be started, nobody listens: that is as still as it gets. */
+	/* If no other worker can be started, nothing listens: the sandbox is quiesced too. */
 	if (!s->quiescing || (s->state == SANDBOX_RESTARTING && !s->out_of_resources))
 		return;
 	DL_FOREACH(s->instances, i)

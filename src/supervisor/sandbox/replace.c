@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The workers of a sandbox that lasts come and go. Whatever the cause (a reload, a crash, another
- * version of the program), it is one mechanism: a new worker is started with listeners of its own
- * in the same gate, and only when it is ready the one before is told to retire. Until then nothing
- * has changed for anybody, and where the new one fails, nothing changes at all. Whoever asked is
- * told when the one before has judged again what it had open; one that does not say so in time is
- * killed.
+ * How the workers of a persistent sandbox replace each other. A reload, a crash and an upgrade use
+ * one mechanism: a new worker is started with its own listeners in the same gate, and only when it
+ * is ready, the previous worker is told to retire. Until then, or if the new worker fails, nothing
+ * changes. The owner is told when the previous worker has reauthorized its open connections; a
+ * worker that does not confirm this in time is killed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,8 +15,8 @@
 
 static uint8_t buffer[MESSAGE_BYTES_MAX];
 
-/* A worker with listeners that are its own: those at which somebody may wait already, where there
- * are such. NULL with s->failure and *error. */
+/* Starts a worker with its own listeners: the gate's unassigned ones, at which clients may wait
+ * already, if there are any. Returns NULL with s->failure and *error on failure. */
 static struct instance *start_instance(struct sandbox *s, struct generation *g, int *error)
 {
 	struct instance *i = worker_pool_take(s->supervisor);
@@ -47,7 +46,7 @@ int sandbox_start_worker(struct sandbox *s)
 	return s->current ? 0 : error;
 }
 
-/* What of a generation is the fence's. */
+/* Sets the part of a generation that the fence enforces. */
 static void set_traffic(struct sandbox *s, const struct generation *g)
 {
 	const struct fence_bounds bounds = sandbox_bounds(&g->settings->config.limits);
@@ -55,7 +54,7 @@ static void set_traffic(struct sandbox *s, const struct generation *g)
 	size_t count = sandbox_udp_ports(&g->settings->policy, ports);
 	int error = gate_set_traffic(&s->gate, ports, count, &bounds);
 
-	if (error) /* the next look at the fence mends it or cuts the sandbox off */
+	if (error) /* the next verification repairs the fence or cuts the sandbox off */
 		log_sandbox(LOG_LEVEL_WARN, s->name, "udp ports and bounds of its fence: %s",
 		        strerror(-error));
 }
@@ -86,8 +85,8 @@ int sandbox_replace(struct sandbox *s, struct generation *g)
 
 	if (sandbox_is_changing(s))
 		return sandbox_failed(s, -EBUSY, "another reload is under way");
-	/* It may be closed because of its fence: then there is nothing that it could be served
-	 * behind, and the reason stands. */
+	/* The sandbox may be closed because of its fence: then no worker can serve behind it, and
+	 * that reason stands. */
 	error = s->state == SANDBOX_CLOSED ? sandbox_verify_now(s) : 0;
 	if (error)
 		return error;
@@ -109,7 +108,7 @@ void sandbox_keep_generation(struct sandbox *s, const char *how)
 	s->owner->replaced(s->owner, s, text);
 }
 
-/* What a worker was told of the way out when it started, it cannot be told anew. */
+/* A worker cannot be told a new egress configuration or CAs after its start. */
 static bool goes_another_way(const struct generation *before, const struct generation *now)
 {
 	return !settings_same_egress(before->settings, now->settings) ||
@@ -120,9 +119,9 @@ static const char egress_changed[] =
         "the configuration of the way out was changed, and what had begun under the earlier one "
         "is ended; ask again over a new connection";
 
-/* One that has not been told of this generation yet, or of an earlier one only. A credential may
- * have another value or another source by now: the worker forgets what it has, and so does the
- * keeper, which learns of the sources before it is asked. */
+/* Retires a worker that was told of an earlier generation, or none. A credential may have another
+ * value or source now: the worker forgets its values, and so does the keeper, which is told of the
+ * sources before the worker asks. */
 static void retire(struct sandbox *s, struct instance *i)
 {
 	struct message_worker_retire m = {s->generation->number};
@@ -153,7 +152,7 @@ size_t sandbox_retired(const struct sandbox *s)
 	return count;
 }
 
-/* The oldest ones are first in the list. */
+/* The list is ordered by age, oldest first. */
 static void bound_retired(struct sandbox *s)
 {
 	size_t count = sandbox_retired(s);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sandbox that lasts whose worker died, or that was there before this supervisor: another worker
- * is started until one serves. One whose workers die too often, or whose fence cannot be set, is
- * closed: its fence stands, nothing listens.
+ * Starts workers for a persistent sandbox whose worker died, or that existed before this
+ * supervisor, until one serves. A sandbox whose workers die too often, or whose fence cannot be
+ * set, is closed: its fence stands, nothing listens.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ enum sandbox_state sandbox_close_down(struct sandbox *s)
 {
 	loop_timer_cancel(&s->timer);
 	sandbox_kill_workers(s, "its sandbox is being cut off");
-	gate_close_handed_out(&s->gate); /* where no worker was given them yet */
+	gate_close_handed_out(&s->gate); /* if no worker was given them yet */
 	log_sandbox(LOG_LEVEL_ERROR, s->name, "%s", s->failure);
 	outbox_finding(s->supervisor, s, EVENT_FINDING_ROLE_DIED, s->failure);
 	return SANDBOX_CLOSED;
@@ -26,8 +26,8 @@ enum sandbox_state sandbox_fail_closed(struct sandbox *s)
 	return s->persistent ? sandbox_close_down(s) : sandbox_cut_off(s);
 }
 
-/* Remembers this death. How long to wait before another one is started, or -1: it is one too many.
- */
+/* Remembers this death. Returns the delay before the next start, or -1 if there were too many
+ * deaths. */
 static int64_t delay_after_death(struct sandbox *s)
 {
 	int64_t now_ms = loop_now_ms(s->supervisor->loop);
@@ -43,8 +43,8 @@ static int64_t delay_after_death(struct sandbox *s)
 	return delay_ms;
 }
 
-/* Where none can be started (no descriptors, no memory, no processes, no room for its ring) the
- * machine lacks something: that is no death, and is tried again until there is enough. */
+/* If no worker can be started (no descriptors, memory, processes or room for its ring), the machine
+ * lacks resources: that is not counted as a death, and is tried again until it works. */
 enum sandbox_state sandbox_start_another(struct sandbox *s)
 {
 	if (s->current || sandbox_start_worker(s) == 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sandbox's life is one table: for each state, which event it may meet and what is done then. A
- * handler does its work and returns the next state; the dispatcher alone changes the state and, at
- * the end, hands the sandbox back to its owner. What a state has no handler for is passed over:
- * such events come from races between programs that end.
+ * A sandbox's life is one table: for each state, the events it handles. A handler does its work and
+ * returns the next state; the dispatcher alone changes the state and, at the end, hands the sandbox
+ * back to its owner. Events without a handler in a state are ignored: they come from races between
+ * programs that end.
  */
 #include <inttypes.h>
 #include <errno.h>
@@ -102,7 +102,7 @@ static const char *const state_names[] = {
 _Static_assert(
         sizeof state_names / sizeof state_names[0] == SANDBOX_STATE_COUNT, "a name per state");
 
-/* The one place where a sandbox changes its state. */
+/* Sets the state; nothing else does. */
 static void set_state(struct sandbox *s, enum sandbox_state state)
 {
 	if (s->state != state)
@@ -111,7 +111,7 @@ static void set_state(struct sandbox *s, enum sandbox_state state)
 	s->state = state;
 }
 
-/* Whoever owns it sees the new state. Last of all: it may be freed. */
+/* Tells the owner about the new state. Call this last: the owner may free s. */
 static void tell_owner(struct sandbox *s, enum sandbox_state before)
 {
 	if (s->state == SANDBOX_ENDED) {
@@ -163,14 +163,14 @@ static void on_time(struct loop_timer *timer)
 	sandbox_event(container_of(timer, struct sandbox, timer), SANDBOX_TIMEOUT);
 }
 
-/* Into the registry. 0 or -ENOMEM. */
+/* Adds s to the registry. Returns 0 or -ENOMEM. */
 static int enter(struct sandbox *s)
 {
 	HASH_ADD(hh, s->supervisor->sandboxes, id, sizeof s->id, s);
 	return s->hh.tbl ? 0 : -ENOMEM;
 }
 
-/* The worker of one that does not last, which has time to start while the policy is loaded. */
+/* Starts the worker of a sandbox that is not persistent: it starts while the policy is loaded. */
 static int start_first(struct sandbox *s)
 {
 	struct instance *first = instance_new(s->supervisor);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sandbox: the life of one sandbox, from its policy to its summary; its workers are instances. */
+/* sandbox: the life of one sandbox, from its policy to its summary. Its workers are instances.
+ * "Persistent" sandboxes are the daemon's; they outlive their workers. */
 #ifndef VETHGUARD_SRC_SUPERVISOR_SANDBOX_SANDBOX_H
 #define VETHGUARD_SRC_SUPERVISOR_SANDBOX_SANDBOX_H
 
@@ -10,51 +11,52 @@
 
 #define SANDBOX_FAILURE_MAX 2048
 #define SANDBOX_REASON_MAX 512
-#define SANDBOX_START_MS 10000  /* from the first message to the worker being ready */
-#define SANDBOX_STOP_MS 2000    /* for the worker to finish what is under way */
-#define SANDBOX_QUIESCE_MS 2000 /* for a worker to close everything when its sandbox is paused */
-#define SANDBOX_SUM_MS 10000    /* for the recorder to drain the ring */
-#define SANDBOX_SUM_PERSISTENT_MS                                       \
-	5000 /* the same: what it has not drained then is kept in files \
-	      */
-#define SANDBOX_DEATHS_MAX \
-	8 /* of the workers of one that lasts, within so long; the next is one too many */
+#define SANDBOX_START_MS 10000 /* from the first message to the worker being ready */
+#define SANDBOX_STOP_MS 2000   /* for the worker to finish what is open */
+/* For a worker to close everything when its sandbox is paused. */
+#define SANDBOX_QUIESCE_MS 2000
+#define SANDBOX_SUM_MS 10000 /* for the recorder to drain the ring */
+/* The same for a persistent sandbox: what is not drained by then is kept in files. */
+#define SANDBOX_SUM_PERSISTENT_MS 5000
+/* Persistent: this many worker deaths within SANDBOX_DEATHS_MS are survived; one more closes the
+ * sandbox. */
+#define SANDBOX_DEATHS_MAX 8
 #define SANDBOX_DEATHS_MS 60000
-#define SANDBOX_BACKOFF_MS \
-	20 /* the first restart comes at once, the next after so long, then twice as long */
-#define SANDBOX_RETRY_MS 2000 /* where no worker can be started, it is tried again so often */
-#define SANDBOX_REAUTHORIZE_MS                                                             \
-	5000                  /* for a worker that retires to judge again what it has open \
-	                       */
-#define SANDBOX_RETIRED_MAX 4 /* further ones are ended before they have finished */
+/* The first restart comes at once, the next one after this delay, each further one after twice the
+ * delay. */
+#define SANDBOX_BACKOFF_MS 20
+#define SANDBOX_RETRY_MS 2000 /* interval of attempts while no worker can be started */
+/* For a retiring worker to reauthorize its open connections. */
+#define SANDBOX_REAUTHORIZE_MS 5000
+#define SANDBOX_RETIRED_MAX 4 /* beyond this, the oldest are ended before they have finished */
 
 enum sandbox_state {
-	SANDBOX_NEW,       /* its worker is being started; nothing is known of it yet */
-	SANDBOX_VARIABLES, /* policy loaded; the owner was asked for the values of env: sources */
-	SANDBOX_STARTING,  /* gate made, roles told; waiting for root certificate, recorder and
-	                      worker */
+	SANDBOX_NEW,       /* its worker is being started; no policy yet */
+	SANDBOX_VARIABLES, /* policy loaded; waiting for the owner's values of env: sources */
+	/* The gate is made and the roles are told; waiting for keeper, recorder and worker. */
+	SANDBOX_STARTING,
 	SANDBOX_SERVING,
-	SANDBOX_RESTARTING, /* persistent: its worker died; another one is being started, or waited
-	                     * for
-	                     */
-	SANDBOX_CLOSED,     /* persistent: nobody serves it until it is reloaded or ends */
-	SANDBOX_HANDED_OFF, /* persistent: another daemon serves it; the workers finish what they
-	                       have */
-	SANDBOX_STOPPING,   /* waiting for the workers to be gone */
-	SANDBOX_SUMMING,    /* waiting for the recorder to have written everything */
-	SANDBOX_ENDED,      /* the owner frees it */
+	/* Persistent: the worker died; another one is starting or will be. */
+	SANDBOX_RESTARTING,
+	/* Persistent: no worker serves it until it is reloaded or ends. */
+	SANDBOX_CLOSED,
+	/* Persistent: another daemon serves it; the workers here finish their connections. */
+	SANDBOX_HANDED_OFF,
+	SANDBOX_STOPPING, /* waiting for the workers to exit */
+	SANDBOX_SUMMING,  /* waiting for the recorder to have written everything */
+	SANDBOX_ENDED,    /* the owner frees it */
 	SANDBOX_STATE_COUNT
 };
 
 enum sandbox_event {
 	SANDBOX_START,        /* generation and paths are filled in */
-	SANDBOX_ADOPT,        /* persistent: the same, and the gate is there and open already */
+	SANDBOX_ADOPT,        /* persistent: the same, but the gate exists and is open */
 	SANDBOX_GIVEN,        /* variables are filled in */
-	SANDBOX_PROGRESS,     /* something that a start waits for has come */
+	SANDBOX_PROGRESS,     /* something that a start waits for has happened */
 	SANDBOX_END,          /* asked to end */
 	SANDBOX_FAIL,         /* failure is filled in */
-	SANDBOX_WORKER_DIED,  /* persistent: the one that serves; failure is filled in */
-	SANDBOX_WORKERS_GONE, /* all of them */
+	SANDBOX_WORKER_DIED,  /* persistent: the serving one; failure is filled in */
+	SANDBOX_WORKERS_GONE, /* all workers have exited */
 	SANDBOX_PAUSE,        /* persistent: paused and reason are filled in */
 	SANDBOX_TOOK_OVER,    /* persistent: a worker under another generation serves */
 	SANDBOX_HAND_OFF,     /* persistent: another daemon serves it from now on */
@@ -67,22 +69,23 @@ enum sandbox_event {
 
 struct sandbox;
 
-/* Who asked for the sandbox. ended comes once, last, and frees it. */
+/* The session or attachment that asked for the sandbox. ended is called once, as the last callback,
+ * and frees the sandbox. */
 struct sandbox_owner {
 	void (*variables_needed)(struct sandbox_owner *owner, const struct message_names *names);
 	void (*ready)(struct sandbox_owner *owner, struct sandbox *s);
 	void (*failed)(struct sandbox_owner *owner, const char *text);
 	void (*summary)(struct sandbox_owner *owner, const struct message_summary *summary);
 	void (*ended)(struct sandbox_owner *owner, struct sandbox *s);
-	/* Lasting ones only. Its state, its worker or its fence have changed in a way that people
+	/* Persistent only: the state, the worker or the fence has changed in a way that people
 	 * see. */
 	void (*changed)(struct sandbox_owner *owner, struct sandbox *s);
 	void (*stats)(
 	        struct sandbox_owner *owner, uint64_t id, const struct message_worker_stats *stats);
-	/* The answer to sandbox_replace: error NULL, or why the old generation stays. */
+	/* The result of sandbox_replace(): error is NULL, or why the old generation stays. */
 	void (*replaced)(struct sandbox_owner *owner, struct sandbox *s, const char *error);
-	/* It was paused: every worker that had work to do is gone. Once for all calls of
-	 * sandbox_pause since. */
+	/* The sandbox was paused and every worker that had work to do is gone. Called once for all
+	 * calls of sandbox_pause() since the last time. */
 	void (*quiesced)(struct sandbox_owner *owner, struct sandbox *s);
 };
 
@@ -95,114 +98,120 @@ struct sandbox {
 	UT_hash_handle hh;
 	struct loop_timer timer;
 
-	/* Filled in by the owner before SANDBOX_START. */
+	/* The owner fills in these fields before SANDBOX_START. */
 	char name[MESSAGE_NAME_MAX + 1];
 	char audit_path[MESSAGE_PATH_MAX + 1];
-	bool audit_own;                   /* the path is the configuration's, not the session's */
+	bool audit_own;                   /* audit_path is the configuration's, not the session's */
 	const struct gate_divert *divert; /* borrowed until it is started; NULL: netns is linked */
-	char pin[MESSAGE_PATH_MAX +
-	         1]; /* file that keeps the gate; empty: only this process does */
-	int netns;   /* of the sandbox; persistent: closed once it is linked */
+	/* Path of the file that keeps the gate; empty: only this process keeps it. */
+	char pin[MESSAGE_PATH_MAX + 1];
+	int netns; /* of the sandbox; persistent: closed once it is linked */
 	char directory[MESSAGE_PATH_MAX + 1]; /* where exec: programs start; empty: "/" */
 	struct generation *generation;        /* owned: in force, or about to be */
 
 	struct instance *instances; /* all that are not gone */
-	struct instance *current;   /* serves, or is the one to serve; NULL: none */
-	struct instance *successor; /* is to take over from it under a generation of its own */
-	int64_t deaths_ms[SANDBOX_DEATHS_MAX]; /* of workers, the latest ones */
+	struct instance *current;   /* serves, or is starting to; NULL: none */
+	struct instance *successor; /* will take over from current with its own generation */
+	int64_t deaths_ms[SANDBOX_DEATHS_MAX]; /* of the last deaths of workers */
 	size_t death_count;
-	bool out_of_resources; /* no worker can be started just now, and that was said */
+	bool out_of_resources; /* no worker can be started, and the log says so */
 	uint32_t restarts, mended;
 	uint8_t seed[16]; /* of its placeholders */
-	int names; /* memory of its synthetic names, handed from worker to worker; -1: none yet.
-	              persistent: a file, which is open only while a worker is told */
+	/* Memory of its synthetic names, handed from worker to worker; -1: none yet. Persistent: a
+	 * file, open only while a worker is being told. */
+	int names;
 	struct recorded recorded; /* what the recorder knows of it, under id */
 	struct gate gate;
-	uint64_t dropped_before;   /* as struct message_recorder_sandbox has it */
-	bool count_wanted;         /* recording_count_soon() */
+	uint64_t dropped_before;   /* see struct message_recorder_sandbox */
+	bool count_wanted;         /* see recording_count_soon() */
 	uint64_t dropped_at_end;   /* what the recorder was told with the end */
-	uint64_t summary_request;  /* 0: none under way */
-	UT_hash_handle at_summary; /* by that */
-	bool unsummed;             /* the recorder has not said that all is in the log */
+	uint64_t summary_request;  /* 0: none is pending */
+	UT_hash_handle at_summary; /* by summary_request */
+	bool unsummed;             /* the recorder has not confirmed that all is in the log */
 	char root_pem[MESSAGE_PEM_MAX + 1];
-	bool is_given; /* AWAY for good: it ends here, not for the other daemon, with its workers */
-	bool promoted; /* to another generation; owner->replaced has not been told yet */
-	bool paused;   /* by who owns it: everything is refused */
+	/* HANDED_OFF for good: the other daemon keeps serving it, and it ends here with its last
+	 * worker. */
+	bool is_given;
+	bool promoted; /* to another generation; owner->replaced was not called yet */
+	bool paused;   /* by its owner: everything is refused */
 	char pause_reason[SANDBOX_REASON_MAX + 1];
-	bool quiescing; /* the workers from before the pause are waited for */
+	bool quiescing; /* waiting for the workers from before the pause to exit */
 	char failure[SANDBOX_FAILURE_MAX];
-	enum gate_fault fault; /* whose it is that it cannot be started */
-	const char *
-	        refusal; /* a longer text in place of failure, during SANDBOX_FAIL only; borrowed */
+	enum gate_fault fault; /* whose fault it is that it cannot be started */
+	/* Borrowed: replaces failure with a longer text, during SANDBOX_FAIL only. */
+	const char *refusal;
 };
 
-/* A new sandbox in the registry; one that does not last has its worker being started. NULL with
- * errno. */
+/* Makes a sandbox and enters it into the registry. Unless it is persistent, its first worker is
+ * started at once. Returns NULL with errno on failure. */
 struct sandbox *sandbox_new(
         struct supervisor *supervisor, struct sandbox_owner *owner, bool persistent);
-/* Instead of the one it was given; nobody else has it. 0 or -ENOMEM: then it can only be freed. */
+/* Replaces the id by one that no other sandbox has. Returns 0, or -ENOMEM: then s can only be
+ * freed. */
 int sandbox_set_id(struct sandbox *s, uint64_t id);
 void sandbox_free(struct sandbox *s);
 void sandbox_event(struct sandbox *s, enum sandbox_event event);
-/* SANDBOX_FAIL with a text. */
+/* SANDBOX_FAIL with the formatted text as failure. */
 void sandbox_fail(struct sandbox *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* SANDBOX_FAIL with a text of the caller's, of any length (all diagnostics of a policy). */
+/* SANDBOX_FAIL with the caller's text, of any length (all diagnostics of a policy). */
 void sandbox_refuse(struct sandbox *s, const char *text);
 
-/* workers.c: one of its workers is ready or not yet, took too long, is gone (how: as in "the
- * worker %s"); i is freed by the last. */
+/* workers.c: a worker has become ready or made progress; took too long; has exited (how completes
+ * "the worker %s"). sandbox_instance_dead() frees i. */
 void sandbox_instance_progress(struct sandbox *s, struct instance *i);
 void sandbox_instance_late(struct sandbox *s, struct instance *i);
 void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *how);
 
-/* replace.c, for those that last. */
-/* A worker under s->generation becomes current. 0, or -errno with s->failure. */
+/* replace.c, persistent only. */
+/* Starts a worker under s->generation and makes it current. Returns 0, or -errno with
+ * s->failure. */
 int sandbox_start_worker(struct sandbox *s);
-/* Its gate has the UDP ports of its generation's policy. */
+/* Sets the UDP ports of the generation's policy in the gate. */
 void sandbox_settle_ports(struct sandbox *s);
-/* Another generation (a reference is taken) is to come into force, at once where nobody serves;
- * owner->replaced answers, not from within this call. 0, or -errno with s->failure: -EBUSY one is
- * under way. */
+/* Puts another generation (takes a reference) into force. owner->replaced is called later, never
+ * from within this call. Returns 0, or -errno with s->failure; -EBUSY: another one is in
+ * progress. */
 int sandbox_replace(struct sandbox *s, struct generation *generation);
-/* True: one is under way. It is until every worker of an earlier generation holds to the new one,
- * or is dead: when owner->replaced is told, nothing passes under the old one any more. */
+/* Returns true while a replacement is in progress: until every worker of an earlier generation has
+ * reauthorized under the new one, or is dead. When owner->replaced is called, nothing passes under
+ * the old generation any more. */
 bool sandbox_is_changing(const struct sandbox *s);
-/* A retired worker has said so, or is gone. */
+/* A retired worker has reauthorized, or is gone. */
 void sandbox_reauthorized(struct sandbox *s);
-/* pause.c: refuses everything and closes what is open; owner->stilled answers, not from
- * within this call; reason NULL: ends that, and nobody answers. */
+/* pause.c: refuses everything and closes what is open; owner->quiesced is called later, never from
+ * within this call. reason NULL: ends the pause, without a callback. */
 void sandbox_pause(struct sandbox *s, const char *reason);
-/* A worker is gone, or another one serves: tells the owner where that is all. */
+/* Call when a worker is gone or another one serves: calls owner->quiesced once all are gone. */
 void sandbox_check_quiesced(struct sandbox *s);
-/* How many workers finish what they had. */
+/* Returns how many retired workers still finish their connections. */
 size_t sandbox_retired(const struct sandbox *s);
-/* Workers that are ready retire, others are ended. */
+/* Retires the workers that are ready and ends the others. */
 void sandbox_retire_all(struct sandbox *s);
-/* s->coming is ready. */
+/* Call when s->successor is ready. */
 void sandbox_promote_successor(struct sandbox *s);
-/* s->coming is gone. */
+/* Call when s->successor is gone: the old generation stays. */
 void sandbox_keep_generation(struct sandbox *s, const char *how);
 
-/* fence.c. Looks whether its fence is in order and sets it again where it is not. 0, or -errno: it
- * cannot be, and s->failure says why. */
+/* fence.c. Verifies the fence and sets it again if it was changed. Returns 0, or -errno with the
+ * reason in s->failure if it cannot. */
 int sandbox_verify_now(struct sandbox *s);
-/* Nobody looks whether its fence is in order: another daemon is about to, or it ends. */
+/* Stops watching the fence: another daemon is about to, or the sandbox ends. */
 void sandbox_stop_verifying(struct sandbox *s);
-/* Ends that. 0, or -errno with s->failure. */
+/* Watches the fence again. Returns 0, or -errno with s->failure. */
 int sandbox_resume_verifying(struct sandbox *s);
 
-/* start.c: log, gate and the first worker. 0, or -errno with s->failure. */
+/* start.c: sets up log, gate and the first worker. Returns 0, or -errno with s->failure. */
 int sandbox_set_up(struct sandbox *s);
-/* Word of it to the recorder. 0, or -errno with s->failure. */
+/* Announces the sandbox to the recorder. Returns 0, or -errno with s->failure. */
 int sandbox_record(struct sandbox *s);
-/* For a worker: s->names is there, and closed again where it is a file. 0, or -errno with
- * s->failure. */
+/* Opens s->names for a worker that is to be told; the second function closes it again if it is a
+ * file. Returns 0, or -errno with s->failure. */
 int sandbox_open_names(struct sandbox *s);
 void sandbox_close_names(struct sandbox *s);
-/* The policy's UDP ports that listeners are made for. Their count. */
+/* Writes the policy's UDP ports that get listeners to out. Returns their count. */
 size_t sandbox_udp_ports(const struct policy *policy, uint16_t out[POLICY_UDP_PORTS_MAX]);
-/* What the configuration's limits are for its fence. */
+/* Converts the configuration's limits to bounds for the fence. */
 struct fence_bounds sandbox_bounds(const struct config_limits *limits);
 /* Fills in s->failure with the text and the error. Returns error. */
 int sandbox_failed(struct sandbox *s, int error, const char *format, ...)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Setting a sandbox up: keeper, worker and recorder learn of it as early as they can, in the order
- * of how much they have to do, and work while the gate is connected, which takes longest. The
- * worker has the gate's sockets before anything leads to them. Nobody is waited for here.
+ * Setting a sandbox up. Keeper, worker and recorder are told as early as possible, those with the
+ * most work first, and work while the gate is connected, which takes longest. The worker has the
+ * gate's sockets before anything leads to them. Nothing here waits.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ int sandbox_failed(struct sandbox *s, int error, const char *format, ...)
 	return error;
 }
 
-/* The last part of the path would have been made: a directory above it is missing. */
+/* Only the last part of the path is created: a directory above it is missing. */
 static int no_directory(struct sandbox *s)
 {
 	const char *slash = strrchr(s->audit_path, '/');
@@ -54,8 +54,8 @@ static int open_log(struct sandbox *s)
 	return error ? sandbox_failed(s, error, "the recorder") : 0;
 }
 
-/* Of one that lasts in a file. Without its old one, addresses that are cached inside are unknown;
- * nothing else is lost. */
+/* Makes the memory of synthetic names: a file if persistent. Without the old file, addresses that
+ * are cached inside are unknown; nothing else is lost. */
 static int make_names(const struct sandbox *s)
 {
 	uint32_t limit = s->generation->settings->config.limits.dns_names;
@@ -150,9 +150,9 @@ static int connect_gate(struct sandbox *s)
 	return error ? sandbox_failed(s, error, "keeping the gate's namespace as %s", s->pin) : 0;
 }
 
-/* That of a run is held to its end: the kernel takes the link away with the namespace, and while
- * the last program of the command ends that must not look like a link that was taken away from
- * inside. Whoever's was attached may end it at any time. */
+/* Closes the namespace of an attached sandbox, whose owner may end it at any time. `run` holds its
+ * namespace to the end: the kernel deletes the link with the namespace, and while the last program
+ * of the command ends, that must not look like a link that was deleted from inside. */
 static void close_netns(struct sandbox *s)
 {
 	if (!s->persistent)
@@ -171,8 +171,8 @@ static int sandbox_take_worker(struct sandbox *s)
 	return 0;
 }
 
-/* It was told nothing yet. Whoever asked for what cannot be may ask again at once: nothing of the
- * sandbox is to be waited for. */
+/* Frees a worker that was told nothing yet: a caller whose sandbox cannot be set up may ask again
+ * at once, without waiting for the worker's end. */
 static void give_worker_up(struct sandbox *s)
 {
 	if (s->current && s->current->worker_request == 0) {
@@ -194,7 +194,7 @@ int sandbox_set_up(struct sandbox *s)
 	if (!error)
 		error = instance_start(s->current, s->generation);
 	if (!error)
-		error = sandbox_record(s); /* it has time: what comes from the worker waits */
+		error = sandbox_record(s); /* the recorder has time: events from the worker wait */
 	if (!error)
 		error = connect_gate(s);
 	close_netns(s);

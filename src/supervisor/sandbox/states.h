@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * states: the handlers of the sandbox's table (sandbox.c). Each does what an event asks for and
- * returns the next state; only the dispatcher calls them, or another handler that ends as they do.
+ * states: the handlers in the table of the sandbox's state machine (sandbox.c). Each handles one
+ * event and returns the next state. Only the dispatcher calls them, or another handler as its last
+ * step.
  */
 #ifndef VETHGUARD_SRC_SUPERVISOR_SANDBOX_STATES_H
 #define VETHGUARD_SRC_SUPERVISOR_SANDBOX_STATES_H
@@ -9,7 +10,7 @@
 #include "supervisor/sandbox/sandbox.h"
 
 /* begin.c */
-/* Asks the owner for the values of env: sources; without such it begins. */
+/* Asks the owner for the values of env: sources; without such sources, begins at once. */
 enum sandbox_state sandbox_ask_or_begin(struct sandbox *s);
 enum sandbox_state sandbox_begin(struct sandbox *s);
 enum sandbox_state sandbox_serve_when_ready(struct sandbox *s);
@@ -17,42 +18,43 @@ enum sandbox_state sandbox_no_variables(struct sandbox *s); /* in time */
 enum sandbox_state sandbox_too_late(struct sandbox *s);     /* to serve */
 
 /* end.c */
-/* Nothing of it was seen by anybody. */
+/* Nothing of the sandbox was visible to anybody yet. */
 enum sandbox_state sandbox_end_early(struct sandbox *s);
-/* Its workers finish what is under way, for SANDBOX_STOP_MS. */
+/* The workers finish what is open, for SANDBOX_STOP_MS at most. */
 enum sandbox_state sandbox_stop_workers(struct sandbox *s);
-/* At once; s->failure is a finding. */
+/* Kills the workers at once; s->failure is recorded as a finding. */
 enum sandbox_state sandbox_cut_off(struct sandbox *s);
-/* No worker is left: the recorder writes what is left of this sandbox. */
+/* No worker is left: the recorder writes the remaining events of this sandbox. */
 enum sandbox_state sandbox_sum_up(struct sandbox *s);
 enum sandbox_state sandbox_summed(struct sandbox *s);
 enum sandbox_state sandbox_no_summary(struct sandbox *s); /* in time */
-/* No handler: none is current any more; why goes into the log. */
+/* Not a handler: kills all workers, so that current is NULL; the log says why. */
 void sandbox_kill_workers(struct sandbox *s, const char *why);
 
-/* restart.c, for those that last */
-/* Its gate listens already. */
+/* restart.c, persistent only */
+/* The gate listens already. */
 enum sandbox_state sandbox_adopt(struct sandbox *s);
-/* Its worker died, as s->failure says: another one is started, unless that was too often. */
+/* The worker died, as s->failure says: starts another one, unless deaths were too frequent. */
 enum sandbox_state sandbox_restart(struct sandbox *s);
-/* Now, if there is none yet. */
+/* Starts a worker now, if there is no current one. */
 enum sandbox_state sandbox_start_another(struct sandbox *s);
 enum sandbox_state sandbox_serve_again(struct sandbox *s);
 /* A worker under another generation serves. */
 enum sandbox_state sandbox_took_over(struct sandbox *s);
-/* Nobody serves it: its fence stands, nothing listens, so everything is refused. */
+/* No worker serves: the fence stands, nothing listens, so everything is refused. */
 enum sandbox_state sandbox_close_down(struct sandbox *s);
-/* That, or cut off where it does not last. */
+/* sandbox_close_down() if persistent, else sandbox_cut_off(). */
 enum sandbox_state sandbox_fail_closed(struct sandbox *s);
 
-/* sandbox/handoff.c, of an upgrade */
+/* handoff.c, for an upgrade */
 enum sandbox_state sandbox_hand_off(struct sandbox *s);
 enum sandbox_state sandbox_roll_back(struct sandbox *s);
-/* Its workers are gone. */
+/* The workers have exited. */
 enum sandbox_state sandbox_finish_hand_off(struct sandbox *s);
 enum sandbox_state sandbox_fail_handed_off(struct sandbox *s);
 
-/* pause.c: whoever has worked for the sandbox ends; one that knows nothing of it explains. */
+/* pause.c: ends the workers that have served the sandbox; a new one, which has received nothing
+ * from it, tells clients about the pause. */
 enum sandbox_state sandbox_quiesced(struct sandbox *s);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Workers in store: started, executed, waiting for their first message, so that who attaches a
- * sandbox need not wait for a program to start; and beside each of them the ring it will write to.
- * They are made again one at a time, when whoever took one is served, or when that takes long. That
- * is not put off when the next one is taken: a store that waits for a quiet moment stays empty
- * under steady calls. One that dies is made again as any other: not before a pause.
+ * A pool of workers that are started, executed and wait for their first message, so that attaching
+ * a sandbox need not wait for a program to start; each with the ring it will write to.
+ *
+ * The pool is refilled one worker at a time: when the sandbox that took one is served, or after
+ * SPARE_AFTER_TAKEN_MS. Taking the next worker does not put this off: a pool that waits for a quiet
+ * moment stays empty under steady calls. A worker that dies is replaced in the same way, but after
+ * SPARE_AFTER_DEATH_MS.
  */
 #include <errno.h>
 #include <utlist.h>
@@ -12,8 +14,8 @@
 #include "vethguard/base/log.h"
 #include "supervisor/supervisor.h"
 
-#define SPARE_AFTER_MS 2        /* after whoever took one is served, and between two */
-#define SPARE_AFTER_TAKEN_MS 50 /* at the latest */
+#define SPARE_AFTER_MS 2        /* after the taken worker serves, and between two */
+#define SPARE_AFTER_TAKEN_MS 50 /* after one was taken, at the latest */
 #define SPARE_AFTER_DEATH_MS 1000
 
 static void make_another(struct supervisor *sv, int64_t after_ms)

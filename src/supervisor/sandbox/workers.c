@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of a sandbox when one of its workers is ready, late or dead. */
+/* What happens to a sandbox when one of its workers is ready, late or dead. */
 #include <stdio.h>
 
 #include "vethguard/base/log.h"
@@ -38,7 +38,7 @@ void sandbox_instance_dead(struct sandbox *s, struct instance *i, const char *ho
 
 	if (was_current)
 		s->current = NULL;
-	/* One that was being ended already when the pause came was not asked by it. */
+	/* A worker that was already ending when the pause came was not asked by the pause. */
 	if (i->quiesced && i->worker.killed)
 		tell_disobedience(s, how);
 	instance_free(i);
