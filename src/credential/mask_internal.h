@@ -28,11 +28,10 @@ struct mask_pattern {
 /* All of this is derived from the value, and is in secret memory. */
 struct mask_tables {
 	uint8_t shift[MASK_SHIFTS]; /* by mask_block(): how far the window may move */
-	uint8_t first[256];  /* patterns of which an occurrence may begin with this byte: bit k %
-	                        8 for pattern k */
+	/* Patterns of which an occurrence may begin with this byte: bit k % 8 for pattern k. */
+	uint8_t first[256];
 	uint8_t member[256]; /* true if any pattern has this byte */
-	uint8_t open[256];   /* true if an end of text with this byte may be kept back:
-	                        mask_class.c */
+	uint8_t open[256];   /* true if an end of text with it may be kept back */
 	/* True if this byte may follow a '%' or '\\' that is the first one in an occurrence. */
 	uint8_t follows[MASK_ESCAPE_COUNT][256];
 };
@@ -41,15 +40,13 @@ struct mask {
 	struct mask_tables *tables;
 	struct mask_pattern *patterns;
 	size_t count;
-	size_t window;         /* bytes of every pattern that the search looks at: the shortest
-	                          pattern's length */
+	size_t window;         /* bytes that the search looks at: the shortest pattern's */
 	size_t longest;        /* bytes of the longest pattern */
 	bool has_escapes;      /* a pattern itself has '%' or '\\' */
 	struct secret *blocks; /* the memory of all of the above */
 	size_t block_count;
 	size_t block_used;    /* bytes used of the last block */
-	struct secret *spare; /* memory for the next stream that keeps something back; may be
-	                         empty */
+	struct secret *spare; /* for the next stream that holds bytes; may be empty */
 };
 
 static inline unsigned mask_block(const uint8_t *p)

@@ -65,8 +65,7 @@ struct responder {
 	 * refused. */
 	int64_t second_ms;
 	uint32_t queries;
-	uint64_t refused, refused_before;   /* refused since the last report; refused and
-	                                       reported before */
+	uint64_t refused, refused_before;   /* since the last report; reported before */
 	struct responder_peer refused_peer; /* the first one refused since the last report */
 	struct loop_timer refused_timer;
 	bool refused_timer_open;

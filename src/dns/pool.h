@@ -9,7 +9,8 @@
 uint32_t pool_size(const struct ip_prefix *pool);
 /* The address with a number below pool_size(). */
 struct ip pool_address(const struct ip_prefix *pool, uint32_t index);
-/* Gets the number of an address, at most UINT32_MAX. False: no name may have this address. */
+/* Gets the number of an address; one beyond every pool_size() becomes UINT32_MAX. False: no name
+ * may have this address. */
 bool pool_index(const struct ip_prefix *pool, const struct ip *address, uint32_t *index);
 
 #endif

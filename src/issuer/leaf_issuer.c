@@ -33,8 +33,7 @@ struct leaf_issuer {
 	struct ca *issuer;
 	struct ca_leaf_key *keys[TLS_KEY_KINDS]; /* NULL: not needed yet */
 	struct leaf_issuer_limits limits;
-	struct leaf *tables[2]; /* for other names, for mentioned names; least recently used
-	                           first */
+	struct leaf *tables[2]; /* other names, mentioned names; least recently used first */
 	struct hash_key hash_key;
 	struct tls_identity *last; /* one reference */
 	int64_t tokens;            /* in units of 1/MINUTE_MS leaf */

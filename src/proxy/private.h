@@ -118,8 +118,8 @@ struct proxy {
 	struct listener listeners[PROXY_LISTENERS_MAX];
 	size_t listener_count;
 	struct loop_timer accept_again, accept_paced, give_back;
-	struct rate unproductive; /* connections for which nothing was let out; empty during a
-	                             flood of them */
+	/* Connections for which nothing was let out; empty during a flood of them. */
+	struct rate unproductive;
 	struct udp_relay *datagrams;
 	struct list clients;
 	size_t client_count, client_peak; /* peak: the highest count since memory was given back */
@@ -130,21 +130,17 @@ struct proxy {
 	size_t upstream_count, idle_count;
 	struct pool_entry *pool;         /* hash table: upstream/pool.c */
 	uint8_t *plain;                  /* SOCKET_CHUNK bytes: the plain bytes read last */
-	struct secret plain_memory;      /* ... in locked memory: an upstream may echo a
-	                                    credential */
-	struct client *shaking_hands;    /* the client for which tls_server asks for a
-	                                    certificate */
+	struct secret plain_memory;      /* ... locked: an upstream may echo a credential */
+	struct client *shaking_hands;    /* for which tls_server asks for a certificate */
 	int pipes[TUNNEL_PIPES_KEPT][2]; /* empty pipes for splice(2) */
 	size_t pipe_count;
-	struct not_own not_own[DIAL_NOT_OWN_KEPT]; /* dial/dial.c, indexed by a sum of the
-	                                              address */
-	struct no_prior no_prior[NO_PRIOR_KEPT];   /* upstream/prior_knowledge.c; the oldest one is
-	                                              replaced */
+	struct not_own not_own[DIAL_NOT_OWN_KEPT]; /* dial/dial.c, by a sum of the address */
+	struct no_prior no_prior[NO_PRIOR_KEPT];   /* upstream/prior_knowledge.c: a ring */
 	unsigned next_no_prior;
-	struct buf text;     /* scratch: heads and frames on their way out */
-	struct buf redacted; /* scratch: masked bodies; separate from text, because a delayed
-	                        head may be written before them */
-	struct buf target;   /* target of the request that is being recorded */
+	struct buf text; /* scratch: heads and frames on their way out */
+	/* Scratch: masked bodies. Not `text`, because a delayed head may be written before them. */
+	struct buf redacted;
+	struct buf target; /* target of the request that is being recorded */
 	struct buf decompressed;
 	struct secret secret_text; /* a head with a credential in it; wiped after each use */
 	uint64_t next_event;
@@ -193,13 +189,13 @@ struct verdict {
 	bool searched; /* a search list has appended a domain to the name before it was dialed */
 	enum event_cause cause; /* why not allowed, if the policy is not the reason */
 	enum event_finding finding;
-	const char *detail;   /* one sentence, static, or NULL */
-	uint64_t own;         /* if denied or observed: bit i is set if credential i belongs to the
-	                         destination */
-	uint32_t shown;       /* the credential whose placeholder the request carries, or
-	                         POLICY_NONE */
-	struct slice upgrade; /* the protocol that is upgraded to, or that was refused; points
-	                         into the fields */
+	const char *detail; /* one sentence, static, or NULL */
+	/* If denied or observed: bit i is set if credential i belongs to the destination. */
+	uint64_t own;
+	/* The credential whose placeholder the request carries, or POLICY_NONE. */
+	uint32_t shown;
+	/* The protocol that is upgraded to, or that was refused; points into the fields. */
+	struct slice upgrade;
 };
 void authorize_request(struct proxy *proxy, const struct client *client,
         const struct http_request *request, struct destination *destination, struct verdict *out);

@@ -153,8 +153,7 @@ static bool fill(X509 *certificate, EVP_PKEY *key, X509 *issuer, struct slice na
 	       add_extension(certificate, above, NID_authority_key_identifier, "keyid:always");
 }
 
-/* Parses the certificate again: only then does OpenSSL know the public key, which was set as a
- * point. */
+/* Parses the certificate again, so that OpenSSL knows the public key, which was set as a point. */
 static bool parse_again(struct ca *ca)
 {
 	unsigned char *der = NULL;

@@ -27,8 +27,7 @@ struct tls {
 	enum tls_key_kind key_kind;    /* server side: the kind that the ClientHello permits */
 	enum tls_status final;         /* TLS_CLOSED or TLS_ERROR once reached; until then TLS_OK */
 	int output_error;              /* -errno of the output buffer */
-	unsigned messages;             /* post-handshake messages with little content between
-	                                  them; see tls.c */
+	unsigned messages;             /* post-handshake, with little content between; see tls.c */
 	size_t content;                /* bytes of content since these were counted */
 	bool flooded;                  /* too many such messages */
 	bool sni_seen;

@@ -27,8 +27,9 @@ struct tls_server {
 	tls_identity_for identity_for;
 	void *context;
 	struct ticket_keys tickets;
-	struct hash_key name_keys[2]; /* two halves of a session context; an outsider cannot aim
-	                                 for a collision */
+	/* For the two halves of a session context. They are secret, so nobody can aim for a
+	 * collision. */
+	struct hash_key name_keys[2];
 };
 
 /* Copies name in lower case to out and returns it. name.n <= TLS_SNI_MAX. */

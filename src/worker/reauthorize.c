@@ -57,8 +57,7 @@ struct successor {
 	struct policy policy;
 	uint64_t generation;
 	uint32_t count;
-	uint32_t before[POLICY_CREDENTIALS_MAX]; /* by index in the new policy: index in the old
-	                                            one */
+	uint32_t before[POLICY_CREDENTIALS_MAX]; /* index in the new policy -> index in the old */
 };
 
 static void match_credentials(struct successor *s)

@@ -212,8 +212,7 @@ int worker_prepare(struct worker *w)
 	w->tunnel_signs = dns_tunnel_new();
 	if (!w->resolver || !w->tunnel_signs)
 		return -ENOMEM;
-	r = w->keeper_fd < 0 ? 0 : keeper_open(w, w->keeper_fd); /* otherwise another keeper will
-	                                                            come */
+	r = w->keeper_fd < 0 ? 0 : keeper_open(w, w->keeper_fd); /* else another one will come */
 	w->keeper_fd = -1;
 	return r == 0 && w->issuer ? worker_serve(w) : r;
 }
@@ -292,8 +291,8 @@ int worker_serve(struct worker *w)
 	w->serving = true;
 	ipc_send(&w->supervisor, message,
 	        message_empty(message, sizeof message, MESSAGE_WORKER_READY, w->start_id), NULL, 0);
-	malloc_trim(0); /* give back what the start needed: most workers are idle most of the
-	                   time */
+	/* Give back what the start needed: most workers are idle most of the time. */
+	malloc_trim(0);
 	return 0;
 }
 

@@ -48,8 +48,7 @@ struct worker {
 	struct leaf_issuer *leaf_issuer;
 	struct proxy *proxy;
 	struct secret egress_authorization;
-	struct message_worker_stats stats; /* running counts; the other figures are set when
-	                                      asked for */
+	struct message_worker_stats stats; /* running counts; other figures are set on request */
 	uint64_t start_id, stop_id;
 	struct loop_task finish;
 	bool serving, retiring;

@@ -30,8 +30,7 @@ enum client_state {
 enum tunnel_content {
 	TUNNEL_UNSEEN, /* unread: the policy has only a tcp:// rule for the destination */
 	TUNNEL_TLS,
-	TUNNEL_OTHER /* neither TLS nor a request, or nothing came for so long that it was
-	                treated so */
+	TUNNEL_OTHER /* neither TLS nor a request, or treated so after a timeout */
 };
 
 /* One connection from the sandbox. */
@@ -44,8 +43,7 @@ struct client {
 	struct loop_task wake; /* goes on with input, or after the end of an exchange */
 	struct ip src, dst;    /* dst: as the sandbox dialed it */
 	uint16_t src_port, dst_port;
-	struct destination destination; /* what dst stands for: the name of a synthetic address,
-	                                   or CONNECT's authority */
+	struct destination destination; /* the name behind dst, or CONNECT's authority */
 	bool holds_name;                /* the name of the synthetic address is held */
 	bool explicit_proxy;            /* the connection was made to the proxy port */
 	bool connected;                 /* ... and CONNECT was accepted */

@@ -292,8 +292,7 @@ enum client_state client_http2_input(struct client *c)
 			return ended(c);
 		receive(h, input);
 		if (c->proxy->draining && client_http2_has_asked(c))
-			client_http2_drain(c); /* the connection began while the worker was
-			                          retiring */
+			client_http2_drain(c); /* it was opened while the worker retired */
 		any = true;
 		client_used(c, input, input.n);
 		client_http2_send(h);
@@ -330,8 +329,7 @@ enum client_state client_http2_timeout(struct client *c)
 		c->reset = true;
 		return CLIENT_CLOSED;
 	}
-	if (h->settled && !h->heading && h->stream_count) { /* the client has just taken what
-		                                               waited */
+	if (h->settled && !h->heading && h->stream_count) { /* the client just took what waited */
 		watch(h);
 		return CLIENT_HTTP2;
 	}

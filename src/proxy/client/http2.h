@@ -91,8 +91,7 @@ struct client_http2_stream {
 	struct http_trailers trailers; /* of the request */
 	struct buf out;        /* of the response's body: bytes that the client has not taken yet */
 	struct buf last;       /* trailers of the response, as lines */
-	const uint8_t *direct; /* of the response's body: bytes being sent from the upstream's
-	                          memory */
+	const uint8_t *direct; /* response body bytes sent from the upstream's memory */
 	size_t direct_n;
 	uint64_t left;    /* of the response's body, if its length was announced */
 	bool counted;     /* ... which it was */

@@ -20,8 +20,7 @@ bool charset_is_searchable(const struct http_fields *fields);
 enum charset_start_kind {
 	CHARSET_START_ANY,  /* nothing: nobody reads this type as text, or all of it was seen */
 	CHARSET_START_MARK, /* no type is given: check for a byte order mark */
-	CHARSET_START_TEXT  /* also check for NUL bytes (UTF-16 without a mark) and for an XML
-	                       declaration */
+	CHARSET_START_TEXT  /* also check for NUL bytes (UTF-16) and an XML declaration */
 };
 
 struct charset_start {

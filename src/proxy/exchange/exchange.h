@@ -72,8 +72,8 @@ struct exchange {
 	struct credential_wait waiting;
 	struct credential_value *credential;
 	struct mask_stream mask;
-	unsigned waits_told; /* how much of mask.waited and inspection_waited() the credential
-	                        store was told */
+	/* How much of mask.waited and inspection_waited() the credential store was told. */
+	unsigned waits_told;
 	bool masking;
 	bool may_decompress;           /* the client accepts gzip and does not forbid changing it */
 	bool uncovered;                /* the credential was found where it could not be masked */
@@ -99,8 +99,8 @@ struct exchange {
 	bool continued;    /* the client was told to send its body */
 	struct buf kept;   /* the body so far, as long as the request could be sent again */
 	struct buf kept_trailers;
-	bool head_waits; /* the response's head waits for the end of this turn, or for searchable
-	                    content */
+	/* The response's head waits for the end of this turn, or for searchable content. */
+	bool head_waits;
 	struct loop_task head_task;
 	bool http1_only;     /* do not offer HTTP/2 to the upstream */
 	bool http1_required; /* ... because the upstream said so */

@@ -367,8 +367,7 @@ static size_t decompress_some(struct exchange *ex, const uint8_t *p, size_t n)
 		secret_wipe(buf_bytes(plain), plain->len);
 		total += used;
 		if (used == 0 && plain->len == 0 && total < n)
-			exchange_mark_undecodable(ex, undecodable_text); /* the decoder would never
-			                                                    make progress */
+			exchange_mark_undecodable(ex, undecodable_text); /* it makes no progress */
 	}
 	return total;
 }

@@ -36,10 +36,8 @@ struct websocket_relay {
 	bool owes_head;             /* ... which was not sent yet */
 	bool begun;                 /* a fragment of the message was sent */
 	uint8_t kind;               /* of the fragmented message: text or binary */
-	struct mask_stream control; /* searches the content of control frames, one after the
-	                               other */
-	struct mask_stream wire;    /* searches the content of all frames, in the order they came
-	                               in */
+	struct mask_stream control; /* searches control frames, one after the other */
+	struct mask_stream wire;    /* searches all frames, in the order they came in */
 	bool apart;                 /* the wire's text does not end as the messages' text does */
 	uint16_t code;              /* close code for the error: websocket_redact() */
 	const char *error;

@@ -75,8 +75,7 @@ struct http_request {
 	bool has_query;
 	bool absolute;                  /* absolute-form (RFC 9112 section 3.2.2) */
 	bool asterisk;                  /* OPTIONS * */
-	enum policy_scheme scheme;      /* absolute-form: as written; otherwise set by the
-	                                   connection */
+	enum policy_scheme scheme;      /* absolute-form: as written; else the connection's */
 	struct url_authority authority; /* Host, :authority, absolute-form or CONNECT target */
 	bool has_authority;
 	size_t path_n;

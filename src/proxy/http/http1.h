@@ -14,11 +14,12 @@
 #define HTTP1_EXTENSIONS_MAX 16384 /* bytes of chunk extensions beyond twice the data's */
 
 enum http1_status {
-	HTTP1_MORE,     /* all bytes are used; the message goes on */
-	HTTP1_DONE,     /* the head, or the body with its trailers, is complete */
-	HTTP1_BAD,      /* malformed; http1_fault() says why */
-	HTTP1_TOO_LARGE /* the head, its target or its number of fields exceeds a bound;
-	                   http1_fault() says which */
+	HTTP1_MORE, /* all bytes are used; the message goes on */
+	HTTP1_DONE, /* the head, or the body with its trailers, is complete */
+	HTTP1_BAD,  /* malformed; http1_fault() says why */
+	/* The head, its target or its number of fields exceeds a bound; http1_fault() says
+	 * which. */
+	HTTP1_TOO_LARGE
 };
 
 /* --- the chunked coding (RFC 9112 section 7.1), http1_chunked.c --- */

@@ -54,8 +54,7 @@ static struct http_fault gather(
 
 	memset(pseudo, 0, sizeof *pseudo);
 	fields->count = 0;
-	if (b->too_large && !b->plain) /* as for a request line that is too large (RFC 9112
-	                                  section 3) */
+	if (b->too_large && !b->plain) /* as a request line (RFC 9112 section 3) */
 		return fault(HTTP_TARGET_TOO_LONG, "request target too long");
 	if (b->too_large)
 		return fault(HTTP_FIELDS_TOO_LARGE, "the head is too large");

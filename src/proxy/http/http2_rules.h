@@ -22,8 +22,7 @@ struct http2_rules {
 	unsigned gap_count;
 	struct http2_gap gaps[HTTP2_GAPS_MAX]; /* a ring, indexed by gap_count */
 	uint32_t initial_window;               /* SETTINGS_INITIAL_WINDOW_SIZE of the peer */
-	int32_t widest;                        /* widest window of a stream when SETTINGS began
-	                                          to come */
+	int32_t widest;                        /* widest window when SETTINGS began to come */
 };
 
 void http2_rules_init(struct http2_rules *rules);

@@ -37,8 +37,7 @@ enum websocket_step {
 
 /* To begin, zero the struct and set the first two members. */
 struct websocket {
-	bool masked;  /* the frames come from a client, which has to mask them; others must not be
-	                 masked */
+	bool masked;  /* from a client, which has to mask; others must not */
 	bool deflate; /* permessage-deflate was agreed on: the first reserved bit has a meaning */
 	bool in_message; /* a further fragment has to follow */
 	bool compressed; /* of the message */

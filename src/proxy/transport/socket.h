@@ -25,11 +25,9 @@
 #define SOCKET_CHUNK (64u << 10)    /* bytes per read */
 #define SOCKET_RECORD 16384         /* plain bytes per TLS record (RFC 8446 section 5.1) */
 #define SOCKET_HIGH (64u << 10)     /* unsent bytes at which the other side is no longer read */
-#define SOCKET_OUT_MAX (512u << 10) /* unsent bytes that end a socket, if SOCKET_HIGH is ignored \
-	                             */
+#define SOCKET_OUT_MAX (512u << 10) /* more unsent bytes break the socket; obey SOCKET_HIGH */
 #define SOCKET_EVENTS (LOOP_READ | LOOP_WRITE | LOOP_CLOSED)
-#define SOCKET_TURN_BYTES (256u << 10) /* read from one connection before others have their turn \
-	                                */
+#define SOCKET_TURN_BYTES (256u << 10) /* bytes read of one connection in one turn */
 
 enum socket_status { SOCKET_OK, SOCKET_AGAIN, SOCKET_EOF, SOCKET_ERROR };
 
@@ -74,8 +72,7 @@ struct socket {
 	                         is incomplete */
 	bool end_after_flush; /* shut down the sending side once everything is sent */
 	uint64_t sent;        /* bytes the socket took; tells a slow peer from a dead one */
-	uint64_t received;    /* bytes received from the socket: the cost of reading, however little
-	                         they hold */
+	uint64_t received;    /* bytes received: the cost of reading, whatever they hold */
 	struct buf parked;    /* input that TLS has not used */
 	struct buf out;       /* output the socket did not take */
 };

@@ -188,8 +188,7 @@ static bool move(struct tunnel *t, struct half *h)
 
 		if (r == 0) {
 			h->eof = true;
-		} else if (!settle(r, &h->from->readable)) { /* a reset, after everything the end
-			                                        had sent */
+		} else if (!settle(r, &h->from->readable)) { /* a reset, after all that was sent */
 			kill_end(h->from);
 			h->eof = true;
 		} else if (r > 0) {

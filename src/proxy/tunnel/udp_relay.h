@@ -45,8 +45,7 @@ struct udp_flow {
 	uint64_t bytes_out, bytes_in;
 	int64_t start_ms;
 	bool cut;     /* reauthorize.c: to be ended */
-	bool refused; /* stays until it idles out, so that a flood is authorized and recorded
-	                 once */
+	bool refused; /* kept until idle: a flood is authorized and recorded once */
 	bool holds_name;
 	struct loop_deadline deadline;
 	enum event_cause cause;

@@ -47,19 +47,18 @@ struct upstream_http2 {
 	struct http2_rules rules;
 	nghttp2_session *session; /* NULL: unusable */
 	struct list streams;
-	unsigned open;          /* streams that are not freed yet */
-	bool inside;            /* in a callback of the session: nothing may be sent */
-	bool heading;           /* a head is being written to the socket, which takes all of it */
-	bool ending;            /* no further streams are opened */
-	bool gone;              /* the connection has ended; only streams with complete responses
-	                           are left */
-	bool secret;            /* heads hold a credential */
-	bool served;            /* has had a stream before */
-	bool greeted;           /* the upstream's settings have come */
-	bool changed;           /* a stream was freed since this was cleared */
-	unsigned wide;          /* streams with a wide window */
-	int64_t empty_since_ms; /* start of the second in which `empty` counts frames without
-	                           head or content */
+	unsigned open; /* streams that are not freed yet */
+	bool inside;   /* in a callback of the session: nothing may be sent */
+	bool heading;  /* a head is being written to the socket, which takes all of it */
+	bool ending;   /* no further streams are opened */
+	bool gone;     /* the connection has ended; only complete responses are left */
+	bool secret;   /* heads hold a credential */
+	bool served;   /* has had a stream before */
+	bool greeted;  /* the upstream's settings have come */
+	bool changed;  /* a stream was freed since this was cleared */
+	unsigned wide; /* streams with a wide window */
+	/* Start of the second in which `empty` counts frames without head or content. */
+	int64_t empty_since_ms;
 	unsigned empty;
 	enum event_cause cause; /* why it is closed */
 	const char *detail;
@@ -75,9 +74,9 @@ struct upstream_http2_stream {
 	bool head_written; /* ... and is written, so that nothing of ours is borrowed any more */
 	bool final_head;   /* a response head other than 1xx has come */
 	bool response_ended, request_ended;
-	bool cut;         /* nothing more of the request is sent: the stream is reset */
-	bool reset;       /* the upstream has reset the stream; otherwise nghttp2 did, because of
-	                     what it received */
+	bool cut; /* nothing more of the request is sent: the stream is reset */
+	/* The upstream has reset the stream; otherwise nghttp2 did, because of what it received. */
+	bool reset;
 	bool closed;      /* nghttp2 no longer knows the stream */
 	uint32_t code;    /* ... for this reason (RFC 9113 section 7) */
 	bool congested;   /* the exchange waits until `out` is shorter or the socket takes bytes */
@@ -89,8 +88,7 @@ struct upstream_http2_stream {
 	struct http2_block block;      /* a header block that is being received */
 	struct http_trailers trailers; /* of the response */
 	struct buf input_buf;          /* of the response: bytes for which the client has no room */
-	struct buf out;                /* of the request: bytes for which the upstream has no
-	                                  window */
+	struct buf out;                /* of the request: beyond the upstream's window */
 	struct buf last;               /* the request's trailers, as lines, sent after its body */
 	struct slice direct;       /* body of the request that is sent from the caller's memory */
 	struct upstream_stream up; /* last: most of it is not cleared for a new stream */

@@ -104,15 +104,14 @@ struct upstream_conn {
 	bool settled; /* its dial has told the protocol, or failed */
 	bool counted; /* included in proxy->upstream_count: from its dial on */
 	int64_t idle_since_ms;
-	bool cut; /* close with a reset, so that what the kernel still holds of a request does
-	             not leave */
+	/* Close with a reset, so that what the kernel still holds of a request does not leave. */
+	bool cut;
 	struct destination destination;
 	struct ip address; /* the address that was dialed */
 	struct dial *dial;
 	struct socket socket;
 	struct http1 http1;
-	struct upstream_stream own;   /* of the exchange it was dialed for; in HTTP/1 the only
-	                                 stream */
+	struct upstream_stream own;   /* of the exchange it was dialed for; HTTP/1 has only this */
 	struct upstream_http2 *http2; /* the session, if it speaks HTTP/2 */
 	struct loop_task go_on;
 	struct loop_task deferred_free;
@@ -130,7 +129,8 @@ void upstream_conn_close(struct upstream_conn *c);
 /* The connection has failed for the exchange that it was made for or serves. */
 void upstream_conn_failed(struct upstream_conn *c, enum event_cause cause, const char *detail);
 void upstream_conn_wait(struct upstream_stream *u, int wait);
-/* Handles the deadline of the connection's own exchange. */
+/* Handles a deadline: closes a connection that is idle or has no own exchange, otherwise fails its
+ * exchange or waits on. */
 void upstream_conn_on_deadline(struct upstream_conn *c, int wait);
 
 extern const struct upstream_stream_ops upstream_http1, upstream_http2;
